@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs the Debian 12 packages and reserves the huge pages that building, running or testing needs.
+#
+# usage: config/setup.sh [PART...]
+#   build      what `make` needs (the default)
+#   demo       build, perftest and huge pages
+#   test       demo and what the tests that need no virtual machine use
+#   interop    test and what boots the Linux peer
+#   hugepages  huge pages only
+#
+# Does only what is missing, so it is safe (and quick) to run again.
+set -uo pipefail
+umask 022
+
+BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf libibverbs-dev
+	librdmacm-dev libisal-dev libcmocka-dev"
+DEMO_PKGS="perftest"
+TEST_PKGS="clang libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
+	iperf3 tcpdump python3"
+INTEROP_PKGS="qemu-system-x86 cpio kmod"
+
+HUGEPAGES_WANTED=1024 # of 2 MiB: two processes of the tests use a few hundred MiB each
+HUGEPAGES_DIR=/sys/kernel/mm/hugepages/hugepages-2048kB
+HUGEPAGES_MOUNT=/dev/hugepages
+
+die()
+{
+	printf 'setup: %s\n' "$@" >&2
+	exit 1
+}
+
+note()
+{
+	printf 'setup: %s\n' "$*" >&2
+}
+
+# Prints those of the given packages that are not installed.
+missing_packages()
+{
+	local pkg
+
+	for pkg in "$@"; do
+		[ "$(dpkg-query -W -f='${db:Status-Status}' "$pkg" 2>/dev/null)" = installed ] ||
+			printf '%s ' "$pkg"
+	done
+}
+
+apt_install()
+{
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+		-o DPkg::Lock::Timeout=120 "$@" \
+		>"$apt_log" 2>&1 </dev/null
+}
+
+# apt-get update runs only when the lists at hand do not lead to the packages.
+setup_packages()
+{
+	local missing
+
+	command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+		die "this is not Debian; install by hand what stands for: $*"
+	missing=$(missing_packages "$@")
+	[ -n "$missing" ] || return 0
+	[ "$(id -u)" = 0 ] ||
+		die "packages are missing and only root can install them; run:" \
+			"  sudo apt-get install --no-install-recommends $missing"
+
+	apt_log=$(mktemp)
+	trap 'rm -f "$apt_log"' EXIT
+	note "installing $missing"
+	# shellcheck disable=SC2086 # a list of names
+	apt_install $missing && return
+	note "refreshing the package lists"
+	apt-get update >"$apt_log" 2>&1 </dev/null || :
+	# shellcheck disable=SC2086
+	apt_install $missing && return
+	tail -n 15 "$apt_log" >&2
+	die "apt could not install the packages (its last words are above); when that is solved, run:" \
+		"  apt-get update && apt-get install --no-install-recommends $missing"
+}
+
+# Fewer huge pages than wanted is a warning: uroce runs on ordinary pages too, only slower.
+setup_hugepages()
+{
+	local have
+
+	if [ ! -r $HUGEPAGES_DIR/nr_hugepages ]; then
+		note "this kernel has no 2 MiB huge pages; uroce will run on ordinary pages, slower"
+		return 0
+	fi
+	have=$(<$HUGEPAGES_DIR/nr_hugepages)
+	if [ "$have" -lt $HUGEPAGES_WANTED ]; then
+		{ echo $HUGEPAGES_WANTED >$HUGEPAGES_DIR/nr_hugepages; } 2>/dev/null
+		have=$(<$HUGEPAGES_DIR/nr_hugepages)
+	fi
+	[ "$have" -ge $HUGEPAGES_WANTED ] ||
+		note "only $have of $HUGEPAGES_WANTED huge pages (of 2 MiB) are reserved; uroce may run on" \
+			"ordinary pages, slower. As root, best just after boot:" \
+			"echo $HUGEPAGES_WANTED >$HUGEPAGES_DIR/nr_hugepages"
+
+	hugetlbfs_mounted && return 0
+	{ mkdir -p $HUGEPAGES_MOUNT && mount -t hugetlbfs -o pagesize=2M none $HUGEPAGES_MOUNT; } \
+		2>/dev/null && return
+	note "hugetlbfs is not mounted; uroce will run on ordinary pages, slower. As root:" \
+		"mkdir -p $HUGEPAGES_MOUNT && mount -t hugetlbfs -o pagesize=2M none $HUGEPAGES_MOUNT"
+}
+
+hugetlbfs_mounted()
+{
+	grep -q "^[^ ]* [^ ]* hugetlbfs .*pagesize=2M" /proc/mounts
+}
+
+main()
+{
+	local part pkgs='' huge=
+
+	[ $# -gt 0 ] || set -- build
+	for part in "$@"; do
+		case $part in
+		build) pkgs+=" $BUILD_PKGS" ;;
+		demo) pkgs+=" $BUILD_PKGS $DEMO_PKGS" huge=1 ;;
+		test) pkgs+=" $BUILD_PKGS $DEMO_PKGS $TEST_PKGS" huge=1 ;;
+		interop) pkgs+=" $BUILD_PKGS $DEMO_PKGS $TEST_PKGS $INTEROP_PKGS" huge=1 ;;
+		hugepages) huge=1 ;;
+		-h | --help)
+			sed -n '3,11s/^# \{0,1\}//p' "$0"
+			return 0
+			;;
+		*) die "unknown part '$part'; use: build, demo, test, interop, hugepages" ;;
+		esac
+	done
+	# shellcheck disable=SC2086 # a list of names
+	[ -z "$pkgs" ] || setup_packages $pkgs || return
+	[ -z "$huge" ] || setup_hugepages
+	return 0
+}
+
+main "$@"
