@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages to the user: one line each, on stderr unless the program chose another place. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+enum log_level {
+	LOG_LEVEL_ERROR,
+	LOG_LEVEL_WARN,
+	LOG_LEVEL_INFO,
+	LOG_LEVEL_DEBUG,
+};
+
+/**
+ * Choose what is printed. MT-safe.
+ *
+ * @param level
+ *   The least important level that is still printed; LOG_LEVEL_WARN at start.
+ */
+void log_set_level(enum log_level level);
+
+/** Print one line, "uroce: " in front and a newline behind. MT-safe; keeps errno. */
+void log_print(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_print(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warn(...) log_print(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...) log_print(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_print(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages to the user, one write() a line so that lines of several threads do not mix. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static enum log_level log_level = LOG_LEVEL_WARN;
+
+void log_set_level(enum log_level level)
+{
+	__atomic_store_n(&log_level, level, __ATOMIC_RELAXED);
+}
+
+void log_print(enum log_level level, const char *format, ...)
+{
+	const int saved_errno = errno;
+	char line[512];
+	int len, more;
+	va_list args;
+
+	if (level > __atomic_load_n(&log_level, __ATOMIC_RELAXED))
+		return;
+	len = snprintf(line, sizeof(line), "uroce: ");
+	va_start(args, format);
+	more = vsnprintf(line + len, sizeof(line) - (size_t)len - 1, format, args);
+	va_end(args);
+	if (more > 0)
+		len += more;
+	if (len > (int)sizeof(line) - 2)
+		len = (int)sizeof(line) - 2;
+	line[len++] = '\n';
+	/* A message that stderr does not take is lost: there is nowhere else to say so. */
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+		len = 0;
+	errno = saved_errno;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device: its port, addresses, limits, queue pairs by number, and the way in for every received frame. */
+#ifndef DEVICE_DEVICE_H
+#define DEVICE_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "telemetry/counters.h"
+#include "wire/build.h"
+
+struct engine_ops;
+struct key_table;
+struct qp;
+
+#define DEVICE_GIDS_MAX 128
+#define DEVICE_NAME_MAX 64
+
+struct device_gid {
+	union ibv_gid gid; /* all zero: the entry is free */
+	uint32_t ndev_ifindex; /* kernel interface, 0 for none */
+	int32_t vlan_id; /* -1: untagged */
+};
+
+struct device_config {
+	char name[DEVICE_NAME_MAX];
+	uint8_t mac[6];
+	uint32_t port_mtu_bytes; /* largest IP packet of the port (an interface's MTU) */
+	uint64_t link_mbps;
+	const char *unique; /* what makes this port of this host different from every other: hashed into the GUID */
+};
+
+struct device {
+	struct device_config config;
+	uint64_t node_guid_be;
+	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the engine's lock */
+	bool link_up; /* atomic */
+	enum ibv_mtu mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
+	struct key_table *keys;
+	struct counters counters; /* written by the engine's thread */
+
+	const struct engine_ops *ops; /* set by who drives the device */
+	void *engine;
+
+	pthread_mutex_t qpn_lock;
+	uint32_t qpn_next;
+	uint32_t qps; /* in use */
+	struct qp ***qpn_pages; /* [qpn >> 12][qpn & 0xfff], pages made on demand and kept */
+
+	/* An unaffiliated event (port up, down, GID change, fatal); set by the facade. */
+	void (*event)(void *user, enum ibv_event_type type);
+	void *event_user;
+};
+
+/*
+ * What drives a device. Registered by the poll-mode side; a simulator brings its own.
+ * The functions get device->engine.
+ */
+struct engine_ops {
+	/* Stop the engine between two turns, and start it again: around every control call. MT-safe, may not nest. */
+	void (*lock)(void *engine);
+	void (*unlock)(void *engine);
+	/* A queue pair is new, or goes: under lock. */
+	void (*attach)(void *engine, struct qp *qp);
+	void (*detach)(void *engine, struct qp *qp);
+	/* Work was posted or a state changed: the queue pair wants qp_run. MT-safe; may itself run the engine. */
+	void (*kick)(void *engine, struct qp *qp);
+	/* The application polls and found nothing: run a turn if nobody else does. MT-safe. */
+	void (*poll)(void *engine);
+	/* The application is about to sleep on a channel: somebody else must run the engine. MT-safe. */
+	void (*wait)(void *engine);
+	/* The link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT, -ENETUNREACH. Not under lock. */
+	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
+};
+
+/** Create a device without addresses and without an engine. 0, -EINVAL, -ENOMEM. */
+int device_create(const struct device_config *config, struct device **device);
+
+/** Destroy a device that has no queue pairs left. */
+void device_destroy(struct device *device);
+
+/** Put an address in the first free entry of the GID table (untagged or a VLAN's). Engine's lock. Index, -EEXIST, -ENOSPC. */
+int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
+		   uint32_t ifindex);
+
+/** Index of an address, or -ENOENT. */
+int device_find_gid(const struct device *device, const uint8_t gid[16]);
+
+/** Give a queue pair its number; device_free_qpn when it goes. MT-safe. QPN in [2, 2^24), or -ENOSPC. Starts at a random number. */
+int device_alloc_qpn(struct device *device);
+
+/** Make a number find its queue pair (NULL: no more). Engine's lock. */
+void device_set_qp(struct device *device, uint32_t qpn, struct qp *qp);
+void device_free_qpn(struct device *device, uint32_t qpn);
+
+/** The queue pair of a number, or NULL. Engine's thread or lock. */
+struct qp *device_find_qp(const struct device *device, uint32_t qpn);
+
+/**
+ * Engine: take in one received frame: parse, verify ICRC, address, partition and queue pair; count what is dropped and why.
+ *
+ * @param trusted
+ *   The frame never left this device (loopback): checksums and ICRC are not verified.
+ * @param checksums_known_good
+ *   The port has verified IPv4 and UDP checksums.
+ * @param qp
+ *   Set to the queue pair that took the packet and now wants qp_run, or NULL.
+ * @return
+ *   false where the frame is not RoCE: it is somebody else's.
+ */
+bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
+		    bool checksums_known_good, uint64_t now_ns, struct qp **qp);
+
+/** Device limits as ibv_query_device_ex(3) tells them. MT-safe. */
+void device_query(const struct device *device, struct ibv_device_attr_ex *attr);
+
+/** Port attributes as ibv_query_port(3) tells them. MT-safe. */
+void device_query_port(const struct device *device, struct ibv_port_attr *attr);
+
+/** Build the path of an address vector (GRH needed). Engine's lock not needed. 0, -EINVAL. */
+int device_make_path(const struct device *device, const struct ibv_ah_attr *ah, const uint8_t dst_mac[6],
+		     uint16_t udp_sport, struct path *path);
+
+/** Raise an unaffiliated event. MT-safe. */
+void device_raise(struct device *device, enum ibv_event_type type);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory regions: registration, and the one check that stands before every access by key. */
+#ifndef MEM_MR_H
+#define MEM_MR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct pd;
+
+struct mr {
+	struct pd *pd;
+	uint8_t *addr; /* first byte in this process */
+	uint64_t length; /* bytes */
+	uint64_t iova; /* the address that peers and work requests use for addr */
+	unsigned int access; /* enum ibv_access_flags */
+	uint32_t key; /* both lkey and rkey */
+};
+
+/**
+ * Register memory. MT-safe. Pages are faulted in (as a pinning NIC would do), read-only without IBV_ACCESS_LOCAL_WRITE.
+ * The optional access range (IBV_ACCESS_OPTIONAL_RANGE) never makes the call fail.
+ *
+ * @param iova
+ *   Address of `addr` in keys' address space; equal to `addr` for ibv_reg_mr, 0 for zero-based.
+ * @return
+ *   0; -EINVAL for access flags that contradict each other (remote write or atomic without local write),
+ *   an unknown mandatory flag, a range that wraps, or page offsets of addr and iova that differ;
+ *   -EFAULT where the range is not mapped so; -ENOMEM. Source: ibv_reg_mr(3).
+ */
+int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+		struct mr **mr);
+
+/**
+ * Make the key invalid and free the region. The caller has stopped the engine, so that no packet is between
+ * its check and its copy; after return nobody touches the memory.
+ */
+void mr_deregister(struct mr *mr);
+
+/* Outcome of mr_resolve, in the order of the checks. */
+enum mr_status {
+	MR_OK,
+	MR_BAD_KEY, /* no such key */
+	MR_WRONG_PD,
+	MR_NO_ACCESS, /* the region does not grant what is needed */
+	MR_OUT_OF_RANGE,
+};
+
+/**
+ * Check an access and translate its address. MT-safe against registration; callers hold the engine.
+ *
+ * @param need
+ *   enum ibv_access_flags that must all be granted; 0 for a local read.
+ * @param length
+ *   Bytes; with 0 nothing is checked, MR_OK, and *addr is NULL (IBTA C9-88: no key check for zero length).
+ * @param addr
+ *   Set on MR_OK to the first byte in this process.
+ */
+enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
+			  unsigned int need, uint8_t **addr);
+
+#endif

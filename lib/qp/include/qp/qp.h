@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs: the state machine of ibv_modify_qp, joining queues, memory and the transport roles.
+ *
+ * Whoever runs the engine calls the functions that say "engine": one thread at a time. The application's
+ * threads call the posting functions at any time. Functions that say "control" are called with the engine stopped.
+ */
+#ifndef QP_QP_H
+#define QP_QP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+
+#include "transport/sink.h"
+#include "wire/build.h"
+
+struct counters;
+struct cq;
+struct packet;
+struct pd;
+struct qp;
+struct rq;
+
+/* The engine's own marks on a queue pair; the queue pair never reads them. */
+struct qp_sched {
+	TAILQ_ENTRY(qp) ready_link;
+	TAILQ_ENTRY(qp) timer_link;
+	uint64_t timer_slot;
+	struct qp *kick_next;
+	bool kicked; /* atomic */
+	bool is_ready;
+	bool is_timed;
+};
+
+struct qp_init {
+	struct pd *pd;
+	struct cq *send_cq;
+	struct cq *recv_cq;
+	struct rq *srq; /* shared receive queue, or NULL for an own one */
+	struct ibv_qp_cap cap;
+	enum ibv_qp_type type;
+	bool sig_all;
+	uint32_t qpn;
+	struct counters *counters;
+	uint8_t max_rd_atomic; /* the device's limits */
+	uint8_t max_dest_rd_atomic;
+	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */
+	/* An affiliated asynchronous event; engine's or control's thread. */
+	void (*event)(void *user, enum ibv_event_type type);
+	void *user;
+};
+
+/** Create in RESET. MT-safe. 0, -EINVAL, -ENOMEM, -EOPNOTSUPP for a type that is not built. *cap is what was granted. */
+int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **qp);
+
+/** Control. Outstanding work vanishes without completions, as ibv_destroy_qp(3) says. */
+void qp_destroy(struct qp *qp);
+
+/**
+ * Control: ibv_modify_qp(3).
+ *
+ * @param path
+ *   The resolved primary path where mask has IBV_QP_AV; else not read.
+ * @param sport
+ *   UDP source port for the path is part of `path`.
+ * @return
+ *   0 or -EINVAL; on failure nothing has changed.
+ */
+int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path);
+
+/** Control: ibv_query_qp(3). */
+void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+
+enum ibv_qp_state qp_state(const struct qp *qp);
+uint32_t qp_number(const struct qp *qp);
+enum ibv_qp_type qp_type(const struct qp *qp);
+struct qp_sched *qp_sched(struct qp *qp);
+void *qp_user(const struct qp *qp);
+
+/** ibv_post_send(3): MT-safe; 0 or a positive errno. The caller then kicks the engine. */
+int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+
+/** ibv_post_recv(3): MT-safe; 0 or a positive errno. The caller kicks the engine if the queue pair is in error. */
+int qp_post_recv(struct qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called. */
+void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
+
+/**
+ * Engine: send what can be sent, up to `budget` packets: responses first, then requests; flush if in error.
+ *
+ * @return
+ *   true while there is more to send right now (budget or sink ended it).
+ */
+bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget);
+
+/** Engine: when qp_timeout wants to be called at the earliest; UINT64_MAX for never. May move at every other call. */
+uint64_t qp_deadline_ns(const struct qp *qp);
+
+/** Engine: the deadline is reached. Afterwards qp_run must be called. */
+void qp_timeout(struct qp *qp, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Send queues: posted work in a ring that the requester walks, sends from and, on loss, walks again. */
+#ifndef QUEUE_SQ_H
+#define QUEUE_SQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rte_common.h>
+#include <rte_spinlock.h>
+
+#include "base/psn.h"
+
+/* A posted send work request. What the poster writes is constant until the slot is freed. */
+struct send_wqe {
+	/* the poster's */
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t compare_add;
+	uint64_t swap;
+	uint32_t rkey; /* remote key, or key to invalidate */
+	uint32_t imm_be; /* network order */
+	uint32_t length; /* bytes of all entries of the gather list, or of the inline data */
+	uint16_t num_sge;
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags; /* enum ibv_send_flags; IBV_SEND_SIGNALED also for sq_sig_all */
+
+	/* the requester's */
+	struct psn first_psn; /* of the request; a READ's responses use the PSNs up to last_psn */
+	struct psn last_psn;
+	bool started; /* the PSNs are assigned */
+	uint8_t status; /* enum ibv_wc_status; set when it is known to have failed */
+
+	/* gather list, or data with IBV_SEND_INLINE */
+	union {
+		struct ibv_sge sge[0];
+		uint8_t data[0];
+	};
+};
+
+struct sq_attr {
+	uint32_t max_wr; /* work requests; rounded up to a power of two */
+	uint32_t max_sge;
+	uint32_t max_inline; /* bytes */
+	bool sig_all;
+};
+
+struct sq {
+	uint8_t *ring; /* slots of `stride` bytes */
+	uint32_t mask;
+	uint32_t stride;
+	struct sq_attr attr; /* as granted, at least what was asked for */
+
+	uint32_t prod __rte_cache_aligned; /* poster's, under lock; release-stored */
+	rte_spinlock_t lock;
+
+	uint32_t cons __rte_cache_aligned; /* requester's: oldest slot in use; release-stored */
+};
+
+/** Allocate. 0, -EINVAL, -ENOMEM. */
+int sq_init(struct sq *sq, const struct sq_attr *attr);
+void sq_fini(struct sq *sq);
+
+/**
+ * Post a list of work requests. MT-safe.
+ *
+ * @param qp_type
+ *   Which opcodes are allowed.
+ * @param bad
+ *   The first request that was not posted, on failure; those before it are.
+ * @return
+ *   0; ENOMEM (positive, as ibv_post_send(3) returns it) when the queue is full; EINVAL for a bad opcode, too
+ *   many entries, inline data too long or with READ and atomics, atomics whose list is not one entry of at
+ *   least 8 bytes or whose remote address is not a multiple of 8, a message over 2^31 bytes.
+ */
+int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
+	    struct ibv_send_wr **bad);
+
+static inline struct send_wqe *sq_at(const struct sq *sq, uint32_t index)
+{
+	return (struct send_wqe *)(sq->ring + (uint64_t)(index & sq->mask) * sq->stride);
+}
+
+/* One past the newest posted request. Pairs with sq_post's release store. */
+static inline uint32_t sq_prod(const struct sq *sq)
+{
+	return __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+}
+
+/* Free the oldest slot. Requester only. */
+static inline void sq_pop(struct sq *sq)
+{
+	__atomic_store_n(&sq->cons, sq->cons + 1, __ATOMIC_RELEASE);
+}
+
+/** Drop everything (queue pair to RESET). The engine is stopped. */
+void sq_clear(struct sq *sq);
+
+#endif

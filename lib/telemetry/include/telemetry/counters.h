@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters of a device by name; written by the thread that runs its engine, read by anyone. */
+#ifndef TELEMETRY_COUNTERS_H
+#define TELEMETRY_COUNTERS_H
+
+#include <stdint.h>
+
+enum counter {
+#define COUNTER(name, meaning) COUNTER_##name,
+#include "telemetry/counters.def"
+#undef COUNTER
+	COUNTER_COUNT
+};
+
+struct counters {
+	uint64_t value[COUNTER_COUNT];
+};
+
+/* One writer at a time (the engine's owner): a plain add whose store readers see whole. */
+static inline void counters_add(struct counters *counters, enum counter counter, uint64_t n)
+{
+	uint64_t *value = &counters->value[counter];
+
+	__atomic_store_n(value, *value + n, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t counters_get(const struct counters *counters, enum counter counter)
+{
+	return __atomic_load_n(&counters->value[counter], __ATOMIC_RELAXED);
+}
+
+/** The counter's name, as `rdma statistic` and the kernel's hw_counters spell it. MT-safe. */
+const char *counter_name(enum counter counter);
+
+/** What the counter counts, in one sentence. MT-safe. */
+const char *counter_meaning(enum counter counter);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Building a RoCEv2 frame: a path's prebuilt headers, transport headers, payload by reference, then one sealing pass. */
+#ifndef WIRE_BUILD_H
+#define WIRE_BUILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/psn.h"
+#include "wire/headers.h"
+
+#define PACKET_HDR_MAX 128 /* Ethernet, VLAN, IPv6, UDP, BTH and the longest extended headers fit */
+#define PACKET_FRAGS_MAX 32
+/* Room that a frame buffer needs: headers, payload, pad, ICRC. */
+#define PACKET_FRAME_MAX (PACKET_HDR_MAX + WIRE_MTU_MAX + 4 + WIRE_ICRC_LEN)
+
+/* Where packets of a queue pair go: the input of path_init. */
+struct path_attr {
+	uint8_t src_mac[6];
+	uint8_t dst_mac[6];
+	int32_t vlan_tci; /* -1: untagged */
+	uint8_t sgid[16]; /* ::ffff:a.b.c.d means IPv4; both GIDs of one family */
+	uint8_t dgid[16];
+	uint8_t tclass;
+	uint8_t hop_limit;
+	uint32_t flow_label; /* 20 bits, IPv6 only */
+	uint16_t udp_sport;
+};
+
+/* Prebuilt Ethernet, IP and UDP headers; a packet patches lengths, IP id and checksum. */
+struct path {
+	uint8_t hdr[66];
+	uint8_t len; /* bytes of hdr used */
+	uint8_t l3_off;
+	uint8_t l4_off;
+	bool ipv6;
+	uint32_t ipv4_sum; /* ones' complement sum of the IPv4 header with length, id and checksum 0 */
+};
+
+/**
+ * Prebuild the headers of a path. Not MT-safe per path.
+ *
+ * @return
+ *   0, or -EINVAL when the GIDs are of different families.
+ */
+int path_init(struct path *path, const struct path_attr *attr);
+
+/* How the bytes of a fragment are had. */
+enum frag_kind {
+	FRAG_COPY, /* from memory */
+	FRAG_ZERO, /* `len` zeros; addr is not read */
+};
+
+struct packet_frag {
+	const uint8_t *addr;
+	uint32_t len;
+	enum frag_kind kind;
+};
+
+/* A packet to be sent. The owner of the sink gives `frame`; packet_begin resets the rest. */
+struct packet_out {
+	uint8_t *frame; /* at least PACKET_FRAME_MAX bytes, headers first, payload contiguous behind */
+	uint16_t hdr_len; /* headers written so far */
+	uint16_t ip_id; /* IPv4 identification; 0 unless set before packet_seal (DF is set) */
+	uint32_t payload_len;
+	uint8_t l3_off;
+	uint8_t l4_off;
+	bool ipv6;
+	uint8_t frags;
+	uint32_t ipv4_sum;
+	struct packet_frag frag[PACKET_FRAGS_MAX];
+};
+
+/* Fields of the BTH that differ from packet to packet. */
+struct bth_fields {
+	uint8_t opcode;
+	bool solicited;
+	bool migrated; /* 1 on every packet unless a path migrates */
+	bool ack_req;
+	bool becn;
+	uint16_t pkey;
+	uint32_t dest_qpn;
+	struct psn psn;
+};
+
+/** Begin a packet: copy the path's headers and write the BTH. Not MT-safe per packet. */
+void packet_begin(struct packet_out *out, const struct path *path, const struct bth_fields *bth);
+
+/** Reserve `len` bytes for the next extended header; the caller writes all of them. Never NULL. */
+static inline void *packet_extend(struct packet_out *out, uint16_t len)
+{
+	void *p = out->frame + out->hdr_len;
+
+	out->hdr_len = (uint16_t)(out->hdr_len + len);
+	return p;
+}
+
+/**
+ * Name the next bytes of payload; they are read by packet_seal. Not MT-safe per packet.
+ *
+ * @return
+ *   0, or -ENOSPC when the packet has PACKET_FRAGS_MAX fragments.
+ */
+int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr, uint32_t len);
+
+/**
+ * Finish a packet: copy the payload, pad, and write lengths, checksums and ICRC. Not MT-safe per packet.
+ * The UDP checksum is 0 on IPv4 and computed on IPv6 (RFC 8200, 8.1).
+ *
+ * @return
+ *   Bytes of the frame, without Ethernet FCS and without padding to the Ethernet minimum.
+ */
+uint32_t packet_seal(struct packet_out *out);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The RoCEv2 wire format (IBTA chapter 9 and annex A17): layouts and every protocol constant. */
+#ifndef WIRE_HEADERS_H
+#define WIRE_HEADERS_H
+
+#include <assert.h>
+
+#include <rte_byteorder.h>
+
+#define WIRE_UDP_PORT 4791 /* A17.4.1.2 */
+#define WIRE_UDP_SPORT_MIN 0xc000 /* entropy source ports are taken from the dynamic range */
+#define WIRE_PKEY_DEFAULT 0xffff /* 10.9.1: full member of the default partition */
+#define WIRE_QPN_MASK 0xffffffu
+#define WIRE_ICRC_LEN 4
+#define WIRE_MTU_MIN 256
+#define WIRE_MTU_MAX 4096
+#define WIRE_MESSAGE_MAX 0x80000000u /* 9.7.1: 2^31 bytes */
+
+/* Base transport header, 9.2. */
+struct bth {
+	uint8_t opcode;
+	uint8_t flags; /* BTH_SOLICITED | BTH_MIGRATED | pad count << 4 | TVER */
+	rte_be16_t pkey;
+	uint8_t ecn; /* BTH_FECN, BTH_BECN and six reserved bits, outside the ICRC */
+	uint8_t dest_qpn[3];
+	uint8_t ack_req; /* BTH_ACK_REQ and seven reserved bits */
+	uint8_t psn[3];
+};
+static_assert(sizeof(struct bth) == 12, "BTH is 12 bytes");
+
+#define BTH_SOLICITED 0x80
+#define BTH_MIGRATED 0x40
+#define BTH_PAD_SHIFT 4
+#define BTH_PAD_MASK 0x3
+#define BTH_TVER_MASK 0x0f /* always 0, 9.2.4 */
+#define BTH_FECN 0x80
+#define BTH_BECN 0x40
+#define BTH_ACK_REQ 0x80
+
+/* RDMA extended transport header, 9.3.3. */
+struct reth {
+	rte_be64_t iova;
+	rte_be32_t rkey;
+	rte_be32_t dma_length;
+} __attribute__((packed, aligned(4)));
+static_assert(sizeof(struct reth) == 16, "RETH is 16 bytes");
+
+/* Atomic extended transport header, 9.3.4. */
+struct atomiceth {
+	rte_be64_t iova;
+	rte_be32_t rkey;
+	rte_be64_t swap_add; /* CmpSwap: the swap value; FetchAdd: the addend */
+	rte_be64_t compare;
+} __attribute__((packed, aligned(4)));
+static_assert(sizeof(struct atomiceth) == 28, "AtomicETH is 28 bytes");
+
+/* ACK extended transport header, 9.3.5: syndrome and 24-bit message sequence number. */
+struct aeth {
+	uint8_t syndrome;
+	uint8_t msn[3];
+};
+static_assert(sizeof(struct aeth) == 4, "AETH is 4 bytes");
+
+/* Datagram extended transport header, 9.3.2. */
+struct deth {
+	rte_be32_t qkey;
+	uint8_t reserved;
+	uint8_t src_qpn[3];
+};
+static_assert(sizeof(struct deth) == 8, "DETH is 8 bytes");
+
+/* Bits 6:5 of the AETH syndrome: what kind of acknowledgement, table 44. */
+enum aeth_kind {
+	AETH_ACK = 0x00,
+	AETH_RNR_NAK = 0x20,
+	AETH_NAK = 0x60,
+	AETH_KIND_MASK = 0x60,
+	AETH_VALUE_MASK = 0x1f,
+};
+
+#define AETH_CREDIT_NONE 0x1f /* 9.7.7.2: the responder does not send credits */
+
+/* NAK codes, table 45. */
+enum nak_code {
+	NAK_PSN_SEQUENCE = 0,
+	NAK_INVALID_REQUEST = 1,
+	NAK_REMOTE_ACCESS = 2,
+	NAK_REMOTE_OPERATIONAL = 3,
+};
+
+/** Nanoseconds that an RNR NAK timer code asks to wait, 9.7.5.2.8 table 46. MT-safe; code below 32. */
+uint64_t rnr_timer_ns(uint8_t code);
+
+/** Nanoseconds of a local ACK timeout exponent (4.096 us * 2^exponent), 9.7.6.1.3; 0 means none. MT-safe. */
+uint64_t ack_timeout_ns(uint8_t exponent);
+
+static inline uint32_t wire_get24(const uint8_t p[3])
+{
+	return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+}
+
+static inline void wire_put24(uint8_t p[3], uint32_t v)
+{
+	p[0] = (uint8_t)(v >> 16);
+	p[1] = (uint8_t)(v >> 8);
+	p[2] = (uint8_t)v;
+}
+
+#endif

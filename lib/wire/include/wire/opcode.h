@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* BTH opcodes (IBTA 9.2, tables 37 and 38) and what each one carries. */
+#ifndef WIRE_OPCODE_H
+#define WIRE_OPCODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The upper three bits of an opcode: the transport service. */
+enum opcode_service {
+	OPCODE_RC = 0x00,
+	OPCODE_UC = 0x20,
+	OPCODE_UD = 0x60,
+	OPCODE_XRC = 0xa0,
+	OPCODE_SERVICE_MASK = 0xe0,
+};
+
+/* The lower five bits: the operation. */
+enum opcode_operation {
+	OPCODE_SEND_FIRST = 0,
+	OPCODE_SEND_MIDDLE,
+	OPCODE_SEND_LAST,
+	OPCODE_SEND_LAST_IMM,
+	OPCODE_SEND_ONLY,
+	OPCODE_SEND_ONLY_IMM,
+	OPCODE_WRITE_FIRST,
+	OPCODE_WRITE_MIDDLE,
+	OPCODE_WRITE_LAST,
+	OPCODE_WRITE_LAST_IMM,
+	OPCODE_WRITE_ONLY,
+	OPCODE_WRITE_ONLY_IMM,
+	OPCODE_READ_REQUEST,
+	OPCODE_READ_RESPONSE_FIRST,
+	OPCODE_READ_RESPONSE_MIDDLE,
+	OPCODE_READ_RESPONSE_LAST,
+	OPCODE_READ_RESPONSE_ONLY,
+	OPCODE_ACKNOWLEDGE,
+	OPCODE_ATOMIC_ACKNOWLEDGE,
+	OPCODE_COMPARE_SWAP,
+	OPCODE_FETCH_ADD,
+	OPCODE_SEND_LAST_INV = 22,
+	OPCODE_SEND_ONLY_INV,
+	OPCODE_OPERATION_MASK = 0x1f,
+};
+
+#define OPCODE_CNP 0x81 /* congestion notification packet, annex A17.9 */
+
+/* What an opcode is and which extended headers follow its BTH, in this order on the wire. */
+enum opcode_flag {
+	OPCODE_KNOWN = 1 << 0,
+	OPCODE_REQUEST = 1 << 1, /* to the responder; else to the requester */
+	OPCODE_FIRST = 1 << 2, /* first or only packet of a message */
+	OPCODE_LAST = 1 << 3, /* last or only packet of a message */
+	OPCODE_IS_SEND = 1 << 4,
+	OPCODE_IS_WRITE = 1 << 5,
+	OPCODE_IS_READ_RESPONSE = 1 << 6,
+	OPCODE_IS_ATOMIC = 1 << 7, /* an atomic request */
+	OPCODE_PAYLOAD = 1 << 8, /* may carry payload */
+	OPCODE_HAS_XRCETH = 1 << 9,
+	OPCODE_HAS_DETH = 1 << 10,
+	OPCODE_HAS_RETH = 1 << 11,
+	OPCODE_HAS_ATOMICETH = 1 << 12,
+	OPCODE_HAS_AETH = 1 << 13,
+	OPCODE_HAS_ATOMICACKETH = 1 << 14,
+	OPCODE_HAS_IMM = 1 << 15,
+	OPCODE_HAS_IETH = 1 << 16,
+};
+
+struct opcode_info {
+	uint32_t flags; /* enum opcode_flag */
+	uint8_t ext_len; /* bytes of all extended headers */
+	const char *name; /* as in the specification, e.g. "RC SEND Only" */
+};
+
+/** What is known about an opcode; flags are 0 where it is not defined. MT-safe, never NULL. */
+const struct opcode_info *opcode_info(uint8_t opcode);
+
+#endif

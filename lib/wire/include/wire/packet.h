@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A received RoCEv2 frame, parsed: every length checked, every field in host order, nothing copied. */
+#ifndef WIRE_PACKET_H
+#define WIRE_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/psn.h"
+#include "wire/opcode.h"
+
+/* Outcome of packet_parse. */
+enum packet_status {
+	PACKET_OK,
+	PACKET_NOT_ROCE, /* not IP, not UDP, not port 4791, or a fragment: somebody else's */
+	PACKET_BAD_LENGTH, /* lengths of frame, IP, UDP and headers contradict each other, or a bad pad count */
+	PACKET_BAD_CHECKSUM, /* IPv4 header checksum, or a UDP checksum that is set and wrong */
+	PACKET_BAD_VERSION, /* BTH TVER is not 0 */
+	PACKET_BAD_OPCODE, /* an opcode that IBTA does not define */
+};
+
+struct packet {
+	const uint8_t *l3; /* IP header */
+	const uint8_t *payload; /* behind the last extended header */
+	const uint8_t *src_mac; /* in the frame */
+	uint32_t payload_len; /* bytes, without pad and ICRC */
+	uint16_t headers_len; /* from l3 to payload */
+	uint8_t l3_len; /* 20 or 40 */
+	uint8_t pad; /* bytes between payload and ICRC, 0 to 3 */
+	bool ipv6;
+	uint8_t tclass; /* DSCP and ECN */
+	uint8_t hop_limit;
+	int32_t vlan_tci; /* -1 without a tag */
+	uint16_t udp_sport;
+	/* IPv6 form; an IPv4 address as ::ffff:a.b.c.d (A17.4.5.1.2) */
+	uint8_t sgid[16];
+	uint8_t dgid[16];
+
+	const struct opcode_info *op;
+	uint8_t opcode;
+	bool solicited;
+	bool migrated;
+	bool ack_req;
+	bool fecn;
+	bool becn;
+	uint16_t pkey;
+	uint32_t dest_qpn;
+	struct psn psn;
+
+	/* Valid where op->flags has the header. */
+	uint64_t iova; /* RETH, AtomicETH */
+	uint32_t rkey; /* RETH, AtomicETH; IETH: the key to invalidate */
+	uint32_t dma_length; /* RETH */
+	uint64_t swap_add; /* AtomicETH */
+	uint64_t compare; /* AtomicETH */
+	uint64_t atomic_original; /* AtomicAckETH */
+	uint8_t syndrome; /* AETH */
+	uint32_t msn; /* AETH */
+	uint32_t imm_be; /* ImmDt, still in network order as verbs want it */
+	uint32_t qkey; /* DETH */
+	uint32_t src_qpn; /* DETH */
+	uint32_t xrc_srqn; /* XRCETH */
+};
+
+/**
+ * Parse a frame from its Ethernet header on. MT-safe. Does not look at the ICRC.
+ *
+ * @param frame
+ *   The frame; may be longer than its IP packet (Ethernet padding).
+ * @param checksums_known_good
+ *   The port has already verified the IPv4 and UDP checksums.
+ * @param packet
+ *   Filled on PACKET_OK; points into `frame`.
+ */
+enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums_known_good,
+				struct packet *packet);
+
+/** Whether the packet's invariant CRC is right. MT-safe. Only after packet_parse said PACKET_OK. */
+bool packet_icrc_ok(const struct packet *packet);
+
+#endif
