@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a user can set: on uroce-run's command line, in an INI file; carried to the program's process in the environment. */
+#ifndef CONFIG_SETTINGS_H
+#define CONFIG_SETTINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SETTINGS_IPS_MAX 16
+#define SETTINGS_DEFAULT_FILE "/etc/uroce/uroce.conf"
+
+enum settings_progress {
+	SETTINGS_PROGRESS_HYBRID, /* the default */
+	SETTINGS_PROGRESS_INLINE,
+	SETTINGS_PROGRESS_DEDICATED,
+};
+
+struct settings_ip {
+	uint8_t gid[16]; /* ::ffff:a.b.c.d for IPv4 */
+	uint8_t prefix_len; /* of the address as written: 24 in 10.0.0.1/24 */
+};
+
+struct settings {
+	char netdev[64]; /* a kernel interface, or "" */
+	char port[512]; /* DPDK device arguments, or ""; one of the two is set */
+	struct settings_ip ips[SETTINGS_IPS_MAX];
+	size_t ip_count;
+	char name[64]; /* "uroce0" */
+	uint32_t mtu; /* bytes of IP packet the port is told to carry; 0: as the port has it */
+	enum settings_progress progress;
+	int log_level; /* enum log_level */
+};
+
+/** The defaults. */
+void settings_init(struct settings *settings);
+
+/**
+ * Set one thing by its name ("netdev", "port", "ip", "name", "mtu", "progress", "log-level"), as the command line and
+ * the file both do. "ip" may be set several times.
+ *
+ * @param error
+ *   On failure one line that says what is wrong with the value and what would be right.
+ * @return
+ *   0, or -EINVAL, -ENOENT for an unknown name.
+ */
+int settings_set(struct settings *settings, const char *name, const char *value, char *error,
+		 size_t error_size);
+
+/** Read section [uroce] of an INI file (rte_cfgfile). 0, or -errno with `error`. */
+int settings_read_file(struct settings *settings, const char *path, char *error, size_t error_size);
+
+/** Check what belongs together: one of netdev and port, ip with port. 0 or -EINVAL with `error`. */
+int settings_check(const struct settings *settings, char *error, size_t error_size);
+
+/** Put them in this process's environment for the program that is executed next. 0 or -ENOMEM. */
+int settings_export(const struct settings *settings);
+
+/** Read them from the environment. 0; -ENOENT where there are none; -EINVAL with `error`. */
+int settings_import(struct settings *settings, char *error, size_t error_size);
+
+#endif

@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds the Linux peer: Debian's kernel with rdma_rxe and a small initramfs with RDMA programs.
+#
+# usage: make-guest.sh DIR     leaves DIR/vmlinux and DIR/initrd; does nothing where they are current
+#
+# Only the kernel and busybox are downloaded, and only unpacked. The programs and libraries are
+# copied from this machine, where they were installed by `config/setup.sh interop`.
+set -euo pipefail
+
+GUEST_BINS="/usr/bin/ibv_devinfo /usr/bin/ibv_rc_pingpong /usr/bin/rdma
+	/usr/bin/ib_send_bw /usr/bin/ib_send_lat /usr/bin/ib_write_bw /usr/bin/ib_write_lat
+	/usr/bin/ib_read_bw /usr/bin/ib_read_lat /usr/bin/ib_atomic_bw /usr/bin/ib_atomic_lat"
+PROVIDERS=/usr/lib/x86_64-linux-gnu/libibverbs
+GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverbs
+	crc32_generic crc32c_generic crc32_pclmul"
+
+HERE=$(dirname "$(readlink -f "$0")")
+APT="-qq -o APT::Sandbox::User=root"
+
+die()
+{
+	printf 'make-guest: %s\n' "$*" >&2
+	exit 1
+}
+
+# The real package behind the name that follows Debian's newest kernel of this release. The *cloud*
+# kernel has no rdma_rxe.
+kernel_package()
+{
+	apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $2; exit}'
+}
+
+# download PACKAGE: unpacks it into $work/PACKAGE.
+download()
+{
+	mkdir -p "$work/deb"
+	(cd "$work/deb" && apt-get $APT download "$1") 2>"$work/apt.log" || {
+		apt-get $APT update && (cd "$work/deb" && apt-get $APT download "$1")
+	} || die "cannot download the package $1; check the network and run: apt-get update"
+	dpkg -x "$work"/deb/"$1"_*.deb "$work/$1"
+}
+
+# A plain ELF boots through PVH at once; the packed kernel would unpack itself under emulation.
+extract_vmlinux()
+{
+	python3 - "$1" "$2" <<'PY'
+import lzma, struct, sys
+
+image = open(sys.argv[1], "rb").read()
+setup_sectors = image[0x1f1] or 4
+offset, length = struct.unpack_from("<II", image, 0x248)
+start = (setup_sectors + 1) * 512 + offset
+elf = lzma.LZMADecompressor().decompress(image[start:start + length])
+if elf[:4] != b"\x7fELF":
+    sys.exit("make-guest: no ELF in the kernel image")
+open(sys.argv[2], "wb").write(elf)
+PY
+}
+
+# Copies files with the libraries they load, at the paths they have here.
+copy_with_libraries()
+{
+	local file lib
+
+	for file in "$@"; do
+		[ -e "$file" ] || die "$file is missing; run: config/setup.sh interop"
+		install -D "$file" "$tree$file"
+		env -u LD_LIBRARY_PATH -u LD_PRELOAD ldd "$file" | grep -o '/[^ ]*' | while read -r lib; do
+			[ -e "$tree$lib" ] || install -D "$(readlink -f "$lib")" "$tree$lib"
+		done
+	done
+}
+
+copy_modules()
+{
+	local kernel_root=$1 version=$2 module file base=$2
+
+	base=lib/modules/$version
+	for module in $GUEST_MODULES; do
+		modprobe -d "$kernel_root" -S "$version" --show-depends "$module" |
+			awk '$1 == "insmod" {print $2}'
+	done | sort -u | while read -r file; do
+		install -D -m 644 "$file" "$tree/${file#"$kernel_root"/}"
+	done
+	cp "$kernel_root/$base"/modules.{builtin,builtin.modinfo,order} "$tree/$base/"
+	depmod -b "$tree" "$version"
+}
+
+build()
+{
+	local package version kernel_root
+
+	package=$1
+	version=${package#linux-image-}
+	rm -rf "$work"
+	mkdir -p "$tree"/{bin,dev,etc,proc,sys,tmp,run}
+
+	download "$package"
+	kernel_root=$work/$package
+	grep -q '^CONFIG_RDMA_RXE=m' "$kernel_root/boot/config-$version" ||
+		die "the kernel $version has no rdma_rxe"
+	depmod -b "$kernel_root" "$version"
+	extract_vmlinux "$kernel_root/boot/vmlinuz-$version" "$work/vmlinux"
+	copy_modules "$kernel_root" "$version"
+
+	download busybox-static
+	cp "$work/busybox-static/bin/busybox" "$tree/bin/"
+	# shellcheck disable=SC2086 # a list of names
+	copy_with_libraries $GUEST_BINS $PROVIDERS/librxe-rdmav*.so
+	install -D -m 644 /etc/libibverbs.d/rxe.driver "$tree/etc/libibverbs.d/rxe.driver"
+	printf 'root:x:0:0:root:/:/bin/sh\n' >"$tree/etc/passwd"
+	install -m 755 "$HERE/guest-init" "$tree/init"
+	(cd "$tree" && find . | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$work/initrd"
+}
+
+main()
+{
+	local package stamp
+
+	[ $# = 1 ] || die "usage: make-guest.sh DIR"
+	mkdir -p "$1"
+	out=$(readlink -f "$1")
+	work=$out/work
+	tree=$work/tree
+	package=$(kernel_package)
+	if [ -z "$package" ]; then
+		apt-get $APT update || die "apt-get update failed; check the network"
+		package=$(kernel_package)
+	fi
+	[ -n "$package" ] || die "apt knows no linux-image-amd64; is this Debian with amd64?"
+
+	stamp="$package $(cat "$0" "$HERE/guest-init" | sha256sum)"
+	if [ -e "$out/initrd" ] && [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ]; then
+		return 0
+	fi
+	echo "make-guest: building the Linux peer with $package in $out"
+	rm -f "$out/stamp"
+	build "$package"
+	mv "$work/vmlinux" "$work/initrd" "$out/"
+	rm -rf "$work"
+	echo "$stamp" >"$out/stamp"
+}
+
+main "$@"
