@@ -1,1 +1,249 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The key table: slots in chunks made on demand, a first-in first-out list of free ones, secret
+ * bits in every key. */
+#include "mem/key_table.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include <rte_common.h>
+
+#define CHUNK_SHIFT 9
+#define CHUNK_SLOTS (1u << CHUNK_SHIFT)
+/* Fewer free slots than this, and the table grows: a freed key rests at least so many insertions.
+ */
+#define REST_SLOTS   CHUNK_SLOTS
+#define RANDOM_WORDS 64 /* getrandom(2) gives up to 256 bytes without interruption */
+#define NO_SLOT	     UINT32_MAX
+#define NO_KEY	     0u /* never given to a region */
+
+struct slot {
+	struct mr *mr;	    /* atomic */
+	uint32_t key;	    /* atomic; NO_KEY while the slot is free */
+	uint32_t next_free; /* index, or NO_SLOT; while on the free list; under lock */
+	uint32_t last_key;  /* the key that the slot had before; under lock */
+};
+
+/*
+ * A key is a random part above index_bits of place. The place is the slot's index through a secret
+ * affine map modulo 2^index_bits, so that one key tells little about where the others are.
+ */
+struct key_table {
+	/* set at creation */
+	uint32_t max_regions;
+	uint32_t index_bits;
+	uint32_t place_mask;
+	uint32_t place_factor;	/* odd */
+	uint32_t place_inverse; /* place_factor * place_inverse == 1 modulo 2^32 */
+	uint32_t place_offset;
+
+	pthread_mutex_t lock;
+	/* under lock */
+	uint32_t slots;	     /* made so far */
+	uint32_t free_slots; /* on the free list */
+	uint32_t free_head;
+	uint32_t free_tail;
+	uint32_t random[RANDOM_WORDS];
+	uint32_t random_left;
+
+	struct slot *chunks[]; /* atomic; release-stored when a chunk is made, never taken back */
+};
+
+static struct slot *slot_at(const struct key_table *table, uint32_t index)
+{
+	struct slot *chunk =
+		__atomic_load_n(&table->chunks[index >> CHUNK_SHIFT], __ATOMIC_ACQUIRE);
+
+	return chunk ? &chunk[index & (CHUNK_SLOTS - 1)] : NULL;
+}
+
+static int random_word_locked(struct key_table *table, uint32_t *word)
+{
+	if (table->random_left == 0) {
+		ssize_t got;
+
+		do {
+			got = getrandom(table->random, sizeof(table->random), 0);
+		} while (got < 0 && errno == EINTR);
+		if (got < 0)
+			return -errno;
+		table->random_left = (uint32_t)((size_t)got / sizeof(table->random[0]));
+		if (table->random_left == 0)
+			return -EIO;
+	}
+	*word = table->random[--table->random_left];
+	return 0;
+}
+
+/* Newton's iteration doubles the correct low bits: 3 at the start, as x * x == 1 modulo 8 for every
+ * odd x. */
+static uint32_t odd_inverse(uint32_t odd)
+{
+	uint32_t inverse = odd;
+
+	for (int i = 0; i < 4; i++)
+		inverse *= 2 - odd * inverse;
+	return inverse;
+}
+
+int key_table_create(uint32_t max_regions, struct key_table **table)
+{
+	struct key_table *t;
+	uint32_t bits = 1;
+	size_t chunks;
+	int rc;
+
+	/* At least one bit stays random; callers ask for far less. */
+	while (bits < 31 && (1u << bits) < max_regions)
+		bits++;
+	if (max_regions > (1u << bits))
+		return -ENOMEM;
+	chunks = ((size_t)1 << bits) / CHUNK_SLOTS + 1;
+	t = calloc(1, sizeof(*t) + chunks * sizeof(t->chunks[0]));
+	if (!t)
+		return -ENOMEM;
+	t->max_regions = max_regions;
+	t->index_bits = bits;
+	t->place_mask = (1u << bits) - 1;
+	t->free_head = NO_SLOT;
+	t->free_tail = NO_SLOT;
+	rc = random_word_locked(t, &t->place_factor);
+	if (rc == 0)
+		rc = random_word_locked(t, &t->place_offset);
+	if (rc != 0) {
+		free(t);
+		return rc;
+	}
+	t->place_factor |= 1;
+	t->place_inverse = odd_inverse(t->place_factor);
+	pthread_mutex_init(&t->lock, NULL);
+	*table = t;
+	return 0;
+}
+
+void key_table_destroy(struct key_table *table)
+{
+	if (!table)
+		return;
+	for (uint32_t i = 0; i < table->slots; i += CHUNK_SLOTS)
+		free(table->chunks[i >> CHUNK_SHIFT]);
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+}
+
+static void append_free_locked(struct key_table *table, uint32_t index)
+{
+	slot_at(table, index)->next_free = NO_SLOT;
+	if (table->free_tail == NO_SLOT)
+		table->free_head = index;
+	else
+		slot_at(table, table->free_tail)->next_free = index;
+	table->free_tail = index;
+	table->free_slots++;
+}
+
+static int grow_locked(struct key_table *table)
+{
+	const uint32_t first = table->slots;
+	const uint32_t count = RTE_MIN(CHUNK_SLOTS, table->max_regions - first);
+	struct slot *chunk;
+
+	if (count == 0)
+		return -ENOSPC;
+	chunk = calloc(CHUNK_SLOTS, sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	__atomic_store_n(&table->chunks[first >> CHUNK_SHIFT], chunk, __ATOMIC_RELEASE);
+	table->slots += count;
+	for (uint32_t i = 0; i < count; i++)
+		append_free_locked(table, first + i);
+	return 0;
+}
+
+/* A key for a slot that differs from the one that the slot had before. */
+static int make_key_locked(struct key_table *table, uint32_t index, uint32_t *key)
+{
+	const uint32_t place =
+		(index * table->place_factor + table->place_offset) & table->place_mask;
+	uint32_t word = 0;
+	int rc;
+
+	do {
+		rc = random_word_locked(table, &word);
+		if (rc != 0)
+			return rc;
+		*key = (word & ~table->place_mask) | place;
+	} while (*key == NO_KEY || *key == slot_at(table, index)->last_key);
+	return 0;
+}
+
+static int insert_locked(struct key_table *table, struct mr *mr, uint32_t *key)
+{
+	struct slot *slot;
+	int rc = 0;
+
+	if (table->free_slots < REST_SLOTS)
+		rc = grow_locked(table);
+	if (table->free_slots == 0)
+		return rc;
+	slot = slot_at(table, table->free_head);
+	rc = make_key_locked(table, table->free_head, key);
+	if (rc != 0)
+		return rc;
+	table->free_head = slot->next_free;
+	if (table->free_head == NO_SLOT)
+		table->free_tail = NO_SLOT;
+	table->free_slots--;
+	slot->last_key = *key;
+	/* Release: who sees the new region also sees that the slot's old key is gone. */
+	__atomic_store_n(&slot->mr, mr, __ATOMIC_RELEASE);
+	/* Release: who sees the key sees the region. */
+	__atomic_store_n(&slot->key, *key, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key)
+{
+	int rc;
+
+	pthread_mutex_lock(&table->lock);
+	rc = insert_locked(table, mr, key);
+	pthread_mutex_unlock(&table->lock);
+	return rc;
+}
+
+static uint32_t index_of(const struct key_table *table, uint32_t key)
+{
+	return ((key - table->place_offset) * table->place_inverse) & table->place_mask;
+}
+
+void key_table_remove(struct key_table *table, uint32_t key)
+{
+	const uint32_t index = index_of(table, key);
+	struct slot *slot = slot_at(table, index);
+
+	pthread_mutex_lock(&table->lock);
+	if (slot && key != NO_KEY && slot->key == key) {
+		__atomic_store_n(&slot->key, NO_KEY, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->mr, NULL, __ATOMIC_RELEASE);
+		append_free_locked(table, index);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+struct mr *key_table_find(const struct key_table *table, uint32_t key)
+{
+	const struct slot *slot = slot_at(table, index_of(table, key));
+	struct mr *mr;
+
+	if (!slot || key == NO_KEY || __atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) != key)
+		return NULL;
+	/*
+	 * The key is read again behind the region: between the two reads the slot may have gone to
+	 * another region, whose store of `mr` came after the store that took the key away.
+	 */
+	mr = __atomic_load_n(&slot->mr, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&slot->key, __ATOMIC_RELAXED) == key ? mr : NULL;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads /proc/self/maps and /proc/self/smaps (proc(5)): which pages of a range are mapped, how, and
+ * how large they are. */
+#include "maps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A walk over the mappings, which the kernel lists by rising address. */
+struct walk {
+	uint64_t next; /* first byte that no mapping has covered yet */
+	uint64_t last; /* last byte of the range */
+	bool inside;   /* the current mapping shares bytes with the range */
+	bool done;     /* every byte was found */
+};
+
+/* Take in the line that opens a mapping. 0, or -EFAULT where there is a gap before it or its
+ * permissions are short. */
+static int take_mapping(struct walk *walk, uint64_t start, uint64_t end, const char *perms,
+			bool write)
+{
+	walk->inside = start <= walk->last && end > walk->next;
+	if (walk->done || end <= walk->next)
+		return 0;
+	if (start > walk->next || perms[0] != 'r' || (write && perms[1] != 'w'))
+		return -EFAULT;
+	walk->next = end;
+	walk->done = end > walk->last;
+	return 0;
+}
+
+static int take_line(struct walk *walk, const char *line, bool write, bool huge)
+{
+	uint64_t start, end, page_kb;
+	char perms[5];
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, perms) == 3) {
+		/* A mapping past the range: what is missing now stays missing. */
+		if (walk->done) {
+			walk->inside = false;
+			return 0;
+		}
+		return take_mapping(walk, start, end, perms, write);
+	}
+	if (huge && walk->inside && sscanf(line, "KernelPageSize: %" SCNu64 " kB", &page_kb) == 1 &&
+	    page_kb * 1024 <= (uint64_t)sysconf(_SC_PAGESIZE))
+		return -EINVAL;
+	return 0;
+}
+
+static int check(const char *file, uintptr_t addr, size_t length, bool write, bool huge)
+{
+	struct walk walk = {.next = addr, .last = addr + (length - 1)};
+	char *line = NULL;
+	size_t size = 0;
+	int rc = 0;
+	FILE *f;
+
+	if (length == 0)
+		return 0;
+	f = fopen(file, "re");
+	if (!f)
+		return -errno;
+	/* With `huge` the lines behind the mapping's first still matter. */
+	while (rc == 0 && (!walk.done || (huge && walk.inside)) && getline(&line, &size, f) > 0)
+		rc = take_line(&walk, line, write, huge);
+	free(line);
+	fclose(f);
+	return rc == 0 && !walk.done ? -EFAULT : rc;
+}
+
+int maps_check_mapped(uintptr_t addr, size_t length, bool write)
+{
+	return check("/proc/self/maps", addr, length, write, false);
+}
+
+int maps_check_huge(uintptr_t addr, size_t length)
+{
+	return check("/proc/self/smaps", addr, length, false, true);
+}
