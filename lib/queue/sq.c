@@ -1,1 +1,205 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Send queues: allocation, and the posting side, where every work request is checked and copied. */
+#include "queue/sq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/headers.h"
+
+#define SQ_WR_MAX     (1u << 24)
+#define SQ_SGE_MAX    1024u
+#define SQ_INLINE_MAX (1u << 16)
+#define ATOMIC_BYTES  8u /* IBTA 9.4.5: operand, result and alignment */
+
+/* Checksum offload belongs to raw and IPoIB packets, which are not built. */
+#define SEND_FLAGS_KNOWN \
+	((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
+
+#define BIT(opcode) (1u << (opcode))
+
+int sq_init(struct sq *sq, const struct sq_attr *attr)
+{
+	uint32_t payload;
+
+	*sq = (struct sq){.attr = *attr, .lock = RTE_SPINLOCK_INITIALIZER};
+	if (attr->max_wr > SQ_WR_MAX || attr->max_sge > SQ_SGE_MAX ||
+	    attr->max_inline > SQ_INLINE_MAX)
+		return -EINVAL;
+	if (attr->max_wr == 0)
+		return 0;
+	sq->attr.max_wr = rte_align32pow2(attr->max_wr);
+	sq->mask = sq->attr.max_wr - 1;
+	payload = RTE_MAX(attr->max_sge * (uint32_t)sizeof(struct ibv_sge), attr->max_inline);
+	sq->stride = RTE_ALIGN((uint32_t)sizeof(struct send_wqe) + payload, RTE_CACHE_LINE_SIZE);
+	sq->ring = aligned_alloc(RTE_CACHE_LINE_SIZE, (size_t)sq->attr.max_wr * sq->stride);
+	return sq->ring ? 0 : -ENOMEM;
+}
+
+void sq_fini(struct sq *sq)
+{
+	free(sq->ring);
+	sq->ring = NULL;
+}
+
+/* What a queue pair of a type may send, IBTA table 38; without the kinds of work that are not
+ * built. */
+static uint32_t opcodes_of(enum ibv_qp_type qp_type)
+{
+	const uint32_t send = BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM);
+	const uint32_t write = BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM);
+
+	switch (qp_type) {
+	case IBV_QPT_RC:
+		return send | write | BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_ATOMIC_CMP_AND_SWP) |
+		       BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) | BIT(IBV_WR_SEND_WITH_INV);
+	case IBV_QPT_UC:
+		return send | write;
+	case IBV_QPT_UD:
+		return send;
+	default:
+		return 0;
+	}
+}
+
+static bool is_atomic(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Everything but the length of the message. */
+static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr *wr)
+{
+	if ((unsigned int)wr->opcode >= 32 || !(opcodes & BIT(wr->opcode)))
+		return EINVAL;
+	if (wr->send_flags & ~SEND_FLAGS_KNOWN)
+		return EINVAL;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->attr.max_sge ||
+	    (wr->num_sge > 0 && !wr->sg_list))
+		return EINVAL;
+	if ((wr->send_flags & IBV_SEND_INLINE) &&
+	    (wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode)))
+		return EINVAL;
+	if (is_atomic(wr->opcode) && (wr->num_sge != 1 || wr->sg_list[0].length < ATOMIC_BYTES ||
+				      wr->wr.atomic.remote_addr % ATOMIC_BYTES != 0))
+		return EINVAL;
+	return 0;
+}
+
+static uint64_t gather_length(const struct ibv_send_wr *wr)
+{
+	uint64_t length = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	return length;
+}
+
+static void fill_remote(struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		wqe->imm_be = wr->imm_data;
+		/* fallthrough */
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+		break;
+	case IBV_WR_SEND_WITH_IMM:
+		wqe->imm_be = wr->imm_data;
+		break;
+	case IBV_WR_SEND_WITH_INV:
+		wqe->rkey = wr->invalidate_rkey;
+		break;
+	default:
+		break;
+	}
+}
+
+/* The list itself, or, inline, the bytes that it names: the application may reuse them at once. */
+static void fill_payload(struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	uint8_t *data = wqe->data;
+
+	if (!(wr->send_flags & IBV_SEND_INLINE)) {
+		if (wr->num_sge > 0)
+			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
+		/* The result is 8 bytes, however much room the application names. */
+		if (is_atomic(wr->opcode))
+			wqe->sge[0].length = ATOMIC_BYTES;
+		return;
+	}
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length > 0)
+			memcpy(data, (const void *)(uintptr_t)sge->addr, sge->length);
+		data += sge->length;
+	}
+}
+
+static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const struct ibv_send_wr *wr)
+{
+	struct send_wqe *wqe;
+	uint64_t length;
+	int rc;
+
+	/* Pairs with the release store in sq_pop: the requester is done with the slot. */
+	if (index - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) >= sq->attr.max_wr)
+		return ENOMEM;
+	rc = check(sq, opcodes, wr);
+	if (rc != 0)
+		return rc;
+	length = is_atomic(wr->opcode) ? ATOMIC_BYTES : gather_length(wr);
+	if (length > ((wr->send_flags & IBV_SEND_INLINE) ? sq->attr.max_inline : WIRE_MESSAGE_MAX))
+		return EINVAL;
+	wqe = sq_at(sq, index);
+	*wqe = (struct send_wqe){
+		.wr_id = wr->wr_id,
+		.length = (uint32_t)length,
+		.num_sge = (uint16_t)wr->num_sge,
+		.opcode = (uint8_t)wr->opcode,
+		.flags = (uint8_t)(wr->send_flags | (sq->attr.sig_all ? IBV_SEND_SIGNALED : 0)),
+	};
+	fill_remote(wqe, wr);
+	fill_payload(wqe, wr);
+	return 0;
+}
+
+int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
+	    struct ibv_send_wr **bad)
+{
+	const uint32_t opcodes = opcodes_of(qp_type);
+	uint32_t prod;
+	int rc = 0;
+
+	rte_spinlock_lock(&sq->lock);
+	for (prod = sq->prod; wr; wr = wr->next, prod++) {
+		rc = fill(sq, prod, opcodes, wr);
+		if (rc != 0) {
+			*bad = wr;
+			break;
+		}
+	}
+	/* Pairs with the acquire load in sq_prod: one store shows the whole list. */
+	__atomic_store_n(&sq->prod, prod, __ATOMIC_RELEASE);
+	rte_spinlock_unlock(&sq->lock);
+	return rc;
+}
+
+void sq_clear(struct sq *sq)
+{
+	rte_spinlock_lock(&sq->lock);
+	__atomic_store_n(&sq->prod, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&sq->cons, 0, __ATOMIC_RELAXED);
+	rte_spinlock_unlock(&sq->lock);
+}

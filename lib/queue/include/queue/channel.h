@@ -19,6 +19,7 @@ struct channel {
 	int fd; /* eventfd in semaphore mode: readable while events wait; its O_NONBLOCK is the user's to set */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, channel_source) ready; /* sources with pending > 0, oldest first */
+	uint32_t owed; /* units of forgotten events that readers had taken already; under lock */
 };
 
 /** Create the descriptor (close-on-exec). Not MT-safe per channel. 0 or -errno. */
