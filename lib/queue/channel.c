@@ -60,6 +60,7 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 	/* Behind the others: no source that is raised faster than it is read hides them. */
 	if (--source->pending > 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
+	source->taken++;
 	*object = source->object;
 	*code = source->code;
 	return true;

@@ -11,6 +11,7 @@
 struct channel_source {
 	TAILQ_ENTRY(channel_source) link;
 	uint32_t pending; /* events raised and not yet read; under channel->lock */
+	uint32_t taken; /* events read, which must be acknowledged before the object goes; same lock */
 	void *object; /* what channel_read returns */
 	int code; /* what kind of event; returned beside object */
 };
