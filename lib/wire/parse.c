@@ -1,1 +1,283 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* From bytes of a frame to a struct packet, with every check that needs no state. */
+#include "wire/packet.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "wire/headers.h"
+#include "wire/icrc.h"
+
+#define UDP_LEN	     sizeof(struct rte_udp_hdr)
+#define ROCE_LEN_MIN (UDP_LEN + sizeof(struct bth) + WIRE_ICRC_LEN)
+
+/* A frame under the parser: how much of it there is, and the layers found so far. */
+struct frame {
+	const uint8_t *l3;
+	size_t l3_room; /* bytes from l3 to the end of the frame */
+	const uint8_t *l4;
+	size_t l4_len; /* bytes of UDP header and payload by the IP header */
+	bool checksums_known_good;
+};
+
+static enum packet_status parse_ether(const uint8_t *frame, size_t len, struct frame *f,
+				      struct packet *p, uint16_t *type)
+{
+	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)frame;
+	const struct rte_vlan_hdr *vlan = (const struct rte_vlan_hdr *)(eth + 1);
+	size_t l3_off = sizeof(*eth);
+
+	if (len < l3_off)
+		return PACKET_NOT_ROCE;
+	p->src_mac = eth->src_addr.addr_bytes;
+	p->vlan_tci = -1;
+	*type = rte_be_to_cpu_16(eth->ether_type);
+	if (*type == RTE_ETHER_TYPE_VLAN) {
+		l3_off += sizeof(*vlan);
+		if (len < l3_off)
+			return PACKET_NOT_ROCE;
+		p->vlan_tci = rte_be_to_cpu_16(vlan->vlan_tci);
+		*type = rte_be_to_cpu_16(vlan->eth_proto);
+	}
+	f->l3 = frame + l3_off;
+	f->l3_room = len - l3_off;
+	return PACKET_OK;
+}
+
+/* A packet is RoCE's, and its lengths are ours to judge, from the moment that its port is known. */
+static bool is_roce_port(const struct frame *f, size_t l3_len)
+{
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(f->l3 + l3_len);
+
+	return f->l3_room >= l3_len + UDP_LEN && udp->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
+}
+
+static void map_ipv4(uint8_t gid[16], rte_be32_t addr)
+{
+	memset(gid, 0, 10);
+	memset(gid + 10, 0xff, 2);
+	memcpy(gid + 12, &addr, sizeof(addr));
+}
+
+static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)f->l3;
+	size_t ip_len;
+
+	/* Of version 4, without options: the ICRC is not defined over them. */
+	if (f->l3_room < sizeof(*ip) || ip->version_ihl != RTE_IPV4_VHL_DEF ||
+	    ip->next_proto_id != IPPROTO_UDP)
+		return PACKET_NOT_ROCE;
+	if (ip->fragment_offset & rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
+		return PACKET_NOT_ROCE;
+	if (!is_roce_port(f, sizeof(*ip)))
+		return PACKET_NOT_ROCE;
+	ip_len = rte_be_to_cpu_16(ip->total_length);
+	if (ip_len < sizeof(*ip) + ROCE_LEN_MIN || ip_len > f->l3_room)
+		return PACKET_BAD_LENGTH;
+	if (!f->checksums_known_good && rte_raw_cksum(ip, sizeof(*ip)) != 0xffff)
+		return PACKET_BAD_CHECKSUM;
+	f->l4 = f->l3 + sizeof(*ip);
+	f->l4_len = ip_len - sizeof(*ip);
+	p->ipv6 = false;
+	p->l3_len = sizeof(*ip);
+	p->tclass = ip->type_of_service;
+	p->hop_limit = ip->time_to_live;
+	map_ipv4(p->sgid, ip->src_addr);
+	map_ipv4(p->dgid, ip->dst_addr);
+	return PACKET_OK;
+}
+
+static enum packet_status parse_ipv6(struct frame *f, struct packet *p)
+{
+	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)f->l3;
+	uint32_t vtc_flow;
+
+	if (f->l3_room < sizeof(*ip) || ip->proto != IPPROTO_UDP)
+		return PACKET_NOT_ROCE;
+	vtc_flow = rte_be_to_cpu_32(ip->vtc_flow);
+	if (vtc_flow >> 28 != 6 || !is_roce_port(f, sizeof(*ip)))
+		return PACKET_NOT_ROCE;
+	f->l4 = f->l3 + sizeof(*ip);
+	f->l4_len = rte_be_to_cpu_16(ip->payload_len);
+	if (f->l4_len < ROCE_LEN_MIN || f->l4_len > f->l3_room - sizeof(*ip))
+		return PACKET_BAD_LENGTH;
+	p->ipv6 = true;
+	p->l3_len = sizeof(*ip);
+	p->tclass = (uint8_t)(vtc_flow >> RTE_IPV6_HDR_TC_SHIFT);
+	p->hop_limit = ip->hop_limits;
+	memcpy(p->sgid, ip->src_addr, sizeof(p->sgid));
+	memcpy(p->dgid, ip->dst_addr, sizeof(p->dgid));
+	return PACKET_OK;
+}
+
+static enum packet_status parse_udp(const struct frame *f, struct packet *p)
+{
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)f->l4;
+
+	if (rte_be_to_cpu_16(udp->dgram_len) != f->l4_len)
+		return PACKET_BAD_LENGTH;
+	p->udp_sport = rte_be_to_cpu_16(udp->src_port);
+	/* 0 is "not computed", on IPv6 too (RFC 6935): the ICRC covers the packet. */
+	if (f->checksums_known_good || udp->dgram_cksum == 0)
+		return PACKET_OK;
+	if (p->ipv6 ? rte_ipv6_udptcp_cksum_verify((const struct rte_ipv6_hdr *)f->l3, udp)
+		    : rte_ipv4_udptcp_cksum_verify((const struct rte_ipv4_hdr *)f->l3, udp))
+		return PACKET_BAD_CHECKSUM;
+	return PACKET_OK;
+}
+
+static enum packet_status parse_bth(const struct bth *bth, struct packet *p)
+{
+	if (bth->flags & BTH_TVER_MASK)
+		return PACKET_BAD_VERSION;
+	p->opcode = bth->opcode;
+	p->op = opcode_info(bth->opcode);
+	if (!(p->op->flags & OPCODE_KNOWN))
+		return PACKET_BAD_OPCODE;
+	p->pad = bth->flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	p->solicited = bth->flags & BTH_SOLICITED;
+	p->migrated = bth->flags & BTH_MIGRATED;
+	p->fecn = bth->ecn & BTH_FECN;
+	p->becn = bth->ecn & BTH_BECN;
+	p->ack_req = bth->ack_req & BTH_ACK_REQ;
+	p->pkey = rte_be_to_cpu_16(bth->pkey);
+	p->dest_qpn = wire_get24(bth->dest_qpn);
+	p->psn = psn_make(wire_get24(bth->psn));
+	return PACKET_OK;
+}
+
+/* Split what follows the BTH into extended headers, payload and pad. */
+static enum packet_status parse_lengths(const struct frame *f, struct packet *p)
+{
+	const size_t headers_len = UDP_LEN + sizeof(struct bth) + p->op->ext_len;
+	size_t rest;
+
+	if (f->l4_len < headers_len + WIRE_ICRC_LEN)
+		return PACKET_BAD_LENGTH;
+	rest = f->l4_len - headers_len - WIRE_ICRC_LEN;
+	/* 9.2.3: pad bytes fill the payload to a multiple of four. */
+	if (rest % 4 != 0 || p->pad > rest)
+		return PACKET_BAD_LENGTH;
+	if (rest != 0 && !(p->op->flags & OPCODE_PAYLOAD))
+		return PACKET_BAD_LENGTH;
+	p->headers_len = (uint16_t)(p->l3_len + headers_len);
+	p->payload = f->l3 + p->headers_len;
+	p->payload_len = (uint32_t)(rest - p->pad);
+	return PACKET_OK;
+}
+
+/* Copies, for nothing aligns these headers in a frame. */
+#define TAKE(header, at) (memcpy(&(header), (at), sizeof(header)), (at) += sizeof(header))
+
+static const uint8_t *parse_memory_headers(const uint8_t *at, struct packet *p)
+{
+	const uint32_t flags = p->op->flags;
+	struct reth reth;
+	struct atomiceth atomic;
+
+	if (flags & OPCODE_HAS_RETH) {
+		TAKE(reth, at);
+		p->iova = rte_be_to_cpu_64(reth.iova);
+		p->rkey = rte_be_to_cpu_32(reth.rkey);
+		p->dma_length = rte_be_to_cpu_32(reth.dma_length);
+	}
+	if (flags & OPCODE_HAS_ATOMICETH) {
+		TAKE(atomic, at);
+		p->iova = rte_be_to_cpu_64(atomic.iova);
+		p->rkey = rte_be_to_cpu_32(atomic.rkey);
+		p->swap_add = rte_be_to_cpu_64(atomic.swap_add);
+		p->compare = rte_be_to_cpu_64(atomic.compare);
+	}
+	return at;
+}
+
+static const uint8_t *parse_response_headers(const uint8_t *at, struct packet *p)
+{
+	const uint32_t flags = p->op->flags;
+	struct aeth aeth;
+	rte_be64_t original;
+
+	if (flags & OPCODE_HAS_AETH) {
+		TAKE(aeth, at);
+		p->syndrome = aeth.syndrome;
+		p->msn = wire_get24(aeth.msn);
+	}
+	if (flags & OPCODE_HAS_ATOMICACKETH) {
+		TAKE(original, at);
+		p->atomic_original = rte_be_to_cpu_64(original);
+	}
+	return at;
+}
+
+/* In the order of enum opcode_flag, which is the order on the wire; parse_lengths made room sure.
+ */
+static void parse_extended(const uint8_t *at, struct packet *p)
+{
+	const uint32_t flags = p->op->flags;
+	struct deth deth;
+	rte_be32_t word;
+
+	if (flags & OPCODE_HAS_XRCETH) {
+		TAKE(word, at);
+		p->xrc_srqn = rte_be_to_cpu_32(word) & WIRE_QPN_MASK;
+	}
+	if (flags & OPCODE_HAS_DETH) {
+		TAKE(deth, at);
+		p->qkey = rte_be_to_cpu_32(deth.qkey);
+		p->src_qpn = wire_get24(deth.src_qpn);
+	}
+	at = parse_memory_headers(at, p);
+	at = parse_response_headers(at, p);
+	if (flags & OPCODE_HAS_IMM)
+		TAKE(p->imm_be, at);
+	if (flags & OPCODE_HAS_IETH) {
+		TAKE(word, at);
+		p->rkey = rte_be_to_cpu_32(word);
+	}
+}
+
+enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums_known_good,
+				struct packet *packet)
+{
+	struct frame f = {.checksums_known_good = checksums_known_good};
+	enum packet_status status;
+	const struct bth *bth;
+	uint16_t type;
+
+	status = parse_ether(frame, len, &f, packet, &type);
+	if (status != PACKET_OK)
+		return status;
+	if (type == RTE_ETHER_TYPE_IPV4)
+		status = parse_ipv4(&f, packet);
+	else if (type == RTE_ETHER_TYPE_IPV6)
+		status = parse_ipv6(&f, packet);
+	else
+		status = PACKET_NOT_ROCE;
+	if (status == PACKET_OK)
+		status = parse_udp(&f, packet);
+	if (status != PACKET_OK)
+		return status;
+	packet->l3 = f.l3;
+	bth = (const struct bth *)(f.l4 + UDP_LEN);
+	status = parse_bth(bth, packet);
+	if (status == PACKET_OK)
+		status = parse_lengths(&f, packet);
+	if (status == PACKET_OK)
+		parse_extended((const uint8_t *)(bth + 1), packet);
+	return status;
+}
+
+bool packet_icrc_ok(const struct packet *packet)
+{
+	const uint32_t covered = packet->payload_len + packet->pad;
+	uint32_t state;
+
+	state = icrc_headers(packet->l3, packet->l3_len, packet->headers_len);
+	state = icrc_update(state, packet->payload, covered);
+	return state == icrc_load(packet->payload + covered);
+}

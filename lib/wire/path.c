@@ -1,1 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The prebuilt Ethernet, IP and UDP headers of a path. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "wire/build.h"
+
+static const uint8_t ipv4_mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool gid_is_ipv4(const uint8_t gid[16])
+{
+	return memcmp(gid, ipv4_mapped, sizeof(ipv4_mapped)) == 0;
+}
+
+static size_t build_ether(uint8_t *hdr, const struct path_attr *attr, uint16_t type)
+{
+	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)hdr;
+	struct rte_vlan_hdr *vlan = (struct rte_vlan_hdr *)(eth + 1);
+
+	memcpy(&eth->dst_addr, attr->dst_mac, sizeof(attr->dst_mac));
+	memcpy(&eth->src_addr, attr->src_mac, sizeof(attr->src_mac));
+	if (attr->vlan_tci < 0) {
+		eth->ether_type = rte_cpu_to_be_16(type);
+		return sizeof(*eth);
+	}
+	eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN);
+	vlan->vlan_tci = rte_cpu_to_be_16((uint16_t)attr->vlan_tci);
+	vlan->eth_proto = rte_cpu_to_be_16(type);
+	return sizeof(*eth) + sizeof(*vlan);
+}
+
+static size_t build_ipv4(struct path *path, const struct path_attr *attr)
+{
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(path->hdr + path->l3_off);
+
+	ip->version_ihl = RTE_IPV4_VHL_DEF;
+	ip->type_of_service = attr->tclass;
+	/* A17.4.5.2: RoCE packets are not fragmented. */
+	ip->fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
+	ip->time_to_live = attr->hop_limit;
+	ip->next_proto_id = IPPROTO_UDP;
+	memcpy(&ip->src_addr, attr->sgid + sizeof(ipv4_mapped), sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, attr->dgid + sizeof(ipv4_mapped), sizeof(ip->dst_addr));
+	path->ipv4_sum = rte_raw_cksum(ip, sizeof(*ip));
+	return sizeof(*ip);
+}
+
+static size_t build_ipv6(struct path *path, const struct path_attr *attr)
+{
+	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(path->hdr + path->l3_off);
+
+	ip->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)attr->tclass << RTE_IPV6_HDR_TC_SHIFT |
+					(attr->flow_label & RTE_IPV6_HDR_FL_MASK));
+	ip->proto = IPPROTO_UDP;
+	ip->hop_limits = attr->hop_limit;
+	memcpy(ip->src_addr, attr->sgid, sizeof(ip->src_addr));
+	memcpy(ip->dst_addr, attr->dgid, sizeof(ip->dst_addr));
+	return sizeof(*ip);
+}
+
+int path_init(struct path *path, const struct path_attr *attr)
+{
+	const bool ipv4 = gid_is_ipv4(attr->sgid);
+	struct rte_udp_hdr *udp;
+
+	if (ipv4 != gid_is_ipv4(attr->dgid))
+		return -EINVAL;
+	memset(path, 0, sizeof(*path));
+	path->ipv6 = !ipv4;
+	path->l3_off = (uint8_t)build_ether(path->hdr, attr,
+					    ipv4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+	path->l4_off =
+		(uint8_t)(path->l3_off + (ipv4 ? build_ipv4(path, attr) : build_ipv6(path, attr)));
+	udp = (struct rte_udp_hdr *)(path->hdr + path->l4_off);
+	udp->src_port = rte_cpu_to_be_16(attr->udp_sport);
+	udp->dst_port = rte_cpu_to_be_16(WIRE_UDP_PORT);
+	path->len = (uint8_t)(path->l4_off + sizeof(*udp));
+	return 0;
+}

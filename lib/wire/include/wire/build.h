@@ -100,7 +100,8 @@ static inline void *packet_extend(struct packet_out *out, uint16_t len)
  * Name the next bytes of payload; they are read by packet_seal. Not MT-safe per packet.
  *
  * @return
- *   0, or -ENOSPC when the packet has PACKET_FRAGS_MAX fragments.
+ *   0, -ENOSPC when the packet has PACKET_FRAGS_MAX fragments, or -EMSGSIZE when the payload would be
+ *   longer than WIRE_MTU_MAX.
  */
 int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr, uint32_t len);
 

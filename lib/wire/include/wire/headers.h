@@ -4,6 +4,7 @@
 #define WIRE_HEADERS_H
 
 #include <assert.h>
+#include <stdint.h>
 
 #include <rte_byteorder.h>
 
@@ -16,6 +17,11 @@
 #define WIRE_MTU_MAX 4096
 #define WIRE_MESSAGE_MAX 0x80000000u /* 9.7.1: 2^31 bytes */
 
+/*
+ * The structs are packed, of alignment 1: behind Ethernet and IP nothing aligns them. Fill and read their
+ * fields through the struct, never through a pointer to a field.
+ */
+
 /* Base transport header, 9.2. */
 struct bth {
 	uint8_t opcode;
@@ -25,7 +31,7 @@ struct bth {
 	uint8_t dest_qpn[3];
 	uint8_t ack_req; /* BTH_ACK_REQ and seven reserved bits */
 	uint8_t psn[3];
-};
+} __attribute__((packed));
 static_assert(sizeof(struct bth) == 12, "BTH is 12 bytes");
 
 #define BTH_SOLICITED 0x80
@@ -42,7 +48,7 @@ struct reth {
 	rte_be64_t iova;
 	rte_be32_t rkey;
 	rte_be32_t dma_length;
-} __attribute__((packed, aligned(4)));
+} __attribute__((packed));
 static_assert(sizeof(struct reth) == 16, "RETH is 16 bytes");
 
 /* Atomic extended transport header, 9.3.4. */
@@ -51,7 +57,7 @@ struct atomiceth {
 	rte_be32_t rkey;
 	rte_be64_t swap_add; /* CmpSwap: the swap value; FetchAdd: the addend */
 	rte_be64_t compare;
-} __attribute__((packed, aligned(4)));
+} __attribute__((packed));
 static_assert(sizeof(struct atomiceth) == 28, "AtomicETH is 28 bytes");
 
 /* ACK extended transport header, 9.3.5: syndrome and 24-bit message sequence number. */
@@ -66,7 +72,7 @@ struct deth {
 	rte_be32_t qkey;
 	uint8_t reserved;
 	uint8_t src_qpn[3];
-};
+} __attribute__((packed));
 static_assert(sizeof(struct deth) == 8, "DETH is 8 bytes");
 
 /* Bits 6:5 of the AETH syndrome: what kind of acknowledgement, table 44. */
