@@ -1,1 +1,147 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Making and ending a device: its path MTU, its GUID, its tables. */
+#include "device/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_byteorder.h>
+
+#include "base/log.h"
+#include "device/limits.h"
+#include "mem/key_table.h"
+#include "qpn.h"
+
+/*
+ * The longest headers that may stand around a payload: IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC.
+ * Linux subtracts the same, so that both ends of a link come to the same path MTU.
+ */
+#define MTU_OVERHEAD_BYTES (40 + 8 + 12 + 4 + 28 + 4)
+
+/* 0 where not even the smallest fits; otherwise an enum ibv_mtu, whose n-th value means 128 << n
+ * bytes. */
+static int path_mtu(uint32_t port_mtu_bytes)
+{
+	int mtu = 0;
+
+	for (int m = IBV_MTU_256; m <= IBV_MTU_4096; m++) {
+		if (port_mtu_bytes >= MTU_OVERHEAD_BYTES + (128u << m))
+			mtu = m;
+	}
+	return mtu;
+}
+
+/* FNV-1a. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
+{
+	const uint8_t *bytes = data;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3u;
+	return hash;
+}
+
+/* What is different on every host: the machine's id, and the host's name for containers of one
+ * image. */
+static uint64_t hash_host(uint64_t hash)
+{
+	char text[256];
+	const int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	ssize_t len = 0;
+
+	if (fd >= 0) {
+		len = read(fd, text, sizeof(text));
+		close(fd);
+	}
+	if (len > 0)
+		hash = hash_bytes(hash, text, (size_t)len);
+	if (gethostname(text, sizeof(text)) == 0)
+		hash = hash_bytes(hash, text, strnlen(text, sizeof(text)));
+	return hash;
+}
+
+/*
+ * An EUI-64 of our own making: the first three octets of the MAC address, then 40 bits of a hash of
+ * everything that tells this port of this host from others, for MAC addresses of virtual ports
+ * repeat. Hence always the bit for "locally administered", and never the one for a group.
+ */
+static uint64_t make_guid_be(const struct device_config *config)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+	uint8_t octets[8];
+	uint64_t guid_be;
+
+	hash = hash_host(hash);
+	hash = hash_bytes(hash, config->mac, sizeof(config->mac));
+	if (config->unique)
+		hash = hash_bytes(hash, config->unique, strlen(config->unique));
+	/* FNV's last bytes reach only the upper bits: fold them down. */
+	hash ^= hash >> 32;
+	memcpy(octets, config->mac, 3);
+	octets[0] = (uint8_t)((octets[0] | 0x02) & ~0x01);
+	memcpy(octets + 3, &hash, 5);
+	memcpy(&guid_be, octets, sizeof(guid_be));
+	return guid_be;
+}
+
+static int init_tables(struct device *device)
+{
+	int rc;
+
+	rc = key_table_create(DEVICE_MAX_MR, &device->keys);
+	if (rc != 0)
+		return rc;
+	rc = qpn_init(device);
+	if (rc != 0)
+		key_table_destroy(device->keys);
+	return rc;
+}
+
+int device_create(const struct device_config *config, struct device **device)
+{
+	const int mtu = path_mtu(config->port_mtu_bytes);
+	struct device *d;
+	int rc;
+
+	if (config->name[0] == '\0' || !memchr(config->name, '\0', sizeof(config->name)))
+		return -EINVAL;
+	if (mtu == 0) {
+		log_error("%s: an MTU of %u bytes is too small for RoCE: set at least %u",
+			  config->name, config->port_mtu_bytes, MTU_OVERHEAD_BYTES + 256u);
+		return -EINVAL;
+	}
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	d->config = *config;
+	d->config.unique = NULL; /* the caller's; it has done its work in the GUID */
+	d->node_guid_be = make_guid_be(config);
+	d->mtu = (enum ibv_mtu)mtu;
+	for (int i = 0; i < DEVICE_GIDS_MAX; i++)
+		d->gids[i].vlan_id = -1;
+	rc = init_tables(d);
+	if (rc != 0) {
+		free(d);
+		return rc;
+	}
+	*device = d;
+	return 0;
+}
+
+void device_destroy(struct device *device)
+{
+	if (!device)
+		return;
+	qpn_fini(device);
+	key_table_destroy(device->keys);
+	free(device);
+}
+
+void device_raise(struct device *device, enum ibv_event_type type)
+{
+	if (device->event)
+		device->event(device->event_user, type);
+}

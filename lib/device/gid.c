@@ -1,1 +1,92 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The addresses of a device (IBTA A17.4.3: GIDs are IP addresses), and the way from one of them to
+ * a peer. */
+#include <errno.h>
+#include <string.h>
+
+#include "device/device.h"
+
+#define HOP_LIMIT_DEFAULT \
+	64 /* for address vectors that leave it 0, as programs do which know only InfiniBand */
+#define PORT_NUM       1
+#define VLAN_VID_MAX   4094
+#define VLAN_PCP_SHIFT 13
+
+static const uint8_t no_gid[16];
+
+static bool gid_is_free(const struct device_gid *entry)
+{
+	return memcmp(entry->gid.raw, no_gid, sizeof(no_gid)) == 0;
+}
+
+static bool gid_is_ipv4(const uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(gid, mapped, sizeof(mapped)) == 0;
+}
+
+int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
+		   uint32_t ifindex)
+{
+	int free_index = -ENOSPC;
+
+	if (memcmp(gid->raw, no_gid, sizeof(no_gid)) == 0 || vlan_id < -1 || vlan_id > VLAN_VID_MAX)
+		return -EINVAL;
+	for (int i = DEVICE_GIDS_MAX - 1; i >= 0; i--) {
+		const struct device_gid *entry = &device->gids[i];
+
+		if (gid_is_free(entry))
+			free_index = i;
+		else if (memcmp(&entry->gid, gid, sizeof(*gid)) == 0 && entry->vlan_id == vlan_id)
+			return -EEXIST;
+	}
+	if (free_index >= 0) {
+		device->gids[free_index].vlan_id = vlan_id;
+		device->gids[free_index].ndev_ifindex = ifindex;
+		device->gids[free_index].gid = *gid;
+	}
+	return free_index;
+}
+
+int device_find_gid(const struct device *device, const uint8_t gid[16])
+{
+	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
+		if (memcmp(device->gids[i].gid.raw, gid, 16) == 0)
+			return gid_is_free(&device->gids[i]) ? -ENOENT : i;
+	}
+	return -ENOENT;
+}
+
+/* The tag of packets from an address: its VLAN, and the service level as priority. -1 without. */
+static int32_t vlan_tci(const struct device_gid *source, uint8_t sl)
+{
+	return source->vlan_id < 0 ? -1 : source->vlan_id | (sl & 7) << VLAN_PCP_SHIFT;
+}
+
+int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
+		     const uint8_t dst_mac[6], uint16_t udp_sport, struct path *path)
+{
+	const struct ibv_global_route *grh = &ah->grh;
+	const struct device_gid *source;
+	struct path_attr attr;
+
+	if (!ah->is_global || ah->port_num != PORT_NUM || grh->sgid_index >= DEVICE_GIDS_MAX)
+		return -EINVAL;
+	source = &device->gids[grh->sgid_index];
+	if (gid_is_free(source) || memcmp(grh->dgid.raw, no_gid, sizeof(no_gid)) == 0 ||
+	    gid_is_ipv4(source->gid.raw) != gid_is_ipv4(grh->dgid.raw))
+		return -EINVAL;
+	attr = (struct path_attr){
+		.vlan_tci = vlan_tci(source, ah->sl),
+		.tclass = grh->traffic_class,
+		.hop_limit = grh->hop_limit ? grh->hop_limit : HOP_LIMIT_DEFAULT,
+		.flow_label = grh->flow_label & 0xfffff,
+		.udp_sport = udp_sport,
+	};
+	memcpy(attr.src_mac, device->config.mac, sizeof(attr.src_mac));
+	memcpy(attr.dst_mac, dst_mac, sizeof(attr.dst_mac));
+	memcpy(attr.sgid, source->gid.raw, sizeof(attr.sgid));
+	memcpy(attr.dgid, grh->dgid.raw, sizeof(attr.dgid));
+	return path_init(path, &attr);
+}

@@ -1,1 +1,137 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pair numbers: one table, two look-ups from number to queue pair; a freed number rests long
+ * before it returns. */
+#include "qpn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "device/device.h"
+#include "device/limits.h"
+
+#define PAGE_SHIFT 12
+#define PAGE_QPNS  (1u << PAGE_SHIFT)
+#define PAGES	   (1u << (24 - PAGE_SHIFT))
+#define QPN_FIRST  2u	     /* 0 and 1 are the management queue pairs */
+#define QPN_LAST   0xfffffeu /* 0xffffff addresses a multicast group, IBTA 10.5 */
+
+/*
+ * Numbers are given in turn from a window of this many that starts at a random page: pages that
+ * were made stay, and the window bounds them, while a freed number still rests for DEVICE_MAX_QP *
+ * 3 creations at least.
+ */
+#define WINDOW_QPNS (DEVICE_MAX_QP * 4u)
+
+/* Stands in the table for a number that is given and leads to no queue pair (yet, or no more). */
+static char given_mark;
+#define GIVEN ((struct qp *)&given_mark)
+
+int qpn_init(struct device *device)
+{
+	if (getrandom(&device->qpn_next, sizeof(device->qpn_next), 0) !=
+	    (ssize_t)sizeof(device->qpn_next))
+		return -EIO;
+	/* Windows begin at multiples of their size, so the upper bits of qpn_next say for ever
+	 * which one is used. */
+	device->qpn_next &= (1u << 24) - 1;
+	device->qpn_pages = calloc(PAGES, sizeof(device->qpn_pages[0]));
+	if (!device->qpn_pages)
+		return -ENOMEM;
+	pthread_mutex_init(&device->qpn_lock, NULL);
+	return 0;
+}
+
+void qpn_fini(struct device *device)
+{
+	for (uint32_t i = 0; i < PAGES; i++)
+		free(device->qpn_pages[i]);
+	free(device->qpn_pages);
+	pthread_mutex_destroy(&device->qpn_lock);
+}
+
+/* Where a number's queue pair stands, or NULL where the page is not made. */
+static struct qp **entry_of(const struct device *device, uint32_t qpn)
+{
+	struct qp **page;
+
+	if (qpn > QPN_LAST)
+		return NULL;
+	page = __atomic_load_n(&device->qpn_pages[qpn >> PAGE_SHIFT], __ATOMIC_ACQUIRE);
+	return page ? &page[qpn & (PAGE_QPNS - 1)] : NULL;
+}
+
+static struct qp **make_entry_locked(struct device *device, uint32_t qpn)
+{
+	struct qp **entry = entry_of(device, qpn);
+	struct qp **page;
+
+	if (entry)
+		return entry;
+	page = calloc(PAGE_QPNS, sizeof(*page));
+	if (!page)
+		return NULL;
+	__atomic_store_n(&device->qpn_pages[qpn >> PAGE_SHIFT], page, __ATOMIC_RELEASE);
+	return &page[qpn & (PAGE_QPNS - 1)];
+}
+
+static int alloc_locked(struct device *device)
+{
+	const uint32_t window = device->qpn_next & ~(WINDOW_QPNS - 1);
+
+	if (device->qps >= DEVICE_MAX_QP)
+		return -ENOSPC;
+	for (uint32_t i = 0; i < WINDOW_QPNS; i++) {
+		const uint32_t qpn = device->qpn_next;
+		struct qp **entry;
+
+		device->qpn_next = window | ((qpn + 1) & (WINDOW_QPNS - 1));
+		if (qpn < QPN_FIRST || qpn > QPN_LAST)
+			continue;
+		entry = make_entry_locked(device, qpn);
+		if (!entry)
+			return -ENOMEM;
+		if (__atomic_load_n(entry, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(entry, GIVEN, __ATOMIC_RELAXED);
+		device->qps++;
+		return (int)qpn;
+	}
+	return -ENOSPC;
+}
+
+int device_alloc_qpn(struct device *device)
+{
+	int qpn;
+
+	pthread_mutex_lock(&device->qpn_lock);
+	qpn = alloc_locked(device);
+	pthread_mutex_unlock(&device->qpn_lock);
+	return qpn;
+}
+
+void device_set_qp(struct device *device, uint32_t qpn, struct qp *qp)
+{
+	struct qp **entry = entry_of(device, qpn);
+
+	if (entry)
+		__atomic_store_n(entry, qp ? qp : GIVEN, __ATOMIC_RELEASE);
+}
+
+void device_free_qpn(struct device *device, uint32_t qpn)
+{
+	struct qp **entry = entry_of(device, qpn);
+
+	pthread_mutex_lock(&device->qpn_lock);
+	if (entry && __atomic_exchange_n(entry, NULL, __ATOMIC_RELEASE))
+		device->qps--;
+	pthread_mutex_unlock(&device->qpn_lock);
+}
+
+struct qp *device_find_qp(const struct device *device, uint32_t qpn)
+{
+	struct qp **entry = entry_of(device, qpn);
+	struct qp *qp = entry ? __atomic_load_n(entry, __ATOMIC_ACQUIRE) : NULL;
+
+	return qp == GIVEN ? NULL : qp;
+}

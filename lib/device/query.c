@@ -1,1 +1,113 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What ibv_query_device_ex(3) and ibv_query_port(3) tell: only what is true of this version. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "device/limits.h"
+#include "wire/headers.h"
+
+/* IBTA 14.2.5.6, PortInfo:PortPhysicalState. */
+enum phys_state {
+	PHYS_STATE_DISABLED = 3,
+	PHYS_STATE_LINK_UP = 5,
+};
+
+/* Page sizes are powers of two from the system's 4 KiB on: a region has no page table here, so all
+ * of them. */
+#define PAGE_SIZE_CAP 0xfffffffffffff000u
+
+#define CAP_FLAGS                                                                              \
+	(IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
+	 IBV_DEVICE_RC_RNR_NAK_GEN)
+
+static void query_basic(const struct device *device, struct ibv_device_attr *attr)
+{
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", UROCE_VERSION);
+	attr->node_guid = device->node_guid_be;
+	attr->sys_image_guid = device->node_guid_be;
+	attr->max_mr_size = DEVICE_MAX_MR_BYTES;
+	attr->page_size_cap = PAGE_SIZE_CAP;
+	attr->vendor_id = DEVICE_VENDOR_ID;
+	attr->vendor_part_id = DEVICE_VENDOR_PART_ID;
+	attr->hw_ver = 1;
+	attr->max_qp = DEVICE_MAX_QP;
+	attr->max_qp_wr = DEVICE_MAX_QP_WR;
+	attr->device_cap_flags = CAP_FLAGS;
+	attr->max_sge = DEVICE_MAX_SGE;
+	attr->max_sge_rd = DEVICE_MAX_SGE;
+	attr->max_cq = DEVICE_MAX_CQ;
+	attr->max_cqe = DEVICE_MAX_CQE;
+	attr->max_mr = DEVICE_MAX_MR;
+	attr->max_pd = DEVICE_MAX_PD;
+	attr->max_qp_rd_atom = DEVICE_MAX_RD_ATOMIC;
+	attr->max_qp_init_rd_atom = DEVICE_MAX_RD_ATOMIC;
+	attr->max_res_rd_atom = DEVICE_MAX_QP * DEVICE_MAX_RD_ATOMIC;
+	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_ah = DEVICE_MAX_AH;
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = DEVICE_LOCAL_ACK_DELAY;
+	attr->phys_port_cnt = 1;
+}
+
+void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	query_basic(device, &attr->orig_attr);
+	attr->device_cap_flags_ex = CAP_FLAGS;
+	attr->phys_port_cnt_ex = 1;
+}
+
+/* Codes of PortInfo:LinkWidthActive and LinkSpeedActive, as verbs give them. */
+enum {
+	WIDTH_1X = 1,
+	WIDTH_4X = 2,
+	SPEED_SDR = 1,
+	SPEED_DDR = 2,
+	SPEED_FDR10 = 8,
+	SPEED_EDR = 32,
+	SPEED_HDR = 64,
+	SPEED_NDR = 128,
+};
+
+/* The slowest InfiniBand link that carries an Ethernet link's rate; Linux's choice where it has
+ * one. */
+static void query_rate(uint64_t mbps, struct ibv_port_attr *attr)
+{
+	static const struct {
+		uint64_t mbps;
+		uint8_t width;
+		uint8_t speed;
+	} rates[] = {
+		{1000, WIDTH_1X, SPEED_SDR},	{10000, WIDTH_1X, SPEED_FDR10},
+		{20000, WIDTH_4X, SPEED_DDR},	{25000, WIDTH_1X, SPEED_EDR},
+		{40000, WIDTH_4X, SPEED_FDR10}, {100000, WIDTH_4X, SPEED_EDR},
+		{200000, WIDTH_4X, SPEED_HDR},	{UINT64_MAX, WIDTH_4X, SPEED_NDR},
+	};
+	size_t i = 0;
+
+	while (mbps > rates[i].mbps)
+		i++;
+	attr->active_width = rates[i].width;
+	attr->active_speed = rates[i].speed;
+}
+
+void device_query_port(const struct device *device, struct ibv_port_attr *attr)
+{
+	const bool up = __atomic_load_n(&device->link_up, __ATOMIC_ACQUIRE);
+
+	memset(attr, 0, sizeof(*attr));
+	attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	attr->phys_state = up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
+	attr->max_mtu = IBV_MTU_4096;
+	attr->active_mtu = device->mtu;
+	attr->gid_tbl_len = DEVICE_GIDS_MAX;
+	attr->port_cap_flags = IBV_PORT_IP_BASED_GIDS;
+	attr->max_msg_sz = WIRE_MESSAGE_MAX;
+	attr->bad_pkey_cntr = (uint32_t)counters_get(&device->counters, COUNTER_rx_wrong_pkey);
+	attr->pkey_tbl_len = 1;
+	attr->max_vl_num = 1;
+	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->flags = IBV_QPF_GRH_REQUIRED;
+	query_rate(device->config.link_mbps, attr);
+}

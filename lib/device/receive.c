@@ -1,1 +1,111 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The way in: every check that a frame passes before a queue pair sees it, and the counter of each
+ * that it fails. */
+#include <string.h>
+
+#include "device/device.h"
+#include "qp/qp.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+#define VLAN_VID_MASK 0xfff
+#define PKEY_PARTITION_MASK \
+	0x7fff /* without the membership bit: we are full members, who may talk to limited ones */
+
+/* Why a packet was dropped, in the order of the checks (IBTA 9.6 and A17.4); DROP_NONE: it was not.
+ */
+enum drop {
+	DROP_NONE,
+	DROP_MALFORMED,
+	DROP_CHECKSUM,
+	DROP_OPCODE,
+	DROP_ICRC,
+	DROP_GID,
+	DROP_PKEY,
+	DROP_QPN,
+};
+
+static const enum counter drop_counters[] = {
+	[DROP_MALFORMED] = COUNTER_rx_malformed, [DROP_CHECKSUM] = COUNTER_rx_checksum_errors,
+	[DROP_OPCODE] = COUNTER_rx_wrong_opcode, [DROP_ICRC] = COUNTER_rx_icrc_errors,
+	[DROP_GID] = COUNTER_rx_wrong_gid,	 [DROP_PKEY] = COUNTER_rx_wrong_pkey,
+	[DROP_QPN] = COUNTER_rx_wrong_qpn,
+};
+
+static enum drop check_parsed(enum packet_status status)
+{
+	switch (status) {
+	case PACKET_OK:
+		return DROP_NONE;
+	case PACKET_BAD_CHECKSUM:
+		return DROP_CHECKSUM;
+	case PACKET_BAD_OPCODE:
+		return DROP_OPCODE;
+	default:
+		return DROP_MALFORMED;
+	}
+}
+
+/* A tag of VLAN 0 only carries a priority (IEEE 802.1Q 6.9.1): the frame counts as untagged. */
+static int32_t vlan_of(const struct packet *packet)
+{
+	const int32_t vid = packet->vlan_tci & VLAN_VID_MASK;
+
+	return packet->vlan_tci < 0 || vid == 0 ? -1 : vid;
+}
+
+/* One address may stand in the table once a VLAN. */
+static bool is_to_us(const struct device *device, const struct packet *packet)
+{
+	const int first = device_find_gid(device, packet->dgid);
+	const int32_t vlan = vlan_of(packet);
+
+	for (int i = first; i >= 0 && i < DEVICE_GIDS_MAX; i++) {
+		const struct device_gid *entry = &device->gids[i];
+
+		if (entry->vlan_id == vlan && memcmp(entry->gid.raw, packet->dgid, 16) == 0)
+			return true;
+	}
+	return false;
+}
+
+static enum drop check(const struct device *device, const struct packet *packet, bool trusted,
+		       struct qp **qp)
+{
+	if (!trusted && !packet_icrc_ok(packet))
+		return DROP_ICRC;
+	if (!is_to_us(device, packet))
+		return DROP_GID;
+	if ((packet->pkey & PKEY_PARTITION_MASK) != (WIRE_PKEY_DEFAULT & PKEY_PARTITION_MASK))
+		return DROP_PKEY;
+	*qp = device_find_qp(device, packet->dest_qpn);
+	return *qp ? DROP_NONE : DROP_QPN;
+}
+
+bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
+		    bool checksums_known_good, uint64_t now_ns, struct qp **qp)
+{
+	enum packet_status status;
+	struct packet packet;
+	enum drop drop;
+
+	*qp = NULL;
+	status = packet_parse(frame, len, trusted || checksums_known_good, &packet);
+	if (status == PACKET_NOT_ROCE)
+		return false;
+	if (trusted) {
+		counters_add(&device->counters, COUNTER_rx_loopback_packets, 1);
+	} else {
+		counters_add(&device->counters, COUNTER_rx_packets, 1);
+		counters_add(&device->counters, COUNTER_rx_bytes, len);
+	}
+	drop = check_parsed(status);
+	if (drop == DROP_NONE)
+		drop = check(device, &packet, trusted, qp);
+	if (drop != DROP_NONE) {
+		counters_add(&device->counters, drop_counters[drop], 1);
+		return true;
+	}
+	qp_receive(*qp, &packet, now_ns);
+	return true;
+}

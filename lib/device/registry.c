@@ -1,1 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The devices of this process, started once on first need by whoever drives them. */
+#include "device/registry.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define REGISTRY_DEVICES_MAX 16
+
+static const struct device_provider *registry_provider;
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+/* under registry_lock; constant once started */
+static struct device *registry_list[REGISTRY_DEVICES_MAX];
+static bool registry_started;
+static int registry_result; /* count, or -errno of the only attempt */
+
+void registry_set_provider(const struct device_provider *provider)
+{
+	registry_provider = provider;
+}
+
+int registry_devices(struct device *const **devices)
+{
+	int result;
+
+	pthread_mutex_lock(&registry_lock);
+	if (!registry_started && registry_provider) {
+		registry_result = registry_provider->start(registry_list, REGISTRY_DEVICES_MAX);
+		/* A failure stays one: a program that asks again would only read the same message
+		 * again. */
+		registry_started = true;
+	}
+	result = registry_result;
+	pthread_mutex_unlock(&registry_lock);
+	*devices = registry_list;
+	return result;
+}

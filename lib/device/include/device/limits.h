@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What one device holds at most: what device_query tells, and what whoever creates an object checks
+ * against. */
+#ifndef DEVICE_LIMITS_H
+#define DEVICE_LIMITS_H
+
+#define DEVICE_MAX_QP	     65536
+#define DEVICE_MAX_QP_WR     32768 /* work requests of a send or a receive queue */
+#define DEVICE_MAX_SGE	     32	   /* entries of a gather or scatter list, READ's as well */
+#define DEVICE_MAX_INLINE    1024  /* bytes */
+#define DEVICE_MAX_RD_ATOMIC 128   /* READs and atomics in flight, on either side */
+#define DEVICE_MAX_CQ	     65536
+#define DEVICE_MAX_CQE	     4194303
+#define DEVICE_MAX_MR	     (1 << 20)
+#define DEVICE_MAX_MR_BYTES  (1ull << 47) /* the user half of a 48-bit address space */
+#define DEVICE_MAX_PD	     65536
+#define DEVICE_MAX_AH	     65536
+#define DEVICE_COMP_VECTORS  1
+#define DEVICE_LOCAL_ACK_DELAY \
+	15 /* 4.096 us * 2^15 = 134 ms: the longest that a sleeping engine answers late */
+
+/*
+ * 'U', 'R', 'C': a group bit is set in its first octet, so it is no vendor's OUI and will not be.
+ * Storage stacks take 0 and 0xffffff for Soft-RoCE, and programs tune themselves for the ids of
+ * real vendors.
+ */
+#define DEVICE_VENDOR_ID      0x555243
+#define DEVICE_VENDOR_PART_ID 1
+
+#endif

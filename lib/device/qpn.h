@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of queue pair numbers, made and ended with its device. Private to the room. */
+#ifndef DEVICE_QPN_H
+#define DEVICE_QPN_H
+
+struct device;
+
+/** Make the table empty, with a random first number. Not MT-safe. 0, -ENOMEM, or -errno of
+ * getrandom(2). */
+int qpn_init(struct device *device);
+
+/** Free the table. Not MT-safe. */
+void qpn_fini(struct device *device);
+
+#endif
