@@ -1,1 +1,146 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Which attributes each transition of a queue pair's state needs and takes (ibv_modify_qp(3),
+ * IBTA 11.2.5.2). */
+#include "qp/attr.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/psn.h"
+#include "wire/headers.h"
+
+#define ATTR_ACCESS_FLAGS                                                            \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+
+struct transition {
+	enum ibv_qp_state from;
+	enum ibv_qp_state to;
+	int required; /* enum ibv_qp_attr_mask, beside IBV_QP_STATE */
+	int optional;
+};
+
+/* Every transition may say which state it starts from (CUR_STATE) where the table of the man page
+ * has it. */
+static const struct transition rc_transitions[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_RTR,
+	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		 IBV_QP_MIN_RNR_TIMER,
+	 IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH},
+	{IBV_QPS_RTR, IBV_QPS_RTS,
+	 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		 IBV_QP_TIMEOUT,
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
+		 IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
+		 IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0,
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
+		 IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS | IBV_QP_AV |
+		 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH |
+		 IBV_QP_PATH_MIG_STATE | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT |
+		 IBV_QP_MIN_RNR_TIMER},
+};
+
+static const struct transition *attr_find(enum ibv_qp_type type, enum ibv_qp_state from,
+					  enum ibv_qp_state to)
+{
+	if (type != IBV_QPT_RC)
+		return NULL;
+	for (size_t i = 0; i < sizeof(rc_transitions) / sizeof(rc_transitions[0]); i++) {
+		if (rc_transitions[i].from == from && rc_transitions[i].to == to)
+			return &rc_transitions[i];
+	}
+	return NULL;
+}
+
+int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	const struct transition *transition;
+
+	mask &= ~IBV_QP_STATE;
+	/* From any state to RESET and to ERR, with nothing else. */
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return (mask & ~IBV_QP_CUR_STATE) == 0 ? 0 : -EINVAL;
+	transition = attr_find(type, from, to);
+	if (transition == NULL)
+		return -EINVAL;
+	if ((mask & transition->required) != transition->required)
+		return -EINVAL;
+	return (mask & ~(transition->required | transition->optional)) == 0 ? 0 : -EINVAL;
+}
+
+int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct attr_limits *limits)
+{
+	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0)
+		return -EINVAL;
+	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
+		return -EINVAL;
+	if ((mask & IBV_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~(unsigned)ATTR_ACCESS_FLAGS))
+		return -EINVAL;
+	if ((mask & IBV_QP_PATH_MTU) &&
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > limits->port_mtu))
+		return -EINVAL;
+	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > WIRE_QPN_MASK)
+		return -EINVAL;
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > limits->max_rd_atomic)
+		return -EINVAL;
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+	    attr->max_dest_rd_atomic > limits->max_dest_rd_atomic)
+		return -EINVAL;
+	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
+		return -EINVAL;
+	if ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31)
+		return -EINVAL;
+	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7)
+		return -EINVAL;
+	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
+		return -EINVAL;
+	/* There is one path: migration and an alternate one are not offered
+	 * (IBV_DEVICE_AUTO_PATH_MIG is not set). */
+	if (mask & IBV_QP_ALT_PATH)
+		return -EINVAL;
+	if ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED)
+		return -EINVAL;
+	return 0;
+}
+
+void attr_apply(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+{
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		to->en_sqd_async_notify = from->en_sqd_async_notify;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		to->qp_access_flags = from->qp_access_flags;
+	if (mask & IBV_QP_PKEY_INDEX)
+		to->pkey_index = from->pkey_index;
+	if (mask & IBV_QP_PORT)
+		to->port_num = from->port_num;
+	if (mask & IBV_QP_AV)
+		to->ah_attr = from->ah_attr;
+	if (mask & IBV_QP_PATH_MTU)
+		to->path_mtu = from->path_mtu;
+	if (mask & IBV_QP_TIMEOUT)
+		to->timeout = from->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		to->retry_cnt = from->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		to->rnr_retry = from->rnr_retry;
+	if (mask & IBV_QP_RQ_PSN)
+		to->rq_psn = from->rq_psn & PSN_MASK;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		to->max_rd_atomic = from->max_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = from->min_rnr_timer;
+	if (mask & IBV_QP_SQ_PSN)
+		to->sq_psn = from->sq_psn & PSN_MASK;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	if (mask & IBV_QP_DEST_QPN)
+		to->dest_qp_num = from->dest_qp_num;
+}

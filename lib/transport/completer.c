@@ -1,1 +1,286 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The half of a requester that takes in responses and completes work requests, in order (IBTA 9.7.5
+ * and 9.7.7). */
+#include "transport/completer.h"
+
+#include "transport/requester.h"
+#include "transport/sgl.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+static const uint8_t completion_opcodes[] = {
+	[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+	[IBV_WR_SEND] = IBV_WC_SEND,
+	[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+	[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+};
+
+static struct send_wqe *completer_oldest(const struct completer *completer)
+{
+	const struct sq *sq = completer->sq;
+
+	return sq->cons == sq_prod(sq) ? NULL : sq_at(sq, sq->cons);
+}
+
+static int completer_push(struct completer *completer, const struct send_wqe *wqe,
+			  enum ibv_wc_status status)
+{
+	struct ibv_wc wc = {.wr_id = wqe->wr_id,
+			    .status = status,
+			    .opcode = (enum ibv_wc_opcode)completion_opcodes[wqe->opcode],
+			    .qp_num = completer->qpn};
+
+	if (status == IBV_WC_SUCCESS)
+		wc.byte_len = requester_wants_response(wqe) ? wqe->length : 0;
+	return cq_push(completer->cq, &wc, false);
+}
+
+/* Complete the oldest request; its slot is free afterwards. */
+static enum fault completer_complete(struct completer *completer, struct send_wqe *wqe)
+{
+	int pushed = 0;
+
+	if (wqe->flags & IBV_SEND_SIGNALED)
+		pushed = completer_push(completer, wqe, IBV_WC_SUCCESS);
+	sq_pop(completer->sq);
+	return pushed == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
+}
+
+enum fault completer_fail(struct completer *completer, enum fault fault)
+{
+	const struct fault_info *info = fault_info(fault);
+	const struct send_wqe *wqe = completer_oldest(completer);
+	int pushed;
+
+	if (wqe == NULL)
+		return FAULT_NONE;
+	counters_add(completer->counters, COUNTER_req_cqe_error, 1);
+	pushed = completer_push(completer, wqe, info->status);
+	sq_pop(completer->sq);
+	return pushed == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
+}
+
+void completer_flush(struct completer *completer)
+{
+	const struct send_wqe *wqe;
+
+	while ((wqe = completer_oldest(completer)) != NULL) {
+		counters_add(completer->counters, COUNTER_req_cqe_flush_error, 1);
+		completer_push(completer, wqe, IBV_WC_WR_FLUSH_ERR);
+		sq_pop(completer->sq);
+	}
+}
+
+/* Everything before `psn` is done. */
+static void completer_advance(struct completer *completer, struct psn psn, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+
+	flight_acked(flight, psn);
+	recovery_progress(completer->recovery, now_ns, flight_outstanding(flight) > 0);
+}
+
+/* Send again from the oldest unacknowledged packet on. */
+static enum fault completer_resend(struct completer *completer, uint64_t now_ns)
+{
+	if (!recovery_lost(completer->recovery, now_ns))
+		return FAULT_RETRIES_EXHAUSTED;
+	flight_rewind(completer->flight, true);
+	return FAULT_NONE;
+}
+
+/*
+ * A response came that the responder sends only after one that did not come: that one was lost
+ * (9.7.5.1.1, implied NAK). Responses of the same flight keep saying so until what is sent again is
+ * answered.
+ */
+static enum fault completer_implied_nak(struct completer *completer, uint64_t now_ns)
+{
+	if (completer->recovery->state != RECOVERY_SMOOTH)
+		return FAULT_NONE;
+	counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
+	return completer_resend(completer, now_ns);
+}
+
+/*
+ * The responder has executed every request before `psn`: complete SENDs and WRITEs that end there.
+ *
+ * @return
+ *   true when all before `psn` is accounted for; false when a READ or atomic before it waits for
+ * its data.
+ */
+static bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t now_ns,
+				  enum fault *fault)
+{
+	struct flight *flight = completer->flight;
+
+	while (psn_before(flight->una, psn)) {
+		struct send_wqe *wqe = completer_oldest(completer);
+
+		if (requester_wants_response(wqe))
+			return false;
+		if (!psn_before(wqe->last_psn, psn)) {
+			completer_advance(completer, psn, now_ns);
+			break;
+		}
+		completer_advance(completer, psn_add(wqe->last_psn, 1), now_ns);
+		*fault = completer_complete(completer, wqe);
+		if (*fault != FAULT_NONE)
+			return true;
+	}
+	return true;
+}
+
+/* The data of a READ or atomic, of the request that flight->una is in, has come and is stored. */
+static enum fault completer_answered(struct completer *completer, struct send_wqe *wqe,
+				     uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+	const uint32_t done = (uint32_t)psn_diff(flight->una, wqe->first_psn) + 1;
+	const bool last = psn_eq(flight->una, wqe->last_psn);
+
+	/* After a rewind, answers to the first sending may come before the second: nothing to count
+	 * then. */
+	if ((last || done % REQUESTER_READ_SEGMENT_PKTS == 0) && flight->responses > 0)
+		flight->responses--;
+	completer_advance(completer, psn_add(flight->una, 1), now_ns);
+	return last ? completer_complete(completer, wqe) : FAULT_NONE;
+}
+
+static enum fault completer_store(struct completer *completer, const struct send_wqe *wqe,
+				  uint64_t position, const void *data, uint32_t len)
+{
+	struct sgl sgl;
+
+	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
+	return sgl_scatter(&sgl, completer->pd, data, len) == MR_OK ? FAULT_NONE
+								    : FAULT_SEND_PROTECTION;
+}
+
+static enum fault completer_read_response(struct completer *completer, const struct packet *packet,
+					  uint64_t now_ns)
+{
+	struct send_wqe *wqe = completer_oldest(completer);
+	const uint32_t mtu = completer->mtu;
+	uint64_t position;
+	uint32_t expected = mtu;
+	enum fault fault;
+
+	if (wqe == NULL || wqe->opcode != IBV_WR_RDMA_READ)
+		return FAULT_BAD_RESPONSE;
+	position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * mtu;
+	if (psn_eq(packet->psn, wqe->last_psn))
+		expected = (uint32_t)(wqe->length - position);
+	/* C9-105: a response of another length than asked for is a bad response. */
+	if (packet->payload_len != expected)
+		return FAULT_BAD_RESPONSE;
+	fault = completer_store(completer, wqe, position, packet->payload, expected);
+	return fault != FAULT_NONE ? fault : completer_answered(completer, wqe, now_ns);
+}
+
+static enum fault completer_atomic_response(struct completer *completer,
+					    const struct packet *packet, uint64_t now_ns)
+{
+	struct send_wqe *wqe = completer_oldest(completer);
+	const uint64_t original = packet->atomic_original;
+	enum fault fault;
+
+	if (wqe == NULL || !requester_wants_response(wqe) || wqe->opcode == IBV_WR_RDMA_READ)
+		return FAULT_BAD_RESPONSE;
+	/* The result is in host order (ibv_post_send(3)); packet_parse has turned it. */
+	fault = completer_store(completer, wqe, 0, &original, sizeof(original));
+	return fault != FAULT_NONE ? fault : completer_answered(completer, wqe, now_ns);
+}
+
+static enum fault completer_sequence_nak(struct completer *completer, uint64_t now_ns)
+{
+	counters_add(completer->counters, COUNTER_packet_seq_err, 1);
+	/* Nothing sent since the last rewind: this NAK is about the same loss. */
+	if (completer->recovery->state == RECOVERY_RESENDING &&
+	    psn_eq(completer->flight->next, completer->flight->una))
+		return FAULT_NONE;
+	return completer_resend(completer, now_ns);
+}
+
+static enum fault completer_nak(struct completer *completer, const struct packet *packet,
+				uint64_t now_ns)
+{
+	const uint8_t value = packet->syndrome & AETH_VALUE_MASK;
+
+	switch (packet->syndrome & AETH_KIND_MASK) {
+	case AETH_RNR_NAK:
+		counters_add(completer->counters, COUNTER_rnr_nak_retry_err, 1);
+		if (!recovery_rnr(completer->recovery, value, now_ns))
+			return FAULT_RNR_RETRIES_EXHAUSTED;
+		flight_rewind(completer->flight, false);
+		return FAULT_NONE;
+	case AETH_NAK:
+		if (value == NAK_PSN_SEQUENCE)
+			return completer_sequence_nak(completer, now_ns);
+		return fault_of_nak(value);
+	default:
+		/* A reserved syndrome: not an answer that can be used. */
+		return FAULT_BAD_RESPONSE;
+	}
+}
+
+/* Whether a response says that the request with its own PSN was executed, beside those before. */
+static bool completer_is_ack(const struct packet *packet)
+{
+	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
+	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
+}
+
+enum fault completer_receive(struct completer *completer, const struct packet *packet,
+			     uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+	enum fault fault = FAULT_NONE;
+	struct psn before = packet->psn; /* everything before this was executed */
+
+	/* Not about anything in the air: an answer that came twice, or to nothing (9.7.5.1, ghost).
+	 */
+	if (psn_before(packet->psn, flight->una) || !psn_before(packet->psn, flight->top))
+		return FAULT_NONE;
+	if (completer_is_ack(packet))
+		before = psn_add(before, 1);
+	if (!completer_acknowledge(completer, before, now_ns, &fault))
+		return completer_implied_nak(completer, now_ns);
+	if (fault != FAULT_NONE || completer_is_ack(packet))
+		return fault;
+	switch (packet->opcode & OPCODE_OPERATION_MASK) {
+	case OPCODE_READ_RESPONSE_FIRST:
+	case OPCODE_READ_RESPONSE_MIDDLE:
+	case OPCODE_READ_RESPONSE_LAST:
+	case OPCODE_READ_RESPONSE_ONLY:
+		return completer_read_response(completer, packet, now_ns);
+	case OPCODE_ATOMIC_ACKNOWLEDGE:
+		return completer_atomic_response(completer, packet, now_ns);
+	case OPCODE_ACKNOWLEDGE:
+		return completer_nak(completer, packet, now_ns);
+	default:
+		return FAULT_NONE;
+	}
+}
+
+enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
+{
+	switch (recovery_expire(completer->recovery, now_ns)) {
+	case RECOVERY_WAIT:
+		return FAULT_NONE;
+	case RECOVERY_RNR_OVER:
+		return FAULT_NONE;
+	case RECOVERY_RESEND:
+		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);
+		flight_rewind(completer->flight, true);
+		return FAULT_NONE;
+	case RECOVERY_GIVE_UP:
+	default:
+		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);
+		return FAULT_RETRIES_EXHAUSTED;
+	}
+}

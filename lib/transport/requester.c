@@ -1,1 +1,309 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The sending half of a connected queue pair: turns posted work into request packets (IBTA 9.7.3).
+ */
+#include "transport/requester.h"
+
+#include "wire/headers.h"
+#include "wire/opcode.h"
+
+/* What stands between a requester and its next packet, in the order of the checks. */
+enum requester_obstacle {
+	CAN_SEND,
+	NOTHING_TO_SEND, /* nothing posted, or draining at a message's begin */
+	WINDOW_FULL,
+	FENCED,		/* an earlier READ or atomic is not answered (IBTA 10.8.3.3) */
+	RESPONSES_FULL, /* as many READs and atomics as the responder has resources for */
+};
+
+/* Wire operations of a message, by its work request's opcode. */
+struct message_ops {
+	uint8_t first;
+	uint8_t middle;
+	uint8_t last;
+	uint8_t only;
+};
+
+static const struct message_ops message_ops[] = {
+	[IBV_WR_RDMA_WRITE] = {OPCODE_WRITE_FIRST, OPCODE_WRITE_MIDDLE, OPCODE_WRITE_LAST,
+			       OPCODE_WRITE_ONLY},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {OPCODE_WRITE_FIRST, OPCODE_WRITE_MIDDLE,
+					OPCODE_WRITE_LAST_IMM, OPCODE_WRITE_ONLY_IMM},
+	[IBV_WR_SEND] = {OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST, OPCODE_SEND_ONLY},
+	[IBV_WR_SEND_WITH_IMM] = {OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST_IMM,
+				  OPCODE_SEND_ONLY_IMM},
+	[IBV_WR_RDMA_READ] = {.only = OPCODE_READ_REQUEST},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.only = OPCODE_COMPARE_SWAP},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.only = OPCODE_FETCH_ADD},
+	[IBV_WR_SEND_WITH_INV] = {OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST_INV,
+				  OPCODE_SEND_ONLY_INV},
+};
+
+/* One packet of a message, described before it is built. */
+struct request {
+	const struct send_wqe *wqe;
+	uint8_t opcode;
+	bool last;	   /* of its message */
+	uint32_t position; /* bytes of the message before it */
+	uint32_t length;   /* bytes of payload, or of READ responses asked for */
+	uint32_t psns;	   /* PSNs that it stands for */
+};
+
+void requester_reset(struct requester *requester, enum requester_state state)
+{
+	requester->state = state;
+	requester->fault = FAULT_NONE;
+	requester->index = requester->sq->cons;
+	requester->position_psn = psn_add(requester->flight->next, -1);
+	requester->unasked = 0;
+}
+
+/* PSNs that a message takes: one a packet, at least one (IBTA 9.7.2). */
+static uint32_t requester_psns(const struct requester *requester, const struct send_wqe *wqe)
+{
+	const uint32_t mtu = requester->peer->mtu;
+
+	if (wqe->length == 0 || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	    wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return 1;
+	return (uint32_t)(((uint64_t)wqe->length + mtu - 1) / mtu);
+}
+
+/* Find the request and the byte that flight->next stands for; after a rewind, from the oldest one
+ * on. */
+static void requester_locate(struct requester *requester)
+{
+	const struct sq *sq = requester->sq;
+	const struct psn next = requester->flight->next;
+	const uint32_t prod = sq_prod(sq);
+	uint32_t index = sq->cons;
+
+	while (index != prod && sq_at(sq, index)->started &&
+	       psn_before(sq_at(sq, index)->last_psn, next))
+		index++;
+	requester->index = index;
+	requester->position_psn = next;
+	if (index != prod) {
+		const struct send_wqe *wqe = sq_at(sq, index);
+		uint64_t position = 0;
+
+		if (wqe->started)
+			position = (uint64_t)psn_diff(next, wqe->first_psn) * requester->peer->mtu;
+		sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, position);
+	}
+}
+
+static enum requester_obstacle requester_check(const struct requester *requester,
+					       const struct send_wqe *wqe)
+{
+	const struct flight *flight = requester->flight;
+	const bool begins = !wqe->started || psn_eq(wqe->first_psn, flight->next);
+
+	if (requester->state == REQUESTER_DRAINING && !wqe->started)
+		return NOTHING_TO_SEND;
+	if (flight_full(flight))
+		return WINDOW_FULL;
+	if (begins && (wqe->flags & IBV_SEND_FENCE) && flight->responses > 0)
+		return FENCED;
+	if (requester_wants_response(wqe) && flight->responses >= flight->max_responses)
+		return RESPONSES_FULL;
+	return CAN_SEND;
+}
+
+static struct request requester_next(const struct requester *requester, const struct send_wqe *wqe)
+{
+	const struct message_ops *ops = &message_ops[wqe->opcode];
+	const uint32_t mtu = requester->peer->mtu;
+	const uint32_t done = (uint32_t)psn_diff(requester->flight->next, wqe->first_psn);
+	const uint32_t psns = (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1;
+	struct request request = {.wqe = wqe, .position = done * mtu, .psns = 1};
+
+	if (wqe->opcode == IBV_WR_RDMA_READ) {
+		/* Segments end at fixed places, so that one sent again from its middle ends where
+		 * it did. */
+		request.psns = REQUESTER_READ_SEGMENT_PKTS - done % REQUESTER_READ_SEGMENT_PKTS;
+		if (request.psns > psns - done)
+			request.psns = psns - done;
+	}
+	request.last = done + request.psns == psns;
+	request.length = request.last ? wqe->length - request.position : request.psns * mtu;
+	if (done == 0 && (request.last || requester_wants_response(wqe)))
+		request.opcode = ops->only;
+	else if (requester_wants_response(wqe))
+		request.opcode = ops->only;
+	else if (done == 0)
+		request.opcode = ops->first;
+	else
+		request.opcode = request.last ? ops->last : ops->middle;
+	return request;
+}
+
+static void requester_put_headers(struct packet_out *out, const struct request *request)
+{
+	const uint32_t flags = opcode_info(request->opcode)->flags;
+	const struct send_wqe *wqe = request->wqe;
+
+	if (flags & OPCODE_HAS_RETH) {
+		struct reth *reth = packet_extend(out, sizeof(*reth));
+		const bool read = request->opcode == OPCODE_READ_REQUEST;
+
+		/* A WRITE's first packet names the whole message; a READ request its own segment.
+		 */
+		reth->iova = rte_cpu_to_be_64(wqe->remote_addr + request->position);
+		reth->rkey = rte_cpu_to_be_32(wqe->rkey);
+		reth->dma_length = rte_cpu_to_be_32(read ? request->length : wqe->length);
+	}
+	if (flags & OPCODE_HAS_ATOMICETH) {
+		struct atomiceth *atomic = packet_extend(out, sizeof(*atomic));
+		const bool swap = request->opcode == OPCODE_COMPARE_SWAP;
+
+		atomic->iova = rte_cpu_to_be_64(wqe->remote_addr);
+		atomic->rkey = rte_cpu_to_be_32(wqe->rkey);
+		atomic->swap_add = rte_cpu_to_be_64(swap ? wqe->swap : wqe->compare_add);
+		atomic->compare = rte_cpu_to_be_64(swap ? wqe->compare_add : 0);
+	}
+	if (flags & OPCODE_HAS_IMM)
+		memcpy(packet_extend(out, sizeof(wqe->imm_be)), &wqe->imm_be, sizeof(wqe->imm_be));
+	if (flags & OPCODE_HAS_IETH) {
+		const rte_be32_t rkey = rte_cpu_to_be_32(wqe->rkey);
+
+		memcpy(packet_extend(out, sizeof(rkey)), &rkey, sizeof(rkey));
+	}
+}
+
+/* Name the payload's fragments before a packet is taken from the sink, because that may fail and
+ * taking may not be undone. */
+static enum mr_status requester_gather(struct requester *requester, const struct request *request,
+				       struct packet_frag *frags, uint32_t *count)
+{
+	const struct send_wqe *wqe = request->wqe;
+
+	*count = 0;
+	if (requester_wants_response(wqe) || request->length == 0)
+		return MR_OK;
+	if (wqe->flags & IBV_SEND_INLINE) {
+		frags[0] = (struct packet_frag){.addr = wqe->data + request->position,
+						.len = request->length,
+						.kind = FRAG_COPY};
+		*count = 1;
+		return MR_OK;
+	}
+	return sgl_gather(&requester->sgl, requester->pd, request->length, frags, count);
+}
+
+static bool requester_asks_ack(const struct requester *requester, const struct request *request)
+{
+	/* What closes the window must be acknowledged, or nothing would open it. */
+	return request->last || requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
+	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
+}
+
+static void requester_emit(struct requester *requester, const struct request *request,
+			   const struct packet_frag *frags, uint32_t count, struct packet_out *out)
+{
+	struct bth_fields bth = peer_bth(requester->peer, request->opcode, requester->flight->next);
+
+	bth.solicited = request->last && (request->wqe->flags & IBV_SEND_SOLICITED) &&
+			!requester_wants_response(request->wqe) &&
+			request->wqe->opcode != IBV_WR_RDMA_WRITE;
+	bth.ack_req = requester_asks_ack(requester, request);
+	requester->unasked = bth.ack_req ? 0 : requester->unasked + 1;
+	packet_begin(out, &requester->peer->path, &bth);
+	requester_put_headers(out, request);
+	for (uint32_t i = 0; i < count; i++)
+		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
+}
+
+static void requester_start(struct requester *requester, struct send_wqe *wqe)
+{
+	wqe->first_psn = requester->flight->next;
+	wqe->last_psn = psn_add(wqe->first_psn, (int32_t)requester_psns(requester, wqe) - 1);
+	wqe->started = true;
+	sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
+}
+
+/* The packet is sent: move on, to the next request where it was the last of its message. */
+static void requester_advance(struct requester *requester, const struct request *request)
+{
+	struct flight *flight = requester->flight;
+
+	if (psn_before(flight->next, flight->top))
+		counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
+	if (requester_wants_response(request->wqe))
+		flight->responses++;
+	flight_sent(flight, request->psns);
+	requester->position_psn = flight->next;
+	if (!request->last)
+		return;
+	requester->index++;
+	if (requester->index != sq_prod(requester->sq)) {
+		const struct send_wqe *wqe = sq_at(requester->sq, requester->index);
+
+		sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
+	}
+}
+
+/* One past the last request that may be sent: what stands before a faulty one is still sent again
+ * if lost. */
+static uint32_t requester_end(const struct requester *requester)
+{
+	return requester->state == REQUESTER_FAULTY ? requester->faulty_index
+						    : sq_prod(requester->sq);
+}
+
+unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
+			    unsigned int budget, bool *more)
+{
+	struct packet_frag frags[PACKET_FRAGS_MAX];
+	unsigned int sent = 0;
+	uint32_t count;
+
+	*more = false;
+	if (!psn_eq(requester->position_psn, requester->flight->next))
+		requester_locate(requester);
+	while (requester->state != REQUESTER_STOPPED) {
+		struct packet_out *out;
+		struct request request;
+		struct send_wqe *wqe;
+
+		if (requester->index == requester_end(requester))
+			break;
+		wqe = sq_at(requester->sq, requester->index);
+		if (requester_check(requester, wqe) != CAN_SEND)
+			break;
+		if (sent == budget) {
+			*more = true;
+			break;
+		}
+		if (!wqe->started)
+			requester_start(requester, wqe);
+		request = requester_next(requester, wqe);
+		if (requester_gather(requester, &request, frags, &count) != MR_OK) {
+			requester->state = REQUESTER_FAULTY;
+			requester->faulty_index = requester->index;
+			requester->fault = FAULT_SEND_PROTECTION;
+			break;
+		}
+		out = sink->get(sink);
+		if (out == NULL) {
+			/* The list was walked for a packet that is not sent: walk again next time.
+			 */
+			requester->position_psn = psn_add(requester->flight->next, -1);
+			*more = true;
+			break;
+		}
+		requester_emit(requester, &request, frags, count, out);
+		sink->put(sink, out);
+		requester_advance(requester, &request);
+		sent++;
+	}
+	return sent;
+}
+
+bool requester_drained(const struct requester *requester)
+{
+	const struct sq *sq = requester->sq;
+
+	if (requester->state != REQUESTER_DRAINING)
+		return false;
+	return sq->cons == sq_prod(sq) || !sq_at(sq, sq->cons)->started;
+}

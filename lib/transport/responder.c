@@ -1,1 +1,420 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiving half of a connected queue pair: checks requests, executes them, owes answers
+ * (IBTA 9.7.4 and 9.7.5). */
+#include "transport/responder.h"
+
+#include "mem/mr.h"
+#include "mem/place.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+/* Outcome of one check of a request. The order of the checks is the specification's. */
+enum verdict {
+	GO_ON, /* to the next check */
+	DONE,  /* the packet is dealt with: dropped, or an answer is owed */
+	/* the queue pair fails with the fault of the same name */
+	FAIL_INVALID,
+	FAIL_ACCESS,
+	FAIL_TOO_LONG,
+	FAIL_RECEIVE,
+};
+
+static const enum fault verdict_faults[] = {
+	[FAIL_INVALID] = FAULT_INVALID_REQUEST,
+	[FAIL_ACCESS] = FAULT_ACCESS,
+	[FAIL_TOO_LONG] = FAULT_MESSAGE_TOO_LONG,
+	[FAIL_RECEIVE] = FAULT_RECEIVE_PROTECTION,
+};
+
+void responder_reset(struct responder *responder, struct psn epsn)
+{
+	responder->epsn = epsn;
+	responder->gap_psn = epsn;
+	responder->msn = 0;
+	responder->message = MESSAGE_NONE;
+	responder->nak_sent = false;
+	responder->receive.taken = false;
+	responder->write_left = 0;
+}
+
+static uint8_t operation(const struct packet *packet)
+{
+	return packet->opcode & OPCODE_OPERATION_MASK;
+}
+
+static uint32_t responder_psns(const struct responder *responder, uint32_t dma_length)
+{
+	if (dma_length == 0)
+		return 1;
+	return (uint32_t)(((uint64_t)dma_length + responder->mtu - 1) / responder->mtu);
+}
+
+static void responder_complete(struct responder *responder, enum ibv_wc_status status,
+			       const struct packet *packet, int *pushed)
+{
+	struct responder_receive *receive = &responder->receive;
+	struct ibv_wc wc = {.wr_id = receive->wr_id,
+			    .status = status,
+			    .opcode = IBV_WC_RECV,
+			    .byte_len = (uint32_t)receive->filled,
+			    .qp_num = responder->qpn,
+			    .src_qp = responder->peer_qpn};
+	bool solicited = false;
+
+	if (packet != NULL) {
+		solicited = packet->solicited;
+		if (packet->op->flags & OPCODE_IS_WRITE)
+			wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+		if (packet->op->flags & OPCODE_HAS_IMM) {
+			wc.wc_flags |= IBV_WC_WITH_IMM;
+			wc.imm_data = packet->imm_be;
+		}
+	}
+	receive->taken = false;
+	*pushed = cq_push(responder->cq, &wc, solicited);
+}
+
+/* Duplicates (9.7.5.1.3): SENDs and WRITEs are acknowledged again, READs and atomics answered from
+ * memory. */
+static void responder_duplicate(struct responder *responder, const struct packet *packet)
+{
+	const struct reply *known;
+	struct reply reply;
+
+	counters_add(responder->counters, COUNTER_duplicate_request, 1);
+	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)) {
+		replies_ack(responder->replies, psn_add(responder->epsn, -1), responder->msn);
+		return;
+	}
+	known = replies_find(responder->replies, packet->psn);
+	if (known == NULL)
+		return;
+	reply = *known;
+	reply.sent = 0;
+	if (packet->op->flags & OPCODE_IS_ATOMIC) {
+		if (reply.kind == REPLY_ATOMIC)
+			replies_repeat(responder->replies, &reply);
+		return;
+	}
+	/* A READ may be repeated from its middle on; it must then stand for the same bytes. */
+	reply.first = packet->psn;
+	reply.iova = packet->iova;
+	reply.length = packet->dma_length;
+	reply.last =
+		psn_add(packet->psn, (int32_t)responder_psns(responder, packet->dma_length) - 1);
+	if (reply.kind == REPLY_READ && packet->rkey == known->rkey &&
+	    packet->iova - known->iova ==
+		    (uint64_t)psn_diff(packet->psn, known->first) * responder->mtu &&
+	    packet->dma_length <= known->length - (packet->iova - known->iova))
+		replies_repeat(responder->replies, &reply);
+}
+
+static enum verdict check_psn(struct responder *responder, const struct packet *packet)
+{
+	const int32_t ahead = psn_diff(packet->psn, responder->epsn);
+
+	if (ahead == 0) {
+		responder->nak_sent = false;
+		return GO_ON;
+	}
+	if (ahead < 0) {
+		responder_duplicate(responder, packet);
+		return DONE;
+	}
+	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
+	/* One NAK a gap; another when the requester has gone back and the expected packet was lost
+	 * again. */
+	if (!responder->nak_sent || psn_diff(packet->psn, responder->gap_psn) <= 0) {
+		replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
+			    responder->msn);
+		responder->nak_sent = true;
+	}
+	responder->gap_psn = packet->psn;
+	return DONE;
+}
+
+/* C9-83: a message goes on as it began. */
+static enum verdict check_sequence(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t flags = packet->op->flags;
+	enum responder_message expected = MESSAGE_NONE;
+
+	if (!(flags & OPCODE_FIRST))
+		expected = flags & OPCODE_IS_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
+	return responder->message == expected ? GO_ON : FAIL_INVALID;
+}
+
+/* C9-86: the operation is enabled on this queue pair. SEND with invalidate needs memory windows,
+ * which are not built. */
+static enum verdict check_enabled(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t flags = packet->op->flags;
+	unsigned int need = 0;
+
+	if (flags & OPCODE_HAS_IETH)
+		return FAIL_INVALID;
+	if (flags & OPCODE_IS_WRITE)
+		need = IBV_ACCESS_REMOTE_WRITE;
+	else if (operation(packet) == OPCODE_READ_REQUEST)
+		need = IBV_ACCESS_REMOTE_READ;
+	else if (flags & OPCODE_IS_ATOMIC)
+		need = IBV_ACCESS_REMOTE_ATOMIC;
+	return (responder->access & need) == need ? GO_ON : FAIL_INVALID;
+}
+
+/* C9-89 to C9-93: payload lengths by the packet's place in its message, and the message's length as
+ * announced. */
+static enum verdict check_length(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t flags = packet->op->flags;
+	const uint32_t len = packet->payload_len;
+
+	if (!(flags & OPCODE_LAST) && len != responder->mtu)
+		return FAIL_INVALID;
+	if (len > responder->mtu || (!(flags & OPCODE_FIRST) && len == 0))
+		return FAIL_INVALID;
+	if ((flags & OPCODE_HAS_RETH) && packet->dma_length > WIRE_MESSAGE_MAX)
+		return FAIL_INVALID;
+	if (flags & OPCODE_IS_WRITE) {
+		const uint32_t left =
+			flags & OPCODE_FIRST ? packet->dma_length : responder->write_left;
+
+		if (len > left || ((flags & OPCODE_LAST) && len != left))
+			return FAIL_INVALID;
+	}
+	return GO_ON;
+}
+
+/* RNR NAK (9.7.5.2.8): nothing is executed, the same PSN stays expected. */
+static enum verdict responder_not_ready(struct responder *responder)
+{
+	counters_add(responder->counters, COUNTER_rnr_nak_sent, 1);
+	replies_nak(responder->replies, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer),
+		    responder->epsn, responder->msn);
+	responder->nak_sent = true;
+	responder->gap_psn = responder->epsn;
+	return DONE;
+}
+
+static bool responder_take(struct responder *responder)
+{
+	struct responder_receive *receive = &responder->receive;
+	const struct recv_wqe *wqe = rq_head(responder->rq);
+
+	if (wqe == NULL)
+		return false;
+	receive->taken = true;
+	receive->wr_id = wqe->wr_id;
+	receive->length = wqe->length;
+	receive->filled = 0;
+	receive->num_sge = wqe->num_sge;
+	memcpy(receive->sge, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
+	sgl_seek(&receive->sgl, receive->sge, receive->num_sge, 0);
+	rq_pop(responder->rq);
+	return true;
+}
+
+/* A receive request for what needs one: a SEND's first packet, a WRITE's with immediate data. */
+static enum verdict check_receive(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t flags = packet->op->flags;
+
+	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
+	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
+		if (!responder_take(responder))
+			return responder_not_ready(responder);
+	}
+	if ((flags & OPCODE_IS_SEND) &&
+	    packet->payload_len > responder->receive.length - responder->receive.filled)
+		return FAIL_TOO_LONG;
+	return GO_ON;
+}
+
+static enum verdict execute_send(struct responder *responder, const struct packet *packet)
+{
+	struct responder_receive *receive = &responder->receive;
+
+	if (packet->payload_len > 0 && sgl_scatter(&receive->sgl, responder->pd, packet->payload,
+						   packet->payload_len) != MR_OK)
+		return FAIL_RECEIVE;
+	receive->filled += packet->payload_len;
+	return GO_ON;
+}
+
+static enum verdict execute_write(struct responder *responder, const struct packet *packet)
+{
+	uint8_t *addr;
+
+	if (packet->op->flags & OPCODE_FIRST) {
+		/* The whole message is checked before its first byte; and each packet again, for
+		 * the region may go. */
+		if (mr_resolve(responder->pd, packet->rkey, packet->iova, packet->dma_length,
+			       IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
+			return FAIL_ACCESS;
+		responder->write_iova = packet->iova;
+		responder->write_length = packet->dma_length;
+		responder->write_left = packet->dma_length;
+		responder->write_rkey = packet->rkey;
+	}
+	if (mr_resolve(responder->pd, responder->write_rkey, responder->write_iova,
+		       packet->payload_len, IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
+		return FAIL_ACCESS;
+	place_strict(addr, packet->payload, packet->payload_len);
+	responder->write_iova += packet->payload_len;
+	responder->write_left -= packet->payload_len;
+	/* Only the last packet, with immediate data, has a receive request: its completion tells
+	 * the whole length. */
+	responder->receive.filled = responder->write_length;
+	return GO_ON;
+}
+
+static enum verdict execute_read(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t psns = responder_psns(responder, packet->dma_length);
+	const struct reply reply = {
+		.kind = REPLY_READ,
+		.first = packet->psn,
+		.last = psn_add(packet->psn, (int32_t)psns - 1),
+		.msn = (responder->msn + 1) & PSN_MASK,
+		.iova = packet->iova,
+		.rkey = packet->rkey,
+		.length = packet->dma_length,
+	};
+	uint8_t *addr;
+
+	/* C9-110: more requests than the resources that were agreed on. */
+	if (!replies_room(responder->replies))
+		return FAIL_INVALID;
+	if (mr_resolve(responder->pd, packet->rkey, packet->iova, packet->dma_length,
+		       IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
+		return FAIL_ACCESS;
+	replies_add(responder->replies, &reply);
+	responder->epsn = psn_add(responder->epsn, (int32_t)psns - 1);
+	return GO_ON;
+}
+
+static enum verdict execute_atomic(struct responder *responder, const struct packet *packet)
+{
+	struct reply reply = {
+		.kind = REPLY_ATOMIC,
+		.first = packet->psn,
+		.last = packet->psn,
+		.msn = (responder->msn + 1) & PSN_MASK,
+	};
+	uint64_t *addr;
+	uint8_t *bytes;
+
+	/* 9.4.5: the address is a multiple of eight. */
+	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
+		return FAIL_INVALID;
+	if (mr_resolve(responder->pd, packet->rkey, packet->iova, sizeof(*addr),
+		       IBV_ACCESS_REMOTE_ATOMIC, &bytes) != MR_OK)
+		return FAIL_ACCESS;
+	addr = (uint64_t *)(void *)bytes;
+	/* A region may start at an odd address of this process under an even one of the key's. */
+	if ((uintptr_t)addr % sizeof(*addr) != 0)
+		return FAIL_INVALID;
+	if (operation(packet) == OPCODE_FETCH_ADD) {
+		reply.original = __atomic_fetch_add(addr, packet->swap_add, __ATOMIC_SEQ_CST);
+	} else {
+		reply.original = packet->compare;
+		/* On failure the builtin stores what memory held. */
+		__atomic_compare_exchange_n(addr, &reply.original, packet->swap_add, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+	replies_add(responder->replies, &reply);
+	return GO_ON;
+}
+
+static enum verdict execute(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t flags = packet->op->flags;
+
+	if (flags & OPCODE_IS_SEND)
+		return execute_send(responder, packet);
+	if (flags & OPCODE_IS_WRITE)
+		return execute_write(responder, packet);
+	if (flags & OPCODE_IS_ATOMIC)
+		return execute_atomic(responder, packet);
+	return execute_read(responder, packet);
+}
+
+/* The packet is executed: expect the next one, and owe an acknowledgement where it is asked for. */
+static enum verdict finish(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t flags = packet->op->flags;
+
+	responder->epsn = psn_add(responder->epsn, 1);
+	if (flags & OPCODE_LAST) {
+		responder->message = MESSAGE_NONE;
+		responder->msn = (responder->msn + 1) & PSN_MASK;
+	} else {
+		responder->message = flags & OPCODE_IS_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
+	}
+	if (packet->ack_req && (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
+		replies_ack(responder->replies, psn_add(responder->epsn, -1), responder->msn);
+	return DONE;
+}
+
+static enum fault responder_complete_message(struct responder *responder,
+					     const struct packet *packet)
+{
+	int pushed = 0;
+
+	if ((packet->op->flags & OPCODE_LAST) && responder->receive.taken)
+		responder_complete(responder, IBV_WC_SUCCESS, packet, &pushed);
+	return pushed == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
+}
+
+/* NAK to the peer, and the status to the receive request that is in use, if one is. */
+static enum fault responder_fail(struct responder *responder, enum fault fault)
+{
+	const struct fault_info *info = fault_info(fault);
+	int pushed;
+
+	counters_add(responder->counters, info->counter, 1);
+	replies_nak(responder->replies, (uint8_t)(AETH_NAK | info->nak), responder->epsn,
+		    responder->msn);
+	if (responder->receive.taken) {
+		counters_add(responder->counters, COUNTER_resp_cqe_error, 1);
+		responder_complete(responder, info->status, NULL, &pushed);
+	}
+	return fault;
+}
+
+enum fault responder_receive(struct responder *responder, const struct packet *packet)
+{
+	static enum verdict (*const checks[])(struct responder *, const struct packet *) = {
+		check_psn, check_sequence, check_enabled, check_length, check_receive, execute,
+	};
+	enum verdict verdict = GO_ON;
+	enum fault fault;
+
+	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		verdict = checks[i](responder, packet);
+		if (verdict == DONE)
+			return FAULT_NONE;
+		if (verdict != GO_ON)
+			return responder_fail(responder, verdict_faults[verdict]);
+	}
+	/* The completion is pushed before the acknowledgement is owed: an overrun is not
+	 * acknowledged. */
+	fault = responder_complete_message(responder, packet);
+	if (fault == FAULT_NONE)
+		finish(responder, packet);
+	return fault;
+}
+
+void responder_flush(struct responder *responder, bool shared)
+{
+	int pushed;
+
+	if (responder->receive.taken) {
+		counters_add(responder->counters, COUNTER_resp_cqe_flush_error, 1);
+		responder_complete(responder, IBV_WC_WR_FLUSH_ERR, NULL, &pushed);
+	}
+	while (!shared && responder_take(responder)) {
+		counters_add(responder->counters, COUNTER_resp_cqe_flush_error, 1);
+		responder_complete(responder, IBV_WC_WR_FLUSH_ERR, NULL, &pushed);
+	}
+}

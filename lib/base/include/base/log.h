@@ -22,8 +22,8 @@ void log_set_level(enum log_level level);
 void log_print(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_print(LOG_LEVEL_ERROR, __VA_ARGS__)
-#define log_warn(...) log_print(LOG_LEVEL_WARN, __VA_ARGS__)
-#define log_info(...) log_print(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_warn(...)  log_print(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...)  log_print(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_print(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packet sequence numbers: 24 bits that wrap (IBTA 9.7.2), in a type that a plain `<` does not take. */
+/* Packet sequence numbers: 24 bits that wrap (IBTA 9.7.2), in a type that a plain `<` does not
+ * take. */
 #ifndef BASE_PSN_H
 #define BASE_PSN_H
 

@@ -2,8 +2,9 @@
 /*
  * Queue pairs: the state machine of ibv_modify_qp, joining queues, memory and the transport roles.
  *
- * Whoever runs the engine calls the functions that say "engine": one thread at a time. The application's
- * threads call the posting functions at any time. Functions that say "control" are called with the engine stopped.
+ * Whoever runs the engine calls the functions that say "engine": one thread at a time. The
+ * application's threads call the posting functions at any time. Functions that say "control" are
+ * called with the engine stopped.
  */
 #ifndef QP_QP_H
 #define QP_QP_H
@@ -53,7 +54,8 @@ struct qp_init {
 	void *user;
 };
 
-/** Create in RESET. MT-safe. 0, -EINVAL, -ENOMEM, -EOPNOTSUPP for a type that is not built. *cap is what was granted. */
+/** Create in RESET. MT-safe. 0, -EINVAL, -ENOMEM, -EOPNOTSUPP for a type that is not built. *cap is
+ * what was granted. */
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **qp);
 
 /** Control. Outstanding work vanishes without completions, as ibv_destroy_qp(3) says. */
@@ -83,21 +85,25 @@ void *qp_user(const struct qp *qp);
 /** ibv_post_send(3): MT-safe; 0 or a positive errno. The caller then kicks the engine. */
 int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
-/** ibv_post_recv(3): MT-safe; 0 or a positive errno. The caller kicks the engine if the queue pair is in error. */
+/** ibv_post_recv(3): MT-safe; 0 or a positive errno. The caller kicks the engine if the queue pair
+ * is in error. */
 int qp_post_recv(struct qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
-/** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called. */
+/** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called.
+ */
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
 
 /**
- * Engine: send what can be sent, up to `budget` packets: responses first, then requests; flush if in error.
+ * Engine: send what can be sent, up to `budget` packets: responses first, then requests; flush if
+ * in error.
  *
  * @return
  *   true while there is more to send right now (budget or sink ended it).
  */
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget);
 
-/** Engine: when qp_timeout wants to be called at the earliest; UINT64_MAX for never. May move at every other call. */
+/** Engine: when qp_timeout wants to be called at the earliest; UINT64_MAX for never. May move at
+ * every other call. */
 uint64_t qp_deadline_ns(const struct qp *qp);
 
 /** Engine: the deadline is reached. Afterwards qp_run must be called. */

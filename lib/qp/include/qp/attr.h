@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which attributes each transition of a queue pair's state needs and takes (ibv_modify_qp(3),
+ * IBTA 11.2.5.2). */
+#ifndef QP_ATTR_H
+#define QP_ATTR_H
+
+#include <infiniband/verbs.h>
+
+/* Limits that attribute values are held against. */
+struct attr_limits {
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	enum ibv_mtu port_mtu;
+};
+
+/**
+ * Whether a modification is allowed. MT-safe.
+ *
+ * @param from
+ *   The present state.
+ * @param to
+ *   The state asked for; `from` where the mask has no IBV_QP_STATE.
+ * @return
+ *   0, or -EINVAL: no such transition, a required attribute missing, one given that it does not
+ * take.
+ */
+int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
+/** Whether every value that the mask names is in its range. MT-safe. 0 or -EINVAL. */
+int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct attr_limits *limits);
+
+/** Take over the values that the mask names. */
+void attr_apply(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a responder owes its requester: READ responses and atomic results in the order of their
+ * requests, and behind them one coalesced acknowledgement. Also the memory of the last READs and
+ * atomics, from which duplicates are answered (IBTA 9.7.5.1.3, responder resources).
+ */
+#ifndef TRANSPORT_REPLIES_H
+#define TRANSPORT_REPLIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/psn.h"
+#include "telemetry/counters.h"
+#include "transport/peer.h"
+#include "transport/sink.h"
+#include "transport/status.h"
+
+struct pd;
+
+enum reply_kind {
+	REPLY_READ,
+	REPLY_ATOMIC,
+};
+
+/* A READ or atomic request and how far it is answered. */
+struct reply {
+	enum reply_kind kind;
+	struct psn first; /* of the responses */
+	struct psn last;
+	uint32_t msn;	   /* after the request */
+	uint64_t iova;	   /* READ: of the first response's payload */
+	uint32_t rkey;	   /* READ */
+	uint32_t length;   /* READ: bytes of all responses */
+	uint64_t original; /* atomic: what memory held, host order */
+	uint32_t sent;	   /* responses sent */
+};
+
+enum acknowledgement {
+	ACK_NONE_DUE,
+	ACK_DUE, /* everything up to the newest executed request */
+	NAK_DUE, /* with nak_syndrome, for nak_psn */
+};
+
+struct replies {
+	/* narrow pointers, set once */
+	const struct pd *pd;
+	const struct peer *peer;
+	struct counters *counters;
+
+	/* The last requests: a ring of `resources` entries, the newest at newest - 1. */
+	struct reply *resource;
+	uint32_t resources;  /* max_dest_rd_atomic */
+	uint32_t newest;     /* counts up; index modulo resources */
+	uint32_t remembered; /* entries that are valid */
+
+	/* What is still to be sent: a ring of as many entries, [head, tail). */
+	struct reply *pending;
+	uint32_t head;
+	uint32_t tail;
+
+	enum acknowledgement ack;
+	struct psn ack_psn;
+	uint32_t ack_msn;
+	uint8_t nak_syndrome;
+};
+
+/** Make room for `resources` READs and atomics at a time. Control. 0 or -ENOMEM. */
+int replies_init(struct replies *replies, uint32_t resources);
+void replies_fini(struct replies *replies);
+
+/** Forget everything owed and remembered. */
+void replies_clear(struct replies *replies);
+
+/** Whether another new READ or atomic can be owed; else the requester has exceeded max_rd_atomic.
+ */
+static inline bool replies_room(const struct replies *replies)
+{
+	return replies->tail - replies->head < replies->resources;
+}
+
+/** Owe and remember a new reply. Only with replies_room. */
+void replies_add(struct replies *replies, const struct reply *reply);
+
+/** The remembered request whose responses contain `psn`, or NULL. */
+const struct reply *replies_find(const struct replies *replies, struct psn psn);
+
+/** Owe a remembered reply again, unless it is still owed, or there is no room (its requester will
+ * ask again). */
+void replies_repeat(struct replies *replies, const struct reply *reply);
+
+/** Owe an acknowledgement of everything up to `psn`. A NAK that is due stays. */
+void replies_ack(struct replies *replies, struct psn psn, uint32_t msn);
+
+/** Owe a NAK or RNR NAK. */
+void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn);
+
+/**
+ * Send what is owed.
+ *
+ * @param budget
+ *   How many packets at most.
+ * @param more
+ *   Set true when budget or sink ended it.
+ * @param fault
+ *   Set to FAULT_ACCESS where a READ's memory has gone meanwhile; a NAK is then owed in its place.
+ * @return
+ *   How many packets were sent.
+ */
+unsigned int replies_send(struct replies *replies, struct packet_sink *sink, unsigned int budget,
+			  bool *more, enum fault *fault);
+
+#endif

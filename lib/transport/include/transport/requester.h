@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sending half of a connected queue pair: turns posted work into request packets (IBTA 9.7.3).
+ */
+#ifndef TRANSPORT_REQUESTER_H
+#define TRANSPORT_REQUESTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "queue/sq.h"
+#include "telemetry/counters.h"
+#include "transport/flight.h"
+#include "transport/peer.h"
+#include "transport/sgl.h"
+#include "transport/sink.h"
+#include "transport/status.h"
+
+/*
+ * A READ is requested in segments of so many response packets, each a request of its own on the
+ * wire: the responder's burst is bounded, and a lost response costs a segment. The responder cannot
+ * tell the difference.
+ */
+#define REQUESTER_READ_SEGMENT_PKTS 64
+
+/* An acknowledgement is asked for at least every so many packets, so that long messages move the
+ * window. */
+#define REQUESTER_ACK_INTERVAL_PKTS 32
+
+enum requester_state {
+	REQUESTER_STOPPED, /* not in a state that sends */
+	REQUESTER_RUNNING,
+	REQUESTER_DRAINING, /* SQD: finishes messages that are begun, begins none (IBTA 10.3.1) */
+	REQUESTER_FAULTY, /* the request at faulty_index cannot be sent; it fails when all before it
+			     are complete */
+};
+
+struct requester {
+	/* narrow pointers, set once */
+	struct sq *sq;
+	const struct pd *pd;
+	const struct peer *peer;
+	struct flight *flight;
+	struct counters *counters;
+
+	enum requester_state state;
+	enum fault fault; /* of the request at faulty_index, where FAULTY */
+	uint32_t faulty_index;
+	uint32_t index;		 /* in the send queue: the request that position_psn is in */
+	struct psn position_psn; /* what index and sgl stand for; differs from flight->next after a
+				    rewind */
+	struct sgl sgl;		 /* of the request at index, at the next byte to send */
+	uint32_t unasked;	 /* packets sent since an acknowledgement was asked for */
+};
+
+/** Start over at flight->next, with the oldest request of the queue. */
+void requester_reset(struct requester *requester, enum requester_state state);
+
+/**
+ * Send request packets.
+ *
+ * @param budget
+ *   How many at most.
+ * @param more
+ *   Set true when budget or sink ended it, not the queue, a fence or the window.
+ * @return
+ *   How many were sent.
+ */
+unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
+			    unsigned int budget, bool *more);
+
+/** Whether a fault is due: everything before the faulty request is complete. */
+static inline bool requester_fault_due(const struct requester *requester)
+{
+	return requester->state == REQUESTER_FAULTY &&
+	       requester->sq->cons == requester->faulty_index;
+}
+
+/** Whether a draining requester has nothing left in the air or half sent. */
+bool requester_drained(const struct requester *requester);
+
+/* Whether a request is answered with data of its own, not by an acknowledgement. */
+static inline bool requester_wants_response(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiving half of a connected queue pair: checks requests, executes them, owes answers
+ * (IBTA 9.7.4 and 9.7.5). */
+#ifndef TRANSPORT_RESPONDER_H
+#define TRANSPORT_RESPONDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/psn.h"
+#include "queue/cq.h"
+#include "queue/rq.h"
+#include "telemetry/counters.h"
+#include "transport/replies.h"
+#include "transport/sgl.h"
+#include "transport/status.h"
+
+struct packet;
+struct pd;
+
+/* What kind of message the next packet may go on with. */
+enum responder_message {
+	MESSAGE_NONE,
+	MESSAGE_SEND,
+	MESSAGE_WRITE,
+};
+
+/* A receive request taken from the queue, copied because a shared queue moves on. */
+struct responder_receive {
+	bool taken;
+	uint64_t wr_id;
+	uint64_t length; /* bytes its list holds */
+	uint64_t filled; /* bytes of the message so far */
+	uint32_t num_sge;
+	struct ibv_sge sge[PACKET_FRAGS_MAX];
+	struct sgl sgl; /* at the next byte */
+};
+
+struct responder {
+	/* narrow pointers, set once */
+	const struct pd *pd;
+	struct rq *rq;
+	struct cq *cq;
+	struct replies *replies;
+	struct counters *counters;
+	uint32_t qpn; /* our own, for completions */
+
+	/* attributes of the queue pair */
+	uint32_t peer_qpn;
+	uint32_t mtu;	     /* path MTU, bytes */
+	unsigned int access; /* IBV_ACCESS_REMOTE_*: operations that are enabled */
+	uint8_t min_rnr_timer;
+
+	struct psn epsn; /* expected PSN */
+	uint32_t msn;	 /* messages executed, 24 bits */
+	enum responder_message message;
+	bool nak_sent; /* a NAK for epsn is out: what comes behind it is dropped silently (C9-112)
+			*/
+	struct psn gap_psn; /* of the newest packet that came early; going back means that the
+			       requester resends */
+
+	struct responder_receive receive;
+	/* the WRITE in progress */
+	uint64_t write_iova;   /* of the next byte */
+	uint32_t write_length; /* bytes of the message */
+	uint32_t write_left;   /* bytes */
+	uint32_t write_rkey;
+};
+
+/** Start over, expecting `epsn`. */
+void responder_reset(struct responder *responder, struct psn epsn);
+
+/**
+ * Take in a request packet. What is owed for it is then in `replies`.
+ *
+ * @return
+ *   FAULT_NONE, or why the queue pair fails; the NAK is owed, and a receive request in use
+ * completed, already.
+ */
+enum fault responder_receive(struct responder *responder, const struct packet *packet);
+
+/** Complete the receive request in use and all posted ones with IBV_WC_WR_FLUSH_ERR; not those of a
+ * shared queue. */
+void responder_flush(struct responder *responder, bool shared);
+
+#endif

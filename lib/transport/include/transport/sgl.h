@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Walking a gather or scatter list by byte position, with every entry's key checked before a byte
+ * moves. */
+#ifndef TRANSPORT_SGL_H
+#define TRANSPORT_SGL_H
+
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "mem/mr.h"
+#include "wire/build.h"
+
+struct pd;
+
+struct sgl {
+	const struct ibv_sge *sge;
+	uint32_t num_sge;
+	uint32_t index;	 /* of the entry the next byte is in */
+	uint32_t offset; /* of the next byte in that entry */
+};
+
+/** Stand at byte `position` of a list. The list stays the caller's. */
+void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t num_sge, uint64_t position);
+
+/**
+ * The next `len` bytes as fragments to read from; the list holds at least so many.
+ *
+ * @param frags
+ *   Room for PACKET_FRAGS_MAX.
+ * @return
+ *   MR_OK, or why an entry may not be used; then nothing has moved.
+ */
+enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
+			  struct packet_frag *frags, uint32_t *count);
+
+/**
+ * Store `len` bytes at the next places of a list, which holds at least so many. All entries are
+ * checked first.
+ *
+ * @return
+ *   MR_OK, or why an entry may not be used; then no byte was stored.
+ */
+enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What follows from a failed check: the one table of NAK codes, completion statuses, counters and
+ * events. */
+#ifndef TRANSPORT_STATUS_H
+#define TRANSPORT_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "telemetry/counters.h"
+
+/*
+ * Why a queue pair fails. One row each: NAK code to the peer (FAULT_NO_NAK for none), status of the
+ * work request at fault, asynchronous event where no work request is (FAULT_NO_EVENT for none),
+ * counter.
+ */
+#define FAULTS(FAULT)                                                                              \
+	/* responder: the peer's request is wrong (IBTA 9.7.4, 9.9.3) */                           \
+	FAULT(INVALID_REQUEST, NAK_INVALID_REQUEST, REM_INV_REQ_ERR, QP_REQ_ERR,                   \
+	      resp_invalid_request)                                                                \
+	FAULT(ACCESS, NAK_REMOTE_ACCESS, REM_ACCESS_ERR, QP_ACCESS_ERR, resp_remote_access_errors) \
+	FAULT(MESSAGE_TOO_LONG, NAK_INVALID_REQUEST, LOC_LEN_ERR, FAULT_NO_EVENT,                  \
+	      resp_local_length_error)                                                             \
+	/* responder: our own receive request or memory is wrong */                                \
+	FAULT(RECEIVE_PROTECTION, NAK_REMOTE_OPERATIONAL, LOC_PROT_ERR, FAULT_NO_EVENT,            \
+	      resp_operational_errors)                                                             \
+	/* requester: our own send request or memory is wrong */                                   \
+	FAULT(SEND_PROTECTION, FAULT_NO_NAK, LOC_PROT_ERR, FAULT_NO_EVENT,                         \
+	      req_local_protection_errors)                                                         \
+	/* requester: what the peer answered, or did not */                                        \
+	FAULT(NAKED_INVALID, FAULT_NO_NAK, REM_INV_REQ_ERR, FAULT_NO_EVENT,                        \
+	      req_remote_invalid_request)                                                          \
+	FAULT(NAKED_ACCESS, FAULT_NO_NAK, REM_ACCESS_ERR, FAULT_NO_EVENT,                          \
+	      req_remote_access_errors)                                                            \
+	FAULT(NAKED_OPERATIONAL, FAULT_NO_NAK, REM_OP_ERR, FAULT_NO_EVENT,                         \
+	      req_remote_operational_errors)                                                       \
+	FAULT(BAD_RESPONSE, FAULT_NO_NAK, BAD_RESP_ERR, FAULT_NO_EVENT, req_bad_responses)         \
+	FAULT(RETRIES_EXHAUSTED, FAULT_NO_NAK, RETRY_EXC_ERR, FAULT_NO_EVENT,                      \
+	      req_transport_retries_exceeded)                                                      \
+	FAULT(RNR_RETRIES_EXHAUSTED, FAULT_NO_NAK, RNR_RETRY_EXC_ERR, FAULT_NO_EVENT,              \
+	      req_rnr_retries_exceeded)                                                            \
+	/* a completion queue was full: its user is told by the queue's own event */               \
+	FAULT(CQ_OVERRUN, FAULT_NO_NAK, GENERAL_ERR, QP_FATAL, cq_overrun)
+
+enum fault {
+	FAULT_NONE,
+#define FAULT(name, nak, status, event, counter) FAULT_##name,
+	FAULTS(FAULT)
+#undef FAULT
+		FAULT_COUNT
+};
+
+#define FAULT_NO_NAK   (-1)
+#define FAULT_NO_EVENT (-1)
+
+struct fault_info {
+	const char *name;
+	int nak; /* enum nak_code or FAULT_NO_NAK */
+	enum ibv_wc_status status;
+	int event; /* enum ibv_event_type or FAULT_NO_EVENT */
+	enum counter counter;
+};
+
+/** The row of a fault. MT-safe. Only for faults other than FAULT_NONE. */
+const struct fault_info *fault_info(enum fault fault);
+
+/** What a received NAK code other than a PSN sequence error means. MT-safe. */
+enum fault fault_of_nak(uint8_t code);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When a requester sends again, and when it gives up: timers and retry counters. */
+#include "transport/recovery.h"
+
+#include "wire/headers.h"
+
+static void recovery_arm(struct recovery *recovery, uint64_t now_ns)
+{
+	recovery->deadline_ns =
+		recovery->timeout_ns == 0 ? RECOVERY_NEVER : now_ns + recovery->timeout_ns;
+}
+
+void recovery_reset(struct recovery *recovery)
+{
+	recovery->state = RECOVERY_SMOOTH;
+	recovery->retries_left = recovery->retry_cnt;
+	recovery->rnr_left = recovery->rnr_retry;
+	recovery->deadline_ns = RECOVERY_NEVER;
+}
+
+void recovery_sent(struct recovery *recovery, uint64_t now_ns)
+{
+	if (recovery->deadline_ns == RECOVERY_NEVER)
+		recovery_arm(recovery, now_ns);
+}
+
+void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding)
+{
+	const uint64_t rnr_deadline_ns = recovery->deadline_ns;
+
+	if (recovery->state == RECOVERY_RNR_WAIT) {
+		/* A late answer to something older: the peer's wish to wait stands. */
+		recovery_reset(recovery);
+		recovery->state = RECOVERY_RNR_WAIT;
+		recovery->deadline_ns = rnr_deadline_ns;
+		return;
+	}
+	recovery_reset(recovery);
+	if (outstanding)
+		recovery_arm(recovery, now_ns);
+}
+
+bool recovery_lost(struct recovery *recovery, uint64_t now_ns)
+{
+	if (recovery->retries_left == 0)
+		return false;
+	recovery->retries_left--;
+	recovery->state = RECOVERY_RESENDING;
+	recovery_arm(recovery, now_ns);
+	return true;
+}
+
+bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns)
+{
+	if (recovery->rnr_retry != RECOVERY_RNR_FOREVER) {
+		if (recovery->rnr_left == 0)
+			return false;
+		recovery->rnr_left--;
+	}
+	recovery->state = RECOVERY_RNR_WAIT;
+	recovery->deadline_ns = now_ns + rnr_timer_ns(timer_code);
+	return true;
+}
+
+enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns)
+{
+	if (now_ns < recovery->deadline_ns)
+		return RECOVERY_WAIT;
+	if (recovery->state == RECOVERY_RNR_WAIT) {
+		recovery->state = RECOVERY_RESENDING;
+		recovery->deadline_ns = RECOVERY_NEVER;
+		return RECOVERY_RNR_OVER;
+	}
+	return recovery_lost(recovery, now_ns) ? RECOVERY_RESEND : RECOVERY_GIVE_UP;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a responder owes its requester, sent in the order of the requests. */
+#include "transport/replies.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "mem/mr.h"
+#include "wire/headers.h"
+#include "wire/opcode.h"
+
+int replies_init(struct replies *replies, uint32_t resources)
+{
+	struct reply *resource = calloc((size_t)resources + 1, sizeof(*resource));
+	struct reply *pending = calloc((size_t)resources + 1, sizeof(*pending));
+
+	if (resource == NULL || pending == NULL) {
+		free(resource);
+		free(pending);
+		return -ENOMEM;
+	}
+	replies_fini(replies);
+	replies->resource = resource;
+	replies->pending = pending;
+	replies->resources = resources;
+	replies_clear(replies);
+	return 0;
+}
+
+void replies_fini(struct replies *replies)
+{
+	free(replies->resource);
+	free(replies->pending);
+	replies->resource = NULL;
+	replies->pending = NULL;
+	replies->resources = 0;
+}
+
+void replies_clear(struct replies *replies)
+{
+	replies->newest = 0;
+	replies->remembered = 0;
+	replies->head = 0;
+	replies->tail = 0;
+	replies->ack = ACK_NONE_DUE;
+}
+
+static struct reply *replies_pending(const struct replies *replies, uint32_t index)
+{
+	return &replies->pending[index % replies->resources];
+}
+
+void replies_add(struct replies *replies, const struct reply *reply)
+{
+	replies->resource[replies->newest++ % replies->resources] = *reply;
+	if (replies->remembered < replies->resources)
+		replies->remembered++;
+	*replies_pending(replies, replies->tail++) = *reply;
+}
+
+static bool reply_contains(const struct reply *reply, struct psn psn)
+{
+	return !psn_before(psn, reply->first) && !psn_before(reply->last, psn);
+}
+
+const struct reply *replies_find(const struct replies *replies, struct psn psn)
+{
+	for (uint32_t i = 1; i <= replies->remembered; i++) {
+		const struct reply *reply =
+			&replies->resource[(replies->newest - i) % replies->resources];
+
+		if (reply_contains(reply, psn))
+			return reply;
+	}
+	return NULL;
+}
+
+void replies_repeat(struct replies *replies, const struct reply *reply)
+{
+	for (uint32_t i = replies->head; i != replies->tail; i++) {
+		const struct reply *owed = replies_pending(replies, i);
+
+		if (reply_contains(owed, reply->first) &&
+		    !psn_before(reply->first, psn_add(owed->first, (int32_t)owed->sent)))
+			return;
+	}
+	if (replies_room(replies))
+		*replies_pending(replies, replies->tail++) = *reply;
+}
+
+void replies_ack(struct replies *replies, struct psn psn, uint32_t msn)
+{
+	if (replies->ack == NAK_DUE)
+		return;
+	replies->ack = ACK_DUE;
+	replies->ack_psn = psn;
+	replies->ack_msn = msn;
+}
+
+void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn)
+{
+	replies->ack = NAK_DUE;
+	replies->nak_syndrome = syndrome;
+	replies->ack_psn = psn;
+	replies->ack_msn = msn;
+}
+
+static void replies_put_aeth(struct packet_out *out, uint8_t syndrome, uint32_t msn)
+{
+	struct aeth *aeth = packet_extend(out, sizeof(*aeth));
+
+	aeth->syndrome = syndrome;
+	wire_put24(aeth->msn, msn);
+}
+
+static uint8_t reply_read_opcode(bool first, bool last)
+{
+	if (first)
+		return last ? OPCODE_READ_RESPONSE_ONLY : OPCODE_READ_RESPONSE_FIRST;
+	return last ? OPCODE_READ_RESPONSE_LAST : OPCODE_READ_RESPONSE_MIDDLE;
+}
+
+/* The next response of a READ. false where its memory may not be read any more. */
+static bool replies_build_read(const struct replies *replies, const struct reply *reply,
+			       struct packet_out *out)
+{
+	const uint32_t mtu = replies->peer->mtu;
+	const uint32_t position = reply->sent * mtu;
+	const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
+	const bool last = psn_eq(psn, reply->last);
+	const uint32_t len = last ? reply->length - position : mtu;
+	const struct bth_fields bth =
+		peer_bth(replies->peer, reply_read_opcode(reply->sent == 0, last), psn);
+	uint8_t *addr;
+
+	/* Checked again at each packet: the region may be gone since the request was. */
+	if (mr_resolve(replies->pd, reply->rkey, reply->iova + position, len,
+		       IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
+		return false;
+	packet_begin(out, &replies->peer->path, &bth);
+	if (opcode_info(bth.opcode)->flags & OPCODE_HAS_AETH)
+		replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
+	if (len > 0)
+		packet_payload(out, FRAG_COPY, addr, len);
+	return true;
+}
+
+static void replies_build_atomic(const struct replies *replies, const struct reply *reply,
+				 struct packet_out *out)
+{
+	const struct bth_fields bth =
+		peer_bth(replies->peer, OPCODE_ATOMIC_ACKNOWLEDGE, reply->first);
+	const rte_be64_t original = rte_cpu_to_be_64(reply->original);
+
+	packet_begin(out, &replies->peer->path, &bth);
+	replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
+	memcpy(packet_extend(out, sizeof(original)), &original, sizeof(original));
+}
+
+static void replies_build_ack(struct replies *replies, struct packet_out *out)
+{
+	const struct bth_fields bth = peer_bth(replies->peer, OPCODE_ACKNOWLEDGE, replies->ack_psn);
+
+	packet_begin(out, &replies->peer->path, &bth);
+	replies_put_aeth(out,
+			 replies->ack == NAK_DUE ? replies->nak_syndrome
+						 : (uint8_t)(AETH_ACK | AETH_CREDIT_NONE),
+			 replies->ack_msn);
+	replies->ack = ACK_NONE_DUE;
+}
+
+static void replies_sent(struct replies *replies, struct reply *reply)
+{
+	reply->sent++;
+	if (!psn_eq(psn_add(reply->first, (int32_t)reply->sent - 1), reply->last))
+		return;
+	replies->head++;
+	/* The last response acknowledges what an acknowledgement of the same PSN would (9.7.5.1.1).
+	 */
+	if (replies->ack == ACK_DUE && psn_eq(replies->ack_psn, reply->last))
+		replies->ack = ACK_NONE_DUE;
+}
+
+unsigned int replies_send(struct replies *replies, struct packet_sink *sink, unsigned int budget,
+			  bool *more, enum fault *fault)
+{
+	unsigned int sent = 0;
+
+	*more = false;
+	*fault = FAULT_NONE;
+	while (replies->head != replies->tail || replies->ack != ACK_NONE_DUE) {
+		struct packet_out *out = sent < budget ? sink->get(sink) : NULL;
+
+		if (out == NULL) {
+			*more = true;
+			break;
+		}
+		if (replies->head == replies->tail) {
+			replies_build_ack(replies, out);
+		} else {
+			struct reply *reply = replies_pending(replies, replies->head);
+
+			if (reply->kind == REPLY_ATOMIC) {
+				replies_build_atomic(replies, reply, out);
+			} else if (!replies_build_read(replies, reply, out)) {
+				const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
+
+				/* The packet taken is used for the NAK. */
+				replies->head = replies->tail;
+				replies_nak(replies, AETH_NAK | NAK_REMOTE_ACCESS, psn, reply->msn);
+				replies_build_ack(replies, out);
+				*fault = FAULT_ACCESS;
+				sink->put(sink, out);
+				return sent + 1;
+			}
+			replies_sent(replies, reply);
+		}
+		sink->put(sink, out);
+		sent++;
+	}
+	return sent;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Walking a gather or scatter list by byte position, with every entry's key checked before a byte
+ * moves. */
+#include "transport/sgl.h"
+
+#include "mem/place.h"
+
+void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t num_sge, uint64_t position)
+{
+	sgl->sge = sge;
+	sgl->num_sge = num_sge;
+	sgl->index = 0;
+	while (sgl->index < num_sge && position >= sge[sgl->index].length)
+		position -= sge[sgl->index++].length;
+	sgl->offset = (uint32_t)position;
+}
+
+static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t len,
+				  unsigned int need, struct packet_frag *frags, uint32_t *count)
+{
+	uint32_t n = 0;
+
+	while (len > 0 && sgl->index < sgl->num_sge) {
+		const struct ibv_sge *sge = &sgl->sge[sgl->index];
+		const uint32_t left = sge->length - sgl->offset;
+		const uint32_t take = left < len ? left : len;
+
+		if (take > 0) {
+			uint8_t *addr;
+			const enum mr_status status = mr_resolve(
+				pd, sge->lkey, sge->addr + sgl->offset, take, need, &addr);
+
+			if (status != MR_OK)
+				return status;
+			/* A queue's lists have at most PACKET_FRAGS_MAX entries; this keeps it
+			 * true. */
+			if (n == PACKET_FRAGS_MAX)
+				return MR_OUT_OF_RANGE;
+			frags[n].addr = addr;
+			frags[n].len = take;
+			frags[n].kind = FRAG_COPY;
+			n++;
+		}
+		len -= take;
+		sgl->offset += take;
+		if (sgl->offset == sge->length) {
+			sgl->index++;
+			sgl->offset = 0;
+		}
+	}
+	*count = n;
+	return len == 0 ? MR_OK : MR_OUT_OF_RANGE;
+}
+
+enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
+			  struct packet_frag *frags, uint32_t *count)
+{
+	return sgl_resolve(sgl, pd, len, 0, frags, count);
+}
+
+enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len)
+{
+	struct packet_frag frags[PACKET_FRAGS_MAX];
+	uint32_t count;
+	const enum mr_status status =
+		sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, frags, &count);
+
+	if (status != MR_OK)
+		return status;
+	for (uint32_t i = 0; i < count; i++) {
+		place_strict((uint8_t *)(uintptr_t)frags[i].addr, src, frags[i].len);
+		src += frags[i].len;
+	}
+	return MR_OK;
+}
