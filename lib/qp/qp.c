@@ -387,9 +387,14 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 {
 	bool more = false;
 
-	if (qp->recovery.state != RECOVERY_RNR_WAIT &&
-	    requester_send(&qp->requester, sink, budget, &more) > 0)
-		recovery_sent(&qp->recovery, now_ns);
+	if (qp->recovery.state != RECOVERY_RNR_WAIT) {
+		const unsigned int sent = requester_send(&qp->requester, sink, budget, &more);
+
+		/* What a stuck port does not take runs into the same timer as what the peer does
+		 * not answer. */
+		if (sent > 0 || more)
+			recovery_sent(&qp->recovery, now_ns);
+	}
 	if (requester_fault_due(&qp->requester)) {
 		qp_fail(qp, qp->requester.fault);
 		return false;
