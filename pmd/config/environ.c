@@ -1,1 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings from uroce-run to the library in the program's process: one environment variable a
+ * setting. */
+#include "config/settings.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "address.h"
+
+#define PREFIX "UROCE_"
+
+static const struct variable {
+	const char *variable;
+	const char *setting;
+} variables[] = {
+	{PREFIX "NETDEV", "netdev"},	   {PREFIX "PORT", "port"}, {PREFIX "IP", "ip"},
+	{PREFIX "NAME", "name"},	   {PREFIX "MTU", "mtu"},   {PREFIX "PROGRESS", "progress"},
+	{PREFIX "LOG_LEVEL", "log-level"},
+};
+
+/* Longest value: a full list of addresses. */
+#define VALUE_MAX (SETTINGS_IPS_MAX * ADDRESS_TEXT_MAX)
+static_assert(VALUE_MAX >= sizeof(((struct settings *)NULL)->port), "device arguments fit too");
+
+int settings_export(const struct settings *settings)
+{
+	char value[VALUE_MAX];
+
+	for (size_t i = 0; i < RTE_DIM(variables); i++) {
+		if (settings_get(settings, variables[i].setting, value, sizeof(value)) < 0)
+			return -ENOMEM;
+		/* What an outer uroce-run has set must not shine through. */
+		if (value[0] == '\0')
+			unsetenv(variables[i].variable);
+		else if (setenv(variables[i].variable, value, 1) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int settings_import(struct settings *settings, char *error, size_t error_size)
+{
+	const char *value;
+	int ret;
+
+	/* A program with more rights than its user takes no orders from the user's environment. */
+	if (secure_getenv(PREFIX "NETDEV") == NULL && secure_getenv(PREFIX "PORT") == NULL)
+		return -ENOENT;
+	settings_init(settings);
+	for (size_t i = 0; i < RTE_DIM(variables); i++) {
+		value = secure_getenv(variables[i].variable);
+		if (value == NULL)
+			continue;
+		ret = settings_set(settings, variables[i].setting, value, error, error_size);
+		if (ret < 0)
+			return -EINVAL;
+	}
+	return settings_check(settings, error, error_size);
+}

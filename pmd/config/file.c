@@ -1,1 +1,143 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings from an INI file, read with rte_cfgfile, and made to complain where that is silent. */
+#include "config/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cfgfile.h>
+#include <rte_log.h>
+
+#define SECTION "uroce"
+#define COMMENT '#'
+
+static const char whitespace[] = " \t\r\n";
+
+/*
+ * rte_cfgfile passes over lines that are neither a section nor an assignment, so a forgotten '='
+ * would be a setting that is ignored. The number of the first such line, 0 where there is none, or
+ * -errno.
+ */
+static int file_find_stray_line(const char *path)
+{
+	char *line = NULL, *text;
+	size_t size = 0;
+	int number = 0, stray = 0;
+	FILE *file;
+
+	file = fopen(path, "re");
+	if (file == NULL)
+		return -errno;
+	while (stray == 0 && getline(&line, &size, file) >= 0) {
+		number++;
+		text = line + strspn(line, whitespace);
+		text[strcspn(text, (char[]){COMMENT, '\0'})] = '\0';
+		if (*text != '\0' && *text != '[' && strchr(text, '=') == NULL)
+			stray = number;
+	}
+	if (stray == 0 && ferror(file))
+		stray = -errno;
+	free(line);
+	fclose(file);
+	return stray;
+}
+
+/* What rte_cfgfile logs is the only place where it names a line: keep it for our own message. */
+static struct rte_cfgfile *file_load(const char *path, char *error, size_t error_size)
+{
+	const struct rte_cfgfile_parameters params = {.comment_character = COMMENT};
+	struct rte_cfgfile *cfg;
+	char *log = NULL, *why;
+	size_t log_size = 0;
+	FILE *stream;
+
+	stream = open_memstream(&log, &log_size);
+	if (stream == NULL) {
+		snprintf(error, error_size, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	rte_openlog_stream(stream);
+	cfg = rte_cfgfile_load_with_params(path, 0, &params);
+	rte_openlog_stream(NULL);
+	fclose(stream);
+
+	why = strstr(log, "line ");
+	if (cfg == NULL && why != NULL)
+		snprintf(error, error_size, "%s: %.*s", path, (int)strcspn(why, "\n"), why);
+	else if (cfg == NULL)
+		snprintf(error, error_size, "%s: settings stand below a line [" SECTION "]", path);
+	free(log);
+	return cfg;
+}
+
+static int file_apply_entry(struct settings *settings, const char *path,
+			    const struct rte_cfgfile_entry *entry, char *error, size_t error_size)
+{
+	char why[256];
+	int ret;
+
+	/* Longer values are cut without a word, so one of the full length may have been longer. */
+	if (strlen(entry->value) == CFG_VALUE_LEN - 1) {
+		snprintf(error, error_size, "%s: the value of %s is longer than %d characters",
+			 path, entry->name, CFG_VALUE_LEN - 2);
+		return -EINVAL;
+	}
+	ret = settings_set(settings, entry->name, entry->value, why, sizeof(why));
+	if (ret < 0)
+		snprintf(error, error_size, "%s: %s", path, why);
+	return ret;
+}
+
+static int file_apply_section(struct settings *settings, const char *path, struct rte_cfgfile *cfg,
+			      int index, char *error, size_t error_size)
+{
+	struct rte_cfgfile_entry *entries;
+	char section[CFG_NAME_LEN];
+	int count, ret = 0;
+
+	count = rte_cfgfile_section_num_entries_by_index(cfg, section, index);
+	if (strcmp(section, SECTION) != 0) {
+		snprintf(error, error_size,
+			 "%s: section [%s] is unknown; there is only [" SECTION "]", path, section);
+		return -EINVAL;
+	}
+	if (count <= 0)
+		return 0;
+	entries = calloc((size_t)count, sizeof(*entries));
+	if (entries == NULL) {
+		snprintf(error, error_size, "%s: no memory", path);
+		return -ENOMEM;
+	}
+	count = rte_cfgfile_section_entries_by_index(cfg, index, section, entries, count);
+	for (int i = 0; i < count && ret == 0; i++)
+		ret = file_apply_entry(settings, path, &entries[i], error, error_size);
+	free(entries);
+	return ret;
+}
+
+int settings_read_file(struct settings *settings, const char *path, char *error, size_t error_size)
+{
+	struct rte_cfgfile *cfg;
+	int sections, ret;
+
+	ret = file_find_stray_line(path);
+	if (ret < 0) {
+		snprintf(error, error_size, "%s: %s", path, strerror(-ret));
+		return ret;
+	}
+	if (ret > 0) {
+		snprintf(error, error_size, "%s: line %d - neither [section] nor name = value",
+			 path, ret);
+		return -EINVAL;
+	}
+	cfg = file_load(path, error, error_size);
+	if (cfg == NULL)
+		return -EINVAL;
+	sections = rte_cfgfile_num_sections(cfg, NULL, 0);
+	for (int i = 0; i < sections && ret == 0; i++)
+		ret = file_apply_section(settings, path, cfg, i, error, error_size);
+	rte_cfgfile_close(cfg);
+	return ret;
+}

@@ -1,1 +1,320 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings: one setter a name, and what must hold between them. */
+#include "config/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "address.h"
+#include "base/log.h"
+
+/* The smallest path MTU, 256, and its headers: IPv6 40, UDP 8, BTH 12, RETH 16, ICRC 4. */
+#define MTU_MIN_BYTES 336
+/* The largest IPv4 packet. */
+#define MTU_MAX_BYTES 65535
+
+static const char *const progress_names[] = {
+	[SETTINGS_PROGRESS_HYBRID] = "hybrid",
+	[SETTINGS_PROGRESS_INLINE] = "inline",
+	[SETTINGS_PROGRESS_DEDICATED] = "dedicated",
+};
+
+static const char *const log_level_names[] = {
+	[LOG_LEVEL_ERROR] = "error",
+	[LOG_LEVEL_WARN] = "warn",
+	[LOG_LEVEL_INFO] = "info",
+	[LOG_LEVEL_DEBUG] = "debug",
+};
+
+/* A caller's buffer that is being written; what does not fit is counted, not written. */
+struct text {
+	char *at;
+	size_t size;
+	size_t len;
+};
+
+static void __rte_format_printf(2, 0) text_vadd(struct text *text, const char *format, va_list args)
+{
+	const size_t used = RTE_MIN(text->len, text->size);
+	int len;
+
+	len = vsnprintf(text->at + used, text->size - used, format, args);
+	if (len > 0)
+		text->len += (size_t)len;
+}
+
+static void __rte_format_printf(2, 3) text_add(struct text *text, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	text_vadd(text, format, args);
+	va_end(args);
+}
+
+static int __rte_format_printf(2, 3) refuse(struct text *why, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	text_vadd(why, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static int copy_word(char *to, size_t size, const char *name, const char *value, struct text *why)
+{
+	size_t len = strlen(value);
+
+	if (len == 0)
+		return refuse(why, "%s: the value is empty", name);
+	if (len >= size)
+		return refuse(why, "%s: '%.32s...' is longer than %zu characters", name, value,
+			      size - 1);
+	for (size_t i = 0; i < len; i++)
+		if (isspace((unsigned char)value[i]) || iscntrl((unsigned char)value[i]))
+			return refuse(why, "%s: there is white space in the value", name);
+	memcpy(to, value, len + 1);
+	return 0;
+}
+
+static int set_netdev(struct settings *settings, const char *value, struct text *why)
+{
+	return copy_word(settings->netdev, sizeof(settings->netdev), "netdev", value, why);
+}
+
+static int set_port(struct settings *settings, const char *value, struct text *why)
+{
+	return copy_word(settings->port, sizeof(settings->port), "port", value, why);
+}
+
+/* Programs put the name in paths and in PROGRAM:PORT lists, so it is kept to what is safe there. */
+static int set_name(struct settings *settings, const char *value, struct text *why)
+{
+	char name[sizeof(settings->name)] = "";
+	int ret;
+
+	ret = copy_word(name, sizeof(name), "name", value, why);
+	if (ret < 0)
+		return ret;
+	for (const char *c = name; *c != '\0'; c++)
+		if (!isalnum((unsigned char)*c) && (c == name || strchr("._-", *c) == NULL))
+			return refuse(why,
+				      "name: '%s' may only have letters, digits, '.', '_' and '-', "
+				      "and starts with a letter or digit",
+				      name);
+	memcpy(settings->name, name, sizeof(name));
+	return 0;
+}
+
+static int add_ip(struct settings *settings, const char *text, struct text *why)
+{
+	struct settings_ip ip;
+	int ret;
+
+	ret = address_parse(text, &ip, why->at, why->size);
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < settings->ip_count; i++)
+		if (memcmp(settings->ips[i].gid, ip.gid, sizeof(ip.gid)) == 0)
+			return refuse(why, "address '%s' is there twice", text);
+	if (settings->ip_count == SETTINGS_IPS_MAX)
+		return refuse(why, "address '%s': there are more than %d", text, SETTINGS_IPS_MAX);
+	settings->ips[settings->ip_count++] = ip;
+	return 0;
+}
+
+/* One address, or several between commas: a file says `ip = a, b`. */
+static int set_ip(struct settings *settings, const char *value, struct text *why)
+{
+	char list[SETTINGS_IPS_MAX * ADDRESS_TEXT_MAX];
+	char *word, *rest = list;
+	int ret;
+
+	if (strlen(value) >= sizeof(list))
+		return refuse(why, "ip: the list of addresses is too long");
+	strcpy(list, value);
+	while ((word = strsep(&rest, ",")) != NULL) {
+		char *end;
+
+		word += strspn(word, " \t");
+		for (end = word + strlen(word); end > word && isspace((unsigned char)end[-1]);)
+			*--end = '\0';
+		if (*word == '\0')
+			return refuse(why, "ip: an address is missing in '%s'", value);
+		ret = add_ip(settings, word, why);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int set_mtu(struct settings *settings, const char *value, struct text *why)
+{
+	unsigned long mtu;
+	char *end;
+
+	errno = 0;
+	mtu = strtoul(value, &end, 10);
+	if (!isdigit((unsigned char)value[0]) || *end != '\0' || errno != 0 ||
+	    mtu < MTU_MIN_BYTES || mtu > MTU_MAX_BYTES)
+		return refuse(why, "mtu: '%s' is not a number of bytes from %d to %d", value,
+			      MTU_MIN_BYTES, MTU_MAX_BYTES);
+	settings->mtu = (uint32_t)mtu;
+	return 0;
+}
+
+static int find_word(const char *const *words, size_t count, const char *value)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(words[i], value) == 0)
+			return (int)i;
+	return -ENOENT;
+}
+
+static int set_progress(struct settings *settings, const char *value, struct text *why)
+{
+	int i = find_word(progress_names, RTE_DIM(progress_names), value);
+
+	if (i < 0)
+		return refuse(why, "progress: '%s' is not one of hybrid, inline and dedicated",
+			      value);
+	settings->progress = (enum settings_progress)i;
+	return 0;
+}
+
+static int set_log_level(struct settings *settings, const char *value, struct text *why)
+{
+	int i = find_word(log_level_names, RTE_DIM(log_level_names), value);
+
+	if (i < 0)
+		return refuse(why, "log-level: '%s' is not one of error, warn, info and debug",
+			      value);
+	settings->log_level = i;
+	return 0;
+}
+
+static void get_netdev(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->netdev);
+}
+
+static void get_port(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->port);
+}
+
+static void get_name(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->name);
+}
+
+static void get_ip(const struct settings *settings, struct text *text)
+{
+	char addr[ADDRESS_TEXT_MAX];
+
+	for (size_t i = 0; i < settings->ip_count; i++) {
+		address_format(&settings->ips[i], addr);
+		text_add(text, "%s%s", i == 0 ? "" : ",", addr);
+	}
+}
+
+static void get_mtu(const struct settings *settings, struct text *text)
+{
+	if (settings->mtu != 0)
+		text_add(text, "%u", settings->mtu);
+}
+
+static void get_progress(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", progress_names[settings->progress]);
+}
+
+static void get_log_level(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", log_level_names[settings->log_level]);
+}
+
+static const struct accessor {
+	const char *name;
+	int (*set)(struct settings *settings, const char *value, struct text *why);
+	void (*get)(const struct settings *settings, struct text *value);
+} accessors[] = {
+	{"netdev", set_netdev, get_netdev},
+	{"port", set_port, get_port},
+	{"ip", set_ip, get_ip},
+	{"name", set_name, get_name},
+	{"mtu", set_mtu, get_mtu},
+	{"progress", set_progress, get_progress},
+	{"log-level", set_log_level, get_log_level},
+};
+
+static const struct accessor *find_accessor(const char *name)
+{
+	for (size_t i = 0; i < RTE_DIM(accessors); i++)
+		if (strcmp(accessors[i].name, name) == 0)
+			return &accessors[i];
+	return NULL;
+}
+
+void settings_init(struct settings *settings)
+{
+	/* Every byte, so that two of them can be compared as bytes. */
+	memset(settings, 0, sizeof(*settings));
+	strcpy(settings->name, "uroce0");
+	settings->progress = SETTINGS_PROGRESS_HYBRID;
+	settings->log_level = LOG_LEVEL_WARN;
+}
+
+int settings_set(struct settings *settings, const char *name, const char *value, char *error,
+		 size_t error_size)
+{
+	const struct accessor *accessor = find_accessor(name);
+	struct text why = {error, error_size, 0};
+
+	if (accessor != NULL)
+		return accessor->set(settings, value, &why);
+	text_add(&why, "there is no setting '%s'", name);
+	return -ENOENT;
+}
+
+int settings_get(const struct settings *settings, const char *name, char *value, size_t value_size)
+{
+	const struct accessor *accessor = find_accessor(name);
+	struct text text = {value, value_size, 0};
+
+	if (accessor == NULL)
+		return -ENOENT;
+	text_add(&text, "%s", "");
+	accessor->get(settings, &text);
+	return text.len < value_size ? 0 : -ENOSPC;
+}
+
+int settings_check(const struct settings *settings, char *error, size_t error_size)
+{
+	struct text why = {error, error_size, 0};
+	const bool has_netdev = settings->netdev[0] != '\0';
+	const bool has_port = settings->port[0] != '\0';
+
+	if (has_netdev && has_port)
+		return refuse(&why, "netdev and port are both set; a device has one of them");
+	if (!has_netdev && !has_port)
+		return refuse(&why,
+			      "no port: name one with --netdev IFACE, or with --port DEVARGS and "
+			      "--ip ADDR/LEN");
+	if (has_netdev && settings->ip_count > 0)
+		return refuse(
+			&why,
+			"ip is set, but the addresses of %s are the kernel's; use 'ip addr add'",
+			settings->netdev);
+	if (has_port && settings->ip_count == 0)
+		return refuse(&why, "port needs an address; set ip to ADDR/LEN");
+	return 0;
+}

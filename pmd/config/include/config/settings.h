@@ -31,7 +31,7 @@ struct settings {
 	int log_level; /* enum log_level */
 };
 
-/** The defaults. */
+/** The defaults. Functions on one struct settings are not MT-safe unless they say so. */
 void settings_init(struct settings *settings);
 
 /**
@@ -46,16 +46,19 @@ void settings_init(struct settings *settings);
 int settings_set(struct settings *settings, const char *name, const char *value, char *error,
 		 size_t error_size);
 
+/** Write a setting as settings_set takes it; "" where it is not set. 0, -ENOENT for an unknown name, -ENOSPC. MT-safe. */
+int settings_get(const struct settings *settings, const char *name, char *value, size_t value_size);
+
 /** Read section [uroce] of an INI file (rte_cfgfile). 0, or -errno with `error`. */
 int settings_read_file(struct settings *settings, const char *path, char *error, size_t error_size);
 
-/** Check what belongs together: one of netdev and port, ip with port. 0 or -EINVAL with `error`. */
+/** Check what belongs together: one of netdev and port, ip with port and only with it. MT-safe. 0 or -EINVAL with `error`. */
 int settings_check(const struct settings *settings, char *error, size_t error_size);
 
-/** Put them in this process's environment for the program that is executed next. 0 or -ENOMEM. */
+/** Put them in this process's environment for the program that is executed next. Not MT-safe. 0 or -ENOMEM. */
 int settings_export(const struct settings *settings);
 
-/** Read them from the environment. 0; -ENOENT where there are none; -EINVAL with `error`. */
+/** Read them from the environment, and check them. 0; -ENOENT where there are none; -EINVAL with `error`. */
 int settings_import(struct settings *settings, char *error, size_t error_size);
 
 #endif

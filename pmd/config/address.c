@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Addresses as a user writes them, to and from GIDs; what no host can have is refused here. */
+#include "address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An IPv4 address stands in the last bytes of its GID, behind ::ffff (IBTA A17.4.5.2). */
+#define GID_IPV4_OFFSET 12
+
+static const uint8_t gid_ipv4_prefix[GID_IPV4_OFFSET] = {[10] = 0xff, [11] = 0xff};
+
+static int address_refuse(char *error, size_t error_size, const char *text, const char *why)
+{
+	snprintf(error, error_size, "address '%s': %s", text, why);
+	return -EINVAL;
+}
+
+static const char *address_check_ipv4(uint32_t addr, unsigned int prefix_len)
+{
+	const uint32_t host_mask = prefix_len == 0 ? UINT32_MAX : (1ULL << (32 - prefix_len)) - 1;
+
+	if (addr >> 24 == 0 || addr >> 24 == IN_LOOPBACKNET || addr >> 28 >= 0xe)
+		return "not an address that a host can have";
+	/* Links of two (RFC 3021) and single hosts have neither of the two special addresses. */
+	if (prefix_len < 31 && (addr & host_mask) == 0)
+		return "that is the network itself, not a host in it";
+	if (prefix_len < 31 && (addr & host_mask) == host_mask)
+		return "that is the broadcast address, not a host";
+	return NULL;
+}
+
+static const char *address_check_ipv6(const struct in6_addr *addr)
+{
+	if (IN6_IS_ADDR_UNSPECIFIED(addr) || IN6_IS_ADDR_LOOPBACK(addr) ||
+	    IN6_IS_ADDR_MULTICAST(addr))
+		return "not an address that a host can have";
+	if (IN6_IS_ADDR_V4MAPPED(addr))
+		return "write an IPv4 address as IPv4";
+	return NULL;
+}
+
+/* The digits behind the slash; -1 for anything else. */
+static int address_parse_prefix(const char *text, int max)
+{
+	int value = 0;
+
+	if (*text == '\0' || strlen(text) > 3)
+		return -1;
+	for (; *text != '\0'; text++) {
+		if (*text < '0' || *text > '9')
+			return -1;
+		value = value * 10 + *text - '0';
+	}
+	return value >= 1 && value <= max ? value : -1;
+}
+
+int address_parse(const char *text, struct settings_ip *ip, char *error, size_t error_size)
+{
+	char addr[ADDRESS_TEXT_MAX];
+	const char *slash = strchr(text, '/');
+	const char *why;
+	struct in6_addr v6;
+	struct in_addr v4;
+	int prefix_len;
+
+	if (slash == NULL)
+		return address_refuse(
+			error, error_size, text,
+			"the prefix length is missing; write ADDR/LEN, as in 10.0.0.1/24");
+	if ((size_t)(slash - text) >= sizeof(addr))
+		return address_refuse(error, error_size, text, "too long for an IP address");
+	memcpy(addr, text, (size_t)(slash - text));
+	addr[slash - text] = '\0';
+
+	memset(ip, 0, sizeof(*ip));
+	if (inet_pton(AF_INET, addr, &v4) == 1) {
+		prefix_len = address_parse_prefix(slash + 1, 32);
+		if (prefix_len < 0)
+			return address_refuse(error, error_size, text,
+					      "the prefix length of IPv4 is a number from 1 to 32");
+		why = address_check_ipv4(ntohl(v4.s_addr), (unsigned int)prefix_len);
+		memcpy(ip->gid, gid_ipv4_prefix, GID_IPV4_OFFSET);
+		memcpy(ip->gid + GID_IPV4_OFFSET, &v4, sizeof(v4));
+	} else if (inet_pton(AF_INET6, addr, &v6) == 1) {
+		prefix_len = address_parse_prefix(slash + 1, 128);
+		if (prefix_len < 0)
+			return address_refuse(
+				error, error_size, text,
+				"the prefix length of IPv6 is a number from 1 to 128");
+		why = address_check_ipv6(&v6);
+		memcpy(ip->gid, &v6, sizeof(v6));
+	} else {
+		return address_refuse(
+			error, error_size, text,
+			"not an IP address; write ADDR/LEN, as in 10.0.0.1/24 or fd00::1/64");
+	}
+	if (why != NULL)
+		return address_refuse(error, error_size, text, why);
+	ip->prefix_len = (uint8_t)prefix_len;
+	return 0;
+}
+
+void address_format(const struct settings_ip *ip, char *text)
+{
+	const bool is_ipv4 = memcmp(ip->gid, gid_ipv4_prefix, GID_IPV4_OFFSET) == 0;
+	char addr[INET6_ADDRSTRLEN];
+
+	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? ip->gid + GID_IPV4_OFFSET : ip->gid, addr,
+		  sizeof(addr));
+	snprintf(text, ADDRESS_TEXT_MAX, "%s/%u", addr, ip->prefix_len);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/config/file.c. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config/settings.h"
+
+/* Read settings from a file with this text. */
+static int read_text(const char *text, struct settings *settings, char *error, size_t error_size)
+{
+	char path[] = "/tmp/uroce-test-XXXXXX";
+	int fd = mkstemp(path);
+	int ret;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	settings_init(settings);
+	ret = settings_read_file(settings, path, error, error_size);
+	if (ret != 0)
+		assert_memory_equal(error, path, strlen(path));
+	unlink(path);
+	return ret;
+}
+
+static void assert_bad(const char *text, int expected, const char *why)
+{
+	struct settings settings;
+	char error[512] = "";
+
+	assert_int_equal(read_text(text, &settings, error, sizeof(error)), expected);
+	if (strstr(error, why) == NULL || strchr(error, '\n') != NULL)
+		fail_msg("the message is '%s'", error);
+}
+
+static void settings_read_file__every_setting(void **state)
+{
+	static const char text[] = "# a comment\n"
+				   "\n"
+				   "[uroce]\n"
+				   "port = net_memif0,role=client,socket=/run/x.sock # the wire\n"
+				   "ip = 10.0.0.1/24, fd00::1/64\n"
+				   "ip = 10.0.0.2/24\n"
+				   "  name=nic1\n"
+				   "mtu = 4200\n"
+				   "progress = inline\n"
+				   "log-level = info";
+	struct settings settings;
+	char error[512] = "";
+
+	(void)state;
+	assert_int_equal(read_text(text, &settings, error, sizeof(error)), 0);
+	assert_string_equal(settings.port, "net_memif0,role=client,socket=/run/x.sock");
+	assert_int_equal(settings.ip_count, 3);
+	assert_int_equal(settings.ips[1].prefix_len, 64);
+	assert_string_equal(settings.name, "nic1");
+	assert_int_equal(settings.mtu, 4200);
+	assert_int_equal(settings.progress, SETTINGS_PROGRESS_INLINE);
+	assert_int_equal(settings.log_level, 2);
+}
+
+static void settings_read_file__without_settings_changes_nothing(void **state)
+{
+	struct settings settings, defaults;
+	char error[512];
+
+	(void)state;
+	settings_init(&defaults);
+	assert_int_equal(read_text("", &settings, error, sizeof(error)), 0);
+	assert_memory_equal(&settings, &defaults, sizeof(settings));
+	assert_int_equal(read_text("[uroce]\n", &settings, error, sizeof(error)), 0);
+	assert_memory_equal(&settings, &defaults, sizeof(settings));
+}
+
+static void settings_read_file__section_in_two_parts(void **state)
+{
+	struct settings settings;
+	char error[512];
+
+	(void)state;
+	assert_int_equal(read_text("[uroce]\nmtu = 1500\n[uroce]\nname = x\n", &settings, error,
+				   sizeof(error)),
+			 0);
+	assert_int_equal(settings.mtu, 1500);
+	assert_string_equal(settings.name, "x");
+}
+
+static void settings_read_file__bad_lines_are_named(void **state)
+{
+	(void)state;
+	assert_bad("[uroce]\nmtu 1500\n", -EINVAL, "line 2");
+	assert_bad("[uroce]\n\n[uroce\n", -EINVAL, "line 3");
+	assert_bad("[uroce]\nmtu =\n", -EINVAL, "line 2");
+	assert_bad("mtu = 1500\n", -EINVAL, "below a line [uroce]");
+}
+
+static void settings_read_file__bad_contents(void **state)
+{
+	(void)state;
+	assert_bad("[uroce]\nmtu = 12\n", -EINVAL, "mtu: '12'");
+	assert_bad("[uroce]\nspeed = 12\n", -ENOENT, "there is no setting 'speed'");
+	assert_bad("[other]\nmtu = 1500\n", -EINVAL, "section [other] is unknown");
+}
+
+static void settings_read_file__long_value_is_not_cut(void **state)
+{
+	char text[600];
+	struct settings settings;
+	char error[512] = "";
+
+	(void)state;
+	snprintf(text, sizeof(text), "[uroce]\nport = %0254d\n", 1);
+	assert_int_equal(read_text(text, &settings, error, sizeof(error)), 0);
+	assert_int_equal(strlen(settings.port), 254);
+	snprintf(text, sizeof(text), "[uroce]\nport = %0256d\n", 1);
+	assert_bad(text, -EINVAL, "longer than 254");
+	snprintf(text, sizeof(text), "[uroce]\nport = %0400d\n", 1);
+	assert_bad(text, -EINVAL, "line 2");
+}
+
+static void settings_read_file__missing(void **state)
+{
+	struct settings settings;
+	char error[512] = "";
+
+	(void)state;
+	settings_init(&settings);
+	assert_int_equal(
+		settings_read_file(&settings, "/nonexistent/uroce.conf", error, sizeof(error)),
+		-ENOENT);
+	assert_string_equal(error, "/nonexistent/uroce.conf: No such file or directory");
+}
+
+static void settings_read_file__folder(void **state)
+{
+	struct settings settings;
+	char error[512] = "";
+
+	(void)state;
+	settings_init(&settings);
+	assert_int_equal(settings_read_file(&settings, "/tmp", error, sizeof(error)), -EISDIR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(settings_read_file__every_setting),
+		cmocka_unit_test(settings_read_file__without_settings_changes_nothing),
+		cmocka_unit_test(settings_read_file__section_in_two_parts),
+		cmocka_unit_test(settings_read_file__bad_lines_are_named),
+		cmocka_unit_test(settings_read_file__bad_contents),
+		cmocka_unit_test(settings_read_file__long_value_is_not_cut),
+		cmocka_unit_test(settings_read_file__missing),
+		cmocka_unit_test(settings_read_file__folder),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/config/settings.c. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <rte_common.h>
+
+#include "base/log.h"
+#include "config/settings.h"
+
+static void set(struct settings *settings, const char *name, const char *value)
+{
+	char error[256] = "";
+
+	if (settings_set(settings, name, value, error, sizeof(error)) != 0)
+		fail_msg("%s = '%s' was refused: %s", name, value, error);
+}
+
+/* A refused value leaves the settings as they were, and is explained. */
+static void assert_refused(const char *name, const char *value, const char *why)
+{
+	struct settings settings, before;
+	char error[256] = "";
+
+	settings_init(&settings);
+	before = settings;
+	assert_int_equal(settings_set(&settings, name, value, error, sizeof(error)), -EINVAL);
+	if (strstr(error, why) == NULL || strchr(error, '\n') != NULL)
+		fail_msg("%s = '%s': the message is '%s'", name, value, error);
+	assert_memory_equal(&settings, &before, sizeof(settings));
+}
+
+static void settings_init__defaults(void **state)
+{
+	struct settings settings;
+
+	(void)state;
+	memset(&settings, 0xa5, sizeof(settings));
+	settings_init(&settings);
+	assert_string_equal(settings.netdev, "");
+	assert_string_equal(settings.port, "");
+	assert_string_equal(settings.name, "uroce0");
+	assert_int_equal(settings.ip_count, 0);
+	assert_int_equal(settings.mtu, 0);
+	assert_int_equal(settings.progress, SETTINGS_PROGRESS_HYBRID);
+	assert_int_equal(settings.log_level, LOG_LEVEL_WARN);
+}
+
+static void settings_set__every_name(void **state)
+{
+	struct settings settings;
+
+	(void)state;
+	settings_init(&settings);
+	set(&settings, "netdev", "veth0");
+	set(&settings, "port", "net_memif0,role=server,socket=/run/x.sock");
+	set(&settings, "ip", "10.0.0.1/24");
+	set(&settings, "name", "roce-1.a_b");
+	set(&settings, "mtu", "4200");
+	set(&settings, "progress", "dedicated");
+	set(&settings, "log-level", "debug");
+	assert_string_equal(settings.netdev, "veth0");
+	assert_string_equal(settings.port, "net_memif0,role=server,socket=/run/x.sock");
+	assert_int_equal(settings.ip_count, 1);
+	assert_string_equal(settings.name, "roce-1.a_b");
+	assert_int_equal(settings.mtu, 4200);
+	assert_int_equal(settings.progress, SETTINGS_PROGRESS_DEDICATED);
+	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
+}
+
+static void settings_set__unknown_name(void **state)
+{
+	struct settings settings;
+	char error[256];
+
+	(void)state;
+	settings_init(&settings);
+	assert_int_equal(settings_set(&settings, "speed", "fast", error, sizeof(error)), -ENOENT);
+	assert_string_equal(error, "there is no setting 'speed'");
+}
+
+static void settings_set__ips_add_up(void **state)
+{
+	struct settings settings;
+
+	(void)state;
+	settings_init(&settings);
+	set(&settings, "ip", "10.0.0.1/24");
+	set(&settings, "ip", " 10.0.0.2/24 ,\tfd00::1/64");
+	assert_int_equal(settings.ip_count, 3);
+	assert_int_equal(settings.ips[1].gid[15], 2);
+	assert_int_equal(settings.ips[2].gid[0], 0xfd);
+}
+
+static void settings_set__ip_list_with_a_hole(void **state)
+{
+	(void)state;
+	assert_refused("ip", "", "an address is missing");
+	assert_refused("ip", ",10.0.0.1/24", "an address is missing");
+}
+
+static void settings_set__ip_twice(void **state)
+{
+	struct settings settings;
+	char error[256];
+
+	(void)state;
+	settings_init(&settings);
+	set(&settings, "ip", "10.0.0.1/24");
+	assert_int_equal(settings_set(&settings, "ip", "10.0.0.1/16", error, sizeof(error)),
+			 -EINVAL);
+	assert_non_null(strstr(error, "twice"));
+}
+
+static void settings_set__too_many_ips(void **state)
+{
+	struct settings settings;
+	char text[32], error[256];
+
+	(void)state;
+	settings_init(&settings);
+	for (int i = 1; i <= SETTINGS_IPS_MAX; i++) {
+		snprintf(text, sizeof(text), "10.0.0.%d/24", i);
+		set(&settings, "ip", text);
+	}
+	assert_int_equal(settings_set(&settings, "ip", "10.0.0.99/24", error, sizeof(error)),
+			 -EINVAL);
+	assert_non_null(strstr(error, "more than 16"));
+	assert_int_equal(settings.ip_count, SETTINGS_IPS_MAX);
+}
+
+static void settings_set__mtu_range(void **state)
+{
+	static const char *const bad[] = {
+		"335",	 "65536", "",	  "-1",	   "+1500",
+		" 1500", "1500x", "1.5k", "0x600", "18446744073709553116"};
+	struct settings settings;
+
+	(void)state;
+	settings_init(&settings);
+	set(&settings, "mtu", "336");
+	assert_int_equal(settings.mtu, 336);
+	set(&settings, "mtu", "65535");
+	assert_int_equal(settings.mtu, 65535);
+	for (size_t i = 0; i < RTE_DIM(bad); i++)
+		assert_refused("mtu", bad[i], "from 336 to 65535");
+}
+
+static void settings_set__words(void **state)
+{
+	(void)state;
+	assert_refused("progress", "fast", "hybrid, inline and dedicated");
+	assert_refused("progress", "", "hybrid, inline and dedicated");
+	assert_refused("progress", "Hybrid", "hybrid, inline and dedicated");
+	assert_refused("log-level", "9", "error, warn, info and debug");
+}
+
+static void settings_set__name_is_safe_in_a_path(void **state)
+{
+	char name[65];
+
+	(void)state;
+	assert_refused("name", "", "empty");
+	assert_refused("name", "..", "starts with a letter or digit");
+	assert_refused("name", "a/b", "may only have");
+	assert_refused("name", "a:1", "may only have");
+	assert_refused("name", "a b", "white space");
+	memset(name, 'n', 64);
+	name[64] = '\0';
+	assert_refused("name", name, "longer than 63");
+}
+
+static void settings_set__port_is_one_word(void **state)
+{
+	char port[513];
+
+	(void)state;
+	assert_refused("port", "", "empty");
+	assert_refused("port", "net_null0\n", "white space");
+	assert_refused("netdev", "", "empty");
+	memset(port, 'p', 512);
+	port[512] = '\0';
+	assert_refused("port", port, "longer than 511");
+}
+
+static void settings_set__error_is_cut_to_size(void **state)
+{
+	struct settings settings;
+	char error[8];
+
+	(void)state;
+	settings_init(&settings);
+	memset(error, 'x', sizeof(error));
+	assert_int_equal(settings_set(&settings, "mtu", "no", error, 5), -EINVAL);
+	assert_memory_equal(error, "mtu:\0xxx", 8);
+}
+
+static void settings_get__is_what_set_takes(void **state)
+{
+	static const char *const values[][2] = {
+		{"netdev", "veth0"},	{"port", "net_null0"}, {"ip", "10.0.0.1/24,fd00::1/64"},
+		{"name", "x"},		{"mtu", "1500"},       {"progress", "inline"},
+		{"log-level", "error"},
+	};
+	struct settings settings;
+	char value[1024];
+
+	(void)state;
+	settings_init(&settings);
+	for (size_t i = 0; i < RTE_DIM(values); i++) {
+		set(&settings, values[i][0], values[i][1]);
+		assert_int_equal(settings_get(&settings, values[i][0], value, sizeof(value)), 0);
+		assert_string_equal(value, values[i][1]);
+	}
+}
+
+static void settings_get__unset_is_empty(void **state)
+{
+	static const char *const names[] = {"netdev", "port", "ip", "mtu"};
+	struct settings settings;
+	char value[1024];
+
+	(void)state;
+	settings_init(&settings);
+	for (size_t i = 0; i < RTE_DIM(names); i++) {
+		strcpy(value, "old");
+		assert_int_equal(settings_get(&settings, names[i], value, sizeof(value)), 0);
+		assert_string_equal(value, "");
+	}
+}
+
+static void settings_get__errors(void **state)
+{
+	struct settings settings;
+	char value[8];
+
+	(void)state;
+	settings_init(&settings);
+	assert_int_equal(settings_get(&settings, "speed", value, sizeof(value)), -ENOENT);
+	assert_int_equal(settings_get(&settings, "name", value, 6), -ENOSPC);
+	assert_int_equal(settings_get(&settings, "name", value, 7), 0);
+}
+
+static void assert_unfit(const struct settings *settings, const char *why)
+{
+	char error[256] = "";
+
+	assert_int_equal(settings_check(settings, error, sizeof(error)), -EINVAL);
+	if (strstr(error, why) == NULL)
+		fail_msg("the message is '%s'", error);
+}
+
+static void settings_check__one_port_with_addresses(void **state)
+{
+	struct settings settings;
+	char error[256];
+
+	(void)state;
+	settings_init(&settings);
+	assert_unfit(&settings, "no port");
+	set(&settings, "port", "net_null0");
+	assert_unfit(&settings, "needs an address");
+	set(&settings, "ip", "10.0.0.1/24");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
+	set(&settings, "netdev", "veth0");
+	assert_unfit(&settings, "both");
+}
+
+static void settings_check__addresses_of_a_netdev_are_the_kernels(void **state)
+{
+	struct settings settings;
+	char error[256];
+
+	(void)state;
+	settings_init(&settings);
+	set(&settings, "netdev", "veth0");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
+	set(&settings, "ip", "10.0.0.1/24");
+	assert_unfit(&settings, "the kernel's");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(settings_init__defaults),
+		cmocka_unit_test(settings_set__every_name),
+		cmocka_unit_test(settings_set__unknown_name),
+		cmocka_unit_test(settings_set__ips_add_up),
+		cmocka_unit_test(settings_set__ip_list_with_a_hole),
+		cmocka_unit_test(settings_set__ip_twice),
+		cmocka_unit_test(settings_set__too_many_ips),
+		cmocka_unit_test(settings_set__mtu_range),
+		cmocka_unit_test(settings_set__words),
+		cmocka_unit_test(settings_set__name_is_safe_in_a_path),
+		cmocka_unit_test(settings_set__port_is_one_word),
+		cmocka_unit_test(settings_set__error_is_cut_to_size),
+		cmocka_unit_test(settings_get__is_what_set_takes),
+		cmocka_unit_test(settings_get__unset_is_empty),
+		cmocka_unit_test(settings_get__errors),
+		cmocka_unit_test(settings_check__one_port_with_addresses),
+		cmocka_unit_test(settings_check__addresses_of_a_netdev_are_the_kernels),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
