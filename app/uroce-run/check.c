@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What can be known to be wrong before the program runs: interfaces, devices, rights. */
+#include "check.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <linux/capability.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/settings.h"
+#include "devargs.h"
+
+#define PCI_DEVICES "/sys/bus/pci/devices"
+
+int check_interface(const struct ifaddrs *list, const char *name, char *error, size_t error_size)
+{
+	bool found = false, is_ethernet = false, has_address = false;
+	unsigned int flags = 0;
+
+	for (const struct ifaddrs *ifa = list; ifa != NULL; ifa = ifa->ifa_next) {
+		if (strcmp(ifa->ifa_name, name) != 0)
+			continue;
+		found = true;
+		flags = ifa->ifa_flags;
+		if (ifa->ifa_addr == NULL)
+			continue;
+		if (ifa->ifa_addr->sa_family == AF_PACKET)
+			is_ethernet = ((const struct sockaddr_ll *)(const void *)ifa->ifa_addr)
+					      ->sll_hatype == ARPHRD_ETHER;
+		else if (ifa->ifa_addr->sa_family == AF_INET ||
+			 ifa->ifa_addr->sa_family == AF_INET6)
+			has_address = true;
+	}
+	if (!found) {
+		snprintf(error, error_size, "there is no interface '%s'; see 'ip link'", name);
+		return -ENODEV;
+	}
+	if (!is_ethernet) {
+		snprintf(error, error_size, "interface %s is not Ethernet", name);
+		return -EPROTONOSUPPORT;
+	}
+	if (!(flags & IFF_UP)) {
+		snprintf(error, error_size, "interface %s is down; 'ip link set %s up'", name,
+			 name);
+		return -ENETDOWN;
+	}
+	if (!has_address) {
+		snprintf(error, error_size,
+			 "interface %s has no address; 'ip addr add ADDR/LEN dev %s'", name, name);
+		return -EADDRNOTAVAIL;
+	}
+	return 0;
+}
+
+int check_interface_mtu(const char *name, uint32_t mtu_bytes, uint32_t interface_mtu_bytes,
+			char *error, size_t error_size)
+{
+	if (mtu_bytes <= interface_mtu_bytes)
+		return 0;
+	snprintf(error, error_size,
+		 "mtu %u is more than the %u bytes that %s carries; 'ip link set %s mtu %u'",
+		 mtu_bytes, interface_mtu_bytes, name, name, mtu_bytes);
+	return -EMSGSIZE;
+}
+
+static int check_netdev(const char *name, uint32_t mtu_bytes, char *error, size_t error_size)
+{
+	struct ifreq request = {0};
+	struct ifaddrs *list;
+	int ret, fd;
+
+	if (getifaddrs(&list) < 0) {
+		ret = -errno;
+		snprintf(error, error_size, "cannot list the interfaces: %s", strerror(-ret));
+		return ret;
+	}
+	ret = check_interface(list, name, error, error_size);
+	freeifaddrs(list);
+	if (ret < 0 || mtu_bytes == 0)
+		return ret;
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.*s", IFNAMSIZ - 1, name);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0)
+		ret = check_interface_mtu(name, mtu_bytes, (uint32_t)request.ifr_mtu, error,
+					  error_size);
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+/*
+ * A capability that this process has by its file's attributes ends with it: only root's and ambient
+ * ones reach the program.
+ */
+static int check_raw_packets(const char *iface, char *error, size_t error_size)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && (geteuid() == 0 ||
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_NET_RAW, 0, 0) == 1))
+		return 0;
+	snprintf(error, error_size,
+		 "no right to send and receive packets on %s (CAP_NET_RAW); run uroce-run as root",
+		 iface);
+	return -EPERM;
+}
+
+static int check_port(const char *devargs, char *error, size_t error_size)
+{
+	char iface[IFNAMSIZ];
+	int ret;
+
+	ret = devargs_check(devargs, PCI_DEVICES, error, error_size);
+	if (ret < 0)
+		return ret;
+	ret = devargs_find_iface(devargs, iface, sizeof(iface), error, error_size);
+	if (ret < 0 || iface[0] == '\0')
+		return ret;
+	if (if_nametoindex(iface) == 0) {
+		snprintf(error, error_size, "port: there is no interface '%s'; see 'ip link'",
+			 iface);
+		return -ENODEV;
+	}
+	return check_raw_packets(iface, error, error_size);
+}
+
+int check_settings(const struct settings *settings, char *error, size_t error_size)
+{
+	int ret;
+
+	if (settings->netdev[0] == '\0')
+		return check_port(settings->port, error, error_size);
+	ret = check_netdev(settings->netdev, settings->mtu, error, error_size);
+	if (ret < 0)
+		return ret;
+	return check_raw_packets(settings->netdev, error, error_size);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What can be known to be wrong with the settings on this host before the program runs. */
+#ifndef UROCE_RUN_CHECK_H
+#define UROCE_RUN_CHECK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ifaddrs;
+struct settings;
+
+/**
+ * Check the settings against this host: its interfaces, devices and the user's rights. MT-safe.
+ *
+ * @return
+ *   0, or -errno with `error`: one line that says what is wrong and what to do.
+ */
+int check_settings(const struct settings *settings, char *error, size_t error_size);
+
+/**
+ * Check that an interface exists, is Ethernet, is up and has an address. MT-safe.
+ *
+ * @param list
+ *   All interfaces and addresses, as getifaddrs(3) tells them.
+ * @return
+ *   0, -ENODEV, -EPROTONOSUPPORT, -ENETDOWN or -EADDRNOTAVAIL with `error`.
+ */
+int check_interface(const struct ifaddrs *list, const char *name, char *error, size_t error_size);
+
+/** Check that packets of mtu_bytes fit an interface of interface_mtu_bytes. 0 or -EMSGSIZE with
+ * `error`. MT-safe. */
+int check_interface_mtu(const char *name, uint32_t mtu_bytes, uint32_t interface_mtu_bytes,
+			char *error, size_t error_size);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * DPDK device arguments. rte_devargs_parse() needs the drivers, which are only loaded in the
+ * program's process, so a driver's name and arguments are judged by form here, and by their meaning
+ * there.
+ */
+#include "devargs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_kvargs.h>
+#include <rte_pci.h>
+
+#define PCI_CLASS_NETWORK 0x02
+
+/* Kernel drivers that let DPDK have the device. */
+static const char *const sharing_drivers[] = {
+	"vfio-pci", "uio_pci_generic", "igb_uio", "mlx4_core", "mlx5_core", "mana",
+};
+
+/* Drivers of kernel interfaces that packets are taken from. */
+static const char *const iface_drivers[] = {"net_af_packet", "net_af_xdp"};
+
+/* The device's name: what stands before the first comma, without the bus that may stand before it.
+ */
+static void devargs_name(const char *devargs, char *name, size_t size)
+{
+	if (strncmp(devargs, "vdev:", 5) == 0)
+		devargs += 5;
+	else if (strncmp(devargs, "pci:", 4) == 0)
+		devargs += 4;
+	snprintf(name, size, "%.*s", (int)strcspn(devargs, ","), devargs);
+}
+
+/* Items between commas are not empty and do not start with '='; commas in brackets belong to a
+ * list. */
+static bool devargs_items_are_sound(const char *devargs)
+{
+	const char *item = devargs;
+	int depth = 0;
+
+	for (const char *c = devargs;; c++) {
+		depth += (*c == '[') - (*c == ']');
+		if (depth < 0 || depth > 1)
+			return false;
+		if (*c == '\0' || (*c == ',' && depth == 0)) {
+			if (c == item || *item == '=')
+				return false;
+			item = c + 1;
+		}
+		if (*c == '\0')
+			return depth == 0;
+	}
+}
+
+/* The highest byte of the class code of an open device directory, or -errno. */
+static int pci_class(int device)
+{
+	char text[16];
+	ssize_t len;
+	int fd;
+
+	fd = openat(device, "class", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len < 0)
+		return -EIO;
+	text[len] = '\0';
+	return (int)(strtoul(text, NULL, 16) >> 16);
+}
+
+static bool pci_driver_shares(const char *driver)
+{
+	for (size_t i = 0; i < RTE_DIM(sharing_drivers); i++)
+		if (strcmp(driver, sharing_drivers[i]) == 0)
+			return true;
+	return false;
+}
+
+/* `device` is the open directory of the device in sysfs. */
+static int pci_check(int device, const char *name, char *error, size_t error_size)
+{
+	char target[PATH_MAX];
+	ssize_t len;
+
+	if (pci_class(device) != PCI_CLASS_NETWORK) {
+		snprintf(error, error_size, "port: PCI device %s is not a network device", name);
+		return -ENODEV;
+	}
+	len = readlinkat(device, "driver", target, sizeof(target) - 1);
+	if (len < 0)
+		return 0; /* nobody's: DPDK may have a way to it, and says so if not */
+	target[len] = '\0';
+	if (pci_driver_shares(basename(target)))
+		return 0;
+	snprintf(error, error_size,
+		 "port: PCI device %s is in the hands of the kernel (%s); free it with "
+		 "'dpdk-devbind.py -b vfio-pci %s', or use --netdev",
+		 name, basename(target), name);
+	return -EBUSY;
+}
+
+static int pci_find_and_check(const struct rte_pci_addr *addr, const char *pci_devices, char *error,
+			      size_t error_size)
+{
+	char name[PCI_PRI_STR_SIZE], path[PATH_MAX];
+	int device, ret;
+
+	rte_pci_device_name(addr, name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", pci_devices, name);
+	device = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (device < 0) {
+		snprintf(error, error_size,
+			 "port: there is no PCI device %s; see 'dpdk-devbind.py --status'", name);
+		return -ENODEV;
+	}
+	ret = pci_check(device, name, error, error_size);
+	close(device);
+	return ret;
+}
+
+static int devargs_refuse(const char *devargs, const char *why, char *error, size_t error_size)
+{
+	snprintf(error, error_size, "port: '%s' %s", devargs, why);
+	return -EINVAL;
+}
+
+int devargs_check(const char *devargs, const char *pci_devices, char *error, size_t error_size)
+{
+	struct rte_pci_addr addr;
+	char name[128];
+
+	devargs_name(devargs, name, sizeof(name));
+	if (!devargs_items_are_sound(devargs))
+		return devargs_refuse(devargs, "is not of the form DRIVER,KEY=VALUE,...", error,
+				      error_size);
+	if (rte_pci_addr_parse(name, &addr) == 0)
+		return pci_find_and_check(&addr, pci_devices, error, error_size);
+	if (strchr(name, ':') != NULL)
+		return devargs_refuse(devargs, "is not a PCI address, as 0000:00:04.0 is", error,
+				      error_size);
+	if (if_nametoindex(name) != 0)
+		return devargs_refuse(devargs, "is a kernel interface; use --netdev for it", error,
+				      error_size);
+	for (const char *c = name; *c != '\0'; c++)
+		if (!isalnum((unsigned char)*c) && *c != '_')
+			return devargs_refuse(devargs,
+					      "starts with neither a driver's name, such as "
+					      "net_memif0, nor a PCI address",
+					      error, error_size);
+	return 0;
+}
+
+int devargs_find_iface(const char *devargs, char *iface, size_t iface_size, char *error,
+		       size_t error_size)
+{
+	struct rte_kvargs *args;
+	const char *value = NULL;
+	char name[128];
+	bool found = false;
+
+	iface[0] = '\0';
+	devargs_name(devargs, name, sizeof(name));
+	for (size_t i = 0; i < RTE_DIM(iface_drivers); i++)
+		found |= strncmp(name, iface_drivers[i], strlen(iface_drivers[i])) == 0;
+	if (!found)
+		return 0;
+	args = rte_kvargs_parse(devargs + strcspn(devargs, ","), NULL);
+	if (args != NULL)
+		value = rte_kvargs_get(args, "iface");
+	if (value != NULL)
+		snprintf(iface, iface_size, "%s", value);
+	rte_kvargs_free(args);
+	if (iface[0] == '\0')
+		return devargs_refuse(devargs, "needs iface=NAME, a kernel interface", error,
+				      error_size);
+	return 0;
+}

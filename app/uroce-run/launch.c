@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From uroce-run to the program: the library path, and exec. */
+#include "launch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#define LIBRARY "libibverbs.so.1"
+
+/* From uroce-run's directory to the library's: in a build, and installed (which Meson knows). */
+static const char *const library_dirs[] = {"../lib/verbs", UROCE_LIBRARY_DIR};
+
+int launch_find_library(const char *bin_dir, char *dir, size_t dir_size, char *error,
+			size_t error_size)
+{
+	char path[PATH_MAX], *real;
+	size_t len;
+
+	for (size_t i = 0; i < RTE_DIM(library_dirs); i++) {
+		if (snprintf(path, sizeof(path), "%s/%s/" LIBRARY, bin_dir, library_dirs[i]) >=
+		    (int)sizeof(path))
+			continue;
+		if (access(path, R_OK) != 0)
+			continue;
+		/* The directory's real name: one with ".." would change when uroce-run's is moved.
+		 */
+		path[strlen(path) - strlen("/" LIBRARY)] = '\0';
+		real = realpath(path, NULL);
+		if (real == NULL)
+			continue;
+		len = strlen(real);
+		if (len < dir_size)
+			memcpy(dir, real, len + 1);
+		free(real);
+		if (len < dir_size)
+			return 0;
+		snprintf(error, error_size, "the name of the directory of " LIBRARY " is too long");
+		return -ENAMETOOLONG;
+	}
+	snprintf(error, error_size,
+		 "uroce's own " LIBRARY
+		 " is in neither %s/%s nor %s/%s; build or install uroce again",
+		 bin_dir, library_dirs[0], bin_dir, library_dirs[1]);
+	return -ENOENT;
+}
+
+int launch_find_self(char *dir, size_t dir_size)
+{
+	ssize_t len = readlink("/proc/self/exe", dir, dir_size);
+
+	if (len < 0)
+		return -errno;
+	if ((size_t)len == dir_size)
+		return -ENAMETOOLONG;
+	dir[len] = '\0';
+	*strrchr(dir, '/') = '\0';
+	return 0;
+}
+
+int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
+{
+	const char *old = getenv("LD_LIBRARY_PATH");
+	char *list;
+	int ret;
+
+	if (strpbrk(dir, ":;$") != NULL) {
+		snprintf(error, error_size,
+			 "%s: the dynamic linker takes no directory with ':', ';' or '$' in its "
+			 "name; "
+			 "move uroce",
+			 dir);
+		return -EINVAL;
+	}
+	/* An empty element would mean the current directory. */
+	if (old == NULL || *old == '\0')
+		ret = setenv("LD_LIBRARY_PATH", dir, 1);
+	else if (asprintf(&list, "%s:%s", dir, old) < 0)
+		ret = -1;
+	else {
+		ret = setenv("LD_LIBRARY_PATH", list, 1);
+		free(list);
+	}
+	if (ret < 0) {
+		snprintf(error, error_size, "no memory");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int launch_exec(char **program, char *error, size_t error_size)
+{
+	execvp(program[0], program);
+	snprintf(error, error_size, "%s: %s", program[0], strerror(errno));
+	return errno == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From uroce-run to the program: where our library is, and exec. */
+#ifndef UROCE_RUN_LAUNCH_H
+#define UROCE_RUN_LAUNCH_H
+
+#include <stddef.h>
+
+/* Exit codes of a program that could not be run: those of env(1) and of shells. */
+#define LAUNCH_NOT_EXECUTABLE 126
+#define LAUNCH_NOT_FOUND      127
+
+/**
+ * Find the directory of our libibverbs.so.1 from that of uroce-run. MT-safe.
+ *
+ * @param bin_dir
+ *   Absolute directory of uroce-run: app/ of a build, or where it is installed.
+ * @return
+ *   0, -ENOENT or -ENAMETOOLONG with `error`.
+ */
+int launch_find_library(const char *bin_dir, char *dir, size_t dir_size, char *error,
+			size_t error_size);
+
+/** The directory of the running executable. MT-safe. 0 or -errno. */
+int launch_find_self(char *dir, size_t dir_size);
+
+/**
+ * Put a directory in front of LD_LIBRARY_PATH. Not MT-safe.
+ *
+ * @return
+ *   0, -EINVAL with `error` where the directory cannot stand in a list, or -ENOMEM.
+ */
+int launch_prepend_library_path(const char *dir, char *error, size_t error_size);
+
+/** Become the program. Returns only where that fails: the exit code, with `error`. */
+int launch_exec(char **program, char *error, size_t error_size);
+
+#endif

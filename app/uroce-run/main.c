@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce-run: runs an unmodified RDMA program on uroce's libibverbs. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "config/settings.h"
+#include "launch.h"
+#include "options.h"
+
+static int fail(int code, const char *error)
+{
+	fprintf(stderr, "uroce-run: %s\n", error);
+	return code;
+}
+
+/* Nothing is left open, blocked, ignored or pinned for the program: it differs in its environment
+ * alone. */
+static int run(const struct settings *settings, char **program)
+{
+	char self[PATH_MAX], library[PATH_MAX], error[1024];
+	int ret, code;
+
+	if (check_settings(settings, error, sizeof(error)) < 0)
+		return fail(EXIT_FAILURE, error);
+	ret = launch_find_self(self, sizeof(self));
+	if (ret < 0) {
+		snprintf(error, sizeof(error),
+			 "cannot tell where uroce-run is: %s; is /proc mounted?", strerror(-ret));
+		return fail(EXIT_FAILURE, error);
+	}
+	if (launch_find_library(self, library, sizeof(library), error, sizeof(error)) < 0 ||
+	    launch_prepend_library_path(library, error, sizeof(error)) < 0)
+		return fail(EXIT_FAILURE, error);
+	if (settings_export(settings) < 0)
+		return fail(EXIT_FAILURE, "no memory");
+	code = launch_exec(program, error, sizeof(error));
+	return fail(code, error);
+}
+
+int main(int argc, char **argv)
+{
+	struct settings settings;
+	char **program, error[1024];
+
+	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, &settings, &program, error,
+			      sizeof(error))) {
+	case OPTIONS_RUN:
+		return run(&settings, program);
+	case OPTIONS_HELP:
+		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	case OPTIONS_VERSION:
+		return puts("uroce-run " UROCE_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	case OPTIONS_BAD:
+		break;
+	}
+	return fail(EXIT_FAILURE, error);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of uroce-run: the file is read first, and what stands on the command line wins.
+ */
+#include "options.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const char options_help[] =
+	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN...] [OPTION...] [--] "
+	"PROGRAM [ARG...]\n"
+	"\n"
+	"Run PROGRAM, an unmodified RDMA program, with an RDMA device on a network port.\n"
+	"\n"
+	"  --netdev IFACE     a kernel interface; its addresses and MTU are used\n"
+	"  --port DEVARGS     a DPDK device: its driver's name and arguments, or a PCI address\n"
+	"  --ip ADDR/LEN      an address of --port, IPv4 or IPv6; may be repeated\n"
+	"  --name NAME        the RDMA device's name (default: uroce0)\n"
+	"  --mtu N            largest IP packet in bytes (default: the port's own)\n"
+	"  --progress MODE    who moves packets: hybrid (default), inline or dedicated\n"
+	"  --log-level LEVEL  what is printed on stderr: error, warn (default), info or debug\n"
+	"  --config FILE      read these settings from FILE first\n"
+	"                     (default: " SETTINGS_DEFAULT_FILE ", where no port is named)\n"
+	"  --help, --version\n"
+	"\n"
+	"Examples:\n"
+	"  uroce-run --netdev eth1 -- ibv_devinfo\n"
+	"  uroce-run --port net_memif0,socket=/run/x.sock,role=server --ip 10.0.0.1/24 -- "
+	"ib_write_bw\n";
+
+enum {
+	CODE_NETDEV = 256,
+	CODE_PORT,
+	CODE_IP,
+	CODE_OTHER_SETTING,
+	CODE_CONFIG,
+	CODE_HELP,
+	CODE_VERSION,
+};
+
+/* Options up to CODE_OTHER_SETTING have the names of settings. */
+static const struct option long_options[] = {
+	{"netdev", required_argument, NULL, CODE_NETDEV},
+	{"port", required_argument, NULL, CODE_PORT},
+	{"ip", required_argument, NULL, CODE_IP},
+	{"name", required_argument, NULL, CODE_OTHER_SETTING},
+	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
+	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
+	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
+	{"config", required_argument, NULL, CODE_CONFIG},
+	{"help", no_argument, NULL, CODE_HELP},
+	{"version", no_argument, NULL, CODE_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+/* What the first pass over the command line finds. */
+struct overview {
+	const char *config;
+	bool has_netdev;
+	bool has_port;
+	bool has_ip;
+	int program; /* index of PROGRAM */
+};
+
+/* The '+' ends the options at PROGRAM, whose own options are not ours. */
+static int options_next(int argc, char **argv, int *index)
+{
+	return getopt_long(argc, argv, "+:", long_options, index);
+}
+
+static void options_rewind(void)
+{
+	optind = 0; /* not 1: glibc then also forgets what the last scan left behind */
+	opterr = 0;
+}
+
+/* Of short options, getopt says only the letter. */
+static void options_say_unknown(char **argv, char *error, size_t error_size)
+{
+	const char letter[] = {'-', (char)optopt, '\0'};
+	const bool is_short = optopt > 0 && optopt < CODE_NETDEV;
+
+	snprintf(error, error_size, "unknown or ambiguous option '%s'; see --help",
+		 is_short ? letter : argv[optind - 1]);
+}
+
+static enum options_result options_survey(int argc, char **argv, struct overview *overview,
+					  char *error, size_t error_size)
+{
+	int code, index;
+
+	options_rewind();
+	while ((code = options_next(argc, argv, &index)) != -1) {
+		switch (code) {
+		case CODE_NETDEV:
+			overview->has_netdev = true;
+			break;
+		case CODE_PORT:
+			overview->has_port = true;
+			break;
+		case CODE_IP:
+			overview->has_ip = true;
+			break;
+		case CODE_CONFIG:
+			overview->config = optarg;
+			break;
+		case CODE_HELP:
+			return OPTIONS_HELP;
+		case CODE_VERSION:
+			return OPTIONS_VERSION;
+		case ':':
+			snprintf(error, error_size, "%s needs a value; see --help",
+				 argv[optind - 1]);
+			return OPTIONS_BAD;
+		case '?':
+			options_say_unknown(argv, error, error_size);
+			return OPTIONS_BAD;
+		default:
+			break;
+		}
+	}
+	overview->program = optind;
+	return OPTIONS_RUN;
+}
+
+static bool options_read_file(const struct overview *overview, const char *default_file,
+			      struct settings *settings, char *error, size_t error_size)
+{
+	const char *path = overview->config;
+
+	if (path == NULL) {
+		if (overview->has_netdev || overview->has_port || access(default_file, F_OK) != 0)
+			return true;
+		path = default_file;
+	}
+	return settings_read_file(settings, path, error, error_size) == 0;
+}
+
+/* A port on the command line takes the place of the file's, and addresses go with their port. */
+static void options_make_way(const struct overview *overview, struct settings *settings)
+{
+	if (overview->has_netdev)
+		settings->port[0] = '\0';
+	if (overview->has_port)
+		settings->netdev[0] = '\0';
+	if (overview->has_netdev || overview->has_ip)
+		settings->ip_count = 0;
+}
+
+static bool options_apply(int argc, char **argv, struct settings *settings, char *error,
+			  size_t error_size)
+{
+	int code, index;
+
+	options_rewind();
+	while ((code = options_next(argc, argv, &index)) != -1)
+		if (code <= CODE_OTHER_SETTING &&
+		    settings_set(settings, long_options[index].name, optarg, error, error_size) < 0)
+			return false;
+	return true;
+}
+
+enum options_result options_parse(int argc, char **argv, const char *default_file,
+				  struct settings *settings, char ***program, char *error,
+				  size_t error_size)
+{
+	struct overview overview = {0};
+	enum options_result result;
+
+	result = options_survey(argc, argv, &overview, error, error_size);
+	if (result != OPTIONS_RUN)
+		return result;
+	settings_init(settings);
+	if (!options_read_file(&overview, default_file, settings, error, error_size))
+		return OPTIONS_BAD;
+	options_make_way(&overview, settings);
+	if (!options_apply(argc, argv, settings, error, error_size) ||
+	    settings_check(settings, error, error_size) < 0)
+		return OPTIONS_BAD;
+	*program = argv + overview.program;
+	if (**program == NULL) {
+		snprintf(error, error_size, "no program to run; see --help");
+		return OPTIONS_BAD;
+	}
+	return OPTIONS_RUN;
+}

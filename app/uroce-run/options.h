@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of uroce-run. */
+#ifndef UROCE_RUN_OPTIONS_H
+#define UROCE_RUN_OPTIONS_H
+
+#include <stddef.h>
+
+#include "config/settings.h"
+
+enum options_result {
+	OPTIONS_RUN, /* settings and program are set */
+	OPTIONS_HELP,
+	OPTIONS_VERSION,
+	OPTIONS_BAD, /* error is set */
+};
+
+/**
+ * Read the command line and the configuration file that goes with it. Not MT-safe (getopt).
+ *
+ * @param default_file
+ *   Read where it exists, and neither a file nor a port is named on the command line.
+ * @param program
+ *   Set to the program's own argv.
+ */
+enum options_result options_parse(int argc, char **argv, const char *default_file,
+				  struct settings *settings, char ***program, char *error,
+				  size_t error_size);
+
+/** What --help prints. */
+extern const char options_help[];
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of app/uroce-run/devargs.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <rte_common.h>
+
+#include "devargs.h"
+
+static char sysfs[] = "/tmp/uroce-test-XXXXXX";
+
+static const struct fake {
+	const char *name;
+	const char *class_code;
+	const char *driver; /* NULL: none */
+} fakes[] = {
+	{"0000:00:01.0", "0x010000\n", "ahci"},	     {"0000:00:02.0", "0x020000\n", "virtio-pci"},
+	{"0000:00:03.0", "0x020000\n", "vfio-pci"},  {"0000:00:04.0", "0x020000\n", NULL},
+	{"0001:af:1f.7", "0x020700\n", "mlx5_core"},
+};
+
+/* What /sys/bus/pci/devices has of a device, as far as it is looked at. */
+static int make_sysfs(void **state)
+{
+	char path[128];
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(sysfs));
+	for (size_t i = 0; i < RTE_DIM(fakes); i++) {
+		snprintf(path, sizeof(path), "%s/%s", sysfs, fakes[i].name);
+		assert_int_equal(mkdir(path, 0700), 0);
+		snprintf(path, sizeof(path), "%s/%s/class", sysfs, fakes[i].name);
+		file = fopen(path, "w");
+		assert_non_null(file);
+		fputs(fakes[i].class_code, file);
+		fclose(file);
+		if (fakes[i].driver == NULL)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/driver", sysfs, fakes[i].name);
+		assert_int_equal(symlinkat(fakes[i].driver, AT_FDCWD, path), 0);
+	}
+	return 0;
+}
+
+static int remove_sysfs(void **state)
+{
+	char path[128];
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(fakes); i++) {
+		snprintf(path, sizeof(path), "%s/%s/class", sysfs, fakes[i].name);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/%s/driver", sysfs, fakes[i].name);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/%s", sysfs, fakes[i].name);
+		rmdir(path);
+	}
+	return rmdir(sysfs);
+}
+
+static void assert_good(const char *devargs)
+{
+	char error[512] = "";
+
+	if (devargs_check(devargs, sysfs, error, sizeof(error)) != 0)
+		fail_msg("'%s' was refused: %s", devargs, error);
+}
+
+static void assert_bad(const char *devargs, int expected, const char *why)
+{
+	char error[512] = "";
+
+	assert_int_equal(devargs_check(devargs, sysfs, error, sizeof(error)), expected);
+	if (strstr(error, why) == NULL || strchr(error, '\n') != NULL)
+		fail_msg("'%s': the message is '%s'", devargs, error);
+}
+
+static void devargs_check__virtual_devices(void **state)
+{
+	(void)state;
+	assert_good("net_null0");
+	assert_good("vdev:net_null0");
+	assert_good("net_memif0,role=server,socket=/run/x.sock,socket-abstract=no");
+	assert_good("eth_af_xdp_1,iface=veth0,xdp_prog=");
+	assert_good("net_bonding0,member=[a,b],mode=1");
+}
+
+static void devargs_check__form(void **state)
+{
+	static const char *const bad[] = {
+		",role=server",
+		"net_memif0,",
+		"net_memif0,,id=0",
+		"net_memif0,=0",
+		"=x",
+		"net_bonding0,member=[a,b",
+		"net_bonding0,member=a]",
+		"net_bonding0,m=[[a]]",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(bad); i++)
+		assert_bad(bad[i], -EINVAL, "not of the form");
+	assert_bad("net memif0", -EINVAL, "neither a driver's name");
+	assert_bad("socket=/run/x.sock", -EINVAL, "neither a driver's name");
+	assert_bad("../x", -EINVAL, "neither a driver's name");
+}
+
+static void devargs_check__kernel_interface_is_named_as_such(void **state)
+{
+	(void)state;
+	assert_bad("lo", -EINVAL, "use --netdev");
+}
+
+static void devargs_check__pci_device_is_there_and_free(void **state)
+{
+	(void)state;
+	assert_good("0000:00:03.0");
+	assert_good("pci:0000:00:03.0");
+	assert_good("00:04.0");
+	assert_good("0001:af:1f.7,dv_flow_en=0");
+}
+
+static void devargs_check__pci_device_is_not_there(void **state)
+{
+	(void)state;
+	assert_bad("0000:00:05.0", -ENODEV, "no PCI device 0000:00:05.0");
+	assert_bad("00:05.0", -ENODEV, "no PCI device 0000:00:05.0");
+	assert_bad("0000:00:0g.0", -EINVAL, "is not a PCI address");
+	assert_bad("0000:00:04", -EINVAL, "is not a PCI address");
+}
+
+static void devargs_check__pci_device_of_another_kind(void **state)
+{
+	(void)state;
+	assert_bad("0000:00:01.0", -ENODEV, "not a network device");
+}
+
+static void devargs_check__pci_device_in_use(void **state)
+{
+	(void)state;
+	assert_bad("0000:00:02.0", -EBUSY, "in the hands of the kernel (virtio-pci)");
+}
+
+static void assert_iface(const char *devargs, const char *expected)
+{
+	char iface[16] = "old", error[512] = "";
+
+	assert_int_equal(devargs_find_iface(devargs, iface, sizeof(iface), error, sizeof(error)),
+			 0);
+	assert_string_equal(iface, expected);
+}
+
+static void devargs_find_iface__of_drivers_that_have_one(void **state)
+{
+	(void)state;
+	assert_iface("net_af_packet0,qpairs=1,iface=veth0", "veth0");
+	assert_iface("vdev:net_af_xdp7,iface=veth1,start_queue=0", "veth1");
+	assert_iface("net_null0", "");
+	assert_iface("net_tap0,iface=tap0", "");
+}
+
+static void devargs_find_iface__must_be_named(void **state)
+{
+	char iface[16], error[512] = "";
+
+	(void)state;
+	assert_int_equal(
+		devargs_find_iface("net_af_packet0", iface, sizeof(iface), error, sizeof(error)),
+		-EINVAL);
+	assert_non_null(strstr(error, "needs iface=NAME"));
+	assert_int_equal(devargs_find_iface("net_af_packet0,iface", iface, sizeof(iface), error,
+					    sizeof(error)),
+			 -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(devargs_check__virtual_devices),
+		cmocka_unit_test(devargs_check__form),
+		cmocka_unit_test(devargs_check__kernel_interface_is_named_as_such),
+		cmocka_unit_test(devargs_check__pci_device_is_there_and_free),
+		cmocka_unit_test(devargs_check__pci_device_is_not_there),
+		cmocka_unit_test(devargs_check__pci_device_of_another_kind),
+		cmocka_unit_test(devargs_check__pci_device_in_use),
+		cmocka_unit_test(devargs_find_iface__of_drivers_that_have_one),
+		cmocka_unit_test(devargs_find_iface__must_be_named),
+	};
+
+	return cmocka_run_group_tests(tests, make_sysfs, remove_sysfs);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of app/uroce-run/launch.c. */
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "launch.h"
+
+static char root[PATH_MAX];
+
+/* A build tree: root/app and root/lib/verbs/libibverbs.so.1. */
+static int make_tree(void **state)
+{
+	char path[] = "/tmp/uroce-test-XXXXXX";
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	assert_non_null(realpath(path, root));
+	assert_int_equal(chdir(root), 0);
+	assert_int_equal(mkdir("app", 0700), 0);
+	assert_int_equal(mkdir("lib", 0700), 0);
+	assert_int_equal(mkdir("lib/verbs", 0700), 0);
+	file = fopen("lib/verbs/libibverbs.so.1", "w");
+	assert_non_null(file);
+	fclose(file);
+	return 0;
+}
+
+static int remove_tree(void **state)
+{
+	(void)state;
+	unlink("script");
+	unlink("lib/verbs/libibverbs.so.1");
+	rmdir("lib/verbs");
+	rmdir("lib");
+	rmdir("app");
+	assert_int_equal(chdir("/"), 0);
+	return rmdir(root);
+}
+
+static void launch_find_library__in_a_build(void **state)
+{
+	char bin_dir[PATH_MAX + 8], dir[PATH_MAX], expected[PATH_MAX + 16], error[1024] = "";
+
+	(void)state;
+	snprintf(bin_dir, sizeof(bin_dir), "%s/app", root);
+	snprintf(expected, sizeof(expected), "%s/lib/verbs", root);
+	assert_int_equal(launch_find_library(bin_dir, dir, sizeof(dir), error, sizeof(error)), 0);
+	assert_string_equal(dir, expected);
+	assert_int_equal(launch_find_library(bin_dir, dir, strlen(expected), error, sizeof(error)),
+			 -ENAMETOOLONG);
+}
+
+static void launch_find_library__missing(void **state)
+{
+	char dir[PATH_MAX], error[1024] = "";
+
+	(void)state;
+	assert_int_equal(launch_find_library(root, dir, sizeof(dir), error, sizeof(error)),
+			 -ENOENT);
+	assert_non_null(strstr(error, root));
+	assert_non_null(strstr(error, "libibverbs.so.1"));
+}
+
+static void launch_find_self__is_a_folder_with_us_in_it(void **state)
+{
+	char dir[PATH_MAX], path[PATH_MAX + 32];
+
+	(void)state;
+	assert_int_equal(launch_find_self(dir, sizeof(dir)), 0);
+	snprintf(path, sizeof(path), "%s/test_app_launch", dir);
+	assert_int_equal(access(path, X_OK), 0);
+	assert_int_equal(launch_find_self(dir, 2), -ENAMETOOLONG);
+}
+
+static void launch_prepend_library_path__keeps_what_was_there(void **state)
+{
+	char error[256];
+
+	(void)state;
+	unsetenv("LD_LIBRARY_PATH");
+	assert_int_equal(launch_prepend_library_path("/a", error, sizeof(error)), 0);
+	assert_string_equal(getenv("LD_LIBRARY_PATH"), "/a");
+	assert_int_equal(launch_prepend_library_path("/b", error, sizeof(error)), 0);
+	assert_string_equal(getenv("LD_LIBRARY_PATH"), "/b:/a");
+	setenv("LD_LIBRARY_PATH", "", 1);
+	assert_int_equal(launch_prepend_library_path("/a", error, sizeof(error)), 0);
+	assert_string_equal(getenv("LD_LIBRARY_PATH"), "/a");
+}
+
+static void launch_prepend_library_path__refuses_what_would_be_two(void **state)
+{
+	char error[256] = "";
+
+	(void)state;
+	assert_int_equal(launch_prepend_library_path("/a:b", error, sizeof(error)), -EINVAL);
+	assert_int_equal(launch_prepend_library_path("/a;b", error, sizeof(error)), -EINVAL);
+	assert_int_equal(launch_prepend_library_path("/$LIB", error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "/$LIB"));
+}
+
+/* The exit code of a child that becomes `program`. */
+static int exit_code(char **program)
+{
+	char error[1024];
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(launch_exec(program, error, sizeof(error)));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void write_script(const char *text, mode_t mode)
+{
+	FILE *file = fopen("script", "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	assert_int_equal(chmod("script", mode), 0);
+}
+
+static void launch_exec__exit_code_is_the_programs(void **state)
+{
+	(void)state;
+	assert_int_equal(exit_code((char *[]){"sh", "-c", "exit 42", NULL}), 42);
+	assert_int_equal(exit_code((char *[]){"true", NULL}), 0);
+}
+
+static void launch_exec__scripts(void **state)
+{
+	(void)state;
+	write_script("#!/bin/sh\nexit 43\n", 0700);
+	assert_int_equal(exit_code((char *[]){"./script", NULL}), 43);
+	write_script("exit 44\n", 0700);
+	assert_int_equal(exit_code((char *[]){"./script", NULL}), 44);
+}
+
+static void launch_exec__not_found(void **state)
+{
+	(void)state;
+	assert_int_equal(exit_code((char *[]){"no-such-program", NULL}), LAUNCH_NOT_FOUND);
+	assert_int_equal(exit_code((char *[]){"./no-such-program", NULL}), LAUNCH_NOT_FOUND);
+	write_script("#!/no/such/interpreter\n", 0700);
+	assert_int_equal(exit_code((char *[]){"./script", NULL}), LAUNCH_NOT_FOUND);
+}
+
+static void launch_exec__not_executable(void **state)
+{
+	(void)state;
+	write_script("#!/bin/sh\n", 0600);
+	assert_int_equal(exit_code((char *[]){"./script", NULL}), LAUNCH_NOT_EXECUTABLE);
+	assert_int_equal(exit_code((char *[]){"/", NULL}), LAUNCH_NOT_EXECUTABLE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(launch_find_library__in_a_build),
+		cmocka_unit_test(launch_find_library__missing),
+		cmocka_unit_test(launch_find_self__is_a_folder_with_us_in_it),
+		cmocka_unit_test(launch_prepend_library_path__keeps_what_was_there),
+		cmocka_unit_test(launch_prepend_library_path__refuses_what_would_be_two),
+		cmocka_unit_test(launch_exec__exit_code_is_the_programs),
+		cmocka_unit_test(launch_exec__scripts),
+		cmocka_unit_test(launch_exec__not_found),
+		cmocka_unit_test(launch_exec__not_executable),
+	};
+
+	return cmocka_run_group_tests(tests, make_tree, remove_tree);
+}
