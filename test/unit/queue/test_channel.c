@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/queue/channel.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "queue/channel.h"
+
+static struct channel channel;
+
+static int set_up(void **state)
+{
+	(void)state;
+	return channel_init(&channel);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	channel_fini(&channel);
+	return 0;
+}
+
+static bool readable(void)
+{
+	struct pollfd pollfd = {.fd = channel.fd, .events = POLLIN};
+
+	return poll(&pollfd, 1, 0) == 1;
+}
+
+static void set_nonblocking(void)
+{
+	assert_int_equal(fcntl(channel.fd, F_SETFL, fcntl(channel.fd, F_GETFL) | O_NONBLOCK), 0);
+}
+
+/* The next event is of `source`. */
+static void assert_next(const struct channel_source *source)
+{
+	void *object = NULL;
+	int code = 0;
+
+	assert_int_equal(channel_read(&channel, &object, &code), 0);
+	assert_ptr_equal(object, source->object);
+	assert_int_equal(code, source->code);
+}
+
+static void channel_init__the_descriptor_blocks_and_does_not_survive_exec(void **state)
+{
+	(void)state;
+	assert_int_equal(fcntl(channel.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	assert_int_equal(fcntl(channel.fd, F_GETFL) & O_NONBLOCK, 0);
+	assert_false(readable());
+}
+
+static void channel_raise__the_descriptor_is_readable_until_all_is_read(void **state)
+{
+	int a_object, b_object;
+	struct channel_source a = {.object = &a_object, .code = 1};
+	struct channel_source b = {.object = &b_object, .code = 2};
+
+	(void)state;
+	channel_raise(&channel, &a);
+	channel_raise(&channel, &b);
+	assert_true(readable());
+	assert_next(&a);
+	assert_true(readable());
+	assert_next(&b);
+	assert_false(readable());
+	assert_int_equal(a.taken, 1);
+	assert_int_equal(b.taken, 1);
+}
+
+static void channel_read__sources_take_turns(void **state)
+{
+	int a_object, b_object, c_object;
+	struct channel_source a = {.object = &a_object};
+	struct channel_source b = {.object = &b_object};
+	struct channel_source c = {.object = &c_object};
+
+	(void)state;
+	channel_raise(&channel, &a);
+	channel_raise(&channel, &b);
+	channel_raise(&channel, &a);
+	channel_raise(&channel, &c);
+	channel_raise(&channel, &a);
+	assert_int_equal(a.pending, 3);
+	assert_next(&a);
+	assert_next(&b);
+	assert_next(&c);
+	assert_next(&a);
+	assert_next(&a);
+	assert_int_equal(a.pending, 0);
+	assert_false(readable());
+}
+
+static void channel_read__an_empty_non_blocking_channel_is_eagain(void **state)
+{
+	void *object;
+	int code;
+
+	(void)state;
+	set_nonblocking();
+	assert_int_equal(channel_read(&channel, &object, &code), -EAGAIN);
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+struct blocked {
+	int rc;
+	bool done; /* atomic */
+};
+
+static void *read_one(void *arg)
+{
+	struct blocked *blocked = arg;
+	void *object;
+	int code;
+
+	blocked->rc = channel_read(&channel, &object, &code);
+	__atomic_store_n(&blocked->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void channel_read__a_signal_ends_the_wait(void **state)
+{
+	const struct sigaction action = {.sa_handler = ignore}; /* without SA_RESTART */
+	struct blocked blocked = {0};
+	struct sigaction old;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
+	assert_int_equal(pthread_create(&thread, NULL, read_one, &blocked), 0);
+	/* A signal that comes before the thread sleeps does nothing: send more. */
+	while (!__atomic_load_n(&blocked.done, __ATOMIC_ACQUIRE)) {
+		pthread_kill(thread, SIGUSR1);
+		usleep(1000);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(blocked.rc, -EINTR);
+	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+}
+
+static void channel_forget__the_count_follows(void **state)
+{
+	int a_object, b_object;
+	struct channel_source a = {.object = &a_object};
+	struct channel_source b = {.object = &b_object};
+
+	(void)state;
+	assert_int_equal(channel_forget(&channel, &a), 0);
+	channel_raise(&channel, &a);
+	channel_raise(&channel, &b);
+	channel_raise(&channel, &a);
+	assert_int_equal(channel_forget(&channel, &a), 2);
+	assert_int_equal(channel_forget(&channel, &a), 0);
+	assert_next(&b);
+	assert_false(readable());
+	/* A source can be used again. */
+	channel_raise(&channel, &a);
+	assert_next(&a);
+	assert_false(readable());
+}
+
+static void channel_forget__leaves_the_descriptors_flags_alone(void **state)
+{
+	int object;
+	struct channel_source source = {.object = &object};
+	const int flags = fcntl(channel.fd, F_GETFL);
+
+	(void)state;
+	channel_raise(&channel, &source);
+	assert_int_equal(channel_forget(&channel, &source), 1);
+	assert_int_equal(fcntl(channel.fd, F_GETFL), flags);
+}
+
+/* What a reader between its two steps does: it has a unit, and not yet the lock. */
+static void channel_forget__a_unit_that_a_reader_holds_is_owed(void **state)
+{
+	int a_object, b_object;
+	struct channel_source a = {.object = &a_object};
+	struct channel_source b = {.object = &b_object};
+	uint64_t unit;
+
+	(void)state;
+	channel_raise(&channel, &a);
+	assert_int_equal(read(channel.fd, &unit, sizeof(unit)), (ssize_t)sizeof(unit));
+	assert_int_equal(channel_forget(&channel, &a), 1);
+	assert_int_equal(channel.owed, 1);
+	channel_raise(&channel, &b);
+	/* The reader would come back for another unit now, and with it find b: played by putting
+	 * its unit back. */
+	unit = 1;
+	assert_int_equal(write(channel.fd, &unit, sizeof(unit)), (ssize_t)sizeof(unit));
+	assert_next(&b);
+	assert_int_equal(channel.owed, 0);
+	assert_false(readable());
+}
+
+#define STRESS_SOURCES 4
+#define STRESS_RAISES  20000
+#define STRESS_READERS 2
+#define STRESS_RAISERS 2
+
+static struct {
+	struct channel_source sources[STRESS_SOURCES];
+	struct channel_source stop;
+	uint32_t read; /* atomic */
+	uint32_t forgotten;
+	uint32_t failures; /* atomic */
+	uint32_t raisers;  /* atomic; still at work */
+} stress;
+
+static void *raise_many(void *arg)
+{
+	(void)arg;
+	for (uint32_t i = 0; i < STRESS_RAISES; i++)
+		channel_raise(&channel, &stress.sources[i % STRESS_SOURCES]);
+	__atomic_fetch_sub(&stress.raisers, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *read_many(void *arg)
+{
+	void *object;
+	int code;
+
+	(void)arg;
+	while (channel_read(&channel, &object, &code) == 0) {
+		if (object == &stress)
+			return NULL;
+		__atomic_fetch_add(&stress.read, 1, __ATOMIC_RELAXED);
+	}
+	__atomic_fetch_add(&stress.failures, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void *forget_many(void *arg)
+{
+	(void)arg;
+	for (uint32_t i = 0; __atomic_load_n(&stress.raisers, __ATOMIC_ACQUIRE) > 0; i++) {
+		stress.forgotten += channel_forget(&channel, &stress.sources[i % STRESS_SOURCES]);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void channel_forget__no_event_is_lost_or_made_up_under_stress(void **state)
+{
+	pthread_t raisers[STRESS_RAISERS], readers[STRESS_READERS], forgetter;
+	void *object;
+	int code;
+
+	(void)state;
+	for (size_t i = 0; i < STRESS_SOURCES; i++)
+		stress.sources[i].object = &stress.sources[i];
+	stress.stop.object = &stress;
+	stress.raisers = STRESS_RAISERS;
+	for (size_t i = 0; i < STRESS_READERS; i++)
+		assert_int_equal(pthread_create(&readers[i], NULL, read_many, NULL), 0);
+	for (size_t i = 0; i < STRESS_RAISERS; i++)
+		assert_int_equal(pthread_create(&raisers[i], NULL, raise_many, NULL), 0);
+	assert_int_equal(pthread_create(&forgetter, NULL, forget_many, NULL), 0);
+	for (size_t i = 0; i < STRESS_RAISERS; i++)
+		assert_int_equal(pthread_join(raisers[i], NULL), 0);
+	assert_int_equal(pthread_join(forgetter, NULL), 0);
+	for (size_t i = 0; i < STRESS_READERS; i++)
+		channel_raise(&channel, &stress.stop);
+	for (size_t i = 0; i < STRESS_READERS; i++)
+		assert_int_equal(pthread_join(readers[i], NULL), 0);
+	/* A reader may have stopped before the other sources were drained. */
+	set_nonblocking();
+	while (channel_read(&channel, &object, &code) == 0)
+		stress.read++;
+	assert_int_equal(stress.failures, 0);
+	assert_int_equal(stress.read + stress.forgotten, STRESS_RAISERS * STRESS_RAISES);
+	assert_int_equal(channel.owed, 0);
+	assert_true(TAILQ_EMPTY(&channel.ready));
+	assert_false(readable());
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(channel_init__the_descriptor_blocks_and_does_not_survive_exec),
+		TEST(channel_raise__the_descriptor_is_readable_until_all_is_read),
+		TEST(channel_read__sources_take_turns),
+		TEST(channel_read__an_empty_non_blocking_channel_is_eagain),
+		TEST(channel_read__a_signal_ends_the_wait),
+		TEST(channel_forget__the_count_follows),
+		TEST(channel_forget__leaves_the_descriptors_flags_alone),
+		TEST(channel_forget__a_unit_that_a_reader_holds_is_owed),
+		TEST(channel_forget__no_event_is_lost_or_made_up_under_stress),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

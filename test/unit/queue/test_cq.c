@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/queue/cq.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "queue/cq.h"
+
+static int push(struct cq *cq, uint64_t wr_id)
+{
+	const struct ibv_wc wc = {.wr_id = wr_id, .status = IBV_WC_SUCCESS};
+
+	return cq_push(cq, &wc, false);
+}
+
+static void assert_polled(struct cq *cq, uint64_t first, int count)
+{
+	for (int i = 0; i < count; i++) {
+		struct ibv_wc wc;
+
+		assert_int_equal(cq_poll(cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, first + (uint64_t)i);
+	}
+}
+
+static void cq_create__room_is_at_least_what_was_asked_for(void **state)
+{
+	static const uint32_t asked[] = {1, 2, 3, 100, 4096, 4097};
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(0, NULL, NULL, NULL, &cq), -EINVAL);
+	assert_int_equal(cq_create(UINT32_MAX, NULL, NULL, NULL, &cq), -EINVAL);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		assert_int_equal(cq_create(asked[i], NULL, NULL, NULL, &cq), 0);
+		assert_true(cq->capacity >= asked[i]);
+		for (uint32_t n = 0; n < cq->capacity; n++)
+			assert_int_equal(push(cq, n), 0);
+		assert_polled(cq, 0, (int)cq->capacity);
+		assert_true(cq_empty(cq));
+		assert_int_equal(cq_destroy(cq), 0);
+	}
+}
+
+static void cq_poll__takes_the_oldest_first_and_no_more_than_asked(void **state)
+{
+	struct ibv_wc wc[8];
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(8, NULL, NULL, NULL, &cq), 0);
+	assert_int_equal(cq_poll(cq, 8, wc), 0);
+	for (uint64_t i = 0; i < 5; i++)
+		assert_int_equal(push(cq, i), 0);
+	assert_false(cq_empty(cq));
+	assert_int_equal(cq_poll(cq, 0, wc), 0);
+	assert_int_equal(cq_poll(cq, -1, wc), 0);
+	assert_int_equal(cq_poll(cq, 3, wc), 3);
+	for (uint64_t i = 0; i < 3; i++)
+		assert_int_equal(wc[i].wr_id, i);
+	assert_int_equal(cq_poll(cq, 8, wc), 2);
+	assert_int_equal(wc[1].wr_id, 4);
+	assert_int_equal(cq_poll(cq, 8, wc), 0);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void cq_poll__every_field_comes_through(void **state)
+{
+	const struct ibv_wc in = {.wr_id = 1,
+				  .status = IBV_WC_REM_ACCESS_ERR,
+				  .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+				  .vendor_err = 3,
+				  .byte_len = 4,
+				  .imm_data = 5,
+				  .qp_num = 6,
+				  .src_qp = 7,
+				  .wc_flags = IBV_WC_WITH_IMM,
+				  .pkey_index = 8,
+				  .slid = 9,
+				  .sl = 10,
+				  .dlid_path_bits = 11};
+	struct ibv_wc out;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(1, NULL, NULL, NULL, &cq), 0);
+	assert_int_equal(cq_push(cq, &in, false), 0);
+	assert_int_equal(cq_poll(cq, 1, &out), 1);
+	assert_memory_equal(&in, &out, offsetof(struct ibv_wc, dlid_path_bits) + 1);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void count_overrun(void *user)
+{
+	(*(int *)user)++;
+}
+
+static void cq_push__a_full_queue_loses_the_newest_and_tells_once(void **state)
+{
+	int overruns = 0;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(4, NULL, &overruns, count_overrun, &cq), 0);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(push(cq, i), 0);
+	assert_int_equal(overruns, 0);
+	assert_int_equal(push(cq, 4), -ENOSPC);
+	assert_int_equal(push(cq, 5), -ENOSPC);
+	assert_int_equal(overruns, 1);
+	assert_polled(cq, 0, 4);
+	assert_true(cq_empty(cq));
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void cq_push__counters_may_wrap(void **state)
+{
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(4, NULL, NULL, NULL, &cq), 0);
+	cq->prod = cq->cons = UINT32_MAX - 1;
+	for (uint64_t round = 0; round < 5; round++) {
+		for (uint64_t i = 0; i < 4; i++)
+			assert_int_equal(push(cq, i), 0);
+		assert_int_equal(push(cq, 4), -ENOSPC);
+		assert_polled(cq, 0, 4);
+	}
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static struct channel channel;
+
+static int set_up_channel(void **state)
+{
+	(void)state;
+	if (channel_init(&channel) != 0)
+		return -1;
+	return fcntl(channel.fd, F_SETFL, O_NONBLOCK);
+}
+
+static int tear_down_channel(void **state)
+{
+	(void)state;
+	channel_fini(&channel);
+	return 0;
+}
+
+/* How many events wait, all of them of `user`. */
+static int events(const void *user)
+{
+	void *object;
+	int code, n = 0;
+
+	for (; channel_read(&channel, &object, &code) == 0; n++)
+		assert_ptr_equal(object, user);
+	return n;
+}
+
+/* How many events two completions raise after an arming. */
+static int events_of(struct cq *cq, bool solicited, enum ibv_wc_status status)
+{
+	const struct ibv_wc wc = {.status = status};
+	struct ibv_wc out[2];
+
+	assert_int_equal(cq_push(cq, &wc, solicited), 0);
+	assert_int_equal(cq_push(cq, &wc, solicited), 0);
+	assert_int_equal(cq_poll(cq, 2, out), 2);
+	return events(cq->user);
+}
+
+static void cq_arm__fires_once_for_what_it_was_armed_for(void **state)
+{
+	int user;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(8, &channel, &user, NULL, &cq), 0);
+	assert_int_equal(events_of(cq, true, IBV_WC_SUCCESS), 0);
+	cq_arm(cq, false);
+	assert_int_equal(events_of(cq, false, IBV_WC_SUCCESS), 1);
+	assert_int_equal(events_of(cq, true, IBV_WC_SUCCESS), 0);
+	cq_arm(cq, false);
+	assert_int_equal(events_of(cq, true, IBV_WC_SUCCESS), 1);
+	cq_arm(cq, true);
+	assert_int_equal(events_of(cq, false, IBV_WC_SUCCESS), 0);
+	assert_int_equal(events_of(cq, true, IBV_WC_SUCCESS), 1);
+	cq_arm(cq, true);
+	assert_int_equal(events_of(cq, false, IBV_WC_WR_FLUSH_ERR), 1);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void cq_arm__any_is_not_weakened_by_solicited(void **state)
+{
+	int user;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(8, &channel, &user, NULL, &cq), 0);
+	cq_arm(cq, true);
+	cq_arm(cq, false);
+	assert_int_equal(events_of(cq, false, IBV_WC_SUCCESS), 1);
+	cq_arm(cq, false);
+	cq_arm(cq, true);
+	assert_int_equal(events_of(cq, false, IBV_WC_SUCCESS), 1);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void cq_arm__what_is_there_already_raises_nothing(void **state)
+{
+	int user;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(8, &channel, &user, NULL, &cq), 0);
+	assert_int_equal(push(cq, 0), 0);
+	cq_arm(cq, false);
+	assert_int_equal(events(&user), 0);
+	assert_int_equal(push(cq, 1), 0);
+	assert_int_equal(events(&user), 1);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void cq_arm__without_a_channel_does_nothing(void **state)
+{
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(8, NULL, NULL, NULL, &cq), 0);
+	cq_arm(cq, false);
+	assert_int_equal(push(cq, 0), 0);
+	assert_polled(cq, 0, 1);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void cq_destroy__waits_for_its_users_and_forgets_its_events(void **state)
+{
+	int user;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(8, &channel, &user, NULL, &cq), 0);
+	cq->users = 1;
+	assert_int_equal(cq_destroy(cq), -EBUSY);
+	cq->users = 0;
+	cq_arm(cq, false);
+	assert_int_equal(push(cq, 0), 0);
+	assert_int_equal(cq_destroy(cq), 0);
+	assert_int_equal(events(&user), 0);
+}
+
+static void cq_resize__keeps_what_waits(void **state)
+{
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(4, NULL, NULL, NULL, &cq), 0);
+	/* The ring's seam lies among the entries. */
+	cq->prod = cq->cons = 2;
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(push(cq, i), 0);
+	assert_int_equal(cq_resize(cq, 0), -EINVAL);
+	assert_int_equal(cq_resize(cq, UINT32_MAX), -EINVAL);
+	assert_int_equal(cq_resize(cq, 2), -EINVAL);
+	assert_int_equal(cq->capacity, 4);
+	assert_int_equal(cq_resize(cq, 9), 0);
+	assert_int_equal(cq->capacity, 16);
+	for (uint64_t i = 4; i < 16; i++)
+		assert_int_equal(push(cq, i), 0);
+	assert_int_equal(push(cq, 16), -ENOSPC);
+	assert_polled(cq, 0, 14);
+	assert_int_equal(cq_resize(cq, 2), 0);
+	assert_int_equal(push(cq, 16), -ENOSPC);
+	assert_polled(cq, 14, 2);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+#define STRESS_COMPLETIONS 100000
+
+static void *push_many(void *arg)
+{
+	struct cq *cq = arg;
+
+	for (uint64_t i = 0; i < STRESS_COMPLETIONS; i++) {
+		while (push(cq, i) != 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* The loop of every program that sleeps: drain, arm, drain again, and only then sleep. Hangs if a
+ * wake-up is lost. */
+static void cq_arm__a_sleeper_never_misses_a_completion(void **state)
+{
+	uint64_t next = 0;
+	pthread_t engine;
+	struct ibv_wc wc;
+	void *object;
+	struct cq *cq;
+	int code;
+
+	(void)state;
+	assert_int_equal(fcntl(channel.fd, F_SETFL, 0), 0);
+	assert_int_equal(cq_create(16, &channel, NULL, NULL, &cq), 0);
+	assert_int_equal(pthread_create(&engine, NULL, push_many, cq), 0);
+	while (next < STRESS_COMPLETIONS) {
+		cq_arm(cq, false);
+		if (cq_poll(cq, 1, &wc) == 0) {
+			assert_int_equal(channel_read(&channel, &object, &code), 0);
+			continue;
+		}
+		do {
+			assert_int_equal(wc.wr_id, next++);
+		} while (cq_poll(cq, 1, &wc) == 1);
+	}
+	assert_int_equal(pthread_join(engine, NULL), 0);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static struct {
+	struct cq *cq;
+	uint8_t seen[STRESS_COMPLETIONS]; /* atomic */
+	uint32_t taken;			  /* atomic */
+	uint32_t disorder;		  /* atomic */
+} pollers;
+
+static void *poll_many(void *arg)
+{
+	int64_t last = -1;
+
+	(void)arg;
+	while (__atomic_load_n(&pollers.taken, __ATOMIC_RELAXED) < STRESS_COMPLETIONS) {
+		struct ibv_wc wc[4];
+		const int n = cq_poll(pollers.cq, 4, wc);
+
+		for (int i = 0; i < n; i++) {
+			if ((int64_t)wc[i].wr_id <= last)
+				__atomic_fetch_add(&pollers.disorder, 1, __ATOMIC_RELAXED);
+			last = (int64_t)wc[i].wr_id;
+			__atomic_fetch_add(&pollers.seen[wc[i].wr_id], 1, __ATOMIC_RELAXED);
+		}
+		__atomic_fetch_add(&pollers.taken, (uint32_t)n, __ATOMIC_RELAXED);
+		if (n == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void cq_poll__two_threads_share_the_completions(void **state)
+{
+	pthread_t engine, threads[2];
+
+	(void)state;
+	assert_int_equal(cq_create(64, NULL, NULL, NULL, &pollers.cq), 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, poll_many, NULL), 0);
+	assert_int_equal(pthread_create(&engine, NULL, push_many, pollers.cq), 0);
+	assert_int_equal(pthread_join(engine, NULL), 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(pollers.disorder, 0);
+	for (size_t i = 0; i < STRESS_COMPLETIONS; i++)
+		assert_int_equal(pollers.seen[i], 1);
+	assert_int_equal(cq_destroy(pollers.cq), 0);
+}
+
+#define WITH_CHANNEL(name) cmocka_unit_test_setup_teardown(name, set_up_channel, tear_down_channel)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cq_create__room_is_at_least_what_was_asked_for),
+		WITH_CHANNEL(cq_destroy__waits_for_its_users_and_forgets_its_events),
+		cmocka_unit_test(cq_push__a_full_queue_loses_the_newest_and_tells_once),
+		cmocka_unit_test(cq_push__counters_may_wrap),
+		cmocka_unit_test(cq_poll__takes_the_oldest_first_and_no_more_than_asked),
+		cmocka_unit_test(cq_poll__every_field_comes_through),
+		cmocka_unit_test(cq_poll__two_threads_share_the_completions),
+		WITH_CHANNEL(cq_arm__fires_once_for_what_it_was_armed_for),
+		WITH_CHANNEL(cq_arm__any_is_not_weakened_by_solicited),
+		WITH_CHANNEL(cq_arm__what_is_there_already_raises_nothing),
+		cmocka_unit_test(cq_arm__without_a_channel_does_nothing),
+		WITH_CHANNEL(cq_arm__a_sleeper_never_misses_a_completion),
+		cmocka_unit_test(cq_resize__keeps_what_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

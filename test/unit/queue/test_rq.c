@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/queue/rq.c. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "queue/rq.h"
+
+static int post(struct rq *rq, uint64_t wr_id, struct ibv_sge *sges, int num_sge)
+{
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = sges, .num_sge = num_sge}, *bad = NULL;
+	const int rc = rq_post(rq, &wr, &bad);
+
+	assert_ptr_equal(bad, rc == 0 ? NULL : &wr);
+	return rc;
+}
+
+static void rq_init__grants_at_least_what_was_asked_for(void **state)
+{
+	struct rq rq;
+
+	(void)state;
+	assert_int_equal(rq_init(&rq, UINT32_MAX, 1), -EINVAL);
+	assert_int_equal(rq_init(&rq, 1, UINT32_MAX), -EINVAL);
+	assert_int_equal(rq_init(&rq, 5, 3), 0);
+	assert_true(rq.max_wr >= 5);
+	assert_int_equal(rq.max_sge, 3);
+	for (uint32_t i = 0; i < rq.max_wr; i++)
+		assert_int_equal(post(&rq, i, NULL, 0), 0);
+	assert_int_equal(post(&rq, 0, NULL, 0), ENOMEM);
+	rq_fini(&rq);
+}
+
+static void rq_init__a_queue_of_0_takes_nothing(void **state)
+{
+	struct rq rq;
+
+	(void)state;
+	assert_int_equal(rq_init(&rq, 0, 0), 0);
+	assert_int_equal(post(&rq, 0, NULL, 0), ENOMEM);
+	assert_null(rq_head(&rq));
+	rq_fini(&rq);
+}
+
+static void rq_post__copies_the_request(void **state)
+{
+	struct ibv_sge sges[3] = {{.addr = 1, .length = UINT32_MAX, .lkey = 2},
+				  {.addr = 3, .length = 0, .lkey = 4},
+				  {.addr = 5, .length = UINT32_MAX, .lkey = 6}};
+	const struct ibv_sge copy[3] = {sges[0], sges[1], sges[2]};
+	struct recv_wqe *wqe;
+	struct rq rq;
+
+	(void)state;
+	assert_int_equal(rq_init(&rq, 2, 3), 0);
+	assert_int_equal(post(&rq, 77, sges, 3), 0);
+	sges[0].addr = 0; /* the application's again */
+	wqe = rq_head(&rq);
+	assert_non_null(wqe);
+	assert_int_equal(wqe->wr_id, 77);
+	assert_int_equal(wqe->num_sge, 3);
+	assert_int_equal(wqe->length, 2 * (uint64_t)UINT32_MAX);
+	assert_memory_equal(wqe->sge, copy, sizeof(copy));
+	rq_pop(&rq);
+	assert_null(rq_head(&rq));
+	rq_fini(&rq);
+}
+
+static void rq_post__bad_lists_are_refused(void **state)
+{
+	struct ibv_sge sges[3] = {{0}};
+	struct rq rq;
+
+	(void)state;
+	assert_int_equal(rq_init(&rq, 2, 2), 0);
+	assert_int_equal(post(&rq, 0, sges, 3), EINVAL);
+	assert_int_equal(post(&rq, 0, sges, -1), EINVAL);
+	assert_int_equal(post(&rq, 0, NULL, 1), EINVAL);
+	assert_null(rq_head(&rq));
+	assert_int_equal(post(&rq, 0, sges, 2), 0);
+	rq_fini(&rq);
+}
+
+static void rq_post__what_stands_before_the_bad_one_is_posted(void **state)
+{
+	struct ibv_recv_wr wrs[3] = {
+		{.wr_id = 0, .next = &wrs[1]}, {.wr_id = 1, .next = &wrs[2]}, {.wr_id = 2}};
+	struct ibv_recv_wr *bad = NULL;
+	struct rq rq;
+
+	(void)state;
+	assert_int_equal(rq_init(&rq, 2, 1), 0);
+	assert_int_equal(rq_post(&rq, NULL, &bad), 0);
+	assert_int_equal(rq_post(&rq, wrs, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wrs[2]);
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_int_equal(rq_head(&rq)->wr_id, i);
+		rq_pop(&rq);
+	}
+	assert_null(rq_head(&rq));
+	rq_fini(&rq);
+}
+
+static void rq_post__counters_may_wrap(void **state)
+{
+	struct rq rq;
+
+	(void)state;
+	assert_int_equal(rq_init(&rq, 4, 1), 0);
+	rq.prod = rq.cons = UINT32_MAX - 1;
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(post(&rq, i, NULL, 0), 0);
+	assert_int_equal(post(&rq, 4, NULL, 0), ENOMEM);
+	for (uint64_t i = 0; i < 4; i++) {
+		assert_int_equal(rq_head(&rq)->wr_id, i);
+		rq_pop(&rq);
+	}
+	assert_null(rq_head(&rq));
+	rq_fini(&rq);
+}
+
+static void rq_clear__drops_everything(void **state)
+{
+	struct rq rq;
+
+	(void)state;
+	assert_int_equal(rq_init(&rq, 2, 1), 0);
+	assert_int_equal(post(&rq, 0, NULL, 0), 0);
+	assert_int_equal(post(&rq, 1, NULL, 0), 0);
+	rq_clear(&rq);
+	assert_null(rq_head(&rq));
+	assert_int_equal(post(&rq, 2, NULL, 0), 0);
+	assert_int_equal(rq_head(&rq)->wr_id, 2);
+	rq_fini(&rq);
+}
+
+#define STRESS_POSTS   50000
+#define STRESS_POSTERS 2
+
+/* The upper half of wr_id is the poster, the lower its count; the entry repeats it. */
+static void *post_many(void *arg)
+{
+	static uint32_t posters;
+	const uint64_t poster = __atomic_fetch_add(&posters, 1, __ATOMIC_RELAXED);
+	struct rq *rq = arg;
+
+	for (uint64_t i = 0; i < STRESS_POSTS; i++) {
+		struct ibv_sge sge = {.addr = poster << 32 | i, .length = (uint32_t)i};
+		struct ibv_recv_wr wr = {.wr_id = poster << 32 | i, .sg_list = &sge, .num_sge = 1};
+		struct ibv_recv_wr *bad;
+
+		while (rq_post(rq, &wr, &bad) != 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void rq_post__threads_keep_their_order(void **state)
+{
+	pthread_t threads[STRESS_POSTERS];
+	uint32_t next[STRESS_POSTERS] = {0};
+	struct rq rq;
+
+	(void)state;
+	assert_int_equal(rq_init(&rq, 32, 1), 0);
+	for (size_t i = 0; i < STRESS_POSTERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &rq), 0);
+	for (uint32_t n = 0; n < STRESS_POSTERS * STRESS_POSTS;) {
+		const struct recv_wqe *wqe = rq_head(&rq);
+
+		if (!wqe) {
+			sched_yield();
+			continue;
+		}
+		assert_in_range(wqe->wr_id >> 32, 0, STRESS_POSTERS - 1);
+		assert_int_equal((uint32_t)wqe->wr_id, next[wqe->wr_id >> 32]++);
+		assert_int_equal(wqe->sge[0].addr, wqe->wr_id);
+		assert_int_equal(wqe->length, (uint32_t)wqe->wr_id);
+		rq_pop(&rq);
+		n++;
+	}
+	for (size_t i = 0; i < STRESS_POSTERS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_null(rq_head(&rq));
+	rq_fini(&rq);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rq_init__grants_at_least_what_was_asked_for),
+		cmocka_unit_test(rq_init__a_queue_of_0_takes_nothing),
+		cmocka_unit_test(rq_post__copies_the_request),
+		cmocka_unit_test(rq_post__bad_lists_are_refused),
+		cmocka_unit_test(rq_post__what_stands_before_the_bad_one_is_posted),
+		cmocka_unit_test(rq_post__counters_may_wrap),
+		cmocka_unit_test(rq_post__threads_keep_their_order),
+		cmocka_unit_test(rq_clear__drops_everything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

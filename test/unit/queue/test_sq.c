@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/queue/sq.c. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "queue/sq.h"
+
+static const struct sq_attr attr = {.max_wr = 4, .max_sge = 3, .max_inline = 100};
+
+static int post_as(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad = NULL;
+	const int rc = sq_post(sq, qp_type, wr, &bad);
+
+	assert_ptr_equal(bad, rc == 0 ? NULL : wr);
+	return rc;
+}
+
+static int post(struct sq *sq, struct ibv_send_wr *wr)
+{
+	return post_as(sq, IBV_QPT_RC, wr);
+}
+
+/* Post where it must work; the request as the requester sees it. */
+static struct send_wqe *posted(struct sq *sq, struct ibv_send_wr *wr)
+{
+	const uint32_t index = sq_prod(sq);
+
+	assert_int_equal(post(sq, wr), 0);
+	assert_int_equal(sq_prod(sq), index + 1);
+	sq_pop(sq);
+	return sq_at(sq, index);
+}
+
+static void sq_init__grants_at_least_what_was_asked_for(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = UINT32_MAX}), -EINVAL);
+	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = 1, .max_sge = UINT32_MAX}),
+			 -EINVAL);
+	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = 1, .max_inline = UINT32_MAX}),
+			 -EINVAL);
+	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = 5}), 0);
+	assert_true(sq.attr.max_wr >= 5);
+	for (uint32_t i = 0; i < sq.attr.max_wr; i++)
+		assert_int_equal(post(&sq, &wr), 0);
+	assert_int_equal(post(&sq, &wr), ENOMEM);
+	sq_pop(&sq);
+	assert_int_equal(post(&sq, &wr), 0);
+	sq_fini(&sq);
+}
+
+static void sq_init__a_queue_of_0_takes_nothing(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_sge = 1}), 0);
+	assert_int_equal(post(&sq, &wr), ENOMEM);
+	sq_fini(&sq);
+}
+
+static void sq_post__opcodes_are_those_of_the_queue_pairs_type(void **state)
+{
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		bool rc, uc, ud;
+	} cases[] = {
+		{IBV_WR_SEND, true, true, true},
+		{IBV_WR_SEND_WITH_IMM, true, true, true},
+		{IBV_WR_RDMA_WRITE, true, true, false},
+		{IBV_WR_RDMA_WRITE_WITH_IMM, true, true, false},
+		{IBV_WR_RDMA_READ, true, false, false},
+		{IBV_WR_ATOMIC_CMP_AND_SWP, true, false, false},
+		{IBV_WR_ATOMIC_FETCH_AND_ADD, true, false, false},
+		{IBV_WR_SEND_WITH_INV, true, false, false},
+		{IBV_WR_LOCAL_INV, false, false, false},
+		{IBV_WR_BIND_MW, false, false, false},
+		{IBV_WR_TSO, false, false, false},
+		{IBV_WR_DRIVER1, false, false, false},
+		{(enum ibv_wr_opcode)31, false, false, false},
+		{(enum ibv_wr_opcode)32, false, false, false},
+		{(enum ibv_wr_opcode)256, false, false, false},
+		{(enum ibv_wr_opcode)0x80000002, false, false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ibv_sge sge = {.length = 8};
+		struct ibv_send_wr wr = {.opcode = cases[i].opcode, .sg_list = &sge, .num_sge = 1};
+		struct sq sq;
+
+		assert_int_equal(sq_init(&sq, &attr), 0);
+		assert_int_equal(post_as(&sq, IBV_QPT_RC, &wr), cases[i].rc ? 0 : EINVAL);
+		assert_int_equal(post_as(&sq, IBV_QPT_UC, &wr), cases[i].uc ? 0 : EINVAL);
+		assert_int_equal(post_as(&sq, IBV_QPT_UD, &wr), cases[i].ud ? 0 : EINVAL);
+		assert_int_equal(post_as(&sq, IBV_QPT_RAW_PACKET, &wr), EINVAL);
+		sq_fini(&sq);
+	}
+}
+
+static void sq_post__copies_what_the_opcode_uses(void **state)
+{
+	struct ibv_sge sges[3] = {{.addr = 1, .length = 100, .lkey = 2},
+				  {.addr = 3, .length = 0, .lkey = 4},
+				  {.addr = 5, .length = 27, .lkey = 6}};
+	const struct ibv_sge copy[3] = {sges[0], sges[1], sges[2]};
+	struct ibv_send_wr wr = {
+		.wr_id = 77, .sg_list = sges, .num_sge = 3, .imm_data = 0x01020304};
+	struct send_wqe *wqe;
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	/* What the last round left in the slots does not show. */
+	memset(sq.ring, 0xff, (size_t)sq.attr.max_wr * sq.stride);
+	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr.send_flags = IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+	wr.wr.rdma.remote_addr = 0x1122334455667788;
+	wr.wr.rdma.rkey = 0xabcdef01;
+	wqe = posted(&sq, &wr);
+	sges[0].addr = 0; /* the application's again */
+	assert_int_equal(wqe->wr_id, 77);
+	assert_int_equal(wqe->opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
+	assert_int_equal(wqe->flags, IBV_SEND_SOLICITED | IBV_SEND_FENCE);
+	assert_int_equal(wqe->imm_be, 0x01020304);
+	assert_int_equal(wqe->remote_addr, 0x1122334455667788);
+	assert_int_equal(wqe->rkey, 0xabcdef01);
+	assert_int_equal(wqe->length, 127);
+	assert_int_equal(wqe->num_sge, 3);
+	assert_memory_equal(wqe->sge, copy, sizeof(copy));
+	assert_false(wqe->started);
+	assert_int_equal(wqe->status, IBV_WC_SUCCESS);
+
+	wr = (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = 0x55};
+	wqe = posted(&sq, &wr);
+	assert_int_equal(wqe->rkey, 0x55);
+	assert_int_equal(wqe->length, 0);
+	assert_int_equal(wqe->num_sge, 0);
+
+	wr = (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = 0x66};
+	wqe = posted(&sq, &wr);
+	assert_int_equal(wqe->imm_be, 0x66);
+
+	wr = (struct ibv_send_wr){.opcode = IBV_WR_RDMA_READ, .sg_list = &sges[2], .num_sge = 1};
+	wr.wr.rdma.remote_addr = 9;
+	wr.wr.rdma.rkey = 8;
+	wqe = posted(&sq, &wr);
+	assert_int_equal(wqe->remote_addr, 9);
+	assert_int_equal(wqe->rkey, 8);
+	assert_int_equal(wqe->length, 27);
+	sq_fini(&sq);
+}
+
+static void sq_post__signal_all_sets_the_flag(void **state)
+{
+	const struct sq_attr all = {.max_wr = 1, .sig_all = true};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SOLICITED};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &all), 0);
+	assert_int_equal(posted(&sq, &wr)->flags, IBV_SEND_SOLICITED | IBV_SEND_SIGNALED);
+	sq_fini(&sq);
+}
+
+static void sq_post__flags_without_a_meaning_are_refused(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_IP_CSUM};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.send_flags = 1u << 8;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	sq_fini(&sq);
+}
+
+static void sq_post__inline_data_is_copied_at_once(void **state)
+{
+	uint8_t data[100];
+	struct ibv_sge sges[3] = {{.addr = (uintptr_t)data, .length = 60},
+				  {.addr = 0, .length = 0},
+				  {.addr = (uintptr_t)data + 60, .length = 40}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE,
+				 .sg_list = sges,
+				 .num_sge = 3};
+	struct send_wqe *wqe;
+	struct sq sq;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)i;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	wqe = posted(&sq, &wr);
+	memset(data, 0, sizeof(data));
+	assert_int_equal(wqe->length, 100);
+	for (size_t i = 0; i < 100; i++)
+		assert_int_equal(wqe->data[i], i);
+	/* The whole slot was room enough. */
+	assert_true(sizeof(*wqe) + 100 <= sq.stride);
+	sq_fini(&sq);
+}
+
+static void sq_post__inline_data_has_its_limit(void **state)
+{
+	uint8_t data[101] = {0};
+	struct ibv_sge sges[2] = {{.addr = (uintptr_t)data, .length = 101},
+				  {.addr = (uintptr_t)data, .length = UINT32_MAX}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_INLINE,
+				 .sg_list = sges,
+				 .num_sge = 1};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	/* A sum that is small modulo 2^32. */
+	sges[0].length = 50;
+	wr.num_sge = 2;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.num_sge = 1;
+	assert_int_equal(post(&sq, &wr), 0);
+	wr.opcode = IBV_WR_RDMA_READ;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	sq_fini(&sq);
+}
+
+static void sq_post__a_message_has_at_most_2_gib(void **state)
+{
+	struct ibv_sge sges[3] = {{.length = 0x40000000}, {.length = 0x40000000}, {.length = 1}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = sges, .num_sge = 2};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	assert_int_equal(posted(&sq, &wr)->length, 0x80000000);
+	wr.num_sge = 3;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	sges[0].length = UINT32_MAX; /* the sum is small modulo 2^32 */
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	sq_fini(&sq);
+}
+
+static void sq_post__bad_lists_are_refused(void **state)
+{
+	struct ibv_sge sges[4] = {{0}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = sges, .num_sge = 4};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.num_sge = -1;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.num_sge = 1;
+	wr.sg_list = NULL;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	assert_int_equal(sq_prod(&sq), 0);
+	sq_fini(&sq);
+}
+
+static void sq_post__atomics_have_8_aligned_bytes(void **state)
+{
+	struct ibv_sge sges[2] = {{.addr = 1, .length = 4096, .lkey = 2}, {.length = 8}};
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .sg_list = sges, .num_sge = 1};
+	struct send_wqe *wqe;
+	struct sq sq;
+
+	(void)state;
+	wr.wr.atomic.remote_addr = 0x1000;
+	wr.wr.atomic.compare_add = 0x1111111111111111;
+	wr.wr.atomic.swap = 0x2222222222222222;
+	wr.wr.atomic.rkey = 3;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	wqe = posted(&sq, &wr);
+	assert_int_equal(wqe->remote_addr, 0x1000);
+	assert_int_equal(wqe->compare_add, 0x1111111111111111);
+	assert_int_equal(wqe->swap, 0x2222222222222222);
+	assert_int_equal(wqe->rkey, 3);
+	/* Whatever room the list names, the result is 8 bytes. */
+	assert_int_equal(wqe->length, 8);
+	assert_int_equal(wqe->sge[0].length, 8);
+	assert_int_equal(wqe->sge[0].addr, 1);
+	assert_int_equal(wqe->sge[0].lkey, 2);
+
+	for (uint64_t i = 1; i < 8; i++) {
+		wr.wr.atomic.remote_addr = 0x1000 + i;
+		assert_int_equal(post(&sq, &wr), EINVAL);
+	}
+	wr.wr.atomic.remote_addr = 0x1000;
+	wr.num_sge = 2;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.num_sge = 0;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.num_sge = 1;
+	sges[0].length = 7;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	sges[0].length = 8;
+	assert_int_equal(post(&sq, &wr), 0);
+	sq_fini(&sq);
+}
+
+static void sq_post__what_stands_before_the_bad_one_is_posted(void **state)
+{
+	struct ibv_send_wr wrs[3] = {
+		{.wr_id = 0, .next = &wrs[1]}, {.wr_id = 1, .next = &wrs[2]}, {.wr_id = 2}};
+	struct ibv_send_wr *bad = NULL;
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = 2}), 0);
+	assert_int_equal(sq_post(&sq, IBV_QPT_RC, NULL, &bad), 0);
+	assert_int_equal(sq_prod(&sq), 0);
+	assert_int_equal(sq_post(&sq, IBV_QPT_RC, wrs, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wrs[2]);
+	assert_int_equal(sq_prod(&sq), 2);
+	assert_int_equal(sq_at(&sq, 0)->wr_id, 0);
+	assert_int_equal(sq_at(&sq, 1)->wr_id, 1);
+	sq_fini(&sq);
+}
+
+static void sq_post__counters_may_wrap(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	sq.prod = sq.cons = UINT32_MAX - 1;
+	for (uint32_t i = 0; i < 4; i++) {
+		wr.wr_id = i;
+		assert_int_equal(post(&sq, &wr), 0);
+	}
+	assert_int_equal(post(&sq, &wr), ENOMEM);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(sq_at(&sq, UINT32_MAX - 1 + i)->wr_id, i);
+	sq_fini(&sq);
+}
+
+static void sq_clear__drops_everything(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(post(&sq, &wr), 0);
+	sq_clear(&sq);
+	assert_int_equal(sq_prod(&sq), sq.cons);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(post(&sq, &wr), 0);
+	assert_int_equal(post(&sq, &wr), ENOMEM);
+	sq_fini(&sq);
+}
+
+#define STRESS_POSTS   50000
+#define STRESS_POSTERS 2
+
+/* The upper half of wr_id is the poster, the lower its count; inline data repeats it. Two requests
+ * a list. */
+static void *post_many(void *arg)
+{
+	static uint32_t posters;
+	const uint64_t poster = __atomic_fetch_add(&posters, 1, __ATOMIC_RELAXED);
+	struct sq *sq = arg;
+
+	for (uint64_t i = 0; i < STRESS_POSTS; i += 2) {
+		uint64_t ids[2] = {poster << 32 | i, poster << 32 | (i + 1)};
+		struct ibv_sge sges[2] = {{.addr = (uintptr_t)&ids[0], .length = 8},
+					  {.addr = (uintptr_t)&ids[1], .length = 8}};
+		struct ibv_send_wr wrs[2] = {{.wr_id = ids[0],
+					      .next = &wrs[1],
+					      .sg_list = &sges[0],
+					      .num_sge = 1,
+					      .opcode = IBV_WR_SEND,
+					      .send_flags = IBV_SEND_INLINE},
+					     {.wr_id = ids[1],
+					      .sg_list = &sges[1],
+					      .num_sge = 1,
+					      .opcode = IBV_WR_SEND,
+					      .send_flags = IBV_SEND_INLINE}};
+		struct ibv_send_wr *bad, *wr = wrs;
+
+		/* A full queue takes what it has room for. */
+		while (sq_post(sq, IBV_QPT_RC, wr, &bad) != 0) {
+			wr = bad;
+			sched_yield();
+		}
+	}
+	return NULL;
+}
+
+static void sq_post__threads_keep_their_order(void **state)
+{
+	const struct sq_attr small = {.max_wr = 32, .max_sge = 1, .max_inline = 8};
+	pthread_t threads[STRESS_POSTERS];
+	uint32_t next[STRESS_POSTERS] = {0};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &small), 0);
+	for (size_t i = 0; i < STRESS_POSTERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &sq), 0);
+	for (uint32_t n = 0; n < STRESS_POSTERS * STRESS_POSTS;) {
+		struct send_wqe *wqe;
+		uint64_t id;
+
+		if (sq_prod(&sq) == n) {
+			sched_yield();
+			continue;
+		}
+		wqe = sq_at(&sq, n);
+		memcpy(&id, wqe->data, sizeof(id));
+		assert_int_equal(id, wqe->wr_id);
+		assert_in_range(id >> 32, 0, STRESS_POSTERS - 1);
+		assert_int_equal((uint32_t)id, next[id >> 32]++);
+		wqe->started = true; /* the requester writes too */
+		sq_pop(&sq);
+		n++;
+	}
+	for (size_t i = 0; i < STRESS_POSTERS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	sq_fini(&sq);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sq_init__grants_at_least_what_was_asked_for),
+		cmocka_unit_test(sq_init__a_queue_of_0_takes_nothing),
+		cmocka_unit_test(sq_post__opcodes_are_those_of_the_queue_pairs_type),
+		cmocka_unit_test(sq_post__copies_what_the_opcode_uses),
+		cmocka_unit_test(sq_post__signal_all_sets_the_flag),
+		cmocka_unit_test(sq_post__flags_without_a_meaning_are_refused),
+		cmocka_unit_test(sq_post__inline_data_is_copied_at_once),
+		cmocka_unit_test(sq_post__inline_data_has_its_limit),
+		cmocka_unit_test(sq_post__a_message_has_at_most_2_gib),
+		cmocka_unit_test(sq_post__bad_lists_are_refused),
+		cmocka_unit_test(sq_post__atomics_have_8_aligned_bytes),
+		cmocka_unit_test(sq_post__what_stands_before_the_bad_one_is_posted),
+		cmocka_unit_test(sq_post__counters_may_wrap),
+		cmocka_unit_test(sq_post__threads_keep_their_order),
+		cmocka_unit_test(sq_clear__drops_everything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
