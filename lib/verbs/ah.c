@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address handles: a resolved path that datagrams name. */
+#include <stdlib.h>
+
+#include "mem/pd.h"
+
+#include "verbs_internal.h"
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_ah *ah;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return face_null(-ENOMEM);
+	/* A handle serves any pair of queue pairs: its flow is that of its address alone. */
+	rc = path_resolve(context->device, attr, 0, 0, &ah->path);
+	if (rc != 0) {
+		free(ah);
+		return face_null(rc);
+	}
+	ah->attr = *attr;
+	ah->ibv.context = ibv->context;
+	ah->ibv.pd = ibv;
+	ah->ibv.handle = context_handle(context);
+	pd_get(face_pd(ibv)->pd);
+	context_get(context);
+	return &ah->ibv;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ibv)
+{
+	struct face_ah *ah = face_ah(ibv);
+
+	if (fork_in_child)
+		return ENODEV;
+	pd_put(face_pd(ibv->pd)->pd);
+	context_put(face_context(ibv->context));
+	free(ah);
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion channels: a descriptor to sleep on, and the events that come out of it. */
+#include <stdlib.h>
+
+#include "verbs_internal.h"
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ibv)
+{
+	struct face_context *context = face_context(ibv);
+	struct face_channel *channel;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	channel = calloc(1, sizeof(*channel));
+	if (!channel)
+		return face_null(-ENOMEM);
+	rc = channel_init(&channel->channel);
+	if (rc != 0) {
+		free(channel);
+		return face_null(rc);
+	}
+	context_get(context);
+	channel->ibv.context = ibv;
+	channel->ibv.fd = channel->channel.fd;
+	return &channel->ibv;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	struct face_channel *channel = face_channel(ibv);
+
+	if (fork_in_child)
+		return ENODEV;
+	if (__atomic_load_n(&ibv->refcnt, __ATOMIC_ACQUIRE) != 0)
+		return EBUSY;
+	channel_fini(&channel->channel);
+	context_put(face_context(ibv->context));
+	free(channel);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
+{
+	struct device *device = face_context(ibv->context)->device;
+	void *object;
+	int code, rc;
+
+	if (fork_in_child)
+		return face_minus_one(-ENODEV);
+	device->ops->wait(device->engine);
+	rc = channel_read(&face_channel(ibv)->channel, &object, &code);
+	if (rc != 0)
+		return face_minus_one(rc);
+	*cq = &((struct face_cq *)object)->ibv;
+	*cq_context = (*cq)->cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *ibv, unsigned int nevents)
+{
+	pthread_mutex_lock(&ibv->mutex);
+	ibv->comp_events_completed += nevents;
+	pthread_cond_signal(&ibv->cond);
+	pthread_mutex_unlock(&ibv->mutex);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues. */
+#include <stdlib.h>
+
+#include "queue/cq.h"
+
+#include "verbs_internal.h"
+
+static int check_attr(struct face_context *context, uint32_t cqe, struct ibv_comp_channel *channel,
+		      uint32_t comp_vector)
+{
+	struct ibv_device_attr_ex limits = {0};
+
+	device_query(context->device, &limits);
+	if (cqe == 0 || cqe > (uint32_t)limits.orig_attr.max_cqe)
+		return -EINVAL;
+	if (comp_vector >= FACE_COMP_VECTORS)
+		return -EINVAL;
+	if (channel && channel->context != &context->verbs.context)
+		return -EINVAL;
+	return 0;
+}
+
+int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
+	    struct ibv_comp_channel *channel, uint32_t comp_vector, struct face_cq **created)
+{
+	struct face_cq *cq;
+	int rc;
+
+	if (fork_in_child)
+		return -ENODEV;
+	rc = check_attr(context, cqe, channel, comp_vector);
+	if (rc != 0)
+		return rc;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	rc = cq_create(cqe, channel ? &face_channel(channel)->channel : NULL, cq, event_raise_cq,
+		       &cq->cq);
+	if (rc != 0) {
+		free(cq);
+		return rc;
+	}
+	context_get(context);
+	if (channel)
+		__atomic_add_fetch(&channel->refcnt, 1, __ATOMIC_RELAXED);
+	cq->device = context->device;
+	cq->ibv.context = &context->verbs.context;
+	cq->ibv.channel = channel;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.handle = context_handle(context);
+	cq->ibv.cqe = (int)cq->cq->capacity;
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	pthread_mutex_init(&cq->iterator_lock, NULL);
+	event_init_cq(cq);
+	*created = cq;
+	return 0;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *ibv, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct face_cq *cq;
+	int rc;
+
+	if (cqe < 0 || comp_vector < 0)
+		return face_null(-EINVAL);
+	rc = cq_open(face_context(ibv), (uint32_t)cqe, cq_context, channel, (uint32_t)comp_vector,
+		     &cq);
+	return rc == 0 ? &cq->ibv : face_null(rc);
+}
+
+int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_cq *cq = face_cq(ibv);
+	int rc;
+
+	if (cqe < 0)
+		return EINVAL;
+	rc = check_attr(context, (uint32_t)cqe, NULL, 0);
+	if (rc == 0)
+		rc = context_lock(context);
+	if (rc != 0)
+		return -rc;
+	rc = cq_resize(cq->cq, (uint32_t)cqe);
+	if (rc == 0)
+		ibv->cqe = (int)cq->cq->capacity;
+	context_unlock(context);
+	return -rc;
+}
+
+static int cq_busy(struct face_context *context, struct face_cq *cq)
+{
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return rc;
+	rc = __atomic_load_n(&cq->cq->users, __ATOMIC_ACQUIRE) != 0 ? -EBUSY : 0;
+	context_unlock(context);
+	return rc;
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_cq *cq = face_cq(ibv);
+	int rc = cq_busy(context, cq);
+
+	if (rc != 0)
+		return -rc;
+	/* Without queue pairs nothing completes here any more: only what was read is left to wait
+	 * for. */
+	event_drain_cq(cq);
+	rc = context_lock(context);
+	if (rc == 0) {
+		rc = cq_destroy(cq->cq);
+		context_unlock(context);
+	}
+	if (rc != 0)
+		return -rc;
+	if (ibv->channel)
+		__atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
+	pthread_mutex_destroy(&cq->iterator_lock);
+	pthread_cond_destroy(&ibv->cond);
+	pthread_mutex_destroy(&ibv->mutex);
+	free(cq);
+	context_put(context);
+	return 0;
+}
+
+/*
+ * Whoever asks for more than there is has time to run the engine. An application that always finds
+ * as many as it asks for catches up first: the queue is finite.
+ */
+int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct face_cq *cq = face_cq(ibv);
+	int got;
+
+	if (unlikely(n < 0))
+		return -EINVAL;
+	got = cq_poll(cq->cq, n, wc);
+	if (got == n)
+		return got;
+	cq->device->ops->poll(cq->device->engine);
+	return got + cq_poll(cq->cq, n - got, wc + got);
+}
+
+/* Who arms is about to sleep, perhaps in a poll(2) of its own that is not seen here. */
+int cq_arm_op(struct ibv_cq *ibv, int solicited_only)
+{
+	struct face_cq *cq = face_cq(ibv);
+
+	cq_arm(cq->cq, solicited_only != 0);
+	if (ibv->channel)
+		cq->device->ops->wait(cq->device->engine);
+	return 0;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Extended completion queues: an iterator over completions, whose fields are read one by one. */
+#include "queue/cq.h"
+
+#include "verbs_internal.h"
+
+static struct face_cq *of_ex(struct ibv_cq_ex *ex)
+{
+	return (struct face_cq *)ex;
+}
+
+static int take_next(struct face_cq *cq)
+{
+	if (cq_poll_op(&cq->ibv, 1, &cq->wc) != 1)
+		return ENOENT;
+	cq->ex.wr_id = cq->wc.wr_id;
+	cq->ex.status = cq->wc.status;
+	return 0;
+}
+
+static void iterator_unlock(struct face_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_unlock(&cq->iterator_lock);
+}
+
+/* On success the iterator is the caller's until end_poll. */
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct face_cq *cq = of_ex(ex);
+	int rc;
+
+	if (fork_in_child)
+		return ENODEV;
+	if (attr && attr->comp_mask != 0)
+		return EINVAL;
+	if (!cq->single_threaded)
+		pthread_mutex_lock(&cq->iterator_lock);
+	rc = take_next(cq);
+	if (rc != 0)
+		iterator_unlock(cq);
+	return rc;
+}
+
+/* A batch ends where the queue is empty: whether more has arrived is for the next start_poll to
+ * find out. */
+static int next_poll(struct ibv_cq_ex *ex)
+{
+	struct face_cq *cq = of_ex(ex);
+
+	return cq_empty(cq->cq) ? ENOENT : take_next(cq);
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+	iterator_unlock(of_ex(ex));
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.opcode;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.vendor_err;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.byte_len;
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.imm_data;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.qp_num;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.src_qp;
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.wc_flags;
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.slid;
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.sl;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->wc.dlid_path_bits;
+}
+
+/*
+ * Fields that nobody can have asked for, since cq_ex_create_op refuses them; a program that reads
+ * one all the same gets 0.
+ */
+static uint64_t read_no_time(struct ibv_cq_ex *ex __rte_unused)
+{
+	return 0;
+}
+
+static uint16_t read_no_cvlan(struct ibv_cq_ex *ex __rte_unused)
+{
+	return 0;
+}
+
+static uint32_t read_no_flow_tag(struct ibv_cq_ex *ex __rte_unused)
+{
+	return 0;
+}
+
+static void read_no_tm_info(struct ibv_cq_ex *ex __rte_unused, struct ibv_wc_tm_info *tm_info)
+{
+	*tm_info = (struct ibv_wc_tm_info){0};
+}
+
+static void fill_iterator(struct ibv_cq_ex *ex)
+{
+	ex->start_poll = start_poll;
+	ex->next_poll = next_poll;
+	ex->end_poll = end_poll;
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_byte_len = read_byte_len;
+	ex->read_imm_data = read_imm_data;
+	ex->read_qp_num = read_qp_num;
+	ex->read_src_qp = read_src_qp;
+	ex->read_wc_flags = read_wc_flags;
+	ex->read_slid = read_slid;
+	ex->read_sl = read_sl;
+	ex->read_dlid_path_bits = read_dlid_path_bits;
+	ex->read_completion_ts = read_no_time;
+	ex->read_completion_wallclock_ns = read_no_time;
+	ex->read_cvlan = read_no_cvlan;
+	ex->read_flow_tag = read_no_flow_tag;
+	ex->read_tm_info = read_no_tm_info;
+}
+
+/* -EOPNOTSUPP for what exists and is not built, -EINVAL for what nobody has defined. */
+static int check_attr_ex(const struct ibv_cq_init_attr_ex *attr)
+{
+	const uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+	const uint32_t known_flags =
+		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+
+	if (attr->comp_mask & ~known_mask)
+		return -EINVAL;
+	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
+		return -EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		return -EOPNOTSUPP; /* parent domains */
+	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
+		return 0;
+	if (attr->flags & ~known_flags)
+		return -EINVAL;
+	if (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr)
+{
+	struct face_cq *cq;
+	int rc = check_attr_ex(attr);
+
+	if (rc == 0)
+		rc = cq_open(face_context(ibv), attr->cqe, attr->cq_context, attr->channel,
+			     attr->comp_vector, &cq);
+	if (rc != 0)
+		return face_null(rc);
+	cq->single_threaded = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+			      (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	fill_iterator(&cq->ex);
+	return &cq->ex;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of devices: what the registry has, in the form that verbs show. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device/registry.h"
+
+#include "verbs_internal.h"
+
+/*
+ * Recursive, because starting devices happens under it and may fork a helper program, whose
+ * handlers take it again (fork.c).
+ */
+static pthread_mutex_t list_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static struct face_device *faces;
+static size_t face_count;
+
+/* Stands where a driver has its table of operations. */
+static const char not_a_driver[sizeof(void *)];
+
+void device_list_lock(void)
+{
+	pthread_mutex_lock(&list_lock);
+}
+
+void device_list_unlock(void)
+{
+	/* In a child the lock's owner is a thread that does not exist there: made anew, not
+	 * unlocked. */
+	if (fork_in_child)
+		list_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	else
+		pthread_mutex_unlock(&list_lock);
+}
+
+void device_list_visit(void (*visit)(struct face_device *face))
+{
+	for (size_t i = 0; i < face_count; i++)
+		visit(&faces[i]);
+}
+
+/* The names lead to no file of this host: a kernel's device of another kind may be uverbs0. */
+static void face_init(struct face_device *face, struct device *device)
+{
+	const char *name = device->config.name;
+
+	face->ibv.node_type = IBV_NODE_CA;
+	face->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(face->ibv.name, sizeof(face->ibv.name), "%s", name);
+	snprintf(face->ibv.dev_name, sizeof(face->ibv.dev_name), "uverbs_%.56s", name);
+	snprintf(face->ibv.dev_path, sizeof(face->ibv.dev_path),
+		 "/sys/class/infiniband_verbs/uverbs_%.56s", name);
+	snprintf(face->ibv.ibdev_path, sizeof(face->ibv.ibdev_path), "/sys/class/infiniband/%.63s",
+		 name);
+	face->driver_ops = not_a_driver;
+	face->device = device;
+	pthread_mutex_init(&face->lock, NULL);
+	TAILQ_INIT(&face->contexts);
+	device->event_user = face;
+	device->event = event_raise_device;
+}
+
+static int start_locked(void)
+{
+	struct device *const *devices;
+	int count;
+
+	if (faces)
+		return 0;
+	count = registry_devices(&devices);
+	if (count <= 0)
+		return count;
+	faces = calloc((size_t)count, sizeof(*faces));
+	if (!faces)
+		return -ENOMEM;
+	for (int i = 0; i < count; i++)
+		face_init(&faces[i], devices[i]);
+	face_count = (size_t)count;
+	fork_watch();
+	return 0;
+}
+
+struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **list = NULL;
+	int rc;
+
+	if (num_devices)
+		*num_devices = 0;
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	device_list_lock();
+	rc = start_locked();
+	if (rc == 0) {
+		list = calloc(face_count + 1, sizeof(*list));
+		rc = list ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; list && i < face_count; i++)
+		list[i] = &faces[i].ibv;
+	if (list && num_devices)
+		*num_devices = (int)face_count;
+	device_list_unlock();
+	return rc == 0 ? list : face_null(rc);
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *ibv)
+{
+	return ibv->name;
+}
+
+__be64 ibv_get_device_guid(struct ibv_device *ibv)
+{
+	return face_device(ibv)->device->node_guid_be;
+}
+
+/* The index is the kernel's, and the kernel does not know the device. */
+int ibv_get_device_index(struct ibv_device *ibv __rte_unused)
+{
+	return -1;
+}

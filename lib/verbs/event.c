@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asynchronous events: who raises them, how they are read, and that no object goes before they are
+ * acknowledged. */
+#include "queue/cq.h"
+
+#include "verbs_internal.h"
+
+static const enum ibv_event_type qp_events[FACE_QP_EVENTS] = {
+	IBV_EVENT_QP_FATAL,	IBV_EVENT_QP_REQ_ERR,	       IBV_EVENT_QP_ACCESS_ERR,
+	IBV_EVENT_COMM_EST,	IBV_EVENT_SQ_DRAINED,	       IBV_EVENT_PATH_MIG,
+	IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED,
+};
+
+static const enum ibv_event_type port_events[FACE_PORT_EVENTS] = {
+	IBV_EVENT_DEVICE_FATAL,	     IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR,
+	IBV_EVENT_LID_CHANGE,	     IBV_EVENT_PKEY_CHANGE, IBV_EVENT_SM_CHANGE,
+	IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_GID_CHANGE,
+};
+
+static void init_sources(struct channel_source *sources, const enum ibv_event_type *types, int n,
+			 void *object)
+{
+	for (int i = 0; i < n; i++)
+		sources[i] = (struct channel_source){.object = object, .code = (int)types[i]};
+}
+
+static struct channel_source *find_source(struct channel_source *sources, int n,
+					  enum ibv_event_type type)
+{
+	for (int i = 0; i < n; i++) {
+		if (sources[i].code == (int)type)
+			return &sources[i];
+	}
+	return NULL;
+}
+
+void event_init_qp(struct face_qp *qp)
+{
+	init_sources(qp->events, qp_events, FACE_QP_EVENTS, qp);
+}
+
+void event_init_cq(struct face_cq *cq)
+{
+	cq->error = (struct channel_source){.object = cq, .code = IBV_EVENT_CQ_ERR};
+}
+
+void event_init_context(struct face_context *context)
+{
+	init_sources(context->port_events, port_events, FACE_PORT_EVENTS, NULL);
+}
+
+void event_raise_qp(void *user, enum ibv_event_type type)
+{
+	struct face_qp *qp = user;
+	struct channel_source *source = find_source(qp->events, FACE_QP_EVENTS, type);
+
+	if (source)
+		channel_raise(&face_context(qp->ibv.context)->async, source);
+}
+
+void event_raise_cq(void *user)
+{
+	struct face_cq *cq = user;
+
+	channel_raise(&face_context(cq->ibv.context)->async, &cq->error);
+}
+
+/* Every open context hears of it. */
+void event_raise_device(void *user, enum ibv_event_type type)
+{
+	struct face_device *face = user;
+	struct face_context *context;
+
+	pthread_mutex_lock(&face->lock);
+	TAILQ_FOREACH (context, &face->contexts, link) {
+		struct channel_source *source =
+			find_source(context->port_events, FACE_PORT_EVENTS, type);
+
+		if (source)
+			channel_raise(&context->async, source);
+	}
+	pthread_mutex_unlock(&face->lock);
+}
+
+void event_drain_qp(struct face_qp *qp)
+{
+	struct face_context *context = face_context(qp->ibv.context);
+	uint32_t taken = 0;
+
+	for (int i = 0; i < FACE_QP_EVENTS; i++) {
+		channel_forget(&context->async, &qp->events[i]);
+		taken += qp->events[i].taken;
+	}
+	pthread_mutex_lock(&qp->ibv.mutex);
+	while (qp->ibv.events_completed != taken)
+		pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
+	pthread_mutex_unlock(&qp->ibv.mutex);
+}
+
+void event_drain_cq(struct face_cq *cq)
+{
+	struct ibv_cq *ibv = &cq->ibv;
+
+	if (ibv->channel)
+		channel_forget(&face_channel(ibv->channel)->channel, &cq->cq->source);
+	channel_forget(&face_context(ibv->context)->async, &cq->error);
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->comp_events_completed != cq->cq->source.taken ||
+	       ibv->async_events_completed != cq->error.taken)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+}
+
+void event_drop_context(struct face_context *context)
+{
+	for (int i = 0; i < FACE_PORT_EVENTS; i++)
+		channel_forget(&context->async, &context->port_events[i]);
+}
+
+int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
+{
+	void *object;
+	int code, rc;
+
+	if (fork_in_child)
+		return face_minus_one(-ENODEV);
+	rc = channel_read(&face_context(ibv)->async, &object, &code);
+	if (rc != 0)
+		return face_minus_one(rc);
+	*event = (struct ibv_async_event){.event_type = (enum ibv_event_type)code};
+	if (event->event_type == IBV_EVENT_CQ_ERR)
+		event->element.cq = &((struct face_cq *)object)->ibv;
+	else if (object)
+		event->element.qp = &((struct face_qp *)object)->ibv;
+	else
+		event->element.port_num = FACE_PORT;
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	pthread_mutex_t *mutex;
+	pthread_cond_t *cond;
+	uint32_t *completed;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		mutex = &event->element.cq->mutex;
+		cond = &event->element.cq->cond;
+		completed = &event->element.cq->async_events_completed;
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		mutex = &event->element.qp->mutex;
+		cond = &event->element.qp->cond;
+		completed = &event->element.qp->events_completed;
+		break;
+	default:
+		return;
+	}
+	pthread_mutex_lock(mutex);
+	++*completed;
+	pthread_cond_signal(cond);
+	pthread_mutex_unlock(mutex);
+}

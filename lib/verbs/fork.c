@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fork(): the parent goes on, the child does not disturb it.
+ *
+ * A child has copies of the parent's queues and shares its port and descriptors, but no thread of
+ * the engine. So in a child of a process that had started the devices every call fails with ENODEV,
+ * and touches nothing. A process that forks first and uses verbs later is not concerned: devices
+ * start on first need.
+ *
+ * Registered memory needs no care: the transport runs in this process and reads its pages as any
+ * code does, so copy-on-write between parent and child is right by itself.
+ */
+#include "private.h"
+#include "verbs_internal.h"
+
+bool fork_in_child;
+
+static int child_poll_cq(struct ibv_cq *ibv __rte_unused, int n __rte_unused,
+			 struct ibv_wc *wc __rte_unused)
+{
+	return -ENODEV;
+}
+
+static int child_req_notify_cq(struct ibv_cq *ibv __rte_unused, int solicited_only __rte_unused)
+{
+	return ENODEV;
+}
+
+static int child_post_send(struct ibv_qp *ibv __rte_unused, struct ibv_send_wr *wr,
+			   struct ibv_send_wr **bad)
+{
+	*bad = wr;
+	return ENODEV;
+}
+
+static int child_post_recv(struct ibv_qp *ibv __rte_unused, struct ibv_recv_wr *wr,
+			   struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return ENODEV;
+}
+
+/* The calls of the data path do not look at fork_in_child; they are replaced instead. */
+static void disable_contexts(struct face_device *face)
+{
+	struct face_context *context;
+
+	TAILQ_FOREACH (context, &face->contexts, link) {
+		struct ibv_context_ops *ops = &context->verbs.context.ops;
+
+		ops->poll_cq = child_poll_cq;
+		ops->req_notify_cq = child_req_notify_cq;
+		ops->post_send = child_post_send;
+		ops->post_recv = child_post_recv;
+	}
+}
+
+static void lock_device(struct face_device *face)
+{
+	pthread_mutex_lock(&face->lock);
+}
+
+static void unlock_device(struct face_device *face)
+{
+	pthread_mutex_unlock(&face->lock);
+}
+
+/* The child must find the lists of contexts whole. */
+static void before_fork(void)
+{
+	device_list_lock();
+	device_list_visit(lock_device);
+}
+
+static void after_fork_in_parent(void)
+{
+	device_list_visit(unlock_device);
+	device_list_unlock();
+}
+
+static void after_fork_in_child(void)
+{
+	fork_in_child = true;
+	device_list_visit(disable_contexts);
+	device_list_visit(unlock_device);
+	device_list_unlock();
+}
+
+void fork_watch(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+int ibv_fork_init(void)
+{
+	return 0;
+}
+
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+int ibv_dontfork_range(void *base __rte_unused, size_t size __rte_unused)
+{
+	return 0;
+}
+
+int ibv_dofork_range(void *base __rte_unused, size_t size __rte_unused)
+{
+	return 0;
+}

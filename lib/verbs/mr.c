@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory regions. */
+#include <stdlib.h>
+
+#include "mem/mr.h"
+
+#include "verbs_internal.h"
+
+/* The header makes macros of these, to choose a version for the caller. */
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_mr *mr;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return face_null(-ENOMEM);
+	rc = mr_register(face_pd(ibv)->pd, addr, length, iova, access, &mr->mr);
+	if (rc != 0) {
+		free(mr);
+		return face_null(rc);
+	}
+	context_get(context);
+	mr->ibv.context = ibv->context;
+	mr->ibv.pd = ibv;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	mr->ibv.handle = context_handle(context);
+	mr->ibv.lkey = mr->mr->key;
+	mr->ibv.rkey = mr->mr->key;
+	return &mr->ibv;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *ibv, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(ibv, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	return ibv_reg_mr_iova2(ibv, addr, length, iova, (unsigned int)access);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv __rte_unused, uint64_t offset __rte_unused,
+				 size_t length __rte_unused, uint64_t iova __rte_unused,
+				 int fd __rte_unused, int access __rte_unused)
+{
+	return face_null(-EOPNOTSUPP);
+}
+
+/* The old region stays valid. */
+int ibv_rereg_mr(struct ibv_mr *ibv __rte_unused, int flags __rte_unused,
+		 struct ibv_pd *pd __rte_unused, void *addr __rte_unused,
+		 size_t length __rte_unused, int access __rte_unused)
+{
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_mr *mr = face_mr(ibv);
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return -rc;
+	mr_deregister(mr->mr);
+	context_unlock(context);
+	context_put(context);
+	free(mr);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From an address vector to prebuilt headers: the peer's link address, and the flow's source port.
+ */
+#include "verbs_internal.h"
+
+/*
+ * The same port for every packet of a connection, so that they keep one way through a network of
+ * many, and most likely another port for every other connection. Linux's drivers derive it so too:
+ * a flow label from the two queue pairs' numbers where the application gave none, and the port from
+ * the label.
+ */
+static uint16_t entropy_port(const struct ibv_ah_attr *attr, uint32_t qpn, uint32_t dest_qpn)
+{
+	uint64_t mix = (uint64_t)qpn * dest_qpn;
+
+	if (attr->grh.flow_label != 0)
+		return ibv_flow_label_to_udp_sport(attr->grh.flow_label);
+	mix ^= mix >> 20;
+	mix ^= mix >> 40;
+	return ibv_flow_label_to_udp_sport((uint32_t)mix & IB_GRH_FLOWLABEL_MASK);
+}
+
+int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t qpn,
+		 uint32_t dest_qpn, struct path *path)
+{
+	const uint16_t sport = entropy_port(attr, qpn, dest_qpn);
+	uint8_t mac[6] = {0};
+	int rc;
+
+	if (attr->port_num != FACE_PORT)
+		return -EINVAL;
+	/* An address that is wrong in itself is refused before anybody waits for its owner to
+	 * answer. */
+	rc = device_make_path(device, attr, mac, sport, path);
+	if (rc == 0)
+		rc = device->ops->resolve(device->engine, attr->grh.sgid_index, &attr->grh.dgid,
+					  mac);
+	if (rc == 0)
+		rc = device_make_path(device, attr, mac, sport, path);
+	return rc;
+}
+
+/* What drivers of other devices ask: the link address and VLAN for packets to an address. 0 or
+ * -errno. */
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *attr,
+				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	struct face_context *context = face_context(ibv);
+	struct device *device = context->device;
+	const uint8_t sgid_index = attr->grh.sgid_index;
+	int32_t vlan_id;
+	int rc;
+
+	if (attr->port_num != FACE_PORT || sgid_index >= DEVICE_GIDS_MAX)
+		return -EINVAL;
+	rc = context_lock(context);
+	if (rc != 0)
+		return rc;
+	vlan_id = device->gids[sgid_index].vlan_id;
+	context_unlock(context);
+	rc = device->ops->resolve(device->engine, sgid_index, &attr->grh.dgid, eth_mac);
+	if (rc == 0 && vid)
+		*vid = vlan_id < 0 ? UINT16_MAX : (uint16_t)vlan_id;
+	return rc;
+}

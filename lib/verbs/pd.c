@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection domains. */
+#include <stdlib.h>
+
+#include "mem/pd.h"
+
+#include "verbs_internal.h"
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
+{
+	struct face_context *context = face_context(ibv);
+	struct face_pd *pd;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return face_null(-ENOMEM);
+	rc = pd_create(context->device->keys, &pd->pd);
+	if (rc != 0) {
+		free(pd);
+		return face_null(rc);
+	}
+	context_get(context);
+	pd->ibv.context = ibv;
+	pd->ibv.handle = context_handle(context);
+	return &pd->ibv;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct face_pd *pd = face_pd(ibv);
+	int rc;
+
+	if (fork_in_child)
+		return ENODEV;
+	rc = pd_destroy(pd->pd);
+	if (rc != 0)
+		return -rc;
+	context_put(face_context(ibv->context));
+	free(pd);
+	return 0;
+}

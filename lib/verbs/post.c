@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting work: into the queue, and a word to the engine. */
+#include "qp/qp.h"
+
+#include "verbs_internal.h"
+
+static void kick(struct face_qp *qp)
+{
+	qp->device->ops->kick(qp->device->engine, qp->qp);
+}
+
+int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct face_qp *qp = face_qp(ibv);
+	int rc = qp_post_send(qp->qp, wr, bad);
+
+	/* What stood before a bad request is posted. */
+	if (likely(rc == 0) || *bad != wr)
+		kick(qp);
+	return rc;
+}
+
+int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct face_qp *qp = face_qp(ibv);
+	int rc = qp_post_recv(qp->qp, wr, bad);
+
+	/* A queue pair in error flushes what is posted; in the other states a packet uses it. */
+	if (unlikely(qp_state(qp->qp) == IBV_QPS_ERR) && (rc == 0 || *bad != wr))
+		kick(qp);
+	return rc;
+}

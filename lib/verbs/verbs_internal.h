@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What stands behind the pointers that verbs hand out.
+ *
+ * Each object begins with its public struct, so a cast leads from one to the other, and points to
+ * the object of the room that does its work. Errors are -errno inside and become what the call's
+ * man page says at its last line.
+ */
+#ifndef VERBS_INTERNAL_H
+#define VERBS_INTERNAL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "device/device.h"
+#include "queue/channel.h"
+
+struct cq;
+struct mr;
+struct pd;
+struct qp;
+
+#define FACE_PORT	  1 /* the only port of a device */
+#define FACE_COMP_VECTORS 1
+#define FACE_QP_EVENTS	  8 /* kinds of events that a queue pair has */
+#define FACE_PORT_EVENTS  8 /* kinds that belong to no object */
+
+TAILQ_HEAD(face_context_list, face_context);
+
+/* Lives from the first ibv_get_device_list to the end of the process. */
+struct face_device {
+	struct ibv_device ibv;
+	/* Drivers look behind an ibv_device to see whether it is one of theirs; nobody's is here.
+	 */
+	const void *driver_ops;
+	struct device *device;
+	pthread_mutex_t lock; /* below it: contexts; taken by the engine's thread too */
+	struct face_context_list contexts;
+};
+
+struct face_context {
+	struct verbs_context verbs; /* ends in the struct ibv_context that the application holds */
+	struct face_device *face;
+	struct device *device;
+	TAILQ_ENTRY(face_context) link; /* under face->lock */
+	uint32_t users;			/* 1 while open, and its objects; atomic */
+	uint32_t next_handle;		/* atomic */
+	struct channel async;
+	struct channel_source port_events[FACE_PORT_EVENTS];
+};
+
+struct face_pd {
+	struct ibv_pd ibv;
+	struct pd *pd;
+};
+
+struct face_mr {
+	struct ibv_mr ibv;
+	struct mr *mr;
+};
+
+struct face_ah {
+	struct ibv_ah ibv;
+	struct ibv_ah_attr attr;
+	struct path path;
+};
+
+struct face_channel {
+	struct ibv_comp_channel ibv; /* refcnt: completion queues that use it; atomic */
+	struct channel channel;
+};
+
+struct face_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex; /* the same, and more */
+	};
+	struct cq *cq;
+	struct device *device;
+	struct channel_source error; /* IBV_EVENT_CQ_ERR */
+
+	/* between ibv_start_poll and ibv_end_poll */
+	pthread_mutex_t
+		iterator_lock; /* not taken where the application promised a single thread */
+	bool single_threaded;
+	struct ibv_wc wc; /* the current completion */
+};
+
+struct face_qp {
+	struct ibv_qp ibv;
+	struct qp *qp;
+	struct device *device;
+	struct channel_source events[FACE_QP_EVENTS];
+};
+
+static inline struct face_device *face_device(struct ibv_device *ibv)
+{
+	return (struct face_device *)ibv;
+}
+
+static inline struct face_context *face_context(struct ibv_context *ibv)
+{
+	return (struct face_context *)((char *)ibv - offsetof(struct face_context, verbs.context));
+}
+
+static inline struct face_pd *face_pd(struct ibv_pd *ibv)
+{
+	return (struct face_pd *)ibv;
+}
+
+static inline struct face_mr *face_mr(struct ibv_mr *ibv)
+{
+	return (struct face_mr *)ibv;
+}
+
+static inline struct face_ah *face_ah(struct ibv_ah *ibv)
+{
+	return (struct face_ah *)ibv;
+}
+
+static inline struct face_channel *face_channel(struct ibv_comp_channel *ibv)
+{
+	return (struct face_channel *)ibv;
+}
+
+static inline struct face_cq *face_cq(struct ibv_cq *ibv)
+{
+	return (struct face_cq *)ibv;
+}
+
+static inline struct face_qp *face_qp(struct ibv_qp *ibv)
+{
+	return (struct face_qp *)ibv;
+}
+
+/* What a call that returns a pointer ends with when it failed. */
+static inline void *face_null(int rc)
+{
+	errno = -rc;
+	return NULL;
+}
+
+/* What a call that returns -1 ends with when it failed. */
+static inline int face_minus_one(int rc)
+{
+	errno = -rc;
+	return -1;
+}
+
+/* device.c */
+
+/** Visit the devices that were handed out; their lock is held. */
+void device_list_lock(void);
+void device_list_unlock(void);
+void device_list_visit(void (*visit)(struct face_device *face));
+
+/* fork.c */
+
+/* This process is a child of one that had started the devices: nothing of them works here. */
+extern bool fork_in_child;
+
+/** Prepare for fork() from now on: devices were started. Called once. */
+void fork_watch(void);
+
+/* context.c */
+
+/**
+ * Stop the engine for a control call; context_unlock starts it again.
+ *
+ * @return
+ *   0, or -ENODEV in a child process (see fork.c).
+ */
+int context_lock(struct face_context *context);
+void context_unlock(struct face_context *context);
+
+/** A number for an object's `handle`, different from all others of the context. MT-safe. */
+uint32_t context_handle(struct face_context *context);
+
+/** Keep a context for an object of it, and give it back. MT-safe. */
+void context_get(struct face_context *context);
+void context_put(struct face_context *context);
+
+/* unsupported.c */
+
+/* Every slot filled with a function that answers EOPNOTSUPP. */
+extern const struct verbs_context unsupported_verbs;
+
+/* query.c */
+
+int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
+		     size_t attr_size);
+int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t attr_size);
+int query_port_legacy(struct ibv_context *ibv, uint8_t port_num,
+		      struct _compat_ibv_port_attr *attr);
+
+/* cq.c, cq_ex.c */
+
+/** Create a queue; `context`, `channel` belong together. 0, -EINVAL, -ENODEV, -ENOMEM. */
+int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
+	    struct ibv_comp_channel *channel, uint32_t comp_vector, struct face_cq **cq);
+int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc);
+int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
+struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
+
+/* qp.c, post.c, path.c */
+
+struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr);
+int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/**
+ * Find the peer's link address and build the path to it. Blocks up to some seconds; the engine
+ * runs.
+ *
+ * @return
+ *   0, -EINVAL, or what engine_ops.resolve says.
+ */
+int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t qpn,
+		 uint32_t dest_qpn, struct path *path);
+
+/* event.c */
+
+/** Prepare the events of a new object. */
+void event_init_qp(struct face_qp *qp);
+void event_init_cq(struct face_cq *cq);
+void event_init_context(struct face_context *context);
+
+/** Raise one; the engine's thread or a control call. */
+void event_raise_qp(void *user, enum ibv_event_type type);
+void event_raise_cq(void *user);
+void event_raise_device(void *user, enum ibv_event_type type);
+
+/** Drop what was not read, and wait until what was read is acknowledged. Nothing is raised any
+ * more. */
+void event_drain_qp(struct face_qp *qp);
+void event_drain_cq(struct face_cq *cq);
+void event_drop_context(struct face_context *context);
+
+#endif
