@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds the Linux peer: Debian's kernel with rdma_rxe and a small initramfs with RDMA programs.
 #
-# usage: make-guest.sh DIR     leaves DIR/vmlinux and DIR/initrd; does nothing where they are current
+# usage: make-guest.sh DIR     leaves DIR/vmlinuz and DIR/initrd; does nothing where they are current
 #
 # Only the kernel and busybox are downloaded, and only unpacked. The programs and libraries are
 # copied from this machine, where they were installed by `config/setup.sh interop`.
@@ -41,23 +41,6 @@ download()
 	dpkg -x "$work"/deb/"$1"_*.deb "$work/$1"
 }
 
-# A plain ELF boots through PVH at once; the packed kernel would unpack itself under emulation.
-extract_vmlinux()
-{
-	python3 - "$1" "$2" <<'PY'
-import lzma, struct, sys
-
-image = open(sys.argv[1], "rb").read()
-setup_sectors = image[0x1f1] or 4
-offset, length = struct.unpack_from("<II", image, 0x248)
-start = (setup_sectors + 1) * 512 + offset
-elf = lzma.LZMADecompressor().decompress(image[start:start + length])
-if elf[:4] != b"\x7fELF":
-    sys.exit("make-guest: no ELF in the kernel image")
-open(sys.argv[2], "wb").write(elf)
-PY
-}
-
 # Copies files with the libraries they load, at the paths they have here.
 copy_with_libraries()
 {
@@ -74,7 +57,7 @@ copy_with_libraries()
 
 copy_modules()
 {
-	local kernel_root=$1 version=$2 module file base=$2
+	local kernel_root=$1 version=$2 module file base
 
 	base=lib/modules/$version
 	for module in $GUEST_MODULES; do
@@ -101,7 +84,7 @@ build()
 	grep -q '^CONFIG_RDMA_RXE=m' "$kernel_root/boot/config-$version" ||
 		die "the kernel $version has no rdma_rxe"
 	depmod -b "$kernel_root" "$version"
-	extract_vmlinux "$kernel_root/boot/vmlinuz-$version" "$work/vmlinux"
+	cp "$kernel_root/boot/vmlinuz-$version" "$work/vmlinuz"
 	copy_modules "$kernel_root" "$version"
 
 	download busybox-static
@@ -137,7 +120,7 @@ main()
 	echo "make-guest: building the Linux peer with $package in $out"
 	rm -f "$out/stamp"
 	build "$package"
-	mv "$work/vmlinux" "$work/initrd" "$out/"
+	mv "$work/vmlinuz" "$work/initrd" "$out/"
 	rm -rf "$work"
 	echo "$stamp" >"$out/stamp"
 }

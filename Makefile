@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The commands of this project; Meson and Ninja do the building underneath.
+
+SETUP = config/setup.sh
+
+.PHONY: all build demo test test-interop perf fuzz clean distclean help
+
+all: build
+
+build:
+	@$(SETUP) build
+	@test -f build/build.ninja || meson setup build
+	@ninja -C build
+
+demo:
+	@$(SETUP) demo
+	@$(MAKE) --no-print-directory build
+	@test/programs/demo.sh
+
+test:
+	@$(SETUP) test
+	@$(MAKE) --no-print-directory build
+	@test/run-all.py
+
+test-interop:
+	@$(SETUP) interop
+	@$(MAKE) --no-print-directory build
+	@test/interop/run.py
+
+perf:
+	@$(SETUP) test
+	@$(MAKE) --no-print-directory build
+	@python3 test/perf/perf.py --build build
+
+fuzz:
+	@$(SETUP) test
+	@test/run-all.py --fuzz-seconds $(or $(SECONDS),600)
+
+clean:
+	rm -rf build build-asan
+
+distclean: clean
+	rm -rf build-interop
+
+help:
+	@echo "make               build (installs the packages it needs, as root)"
+	@echo "make demo          ib_write_bw on uroce, two processes, as the first thing to see"
+	@echo "make test          every test that needs no virtual machine"
+	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
+	@echo "make perf          bandwidth and latency, beside kernel TCP"
+	@echo "make fuzz          the fuzz targets for SECONDS=600"
+	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs and network namespaces of this machine, ended and removed with the test."""
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import time
+
+TAIL_LINES = 15
+
+# states in /proc/net/tcp
+ESTABLISHED = "01"
+LISTEN = "0A"
+
+
+def run(*argv):
+    """A command of the test itself (ip, ethtool, ...): fails loudly."""
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def exit_on_signals():
+    """Turns a request to end into SystemExit, so that everything started is stopped again."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit("interrupted"))
+
+
+class Process:
+    """A program in a session of its own, output in a file; it cannot outlive the test."""
+
+    def __init__(self, argv, log_path):
+        self.argv = argv
+        self.log_path = log_path
+        with open(log_path, "wb") as log:
+            self._popen = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *argv],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True)
+        self.pid = self._popen.pid
+        atexit.register(self.kill)
+
+    def poll(self):
+        """Exit status, negative for a signal; None while it runs."""
+        return self._popen.poll()
+
+    def wait(self, seconds):
+        """Exit status, or None if it still runs after that time."""
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self):
+        """SIGKILL to the program and what it started."""
+        atexit.unregister(self.kill)
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._popen.wait()
+
+    def listens(self, port):
+        """Whether its network namespace has a TCP listener on that port."""
+        return tcp_tables_show(self._tcp_tables(), LISTEN, port)
+
+    def connected(self, port):
+        """Whether its network namespace has an established TCP connection to that port."""
+        return tcp_tables_show(self._tcp_tables(), ESTABLISHED, port)
+
+    def _tcp_tables(self):
+        text = ""
+        for table in ("tcp", "tcp6"):
+            try:
+                with open(f"/proc/{self.pid}/net/{table}", encoding="ascii") as file:
+                    text += file.read()
+            except OSError:
+                pass
+        return text
+
+    def output(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def story(self, title):
+        """The command, how it stands and its last words, for a failed check."""
+        status = self.poll()
+        state = "still running" if status is None else f"exit {status}"
+        lines = [f"{title}: {' '.join(self.argv)}: {state}"]
+        return lines + ["| " + line for line in self.output().splitlines()[-TAIL_LINES:]]
+
+
+def tcp_tables_show(text, state, port):
+    """Looks in the text of /proc/net/tcp and tcp6 for a socket of that state with that port."""
+    for fields in (line.split() for line in text.splitlines()):
+        if len(fields) > 3 and fields[3] == state:
+            if f"{port:04X}" in (fields[1].split(":")[-1], fields[2].split(":")[-1]):
+                return True
+    return False
+
+
+class LocalHost:
+    """Where a side's program runs: this machine, behind a prefix of commands."""
+
+    def __init__(self, name, log_dir, prefix=(), cpu=None):
+        self.name = name
+        self._log_dir = log_dir
+        self._prefix = list(prefix)
+        if cpu is not None:
+            self._prefix = ["taskset", "-c", str(cpu), *self._prefix]
+
+    def start(self, argv):
+        return Process([*self._prefix, *argv], os.path.join(self._log_dir, f"{self.name}.log"))
+
+
+class Namespace:
+    """A network namespace with loopback up; the name carries our pid, so runs do not collide."""
+
+    PREFIX = "uroce-test-"
+
+    def __init__(self, role):
+        self.remove_abandoned()
+        self.name = f"{self.PREFIX}{os.getpid()}-{role}"
+        run("ip", "netns", "add", self.name)
+        atexit.register(self.remove)
+        self.run("ip", "link", "set", "lo", "up")
+
+    @property
+    def prefix(self):
+        return ["ip", "netns", "exec", self.name]
+
+    def run(self, *argv):
+        return run(*self.prefix, *argv)
+
+    def remove(self):
+        atexit.unregister(self.remove)
+        run("ip", "netns", "del", self.name)
+
+    @classmethod
+    def remove_abandoned(cls):
+        """Removes what a test that was itself killed has left."""
+        for line in run("ip", "netns", "list").splitlines():
+            name = line.split()[0]
+            if name.startswith(cls.PREFIX):
+                pid = name[len(cls.PREFIX):].split("-")[0]
+                if not os.path.exists(f"/proc/{pid}"):
+                    run("ip", "netns", "del", name)
+
+
+def wait_until(condition, seconds, pause=0.02):
+    """True as soon as condition() is, False when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+    return True

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The unmodified RDMA programs: their command lines, and how to tell that one worked."""
+
+import ipaddress
+import os
+import re
+
+from .process import wait_until
+from .report import CheckFailed
+
+UROCE_RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                         "..", "..", "build", "app", "uroce-run")
+UROCE_RUN = os.path.normpath(os.environ.get("UROCE_RUN", UROCE_RUN))
+DEVICE = "uroce0"
+START_SECONDS = 60  # emulated peers on a busy machine are slow
+END_SECONDS = 20    # for the second side to end after the first
+ALL_SIZES = 23      # -a: messages of 2^1 to 2^23 bytes
+
+
+class Side:
+    """One end of a pair: where it runs, and what it is called there."""
+
+    def __init__(self, host, device, address, gid_index=None):
+        self.host = host
+        self.device = device
+        self.address = address
+        self.gid_index = gid_index
+
+
+class PingPong:
+    """ibv_rc_pingpong with checked data; each side runs it the same way."""
+
+    def __init__(self, options=(), iterations=1000, size=4096):
+        self.name = " ".join(["ibv_rc_pingpong", "-c", *options])
+        self._options = ["-c", *options, "-n", str(iterations), "-s", str(size)]
+        self._bytes = 2 * iterations * size
+        self._iterations = iterations
+
+    def argv(self, side, port, peer=None):
+        gid = ["-g", str(side.gid_index)]
+        argv = ["ibv_rc_pingpong", "-d", side.device, "-p", str(port), *gid, *self._options]
+        return argv + ([peer] if peer else [])
+
+    def judge(self, server, client):
+        """It exits with 0 where data differs, so its words count."""
+        for output in (server, client):
+            if "invalid data" in output:
+                raise CheckFailed("data differs")
+            if not re.search(rf"^{self._bytes} bytes in ", output, re.M) or \
+                    not re.search(rf"^{self._iterations} iters in ", output, re.M):
+                raise CheckFailed("a side does not report its iterations")
+
+
+class PerfTest:
+    """A program of perftest."""
+
+    def __init__(self, program, options=(), iterations=None):
+        self.name = " ".join([program, *options])
+        self._argv = [program, *options]
+        if iterations:
+            self._argv += ["-n", str(iterations)]
+        self._rows = ALL_SIZES if "-a" in options else 1
+        self._iterations = iterations or 1
+
+    def argv(self, side, port, peer=None):
+        # -F: no complaint about the frequency of the CPU
+        argv = [*self._argv, "-F", "-d", side.device, "-p", str(port)]
+        if side.gid_index is not None:
+            argv += ["-x", str(side.gid_index)]
+        return argv + ([peer] if peer else [])
+
+    def judge(self, _server, client):
+        """The client's table has a row a message size, each with its iterations and a figure."""
+        rows = re.findall(r"^ *(\d+) +(\d+) +([\d.]+) +([\d.]+) .*$", client, re.M)
+        if len(rows) != self._rows:
+            raise CheckFailed(f"the client prints {len(rows)} rows, not {self._rows}")
+        for size, iterations, _, figure in rows:
+            if int(iterations) < self._iterations or float(figure) <= 0:
+                raise CheckFailed(f"the row of {size} bytes is not right")
+
+
+class _Pair:
+    """A server and a client of one program, running; leaves nothing behind."""
+
+    def __init__(self, program, server, client, port):
+        self._port = port
+        self._argv = program.argv(client, port, server.address)
+        self._client_host = client.host
+        self.server = server.host.start(program.argv(server, port))
+        self.client = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in (self.client, self.server):
+            if process:
+                process.kill()
+
+    def connect(self):
+        server = self.server
+        ready = wait_until(lambda: server.poll() is not None or server.listens(self._port),
+                           START_SECONDS)
+        if not ready or server.poll() is not None:
+            self.fail("the server ended early" if ready else "the server does not listen")
+        self.client = self._client_host.start(self._argv)
+
+    def fail(self, reason):
+        story = self.server.story("server")
+        if self.client:
+            story += self.client.story("client")
+        raise CheckFailed(reason, story)
+
+
+def run_pair(program, server, client, port, seconds=60):
+    """Runs the program on both sides; raises CheckFailed unless both did all their work."""
+    with _Pair(program, server, client, port) as pair:
+        pair.connect()
+        client_status = pair.client.wait(seconds)
+        if client_status is None:
+            pair.fail(f"the client hangs (after {seconds} s)")
+        server_status = pair.server.wait(END_SECONDS)
+        if server_status is None:
+            pair.fail(f"the server hangs ({END_SECONDS} s after the client ended)")
+        if client_status or server_status:
+            pair.fail(f"server exit {server_status}, client exit {client_status}")
+        try:
+            program.judge(pair.server.output(), pair.client.output())
+        except CheckFailed as failure:
+            pair.fail(str(failure))
+
+
+def kill_pair(program, server, client, port, victim, delay, seconds=40):
+    """Kills one side `delay` seconds after both have connected; the other must end with an error.
+
+    The program must keep work outstanding on the side that survives, or wait on its TCP
+    connection: a side that only waits for messages cannot learn that its peer has died.
+    """
+    with _Pair(program, server, client, port) as pair:
+        pair.connect()
+        killed, survivor = pair.server, pair.client
+        if victim == "client":
+            killed, survivor = survivor, killed
+        both = (killed, survivor)
+        connected = wait_until(
+            lambda: pair.client.connected(port) or any(p.poll() is not None for p in both),
+            START_SECONDS)
+        if not connected:
+            pair.fail("the client does not connect")
+        wait_until(lambda: any(p.poll() is not None for p in both), delay)
+        if any(p.poll() is not None for p in both):
+            pair.fail("a side ended before the other was killed")
+        killed.kill()
+        status = survivor.wait(seconds)
+        if status is None:
+            pair.fail(f"the {victim} was killed, and the other side hangs (after {seconds} s)")
+        if status <= 0 or status >= 128:
+            pair.fail(f"the {victim} was killed, and the other side gives exit {status}")
+
+
+def gids(host, device):
+    """The device's GID table, as ibv_devinfo prints it: {index: IP address}."""
+    devinfo = host.start(["ibv_devinfo", "-v", "-d", device])
+    if devinfo.wait(START_SECONDS) != 0:
+        raise CheckFailed("ibv_devinfo does not end with 0", devinfo.story("ibv_devinfo"))
+    found = re.findall(r"GID\[ *(\d+)\]:\s*([0-9a-fA-F:.]+)", devinfo.output())
+    return {int(index): _gid_address(text) for index, text in found}
+
+
+def _gid_address(text):
+    address = ipaddress.IPv6Address(text)
+    return address.ipv4_mapped or address
+
+
+def gid_index(table, address):
+    """The index of an address in a table of gids(); of the link-local one for 'link-local'."""
+    for index, gid in table.items():
+        if gid.is_link_local if address == "link-local" else gid == ipaddress.ip_address(address):
+            return index
+    raise CheckFailed(f"the GID table has no {address}: {table}")

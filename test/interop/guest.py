@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Linux peer: boots it in QEMU and runs commands in it over a virtio-serial port."""
+
+import atexit
+import os
+import re
+import shlex
+import socket
+import time
+
+from harness.process import (ESTABLISHED, LISTEN, TAIL_LINES, Process, tcp_tables_show,
+                             wait_until)
+
+BOOT_SECONDS = 180   # 6 s on an idle machine
+KVM_SECONDS = 30
+COMMAND_SECONDS = 60
+MTU = 9000
+END_OF_ANSWER = re.compile(rb"\x1bexit (\d+)\n")
+
+
+class GuestError(Exception):
+    """The guest does not boot, or does not answer."""
+
+
+def kvm_usable():
+    """kvm_pvm runs only kernels made for it, and Debian's is not."""
+    hardware = any(os.path.exists(f"/sys/module/{m}") for m in ("kvm_intel", "kvm_amd"))
+    return hardware and os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+class Guest:
+    """One guest on a tap device of the network namespace's bridge br0."""
+
+    device = "rxe0"
+
+    def __init__(self, name, number, namespace, image_dir, work_dir):
+        self.name = name
+        self.address = f"10.9.0.{number}"
+        self.address6 = f"fd09::{number}"
+        self._mac = f"52:54:00:09:00:{number:02x}"
+        self._tap = f"tap{number}"
+        self._namespace = namespace
+        self._image_dir = image_dir
+        self._socket_path = os.path.join(work_dir, f"{name}.sock")
+        self._log_path = os.path.join(work_dir, f"{name}.qemu")
+        self._console_path = os.path.join(work_dir, f"{name}.console")
+        self._socket = None
+        self._programs = 0
+        namespace.run("ip", "tuntap", "add", "dev", self._tap, "mode", "tap")
+        namespace.run("ip", "link", "set", self._tap, "mtu", str(MTU), "master", "br0", "up")
+        self._boot()
+
+    def _boot(self):
+        """Emulation always works; KVM is tried first where the machine seems to have it."""
+        if kvm_usable():
+            try:
+                self._boot_with("kvm", "host", KVM_SECONDS)
+                return
+            except GuestError as error:
+                print(f"{self.name}: no boot with KVM ({error}); emulating")
+                self._qemu.kill()
+        # rxe's CRC in table form is faster under emulation than carry-less multiplication
+        self._boot_with("tcg,thread=multi", "max,pclmulqdq=off", BOOT_SECONDS)
+
+    def _boot_with(self, accel, cpu, seconds):
+        start = time.monotonic()
+        if os.path.exists(self._socket_path):
+            os.unlink(self._socket_path)
+        self._qemu = Process([*self._namespace.prefix, *self._qemu_argv(accel, cpu)],
+                             self._log_path)
+        self._socket = socket.socket(socket.AF_UNIX)
+        if not wait_until(self._connect, KVM_SECONDS):
+            raise GuestError(f"QEMU does not start: {self._qemu.output()}")
+        self.run("true", seconds)
+        address_ready = "test -e /sys/class/infiniband/rxe0 && ! ip addr | grep -q tentative"
+        if not wait_until(lambda: self.run(address_ready)[0] == 0, BOOT_SECONDS, 0.2):
+            raise GuestError("rxe0 does not come up")
+        print(f"{self.name}: booted in {time.monotonic() - start:.1f} s ({accel.split(',')[0]}), "
+              f"Linux {self.run('uname -r')[1].strip()}")
+
+    def _qemu_argv(self, accel, cpu):
+        return [
+            "qemu-system-x86_64", "-machine", "q35", "-accel", accel, "-cpu", cpu,
+            "-smp", "2", "-m", "512", "-nodefaults", "-no-user-config", "-display", "none",
+            "-no-reboot", "-kernel", f"{self._image_dir}/vmlinuz",
+            "-initrd", f"{self._image_dir}/initrd", "-serial", f"file:{self._console_path}",
+            "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off no_timer_check "
+                       f"random.trust_cpu=on peer_ip={self.address}/24 "
+                       f"peer_ip6={self.address6}/64 peer_mtu={MTU}",
+            "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=control,path={self._socket_path},server=on,wait=off",
+            "-device", "virtserialport,chardev=control,name=control",
+            # without vnet_hdr nothing is offloaded: whole checksums, no large segments
+            "-netdev", f"tap,id=net,ifname={self._tap},script=no,downscript=no,vnet_hdr=off",
+            "-device", f"virtio-net-pci,netdev=net,mac={self._mac},host_mtu={MTU},romfile=",
+        ]
+
+    def _connect(self):
+        if self._qemu.poll() is not None:
+            raise GuestError(f"QEMU ended: {self._qemu.output()}")
+        return self._socket.connect_ex(self._socket_path) == 0
+
+    def run(self, command, seconds=COMMAND_SECONDS):
+        """Runs a shell command; returns its exit status and its output."""
+        self._socket.settimeout(seconds)
+        self._socket.sendall(command.encode() + b"\n")
+        answer = b""
+        while not (end := END_OF_ANSWER.search(answer)):
+            try:
+                received = self._socket.recv(65536)
+            except TimeoutError as error:
+                raise GuestError(f"no answer in {seconds} s to: {command}") from error
+            if not received:
+                raise GuestError(f"QEMU ended: {self._qemu.output()}")
+            answer += received.replace(b"\r\n", b"\n")
+        return int(end.group(1)), answer[:end.start()].decode(errors="replace")
+
+    def start(self, argv):
+        self._programs += 1
+        return GuestProcess(self, argv, f"/tmp/{self._programs}")
+
+    def stop(self):
+        self._qemu.kill()
+
+
+class GuestProcess:
+    """A program in the guest, in the shape of harness.process.Process."""
+
+    def __init__(self, guest, argv, base):
+        self._guest = guest
+        self._base = base
+        self.argv = argv
+        command = f"echo $$ >{base}.pid; exec {shlex.join(argv)}"
+        guest.run(f"(setsid sh -c {shlex.quote(command)} >{base}.log 2>&1 3>&-; "
+                  f"echo $? >{base}.exit) >/dev/null 2>&1 3>&- &")
+
+    def poll(self):
+        text = self._guest.run(f"cat {self._base}.exit 2>/dev/null")[1].strip()
+        return int(text) if text else None
+
+    def wait(self, seconds):
+        wait_until(lambda: self.poll() is not None, seconds, 0.1)
+        return self.poll()
+
+    def kill(self):
+        if self.poll() is None:
+            self._guest.run(f"kill -9 -$(cat {self._base}.pid)")
+            self.wait(COMMAND_SECONDS)
+        self._guest.run(f"rm -f {self._base}.log {self._base}.pid")
+
+    def listens(self, port):
+        return tcp_tables_show(self._tcp_tables(), LISTEN, port)
+
+    def connected(self, port):
+        return tcp_tables_show(self._tcp_tables(), ESTABLISHED, port)
+
+    def _tcp_tables(self):
+        return self._guest.run("cat /proc/net/tcp /proc/net/tcp6")[1]
+
+    def output(self):
+        return self._guest.run(f"cat {self._base}.log")[1]
+
+    def story(self, title):
+        status = self.poll()
+        state = "still running" if status is None else f"exit {status}"
+        lines = [f"{title} (in {self._guest.name}): {' '.join(self.argv)}: {state}"]
+        return lines + ["| " + line for line in self.output().splitlines()[-TAIL_LINES:]]

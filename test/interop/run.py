@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Interop tests: RDMA programs between uroce on this machine and Linux's rxe in a guest.
+
+--self-check puts a second rxe guest in uroce's place: what fails there is the fault of this test.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TOP_DIR = os.path.dirname(TEST_DIR)
+sys.path[:0] = [TEST_DIR, os.path.dirname(os.path.abspath(__file__))]
+
+from guest import MTU, Guest, GuestError  # noqa: E402
+from harness.process import LocalHost, Namespace, exit_on_signals  # noqa: E402
+from harness.report import Report  # noqa: E402
+from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side,  # noqa: E402
+                           gid_index, gids, kill_pair, run_pair)
+
+IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
+PATH_MTUS = (1024, 4096)
+FIRST_PORT = 19000
+PAIR_SECONDS = 120
+KILL_SPAN_SECONDS = 3.0
+
+
+def matrix_programs(path_mtu):
+    """Few iterations: the guest is emulated."""
+    mtu = ["-m", str(path_mtu)]
+    programs = [PingPong(mtu, 200, 65536), PingPong([*mtu, "-e"], 200, 65536)]
+    for verb in ("send", "write", "read", "atomic"):
+        programs.append(PerfTest(f"ib_{verb}_bw", mtu, 200))
+        programs.append(PerfTest(f"ib_{verb}_lat", mtu, 200))
+    programs.append(PerfTest("ib_atomic_bw", [*mtu, "-A", "CMP_AND_SWAP"], 200))
+    return programs
+
+
+class UrocePeer:
+    """uroce on a veth pair whose other end is in the bridge, as in a container."""
+
+    name = "uroce"
+    device = DEVICE
+    address = "10.9.0.254"
+    address6 = "fd09::254"
+
+    def __init__(self, network, work_dir):
+        namespace = Namespace("peer")
+        network.run("ip", "link", "add", "peer1", "mtu", str(MTU), "type", "veth", "peer",
+                    "name", "peer0", "mtu", str(MTU), "netns", namespace.name)
+        network.run("ip", "link", "set", "peer1", "master", "br0", "up")
+        namespace.run("sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/peer0/accept_dad")
+        namespace.run("ip", "link", "set", "peer0", "up")
+        namespace.run("ip", "addr", "add", f"{self.address}/24", "dev", "peer0")
+        namespace.run("ip", "addr", "add", f"{self.address6}/64", "dev", "peer0")
+        self._host = LocalHost(self.name, work_dir, [
+            *namespace.prefix, UROCE_RUN, "--netdev", "peer0", "--"])
+
+    def start(self, argv):
+        return self._host.start(argv)
+
+
+class Matrix:
+    """Runs every cell between two peers and reports it."""
+
+    def __init__(self, report, ours, theirs, rng, self_check):
+        self._report = report
+        self._ours = ours
+        self._theirs = theirs
+        self._rng = rng
+        self._self_check = self_check
+        self._port = FIRST_PORT
+        self._tables = {}
+
+    def read_gid_tables(self):
+        for peer in (self._ours, self._theirs):
+            self._tables[peer] = gids(peer, peer.device)
+
+    def _side(self, peer, family):
+        address = {"ipv4": peer.address, "ipv6": "link-local", "ipv6-global": peer.address6}
+        return Side(peer, peer.device, peer.address,
+                    gid_index(self._tables[peer], address[family]))
+
+    def _cell(self, runner, name, server, client, family, program, *args):
+        def cell():
+            self._port += 1
+            runner(program, self._side(server, family), self._side(client, family), self._port,
+                   *args)
+        self._report.check(f"{name} {program.name}", cell)
+
+    def run_all(self):
+        directions = ((self._ours, self._theirs), (self._theirs, self._ours))
+        for server, client in directions:
+            for family in ("ipv4", "ipv6"):
+                for path_mtu in PATH_MTUS:
+                    for program in matrix_programs(path_mtu):
+                        self._cell(run_pair, f"{client.name}->{server.name} {family}",
+                                   server, client, family, program, PAIR_SECONDS)
+            self._cell(run_pair, f"{client.name}->{server.name} ipv6-global",
+                       server, client, "ipv6-global", PingPong([], 200, 65536), PAIR_SECONDS)
+
+    def run_kills(self):
+        """Each survivor has work outstanding, or waits for its peer on TCP."""
+        if not self._self_check:  # rxe takes the programs' retry count of 7 as endless
+            for verb in ("send", "write", "read", "atomic"):
+                self._kill(self._theirs, self._ours, f"ib_{verb}_bw", [], "server")
+            self._kill(self._ours, self._theirs, "ib_send_bw", ["-b"], "client")
+            self._kill(self._ours, self._theirs, "ib_write_bw", ["-b"], "client")
+        self._kill(self._ours, self._theirs, "ib_read_bw", [], "client")
+
+    def _kill(self, server, client, program, options, victim):
+        program = PerfTest(program, ["-D", "60", *options])
+        delay = self._rng.uniform(0.5, KILL_SPAN_SECONDS)
+        killed = server if victim == "server" else client
+        self._cell(kill_pair, f"{client.name}->{server.name} kill {killed.name} ({victim})",
+                   server, client, "ipv4", program, victim, delay)
+
+
+def run_matrix(options, report, work_dir):
+    """Everything it makes is removed again at exit."""
+    network = Namespace("net")
+    network.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "mcast_snooping",
+                "0")
+    network.run("ip", "link", "set", "br0", "mtu", str(MTU), "up")
+    theirs = Guest("rxe", 1, network, IMAGE_DIR, work_dir)
+    if options.self_check:
+        ours = Guest("rxe2", 2, network, IMAGE_DIR, work_dir)
+    else:
+        ours = UrocePeer(network, work_dir)
+    matrix = Matrix(report, ours, theirs, random.Random(options.seed),
+                    options.self_check)
+    if report.require("GID tables", matrix.read_gid_tables):
+        matrix.run_all()
+        matrix.run_kills()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--self-check", action="store_true", help="rxe against rxe, no uroce")
+    parser.add_argument("--only", metavar="TEXT", help="run the cells whose name contains this")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
+                        help="chooses the moments at which a side is killed")
+    options = parser.parse_args()
+    exit_on_signals()
+    if os.geteuid() != 0:
+        sys.exit("interop: needs root (network namespaces, tap devices); run: sudo make test-interop")
+    report = Report(options.only)
+    if not options.self_check and not os.access(UROCE_RUN, os.X_OK):
+        report.fail("uroce-run", f"{UROCE_RUN} does not exist; run: make")
+        return report.summary()
+    subprocess.run([os.path.join(TEST_DIR, "interop", "make-guest.sh"), IMAGE_DIR], check=True)
+    print(f"seed {options.seed}")
+    with tempfile.TemporaryDirectory(prefix="uroce-interop-") as work_dir:
+        try:
+            run_matrix(options, report, work_dir)
+        except GuestError as error:
+            report.fail("guest", str(error))
+        return report.summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

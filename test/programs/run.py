@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Program tests: unmodified RDMA programs on uroce, over memif and over a veth pair."""
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from harness.process import exit_on_signals  # noqa: E402
+from harness.report import CheckFailed, Report  # noqa: E402
+from harness.tools import UROCE_RUN  # noqa: E402
+from uroce_run import UroceRunTest, huge_files  # noqa: E402
+from wires import MemifWire, VethWire, WireTest  # noqa: E402
+
+
+def run_wires(report, work_dir, rng):
+    """Killed processes must not keep huge pages: nobody else would ever free them."""
+    before = huge_files()
+    for wire in (MemifWire, VethWire):
+        WireTest(report, wire(work_dir), rng).run_all()
+
+    def no_leak():
+        left = huge_files() - before
+        if left:
+            raise CheckFailed("files that nobody maps are left", sorted(left))
+    report.check("no huge pages left behind", no_leak)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
+                        help="chooses the moments at which a side is killed")
+    options = parser.parse_args()
+    exit_on_signals()
+    if os.geteuid() != 0:
+        sys.exit("programs: needs root (network namespaces); run: sudo make test")
+    report = Report(options.only)
+    if not os.access(UROCE_RUN, os.X_OK):
+        report.fail("uroce-run", f"{UROCE_RUN} does not exist; run: make")
+        return report.summary()
+    print(f"seed {options.seed}")
+    with tempfile.TemporaryDirectory(prefix="uroce-programs-") as work_dir:
+        UroceRunTest(report, work_dir).run_all()
+        run_wires(report, work_dir, random.Random(options.seed))
+        return report.summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of uroce-run itself: what it refuses, and what a program must not notice of it."""
+
+import os
+import re
+import subprocess
+
+from harness.process import LocalHost, Namespace, wait_until
+from harness.report import CheckFailed
+from harness.tools import UROCE_RUN
+
+SECONDS = 30
+PORT = 21000
+NULL_PORT = ["--port", "net_null0", "--ip", "10.9.3.1/24"]
+
+
+class UroceRunTest:
+    """A namespace of its own keeps even a wrong uroce-run from the machine's interfaces."""
+
+    def __init__(self, report, work_dir):
+        self._report = report
+        self._work_dir = work_dir
+        self._namespace = Namespace("tool")
+
+    def run_all(self):
+        refusals = {
+            "no such interface": ["--netdev", "nosuch0"],
+            "unknown driver": ["--port", "net_nosuch0", "--ip", "10.9.3.1/24"],
+            "port without address": ["--port", "net_null0"],
+            "malformed address": ["--port", "net_null0", "--ip", "10.9.3.300/24"],
+            "malformed prefix length": ["--port", "net_null0", "--ip", "10.9.3.1/33"],
+            "no port at all": [],
+            "unknown option": [*NULL_PORT, "--nosuch"],
+            "missing configuration file": ["--config", "/nosuch/uroce.conf"],
+        }
+        for name, options in refusals.items():
+            self._check(f"refuses: {name}", self._refuses, options)
+        self._check("exit status is the program's", self._exit_status)
+        self._check("a signal's exit status is the program's", self._signal_status)
+        self._check("nothing of its own on stdout", self._stdout)
+        self._check("--name names the device", self._device_name)
+        self._check("CPU affinity is untouched", self._affinity)
+
+    def _check(self, name, function, *args):
+        self._report.check(f"uroce-run: {name}", function, *args)
+
+    def _run(self, options, *program):
+        argv = [*self._namespace.prefix, UROCE_RUN, *options, "--", *program]
+        try:
+            return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=SECONDS)
+        except subprocess.TimeoutExpired as timeout:
+            raise CheckFailed(f"hangs: {' '.join(argv)}") from timeout
+
+    @staticmethod
+    def _expect(condition, reason, done):
+        if not condition:
+            raise CheckFailed(reason, [" ".join(done.args), f"exit {done.returncode}",
+                                       *done.stdout.splitlines(), *done.stderr.splitlines()])
+
+    def _refuses(self, options):
+        """One clear line and exit code 1, before or when the program asks for a device."""
+        done = self._run(options, "ibv_devinfo")
+        self._expect(done.returncode == 1, "exit status is not 1", done)
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        self._expect(len(lines) == 1, "not one line on stderr", done)
+
+    def _exit_status(self):
+        done = self._run(NULL_PORT, "sh", "-c", "exit 42")
+        self._expect(done.returncode == 42, "exit status is not 42", done)
+
+    def _signal_status(self):
+        done = self._run(NULL_PORT, "sh", "-c", "kill -TERM $$")
+        self._expect(done.returncode in (-15, 143), "not ended by SIGTERM", done)
+
+    def _stdout(self):
+        done = self._run(NULL_PORT, "ibv_devices")
+        self._expect(done.returncode == 0, "exit status is not 0", done)
+        lines = done.stdout.splitlines()
+        self._expect(len(lines) == 3 and "uroce0" in lines[2], "stdout is not ibv_devices'", done)
+        self._expect("EAL" not in done.stderr, "EAL talks on stderr", done)
+
+    def _device_name(self):
+        done = self._run([*NULL_PORT, "--name", "other7"], "ibv_devices")
+        self._expect("other7" in done.stdout, "the name is not other7", done)
+
+    def _affinity(self):
+        """EAL pins the thread that starts it; a server that listens has started everything."""
+        host = LocalHost("affinity", self._work_dir,
+                         [*self._namespace.prefix, UROCE_RUN, *NULL_PORT, "--"])
+        server = host.start(["ib_write_bw", "-F", "-d", "uroce0", "-p", str(PORT)])
+        try:
+            if not wait_until(lambda: server.listens(PORT) or server.poll() is not None, SECONDS) \
+                    or server.poll() is not None:
+                raise CheckFailed("the server does not listen", server.story("server"))
+            allowed = self._allowed_cpus(server.pid)
+            if allowed != self._allowed_cpus("self"):
+                raise CheckFailed(f"its first thread may run on {allowed} only")
+        finally:
+            server.kill()
+
+    @staticmethod
+    def _allowed_cpus(pid):
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            return re.search(r"Cpus_allowed_list:\s*(\S+)", file.read()).group(1)
+
+
+def huge_files():
+    """Files in hugetlbfs that no process maps: what a dead process has left behind."""
+    try:
+        files = {os.path.join("/dev/hugepages", name) for name in os.listdir("/dev/hugepages")}
+    except OSError:
+        return set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
+                files -= {line.split()[-1] for line in maps if "/dev/hugepages/" in line}
+        except OSError:
+            pass
+    return files

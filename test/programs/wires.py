@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of one wire: unmodified RDMA programs, each side a uroce-run process on its own CPU."""
+
+import os
+import re
+
+from harness.process import LocalHost, Namespace, Process, wait_until
+from harness.report import CheckFailed
+from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
+                           kill_pair, run_pair)
+
+FIRST_PORT = 20000
+COMMAND_SECONDS = 30
+KILL_SPAN_SECONDS = 1.5
+VERBS = ("send", "write", "read", "atomic")
+FOREIGN_VENDORS = (0x0, 0xffffff, 0x15b3, 5157, 0x8086)  # programs treat these specially
+
+
+def uroce_host(name, work_dir, cpu, namespace, port_options):
+    prefix = [*namespace.prefix, UROCE_RUN, *port_options, "--"]
+    return LocalHost(name, work_dir, prefix, cpu % os.cpu_count())
+
+
+class MemifWire:
+    """Two processes in one namespace, a shared-memory wire between them."""
+
+    name = "memif"
+    active_alone = False  # its link is up only while both processes run
+
+    def __init__(self, work_dir):
+        namespace = Namespace("memif")
+        self.hosts = []
+        for cpu, role in enumerate(("server", "client")):
+            port = f"net_memif0,socket={work_dir}/memif.sock,role={role},id=0"
+            options = ["--port", port, "--ip", f"10.9.1.{cpu + 1}/24"]
+            self.hosts.append(uroce_host(f"memif-{role}", work_dir, cpu, namespace, options))
+        self.tcp_address = "127.0.0.1"
+        self.addresses = ["10.9.1.1", "10.9.1.2"]
+
+
+class VethWire:
+    """Two namespaces with a veth pair, as two containers; the kernel's own addresses are used."""
+
+    name = "veth"
+    active_alone = True
+
+    def __init__(self, work_dir):
+        namespaces = [Namespace("veth0"), Namespace("veth1")]
+        namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
+                          "name", "veth1", "mtu", "9000", "netns", namespaces[1].name)
+        self.hosts = []
+        self.addresses = ["10.9.2.1", "10.9.2.2"]
+        for cpu, (namespace, address) in enumerate(zip(namespaces, self.addresses)):
+            netdev = f"veth{cpu}"
+            namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{netdev}/accept_dad")
+            namespace.run("ip", "link", "set", netdev, "up")
+            namespace.run("ip", "addr", "add", f"{address}/24", "dev", netdev)
+            self.hosts.append(uroce_host(f"veth-{cpu}", work_dir, cpu, namespace,
+                                         ["--netdev", netdev]))
+        self.tcp_address = self.addresses[0]
+        self.namespaces = namespaces
+        self.work_dir = work_dir
+
+
+def wire_programs():
+    """What each wire must carry."""
+    for verb in VERBS:
+        for form in ("bw", "lat"):
+            program = f"ib_{verb}_{form}"
+            yield PerfTest(program)
+            if verb != "atomic":
+                yield PerfTest(program, ["-a"], 50)
+        yield PerfTest(f"ib_{verb}_bw", ["-q", "16"], 200)
+        yield PerfTest(f"ib_{verb}_bw", ["-b"], 500)
+    yield PerfTest("ib_atomic_bw", ["-A", "CMP_AND_SWAP"], 500)
+
+
+class WireTest:
+    """All checks of one wire; the server is its first host."""
+
+    def __init__(self, report, wire, rng):
+        self._report = report
+        self._wire = wire
+        self._rng = rng
+        self._port = FIRST_PORT
+        self._gid_tables = []
+
+    def _check(self, name, function, *args):
+        self._report.check(f"{self._wire.name}: {name}", function, *args)
+
+    def _sides(self, gid_indices):
+        self._port += 1
+        return [Side(host, DEVICE, self._wire.tcp_address, index)
+                for host, index in zip(self._wire.hosts, gid_indices)]
+
+    def run_all(self):
+        self._check("ibv_devices", self._devices)
+        self._check("ibv_devinfo -v", self._devinfo)
+        for options in ([], ["-e"], ["-m", "4096"]):
+            for family in ("ipv4", "ipv6"):
+                program = PingPong(options, 1000, 65536)
+                self._check(f"{family} {program.name}", self._pingpong, program, family)
+        for program in wire_programs():
+            self._check(program.name, self._run_default_gid, program)
+        if isinstance(self._wire, VethWire):
+            self._check("no ICMP errors from the kernel", self._no_icmp_errors)
+        self._kills()
+
+    def _output_of(self, *argv):
+        process = self._wire.hosts[0].start(argv)
+        status = process.wait(COMMAND_SECONDS)
+        story = process.story(argv[0])
+        process.kill()
+        if status != 0:
+            raise CheckFailed("hangs" if status is None else f"exit {status}", story)
+        return process.output()
+
+    def _devices(self):
+        output = self._output_of("ibv_devices")
+        if not re.search(rf"^\s*{DEVICE}\s+[0-9a-f]{{16}}$", output, re.M):
+            raise CheckFailed(f"{DEVICE} is not listed", output.splitlines())
+
+    def _devinfo(self):
+        output = self._output_of("ibv_devinfo", "-v")
+        state = "PORT_ACTIVE" if self._wire.active_alone else "PORT_"
+        for pattern in (rf"hca_id:\s+{DEVICE}$", r"transport:\s+InfiniBand", rf"state:\s+{state}",
+                        r"link_layer:\s+Ethernet", r"GID\[ *0\]:\s+fe80:", r"RoCE v2",
+                        r"node_guid:\s+(?!0000:0000:0000:0000)"):
+            if not re.search(pattern, output, re.M):
+                raise CheckFailed(f"nothing matches {pattern}", output.splitlines())
+        vendor = int(re.search(r"vendor_id:\s+(\S+)", output).group(1), 0)
+        if vendor in FOREIGN_VENDORS:
+            raise CheckFailed(f"vendor_id {vendor:#x} is another's")
+
+    def _gid_indices(self, family):
+        if not self._gid_tables:
+            self._gid_tables = [gids(host, DEVICE) for host in self._wire.hosts]
+        return [gid_index(table, address if family == "ipv4" else "link-local")
+                for table, address in zip(self._gid_tables, self._wire.addresses)]
+
+    def _pingpong(self, program, family):
+        server, client = self._sides(self._gid_indices(family))
+        run_pair(program, server, client, self._port)
+
+    def _run_default_gid(self, program):
+        """perftest finds a GID itself."""
+        server, client = self._sides([None, None])
+        run_pair(program, server, client, self._port)
+
+    def _no_icmp_errors(self):
+        """The kernel beside uroce must not answer RoCE packets with 'port unreachable'."""
+        capture = Process([*self._wire.namespaces[0].prefix, "tcpdump", "-lni", "veth0",
+                           "icmp[icmptype] == icmp-unreach or icmp6[icmp6type] == 1"],
+                          os.path.join(self._wire.work_dir, "tcpdump"))
+        try:
+            if not wait_until(lambda: "listening on" in capture.output(), COMMAND_SECONDS):
+                raise CheckFailed("tcpdump does not start", capture.story("tcpdump"))
+            self._run_default_gid(PerfTest("ib_write_bw", [], 1000))
+            wait_until(lambda: "unreachable" in capture.output(), 0.5)
+            if "unreachable" in capture.output():
+                raise CheckFailed("the kernel sends them", capture.story("tcpdump"))
+        finally:
+            capture.kill()
+
+    def _kills(self):
+        """Each survivor has work outstanding, or waits for its peer on TCP."""
+        for verb in VERBS:
+            self._kill(PerfTest(f"ib_{verb}_bw", ["-D", "60"]), "server")
+        for verb in VERBS:
+            self._kill(PerfTest(f"ib_{verb}_bw", ["-D", "60", "-b"]), "client")
+        self._kill(PerfTest("ib_write_bw", ["-D", "60"]), "client")
+
+    def _kill(self, program, victim):
+        delay = self._rng.uniform(0, KILL_SPAN_SECONDS)
+
+        def cell():
+            server, client = self._sides([None, None])
+            kill_pair(program, server, client, self._port, victim, delay)
+        self._check(f"{program.name}, {victim} killed after {delay:.3f} s", cell)

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs every test that needs no virtual machine and sums up.
+
+The tests of build/ run as they are; unit tests and fuzz targets run once more from build-asan/,
+compiled by clang with ASan and UBSan; then the program tests run.
+"""
+
+import argparse
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+
+TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
+SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
+
+
+class Total:
+    """Passed, failed and skipped."""
+
+    def __init__(self):
+        self.counts = [0, 0, 0]
+
+    def add(self, passed=0, failed=0, skipped=0):
+        for index, number in enumerate((passed, failed, skipped)):
+            self.counts[index] += number
+
+    def fail(self, what):
+        print(f"FAIL  {what}", flush=True)
+        self.add(failed=1)
+
+
+def title(text):
+    print(f"\n== {text}", flush=True)
+
+
+def cmocka_counts(log):
+    """A cmocka program prints its own numbers; other programs count as one test."""
+    passed = re.findall(r"^\[  PASSED  \] (\d+) test", log, re.M)
+    failed = re.findall(r"^\[  FAILED  \].*?(\d+) test\(s\)", log, re.M)
+    skipped = re.findall(r"^\[  SKIPPED \].*?(\d+) test\(s\)", log, re.M)
+    return [sum(map(int, numbers)) for numbers in (passed, failed, skipped)]
+
+
+def add_meson_log(total, path):
+    with open(path, encoding="utf-8") as file:
+        for test in map(json.loads, file):
+            passed, failed, skipped = cmocka_counts(
+                test.get("stdout", "") + "\n" + test.get("stderr", ""))
+            if test["result"] == "SKIP":
+                total.add(skipped=1)
+            elif test["result"] in ("OK", "EXPECTEDFAIL"):
+                total.add(passed or 1, failed, skipped)
+            else:
+                total.add(passed, failed or 1, skipped)
+
+
+def meson_test(total, build, *options):
+    """Counts from Meson's log; a run that leaves none is a failure of its own."""
+    log = os.path.join(build, "meson-logs", "testlog.json")
+    if os.path.exists(log):
+        os.unlink(log)
+    status = subprocess.run(["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs",
+                             *options], stdin=subprocess.DEVNULL).returncode
+    failed_before = total.counts[1]
+    if os.path.exists(log):
+        add_meson_log(total, log)
+    elif not status:
+        status = 1
+    if status and total.counts[1] == failed_before:
+        total.fail(f"meson test -C {build} {' '.join(options)}: exit {status}")
+
+
+def build_sanitized(total):
+    """Returns the build folder, or None."""
+    build = "build-asan"
+    if not os.path.exists(os.path.join(build, "build.ninja")):
+        done = subprocess.run(["meson", "setup", build, *SANITIZED],
+                              env={**os.environ, "CC": "clang"}, capture_output=True, text=True)
+        if done.returncode:
+            print(done.stdout[-3000:] + done.stderr[-1000:])
+            total.fail(f"meson setup {build}")
+            return None
+    if subprocess.run(["ninja", "--quiet", "-C", build]).returncode:
+        total.fail(f"ninja -C {build}")
+        return None
+    return build
+
+
+def fuzz(total, seconds):
+    """Runs each fuzz target for that long."""
+    build = build_sanitized(total)
+    if not build:
+        return
+    targets = [path for path in glob.glob(f"{build}/test/fuzz/fuzz_*") if os.path.isfile(path)]
+    if not targets:
+        total.fail("there is no fuzz target")
+    for target in targets:
+        title(f"{target} for {seconds} s")
+        status = subprocess.run([target, f"-max_total_time={seconds}"]).returncode
+        if status:
+            total.fail(f"{target}: exit {status}")
+        else:
+            total.add(passed=1)
+
+
+def programs(total):
+    """The program tests print their own summary last."""
+    runner = subprocess.Popen(["test/programs/run.py"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True)
+    summary = None
+    for line in runner.stdout:
+        summary = SUMMARY.match(line)
+        if not summary:
+            print(line, end="", flush=True)
+    status = runner.wait()
+    if summary:
+        total.add(*map(int, summary.groups()))
+    if not summary or (status and not int(summary.group(2))):
+        total.fail(f"test/programs/run.py: exit {status}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fuzz-seconds", type=int, metavar="N",
+                        help="only run the fuzz targets, for N seconds each")
+    options = parser.parse_args()
+    os.chdir(TOP_DIR)
+    total = Total()
+    if options.fuzz_seconds:
+        fuzz(total, options.fuzz_seconds)
+    else:
+        title("unit tests, simulator, ABI")
+        meson_test(total, "build", "--no-suite", "fuzz")
+        title("unit tests and fuzz targets under ASan and UBSan")
+        build = build_sanitized(total)
+        if build:
+            meson_test(total, build, "--suite", "unit", "--suite", "fuzz")
+        title("programs")
+        programs(total)
+    print("\n{} passed, {} failed, {} skipped".format(*total.counts))
+    return 1 if total.counts[1] or not total.counts[0] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
