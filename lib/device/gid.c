@@ -19,13 +19,6 @@ static bool gid_is_free(const struct device_gid *entry)
 	return memcmp(entry->gid.raw, no_gid, sizeof(no_gid)) == 0;
 }
 
-static bool gid_is_ipv4(const uint8_t gid[16])
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	return memcmp(gid, mapped, sizeof(mapped)) == 0;
-}
-
 int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
 		   uint32_t ifindex)
 {
@@ -74,8 +67,7 @@ int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 	if (!ah->is_global || ah->port_num != PORT_NUM || grh->sgid_index >= DEVICE_GIDS_MAX)
 		return -EINVAL;
 	source = &device->gids[grh->sgid_index];
-	if (gid_is_free(source) || memcmp(grh->dgid.raw, no_gid, sizeof(no_gid)) == 0 ||
-	    gid_is_ipv4(source->gid.raw) != gid_is_ipv4(grh->dgid.raw))
+	if (gid_is_free(source) || memcmp(grh->dgid.raw, no_gid, sizeof(no_gid)) == 0)
 		return -EINVAL;
 	attr = (struct path_attr){
 		.vlan_tci = vlan_tci(source, ah->sl),

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/device/gid.c. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+
+static const union ibv_gid no_gid;
+static const union ibv_gid ipv4_a = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}};
+static const union ibv_gid ipv4_b = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 2}};
+static const union ibv_gid ipv6_a = {.raw = {0xfd, [15] = 1}};
+static const union ibv_gid ipv6_b = {.raw = {0xfd, [15] = 2}};
+static const uint8_t dst_mac[6] = {2, 0, 0, 0, 0, 2};
+
+static struct device *device;
+
+static int set_up(void **state)
+{
+	const struct device_config config = {
+		.name = "uroce0", .mac = {2, 0, 0, 0, 0, 1}, .port_mtu_bytes = 1500};
+
+	(void)state;
+	return device_create(&config, &device);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	device_destroy(device);
+	return 0;
+}
+
+static void device_add_gid__fills_the_table_from_the_front(void **state)
+{
+	(void)state;
+	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 7), 0);
+	assert_int_equal(device_add_gid(device, &ipv6_a, -1, 0), 1);
+	assert_memory_equal(&device->gids[0].gid, &ipv4_a, sizeof(ipv4_a));
+	assert_int_equal(device->gids[0].ndev_ifindex, 7);
+	assert_int_equal(device->gids[0].vlan_id, -1);
+	/* A freed entry is taken first. */
+	device->gids[0].gid = no_gid;
+	assert_int_equal(device_add_gid(device, &ipv4_b, -1, 0), 0);
+}
+
+static void device_add_gid__one_address_stands_once_a_vlan(void **state)
+{
+	(void)state;
+	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
+	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), -EEXIST);
+	assert_int_equal(device_add_gid(device, &ipv4_a, 5, 0), 1);
+	assert_int_equal(device_add_gid(device, &ipv4_a, 5, 0), -EEXIST);
+	assert_int_equal(device_add_gid(device, &ipv4_a, 6, 0), 2);
+}
+
+static void device_add_gid__nonsense_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(device_add_gid(device, &no_gid, -1, 0), -EINVAL);
+	assert_int_equal(device_add_gid(device, &ipv4_a, -2, 0), -EINVAL);
+	assert_int_equal(device_add_gid(device, &ipv4_a, 4095, 0), -EINVAL);
+	assert_int_equal(device_add_gid(device, &ipv4_a, 4094, 0), 0);
+}
+
+static void device_add_gid__a_full_table_is_enospc(void **state)
+{
+	union ibv_gid gid = ipv6_a;
+
+	(void)state;
+	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
+		gid.raw[1] = (uint8_t)i;
+		assert_int_equal(device_add_gid(device, &gid, -1, 0), i);
+	}
+	assert_int_equal(device_add_gid(device, &gid, -1, 0), -EEXIST);
+	gid.raw[1] = DEVICE_GIDS_MAX;
+	assert_int_equal(device_add_gid(device, &gid, -1, 0), -ENOSPC);
+}
+
+static void device_find_gid__finds_what_was_added(void **state)
+{
+	(void)state;
+	assert_int_equal(device_find_gid(device, ipv4_a.raw), -ENOENT);
+	assert_int_equal(device_find_gid(device, no_gid.raw), -ENOENT);
+	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
+	assert_int_equal(device_add_gid(device, &ipv6_a, -1, 0), 1);
+	assert_int_equal(device_find_gid(device, ipv4_a.raw), 0);
+	assert_int_equal(device_find_gid(device, ipv6_a.raw), 1);
+	assert_int_equal(device_find_gid(device, ipv6_b.raw), -ENOENT);
+	assert_int_equal(device_find_gid(device, no_gid.raw), -ENOENT);
+}
+
+static struct ibv_ah_attr ah_to(const union ibv_gid *dgid, uint8_t sgid_index)
+{
+	return (struct ibv_ah_attr){.is_global = 1,
+				    .port_num = 1,
+				    .grh = {.dgid = *dgid,
+					    .sgid_index = sgid_index,
+					    .traffic_class = 0x68,
+					    .flow_label = 0xabcde,
+					    .hop_limit = 3}};
+}
+
+static void device_make_path__ipv4_headers(void **state)
+{
+	static const uint8_t expected[] = {
+		2,    0,    0,	  0,	0,  2, 2,    0, 0, 0,  0, 1, 0x08, 0x00, /* Ethernet */
+		0x45, 0x68, 0,	  0,	0,  0, 0x40, 0, 3, 17, 0, 0, /* IPv4: length and checksum
+									open */
+		10,   0,    0,	  1,	10, 0, 0,    2,		     /* addresses */
+		0xc1, 0x23, 0x12, 0xb7,				     /* UDP ports */
+	};
+	struct ibv_ah_attr ah = ah_to(&ipv4_b, 0);
+	struct path path;
+
+	(void)state;
+	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), 0);
+	assert_false(path.ipv6);
+	assert_int_equal(path.len, 14 + 20 + 8);
+	assert_memory_equal(path.hdr, expected, sizeof(expected));
+}
+
+static void device_make_path__ipv6_headers_on_a_vlan(void **state)
+{
+	static const uint8_t expected[] = {
+		2,    0,    0,	  0,	0,    2,    2,	0, 0, 0, 0, 1, /* Ethernet */
+		0x81, 0x00, 0x60, 0x05, 0x86, 0xdd,		       /* priority 3, VLAN 5 */
+		0x66, 0x8a, 0xbc, 0xde, 0,    0,    17, 3, /* traffic class 0x68, flow label 0xabcde
+							    */
+		0xfd, 0,    0,	  0,	0,    0,    0,	0, 0, 0, 0, 0, 0, 0, 0, 1, /* source */
+		0xfd, 0,    0,	  0,	0,    0,    0,	0, 0, 0, 0, 0, 0, 0, 0, 2, /* destination */
+		0xc1, 0x23, 0x12, 0xb7,						   /* UDP ports */
+	};
+	struct ibv_ah_attr ah = ah_to(&ipv6_b, 0);
+	struct path path;
+
+	(void)state;
+	ah.sl = 3;
+	ah.grh.flow_label |= 0xfff00000; /* only 20 bits are meant */
+	assert_int_equal(device_add_gid(device, &ipv6_a, 5, 0), 0);
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), 0);
+	assert_true(path.ipv6);
+	assert_int_equal(path.len, 18 + 40 + 8);
+	assert_memory_equal(path.hdr, expected, sizeof(expected));
+}
+
+static void device_make_path__hop_limit_0_becomes_64(void **state)
+{
+	struct ibv_ah_attr ah = ah_to(&ipv4_b, 0);
+	struct path path;
+
+	(void)state;
+	ah.grh.hop_limit = 0;
+	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), 0);
+	assert_int_equal(path.hdr[14 + 8], 64);
+}
+
+static void device_make_path__needs_a_grh_and_addresses_that_go_together(void **state)
+{
+	struct ibv_ah_attr ah;
+	struct path path;
+
+	(void)state;
+	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
+	ah = ah_to(&ipv4_b, 0);
+	ah.is_global = 0;
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), -EINVAL);
+	ah = ah_to(&ipv4_b, 0);
+	ah.port_num = 2;
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), -EINVAL);
+	ah.port_num = 0;
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), -EINVAL);
+	ah = ah_to(&ipv4_b, 1); /* an empty entry */
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), -EINVAL);
+	ah = ah_to(&ipv4_b, DEVICE_GIDS_MAX);
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), -EINVAL);
+	ah = ah_to(&ipv6_b, 0);
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), -EINVAL);
+	ah = ah_to(&no_gid, 0);
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), -EINVAL);
+	ah = ah_to(&ipv4_b, 0);
+	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(device_add_gid__fills_the_table_from_the_front),
+		TEST(device_add_gid__one_address_stands_once_a_vlan),
+		TEST(device_add_gid__nonsense_is_refused),
+		TEST(device_add_gid__a_full_table_is_enospc),
+		TEST(device_find_gid__finds_what_was_added),
+		TEST(device_make_path__ipv4_headers),
+		TEST(device_make_path__ipv6_headers_on_a_vlan),
+		TEST(device_make_path__hop_limit_0_becomes_64),
+		TEST(device_make_path__needs_a_grh_and_addresses_that_go_together),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

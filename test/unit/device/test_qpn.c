@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/device/qpn.c. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "device/limits.h"
+
+#define QPNS (1u << 24)
+
+/* The table never looks into a queue pair: addresses of these bytes stand for some. */
+static char objects[2];
+#define QP(i) ((struct qp *)&objects[i])
+
+static struct device *device;
+static uint8_t *seen; /* a byte a number */
+
+static int set_up(void **state)
+{
+	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
+
+	(void)state;
+	seen = calloc(QPNS, 1);
+	return seen ? device_create(&config, &device) : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	device_destroy(device);
+	free(seen);
+	return 0;
+}
+
+/* A number that must be good, and not one of those in use. */
+static uint32_t alloc(void)
+{
+	const int qpn = device_alloc_qpn(device);
+
+	assert_in_range(qpn, 2, 0xfffffe);
+	assert_int_equal(seen[qpn], 0);
+	seen[qpn] = 1;
+	return (uint32_t)qpn;
+}
+
+static void device_alloc_qpn__gives_as_many_as_the_device_has(void **state)
+{
+	uint32_t qpn = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < DEVICE_MAX_QP; i++)
+		qpn = alloc();
+	assert_int_equal(device->qps, DEVICE_MAX_QP);
+	assert_int_equal(device_alloc_qpn(device), -ENOSPC);
+	device_free_qpn(device, qpn);
+	assert_int_equal(device->qps, DEVICE_MAX_QP - 1);
+	alloc();
+	assert_int_equal(device_alloc_qpn(device), -ENOSPC);
+}
+
+static void device_alloc_qpn__a_freed_number_rests(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < DEVICE_MAX_QP * 3; i++)
+		device_free_qpn(device, alloc());
+	assert_int_equal(device->qps, 0);
+}
+
+static void device_alloc_qpn__the_management_numbers_are_never_given(void **state)
+{
+	(void)state;
+	/* The window at the start of the number space, and the one at its end. */
+	device->qpn_next = 0;
+	assert_int_equal(alloc(), 2);
+	device->qpn_next = 0xfffffd;
+	assert_int_equal(alloc(), 0xfffffd);
+	assert_int_equal(alloc(), 0xfffffe);
+	assert_int_not_equal(alloc(), 0xffffff);
+}
+
+static void device_alloc_qpn__the_first_number_is_random(void **state)
+{
+	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
+	uint32_t ones = 0, zeros = 0;
+
+	(void)state;
+	for (int i = 0; i < 64; i++) {
+		struct device *other;
+		int qpn;
+
+		assert_int_equal(device_create(&config, &other), 0);
+		qpn = device_alloc_qpn(other);
+		assert_true(qpn > 0);
+		ones |= (uint32_t)qpn;
+		zeros |= ~(uint32_t)qpn;
+		device_destroy(other);
+	}
+	assert_int_equal(ones, 0xffffff);
+	assert_int_equal(zeros & 0xffffff, 0xffffff);
+}
+
+static void device_find_qp__finds_what_was_set(void **state)
+{
+	const uint32_t a = alloc(), b = alloc();
+
+	(void)state;
+	assert_null(device_find_qp(device, a)); /* given, and no queue pair yet */
+	device_set_qp(device, a, QP(0));
+	device_set_qp(device, b, QP(1));
+	assert_ptr_equal(device_find_qp(device, a), QP(0));
+	assert_ptr_equal(device_find_qp(device, b), QP(1));
+	device_set_qp(device, a, NULL);
+	assert_null(device_find_qp(device, a));
+	/* Not free before it is freed. */
+	assert_int_equal(device->qps, 2);
+	device_free_qpn(device, a);
+	device_free_qpn(device, a);
+	assert_int_equal(device->qps, 1);
+	assert_null(device_find_qp(device, a));
+	assert_ptr_equal(device_find_qp(device, b), QP(1));
+}
+
+static void device_find_qp__numbers_that_nobody_has(void **state)
+{
+	const uint32_t qpn = alloc();
+
+	(void)state;
+	device_set_qp(device, qpn, QP(0));
+	assert_null(device_find_qp(device, 0));
+	assert_null(device_find_qp(device, 1));
+	assert_null(device_find_qp(device, 0xffffff));
+	assert_null(device_find_qp(device, qpn ^ 0x800000)); /* a page that is not made */
+	assert_null(device_find_qp(device, qpn + (1u << 24)));
+	assert_null(device_find_qp(device, UINT32_MAX));
+}
+
+#define THREADS 3
+#define ROUNDS	20000
+
+static void *churn(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < ROUNDS; i++) {
+		const int qpn = device_alloc_qpn(device);
+
+		/* Another thread's mark on our number would show. */
+		if (qpn < 2 || __atomic_fetch_add(&seen[qpn], 1, __ATOMIC_RELAXED) != 0)
+			return "shared";
+		device_set_qp(device, (uint32_t)qpn, QP(0));
+		if (device_find_qp(device, (uint32_t)qpn) != QP(0))
+			return "lost";
+		__atomic_fetch_sub(&seen[qpn], 1, __ATOMIC_RELAXED);
+		device_free_qpn(device, (uint32_t)qpn);
+	}
+	return NULL;
+}
+
+static void device_alloc_qpn__threads_do_not_share_a_number(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, churn, NULL), 0);
+	for (int i = 0; i < THREADS; i++) {
+		void *wrong;
+
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		assert_null(wrong);
+	}
+	assert_int_equal(device->qps, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(device_alloc_qpn__gives_as_many_as_the_device_has),
+		TEST(device_alloc_qpn__a_freed_number_rests),
+		TEST(device_alloc_qpn__the_management_numbers_are_never_given),
+		TEST(device_alloc_qpn__the_first_number_is_random),
+		TEST(device_alloc_qpn__threads_do_not_share_a_number),
+		TEST(device_find_qp__finds_what_was_set),
+		TEST(device_find_qp__numbers_that_nobody_has),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

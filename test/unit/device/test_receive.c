@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/device/receive.c. A stand-in for qp_receive, linked before the room's own, keeps
+ * what arrives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "qp/qp.h"
+#include "wire/build.h"
+#include "wire/headers.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+
+#define NOW_NS 12345
+
+static const uint8_t our_ipv4[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
+static const uint8_t our_ipv6[16] = {0xfd, [15] = 1};
+static const uint8_t peer_ipv4[16] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
+static const uint8_t peer_ipv6[16] = {0xfd, [15] = 2};
+
+static char object;
+#define THE_QP ((struct qp *)&object)
+
+static struct {
+	struct device *device;
+	uint32_t qpn;
+	uint8_t frame[PACKET_FRAME_MAX];
+	/* what the queue pair was given */
+	int received;
+	struct qp *qp;
+	struct packet packet;
+	uint64_t now_ns;
+} env;
+
+void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	env.received++;
+	env.qp = qp;
+	env.packet = *packet;
+	env.now_ns = now_ns;
+}
+
+static int add_gid(const uint8_t raw[16], int32_t vlan_id)
+{
+	union ibv_gid gid;
+
+	memcpy(gid.raw, raw, sizeof(gid.raw));
+	return device_add_gid(env.device, &gid, vlan_id, 0);
+}
+
+static int set_up(void **state)
+{
+	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 9000};
+
+	(void)state;
+	memset(&env, 0, sizeof(env));
+	if (device_create(&config, &env.device) != 0)
+		return -1;
+	env.qpn = (uint32_t)device_alloc_qpn(env.device);
+	device_set_qp(env.device, env.qpn, THE_QP);
+	return add_gid(our_ipv4, -1) == 0 && add_gid(our_ipv6, -1) == 1 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	device_destroy(env.device);
+	return 0;
+}
+
+static struct path_attr path_to(const uint8_t sgid[16], const uint8_t dgid[16])
+{
+	struct path_attr attr = {.vlan_tci = -1, .hop_limit = 64, .udp_sport = 0xc000};
+
+	memcpy(attr.sgid, sgid, sizeof(attr.sgid));
+	memcpy(attr.dgid, dgid, sizeof(attr.dgid));
+	return attr;
+}
+
+static struct bth_fields bth_to(uint32_t qpn)
+{
+	return (struct bth_fields){.opcode = OPCODE_RC | OPCODE_SEND_ONLY,
+				   .migrated = true,
+				   .pkey = WIRE_PKEY_DEFAULT,
+				   .dest_qpn = qpn,
+				   .psn = {7}};
+}
+
+/* A SEND of ten bytes in env.frame; its length. */
+static size_t build(const struct path_attr *attr, const struct bth_fields *bth)
+{
+	static const uint8_t payload[10] = "ten bytes";
+	struct packet_out out = {.frame = env.frame};
+	struct path path;
+
+	assert_int_equal(path_init(&path, attr), 0);
+	packet_begin(&out, &path, bth);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, payload, sizeof(payload)), 0);
+	return packet_seal(&out);
+}
+
+static size_t build_good(void)
+{
+	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
+	const struct bth_fields bth = bth_to(env.qpn);
+
+	return build(&attr, &bth);
+}
+
+static bool receive(size_t len)
+{
+	struct qp *qp = (struct qp *)1;
+	const bool taken = device_receive(env.device, env.frame, len, false, false, NOW_NS, &qp);
+
+	assert_ptr_equal(qp, env.received ? THE_QP : NULL);
+	return taken;
+}
+
+/* The frame is RoCE, reaches nobody, and moves this counter alone. */
+static void assert_dropped(size_t len, enum counter reason)
+{
+	const struct counters before = env.device->counters;
+
+	assert_true(receive(len));
+	assert_int_equal(env.received, 0);
+	for (int i = 0; i < COUNTER_COUNT; i++) {
+		const uint64_t moved = counters_get(&env.device->counters, (enum counter)i) -
+				       counters_get(&before, (enum counter)i);
+
+		if (i == (int)reason || i == COUNTER_rx_packets)
+			assert_int_equal(moved, 1);
+		else if (i != COUNTER_rx_bytes)
+			assert_int_equal(moved, 0);
+	}
+}
+
+static void device_receive__a_good_packet_reaches_its_queue_pair(void **state)
+{
+	const size_t len = build_good();
+
+	(void)state;
+	assert_true(receive(len));
+	assert_int_equal(env.received, 1);
+	assert_ptr_equal(env.qp, THE_QP);
+	assert_int_equal(env.now_ns, NOW_NS);
+	assert_int_equal(env.packet.dest_qpn, env.qpn);
+	assert_int_equal(env.packet.psn.v, 7);
+	assert_int_equal(env.packet.payload_len, 10);
+	assert_string_equal((const char *)env.packet.payload, "ten bytes");
+	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_packets), 1);
+	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_bytes), len);
+	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_loopback_packets), 0);
+}
+
+static void device_receive__ipv6_reaches_it_too(void **state)
+{
+	const struct path_attr attr = path_to(peer_ipv6, our_ipv6);
+	const struct bth_fields bth = bth_to(env.qpn);
+
+	(void)state;
+	assert_true(receive(build(&attr, &bth)));
+	assert_int_equal(env.received, 1);
+}
+
+static void device_receive__what_is_not_roce_is_left_to_others(void **state)
+{
+	const size_t len = build_good();
+
+	(void)state;
+	env.frame[14 + 20 + 2] ^= 0xff; /* UDP destination port */
+	assert_false(receive(len));
+	build_good();
+	env.frame[12] = 0x08;
+	env.frame[13] = 0x06; /* ARP */
+	assert_false(receive(len));
+	assert_false(receive(0));
+	assert_int_equal(env.received, 0);
+	for (int i = 0; i < COUNTER_COUNT; i++)
+		assert_int_equal(counters_get(&env.device->counters, (enum counter)i), 0);
+}
+
+static void device_receive__contradicting_lengths_are_malformed(void **state)
+{
+	const size_t len = build_good();
+
+	(void)state;
+	assert_dropped(len - 1, COUNTER_rx_malformed);
+	/* TVER is not 0, and the ICRC is not even looked at. */
+	env.frame[14 + 20 + 8 + 1] |= 1;
+	assert_dropped(len, COUNTER_rx_malformed);
+}
+
+static void device_receive__a_wrong_header_checksum_counts_as_one(void **state)
+{
+	const size_t len = build_good();
+
+	(void)state;
+	env.frame[14 + 10] ^= 1;
+	assert_dropped(len, COUNTER_rx_checksum_errors);
+}
+
+static void device_receive__checksums_that_the_port_verified_are_not_verified_again(void **state)
+{
+	const size_t len = build_good();
+	struct qp *qp;
+
+	(void)state;
+	env.frame[14 + 10] ^= 1; /* outside the ICRC */
+	assert_true(device_receive(env.device, env.frame, len, false, true, NOW_NS, &qp));
+	assert_int_equal(env.received, 1);
+	/* The ICRC still is. */
+	env.frame[len - 1] ^= 1;
+	assert_true(device_receive(env.device, env.frame, len, false, true, NOW_NS, &qp));
+	assert_int_equal(env.received, 1);
+	assert_null(qp);
+}
+
+static void device_receive__every_changed_byte_of_payload_breaks_the_icrc(void **state)
+{
+	const size_t len = build_good();
+
+	(void)state;
+	for (size_t i = len - 14; i < len; i++) {
+		env.frame[i] ^= 0x10;
+		assert_dropped(len, COUNTER_rx_icrc_errors);
+		env.frame[i] ^= 0x10;
+	}
+	assert_true(receive(len));
+	assert_int_equal(env.received, 1);
+}
+
+static void device_receive__a_trusted_frame_needs_no_checksums(void **state)
+{
+	const size_t len = build_good();
+	struct qp *qp;
+
+	(void)state;
+	env.frame[14 + 10] ^= 1;
+	env.frame[len - 1] ^= 1;
+	assert_true(device_receive(env.device, env.frame, len, true, false, NOW_NS, &qp));
+	assert_ptr_equal(qp, THE_QP);
+	assert_int_equal(env.received, 1);
+	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_loopback_packets), 1);
+	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_packets), 0);
+	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_bytes), 0);
+}
+
+static void device_receive__unknown_opcodes_are_dropped(void **state)
+{
+	static const uint8_t unknown[] = {0x18, 0x1f, 0x46, 0xff};
+	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(unknown); i++) {
+		struct bth_fields bth = bth_to(env.qpn);
+
+		bth.opcode = unknown[i];
+		assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_opcode);
+	}
+}
+
+static void device_receive__an_address_of_others_is_dropped(void **state)
+{
+	static const uint8_t nobody[16] = {[10] = 0xff, 0xff, 10, 0, 0, 3};
+	static const uint8_t everybody[16] = {[10] = 0xff, 0xff, 255, 255, 255, 255};
+	static const uint8_t zero[16];
+	const struct bth_fields bth = bth_to(env.qpn);
+	struct path_attr attr;
+
+	(void)state;
+	attr = path_to(peer_ipv4, nobody);
+	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_gid);
+	attr = path_to(peer_ipv4, everybody);
+	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_gid);
+	/* The free entries of the table are no address. */
+	attr = path_to(peer_ipv6, zero);
+	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_gid);
+}
+
+static void device_receive__the_tag_must_be_that_of_the_address(void **state)
+{
+	const struct bth_fields bth = bth_to(env.qpn);
+	struct path_attr attr = path_to(peer_ipv4, our_ipv4);
+	struct path_attr both = path_to(peer_ipv6, our_ipv6);
+
+	(void)state;
+	attr.vlan_tci = 5;
+	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_gid);
+	both.vlan_tci = 0x6005; /* priority 3, VLAN 5 */
+	assert_dropped(build(&both, &bth), COUNTER_rx_wrong_gid);
+	/* The same address on a VLAN besides. */
+	assert_int_equal(add_gid(our_ipv6, 5), 2);
+	assert_true(receive(build(&both, &bth)));
+	assert_int_equal(env.received, 1);
+	both.vlan_tci = -1;
+	assert_true(receive(build(&both, &bth)));
+	assert_int_equal(env.received, 2);
+	/* A tag that only carries a priority. */
+	attr.vlan_tci = 0x6000;
+	assert_true(receive(build(&attr, &bth)));
+	assert_int_equal(env.received, 3);
+}
+
+static void device_receive__the_partition_must_be_ours(void **state)
+{
+	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
+	struct bth_fields bth = bth_to(env.qpn);
+
+	(void)state;
+	bth.pkey = 0xfffe;
+	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_pkey);
+	bth.pkey = 0;
+	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_pkey);
+	/* A limited member may talk to a full one. */
+	bth.pkey = 0x7fff;
+	assert_true(receive(build(&attr, &bth)));
+	assert_int_equal(env.received, 1);
+}
+
+static void device_receive__the_queue_pair_must_be_there(void **state)
+{
+	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
+	const uint32_t others[] = {0, 1, 0xffffff, env.qpn ^ 1, env.qpn ^ 0x800000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		const struct bth_fields bth = bth_to(others[i]);
+
+		assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_qpn);
+	}
+	device_set_qp(env.device, env.qpn, NULL);
+	assert_dropped(build_good(), COUNTER_rx_wrong_qpn);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(device_receive__a_good_packet_reaches_its_queue_pair),
+		TEST(device_receive__ipv6_reaches_it_too),
+		TEST(device_receive__what_is_not_roce_is_left_to_others),
+		TEST(device_receive__contradicting_lengths_are_malformed),
+		TEST(device_receive__a_wrong_header_checksum_counts_as_one),
+		TEST(device_receive__checksums_that_the_port_verified_are_not_verified_again),
+		TEST(device_receive__every_changed_byte_of_payload_breaks_the_icrc),
+		TEST(device_receive__a_trusted_frame_needs_no_checksums),
+		TEST(device_receive__unknown_opcodes_are_dropped),
+		TEST(device_receive__an_address_of_others_is_dropped),
+		TEST(device_receive__the_tag_must_be_that_of_the_address),
+		TEST(device_receive__the_partition_must_be_ours),
+		TEST(device_receive__the_queue_pair_must_be_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/device/registry.c. What it starts stays started, so each test runs in a child
+ * process. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "device/registry.h"
+
+#define THREADS 4
+
+/* The registry never looks into a device: addresses of these bytes stand for some. */
+static char objects[2];
+static int starts;
+
+static int start_two(struct device **devices, size_t max)
+{
+	starts++;
+	if (max < 2)
+		return -ENOSPC;
+	devices[0] = (struct device *)&objects[0];
+	devices[1] = (struct device *)&objects[1];
+	return 2;
+}
+
+static int start_fails(struct device **devices, size_t max)
+{
+	(void)devices;
+	(void)max;
+	starts++;
+	return -ENODEV;
+}
+
+static const struct device_provider two = {.start = start_two};
+static const struct device_provider failing = {.start = start_fails};
+
+/* Run in a child; its exit code is the number of the first check that failed, or 0. */
+static void assert_passes_in_child(int (*checks)(void))
+{
+	const pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(checks());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int without_provider(void)
+{
+	struct device *const *devices;
+
+	if (registry_devices(&devices) != 0)
+		return 1;
+	/* One that comes later is still started. */
+	registry_set_provider(&two);
+	return registry_devices(&devices) == 2 ? 0 : 2;
+}
+
+static int with_two(void)
+{
+	struct device *const *first, *const *second;
+
+	registry_set_provider(&two);
+	if (starts != 0)
+		return 1;
+	if (registry_devices(&first) != 2 || registry_devices(&second) != 2)
+		return 2;
+	if (starts != 1)
+		return 3;
+	return first == second && first[0] == (struct device *)&objects[0] &&
+			       first[1] == (struct device *)&objects[1]
+		       ? 0
+		       : 4;
+}
+
+static int with_failure(void)
+{
+	struct device *const *devices;
+
+	registry_set_provider(&failing);
+	if (registry_devices(&devices) != -ENODEV || registry_devices(&devices) != -ENODEV)
+		return 1;
+	return starts == 1 ? 0 : 2;
+}
+
+static void *ask(void *arg)
+{
+	struct device *const *devices;
+
+	*(int *)arg = registry_devices(&devices);
+	return NULL;
+}
+
+static int from_threads(void)
+{
+	pthread_t threads[THREADS];
+	int counts[THREADS];
+
+	registry_set_provider(&two);
+	for (int i = 0; i < THREADS; i++) {
+		if (pthread_create(&threads[i], NULL, ask, &counts[i]) != 0)
+			return 1;
+	}
+	for (int i = 0; i < THREADS; i++) {
+		if (pthread_join(threads[i], NULL) != 0 || counts[i] != 2)
+			return 2;
+	}
+	return starts == 1 ? 0 : 3;
+}
+
+static void registry_devices__is_empty_without_a_provider(void **state)
+{
+	(void)state;
+	assert_passes_in_child(without_provider);
+}
+
+static void registry_devices__starts_on_first_need_and_once(void **state)
+{
+	(void)state;
+	assert_passes_in_child(with_two);
+}
+
+static void registry_devices__a_failure_is_not_tried_again(void **state)
+{
+	(void)state;
+	assert_passes_in_child(with_failure);
+}
+
+static void registry_devices__threads_start_it_once(void **state)
+{
+	(void)state;
+	assert_passes_in_child(from_threads);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(registry_devices__is_empty_without_a_provider),
+		cmocka_unit_test(registry_devices__starts_on_first_need_and_once),
+		cmocka_unit_test(registry_devices__a_failure_is_not_tried_again),
+		cmocka_unit_test(registry_devices__threads_start_it_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
