@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include <rte_common.h>
+
 #include "base/psn.h"
 #include "wire/headers.h"
 
@@ -48,14 +50,57 @@ static const struct transition rc_transitions[] = {
 		 IBV_QP_MIN_RNR_TIMER},
 };
 
+/* UC: as RC without acknowledgements, retries and resources. */
+static const struct transition uc_transitions[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	 IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH},
+	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN,
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0,
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	 IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_AV | IBV_QP_ALT_PATH |
+		 IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS},
+};
+
+/* UD: no peer, so no path, no PSN to expect; a Q_Key instead of access rights. */
+static const struct transition ud_transitions[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+	{IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+};
+
+static const struct {
+	const struct transition *transitions;
+	size_t count;
+} tables[] = {
+	[IBV_QPT_RC] = {rc_transitions, RTE_DIM(rc_transitions)},
+	[IBV_QPT_UC] = {uc_transitions, RTE_DIM(uc_transitions)},
+	[IBV_QPT_UD] = {ud_transitions, RTE_DIM(ud_transitions)},
+};
+
 static const struct transition *attr_find(enum ibv_qp_type type, enum ibv_qp_state from,
 					  enum ibv_qp_state to)
 {
-	if (type != IBV_QPT_RC)
+	if ((size_t)type >= RTE_DIM(tables))
 		return NULL;
-	for (size_t i = 0; i < sizeof(rc_transitions) / sizeof(rc_transitions[0]); i++) {
-		if (rc_transitions[i].from == from && rc_transitions[i].to == to)
-			return &rc_transitions[i];
+	for (size_t i = 0; i < tables[type].count; i++) {
+		const struct transition *transition = &tables[type].transitions[i];
+
+		if (transition->from == from && transition->to == to)
+			return transition;
 	}
 	return NULL;
 }
@@ -141,6 +186,8 @@ void attr_apply(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask
 		to->sq_psn = from->sq_psn & PSN_MASK;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	if (mask & IBV_QP_QKEY)
+		to->qkey = from->qkey;
 	if (mask & IBV_QP_DEST_QPN)
 		to->dest_qp_num = from->dest_qp_num;
 }

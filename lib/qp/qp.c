@@ -43,12 +43,14 @@ struct qp {
 static void qp_connect_roles(struct qp *qp)
 {
 	const struct qp_init *init = &qp->init;
+	const uint8_t service = init->type == IBV_QPT_UC ? OPCODE_UC : OPCODE_RC;
 
 	qp->requester = (struct requester){.sq = &qp->sq,
 					   .pd = init->pd,
 					   .peer = &qp->peer,
 					   .flight = &qp->flight,
-					   .counters = init->counters};
+					   .counters = init->counters,
+					   .service = service};
 	qp->completer = (struct completer){.sq = &qp->sq,
 					   .cq = init->send_cq,
 					   .pd = init->pd,
@@ -64,7 +66,8 @@ static void qp_connect_roles(struct qp *qp)
 					   .cq = init->recv_cq,
 					   .replies = &qp->replies,
 					   .counters = init->counters,
-					   .qpn = init->qpn};
+					   .qpn = init->qpn,
+					   .service = service};
 }
 
 /* As created: nothing posted, no peer, no timer. */
@@ -115,7 +118,7 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	struct qp *qp;
 	int err;
 
-	if (init->type != IBV_QPT_RC)
+	if (init->type != IBV_QPT_RC && init->type != IBV_QPT_UC)
 		return -EOPNOTSUPP;
 	if (init->cap.max_send_sge > PACKET_FRAGS_MAX || init->cap.max_recv_sge > PACKET_FRAGS_MAX)
 		return -EINVAL;
@@ -197,6 +200,14 @@ static void qp_enter_error(struct qp *qp)
 	responder_flush(&qp->responder, qp->rq != &qp->own_rq);
 }
 
+/* To SQE: an unreliable queue pair fails in its sending half only (IBTA 10.3.1.7). */
+static void qp_enter_send_error(struct qp *qp)
+{
+	qp_set_state(qp, IBV_QPS_SQE);
+	requester_reset(&qp->requester, REQUESTER_STOPPED);
+	completer_flush(&qp->completer);
+}
+
 static void qp_fail(struct qp *qp, enum fault fault)
 {
 	const struct fault_info *info = fault_info(fault);
@@ -207,6 +218,10 @@ static void qp_fail(struct qp *qp, enum fault fault)
 		counters_add(qp->init.counters, info->counter, 1);
 	if (info->nak == FAULT_NO_NAK && fault != FAULT_CQ_OVERRUN)
 		completer_fail(&qp->completer, fault);
+	if (fault == FAULT_SEND_PROTECTION && qp->init.type != IBV_QPT_RC) {
+		qp_enter_send_error(qp);
+		return;
+	}
 	qp_enter_error(qp);
 	if (info->event != FAULT_NO_EVENT)
 		qp_raise(qp, (enum ibv_event_type)info->event);
@@ -253,7 +268,7 @@ static void qp_enter(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to
 		qp_reset(qp);
 		break;
 	case IBV_QPS_RTS:
-		if (from == IBV_QPS_RTR)
+		if (from == IBV_QPS_RTR || from == IBV_QPS_SQE)
 			requester_reset(&qp->requester, REQUESTER_RUNNING);
 		else if (from == IBV_QPS_SQD && qp->requester.state == REQUESTER_DRAINING)
 			qp->requester.state = REQUESTER_RUNNING;
@@ -306,7 +321,7 @@ void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *
 	attr->sq_draining = qp->state == IBV_QPS_SQD && !requester_drained(&qp->requester);
 	if (qp->state >= IBV_QPS_RTR)
 		attr->rq_psn = qp->responder.epsn.v;
-	if (qp->state >= IBV_QPS_RTS)
+	if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
 		attr->sq_psn = qp->flight.next.v;
 	init->cap = qp->init.cap;
 	init->qp_type = qp->init.type;
@@ -337,7 +352,7 @@ static void qp_receive_request(struct qp *qp, const struct packet *packet)
 {
 	enum fault fault;
 
-	if (qp->state != IBV_QPS_RTR && qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) {
+	if (qp->state < IBV_QPS_RTR || qp->state == IBV_QPS_ERR) {
 		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
 		return;
 	}
@@ -354,7 +369,7 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 {
 	enum fault fault;
 
-	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) {
+	if (qp->init.type != IBV_QPT_RC || (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)) {
 		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
 		return;
 	}
@@ -365,7 +380,7 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
-	if ((packet->opcode & OPCODE_SERVICE_MASK) != OPCODE_RC) {
+	if ((packet->opcode & OPCODE_SERVICE_MASK) != qp->responder.service) {
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
 		return;
 	}
@@ -385,18 +400,22 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
 			     unsigned int budget)
 {
+	enum fault fault = FAULT_NONE;
 	bool more = false;
 
 	if (qp->recovery.state != RECOVERY_RNR_WAIT) {
 		const unsigned int sent = requester_send(&qp->requester, sink, budget, &more);
 
-		/* What a stuck port does not take runs into the same timer as what the peer does
-		 * not answer. */
-		if (sent > 0 || more)
+		if (qp->init.type != IBV_QPT_RC)
+			fault = completer_sent(&qp->completer, now_ns);
+		else if (sent > 0 || more)
+			/* A stuck port runs into the same timer as a peer that does not answer. */
 			recovery_sent(&qp->recovery, now_ns);
 	}
-	if (requester_fault_due(&qp->requester)) {
-		qp_fail(qp, qp->requester.fault);
+	if (fault == FAULT_NONE && requester_fault_due(&qp->requester))
+		fault = qp->requester.fault;
+	if (fault != FAULT_NONE) {
+		qp_fail(qp, fault);
 		return false;
 	}
 	if (qp->state == IBV_QPS_SQD && !qp->drained_told && requester_drained(&qp->requester)) {
@@ -424,6 +443,9 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	case IBV_QPS_SQD:
 		if (!more)
 			more = qp_run_requester(qp, now_ns, sink, budget - sent);
+		break;
+	case IBV_QPS_SQE:
+		completer_flush(&qp->completer);
 		break;
 	case IBV_QPS_ERR:
 		completer_flush(&qp->completer);

@@ -267,6 +267,14 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	}
 }
 
+enum fault completer_sent(struct completer *completer, uint64_t now_ns)
+{
+	enum fault fault = FAULT_NONE;
+
+	completer_acknowledge(completer, completer->flight->next, now_ns, &fault);
+	return fault;
+}
+
 enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
 {
 	switch (recovery_expire(completer->recovery, now_ns)) {

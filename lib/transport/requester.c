@@ -192,6 +192,8 @@ static enum mr_status requester_gather(struct requester *requester, const struct
 
 static bool requester_asks_ack(const struct requester *requester, const struct request *request)
 {
+	if (requester->service != OPCODE_RC)
+		return false;
 	/* What closes the window must be acknowledged, or nothing would open it. */
 	return request->last || requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
 	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
@@ -200,7 +202,8 @@ static bool requester_asks_ack(const struct requester *requester, const struct r
 static void requester_emit(struct requester *requester, const struct request *request,
 			   const struct packet_frag *frags, uint32_t count, struct packet_out *out)
 {
-	struct bth_fields bth = peer_bth(requester->peer, request->opcode, requester->flight->next);
+	const uint8_t opcode = requester->service | request->opcode;
+	struct bth_fields bth = peer_bth(requester->peer, opcode, requester->flight->next);
 
 	bth.solicited = request->last && (request->wqe->flags & IBV_SEND_SOLICITED) &&
 			!requester_wants_response(request->wqe) &&

@@ -113,6 +113,13 @@ static enum verdict check_psn(struct responder *responder, const struct packet *
 {
 	const int32_t ahead = psn_diff(packet->psn, responder->epsn);
 
+	if (ahead != 0 && responder->service == OPCODE_UC) {
+		/* 9.8.2.2.1: packets were lost, and the message they were of; a new one may begin.
+		 */
+		responder->message = MESSAGE_NONE;
+		responder->epsn = packet->psn;
+		return GO_ON;
+	}
 	if (ahead == 0) {
 		responder->nak_sent = false;
 		return GO_ON;
@@ -199,8 +206,15 @@ static enum verdict responder_not_ready(struct responder *responder)
 static bool responder_take(struct responder *responder)
 {
 	struct responder_receive *receive = &responder->receive;
-	const struct recv_wqe *wqe = rq_head(responder->rq);
+	const struct recv_wqe *wqe;
 
+	/* Left over from a message that was dropped (UC): it takes the next one. */
+	if (receive->taken) {
+		receive->filled = 0;
+		sgl_seek(&receive->sgl, receive->sge, receive->num_sge, 0);
+		return true;
+	}
+	wqe = rq_head(responder->rq);
 	if (wqe == NULL)
 		return false;
 	receive->taken = true;
@@ -222,7 +236,8 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
 	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
 		if (!responder_take(responder))
-			return responder_not_ready(responder);
+			return responder->service == OPCODE_RC ? responder_not_ready(responder)
+							       : FAIL_INVALID;
 	}
 	if ((flags & OPCODE_IS_SEND) &&
 	    packet->payload_len > responder->receive.length - responder->receive.filled)
@@ -351,7 +366,8 @@ static enum verdict finish(struct responder *responder, const struct packet *pac
 	} else {
 		responder->message = flags & OPCODE_IS_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
 	}
-	if (packet->ack_req && (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
+	if (packet->ack_req && responder->service == OPCODE_RC &&
+	    (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
 		replies_ack(responder->replies, psn_add(responder->epsn, -1), responder->msn);
 	return DONE;
 }
@@ -364,6 +380,14 @@ static enum fault responder_complete_message(struct responder *responder,
 	if ((packet->op->flags & OPCODE_LAST) && responder->receive.taken)
 		responder_complete(responder, IBV_WC_SUCCESS, packet, &pushed);
 	return pushed == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
+}
+
+/* UC: the message is dropped, its receive request waits for the next one (9.8.2.2). */
+static enum fault responder_drop_message(struct responder *responder, const struct packet *packet)
+{
+	responder->message = MESSAGE_NONE;
+	responder->epsn = psn_add(packet->psn, 1);
+	return FAULT_NONE;
 }
 
 /* NAK to the peer, and the status to the receive request that is in use, if one is. */
@@ -395,7 +419,9 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 		if (verdict == DONE)
 			return FAULT_NONE;
 		if (verdict != GO_ON)
-			return responder_fail(responder, verdict_faults[verdict]);
+			return responder->service == OPCODE_UC
+				       ? responder_drop_message(responder, packet)
+				       : responder_fail(responder, verdict_faults[verdict]);
 	}
 	/* The completion is pushed before the acknowledgement is owed: an overrun is not
 	 * acknowledged. */

@@ -47,6 +47,9 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
  */
 enum fault completer_timeout(struct completer *completer, uint64_t now_ns);
 
+/** Unreliable service: what is sent is done. FAULT_NONE, or FAULT_CQ_OVERRUN. */
+enum fault completer_sent(struct completer *completer, uint64_t now_ns);
+
 /** Complete the oldest request with the status of a fault, and free it. FAULT_NONE, or
  * FAULT_CQ_OVERRUN. */
 enum fault completer_fail(struct completer *completer, enum fault fault);

@@ -43,7 +43,8 @@ struct responder {
 	struct cq *cq;
 	struct replies *replies;
 	struct counters *counters;
-	uint32_t qpn; /* our own, for completions */
+	uint32_t qpn;	 /* our own, for completions */
+	uint8_t service; /* OPCODE_RC or OPCODE_UC */
 
 	/* attributes of the queue pair */
 	uint32_t peer_qpn;
@@ -71,7 +72,8 @@ struct responder {
 void responder_reset(struct responder *responder, struct psn epsn);
 
 /**
- * Take in a request packet. What is owed for it is then in `replies`.
+ * Take in a request packet. What is owed for it is then in `replies`. On an unreliable connection
+ * nothing is owed, and a message with a lost or bad packet is dropped silently (9.8.2.2).
  *
  * @return
  *   FAULT_NONE, or why the queue pair fails; the NAK is owed, and a receive request in use
