@@ -6,10 +6,17 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <rte_atomic.h>
+
+/* Eight bytes at any address, stored at once. */
+struct place_tail {
+	uint64_t v;
+} __attribute__((packed, may_alias));
+
 /*
  * Copy with the last eight bytes (or as many as there are) stored last. memcpy alone may store the
  * end first. Programs poll the last byte of an RDMA WRITE (perftest's latency test does); the
- * release fence orders the bulk before the tail, and pairs with the poller's own load.
+ * barrier orders the bulk before the tail, and pairs with the poller's own load.
  */
 static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len)
 {
@@ -20,11 +27,11 @@ static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len)
 		dst += len - sizeof(tail);
 		src += len - sizeof(tail);
 		len = sizeof(tail);
-		__atomic_thread_fence(__ATOMIC_RELEASE);
+		rte_smp_wmb();
 	}
 	if (len == sizeof(tail)) {
 		memcpy(&tail, src, sizeof(tail));
-		*(volatile uint64_t __attribute__((aligned(1), may_alias)) *)dst = tail;
+		((volatile struct place_tail *)dst)->v = tail;
 		return;
 	}
 	for (uint32_t i = 0; i < len; i++)
