@@ -122,7 +122,7 @@ static int check_port(const char *devargs, char *error, size_t error_size)
 	char iface[IFNAMSIZ];
 	int ret;
 
-	ret = devargs_check(devargs, PCI_DEVICES, error, error_size);
+	ret = devargs_check(devargs, PCI_DEVICES, RTE_EAL_PMD_PATH, error, error_size);
 	if (ret < 0)
 		return ret;
 	ret = devargs_find_iface(devargs, iface, sizeof(iface), error, error_size);

@@ -22,6 +22,8 @@
 #include <rte_kvargs.h>
 #include <rte_pci.h>
 
+#include "drivers.h"
+
 #define PCI_CLASS_NETWORK 0x02
 
 /* Kernel drivers that let DPDK have the device. */
@@ -138,7 +140,29 @@ static int devargs_refuse(const char *devargs, const char *why, char *error, siz
 	return -EINVAL;
 }
 
-int devargs_check(const char *devargs, const char *pci_devices, char *error, size_t error_size)
+static int virtual_check(const char *devargs, const char *name, const char *drivers, char *error,
+			 size_t error_size)
+{
+	if (if_nametoindex(name) != 0)
+		return devargs_refuse(devargs, "is a kernel interface; use --netdev for it", error,
+				      error_size);
+	for (const char *c = name; *c != '\0'; c++)
+		if (!isalnum((unsigned char)*c) && *c != '_')
+			return devargs_refuse(devargs,
+					      "starts with neither a driver's name, such as "
+					      "net_memif0, nor a PCI address",
+					      error, error_size);
+	if (drivers_find(drivers, name) != -ENOENT)
+		return 0;
+	snprintf(error, error_size,
+		 "port: there is no DPDK driver for '%s' in %s; names are like net_memif0 or "
+		 "net_af_packet0",
+		 name, drivers);
+	return -ENODEV;
+}
+
+int devargs_check(const char *devargs, const char *pci_devices, const char *drivers, char *error,
+		  size_t error_size)
 {
 	struct rte_pci_addr addr;
 	char name[128];
@@ -152,16 +176,7 @@ int devargs_check(const char *devargs, const char *pci_devices, char *error, siz
 	if (strchr(name, ':') != NULL)
 		return devargs_refuse(devargs, "is not a PCI address, as 0000:00:04.0 is", error,
 				      error_size);
-	if (if_nametoindex(name) != 0)
-		return devargs_refuse(devargs, "is a kernel interface; use --netdev for it", error,
-				      error_size);
-	for (const char *c = name; *c != '\0'; c++)
-		if (!isalnum((unsigned char)*c) && *c != '_')
-			return devargs_refuse(devargs,
-					      "starts with neither a driver's name, such as "
-					      "net_memif0, nor a PCI address",
-					      error, error_size);
-	return 0;
+	return virtual_check(devargs, name, drivers, error, error_size);
 }
 
 int devargs_find_iface(const char *devargs, char *iface, size_t iface_size, char *error,

@@ -6,14 +6,18 @@
 #include <stddef.h>
 
 /**
- * Check the form of device arguments, and of a PCI device also that it is there and free. MT-safe.
+ * Check the form of device arguments, that a virtual device's driver is installed, and that a PCI
+ * device is there and free. MT-safe.
  *
  * @param pci_devices
  *   /sys/bus/pci/devices, or what a test has in its place.
+ * @param drivers
+ *   Where EAL's drivers are, likewise.
  * @return
  *   0, or -EINVAL, -ENODEV, -EBUSY with `error`.
  */
-int devargs_check(const char *devargs, const char *pci_devices, char *error, size_t error_size);
+int devargs_check(const char *devargs, const char *pci_devices, const char *drivers, char *error,
+		  size_t error_size);
 
 /**
  * Find which kernel interface a virtual device drives. MT-safe.

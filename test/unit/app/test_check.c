@@ -105,6 +105,7 @@ static void check_settings__on_this_host(void **state)
 	assert_int_equal(check("no-such-iface", NULL, error, sizeof(error)), -ENODEV);
 	assert_int_equal(check("lo", NULL, error, sizeof(error)), -EPROTONOSUPPORT);
 	assert_int_equal(check(NULL, "net_null0", error, sizeof(error)), 0);
+	assert_int_equal(check(NULL, "net_nosuch0", error, sizeof(error)), -ENODEV);
 	assert_int_equal(check(NULL, "net_null0,,", error, sizeof(error)), -EINVAL);
 	assert_int_equal(check(NULL, "net_af_packet0", error, sizeof(error)), -EINVAL);
 	assert_int_equal(check(NULL, "net_af_packet0,iface=no-such-iface", error, sizeof(error)),
