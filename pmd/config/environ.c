@@ -23,7 +23,7 @@ static const struct variable {
 };
 
 /* Longest value: a full list of addresses. */
-#define VALUE_MAX (SETTINGS_IPS_MAX * ADDRESS_TEXT_MAX)
+#define VALUE_MAX ((size_t)SETTINGS_IPS_MAX * ADDRESS_TEXT_MAX)
 static_assert(VALUE_MAX >= sizeof(((struct settings *)NULL)->port), "device arguments fit too");
 
 int settings_export(const struct settings *settings)

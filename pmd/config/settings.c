@@ -138,9 +138,8 @@ static int set_ip(struct settings *settings, const char *value, struct text *why
 	char *word, *rest = list;
 	int ret;
 
-	if (strlen(value) >= sizeof(list))
+	if (snprintf(list, sizeof(list), "%s", value) >= (int)sizeof(list))
 		return refuse(why, "ip: the list of addresses is too long");
-	strcpy(list, value);
 	while ((word = strsep(&rest, ",")) != NULL) {
 		char *end;
 
@@ -268,7 +267,7 @@ void settings_init(struct settings *settings)
 {
 	/* Every byte, so that two of them can be compared as bytes. */
 	memset(settings, 0, sizeof(*settings));
-	strcpy(settings->name, "uroce0");
+	snprintf(settings->name, sizeof(settings->name), "uroce0");
 	settings->progress = SETTINGS_PROGRESS_HYBRID;
 	settings->log_level = LOG_LEVEL_WARN;
 }
