@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets that are built: their fields, their limits, and that the parser agrees. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/build.h"
+#include "wire/packet.h"
+
+/* clang-format off */
+static const struct path_attr ipv4_attr = {
+	.vlan_tci = -1,
+	.sgid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, 1},
+	.dgid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, 2},
+	.tclass = 2,
+	.hop_limit = 64,
+	.udp_sport = 0xc123,
+};
+
+static const struct path_attr ipv6_attr = {
+	.vlan_tci = 5,
+	.sgid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+	.dgid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2},
+	.hop_limit = 64,
+	.udp_sport = 0xc123,
+};
+/* clang-format on */
+
+static const struct bth_fields send_only = {
+	.opcode = OPCODE_RC | OPCODE_SEND_ONLY,
+	.migrated = true,
+	.pkey = WIRE_PKEY_DEFAULT,
+	.dest_qpn = 0x123456,
+	.psn = {0xabcdef},
+};
+
+static uint8_t frame[PACKET_FRAME_MAX + 1];
+static uint8_t data[WIRE_MTU_MAX + 1];
+static struct packet_out out;
+static struct path path;
+
+static int fresh(void **state)
+{
+	size_t i;
+
+	(void)state;
+	/* What is not written must show. */
+	memset(frame, 0xa5, sizeof(frame));
+	memset(&out, 0xa5, sizeof(out));
+	out.frame = frame;
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7 + (i >> 8));
+	return path_init(&path, &ipv4_attr);
+}
+
+static void parse(uint32_t len, struct packet *packet)
+{
+	assert_int_equal(packet_parse(frame, len, false, packet), PACKET_OK);
+	assert_true(packet_icrc_ok(packet));
+}
+
+static void packet_begin__writes_the_bth(void **state)
+{
+	static const uint8_t expected[] = {0x04, 0x40, 0xff, 0xff, 0,	 0x12,
+					   0x34, 0x56, 0,    0xab, 0xcd, 0xef};
+
+	(void)state;
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(out.hdr_len, 14 + 20 + 8 + 12);
+	assert_memory_equal(frame, path.hdr, path.len);
+	assert_memory_equal(frame + 42, expected, sizeof(expected));
+}
+
+static void packet_begin__each_flag_is_its_bit(void **state)
+{
+	struct bth_fields bth = {.opcode = 0x11};
+
+	(void)state;
+	packet_begin(&out, &path, &bth);
+	assert_int_equal(frame[43], 0);
+	assert_int_equal(frame[46], 0);
+	assert_int_equal(frame[50], 0);
+	bth.solicited = true;
+	packet_begin(&out, &path, &bth);
+	assert_int_equal(frame[43], 0x80);
+	bth.ack_req = true;
+	packet_begin(&out, &path, &bth);
+	assert_int_equal(frame[50], 0x80);
+	bth.becn = true;
+	packet_begin(&out, &path, &bth);
+	assert_int_equal(frame[46], 0x40);
+}
+
+static void packet_begin__forgets_the_packet_before(void **state)
+{
+	uint32_t len;
+
+	(void)state;
+	packet_begin(&out, &path, &send_only);
+	out.ip_id = 99;
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 100), 0);
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(out.frags, 0);
+	assert_int_equal(out.payload_len, 0);
+	len = packet_seal(&out);
+	assert_int_equal(len, 14 + 20 + 8 + 12 + 4);
+	assert_int_equal(frame[18] << 8 | frame[19], 0);
+}
+
+static void packet_extend__reserves_behind_what_is_there(void **state)
+{
+	(void)state;
+	packet_begin(&out, &path, &send_only);
+	assert_ptr_equal(packet_extend(&out, 16), frame + 54);
+	assert_ptr_equal(packet_extend(&out, 4), frame + 70);
+	assert_int_equal(out.hdr_len, 74);
+}
+
+static void packet_payload__refuses_a_fragment_too_many(void **state)
+{
+	int i;
+
+	(void)state;
+	packet_begin(&out, &path, &send_only);
+	for (i = 0; i < PACKET_FRAGS_MAX; i++)
+		assert_int_equal(packet_payload(&out, FRAG_COPY, data + i, 1), 0);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 1), -ENOSPC);
+	assert_int_equal(out.payload_len, PACKET_FRAGS_MAX);
+	/* An empty fragment needs no room. */
+	assert_int_equal(packet_payload(&out, FRAG_COPY, NULL, 0), 0);
+}
+
+static void packet_payload__refuses_more_than_the_largest_mtu(void **state)
+{
+	(void)state;
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, WIRE_MTU_MAX + 1), -EMSGSIZE);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, WIRE_MTU_MAX), 0);
+	assert_int_equal(packet_payload(&out, FRAG_ZERO, NULL, 1), -EMSGSIZE);
+	assert_int_equal(packet_payload(&out, FRAG_ZERO, NULL, UINT32_MAX), -EMSGSIZE);
+	assert_int_equal(out.payload_len, WIRE_MTU_MAX);
+}
+
+static void packet_payload__is_read_by_seal(void **state)
+{
+	struct packet packet;
+
+	(void)state;
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 8), 0);
+	memset(data, 0x77, 8);
+	parse(packet_seal(&out), &packet);
+	assert_memory_equal(packet.payload, data, 8);
+}
+
+static void packet_seal__pads_with_zeros_to_four_bytes(void **state)
+{
+	struct packet packet;
+	uint32_t len, i;
+
+	for (len = 0; len <= 80; len++) {
+		fresh(state);
+		packet_begin(&out, &path, &send_only);
+		assert_int_equal(packet_payload(&out, FRAG_COPY, data, len), 0);
+		parse(packet_seal(&out), &packet);
+		assert_int_equal(packet.payload_len, len);
+		assert_int_equal(packet.pad, (4 - len % 4) % 4);
+		assert_memory_equal(packet.payload, data, len);
+		for (i = 0; i < packet.pad; i++)
+			assert_int_equal(packet.payload[len + i], 0);
+		/* Nothing is written behind the ICRC, but for room that any headers may take. */
+		if (packet.payload + len + packet.pad + 4 >= frame + sizeof(path.hdr))
+			assert_int_equal(packet.payload[len + packet.pad + 4], 0xa5);
+	}
+}
+
+static void packet_seal__may_be_called_again(void **state)
+{
+	struct packet packet;
+	uint32_t len;
+
+	(void)state;
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 5), 0);
+	len = packet_seal(&out);
+	assert_int_equal(packet_seal(&out), len);
+	parse(len, &packet);
+	assert_int_equal(packet.pad, 3);
+}
+
+static void packet_seal__gathers_copies_and_zeros(void **state)
+{
+	static const uint8_t zeros[1000];
+	struct packet packet;
+
+	(void)state;
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 3), 0);
+	assert_int_equal(packet_payload(&out, FRAG_ZERO, NULL, 1000), 0);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data + 3, 70), 0);
+	assert_int_equal(packet_payload(&out, FRAG_ZERO, NULL, 2), 0);
+	parse(packet_seal(&out), &packet);
+	assert_int_equal(packet.payload_len, 1075);
+	assert_memory_equal(packet.payload, data, 3);
+	assert_memory_equal(packet.payload + 3, zeros, 1000);
+	assert_memory_equal(packet.payload + 1003, data + 3, 70);
+	assert_memory_equal(packet.payload + 1073, zeros, 2);
+}
+
+/* The longest packet: XRC's atomic headers and a full MTU behind a tagged IPv6 header. */
+static void packet_seal__longest_packet_fits_its_frame(void **state)
+{
+	const struct bth_fields bth = {.opcode = OPCODE_XRC | OPCODE_WRITE_ONLY_IMM};
+	struct packet packet;
+	uint32_t len;
+
+	(void)state;
+	assert_int_equal(path_init(&path, &ipv6_attr), 0);
+	packet_begin(&out, &path, &bth);
+	memset(packet_extend(&out, 24), 0, 24);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, WIRE_MTU_MAX), 0);
+	len = packet_seal(&out);
+	assert_true(len <= PACKET_FRAME_MAX);
+	parse(len, &packet);
+	assert_int_equal(packet.vlan_tci, 5);
+	assert_memory_equal(packet.payload, data, WIRE_MTU_MAX);
+	assert_int_equal(frame[len], 0xa5);
+}
+
+static void packet_seal__ipv4_id_and_its_checksum(void **state)
+{
+	struct packet packet;
+	unsigned int id;
+
+	(void)state;
+	/* Sums that carry are among so many. */
+	for (id = 0; id < 0x10000; id += 17) {
+		packet_begin(&out, &path, &send_only);
+		out.ip_id = (uint16_t)id;
+		parse(packet_seal(&out), &packet);
+		assert_int_equal(frame[18] << 8 | frame[19], id);
+		/* UDP checksum 0: the ICRC covers more than it would. */
+		assert_int_equal(frame[40] << 8 | frame[41], 0);
+	}
+}
+
+static void packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones(void **state)
+{
+	struct packet packet;
+	unsigned int round, ones = 0;
+	uint32_t payload;
+
+	(void)state;
+	assert_int_equal(path_init(&path, &ipv6_attr), 0);
+	for (round = 0; round < 2000000 && ones == 0; round++) {
+		uint8_t *checksum = frame + 18 + 40 + 6;
+
+		payload = round * 2654435761u;
+		packet_begin(&out, &path, &send_only);
+		assert_int_equal(packet_payload(&out, FRAG_COPY, &payload, sizeof(payload)), 0);
+		parse(packet_seal(&out), &packet);
+		assert_true(checksum[0] != 0 || checksum[1] != 0);
+		ones += checksum[0] == 0xff && checksum[1] == 0xff;
+	}
+	/* One packet in 65,536 has it. */
+	assert_int_equal(ones, 1);
+}
+
+#define BUILD_TEST(f) cmocka_unit_test_setup(f, fresh)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BUILD_TEST(packet_begin__writes_the_bth),
+		BUILD_TEST(packet_begin__each_flag_is_its_bit),
+		BUILD_TEST(packet_begin__forgets_the_packet_before),
+		BUILD_TEST(packet_extend__reserves_behind_what_is_there),
+		BUILD_TEST(packet_payload__refuses_a_fragment_too_many),
+		BUILD_TEST(packet_payload__refuses_more_than_the_largest_mtu),
+		BUILD_TEST(packet_payload__is_read_by_seal),
+		BUILD_TEST(packet_seal__pads_with_zeros_to_four_bytes),
+		BUILD_TEST(packet_seal__may_be_called_again),
+		BUILD_TEST(packet_seal__gathers_copies_and_zeros),
+		BUILD_TEST(packet_seal__longest_packet_fits_its_frame),
+		BUILD_TEST(packet_seal__ipv4_id_and_its_checksum),
+		BUILD_TEST(packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Prebuilt headers, byte for byte. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/build.h"
+
+/* clang-format off */
+static const struct path_attr ipv4_attr = {
+	.src_mac = {2, 0, 0, 0, 0, 1},
+	.dst_mac = {2, 0, 0, 0, 0, 2},
+	.vlan_tci = -1,
+	.sgid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, 1},
+	.dgid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, 2},
+	.tclass = 0x6a,
+	.hop_limit = 64,
+	.flow_label = 0x12345,
+	.udp_sport = 0xc123,
+};
+
+static const struct path_attr ipv6_attr = {
+	.src_mac = {2, 0, 0, 0, 0, 1},
+	.dst_mac = {2, 0, 0, 0, 0, 2},
+	.vlan_tci = -1,
+	.sgid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+	.dgid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2},
+	.tclass = 0x6a,
+	.hop_limit = 255,
+	.flow_label = 0xfff12345,
+	.udp_sport = 0xc123,
+};
+
+#define MACS 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1
+#define IPV4 0x45, 0x6a, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2
+#define IPV6 0x66, 0xa1, 0x23, 0x45, 0, 0, 17, 255, \
+	0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, \
+	0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2
+#define UDP 0xc1, 0x23, 0x12, 0xb7, 0, 0, 0, 0
+/* clang-format on */
+
+static void path_init__ipv4(void **state)
+{
+	static const uint8_t expected[] = {MACS, 0x08, 0x00, IPV4, UDP};
+	struct path path;
+
+	(void)state;
+	assert_int_equal(path_init(&path, &ipv4_attr), 0);
+	assert_false(path.ipv6);
+	assert_int_equal(path.len, sizeof(expected));
+	assert_int_equal(path.l3_off, 14);
+	assert_int_equal(path.l4_off, 34);
+	assert_memory_equal(path.hdr, expected, sizeof(expected));
+}
+
+static void path_init__ipv4_sum_is_of_the_header(void **state)
+{
+	struct path path;
+	uint32_t sum = 0;
+	uint16_t word;
+	int i;
+
+	(void)state;
+	assert_int_equal(path_init(&path, &ipv4_attr), 0);
+	for (i = 0; i < 20; i += 2) {
+		memcpy(&word, path.hdr + 14 + i, 2);
+		sum += word;
+	}
+	assert_int_equal(path.ipv4_sum % 0xffff, sum % 0xffff);
+}
+
+static void path_init__ipv6(void **state)
+{
+	static const uint8_t expected[] = {MACS, 0x86, 0xdd, IPV6, UDP};
+	struct path path;
+
+	(void)state;
+	assert_int_equal(path_init(&path, &ipv6_attr), 0);
+	assert_true(path.ipv6);
+	assert_int_equal(path.len, sizeof(expected));
+	assert_int_equal(path.l3_off, 14);
+	assert_int_equal(path.l4_off, 54);
+	assert_memory_equal(path.hdr, expected, sizeof(expected));
+}
+
+static void path_init__vlan(void **state)
+{
+	static const uint8_t expected4[] = {MACS, 0x81, 0x00, 0x60, 0x05, 0x08, 0x00, IPV4, UDP};
+	static const uint8_t expected6[] = {MACS, 0x81, 0x00, 0x60, 0x05, 0x86, 0xdd, IPV6, UDP};
+	struct path_attr attr = ipv4_attr;
+	struct path path;
+
+	(void)state;
+	attr.vlan_tci = 0x6005;
+	assert_int_equal(path_init(&path, &attr), 0);
+	assert_int_equal(path.len, sizeof(expected4));
+	assert_int_equal(path.l3_off, 18);
+	assert_memory_equal(path.hdr, expected4, sizeof(expected4));
+	attr = ipv6_attr;
+	attr.vlan_tci = 0x6005;
+	assert_int_equal(path_init(&path, &attr), 0);
+	assert_int_equal(path.len, sizeof(expected6));
+	assert_int_equal(path.len, sizeof(path.hdr));
+	assert_int_equal(path.l4_off, 58);
+	assert_memory_equal(path.hdr, expected6, sizeof(expected6));
+}
+
+static void path_init__vlan_zero_is_a_priority_tag(void **state)
+{
+	struct path_attr attr = ipv4_attr;
+	struct path path;
+
+	(void)state;
+	attr.vlan_tci = 0;
+	assert_int_equal(path_init(&path, &attr), 0);
+	assert_int_equal(path.l3_off, 18);
+}
+
+static void path_init__refuses_gids_of_two_families(void **state)
+{
+	struct path_attr attr = ipv4_attr;
+	struct path path;
+
+	(void)state;
+	memcpy(attr.sgid, ipv6_attr.sgid, sizeof(attr.sgid));
+	assert_int_equal(path_init(&path, &attr), -EINVAL);
+	attr = ipv4_attr;
+	memcpy(attr.dgid, ipv6_attr.dgid, sizeof(attr.dgid));
+	assert_int_equal(path_init(&path, &attr), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(path_init__ipv4),
+		cmocka_unit_test(path_init__ipv4_sum_is_of_the_header),
+		cmocka_unit_test(path_init__ipv6),
+		cmocka_unit_test(path_init__vlan),
+		cmocka_unit_test(path_init__vlan_zero_is_a_priority_tag),
+		cmocka_unit_test(path_init__refuses_gids_of_two_families),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
