@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of transport/flight.h: PSNs and packets in the air, across the wrap of PSNs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "transport/flight.h"
+
+/* Two packets before PSNs wrap. */
+#define FIRST 0xfffffeu
+
+static struct flight flight;
+
+static int set_up(void **state)
+{
+	(void)state;
+	flight = (struct flight){.max_responses = 3};
+	flight_init(&flight, psn_make(FIRST));
+	return 0;
+}
+
+static void expect(uint32_t una, uint32_t next, uint32_t top)
+{
+	assert_int_equal(flight.una.v, una);
+	assert_int_equal(flight.next.v, next);
+	assert_int_equal(flight.top.v, top);
+}
+
+static void flight_init__nothing_is_in_the_air(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 9);
+	flight.responses = 2;
+	flight.window = 7;
+	flight_init(&flight, psn_make(5));
+	expect(5, 5, 5);
+	assert_int_equal(flight_outstanding(&flight), 0);
+	assert_int_equal(flight.responses, 0);
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX);
+	/* An attribute of the queue pair, not of the flight. */
+	assert_int_equal(flight.max_responses, 3);
+}
+
+static void flight_sent__moves_on_over_the_wrap(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 1);
+	expect(FIRST, 0xffffff, 0xffffff);
+	flight_sent(&flight, 4);
+	expect(FIRST, 3, 3);
+	assert_int_equal(flight_outstanding(&flight), 5);
+}
+
+static void flight_sent__again_does_not_move_the_top(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 10);
+	flight_rewind(&flight, true);
+	flight_sent(&flight, 4);
+	expect(FIRST, 2, 8);
+	flight_sent(&flight, 7);
+	expect(FIRST, 9, 9);
+}
+
+static void flight_full__at_the_window(void **state)
+{
+	(void)state;
+	flight_sent(&flight, FLIGHT_WINDOW_MAX - 1);
+	assert_false(flight_full(&flight));
+	flight_sent(&flight, 1);
+	assert_true(flight_full(&flight));
+	/* A READ's responses may reach beyond it. */
+	flight_sent(&flight, 63);
+	assert_true(flight_full(&flight));
+	flight_acked(&flight, psn_make(FIRST + 64));
+	assert_false(flight_full(&flight));
+}
+
+static void flight_acked__moves_the_oldest_over_the_wrap(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 6);
+	flight_acked(&flight, psn_make(1));
+	expect(1, 4, 4);
+	assert_int_equal(flight_outstanding(&flight), 3);
+}
+
+static void flight_acked__what_was_to_be_sent_again_is_skipped(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 6);
+	flight_rewind(&flight, true);
+	flight_sent(&flight, 1);
+	flight_acked(&flight, psn_make(2));
+	expect(2, 2, 4);
+	assert_int_equal(flight_outstanding(&flight), 0);
+}
+
+static void flight_rewind__goes_back_to_the_oldest(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 6);
+	flight.responses = 2;
+	flight_acked(&flight, psn_make(0));
+	flight_rewind(&flight, false);
+	expect(0, 0, 4);
+	assert_int_equal(flight.responses, 0);
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX);
+}
+
+static void flight_rewind__a_loss_halves_the_window_down_to_its_least(void **state)
+{
+	(void)state;
+	flight_rewind(&flight, true);
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
+	for (int i = 0; i < 10; i++)
+		flight_rewind(&flight, true);
+	assert_true(flight.window >= FLIGHT_WINDOW_MIN);
+	assert_true(flight.window <= 2 * FLIGHT_WINDOW_MIN);
+}
+
+static void flight_acked__a_window_acknowledged_widens_the_window(void **state)
+{
+	(void)state;
+	flight_rewind(&flight, true);
+	flight_sent(&flight, FLIGHT_WINDOW_MAX);
+	flight_acked(&flight, psn_make(FIRST + FLIGHT_WINDOW_MAX / 2 - 1));
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
+	flight_acked(&flight, psn_make(FIRST + FLIGHT_WINDOW_MAX / 2));
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2 + FLIGHT_WINDOW_STEP);
+}
+
+static void flight_acked__the_window_has_a_limit(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		flight_sent(&flight, FLIGHT_WINDOW_MAX);
+		flight_acked(&flight, flight.next);
+		assert_int_equal(flight.window, FLIGHT_WINDOW_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(flight_init__nothing_is_in_the_air, set_up),
+		cmocka_unit_test_setup(flight_sent__moves_on_over_the_wrap, set_up),
+		cmocka_unit_test_setup(flight_sent__again_does_not_move_the_top, set_up),
+		cmocka_unit_test_setup(flight_full__at_the_window, set_up),
+		cmocka_unit_test_setup(flight_acked__moves_the_oldest_over_the_wrap, set_up),
+		cmocka_unit_test_setup(flight_acked__what_was_to_be_sent_again_is_skipped, set_up),
+		cmocka_unit_test_setup(flight_rewind__goes_back_to_the_oldest, set_up),
+		cmocka_unit_test_setup(flight_rewind__a_loss_halves_the_window_down_to_its_least,
+				       set_up),
+		cmocka_unit_test_setup(flight_acked__a_window_acknowledged_widens_the_window,
+				       set_up),
+		cmocka_unit_test_setup(flight_acked__the_window_has_a_limit, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

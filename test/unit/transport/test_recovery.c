@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/recovery.c: each sentence of recovery.h about timers and counters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "transport/recovery.h"
+
+#define TIMEOUT_NS 1000u
+#define NOW_NS	   UINT64_C(5000000)
+#define RNR_CODE   12 /* 0.64 ms */
+#define RNR_NS	   640000u
+
+static struct recovery recovery;
+
+static int set_up(void **state)
+{
+	(void)state;
+	recovery = (struct recovery){.timeout_ns = TIMEOUT_NS, .retry_cnt = 3, .rnr_retry = 2};
+	recovery_reset(&recovery);
+	return 0;
+}
+
+static void expect(enum recovery_state state, uint64_t deadline_ns)
+{
+	assert_int_equal(recovery.state, state);
+	assert_int_equal(recovery.deadline_ns, deadline_ns);
+}
+
+static void recovery_reset__no_timer_runs_and_all_retries_are_left(void **state)
+{
+	(void)state;
+	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
+	assert_int_equal(recovery.retries_left, 3);
+	assert_int_equal(recovery.rnr_left, 2);
+	assert_int_equal(recovery_expire(&recovery, UINT64_MAX - 1), RECOVERY_WAIT);
+}
+
+static void recovery_sent__starts_the_timer_with_the_first_packet_only(void **state)
+{
+	(void)state;
+	recovery_sent(&recovery, NOW_NS);
+	expect(RECOVERY_SMOOTH, NOW_NS + TIMEOUT_NS);
+	recovery_sent(&recovery, NOW_NS + 10);
+	expect(RECOVERY_SMOOTH, NOW_NS + TIMEOUT_NS);
+}
+
+static void recovery_sent__a_timeout_of_zero_never_runs_out(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = 0;
+	recovery_sent(&recovery, NOW_NS);
+	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
+	assert_int_equal(recovery_expire(&recovery, UINT64_MAX - 1), RECOVERY_WAIT);
+	/* What is sent again does not wait for a timer. */
+	assert_true(recovery_lost(&recovery, NOW_NS));
+	expect(RECOVERY_RESENDING, RECOVERY_NEVER);
+}
+
+static void recovery_progress__starts_the_timer_anew(void **state)
+{
+	(void)state;
+	recovery_sent(&recovery, NOW_NS);
+	recovery_progress(&recovery, NOW_NS + 900, true);
+	expect(RECOVERY_SMOOTH, NOW_NS + 900 + TIMEOUT_NS);
+}
+
+static void recovery_progress__stops_the_timer_when_nothing_is_outstanding(void **state)
+{
+	(void)state;
+	recovery_sent(&recovery, NOW_NS);
+	recovery_progress(&recovery, NOW_NS + 900, false);
+	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
+}
+
+static void recovery_progress__gives_the_retries_back(void **state)
+{
+	(void)state;
+	assert_true(recovery_lost(&recovery, NOW_NS));
+	assert_true(recovery_lost(&recovery, NOW_NS));
+	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+	recovery_progress(&recovery, NOW_NS, true);
+	assert_int_equal(recovery.retries_left, 3);
+	assert_int_equal(recovery.rnr_left, 2);
+	assert_int_equal(recovery.state, RECOVERY_SMOOTH);
+}
+
+static void recovery_progress__does_not_end_a_wait_for_the_rnr_timer(void **state)
+{
+	(void)state;
+	recovery_sent(&recovery, NOW_NS);
+	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+	recovery_progress(&recovery, NOW_NS + 5, false);
+	expect(RECOVERY_RNR_WAIT, NOW_NS + RNR_NS);
+	recovery_progress(&recovery, NOW_NS + 6, true);
+	expect(RECOVERY_RNR_WAIT, NOW_NS + RNR_NS);
+	assert_int_equal(recovery.rnr_left, 2);
+}
+
+static void recovery_lost__uses_up_a_retry_and_starts_the_timer(void **state)
+{
+	(void)state;
+	recovery_sent(&recovery, NOW_NS);
+	assert_true(recovery_lost(&recovery, NOW_NS + 500));
+	expect(RECOVERY_RESENDING, NOW_NS + 500 + TIMEOUT_NS);
+	assert_int_equal(recovery.retries_left, 2);
+	assert_true(recovery_lost(&recovery, NOW_NS + 600));
+	assert_true(recovery_lost(&recovery, NOW_NS + 700));
+	assert_false(recovery_lost(&recovery, NOW_NS + 800));
+}
+
+static void recovery_lost__without_retries_gives_up_at_once(void **state)
+{
+	(void)state;
+	recovery.retry_cnt = 0;
+	recovery_reset(&recovery);
+	assert_false(recovery_lost(&recovery, NOW_NS));
+}
+
+static void recovery_rnr__waits_for_the_peers_time(void **state)
+{
+	(void)state;
+	recovery_sent(&recovery, NOW_NS);
+	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS + 1));
+	expect(RECOVERY_RNR_WAIT, NOW_NS + 1 + RNR_NS);
+	/* The acknowledgement timer does not run meanwhile. */
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + TIMEOUT_NS), RECOVERY_WAIT);
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_WAIT);
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + 1 + RNR_NS), RECOVERY_RNR_OVER);
+	assert_int_equal(recovery.deadline_ns, RECOVERY_NEVER);
+	assert_int_not_equal(recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(recovery.retries_left, 3);
+}
+
+static void recovery_rnr__code_zero_is_the_longest_time(void **state)
+{
+	(void)state;
+	assert_true(recovery_rnr(&recovery, 0, NOW_NS));
+	assert_int_equal(recovery.deadline_ns, NOW_NS + UINT64_C(655360000));
+}
+
+static void recovery_rnr__gives_up_after_its_own_retries(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+		assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+	}
+	assert_false(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+	assert_int_equal(recovery.retries_left, 3);
+}
+
+static void recovery_rnr__seven_means_for_ever(void **state)
+{
+	(void)state;
+	recovery.rnr_retry = 7;
+	recovery_reset(&recovery);
+	for (int i = 0; i < 1000; i++) {
+		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+		assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+	}
+}
+
+static void recovery_rnr__six_means_six_times(void **state)
+{
+	(void)state;
+	recovery.rnr_retry = 6;
+	recovery_reset(&recovery);
+	for (int i = 0; i < 6; i++)
+		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+	assert_false(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+}
+
+static void recovery_expire__sends_again_until_no_retry_is_left(void **state)
+{
+	uint64_t now_ns = NOW_NS;
+
+	(void)state;
+	recovery_sent(&recovery, now_ns);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(recovery_expire(&recovery, now_ns + TIMEOUT_NS - 1),
+				 RECOVERY_WAIT);
+		now_ns += TIMEOUT_NS;
+		assert_int_equal(recovery_expire(&recovery, now_ns), RECOVERY_RESEND);
+		expect(RECOVERY_RESENDING, now_ns + TIMEOUT_NS);
+	}
+	assert_int_equal(recovery_expire(&recovery, now_ns + TIMEOUT_NS), RECOVERY_GIVE_UP);
+}
+
+static void recovery_expire__a_wait_before_its_end_changes_nothing(void **state)
+{
+	struct recovery before;
+
+	(void)state;
+	recovery_sent(&recovery, NOW_NS);
+	before = recovery;
+	assert_int_equal(recovery_expire(&recovery, NOW_NS), RECOVERY_WAIT);
+	assert_memory_equal(&recovery, &before, sizeof(before));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+	const struct CMUnitTest tests[] = {
+		TEST(recovery_reset__no_timer_runs_and_all_retries_are_left),
+		TEST(recovery_sent__starts_the_timer_with_the_first_packet_only),
+		TEST(recovery_sent__a_timeout_of_zero_never_runs_out),
+		TEST(recovery_progress__starts_the_timer_anew),
+		TEST(recovery_progress__stops_the_timer_when_nothing_is_outstanding),
+		TEST(recovery_progress__gives_the_retries_back),
+		TEST(recovery_progress__does_not_end_a_wait_for_the_rnr_timer),
+		TEST(recovery_lost__uses_up_a_retry_and_starts_the_timer),
+		TEST(recovery_lost__without_retries_gives_up_at_once),
+		TEST(recovery_rnr__waits_for_the_peers_time),
+		TEST(recovery_rnr__code_zero_is_the_longest_time),
+		TEST(recovery_rnr__gives_up_after_its_own_retries),
+		TEST(recovery_rnr__seven_means_for_ever),
+		TEST(recovery_rnr__six_means_six_times),
+		TEST(recovery_expire__sends_again_until_no_retry_is_left),
+		TEST(recovery_expire__a_wait_before_its_end_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
