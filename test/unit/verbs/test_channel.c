@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion channels and the events that come out of them. */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "queue/cq.h"
+
+#include "fake.h"
+
+static void complete(struct ibv_cq *cq)
+{
+	const struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+
+	assert_int_equal(cq_push(face_cq(cq)->cq, &wc, false), 0);
+}
+
+static void create__gives_a_pollable_descriptor(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
+	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, channel, 0);
+	struct pollfd pollfd = {.fd = channel->fd, .events = POLLIN};
+
+	assert_int_equal(poll(&pollfd, 1, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	complete(cq);
+	assert_int_equal(poll(&pollfd, 1, 0), 1);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(poll(&pollfd, 1, 0), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void get_cq_event__returns_queue_and_context(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
+	int mine;
+	struct ibv_cq *cq = ibv_create_cq(*state, 4, &mine, channel, 0), *got = NULL;
+	const unsigned int waits = fake.waits;
+	void *context = NULL;
+
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(fake.waits, waits + 1);
+	complete(cq);
+	assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
+	assert_int_equal(fake.waits, waits + 2);
+	assert_ptr_equal(got, cq);
+	assert_ptr_equal(context, &mine);
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void get_cq_event__does_not_sleep_where_the_user_said_so(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	errno = 0;
+	assert_int_equal(ibv_get_cq_event(channel, &cq, &context), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void req_notify__without_a_channel_wakes_nobody(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, NULL, 0);
+
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(fake.waits, 0);
+	complete(cq);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void destroy__is_busy_while_queues_use_it(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
+	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, channel, 0);
+
+	assert_int_equal(channel->refcnt, 1);
+	assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(channel->refcnt, 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+struct destroyer {
+	struct ibv_cq *cq;
+	bool done; /* atomic */
+};
+
+static void *destroy_thread(void *arg)
+{
+	struct destroyer *destroyer = arg;
+
+	assert_int_equal(ibv_destroy_cq(destroyer->cq), 0);
+	__atomic_store_n(&destroyer->done, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void destroy_cq__waits_until_events_are_acknowledged(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
+	struct destroyer destroyer = {.cq = ibv_create_cq(*state, 4, NULL, channel, 0)};
+	struct ibv_cq *cq = destroyer.cq;
+	pthread_t thread;
+	void *context;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		complete(cq);
+		assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
+	}
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_thread, &destroyer), 0);
+	fake_yield();
+	assert_false(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST));
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(destroyer.done);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(create__gives_a_pollable_descriptor),
+		UNIT(get_cq_event__returns_queue_and_context),
+		UNIT(get_cq_event__does_not_sleep_where_the_user_said_so),
+		UNIT(req_notify__without_a_channel_wakes_nobody),
+		UNIT(destroy__is_busy_while_queues_use_it),
+		UNIT(destroy_cq__waits_until_events_are_acknowledged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

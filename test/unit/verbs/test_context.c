@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing a device. */
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "fake.h"
+
+static void open__says_that_the_context_is_extended(void **state)
+{
+	struct ibv_context *context = *state;
+	struct verbs_context *verbs = verbs_get_ctx(context);
+
+	assert_non_null(verbs);
+	assert_int_equal(verbs->sz, sizeof(*verbs));
+	assert_non_null(verbs->priv);
+	assert_int_equal(context->num_comp_vectors, 1);
+	assert_string_equal(context->device->name, "fake0");
+}
+
+static void open__fills_every_slot(void **state)
+{
+	struct ibv_context *context = *state;
+	struct verbs_context *verbs = verbs_get_ctx(context);
+	void *const *ops = (void *const *)&context->ops;
+	void *const *slots = (void *const *)verbs;
+
+	for (size_t i = 0; i < sizeof(context->ops) / sizeof(*ops); i++)
+		assert_non_null(ops[i]);
+	for (size_t i = 0; i < offsetof(struct verbs_context, _ABI_placeholder3) / sizeof(*slots);
+	     i++)
+		assert_non_null(slots[i]);
+}
+
+static void open__gives_a_descriptor_that_programs_do_not_inherit(void **state)
+{
+	struct ibv_context *context = *state;
+
+	assert_true(fcntl(context->async_fd, F_GETFD) & FD_CLOEXEC);
+}
+
+static void close__closes_the_descriptor(void **state)
+{
+	struct ibv_context *context = fake_open();
+	const int fd = context->async_fd;
+
+	(void)state;
+	assert_int_equal(ibv_close_device(context), 0);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
+/* Programs that leave objects behind must not find the engine writing to freed memory. */
+static void close__leaves_a_context_in_place_until_its_last_object_goes(void **state)
+{
+	struct ibv_context *context = fake_open();
+	struct fake_pair pair = fake_pair_create(context);
+	const int fd = context->async_fd;
+
+	(void)state;
+	assert_int_equal(ibv_close_device(context), 0);
+	event_raise_qp(face_qp(pair.qp), IBV_EVENT_QP_FATAL);
+	fake_pair_destroy(&pair);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(open__says_that_the_context_is_extended, fake_setup,
+						fake_close),
+		cmocka_unit_test_setup_teardown(open__fills_every_slot, fake_setup, fake_close),
+		cmocka_unit_test_setup_teardown(
+			open__gives_a_descriptor_that_programs_do_not_inherit, fake_setup,
+			fake_close),
+		cmocka_unit_test(close__closes_the_descriptor),
+		cmocka_unit_test(close__leaves_a_context_in_place_until_its_last_object_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues. */
+#include <limits.h>
+
+#include "queue/cq.h"
+
+#include "fake.h"
+
+static void complete(struct ibv_cq *cq, uint64_t wr_id)
+{
+	const struct ibv_wc wc = {.wr_id = wr_id, .status = IBV_WC_SUCCESS};
+
+	assert_int_equal(cq_push(face_cq(cq)->cq, &wc, false), 0);
+}
+
+static void create_cq__has_at_least_the_size_asked_for(void **state)
+{
+	int mine;
+	struct ibv_cq *cq = ibv_create_cq(*state, 100, &mine, NULL, 0);
+
+	assert_non_null(cq);
+	assert_true(cq->cqe >= 100);
+	assert_ptr_equal(cq->context, *state);
+	assert_ptr_equal(cq->cq_context, &mine);
+	assert_null(cq->channel);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void create_cq__checks_its_arguments(void **state)
+{
+	struct ibv_context *other = fake_open();
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(other);
+	struct ibv_device_attr limits;
+
+	assert_int_equal(ibv_query_device(*state, &limits), 0);
+	errno = 0;
+	assert_null(ibv_create_cq(*state, 0, NULL, NULL, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_create_cq(*state, -1, NULL, NULL, 0));
+	assert_null(ibv_create_cq(*state, limits.max_cqe + 1, NULL, NULL, 0));
+	assert_null(ibv_create_cq(*state, 1, NULL, NULL, 1));
+	assert_null(ibv_create_cq(*state, 1, NULL, NULL, -1));
+	errno = 0;
+	assert_null(ibv_create_cq(*state, 1, NULL, channel, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+}
+
+static void poll_cq__runs_the_engine_when_there_is_less_than_asked_for(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(*state, 8, NULL, NULL, 0);
+	struct ibv_wc wc[4];
+
+	assert_int_equal(ibv_poll_cq(cq, 4, wc), 0);
+	assert_int_equal(fake.polls, 1);
+	for (uint64_t i = 0; i < 5; i++)
+		complete(cq, i);
+	assert_int_equal(ibv_poll_cq(cq, 4, wc), 4);
+	assert_int_equal(fake.polls, 1);
+	assert_int_equal(wc[3].wr_id, 3);
+	assert_int_equal(ibv_poll_cq(cq, 4, wc), 1);
+	assert_int_equal(fake.polls, 2);
+	assert_int_equal(wc[0].wr_id, 4);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void poll_cq__of_nothing_or_less(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(*state, 8, NULL, NULL, 0);
+	struct ibv_wc wc;
+
+	complete(cq, 1);
+	assert_int_equal(ibv_poll_cq(cq, 0, &wc), 0);
+	assert_true(ibv_poll_cq(cq, -1, &wc) < 0);
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void resize_cq__keeps_what_is_in_it(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, NULL, 0);
+	struct ibv_wc wc;
+
+	complete(cq, 42);
+	assert_int_equal(ibv_resize_cq(cq, 500), 0);
+	assert_true(cq->cqe >= 500);
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 42);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void resize_cq__refuses_less_than_is_in_it(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, NULL, 0);
+	const int cqe = cq->cqe;
+
+	complete(cq, 1);
+	complete(cq, 2);
+	assert_int_equal(ibv_resize_cq(cq, 1), EINVAL);
+	assert_int_equal(ibv_resize_cq(cq, 0), EINVAL);
+	assert_int_equal(ibv_resize_cq(cq, -1), EINVAL);
+	assert_int_equal(ibv_resize_cq(cq, INT_MAX), EINVAL);
+	assert_int_equal(cq->cqe, cqe);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void destroy_cq__is_busy_while_queue_pairs_use_it(void **state)
+{
+	struct fake_pair pair = fake_pair_create(*state);
+
+	assert_int_equal(ibv_destroy_cq(pair.cq), EBUSY);
+	fake_pair_destroy(&pair);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(create_cq__has_at_least_the_size_asked_for),
+		UNIT(create_cq__checks_its_arguments),
+		UNIT(poll_cq__runs_the_engine_when_there_is_less_than_asked_for),
+		UNIT(poll_cq__of_nothing_or_less),
+		UNIT(resize_cq__keeps_what_is_in_it),
+		UNIT(resize_cq__refuses_less_than_is_in_it),
+		UNIT(destroy_cq__is_busy_while_queue_pairs_use_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

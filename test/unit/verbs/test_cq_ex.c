@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Extended completion queues. */
+#include <pthread.h>
+
+#include "queue/cq.h"
+
+#include "fake.h"
+
+static void complete(struct ibv_cq_ex *cq, uint64_t wr_id)
+{
+	const struct ibv_wc wc = {
+		.wr_id = wr_id,
+		.status = IBV_WC_REM_ACCESS_ERR,
+		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+		.vendor_err = 1,
+		.byte_len = 2,
+		.imm_data = 3,
+		.qp_num = 4,
+		.src_qp = 5,
+		.wc_flags = IBV_WC_WITH_IMM,
+		.slid = 6,
+		.sl = 7,
+		.dlid_path_bits = 8,
+	};
+
+	assert_int_equal(cq_push(face_cq(ibv_cq_ex_to_cq(cq))->cq, &wc, false), 0);
+}
+
+static struct ibv_cq_ex *create(struct ibv_context *context, uint32_t flags)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 8,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = flags,
+	};
+
+	return ibv_create_cq_ex(context, &attr);
+}
+
+static void create__is_a_queue_of_either_kind(void **state)
+{
+	struct ibv_cq_ex *cq = create(*state, 0);
+	struct ibv_wc wc;
+
+	assert_non_null(cq);
+	complete(cq, 9);
+	assert_int_equal(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 9);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+static void create__refuses_what_is_not_built(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 8};
+
+	attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	errno = 0;
+	assert_null(ibv_create_cq_ex(*state, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	attr.wc_flags = 0;
+	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+	errno = 0;
+	assert_null(ibv_create_cq_ex(*state, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	errno = 0;
+	assert_null(create(*state, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+static void create__refuses_what_is_not_defined(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 8, .comp_mask = 1u << 31};
+
+	errno = 0;
+	assert_null(ibv_create_cq_ex(*state, &attr));
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_null(create(*state, 1u << 31));
+	assert_int_equal(errno, EINVAL);
+	attr.comp_mask = 0;
+	attr.cqe = UINT32_MAX;
+	assert_null(ibv_create_cq_ex(*state, &attr));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void poll__reads_every_field(void **state)
+{
+	struct ibv_cq_ex *cq = create(*state, 0);
+	struct ibv_poll_cq_attr attr = {0};
+
+	complete(cq, 10);
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	assert_int_equal(cq->wr_id, 10);
+	assert_int_equal(cq->status, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(ibv_wc_read_opcode(cq), IBV_WC_RECV_RDMA_WITH_IMM);
+	assert_int_equal(ibv_wc_read_vendor_err(cq), 1);
+	assert_int_equal(ibv_wc_read_byte_len(cq), 2);
+	assert_int_equal(ibv_wc_read_imm_data(cq), 3);
+	assert_int_equal(ibv_wc_read_qp_num(cq), 4);
+	assert_int_equal(ibv_wc_read_src_qp(cq), 5);
+	assert_int_equal(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM);
+	assert_int_equal(ibv_wc_read_slid(cq), 6);
+	assert_int_equal(ibv_wc_read_sl(cq), 7);
+	assert_int_equal(ibv_wc_read_dlid_path_bits(cq), 8);
+	ibv_end_poll(cq);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+static void poll__iterates_and_ends_with_enoent(void **state)
+{
+	struct ibv_cq_ex *cq = create(*state, 0);
+	struct ibv_poll_cq_attr attr = {0};
+
+	assert_int_equal(ibv_start_poll(cq, &attr), ENOENT);
+	complete(cq, 1);
+	complete(cq, 2);
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	assert_int_equal(cq->wr_id, 1);
+	assert_int_equal(ibv_next_poll(cq), 0);
+	assert_int_equal(cq->wr_id, 2);
+	assert_int_equal(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+	assert_int_equal(ibv_start_poll(cq, &attr), ENOENT);
+	attr.comp_mask = 1;
+	assert_int_equal(ibv_start_poll(cq, &attr), EINVAL);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+struct poller {
+	struct ibv_cq_ex *cq;
+	bool done; /* atomic */
+	uint64_t wr_id;
+};
+
+static void *poll_thread(void *arg)
+{
+	struct poller *poller = arg;
+	struct ibv_poll_cq_attr attr = {0};
+
+	assert_int_equal(ibv_start_poll(poller->cq, &attr), 0);
+	poller->wr_id = poller->cq->wr_id;
+	ibv_end_poll(poller->cq);
+	__atomic_store_n(&poller->done, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void poll__by_two_threads_takes_turns(void **state)
+{
+	struct ibv_cq_ex *cq = create(*state, 0);
+	struct ibv_poll_cq_attr attr = {0};
+	struct poller poller = {.cq = cq};
+	pthread_t thread;
+
+	complete(cq, 1);
+	complete(cq, 2);
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	assert_int_equal(pthread_create(&thread, NULL, poll_thread, &poller), 0);
+	fake_yield();
+	assert_false(__atomic_load_n(&poller.done, __ATOMIC_SEQ_CST));
+	assert_int_equal(cq->wr_id, 1);
+	ibv_end_poll(cq);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(poller.wr_id, 2);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/* The promise of one thread is used: a second start_poll of that thread finds no lock. */
+static void poll__single_threaded_takes_no_lock(void **state)
+{
+	struct ibv_cq_ex *cq = create(*state, IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	struct ibv_poll_cq_attr attr = {0};
+
+	complete(cq, 1);
+	complete(cq, 2);
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	assert_int_equal(cq->wr_id, 2);
+	ibv_end_poll(cq);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(create__is_a_queue_of_either_kind),   UNIT(create__refuses_what_is_not_built),
+		UNIT(create__refuses_what_is_not_defined), UNIT(poll__reads_every_field),
+		UNIT(poll__iterates_and_ends_with_enoent), UNIT(poll__by_two_threads_takes_turns),
+		UNIT(poll__single_threaded_takes_no_lock),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

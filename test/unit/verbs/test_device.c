@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of devices. */
+#include <string.h>
+
+#include "fake.h"
+
+static void get_device_list__is_null_terminated(void **state)
+{
+	int num = -1;
+	struct ibv_device **list = ibv_get_device_list(&num);
+
+	(void)state;
+	assert_non_null(list);
+	assert_int_equal(num, 1);
+	assert_non_null(list[0]);
+	assert_null(list[1]);
+	ibv_free_device_list(list);
+}
+
+static void get_device_list__gives_the_same_device_again(void **state)
+{
+	struct ibv_device **first = ibv_get_device_list(NULL);
+	struct ibv_device **second = ibv_get_device_list(NULL);
+
+	(void)state;
+	assert_ptr_equal(first[0], second[0]);
+	ibv_free_device_list(first);
+	ibv_free_device_list(second);
+}
+
+static void get_device_list__describes_a_channel_adapter(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_device *device = list[0];
+
+	(void)state;
+	assert_int_equal(device->node_type, IBV_NODE_CA);
+	assert_int_equal(device->transport_type, IBV_TRANSPORT_IB);
+	assert_string_equal(ibv_get_device_name(device), "fake0");
+	assert_string_equal(device->ibdev_path, "/sys/class/infiniband/fake0");
+	assert_true(ibv_get_device_guid(device) == fake.device->node_guid_be);
+	assert_true(ibv_get_device_guid(device) != 0);
+	assert_int_equal(ibv_get_device_index(device), -1);
+	ibv_free_device_list(list);
+}
+
+/* libmlx5 and libefa compare the pointer behind struct ibv_device with the address of a table of
+ * theirs. */
+static void get_device_list__has_an_address_of_ours_behind_the_device(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	const void *const *behind = (const void *const *)(list[0] + 1);
+	const char *target = *behind;
+	char first;
+
+	(void)state;
+	assert_non_null(target);
+	memcpy(&first, target, 1);
+	assert_int_equal(first, 0);
+	ibv_free_device_list(list);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(get_device_list__is_null_terminated),
+		cmocka_unit_test(get_device_list__gives_the_same_device_again),
+		cmocka_unit_test(get_device_list__describes_a_channel_adapter),
+		cmocka_unit_test(get_device_list__has_an_address_of_ours_behind_the_device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory regions, by each of the calls that the header's macros choose from. */
+#include "mem/key_table.h"
+#include "mem/mr.h"
+
+#include "fake.h"
+
+static char buf[8192] __attribute__((aligned(4096)));
+
+static const struct mr *found(const struct ibv_mr *mr)
+{
+	return key_table_find(fake.device->keys, mr->rkey);
+}
+
+static void reg_mr__fills_the_public_struct(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_mr *mr =
+		ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+
+	assert_non_null(mr);
+	assert_ptr_equal(mr->context, *state);
+	assert_ptr_equal(mr->pd, pd);
+	assert_ptr_equal(mr->addr, buf);
+	assert_int_equal(mr->length, sizeof(buf));
+	assert_int_equal(mr->lkey, mr->rkey);
+	assert_int_equal(found(mr)->iova, (uintptr_t)buf);
+	assert_int_equal(found(mr)->access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* A flag of the optional range makes the macro call ibv_reg_mr_iova2. */
+static void reg_mr__takes_optional_access_flags(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf),
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+
+	assert_non_null(mr);
+	assert_int_equal(found(mr)->iova, (uintptr_t)buf);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void reg_mr_iova__has_an_address_of_its_own(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_mr *mr = ibv_reg_mr_iova(pd, buf, sizeof(buf), 0x1000, IBV_ACCESS_LOCAL_WRITE);
+
+	assert_non_null(mr);
+	assert_ptr_equal(mr->addr, buf);
+	assert_int_equal(found(mr)->iova, 0x1000);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void reg_mr__sets_errno(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+
+	errno = 0;
+	assert_null(ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_reg_mr(pd, NULL, 4096, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void reg_dmabuf_and_rereg__are_not_built(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+
+	assert_null(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, 0));
+	assert_int_equal(errno, EOPNOTSUPP);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_non_null(found(mr));
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void dereg_mr__makes_the_key_invalid_with_the_engine_stopped(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	const uint32_t key = mr->rkey;
+	const unsigned int locks = fake.locks;
+
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(fake.locks, locks + 1);
+	assert_null(key_table_find(fake.device->keys, key));
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(reg_mr__fills_the_public_struct),
+		UNIT(reg_mr__takes_optional_access_flags),
+		UNIT(reg_mr_iova__has_an_address_of_its_own),
+		UNIT(reg_mr__sets_errno),
+		UNIT(reg_dmabuf_and_rereg__are_not_built),
+		UNIT(dereg_mr__makes_the_key_invalid_with_the_engine_stopped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

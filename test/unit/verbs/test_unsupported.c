@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is not built answers EOPNOTSUPP in its call's own way, and touches nothing. */
+#include <fcntl.h>
+
+#include "fake.h"
+
+#define assert_null_unsupported(call)                \
+	do {                                         \
+		errno = 0;                           \
+		assert_null(call);                   \
+		assert_int_equal(errno, EOPNOTSUPP); \
+	} while (0)
+
+static void inlines__that_return_objects(void **state)
+{
+	struct ibv_context *context = *state;
+	struct ibv_pd pd = {.context = context};
+	struct ibv_qp qp = {.context = context};
+	struct ibv_srq_init_attr_ex xrc = {.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
+					   .srq_type = IBV_SRQT_XRC};
+
+	assert_null_unsupported(ibv_alloc_mw(&pd, IBV_MW_TYPE_1));
+	assert_null_unsupported(ibv_alloc_td(context, NULL));
+	assert_null_unsupported(ibv_alloc_parent_domain(context, NULL));
+	assert_null_unsupported(ibv_alloc_null_mr(&pd));
+	assert_null_unsupported(ibv_alloc_dm(context, NULL));
+	assert_null_unsupported(ibv_reg_dm_mr(&pd, NULL, 0, 0, 0));
+	assert_null_unsupported(ibv_create_flow(&qp, NULL));
+	assert_null_unsupported(ibv_create_flow_action_esp(context, NULL));
+	assert_null_unsupported(ibv_create_wq(context, NULL));
+	assert_null_unsupported(ibv_create_rwq_ind_table(context, NULL));
+	assert_null_unsupported(ibv_create_counters(context, NULL));
+	assert_null_unsupported(ibv_create_srq_ex(context, &xrc));
+	assert_null_unsupported(ibv_open_xrcd(context, NULL));
+	assert_null_unsupported(ibv_open_qp(context, NULL));
+}
+
+static void inlines__that_return_errno(void **state)
+{
+	struct ibv_context *context = *state;
+	struct ibv_pd pd = {.context = context};
+	struct ibv_qp qp = {.context = context};
+	struct ibv_cq cq = {.context = context};
+	struct ibv_mr mr = {.pd = &pd};
+	struct ibv_mw mw = {.context = context, .pd = &pd, .type = IBV_MW_TYPE_1};
+	struct ibv_mw_bind bind = {.bind_info.mr = &mr};
+	struct ibv_srq srq = {.context = context};
+	struct ibv_xrcd xrcd = {.context = context};
+	uint32_t num;
+
+	assert_int_equal(ibv_bind_mw(&qp, &mw, &bind), EOPNOTSUPP);
+	assert_int_equal(ibv_dealloc_mw(&mw), EOPNOTSUPP);
+	assert_int_equal(ibv_advise_mr(&pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_cq(&cq, NULL), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_qp_rate_limit(&qp, NULL), EOPNOTSUPP);
+	assert_int_equal(ibv_query_rt_values_ex(context, NULL), EOPNOTSUPP);
+	assert_int_equal(ibv_get_srq_num(&srq, &num), EOPNOTSUPP);
+	assert_int_equal(ibv_close_xrcd(&xrcd), EOPNOTSUPP);
+}
+
+static void inlines__that_post(void **state)
+{
+	struct ibv_srq srq = {.context = *state};
+	struct ibv_recv_wr wr = {0}, *bad = NULL;
+	struct ibv_ops_wr op = {0}, *bad_op = NULL;
+
+	assert_int_equal(ibv_post_srq_recv(&srq, &wr, &bad), EOPNOTSUPP);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(ibv_post_srq_ops(&srq, &op, &bad_op), EOPNOTSUPP);
+	assert_ptr_equal(bad_op, &op);
+}
+
+static void exported__srq(void **state)
+{
+	struct ibv_srq_init_attr init = {0};
+	struct ibv_srq_attr attr = {0};
+	struct ibv_srq srq = {.context = *state};
+	struct ibv_pd pd = {.context = *state};
+
+	assert_null_unsupported(ibv_create_srq(&pd, &init));
+	assert_int_equal(ibv_modify_srq(&srq, &attr, IBV_SRQ_LIMIT), EOPNOTSUPP);
+	assert_int_equal(ibv_query_srq(&srq, &attr), EOPNOTSUPP);
+	assert_int_equal(ibv_destroy_srq(&srq), EOPNOTSUPP);
+}
+
+static void exported__import_and_multicast(void **state)
+{
+	struct ibv_pd pd = {.context = *state};
+	struct ibv_qp qp = {.context = *state};
+	union ibv_gid gid = {.raw = {0xff}};
+
+	assert_null_unsupported(ibv_import_device(0));
+	assert_null_unsupported(ibv_import_pd(*state, 0));
+	assert_null_unsupported(ibv_import_mr(&pd, 0));
+	assert_null_unsupported(ibv_import_dm(*state, 0));
+	assert_int_equal(ibv_attach_mcast(&qp, &gid, 0), EOPNOTSUPP);
+	assert_int_equal(ibv_detach_mcast(&qp, &gid, 0), EOPNOTSUPP);
+	/* Who does not give us a descriptor keeps it. */
+	assert_int_not_equal(fcntl(0, F_GETFD), -1);
+}
+
+/* Slots that today's headers do not call, and programs built long ago might. */
+static void slots__of_old_inlines(void **state)
+{
+	struct ibv_context *context = *state;
+	void *(*const old[])(void) = {
+		context->ops._compat_alloc_pd,	  context->ops._compat_create_cq,
+		context->ops._compat_create_qp,	  context->ops._compat_create_srq,
+		context->ops._compat_async_event, context->ops._compat_create_ah,
+	};
+	struct ibv_device_attr attr;
+
+	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++)
+		assert_null_unsupported(old[i]());
+	assert_int_equal(context->ops._compat_query_device(context, &attr), 0);
+	assert_int_equal(attr.phys_port_cnt, 1);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(inlines__that_return_objects),
+		UNIT(inlines__that_return_errno),
+		UNIT(inlines__that_post),
+		UNIT(exported__srq),
+		UNIT(exported__import_and_multicast),
+		UNIT(slots__of_old_inlines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
