@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The key table: slots in chunks made on demand, a first-in first-out list of free ones, secret
- * bits in every key. */
+/* The key table: slots made on demand, a first-in first-out list of free ones, random keys. */
 #include "mem/key_table.h"
 
 #include <errno.h>
@@ -10,10 +9,10 @@
 
 #include <rte_common.h>
 
-#define CHUNK_SHIFT 9
-#define CHUNK_SLOTS (1u << CHUNK_SHIFT)
-/* Fewer free slots than this, and the table grows: a freed key rests at least so many insertions.
- */
+#define INDEX_BITS_MAX 24 /* so that at least 8 bits of a key are random */
+#define CHUNK_SHIFT    9
+#define CHUNK_SLOTS    (1u << CHUNK_SHIFT)
+/* With fewer free slots the table grows, so that a freed key rests for as many insertions. */
 #define REST_SLOTS   CHUNK_SLOTS
 #define RANDOM_WORDS 64 /* getrandom(2) gives up to 256 bytes without interruption */
 #define NO_SLOT	     UINT32_MAX
@@ -77,8 +76,7 @@ static int random_word_locked(struct key_table *table, uint32_t *word)
 	return 0;
 }
 
-/* Newton's iteration doubles the correct low bits: 3 at the start, as x * x == 1 modulo 8 for every
- * odd x. */
+/* Newton's iteration doubles the correct low bits: 3 at first, for x * x == 1 modulo 8. */
 static uint32_t odd_inverse(uint32_t odd)
 {
 	uint32_t inverse = odd;
@@ -95,8 +93,7 @@ int key_table_create(uint32_t max_regions, struct key_table **table)
 	size_t chunks;
 	int rc;
 
-	/* At least one bit stays random; callers ask for far less. */
-	while (bits < 31 && (1u << bits) < max_regions)
+	while (bits < INDEX_BITS_MAX && (1u << bits) < max_regions)
 		bits++;
 	if (max_regions > (1u << bits))
 		return -ENOMEM;

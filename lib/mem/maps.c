@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads /proc/self/maps and /proc/self/smaps (proc(5)): which pages of a range are mapped, how, and
- * how large they are. */
+/* Reads /proc/self/maps and smaps (proc(5)): what is mapped in a range, and by which pages. */
 #include "maps.h"
 
 #include <errno.h>
@@ -17,8 +16,7 @@ struct walk {
 	bool done;     /* every byte was found */
 };
 
-/* Take in the line that opens a mapping. 0, or -EFAULT where there is a gap before it or its
- * permissions are short. */
+/* Take in the line that opens a mapping. -EFAULT for a gap before it, or missing permissions. */
 static int take_mapping(struct walk *walk, uint64_t start, uint64_t end, const char *perms,
 			bool write)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registering memory, and the check of key, domain, access and range that stands before every
- * access. */
+/* Registering memory, and the check of key, domain, access and range before every access. */
 #include "mem/mr.h"
 
 #include <errno.h>
@@ -31,7 +30,7 @@ static int check_access(unsigned int access)
 {
 	if (access & ~(ACCESS_KNOWN | (unsigned int)IBV_ACCESS_OPTIONAL_RANGE))
 		return -EINVAL;
-	/* IBTA 10.6.3.1: who may be written from afar may be written locally. */
+	/* ibv_reg_mr(3): what may be written from afar may be written locally. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
@@ -52,8 +51,7 @@ static int check_range(uintptr_t addr, size_t length, uint64_t iova, unsigned in
 	return 0;
 }
 
-/* Fault every page in, writable where the region will be written, so that no copy meets an unmapped
- * page. */
+/* Fault every page in, writable where the region will be written: no copy then meets a hole. */
 static int populate(uintptr_t addr, size_t length, unsigned int access)
 {
 	const uintptr_t page_mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
@@ -100,8 +98,7 @@ int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	m->length = length;
 	m->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	m->access = access;
-	/* The last step: from here on peers can reach the region, though none can know `key` yet.
-	 */
+	/* The last step: from here on the region can be reached. */
 	rc = key_table_insert(pd->keys, m, &m->key);
 	if (rc != 0) {
 		free(m);

@@ -199,8 +199,7 @@ static void mr_register__pages_behind_the_end_of_a_file_are_a_fault(void **state
 	close(fd);
 }
 
-/* Pages that the kernel will not fault in on request: the ones that it shares with the C library,
- * as a stand-in for a device's. */
+/* Pages that the kernel does not fault in on request; the vDSO's stand in for a device's. */
 static void mr_register__special_mappings_are_taken_as_they_are(void **state)
 {
 	unsigned long start = 0, end = 0;

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/include/mem/place.h. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mem/place.h"
+
+#define LONGEST 300
+#define GUARD	16
+
+static void place_strict__copies_all_and_nothing_else(void **state)
+{
+	uint8_t src[LONGEST], dst[GUARD + LONGEST + GUARD];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(src); i++)
+		src[i] = (uint8_t)(i * 7 + 1);
+	for (uint32_t len = 0; len <= LONGEST; len++) {
+		uint8_t *at = dst + GUARD - len % 8; /* at every alignment */
+
+		memset(dst, 0, sizeof(dst));
+		place_strict(at, src, len);
+		assert_memory_equal(at, src, len);
+		for (const uint8_t *p = dst; p < dst + sizeof(dst); p++) {
+			if (p < at || p >= at + len)
+				assert_int_equal(*p, 0);
+		}
+	}
+}
+
+/* No atomic orders the two threads, as none orders a peer's write and who polls its last byte. */
+#ifndef __SANITIZE_THREAD__
+#define ROUNDS 20000
+#define BYTES  200
+
+static struct {
+	uint8_t memory[BYTES];
+	uint32_t round_read; /* atomic */
+} race;
+
+static void *place_many(void *arg)
+{
+	uint8_t src[BYTES];
+
+	(void)arg;
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		memset(src, (int)(round & 0xff), sizeof(src));
+		place_strict(race.memory, src, sizeof(src));
+		while (__atomic_load_n(&race.round_read, __ATOMIC_ACQUIRE) != round)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void place_strict__the_last_byte_comes_last(void **state)
+{
+	const volatile uint8_t *last = &race.memory[BYTES - 1];
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, place_many, NULL), 0);
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		uint8_t expected[BYTES];
+
+		memset(expected, (int)(round & 0xff), sizeof(expected));
+		while (*last != (round & 0xff))
+			sched_yield();
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		assert_memory_equal(race.memory, expected, sizeof(expected));
+		__atomic_store_n(&race.round_read, round, __ATOMIC_RELEASE);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(place_strict__copies_all_and_nothing_else),
+#ifndef __SANITIZE_THREAD__
+		cmocka_unit_test(place_strict__the_last_byte_comes_last),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
