@@ -46,8 +46,7 @@ void channel_raise(struct channel *channel, struct channel_source *source)
 	errno = saved_errno;
 }
 
-/* Take the oldest event. False where the caller's unit was one that channel_forget could not take.
- */
+/* Take the oldest event. False where the caller's unit was owed to channel_forget. */
 static bool take_locked(struct channel *channel, void **object, int *code)
 {
 	struct channel_source *source = TAILQ_FIRST(&channel->ready);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: one producer without a lock, pollers under one, and the race between arming
- * and adding. */
+/* Completion queues: a producer without a lock, pollers under one, and events for who sleeps. */
 #include "queue/cq.h"
 
 #include <errno.h>

@@ -43,8 +43,7 @@ void sq_fini(struct sq *sq)
 	sq->ring = NULL;
 }
 
-/* What a queue pair of a type may send, IBTA table 38; without the kinds of work that are not
- * built. */
+/* What a queue pair of a type may send, without the kinds of work that are not built. */
 static uint32_t opcodes_of(enum ibv_qp_type qp_type)
 {
 	const uint32_t send = BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM);

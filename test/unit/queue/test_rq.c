@@ -140,7 +140,7 @@ static void rq_clear__drops_everything(void **state)
 	rq_fini(&rq);
 }
 
-#define STRESS_POSTS   50000
+#define STRESS_POSTS   100000
 #define STRESS_POSTERS 2
 
 /* The upper half of wr_id is the poster, the lower its count; the entry repeats it. */
@@ -168,7 +168,7 @@ static void rq_post__threads_keep_their_order(void **state)
 	struct rq rq;
 
 	(void)state;
-	assert_int_equal(rq_init(&rq, 32, 1), 0);
+	assert_int_equal(rq_init(&rq, 1024, 1), 0);
 	for (size_t i = 0; i < STRESS_POSTERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &rq), 0);
 	for (uint32_t n = 0; n < STRESS_POSTERS * STRESS_POSTS;) {

@@ -373,11 +373,10 @@ static void sq_clear__drops_everything(void **state)
 	sq_fini(&sq);
 }
 
-#define STRESS_POSTS   50000
+#define STRESS_POSTS   100000
 #define STRESS_POSTERS 2
 
-/* The upper half of wr_id is the poster, the lower its count; inline data repeats it. Two requests
- * a list. */
+/* wr_id is the poster and its count; inline data repeats it. Two requests a list. */
 static void *post_many(void *arg)
 {
 	static uint32_t posters;
@@ -412,7 +411,7 @@ static void *post_many(void *arg)
 
 static void sq_post__threads_keep_their_order(void **state)
 {
-	const struct sq_attr small = {.max_wr = 32, .max_sge = 1, .max_inline = 8};
+	const struct sq_attr small = {.max_wr = 1024, .max_sge = 1, .max_inline = 8};
 	pthread_t threads[STRESS_POSTERS];
 	uint32_t next[STRESS_POSTERS] = {0};
 	struct sq sq;
