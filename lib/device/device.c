@@ -21,8 +21,7 @@
  */
 #define MTU_OVERHEAD_BYTES (40 + 8 + 12 + 4 + 28 + 4)
 
-/* 0 where not even the smallest fits; otherwise an enum ibv_mtu, whose n-th value means 128 << n
- * bytes. */
+/* An enum ibv_mtu, whose n-th value means 128 << n bytes; 0 where not even the smallest fits. */
 static int path_mtu(uint32_t port_mtu_bytes)
 {
 	int mtu = 0;
@@ -44,8 +43,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
 	return hash;
 }
 
-/* What is different on every host: the machine's id, and the host's name for containers of one
- * image. */
+/* What differs from host to host: the machine's id, and, for clones of an image, the name. */
 static uint64_t hash_host(uint64_t hash)
 {
 	char text[256];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses of a device (IBTA A17.4.3: GIDs are IP addresses), and the way from one of them to
- * a peer. */
+/* The addresses of a device, which are IP addresses, and the way from one of them to a peer. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pair numbers: one table, two look-ups from number to queue pair; a freed number rests long
- * before it returns. */
+/* Queue pair numbers: two look-ups lead to a queue pair; a freed number rests before reuse. */
 #include "qpn.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 #define PAGE_QPNS  (1u << PAGE_SHIFT)
 #define PAGES	   (1u << (24 - PAGE_SHIFT))
 #define QPN_FIRST  2u	     /* 0 and 1 are the management queue pairs */
-#define QPN_LAST   0xfffffeu /* 0xffffff addresses a multicast group, IBTA 10.5 */
+#define QPN_LAST   0xfffffeu /* 0xffffff addresses a multicast group */
 
 /*
  * Numbers are given in turn from a window of this many that starts at a random page: pages that

@@ -13,8 +13,7 @@ enum phys_state {
 	PHYS_STATE_LINK_UP = 5,
 };
 
-/* Page sizes are powers of two from the system's 4 KiB on: a region has no page table here, so all
- * of them. */
+/* A bit for each page size from 4 KiB on: a region has no page table here, so any will do. */
 #define PAGE_SIZE_CAP 0xfffffffffffff000u
 
 #define CAP_FLAGS                                                                              \
@@ -70,8 +69,7 @@ enum {
 	SPEED_NDR = 128,
 };
 
-/* The slowest InfiniBand link that carries an Ethernet link's rate; Linux's choice where it has
- * one. */
+/* The InfiniBand rate that stands for an Ethernet link's, as Linux chooses where it does. */
 static void query_rate(uint64_t mbps, struct ibv_port_attr *attr)
 {
 	static const struct {

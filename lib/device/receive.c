@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way in: every check that a frame passes before a queue pair sees it, and the counter of each
- * that it fails. */
+/* The way in: the checks that a frame passes before a queue pair sees it, and their counters. */
 #include <string.h>
 
 #include "device/device.h"
@@ -12,8 +11,7 @@
 #define PKEY_PARTITION_MASK \
 	0x7fff /* without the membership bit: we are full members, who may talk to limited ones */
 
-/* Why a packet was dropped, in the order of the checks (IBTA 9.6 and A17.4); DROP_NONE: it was not.
- */
+/* Why a packet was dropped, in the order of the checks (IBTA 9.6); DROP_NONE: it was not. */
 enum drop {
 	DROP_NONE,
 	DROP_MALFORMED,
@@ -46,7 +44,7 @@ static enum drop check_parsed(enum packet_status status)
 	}
 }
 
-/* A tag of VLAN 0 only carries a priority (IEEE 802.1Q 6.9.1): the frame counts as untagged. */
+/* A tag of VLAN 0 only carries a priority (IEEE 802.1Q): the frame counts as untagged. */
 static int32_t vlan_of(const struct packet *packet)
 {
 	const int32_t vid = packet->vlan_tci & VLAN_VID_MASK;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/device/receive.c. A stand-in for qp_receive, linked before the room's own, keeps
- * what arrives. */
+/* Tests of lib/device/receive.c. A stand-in for qp_receive keeps what arrives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/device/registry.c. What it starts stays started, so each test runs in a child
- * process. */
+/* Tests of lib/device/registry.c. What is started stays so: each test has its own process. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

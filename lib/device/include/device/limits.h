@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one device holds at most: what device_query tells, and what whoever creates an object checks
- * against. */
+/* What one device holds at most: told by device_query, checked by whoever creates an object. */
 #ifndef DEVICE_LIMITS_H
 #define DEVICE_LIMITS_H
 
@@ -16,8 +15,8 @@
 #define DEVICE_MAX_PD	     65536
 #define DEVICE_MAX_AH	     65536
 #define DEVICE_COMP_VECTORS  1
-#define DEVICE_LOCAL_ACK_DELAY \
-	15 /* 4.096 us * 2^15 = 134 ms: the longest that a sleeping engine answers late */
+/* As an exponent of 4.096 us: 134 ms, the longest that an engine that slept answers late. */
+#define DEVICE_LOCAL_ACK_DELAY 15
 
 /*
  * 'U', 'R', 'C': a group bit is set in its first octet, so it is no vendor's OUI and will not be.
