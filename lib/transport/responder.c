@@ -49,29 +49,12 @@ static uint32_t responder_psns(const struct responder *responder, uint32_t dma_l
 	return (uint32_t)(((uint64_t)dma_length + responder->mtu - 1) / responder->mtu);
 }
 
-static void responder_complete(struct responder *responder, enum ibv_wc_status status,
-			       const struct packet *packet, int *pushed)
+static int responder_complete(struct responder *responder, enum ibv_wc_status status,
+			      const struct packet *packet)
 {
-	struct responder_receive *receive = &responder->receive;
-	struct ibv_wc wc = {.wr_id = receive->wr_id,
-			    .status = status,
-			    .opcode = IBV_WC_RECV,
-			    .byte_len = (uint32_t)receive->filled,
-			    .qp_num = responder->qpn,
-			    .src_qp = responder->peer_qpn};
-	bool solicited = false;
+	struct ibv_wc wc = {.qp_num = responder->qpn, .src_qp = responder->peer_qpn};
 
-	if (packet != NULL) {
-		solicited = packet->solicited;
-		if (packet->op->flags & OPCODE_IS_WRITE)
-			wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-		if (packet->op->flags & OPCODE_HAS_IMM) {
-			wc.wc_flags |= IBV_WC_WITH_IMM;
-			wc.imm_data = packet->imm_be;
-		}
-	}
-	receive->taken = false;
-	*pushed = cq_push(responder->cq, &wc, solicited);
+	return receive_complete(&responder->receive, responder->cq, &wc, status, packet);
 }
 
 /* Duplicates (9.7.5.1.3): SENDs and WRITEs are acknowledged again, READs and atomics answered from
@@ -203,31 +186,6 @@ static enum verdict responder_not_ready(struct responder *responder)
 	return DONE;
 }
 
-static bool responder_take(struct responder *responder)
-{
-	struct responder_receive *receive = &responder->receive;
-	const struct recv_wqe *wqe;
-
-	/* Left over from a message that was dropped (UC): it takes the next one. */
-	if (receive->taken) {
-		receive->filled = 0;
-		sgl_seek(&receive->sgl, receive->sge, receive->num_sge, 0);
-		return true;
-	}
-	wqe = rq_head(responder->rq);
-	if (wqe == NULL)
-		return false;
-	receive->taken = true;
-	receive->wr_id = wqe->wr_id;
-	receive->length = wqe->length;
-	receive->filled = 0;
-	receive->num_sge = wqe->num_sge;
-	memcpy(receive->sge, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
-	sgl_seek(&receive->sgl, receive->sge, receive->num_sge, 0);
-	rq_pop(responder->rq);
-	return true;
-}
-
 /* A receive request for what needs one: a SEND's first packet, a WRITE's with immediate data. */
 static enum verdict check_receive(struct responder *responder, const struct packet *packet)
 {
@@ -235,7 +193,7 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 
 	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
 	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
-		if (!responder_take(responder))
+		if (!receive_take(&responder->receive, responder->rq))
 			return responder->service == OPCODE_RC ? responder_not_ready(responder)
 							       : FAIL_INVALID;
 	}
@@ -247,13 +205,10 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 
 static enum verdict execute_send(struct responder *responder, const struct packet *packet)
 {
-	struct responder_receive *receive = &responder->receive;
-
-	if (packet->payload_len > 0 && sgl_scatter(&receive->sgl, responder->pd, packet->payload,
-						   packet->payload_len) != MR_OK)
-		return FAIL_RECEIVE;
-	receive->filled += packet->payload_len;
-	return GO_ON;
+	return receive_store(&responder->receive, responder->pd, packet->payload,
+			     packet->payload_len) == MR_OK
+		       ? GO_ON
+		       : FAIL_RECEIVE;
 }
 
 static enum verdict execute_write(struct responder *responder, const struct packet *packet)
@@ -375,11 +330,12 @@ static enum verdict finish(struct responder *responder, const struct packet *pac
 static enum fault responder_complete_message(struct responder *responder,
 					     const struct packet *packet)
 {
-	int pushed = 0;
+	const uint32_t flags = packet->op->flags;
 
-	if ((packet->op->flags & OPCODE_LAST) && responder->receive.taken)
-		responder_complete(responder, IBV_WC_SUCCESS, packet, &pushed);
-	return pushed == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
+	if (!(flags & OPCODE_LAST) || !(flags & (OPCODE_IS_SEND | OPCODE_HAS_IMM)))
+		return FAULT_NONE;
+	return responder_complete(responder, IBV_WC_SUCCESS, packet) == 0 ? FAULT_NONE
+									  : FAULT_CQ_OVERRUN;
 }
 
 /* UC: the message is dropped, its receive request waits for the next one (9.8.2.2). */
@@ -394,14 +350,13 @@ static enum fault responder_drop_message(struct responder *responder, const stru
 static enum fault responder_fail(struct responder *responder, enum fault fault)
 {
 	const struct fault_info *info = fault_info(fault);
-	int pushed;
 
 	counters_add(responder->counters, info->counter, 1);
 	replies_nak(responder->replies, (uint8_t)(AETH_NAK | info->nak), responder->epsn,
 		    responder->msn);
 	if (responder->receive.taken) {
 		counters_add(responder->counters, COUNTER_resp_cqe_error, 1);
-		responder_complete(responder, info->status, NULL, &pushed);
+		responder_complete(responder, info->status, NULL);
 	}
 	return fault;
 }
@@ -433,14 +388,9 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 
 void responder_flush(struct responder *responder, bool shared)
 {
-	int pushed;
-
-	if (responder->receive.taken) {
+	while (responder->receive.taken ||
+	       (!shared && receive_take(&responder->receive, responder->rq))) {
 		counters_add(responder->counters, COUNTER_resp_cqe_flush_error, 1);
-		responder_complete(responder, IBV_WC_WR_FLUSH_ERR, NULL, &pushed);
-	}
-	while (!shared && responder_take(responder)) {
-		counters_add(responder->counters, COUNTER_resp_cqe_flush_error, 1);
-		responder_complete(responder, IBV_WC_WR_FLUSH_ERR, NULL, &pushed);
+		responder_complete(responder, IBV_WC_WR_FLUSH_ERR, NULL);
 	}
 }

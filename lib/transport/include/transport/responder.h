@@ -11,8 +11,8 @@
 #include "queue/cq.h"
 #include "queue/rq.h"
 #include "telemetry/counters.h"
+#include "transport/receive.h"
 #include "transport/replies.h"
-#include "transport/sgl.h"
 #include "transport/status.h"
 
 struct packet;
@@ -23,17 +23,6 @@ enum responder_message {
 	MESSAGE_NONE,
 	MESSAGE_SEND,
 	MESSAGE_WRITE,
-};
-
-/* A receive request taken from the queue, copied because a shared queue moves on. */
-struct responder_receive {
-	bool taken;
-	uint64_t wr_id;
-	uint64_t length; /* bytes its list holds */
-	uint64_t filled; /* bytes of the message so far */
-	uint32_t num_sge;
-	struct ibv_sge sge[PACKET_FRAGS_MAX];
-	struct sgl sgl; /* at the next byte */
 };
 
 struct responder {
@@ -60,7 +49,7 @@ struct responder {
 	struct psn gap_psn; /* of the newest packet that came early; going back means that the
 			       requester resends */
 
-	struct responder_receive receive;
+	struct receive receive;
 	/* the WRITE in progress */
 	uint64_t write_iova;   /* of the next byte */
 	uint32_t write_length; /* bytes of the message */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive request from the moment that a message takes it from the queue until its completion. */
+#ifndef TRANSPORT_RECEIVE_H
+#define TRANSPORT_RECEIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem/mr.h"
+#include "queue/cq.h"
+#include "queue/rq.h"
+#include "transport/sgl.h"
+
+struct packet;
+struct pd;
+
+/* The request is copied, because a shared queue moves on. */
+struct receive {
+	bool taken;
+	uint64_t wr_id;
+	uint64_t length; /* bytes its list holds */
+	uint64_t filled; /* bytes of the message so far */
+	uint32_t num_sge;
+	struct ibv_sge sge[PACKET_FRAGS_MAX];
+	struct sgl sgl; /* at the next byte */
+};
+
+/** Take the oldest posted request; one that is taken already, of a message that was dropped, starts
+ * over. false: none. */
+bool receive_take(struct receive *receive, struct rq *rq);
+
+/**
+ * Store the message's next bytes.
+ *
+ * @return
+ *   MR_OK; else no byte was stored, MR_OUT_OF_RANGE where the list is too short.
+ */
+enum mr_status receive_store(struct receive *receive, const struct pd *pd, const void *data,
+			     uint32_t len);
+
+/**
+ * Complete the request: fills wr_id, byte_len, status and what the packet says.
+ *
+ * @param wc
+ *   Queue pair and sender, set by the caller.
+ * @param packet
+ *   The last one of the message, or NULL on an error.
+ * @return
+ *   0, or -ENOSPC from cq_push.
+ */
+int receive_complete(struct receive *receive, struct cq *cq, struct ibv_wc *wc,
+		     enum ibv_wc_status status, const struct packet *packet);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive request from the moment that a message takes it from the queue until its completion. */
+#include "transport/receive.h"
+
+#include <string.h>
+
+#include "wire/packet.h"
+
+bool receive_take(struct receive *receive, struct rq *rq)
+{
+	if (!receive->taken) {
+		const struct recv_wqe *wqe = rq_head(rq);
+
+		if (wqe == NULL)
+			return false;
+		receive->taken = true;
+		receive->wr_id = wqe->wr_id;
+		receive->length = wqe->length;
+		receive->num_sge = wqe->num_sge;
+		memcpy(receive->sge, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
+		rq_pop(rq);
+	}
+	receive->filled = 0;
+	sgl_seek(&receive->sgl, receive->sge, receive->num_sge, 0);
+	return true;
+}
+
+enum mr_status receive_store(struct receive *receive, const struct pd *pd, const void *data,
+			     uint32_t len)
+{
+	enum mr_status status;
+
+	if (len > receive->length - receive->filled)
+		return MR_OUT_OF_RANGE;
+	status = len == 0 ? MR_OK : sgl_scatter(&receive->sgl, pd, data, len);
+	if (status == MR_OK)
+		receive->filled += len;
+	return status;
+}
+
+int receive_complete(struct receive *receive, struct cq *cq, struct ibv_wc *wc,
+		     enum ibv_wc_status status, const struct packet *packet)
+{
+	bool solicited = false;
+
+	wc->wr_id = receive->wr_id;
+	wc->status = status;
+	wc->opcode = IBV_WC_RECV;
+	wc->byte_len = (uint32_t)receive->filled;
+	if (packet != NULL) {
+		solicited = packet->solicited;
+		if (packet->op->flags & OPCODE_IS_WRITE)
+			wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+		if (packet->op->flags & OPCODE_HAS_IMM) {
+			wc->wc_flags |= IBV_WC_WITH_IMM;
+			wc->imm_data = packet->imm_be;
+		}
+	}
+	receive->taken = false;
+	return cq_push(cq, wc, solicited);
+}
