@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loads the distribution's RDMA programs and libraries with our libibverbs.so.1.
+
+usage: programs.py OURS
+
+Every symbol of theirs is bound at once, so that one that is missing shows, and programs print their help.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+SKIPPED = 77
+LOADER_FAILED = 127
+PROGRAMS = (
+    "ibv_devices ibv_devinfo ibv_asyncwatch ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong "
+    "ibv_xsrq_pingpong ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw "
+    "ib_atomic_lat rping ucmatose udaddy mckey rdma_client rdma_server rstream riostream rcopy"
+).split()
+LIBRARIES = "librdmacm.so.1 libmlx4.so.1 libmlx5.so.1 libefa.so.1".split()
+LIBRARY_DIRS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+LOADER_COMPLAINTS = ("undefined symbol", "symbol lookup error", "not found", "relocation error")
+
+
+def run(argv, library_dir):
+    env = dict(os.environ, LD_LIBRARY_PATH=library_dir, LD_BIND_NOW="1")
+    return subprocess.run(
+        argv,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def complaints(path, library_dir):
+    """What is wrong with how a program or library loads; nothing, it is hoped."""
+    output = run(["ldd", "-r", path], library_dir).stdout
+    found = [line for line in output.splitlines() if any(word in line for word in LOADER_COMPLAINTS)]
+    if f"libibverbs.so.1 => {library_dir}/" not in output:
+        found.append("it does not use our libibverbs.so.1")
+    return found
+
+
+def start_complaints(program, library_dir):
+    """Whether it comes as far as printing its help."""
+    result = run([program, "--help"], library_dir)
+    if result.returncode < 0 or result.returncode == LOADER_FAILED:
+        return [f"--help ends with {result.returncode}", *result.stdout.splitlines()]
+    return [] if result.stdout else ["--help prints nothing"]
+
+
+def libraries():
+    for name in LIBRARIES:
+        for path in (os.path.join(directory, name) for directory in LIBRARY_DIRS):
+            if os.path.exists(path):
+                yield path
+                break
+
+
+def main():
+    library_dir = os.path.dirname(os.path.realpath(sys.argv[1]))
+    programs = [path for path in map(shutil.which, PROGRAMS) if path]
+    checked, failed = 0, 0
+    for path in [*programs, *libraries()]:
+        found = complaints(path, library_dir)
+        if path in programs:
+            found += start_complaints(path, library_dir)
+        for line in found:
+            print(f"{path}: {line}")
+        checked += 1
+        failed += bool(found)
+    if not checked:
+        print("no RDMA program is installed: install ibverbs-utils and perftest")
+        return SKIPPED
+    print(f"{checked - failed} of {checked} load")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

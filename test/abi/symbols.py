@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares the exported symbols of our libibverbs.so.1 with the system's.
+
+usage: symbols.py OURS SYSTEMS
+
+Name, version, whether the version is the default one, and function or data must agree.
+"""
+
+import os
+import subprocess
+import sys
+
+SKIPPED = 77
+# Letters of nm: what a program that binds to the symbol can tell apart.
+KINDS = {"T": "function", "W": "function", "A": "version", "B": "data", "D": "data", "R": "data", "V": "data"}
+
+
+def exported(library):
+    """The set of (symbol with version, kind) that a library exports."""
+    lines = subprocess.run(
+        ["nm", "-D", "--defined-only", "--with-symbol-versions", library],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout.splitlines()
+    return {(symbol, KINDS[letter]) for _, letter, symbol in (line.split() for line in lines)}
+
+
+def main():
+    ours_path, systems_path = sys.argv[1:]
+    if not os.path.exists(systems_path):
+        print("the system has no libibverbs.so.1: install libibverbs1")
+        return SKIPPED
+    ours, systems = exported(ours_path), exported(systems_path)
+    for symbol, kind in sorted(systems - ours):
+        print(f"missing: {kind} {symbol}")
+    for symbol, kind in sorted(ours - systems):
+        print(f"too much: {kind} {symbol}")
+    print(f"{len(ours & systems)} of {len(systems)} agree")
+    return 0 if ours == systems else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
