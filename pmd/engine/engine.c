@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The turn of an engine: what is posted and due goes out, what has come is taken in. */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+#include <rte_prefetch.h>
+
+#include "device/device.h"
+#include "helper.h"
+#include "qp/qp.h"
+
+#define RX_BURST	 32
+#define RUN_BUDGET_PKTS	 32 /* of one queue pair, before the next has its turn */
+#define LINK_PERIOD_NS	 UINT64_C(10000000)
+#define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
+#define ENGINE_LCORE	 0
+#define END_TURNS	 64
+#define END_WAIT_NS	 UINT64_C(100000000)
+
+/*
+ * The packet pool keeps a stack of free buffers an lcore; drivers look for it by the lcore of whoever
+ * calls. So the engine's owner is that lcore for as long as it is the owner.
+ */
+static unsigned int lcore_enter(void)
+{
+	const unsigned int before = RTE_PER_LCORE(_lcore_id);
+
+	RTE_PER_LCORE(_lcore_id) = ENGINE_LCORE;
+	return before;
+}
+
+static void lcore_leave(unsigned int before)
+{
+	RTE_PER_LCORE(_lcore_id) = before;
+}
+
+void engine_mark_ready(struct engine *engine, struct qp *qp)
+{
+	struct qp_sched *sched = qp_sched(qp);
+
+	if (sched->is_ready)
+		return;
+	sched->is_ready = true;
+	QP_LIST_INSERT_TAIL(&engine->ready, qp, ready_link);
+}
+
+static void engine_drain_kicks(struct engine *engine)
+{
+	struct qp *qp;
+
+	if (!__atomic_load_n(&engine->kicks, __ATOMIC_RELAXED))
+		return;
+	qp = __atomic_exchange_n(&engine->kicks, NULL, __ATOMIC_ACQUIRE);
+	while (qp) {
+		struct qp_sched *sched = qp_sched(qp);
+		struct qp *next = sched->kick_next;
+
+		/* Cleared before qp_run looks: what is posted later kicks again. Pairs with engine_kick's exchange. */
+		__atomic_store_n(&sched->kicked, false, __ATOMIC_SEQ_CST);
+		engine_mark_ready(engine, qp);
+		qp = next;
+	}
+}
+
+void engine_push_kick(struct engine *engine, struct qp *qp)
+{
+	struct qp_sched *sched = qp_sched(qp);
+	struct qp *head;
+
+	if (__atomic_exchange_n(&sched->kicked, true, __ATOMIC_SEQ_CST))
+		return;
+	head = __atomic_load_n(&engine->kicks, __ATOMIC_RELAXED);
+	do
+		sched->kick_next = head;
+	while (!__atomic_compare_exchange_n(&engine->kicks, &head, qp, true, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED));
+}
+
+void engine_forget(struct engine *engine, struct qp *qp)
+{
+	struct qp_sched *sched = qp_sched(qp);
+
+	engine_drain_kicks(engine);
+	if (sched->is_ready)
+		QP_LIST_REMOVE(&engine->ready, qp, ready_link);
+	sched->is_ready = false;
+	wheel_remove(&engine->wheel, qp);
+}
+
+static unsigned int engine_fire_timers(struct engine *engine)
+{
+	unsigned int fired = 0;
+	struct qp *qp;
+
+	while ((qp = wheel_fire(&engine->wheel, engine->now_ns)) != NULL) {
+		const uint64_t deadline_ns = qp_deadline_ns(qp);
+
+		if (deadline_ns > engine->now_ns) {
+			wheel_set(&engine->wheel, qp, deadline_ns);
+			continue;
+		}
+		qp_timeout(qp, engine->now_ns);
+		engine_mark_ready(engine, qp);
+		fired++;
+	}
+	return fired;
+}
+
+/* Each ready queue pair once, as far as the port takes it. */
+static unsigned int engine_run_ready(struct engine *engine)
+{
+	struct qp *last = NULL;
+	unsigned int runs = 0;
+	struct qp *qp;
+
+	while ((qp = TAILQ_FIRST(&engine->ready)) != NULL) {
+		QP_LIST_REMOVE(&engine->ready, qp, ready_link);
+		qp_sched(qp)->is_ready = false;
+		if (qp_run(qp, engine->now_ns, &engine->tx.sink, RUN_BUDGET_PKTS)) {
+			engine_mark_ready(engine, qp);
+			/* The first that comes back is where the next round begins. */
+			if (!last)
+				last = qp;
+		}
+		wheel_set(&engine->wheel, qp, qp_deadline_ns(qp));
+		runs++;
+		if (engine->tx.stuck || TAILQ_FIRST(&engine->ready) == last)
+			break;
+	}
+	return runs;
+}
+
+unsigned int engine_transmit(struct engine *engine)
+{
+	const unsigned int lcore = lcore_enter();
+	unsigned int work;
+
+	engine->now_ns = clock_ns(&engine->clock);
+	tx_begin(&engine->tx);
+	engine_drain_kicks(engine);
+	work = engine_fire_timers(engine);
+	work += engine_run_ready(engine);
+	tx_flush(&engine->tx);
+	lcore_leave(lcore);
+	return work;
+}
+
+static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
+{
+	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	struct rte_mbuf *answer;
+	struct qp *qp = NULL;
+	size_t len;
+
+	/* A frame over several buffers is longer than RoCE's longest. */
+	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
+		return;
+	if (device_receive(engine->device, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len, looped,
+			   (mbuf->ol_flags & good) == good, engine->now_ns, &qp)) {
+		if (qp)
+			engine_mark_ready(engine, qp);
+		return;
+	}
+	answer = tx_alloc(&engine->tx);
+	if (!answer)
+		return;
+	len = link_input(engine->link, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len,
+			 engine->now_ns, rte_pktmbuf_mtod(answer, uint8_t *));
+	if (len > 0)
+		tx_send(&engine->tx, answer, (uint32_t)len);
+	else
+		rte_pktmbuf_free(answer);
+}
+
+static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
+			       bool looped)
+{
+	for (uint16_t i = 0; i < n; i++) {
+		if (i + 1 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + 1], void *));
+		engine_input(engine, mbufs[i], looped);
+	}
+	if (n > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+static unsigned int engine_receive(struct engine *engine)
+{
+	const unsigned int lcore = lcore_enter();
+	struct rte_mbuf *mbufs[RX_BURST];
+	uint16_t received, looped;
+
+	received = port_rx_burst(&engine->link->port, mbufs, RX_BURST);
+	engine_input_burst(engine, mbufs, received, false);
+	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
+	engine_input_burst(engine, mbufs, looped, true);
+	lcore_leave(lcore);
+	return (unsigned int)received + looped;
+}
+
+void engine_check_link(struct engine *engine)
+{
+	struct port *port = &engine->link->port;
+	const bool up = port_link_up(port);
+
+	engine->tx.connected = port_connected(port);
+	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);
+	device_raise(engine->device, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+static void engine_check_link_sometimes(struct engine *engine)
+{
+	if (engine->now_ns < engine->link_due_ns)
+		return;
+	engine->link_due_ns =
+		engine->now_ns + (engine->link->port.driver == PORT_AF_PACKET ? LINK_PERIOD_KERNEL_NS
+									      : LINK_PERIOD_NS);
+	engine_check_link(engine);
+}
+
+/*
+ * Sending comes first, so that what a packet asks for is sent in the next turn: between the two the
+ * program sees what has come, and its answer leaves in one burst with the acknowledgement.
+ */
+unsigned int engine_turn(struct engine *engine)
+{
+	unsigned int work = engine_transmit(engine);
+
+	engine_check_link_sometimes(engine);
+	work += engine_receive(engine);
+	return work;
+}
+
+void engine_release(struct engine *engine)
+{
+	owner_unlock(&engine->owner);
+	/* Who kicked while the engine was ours went away: his work is ours. */
+	while (__atomic_load_n(&engine->kicks, __ATOMIC_SEQ_CST) && engine_try(engine)) {
+		engine_transmit(engine);
+		owner_unlock(&engine->owner);
+	}
+}
+
+int engine_create(struct device *device, struct link *link, enum settings_progress progress,
+		  struct engine **out)
+{
+	struct engine *engine = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*engine));
+
+	if (!engine)
+		return -ENOMEM;
+	memset(engine, 0, sizeof(*engine));
+	engine->device = device;
+	engine->link = link;
+	engine->progress = progress;
+	engine->wake_fd = -1;
+	clock_init(&engine->clock);
+	engine->now_ns = clock_ns(&engine->clock);
+	TAILQ_INIT(&engine->ready);
+	wheel_init(&engine->wheel, engine->now_ns);
+	tx_init(&engine->tx, &link->port, &device->counters);
+	engine->reconnect.port = &link->port;
+	engine->tx.connected = port_connected(&link->port);
+	device->link_up = port_link_up(&link->port);
+	device->engine = engine;
+	device->ops = &engine_ops_pmd;
+	*out = engine;
+	return 0;
+}
+
+/* A last turn for what was posted just before the end, acknowledgements above all. */
+static void engine_drain(struct engine *engine)
+{
+	for (int turn = 0; turn < END_TURNS && engine_turn(engine) > 0; turn++)
+		;
+	engine_transmit(engine);
+}
+
+void engine_end(struct engine *engine)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+	bool owned;
+
+	if (__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE))
+		return;
+	/* Not owner_lock: exit() may be called by a signal handler, inside a turn that never ends now. */
+	do
+		owned = owner_try(&engine->owner);
+	while (!owned && clock_ns(&engine->clock) - start_ns < END_WAIT_NS);
+	if (owned)
+		engine_drain(engine);
+	/* The engine stays taken: no turn begins any more. */
+	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
+	helper_join(engine);
+	if (owned)
+		port_close(&engine->link->port);
+}
+
+void engine_disown(struct engine *engine)
+{
+	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The helper thread. In hybrid mode it goes between two states:
+ *
+ *   watching  the program polls; every now and then the helper looks whether it still does
+ *   running   the program has stopped polling: the helper runs the turns, sleeping longer and longer
+ *             while there is nothing to do, until the program polls again
+ *
+ * In dedicated mode it runs turns without end.
+ */
+#include "helper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+
+#define WATCH_MIN_NS   UINT64_C(100000)
+#define WATCH_MAX_NS   UINT64_C(400000) /* reached when polling goes on: looking costs the poller its cache */
+#define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
+#define SLEEP_MIN_NS   UINT64_C(10000)
+#define SLEEP_MAX_NS   UINT64_C(1000000)
+#define HANDBACK_NS    UINT64_C(20000)
+#define HANDBACK_POLLS 4 /* as many polls within HANDBACK_NS: the program is back */
+#define JOIN_NS	       100000000
+
+static bool helper_ended(const struct engine *engine)
+{
+	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
+}
+
+/* Sleep until the time is over, a program thread goes to sleep, or (with the port's descriptor) frames wait. */
+static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
+{
+	struct pollfd fds[2] = {
+		{.fd = engine->wake_fd, .events = POLLIN},
+		{.fd = for_frames ? engine->link->port.wake_fd : -1, .events = POLLIN},
+	};
+	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
+				      .tv_nsec = (long)(ns % 1000000000)};
+	uint64_t count;
+
+	__atomic_store_n(&engine->helper_sleeps, true, __ATOMIC_SEQ_CST);
+	/* Pairs with helper_wake: either it sees that we sleep, or we see that we are wanted. */
+	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine)) {
+		ppoll(fds, 2, &time, NULL);
+		if ((fds[0].revents & POLLIN) &&
+		    read(engine->wake_fd, &count, sizeof(count)) < 0)
+			fds[0].revents = 0;
+	}
+	__atomic_store_n(&engine->helper_sleeps, false, __ATOMIC_SEQ_CST);
+}
+
+static bool helper_take_wanted(struct engine *engine)
+{
+	return __atomic_load_n(&engine->helper_wanted, __ATOMIC_RELAXED) != 0 &&
+	       __atomic_exchange_n(&engine->helper_wanted, 0, __ATOMIC_SEQ_CST) != 0;
+}
+
+/* Returns when the program has run no turn for a while, or is about to sleep. */
+static void helper_watch(struct engine *engine)
+{
+	uint64_t tick_ns = WATCH_MIN_NS;
+
+	while (!helper_ended(engine)) {
+		const uint64_t turns = __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED);
+
+		helper_sleep(engine, tick_ns, false);
+		if (helper_take_wanted(engine) ||
+		    __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED) == turns)
+			return;
+		if (tick_ns < WATCH_MAX_NS)
+			tick_ns += WATCH_MIN_NS;
+	}
+}
+
+static unsigned int helper_turn(struct engine *engine)
+{
+	unsigned int work;
+
+	/* A thread of the program sends, or a control call is under way. */
+	if (!engine_try(engine)) {
+		sched_yield();
+		return 0;
+	}
+	work = engine_turn(engine);
+	engine_release(engine);
+	return work;
+}
+
+/* Whether the program polls often enough to run the engine itself. */
+static bool helper_is_relieved(const struct engine *engine, uint64_t now_ns, uint64_t *since_ns,
+			       uint64_t *seen)
+{
+	const uint64_t polls = __atomic_load_n(&engine->polls, __ATOMIC_RELAXED);
+
+	if (polls - *seen >= HANDBACK_POLLS)
+		return true;
+	if (now_ns - *since_ns >= HANDBACK_NS) {
+		*since_ns = now_ns;
+		*seen = polls;
+	}
+	return false;
+}
+
+/* Returns when the program polls again. */
+static void helper_run(struct engine *engine)
+{
+	uint64_t seen = __atomic_load_n(&engine->polls, __ATOMIC_RELAXED);
+	uint64_t now_ns = clock_ns(&engine->clock);
+	uint64_t since_ns = now_ns, busy_ns = now_ns;
+	uint64_t sleep_ns = SLEEP_MIN_NS;
+
+	while (!helper_ended(engine)) {
+		const unsigned int work = helper_turn(engine);
+
+		now_ns = clock_ns(&engine->clock);
+		if (helper_is_relieved(engine, now_ns, &since_ns, &seen))
+			return;
+		if (work > 0 || helper_take_wanted(engine)) {
+			busy_ns = now_ns;
+			sleep_ns = SLEEP_MIN_NS;
+		} else if (now_ns - busy_ns < SPIN_NS) {
+			/* With fewer CPUs than threads that spin, the program's should have it. */
+			sched_yield();
+		} else {
+			helper_sleep(engine, wheel_next_ns(&engine->wheel, now_ns, sleep_ns), true);
+			if (sleep_ns < SLEEP_MAX_NS)
+				sleep_ns *= 2;
+		}
+	}
+}
+
+static void *helper_main(void *arg)
+{
+	struct engine *engine = arg;
+
+	/* Sleeps of microseconds should be that, and not the 50 that the kernel adds by default. */
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	while (!helper_ended(engine)) {
+		if (engine->progress == SETTINGS_PROGRESS_DEDICATED) {
+			helper_turn(engine);
+		} else {
+			helper_watch(engine);
+			helper_run(engine);
+		}
+	}
+	return NULL;
+}
+
+int helper_start(struct engine *engine)
+{
+	sigset_t all, before;
+	int rc;
+
+	if (engine->progress == SETTINGS_PROGRESS_INLINE)
+		return 0;
+	engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (engine->wake_fd < 0)
+		return -errno;
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&engine->helper, NULL, helper_main, engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		return -rc;
+	pthread_setname_np(engine->helper, "uroce");
+	engine->has_helper = true;
+	return 0;
+}
+
+void helper_wake(struct engine *engine)
+{
+	const uint64_t one = 1;
+
+	if (!engine->has_helper)
+		return;
+	__atomic_store_n(&engine->helper_wanted, 1, __ATOMIC_SEQ_CST);
+	/* The only failure is a counter that is full, and then it is awake. */
+	if (__atomic_load_n(&engine->helper_sleeps, __ATOMIC_SEQ_CST) &&
+	    write(engine->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void helper_join(struct engine *engine)
+{
+	struct timespec until;
+
+	if (!engine->has_helper)
+		return;
+	helper_wake(engine);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += JOIN_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	/* A thread that does not get a CPU in that time touches nothing later: the engine has ended. */
+	pthread_timedjoin_np(engine->helper, NULL, &until);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An engine: the queue pairs of a device, its port, its timers, run by one thread at a time. */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#include "config/settings.h"
+#include "engine/clock.h"
+#include "engine/owner.h"
+#include "engine/qp_list.h"
+#include "engine/tx.h"
+#include "engine/wheel.h"
+#include "link/link.h"
+#include "link/reconnect.h"
+
+struct device;
+
+struct engine {
+	struct owner owner __rte_cache_aligned;
+
+	/* Queue pairs that were kicked while somebody else ran the engine: a stack through kick_next. Atomic. */
+	struct qp *kicks __rte_cache_aligned;
+
+	/* Written by whoever polls, read by the helper; relaxed. */
+	uint64_t polls __rte_cache_aligned; /* calls of engine_poll */
+	uint64_t app_turns; /* those that became turns */
+
+	bool ended __rte_cache_aligned; /* atomic: the process ends, or is a fork's child */
+	enum settings_progress progress;
+	struct device *device;
+	struct link *link;
+	struct engine_clock clock;
+
+	/* owner's */
+	uint64_t now_ns;
+	uint64_t link_due_ns; /* when the link's state is looked at next */
+	struct qp_list ready; /* queue pairs that want qp_run */
+	struct tx tx;
+	struct wheel wheel;
+	struct reconnect reconnect;
+
+	/* helper.c */
+	pthread_t helper;
+	bool has_helper;
+	int wake_fd; /* eventfd */
+	uint32_t helper_wanted; /* atomic: an application thread is about to sleep */
+	bool helper_sleeps; /* atomic */
+};
+
+/** Make an engine of a device and its link, which is up. Not MT-safe. 0 or -errno. */
+int engine_create(struct device *device, struct link *link, enum settings_progress progress,
+		  struct engine **engine);
+
+/** Run one turn: send, then receive. Owner. Returns how much there was to do; 0: nothing. */
+unsigned int engine_turn(struct engine *engine);
+
+/** The transmitting half of a turn. Owner. Returns packets and timers worked on. */
+unsigned int engine_transmit(struct engine *engine);
+
+/** Put a queue pair on the ready list. Owner. */
+void engine_mark_ready(struct engine *engine, struct qp *qp);
+
+/** Leave word that a queue pair has work, for whoever is the owner. MT-safe. */
+void engine_push_kick(struct engine *engine, struct qp *qp);
+
+/** Take a queue pair off every list; nobody kicks it any more. Owner. */
+void engine_forget(struct engine *engine, struct qp *qp);
+
+/** Look at the link's state, and tell the program of changes. Owner. */
+void engine_check_link(struct engine *engine);
+
+/** Take the engine for a turn. MT-safe. */
+static inline bool engine_try(struct engine *engine)
+{
+	return !__atomic_load_n(&engine->ended, __ATOMIC_RELAXED) && owner_try(&engine->owner);
+}
+
+/** Give the engine back, and send what others posted meanwhile. Owner. */
+void engine_release(struct engine *engine);
+
+/** Stop for good, at the end of the process: send what is ready, close the port. MT-safe. */
+void engine_end(struct engine *engine);
+
+/** In a child of fork(): the engine is the parent's. Everything asked of it from here on does nothing. */
+void engine_disown(struct engine *engine);
+
+/** The table that a device calls its engine by. */
+extern const struct engine_ops engine_ops_pmd;
+
+#endif

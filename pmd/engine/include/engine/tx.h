@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The packet sink of an engine: packets are built in the port's buffers, and sent in bursts. */
+#ifndef ENGINE_TX_H
+#define ENGINE_TX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#include "link/port.h"
+#include "transport/sink.h"
+
+struct counters;
+
+#define TX_BATCH    32
+#define TX_LOOP_MAX 512 /* packets to ourselves that wait for the next turn; a power of two */
+
+/* Engine's thread. */
+struct tx {
+	struct packet_sink sink; /* first: the sink is found from it */
+	struct packet_out out;
+	struct port *port;
+	struct counters *counters;
+	bool connected; /* else what is sent reaches nobody, and is dropped as a cable would */
+	bool stuck; /* since tx_begin: a packet was asked for and could not be given */
+	uint32_t count; /* packets not yet taken by the port */
+	uint64_t pending_bytes;
+	struct rte_mbuf *current; /* given by get and not yet put */
+	struct rte_mbuf *pending[TX_BATCH];
+	uint32_t loop_head, loop_tail; /* free-running */
+	struct rte_mbuf *loop[TX_LOOP_MAX];
+};
+
+void tx_init(struct tx *tx, struct port *port, struct counters *counters);
+
+/** At the begin of a pass: try what was left over. */
+static inline void tx_begin(struct tx *tx)
+{
+	tx->stuck = false;
+}
+
+/** Give the port what is pending; what it does not take stays. */
+void tx_flush(struct tx *tx);
+
+/** A buffer for a frame that is no RoCE packet, or NULL. */
+struct rte_mbuf *tx_alloc(struct tx *tx);
+
+/** Send such a frame; it is dropped where there is no room. */
+void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len);
+
+/** Up to `n` packets that we sent to ourselves. */
+uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n);
+
+#endif

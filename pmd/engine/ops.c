@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a device asks of its engine: the table of operations of device/device.h. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "device/device.h"
+#include "engine/engine.h"
+#include "helper.h"
+
+#define RESOLVE_TIMEOUT_NS UINT64_C(3000000000)
+#define RESOLVE_STALE_NS   UINT64_C(500000000) /* then an old answer is better than none */
+#define RESOLVE_PAUSE_NS   20000
+
+static bool engine_has_ended(const struct engine *engine)
+{
+	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
+}
+
+static void ops_lock(void *arg)
+{
+	struct engine *engine = arg;
+
+	/* At the end of the process nobody runs it any more. */
+	if (!engine_has_ended(engine))
+		owner_lock(&engine->owner);
+}
+
+static void ops_unlock(void *arg)
+{
+	struct engine *engine = arg;
+
+	if (!engine_has_ended(engine))
+		engine_release(engine);
+}
+
+static void ops_attach(void *arg, struct qp *qp)
+{
+	struct engine *engine = arg;
+
+	engine_mark_ready(engine, qp);
+}
+
+static void ops_detach(void *arg, struct qp *qp)
+{
+	struct engine *engine = arg;
+
+	engine_forget(engine, qp);
+}
+
+static void ops_kick(void *arg, struct qp *qp)
+{
+	struct engine *engine = arg;
+
+	if (engine_has_ended(engine))
+		return;
+	if (engine->progress != SETTINGS_PROGRESS_DEDICATED && engine_try(engine)) {
+		engine_mark_ready(engine, qp);
+		engine_transmit(engine);
+		engine_release(engine);
+		return;
+	}
+	engine_push_kick(engine, qp);
+	/* The owner may have looked for kicks just before this one, and gone. */
+	if (engine->progress != SETTINGS_PROGRESS_DEDICATED && engine_try(engine)) {
+		engine_transmit(engine);
+		engine_release(engine);
+	}
+}
+
+static void ops_poll(void *arg)
+{
+	struct engine *engine = arg;
+
+	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
+		return;
+	/* Only a measure for the helper: a count lost between two threads does no harm. */
+	__atomic_store_n(&engine->polls, engine->polls + 1, __ATOMIC_RELAXED);
+	if (!engine_try(engine))
+		return;
+	__atomic_store_n(&engine->app_turns, engine->app_turns + 1, __ATOMIC_RELAXED);
+	engine_turn(engine);
+	engine_release(engine);
+}
+
+static void ops_wait(void *arg)
+{
+	struct engine *engine = arg;
+	static bool warned;
+
+	if (engine->progress == SETTINGS_PROGRESS_INLINE &&
+	    !__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
+		log_warn("progress mode inline: nothing happens while the program sleeps on a channel "
+			 "(--progress hybrid has a thread for that)");
+	helper_wake(engine);
+}
+
+static void pause_ns(long ns)
+{
+	const struct timespec time = {.tv_nsec = ns};
+
+	nanosleep(&time, NULL);
+}
+
+/* One step of address resolution: look, ask if it is time to. Returns whether `mac` is known. */
+static bool resolve_step(struct engine *engine, const uint8_t sgid[GID_LEN],
+			 const uint8_t gid[GID_LEN], uint8_t mac[6])
+{
+	struct rte_mbuf *mbuf;
+	size_t len = 0;
+	bool known;
+
+	ops_lock(engine);
+	mbuf = tx_alloc(&engine->tx);
+	if (!mbuf) {
+		ops_unlock(engine);
+		return false;
+	}
+	known = link_resolve(engine->link, sgid, gid, clock_ns(&engine->clock), mac,
+			     rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
+	if (len > 0)
+		tx_send(&engine->tx, mbuf, (uint32_t)len);
+	else
+		rte_pktmbuf_free(mbuf);
+	ops_unlock(engine);
+	return known;
+}
+
+static int ops_resolve(void *arg, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6])
+{
+	struct engine *engine = arg;
+	const uint64_t start_ns = clock_ns(&engine->clock);
+	uint64_t waited_ns;
+	struct link_hop hop;
+	int rc;
+
+	if (engine_has_ended(engine) || sgid_index >= DEVICE_GIDS_MAX)
+		return -ENETUNREACH;
+	rc = link_route(engine->link, dgid->raw, &hop);
+	if (rc != 0)
+		return rc;
+	if (hop.known) {
+		memcpy(mac, hop.mac, sizeof(hop.mac));
+		return 0;
+	}
+	while (!resolve_step(engine, engine->device->gids[sgid_index].gid.raw, hop.gid, mac)) {
+		waited_ns = clock_ns(&engine->clock) - start_ns;
+		if (hop.has_stale && waited_ns > RESOLVE_STALE_NS) {
+			memcpy(mac, hop.mac, sizeof(hop.mac));
+			return 0;
+		}
+		if (waited_ns > RESOLVE_TIMEOUT_NS)
+			return -ETIMEDOUT;
+		/* Nobody else may be there to take in the answer. */
+		ops_poll(engine);
+		pause_ns(RESOLVE_PAUSE_NS);
+	}
+	return 0;
+}
+
+const struct engine_ops engine_ops_pmd = {
+	.lock = ops_lock,
+	.unlock = ops_unlock,
+	.attach = ops_attach,
+	.detach = ops_detach,
+	.kick = ops_kick,
+	.poll = ops_poll,
+	.wait = ops_wait,
+	.resolve = ops_resolve,
+};

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Brings the device that the settings in the environment ask for, on the program's first question for
+ * devices. Where that cannot be done the process ends there with exit code 1 and one line on stderr: the
+ * user has asked for this port by name, and would otherwise read only that there are no RDMA devices.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "config/settings.h"
+#include "device/device.h"
+#include "device/registry.h"
+#include "engine/engine.h"
+#include "helper.h"
+#include "link/gate.h"
+#include "link/link.h"
+#include "link/runtime.h"
+
+#define ERROR_MAX    256
+#define PEER_WAIT_NS UINT64_C(1000000000)
+
+static struct engine *provider_engine; /* constant once started */
+static struct link provider_link;
+
+static void provider_exit(void)
+{
+	engine_end(provider_engine);
+}
+
+static void provider_after_fork(void)
+{
+	engine_disown(provider_engine);
+}
+
+static void provider_gate_enter(void *arg)
+{
+	struct engine *engine = arg;
+	int turns = 0;
+
+	owner_lock(&engine->owner);
+	/* What a peer sent before it went away is still in its rings, which the driver will unmap. */
+	while (turns++ < 64 && engine_turn(engine) > 0)
+		;
+	reconnect_round_begin(&engine->reconnect);
+}
+
+static uint64_t provider_gate_leave(void *arg)
+{
+	struct engine *engine = arg;
+	const uint64_t pause_ns =
+		reconnect_round_end(&engine->reconnect, clock_ns(&engine->clock));
+
+	engine_check_link(engine);
+	engine_release(engine);
+	return pause_ns;
+}
+
+static int provider_ended(void *arg)
+{
+	const struct engine *engine = arg;
+
+	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
+}
+
+static const struct gate_ops provider_gate = {
+	.enter = provider_gate_enter,
+	.leave = provider_gate_leave,
+	.ended = provider_ended,
+};
+
+static int provider_make_device(const struct settings *settings, struct device **device)
+{
+	const struct link *link = &provider_link;
+	struct device_config config = {
+		.port_mtu_bytes = link->port.mtu_bytes,
+		.link_mbps = link->port.link_mbps,
+		.unique = settings->netdev[0] ? settings->netdev : settings->port,
+	};
+	int rc;
+
+	snprintf(config.name, sizeof(config.name), "%s", settings->name);
+	memcpy(config.mac, link->port.mac, sizeof(config.mac));
+	rc = device_create(&config, device);
+	if (rc != 0) {
+		log_error("cannot make device '%s': %s", settings->name, strerror(-rc));
+		return rc;
+	}
+	for (size_t i = 0; i < link->addresses.count; i++) {
+		union ibv_gid gid;
+
+		memcpy(gid.raw, link->addresses.list[i].gid, sizeof(gid.raw));
+		device_add_gid(*device, &gid, -1, link->ifindex);
+	}
+	return 0;
+}
+
+static int provider_open_link(const struct settings *settings)
+{
+	struct link *link = &provider_link;
+	struct runtime_config config = {.devices = &link->port.devargs};
+	int rc;
+
+	rc = link_prepare(link, settings);
+	if (rc != 0)
+		return rc;
+	config.device_count = link->port.devargs.bus == DEVARGS_VDEV ? 0 : 1;
+	config.memory_bytes = port_memory_bytes(&link->port);
+	rc = runtime_start(&config);
+	if (rc == 0 && link->port.driver == PORT_MEMIF)
+		rc = gate_start();
+	if (rc == 0)
+		rc = link_open(link, settings);
+	return rc;
+}
+
+/* A memif client meets its server now, so that the program's first packets are not lost. */
+static void provider_wait_for_peer(struct engine *engine)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	const uint64_t start_ns = clock_ns(&engine->clock);
+
+	if (!engine->link->port.is_client)
+		return;
+	while (!__atomic_load_n(&engine->tx.connected, __ATOMIC_RELAXED)) {
+		if (clock_ns(&engine->clock) - start_ns > PEER_WAIT_NS) {
+			log_warn("port '%s' has no peer yet: nothing gets through before its server is "
+				 "there",
+				 engine->link->port.devargs.name);
+			return;
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
+static int provider_bring(const struct settings *settings, struct device **device)
+{
+	int rc;
+
+	rc = provider_open_link(settings);
+	if (rc == 0)
+		rc = provider_make_device(settings, device);
+	if (rc == 0)
+		rc = engine_create(*device, &provider_link, settings->progress, &provider_engine);
+	if (rc == 0)
+		rc = helper_start(provider_engine);
+	if (rc != 0)
+		return rc;
+	if (provider_link.port.driver == PORT_MEMIF)
+		gate_open(&provider_gate, provider_engine);
+	provider_wait_for_peer(provider_engine);
+	pthread_atfork(NULL, NULL, provider_after_fork);
+	if (atexit(provider_exit) != 0)
+		log_warn("no room for an exit handler: packets of the last moment may be lost");
+	return 0;
+}
+
+/* Registered by a constructor; see device/registry.h. */
+static int provider_start(struct device **devices, size_t max)
+{
+	struct settings settings;
+	char error[ERROR_MAX] = "";
+	int rc;
+
+	rc = settings_import(&settings, error, sizeof(error));
+	if (rc == -ENOENT || max == 0)
+		return 0;
+	if (rc != 0) {
+		log_error("%s", error);
+	} else {
+		log_set_level((enum log_level)settings.log_level);
+		rc = provider_bring(&settings, &devices[0]);
+	}
+	if (rc == 0)
+		return 1;
+	/* Not exit(): its handlers may be threads' and libraries' that wait for what we hold. */
+	fflush(stdout);
+	_exit(1);
+}
+
+static const struct device_provider provider = {
+	.start = provider_start,
+};
+
+static void __attribute__((constructor)) provider_register(void)
+{
+	registry_set_provider(&provider);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Building packets in place, and the way out: the port, or round to ourselves. */
+#include "engine/tx.h"
+
+#include <string.h>
+
+#include <rte_ether.h>
+
+#include "telemetry/counters.h"
+
+static bool tx_loop_full(const struct tx *tx)
+{
+	return tx->loop_tail - tx->loop_head == TX_LOOP_MAX;
+}
+
+static void tx_drop_pending(struct tx *tx)
+{
+	rte_pktmbuf_free_bulk(tx->pending, tx->count);
+	tx->count = 0;
+	tx->pending_bytes = 0;
+}
+
+void tx_flush(struct tx *tx)
+{
+	uint64_t left_bytes = 0;
+	uint32_t sent;
+
+	if (tx->count == 0)
+		return;
+	if (!tx->connected) {
+		tx_drop_pending(tx);
+		return;
+	}
+	sent = port_tx_burst(tx->port, tx->pending, (uint16_t)tx->count);
+	counters_add(tx->counters, COUNTER_tx_packets, sent);
+	tx->count -= sent;
+	if (tx->count > 0) {
+		memmove(tx->pending, tx->pending + sent, tx->count * sizeof(tx->pending[0]));
+		for (uint32_t i = 0; i < tx->count; i++)
+			left_bytes += tx->pending[i]->pkt_len;
+	}
+	counters_add(tx->counters, COUNTER_tx_bytes, tx->pending_bytes - left_bytes);
+	tx->pending_bytes = left_bytes;
+}
+
+/* Both ways out have to be open, for which one a packet takes is known only when it is built. */
+static struct packet_out *tx_get(struct packet_sink *sink)
+{
+	struct tx *tx = (struct tx *)(void *)sink;
+
+	if (tx->count == TX_BATCH)
+		tx_flush(tx);
+	if (tx->count == TX_BATCH || tx_loop_full(tx))
+		goto stuck;
+	if (!tx->current)
+		tx->current = rte_pktmbuf_alloc(tx->port->pool);
+	if (!tx->current)
+		goto stuck;
+	tx->out.frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
+	return &tx->out;
+stuck:
+	if (!tx->stuck)
+		counters_add(tx->counters, COUNTER_tx_no_buffer, 1);
+	tx->stuck = true;
+	return NULL;
+}
+
+static void tx_put(struct packet_sink *sink, struct packet_out *out)
+{
+	struct tx *tx = (struct tx *)(void *)sink;
+	struct rte_mbuf *mbuf = tx->current;
+	const uint32_t len = packet_seal(out);
+
+	tx->current = NULL;
+	mbuf->data_len = (uint16_t)len;
+	mbuf->pkt_len = len;
+	if (memcmp(out->frame, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0) {
+		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
+		return;
+	}
+	tx->pending[tx->count++] = mbuf;
+	tx->pending_bytes += len;
+}
+
+void tx_init(struct tx *tx, struct port *port, struct counters *counters)
+{
+	memset(tx, 0, sizeof(*tx));
+	tx->sink.get = tx_get;
+	tx->sink.put = tx_put;
+	tx->port = port;
+	tx->counters = counters;
+}
+
+struct rte_mbuf *tx_alloc(struct tx *tx)
+{
+	return rte_pktmbuf_alloc(tx->port->pool);
+}
+
+void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
+{
+	mbuf->data_len = (uint16_t)len;
+	mbuf->pkt_len = len;
+	/* Not counted with RoCE's, and never in their way: whoever asked asks again. */
+	if (!tx->connected || port_tx_burst(tx->port, &mbuf, 1) == 0)
+		rte_pktmbuf_free(mbuf);
+}
+
+uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n)
+{
+	uint16_t taken = 0;
+
+	while (taken < n && tx->loop_head != tx->loop_tail)
+		mbufs[taken++] = tx->loop[tx->loop_head++ % TX_LOOP_MAX];
+	return taken;
+}

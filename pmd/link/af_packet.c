@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net_af_packet's arguments, its socket, and the privilege that it takes. */
+#include "af_packet.h"
+
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "base/log.h"
+#include "wire/build.h"
+
+#define L2_MAX	    22 /* Ethernet and two VLAN tags */
+#define RING_FRAME_HEADER 96 /* TPACKET2_HDRLEN, aligned, and some */
+#define FRAME_MIN   2048
+#define FRAME_MAX   16384
+#define BLOCK_BYTES 65536
+#define RING_BYTES  (8u << 20) /* what a burst may fill while this process waits for a CPU */
+
+int af_packet_prepare(struct devargs *devargs, uint32_t mtu_bytes)
+{
+	/* Frames longer than RoCE's longest may be cut: they are not for us. */
+	const uint32_t longest = RTE_MIN(mtu_bytes + L2_MAX, (uint32_t)PACKET_FRAME_MAX);
+	uint32_t frame = FRAME_MIN;
+	char text[16];
+	int rc;
+
+	while (frame < longest + RING_FRAME_HEADER && frame < FRAME_MAX)
+		frame *= 2;
+	snprintf(text, sizeof(text), "%u", frame);
+	rc = devargs_default(devargs, "framesz", text);
+	frame = (uint32_t)devargs_get_number(devargs, "framesz", frame);
+	snprintf(text, sizeof(text), "%u", RING_BYTES / RTE_MAX(frame, 1u));
+	if (rc == 0)
+		rc = devargs_default(devargs, "framecnt", text);
+	snprintf(text, sizeof(text), "%u", BLOCK_BYTES);
+	if (rc == 0)
+		rc = devargs_default(devargs, "blocksz", text);
+	if (rc == 0)
+		rc = devargs_default(devargs, "qdisc_bypass", "1");
+	if (rc != 0)
+		log_error("the arguments of port '%s' are too long", devargs->name);
+	return rc;
+}
+
+static void match_packet_socket(int fd, void *arg)
+{
+	int domain;
+	socklen_t len = sizeof(domain);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_PACKET)
+		*(int *)arg = fd;
+}
+
+int af_packet_find_socket(const struct fd_list *before)
+{
+	int found = -1;
+
+	fd_list_new(before, match_packet_socket, &found);
+	return found;
+}
+
+int af_packet_check_privilege(void)
+{
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	err = errno;
+	if (err == EPERM || err == EACCES)
+		log_error("packet sockets need the privilege CAP_NET_RAW: run as root, or give it to "
+			  "the program (setpriv, systemd's AmbientCapabilities)");
+	else
+		log_error("cannot open a packet socket: %s", strerror(err));
+	return -err;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IP addresses in the form of GIDs, and the list of a port's own. */
+#ifndef LINK_ADDRESSES_H
+#define LINK_ADDRESSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ADDRESSES_MAX 128
+#define GID_LEN	      16
+
+/* IPv4 addresses stand as ::ffff:a.b.c.d (A17.4.5.1.2); their prefix lengths count IPv4's bits. */
+struct address {
+	uint8_t gid[GID_LEN];
+	uint8_t prefix_len;
+};
+
+struct addresses {
+	struct address list[ADDRESSES_MAX];
+	size_t count;
+};
+
+bool address_is_ipv4(const uint8_t gid[GID_LEN]);
+bool address_is_link_local(const uint8_t gid[GID_LEN]);
+bool address_is_multicast(const uint8_t gid[GID_LEN]);
+
+/** The GID of four bytes of IPv4 address. MT-safe. */
+void address_from_ipv4(const uint8_t ipv4[4], uint8_t gid[GID_LEN]);
+
+/** The link-local address that belongs to a MAC address (RFC 4291, appendix A). MT-safe. */
+void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN]);
+
+/** The MAC address of a multicast group (RFC 1112, 6.4; RFC 2464, 7). MT-safe. */
+void address_multicast_mac(const uint8_t gid[GID_LEN], uint8_t mac[6]);
+
+/** Add an address at the end, unless it is there. Not MT-safe. 0, -EEXIST, -ENOSPC. */
+int addresses_add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t prefix_len);
+
+/** Whether an address is one of the port's own. */
+bool addresses_have(const struct addresses *addresses, const uint8_t gid[GID_LEN]);
+
+/** Whether an address is reached without a router: it is link-local, or in a prefix of ours. */
+bool addresses_on_link(const struct addresses *addresses, const uint8_t gid[GID_LEN]);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A link: a port, the addresses it has, and the neighbours on it. Frames that are not RoCE end here. */
+#ifndef LINK_LINK_H
+#define LINK_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "link/addresses.h"
+#include "link/neigh.h"
+#include "link/port.h"
+
+struct settings;
+
+#define LINK_REPLY_MAX 2048 /* room that answers of ours take; longer pings go unanswered */
+
+struct link {
+	struct port port;
+	struct addresses addresses; /* the first is link-local */
+	unsigned int ifindex; /* of a shared kernel interface, which answers ARP itself; else 0 */
+	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
+	struct neigh_table neighbours; /* engine's lock */
+};
+
+/** Understand the settings, before EAL starts. Not MT-safe. 0 or -errno (logged). */
+int link_prepare(struct link *link, const struct settings *settings);
+
+/** Bring the port up, after EAL's start. Not MT-safe. 0 or -errno (logged). */
+int link_open(struct link *link, const struct settings *settings);
+
+/**
+ * Take in a frame that is not RoCE: learn neighbours, answer ARP, neighbour discovery and echo where
+ * the port is ours alone. Engine's thread.
+ *
+ * @param reply
+ *   Room of LINK_REPLY_MAX bytes for the answer.
+ * @return
+ *   Length of the answer, or 0 for none.
+ */
+size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t now_ns,
+		  uint8_t *reply);
+
+/* Where packets to a destination go. */
+struct link_hop {
+	bool known; /* mac is all there is to know */
+	uint8_t mac[6];
+	bool has_stale; /* mac is what was true once, should nobody answer */
+	uint8_t gid[GID_LEN]; /* else: the neighbour to ask for */
+};
+
+/** Find the next hop, by our prefixes or the kernel's routes. MT-safe; asks the kernel. 0 or -ENETUNREACH. */
+int link_route(const struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop);
+
+/**
+ * Look for a neighbour's MAC address. Engine's lock.
+ *
+ * @param request
+ *   Room of LINK_REPLY_MAX bytes.
+ * @param request_len
+ *   Set to the length of a request to be sent now, or 0.
+ * @return
+ *   Whether `mac` was filled.
+ */
+bool link_resolve(struct link *link, const uint8_t sgid[GID_LEN], const uint8_t gid[GID_LEN],
+		  uint64_t now_ns, uint8_t mac[6], uint8_t *request, size_t *request_len);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which MAC address belongs to which IP address on the link: a small table of what neighbours said. */
+#ifndef LINK_NEIGH_H
+#define LINK_NEIGH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "link/addresses.h"
+
+#define NEIGH_MAX	    256
+#define NEIGH_LIFETIME_NS   UINT64_C(30000000000) /* RFC 4861's REACHABLE_TIME */
+#define NEIGH_RETRANSMIT_NS UINT64_C(200000000)
+
+enum neigh_state {
+	NEIGH_FREE,
+	NEIGH_WANTED, /* asked for; what answers is believed */
+	NEIGH_KNOWN,
+};
+
+struct neigh {
+	uint8_t gid[GID_LEN];
+	uint8_t mac[6];
+	enum neigh_state state;
+	uint64_t at_ns; /* KNOWN: when it was learned; WANTED: when it was last asked for, 0 never */
+};
+
+/* All functions: one thread at a time. */
+struct neigh_table {
+	struct neigh entries[NEIGH_MAX];
+	size_t next_victim;
+};
+
+/**
+ * Look for a neighbour; if it is not known (or was too long ago) it becomes wanted.
+ *
+ * @param ask
+ *   Set where a request should be sent now: the first time, then every NEIGH_RETRANSMIT_NS.
+ * @return
+ *   Whether `mac` was filled.
+ */
+bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t now_ns,
+		uint8_t mac[6], bool *ask);
+
+/** A neighbour answered: believed if it was wanted or known, so that strangers cannot fill the table. */
+void neigh_answer(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
+		  uint64_t now_ns);
+
+/** A neighbour asked for us, and will soon be talked to. Never displaces one that is wanted. */
+void neigh_learn(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
+		 uint64_t now_ns);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Questions to the kernel's routing and neighbour tables: rtnetlink(7). */
+#ifndef LINK_RTNL_H
+#define LINK_RTNL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "link/addresses.h"
+
+struct rtnl_route {
+	bool local; /* the destination is an address of this host */
+	uint8_t next_hop[GID_LEN]; /* the router, or the destination itself */
+};
+
+/** The way from an interface to a destination. MT-safe. 0, -ENETUNREACH, or -errno. */
+int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], struct rtnl_route *route);
+
+/**
+ * What the kernel knows of a neighbour on an interface. MT-safe.
+ *
+ * @param confirmed
+ *   The kernel holds it for true now; else it once was, and may be asked for again.
+ * @return
+ *   0, -ENOENT, or -errno.
+ */
+int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6], bool *confirmed);
+
+#endif

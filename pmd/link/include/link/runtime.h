@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The start of DPDK's runtime (EAL) inside a program that knows nothing of it. */
+#ifndef LINK_RUNTIME_H
+#define LINK_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "link/devargs.h"
+
+struct runtime_config {
+	/* Devices to be found while EAL starts (PCI and other hardware); nothing else is probed. */
+	const struct devargs *devices;
+	size_t device_count;
+	size_t memory_bytes; /* what will be needed of it */
+};
+
+/**
+ * Start EAL, once a process. Not MT-safe. Says on the log, in one line, what is wrong and what to do.
+ * What the program can see of itself stays as it was (footprint.h).
+ *
+ * @return
+ *   0 or -errno.
+ */
+int runtime_start(const struct runtime_config *config);
+
+/** Whether the memory is huge pages. Only after runtime_start. */
+bool runtime_has_huge_pages(void);
+
+#endif

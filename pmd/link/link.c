@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joins port, addresses and neighbours; the protocols that find neighbours meet here. */
+#include "link/link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "config/settings.h"
+#include "link/arp.h"
+#include "link/echo.h"
+#include "link/mute.h"
+#include "link/nd.h"
+#include "link/netdev.h"
+#include "link/rtnl.h"
+
+#define LINK_LOCAL_PREFIX 64
+#define IPV4_OFFSET	  (GID_LEN - 4)
+
+static int link_prepare_netdev(struct link *link, const struct settings *settings)
+{
+	struct netdev netdev;
+	char text[DEVARGS_NAME_MAX + sizeof(settings->netdev)];
+	int rc;
+
+	rc = netdev_query(settings->netdev, &netdev);
+	if (rc != 0)
+		return rc;
+	if (!netdev_running(settings->netdev))
+		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
+			 settings->netdev);
+	link->addresses = netdev.addresses;
+	link->ifindex = netdev.ifindex;
+	link->port.shared = true;
+	snprintf(text, sizeof(text), "net_af_packet0,iface=%s", settings->netdev);
+	rc = port_prepare(&link->port, text, settings->mtu);
+	if (rc != 0)
+		return rc;
+	link->mute_fd = mute_kernel(settings->netdev);
+	return link->mute_fd < 0 ? link->mute_fd : 0;
+}
+
+int link_prepare(struct link *link, const struct settings *settings)
+{
+	memset(link, 0, sizeof(*link));
+	link->mute_fd = -1;
+	if (settings->netdev[0] != '\0')
+		return link_prepare_netdev(link, settings);
+	return port_prepare(&link->port, settings->port, settings->mtu);
+}
+
+int link_open(struct link *link, const struct settings *settings)
+{
+	uint8_t gid[GID_LEN];
+	int rc;
+
+	rc = port_open(&link->port);
+	if (rc != 0 || link->ifindex != 0)
+		return rc;
+	address_link_local(link->port.mac, gid);
+	addresses_add(&link->addresses, gid, LINK_LOCAL_PREFIX);
+	for (size_t i = 0; i < settings->ip_count; i++)
+		addresses_add(&link->addresses, settings->ips[i].gid, settings->ips[i].prefix_len);
+	return 0;
+}
+
+static size_t link_input_arp(struct link *link, const struct arp *arp, uint64_t now_ns,
+			     uint8_t *reply)
+{
+	uint8_t sender[GID_LEN], target[GID_LEN];
+	static const uint8_t none[4];
+
+	address_from_ipv4(arp->sender_ip, sender);
+	address_from_ipv4(arp->target_ip, target);
+	if (!arp->request) {
+		neigh_answer(&link->neighbours, sender, arp->sender_mac, now_ns);
+		return 0;
+	}
+	if (link->ifindex != 0 || !addresses_have(&link->addresses, target))
+		return 0;
+	/* A probe (RFC 5227) comes from nobody. */
+	if (memcmp(arp->sender_ip, none, sizeof(none)) != 0 &&
+	    !addresses_have(&link->addresses, sender))
+		neigh_learn(&link->neighbours, sender, arp->sender_mac, now_ns);
+	return arp_build_reply(reply, link->port.mac, arp);
+}
+
+static size_t link_input_nd(struct link *link, const struct nd *nd, uint64_t now_ns, uint8_t *reply)
+{
+	if (!nd->solicitation) {
+		if (nd->has_mac)
+			neigh_answer(&link->neighbours, nd->target, nd->mac, now_ns);
+		return 0;
+	}
+	if (link->ifindex != 0 || !addresses_have(&link->addresses, nd->target))
+		return 0;
+	if (nd->has_mac && !addresses_have(&link->addresses, nd->src_ip))
+		neigh_learn(&link->neighbours, nd->src_ip, nd->mac, now_ns);
+	return nd_build_advertisement(reply, link->port.mac, nd);
+}
+
+size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t now_ns,
+		  uint8_t *reply)
+{
+	struct arp arp;
+	struct nd nd;
+
+	if (arp_parse(frame, len, &arp))
+		return link_input_arp(link, &arp, now_ns, reply);
+	if (nd_parse(frame, len, &nd))
+		return link_input_nd(link, &nd, now_ns, reply);
+	if (link->ifindex != 0)
+		return 0;
+	return echo_reply(&link->addresses, link->port.mac, frame, len, reply, LINK_REPLY_MAX);
+}
+
+static int link_route_kernel(const struct link *link, const uint8_t dgid[GID_LEN],
+			     struct link_hop *hop)
+{
+	struct rtnl_route route = {.local = false};
+	bool confirmed;
+	int rc;
+
+	memcpy(route.next_hop, dgid, GID_LEN);
+	if (!address_is_link_local(dgid)) {
+		rc = rtnl_route(link->ifindex, dgid, &route);
+		if (rc != 0)
+			return -ENETUNREACH;
+	}
+	/* Another interface of this host, at the other end of a cable or veth: nobody would answer for it. */
+	if (route.local && netdev_mac_of(dgid, hop->mac) == 0) {
+		hop->known = true;
+		return 0;
+	}
+	memcpy(hop->gid, route.next_hop, GID_LEN);
+	if (rtnl_neigh(link->ifindex, hop->gid, hop->mac, &confirmed) == 0) {
+		hop->known = confirmed;
+		hop->has_stale = !confirmed;
+	}
+	return 0;
+}
+
+int link_route(const struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop)
+{
+	memset(hop, 0, sizeof(*hop));
+	if (address_is_multicast(dgid)) {
+		address_multicast_mac(dgid, hop->mac);
+		hop->known = true;
+		return 0;
+	}
+	if (addresses_have(&link->addresses, dgid)) {
+		memcpy(hop->mac, link->port.mac, sizeof(hop->mac));
+		hop->known = true;
+		return 0;
+	}
+	if (link->ifindex != 0)
+		return link_route_kernel(link, dgid, hop);
+	memcpy(hop->gid, dgid, GID_LEN);
+	return addresses_on_link(&link->addresses, dgid) ? 0 : -ENETUNREACH;
+}
+
+bool link_resolve(struct link *link, const uint8_t sgid[GID_LEN], const uint8_t gid[GID_LEN],
+		  uint64_t now_ns, uint8_t mac[6], uint8_t *request, size_t *request_len)
+{
+	bool ask;
+
+	*request_len = 0;
+	if (neigh_find(&link->neighbours, gid, now_ns, mac, &ask))
+		return true;
+	if (!ask)
+		return false;
+	if (address_is_ipv4(gid))
+		*request_len = arp_build_request(request, link->port.mac, sgid + IPV4_OFFSET,
+						 gid + IPV4_OFFSET);
+	else
+		*request_len = nd_build_solicitation(request, link->port.mac, sgid, gid);
+	return false;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* memif's arguments, and its server's socket in the file system. */
+#include "memif.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "unique.h"
+
+#define MEMIF_SOCKET	  "/run/memif.sock" /* the driver's default */
+#define MEMIF_BUFFER_SIZE "4608"	    /* the longest RoCE frame in one */
+#define MEMIF_RING_LOG2	  "9"
+
+bool memif_is_server(const struct devargs *devargs)
+{
+	char role[16];
+
+	return devargs_get(devargs, "role", role, sizeof(role)) &&
+	       (strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
+}
+
+static bool memif_is_abstract(const struct devargs *devargs)
+{
+	char value[8];
+
+	return !devargs_get(devargs, "socket-abstract", value, sizeof(value)) ||
+	       strcmp(value, "no") != 0;
+}
+
+/* Whether somebody listens. */
+static bool memif_alive(const char *path, bool is_abstract)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(addr);
+	bool alive;
+
+	if (fd < 0)
+		return false;
+	if (is_abstract) {
+		snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%s", path);
+		/* The driver's way to count: as many bytes as the name has, and the zero before it. */
+		len = (socklen_t)(sizeof(addr) - sizeof(addr.sun_path) + 1 + strlen(path));
+	} else {
+		snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	}
+	alive = connect(fd, (const struct sockaddr *)&addr, len) == 0;
+	close(fd);
+	return alive;
+}
+
+static int memif_prepare_server(const char *path, bool is_abstract)
+{
+	struct stat status;
+
+	if (memif_alive(path, is_abstract)) {
+		log_error("another program is the server of memif socket %s: start this one with "
+			  "role=client, or choose another socket",
+			  path);
+		return -EADDRINUSE;
+	}
+	/* What a killed server left behind would make bind() fail. */
+	if (!is_abstract && lstat(path, &status) == 0) {
+		if (!S_ISSOCK(status.st_mode)) {
+			log_error("memif socket %s is an ordinary file: choose another name", path);
+			return -EEXIST;
+		}
+		if (unlink(path) < 0) {
+			log_error("cannot remove the old memif socket %s: %s", path, strerror(errno));
+			return -EACCES;
+		}
+	}
+	return 0;
+}
+
+static int memif_check_path(const char *path, bool is_abstract)
+{
+	char dir[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	const char *slash = strrchr(path, '/');
+
+	if (strlen(path) >= sizeof(dir) - 1) {
+		log_error("memif socket %s: the name is too long (at most %zu characters)", path,
+			  sizeof(dir) - 2);
+		return -EINVAL;
+	}
+	if (is_abstract)
+		return 0;
+	if (!slash) {
+		log_error("memif socket %s: give its whole path, like /run/%s", path, path);
+		return -EINVAL;
+	}
+	snprintf(dir, sizeof(dir), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	if (access(dir, R_OK | W_OK | X_OK) < 0) {
+		log_error("memif socket %s: cannot write to directory %s: %s", path, dir,
+			  strerror(errno));
+		return -EACCES;
+	}
+	return 0;
+}
+
+/*
+ * The two ends of a wire need two MAC addresses, and a peer that remembers ours should find it again
+ * after a restart: made from what tells this end of this wire from all others.
+ */
+static int memif_add_mac(struct devargs *devargs, const char *path)
+{
+	char wire[DEVARGS_TEXT_MAX];
+	char text[18];
+	uint64_t hash;
+
+	snprintf(wire, sizeof(wire), "%s %lu %s", path, devargs_get_number(devargs, "id", 0),
+		 memif_is_server(devargs) ? "server" : "client");
+	hash = unique_hash(wire);
+	/* Locally administered, no group. */
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x",
+		 (unsigned int)((hash & 0xfc) | 0x02), (unsigned int)(hash >> 8 & 0xff),
+		 (unsigned int)(hash >> 16 & 0xff), (unsigned int)(hash >> 24 & 0xff),
+		 (unsigned int)(hash >> 32 & 0xff), (unsigned int)(hash >> 40 & 0xff));
+	return devargs_default(devargs, "mac", text);
+}
+
+int memif_prepare(struct devargs *devargs)
+{
+	const bool is_abstract = memif_is_abstract(devargs);
+	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
+	int rc;
+
+	devargs_get(devargs, "socket", path, sizeof(path));
+	rc = memif_check_path(path, is_abstract);
+	if (rc == 0 && memif_is_server(devargs))
+		rc = memif_prepare_server(path, is_abstract);
+	if (rc != 0)
+		return rc;
+	rc = devargs_default(devargs, "bsize", MEMIF_BUFFER_SIZE);
+	if (rc == 0)
+		rc = devargs_default(devargs, "rsize", MEMIF_RING_LOG2);
+	if (rc == 0)
+		rc = memif_add_mac(devargs, path);
+	if (rc != 0)
+		log_error("the arguments of port '%s' are too long", devargs->name);
+	return rc;
+}

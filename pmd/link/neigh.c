@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of neighbours: searched once a connection, so a plain array will do. */
+#include "link/neigh.h"
+
+#include <string.h>
+
+static struct neigh *neigh_lookup(struct neigh_table *table, const uint8_t gid[GID_LEN])
+{
+	for (size_t i = 0; i < NEIGH_MAX; i++) {
+		struct neigh *neigh = &table->entries[i];
+
+		if (neigh->state != NEIGH_FREE && memcmp(neigh->gid, gid, GID_LEN) == 0)
+			return neigh;
+	}
+	return NULL;
+}
+
+/* An entry to fill: a free one, else known ones in turn. NULL when all are wanted. */
+static struct neigh *neigh_take(struct neigh_table *table, const uint8_t gid[GID_LEN])
+{
+	struct neigh *victim = NULL;
+
+	for (size_t i = 0; i < NEIGH_MAX; i++) {
+		struct neigh *neigh = &table->entries[(table->next_victim + i) % NEIGH_MAX];
+
+		if (neigh->state == NEIGH_FREE) {
+			victim = neigh;
+			break;
+		}
+		if (neigh->state == NEIGH_KNOWN && !victim)
+			victim = neigh;
+	}
+	if (!victim)
+		return NULL;
+	table->next_victim = (size_t)(victim - table->entries + 1) % NEIGH_MAX;
+	memcpy(victim->gid, gid, GID_LEN);
+	return victim;
+}
+
+static void neigh_set(struct neigh *neigh, const uint8_t mac[6], uint64_t now_ns)
+{
+	memcpy(neigh->mac, mac, sizeof(neigh->mac));
+	neigh->state = NEIGH_KNOWN;
+	neigh->at_ns = now_ns;
+}
+
+bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t now_ns,
+		uint8_t mac[6], bool *ask)
+{
+	struct neigh *neigh = neigh_lookup(table, gid);
+
+	*ask = false;
+	if (neigh && neigh->state == NEIGH_KNOWN && now_ns - neigh->at_ns < NEIGH_LIFETIME_NS) {
+		memcpy(mac, neigh->mac, sizeof(neigh->mac));
+		return true;
+	}
+	if (!neigh)
+		neigh = neigh_take(table, gid);
+	if (!neigh)
+		return false;
+	if (neigh->state != NEIGH_WANTED || now_ns - neigh->at_ns >= NEIGH_RETRANSMIT_NS) {
+		neigh->state = NEIGH_WANTED;
+		neigh->at_ns = now_ns;
+		*ask = true;
+	}
+	return false;
+}
+
+void neigh_answer(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
+		  uint64_t now_ns)
+{
+	struct neigh *neigh = neigh_lookup(table, gid);
+
+	if (neigh)
+		neigh_set(neigh, mac, now_ns);
+}
+
+void neigh_learn(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
+		 uint64_t now_ns)
+{
+	struct neigh *neigh = neigh_lookup(table, gid);
+
+	if (!neigh)
+		neigh = neigh_take(table, gid);
+	if (neigh)
+		neigh_set(neigh, mac, now_ns);
+}

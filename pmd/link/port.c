@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bringing a DPDK port up for RoCE, whatever drives it. */
+#include "link/port.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ether.h>
+
+#include "af_packet.h"
+#include "base/log.h"
+#include "link/eal_log.h"
+#include "link/footprint.h"
+#include "link/mute.h"
+#include "link/netdev.h"
+#include "memif.h"
+#include "wire/build.h"
+
+#define FRAME_OVERHEAD	(RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN)
+#define MBUF_OVERHEAD	512 /* mbuf, mempool's header and padding, cache lines */
+#define DESCRIPTORS	1024
+#define MBUFS_SOFTWARE	2048 /* drivers that copy hold no buffers of ours */
+#define MBUFS_HARDWARE	(2 * DESCRIPTORS + MBUFS_SOFTWARE)
+#define POOL_CACHE	256
+#define MTU_DEFAULT	1500
+
+static int port_prepare_af_packet(struct port *port)
+{
+	struct netdev netdev;
+	int rc;
+
+	if (!devargs_get(&port->devargs, "iface", port->ifname, sizeof(port->ifname))) {
+		log_error("port '%s' needs an interface: add iface=NAME", port->devargs.name);
+		return -EINVAL;
+	}
+	rc = af_packet_check_privilege();
+	if (rc == 0)
+		rc = netdev_query(port->ifname, &netdev);
+	if (rc == 0)
+		rc = af_packet_prepare(&port->devargs, netdev.mtu_bytes);
+	if (rc != 0)
+		return rc;
+	if (port->mtu_bytes > netdev.mtu_bytes) {
+		log_error("interface '%s' has an MTU of %u, less than the %u that are wanted: `ip link "
+			  "set %s mtu %u` first",
+			  port->ifname, netdev.mtu_bytes, port->mtu_bytes, port->ifname,
+			  port->mtu_bytes);
+		return -EINVAL;
+	}
+	if (port->mtu_bytes == 0)
+		port->mtu_bytes = netdev.mtu_bytes;
+	port->mbuf_bytes = (uint32_t)devargs_get_number(&port->devargs, "framesz", 2048);
+	port->link_mbps = netdev.mbps;
+	return 0;
+}
+
+int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
+{
+	int rc;
+
+	port->wake_fd = -1;
+	port->mtu_bytes = mtu_bytes;
+	rc = devargs_parse(text, &port->devargs);
+	if (rc != 0)
+		return rc;
+	if (devargs_is(&port->devargs, MEMIF_DRIVER)) {
+		port->driver = PORT_MEMIF;
+		rc = memif_prepare(&port->devargs);
+		port->is_client = !memif_is_server(&port->devargs);
+		if (port->mtu_bytes == 0)
+			port->mtu_bytes = MEMIF_MTU;
+	} else if (devargs_is(&port->devargs, AF_PACKET_DRIVER)) {
+		port->driver = PORT_AF_PACKET;
+		rc = port_prepare_af_packet(port);
+	} else {
+		port->mbuf_bytes =
+			RTE_MAX(mtu_bytes, (uint32_t)MTU_DEFAULT) + (uint32_t)FRAME_OVERHEAD;
+	}
+	port->mbuf_bytes = RTE_ALIGN_CEIL(RTE_MAX(port->mbuf_bytes, (uint32_t)PACKET_FRAME_MAX),
+					  (uint32_t)RTE_CACHE_LINE_SIZE);
+	port->mbufs = port->devargs.bus == DEVARGS_VDEV ? MBUFS_SOFTWARE : MBUFS_HARDWARE;
+	return rc;
+}
+
+size_t port_memory_bytes(const struct port *port)
+{
+	return (size_t)port->mbufs * (port->mbuf_bytes + RTE_PKTMBUF_HEADROOM + MBUF_OVERHEAD);
+}
+
+static int port_error(const struct port *port, const char *what, int rc)
+{
+	log_error("port '%s' %s: %s", port->devargs.name, what,
+		  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
+	return rc < 0 ? rc : -EIO;
+}
+
+/* Why no driver took a PCI device is written in sysfs. */
+static int port_error_pci(const struct port *port)
+{
+	char path[128];
+	char driver[256];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", port->devargs.name);
+	if (access(path, F_OK) < 0) {
+		log_error("there is no PCI device %s: `dpdk-devbind.py --status-dev net` lists "
+			  "those there are",
+			  port->devargs.name);
+		return -ENODEV;
+	}
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver", port->devargs.name);
+	len = readlink(path, driver, sizeof(driver) - 1);
+	driver[len > 0 ? len : 0] = '\0';
+	log_error("no DPDK driver takes PCI device %s, which is bound to %s: bind it to vfio-pci "
+		  "(dpdk-devbind.py -b vfio-pci %s)",
+		  port->devargs.name, len > 0 ? strrchr(driver, '/') + 1 : "no kernel driver",
+		  port->devargs.name);
+	return -ENODEV;
+}
+
+static int port_probe(struct port *port)
+{
+	int rc;
+
+	if (port->devargs.bus == DEVARGS_VDEV) {
+		rc = rte_eal_hotplug_add("vdev", port->devargs.name, port->devargs.args);
+		if (rc != 0)
+			return port_error(port, "cannot be made", rc);
+	}
+	rc = rte_eth_dev_get_port_by_name(port->devargs.name, &port->id);
+	if (rc == 0)
+		return 0;
+	if (port->devargs.bus == DEVARGS_PCI)
+		return port_error_pci(port);
+	return port_error(port, "is no Ethernet port", rc);
+}
+
+/* A pool that gives the buffer freed last: few buffers are in use at once, and stay in the cache. */
+static int port_make_pool(struct port *port)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	const uint16_t room = (uint16_t)(port->mbuf_bytes + RTE_PKTMBUF_HEADROOM);
+	const int socket = rte_eth_dev_socket_id(port->id);
+
+	snprintf(name, sizeof(name), "uroce_%u", port->id);
+	port->pool = rte_pktmbuf_pool_create_by_ops(name, port->mbufs, POOL_CACHE, 0, room, socket,
+						    "stack");
+	if (!port->pool)
+		port->pool = rte_pktmbuf_pool_create(name, port->mbufs, POOL_CACHE, 0, room, socket);
+	if (port->pool)
+		return 0;
+	log_error("no memory for %zu MiB of packet buffers: free some, or set up more huge pages",
+		  port_memory_bytes(port) >> 20);
+	return -ENOMEM;
+}
+
+static void port_choose_offloads(struct port *port, const struct rte_eth_dev_info *info,
+				 struct rte_eth_conf *conf)
+{
+	const uint64_t sums = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+
+	port->checks_sums = (info->rx_offload_capa & sums) == sums;
+	if (port->checks_sums)
+		conf->rxmode.offloads |= sums;
+	conf->txmode.offloads |= info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+}
+
+/* The MTU that the port shall carry; memif and af_packet know none but 1500, and carry more. */
+static int port_choose_mtu(const struct port *port, const struct rte_eth_dev_info *info,
+			   struct rte_eth_conf *conf)
+{
+	if (port->driver != PORT_GENERIC || port->mtu_bytes == 0)
+		return 0;
+	if (port->mtu_bytes < info->min_mtu || port->mtu_bytes > info->max_mtu) {
+		log_error("port '%s' takes an MTU from %u to %u, not %u", port->devargs.name,
+			  info->min_mtu, info->max_mtu, port->mtu_bytes);
+		return -EINVAL;
+	}
+	conf->rxmode.mtu = port->mtu_bytes;
+	return 0;
+}
+
+static int port_configure(struct port *port)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf = {0};
+	uint16_t rx = DESCRIPTORS, tx = DESCRIPTORS;
+	const int socket = rte_eth_dev_socket_id(port->id);
+	int rc;
+
+	rc = rte_eth_dev_info_get(port->id, &info);
+	if (rc != 0)
+		return port_error(port, "tells nothing of itself", rc);
+	port_choose_offloads(port, &info, &conf);
+	rc = port_choose_mtu(port, &info, &conf);
+	if (rc != 0)
+		return rc;
+	rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
+	if (rc == 0)
+		rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
+	if (rc == 0)
+		rc = rte_eth_rx_queue_setup(port->id, 0, rx, (unsigned int)socket, NULL, port->pool);
+	if (rc == 0)
+		rc = rte_eth_tx_queue_setup(port->id, 0, tx, (unsigned int)socket, NULL);
+	return rc == 0 ? 0 : port_error(port, "cannot be configured", rc);
+}
+
+static int port_learn(struct port *port)
+{
+	struct rte_ether_addr mac;
+	struct rte_eth_link link;
+	uint16_t mtu;
+	int rc;
+
+	rc = rte_eth_macaddr_get(port->id, &mac);
+	if (rc == 0 && port->mtu_bytes == 0) {
+		rc = rte_eth_dev_get_mtu(port->id, &mtu);
+		port->mtu_bytes = mtu;
+	}
+	if (rc != 0)
+		return port_error(port, "tells nothing of itself", rc);
+	memcpy(port->mac, &mac, sizeof(port->mac));
+	if (port->link_mbps == 0 && rte_eth_link_get_nowait(port->id, &link) == 0 &&
+	    link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		port->link_mbps = link.link_speed;
+	return 0;
+}
+
+/* A solicitation comes to a group; drivers without such filters see everything, or nothing but their own. */
+static void port_listen_to_groups(const struct port *port)
+{
+	if (rte_eth_allmulticast_enable(port->id) != 0)
+		rte_eth_promiscuous_enable(port->id);
+}
+
+int port_start(struct port *port)
+{
+	const int rc = rte_eth_dev_start(port->id);
+
+	port->started = rc == 0;
+	if (port->started)
+		port_listen_to_groups(port);
+	return rc;
+}
+
+static int port_bring_up(struct port *port)
+{
+	int rc;
+
+	rc = port_probe(port);
+	if (rc == 0)
+		rc = port_make_pool(port);
+	if (rc == 0)
+		rc = port_configure(port);
+	if (rc != 0)
+		return rc;
+	rc = port_start(port);
+	if (rc != 0 && port->driver != PORT_MEMIF)
+		return port_error(port, "does not start", rc);
+	return port_learn(port);
+}
+
+static int port_share_interface(struct port *port)
+{
+	const int rc = mute_packet_socket(port->wake_fd);
+
+	if (rc == 0)
+		return 0;
+	log_error("cannot put a filter on the packet socket of %s: %s", port->ifname, strerror(-rc));
+	return rc;
+}
+
+int port_open(struct port *port)
+{
+	struct footprint footprint;
+	int rc;
+
+	rc = footprint_save(&footprint);
+	if (rc != 0)
+		return rc;
+	eal_log_capture();
+	rc = port_bring_up(port);
+	eal_log_release();
+	if (rc == 0 && port->driver == PORT_AF_PACKET) {
+		port->wake_fd = af_packet_find_socket(&footprint.fds);
+		if (port->shared)
+			rc = port_share_interface(port);
+	}
+	footprint_restore(&footprint);
+	return rc;
+}
+
+void port_close(struct port *port)
+{
+	port->started = false;
+	rte_eth_dev_stop(port->id);
+	rte_eth_dev_close(port->id);
+}
+
+bool port_connected(const struct port *port)
+{
+	struct rte_eth_link link;
+
+	if (!port->started)
+		return false;
+	if (port->driver == PORT_AF_PACKET)
+		return netdev_running(port->ifname);
+	return rte_eth_link_get_nowait(port->id, &link) == 0 &&
+	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+bool port_link_up(struct port *port)
+{
+	const bool connected = port_connected(port);
+
+	port->had_peer |= connected;
+	return connected || (port->driver == PORT_MEMIF && !port->had_peer);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One request, one answer, over a netlink socket of its own. */
+#include "link/rtnl.h"
+
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define RTNL_BUFFER_LEN 4096
+#define RTNL_TIMEOUT_S	1
+
+/* A request: header, one of the fixed parts, and attributes of at most this size. */
+struct rtnl_request {
+	struct nlmsghdr header;
+	union {
+		struct rtmsg route;
+		struct ndmsg neigh;
+	} fixed;
+	uint8_t attributes[64];
+};
+
+static const uint8_t *gid_ip(const uint8_t gid[GID_LEN], unsigned char *family, size_t *len)
+{
+	const bool ipv4 = address_is_ipv4(gid);
+
+	*family = ipv4 ? AF_INET : AF_INET6;
+	*len = ipv4 ? 4 : GID_LEN;
+	return ipv4 ? gid + GID_LEN - 4 : gid;
+}
+
+static bool gid_from_ip(const void *ip, size_t len, uint8_t gid[GID_LEN])
+{
+	if (len == 4)
+		address_from_ipv4(ip, gid);
+	else if (len == GID_LEN)
+		memcpy(gid, ip, GID_LEN);
+	else
+		return false;
+	return true;
+}
+
+static void rtnl_add(struct rtnl_request *request, unsigned short type, const void *data, size_t len)
+{
+	struct rtattr *attr =
+		(struct rtattr *)(void *)((uint8_t *)request + NLMSG_ALIGN(request->header.nlmsg_len));
+
+	attr->rta_type = type;
+	attr->rta_len = (unsigned short)RTA_LENGTH(len);
+	memcpy(RTA_DATA(attr), data, len);
+	request->header.nlmsg_len =
+		NLMSG_ALIGN(request->header.nlmsg_len) + (uint32_t)RTA_ALIGN(attr->rta_len);
+}
+
+/* Send the request; the first message of the answer, or -errno, comes back in `buffer`. */
+static int rtnl_ask(struct rtnl_request *request, void *buffer, struct nlmsghdr **answer)
+{
+	const struct timeval timeout = {.tv_sec = RTNL_TIMEOUT_S};
+	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	struct nlmsghdr *header = buffer;
+	ssize_t len;
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	request->header.nlmsg_flags = NLM_F_REQUEST;
+	request->header.nlmsg_seq = 1;
+	len = send(fd, request, request->header.nlmsg_len, 0);
+	if (len >= 0)
+		len = recv(fd, buffer, RTNL_BUFFER_LEN, 0);
+	if (len < 0)
+		err = -errno;
+	close(fd);
+	if (err != 0)
+		return err;
+	if (!NLMSG_OK(header, (size_t)len))
+		return -EPROTO;
+	if (header->nlmsg_type == NLMSG_ERROR) {
+		const struct nlmsgerr *e = NLMSG_DATA(header);
+
+		return header->nlmsg_len < NLMSG_LENGTH(sizeof(*e)) || e->error == 0 ? -EPROTO
+										     : e->error;
+	}
+	*answer = header;
+	return 0;
+}
+
+/* RTA_VIA: a router of another address family, as in IPv4 routes over IPv6 routers (RFC 5549). */
+static bool rtnl_parse_via(const struct rtattr *attr, uint8_t gid[GID_LEN])
+{
+	const struct rtvia *via = RTA_DATA(attr);
+
+	if (RTA_PAYLOAD(attr) < sizeof(*via))
+		return false;
+	return gid_from_ip(via->rtvia_addr, RTA_PAYLOAD(attr) - sizeof(*via), gid);
+}
+
+int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], struct rtnl_route *route)
+{
+	struct rtnl_request request = {
+		.header.nlmsg_type = RTM_GETROUTE,
+		.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+	};
+	uint8_t buffer[RTNL_BUFFER_LEN] __attribute__((aligned(NLMSG_ALIGNTO)));
+	const struct rtmsg *message;
+	const struct rtattr *attr;
+	struct nlmsghdr *answer;
+	const uint8_t *ip;
+	size_t ip_len;
+	size_t len;
+	int rc;
+
+	ip = gid_ip(dgid, &request.fixed.route.rtm_family, &ip_len);
+	request.fixed.route.rtm_dst_len = (unsigned char)(8 * ip_len);
+	rtnl_add(&request, RTA_DST, ip, ip_len);
+	rtnl_add(&request, RTA_OIF, &ifindex, sizeof(ifindex));
+	rc = rtnl_ask(&request, buffer, &answer);
+	if (rc != 0)
+		return rc == -EHOSTUNREACH || rc == -ESRCH ? -ENETUNREACH : rc;
+	if (answer->nlmsg_type != RTM_NEWROUTE || answer->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
+		return -EPROTO;
+	message = NLMSG_DATA(answer);
+	if (message->rtm_type != RTN_UNICAST && message->rtm_type != RTN_LOCAL)
+		return -ENETUNREACH;
+	route->local = message->rtm_type == RTN_LOCAL;
+	memcpy(route->next_hop, dgid, GID_LEN);
+	len = RTM_PAYLOAD(answer);
+	for (attr = RTM_RTA(message); RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
+		if (attr->rta_type == RTA_GATEWAY)
+			gid_from_ip(RTA_DATA(attr), RTA_PAYLOAD(attr), route->next_hop);
+		else if (attr->rta_type == RTA_VIA)
+			rtnl_parse_via(attr, route->next_hop);
+	}
+	return 0;
+}
+
+int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6], bool *confirmed)
+{
+	struct rtnl_request request = {
+		.header.nlmsg_type = RTM_GETNEIGH,
+		.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
+		.fixed.neigh.ndm_ifindex = (int)ifindex,
+	};
+	uint8_t buffer[RTNL_BUFFER_LEN] __attribute__((aligned(NLMSG_ALIGNTO)));
+	const struct ndmsg *message;
+	const struct rtattr *attr;
+	struct nlmsghdr *answer;
+	const uint8_t *ip;
+	size_t ip_len;
+	size_t len;
+	int rc;
+
+	ip = gid_ip(gid, &request.fixed.neigh.ndm_family, &ip_len);
+	rtnl_add(&request, NDA_DST, ip, ip_len);
+	rc = rtnl_ask(&request, buffer, &answer);
+	if (rc != 0)
+		return rc;
+	if (answer->nlmsg_type != RTM_NEWNEIGH || answer->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
+		return -EPROTO;
+	message = NLMSG_DATA(answer);
+	if (!(message->ndm_state &
+	      (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE)))
+		return -ENOENT;
+	*confirmed = message->ndm_state & (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE);
+	len = NLMSG_PAYLOAD(answer, sizeof(*message));
+	attr = (const struct rtattr *)((const uint8_t *)message + NLMSG_ALIGN(sizeof(*message)));
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
+		if (attr->rta_type == NDA_LLADDR && RTA_PAYLOAD(attr) == 6) {
+			memcpy(mac, RTA_DATA(attr), 6);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
