@@ -5,25 +5,70 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rte_common.h>
+
 #include "mem/mr.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
+static struct reply *replies_resource(const struct replies *replies, uint32_t index)
+{
+	return &replies->resource[index & replies->mask];
+}
+
+static struct reply *replies_pending(const struct replies *replies, uint32_t index)
+{
+	return &replies->pending[index & (2 * replies->mask + 1)];
+}
+
+static void replies_push(struct replies *replies, const struct reply *reply)
+{
+	*replies_pending(replies, replies->tail++) = *reply;
+	replies->repeats += reply->repeated;
+}
+
+static void replies_pop(struct replies *replies)
+{
+	replies->repeats -= replies_pending(replies, replies->head++)->repeated;
+}
+
+static void replies_remember(struct replies *replies, const struct reply *reply)
+{
+	*replies_resource(replies, replies->newest++) = *reply;
+	if (replies->remembered < replies->resources)
+		replies->remembered++;
+}
+
+/* Take over what `from` owes and remembers, as far as there is room. */
+static void replies_take_over(struct replies *replies, const struct replies *from)
+{
+	for (uint32_t i = from->newest - from->remembered; i != from->newest; i++)
+		replies_remember(replies, replies_resource(from, i));
+	for (uint32_t i = from->head;
+	     i != from->tail && replies->tail - replies->head < 2 * replies->resources; i++)
+		replies_push(replies, replies_pending(from, i));
+}
+
 int replies_init(struct replies *replies, uint32_t resources)
 {
-	struct reply *resource = calloc((size_t)resources + 1, sizeof(*resource));
-	struct reply *pending = calloc((size_t)resources + 1, sizeof(*pending));
+	const uint32_t entries = rte_align32pow2(RTE_MAX(resources, 1u));
+	struct replies old = *replies;
+	struct reply *resource = calloc(entries, sizeof(*resource));
+	struct reply *pending = calloc(2 * (size_t)entries, sizeof(*pending));
 
 	if (resource == NULL || pending == NULL) {
 		free(resource);
 		free(pending);
 		return -ENOMEM;
 	}
-	replies_fini(replies);
+	replies_clear(replies);
 	replies->resource = resource;
 	replies->pending = pending;
 	replies->resources = resources;
-	replies_clear(replies);
+	replies->mask = entries - 1;
+	replies->ack = old.ack;
+	replies_take_over(replies, &old);
+	replies_fini(&old);
 	return 0;
 }
 
@@ -42,20 +87,14 @@ void replies_clear(struct replies *replies)
 	replies->remembered = 0;
 	replies->head = 0;
 	replies->tail = 0;
+	replies->repeats = 0;
 	replies->ack = ACK_NONE_DUE;
-}
-
-static struct reply *replies_pending(const struct replies *replies, uint32_t index)
-{
-	return &replies->pending[index % replies->resources];
 }
 
 void replies_add(struct replies *replies, const struct reply *reply)
 {
-	replies->resource[replies->newest++ % replies->resources] = *reply;
-	if (replies->remembered < replies->resources)
-		replies->remembered++;
-	*replies_pending(replies, replies->tail++) = *reply;
+	replies_remember(replies, reply);
+	replies_push(replies, reply);
 }
 
 static bool reply_contains(const struct reply *reply, struct psn psn)
@@ -66,8 +105,7 @@ static bool reply_contains(const struct reply *reply, struct psn psn)
 const struct reply *replies_find(const struct replies *replies, struct psn psn)
 {
 	for (uint32_t i = 1; i <= replies->remembered; i++) {
-		const struct reply *reply =
-			&replies->resource[(replies->newest - i) % replies->resources];
+		const struct reply *reply = replies_resource(replies, replies->newest - i);
 
 		if (reply_contains(reply, psn))
 			return reply;
@@ -84,8 +122,13 @@ void replies_repeat(struct replies *replies, const struct reply *reply)
 		    !psn_before(reply->first, psn_add(owed->first, (int32_t)owed->sent)))
 			return;
 	}
-	if (replies_room(replies))
-		*replies_pending(replies, replies->tail++) = *reply;
+	if (replies->repeats < replies->resources) {
+		struct reply again = *reply;
+
+		again.sent = 0;
+		again.repeated = true;
+		replies_push(replies, &again);
+	}
 }
 
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn)
@@ -157,15 +200,23 @@ static void replies_build_atomic(const struct replies *replies, const struct rep
 	memcpy(packet_extend(out, sizeof(original)), &original, sizeof(original));
 }
 
-static void replies_build_ack(struct replies *replies, struct packet_out *out)
+static void replies_build_acknowledge(const struct replies *replies, struct packet_out *out,
+				      uint8_t syndrome, struct psn psn, uint32_t msn)
 {
-	const struct bth_fields bth = peer_bth(replies->peer, OPCODE_ACKNOWLEDGE, replies->ack_psn);
+	const struct bth_fields bth = peer_bth(replies->peer, OPCODE_ACKNOWLEDGE, psn);
 
 	packet_begin(out, &replies->peer->path, &bth);
-	replies_put_aeth(out,
-			 replies->ack == NAK_DUE ? replies->nak_syndrome
-						 : (uint8_t)(AETH_ACK | AETH_CREDIT_NONE),
-			 replies->ack_msn);
+	replies_put_aeth(out, syndrome, msn);
+}
+
+/* The acknowledgement or NAK that is due. */
+static void replies_build_ack(struct replies *replies, struct packet_out *out)
+{
+	const uint8_t ack = AETH_ACK | AETH_CREDIT_NONE;
+
+	replies_build_acknowledge(replies, out,
+				  replies->ack == NAK_DUE ? replies->nak_syndrome : ack,
+				  replies->ack_psn, replies->ack_msn);
 	replies->ack = ACK_NONE_DUE;
 }
 
@@ -174,11 +225,40 @@ static void replies_sent(struct replies *replies, struct reply *reply)
 	reply->sent++;
 	if (!psn_eq(psn_add(reply->first, (int32_t)reply->sent - 1), reply->last))
 		return;
-	replies->head++;
-	/* The last response acknowledges what an acknowledgement of the same PSN would (9.7.5.1.1).
-	 */
-	if (replies->ack == ACK_DUE && psn_eq(replies->ack_psn, reply->last))
+	replies_pop(replies);
+	/* A response acknowledges all that was requested before it (9.7.5.1.1). */
+	if (replies->ack == ACK_DUE && psn_before(replies->ack_psn, reply->last))
 		replies->ack = ACK_NONE_DUE;
+}
+
+/* The memory of the oldest READ owed may not be read any more. */
+static enum fault replies_build_refusal(struct replies *replies, struct packet_out *out)
+{
+	const struct reply *reply = replies_pending(replies, replies->head);
+	const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
+
+	replies_build_acknowledge(replies, out, AETH_NAK | NAK_REMOTE_ACCESS, psn, reply->msn);
+	if (reply->repeated) {
+		replies_pop(replies);
+		return FAULT_NONE;
+	}
+	replies->head = replies->tail;
+	replies->repeats = 0;
+	replies->ack = ACK_NONE_DUE;
+	return FAULT_ACCESS;
+}
+
+/* The next packet of the oldest READ or atomic owed. */
+static enum fault replies_build_oldest(struct replies *replies, struct packet_out *out)
+{
+	struct reply *reply = replies_pending(replies, replies->head);
+
+	if (reply->kind == REPLY_ATOMIC)
+		replies_build_atomic(replies, reply, out);
+	else if (!replies_build_read(replies, reply, out))
+		return replies_build_refusal(replies, out);
+	replies_sent(replies, reply);
+	return FAULT_NONE;
 }
 
 unsigned int replies_send(struct replies *replies, struct packet_sink *sink, unsigned int budget,
@@ -195,28 +275,14 @@ unsigned int replies_send(struct replies *replies, struct packet_sink *sink, uns
 			*more = true;
 			break;
 		}
-		if (replies->head == replies->tail) {
+		if (replies->head == replies->tail)
 			replies_build_ack(replies, out);
-		} else {
-			struct reply *reply = replies_pending(replies, replies->head);
-
-			if (reply->kind == REPLY_ATOMIC) {
-				replies_build_atomic(replies, reply, out);
-			} else if (!replies_build_read(replies, reply, out)) {
-				const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
-
-				/* The packet taken is used for the NAK. */
-				replies->head = replies->tail;
-				replies_nak(replies, AETH_NAK | NAK_REMOTE_ACCESS, psn, reply->msn);
-				replies_build_ack(replies, out);
-				*fault = FAULT_ACCESS;
-				sink->put(sink, out);
-				return sent + 1;
-			}
-			replies_sent(replies, reply);
-		}
+		else
+			*fault = replies_build_oldest(replies, out);
 		sink->put(sink, out);
 		sent++;
+		if (*fault != FAULT_NONE)
+			break;
 	}
 	return sent;
 }

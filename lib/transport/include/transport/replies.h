@@ -34,6 +34,7 @@ struct reply {
 	uint32_t length;   /* READ: bytes of all responses */
 	uint64_t original; /* atomic: what memory held, host order */
 	uint32_t sent;	   /* responses sent */
+	bool repeated;	   /* for a duplicate request */
 };
 
 enum acknowledgement {
@@ -48,16 +49,22 @@ struct replies {
 	const struct peer *peer;
 	struct counters *counters;
 
-	/* The last requests: a ring of `resources` entries, the newest at newest - 1. */
-	struct reply *resource;
-	uint32_t resources;  /* max_dest_rd_atomic */
-	uint32_t newest;     /* counts up; index modulo resources */
-	uint32_t remembered; /* entries that are valid */
+	uint32_t resources; /* max_dest_rd_atomic */
+	uint32_t mask;	    /* a power of two of at least `resources`, - 1: the indices wrap */
 
-	/* What is still to be sent: a ring of as many entries, [head, tail). */
+	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
+	struct reply *resource;
+	uint32_t newest;     /* counts up */
+	uint32_t remembered; /* entries that are valid, at most `resources` */
+
+	/*
+	 * What is still to be sent: a ring of twice as many entries, [head, tail). Duplicates take
+	 * no room from new requests: who sends one of these may have got the answer meanwhile.
+	 */
 	struct reply *pending;
 	uint32_t head;
 	uint32_t tail;
+	uint32_t repeats; /* entries that are repeated, at most `resources` */
 
 	enum acknowledgement ack;
 	struct psn ack_psn;
@@ -65,7 +72,8 @@ struct replies {
 	uint8_t nak_syndrome;
 };
 
-/** Make room for `resources` READs and atomics at a time. Control. 0 or -ENOMEM. */
+/** Make room for `resources` READs and atomics at a time. What is owed and remembered stays, as far
+ * as there is room. Control. 0 or -ENOMEM. */
 int replies_init(struct replies *replies, uint32_t resources);
 void replies_fini(struct replies *replies);
 
@@ -76,7 +84,7 @@ void replies_clear(struct replies *replies);
  */
 static inline bool replies_room(const struct replies *replies)
 {
-	return replies->tail - replies->head < replies->resources;
+	return replies->tail - replies->head - replies->repeats < replies->resources;
 }
 
 /** Owe and remember a new reply. Only with replies_room. */
@@ -85,8 +93,10 @@ void replies_add(struct replies *replies, const struct reply *reply);
 /** The remembered request whose responses contain `psn`, or NULL. */
 const struct reply *replies_find(const struct replies *replies, struct psn psn);
 
-/** Owe a remembered reply again, unless it is still owed, or there is no room (its requester will
- * ask again). */
+/**
+ * Owe a remembered reply, or its later part, again, unless it is still owed, or too many are owed
+ * again already (its requester will ask once more).
+ */
 void replies_repeat(struct replies *replies, const struct reply *reply);
 
 /** Owe an acknowledgement of everything up to `psn`. A NAK that is due stays. */
@@ -103,7 +113,9 @@ void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint
  * @param more
  *   Set true when budget or sink ended it.
  * @param fault
- *   Set to FAULT_ACCESS where a READ's memory has gone meanwhile; a NAK is then owed in its place.
+ *   Set to FAULT_ACCESS where a READ's memory has gone meanwhile; a NAK is then sent in its place.
+ *   A duplicate READ is no fault: its requester may have got the answer, and the memory been
+ *   deregistered for that reason.
  * @return
  *   How many packets were sent.
  */

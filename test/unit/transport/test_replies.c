@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/replies.c: READ responses, atomic results and acknowledgements, their
+ * order and their memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "transport/replies.h"
+#include "wire/headers.h"
+
+#define MTU	  256u
+#define RESOURCES 3u
+#define SEED	  5u
+
+static struct fixture fixture;
+static struct replies replies;
+static struct region region;
+
+static int set_up(void **state)
+{
+	(void)state;
+	fixture_set_up(&fixture, MTU, 4);
+	region_set_up(&region, fixture.pd, 8 * MTU, IBV_ACCESS_REMOTE_READ, SEED);
+	replies = (struct replies){
+		.pd = fixture.pd, .peer = &fixture.peer, .counters = &fixture.counters};
+	assert_int_equal(replies_init(&replies, RESOURCES), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	replies_fini(&replies);
+	region_tear_down(&region);
+	fixture_tear_down(&fixture);
+	return 0;
+}
+
+static struct reply read_of(uint32_t psn, size_t offset, uint32_t length, uint32_t msn)
+{
+	const uint32_t psns = length == 0 ? 1 : (length + MTU - 1) / MTU;
+
+	return (struct reply){.kind = REPLY_READ,
+			      .first = psn_make(psn),
+			      .last = psn_make(psn + psns - 1),
+			      .msn = msn,
+			      .iova = region_iova(&region, offset),
+			      .rkey = region.mr->key,
+			      .length = length};
+}
+
+static struct reply atomic_of(uint32_t psn, uint64_t original, uint32_t msn)
+{
+	return (struct reply){.kind = REPLY_ATOMIC,
+			      .first = psn_make(psn),
+			      .last = psn_make(psn),
+			      .msn = msn,
+			      .original = original};
+}
+
+static void add(struct reply reply)
+{
+	assert_true(replies_room(&replies));
+	replies_add(&replies, &reply);
+}
+
+/* Send everything; returns the fault. */
+static enum fault send_all(void)
+{
+	enum fault fault;
+	unsigned int sent;
+	bool more;
+
+	catcher_clear(&fixture.catcher);
+	sent = replies_send(&replies, &fixture.catcher.sink, 1000, &more, &fault);
+	assert_int_equal(sent, fixture.catcher.count);
+	assert_false(more);
+	return fault;
+}
+
+static void expect_read(unsigned int i, uint8_t operation, uint32_t psn, size_t offset,
+			uint32_t len)
+{
+	const struct packet *packet = catcher_at(&fixture.catcher, i);
+
+	catcher_expect(&fixture.catcher, i, operation, psn);
+	assert_int_equal(packet->payload_len, len);
+	assert_memory_equal(packet->payload, region.bytes + offset, len);
+}
+
+static void expect_aeth(unsigned int i, uint8_t syndrome, uint32_t msn)
+{
+	const struct packet *packet = catcher_at(&fixture.catcher, i);
+
+	assert_int_equal(packet->syndrome, syndrome);
+	assert_int_equal(packet->msn, msn);
+}
+
+static void expect_ack(unsigned int i, uint8_t syndrome, uint32_t psn, uint32_t msn)
+{
+	catcher_expect(&fixture.catcher, i, OPCODE_ACKNOWLEDGE, psn);
+	expect_aeth(i, syndrome, msn);
+}
+
+static void replies_init__none_means_no_room(void **state)
+{
+	(void)state;
+	assert_int_equal(replies_init(&replies, 0), 0);
+	assert_false(replies_room(&replies));
+	assert_null(replies_find(&replies, psn_make(1)));
+	replies_ack(&replies, psn_make(1), 1);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+}
+
+static void replies_init__keeps_what_is_owed_and_remembered(void **state)
+{
+	(void)state;
+	add(atomic_of(1, 11, 1));
+	add(atomic_of(2, 22, 2));
+	assert_int_equal(send_all(), FAULT_NONE);
+	add(atomic_of(3, 33, 3));
+	add(atomic_of(4, 44, 4));
+	assert_int_equal(replies_init(&replies, 5), 0);
+	assert_null(replies_find(&replies, psn_make(1)));
+	assert_int_equal(replies_find(&replies, psn_make(2))->original, 22);
+	add(atomic_of(5, 55, 5));
+	assert_int_equal(replies_init(&replies, 4), 0);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(catcher_at(&fixture.catcher, i)->atomic_original, 33 + 11 * i);
+	/* Of more than are remembered now, the newest. */
+	assert_int_equal(replies_init(&replies, 2), 0);
+	assert_null(replies_find(&replies, psn_make(3)));
+	assert_int_equal(replies_find(&replies, psn_make(4))->original, 44);
+	assert_int_equal(replies_find(&replies, psn_make(5))->original, 55);
+}
+
+static void replies_clear__forgets_everything(void **state)
+{
+	(void)state;
+	add(read_of(1, 0, 8, 1));
+	replies_ack(&replies, psn_make(2), 2);
+	replies_clear(&replies);
+	assert_null(replies_find(&replies, psn_make(1)));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 0);
+}
+
+static void replies_room__as_many_as_resources(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < RESOURCES; i++)
+		add(atomic_of(i, i, i));
+	assert_false(replies_room(&replies));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_true(replies_room(&replies));
+}
+
+static void replies_room__duplicates_take_none(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < RESOURCES; i++)
+		add(atomic_of(i, i, i));
+	assert_int_equal(send_all(), FAULT_NONE);
+	/* The requester asks again for what it has not received, then receives it, and asks for
+	 * something new. */
+	for (uint32_t i = 0; i < RESOURCES; i++) {
+		const struct reply reply = *replies_find(&replies, psn_make(i));
+
+		replies_repeat(&replies, &reply);
+	}
+	for (uint32_t i = 0; i < RESOURCES; i++)
+		add(atomic_of(10 + i, i, 10 + i));
+	assert_false(replies_room(&replies));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2 * RESOURCES);
+	catcher_expect(&fixture.catcher, 0, OPCODE_ATOMIC_ACKNOWLEDGE, 0);
+	catcher_expect(&fixture.catcher, 5, OPCODE_ATOMIC_ACKNOWLEDGE, 12);
+}
+
+static void replies_find__by_any_of_its_psns(void **state)
+{
+	(void)state;
+	add(read_of(0xfffffe, 0, 4 * MTU, 1));
+	add(atomic_of(2, 7, 2));
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(replies_find(&replies, psn_make(0xfffffe + i))->msn, 1);
+	assert_int_equal(replies_find(&replies, psn_make(2))->msn, 2);
+	assert_null(replies_find(&replies, psn_make(0xfffffd)));
+	assert_null(replies_find(&replies, psn_make(3)));
+}
+
+static void replies_find__the_oldest_is_forgotten(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < RESOURCES + 1; i++) {
+		add(atomic_of(i, i, i));
+		send_all();
+	}
+	assert_null(replies_find(&replies, psn_make(0)));
+	for (uint32_t i = 1; i < RESOURCES + 1; i++)
+		assert_int_equal(replies_find(&replies, psn_make(i))->original, i);
+}
+
+static void replies_find__over_the_wrap_of_the_indices(void **state)
+{
+	(void)state;
+	replies.newest = replies.head = replies.tail = UINT32_MAX - 1;
+	for (uint32_t i = 0; i < RESOURCES; i++)
+		add(atomic_of(i, 10 + i, i));
+	for (uint32_t i = 0; i < RESOURCES; i++)
+		assert_int_equal(replies_find(&replies, psn_make(i))->original, 10 + i);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, RESOURCES);
+	for (uint32_t i = 0; i < RESOURCES; i++)
+		assert_int_equal(catcher_at(&fixture.catcher, i)->atomic_original, 10 + i);
+}
+
+static void replies_repeat__is_owed_once(void **state)
+{
+	struct reply reply = read_of(1, 0, 3 * MTU, 1);
+
+	(void)state;
+	add(reply);
+	replies_repeat(&replies, &reply);
+	reply = read_of(2, MTU, 2 * MTU, 1);
+	replies_repeat(&replies, &reply);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 3);
+	replies_repeat(&replies, &reply);
+	replies_repeat(&replies, &reply);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+	expect_read(0, OPCODE_READ_RESPONSE_FIRST, 2, MTU, MTU);
+	expect_read(1, OPCODE_READ_RESPONSE_LAST, 3, 2 * MTU, MTU);
+}
+
+static void replies_repeat__what_was_sent_already_is_sent_again(void **state)
+{
+	const struct reply reply = read_of(1, 0, 3 * MTU, 1);
+	enum fault fault;
+	bool more;
+
+	(void)state;
+	add(reply);
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 2, &more, &fault), 2);
+	replies_repeat(&replies, &reply);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 4);
+	expect_read(0, OPCODE_READ_RESPONSE_LAST, 3, 2 * MTU, MTU);
+	expect_read(1, OPCODE_READ_RESPONSE_FIRST, 1, 0, MTU);
+}
+
+static void replies_repeat__more_than_fit_are_left_to_be_asked_for_again(void **state)
+{
+	(void)state;
+	add(read_of(0, 0, 8 * MTU, 1));
+	assert_int_equal(send_all(), FAULT_NONE);
+	/* Each begins before the one before it: none is owed already. */
+	for (uint32_t i = 8; i-- > 0;) {
+		const struct reply reply = read_of(i, i * MTU, MTU, 1);
+
+		replies_repeat(&replies, &reply);
+	}
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, RESOURCES);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_RESPONSE_ONLY, 7);
+}
+
+static void replies_ack__the_newest_stands_for_all(void **state)
+{
+	(void)state;
+	replies_ack(&replies, psn_make(0xffffff), 4);
+	replies_ack(&replies, psn_make(0), 5);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	expect_ack(0, AETH_ACK | AETH_CREDIT_NONE, 0, 5);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 0);
+}
+
+static void replies_nak__stays_over_an_acknowledgement(void **state)
+{
+	(void)state;
+	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(9), 4);
+	replies_ack(&replies, psn_make(9), 5);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	expect_ack(0, AETH_NAK | NAK_PSN_SEQUENCE, 9, 4);
+}
+
+static void replies_nak__the_last_one_is_sent(void **state)
+{
+	(void)state;
+	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(9), 4);
+	replies_nak(&replies, AETH_NAK | NAK_REMOTE_ACCESS, psn_make(9), 4);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 9, 4);
+}
+
+static void replies_send__one_response_of_a_short_read(void **state)
+{
+	(void)state;
+	add(read_of(0xffffff, 3, 5, 0xabcdef));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 0xffffff, 3, 5);
+	expect_aeth(0, AETH_ACK | AETH_CREDIT_NONE, 0xabcdef);
+}
+
+static void replies_send__responses_of_a_long_read_over_the_wrap(void **state)
+{
+	(void)state;
+	add(read_of(0xfffffe, 1, 3 * MTU + 1, 9));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 4);
+	expect_read(0, OPCODE_READ_RESPONSE_FIRST, 0xfffffe, 1, MTU);
+	expect_aeth(0, AETH_ACK | AETH_CREDIT_NONE, 9);
+	expect_read(1, OPCODE_READ_RESPONSE_MIDDLE, 0xffffff, 1 + MTU, MTU);
+	expect_read(2, OPCODE_READ_RESPONSE_MIDDLE, 0, 1 + 2 * MTU, MTU);
+	expect_read(3, OPCODE_READ_RESPONSE_LAST, 1, 1 + 3 * MTU, 1);
+	expect_aeth(3, AETH_ACK | AETH_CREDIT_NONE, 9);
+}
+
+static void replies_send__an_empty_read_needs_no_key(void **state)
+{
+	struct reply reply = read_of(1, 0, 0, 1);
+
+	(void)state;
+	reply.rkey = FIXTURE_NOBODY;
+	add(reply);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 1, 0, 0);
+}
+
+static void replies_send__the_result_of_an_atomic(void **state)
+{
+	(void)state;
+	add(atomic_of(3, 0x0123456789abcdef, 2));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
+	expect_aeth(0, AETH_ACK | AETH_CREDIT_NONE, 2);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->atomic_original, 0x0123456789abcdef);
+}
+
+static void replies_send__in_the_order_of_the_requests(void **state)
+{
+	(void)state;
+	add(read_of(1, 0, 2 * MTU, 1));
+	add(atomic_of(3, 1, 2));
+	replies_ack(&replies, psn_make(5), 4);
+	add(read_of(4, 0, 8, 3));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 5);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_RESPONSE_FIRST, 1);
+	catcher_expect(&fixture.catcher, 1, OPCODE_READ_RESPONSE_LAST, 2);
+	catcher_expect(&fixture.catcher, 2, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
+	catcher_expect(&fixture.catcher, 3, OPCODE_READ_RESPONSE_ONLY, 4);
+	expect_ack(4, AETH_ACK | AETH_CREDIT_NONE, 5, 4);
+}
+
+static void replies_send__a_response_acknowledges_what_came_before(void **state)
+{
+	(void)state;
+	replies_ack(&replies, psn_make(0xffffff), 1);
+	add(read_of(0, 0, 8, 2));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_RESPONSE_ONLY, 0);
+}
+
+static void replies_send__a_nak_follows_the_responses(void **state)
+{
+	(void)state;
+	add(read_of(1, 0, 8, 1));
+	replies_nak(&replies, AETH_NAK | NAK_INVALID_REQUEST, psn_make(2), 1);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_RESPONSE_ONLY, 1);
+	expect_ack(1, AETH_NAK | NAK_INVALID_REQUEST, 2, 1);
+}
+
+static void replies_send__stops_at_the_budget_and_goes_on(void **state)
+{
+	enum fault fault;
+	bool more;
+
+	(void)state;
+	add(read_of(1, 0, 3 * MTU, 1));
+	replies_ack(&replies, psn_make(4), 2);
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 0, &more, &fault), 0);
+	assert_true(more);
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 2, &more, &fault), 2);
+	assert_true(more);
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 2, &more, &fault), 2);
+	assert_false(more);
+	catcher_expect(&fixture.catcher, 2, OPCODE_READ_RESPONSE_LAST, 3);
+	catcher_expect(&fixture.catcher, 3, OPCODE_ACKNOWLEDGE, 4);
+}
+
+static void replies_send__stops_at_a_full_sink_and_goes_on(void **state)
+{
+	enum fault fault;
+	bool more;
+
+	(void)state;
+	add(read_of(1, 0, 3 * MTU, 1));
+	replies_ack(&replies, psn_make(4), 2);
+	for (unsigned int i = 0; i < 4; i++) {
+		fixture.catcher.room = 1;
+		assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 9, &more, &fault),
+				 1);
+		assert_int_equal(more, i < 3);
+	}
+	expect_read(1, OPCODE_READ_RESPONSE_MIDDLE, 2, MTU, MTU);
+	catcher_expect(&fixture.catcher, 3, OPCODE_ACKNOWLEDGE, 4);
+}
+
+static void replies_send__memory_that_went_away_is_a_fault_at_its_place(void **state)
+{
+	enum fault fault;
+	bool more;
+
+	(void)state;
+	add(read_of(1, 0, 3 * MTU, 1));
+	add(atomic_of(4, 1, 2));
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 1, &more, &fault), 1);
+	region_deregister(&region);
+	assert_int_equal(send_all(), FAULT_ACCESS);
+	/* Nothing that comes behind it is answered. */
+	assert_int_equal(fixture.catcher.count, 1);
+	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 2, 1);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 0);
+}
+
+static void replies_send__memory_gone_since_the_first_answer_fails_nobody(void **state)
+{
+	const struct reply reply = read_of(1, 0, 2 * MTU, 1);
+
+	(void)state;
+	add(reply);
+	assert_int_equal(send_all(), FAULT_NONE);
+	/* The requester has the answer, and said so to our application, before its duplicate came.
+	 */
+	replies_repeat(&replies, &reply);
+	add(atomic_of(3, 7, 2));
+	region_deregister(&region);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+	/* Who still waits for it learns why it will not come. */
+	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 1, 1);
+	catcher_expect(&fixture.catcher, 1, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(replies_init__none_means_no_room),
+		TEST(replies_init__keeps_what_is_owed_and_remembered),
+		TEST(replies_clear__forgets_everything),
+		TEST(replies_room__as_many_as_resources),
+		TEST(replies_room__duplicates_take_none),
+		TEST(replies_find__by_any_of_its_psns),
+		TEST(replies_find__the_oldest_is_forgotten),
+		TEST(replies_find__over_the_wrap_of_the_indices),
+		TEST(replies_repeat__is_owed_once),
+		TEST(replies_repeat__what_was_sent_already_is_sent_again),
+		TEST(replies_repeat__more_than_fit_are_left_to_be_asked_for_again),
+		TEST(replies_ack__the_newest_stands_for_all),
+		TEST(replies_nak__stays_over_an_acknowledgement),
+		TEST(replies_nak__the_last_one_is_sent),
+		TEST(replies_send__one_response_of_a_short_read),
+		TEST(replies_send__responses_of_a_long_read_over_the_wrap),
+		TEST(replies_send__an_empty_read_needs_no_key),
+		TEST(replies_send__the_result_of_an_atomic),
+		TEST(replies_send__in_the_order_of_the_requests),
+		TEST(replies_send__a_response_acknowledges_what_came_before),
+		TEST(replies_send__a_nak_follows_the_responses),
+		TEST(replies_send__stops_at_the_budget_and_goes_on),
+		TEST(replies_send__stops_at_a_full_sink_and_goes_on),
+		TEST(replies_send__memory_that_went_away_is_a_fault_at_its_place),
+		TEST(replies_send__memory_gone_since_the_first_answer_fails_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
