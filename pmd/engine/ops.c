@@ -23,8 +23,11 @@ static void ops_lock(void *arg)
 	struct engine *engine = arg;
 
 	/* At the end of the process nobody runs it any more. */
-	if (!engine_has_ended(engine))
-		owner_lock(&engine->owner);
+	if (engine_has_ended(engine))
+		return;
+	owner_lock(&engine->owner);
+	/* The control call may end a queue pair that still owes its peer an acknowledgement. */
+	engine_transmit(engine);
 }
 
 static void ops_unlock(void *arg)
