@@ -295,19 +295,6 @@ static void *push_many(void *arg)
 	return NULL;
 }
 
-/* One at a time, so that no later completion wakes who slept through an earlier one. */
-static void *push_slowly(void *arg)
-{
-	struct cq *cq = arg;
-
-	for (uint64_t i = 0; i < STRESS_COMPLETIONS; i++) {
-		while (!cq_empty(cq))
-			sched_yield();
-		push(cq, i);
-	}
-	return NULL;
-}
-
 /* As every program sleeps: drain, arm, drain again, and sleep. A lost wake-up hangs it. */
 static void cq_arm__a_sleeper_never_misses_a_completion(void **state)
 {
@@ -321,7 +308,7 @@ static void cq_arm__a_sleeper_never_misses_a_completion(void **state)
 	(void)state;
 	assert_int_equal(fcntl(channel.fd, F_SETFL, 0), 0);
 	assert_int_equal(cq_create(16, &channel, NULL, NULL, &cq), 0);
-	assert_int_equal(pthread_create(&engine, NULL, push_slowly, cq), 0);
+	assert_int_equal(pthread_create(&engine, NULL, push_many, cq), 0);
 	while (next < STRESS_COMPLETIONS) {
 		cq_arm(cq, false);
 		if (cq_poll(cq, 1, &wc) == 0) {
@@ -336,11 +323,63 @@ static void cq_arm__a_sleeper_never_misses_a_completion(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
+#define ROUNDS 100000
+
+static struct {
+	struct cq *cq;
+	uint32_t begun;	 /* atomic: rounds that the engine may push in */
+	uint32_t pushed; /* atomic */
+} step;
+
+static void *push_in_step(void *arg)
+{
+	(void)arg;
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		while (__atomic_load_n(&step.begun, __ATOMIC_ACQUIRE) != round)
+			sched_yield();
+		push(step.cq, round);
+		__atomic_store_n(&step.pushed, round, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* Both sides at the same instant, again and again: either the poll finds the completion or the
+ * event tells of it. */
+static void cq_arm__either_the_poll_or_the_event_tells(void **state)
+{
+	pthread_t engine;
+
+	(void)state;
+	assert_int_equal(cq_create(1, &channel, &step, NULL, &step.cq), 0);
+	assert_int_equal(pthread_create(&engine, NULL, push_in_step, NULL), 0);
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		struct ibv_wc wc;
+		int polled;
+
+		__atomic_store_n(&step.begun, round, __ATOMIC_RELEASE);
+		/* Some rounds later than others: the other side takes about this long to see
+		 * `begun`. */
+		for (volatile uint32_t i = 0; i < round % 512; i++)
+			;
+		cq_arm(step.cq, false);
+		polled = cq_poll(step.cq, 1, &wc);
+		while (__atomic_load_n(&step.pushed, __ATOMIC_ACQUIRE) != round)
+			sched_yield();
+		if (polled == 0)
+			assert_int_equal(cq_poll(step.cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, round);
+		assert_true(polled + events(&step) >= 1);
+	}
+	assert_int_equal(pthread_join(engine, NULL), 0);
+	assert_int_equal(cq_destroy(step.cq), 0);
+}
+
 static struct {
 	struct cq *cq;
 	uint8_t seen[STRESS_COMPLETIONS]; /* atomic */
 	uint32_t taken;			  /* atomic */
 	uint32_t disorder;		  /* atomic */
+	pthread_barrier_t start;
 } pollers;
 
 static void *poll_many(void *arg)
@@ -348,6 +387,7 @@ static void *poll_many(void *arg)
 	int64_t last = -1;
 
 	(void)arg;
+	pthread_barrier_wait(&pollers.start);
 	while (__atomic_load_n(&pollers.taken, __ATOMIC_RELAXED) < STRESS_COMPLETIONS) {
 		struct ibv_wc wc[4];
 		const int n = cq_poll(pollers.cq, 4, wc);
@@ -371,6 +411,7 @@ static void cq_poll__two_threads_share_the_completions(void **state)
 
 	(void)state;
 	assert_int_equal(cq_create(64, NULL, NULL, NULL, &pollers.cq), 0);
+	assert_int_equal(pthread_barrier_init(&pollers.start, NULL, 2), 0);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, poll_many, NULL), 0);
 	assert_int_equal(pthread_create(&engine, NULL, push_many, pollers.cq), 0);
@@ -380,6 +421,7 @@ static void cq_poll__two_threads_share_the_completions(void **state)
 	assert_int_equal(pollers.disorder, 0);
 	for (size_t i = 0; i < STRESS_COMPLETIONS; i++)
 		assert_int_equal(pollers.seen[i], 1);
+	pthread_barrier_destroy(&pollers.start);
 	assert_int_equal(cq_destroy(pollers.cq), 0);
 }
 
@@ -400,6 +442,7 @@ int main(void)
 		WITH_CHANNEL(cq_arm__what_is_there_already_raises_nothing),
 		cmocka_unit_test(cq_arm__without_a_channel_does_nothing),
 		WITH_CHANNEL(cq_arm__a_sleeper_never_misses_a_completion),
+		WITH_CHANNEL(cq_arm__either_the_poll_or_the_event_tells),
 		cmocka_unit_test(cq_resize__keeps_what_waits),
 	};
 

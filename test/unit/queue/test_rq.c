@@ -143,6 +143,8 @@ static void rq_clear__drops_everything(void **state)
 #define STRESS_POSTS   100000
 #define STRESS_POSTERS 2
 
+static pthread_barrier_t start;
+
 /* The upper half of wr_id is the poster, the lower its count; the entry repeats it. */
 static void *post_many(void *arg)
 {
@@ -150,6 +152,7 @@ static void *post_many(void *arg)
 	const uint64_t poster = __atomic_fetch_add(&posters, 1, __ATOMIC_RELAXED);
 	struct rq *rq = arg;
 
+	pthread_barrier_wait(&start);
 	for (uint64_t i = 0; i < STRESS_POSTS; i++) {
 		struct ibv_sge sge = {.addr = poster << 32 | i, .length = (uint32_t)i};
 		struct ibv_recv_wr wr = {.wr_id = poster << 32 | i, .sg_list = &sge, .num_sge = 1};
@@ -169,6 +172,7 @@ static void rq_post__threads_keep_their_order(void **state)
 
 	(void)state;
 	assert_int_equal(rq_init(&rq, 1024, 1), 0);
+	assert_int_equal(pthread_barrier_init(&start, NULL, STRESS_POSTERS), 0);
 	for (size_t i = 0; i < STRESS_POSTERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &rq), 0);
 	for (uint32_t n = 0; n < STRESS_POSTERS * STRESS_POSTS;) {
@@ -187,6 +191,7 @@ static void rq_post__threads_keep_their_order(void **state)
 	}
 	for (size_t i = 0; i < STRESS_POSTERS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	pthread_barrier_destroy(&start);
 	assert_null(rq_head(&rq));
 	rq_fini(&rq);
 }

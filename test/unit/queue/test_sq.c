@@ -376,6 +376,8 @@ static void sq_clear__drops_everything(void **state)
 #define STRESS_POSTS   100000
 #define STRESS_POSTERS 2
 
+static pthread_barrier_t start;
+
 /* wr_id is the poster and its count; inline data repeats it. Two requests a list. */
 static void *post_many(void *arg)
 {
@@ -383,6 +385,7 @@ static void *post_many(void *arg)
 	const uint64_t poster = __atomic_fetch_add(&posters, 1, __ATOMIC_RELAXED);
 	struct sq *sq = arg;
 
+	pthread_barrier_wait(&start);
 	for (uint64_t i = 0; i < STRESS_POSTS; i += 2) {
 		uint64_t ids[2] = {poster << 32 | i, poster << 32 | (i + 1)};
 		struct ibv_sge sges[2] = {{.addr = (uintptr_t)&ids[0], .length = 8},
@@ -418,6 +421,7 @@ static void sq_post__threads_keep_their_order(void **state)
 
 	(void)state;
 	assert_int_equal(sq_init(&sq, &small), 0);
+	assert_int_equal(pthread_barrier_init(&start, NULL, STRESS_POSTERS), 0);
 	for (size_t i = 0; i < STRESS_POSTERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &sq), 0);
 	for (uint32_t n = 0; n < STRESS_POSTERS * STRESS_POSTS;) {
@@ -439,6 +443,7 @@ static void sq_post__threads_keep_their_order(void **state)
 	}
 	for (size_t i = 0; i < STRESS_POSTERS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	pthread_barrier_destroy(&start);
 	sq_fini(&sq);
 }
 
