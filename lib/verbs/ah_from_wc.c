@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The address to reply to, from a received datagram's completion and its 40 bytes of network
- * header. */
+/* The address to reply to, from a datagram's completion and its 40 bytes of network header. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Open devices: the tables of operations that the inline verbs call through, and the life of a
- * context. */
+/* Open devices: the operations that inline verbs call through, and the life of a context. */
 #include <stdlib.h>
 
 #include "verbs_internal.h"

@@ -110,8 +110,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 
 	if (rc != 0)
 		return -rc;
-	/* Without queue pairs nothing completes here any more: only what was read is left to wait
-	 * for. */
+	/* Without queue pairs nothing completes here any more; events that were read remain. */
 	event_drain_cq(cq);
 	rc = context_lock(context);
 	if (rc == 0) {

@@ -42,8 +42,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	return rc;
 }
 
-/* A batch ends where the queue is empty: whether more has arrived is for the next start_poll to
- * find out. */
+/* A batch ends where the queue is empty: what arrived since is for the next start_poll. */
 static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct face_cq *cq = of_ex(ex);

@@ -25,8 +25,7 @@ void device_list_lock(void)
 
 void device_list_unlock(void)
 {
-	/* In a child the lock's owner is a thread that does not exist there: made anew, not
-	 * unlocked. */
+	/* The owner is a thread of the parent, so a child cannot unlock it: made anew. */
 	if (fork_in_child)
 		list_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 	else

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of enumerators for people; the words are part of the interface, for programs print and
- * compare them. */
+/* Names of enumerators for people; part of the interface, for programs compare them too. */
 #include <infiniband/verbs.h>
 #include <rte_common.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asynchronous events: who raises them, how they are read, and that no object goes before they are
- * acknowledged. */
+/* Asynchronous events: raised, read, and acknowledged before their object goes. */
 #include "queue/cq.h"
 
 #include "verbs_internal.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes in the form of the kernel's commands, as the connection manager's library exchanges
- * them. */
+/* Attributes in the form of the kernel's commands, as librdmacm exchanges them. */
 #include <string.h>
 
 #include <rdma/ib_user_sa.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From an address vector to prebuilt headers: the peer's link address, and the flow's source port.
- */
+/* From an address vector to prebuilt headers: the peer's link address, the flow's source port. */
 #include "verbs_internal.h"
 
 /*
@@ -29,8 +28,7 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 
 	if (attr->port_num != FACE_PORT)
 		return -EINVAL;
-	/* An address that is wrong in itself is refused before anybody waits for its owner to
-	 * answer. */
+	/* An address that is wrong in itself is refused before anybody waits for an answer. */
 	rc = device_make_path(device, attr, mac, sport, path);
 	if (rc == 0)
 		rc = device->ops->resolve(device->engine, attr->grh.sgid_index, &attr->grh.dgid,
@@ -40,8 +38,7 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 	return rc;
 }
 
-/* What drivers of other devices ask: the link address and VLAN for packets to an address. 0 or
- * -errno. */
+/* For drivers: the link address and VLAN for packets to an address. 0 or -errno. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {

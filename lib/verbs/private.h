@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exported calls that no installed header declares: between rdma-core's libraries, and of its older
- * users. */
+/* Exported calls that no installed header declares: rdma-core's own, and its older users'. */
 #ifndef VERBS_PRIVATE_H
 #define VERBS_PRIVATE_H
 

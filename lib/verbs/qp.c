@@ -236,8 +236,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	device->ops->detach(device->engine, qp->qp);
 	device_set_qp(device, ibv->qp_num, NULL);
 	context_unlock(context);
-	/* The engine knows it no more, so it raises no event; a thread that has read one still
-	 * holds `ibv`. */
+	/* The engine knows it no more and raises no event; who has read one still holds `ibv`. */
 	event_drain_qp(qp);
 	rc = context_lock(context);
 	if (rc != 0)
@@ -257,8 +256,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *ibv __rte_unused, enum ibv_wr_opco
 	return 0;
 }
 
-/* Enhanced connection establishment is a dialogue of one vendor's devices; there are no options of
- * ours. */
+/* Enhanced connection establishment negotiates a vendor's own options; there are none of ours. */
 
 int ibv_set_ece(struct ibv_qp *ibv __rte_unused, struct ibv_ece *ece __rte_unused)
 {

@@ -12,8 +12,7 @@
 /* The header makes a macro of it, to choose a version for the caller. */
 #undef ibv_query_port
 
-/* Give the caller as much of an answer as its struct, which may be older or newer than ours, has
- * room for. */
+/* A caller's struct may be older or newer than ours: give it what it has room for. */
 static void copy_sized(void *dst, size_t dst_size, const void *src, size_t src_size)
 {
 	memset(dst, 0, dst_size);

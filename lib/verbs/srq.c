@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues: not built, so none can be made, and the calls on one cannot meet one of
- * ours. */
+/* Shared receive queues: not built, so none can be made, and no call can meet one of ours. */
 #include "verbs_internal.h"
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd __rte_unused,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Verbs that are not built: every slot of a context, and every exported call, answers EOPNOTSUPP.
- */
+/* Verbs that are not built: every slot of a context and every such call answers EOPNOTSUPP. */
 #include "verbs_internal.h"
 
 /* The parameters are the slots'; nothing looks at them. */

@@ -37,8 +37,7 @@ TAILQ_HEAD(face_context_list, face_context);
 /* Lives from the first ibv_get_device_list to the end of the process. */
 struct face_device {
 	struct ibv_device ibv;
-	/* Drivers look behind an ibv_device to see whether it is one of theirs; nobody's is here.
-	 */
+	/* Where drivers look for a table of theirs to know whether the device is; it never is. */
 	const void *driver_ops;
 	struct device *device;
 	pthread_mutex_t lock; /* below it: contexts; taken by the engine's thread too */
@@ -87,10 +86,9 @@ struct face_cq {
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */
 
 	/* between ibv_start_poll and ibv_end_poll */
-	pthread_mutex_t
-		iterator_lock; /* not taken where the application promised a single thread */
-	bool single_threaded;
-	struct ibv_wc wc; /* the current completion */
+	pthread_mutex_t iterator_lock;
+	bool single_threaded; /* the application's promise: iterator_lock is not taken */
+	struct ibv_wc wc;     /* the current completion */
 };
 
 struct face_qp {
@@ -238,8 +236,7 @@ void event_raise_qp(void *user, enum ibv_event_type type);
 void event_raise_cq(void *user);
 void event_raise_device(void *user, enum ibv_event_type type);
 
-/** Drop what was not read, and wait until what was read is acknowledged. Nothing is raised any
- * more. */
+/** Drop unread events, wait until those read are acknowledged. Nobody raises any more. */
 void event_drain_qp(struct face_qp *qp);
 void event_drain_cq(struct face_cq *cq);
 void event_drop_context(struct face_context *context);

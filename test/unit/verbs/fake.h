@@ -47,8 +47,7 @@ extern struct fake fake;
 /** The device in the list, and an open context of it. Starts the fake on the first call. */
 struct ibv_context *fake_open(void);
 
-/** The fake as it was at the start, but for the device; closes what fake_open gave. For teardown.
- */
+/** Teardown: close what fake_open gave, and set the fake back but for its device. */
 int fake_close(void **state);
 
 /** Set up the context as the test's state. */

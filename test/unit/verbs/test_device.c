@@ -44,8 +44,7 @@ static void get_device_list__describes_a_channel_adapter(void **state)
 	ibv_free_device_list(list);
 }
 
-/* libmlx5 and libefa compare the pointer behind struct ibv_device with the address of a table of
- * theirs. */
+/* libmlx5 and libefa compare the pointer behind struct ibv_device with a table of theirs. */
 static void get_device_list__has_an_address_of_ours_behind_the_device(void **state)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
