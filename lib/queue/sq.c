@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/ah.h"
 #include "wire/headers.h"
 
 #define SQ_WR_MAX     (1u << 24)
@@ -32,6 +33,9 @@ int sq_init(struct sq *sq, const struct sq_attr *attr)
 	sq->attr.max_wr = rte_align32pow2(attr->max_wr);
 	sq->mask = sq->attr.max_wr - 1;
 	payload = RTE_MAX(attr->max_sge * (uint32_t)sizeof(struct ibv_sge), attr->max_inline);
+	if (attr->datagrams)
+		payload = RTE_ALIGN(payload, (uint32_t) _Alignof(struct path)) +
+			  (uint32_t)sizeof(struct path);
 	sq->stride = RTE_ALIGN((uint32_t)sizeof(struct send_wqe) + payload, RTE_CACHE_LINE_SIZE);
 	sq->ring = aligned_alloc(RTE_CACHE_LINE_SIZE, (size_t)sq->attr.max_wr * sq->stride);
 	return sq->ring ? 0 : -ENOMEM;
@@ -76,6 +80,8 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 		return EINVAL;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->attr.max_sge ||
 	    (wr->num_sge > 0 && !wr->sg_list))
+		return EINVAL;
+	if (sq->attr.datagrams && (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > WIRE_QPN_MASK))
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
 	    (wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode)))
@@ -124,6 +130,16 @@ static void fill_remote(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 	}
 }
 
+static void fill_datagram(const struct sq *sq, struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	const struct ah *ah = (const struct ah *)wr->wr.ud.ah;
+
+	wqe->imm_be = wr->imm_data;
+	wqe->remote_qpn = wr->wr.ud.remote_qpn;
+	wqe->remote_qkey = wr->wr.ud.remote_qkey;
+	*sq_path(sq, wqe) = ah->path;
+}
+
 /* The list itself, or, inline, the bytes that it names: the application may reuse them at once. */
 static void fill_payload(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 {
@@ -169,7 +185,10 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)(wr->send_flags | (sq->attr.sig_all ? IBV_SEND_SIGNALED : 0)),
 	};
-	fill_remote(wqe, wr);
+	if (sq->attr.datagrams)
+		fill_datagram(sq, wqe, wr);
+	else
+		fill_remote(wqe, wr);
 	fill_payload(wqe, wr);
 	return 0;
 }

@@ -39,9 +39,9 @@ static int completer_push(struct completer *completer, const struct send_wqe *wq
 	return cq_push(completer->cq, &wc, false);
 }
 
-/* Complete the oldest request; its slot is free afterwards. */
-static enum fault completer_complete(struct completer *completer, struct send_wqe *wqe)
+enum fault completer_done(struct completer *completer)
 {
+	const struct send_wqe *wqe = sq_at(completer->sq, completer->sq->cons);
 	int pushed = 0;
 
 	if (wqe->flags & IBV_SEND_SIGNALED)
@@ -128,7 +128,7 @@ static bool completer_acknowledge(struct completer *completer, struct psn psn, u
 			break;
 		}
 		completer_advance(completer, psn_add(wqe->last_psn, 1), now_ns);
-		*fault = completer_complete(completer, wqe);
+		*fault = completer_done(completer);
 		if (*fault != FAULT_NONE)
 			return true;
 	}
@@ -148,7 +148,7 @@ static enum fault completer_answered(struct completer *completer, struct send_wq
 	if ((last || done % REQUESTER_READ_SEGMENT_PKTS == 0) && flight->responses > 0)
 		flight->responses--;
 	completer_advance(completer, psn_add(flight->una, 1), now_ns);
-	return last ? completer_complete(completer, wqe) : FAULT_NONE;
+	return last ? completer_done(completer) : FAULT_NONE;
 }
 
 static enum fault completer_store(struct completer *completer, const struct send_wqe *wqe,

@@ -18,18 +18,18 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 	if (!ah)
 		return face_null(-ENOMEM);
 	/* A handle serves any pair of queue pairs: its flow is that of its address alone. */
-	rc = path_resolve(context->device, attr, 0, 0, &ah->path);
+	rc = path_resolve(context->device, attr, 0, 0, &ah->ah.path);
 	if (rc != 0) {
 		free(ah);
 		return face_null(rc);
 	}
 	ah->attr = *attr;
-	ah->ibv.context = ibv->context;
-	ah->ibv.pd = ibv;
-	ah->ibv.handle = context_handle(context);
+	ah->ah.ibv.context = ibv->context;
+	ah->ah.ibv.pd = ibv;
+	ah->ah.ibv.handle = context_handle(context);
 	pd_get(face_pd(ibv)->pd);
 	context_get(context);
-	return &ah->ibv;
+	return &ah->ah.ibv;
 }
 
 int ibv_destroy_ah(struct ibv_ah *ibv)

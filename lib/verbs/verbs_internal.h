@@ -20,6 +20,7 @@
 #include <rte_common.h>
 
 #include "device/device.h"
+#include "queue/ah.h"
 #include "queue/channel.h"
 
 struct cq;
@@ -66,9 +67,8 @@ struct face_mr {
 };
 
 struct face_ah {
-	struct ibv_ah ibv;
+	struct ah ah; /* what posting reads */
 	struct ibv_ah_attr attr;
-	struct path path;
 };
 
 struct face_channel {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event channels: a pollable descriptor and a queue of what it tells of. Completion and asynchronous events use it. */
+/* Event channels: a pollable descriptor and a queue of what it tells of. Completion and
+ * asynchronous events use it. */
 #ifndef QUEUE_CHANNEL_H
 #define QUEUE_CHANNEL_H
 
@@ -7,17 +8,20 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* A thing that events are about: embedded in its object, so that raising an event allocates nothing. */
+/* A thing that events are about: embedded in its object, so that raising an event allocates
+ * nothing. */
 struct channel_source {
 	TAILQ_ENTRY(channel_source) link;
 	uint32_t pending; /* events raised and not yet read; under channel->lock */
-	uint32_t taken; /* events read, which must be acknowledged before the object goes; same lock */
-	void *object; /* what channel_read returns */
-	int code; /* what kind of event; returned beside object */
+	uint32_t taken; /* events read, which must be acknowledged before the object goes; same lock
+			 */
+	void *object;	/* what channel_read returns */
+	int code;	/* what kind of event; returned beside object */
 };
 
 struct channel {
-	int fd; /* eventfd in semaphore mode: readable while events wait; its O_NONBLOCK is the user's to set */
+	int fd; /* eventfd in semaphore mode: readable while events wait; its O_NONBLOCK is the
+		   user's to set */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, channel_source) ready; /* sources with pending > 0, oldest first */
 	uint32_t owed; /* units of forgotten events that readers had taken already; under lock */
@@ -40,7 +44,8 @@ void channel_raise(struct channel *channel, struct channel_source *source);
  */
 int channel_read(struct channel *channel, void **object, int *code);
 
-/** Forget a source's unread events (its object is being destroyed). MT-safe. Returns how many there were. */
+/** Forget a source's unread events (its object is being destroyed). MT-safe. Returns how many there
+ * were. */
 uint32_t channel_forget(struct channel *channel, struct channel_source *source);
 
 #endif

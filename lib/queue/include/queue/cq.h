@@ -22,11 +22,12 @@ enum cq_armed {
 struct cq {
 	/* set at creation */
 	struct ibv_wc *ring;
-	uint32_t mask; /* ring entries - 1 */
-	uint32_t capacity; /* entries the user may rely on, at least what was asked for */
+	uint32_t mask;		 /* ring entries - 1 */
+	uint32_t capacity;	 /* entries the user may rely on, at least what was asked for */
 	struct channel *channel; /* NULL without one */
 	struct channel_source source; /* of completion events */
-	void (*overrun)(void *user); /* told once when a completion found no room; engine's thread */
+	void (*overrun)(
+		void *user); /* told once when a completion found no room; engine's thread */
 	void *user;
 	uint32_t users; /* queue pairs that complete here; atomic */
 
@@ -53,7 +54,8 @@ struct cq {
 int cq_create(uint32_t cqe, struct channel *channel, void *user, void (*overrun)(void *user),
 	      struct cq **cq);
 
-/** Destroy. 0, or -EBUSY while queue pairs use it. The engine is stopped; unread events are forgotten. */
+/** Destroy. 0, or -EBUSY while queue pairs use it. The engine is stopped; unread events are
+ * forgotten. */
 int cq_destroy(struct cq *cq);
 
 /**
@@ -78,8 +80,8 @@ static inline bool cq_empty(const struct cq *cq)
 }
 
 /**
- * Ask for an event for the next completion added. MT-safe. Arming for any overrides arming for solicited
- * until the event; the reverse does not weaken (ibv_req_notify_cq(3)).
+ * Ask for an event for the next completion added. MT-safe. Arming for any overrides arming for
+ * solicited until the event; the reverse does not weaken (ibv_req_notify_cq(3)).
  */
 void cq_arm(struct cq *cq, bool solicited_only);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receive queues, a queue pair's own or shared by several: posted buffers that the responder consumes in order. */
+/* Receive queues, a queue pair's own or shared by several: posted buffers that the responder
+ * consumes in order. */
 #ifndef QUEUE_RQ_H
 #define QUEUE_RQ_H
 
@@ -38,7 +39,8 @@ void rq_fini(struct rq *rq);
  * Post a list of receive requests. MT-safe.
  *
  * @return
- *   0; ENOMEM (positive, ibv_post_recv(3)) when full, EINVAL for too many entries; *bad as for sq_post.
+ *   0; ENOMEM (positive, ibv_post_recv(3)) when full, EINVAL for too many entries; *bad as for
+ * sq_post.
  */
 int rq_post(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Send queues: posted work in a ring that the requester walks, sends from and, on loss, walks again. */
+/* Send queues: posted work in a ring that the requester walks, sends from and, on loss, walks
+ * again. */
 #ifndef QUEUE_SQ_H
 #define QUEUE_SQ_H
 
@@ -11,25 +12,32 @@
 #include <rte_spinlock.h>
 
 #include "base/psn.h"
+#include "wire/build.h"
 
 /* A posted send work request. What the poster writes is constant until the slot is freed. */
 struct send_wqe {
 	/* the poster's */
 	uint64_t wr_id;
 	uint64_t remote_addr;
-	uint64_t compare_add;
+	union {
+		uint64_t compare_add;
+		struct { /* of a datagram; its path is at sq_path */
+			uint32_t remote_qpn;
+			uint32_t remote_qkey;
+		};
+	};
 	uint64_t swap;
-	uint32_t rkey; /* remote key, or key to invalidate */
+	uint32_t rkey;	 /* remote key, or key to invalidate */
 	uint32_t imm_be; /* network order */
 	uint32_t length; /* bytes of all entries of the gather list, or of the inline data */
 	uint16_t num_sge;
 	uint8_t opcode; /* enum ibv_wr_opcode */
-	uint8_t flags; /* enum ibv_send_flags; IBV_SEND_SIGNALED also for sq_sig_all */
+	uint8_t flags;	/* enum ibv_send_flags; IBV_SEND_SIGNALED also for sq_sig_all */
 
 	/* the requester's */
 	struct psn first_psn; /* of the request; a READ's responses use the PSNs up to last_psn */
 	struct psn last_psn;
-	bool started; /* the PSNs are assigned */
+	bool started;	/* the PSNs are assigned */
 	uint8_t status; /* enum ibv_wc_status; set when it is known to have failed */
 
 	/* gather list, or data with IBV_SEND_INLINE */
@@ -44,6 +52,7 @@ struct sq_attr {
 	uint32_t max_sge;
 	uint32_t max_inline; /* bytes */
 	bool sig_all;
+	bool datagrams; /* slots hold the path of an address handle */
 };
 
 struct sq {
@@ -70,9 +79,10 @@ void sq_fini(struct sq *sq);
  * @param bad
  *   The first request that was not posted, on failure; those before it are.
  * @return
- *   0; ENOMEM (positive, as ibv_post_send(3) returns it) when the queue is full; EINVAL for a bad opcode, too
- *   many entries, inline data too long or with READ and atomics, atomics whose list is not one entry of at
- *   least 8 bytes or whose remote address is not a multiple of 8, a message over 2^31 bytes.
+ *   0; ENOMEM (positive, as ibv_post_send(3) returns it) when the queue is full; EINVAL for a bad
+ * opcode, too many entries, inline data too long or with READ and atomics, atomics whose list is
+ * not one entry of at least 8 bytes or whose remote address is not a multiple of 8, a message over
+ * 2^31 bytes.
  */
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad);
@@ -80,6 +90,13 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 static inline struct send_wqe *sq_at(const struct sq *sq, uint32_t index)
 {
 	return (struct send_wqe *)(sq->ring + (uint64_t)(index & sq->mask) * sq->stride);
+}
+
+/* Where a datagram goes: a copy at the end of its slot, so that the handle may be destroyed at any
+ * time. */
+static inline struct path *sq_path(const struct sq *sq, const struct send_wqe *wqe)
+{
+	return (struct path *)((uintptr_t)wqe + sq->stride - sizeof(struct path));
 }
 
 /* One past the newest posted request. Pairs with sq_post's release store. */

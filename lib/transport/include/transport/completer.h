@@ -47,6 +47,10 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
  */
 enum fault completer_timeout(struct completer *completer, uint64_t now_ns);
 
+/** The oldest request is done: complete it if it is signaled, and free it. FAULT_NONE, or
+ * FAULT_CQ_OVERRUN. */
+enum fault completer_done(struct completer *completer);
+
 /** Unreliable service: what is sent is done. FAULT_NONE, or FAULT_CQ_OVERRUN. */
 enum fault completer_sent(struct completer *completer, uint64_t now_ns);
 

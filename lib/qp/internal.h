@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a queue pair is made of, for the files of this room only. */
+#ifndef QP_INTERNAL_H
+#define QP_INTERNAL_H
+
+#include "qp/qp.h"
+#include "queue/rq.h"
+#include "queue/sq.h"
+#include "transport/completer.h"
+#include "transport/datagram.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+
+struct qp {
+	struct qp_sched sched; /* the engine's */
+	struct qp_init init;
+	enum ibv_qp_state state; /* written by engine and control, read by posters */
+	bool established;	 /* the event that tells of the first packet was raised */
+	bool drained_told;	 /* the event that tells of SQD being drained was raised */
+	struct ibv_qp_attr attr; /* as last set */
+
+	struct sq sq;
+	struct rq own_rq;
+	struct rq *rq; /* own_rq or the shared one */
+
+	struct peer peer;
+	struct flight flight;
+	struct recovery recovery;
+	struct requester requester;
+	struct completer completer;
+	struct replies replies;
+	struct responder responder;
+	struct datagram datagram; /* UD; uses the completer for its send queue */
+};
+
+/* As created: nothing posted, no peer, no timer. */
+void qp_reset(struct qp *qp);
+
+/* Engine or control. */
+void qp_set_state(struct qp *qp, enum ibv_qp_state state);
+
+/* Raise an affiliated asynchronous event. */
+void qp_raise(struct qp *qp, enum ibv_event_type type);
+
+/* A fault: completions, events and the state that follow from it, by the table in
+ * transport/status.h. */
+void qp_fail(struct qp *qp, enum fault fault);
+
+/* Complete all that is posted to receive; a shared queue is its owner's. */
+void qp_flush_receives(struct qp *qp);
+
+#endif

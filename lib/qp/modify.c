@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state machine of a queue pair: modifications by the application, and faults. */
+#include <errno.h>
+
+#include "internal.h"
+#include "qp/attr.h"
+#include "wire/headers.h"
+
+void qp_raise(struct qp *qp, enum ibv_event_type type)
+{
+	if (qp->init.event != NULL)
+		qp->init.event(qp->init.user, type);
+}
+
+void qp_flush_receives(struct qp *qp)
+{
+	const bool shared = qp->rq != &qp->own_rq;
+
+	if (qp->init.type == IBV_QPT_UD)
+		datagram_flush(&qp->datagram, shared);
+	else
+		responder_flush(&qp->responder, shared);
+}
+
+/* To ERR: everything posted is flushed, in order; what is posted later is flushed by qp_run. */
+static void qp_enter_error(struct qp *qp)
+{
+	qp_set_state(qp, IBV_QPS_ERR);
+	requester_reset(&qp->requester, REQUESTER_STOPPED);
+	recovery_reset(&qp->recovery);
+	completer_flush(&qp->completer);
+	qp_flush_receives(qp);
+}
+
+/* To SQE: an unreliable queue pair fails in its sending half only (IBTA 10.3.1.7). */
+static void qp_enter_send_error(struct qp *qp)
+{
+	qp_set_state(qp, IBV_QPS_SQE);
+	requester_reset(&qp->requester, REQUESTER_STOPPED);
+	completer_flush(&qp->completer);
+}
+
+void qp_fail(struct qp *qp, enum fault fault)
+{
+	const struct fault_info *info = fault_info(fault);
+
+	/* A fault of our requests is told by the oldest one's completion; one of the peer's by the
+	 * responder's. */
+	if (info->nak == FAULT_NO_NAK)
+		counters_add(qp->init.counters, info->counter, 1);
+	if (info->nak == FAULT_NO_NAK && fault != FAULT_CQ_OVERRUN)
+		completer_fail(&qp->completer, fault);
+	if ((fault == FAULT_SEND_PROTECTION || fault == FAULT_SEND_LENGTH) &&
+	    qp->init.type != IBV_QPT_RC) {
+		qp_enter_send_error(qp);
+		return;
+	}
+	qp_enter_error(qp);
+	if (info->event != FAULT_NO_EVENT)
+		qp_raise(qp, (enum ibv_event_type)info->event);
+}
+
+/* Attributes that the roles keep a copy of. */
+static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
+		    const struct path *path)
+{
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
+		const int err = replies_init(&qp->replies, attr->max_dest_rd_atomic);
+
+		if (err != 0)
+			return err;
+	}
+	attr_apply(&qp->attr, attr, mask);
+	if (mask & IBV_QP_AV)
+		qp->peer.path = *path;
+	qp->peer.qpn = qp->attr.dest_qp_num;
+	qp->peer.pkey = WIRE_PKEY_DEFAULT;
+	qp->peer.mtu = qp->attr.path_mtu == 0 ? 0 : 128u << qp->attr.path_mtu;
+	qp->completer.mtu = qp->peer.mtu;
+	qp->responder.mtu = qp->peer.mtu;
+	qp->responder.peer_qpn = qp->peer.qpn;
+	qp->responder.access = qp->attr.qp_access_flags;
+	qp->responder.min_rnr_timer = qp->attr.min_rnr_timer;
+	qp->flight.max_responses = qp->attr.max_rd_atomic;
+	qp->recovery.timeout_ns = ack_timeout_ns(qp->attr.timeout);
+	qp->recovery.retry_cnt = qp->attr.retry_cnt;
+	qp->recovery.rnr_retry = qp->attr.rnr_retry;
+	qp->datagram.qkey = qp->attr.qkey;
+	if (mask & IBV_QP_RQ_PSN)
+		responder_reset(&qp->responder, psn_make(attr->rq_psn));
+	if (mask & IBV_QP_SQ_PSN) {
+		flight_init(&qp->flight, psn_make(attr->sq_psn));
+		recovery_reset(&qp->recovery);
+		qp->datagram.psn = psn_make(attr->sq_psn);
+	}
+	return 0;
+}
+
+static void qp_enter(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
+{
+	switch (to) {
+	case IBV_QPS_RESET:
+		qp_reset(qp);
+		break;
+	case IBV_QPS_RTS:
+		if (from == IBV_QPS_RTR || from == IBV_QPS_SQE)
+			requester_reset(&qp->requester, REQUESTER_RUNNING);
+		else if (from == IBV_QPS_SQD && qp->requester.state == REQUESTER_DRAINING)
+			qp->requester.state = REQUESTER_RUNNING;
+		break;
+	case IBV_QPS_SQD:
+		if (from == IBV_QPS_RTS) {
+			qp->drained_told = false;
+			if (qp->requester.state == REQUESTER_RUNNING)
+				qp->requester.state = REQUESTER_DRAINING;
+		}
+		break;
+	case IBV_QPS_ERR:
+		replies_clear(&qp->replies);
+		qp_enter_error(qp);
+		break;
+	default:
+		break;
+	}
+	qp_set_state(qp, to);
+}
+
+int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path)
+{
+	const struct attr_limits limits = {.max_rd_atomic = qp->init.max_rd_atomic,
+					   .max_dest_rd_atomic = qp->init.max_dest_rd_atomic,
+					   .port_mtu = qp->init.port_mtu};
+	const enum ibv_qp_state from = qp->state;
+	const enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	int err;
+
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
+		return -EINVAL;
+	err = attr_check_mask(qp->init.type, from, to, mask);
+	if (err == 0)
+		err = attr_check_values(attr, mask, &limits);
+	if (err == 0 && to != IBV_QPS_RESET && to != IBV_QPS_ERR)
+		err = qp_apply(qp, attr, mask, path);
+	if (err == 0)
+		qp_enter(qp, from, to);
+	return err;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A queue pair under its engine: packets in, turns, timers; each to the role that it is for. */
+#include <string.h>
+
+#include "internal.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+static void qp_receive_request(struct qp *qp, const struct packet *packet)
+{
+	enum fault fault;
+
+	if (qp->state < IBV_QPS_RTR || qp->state == IBV_QPS_ERR) {
+		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
+		return;
+	}
+	if (qp->state == IBV_QPS_RTR && !qp->established) {
+		qp->established = true;
+		qp_raise(qp, IBV_EVENT_COMM_EST);
+	}
+	fault = responder_receive(&qp->responder, packet);
+	if (fault != FAULT_NONE)
+		qp_fail(qp, fault);
+}
+
+static void qp_receive_response(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	enum fault fault;
+
+	if (qp->init.type != IBV_QPT_RC || (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)) {
+		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
+		return;
+	}
+	fault = completer_receive(&qp->completer, packet, now_ns);
+	if (fault != FAULT_NONE)
+		qp_fail(qp, fault);
+}
+
+static void qp_receive_datagram(struct qp *qp, const struct packet *packet)
+{
+	enum fault fault;
+
+	if (qp->state < IBV_QPS_RTR || qp->state == IBV_QPS_ERR) {
+		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
+		return;
+	}
+	fault = datagram_receive(&qp->datagram, packet);
+	if (fault != FAULT_NONE)
+		qp_fail(qp, fault);
+}
+
+static uint8_t qp_service(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return OPCODE_UC;
+	case IBV_QPT_UD:
+		return OPCODE_UD;
+	default:
+		return OPCODE_RC;
+	}
+}
+
+void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	const uint8_t service = packet->opcode & OPCODE_SERVICE_MASK;
+
+	if (service != qp_service(qp->init.type)) {
+		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
+		return;
+	}
+	if (service == OPCODE_UD) {
+		qp_receive_datagram(qp, packet);
+		return;
+	}
+	/* A connected queue pair hears its peer only (IBTA 9.6.1.1.3). */
+	if (qp->state >= IBV_QPS_RTR &&
+	    memcmp(packet->sgid, qp->attr.ah_attr.grh.dgid.raw, sizeof(packet->sgid)) != 0) {
+		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
+		return;
+	}
+	if (packet->op->flags & OPCODE_REQUEST)
+		qp_receive_request(qp, packet);
+	else
+		qp_receive_response(qp, packet, now_ns);
+}
+
+/* Send requests, where the state and the peer let us. Returns whether there is more to send. */
+static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
+			     unsigned int budget)
+{
+	enum fault fault = FAULT_NONE;
+	bool more = false;
+
+	switch (qp->init.type) {
+	case IBV_QPT_UD:
+		if (qp->requester.state == REQUESTER_RUNNING)
+			fault = datagram_send(&qp->datagram, sink, budget, &more);
+		break;
+	case IBV_QPT_UC:
+		requester_send(&qp->requester, sink, budget, &more);
+		fault = completer_sent(&qp->completer, now_ns);
+		break;
+	default:
+		/* A stuck port runs into the same timer as a peer that does not answer. */
+		if (qp->recovery.state != RECOVERY_RNR_WAIT &&
+		    (requester_send(&qp->requester, sink, budget, &more) > 0 || more))
+			recovery_sent(&qp->recovery, now_ns);
+		break;
+	}
+	if (fault == FAULT_NONE && requester_fault_due(&qp->requester))
+		fault = qp->requester.fault;
+	if (fault != FAULT_NONE) {
+		qp_fail(qp, fault);
+		return false;
+	}
+	if (qp->state == IBV_QPS_SQD && !qp->drained_told && requester_drained(&qp->requester)) {
+		qp->drained_told = true;
+		if (qp->attr.en_sqd_async_notify)
+			qp_raise(qp, IBV_EVENT_SQ_DRAINED);
+	}
+	return more;
+}
+
+bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
+{
+	enum fault fault;
+	unsigned int sent;
+	bool more;
+
+	/* Also in ERR: the NAK that explains the error to the peer is owed. */
+	sent = replies_send(&qp->replies, sink, budget, &more, &fault);
+	if (fault != FAULT_NONE) {
+		counters_add(qp->init.counters, fault_info(fault)->counter, 1);
+		qp_fail(qp, fault);
+	}
+	switch (qp->state) {
+	case IBV_QPS_RTS:
+	case IBV_QPS_SQD:
+		if (!more)
+			more = qp_run_requester(qp, now_ns, sink, budget - sent);
+		break;
+	case IBV_QPS_SQE:
+		completer_flush(&qp->completer);
+		break;
+	case IBV_QPS_ERR:
+		completer_flush(&qp->completer);
+		qp_flush_receives(qp);
+		break;
+	default:
+		break;
+	}
+	return more;
+}
+
+uint64_t qp_deadline_ns(const struct qp *qp)
+{
+	return qp->recovery.deadline_ns;
+}
+
+void qp_timeout(struct qp *qp, uint64_t now_ns)
+{
+	enum fault fault;
+
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		return;
+	fault = completer_timeout(&qp->completer, now_ns);
+	if (fault != FAULT_NONE)
+		qp_fail(qp, fault);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Unreliable datagrams: one packet a message, no peer, no memory of what was sent (IBTA 9.8.3). */
+#include "transport/datagram.h"
+
+#include "transport/sgl.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+static uint32_t datagram_qkey(const struct datagram *datagram, const struct send_wqe *wqe)
+{
+	return wqe->remote_qkey & DATAGRAM_QKEY_PRIVILEGED ? datagram->qkey : wqe->remote_qkey;
+}
+
+static void datagram_build(const struct datagram *datagram, const struct send_wqe *wqe,
+			   struct packet_out *out)
+{
+	const bool imm = wqe->opcode == IBV_WR_SEND_WITH_IMM;
+	const struct bth_fields bth = {
+		.opcode = OPCODE_UD | (imm ? OPCODE_SEND_ONLY_IMM : OPCODE_SEND_ONLY),
+		.solicited = wqe->flags & IBV_SEND_SOLICITED,
+		.migrated = true,
+		.pkey = datagram->pkey,
+		.dest_qpn = wqe->remote_qpn,
+		.psn = datagram->psn,
+	};
+	struct deth *deth;
+
+	packet_begin(out, sq_path(datagram->sq, wqe), &bth);
+	deth = packet_extend(out, sizeof(*deth));
+	deth->qkey = rte_cpu_to_be_32(datagram_qkey(datagram, wqe));
+	deth->reserved = 0;
+	wire_put24(deth->src_qpn, datagram->qpn);
+	if (imm)
+		memcpy(packet_extend(out, sizeof(wqe->imm_be)), &wqe->imm_be, sizeof(wqe->imm_be));
+}
+
+static enum fault datagram_gather(const struct datagram *datagram, const struct send_wqe *wqe,
+				  struct packet_frag *frags, uint32_t *count)
+{
+	struct sgl sgl;
+
+	*count = 0;
+	if (wqe->length > datagram->mtu)
+		return FAULT_SEND_LENGTH;
+	if (wqe->length == 0)
+		return FAULT_NONE;
+	if (wqe->flags & IBV_SEND_INLINE) {
+		frags[0] = (struct packet_frag){
+			.addr = wqe->data, .len = wqe->length, .kind = FRAG_COPY};
+		*count = 1;
+		return FAULT_NONE;
+	}
+	sgl_seek(&sgl, wqe->sge, wqe->num_sge, 0);
+	return sgl_gather(&sgl, datagram->pd, wqe->length, frags, count) == MR_OK
+		       ? FAULT_NONE
+		       : FAULT_SEND_PROTECTION;
+}
+
+enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, unsigned int budget,
+			 bool *more)
+{
+	struct packet_frag frags[PACKET_FRAGS_MAX];
+	struct sq *sq = datagram->sq;
+	uint32_t count;
+
+	*more = false;
+	while (sq->cons != sq_prod(sq)) {
+		const struct send_wqe *wqe = sq_at(sq, sq->cons);
+		enum fault fault = datagram_gather(datagram, wqe, frags, &count);
+		struct packet_out *out;
+
+		if (fault != FAULT_NONE)
+			return fault;
+		out = budget > 0 ? sink->get(sink) : NULL;
+		if (out == NULL) {
+			*more = true;
+			break;
+		}
+		datagram_build(datagram, wqe, out);
+		for (uint32_t i = 0; i < count; i++)
+			packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
+		sink->put(sink, out);
+		budget--;
+		datagram->psn = psn_add(datagram->psn, 1);
+		fault = completer_done(datagram->completer);
+		if (fault != FAULT_NONE)
+			return fault;
+	}
+	return FAULT_NONE;
+}
+
+/* The first 40 bytes of the buffer: an IPv6 header, or an IPv4 one behind 20 bytes that mean
+ * nothing (A17.4.5.1). */
+static void datagram_grh(const struct packet *packet, uint8_t grh[DATAGRAM_GRH_BYTES])
+{
+	memset(grh, 0, DATAGRAM_GRH_BYTES);
+	memcpy(grh + DATAGRAM_GRH_BYTES - packet->l3_len, packet->l3, packet->l3_len);
+}
+
+static enum fault datagram_complete(struct datagram *datagram, const struct packet *packet,
+				    enum ibv_wc_status status)
+{
+	struct ibv_wc wc = {
+		.qp_num = datagram->qpn,
+		.src_qp = packet->src_qpn,
+		.wc_flags = IBV_WC_GRH,
+		/* The priority of an 802.1Q tag is the service level. */
+		.sl = packet->vlan_tci < 0 ? 0 : (uint8_t)(packet->vlan_tci >> 13),
+	};
+
+	return receive_complete(&datagram->receive, datagram->recv_cq, &wc, status, packet) == 0
+		       ? FAULT_NONE
+		       : FAULT_CQ_OVERRUN;
+}
+
+enum fault datagram_receive(struct datagram *datagram, const struct packet *packet)
+{
+	uint8_t grh[DATAGRAM_GRH_BYTES];
+	struct receive *receive = &datagram->receive;
+	enum fault fault = FAULT_NONE;
+	enum ibv_wc_status status;
+
+	/* 9.6.1.4.2: the wrong Q_Key is dropped silently, and counted. */
+	if (packet->qkey != datagram->qkey) {
+		counters_add(datagram->counters, COUNTER_rx_wrong_qkey, 1);
+		return FAULT_NONE;
+	}
+	if (packet->payload_len > datagram->mtu || !receive_take(receive, datagram->rq)) {
+		counters_add(datagram->counters, COUNTER_rx_no_receive, 1);
+		return FAULT_NONE;
+	}
+	/* 9.8.3.2: a message that does not fit is dropped; the request waits for the next one. */
+	if (packet->payload_len + DATAGRAM_GRH_BYTES > receive->length) {
+		counters_add(datagram->counters, COUNTER_resp_local_length_error, 1);
+		return FAULT_NONE;
+	}
+	datagram_grh(packet, grh);
+	if (receive_store(receive, datagram->pd, grh, sizeof(grh)) != MR_OK ||
+	    receive_store(receive, datagram->pd, packet->payload, packet->payload_len) != MR_OK)
+		fault = FAULT_RECEIVE_PROTECTION;
+	status = fault == FAULT_NONE ? IBV_WC_SUCCESS : fault_info(fault)->status;
+	if (datagram_complete(datagram, packet, status) != FAULT_NONE)
+		return FAULT_CQ_OVERRUN;
+	return fault;
+}
+
+void datagram_flush(struct datagram *datagram, bool shared)
+{
+	struct receive *receive = &datagram->receive;
+
+	while (receive->taken || (!shared && receive_take(receive, datagram->rq))) {
+		struct ibv_wc wc = {.qp_num = datagram->qpn};
+
+		counters_add(datagram->counters, COUNTER_resp_cqe_flush_error, 1);
+		receive_complete(receive, datagram->recv_cq, &wc, IBV_WC_WR_FLUSH_ERR, NULL);
+	}
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Unreliable datagrams: one packet a message, no peer, no memory of what was sent (IBTA 9.8.3). */
+#ifndef TRANSPORT_DATAGRAM_H
+#define TRANSPORT_DATAGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/psn.h"
+#include "queue/cq.h"
+#include "queue/rq.h"
+#include "queue/sq.h"
+#include "telemetry/counters.h"
+#include "transport/completer.h"
+#include "transport/receive.h"
+#include "transport/sink.h"
+#include "transport/status.h"
+
+struct packet;
+struct pd;
+
+/* Bytes that a receive buffer gives to the sender's address before the message (10.2.5, 11.4.1.2).
+ */
+#define DATAGRAM_GRH_BYTES 40
+
+/* A work request's Q_Key with this bit set means the queue pair's own (10.2.5). */
+#define DATAGRAM_QKEY_PRIVILEGED 0x80000000u
+
+struct datagram {
+	/* narrow pointers, set once */
+	struct sq *sq;
+	struct rq *rq;
+	struct cq *recv_cq;
+	struct completer *completer; /* of the send queue */
+	const struct pd *pd;
+	struct counters *counters;
+	uint32_t qpn; /* our own */
+	uint32_t mtu; /* of the port, bytes: the longest message */
+	uint16_t pkey;
+
+	uint32_t qkey;
+	struct psn psn; /* of the next packet sent; nobody checks it */
+	struct receive receive;
+};
+
+/**
+ * Send messages.
+ *
+ * @param more
+ *   Set true when budget or sink ended it.
+ * @return
+ *   FAULT_NONE, or why the oldest request cannot be sent; it is not completed yet.
+ */
+enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, unsigned int budget,
+			 bool *more);
+
+/** Take in a message: to the next receive request, or dropped where there is none, it is too short,
+ * or the Q_Key is wrong. */
+enum fault datagram_receive(struct datagram *datagram, const struct packet *packet);
+
+/** Complete all posted receive requests with IBV_WC_WR_FLUSH_ERR; not those of a shared queue. */
+void datagram_flush(struct datagram *datagram, bool shared);
+
+#endif
