@@ -34,6 +34,18 @@ static const char *const sharing_drivers[] = {
 /* Drivers of kernel interfaces that packets are taken from. */
 static const char *const iface_drivers[] = {"net_af_packet", "net_af_xdp"};
 
+/* Drivers that take no notice of an argument unknown to them; net_memif then ignores all the others
+ * too. */
+static const char *const lenient_drivers[] = {"net_memif", "net_tap"};
+
+static bool is_one_of(const char *name, const char *const *drivers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(name, drivers[i], strlen(drivers[i])) == 0)
+			return true;
+	return false;
+}
+
 /* The device's name: what stands before the first comma, without the bus that may stand before it.
  */
 static void devargs_name(const char *devargs, char *name, size_t size)
@@ -140,9 +152,31 @@ static int devargs_refuse(const char *devargs, const char *why, char *error, siz
 	return -EINVAL;
 }
 
+/* `params` is a driver's own list of what it takes, as "key=<type>key=<type>". */
+static int arguments_check(const char *devargs, const char *name, const char *params, char *error,
+			   size_t error_size)
+{
+	char key[64];
+
+	for (const char *arg = strchr(devargs, ','); arg != NULL; arg = strchr(arg, ',')) {
+		arg++;
+		snprintf(key, sizeof(key), "%.*s=", (int)strcspn(arg, "=,"), arg);
+		if (strstr(params, key) != NULL)
+			continue;
+		key[strlen(key) - 1] = '\0';
+		snprintf(error, error_size, "port: %s takes no argument '%s'; it takes %s", name,
+			 key, params);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int virtual_check(const char *devargs, const char *name, const char *drivers, char *error,
 			 size_t error_size)
 {
+	char params[512];
+	int ret;
+
 	if (if_nametoindex(name) != 0)
 		return devargs_refuse(devargs, "is a kernel interface; use --netdev for it", error,
 				      error_size);
@@ -152,7 +186,11 @@ static int virtual_check(const char *devargs, const char *name, const char *driv
 					      "starts with neither a driver's name, such as "
 					      "net_memif0, nor a PCI address",
 					      error, error_size);
-	if (drivers_find(drivers, name) != -ENOENT)
+	ret = drivers_find(drivers, name, params, sizeof(params));
+	if (ret == 0 && params[0] != '\0' &&
+	    is_one_of(name, lenient_drivers, RTE_DIM(lenient_drivers)))
+		return arguments_check(devargs, name, params, error, error_size);
+	if (ret != -ENOENT)
 		return 0;
 	snprintf(error, error_size,
 		 "port: there is no DPDK driver for '%s' in %s; names are like net_memif0 or "
@@ -185,13 +223,10 @@ int devargs_find_iface(const char *devargs, char *iface, size_t iface_size, char
 	struct rte_kvargs *args;
 	const char *value = NULL;
 	char name[128];
-	bool found = false;
 
 	iface[0] = '\0';
 	devargs_name(devargs, name, sizeof(name));
-	for (size_t i = 0; i < RTE_DIM(iface_drivers); i++)
-		found |= strncmp(name, iface_drivers[i], strlen(iface_drivers[i])) == 0;
-	if (!found)
+	if (!is_one_of(name, iface_drivers, RTE_DIM(iface_drivers)))
 		return 0;
 	args = rte_kvargs_parse(devargs + strcspn(devargs, ","), NULL);
 	if (args != NULL)

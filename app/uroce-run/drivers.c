@@ -17,6 +17,7 @@
 #define LIBRARY_PREFIX "librte_net_"
 
 static const char description_start[] = "PMD_INFO_STRING= {\"name\": \"";
+static const char params_start[] = "\"params\": \"";
 static const char virtual_mark[] = "\"pci_ids\": []";
 
 /* A driver's older second name has no description. */
@@ -29,19 +30,42 @@ enum finding {
 	FINDING_DRIVER,
 };
 
+/* What is looked for, and what is told of it. */
+struct search {
+	const char *device;
+	char *params;
+	size_t params_size;
+};
+
+/* Copy the value of "params" out of a description, which ends at a NUL. */
+static void copy_params(const char *description, struct search *search)
+{
+	const char *start = strstr(description, params_start);
+	size_t len;
+
+	if (start == NULL)
+		return;
+	start += sizeof(params_start) - 1;
+	len = strcspn(start, "\"");
+	if (len >= search->params_size)
+		return;
+	memcpy(search->params, start, len);
+	search->params[len] = '\0';
+}
+
 /* DPDK's rule: a driver takes the devices whose name starts with its own. */
 static bool describes(const char *text, size_t len, const char *device)
 {
-	const char *quote = memchr(text, '"', len);
 	const char *end = memchr(text, '\0', len);
+	const char *quote = memchr(text, '"', len);
 
 	if (quote == NULL || end == NULL || quote > end)
 		return false;
 	return strncmp(text, device, (size_t)(quote - text)) == 0 &&
-	       memmem(quote, (size_t)(end - quote), virtual_mark, sizeof(virtual_mark) - 1) != NULL;
+	       strstr(quote, virtual_mark) != NULL;
 }
 
-static enum finding search_bytes(const char *text, size_t len, const char *device)
+static enum finding search_bytes(const char *text, size_t len, struct search *search)
 {
 	const size_t start_len = sizeof(description_start) - 1;
 	enum finding finding = FINDING_NOTHING;
@@ -51,13 +75,15 @@ static enum finding search_bytes(const char *text, size_t len, const char *devic
 		finding = FINDING_OTHERS;
 		len -= (size_t)(found - text) + start_len;
 		text = found + start_len;
-		if (describes(text, len, device))
+		if (describes(text, len, search->device)) {
+			copy_params(text, search);
 			return FINDING_DRIVER;
+		}
 	}
 	return finding;
 }
 
-static enum finding search_file(int dir, const char *name, const char *device)
+static enum finding search_file(int dir, const char *name, struct search *search)
 {
 	enum finding finding = FINDING_NOTHING;
 	struct stat status;
@@ -71,7 +97,7 @@ static enum finding search_file(int dir, const char *name, const char *device)
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
 		bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (bytes != MAP_FAILED) {
-			finding = search_bytes(bytes, (size_t)status.st_size, device);
+			finding = search_bytes(bytes, (size_t)status.st_size, search);
 			munmap(bytes, (size_t)status.st_size);
 		}
 	}
@@ -79,12 +105,14 @@ static enum finding search_file(int dir, const char *name, const char *device)
 	return finding;
 }
 
-int drivers_find(const char *dir, const char *device)
+int drivers_find(const char *dir, const char *device, char *params, size_t params_size)
 {
+	struct search search = {device, params, params_size};
 	enum finding best = FINDING_NOTHING, finding;
 	const struct dirent *entry;
 	DIR *stream;
 
+	params[0] = '\0';
 	if (strncmp(device, alias_prefix, sizeof(alias_prefix) - 1) == 0)
 		return -ENODATA;
 	stream = opendir(dir);
@@ -93,7 +121,7 @@ int drivers_find(const char *dir, const char *device)
 	while (best != FINDING_DRIVER && (entry = readdir(stream)) != NULL) {
 		if (strncmp(entry->d_name, LIBRARY_PREFIX, sizeof(LIBRARY_PREFIX) - 1) != 0)
 			continue;
-		finding = search_file(dirfd(stream), entry->d_name, device);
+		finding = search_file(dirfd(stream), entry->d_name, &search);
 		if (finding > best)
 			best = finding;
 	}

@@ -3,6 +3,8 @@
 #ifndef UROCE_RUN_DRIVERS_H
 #define UROCE_RUN_DRIVERS_H
 
+#include <stddef.h>
+
 /**
  * Look for the driver of a virtual device. MT-safe.
  *
@@ -10,9 +12,12 @@
  *   Where EAL's drivers are: RTE_EAL_PMD_PATH, or what a test has in its place.
  * @param device
  *   The device's name: the driver's and a number, as in net_memif0.
+ * @param params
+ *   Set to the driver's own words on the arguments it takes, as in "size=<int> copy=<int>"; ""
+ * where it has none, or more than fit.
  * @return
  *   0 where it is installed; -ENOENT where it is not; -ENODATA where that cannot be told.
  */
-int drivers_find(const char *dir, const char *device);
+int drivers_find(const char *dir, const char *device, char *params, size_t params_size);
 
 #endif

@@ -119,6 +119,33 @@ static void devargs_check__form(void **state)
 	assert_bad("../x", -EINVAL, "neither a driver's name");
 }
 
+/* On this host, where the drivers tell what they take. */
+static void devargs_check__arguments_that_would_be_ignored(void **state)
+{
+	char error[512] = "";
+
+	(void)state;
+	assert_int_equal(devargs_check("net_memif0,role=server,sokcet=/run/x.sock", sysfs,
+				       RTE_EAL_PMD_PATH, error, sizeof(error)),
+			 -EINVAL);
+	assert_non_null(strstr(error, "net_memif0 takes no argument 'sokcet'"));
+	assert_non_null(strstr(error, "socket=<string>"));
+	assert_int_equal(
+		devargs_check("net_memif0,role", sysfs, RTE_EAL_PMD_PATH, error, sizeof(error)), 0);
+	assert_int_equal(
+		devargs_check("net_memif0,id=1,role=server,bsize=2048,rsize=8,zero-copy=no,"
+			      "socket=/run/x.sock,socket-abstract=no,mac=02:00:00:00:00:01,"
+			      "secret=x",
+			      sysfs, RTE_EAL_PMD_PATH, error, sizeof(error)),
+		0);
+	assert_int_equal(devargs_check("net_tap0,iface=tap0,speed=9", sysfs, RTE_EAL_PMD_PATH,
+				       error, sizeof(error)),
+			 -EINVAL);
+	/* Other drivers refuse what they do not know. */
+	assert_int_equal(
+		devargs_check("net_null0,foo=1", sysfs, RTE_EAL_PMD_PATH, error, sizeof(error)), 0);
+}
+
 static void devargs_check__kernel_interface_is_named_as_such(void **state)
 {
 	(void)state;
@@ -192,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(devargs_check__virtual_devices),
 		cmocka_unit_test(devargs_check__form),
+		cmocka_unit_test(devargs_check__arguments_that_would_be_ignored),
 		cmocka_unit_test(devargs_check__kernel_interface_is_named_as_such),
 		cmocka_unit_test(devargs_check__pci_device_is_there_and_free),
 		cmocka_unit_test(devargs_check__pci_device_is_not_there),

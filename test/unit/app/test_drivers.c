@@ -17,6 +17,8 @@
 #define INFO(name, pci_ids) \
 	"PMD_INFO_STRING= {\"name\": \"" name "\", \"params\": \"x\", \"pci_ids\": [" pci_ids "]}"
 
+#define TEXT_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static char dir[] = "/tmp/uroce-test-XXXXXX";
 
 static const struct fake {
@@ -33,8 +35,19 @@ static const struct fake {
 	FAKE("librte_net_card.so.23.0", INFO("net_card", "[1, 2, 3, 4]") "\0" INFO("net_soft", "")),
 	FAKE("librte_net_other.so.23.0", "PMD_INFO_STRING= {\"name\": \"net_cut"),
 	FAKE("librte_crypto_x.so.23.0", INFO("crypto_x", "")),
+	FAKE("librte_net_long.so.23.0",
+	     "PMD_INFO_STRING= {\"name\": \"net_long\", \"params\": \"" TEXT_64
+	     "\", \"pci_ids\": []}"),
 	{"librte_net_empty.so.23.0", "", 0},
 };
+
+static char params[64];
+
+static int find(const char *where, const char *device)
+{
+	strcpy(params, "old");
+	return drivers_find(where, device, params, sizeof(params));
+}
 
 static void path_of(const char *name, char *path, size_t size)
 {
@@ -77,50 +90,64 @@ static int remove_dir(void **state)
 static void drivers_find__installed(void **state)
 {
 	(void)state;
-	assert_int_equal(drivers_find(dir, "net_wire0"), 0);
-	assert_int_equal(drivers_find(dir, "net_wire_left"), 0);
-	assert_int_equal(drivers_find(dir, "net_two_a1"), 0);
-	assert_int_equal(drivers_find(dir, "net_two_b1"), 0);
-	assert_int_equal(drivers_find(dir, "net_soft0"), 0);
+	assert_int_equal(find(dir, "net_wire0"), 0);
+	assert_int_equal(find(dir, "net_wire_left"), 0);
+	assert_int_equal(find(dir, "net_two_a1"), 0);
+	assert_int_equal(find(dir, "net_two_b1"), 0);
+	assert_int_equal(find(dir, "net_soft0"), 0);
+}
+
+static void drivers_find__tells_the_drivers_arguments(void **state)
+{
+	(void)state;
+	assert_int_equal(find(dir, "net_wire0"), 0);
+	assert_string_equal(params, "x");
+	assert_int_equal(find(dir, "net_long0"), 0);
+	assert_string_equal(params, "");
+	assert_int_equal(find(dir, "net_nosuch0"), -ENOENT);
+	assert_string_equal(params, "");
+	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_null0"), 0);
+	assert_non_null(strstr(params, "size=<int>"));
 }
 
 static void drivers_find__not_installed(void **state)
 {
 	(void)state;
-	assert_int_equal(drivers_find(dir, "net_wir"), -ENOENT);
-	assert_int_equal(drivers_find(dir, "net_nosuch0"), -ENOENT);
-	assert_int_equal(drivers_find(dir, "net_cut0"), -ENOENT);
-	assert_int_equal(drivers_find(dir, "crypto_x0"), -ENOENT);
+	assert_int_equal(find(dir, "net_wir"), -ENOENT);
+	assert_int_equal(find(dir, "net_nosuch0"), -ENOENT);
+	assert_int_equal(find(dir, "net_cut0"), -ENOENT);
+	assert_int_equal(find(dir, "crypto_x0"), -ENOENT);
 }
 
 static void drivers_find__drivers_of_cards_take_no_virtual_device(void **state)
 {
 	(void)state;
-	assert_int_equal(drivers_find(dir, "net_card0"), -ENOENT);
+	assert_int_equal(find(dir, "net_card0"), -ENOENT);
 }
 
 static void drivers_find__cannot_tell(void **state)
 {
 	(void)state;
-	assert_int_equal(drivers_find("/nonexistent", "net_wire0"), -ENODATA);
-	assert_int_equal(drivers_find("/proc/self/fdinfo", "net_wire0"), -ENODATA);
-	assert_int_equal(drivers_find(dir, "eth_wire0"), -ENODATA);
+	assert_int_equal(find("/nonexistent", "net_wire0"), -ENODATA);
+	assert_int_equal(find("/proc/self/fdinfo", "net_wire0"), -ENODATA);
+	assert_int_equal(find(dir, "eth_wire0"), -ENODATA);
 }
 
 static void drivers_find__of_this_host(void **state)
 {
 	(void)state;
-	assert_int_equal(drivers_find(RTE_EAL_PMD_PATH, "net_null0"), 0);
-	assert_int_equal(drivers_find(RTE_EAL_PMD_PATH, "net_memif0"), 0);
-	assert_int_equal(drivers_find(RTE_EAL_PMD_PATH, "net_af_packet0"), 0);
-	assert_int_equal(drivers_find(RTE_EAL_PMD_PATH, "net_virtio_user0"), 0);
-	assert_int_equal(drivers_find(RTE_EAL_PMD_PATH, "net_nosuch0"), -ENOENT);
+	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_null0"), 0);
+	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_memif0"), 0);
+	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_af_packet0"), 0);
+	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_virtio_user0"), 0);
+	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_nosuch0"), -ENOENT);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drivers_find__installed),
+		cmocka_unit_test(drivers_find__tells_the_drivers_arguments),
 		cmocka_unit_test(drivers_find__not_installed),
 		cmocka_unit_test(drivers_find__drivers_of_cards_take_no_virtual_device),
 		cmocka_unit_test(drivers_find__cannot_tell),
