@@ -29,6 +29,7 @@ static const enum fault verdict_faults[] = {
 void responder_reset(struct responder *responder, struct psn epsn)
 {
 	responder->epsn = epsn;
+	responder->ack_psn = psn_add(epsn, -1);
 	responder->gap_psn = epsn;
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
@@ -66,14 +67,14 @@ static void responder_duplicate(struct responder *responder, const struct packet
 
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
 	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)) {
-		replies_ack(responder->replies, psn_add(responder->epsn, -1), responder->msn);
+		replies_ack(responder->replies, responder->ack_psn, responder->msn);
 		return;
 	}
 	known = replies_find(responder->replies, packet->psn);
 	if (known == NULL)
 		return;
 	reply = *known;
-	reply.sent = 0;
+	reply.msn = responder->msn;
 	if (packet->op->flags & OPCODE_IS_ATOMIC) {
 		if (reply.kind == REPLY_ATOMIC)
 			replies_repeat(responder->replies, &reply);
@@ -314,6 +315,8 @@ static enum verdict finish(struct responder *responder, const struct packet *pac
 {
 	const uint32_t flags = packet->op->flags;
 
+	if (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE))
+		responder->ack_psn = responder->epsn;
 	responder->epsn = psn_add(responder->epsn, 1);
 	if (flags & OPCODE_LAST) {
 		responder->message = MESSAGE_NONE;
@@ -323,7 +326,7 @@ static enum verdict finish(struct responder *responder, const struct packet *pac
 	}
 	if (packet->ack_req && responder->service == OPCODE_RC &&
 	    (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
-		replies_ack(responder->replies, psn_add(responder->epsn, -1), responder->msn);
+		replies_ack(responder->replies, responder->ack_psn, responder->msn);
 	return DONE;
 }
 

@@ -41,8 +41,10 @@ struct responder {
 	unsigned int access; /* IBV_ACCESS_REMOTE_*: operations that are enabled */
 	uint8_t min_rnr_timer;
 
-	struct psn epsn; /* expected PSN */
-	uint32_t msn;	 /* messages executed, 24 bits */
+	struct psn epsn;    /* expected PSN */
+	struct psn ack_psn; /* of the newest SEND or WRITE packet executed; what came behind it
+			       (READs, atomics) is answered, not acknowledged */
+	uint32_t msn;	    /* messages executed, 24 bits */
 	enum responder_message message;
 	bool nak_sent; /* a NAK for epsn is out: what comes behind it is dropped silently (C9-112)
 			*/

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/responder.c: what requests that are right do, and what is owed for them,
+ * also early and to a receiver that is not ready. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "responder_rig.h"
+
+static void responder__a_send_of_several_packets_fills_the_list(void **state)
+{
+	struct ibv_sge sge[] = {region_sge(&rig.inbox, 0, 10), region_sge(&rig.inbox, 100, 400)};
+	struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = sge, .num_sge = 2}, *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(rq_post(&rig.rq, &wr, &bad), 0);
+	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
+	assert_int_equal(rig_posted(), 0);
+	expect_no_answer();
+	fixture_no_completion(rig.fixture.cq);
+	EXPECT_TAKEN(OPCODE_SEND_LAST_IMM, 1, .ack_req = true, .imm_be = 0x44332211, .len = 3);
+	wc = fixture_completion(rig.fixture.cq, 7, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, MTU + 3);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(wc.imm_data, 0x44332211);
+	assert_int_equal(wc.qp_num, FIXTURE_QPN);
+	assert_int_equal(wc.src_qp, FIXTURE_PEER_QPN);
+	expect_payload(rig.inbox.bytes, 0, 10);
+	expect_payload(rig.inbox.bytes + 100 + MTU - 10, 1, 3);
+	region_expect_pattern(&rig.inbox, 10, 90, SEED + 1);
+	region_expect_pattern(&rig.inbox, 100 + MTU - 10 + 3, 50, SEED + 1);
+	expect_aeth(ACK, 1, 1);
+}
+
+static void responder__psns_and_msns_wrap(void **state)
+{
+	(void)state;
+	rig.responder.msn = 0xffffff;
+	for (uint32_t psn = 0; psn < 8; psn += 4) {
+		EXPECT_TAKEN(OPCODE_WRITE_FIRST, psn, TO_MEMORY, .dma_length = 3 * MTU + 1,
+			     .len = MTU);
+		EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, psn + 1, .len = MTU);
+		EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, psn + 2, .len = MTU);
+		EXPECT_TAKEN(OPCODE_WRITE_LAST, psn + 3, .ack_req = true, .len = 1);
+		expect_aeth(ACK, psn + 3, psn / 4);
+		expect_payload(rig.memory.bytes + MTU, psn + 1, MTU);
+		expect_payload(rig.memory.bytes + 3 * MTU, psn + 3, 1);
+	}
+	region_expect_pattern(&rig.memory, 3 * MTU + 1, MEMORY - 3 * MTU - 1, SEED);
+	fixture_no_completion(rig.fixture.cq);
+}
+
+static void responder__acknowledges_where_it_is_asked_to(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 1, TO_MEMORY, .dma_length = MTU + 4, .len = MTU,
+		     .ack_req = true);
+	/* In the middle of a message: of the messages before it, one is complete. */
+	expect_aeth(ACK, 1, 1);
+}
+
+static void responder__one_nak_for_one_gap(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .len = 0);
+	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
+	for (uint32_t psn = 2; psn < 6; psn++) {
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY);
+		expect_no_answer();
+	}
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_sequence), 5);
+	/* The requester goes back, and the expected packet is lost again. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	expect_no_answer();
+	/* It comes at last; the next gap is another one. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .ack_req = true);
+	expect_aeth(ACK, 0, 1);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 1, 1);
+}
+
+static void responder__a_packet_that_came_early_is_not_executed(void **state)
+{
+	(void)state;
+	rig_post(1, region_sge(&rig.inbox, 0, MTU));
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 2, .len = 8);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 3, TO_MEMORY, .swap_add = 1);
+	/* Half the number space ahead: the last PSN that is not a duplicate's. */
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0x7fffff, .len = 8);
+	assert_int_equal(rig_posted(), 1);
+	expect_memory_untouched();
+}
+
+static void responder__a_receiver_that_is_not_ready_says_so_and_waits(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
+	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
+	/* C9-112: what comes behind it gets no NAK of its own. */
+	EXPECT_TAKEN(OPCODE_SEND_LAST, 1, .len = 1, .ack_req = true);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 2, .len = 1, .ack_req = true);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
+	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_rnr_nak_sent), 2);
+	expect_memory_untouched();
+	rig_post(1, region_sge(&rig.inbox, 0, 2 * MTU));
+	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
+	EXPECT_TAKEN(OPCODE_SEND_LAST, 1, .len = 1, .ack_req = true);
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	expect_aeth(ACK, 1, 1);
+}
+
+static void responder__a_gap_behind_an_rnr_nak_is_told_when_the_requester_went_back(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 1);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 1);
+	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 1);
+	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
+}
+
+static void responder__not_ready_for_the_immediate_of_a_write(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = MTU + 4, .len = MTU);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_TAKEN(OPCODE_WRITE_LAST_IMM, 1, .len = 4);
+		expect_aeth(AETH_RNR_NAK | RNR_TIMER, 1, 0);
+		region_expect_pattern(&rig.memory, MTU, MEMORY - MTU, SEED);
+	}
+	rig_post(1, (struct ibv_sge){0});
+	rig_post(2, (struct ibv_sge){0});
+	EXPECT_TAKEN(OPCODE_WRITE_LAST_IMM, 1, .len = 4, .imm_be = 77);
+	wc = fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	assert_int_equal(wc.byte_len, MTU + 4);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(wc.imm_data, 77);
+	assert_int_equal(rig_posted(), 1);
+	expect_payload(rig.memory.bytes + MTU, 1, 4);
+}
+
+static void responder__a_read_takes_a_psn_for_each_response(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 4 * MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY, .ack_req = true);
+	assert_int_equal(rig_answers(), 5);
+	expect_answer(3, OPCODE_READ_RESPONSE_LAST, 3);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 3)->msn, 1);
+	expect_answer(4, OPCODE_ACKNOWLEDGE, 4);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 4)->msn, 2);
+}
+
+static void responder__atomics_change_memory_once_and_tell_what_it_held(void **state)
+{
+	uint64_t *word = (uint64_t *)(void *)rig.memory.bytes;
+
+	(void)state;
+	*word = 5;
+	EXPECT_TAKEN(OPCODE_COMPARE_SWAP, 0, TO_MEMORY, .compare = 5, .swap_add = 6);
+	assert_int_equal(*word, 6);
+	EXPECT_TAKEN(OPCODE_COMPARE_SWAP, 1, TO_MEMORY, .compare = 5, .swap_add = 7);
+	assert_int_equal(*word, 6);
+	assert_int_equal(rig_answers(), 2);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->atomic_original, 5);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 1)->atomic_original, 6);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 2, TO_MEMORY, .swap_add = UINT64_MAX);
+	assert_int_equal(*word, 5);
+	assert_int_equal(rig_answers(), 1);
+	expect_answer(0, OPCODE_ATOMIC_ACKNOWLEDGE, 2);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->atomic_original, 6);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->msn, 3);
+	region_expect_pattern(&rig.memory, 8, MEMORY - 8, SEED);
+}
+
+static void responder__a_write_of_several_packets_with_immediate_takes_one_receive(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	rig_post(1, region_sge(&rig.inbox, 0, 8));
+	rig_post(2, region_sge(&rig.inbox, 0, 8));
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = 3 * MTU, .len = MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 1, .len = MTU);
+	assert_int_equal(rig_posted(), 2);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST_IMM, 2, .len = MTU, .imm_be = 1);
+	wc = fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, 3 * MTU);
+	assert_int_equal(rig_posted(), 1);
+	fixture_no_completion(rig.fixture.cq);
+	region_expect_pattern(&rig.inbox, 0, INBOX, SEED + 1);
+}
+
+static void responder__a_solicited_message_wakes_who_waits_for_one(void **state)
+{
+	static const uint8_t operations[] = {OPCODE_SEND_ONLY, OPCODE_SEND_ONLY_IMM,
+					     OPCODE_WRITE_ONLY_IMM};
+	struct channel channel;
+	struct cq *cq;
+	uint32_t psn = 0;
+
+	(void)state;
+	assert_int_equal(channel_init(&channel), 0);
+	assert_int_equal(cq_create(16, &channel, NULL, NULL, &cq), 0);
+	rig.responder.cq = cq;
+	for (size_t i = 0; i < sizeof(operations); i++) {
+		cq_arm(cq, true);
+		rig_post(1, region_sge(&rig.inbox, 0, 8));
+		EXPECT_TAKEN(operations[i], psn++);
+		assert_int_equal(cq->armed, CQ_ARMED_SOLICITED);
+		rig_post(2, region_sge(&rig.inbox, 0, 8));
+		EXPECT_TAKEN(operations[i], psn++, .solicited = true);
+		assert_int_equal(cq->armed, CQ_NOT_ARMED);
+	}
+	assert_int_equal(cq_destroy(cq), 0);
+	channel_fini(&channel);
+}
+
+static void responder__a_completion_that_finds_no_room_is_not_acknowledged(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < CQE; i++) {
+		rig_post(i, region_sge(&rig.inbox, 0, 8));
+		EXPECT_TAKEN(OPCODE_SEND_ONLY, i);
+	}
+	rig_post(CQE, region_sge(&rig.inbox, 0, 8));
+	EXPECT_FAULT(FAULT_CQ_OVERRUN, OPCODE_SEND_ONLY, CQE, .ack_req = true);
+	expect_no_answer();
+	assert_int_equal(rig.responder.msn, CQE);
+}
+
+static void responder_flush__in_the_order_of_posting(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		rig_post(i, region_sge(&rig.inbox, 0, INBOX));
+	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
+	responder_flush(&rig.responder, false);
+	for (uint64_t i = 0; i < 4; i++)
+		fixture_completion(rig.fixture.cq, i, IBV_WC_WR_FLUSH_ERR);
+	fixture_no_completion(rig.fixture.cq);
+	assert_int_equal(rig_posted(), 0);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_resp_cqe_flush_error), 4);
+}
+
+static void responder_flush__leaves_a_shared_queue_alone(void **state)
+{
+	(void)state;
+	rig_post(0, region_sge(&rig.inbox, 0, INBOX));
+	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
+	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
+	responder_flush(&rig.responder, true);
+	fixture_completion(rig.fixture.cq, 0, IBV_WC_WR_FLUSH_ERR);
+	fixture_no_completion(rig.fixture.cq);
+	assert_int_equal(rig_posted(), 1);
+}
+
+/* Unreliable connections: the rig's packets under another service. */
+
+static void expect_dropped_or_done(uint8_t operation, uint32_t psn, struct packet_fields fields)
+{
+	fields.opcode = OPCODE_UC | operation;
+	fields.psn = psn;
+	assert_int_equal(rig_take(fields), FAULT_NONE);
+	expect_no_answer();
+}
+#define UC_TAKE(operation, psn, ...)           \
+	expect_dropped_or_done(operation, psn, \
+			       (struct packet_fields){.ack_req = true, ##__VA_ARGS__})
+
+static void responder__unreliable_a_gap_drops_its_message_only(void **state)
+{
+	(void)state;
+	rig.responder.service = OPCODE_UC;
+	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
+	UC_TAKE(OPCODE_SEND_FIRST, 0, .len = MTU);
+	UC_TAKE(OPCODE_SEND_LAST, 2, .len = 8);
+	fixture_no_completion(rig.fixture.cq);
+	/* The receive request, begun already, takes the next message from its start. */
+	UC_TAKE(OPCODE_SEND_ONLY, 3, .len = 4);
+	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len, 4);
+	expect_payload(rig.inbox.bytes, 3, 4);
+	fixture_no_completion(rig.fixture.cq);
+}
+
+static void responder__unreliable_a_write_does_not_complete_a_dropped_send(void **state)
+{
+	(void)state;
+	rig.responder.service = OPCODE_UC;
+	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
+	UC_TAKE(OPCODE_SEND_FIRST, 0, .len = MTU);
+	UC_TAKE(OPCODE_WRITE_ONLY, 5, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_payload(rig.memory.bytes, 5, 4);
+	fixture_no_completion(rig.fixture.cq);
+	UC_TAKE(OPCODE_WRITE_ONLY_IMM, 6, TO_MEMORY, .dma_length = 8, .len = 8);
+	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len, 8);
+}
+
+static void responder__unreliable_a_bad_packet_is_dropped_without_a_word(void **state)
+{
+	(void)state;
+	rig.responder.service = OPCODE_UC;
+	rig_post(1, region_sge(&rig.inbox, 0, 8));
+	UC_TAKE(OPCODE_WRITE_FIRST, 0, .rkey = FIXTURE_NOBODY, .dma_length = 2 * MTU, .len = MTU);
+	UC_TAKE(OPCODE_WRITE_LAST, 1, .len = MTU);
+	UC_TAKE(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 9, .len = 8);
+	UC_TAKE(OPCODE_SEND_MIDDLE, 3, .len = MTU);
+	UC_TAKE(OPCODE_SEND_ONLY, 4, .len = 9);
+	expect_memory_untouched();
+	fixture_no_completion(rig.fixture.cq);
+	UC_TAKE(OPCODE_SEND_ONLY, 5, .len = 8);
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	/* Not ready is no matter for the peer either. */
+	UC_TAKE(OPCODE_SEND_ONLY, 6, .len = 8);
+}
+
+int main(void)
+{
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, responder_rig_set_up, responder_rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(responder__a_send_of_several_packets_fills_the_list),
+		TEST(responder__psns_and_msns_wrap),
+		TEST(responder__acknowledges_where_it_is_asked_to),
+		TEST(responder__one_nak_for_one_gap),
+		TEST(responder__a_packet_that_came_early_is_not_executed),
+		TEST(responder__a_receiver_that_is_not_ready_says_so_and_waits),
+		TEST(responder__a_gap_behind_an_rnr_nak_is_told_when_the_requester_went_back),
+		TEST(responder__not_ready_for_the_immediate_of_a_write),
+		TEST(responder__a_read_takes_a_psn_for_each_response),
+		TEST(responder__atomics_change_memory_once_and_tell_what_it_held),
+		TEST(responder__a_write_of_several_packets_with_immediate_takes_one_receive),
+		TEST(responder__a_solicited_message_wakes_who_waits_for_one),
+		TEST(responder__a_completion_that_finds_no_room_is_not_acknowledged),
+		TEST(responder_flush__in_the_order_of_posting),
+		TEST(responder_flush__leaves_a_shared_queue_alone),
+		TEST(responder__unreliable_a_gap_drops_its_message_only),
+		TEST(responder__unreliable_a_write_does_not_complete_a_dropped_send),
+		TEST(responder__unreliable_a_bad_packet_is_dropped_without_a_word),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
