@@ -106,6 +106,7 @@ static void destroy_qp__waits_for_the_acknowledgement(void **state)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct destroyer destroyer = {.qp = pair.qp};
+	const uint32_t qpn = pair.qp->qp_num;
 	struct ibv_async_event event;
 	pthread_t thread;
 
@@ -117,6 +118,8 @@ static void destroy_qp__waits_for_the_acknowledgement(void **state)
 		fake_yield();
 	fake_yield();
 	assert_false(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST));
+	/* No packet reaches it meanwhile. */
+	assert_null(device_find_qp(fake.device, qpn));
 	ibv_ack_async_event(&event);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(ibv_destroy_cq(pair.cq), 0);
