@@ -14,6 +14,7 @@
 struct qp {
 	struct qp_sched sched; /* the engine's */
 	struct qp_init init;
+	const struct qp_kind *kind;
 	enum ibv_qp_state state; /* written by engine and control, read by posters */
 	bool established;	 /* the event that tells of the first packet was raised */
 	bool drained_told;	 /* the event that tells of SQD being drained was raised */
@@ -32,6 +33,17 @@ struct qp {
 	struct responder responder;
 	struct datagram datagram; /* UD; uses the completer for its send queue */
 };
+
+/* What the types of queue pairs differ in. */
+struct qp_kind {
+	uint8_t service; /* enum opcode_service */
+	bool sends;	 /* has a send queue */
+	bool receives;	 /* has receive requests of its own, or a shared queue's */
+	bool answers;	 /* reliable: has a peer that acknowledges */
+};
+
+/* The row of a type, or NULL for one that is not built. */
+const struct qp_kind *qp_kind(enum ibv_qp_type type);
 
 /* As created: nothing posted, no peer, no timer. */
 void qp_reset(struct qp *qp);

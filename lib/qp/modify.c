@@ -14,12 +14,10 @@ void qp_raise(struct qp *qp, enum ibv_event_type type)
 
 void qp_flush_receives(struct qp *qp)
 {
-	const bool shared = qp->rq != &qp->own_rq;
-
 	if (qp->init.type == IBV_QPT_UD)
-		datagram_flush(&qp->datagram, shared);
+		datagram_flush(&qp->datagram);
 	else
-		responder_flush(&qp->responder, shared);
+		responder_flush(&qp->responder);
 }
 
 /* To ERR: everything posted is flushed, in order; what is posted later is flushed by qp_run. */
@@ -30,6 +28,9 @@ static void qp_enter_error(struct qp *qp)
 	recovery_reset(&qp->recovery);
 	completer_flush(&qp->completer);
 	qp_flush_receives(qp);
+	/* It takes nothing more from the shared queue (ibv_get_async_event(3)). */
+	if (qp->init.srq != NULL)
+		qp_raise(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 /* To SQE: an unreliable queue pair fails in its sending half only (IBTA 10.3.1.7). */
@@ -117,7 +118,8 @@ static void qp_enter(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to
 		break;
 	case IBV_QPS_ERR:
 		replies_clear(&qp->replies);
-		qp_enter_error(qp);
+		if (from != IBV_QPS_ERR)
+			qp_enter_error(qp);
 		break;
 	default:
 		break;

@@ -10,10 +10,34 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
+const struct qp_kind *qp_kind(enum ibv_qp_type type)
+{
+	static const struct qp_kind rc = {OPCODE_RC, true, true, true};
+	static const struct qp_kind uc = {OPCODE_UC, true, true, false};
+	static const struct qp_kind ud = {OPCODE_UD, true, true, false};
+	static const struct qp_kind xrc_send = {OPCODE_XRC, true, false, true};
+	static const struct qp_kind xrc_recv = {OPCODE_XRC, false, false, true};
+
+	switch (type) {
+	case IBV_QPT_RC:
+		return &rc;
+	case IBV_QPT_UC:
+		return &uc;
+	case IBV_QPT_UD:
+		return &ud;
+	case IBV_QPT_XRC_SEND:
+		return &xrc_send;
+	case IBV_QPT_XRC_RECV:
+		return &xrc_recv;
+	default:
+		return NULL;
+	}
+}
+
 static void qp_connect_roles(struct qp *qp)
 {
 	const struct qp_init *init = &qp->init;
-	const uint8_t service = init->type == IBV_QPT_UC ? OPCODE_UC : OPCODE_RC;
+	const uint8_t service = qp->kind->service;
 
 	qp->requester = (struct requester){.sq = &qp->sq,
 					   .pd = init->pd,
@@ -28,11 +52,14 @@ static void qp_connect_roles(struct qp *qp)
 					   .recovery = &qp->recovery,
 					   .counters = init->counters,
 					   .qpn = init->qpn};
-	qp->replies.pd = init->pd;
+	qp->replies.service = service;
 	qp->replies.peer = &qp->peer;
 	qp->replies.counters = init->counters;
 	qp->responder = (struct responder){.pd = init->pd,
 					   .rq = qp->rq,
+					   .srq = init->srq,
+					   .find_srq = init->find_srq,
+					   .domain = init->domain,
 					   .cq = init->recv_cq,
 					   .replies = &qp->replies,
 					   .counters = init->counters,
@@ -40,6 +67,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .service = service};
 	qp->datagram = (struct datagram){.sq = &qp->sq,
 					 .rq = qp->rq,
+					 .srq = init->srq,
 					 .recv_cq = init->recv_cq,
 					 .completer = &qp->completer,
 					 .pd = init->pd,
@@ -77,13 +105,13 @@ static int qp_init_queues(struct qp *qp)
 					.max_sge = cap->max_send_sge,
 					.max_inline = cap->max_inline_data,
 					.sig_all = qp->init.sig_all,
-					.datagrams = qp->init.type == IBV_QPT_UD};
+					.type = qp->init.type};
 	int err = sq_init(&qp->sq, &sq_attr);
 
 	if (err != 0)
 		return err;
 	if (qp->init.srq != NULL) {
-		qp->rq = qp->init.srq;
+		qp->rq = &qp->init.srq->rq;
 		return 0;
 	}
 	qp->rq = &qp->own_rq;
@@ -93,12 +121,29 @@ static int qp_init_queues(struct qp *qp)
 	return err;
 }
 
+/* What may not be destroyed before the queue pair: an XRC one has not all of it. */
+static void qp_count_users(const struct qp *qp, int step)
+{
+	const struct qp_init *init = &qp->init;
+
+	if (step > 0)
+		pd_get(init->pd);
+	else
+		pd_put(init->pd);
+	if (init->send_cq != NULL)
+		__atomic_fetch_add(&init->send_cq->users, (uint32_t)step, __ATOMIC_RELEASE);
+	if (init->recv_cq != NULL)
+		__atomic_fetch_add(&init->recv_cq->users, (uint32_t)step, __ATOMIC_RELEASE);
+	if (init->srq != NULL)
+		__atomic_fetch_add(&init->srq->users, (uint32_t)step, __ATOMIC_RELEASE);
+}
+
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **out)
 {
 	struct qp *qp;
 	int err;
 
-	if (init->type != IBV_QPT_RC && init->type != IBV_QPT_UC && init->type != IBV_QPT_UD)
+	if (qp_kind(init->type) == NULL)
 		return -EOPNOTSUPP;
 	if (init->cap.max_send_sge > PACKET_FRAGS_MAX || init->cap.max_recv_sge > PACKET_FRAGS_MAX)
 		return -EINVAL;
@@ -106,6 +151,11 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	if (qp == NULL)
 		return -ENOMEM;
 	qp->init = *init;
+	qp->kind = qp_kind(init->type);
+	if (!qp->kind->sends)
+		qp->init.cap.max_send_wr = 0;
+	if (!qp->kind->receives)
+		qp->init.cap.max_recv_wr = 0;
 	err = qp_init_queues(qp);
 	if (err != 0) {
 		free(qp);
@@ -120,18 +170,14 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	cap->max_recv_wr = init->srq == NULL ? qp->own_rq.max_wr : 0;
 	cap->max_recv_sge = init->srq == NULL ? qp->own_rq.max_sge : 0;
 	qp->init.cap = *cap;
-	pd_get(init->pd);
-	__atomic_fetch_add(&init->send_cq->users, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&init->recv_cq->users, 1, __ATOMIC_RELAXED);
+	qp_count_users(qp, 1);
 	*out = qp;
 	return 0;
 }
 
 void qp_destroy(struct qp *qp)
 {
-	__atomic_fetch_sub(&qp->init.send_cq->users, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_sub(&qp->init.recv_cq->users, 1, __ATOMIC_RELAXED);
-	pd_put(qp->init.pd);
+	qp_count_users(qp, -1);
 	replies_fini(&qp->replies);
 	sq_fini(&qp->sq);
 	if (qp->rq == &qp->own_rq)

@@ -27,7 +27,7 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 {
 	enum fault fault;
 
-	if (qp->init.type != IBV_QPT_RC || (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)) {
+	if (!qp->kind->answers || (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)) {
 		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
 		return;
 	}
@@ -49,23 +49,11 @@ static void qp_receive_datagram(struct qp *qp, const struct packet *packet)
 		qp_fail(qp, fault);
 }
 
-static uint8_t qp_service(enum ibv_qp_type type)
-{
-	switch (type) {
-	case IBV_QPT_UC:
-		return OPCODE_UC;
-	case IBV_QPT_UD:
-		return OPCODE_UD;
-	default:
-		return OPCODE_RC;
-	}
-}
-
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
 	const uint8_t service = packet->opcode & OPCODE_SERVICE_MASK;
 
-	if (service != qp_service(qp->init.type)) {
+	if (service != qp->kind->service) {
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
 		return;
 	}
@@ -79,10 +67,12 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
 		return;
 	}
-	if (packet->op->flags & OPCODE_REQUEST)
+	if ((packet->op->flags & OPCODE_REQUEST) && qp->init.type != IBV_QPT_XRC_SEND)
 		qp_receive_request(qp, packet);
-	else
+	else if (!(packet->op->flags & OPCODE_REQUEST) && qp->kind->sends)
 		qp_receive_response(qp, packet, now_ns);
+	else
+		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
 }
 
 /* Send requests, where the state and the peer let us. Returns whether there is more to send. */

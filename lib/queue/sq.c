@@ -33,7 +33,7 @@ int sq_init(struct sq *sq, const struct sq_attr *attr)
 	sq->attr.max_wr = rte_align32pow2(attr->max_wr);
 	sq->mask = sq->attr.max_wr - 1;
 	payload = RTE_MAX(attr->max_sge * (uint32_t)sizeof(struct ibv_sge), attr->max_inline);
-	if (attr->datagrams)
+	if (attr->type == IBV_QPT_UD)
 		payload = RTE_ALIGN(payload, (uint32_t) _Alignof(struct path)) +
 			  (uint32_t)sizeof(struct path);
 	sq->stride = RTE_ALIGN((uint32_t)sizeof(struct send_wqe) + payload, RTE_CACHE_LINE_SIZE);
@@ -55,6 +55,7 @@ static uint32_t opcodes_of(enum ibv_qp_type qp_type)
 
 	switch (qp_type) {
 	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
 		return send | write | BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_ATOMIC_CMP_AND_SWP) |
 		       BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) | BIT(IBV_WR_SEND_WITH_INV);
 	case IBV_QPT_UC:
@@ -81,7 +82,7 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->attr.max_sge ||
 	    (wr->num_sge > 0 && !wr->sg_list))
 		return EINVAL;
-	if (sq->attr.datagrams && (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > WIRE_QPN_MASK))
+	if (sq->attr.type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > WIRE_QPN_MASK))
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
 	    (wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode)))
@@ -185,10 +186,12 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)(wr->send_flags | (sq->attr.sig_all ? IBV_SEND_SIGNALED : 0)),
 	};
-	if (sq->attr.datagrams)
+	if (sq->attr.type == IBV_QPT_UD)
 		fill_datagram(sq, wqe, wr);
 	else
 		fill_remote(wqe, wr);
+	if (sq->attr.type == IBV_QPT_XRC_SEND)
+		wqe->remote_srqn = wr->qp_type.xrc.remote_srqn;
 	fill_payload(wqe, wr);
 	return 0;
 }

@@ -125,7 +125,8 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 		counters_add(datagram->counters, COUNTER_rx_wrong_qkey, 1);
 		return FAULT_NONE;
 	}
-	if (packet->payload_len > datagram->mtu || !receive_take(receive, datagram->rq)) {
+	if (packet->payload_len > datagram->mtu ||
+	    !receive_take(receive, datagram->rq, datagram->srq)) {
 		counters_add(datagram->counters, COUNTER_rx_no_receive, 1);
 		return FAULT_NONE;
 	}
@@ -144,11 +145,12 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 	return fault;
 }
 
-void datagram_flush(struct datagram *datagram, bool shared)
+void datagram_flush(struct datagram *datagram)
 {
 	struct receive *receive = &datagram->receive;
 
-	while (receive->taken || (!shared && receive_take(receive, datagram->rq))) {
+	while (receive->taken ||
+	       (datagram->srq == NULL && receive_take(receive, datagram->rq, NULL))) {
 		struct ibv_wc wc = {.qp_num = datagram->qpn};
 
 		counters_add(datagram->counters, COUNTER_resp_cqe_flush_error, 1);

@@ -6,7 +6,7 @@
 
 #include "wire/packet.h"
 
-bool receive_take(struct receive *receive, struct rq *rq)
+bool receive_take(struct receive *receive, struct rq *rq, struct srq *srq)
 {
 	if (!receive->taken) {
 		const struct recv_wqe *wqe = rq_head(rq);
@@ -19,6 +19,8 @@ bool receive_take(struct receive *receive, struct rq *rq)
 		receive->num_sge = wqe->num_sge;
 		memcpy(receive->sge, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
 		rq_pop(rq);
+		if (srq != NULL)
+			srq_taken(srq);
 	}
 	receive->filled = 0;
 	sgl_seek(&receive->sgl, receive->sge, receive->num_sge, 0);

@@ -172,13 +172,13 @@ static bool replies_build_read(const struct replies *replies, const struct reply
 	const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
 	const bool last = psn_eq(psn, reply->last);
 	const uint32_t len = last ? reply->length - position : mtu;
-	const struct bth_fields bth =
-		peer_bth(replies->peer, reply_read_opcode(reply->sent == 0, last), psn);
+	const struct bth_fields bth = peer_bth(
+		replies->peer, replies->service | reply_read_opcode(reply->sent == 0, last), psn);
 	uint8_t *addr;
 
 	/* Checked again at each packet: the region may be gone since the request was. */
-	if (mr_resolve(replies->pd, reply->rkey, reply->iova + position, len,
-		       IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
+	if (mr_resolve(reply->pd, reply->rkey, reply->iova + position, len, IBV_ACCESS_REMOTE_READ,
+		       &addr) != MR_OK)
 		return false;
 	packet_begin(out, &replies->peer->path, &bth);
 	if (opcode_info(bth.opcode)->flags & OPCODE_HAS_AETH)
@@ -192,7 +192,7 @@ static void replies_build_atomic(const struct replies *replies, const struct rep
 				 struct packet_out *out)
 {
 	const struct bth_fields bth =
-		peer_bth(replies->peer, OPCODE_ATOMIC_ACKNOWLEDGE, reply->first);
+		peer_bth(replies->peer, replies->service | OPCODE_ATOMIC_ACKNOWLEDGE, reply->first);
 	const rte_be64_t original = rte_cpu_to_be_64(reply->original);
 
 	packet_begin(out, &replies->peer->path, &bth);
@@ -203,7 +203,8 @@ static void replies_build_atomic(const struct replies *replies, const struct rep
 static void replies_build_acknowledge(const struct replies *replies, struct packet_out *out,
 				      uint8_t syndrome, struct psn psn, uint32_t msn)
 {
-	const struct bth_fields bth = peer_bth(replies->peer, OPCODE_ACKNOWLEDGE, psn);
+	const struct bth_fields bth =
+		peer_bth(replies->peer, replies->service | OPCODE_ACKNOWLEDGE, psn);
 
 	packet_begin(out, &replies->peer->path, &bth);
 	replies_put_aeth(out, syndrome, msn);

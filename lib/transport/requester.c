@@ -137,11 +137,17 @@ static struct request requester_next(const struct requester *requester, const st
 	return request;
 }
 
-static void requester_put_headers(struct packet_out *out, const struct request *request)
+static void requester_put_headers(struct packet_out *out, uint8_t service,
+				  const struct request *request)
 {
-	const uint32_t flags = opcode_info(request->opcode)->flags;
+	const uint32_t flags = opcode_info(service | request->opcode)->flags;
 	const struct send_wqe *wqe = request->wqe;
 
+	if (flags & OPCODE_HAS_XRCETH) {
+		const rte_be32_t srqn = rte_cpu_to_be_32(wqe->remote_srqn);
+
+		memcpy(packet_extend(out, sizeof(srqn)), &srqn, sizeof(srqn));
+	}
 	if (flags & OPCODE_HAS_RETH) {
 		struct reth *reth = packet_extend(out, sizeof(*reth));
 		const bool read = request->opcode == OPCODE_READ_REQUEST;
@@ -192,7 +198,7 @@ static enum mr_status requester_gather(struct requester *requester, const struct
 
 static bool requester_asks_ack(const struct requester *requester, const struct request *request)
 {
-	if (requester->service != OPCODE_RC)
+	if (requester->service == OPCODE_UC)
 		return false;
 	/* What closes the window must be acknowledged, or nothing would open it. */
 	return request->last || requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
@@ -211,7 +217,7 @@ static void requester_emit(struct requester *requester, const struct request *re
 	bth.ack_req = requester_asks_ack(requester, request);
 	requester->unasked = bth.ack_req ? 0 : requester->unasked + 1;
 	packet_begin(out, &requester->peer->path, &bth);
-	requester_put_headers(out, request);
+	requester_put_headers(out, requester->service, request);
 	for (uint32_t i = 0; i < count; i++)
 		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
 }

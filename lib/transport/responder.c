@@ -135,6 +135,26 @@ static enum verdict check_sequence(struct responder *responder, const struct pac
 	return responder->message == expected ? GO_ON : FAIL_INVALID;
 }
 
+/*
+ * XRC: the shared receive queue that the packet names (annex A14). It gives the protection domain
+ * too. A message in progress keeps the queue that its first packet named.
+ */
+static enum verdict check_srq(struct responder *responder, const struct packet *packet)
+{
+	struct srq *srq;
+
+	if (responder->service != OPCODE_XRC)
+		return GO_ON;
+	srq = responder->find_srq(responder->domain, packet->xrc_srqn);
+	if (srq == NULL || (responder->receive.taken && srq != responder->srq))
+		return FAIL_INVALID;
+	responder->srq = srq;
+	responder->rq = &srq->rq;
+	responder->pd = srq->pd;
+	responder->cq = srq->cq;
+	return GO_ON;
+}
+
 /* C9-86: the operation is enabled on this queue pair. SEND with invalidate needs memory windows,
  * which are not built. */
 static enum verdict check_enabled(struct responder *responder, const struct packet *packet)
@@ -194,8 +214,8 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 
 	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
 	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
-		if (!receive_take(&responder->receive, responder->rq))
-			return responder->service == OPCODE_RC ? responder_not_ready(responder)
+		if (!receive_take(&responder->receive, responder->rq, responder->srq))
+			return responder->service != OPCODE_UC ? responder_not_ready(responder)
 							       : FAIL_INVALID;
 	}
 	if ((flags & OPCODE_IS_SEND) &&
@@ -244,6 +264,7 @@ static enum verdict execute_read(struct responder *responder, const struct packe
 	const uint32_t psns = responder_psns(responder, packet->dma_length);
 	const struct reply reply = {
 		.kind = REPLY_READ,
+		.pd = responder->pd,
 		.first = packet->psn,
 		.last = psn_add(packet->psn, (int32_t)psns - 1),
 		.msn = (responder->msn + 1) & PSN_MASK,
@@ -324,7 +345,7 @@ static enum verdict finish(struct responder *responder, const struct packet *pac
 	} else {
 		responder->message = flags & OPCODE_IS_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
 	}
-	if (packet->ack_req && responder->service == OPCODE_RC &&
+	if (packet->ack_req && responder->service != OPCODE_UC &&
 	    (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
 		replies_ack(responder->replies, responder->ack_psn, responder->msn);
 	return DONE;
@@ -367,7 +388,8 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 enum fault responder_receive(struct responder *responder, const struct packet *packet)
 {
 	static enum verdict (*const checks[])(struct responder *, const struct packet *) = {
-		check_psn, check_sequence, check_enabled, check_length, check_receive, execute,
+		check_psn,    check_sequence, check_srq, check_enabled,
+		check_length, check_receive,  execute,
 	};
 	enum verdict verdict = GO_ON;
 	enum fault fault;
@@ -389,10 +411,11 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 	return fault;
 }
 
-void responder_flush(struct responder *responder, bool shared)
+void responder_flush(struct responder *responder)
 {
 	while (responder->receive.taken ||
-	       (!shared && receive_take(&responder->receive, responder->rq))) {
+	       (responder->srq == NULL && responder->service != OPCODE_XRC &&
+		receive_take(&responder->receive, responder->rq, NULL))) {
 		counters_add(responder->counters, COUNTER_resp_cqe_flush_error, 1);
 		responder_complete(responder, IBV_WC_WR_FLUSH_ERR, NULL);
 	}

@@ -25,8 +25,7 @@ static int set_up(void **state)
 	(void)state;
 	fixture_set_up(&fixture, MTU, 4);
 	region_set_up(&region, fixture.pd, 8 * MTU, IBV_ACCESS_REMOTE_READ, SEED);
-	replies = (struct replies){
-		.pd = fixture.pd, .peer = &fixture.peer, .counters = &fixture.counters};
+	replies = (struct replies){.peer = &fixture.peer, .counters = &fixture.counters};
 	assert_int_equal(replies_init(&replies, RESOURCES), 0);
 	return 0;
 }
@@ -45,6 +44,7 @@ static struct reply read_of(uint32_t psn, size_t offset, uint32_t length, uint32
 	const uint32_t psns = length == 0 ? 1 : (length + MTU - 1) / MTU;
 
 	return (struct reply){.kind = REPLY_READ,
+			      .pd = fixture.pd,
 			      .first = psn_make(psn),
 			      .last = psn_make(psn + psns - 1),
 			      .msn = msn,

@@ -250,7 +250,7 @@ static void responder_flush__in_the_order_of_posting(void **state)
 	for (uint64_t i = 0; i < 4; i++)
 		rig_post(i, region_sge(&rig.inbox, 0, INBOX));
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
-	responder_flush(&rig.responder, false);
+	responder_flush(&rig.responder);
 	for (uint64_t i = 0; i < 4; i++)
 		fixture_completion(rig.fixture.cq, i, IBV_WC_WR_FLUSH_ERR);
 	fixture_no_completion(rig.fixture.cq);
@@ -264,7 +264,8 @@ static void responder_flush__leaves_a_shared_queue_alone(void **state)
 	rig_post(0, region_sge(&rig.inbox, 0, INBOX));
 	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
-	responder_flush(&rig.responder, true);
+	rig.responder.srq = &(struct srq){0};
+	responder_flush(&rig.responder);
 	fixture_completion(rig.fixture.cq, 0, IBV_WC_WR_FLUSH_ERR);
 	fixture_no_completion(rig.fixture.cq);
 	assert_int_equal(rig_posted(), 1);

@@ -91,7 +91,7 @@ static void create_qp__refuses_what_is_not_built(void **state)
 	struct ibv_qp_init_attr init = good;
 	struct ibv_srq srq = {.context = *state};
 
-	init.qp_type = IBV_QPT_XRC_SEND;
+	init.qp_type = IBV_QPT_RAW_PACKET;
 	assert_refused(pair.pd, init, EOPNOTSUPP);
 	init = good;
 	init.srq = &srq;

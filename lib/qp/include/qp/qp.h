@@ -23,7 +23,7 @@ struct cq;
 struct packet;
 struct pd;
 struct qp;
-struct rq;
+struct srq;
 
 /* The engine's own marks on a queue pair; the queue pair never reads them. */
 struct qp_sched {
@@ -40,7 +40,11 @@ struct qp_init {
 	struct pd *pd;
 	struct cq *send_cq;
 	struct cq *recv_cq;
-	struct rq *srq; /* shared receive queue, or NULL for an own one */
+	struct srq *srq; /* shared receive queue, or NULL for an own one */
+	/* XRC_RECV: the shared receive queue of a domain by its number, NULL for none; engine's
+	 * thread */
+	struct srq *(*find_srq)(void *domain, uint32_t number);
+	void *domain;
 	struct ibv_qp_cap cap;
 	enum ibv_qp_type type;
 	bool sig_all;

@@ -27,9 +27,10 @@ struct send_wqe {
 		};
 	};
 	uint64_t swap;
-	uint32_t rkey;	 /* remote key, or key to invalidate */
-	uint32_t imm_be; /* network order */
-	uint32_t length; /* bytes of all entries of the gather list, or of the inline data */
+	uint32_t rkey;	      /* remote key, or key to invalidate */
+	uint32_t imm_be;      /* network order */
+	uint32_t remote_srqn; /* XRC */
+	uint32_t length;      /* bytes of all entries of the gather list, or of the inline data */
 	uint16_t num_sge;
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t flags;	/* enum ibv_send_flags; IBV_SEND_SIGNALED also for sq_sig_all */
@@ -52,7 +53,8 @@ struct sq_attr {
 	uint32_t max_sge;
 	uint32_t max_inline; /* bytes */
 	bool sig_all;
-	bool datagrams; /* slots hold the path of an address handle */
+	enum ibv_qp_type
+		type; /* of the queue pair; a UD one's slots hold the path of an address handle */
 };
 
 struct sq {

@@ -30,6 +30,7 @@ struct datagram {
 	/* narrow pointers, set once */
 	struct sq *sq;
 	struct rq *rq;
+	struct srq *srq; /* that rq is of, or NULL */
 	struct cq *recv_cq;
 	struct completer *completer; /* of the send queue */
 	const struct pd *pd;
@@ -59,6 +60,6 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 enum fault datagram_receive(struct datagram *datagram, const struct packet *packet);
 
 /** Complete all posted receive requests with IBV_WC_WR_FLUSH_ERR; not those of a shared queue. */
-void datagram_flush(struct datagram *datagram, bool shared);
+void datagram_flush(struct datagram *datagram);
 
 #endif

@@ -9,6 +9,7 @@
 #include "mem/mr.h"
 #include "queue/cq.h"
 #include "queue/rq.h"
+#include "queue/srq.h"
 #include "transport/sgl.h"
 
 struct packet;
@@ -25,9 +26,16 @@ struct receive {
 	struct sgl sgl; /* at the next byte */
 };
 
-/** Take the oldest posted request; one that is taken already, of a message that was dropped, starts
- * over. false: none. */
-bool receive_take(struct receive *receive, struct rq *rq);
+/**
+ * Take the oldest posted request; one that is taken already, of a message that was dropped, starts
+ * over.
+ *
+ * @param srq
+ *   The shared queue that `rq` is of, or NULL.
+ * @return
+ *   false where none is posted.
+ */
+bool receive_take(struct receive *receive, struct rq *rq, struct srq *srq);
 
 /**
  * Store the message's next bytes.

@@ -26,7 +26,8 @@ enum reply_kind {
 /* A READ or atomic request and how far it is answered. */
 struct reply {
 	enum reply_kind kind;
-	struct psn first; /* of the responses */
+	const struct pd *pd; /* READ: that its memory is of */
+	struct psn first;    /* of the responses */
 	struct psn last;
 	uint32_t msn;	   /* after the request */
 	uint64_t iova;	   /* READ: of the first response's payload */
@@ -45,8 +46,8 @@ enum acknowledgement {
 
 struct replies {
 	/* narrow pointers, set once */
-	const struct pd *pd;
 	const struct peer *peer;
+	uint8_t service; /* OPCODE_RC or OPCODE_XRC */
 	struct counters *counters;
 
 	uint32_t resources; /* max_dest_rd_atomic */

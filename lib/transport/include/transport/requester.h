@@ -41,7 +41,7 @@ struct requester {
 	const struct peer *peer;
 	struct flight *flight;
 	struct counters *counters;
-	uint8_t service; /* OPCODE_RC or OPCODE_UC */
+	uint8_t service; /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
 
 	enum requester_state state;
 	enum fault fault; /* of the request at faulty_index, where FAULTY */

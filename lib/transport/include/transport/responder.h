@@ -29,11 +29,16 @@ struct responder {
 	/* narrow pointers, set once */
 	const struct pd *pd;
 	struct rq *rq;
+	struct srq *srq; /* that rq is of, or NULL */
 	struct cq *cq;
 	struct replies *replies;
 	struct counters *counters;
 	uint32_t qpn;	 /* our own, for completions */
-	uint8_t service; /* OPCODE_RC or OPCODE_UC */
+	uint8_t service; /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
+	/* XRC: each packet names a shared receive queue of the domain, which gives pd, rq, srq and
+	 * cq */
+	struct srq *(*find_srq)(void *domain, uint32_t number);
+	void *domain;
 
 	/* attributes of the queue pair */
 	uint32_t peer_qpn;
@@ -74,6 +79,6 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 
 /** Complete the receive request in use and all posted ones with IBV_WC_WR_FLUSH_ERR; not those of a
  * shared queue. */
-void responder_flush(struct responder *responder, bool shared);
+void responder_flush(struct responder *responder);
 
 #endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared receive queues: a receive queue of several queue pairs, and who owns what it receives. */
+#ifndef QUEUE_SRQ_H
+#define QUEUE_SRQ_H
+
+#include <stdint.h>
+
+#include "queue/rq.h"
+
+struct cq;
+struct pd;
+
+struct srq {
+	struct rq rq;
+	struct pd *pd; /* its receive buffers', and with XRC that of the memory that peers name */
+	struct cq
+		*cq; /* XRC: where its completions go; else NULL, and they go to the queue pair's */
+	uint32_t number;	 /* XRC: by which peers name it */
+	uint32_t limit;		 /* armed, or 0; atomic */
+	uint32_t users;		 /* queue pairs that receive from it; atomic */
+	void (*low)(void *user); /* the limit was reached; engine's thread */
+	void *user;
+};
+
+/** Create. MT-safe. 0, -EINVAL for max_wr of 0, -ENOMEM. */
+int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **srq);
+
+/** Destroy. The engine is stopped. 0, or -EBUSY while queue pairs use it. */
+int srq_destroy(struct srq *srq);
+
+/** Raise the event once when fewer than `limit` requests are left (ibv_modify_srq(3)); 0 disarms.
+ * MT-safe. 0, -EINVAL. */
+int srq_set_limit(struct srq *srq, uint32_t limit);
+
+/** The limit that is armed, or 0. MT-safe. */
+uint32_t srq_limit(const struct srq *srq);
+
+/** A request was taken: raises the event where that is due. Responder only. */
+void srq_taken(struct srq *srq);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared receive queues: a receive queue of several queue pairs, and who owns what it receives. */
+#include "queue/srq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **out)
+{
+	struct srq *srq;
+	int err;
+
+	if (max_wr == 0)
+		return -EINVAL;
+	srq = aligned_alloc(_Alignof(struct srq), sizeof(*srq));
+	if (srq == NULL)
+		return -ENOMEM;
+	*srq = (struct srq){.pd = pd};
+	err = rq_init(&srq->rq, max_wr, max_sge);
+	if (err != 0) {
+		free(srq);
+		return err;
+	}
+	*out = srq;
+	return 0;
+}
+
+int srq_destroy(struct srq *srq)
+{
+	if (__atomic_load_n(&srq->users, __ATOMIC_ACQUIRE) != 0)
+		return -EBUSY;
+	rq_fini(&srq->rq);
+	free(srq);
+	return 0;
+}
+
+int srq_set_limit(struct srq *srq, uint32_t limit)
+{
+	if (limit > srq->rq.max_wr)
+		return -EINVAL;
+	__atomic_store_n(&srq->limit, limit, __ATOMIC_RELAXED);
+	return 0;
+}
+
+uint32_t srq_limit(const struct srq *srq)
+{
+	return __atomic_load_n(&srq->limit, __ATOMIC_RELAXED);
+}
+
+void srq_taken(struct srq *srq)
+{
+	struct rq *rq = &srq->rq;
+	uint32_t limit = __atomic_load_n(&srq->limit, __ATOMIC_RELAXED);
+
+	if (limit == 0 || __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE) - rq->cons >= limit)
+		return;
+	/* One event an arming; who arms again meanwhile keeps that. */
+	if (__atomic_compare_exchange_n(&srq->limit, &limit, 0, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED) &&
+	    srq->low != NULL)
+		srq->low(srq->user);
+}
