@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The invariant CRC: masking of the headers, and CRC-32 over bytes, copies and zeros. */
+/* The invariant CRC: masking of the headers, the choice of a kernel, and CRC-32 over zeros. */
 #include "wire/icrc.h"
 
 #include <string.h>
@@ -7,9 +7,8 @@
 #include <isa-l/crc.h>
 #include <rte_byteorder.h>
 #include <rte_ip.h>
-#include <rte_udp.h>
 
-#include "wire/headers.h"
+#include "wire/icrc_kernel.h"
 
 /*
  * A state is the finished CRC of the bytes so far: both inversions of CRC-32 are inside each call,
@@ -19,50 +18,100 @@
 /* CRC of eight bytes of ones: they stand for the LRH, which RoCEv2 does not have (A17.3.4). */
 #define ICRC_AFTER_LRH 0x2144df1cu
 
-static void mask_ipv4(uint8_t *l3)
-{
-	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)l3;
+/* What 7.8.1 and A17.3.4 leave out reads as ones; the rest is as it is. */
+#define UDP_AND_BTH_ONES(at) [(at) + 6] = 0xff, [(at) + 7] = 0xff, [(at) + 8 + 4] = 0xff
 
-	ip->type_of_service = 0xff;
-	ip->time_to_live = 0xff;
-	ip->hdr_checksum = 0xffff;
+/* TOS, TTL, header checksum; UDP checksum; FECN, BECN and the reserved bits beside them. */
+static const uint8_t ones_ipv4[ICRC_HEADERS_MAX] __attribute__((aligned(64))) = {
+	[1] = 0xff, [8] = 0xff, [10] = 0xff, [11] = 0xff, UDP_AND_BTH_ONES(20),
+};
+
+/* Traffic class, flow label, hop limit; the same of UDP and BTH. */
+static const uint8_t ones_ipv6[ICRC_HEADERS_MAX] __attribute__((aligned(64))) = {
+	[0] = 0x0f, [1] = 0xff, [2] = 0xff, [3] = 0xff, [7] = 0xff, UDP_AND_BTH_ONES(40),
+};
+
+/*
+ * ISA-L serves where no kernel of ours does, and on processors with AVX-512 ours always do: its
+ * AVX-512 code leaves the upper parts of the registers in use, and SSE code after it then runs
+ * several times slower.
+ */
+static bool supported_anywhere(void)
+{
+	return true;
 }
 
-static void mask_ipv6(uint8_t *l3)
-{
-	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)l3;
-
-	/* All but the version: traffic class and flow label. */
-	ip->vtc_flow |= rte_cpu_to_be_32(0x0fffffff);
-	ip->hop_limits = 0xff;
-}
-
-uint32_t icrc_headers(const uint8_t *l3, size_t l3_len, size_t headers_len)
-{
-	uint8_t masked[ICRC_HEADERS_MAX];
-	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(masked + l3_len);
-	struct bth *bth = (struct bth *)(udp + 1);
-
-	memcpy(masked, l3, headers_len);
-	if (l3_len == sizeof(struct rte_ipv4_hdr))
-		mask_ipv4(masked);
-	else
-		mask_ipv6(masked);
-	udp->dgram_cksum = 0xffff;
-	bth->ecn = 0xff;
-	return icrc_update(ICRC_AFTER_LRH, masked, headers_len);
-}
-
-uint32_t icrc_update(uint32_t state, const void *data, size_t len)
+static uint32_t update_portable(uint32_t state, const void *data, size_t len)
 {
 	return crc32_gzip_refl(state, data, len);
 }
 
-uint32_t icrc_copy(uint32_t state, void *dst, const void *src, size_t len)
+static uint32_t copy_portable(uint32_t state, void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);
 	/* Of the copy: the application may be changing the source. */
-	return icrc_update(state, dst, len);
+	return crc32_gzip_refl(state, dst, len);
+}
+
+static uint32_t masked_portable(uint32_t state, const uint8_t *data, const uint8_t *ones,
+				size_t len)
+{
+	uint8_t masked[ICRC_HEADERS_MAX];
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		masked[i] = data[i] | ones[i];
+	return crc32_gzip_refl(state, masked, len);
+}
+
+const struct icrc_kernel icrc_kernel_portable = {
+	.name = "portable",
+	.supported = supported_anywhere,
+	.update = update_portable,
+	.copy = copy_portable,
+	.masked = masked_portable,
+};
+
+const struct icrc_kernel *const icrc_kernels[] = {
+#ifdef __x86_64__
+	&icrc_kernel_avx512,
+	&icrc_kernel_pclmul,
+#endif
+	&icrc_kernel_portable,
+	NULL,
+};
+
+/* A copy of the best kernel, so that a call loads one pointer. Constant once main runs. */
+static struct icrc_kernel kernel = {
+	.update = update_portable,
+	.copy = copy_portable,
+	.masked = masked_portable,
+};
+
+__attribute__((constructor)) static void choose_kernel(void)
+{
+	const struct icrc_kernel *const *candidate = icrc_kernels;
+
+	while (!(*candidate)->supported())
+		candidate++;
+	kernel = **candidate;
+}
+
+uint32_t icrc_headers(const uint8_t *l3, size_t l3_len, size_t headers_len)
+{
+	const uint8_t *ones = l3_len == sizeof(struct rte_ipv4_hdr) ? ones_ipv4 : ones_ipv6;
+
+	return kernel.masked(ICRC_AFTER_LRH, l3, ones, headers_len);
+}
+
+uint32_t icrc_update(uint32_t state, const void *data, size_t len)
+{
+	return kernel.update(state, data, len);
+}
+
+uint32_t icrc_copy(uint32_t state, void *dst, const void *src, size_t len)
+{
+	return kernel.copy(state, dst, src, len);
 }
 
 /*

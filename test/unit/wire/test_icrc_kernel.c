@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Each kernel that this processor can run against the portable one: lengths, alignments, edges of
+ * memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "wire/icrc.h"
+#include "wire/icrc_kernel.h"
+
+#define ROOM	    20000
+#define LENGTHS_ALL 1300 /* every length up to here, which is five times round the widest loop */
+
+static const struct icrc_kernel *kernel; /* under test */
+static uint8_t source[ROOM], target[ROOM];
+static uint32_t seed = 99;
+
+static uint32_t next_random(void)
+{
+	seed = seed * 1664525 + 1013904223;
+	return seed >> 8;
+}
+
+static uint32_t expected(uint32_t state, const uint8_t *data, size_t len)
+{
+	return icrc_kernel_portable.update(state, data, len);
+}
+
+static void check_update(size_t from, size_t len)
+{
+	const uint32_t state = next_random() * 257;
+
+	assert_int_equal(kernel->update(state, source + from, len),
+			 expected(state, source + from, len));
+}
+
+static void update__every_length(void **state)
+{
+	size_t len;
+
+	(void)state;
+	for (len = 0; len <= LENGTHS_ALL; len++)
+		check_update(len * 7 % 64, len);
+}
+
+static void update__random_lengths_and_alignments(void **state)
+{
+	unsigned int round;
+
+	(void)state;
+	for (round = 0; round < 20000; round++)
+		check_update(next_random() % 512, next_random() % (round % 2 ? 300 : 9000));
+}
+
+static void check_copy(size_t from, size_t to, size_t len)
+{
+	const uint32_t state = next_random() * 257;
+	size_t i;
+
+	memset(target, 0xa5, to + len + 128);
+	assert_int_equal(kernel->copy(state, target + to, source + from, len),
+			 expected(state, source + from, len));
+	assert_memory_equal(target + to, source + from, len);
+	for (i = to >= 128 ? to - 128 : 0; i < to; i++)
+		assert_int_equal(target[i], 0xa5);
+	for (i = to + len; i < to + len + 128; i++)
+		assert_int_equal(target[i], 0xa5);
+}
+
+static void copy__every_length(void **state)
+{
+	size_t len;
+
+	(void)state;
+	for (len = 0; len <= LENGTHS_ALL; len++)
+		check_copy(len * 7 % 64, len * 11 % 64, len);
+}
+
+static void copy__random_lengths_and_alignments(void **state)
+{
+	unsigned int round;
+
+	(void)state;
+	for (round = 0; round < 5000; round++)
+		check_copy(next_random() % 512, next_random() % 512,
+			   next_random() % (round % 2 ? 300 : 9000));
+}
+
+static void masked__every_length(void **state)
+{
+	uint8_t ones[ICRC_HEADERS_MAX], masked[ICRC_HEADERS_MAX];
+	size_t len, i;
+
+	(void)state;
+	for (len = 1; len <= ICRC_HEADERS_MAX; len++) {
+		for (i = 0; i < sizeof(ones); i++) {
+			ones[i] = (uint8_t)(next_random() & next_random());
+			masked[i] = source[len + i] | ones[i];
+		}
+		assert_int_equal(kernel->masked((uint32_t)len, source + len, ones, len),
+				 expected((uint32_t)len, masked, len));
+	}
+}
+
+/* A page that can be used between two that cannot. */
+static uint8_t *map_island(size_t page)
+{
+	uint8_t *map = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(map != MAP_FAILED);
+	assert_int_equal(mprotect(map + page, page, PROT_READ | PROT_WRITE), 0);
+	return map + page;
+}
+
+static void edges__nothing_beside_the_buffers_is_touched(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *from = map_island(page), *to = map_island(page);
+	size_t len;
+
+	(void)state;
+	memcpy(from, source, page);
+	for (len = 0; len <= LENGTHS_ALL; len++) {
+		const uint8_t *tail = from + page - len;
+		const uint32_t crc = expected(1, tail, len);
+
+		/* At the end of a page, and at the start of one. */
+		assert_int_equal(kernel->update(1, tail, len), crc);
+		assert_int_equal(kernel->copy(1, to, tail, len), crc);
+		assert_memory_equal(to, tail, len);
+		assert_int_equal(kernel->copy(2, to + page - len, from, len),
+				 expected(2, from, len));
+		assert_memory_equal(to + page - len, from, len);
+		if (len > 0 && len <= ICRC_HEADERS_MAX)
+			(void)kernel->masked(1, tail, source, len);
+	}
+	munmap(from - page, 3 * page);
+	munmap(to - page, 3 * page);
+}
+
+static int fill_source(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(source); i++)
+		source[i] = (uint8_t)(next_random() >> 3);
+	return 0;
+}
+
+/* The chosen kernel is the first that the processor can run, so every call of icrc.h goes there. */
+static void kernels__the_last_runs_anywhere(void **state)
+{
+	size_t last = 0;
+
+	(void)state;
+	while (icrc_kernels[last + 1])
+		last++;
+	assert_ptr_equal(icrc_kernels[last], &icrc_kernel_portable);
+	assert_true(icrc_kernel_portable.supported());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(update__every_length),
+		cmocka_unit_test(update__random_lengths_and_alignments),
+		cmocka_unit_test(copy__every_length),
+		cmocka_unit_test(copy__random_lengths_and_alignments),
+		cmocka_unit_test(masked__every_length),
+		cmocka_unit_test(edges__nothing_beside_the_buffers_is_touched),
+		cmocka_unit_test(kernels__the_last_runs_anywhere),
+	};
+	const struct icrc_kernel *const *k;
+	int failed = 0;
+
+	for (k = icrc_kernels; *k; k++) {
+		if (!(*k)->supported()) {
+			printf("kernel %s: not on this processor\n", (*k)->name);
+			continue;
+		}
+		kernel = *k;
+		failed += cmocka_run_group_tests_name((*k)->name, tests, fill_source, NULL);
+	}
+	return failed;
+}
