@@ -48,12 +48,17 @@ struct request {
 	uint32_t psns;	   /* PSNs that it stands for */
 };
 
+/* index and sgl stand for nothing: they are found again before the next packet. */
+static void requester_unlocate(struct requester *requester)
+{
+	requester->position_psn.v = UINT32_MAX;
+}
+
 void requester_reset(struct requester *requester, enum requester_state state)
 {
 	requester->state = state;
 	requester->fault = FAULT_NONE;
-	requester->index = requester->sq->cons;
-	requester->position_psn = psn_add(requester->flight->next, -1);
+	requester_unlocate(requester);
 	requester->unasked = 0;
 }
 
@@ -251,14 +256,6 @@ static void requester_advance(struct requester *requester, const struct request 
 	}
 }
 
-/* One past the last request that may be sent: what stands before a faulty one is still sent again
- * if lost. */
-static uint32_t requester_end(const struct requester *requester)
-{
-	return requester->state == REQUESTER_FAULTY ? requester->faulty_index
-						    : sq_prod(requester->sq);
-}
-
 unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
 			    unsigned int budget, bool *more)
 {
@@ -267,6 +264,7 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 	uint32_t count;
 
 	*more = false;
+	requester->fault = FAULT_NONE;
 	if (!psn_eq(requester->position_psn, requester->flight->next))
 		requester_locate(requester);
 	while (requester->state != REQUESTER_STOPPED) {
@@ -274,7 +272,7 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 		struct request request;
 		struct send_wqe *wqe;
 
-		if (requester->index == requester_end(requester))
+		if (requester->index == sq_prod(requester->sq))
 			break;
 		wqe = sq_at(requester->sq, requester->index);
 		if (requester_check(requester, wqe) != CAN_SEND)
@@ -287,16 +285,15 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 			requester_start(requester, wqe);
 		request = requester_next(requester, wqe);
 		if (requester_gather(requester, &request, frags, &count) != MR_OK) {
-			requester->state = REQUESTER_FAULTY;
-			requester->faulty_index = requester->index;
 			requester->fault = FAULT_SEND_PROTECTION;
+			requester->faulty_index = requester->index;
+			requester_unlocate(requester);
 			break;
 		}
 		out = sink->get(sink);
 		if (out == NULL) {
-			/* The list was walked for a packet that is not sent: walk again next time.
-			 */
-			requester->position_psn = psn_add(requester->flight->next, -1);
+			/* The list was walked for a packet that is not sent. */
+			requester_unlocate(requester);
 			*more = true;
 			break;
 		}

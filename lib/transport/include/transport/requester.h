@@ -30,8 +30,6 @@ enum requester_state {
 	REQUESTER_STOPPED, /* not in a state that sends */
 	REQUESTER_RUNNING,
 	REQUESTER_DRAINING, /* SQD: finishes messages that are begun, begins none (IBTA 10.3.1) */
-	REQUESTER_FAULTY, /* the request at faulty_index cannot be sent; it fails when all before it
-			     are complete */
 };
 
 struct requester {
@@ -44,11 +42,16 @@ struct requester {
 	uint8_t service; /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
 
 	enum requester_state state;
-	enum fault fault; /* of the request at faulty_index, where FAULTY */
+	/*
+	 * Why the request at faulty_index cannot be sent, found in the last turn: it fails when all
+	 * before it are complete. Each turn judges anew, because a request that was sent before may
+	 * be acknowledged meanwhile, and then there is nothing wrong with it.
+	 */
+	enum fault fault;
 	uint32_t faulty_index;
 	uint32_t index;		 /* in the send queue: the request that position_psn is in */
 	struct psn position_psn; /* what index and sgl stand for; differs from flight->next after a
-				    rewind */
+				    rewind, or is no PSN at all */
 	struct sgl sgl;		 /* of the request at index, at the next byte to send */
 	uint32_t unasked;	 /* packets sent since an acknowledgement was asked for */
 };
@@ -72,8 +75,7 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 /** Whether a fault is due: everything before the faulty request is complete. */
 static inline bool requester_fault_due(const struct requester *requester)
 {
-	return requester->state == REQUESTER_FAULTY &&
-	       requester->sq->cons == requester->faulty_index;
+	return requester->fault != FAULT_NONE && requester->sq->cons == requester->faulty_index;
 }
 
 /** Whether a draining requester has nothing left in the air or half sent. */

@@ -1,0 +1,742 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/requester.c: which packets posted work becomes, what holds them back, and
+ * what is sent again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "transport/requester.h"
+#include "wire/headers.h"
+
+#define MTU	  256u
+#define FIRST_PSN 0xfffffdu
+#define SEED	  3u
+#define MEMORY	  (300 * MTU)
+#define RKEY	  0xabcd1234u
+#define REMOTE	  UINT64_C(0x1122334455660000)
+#define RESPONSES 2u
+
+static struct fixture fixture;
+static struct region memory;
+static struct sq sq;
+static struct flight flight;
+static struct requester requester;
+static bool more;
+
+static int set_up(void **state)
+{
+	const struct sq_attr attr = {.max_wr = 64, .max_sge = 32, .max_inline = 600};
+
+	(void)state;
+	fixture_set_up(&fixture, MTU, 4);
+	region_set_up(&memory, fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	flight_init(&flight, psn_make(FIRST_PSN));
+	flight.max_responses = RESPONSES;
+	requester = (struct requester){.sq = &sq,
+				       .pd = fixture.pd,
+				       .peer = &fixture.peer,
+				       .flight = &flight,
+				       .counters = &fixture.counters,
+				       .service = OPCODE_RC};
+	requester_reset(&requester, REQUESTER_RUNNING);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sq_fini(&sq);
+	region_tear_down(&memory);
+	fixture_tear_down(&fixture);
+	return 0;
+}
+
+static void post_list(struct ibv_send_wr wr, struct ibv_sge *sge, int num_sge)
+{
+	struct ibv_send_wr *bad;
+
+	wr.sg_list = sge;
+	wr.num_sge = num_sge;
+	if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = REMOTE;
+		wr.wr.atomic.rkey = RKEY;
+	} else if (wr.opcode != IBV_WR_SEND_WITH_INV) {
+		wr.wr.rdma.remote_addr = REMOTE;
+		wr.wr.rdma.rkey = RKEY;
+	}
+	assert_int_equal(sq_post(&sq, IBV_QPT_RC, &wr, &bad), 0);
+}
+
+/* Of the memory's first `length` bytes. */
+static void post(enum ibv_wr_opcode opcode, uint32_t length, unsigned int flags)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, length);
+
+	post_list((struct ibv_send_wr){.opcode = opcode, .send_flags = flags}, &sge, length > 0);
+}
+
+/* A SEND of one byte whose key is not good. */
+static void post_bad(void)
+{
+	struct ibv_sge sge = {.addr = region_iova(&memory, 0), .length = 1, .lkey = FIXTURE_NOBODY};
+
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, &sge, 1);
+}
+
+/* Send what can be sent; returns how many packets it was. */
+static unsigned int send_some(unsigned int budget)
+{
+	unsigned int sent;
+
+	catcher_clear(&fixture.catcher);
+	sent = requester_send(&requester, &fixture.catcher.sink, budget, &more);
+	assert_int_equal(sent, fixture.catcher.count);
+	return sent;
+}
+
+static unsigned int send_all(void)
+{
+	const unsigned int sent = send_some(10000);
+
+	assert_false(more);
+	return sent;
+}
+
+/* As the completer does: everything before this PSN is acknowledged, `pops` requests of it
+ * complete. */
+static void acknowledge(uint32_t psn, unsigned int pops)
+{
+	flight_acked(&flight, psn_make(FIRST_PSN + psn));
+	while (pops-- > 0)
+		sq_pop(&sq);
+}
+
+static const struct packet *packet_at(unsigned int i)
+{
+	return catcher_at(&fixture.catcher, i);
+}
+
+static void expect_packet(unsigned int i, uint8_t operation, uint32_t psn)
+{
+	catcher_expect(&fixture.catcher, i, operation, FIRST_PSN + psn);
+}
+
+/* The payload is the memory's from `offset` on. */
+static void expect_payload(unsigned int i, size_t offset, uint32_t len)
+{
+	assert_int_equal(packet_at(i)->payload_len, len);
+	assert_memory_equal(packet_at(i)->payload, memory.bytes + offset, len);
+}
+
+static void expect_reth(unsigned int i, uint64_t offset, uint32_t length)
+{
+	assert_int_equal(packet_at(i)->iova, REMOTE + offset);
+	assert_int_equal(packet_at(i)->rkey, RKEY);
+	assert_int_equal(packet_at(i)->dma_length, length);
+}
+
+/* What packets look like. */
+
+struct message {
+	enum ibv_wr_opcode opcode;
+	uint8_t first, middle, last, only;
+};
+
+static const struct message messages[] = {
+	{IBV_WR_SEND, OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST, OPCODE_SEND_ONLY},
+	{IBV_WR_SEND_WITH_IMM, OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST_IMM,
+	 OPCODE_SEND_ONLY_IMM},
+	{IBV_WR_SEND_WITH_INV, OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST_INV,
+	 OPCODE_SEND_ONLY_INV},
+	{IBV_WR_RDMA_WRITE, OPCODE_WRITE_FIRST, OPCODE_WRITE_MIDDLE, OPCODE_WRITE_LAST,
+	 OPCODE_WRITE_ONLY},
+	{IBV_WR_RDMA_WRITE_WITH_IMM, OPCODE_WRITE_FIRST, OPCODE_WRITE_MIDDLE, OPCODE_WRITE_LAST_IMM,
+	 OPCODE_WRITE_ONLY_IMM},
+};
+
+/* A message of `length` bytes; PSNs go on at `psn`. */
+static void expect_message(const struct message *message, uint32_t length, uint32_t psn)
+{
+	const uint32_t packets = length == 0 ? 1 : (length + MTU - 1) / MTU;
+
+	post(message->opcode, length, 0);
+	assert_int_equal(send_all(), packets);
+	for (uint32_t i = 0; i < packets; i++) {
+		const uint8_t inner = i == 0 ? message->first : message->middle;
+		const bool last = i + 1 == packets;
+
+		if (last)
+			expect_packet(i, packets == 1 ? message->only : message->last, psn + i);
+		else
+			expect_packet(i, inner, psn + i);
+		expect_payload(i, i * MTU, last ? length - i * MTU : MTU);
+		assert_int_equal(packet_at(i)->ack_req, last);
+		assert_int_equal(packet_at(i)->migrated, true);
+		assert_int_equal(packet_at(i)->becn, false);
+		/* A WRITE's first packet names the whole message. */
+		if (packet_at(i)->op->flags & OPCODE_HAS_RETH)
+			expect_reth(i, 0, length);
+	}
+	acknowledge(psn + packets, 1);
+}
+
+static void requester_send__first_middle_last_only_by_position(void **state)
+{
+	static const uint32_t lengths[] = {0,	    1,	     MTU - 1,	  MTU,
+					   MTU + 1, 2 * MTU, 2 * MTU + 1, 4 * MTU};
+	uint32_t psn = 0;
+
+	(void)state;
+	for (size_t m = 0; m < sizeof(messages) / sizeof(messages[0]); m++)
+		for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+			expect_message(&messages[m], lengths[i], psn);
+			psn += lengths[i] == 0 ? 1 : (lengths[i] + MTU - 1) / MTU;
+		}
+}
+
+static void requester_send__immediate_and_key_stand_in_the_last_packet(void **state)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, MTU + 1);
+
+	(void)state;
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = 0x01020304},
+		  &sge, 1);
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = 0x77},
+		  &sge, 1);
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .imm_data = 5}, &sge,
+		  1);
+	assert_int_equal(send_all(), 6);
+	assert_int_equal(packet_at(1)->imm_be, 0x01020304);
+	assert_int_equal(packet_at(3)->rkey, 0x77);
+	assert_int_equal(packet_at(5)->imm_be, 5);
+}
+
+static void requester_send__solicited_stands_where_a_receive_is_taken(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, MTU + 1, IBV_SEND_SOLICITED);
+	post(IBV_WR_RDMA_WRITE_WITH_IMM, MTU + 1, IBV_SEND_SOLICITED);
+	post(IBV_WR_RDMA_WRITE, 1, IBV_SEND_SOLICITED);
+	post(IBV_WR_RDMA_READ, 1, IBV_SEND_SOLICITED);
+	post(IBV_WR_SEND, 1, 0);
+	assert_int_equal(send_all(), 7);
+	for (unsigned int i = 0; i < 7; i++)
+		assert_int_equal(packet_at(i)->solicited, i == 1 || i == 3);
+}
+
+static void requester_send__a_read_stands_for_the_psns_of_its_responses(void **state)
+{
+	(void)state;
+	post(IBV_WR_RDMA_READ, 3 * MTU + 1, 0);
+	post(IBV_WR_RDMA_READ, 0, 0);
+	assert_int_equal(send_all(), 2);
+	expect_packet(0, OPCODE_READ_REQUEST, 0);
+	expect_reth(0, 0, 3 * MTU + 1);
+	expect_payload(0, 0, 0);
+	expect_packet(1, OPCODE_READ_REQUEST, 4);
+	expect_reth(1, 0, 0);
+	assert_int_equal(flight.next.v, psn_make(FIRST_PSN + 5).v);
+	assert_int_equal(flight.responses, 2);
+}
+
+static void requester_send__atomics_carry_their_operands(void **state)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, 8);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_CMP_AND_SWP};
+
+	(void)state;
+	wr.wr.atomic.compare_add = 11;
+	wr.wr.atomic.swap = 22;
+	post_list(wr, &sge, 1);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	post_list(wr, &sge, 1);
+	assert_int_equal(send_all(), 2);
+	expect_packet(0, OPCODE_COMPARE_SWAP, 0);
+	assert_int_equal(packet_at(0)->iova, REMOTE);
+	assert_int_equal(packet_at(0)->rkey, RKEY);
+	assert_int_equal(packet_at(0)->compare, 11);
+	assert_int_equal(packet_at(0)->swap_add, 22);
+	expect_packet(1, OPCODE_FETCH_ADD, 1);
+	assert_int_equal(packet_at(1)->compare, 0);
+	assert_int_equal(packet_at(1)->swap_add, 11);
+	assert_int_equal(flight.responses, 2);
+}
+
+static void requester_send__inline_data_needs_no_key(void **state)
+{
+	uint8_t bytes[MTU + 44];
+	struct ibv_sge sge[] = {{.addr = (uintptr_t)bytes, .length = 100},
+				{.addr = (uintptr_t)bytes + 100, .length = MTU + 44 - 100}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = memory.bytes[i];
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE}, sge,
+		  2);
+	memset(bytes, 0, sizeof(bytes));
+	assert_int_equal(send_all(), 2);
+	expect_payload(0, 0, MTU);
+	expect_payload(1, MTU, 44);
+}
+
+static void requester_send__gathers_from_as_many_entries_as_are_granted(void **state)
+{
+	struct ibv_sge sge[32];
+	uint32_t at = 0;
+
+	(void)state;
+	/* Odd lengths, so that packets end within entries. */
+	for (uint32_t i = 0; i < 32; i++) {
+		sge[i] = region_sge(&memory, at, i == 7 ? 0 : 3 + i);
+		at += sge[i].length;
+	}
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_RDMA_WRITE}, sge, 32);
+	assert_int_equal(send_all(), (at + MTU - 1) / MTU);
+	expect_payload(0, 0, MTU);
+	expect_payload(1, MTU, MTU);
+	expect_payload(2, 2 * MTU, at - 2 * MTU);
+}
+
+static void requester_send__a_read_goes_out_in_segments(void **state)
+{
+	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
+
+	(void)state;
+	flight.max_responses = 9;
+	post(IBV_WR_RDMA_READ, (2 * segment + 1) * MTU + 5, 0);
+	assert_int_equal(send_all(), 3);
+	expect_packet(0, OPCODE_READ_REQUEST, 0);
+	expect_reth(0, 0, segment * MTU);
+	expect_packet(1, OPCODE_READ_REQUEST, segment);
+	expect_reth(1, segment * MTU, segment * MTU);
+	expect_packet(2, OPCODE_READ_REQUEST, 2 * segment);
+	expect_reth(2, 2 * segment * MTU, MTU + 5);
+	assert_int_equal(flight.responses, 3);
+	assert_int_equal(flight.next.v, psn_make(FIRST_PSN + 2 * segment + 2).v);
+}
+
+static void requester_send__a_read_is_asked_for_again_from_its_middle(void **state)
+{
+	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
+
+	(void)state;
+	flight.max_responses = 9;
+	post(IBV_WR_RDMA_READ, 2 * segment * MTU, 0);
+	assert_int_equal(send_all(), 2);
+	acknowledge(10, 0);
+	flight_rewind(&flight, true);
+	assert_int_equal(send_all(), 2);
+	/* The segment ends where it did, so that its end is known by its place. */
+	expect_packet(0, OPCODE_READ_REQUEST, 10);
+	expect_reth(0, 10 * MTU, (segment - 10) * MTU);
+	expect_packet(1, OPCODE_READ_REQUEST, segment);
+	expect_reth(1, segment * MTU, segment * MTU);
+	assert_int_equal(flight.responses, 2);
+}
+
+/* When an acknowledgement is asked for. */
+
+static void requester_send__asks_for_acknowledgements_within_long_messages(void **state)
+{
+	(void)state;
+	post(IBV_WR_RDMA_WRITE, 3 * REQUESTER_ACK_INTERVAL_PKTS * MTU + 1, 0);
+	assert_int_equal(send_all(), 3 * REQUESTER_ACK_INTERVAL_PKTS + 1);
+	for (unsigned int i = 0; i < fixture.catcher.count; i++)
+		assert_int_equal(packet_at(i)->ack_req,
+				 (i + 1) % REQUESTER_ACK_INTERVAL_PKTS == 0 ||
+					 i + 1 == fixture.catcher.count);
+}
+
+static void
+requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement(void **state)
+{
+	(void)state;
+	flight.window = 5;
+	post(IBV_WR_RDMA_WRITE, 20 * MTU, 0);
+	assert_int_equal(send_all(), 5);
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(packet_at(i)->ack_req, i == 4);
+	acknowledge(2, 0);
+	flight.window = 5;
+	assert_int_equal(send_all(), 2);
+	assert_true(packet_at(1)->ack_req);
+}
+
+static void requester_send__unreliable_asks_for_none(void **state)
+{
+	(void)state;
+	requester.service = OPCODE_UC;
+	post(IBV_WR_RDMA_WRITE, 40 * MTU, 0);
+	assert_int_equal(send_all(), 40);
+	for (unsigned int i = 0; i < 40; i++) {
+		assert_false(packet_at(i)->ack_req);
+		assert_int_equal(packet_at(i)->opcode & OPCODE_SERVICE_MASK, OPCODE_UC);
+	}
+}
+
+/* What holds packets back. */
+
+static void requester_send__stops_at_the_window(void **state)
+{
+	(void)state;
+	post(IBV_WR_RDMA_WRITE, 300 * MTU, 0);
+	assert_int_equal(send_all(), FLIGHT_WINDOW_MAX);
+	assert_int_equal(send_all(), 0);
+	acknowledge(10, 0);
+	assert_int_equal(send_all(), 10);
+	expect_packet(0, OPCODE_WRITE_MIDDLE, FLIGHT_WINDOW_MAX);
+	expect_payload(0, FLIGHT_WINDOW_MAX * MTU, MTU);
+}
+
+static void requester_send__a_fence_waits_for_reads_and_atomics(void **state)
+{
+	static const enum ibv_wr_opcode before[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
+
+	for (size_t i = 0; i < 2; i++) {
+		post(before[i], 8, 0);
+		post(IBV_WR_SEND, 8, 0);
+		post(IBV_WR_SEND, 2 * MTU, IBV_SEND_FENCE);
+		post(IBV_WR_SEND, 8, 0);
+		assert_int_equal(send_all(), 2);
+		/* Sent again, it is fenced again. */
+		flight_rewind(&flight, true);
+		assert_int_equal(send_all(), 2);
+		flight.responses = 0;
+		acknowledge(1, 1);
+		assert_int_equal(send_all(), 3);
+		expect_packet(0, OPCODE_SEND_FIRST, 2);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void requester_send__a_fence_does_not_wait_for_sends_and_writes(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 8, 0);
+	post(IBV_WR_RDMA_WRITE, 8, 0);
+	post(IBV_WR_RDMA_READ, 8, IBV_SEND_FENCE);
+	assert_int_equal(send_all(), 3);
+}
+
+static void requester_send__a_fenced_message_that_is_begun_goes_on(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 4 * MTU, IBV_SEND_FENCE);
+	assert_int_equal(send_some(2), 2);
+	flight.responses = 1;
+	assert_int_equal(send_all(), 2);
+}
+
+static void requester_send__as_many_reads_and_atomics_as_the_peer_has_resources(void **state)
+{
+	(void)state;
+	post(IBV_WR_RDMA_READ, 8, 0);
+	post(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0);
+	post(IBV_WR_RDMA_READ, 8, 0);
+	post(IBV_WR_SEND, 8, 0);
+	assert_int_equal(send_all(), 2);
+	acknowledge(1, 1);
+	flight.responses--;
+	/* In order: what needs no resource waits behind what does. */
+	assert_int_equal(send_all(), 2);
+	expect_packet(0, OPCODE_READ_REQUEST, 2);
+	expect_packet(1, OPCODE_SEND_ONLY, 3);
+}
+
+static void requester_send__each_segment_of_a_read_takes_a_resource(void **state)
+{
+	(void)state;
+	post(IBV_WR_RDMA_READ, 3 * REQUESTER_READ_SEGMENT_PKTS * MTU, 0);
+	assert_int_equal(send_all(), 2);
+	acknowledge(REQUESTER_READ_SEGMENT_PKTS, 0);
+	flight.responses--;
+	assert_int_equal(send_all(), 1);
+	expect_packet(0, OPCODE_READ_REQUEST, 2 * REQUESTER_READ_SEGMENT_PKTS);
+}
+
+static void requester_send__stops_at_the_budget_and_goes_on(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 3 * MTU, 0);
+	assert_int_equal(send_some(0), 0);
+	assert_true(more);
+	assert_int_equal(send_some(2), 2);
+	assert_true(more);
+	assert_int_equal(send_some(2), 1);
+	assert_false(more);
+	expect_packet(0, OPCODE_SEND_LAST, 2);
+	expect_payload(0, 2 * MTU, MTU);
+	assert_int_equal(send_some(0), 0);
+	assert_false(more);
+}
+
+static void requester_send__stops_at_a_full_sink_and_goes_on(void **state)
+{
+	struct ibv_sge sge[] = {region_sge(&memory, 0, 100),
+				region_sge(&memory, 100, 3 * MTU - 100)};
+
+	(void)state;
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, sge, 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		catcher_clear(&fixture.catcher);
+		fixture.catcher.room = 0;
+		assert_int_equal(requester_send(&requester, &fixture.catcher.sink, 9, &more), 0);
+		assert_true(more);
+		fixture.catcher.room = 1;
+		assert_int_equal(requester_send(&requester, &fixture.catcher.sink, 9, &more), 1);
+		assert_int_equal(more, i < 2);
+		assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + i).v);
+		expect_payload(0, i * MTU, MTU);
+	}
+}
+
+static void requester_send__a_full_sink_does_not_hide_a_rewind(void **state)
+{
+	(void)state;
+	for (uint32_t left = 1; left <= 3; left++) {
+		post(IBV_WR_SEND, 3 * MTU, 0);
+		post(IBV_WR_SEND, 8, 0);
+		assert_int_equal(send_some(3), 3);
+		fixture.catcher.room = 0;
+		assert_int_equal(requester_send(&requester, &fixture.catcher.sink, 9, &more), 0);
+		/* All but the last so many packets have arrived. */
+		flight_acked(&flight, psn_add(flight.next, -(int32_t)left));
+		flight_rewind(&flight, true);
+		assert_int_equal(send_all(), left + 1);
+		for (uint32_t i = 0; i < left; i++)
+			expect_payload(i, (3 - left + i) * MTU, MTU);
+		expect_payload(left, 0, 8);
+		acknowledge(4 * left, 2);
+	}
+}
+
+static void requester_send__stopped_sends_nothing(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 8, 0);
+	requester_reset(&requester, REQUESTER_STOPPED);
+	assert_int_equal(send_all(), 0);
+	requester_reset(&requester, REQUESTER_RUNNING);
+	assert_int_equal(send_all(), 1);
+}
+
+static void requester_send__draining_finishes_what_is_begun(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 3 * MTU, 0);
+	post(IBV_WR_SEND, 8, 0);
+	assert_int_equal(send_some(1), 1);
+	requester.state = REQUESTER_DRAINING;
+	assert_false(requester_drained(&requester));
+	assert_int_equal(send_all(), 2);
+	assert_false(requester_drained(&requester));
+	/* Also again, if it was lost. */
+	flight_rewind(&flight, true);
+	assert_int_equal(send_all(), 3);
+	acknowledge(3, 1);
+	assert_true(requester_drained(&requester));
+	assert_int_equal(send_all(), 0);
+	requester.state = REQUESTER_RUNNING;
+	assert_int_equal(send_all(), 1);
+	expect_packet(0, OPCODE_SEND_ONLY, 3);
+}
+
+/* Sending again. */
+
+static void requester_send__sends_the_same_packets_again(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 2 * MTU, 0);
+	post(IBV_WR_RDMA_READ, 3 * MTU, 0);
+	post(IBV_WR_RDMA_WRITE, MTU + 9, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(send_all(), 5);
+		expect_packet(0, OPCODE_SEND_FIRST, 0);
+		expect_payload(0, 0, MTU);
+		expect_packet(1, OPCODE_SEND_LAST, 1);
+		expect_payload(1, MTU, MTU);
+		expect_packet(2, OPCODE_READ_REQUEST, 2);
+		expect_packet(3, OPCODE_WRITE_FIRST, 5);
+		expect_reth(3, 0, MTU + 9);
+		expect_packet(4, OPCODE_WRITE_LAST, 6);
+		expect_payload(4, MTU, 9);
+		assert_int_equal(counters_get(&fixture.counters, COUNTER_retransmitted_packets),
+				 5 * i);
+		flight_rewind(&flight, true);
+	}
+}
+
+static void requester_send__sends_again_from_the_middle_of_a_message(void **state)
+{
+	struct ibv_sge sge[] = {region_sge(&memory, 0, 300),
+				region_sge(&memory, 300, 4 * MTU - 300)};
+
+	(void)state;
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_RDMA_WRITE}, sge, 2);
+	assert_int_equal(send_all(), 4);
+	acknowledge(1, 0);
+	flight_rewind(&flight, true);
+	assert_int_equal(send_all(), 3);
+	expect_packet(0, OPCODE_WRITE_MIDDLE, 1);
+	expect_payload(0, MTU, MTU);
+	expect_packet(2, OPCODE_WRITE_LAST, 3);
+	expect_payload(2, 3 * MTU, MTU);
+}
+
+static void requester_send__does_not_send_again_what_an_acknowledgement_overtook(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 4 * MTU, 0);
+	post(IBV_WR_SEND, 2 * MTU, 0);
+	post(IBV_WR_SEND, 8, 0);
+	assert_int_equal(send_all(), 7);
+	flight_rewind(&flight, true);
+	assert_int_equal(send_some(1), 1);
+	/* Then the answer to the first sending comes, up to the middle of the second message. */
+	acknowledge(5, 1);
+	assert_int_equal(send_all(), 2);
+	expect_packet(0, OPCODE_SEND_LAST, 5);
+	expect_payload(0, MTU, MTU);
+	expect_packet(1, OPCODE_SEND_ONLY, 6);
+}
+
+static void requester_send__goes_on_with_work_that_is_posted_meanwhile(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 2 * MTU, 0);
+	assert_int_equal(send_all(), 2);
+	flight_rewind(&flight, true);
+	post(IBV_WR_SEND, 8, 0);
+	assert_int_equal(send_all(), 3);
+	expect_packet(2, OPCODE_SEND_ONLY, 2);
+	acknowledge(3, 2);
+	post(IBV_WR_SEND, 8, 0);
+	assert_int_equal(send_all(), 1);
+	expect_packet(0, OPCODE_SEND_ONLY, 3);
+}
+
+/* Requests that cannot be sent. */
+
+static void requester_send__a_bad_key_fails_at_its_turn(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 8, 0);
+	post_bad();
+	post(IBV_WR_SEND, 8, 0);
+	assert_int_equal(send_all(), 1);
+	assert_false(requester_fault_due(&requester));
+	/* What stands before it is still sent again, and nothing behind it. */
+	flight_rewind(&flight, true);
+	assert_int_equal(send_all(), 1);
+	expect_packet(0, OPCODE_SEND_ONLY, 0);
+	assert_false(requester_fault_due(&requester));
+	acknowledge(1, 1);
+	assert_int_equal(send_all(), 0);
+	assert_true(requester_fault_due(&requester));
+	assert_int_equal(requester.fault, FAULT_SEND_PROTECTION);
+}
+
+static void requester_send__a_bad_key_in_the_second_packet(void **state)
+{
+	struct ibv_sge sge[] = {region_sge(&memory, 0, MTU + 8), region_sge(&memory, 8, 8)};
+
+	(void)state;
+	sge[1].lkey = FIXTURE_NOBODY;
+	post(IBV_WR_SEND, 2 * MTU, 0);
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, sge, 2);
+	assert_int_equal(send_all(), 3);
+	expect_packet(2, OPCODE_SEND_FIRST, 2);
+	assert_false(requester_fault_due(&requester));
+	acknowledge(1, 0);
+	flight_rewind(&flight, true);
+	assert_int_equal(send_all(), 2);
+	expect_packet(0, OPCODE_SEND_LAST, 1);
+	expect_packet(1, OPCODE_SEND_FIRST, 2);
+	assert_false(requester_fault_due(&requester));
+	acknowledge(2, 1);
+	send_all();
+	assert_true(requester_fault_due(&requester));
+}
+
+static void requester_send__a_fault_that_an_acknowledgement_overtook_is_none(void **state)
+{
+	struct region other;
+	struct ibv_sge sge;
+
+	(void)state;
+	region_set_up(&other, fixture.pd, MTU, 0, 8);
+	sge = region_sge(&other, 0, 8);
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, &sge, 1);
+	post(IBV_WR_SEND, 8, 0);
+	assert_int_equal(send_all(), 2);
+	/* The application deregisters too early, and the loss of an acknowledgement would tell. */
+	region_deregister(&other);
+	flight_rewind(&flight, true);
+	assert_int_equal(send_all(), 0);
+	acknowledge(2, 2);
+	assert_int_equal(send_all(), 0);
+	assert_false(requester_fault_due(&requester));
+	post(IBV_WR_SEND, 8, 0);
+	assert_int_equal(send_all(), 1);
+	expect_packet(0, OPCODE_SEND_ONLY, 2);
+	region_tear_down(&other);
+}
+
+static void requester_send__a_faulty_requester_still_drains(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 8, 0);
+	post_bad();
+	assert_int_equal(send_all(), 1);
+	requester.state = REQUESTER_DRAINING;
+	acknowledge(1, 1);
+	send_all();
+	assert_true(requester_fault_due(&requester));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(requester_send__first_middle_last_only_by_position),
+		TEST(requester_send__immediate_and_key_stand_in_the_last_packet),
+		TEST(requester_send__solicited_stands_where_a_receive_is_taken),
+		TEST(requester_send__a_read_stands_for_the_psns_of_its_responses),
+		TEST(requester_send__atomics_carry_their_operands),
+		TEST(requester_send__inline_data_needs_no_key),
+		TEST(requester_send__gathers_from_as_many_entries_as_are_granted),
+		TEST(requester_send__a_read_goes_out_in_segments),
+		TEST(requester_send__a_read_is_asked_for_again_from_its_middle),
+		TEST(requester_send__asks_for_acknowledgements_within_long_messages),
+		TEST(requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement),
+		TEST(requester_send__unreliable_asks_for_none),
+		TEST(requester_send__stops_at_the_window),
+		TEST(requester_send__a_fence_waits_for_reads_and_atomics),
+		TEST(requester_send__a_fence_does_not_wait_for_sends_and_writes),
+		TEST(requester_send__a_fenced_message_that_is_begun_goes_on),
+		TEST(requester_send__as_many_reads_and_atomics_as_the_peer_has_resources),
+		TEST(requester_send__each_segment_of_a_read_takes_a_resource),
+		TEST(requester_send__stops_at_the_budget_and_goes_on),
+		TEST(requester_send__stops_at_a_full_sink_and_goes_on),
+		TEST(requester_send__a_full_sink_does_not_hide_a_rewind),
+		TEST(requester_send__stopped_sends_nothing),
+		TEST(requester_send__draining_finishes_what_is_begun),
+		TEST(requester_send__sends_the_same_packets_again),
+		TEST(requester_send__sends_again_from_the_middle_of_a_message),
+		TEST(requester_send__does_not_send_again_what_an_acknowledgement_overtook),
+		TEST(requester_send__goes_on_with_work_that_is_posted_meanwhile),
+		TEST(requester_send__a_bad_key_fails_at_its_turn),
+		TEST(requester_send__a_bad_key_in_the_second_packet),
+		TEST(requester_send__a_fault_that_an_acknowledgement_overtook_is_none),
+		TEST(requester_send__a_faulty_requester_still_drains),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
