@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CRC-32, alone, over masked bytes, or fused with a copy: 64 bytes at a time with AVX-512 and
- * VPCLMULQDQ. */
+/* CRC-32, alone, over masked bytes or fused with a copy: 64 bytes at a time with VPCLMULQDQ. */
 #include "wire/icrc_kernel.h"
 
 #ifdef __x86_64__
@@ -11,12 +10,10 @@
 #define AVX512	      __attribute__((target(AVX512_TARGET), always_inline)) static inline
 #define AVX512_ENTRY  __attribute__((target(AVX512_TARGET))) static
 
-/* Where bytes come from and go to. `to` is NULL where they are only read, `ones` where none are
- * masked. */
 struct stream {
 	const uint8_t *from;
-	uint8_t *to;
-	const uint8_t *ones;
+	uint8_t *to;	     /* NULL: the bytes are only read */
+	const uint8_t *ones; /* NULL: none are masked */
 };
 
 AVX512 __m512i load_64(const struct stream *s)
@@ -105,10 +102,11 @@ AVX512 uint32_t finish_64(const __m512i acc[4], unsigned int last)
 AVX512 uint32_t run_short(uint32_t state, const struct stream *s, size_t len)
 {
 	const __mmask64 mask = _bzhi_u64(~UINT64_C(0), (unsigned int)len);
-	__m512i v = _mm512_maskz_loadu_epi8(mask, s->from);
+	__m512i v;
 
 	if (len == 0)
 		return state;
+	v = _mm512_maskz_loadu_epi8(mask, s->from);
 	if (s->to)
 		_mm512_mask_storeu_epi8(s->to, mask, v);
 	if (s->ones)
@@ -118,17 +116,39 @@ AVX512 uint32_t run_short(uint32_t state, const struct stream *s, size_t len)
 	return reduce_lanes(v) ^ state_behind(state, len);
 }
 
-AVX512 uint32_t run_64(uint32_t state, struct stream s, size_t len)
+/* The accumulators after the first vectors: as many as leave a multiple of four. */
+AVX512 void begin_64(__m512i acc[4], __m512i first, struct stream *s, size_t vectors)
 {
-	__m512i acc[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+	acc[0] = acc[1] = acc[2] = _mm512_setzero_si512();
+	switch (vectors % 4) {
+	case 1:
+		acc[3] = first;
+		return;
+	case 2:
+		acc[2] = first;
+		break;
+	case 3:
+		acc[1] = first;
+		acc[2] = take_64(s);
+		break;
+	default:
+		acc[0] = first;
+		acc[1] = take_64(s);
+		acc[2] = take_64(s);
+		break;
+	}
+	acc[3] = take_64(s);
+}
+
+/* From 64 bytes on. What is read twice, behind the odd bytes, is written twice: the last read
+ * counts. */
+AVX512 uint32_t run_long(uint32_t state, struct stream s, size_t len)
+{
 	const __m512i constants =
 		_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)&fold_256));
 	size_t odd = len % 64, vectors;
-	__m512i first;
+	__m512i acc[4], first;
 
-	state = ~state;
-	if (len < 64)
-		return ~run_short(state, &s, len);
 	if (odd != 0 && odd < 4) {
 		/* Too few to add the state to. */
 		state = run_short(state, &s, odd);
@@ -140,35 +160,21 @@ AVX512 uint32_t run_64(uint32_t state, struct stream s, size_t len)
 		first = align_64(first, odd);
 	skip(&s, odd != 0 ? odd : 64);
 	vectors = len / 64 + (odd != 0);
-	switch (vectors % 4) {
-	case 1:
-		acc[3] = first;
-		break;
-	case 2:
-		acc[2] = first;
-		acc[3] = take_64(&s);
-		break;
-	case 3:
-		acc[1] = first;
-		acc[2] = take_64(&s);
-		acc[3] = take_64(&s);
-		break;
-	default:
-		acc[0] = first;
-		acc[1] = take_64(&s);
-		acc[2] = take_64(&s);
-		acc[3] = take_64(&s);
-		break;
-	}
+	begin_64(acc, first, &s, vectors);
 	if (vectors <= 2)
-		return ~finish_64(acc, 2);
+		return finish_64(acc, 2);
 	for (vectors = (vectors - 1) / 4; vectors != 0; vectors--) {
 		acc[0] = fold_64_by(acc[0], constants, take_64(&s));
 		acc[1] = fold_64_by(acc[1], constants, take_64(&s));
 		acc[2] = fold_64_by(acc[2], constants, take_64(&s));
 		acc[3] = fold_64_by(acc[3], constants, take_64(&s));
 	}
-	return ~finish_64(acc, 4);
+	return finish_64(acc, 4);
+}
+
+AVX512 uint32_t run_64(uint32_t state, struct stream s, size_t len)
+{
+	return len < 64 ? ~run_short(~state, &s, len) : ~run_long(~state, s, len);
 }
 
 AVX512_ENTRY uint32_t update_avx512(uint32_t state, const void *data, size_t len)

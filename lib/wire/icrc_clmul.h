@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CRC-32 by carry-less multiplication: the constants and the last step, for vectors of any width.
- */
+/* CRC-32 by carry-less multiplication: the constants and the last step, for all vector widths. */
 #ifndef WIRE_ICRC_CLMUL_H
 #define WIRE_ICRC_CLMUL_H
 
