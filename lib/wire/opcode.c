@@ -38,7 +38,8 @@
 	ENTRY(s, WRITE_FIRST, "RDMA WRITE First", WRITE | OPCODE_FIRST | RETH | (x)), \
 	ENTRY(s, WRITE_MIDDLE, "RDMA WRITE Middle", WRITE | (x)), \
 	ENTRY(s, WRITE_LAST, "RDMA WRITE Last", WRITE | OPCODE_LAST | (x)), \
-	ENTRY(s, WRITE_LAST_IMM, "RDMA WRITE Last with Immediate", WRITE | OPCODE_LAST | IMM | (x)), \
+	ENTRY(s, WRITE_LAST_IMM, "RDMA WRITE Last with Immediate", \
+	      WRITE | OPCODE_LAST | IMM | (x)), \
 	ENTRY(s, WRITE_ONLY, "RDMA WRITE Only", WRITE | ONLY | RETH | (x)), \
 	ENTRY(s, WRITE_ONLY_IMM, "RDMA WRITE Only with Immediate", \
 	      WRITE | ONLY | RETH | IMM | (x))

@@ -47,7 +47,7 @@ static uint32_t slow_crc(uint32_t state, const uint8_t *data, size_t len)
 }
 
 /* clang-format off */
-/* A Linux peer's READ request and an ACK of its, from the IP header on, and what it sent as their ICRC. */
+/* A READ request and an ACK that a Linux peer sent, from the IP header on, and their ICRCs. */
 static const uint8_t ipv4_read[] = {
 	/* IPv4 */
 	0x45, 0x00, 0x00, 0x3c, 0xfc, 0x4e, 0x40, 0x00, 0x40, 0x11, 0x2a, 0x4e,
