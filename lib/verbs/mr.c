@@ -56,13 +56,49 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv __rte_unused, uint64_t offse
 	return face_null(-EOPNOTSUPP);
 }
 
-/* The old region stays valid. */
-int ibv_rereg_mr(struct ibv_mr *ibv __rte_unused, int flags __rte_unused,
-		 struct ibv_pd *pd __rte_unused, void *addr __rte_unused,
-		 size_t length __rte_unused, int access __rte_unused)
+/* What is told of a region in public. */
+static void fill_change(struct face_mr *mr, const struct mr_change *change, struct ibv_pd *pd)
 {
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT;
+	if (change->flags & IBV_REREG_MR_CHANGE_PD)
+		mr->ibv.pd = pd;
+	if (change->flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->ibv.addr = change->addr;
+		mr->ibv.length = change->length;
+	}
+}
+
+/*
+ * Everything that can fail comes before the change, so the old region is valid after every error of
+ * the arguments or the memory, which the code IBV_REREG_MR_ERR_INPUT says; errno tells which. The
+ * codes about fork do not happen: registered memory needs no care there (fork.c).
+ */
+int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_mr *mr = face_mr(ibv);
+	const struct mr_change change = {.flags = (unsigned int)flags,
+					 .pd = pd ? face_pd(pd)->pd : NULL,
+					 .addr = addr,
+					 .length = length,
+					 .access = (unsigned int)access};
+	int rc = mr_check_change(mr->mr, &change);
+
+	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD) && pd->context != ibv->context)
+		rc = -EINVAL;
+	if (rc != 0) {
+		errno = -rc;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	rc = context_lock(context);
+	if (rc != 0) {
+		errno = -rc;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	mr_apply_change(mr->mr, &change);
+	context_unlock(context);
+	fill_change(mr, &change, pd);
+	return 0;
 }
 
 int ibv_dereg_mr(struct ibv_mr *ibv)

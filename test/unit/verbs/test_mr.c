@@ -67,20 +67,69 @@ static void reg_mr__sets_errno(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void reg_dmabuf_and_rereg__are_not_built(void **state)
+static void reg_dmabuf_mr__is_not_built(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
-	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
 
 	assert_null(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, 0));
 	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void rereg_mr__changes_the_region_with_the_engine_stopped(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_pd *other = ibv_alloc_pd(*state);
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	const uint32_t key = mr->rkey;
+	const unsigned int locks = fake.locks;
+
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_TRANSLATION, other,
+			     buf + 4096, 4096, 0),
+		0);
+	assert_int_equal(fake.locks, locks + 1);
+	assert_ptr_equal(mr->pd, other);
+	assert_ptr_equal(mr->addr, buf + 4096);
+	assert_int_equal(mr->length, 4096);
+	assert_int_equal(mr->lkey, key);
+	assert_int_equal(mr->rkey, key);
+	assert_int_equal(found(mr)->iova, (uintptr_t)buf + 4096);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_dealloc_pd(other), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(other), 0);
+}
+
+static void rereg_mr__the_old_region_is_valid_after_an_error(void **state)
+{
+	struct ibv_context *context = fake_open();
+	struct ibv_pd *foreign = ibv_alloc_pd(context);
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	const struct ibv_mr before = *mr;
+
 	errno = 0;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				      IBV_ACCESS_REMOTE_WRITE),
 			 IBV_REREG_MR_ERR_INPUT);
-	assert_int_equal(errno, EOPNOTSUPP);
-	assert_non_null(found(mr));
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)4096, 1,
+				      0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EFAULT);
+	errno = 0;
+	/* A domain of the same device, through another context. */
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, foreign, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
+	assert_memory_equal(mr, &before, sizeof(before));
+	assert_int_equal(found(mr)->access, IBV_ACCESS_LOCAL_WRITE);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_dealloc_pd(foreign), 0);
+	assert_int_equal(ibv_close_device(context), 0);
 }
 
 static void dereg_mr__makes_the_key_invalid_with_the_engine_stopped(void **state)
@@ -105,7 +154,9 @@ int main(void)
 		UNIT(reg_mr__takes_optional_access_flags),
 		UNIT(reg_mr_iova__has_an_address_of_its_own),
 		UNIT(reg_mr__sets_errno),
-		UNIT(reg_dmabuf_and_rereg__are_not_built),
+		UNIT(reg_dmabuf_mr__is_not_built),
+		UNIT(rereg_mr__changes_the_region_with_the_engine_stopped),
+		UNIT(rereg_mr__the_old_region_is_valid_after_an_error),
 		UNIT(dereg_mr__makes_the_key_invalid_with_the_engine_stopped),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys of memory regions: 32 bits, unpredictable, found by one indexed look-up, not soon used again. */
+/* Keys of memory regions: 32 bits, unpredictable, found by one indexed look-up, not soon used
+ * again. */
 #ifndef MEM_KEY_TABLE_H
 #define MEM_KEY_TABLE_H
 
@@ -23,14 +24,16 @@ void key_table_destroy(struct key_table *table);
 
 /**
  * Give a region a key and make it findable. MT-safe.
- * Freed keys are not given again before the other free slots had their turn, and carry fresh random bits.
+ * Freed keys are not given again before the other free slots had their turn, and carry fresh random
+ * bits.
  *
  * @return
  *   0, -ENOMEM, or -ENOSPC when max_regions are in use.
  */
 int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key);
 
-/** Make a key invalid. MT-safe; a concurrent look-up may still return the region (see mr_deregister). */
+/** Make a key invalid. MT-safe; a concurrent look-up may still return the region (see
+ * mr_deregister). */
 void key_table_remove(struct key_table *table, uint32_t key);
 
 /** The region of a key, or NULL. MT-safe, wait-free; O(1). Every bit of the key is compared. */

@@ -10,32 +10,58 @@ struct pd;
 
 struct mr {
 	struct pd *pd;
-	uint8_t *addr; /* first byte in this process */
-	uint64_t length; /* bytes */
-	uint64_t iova; /* the address that peers and work requests use for addr */
+	uint8_t *addr;	     /* first byte in this process */
+	uint64_t length;     /* bytes */
+	uint64_t iova;	     /* the address that peers and work requests use for addr */
 	unsigned int access; /* enum ibv_access_flags */
-	uint32_t key; /* both lkey and rkey */
+	uint32_t key;	     /* both lkey and rkey */
 };
 
 /**
- * Register memory. MT-safe. Pages are faulted in (as a pinning NIC would do), read-only without IBV_ACCESS_LOCAL_WRITE.
- * The optional access range (IBV_ACCESS_OPTIONAL_RANGE) never makes the call fail.
+ * Register memory. MT-safe. Pages are faulted in (as a pinning NIC would do), read-only without
+ * IBV_ACCESS_LOCAL_WRITE. The optional access range (IBV_ACCESS_OPTIONAL_RANGE) never makes the
+ * call fail.
  *
  * @param iova
  *   Address of `addr` in keys' address space; equal to `addr` for ibv_reg_mr, 0 for zero-based.
  * @return
- *   0; -EINVAL for access flags that contradict each other (remote write or atomic without local write),
- *   an unknown mandatory flag, a range that wraps, or page offsets of addr and iova that differ;
- *   -EFAULT where the range is not mapped so; -ENOMEM. Source: ibv_reg_mr(3).
+ *   0; -EINVAL for access flags that contradict each other (remote write or atomic without local
+ * write), an unknown mandatory flag, a range that wraps, or page offsets of addr and iova that
+ * differ; -EFAULT where the range is not mapped so; -ENOMEM. Source: ibv_reg_mr(3).
  */
 int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		struct mr **mr);
 
 /**
- * Make the key invalid and free the region. The caller has stopped the engine, so that no packet is between
- * its check and its copy; after return nobody touches the memory.
+ * Make the key invalid and free the region. The caller has stopped the engine, so that no packet is
+ * between its check and its copy; after return nobody touches the memory.
  */
 void mr_deregister(struct mr *mr);
+
+/* What is to change of a region (ibv_rereg_mr(3)). */
+struct mr_change {
+	unsigned int flags; /* enum ibv_rereg_mr_flags: which of the following */
+	struct pd *pd;
+	void *addr;
+	size_t length;
+	unsigned int access; /* 0 unless it is to change */
+};
+
+/**
+ * Check a change, and fault in the pages that it needs. MT-safe; the engine runs on. The region
+ * stays as it was.
+ *
+ * @return
+ *   0; -EINVAL for unknown or no flags, a change without its value, access flags that do not go
+ * together, a range that wraps; -EFAULT where the range is not mapped so; -ENOMEM.
+ */
+int mr_check_change(const struct mr *mr, const struct mr_change *change);
+
+/**
+ * Make a change that was checked. The engine is stopped, so that every packet sees either region
+ * whole. The key stays: both as local and as remote key the region is found as before.
+ */
+void mr_apply_change(struct mr *mr, const struct mr_change *change);
 
 /* Outcome of mr_resolve, in the order of the checks. */
 enum mr_status {
@@ -52,7 +78,8 @@ enum mr_status {
  * @param need
  *   enum ibv_access_flags that must all be granted; 0 for a local read.
  * @param length
- *   Bytes; with 0 nothing is checked, MR_OK, and *addr is NULL (IBTA C9-88: no key check for zero length).
+ *   Bytes; with 0 nothing is checked, MR_OK, and *addr is NULL (IBTA C9-88: no key check for zero
+ * length).
  * @param addr
  *   Set on MR_OK to the first byte in this process.
  */

@@ -9,7 +9,7 @@ struct key_table;
 
 struct pd {
 	struct key_table *keys; /* of the device; not owned */
-	uint32_t users; /* objects made in this domain; atomic */
+	uint32_t users;		/* objects made in this domain; atomic */
 };
 
 /** Create a domain whose keys are in `keys`. MT-safe. 0 or -ENOMEM. */

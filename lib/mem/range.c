@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks of a range of memory, and the faulting in of its pages. */
+#include "range.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "maps.h"
+
+/* Linux 5.14; the C library's headers may be older. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* On-demand regions are not built. */
+#define ACCESS_KNOWN                                                                             \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                       \
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | \
+			IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB))
+
+int range_check_access(unsigned int access)
+{
+	if (access & ~(ACCESS_KNOWN | (unsigned int)IBV_ACCESS_OPTIONAL_RANGE))
+		return -EINVAL;
+	/* ibv_reg_mr(3): what may be written from afar may be written locally. */
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	return 0;
+}
+
+int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int access)
+{
+	const uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+
+	/* The last page must end within the address space too. */
+	if (length > UINTPTR_MAX - addr || addr + length > UINTPTR_MAX - page_mask)
+		return -EINVAL;
+	if (access & IBV_ACCESS_ZERO_BASED)
+		return iova == 0 || iova == addr ? 0 : -EINVAL;
+	if (length > UINT64_MAX - iova || ((addr ^ iova) & page_mask) != 0)
+		return -EINVAL;
+	return 0;
+}
+
+static int populate(uintptr_t addr, size_t length, unsigned int access)
+{
+	const uintptr_t page_mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	const uintptr_t first = addr & ~page_mask;
+	const uintptr_t end = (addr + length + page_mask) & ~page_mask;
+	const bool write = access & IBV_ACCESS_LOCAL_WRITE;
+	int rc;
+
+	do {
+		rc = madvise((void *)first, end - first,
+			     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	} while (rc != 0 && errno == EINTR);
+	if (rc == 0)
+		return 0;
+	if (errno == EINVAL) /* an older kernel, or pages that have no struct page: device memory */
+		return maps_check_mapped(addr, length, write);
+	if (errno == ENOMEM || errno == EAGAIN) /* ENOMEM also says: not mapped */
+		return maps_check_mapped(addr, length, write) == 0 ? -ENOMEM : -EFAULT;
+	return -EFAULT;
+}
+
+int range_make_present(uintptr_t addr, size_t length, unsigned int access)
+{
+	int rc = 0;
+
+	if (length > 0)
+		rc = populate(addr, length, access);
+	if (rc == 0 && (access & IBV_ACCESS_HUGETLB))
+		rc = maps_check_huge(addr, length);
+	return rc;
+}

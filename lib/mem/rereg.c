@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changing a region in place: all checks first, then a change that cannot fail. */
+#include <errno.h>
+
+#include <infiniband/verbs.h>
+
+#include "mem/mr.h"
+#include "mem/pd.h"
+#include "range.h"
+
+static unsigned int access_after(const struct mr *mr, const struct mr_change *change)
+{
+	return change->flags & IBV_REREG_MR_CHANGE_ACCESS ? change->access : mr->access;
+}
+
+static int check_arguments(const struct mr *mr, const struct mr_change *change)
+{
+	const unsigned int flags = change->flags;
+
+	if (flags == 0 || (flags & ~(unsigned int)IBV_REREG_MR_FLAGS_SUPPORTED))
+		return -EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!change->addr || change->length == 0))
+		return -EINVAL;
+	/* Who gives access flags and does not ask for their change means something else. */
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS) && change->access != 0)
+		return -EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!change->pd || change->pd->keys != mr->pd->keys))
+		return -EINVAL;
+	return 0;
+}
+
+int mr_check_change(const struct mr *mr, const struct mr_change *change)
+{
+	const unsigned int access = access_after(mr, change);
+	const uint8_t *addr = mr->addr;
+	uint64_t length = mr->length;
+	int rc;
+
+	rc = check_arguments(mr, change);
+	if (rc == 0)
+		rc = range_check_access(access);
+	if (rc != 0)
+		return rc;
+	if (change->flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		addr = change->addr;
+		length = change->length;
+		rc = range_check((uintptr_t)addr, length, (uintptr_t)addr, access);
+	}
+	/* New access to the old pages may need them in another way: writable, or huge. */
+	if (rc == 0 &&
+	    (change->flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS)))
+		rc = range_make_present((uintptr_t)addr, length, access);
+	return rc;
+}
+
+void mr_apply_change(struct mr *mr, const struct mr_change *change)
+{
+	const unsigned int before = mr->access;
+
+	mr->access = access_after(mr, change);
+	if (change->flags & IBV_REREG_MR_CHANGE_PD) {
+		pd_get(change->pd);
+		pd_put(mr->pd);
+		mr->pd = change->pd;
+	}
+	if (change->flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->addr = change->addr;
+		mr->length = change->length;
+		mr->iova = (uintptr_t)change->addr;
+	} else if (before & IBV_ACCESS_ZERO_BASED) {
+		/* Unless it stays so. A region's own iova (ibv_reg_mr_iova) stays else. */
+		mr->iova = (uintptr_t)mr->addr;
+	}
+	if (mr->access & IBV_ACCESS_ZERO_BASED)
+		mr->iova = 0;
+}

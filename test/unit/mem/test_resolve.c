@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/resolve.c. */
+#include "env.h"
+
+static void mr_resolve__bounds_are_exact_and_do_not_wrap(void **state)
+{
+	const uint64_t iova = 0x7000;
+	static const struct {
+		uint64_t offset;
+		uint64_t length;
+		enum mr_status status;
+	} cases[] = {
+		{0, 1, MR_OK},
+		{0, 100, MR_OK},
+		{99, 1, MR_OK},
+		{50, 50, MR_OK},
+		{0, 101, MR_OUT_OF_RANGE},
+		{50, 51, MR_OUT_OF_RANGE},
+		{100, 1, MR_OUT_OF_RANGE},
+		{101, 1, MR_OUT_OF_RANGE},
+		{UINT64_MAX, 1, MR_OUT_OF_RANGE}, /* one below */
+		{UINT64_MAX, 2, MR_OUT_OF_RANGE},
+		{1, UINT64_MAX, MR_OUT_OF_RANGE},
+		{0, UINT64_MAX, MR_OUT_OF_RANGE},
+		{UINT64_MAX - 0x6fff, 1, MR_OUT_OF_RANGE}, /* iova 0 */
+		{UINT64_MAX - 0x7000, 1, MR_OUT_OF_RANGE}, /* the largest iova */
+		{UINT64_MAX - 0x7000, 0x7002,
+		 MR_OUT_OF_RANGE}, /* whose end wraps into the region */
+		{1ull << 63, 1ull << 63, MR_OUT_OF_RANGE},
+	};
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(mr_register(env.pd, env.memory, 100, iova, RW, &mr), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t *addr = (uint8_t *)1;
+
+		assert_int_equal(mr_resolve(env.pd, mr->key, iova + cases[i].offset,
+					    cases[i].length, IBV_ACCESS_REMOTE_WRITE, &addr),
+				 cases[i].status);
+		assert_ptr_equal(addr,
+				 cases[i].status == MR_OK ? env.memory + cases[i].offset : NULL);
+	}
+	mr_deregister(mr);
+}
+
+static void mr_resolve__a_region_at_the_top_of_iova_space_ends_there(void **state)
+{
+	const uint64_t iova = -(uint64_t)env.page;
+	uint8_t *addr;
+	struct mr *mr;
+
+	(void)state;
+	/* The last byte of all cannot be part of it, as iova + length must be a number. */
+	assert_int_equal(mr_register(env.pd, env.memory, env.page - 1, iova, RW, &mr), 0);
+	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX - 1, 1, 0, &addr), MR_OK);
+	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX - 1, 2, 0, &addr), MR_OUT_OF_RANGE);
+	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX, 1, 0, &addr), MR_OUT_OF_RANGE);
+	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, 0, &addr), MR_OUT_OF_RANGE);
+	assert_int_equal(mr_resolve(env.pd, mr->key, iova - 1, 1, 0, &addr), MR_OUT_OF_RANGE);
+	mr_deregister(mr);
+}
+
+static void mr_resolve__all_needed_access_must_be_granted(void **state)
+{
+	const uintptr_t iova = (uintptr_t)env.memory;
+	uint8_t *addr;
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(env_register(env.memory, 100, IBV_ACCESS_REMOTE_READ, &mr), 0);
+	assert_int_equal(mr_resolve(env.pd, mr->key, iova, 1, 0, &addr), MR_OK);
+	assert_int_equal(mr_resolve(env.pd, mr->key, iova, 1, IBV_ACCESS_REMOTE_READ, &addr),
+			 MR_OK);
+	assert_int_equal(mr_resolve(env.pd, mr->key, iova, 1, IBV_ACCESS_LOCAL_WRITE, &addr),
+			 MR_NO_ACCESS);
+	assert_int_equal(mr_resolve(env.pd, mr->key, iova, 1,
+				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC, &addr),
+			 MR_NO_ACCESS);
+	/* The order of the checks: access before range. */
+	assert_int_equal(mr_resolve(env.pd, mr->key, iova, 101, IBV_ACCESS_REMOTE_WRITE, &addr),
+			 MR_NO_ACCESS);
+	mr_deregister(mr);
+}
+
+static void mr_resolve__a_key_of_another_domain_is_refused(void **state)
+{
+	struct pd *other;
+	uint8_t *addr;
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(pd_create(env.keys, &other), 0);
+	assert_int_equal(env_register(env.memory, 100, RW, &mr), 0);
+	assert_int_equal(mr_resolve(other, mr->key, (uintptr_t)env.memory, 1, 0, &addr),
+			 MR_WRONG_PD);
+	mr_deregister(mr);
+	assert_int_equal(pd_destroy(other), 0);
+}
+
+/* IBTA C9-88. */
+static void mr_resolve__no_key_is_checked_for_length_0(void **state)
+{
+	uint8_t *addr = env.memory;
+
+	(void)state;
+	assert_int_equal(mr_resolve(env.pd, 0xdeadbeef, 1, 0, IBV_ACCESS_REMOTE_WRITE, &addr),
+			 MR_OK);
+	assert_null(addr);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(mr_resolve__bounds_are_exact_and_do_not_wrap),
+		TEST(mr_resolve__a_region_at_the_top_of_iova_space_ends_there),
+		TEST(mr_resolve__all_needed_access_must_be_granted),
+		TEST(mr_resolve__a_key_of_another_domain_is_refused),
+		TEST(mr_resolve__no_key_is_checked_for_length_0),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
