@@ -199,6 +199,10 @@ static enum fault completer_atomic_response(struct completer *completer,
 static enum fault completer_sequence_nak(struct completer *completer, uint64_t now_ns)
 {
 	counters_add(completer->counters, COUNTER_packet_seq_err, 1);
+	/* About packets behind one that was not received for lack of a buffer: all of them are sent
+	 * again when the RNR timer runs out, and none before (9.7.5.2.8). */
+	if (completer->recovery->state == RECOVERY_RNR_WAIT)
+		return FAULT_NONE;
 	/* Nothing sent since the last rewind: this NAK is about the same loss. */
 	if (completer->recovery->state == RECOVERY_RESENDING &&
 	    psn_eq(completer->flight->next, completer->flight->una))

@@ -52,6 +52,9 @@ bool recovery_lost(struct recovery *recovery, uint64_t now_ns)
 
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns)
 {
+	/* The same news again: nothing was sent since the first. */
+	if (recovery->state == RECOVERY_RNR_WAIT)
+		return true;
 	if (recovery->rnr_retry != RECOVERY_RNR_FOREVER) {
 		if (recovery->rnr_left == 0)
 			return false;

@@ -170,9 +170,20 @@ static void recovery_rnr__six_means_six_times(void **state)
 	(void)state;
 	recovery.rnr_retry = 6;
 	recovery_reset(&recovery);
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++) {
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+		assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+	}
 	assert_false(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+}
+
+static void recovery_rnr__the_same_news_again_is_none(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 9; i++)
+		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS + (uint64_t)i));
+	expect(RECOVERY_RNR_WAIT, NOW_NS + RNR_NS);
+	assert_int_equal(recovery.rnr_left, 1);
 }
 
 static void recovery_expire__sends_again_until_no_retry_is_left(void **state)
@@ -220,6 +231,7 @@ int main(void)
 		TEST(recovery_rnr__gives_up_after_its_own_retries),
 		TEST(recovery_rnr__seven_means_for_ever),
 		TEST(recovery_rnr__six_means_six_times),
+		TEST(recovery_rnr__the_same_news_again_is_none),
 		TEST(recovery_expire__sends_again_until_no_retry_is_left),
 		TEST(recovery_expire__a_wait_before_its_end_changes_nothing),
 	};

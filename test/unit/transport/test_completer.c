@@ -1,0 +1,758 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/completer.c, behind a requester that sends: what responses complete, fail,
+ * or have sent again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "transport/completer.h"
+#include "transport/requester.h"
+#include "wire/headers.h"
+
+#define MTU	   256u
+#define FIRST_PSN  0xfffffeu
+#define SEED	   3u
+#define MEMORY	   (100 * MTU)
+#define CQE	   16u
+#define NOW_NS	   UINT64_C(1000000)
+#define TIMEOUT_NS 5000u
+#define RETRIES	   2
+#define RNR_CODE   14 /* 1.28 ms */
+#define RNR_NS	   1280000u
+#define ACK	   (AETH_ACK | AETH_CREDIT_NONE)
+#define SIGNALED   IBV_SEND_SIGNALED
+
+static struct fixture fixture;
+static struct region memory;
+static struct region readable; /* may not be written */
+static struct sq sq;
+static struct flight flight;
+static struct recovery recovery;
+static struct requester requester;
+static struct completer completer;
+
+static int set_up(void **state)
+{
+	const struct sq_attr attr = {.max_wr = 64, .max_sge = 4};
+
+	(void)state;
+	fixture_set_up(&fixture, MTU, CQE);
+	region_set_up(&memory, fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
+	region_set_up(&readable, fixture.pd, MTU, 0, SEED + 1);
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	flight_init(&flight, psn_make(FIRST_PSN));
+	flight.max_responses = 16;
+	recovery = (struct recovery){
+		.timeout_ns = TIMEOUT_NS, .retry_cnt = RETRIES, .rnr_retry = RETRIES};
+	recovery_reset(&recovery);
+	requester = (struct requester){.sq = &sq,
+				       .pd = fixture.pd,
+				       .peer = &fixture.peer,
+				       .flight = &flight,
+				       .counters = &fixture.counters,
+				       .service = OPCODE_RC};
+	requester_reset(&requester, REQUESTER_RUNNING);
+	completer = (struct completer){.sq = &sq,
+				       .cq = fixture.cq,
+				       .pd = fixture.pd,
+				       .flight = &flight,
+				       .recovery = &recovery,
+				       .counters = &fixture.counters,
+				       .qpn = FIXTURE_QPN,
+				       .mtu = MTU};
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sq_fini(&sq);
+	region_tear_down(&memory);
+	region_tear_down(&readable);
+	fixture_tear_down(&fixture);
+	return 0;
+}
+
+static void post_list(uint64_t wr_id, enum ibv_wr_opcode opcode, unsigned int flags,
+		      struct ibv_sge *sge, int num_sge)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .opcode = opcode,
+				 .send_flags = flags,
+				 .sg_list = sge,
+				 .num_sge = num_sge},
+			   *bad;
+
+	assert_int_equal(sq_post(&sq, IBV_QPT_RC, &wr, &bad), 0);
+}
+
+/* Of the memory's first `length` bytes, signaled. */
+static void post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, length);
+
+	post_list(wr_id, opcode, SIGNALED, &sge, length > 0);
+}
+
+/* Send all; returns how many packets went out. */
+static unsigned int send_all(void)
+{
+	unsigned int sent;
+	bool more;
+
+	catcher_clear(&fixture.catcher);
+	sent = requester_send(&requester, &fixture.catcher.sink, 1000, &more);
+	if (sent > 0)
+		recovery_sent(&recovery, NOW_NS);
+	return sent;
+}
+
+/* A response; its PSN is counted from FIRST_PSN. */
+static enum fault take(struct packet_fields fields)
+{
+	fields.psn += FIRST_PSN;
+	return completer_receive(&completer, fixture_packet(&fixture, &fields), NOW_NS);
+}
+#define EXPECT_FAULT(fault, op, number, ...)                                                  \
+	assert_int_equal(                                                                     \
+		take((struct packet_fields){.opcode = (op), .psn = (number), ##__VA_ARGS__}), \
+		fault)
+#define EXPECT_TAKEN(...) EXPECT_FAULT(FAULT_NONE, __VA_ARGS__)
+
+static void acknowledge(uint32_t psn)
+{
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = ACK);
+}
+
+static struct ibv_wc expect_success(uint64_t wr_id)
+{
+	return fixture_completion(fixture.cq, wr_id, IBV_WC_SUCCESS);
+}
+
+static void expect_none(void)
+{
+	fixture_no_completion(fixture.cq);
+}
+
+static void expect_flight(uint32_t una, uint32_t next)
+{
+	assert_int_equal(flight.una.v, psn_make(FIRST_PSN + una).v);
+	assert_int_equal(flight.next.v, psn_make(FIRST_PSN + next).v);
+}
+
+/* The payload of the response with this PSN stands at `offset`. */
+static void expect_stored(size_t offset, uint32_t psn, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		assert_int_equal(memory.bytes[offset + i], pattern_byte(FIRST_PSN + psn, i));
+}
+
+/* Acknowledgements. */
+
+static void completer_receive__one_acknowledgement_completes_all_before_it(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_WRITE, 2 * MTU);
+	post(3, IBV_WR_SEND_WITH_IMM, 0);
+	post(4, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 5);
+	acknowledge(3);
+	for (uint64_t i = 1; i <= 3; i++) {
+		const struct ibv_wc wc = expect_success(i);
+
+		assert_int_equal(wc.qp_num, FIXTURE_QPN);
+		assert_int_equal(wc.wc_flags, 0);
+	}
+	expect_none();
+	expect_flight(4, 5);
+	acknowledge(4);
+	expect_success(4);
+	assert_int_equal(recovery.deadline_ns, RECOVERY_NEVER);
+}
+
+static void completer_receive__in_the_middle_of_a_message_nothing_completes(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 4 * MTU);
+	assert_int_equal(send_all(), 4);
+	acknowledge(2);
+	expect_none();
+	expect_flight(3, 4);
+	acknowledge(3);
+	expect_success(1);
+}
+
+static void completer_receive__what_is_not_signaled_completes_silently(void **state)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, 8);
+
+	(void)state;
+	post_list(1, IBV_WR_SEND, 0, &sge, 1);
+	post_list(2, IBV_WR_RDMA_READ, 0, &sge, 1);
+	post_list(3, IBV_WR_SEND, SIGNALED, &sge, 1);
+	assert_int_equal(send_all(), 3);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 1, .syndrome = ACK, .len = 8);
+	expect_none();
+	expect_stored(0, 1, 8);
+	assert_int_equal(sq.cons, 2);
+	acknowledge(2);
+	expect_success(3);
+	expect_none();
+}
+
+static void completer_receive__answers_to_nothing_in_the_air_are_ignored(void **state)
+{
+	static const uint8_t operations[] = {OPCODE_ACKNOWLEDGE, OPCODE_READ_RESPONSE_ONLY,
+					     OPCODE_ATOMIC_ACKNOWLEDGE};
+
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_SEND, 8);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 3);
+	acknowledge(0);
+	expect_success(1);
+	for (size_t i = 0; i < sizeof(operations); i++) {
+		EXPECT_TAKEN(operations[i], 0, .syndrome = ACK);
+		EXPECT_TAKEN(operations[i], 3, .syndrome = ACK);
+		EXPECT_TAKEN(operations[i], 100, .syndrome = ACK);
+		EXPECT_TAKEN(operations[i], 0x800000, .syndrome = ACK);
+	}
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_NAK | NAK_REMOTE_ACCESS);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 3, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 3, .syndrome = AETH_RNR_NAK);
+	expect_none();
+	expect_flight(1, 3);
+	assert_int_equal(recovery.state, RECOVERY_SMOOTH);
+}
+
+static void completer_receive__answers_before_anything_was_sent_are_ignored(void **state)
+{
+	(void)state;
+	acknowledge(0);
+	acknowledge(0u - 1);
+	post(1, IBV_WR_SEND, 8);
+	acknowledge(0);
+	expect_none();
+	expect_flight(0, 0);
+}
+
+static void completer_receive__each_request_completes_under_its_name(void **state)
+{
+	static const struct {
+		enum ibv_wr_opcode posted;
+		enum ibv_wc_opcode completed;
+	} names[] = {{IBV_WR_SEND, IBV_WC_SEND},
+		     {IBV_WR_SEND_WITH_IMM, IBV_WC_SEND},
+		     {IBV_WR_SEND_WITH_INV, IBV_WC_SEND},
+		     {IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE},
+		     {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE},
+		     {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ},
+		     {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP},
+		     {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD}};
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++) {
+		struct ibv_wc wc;
+
+		post(i, names[i].posted, 8);
+		assert_int_equal(send_all(), 1);
+		if (i < 5)
+			acknowledge(i);
+		else if (i == 5)
+			EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, i, .syndrome = ACK, .len = 8);
+		else
+			EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, i, .syndrome = ACK);
+		wc = expect_success(i);
+		assert_int_equal(wc.opcode, names[i].completed);
+		assert_int_equal(wc.byte_len, i < 5 ? 0 : 8);
+	}
+}
+
+/* READs and atomics. */
+
+static void completer_receive__a_read_is_stored_in_its_list(void **state)
+{
+	struct ibv_sge sge[] = {region_sge(&memory, 10 * MTU, 100),
+				region_sge(&memory, 0, 2 * MTU)};
+	uint8_t first[MTU];
+
+	(void)state;
+	post_list(1, IBV_WR_RDMA_READ, SIGNALED, sge, 2);
+	assert_int_equal(send_all(), 1);
+	for (uint32_t i = 0; i < MTU; i++)
+		first[i] = pattern_byte(FIRST_PSN, i);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	expect_none();
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = 100);
+	assert_int_equal(expect_success(1).byte_len, 2 * MTU + 100);
+	assert_memory_equal(memory.bytes + 10 * MTU, first, 100);
+	assert_memory_equal(memory.bytes, first + 100, MTU - 100);
+	expect_stored(MTU - 100, 1, MTU);
+	expect_stored(2 * MTU - 100, 2, 100);
+	region_expect_pattern(&memory, 2 * MTU, 8 * MTU, SEED);
+	assert_int_equal(flight.responses, 0);
+}
+
+static void completer_receive__an_empty_read(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, 0);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK);
+	assert_int_equal(expect_success(1).byte_len, 0);
+}
+
+static void completer_receive__a_response_acknowledges_what_was_sent_before(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_WRITE, 8);
+	post(3, IBV_WR_RDMA_READ, 2 * MTU);
+	assert_int_equal(send_all(), 3);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	expect_success(2);
+	expect_none();
+	expect_stored(0, 2, MTU);
+}
+
+static void completer_receive__segments_give_their_resource_back(void **state)
+{
+	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
+
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, (segment + 2) * MTU);
+	assert_int_equal(send_all(), 2);
+	assert_int_equal(flight.responses, 2);
+	for (uint32_t i = 0; i < segment; i++) {
+		assert_int_equal(flight.responses, 2);
+		EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, i, .len = MTU);
+	}
+	assert_int_equal(flight.responses, 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, segment, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, segment + 1, .syndrome = ACK, .len = MTU);
+	assert_int_equal(flight.responses, 0);
+	expect_success(1);
+}
+
+static void completer_receive__the_result_of_an_atomic_is_in_host_order(void **state)
+{
+	const uint64_t *result = (const uint64_t *)(const void *)memory.bytes;
+
+	(void)state;
+	post(1, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 0, .syndrome = ACK, .original = 0x0102030405060708);
+	assert_int_equal(expect_success(1).byte_len, 8);
+	assert_int_equal(*result, 0x0102030405060708);
+	region_expect_pattern(&memory, 8, MTU, SEED);
+}
+
+static void completer_receive__responses_of_another_length_are_bad(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t taken; /* responses before it */
+		uint32_t len;
+	} cases[] = {
+		{OPCODE_READ_RESPONSE_FIRST, 0, MTU - 1}, {OPCODE_READ_RESPONSE_FIRST, 0, MTU + 1},
+		{OPCODE_READ_RESPONSE_FIRST, 0, 0},	  {OPCODE_READ_RESPONSE_MIDDLE, 1, MTU - 4},
+		{OPCODE_READ_RESPONSE_LAST, 2, 7},	  {OPCODE_READ_RESPONSE_LAST, 2, 9},
+		{OPCODE_READ_RESPONSE_LAST, 2, MTU},	  {OPCODE_READ_RESPONSE_ONLY, 0, 8},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		post(1, IBV_WR_RDMA_READ, 2 * MTU + 8);
+		assert_int_equal(send_all(), 1);
+		for (uint32_t psn = 0; psn < cases[i].taken; psn++)
+			EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, psn, .len = MTU);
+		EXPECT_FAULT(FAULT_BAD_RESPONSE, cases[i].opcode, cases[i].taken, .syndrome = ACK,
+			     .len = cases[i].len);
+		region_expect_pattern(&memory, cases[i].taken * MTU, MEMORY - cases[i].taken * MTU,
+				      SEED);
+		expect_none();
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void completer_receive__responses_to_requests_of_another_kind_are_bad(void **state)
+{
+	static const struct {
+		enum ibv_wr_opcode request;
+		uint8_t response;
+	} cases[] = {
+		{IBV_WR_SEND, OPCODE_READ_RESPONSE_ONLY},
+		{IBV_WR_RDMA_WRITE, OPCODE_READ_RESPONSE_ONLY},
+		{IBV_WR_SEND, OPCODE_ATOMIC_ACKNOWLEDGE},
+		{IBV_WR_RDMA_READ, OPCODE_ATOMIC_ACKNOWLEDGE},
+		{IBV_WR_ATOMIC_FETCH_AND_ADD, OPCODE_READ_RESPONSE_ONLY},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const bool read = cases[i].response == OPCODE_READ_RESPONSE_ONLY;
+
+		post(1, cases[i].request, 8);
+		assert_int_equal(send_all(), 1);
+		EXPECT_FAULT(FAULT_BAD_RESPONSE, cases[i].response, 0, .syndrome = ACK,
+			     .len = read ? 8 : 0);
+		region_expect_pattern(&memory, 0, MEMORY, SEED);
+		expect_none();
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void completer_receive__data_that_may_not_be_stored(void **state)
+{
+	struct ibv_sge sge = region_sge(&readable, 0, 8);
+
+	(void)state;
+	post_list(1, IBV_WR_RDMA_READ, SIGNALED, &sge, 1);
+	assert_int_equal(send_all(), 1);
+	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK,
+		     .len = 8);
+	completer_flush(&completer);
+	flight_init(&flight, psn_make(FIRST_PSN));
+	requester_reset(&requester, REQUESTER_RUNNING);
+	post_list(2, IBV_WR_ATOMIC_FETCH_AND_ADD, SIGNALED, &sge, 1);
+	assert_int_equal(send_all(), 1);
+	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_ATOMIC_ACKNOWLEDGE, 0, .syndrome = ACK);
+	region_expect_pattern(&readable, 0, MTU, SEED + 1);
+}
+
+static void completer_receive__a_second_response_is_not_stored(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, 8);
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = 8);
+	expect_success(1);
+	for (size_t i = 0; i < 8; i++)
+		memory.bytes[i] = pattern_byte(SEED, i);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = 8);
+	region_expect_pattern(&memory, 0, MEMORY, SEED);
+	expect_none();
+}
+
+/* Losses. */
+
+static void completer_receive__an_implied_nak_sends_again_once_a_flight(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_READ, 8);
+	post(3, IBV_WR_SEND, 8);
+	post(4, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	/* The READ's response is lost; what is said of those behind it does not complete them. */
+	acknowledge(2);
+	expect_success(1);
+	expect_none();
+	expect_flight(1, 1);
+	assert_int_equal(recovery.retries_left, RETRIES - 1);
+	acknowledge(3);
+	assert_int_equal(recovery.retries_left, RETRIES - 1);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_implied_nak_seq_err), 1);
+	assert_int_equal(send_all(), 3);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 1, .syndrome = ACK, .len = 8);
+	acknowledge(3);
+	for (uint64_t i = 2; i <= 4; i++)
+		expect_success(i);
+	assert_int_equal(recovery.retries_left, RETRIES);
+}
+
+static void completer_receive__an_acknowledgement_does_not_complete_a_read(void **state)
+{
+	static const enum ibv_wr_opcode requests[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP};
+
+	for (size_t i = 0; i < 2; i++) {
+		post(1, requests[i], 8);
+		assert_int_equal(send_all(), 1);
+		acknowledge(0);
+		expect_none();
+		expect_flight(0, 0);
+		assert_int_equal(send_all(), 1);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void completer_receive__a_lost_response_is_asked_for_again(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	region_expect_pattern(&memory, MTU, 3 * MTU, SEED);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	for (uint32_t i = 0; i < 4; i++)
+		expect_stored(i * MTU, i, MTU);
+	assert_int_equal(flight.responses, 0);
+}
+
+static void completer_receive__a_late_answer_overtakes_a_rewind(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 2 * MTU);
+	post(2, IBV_WR_RDMA_READ, 8);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	assert_int_equal(completer_timeout(&completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	expect_flight(0, 0);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = 8);
+	acknowledge(3);
+	for (uint64_t i = 1; i <= 3; i++)
+		expect_success(i);
+	expect_flight(4, 4);
+	assert_int_equal(flight.responses, 0);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(recovery.deadline_ns, RECOVERY_NEVER);
+}
+
+static void completer_receive__a_sequence_nak_sends_again_from_there(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_WRITE, 3 * MTU);
+	assert_int_equal(send_all(), 4);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	expect_success(1);
+	expect_flight(2, 2);
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
+	/* The same news again, before anything was sent. */
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	assert_int_equal(recovery.retries_left, RETRIES - 1);
+	assert_int_equal(send_all(), 2);
+	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
+	acknowledge(3);
+	expect_success(2);
+}
+
+static void completer_receive__sequence_naks_use_up_the_retries(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 1);
+	for (int i = 0; i < RETRIES; i++) {
+		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+		assert_int_equal(send_all(), 1);
+	}
+	EXPECT_FAULT(FAULT_RETRIES_EXHAUSTED, OPCODE_ACKNOWLEDGE, 0,
+		     .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+}
+
+static void completer_receive__each_nak_fails_the_request_that_it_names(void **state)
+{
+	static const struct {
+		uint8_t syndrome;
+		enum fault fault;
+		enum ibv_wc_status status;
+	} naks[] = {
+		{AETH_NAK | 1, FAULT_NAKED_INVALID, IBV_WC_REM_INV_REQ_ERR},
+		{AETH_NAK | 2, FAULT_NAKED_ACCESS, IBV_WC_REM_ACCESS_ERR},
+		{AETH_NAK | 3, FAULT_NAKED_OPERATIONAL, IBV_WC_REM_OP_ERR},
+		{AETH_NAK | 4, FAULT_BAD_RESPONSE, IBV_WC_BAD_RESP_ERR},
+		{AETH_NAK | 31, FAULT_BAD_RESPONSE, IBV_WC_BAD_RESP_ERR},
+		{0x40 | ACK, FAULT_BAD_RESPONSE, IBV_WC_BAD_RESP_ERR},
+	};
+
+	for (size_t i = 0; i < sizeof(naks) / sizeof(naks[0]); i++) {
+		post(1, IBV_WR_SEND, 8);
+		post(2, IBV_WR_RDMA_WRITE, 2 * MTU);
+		post(3, IBV_WR_SEND, 8);
+		assert_int_equal(send_all(), 4);
+		EXPECT_FAULT(naks[i].fault, OPCODE_ACKNOWLEDGE, 2, .syndrome = naks[i].syndrome);
+		expect_success(1);
+		assert_int_equal(completer_fail(&completer, naks[i].fault), FAULT_NONE);
+		completer_flush(&completer);
+		fixture_completion(fixture.cq, 2, naks[i].status);
+		fixture_completion(fixture.cq, 3, IBV_WC_WR_FLUSH_ERR);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+/* Receivers that are not ready, and timers. */
+
+static void completer_receive__an_rnr_nak_waits_and_sends_again(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_SEND, 2 * MTU);
+	assert_int_equal(send_all(), 3);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 1, .syndrome = AETH_RNR_NAK | RNR_CODE);
+	expect_success(1);
+	expect_flight(1, 1);
+	/* Nothing was lost. */
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX);
+	assert_int_equal(recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(recovery.deadline_ns, NOW_NS + RNR_NS);
+	assert_int_equal(completer_timeout(&completer, NOW_NS + RNR_NS - 1), FAULT_NONE);
+	assert_int_equal(recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(completer_timeout(&completer, NOW_NS + RNR_NS), FAULT_NONE);
+	assert_int_equal(send_all(), 2);
+	catcher_expect(&fixture.catcher, 0, OPCODE_SEND_FIRST, FIRST_PSN + 1);
+	acknowledge(2);
+	expect_success(2);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_local_ack_timeout_err), 0);
+}
+
+static void completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_READ, 8);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 3);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
+	/* Linux's Soft-RoCE says that what was sent behind came out of sequence. */
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	/* The network brings it twice. */
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
+	acknowledge(2);
+	assert_int_equal(recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(recovery.deadline_ns, NOW_NS + RNR_NS);
+	assert_int_equal(recovery.retries_left, RETRIES);
+	assert_int_equal(recovery.rnr_left, RETRIES - 1);
+}
+
+static void completer_receive__rnr_naks_use_up_their_own_retries(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	for (uint64_t i = 0; i < RETRIES; i++) {
+		assert_int_equal(send_all(), 1);
+		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
+		assert_int_equal(completer_timeout(&completer, NOW_NS + RNR_NS), FAULT_NONE);
+	}
+	assert_int_equal(send_all(), 1);
+	EXPECT_FAULT(FAULT_RNR_RETRIES_EXHAUSTED, OPCODE_ACKNOWLEDGE, 0,
+		     .syndrome = AETH_RNR_NAK | RNR_CODE);
+}
+
+static void completer_timeout__sends_all_again_until_no_retry_is_left(void **state)
+{
+	uint64_t now_ns = NOW_NS;
+
+	(void)state;
+	post(1, IBV_WR_SEND, 2 * MTU);
+	assert_int_equal(send_all(), 2);
+	assert_int_equal(completer_timeout(&completer, now_ns + TIMEOUT_NS - 1), FAULT_NONE);
+	assert_int_equal(send_all(), 0);
+	for (int i = 0; i < RETRIES; i++) {
+		now_ns += TIMEOUT_NS;
+		assert_int_equal(completer_timeout(&completer, now_ns), FAULT_NONE);
+		assert_int_equal(send_all(), 2);
+	}
+	now_ns += TIMEOUT_NS;
+	assert_int_equal(completer_timeout(&completer, now_ns), FAULT_RETRIES_EXHAUSTED);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_local_ack_timeout_err),
+			 RETRIES + 1);
+}
+
+/* Ends. */
+
+static void completer_fail__without_work_there_is_nothing_to_complete(void **state)
+{
+	(void)state;
+	assert_int_equal(completer_fail(&completer, FAULT_RETRIES_EXHAUSTED), FAULT_NONE);
+	expect_none();
+}
+
+static void completer_fail__tells_also_what_is_not_signaled(void **state)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, 8);
+
+	(void)state;
+	post_list(1, IBV_WR_SEND, 0, &sge, 1);
+	post_list(2, IBV_WR_SEND, 0, &sge, 1);
+	assert_int_equal(completer_fail(&completer, FAULT_RETRIES_EXHAUSTED), FAULT_NONE);
+	completer_flush(&completer);
+	fixture_completion(fixture.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	fixture_completion(fixture.cq, 2, IBV_WC_WR_FLUSH_ERR);
+	expect_none();
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_req_cqe_error), 1);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_req_cqe_flush_error), 1);
+}
+
+static void completer_receive__a_completion_that_finds_no_room(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i <= CQE; i++)
+		post(i, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), CQE + 1);
+	EXPECT_FAULT(FAULT_CQ_OVERRUN, OPCODE_ACKNOWLEDGE, CQE, .syndrome = ACK);
+}
+
+static void completer_sent__unreliable_what_is_sent_is_done(void **state)
+{
+	bool more;
+
+	(void)state;
+	requester.service = OPCODE_UC;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_WRITE, 3 * MTU);
+	assert_int_equal(requester_send(&requester, &fixture.catcher.sink, 3, &more), 3);
+	assert_int_equal(completer_sent(&completer, NOW_NS), FAULT_NONE);
+	expect_success(1);
+	expect_none();
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(completer_sent(&completer, NOW_NS), FAULT_NONE);
+	expect_success(2);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(completer_receive__one_acknowledgement_completes_all_before_it),
+		TEST(completer_receive__in_the_middle_of_a_message_nothing_completes),
+		TEST(completer_receive__what_is_not_signaled_completes_silently),
+		TEST(completer_receive__answers_to_nothing_in_the_air_are_ignored),
+		TEST(completer_receive__answers_before_anything_was_sent_are_ignored),
+		TEST(completer_receive__each_request_completes_under_its_name),
+		TEST(completer_receive__a_read_is_stored_in_its_list),
+		TEST(completer_receive__an_empty_read),
+		TEST(completer_receive__a_response_acknowledges_what_was_sent_before),
+		TEST(completer_receive__segments_give_their_resource_back),
+		TEST(completer_receive__the_result_of_an_atomic_is_in_host_order),
+		TEST(completer_receive__responses_of_another_length_are_bad),
+		TEST(completer_receive__responses_to_requests_of_another_kind_are_bad),
+		TEST(completer_receive__data_that_may_not_be_stored),
+		TEST(completer_receive__a_second_response_is_not_stored),
+		TEST(completer_receive__an_implied_nak_sends_again_once_a_flight),
+		TEST(completer_receive__an_acknowledgement_does_not_complete_a_read),
+		TEST(completer_receive__a_lost_response_is_asked_for_again),
+		TEST(completer_receive__a_late_answer_overtakes_a_rewind),
+		TEST(completer_receive__a_sequence_nak_sends_again_from_there),
+		TEST(completer_receive__sequence_naks_use_up_the_retries),
+		TEST(completer_receive__each_nak_fails_the_request_that_it_names),
+		TEST(completer_receive__an_rnr_nak_waits_and_sends_again),
+		TEST(completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait),
+		TEST(completer_receive__rnr_naks_use_up_their_own_retries),
+		TEST(completer_timeout__sends_all_again_until_no_retry_is_left),
+		TEST(completer_fail__without_work_there_is_nothing_to_complete),
+		TEST(completer_fail__tells_also_what_is_not_signaled),
+		TEST(completer_receive__a_completion_that_finds_no_room),
+		TEST(completer_sent__unreliable_what_is_sent_is_done),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
