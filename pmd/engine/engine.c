@@ -3,12 +3,14 @@
 #include "engine/engine.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_lcore.h>
 #include <rte_prefetch.h>
 
+#include "base/log.h"
 #include "device/device.h"
 #include "helper.h"
 #include "qp/qp.h"
@@ -234,6 +236,8 @@ unsigned int engine_turn(struct engine *engine)
 
 	engine_check_link_sometimes(engine);
 	work += engine_receive(engine);
+	if (work > 0)
+		engine->busy_ns = engine->now_ns;
 	return work;
 }
 
@@ -281,6 +285,18 @@ static void engine_drain(struct engine *engine)
 	engine_transmit(engine);
 }
 
+/* For who asks for them (log level info): what this port saw. */
+static void engine_log_counters(const struct engine *engine)
+{
+	for (int i = 0; i < COUNTER_COUNT; i++) {
+		const uint64_t value = counters_get(&engine->device->counters, (enum counter)i);
+
+		if (value > 0)
+			log_info("%s: %s %" PRIu64, engine->device->config.name,
+				 counter_name((enum counter)i), value);
+	}
+}
+
 void engine_end(struct engine *engine)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
@@ -297,6 +313,7 @@ void engine_end(struct engine *engine)
 	/* The engine stays taken: no turn begins any more. */
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
 	helper_join(engine);
+	engine_log_counters(engine);
 	if (owned)
 		port_close(&engine->link->port);
 }

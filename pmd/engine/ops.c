@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a device asks of its engine: the table of operations of device/device.h. */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,6 +13,7 @@
 #define RESOLVE_TIMEOUT_NS UINT64_C(3000000000)
 #define RESOLVE_STALE_NS   UINT64_C(500000000) /* then an old answer is better than none */
 #define RESOLVE_PAUSE_NS   20000
+#define YIELD_AFTER_NS	   UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
 
 static bool engine_has_ended(const struct engine *engine)
 {
@@ -75,6 +77,7 @@ static void ops_kick(void *arg, struct qp *qp)
 static void ops_poll(void *arg)
 {
 	struct engine *engine = arg;
+	uint64_t idle_ns;
 
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
@@ -84,7 +87,11 @@ static void ops_poll(void *arg)
 		return;
 	__atomic_store_n(&engine->app_turns, engine->app_turns + 1, __ATOMIC_RELAXED);
 	engine_turn(engine);
+	idle_ns = engine->now_ns - engine->busy_ns;
 	engine_release(engine);
+	/* The peer may be waiting for this very CPU. */
+	if (idle_ns > YIELD_AFTER_NS)
+		sched_yield();
 }
 
 static void ops_wait(void *arg)

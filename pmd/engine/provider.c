@@ -152,7 +152,7 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	if (rc != 0)
 		return rc;
 	if (provider_link.port.driver == PORT_MEMIF)
-		gate_open(&provider_gate, provider_engine);
+		gate_open(&provider_gate, provider_engine, provider_link.port.listen_fd);
 	provider_wait_for_peer(provider_engine);
 	pthread_atfork(NULL, NULL, provider_after_fork);
 	if (atexit(provider_exit) != 0)

@@ -3,6 +3,7 @@
 #include "link/gate.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -15,18 +16,20 @@
 static struct {
 	const struct gate_ops *ops;
 	void *user;
+	int wake_fd;
 	struct rte_intr_handle *handle;
 	bool reached; /* atomic: the interrupt thread has come */
 	bool open; /* atomic */
 	bool inside; /* interrupt thread: between enter and leave */
 } gate;
 
-static void gate_sleep(uint64_t ns)
+static void gate_sleep(uint64_t ns, int fd)
 {
 	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
 				      .tv_nsec = (long)(ns % 1000000000)};
+	struct pollfd poll = {.fd = fd, .events = POLLIN};
 
-	nanosleep(&time, NULL);
+	ppoll(&poll, 1, &time, NULL);
 }
 
 static void gate_callback(void *arg)
@@ -40,9 +43,9 @@ static void gate_callback(void *arg)
 		gate.inside = false;
 		pause_ns = gate.ops->leave(gate.user);
 	}
-	do
-		gate_sleep(pause_ns);
-	while (!__atomic_load_n(&gate.open, __ATOMIC_ACQUIRE));
+	while (!__atomic_load_n(&gate.open, __ATOMIC_ACQUIRE))
+		gate_sleep(GATE_POLL_NS, -1);
+	gate_sleep(pause_ns, gate.wake_fd);
 	while (gate.ops->ended(gate.user))
 		pause();
 	gate.ops->enter(gate.user);
@@ -68,14 +71,15 @@ int gate_start(void)
 		return rc;
 	}
 	while (!__atomic_load_n(&gate.reached, __ATOMIC_ACQUIRE))
-		gate_sleep(GATE_POLL_NS / 10);
+		gate_sleep(GATE_POLL_NS / 10, -1);
 	return 0;
 }
 
-void gate_open(const struct gate_ops *ops, void *user)
+void gate_open(const struct gate_ops *ops, void *user, int wake_fd)
 {
+	gate.wake_fd = wake_fd;
 	gate.ops = ops;
 	gate.user = user;
-	/* Pairs with the callback's acquire load, behind which it reads both. */
+	/* Pairs with the callback's acquire load, behind which it reads them. */
 	__atomic_store_n(&gate.open, true, __ATOMIC_RELEASE);
 }

@@ -3,6 +3,7 @@
 #include "memif.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "link/footprint.h"
 #include "unique.h"
 
 #define MEMIF_SOCKET	  "/run/memif.sock" /* the driver's default */
@@ -34,24 +36,38 @@ static bool memif_is_abstract(const struct devargs *devargs)
 	       strcmp(value, "no") != 0;
 }
 
-/* Whether somebody listens. */
+static socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	if (!is_abstract) {
+		snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
+		return sizeof(*addr);
+	}
+	snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "%s", path);
+	/* The driver's way to count: as many bytes as the name has, and the zero before it. */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
+}
+
+/*
+ * Whether somebody listens. The server's greeting is waited for: DPDK 22.11's driver goes on using what
+ * it has freed when a client is gone before that.
+ */
 static bool memif_alive(const char *path, bool is_abstract)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const struct timeval timeout = {.tv_sec = 1};
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(addr);
+	struct sockaddr_un addr;
+	const socklen_t len = memif_address(path, is_abstract, &addr);
+	char greeting[128];
 	bool alive;
 
 	if (fd < 0)
 		return false;
-	if (is_abstract) {
-		snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "%s", path);
-		/* The driver's way to count: as many bytes as the name has, and the zero before it. */
-		len = (socklen_t)(sizeof(addr) - sizeof(addr.sun_path) + 1 + strlen(path));
-	} else {
-		snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	alive = connect(fd, (const struct sockaddr *)&addr, len) == 0;
+	if (alive && recv(fd, greeting, sizeof(greeting), 0) < 0)
+		log_debug("memif socket %s: no greeting", path);
 	close(fd);
 	return alive;
 }
@@ -146,4 +162,59 @@ int memif_prepare(struct devargs *devargs)
 	if (rc != 0)
 		log_error("the arguments of port '%s' are too long", devargs->name);
 	return rc;
+}
+
+/* A search among this process's descriptors. */
+struct memif_search {
+	struct sockaddr_un addr;
+	int (*name)(int fd, struct sockaddr *addr, socklen_t *len);
+	bool listening;
+	int found;
+};
+
+static int memif_option(int fd, int option)
+{
+	int value;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
+}
+
+static void memif_match(int fd, void *arg)
+{
+	struct memif_search *search = arg;
+	struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
+	socklen_t len = sizeof(addr);
+
+	if (memif_option(fd, SO_DOMAIN) == AF_UNIX && memif_option(fd, SO_TYPE) == SOCK_SEQPACKET &&
+	    memif_option(fd, SO_ACCEPTCONN) == search->listening &&
+	    search->name(fd, (struct sockaddr *)&addr, &len) == 0 &&
+	    memcmp(&addr, &search->addr, sizeof(addr)) == 0)
+		search->found = fd;
+}
+
+static int memif_search(const struct devargs *devargs, struct memif_search *search)
+{
+	const struct fd_list none = {.count = 0};
+	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
+
+	devargs_get(devargs, "socket", path, sizeof(path));
+	memif_address(path, memif_is_abstract(devargs), &search->addr);
+	search->found = -1;
+	fd_list_new(&none, memif_match, search);
+	return search->found;
+}
+
+int memif_find_listener(const struct devargs *devargs)
+{
+	struct memif_search search = {.name = getsockname, .listening = true};
+
+	return memif_search(devargs, &search);
+}
+
+bool memif_has_connection(const struct devargs *devargs)
+{
+	struct memif_search search = {.name = getpeername};
+
+	return memif_search(devargs, &search) >= 0;
 }

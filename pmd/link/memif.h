@@ -17,4 +17,10 @@ int memif_prepare(struct devargs *devargs);
 /** Whether this is the end that waits; the driver's default is the other. */
 bool memif_is_server(const struct devargs *devargs);
 
+/** The listening socket that the driver of this process made for a server, or -1. */
+int memif_find_listener(const struct devargs *devargs);
+
+/** Whether the driver of this process holds a client's connection, be it answered or not. */
+bool memif_has_connection(const struct devargs *devargs);
+
 #endif

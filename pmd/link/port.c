@@ -63,6 +63,7 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
 	int rc;
 
 	port->wake_fd = -1;
+	port->listen_fd = -1;
 	port->mtu_bytes = mtu_bytes;
 	rc = devargs_parse(text, &port->devargs);
 	if (rc != 0)
@@ -285,6 +286,8 @@ int port_open(struct port *port)
 	eal_log_capture();
 	rc = port_bring_up(port);
 	eal_log_release();
+	if (rc == 0 && port->driver == PORT_MEMIF && !port->is_client)
+		port->listen_fd = memif_find_listener(&port->devargs);
 	if (rc == 0 && port->driver == PORT_AF_PACKET) {
 		port->wake_fd = af_packet_find_socket(&footprint.fds);
 		if (port->shared)

@@ -7,12 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "memif.h"
+
 #define ROUND_MAKING_NS	  UINT64_C(500000)
 #define ROUND_WAITING_NS  UINT64_C(10000000)
 #define ROUND_IDLE_NS	  UINT64_C(20000000)
 #define MAKING_NS	  UINT64_C(3000000000) /* how long after a start a peer is about to come */
-#define RETRY_ABSENT_NS	  UINT64_C(50000000)
-#define RETRY_UNANSWERED_NS UINT64_C(1000000000)
+#define RETRY_NS	  UINT64_C(50000000)
 
 /* The kinds of descriptors that memif opens: a program's own of the same moment are rarely of them. */
 static void seal_descriptor(int fd, void *arg)
@@ -40,20 +41,21 @@ void reconnect_round_begin(struct reconnect *reconnect)
 		fd_list_read(&reconnect->before);
 }
 
-/* A client's driver tries once, when the port starts. */
+/* A client's driver tries once, when the port starts. One that waits for its server's answer is left to wait. */
 static void reconnect_retry(struct reconnect *reconnect, uint64_t now_ns)
 {
 	struct port *port = reconnect->port;
 
 	if (!port->is_client || now_ns < reconnect->retry_at_ns)
 		return;
+	reconnect->retry_at_ns = now_ns + RETRY_NS;
+	if (port->started && memif_has_connection(&port->devargs))
+		return;
 	if (port->started) {
 		port->started = false;
 		rte_eth_dev_stop(port->id);
 	}
 	port_start(port);
-	reconnect->retry_at_ns =
-		now_ns + (port->started ? RETRY_UNANSWERED_NS : RETRY_ABSENT_NS);
 }
 
 uint64_t reconnect_round_end(struct reconnect *reconnect, uint64_t now_ns)

@@ -38,6 +38,7 @@ struct engine {
 
 	/* owner's */
 	uint64_t now_ns;
+	uint64_t busy_ns; /* when there was something to do last */
 	uint64_t link_due_ns; /* when the link's state is looked at next */
 	struct qp_list ready; /* queue pairs that want qp_run */
 	struct tx tx;

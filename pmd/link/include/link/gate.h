@@ -25,7 +25,12 @@ struct gate_ops {
  */
 int gate_start(void);
 
-/** Let the interrupt thread make its rounds from here on. Not MT-safe. */
-void gate_open(const struct gate_ops *ops, void *user);
+/**
+ * Let the interrupt thread make its rounds from here on. Not MT-safe.
+ *
+ * @param wake_fd
+ *   When this is readable a round is due at once; -1 for none.
+ */
+void gate_open(const struct gate_ops *ops, void *user, int wake_fd);
 
 #endif

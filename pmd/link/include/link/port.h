@@ -35,6 +35,7 @@ struct port {
 	uint64_t link_mbps;
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
 	int wake_fd; /* readable when frames wait, or -1 */
+	int listen_fd; /* memif server: readable when a client comes, or -1 */
 
 	/* engine's thread or lock */
 	bool started; /* a memif client starts when its server is there */
