@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/if_packet.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -62,6 +63,19 @@ int af_packet_find_socket(const struct fd_list *before)
 
 	fd_list_new(before, match_packet_socket, &found);
 	return found;
+}
+
+int af_packet_listen_to_groups(int fd, const char *ifname)
+{
+	const struct packet_mreq all = {.mr_ifindex = (int)if_nametoindex(ifname),
+					.mr_type = PACKET_MR_ALLMULTI};
+	int err;
+
+	if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all)) == 0)
+		return 0;
+	err = errno;
+	log_error("cannot listen to groups on %s: %s", ifname, strerror(err));
+	return -err;
 }
 
 int af_packet_check_privilege(void)

@@ -24,6 +24,9 @@ int af_packet_prepare(struct devargs *devargs, uint32_t mtu_bytes);
 /** The packet socket that appeared since `before`, or -1. */
 int af_packet_find_socket(const struct fd_list *before);
 
+/** Have groups' frames delivered, for as long as the socket lives. 0 or -errno (logged). */
+int af_packet_listen_to_groups(int fd, const char *ifname);
+
 /** Whether this process may open packet sockets. 0 or -errno (logged). */
 int af_packet_check_privilege(void);
 

@@ -231,10 +231,10 @@ static int port_learn(struct port *port)
 	return 0;
 }
 
-/* A solicitation comes to a group; drivers without such filters see everything, or nothing but their own. */
+/* A solicitation comes to a group. An interface's own flags are the kernel's, and would outlive us. */
 static void port_listen_to_groups(const struct port *port)
 {
-	if (rte_eth_allmulticast_enable(port->id) != 0)
+	if (port->driver != PORT_AF_PACKET && rte_eth_allmulticast_enable(port->id) != 0)
 		rte_eth_promiscuous_enable(port->id);
 }
 
@@ -290,8 +290,8 @@ int port_open(struct port *port)
 		port->listen_fd = memif_find_listener(&port->devargs);
 	if (rc == 0 && port->driver == PORT_AF_PACKET) {
 		port->wake_fd = af_packet_find_socket(&footprint.fds);
-		if (port->shared)
-			rc = port_share_interface(port);
+		rc = port->shared ? port_share_interface(port)
+				  : af_packet_listen_to_groups(port->wake_fd, port->ifname);
 	}
 	footprint_restore(&footprint);
 	return rc;
