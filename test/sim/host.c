@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A host: the engine that drives one device by turns on virtual time. */
+#include "host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "device/device.h"
+#include "mem/pd.h"
+#include "qp/qp.h"
+#include "queue/cq.h"
+#include "sim.h"
+#include "wire/packet.h"
+
+static void host_lock(void *engine)
+{
+	struct host *host = engine;
+
+	sim_check(host->sim, !host->locked, "host %d: engine locked twice", host->number);
+	host->locked = true;
+}
+
+static void host_unlock(void *engine)
+{
+	((struct host *)engine)->locked = false;
+}
+
+static void host_attach(void *engine, struct qp *qp)
+{
+	struct end *end = qp_user(qp);
+
+	end->host = engine;
+	end->is_ready = false;
+	end->timer_ns = UINT64_MAX;
+}
+
+static void host_detach(void *engine, struct qp *qp)
+{
+	struct host *host = engine;
+	struct end *end = qp_user(qp);
+
+	if (end->is_ready)
+		TAILQ_REMOVE(&host->ready, end, ready_link);
+	end->is_ready = false;
+	end->timer_ns = UINT64_MAX;
+}
+
+static void host_turn(void *context, void *argument);
+
+static void host_want_turn(struct host *host, uint64_t after_ns)
+{
+	if (host->turn_due)
+		return;
+	host->turn_due = true;
+	clock_at(host->clock, host->clock->now_ns + after_ns, host_turn, host, NULL);
+}
+
+static void host_ready(struct end *end)
+{
+	if (end->is_ready)
+		return;
+	end->is_ready = true;
+	TAILQ_INSERT_TAIL(&end->host->ready, end, ready_link);
+}
+
+static void host_engine_kick(void *engine, struct qp *qp)
+{
+	struct host *host = engine;
+
+	host_ready(qp_user(qp));
+	host_want_turn(host, rng_range(&host->rng, 1, host->pace.turn_ns));
+}
+
+/* Turns come by themselves. */
+static void host_engine_poll(void *engine)
+{
+	(void)engine;
+}
+
+static int host_resolve(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6])
+{
+	struct sim *sim = ((struct host *)engine)->sim;
+
+	(void)sgid_index;
+	for (unsigned int i = 0; i < sim->hosts; i++) {
+		if (memcmp(dgid, &sim->host[i].gid, sizeof(*dgid)) == 0) {
+			memcpy(mac, sim->host[i].mac, 6);
+			return 0;
+		}
+	}
+	return -ENETUNREACH;
+}
+
+static const struct engine_ops host_engine_ops = {
+	.lock = host_lock,
+	.unlock = host_unlock,
+	.attach = host_attach,
+	.detach = host_detach,
+	.kick = host_engine_kick,
+	.poll = host_engine_poll,
+	.wait = host_engine_poll,
+	.resolve = host_resolve,
+};
+
+static struct packet_out *host_get(struct packet_sink *sink)
+{
+	struct host *host = container_of(sink, struct host, sink);
+
+	sim_check(host->sim, !host->out_taken, "host %d: a packet was taken and never put",
+		  host->number);
+	if (host->tx_room == 0)
+		return NULL;
+	host->tx_room--;
+	host->out_taken = true;
+	return &host->out;
+}
+
+/* What leaves a host must be what a peer can take in. */
+static void host_check_frame(struct host *host, uint32_t len)
+{
+	struct packet packet;
+	const enum packet_status status = packet_parse(host->out.frame, len, false, &packet);
+
+	sim_check(host->sim, status == PACKET_OK, "host %d: made a frame that does not parse (%d)",
+		  host->number, (int)status);
+	sim_check(host->sim, packet_icrc_ok(&packet), "host %d: made a frame with a bad ICRC",
+		  host->number);
+}
+
+static void host_put(struct packet_sink *sink, struct packet_out *out)
+{
+	struct host *host = container_of(sink, struct host, sink);
+	struct sim *sim = host->sim;
+	const uint32_t len = packet_seal(out);
+
+	sim_check(sim, host->out_taken, "host %d: a packet was put and not taken", host->number);
+	host->out_taken = false;
+	host_check_frame(host, len);
+	sim->packets++;
+	for (unsigned int i = 0; i < sim->hosts; i++) {
+		if (memcmp(out->frame, sim->host[i].mac, 6) == 0) {
+			link_send(host->links[i], out->frame, len);
+			return;
+		}
+	}
+	sim_fail(sim, "host %d: sent a frame to nobody's MAC address", host->number);
+}
+
+static void host_timer(void *context, void *argument)
+{
+	struct end *end = context;
+	struct host *host = end->host;
+	const uint64_t at_ns = (uint64_t)(uintptr_t)argument;
+	const uint64_t now_ns = host->clock->now_ns;
+
+	if (end->qp == NULL || end->timer_ns != at_ns)
+		return; /* it moved */
+	end->timer_ns = UINT64_MAX;
+	if (qp_deadline_ns(end->qp) <= now_ns)
+		qp_timeout(end->qp, now_ns);
+	host_ready(end);
+	host_want_turn(host, rng_range(&host->rng, 1, host->pace.turn_ns));
+}
+
+static void host_arm(struct end *end)
+{
+	struct host *host = end->host;
+	const uint64_t deadline_ns = qp_deadline_ns(end->qp);
+	uint64_t at_ns;
+
+	if (deadline_ns == end->timer_ns)
+		return;
+	end->timer_ns = deadline_ns;
+	if (deadline_ns == UINT64_MAX)
+		return;
+	at_ns = deadline_ns + rng_range(&host->rng, 0, host->pace.late_ns);
+	clock_at(host->clock, at_ns, host_timer, end, (void *)(uintptr_t)deadline_ns);
+}
+
+static uint32_t host_take_in(struct host *host)
+{
+	const uint64_t burst = rng_range(&host->rng, 1, host->pace.receive_burst);
+	struct frame *frame;
+	uint32_t n = 0;
+
+	while (n < burst && (frame = TAILQ_FIRST(&host->arrived)) != NULL) {
+		struct qp *qp;
+
+		TAILQ_REMOVE(&host->arrived, frame, link);
+		device_receive(host->device, frame->bytes, frame->len, frame->trusted, false,
+			       host->clock->now_ns, &qp);
+		if (qp != NULL)
+			host_ready(qp_user(qp));
+		free(frame);
+		n++;
+	}
+	return n;
+}
+
+/* Each queue pair that is ready now runs once. */
+static void host_run_ready(struct host *host)
+{
+	struct end *last = TAILQ_LAST(&host->ready, end_list);
+	struct end *end;
+
+	while ((end = TAILQ_FIRST(&host->ready)) != NULL) {
+		const unsigned int budget =
+			(unsigned int)rng_range(&host->rng, 1, host->pace.budget);
+		const bool is_last = end == last;
+
+		TAILQ_REMOVE(&host->ready, end, ready_link);
+		end->is_ready = false;
+		if (qp_run(end->qp, host->clock->now_ns, &host->sink, budget))
+			host_ready(end);
+		sim_check(host->sim, !host->out_taken, "host %d: a packet was taken and never put",
+			  host->number);
+		host_arm(end);
+		if (is_last)
+			break;
+	}
+}
+
+static void host_turn(void *context, void *argument)
+{
+	struct host *host = context;
+	uint64_t took;
+
+	(void)argument;
+	sim_check(host->sim, !host->locked, "host %d: a turn while locked", host->number);
+	host->turn_due = false;
+	host->tx_room = (uint32_t)rng_range(&host->rng, 0, host->pace.transmit_burst);
+	took = host_take_in(host);
+	took += host->tx_room;
+	host_run_ready(host);
+	took -= host->tx_room;
+	if (!TAILQ_EMPTY(&host->arrived) || !TAILQ_EMPTY(&host->ready))
+		host_want_turn(host, host->pace.turn_ns + took * host->pace.packet_ns);
+	app_wake(host);
+}
+
+void host_kick(struct end *end)
+{
+	struct device *device = end->host->device;
+
+	device->ops->kick(device->engine, end->qp);
+}
+
+void host_deliver(void *context, void *argument)
+{
+	struct host *host = context;
+	struct frame *frame = argument;
+
+	if (host->device == NULL) {
+		free(frame);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&host->arrived, frame, link);
+	host_want_turn(host, rng_range(&host->rng, 1, host->pace.turn_ns));
+}
+
+static void host_overrun(void *user)
+{
+	const struct host *host = ((struct host_cq *)user)->host;
+
+	sim_fail(host->sim, "host %d: a completion queue overran", host->number);
+}
+
+void host_start(struct host *host, uint32_t cqe)
+{
+	struct device_config config = {
+		.port_mtu_bytes = host->port_mtu, .link_mbps = 100000, .unique = "sim"};
+	struct sim *sim = host->sim;
+
+	snprintf(config.name, sizeof(config.name), "sim%d", host->number);
+	memcpy(config.mac, host->mac, sizeof(config.mac));
+	sim_check(sim, device_create(&config, &host->device) == 0, "device_create");
+	host->device->ops = &host_engine_ops;
+	host->device->engine = host;
+	host->device->link_up = true;
+	sim_check(sim, device_add_gid(host->device, &host->gid, -1, 0) == 0, "device_add_gid");
+	sim_check(sim, pd_create(host->device->keys, &host->pd) == 0, "pd_create");
+	sim_check(sim, channel_init(&host->channel) == 0, "channel_init");
+	fcntl(host->channel.fd, F_SETFL, O_NONBLOCK);
+	for (unsigned int i = 0; i < host->cq_count; i++) {
+		struct host_cq *cq = &host->cqs[i];
+
+		cq->host = host;
+		sim_check(sim,
+			  cq_create(cqe, host->pace.app_waits ? &host->channel : NULL, cq,
+				    host_overrun, &cq->cq) == 0,
+			  "cq_create");
+		if (host->pace.app_waits)
+			cq_arm(cq->cq, false);
+	}
+	TAILQ_INIT(&host->arrived);
+	TAILQ_INIT(&host->ready);
+	host->sink = (struct packet_sink){.get = host_get, .put = host_put};
+	if (host->out.frame == NULL)
+		host->out.frame = malloc(PACKET_FRAME_MAX);
+	sim_check(sim, host->out.frame != NULL, "out of memory");
+	host->out_taken = false;
+	host->turn_due = false;
+}
+
+void host_stop(struct host *host)
+{
+	struct sim *sim = host->sim;
+	struct frame *frame;
+
+	memory_deregister(&host->memory);
+	for (unsigned int i = 0; i < host->cq_count; i++)
+		sim_check(sim, cq_destroy(host->cqs[i].cq) == 0, "host %d: cq_destroy",
+			  host->number);
+	channel_fini(&host->channel);
+	sim_check(sim, pd_destroy(host->pd) == 0, "host %d: pd_destroy", host->number);
+	while ((frame = TAILQ_FIRST(&host->arrived)) != NULL) {
+		TAILQ_REMOVE(&host->arrived, frame, link);
+		free(frame);
+	}
+	device_destroy(host->device);
+	host->device = NULL;
+	memory_clear(&host->memory);
+}
+
+void host_fini(struct host *host)
+{
+	memory_fini(&host->memory);
+	free(host->out.frame);
+}

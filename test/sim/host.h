@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A host: one device of the stack under test, driven by turns on virtual time, and the
+ * application's objects on it. */
+#ifndef SIM_HOST_H
+#define SIM_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+
+#include "link.h"
+#include "memory.h"
+#include "queue/channel.h"
+#include "rng.h"
+#include "transport/sink.h"
+
+#define SIM_HOSTS_MAX 3
+#define HOST_CQS_MAX  3
+#define HOST_EVENTS   32
+
+struct cq;
+struct device;
+struct flow;
+struct host;
+struct pd;
+struct qp;
+struct sim;
+
+/* A queue pair of a host, with what the application knows of it. */
+struct end {
+	struct host *host;
+	struct end *peer;
+	struct flow *out; /* what it sends */
+	struct flow *in;  /* what its peer sends */
+	struct qp *qp;
+	uint32_t qpn;
+	int number; /* of all ends, for messages */
+
+	/* attributes, chosen with the program */
+	struct ibv_qp_cap cap;
+	bool sig_all;
+	unsigned int send_cq; /* index in host->cqs */
+	unsigned int recv_cq;
+	unsigned int access;
+	enum ibv_mtu mtu;
+	uint32_t sq_psn;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint8_t min_rnr_timer;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+
+	/* the engine's */
+	TAILQ_ENTRY(end) ready_link;
+	bool is_ready;
+	uint64_t
+		timer_ns; /* the deadline that an event of the clock stands for; UINT64_MAX: none */
+
+	bool paused;		      /* SQD was asked for, and RTS not yet again */
+	uint32_t events[HOST_EVENTS]; /* asynchronous ones seen, by enum ibv_event_type */
+};
+
+/* A completion queue, as what its channel's events name. */
+struct host_cq {
+	struct host *host;
+	struct cq *cq;
+};
+
+/* How an engine behaves. */
+struct host_pace {
+	uint64_t turn_ns; /* a turn takes, beside its packets */
+	uint64_t packet_ns;
+	uint64_t late_ns;	 /* timers fire up to so late */
+	uint32_t receive_burst;	 /* frames taken in one turn */
+	uint32_t transmit_burst; /* frames sent in one turn */
+	uint32_t budget;	 /* of a queue pair in one turn */
+	uint64_t app_ns;	 /* between two looks of the application */
+	bool app_waits;		 /* the application sleeps on its channel, and does not poll */
+};
+
+struct host {
+	struct sim *sim;
+	struct clock *clock;
+	int number;
+	struct rng rng;
+	struct host_pace pace;
+	bool ipv6;
+	uint8_t mac[6];
+	union ibv_gid gid;
+	uint32_t port_mtu;
+	struct link *links[SIM_HOSTS_MAX]; /* to each host; to itself: inside the device */
+
+	struct device *device;
+	struct pd *pd;
+	struct memory memory;
+	struct channel channel;
+	struct host_cq cqs[HOST_CQS_MAX];
+	unsigned int cq_count;
+
+	/* the engine */
+	struct packet_sink sink;
+	struct packet_out out;
+	bool out_taken;	  /* between get and put */
+	uint32_t tx_room; /* frames that this turn may still send */
+	bool locked;
+	bool turn_due;
+	TAILQ_HEAD(, frame) arrived;
+	TAILQ_HEAD(end_list, end) ready;
+};
+
+/** Bring up the device, its address, protection domain and completion queues. */
+void host_start(struct host *host, uint32_t cqe);
+
+/** Take everything down again; the queue pairs are gone. */
+void host_stop(struct host *host);
+
+/** Free what hosts keep from program to program. */
+void host_fini(struct host *host);
+
+/** A queue pair wants its turn. */
+void host_kick(struct end *end);
+
+/** A frame has come (a clock_fn: host, frame). */
+void host_deliver(void *host, void *frame);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of a host twice over: as the stack leaves it, and as it should be. */
+#include "memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "mem/mr.h"
+
+#define PAGE_BYTES    4096u
+#define GAP_MAX_BYTES 40
+/* The same addresses in each run, so that what a run prints of them repeats too. */
+#define MAPPING_BASE   0x200000000000ull
+#define MAPPING_STRIDE 0x10000000000ull
+
+static void *checked(void *p, const char *what)
+{
+	if (p == NULL || p == MAP_FAILED) {
+		perror(what);
+		exit(1);
+	}
+	return p;
+}
+
+struct region *memory_add_region(struct memory *memory, unsigned int access)
+{
+	struct region *region = checked(calloc(1, sizeof(*region)), "sim: region");
+
+	region->memory = memory;
+	region->access = access;
+	region->next = memory->regions;
+	memory->regions = region;
+	return region;
+}
+
+struct span region_take(struct region *region, uint32_t len, uint32_t align, struct rng *rng)
+{
+	struct span span = {.region = region, .len = len};
+
+	region->size += (uint32_t)rng_below(rng, GAP_MAX_BYTES);
+	region->size = (region->size + align - 1) / align * align;
+	span.offset = region->size;
+	region->size += len;
+	return span;
+}
+
+static void fill(uint8_t *to, size_t len, struct rng *rng)
+{
+	while (len >= 8) {
+		const uint64_t v = rng_next(rng);
+
+		memcpy(to, &v, 8);
+		to += 8;
+		len -= 8;
+	}
+	while (len-- > 0)
+		*to++ = (uint8_t)rng_next(rng);
+}
+
+/* The images end at a page that may not be touched; the actual one also begins behind one. */
+static void memory_map(struct memory *memory, int host)
+{
+	const size_t need = (memory->size + 3 * PAGE_BYTES) & ~(size_t)(PAGE_BYTES - 1);
+
+	if (need > memory->mapped) {
+		void *wish = (void *)(uintptr_t)(MAPPING_BASE + (uint64_t)host * MAPPING_STRIDE);
+
+		if (memory->mapping != NULL)
+			munmap(memory->mapping, memory->mapped);
+		free(memory->expected);
+		memory->mapped = need * 2;
+		memory->mapping = checked(
+			mmap(wish, memory->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+			"sim: memory");
+		checked(mprotect(memory->mapping + PAGE_BYTES, memory->mapped - 2 * PAGE_BYTES,
+				 PROT_READ | PROT_WRITE) == 0
+				? memory->mapping
+				: NULL,
+			"sim: memory");
+		memory->expected = checked(malloc(memory->mapped), "sim: memory");
+	}
+	memory->actual = memory->mapping + memory->mapped - PAGE_BYTES - memory->size;
+}
+
+void memory_lay_out(struct memory *memory, int host, struct rng *rng)
+{
+	size_t size = 0;
+
+	for (struct region *region = memory->regions; region != NULL; region = region->next) {
+		region->size += 1 + (uint32_t)rng_below(rng, GAP_MAX_BYTES);
+		size += rng_below(rng, 2 * GAP_MAX_BYTES);
+		/* An even address, so that words that are aligned in the region are in memory. */
+		size = (size + 63) & ~(size_t)63;
+		region->offset = size;
+		size += region->size;
+	}
+	memory->size = (size + rng_below(rng, GAP_MAX_BYTES) + 63) & ~(size_t)63;
+	memory_map(memory, host);
+	fill(memory->actual, memory->size, rng);
+	memcpy(memory->expected, memory->actual, memory->size);
+}
+
+void memory_register(struct memory *memory, struct pd *pd, struct rng *rng)
+{
+	for (struct region *region = memory->regions; region != NULL; region = region->next) {
+		uint8_t *addr = memory->actual + region->offset;
+		unsigned int access = region->access;
+		uint64_t iova = (uintptr_t)addr;
+		int err;
+
+		switch (rng_below(rng, 4)) {
+		case 0: /* an address of the user's choice, ibv_reg_mr_iova(3) */
+			iova = (iova & (PAGE_BYTES - 1)) + rng_below(rng, 1ull << 40) * PAGE_BYTES;
+			break;
+		case 1: /* at the end of the address space */
+			iova = (iova & (PAGE_BYTES - 1)) + ~0ull -
+			       ((uint64_t)region->size + 4 * PAGE_BYTES) / PAGE_BYTES * PAGE_BYTES +
+			       1;
+			break;
+		case 2:
+			/* Words keep their alignment: the region's address is a multiple of 64. */
+			access |= IBV_ACCESS_ZERO_BASED;
+			iova = 0;
+			break;
+		default:
+			break;
+		}
+		err = mr_register(pd, addr, region->size, iova, access, &region->mr);
+		if (err != 0) {
+			fprintf(stderr, "sim: mr_register: %s\n", strerror(-err));
+			exit(1);
+		}
+		region->iova = region->mr->iova;
+	}
+}
+
+void memory_deregister(struct memory *memory)
+{
+	for (struct region *region = memory->regions; region != NULL; region = region->next) {
+		if (region->mr != NULL)
+			mr_deregister(region->mr);
+		region->mr = NULL;
+	}
+}
+
+void memory_clear(struct memory *memory)
+{
+	while (memory->regions != NULL) {
+		struct region *region = memory->regions;
+
+		memory->regions = region->next;
+		free(region);
+	}
+	memory->size = 0;
+}
+
+void memory_fini(struct memory *memory)
+{
+	memory_clear(memory);
+	if (memory->mapping != NULL)
+		munmap(memory->mapping, memory->mapped);
+	free(memory->expected);
+	*memory = (struct memory){0};
+}
+
+uint8_t *span_actual(const struct span *span)
+{
+	return span->region->memory->actual + span->region->offset + span->offset;
+}
+
+uint8_t *span_expected(const struct span *span)
+{
+	return span->region->memory->expected + span->region->offset + span->offset;
+}
+
+uint64_t span_iova(const struct span *span)
+{
+	return span->region->iova + span->offset;
+}
+
+uint32_t span_key(const struct span *span)
+{
+	return span->region->mr->key;
+}
+
+struct span span_part(const struct span *span, uint32_t offset, uint32_t len)
+{
+	return (struct span){.region = span->region, .offset = span->offset + offset, .len = len};
+}
+
+void span_forgive(const struct span *span)
+{
+	if (span->len > 0)
+		memcpy(span_expected(span), span_actual(span), span->len);
+}
+
+static int64_t compare(const uint8_t *a, const uint8_t *b, size_t len)
+{
+	if (memcmp(a, b, len) == 0)
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		if (a[i] != b[i])
+			return (int64_t)i;
+	}
+	return -1;
+}
+
+int64_t span_compare(const struct span *span)
+{
+	if (span->len == 0)
+		return -1;
+	return compare(span_actual(span), span_expected(span), span->len);
+}
+
+int64_t memory_compare(const struct memory *memory)
+{
+	return compare(memory->actual, memory->expected, memory->size);
+}

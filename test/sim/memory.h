@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of a host twice over: as the stack leaves it, and as it should be. Everything that no
+ * work request names, between regions and inside them, is canary: it must stay as it was filled.
+ */
+#ifndef SIM_MEMORY_H
+#define SIM_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "rng.h"
+
+struct mr;
+struct pd;
+struct memory;
+
+/* A memory region, which grows while a program is made up, and is then laid out and registered. */
+struct region {
+	struct region *next;
+	struct memory *memory;
+	unsigned int access; /* enum ibv_access_flags */
+	uint32_t size;	     /* bytes */
+	size_t offset;	     /* in the memory */
+	uint64_t iova;	     /* of its first byte, as keys' users address it */
+	struct mr *mr;
+};
+
+/* Some bytes of a region. */
+struct span {
+	struct region *region; /* NULL: of no region, only without bytes */
+	uint32_t offset;       /* in the region */
+	uint32_t len;
+};
+
+struct memory {
+	struct region *regions; /* newest first */
+	uint8_t *actual;
+	uint8_t *expected;
+	size_t size;
+	/* the mapping that `actual` ends in, with a page behind it that nobody may touch */
+	uint8_t *mapping;
+	size_t mapped;
+};
+
+/** A region without bytes yet. */
+struct region *memory_add_region(struct memory *memory, unsigned int access);
+
+/** Give out fresh bytes of a region, with canaries around them. */
+struct span region_take(struct region *region, uint32_t len, uint32_t align, struct rng *rng);
+
+/** Lay out the regions, and fill both images with the same random bytes. */
+void memory_lay_out(struct memory *memory, int host, struct rng *rng);
+
+/** Register all regions, some under an address of their own choice. */
+void memory_register(struct memory *memory, struct pd *pd, struct rng *rng);
+void memory_deregister(struct memory *memory);
+
+/** Forget the regions; the mapping is kept for the next program. */
+void memory_clear(struct memory *memory);
+void memory_fini(struct memory *memory);
+
+uint8_t *span_actual(const struct span *span);
+uint8_t *span_expected(const struct span *span);
+uint64_t span_iova(const struct span *span);
+uint32_t span_key(const struct span *span);
+/** `len` bytes of a span from `offset` on. */
+struct span span_part(const struct span *span, uint32_t offset, uint32_t len);
+
+/** What is there may be anything: expect it. */
+void span_forgive(const struct span *span);
+
+/** Offset of the first byte of a span that is not as expected, or -1. */
+int64_t span_compare(const struct span *span);
+
+/** The same for all memory. */
+int64_t memory_compare(const struct memory *memory);
+
+#endif

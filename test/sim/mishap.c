@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Spoiling one work request on purpose. */
+#include "mishap.h"
+
+#include "sim.h"
+
+static const struct mishap_info infos[MISHAPS] = {
+	[MISHAP_NONE] = {"none", IBV_WC_SUCCESS, IBV_WC_SUCCESS, -1, false, false},
+	[MISHAP_BAD_RKEY] = {"bad rkey", IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS,
+			     IBV_EVENT_QP_ACCESS_ERR, true, false},
+	[MISHAP_OUT_OF_RANGE] = {"out of range", IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS,
+				 IBV_EVENT_QP_ACCESS_ERR, true, false},
+	[MISHAP_REGION_ACCESS] = {"region access", IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS,
+				  IBV_EVENT_QP_ACCESS_ERR, true, false},
+	[MISHAP_QP_ACCESS] = {"qp access", IBV_WC_REM_INV_REQ_ERR, IBV_WC_SUCCESS,
+			      IBV_EVENT_QP_REQ_ERR, true, false},
+	[MISHAP_RECEIVE_SHORT] = {"receive short", IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR, -1,
+				  true, false},
+	[MISHAP_RECEIVE_KEY] = {"receive key", IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, -1, true,
+				false},
+	[MISHAP_RECEIVE_ACCESS] = {"receive access", IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, -1,
+				   true, false},
+	[MISHAP_SEND_KEY] = {"send key", IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS, -1, false, false},
+	[MISHAP_SEND_RANGE] = {"send range", IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS, -1, false, false},
+	[MISHAP_LANDING_KEY] = {"landing key", IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS, -1, false,
+				true},
+	[MISHAP_NOT_READY] = {"not ready", IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_SUCCESS, -1, false,
+			      false},
+};
+
+const struct mishap_info *mishap_info(enum mishap mishap)
+{
+	return &infos[mishap];
+}
+
+static bool is_send(const struct work *work)
+{
+	return work->opcode == IBV_WR_SEND || work->opcode == IBV_WR_SEND_WITH_IMM;
+}
+
+static bool applies(const struct work *work, enum mishap mishap)
+{
+	switch (mishap) {
+	case MISHAP_BAD_RKEY:
+	case MISHAP_OUT_OF_RANGE:
+	case MISHAP_REGION_ACCESS:
+		/* A zero-length access has no key to check (IBTA C9-88). */
+		return work->root >= 0 && work->length > 0;
+	case MISHAP_QP_ACCESS:
+		return work->root >= 0;
+	case MISHAP_RECEIVE_SHORT:
+	case MISHAP_RECEIVE_KEY:
+	case MISHAP_RECEIVE_ACCESS:
+		return is_send(work) && work->length > 0;
+	case MISHAP_SEND_KEY:
+	case MISHAP_SEND_RANGE:
+		return !work_lands(work) && work->length > 0 && !(work->flags & IBV_SEND_INLINE);
+	case MISHAP_LANDING_KEY:
+		return work_lands(work) && work->length > 0;
+	case MISHAP_NOT_READY:
+		return work->receive >= 0;
+	default:
+		return false;
+	}
+}
+
+/* The receive's list holds a byte less than the message. */
+static void shorten_receive(struct flow *flow, struct receive *receive, uint32_t length)
+{
+	uint32_t left = length - 1;
+
+	for (uint32_t i = 0; i < receive->spans; i++) {
+		struct span *span = &flow->spans[receive->first_span + i];
+
+		if (span->len > left)
+			span->len = left;
+		left -= span->len;
+	}
+	receive->room = length - 1;
+}
+
+/* All of a receive lies in memory that may not be written. */
+static void seal_receive(struct flow *flow, struct receive *receive)
+{
+	struct region *region = memory_add_region(&flow->to->host->memory, 0);
+
+	for (uint32_t i = 0; i < receive->spans; i++) {
+		struct span *span = &flow->spans[receive->first_span + i];
+
+		if (span->len > 0)
+			*span = region_take(region, span->len, 1, &flow->rng);
+	}
+}
+
+static unsigned int access_of(const struct work *work)
+{
+	if (work->root < 0)
+		return 0;
+	if (work_is_atomic(work))
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	return work->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+}
+
+/* The work's remote memory grants everything but what it needs. */
+static void seal_remote(struct flow *flow, struct work *work)
+{
+	const unsigned int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+	work->remote =
+		region_take(memory_add_region(&flow->to->host->memory, all & ~access_of(work)),
+			    work->length, 8, &flow->rng);
+}
+
+/* The peer's queue pair does not grant what the work needs, and nothing before it does. */
+static bool forbid(struct flow *flow, int32_t at)
+{
+	const unsigned int need = access_of(&flow->works[at]);
+
+	for (int32_t i = 0; i < at; i++) {
+		if (access_of(&flow->works[i]) == need)
+			return false;
+	}
+	flow->to->access &= ~need;
+	return true;
+}
+
+/* All receives before the one that is missing are there before the first SEND. */
+static void not_ready(struct flow *flow)
+{
+	flow->receive_gap_ns = 0;
+	flow->to->cap.max_recv_wr = flow->receive_count + 1;
+	flow->from->rnr_retry = (uint8_t)rng_below(&flow->rng, 7);
+	flow->to->min_rnr_timer = (uint8_t)rng_range(&flow->rng, 1, 14);
+}
+
+static bool spoil(struct flow *flow, int32_t at, enum mishap mishap)
+{
+	struct work *work = &flow->works[at];
+
+	switch (mishap) {
+	case MISHAP_REGION_ACCESS:
+		seal_remote(flow, work);
+		break;
+	case MISHAP_QP_ACCESS:
+		return forbid(flow, at);
+	case MISHAP_RECEIVE_SHORT:
+		shorten_receive(flow, &flow->receives[work->receive], work->length);
+		break;
+	case MISHAP_RECEIVE_ACCESS:
+		seal_receive(flow, &flow->receives[work->receive]);
+		break;
+	case MISHAP_NOT_READY:
+		not_ready(flow);
+		break;
+	default:
+		break; /* spoiled when it is posted */
+	}
+	return true;
+}
+
+bool mishap_inflict(struct flow *flow, enum mishap mishap, struct rng *rng)
+{
+	uint32_t candidates = 0;
+
+	for (uint32_t i = 0; i < flow->work_count; i++)
+		candidates += applies(&flow->works[i], mishap);
+	if (candidates == 0)
+		return false;
+	candidates = (uint32_t)rng_below(rng, candidates);
+	for (uint32_t i = 0; i < flow->work_count; i++) {
+		struct work *work = &flow->works[i];
+
+		if (!applies(work, mishap) || candidates-- > 0)
+			continue;
+		if (!spoil(flow, (int32_t)i, mishap))
+			return false;
+		work->mishap = mishap;
+		if (work->receive >= 0)
+			flow->receives[work->receive].mishap = mishap;
+		flow->mishap_at = (int32_t)i;
+		return true;
+	}
+	return false;
+}

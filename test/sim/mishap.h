@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What can go wrong with one work request on purpose, and what both sides must then be told. */
+#ifndef SIM_MISHAP_H
+#define SIM_MISHAP_H
+
+#include <stdbool.h>
+
+#include <infiniband/verbs.h>
+
+struct flow;
+struct rng;
+
+enum mishap {
+	MISHAP_NONE,
+	MISHAP_BAD_RKEY,      /* no such key */
+	MISHAP_OUT_OF_RANGE,  /* the last byte is behind the region's end */
+	MISHAP_REGION_ACCESS, /* the region does not grant it */
+	MISHAP_QP_ACCESS,     /* the peer's queue pair does not grant it */
+	MISHAP_RECEIVE_SHORT,
+	MISHAP_RECEIVE_KEY,    /* the receive request's memory has no such key */
+	MISHAP_RECEIVE_ACCESS, /* the receive request's memory may not be written */
+	MISHAP_SEND_KEY,       /* the gather list names no such key */
+	MISHAP_SEND_RANGE,     /* the gather list reaches behind its region */
+	MISHAP_LANDING_KEY,    /* READ or atomic into memory without such a key */
+	MISHAP_NOT_READY,      /* no receive request for it, ever */
+	MISHAPS,
+};
+
+struct mishap_info {
+	const char *name;
+	enum ibv_wc_status sender;   /* of the work */
+	enum ibv_wc_status receiver; /* of the receive request in use; IBV_WC_SUCCESS: none fails */
+	int event;		     /* at the peer where no receive request tells; -1: none */
+	bool peer_fails;	     /* the peer's queue pair goes to ERR */
+	bool runs_on;		     /* works behind it may be executed before it is noticed */
+};
+
+const struct mishap_info *mishap_info(enum mishap mishap);
+
+/**
+ * Spoil one work of a flow.
+ *
+ * @return
+ *   false where the flow has no work that this can happen to.
+ */
+bool mishap_inflict(struct flow *flow, enum mishap mishap, struct rng *rng);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making up a program: hosts, links, pairs of queue pairs and their attributes, all from one seed.
+ */
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+#define BYTES_SMALL (16u << 10) /* of a flow's largest message */
+#define BYTES_LARGE (1u << 20)
+#define WORKS_MAX   40
+
+static unsigned int mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128u << mtu;
+}
+
+static void make_scenario(struct sim *sim)
+{
+	static const enum scenario choices[] = {
+		SCENARIO_SOUND,	 SCENARIO_SOUND,  SCENARIO_SOUND,  SCENARIO_SOUND, SCENARIO_SOUND,
+		SCENARIO_MISHAP, SCENARIO_MISHAP, SCENARIO_MISHAP, SCENARIO_CUT,   SCENARIO_KILL,
+	};
+
+	sim->scenario = choices[rng_below(&sim->rng, sizeof(choices) / sizeof(choices[0]))];
+	if (sim->only >= 0)
+		sim->scenario = (enum scenario)sim->only;
+	sim->lossless = rng_chance(&sim->rng, 300000);
+	sim->strike_after = (uint32_t)rng_below(&sim->rng, WORKS_MAX);
+}
+
+static void make_pace(struct host_pace *pace, struct rng *rng)
+{
+	*pace = (struct host_pace){.turn_ns = rng_range(rng, 20, 2000),
+				   .packet_ns = rng_range(rng, 10, 300),
+				   .late_ns = rng_chance(rng, 500000) ? 0 : rng_below(rng, 20000),
+				   .receive_burst = (uint32_t)rng_range(rng, 1, 64),
+				   .transmit_burst = (uint32_t)rng_range(rng, 1, 64),
+				   .budget = (uint32_t)rng_range(rng, 1, 64),
+				   .app_ns = rng_range(rng, 200, 20000),
+				   .app_waits = rng_chance(rng, 400000)};
+}
+
+static void make_hosts(struct sim *sim)
+{
+	const bool ipv6 = rng_chance(&sim->rng, 400000);
+
+	sim->hosts = rng_chance(&sim->rng, 200000) ? 3 : 2;
+	for (unsigned int i = 0; i < sim->hosts; i++) {
+		struct host *host = &sim->host[i];
+
+		host->sim = sim;
+		host->clock = &sim->clock;
+		host->number = (int)i;
+		host->rng = rng_fork(sim->seed, 100 + i);
+		host->ipv6 = ipv6;
+		host->cq_count = (unsigned int)rng_range(&sim->rng, 1, HOST_CQS_MAX);
+		/* Room for the largest path MTU and the headers that count against it. */
+		host->port_mtu = (uint32_t)rng_range(&sim->rng, 4096 + 96, 9000);
+		make_pace(&host->pace, &sim->rng);
+		memcpy(host->mac, (const uint8_t[]){2, 0, 0, 0, 7, (uint8_t)(i + 1)}, 6);
+		memset(&host->gid, 0, sizeof(host->gid));
+		if (ipv6)
+			host->gid.raw[0] = 0xfd;
+		else
+			memcpy(&host->gid.raw[10], (const uint8_t[]){0xff, 0xff, 10, 9, 0}, 5);
+		host->gid.raw[15] = (uint8_t)(i + 1);
+	}
+}
+
+static uint32_t some_ppm(struct rng *rng, uint32_t max)
+{
+	static const uint32_t scale[] = {0, 0, 30, 10, 3, 1};
+	const uint32_t divisor = scale[rng_below(rng, 6)];
+
+	return divisor == 0 ? 0 : (uint32_t)rng_range(rng, 1, max / divisor);
+}
+
+static void make_links(struct sim *sim)
+{
+	struct link_attr attr = {.latency_ns = rng_range(&sim->rng, 100, 50000),
+				 .mbps = rng_range(&sim->rng, 10000, 400000)};
+	struct rng *rng = &sim->rng;
+
+	attr.jitter_ns = rng_below(rng, attr.latency_ns);
+	attr.reorder_ns = rng_range(rng, 1, 4 * attr.latency_ns);
+	attr.duplicate_ppm = some_ppm(rng, 50000);
+	if (!sim->lossless) {
+		attr.loss_ppm = some_ppm(rng, 30000);
+		attr.corrupt_ppm = some_ppm(rng, 20000);
+		attr.reorder_ppm = some_ppm(rng, 50000);
+		attr.ghost_ppm = some_ppm(rng, 20000);
+		attr.burst_ppm = some_ppm(rng, 1000);
+	}
+	for (unsigned int i = 0; i < sim->hosts; i++) {
+		for (unsigned int j = 0; j < sim->hosts; j++) {
+			struct link *link = &sim->link[i][j];
+
+			*link = (struct link){.clock = &sim->clock,
+					      .rng = rng_fork(sim->seed, 200 + 10 * i + j),
+					      .attr = attr,
+					      .deliver = host_deliver,
+					      .receiver = &sim->host[j],
+					      .trace = sim->verbose ? trace_frame : NULL,
+					      .from = (int)i,
+					      .to = (int)j};
+			if (i == j)
+				link->attr = (struct link_attr){.mbps = 400000, .inside = true};
+			sim->host[i].links[j] = link;
+		}
+	}
+}
+
+static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struct rng *rng)
+{
+	/* Near the wrap of the sequence numbers, near their sign bit, anywhere. */
+	static const uint32_t psns[] = {0, 0xfffff0, 0xffffff, 0x7ffff0, 0x800000};
+
+	end->host = host;
+	end->send_cq = (unsigned int)rng_below(rng, host->cq_count);
+	end->recv_cq = (unsigned int)rng_below(rng, host->cq_count);
+	end->sig_all = rng_chance(rng, 300000);
+	end->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	end->mtu = mtu;
+	end->sq_psn = rng_chance(rng, 700000) ? psns[rng_below(rng, 5)]
+					      : (uint32_t)rng_below(rng, 1u << 24);
+	end->cap = (struct ibv_qp_cap){
+		.max_send_wr = (uint32_t)rng_range(rng, 1, 32),
+		.max_recv_wr = (uint32_t)rng_range(rng, 1, 64),
+		.max_send_sge = (uint32_t)rng_range(rng, 1, rng_chance(rng, 500000) ? 32 : 4),
+		.max_recv_sge = (uint32_t)rng_range(rng, 1, rng_chance(rng, 500000) ? 32 : 4),
+		.max_inline_data = (uint32_t)rng_below(rng, 600)};
+	end->max_dest_rd_atomic = (uint8_t)rng_range(rng, 1, 16);
+	/* Infinite retries of RNR wherever receives may come late; elsewhere it does not matter. */
+	end->rnr_retry = 7;
+	end->min_rnr_timer = (uint8_t)rng_range(rng, 1, rng_chance(rng, 900000) ? 16 : 31);
+	if (rng_chance(rng, 20000))
+		end->min_rnr_timer = 0;
+	end->retry_cnt = 7;
+}
+
+static void make_flow(struct sim *sim, unsigned int number)
+{
+	struct flow *flow = &sim->flow[number];
+	struct end *end = &sim->end[number];
+
+	memset(flow, 0, sizeof(*flow));
+	flow->sim = sim;
+	flow->number = (int)number;
+	flow->from = end;
+	flow->to = end->peer;
+	flow->rng = rng_fork(sim->seed, 300 + number);
+	flow->mishap_at = -1;
+	flow->failed = -1;
+	flow->receive_failed = -1;
+	if (rng_chance(&flow->rng, 300000))
+		flow->receive_gap_ns = rng_range(&flow->rng, 1, 3000000);
+	end->out = flow;
+	end->peer->in = flow;
+}
+
+static void make_pair(struct sim *sim, unsigned int pair)
+{
+	const enum ibv_mtu mtu = (enum ibv_mtu)rng_range(&sim->rng, IBV_MTU_256, IBV_MTU_4096);
+	const unsigned int first = (unsigned int)rng_below(&sim->rng, sim->hosts);
+	unsigned int second = (first + 1) % sim->hosts;
+	struct end *ends = &sim->end[2 * pair];
+
+	/* Two queue pairs of one device talk without the wire. */
+	if (rng_chance(&sim->rng, 150000))
+		second = first;
+	for (unsigned int i = 0; i < 2; i++) {
+		memset(&ends[i], 0, sizeof(ends[i]));
+		ends[i].number = (int)(2 * pair + i);
+		ends[i].peer = &ends[1 - i];
+		make_end(&ends[i], &sim->host[i == 0 ? first : second], mtu, &sim->rng);
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		/* No more READs and atomics than the peer has resources for (IBTA 9.4.4). */
+		ends[i].max_rd_atomic =
+			(uint8_t)rng_range(&sim->rng, 1, ends[i].peer->max_dest_rd_atomic);
+		make_flow(sim, 2 * pair + i);
+	}
+}
+
+static void make_words(struct sim *sim)
+{
+	struct host *host = &sim->host[rng_below(&sim->rng, sim->hosts)];
+
+	sim->words = 0;
+	if (sim->scenario != SCENARIO_SOUND)
+		return;
+	sim->word_region =
+		memory_add_region(&host->memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
+							 IBV_ACCESS_REMOTE_READ);
+	while (sim->words < SIM_WORDS_MAX) {
+		sim->word[sim->words] = (struct word){
+			.span = region_take(sim->word_region, 8, 8, &sim->rng),
+			.adds = sim->words == 0,
+		};
+		sim->words++;
+	}
+}
+
+/* Works for every flow; now and then one with large messages. */
+static void make_works(struct sim *sim)
+{
+	const bool large = rng_chance(&sim->rng, 40000);
+	const unsigned int large_flow = (unsigned int)rng_below(&sim->rng, 2 * sim->pairs);
+
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct flow *flow = &sim->flow[i];
+		uint32_t works = (uint32_t)rng_range(&flow->rng, 1, WORKS_MAX);
+
+		if (rng_chance(&flow->rng, 150000))
+			works = 0;
+		if (large && i == large_flow)
+			flow_make(flow, works < 4 ? 4 : works / 4, BYTES_LARGE);
+		else
+			flow_make(flow, works, BYTES_SMALL);
+	}
+}
+
+static void make_strike(struct sim *sim)
+{
+	struct end *end = &sim->end[rng_below(&sim->rng, 2 * sim->pairs)];
+
+	sim->victim = end;
+	sim->struck_ns = 0;
+	if (sim->scenario == SCENARIO_KILL) {
+		end->out->loose = true;
+		end->in->loose = true;
+	} else if (sim->scenario == SCENARIO_CUT) {
+		for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+			const struct flow *flow = &sim->flow[i];
+
+			/* Whoever talks between the same two hosts. */
+			sim->flow[i].loose = (flow->from->host == end->host &&
+					      flow->to->host == end->peer->host) ||
+					     (flow->to->host == end->host &&
+					      flow->from->host == end->peer->host);
+		}
+	}
+}
+
+static void make_mishap(struct sim *sim)
+{
+	/* Some flows have nothing that a mishap could happen to: try a few. */
+	for (int attempt = 0; attempt < 20; attempt++) {
+		struct flow *flow = &sim->flow[rng_below(&sim->rng, 2 * sim->pairs)];
+		const enum mishap mishap =
+			(enum mishap)rng_range(&sim->rng, MISHAP_NONE + 1, MISHAPS - 1);
+
+		if (!mishap_inflict(flow, mishap, &flow->rng))
+			continue;
+		flow->from->in->loose = true;
+		/* Where the peer fails it does not answer again: a lost NAK stays lost. */
+		flow->may_give_up = !sim->lossless && mishap_info(mishap)->peer_fails;
+		return;
+	}
+	sim->scenario = SCENARIO_SOUND;
+}
+
+/*
+ * Timeouts that hold for everything in flight at once: so that only losses, and seven in a row,
+ * could exhaust the retries. That happens to none of billions of programs.
+ */
+static void make_timeouts(struct sim *sim)
+{
+	const struct link_attr *attr = &sim->link[0][1].attr;
+	uint64_t bytes = 0, packets = 0, turn_ns = 0;
+
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		const struct flow *flow = &sim->flow[i];
+
+		for (uint32_t w = 0; w < flow->work_count; w++) {
+			bytes += flow->works[w].length;
+			packets += 2 + flow->works[w].length / mtu_bytes(flow->from->mtu);
+		}
+	}
+	for (unsigned int i = 0; i < sim->hosts; i++)
+		turn_ns += 2 * sim->host[i].pace.turn_ns + sim->host[i].pace.packet_ns;
+	sim->est_ns = 2 * (attr->latency_ns + attr->jitter_ns + attr->reorder_ns) +
+		      bytes * 8000 / attr->mbps + 2 * packets * turn_ns + 100000;
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct end *end = &sim->end[i];
+
+		end->timeout = 1;
+		while ((4096ull << end->timeout) < 2 * sim->est_ns)
+			end->timeout++;
+		end->timeout += (uint8_t)rng_below(&sim->rng, 3);
+		/* No timer at all: for links without losses. */
+		if (sim->lossless && sim->scenario == SCENARIO_SOUND &&
+		    rng_chance(&sim->rng, 100000))
+			end->timeout = 0;
+	}
+	for (unsigned int i = 0; i < SIM_HOSTS_MAX * SIM_HOSTS_MAX; i++) {
+		struct link_attr *each = &sim->link[i / SIM_HOSTS_MAX][i % SIM_HOSTS_MAX].attr;
+
+		each->burst_ns = sim->est_ns;
+		each->ghost_ns = 20 * sim->est_ns;
+	}
+}
+
+void program_make(struct sim *sim)
+{
+	make_scenario(sim);
+	make_hosts(sim);
+	make_links(sim);
+	sim->pairs = (unsigned int)rng_range(&sim->rng, 1,
+					     rng_chance(&sim->rng, 300000) ? SIM_PAIRS_MAX : 2);
+	for (unsigned int i = 0; i < sim->pairs; i++)
+		make_pair(sim, i);
+	make_words(sim);
+	make_works(sim);
+	make_strike(sim);
+	if (sim->scenario == SCENARIO_MISHAP)
+		make_mishap(sim);
+	make_timeouts(sim);
+	for (unsigned int i = 0; i < sim->hosts; i++)
+		memory_lay_out(&sim->host[i].memory, (int)i, &sim->host[i].rng);
+}
+
+void program_free(struct sim *sim)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct flow *flow = &sim->flow[i];
+
+		free(flow->works);
+		free(flow->receives);
+		free(flow->spans);
+		free(flow->roots);
+	}
+	clock_fini(&sim->clock);
+}

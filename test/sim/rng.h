@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Random numbers from a seed: splitmix64, so that a run depends on its seed and on nothing else. */
+#ifndef SIM_RNG_H
+#define SIM_RNG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rng {
+	uint64_t state;
+};
+
+static inline uint64_t rng_next(struct rng *rng)
+{
+	uint64_t z = rng->state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* A stream of its own for each purpose, so that one more number drawn here changes nothing there.
+ */
+static inline struct rng rng_fork(uint64_t seed, uint64_t purpose)
+{
+	struct rng rng = {seed ^ (purpose * 0xd1342543de82ef95u)};
+
+	rng_next(&rng);
+	return rng;
+}
+
+/* In [0, n); n > 0. */
+static inline uint64_t rng_below(struct rng *rng, uint64_t n)
+{
+	return rng_next(rng) % n;
+}
+
+/* In [low, high]. */
+static inline uint64_t rng_range(struct rng *rng, uint64_t low, uint64_t high)
+{
+	return low + rng_below(rng, high - low + 1);
+}
+
+/* True so many times in a million. */
+static inline bool rng_chance(struct rng *rng, uint32_t ppm)
+{
+	return rng_below(rng, 1000000) < ppm;
+}
+
+#endif

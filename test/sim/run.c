@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Running one program from its seed: start, blows that fall in the middle, rest, tear down. */
+#include <stdio.h>
+#include <string.h>
+
+#include "qp/qp.h"
+#include "queue/cq.h"
+#include "sim.h"
+
+/* Things that may happen without anything becoming complete, before the run counts as a livelock.
+ */
+#define EVENTS_MAX 20000000ull
+
+static void link_cut(struct sim *sim, const struct host *a, const struct host *b)
+{
+	sim->link[a->number][b->number].cut = true;
+	sim->link[b->number][a->number].cut = true;
+}
+
+static void strike(void *context, void *argument)
+{
+	struct sim *sim = context;
+	struct end *victim = sim->victim;
+
+	(void)argument;
+	if (sim->draining)
+		return;
+	if (sim->scenario == SCENARIO_CUT)
+		link_cut(sim, victim->host, victim->peer->host);
+	else if (qp_state(victim->qp) != IBV_QPS_ERR)
+		connect_modify(victim, IBV_QPS_ERR);
+}
+
+static void resume(void *context, void *argument)
+{
+	struct end *end = context;
+
+	(void)argument;
+	if (qp_state(end->qp) != IBV_QPS_SQD)
+		return;
+	end->paused = false;
+	connect_modify(end, IBV_QPS_RTS);
+}
+
+void pause_drained(struct end *end)
+{
+	struct sim *sim = end->host->sim;
+
+	sim_check(sim, end->paused, "qp %06x: drained, but not asked to", end->qpn);
+	clock_at(&sim->clock, sim->clock.now_ns + rng_below(&sim->rng, 100000), resume, end, NULL);
+}
+
+static void pause(void *context, void *argument)
+{
+	struct end *end = context;
+
+	(void)argument;
+	if (app_finished(end->host->sim) || qp_state(end->qp) != IBV_QPS_RTS)
+		return;
+	end->paused = true;
+	connect_modify(end, IBV_QPS_SQD);
+}
+
+static void plan_pauses(struct sim *sim)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		if (sim->scenario == SCENARIO_SOUND && rng_chance(&sim->rng, 100000))
+			clock_at(&sim->clock, sim->clock.now_ns + rng_below(&sim->rng, sim->est_ns),
+				 pause, &sim->end[i], NULL);
+	}
+}
+
+static void start(struct sim *sim)
+{
+	uint32_t cqe = 16;
+
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
+		cqe += sim->flow[i].work_count + sim->flow[i].receive_count;
+	for (unsigned int i = 0; i < sim->hosts; i++) {
+		struct host *host = &sim->host[i];
+
+		host->locked = false;
+		host_start(host, cqe);
+		memory_register(&host->memory, host->pd, &host->rng);
+	}
+	for (unsigned int i = 0; i < sim->words; i++) {
+		memcpy(&sim->word[i].initial, span_actual(&sim->word[i].span), 8);
+		sim->word[i].seen = sim->word[i].initial;
+	}
+	connect_all(sim);
+	plan_pauses(sim);
+	app_start(sim);
+}
+
+static void step(struct sim *sim, uint64_t *events)
+{
+	const uint64_t progress_ns = sim->progress_ns;
+
+	sim_check(sim, clock_step(&sim->clock),
+		  "nothing happens any more, and work is outstanding");
+	*events = progress_ns == sim->progress_ns ? *events + 1 : 0;
+	sim_check(sim, sim->clock.now_ns - sim->progress_ns < SIM_PATIENCE_NS,
+		  "nothing became complete for %llu s", SIM_PATIENCE_NS / 1000000000);
+	sim_check(sim, *events < EVENTS_MAX, "much happens, and nothing becomes complete");
+}
+
+static void rest(struct sim *sim)
+{
+	uint64_t events = 0;
+
+	while (sim->clock.count > 0)
+		step(sim, &events);
+	for (unsigned int i = 0; i < sim->hosts; i++)
+		app_poll(&sim->host[i]);
+}
+
+/* All the ways to end: what is posted is flushed where the queue pair goes to ERR, and only there.
+ */
+static void tear_down(struct sim *sim)
+{
+	uint32_t received[2 * SIM_PAIRS_MAX];
+
+	sim->flushing = true;
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct end *end = &sim->end[i];
+		const enum ibv_qp_state to =
+			rng_chance(&sim->rng, 700000) ? IBV_QPS_ERR : IBV_QPS_RESET;
+
+		received[i] = end->in->received;
+		connect_modify(end, to);
+	}
+	sim->progress_ns = sim->clock.now_ns;
+	rest(sim);
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		const struct flow *flow = sim->end[i].in;
+
+		if (qp_state(sim->end[i].qp) == IBV_QPS_ERR)
+			sim_check(sim, flow->received == flow->receives_posted,
+				  "flow %d: receive %u was not flushed", flow->number,
+				  flow->received);
+		else
+			sim_check(sim, flow->received == received[i],
+				  "flow %d: RESET completed a receive", flow->number);
+	}
+}
+
+static void stop(struct sim *sim)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
+		connect_destroy(&sim->end[i]);
+	for (unsigned int i = 0; i < sim->hosts; i++)
+		host_stop(&sim->host[i]);
+	program_free(sim);
+}
+
+void sim_run(struct sim *sim)
+{
+	uint64_t events = 0;
+
+	sim->rng = rng_fork(sim->seed, 0);
+	entropy_seed(sim->seed);
+	sim->clock = (struct clock){.now_ns = 1000};
+	sim->draining = false;
+	sim->flushing = false;
+	sim->works_closed = 0;
+	sim->progress_ns = sim->clock.now_ns;
+	program_make(sim);
+	if (sim->verbose)
+		sim_dump(sim);
+	start(sim);
+	while (!app_finished(sim)) {
+		step(sim, &events);
+		if (sim->struck_ns == 0 && sim->works_closed >= sim->strike_after &&
+		    (sim->scenario == SCENARIO_CUT || sim->scenario == SCENARIO_KILL)) {
+			sim->struck_ns = sim->clock.now_ns + rng_below(&sim->rng, sim->est_ns);
+			clock_at(&sim->clock, sim->struck_ns, strike, sim, NULL);
+		}
+	}
+	sim->draining = true;
+	rest(sim);
+	check_quiet(sim);
+	check_states(sim);
+	tear_down(sim);
+	check_end(sim);
+	stop(sim);
+	sim->stats_programs++;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A simulation: hosts, links, a program from a seed, and what fails when a promise is broken. */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "clock.h"
+#include "host.h"
+#include "link.h"
+#include "program.h"
+#include "rng.h"
+
+/* With work outstanding, something must become complete within so long. */
+#define SIM_PATIENCE_NS 60000000000ull
+
+/* What a program is about. */
+enum scenario {
+	SCENARIO_SOUND,	 /* everything succeeds */
+	SCENARIO_MISHAP, /* one work fails */
+	SCENARIO_CUT,	 /* the wire between two hosts is cut */
+	SCENARIO_KILL,	 /* an application moves a queue pair to ERR in the middle */
+	SCENARIOS,
+};
+
+struct sim {
+	uint64_t seed;
+	bool verbose;
+	int only; /* scenario asked for, -1 for any */
+	struct rng rng;
+	struct clock clock;
+
+	enum scenario scenario;
+	bool lossless;	 /* nothing is lost, damaged or reordered */
+	uint64_t est_ns; /* the longest that an answer takes without losses */
+	unsigned int hosts;
+	struct host host[SIM_HOSTS_MAX];
+	struct link link[SIM_HOSTS_MAX][SIM_HOSTS_MAX];
+	unsigned int pairs;
+	struct end end[2 * SIM_PAIRS_MAX];   /* a pair is two neighbours */
+	struct flow flow[2 * SIM_PAIRS_MAX]; /* flow i is what end i sends */
+	unsigned int words;
+	struct word word[SIM_WORDS_MAX];
+	struct region *word_region;
+	struct end *victim;    /* SCENARIO_KILL, SCENARIO_CUT */
+	uint32_t strike_after; /* works closed before it happens */
+	uint64_t struck_ns;
+
+	bool draining;	      /* all is done: nothing more may complete */
+	bool flushing;	      /* but what the end of the queue pairs flushes */
+	uint64_t progress_ns; /* of the newest completion */
+	uint64_t works_closed;
+	uint64_t packets;
+	uint64_t stats_programs;
+	uint64_t stats_works;
+	uint64_t stats_bytes;
+};
+
+/** Say what is wrong, dump the state, say how to repeat the run, and exit. */
+void sim_fail(struct sim *sim, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+#define sim_check(sim, condition, ...)                \
+	do {                                          \
+		if (!(condition))                     \
+			sim_fail((sim), __VA_ARGS__); \
+	} while (0)
+
+/** Run the program of sim->seed. Returns when all its promises were kept. */
+void sim_run(struct sim *sim);
+
+/** Print everything that helps to see who waits for what. */
+void sim_dump(const struct sim *sim);
+
+/** Connect both ends of all pairs. */
+void connect_all(struct sim *sim);
+
+/** Create an end's queue pair and move it to INIT. */
+void connect_create(struct end *end);
+
+/** Move a queue pair to a state with the attributes that the transition needs. */
+void connect_modify(struct end *end, enum ibv_qp_state state);
+
+/** Destroy a queue pair. */
+void connect_destroy(struct end *end);
+
+/** Start the applications. */
+void app_start(struct sim *sim);
+
+/** A turn is over: look at the channel if the application sleeps on it. */
+void app_wake(struct host *host);
+
+/** Poll all completion queues of a host until they are empty. How many completions there were. */
+unsigned int app_poll(struct host *host);
+
+/** Whether everything that is posted, and will be, is complete. */
+bool app_finished(const struct sim *sim);
+
+/** The wr_id of a work or receive of a flow. */
+uint64_t check_id(const struct flow *flow, bool receives, uint32_t index);
+
+/** A completion came out of a queue of this host. */
+void check_completion(struct host *host, const struct ibv_wc *wc);
+
+/** The program has ended: states and events after mishaps. */
+void check_states(struct sim *sim);
+
+/** The queue pairs have ended: memory and shared words. */
+void check_end(struct sim *sim);
+
+/** Nothing moves any more, and no timer runs. */
+void check_quiet(struct sim *sim);
+
+/** Record an asynchronous event (user: struct end). */
+void check_event(void *user, enum ibv_event_type type);
+
+/** A queue pair that was moved to SQD has drained. */
+void pause_drained(struct end *end);
+
+/** The name of a completion status. */
+const char *status_text(enum ibv_wc_status status);
+
+/** Print one frame; for struct link. */
+void trace_frame(const struct link *link, enum link_fate fate, const uint8_t *bytes, uint32_t len);
+
+/** Reproducible "randomness" for the stack: keys, queue pair numbers. */
+void entropy_seed(uint64_t seed);
+
+#endif
