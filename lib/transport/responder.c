@@ -93,6 +93,26 @@ static void responder_duplicate(struct responder *responder, const struct packet
 		replies_repeat(responder->replies, &reply);
 }
 
+/*
+ * One NAK a gap (C9-112); another when the requester has gone back and the expected packet was lost
+ * again. Packets that the network repeats or delays are behind the newest one, but hardly behind
+ * the gap's first.
+ */
+static void responder_early(struct responder *responder, const struct packet *packet)
+{
+	const bool first = !responder->nak_sent || psn_eq(responder->gap_psn, responder->epsn);
+	const bool again = !first && psn_diff(packet->psn, responder->gap_psn) <= 0;
+
+	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
+	if (first || again)
+		responder->gap_psn = packet->psn;
+	if (again || !responder->nak_sent) {
+		replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
+			    responder->msn);
+		responder->nak_sent = true;
+	}
+}
+
 static enum verdict check_psn(struct responder *responder, const struct packet *packet)
 {
 	const int32_t ahead = psn_diff(packet->psn, responder->epsn);
@@ -112,15 +132,7 @@ static enum verdict check_psn(struct responder *responder, const struct packet *
 		responder_duplicate(responder, packet);
 		return DONE;
 	}
-	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
-	/* One NAK a gap; another when the requester has gone back and the expected packet was lost
-	 * again. */
-	if (!responder->nak_sent || psn_diff(packet->psn, responder->gap_psn) <= 0) {
-		replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
-			    responder->msn);
-		responder->nak_sent = true;
-	}
-	responder->gap_psn = packet->psn;
+	responder_early(responder, packet);
 	return DONE;
 }
 

@@ -88,6 +88,24 @@ static void responder__one_nak_for_one_gap(void **state)
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 1, 1);
 }
 
+/* What the network delays or repeats behind a gap is behind the newest packet, but no sign that the
+ * requester went back. */
+static void responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
+	expect_no_answer();
+	/* It did go back. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
+}
+
 static void responder__a_packet_that_came_early_is_not_executed(void **state)
 {
 	(void)state;
@@ -339,6 +357,7 @@ int main(void)
 		TEST(responder__psns_and_msns_wrap),
 		TEST(responder__acknowledges_where_it_is_asked_to),
 		TEST(responder__one_nak_for_one_gap),
+		TEST(responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own),
 		TEST(responder__a_packet_that_came_early_is_not_executed),
 		TEST(responder__a_receiver_that_is_not_ready_says_so_and_waits),
 		TEST(responder__a_gap_behind_an_rnr_nak_is_told_when_the_requester_went_back),

@@ -53,8 +53,8 @@ struct responder {
 	enum responder_message message;
 	bool nak_sent; /* a NAK for epsn is out: what comes behind it is dropped silently (C9-112)
 			*/
-	struct psn gap_psn; /* of the newest packet that came early; going back means that the
-			       requester resends */
+	struct psn gap_psn; /* of the first packet behind the gap; epsn after an RNR NAK, until one
+			       comes */
 
 	struct receive receive;
 	/* the WRITE in progress */
