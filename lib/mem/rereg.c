@@ -17,6 +17,8 @@ static int check_arguments(const struct mr *mr, const struct mr_change *change)
 {
 	const unsigned int flags = change->flags;
 
+	if (mr->kind == MR_NULL)
+		return -EINVAL;
 	if (flags == 0 || (flags & ~(unsigned int)IBV_REREG_MR_FLAGS_SUPPORTED))
 		return -EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!change->addr || change->length == 0))

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The check of key, domain, access and range before every access. */
+#include <rte_branch_prediction.h>
+
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
@@ -25,6 +27,7 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 	offset = iova - mr->iova;
 	if (offset > mr->length || length > mr->length - offset)
 		return MR_OUT_OF_RANGE;
-	*addr = mr->addr + offset;
+	if (likely(mr->kind != MR_NULL))
+		*addr = mr->addr + offset;
 	return MR_OK;
 }

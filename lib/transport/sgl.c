@@ -38,7 +38,7 @@ static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t
 				return MR_OUT_OF_RANGE;
 			frags[n].addr = addr;
 			frags[n].len = take;
-			frags[n].kind = FRAG_COPY;
+			frags[n].kind = addr != NULL ? FRAG_COPY : FRAG_ZERO;
 			n++;
 		}
 		len -= take;
@@ -68,7 +68,8 @@ enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *
 	if (status != MR_OK)
 		return status;
 	for (uint32_t i = 0; i < count; i++) {
-		place_strict((uint8_t *)(uintptr_t)frags[i].addr, src, frags[i].len);
+		if (frags[i].kind == FRAG_COPY)
+			place_strict((uint8_t *)(uintptr_t)frags[i].addr, src, frags[i].len);
 		src += frags[i].len;
 	}
 	return MR_OK;

@@ -50,6 +50,7 @@ static void fill_operations(struct verbs_context *verbs)
 	*verbs = unsupported_verbs;
 	verbs->query_port = query_port_sized;
 	verbs->query_device_ex = query_device_sized;
+	verbs->alloc_null_mr = mr_alloc_null_op;
 	verbs->create_cq_ex = cq_ex_create_op;
 	verbs->create_qp_ex = qp_ex_create_op;
 	ops->_compat_query_device = ibv_query_device;

@@ -10,10 +10,25 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
+/* Tell of a new region; `key` is the local and the remote key. */
+static struct ibv_mr *publish(struct face_mr *mr, struct ibv_pd *pd, void *addr, size_t length)
+{
+	struct face_context *context = face_context(pd->context);
+
+	context_get(context);
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	mr->ibv.handle = context_handle(context);
+	mr->ibv.lkey = mr->mr->key;
+	mr->ibv.rkey = mr->mr->key;
+	return &mr->ibv;
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
-	struct face_context *context = face_context(ibv->context);
 	struct face_mr *mr;
 	int rc;
 
@@ -27,14 +42,26 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, u
 		free(mr);
 		return face_null(rc);
 	}
-	context_get(context);
-	mr->ibv.context = ibv->context;
-	mr->ibv.pd = ibv;
-	mr->ibv.addr = addr;
-	mr->ibv.length = length;
-	mr->ibv.handle = context_handle(context);
-	mr->ibv.lkey = mr->mr->key;
-	mr->ibv.rkey = mr->mr->key;
+	return publish(mr, ibv, addr, length);
+}
+
+struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv)
+{
+	struct face_mr *mr;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return face_null(-ENOMEM);
+	rc = mr_create_null(face_pd(ibv)->pd, &mr->mr);
+	if (rc != 0) {
+		free(mr);
+		return face_null(rc);
+	}
+	publish(mr, ibv, NULL, SIZE_MAX);
+	mr->ibv.rkey = 0; /* no region has this key */
 	return &mr->ibv;
 }
 

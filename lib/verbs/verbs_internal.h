@@ -208,6 +208,10 @@ int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc);
 int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
 
+/* mr.c */
+
+struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv);
+
 /* qp.c, post.c, path.c */
 
 struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr);

@@ -187,6 +187,31 @@ static void sgl_scatter__stores_no_byte_if_a_later_entry_is_bad(void **state)
 	region_expect_pattern(&readable, 0, readable.length, 2);
 }
 
+static void sgl__a_null_region_stands_among_others(void **state)
+{
+	struct ibv_sge sge[] = {
+		region_sge(&writable, 0, 3), {.addr = 0, .length = 5}, region_sge(&writable, 3, 3)};
+	const uint8_t bytes[11] = {[0 ... 10] = 0xee};
+	struct mr *null;
+
+	(void)state;
+	assert_int_equal(mr_create_null(fixture.pd, &null), 0);
+	sge[1].lkey = null->key;
+	sgl_seek(&sgl, sge, 3, 0);
+	assert_int_equal(sgl_gather(&sgl, fixture.pd, 11, frags, &count), MR_OK);
+	assert_int_equal(count, 3);
+	expect_frag(0, writable.bytes, 3);
+	assert_int_equal(frags[1].kind, FRAG_ZERO);
+	assert_null(frags[1].addr);
+	assert_int_equal(frags[1].len, 5);
+	expect_frag(2, writable.bytes + 3, 3);
+	sgl_seek(&sgl, sge, 3, 0);
+	assert_int_equal(sgl_scatter(&sgl, fixture.pd, bytes, 11), MR_OK);
+	assert_memory_equal(writable.bytes, bytes, 6);
+	region_expect_pattern(&writable, 6, writable.length - 6, 1);
+	mr_deregister(null);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -200,6 +225,7 @@ int main(void)
 		TEST(sgl_gather__every_entry_is_checked),
 		TEST(sgl_scatter__stores_over_the_entries),
 		TEST(sgl_scatter__stores_no_byte_if_a_later_entry_is_bad),
+		TEST(sgl__a_null_region_stands_among_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,28 @@ static void rereg_mr__the_old_region_is_valid_after_an_error(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
+static void alloc_null_mr__has_a_local_key_only(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_mr *mr = ibv_alloc_null_mr(pd);
+
+	assert_non_null(mr);
+	assert_ptr_equal(mr->context, *state);
+	assert_ptr_equal(mr->pd, pd);
+	assert_null(mr->addr);
+	assert_int_equal(mr->length, SIZE_MAX);
+	assert_int_equal(mr->rkey, 0);
+	assert_null(key_table_find(fake.device->keys, mr->rkey));
+	assert_non_null(key_table_find(fake.device->keys, mr->lkey));
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 static void dereg_mr__makes_the_key_invalid_with_the_engine_stopped(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
@@ -157,6 +179,7 @@ int main(void)
 		UNIT(reg_dmabuf_mr__is_not_built),
 		UNIT(rereg_mr__changes_the_region_with_the_engine_stopped),
 		UNIT(rereg_mr__the_old_region_is_valid_after_an_error),
+		UNIT(alloc_null_mr__has_a_local_key_only),
 		UNIT(dereg_mr__makes_the_key_invalid_with_the_engine_stopped),
 	};
 

@@ -22,7 +22,6 @@ static void inlines__that_return_objects(void **state)
 	assert_null_unsupported(ibv_alloc_mw(&pd, IBV_MW_TYPE_1));
 	assert_null_unsupported(ibv_alloc_td(context, NULL));
 	assert_null_unsupported(ibv_alloc_parent_domain(context, NULL));
-	assert_null_unsupported(ibv_alloc_null_mr(&pd));
 	assert_null_unsupported(ibv_alloc_dm(context, NULL));
 	assert_null_unsupported(ibv_reg_dm_mr(&pd, NULL, 0, 0, 0));
 	assert_null_unsupported(ibv_create_flow(&qp, NULL));

@@ -8,6 +8,11 @@
 
 struct pd;
 
+enum mr_kind {
+	MR_MEMORY, /* of this process */
+	MR_NULL,   /* reads as zeros, what is written vanishes */
+};
+
 struct mr {
 	struct pd *pd;
 	uint8_t *addr;	     /* first byte in this process */
@@ -15,6 +20,7 @@ struct mr {
 	uint64_t iova;	     /* the address that peers and work requests use for addr */
 	unsigned int access; /* enum ibv_access_flags */
 	uint32_t key;	     /* both lkey and rkey */
+	enum mr_kind kind;
 };
 
 /**
@@ -31,6 +37,12 @@ struct mr {
  */
 int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		struct mr **mr);
+
+/**
+ * Create a null region: for local access, of the greatest length, at every address
+ * (ibv_alloc_null_mr(3)). It cannot be changed. MT-safe. 0 or -ENOMEM.
+ */
+int mr_create_null(struct pd *pd, struct mr **mr);
 
 /**
  * Make the key invalid and free the region. The caller has stopped the engine, so that no packet is
@@ -52,8 +64,8 @@ struct mr_change {
  * stays as it was.
  *
  * @return
- *   0; -EINVAL for unknown or no flags, a change without its value, access flags that do not go
- * together, a range that wraps; -EFAULT where the range is not mapped so; -ENOMEM.
+ *   0; -EINVAL for a null region, unknown or no flags, a change without its value, access flags
+ * that do not go together, a range that wraps; -EFAULT where the range is not mapped so; -ENOMEM.
  */
 int mr_check_change(const struct mr *mr, const struct mr_change *change);
 
@@ -81,7 +93,8 @@ enum mr_status {
  *   Bytes; with 0 nothing is checked, MR_OK, and *addr is NULL (IBTA C9-88: no key check for zero
  * length).
  * @param addr
- *   Set on MR_OK to the first byte in this process.
+ *   Set on MR_OK to the first byte in this process, or NULL in a null region: then the bytes are
+ * zeros, and there is nothing to write to.
  */
 enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
 			  unsigned int need, uint8_t **addr);

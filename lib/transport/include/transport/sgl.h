@@ -24,7 +24,8 @@ struct sgl {
 void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t num_sge, uint64_t position);
 
 /**
- * The next `len` bytes as fragments to read from; the list holds at least so many.
+ * The next `len` bytes as fragments to read from; the list holds at least so many. What is in a
+ * null region is zeros.
  *
  * @param frags
  *   Room for PACKET_FRAGS_MAX.
@@ -36,7 +37,7 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
 
 /**
  * Store `len` bytes at the next places of a list, which holds at least so many. All entries are
- * checked first.
+ * checked first. What belongs into a null region is dropped.
  *
  * @return
  *   MR_OK, or why an entry may not be used; then no byte was stored.

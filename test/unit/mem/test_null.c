@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/null.c. */
+#include "env.h"
+
+static struct mr *null_region(void)
+{
+	struct mr *mr;
+
+	assert_int_equal(mr_create_null(env.pd, &mr), 0);
+	return mr;
+}
+
+static void mr_create_null__every_address_is_in_it(void **state)
+{
+	static const struct {
+		uint64_t iova, length;
+	} cases[] = {
+		{0, 1}, {0, UINT64_MAX}, {1, 1ull << 31}, {1ull << 63, 1}, {UINT64_MAX - 1, 1},
+	};
+	struct mr *mr = null_region();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t *addr = env.memory;
+
+		assert_int_equal(mr_resolve(env.pd, mr->key, cases[i].iova, cases[i].length,
+					    IBV_ACCESS_LOCAL_WRITE, &addr),
+				 MR_OK);
+		assert_null(addr);
+	}
+	mr_deregister(mr);
+}
+
+static void mr_create_null__nobody_reaches_it_from_afar(void **state)
+{
+	struct mr *mr = null_region();
+	uint8_t *addr;
+
+	(void)state;
+	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, IBV_ACCESS_REMOTE_READ, &addr),
+			 MR_NO_ACCESS);
+	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, IBV_ACCESS_REMOTE_WRITE, &addr),
+			 MR_NO_ACCESS);
+	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 8, IBV_ACCESS_REMOTE_ATOMIC, &addr),
+			 MR_NO_ACCESS);
+	assert_int_equal(mr_resolve(env.other_pd, mr->key, 0, 1, 0, &addr), MR_WRONG_PD);
+	mr_deregister(mr);
+}
+
+static void mr_create_null__cannot_be_changed(void **state)
+{
+	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_PD, .pd = env.other_pd};
+	struct mr *mr = null_region();
+
+	(void)state;
+	assert_int_equal(mr_check_change(mr, &change), -EINVAL);
+	mr_deregister(mr);
+}
+
+static void mr_create_null__counts_in_domain_and_table(void **state)
+{
+	struct mr *mrs[ENV_REGIONS], *mr;
+
+	(void)state;
+	for (size_t i = 0; i < ENV_REGIONS; i++)
+		mrs[i] = null_region();
+	assert_int_equal(env.pd->users, ENV_REGIONS);
+	assert_int_equal(mr_create_null(env.pd, &mr), -ENOMEM);
+	for (size_t i = 0; i < ENV_REGIONS; i++)
+		mr_deregister(mrs[i]);
+	assert_int_equal(env.pd->users, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(mr_create_null__every_address_is_in_it),
+		TEST(mr_create_null__nobody_reaches_it_from_afar),
+		TEST(mr_create_null__cannot_be_changed),
+		TEST(mr_create_null__counts_in_domain_and_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

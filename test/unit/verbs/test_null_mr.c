@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A null region in every place where a local key stands (ibv_alloc_null_mr(3)). */
+#include <string.h>
+
+#include "talk.h"
+
+static struct talk talk;
+static struct ibv_mr *null_a;
+static struct ibv_mr *null_b;
+static const uint8_t zeros[TALK_BYTES];
+
+static int set_up(void **state)
+{
+	fake_setup(state);
+	talk = talk_start(*state, FAKE_GID_V4);
+	null_a = ibv_alloc_null_mr(talk.a.pd);
+	null_b = ibv_alloc_null_mr(talk.b.pd);
+	return null_a && null_b ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	assert_int_equal(ibv_dereg_mr(null_a), 0);
+	assert_int_equal(ibv_dereg_mr(null_b), 0);
+	talk_end(&talk);
+	return fake_close(state);
+}
+
+/* Addresses in it mean nothing: give odd ones. */
+static struct ibv_sge null_sge(const struct ibv_mr *mr, uint32_t length)
+{
+	return (struct ibv_sge){.addr = 0xdead0001, .length = length, .lkey = mr->lkey};
+}
+
+static void expect_source_untouched(void)
+{
+	for (size_t i = 0; i < TALK_BYTES; i++)
+		assert_int_equal(talk.source[i], (uint8_t)(i * 31 + 7));
+}
+
+static void send__sends_zeros(void **state)
+{
+	struct ibv_sge from[] = {talk_source(&talk, 0, 100), null_sge(null_a, 3000)};
+	struct ibv_sge to = talk_target(&talk, 0, TALK_BYTES);
+
+	(void)state;
+	memset(talk.target, 0xee, TALK_BYTES);
+	talk_recv(&talk, &to, 1);
+	talk_post(&talk, IBV_WR_SEND, from, 2);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(talk_wait(talk.b.cq, IBV_WC_SUCCESS).byte_len, 3100);
+	assert_memory_equal(talk.target, talk.source, 100);
+	assert_memory_equal(talk.target + 100, zeros, 3000);
+	assert_int_equal(talk.target[3100], 0xee);
+}
+
+static void receive__drops_what_comes(void **state)
+{
+	struct ibv_sge to[] = {null_sge(null_b, 100), talk_target(&talk, 0, TALK_BYTES)};
+	struct ibv_sge from = talk_source(&talk, 0, 5000);
+
+	(void)state;
+	talk_recv(&talk, to, 2);
+	talk_post(&talk, IBV_WR_SEND, &from, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(talk_wait(talk.b.cq, IBV_WC_SUCCESS).byte_len, 5000);
+	assert_memory_equal(talk.target, talk.source + 100, 4900);
+	assert_memory_equal(talk.target + 4900, zeros, TALK_BYTES - 4900);
+}
+
+static void read__into_it_drops_what_comes(void **state)
+{
+	struct ibv_sge to[] = {null_sge(null_a, 3), talk_source(&talk, 8, 8),
+			       null_sge(null_a, 4000)};
+
+	(void)state;
+	memset(talk.target, 0xee, TALK_BYTES);
+	talk_post(&talk, IBV_WR_RDMA_READ, to, 2);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.source + 8, talk.target, 8);
+	talk.source[8] = 0;
+	/* All of it. */
+	memset(talk.source, 0xaa, 64);
+	talk_post(&talk, IBV_WR_RDMA_READ, &to[2], 1);
+	assert_int_equal(talk_wait(talk.a.cq, IBV_WC_SUCCESS).byte_len, 4000);
+	for (size_t i = 0; i < 64; i++)
+		assert_int_equal(talk.source[i], 0xaa);
+}
+
+static void write__writes_zeros(void **state)
+{
+	struct ibv_sge from = null_sge(null_a, TALK_BYTES);
+
+	(void)state;
+	memset(talk.target, 0xee, TALK_BYTES);
+	talk_post(&talk, IBV_WR_RDMA_WRITE, &from, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.target, zeros, TALK_BYTES);
+}
+
+static void atomic__result_is_dropped(void **state)
+{
+	struct ibv_sge to = null_sge(null_a, 8);
+	uint64_t value;
+
+	(void)state;
+	talk_post(&talk, IBV_WR_ATOMIC_FETCH_AND_ADD, &to, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	memcpy(&value, talk.target, sizeof(value));
+	assert_int_equal(value, 1);
+	expect_source_untouched();
+}
+
+/* The local key, taken for a remote one, opens nothing. */
+static void write__to_it_from_afar_is_refused(void **state)
+{
+	struct ibv_sge from = talk_source(&talk, 0, 8);
+	struct ibv_mr guessed = {.rkey = null_b->lkey};
+	struct ibv_mr *own = talk.target_mr;
+
+	talk.target_mr = &guessed;
+	talk_post(&talk, IBV_WR_RDMA_WRITE, &from, 1);
+	talk.target_mr = own;
+	talk_wait(talk.a.cq, IBV_WC_REM_ACCESS_ERR);
+	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+static void send__with_that_of_another_domain_fails(void **state)
+{
+	struct ibv_sge from = null_sge(null_b, 8);
+
+	(void)state;
+	talk_post(&talk, IBV_WR_RDMA_WRITE, &from, 1);
+	talk_wait(talk.a.cq, IBV_WC_LOC_PROT_ERR);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(send__sends_zeros),
+		UNIT(receive__drops_what_comes),
+		UNIT(read__into_it_drops_what_comes),
+		UNIT(write__writes_zeros),
+		UNIT(atomic__result_is_dropped),
+		UNIT(write__to_it_from_afar_is_refused),
+		UNIT(send__with_that_of_another_domain_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
