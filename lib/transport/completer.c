@@ -85,12 +85,10 @@ static void completer_advance(struct completer *completer, struct psn psn, uint6
 }
 
 /* Send again from the oldest unacknowledged packet on. */
-static enum fault completer_resend(struct completer *completer, uint64_t now_ns)
+static void completer_resend(struct completer *completer, uint64_t now_ns)
 {
-	if (!recovery_lost(completer->recovery, now_ns))
-		return FAULT_RETRIES_EXHAUSTED;
+	recovery_lost(completer->recovery, now_ns);
 	flight_rewind(completer->flight, true);
-	return FAULT_NONE;
 }
 
 /*
@@ -98,12 +96,12 @@ static enum fault completer_resend(struct completer *completer, uint64_t now_ns)
  * (9.7.5.1.1, implied NAK). Responses of the same flight keep saying so until what is sent again is
  * answered.
  */
-static enum fault completer_implied_nak(struct completer *completer, uint64_t now_ns)
+static void completer_implied_nak(struct completer *completer, uint64_t now_ns)
 {
 	if (completer->recovery->state != RECOVERY_SMOOTH)
-		return FAULT_NONE;
+		return;
 	counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
-	return completer_resend(completer, now_ns);
+	completer_resend(completer, now_ns);
 }
 
 /*
@@ -196,18 +194,18 @@ static enum fault completer_atomic_response(struct completer *completer,
 	return fault != FAULT_NONE ? fault : completer_answered(completer, wqe, now_ns);
 }
 
-static enum fault completer_sequence_nak(struct completer *completer, uint64_t now_ns)
+static void completer_sequence_nak(struct completer *completer, uint64_t now_ns)
 {
 	counters_add(completer->counters, COUNTER_packet_seq_err, 1);
 	/* About packets behind one that was not received for lack of a buffer: all of them are sent
 	 * again when the RNR timer runs out, and none before (9.7.5.2.8). */
 	if (completer->recovery->state == RECOVERY_RNR_WAIT)
-		return FAULT_NONE;
+		return;
 	/* Nothing sent since the last rewind: this NAK is about the same loss. */
 	if (completer->recovery->state == RECOVERY_RESENDING &&
 	    psn_eq(completer->flight->next, completer->flight->una))
-		return FAULT_NONE;
-	return completer_resend(completer, now_ns);
+		return;
+	completer_resend(completer, now_ns);
 }
 
 static enum fault completer_nak(struct completer *completer, const struct packet *packet,
@@ -223,9 +221,10 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 		flight_rewind(completer->flight, false);
 		return FAULT_NONE;
 	case AETH_NAK:
-		if (value == NAK_PSN_SEQUENCE)
-			return completer_sequence_nak(completer, now_ns);
-		return fault_of_nak(value);
+		if (value != NAK_PSN_SEQUENCE)
+			return fault_of_nak(value);
+		completer_sequence_nak(completer, now_ns);
+		return FAULT_NONE;
 	default:
 		/* A reserved syndrome: not an answer that can be used. */
 		return FAULT_BAD_RESPONSE;
@@ -252,8 +251,10 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 		return FAULT_NONE;
 	if (completer_is_ack(packet))
 		before = psn_add(before, 1);
-	if (!completer_acknowledge(completer, before, now_ns, &fault))
-		return completer_implied_nak(completer, now_ns);
+	if (!completer_acknowledge(completer, before, now_ns, &fault)) {
+		completer_implied_nak(completer, now_ns);
+		return FAULT_NONE;
+	}
 	if (fault != FAULT_NONE || completer_is_ack(packet))
 		return fault;
 	switch (packet->opcode & OPCODE_OPERATION_MASK) {

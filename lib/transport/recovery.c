@@ -40,14 +40,10 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 		recovery_arm(recovery, now_ns);
 }
 
-bool recovery_lost(struct recovery *recovery, uint64_t now_ns)
+void recovery_lost(struct recovery *recovery, uint64_t now_ns)
 {
-	if (recovery->retries_left == 0)
-		return false;
-	recovery->retries_left--;
 	recovery->state = RECOVERY_RESENDING;
-	recovery_arm(recovery, now_ns);
-	return true;
+	recovery_sent(recovery, now_ns);
 }
 
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns)
@@ -60,6 +56,8 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 			return false;
 		recovery->rnr_left--;
 	}
+	/* The peer answers: the other retries are for one that does not. */
+	recovery->retries_left = recovery->retry_cnt;
 	recovery->state = RECOVERY_RNR_WAIT;
 	recovery->deadline_ns = now_ns + rnr_timer_ns(timer_code);
 	return true;
@@ -74,5 +72,10 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns
 		recovery->deadline_ns = RECOVERY_NEVER;
 		return RECOVERY_RNR_OVER;
 	}
-	return recovery_lost(recovery, now_ns) ? RECOVERY_RESEND : RECOVERY_GIVE_UP;
+	if (recovery->retries_left == 0)
+		return RECOVERY_GIVE_UP;
+	recovery->retries_left--;
+	recovery->state = RECOVERY_RESENDING;
+	recovery_arm(recovery, now_ns);
+	return RECOVERY_RESEND;
 }

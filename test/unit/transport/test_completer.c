@@ -458,9 +458,9 @@ static void completer_receive__an_implied_nak_sends_again_once_a_flight(void **s
 	expect_success(1);
 	expect_none();
 	expect_flight(1, 1);
-	assert_int_equal(recovery.retries_left, RETRIES - 1);
+	assert_int_equal(recovery.retries_left, RETRIES);
 	acknowledge(3);
-	assert_int_equal(recovery.retries_left, RETRIES - 1);
+	assert_int_equal(recovery.retries_left, RETRIES);
 	assert_int_equal(counters_get(&fixture.counters, COUNTER_implied_nak_seq_err), 1);
 	assert_int_equal(send_all(), 3);
 	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
@@ -538,24 +538,26 @@ static void completer_receive__a_sequence_nak_sends_again_from_there(void **stat
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
 	/* The same news again, before anything was sent. */
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
-	assert_int_equal(recovery.retries_left, RETRIES - 1);
+	assert_int_equal(recovery.retries_left, RETRIES);
 	assert_int_equal(send_all(), 2);
 	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
 	acknowledge(3);
 	expect_success(2);
 }
 
-static void completer_receive__sequence_naks_use_up_the_retries(void **state)
+/* On a network that reorders and repeats, one loss may be reported many times. */
+static void completer_receive__sequence_naks_use_up_no_retries(void **state)
 {
 	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 1);
-	for (int i = 0; i < RETRIES; i++) {
+	for (int i = 0; i < 3 * RETRIES; i++) {
 		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
 		assert_int_equal(send_all(), 1);
 	}
-	EXPECT_FAULT(FAULT_RETRIES_EXHAUSTED, OPCODE_ACKNOWLEDGE, 0,
-		     .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	assert_int_equal(recovery.retries_left, RETRIES);
+	acknowledge(0);
+	expect_success(1);
 }
 
 static void completer_receive__each_nak_fails_the_request_that_it_names(void **state)
@@ -741,7 +743,7 @@ int main(void)
 		TEST(completer_receive__a_lost_response_is_asked_for_again),
 		TEST(completer_receive__a_late_answer_overtakes_a_rewind),
 		TEST(completer_receive__a_sequence_nak_sends_again_from_there),
-		TEST(completer_receive__sequence_naks_use_up_the_retries),
+		TEST(completer_receive__sequence_naks_use_up_no_retries),
 		TEST(completer_receive__each_nak_fails_the_request_that_it_names),
 		TEST(completer_receive__an_rnr_nak_waits_and_sends_again),
 		TEST(completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait),

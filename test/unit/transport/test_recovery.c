@@ -56,7 +56,7 @@ static void recovery_sent__a_timeout_of_zero_never_runs_out(void **state)
 	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
 	assert_int_equal(recovery_expire(&recovery, UINT64_MAX - 1), RECOVERY_WAIT);
 	/* What is sent again does not wait for a timer. */
-	assert_true(recovery_lost(&recovery, NOW_NS));
+	recovery_lost(&recovery, NOW_NS);
 	expect(RECOVERY_RESENDING, RECOVERY_NEVER);
 }
 
@@ -79,8 +79,8 @@ static void recovery_progress__stops_the_timer_when_nothing_is_outstanding(void 
 static void recovery_progress__gives_the_retries_back(void **state)
 {
 	(void)state;
-	assert_true(recovery_lost(&recovery, NOW_NS));
-	assert_true(recovery_lost(&recovery, NOW_NS));
+	recovery_sent(&recovery, NOW_NS);
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 	assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
 	recovery_progress(&recovery, NOW_NS, true);
@@ -101,24 +101,22 @@ static void recovery_progress__does_not_end_a_wait_for_the_rnr_timer(void **stat
 	assert_int_equal(recovery.rnr_left, 2);
 }
 
-static void recovery_lost__uses_up_a_retry_and_starts_the_timer(void **state)
+static void recovery_lost__uses_up_no_retry_and_lets_the_timer_run(void **state)
 {
 	(void)state;
 	recovery_sent(&recovery, NOW_NS);
-	assert_true(recovery_lost(&recovery, NOW_NS + 500));
-	expect(RECOVERY_RESENDING, NOW_NS + 500 + TIMEOUT_NS);
-	assert_int_equal(recovery.retries_left, 2);
-	assert_true(recovery_lost(&recovery, NOW_NS + 600));
-	assert_true(recovery_lost(&recovery, NOW_NS + 700));
-	assert_false(recovery_lost(&recovery, NOW_NS + 800));
+	for (uint64_t i = 1; i <= 20; i++)
+		recovery_lost(&recovery, NOW_NS + i);
+	assert_int_equal(recovery.retries_left, recovery.retry_cnt);
+	assert_int_equal(recovery.state, RECOVERY_RESENDING);
+	assert_int_equal(recovery.deadline_ns, NOW_NS + TIMEOUT_NS);
 }
 
-static void recovery_lost__without_retries_gives_up_at_once(void **state)
+static void recovery_lost__starts_a_timer_that_does_not_run(void **state)
 {
 	(void)state;
-	recovery.retry_cnt = 0;
-	recovery_reset(&recovery);
-	assert_false(recovery_lost(&recovery, NOW_NS));
+	recovery_lost(&recovery, NOW_NS);
+	assert_int_equal(recovery.deadline_ns, NOW_NS + TIMEOUT_NS);
 }
 
 static void recovery_rnr__waits_for_the_peers_time(void **state)
@@ -224,8 +222,8 @@ int main(void)
 		TEST(recovery_progress__stops_the_timer_when_nothing_is_outstanding),
 		TEST(recovery_progress__gives_the_retries_back),
 		TEST(recovery_progress__does_not_end_a_wait_for_the_rnr_timer),
-		TEST(recovery_lost__uses_up_a_retry_and_starts_the_timer),
-		TEST(recovery_lost__without_retries_gives_up_at_once),
+		TEST(recovery_lost__uses_up_no_retry_and_lets_the_timer_run),
+		TEST(recovery_lost__starts_a_timer_that_does_not_run),
 		TEST(recovery_rnr__waits_for_the_peers_time),
 		TEST(recovery_rnr__code_zero_is_the_longest_time),
 		TEST(recovery_rnr__gives_up_after_its_own_retries),

@@ -9,8 +9,10 @@
  * - the RNR timer runs instead after an RNR NAK. Nothing is sent until it runs out.
  *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), send
- * again at once, and use up a retry too. Retries are given back whenever an acknowledgement moves
- * on.
+ * again at once. They use up no retry, but do not start the timer anew either: a loss that is
+ * reported over and over, as on a network that reorders and repeats, ends when the timer says so.
+ * Retries are given back whenever an acknowledgement moves on; an RNR NAK gives back those that
+ * are not its own.
  */
 #ifndef TRANSPORT_RECOVERY_H
 #define TRANSPORT_RECOVERY_H
@@ -54,8 +56,8 @@ void recovery_sent(struct recovery *recovery, uint64_t now_ns);
  */
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding);
 
-/** A loss was reported: use up a retry. false when none was left: give up. */
-bool recovery_lost(struct recovery *recovery, uint64_t now_ns);
+/** A loss was reported: what follows is sent again. */
+void recovery_lost(struct recovery *recovery, uint64_t now_ns);
 
 /** An RNR NAK came with this timer code. false when no RNR retry was left: give up. */
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns);
