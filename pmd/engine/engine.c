@@ -144,8 +144,7 @@ unsigned int engine_transmit(struct engine *engine)
 	engine->now_ns = clock_ns(&engine->clock);
 	tx_begin(&engine->tx);
 	engine_drain_kicks(engine);
-	work = engine_fire_timers(engine);
-	work += engine_run_ready(engine);
+	work = engine_run_ready(engine);
 	tx_flush(&engine->tx);
 	lcore_leave(lcore);
 	return work;
@@ -190,6 +189,7 @@ static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, u
 		rte_pktmbuf_free_bulk(mbufs, n);
 }
 
+/* A timer fires only when nothing waits any more that may have come in time: this thread may just have got its CPU back. */
 static unsigned int engine_receive(struct engine *engine)
 {
 	const unsigned int lcore = lcore_enter();
@@ -201,6 +201,8 @@ static unsigned int engine_receive(struct engine *engine)
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
 	engine_input_burst(engine, mbufs, looped, true);
 	lcore_leave(lcore);
+	if (received < RX_BURST && looped < RX_BURST)
+		return engine_fire_timers(engine) + received + looped;
 	return (unsigned int)received + looped;
 }
 

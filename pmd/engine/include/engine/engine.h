@@ -60,7 +60,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 /** Run one turn: send, then receive. Owner. Returns how much there was to do; 0: nothing. */
 unsigned int engine_turn(struct engine *engine);
 
-/** The transmitting half of a turn. Owner. Returns packets and timers worked on. */
+/** The transmitting half of a turn. Owner. Returns how many queue pairs were run. */
 unsigned int engine_transmit(struct engine *engine);
 
 /** Put a queue pair on the ready list. Owner. */
