@@ -9,6 +9,11 @@
 #define RQ_WR_MAX  (1u << 24)
 #define RQ_SGE_MAX 1024u
 
+static uint8_t *ring_alloc(const struct rq *rq, uint32_t slots)
+{
+	return aligned_alloc(RTE_CACHE_LINE_SIZE, (size_t)slots * rq->stride);
+}
+
 int rq_init(struct rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
 	*rq = (struct rq){.lock = RTE_SPINLOCK_INITIALIZER};
@@ -22,7 +27,7 @@ int rq_init(struct rq *rq, uint32_t max_wr, uint32_t max_sge)
 	rq->stride = RTE_ALIGN((uint32_t)sizeof(struct recv_wqe) +
 				       max_sge * (uint32_t)sizeof(struct ibv_sge),
 			       RTE_CACHE_LINE_SIZE);
-	rq->ring = aligned_alloc(RTE_CACHE_LINE_SIZE, (size_t)rq->max_wr * rq->stride);
+	rq->ring = ring_alloc(rq, rq->max_wr);
 	return rq->ring ? 0 : -ENOMEM;
 }
 
@@ -78,4 +83,34 @@ void rq_clear(struct rq *rq)
 	__atomic_store_n(&rq->prod, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&rq->cons, 0, __ATOMIC_RELAXED);
 	rte_spinlock_unlock(&rq->lock);
+}
+
+int rq_resize(struct rq *rq, uint32_t max_wr)
+{
+	uint32_t slots, mask;
+	uint8_t *ring, *old;
+
+	if (max_wr == 0 || max_wr > RQ_WR_MAX)
+		return -EINVAL;
+	slots = rte_align32pow2(max_wr);
+	mask = slots - 1;
+	ring = ring_alloc(rq, slots);
+	if (!ring)
+		return -ENOMEM;
+	rte_spinlock_lock(&rq->lock);
+	if (rq->prod - rq->cons > slots) {
+		rte_spinlock_unlock(&rq->lock);
+		free(ring);
+		return -EINVAL;
+	}
+	for (uint32_t i = rq->cons; i != rq->prod; i++)
+		memcpy(ring + (uint64_t)(i & mask) * rq->stride,
+		       rq->ring + (uint64_t)(i & rq->mask) * rq->stride, rq->stride);
+	old = rq->ring;
+	rq->ring = ring;
+	rq->mask = mask;
+	rq->max_wr = slots;
+	rte_spinlock_unlock(&rq->lock);
+	free(old);
+	return 0;
 }

@@ -42,6 +42,13 @@ int srq_set_limit(struct srq *srq, uint32_t limit)
 	return 0;
 }
 
+int srq_resize(struct srq *srq, uint32_t max_wr)
+{
+	if (max_wr < srq_limit(srq))
+		return -EINVAL;
+	return rq_resize(&srq->rq, max_wr);
+}
+
 uint32_t srq_limit(const struct srq *srq)
 {
 	return __atomic_load_n(&srq->limit, __ATOMIC_RELAXED);

@@ -61,4 +61,10 @@ static inline void rq_pop(struct rq *rq)
 /** Drop everything (queue pair to RESET). The engine is stopped. */
 void rq_clear(struct rq *rq);
 
+/**
+ * Change the size, keeping what is posted. MT-safe against posting; the engine is stopped.
+ * 0, -EINVAL where more requests wait than fit or max_wr is 0, -ENOMEM; then nothing has changed.
+ */
+int rq_resize(struct rq *rq, uint32_t max_wr);
+
 #endif

@@ -15,6 +15,7 @@ struct srq {
 	struct pd *pd; /* its receive buffers', and with XRC that of the memory that peers name */
 	struct cq
 		*cq; /* XRC: where its completions go; else NULL, and they go to the queue pair's */
+	const void *domain;	 /* XRC: whose queue pairs may use it; else NULL */
 	uint32_t number;	 /* XRC: by which peers name it */
 	uint32_t limit;		 /* armed, or 0; atomic */
 	uint32_t users;		 /* queue pairs that receive from it; atomic */
@@ -31,6 +32,10 @@ int srq_destroy(struct srq *srq);
 /** Raise the event once when fewer than `limit` requests are left (ibv_modify_srq(3)); 0 disarms.
  * MT-safe. 0, -EINVAL. */
 int srq_set_limit(struct srq *srq, uint32_t limit);
+
+/** Change the size, keeping what is posted. The engine is stopped. 0, -ENOMEM, or -EINVAL where more
+ * requests wait than fit, or a limit above it is armed; then nothing has changed. */
+int srq_resize(struct srq *srq, uint32_t max_wr);
 
 /** The limit that is armed, or 0. MT-safe. */
 uint32_t srq_limit(const struct srq *srq);
