@@ -71,6 +71,9 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		if (err != 0)
 			return err;
 	}
+	/* Asked for with each transition (IBTA 11.2.5.2). */
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_SQD)
+		qp->attr.en_sqd_async_notify = 0;
 	attr_apply(&qp->attr, attr, mask);
 	if (mask & IBV_QP_AV)
 		qp->peer.path = *path;

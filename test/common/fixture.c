@@ -46,13 +46,19 @@ static void catcher_put(struct packet_sink *sink, struct packet_out *out)
 	catcher->count++;
 }
 
-static void catcher_set_up(struct catcher *catcher)
+void catcher_set_up(struct catcher *catcher)
 {
 	catcher->sink.get = catcher_get;
 	catcher->sink.put = catcher_put;
 	catcher->room = CAUGHT_MAX;
 	catcher->caught = calloc(CAUGHT_MAX, sizeof(catcher->caught[0]));
 	assert_non_null(catcher->caught);
+}
+
+void catcher_tear_down(struct catcher *catcher)
+{
+	catcher_clear(catcher);
+	free(catcher->caught);
 }
 
 void catcher_clear(struct catcher *catcher)
@@ -114,8 +120,7 @@ void fixture_set_up(struct fixture *fixture, uint32_t mtu, uint32_t cqe)
 
 void fixture_tear_down(struct fixture *fixture)
 {
-	catcher_clear(&fixture->catcher);
-	free(fixture->catcher.caught);
+	catcher_tear_down(&fixture->catcher);
 	assert_int_equal(cq_destroy(fixture->cq), 0);
 	assert_int_equal(pd_destroy(fixture->other_pd), 0);
 	assert_int_equal(pd_destroy(fixture->pd), 0);

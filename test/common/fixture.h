@@ -83,6 +83,8 @@ const struct packet *fixture_packet(struct fixture *fixture, const struct packet
 /** Byte `i` of a pattern that no other seed has at the same places. */
 uint8_t pattern_byte(uint32_t seed, size_t i);
 
+void catcher_set_up(struct catcher *catcher);
+void catcher_tear_down(struct catcher *catcher);
 /** Forget what was caught. */
 void catcher_clear(struct catcher *catcher);
 /** The packet caught as the i-th since the last clear. */

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/qp/modify.c: the states, what their changes do to work and packets, and that a
+ * refused one does nothing. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "qp_rig.h"
+
+static void expect_unchanged(const struct ibv_qp_attr *before)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	qp_query(A->qp, &attr, &init);
+	assert_memory_equal(&attr, before, sizeof(attr));
+}
+
+static void qp_modify__goes_through_the_states(void **state)
+{
+	static const enum ibv_qp_state way[] = {
+		IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_RTS,   IBV_QPS_SQD,
+		IBV_QPS_SQD,  IBV_QPS_RTS,  IBV_QPS_ERR, IBV_QPS_ERR, IBV_QPS_RESET, IBV_QPS_RESET};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
+		assert_int_equal(end_modify(A, way[i]), 0);
+		assert_int_equal(qp_state(A->qp), way[i]);
+	}
+}
+
+static void qp_modify__refuses_other_ways(void **state)
+{
+	static const enum ibv_qp_state wrong[][3] = {
+		[IBV_QPS_INIT] = {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE},
+		[IBV_QPS_RTR] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_SQD},
+		[IBV_QPS_RTS] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_SQE},
+	};
+
+	(void)state;
+	for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++) {
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr before;
+
+		assert_int_equal(end_modify(A, (enum ibv_qp_state)s), 0);
+		qp_query(A->qp, &before, &init);
+		for (size_t i = 0; i < 3; i++) {
+			assert_int_equal(end_modify(A, wrong[s][i]), -EINVAL);
+			expect_unchanged(&before);
+		}
+	}
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_INIT), -EINVAL);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), -EINVAL);
+	assert_int_equal(qp_state(A->qp), IBV_QPS_ERR);
+}
+
+static void qp_modify__a_refused_one_changes_nothing(void **state)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr before;
+
+	(void)state;
+	end_raise(A, IBV_QPS_INIT);
+	qp_query(A->qp, &before, &init);
+	A->attr.path_mtu = IBV_MTU_2048; /* more than the port carries */
+	assert_int_equal(end_modify(A, IBV_QPS_RTR), -EINVAL);
+	expect_unchanged(&before);
+	A->attr.path_mtu = IBV_MTU_256;
+	A->attr.max_dest_rd_atomic = READS + 1;
+	assert_int_equal(end_modify(A, IBV_QPS_RTR), -EINVAL);
+	expect_unchanged(&before);
+	A->attr.max_dest_rd_atomic = READS;
+	assert_int_equal(end_modify(A, IBV_QPS_RTR), 0);
+	qp_query(A->qp, &before, &init);
+	A->attr.max_rd_atomic = READS + 1;
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), -EINVAL);
+	expect_unchanged(&before);
+}
+
+static void qp_modify__assumes_the_state_that_it_is_in(void **state)
+{
+	struct ibv_qp_attr attr = A->attr;
+
+	(void)state;
+	end_raise(A, IBV_QPS_RTS);
+	attr.cur_qp_state = IBV_QPS_SQD;
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, NULL), -EINVAL);
+	attr.cur_qp_state = IBV_QPS_RTS;
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, NULL), 0);
+}
+
+static void qp_modify__without_attributes_stays(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(qp_modify(A->qp, &A->attr, 0, NULL), 0);
+	assert_int_equal(qp_state(A->qp), IBV_QPS_RTS);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+static void qp_modify__to_error_flushes_in_order(void **state)
+{
+	(void)state;
+	rig_connect();
+	for (uint64_t i = 0; i < 4; i++) {
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
+		assert_int_equal(end_receive(A, 10 + i, 0, 8), 0);
+	}
+	/* Half of them on the way, one half sent. */
+	end_run(A, 5);
+	assert_true(qp_deadline_ns(A->qp) != UINT64_MAX);
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	for (uint64_t i = 0; i < 4; i++) {
+		assert_int_equal(end_sent(A, i, IBV_WC_WR_FLUSH_ERR).qp_num, FIXTURE_QPN);
+		assert_int_equal(end_received(A, 10 + i, IBV_WC_WR_FLUSH_ERR).qp_num, FIXTURE_QPN);
+	}
+	end_idle(A);
+	/* ibv_modify_qp(3) says it, no event does. */
+	assert_int_equal(A->events, 0);
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+	/* Answers that come late find nothing. */
+	end_deliver(A);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_false(end_run(A, 9));
+	assert_int_equal(A->catcher.count, 0);
+	end_idle(A);
+}
+
+static void qp_modify__to_error_takes_owed_answers_back(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 2 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	assert_int_equal(end_modify(B, IBV_QPS_ERR), 0);
+	assert_false(end_run(B, 9));
+	assert_int_equal(B->catcher.count, 0);
+}
+
+static void qp_modify__to_reset_forgets_work_without_a_word(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_receive(A, 1, 0, 2 * MTU), 0);
+	assert_int_equal(end_receive(A, 2, 0, 8), 0);
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
+	assert_int_equal(end_send(B, 4, IBV_WR_SEND, 0, 2 * MTU, 0), 0);
+	/* A message on its way in each direction, and an answer owed. */
+	end_run(A, 1);
+	end_run(B, 1);
+	end_deliver(B);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_false(end_run(A, 9));
+	end_idle(A);
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	catcher_clear(&A->catcher);
+	catcher_clear(&B->catcher);
+	/* And up again, as if new, under other PSNs. */
+	A->attr.sq_psn = B->attr.rq_psn = 5;
+	A->attr.rq_psn = B->attr.sq_psn = 0xfffff0;
+	rig_connect();
+	assert_int_equal(end_receive(A, 5, 0, 8), 0);
+	assert_int_equal(end_send(B, 6, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 7, IBV_WR_RDMA_READ, 0, 2 * MTU, 0), 0);
+	rig_run();
+	end_received(A, 5, IBV_WC_SUCCESS);
+	end_sent(B, 6, IBV_WC_SUCCESS);
+	end_sent(A, 7, IBV_WC_SUCCESS);
+	end_idle(A);
+	end_idle(B);
+}
+
+static void qp_modify__from_error_only_through_reset(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	/* The peer's PSNs went on, ours are set anew to match. */
+	end_raise(A, IBV_QPS_RTS);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+static void qp_modify__rights_change_while_connected(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(qp_modify(B->qp, &attr, IBV_QP_ACCESS_FLAGS, NULL), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_REM_INV_REQ_ERR);
+}
+
+/* SQD. */
+
+static int drain(struct end *end, bool notify)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify};
+
+	return qp_modify(end->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY, NULL);
+}
+
+static bool is_draining(struct end *end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	qp_query(end->qp, &attr, &init);
+	return attr.sq_draining;
+}
+
+static void qp_modify__sqd_finishes_what_is_begun_and_tells(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 3 * MTU, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 1);
+	assert_int_equal(drain(A, true), 0);
+	end_run(A, 9);
+	assert_int_equal(A->catcher.count, 3);
+	assert_true(is_draining(A));
+	assert_int_equal(A->events, 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_idle(A);
+	assert_false(is_draining(A));
+	assert_int_equal(A->events, 1);
+	end_expect_event(A, 0, IBV_EVENT_SQ_DRAINED);
+	/* Work may be posted, and waits. */
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_idle(A);
+	assert_int_equal(A->events, 1);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	end_sent(A, 3, IBV_WC_SUCCESS);
+}
+
+static void qp_modify__sqd_without_work_is_drained_at_once(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(drain(A, true), 0);
+	end_run(A, 9);
+	assert_int_equal(A->events, 1);
+	/* Once a time. */
+	end_run(A, 9);
+	assert_int_equal(A->events, 1);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	assert_int_equal(drain(A, true), 0);
+	end_run(A, 9);
+	assert_int_equal(A->events, 2);
+}
+
+static void qp_modify__sqd_does_not_tell_who_did_not_ask(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(drain(A, false), 0);
+	end_run(A, 9);
+	assert_int_equal(A->events, 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	assert_int_equal(drain(A, true), 0);
+	end_run(A, 9);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_SQD), 0);
+	end_run(A, 9);
+	assert_int_equal(A->events, 1);
+}
+
+static void qp_modify__sqd_still_receives_and_answers(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(drain(A, false), 0);
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_int_equal(end_send(B, 3, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	rig_run();
+	end_received(A, 1, IBV_WC_SUCCESS);
+	end_sent(B, 2, IBV_WC_SUCCESS);
+	end_sent(B, 3, IBV_WC_SUCCESS);
+}
+
+static void qp_modify__sqd_sends_again_what_was_lost(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
+	end_run(A, 9);
+	catcher_clear(&A->catcher);
+	assert_int_equal(drain(A, true), 0);
+	end_time_out(A);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_int_equal(A->events, 1);
+}
+
+static void qp_modify__sqd_takes_other_retries_and_resources(void **state)
+{
+	struct ibv_qp_attr attr = {.timeout = TIMEOUT + 1,
+				   .retry_cnt = 1,
+				   .rnr_retry = 1,
+				   .max_rd_atomic = 1,
+				   .max_dest_rd_atomic = 2,
+				   .min_rnr_timer = 1};
+	const int mask = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+
+	(void)state;
+	rig_connect();
+	/* A READ is owed when the resources change. */
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 2 * MTU, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_int_equal(drain(A, false), 0);
+	assert_int_equal(qp_modify(A->qp, &attr, mask, NULL), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	rig_run();
+	end_sent(B, 1, IBV_WC_SUCCESS);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_int_equal(A->catcher.count, 1);
+	assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns + 2 * TIMEOUT_NS);
+}
+
+static void qp_modify__sqd_takes_another_path(void **state)
+{
+	static const uint8_t elsewhere[16] = {[10] = 0xff, 0xff, 10, 0, 0, 3};
+	struct path_attr path = {.vlan_tci = -1, .hop_limit = 64, .udp_sport = 0xc000};
+	struct ibv_qp_attr attr = A->attr;
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(drain(A, false), 0);
+	memcpy(path.sgid, A->gid, 16);
+	memcpy(path.dgid, elsewhere, 16);
+	memcpy(attr.ah_attr.grh.dgid.raw, elsewhere, 16);
+	assert_int_equal(path_init(&A->path, &path), 0);
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_AV, &A->path), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_memory_equal(catcher_at(&A->catcher, 0)->dgid, elsewhere, 16);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(qp_modify__goes_through_the_states),
+		TEST(qp_modify__refuses_other_ways),
+		TEST(qp_modify__a_refused_one_changes_nothing),
+		TEST(qp_modify__assumes_the_state_that_it_is_in),
+		TEST(qp_modify__without_attributes_stays),
+		TEST(qp_modify__to_error_flushes_in_order),
+		TEST(qp_modify__to_error_takes_owed_answers_back),
+		TEST(qp_modify__to_reset_forgets_work_without_a_word),
+		TEST(qp_modify__from_error_only_through_reset),
+		TEST(qp_modify__rights_change_while_connected),
+		TEST(qp_modify__sqd_finishes_what_is_begun_and_tells),
+		TEST(qp_modify__sqd_without_work_is_drained_at_once),
+		TEST(qp_modify__sqd_does_not_tell_who_did_not_ask),
+		TEST(qp_modify__sqd_still_receives_and_answers),
+		TEST(qp_modify__sqd_sends_again_what_was_lost),
+		TEST(qp_modify__sqd_takes_other_retries_and_resources),
+		TEST(qp_modify__sqd_takes_another_path),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/qp/qp.c: what a queue pair is made of, what it tells, and when work may be posted to
+ * it. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mem/pd.h"
+#include "qp_rig.h"
+
+static struct qp_init init_of(struct end *end)
+{
+	return (struct qp_init){.pd = rig.fixture.other_pd,
+				.send_cq = end->send_cq,
+				.recv_cq = end->recv_cq,
+				.cap = {.max_send_wr = 5,
+					.max_recv_wr = 6,
+					.max_send_sge = 3,
+					.max_recv_sge = 4,
+					.max_inline_data = 33},
+				.type = IBV_QPT_RC,
+				.qpn = 77,
+				.counters = &rig.fixture.counters,
+				.user = end,
+				.max_rd_atomic = READS,
+				.max_dest_rd_atomic = READS,
+				.port_mtu = IBV_MTU_1024};
+}
+
+static void qp_create__grants_at_least_what_was_asked_for(void **state)
+{
+	const struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+
+	(void)state;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	assert_true(cap.max_send_wr >= 5 && cap.max_recv_wr >= 6);
+	assert_true(cap.max_send_sge >= 3 && cap.max_recv_sge >= 4);
+	assert_true(cap.max_inline_data >= 33);
+	assert_int_equal(qp_state(qp), IBV_QPS_RESET);
+	assert_int_equal(qp_number(qp), 77);
+	assert_int_equal(qp_type(qp), IBV_QPT_RC);
+	assert_ptr_equal(qp_user(qp), A);
+	assert_int_equal(qp_deadline_ns(qp), UINT64_MAX);
+	qp_destroy(qp);
+}
+
+static void qp_create__holds_its_domain_and_queues(void **state)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct cq *cq;
+	struct qp *qp;
+
+	(void)state;
+	assert_int_equal(cq_create(4, NULL, NULL, NULL, &cq), 0);
+	init.send_cq = cq;
+	init.recv_cq = cq;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	assert_int_equal(pd_destroy(rig.fixture.other_pd), -EBUSY);
+	assert_int_equal(cq_destroy(cq), -EBUSY);
+	qp_destroy(qp);
+	assert_int_equal(rig.fixture.other_pd->users, 0);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void expect_refused(struct qp_init init, int err)
+{
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+
+	assert_int_equal(qp_create(&init, &cap, &qp), err);
+	assert_int_equal(rig.fixture.other_pd->users, 0);
+}
+
+static void qp_create__refuses_more_than_a_packet_holds(void **state)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+
+	(void)state;
+	init.cap.max_send_sge = PACKET_FRAGS_MAX;
+	init.cap.max_recv_sge = PACKET_FRAGS_MAX;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	qp_destroy(qp);
+	init.cap.max_send_sge = PACKET_FRAGS_MAX + 1;
+	expect_refused(init, -EINVAL);
+	init = init_of(A);
+	init.cap.max_recv_sge = PACKET_FRAGS_MAX + 1;
+	expect_refused(init, -EINVAL);
+	init = init_of(A);
+	init.cap.max_send_wr = UINT32_MAX;
+	expect_refused(init, -EINVAL);
+}
+
+static void qp_create__refuses_types_that_are_not_built(void **state)
+{
+	struct qp_init init = init_of(A);
+
+	(void)state;
+	init.type = IBV_QPT_RAW_PACKET;
+	expect_refused(init, -EOPNOTSUPP);
+	init.type = IBV_QPT_DRIVER;
+	expect_refused(init, -EOPNOTSUPP);
+}
+
+static void qp_create__without_room_nothing_can_be_posted(void **state)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_recv_wr recv = {0}, *bad_recv;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+
+	(void)state;
+	init.cap = (struct ibv_qp_cap){0};
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	assert_int_equal(cap.max_send_wr, 0);
+	qp_destroy(A->qp);
+	A->qp = qp;
+	end_raise(A, IBV_QPS_RTS);
+	assert_int_equal(qp_post_send(qp, &send, &bad_send), ENOMEM);
+	assert_int_equal(qp_post_recv(qp, &recv, &bad_recv), ENOMEM);
+	assert_false(end_run(A, 9));
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	assert_false(end_run(A, 9));
+	end_idle(A);
+}
+
+static void expect_queried(struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *attr)
+{
+	struct ibv_qp_init_attr init;
+
+	qp_query(end->qp, attr, &init);
+	assert_int_equal(attr->qp_state, state);
+	assert_int_equal(attr->cur_qp_state, state);
+	assert_int_equal(attr->path_mig_state, IBV_MIG_MIGRATED);
+	assert_int_equal(attr->cap.max_send_wr, WRS);
+	assert_int_equal(init.cap.max_send_wr, WRS);
+	assert_int_equal(init.qp_type, IBV_QPT_RC);
+	assert_int_equal(init.sq_sig_all, 1);
+}
+
+static void qp_query__tells_what_was_set(void **state)
+{
+	struct ibv_qp_attr attr;
+
+	(void)state;
+	expect_queried(A, IBV_QPS_RESET, &attr);
+	assert_int_equal(attr.qp_access_flags, 0);
+	end_raise(A, IBV_QPS_INIT);
+	expect_queried(A, IBV_QPS_INIT, &attr);
+	assert_int_equal(attr.qp_access_flags, REMOTE);
+	assert_int_equal(attr.port_num, 1);
+	assert_int_equal(end_modify(A, IBV_QPS_RTR), 0);
+	expect_queried(A, IBV_QPS_RTR, &attr);
+	assert_int_equal(attr.path_mtu, IBV_MTU_256);
+	assert_int_equal(attr.dest_qp_num, FIXTURE_PEER_QPN);
+	assert_int_equal(attr.rq_psn, 0xfffffe);
+	assert_int_equal(attr.max_dest_rd_atomic, READS);
+	assert_int_equal(attr.min_rnr_timer, RNR_CODE);
+	assert_memory_equal(attr.ah_attr.grh.dgid.raw, B->gid, 16);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	expect_queried(A, IBV_QPS_RTS, &attr);
+	assert_int_equal(attr.sq_psn, 100);
+	assert_int_equal(attr.max_rd_atomic, READS);
+	assert_int_equal(attr.timeout, TIMEOUT);
+	assert_int_equal(attr.retry_cnt, RETRIES);
+	assert_int_equal(attr.rnr_retry, RETRIES);
+	assert_int_equal(attr.sq_draining, 0);
+}
+
+static void qp_query__psns_go_on_with_the_traffic(void **state)
+{
+	struct ibv_qp_attr attr;
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 3 * MTU, 0), 0);
+	rig_run();
+	end_sent(B, 1, IBV_WC_SUCCESS);
+	expect_queried(A, IBV_QPS_RTS, &attr);
+	assert_int_equal(attr.rq_psn, 1);
+	expect_queried(B, IBV_QPS_RTS, &attr);
+	assert_int_equal(attr.sq_psn, 1);
+}
+
+/* ibv_post_send(3), ibv_post_recv(3), IBTA 10.3.1: what each state does with posted work. */
+
+static void qp_post_send__only_from_rts_on(void **state)
+{
+	(void)state;
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), EINVAL);
+	for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTR; s++) {
+		assert_int_equal(end_modify(A, (enum ibv_qp_state)s), 0);
+		assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), EINVAL);
+	}
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_SQD), 0);
+	assert_int_equal(end_send(A, 3, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	end_sent(A, 2, IBV_WC_WR_FLUSH_ERR);
+	end_sent(A, 3, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(end_send(A, 4, IBV_WR_SEND, 0, 8, 0), 0);
+	end_idle(A);
+	end_run(A, 1);
+	end_sent(A, 4, IBV_WC_WR_FLUSH_ERR);
+	end_idle(A);
+}
+
+static void qp_post_recv__from_init_on(void **state)
+{
+	uint64_t wr_id = 0;
+
+	(void)state;
+	assert_int_equal(end_receive(A, 9, 0, 8), EINVAL);
+	for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++) {
+		assert_int_equal(end_modify(A, (enum ibv_qp_state)s), 0);
+		assert_int_equal(end_receive(A, wr_id++, 0, 8), 0);
+	}
+	assert_int_equal(end_modify(A, IBV_QPS_SQD), 0);
+	assert_int_equal(end_receive(A, wr_id++, 0, 8), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	assert_int_equal(end_receive(A, wr_id++, 0, 8), 0);
+	end_run(A, 1);
+	for (uint64_t i = 0; i < wr_id; i++)
+		end_received(A, i, IBV_WC_WR_FLUSH_ERR);
+	end_idle(A);
+}
+
+static void qp_post_send__a_full_queue(void **state)
+{
+	(void)state;
+	rig_connect();
+	for (uint64_t i = 0; i < WRS; i++)
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, WRS, IBV_WR_RDMA_WRITE, 0, 8, 0), ENOMEM);
+	rig_run();
+	assert_int_equal(end_send(A, WRS, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	for (uint64_t i = 0; i <= WRS; i++)
+		end_sent(A, i, IBV_WC_SUCCESS);
+}
+
+static void qp_post_recv__not_to_a_queue_that_is_shared(void **state)
+{
+	struct srq *srq;
+
+	(void)state;
+	assert_int_equal(srq_create(4, 2, rig.fixture.pd, &srq), 0);
+	end_recreate(A, IBV_QPT_RC, srq);
+	assert_int_equal(srq_destroy(srq), -EBUSY);
+	end_raise(A, IBV_QPS_RTS);
+	assert_int_equal(end_receive(A, 1, 0, 8), EINVAL);
+	end_recreate(A, IBV_QPT_RC, NULL);
+	assert_int_equal(srq_destroy(srq), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(qp_create__grants_at_least_what_was_asked_for),
+		TEST(qp_create__holds_its_domain_and_queues),
+		TEST(qp_create__refuses_more_than_a_packet_holds),
+		TEST(qp_create__refuses_types_that_are_not_built),
+		TEST(qp_create__without_room_nothing_can_be_posted),
+		TEST(qp_query__tells_what_was_set),
+		TEST(qp_query__psns_go_on_with_the_traffic),
+		TEST(qp_post_send__only_from_rts_on),
+		TEST(qp_post_recv__from_init_on),
+		TEST(qp_post_send__a_full_queue),
+		TEST(qp_post_recv__not_to_a_queue_that_is_shared),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
