@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "wire/build.h"
+
 int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **out)
 {
 	struct srq *srq;
 	int err;
 
-	if (max_wr == 0)
+	/* A list longer than a packet's is copied nowhere (struct receive). */
+	if (max_wr == 0 || max_sge > PACKET_FRAGS_MAX)
 		return -EINVAL;
 	srq = aligned_alloc(_Alignof(struct srq), sizeof(*srq));
 	if (srq == NULL)

@@ -23,7 +23,7 @@ struct srq {
 	void *user;
 };
 
-/** Create. MT-safe. 0, -EINVAL for max_wr of 0, -ENOMEM. */
+/** Create. MT-safe. 0, -EINVAL for max_wr of 0 or max_sge over PACKET_FRAGS_MAX, -ENOMEM. */
 int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **srq);
 
 /** Destroy. The engine is stopped. 0, or -EBUSY while queue pairs use it. */
