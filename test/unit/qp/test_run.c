@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/qp/run.c, between two queue pairs: packets and turns reach their roles, faults both
+ * ends, timers fire. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "qp_rig.h"
+#include "wire/headers.h"
+
+static uint64_t counter(enum counter which)
+{
+	return counters_get(&rig.fixture.counters, which);
+}
+
+static void expect_error(struct end *end)
+{
+	assert_int_equal(qp_state(end->qp), IBV_QPS_ERR);
+	assert_int_equal(qp_deadline_ns(end->qp), UINT64_MAX);
+}
+
+/* Traffic that goes well. */
+
+static void qp_run__carries_each_kind_of_work(void **state)
+{
+	uint64_t *counter_at = (uint64_t *)(void *)(B->memory.bytes + 32 * MTU);
+
+	(void)state;
+	rig_connect();
+	*counter_at = 41;
+	assert_int_equal(end_receive(B, 10, 0, 3 * MTU), 0);
+	assert_int_equal(end_receive(B, 11, 0, 8), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 8 * MTU, 2 * MTU + 3, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 16 * MTU, 3 * MTU, 4 * MTU), 0);
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE_WITH_IMM, 0, MTU, 8 * MTU), 0);
+	assert_int_equal(end_send(A, 4, IBV_WR_RDMA_READ, 40 * MTU, 2 * MTU + 1, 50 * MTU), 0);
+	assert_int_equal(end_send(A, 5, IBV_WR_ATOMIC_FETCH_AND_ADD, 60 * MTU, 8, 32 * MTU), 0);
+	assert_int_equal(end_send(A, 6, IBV_WR_SEND, 0, 0, 0), 0);
+	assert_int_equal(end_receive(B, 12, 0, 8), 0);
+	rig_run();
+	for (uint64_t i = 1; i <= 6; i++)
+		end_sent(A, i, IBV_WC_SUCCESS);
+	assert_int_equal(end_received(B, 10, IBV_WC_SUCCESS).byte_len, 2 * MTU + 3);
+	assert_int_equal(end_received(B, 11, IBV_WC_SUCCESS).byte_len, MTU);
+	assert_int_equal(end_received(B, 12, IBV_WC_SUCCESS).byte_len, 0);
+	end_idle(A);
+	end_idle(B);
+	assert_memory_equal(B->memory.bytes, A->memory.bytes + 8 * MTU, 2 * MTU + 3);
+	assert_memory_equal(B->memory.bytes + 4 * MTU, A->memory.bytes + 16 * MTU, 3 * MTU);
+	assert_memory_equal(B->memory.bytes + 8 * MTU, A->memory.bytes, MTU);
+	assert_memory_equal(A->memory.bytes + 40 * MTU, B->memory.bytes + 50 * MTU, 2 * MTU + 1);
+	assert_int_equal(*counter_at, 42);
+	assert_int_equal(*(uint64_t *)(void *)(A->memory.bytes + 60 * MTU), 41);
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+	assert_int_equal(A->events + B->events, 0);
+}
+
+static void qp_run__answers_before_it_asks_and_keeps_to_the_budget(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 2 * MTU, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
+	assert_true(end_run(A, 1));
+	assert_true(end_run(A, 1));
+	catcher_clear(&A->catcher);
+	assert_true(end_run(A, 1));
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_WRITE_FIRST);
+	assert_false(end_run(A, 1));
+	assert_int_equal(A->catcher.count, 2);
+	assert_false(end_run(A, 1));
+	assert_int_equal(A->catcher.count, 2);
+}
+
+static void qp_run__waits_for_a_port_that_takes_nothing(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
+	A->catcher.room = 1;
+	assert_true(end_run(A, 9));
+	assert_int_equal(A->catcher.count, 1);
+	end_deliver(A);
+	assert_false(end_run(A, 9));
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+static void qp_run__gives_up_on_a_port_that_never_takes_anything(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	for (int i = 0; i <= RETRIES; i++) {
+		A->catcher.room = 0;
+		assert_true(end_run(A, 9));
+		end_time_out(A);
+	}
+	end_sent(A, 1, IBV_WC_RETRY_EXC_ERR);
+	expect_error(A);
+}
+
+/* Who is heard. */
+
+static void qp_receive__a_connected_queue_pair_hears_its_peer_only(void **state)
+{
+	struct packet packet;
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	packet = *catcher_at(&B->catcher, 0);
+	packet.sgid[15] ^= 1;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	fixture_no_completion(A->recv_cq);
+	assert_int_equal(counter(COUNTER_rx_wrong_qpn), 1);
+	packet.sgid[15] ^= 1;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
+static void qp_receive__another_service_is_not_heard(void **state)
+{
+	static const uint8_t services[] = {OPCODE_UC, OPCODE_UD, OPCODE_XRC};
+	struct packet packet;
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	for (size_t i = 0; i < sizeof(services); i++) {
+		packet = *catcher_at(&B->catcher, 0);
+		packet.opcode |= services[i];
+		packet.op = opcode_info(packet.opcode);
+		qp_receive(A->qp, &packet, rig.now_ns);
+	}
+	packet.opcode = OPCODE_CNP;
+	packet.op = opcode_info(packet.opcode);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	fixture_no_completion(A->recv_cq);
+	assert_int_equal(counter(COUNTER_rx_wrong_opcode), 4);
+}
+
+static void qp_receive__requests_are_taken_from_rtr_on(void **state)
+{
+	(void)state;
+	end_raise(B, IBV_QPS_RTS);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	for (int s = IBV_QPS_RESET; s <= IBV_QPS_INIT; s++) {
+		if (s == IBV_QPS_INIT) {
+			end_raise(A, IBV_QPS_INIT);
+			assert_int_equal(end_receive(A, 1, 0, 8), 0);
+		}
+		qp_receive(A->qp, catcher_at(&B->catcher, 0), rig.now_ns);
+		fixture_no_completion(A->recv_cq);
+	}
+	assert_int_equal(counter(COUNTER_rx_qp_state), 2);
+	assert_int_equal(end_modify(A, IBV_QPS_RTR), 0);
+	end_deliver(B);
+	end_received(A, 1, IBV_WC_SUCCESS);
+	/* And answered, before it may send. */
+	rig_run();
+	end_sent(B, 2, IBV_WC_SUCCESS);
+}
+
+static void qp_receive__the_first_packet_in_rtr_is_told_once(void **state)
+{
+	(void)state;
+	end_raise(A, IBV_QPS_RTR);
+	end_raise(B, IBV_QPS_RTS);
+	for (uint64_t i = 0; i < 2; i++)
+		assert_int_equal(end_send(B, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	assert_int_equal(A->events, 1);
+	end_expect_event(A, 0, IBV_EVENT_COMM_EST);
+	assert_int_equal(B->events, 0);
+}
+
+static void qp_receive__answers_are_taken_from_rts_on(void **state)
+{
+	const struct packet_fields ack = {
+		.opcode = OPCODE_ACKNOWLEDGE, .psn = 100, .syndrome = AETH_ACK | AETH_CREDIT_NONE};
+	struct packet packet = *fixture_packet(&rig.fixture, &ack);
+
+	(void)state;
+	end_raise(A, IBV_QPS_RTR);
+	memcpy(packet.sgid, B->gid, 16);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	assert_int_equal(counter(COUNTER_rx_qp_state), 1);
+	/* It is not the peer's first request. */
+	assert_int_equal(A->events, 0);
+}
+
+/* Faults: what each end learns. */
+
+static void expect_refused(enum ibv_wr_opcode opcode, uint32_t length, enum ibv_wc_status status,
+			   enum ibv_event_type event)
+{
+	rig_connect();
+	assert_int_equal(end_receive(B, 20, 0, MTU), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, opcode, 0, length, MEMORY - length + 8), 0);
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(B, 4, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, status);
+	end_sent(A, 3, IBV_WC_WR_FLUSH_ERR);
+	expect_error(A);
+	expect_error(B);
+	assert_int_equal(B->events, 1);
+	end_expect_event(B, 0, event);
+	assert_int_equal(A->events, 0);
+	end_received(B, 20, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void qp_run__memory_beyond_the_peers_region(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						     IBV_WR_ATOMIC_FETCH_AND_ADD};
+
+	for (size_t i = 0; i < 3; i++) {
+		expect_refused(opcodes[i], i == 2 ? 8 : 4 * MTU, IBV_WC_REM_ACCESS_ERR,
+			       IBV_EVENT_QP_ACCESS_ERR);
+		assert_int_equal(counter(COUNTER_resp_remote_access_errors), 1);
+		assert_int_equal(counter(COUNTER_req_remote_access_errors), 1);
+		qp_rig_tear_down(state);
+		qp_rig_set_up(state);
+	}
+}
+
+static void qp_run__an_operation_that_the_peer_does_not_allow(void **state)
+{
+	(void)state;
+	B->attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	expect_refused(IBV_WR_RDMA_READ, 8, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+}
+
+static void qp_run__a_message_longer_than_its_receive(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_receive(B, 10, 0, 8), 0);
+	assert_int_equal(end_receive(B, 11, 0, 8), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 9, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_REM_INV_REQ_ERR);
+	end_received(B, 10, IBV_WC_LOC_LEN_ERR);
+	end_received(B, 11, IBV_WC_WR_FLUSH_ERR);
+	expect_error(A);
+	expect_error(B);
+	/* The completions tell. */
+	assert_int_equal(B->events, 0);
+}
+
+static void qp_run__a_receive_whose_memory_may_not_be_written(void **state)
+{
+	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
+	struct ibv_recv_wr wr = {.wr_id = 10, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(qp_post_recv(B->qp, &wr, &bad), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 9, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_REM_OP_ERR);
+	end_received(B, 10, IBV_WC_LOC_PROT_ERR);
+	expect_error(A);
+	expect_error(B);
+}
+
+static void qp_run__our_own_memory_may_not_be_read(void **state)
+{
+	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
+	struct ibv_send_wr wr = {.wr_id = 2, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
+			   *bad;
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
+	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	/* What stands before it is lost once, and completes all the same. */
+	rig.lose[0] = 2;
+	end_run(A, 9);
+	end_deliver(A);
+	rig_run();
+	assert_int_equal(qp_state(A->qp), IBV_QPS_RTS);
+	end_time_out(A);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_LOC_PROT_ERR);
+	end_sent(A, 3, IBV_WC_WR_FLUSH_ERR);
+	expect_error(A);
+	assert_int_equal(qp_state(B->qp), IBV_QPS_RTS);
+}
+
+static void qp_run__memory_deregistered_while_it_is_read(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 4 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	end_run(B, 2);
+	end_deliver(B);
+	region_deregister(&B->memory);
+	rig_run();
+	end_sent(A, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_error(A);
+	expect_error(B);
+	assert_int_equal(B->events, 1);
+	end_expect_event(B, 0, IBV_EVENT_QP_ACCESS_ERR);
+	region_expect_pattern(&A->memory, 2 * MTU, 8 * MTU, SEED);
+}
+
+static void qp_run__in_error_says_why_and_nothing_more(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, MEMORY), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	assert_int_equal(end_send(B, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	expect_error(B);
+	assert_false(end_run(B, 9));
+	assert_int_equal(B->catcher.count, 1);
+	assert_int_equal(catcher_at(&B->catcher, 0)->syndrome, AETH_NAK | NAK_REMOTE_ACCESS);
+	end_sent(B, 2, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void qp_run__a_completion_queue_that_overruns(void **state)
+{
+	struct cq *small;
+
+	(void)state;
+	assert_int_equal(cq_create(1, NULL, NULL, NULL, &small), 0);
+	qp_destroy(A->qp);
+	A->qp = NULL;
+	assert_int_equal(cq_destroy(A->send_cq), 0);
+	A->send_cq = small;
+	end_recreate(A, IBV_QPT_RC, NULL);
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	expect_error(A);
+	assert_int_equal(A->events, 1);
+	end_expect_event(A, 0, IBV_EVENT_QP_FATAL);
+	assert_int_equal(counter(COUNTER_cq_overrun), 1);
+}
+
+/* Losses and timers. */
+
+static void qp_timeout__what_was_lost_is_sent_again(void **state)
+{
+	for (unsigned int lost = 1; lost <= 6; lost++) {
+		for (unsigned int e = 0; e < 2; e++) {
+			rig_connect();
+			assert_int_equal(end_receive(B, 10, 0, 2 * MTU), 0);
+			assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 2 * MTU, 0), 0);
+			assert_int_equal(
+				end_send(A, 2, IBV_WR_RDMA_READ, 20 * MTU, 3 * MTU, 40 * MTU), 0);
+			assert_int_equal(
+				end_send(A, 3, IBV_WR_ATOMIC_FETCH_AND_ADD, 60 * MTU, 8, 63 * MTU),
+				0);
+			rig.lose[e] = lost;
+			rig_run();
+			while (qp_deadline_ns(A->qp) != UINT64_MAX) {
+				end_time_out(A);
+				rig_run();
+			}
+			for (uint64_t i = 1; i <= 3; i++)
+				end_sent(A, i, IBV_WC_SUCCESS);
+			end_received(B, 10, IBV_WC_SUCCESS);
+			assert_memory_equal(B->memory.bytes, A->memory.bytes, 2 * MTU);
+			assert_memory_equal(A->memory.bytes + 20 * MTU, B->memory.bytes + 40 * MTU,
+					    3 * MTU);
+			/* Exactly once. */
+			assert_int_equal(*(uint64_t *)(void *)(B->memory.bytes + 63 * MTU),
+					 *(uint64_t *)(void *)(A->memory.bytes + 60 * MTU) + 1);
+			qp_rig_tear_down(state);
+			qp_rig_set_up(state);
+		}
+	}
+}
+
+static void qp_timeout__a_silent_peer_is_given_up(void **state)
+{
+	unsigned int sent = 0;
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_receive(A, 9, 0, 8), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	for (int i = 0; i <= RETRIES; i++) {
+		end_run(A, 9);
+		sent += A->catcher.count;
+		catcher_clear(&A->catcher);
+		assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns + TIMEOUT_NS);
+		end_time_out(A);
+	}
+	assert_int_equal(sent, 2 * (1 + RETRIES));
+	end_sent(A, 1, IBV_WC_RETRY_EXC_ERR);
+	end_sent(A, 2, IBV_WC_WR_FLUSH_ERR);
+	end_received(A, 9, IBV_WC_WR_FLUSH_ERR);
+	expect_error(A);
+}
+
+static void qp_timeout__an_early_call_does_nothing(void **state)
+{
+	(void)state;
+	rig_connect();
+	qp_timeout(A->qp, rig.now_ns);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	qp_timeout(A->qp, rig.now_ns + TIMEOUT_NS - 1);
+	end_run(A, 9);
+	assert_int_equal(A->catcher.count, 1);
+	assert_int_equal(counter(COUNTER_local_ack_timeout_err), 0);
+}
+
+static void qp_timeout__a_timeout_of_zero_waits_for_ever(void **state)
+{
+	(void)state;
+	A->attr.timeout = 0;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+}
+
+static void qp_timeout__waits_for_a_receiver_that_is_not_ready(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 2 * MTU, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	for (int i = 0; i < RETRIES; i++) {
+		rig_run();
+		assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns + RNR_NS);
+		end_time_out(A);
+	}
+	assert_int_equal(end_receive(B, 10, 0, 2 * MTU), 0);
+	assert_int_equal(end_receive(B, 11, 0, 2 * MTU), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	end_received(B, 10, IBV_WC_SUCCESS);
+	end_received(B, 11, IBV_WC_SUCCESS);
+}
+
+static void qp_timeout__gives_up_a_receiver_that_stays_not_ready(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), 0);
+	for (int i = 0; i < RETRIES; i++) {
+		rig_run();
+		assert_int_equal(qp_state(A->qp), IBV_QPS_RTS);
+		end_time_out(A);
+	}
+	rig_run();
+	end_sent(A, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	expect_error(A);
+	assert_int_equal(qp_state(B->qp), IBV_QPS_RTS);
+}
+
+/* Unreliable connections. */
+
+static void connect_unreliable(void)
+{
+	end_recreate(A, IBV_QPT_UC, NULL);
+	end_recreate(B, IBV_QPT_UC, NULL);
+	rig_connect();
+}
+
+static void qp_run__unreliable_a_loss_is_nobodys_fault(void **state)
+{
+	(void)state;
+	connect_unreliable();
+	assert_int_equal(end_receive(B, 10, 0, 4 * MTU), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 3 * MTU, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_SEND, MTU, 2 * MTU, 0), 0);
+	rig.lose[0] = 2;
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(end_received(B, 10, IBV_WC_SUCCESS).byte_len, 2 * MTU);
+	assert_memory_equal(B->memory.bytes, A->memory.bytes + MTU, 2 * MTU);
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+}
+
+static void qp_run__unreliable_a_bad_request_stops_the_sending_half(void **state)
+{
+	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
+			   *bad;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+	(void)state;
+	connect_unreliable();
+	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_LOC_PROT_ERR);
+	end_sent(A, 2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(qp_state(A->qp), IBV_QPS_SQE);
+	assert_int_equal(end_receive(A, 10, 0, 8), 0);
+	assert_int_equal(end_send(B, 3, IBV_WR_SEND, 0, 8, 0), 0);
+	rig_run();
+	end_received(A, 10, IBV_WC_SUCCESS);
+	assert_int_equal(end_send(A, 4, IBV_WR_SEND, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 4, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE, NULL), 0);
+	assert_int_equal(end_receive(B, 11, 0, 8), 0);
+	assert_int_equal(end_send(A, 5, IBV_WR_SEND, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 5, IBV_WC_SUCCESS);
+	end_received(B, 11, IBV_WC_SUCCESS);
+}
+
+static void qp_run__a_shared_queue_is_not_flushed(void **state)
+{
+	struct ibv_recv_wr wr = {.wr_id = 10}, *bad;
+	struct srq *srq;
+
+	(void)state;
+	assert_int_equal(srq_create(4, 2, rig.fixture.pd, &srq), 0);
+	end_recreate(B, IBV_QPT_RC, srq);
+	rig_connect();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(rq_post(&srq->rq, &wr, &bad), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 0, 0), 0);
+	rig_run();
+	end_received(B, 10, IBV_WC_SUCCESS);
+	assert_int_equal(end_modify(B, IBV_QPS_ERR), 0);
+	end_run(B, 9);
+	end_idle(B);
+	assert_int_equal(srq->rq.prod - srq->rq.cons, 1);
+	end_recreate(B, IBV_QPT_RC, NULL);
+	assert_int_equal(srq_destroy(srq), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(qp_run__carries_each_kind_of_work),
+		TEST(qp_run__answers_before_it_asks_and_keeps_to_the_budget),
+		TEST(qp_run__waits_for_a_port_that_takes_nothing),
+		TEST(qp_run__gives_up_on_a_port_that_never_takes_anything),
+		TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only),
+		TEST(qp_receive__another_service_is_not_heard),
+		TEST(qp_receive__requests_are_taken_from_rtr_on),
+		TEST(qp_receive__the_first_packet_in_rtr_is_told_once),
+		TEST(qp_receive__answers_are_taken_from_rts_on),
+		TEST(qp_run__memory_beyond_the_peers_region),
+		TEST(qp_run__an_operation_that_the_peer_does_not_allow),
+		TEST(qp_run__a_message_longer_than_its_receive),
+		TEST(qp_run__a_receive_whose_memory_may_not_be_written),
+		TEST(qp_run__our_own_memory_may_not_be_read),
+		TEST(qp_run__memory_deregistered_while_it_is_read),
+		TEST(qp_run__in_error_says_why_and_nothing_more),
+		TEST(qp_run__a_completion_queue_that_overruns),
+		TEST(qp_timeout__what_was_lost_is_sent_again),
+		TEST(qp_timeout__a_silent_peer_is_given_up),
+		TEST(qp_timeout__an_early_call_does_nothing),
+		TEST(qp_timeout__a_timeout_of_zero_waits_for_ever),
+		TEST(qp_timeout__waits_for_a_receiver_that_is_not_ready),
+		TEST(qp_timeout__gives_up_a_receiver_that_stays_not_ready),
+		TEST(qp_run__unreliable_a_loss_is_nobodys_fault),
+		TEST(qp_run__unreliable_a_bad_request_stops_the_sending_half),
+		TEST(qp_run__a_shared_queue_is_not_flushed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
