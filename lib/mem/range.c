@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "huge.h"
 #include "maps.h"
 
 /* Linux 5.14; the C library's headers may be older. */
@@ -73,9 +74,10 @@ int range_make_present(uintptr_t addr, size_t length, unsigned int access)
 {
 	int rc = 0;
 
-	if (length > 0)
+	/* First, for no page of a wrong kind is then touched. */
+	if (access & IBV_ACCESS_HUGETLB)
+		rc = huge_check(addr, length);
+	if (rc == 0 && length > 0)
 		rc = populate(addr, length, access);
-	if (rc == 0 && (access & IBV_ACCESS_HUGETLB))
-		rc = maps_check_huge(addr, length);
 	return rc;
 }

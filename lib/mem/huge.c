@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether memory is made of huge pages. A mapping is huge as a whole or not at all, so one question
+ * a mapping verifies every page. Kernels from 6.11 on answer it in a microsecond; older ones write
+ * a report about all memory of the process.
+ */
+#include "huge.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "maps.h"
+
+/* Linux 6.11's PROCMAP_QUERY (linux/fs.h), which the installed headers may not have yet. */
+struct mapping_query {
+	uint64_t size; /* of this struct */
+	uint64_t query_flags;
+	uint64_t query_addr;
+	uint64_t start;
+	uint64_t end;
+	uint64_t flags;
+	uint64_t page_size; /* bytes */
+	uint64_t offset;
+	uint64_t inode;
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	uint32_t name_size; /* 0: no name wanted */
+	uint32_t build_id_size;
+	uint64_t name_addr;
+	uint64_t build_id_addr;
+};
+static_assert(sizeof(struct mapping_query) == 104, "as the kernel has it");
+
+#define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
+
+/* 0, -EINVAL, -EFAULT, or -ENOTTY where the kernel does not know the question. */
+static int query(int fd, uint64_t next, uint64_t last)
+{
+	const uint64_t small = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (;;) {
+		struct mapping_query mapping = {.size = sizeof(mapping), .query_addr = next};
+
+		if (ioctl(fd, MAPPING_QUERY, &mapping) != 0)
+			return errno == ENOENT ? -EFAULT : -errno;
+		if (mapping.page_size <= small)
+			return -EINVAL;
+		if (mapping.end > last)
+			return 0;
+		next = mapping.end;
+	}
+}
+
+int huge_check(uintptr_t addr, size_t length)
+{
+	int fd, rc;
+
+	if (length == 0)
+		return 0;
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -EINVAL;
+	rc = query(fd, addr, addr + (length - 1));
+	close(fd);
+	if (rc == 0 || rc == -EINVAL || rc == -EFAULT)
+		return rc;
+	rc = maps_check_huge(addr, length);
+	return rc == 0 || rc == -EFAULT ? rc : -EINVAL;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/huge.c, and of maps_check_huge, which older kernels leave it to. */
+#include <stdio.h>
+
+#include <linux/memfd.h>
+
+#include "env.h"
+#include "huge.h"
+#include "maps.h"
+
+#define MB ((size_t)1 << 20)
+#define GB ((size_t)1 << 30)
+
+#define NOT_RESERVED (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+/* Both ways say the same. */
+static void expect(const void *addr, size_t length, int rc)
+{
+	assert_int_equal(huge_check((uintptr_t)addr, length), rc);
+	assert_int_equal(maps_check_huge((uintptr_t)addr, length), rc);
+}
+
+/* Address space of huge pages, of which none need exist. */
+static uint8_t *reserve(size_t length, int flags)
+{
+	void *map = mmap(NULL, length, PROT_READ | PROT_WRITE, NOT_RESERVED | MAP_HUGETLB | flags,
+			 -1, 0);
+
+	if (map == MAP_FAILED)
+		skip(); /* a kernel without them */
+	return map;
+}
+
+static void huge_check__takes_pages_of_2_mib(void **state)
+{
+	uint8_t *map = reserve(4 * MB, 21 << MAP_HUGE_SHIFT);
+
+	(void)state;
+	expect(map, 4 * MB, 0);
+	expect(map + 1, 1, 0);
+	expect(map + 2 * MB - 1, 2, 0);
+	munmap(map, 4 * MB);
+}
+
+static void huge_check__takes_pages_of_1_gib(void **state)
+{
+	uint8_t *map = reserve(GB, 30 << MAP_HUGE_SHIFT);
+
+	(void)state;
+	expect(map, GB, 0);
+	expect(map + 17, 3, 0);
+	munmap(map, GB);
+}
+
+static void huge_check__takes_a_memory_file_of_huge_pages(void **state)
+{
+	const int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
+	void *map;
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	assert_int_equal(ftruncate(fd, 2 * MB), 0);
+	map = mmap(NULL, 2 * MB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	expect(map, 2 * MB, 0);
+	munmap(map, 2 * MB);
+	close(fd);
+}
+
+static void huge_check__refuses_ordinary_pages(void **state)
+{
+	(void)state;
+	expect(env.memory, 1, -EINVAL);
+	expect(env.memory, ENV_PAGES * env.page, -EINVAL);
+}
+
+/* The kernel may split them. */
+static void huge_check__refuses_transparent_huge_pages(void **state)
+{
+	uint8_t *map =
+		mmap(NULL, 8 * MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(map, MAP_FAILED);
+	madvise(map, 8 * MB, MADV_HUGEPAGE);
+	memset(map, 1, 8 * MB);
+	expect(map, 8 * MB, -EINVAL);
+	munmap(map, 8 * MB);
+}
+
+/* Huge pages, ordinary ones behind them, nothing behind those. */
+static void huge_check__looks_at_every_mapping(void **state)
+{
+	uint8_t *map = reserve(6 * MB, 21 << MAP_HUGE_SHIFT);
+
+	(void)state;
+	assert_int_equal(munmap(map + 2 * MB, 4 * MB), 0);
+	assert_ptr_equal(
+		mmap(map + 2 * MB, MB, PROT_READ | PROT_WRITE, NOT_RESERVED | MAP_FIXED, -1, 0),
+		map + 2 * MB);
+	expect(map, 2 * MB, 0);
+	expect(map, 2 * MB + 1, -EINVAL);
+	expect(map + 3 * MB, 1, -EFAULT);
+	assert_int_equal(munmap(map + 2 * MB, MB), 0);
+	expect(map, 2 * MB + 1, -EFAULT);
+	munmap(map, 2 * MB);
+}
+
+static void huge_check__of_nothing_promises_nothing(void **state)
+{
+	(void)state;
+	expect(NULL, 0, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(huge_check__takes_pages_of_2_mib),
+		TEST(huge_check__takes_pages_of_1_gib),
+		TEST(huge_check__takes_a_memory_file_of_huge_pages),
+		TEST(huge_check__refuses_ordinary_pages),
+		TEST(huge_check__refuses_transparent_huge_pages),
+		TEST(huge_check__looks_at_every_mapping),
+		TEST(huge_check__of_nothing_promises_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
