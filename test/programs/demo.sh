@@ -5,7 +5,7 @@ set -uo pipefail
 
 TOP=$(readlink -f "$(dirname "$0")/../..")
 RUN=$TOP/build/app/uroce-run
-TCP_PORT=18515
+TCP_PORT=$((20000 + $$ % 10000)) # two demos at once do not meet
 
 die()
 {
@@ -27,7 +27,11 @@ server_listens()
 
 stop()
 {
-	[ -z "${server:-}" ] || kill -KILL "$server" 2>/dev/null
+	local pid
+
+	for pid in $server $client; do
+		kill -KILL "$pid" 2>/dev/null
+	done
 	rm -rf "$dir"
 }
 
@@ -36,7 +40,9 @@ command -v ib_write_bw >/dev/null || die "ib_write_bw is missing; run: config/se
 
 dir=$(mktemp -d)
 server=
+client=
 trap stop EXIT
+trap 'exit 1' INT TERM HUP
 client_cpu=$(($(nproc) > 1 ? 1 : 0))
 
 taskset -c 0 "$RUN" --port "$(port server)" --ip 10.9.1.1/24 -- \
@@ -53,12 +59,15 @@ server_listens || {
 }
 
 timeout 60 taskset -c $client_cpu "$RUN" --port "$(port client)" --ip 10.9.1.2/24 -- \
-	ib_write_bw -F -p $TCP_PORT --report_gbits 127.0.0.1 </dev/null || {
+	ib_write_bw -F -p $TCP_PORT --report_gbits 127.0.0.1 </dev/null &
+client=$!
+wait $client || {
 	cat "$dir/server.log" >&2
 	die "ib_write_bw failed"
 }
 wait "$server"
 server=
+client=
 
 echo "Next: run a program on a network interface of yours:" \
 	"build/app/uroce-run --netdev eth0 -- ibv_devinfo -v"
