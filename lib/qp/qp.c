@@ -7,6 +7,7 @@
 #include "internal.h"
 #include "mem/pd.h"
 #include "queue/cq.h"
+#include "queue/srq.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
@@ -183,6 +184,13 @@ void qp_destroy(struct qp *qp)
 	if (qp->rq == &qp->own_rq)
 		rq_fini(&qp->own_rq);
 	free(qp);
+}
+
+void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too)
+{
+	responder_forget_srq(&qp->responder, srq, qp->init.pd);
+	if (pd_too)
+		replies_forget_pd(&qp->replies, srq->pd, qp->init.pd);
 }
 
 enum ibv_qp_state qp_state(const struct qp *qp)

@@ -91,6 +91,22 @@ void replies_clear(struct replies *replies)
 	replies->ack = ACK_NONE_DUE;
 }
 
+void replies_forget_pd(struct replies *replies, const struct pd *pd, const struct pd *instead)
+{
+	for (uint32_t i = 1; i <= replies->remembered; i++) {
+		struct reply *reply = replies_resource(replies, replies->newest - i);
+
+		if (reply->pd == pd)
+			reply->pd = instead;
+	}
+	for (uint32_t i = replies->head; i != replies->tail; i++) {
+		struct reply *reply = replies_pending(replies, i);
+
+		if (reply->pd == pd)
+			reply->pd = instead;
+	}
+}
+
 void replies_add(struct replies *replies, const struct reply *reply)
 {
 	replies_remember(replies, reply);

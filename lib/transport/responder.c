@@ -423,6 +423,20 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 	return fault;
 }
 
+void responder_forget_srq(struct responder *responder, const struct srq *srq,
+			  const struct pd *instead)
+{
+	if (responder->srq != srq)
+		return;
+	responder->srq = NULL;
+	responder->rq = NULL;
+	responder->cq = NULL;
+	responder->pd = instead;
+	responder->receive.taken = false;
+	/* What comes next of the message is out of sequence (C9-83). */
+	responder->message = MESSAGE_NONE;
+}
+
 void responder_flush(struct responder *responder)
 {
 	while (responder->receive.taken ||

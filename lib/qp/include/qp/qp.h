@@ -77,6 +77,14 @@ void qp_destroy(struct qp *qp);
  */
 int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path);
 
+/**
+ * Control: a shared receive queue of the domain that an XRC queue pair receives for goes.
+ *
+ * @param pd_too
+ *   So may its protection domain: no other queue of the domain is in it.
+ */
+void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too);
+
 /** Control: ibv_query_qp(3). */
 void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 

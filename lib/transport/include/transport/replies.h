@@ -81,6 +81,10 @@ void replies_fini(struct replies *replies);
 /** Forget everything owed and remembered. */
 void replies_clear(struct replies *replies);
 
+/** A protection domain may go: what was to be read in it is now to be read in `instead`, which knows
+ * no key of it. */
+void replies_forget_pd(struct replies *replies, const struct pd *pd, const struct pd *instead);
+
 /** Whether another new READ or atomic can be owed; else the requester has exceeded max_rd_atomic.
  */
 static inline bool replies_room(const struct replies *replies)

@@ -77,6 +77,16 @@ void responder_reset(struct responder *responder, struct psn epsn);
  */
 enum fault responder_receive(struct responder *responder, const struct packet *packet);
 
+/**
+ * XRC: a shared receive queue goes. A message that uses it cannot go on, and its receive request
+ * vanishes.
+ *
+ * @param instead
+ *   A protection domain that has no keys.
+ */
+void responder_forget_srq(struct responder *responder, const struct srq *srq,
+			  const struct pd *instead);
+
 /** Complete the receive request in use and all posted ones with IBV_WC_WR_FLUSH_ERR; not those of a
  * shared queue. */
 void responder_flush(struct responder *responder);

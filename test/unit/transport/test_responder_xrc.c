@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/responder.c: XRC, where each packet names a shared receive queue, which
+ * may go at any time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "mem/pd.h"
+#include "queue/srq.h"
+#include "responder_rig.h"
+
+#define NUMBER 0x123456u
+#define OTHER  0x654321u
+
+static struct srq *srq, *other;
+static int domain;
+
+static struct srq *find_srq(void *user, uint32_t number)
+{
+	assert_ptr_equal(user, &domain);
+	if (number == NUMBER)
+		return srq;
+	return number == OTHER ? other : NULL;
+}
+
+static int set_up(void **state)
+{
+	responder_rig_set_up(state);
+	assert_int_equal(srq_create(CQE, 1, rig.fixture.pd, &srq), 0);
+	assert_int_equal(srq_create(CQE, 1, rig.fixture.pd, &other), 0);
+	srq->cq = rig.fixture.cq;
+	other->cq = rig.fixture.cq;
+	rig.responder.service = OPCODE_XRC;
+	rig.responder.find_srq = find_srq;
+	rig.responder.domain = &domain;
+	/* What a queue pair of the type has of its own. */
+	rig.responder.pd = rig.fixture.other_pd;
+	rig.responder.cq = NULL;
+	rig.responder.rq = NULL;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	if (srq)
+		assert_int_equal(srq_destroy(srq), 0);
+	assert_int_equal(srq_destroy(other), 0);
+	return responder_rig_tear_down(state);
+}
+
+static void post(struct srq *to, uint64_t wr_id)
+{
+	struct ibv_sge sge = region_sge(&rig.inbox, 0, INBOX);
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(rq_post(&to->rq, &wr, &bad), 0);
+}
+
+static enum fault take(uint32_t srqn, struct packet_fields fields)
+{
+	fields.psn += FIRST_PSN;
+	fixture_packet(&rig.fixture, &fields);
+	rig.fixture.packet.xrc_srqn = srqn;
+	return responder_receive(&rig.responder, &rig.fixture.packet);
+}
+
+#define TAKE(srqn, op, number, ...) \
+	take((srqn), (struct packet_fields){.opcode = (op), .psn = (number), ##__VA_ARGS__})
+
+/* The engine is stopped, as when an application destroys it. */
+static void destroy_srq(void)
+{
+	responder_forget_srq(&rig.responder, srq, rig.fixture.other_pd);
+	replies_forget_pd(&rig.replies, srq->pd, rig.fixture.other_pd);
+	assert_int_equal(srq_destroy(srq), 0);
+	srq = NULL;
+}
+
+static void responder__xrc_receives_where_the_packet_says(void **state)
+{
+	(void)state;
+	post(srq, 1);
+	post(other, 2);
+	assert_int_equal(TAKE(OTHER, OPCODE_SEND_ONLY, 0, .len = 5), FAULT_NONE);
+	fixture_completion(rig.fixture.cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_ONLY, 1, .len = 5), FAULT_NONE);
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+}
+
+static void responder__xrc_refuses_a_number_that_is_nobodys(void **state)
+{
+	(void)state;
+	post(srq, 1);
+	assert_int_equal(TAKE(NUMBER + 1, OPCODE_SEND_ONLY, 0, .len = 5), FAULT_INVALID_REQUEST);
+	fixture_no_completion(rig.fixture.cq);
+	expect_memory_untouched();
+}
+
+static void responder__xrc_refuses_a_message_to_two_queues(void **state)
+{
+	(void)state;
+	post(srq, 1);
+	post(other, 2);
+	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_FIRST, 0, .len = MTU), FAULT_NONE);
+	assert_int_equal(TAKE(OTHER, OPCODE_SEND_LAST, 1, .len = 1), FAULT_INVALID_REQUEST);
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	fixture_no_completion(rig.fixture.cq);
+}
+
+static void responder_forget_srq__ends_the_message_in_progress(void **state)
+{
+	(void)state;
+	post(srq, 1);
+	post(other, 2);
+	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_FIRST, 0, .len = MTU), FAULT_NONE);
+	destroy_srq();
+	/* Not into the buffer that was posted to the queue that went. */
+	assert_int_equal(TAKE(OTHER, OPCODE_SEND_LAST, 1, .len = 1), FAULT_INVALID_REQUEST);
+	fixture_no_completion(rig.fixture.cq);
+	responder_flush(&rig.responder);
+	fixture_no_completion(rig.fixture.cq);
+}
+
+static void responder_forget_srq__leaves_a_message_to_another_queue(void **state)
+{
+	(void)state;
+	post(other, 2);
+	assert_int_equal(TAKE(OTHER, OPCODE_SEND_FIRST, 0, .len = MTU), FAULT_NONE);
+	destroy_srq();
+	assert_int_equal(TAKE(OTHER, OPCODE_SEND_LAST, 1, .len = 1), FAULT_NONE);
+	fixture_completion(rig.fixture.cq, 2, IBV_WC_SUCCESS);
+}
+
+static void responder_forget_srq__ends_a_write(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		TAKE(NUMBER, OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = 2 * MTU, .len = MTU),
+		FAULT_NONE);
+	destroy_srq();
+	assert_int_equal(TAKE(NUMBER, OPCODE_WRITE_LAST, 1, .len = MTU), FAULT_INVALID_REQUEST);
+	region_expect_pattern(&rig.memory, MTU, MEMORY - MTU, SEED);
+}
+
+static void replies_forget_pd__fails_reads_that_are_owed(void **state)
+{
+	struct catcher *catcher = &rig.fixture.catcher;
+	enum fault fault;
+	bool more;
+
+	(void)state;
+	assert_int_equal(TAKE(NUMBER, OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8),
+			 FAULT_NONE);
+	destroy_srq();
+	replies_send(&rig.replies, &catcher->sink, 1000, &more, &fault);
+	assert_int_equal(fault, FAULT_ACCESS);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(responder__xrc_receives_where_the_packet_says),
+		UNIT(responder__xrc_refuses_a_number_that_is_nobodys),
+		UNIT(responder__xrc_refuses_a_message_to_two_queues),
+		UNIT(responder_forget_srq__ends_the_message_in_progress),
+		UNIT(responder_forget_srq__leaves_a_message_to_another_queue),
+		UNIT(responder_forget_srq__ends_a_write),
+		UNIT(replies_forget_pd__fails_reads_that_are_owed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
