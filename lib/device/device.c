@@ -118,6 +118,7 @@ int device_create(const struct device_config *config, struct device **device)
 	d->config.unique = NULL; /* the caller's; it has done its work in the GUID */
 	d->node_guid_be = make_guid_be(config);
 	d->mtu = (enum ibv_mtu)mtu;
+	pthread_mutex_init(&d->xrcd_lock, NULL);
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++)
 		d->gids[i].vlan_id = -1;
 	rc = init_tables(d);
@@ -135,6 +136,8 @@ void device_destroy(struct device *device)
 		return;
 	qpn_fini(device);
 	key_table_destroy(device->keys);
+	pthread_mutex_destroy(&device->xrcd_lock);
+	free(device->srq_table);
 	free(device);
 }
 

@@ -16,9 +16,10 @@ enum phys_state {
 /* A bit for each page size from 4 KiB on: a region has no page table here, so any will do. */
 #define PAGE_SIZE_CAP 0xfffffffffffff000u
 
-#define CAP_FLAGS                                                                              \
-	(IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
-	 IBV_DEVICE_RC_RNR_NAK_GEN)
+#define CAP_FLAGS                                                                                  \
+	(IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_UD_AV_PORT_ENFORCE |     \
+	 IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
+	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC)
 
 static void query_basic(const struct device *device, struct ibv_device_attr *attr)
 {
@@ -44,6 +45,9 @@ static void query_basic(const struct device *device, struct ibv_device_attr *att
 	attr->max_res_rd_atom = DEVICE_MAX_QP * DEVICE_MAX_RD_ATOMIC;
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_ah = DEVICE_MAX_AH;
+	attr->max_srq = DEVICE_MAX_SRQ;
+	attr->max_srq_wr = DEVICE_MAX_QP_WR;
+	attr->max_srq_sge = DEVICE_MAX_SGE;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = DEVICE_LOCAL_ACK_DELAY;
 	attr->phys_port_cnt = 1;
@@ -103,6 +107,7 @@ void device_query_port(const struct device *device, struct ibv_port_attr *attr)
 	attr->port_cap_flags = IBV_PORT_IP_BASED_GIDS;
 	attr->max_msg_sz = WIRE_MESSAGE_MAX;
 	attr->bad_pkey_cntr = (uint32_t)counters_get(&device->counters, COUNTER_rx_wrong_pkey);
+	attr->qkey_viol_cntr = (uint32_t)counters_get(&device->counters, COUNTER_rx_wrong_qkey);
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;

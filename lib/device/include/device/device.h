@@ -7,15 +7,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <infiniband/verbs.h>
 
+#include "device/quota.h"
 #include "telemetry/counters.h"
 #include "wire/build.h"
 
 struct engine_ops;
 struct key_table;
 struct qp;
+struct srq_table;
+struct xrcd;
 
 #define DEVICE_GIDS_MAX 128
 #define DEVICE_NAME_MAX 64
@@ -50,6 +54,11 @@ struct device {
 	uint32_t qpn_next;
 	uint32_t qps; /* in use */
 	struct qp ***qpn_pages; /* [qpn >> 12][qpn & 0xfff], pages made on demand and kept */
+
+	uint32_t quota[DEVICE_QUOTA_KINDS]; /* objects there are; atomic */
+	pthread_mutex_t xrcd_lock; /* below it: xrcds */
+	LIST_HEAD(, xrcd) xrcds;
+	struct srq_table *srq_table; /* XRC; NULL until there was a domain; its content under the engine's lock */
 
 	/* An unaffiliated event (port up, down, GID change, fatal); set by the facade. */
 	void (*event)(void *user, enum ibv_event_type type);

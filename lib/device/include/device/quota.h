@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How many objects of a kind a device may have: what ibv_query_device(3) tells is kept. */
+#ifndef DEVICE_QUOTA_H
+#define DEVICE_QUOTA_H
+
+struct device;
+
+/* Queue pairs and keys have tables of their own, which are full when they are. */
+enum device_quota { DEVICE_QUOTA_CQ, DEVICE_QUOTA_AH, DEVICE_QUOTA_SRQ, DEVICE_QUOTA_KINDS };
+
+/** Count one more. MT-safe. 0, or -ENOMEM where there are as many as there may be. */
+int quota_take(struct device *device, enum device_quota kind);
+
+/** Count one less. MT-safe. */
+void quota_give(struct device *device, enum device_quota kind);
+
+#endif

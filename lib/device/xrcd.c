@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* XRC domains, and the numbers of their shared receive queues. */
+#include "device/xrcd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+#include "device/device.h"
+#include "device/limits.h"
+#include "mem/pd.h"
+#include "qp/qp.h"
+#include "queue/srq.h"
+
+/*
+ * A number is a slot of the device's table, and above it how often that was used, so that a late
+ * packet to a queue that went does not find the next one.
+ */
+#define SLOT_BITS 16
+#define SLOTS	  (1u << SLOT_BITS)
+#define SLOT_MASK (SLOTS - 1)
+static_assert(DEVICE_MAX_SRQ <= SLOTS, "every shared receive queue finds a slot");
+
+struct srq_slot {
+	struct srq *srq;
+	uint8_t generation;
+};
+
+/* Of a device; made with its first domain. */
+struct srq_table {
+	uint32_t next; /* where to look for a free slot */
+	struct srq_slot slots[SLOTS];
+};
+
+struct xrcd {
+	LIST_ENTRY(xrcd) link;
+	struct device *device;
+	struct pd *pd;
+	LIST_HEAD(, xrcd_member) members; /* under the engine's lock */
+	uint32_t opens;			  /* under the device's xrcd_lock */
+	bool has_file;
+	dev_t dev;
+	ino_t ino;
+};
+
+static struct xrcd *find_locked(const struct device *device, const struct stat *file)
+{
+	struct xrcd *xrcd;
+
+	LIST_FOREACH (xrcd, &device->xrcds, link) {
+		if (xrcd->has_file && xrcd->dev == file->st_dev && xrcd->ino == file->st_ino)
+			return xrcd;
+	}
+	return NULL;
+}
+
+static int make_table_locked(struct device *device)
+{
+	struct srq_table *table;
+
+	if (device->srq_table)
+		return 0;
+	table = calloc(1, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	/* Number 0 is left for programs that take it for none. */
+	table->next = 1;
+	device->srq_table = table;
+	return 0;
+}
+
+static int make_locked(struct device *device, const struct stat *file, struct xrcd **xrcd)
+{
+	struct xrcd *x;
+	int rc = make_table_locked(device);
+
+	if (rc != 0)
+		return rc;
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return -ENOMEM;
+	rc = pd_create(device->keys, &x->pd);
+	if (rc != 0) {
+		free(x);
+		return rc;
+	}
+	x->device = device;
+	if (file) {
+		x->has_file = true;
+		x->dev = file->st_dev;
+		x->ino = file->st_ino;
+	}
+	LIST_INSERT_HEAD(&device->xrcds, x, link);
+	*xrcd = x;
+	return 0;
+}
+
+static int open_locked(struct device *device, const struct stat *file, int oflags,
+		       struct xrcd **xrcd)
+{
+	struct xrcd *found = file ? find_locked(device, file) : NULL;
+	int rc = 0;
+
+	if (found && (oflags & O_CREAT) && (oflags & O_EXCL))
+		return -EINVAL;
+	if (!found && !(oflags & O_CREAT))
+		return -EAGAIN;
+	if (!found)
+		rc = make_locked(device, file, &found);
+	if (rc != 0)
+		return rc;
+	found->opens++;
+	*xrcd = found;
+	return 0;
+}
+
+int xrcd_open(struct device *device, int fd, int oflags, struct xrcd **xrcd)
+{
+	struct stat file;
+	int rc;
+
+	if (fd != -1 && fstat(fd, &file) != 0)
+		return -errno;
+	pthread_mutex_lock(&device->xrcd_lock);
+	rc = open_locked(device, fd == -1 ? NULL : &file, oflags, xrcd);
+	pthread_mutex_unlock(&device->xrcd_lock);
+	return rc;
+}
+
+void xrcd_close(struct xrcd *xrcd)
+{
+	struct device *device = xrcd->device;
+	bool last;
+
+	pthread_mutex_lock(&device->xrcd_lock);
+	last = --xrcd->opens == 0;
+	if (last)
+		LIST_REMOVE(xrcd, link);
+	pthread_mutex_unlock(&device->xrcd_lock);
+	if (!last)
+		return;
+	pd_destroy(xrcd->pd);
+	free(xrcd);
+}
+
+struct pd *xrcd_pd(const struct xrcd *xrcd)
+{
+	return xrcd->pd;
+}
+
+int xrcd_add_srq(struct xrcd *xrcd, struct srq *srq)
+{
+	struct srq_table *table = xrcd->device->srq_table;
+
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		const uint32_t index = (table->next + i) & SLOT_MASK;
+		struct srq_slot *slot = &table->slots[index];
+
+		if (slot->srq || index == 0)
+			continue;
+		slot->srq = srq;
+		srq->domain = xrcd;
+		srq->number = (uint32_t)slot->generation << SLOT_BITS | index;
+		table->next = index + 1;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+/* Whether the domain has a shared receive queue in a protection domain. */
+static bool has_pd(const struct xrcd *xrcd, const struct pd *pd)
+{
+	const struct srq_table *table = xrcd->device->srq_table;
+
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		const struct srq *srq = table->slots[i].srq;
+
+		if (srq && srq->domain == xrcd && srq->pd == pd)
+			return true;
+	}
+	return false;
+}
+
+void xrcd_remove_srq(struct xrcd *xrcd, struct srq *srq)
+{
+	struct srq_slot *slot = &xrcd->device->srq_table->slots[srq->number & SLOT_MASK];
+	struct xrcd_member *member;
+	bool pd_too;
+
+	slot->srq = NULL;
+	slot->generation++;
+	if (LIST_EMPTY(&xrcd->members))
+		return;
+	pd_too = !has_pd(xrcd, srq->pd);
+	LIST_FOREACH (member, &xrcd->members, link)
+		qp_forget_srq(member->qp, srq, pd_too);
+}
+
+void xrcd_add_qp(struct xrcd *xrcd, struct xrcd_member *member)
+{
+	LIST_INSERT_HEAD(&xrcd->members, member, link);
+}
+
+void xrcd_remove_qp(struct xrcd_member *member)
+{
+	LIST_REMOVE(member, link);
+}
+
+struct srq *xrcd_find_srq(void *domain, uint32_t number)
+{
+	const struct xrcd *xrcd = domain;
+	struct srq *srq = xrcd->device->srq_table->slots[number & SLOT_MASK].srq;
+
+	return srq && srq->domain == xrcd && srq->number == number ? srq : NULL;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/device/quota.c. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+
+static void quota_take__keeps_what_device_query_tells(void **state)
+{
+	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
+	struct ibv_device_attr_ex attr;
+	struct device *device;
+
+	(void)state;
+	assert_int_equal(device_create(&config, &device), 0);
+	device_query(device, &attr);
+	{
+		const int told[DEVICE_QUOTA_KINDS] = {
+			[DEVICE_QUOTA_CQ] = attr.orig_attr.max_cq,
+			[DEVICE_QUOTA_AH] = attr.orig_attr.max_ah,
+			[DEVICE_QUOTA_SRQ] = attr.orig_attr.max_srq,
+		};
+
+		for (int kind = 0; kind < DEVICE_QUOTA_KINDS; kind++) {
+			assert_true(told[kind] > 0);
+			for (int i = 0; i < told[kind]; i++)
+				assert_int_equal(quota_take(device, (enum device_quota)kind), 0);
+			assert_int_equal(quota_take(device, (enum device_quota)kind), -ENOMEM);
+			quota_give(device, (enum device_quota)kind);
+			assert_int_equal(quota_take(device, (enum device_quota)kind), 0);
+			assert_int_equal(quota_take(device, (enum device_quota)kind), -ENOMEM);
+		}
+	}
+	device_destroy(device);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(quota_take__keeps_what_device_query_tells),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/device/xrcd.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "device/limits.h"
+#include "device/xrcd.h"
+#include "queue/srq.h"
+
+static struct device *device;
+
+static int set_up(void **state)
+{
+	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
+
+	(void)state;
+	return device_create(&config, &device);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	assert_true(LIST_EMPTY(&device->xrcds));
+	device_destroy(device);
+	return 0;
+}
+
+/* A file that nobody else opens; it has no name. */
+static int temporary_file(void)
+{
+	char path[] = "/tmp/uroce-test-xrcd-XXXXXX";
+	const int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	unlink(path);
+	return fd;
+}
+
+static void xrcd_open__one_domain_a_file(void **state)
+{
+	const int fd = temporary_file(), same = dup(fd), other = temporary_file();
+	struct xrcd *a, *b, *c;
+
+	(void)state;
+	assert_int_equal(xrcd_open(device, fd, 0, &a), -EAGAIN);
+	assert_int_equal(xrcd_open(device, fd, O_CREAT | O_EXCL, &a), 0);
+	assert_int_equal(xrcd_open(device, same, 0, &b), 0);
+	assert_ptr_equal(a, b);
+	assert_int_equal(xrcd_open(device, same, O_CREAT, &b), 0);
+	assert_ptr_equal(a, b);
+	assert_int_equal(xrcd_open(device, same, O_CREAT | O_EXCL, &b), -EINVAL);
+	assert_int_equal(xrcd_open(device, other, O_CREAT, &c), 0);
+	assert_ptr_not_equal(a, c);
+	xrcd_close(c);
+	xrcd_close(a);
+	xrcd_close(a);
+	assert_int_equal(xrcd_open(device, fd, 0, &b), 0);
+	xrcd_close(a);
+	xrcd_close(a);
+	assert_int_equal(xrcd_open(device, fd, 0, &a), -EAGAIN);
+	close(fd);
+	close(same);
+	close(other);
+	assert_int_equal(xrcd_open(device, fd, O_CREAT, &a), -EBADF);
+}
+
+static void xrcd_open__without_a_file_each_has_its_own(void **state)
+{
+	struct xrcd *a, *b;
+
+	(void)state;
+	assert_int_equal(xrcd_open(device, -1, 0, &a), -EAGAIN);
+	assert_int_equal(xrcd_open(device, -1, O_CREAT, &a), 0);
+	assert_int_equal(xrcd_open(device, -1, O_CREAT | O_EXCL, &b), 0);
+	assert_ptr_not_equal(a, b);
+	assert_ptr_not_equal(xrcd_pd(a), xrcd_pd(b));
+	xrcd_close(a);
+	xrcd_close(b);
+}
+
+static void xrcd_find_srq__finds_the_domains_own_only(void **state)
+{
+	struct srq *srq, *other;
+	struct xrcd *a, *b;
+
+	(void)state;
+	assert_int_equal(xrcd_open(device, -1, O_CREAT, &a), 0);
+	assert_int_equal(xrcd_open(device, -1, O_CREAT, &b), 0);
+	assert_int_equal(srq_create(1, 1, NULL, &srq), 0);
+	assert_int_equal(srq_create(1, 1, NULL, &other), 0);
+	assert_null(xrcd_find_srq(a, 0));
+	assert_int_equal(xrcd_add_srq(a, srq), 0);
+	assert_int_equal(xrcd_add_srq(a, other), 0);
+	assert_true(srq->number != 0 && srq->number < 1u << 24);
+	assert_int_not_equal(srq->number, other->number);
+	assert_ptr_equal(xrcd_find_srq(a, srq->number), srq);
+	assert_ptr_equal(xrcd_find_srq(a, other->number), other);
+	assert_null(xrcd_find_srq(b, srq->number));
+	/* What only looks like it, or is no number of 24 bits. */
+	assert_null(xrcd_find_srq(a, srq->number | 0x10000));
+	assert_null(xrcd_find_srq(a, srq->number | 0x1000000));
+	xrcd_remove_srq(a, srq);
+	assert_null(xrcd_find_srq(a, srq->number));
+	assert_ptr_equal(xrcd_find_srq(a, other->number), other);
+	xrcd_remove_srq(a, other);
+	assert_int_equal(srq_destroy(srq), 0);
+	assert_int_equal(srq_destroy(other), 0);
+	xrcd_close(a);
+	xrcd_close(b);
+}
+
+static void xrcd_add_srq__gives_as_many_numbers_as_there_are_queues(void **state)
+{
+	struct srq *srqs = calloc(DEVICE_MAX_SRQ, sizeof(*srqs));
+	struct srq *one_more;
+	struct xrcd *xrcd;
+	uint32_t first;
+
+	(void)state;
+	assert_non_null(srqs);
+	assert_int_equal(srq_create(1, 1, NULL, &one_more), 0);
+	assert_int_equal(xrcd_open(device, -1, O_CREAT, &xrcd), 0);
+	for (uint32_t i = 0; i < DEVICE_MAX_SRQ; i++)
+		assert_int_equal(xrcd_add_srq(xrcd, &srqs[i]), 0);
+	assert_int_equal(xrcd_add_srq(xrcd, one_more), -ENOSPC);
+	for (uint32_t i = 0; i < DEVICE_MAX_SRQ; i++)
+		assert_ptr_equal(xrcd_find_srq(xrcd, srqs[i].number), &srqs[i]);
+	/* The only slot that is free is used again, under another number. */
+	first = srqs[7].number;
+	xrcd_remove_srq(xrcd, &srqs[7]);
+	assert_int_equal(xrcd_add_srq(xrcd, one_more), 0);
+	assert_int_not_equal(one_more->number, first);
+	assert_null(xrcd_find_srq(xrcd, first));
+	assert_ptr_equal(xrcd_find_srq(xrcd, one_more->number), one_more);
+	assert_int_equal(srq_destroy(one_more), 0);
+	xrcd_close(xrcd);
+	free(srqs);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(xrcd_open__one_domain_a_file),
+		UNIT(xrcd_open__without_a_file_each_has_its_own),
+		UNIT(xrcd_find_srq__finds_the_domains_own_only),
+		UNIT(xrcd_add_srq__gives_as_many_numbers_as_there_are_queues),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
