@@ -100,11 +100,21 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	return 0;
 }
 
+/* As adapters do: what the queue pair did before it was reset is not told any more. */
+static void qp_forget_completions(struct qp *qp)
+{
+	if (qp->init.send_cq != NULL)
+		cq_forget_qp(qp->init.send_cq, qp->init.qpn);
+	if (qp->init.recv_cq != NULL && qp->init.recv_cq != qp->init.send_cq)
+		cq_forget_qp(qp->init.recv_cq, qp->init.qpn);
+}
+
 static void qp_enter(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	switch (to) {
 	case IBV_QPS_RESET:
 		qp_reset(qp);
+		qp_forget_completions(qp);
 		break;
 	case IBV_QPS_RTS:
 		if (from == IBV_QPS_RTR || from == IBV_QPS_SQE)

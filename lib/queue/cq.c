@@ -130,6 +130,22 @@ void cq_arm(struct cq *cq, bool solicited_only)
 		__atomic_store_n(&cq->armed, CQ_ARMED_ANY, __ATOMIC_SEQ_CST);
 }
 
+void cq_forget_qp(struct cq *cq, uint32_t qpn)
+{
+	uint32_t kept;
+
+	rte_spinlock_lock(&cq->lock);
+	kept = cq->cons;
+	for (uint32_t i = cq->cons; i != cq->prod; i++) {
+		const struct ibv_wc *wc = &cq->ring[i & cq->mask];
+
+		if (wc->qp_num != qpn)
+			cq->ring[kept++ & cq->mask] = *wc;
+	}
+	__atomic_store_n(&cq->prod, kept, __ATOMIC_RELEASE);
+	rte_spinlock_unlock(&cq->lock);
+}
+
 int cq_resize(struct cq *cq, uint32_t cqe)
 {
 	struct ibv_wc *ring, *old;

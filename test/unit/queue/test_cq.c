@@ -97,6 +97,36 @@ static void cq_poll__every_field_comes_through(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
+static void cq_forget_qp__leaves_the_others_in_their_order(void **state)
+{
+	struct ibv_wc wc;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(8, NULL, NULL, NULL, &cq), 0);
+	/* The indices have wrapped round the ring. */
+	for (uint64_t i = 0; i < 5; i++)
+		assert_int_equal(push(cq, i), 0);
+	assert_polled(cq, 0, 5);
+	for (uint32_t i = 0; i < 8; i++) {
+		wc = (struct ibv_wc){.wr_id = i, .qp_num = i % 3};
+		assert_int_equal(cq_push(cq, &wc, false), 0);
+	}
+	cq_forget_qp(cq, 3);
+	cq_forget_qp(cq, 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		if (i % 3 == 0)
+			continue;
+		assert_int_equal(cq_poll(cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, i);
+	}
+	assert_true(cq_empty(cq));
+	cq_forget_qp(cq, 1);
+	assert_int_equal(push(cq, 9), 0);
+	assert_polled(cq, 9, 1);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
 static void count_overrun(void *user)
 {
 	(*(int *)user)++;
@@ -436,6 +466,7 @@ int main(void)
 		cmocka_unit_test(cq_push__counters_may_wrap),
 		cmocka_unit_test(cq_poll__takes_the_oldest_first_and_no_more_than_asked),
 		cmocka_unit_test(cq_poll__every_field_comes_through),
+		cmocka_unit_test(cq_forget_qp__leaves_the_others_in_their_order),
 		cmocka_unit_test(cq_poll__two_threads_share_the_completions),
 		WITH_CHANNEL(cq_arm__fires_once_for_what_it_was_armed_for),
 		WITH_CHANNEL(cq_arm__any_is_not_weakened_by_solicited),

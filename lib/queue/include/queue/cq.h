@@ -85,6 +85,10 @@ static inline bool cq_empty(const struct cq *cq)
  */
 void cq_arm(struct cq *cq, bool solicited_only);
 
+/** Drop what a queue pair completed here and nobody has polled. MT-safe against polling; the engine
+ * is stopped. */
+void cq_forget_qp(struct cq *cq, uint32_t qpn);
+
 /**
  * Change the size, keeping what is in it. MT-safe against polling; the engine is stopped.
  * 0, -EINVAL where more entries wait than fit or cqe is 0, -ENOMEM.
