@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copying from and to memory that the application may take away at any time: unmapped, protected,
+ * or a file cut short behind it. A fault in such a copy is an error, and not the end of the
+ * process.
+ *
+ * SIGSEGV and SIGBUS are handled for this. Every signal that is not the fault of a guarded copy
+ * goes on to whatever would have had it without us, in the way it would have had it.
+ */
+#ifndef BASE_GUARD_H
+#define BASE_GUARD_H
+
+/**
+ * Stand in front of the handlers of SIGSEGV and SIGBUS. MT-safe. To be called before the first
+ * copy, and again now and then: a program that sets its own handler later stands in front of us
+ * until the next call.
+ *
+ * @return
+ *   0, -ENOSPC when the program has set too many different handlers, or -errno of sigaction(2).
+ */
+int guard_install(void);
+
+/**
+ * Run a function that may meet memory that is not there. MT-safe; may nest. It is left where the
+ * fault happens: it holds no lock, and what it had written before stays written. The first call in
+ * a thread unblocks the two signals there, as a fault would kill the process otherwise.
+ *
+ * @return
+ *   0, or -EFAULT.
+ */
+int guard_run(void (*copy)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/base/guard.c. What changes a signal's action happens in child processes. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/guard.h"
+
+#define PAGE 4096
+
+/* Its handlers run with everything blocked. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER true
+#else
+#define THREAD_SANITIZER false
+#endif
+
+static uint8_t *memory; /* two pages */
+static char local[64];
+
+struct job {
+	void *dst;
+	const void *src;
+	size_t len;
+};
+
+static void copy(void *arg)
+{
+	const struct job *job = arg;
+
+	memcpy(job->dst, job->src, job->len);
+}
+
+static int run(void *dst, const void *src, size_t len)
+{
+	struct job job = {.dst = dst, .src = src, .len = len};
+
+	return guard_run(copy, &job);
+}
+
+/* The test framework sets its own handlers before each test. */
+static void expect_copy(void *dst, const void *src, size_t len, int rc)
+{
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(run(dst, src, len), rc);
+}
+
+static int set_up(void **state)
+{
+	const struct rlimit no_core = {0, 0};
+
+	(void)state;
+	setrlimit(RLIMIT_CORE, &no_core);
+	memory = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return memory == MAP_FAILED ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return munmap(memory, 2 * PAGE);
+}
+
+/* Run in a child, and return how it ended (wait(2)). */
+static int in_child(void (*what)(void))
+{
+	const pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
+		what();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
+static void expect_exit(void (*what)(void), int code)
+{
+	const int status = in_child(what);
+
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), code);
+}
+
+static void expect_killed(void (*what)(void), int sig)
+{
+	const int status = in_child(what);
+
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), sig);
+}
+
+static void guard_run__a_good_copy_is_made(void **state)
+{
+	(void)state;
+	expect_copy(memory, "good", 5, 0);
+	assert_string_equal((char *)memory, "good");
+}
+
+static void guard_run__memory_that_is_gone_is_a_fault(void **state)
+{
+	(void)state;
+	assert_int_equal(munmap(memory + PAGE, PAGE), 0);
+	expect_copy(memory + PAGE, local, 1, -EFAULT);
+	expect_copy(local, memory + PAGE, 1, -EFAULT);
+	expect_copy(local, memory + PAGE - 1, 2, -EFAULT);
+	expect_copy(NULL, local, 1, -EFAULT);
+	/* Not even an address. */
+	expect_copy((void *)((uintptr_t)1 << 62), local, 8, -EFAULT);
+	expect_copy(local, memory, 1, 0);
+}
+
+static void guard_run__protected_memory_is_a_fault(void **state)
+{
+	(void)state;
+	assert_int_equal(mprotect(memory, PAGE, PROT_READ), 0);
+	expect_copy(memory, local, 1, -EFAULT);
+	expect_copy(local, memory, 1, 0);
+	assert_int_equal(mprotect(memory, PAGE, PROT_NONE), 0);
+	expect_copy(local, memory, 1, -EFAULT);
+}
+
+static void guard_run__a_file_cut_short_is_a_fault(void **state)
+{
+	const int fd = memfd_create("short", MFD_CLOEXEC);
+	uint8_t *map;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 2 * PAGE), 0);
+	map = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	expect_copy(map + PAGE, local, 1, 0);
+	assert_int_equal(ftruncate(fd, PAGE), 0);
+	expect_copy(map + PAGE, local, 1, -EFAULT);
+	expect_copy(local, map + PAGE, 1, -EFAULT);
+	expect_copy(map, local, 1, 0);
+	munmap(map, 2 * PAGE);
+	close(fd);
+}
+
+static void guard_run__leaves_the_signal_mask_alone(void **state)
+{
+	sigset_t before, after;
+
+	(void)state;
+	expect_copy(NULL, local, 1, -EFAULT);
+	sigprocmask(SIG_BLOCK, NULL, &before);
+	for (int i = 0; i < 10; i++)
+		expect_copy(NULL, local, 1, -EFAULT);
+	sigprocmask(SIG_BLOCK, NULL, &after);
+	for (int sig = 1; sig < 32; sig++)
+		assert_int_equal(sigismember(&before, sig), sigismember(&after, sig));
+	assert_false(sigismember(&after, SIGSEGV));
+}
+
+static void *fault_with_all_blocked(void *arg)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	*(int *)arg = run(NULL, local, 1);
+	pthread_sigmask(SIG_BLOCK, NULL, &all);
+	/* No more than these two. */
+	if (sigismember(&all, SIGSEGV) || sigismember(&all, SIGBUS) || !sigismember(&all, SIGTERM))
+		*(int *)arg = 0;
+	return NULL;
+}
+
+static void guard_run__works_in_a_thread_that_blocks_all_signals(void **state)
+{
+	pthread_t thread;
+	int rc = 0;
+
+	(void)state;
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(pthread_create(&thread, NULL, fault_with_all_blocked, &rc), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(rc, -EFAULT);
+}
+
+static int inner_rc;
+
+static void nest(void *arg)
+{
+	inner_rc = run(NULL, local, 1);
+	/* The outer one still guards. */
+	copy(arg);
+}
+
+static void guard_run__nests(void **state)
+{
+	struct job good = {memory, local, 1}, bad = {NULL, local, 1};
+
+	(void)state;
+	assert_int_equal(guard_install(), 0);
+	inner_rc = 0;
+	assert_int_equal(guard_run(nest, &good), 0);
+	assert_int_equal(inner_rc, -EFAULT);
+	inner_rc = 0;
+	assert_int_equal(guard_run(nest, &bad), -EFAULT);
+	assert_int_equal(inner_rc, -EFAULT);
+}
+
+static volatile char *volatile nowhere = (char *)64;
+
+static void fault_at_64(void)
+{
+	*nowhere = 1;
+}
+
+static void fault(void)
+{
+	guard_install();
+	fault_at_64();
+}
+
+static void kill_segv(void)
+{
+	guard_install();
+	raise(SIGSEGV);
+}
+
+static void kill_bus(void)
+{
+	guard_install();
+	raise(SIGBUS);
+}
+
+static void guard_install__what_is_not_a_copys_kills_as_ever(void **state)
+{
+	(void)state;
+	expect_killed(fault, SIGSEGV);
+	expect_killed(kill_segv, SIGSEGV);
+	expect_killed(kill_bus, SIGBUS);
+}
+
+/* A program's own handlers, which end the child with a code. */
+
+static volatile sig_atomic_t handled;
+
+static void set_handler(int flags, void (*handler)(int, siginfo_t *, void *), int also_blocked)
+{
+	struct sigaction action = {.sa_sigaction = handler, .sa_flags = flags};
+
+	if (also_blocked)
+		sigaddset(&action.sa_mask, also_blocked);
+	sigaction(SIGSEGV, &action, NULL);
+}
+
+static bool blocked(int sig)
+{
+	sigset_t now;
+
+	sigprocmask(SIG_BLOCK, NULL, &now);
+	return sigismember(&now, sig);
+}
+
+static void exit_by_cause(int sig, siginfo_t *info, void *context)
+{
+	const ucontext_t *uc = context;
+
+	if (sig != SIGSEGV || info->si_code != SEGV_MAPERR || info->si_addr != (void *)64 ||
+	    uc == NULL || !blocked(SIGSEGV) || !blocked(SIGUSR1) ||
+	    (blocked(SIGUSR2) && !THREAD_SANITIZER))
+		_exit(1);
+	_exit(42);
+}
+
+static void handler_with_cause(void)
+{
+	set_handler(SA_SIGINFO, exit_by_cause, SIGUSR1);
+	guard_install();
+	fault_at_64();
+}
+
+static void exit_by_number(int sig)
+{
+	_exit(sig == SIGSEGV && (!blocked(SIGSEGV) || THREAD_SANITIZER) ? 42 : 1);
+}
+
+static void handler_of_one_argument(void)
+{
+	const struct sigaction action = {.sa_handler = exit_by_number, .sa_flags = SA_NODEFER};
+
+	sigaction(SIGSEGV, &action, NULL);
+	guard_install();
+	fault_at_64();
+}
+
+static void count(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)context;
+	/* The sender's, as it was sent. */
+	if (info->si_code == SI_TKILL && info->si_pid == getpid())
+		handled++;
+}
+
+static void handler_that_serves_once(void)
+{
+	set_handler(SA_SIGINFO | (int)SA_RESETHAND, count, 0);
+	guard_install();
+	raise(SIGSEGV);
+	if (handled != 1)
+		_exit(1);
+	raise(SIGSEGV); /* kills */
+}
+
+static char other_stack[64 * 1024];
+
+static void exit_by_stack(int sig, siginfo_t *info, void *context)
+{
+	char here;
+
+	(void)sig;
+	(void)info;
+	(void)context;
+	_exit(&here >= other_stack && &here < other_stack + sizeof(other_stack) ? 42 : 43);
+}
+
+static void use_other_stack(void)
+{
+	const stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof(other_stack)};
+
+	sigaltstack(&stack, NULL);
+}
+
+static void handler_on_its_stack(void)
+{
+	use_other_stack();
+	set_handler(SA_SIGINFO | SA_ONSTACK, exit_by_stack, 0);
+	guard_install();
+	fault_at_64();
+}
+
+static void handler_on_the_threads_stack(void)
+{
+	use_other_stack();
+	set_handler(SA_SIGINFO, exit_by_stack, 0);
+	guard_install();
+	fault_at_64();
+}
+
+static sigjmp_buf back;
+
+static void jump_back(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)info;
+	(void)context;
+	siglongjmp(back, 1);
+}
+
+static void handler_that_jumps(void)
+{
+	set_handler(SA_SIGINFO, jump_back, 0);
+	guard_install();
+	for (volatile int i = 0; i < 3; i++) {
+		if (sigsetjmp(back, 1) == 0)
+			fault_at_64();
+		if (run(NULL, local, 1) != -EFAULT)
+			_exit(1);
+	}
+	_exit(42);
+}
+
+static void guard_install__the_programs_handler_runs_as_it_asked(void **state)
+{
+	(void)state;
+	expect_exit(handler_with_cause, 42);
+	expect_exit(handler_of_one_argument, 42);
+	expect_killed(handler_that_serves_once, SIGSEGV);
+	expect_exit(handler_on_its_stack, 42);
+	expect_exit(handler_on_the_threads_stack, 43);
+	expect_exit(handler_that_jumps, 42);
+}
+
+static void ignore_sent(void)
+{
+	signal(SIGSEGV, SIG_IGN);
+	guard_install();
+	raise(SIGSEGV);
+	_exit(42);
+}
+
+static void ignore_fault(void)
+{
+	signal(SIGSEGV, SIG_IGN);
+	guard_install();
+	fault_at_64();
+}
+
+static void guard_install__ignored_signals_stay_so(void **state)
+{
+	(void)state;
+	expect_exit(ignore_sent, 42);
+	/* As the kernel does it: nobody ignores his own faults. */
+	expect_killed(ignore_fault, SIGSEGV);
+}
+
+/* A handler that the program has set after us, and that goes on to what it found. */
+
+static struct sigaction found;
+
+static void go_on_to_found(int sig, siginfo_t *info, void *context)
+{
+	if (++handled > 3)
+		_exit(1);
+	if (found.sa_handler == SIG_DFL)
+		_exit(2);
+	found.sa_sigaction(sig, info, context);
+}
+
+static void install_later_handler(void)
+{
+	const struct sigaction action = {.sa_sigaction = go_on_to_found, .sa_flags = SA_SIGINFO};
+
+	guard_install();
+	sigaction(SIGSEGV, &action, &found);
+}
+
+static void later_handler_that_goes_on(void)
+{
+	install_later_handler();
+	/* It stands in front, and the fault comes to us through it. */
+	if (run(NULL, local, 1) != -EFAULT || handled != 1)
+		_exit(1);
+	/* We stand in front again. */
+	if (guard_install() != 0 || run(NULL, local, 1) != -EFAULT || handled != 1)
+		_exit(1);
+	_exit(42);
+}
+
+static void later_handler_and_a_fault_of_the_program(void)
+{
+	install_later_handler();
+	guard_install();
+	/* To it, then to us, then to the default; not round in a circle. */
+	fault_at_64();
+}
+
+static void handlers_that_come_and_go(void)
+{
+	struct sigaction action = {.sa_sigaction = count, .sa_flags = SA_SIGINFO}, before;
+
+	for (int i = 0; i < 100; i++) {
+		sigaction(SIGSEGV, &action, &before);
+		if (guard_install() != 0 || run(NULL, local, 1) != -EFAULT)
+			_exit(1);
+		sigaction(SIGSEGV, &before, NULL);
+		if (guard_install() != 0 || run(NULL, local, 1) != -EFAULT)
+			_exit(1);
+	}
+	_exit(42);
+}
+
+static void guard_install__again_stands_in_front_of_later_handlers(void **state)
+{
+	(void)state;
+	expect_exit(later_handler_that_goes_on, 42);
+	expect_killed(later_handler_and_a_fault_of_the_program, SIGSEGV);
+	expect_exit(handlers_that_come_and_go, 42);
+}
+
+/* A handler of another signal interrupts a copy, and makes a mistake of its own. */
+
+__attribute__((no_sanitize("address"))) static void fault_in_handler(int sig)
+{
+	/* As deep as anybody's frame of a signal, in a build that uses much stack. */
+	char deep[32768];
+
+	__asm__ volatile("" : : "r"(deep), "r"(sig) : "memory");
+	fault_at_64();
+	__asm__ volatile("" : : "r"(deep) : "memory");
+}
+
+static void raise_usr1(void *arg)
+{
+	(void)arg;
+	raise(SIGUSR1);
+}
+
+static void mistake_in_a_handler(void)
+{
+	signal(SIGUSR1, fault_in_handler);
+	guard_install();
+	guard_run(raise_usr1, NULL);
+}
+
+static void guard_run__does_not_swallow_the_faults_of_handlers(void **state)
+{
+	(void)state;
+	expect_killed(mistake_in_a_handler, SIGSEGV);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(guard_run__a_good_copy_is_made),
+		TEST(guard_run__memory_that_is_gone_is_a_fault),
+		TEST(guard_run__protected_memory_is_a_fault),
+		TEST(guard_run__a_file_cut_short_is_a_fault),
+		TEST(guard_run__leaves_the_signal_mask_alone),
+		TEST(guard_run__works_in_a_thread_that_blocks_all_signals),
+		TEST(guard_run__nests),
+		TEST(guard_install__what_is_not_a_copys_kills_as_ever),
+		TEST(guard_install__the_programs_handler_runs_as_it_asked),
+		TEST(guard_install__ignored_signals_stay_so),
+		TEST(guard_install__again_stands_in_front_of_later_handlers),
+		TEST(guard_run__does_not_swallow_the_faults_of_handlers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
