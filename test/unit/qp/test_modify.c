@@ -155,13 +155,16 @@ static void qp_modify__to_reset_forgets_work_without_a_word(void **state)
 	assert_int_equal(end_receive(A, 1, 0, 2 * MTU), 0);
 	assert_int_equal(end_receive(A, 2, 0, 8), 0);
 	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
-	assert_int_equal(end_send(B, 4, IBV_WR_SEND, 0, 2 * MTU, 0), 0);
+	assert_int_equal(end_send(B, 4, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	assert_int_equal(end_send(B, 5, IBV_WR_SEND, 0, 2 * MTU, 0), 0);
 	/* A message on its way in each direction, and an answer owed. */
 	end_run(A, 1);
-	end_run(B, 1);
+	end_deliver(A);
+	end_run(B, 2);
 	end_deliver(B);
 	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
 	assert_false(end_run(A, 9));
+	assert_int_equal(A->catcher.count, 0);
 	end_idle(A);
 	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
 	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);

@@ -63,9 +63,10 @@ static void qp_run__answers_before_it_asks_and_keeps_to_the_budget(void **state)
 {
 	(void)state;
 	rig_connect();
-	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 2 * MTU, 0), 0);
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 3 * MTU, 0), 0);
 	end_run(B, 9);
 	end_deliver(B);
+	assert_true(end_run(A, 1));
 	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
 	assert_true(end_run(A, 1));
 	assert_true(end_run(A, 1));

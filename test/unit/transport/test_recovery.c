@@ -134,6 +134,17 @@ static void recovery_rnr__waits_for_the_peers_time(void **state)
 	assert_int_equal(recovery.retries_left, 3);
 }
 
+static void recovery_rnr__gives_the_other_retries_back(void **state)
+{
+	(void)state;
+	recovery_sent(&recovery, NOW_NS);
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
+	assert_int_equal(recovery.retries_left, 2);
+	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+	assert_int_equal(recovery.retries_left, 3);
+	assert_int_equal(recovery.rnr_left, 1);
+}
+
 static void recovery_rnr__code_zero_is_the_longest_time(void **state)
 {
 	(void)state;
@@ -225,6 +236,7 @@ int main(void)
 		TEST(recovery_lost__uses_up_no_retry_and_lets_the_timer_run),
 		TEST(recovery_lost__starts_a_timer_that_does_not_run),
 		TEST(recovery_rnr__waits_for_the_peers_time),
+		TEST(recovery_rnr__gives_the_other_retries_back),
 		TEST(recovery_rnr__code_zero_is_the_longest_time),
 		TEST(recovery_rnr__gives_up_after_its_own_retries),
 		TEST(recovery_rnr__seven_means_for_ever),

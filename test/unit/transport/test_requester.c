@@ -689,6 +689,29 @@ static void requester_send__a_fault_that_an_acknowledgement_overtook_is_none(voi
 	region_tear_down(&other);
 }
 
+static void requester_send__a_fault_is_judged_anew_each_turn(void **state)
+{
+	struct region other;
+	struct ibv_sge sge[3];
+
+	(void)state;
+	region_set_up(&other, fixture.pd, MTU, 0, 8);
+	sge[0] = region_sge(&memory, 0, MTU);
+	sge[1] = region_sge(&other, 0, MTU);
+	sge[2] = region_sge(&memory, 2 * MTU, MTU);
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, sge, 3);
+	assert_int_equal(send_all(), 3);
+	region_deregister(&other);
+	flight_rewind(&flight, true);
+	assert_int_equal(send_all(), 1);
+	/* The packet that cannot be sent again had arrived. */
+	acknowledge(2, 0);
+	assert_int_equal(send_all(), 1);
+	expect_payload(0, 2 * MTU, MTU);
+	assert_false(requester_fault_due(&requester));
+	region_tear_down(&other);
+}
+
 static void requester_send__a_faulty_requester_still_drains(void **state)
 {
 	(void)state;
@@ -735,6 +758,7 @@ int main(void)
 		TEST(requester_send__a_bad_key_fails_at_its_turn),
 		TEST(requester_send__a_bad_key_in_the_second_packet),
 		TEST(requester_send__a_fault_that_an_acknowledgement_overtook_is_none),
+		TEST(requester_send__a_fault_is_judged_anew_each_turn),
 		TEST(requester_send__a_faulty_requester_still_drains),
 	};
 

@@ -196,6 +196,7 @@ static void responder__duplicate_atomic_is_answered_from_memory(void **state)
 	}
 	/* At an atomic's PSN nothing is read. */
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, .iova = 0);
 	expect_no_answer();
 }
 

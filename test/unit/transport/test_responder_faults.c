@@ -357,6 +357,8 @@ static void responder__atomics_need_aligned_memory_under_an_aligned_address(void
 			 0);
 	EXPECT_FAULT(FAULT_INVALID_REQUEST, OPCODE_FETCH_ADD, 0, .iova = 8, .rkey = mr->key,
 		     .swap_add = 1);
+	EXPECT_FAULT(FAULT_INVALID_REQUEST, OPCODE_FETCH_ADD, 0, .iova = 4, .rkey = mr->key,
+		     .swap_add = 1);
 	expect_aeth(AETH_NAK | NAK_INVALID_REQUEST, 0, 0);
 	expect_memory_untouched();
 	mr_deregister(mr);
