@@ -26,8 +26,12 @@ static struct send_wqe *completer_oldest(const struct completer *completer)
 	return sq->cons == sq_prod(sq) ? NULL : sq_at(sq, sq->cons);
 }
 
-static int completer_push(struct completer *completer, const struct send_wqe *wqe,
-			  enum ibv_wc_status status)
+/*
+ * Complete the oldest request. Its slot is free before the completion can be seen: the program, on another
+ * CPU, may post into a full queue as soon as it has polled one.
+ */
+static int completer_retire(struct completer *completer, const struct send_wqe *wqe,
+			    enum ibv_wc_status status)
 {
 	struct ibv_wc wc = {.wr_id = wqe->wr_id,
 			    .status = status,
@@ -36,18 +40,19 @@ static int completer_push(struct completer *completer, const struct send_wqe *wq
 
 	if (status == IBV_WC_SUCCESS)
 		wc.byte_len = requester_wants_response(wqe) ? wqe->length : 0;
+	sq_pop(completer->sq);
 	return cq_push(completer->cq, &wc, false);
 }
 
 enum fault completer_done(struct completer *completer)
 {
 	const struct send_wqe *wqe = sq_at(completer->sq, completer->sq->cons);
-	int pushed = 0;
 
-	if (wqe->flags & IBV_SEND_SIGNALED)
-		pushed = completer_push(completer, wqe, IBV_WC_SUCCESS);
-	sq_pop(completer->sq);
-	return pushed == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
+	if (!(wqe->flags & IBV_SEND_SIGNALED)) {
+		sq_pop(completer->sq);
+		return FAULT_NONE;
+	}
+	return completer_retire(completer, wqe, IBV_WC_SUCCESS) == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
 }
 
 enum fault completer_fail(struct completer *completer, enum fault fault)
@@ -59,8 +64,7 @@ enum fault completer_fail(struct completer *completer, enum fault fault)
 	if (wqe == NULL)
 		return FAULT_NONE;
 	counters_add(completer->counters, COUNTER_req_cqe_error, 1);
-	pushed = completer_push(completer, wqe, info->status);
-	sq_pop(completer->sq);
+	pushed = completer_retire(completer, wqe, info->status);
 	return pushed == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
 }
 
@@ -70,8 +74,7 @@ void completer_flush(struct completer *completer)
 
 	while ((wqe = completer_oldest(completer)) != NULL) {
 		counters_add(completer->counters, COUNTER_req_cqe_flush_error, 1);
-		completer_push(completer, wqe, IBV_WC_WR_FLUSH_ERR);
-		sq_pop(completer->sq);
+		completer_retire(completer, wqe, IBV_WC_WR_FLUSH_ERR);
 	}
 }
 
