@@ -2,6 +2,7 @@
 /* Address handles: a resolved path that datagrams name. */
 #include <stdlib.h>
 
+#include "device/quota.h"
 #include "mem/pd.h"
 
 #include "verbs_internal.h"
@@ -17,8 +18,14 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return face_null(-ENOMEM);
-	/* A handle serves any pair of queue pairs: its flow is that of its address alone. */
-	rc = path_resolve(context->device, attr, 0, 0, &ah->ah.path);
+	rc = quota_take(context->device, DEVICE_QUOTA_AH);
+	if (rc == 0) {
+		/* A handle serves any pair of queue pairs: its flow is that of its address alone.
+		 */
+		rc = path_resolve(context->device, attr, 0, 0, &ah->ah.path);
+		if (rc != 0)
+			quota_give(context->device, DEVICE_QUOTA_AH);
+	}
 	if (rc != 0) {
 		free(ah);
 		return face_null(rc);
@@ -38,6 +45,7 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 
 	if (fork_in_child)
 		return ENODEV;
+	quota_give(face_context(ibv->context)->device, DEVICE_QUOTA_AH);
 	pd_put(face_pd(ibv->pd)->pd);
 	context_put(face_context(ibv->context));
 	free(ah);

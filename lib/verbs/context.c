@@ -53,12 +53,18 @@ static void fill_operations(struct verbs_context *verbs)
 	verbs->alloc_null_mr = mr_alloc_null_op;
 	verbs->create_cq_ex = cq_ex_create_op;
 	verbs->create_qp_ex = qp_ex_create_op;
+	verbs->open_qp = qp_open_op;
+	verbs->create_srq_ex = srq_ex_create_op;
+	verbs->get_srq_num = srq_number_op;
+	verbs->open_xrcd = xrcd_open_op;
+	verbs->close_xrcd = xrcd_close_op;
 	ops->_compat_query_device = ibv_query_device;
 	ops->_compat_query_port = query_port_legacy;
 	ops->poll_cq = cq_poll_op;
 	ops->req_notify_cq = cq_arm_op;
 	ops->post_send = post_send_op;
 	ops->post_recv = post_recv_op;
+	ops->post_srq_recv = post_srq_recv_op;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *ibv)

@@ -2,6 +2,7 @@
 /* Completion queues. */
 #include <stdlib.h>
 
+#include "device/quota.h"
 #include "queue/cq.h"
 
 #include "verbs_internal.h"
@@ -35,8 +36,13 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
-	rc = cq_create(cqe, channel ? &face_channel(channel)->channel : NULL, cq, event_raise_cq,
-		       &cq->cq);
+	rc = quota_take(context->device, DEVICE_QUOTA_CQ);
+	if (rc == 0) {
+		rc = cq_create(cqe, channel ? &face_channel(channel)->channel : NULL, cq,
+			       event_raise_cq, &cq->cq);
+		if (rc != 0)
+			quota_give(context->device, DEVICE_QUOTA_CQ);
+	}
 	if (rc != 0) {
 		free(cq);
 		return rc;
@@ -119,6 +125,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	}
 	if (rc != 0)
 		return -rc;
+	quota_give(context->device, DEVICE_QUOTA_CQ);
 	if (ibv->channel)
 		__atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	pthread_mutex_destroy(&cq->iterator_lock);

@@ -10,6 +10,11 @@ static const enum ibv_event_type qp_events[FACE_QP_EVENTS] = {
 	IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED,
 };
 
+static const enum ibv_event_type srq_events[FACE_SRQ_EVENTS] = {
+	IBV_EVENT_SRQ_ERR,
+	IBV_EVENT_SRQ_LIMIT_REACHED,
+};
+
 static const enum ibv_event_type port_events[FACE_PORT_EVENTS] = {
 	IBV_EVENT_DEVICE_FATAL,	     IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR,
 	IBV_EVENT_LID_CHANGE,	     IBV_EVENT_PKEY_CHANGE, IBV_EVENT_SM_CHANGE,
@@ -38,6 +43,11 @@ void event_init_qp(struct face_qp *qp)
 	init_sources(qp->events, qp_events, FACE_QP_EVENTS, qp);
 }
 
+void event_init_srq(struct face_srq *srq)
+{
+	init_sources(srq->events, srq_events, FACE_SRQ_EVENTS, srq);
+}
+
 void event_init_cq(struct face_cq *cq)
 {
 	cq->error = (struct channel_source){.object = cq, .code = IBV_EVENT_CQ_ERR};
@@ -55,6 +65,23 @@ void event_raise_qp(void *user, enum ibv_event_type type)
 
 	if (source)
 		channel_raise(&face_context(qp->ibv.context)->async, source);
+}
+
+void event_raise_target(void *user, enum ibv_event_type type)
+{
+	struct face_target *target = user;
+	struct face_qp *qp;
+
+	TAILQ_FOREACH (qp, &target->handles, target_link)
+		event_raise_qp(qp, type);
+}
+
+void event_raise_srq_limit(void *user)
+{
+	struct face_srq *srq = user;
+
+	channel_raise(&face_context(srq->ibv.context)->async,
+		      find_source(srq->events, FACE_SRQ_EVENTS, IBV_EVENT_SRQ_LIMIT_REACHED));
 }
 
 void event_raise_cq(void *user)
@@ -81,19 +108,41 @@ void event_raise_device(void *user, enum ibv_event_type type)
 	pthread_mutex_unlock(&face->lock);
 }
 
-void event_drain_qp(struct face_qp *qp)
+/* Drop what was not read; how many were. */
+static uint32_t forget_sources(struct face_context *context, struct channel_source *sources, int n)
 {
-	struct face_context *context = face_context(qp->ibv.context);
 	uint32_t taken = 0;
 
-	for (int i = 0; i < FACE_QP_EVENTS; i++) {
-		channel_forget(&context->async, &qp->events[i]);
-		taken += qp->events[i].taken;
+	for (int i = 0; i < n; i++) {
+		channel_forget(&context->async, &sources[i]);
+		taken += sources[i].taken;
 	}
-	pthread_mutex_lock(&qp->ibv.mutex);
-	while (qp->ibv.events_completed != taken)
-		pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
-	pthread_mutex_unlock(&qp->ibv.mutex);
+	return taken;
+}
+
+static void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond,
+			      const uint32_t *completed, uint32_t taken)
+{
+	pthread_mutex_lock(mutex);
+	while (*completed != taken)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}
+
+void event_drain_qp(struct face_qp *qp)
+{
+	const uint32_t taken =
+		forget_sources(face_context(qp->ibv.context), qp->events, FACE_QP_EVENTS);
+
+	wait_acknowledged(&qp->ibv.mutex, &qp->ibv.cond, &qp->ibv.events_completed, taken);
+}
+
+void event_drain_srq(struct face_srq *srq)
+{
+	const uint32_t taken =
+		forget_sources(face_context(srq->ibv.context), srq->events, FACE_SRQ_EVENTS);
+
+	wait_acknowledged(&srq->ibv.mutex, &srq->ibv.cond, &srq->ibv.events_completed, taken);
 }
 
 void event_drain_cq(struct face_cq *cq)
@@ -127,12 +176,21 @@ int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	if (rc != 0)
 		return face_minus_one(rc);
 	*event = (struct ibv_async_event){.event_type = (enum ibv_event_type)code};
-	if (event->event_type == IBV_EVENT_CQ_ERR)
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
 		event->element.cq = &((struct face_cq *)object)->ibv;
-	else if (object)
-		event->element.qp = &((struct face_qp *)object)->ibv;
-	else
-		event->element.port_num = FACE_PORT;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		event->element.srq = &((struct face_srq *)object)->ibv;
+		break;
+	default:
+		if (object)
+			event->element.qp = &((struct face_qp *)object)->ibv;
+		else
+			event->element.port_num = FACE_PORT;
+		break;
+	}
 	return 0;
 }
 
@@ -147,6 +205,12 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 		mutex = &event->element.cq->mutex;
 		cond = &event->element.cq->cond;
 		completed = &event->element.cq->async_events_completed;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		mutex = &event->element.srq->mutex;
+		cond = &event->element.srq->cond;
+		completed = &event->element.srq->events_completed;
 		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting work: into the queue, and a word to the engine. */
 #include "qp/qp.h"
+#include "queue/srq.h"
 
 #include "verbs_internal.h"
 
@@ -29,4 +30,10 @@ int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 	if (unlikely(qp_state(qp->qp) == IBV_QPS_ERR) && (rc == 0 || *bad != wr))
 		kick(qp);
 	return rc;
+}
+
+/* Whichever queue pair receives next takes it: nobody has to be told. */
+int post_srq_recv_op(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return rq_post(&face_srq(ibv)->srq->rq, wr, bad);
 }

@@ -1,25 +1,235 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues: not built, so none can be made, and no call can meet one of ours. */
+/* Shared receive queues, plain ones and those of an XRC domain. */
+#include <stdlib.h>
+
+#include "device/limits.h"
+#include "device/quota.h"
+#include "device/xrcd.h"
+#include "mem/pd.h"
+#include "queue/cq.h"
+#include "queue/srq.h"
+
 #include "verbs_internal.h"
 
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd __rte_unused,
-			       struct ibv_srq_init_attr *attr __rte_unused)
+static int check_attr(const struct ibv_context *ibv, const struct ibv_srq_init_attr_ex *attr)
 {
-	return face_null(-EOPNOTSUPP);
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | xrc;
+	const bool is_xrc =
+		(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
+
+	/* Tag matching, and what is newer. */
+	if ((attr->comp_mask & ~known) ||
+	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM))
+		return -EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != ibv)
+		return -EINVAL;
+	if (attr->attr.max_wr > DEVICE_MAX_QP_WR || attr->attr.max_sge > DEVICE_MAX_SGE)
+		return -EINVAL;
+	if (!is_xrc)
+		return attr->comp_mask & xrc ? -EINVAL : 0;
+	if ((attr->comp_mask & xrc) != xrc || !attr->xrcd || attr->xrcd->context != ibv ||
+	    !attr->cq || attr->cq->context != ibv)
+		return -EINVAL;
+	return 0;
 }
 
-int ibv_modify_srq(struct ibv_srq *srq __rte_unused, struct ibv_srq_attr *attr __rte_unused,
-		   int mask __rte_unused)
+/* Take part in a domain, under its number, completing where the attributes say. */
+static int join_xrcd(struct face_context *context, struct face_srq *srq,
+		     const struct ibv_srq_init_attr_ex *attr)
 {
-	return EOPNOTSUPP;
+	struct cq *cq = face_cq(attr->cq)->cq;
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return rc;
+	srq->srq->cq = cq;
+	rc = xrcd_add_srq(face_xrcd(attr->xrcd)->xrcd, srq->srq);
+	context_unlock(context);
+	if (rc != 0)
+		return -ENOMEM;
+	srq->cq = attr->cq;
+	srq->xrcd = face_xrcd(attr->xrcd);
+	__atomic_add_fetch(&srq->xrcd->users, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&cq->users, 1, __ATOMIC_RELEASE);
+	return 0;
 }
 
-int ibv_query_srq(struct ibv_srq *srq __rte_unused, struct ibv_srq_attr *attr __rte_unused)
+static int make_srq(struct face_context *context, struct face_srq *srq,
+		    const struct ibv_srq_init_attr_ex *attr)
 {
-	return EOPNOTSUPP;
+	int rc = quota_take(context->device, DEVICE_QUOTA_SRQ);
+
+	if (rc != 0)
+		return rc;
+	rc = srq_create(attr->attr.max_wr, attr->attr.max_sge, face_pd(attr->pd)->pd, &srq->srq);
+	if (rc != 0) {
+		quota_give(context->device, DEVICE_QUOTA_SRQ);
+		return rc;
+	}
+	srq->srq->low = event_raise_srq_limit;
+	srq->srq->user = srq;
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD)
+		rc = join_xrcd(context, srq, attr);
+	if (rc != 0) {
+		srq_destroy(srq->srq);
+		quota_give(context->device, DEVICE_QUOTA_SRQ);
+	}
+	return rc;
 }
 
-int ibv_destroy_srq(struct ibv_srq *srq __rte_unused)
+static void fill_public(struct face_context *context, struct face_srq *srq,
+			const struct ibv_srq_init_attr_ex *attr)
 {
-	return EOPNOTSUPP;
+	struct ibv_srq *ibv = &srq->ibv;
+
+	ibv->context = &context->verbs.context;
+	ibv->srq_context = attr->srq_context;
+	ibv->pd = attr->pd;
+	ibv->handle = context_handle(context);
+	pthread_mutex_init(&ibv->mutex, NULL);
+	pthread_cond_init(&ibv->cond, NULL);
+	srq->device = context->device;
+	event_init_srq(srq);
+}
+
+struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr)
+{
+	struct face_context *context = face_context(ibv);
+	struct face_srq *srq;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	rc = check_attr(ibv, attr);
+	if (rc != 0)
+		return face_null(rc);
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return face_null(-ENOMEM);
+	fill_public(context, srq, attr);
+	rc = make_srq(context, srq, attr);
+	if (rc != 0) {
+		free(srq);
+		return face_null(rc);
+	}
+	context_get(context);
+	pd_get(face_pd(attr->pd)->pd);
+	attr->attr.max_wr = srq->srq->rq.max_wr;
+	attr->attr.max_sge = srq->srq->rq.max_sge;
+	return &srq->ibv;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex ex = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_srq *srq;
+
+	if (!pd)
+		return face_null(-EINVAL);
+	srq = srq_ex_create_op(pd->context, &ex);
+	if (srq)
+		attr->attr = ex.attr;
+	return srq;
+}
+
+int srq_number_op(struct ibv_srq *ibv, uint32_t *number)
+{
+	const struct face_srq *srq = face_srq(ibv);
+
+	if (!srq->xrcd)
+		return EINVAL;
+	*number = srq->srq->number;
+	return 0;
+}
+
+/* Both or none: a limit is checked against the size that will be. */
+static int modify_locked(struct srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	const uint32_t before = srq_limit(srq);
+	int rc;
+
+	if (!(mask & IBV_SRQ_MAX_WR))
+		return mask & IBV_SRQ_LIMIT ? srq_set_limit(srq, attr->srq_limit) : 0;
+	if (attr->max_wr > DEVICE_MAX_QP_WR ||
+	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > attr->max_wr))
+		return -EINVAL;
+	if (mask & IBV_SRQ_LIMIT)
+		srq_set_limit(srq, 0);
+	rc = srq_resize(srq, attr->max_wr);
+	if (mask & IBV_SRQ_LIMIT)
+		srq_set_limit(srq, rc == 0 ? attr->srq_limit : before);
+	return rc;
+}
+
+int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct face_context *context = face_context(ibv->context);
+	int rc;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	rc = context_lock(context);
+	if (rc != 0)
+		return -rc;
+	rc = modify_locked(face_srq(ibv)->srq, attr, mask);
+	context_unlock(context);
+	return -rc;
+}
+
+int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	const struct srq *srq = face_srq(ibv)->srq;
+
+	if (fork_in_child)
+		return ENODEV;
+	*attr = (struct ibv_srq_attr){
+		.max_wr = srq->rq.max_wr,
+		.max_sge = srq->rq.max_sge,
+		.srq_limit = srq_limit(srq),
+	};
+	return 0;
+}
+
+/* Nobody finds it any more. -EBUSY while queue pairs use it. */
+static int leave(struct face_context *context, struct face_srq *srq)
+{
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return rc;
+	if (__atomic_load_n(&srq->srq->users, __ATOMIC_ACQUIRE) != 0)
+		rc = -EBUSY;
+	else if (srq->xrcd)
+		xrcd_remove_srq(srq->xrcd->xrcd, srq->srq);
+	context_unlock(context);
+	return rc;
+}
+
+int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_srq *srq = face_srq(ibv);
+	int rc = leave(context, srq);
+
+	if (rc != 0)
+		return -rc;
+	event_drain_srq(srq);
+	if (srq->xrcd) {
+		__atomic_sub_fetch(&srq->srq->cq->users, 1, __ATOMIC_RELEASE);
+		__atomic_sub_fetch(&srq->xrcd->users, 1, __ATOMIC_RELEASE);
+	}
+	srq_destroy(srq->srq);
+	quota_give(srq->device, DEVICE_QUOTA_SRQ);
+	pd_put(face_pd(ibv->pd)->pd);
+	pthread_cond_destroy(&ibv->cond);
+	pthread_mutex_destroy(&ibv->mutex);
+	free(srq);
+	context_put(context);
+	return 0;
 }

@@ -20,6 +20,7 @@
 #include <rte_common.h>
 
 #include "device/device.h"
+#include "device/xrcd.h"
 #include "queue/ah.h"
 #include "queue/channel.h"
 
@@ -27,10 +28,12 @@ struct cq;
 struct mr;
 struct pd;
 struct qp;
+struct srq;
 
 #define FACE_PORT	  1 /* the only port of a device */
 #define FACE_COMP_VECTORS 1
 #define FACE_QP_EVENTS	  8 /* kinds of events that a queue pair has */
+#define FACE_SRQ_EVENTS	  2 /* kinds that a shared receive queue has */
 #define FACE_PORT_EVENTS  8 /* kinds that belong to no object */
 
 TAILQ_HEAD(face_context_list, face_context);
@@ -91,11 +94,43 @@ struct face_cq {
 	struct ibv_wc wc;     /* the current completion */
 };
 
+struct face_xrcd {
+	struct ibv_xrcd ibv;
+	struct xrcd *xrcd;
+	uint32_t users; /* shared receive queues and queue pairs opened through it; atomic */
+};
+
+struct face_srq {
+	struct ibv_srq ibv;
+	struct srq *srq;
+	struct device *device;
+	struct ibv_cq *cq;	/* XRC: where it completes, else NULL */
+	struct face_xrcd *xrcd; /* XRC, else NULL */
+	struct channel_source events[FACE_SRQ_EVENTS];
+};
+
+TAILQ_HEAD(face_qp_list, face_qp);
+
+/*
+ * A queue pair that receives for an XRC domain: each who opens it has a handle, and the last handle
+ * ends it. Under the engine's lock.
+ */
+struct face_target {
+	struct xrcd_member member;
+	struct xrcd *xrcd;
+	struct face_qp_list handles; /* all hear of its events */
+};
+
 struct face_qp {
 	struct ibv_qp ibv;
 	struct qp *qp;
 	struct device *device;
 	struct channel_source events[FACE_QP_EVENTS];
+
+	/* XRC_RECV only, else NULL */
+	struct face_target *target;
+	struct face_xrcd *xrcd;
+	TAILQ_ENTRY(face_qp) target_link;
 };
 
 static inline struct face_device *face_device(struct ibv_device *ibv)
@@ -131,6 +166,16 @@ static inline struct face_channel *face_channel(struct ibv_comp_channel *ibv)
 static inline struct face_cq *face_cq(struct ibv_cq *ibv)
 {
 	return (struct face_cq *)ibv;
+}
+
+static inline struct face_srq *face_srq(struct ibv_srq *ibv)
+{
+	return (struct face_srq *)ibv;
+}
+
+static inline struct face_xrcd *face_xrcd(struct ibv_xrcd *ibv)
+{
+	return (struct face_xrcd *)ibv;
 }
 
 static inline struct face_qp *face_qp(struct ibv_qp *ibv)
@@ -212,11 +257,38 @@ struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_at
 
 struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv);
 
-/* qp.c, post.c, path.c */
+/* qp_create.c, xrc.c, srq.c */
 
 struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr);
+
+/** A queue pair's public half, its events; 0 or -ENOMEM. */
+int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr, struct face_qp **qp);
+void qp_free(struct face_qp *qp);
+
+/** Give the queue pair a number, make it and let the engine know it. 0 or -errno. */
+int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr);
+
+/** The queue pair of an XRC domain, with a first handle; attr is checked. 0 or -errno. */
+int xrc_create_target(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
+		      struct face_qp **qp);
+
+/** Its queue pair is made: the domain knows it. Engine's lock. */
+void xrc_start_target(struct face_qp *qp);
+
+/** A handle goes. Whether it was the last, with which the queue pair goes too. Engine's lock. */
+bool xrc_leave_target(struct face_qp *qp);
+
+struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr *attr);
+int xrcd_close_op(struct ibv_xrcd *ibv);
+struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr);
+struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr);
+int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
+
+/* post.c, path.c */
+
 int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int post_srq_recv_op(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /**
  * Find the peer's link address and build the path to it. Blocks up to some seconds; the engine
@@ -232,16 +304,20 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 
 /** Prepare the events of a new object. */
 void event_init_qp(struct face_qp *qp);
+void event_init_srq(struct face_srq *srq);
 void event_init_cq(struct face_cq *cq);
 void event_init_context(struct face_context *context);
 
 /** Raise one; the engine's thread or a control call. */
 void event_raise_qp(void *user, enum ibv_event_type type);
+void event_raise_target(void *user, enum ibv_event_type type);
+void event_raise_srq_limit(void *user);
 void event_raise_cq(void *user);
 void event_raise_device(void *user, enum ibv_event_type type);
 
 /** Drop unread events, wait until those read are acknowledged. Nobody raises any more. */
 void event_drain_qp(struct face_qp *qp);
+void event_drain_srq(struct face_srq *srq);
 void event_drain_cq(struct face_cq *cq);
 void event_drop_context(struct face_context *context);
 

@@ -18,6 +18,7 @@
 #define FAKE_GID_V4  0
 #define FAKE_GID_V6  1
 #define FAKE_MAX_CQE 4096
+#define FAKE_QKEY    0x11111111u
 
 struct qp;
 

@@ -16,8 +16,6 @@ static void inlines__that_return_objects(void **state)
 	struct ibv_context *context = *state;
 	struct ibv_pd pd = {.context = context};
 	struct ibv_qp qp = {.context = context};
-	struct ibv_srq_init_attr_ex xrc = {.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
-					   .srq_type = IBV_SRQT_XRC};
 
 	assert_null_unsupported(ibv_alloc_mw(&pd, IBV_MW_TYPE_1));
 	assert_null_unsupported(ibv_alloc_td(context, NULL));
@@ -29,9 +27,6 @@ static void inlines__that_return_objects(void **state)
 	assert_null_unsupported(ibv_create_wq(context, NULL));
 	assert_null_unsupported(ibv_create_rwq_ind_table(context, NULL));
 	assert_null_unsupported(ibv_create_counters(context, NULL));
-	assert_null_unsupported(ibv_create_srq_ex(context, &xrc));
-	assert_null_unsupported(ibv_open_xrcd(context, NULL));
-	assert_null_unsupported(ibv_open_qp(context, NULL));
 }
 
 static void inlines__that_return_errno(void **state)
@@ -43,9 +38,6 @@ static void inlines__that_return_errno(void **state)
 	struct ibv_mr mr = {.pd = &pd};
 	struct ibv_mw mw = {.context = context, .pd = &pd, .type = IBV_MW_TYPE_1};
 	struct ibv_mw_bind bind = {.bind_info.mr = &mr};
-	struct ibv_srq srq = {.context = context};
-	struct ibv_xrcd xrcd = {.context = context};
-	uint32_t num;
 
 	assert_int_equal(ibv_bind_mw(&qp, &mw, &bind), EOPNOTSUPP);
 	assert_int_equal(ibv_dealloc_mw(&mw), EOPNOTSUPP);
@@ -53,33 +45,15 @@ static void inlines__that_return_errno(void **state)
 	assert_int_equal(ibv_modify_cq(&cq, NULL), EOPNOTSUPP);
 	assert_int_equal(ibv_modify_qp_rate_limit(&qp, NULL), EOPNOTSUPP);
 	assert_int_equal(ibv_query_rt_values_ex(context, NULL), EOPNOTSUPP);
-	assert_int_equal(ibv_get_srq_num(&srq, &num), EOPNOTSUPP);
-	assert_int_equal(ibv_close_xrcd(&xrcd), EOPNOTSUPP);
 }
 
 static void inlines__that_post(void **state)
 {
 	struct ibv_srq srq = {.context = *state};
-	struct ibv_recv_wr wr = {0}, *bad = NULL;
 	struct ibv_ops_wr op = {0}, *bad_op = NULL;
 
-	assert_int_equal(ibv_post_srq_recv(&srq, &wr, &bad), EOPNOTSUPP);
-	assert_ptr_equal(bad, &wr);
 	assert_int_equal(ibv_post_srq_ops(&srq, &op, &bad_op), EOPNOTSUPP);
 	assert_ptr_equal(bad_op, &op);
-}
-
-static void exported__srq(void **state)
-{
-	struct ibv_srq_init_attr init = {0};
-	struct ibv_srq_attr attr = {0};
-	struct ibv_srq srq = {.context = *state};
-	struct ibv_pd pd = {.context = *state};
-
-	assert_null_unsupported(ibv_create_srq(&pd, &init));
-	assert_int_equal(ibv_modify_srq(&srq, &attr, IBV_SRQ_LIMIT), EOPNOTSUPP);
-	assert_int_equal(ibv_query_srq(&srq, &attr), EOPNOTSUPP);
-	assert_int_equal(ibv_destroy_srq(&srq), EOPNOTSUPP);
 }
 
 static void exported__import_and_multicast(void **state)
@@ -123,7 +97,6 @@ int main(void)
 		UNIT(inlines__that_return_objects),
 		UNIT(inlines__that_return_errno),
 		UNIT(inlines__that_post),
-		UNIT(exported__srq),
 		UNIT(exported__import_and_multicast),
 		UNIT(slots__of_old_inlines),
 	};

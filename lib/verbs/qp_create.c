@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making queue pairs: what each type needs, the device's limits, and the parts they are made of. */
+#include <stdlib.h>
+
+#include "device/limits.h"
+#include "qp/qp.h"
+#include "queue/srq.h"
+
+#include "verbs_internal.h"
+
+/* What ibv_query_device tells as limits holds. Whose receive queue is a shared one asks for none.
+ */
+static int check_limits(const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct ibv_qp_cap *cap = &attr->cap;
+
+	if (cap->max_send_wr > DEVICE_MAX_QP_WR || cap->max_send_sge > DEVICE_MAX_SGE ||
+	    cap->max_inline_data > DEVICE_MAX_INLINE)
+		return -EINVAL;
+	if (!attr->srq &&
+	    (cap->max_recv_wr > DEVICE_MAX_QP_WR || cap->max_recv_sge > DEVICE_MAX_SGE))
+		return -EINVAL;
+	return 0;
+}
+
+static int check_cq(const struct ibv_context *ibv, const struct ibv_cq *cq)
+{
+	return cq && cq->context == ibv ? 0 : -EINVAL;
+}
+
+/* The peers of an XRC queue name their own kind: it is no other type's. */
+static int check_srq(const struct ibv_context *ibv, struct ibv_srq *srq)
+{
+	if (!srq)
+		return 0;
+	return srq->context == ibv && !face_srq(srq)->xrcd ? 0 : -EINVAL;
+}
+
+static int check_pd(const struct ibv_context *ibv, const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != ibv)
+		return -EINVAL;
+	return 0;
+}
+
+static int check_objects(const struct ibv_context *ibv, const struct ibv_qp_init_attr_ex *attr)
+{
+	int rc;
+
+	switch (attr->qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		rc = check_pd(ibv, attr);
+		if (rc == 0)
+			rc = check_cq(ibv, attr->send_cq);
+		if (rc == 0)
+			rc = check_cq(ibv, attr->recv_cq);
+		return rc == 0 ? check_srq(ibv, attr->srq) : rc;
+	case IBV_QPT_XRC_SEND:
+		rc = check_pd(ibv, attr);
+		return rc == 0 ? check_cq(ibv, attr->send_cq) : rc;
+	case IBV_QPT_XRC_RECV:
+		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd ||
+		    attr->xrcd->context != ibv)
+			return -EINVAL;
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* -EOPNOTSUPP for what exists and is not built. */
+static int check_extensions(const struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t built =
+		IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+
+	if (attr->comp_mask & ~built)
+		return -EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags != 0)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
+	     struct face_qp **allocated)
+{
+	struct face_qp *qp = calloc(1, sizeof(*qp));
+	struct ibv_qp *ibv;
+
+	if (!qp)
+		return -ENOMEM;
+	ibv = &qp->ibv;
+	ibv->context = &context->verbs.context;
+	ibv->qp_context = attr->qp_context;
+	ibv->qp_type = attr->qp_type;
+	ibv->state = IBV_QPS_RESET;
+	if (attr->qp_type != IBV_QPT_XRC_RECV) {
+		ibv->pd = attr->pd;
+		ibv->send_cq = attr->send_cq;
+	}
+	if (attr->qp_type != IBV_QPT_XRC_RECV && attr->qp_type != IBV_QPT_XRC_SEND) {
+		ibv->recv_cq = attr->recv_cq;
+		ibv->srq = attr->srq;
+	}
+	ibv->handle = context_handle(context);
+	pthread_mutex_init(&ibv->mutex, NULL);
+	pthread_cond_init(&ibv->cond, NULL);
+	qp->device = context->device;
+	event_init_qp(qp);
+	context_get(context);
+	*allocated = qp;
+	return 0;
+}
+
+void qp_free(struct face_qp *qp)
+{
+	context_put(face_context(qp->ibv.context));
+	pthread_cond_destroy(&qp->ibv.cond);
+	pthread_mutex_destroy(&qp->ibv.mutex);
+	free(qp);
+}
+
+static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex *attr,
+		      struct qp_init *init)
+{
+	const struct ibv_qp *ibv = &qp->ibv;
+
+	*init = (struct qp_init){
+		.send_cq = ibv->send_cq ? face_cq(ibv->send_cq)->cq : NULL,
+		.recv_cq = ibv->recv_cq ? face_cq(ibv->recv_cq)->cq : NULL,
+		.srq = ibv->srq ? face_srq(ibv->srq)->srq : NULL,
+		.cap = attr->cap,
+		.type = attr->qp_type,
+		.sig_all = attr->sq_sig_all != 0,
+		.counters = &qp->device->counters,
+		.max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
+		.max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
+		.port_mtu = qp->device->mtu,
+	};
+	if (qp->target) {
+		init->pd = xrcd_pd(qp->target->xrcd);
+		init->find_srq = xrcd_find_srq;
+		init->domain = qp->target->xrcd;
+		init->event = event_raise_target;
+		init->user = qp->target;
+	} else {
+		init->pd = face_pd(ibv->pd)->pd;
+		init->event = event_raise_qp;
+		init->user = (void *)(uintptr_t)qp;
+	}
+}
+
+static int start_locked(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
+{
+	struct device *device = qp->device;
+	struct ibv_qp_cap granted;
+	struct qp_init init;
+	int rc = device_alloc_qpn(device);
+
+	if (rc < 0)
+		return rc == -ENOSPC ? -ENOMEM : rc;
+	fill_init(qp, attr, &init);
+	init.qpn = (uint32_t)rc;
+	rc = qp_create(&init, &granted, &qp->qp);
+	if (rc != 0) {
+		device_free_qpn(device, init.qpn);
+		return rc;
+	}
+	qp->ibv.qp_num = init.qpn;
+	attr->cap = granted;
+	if (qp->target)
+		xrc_start_target(qp);
+	device_set_qp(device, init.qpn, qp->qp);
+	device->ops->attach(device->engine, qp->qp);
+	return 0;
+}
+
+int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
+{
+	struct face_context *context = face_context(qp->ibv.context);
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return rc;
+	rc = start_locked(qp, attr);
+	context_unlock(context);
+	return rc;
+}
+
+static int create(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
+		  struct face_qp **created)
+{
+	struct face_qp *qp;
+	int rc;
+
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return xrc_create_target(context, attr, created);
+	rc = qp_alloc(context, attr, &qp);
+	if (rc != 0)
+		return rc;
+	rc = qp_start(qp, attr);
+	if (rc != 0) {
+		qp_free(qp);
+		return rc;
+	}
+	*created = qp;
+	return 0;
+}
+
+struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr)
+{
+	struct face_qp *qp;
+	int rc = check_objects(ibv, attr);
+
+	if (rc == 0)
+		rc = check_extensions(attr);
+	if (rc == 0)
+		rc = check_limits(attr);
+	if (rc == 0)
+		rc = create(face_context(ibv), attr, &qp);
+	return rc == 0 ? &qp->ibv : face_null(rc);
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex;
+	struct ibv_qp *qp;
+
+	if (!pd)
+		return face_null(-EINVAL);
+	ex = (struct ibv_qp_init_attr_ex){
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	qp = qp_ex_create_op(pd->context, &ex);
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}

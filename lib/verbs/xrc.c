@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* XRC domains, and the queue pairs that receive for one and may have several handles. */
+#include <stdlib.h>
+
+#include "device/xrcd.h"
+#include "qp/qp.h"
+
+#include "verbs_internal.h"
+
+struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr *attr)
+{
+	const uint32_t needed = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	struct face_context *context = face_context(ibv);
+	struct face_xrcd *xrcd;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	if (attr->comp_mask != needed)
+		return face_null(-EINVAL);
+	xrcd = calloc(1, sizeof(*xrcd));
+	if (!xrcd)
+		return face_null(-ENOMEM);
+	rc = xrcd_open(context->device, attr->fd, attr->oflags, &xrcd->xrcd);
+	if (rc != 0) {
+		free(xrcd);
+		return face_null(rc);
+	}
+	xrcd->ibv.context = ibv;
+	context_get(context);
+	return &xrcd->ibv;
+}
+
+int xrcd_close_op(struct ibv_xrcd *ibv)
+{
+	struct face_xrcd *xrcd = face_xrcd(ibv);
+
+	if (fork_in_child)
+		return ENODEV;
+	if (__atomic_load_n(&xrcd->users, __ATOMIC_ACQUIRE) != 0)
+		return EBUSY;
+	xrcd_close(xrcd->xrcd);
+	context_put(face_context(ibv->context));
+	free(xrcd);
+	return 0;
+}
+
+/* Engine's lock. */
+static void join_target(struct face_qp *qp, struct face_target *target)
+{
+	qp->target = target;
+	TAILQ_INSERT_TAIL(&target->handles, qp, target_link);
+}
+
+void xrc_start_target(struct face_qp *qp)
+{
+	qp->target->member.qp = qp->qp;
+	xrcd_add_qp(qp->target->xrcd, &qp->target->member);
+}
+
+bool xrc_leave_target(struct face_qp *qp)
+{
+	struct face_target *target = qp->target;
+
+	TAILQ_REMOVE(&target->handles, qp, target_link);
+	if (!TAILQ_EMPTY(&target->handles))
+		return false;
+	xrcd_remove_qp(&target->member);
+	free(target);
+	return true;
+}
+
+static void use_xrcd(struct face_qp *qp, struct ibv_xrcd *xrcd)
+{
+	qp->xrcd = face_xrcd(xrcd);
+	__atomic_add_fetch(&qp->xrcd->users, 1, __ATOMIC_RELAXED);
+}
+
+int xrc_create_target(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
+		      struct face_qp **created)
+{
+	struct face_target *target = calloc(1, sizeof(*target));
+	struct face_qp *qp;
+	int rc;
+
+	if (!target)
+		return -ENOMEM;
+	rc = qp_alloc(context, attr, &qp);
+	if (rc != 0) {
+		free(target);
+		return rc;
+	}
+	target->xrcd = face_xrcd(attr->xrcd)->xrcd;
+	TAILQ_INIT(&target->handles);
+	/* Nobody knows the target yet, so the lock is not needed. */
+	join_target(qp, target);
+	rc = qp_start(qp, attr);
+	if (rc != 0) {
+		qp_free(qp);
+		free(target);
+		return rc;
+	}
+	use_xrcd(qp, attr->xrcd);
+	*created = qp;
+	return 0;
+}
+
+static int join_locked(struct face_qp *qp, const struct ibv_qp_open_attr *attr)
+{
+	struct qp *found = device_find_qp(qp->device, attr->qp_num);
+	struct face_target *target;
+
+	if (!found || qp_type(found) != IBV_QPT_XRC_RECV)
+		return -EINVAL;
+	target = qp_user(found);
+	if (target->xrcd != face_xrcd(attr->xrcd)->xrcd)
+		return -EINVAL;
+	join_target(qp, target);
+	qp->qp = found;
+	qp->ibv.qp_num = attr->qp_num;
+	qp->ibv.state = qp_state(found);
+	return 0;
+}
+
+struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needed =
+		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	struct face_context *context = face_context(ibv);
+	struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_XRC_RECV};
+	struct face_qp *qp;
+	int rc;
+
+	if ((attr->comp_mask & ~(uint32_t)IBV_QP_OPEN_ATTR_CONTEXT) != needed || !attr->xrcd ||
+	    attr->xrcd->context != ibv || attr->qp_type != IBV_QPT_XRC_RECV)
+		return face_null(-EINVAL);
+	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
+		init.qp_context = attr->qp_context;
+	rc = qp_alloc(context, &init, &qp);
+	if (rc != 0)
+		return face_null(rc);
+	rc = context_lock(context);
+	if (rc == 0) {
+		rc = join_locked(qp, attr);
+		context_unlock(context);
+	}
+	if (rc != 0) {
+		qp_free(qp);
+		return face_null(rc);
+	}
+	use_xrcd(qp, attr->xrcd);
+	return &qp->ibv;
+}

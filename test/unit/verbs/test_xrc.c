@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* XRC: domains, their queue pairs with several handles, and receive queues by number. */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+static uint8_t bytes[4096];
+
+static struct ibv_xrcd *open_xrcd(struct ibv_context *context, int fd, int oflags)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = fd,
+		.oflags = oflags,
+	};
+
+	return ibv_open_xrcd(context, &attr);
+}
+
+/* A domain with one receive queue, one queue pair that receives, and one elsewhere that sends. */
+struct domain {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_pd *srq_pd;
+	struct ibv_cq *send_cq;
+	struct ibv_cq *srq_cq;
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+	struct ibv_mr *mr;
+	struct ibv_mr *srq_mr;
+	struct ibv_qp *ini;
+	struct ibv_qp *tgt;
+};
+
+static struct ibv_srq *create_srq(struct domain *domain)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = {.max_wr = 4, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = domain->srq_pd,
+		.xrcd = domain->xrcd,
+		.cq = domain->srq_cq,
+	};
+	struct ibv_srq *srq = ibv_create_srq_ex(domain->context, &init);
+
+	assert_non_null(srq);
+	assert_true(init.attr.max_wr >= 4);
+	return srq;
+}
+
+static struct ibv_qp *create_tgt(struct ibv_context *context, struct ibv_xrcd *xrcd)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+
+	return ibv_create_qp_ex(context, &init);
+}
+
+static struct ibv_qp *create_ini(struct domain *domain)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = domain->send_cq,
+		.cap = {.max_send_wr = 4, .max_send_sge = 1, .max_recv_wr = 7},
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = domain->pd,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(domain->context, &init);
+
+	assert_non_null(qp);
+	assert_int_equal(init.cap.max_recv_wr, 0);
+	return qp;
+}
+
+static void domain_start(struct domain *domain, struct ibv_context *context)
+{
+	fake.carries = true;
+	*domain = (struct domain){
+		.context = context,
+		.pd = ibv_alloc_pd(context),
+		.srq_pd = ibv_alloc_pd(context),
+		.send_cq = ibv_create_cq(context, 16, NULL, NULL, 0),
+		.srq_cq = ibv_create_cq(context, 16, NULL, NULL, 0),
+		.xrcd = open_xrcd(context, -1, O_CREAT),
+	};
+	assert_non_null(domain->xrcd);
+	domain->srq = create_srq(domain);
+	domain->tgt = create_tgt(context, domain->xrcd);
+	domain->ini = create_ini(domain);
+	assert_int_equal(fake_connect(domain->ini, domain->tgt->qp_num, FAKE_GID_V4, IBV_QPS_RTS),
+			 0);
+	assert_int_equal(fake_connect(domain->tgt, domain->ini->qp_num, FAKE_GID_V4, IBV_QPS_RTS),
+			 0);
+	domain->mr = ibv_reg_mr(domain->pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE);
+	domain->srq_mr = ibv_reg_mr(domain->srq_pd, bytes, sizeof(bytes),
+				    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+}
+
+static void domain_end(struct domain *domain)
+{
+	assert_int_equal(ibv_destroy_qp(domain->ini), 0);
+	if (domain->tgt)
+		assert_int_equal(ibv_destroy_qp(domain->tgt), 0);
+	if (domain->srq) {
+		assert_int_equal(ibv_close_xrcd(domain->xrcd), EBUSY);
+		assert_int_equal(ibv_destroy_cq(domain->srq_cq), EBUSY);
+		assert_int_equal(ibv_destroy_srq(domain->srq), 0);
+	}
+	assert_int_equal(ibv_close_xrcd(domain->xrcd), 0);
+	assert_int_equal(ibv_dereg_mr(domain->mr), 0);
+	assert_int_equal(ibv_dereg_mr(domain->srq_mr), 0);
+	assert_int_equal(ibv_destroy_cq(domain->send_cq), 0);
+	assert_int_equal(ibv_destroy_cq(domain->srq_cq), 0);
+	assert_int_equal(ibv_dealloc_pd(domain->pd), 0);
+	assert_int_equal(ibv_dealloc_pd(domain->srq_pd), 0);
+	assert_true(LIST_EMPTY(&fake.device->xrcds));
+}
+
+static void post(struct domain *domain, uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)bytes, 2048, domain->srq_mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(ibv_post_srq_recv(domain->srq, &wr, &bad), 0);
+}
+
+static void request(struct domain *domain, enum ibv_wr_opcode opcode, uint32_t srqn)
+{
+	struct ibv_sge sge = {(uintptr_t)bytes + 2048, 1500, domain->mr->lkey};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {.remote_addr = (uintptr_t)bytes, .rkey = domain->srq_mr->rkey},
+		.qp_type.xrc.remote_srqn = srqn,
+	};
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(ibv_post_send(domain->ini, &wr, &bad), 0);
+}
+
+static void expect_sent(struct domain *domain, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_poll_cq(domain->send_cq, 1, &wc), 1);
+	assert_int_equal(wc.status, status);
+	assert_int_equal(wc.qp_num, domain->ini->qp_num);
+}
+
+static void send__arrives_in_the_queue_of_the_number(void **state)
+{
+	struct domain domain;
+	struct ibv_wc wc;
+	uint32_t srqn;
+
+	domain_start(&domain, *state);
+	assert_int_equal(ibv_get_srq_num(domain.srq, &srqn), 0);
+	memset(bytes + 2048, 0x5a, 1500);
+	post(&domain, 3);
+	request(&domain, IBV_WR_SEND, srqn);
+	expect_sent(&domain, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_poll_cq(domain.srq_cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 3);
+	assert_int_equal(wc.byte_len, 1500);
+	assert_int_equal(wc.qp_num, domain.tgt->qp_num);
+	assert_memory_equal(bytes, bytes + 2048, 1500);
+	domain_end(&domain);
+}
+
+static void read__uses_the_protection_domain_of_the_number(void **state)
+{
+	struct domain domain;
+	uint32_t srqn;
+
+	domain_start(&domain, *state);
+	assert_int_equal(ibv_get_srq_num(domain.srq, &srqn), 0);
+	memset(bytes, 0x77, 1500);
+	request(&domain, IBV_WR_RDMA_READ, srqn);
+	expect_sent(&domain, IBV_WC_SUCCESS);
+	assert_memory_equal(bytes, bytes + 2048, 1500);
+	domain_end(&domain);
+}
+
+static void destroy_srq__makes_its_number_nobodys(void **state)
+{
+	struct domain domain;
+	uint32_t srqn;
+
+	domain_start(&domain, *state);
+	assert_int_equal(ibv_get_srq_num(domain.srq, &srqn), 0);
+	assert_int_equal(ibv_destroy_srq(domain.srq), 0);
+	domain.srq = NULL;
+	request(&domain, IBV_WR_SEND, srqn);
+	expect_sent(&domain, IBV_WC_REM_INV_REQ_ERR);
+	domain_end(&domain);
+}
+
+static void open_xrcd__shares_by_file(void **state)
+{
+	const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct ibv_xrcd_init_attr no_fd = {.comp_mask = IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .oflags = O_CREAT};
+	struct ibv_xrcd *a, *b;
+
+	assert_true(fd >= 0);
+	errno = 0;
+	assert_null(open_xrcd(*state, fd, 0));
+	assert_int_equal(errno, EAGAIN);
+	assert_null(ibv_open_xrcd(*state, &no_fd));
+	assert_int_equal(errno, EINVAL);
+	a = open_xrcd(*state, fd, O_CREAT);
+	b = open_xrcd(*state, fd, 0);
+	assert_ptr_equal(face_xrcd(a)->xrcd, face_xrcd(b)->xrcd);
+	assert_null(open_xrcd(*state, fd, O_CREAT | O_EXCL));
+	assert_int_equal(ibv_close_xrcd(a), 0);
+	assert_int_equal(ibv_close_xrcd(b), 0);
+	close(fd);
+}
+
+static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_xrcd *xrcd, uint32_t qpn,
+			      void *user)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE |
+			     IBV_QP_OPEN_ATTR_CONTEXT,
+		.qp_num = qpn,
+		.xrcd = xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+		.qp_context = user,
+	};
+
+	return ibv_open_qp(context, &attr);
+}
+
+static void open_qp__gives_another_handle(void **state)
+{
+	struct ibv_context *other = fake_open();
+	const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct ibv_xrcd *mine = open_xrcd(*state, fd, O_CREAT), *theirs = open_xrcd(other, fd, 0);
+	struct ibv_qp *first = create_tgt(*state, mine);
+	struct ibv_qp *second;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp_init_attr init;
+
+	assert_non_null(first);
+	second = open_qp(other, theirs, first->qp_num, &attr);
+	assert_non_null(second);
+	assert_int_equal(second->qp_num, first->qp_num);
+	assert_int_equal(second->qp_type, IBV_QPT_XRC_RECV);
+	assert_ptr_equal(second->qp_context, &attr);
+	assert_ptr_equal(second->context, other);
+	assert_int_equal(ibv_destroy_qp(first), 0);
+	assert_int_equal(ibv_close_xrcd(mine), 0);
+	assert_int_equal(ibv_modify_qp(second, &attr, IBV_QP_STATE), 0);
+	assert_int_equal(ibv_query_qp(second, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+	assert_non_null(device_find_qp(fake.device, second->qp_num));
+	assert_int_equal(ibv_close_xrcd(theirs), EBUSY);
+	assert_int_equal(ibv_destroy_qp(second), 0);
+	assert_int_equal(fake.device->qps, 0);
+	assert_int_equal(ibv_close_xrcd(theirs), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+	close(fd);
+}
+
+static void open_qp__refuses_those_of_others(void **state)
+{
+	struct fake_pair pair = fake_pair_create(*state);
+	struct ibv_xrcd *mine = open_xrcd(*state, -1, O_CREAT);
+	struct ibv_xrcd *other = open_xrcd(*state, -1, O_CREAT);
+	struct ibv_qp *tgt = create_tgt(*state, mine);
+
+	errno = 0;
+	assert_null(open_qp(*state, other, tgt->qp_num, NULL));
+	assert_int_equal(errno, EINVAL);
+	assert_null(open_qp(*state, mine, pair.qp->qp_num, NULL));
+	assert_null(open_qp(*state, mine, 1, NULL));
+	assert_int_equal(ibv_destroy_qp(tgt), 0);
+	assert_int_equal(ibv_close_xrcd(mine), 0);
+	assert_int_equal(ibv_close_xrcd(other), 0);
+	fake_pair_destroy(&pair);
+}
+
+static void events__reach_every_handle(void **state)
+{
+	struct ibv_xrcd *xrcd = open_xrcd(*state, -1, O_CREAT);
+	struct ibv_qp *first = create_tgt(*state, xrcd);
+	struct ibv_qp *second = open_qp(*state, xrcd, first->qp_num, NULL);
+	struct ibv_async_event a, b;
+
+	event_raise_target(face_qp(first)->target, IBV_EVENT_COMM_EST);
+	assert_int_equal(ibv_get_async_event(*state, &a), 0);
+	assert_int_equal(ibv_get_async_event(*state, &b), 0);
+	assert_ptr_equal(a.element.qp, first);
+	assert_ptr_equal(b.element.qp, second);
+	ibv_ack_async_event(&a);
+	ibv_ack_async_event(&b);
+	assert_int_equal(ibv_destroy_qp(first), 0);
+	assert_int_equal(ibv_destroy_qp(second), 0);
+	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(send__arrives_in_the_queue_of_the_number),
+		UNIT(read__uses_the_protection_domain_of_the_number),
+		UNIT(destroy_srq__makes_its_number_nobodys),
+		UNIT(open_xrcd__shares_by_file),
+		UNIT(open_qp__gives_another_handle),
+		UNIT(open_qp__refuses_those_of_others),
+		UNIT(events__reach_every_handle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
