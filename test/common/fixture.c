@@ -135,6 +135,13 @@ uint8_t pattern_byte(uint32_t seed, size_t i)
 static void put_request_headers(struct packet_out *out, const struct packet_fields *fields,
 				uint32_t flags)
 {
+	if (flags & OPCODE_HAS_DETH) {
+		struct deth *deth = packet_extend(out, sizeof(*deth));
+
+		deth->qkey = rte_cpu_to_be_32(fields->qkey);
+		deth->reserved = 0;
+		wire_put24(deth->src_qpn, fields->src_qpn);
+	}
 	if (flags & OPCODE_HAS_RETH) {
 		struct reth *reth = packet_extend(out, sizeof(*reth));
 

@@ -73,6 +73,8 @@ struct packet_fields {
 	uint8_t syndrome;
 	uint32_t msn;
 	uint32_t imm_be;
+	uint32_t qkey;
+	uint32_t src_qpn;
 	const uint8_t *payload; /* NULL: bytes of pattern_byte by psn */
 	uint32_t len;
 };

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/datagram.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "queue/ah.h"
+#include "transport/datagram.h"
+#include "wire/headers.h"
+
+#define MTU	   1024u
+#define MEMORY	   (4 * MTU)
+#define SEED	   2u
+#define CQE	   8u
+#define QKEY	   0x11223344u
+#define REMOTE_QPN 0xabcdefu
+#define FIRST_PSN  0xffffffu
+#define GRH	   DATAGRAM_GRH_BYTES
+
+static struct fixture fixture;
+static struct region memory;
+static struct sq sq;
+static struct rq rq;
+static struct cq *recv_cq;
+static struct completer completer;
+static struct datagram datagram;
+static struct ah ah;
+
+static int set_up(void **state)
+{
+	const struct sq_attr attr = {
+		.max_wr = 16, .max_sge = 2, .max_inline = 64, .sig_all = true, .type = IBV_QPT_UD};
+
+	(void)state;
+	fixture_set_up(&fixture, MTU, CQE);
+	region_set_up(&memory, fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	assert_int_equal(rq_init(&rq, 8, 2), 0);
+	assert_int_equal(cq_create(CQE, NULL, NULL, NULL, &recv_cq), 0);
+	completer = (struct completer){
+		.sq = &sq, .cq = fixture.cq, .counters = &fixture.counters, .qpn = FIXTURE_QPN};
+	datagram = (struct datagram){.sq = &sq,
+				     .rq = &rq,
+				     .recv_cq = recv_cq,
+				     .completer = &completer,
+				     .pd = fixture.pd,
+				     .counters = &fixture.counters,
+				     .qpn = FIXTURE_QPN,
+				     .mtu = MTU,
+				     .pkey = WIRE_PKEY_DEFAULT,
+				     .qkey = QKEY,
+				     .psn = {FIRST_PSN}};
+	ah.path = fixture.peer.path;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sq_fini(&sq);
+	rq_fini(&rq);
+	assert_int_equal(cq_destroy(recv_cq), 0);
+	region_tear_down(&memory);
+	fixture_tear_down(&fixture);
+	return 0;
+}
+
+static void post_list(uint64_t wr_id, struct ibv_send_wr wr, struct ibv_sge *sge, int num_sge)
+{
+	struct ibv_send_wr *bad;
+
+	wr.wr_id = wr_id;
+	wr.sg_list = sge;
+	wr.num_sge = num_sge;
+	wr.wr.ud.ah = &ah.ibv;
+	wr.wr.ud.remote_qpn = REMOTE_QPN;
+	if (wr.wr.ud.remote_qkey == 0)
+		wr.wr.ud.remote_qkey = 0x55;
+	assert_int_equal(sq_post(&sq, IBV_QPT_UD, &wr, &bad), 0);
+}
+
+static void post(uint64_t wr_id, uint32_t length)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, length);
+
+	post_list(wr_id, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, &sge, length > 0);
+}
+
+static void post_bad(uint64_t wr_id)
+{
+	struct ibv_sge sge = {.addr = 4096, .length = 1, .lkey = FIXTURE_NOBODY};
+
+	post_list(wr_id, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, &sge, 1);
+}
+
+static enum fault send_some(unsigned int budget, bool *more)
+{
+	catcher_clear(&fixture.catcher);
+	return datagram_send(&datagram, &fixture.catcher.sink, budget, more);
+}
+
+static enum fault send_all(void)
+{
+	bool more;
+	const enum fault fault = send_some(1000, &more);
+
+	assert_false(more);
+	return fault;
+}
+
+static const struct packet *sent(unsigned int i)
+{
+	return catcher_at(&fixture.catcher, i);
+}
+
+static void datagram_send__one_packet_a_message(void **state)
+{
+	(void)state;
+	post(1, 0);
+	post(2, MTU);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(sent(i)->opcode, OPCODE_UD | OPCODE_SEND_ONLY);
+		assert_int_equal(sent(i)->psn.v, psn_make(FIRST_PSN + i).v);
+		assert_int_equal(sent(i)->dest_qpn, REMOTE_QPN);
+		assert_int_equal(sent(i)->src_qpn, FIXTURE_QPN);
+		assert_int_equal(sent(i)->qkey, 0x55);
+		assert_int_equal(sent(i)->pkey, WIRE_PKEY_DEFAULT);
+		assert_false(sent(i)->ack_req);
+	}
+	assert_int_equal(sent(0)->payload_len, 0);
+	assert_int_equal(sent(1)->payload_len, MTU);
+	assert_memory_equal(sent(1)->payload, memory.bytes, MTU);
+	assert_int_equal(fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+	fixture_completion(fixture.cq, 2, IBV_WC_SUCCESS);
+}
+
+static void datagram_send__immediate_solicited_and_inline(void **state)
+{
+	uint8_t bytes[11] = {1, 2, 3};
+	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = sizeof(bytes)};
+
+	(void)state;
+	post_list(1,
+		  (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_IMM,
+				       .send_flags = IBV_SEND_SOLICITED | IBV_SEND_INLINE,
+				       .imm_data = 0x0a0b0c0d},
+		  &sge, 1);
+	bytes[0] = 9;
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(sent(0)->opcode, OPCODE_UD | OPCODE_SEND_ONLY_IMM);
+	assert_int_equal(sent(0)->imm_be, 0x0a0b0c0d);
+	assert_true(sent(0)->solicited);
+	bytes[0] = 1;
+	assert_memory_equal(sent(0)->payload, bytes, sizeof(bytes));
+}
+
+static void datagram_send__a_privileged_key_means_our_own(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	(void)state;
+	wr.wr.ud.remote_qkey = 0x80000000;
+	post_list(1, wr, NULL, 0);
+	wr.wr.ud.remote_qkey = 0x7fffffff;
+	post_list(2, wr, NULL, 0);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(sent(0)->qkey, QKEY);
+	assert_int_equal(sent(1)->qkey, 0x7fffffff);
+}
+
+static void datagram_send__takes_the_path_when_it_is_posted(void **state)
+{
+	(void)state;
+	post(1, 8);
+	/* ibv_destroy_ah(3) may come at once. */
+	memset(&ah, 0xff, sizeof(ah));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(sent(0)->dgid[15], 2);
+}
+
+static void datagram_send__stops_at_budget_and_sink(void **state)
+{
+	bool more;
+
+	(void)state;
+	post(1, 8);
+	post(2, 8);
+	post(3, 8);
+	assert_int_equal(send_some(0, &more), FAULT_NONE);
+	assert_true(more);
+	fixture_no_completion(fixture.cq);
+	assert_int_equal(send_some(1, &more), FAULT_NONE);
+	assert_true(more);
+	fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS);
+	catcher_clear(&fixture.catcher);
+	fixture.catcher.room = 1;
+	assert_int_equal(datagram_send(&datagram, &fixture.catcher.sink, 9, &more), FAULT_NONE);
+	assert_true(more);
+	fixture_completion(fixture.cq, 2, IBV_WC_SUCCESS);
+	fixture_no_completion(fixture.cq);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(sent(0)->psn.v, psn_make(FIRST_PSN + 2).v);
+	fixture_completion(fixture.cq, 3, IBV_WC_SUCCESS);
+}
+
+static void datagram_send__what_cannot_be_sent_is_a_fault(void **state)
+{
+	(void)state;
+	post(1, 8);
+	post(2, MTU + 1);
+	post(3, 8);
+	assert_int_equal(send_all(), FAULT_SEND_LENGTH);
+	assert_int_equal(fixture.catcher.count, 1);
+	fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(completer_fail(&completer, FAULT_SEND_LENGTH), FAULT_NONE);
+	fixture_completion(fixture.cq, 2, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(send_all(), FAULT_NONE);
+	fixture_completion(fixture.cq, 3, IBV_WC_SUCCESS);
+	post_bad(4);
+	assert_int_equal(send_all(), FAULT_SEND_PROTECTION);
+	assert_int_equal(fixture.catcher.count, 0);
+}
+
+/* Receiving. */
+
+static void post_receive(uint64_t wr_id, size_t offset, uint32_t length)
+{
+	struct ibv_sge sge = region_sge(&memory, offset, length);
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(rq_post(&rq, &wr, &bad), 0);
+}
+
+static enum fault take(uint32_t qkey, uint32_t len)
+{
+	const struct packet_fields fields = {.opcode = OPCODE_UD | OPCODE_SEND_ONLY_IMM,
+					     .psn = 77,
+					     .qkey = qkey,
+					     .src_qpn = REMOTE_QPN,
+					     .imm_be = 4,
+					     .len = len};
+
+	return datagram_receive(&datagram, fixture_packet(&fixture, &fields));
+}
+
+static void datagram_receive__stores_the_message_behind_forty_bytes(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	post_receive(1, 0, 200);
+	assert_int_equal(take(QKEY, 100), FAULT_NONE);
+	wc = fixture_completion(recv_cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, GRH + 100);
+	assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
+	assert_int_equal(wc.imm_data, 4);
+	assert_int_equal(wc.qp_num, FIXTURE_QPN);
+	assert_int_equal(wc.src_qp, REMOTE_QPN);
+	assert_int_equal(wc.sl, 0);
+	/* A17.4.5.1: an IPv4 header stands in the second half. */
+	assert_memory_equal(memory.bytes + 20, fixture.packet.l3, 20);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(memory.bytes[GRH + i], pattern_byte(77, i));
+	region_expect_pattern(&memory, GRH + 100, MEMORY - GRH - 100, SEED);
+}
+
+static void datagram_receive__tells_ipv6_header_and_priority(void **state)
+{
+	struct path_attr attr = {.vlan_tci = 5 << 13 | 7,
+				 .sgid = {0xfe, 0x80, [15] = 2},
+				 .dgid = {0xfe, 0x80, [15] = 1},
+				 .tclass = 3,
+				 .hop_limit = 9,
+				 .udp_sport = 0xc001};
+
+	(void)state;
+	assert_int_equal(path_init(&fixture.path_back, &attr), 0);
+	post_receive(1, 0, 200);
+	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	assert_int_equal(fixture_completion(recv_cq, 1, IBV_WC_SUCCESS).sl, 5);
+	assert_memory_equal(memory.bytes, fixture.packet.l3, GRH);
+}
+
+static void datagram_receive__the_wrong_key_is_dropped(void **state)
+{
+	(void)state;
+	post_receive(1, 0, 200);
+	assert_int_equal(take(QKEY ^ 1, 8), FAULT_NONE);
+	fixture_no_completion(recv_cq);
+	region_expect_pattern(&memory, 0, MEMORY, SEED);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_rx_wrong_qkey), 1);
+	assert_int_equal(rq.prod - rq.cons, 1);
+}
+
+static void datagram_receive__without_a_request_it_is_dropped(void **state)
+{
+	(void)state;
+	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	fixture_no_completion(recv_cq);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_rx_no_receive), 1);
+}
+
+static void datagram_receive__what_does_not_fit_is_dropped_and_the_request_waits(void **state)
+{
+	(void)state;
+	post_receive(1, 0, GRH + 8);
+	assert_int_equal(take(QKEY, 9), FAULT_NONE);
+	fixture_no_completion(recv_cq);
+	region_expect_pattern(&memory, 0, MEMORY, SEED);
+	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	assert_int_equal(fixture_completion(recv_cq, 1, IBV_WC_SUCCESS).byte_len, GRH + 8);
+	region_expect_pattern(&memory, GRH + 8, MEMORY - GRH - 8, SEED);
+}
+
+static void datagram_receive__longer_than_the_port_carries(void **state)
+{
+	(void)state;
+	post_receive(1, 0, MEMORY);
+	assert_int_equal(take(QKEY, MTU + 1), FAULT_NONE);
+	fixture_no_completion(recv_cq);
+	assert_int_equal(take(QKEY, MTU), FAULT_NONE);
+	fixture_completion(recv_cq, 1, IBV_WC_SUCCESS);
+}
+
+static void datagram_receive__memory_that_may_not_be_written(void **state)
+{
+	struct ibv_sge sge = {.addr = 4096, .length = 200, .lkey = FIXTURE_NOBODY};
+	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	(void)state;
+	assert_int_equal(rq_post(&rq, &wr, &bad), 0);
+	assert_int_equal(take(QKEY, 8), FAULT_RECEIVE_PROTECTION);
+	fixture_completion(recv_cq, 1, IBV_WC_LOC_PROT_ERR);
+}
+
+static void datagram_flush__in_order(void **state)
+{
+	(void)state;
+	post_receive(1, 0, 8);
+	post_receive(2, 0, 8);
+	/* Taken by a message that did not fit. */
+	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	datagram_flush(&datagram);
+	fixture_completion(recv_cq, 1, IBV_WC_WR_FLUSH_ERR);
+	fixture_completion(recv_cq, 2, IBV_WC_WR_FLUSH_ERR);
+	fixture_no_completion(recv_cq);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(datagram_send__one_packet_a_message),
+		TEST(datagram_send__immediate_solicited_and_inline),
+		TEST(datagram_send__a_privileged_key_means_our_own),
+		TEST(datagram_send__takes_the_path_when_it_is_posted),
+		TEST(datagram_send__stops_at_budget_and_sink),
+		TEST(datagram_send__what_cannot_be_sent_is_a_fault),
+		TEST(datagram_receive__stores_the_message_behind_forty_bytes),
+		TEST(datagram_receive__tells_ipv6_header_and_priority),
+		TEST(datagram_receive__the_wrong_key_is_dropped),
+		TEST(datagram_receive__without_a_request_it_is_dropped),
+		TEST(datagram_receive__what_does_not_fit_is_dropped_and_the_request_waits),
+		TEST(datagram_receive__longer_than_the_port_carries),
+		TEST(datagram_receive__memory_that_may_not_be_written),
+		TEST(datagram_flush__in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

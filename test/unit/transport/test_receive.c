@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/receive.c: a receive request from the queue to its completion. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "transport/receive.h"
+#include "wire/opcode.h"
+
+#define BYTES 64u
+#define SEED  4u
+
+static struct fixture fixture;
+static struct region inbox;
+static struct rq rq;
+static struct receive receive;
+static const uint8_t data[BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+static int set_up(void **state)
+{
+	(void)state;
+	fixture_set_up(&fixture, 256, 4);
+	region_set_up(&inbox, fixture.pd, BYTES, IBV_ACCESS_LOCAL_WRITE, SEED);
+	assert_int_equal(rq_init(&rq, 4, 2), 0);
+	memset(&receive, 0, sizeof(receive));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	rq_fini(&rq);
+	region_tear_down(&inbox);
+	fixture_tear_down(&fixture);
+	return 0;
+}
+
+/* Of two entries, 5 bytes and 10. */
+static void post(uint64_t wr_id)
+{
+	struct ibv_sge sge[] = {region_sge(&inbox, 0, 5), region_sge(&inbox, 20, 10)};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = 2}, *bad;
+
+	assert_int_equal(rq_post(&rq, &wr, &bad), 0);
+}
+
+static void receive_take__the_oldest(void **state)
+{
+	(void)state;
+	assert_false(receive_take(&receive, &rq, NULL));
+	assert_false(receive.taken);
+	post(1);
+	post(2);
+	assert_true(receive_take(&receive, &rq, NULL));
+	assert_true(receive.taken);
+	assert_int_equal(receive.wr_id, 1);
+	assert_int_equal(receive.length, 15);
+	assert_int_equal(rq.prod - rq.cons, 1);
+}
+
+static void receive_take__one_that_is_taken_starts_over(void **state)
+{
+	(void)state;
+	post(1);
+	post(2);
+	assert_true(receive_take(&receive, &rq, NULL));
+	assert_int_equal(receive_store(&receive, fixture.pd, data, 7), MR_OK);
+	assert_true(receive_take(&receive, &rq, NULL));
+	assert_int_equal(receive.wr_id, 1);
+	assert_int_equal(receive.filled, 0);
+	assert_int_equal(rq.prod - rq.cons, 1);
+	assert_int_equal(receive_store(&receive, fixture.pd, data + 3, 4), MR_OK);
+	assert_memory_equal(inbox.bytes, data + 3, 4);
+}
+
+static void receive_take__is_a_copy(void **state)
+{
+	(void)state;
+	post(1);
+	assert_true(receive_take(&receive, &rq, NULL));
+	/* The slot goes to others meanwhile. */
+	memset(rq.ring, 0xff, (size_t)rq.max_wr * rq.stride);
+	assert_int_equal(receive_store(&receive, fixture.pd, data, 15), MR_OK);
+	assert_memory_equal(inbox.bytes, data, 5);
+	assert_memory_equal(inbox.bytes + 20, data + 5, 10);
+}
+
+static void count(void *user)
+{
+	(*(int *)user)++;
+}
+
+static void receive_take__tells_a_shared_queue(void **state)
+{
+	int low = 0;
+	struct srq *srq;
+
+	(void)state;
+	assert_int_equal(srq_create(4, 2, fixture.pd, &srq), 0);
+	srq->low = count;
+	srq->user = &low;
+	for (int i = 0; i < 2; i++) {
+		struct ibv_recv_wr wr = {0}, *bad;
+
+		assert_int_equal(rq_post(&srq->rq, &wr, &bad), 0);
+	}
+	assert_int_equal(srq_set_limit(srq, 2), 0);
+	assert_true(receive_take(&receive, &srq->rq, srq));
+	assert_int_equal(low, 1);
+	/* Started over, it is not taken again. */
+	assert_int_equal(srq_set_limit(srq, 2), 0);
+	assert_true(receive_take(&receive, &srq->rq, srq));
+	assert_int_equal(low, 1);
+	assert_int_equal(srq_destroy(srq), 0);
+}
+
+static void receive_store__up_to_the_end_of_the_list(void **state)
+{
+	(void)state;
+	post(1);
+	assert_true(receive_take(&receive, &rq, NULL));
+	assert_int_equal(receive_store(&receive, fixture.pd, data, 6), MR_OK);
+	assert_int_equal(receive_store(&receive, fixture.pd, data, 0), MR_OK);
+	assert_int_equal(receive_store(&receive, fixture.pd, data, 10), MR_OUT_OF_RANGE);
+	assert_int_equal(receive.filled, 6);
+	region_expect_pattern(&inbox, 21, 9, SEED);
+	assert_int_equal(receive_store(&receive, fixture.pd, data + 6, 9), MR_OK);
+	assert_memory_equal(inbox.bytes + 20, data + 5, 10);
+	region_expect_pattern(&inbox, 5, 15, SEED);
+	region_expect_pattern(&inbox, 30, BYTES - 30, SEED);
+}
+
+static void receive_store__of_another_domain(void **state)
+{
+	(void)state;
+	post(1);
+	assert_true(receive_take(&receive, &rq, NULL));
+	assert_int_equal(receive_store(&receive, fixture.other_pd, data, 1), MR_WRONG_PD);
+	assert_int_equal(receive.filled, 0);
+	region_expect_pattern(&inbox, 0, BYTES, SEED);
+}
+
+static void expect_completion(uint8_t opcode, enum ibv_wc_opcode completed, unsigned int flags)
+{
+	const struct packet packet = {.op = opcode_info(opcode), .imm_be = 9};
+	struct ibv_wc wc = {.qp_num = 5, .src_qp = 6};
+
+	post(3);
+	assert_true(receive_take(&receive, &rq, NULL));
+	assert_int_equal(receive_store(&receive, fixture.pd, data, 7), MR_OK);
+	assert_int_equal(receive_complete(&receive, fixture.cq, &wc, IBV_WC_SUCCESS, &packet), 0);
+	assert_false(receive.taken);
+	wc = fixture_completion(fixture.cq, 3, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, completed);
+	assert_int_equal(wc.byte_len, 7);
+	assert_int_equal(wc.wc_flags, flags);
+	assert_int_equal(wc.imm_data, flags & IBV_WC_WITH_IMM ? 9 : 0);
+	assert_int_equal(wc.qp_num, 5);
+	assert_int_equal(wc.src_qp, 6);
+}
+
+static void receive_complete__says_what_the_packet_says(void **state)
+{
+	(void)state;
+	expect_completion(OPCODE_SEND_ONLY, IBV_WC_RECV, 0);
+	expect_completion(OPCODE_SEND_LAST_IMM, IBV_WC_RECV, IBV_WC_WITH_IMM);
+	expect_completion(OPCODE_WRITE_LAST_IMM, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM);
+	expect_completion(OPCODE_UD | OPCODE_SEND_ONLY_IMM, IBV_WC_RECV, IBV_WC_WITH_IMM);
+}
+
+static void receive_complete__an_error_has_no_packet(void **state)
+{
+	struct ibv_wc wc = {.qp_num = 5};
+
+	(void)state;
+	post(1);
+	assert_true(receive_take(&receive, &rq, NULL));
+	assert_int_equal(receive_complete(&receive, fixture.cq, &wc, IBV_WC_WR_FLUSH_ERR, NULL), 0);
+	fixture_completion(fixture.cq, 1, IBV_WC_WR_FLUSH_ERR);
+	assert_false(receive.taken);
+}
+
+static void receive_complete__a_full_queue(void **state)
+{
+	struct ibv_wc wc = {0};
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(cq_push(fixture.cq, &wc, false), 0);
+	post(1);
+	assert_true(receive_take(&receive, &rq, NULL));
+	assert_true(receive_complete(&receive, fixture.cq, &wc, IBV_WC_SUCCESS, NULL) < 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(receive_take__the_oldest),
+		TEST(receive_take__one_that_is_taken_starts_over),
+		TEST(receive_take__is_a_copy),
+		TEST(receive_take__tells_a_shared_queue),
+		TEST(receive_store__up_to_the_end_of_the_list),
+		TEST(receive_store__of_another_domain),
+		TEST(receive_complete__says_what_the_packet_says),
+		TEST(receive_complete__an_error_has_no_packet),
+		TEST(receive_complete__a_full_queue),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
