@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/guard.h"
 #include "mem/key_table.h"
 #include "mem/pd.h"
 #include "range.h"
@@ -17,6 +18,8 @@ int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	struct mr *m;
 	int rc;
 
+	/* The program may have set handlers of its own since the last time. */
+	guard_install();
 	rc = range_check_access(access);
 	if (rc == 0)
 		rc = range_check((uintptr_t)addr, length, iova, access);

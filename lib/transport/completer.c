@@ -158,8 +158,10 @@ static enum fault completer_store(struct completer *completer, const struct send
 	struct sgl sgl;
 
 	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
-	return sgl_scatter(&sgl, completer->pd, data, len) == MR_OK ? FAULT_NONE
-								    : FAULT_SEND_PROTECTION;
+	if (sgl_scatter(&sgl, completer->pd, data, len) != MR_OK)
+		return FAULT_SEND_PROTECTION;
+	counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);
+	return FAULT_NONE;
 }
 
 static enum fault completer_read_response(struct completer *completer, const struct packet *packet,

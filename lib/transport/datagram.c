@@ -79,7 +79,9 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 		datagram_build(datagram, wqe, out);
 		for (uint32_t i = 0; i < count; i++)
 			packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
-		sink->put(sink, out);
+		if (sink->put(sink, out) != 0)
+			return FAULT_SEND_PROTECTION;
+		counters_add(datagram->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
 		budget--;
 		datagram->psn = psn_add(datagram->psn, 1);
 		fault = completer_done(datagram->completer);
@@ -108,6 +110,8 @@ static enum fault datagram_complete(struct datagram *datagram, const struct pack
 		.sl = packet->vlan_tci < 0 ? 0 : (uint8_t)(packet->vlan_tci >> 13),
 	};
 
+	counters_add(datagram->counters, COUNTER_rx_payload_bytes_written,
+		     datagram->receive.sgl.stored);
 	return receive_complete(&datagram->receive, datagram->recv_cq, &wc, status, packet) == 0
 		       ? FAULT_NONE
 		       : FAULT_CQ_OVERRUN;

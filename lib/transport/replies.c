@@ -265,17 +265,40 @@ static enum fault replies_build_refusal(struct replies *replies, struct packet_o
 	return FAULT_ACCESS;
 }
 
-/* The next packet of the oldest READ or atomic owed. */
-static enum fault replies_build_oldest(struct replies *replies, struct packet_out *out)
+/* Send the next packet of the oldest READ or atomic owed. false where its memory may not be read,
+ * or is not there. */
+static bool replies_send_oldest(struct replies *replies, struct packet_sink *sink,
+				struct packet_out *out)
 {
 	struct reply *reply = replies_pending(replies, replies->head);
 
 	if (reply->kind == REPLY_ATOMIC)
 		replies_build_atomic(replies, reply, out);
 	else if (!replies_build_read(replies, reply, out))
-		return replies_build_refusal(replies, out);
+		return false;
+	if (sink->put(sink, out) != 0)
+		return false;
+	counters_add(replies->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
 	replies_sent(replies, reply);
-	return FAULT_NONE;
+	return true;
+}
+
+/* Send the next of what is owed, or refuse it. */
+static enum fault replies_send_one(struct replies *replies, struct packet_sink *sink,
+				   struct packet_out *out)
+{
+	enum fault fault = FAULT_NONE;
+
+	if (replies->head == replies->tail) {
+		replies_build_ack(replies, out);
+	} else {
+		if (replies_send_oldest(replies, sink, out))
+			return FAULT_NONE;
+		fault = replies_build_refusal(replies, out);
+	}
+	/* Without payload, this cannot fail. */
+	sink->put(sink, out);
+	return fault;
 }
 
 unsigned int replies_send(struct replies *replies, struct packet_sink *sink, unsigned int budget,
@@ -292,11 +315,7 @@ unsigned int replies_send(struct replies *replies, struct packet_sink *sink, uns
 			*more = true;
 			break;
 		}
-		if (replies->head == replies->tail)
-			replies_build_ack(replies, out);
-		else
-			*fault = replies_build_oldest(replies, out);
-		sink->put(sink, out);
+		*fault = replies_send_one(replies, sink, out);
 		sent++;
 		if (*fault != FAULT_NONE)
 			break;

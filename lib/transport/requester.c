@@ -256,6 +256,14 @@ static void requester_advance(struct requester *requester, const struct request 
 	}
 }
 
+/* The request at the index cannot be sent; it fails when all before it are complete. */
+static void requester_stop_at(struct requester *requester, enum fault fault)
+{
+	requester->fault = fault;
+	requester->faulty_index = requester->index;
+	requester_unlocate(requester);
+}
+
 unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
 			    unsigned int budget, bool *more)
 {
@@ -285,9 +293,7 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 			requester_start(requester, wqe);
 		request = requester_next(requester, wqe);
 		if (requester_gather(requester, &request, frags, &count) != MR_OK) {
-			requester->fault = FAULT_SEND_PROTECTION;
-			requester->faulty_index = requester->index;
-			requester_unlocate(requester);
+			requester_stop_at(requester, FAULT_SEND_PROTECTION);
 			break;
 		}
 		out = sink->get(sink);
@@ -298,7 +304,11 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 			break;
 		}
 		requester_emit(requester, &request, frags, count, out);
-		sink->put(sink, out);
+		if (sink->put(sink, out) != 0) {
+			requester_stop_at(requester, FAULT_SEND_PROTECTION);
+			break;
+		}
+		counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
 		requester_advance(requester, &request);
 		sent++;
 	}

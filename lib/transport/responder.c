@@ -3,6 +3,7 @@
  * (IBTA 9.7.4 and 9.7.5). */
 #include "transport/responder.h"
 
+#include "mem/atomics.h"
 #include "mem/mr.h"
 #include "mem/place.h"
 #include "wire/headers.h"
@@ -55,6 +56,8 @@ static int responder_complete(struct responder *responder, enum ibv_wc_status st
 {
 	struct ibv_wc wc = {.qp_num = responder->qpn, .src_qp = responder->peer_qpn};
 
+	counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
+		     responder->receive.sgl.stored);
 	return receive_complete(&responder->receive, responder->cq, &wc, status, packet);
 }
 
@@ -262,7 +265,9 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 	if (mr_resolve(responder->pd, responder->write_rkey, responder->write_iova,
 		       packet->payload_len, IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
 		return FAIL_ACCESS;
-	place_strict(addr, packet->payload, packet->payload_len);
+	if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
+		return FAIL_ACCESS;
+	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
 	responder->write_iova += packet->payload_len;
 	responder->write_left -= packet->payload_len;
 	/* Only the last packet, with immediate data, has a receive request: its completion tells
@@ -307,6 +312,7 @@ static enum verdict execute_atomic(struct responder *responder, const struct pac
 	};
 	uint64_t *addr;
 	uint8_t *bytes;
+	int rc;
 
 	/* 9.4.5: the address is a multiple of eight. */
 	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
@@ -318,14 +324,13 @@ static enum verdict execute_atomic(struct responder *responder, const struct pac
 	/* A region may start at an odd address of this process under an even one of the key's. */
 	if ((uintptr_t)addr % sizeof(*addr) != 0)
 		return FAIL_INVALID;
-	if (operation(packet) == OPCODE_FETCH_ADD) {
-		reply.original = __atomic_fetch_add(addr, packet->swap_add, __ATOMIC_SEQ_CST);
-	} else {
-		reply.original = packet->compare;
-		/* On failure the builtin stores what memory held. */
-		__atomic_compare_exchange_n(addr, &reply.original, packet->swap_add, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	}
+	if (operation(packet) == OPCODE_FETCH_ADD)
+		rc = atomics_fetch_add(addr, packet->swap_add, &reply.original);
+	else
+		rc = atomics_compare_swap(addr, packet->compare, packet->swap_add, &reply.original);
+	if (rc != 0)
+		return FAIL_ACCESS;
+	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, sizeof(*addr));
 	replies_add(responder->replies, &reply);
 	return GO_ON;
 }

@@ -3,6 +3,7 @@
  * moves. */
 #include "transport/sgl.h"
 
+#include "base/guard.h"
 #include "mem/place.h"
 
 void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t num_sge, uint64_t position)
@@ -10,6 +11,7 @@ void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t num_sge, uint
 	sgl->sge = sge;
 	sgl->num_sge = num_sge;
 	sgl->index = 0;
+	sgl->stored = 0;
 	while (sgl->index < num_sge && position >= sge[sgl->index].length)
 		position -= sge[sgl->index++].length;
 	sgl->offset = (uint32_t)position;
@@ -58,19 +60,43 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
 	return sgl_resolve(sgl, pd, len, 0, frags, count);
 }
 
+/* What the guarded part of scattering works on. */
+struct scatter {
+	const struct packet_frag *frag;
+	uint32_t count;
+	const uint8_t *src;
+	uint32_t stored; /* bytes of memory */
+};
+
+static void scatter_copy(void *arg)
+{
+	struct scatter *scatter = arg;
+	const uint8_t *src = scatter->src;
+	uint32_t stored = 0;
+
+	for (uint32_t i = 0; i < scatter->count; i++) {
+		const struct packet_frag *frag = &scatter->frag[i];
+
+		if (frag->kind == FRAG_COPY) {
+			place_strict((uint8_t *)(uintptr_t)frag->addr, src, frag->len);
+			stored += frag->len;
+		}
+		src += frag->len;
+	}
+	scatter->stored = stored;
+}
+
 enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len)
 {
 	struct packet_frag frags[PACKET_FRAGS_MAX];
-	uint32_t count;
+	struct scatter scatter = {.frag = frags, .src = src};
 	const enum mr_status status =
-		sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, frags, &count);
+		sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, frags, &scatter.count);
 
 	if (status != MR_OK)
 		return status;
-	for (uint32_t i = 0; i < count; i++) {
-		if (frags[i].kind == FRAG_COPY)
-			place_strict((uint8_t *)(uintptr_t)frags[i].addr, src, frags[i].len);
-		src += frags[i].len;
-	}
+	if (guard_run(scatter_copy, &scatter) != 0)
+		return MR_FAULT;
+	sgl->stored += scatter.stored;
 	return MR_OK;
 }

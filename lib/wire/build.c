@@ -8,6 +8,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "base/guard.h"
 #include "wire/icrc.h"
 
 static_assert(PACKET_HDR_MAX >= sizeof(((struct path *)0)->hdr) + sizeof(struct bth) + 4 +
@@ -25,6 +26,7 @@ void packet_begin(struct packet_out *out, const struct path *path, const struct 
 	out->hdr_len = path->len;
 	out->ip_id = 0;
 	out->payload_len = 0;
+	out->copy_len = 0;
 	out->l3_off = path->l3_off;
 	out->l4_off = path->l4_off;
 	out->ipv6 = path->ipv6;
@@ -51,6 +53,8 @@ int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr
 		return -ENOSPC;
 	out->frag[out->frags++] = (struct packet_frag){.addr = addr, .len = len, .kind = kind};
 	out->payload_len += len;
+	if (kind == FRAG_COPY)
+		out->copy_len += len;
 	return 0;
 }
 
@@ -83,11 +87,20 @@ static void seal_udp_checksum(const struct packet_out *out)
 	udp->dgram_cksum = rte_ipv6_udptcp_cksum(ip, udp);
 }
 
-/* Put the fragments behind the headers; returns the CRC state after them. */
-static uint32_t seal_payload(const struct packet_out *out, uint32_t state)
+/* What the guarded part of sealing works on. */
+struct seal {
+	const struct packet_out *out;
+	uint32_t state; /* of the CRC */
+};
+
+/* Put the fragments behind the headers, and advance the CRC over them. */
+static void seal_payload(void *arg)
 {
+	struct seal *seal = arg;
+	const struct packet_out *out = seal->out;
 	uint8_t *at = out->frame + out->hdr_len;
 	const struct packet_frag *frag;
+	uint32_t state = seal->state;
 
 	for (frag = out->frag; frag < out->frag + out->frags; frag++) {
 		if (frag->kind == FRAG_ZERO) {
@@ -98,10 +111,10 @@ static uint32_t seal_payload(const struct packet_out *out, uint32_t state)
 		}
 		at += frag->len;
 	}
-	return state;
+	seal->state = state;
 }
 
-uint32_t packet_seal(struct packet_out *out)
+int packet_seal(struct packet_out *out)
 {
 	const uint32_t pad = -out->payload_len & BTH_PAD_MASK;
 	const uint32_t covered = out->hdr_len + out->payload_len + pad;
@@ -109,7 +122,7 @@ uint32_t packet_seal(struct packet_out *out)
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(out->frame + out->l4_off);
 	struct bth *bth = (struct bth *)(udp + 1);
 	uint8_t *tail = out->frame + covered - pad;
-	uint32_t state;
+	struct seal seal = {.out = out};
 
 	bth->flags =
 		(uint8_t)((bth->flags & ~(BTH_PAD_MASK << BTH_PAD_SHIFT)) | pad << BTH_PAD_SHIFT);
@@ -118,14 +131,17 @@ uint32_t packet_seal(struct packet_out *out)
 		seal_ipv6(out, l4_len);
 	else
 		seal_ipv4(out, l4_len);
-	state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
-			     out->hdr_len - out->l3_off);
-	state = seal_payload(out, state);
+	seal.state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
+				  out->hdr_len - out->l3_off);
+	if (out->copy_len == 0)
+		seal_payload(&seal);
+	else if (guard_run(seal_payload, &seal) != 0)
+		return -EFAULT;
 	memset(tail, 0, pad);
-	state = icrc_update(state, tail, pad);
-	icrc_store(state, tail + pad);
+	seal.state = icrc_update(seal.state, tail, pad);
+	icrc_store(seal.state, tail + pad);
 	/* Last: it covers the ICRC, which leaves it out. */
 	if (out->ipv6)
 		seal_udp_checksum(out);
-	return covered + WIRE_ICRC_LEN;
+	return (int)(covered + WIRE_ICRC_LEN);
 }

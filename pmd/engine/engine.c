@@ -11,6 +11,7 @@
 #include <rte_prefetch.h>
 
 #include "base/log.h"
+#include "base/guard.h"
 #include "device/device.h"
 #include "helper.h"
 #include "qp/qp.h"
@@ -226,6 +227,8 @@ static void engine_check_link_sometimes(struct engine *engine)
 		engine->now_ns + (engine->link->port.driver == PORT_AF_PACKET ? LINK_PERIOD_KERNEL_NS
 									      : LINK_PERIOD_NS);
 	engine_check_link(engine);
+	/* Whatever handlers the program has set meanwhile. */
+	guard_install();
 }
 
 /*

@@ -65,21 +65,24 @@ stuck:
 	return NULL;
 }
 
-static void tx_put(struct packet_sink *sink, struct packet_out *out)
+static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
 	struct rte_mbuf *mbuf = tx->current;
-	const uint32_t len = packet_seal(out);
+	const int len = packet_seal(out);
 
+	if (unlikely(len < 0))
+		return len;
 	tx->current = NULL;
 	mbuf->data_len = (uint16_t)len;
-	mbuf->pkt_len = len;
+	mbuf->pkt_len = (uint32_t)len;
 	if (memcmp(out->frame, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0) {
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
-		return;
+		return 0;
 	}
 	tx->pending[tx->count++] = mbuf;
-	tx->pending_bytes += len;
+	tx->pending_bytes += (uint32_t)len;
+	return 0;
 }
 
 void tx_init(struct tx *tx, struct port *port, struct counters *counters)

@@ -27,15 +27,19 @@ static struct packet_out *catcher_get(struct packet_sink *sink)
 	return &catcher->out;
 }
 
-static void catcher_put(struct packet_sink *sink, struct packet_out *out)
+static int catcher_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct catcher *catcher = (struct catcher *)sink;
 	struct caught *caught = &catcher->caught[catcher->count];
-	uint32_t len;
+	size_t len;
+	int rc;
 
 	assert_ptr_equal(out, &catcher->out);
 	assert_true(catcher->room > 0 && catcher->count < CAUGHT_MAX);
-	len = packet_seal(out);
+	rc = packet_seal(out);
+	if (rc < 0)
+		return rc;
+	len = (size_t)rc;
 	assert_true(len <= PACKET_FRAME_MAX);
 	caught->frame = malloc(len);
 	assert_non_null(caught->frame);
@@ -44,6 +48,7 @@ static void catcher_put(struct packet_sink *sink, struct packet_out *out)
 	assert_true(packet_icrc_ok(&caught->packet));
 	catcher->room--;
 	catcher->count++;
+	return 0;
 }
 
 void catcher_set_up(struct catcher *catcher)

@@ -117,6 +117,7 @@ static struct packet_out *host_get(struct packet_sink *sink)
 		return NULL;
 	host->tx_room--;
 	host->out_taken = true;
+	host->out_failed = false;
 	return &host->out;
 }
 
@@ -132,20 +133,24 @@ static void host_check_frame(struct host *host, uint32_t len)
 		  host->number);
 }
 
-static void host_put(struct packet_sink *sink, struct packet_out *out)
+static int host_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct host *host = container_of(sink, struct host, sink);
 	struct sim *sim = host->sim;
-	const uint32_t len = packet_seal(out);
+	const int len = packet_seal(out);
 
-	sim_check(sim, host->out_taken, "host %d: a packet was put and not taken", host->number);
+	sim_check(sim, host->out_taken || host->out_failed,
+		  "host %d: a packet was put and not taken", host->number);
 	host->out_taken = false;
-	host_check_frame(host, len);
+	host->out_failed = len < 0;
+	if (len < 0)
+		return len;
+	host_check_frame(host, (uint32_t)len);
 	sim->packets++;
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		if (memcmp(out->frame, sim->host[i].mac, 6) == 0) {
-			link_send(host->links[i], out->frame, len);
-			return;
+			link_send(host->links[i], out->frame, (uint32_t)len);
+			return 0;
 		}
 	}
 	sim_fail(sim, "host %d: sent a frame to nobody's MAC address", host->number);

@@ -103,6 +103,7 @@ struct host {
 	/* the engine */
 	struct packet_sink sink;
 	struct packet_out out;
+	bool out_failed; /* its payload could not be read: it may be put again */
 	bool out_taken;	  /* between get and put */
 	uint32_t tx_room; /* frames that this turn may still send */
 	bool locked;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/mem/include/mem/place.h. */
+/* Tests of lib/mem/include/mem/place.h and lib/mem/place.c. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -7,9 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/guard.h"
 #include "mem/place.h"
 
 #define LONGEST 300
@@ -80,6 +84,25 @@ static void place_strict__the_last_byte_comes_last(void **state)
 }
 #endif
 
+static void place_guarded__stores_or_says_that_it_cannot(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *memory =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t src[LONGEST] = {1, 2, 3};
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_int_equal(munmap(memory + page, page), 0);
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(place_guarded(memory + page - LONGEST, src, LONGEST), 0);
+	assert_memory_equal(memory + page - LONGEST, src, LONGEST);
+	assert_int_equal(place_guarded(memory + page - LONGEST + 1, src, LONGEST), -EFAULT);
+	assert_int_equal(place_guarded(memory + page, src, 1), -EFAULT);
+	assert_int_equal(place_guarded(NULL, src, 0), 0);
+	munmap(memory, page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -87,6 +110,7 @@ int main(void)
 #ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(place_strict__the_last_byte_comes_last),
 #endif
+		cmocka_unit_test(place_guarded__stores_or_says_that_it_cannot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

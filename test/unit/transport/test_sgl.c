@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -187,6 +189,28 @@ static void sgl_scatter__stores_no_byte_if_a_later_entry_is_bad(void **state)
 	region_expect_pattern(&readable, 0, readable.length, 2);
 }
 
+static void sgl_scatter__memory_that_is_gone_is_a_fault(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *memory =
+		mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint8_t bytes[16] = {0};
+	struct ibv_sge sge[2];
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(mr_register(fixture.pd, memory, page, 0, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+	sge[0] = region_sge(&writable, 0, 8);
+	sge[1] = (struct ibv_sge){.addr = 0, .length = 8, .lkey = mr->key};
+	sgl_seek(&sgl, sge, 2, 0);
+	assert_int_equal(sgl_scatter(&sgl, fixture.pd, bytes, 16), MR_OK);
+	assert_int_equal(sgl.stored, 16);
+	munmap(memory, page);
+	sgl_seek(&sgl, sge, 2, 0);
+	assert_int_equal(sgl_scatter(&sgl, fixture.pd, bytes, 16), MR_FAULT);
+	mr_deregister(mr);
+}
+
 static void sgl__a_null_region_stands_among_others(void **state)
 {
 	struct ibv_sge sge[] = {
@@ -207,6 +231,7 @@ static void sgl__a_null_region_stands_among_others(void **state)
 	expect_frag(2, writable.bytes + 3, 3);
 	sgl_seek(&sgl, sge, 3, 0);
 	assert_int_equal(sgl_scatter(&sgl, fixture.pd, bytes, 11), MR_OK);
+	assert_int_equal(sgl.stored, 6);
 	assert_memory_equal(writable.bytes, bytes, 6);
 	region_expect_pattern(&writable, 6, writable.length - 6, 1);
 	mr_deregister(null);
@@ -225,6 +250,7 @@ int main(void)
 		TEST(sgl_gather__every_entry_is_checked),
 		TEST(sgl_scatter__stores_over_the_entries),
 		TEST(sgl_scatter__stores_no_byte_if_a_later_entry_is_bad),
+		TEST(sgl_scatter__memory_that_is_gone_is_a_fault),
 		TEST(sgl__a_null_region_stands_among_others),
 	};
 

@@ -32,10 +32,15 @@ static struct packet_out *sink_get(struct packet_sink *sink)
 	return &link_state.out;
 }
 
-static void sink_put(struct packet_sink *sink, struct packet_out *out)
+static int sink_put(struct packet_sink *sink, struct packet_out *out)
 {
+	const int len = packet_seal(out);
+
 	(void)sink;
-	link_state.lengths[link_state.count++] = packet_seal(out);
+	if (len < 0)
+		return len;
+	link_state.lengths[link_state.count++] = (uint32_t)len;
+	return 0;
 }
 
 static bool run_qps(void)

@@ -98,6 +98,41 @@ static void write__writes_zeros(void **state)
 	assert_memory_equal(talk.target, zeros, TALK_BYTES);
 }
 
+/* How many bytes of payload an operation has read and written. */
+static void expect_touched(enum ibv_wr_opcode opcode, struct ibv_sge *from, struct ibv_sge *to,
+			   uint64_t read, uint64_t written)
+{
+	const struct counters *counters = &fake.device->counters;
+	const uint64_t read_before = counters_get(counters, COUNTER_tx_payload_bytes_read);
+	const uint64_t written_before = counters_get(counters, COUNTER_rx_payload_bytes_written);
+
+	if (opcode == IBV_WR_SEND)
+		talk_recv(&talk, to, 1);
+	talk_post(&talk, opcode, from, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	if (opcode == IBV_WR_SEND)
+		talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	assert_int_equal(counters_get(counters, COUNTER_tx_payload_bytes_read) - read_before, read);
+	assert_int_equal(counters_get(counters, COUNTER_rx_payload_bytes_written) - written_before,
+			 written);
+}
+
+static void counters__not_a_byte_is_touched(void **state)
+{
+	struct ibv_sge from = talk_source(&talk, 0, 5000), to = talk_target(&talk, 0, 5000);
+	struct ibv_sge nothing = null_sge(null_a, 5000), nowhere = null_sge(null_b, 5000);
+
+	(void)state;
+	expect_touched(IBV_WR_SEND, &from, &to, 5000, 5000);
+	expect_touched(IBV_WR_SEND, &nothing, &to, 0, 5000);
+	expect_touched(IBV_WR_SEND, &from, &nowhere, 5000, 0);
+	expect_touched(IBV_WR_SEND, &nothing, &nowhere, 0, 0);
+	expect_touched(IBV_WR_RDMA_WRITE, &from, NULL, 5000, 5000);
+	expect_touched(IBV_WR_RDMA_WRITE, &nothing, NULL, 0, 5000);
+	expect_touched(IBV_WR_RDMA_READ, &from, NULL, 5000, 5000);
+	expect_touched(IBV_WR_RDMA_READ, &nothing, NULL, 5000, 0);
+}
+
 static void atomic__result_is_dropped(void **state)
 {
 	struct ibv_sge to = null_sge(null_a, 8);
@@ -143,6 +178,7 @@ int main(void)
 		UNIT(receive__drops_what_comes),
 		UNIT(read__into_it_drops_what_comes),
 		UNIT(write__writes_zeros),
+		UNIT(counters__not_a_byte_is_touched),
 		UNIT(atomic__result_is_dropped),
 		UNIT(write__to_it_from_afar_is_refused),
 		UNIT(send__with_that_of_another_domain_fails),

@@ -6,9 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/guard.h"
 #include "wire/build.h"
 #include "wire/packet.h"
 
@@ -212,6 +215,27 @@ static void packet_seal__gathers_copies_and_zeros(void **state)
 	assert_memory_equal(packet.payload + 1073, zeros, 2);
 }
 
+static void packet_seal__memory_that_is_gone_is_a_fault(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *gone = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct packet packet;
+
+	(void)state;
+	assert_ptr_not_equal(gone, MAP_FAILED);
+	assert_int_equal(guard_install(), 0);
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 100), 0);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, gone, 100), 0);
+	assert_int_equal(packet_seal(&out), -EFAULT);
+	/* The next one is not harmed. */
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 100), 0);
+	parse(packet_seal(&out), &packet);
+	assert_memory_equal(packet.payload, data, 100);
+	munmap(gone, page);
+}
+
 /* The longest packet: XRC's atomic headers and a full MTU behind a tagged IPv6 header. */
 static void packet_seal__longest_packet_fits_its_frame(void **state)
 {
@@ -286,6 +310,7 @@ int main(void)
 		BUILD_TEST(packet_seal__pads_with_zeros_to_four_bytes),
 		BUILD_TEST(packet_seal__may_be_called_again),
 		BUILD_TEST(packet_seal__gathers_copies_and_zeros),
+		BUILD_TEST(packet_seal__memory_that_is_gone_is_a_fault),
 		BUILD_TEST(packet_seal__longest_packet_fits_its_frame),
 		BUILD_TEST(packet_seal__ipv4_id_and_its_checksum),
 		BUILD_TEST(packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones),

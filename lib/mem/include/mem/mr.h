@@ -82,6 +82,7 @@ enum mr_status {
 	MR_WRONG_PD,
 	MR_NO_ACCESS, /* the region does not grant what is needed */
 	MR_OUT_OF_RANGE,
+	MR_FAULT, /* not of mr_resolve: the region grants it, and the process has no such memory */
 };
 
 /**

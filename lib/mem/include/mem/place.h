@@ -38,4 +38,8 @@ static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len)
 		((volatile uint8_t *)dst)[i] = src[i];
 }
 
+/** place_strict, to memory that may not be there. MT-safe. 0, or -EFAULT: some of the bytes may
+ * have been stored. */
+int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len);
+
 #endif

@@ -18,6 +18,7 @@ struct sgl {
 	uint32_t num_sge;
 	uint32_t index;	 /* of the entry the next byte is in */
 	uint32_t offset; /* of the next byte in that entry */
+	uint64_t stored; /* bytes of memory written since sgl_seek */
 };
 
 /** Stand at byte `position` of a list. The list stays the caller's. */
@@ -40,7 +41,8 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
  * checked first. What belongs into a null region is dropped.
  *
  * @return
- *   MR_OK, or why an entry may not be used; then no byte was stored.
+ *   MR_OK, or why an entry may not be used; then no byte was stored, but for MR_FAULT, where those
+ * before the fault may have been.
  */
 enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len);
 

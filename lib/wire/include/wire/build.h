@@ -64,6 +64,7 @@ struct packet_out {
 	uint16_t hdr_len; /* headers written so far */
 	uint16_t ip_id; /* IPv4 identification; 0 unless set before packet_seal (DF is set) */
 	uint32_t payload_len;
+	uint32_t copy_len; /* of it, bytes that are read from memory */
 	uint8_t l3_off;
 	uint8_t l4_off;
 	bool ipv6;
@@ -107,11 +108,13 @@ int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr
 
 /**
  * Finish a packet: copy the payload, pad, and write lengths, checksums and ICRC. Not MT-safe per packet.
+ * The payload's memory is the application's, which may take it away at any time: the copy is guarded.
  * The UDP checksum is 0 on IPv4 and computed on IPv6 (RFC 8200, 8.1).
  *
  * @return
- *   Bytes of the frame, without Ethernet FCS and without padding to the Ethernet minimum.
+ *   Bytes of the frame, without Ethernet FCS and without padding to the Ethernet minimum; or -EFAULT where
+ *   the payload cannot be read: there is no packet then.
  */
-uint32_t packet_seal(struct packet_out *out);
+int packet_seal(struct packet_out *out);
 
 #endif

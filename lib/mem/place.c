@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Placing inbound bytes in memory that may not be there. */
+#include "mem/place.h"
+
+#include "base/guard.h"
+
+struct placement {
+	uint8_t *dst;
+	const uint8_t *src;
+	uint32_t len;
+};
+
+static void place(void *arg)
+{
+	const struct placement *placement = arg;
+
+	place_strict(placement->dst, placement->src, placement->len);
+}
+
+int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len)
+{
+	struct placement placement = {.dst = dst, .src = src, .len = len};
+
+	return guard_run(place, &placement);
+}
