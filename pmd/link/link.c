@@ -118,22 +118,16 @@ size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t 
 static int link_route_kernel(const struct link *link, const uint8_t dgid[GID_LEN],
 			     struct link_hop *hop)
 {
-	struct rtnl_route route = {.local = false};
 	bool confirmed;
-	int rc;
 
-	memcpy(route.next_hop, dgid, GID_LEN);
-	if (!address_is_link_local(dgid)) {
-		rc = rtnl_route(link->ifindex, dgid, &route);
-		if (rc != 0)
-			return -ENETUNREACH;
-	}
 	/* Another interface of this host, at the other end of a cable or veth: nobody would answer for it. */
-	if (route.local && netdev_mac_of(dgid, hop->mac) == 0) {
+	if (netdev_mac_of(dgid, hop->mac) == 0) {
 		hop->known = true;
 		return 0;
 	}
-	memcpy(hop->gid, route.next_hop, GID_LEN);
+	memcpy(hop->gid, dgid, GID_LEN);
+	if (!address_is_link_local(dgid) && rtnl_route(link->ifindex, dgid, hop->gid) != 0)
+		return -ENETUNREACH;
 	if (rtnl_neigh(link->ifindex, hop->gid, hop->mac, &confirmed) == 0) {
 		hop->known = confirmed;
 		hop->has_stale = !confirmed;

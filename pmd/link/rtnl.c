@@ -101,7 +101,9 @@ static bool rtnl_parse_via(const struct rtattr *attr, uint8_t gid[GID_LEN])
 	return gid_from_ip(via->rtvia_addr, RTA_PAYLOAD(attr) - sizeof(*via), gid);
 }
 
-int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], struct rtnl_route *route)
+/* One look at the routes; with `ifindex` not 0, at those of that interface only. */
+static int rtnl_lookup(unsigned int ifindex, const uint8_t dgid[GID_LEN], unsigned int *via_ifindex,
+		       uint8_t next_hop[GID_LEN])
 {
 	struct rtnl_request request = {
 		.header.nlmsg_type = RTM_GETROUTE,
@@ -119,25 +121,40 @@ int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], struct rtnl_ro
 	ip = gid_ip(dgid, &request.fixed.route.rtm_family, &ip_len);
 	request.fixed.route.rtm_dst_len = (unsigned char)(8 * ip_len);
 	rtnl_add(&request, RTA_DST, ip, ip_len);
-	rtnl_add(&request, RTA_OIF, &ifindex, sizeof(ifindex));
+	if (ifindex != 0)
+		rtnl_add(&request, RTA_OIF, &ifindex, sizeof(ifindex));
 	rc = rtnl_ask(&request, buffer, &answer);
 	if (rc != 0)
-		return rc == -EHOSTUNREACH || rc == -ESRCH ? -ENETUNREACH : rc;
+		return rc;
 	if (answer->nlmsg_type != RTM_NEWROUTE || answer->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
 		return -EPROTO;
 	message = NLMSG_DATA(answer);
-	if (message->rtm_type != RTN_UNICAST && message->rtm_type != RTN_LOCAL)
+	if (message->rtm_type != RTN_UNICAST)
 		return -ENETUNREACH;
-	route->local = message->rtm_type == RTN_LOCAL;
-	memcpy(route->next_hop, dgid, GID_LEN);
+	*via_ifindex = 0;
+	memcpy(next_hop, dgid, GID_LEN);
 	len = RTM_PAYLOAD(answer);
 	for (attr = RTM_RTA(message); RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
 		if (attr->rta_type == RTA_GATEWAY)
-			gid_from_ip(RTA_DATA(attr), RTA_PAYLOAD(attr), route->next_hop);
+			gid_from_ip(RTA_DATA(attr), RTA_PAYLOAD(attr), next_hop);
 		else if (attr->rta_type == RTA_VIA)
-			rtnl_parse_via(attr, route->next_hop);
+			rtnl_parse_via(attr, next_hop);
+		else if (attr->rta_type == RTA_OIF && RTA_PAYLOAD(attr) == sizeof(*via_ifindex))
+			memcpy(via_ifindex, RTA_DATA(attr), sizeof(*via_ifindex));
 	}
 	return 0;
+}
+
+int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_hop[GID_LEN])
+{
+	unsigned int via_ifindex;
+	int rc;
+
+	rc = rtnl_lookup(0, dgid, &via_ifindex, next_hop);
+	/* Asked for one interface, the kernel takes what it has no route to for a neighbour: so it is asked second. */
+	if (rc == 0 && via_ifindex != ifindex)
+		rc = rtnl_lookup(ifindex, dgid, &via_ifindex, next_hop);
+	return rc == 0 ? 0 : -ENETUNREACH;
 }
 
 int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6], bool *confirmed)

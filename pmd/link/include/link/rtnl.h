@@ -8,13 +8,15 @@
 
 #include "link/addresses.h"
 
-struct rtnl_route {
-	bool local; /* the destination is an address of this host */
-	uint8_t next_hop[GID_LEN]; /* the router, or the destination itself */
-};
-
-/** The way from an interface to a destination. MT-safe. 0, -ENETUNREACH, or -errno. */
-int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], struct rtnl_route *route);
+/**
+ * The way from an interface to a destination. MT-safe.
+ *
+ * @param next_hop
+ *   The router, or the destination itself.
+ * @return
+ *   0 or -ENETUNREACH.
+ */
+int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_hop[GID_LEN]);
 
 /**
  * What the kernel knows of a neighbour on an interface. MT-safe.

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/link/memif.c: arguments, and what lies where the socket shall be. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "memif.h"
+
+static char dir[] = "/tmp/uroce-memif-XXXXXX";
+static char path[64];
+static struct devargs d;
+
+static int group_set_up(void **state)
+{
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/wire", dir);
+	return 0;
+}
+
+static int group_tear_down(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+static int prepare(const char *role, const char *more)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "net_memif0,role=%s,socket=%s%s", role, path, more);
+	assert_int_equal(devargs_parse(text, &d), 0);
+	return memif_prepare(&d);
+}
+
+/* A socket like the driver's; greets who comes, if it shall. */
+static int listen_at(const char *name)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	strcpy(addr.sun_path, name);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+static void memif_prepare__fills_in_what_the_user_left_out(void **state)
+{
+	char value[32];
+
+	(void)state;
+	assert_int_equal(prepare("server", ",socket-abstract=no,rsize=11"), 0);
+	assert_true(devargs_get_number(&d, "bsize", 0) >= 4096 + 128);
+	assert_int_equal(devargs_get_number(&d, "rsize", 0), 11);
+	assert_true(devargs_get(&d, "mac", value, sizeof(value)));
+}
+
+static void memif_prepare__both_ends_have_macs_that_stay(void **state)
+{
+	char server[32], client[32], again[32], other[32];
+	unsigned int first;
+
+	(void)state;
+	prepare("server", "");
+	devargs_get(&d, "mac", server, sizeof(server));
+	prepare("client", "");
+	devargs_get(&d, "mac", client, sizeof(client));
+	prepare("server", "");
+	devargs_get(&d, "mac", again, sizeof(again));
+	prepare("server", ",id=1");
+	devargs_get(&d, "mac", other, sizeof(other));
+	assert_string_equal(server, again);
+	assert_string_not_equal(server, client);
+	assert_string_not_equal(server, other);
+	assert_int_equal(sscanf(server, "%2x:", &first), 1);
+	assert_int_equal(first & 3, 2); /* locally administered, no group */
+}
+
+static void memif_prepare__removes_what_a_killed_server_left(void **state)
+{
+	(void)state;
+	close(listen_at(path));
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(prepare("server", ",socket-abstract=no"), 0);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void memif_prepare__leaves_a_live_server_alone(void **state)
+{
+	const int fd = listen_at(path);
+
+	(void)state;
+	assert_int_equal(prepare("server", ",socket-abstract=no"), -EADDRINUSE);
+	assert_int_equal(access(path, F_OK), 0);
+	close(fd);
+}
+
+static void memif_prepare__removes_no_ordinary_file(void **state)
+{
+	(void)state;
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	assert_int_equal(prepare("server", ",socket-abstract=no"), -EEXIST);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+static void memif_prepare__refuses_paths_that_cannot_work(void **state)
+{
+	char text[256];
+
+	(void)state;
+	devargs_parse("net_memif0,role=server,socket-abstract=no,socket=relative", &d);
+	assert_int_equal(memif_prepare(&d), -EINVAL);
+	devargs_parse("net_memif0,role=server,socket-abstract=no,socket=/nosuchdir/x", &d);
+	assert_int_equal(memif_prepare(&d), -EACCES);
+	snprintf(text, sizeof(text), "net_memif0,socket=/%0120d", 7);
+	devargs_parse(text, &d);
+	assert_int_equal(memif_prepare(&d), -EINVAL);
+}
+
+static void memif_find_listener__finds_this_process_own(void **state)
+{
+	int fd;
+
+	(void)state;
+	assert_int_equal(prepare("server", ",socket-abstract=no"), 0);
+	assert_int_equal(memif_find_listener(&d), -1);
+	fd = listen_at(path);
+	assert_int_equal(memif_find_listener(&d), fd);
+	close(fd);
+}
+
+static void memif_has_connection__sees_one_that_is_not_answered_yet(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const int fd = listen_at(path);
+	int client;
+
+	(void)state;
+	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
+	assert_false(memif_has_connection(&d));
+	client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	strcpy(addr.sun_path, path);
+	assert_int_equal(connect(client, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_true(memif_has_connection(&d));
+	close(client);
+	assert_false(memif_has_connection(&d));
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(memif_prepare__fills_in_what_the_user_left_out, tear_down),
+		cmocka_unit_test_teardown(memif_prepare__both_ends_have_macs_that_stay, tear_down),
+		cmocka_unit_test_teardown(memif_prepare__removes_what_a_killed_server_left, tear_down),
+		cmocka_unit_test_teardown(memif_prepare__leaves_a_live_server_alone, tear_down),
+		cmocka_unit_test_teardown(memif_prepare__removes_no_ordinary_file, tear_down),
+		cmocka_unit_test_teardown(memif_prepare__refuses_paths_that_cannot_work, tear_down),
+		cmocka_unit_test_teardown(memif_find_listener__finds_this_process_own, tear_down),
+		cmocka_unit_test_teardown(memif_has_connection__sees_one_that_is_not_answered_yet, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/link/neigh.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/neigh.h"
+
+static const uint8_t peer[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
+static const uint8_t mac_a[6] = {2, 0, 0, 0, 0, 0xa};
+static const uint8_t mac_b[6] = {2, 0, 0, 0, 0, 0xb};
+
+static struct neigh_table table;
+static uint8_t mac[6];
+static bool ask;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&table, 0, sizeof(table));
+	return 0;
+}
+
+static void numbered(uint8_t gid[GID_LEN], int n)
+{
+	memset(gid, 0, GID_LEN);
+	gid[0] = 0xfd;
+	gid[14] = (uint8_t)(n >> 8);
+	gid[15] = (uint8_t)n;
+}
+
+static void neigh_find__asks_at_once_and_then_at_intervals(void **state)
+{
+	(void)state;
+	assert_false(neigh_find(&table, peer, 0, mac, &ask));
+	assert_true(ask);
+	assert_false(neigh_find(&table, peer, NEIGH_RETRANSMIT_NS - 1, mac, &ask));
+	assert_false(ask);
+	assert_false(neigh_find(&table, peer, NEIGH_RETRANSMIT_NS, mac, &ask));
+	assert_true(ask);
+}
+
+static void neigh_find__knows_what_was_answered_for_its_lifetime(void **state)
+{
+	(void)state;
+	neigh_find(&table, peer, 5, mac, &ask);
+	neigh_answer(&table, peer, mac_a, 10);
+	assert_true(neigh_find(&table, peer, 10 + NEIGH_LIFETIME_NS - 1, mac, &ask));
+	assert_memory_equal(mac, mac_a, 6);
+	assert_false(neigh_find(&table, peer, 10 + NEIGH_LIFETIME_NS, mac, &ask));
+	assert_true(ask);
+}
+
+static void neigh_answer__of_strangers_is_not_believed(void **state)
+{
+	(void)state;
+	neigh_answer(&table, peer, mac_a, 1);
+	assert_false(neigh_find(&table, peer, 2, mac, &ask));
+}
+
+static void neigh_answer__replaces_an_older_one(void **state)
+{
+	(void)state;
+	neigh_learn(&table, peer, mac_a, 1);
+	neigh_answer(&table, peer, mac_b, 2);
+	assert_true(neigh_find(&table, peer, 3, mac, &ask));
+	assert_memory_equal(mac, mac_b, 6);
+}
+
+static void neigh_learn__displaces_known_ones_in_turn(void **state)
+{
+	uint8_t gid[GID_LEN];
+
+	(void)state;
+	for (int i = 0; i < NEIGH_MAX + 1; i++) {
+		numbered(gid, i);
+		neigh_learn(&table, gid, mac_a, 1);
+	}
+	numbered(gid, NEIGH_MAX);
+	assert_true(neigh_find(&table, gid, 2, mac, &ask));
+	numbered(gid, 1);
+	assert_true(neigh_find(&table, gid, 2, mac, &ask));
+	numbered(gid, 0);
+	assert_false(neigh_find(&table, gid, 2, mac, &ask));
+}
+
+static void neigh_learn__never_displaces_a_wanted_one(void **state)
+{
+	uint8_t gid[GID_LEN];
+
+	(void)state;
+	neigh_find(&table, peer, 1, mac, &ask);
+	for (int i = 0; i < 3 * NEIGH_MAX; i++) {
+		numbered(gid, i);
+		neigh_learn(&table, gid, mac_b, 2);
+	}
+	neigh_answer(&table, peer, mac_a, 3);
+	assert_true(neigh_find(&table, peer, 4, mac, &ask));
+	assert_memory_equal(mac, mac_a, 6);
+}
+
+static void neigh_find__does_without_when_all_are_wanted(void **state)
+{
+	uint8_t gid[GID_LEN];
+
+	(void)state;
+	for (int i = 0; i < NEIGH_MAX; i++) {
+		numbered(gid, i);
+		assert_false(neigh_find(&table, gid, 1, mac, &ask));
+		assert_true(ask);
+	}
+	assert_false(neigh_find(&table, peer, 1, mac, &ask));
+	assert_false(ask);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(neigh_find__asks_at_once_and_then_at_intervals, set_up),
+		cmocka_unit_test_setup(neigh_find__knows_what_was_answered_for_its_lifetime, set_up),
+		cmocka_unit_test_setup(neigh_answer__of_strangers_is_not_believed, set_up),
+		cmocka_unit_test_setup(neigh_answer__replaces_an_older_one, set_up),
+		cmocka_unit_test_setup(neigh_learn__displaces_known_ones_in_turn, set_up),
+		cmocka_unit_test_setup(neigh_learn__never_displaces_a_wanted_one, set_up),
+		cmocka_unit_test_setup(neigh_find__does_without_when_all_are_wanted, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

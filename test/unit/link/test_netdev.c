@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/link/netdev.c, on interfaces of a namespace of their own. */
+#include <errno.h>
+#include <net/if.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/netdev.h"
+#include "netns.h"
+
+static bool have_network;
+static struct netdev netdev;
+
+static int group_set_up(void **state)
+{
+	(void)state;
+	have_network = netns_enter();
+	return 0;
+}
+
+static void netdev_query__tells_mac_mtu_and_addresses(void **state)
+{
+	const uint8_t v4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 1};
+	const uint8_t v6[GID_LEN] = {0xfd, 0x07, [15] = 1};
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_true(netns_run("ip link set left address 02:00:00:00:00:77"));
+	assert_int_equal(netdev_query("left", &netdev), 0);
+	assert_int_equal(netdev.ifindex, if_nametoindex("left"));
+	assert_memory_equal(netdev.mac, ((uint8_t[]){2, 0, 0, 0, 0, 0x77}), 6);
+	assert_int_equal(netdev.mtu_bytes, 9000);
+	assert_true(address_is_link_local(netdev.addresses.list[0].gid));
+	assert_true(addresses_have(&netdev.addresses, v4));
+	assert_true(addresses_have(&netdev.addresses, v6));
+	assert_int_equal(netdev.addresses.count, 3);
+	assert_int_equal(netdev.addresses.list[1].prefix_len, 24);
+	assert_int_equal(netdev.addresses.list[2].prefix_len, 64);
+}
+
+static void netdev_query__makes_a_link_local_address_where_there_is_none(void **state)
+{
+	uint8_t want[GID_LEN];
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_true(netns_run("ip -6 addr flush dev left"));
+	assert_int_equal(netdev_query("left", &netdev), 0);
+	address_link_local(netdev.mac, want);
+	assert_int_equal(netdev.addresses.count, 2);
+	assert_memory_equal(netdev.addresses.list[0].gid, want, GID_LEN);
+	assert_true(address_is_ipv4(netdev.addresses.list[1].gid));
+}
+
+static void netdev_query__refuses_what_is_no_ethernet_interface(void **state)
+{
+	(void)state;
+	assert_int_equal(netdev_query("nosuchdev", &netdev), -ENODEV);
+	assert_int_equal(netdev_query("a-name-that-is-too-long-for-one", &netdev), -ENODEV);
+	assert_int_equal(netdev_query("lo", &netdev), -EINVAL);
+}
+
+static void netdev_running__follows_the_carrier(void **state)
+{
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_true(netdev_running("left"));
+	assert_true(netns_run("ip link set right down"));
+	assert_false(netdev_running("left"));
+	assert_true(netns_run("ip link set right up"));
+	assert_false(netdev_running("nosuchdev"));
+}
+
+static void netdev_mac_of__finds_who_has_an_address(void **state)
+{
+	const uint8_t right[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 2};
+	const uint8_t nobody[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 3};
+	const uint8_t loopback[GID_LEN] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+	uint8_t mac[6];
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_int_equal(netdev_query("right", &netdev), 0);
+	assert_int_equal(netdev_mac_of(right, mac), 0);
+	assert_memory_equal(mac, netdev.mac, 6);
+	assert_int_equal(netdev_mac_of(nobody, mac), -ENOENT);
+	assert_int_equal(netdev_mac_of(loopback, mac), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(netdev_query__tells_mac_mtu_and_addresses),
+		cmocka_unit_test(netdev_query__makes_a_link_local_address_where_there_is_none),
+		cmocka_unit_test(netdev_query__refuses_what_is_no_ethernet_interface),
+		cmocka_unit_test(netdev_running__follows_the_carrier),
+		cmocka_unit_test(netdev_mac_of__finds_who_has_an_address),
+	};
+
+	return cmocka_run_group_tests(tests, group_set_up, NULL);
+}

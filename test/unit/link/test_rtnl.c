@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/link/rtnl.c, on the tables of a namespace of their own. */
+#include <errno.h>
+#include <net/if.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/rtnl.h"
+#include "netns.h"
+
+static const uint8_t near4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 9};
+static const uint8_t far4[GID_LEN] = {[10] = 0xff, 0xff, 10, 8, 0, 9};
+static const uint8_t router4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 254};
+static const uint8_t near6[GID_LEN] = {0xfd, 0x07, [15] = 9};
+static const uint8_t far6[GID_LEN] = {0xfd, 0x08, [15] = 9};
+static const uint8_t router6[GID_LEN] = {0xfd, 0x07, [14] = 0xff, 0xff};
+
+static bool have_network;
+static unsigned int left;
+static uint8_t next_hop[GID_LEN];
+
+static int group_set_up(void **state)
+{
+	(void)state;
+	have_network = netns_enter() && netns_run("ip route add 10.8.0.0/16 via 10.7.0.254 dev left && "
+						  "ip -6 route add fd08::/16 via fd07::ffff dev left");
+	left = if_nametoindex("left");
+	return 0;
+}
+
+static void rtnl_route__neighbours_are_their_own_next_hop(void **state)
+{
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_int_equal(rtnl_route(left, near4, next_hop), 0);
+	assert_memory_equal(next_hop, near4, GID_LEN);
+	assert_int_equal(rtnl_route(left, near6, next_hop), 0);
+	assert_memory_equal(next_hop, near6, GID_LEN);
+}
+
+static void rtnl_route__others_are_behind_the_router(void **state)
+{
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_int_equal(rtnl_route(left, far4, next_hop), 0);
+	assert_memory_equal(next_hop, router4, GID_LEN);
+	assert_int_equal(rtnl_route(left, far6, next_hop), 0);
+	assert_memory_equal(next_hop, router6, GID_LEN);
+}
+
+/* Where the host would go another way, the way from this interface counts. */
+static void rtnl_route__stays_on_the_interface(void **state)
+{
+	const uint8_t other[GID_LEN] = {[10] = 0xff, 0xff, 10, 9, 0, 1};
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_true(netns_run("ip route add 10.9.0.0/16 via 10.7.0.77 dev right && "
+			      "ip route add 10.9.0.0/16 via 10.7.0.254 dev left metric 99"));
+	assert_int_equal(rtnl_route(left, other, next_hop), 0);
+	assert_memory_equal(next_hop, router4, GID_LEN);
+}
+
+static void rtnl_route__unreachable_is_said_so(void **state)
+{
+	const uint8_t blocked[GID_LEN] = {[10] = 0xff, 0xff, 10, 99, 0, 1};
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_true(netns_run("ip route add prohibit 10.99.0.0/16"));
+	assert_int_equal(rtnl_route(left, blocked, next_hop), -ENETUNREACH);
+}
+
+static void rtnl_neigh__tells_what_the_kernel_knows(void **state)
+{
+	uint8_t mac[6];
+	bool confirmed;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_int_equal(rtnl_neigh(left, near4, mac, &confirmed), -ENOENT);
+	assert_true(netns_run("ip neigh add 10.7.0.9 lladdr 02:00:00:00:00:09 dev left nud permanent"));
+	assert_int_equal(rtnl_neigh(left, near4, mac, &confirmed), 0);
+	assert_true(confirmed);
+	assert_memory_equal(mac, ((uint8_t[]){2, 0, 0, 0, 0, 9}), 6);
+	assert_true(netns_run("ip -6 neigh add fd07::9 lladdr 02:00:00:00:00:0a dev left nud stale"));
+	assert_int_equal(rtnl_neigh(left, near6, mac, &confirmed), 0);
+	assert_false(confirmed);
+	assert_int_equal(mac[5], 0x0a);
+}
+
+static void rtnl_neigh__a_failed_one_is_not_known(void **state)
+{
+	uint8_t mac[6];
+	bool confirmed;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_true(netns_run("ip neigh replace 10.7.0.10 dev left nud failed"));
+	assert_int_equal(rtnl_neigh(left, ((const uint8_t[GID_LEN]){[10] = 0xff, 0xff, 10, 7, 0, 10}), mac,
+				    &confirmed),
+			 -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rtnl_route__neighbours_are_their_own_next_hop),
+		cmocka_unit_test(rtnl_route__others_are_behind_the_router),
+		cmocka_unit_test(rtnl_route__stays_on_the_interface),
+		cmocka_unit_test(rtnl_route__unreachable_is_said_so),
+		cmocka_unit_test(rtnl_neigh__tells_what_the_kernel_knows),
+		cmocka_unit_test(rtnl_neigh__a_failed_one_is_not_known),
+	};
+
+	return cmocka_run_group_tests(tests, group_set_up, NULL);
+}
