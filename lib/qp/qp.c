@@ -7,6 +7,7 @@
 #include "internal.h"
 #include "mem/pd.h"
 #include "queue/cq.h"
+#include "queue/sq_build.h"
 #include "queue/srq.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
@@ -235,15 +236,34 @@ void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *
 	init->sq_sig_all = qp->init.sig_all;
 }
 
-int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static bool qp_takes_sends(const struct qp *qp)
 {
 	const enum ibv_qp_state state = qp_state(qp);
 
-	if (state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR) {
+	return state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR;
+}
+
+int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	if (!qp_takes_sends(qp)) {
 		*bad = wr;
 		return EINVAL;
 	}
 	return sq_post(&qp->sq, qp->init.type, wr, bad);
+}
+
+struct sq *qp_sq(struct qp *qp)
+{
+	return &qp->sq;
+}
+
+int qp_post_built(struct qp *qp)
+{
+	if (!qp_takes_sends(qp)) {
+		sq_build_abort(&qp->sq);
+		return EINVAL;
+	}
+	return sq_build_complete(&qp->sq);
 }
 
 int qp_post_recv(struct qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

@@ -12,7 +12,6 @@
 #define SQ_WR_MAX     (1u << 24)
 #define SQ_SGE_MAX    1024u
 #define SQ_INLINE_MAX (1u << 16)
-#define ATOMIC_BYTES  8u /* IBTA 9.4.5: operand, result and alignment */
 
 /* Checksum offload belongs to raw and IPoIB packets, which are not built. */
 #define SEND_FLAGS_KNOWN \
@@ -47,8 +46,8 @@ void sq_fini(struct sq *sq)
 	sq->ring = NULL;
 }
 
-/* What a queue pair of a type may send, without the kinds of work that are not built. */
-static uint32_t opcodes_of(enum ibv_qp_type qp_type)
+/* Without the kinds of work that are not built. */
+uint32_t sq_opcodes(enum ibv_qp_type qp_type)
 {
 	const uint32_t send = BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM);
 	const uint32_t write = BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM);
@@ -67,11 +66,6 @@ static uint32_t opcodes_of(enum ibv_qp_type qp_type)
 	}
 }
 
-static bool is_atomic(enum ibv_wr_opcode opcode)
-{
-	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /* Everything but the length of the message. */
 static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr *wr)
 {
@@ -85,10 +79,10 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 	if (sq->attr.type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > WIRE_QPN_MASK))
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
-	    (wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode)))
+	    (wr->opcode == IBV_WR_RDMA_READ || sq_is_atomic(wr->opcode)))
 		return EINVAL;
-	if (is_atomic(wr->opcode) && (wr->num_sge != 1 || wr->sg_list[0].length < ATOMIC_BYTES ||
-				      wr->wr.atomic.remote_addr % ATOMIC_BYTES != 0))
+	if (sq_is_atomic(wr->opcode) && (wr->num_sge != 1 || wr->sg_list[0].length < SQ_ATOMIC_BYTES ||
+				      wr->wr.atomic.remote_addr % SQ_ATOMIC_BYTES != 0))
 		return EINVAL;
 	return 0;
 }
@@ -150,8 +144,8 @@ static void fill_payload(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 		if (wr->num_sge > 0)
 			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
 		/* The result is 8 bytes, however much room the application names. */
-		if (is_atomic(wr->opcode))
-			wqe->sge[0].length = ATOMIC_BYTES;
+		if (sq_is_atomic(wr->opcode))
+			wqe->sge[0].length = SQ_ATOMIC_BYTES;
 		return;
 	}
 	for (int i = 0; i < wr->num_sge; i++) {
@@ -175,7 +169,7 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 	rc = check(sq, opcodes, wr);
 	if (rc != 0)
 		return rc;
-	length = is_atomic(wr->opcode) ? ATOMIC_BYTES : gather_length(wr);
+	length = sq_is_atomic(wr->opcode) ? SQ_ATOMIC_BYTES : gather_length(wr);
 	if (length > ((wr->send_flags & IBV_SEND_INLINE) ? sq->attr.max_inline : WIRE_MESSAGE_MAX))
 		return EINVAL;
 	wqe = sq_at(sq, index);
@@ -199,7 +193,7 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad)
 {
-	const uint32_t opcodes = opcodes_of(qp_type);
+	const uint32_t opcodes = sq_opcodes(qp_type);
 	uint32_t prod;
 	int rc = 0;
 

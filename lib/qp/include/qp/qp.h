@@ -23,6 +23,7 @@ struct cq;
 struct packet;
 struct pd;
 struct qp;
+struct sq;
 struct srq;
 
 /* The engine's own marks on a queue pair; the queue pair never reads them. */
@@ -96,6 +97,12 @@ void *qp_user(const struct qp *qp);
 
 /** ibv_post_send(3): MT-safe; 0 or a positive errno. The caller then kicks the engine. */
 int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+
+/** The send queue, for who builds a list of work requests in it (queue/sq_build.h). */
+struct sq *qp_sq(struct qp *qp);
+
+/** Post the list that was built, as qp_post_send does. 0 or a positive errno: nothing was posted. */
+int qp_post_built(struct qp *qp);
 
 /** ibv_post_recv(3): MT-safe; 0 or a positive errno. The caller kicks the engine if the queue pair
  * is in error. */

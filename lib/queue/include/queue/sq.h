@@ -14,6 +14,8 @@
 #include "base/psn.h"
 #include "wire/build.h"
 
+#define SQ_ATOMIC_BYTES 8u /* IBTA 9.4.5: operand, result and alignment */
+
 /* A posted send work request. What the poster writes is constant until the slot is freed. */
 struct send_wqe {
 	/* the poster's */
@@ -57,6 +59,15 @@ struct sq_attr {
 		type; /* of the queue pair; a UD one's slots hold the path of an address handle */
 };
 
+/* A list of work requests that is being built (queue/sq_build.h); under the queue's lock. */
+struct sq_build {
+	uint32_t opcodes;     /* bits of enum ibv_wr_opcode that may be built */
+	uint32_t prod;	      /* one past the newest request of the list */
+	struct send_wqe *wqe; /* that request, while it can still be described; else NULL */
+	bool addressed;	      /* it has what its type of queue pair needs to find the peer */
+	int error;	      /* why the list will not be posted: a positive errno */
+};
+
 struct sq {
 	uint8_t *ring; /* slots of `stride` bytes */
 	uint32_t mask;
@@ -65,6 +76,7 @@ struct sq {
 
 	uint32_t prod __rte_cache_aligned; /* poster's, under lock; release-stored */
 	rte_spinlock_t lock;
+	struct sq_build build;
 
 	uint32_t cons __rte_cache_aligned; /* requester's: oldest slot in use; release-stored */
 };
@@ -72,6 +84,14 @@ struct sq {
 /** Allocate. 0, -EINVAL, -ENOMEM. */
 int sq_init(struct sq *sq, const struct sq_attr *attr);
 void sq_fini(struct sq *sq);
+
+/** What a queue pair of a type may send: bits of enum ibv_wr_opcode. MT-safe. */
+uint32_t sq_opcodes(enum ibv_qp_type type);
+
+static inline bool sq_is_atomic(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
 
 /**
  * Post a list of work requests. MT-safe.

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work requests described call by call, in the slots where the requester will find them. */
+#include "queue/sq_build.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "queue/ah.h"
+#include "wire/headers.h"
+
+#define FLAGS_KNOWN ((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED))
+
+void sq_build_fail(struct sq *sq, int error)
+{
+	if (sq->build.error == 0)
+		sq->build.error = error;
+	sq->build.wqe = NULL;
+}
+
+void sq_build_start(struct sq *sq, uint32_t opcodes)
+{
+	rte_spinlock_lock(&sq->lock);
+	sq->build = (struct sq_build){.opcodes = opcodes, .prod = sq->prod};
+}
+
+/* The request is described: is that all it needs? */
+static void finish(struct sq *sq)
+{
+	struct send_wqe *wqe = sq->build.wqe;
+
+	if (!wqe)
+		return;
+	if (!sq->build.addressed)
+		sq_build_fail(sq, EINVAL);
+	if (!sq_is_atomic((enum ibv_wr_opcode)wqe->opcode))
+		return;
+	if (wqe->num_sge != 1 || wqe->sge[0].length < SQ_ATOMIC_BYTES ||
+	    wqe->remote_addr % SQ_ATOMIC_BYTES != 0) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
+	/* The result is 8 bytes, however much room the application names. */
+	wqe->sge[0].length = SQ_ATOMIC_BYTES;
+	wqe->length = SQ_ATOMIC_BYTES;
+}
+
+struct send_wqe *sq_build_next(struct sq *sq, enum ibv_wr_opcode opcode, uint64_t wr_id,
+			       unsigned int flags)
+{
+	struct sq_build *build = &sq->build;
+
+	finish(sq);
+	if (build->error != 0)
+		return NULL;
+	/* How data is given says whether it is inline. */
+	flags &= ~(unsigned int)IBV_SEND_INLINE;
+	if (!(build->opcodes >> opcode & 1) || (flags & ~FLAGS_KNOWN)) {
+		sq_build_fail(sq, EINVAL);
+		return NULL;
+	}
+	/* Pairs with the release store in sq_pop: the requester is done with the slot. */
+	if (build->prod - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) >= sq->attr.max_wr) {
+		sq_build_fail(sq, ENOMEM);
+		return NULL;
+	}
+	build->wqe = sq_at(sq, build->prod++);
+	build->addressed = sq->attr.type != IBV_QPT_UD && sq->attr.type != IBV_QPT_XRC_SEND;
+	*build->wqe = (struct send_wqe){
+		.wr_id = wr_id,
+		.opcode = (uint8_t)opcode,
+		.flags = (uint8_t)(flags | (sq->attr.sig_all ? IBV_SEND_SIGNALED : 0)),
+	};
+	return build->wqe;
+}
+
+void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list)
+{
+	struct send_wqe *wqe = sq->build.wqe;
+	uint64_t length = 0;
+
+	if (!wqe)
+		return;
+	if (num_sge > sq->attr.max_sge) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
+	for (size_t i = 0; i < num_sge; i++) {
+		wqe->sge[i] = list[i];
+		length += list[i].length;
+	}
+	if (length > WIRE_MESSAGE_MAX) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
+	wqe->flags &= (uint8_t)~IBV_SEND_INLINE;
+	wqe->num_sge = (uint16_t)num_sge;
+	wqe->length = (uint32_t)length;
+}
+
+/* READs and atomics have no data to send. */
+static bool takes_inline(enum ibv_wr_opcode opcode)
+{
+	return opcode != IBV_WR_RDMA_READ && !sq_is_atomic(opcode);
+}
+
+void sq_build_inline(struct sq *sq, size_t num_buf, const struct ibv_data_buf *list)
+{
+	struct send_wqe *wqe = sq->build.wqe;
+	size_t left = sq->attr.max_inline;
+	uint8_t *data;
+
+	if (!wqe)
+		return;
+	data = wqe->data;
+	for (size_t i = 0; i < num_buf; i++) {
+		if (list[i].length > left) {
+			sq_build_fail(sq, EINVAL);
+			return;
+		}
+		if (list[i].length > 0)
+			memcpy(data, list[i].addr, list[i].length);
+		data += list[i].length;
+		left -= list[i].length;
+	}
+	if (!takes_inline((enum ibv_wr_opcode)wqe->opcode)) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
+	wqe->flags |= IBV_SEND_INLINE;
+	wqe->num_sge = 0;
+	wqe->length = sq->attr.max_inline - (uint32_t)left;
+}
+
+void sq_build_datagram(struct sq *sq, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct send_wqe *wqe = sq->build.wqe;
+
+	if (!wqe)
+		return;
+	if (sq->attr.type != IBV_QPT_UD || !ah || qpn > WIRE_QPN_MASK) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
+	*sq_path(sq, wqe) = ((const struct ah *)ah)->path;
+	wqe->remote_qpn = qpn;
+	wqe->remote_qkey = qkey;
+	sq->build.addressed = true;
+}
+
+void sq_build_srqn(struct sq *sq, uint32_t srqn)
+{
+	if (!sq->build.wqe)
+		return;
+	if (sq->attr.type != IBV_QPT_XRC_SEND) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
+	sq->build.wqe->remote_srqn = srqn;
+	sq->build.addressed = true;
+}
+
+int sq_build_complete(struct sq *sq)
+{
+	int error;
+
+	finish(sq);
+	error = sq->build.error;
+	/* Pairs with the acquire load in sq_prod: one store shows the whole list. */
+	if (error == 0)
+		__atomic_store_n(&sq->prod, sq->build.prod, __ATOMIC_RELEASE);
+	rte_spinlock_unlock(&sq->lock);
+	return error;
+}
+
+void sq_build_abort(struct sq *sq)
+{
+	rte_spinlock_unlock(&sq->lock);
+}

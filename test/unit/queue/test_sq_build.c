@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/queue/sq_build.c. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "queue/ah.h"
+#include "queue/sq_build.h"
+
+#define MAX_WR	   4
+#define MAX_SGE	   3
+#define MAX_INLINE 64
+
+static struct sq sq;
+
+static void create(enum ibv_qp_type type)
+{
+	const struct sq_attr attr = {
+		.max_wr = MAX_WR, .max_sge = MAX_SGE, .max_inline = MAX_INLINE, .type = type};
+
+	assert_int_equal(sq_init(&sq, &attr), 0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	create(IBV_QPT_RC);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sq_fini(&sq);
+	return 0;
+}
+
+static void start(void)
+{
+	sq_build_start(&sq, sq_opcodes(sq.attr.type));
+}
+
+static struct send_wqe *next(enum ibv_wr_opcode opcode)
+{
+	return sq_build_next(&sq, opcode, 1, 0);
+}
+
+static void sge(uint32_t length)
+{
+	const struct ibv_sge one = {.addr = 0x1000, .length = length, .lkey = 7};
+
+	sq_build_sge_list(&sq, 1, &one);
+}
+
+/* Nothing of the list is there, and the queue serves the next who posts. */
+static void expect_refused(int error)
+{
+	const uint32_t prod = sq_prod(&sq);
+
+	assert_int_equal(sq_build_complete(&sq), error);
+	assert_int_equal(sq_prod(&sq), prod);
+	assert_true(rte_spinlock_trylock(&sq.lock));
+	rte_spinlock_unlock(&sq.lock);
+}
+
+static void complete__shows_the_whole_list_at_once(void **state)
+{
+	const struct ibv_sge list[2] = {{1, 100, 2}, {3, 50, 4}};
+	struct send_wqe *wqe;
+
+	(void)state;
+	start();
+	wqe = sq_build_next(&sq, IBV_WR_SEND, 11, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+	assert_non_null(wqe);
+	sq_build_sge_list(&sq, 2, list);
+	wqe = sq_build_next(&sq, IBV_WR_RDMA_WRITE, 12, IBV_SEND_SOLICITED);
+	assert_non_null(wqe);
+	wqe->remote_addr = 0x123456789;
+	wqe->rkey = 9;
+	sge(10);
+	assert_int_equal(sq_prod(&sq), 0);
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_prod(&sq), 2);
+	wqe = sq_at(&sq, 0);
+	assert_int_equal(wqe->wr_id, 11);
+	assert_int_equal(wqe->opcode, IBV_WR_SEND);
+	assert_int_equal(wqe->flags, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+	assert_int_equal(wqe->num_sge, 2);
+	assert_int_equal(wqe->length, 150);
+	assert_memory_equal(wqe->sge, list, sizeof(list));
+	assert_false(wqe->started);
+	wqe = sq_at(&sq, 1);
+	assert_int_equal(wqe->wr_id, 12);
+	assert_int_equal(wqe->flags, IBV_SEND_SOLICITED);
+	assert_int_equal(wqe->remote_addr, 0x123456789);
+	assert_int_equal(wqe->rkey, 9);
+	assert_int_equal(wqe->length, 10);
+}
+
+static void complete__of_nothing_posts_nothing(void **state)
+{
+	(void)state;
+	start();
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_prod(&sq), 0);
+}
+
+static void complete__a_message_may_have_no_data(void **state)
+{
+	(void)state;
+	start();
+	assert_non_null(next(IBV_WR_SEND));
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_at(&sq, 0)->length, 0);
+	assert_int_equal(sq_at(&sq, 0)->num_sge, 0);
+}
+
+static void abort__forgets_the_list(void **state)
+{
+	(void)state;
+	start();
+	assert_non_null(next(IBV_WR_SEND));
+	sq_build_abort(&sq);
+	assert_int_equal(sq_prod(&sq), 0);
+	start();
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_prod(&sq), 0);
+}
+
+static void next__a_full_queue_posts_nothing(void **state)
+{
+	(void)state;
+	start();
+	for (int i = 0; i < MAX_WR; i++)
+		assert_non_null(next(IBV_WR_SEND));
+	assert_null(next(IBV_WR_SEND));
+	assert_null(next(IBV_WR_SEND));
+	expect_refused(ENOMEM);
+	start();
+	for (int i = 0; i < MAX_WR; i++)
+		assert_non_null(next(IBV_WR_SEND));
+	assert_int_equal(sq_build_complete(&sq), 0);
+	start();
+	assert_null(next(IBV_WR_SEND));
+	expect_refused(ENOMEM);
+	sq_pop(&sq);
+	start();
+	assert_non_null(next(IBV_WR_SEND));
+	assert_int_equal(sq_build_complete(&sq), 0);
+}
+
+static void next__refuses_what_was_not_asked_for(void **state)
+{
+	(void)state;
+	sq_build_start(&sq, 1u << IBV_WR_SEND);
+	assert_non_null(next(IBV_WR_SEND));
+	assert_null(next(IBV_WR_RDMA_WRITE));
+	assert_null(next(IBV_WR_SEND));
+	expect_refused(EINVAL);
+	start();
+	assert_null(sq_build_next(&sq, IBV_WR_SEND, 1, IBV_SEND_IP_CSUM));
+	expect_refused(EINVAL);
+}
+
+static void sge_list__refuses_what_is_too_long(void **state)
+{
+	struct ibv_sge list[MAX_SGE + 1];
+
+	(void)state;
+	memset(list, 0, sizeof(list));
+	start();
+	next(IBV_WR_SEND);
+	sq_build_sge_list(&sq, MAX_SGE + 1, list);
+	expect_refused(EINVAL);
+	list[0].length = 1u << 31;
+	list[1].length = 1;
+	start();
+	next(IBV_WR_SEND);
+	sq_build_sge_list(&sq, 2, list);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_SEND);
+	sq_build_sge_list(&sq, 1, list);
+	assert_int_equal(sq_build_complete(&sq), 0);
+}
+
+static void inline__copies_at_once(void **state)
+{
+	char first[] = "abc", second[] = "defgh";
+	const struct ibv_data_buf list[3] = {{first, 3}, {NULL, 0}, {second, 5}};
+
+	(void)state;
+	start();
+	assert_non_null(next(IBV_WR_SEND));
+	sq_build_inline(&sq, 3, list);
+	memset(first, 'x', 3);
+	memset(second, 'x', 5);
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_at(&sq, 0)->flags, IBV_SEND_INLINE);
+	assert_int_equal(sq_at(&sq, 0)->length, 8);
+	assert_memory_equal(sq_at(&sq, 0)->data, "abcdefgh", 8);
+}
+
+static void inline__refuses_what_does_not_fit(void **state)
+{
+	static uint8_t bytes[MAX_INLINE + 1];
+	const struct ibv_data_buf fits[2] = {{bytes, MAX_INLINE - 1}, {bytes, 1}};
+	const struct ibv_data_buf not [2] = {{bytes, MAX_INLINE}, {bytes, 1}};
+	const struct ibv_data_buf wraps[2] = {{bytes, MAX_INLINE}, {bytes, SIZE_MAX}};
+
+	(void)state;
+	start();
+	next(IBV_WR_SEND);
+	sq_build_inline(&sq, 2, not );
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_SEND);
+	sq_build_inline(&sq, 2, wraps);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_RDMA_READ);
+	sq_build_inline(&sq, 2, fits);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_SEND);
+	sq_build_inline(&sq, 2, fits);
+	assert_int_equal(sq_build_complete(&sq), 0);
+}
+
+static void complete__an_atomic_has_one_aligned_result(void **state)
+{
+	static const struct {
+		uint64_t remote_addr;
+		uint32_t length;
+		int error;
+	} cases[] = {{8, 8, 0}, {16, 100, 0}, {4, 8, EINVAL}, {8, 7, EINVAL}, {8, 0, EINVAL}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct send_wqe *wqe;
+
+		sq_clear(&sq);
+		start();
+		wqe = next(IBV_WR_ATOMIC_FETCH_AND_ADD);
+		wqe->remote_addr = cases[i].remote_addr;
+		if (cases[i].length > 0)
+			sge(cases[i].length);
+		/* The last of the list, or not. */
+		if (i % 2)
+			next(IBV_WR_SEND);
+		assert_int_equal(sq_build_complete(&sq), cases[i].error);
+		if (cases[i].error == 0) {
+			assert_int_equal(sq_at(&sq, 0)->length, 8);
+			assert_int_equal(sq_at(&sq, 0)->sge[0].length, 8);
+		}
+	}
+}
+
+static void complete__a_datagram_needs_an_address(void **state)
+{
+	struct ah ah = {.path = {.len = 42}};
+
+	(void)state;
+	tear_down(state);
+	create(IBV_QPT_UD);
+	start();
+	next(IBV_WR_SEND);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_SEND);
+	sq_build_datagram(&sq, NULL, 1, 2);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_SEND);
+	sq_build_datagram(&sq, &ah.ibv, 1u << 24, 2);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_SEND);
+	sq_build_datagram(&sq, &ah.ibv, 0x123456, 0x7654321);
+	sge(5);
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_at(&sq, 0)->remote_qpn, 0x123456);
+	assert_int_equal(sq_at(&sq, 0)->remote_qkey, 0x7654321);
+	assert_int_equal(sq_path(&sq, sq_at(&sq, 0))->len, 42);
+	assert_int_equal(sq_at(&sq, 0)->length, 5);
+}
+
+static void complete__xrc_needs_a_number(void **state)
+{
+	(void)state;
+	tear_down(state);
+	create(IBV_QPT_XRC_SEND);
+	start();
+	next(IBV_WR_SEND);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_SEND);
+	sq_build_srqn(&sq, 77);
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_at(&sq, 0)->remote_srqn, 77);
+}
+
+static void setters__of_other_types_are_refused(void **state)
+{
+	struct ah ah = {.path = {.len = 42}};
+
+	(void)state;
+	start();
+	next(IBV_WR_SEND);
+	sq_build_datagram(&sq, &ah.ibv, 1, 2);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_SEND);
+	sq_build_srqn(&sq, 1);
+	expect_refused(EINVAL);
+	/* Before any request: nothing to set. */
+	start();
+	sq_build_srqn(&sq, 1);
+	sge(1);
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_prod(&sq), 0);
+}
+
+struct poster {
+	bool posted; /* atomic */
+};
+
+static void *post_thread(void *arg)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+	struct poster *poster = arg;
+
+	assert_int_equal(sq_post(&sq, IBV_QPT_RC, &wr, &bad), 0);
+	__atomic_store_n(&poster->posted, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void start__keeps_others_out(void **state)
+{
+	struct poster poster = {.posted = false};
+	pthread_t thread;
+
+	(void)state;
+	start();
+	assert_int_equal(pthread_create(&thread, NULL, post_thread, &poster), 0);
+	for (int i = 0; i < 1000; i++)
+		sched_yield();
+	assert_false(__atomic_load_n(&poster.posted, __ATOMIC_SEQ_CST));
+	assert_non_null(next(IBV_WR_RDMA_WRITE));
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(sq_prod(&sq), 2);
+	assert_int_equal(sq_at(&sq, 0)->opcode, IBV_WR_RDMA_WRITE);
+	assert_int_equal(sq_at(&sq, 1)->opcode, IBV_WR_SEND);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(complete__shows_the_whole_list_at_once),
+		UNIT(complete__of_nothing_posts_nothing),
+		UNIT(complete__a_message_may_have_no_data),
+		UNIT(abort__forgets_the_list),
+		UNIT(next__a_full_queue_posts_nothing),
+		UNIT(next__refuses_what_was_not_asked_for),
+		UNIT(sge_list__refuses_what_is_too_long),
+		UNIT(inline__copies_at_once),
+		UNIT(inline__refuses_what_does_not_fit),
+		UNIT(complete__an_atomic_has_one_aligned_result),
+		UNIT(complete__a_datagram_needs_an_address),
+		UNIT(complete__xrc_needs_a_number),
+		UNIT(setters__of_other_types_are_refused),
+		UNIT(start__keeps_others_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
