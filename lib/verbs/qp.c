@@ -4,11 +4,6 @@
 
 #include "verbs_internal.h"
 
-struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv __rte_unused)
-{
-	return NULL; /* no queue pair has IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
-}
-
 /* The destination that the path's flow belongs to: as it will be, or as it is. */
 static int destination(struct face_context *context, struct face_qp *qp,
 		       const struct ibv_qp_attr *attr, int mask, uint32_t *dest_qpn)

@@ -73,13 +73,15 @@ static int check_objects(const struct ibv_context *ibv, const struct ibv_qp_init
 /* -EOPNOTSUPP for what exists and is not built. */
 static int check_extensions(const struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t built =
-		IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	const uint32_t built = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 	if (attr->comp_mask & ~built)
 		return -EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags != 0)
 		return -EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		return wr_check_flags(attr->qp_type, attr->send_ops_flags);
 	return 0;
 }
 
@@ -108,6 +110,8 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_cond_init(&ibv->cond, NULL);
 	qp->device = context->device;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		wr_fill(qp, attr->send_ops_flags);
 	event_init_qp(qp);
 	context_get(context);
 	*allocated = qp;

@@ -122,9 +122,14 @@ struct face_target {
 };
 
 struct face_qp {
-	struct ibv_qp ibv;
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex; /* the same, and more */
+	};
 	struct qp *qp;
 	struct device *device;
+	bool is_ex;	     /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
+	uint32_t wr_opcodes; /* what may then be built: bits of enum ibv_wr_opcode */
 	struct channel_source events[FACE_QP_EVENTS];
 
 	/* XRC_RECV only, else NULL */
@@ -283,6 +288,12 @@ int xrcd_close_op(struct ibv_xrcd *ibv);
 struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr);
 struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr);
 int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
+
+/* wr.c */
+
+/** Whether queue pairs of a type can send all this. 0, -EINVAL, -EOPNOTSUPP. */
+int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags);
+void wr_fill(struct face_qp *qp, uint64_t send_ops_flags);
 
 /* post.c, path.c */
 
