@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions of lib/qp and lib/device that the engine calls, for tests. */
+#include "fake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "helper.h"
+#include "link/runtime.h"
+#include "wire/build.h"
+
+struct qp *fake_receiver;
+unsigned int fake_looped;
+enum ibv_event_type fake_last_event;
+
+static struct link fake_link;
+static struct device fake_device;
+
+struct qp_sched *qp_sched(struct qp *qp)
+{
+	return &qp->sched;
+}
+
+uint64_t qp_deadline_ns(const struct qp *qp)
+{
+	return qp->deadline_ns;
+}
+
+void qp_timeout(struct qp *qp, uint64_t now_ns)
+{
+	(void)now_ns;
+	qp->timeouts++;
+	qp->deadline_ns = UINT64_MAX;
+}
+
+bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
+{
+	(void)now_ns;
+	qp->runs++;
+	while (qp->to_send > 0 && budget-- > 0) {
+		struct packet_out *out = sink->get(sink);
+
+		if (!out)
+			return true;
+		memset(out->frame, 0, FAKE_FRAME_LEN);
+		memcpy(out->frame, qp->dst_mac, sizeof(qp->dst_mac));
+		out->frame[FAKE_FRAME_LEN - 1] = 0x91;
+		if (sink->put(sink, out) != 0)
+			qp->faults++;
+		qp->to_send--;
+	}
+	return qp->to_send > 0;
+}
+
+int packet_seal(struct packet_out *out)
+{
+	/* As for memory that is gone. */
+	if (out->frame[0] == FAKE_UNREADABLE)
+		return -EFAULT;
+	return FAKE_FRAME_LEN;
+}
+
+bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
+		    bool checksums_known_good, uint64_t now_ns, struct qp **qp)
+{
+	(void)device, (void)checksums_known_good, (void)now_ns;
+	*qp = NULL;
+	if (len != FAKE_FRAME_LEN || frame[len - 1] != 0x91)
+		return false;
+	fake_looped += trusted;
+	*qp = fake_receiver;
+	if (*qp)
+		(*qp)->received++;
+	return true;
+}
+
+void device_raise(struct device *device, enum ibv_event_type type)
+{
+	(void)device;
+	fake_last_event = type;
+}
+
+void fake_qp_init(struct qp *qp, const uint8_t dst_mac[6])
+{
+	memset(qp, 0, sizeof(*qp));
+	memcpy(qp->dst_mac, dst_mac, sizeof(qp->dst_mac));
+	qp->deadline_ns = UINT64_MAX;
+}
+
+bool fake_start(void)
+{
+	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+	struct settings settings;
+	struct runtime_config config = {.memory_bytes = 32 << 20};
+
+	settings_init(&settings);
+	/* A ring from its transmit side to its receive side. */
+	strcpy(settings.port, "net_ring0");
+	if (link_prepare(&fake_link, &settings) != 0 || runtime_start(&config) != 0)
+		return false;
+	if (link_open(&fake_link, &settings) != 0)
+		return false;
+	/* The driver's own is all zeros. */
+	memcpy(fake_link.port.mac, mac, sizeof(mac));
+	return true;
+}
+
+struct engine *fake_engine(enum settings_progress progress)
+{
+	struct engine *engine;
+
+	memset(&fake_device, 0, sizeof(fake_device));
+	fake_receiver = NULL;
+	fake_looped = 0;
+	fake_last_event = 0;
+	if (engine_create(&fake_device, &fake_link, progress, &engine) != 0)
+		return NULL;
+	return engine;
+}
+
+void fake_engine_end(struct engine *engine)
+{
+	struct rte_mbuf *mbuf;
+
+	engine_disown(engine);
+	helper_join(engine);
+	while (port_rx_burst(&fake_link.port, &mbuf, 1) == 1)
+		rte_pktmbuf_free(mbuf);
+	free(engine);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs and a device that only note what an engine does with them, on a port that loops back. */
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "qp/qp.h"
+
+#define FAKE_FRAME_LEN	64
+#define FAKE_UNREADABLE 0xee /* a first byte of dst_mac that makes payload unreadable */
+
+/* A queue pair that sends `to_send` frames, and wants a timer at `deadline_ns`. */
+struct qp {
+	struct qp_sched sched;
+	unsigned int to_send;
+	uint8_t dst_mac[6];
+	uint64_t deadline_ns;
+	unsigned int runs;
+	unsigned int timeouts;
+	unsigned int received;
+	unsigned int faults; /* packets that could not be read */
+};
+
+/* The queue pair that device_receive gives every RoCE frame to, or NULL; a frame is RoCE if its last byte is 0x91. */
+extern struct qp *fake_receiver;
+extern unsigned int fake_looped; /* frames that were trusted */
+extern enum ibv_event_type fake_last_event;
+
+void fake_qp_init(struct qp *qp, const uint8_t dst_mac[6]);
+
+/** Start EAL and a port (once a process). false where that does not work here: the test is skipped. */
+bool fake_start(void);
+
+/** A new engine on the port, with nothing in it. */
+struct engine *fake_engine(enum settings_progress progress);
+
+/** Forget an engine; its port lives on for the next. */
+void fake_engine_end(struct engine *engine);
+
+#endif

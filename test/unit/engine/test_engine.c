@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/engine: engine.c, tx.c, ops.c and helper.c, on a port whose transmit side is its receive side. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "fake.h"
+#include "helper.h"
+#include "link/arp.h"
+#include "telemetry/counters.h"
+
+#define PATIENCE_MS 20000 /* for things that happen at once on an idle machine */
+
+static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 0x99};
+static const struct engine_ops *const ops = &engine_ops_pmd;
+
+static bool have_port;
+static struct engine *engine;
+static struct qp qp, other;
+
+static int group_set_up(void **state)
+{
+	(void)state;
+	have_port = fake_start();
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (!have_port)
+		return 0;
+	engine = fake_engine(SETTINGS_PROGRESS_INLINE);
+	fake_qp_init(&qp, peer_mac);
+	fake_qp_init(&other, peer_mac);
+	return engine ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (have_port)
+		fake_engine_end(engine);
+	return 0;
+}
+
+static uint64_t count(enum counter counter)
+{
+	return counters_get(&engine->device->counters, counter);
+}
+
+static void turns(int n)
+{
+	while (n-- > 0) {
+		assert_true(engine_try(engine));
+		engine_turn(engine);
+		engine_release(engine);
+	}
+}
+
+static void engine_turn__sends_and_receives(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &other;
+	qp.to_send = 3;
+	engine_mark_ready(engine, &qp);
+	turns(1);
+	assert_int_equal(other.received, 3);
+	assert_int_equal(count(COUNTER_tx_packets), 3);
+	assert_int_equal(count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
+	/* What asked for an answer runs in the next turn. */
+	assert_int_equal(other.runs, 0);
+	turns(1);
+	assert_int_equal(other.runs, 1);
+}
+
+static void engine_turn__queue_pairs_take_turns(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.to_send = 100;
+	other.to_send = 5;
+	engine_mark_ready(engine, &qp);
+	engine_mark_ready(engine, &other);
+	turns(1);
+	assert_true(qp.to_send > 0);
+	assert_int_equal(other.to_send, 0);
+	assert_int_equal(qp.runs, 1);
+	turns(10);
+	assert_int_equal(qp.to_send, 0);
+}
+
+/* The port's ring holds fewer than that: nothing may be lost, and everything goes in the end. */
+static void engine_turn__what_the_port_does_not_take_waits(void **state)
+{
+	unsigned int n = 0;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &other;
+	qp.to_send = 5000;
+	engine_mark_ready(engine, &qp);
+	/* Without receiving, until the port is full. */
+	for (int i = 0; i < 200; i++)
+		engine_transmit(engine);
+	assert_true(qp.to_send > 0);
+	assert_true(count(COUNTER_tx_no_buffer) > 0);
+	while (other.received < 5000 && n++ < 2000)
+		turns(1);
+	assert_int_equal(other.received, 5000);
+	assert_int_equal(qp.to_send, 0);
+	assert_int_equal(count(COUNTER_tx_packets), 5000);
+}
+
+static void engine_turn__own_address_goes_round_inside(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_qp_init(&qp, engine->link->port.mac);
+	fake_receiver = &other;
+	qp.to_send = 2000;
+	engine_mark_ready(engine, &qp);
+	turns(200);
+	assert_int_equal(other.received, 2000);
+	assert_int_equal(fake_looped, 2000);
+	assert_int_equal(count(COUNTER_tx_packets), 0);
+}
+
+static void engine_turn__nothing_leaves_without_a_link(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	engine->tx.connected = false;
+	engine->link_due_ns = UINT64_MAX;
+	fake_receiver = &other;
+	qp.to_send = 100;
+	engine_mark_ready(engine, &qp);
+	turns(10);
+	assert_int_equal(qp.to_send, 0);
+	assert_int_equal(other.received, 0);
+	assert_int_equal(count(COUNTER_tx_packets), 0);
+}
+
+static void engine_turn__unreadable_payload_is_not_sent(void **state)
+{
+	const uint8_t bad_mac[6] = {FAKE_UNREADABLE};
+
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_qp_init(&qp, bad_mac);
+	fake_receiver = &other;
+	qp.to_send = 3;
+	engine_mark_ready(engine, &qp);
+	turns(2);
+	assert_int_equal(qp.faults, 3);
+	assert_int_equal(other.received, 0);
+	assert_int_equal(count(COUNTER_tx_packets), 0);
+}
+
+static void engine_turn__timers_fire_once(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.deadline_ns = clock_ns(&engine->clock) + 1000000;
+	engine_mark_ready(engine, &qp);
+	turns(1);
+	assert_int_equal(qp.timeouts, 0);
+	usleep(1100);
+	turns(1);
+	assert_int_equal(qp.timeouts, 1);
+	turns(3);
+	assert_int_equal(qp.timeouts, 1);
+	assert_int_equal(qp.runs, 2);
+}
+
+/* A thread that was away finds the answer in the port beside the timer that it should have stopped. */
+static void engine_turn__what_has_come_goes_before_timers(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &other;
+	qp.to_send = 100;
+	other.deadline_ns = 1;
+	wheel_set(&engine->wheel, &other, 1);
+	engine_mark_ready(engine, &qp);
+	for (int i = 0; i < 10; i++)
+		engine_transmit(engine);
+	turns(1);
+	assert_true(other.received > 0 && other.received < 100);
+	assert_int_equal(other.timeouts, 0);
+	turns(10);
+	assert_int_equal(other.received, 100);
+	assert_int_equal(other.timeouts, 1);
+}
+
+static void engine_turn__answers_arp(void **state)
+{
+	const uint8_t ip[4] = {10, 0, 0, 2}, own_ip[4] = {10, 0, 0, 1};
+	uint8_t gid[GID_LEN];
+	struct rte_mbuf *mbuf;
+	struct arp arp;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	address_from_ipv4(own_ip, gid);
+	addresses_add(&engine->link->addresses, gid, 24);
+	mbuf = tx_alloc(&engine->tx);
+	tx_send(&engine->tx, mbuf,
+		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip, own_ip));
+	turns(1);
+	/* The answer is on the wire now, which leads back to us. */
+	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
+	assert_true(arp_parse(rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len, &arp));
+	assert_false(arp.request);
+	assert_memory_equal(arp.sender_mac, engine->link->port.mac, 6);
+	rte_pktmbuf_free(mbuf);
+}
+
+static void engine_forget__leaves_no_trace(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.deadline_ns = 1;
+	wheel_set(&engine->wheel, &qp, 1);
+	engine_mark_ready(engine, &qp);
+	engine_push_kick(engine, &qp);
+	engine_push_kick(engine, &other);
+	engine_forget(engine, &qp);
+	turns(2);
+	assert_int_equal(qp.runs, 0);
+	assert_int_equal(qp.timeouts, 0);
+	assert_int_equal(other.runs, 1);
+}
+
+static void engine_check_link__tells_of_changes_once(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = &engine->link->port;
+	assert_true(engine->device->link_up);
+	port->started = false;
+	engine_check_link(engine);
+	port->started = true;
+	assert_int_equal(fake_last_event, IBV_EVENT_PORT_ERR);
+	assert_false(engine->device->link_up);
+	engine_check_link(engine);
+	assert_int_equal(fake_last_event, IBV_EVENT_PORT_ACTIVE);
+	assert_true(engine->device->link_up);
+	fake_last_event = 0;
+	engine_check_link(engine);
+	assert_int_equal(fake_last_event, 0);
+}
+
+static void ops_kick__sends_at_once(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	assert_int_equal(qp.to_send, 0);
+	assert_int_equal(count(COUNTER_tx_packets), 1);
+}
+
+static void ops_kick__of_a_taken_engine_is_served_by_its_owner(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	assert_true(engine_try(engine));
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	ops->kick(engine, &qp);
+	assert_int_equal(qp.to_send, 1);
+	engine_release(engine);
+	assert_int_equal(qp.to_send, 0);
+	assert_int_equal(qp.runs, 1);
+}
+
+static void ops_lock__pays_what_is_owed_first(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.to_send = 1;
+	engine_mark_ready(engine, &qp);
+	ops->lock(engine);
+	assert_int_equal(qp.to_send, 0);
+	assert_false(engine_try(engine));
+	ops->unlock(engine);
+	assert_true(engine_try(engine));
+}
+
+static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
+{
+	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
+	union ibv_gid gid;
+	uint8_t mac[6];
+
+	(void)state;
+	if (!have_port)
+		skip();
+	address_from_ipv4(own_ip, gid.raw);
+	addresses_add(&engine->link->addresses, gid.raw, 24);
+	assert_int_equal(ops->resolve(engine, 0, &gid, mac), 0);
+	assert_memory_equal(mac, engine->link->port.mac, 6);
+	address_from_ipv4(far_ip, gid.raw);
+	assert_int_equal(ops->resolve(engine, 0, &gid, mac), -ENETUNREACH);
+}
+
+/* An engine that has ended, or belongs to a fork's parent, does nothing and blocks nobody. */
+static void engine_disown__makes_every_call_return(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	assert_true(engine_try(engine));
+	engine_disown(engine);
+	ops->lock(engine);
+	ops->unlock(engine);
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	ops->poll(engine);
+	ops->wait(engine);
+	assert_int_equal(qp.runs, 0);
+}
+
+static bool eventually(const unsigned int *value, unsigned int want)
+{
+	for (int i = 0; i < PATIENCE_MS; i++) {
+		if (__atomic_load_n(value, __ATOMIC_ACQUIRE) == want)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+static int set_up_hybrid(void **state)
+{
+	(void)state;
+	if (!have_port)
+		return 0;
+	engine = fake_engine(SETTINGS_PROGRESS_HYBRID);
+	fake_qp_init(&qp, peer_mac);
+	fake_qp_init(&other, peer_mac);
+	return engine ? helper_start(engine) : -1;
+}
+
+static void helper__takes_over_when_nobody_polls(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &other;
+	qp.to_send = 1000;
+	ops->kick(engine, &qp);
+	assert_true(eventually(&other.received, 1000));
+}
+
+static void helper__serves_timers_while_the_program_sleeps(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.deadline_ns = clock_ns(&engine->clock) + 3000000;
+	ops->kick(engine, &qp);
+	ops->wait(engine);
+	assert_true(eventually(&qp.timeouts, 1));
+}
+
+static void helper__lets_a_polling_program_run_the_engine(void **state)
+{
+	const uint64_t before = engine ? engine->app_turns : 0;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	for (int i = 0; i < PATIENCE_MS * 100 && engine->app_turns < before + 1000; i++)
+		ops->poll(engine);
+	assert_true(engine->app_turns >= before + 1000);
+}
+
+static int set_up_dedicated(void **state)
+{
+	(void)state;
+	if (!have_port)
+		return 0;
+	engine = fake_engine(SETTINGS_PROGRESS_DEDICATED);
+	fake_qp_init(&qp, peer_mac);
+	fake_qp_init(&other, peer_mac);
+	return engine ? helper_start(engine) : -1;
+}
+
+static void helper__dedicated_serves_kicks_and_the_program_no_turns(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &other;
+	qp.to_send = 50;
+	ops->kick(engine, &qp);
+	for (int i = 0; i < 100; i++)
+		ops->poll(engine);
+	assert_int_equal(engine->app_turns, 0);
+	assert_true(eventually(&other.received, 50));
+}
+
+/* Kicks from several threads against a running helper: none is lost. */
+static void *kicker(void *arg)
+{
+	for (int i = 0; i < 2000; i++) {
+		__atomic_fetch_add(&((struct qp *)arg)->to_send, 0, __ATOMIC_SEQ_CST);
+		ops->kick(engine, arg);
+	}
+	return NULL;
+}
+
+static void ops_kick__none_is_lost_between_threads(void **state)
+{
+	struct qp qps[3];
+	pthread_t threads[3];
+
+	(void)state;
+	if (!have_port)
+		skip();
+	for (int i = 0; i < 3; i++) {
+		fake_qp_init(&qps[i], peer_mac);
+		assert_int_equal(pthread_create(&threads[i], NULL, kicker, &qps[i]), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < 3; i++) {
+		qps[i].to_send = 1;
+		ops->kick(engine, &qps[i]);
+		assert_true(eventually(&qps[i].to_send, 0));
+	}
+	ops->lock(engine);
+	for (int i = 0; i < 3; i++)
+		ops->detach(engine, &qps[i]);
+	ops->unlock(engine);
+}
+
+#define INLINE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define HYBRID(test) cmocka_unit_test_setup_teardown(test, set_up_hybrid, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		INLINE(engine_turn__sends_and_receives),
+		INLINE(engine_turn__queue_pairs_take_turns),
+		INLINE(engine_turn__what_the_port_does_not_take_waits),
+		INLINE(engine_turn__own_address_goes_round_inside),
+		INLINE(engine_turn__nothing_leaves_without_a_link),
+		INLINE(engine_turn__unreadable_payload_is_not_sent),
+		INLINE(engine_turn__timers_fire_once),
+		INLINE(engine_turn__what_has_come_goes_before_timers),
+		INLINE(engine_turn__answers_arp),
+		INLINE(engine_forget__leaves_no_trace),
+		INLINE(engine_check_link__tells_of_changes_once),
+		INLINE(ops_kick__sends_at_once),
+		INLINE(ops_kick__of_a_taken_engine_is_served_by_its_owner),
+		INLINE(ops_lock__pays_what_is_owed_first),
+		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
+		INLINE(engine_disown__makes_every_call_return),
+		HYBRID(helper__takes_over_when_nobody_polls),
+		HYBRID(helper__serves_timers_while_the_program_sleeps),
+		HYBRID(helper__lets_a_polling_program_run_the_engine),
+		HYBRID(ops_kick__none_is_lost_between_threads),
+		cmocka_unit_test_setup_teardown(helper__dedicated_serves_kicks_and_the_program_no_turns,
+						set_up_dedicated, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, group_set_up, NULL);
+}
