@@ -103,12 +103,15 @@ def tcp_tables_show(text, state, port):
 
 
 class LocalHost:
-    """Where a side's program runs: this machine, behind a prefix of commands."""
+    """Where a side's program runs: this machine, behind a prefix of commands.
+
+    It runs before other load of the machine: the programs' timeouts are short.
+    """
 
     def __init__(self, name, log_dir, prefix=(), cpu=None):
         self.name = name
         self._log_dir = log_dir
-        self._prefix = list(prefix)
+        self._prefix = ["nice", "-n", "-15", *prefix]
         if cpu is not None:
             self._prefix = ["taskset", "-c", str(cpu), *self._prefix]
 

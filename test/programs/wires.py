@@ -69,7 +69,7 @@ def wire_programs():
             program = f"ib_{verb}_{form}"
             yield PerfTest(program)
             if verb != "atomic":
-                yield PerfTest(program, ["-a"], 50)
+                yield PerfTest(program, ["-a"], 20 if form == "lat" else 50)
         yield PerfTest(f"ib_{verb}_bw", ["-q", "16"], 200)
         yield PerfTest(f"ib_{verb}_bw", ["-b"], 500)
     yield PerfTest("ib_atomic_bw", ["-A", "CMP_AND_SWAP"], 500)
