@@ -1,241 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The applications: post what the program says, when there is room, and poll what becomes of it. */
-#include <string.h>
-
-#include "qp/qp.h"
+/* The applications: when they look, what wakes them, and when they are done. */
 #include "queue/channel.h"
 #include "queue/cq.h"
 #include "sim.h"
 
-#define POST_BATCH_MAX	 4
-#define LIST_MAX	 32
-#define POLL_MAX	 16
-#define LOOK_LONGEST_NS	 1000000
-#define INLINE_MAX_BYTES 1024
+#define POLL_MAX	16
+#define LOOK_LONGEST_NS 1000000
 
-/* Requests as they are given to a post call: work requests and the lists that they point to. */
-struct batch {
-	uint32_t count;
-	struct ibv_send_wr send[POST_BATCH_MAX];
-	struct ibv_recv_wr recv[POST_BATCH_MAX];
-	struct ibv_sge sge[POST_BATCH_MAX][LIST_MAX];
-	uint8_t data[POST_BATCH_MAX][INLINE_MAX_BYTES]; /* of inline ones; reused when posted */
-};
-
-static struct ibv_sge list_entry(const struct span *span)
-{
-	/* Nobody looks at address and key of an empty entry. */
-	if (span->len == 0)
-		return (struct ibv_sge){.addr = 0xdeadbeef, .lkey = 0x12345678};
-	return (struct ibv_sge){
-		.addr = span_iova(span), .length = span->len, .lkey = span_key(span)};
-}
-
-static void fill_list(const struct flow *flow, uint32_t first, uint32_t spans, struct ibv_sge *sge)
-{
-	for (uint32_t i = 0; i < spans; i++)
-		sge[i] = list_entry(&flow->spans[first + i]);
-}
-
-/* Spoil the entry with the bytes: its key, or its place. */
-static void spoil_list(struct flow *flow, const struct work *work, struct ibv_sge *sge)
-{
-	uint32_t entry = (uint32_t)rng_below(&flow->rng, work->spans);
-
-	while (sge[entry].length == 0)
-		entry = (entry + 1) % work->spans;
-	if (work->mishap == MISHAP_SEND_RANGE) {
-		const struct span *span = &flow->spans[work->first_span + entry];
-
-		sge[entry].addr = span->region->iova + span->region->size - span->len + 1;
-	} else {
-		sge[entry].lkey ^= 1u << rng_below(&flow->rng, 32);
-	}
-}
-
-static void fill_remote(struct flow *flow, const struct work *work, struct ibv_send_wr *wr)
-{
-	uint64_t addr = 0;
-	uint32_t key = 0;
-
-	if (work->remote.region != NULL) {
-		addr = span_iova(&work->remote);
-		key = span_key(&work->remote);
-	}
-	if (work->mishap == MISHAP_BAD_RKEY)
-		key ^= 1u << rng_below(&flow->rng, 32);
-	if (work->mishap == MISHAP_OUT_OF_RANGE) {
-		const struct region *region = work->remote.region;
-		const uint64_t align = work_is_atomic(work) ? 8 : 1;
-
-		/* Just too far at the end, or at the beginning. */
-		if (rng_chance(&flow->rng, 500000))
-			addr = region->iova - align;
-		else
-			addr = (region->iova + region->size - work->length + align) / align * align;
-	}
-	if (work_is_atomic(work)) {
-		const bool swaps = work->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-
-		wr->wr.atomic.remote_addr = addr;
-		wr->wr.atomic.rkey = key;
-		wr->wr.atomic.compare_add = swaps ? work->compare : work->operand;
-		wr->wr.atomic.swap = swaps ? work->operand : 0;
-	} else {
-		wr->wr.rdma.remote_addr = addr;
-		wr->wr.rdma.rkey = key;
-	}
-}
-
-/* Inline data is copied by the post call: from memory without a key, which changes at once after.
+/* Take all completions. Returns how many, and how many of them wake who waits for solicited ones.
  */
-static void fill_inline(const struct flow *flow, const struct work *work, struct ibv_sge *sge,
-			uint8_t *data)
-{
-	for (uint32_t i = 0; i < work->spans; i++) {
-		const struct span *span = &flow->spans[work->first_span + i];
-
-		if (span->len > 0)
-			memcpy(data, span_actual(span), span->len);
-		sge[i] = (struct ibv_sge){
-			.addr = (uintptr_t)data, .length = span->len, .lkey = 0xbad};
-		data += span->len;
-	}
-}
-
-static bool wants_signal(struct flow *flow, const struct work *work)
-{
-	const uint32_t index = (uint32_t)(work - flow->works);
-
-	/* Slots of the queue come back with a signaled completion behind them, and not before. */
-	return flow->from->sig_all || index + 1 == flow->work_count ||
-	       flow->unsignaled + 1 >= flow->from->cap.max_send_wr ||
-	       rng_chance(&flow->rng, 400000);
-}
-
-static void add_send(struct flow *flow, struct work *work, struct batch *batch)
-{
-	const int32_t index = (int32_t)(work - flow->works);
-	const uint32_t n = batch->count++;
-	struct ibv_send_wr *wr = &batch->send[n];
-
-	if (wants_signal(flow, work)) {
-		flow->unsignaled = 0;
-		work->flags |= IBV_SEND_SIGNALED;
-	} else {
-		flow->unsignaled++;
-	}
-	/* What stands behind a failure is not executed. */
-	if (flow_executes(flow, index))
-		model_apply(flow, work);
-	if (work->root >= 0 && work->opcode != IBV_WR_RDMA_READ)
-		flow->roots[work->root].newest = index;
-	*wr = (struct ibv_send_wr){.wr_id = check_id(flow, false, (uint32_t)index),
-				   .sg_list = batch->sge[n],
-				   .num_sge = (int)work->spans,
-				   .opcode = work->opcode,
-				   .send_flags = work->flags,
-				   .imm_data = work->imm};
-	/* With sq_sig_all the flag is not needed. */
-	if (flow->from->sig_all && rng_chance(&flow->rng, 500000))
-		wr->send_flags &= ~(unsigned int)IBV_SEND_SIGNALED;
-	fill_remote(flow, work, wr);
-	if (work->flags & IBV_SEND_INLINE)
-		fill_inline(flow, work, batch->sge[n], batch->data[n]);
-	else
-		fill_list(flow, work->first_span, work->spans, batch->sge[n]);
-	if (work->mishap == MISHAP_SEND_KEY || work->mishap == MISHAP_SEND_RANGE ||
-	    work->mishap == MISHAP_LANDING_KEY)
-		spoil_list(flow, work, batch->sge[n]);
-	if (n > 0)
-		batch->send[n - 1].next = wr;
-}
-
-static bool post_sends(struct flow *flow)
-{
-	const uint64_t wanted = rng_range(&flow->rng, 1, POST_BATCH_MAX);
-	struct ibv_send_wr *bad = NULL;
-	static struct batch batch;
-	int err;
-
-	batch.count = 0;
-	while (batch.count < wanted && flow->posted < flow->work_count &&
-	       flow->posted - flow->closed < flow->from->cap.max_send_wr)
-		add_send(flow, &flow->works[flow->posted++], &batch);
-	if (batch.count == 0)
-		return false;
-	err = qp_post_send(flow->from->qp, &batch.send[0], &bad);
-	sim_check(flow->sim, err == 0, "flow %d: post_send refuses work %u: %s", flow->number,
-		  (uint32_t)(bad->wr_id & 0xffff), strerror(err));
-	memset(batch.data, 0xee, sizeof(batch.data));
-	memset(batch.sge, 0xee, sizeof(batch.sge));
-	host_kick(flow->from);
-	return true;
-}
-
-static void add_receive(struct flow *flow, uint32_t index, struct batch *batch)
-{
-	const struct receive *receive = &flow->receives[index];
-	const uint32_t n = batch->count++;
-	struct ibv_sge *sge = batch->sge[n];
-
-	fill_list(flow, receive->first_span, receive->spans, sge);
-	if (receive->mishap == MISHAP_RECEIVE_KEY) {
-		while (sge->length == 0)
-			sge++;
-		sge->lkey ^= 1u << rng_below(&flow->rng, 32);
-	}
-	batch->recv[n] = (struct ibv_recv_wr){.wr_id = check_id(flow, true, index),
-					      .sg_list = batch->sge[n],
-					      .num_sge = (int)receive->spans};
-	if (n > 0)
-		batch->recv[n - 1].next = &batch->recv[n];
-}
-
-static bool may_post_receive(const struct flow *flow)
-{
-	return flow->receives_posted < flow->receive_count &&
-	       flow->receives[flow->receives_posted].mishap != MISHAP_NOT_READY &&
-	       flow->receives_posted - flow->received < flow->to->cap.max_recv_wr;
-}
-
-static bool post_receives(struct flow *flow, uint64_t wanted)
-{
-	struct ibv_recv_wr *bad = NULL;
-	static struct batch batch;
-	int err;
-
-	batch.count = 0;
-	while (batch.count < wanted && may_post_receive(flow))
-		add_receive(flow, flow->receives_posted++, &batch);
-	if (batch.count == 0)
-		return false;
-	err = qp_post_recv(flow->to->qp, &batch.recv[0], &bad);
-	sim_check(flow->sim, err == 0, "flow %d: post_recv refuses: %s", flow->number,
-		  strerror(err));
-	memset(batch.sge, 0xee, sizeof(batch.sge));
-	if (qp_state(flow->to->qp) == IBV_QPS_ERR)
-		host_kick(flow->to);
-	return true;
-}
-
-static bool post_due_receives(struct flow *flow)
-{
-	const uint64_t now_ns = flow->sim->clock.now_ns;
-	bool posted = false;
-
-	if (flow->receive_gap_ns == 0) {
-		while (post_receives(flow, POST_BATCH_MAX))
-			posted = true;
-		return posted;
-	}
-	if (now_ns < flow->next_receive_ns)
-		return false;
-	flow->next_receive_ns = now_ns + rng_range(&flow->rng, 1, flow->receive_gap_ns);
-	return post_receives(flow, rng_range(&flow->rng, 1, POST_BATCH_MAX));
-}
-
-static unsigned int poll_cq(struct host_cq *cq)
+static unsigned int poll_cq(struct host_cq *cq, unsigned int *solicited)
 {
 	struct host *host = cq->host;
 	struct ibv_wc wc[POLL_MAX];
@@ -247,19 +21,43 @@ static unsigned int poll_cq(struct host_cq *cq)
 		sim_check(host->sim, n >= 0 && n <= POLL_MAX, "host %d: poll returned %d",
 			  host->number, n);
 		for (int i = 0; i < n; i++)
-			check_completion(host, &wc[i]);
+			*solicited += check_completion(host, &wc[i]);
 		total += (unsigned int)n;
 	} while (n > 0);
 	return total;
+}
+
+/* A solicited completion, or an error, that raised no event. */
+static void check_unwoken(struct host_cq *cq, unsigned int solicited)
+{
+	sim_check(cq->host->sim, cq->host->pace.wakes != WAKES_SOLICITED || solicited == 0,
+		  "host %d: %u solicited completions, and no event", cq->host->number, solicited);
 }
 
 unsigned int app_poll(struct host *host)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < host->cq_count; i++)
-		n += poll_cq(&host->cqs[i]);
+	app_wake(host);
+	for (unsigned int i = 0; i < host->cq_count; i++) {
+		unsigned int solicited = 0;
+
+		n += poll_cq(&host->cqs[i], &solicited);
+		check_unwoken(&host->cqs[i], solicited);
+	}
 	return n;
+}
+
+static void wake(struct host_cq *cq)
+{
+	const bool solicited_only = cq->host->pace.wakes == WAKES_SOLICITED;
+	unsigned int solicited = 0, n;
+
+	/* Armed before the last look, so that nothing comes between unseen. */
+	cq_arm(cq->cq, solicited_only);
+	n = poll_cq(cq, &solicited);
+	sim_check(cq->host->sim, (solicited_only ? solicited : n) > 0,
+		  "host %d: an event for nothing", cq->host->number);
 }
 
 void app_wake(struct host *host)
@@ -267,15 +65,13 @@ void app_wake(struct host *host)
 	void *object;
 	int code;
 
-	if (!host->pace.app_waits)
+	if (host->pace.wakes == WAKES_NEVER)
 		return;
-	while (channel_read(&host->channel, &object, &code) == 0) {
-		struct host_cq *cq = object;
-
-		/* Armed before the last look, so that nothing comes between unseen. */
-		cq_arm(cq->cq, false);
-		poll_cq(cq);
-	}
+	while (channel_read(&host->channel, &object, &code) == 0)
+		wake(object);
+	for (unsigned int i = 0; i < host->cq_count && host->pace.wakes == WAKES_ANY; i++)
+		sim_check(host->sim, cq_empty(host->cqs[i].cq),
+			  "host %d: completions, and no event", host->number);
 }
 
 static void app_look(void *context, void *argument)
@@ -294,7 +90,8 @@ static void app_look(void *context, void *argument)
 		if (rng_chance(&host->rng, 700000))
 			busy |= post_sends(sim->end[i].out);
 	}
-	if (!host->pace.app_waits)
+	/* Who waits for every completion never polls by itself. */
+	if (host->pace.wakes != WAKES_ANY)
 		busy |= app_poll(host) > 0;
 	pause_ns = busy ? host->pace.app_ns : 2 * pause_ns;
 	if (pause_ns > LOOK_LONGEST_NS)
@@ -317,17 +114,17 @@ void app_start(struct sim *sim)
 
 static bool flow_finished(const struct flow *flow)
 {
-	if (flow->closed < flow->work_count)
+	if (flow->closed < flow->limit)
 		return false;
 	/* Where something fails, receives that are left over are flushed at the end. */
 	return flow->failed >= 0 || flow->loose || flow->mishap_at >= 0 ||
-	       flow->received >= flow->consumed_count;
+	       flow->received >= flow->receive_limit;
 }
 
 bool app_finished(const struct sim *sim)
 {
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
-		if (!flow_finished(&sim->flow[i]))
+		if (!flow_finished(&sim->flow[i]) || sim->end[i].unconnected)
 			return false;
 	}
 	return true;

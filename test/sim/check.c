@@ -2,7 +2,9 @@
 /* Holding every completion and event against what the program promises. */
 #include <string.h>
 
+#include "qp/qp.h"
 #include "sim.h"
+#include "wire/headers.h"
 
 #define ID_MAGIC 0x51f0ull
 
@@ -101,6 +103,10 @@ static void check_success(struct flow *flow, uint32_t index, const struct ibv_wc
 
 static bool may_fail(const struct flow *flow, uint32_t index, enum ibv_wc_status status)
 {
+	const struct sim *sim = flow->sim;
+
+	if (flow->loose && sim->scenario == SCENARIO_GONE && status == IBV_WC_REM_ACCESS_ERR)
+		return true;
 	if (flow->loose)
 		return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_WR_FLUSH_ERR;
 	if (flow->mishap_at < 0)
@@ -112,6 +118,33 @@ static bool may_fail(const struct flow *flow, uint32_t index, enum ibv_wc_status
 	       status == mishap_info(flow->works[index].mishap)->sender;
 }
 
+/*
+ * Retries are spent one a timeout (IBTA 9.7.6.1.3): of the newest answer, or of the newest request,
+ * whatever was later. Where nothing was lost before the cut, none was spent before it.
+ */
+static void check_patience(const struct flow *flow, enum ibv_wc_status status)
+{
+	struct sim *sim = flow->sim;
+	const struct end *from = flow->from;
+	const uint64_t timeout_ns = 4096ull << from->timeout;
+	const uint64_t now_ns = sim->clock.now_ns;
+	const uint64_t posted_ns =
+		flow->posted_ns > sim->struck_ns ? flow->posted_ns : sim->struck_ns;
+
+	if (sim->scenario != SCENARIO_CUT || status != IBV_WC_RETRY_EXC_ERR || !sim->lossless ||
+	    sim->tight || flow->receive_gap_ns > 0)
+		return;
+	sim_check(sim, now_ns >= sim->struck_ns + from->retry_cnt * timeout_ns,
+		  "flow %d: gave up %llu ns after the cut, with timeouts of %llu ns", flow->number,
+		  (unsigned long long)(now_ns - sim->struck_ns), (unsigned long long)timeout_ns);
+	sim_check(sim,
+		  now_ns <= posted_ns + (from->retry_cnt + 1ull) * (timeout_ns + sim->est_ns / 8) +
+				    10 * sim->est_ns + rnr_timer_ns(flow->to->min_rnr_timer),
+		  "flow %d: gave up only %llu ns after the cut, with timeouts of %llu ns",
+		  flow->number, (unsigned long long)(now_ns - sim->struck_ns),
+		  (unsigned long long)timeout_ns);
+}
+
 static void check_failure(struct flow *flow, uint32_t index, const struct ibv_wc *wc)
 {
 	struct sim *sim = flow->sim;
@@ -120,6 +153,7 @@ static void check_failure(struct flow *flow, uint32_t index, const struct ibv_wc
 		sim_check(sim, may_fail(flow, index, wc->status), "flow %d: work %u fails: %s",
 			  flow->number, index, status_text(wc->status));
 		close_before(flow, index);
+		check_patience(flow, wc->status);
 		flow->failed = index;
 	} else {
 		sim_check(sim, index == flow->closed, "flow %d: work %u is flushed before work %u",
@@ -187,6 +221,8 @@ static bool may_fail_receive(const struct flow *flow, uint32_t index, enum ibv_w
 		if (info->peer_fails && info->receiver == IBV_WC_SUCCESS && status == info->sender)
 			return true;
 	}
+	if (flow->loose && flow->sim->scenario == SCENARIO_GONE && status == IBV_WC_REM_ACCESS_ERR)
+		return true;
 	if (status != IBV_WC_WR_FLUSH_ERR)
 		return false;
 	/* Flushed: because something else failed this queue pair, or the program is over. */
@@ -217,7 +253,7 @@ static void check_receive(struct flow *flow, uint32_t index, const struct ibv_wc
 	flow->received = index + 1;
 }
 
-void check_completion(struct host *host, const struct ibv_wc *wc)
+bool check_completion(struct host *host, const struct ibv_wc *wc)
 {
 	const uint32_t index = (uint32_t)(wc->wr_id & 0x7fffffff);
 	const unsigned int number = (wc->wr_id >> 32) & 0xffff;
@@ -250,6 +286,10 @@ void check_completion(struct host *host, const struct ibv_wc *wc)
 		check_receive(flow, index, wc);
 	else
 		check_send(flow, index, wc);
+	/* An error always counts as solicited (ibv_req_notify_cq(3)). */
+	if (wc->status != IBV_WC_SUCCESS)
+		return true;
+	return receives && (flow->works[flow->receives[index].work].flags & IBV_SEND_SOLICITED);
 }
 
 void check_event(void *user, enum ibv_event_type type)
@@ -257,11 +297,17 @@ void check_event(void *user, enum ibv_event_type type)
 	struct end *end = user;
 	struct sim *sim = end->host->sim;
 	const struct flow *flow = end->in;
-	bool expected = type == IBV_EVENT_COMM_EST || type == IBV_EVENT_SQ_DRAINED;
+	bool expected = type == IBV_EVENT_SQ_DRAINED;
 
 	if (sim->verbose)
 		printf("%12llu host %d: qp %06x: event %d\n", (unsigned long long)sim->clock.now_ns,
 		       end->host->number, end->qpn, (int)type);
+	/* Told of the first packet that comes in RTR, once. */
+	if (type == IBV_EVENT_COMM_EST)
+		expected = end->late && qp_state(end->qp) == IBV_QPS_RTR && end->events[type] == 0;
+	/* Whose memory is gone refuses requests. */
+	if (type == IBV_EVENT_QP_ACCESS_ERR)
+		expected = sim->scenario == SCENARIO_GONE && flow->loose;
 	if (flow->mishap_at >= 0)
 		expected |= type ==
 			    (enum ibv_event_type)mishap_info(flow->works[flow->mishap_at].mishap)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "mem/mr.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "sim.h"
@@ -228,7 +227,7 @@ static void check_memory(struct sim *sim, const struct host *host)
 			sim_fail(sim,
 				 "host %d: memory is wrong at byte %llu of a region of %u, key %x",
 				 host->number, (unsigned long long)at - region->offset,
-				 region->size, region->mr->key);
+				 region->size, region->key);
 	}
 	sim_fail(sim, "host %d: memory between regions is wrong, at byte %lld", host->number,
 		 (long long)at);
@@ -248,8 +247,22 @@ void check_states(struct sim *sim)
 	}
 }
 
+static void check_gone(struct sim *sim)
+{
+	const struct region *gone = sim->gone;
+
+	if (gone == NULL)
+		return;
+	sim_check(sim,
+		  memcmp(gone->memory->actual + gone->offset, sim->gone_bytes, gone->size) == 0,
+		  "memory was written that is no longer registered");
+	free(sim->gone_bytes);
+	sim->gone = NULL;
+}
+
 void check_end(struct sim *sim)
 {
+	check_gone(sim);
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
 		forgive(&sim->flow[i]);
 	check_words(sim);

@@ -9,7 +9,7 @@
 #include "sim.h"
 #include "wire/headers.h"
 
-void connect_create(struct end *end)
+static void connect_create(struct end *end)
 {
 	struct host *host = end->host;
 	struct device *device = host->device;
@@ -116,16 +116,67 @@ void connect_modify(struct end *end, enum ibv_qp_state state)
 	host_kick(end);
 }
 
-void connect_all(struct sim *sim)
+bool end_sends(const struct end *end)
+{
+	const enum ibv_qp_state state = qp_state(end->qp);
+
+	return state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR;
+}
+
+void connect_create_all(struct sim *sim)
 {
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
 		connect_create(&sim->end[i]);
-	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
-		connect_modify(&sim->end[i], IBV_QPS_INIT);
-		connect_modify(&sim->end[i], IBV_QPS_RTR);
+}
+
+/* The next state on the way to RTS. */
+static void connect_advance(void *context, void *argument)
+{
+	struct end *end = context;
+	struct sim *sim = end->host->sim;
+
+	(void)argument;
+	if (qp_state(end->qp) == IBV_QPS_INIT) {
+		connect_modify(end, IBV_QPS_RTR);
+		clock_at(&sim->clock, sim->clock.now_ns + rng_below(&sim->rng, sim->est_ns),
+			 connect_advance, end, NULL);
+		return;
 	}
+	connect_modify(end, IBV_QPS_RTS);
+	end->unconnected = false;
+}
+
+/*
+ * A peer that is in RTS already may send: what comes in RTR is received, what comes in INIT is
+ * dropped, and sent again where the sender has a timer.
+ */
+static bool connect_later(struct sim *sim, struct end *end)
+{
+	if (sim->scenario != SCENARIO_SOUND || sim->tight || !rng_chance(&sim->rng, 100000))
+		return false;
+	if (end->peer->timeout == 0 || rng_chance(&sim->rng, 500000))
+		connect_modify(end, IBV_QPS_RTR);
+	clock_at(&sim->clock, sim->clock.now_ns + rng_below(&sim->rng, sim->est_ns),
+		 connect_advance, end, NULL);
+	return true;
+}
+
+void connect_all(struct sim *sim)
+{
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
-		connect_modify(&sim->end[i], IBV_QPS_RTS);
+		connect_modify(&sim->end[i], IBV_QPS_INIT);
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct end *end = &sim->end[i];
+
+		end->unconnected = connect_later(sim, end);
+		end->late = end->unconnected;
+		if (!end->unconnected)
+			connect_modify(end, IBV_QPS_RTR);
+	}
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		if (!sim->end[i].unconnected)
+			connect_modify(&sim->end[i], IBV_QPS_RTS);
+	}
 }
 
 void connect_destroy(struct end *end)

@@ -296,11 +296,11 @@ void host_start(struct host *host, uint32_t cqe)
 
 		cq->host = host;
 		sim_check(sim,
-			  cq_create(cqe, host->pace.app_waits ? &host->channel : NULL, cq,
-				    host_overrun, &cq->cq) == 0,
+			  cq_create(cqe, host->pace.wakes != WAKES_NEVER ? &host->channel : NULL,
+				    cq, host_overrun, &cq->cq) == 0,
 			  "cq_create");
-		if (host->pace.app_waits)
-			cq_arm(cq->cq, false);
+		if (host->pace.wakes != WAKES_NEVER)
+			cq_arm(cq->cq, host->pace.wakes == WAKES_SOLICITED);
 	}
 	TAILQ_INIT(&host->arrived);
 	TAILQ_INIT(&host->ready);

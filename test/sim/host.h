@@ -59,6 +59,8 @@ struct end {
 	uint64_t
 		timer_ns; /* the deadline that an event of the clock stands for; UINT64_MAX: none */
 
+	bool unconnected;	      /* RTR or RTS come later, by an event of the clock */
+	bool late;		      /* they do, or did */
 	bool paused;		      /* SQD was asked for, and RTS not yet again */
 	uint32_t events[HOST_EVENTS]; /* asynchronous ones seen, by enum ibv_event_type */
 };
@@ -67,6 +69,13 @@ struct end {
 struct host_cq {
 	struct host *host;
 	struct cq *cq;
+};
+
+/* What an application sleeps for. */
+enum wakes {
+	WAKES_NEVER, /* it does not sleep: it polls */
+	WAKES_ANY,
+	WAKES_SOLICITED, /* and it polls too, now and then */
 };
 
 /* How an engine behaves. */
@@ -78,7 +87,7 @@ struct host_pace {
 	uint32_t transmit_burst; /* frames sent in one turn */
 	uint32_t budget;	 /* of a queue pair in one turn */
 	uint64_t app_ns;	 /* between two looks of the application */
-	bool app_waits;		 /* the application sleeps on its channel, and does not poll */
+	enum wakes wakes;
 };
 
 struct host {
@@ -103,7 +112,7 @@ struct host {
 	/* the engine */
 	struct packet_sink sink;
 	struct packet_out out;
-	bool out_failed; /* its payload could not be read: it may be put again */
+	bool out_failed;  /* its payload could not be read: it may be put again */
 	bool out_taken;	  /* between get and put */
 	uint32_t tx_room; /* frames that this turn may still send */
 	bool locked;

@@ -133,6 +133,7 @@ void memory_register(struct memory *memory, struct pd *pd, struct rng *rng)
 			exit(1);
 		}
 		region->iova = region->mr->iova;
+		region->key = region->mr->key;
 	}
 }
 
@@ -182,7 +183,7 @@ uint64_t span_iova(const struct span *span)
 
 uint32_t span_key(const struct span *span)
 {
-	return span->region->mr->key;
+	return span->region->key;
 }
 
 struct span span_part(const struct span *span, uint32_t offset, uint32_t len)

@@ -26,7 +26,8 @@ struct region {
 	uint32_t size;	     /* bytes */
 	size_t offset;	     /* in the memory */
 	uint64_t iova;	     /* of its first byte, as keys' users address it */
-	struct mr *mr;
+	uint32_t key;
+	struct mr *mr; /* NULL when deregistered */
 };
 
 /* Some bytes of a region. */

@@ -20,14 +20,17 @@ static unsigned int mtu_bytes(enum ibv_mtu mtu)
 static void make_scenario(struct sim *sim)
 {
 	static const enum scenario choices[] = {
-		SCENARIO_SOUND,	 SCENARIO_SOUND,  SCENARIO_SOUND,  SCENARIO_SOUND, SCENARIO_SOUND,
-		SCENARIO_MISHAP, SCENARIO_MISHAP, SCENARIO_MISHAP, SCENARIO_CUT,   SCENARIO_KILL,
+		SCENARIO_SOUND, SCENARIO_SOUND,	 SCENARIO_SOUND,  SCENARIO_SOUND,
+		SCENARIO_SOUND, SCENARIO_MISHAP, SCENARIO_MISHAP, SCENARIO_MISHAP,
+		SCENARIO_CUT,	SCENARIO_KILL,	 SCENARIO_GONE,
 	};
 
 	sim->scenario = choices[rng_below(&sim->rng, sizeof(choices) / sizeof(choices[0]))];
 	if (sim->only >= 0)
 		sim->scenario = (enum scenario)sim->only;
 	sim->lossless = rng_chance(&sim->rng, 300000);
+	sim->tight = sim->lossless && rng_chance(&sim->rng, 300000);
+	sim->twice = sim->scenario == SCENARIO_SOUND && rng_chance(&sim->rng, 150000);
 	sim->strike_after = (uint32_t)rng_below(&sim->rng, WORKS_MAX);
 }
 
@@ -40,7 +43,7 @@ static void make_pace(struct host_pace *pace, struct rng *rng)
 				   .transmit_burst = (uint32_t)rng_range(rng, 1, 64),
 				   .budget = (uint32_t)rng_range(rng, 1, 64),
 				   .app_ns = rng_range(rng, 200, 20000),
-				   .app_waits = rng_chance(rng, 400000)};
+				   .wakes = (enum wakes)rng_below(rng, 3)};
 }
 
 static void make_hosts(struct sim *sim)
@@ -229,7 +232,7 @@ static void make_strike(struct sim *sim)
 
 	sim->victim = end;
 	sim->struck_ns = 0;
-	if (sim->scenario == SCENARIO_KILL) {
+	if (sim->scenario == SCENARIO_KILL || sim->scenario == SCENARIO_GONE) {
 		end->out->loose = true;
 		end->in->loose = true;
 	} else if (sim->scenario == SCENARIO_CUT) {
@@ -270,7 +273,7 @@ static void make_mishap(struct sim *sim)
 static void make_timeouts(struct sim *sim)
 {
 	const struct link_attr *attr = &sim->link[0][1].attr;
-	uint64_t bytes = 0, packets = 0, turn_ns = 0;
+	uint64_t bytes = 0, packets = 0, turn_ns = 0, patience_ns;
 
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		const struct flow *flow = &sim->flow[i];
@@ -284,15 +287,18 @@ static void make_timeouts(struct sim *sim)
 		turn_ns += 2 * sim->host[i].pace.turn_ns + sim->host[i].pace.packet_ns;
 	sim->est_ns = 2 * (attr->latency_ns + attr->jitter_ns + attr->reorder_ns) +
 		      bytes * 8000 / attr->mbps + 2 * packets * turn_ns + 100000;
+	/* Where nothing is lost, all retries together may be as long as that. */
+	patience_ns = sim->tight ? sim->est_ns / 4 : 2 * sim->est_ns;
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		struct end *end = &sim->end[i];
 
 		end->timeout = 1;
-		while ((4096ull << end->timeout) < 2 * sim->est_ns)
+		while ((4096ull << end->timeout) < patience_ns)
 			end->timeout++;
-		end->timeout += (uint8_t)rng_below(&sim->rng, 3);
+		if (!sim->tight)
+			end->timeout += (uint8_t)rng_below(&sim->rng, 3);
 		/* No timer at all: for links without losses. */
-		if (sim->lossless && sim->scenario == SCENARIO_SOUND &&
+		if (sim->lossless && !sim->tight && sim->scenario == SCENARIO_SOUND &&
 		    rng_chance(&sim->rng, 100000))
 			end->timeout = 0;
 	}

@@ -95,7 +95,12 @@ struct flow {
 	int32_t mishap_at; /* the work that fails, -1 for none */
 	bool may_give_up;  /* the mishap's answer may be lost: retries may run out before it */
 
+	/* what is to be done before the queue pairs are reset; then all */
+	uint32_t limit;		/* works */
+	uint32_t receive_limit; /* receives that those consume */
+
 	/* progress */
+	uint64_t posted_ns; /* of the newest work */
 	uint32_t posted;
 	uint32_t closed;     /* works before this are complete, with or without a completion */
 	int64_t failed;	     /* the first work that failed, -1 for none */

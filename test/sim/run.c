@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Running one program from its seed: start, blows that fall in the middle, rest, tear down. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "device/device.h"
+#include "mem/mr.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "sim.h"
@@ -17,6 +20,21 @@ static void link_cut(struct sim *sim, const struct host *a, const struct host *b
 	sim->link[b->number][a->number].cut = true;
 }
 
+/* From now on these bytes belong to the application again: nobody may touch them. */
+static void deregister(struct sim *sim, struct region *region)
+{
+	struct device *device = sim->victim->host->device;
+
+	sim->gone = region;
+	sim->gone_bytes = malloc(region->size);
+	sim_check(sim, sim->gone_bytes != NULL, "out of memory");
+	memcpy(sim->gone_bytes, region->memory->actual + region->offset, region->size);
+	device->ops->lock(device->engine);
+	mr_deregister(region->mr);
+	device->ops->unlock(device->engine);
+	region->mr = NULL;
+}
+
 static void strike(void *context, void *argument)
 {
 	struct sim *sim = context;
@@ -27,6 +45,8 @@ static void strike(void *context, void *argument)
 		return;
 	if (sim->scenario == SCENARIO_CUT)
 		link_cut(sim, victim->host, victim->peer->host);
+	else if (sim->scenario == SCENARIO_GONE)
+		deregister(sim, victim->in->target[rng_below(&sim->rng, 2)]);
 	else if (qp_state(victim->qp) != IBV_QPS_ERR)
 		connect_modify(victim, IBV_QPS_ERR);
 }
@@ -87,9 +107,7 @@ static void start(struct sim *sim)
 		memcpy(&sim->word[i].initial, span_actual(&sim->word[i].span), 8);
 		sim->word[i].seen = sim->word[i].initial;
 	}
-	connect_all(sim);
-	plan_pauses(sim);
-	app_start(sim);
+	connect_create_all(sim);
 }
 
 static void step(struct sim *sim, uint64_t *events)
@@ -153,33 +171,80 @@ static void stop(struct sim *sim)
 	program_free(sim);
 }
 
-void sim_run(struct sim *sim)
+/* How far the program goes before the queue pairs are reset. */
+static void set_limits(struct sim *sim, bool all)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct flow *flow = &sim->flow[i];
+
+		flow->limit = all ? flow->work_count : flow->work_count / 2;
+		flow->receive_limit = 0;
+		for (uint32_t w = 0; w < flow->limit; w++)
+			flow->receive_limit += flow->works[w].receive >= 0;
+	}
+}
+
+static void maybe_strike(struct sim *sim)
+{
+	if (sim->struck_ns != 0 || sim->works_closed < sim->strike_after ||
+	    sim->scenario == SCENARIO_SOUND || sim->scenario == SCENARIO_MISHAP)
+		return;
+	sim->struck_ns = sim->clock.now_ns + rng_below(&sim->rng, sim->est_ns);
+	clock_at(&sim->clock, sim->struck_ns, strike, sim, NULL);
+}
+
+static void play(struct sim *sim)
 {
 	uint64_t events = 0;
 
+	sim->draining = false;
+	connect_all(sim);
+	plan_pauses(sim);
+	app_start(sim);
+	while (!app_finished(sim)) {
+		step(sim, &events);
+		maybe_strike(sim);
+	}
+	sim->draining = true;
+	rest(sim);
+	check_quiet(sim);
+	check_states(sim);
+}
+
+/* Receives that were posted and not consumed are forgotten, and posted again. */
+static void reset_all(struct sim *sim)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct end *end = &sim->end[i];
+
+		connect_modify(end, IBV_QPS_RESET);
+		end->in->receives_posted = end->in->received;
+		end->sq_psn = (uint32_t)rng_below(&sim->rng, 1u << 24);
+		end->events[IBV_EVENT_COMM_EST] = 0;
+	}
+	rest(sim);
+}
+
+void sim_run(struct sim *sim)
+{
 	sim->rng = rng_fork(sim->seed, 0);
 	entropy_seed(sim->seed);
 	sim->clock = (struct clock){.now_ns = 1000};
-	sim->draining = false;
 	sim->flushing = false;
+	sim->gone = NULL;
 	sim->works_closed = 0;
 	sim->progress_ns = sim->clock.now_ns;
 	program_make(sim);
 	if (sim->verbose)
 		sim_dump(sim);
 	start(sim);
-	while (!app_finished(sim)) {
-		step(sim, &events);
-		if (sim->struck_ns == 0 && sim->works_closed >= sim->strike_after &&
-		    (sim->scenario == SCENARIO_CUT || sim->scenario == SCENARIO_KILL)) {
-			sim->struck_ns = sim->clock.now_ns + rng_below(&sim->rng, sim->est_ns);
-			clock_at(&sim->clock, sim->struck_ns, strike, sim, NULL);
-		}
+	if (sim->twice) {
+		set_limits(sim, false);
+		play(sim);
+		reset_all(sim);
 	}
-	sim->draining = true;
-	rest(sim);
-	check_quiet(sim);
-	check_states(sim);
+	set_limits(sim, true);
+	play(sim);
 	tear_down(sim);
 	check_end(sim);
 	stop(sim);

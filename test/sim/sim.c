@@ -19,10 +19,8 @@
 #define FIXED_SEEDS 500
 
 static const char *const scenario_names[SCENARIOS] = {
-	[SCENARIO_SOUND] = "sound",
-	[SCENARIO_MISHAP] = "mishap",
-	[SCENARIO_CUT] = "cut",
-	[SCENARIO_KILL] = "kill",
+	[SCENARIO_SOUND] = "sound", [SCENARIO_MISHAP] = "mishap", [SCENARIO_CUT] = "cut",
+	[SCENARIO_KILL] = "kill",   [SCENARIO_GONE] = "gone",
 };
 
 static void dump_flow(const struct flow *flow)
@@ -58,8 +56,9 @@ void sim_dump(const struct sim *sim)
 {
 	const struct link_attr *attr = &sim->link[0][1].attr;
 
-	printf("seed %llu: %s, %u hosts, %u pairs, now %llu ns, newest completion %llu ns\n",
-	       (unsigned long long)sim->seed, scenario_names[sim->scenario], sim->hosts, sim->pairs,
+	printf("seed %llu: %s%s%s, %u hosts, %u pairs, now %llu ns, newest completion %llu ns\n",
+	       (unsigned long long)sim->seed, scenario_names[sim->scenario],
+	       sim->tight ? ", tight" : "", sim->twice ? ", twice" : "", sim->hosts, sim->pairs,
 	       (unsigned long long)sim->clock.now_ns, (unsigned long long)sim->progress_ns);
 	printf("link: latency %llu ns, %llu Mb/s; ppm lost %u, bursts %u, duplicated %u, ghosts "
 	       "%u, "
@@ -102,7 +101,7 @@ static const char usage[] =
 	"  --start-seed N   run programs from this seed on; without it from seed 1, then from "
 	"SIM_SEED or a random one\n"
 	"  --seconds N      of CPU time to run (10)\n"
-	"  --scenario NAME  only sound, mishap, cut or kill\n"
+	"  --scenario NAME  only sound, mishap, cut, kill or gone\n"
 	"  --verbose        print every frame, completion and event\n";
 
 static struct sim sim;

@@ -22,6 +22,7 @@ enum scenario {
 	SCENARIO_MISHAP, /* one work fails */
 	SCENARIO_CUT,	 /* the wire between two hosts is cut */
 	SCENARIO_KILL,	 /* an application moves a queue pair to ERR in the middle */
+	SCENARIO_GONE,	 /* an application deregisters memory that its peers use */
 	SCENARIOS,
 };
 
@@ -34,6 +35,8 @@ struct sim {
 
 	enum scenario scenario;
 	bool lossless;	 /* nothing is lost, damaged or reordered */
+	bool tight;	 /* timers run out though nothing is lost */
+	bool twice;	 /* in the middle all queue pairs are reset and connected again */
 	uint64_t est_ns; /* the longest that an answer takes without losses */
 	unsigned int hosts;
 	struct host host[SIM_HOSTS_MAX];
@@ -44,7 +47,9 @@ struct sim {
 	unsigned int words;
 	struct word word[SIM_WORDS_MAX];
 	struct region *word_region;
-	struct end *victim;    /* SCENARIO_KILL, SCENARIO_CUT */
+	struct end *victim;    /* SCENARIO_KILL, SCENARIO_CUT, SCENARIO_GONE */
+	struct region *gone;   /* what was deregistered */
+	uint8_t *gone_bytes;   /* what it held then */
 	uint32_t strike_after; /* works closed before it happens */
 	uint64_t struck_ns;
 
@@ -74,17 +79,24 @@ void sim_run(struct sim *sim);
 /** Print everything that helps to see who waits for what. */
 void sim_dump(const struct sim *sim);
 
-/** Connect both ends of all pairs. */
+/** Make the queue pairs of all ends. */
+void connect_create_all(struct sim *sim);
+
+/** Connect both ends of all pairs, some of them a little later. */
 void connect_all(struct sim *sim);
 
-/** Create an end's queue pair and move it to INIT. */
-void connect_create(struct end *end);
+/** Whether send requests may be posted. */
+bool end_sends(const struct end *end);
 
 /** Move a queue pair to a state with the attributes that the transition needs. */
 void connect_modify(struct end *end, enum ibv_qp_state state);
 
 /** Destroy a queue pair. */
 void connect_destroy(struct end *end);
+
+/** Post what may be posted now. Whether anything was. */
+bool post_sends(struct flow *flow);
+bool post_due_receives(struct flow *flow);
 
 /** Start the applications. */
 void app_start(struct sim *sim);
@@ -101,8 +113,8 @@ bool app_finished(const struct sim *sim);
 /** The wr_id of a work or receive of a flow. */
 uint64_t check_id(const struct flow *flow, bool receives, uint32_t index);
 
-/** A completion came out of a queue of this host. */
-void check_completion(struct host *host, const struct ibv_wc *wc);
+/** A completion came out of a queue of this host. Whether it wakes who waits for solicited ones. */
+bool check_completion(struct host *host, const struct ibv_wc *wc);
 
 /** The program has ended: states and events after mishaps. */
 void check_states(struct sim *sim);
