@@ -75,29 +75,39 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
 }
 
-/* Send requests, where the state and the peer let us. Returns whether there is more to send. */
+/*
+ * Send requests, where the state and the peer let us, and take them off the budget. Returns whether
+ * there is more to send.
+ */
 static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
-			     unsigned int budget)
+			     unsigned int *budget)
 {
 	enum fault fault = FAULT_NONE;
+	unsigned int sent = 0;
 	bool more = false;
+
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		return false;
 
 	switch (qp->init.type) {
 	case IBV_QPT_UD:
 		if (qp->requester.state == REQUESTER_RUNNING)
-			fault = datagram_send(&qp->datagram, sink, budget, &more);
+			fault = datagram_send(&qp->datagram, sink, *budget, &more);
 		break;
 	case IBV_QPT_UC:
-		requester_send(&qp->requester, sink, budget, &more);
+		sent = requester_send(&qp->requester, sink, *budget, &more);
 		fault = completer_sent(&qp->completer, now_ns);
 		break;
 	default:
+		if (qp->recovery.state == RECOVERY_RNR_WAIT)
+			break;
+		sent = requester_send(&qp->requester, sink, *budget, &more);
 		/* A stuck port runs into the same timer as a peer that does not answer. */
-		if (qp->recovery.state != RECOVERY_RNR_WAIT &&
-		    (requester_send(&qp->requester, sink, budget, &more) > 0 || more))
+		if (sent > 0 || more)
 			recovery_sent(&qp->recovery, now_ns);
 		break;
 	}
+	*budget -= sent;
 	if (fault == FAULT_NONE && requester_fault_due(&qp->requester))
 		fault = qp->requester.fault;
 	if (fault != FAULT_NONE) {
@@ -115,11 +125,23 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
 	enum fault fault;
-	unsigned int sent;
+	bool more_requests = false;
 	bool more;
 
+	/*
+	 * A peer that polls its completion queue until it has our acknowledgement, and then looks
+	 * in memory for our WRITE, finds it there if the WRITE went out first. READ responses and
+	 * NAKs do not wait for requests.
+	 */
+	if (replies_owe_ack_only(&qp->replies)) {
+		unsigned int share = budget / 2;
+
+		budget -= share;
+		more_requests = qp_run_requester(qp, now_ns, sink, &share);
+		budget += share;
+	}
 	/* Also in ERR: the NAK that explains the error to the peer is owed. */
-	sent = replies_send(&qp->replies, sink, budget, &more, &fault);
+	budget -= replies_send(&qp->replies, sink, budget, &more, &fault);
 	if (fault != FAULT_NONE) {
 		counters_add(qp->init.counters, fault_info(fault)->counter, 1);
 		qp_fail(qp, fault);
@@ -128,7 +150,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
 		if (!more)
-			more = qp_run_requester(qp, now_ns, sink, budget - sent);
+			more_requests = qp_run_requester(qp, now_ns, sink, &budget);
 		break;
 	case IBV_QPS_SQE:
 		completer_flush(&qp->completer);
@@ -140,7 +162,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	default:
 		break;
 	}
-	return more;
+	return more || more_requests;
 }
 
 uint64_t qp_deadline_ns(const struct qp *qp)

@@ -92,6 +92,12 @@ static inline bool replies_room(const struct replies *replies)
 	return replies->tail - replies->head - replies->repeats < replies->resources;
 }
 
+/** Whether an acknowledgement is all that is owed. */
+static inline bool replies_owe_ack_only(const struct replies *replies)
+{
+	return replies->head == replies->tail && replies->ack == ACK_DUE;
+}
+
 /** Owe and remember a new reply. Only with replies_room. */
 void replies_add(struct replies *replies, const struct reply *reply);
 
