@@ -165,6 +165,12 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	return more || more_requests;
 }
 
+bool qp_owes_ack_only(const struct qp *qp)
+{
+	return replies_owe_ack_only(&qp->replies) &&
+	       (qp->state == IBV_QPS_RTR || qp->requester.index == sq_prod(&qp->sq));
+}
+
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
 	return qp->recovery.deadline_ns;

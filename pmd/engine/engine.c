@@ -21,6 +21,7 @@
 #define LINK_PERIOD_NS	 UINT64_C(10000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
 #define ENGINE_LCORE	 0
+#define ACK_HOLD_NS UINT64_C(5000) /* two packets come that far apart over a veth */
 #define END_TURNS	 64
 #define END_WAIT_NS	 UINT64_C(100000000)
 
@@ -48,6 +49,7 @@ void engine_mark_ready(struct engine *engine, struct qp *qp)
 	if (sched->is_ready)
 		return;
 	sched->is_ready = true;
+	sched->ready_ns = engine->now_ns;
 	QP_LIST_INSERT_TAIL(&engine->ready, qp, ready_link);
 }
 
@@ -113,8 +115,18 @@ static unsigned int engine_fire_timers(struct engine *engine)
 	return fired;
 }
 
-/* Each ready queue pair once, as far as the port takes it. */
-static unsigned int engine_run_ready(struct engine *engine)
+/*
+ * A lone acknowledgement waits a moment on a port where each packet costs a system call's worth of time: the program
+ * most often answers what it acknowledges, and both go out together.
+ */
+static bool engine_holds(const struct engine *engine, struct qp *qp)
+{
+	return engine->ack_hold_ns > 0 &&
+	       engine->now_ns - qp_sched(qp)->ready_ns < engine->ack_hold_ns && qp_owes_ack_only(qp);
+}
+
+/* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may wait. */
+static unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
 	struct qp *last = NULL;
 	unsigned int runs = 0;
@@ -122,6 +134,14 @@ static unsigned int engine_run_ready(struct engine *engine)
 
 	while ((qp = TAILQ_FIRST(&engine->ready)) != NULL) {
 		QP_LIST_REMOVE(&engine->ready, qp, ready_link);
+		if (hold && engine_holds(engine, qp)) {
+			QP_LIST_INSERT_TAIL(&engine->ready, qp, ready_link);
+			if (!last)
+				last = qp;
+			if (TAILQ_FIRST(&engine->ready) == last)
+				break;
+			continue;
+		}
 		qp_sched(qp)->is_ready = false;
 		if (qp_run(qp, engine->now_ns, &engine->tx.sink, RUN_BUDGET_PKTS)) {
 			engine_mark_ready(engine, qp);
@@ -137,7 +157,7 @@ static unsigned int engine_run_ready(struct engine *engine)
 	return runs;
 }
 
-unsigned int engine_transmit(struct engine *engine)
+static unsigned int engine_send(struct engine *engine, bool hold)
 {
 	const unsigned int lcore = lcore_enter();
 	unsigned int work;
@@ -145,10 +165,15 @@ unsigned int engine_transmit(struct engine *engine)
 	engine->now_ns = clock_ns(&engine->clock);
 	tx_begin(&engine->tx);
 	engine_drain_kicks(engine);
-	work = engine_run_ready(engine);
+	work = engine_run_ready(engine, hold);
 	tx_flush(&engine->tx);
 	lcore_leave(lcore);
 	return work;
+}
+
+unsigned int engine_transmit(struct engine *engine)
+{
+	return engine_send(engine, false);
 }
 
 static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
@@ -237,7 +262,7 @@ static void engine_check_link_sometimes(struct engine *engine)
  */
 unsigned int engine_turn(struct engine *engine)
 {
-	unsigned int work = engine_transmit(engine);
+	unsigned int work = engine_send(engine, true);
 
 	engine_check_link_sometimes(engine);
 	work += engine_receive(engine);
@@ -268,6 +293,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->link = link;
 	engine->progress = progress;
 	engine->wake_fd = -1;
+	engine->ack_hold_ns = link->port.driver == PORT_AF_PACKET ? ACK_HOLD_NS : 0;
 	clock_init(&engine->clock);
 	engine->now_ns = clock_ns(&engine->clock);
 	TAILQ_INIT(&engine->ready);

@@ -30,6 +30,7 @@ struct srq;
 struct qp_sched {
 	TAILQ_ENTRY(qp) ready_link;
 	TAILQ_ENTRY(qp) timer_link;
+	uint64_t ready_ns; /* when it went on the ready list */
 	uint64_t timer_slot;
 	struct qp *kick_next;
 	bool kicked; /* atomic */
@@ -120,6 +121,9 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
  *   true while there is more to send right now (budget or sink ended it).
  */
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget);
+
+/** Engine: an acknowledgement is all that qp_run would send; it may wait a little. */
+bool qp_owes_ack_only(const struct qp *qp);
 
 /** Engine: when qp_timeout wants to be called at the earliest; UINT64_MAX for never. May move at
  * every other call. */

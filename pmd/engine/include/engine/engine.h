@@ -40,6 +40,7 @@ struct engine {
 	uint64_t now_ns;
 	uint64_t busy_ns; /* when there was something to do last */
 	uint64_t link_due_ns; /* when the link's state is looked at next */
+	uint64_t ack_hold_ns; /* how long a lone acknowledgement may wait for company */
 	struct qp_list ready; /* queue pairs that want qp_run */
 	struct tx tx;
 	struct wheel wheel;
