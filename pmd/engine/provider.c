@@ -18,6 +18,7 @@
 #include "device/registry.h"
 #include "engine/engine.h"
 #include "helper.h"
+#include "link/footprint.h"
 #include "link/gate.h"
 #include "link/link.h"
 #include "link/runtime.h"
@@ -160,6 +161,24 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	return 0;
 }
 
+/* Nothing that was opened on the way shall be seen by a program that this one executes. */
+static int provider_bring_quietly(const struct settings *settings, struct device **device)
+{
+	struct footprint footprint;
+	int rc;
+
+	rc = footprint_save(&footprint);
+	if (rc != 0) {
+		log_error("cannot read this process's state from /proc: %s", strerror(-rc));
+		return rc;
+	}
+	rc = provider_bring(settings, device);
+	if (rc == 0)
+		runtime_settle();
+	footprint_restore(&footprint);
+	return rc;
+}
+
 /* Registered by a constructor; see device/registry.h. */
 static int provider_start(struct device **devices, size_t max)
 {
@@ -174,7 +193,7 @@ static int provider_start(struct device **devices, size_t max)
 		log_error("%s", error);
 	} else {
 		log_set_level((enum log_level)settings.log_level);
-		rc = provider_bring(&settings, &devices[0]);
+		rc = provider_bring_quietly(&settings, &devices[0]);
 	}
 	if (rc == 0)
 		return 1;

@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <syslog.h>
+#include <time.h>
 
+#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -19,6 +22,7 @@
 #include "link/footprint.h"
 
 #define ARGS_MAX       32
+#define SETTLE_S       1
 #define MIB	       (UINT64_C(1) << 20)
 #define HUGE_SPARE_MIB 16 /* EAL's own tables and the fragments of its heap */
 #define PLAIN_SPARE_MIB 64 /* the same without huge pages, all taken at the start */
@@ -174,6 +178,26 @@ int runtime_start(const struct runtime_config *config)
 	if (rc == 0)
 		runtime_started = true;
 	return rc;
+}
+
+static void runtime_settled(void *arg)
+{
+	sem_post(arg);
+}
+
+void runtime_settle(void)
+{
+	static sem_t settled;
+	struct timespec until;
+
+	sem_init(&settled, 0, 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += SETTLE_S;
+	/* Alarms are served by that thread, after it has made its list of descriptors anew. */
+	if (rte_eal_alarm_set(1, runtime_settled, &settled) != 0)
+		return;
+	while (sem_timedwait(&settled, &until) != 0 && errno == EINTR)
+		;
 }
 
 bool runtime_has_huge_pages(void)

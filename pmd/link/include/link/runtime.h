@@ -24,6 +24,12 @@ struct runtime_config {
  */
 int runtime_start(const struct runtime_config *config);
 
+/**
+ * Wait until EAL's interrupt thread has taken up everything that was registered with it: it opens a
+ * descriptor of its own each time. Not MT-safe.
+ */
+void runtime_settle(void);
+
 /** Whether the memory is huge pages. Only after runtime_start. */
 bool runtime_has_huge_pages(void);
 
