@@ -3,8 +3,8 @@
  * The helper thread. In hybrid mode it goes between two states:
  *
  *   watching  the program polls; every now and then the helper looks whether it still does
- *   running   the program has stopped polling: the helper runs the turns, sleeping longer and longer
- *             while there is nothing to do, until the program polls again
+ *   running   the program has stopped polling: the helper runs the turns, sleeping longer and
+ * longer while there is nothing to do, until the program polls again
  *
  * In dedicated mode it runs turns without end.
  */
@@ -21,8 +21,9 @@
 
 #include "engine/engine.h"
 
-#define WATCH_MIN_NS   UINT64_C(100000)
-#define WATCH_MAX_NS   UINT64_C(400000) /* reached when polling goes on: looking costs the poller its cache */
+#define WATCH_MIN_NS UINT64_C(100000)
+#define WATCH_MAX_NS \
+	UINT64_C(400000) /* reached when polling goes on: looking costs the poller its cache */
 #define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
 #define SLEEP_MAX_NS   UINT64_C(1000000)
@@ -35,7 +36,8 @@ static bool helper_ended(const struct engine *engine)
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
 }
 
-/* Sleep until the time is over, a program thread goes to sleep, or (with the port's descriptor) frames wait. */
+/* Sleep until the time is over, a program thread goes to sleep, or (with the port's descriptor)
+ * frames wait. */
 static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 {
 	struct pollfd fds[2] = {
@@ -50,8 +52,7 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 	/* Pairs with helper_wake: either it sees that we sleep, or we see that we are wanted. */
 	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine)) {
 		ppoll(fds, 2, &time, NULL);
-		if ((fds[0].revents & POLLIN) &&
-		    read(engine->wake_fd, &count, sizeof(count)) < 0)
+		if ((fds[0].revents & POLLIN) && read(engine->wake_fd, &count, sizeof(count)) < 0)
 			fds[0].revents = 0;
 	}
 	__atomic_store_n(&engine->helper_sleeps, false, __ATOMIC_SEQ_CST);
@@ -202,6 +203,7 @@ void helper_join(struct engine *engine)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	/* A thread that does not get a CPU in that time touches nothing later: the engine has ended. */
+	/* A thread that does not get a CPU in that time touches nothing later: the engine has
+	 * ended. */
 	pthread_timedjoin_np(engine->helper, NULL, &until);
 }

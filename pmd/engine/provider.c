@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Brings the device that the settings in the environment ask for, on the program's first question for
- * devices. Where that cannot be done the process ends there with exit code 1 and one line on stderr: the
- * user has asked for this port by name, and would otherwise read only that there are no RDMA devices.
+ * Brings the device that the settings in the environment ask for, on the program's first question
+ * for devices. Where that cannot be done the process ends there with exit code 1 and one line on
+ * stderr: the user has asked for this port by name, and would otherwise read only that there are no
+ * RDMA devices.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -45,7 +46,8 @@ static void provider_gate_enter(void *arg)
 	int turns = 0;
 
 	owner_lock(&engine->owner);
-	/* What a peer sent before it went away is still in its rings, which the driver will unmap. */
+	/* What a peer sent before it went away is still in its rings, which the driver will unmap.
+	 */
 	while (turns++ < 64 && engine_turn(engine) > 0)
 		;
 	reconnect_round_begin(&engine->reconnect);
@@ -54,8 +56,7 @@ static void provider_gate_enter(void *arg)
 static uint64_t provider_gate_leave(void *arg)
 {
 	struct engine *engine = arg;
-	const uint64_t pause_ns =
-		reconnect_round_end(&engine->reconnect, clock_ns(&engine->clock));
+	const uint64_t pause_ns = reconnect_round_end(&engine->reconnect, clock_ns(&engine->clock));
 
 	engine_check_link(engine);
 	engine_release(engine);
@@ -130,7 +131,8 @@ static void provider_wait_for_peer(struct engine *engine)
 		return;
 	while (!__atomic_load_n(&engine->tx.connected, __ATOMIC_RELAXED)) {
 		if (clock_ns(&engine->clock) - start_ns > PEER_WAIT_NS) {
-			log_warn("port '%s' has no peer yet: nothing gets through before its server is "
+			log_warn("port '%s' has no peer yet: nothing gets through before its "
+				 "server is "
 				 "there",
 				 engine->link->port.devargs.name);
 			return;

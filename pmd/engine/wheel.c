@@ -51,7 +51,8 @@ struct qp *wheel_fire(struct wheel *wheel, uint64_t now_ns)
 {
 	const uint64_t slot = now_ns >> WHEEL_SLOT_SHIFT;
 
-	/* Slot `now_slot` passes when the time is in a later one: nobody fires before its deadline. */
+	/* Slot `now_slot` passes when the time is in a later one: nobody fires before its deadline.
+	 */
 	while (wheel->now_slot < slot) {
 		struct qp *qp = TAILQ_FIRST(&wheel->slots[wheel->now_slot & SLOT_MASK]);
 

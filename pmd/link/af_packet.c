@@ -15,12 +15,12 @@
 #include "base/log.h"
 #include "wire/build.h"
 
-#define L2_MAX	    22 /* Ethernet and two VLAN tags */
+#define L2_MAX		  22 /* Ethernet and two VLAN tags */
 #define RING_FRAME_HEADER 96 /* TPACKET2_HDRLEN, aligned, and some */
-#define FRAME_MIN   2048
-#define FRAME_MAX   16384
-#define BLOCK_BYTES 65536
-#define RING_BYTES  (8u << 20) /* what a burst may fill while this process waits for a CPU */
+#define FRAME_MIN	  2048
+#define FRAME_MAX	  16384
+#define BLOCK_BYTES	  65536
+#define RING_BYTES	  (8u << 20) /* what a burst may fill while this process waits for a CPU */
 
 int af_packet_prepare(struct devargs *devargs, uint32_t mtu_bytes)
 {
@@ -89,8 +89,9 @@ int af_packet_check_privilege(void)
 	}
 	err = errno;
 	if (err == EPERM || err == EACCES)
-		log_error("packet sockets need the privilege CAP_NET_RAW: run as root, or give it to "
-			  "the program (setpriv, systemd's AmbientCapabilities)");
+		log_error(
+			"packet sockets need the privilege CAP_NET_RAW: run as root, or give it to "
+			"the program (setpriv, systemd's AmbientCapabilities)");
 	else
 		log_error("cannot open a packet socket: %s", strerror(err));
 	return -err;

@@ -33,7 +33,8 @@ static void pci_add_domain(char name[DEVARGS_NAME_MAX])
 
 	if (strchr(name, ':') == strrchr(name, ':') &&
 	    sscanf(name, "%2x:%2x.%1x", &bus, &device, &function) == 3)
-		snprintf(name, DEVARGS_NAME_MAX, PCI_DOMAIN_0 "%02x:%02x.%x", bus, device, function);
+		snprintf(name, DEVARGS_NAME_MAX, PCI_DOMAIN_0 "%02x:%02x.%x", bus, device,
+			 function);
 }
 
 static const char *skip_prefix(const char *text, const char *prefix)
@@ -69,16 +70,14 @@ int devargs_parse(const char *text, struct devargs *devargs)
 	if (is_pci(devargs->name)) {
 		devargs->bus = DEVARGS_PCI;
 		pci_add_domain(devargs->name);
-	}
-	else if (devargs->bus == DEVARGS_VDEV && rest == text && strchr(devargs->name, ':'))
+	} else if (devargs->bus == DEVARGS_VDEV && rest == text && strchr(devargs->name, ':'))
 		devargs->bus = DEVARGS_OTHER;
 	if (devargs->bus == DEVARGS_PCI && !is_pci(devargs->name)) {
 		log_error("'%s' is no PCI address: write it like 0000:00:04.0", devargs->name);
 		return -EINVAL;
 	}
-	if (rest[len] == ',' &&
-	    snprintf(devargs->args, sizeof(devargs->args), "%s", rest + len + 1) >=
-		    (int)sizeof(devargs->args)) {
+	if (rest[len] == ',' && snprintf(devargs->args, sizeof(devargs->args), "%s",
+					 rest + len + 1) >= (int)sizeof(devargs->args)) {
 		log_error("the arguments of port '%s' are too long", devargs->name);
 		return -EINVAL;
 	}
@@ -130,7 +129,8 @@ unsigned long devargs_get_number(const struct devargs *devargs, const char *key,
 {
 	char value[32];
 
-	return devargs_get(devargs, key, value, sizeof(value)) ? strtoul(value, NULL, 0) : otherwise;
+	return devargs_get(devargs, key, value, sizeof(value)) ? strtoul(value, NULL, 0)
+							       : otherwise;
 }
 
 int devargs_default(struct devargs *devargs, const char *key, const char *value)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stream for DPDK's log, and a stand-in for stderr while EAL starts, for some of EAL writes there directly. */
+/* A stream for DPDK's log, and a stand-in for stderr while EAL starts, for some of EAL writes there
+ * directly. */
 #include "link/eal_log.h"
 
 #include <ctype.h>
@@ -16,7 +17,8 @@
 #define REASON_MAX 256
 
 static FILE *eal_log_stream;
-static FILE *eal_log_stderr; /* stands in for stderr during capture; never closed, for others may have seen it */
+static FILE *eal_log_stderr; /* stands in for stderr during capture; never closed, for others may
+				have seen it */
 static FILE *eal_log_program_stderr;
 static __thread bool eal_log_capturing;
 static char eal_log_first[REASON_MAX]; /* written by the capturing thread */

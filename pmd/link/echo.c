@@ -40,7 +40,8 @@ static size_t echo_reply_ipv4(const struct addresses *own, const uint8_t mac[6],
 	total = rte_be_to_cpu_16(ip.total_length);
 	/* Options are rare enough not to be answered. */
 	if (ip.version_ihl != RTE_IPV4_VHL_DEF || ip.next_proto_id != IPPROTO_ICMP ||
-	    (ip.fragment_offset & rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)) ||
+	    (ip.fragment_offset &
+	     rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)) ||
 	    total < sizeof(ip) + sizeof(icmp) || total > len - l3 ||
 	    rte_raw_cksum(frame + l3, sizeof(ip)) != 0xffff ||
 	    rte_raw_cksum(frame + l4, total - sizeof(ip)) != 0xffff)
@@ -83,8 +84,7 @@ static size_t echo_reply_ipv6(const struct addresses *own, const uint8_t mac[6],
 	if ((rte_be_to_cpu_32(ip.vtc_flow) >> 28) != 6 || ip.proto != IPPROTO_ICMPV6 ||
 	    l4_len < sizeof(icmp) || l4_len > len - l4 || icmp.icmp_type != ICMPV6_ECHO_REQUEST ||
 	    icmp.icmp_code != 0 || !addresses_have(own, ip.dst_addr) ||
-	    address_is_multicast(ip.src_addr) ||
-	    rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
+	    address_is_multicast(ip.src_addr) || rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
 		return 0;
 	memcpy(reply, frame, l4 + l4_len);
 	echo_eth(mac, frame, reply);

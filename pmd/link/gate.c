@@ -19,8 +19,8 @@ static struct {
 	int wake_fd;
 	struct rte_intr_handle *handle;
 	bool reached; /* atomic: the interrupt thread has come */
-	bool open; /* atomic */
-	bool inside; /* interrupt thread: between enter and leave */
+	bool open;    /* atomic */
+	bool inside;  /* interrupt thread: between enter and leave */
 } gate;
 
 static void gate_sleep(uint64_t ns, int fd)

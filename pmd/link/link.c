@@ -120,7 +120,8 @@ static int link_route_kernel(const struct link *link, const uint8_t dgid[GID_LEN
 {
 	bool confirmed;
 
-	/* Another interface of this host, at the other end of a cable or veth: nobody would answer for it. */
+	/* Another interface of this host, at the other end of a cable or veth: nobody would answer
+	 * for it. */
 	if (netdev_mac_of(dgid, hop->mac) == 0) {
 		hop->known = true;
 		return 0;

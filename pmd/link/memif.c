@@ -50,8 +50,8 @@ static socklen_t memif_address(const char *path, bool is_abstract, struct sockad
 }
 
 /*
- * Whether somebody listens. The server's greeting is waited for: DPDK 22.11's driver goes on using what
- * it has freed when a client is gone before that.
+ * Whether somebody listens. The server's greeting is waited for: DPDK 22.11's driver goes on using
+ * what it has freed when a client is gone before that.
  */
 static bool memif_alive(const char *path, bool is_abstract)
 {
@@ -89,7 +89,8 @@ static int memif_prepare_server(const char *path, bool is_abstract)
 			return -EEXIST;
 		}
 		if (unlink(path) < 0) {
-			log_error("cannot remove the old memif socket %s: %s", path, strerror(errno));
+			log_error("cannot remove the old memif socket %s: %s", path,
+				  strerror(errno));
 			return -EACCES;
 		}
 	}
@@ -122,8 +123,8 @@ static int memif_check_path(const char *path, bool is_abstract)
 }
 
 /*
- * The two ends of a wire need two MAC addresses, and a peer that remembers ours should find it again
- * after a restart: made from what tells this end of this wire from all others.
+ * The two ends of a wire need two MAC addresses, and a peer that remembers ours should find it
+ * again after a restart: made from what tells this end of this wire from all others.
  */
 static int memif_add_mac(struct devargs *devargs, const char *path)
 {

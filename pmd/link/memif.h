@@ -10,8 +10,8 @@
 #define MEMIF_DRIVER "net_memif"
 #define MEMIF_MTU    9000 /* a frame may take several buffers of the ring */
 
-/** Add what the user left out: buffers that fit our frames, a MAC address that stays; remove a dead server's socket.
- * 0 or -errno (logged). */
+/** Add what the user left out: buffers that fit our frames, a MAC address that stays; remove a dead
+ * server's socket. 0 or -errno (logged). */
 int memif_prepare(struct devargs *devargs);
 
 /** Whether this is the end that waits; the driver's default is the other. */

@@ -29,17 +29,17 @@
 #define FRAGMENT	 0x3fff /* more fragments, or an offset */
 #define ARP_OPCODE_REPLY 2
 
-#define LOAD_HALF(off)	 BPF_STMT(BPF_LD | BPF_H | BPF_ABS, off)
-#define LOAD_BYTE(off)	 BPF_STMT(BPF_LD | BPF_B | BPF_ABS, off)
-#define IF_EQ(k, t, f)	 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k, t, f)
-#define IF_ANY(k, t, f)	 BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, k, t, f)
-#define RETURN(k)	 BPF_STMT(BPF_RET | BPF_K, k)
+#define LOAD_HALF(off)	BPF_STMT(BPF_LD | BPF_H | BPF_ABS, off)
+#define LOAD_BYTE(off)	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, off)
+#define IF_EQ(k, t, f)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k, t, f)
+#define IF_ANY(k, t, f) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, k, t, f)
+#define RETURN(k)	BPF_STMT(BPF_RET | BPF_K, k)
 
 int mute_packet_socket(int fd)
 {
 	enum { IPV4 = 6, IPV6 = 13, ARP = 17, ICMPV6 = 19, DROP = 22, TAKE = 23 };
 	/* A jump counts instructions from the next one on. */
-#define TO(from, to) ((to) - (from) - 1)
+#define TO(from, to) ((to) - (from)-1)
 	static const struct sock_filter code[] = {
 		[0] = LOAD_HALF((uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
 		[1] = IF_EQ(PACKET_OUTGOING, TO(1, DROP), 0),
@@ -118,10 +118,12 @@ int mute_kernel(const char *ifname)
 	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
 		fd = mute_open(AF_INET, ifname);
 	if (fd == -EADDRINUSE)
-		log_error("UDP port %d of %s is taken: unload the kernel's RDMA driver (rdma_rxe), or "
+		log_error("UDP port %d of %s is taken: unload the kernel's RDMA driver (rdma_rxe), "
+			  "or "
 			  "use another interface",
 			  WIRE_UDP_PORT, ifname);
 	else if (fd < 0)
-		log_error("cannot hold UDP port %d of %s: %s", WIRE_UDP_PORT, ifname, strerror(-fd));
+		log_error("cannot hold UDP port %d of %s: %s", WIRE_UDP_PORT, ifname,
+			  strerror(-fd));
 	return fd;
 }

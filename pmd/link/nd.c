@@ -124,7 +124,8 @@ static size_t nd_build(uint8_t *frame, struct nd_frame *out)
 	out->ip.hop_limits = ND_HOP_LIMIT;
 	out->option.units = 1;
 	memcpy(frame, out, sizeof(*out));
-	out->message.checksum = rte_ipv6_udptcp_cksum(&out->ip, frame + sizeof(out->eth) + sizeof(out->ip));
+	out->message.checksum =
+		rte_ipv6_udptcp_cksum(&out->ip, frame + sizeof(out->eth) + sizeof(out->ip));
 	memcpy(frame, out, sizeof(*out));
 	return sizeof(*out);
 }
@@ -150,9 +151,8 @@ size_t nd_build_solicitation(uint8_t *frame, const uint8_t mac[6], const uint8_t
 size_t nd_build_advertisement(uint8_t *frame, const uint8_t mac[6], const struct nd *solicitation)
 {
 	static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 0x01};
-	const bool unicast =
-		memcmp(solicitation->src_ip, unspecified, sizeof(unspecified)) != 0 &&
-		solicitation->has_mac;
+	const bool unicast = memcmp(solicitation->src_ip, unspecified, sizeof(unspecified)) != 0 &&
+			     solicitation->has_mac;
 	struct nd_frame out = {.message.type = ICMPV6_ADVERTISEMENT,
 			       .option.type = OPTION_TARGET_MAC};
 

@@ -61,7 +61,8 @@ static uint8_t netdev_prefix_len(const struct sockaddr *mask)
 	return bits;
 }
 
-/* Kernels and programs agree that the first GID is the link-local one, whatever the order of addresses. */
+/* Kernels and programs agree that the first GID is the link-local one, whatever the order of
+ * addresses. */
 static void netdev_add_addresses(const char *name, const struct ifaddrs *list, bool link_local,
 				 struct addresses *addresses)
 {

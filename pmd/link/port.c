@@ -20,13 +20,13 @@
 #include "memif.h"
 #include "wire/build.h"
 
-#define FRAME_OVERHEAD	(RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN)
-#define MBUF_OVERHEAD	512 /* mbuf, mempool's header and padding, cache lines */
-#define DESCRIPTORS	1024
-#define MBUFS_SOFTWARE	2048 /* drivers that copy hold no buffers of ours */
-#define MBUFS_HARDWARE	(2 * DESCRIPTORS + MBUFS_SOFTWARE)
-#define POOL_CACHE	256
-#define MTU_DEFAULT	1500
+#define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN)
+#define MBUF_OVERHEAD  512 /* mbuf, mempool's header and padding, cache lines */
+#define DESCRIPTORS    1024
+#define MBUFS_SOFTWARE 2048 /* drivers that copy hold no buffers of ours */
+#define MBUFS_HARDWARE (2 * DESCRIPTORS + MBUFS_SOFTWARE)
+#define POOL_CACHE     256
+#define MTU_DEFAULT    1500
 
 static int port_prepare_af_packet(struct port *port)
 {
@@ -45,7 +45,8 @@ static int port_prepare_af_packet(struct port *port)
 	if (rc != 0)
 		return rc;
 	if (port->mtu_bytes > netdev.mtu_bytes) {
-		log_error("interface '%s' has an MTU of %u, less than the %u that are wanted: `ip link "
+		log_error("interface '%s' has an MTU of %u, less than the %u that are wanted: `ip "
+			  "link "
 			  "set %s mtu %u` first",
 			  port->ifname, netdev.mtu_bytes, port->mtu_bytes, port->ifname,
 			  port->mtu_bytes);
@@ -140,7 +141,8 @@ static int port_probe(struct port *port)
 	return port_error(port, "is no Ethernet port", rc);
 }
 
-/* A pool that gives the buffer freed last: few buffers are in use at once, and stay in the cache. */
+/* A pool that gives the buffer freed last: few buffers are in use at once, and stay in the cache.
+ */
 static int port_make_pool(struct port *port)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
@@ -151,7 +153,8 @@ static int port_make_pool(struct port *port)
 	port->pool = rte_pktmbuf_pool_create_by_ops(name, port->mbufs, POOL_CACHE, 0, room, socket,
 						    "stack");
 	if (!port->pool)
-		port->pool = rte_pktmbuf_pool_create(name, port->mbufs, POOL_CACHE, 0, room, socket);
+		port->pool =
+			rte_pktmbuf_pool_create(name, port->mbufs, POOL_CACHE, 0, room, socket);
 	if (port->pool)
 		return 0;
 	log_error("no memory for %zu MiB of packet buffers: free some, or set up more huge pages",
@@ -204,7 +207,8 @@ static int port_configure(struct port *port)
 	if (rc == 0)
 		rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
 	if (rc == 0)
-		rc = rte_eth_rx_queue_setup(port->id, 0, rx, (unsigned int)socket, NULL, port->pool);
+		rc = rte_eth_rx_queue_setup(port->id, 0, rx, (unsigned int)socket, NULL,
+					    port->pool);
 	if (rc == 0)
 		rc = rte_eth_tx_queue_setup(port->id, 0, tx, (unsigned int)socket, NULL);
 	return rc == 0 ? 0 : port_error(port, "cannot be configured", rc);
@@ -231,7 +235,8 @@ static int port_learn(struct port *port)
 	return 0;
 }
 
-/* A solicitation comes to a group. An interface's own flags are the kernel's, and would outlive us. */
+/* A solicitation comes to a group. An interface's own flags are the kernel's, and would outlive us.
+ */
 static void port_listen_to_groups(const struct port *port)
 {
 	if (port->driver != PORT_AF_PACKET && rte_eth_allmulticast_enable(port->id) != 0)
@@ -271,7 +276,8 @@ static int port_share_interface(struct port *port)
 
 	if (rc == 0)
 		return 0;
-	log_error("cannot put a filter on the packet socket of %s: %s", port->ifname, strerror(-rc));
+	log_error("cannot put a filter on the packet socket of %s: %s", port->ifname,
+		  strerror(-rc));
 	return rc;
 }
 
@@ -312,8 +318,7 @@ bool port_connected(const struct port *port)
 		return false;
 	if (port->driver == PORT_AF_PACKET)
 		return netdev_running(port->ifname);
-	return rte_eth_link_get_nowait(port->id, &link) == 0 &&
-	       link.link_status == RTE_ETH_LINK_UP;
+	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 bool port_link_up(struct port *port)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rounds of the interrupt thread for a memif port: frequent while a connection is being made, rare later. */
+/* Rounds of the interrupt thread for a memif port: frequent while a connection is being made, rare
+ * later. */
 #include "link/reconnect.h"
 
 #include <fcntl.h>
@@ -9,13 +10,14 @@
 
 #include "memif.h"
 
-#define ROUND_MAKING_NS	  UINT64_C(500000)
-#define ROUND_WAITING_NS  UINT64_C(10000000)
-#define ROUND_IDLE_NS	  UINT64_C(20000000)
-#define MAKING_NS	  UINT64_C(3000000000) /* how long after a start a peer is about to come */
-#define RETRY_NS	  UINT64_C(50000000)
+#define ROUND_MAKING_NS	 UINT64_C(500000)
+#define ROUND_WAITING_NS UINT64_C(10000000)
+#define ROUND_IDLE_NS	 UINT64_C(20000000)
+#define MAKING_NS	 UINT64_C(3000000000) /* how long after a start a peer is about to come */
+#define RETRY_NS	 UINT64_C(50000000)
 
-/* The kinds of descriptors that memif opens: a program's own of the same moment are rarely of them. */
+/* The kinds of descriptors that memif opens: a program's own of the same moment are rarely of them.
+ */
 static void seal_descriptor(int fd, void *arg)
 {
 	static const char *const kinds[] = {"socket:", "/memfd:", "anon_inode:"};
@@ -41,7 +43,8 @@ void reconnect_round_begin(struct reconnect *reconnect)
 		fd_list_read(&reconnect->before);
 }
 
-/* A client's driver tries once, when the port starts. One that waits for its server's answer is left to wait. */
+/* A client's driver tries once, when the port starts. One that waits for its server's answer is
+ * left to wait. */
 static void reconnect_retry(struct reconnect *reconnect, uint64_t now_ns)
 {
 	struct port *port = reconnect->port;
@@ -75,5 +78,6 @@ uint64_t reconnect_round_end(struct reconnect *reconnect, uint64_t now_ns)
 		reconnect->waiting_since_ns = 0;
 		return ROUND_IDLE_NS;
 	}
-	return now_ns - reconnect->waiting_since_ns < MAKING_NS ? ROUND_MAKING_NS : ROUND_WAITING_NS;
+	return now_ns - reconnect->waiting_since_ns < MAKING_NS ? ROUND_MAKING_NS
+								: ROUND_WAITING_NS;
 }

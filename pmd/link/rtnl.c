@@ -45,10 +45,11 @@ static bool gid_from_ip(const void *ip, size_t len, uint8_t gid[GID_LEN])
 	return true;
 }
 
-static void rtnl_add(struct rtnl_request *request, unsigned short type, const void *data, size_t len)
+static void rtnl_add(struct rtnl_request *request, unsigned short type, const void *data,
+		     size_t len)
 {
-	struct rtattr *attr =
-		(struct rtattr *)(void *)((uint8_t *)request + NLMSG_ALIGN(request->header.nlmsg_len));
+	struct rtattr *attr = (struct rtattr *)(void *)((uint8_t *)request +
+							NLMSG_ALIGN(request->header.nlmsg_len));
 
 	attr->rta_type = type;
 	attr->rta_len = (unsigned short)RTA_LENGTH(len);
@@ -126,7 +127,8 @@ static int rtnl_lookup(unsigned int ifindex, const uint8_t dgid[GID_LEN], unsign
 	rc = rtnl_ask(&request, buffer, &answer);
 	if (rc != 0)
 		return rc;
-	if (answer->nlmsg_type != RTM_NEWROUTE || answer->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
+	if (answer->nlmsg_type != RTM_NEWROUTE ||
+	    answer->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
 		return -EPROTO;
 	message = NLMSG_DATA(answer);
 	if (message->rtm_type != RTN_UNICAST)
@@ -151,7 +153,8 @@ int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_h
 	int rc;
 
 	rc = rtnl_lookup(0, dgid, &via_ifindex, next_hop);
-	/* Asked for one interface, the kernel takes what it has no route to for a neighbour: so it is asked second. */
+	/* Asked for one interface, the kernel takes what it has no route to for a neighbour: so it
+	 * is asked second. */
 	if (rc == 0 && via_ifindex != ifindex)
 		rc = rtnl_lookup(ifindex, dgid, &via_ifindex, next_hop);
 	return rc == 0 ? 0 : -ENETUNREACH;
@@ -178,7 +181,8 @@ int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6],
 	rc = rtnl_ask(&request, buffer, &answer);
 	if (rc != 0)
 		return rc;
-	if (answer->nlmsg_type != RTM_NEWNEIGH || answer->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
+	if (answer->nlmsg_type != RTM_NEWNEIGH ||
+	    answer->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
 		return -EPROTO;
 	message = NLMSG_DATA(answer);
 	if (!(message->ndm_state &

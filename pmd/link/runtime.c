@@ -21,10 +21,10 @@
 #include "link/eal_log.h"
 #include "link/footprint.h"
 
-#define ARGS_MAX       32
-#define SETTLE_S       1
-#define MIB	       (UINT64_C(1) << 20)
-#define HUGE_SPARE_MIB 16 /* EAL's own tables and the fragments of its heap */
+#define ARGS_MAX	32
+#define SETTLE_S	1
+#define MIB		(UINT64_C(1) << 20)
+#define HUGE_SPARE_MIB	16 /* EAL's own tables and the fragments of its heap */
 #define PLAIN_SPARE_MIB 64 /* the same without huge pages, all taken at the start */
 
 struct args {
@@ -36,7 +36,8 @@ struct args {
 static bool runtime_started;
 static bool runtime_huge;
 
-static void __attribute__((format(printf, 2, 3))) args_add(struct args *args, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+args_add(struct args *args, const char *format, ...)
 {
 	va_list list;
 
@@ -108,7 +109,8 @@ static bool huge_pages_free(size_t bytes)
 	const size_t huge = (bytes + HUGE_SPARE_MIB * MIB + 2 * MIB - 1) & ~(2 * MIB - 1);
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		const size_t len = sizes[i] ? (huge + (1 << 30) - 1) & ~(((size_t)1 << 30) - 1) : huge;
+		const size_t len =
+			sizes[i] ? (huge + (1 << 30) - 1) & ~(((size_t)1 << 30) - 1) : huge;
 		void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | sizes[i], -1, 0);
 
@@ -143,15 +145,17 @@ static int runtime_init(struct args *args)
 	restore_syslog();
 	footprint_restore(&footprint);
 	if (rc == 0) {
-		/* The caller is no lcore: engines take one for the length of a turn (pool caches). */
+		/* The caller is no lcore: engines take one for the length of a turn (pool caches).
+		 */
 		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
 		return 0;
 	}
 	if (rc == -EALREADY)
-		log_error("this program runs DPDK itself: uroce cannot start a second one beside it");
+		log_error(
+			"this program runs DPDK itself: uroce cannot start a second one beside it");
 	else
-		log_error("DPDK does not start: %s", eal_log_reason()[0] ? eal_log_reason()
-									  : rte_strerror(-rc));
+		log_error("DPDK does not start: %s",
+			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
 	return rc;
 }
 
@@ -167,7 +171,8 @@ int runtime_start(const struct runtime_config *config)
 		return rc;
 	runtime_huge = huge_pages_free(config->memory_bytes);
 	if (!runtime_huge)
-		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 > "
+		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 "
+			 "> "
 			 "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)");
 	args_add(&args, "%s", program_invocation_short_name);
 	args_add_lcore(&args);

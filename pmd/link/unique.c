@@ -33,7 +33,8 @@ uint64_t unique_hash(const char *text)
 	if (gethostname(host, sizeof(host)) == 0)
 		hash = hash_bytes(hash, host, strnlen(host, sizeof(host)));
 	hash = hash_bytes(hash, text, strlen(text));
-	/* The last bytes have not reached the lower bits evenly: mix once more (MurmurHash3's finish). */
+	/* The last bytes have not reached the lower bits evenly: mix once more (MurmurHash3's
+	 * finish). */
 	hash = (hash ^ (hash >> 33)) * UINT64_C(0xff51afd7ed558ccd);
 	return hash ^ (hash >> 33);
 }

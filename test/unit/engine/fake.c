@@ -35,6 +35,11 @@ void qp_timeout(struct qp *qp, uint64_t now_ns)
 	qp->deadline_ns = UINT64_MAX;
 }
 
+bool qp_owes_ack_only(const struct qp *qp)
+{
+	return qp->only_ack;
+}
+
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
 	(void)now_ns;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs and a device that only note what an engine does with them, on a port that loops back. */
+/* Queue pairs and a device that only note what an engine does with them, on a port that loops back.
+ */
 #ifndef FAKE_H
 #define FAKE_H
 
@@ -17,6 +18,7 @@
 struct qp {
 	struct qp_sched sched;
 	unsigned int to_send;
+	bool only_ack; /* may wait for company */
 	uint8_t dst_mac[6];
 	uint64_t deadline_ns;
 	unsigned int runs;
@@ -25,14 +27,16 @@ struct qp {
 	unsigned int faults; /* packets that could not be read */
 };
 
-/* The queue pair that device_receive gives every RoCE frame to, or NULL; a frame is RoCE if its last byte is 0x91. */
+/* The queue pair that device_receive gives every RoCE frame to, or NULL; a frame is RoCE if its
+ * last byte is 0x91. */
 extern struct qp *fake_receiver;
 extern unsigned int fake_looped; /* frames that were trusted */
 extern enum ibv_event_type fake_last_event;
 
 void fake_qp_init(struct qp *qp, const uint8_t dst_mac[6]);
 
-/** Start EAL and a port (once a process). false where that does not work here: the test is skipped. */
+/** Start EAL and a port (once a process). false where that does not work here: the test is skipped.
+ */
 bool fake_start(void);
 
 /** A new engine on the port, with nothing in it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine: engine.c, tx.c, ops.c and helper.c, on a port whose transmit side is its receive side. */
+/* Tests of pmd/engine: engine.c, tx.c, ops.c and helper.c, on a port whose transmit side is its
+ * receive side. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -83,6 +84,27 @@ static void engine_turn__sends_and_receives(void **state)
 	assert_int_equal(other.runs, 0);
 	turns(1);
 	assert_int_equal(other.runs, 1);
+}
+
+static void engine_turn__a_lone_acknowledgement_waits_for_company(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	engine->ack_hold_ns = UINT64_MAX;
+	qp.only_ack = true;
+	qp.to_send = 1;
+	engine_mark_ready(engine, &qp);
+	turns(3);
+	assert_int_equal(qp.runs, 0);
+	/* What the program posts takes it along. */
+	engine_transmit(engine);
+	assert_int_equal(qp.runs, 1);
+	qp.to_send = 1;
+	engine_mark_ready(engine, &qp);
+	engine->ack_hold_ns = 1;
+	turns(2);
+	assert_int_equal(qp.runs, 2);
 }
 
 static void engine_turn__queue_pairs_take_turns(void **state)
@@ -190,7 +212,8 @@ static void engine_turn__timers_fire_once(void **state)
 	assert_int_equal(qp.runs, 2);
 }
 
-/* A thread that was away finds the answer in the port beside the timer that it should have stopped. */
+/* A thread that was away finds the answer in the port beside the timer that it should have stopped.
+ */
 static void engine_turn__what_has_come_goes_before_timers(void **state)
 {
 	(void)state;
@@ -225,7 +248,8 @@ static void engine_turn__answers_arp(void **state)
 	addresses_add(&engine->link->addresses, gid, 24);
 	mbuf = tx_alloc(&engine->tx);
 	tx_send(&engine->tx, mbuf,
-		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip, own_ip));
+		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip,
+					    own_ip));
 	turns(1);
 	/* The answer is on the wire now, which leads back to us. */
 	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
@@ -470,6 +494,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		INLINE(engine_turn__sends_and_receives),
+		INLINE(engine_turn__a_lone_acknowledgement_waits_for_company),
 		INLINE(engine_turn__queue_pairs_take_turns),
 		INLINE(engine_turn__what_the_port_does_not_take_waits),
 		INLINE(engine_turn__own_address_goes_round_inside),
@@ -489,8 +514,9 @@ int main(void)
 		HYBRID(helper__serves_timers_while_the_program_sleeps),
 		HYBRID(helper__lets_a_polling_program_run_the_engine),
 		HYBRID(ops_kick__none_is_lost_between_threads),
-		cmocka_unit_test_setup_teardown(helper__dedicated_serves_kicks_and_the_program_no_turns,
-						set_up_dedicated, tear_down),
+		cmocka_unit_test_setup_teardown(
+			helper__dedicated_serves_kicks_and_the_program_no_turns, set_up_dedicated,
+			tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, group_set_up, NULL);

@@ -75,7 +75,8 @@ static void owner_lock__excludes_turns_and_other_calls(void **state)
 
 	(void)state;
 	for (int i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, i == 0 ? trier : locker, NULL), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, i == 0 ? trier : locker, NULL),
+				 0);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(guarded, THREADS * ROUNDS);

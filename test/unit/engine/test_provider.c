@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine/provider.c: real devices from settings in the environment, each in a process of its own. */
+/* Tests of pmd/engine/provider.c: real devices from settings in the environment, each in a process
+ * of its own. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -83,12 +84,12 @@ static unsigned int lines(void)
 }
 
 /* In the child: end it with a message unless it is so. */
-#define REQUIRE(what)                                                                              \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			printf("line %d: %s\n", __LINE__, #what);                                  \
-			exit(98);                                                                  \
-		}                                                                                  \
+#define REQUIRE(what)                                             \
+	do {                                                      \
+		if (!(what)) {                                    \
+			printf("line %d: %s\n", __LINE__, #what); \
+			exit(98);                                 \
+		}                                                 \
 	} while (0)
 
 static struct device *the_device(void)
@@ -174,7 +175,8 @@ static void leaves_no_trace(void)
 	the_device();
 	check_thread_affinity(&before);
 	for (int sig = 1; sig < NSIG; sig++) {
-		/* libc keeps two for itself; the guard of copies stands in front of two (base/guard.h). */
+		/* libc keeps two for itself; the guard of copies stands in front of two
+		 * (base/guard.h). */
 		if (sig != SIGSEGV && sig != SIGBUS && sigaction(sig, NULL, &action) == 0)
 			REQUIRE(action.sa_handler == actions[sig].sa_handler);
 	}
@@ -358,7 +360,8 @@ static void memif_server_and_clients(void)
 	struct device *device;
 	char ready;
 
-	/* The later born holds a copy of the pipe that starts the other, and dies before that starts. */
+	/* The later born holds a copy of the pipe that starts the other, and dies before that
+	 * starts. */
 	make_client(&clients[1]);
 	make_client(&clients[0]);
 	give_settings("port", "net_memif0,role=server,socket=uroce-test-clients");

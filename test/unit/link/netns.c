@@ -14,9 +14,10 @@ bool netns_enter(void)
 {
 	if (!netns_run("ip -V > /dev/null 2>&1") || unshare(CLONE_NEWNET) != 0)
 		return false;
-	return netns_run("ip link set lo up && ip link add left type veth peer name right && "
-			 "ip link set left mtu 9000 && ip link set right mtu 9000 && "
-			 "ip addr add 10.7.0.1/24 dev left && ip -6 addr add fd07::1/64 dev left nodad && "
-			 "ip addr add 10.7.0.2/24 dev right && "
-			 "ip link set left up && ip link set right up");
+	return netns_run(
+		"ip link set lo up && ip link add left type veth peer name right && "
+		"ip link set left mtu 9000 && ip link set right mtu 9000 && "
+		"ip addr add 10.7.0.1/24 dev left && ip -6 addr add fd07::1/64 dev left nodad && "
+		"ip addr add 10.7.0.2/24 dev right && "
+		"ip link set left up && ip link set right up");
 }

@@ -29,7 +29,8 @@ static void devargs_parse__takes_virtual_devices(void **state)
 
 static void devargs_parse__takes_pci_addresses_and_adds_the_domain(void **state)
 {
-	static const char *const texts[] = {"0000:03:1f.7", "03:1f.7", "pci:0000:03:1f.7", "pci:03:1f.7"};
+	static const char *const texts[] = {"0000:03:1f.7", "03:1f.7", "pci:0000:03:1f.7",
+					    "pci:03:1f.7"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

@@ -126,8 +126,8 @@ static void link_input__leaves_a_shared_interface_to_the_kernel(void **state)
 	/* Answers to our own questions are read all the same. */
 	assert_false(knows(peer6));
 	nd_parse(in, len, &(struct nd){0});
-	len = nd_build_advertisement(in, peer_mac,
-				     &(struct nd){.target = {0xfd, [15] = 2}, .src_ip = {0xfd, [15] = 1}});
+	len = nd_build_advertisement(
+		in, peer_mac, &(struct nd){.target = {0xfd, [15] = 2}, .src_ip = {0xfd, [15] = 1}});
 	link_input(&link, in, len, 1, out);
 	assert_true(knows(peer6));
 }
@@ -197,13 +197,15 @@ int main(void)
 		cmocka_unit_test_setup(link_input__is_silent_about_others_addresses, set_up),
 		cmocka_unit_test_setup(link_input__answers_an_arp_probe_and_learns_nobody, set_up),
 		cmocka_unit_test_setup(link_input__nobody_takes_our_address, set_up),
-		cmocka_unit_test_setup(link_input__believes_only_answers_that_were_asked_for, set_up),
+		cmocka_unit_test_setup(link_input__believes_only_answers_that_were_asked_for,
+				       set_up),
 		cmocka_unit_test_setup(link_input__answers_neighbour_discovery, set_up),
 		cmocka_unit_test_setup(link_input__leaves_a_shared_interface_to_the_kernel, set_up),
 		cmocka_unit_test_setup(link_route__knows_us_and_groups, set_up),
 		cmocka_unit_test_setup(link_route__reaches_what_is_in_our_prefixes, set_up),
 		cmocka_unit_test_setup(link_resolve__asks_in_the_family_of_the_neighbour, set_up),
-		cmocka_unit_test_setup(link_prepare__refuses_interfaces_and_ports_that_are_not_there, set_up),
+		cmocka_unit_test_setup(
+			link_prepare__refuses_interfaces_and_ports_that_are_not_there, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,14 +172,17 @@ static void memif_has_connection__sees_one_that_is_not_answered_yet(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(memif_prepare__fills_in_what_the_user_left_out, tear_down),
+		cmocka_unit_test_teardown(memif_prepare__fills_in_what_the_user_left_out,
+					  tear_down),
 		cmocka_unit_test_teardown(memif_prepare__both_ends_have_macs_that_stay, tear_down),
-		cmocka_unit_test_teardown(memif_prepare__removes_what_a_killed_server_left, tear_down),
+		cmocka_unit_test_teardown(memif_prepare__removes_what_a_killed_server_left,
+					  tear_down),
 		cmocka_unit_test_teardown(memif_prepare__leaves_a_live_server_alone, tear_down),
 		cmocka_unit_test_teardown(memif_prepare__removes_no_ordinary_file, tear_down),
 		cmocka_unit_test_teardown(memif_prepare__refuses_paths_that_cannot_work, tear_down),
 		cmocka_unit_test_teardown(memif_find_listener__finds_this_process_own, tear_down),
-		cmocka_unit_test_teardown(memif_has_connection__sees_one_that_is_not_answered_yet, tear_down),
+		cmocka_unit_test_teardown(memif_has_connection__sees_one_that_is_not_answered_yet,
+					  tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, group_set_up, group_tear_down);

@@ -57,7 +57,8 @@ static void drain(int fd)
 		;
 }
 
-/* Whether the filter lets a frame through: a marker that passes is sent behind it, so that nothing has to be waited for. */
+/* Whether the filter lets a frame through: a marker that passes is sent behind it, so that nothing
+ * has to be waited for. */
 static bool passes(const uint8_t *frame)
 {
 	uint8_t marker[FRAME_LEN] = {[12] = 0x08, 0x06, [21] = 2, [100] = 0x5a};
@@ -179,7 +180,8 @@ static void mute_packet_socket__drops_what_this_host_sends(void **state)
 	make_ipv4(other, 6, 4791);
 	drain(filtered);
 	assert_int_equal(send(local, frame, FRAME_LEN, 0), FRAME_LEN);
-	/* A tap sees outgoing frames at once: what is there now, and nothing else, is the other one. */
+	/* A tap sees outgoing frames at once: what is there now, and nothing else, is the other
+	 * one. */
 	assert_true(passes(other));
 	assert_int_equal(send(local, frame, FRAME_LEN, 0), FRAME_LEN);
 	assert_int_equal(recv(filtered, other, sizeof(other), MSG_DONTWAIT), -1);
@@ -209,7 +211,8 @@ static void mute_kernel__keeps_the_kernel_from_answering(void **state)
 	(void)state;
 	if (!have_network)
 		skip();
-	/* Within one host a datagram to an own address comes in by lo, and the answer before send() returns. */
+	/* Within one host a datagram to an own address comes in by lo, and the answer before send()
+	 * returns. */
 	assert_true(is_refused("127.0.0.1"));
 	fd = mute_kernel("lo");
 	assert_true(fd >= 0);

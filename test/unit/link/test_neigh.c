@@ -121,7 +121,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(neigh_find__asks_at_once_and_then_at_intervals, set_up),
-		cmocka_unit_test_setup(neigh_find__knows_what_was_answered_for_its_lifetime, set_up),
+		cmocka_unit_test_setup(neigh_find__knows_what_was_answered_for_its_lifetime,
+				       set_up),
 		cmocka_unit_test_setup(neigh_answer__of_strangers_is_not_believed, set_up),
 		cmocka_unit_test_setup(neigh_answer__replaces_an_older_one, set_up),
 		cmocka_unit_test_setup(neigh_learn__displaces_known_ones_in_turn, set_up),

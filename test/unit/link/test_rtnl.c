@@ -27,8 +27,9 @@ static uint8_t next_hop[GID_LEN];
 static int group_set_up(void **state)
 {
 	(void)state;
-	have_network = netns_enter() && netns_run("ip route add 10.8.0.0/16 via 10.7.0.254 dev left && "
-						  "ip -6 route add fd08::/16 via fd07::ffff dev left");
+	have_network =
+		netns_enter() && netns_run("ip route add 10.8.0.0/16 via 10.7.0.254 dev left && "
+					   "ip -6 route add fd08::/16 via fd07::ffff dev left");
 	left = if_nametoindex("left");
 	return 0;
 }
@@ -89,11 +90,13 @@ static void rtnl_neigh__tells_what_the_kernel_knows(void **state)
 	if (!have_network)
 		skip();
 	assert_int_equal(rtnl_neigh(left, near4, mac, &confirmed), -ENOENT);
-	assert_true(netns_run("ip neigh add 10.7.0.9 lladdr 02:00:00:00:00:09 dev left nud permanent"));
+	assert_true(
+		netns_run("ip neigh add 10.7.0.9 lladdr 02:00:00:00:00:09 dev left nud permanent"));
 	assert_int_equal(rtnl_neigh(left, near4, mac, &confirmed), 0);
 	assert_true(confirmed);
 	assert_memory_equal(mac, ((uint8_t[]){2, 0, 0, 0, 0, 9}), 6);
-	assert_true(netns_run("ip -6 neigh add fd07::9 lladdr 02:00:00:00:00:0a dev left nud stale"));
+	assert_true(
+		netns_run("ip -6 neigh add fd07::9 lladdr 02:00:00:00:00:0a dev left nud stale"));
 	assert_int_equal(rtnl_neigh(left, near6, mac, &confirmed), 0);
 	assert_false(confirmed);
 	assert_int_equal(mac[5], 0x0a);
@@ -108,8 +111,9 @@ static void rtnl_neigh__a_failed_one_is_not_known(void **state)
 	if (!have_network)
 		skip();
 	assert_true(netns_run("ip neigh replace 10.7.0.10 dev left nud failed"));
-	assert_int_equal(rtnl_neigh(left, ((const uint8_t[GID_LEN]){[10] = 0xff, 0xff, 10, 7, 0, 10}), mac,
-				    &confirmed),
+	assert_int_equal(rtnl_neigh(left,
+				    ((const uint8_t[GID_LEN]){[10] = 0xff, 0xff, 10, 7, 0, 10}),
+				    mac, &confirmed),
 			 -ENOENT);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who runs an engine: one thread at a time; turns are tried for, control calls wait and come first. */
+/* Who runs an engine: one thread at a time; turns are tried for, control calls wait and come first.
+ */
 #ifndef ENGINE_OWNER_H
 #define ENGINE_OWNER_H
 
@@ -12,7 +13,7 @@
 #define OWNER_SPINS 200 /* a turn takes microseconds: longer, and its thread has lost its CPU */
 
 struct owner {
-	uint32_t held; /* atomic */
+	uint32_t held;	  /* atomic */
 	uint32_t waiters; /* atomic: control calls that want it; turns stand back */
 };
 
@@ -43,8 +44,8 @@ static inline void owner_lock(struct owner *owner)
 }
 
 /**
- * Give it back. An exchange, and not a plain store: the caller goes on to look for work that others left
- * because they saw the engine taken, and that look must not come before this.
+ * Give it back. An exchange, and not a plain store: the caller goes on to look for work that others
+ * left because they saw the engine taken, and that look must not come before this.
  */
 static inline void owner_unlock(struct owner *owner)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of queue pairs through the links in their qp_sched. sys/queue.h's own macros want to see the struct
- * that the elements are; here it is hidden behind qp_sched().
+ * Lists of queue pairs through the links in their qp_sched. sys/queue.h's own macros want to see
+ * the struct that the elements are; here it is hidden behind qp_sched().
  */
 #ifndef ENGINE_QP_LIST_H
 #define ENGINE_QP_LIST_H
@@ -13,14 +13,14 @@
 
 TAILQ_HEAD(qp_list, qp);
 
-#define QP_LIST_INSERT_TAIL(list, qp, field)                                                       \
-	do {                                                                                       \
-		struct qp_sched *sched_ = qp_sched(qp);                                            \
-                                                                                                   \
-		sched_->field.tqe_next = NULL;                                                     \
-		sched_->field.tqe_prev = (list)->tqh_last;                                         \
-		*(list)->tqh_last = (qp);                                                          \
-		(list)->tqh_last = &sched_->field.tqe_next;                                        \
+#define QP_LIST_INSERT_TAIL(list, qp, field)                \
+	do {                                                \
+		struct qp_sched *sched_ = qp_sched(qp);     \
+                                                            \
+		sched_->field.tqe_next = NULL;              \
+		sched_->field.tqe_prev = (list)->tqh_last;  \
+		*(list)->tqh_last = (qp);                   \
+		(list)->tqh_last = &sched_->field.tqe_next; \
 	} while (0)
 
 #define QP_LIST_REMOVE(list, qp, field)                                                            \

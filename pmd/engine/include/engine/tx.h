@@ -23,7 +23,7 @@ struct tx {
 	struct port *port;
 	struct counters *counters;
 	bool connected; /* else what is sent reaches nobody, and is dropped as a cable would */
-	bool stuck; /* since tx_begin: a packet was asked for and could not be given */
+	bool stuck;	/* since tx_begin: a packet was asked for and could not be given */
 	uint32_t count; /* packets not yet taken by the port */
 	uint64_t pending_bytes;
 	struct rte_mbuf *current; /* given by get and not yet put */

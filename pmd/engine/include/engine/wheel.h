@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A timing wheel of queue pairs. Deadlines move with every packet, so entries are corrected only when they fire. */
+/* A timing wheel of queue pairs. Deadlines move with every packet, so entries are corrected only
+ * when they fire. */
 #ifndef ENGINE_WHEEL_H
 #define ENGINE_WHEEL_H
 
@@ -7,7 +8,7 @@
 
 #include "engine/qp_list.h"
 
-#define WHEEL_SLOT_SHIFT 14 /* 16.4 us, of the order of the shortest RNR timer */
+#define WHEEL_SLOT_SHIFT 14   /* 16.4 us, of the order of the shortest RNR timer */
 #define WHEEL_SLOTS	 2048 /* 33 ms; what is further away goes round more than once */
 
 /* Engine's thread. */
@@ -19,12 +20,14 @@ struct wheel {
 
 void wheel_init(struct wheel *wheel, uint64_t now_ns);
 
-/** See that the queue pair fires soon after its deadline (UINT64_MAX: it need not), and not much too early. */
+/** See that the queue pair fires soon after its deadline (UINT64_MAX: it need not), and not much
+ * too early. */
 void wheel_set(struct wheel *wheel, struct qp *qp, uint64_t deadline_ns);
 
 void wheel_remove(struct wheel *wheel, struct qp *qp);
 
-/** A queue pair whose slot has passed, taken out; NULL when there are no more. Its deadline may have moved. */
+/** A queue pair whose slot has passed, taken out; NULL when there are no more. Its deadline may
+ * have moved. */
 struct qp *wheel_fire(struct wheel *wheel, uint64_t now_ns);
 
 /** Nanoseconds until a slot with entries passes, at most `limit_ns`. */

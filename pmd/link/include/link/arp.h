@@ -16,7 +16,8 @@ struct arp {
 	uint8_t target_ip[4];
 };
 
-/** Parse a frame. MT-safe. false where it is not ARP for IPv4 over Ethernet, or the sender no host. */
+/** Parse a frame. MT-safe. false where it is not ARP for IPv4 over Ethernet, or the sender no host.
+ */
 bool arp_parse(const uint8_t *frame, size_t len, struct arp *arp);
 
 /** Build a broadcast request; `frame` has room for ARP_FRAME_LEN. MT-safe. Returns the length. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program can see of itself, kept as it is while EAL and drivers start: affinity, signals, descriptors. */
+/* What a program can see of itself, kept as it is while EAL and drivers start: affinity, signals,
+ * descriptors. */
 #ifndef LINK_FOOTPRINT_H
 #define LINK_FOOTPRINT_H
 
@@ -35,7 +36,8 @@ struct footprint {
  */
 int footprint_save(struct footprint *footprint);
 
-/** Put everything back; descriptors that appeared meanwhile become close-on-exec. Frees what was saved. */
+/** Put everything back; descriptors that appeared meanwhile become close-on-exec. Frees what was
+ * saved. */
 void footprint_restore(struct footprint *footprint);
 
 #endif

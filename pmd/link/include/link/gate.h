@@ -6,22 +6,24 @@
 #include <stdint.h>
 
 /*
- * Some drivers (memif) take a port's memory away in the interrupt thread when the peer is gone, without
- * regard for who is just reading it. So that thread is kept inside a callback of ours nearly all the
- * time; from time to time it stops the engine, goes round EAL's loop once, and comes back.
+ * Some drivers (memif) take a port's memory away in the interrupt thread when the peer is gone,
+ * without regard for who is just reading it. So that thread is kept inside a callback of ours
+ * nearly all the time; from time to time it stops the engine, goes round EAL's loop once, and comes
+ * back.
  */
 struct gate_ops {
 	/* Stop the engine; take in what the port still holds. Interrupt thread. */
 	void (*enter)(void *user);
-	/* Look at what has changed, and start the engine again. Returns how long until the next round. */
+	/* Look at what has changed, and start the engine again. Returns how long until the next
+	 * round. */
 	uint64_t (*leave)(void *user);
 	/* Whether the process is ending: the thread must never come back. */
 	int (*ended)(void *user);
 };
 
 /**
- * Put the gate up, and wait until the interrupt thread has come to it, where it stays. Before the port
- * is made. Not MT-safe; once a process. 0 or -errno.
+ * Put the gate up, and wait until the interrupt thread has come to it, where it stays. Before the
+ * port is made. Not MT-safe; once a process. 0 or -errno.
  */
 int gate_start(void);
 

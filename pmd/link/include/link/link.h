@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A link: a port, the addresses it has, and the neighbours on it. Frames that are not RoCE end here. */
+/* A link: a port, the addresses it has, and the neighbours on it. Frames that are not RoCE end
+ * here. */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
 
@@ -19,7 +20,7 @@ struct link {
 	struct port port;
 	struct addresses addresses; /* the first is link-local */
 	unsigned int ifindex; /* of a shared kernel interface, which answers ARP itself; else 0 */
-	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
+	int mute_fd;	      /* keeps the kernel silent about RoCE, or -1 */
 	struct neigh_table neighbours; /* engine's lock */
 };
 
@@ -30,8 +31,8 @@ int link_prepare(struct link *link, const struct settings *settings);
 int link_open(struct link *link, const struct settings *settings);
 
 /**
- * Take in a frame that is not RoCE: learn neighbours, answer ARP, neighbour discovery and echo where
- * the port is ours alone. Engine's thread.
+ * Take in a frame that is not RoCE: learn neighbours, answer ARP, neighbour discovery and echo
+ * where the port is ours alone. Engine's thread.
  *
  * @param reply
  *   Room of LINK_REPLY_MAX bytes for the answer.
@@ -45,11 +46,12 @@ size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t 
 struct link_hop {
 	bool known; /* mac is all there is to know */
 	uint8_t mac[6];
-	bool has_stale; /* mac is what was true once, should nobody answer */
+	bool has_stale;	      /* mac is what was true once, should nobody answer */
 	uint8_t gid[GID_LEN]; /* else: the neighbour to ask for */
 };
 
-/** Find the next hop, by our prefixes or the kernel's routes. MT-safe; asks the kernel. 0 or -ENETUNREACH. */
+/** Find the next hop, by our prefixes or the kernel's routes. MT-safe; asks the kernel. 0 or
+ * -ENETUNREACH. */
 int link_route(const struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop);
 
 /**

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which MAC address belongs to which IP address on the link: a small table of what neighbours said. */
+/* Which MAC address belongs to which IP address on the link: a small table of what neighbours said.
+ */
 #ifndef LINK_NEIGH_H
 #define LINK_NEIGH_H
 
@@ -23,7 +24,8 @@ struct neigh {
 	uint8_t gid[GID_LEN];
 	uint8_t mac[6];
 	enum neigh_state state;
-	uint64_t at_ns; /* KNOWN: when it was learned; WANTED: when it was last asked for, 0 never */
+	uint64_t
+		at_ns; /* KNOWN: when it was learned; WANTED: when it was last asked for, 0 never */
 };
 
 /* All functions: one thread at a time. */
@@ -43,7 +45,8 @@ struct neigh_table {
 bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t now_ns,
 		uint8_t mac[6], bool *ask);
 
-/** A neighbour answered: believed if it was wanted or known, so that strangers cannot fill the table. */
+/** A neighbour answered: believed if it was wanted or known, so that strangers cannot fill the
+ * table. */
 void neigh_answer(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
 		  uint64_t now_ns);
 

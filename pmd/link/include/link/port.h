@@ -22,9 +22,10 @@ struct port {
 	struct devargs devargs;
 	enum port_driver driver;
 	char ifname[16]; /* of af_packet */
-	bool is_client; /* memif: the other end has to be there first */
-	bool shared; /* af_packet: the kernel goes on using the interface */
-	uint32_t mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
+	bool is_client;	 /* memif: the other end has to be there first */
+	bool shared;	 /* af_packet: the kernel goes on using the interface */
+	uint32_t
+		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
 
@@ -34,8 +35,8 @@ struct port {
 	uint8_t mac[6];
 	uint64_t link_mbps;
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
-	int wake_fd; /* readable when frames wait, or -1 */
-	int listen_fd; /* memif server: readable when a client comes, or -1 */
+	int wake_fd;	  /* readable when frames wait, or -1 */
+	int listen_fd;	  /* memif server: readable when a client comes, or -1 */
 
 	/* engine's thread or lock */
 	bool started; /* a memif client starts when its server is there */
@@ -43,7 +44,8 @@ struct port {
 };
 
 /**
- * Understand what the user wants for a port, and add what its driver needs. Before EAL starts. Not MT-safe.
+ * Understand what the user wants for a port, and add what its driver needs. Before EAL starts. Not
+ * MT-safe.
  *
  * @param text
  *   DPDK device arguments.
@@ -63,7 +65,8 @@ int port_open(struct port *port);
 /** Stop and close: driver's sockets and rings are gone afterwards. Engine's lock. */
 void port_close(struct port *port);
 
-/** Start a port that port_open made and could not start, or that was stopped. Engine's lock. 0 or -errno. */
+/** Start a port that port_open made and could not start, or that was stopped. Engine's lock. 0 or
+ * -errno. */
 int port_start(struct port *port);
 
 /**

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a memif wire while the program runs: waiting for a server, losing a peer, meeting the next. */
+/* The life of a memif wire while the program runs: waiting for a server, losing a peer, meeting the
+ * next. */
 #ifndef LINK_RECONNECT_H
 #define LINK_RECONNECT_H
 

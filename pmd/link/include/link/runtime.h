@@ -16,8 +16,8 @@ struct runtime_config {
 };
 
 /**
- * Start EAL, once a process. Not MT-safe. Says on the log, in one line, what is wrong and what to do.
- * What the program can see of itself stays as it was (footprint.h).
+ * Start EAL, once a process. Not MT-safe. Says on the log, in one line, what is wrong and what to
+ * do. What the program can see of itself stays as it was (footprint.h).
  *
  * @return
  *   0 or -errno.
