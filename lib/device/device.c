@@ -119,6 +119,7 @@ int device_create(const struct device_config *config, struct device **device)
 	d->node_guid_be = make_guid_be(config);
 	d->mtu = (enum ibv_mtu)mtu;
 	pthread_mutex_init(&d->xrcd_lock, NULL);
+	moderator_init(&d->moderator);
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++)
 		d->gids[i].vlan_id = -1;
 	rc = init_tables(d);

@@ -59,6 +59,11 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 	query_basic(device, &attr->orig_attr);
 	attr->device_cap_flags_ex = CAP_FLAGS;
 	attr->phys_port_cnt_ex = 1;
+	/* Completions are stamped with nanoseconds: of a clock of 1 GHz. */
+	attr->completion_timestamp_mask = UINT64_MAX;
+	attr->hca_core_clock = 1000000; /* kHz */
+	attr->cq_mod_caps.max_cq_count = DEVICE_MAX_CQ_MODERATION;
+	attr->cq_mod_caps.max_cq_period = DEVICE_MAX_CQ_MODERATION;
 }
 
 /* Codes of PortInfo:LinkWidthActive and LinkSpeedActive, as verbs give them. */

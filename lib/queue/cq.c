@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rte_branch_prediction.h>
+
 #define CQ_ENTRIES_MAX (1u << 30)
 
 static struct ibv_wc *ring_alloc(uint32_t entries)
@@ -50,15 +52,33 @@ int cq_create(uint32_t cqe, struct channel *channel, void *user, void (*overrun)
 	return 0;
 }
 
+int cq_enable_stamps(struct cq *cq, const uint64_t *now_ns)
+{
+	cq->stamps = calloc((size_t)cq->mask + 1, sizeof(cq->stamps[0]));
+	if (!cq->stamps)
+		return -ENOMEM;
+	cq->now_ns = now_ns;
+	return 0;
+}
+
 int cq_destroy(struct cq *cq)
 {
 	if (__atomic_load_n(&cq->users, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
+	moderator_set(cq, NULL, 0, 0);
 	if (cq->channel)
 		channel_forget(cq->channel, &cq->source);
+	free(cq->stamps);
 	free(cq->ring);
 	free(cq);
 	return 0;
+}
+
+void cq_fire(struct cq *cq)
+{
+	/* One event an arming. Who arms meanwhile gets this event. */
+	if (__atomic_exchange_n(&cq->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) != CQ_NOT_ARMED)
+		channel_raise(cq->channel, &cq->source);
 }
 
 static void raise_if_armed(struct cq *cq, bool solicited)
@@ -67,9 +87,21 @@ static void raise_if_armed(struct cq *cq, bool solicited)
 
 	if (armed == CQ_NOT_ARMED || (armed == CQ_ARMED_SOLICITED && !solicited))
 		return;
-	/* One event an arming. Who arms between the load and the exchange gets this event. */
-	if (__atomic_exchange_n(&cq->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) != CQ_NOT_ARMED)
-		channel_raise(cq->channel, &cq->source);
+	if (!cq->moderation.moderator || moderator_due(cq))
+		cq_fire(cq);
+}
+
+/* There is no room. */
+static int overrun(struct cq *cq)
+{
+	if (cq->ignores_overrun)
+		return 0;
+	if (!cq->overrun_told) {
+		cq->overrun_told = true;
+		if (cq->overrun)
+			cq->overrun(cq->user);
+	}
+	return -ENOSPC;
 }
 
 int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
@@ -77,15 +109,11 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 	const uint32_t prod = cq->prod;
 
 	/* Pairs with the release store of `cons` in cq_poll: the entry has been copied out. */
-	if (prod - __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE) > cq->mask) {
-		if (!cq->overrun_told) {
-			cq->overrun_told = true;
-			if (cq->overrun)
-				cq->overrun(cq->user);
-		}
-		return -ENOSPC;
-	}
+	if (unlikely(prod - __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE) > cq->mask))
+		return overrun(cq);
 	cq->ring[prod & cq->mask] = *wc;
+	if (unlikely(cq->stamps != NULL))
+		cq->stamps[prod & cq->mask] = *cq->now_ns;
 	if (!cq->channel) {
 		__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_RELEASE);
 		return 0;
@@ -119,6 +147,26 @@ int cq_poll(struct cq *cq, int n, struct ibv_wc *wc)
 	return taken;
 }
 
+bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns)
+{
+	bool taken = false;
+	uint32_t cons;
+
+	if (cq_empty(cq))
+		return false;
+	rte_spinlock_lock(&cq->lock);
+	cons = cq->cons;
+	if (cons != __atomic_load_n(&cq->prod, __ATOMIC_ACQUIRE)) {
+		*wc = cq->ring[cons & cq->mask];
+		if (cq->stamps)
+			*stamp_ns = cq->stamps[cons & cq->mask];
+		__atomic_store_n(&cq->cons, cons + 1, __ATOMIC_RELEASE);
+		taken = true;
+	}
+	rte_spinlock_unlock(&cq->lock);
+	return taken;
+}
+
 void cq_arm(struct cq *cq, bool solicited_only)
 {
 	int expected = CQ_NOT_ARMED;
@@ -137,41 +185,53 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 	rte_spinlock_lock(&cq->lock);
 	kept = cq->cons;
 	for (uint32_t i = cq->cons; i != cq->prod; i++) {
-		const struct ibv_wc *wc = &cq->ring[i & cq->mask];
-
-		if (wc->qp_num != qpn)
-			cq->ring[kept++ & cq->mask] = *wc;
+		if (cq->ring[i & cq->mask].qp_num == qpn)
+			continue;
+		cq->ring[kept & cq->mask] = cq->ring[i & cq->mask];
+		if (cq->stamps)
+			cq->stamps[kept & cq->mask] = cq->stamps[i & cq->mask];
+		kept++;
 	}
 	__atomic_store_n(&cq->prod, kept, __ATOMIC_RELEASE);
 	rte_spinlock_unlock(&cq->lock);
 }
 
+/* Move what waits to another ring. The indices stay, as pollers read them without the lock. */
+static int move_locked(struct cq *cq, struct ibv_wc *ring, uint64_t *stamps, uint32_t mask)
+{
+	if (cq->prod - cq->cons > mask + 1)
+		return -EINVAL;
+	for (uint32_t i = cq->cons; i != cq->prod; i++) {
+		ring[i & mask] = cq->ring[i & cq->mask];
+		if (stamps)
+			stamps[i & mask] = cq->stamps[i & cq->mask];
+	}
+	cq->ring = ring;
+	cq->stamps = stamps;
+	cq->mask = mask;
+	cq->capacity = mask + 1;
+	return 0;
+}
+
 int cq_resize(struct cq *cq, uint32_t cqe)
 {
-	struct ibv_wc *ring, *old;
-	uint32_t entries, waiting;
+	uint64_t *stamps = NULL, *old_stamps = cq->stamps;
+	struct ibv_wc *ring, *old = cq->ring;
+	uint32_t entries;
+	int rc = -ENOMEM;
 
 	if (cqe == 0 || cqe > CQ_ENTRIES_MAX)
 		return -EINVAL;
 	entries = rte_align32pow2(cqe);
 	ring = ring_alloc(entries);
-	if (!ring)
-		return -ENOMEM;
-	rte_spinlock_lock(&cq->lock);
-	waiting = cq->prod - cq->cons;
-	if (waiting > entries) {
+	if (cq->stamps)
+		stamps = calloc(entries, sizeof(*stamps));
+	if (ring && (stamps || !cq->stamps)) {
+		rte_spinlock_lock(&cq->lock);
+		rc = move_locked(cq, ring, stamps, entries - 1);
 		rte_spinlock_unlock(&cq->lock);
-		free(ring);
-		return -EINVAL;
 	}
-	/* The indices stay, as pollers read them without the lock. */
-	for (uint32_t i = cq->cons; i != cq->prod; i++)
-		ring[i & (entries - 1)] = cq->ring[i & cq->mask];
-	old = cq->ring;
-	cq->ring = ring;
-	cq->mask = entries - 1;
-	cq->capacity = entries;
-	rte_spinlock_unlock(&cq->lock);
-	free(old);
-	return 0;
+	free(rc == 0 ? old : ring);
+	free(rc == 0 ? old_stamps : stamps);
+	return rc;
 }

@@ -266,6 +266,7 @@ unsigned int engine_turn(struct engine *engine)
 
 	engine_check_link_sometimes(engine);
 	work += engine_receive(engine);
+	moderator_run(&engine->device->moderator, engine->now_ns);
 	if (work > 0)
 		engine->busy_ns = engine->now_ns;
 	return work;
@@ -303,6 +304,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->tx.connected = port_connected(&link->port);
 	device->link_up = port_link_up(&link->port);
 	device->engine = engine;
+	device->now_ns = &engine->now_ns;
 	device->ops = &engine_ops_pmd;
 	*out = engine;
 	return 0;

@@ -106,6 +106,13 @@ static void ops_wait(void *arg)
 	helper_wake(engine);
 }
 
+static uint64_t ops_now(void *arg)
+{
+	const struct engine *engine = arg;
+
+	return clock_ns(&engine->clock);
+}
+
 static void pause_ns(long ns)
 {
 	const struct timespec time = {.tv_nsec = ns};
@@ -177,5 +184,6 @@ const struct engine_ops engine_ops_pmd = {
 	.kick = ops_kick,
 	.poll = ops_poll,
 	.wait = ops_wait,
+	.now = ops_now,
 	.resolve = ops_resolve,
 };

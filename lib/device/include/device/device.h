@@ -12,6 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "device/quota.h"
+#include "queue/moderator.h"
 #include "telemetry/counters.h"
 #include "wire/build.h"
 
@@ -49,6 +50,8 @@ struct device {
 
 	const struct engine_ops *ops; /* set by who drives the device */
 	void *engine;
+	const uint64_t *now_ns; /* the time of the engine's turn; engine's thread or lock */
+	struct moderator moderator; /* of completion events; run by the engine */
 
 	pthread_mutex_t qpn_lock;
 	uint32_t qpn_next;
@@ -82,6 +85,8 @@ struct engine_ops {
 	void (*poll)(void *engine);
 	/* The application is about to sleep on a channel: somebody else must run the engine. MT-safe. */
 	void (*wait)(void *engine);
+	/* The engine's clock now, in nanoseconds; it goes as CLOCK_MONOTONIC does. MT-safe. */
+	uint64_t (*now)(void *engine);
 	/* The link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT, -ENETUNREACH. Not under lock. */
 	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
 };

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion events that wait for more completions, or for time to pass. */
+#include "queue/moderator.h"
+
+#include <stddef.h>
+
+#include "queue/cq.h"
+
+void moderator_init(struct moderator *moderator)
+{
+	TAILQ_INIT(&moderator->waiting);
+	moderator->deadline_ns = MODERATOR_NEVER;
+}
+
+/* The event is raised, or will not be: count anew. */
+static void stop_waiting(struct cq *cq)
+{
+	struct cq_moderation *moderation = &cq->moderation;
+
+	if (moderation->pending == 0)
+		return;
+	moderation->pending = 0;
+	TAILQ_REMOVE(&moderation->moderator->waiting, cq, moderation.link);
+}
+
+void moderator_set(struct cq *cq, struct moderator *moderator, uint32_t count, uint64_t period_ns)
+{
+	struct cq_moderation *moderation = &cq->moderation;
+
+	if (moderation->pending > 0) {
+		stop_waiting(cq);
+		cq_fire(cq);
+	}
+	if (count == 0 || period_ns == 0)
+		moderator = NULL;
+	moderation->moderator = moderator;
+	moderation->count = count;
+	moderation->period_ns = period_ns;
+}
+
+bool moderator_due(struct cq *cq)
+{
+	struct cq_moderation *moderation = &cq->moderation;
+	struct moderator *moderator = moderation->moderator;
+
+	if (moderation->pending + 1 >= moderation->count) {
+		stop_waiting(cq);
+		return true;
+	}
+	if (moderation->pending++ > 0)
+		return false;
+	moderation->deadline_ns = *cq->now_ns + moderation->period_ns;
+	TAILQ_INSERT_TAIL(&moderator->waiting, cq, moderation.link);
+	if (moderation->deadline_ns < moderator->deadline_ns)
+		moderator->deadline_ns = moderation->deadline_ns;
+	return false;
+}
+
+void moderator_expire(struct moderator *moderator, uint64_t now_ns)
+{
+	struct cq *cq, *next;
+
+	moderator->deadline_ns = MODERATOR_NEVER;
+	for (cq = TAILQ_FIRST(&moderator->waiting); cq; cq = next) {
+		const uint64_t deadline_ns = cq->moderation.deadline_ns;
+
+		next = TAILQ_NEXT(cq, moderation.link);
+		if (deadline_ns <= now_ns) {
+			stop_waiting(cq);
+			cq_fire(cq);
+		} else if (deadline_ns < moderator->deadline_ns) {
+			moderator->deadline_ns = deadline_ns;
+		}
+	}
+}

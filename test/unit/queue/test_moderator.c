@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/queue/moderator.c: when events of a moderated completion queue are raised. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "queue/cq.h"
+
+#define COUNT	  4
+#define PERIOD_NS 1000u
+
+static struct moderator moderator;
+static struct channel channel;
+static struct cq *cq;
+static uint64_t now_ns;
+static unsigned int taken;
+
+static int set_up(void **state)
+{
+	(void)state;
+	now_ns = 5000;
+	taken = 0;
+	moderator_init(&moderator);
+	if (channel_init(&channel) != 0 || cq_create(64, &channel, NULL, NULL, &cq) != 0)
+		return -1;
+	cq->now_ns = &now_ns;
+	moderator_set(cq, &moderator, COUNT, PERIOD_NS);
+	cq_arm(cq, false);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (cq)
+		cq_destroy(cq);
+	cq = NULL;
+	channel_fini(&channel);
+	assert_true(TAILQ_EMPTY(&moderator.waiting));
+	return 0;
+}
+
+static void complete(unsigned int count)
+{
+	const struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+
+	while (count-- > 0)
+		assert_int_equal(cq_push(cq, &wc, false), 0);
+}
+
+static void pass(uint64_t ns)
+{
+	now_ns += ns;
+	moderator_run(&moderator, now_ns);
+}
+
+/* Events raised since the last call. */
+static unsigned int events(void)
+{
+	const unsigned int before = taken;
+
+	taken = cq->source.pending;
+	return taken - before;
+}
+
+static void due__the_last_of_the_count_raises_it(void **state)
+{
+	(void)state;
+	complete(COUNT - 1);
+	assert_int_equal(events(), 0);
+	complete(1);
+	assert_int_equal(events(), 1);
+	/* One event an arming. */
+	complete(2 * COUNT);
+	assert_int_equal(events(), 0);
+	cq_arm(cq, false);
+	complete(COUNT - 1);
+	assert_int_equal(events(), 0);
+	complete(1);
+	assert_int_equal(events(), 1);
+}
+
+static void run__time_raises_it_too(void **state)
+{
+	(void)state;
+	complete(1);
+	assert_int_equal(moderator.deadline_ns, now_ns + PERIOD_NS);
+	pass(PERIOD_NS - 1);
+	/* The period began with the first. */
+	complete(1);
+	assert_int_equal(events(), 0);
+	pass(1);
+	assert_int_equal(events(), 1);
+	assert_true(moderator.deadline_ns == MODERATOR_NEVER);
+	pass(10 * PERIOD_NS);
+	assert_int_equal(events(), 0);
+}
+
+static void run__counts_anew_after_the_event(void **state)
+{
+	(void)state;
+	complete(COUNT - 1);
+	pass(PERIOD_NS);
+	assert_int_equal(events(), 1);
+	cq_arm(cq, false);
+	complete(COUNT - 1);
+	assert_int_equal(events(), 0);
+	complete(1);
+	assert_int_equal(events(), 1);
+}
+
+static void run__knows_several_queues(void **state)
+{
+	struct cq *first = cq, *second;
+
+	(void)state;
+	assert_int_equal(cq_create(64, &channel, NULL, NULL, &second), 0);
+	second->now_ns = &now_ns;
+	moderator_set(second, &moderator, COUNT, PERIOD_NS / 2);
+	cq_arm(second, false);
+	complete(1);
+	cq = second;
+	complete(1);
+	pass(PERIOD_NS / 2);
+	assert_int_equal(second->source.pending, 1);
+	assert_int_equal(first->source.pending, 0);
+	assert_int_equal(moderator.deadline_ns, now_ns + PERIOD_NS / 2);
+	pass(PERIOD_NS / 2);
+	assert_int_equal(first->source.pending, 1);
+	assert_int_equal(cq_destroy(second), 0);
+	cq = first;
+}
+
+static void due__who_is_not_armed_waits_for_nothing(void **state)
+{
+	(void)state;
+	complete(COUNT);
+	assert_int_equal(events(), 1);
+	complete(COUNT);
+	assert_true(TAILQ_EMPTY(&moderator.waiting));
+	pass(PERIOD_NS);
+	assert_int_equal(events(), 0);
+}
+
+static void set__an_event_that_waits_is_raised(void **state)
+{
+	(void)state;
+	complete(1);
+	moderator_set(cq, &moderator, COUNT, PERIOD_NS);
+	assert_int_equal(events(), 1);
+}
+
+static void set__zero_ends_it(void **state)
+{
+	static const struct {
+		uint32_t count;
+		uint64_t period_ns;
+	} none[] = {{0, PERIOD_NS}, {COUNT, 0}, {0, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		moderator_set(cq, &moderator, COUNT, PERIOD_NS);
+		moderator_set(cq, &moderator, none[i].count, none[i].period_ns);
+		cq_arm(cq, false);
+		complete(1);
+		assert_int_equal(events(), 1);
+	}
+}
+
+static void destroy__takes_the_queue_out(void **state)
+{
+	(void)state;
+	complete(1);
+	assert_false(TAILQ_EMPTY(&moderator.waiting));
+	assert_int_equal(cq_destroy(cq), 0);
+	cq = NULL;
+	assert_true(TAILQ_EMPTY(&moderator.waiting));
+	pass(PERIOD_NS);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(due__the_last_of_the_count_raises_it),
+		UNIT(run__time_raises_it_too),
+		UNIT(run__counts_anew_after_the_event),
+		UNIT(run__knows_several_queues),
+		UNIT(due__who_is_not_armed_waits_for_nothing),
+		UNIT(set__an_event_that_waits_is_raised),
+		UNIT(set__zero_ends_it),
+		UNIT(destroy__takes_the_queue_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
