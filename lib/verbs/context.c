@@ -52,6 +52,8 @@ static void fill_operations(struct verbs_context *verbs)
 	verbs->query_device_ex = query_device_sized;
 	verbs->alloc_null_mr = mr_alloc_null_op;
 	verbs->create_cq_ex = cq_ex_create_op;
+	verbs->modify_cq = cq_modify_op;
+	verbs->query_rt_values = query_clock_op;
 	verbs->create_qp_ex = qp_ex_create_op;
 	verbs->open_qp = qp_open_op;
 	verbs->create_srq_ex = srq_ex_create_op;

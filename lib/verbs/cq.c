@@ -97,6 +97,27 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	return -rc;
 }
 
+int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct device *device = context->device;
+	struct cq *cq = face_cq(ibv)->cq;
+	int rc;
+
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
+		return 0;
+	rc = context_lock(context);
+	if (rc != 0)
+		return -rc;
+	cq->now_ns = device->now_ns;
+	moderator_set(cq, &device->moderator, attr->moderate.cq_count,
+		      (uint64_t)attr->moderate.cq_period * 1000);
+	context_unlock(context);
+	return 0;
+}
+
 static int cq_busy(struct face_context *context, struct face_cq *cq)
 {
 	int rc = context_lock(context);

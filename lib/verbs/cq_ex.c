@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Extended completion queues: an iterator over completions, whose fields are read one by one. */
+#include <time.h>
+
+#include <rte_cycles.h>
+
 #include "queue/cq.h"
 
 #include "verbs_internal.h"
+
+#define TIME_FLAGS \
+	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
 static struct face_cq *of_ex(struct ibv_cq_ex *ex)
 {
@@ -11,8 +18,12 @@ static struct face_cq *of_ex(struct ibv_cq_ex *ex)
 
 static int take_next(struct face_cq *cq)
 {
-	if (cq_poll_op(&cq->ibv, 1, &cq->wc) != 1)
-		return ENOENT;
+	if (!cq_poll_stamped(cq->cq, &cq->wc, &cq->stamp_ns)) {
+		/* Whoever finds nothing has time to run the engine. */
+		cq->device->ops->poll(cq->device->engine);
+		if (!cq_poll_stamped(cq->cq, &cq->wc, &cq->stamp_ns))
+			return ENOENT;
+	}
 	cq->ex.wr_id = cq->wc.wr_id;
 	cq->ex.status = cq->wc.status;
 	return 0;
@@ -22,6 +33,16 @@ static void iterator_unlock(struct face_cq *cq)
 {
 	if (!cq->single_threaded)
 		pthread_mutex_unlock(&cq->iterator_lock);
+}
+
+/* Once a batch: the wall clock is set now and then, the engine's never. */
+static void read_wallclock(struct face_cq *cq)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	cq->wallclock_offset_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec -
+				  cq->device->ops->now(cq->device->engine);
 }
 
 /* On success the iterator is the caller's until end_poll. */
@@ -39,6 +60,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	rc = take_next(cq);
 	if (rc != 0)
 		iterator_unlock(cq);
+	else if (cq->wants_wallclock)
+		read_wallclock(cq);
 	return rc;
 }
 
@@ -105,14 +128,20 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 	return of_ex(ex)->wc.dlid_path_bits;
 }
 
+static uint64_t read_time(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->stamp_ns;
+}
+
+static uint64_t read_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	return of_ex(ex)->stamp_ns + of_ex(ex)->wallclock_offset_ns;
+}
+
 /*
  * Fields that nobody can have asked for, since cq_ex_create_op refuses them; a program that reads
  * one all the same gets 0.
  */
-static uint64_t read_no_time(struct ibv_cq_ex *ex __rte_unused)
-{
-	return 0;
-}
 
 static uint16_t read_no_cvlan(struct ibv_cq_ex *ex __rte_unused)
 {
@@ -144,8 +173,8 @@ static void fill_iterator(struct ibv_cq_ex *ex)
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
-	ex->read_completion_ts = read_no_time;
-	ex->read_completion_wallclock_ns = read_no_time;
+	ex->read_completion_ts = read_time;
+	ex->read_completion_wallclock_ns = read_wallclock_ns;
 	ex->read_cvlan = read_no_cvlan;
 	ex->read_flow_tag = read_no_flow_tag;
 	ex->read_tm_info = read_no_tm_info;
@@ -160,17 +189,23 @@ static int check_attr_ex(const struct ibv_cq_init_attr_ex *attr)
 
 	if (attr->comp_mask & ~known_mask)
 		return -EINVAL;
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
+	if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | TIME_FLAGS))
 		return -EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
 		return -EOPNOTSUPP; /* parent domains */
 	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
 		return 0;
-	if (attr->flags & ~known_flags)
-		return -EINVAL;
-	if (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
-		return -EOPNOTSUPP;
-	return 0;
+	return attr->flags & ~known_flags ? -EINVAL : 0;
+}
+
+static int enable_wanted(struct face_cq *cq, const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) {
+		cq->single_threaded = attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+		cq->cq->ignores_overrun = attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	}
+	cq->wants_wallclock = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	return attr->wc_flags & TIME_FLAGS ? cq_enable_stamps(cq->cq, cq->device->now_ns) : 0;
 }
 
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr)
@@ -183,8 +218,11 @@ struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_at
 			     attr->comp_vector, &cq);
 	if (rc != 0)
 		return face_null(rc);
-	cq->single_threaded = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-			      (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	rc = enable_wanted(cq, attr);
+	if (rc != 0) {
+		ibv_destroy_cq(&cq->ibv);
+		return face_null(rc);
+	}
 	fill_iterator(&cq->ex);
 	return &cq->ex;
 }

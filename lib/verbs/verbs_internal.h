@@ -92,6 +92,9 @@ struct face_cq {
 	pthread_mutex_t iterator_lock;
 	bool single_threaded; /* the application's promise: iterator_lock is not taken */
 	struct ibv_wc wc;     /* the current completion */
+	uint64_t stamp_ns;    /* when it was added, if wanted */
+	bool wants_wallclock;
+	uint64_t wallclock_offset_ns; /* what the engine's clock lacks to CLOCK_REALTIME */
 };
 
 struct face_xrcd {
@@ -246,6 +249,7 @@ int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_
 		     size_t attr_size);
 int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
+int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values);
 int query_port_legacy(struct ibv_context *ibv, uint8_t port_num,
 		      struct _compat_ibv_port_attr *attr);
 
@@ -256,6 +260,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	    struct ibv_comp_channel *channel, uint32_t comp_vector, struct face_cq **cq);
 int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc);
 int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
+int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
 
 /* mr.c */

@@ -136,6 +136,12 @@ static void fake_wait(void *engine)
 	fake.waits++;
 }
 
+static uint64_t fake_now(void *engine)
+{
+	assert_ptr_equal(engine, &fake);
+	return link_state.now_ns;
+}
+
 static int fake_resolve(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6])
 {
 	(void)sgid_index;
@@ -155,6 +161,7 @@ static const struct engine_ops fake_ops = {
 	.kick = fake_kick,
 	.poll = fake_poll,
 	.wait = fake_wait,
+	.now = fake_now,
 	.resolve = fake_resolve,
 };
 
@@ -179,6 +186,7 @@ static int fake_start(struct device **devices, size_t max)
 	fake.device->link_up = true;
 	fake.device->ops = &fake_ops;
 	fake.device->engine = &fake;
+	fake.device->now_ns = &link_state.now_ns;
 	link_state.sink = (struct packet_sink){.get = sink_get, .put = sink_put};
 	devices[0] = fake.device;
 	return 1;

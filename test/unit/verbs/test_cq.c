@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion queues. */
+#include <fcntl.h>
 #include <limits.h>
 
 #include "queue/cq.h"
@@ -113,6 +114,51 @@ static void destroy_cq__is_busy_while_queue_pairs_use_it(void **state)
 	fake_pair_destroy(&pair);
 }
 
+static bool fired(struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq;
+	void *user;
+
+	if (ibv_get_cq_event(channel, &cq, &user) != 0)
+		return false;
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+static void modify_cq__moderates_events(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
+	struct ibv_cq *cq = ibv_create_cq(*state, 64, NULL, channel, 0);
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+					  .moderate = {.cq_count = 3, .cq_period = 5}};
+
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	complete(cq, 1);
+	complete(cq, 2);
+	assert_false(fired(channel));
+	complete(cq, 3);
+	assert_true(fired(channel));
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	complete(cq, 4);
+	moderator_run(&fake.device->moderator, *fake.device->now_ns + 4999);
+	assert_false(fired(channel));
+	moderator_run(&fake.device->moderator, *fake.device->now_ns + 5000);
+	assert_true(fired(channel));
+	attr.moderate = (struct ibv_moderate_cq){0};
+	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	complete(cq, 5);
+	assert_true(fired(channel));
+	attr.attr_mask = 0;
+	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
+	attr.attr_mask = 1u << 31;
+	assert_int_equal(ibv_modify_cq(cq, &attr), EINVAL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
 
 int main(void)
@@ -125,6 +171,7 @@ int main(void)
 		UNIT(resize_cq__keeps_what_is_in_it),
 		UNIT(resize_cq__refuses_less_than_is_in_it),
 		UNIT(destroy_cq__is_busy_while_queue_pairs_use_it),
+		UNIT(modify_cq__moderates_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
