@@ -135,6 +135,12 @@ static void forgive_work(struct flow *flow, const struct work *work)
 			     flow->receives[work->receive].spans);
 }
 
+void check_forgive(struct flow *flow, uint32_t first)
+{
+	for (uint32_t w = first; w < flow->posted; w++)
+		forgive_work(flow, &flow->works[w]);
+}
+
 static void forgive(struct flow *flow)
 {
 	if (flow->failed < 0)

@@ -136,6 +136,8 @@ static void connect_advance(void *context, void *argument)
 	struct sim *sim = end->host->sim;
 
 	(void)argument;
+	if (sim->halted)
+		return;
 	if (qp_state(end->qp) == IBV_QPS_INIT) {
 		connect_modify(end, IBV_QPS_RTR);
 		clock_at(&sim->clock, sim->clock.now_ns + rng_below(&sim->rng, sim->est_ns),

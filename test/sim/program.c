@@ -31,6 +31,7 @@ static void make_scenario(struct sim *sim)
 	sim->lossless = rng_chance(&sim->rng, 300000);
 	sim->tight = sim->lossless && rng_chance(&sim->rng, 300000);
 	sim->twice = sim->scenario == SCENARIO_SOUND && rng_chance(&sim->rng, 150000);
+	sim->abrupt = sim->twice && rng_chance(&sim->rng, 600000);
 	sim->strike_after = (uint32_t)rng_below(&sim->rng, WORKS_MAX);
 }
 
@@ -193,7 +194,8 @@ static void make_words(struct sim *sim)
 	struct host *host = &sim->host[rng_below(&sim->rng, sim->hosts)];
 
 	sim->words = 0;
-	if (sim->scenario != SCENARIO_SOUND)
+	/* What they hold is known only where every work is. */
+	if (sim->scenario != SCENARIO_SOUND || sim->abrupt)
 		return;
 	sim->word_region =
 		memory_add_region(&host->memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC |

@@ -75,7 +75,8 @@ static void pause(void *context, void *argument)
 	struct end *end = context;
 
 	(void)argument;
-	if (app_finished(end->host->sim) || qp_state(end->qp) != IBV_QPS_RTS)
+	if (end->host->sim->halted || app_finished(end->host->sim) ||
+	    qp_state(end->qp) != IBV_QPS_RTS)
 		return;
 	end->paused = true;
 	connect_modify(end, IBV_QPS_SQD);
@@ -193,17 +194,22 @@ static void maybe_strike(struct sim *sim)
 	clock_at(&sim->clock, sim->struck_ns, strike, sim, NULL);
 }
 
-static void play(struct sim *sim)
+static void play(struct sim *sim, bool first)
 {
 	uint64_t events = 0;
 
 	sim->draining = false;
+	sim->halted = false;
 	connect_all(sim);
 	plan_pauses(sim);
 	app_start(sim);
 	while (!app_finished(sim)) {
 		step(sim, &events);
 		maybe_strike(sim);
+		if (first && sim->abrupt && sim->works_closed >= sim->strike_after) {
+			sim->halted = true;
+			return;
+		}
 	}
 	sim->draining = true;
 	rest(sim);
@@ -211,18 +217,37 @@ static void play(struct sim *sim)
 	check_states(sim);
 }
 
-/* Receives that were posted and not consumed are forgotten, and posted again. */
+/* What was posted and is not complete never will be; the works behind it go on with new receives.
+ */
+static void forget(struct flow *flow)
+{
+	check_forgive(flow, flow->closed);
+	flow->closed = flow->posted;
+	flow->unsignaled = 0;
+	flow->received = 0;
+	for (uint32_t w = 0; w < flow->posted; w++)
+		flow->received += flow->works[w].receive >= 0;
+	flow->receives_posted = flow->received;
+}
+
 static void reset_all(struct sim *sim)
 {
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		struct end *end = &sim->end[i];
 
 		connect_modify(end, IBV_QPS_RESET);
-		end->in->receives_posted = end->in->received;
+		end->unconnected = false;
+		end->paused = false;
 		end->sq_psn = (uint32_t)rng_below(&sim->rng, 1u << 24);
 		end->events[IBV_EVENT_COMM_EST] = 0;
 	}
+	/* Until nothing of the old connections is on the wire any more. */
+	sim->draining = true;
+	sim->progress_ns = sim->clock.now_ns;
 	rest(sim);
+	check_quiet(sim);
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
+		forget(&sim->flow[i]);
 }
 
 void sim_run(struct sim *sim)
@@ -240,11 +265,11 @@ void sim_run(struct sim *sim)
 	start(sim);
 	if (sim->twice) {
 		set_limits(sim, false);
-		play(sim);
+		play(sim, true);
 		reset_all(sim);
 	}
 	set_limits(sim, true);
-	play(sim);
+	play(sim, false);
 	tear_down(sim);
 	check_end(sim);
 	stop(sim);

@@ -58,8 +58,12 @@ void sim_dump(const struct sim *sim)
 
 	printf("seed %llu: %s%s%s, %u hosts, %u pairs, now %llu ns, newest completion %llu ns\n",
 	       (unsigned long long)sim->seed, scenario_names[sim->scenario],
-	       sim->tight ? ", tight" : "", sim->twice ? ", twice" : "", sim->hosts, sim->pairs,
-	       (unsigned long long)sim->clock.now_ns, (unsigned long long)sim->progress_ns);
+	       sim->tight ? ", tight" : "",
+	       sim->abrupt  ? ", twice abruptly"
+	       : sim->twice ? ", twice"
+			    : "",
+	       sim->hosts, sim->pairs, (unsigned long long)sim->clock.now_ns,
+	       (unsigned long long)sim->progress_ns);
 	printf("link: latency %llu ns, %llu Mb/s; ppm lost %u, bursts %u, duplicated %u, ghosts "
 	       "%u, "
 	       "damaged %u, reordered %u; est %llu ns\n",

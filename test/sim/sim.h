@@ -34,9 +34,11 @@ struct sim {
 	struct clock clock;
 
 	enum scenario scenario;
-	bool lossless;	 /* nothing is lost, damaged or reordered */
-	bool tight;	 /* timers run out though nothing is lost */
-	bool twice;	 /* in the middle all queue pairs are reset and connected again */
+	bool lossless; /* nothing is lost, damaged or reordered */
+	bool tight;    /* timers run out though nothing is lost */
+	bool twice;    /* in the middle all queue pairs are reset and connected again */
+	bool abrupt;   /* then in the middle of everything, and what is outstanding is forgotten */
+	bool halted;   /* the applications are stopped for that */
 	uint64_t est_ns; /* the longest that an answer takes without losses */
 	unsigned int hosts;
 	struct host host[SIM_HOSTS_MAX];
@@ -118,6 +120,9 @@ bool check_completion(struct host *host, const struct ibv_wc *wc);
 
 /** The program has ended: states and events after mishaps. */
 void check_states(struct sim *sim);
+
+/** Whatever works from `first` on may have done, or not, is right. */
+void check_forgive(struct flow *flow, uint32_t first);
 
 /** The queue pairs have ended: memory and shared words. */
 void check_end(struct sim *sim);
