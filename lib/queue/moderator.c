@@ -12,6 +12,12 @@ void moderator_init(struct moderator *moderator)
 	moderator->deadline_ns = MODERATOR_NEVER;
 }
 
+/* For who sleeps until then, beside the engine's thread. */
+static void set_deadline(struct moderator *moderator, uint64_t deadline_ns)
+{
+	__atomic_store_n(&moderator->deadline_ns, deadline_ns, __ATOMIC_RELAXED);
+}
+
 /* The event is raised, or will not be: count anew. */
 static void stop_waiting(struct cq *cq)
 {
@@ -52,15 +58,15 @@ bool moderator_due(struct cq *cq)
 	moderation->deadline_ns = *cq->now_ns + moderation->period_ns;
 	TAILQ_INSERT_TAIL(&moderator->waiting, cq, moderation.link);
 	if (moderation->deadline_ns < moderator->deadline_ns)
-		moderator->deadline_ns = moderation->deadline_ns;
+		set_deadline(moderator, moderation->deadline_ns);
 	return false;
 }
 
 void moderator_expire(struct moderator *moderator, uint64_t now_ns)
 {
+	uint64_t earliest_ns = MODERATOR_NEVER;
 	struct cq *cq, *next;
 
-	moderator->deadline_ns = MODERATOR_NEVER;
 	for (cq = TAILQ_FIRST(&moderator->waiting); cq; cq = next) {
 		const uint64_t deadline_ns = cq->moderation.deadline_ns;
 
@@ -68,8 +74,9 @@ void moderator_expire(struct moderator *moderator, uint64_t now_ns)
 		if (deadline_ns <= now_ns) {
 			stop_waiting(cq);
 			cq_fire(cq);
-		} else if (deadline_ns < moderator->deadline_ns) {
-			moderator->deadline_ns = deadline_ns;
+		} else if (deadline_ns < earliest_ns) {
+			earliest_ns = deadline_ns;
 		}
 	}
+	set_deadline(moderator, earliest_ns);
 }

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device/device.h"
 #include "engine/engine.h"
 
 #define WATCH_MIN_NS UINT64_C(100000)
@@ -110,6 +111,13 @@ static bool helper_is_relieved(const struct engine *engine, uint64_t now_ns, uin
 	return false;
 }
 
+/* How long nothing has to be done, as far as timers tell. */
+static uint64_t helper_idle_ns(const struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
+{
+	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
+	return moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
+}
+
 /* Returns when the program polls again. */
 static void helper_run(struct engine *engine)
 {
@@ -131,7 +139,7 @@ static void helper_run(struct engine *engine)
 			/* With fewer CPUs than threads that spin, the program's should have it. */
 			sched_yield();
 		} else {
-			helper_sleep(engine, wheel_next_ns(&engine->wheel, now_ns, sleep_ns), true);
+			helper_sleep(engine, helper_idle_ns(engine, now_ns, sleep_ns), true);
 			if (sleep_ns < SLEEP_MAX_NS)
 				sleep_ns *= 2;
 		}

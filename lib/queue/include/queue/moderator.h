@@ -29,8 +29,19 @@ struct cq_moderation {
 /* The events of one engine that wait. Engine's thread or lock. */
 struct moderator {
 	TAILQ_HEAD(, cq) waiting;
-	uint64_t deadline_ns; /* of none earlier; MODERATOR_NEVER where none waits */
+	uint64_t deadline_ns; /* of none earlier; MODERATOR_NEVER where none waits; atomic */
 };
+
+/** Nanoseconds until an event is to be raised, at most `limit_ns`. MT-safe. */
+static inline uint64_t moderator_next_ns(const struct moderator *moderator, uint64_t now_ns,
+					 uint64_t limit_ns)
+{
+	const uint64_t deadline_ns = __atomic_load_n(&moderator->deadline_ns, __ATOMIC_RELAXED);
+
+	if (deadline_ns <= now_ns)
+		return 0;
+	return deadline_ns - now_ns < limit_ns ? deadline_ns - now_ns : limit_ns;
+}
 
 void moderator_init(struct moderator *moderator);
 
