@@ -17,6 +17,7 @@ struct qp {
 	const struct qp_kind *kind;
 	enum ibv_qp_state state; /* written by engine and control, read by posters */
 	bool established;	 /* the event that tells of the first packet was raised */
+	bool requests_waited; /* answers took the last turn's whole budget: requests first now */
 	bool drained_told;	 /* the event that tells of SQD being drained was raised */
 	struct ibv_qp_attr attr; /* as last set */
 

@@ -38,6 +38,7 @@ static void qp_enter_send_error(struct qp *qp)
 {
 	qp_set_state(qp, IBV_QPS_SQE);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
+	recovery_reset(&qp->recovery);
 	completer_flush(&qp->completer);
 }
 
@@ -51,8 +52,10 @@ void qp_fail(struct qp *qp, enum fault fault)
 		counters_add(qp->init.counters, info->counter, 1);
 	if (info->nak == FAULT_NO_NAK && fault != FAULT_CQ_OVERRUN)
 		completer_fail(&qp->completer, fault);
-	if ((fault == FAULT_SEND_PROTECTION || fault == FAULT_SEND_LENGTH) &&
-	    qp->init.type != IBV_QPT_RC) {
+	/* Nothing is owed to the peer but the NAK that tells it of its own fault. */
+	if (info->nak == FAULT_NO_NAK)
+		replies_clear(&qp->replies);
+	if ((fault == FAULT_SEND_PROTECTION || fault == FAULT_SEND_LENGTH) && !qp->kind->answers) {
 		qp_enter_send_error(qp);
 		return;
 	}

@@ -147,7 +147,8 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 
 	if (qp_kind(init->type) == NULL)
 		return -EOPNOTSUPP;
-	if (init->cap.max_send_sge > PACKET_FRAGS_MAX || init->cap.max_recv_sge > PACKET_FRAGS_MAX)
+	if (init->cap.max_send_sge > PACKET_FRAGS_MAX ||
+	    (init->srq == NULL && init->cap.max_recv_sge > PACKET_FRAGS_MAX))
 		return -EINVAL;
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)

@@ -130,27 +130,33 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 
 	/*
 	 * A peer that polls its completion queue until it has our acknowledgement, and then looks
-	 * in memory for our WRITE, finds it there if the WRITE went out first. READ responses and
-	 * NAKs do not wait for requests.
+	 * in memory for our WRITE, finds it there if the WRITE went out first. Else answers come
+	 * first, and requests every other time: a peer that never stops READing leaves them half.
 	 */
-	if (replies_owe_ack_only(&qp->replies)) {
+	if (replies_owe_ack_only(&qp->replies) || qp->requests_waited) {
 		unsigned int share = budget / 2;
 
 		budget -= share;
 		more_requests = qp_run_requester(qp, now_ns, sink, &share);
 		budget += share;
+		qp->requests_waited = false;
+	} else {
+		more_requests = true;
 	}
 	/* Also in ERR: the NAK that explains the error to the peer is owed. */
 	budget -= replies_send(&qp->replies, sink, budget, &more, &fault);
 	if (fault != FAULT_NONE) {
 		counters_add(qp->init.counters, fault_info(fault)->counter, 1);
-		qp_fail(qp, fault);
+		if (qp->state != IBV_QPS_ERR)
+			qp_fail(qp, fault);
 	}
 	switch (qp->state) {
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
 		if (!more)
 			more_requests = qp_run_requester(qp, now_ns, sink, &budget);
+		else
+			qp->requests_waited = more_requests;
 		break;
 	case IBV_QPS_SQE:
 		completer_flush(&qp->completer);
@@ -162,7 +168,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	default:
 		break;
 	}
-	return more || more_requests;
+	return more || (more_requests && (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD));
 }
 
 bool qp_owes_ack_only(const struct qp *qp)

@@ -131,9 +131,7 @@ static struct request requester_next(const struct requester *requester, const st
 	}
 	request.last = done + request.psns == psns;
 	request.length = request.last ? wqe->length - request.position : request.psns * mtu;
-	if (done == 0 && (request.last || requester_wants_response(wqe)))
-		request.opcode = ops->only;
-	else if (requester_wants_response(wqe))
+	if (requester_wants_response(wqe) || (done == 0 && request.last))
 		request.opcode = ops->only;
 	else if (done == 0)
 		request.opcode = ops->first;
@@ -283,6 +281,11 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 		if (requester->index == sq_prod(requester->sq))
 			break;
 		wqe = sq_at(requester->sq, requester->index);
+		/* No answer to it could be waited for (ibv_modify_qp(3), max_rd_atomic). */
+		if (requester_wants_response(wqe) && requester->flight->max_responses == 0) {
+			requester_stop_at(requester, FAULT_SEND_OPERATION);
+			break;
+		}
 		if (requester_check(requester, wqe) != CAN_SEND)
 			break;
 		if (sent == budget) {

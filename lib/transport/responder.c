@@ -379,7 +379,7 @@ static enum fault responder_complete_message(struct responder *responder,
 									  : FAULT_CQ_OVERRUN;
 }
 
-/* UC: the message is dropped, its receive request waits for the next one (9.8.2.2). */
+/* UC: a peer's bad message is dropped, its receive request waits for the next one (9.8.2.2). */
 static enum fault responder_drop_message(struct responder *responder, const struct packet *packet)
 {
 	responder->message = MESSAGE_NONE;
@@ -393,8 +393,9 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 	const struct fault_info *info = fault_info(fault);
 
 	counters_add(responder->counters, info->counter, 1);
-	replies_nak(responder->replies, (uint8_t)(AETH_NAK | info->nak), responder->epsn,
-		    responder->msn);
+	if (responder->service != OPCODE_UC)
+		replies_nak(responder->replies, (uint8_t)(AETH_NAK | info->nak), responder->epsn,
+			    responder->msn);
 	if (responder->receive.taken) {
 		counters_add(responder->counters, COUNTER_resp_cqe_error, 1);
 		responder_complete(responder, info->status, NULL);
@@ -416,7 +417,7 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 		if (verdict == DONE)
 			return FAULT_NONE;
 		if (verdict != GO_ON)
-			return responder->service == OPCODE_UC
+			return responder->service == OPCODE_UC && verdict != FAIL_RECEIVE
 				       ? responder_drop_message(responder, packet)
 				       : responder_fail(responder, verdict_faults[verdict]);
 	}

@@ -29,6 +29,8 @@
 	/* requester: our own send request or memory is wrong */                                   \
 	FAULT(SEND_PROTECTION, FAULT_NO_NAK, LOC_PROT_ERR, FAULT_NO_EVENT,                         \
 	      req_local_protection_errors)                                                         \
+	FAULT(SEND_OPERATION, FAULT_NO_NAK, LOC_QP_OP_ERR, FAULT_NO_EVENT,                         \
+	      req_local_operation_errors)                                                          \
 	FAULT(SEND_LENGTH, FAULT_NO_NAK, LOC_LEN_ERR, FAULT_NO_EVENT, req_local_length_errors)     \
 	/* requester: what the peer answered, or did not */                                        \
 	FAULT(NAKED_INVALID, FAULT_NO_NAK, REM_INV_REQ_ERR, FAULT_NO_EVENT,                        \
