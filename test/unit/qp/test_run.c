@@ -79,6 +79,54 @@ static void qp_run__answers_before_it_asks_and_keeps_to_the_budget(void **state)
 	assert_int_equal(A->catcher.count, 2);
 }
 
+static void qp_run__a_peer_that_reads_on_leaves_requests_their_share(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 40 * MTU), 0);
+	assert_true(end_run(A, 4));
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_READ_RESPONSE_FIRST);
+	catcher_clear(&A->catcher);
+	assert_true(end_run(A, 4));
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_WRITE_FIRST);
+	assert_int_equal(catcher_at(&A->catcher, 2)->opcode, OPCODE_READ_RESPONSE_MIDDLE);
+}
+
+static void qp_run__a_read_that_no_answer_may_be_awaited_for_fails(void **state)
+{
+	(void)state;
+	A->attr.max_rd_atomic = 0;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_LOC_QP_OP_ERR);
+	expect_error(A);
+}
+
+static void qp_run__owes_no_answers_after_its_own_fault(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	end_run(A, 2);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, MEMORY), 0);
+	end_run(A, 4);
+	end_run(A, 4);
+	catcher_clear(&A->catcher);
+	for (int i = 0; i <= RETRIES; i++)
+		end_time_out(A);
+	end_sent(A, 2, IBV_WC_RETRY_EXC_ERR);
+	assert_false(end_run(A, 9));
+	assert_int_equal(A->catcher.count, 0);
+}
+
 static void qp_run__waits_for_a_port_that_takes_nothing(void **state)
 {
 	(void)state;
@@ -562,6 +610,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(qp_run__carries_each_kind_of_work),
 		TEST(qp_run__answers_before_it_asks_and_keeps_to_the_budget),
+		TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share),
+		TEST(qp_run__a_read_that_no_answer_may_be_awaited_for_fails),
+		TEST(qp_run__owes_no_answers_after_its_own_fault),
 		TEST(qp_run__waits_for_a_port_that_takes_nothing),
 		TEST(qp_run__gives_up_on_a_port_that_never_takes_anything),
 		TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only),
