@@ -53,6 +53,21 @@ static void query_basic(const struct device *device, struct ibv_device_attr *att
 	attr->phys_port_cnt = 1;
 }
 
+/* Everything that copies from and to a region may fault pages in. */
+static void query_odp(struct ibv_device_attr_ex *attr)
+{
+	const uint32_t receive = IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t send = IBV_ODP_SUPPORT_SEND;
+	const uint32_t reliable =
+		IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = send | receive | reliable;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = send | receive | IBV_ODP_SUPPORT_WRITE;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = send | receive;
+	attr->xrc_odp_caps = send | IBV_ODP_SUPPORT_SRQ_RECV | reliable;
+}
+
 void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -64,6 +79,7 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 	attr->hca_core_clock = 1000000; /* kHz */
 	attr->cq_mod_caps.max_cq_count = DEVICE_MAX_CQ_MODERATION;
 	attr->cq_mod_caps.max_cq_period = DEVICE_MAX_CQ_MODERATION;
+	query_odp(attr);
 }
 
 /* Codes of PortInfo:LinkWidthActive and LinkSpeedActive, as verbs give them. */

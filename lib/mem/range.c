@@ -18,11 +18,10 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* On-demand regions are not built. */
 #define ACCESS_KNOWN                                                                             \
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                       \
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | \
-			IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB))
+			IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
 
 int range_check_access(unsigned int access)
 {
@@ -42,21 +41,25 @@ int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int acces
 	/* The last page must end within the address space too. */
 	if (length > UINTPTR_MAX - addr || addr + length > UINTPTR_MAX - page_mask)
 		return -EINVAL;
+	/* ibv_reg_mr_iova(3): 0 has the same effect as the flag. */
+	if (iova == 0)
+		return 0;
 	if (access & IBV_ACCESS_ZERO_BASED)
-		return iova == 0 || iova == addr ? 0 : -EINVAL;
+		return iova == addr ? 0 : -EINVAL;
 	if (length > UINT64_MAX - iova || ((addr ^ iova) & page_mask) != 0)
 		return -EINVAL;
 	return 0;
 }
 
-static int populate(uintptr_t addr, size_t length, unsigned int access)
+int range_populate(uintptr_t addr, size_t length, bool write)
 {
 	const uintptr_t page_mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
 	const uintptr_t first = addr & ~page_mask;
 	const uintptr_t end = (addr + length + page_mask) & ~page_mask;
-	const bool write = access & IBV_ACCESS_LOCAL_WRITE;
 	int rc;
 
+	if (length == 0)
+		return 0;
 	do {
 		rc = madvise((void *)first, end - first,
 			     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
@@ -77,7 +80,7 @@ int range_make_present(uintptr_t addr, size_t length, unsigned int access)
 	/* First, for no page of a wrong kind is then touched. */
 	if (access & IBV_ACCESS_HUGETLB)
 		rc = huge_check(addr, length);
-	if (rc == 0 && length > 0)
-		rc = populate(addr, length, access);
+	if (rc == 0 && !(access & IBV_ACCESS_ON_DEMAND))
+		rc = range_populate(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
 	return rc;
 }

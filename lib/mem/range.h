@@ -3,6 +3,7 @@
 #ifndef MEM_RANGE_H
 #define MEM_RANGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,8 +15,19 @@ int range_check_access(unsigned int access);
 int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int access);
 
 /**
- * Fault every page in, writable where `access` has IBV_ACCESS_LOCAL_WRITE, and see that they are
- * huge where it has IBV_ACCESS_HUGETLB. MT-safe.
+ * Fault every page of a range in. MT-safe.
+ *
+ * @param write
+ *   As a write would, so that none has to fault again.
+ * @return
+ *   0, -EFAULT where the range is not mapped so, -ENOMEM.
+ */
+int range_populate(uintptr_t addr, size_t length, bool write);
+
+/**
+ * Fault every page in that a region of this access needs now: writable where it has
+ * IBV_ACCESS_LOCAL_WRITE, none where it has IBV_ACCESS_ON_DEMAND. See that they are huge where it
+ * has IBV_ACCESS_HUGETLB. MT-safe.
  *
  * @return
  *   0, -EFAULT where the range is not mapped so, -EINVAL for pages that are not huge, -ENOMEM.

@@ -4,9 +4,14 @@
 
 #include <infiniband/verbs.h>
 
+#include "mem/advise.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
 #include "range.h"
+
+/* What decides whether a region can be implicit. */
+#define IMPLICIT_ACCESS \
+	((unsigned int)(IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED))
 
 static unsigned int access_after(const struct mr *mr, const struct mr_change *change)
 {
@@ -18,6 +23,11 @@ static int check_arguments(const struct mr *mr, const struct mr_change *change)
 	const unsigned int flags = change->flags;
 
 	if (mr->kind == MR_NULL)
+		return -EINVAL;
+	/* It has no range of its own, and no pages that could be faulted in. */
+	if (mr->kind == MR_IMPLICIT &&
+	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
+	     (access_after(mr, change) & IMPLICIT_ACCESS) != IBV_ACCESS_ON_DEMAND))
 		return -EINVAL;
 	if (flags == 0 || (flags & ~(unsigned int)IBV_REREG_MR_FLAGS_SUPPORTED))
 		return -EINVAL;
@@ -48,8 +58,8 @@ int mr_check_change(const struct mr *mr, const struct mr_change *change)
 		length = change->length;
 		rc = range_check((uintptr_t)addr, length, (uintptr_t)addr, access);
 	}
-	/* New access to the old pages may need them in another way: writable, or huge. */
-	if (rc == 0 &&
+	/* New access to the old pages may need them in another way: writable, huge, or at all. */
+	if (rc == 0 && mr->kind != MR_IMPLICIT &&
 	    (change->flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS)))
 		rc = range_make_present((uintptr_t)addr, length, access);
 	return rc;
@@ -59,6 +69,7 @@ void mr_apply_change(struct mr *mr, const struct mr_change *change)
 {
 	const unsigned int before = mr->access;
 
+	advise_cancel(mr);
 	mr->access = access_after(mr, change);
 	if (change->flags & IBV_REREG_MR_CHANGE_PD) {
 		pd_get(change->pd);

@@ -51,6 +51,7 @@ static void fill_operations(struct verbs_context *verbs)
 	verbs->query_port = query_port_sized;
 	verbs->query_device_ex = query_device_sized;
 	verbs->alloc_null_mr = mr_alloc_null_op;
+	verbs->advise_mr = mr_advise_op;
 	verbs->create_cq_ex = cq_ex_create_op;
 	verbs->modify_cq = cq_modify_op;
 	verbs->query_rt_values = query_clock_op;

@@ -263,9 +263,11 @@ int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
 
-/* mr.c */
+/* mr.c, advise.c */
 
 struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv);
+int mr_advise_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 struct ibv_sge *sge, uint32_t num_sge);
 
 /* qp_create.c, xrc.c, srq.c */
 

@@ -90,10 +90,29 @@ static void device_query__what_is_not_built_is_not_told(void **state)
 	assert_int_equal(attr.orig_attr.max_mw, 0);
 	assert_int_equal(attr.orig_attr.max_mcast_grp, 0);
 	assert_int_equal(attr.orig_attr.max_raw_ethy_qp, 0);
-	assert_int_equal(attr.odp_caps.general_caps, 0);
 	assert_int_equal(attr.max_dm_size, 0);
 	assert_int_equal(attr.raw_packet_caps, 0);
 	assert_int_equal(attr.comp_mask, 0);
+}
+
+static void device_query__on_demand_paging_is_told_by_type(void **state)
+{
+	const uint32_t send = IBV_ODP_SUPPORT_SEND;
+	const uint32_t receive = IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	struct ibv_device_attr_ex attr;
+
+	(void)state;
+	device_query(device, &attr);
+	assert_int_equal(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
+	assert_int_equal(attr.odp_caps.per_transport_caps.rc_odp_caps,
+			 send | receive | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+				 IBV_ODP_SUPPORT_ATOMIC);
+	assert_int_equal(attr.odp_caps.per_transport_caps.uc_odp_caps,
+			 send | receive | IBV_ODP_SUPPORT_WRITE);
+	assert_int_equal(attr.odp_caps.per_transport_caps.ud_odp_caps, send | receive);
+	assert_int_equal(attr.xrc_odp_caps, send | IBV_ODP_SUPPORT_SRQ_RECV |
+						    IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+						    IBV_ODP_SUPPORT_ATOMIC);
 }
 
 static void device_query__it_is_its_own_device(void **state)
@@ -180,6 +199,7 @@ int main(void)
 		TEST(device_query__the_limits_are_told),
 		TEST(device_query__stamps_are_nanoseconds),
 		TEST(device_query__what_is_not_built_is_not_told),
+		TEST(device_query__on_demand_paging_is_told_by_type),
 		TEST(device_query__it_is_its_own_device),
 		TEST(device_query_port__follows_the_link),
 		TEST(device_query_port__it_is_a_roce_port),

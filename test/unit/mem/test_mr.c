@@ -40,7 +40,9 @@ static void mr_register__access_is_checked(void **state)
 		{IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE, 0},
 		{IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE, 0},
 		{IBV_ACCESS_MW_BIND, 0},
-		{IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE, -EINVAL},
+		{IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE, 0},
+		{IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_WRITE, -EINVAL},
+		{IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, -EINVAL},
 		{IBV_ACCESS_HUGETLB, -EINVAL}, /* not huge pages */
 		{1 << 8, -EINVAL},
 		{1 << 19, -EINVAL},
@@ -171,6 +173,85 @@ static void mr_register__special_mappings_are_taken_as_they_are(void **state)
 	assert_int_equal(env_register((void *)start, end - start, RW, &mr), -EFAULT);
 }
 
+static void mr_register__on_demand_pages_need_not_exist(void **state)
+{
+	const unsigned int access = RW | IBV_ACCESS_ON_DEMAND;
+	unsigned char resident;
+	uint8_t *addr;
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(env_register(env.memory, env.page, access, &mr), 0);
+	assert_int_equal(mincore(env.memory, env.page, &resident), 0);
+	assert_int_equal(resident & 1, 0);
+	mr_deregister(mr);
+	assert_int_equal(munmap(env.memory, env.page), 0);
+	assert_int_equal(env_register(env.memory, env.page, access, &mr), 0);
+	assert_int_equal(mr_resolve(env.pd, mr->key, (uintptr_t)env.memory, 1, RW, &addr), MR_OK);
+	assert_ptr_equal(addr, env.memory);
+	mr_deregister(mr);
+	/* Where huge ones are promised they can be looked at, though. */
+	assert_int_equal(env_register(env.memory, env.page, access | IBV_ACCESS_HUGETLB, &mr),
+			 -EFAULT);
+}
+
+static void mr_register__on_demand_huge_pages(void **state)
+{
+	uint8_t *huge = mmap(NULL, ENV_HUGE_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_HUGETLB, -1, 0);
+	struct mr *mr;
+
+	(void)state;
+	if (huge == MAP_FAILED)
+		skip();
+	assert_int_equal(env_register(huge, ENV_HUGE_BYTES,
+				      RW | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, &mr),
+			 0);
+	mr_deregister(mr);
+	munmap(huge, ENV_HUGE_BYTES);
+}
+
+static void mr_register__implicit_is_all_addresses_but_the_first_page(void **state)
+{
+	static const unsigned int refused[] = {
+		0,
+		RW,
+		RW | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
+		RW | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED,
+	};
+	uint8_t *addr;
+	struct mr *mr;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		assert_int_equal(env_register(NULL, SIZE_MAX, refused[i], &mr), -EINVAL);
+	assert_int_equal(mr_register(env.pd, NULL, SIZE_MAX, 4096, RW | IBV_ACCESS_ON_DEMAND, &mr),
+			 -EINVAL);
+	assert_int_equal(env_register(NULL, SIZE_MAX, RW | IBV_ACCESS_ON_DEMAND, &mr), 0);
+	assert_int_equal(mr_resolve(env.pd, mr->key, (uintptr_t)env.memory + 5, 100, RW, &addr),
+			 MR_OK);
+	assert_ptr_equal(addr, env.memory + 5);
+	assert_int_equal(mr_resolve(env.pd, mr->key, env.page, 1, RW, &addr), MR_OK);
+	assert_ptr_equal(addr, (uint8_t *)env.page);
+	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, RW, &addr), MR_OUT_OF_RANGE);
+	assert_int_equal(mr_resolve(env.pd, mr->key, env.page - 1, 2, RW, &addr), MR_OUT_OF_RANGE);
+	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX, 2, RW, &addr), MR_OUT_OF_RANGE);
+	assert_int_equal(mr_resolve(env.other_pd, mr->key, env.page, 1, RW, &addr), MR_WRONG_PD);
+	mr_deregister(mr);
+}
+
+static void mr_register__iova_0_is_zero_based(void **state)
+{
+	uint8_t *addr;
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(mr_register(env.pd, env.memory + 8, 8, 0, RW, &mr), 0);
+	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 8, RW, &addr), MR_OK);
+	assert_ptr_equal(addr, env.memory + 8);
+	mr_deregister(mr);
+}
+
 static void mr_register__hugetlb_is_believed_where_it_is_true(void **state)
 {
 	uint8_t *huge = mmap(NULL, ENV_HUGE_BYTES, PROT_READ | PROT_WRITE,
@@ -238,6 +319,10 @@ int main(void)
 		TEST(mr_register__protection_must_allow_the_access),
 		TEST(mr_register__pages_behind_the_end_of_a_file_are_a_fault),
 		TEST(mr_register__special_mappings_are_taken_as_they_are),
+		TEST(mr_register__on_demand_pages_need_not_exist),
+		TEST(mr_register__on_demand_huge_pages),
+		TEST(mr_register__implicit_is_all_addresses_but_the_first_page),
+		TEST(mr_register__iova_0_is_zero_based),
 		TEST(mr_register__hugetlb_is_believed_where_it_is_true),
 		TEST(mr_register__length_0_grants_nothing),
 		TEST(mr_register__a_full_table_is_enomem),

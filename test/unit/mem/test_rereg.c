@@ -200,6 +200,46 @@ static void mr_apply_change__addresses_follow_the_zero_based_flag(void **state)
 	mr_deregister(mr);
 }
 
+static void mr_apply_change__from_on_demand_and_back(void **state)
+{
+	struct mr *mr = env_region(env.page, RW | IBV_ACCESS_ON_DEMAND);
+	unsigned char resident;
+
+	(void)state;
+	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS, .access = RW}), 0);
+	/* Now they must exist. */
+	assert_int_equal(mincore(env.memory, env.page, &resident), 0);
+	assert_int_equal(resident & 1, 1);
+	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS | TRANSLATION,
+						      .access = RW | IBV_ACCESS_ON_DEMAND,
+						      .addr = (void *)env.page,
+						      .length = 1}),
+			 0);
+	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS, .access = RW}), -EFAULT);
+	mr_deregister(mr);
+}
+
+static void mr_apply_change__an_implicit_region_stays_one(void **state)
+{
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(env_register(NULL, SIZE_MAX, RW | IBV_ACCESS_ON_DEMAND, &mr), 0);
+	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS, .access = RW}), -EINVAL);
+	assert_int_equal(
+		rereg(mr,
+		      (struct mr_change){.flags = TRANSLATION, .addr = env.memory, .length = 1}),
+		-EINVAL);
+	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS | PD,
+						      .pd = env.other_pd,
+						      .access = IBV_ACCESS_ON_DEMAND}),
+			 0);
+	assert_int_equal(resolve(env.other_pd, mr, env.memory, 0), MR_OK);
+	assert_int_equal(resolve(env.other_pd, mr, env.memory, IBV_ACCESS_LOCAL_WRITE),
+			 MR_NO_ACCESS);
+	mr_deregister(mr);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +252,8 @@ int main(void)
 		TEST(mr_apply_change__access_is_taken_and_given),
 		TEST(mr_apply_change__all_at_once),
 		TEST(mr_apply_change__addresses_follow_the_zero_based_flag),
+		TEST(mr_apply_change__from_on_demand_and_back),
+		TEST(mr_apply_change__an_implicit_region_stays_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,6 @@ static void inlines__that_return_errno(void **state)
 
 	assert_int_equal(ibv_bind_mw(&qp, &mw, &bind), EOPNOTSUPP);
 	assert_int_equal(ibv_dealloc_mw(&mw), EOPNOTSUPP);
-	assert_int_equal(ibv_advise_mr(&pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EOPNOTSUPP);
 	assert_int_equal(ibv_modify_qp_rate_limit(&qp, NULL), EOPNOTSUPP);
 }
 

@@ -9,8 +9,9 @@
 struct pd;
 
 enum mr_kind {
-	MR_MEMORY, /* of this process */
-	MR_NULL,   /* reads as zeros, what is written vanishes */
+	MR_MEMORY,   /* of this process */
+	MR_IMPLICIT, /* all memory that this process has, or will have */
+	MR_NULL,     /* reads as zeros, what is written vanishes */
 };
 
 struct mr {
@@ -21,15 +22,19 @@ struct mr {
 	unsigned int access; /* enum ibv_access_flags */
 	uint32_t key;	     /* both lkey and rkey */
 	enum mr_kind kind;
+	uint32_t prefetches; /* on their way (advise.h); under that file's lock */
 };
 
 /**
  * Register memory. MT-safe. Pages are faulted in (as a pinning NIC would do), read-only without
- * IBV_ACCESS_LOCAL_WRITE. The optional access range (IBV_ACCESS_OPTIONAL_RANGE) never makes the
- * call fail.
+ * IBV_ACCESS_LOCAL_WRITE. With IBV_ACCESS_ON_DEMAND they need not exist, now or later: the region
+ * is a range of addresses, and what is mapped there when an access comes counts. With it, `addr`
+ * NULL and `length` SIZE_MAX stand for all addresses (an implicit region). The optional access
+ * range (IBV_ACCESS_OPTIONAL_RANGE) never makes the call fail.
  *
  * @param iova
  *   Address of `addr` in keys' address space; equal to `addr` for ibv_reg_mr, 0 for zero-based.
+ *   An implicit region's are the process's own.
  * @return
  *   0; -EINVAL for access flags that contradict each other (remote write or atomic without local
  * write), an unknown mandatory flag, a range that wraps, or page offsets of addr and iova that

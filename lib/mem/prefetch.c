@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A thread that faults pages in. It exists while there is something to do: a process that never
+ * asks for it has no thread more, and nobody has to end it.
+ */
+#include "prefetch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include <rte_common.h>
+
+#include "mem/advise.h"
+#include "mem/mr.h"
+#include "range.h"
+
+/* How much is faulted in between two looks at whether it is still wanted. */
+#define STEP_BYTES ((size_t)1 << 20)
+
+struct prefetch {
+	STAILQ_ENTRY(prefetch) link;
+	struct advise_range range;
+	bool write;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
+/* under lock */
+static STAILQ_HEAD(, prefetch) waiting = STAILQ_HEAD_INITIALIZER(waiting);
+static struct prefetch *current;
+static bool running; /* there is a thread */
+static bool
+	unwanted; /* the current one is cancelled; atomic, as the thread reads it without lock */
+
+static void fault_in(const struct prefetch *prefetch)
+{
+	uintptr_t addr = prefetch->range.addr;
+	size_t left = prefetch->range.length;
+
+	while (left > 0 && !__atomic_load_n(&unwanted, __ATOMIC_RELAXED)) {
+		const size_t step = RTE_MIN(left, STEP_BYTES);
+
+		/* Who waits for nothing is told of nothing: the access itself will find the
+		 * fault. */
+		if (range_populate(addr, step, prefetch->write) != 0)
+			return;
+		addr += step;
+		left -= step;
+	}
+}
+
+static void *prefetch_main(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&lock);
+	while ((current = STAILQ_FIRST(&waiting)) != NULL) {
+		STAILQ_REMOVE_HEAD(&waiting, link);
+		__atomic_store_n(&unwanted, false, __ATOMIC_RELAXED);
+		pthread_mutex_unlock(&lock);
+		fault_in(current);
+		pthread_mutex_lock(&lock);
+		/* Release: the region is not touched any more. */
+		__atomic_sub_fetch(&current->range.mr->prefetches, 1, __ATOMIC_RELEASE);
+		free(current);
+		pthread_cond_broadcast(&done);
+	}
+	running = false;
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static int start_thread_locked(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_t thread;
+	int rc;
+
+	if (running)
+		return 0;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, &attr, prefetch_main, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	running = rc == 0;
+	return rc == 0 ? 0 : -ENOMEM;
+}
+
+int prefetch_post(const struct advise_range *range, bool write)
+{
+	struct prefetch *prefetch = malloc(sizeof(*prefetch));
+	int rc;
+
+	if (!prefetch)
+		return -ENOMEM;
+	*prefetch = (struct prefetch){.range = *range, .write = write};
+	pthread_mutex_lock(&lock);
+	rc = start_thread_locked();
+	if (rc == 0) {
+		__atomic_add_fetch(&range->mr->prefetches, 1, __ATOMIC_RELAXED);
+		STAILQ_INSERT_TAIL(&waiting, prefetch, link);
+	}
+	pthread_mutex_unlock(&lock);
+	if (rc != 0)
+		free(prefetch);
+	return rc;
+}
+
+static void forget_waiting_locked(struct mr *mr)
+{
+	struct prefetch *prefetch = STAILQ_FIRST(&waiting), *next;
+
+	for (; prefetch; prefetch = next) {
+		next = STAILQ_NEXT(prefetch, link);
+		if (prefetch->range.mr != mr)
+			continue;
+		STAILQ_REMOVE(&waiting, prefetch, prefetch, link);
+		__atomic_sub_fetch(&mr->prefetches, 1, __ATOMIC_RELAXED);
+		free(prefetch);
+	}
+}
+
+void prefetch_cancel(struct mr *mr)
+{
+	/* Only the thread changes it meanwhile, and only towards 0. */
+	if (__atomic_load_n(&mr->prefetches, __ATOMIC_ACQUIRE) == 0)
+		return;
+	pthread_mutex_lock(&lock);
+	forget_waiting_locked(mr);
+	while (__atomic_load_n(&mr->prefetches, __ATOMIC_RELAXED) > 0) {
+		__atomic_store_n(&unwanted, true, __ATOMIC_RELAXED);
+		pthread_cond_wait(&done, &lock);
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/advise.c, and through it of lib/mem/prefetch.c. */
+#include "env.h"
+
+#include <fcntl.h>
+#include <sched.h>
+
+#include "mem/advise.h"
+
+#define READ	 IBV_ADVISE_MR_ADVICE_PREFETCH
+#define WRITE	 IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
+#define NO_FAULT IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT
+#define FLUSH	 IBV_ADVISE_MR_FLAG_FLUSH
+
+#define ODP (RW | IBV_ACCESS_ON_DEMAND)
+
+static struct ibv_sge sge_of(const struct mr *mr, const void *addr, uint32_t length)
+{
+	return (struct ibv_sge){.addr = (uintptr_t)addr, .length = length, .lkey = mr->key};
+}
+
+static int check(enum ibv_advise_mr_advice advice, struct ibv_sge sge)
+{
+	struct advise_range range;
+
+	return advise_check(env.pd, advice, FLUSH, &sge, 1, &range);
+}
+
+/* At once, or by the thread. */
+static int advise(enum ibv_advise_mr_advice advice, struct ibv_sge sge, bool later)
+{
+	struct advise_range range;
+	int rc = advise_check(env.pd, advice, later ? 0 : FLUSH, &sge, 1, &range);
+
+	if (rc == 0)
+		rc = later ? advise_follow_later(advice, &range, 1)
+			   : advise_follow(advice, &range, 1);
+	return rc;
+}
+
+/* From /proc/self/pagemap (proc(5)): in memory, and mapped. */
+static bool is_present(const void *addr)
+{
+	const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry = 0;
+
+	assert_int_equal(pread(fd, &entry, sizeof(entry),
+			       (off_t)((uintptr_t)addr / env.page * sizeof(entry))),
+			 sizeof(entry));
+	close(fd);
+	return entry >> 63;
+}
+
+static unsigned int present_pages(void)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < ENV_PAGES; i++)
+		count += is_present(env.memory + i * env.page);
+	return count;
+}
+
+static void advise_check__advice_flags_and_list(void **state)
+{
+	struct mr *mr = env_region(env.page, ODP);
+	struct ibv_sge sge = sge_of(mr, env.memory, 1);
+	struct advise_range range;
+
+	(void)state;
+	assert_int_equal(advise_check(env.pd, (enum ibv_advise_mr_advice)3, 0, &sge, 1, &range),
+			 -EOPNOTSUPP);
+	assert_int_equal(advise_check(env.pd, READ, FLUSH | 2, &sge, 1, &range), -EINVAL);
+	assert_int_equal(advise_check(env.pd, READ, 0, &sge, 0, &range), -EINVAL);
+	assert_int_equal(advise_check(env.pd, READ, 0, NULL, 1, &range), -EINVAL);
+	assert_int_equal(advise_check(env.pd, READ, FLUSH, &sge, 1, &range), 0);
+	assert_ptr_equal(range.mr, mr);
+	assert_int_equal(range.addr, (uintptr_t)env.memory);
+	assert_int_equal(range.length, 1);
+	mr_deregister(mr);
+}
+
+static void advise_check__keys_of_no_on_demand_region(void **state)
+{
+	struct mr *pinned = env_region(env.page, RW), *null;
+	struct ibv_sge stale;
+
+	(void)state;
+	assert_int_equal(mr_create_null(env.pd, &null), 0);
+	assert_int_equal(check(READ, sge_of(pinned, env.memory, 1)), -ENOENT);
+	assert_int_equal(check(READ, sge_of(null, env.memory, 1)), -ENOENT);
+	stale = sge_of(pinned, env.memory, 1);
+	mr_deregister(pinned);
+	mr_deregister(null);
+	assert_int_equal(check(READ, stale), -ENOENT);
+}
+
+static void advise_check__regions_that_are_not_for_it(void **state)
+{
+	struct mr *mr = env_region(env.page, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_READ);
+	struct ibv_sge sge = sge_of(mr, env.memory, 1);
+	struct advise_range range;
+
+	(void)state;
+	assert_int_equal(advise_check(env.other_pd, READ, 0, &sge, 1, &range), -EPERM);
+	assert_int_equal(check(WRITE, sge), -EPERM);
+	assert_int_equal(check(READ, sge), 0);
+	assert_int_equal(check(NO_FAULT, sge), 0);
+	mr_deregister(mr);
+}
+
+static void advise_check__what_is_not_in_the_region(void **state)
+{
+	struct mr *mr, *implicit;
+	struct ibv_sge list[2];
+	struct advise_range ranges[2];
+
+	(void)state;
+	assert_int_equal(env_register(env.memory + env.page, env.page, ODP, &mr), 0);
+	assert_int_equal(check(READ, sge_of(mr, env.memory + env.page, (uint32_t)env.page)), 0);
+	assert_int_equal(check(READ, sge_of(mr, env.memory + env.page, (uint32_t)env.page + 1)),
+			 -EFAULT);
+	assert_int_equal(check(READ, sge_of(mr, env.memory + env.page - 1, 1)), -EFAULT);
+	assert_int_equal(check(READ, sge_of(mr, env.memory + 2 * env.page, 1)), -EFAULT);
+	list[0] = sge_of(mr, env.memory + env.page, 1);
+	list[1] = sge_of(mr, env.memory, 1);
+	assert_int_equal(advise_check(env.pd, READ, 0, list, 2, ranges), -EFAULT);
+	mr_deregister(mr);
+	assert_int_equal(env_register(NULL, SIZE_MAX, ODP, &implicit), 0);
+	assert_int_equal(check(READ, sge_of(implicit, env.memory, 1)), 0);
+	assert_int_equal(check(READ, sge_of(implicit, NULL, 1)), -EFAULT);
+	mr_deregister(implicit);
+}
+
+static void advise_follow__pages_become_present_and_no_others(void **state)
+{
+	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
+
+	(void)state;
+	assert_int_equal(present_pages(), 0);
+	assert_int_equal(advise(READ, sge_of(mr, env.memory + env.page - 1, 2), false), 0);
+	assert_int_equal(present_pages(), 2);
+	assert_int_equal(advise(WRITE, sge_of(mr, env.memory + 4 * env.page, 1), false), 0);
+	assert_int_equal(present_pages(), 3);
+	assert_true(is_present(env.memory + 4 * env.page));
+	mr_deregister(mr);
+}
+
+/* A page that can be read need not be one that can be written. */
+static void advise_follow__writing_needs_pages_that_may_be_written(void **state)
+{
+	const int fd = memfd_create("cow", MFD_CLOEXEC);
+	struct mr *mr;
+	uint8_t *map;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)env.page), 0);
+	map = mmap(NULL, env.page, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	assert_int_equal(env_register(map, env.page, ODP, &mr), 0);
+	assert_int_equal(advise(READ, sge_of(mr, map, 1), false), 0);
+	/* The region grants it, the mapping does not. */
+	assert_int_equal(advise(WRITE, sge_of(mr, map, 1), false), -EFAULT);
+	assert_int_equal(mprotect(map, env.page, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(advise(WRITE, sge_of(mr, map, 1), false), 0);
+	mr_deregister(mr);
+	munmap(map, env.page);
+	close(fd);
+}
+
+static void advise_follow__no_fault_brings_nothing_in(void **state)
+{
+	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
+	const struct ibv_sge all = sge_of(mr, env.memory, (uint32_t)(ENV_PAGES * env.page));
+
+	(void)state;
+	assert_int_equal(advise(NO_FAULT, all, false), 0);
+	assert_int_equal(advise(NO_FAULT, all, true), 0);
+	assert_int_equal(mr->prefetches, 0);
+	assert_int_equal(present_pages(), 0);
+	mr_deregister(mr);
+}
+
+static void advise_follow__what_is_not_mapped_is_a_fault(void **state)
+{
+	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
+	const struct ibv_sge all = sge_of(mr, env.memory, (uint32_t)(ENV_PAGES * env.page));
+
+	(void)state;
+	assert_int_equal(munmap(env.memory + env.page, env.page), 0);
+	assert_int_equal(advise(READ, all, false), -EFAULT);
+	assert_int_equal(advise(WRITE, all, false), -EFAULT);
+	assert_int_equal(advise(NO_FAULT, all, false), -EFAULT);
+	mr_deregister(mr);
+}
+
+static void wait_until_followed(struct mr *mr)
+{
+	while (__atomic_load_n(&mr->prefetches, __ATOMIC_ACQUIRE) > 0)
+		sched_yield();
+}
+
+static void advise_follow_later__pages_become_present(void **state)
+{
+	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
+
+	(void)state;
+	for (size_t i = 0; i < ENV_PAGES; i++)
+		assert_int_equal(advise(i % 2 ? READ : WRITE,
+					sge_of(mr, env.memory + i * env.page, 1), true),
+				 0);
+	wait_until_followed(mr);
+	assert_int_equal(present_pages(), ENV_PAGES);
+	/* The thread may have gone; another one comes. */
+	assert_int_equal(advise(READ, sge_of(mr, env.memory, 1), true), 0);
+	wait_until_followed(mr);
+	mr_deregister(mr);
+}
+
+static void advise_follow_later__faults_are_nobodys(void **state)
+{
+	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
+
+	(void)state;
+	assert_int_equal(munmap(env.memory, env.page), 0);
+	assert_int_equal(advise(READ, sge_of(mr, env.memory, 1), true), 0);
+	wait_until_followed(mr);
+	mr_deregister(mr);
+}
+
+/* Nothing is faulted in behind the back of who has deregistered. */
+static void advise_cancel__nothing_happens_after_it(void **state)
+{
+	const size_t length = (size_t)64 << 20;
+	uint8_t *big = mmap(NULL, length, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(big, MAP_FAILED);
+	for (int i = 0; i < 20; i++) {
+		struct mr *mr;
+
+		assert_int_equal(env_register(big, length, ODP, &mr), 0);
+		for (int j = 0; j < 4; j++)
+			assert_int_equal(advise(WRITE, sge_of(mr, big, (uint32_t)length), true), 0);
+		mr_deregister(mr);
+		assert_int_equal(madvise(big, length, MADV_DONTNEED), 0);
+		for (int j = 0; j < 100; j++)
+			sched_yield();
+		assert_false(is_present(big));
+		assert_false(is_present(big + length - env.page));
+	}
+	munmap(big, length);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(advise_check__advice_flags_and_list),
+		TEST(advise_check__keys_of_no_on_demand_region),
+		TEST(advise_check__regions_that_are_not_for_it),
+		TEST(advise_check__what_is_not_in_the_region),
+		TEST(advise_follow__pages_become_present_and_no_others),
+		TEST(advise_follow__writing_needs_pages_that_may_be_written),
+		TEST(advise_follow__no_fault_brings_nothing_in),
+		TEST(advise_follow__what_is_not_mapped_is_a_fault),
+		TEST(advise_follow_later__pages_become_present),
+		TEST(advise_follow_later__faults_are_nobodys),
+		TEST(advise_cancel__nothing_happens_after_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

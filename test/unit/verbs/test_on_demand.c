@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* On-demand regions: memory that is mapped, unmapped and mapped again while they are in use. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/guard.h"
+
+#include "talk.h"
+
+#define ACCESS                                                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ON_DEMAND)
+
+static struct talk talk;
+
+static int set_up(void **state)
+{
+	fake_setup(state);
+	talk = talk_start(*state, FAKE_GID_V4);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	talk_end(&talk);
+	return fake_close(state);
+}
+
+/* Let the target's region be an on-demand one. */
+static void register_target(void *addr, size_t length)
+{
+	assert_int_equal(ibv_dereg_mr(talk.target_mr), 0);
+	talk.target_mr = ibv_reg_mr(talk.b.pd, addr, length, ACCESS);
+	assert_non_null(talk.target_mr);
+	assert_int_equal(guard_install(), 0);
+}
+
+static void unmap_target(void)
+{
+	assert_int_equal(munmap(talk.target, TALK_BYTES), 0);
+}
+
+static void map_target(void)
+{
+	assert_ptr_equal(mmap(talk.target, TALK_BYTES, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 talk.target);
+}
+
+static void write_to_target(enum ibv_wc_status status)
+{
+	struct ibv_sge from = talk_source(&talk, 0, TALK_BYTES);
+
+	talk_post(&talk, IBV_WR_RDMA_WRITE, &from, 1);
+	talk_wait(talk.a.cq, status);
+	if (status == IBV_WC_SUCCESS)
+		assert_memory_equal(talk.target, talk.source, TALK_BYTES);
+}
+
+static void explicit__memory_comes_after_the_region(void **state)
+{
+	(void)state;
+	unmap_target();
+	register_target(talk.target, TALK_BYTES);
+	map_target();
+	write_to_target(IBV_WC_SUCCESS);
+	/* Other memory at the same place. */
+	unmap_target();
+	map_target();
+	write_to_target(IBV_WC_SUCCESS);
+	assert_int_equal(madvise(talk.target, TALK_BYTES, MADV_DONTNEED), 0);
+	write_to_target(IBV_WC_SUCCESS);
+}
+
+static void explicit__memory_that_is_not_there_is_an_error(void **state)
+{
+	register_target(talk.target, TALK_BYTES);
+	unmap_target();
+	write_to_target(IBV_WC_REM_ACCESS_ERR);
+	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+/* The region of everything, as target of each kind of operation, and as local memory. */
+static void implicit__serves_every_operation(void **state)
+{
+	struct ibv_sge from, to, stack;
+	uint64_t local[4] = {0};
+
+	(void)state;
+	register_target(NULL, SIZE_MAX);
+	assert_null(talk.target_mr->addr);
+	assert_int_equal(talk.target_mr->length, SIZE_MAX);
+	write_to_target(IBV_WC_SUCCESS);
+	from = talk_source(&talk, 0, 64);
+	to = talk_target(&talk, 100, 64);
+	talk_recv(&talk, &to, 1);
+	talk_post(&talk, IBV_WR_SEND, &from, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.target + 100, talk.source, 64);
+	talk_post(&talk, IBV_WR_RDMA_READ, &from, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.target, talk.source, 64);
+	from.length = 8;
+	talk_post(&talk, IBV_WR_ATOMIC_FETCH_AND_ADD, &from, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	/* Even into this function's frame. */
+	stack = (struct ibv_sge){
+		.addr = (uintptr_t)local, .length = sizeof(local), .lkey = talk.target_mr->lkey};
+	from = talk_source(&talk, 0, sizeof(local));
+	talk_recv(&talk, &stack, 1);
+	talk_post(&talk, IBV_WR_SEND, &from, 1);
+	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(local, talk.source, sizeof(local));
+}
+
+static void implicit__null_is_not_in_it(void **state)
+{
+	struct ibv_sge from = talk_source(&talk, 0, 8);
+	uint8_t *target = talk.target;
+
+	register_target(NULL, SIZE_MAX);
+	talk.target = NULL;
+	talk_post(&talk, IBV_WR_RDMA_WRITE, &from, 1);
+	talk.target = target;
+	talk_wait(talk.a.cq, IBV_WC_REM_ACCESS_ERR);
+	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+static void advise_mr__errors_are_values(void **state)
+{
+	struct ibv_sge sge;
+
+	(void)state;
+	sge = talk_target(&talk, 0, 8);
+	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1),
+			 ENOENT);
+	register_target(talk.target, TALK_BYTES);
+	sge = talk_target(&talk, 0, 8);
+	assert_int_equal(ibv_advise_mr(talk.a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1),
+			 EPERM);
+	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0),
+			 EINVAL);
+	assert_int_equal(ibv_advise_mr(talk.b.pd, (enum ibv_advise_mr_advice)77, 0, &sge, 1),
+			 EOPNOTSUPP);
+	unmap_target();
+	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+				       IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+			 EFAULT);
+	map_target();
+	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+				       IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+			 0);
+	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), 0);
+	write_to_target(IBV_WC_SUCCESS);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(explicit__memory_comes_after_the_region),
+		UNIT(explicit__memory_that_is_not_there_is_an_error),
+		UNIT(implicit__serves_every_operation),
+		UNIT(implicit__null_is_not_in_it),
+		UNIT(advise_mr__errors_are_values),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
