@@ -84,6 +84,8 @@ static void app_look(void *context, void *argument)
 
 	if (app_finished(sim) || sim->halted)
 		return;
+	if (host->pool.in_use)
+		busy |= pool_post(host);
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		if (sim->end[i].host != host)
 			continue;

@@ -8,9 +8,9 @@
 
 #define ID_MAGIC 0x51f0ull
 
-uint64_t check_id(const struct flow *flow, bool receives, uint32_t index)
+uint64_t check_id(unsigned int flow, bool receives, uint32_t index)
 {
-	return ID_MAGIC << 48 | (uint64_t)flow->number << 32 | (receives ? 1ull << 31 : 0) | index;
+	return ID_MAGIC << 48 | (uint64_t)flow << 32 | (receives ? 1ull << 31 : 0) | index;
 }
 
 static void check_spans(struct flow *flow, uint32_t first, uint32_t spans, const char *what,
@@ -229,7 +229,7 @@ static bool may_fail_receive(const struct flow *flow, uint32_t index, enum ibv_w
 	return flow->sim->flushing || flow->loose || flow->mishap_at >= 0;
 }
 
-static void check_receive(struct flow *flow, uint32_t index, const struct ibv_wc *wc)
+void check_receive(struct flow *flow, uint32_t index, const struct ibv_wc *wc)
 {
 	struct sim *sim = flow->sim;
 
@@ -253,6 +253,21 @@ static void check_receive(struct flow *flow, uint32_t index, const struct ibv_wc
 	flow->received = index + 1;
 }
 
+static bool check_pooled(struct host *host, uint32_t index, const struct ibv_wc *wc)
+{
+	struct sim *sim = host->sim;
+
+	if (sim->verbose)
+		printf("%12llu host %d: shared receive %u, qp %06x: %s\n",
+		       (unsigned long long)sim->clock.now_ns, host->number, index, wc->qp_num,
+		       status_text(wc->status));
+	sim_check(sim, host->pool.in_use && !sim->draining, "host %d: shared receive %u completes",
+		  host->number, index);
+	sim->progress_ns = sim->clock.now_ns;
+	sim->works_closed++;
+	return pool_complete(host, index, wc);
+}
+
 bool check_completion(struct host *host, const struct ibv_wc *wc)
 {
 	const uint32_t index = (uint32_t)(wc->wr_id & 0x7fffffff);
@@ -262,6 +277,8 @@ bool check_completion(struct host *host, const struct ibv_wc *wc)
 	const struct end *end;
 	struct flow *flow;
 
+	if (wc->wr_id >> 48 == ID_MAGIC && number == POOL_FLOW + (unsigned int)host->number)
+		return check_pooled(host, index, wc);
 	sim_check(sim, wc->wr_id >> 48 == ID_MAGIC && number < 2 * sim->pairs,
 		  "host %d: completion with wr_id %llx", host->number,
 		  (unsigned long long)wc->wr_id);
@@ -298,6 +315,9 @@ void check_event(void *user, enum ibv_event_type type)
 	struct sim *sim = end->host->sim;
 	const struct flow *flow = end->in;
 	bool expected = type == IBV_EVENT_SQ_DRAINED;
+
+	if (type == IBV_EVENT_QP_LAST_WQE_REACHED)
+		expected = end->host->pool.in_use && qp_state(end->qp) == IBV_QPS_ERR;
 
 	if (sim->verbose)
 		printf("%12llu host %d: qp %06x: event %d\n", (unsigned long long)sim->clock.now_ns,

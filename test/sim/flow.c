@@ -122,7 +122,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Cut a length into up to `max` pieces, some of them empty. Returns how many. */
-static uint32_t cut(struct rng *rng, uint32_t len, uint32_t max, uint32_t *pieces)
+uint32_t flow_cut(struct rng *rng, uint32_t len, uint32_t max, uint32_t *pieces)
 {
 	uint32_t n = rng_chance(rng, 400000) ? 1 : (uint32_t)rng_range(rng, 1, max);
 	uint32_t before = 0;
@@ -148,7 +148,7 @@ static uint32_t cut(struct rng *rng, uint32_t len, uint32_t max, uint32_t *piece
 static uint32_t add_sources(struct flow *flow, uint32_t len, uint32_t max)
 {
 	uint32_t pieces[LIST_PIECES_MAX];
-	const uint32_t n = cut(&flow->rng, len, max, pieces);
+	const uint32_t n = flow_cut(&flow->rng, len, max, pieces);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct span *source = &flow->source[rng_below(&flow->rng, 2)];
@@ -165,7 +165,7 @@ static uint32_t add_sources(struct flow *flow, uint32_t len, uint32_t max)
 static uint32_t add_places(struct flow *flow, struct region *region, uint32_t len, uint32_t max)
 {
 	uint32_t pieces[LIST_PIECES_MAX];
-	const uint32_t n = cut(&flow->rng, len, max, pieces);
+	const uint32_t n = flow_cut(&flow->rng, len, max, pieces);
 
 	for (uint32_t i = 0; i < n; i++)
 		flow_add_span(flow, pieces[i] == 0 ? (struct span){0}
@@ -309,9 +309,11 @@ static void make_work(struct flow *flow, struct work *work, const struct style *
 static void make_receives(struct flow *flow)
 {
 	const uint32_t max = flow->to->cap.max_recv_sge;
+	const bool pooled = flow->to->host->pool.in_use;
 
-	flow->receive_count =
-		flow->consumed_count + (uint32_t)rng_below(&flow->rng, SURPLUS_RECEIVES_MAX + 1);
+	flow->receive_count = flow->consumed_count;
+	if (!pooled)
+		flow->receive_count += (uint32_t)rng_below(&flow->rng, SURPLUS_RECEIVES_MAX + 1);
 	flow->receives = calloc(flow->receive_count + 1, sizeof(*flow->receives));
 	if (flow->receives == NULL)
 		exit(1);
@@ -327,6 +329,9 @@ static void make_receives(struct flow *flow)
 			if (flow->works[receive->work].opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
 				room = flow->works[receive->work].length;
 		}
+		/* Of a shared queue: which memory is known when a message is there. */
+		if (pooled)
+			continue;
 		if (rng_chance(&flow->rng, 400000))
 			room += (uint32_t)rng_below(&flow->rng, 200);
 		receive->room = room;

@@ -12,6 +12,7 @@
 
 #include "link.h"
 #include "memory.h"
+#include "pool.h"
 #include "queue/channel.h"
 #include "rng.h"
 #include "transport/sink.h"
@@ -105,6 +106,7 @@ struct host {
 	struct device *device;
 	struct pd *pd;
 	struct memory memory;
+	struct pool pool;
 	struct channel channel;
 	struct host_cq cqs[HOST_CQS_MAX];
 	unsigned int cq_count;

@@ -32,6 +32,12 @@ static void scatter(const struct flow *flow, uint32_t first, uint32_t spans, con
 	}
 }
 
+void model_scatter(const struct flow *flow, const struct receive *receive, const uint8_t *bytes,
+		   uint32_t len)
+{
+	scatter(flow, receive->first_span, receive->spans, bytes, len);
+}
+
 static uint64_t load(const struct span *span)
 {
 	uint64_t v;
@@ -61,7 +67,7 @@ static void apply_atomic(struct flow *flow, struct work *work)
 	memcpy(span_expected(&work->remote), &after, sizeof(after));
 }
 
-static void apply_payload(struct flow *flow, const struct work *work)
+static void apply_payload(struct flow *flow, struct work *work)
 {
 	uint8_t *bytes = malloc((size_t)work->length + 1);
 
@@ -73,10 +79,12 @@ static void apply_payload(struct flow *flow, const struct work *work)
 	if (work->root >= 0) {
 		if (work->length > 0)
 			memcpy(span_expected(&work->remote), bytes, work->length);
+	} else if (flow->to->host->pool.in_use) {
+		/* Known when it is received: where it went. */
+		work->bytes = bytes;
+		return;
 	} else {
-		const struct receive *receive = &flow->receives[work->receive];
-
-		scatter(flow, receive->first_span, receive->spans, bytes, work->length);
+		model_scatter(flow, &flow->receives[work->receive], bytes, work->length);
 	}
 	free(bytes);
 }

@@ -18,7 +18,7 @@ struct batch {
 	uint8_t data[POST_BATCH_MAX][INLINE_MAX_BYTES]; /* of inline ones; reused when posted */
 };
 
-static struct ibv_sge list_entry(const struct span *span)
+struct ibv_sge post_entry(const struct span *span)
 {
 	/* Nobody looks at address and key of an empty entry. */
 	if (span->len == 0)
@@ -30,7 +30,7 @@ static struct ibv_sge list_entry(const struct span *span)
 static void fill_list(const struct flow *flow, uint32_t first, uint32_t spans, struct ibv_sge *sge)
 {
 	for (uint32_t i = 0; i < spans; i++)
-		sge[i] = list_entry(&flow->spans[first + i]);
+		sge[i] = post_entry(&flow->spans[first + i]);
 }
 
 /* Spoil the entry with the bytes: its key, or its place. */
@@ -126,12 +126,13 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 		model_apply(flow, work);
 	if (work->root >= 0 && work->opcode != IBV_WR_RDMA_READ)
 		flow->roots[work->root].newest = index;
-	*wr = (struct ibv_send_wr){.wr_id = check_id(flow, false, (uint32_t)index),
-				   .sg_list = batch->sge[n],
-				   .num_sge = (int)work->spans,
-				   .opcode = work->opcode,
-				   .send_flags = work->flags,
-				   .imm_data = work->imm};
+	*wr = (struct ibv_send_wr){
+		.wr_id = check_id((unsigned int)flow->number, false, (uint32_t)index),
+		.sg_list = batch->sge[n],
+		.num_sge = (int)work->spans,
+		.opcode = work->opcode,
+		.send_flags = work->flags,
+		.imm_data = work->imm};
 	/* With sq_sig_all the flag is not needed. */
 	if (flow->from->sig_all && rng_chance(&flow->rng, 500000))
 		wr->send_flags &= ~(unsigned int)IBV_SEND_SIGNALED;
@@ -185,9 +186,10 @@ static void add_receive(struct flow *flow, uint32_t index, struct batch *batch)
 			sge++;
 		sge->lkey ^= 1u << rng_below(&flow->rng, 32);
 	}
-	batch->recv[n] = (struct ibv_recv_wr){.wr_id = check_id(flow, true, index),
-					      .sg_list = batch->sge[n],
-					      .num_sge = (int)receive->spans};
+	batch->recv[n] =
+		(struct ibv_recv_wr){.wr_id = check_id((unsigned int)flow->number, true, index),
+				     .sg_list = batch->sge[n],
+				     .num_sge = (int)receive->spans};
 	if (n > 0)
 		batch->recv[n - 1].next = &batch->recv[n];
 }
@@ -224,6 +226,8 @@ bool post_due_receives(struct flow *flow)
 	const uint64_t now_ns = flow->sim->clock.now_ns;
 	bool posted = false;
 
+	if (flow->to->host->pool.in_use)
+		return false;
 	if (flow->receive_gap_ns == 0) {
 		while (post_receives(flow, POST_BATCH_MAX))
 			posted = true;

@@ -64,6 +64,8 @@ static void make_hosts(struct sim *sim)
 		/* Room for the largest path MTU and the headers that count against it. */
 		host->port_mtu = (uint32_t)rng_range(&sim->rng, 4096 + 96, 9000);
 		make_pace(&host->pace, &sim->rng);
+		host->pool = (struct pool){.in_use = sim->scenario == SCENARIO_SOUND &&
+						     !sim->abrupt && rng_chance(&sim->rng, 200000)};
 		memcpy(host->mac, (const uint8_t[]){2, 0, 0, 0, 7, (uint8_t)(i + 1)}, 6);
 		memset(&host->gid, 0, sizeof(host->gid));
 		if (ipv6)
@@ -221,7 +223,7 @@ static void make_works(struct sim *sim)
 
 		if (rng_chance(&flow->rng, 150000))
 			works = 0;
-		if (large && i == large_flow)
+		if (large && i == large_flow && !flow->to->host->pool.in_use)
 			flow_make(flow, works < 4 ? 4 : works / 4, BYTES_LARGE);
 		else
 			flow_make(flow, works, BYTES_SMALL);
@@ -323,6 +325,10 @@ void program_make(struct sim *sim)
 		make_pair(sim, i);
 	make_words(sim);
 	make_works(sim);
+	for (unsigned int i = 0; i < sim->hosts; i++) {
+		if (sim->host[i].pool.in_use)
+			pool_make(&sim->host[i]);
+	}
 	make_strike(sim);
 	if (sim->scenario == SCENARIO_MISHAP)
 		make_mishap(sim);
@@ -336,10 +342,14 @@ void program_free(struct sim *sim)
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		struct flow *flow = &sim->flow[i];
 
+		for (uint32_t w = 0; w < flow->work_count; w++)
+			free(flow->works[w].bytes);
 		free(flow->works);
 		free(flow->receives);
 		free(flow->spans);
 		free(flow->roots);
 	}
+	for (unsigned int i = 0; i < sim->hosts; i++)
+		pool_free(&sim->host[i]);
 	clock_fini(&sim->clock);
 }

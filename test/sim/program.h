@@ -53,6 +53,7 @@ struct work {
 	int32_t receive;   /* the receive request that it consumes, -1 for none */
 	struct word *word; /* a shared word, or NULL */
 	enum mishap mishap;
+	uint8_t *bytes; /* a message to a shared queue, once it is posted; owned */
 
 	enum ibv_wc_status status; /* valid once it is closed */
 };
@@ -123,6 +124,13 @@ void flow_make(struct flow *flow, uint32_t works, uint32_t bytes);
 
 /** Append a list of fresh or given spans that sum up to `len`, and return its first index. */
 uint32_t flow_add_span(struct flow *flow, struct span span);
+
+/** Cut a length into up to `max` pieces, some of them empty. Returns how many. */
+uint32_t flow_cut(struct rng *rng, uint32_t len, uint32_t max, uint32_t *pieces);
+
+/** Expect a message in the memory of a receive request. */
+void model_scatter(const struct flow *flow, const struct receive *receive, const uint8_t *bytes,
+		   uint32_t len);
 
 /** The memory semantics: carry out a work as verbs promise it, on the expected images. */
 void model_apply(struct flow *flow, struct work *work);

@@ -103,6 +103,8 @@ static void start(struct sim *sim)
 		host->locked = false;
 		host_start(host, cqe);
 		memory_register(&host->memory, host->pd, &host->rng);
+		if (host->pool.in_use)
+			pool_start(host);
 	}
 	for (unsigned int i = 0; i < sim->words; i++) {
 		memcpy(&sim->word[i].initial, span_actual(&sim->word[i].span), 8);
@@ -215,6 +217,8 @@ static void play(struct sim *sim, bool first)
 	rest(sim);
 	check_quiet(sim);
 	check_states(sim);
+	for (unsigned int i = 0; i < sim->hosts; i++)
+		pool_check(&sim->host[i]);
 }
 
 /* What was posted and is not complete never will be; the works behind it go on with new receives.

@@ -96,6 +96,9 @@ void connect_modify(struct end *end, enum ibv_qp_state state);
 /** Destroy a queue pair. */
 void connect_destroy(struct end *end);
 
+/** An entry of a list as the post calls take it. */
+struct ibv_sge post_entry(const struct span *span);
+
 /** Post what may be posted now. Whether anything was. */
 bool post_sends(struct flow *flow);
 bool post_due_receives(struct flow *flow);
@@ -113,7 +116,10 @@ unsigned int app_poll(struct host *host);
 bool app_finished(const struct sim *sim);
 
 /** The wr_id of a work or receive of a flow. */
-uint64_t check_id(const struct flow *flow, bool receives, uint32_t index);
+uint64_t check_id(unsigned int flow, bool receives, uint32_t index);
+
+/** A receive of a flow is complete. */
+void check_receive(struct flow *flow, uint32_t index, const struct ibv_wc *wc);
 
 /** A completion came out of a queue of this host. Whether it wakes who waits for solicited ones. */
 bool check_completion(struct host *host, const struct ibv_wc *wc);
