@@ -15,8 +15,16 @@ static struct neigh *neigh_lookup(struct neigh_table *table, const uint8_t gid[G
 	return NULL;
 }
 
-/* An entry to fill: a free one, else known ones in turn. NULL when all are wanted. */
-static struct neigh *neigh_take(struct neigh_table *table, const uint8_t gid[GID_LEN])
+/* Whether an entry may make room. Who waits for an answer goes on asking: one that was not asked for
+ * lately is nobody's any more. */
+static bool neigh_is_spare(const struct neigh *neigh, uint64_t now_ns)
+{
+	return neigh->state == NEIGH_KNOWN || now_ns - neigh->at_ns >= NEIGH_FORSAKEN_NS;
+}
+
+/* An entry to fill: a free one, else spare ones in turn. NULL when all are waited for. */
+static struct neigh *neigh_take(struct neigh_table *table, const uint8_t gid[GID_LEN],
+				uint64_t now_ns)
 {
 	struct neigh *victim = NULL;
 
@@ -27,7 +35,7 @@ static struct neigh *neigh_take(struct neigh_table *table, const uint8_t gid[GID
 			victim = neigh;
 			break;
 		}
-		if (neigh->state == NEIGH_KNOWN && !victim)
+		if (!victim && neigh_is_spare(neigh, now_ns))
 			victim = neigh;
 	}
 	if (!victim)
@@ -55,7 +63,7 @@ bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t 
 		return true;
 	}
 	if (!neigh)
-		neigh = neigh_take(table, gid);
+		neigh = neigh_take(table, gid, now_ns);
 	if (!neigh)
 		return false;
 	if (neigh->state != NEIGH_WANTED || now_ns - neigh->at_ns >= NEIGH_RETRANSMIT_NS) {
@@ -81,7 +89,7 @@ void neigh_learn(struct neigh_table *table, const uint8_t gid[GID_LEN], const ui
 	struct neigh *neigh = neigh_lookup(table, gid);
 
 	if (!neigh)
-		neigh = neigh_take(table, gid);
+		neigh = neigh_take(table, gid, now_ns);
 	if (neigh)
 		neigh_set(neigh, mac, now_ns);
 }

@@ -117,6 +117,24 @@ static void neigh_find__does_without_when_all_are_wanted(void **state)
 	assert_false(ask);
 }
 
+static void neigh_find__takes_the_place_of_those_that_never_answered(void **state)
+{
+	uint8_t gid[GID_LEN];
+
+	(void)state;
+	for (int i = 0; i < NEIGH_MAX; i++) {
+		numbered(gid, i);
+		neigh_find(&table, gid, 1, mac, &ask);
+	}
+	assert_false(neigh_find(&table, peer, NEIGH_FORSAKEN_NS, mac, &ask));
+	assert_false(ask);
+	assert_false(neigh_find(&table, peer, 1 + NEIGH_FORSAKEN_NS, mac, &ask));
+	assert_true(ask);
+	neigh_answer(&table, peer, mac_a, 2 + NEIGH_FORSAKEN_NS);
+	assert_true(neigh_find(&table, peer, 3 + NEIGH_FORSAKEN_NS, mac, &ask));
+	assert_memory_equal(mac, mac_a, 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +146,8 @@ int main(void)
 		cmocka_unit_test_setup(neigh_learn__displaces_known_ones_in_turn, set_up),
 		cmocka_unit_test_setup(neigh_learn__never_displaces_a_wanted_one, set_up),
 		cmocka_unit_test_setup(neigh_find__does_without_when_all_are_wanted, set_up),
+		cmocka_unit_test_setup(neigh_find__takes_the_place_of_those_that_never_answered,
+				       set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #define NEIGH_MAX	    256
 #define NEIGH_LIFETIME_NS   UINT64_C(30000000000) /* RFC 4861's REACHABLE_TIME */
 #define NEIGH_RETRANSMIT_NS UINT64_C(200000000)
+#define NEIGH_FORSAKEN_NS   UINT64_C(5000000000) /* longer than anybody waits for an answer */
 
 enum neigh_state {
 	NEIGH_FREE,
@@ -50,7 +51,8 @@ bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t 
 void neigh_answer(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
 		  uint64_t now_ns);
 
-/** A neighbour asked for us, and will soon be talked to. Never displaces one that is wanted. */
+/** A neighbour asked for us, and will soon be talked to. Never displaces one that is waited
+ * for. */
 void neigh_learn(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
 		 uint64_t now_ns);
 
