@@ -34,7 +34,10 @@ void channel_fini(struct channel *channel)
 void channel_raise(struct channel *channel, struct channel_source *source)
 {
 	const int saved_errno = errno;
+	int cancel_state;
 
+	/* A thread that is cancelled as it writes would take the lock with it. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
 	if (source->pending++ == 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
@@ -43,6 +46,7 @@ void channel_raise(struct channel *channel, struct channel_source *source)
 	while (eventfd_write(channel->fd, 1) != 0 && errno == EINTR)
 		;
 	pthread_mutex_unlock(&channel->lock);
+	pthread_setcancelstate(cancel_state, NULL);
 	errno = saved_errno;
 }
 
@@ -97,7 +101,9 @@ static bool take_unit(int fd)
 uint32_t channel_forget(struct channel *channel, struct channel_source *source)
 {
 	uint32_t forgotten;
+	int cancel_state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
 	forgotten = source->pending;
 	if (forgotten > 0) {
@@ -109,5 +115,6 @@ uint32_t channel_forget(struct channel *channel, struct channel_source *source)
 			channel->owed++;
 	}
 	pthread_mutex_unlock(&channel->lock);
+	pthread_setcancelstate(cancel_state, NULL);
 	return forgotten;
 }
