@@ -41,6 +41,37 @@ int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan
 	return free_index;
 }
 
+static bool is_listed(const struct device_gid *entry, const struct device_gid *gids, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (entry->vlan_id == gids[i].vlan_id &&
+		    memcmp(&entry->gid, &gids[i].gid, sizeof(entry->gid)) == 0)
+			return true;
+	}
+	return false;
+}
+
+void device_sync_gids(struct device *device, const struct device_gid *gids, size_t count)
+{
+	bool changed = false;
+
+	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
+		struct device_gid *entry = &device->gids[i];
+
+		if (gid_is_free(entry) || is_listed(entry, gids, count))
+			continue;
+		*entry = (struct device_gid){.vlan_id = -1};
+		changed = true;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (device_add_gid(device, &gids[i].gid, gids[i].vlan_id, gids[i].ndev_ifindex) >=
+		    0)
+			changed = true;
+	}
+	if (changed)
+		device_raise(device, IBV_EVENT_GID_CHANGE);
+}
+
 int device_find_gid(const struct device *device, const uint8_t gid[16])
 {
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {

@@ -19,6 +19,18 @@ static uint16_t entropy_port(const struct ibv_ah_attr *attr, uint32_t qpn, uint3
 	return ibv_flow_label_to_udp_sport((uint32_t)mix & IB_GRH_FLOWLABEL_MASK);
 }
 
+/* Addresses of the device may change at any time. */
+static int make_path(struct device *device, const struct ibv_ah_attr *attr, const uint8_t mac[6],
+		     uint16_t sport, struct path *path)
+{
+	int rc;
+
+	device->ops->lock(device->engine);
+	rc = device_make_path(device, attr, mac, sport, path);
+	device->ops->unlock(device->engine);
+	return rc;
+}
+
 int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t qpn,
 		 uint32_t dest_qpn, struct path *path)
 {
@@ -29,12 +41,12 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 	if (attr->port_num != FACE_PORT)
 		return -EINVAL;
 	/* An address that is wrong in itself is refused before anybody waits for an answer. */
-	rc = device_make_path(device, attr, mac, sport, path);
+	rc = make_path(device, attr, mac, sport, path);
 	if (rc == 0)
 		rc = device->ops->resolve(device->engine, attr->grh.sgid_index, &attr->grh.dgid,
 					  mac);
 	if (rc == 0)
-		rc = device_make_path(device, attr, mac, sport, path);
+		rc = make_path(device, attr, mac, sport, path);
 	return rc;
 }
 

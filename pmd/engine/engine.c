@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/guard.h"
 #include "device/device.h"
+#include "gids.h"
 #include "helper.h"
 #include "qp/qp.h"
 
@@ -252,6 +253,7 @@ static void engine_check_link_sometimes(struct engine *engine)
 		engine->now_ns + (engine->link->port.driver == PORT_AF_PACKET ? LINK_PERIOD_KERNEL_NS
 									      : LINK_PERIOD_NS);
 	engine_check_link(engine);
+	gids_follow(engine->device, engine->link);
 	/* Whatever handlers the program has set meanwhile. */
 	guard_install();
 }

@@ -18,6 +18,7 @@
 #include "device/device.h"
 #include "device/registry.h"
 #include "engine/engine.h"
+#include "gids.h"
 #include "helper.h"
 #include "link/footprint.h"
 #include "link/gate.h"
@@ -93,12 +94,7 @@ static int provider_make_device(const struct settings *settings, struct device *
 		log_error("cannot make device '%s': %s", settings->name, strerror(-rc));
 		return rc;
 	}
-	for (size_t i = 0; i < link->addresses.count; i++) {
-		union ibv_gid gid;
-
-		memcpy(gid.raw, link->addresses.list[i].gid, sizeof(gid.raw));
-		device_add_gid(*device, &gid, -1, link->ifindex);
-	}
+	gids_sync(*device, link);
 	return 0;
 }
 

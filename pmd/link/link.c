@@ -14,6 +14,7 @@
 #include "link/nd.h"
 #include "link/netdev.h"
 #include "link/rtnl.h"
+#include "link/watch.h"
 
 #define LINK_LOCAL_PREFIX 64
 #define IPV4_OFFSET	  (GID_LEN - 4)
@@ -38,13 +39,21 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	if (rc != 0)
 		return rc;
 	link->mute_fd = mute_kernel(settings->netdev);
-	return link->mute_fd < 0 ? link->mute_fd : 0;
+	if (link->mute_fd < 0)
+		return link->mute_fd;
+	link->watch_fd = watch_open();
+	if (link->watch_fd < 0)
+		log_warn("changes of the addresses of %s will go unnoticed: %s", settings->netdev,
+			 strerror(-link->watch_fd));
+	return 0;
 }
 
 int link_prepare(struct link *link, const struct settings *settings)
 {
 	memset(link, 0, sizeof(*link));
 	link->mute_fd = -1;
+	link->watch_fd = -1;
+	pthread_mutex_init(&link->addresses_lock, NULL);
 	if (settings->netdev[0] != '\0')
 		return link_prepare_netdev(link, settings);
 	return port_prepare(&link->port, settings->port, settings->mtu);
@@ -63,6 +72,29 @@ int link_open(struct link *link, const struct settings *settings)
 	for (size_t i = 0; i < settings->ip_count; i++)
 		addresses_add(&link->addresses, settings->ips[i].gid, settings->ips[i].prefix_len);
 	return 0;
+}
+
+static bool link_has(struct link *link, const uint8_t gid[GID_LEN])
+{
+	bool has;
+
+	pthread_mutex_lock(&link->addresses_lock);
+	has = addresses_have(&link->addresses, gid);
+	pthread_mutex_unlock(&link->addresses_lock);
+	return has;
+}
+
+bool link_refresh(struct link *link)
+{
+	struct netdev netdev;
+
+	if (link->watch_fd < 0 || !watch_changed(link->watch_fd) ||
+	    netdev_query(link->port.ifname, &netdev) != 0)
+		return false;
+	pthread_mutex_lock(&link->addresses_lock);
+	link->addresses = netdev.addresses;
+	pthread_mutex_unlock(&link->addresses_lock);
+	return true;
 }
 
 static size_t link_input_arp(struct link *link, const struct arp *arp, uint64_t now_ns,
@@ -136,7 +168,7 @@ static int link_route_kernel(const struct link *link, const uint8_t dgid[GID_LEN
 	return 0;
 }
 
-int link_route(const struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop)
+int link_route(struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop)
 {
 	memset(hop, 0, sizeof(*hop));
 	if (address_is_multicast(dgid)) {
@@ -144,7 +176,7 @@ int link_route(const struct link *link, const uint8_t dgid[GID_LEN], struct link
 		hop->known = true;
 		return 0;
 	}
-	if (addresses_have(&link->addresses, dgid)) {
+	if (link_has(link, dgid)) {
 		memcpy(hop->mac, link->port.mac, sizeof(hop->mac));
 		hop->known = true;
 		return 0;

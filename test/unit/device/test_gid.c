@@ -49,6 +49,49 @@ static void device_add_gid__fills_the_table_from_the_front(void **state)
 	assert_int_equal(device_add_gid(device, &ipv4_b, -1, 0), 0);
 }
 
+static int changes;
+
+static void count_change(void *user, enum ibv_event_type type)
+{
+	(void)user;
+	assert_int_equal(type, IBV_EVENT_GID_CHANGE);
+	changes++;
+}
+
+static void device_sync_gids__changes_only_what_has_changed(void **state)
+{
+	const struct device_gid first[] = {{.gid = ipv6_a, .ndev_ifindex = 3, .vlan_id = -1},
+					   {.gid = ipv4_a, .ndev_ifindex = 3, .vlan_id = -1},
+					   {.gid = ipv4_a, .ndev_ifindex = 4, .vlan_id = 5}};
+	const struct device_gid second[] = {{.gid = ipv4_b, .ndev_ifindex = 3, .vlan_id = -1},
+					    {.gid = ipv4_a, .ndev_ifindex = 4, .vlan_id = 5},
+					    {.gid = ipv6_a, .ndev_ifindex = 3, .vlan_id = -1}};
+
+	(void)state;
+	changes = 0;
+	device->event = count_change;
+	device_sync_gids(device, first, 3);
+	assert_int_equal(changes, 1);
+	device_sync_gids(device, first, 3);
+	assert_int_equal(changes, 1);
+	/* One goes, one comes in its place; the order of the list is of no importance. */
+	device_sync_gids(device, second, 3);
+	assert_int_equal(changes, 2);
+	assert_memory_equal(&device->gids[0].gid, &ipv6_a, sizeof(ipv6_a));
+	assert_memory_equal(&device->gids[1].gid, &ipv4_b, sizeof(ipv4_b));
+	assert_int_equal(device->gids[1].ndev_ifindex, 3);
+	assert_memory_equal(&device->gids[2].gid, &ipv4_a, sizeof(ipv4_a));
+	assert_int_equal(device->gids[2].vlan_id, 5);
+	device_sync_gids(device, second, 2);
+	assert_int_equal(changes, 3);
+	assert_memory_equal(&device->gids[0].gid, &no_gid, sizeof(no_gid));
+	assert_int_equal(device->gids[0].ndev_ifindex, 0);
+	device_sync_gids(device, NULL, 0);
+	assert_int_equal(changes, 4);
+	for (int i = 0; i < DEVICE_GIDS_MAX; i++)
+		assert_memory_equal(&device->gids[i].gid, &no_gid, sizeof(no_gid));
+}
+
 static void device_add_gid__one_address_stands_once_a_vlan(void **state)
 {
 	(void)state;
@@ -196,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(device_add_gid__fills_the_table_from_the_front),
 		TEST(device_add_gid__one_address_stands_once_a_vlan),
+		TEST(device_sync_gids__changes_only_what_has_changed),
 		TEST(device_add_gid__nonsense_is_refused),
 		TEST(device_add_gid__a_full_table_is_enospc),
 		TEST(device_find_gid__finds_what_was_added),

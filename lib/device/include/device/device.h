@@ -101,6 +101,13 @@ void device_destroy(struct device *device);
 int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
 		   uint32_t ifindex);
 
+/**
+ * Make the GID table say what it is told: what is not in the list goes, what is new comes into the
+ * first free entries, the others keep their index. Raises IBV_EVENT_GID_CHANGE for a change. Engine's
+ * lock.
+ */
+void device_sync_gids(struct device *device, const struct device_gid *gids, size_t count);
+
 /** Index of an address, or -ENOENT. */
 int device_find_gid(const struct device *device, const uint8_t gid[16]);
 
@@ -135,7 +142,7 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr);
 /** Port attributes as ibv_query_port(3) tells them. MT-safe. */
 void device_query_port(const struct device *device, struct ibv_port_attr *attr);
 
-/** Build the path of an address vector (GRH needed). Engine's lock not needed. 0, -EINVAL. */
+/** Build the path of an address vector (GRH needed). Engine's lock. 0, -EINVAL. */
 int device_make_path(const struct device *device, const struct ibv_ah_attr *ah, const uint8_t dst_mac[6],
 		     uint16_t udp_sport, struct path *path);
 

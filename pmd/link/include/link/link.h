@@ -4,6 +4,7 @@
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,8 +20,10 @@ struct settings;
 struct link {
 	struct port port;
 	struct addresses addresses; /* the first is link-local */
+	pthread_mutex_t addresses_lock; /* those of an interface change; the engine's thread writes */
 	unsigned int ifindex; /* of a shared kernel interface, which answers ARP itself; else 0 */
 	int mute_fd;	      /* keeps the kernel silent about RoCE, or -1 */
+	int watch_fd;	      /* hears of changes of addresses, or -1 */
 	struct neigh_table neighbours; /* engine's lock */
 };
 
@@ -29,6 +32,10 @@ int link_prepare(struct link *link, const struct settings *settings);
 
 /** Bring the port up, after EAL's start. Not MT-safe. 0 or -errno (logged). */
 int link_open(struct link *link, const struct settings *settings);
+
+/** Read the addresses of an interface anew where the kernel says that they have changed. Engine's
+ * thread. Whether it was so. */
+bool link_refresh(struct link *link);
 
 /**
  * Take in a frame that is not RoCE: learn neighbours, answer ARP, neighbour discovery and echo
@@ -52,7 +59,7 @@ struct link_hop {
 
 /** Find the next hop, by our prefixes or the kernel's routes. MT-safe; asks the kernel. 0 or
  * -ENETUNREACH. */
-int link_route(const struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop);
+int link_route(struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop);
 
 /**
  * Look for a neighbour's MAC address. Engine's lock.

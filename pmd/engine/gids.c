@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A link's addresses as its device's GIDs, also when they change. */
+#include "gids.h"
+
+#include <string.h>
+
+#include "device/device.h"
+#include "link/link.h"
+
+void gids_sync(struct device *device, const struct link *link)
+{
+	struct device_gid gids[ADDRESSES_MAX];
+
+	for (size_t i = 0; i < link->addresses.count; i++) {
+		gids[i] = (struct device_gid){.ndev_ifindex = link->ifindex, .vlan_id = -1};
+		memcpy(gids[i].gid.raw, link->addresses.list[i].gid, sizeof(gids[i].gid.raw));
+	}
+	device_sync_gids(device, gids, link->addresses.count);
+}
+
+void gids_follow(struct device *device, struct link *link)
+{
+	if (link_refresh(link))
+		gids_sync(device, link);
+}
