@@ -4,34 +4,42 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include <rte_common.h>
 
-#define INDEX_BITS_MAX 24 /* so that at least 8 bits of a key are random */
+/*
+ * A key: 24 bits that say which slot, then 8 bits of tag. The owner of a memory window chooses its
+ * tag (ibv_inc_rkey(3)); all others are random.
+ */
+#define TAG_BITS       8
+#define INDEX_BITS_MAX (32 - TAG_BITS - 1) /* so that some bits say no place */
 #define CHUNK_SHIFT    9
 #define CHUNK_SLOTS    (1u << CHUNK_SHIFT)
-/* With fewer free slots the table grows, so that a freed key rests for as many insertions. */
-#define REST_SLOTS   CHUNK_SLOTS
-#define RANDOM_WORDS 64 /* getrandom(2) gives up to 256 bytes without interruption */
-#define NO_SLOT	     UINT32_MAX
-#define NO_KEY	     0u /* never given to a region */
+/* A freed slot is not used again before as many more regions came, while there are others. */
+#define REST_INSERTIONS (1u << 16)
+#define RANDOM_WORDS	64 /* getrandom(2) gives up to 256 bytes without interruption */
+#define NO_SLOT		UINT32_MAX
+#define NO_KEY		0u /* never given to a region */
 
 struct slot {
 	struct mr *mr;	    /* atomic */
 	uint32_t key;	    /* atomic; NO_KEY while the slot is free */
 	uint32_t next_free; /* index, or NO_SLOT; while on the free list; under lock */
-	uint32_t last_key;  /* the key that the slot had before; under lock */
+	uint32_t freed_at;  /* table->insertions when it was freed; under lock */
 };
 
 /*
- * A key is a random part above index_bits of place. The place is the slot's index through a secret
- * affine map modulo 2^index_bits, so that one key tells little about where the others are.
+ * Of the 24 bits index_bits are a place, and what is above them is random. The place is the slot's
+ * index through a secret affine map modulo 2^index_bits, so that one key tells little about where
+ * the others are.
  */
 struct key_table {
 	/* set at creation */
 	uint32_t max_regions;
+	uint32_t capacity; /* slots there may be: for the regions, and for as many that rest */
 	uint32_t index_bits;
 	uint32_t place_mask;
 	uint32_t place_factor;	/* odd */
@@ -40,9 +48,10 @@ struct key_table {
 
 	pthread_mutex_t lock;
 	/* under lock */
-	uint32_t slots;	     /* made so far */
-	uint32_t free_slots; /* on the free list */
-	uint32_t free_head;
+	uint32_t regions;    /* in use */
+	uint32_t insertions; /* counts up, and wraps */
+	uint32_t fresh;	     /* slots from here on were never used */
+	uint32_t free_head;  /* those that were used and freed, the oldest first */
 	uint32_t free_tail;
 	uint32_t random[RANDOM_WORDS];
 	uint32_t random_left;
@@ -93,15 +102,16 @@ int key_table_create(uint32_t max_regions, struct key_table **table)
 	size_t chunks;
 	int rc;
 
-	while (bits < INDEX_BITS_MAX && (1u << bits) < max_regions)
-		bits++;
-	if (max_regions > (1u << bits))
+	if (max_regions > (1u << INDEX_BITS_MAX) - REST_INSERTIONS)
 		return -ENOMEM;
-	chunks = ((size_t)1 << bits) / CHUNK_SLOTS + 1;
+	while ((1u << bits) < max_regions + REST_INSERTIONS)
+		bits++;
+	chunks = ((size_t)1 << bits) / CHUNK_SLOTS;
 	t = calloc(1, sizeof(*t) + chunks * sizeof(t->chunks[0]));
 	if (!t)
 		return -ENOMEM;
 	t->max_regions = max_regions;
+	t->capacity = max_regions + REST_INSERTIONS;
 	t->index_bits = bits;
 	t->place_mask = (1u << bits) - 1;
 	t->free_head = NO_SLOT;
@@ -124,7 +134,7 @@ void key_table_destroy(struct key_table *table)
 {
 	if (!table)
 		return;
-	for (uint32_t i = 0; i < table->slots; i += CHUNK_SLOTS)
+	for (uint32_t i = 0; i < table->capacity && slot_at(table, i); i += CHUNK_SLOTS)
 		free(table->chunks[i >> CHUNK_SHIFT]);
 	pthread_mutex_destroy(&table->lock);
 	free(table);
@@ -138,28 +148,36 @@ static void append_free_locked(struct key_table *table, uint32_t index)
 	else
 		slot_at(table, table->free_tail)->next_free = index;
 	table->free_tail = index;
-	table->free_slots++;
 }
 
-static int grow_locked(struct key_table *table)
+static void take_oldest_free_locked(struct key_table *table)
 {
-	const uint32_t first = table->slots;
-	const uint32_t count = RTE_MIN(CHUNK_SLOTS, table->max_regions - first);
+	table->free_head = slot_at(table, table->free_head)->next_free;
+	if (table->free_head == NO_SLOT)
+		table->free_tail = NO_SLOT;
+}
+
+/* Whether the slot that was freed first has rested for long enough, or must do. */
+static bool may_reuse_locked(const struct key_table *table)
+{
+	return table->free_head != NO_SLOT &&
+	       (table->fresh == table->capacity ||
+		table->insertions - slot_at(table, table->free_head)->freed_at >= REST_INSERTIONS);
+}
+
+static int make_fresh_locked(struct key_table *table)
+{
 	struct slot *chunk;
 
-	if (count == 0)
-		return -ENOSPC;
+	if (slot_at(table, table->fresh))
+		return 0;
 	chunk = calloc(CHUNK_SLOTS, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
-	__atomic_store_n(&table->chunks[first >> CHUNK_SHIFT], chunk, __ATOMIC_RELEASE);
-	table->slots += count;
-	for (uint32_t i = 0; i < count; i++)
-		append_free_locked(table, first + i);
+	__atomic_store_n(&table->chunks[table->fresh >> CHUNK_SHIFT], chunk, __ATOMIC_RELEASE);
 	return 0;
 }
 
-/* A key for a slot that differs from the one that the slot had before. */
 static int make_key_locked(struct key_table *table, uint32_t index, uint32_t *key)
 {
 	const uint32_t place =
@@ -167,33 +185,38 @@ static int make_key_locked(struct key_table *table, uint32_t index, uint32_t *ke
 	uint32_t word = 0;
 	int rc;
 
+	/* Not 0 in the upper bits: no tag may make NO_KEY of it. */
 	do {
 		rc = random_word_locked(table, &word);
 		if (rc != 0)
 			return rc;
-		*key = (word & ~table->place_mask) | place;
-	} while (*key == NO_KEY || *key == slot_at(table, index)->last_key);
+		*key = (word & ~(table->place_mask << TAG_BITS)) | place << TAG_BITS;
+	} while (*key >> TAG_BITS == 0);
 	return 0;
 }
 
 static int insert_locked(struct key_table *table, struct mr *mr, uint32_t *key)
 {
+	const bool reuse = may_reuse_locked(table);
+	const uint32_t index = reuse ? table->free_head : table->fresh;
 	struct slot *slot;
 	int rc = 0;
 
-	if (table->free_slots < REST_SLOTS)
-		rc = grow_locked(table);
-	if (table->free_slots == 0)
-		return rc;
-	slot = slot_at(table, table->free_head);
-	rc = make_key_locked(table, table->free_head, key);
+	if (table->regions == table->max_regions)
+		return -ENOSPC;
+	if (!reuse)
+		rc = make_fresh_locked(table);
+	if (rc == 0)
+		rc = make_key_locked(table, index, key);
 	if (rc != 0)
 		return rc;
-	table->free_head = slot->next_free;
-	if (table->free_head == NO_SLOT)
-		table->free_tail = NO_SLOT;
-	table->free_slots--;
-	slot->last_key = *key;
+	if (reuse)
+		take_oldest_free_locked(table);
+	else
+		table->fresh++;
+	table->regions++;
+	table->insertions++;
+	slot = slot_at(table, index);
 	/* Release: who sees the new region also sees that the slot's old key is gone. */
 	__atomic_store_n(&slot->mr, mr, __ATOMIC_RELEASE);
 	/* Release: who sees the key sees the region. */
@@ -213,7 +236,7 @@ int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key)
 
 static uint32_t index_of(const struct key_table *table, uint32_t key)
 {
-	return ((key - table->place_offset) * table->place_inverse) & table->place_mask;
+	return ((key >> TAG_BITS) - table->place_offset) * table->place_inverse & table->place_mask;
 }
 
 void key_table_remove(struct key_table *table, uint32_t key)
@@ -225,9 +248,25 @@ void key_table_remove(struct key_table *table, uint32_t key)
 	if (slot && key != NO_KEY && slot->key == key) {
 		__atomic_store_n(&slot->key, NO_KEY, __ATOMIC_RELAXED);
 		__atomic_store_n(&slot->mr, NULL, __ATOMIC_RELEASE);
+		slot->freed_at = table->insertions;
 		append_free_locked(table, index);
+		table->regions--;
 	}
 	pthread_mutex_unlock(&table->lock);
+}
+
+int key_table_change(struct key_table *table, uint32_t from, uint32_t to)
+{
+	struct slot *slot = slot_at(table, index_of(table, from));
+	int rc = -EINVAL;
+
+	pthread_mutex_lock(&table->lock);
+	if (slot && from != NO_KEY && slot->key == from && from >> TAG_BITS == to >> TAG_BITS) {
+		__atomic_store_n(&slot->key, to, __ATOMIC_RELEASE);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return rc;
 }
 
 struct mr *key_table_find(const struct key_table *table, uint32_t key)

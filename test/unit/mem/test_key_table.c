@@ -13,6 +13,8 @@
 
 #include "mem/key_table.h"
 
+#define REST 65536u
+
 /* The table never looks into a region: addresses of these bytes stand for regions. */
 static char objects[10000];
 
@@ -27,8 +29,8 @@ static void key_table_create__some_bits_stay_for_chance(void **state)
 
 	(void)state;
 	assert_int_equal(key_table_create(UINT32_MAX, &table), -ENOMEM);
-	assert_int_equal(key_table_create((1 << 24) + 1, &table), -ENOMEM);
-	assert_int_equal(key_table_create(1 << 24, &table), 0);
+	assert_int_equal(key_table_create((1 << 23) - REST + 1, &table), -ENOMEM);
+	assert_int_equal(key_table_create((1 << 23) - REST, &table), 0);
 	key_table_destroy(table);
 }
 
@@ -78,46 +80,98 @@ static void key_table_insert__a_table_of_none_takes_none(void **state)
 	key_table_destroy(table);
 }
 
-static void key_table_insert__a_freed_place_rests(void **state)
+/* When each key was last freed, counted in insertions; 0 for never. */
+static uint32_t *freed_at;
+static uint32_t insertions;
+
+static uint32_t insert_rested(struct key_table *table)
 {
-	bool seen[2048] = {false};
-	struct key_table *table;
 	uint32_t key;
 
-	(void)state;
-	assert_int_equal(key_table_create(2048, &table), 0);
-	/* However many are in use, 511 others have their turn before a place comes back; the low
-	 * bits say which it is. */
-	for (size_t i = 0; i < 500; i++)
-		assert_int_equal(key_table_insert(table, region(0), &key), 0);
-	for (size_t i = 0; i < 512; i++) {
-		assert_int_equal(key_table_insert(table, region(0), &key), 0);
-		assert_false(seen[key & 2047]);
-		seen[key & 2047] = true;
-		key_table_remove(table, key);
-	}
-	key_table_destroy(table);
+	assert_int_equal(key_table_insert(table, region(0), &key), 0);
+	insertions++;
+	assert_true(freed_at[key >> 8] == 0 || insertions - freed_at[key >> 8] > REST);
+	return key;
 }
 
-static void key_table_insert__a_place_never_repeats_its_last_key(void **state)
+static void remove_to_rest(struct key_table *table, uint32_t key)
 {
-	uint32_t *last = calloc(1 << 24, sizeof(*last));
+	key_table_remove(table, key);
+	freed_at[key >> 8] = insertions;
+}
+
+/* All that share their upper 24 bits: a window's owner may choose the others. */
+static void key_table_insert__a_freed_key_rests(void **state)
+{
+	static uint32_t keys[3000];
 	struct key_table *table;
-	uint32_t key;
 
 	(void)state;
-	assert_non_null(last);
-	/* The largest table has the fewest random bits, 8: chance alone would repeat many of 20,000
-	 * keys. */
-	assert_int_equal(key_table_create(1 << 24, &table), 0);
-	for (size_t i = 0; i < 20000; i++) {
-		assert_int_equal(key_table_insert(table, region(0), &key), 0);
-		assert_int_not_equal(key, last[key & 0xffffff]);
-		last[key & 0xffffff] = key;
-		key_table_remove(table, key);
+	freed_at = calloc(1 << 24, sizeof(*freed_at));
+	assert_non_null(freed_at);
+	insertions = 0;
+	assert_int_equal(key_table_create(3000, &table), 0);
+	/* One at a time, more than once round. */
+	for (uint32_t i = 0; i < 3 * REST; i++)
+		remove_to_rest(table, insert_rested(table));
+	/* All at once, in waves, with a full table in between. */
+	for (uint32_t wave = 0; wave < 100; wave++) {
+		for (size_t i = 0; i < 3000; i++)
+			keys[i] = insert_rested(table);
+		for (size_t i = 0; i < 3000; i++)
+			remove_to_rest(table, keys[i]);
 	}
 	key_table_destroy(table);
-	free(last);
+	free(freed_at);
+}
+
+/* As many as a large store has; look-up stays the same few instructions. */
+static void key_table_insert__a_million_regions(void **state)
+{
+	const uint32_t count = 1000000;
+	uint32_t *keys = malloc(count * sizeof(*keys));
+	struct key_table *table;
+
+	(void)state;
+	assert_non_null(keys);
+	assert_int_equal(key_table_create(1 << 20, &table), 0);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(key_table_insert(table, region(i % 1000), &keys[i]), 0);
+	for (uint32_t i = 0; i < count; i++)
+		assert_ptr_equal(key_table_find(table, keys[i]), region(i % 1000));
+	for (uint32_t i = 0; i < count; i++)
+		key_table_remove(table, keys[i]);
+	assert_null(key_table_find(table, keys[0]));
+	key_table_destroy(table);
+	free(keys);
+}
+
+static void key_table_change__another_tag(void **state)
+{
+	struct key_table *table;
+	uint32_t key, other, changed;
+
+	(void)state;
+	assert_int_equal(key_table_create(16, &table), 0);
+	assert_int_equal(key_table_insert(table, region(1), &key), 0);
+	assert_int_equal(key_table_insert(table, region(2), &other), 0);
+	for (uint32_t tag = 0; tag < 256; tag++) {
+		changed = (key & 0xffffff00) | tag;
+		assert_int_equal(key_table_change(table, key, changed), 0);
+		assert_ptr_equal(key_table_find(table, changed), region(1));
+		if (changed != key)
+			assert_null(key_table_find(table, key));
+		key = changed;
+	}
+	assert_int_equal(key_table_change(table, key, key ^ 0x100), -EINVAL);
+	assert_int_equal(key_table_change(table, key, key ^ 0x80000000), -EINVAL);
+	assert_int_equal(key_table_change(table, key, other), -EINVAL);
+	assert_int_equal(key_table_change(table, key ^ 1, key), -EINVAL);
+	assert_int_equal(key_table_change(table, 0, 0), -EINVAL);
+	assert_ptr_equal(key_table_find(table, key), region(1));
+	key_table_remove(table, key);
+	assert_int_equal(key_table_change(table, key, key ^ 1), -EINVAL);
+	key_table_destroy(table);
 }
 
 static void key_table_insert__keys_are_not_predictable(void **state)
@@ -128,7 +182,7 @@ static void key_table_insert__keys_are_not_predictable(void **state)
 	(void)state;
 	assert_int_equal(key_table_create(1 << 20, &a), 0);
 	assert_int_equal(key_table_create(1 << 20, &b), 0);
-	/* Every bit takes both values, and two tables do not agree. */
+	/* Every bit that is left to chance takes both values, and two tables do not agree. */
 	for (size_t i = 0; i < 256; i++) {
 		uint32_t key_a, key_b;
 
@@ -138,8 +192,8 @@ static void key_table_insert__keys_are_not_predictable(void **state)
 		zeros |= ~key_a;
 		same += key_a == key_b;
 	}
-	assert_int_equal(ones >> 20, 0xfff);
-	assert_int_equal(zeros >> 20, 0xfff);
+	assert_int_equal(ones & 0xe00000ff, 0xe00000ff);
+	assert_int_equal(zeros & 0xe00000ff, 0xe00000ff);
 	assert_in_range(same, 0, 2);
 	key_table_destroy(a);
 	key_table_destroy(b);
@@ -223,9 +277,7 @@ static void key_table_find__never_answers_with_another_region(void **state)
 			key_table_remove(race.table, race.keys[i - 1]);
 	}
 	assert_int_equal(pthread_join(reader, NULL), 0);
-	/* The same 32 bits may come back to a place by chance after two turns; not more often than
-	 * chance has it. */
-	assert_in_range(race.wrong, 0, 1);
+	assert_int_equal(race.wrong, 0);
 	key_table_destroy(race.table);
 }
 
@@ -269,8 +321,9 @@ int main(void)
 		cmocka_unit_test(
 			key_table_insert__a_full_table_answers_enospc_until_a_key_is_freed),
 		cmocka_unit_test(key_table_insert__a_table_of_none_takes_none),
-		cmocka_unit_test(key_table_insert__a_freed_place_rests),
-		cmocka_unit_test(key_table_insert__a_place_never_repeats_its_last_key),
+		cmocka_unit_test(key_table_insert__a_freed_key_rests),
+		cmocka_unit_test(key_table_insert__a_million_regions),
+		cmocka_unit_test(key_table_change__another_tag),
 		cmocka_unit_test(key_table_insert__keys_are_not_predictable),
 		cmocka_unit_test(key_table_insert__threads_do_not_share_a_key),
 		cmocka_unit_test(key_table_find__every_bit_of_the_key_counts),

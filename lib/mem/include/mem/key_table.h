@@ -24,13 +24,19 @@ void key_table_destroy(struct key_table *table);
 
 /**
  * Give a region a key and make it findable. MT-safe.
- * Freed keys are not given again before the other free slots had their turn, and carry fresh random
- * bits.
+ * No key is given again before 2^16 others were given after it became free.
  *
  * @return
  *   0, -ENOMEM, or -ENOSPC when max_regions are in use.
  */
 int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key);
+
+/**
+ * Give a region another key, whose upper 24 bits are the same (as ibv_inc_rkey(3) makes it). The
+ * old key becomes invalid. MT-safe. 0, or -EINVAL where `from` is nobody's key, or `to` none for
+ * it.
+ */
+int key_table_change(struct key_table *table, uint32_t from, uint32_t to);
 
 /** Make a key invalid. MT-safe; a concurrent look-up may still return the region (see
  * mr_deregister). */
