@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@
 #define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
 #define SLEEP_MAX_NS   UINT64_C(1000000)
+#define SLEEP_WOKEN_NS UINT64_C(20000000) /* where frames wake us, or none can come */
 #define HANDBACK_NS    UINT64_C(20000)
 #define HANDBACK_POLLS 4 /* as many polls within HANDBACK_NS: the program is back */
 #define JOIN_NS	       100000000
@@ -35,6 +37,18 @@
 static bool helper_ended(const struct engine *engine)
 {
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
+}
+
+/* An interface that goes down leaves an error on its socket, which would wake us at once for ever.
+ */
+static void helper_sleep_off_error(struct pollfd fds[2], const struct timespec *time)
+{
+	int error;
+	socklen_t len = sizeof(error);
+
+	if (getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		fds[1].revents = 0;
+	ppoll(fds, 1, time, NULL);
 }
 
 /* Sleep until the time is over, a program thread goes to sleep, or (with the port's descriptor)
@@ -52,7 +66,8 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 	__atomic_store_n(&engine->helper_sleeps, true, __ATOMIC_SEQ_CST);
 	/* Pairs with helper_wake: either it sees that we sleep, or we see that we are wanted. */
 	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine)) {
-		ppoll(fds, 2, &time, NULL);
+		if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
+			helper_sleep_off_error(fds, &time);
 		if ((fds[0].revents & POLLIN) && read(engine->wake_fd, &count, sizeof(count)) < 0)
 			fds[0].revents = 0;
 	}
@@ -118,6 +133,14 @@ static uint64_t helper_idle_ns(const struct engine *engine, uint64_t now_ns, uin
 	return moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
 }
 
+/* How long nobody would miss us. */
+static uint64_t helper_longest_ns(const struct engine *engine)
+{
+	const bool wakes = engine->link->port.wake_fd >= 0;
+
+	return wakes || !engine->tx.connected ? SLEEP_WOKEN_NS : SLEEP_MAX_NS;
+}
+
 /* Returns when the program polls again. */
 static void helper_run(struct engine *engine)
 {
@@ -140,7 +163,7 @@ static void helper_run(struct engine *engine)
 			sched_yield();
 		} else {
 			helper_sleep(engine, helper_idle_ns(engine, now_ns, sleep_ns), true);
-			if (sleep_ns < SLEEP_MAX_NS)
+			if (sleep_ns < helper_longest_ns(engine))
 				sleep_ns *= 2;
 		}
 	}

@@ -51,7 +51,7 @@ static void provider_gate_enter(void *arg)
 	 */
 	while (turns++ < 64 && engine_turn(engine) > 0)
 		;
-	reconnect_round_begin(&engine->reconnect);
+	reconnect_round_begin(&engine->reconnect, clock_ns(&engine->clock));
 }
 
 static uint64_t provider_gate_leave(void *arg)

@@ -22,10 +22,12 @@
 
 #define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN)
 #define MBUF_OVERHEAD  512 /* mbuf, mempool's header and padding, cache lines */
+#define MBUF_BYTES_MAX ((uint32_t)UINT16_MAX - RTE_PKTMBUF_HEADROOM)
 #define DESCRIPTORS    1024
 #define MBUFS_SOFTWARE 2048 /* drivers that copy hold no buffers of ours */
 #define MBUFS_HARDWARE (2 * DESCRIPTORS + MBUFS_SOFTWARE)
 #define POOL_CACHE     256
+#define NULL_DRIVER    "net_null"
 #define MTU_DEFAULT    1500
 
 static int port_prepare_af_packet(struct port *port)
@@ -79,11 +81,16 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
 		port->driver = PORT_AF_PACKET;
 		rc = port_prepare_af_packet(port);
 	} else {
+		/* Left alone it receives made-up packets as fast as it is asked. */
+		if (devargs_is(&port->devargs, NULL_DRIVER))
+			rc = devargs_default(&port->devargs, "no-rx", "1");
 		port->mbuf_bytes =
 			RTE_MAX(mtu_bytes, (uint32_t)MTU_DEFAULT) + (uint32_t)FRAME_OVERHEAD;
 	}
 	port->mbuf_bytes = RTE_ALIGN_CEIL(RTE_MAX(port->mbuf_bytes, (uint32_t)PACKET_FRAME_MAX),
 					  (uint32_t)RTE_CACHE_LINE_SIZE);
+	/* No buffer has more; a driver spreads what is longer, or refuses. */
+	port->mbuf_bytes = RTE_MIN(port->mbuf_bytes, MBUF_BYTES_MAX);
 	port->mbufs = port->devargs.bus == DEVARGS_VDEV ? MBUFS_SOFTWARE : MBUFS_HARDWARE;
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include "link/reconnect.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 #define ROUND_MAKING_NS	 UINT64_C(500000)
 #define ROUND_WAITING_NS UINT64_C(10000000)
 #define ROUND_IDLE_NS	 UINT64_C(20000000)
-#define MAKING_NS	 UINT64_C(3000000000) /* how long after a start a peer is about to come */
+#define MAKING_NS	 UINT64_C(1000000000) /* how long two ends may take over their connection */
 #define RETRY_NS	 UINT64_C(50000000)
 
 /* The kinds of descriptors that memif opens: a program's own of the same moment are rarely of them.
@@ -37,10 +38,20 @@ static void seal_descriptor(int fd, void *arg)
 	}
 }
 
-void reconnect_round_begin(struct reconnect *reconnect)
+static bool reconnect_client_waits(const struct port *port)
 {
-	if (!port_connected(reconnect->port))
-		fd_list_read(&reconnect->before);
+	struct pollfd fd = {.fd = port->listen_fd, .events = POLLIN};
+
+	return port->listen_fd >= 0 && poll(&fd, 1, 0) > 0;
+}
+
+void reconnect_round_begin(struct reconnect *reconnect, uint64_t now_ns)
+{
+	if (port_connected(reconnect->port))
+		return;
+	fd_list_read(&reconnect->before);
+	if (reconnect_client_waits(reconnect->port))
+		reconnect->making_until_ns = now_ns + MAKING_NS;
 }
 
 /* A client's driver tries once, when the port starts. One that waits for its server's answer is
@@ -58,26 +69,21 @@ static void reconnect_retry(struct reconnect *reconnect, uint64_t now_ns)
 		port->started = false;
 		rte_eth_dev_stop(port->id);
 	}
-	port_start(port);
+	if (port_start(port) == 0)
+		reconnect->making_until_ns = now_ns + MAKING_NS;
 }
 
 uint64_t reconnect_round_end(struct reconnect *reconnect, uint64_t now_ns)
 {
 	const bool connected = port_connected(reconnect->port);
 
-	if (!connected) {
-		if (reconnect->waiting_since_ns == 0)
-			reconnect->waiting_since_ns = now_ns;
+	if (!connected)
 		reconnect_retry(reconnect, now_ns);
-	}
 	if (reconnect->before.count > 0) {
 		fd_list_new(&reconnect->before, seal_descriptor, NULL);
 		fd_list_free(&reconnect->before);
 	}
-	if (connected) {
-		reconnect->waiting_since_ns = 0;
+	if (connected)
 		return ROUND_IDLE_NS;
-	}
-	return now_ns - reconnect->waiting_since_ns < MAKING_NS ? ROUND_MAKING_NS
-								: ROUND_WAITING_NS;
+	return now_ns < reconnect->making_until_ns ? ROUND_MAKING_NS : ROUND_WAITING_NS;
 }

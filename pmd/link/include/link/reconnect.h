@@ -14,11 +14,12 @@ struct reconnect {
 	struct port *port;
 	struct fd_list before; /* descriptors as they were when the round began */
 	uint64_t retry_at_ns;
-	uint64_t waiting_since_ns; /* 0: there is a peer */
+	uint64_t making_until_ns; /* a connection is being made: several rounds, each a message
+				     further */
 };
 
 /** Before EAL's interrupt thread goes its round. */
-void reconnect_round_begin(struct reconnect *reconnect);
+void reconnect_round_begin(struct reconnect *reconnect, uint64_t now_ns);
 
 /**
  * After it: what the driver opened is closed on exec; a client without server tries again.
