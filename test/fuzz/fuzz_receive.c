@@ -119,7 +119,7 @@ static void send_packet(struct world *world, const struct record *record, const 
 	if (ext > 0 && !(record->flags & RECORD_KEEP_KEY))
 		fix_keys(world, record, bth->opcode, frame + out.hdr_len - ext);
 	packet_payload(&out, FRAG_COPY, bytes + ext, payload);
-	len = packet_seal(&out);
+	len = (uint32_t)packet_seal(&out);
 	if (record->flags & RECORD_PATCH)
 		patch(record, &out, len);
 	world_receive(world, frame, len);

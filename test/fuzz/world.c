@@ -121,19 +121,20 @@ static struct packet_out *world_get(struct packet_sink *sink)
 }
 
 /* What we send in answer to whatever came must be right by itself. */
-static void world_put(struct packet_sink *sink, struct packet_out *out)
+static int world_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct world *world = (struct world *)((char *)sink - offsetof(struct world, sink));
-	const uint32_t len = packet_seal(out);
+	const int len = packet_seal(out);
 	struct packet packet;
 
 	must(world->out_taken, "a packet was put and not taken");
 	world->out_taken = false;
-	must(len <= PACKET_FRAME_MAX, "a frame longer than its buffer");
-	must(packet_parse(out->frame, len, false, &packet) == PACKET_OK,
+	must(len > 0 && len <= PACKET_FRAME_MAX, "a frame that does not fit its buffer");
+	must(packet_parse(out->frame, (size_t)len, false, &packet) == PACKET_OK,
 	     "a frame of our own does not parse");
 	must(packet_icrc_ok(&packet), "a frame of our own has a bad ICRC");
 	must(memcmp(out->frame, peer_mac, 6) == 0, "a frame to somebody else");
+	return 0;
 }
 
 static struct srq *find_srq(void *domain, uint32_t number)

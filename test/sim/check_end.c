@@ -37,10 +37,11 @@ static struct turn *collect(struct sim *sim, const struct word *word, size_t *co
 
 		for (uint32_t w = 0; w < flow->work_count; w++) {
 			const struct work *work = &flow->works[w];
-			const struct span *landing = &flow->spans[work->first_span];
+			const struct span *landing;
 
 			if (work->word != word)
 				continue;
+			landing = &flow->spans[work->first_span];
 			turns[(*count)++] = (struct turn){.original = load(span_actual(landing)),
 							  .compare = work->compare,
 							  .operand = work->operand};
