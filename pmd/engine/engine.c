@@ -161,6 +161,7 @@ static unsigned int engine_run_ready(struct engine *engine, bool hold)
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
 	const unsigned int lcore = lcore_enter();
+	const uint32_t left = engine->tx.count;
 	unsigned int work;
 
 	engine->now_ns = clock_ns(&engine->clock);
@@ -169,7 +170,8 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	work = engine_run_ready(engine, hold);
 	tx_flush(&engine->tx);
 	lcore_leave(lcore);
-	return work;
+	/* The port had been full: what it takes now is work as well. */
+	return work + (engine->tx.count < left);
 }
 
 unsigned int engine_transmit(struct engine *engine)
@@ -276,12 +278,15 @@ unsigned int engine_turn(struct engine *engine)
 
 void engine_release(struct engine *engine)
 {
+	const int cancel_state = engine->cancel_state;
+
 	owner_unlock(&engine->owner);
 	/* Who kicked while the engine was ours went away: his work is ours. */
 	while (__atomic_load_n(&engine->kicks, __ATOMIC_SEQ_CST) && engine_try(engine)) {
 		engine_transmit(engine);
 		owner_unlock(&engine->owner);
 	}
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 int engine_create(struct device *device, struct link *link, enum settings_progress progress,

@@ -27,7 +27,7 @@ static void ops_lock(void *arg)
 	/* At the end of the process nobody runs it any more. */
 	if (engine_has_ended(engine))
 		return;
-	owner_lock(&engine->owner);
+	engine_lock(engine);
 	/* The control call may end a queue pair that still owes its peer an acknowledgement. */
 	engine_transmit(engine);
 }

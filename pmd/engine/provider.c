@@ -46,7 +46,7 @@ static void provider_gate_enter(void *arg)
 	struct engine *engine = arg;
 	int turns = 0;
 
-	owner_lock(&engine->owner);
+	engine_lock(engine);
 	/* What a peer sent before it went away is still in its rings, which the driver will unmap.
 	 */
 	while (turns++ < 64 && engine_turn(engine) > 0)

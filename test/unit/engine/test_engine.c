@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine: engine.c, tx.c, ops.c and helper.c, on a port whose transmit side is its
  * receive side. */
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include <setjmp.h>
@@ -145,6 +148,36 @@ static void engine_turn__what_the_port_does_not_take_waits(void **state)
 	assert_int_equal(other.received, 5000);
 	assert_int_equal(qp.to_send, 0);
 	assert_int_equal(count(COUNTER_tx_packets), 5000);
+}
+
+/* The tail of a message, that waits for nothing but the port. */
+static void engine_turn__sending_what_was_left_is_work(void **state)
+{
+	struct rte_mbuf *mbufs[32];
+	uint16_t n;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	engine->tx.connected = true;
+	engine->link_due_ns = UINT64_MAX;
+	qp.to_send = 5000;
+	engine_mark_ready(engine, &qp);
+	while (qp.to_send > 0 && engine_transmit(engine) > 0 && !engine->tx.stuck)
+		;
+	assert_int_equal(engine->tx.count, TX_BATCH);
+	engine_forget(engine, &qp);
+	assert_int_equal(engine_transmit(engine), 0);
+	n = port_rx_burst(&engine->link->port, mbufs, 32);
+	assert_true(n > 0);
+	rte_pktmbuf_free_bulk(mbufs, n);
+	assert_true(engine_transmit(engine) > 0);
+	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+	engine_transmit(engine);
+	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+	assert_int_equal(engine->tx.count, 0);
 }
 
 static void engine_turn__own_address_goes_round_inside(void **state)
@@ -437,6 +470,83 @@ static void helper__lets_a_polling_program_run_the_engine(void **state)
 	assert_true(engine->app_turns >= before + 1000);
 }
 
+static int set_up_idle_hybrid(void **state)
+{
+	(void)state;
+	if (!have_port)
+		return 0;
+	engine = fake_engine(SETTINGS_PROGRESS_HYBRID);
+	return engine ? 0 : -1;
+}
+
+/* A socket like the port's of an interface that went down: in error until the error is read. */
+static int socket_in_error(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct pollfd poll_fd = {.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+	const int silent = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(addr);
+
+	assert_int_equal(bind(silent, (const struct sockaddr *)&addr, len), 0);
+	assert_int_equal(getsockname(silent, (struct sockaddr *)&addr, &len), 0);
+	close(silent);
+	assert_int_equal(connect(poll_fd.fd, (const struct sockaddr *)&addr, len), 0);
+	assert_int_equal(send(poll_fd.fd, "", 1, 0), 1);
+	assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
+	assert_int_equal(poll_fd.revents, POLLERR);
+	return poll_fd.fd;
+}
+
+static void helper__reads_the_error_of_a_port_that_went_down(void **state)
+{
+	struct pollfd poll_fd = {.events = 0};
+	int left = PATIENCE_MS;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	poll_fd.fd = socket_in_error();
+	engine->link->port.wake_fd = poll_fd.fd;
+	assert_int_equal(helper_start(engine), 0);
+	while (poll(&poll_fd, 1, 0) != 0 && left-- > 0)
+		usleep(1000);
+	engine_disown(engine);
+	helper_join(engine);
+	engine->link->port.wake_fd = -1;
+	close(poll_fd.fd);
+	assert_true(left > 0);
+}
+
+static void *cancelled_in_a_turn(void *arg)
+{
+	assert_true(engine_try(engine));
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+	engine_release(engine);
+	*(bool *)arg = true;
+	pthread_testcancel();
+	*(bool *)arg = false;
+	return NULL;
+}
+
+static void engine_try__protects_the_owner_from_being_cancelled(void **state)
+{
+	pthread_t thread;
+	bool released = false;
+	void *result;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_in_a_turn, &released), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	/* Not before it had given the engine back, and not much later. */
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(released);
+	assert_true(engine_try(engine));
+	engine_release(engine);
+}
+
 static int set_up_dedicated(void **state)
 {
 	(void)state;
@@ -507,6 +617,7 @@ int main(void)
 		INLINE(engine_turn__a_lone_acknowledgement_waits_for_company),
 		INLINE(engine_turn__queue_pairs_take_turns),
 		INLINE(engine_turn__what_the_port_does_not_take_waits),
+		INLINE(engine_turn__sending_what_was_left_is_work),
 		INLINE(engine_turn__own_address_goes_round_inside),
 		INLINE(engine_turn__nothing_leaves_without_a_link),
 		INLINE(engine_turn__unreadable_payload_is_not_sent),
@@ -520,6 +631,9 @@ int main(void)
 		INLINE(ops_lock__pays_what_is_owed_first),
 		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
 		INLINE(engine_disown__makes_every_call_return),
+		INLINE(engine_try__protects_the_owner_from_being_cancelled),
+		cmocka_unit_test_setup_teardown(helper__reads_the_error_of_a_port_that_went_down,
+						set_up_idle_hybrid, tear_down),
 		HYBRID(helper__takes_over_when_nobody_polls),
 		HYBRID(helper__serves_timers_while_the_program_sleeps),
 		HYBRID(helper__lets_a_polling_program_run_the_engine),

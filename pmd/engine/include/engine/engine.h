@@ -37,6 +37,7 @@ struct engine {
 	struct engine_clock clock;
 
 	/* owner's */
+	int cancel_state; /* the owner's own, while it is not to be cancelled */
 	uint64_t now_ns;
 	uint64_t busy_ns; /* when there was something to do last */
 	uint64_t link_due_ns; /* when the link's state is looked at next */
@@ -61,7 +62,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 /** Run one turn: send, then receive. Owner. Returns how much there was to do; 0: nothing. */
 unsigned int engine_turn(struct engine *engine);
 
-/** The transmitting half of a turn. Owner. Returns how many queue pairs were run. */
+/** The transmitting half of a turn. Owner. Returns how much there was to do. */
 unsigned int engine_transmit(struct engine *engine);
 
 /** Put a queue pair on the ready list. Owner. */
@@ -76,10 +77,25 @@ void engine_forget(struct engine *engine, struct qp *qp);
 /** Look at the link's state, and tell the program of changes. Owner. */
 void engine_check_link(struct engine *engine);
 
+/*
+ * A turn makes system calls, and the program may cancel the thread that makes them: a thread that
+ * ended there would leave the engine taken for ever. So owners are not cancelled.
+ */
+
 /** Take the engine for a turn. MT-safe. */
 static inline bool engine_try(struct engine *engine)
 {
-	return !__atomic_load_n(&engine->ended, __ATOMIC_RELAXED) && owner_try(&engine->owner);
+	if (__atomic_load_n(&engine->ended, __ATOMIC_RELAXED) || !owner_try(&engine->owner))
+		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &engine->cancel_state);
+	return true;
+}
+
+/** Take the engine for a control call. MT-safe; may not nest. */
+static inline void engine_lock(struct engine *engine)
+{
+	owner_lock(&engine->owner);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &engine->cancel_state);
 }
 
 /** Give the engine back, and send what others posted meanwhile. Owner. */

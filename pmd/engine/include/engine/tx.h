@@ -34,7 +34,7 @@ struct tx {
 
 void tx_init(struct tx *tx, struct port *port, struct counters *counters);
 
-/** At the begin of a pass: try what was left over. */
+/** At the begin of a pass: ask the port again, which may have been full. */
 static inline void tx_begin(struct tx *tx)
 {
 	tx->stuck = false;
