@@ -65,7 +65,14 @@ static bool memif_alive(const char *path, bool is_abstract)
 	if (fd < 0)
 		return false;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	/* For connect(), which waits while a stopped server's queue is full. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	alive = connect(fd, (const struct sockaddr *)&addr, len) == 0;
+	/* Somebody's queue is full. */
+	if (!alive && errno == EAGAIN) {
+		close(fd);
+		return true;
+	}
 	if (alive && recv(fd, greeting, sizeof(greeting), 0) < 0)
 		log_debug("memif socket %s: no greeting", path);
 	close(fd);

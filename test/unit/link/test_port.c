@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/link/port.c: what is settled before there is a port. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "link/port.h"
+#include "wire/build.h"
+
+static struct port port;
+
+static void port_prepare__makes_buffers_for_the_longest_of_our_frames(void **state)
+{
+	(void)state;
+	assert_int_equal(port_prepare(&port, "net_ring0", 352), 0);
+	assert_true(port.mbuf_bytes >= PACKET_FRAME_MAX);
+	assert_int_equal(port_prepare(&port, "net_ring0", 9000), 0);
+	assert_true(port.mbuf_bytes >= 9000 + RTE_ETHER_HDR_LEN);
+}
+
+/* DPDK counts a buffer's bytes in 16 bits. */
+static void port_prepare__makes_no_longer_buffers_than_there_are(void **state)
+{
+	(void)state;
+	for (uint32_t mtu = 65000; mtu <= 65535; mtu++) {
+		assert_int_equal(port_prepare(&port, "net_ring0", mtu), 0);
+		assert_in_range(port.mbuf_bytes + RTE_PKTMBUF_HEADROOM, 65000, UINT16_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(port_prepare__makes_buffers_for_the_longest_of_our_frames),
+		cmocka_unit_test(port_prepare__makes_no_longer_buffers_than_there_are),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
