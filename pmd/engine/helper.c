@@ -126,11 +126,18 @@ static bool helper_is_relieved(const struct engine *engine, uint64_t now_ns, uin
 	return false;
 }
 
-/* How long nothing has to be done, as far as timers tell. */
-static uint64_t helper_idle_ns(const struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
+/* How long nothing has to be done, as far as timers tell, which are the owner's. */
+static uint64_t helper_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 {
+	if (!engine_try(engine))
+		return SLEEP_MIN_NS;
+	/* What a full port has left waits for no timer. */
+	if (engine->tx.count > 0)
+		limit_ns = SLEEP_MIN_NS;
 	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
-	return moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
+	limit_ns = moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
+	engine_release(engine);
+	return limit_ns;
 }
 
 /* How long nobody would miss us. */
