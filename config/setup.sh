@@ -20,7 +20,8 @@ TEST_PKGS="clang libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils
 	iperf3 tcpdump python3"
 INTEROP_PKGS="qemu-system-x86 cpio kmod"
 
-HUGEPAGES_WANTED=1024 # of 2 MiB: two processes of the tests use a few hundred MiB each
+HUGEPAGES_WANTED=256 # of 2 MiB: a process takes 26 MiB and more, the tests run several at once
+HUGEPAGES_SHARE=8    # of the memory, one part in that many at most
 HUGEPAGES_DIR=/sys/kernel/mm/hugepages/hugepages-2048kB
 HUGEPAGES_MOUNT=/dev/hugepages
 
@@ -83,21 +84,24 @@ setup_packages()
 # Fewer huge pages than wanted is a warning: uroce runs on ordinary pages too, only slower.
 setup_hugepages()
 {
-	local have
+	local have want memory_kib
 
 	if [ ! -r $HUGEPAGES_DIR/nr_hugepages ]; then
 		note "this kernel has no 2 MiB huge pages; uroce will run on ordinary pages, slower"
 		return 0
 	fi
+	memory_kib=$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)
+	want=$((memory_kib / HUGEPAGES_SHARE / 2048))
+	[ "$want" -lt $HUGEPAGES_WANTED ] || want=$HUGEPAGES_WANTED
 	have=$(<$HUGEPAGES_DIR/nr_hugepages)
-	if [ "$have" -lt $HUGEPAGES_WANTED ]; then
-		{ echo $HUGEPAGES_WANTED >$HUGEPAGES_DIR/nr_hugepages; } 2>/dev/null
+	if [ "$have" -lt "$want" ]; then
+		{ echo "$want" >$HUGEPAGES_DIR/nr_hugepages; } 2>/dev/null
 		have=$(<$HUGEPAGES_DIR/nr_hugepages)
 	fi
-	[ "$have" -ge $HUGEPAGES_WANTED ] ||
-		note "only $have of $HUGEPAGES_WANTED huge pages (of 2 MiB) are reserved; uroce may run on" \
+	[ "$have" -ge "$want" ] ||
+		note "only $have of $want huge pages (of 2 MiB) are reserved; uroce may run on" \
 			"ordinary pages, slower. As root, best just after boot:" \
-			"echo $HUGEPAGES_WANTED >$HUGEPAGES_DIR/nr_hugepages"
+			"echo $want >$HUGEPAGES_DIR/nr_hugepages"
 
 	hugetlbfs_mounted && return 0
 	{ mkdir -p $HUGEPAGES_MOUNT && mount -t hugetlbfs -o pagesize=2M none $HUGEPAGES_MOUNT; } \
