@@ -14,12 +14,7 @@
 #include "device/limits.h"
 #include "mem/key_table.h"
 #include "qpn.h"
-
-/*
- * The longest headers that may stand around a payload: IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC.
- * Linux subtracts the same, so that both ends of a link come to the same path MTU.
- */
-#define MTU_OVERHEAD_BYTES (40 + 8 + 12 + 4 + 28 + 4)
+#include "wire/headers.h"
 
 /* An enum ibv_mtu, whose n-th value means 128 << n bytes; 0 where not even the smallest fits. */
 static int path_mtu(uint32_t port_mtu_bytes)
@@ -27,7 +22,7 @@ static int path_mtu(uint32_t port_mtu_bytes)
 	int mtu = 0;
 
 	for (int m = IBV_MTU_256; m <= IBV_MTU_4096; m++) {
-		if (port_mtu_bytes >= MTU_OVERHEAD_BYTES + (128u << m))
+		if (port_mtu_bytes >= WIRE_OVERHEAD_MAX + (128u << m))
 			mtu = m;
 	}
 	return mtu;
@@ -108,7 +103,7 @@ int device_create(const struct device_config *config, struct device **device)
 		return -EINVAL;
 	if (mtu == 0) {
 		log_error("%s: an MTU of %u bytes is too small for RoCE: set at least %u",
-			  config->name, config->port_mtu_bytes, MTU_OVERHEAD_BYTES + 256u);
+			  config->name, config->port_mtu_bytes, WIRE_OVERHEAD_MAX + 256u);
 		return -EINVAL;
 	}
 	d = calloc(1, sizeof(*d));

@@ -14,9 +14,9 @@
 
 #include "address.h"
 #include "base/log.h"
+#include "wire/headers.h"
 
-/* The smallest path MTU, 256, and its headers: IPv6 40, UDP 8, BTH 12, RETH 16, ICRC 4. */
-#define MTU_MIN_BYTES 336
+#define MTU_MIN_BYTES (WIRE_MTU_MIN + WIRE_OVERHEAD_MAX) /* the smallest path MTU */
 /* The largest IPv4 packet. */
 #define MTU_MAX_BYTES 65535
 

@@ -137,18 +137,18 @@ static void settings_set__too_many_ips(void **state)
 static void settings_set__mtu_range(void **state)
 {
 	static const char *const bad[] = {
-		"335",	 "65536", "",	  "-1",	   "+1500",
+		"351",	 "65536", "",	  "-1",	   "+1500",
 		" 1500", "1500x", "1.5k", "0x600", "18446744073709553116"};
 	struct settings settings;
 
 	(void)state;
 	settings_init(&settings);
-	set(&settings, "mtu", "336");
-	assert_int_equal(settings.mtu, 336);
+	set(&settings, "mtu", "352");
+	assert_int_equal(settings.mtu, 352);
 	set(&settings, "mtu", "65535");
 	assert_int_equal(settings.mtu, 65535);
 	for (size_t i = 0; i < RTE_DIM(bad); i++)
-		assert_refused("mtu", bad[i], "from 336 to 65535");
+		assert_refused("mtu", bad[i], "from 352 to 65535");
 }
 
 static void settings_set__words(void **state)

@@ -15,6 +15,8 @@
 #define WIRE_ICRC_LEN 4
 #define WIRE_MTU_MIN 256
 #define WIRE_MTU_MAX 4096
+/* The longest headers around a payload: IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC. Linux subtracts the same. */
+#define WIRE_OVERHEAD_MAX (40 + 8 + 12 + 4 + 28 + 4)
 #define WIRE_MESSAGE_MAX 0x80000000u /* 9.7.1: 2^31 bytes */
 
 /*
