@@ -43,9 +43,13 @@ server=
 client=
 trap stop EXIT
 trap 'exit 1' INT TERM HUP
-client_cpu=$(($(nproc) > 1 ? 1 : 0))
+# The CPUs that this process may use, which need not begin with 0.
+cpus=($(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status | tr , '\n' |
+	awk -F- '{ for (i = $1; i <= $NF; i++) print i }'))
+server_cpu=${cpus[0]}
+client_cpu=${cpus[1]:-$server_cpu}
 
-taskset -c 0 "$RUN" --port "$(port server)" --ip 10.9.1.1/24 -- \
+taskset -c "$server_cpu" "$RUN" --port "$(port server)" --ip 10.9.1.1/24 -- \
 	ib_write_bw -F -p $TCP_PORT --report_gbits >"$dir/server.log" 2>&1 </dev/null &
 server=$!
 for _ in $(seq 300); do
@@ -58,7 +62,7 @@ server_listens || {
 	die "the server does not start (its words are above)"
 }
 
-timeout 60 taskset -c $client_cpu "$RUN" --port "$(port client)" --ip 10.9.1.2/24 -- \
+timeout 60 taskset -c "$client_cpu" "$RUN" --port "$(port client)" --ip 10.9.1.2/24 -- \
 	ib_write_bw -F -p $TCP_PORT --report_gbits 127.0.0.1 </dev/null &
 client=$!
 wait $client || {
