@@ -166,8 +166,12 @@ static void helper_run(struct engine *engine)
 			busy_ns = now_ns;
 			sleep_ns = SLEEP_MIN_NS;
 		} else if (now_ns - busy_ns < SPIN_NS) {
-			/* With fewer CPUs than threads that spin, the program's should have it. */
-			sched_yield();
+			/*
+			 * Not sched_yield: since Linux 6.18 each call gives up a whole time slice, and a
+			 * hundred of them on a busy CPU keep this thread, and so the peer, waiting for
+			 * longer than a queue pair's retries last.
+			 */
+			rte_pause();
 		} else {
 			helper_sleep(engine, helper_idle_ns(engine, now_ns, sleep_ns), true);
 			if (sleep_ns < helper_longest_ns(engine))
