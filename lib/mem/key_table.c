@@ -283,3 +283,15 @@ struct mr *key_table_find(const struct key_table *table, uint32_t key)
 	mr = __atomic_load_n(&slot->mr, __ATOMIC_ACQUIRE);
 	return __atomic_load_n(&slot->key, __ATOMIC_RELAXED) == key ? mr : NULL;
 }
+
+struct mr *key_table_find_any_tag(struct key_table *table, uint32_t key)
+{
+	const struct slot *slot = slot_at(table, index_of(table, key));
+	struct mr *mr = NULL;
+
+	pthread_mutex_lock(&table->lock);
+	if (slot && slot->key != NO_KEY && slot->key >> TAG_BITS == key >> TAG_BITS)
+		mr = slot->mr;
+	pthread_mutex_unlock(&table->lock);
+	return mr;
+}

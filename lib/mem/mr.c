@@ -82,10 +82,13 @@ int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	return 0;
 }
 
-void mr_deregister(struct mr *mr)
+int mr_deregister(struct mr *mr)
 {
+	if (mr->windows > 0)
+		return -EBUSY;
 	advise_cancel(mr);
 	key_table_remove(mr->pd->keys, mr->key);
 	pd_put(mr->pd);
 	free(mr);
+	return 0;
 }

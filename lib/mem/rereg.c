@@ -65,10 +65,12 @@ int mr_check_change(const struct mr *mr, const struct mr_change *change)
 	return rc;
 }
 
-void mr_apply_change(struct mr *mr, const struct mr_change *change)
+int mr_apply_change(struct mr *mr, const struct mr_change *change)
 {
 	const unsigned int before = mr->access;
 
+	if (mr->windows > 0)
+		return -EBUSY;
 	advise_cancel(mr);
 	mr->access = access_after(mr, change);
 	if (change->flags & IBV_REREG_MR_CHANGE_PD) {
@@ -86,4 +88,5 @@ void mr_apply_change(struct mr *mr, const struct mr_change *change)
 	}
 	if (mr->access & IBV_ACCESS_ZERO_BASED)
 		mr->iova = 0;
+	return 0;
 }

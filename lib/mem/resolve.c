@@ -4,20 +4,14 @@
 
 #include "mem/key_table.h"
 #include "mem/mr.h"
+#include "mem/mw.h"
 #include "mem/pd.h"
 
-enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
-			  unsigned int need, uint8_t **addr)
+static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t iova,
+			      uint64_t length, unsigned int need, uint8_t **addr)
 {
-	const struct mr *mr;
 	uint64_t offset;
 
-	*addr = NULL;
-	if (length == 0)
-		return MR_OK;
-	mr = key_table_find(pd->keys, key);
-	if (!mr)
-		return MR_BAD_KEY;
 	if (mr->pd != pd)
 		return MR_WRONG_PD;
 	if ((mr->access & need) != need)
@@ -30,4 +24,38 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 	if (likely(mr->kind != MR_NULL))
 		*addr = mr->addr + offset;
 	return MR_OK;
+}
+
+enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
+			  unsigned int need, uint8_t **addr)
+{
+	const struct mr *mr;
+
+	*addr = NULL;
+	if (length == 0)
+		return MR_OK;
+	mr = key_table_find(pd->keys, key);
+	if (!mr || unlikely(mr->kind == MR_WINDOW))
+		return MR_BAD_KEY;
+	return resolve(mr, pd, iova, length, need, addr);
+}
+
+/* A window of type 2 serves the queue pair that has bound it. */
+static bool serves(const struct mw *mw, uint32_t qpn)
+{
+	return mw->type == IBV_MW_TYPE_1 || mw->qpn == qpn;
+}
+
+enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
+				 uint64_t length, unsigned int need, uint8_t **addr)
+{
+	const struct mr *mr;
+
+	*addr = NULL;
+	if (length == 0)
+		return MR_OK;
+	mr = key_table_find(pd->keys, key);
+	if (!mr || (unlikely(mr->kind == MR_WINDOW) && !serves(mw_of_view(mr), qpn)))
+		return MR_BAD_KEY;
+	return resolve(mr, pd, iova, length, need, addr);
 }

@@ -122,8 +122,12 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	mr_apply_change(mr->mr, &change);
+	rc = mr_apply_change(mr->mr, &change);
 	context_unlock(context);
+	if (rc != 0) {
+		errno = -rc;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	fill_change(mr, &change, pd);
 	return 0;
 }
@@ -136,8 +140,10 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 
 	if (rc != 0)
 		return -rc;
-	mr_deregister(mr->mr);
+	rc = mr_deregister(mr->mr);
 	context_unlock(context);
+	if (rc != 0)
+		return -rc;
 	context_put(context);
 	free(mr);
 	return 0;

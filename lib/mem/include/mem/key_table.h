@@ -45,4 +45,7 @@ void key_table_remove(struct key_table *table, uint32_t key);
 /** The region of a key, or NULL. MT-safe, wait-free; O(1). Every bit of the key is compared. */
 struct mr *key_table_find(const struct key_table *table, uint32_t key);
 
+/** The region whose key has these upper 24 bits, or NULL. MT-safe. */
+struct mr *key_table_find_any_tag(struct key_table *table, uint32_t key);
+
 #endif

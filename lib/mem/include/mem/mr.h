@@ -12,6 +12,7 @@ enum mr_kind {
 	MR_MEMORY,   /* of this process */
 	MR_IMPLICIT, /* all memory that this process has, or will have */
 	MR_NULL,     /* reads as zeros, what is written vanishes */
+	MR_WINDOW,   /* a part of another region, for peers only (mw.h) */
 };
 
 struct mr {
@@ -22,6 +23,7 @@ struct mr {
 	unsigned int access; /* enum ibv_access_flags */
 	uint32_t key;	     /* both lkey and rkey */
 	enum mr_kind kind;
+	uint32_t windows;    /* that are bound to it; engine's thread */
 	uint32_t prefetches; /* on their way (advise.h); under that file's lock */
 };
 
@@ -52,8 +54,11 @@ int mr_create_null(struct pd *pd, struct mr **mr);
 /**
  * Make the key invalid and free the region. The caller has stopped the engine, so that no packet is
  * between its check and its copy; after return nobody touches the memory.
+ *
+ * @return
+ *   0, or -EBUSY while windows are bound to it: nothing has changed.
  */
-void mr_deregister(struct mr *mr);
+int mr_deregister(struct mr *mr);
 
 /* What is to change of a region (ibv_rereg_mr(3)). */
 struct mr_change {
@@ -77,13 +82,16 @@ int mr_check_change(const struct mr *mr, const struct mr_change *change);
 /**
  * Make a change that was checked. The engine is stopped, so that every packet sees either region
  * whole. The key stays: both as local and as remote key the region is found as before.
+ *
+ * @return
+ *   0, or -EBUSY while windows are bound to it: nothing has changed.
  */
-void mr_apply_change(struct mr *mr, const struct mr_change *change);
+int mr_apply_change(struct mr *mr, const struct mr_change *change);
 
 /* Outcome of mr_resolve, in the order of the checks. */
 enum mr_status {
 	MR_OK,
-	MR_BAD_KEY, /* no such key */
+	MR_BAD_KEY, /* no such key, or not for this use */
 	MR_WRONG_PD,
 	MR_NO_ACCESS, /* the region does not grant what is needed */
 	MR_OUT_OF_RANGE,
@@ -91,7 +99,8 @@ enum mr_status {
 };
 
 /**
- * Check an access and translate its address. MT-safe against registration; callers hold the engine.
+ * Check an access by a local key and translate its address. MT-safe against registration; callers
+ * hold the engine.
  *
  * @param need
  *   enum ibv_access_flags that must all be granted; 0 for a local read.
@@ -104,5 +113,14 @@ enum mr_status {
  */
 enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
 			  unsigned int need, uint8_t **addr);
+
+/**
+ * The same for a peer's access by a remote key, which may be a window's.
+ *
+ * @param qpn
+ *   Our queue pair that the peer is connected to.
+ */
+enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
+				 uint64_t length, unsigned int need, uint8_t **addr);
 
 #endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory windows: keys for parts of regions, given to peers and taken back without a control call
+ * (ibv_alloc_mw(3), IBTA 10.6.7.2).
+ *
+ * A window of type 1 may be bound again at any time, and its key serves all queue pairs of its
+ * domain. One of type 2 is what IBTA calls 2B: it is bound once, serves the queue pair that bound
+ * it, and is invalidated before it is bound again.
+ */
+#ifndef MEM_MW_H
+#define MEM_MW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "mem/mr.h"
+
+struct pd;
+
+struct mw {
+	struct mr view; /* what peers reach by the key; first, as the key table holds it. No access
+			   while unbound */
+	enum ibv_mw_type type;
+	struct mr *region; /* that it is bound to, or NULL */
+	uint32_t qpn;	   /* of the queue pair that bound it */
+};
+
+/** Create a window that is bound to nothing. MT-safe. 0, -EINVAL for an unknown type, -ENOMEM. */
+int mw_create(struct pd *pd, enum ibv_mw_type type, struct mw **mw);
+
+/** Unbind it if need be, and free it. The engine is stopped. */
+void mw_destroy(struct mw *mw);
+
+/* Which part of which region a window is to show. */
+struct mw_binding {
+	uint32_t window; /* a key that the window had, has or will have: its tag does not matter */
+	uint32_t rkey;	 /* that it gets; of the same upper 24 bits */
+	uint32_t lkey;	 /* of the region; not looked at where length is 0 */
+	uint64_t addr;	 /* in the region, as its key has it */
+	uint64_t length; /* bytes; 0 unbinds a window of type 1 */
+	unsigned int access; /* enum ibv_access_flags: REMOTE_*, ZERO_BASED */
+};
+
+/**
+ * Bind a window. Engine's thread.
+ *
+ * @param pd
+ *   Of the queue pair.
+ * @return
+ *   0; -EINVAL where there is no such window or region, one is of another domain, the window is of
+ *   type 2 and bound, the region does not allow windows or this access, or the part is not in it.
+ */
+int mw_bind(const struct pd *pd, uint32_t qpn, const struct mw_binding *binding);
+
+/** Unbind a window of type 2 by its key. Engine's thread. 0, or -EINVAL where it is not one that
+ * this queue pair has bound. */
+int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey);
+
+/** The window that a region found by its key stands for. Only of MR_WINDOW. */
+static inline struct mw *mw_of_view(const struct mr *view)
+{
+	return (struct mw *)(uintptr_t)view;
+}
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory windows: the life of their keys, and the checks of a binding. */
+#include "mem/mw.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "mem/key_table.h"
+#include "mem/pd.h"
+
+#define REMOTE_ACCESS                                                      \
+	((unsigned int)(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+			IBV_ACCESS_REMOTE_ATOMIC))
+
+static_assert(offsetof(struct mw, view) == 0, "a cast leads from the view to its window");
+
+int mw_create(struct pd *pd, enum ibv_mw_type type, struct mw **mw)
+{
+	struct mw *m;
+	int rc;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return -EINVAL;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->type = type;
+	m->view.kind = MR_WINDOW;
+	m->view.pd = pd;
+	rc = key_table_insert(pd->keys, &m->view, &m->view.key);
+	if (rc != 0) {
+		free(m);
+		return rc == -ENOSPC ? -ENOMEM : rc;
+	}
+	pd_get(pd);
+	*mw = m;
+	return 0;
+}
+
+static void unbind(struct mw *mw)
+{
+	if (mw->region)
+		mw->region->windows--;
+	mw->region = NULL;
+	mw->view.access = 0;
+	mw->view.length = 0;
+}
+
+void mw_destroy(struct mw *mw)
+{
+	unbind(mw);
+	key_table_remove(mw->view.pd->keys, mw->view.key);
+	pd_put(mw->view.pd);
+	free(mw);
+}
+
+/* The window of a key; of this domain, as every use asks for it. */
+static struct mw *find(const struct pd *pd, struct mr *view)
+{
+	if (!view || view->kind != MR_WINDOW || view->pd != pd)
+		return NULL;
+	return mw_of_view(view);
+}
+
+/* What the region must allow (C10-75 and what follows it). */
+static int check_region(const struct mr *region, const struct mw_binding *binding)
+{
+	uint64_t offset;
+
+	if (region->kind != MR_MEMORY && region->kind != MR_IMPLICIT)
+		return -EINVAL;
+	if (!(region->access & IBV_ACCESS_MW_BIND))
+		return -EINVAL;
+	if ((binding->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(region->access & IBV_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	offset = binding->addr - region->iova;
+	if (offset > region->length || binding->length > region->length - offset)
+		return -EINVAL;
+	return 0;
+}
+
+static int check_window(const struct mw *mw, const struct mw_binding *binding)
+{
+	if (binding->access & ~(REMOTE_ACCESS | (unsigned int)IBV_ACCESS_ZERO_BASED))
+		return -EINVAL;
+	if (mw->type == IBV_MW_TYPE_2 && (mw->region || binding->length == 0))
+		return -EINVAL;
+	return 0;
+}
+
+static void show(struct mw *mw, struct mr *region, const struct mw_binding *binding)
+{
+	struct mr *view = &mw->view;
+
+	region->windows++;
+	mw->region = region;
+	view->addr = region->addr + (binding->addr - region->iova);
+	view->length = binding->length;
+	view->iova = binding->access & IBV_ACCESS_ZERO_BASED ? 0 : binding->addr;
+	view->access = binding->access & REMOTE_ACCESS;
+}
+
+int mw_bind(const struct pd *pd, uint32_t qpn, const struct mw_binding *binding)
+{
+	struct mw *mw = find(pd, key_table_find_any_tag(pd->keys, binding->window));
+	struct mr *region = NULL;
+	int rc;
+
+	if (!mw)
+		return -EINVAL;
+	rc = check_window(mw, binding);
+	if (rc == 0 && binding->length > 0) {
+		region = key_table_find(pd->keys, binding->lkey);
+		if (!region || region->pd != pd)
+			return -EINVAL;
+		rc = check_region(region, binding);
+	}
+	if (rc == 0)
+		rc = key_table_change(pd->keys, mw->view.key, binding->rkey);
+	if (rc != 0)
+		return rc;
+	mw->view.key = binding->rkey;
+	unbind(mw);
+	if (region)
+		show(mw, region, binding);
+	mw->qpn = qpn;
+	return 0;
+}
+
+int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey)
+{
+	struct mw *mw = find(pd, key_table_find(pd->keys, rkey));
+
+	if (!mw || mw->type != IBV_MW_TYPE_2 || !mw->region || mw->qpn != qpn)
+		return -EINVAL;
+	unbind(mw);
+	return 0;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/mw.c. */
+#include "env.h"
+
+#include "mem/mw.h"
+
+#define QPN	  17u
+#define BINDABLE  (RW | IBV_ACCESS_MW_BIND)
+#define REGION_AT ((uintptr_t)env.memory)
+
+#define REMOTE_READ   IBV_ACCESS_REMOTE_READ
+#define REMOTE_WRITE  IBV_ACCESS_REMOTE_WRITE
+#define REMOTE_ATOMIC IBV_ACCESS_REMOTE_ATOMIC
+
+static struct mw *window(enum ibv_mw_type type)
+{
+	struct mw *mw;
+
+	assert_int_equal(mw_create(env.pd, type, &mw), 0);
+	return mw;
+}
+
+/* The second 100 bytes of a region, for reading and writing, with the next key. */
+static struct mw_binding binding_of(const struct mw *mw, const struct mr *mr)
+{
+	return (struct mw_binding){.window = mw->view.key,
+				   .rkey = ibv_inc_rkey(mw->view.key),
+				   .lkey = mr->key,
+				   .addr = mr->iova + 100,
+				   .length = 100,
+				   .access = REMOTE_READ | REMOTE_WRITE};
+}
+
+static int bind(const struct mw_binding *binding)
+{
+	return mw_bind(env.pd, QPN, binding);
+}
+
+static enum mr_status reach(uint32_t qpn, uint32_t rkey, uint64_t iova, uint64_t length,
+			    unsigned int need)
+{
+	uint8_t *addr;
+
+	return mr_resolve_remote(env.pd, qpn, rkey, iova, length, need, &addr);
+}
+
+static void mw_create__types_are_checked_and_keys_open_nothing(void **state)
+{
+	struct mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2), *other;
+	uint8_t *addr;
+
+	(void)state;
+	assert_int_equal(mw_create(env.pd, (enum ibv_mw_type)0, &other), -EINVAL);
+	assert_int_equal(mw_create(env.pd, (enum ibv_mw_type)3, &other), -EINVAL);
+	assert_int_not_equal(one->view.key, two->view.key);
+	assert_int_equal(reach(QPN, one->view.key, 0, 1, REMOTE_READ), MR_NO_ACCESS);
+	assert_int_equal(reach(QPN, two->view.key, 0, 1, REMOTE_READ), MR_BAD_KEY);
+	assert_int_equal(mr_resolve(env.pd, one->view.key, 0, 1, 0, &addr), MR_BAD_KEY);
+	assert_int_equal(env.pd->users, 2);
+	mw_destroy(one);
+	mw_destroy(two);
+	assert_int_equal(env.pd->users, 0);
+}
+
+static void mw_create__counts_in_the_table(void **state)
+{
+	struct mw *mws[ENV_REGIONS], *mw;
+
+	(void)state;
+	for (size_t i = 0; i < ENV_REGIONS; i++)
+		mws[i] = window(IBV_MW_TYPE_2);
+	assert_int_equal(mw_create(env.pd, IBV_MW_TYPE_2, &mw), -ENOMEM);
+	for (size_t i = 0; i < ENV_REGIONS; i++)
+		mw_destroy(mws[i]);
+}
+
+static void mw_bind__shows_its_part_and_no_more(void **state)
+{
+	static const enum ibv_mw_type types[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct mr *mr = env_region(1000, BINDABLE);
+		struct mw *mw = window(types[i]);
+		struct mw_binding binding = binding_of(mw, mr);
+		const uint32_t before = mw->view.key;
+		uint8_t *addr;
+
+		assert_int_equal(bind(&binding), 0);
+		assert_int_equal(mr_resolve_remote(env.pd, QPN, binding.rkey, binding.addr, 100,
+						   REMOTE_WRITE, &addr),
+				 MR_OK);
+		assert_ptr_equal(addr, env.memory + 100);
+		assert_int_equal(reach(QPN, before, binding.addr, 1, REMOTE_READ), MR_BAD_KEY);
+		assert_int_equal(reach(QPN, binding.rkey, binding.addr - 1, 1, REMOTE_READ),
+				 MR_OUT_OF_RANGE);
+		assert_int_equal(reach(QPN, binding.rkey, binding.addr, 101, REMOTE_READ),
+				 MR_OUT_OF_RANGE);
+		assert_int_equal(reach(QPN, binding.rkey, binding.addr + 100, 1, REMOTE_READ),
+				 MR_OUT_OF_RANGE);
+		assert_int_equal(reach(QPN, binding.rkey, binding.addr, 8, REMOTE_ATOMIC),
+				 MR_NO_ACCESS);
+		/* It is for peers. */
+		assert_int_equal(mr_resolve(env.pd, binding.rkey, binding.addr, 1, 0, &addr),
+				 MR_BAD_KEY);
+		assert_int_equal(mr_resolve_remote(env.other_pd, QPN, binding.rkey, binding.addr, 1,
+						   REMOTE_READ, &addr),
+				 MR_WRONG_PD);
+		mw_destroy(mw);
+		assert_int_equal(mr_deregister(mr), 0);
+	}
+}
+
+/* 2B: queue pair and domain. */
+static void mw_bind__type_2_serves_the_queue_pair_that_bound_it(void **state)
+{
+	struct mr *mr = env_region(1000, BINDABLE);
+	struct mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
+	struct mw_binding first = binding_of(one, mr), second = binding_of(two, mr);
+
+	(void)state;
+	assert_int_equal(bind(&first), 0);
+	assert_int_equal(bind(&second), 0);
+	assert_int_equal(reach(QPN + 1, first.rkey, first.addr, 1, REMOTE_READ), MR_OK);
+	assert_int_equal(reach(QPN + 1, second.rkey, second.addr, 1, REMOTE_READ), MR_BAD_KEY);
+	assert_int_equal(reach(QPN, second.rkey, second.addr, 1, REMOTE_READ), MR_OK);
+	mw_destroy(one);
+	mw_destroy(two);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+static void mw_bind__zero_based_counts_from_its_first_byte(void **state)
+{
+	struct mr *mr = env_region(1000, BINDABLE);
+	struct mw *mw = window(IBV_MW_TYPE_1);
+	struct mw_binding binding = binding_of(mw, mr);
+	uint8_t *addr;
+
+	(void)state;
+	binding.access |= IBV_ACCESS_ZERO_BASED;
+	assert_int_equal(bind(&binding), 0);
+	assert_int_equal(mr_resolve_remote(env.pd, QPN, binding.rkey, 99, 1, REMOTE_READ, &addr),
+			 MR_OK);
+	assert_ptr_equal(addr, env.memory + 199);
+	assert_int_equal(reach(QPN, binding.rkey, 99, 2, REMOTE_READ), MR_OUT_OF_RANGE);
+	assert_int_equal(reach(QPN, binding.rkey, binding.addr, 1, REMOTE_READ), MR_OUT_OF_RANGE);
+	mw_destroy(mw);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+static void mw_bind__the_region_must_allow_it(void **state)
+{
+	static const struct {
+		unsigned int of_region, of_window;
+		int rc;
+	} cases[] = {
+		{RW, REMOTE_READ, -EINVAL}, /* no windows */
+		{IBV_ACCESS_MW_BIND, REMOTE_READ, 0},
+		{IBV_ACCESS_MW_BIND, REMOTE_WRITE, -EINVAL},
+		{IBV_ACCESS_MW_BIND, REMOTE_ATOMIC, -EINVAL},
+		{IBV_ACCESS_MW_BIND | IBV_ACCESS_LOCAL_WRITE, REMOTE_WRITE | REMOTE_ATOMIC, 0},
+		{BINDABLE, IBV_ACCESS_LOCAL_WRITE, -EINVAL},
+		{BINDABLE, IBV_ACCESS_ON_DEMAND, -EINVAL},
+		{BINDABLE, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr *mr = env_region(1000, cases[i].of_region);
+		struct mw *mw = window(IBV_MW_TYPE_2);
+		struct mw_binding binding = binding_of(mw, mr);
+		const uint32_t key = mw->view.key;
+
+		binding.access = cases[i].of_window;
+		assert_int_equal(bind(&binding), cases[i].rc);
+		assert_int_equal(mw->view.key, cases[i].rc == 0 ? binding.rkey : key);
+		mw_destroy(mw);
+		assert_int_equal(mr_deregister(mr), 0);
+	}
+}
+
+static void mw_bind__keys_parts_and_domains_are_checked(void **state)
+{
+	struct mr *mr = env_region(1000, BINDABLE), *null, *foreign;
+	struct mw *mw = window(IBV_MW_TYPE_1);
+	const struct mw_binding good = binding_of(mw, mr);
+	struct mw_binding binding;
+
+	(void)state;
+	assert_int_equal(mr_create_null(env.pd, &null), 0);
+	assert_int_equal(mr_register(env.other_pd, env.memory, 1000, REGION_AT, BINDABLE, &foreign),
+			 0);
+#define REFUSED(field, value)                              \
+	do {                                               \
+		binding = good;                            \
+		binding.field = (value);                   \
+		assert_int_equal(bind(&binding), -EINVAL); \
+	} while (0)
+	REFUSED(window, good.window ^ 0x100);
+	REFUSED(window, mr->key);
+	REFUSED(rkey, good.rkey ^ 0x100);
+	REFUSED(rkey, good.rkey ^ 0x80000000);
+	REFUSED(lkey, null->key);
+	REFUSED(lkey, foreign->key);
+	REFUSED(lkey, mw->view.key);
+	REFUSED(lkey, mr->key ^ 1);
+	REFUSED(addr, mr->iova - 1);
+	REFUSED(addr, mr->iova + 901);
+	REFUSED(addr, UINT64_MAX);
+	REFUSED(length, 901);
+	REFUSED(length, UINT64_MAX);
+	REFUSED(access, 1u << 31);
+	/* A queue pair of another domain. */
+	assert_int_equal(mw_bind(env.other_pd, QPN, &good), -EINVAL);
+	assert_int_equal(mw->view.key, good.window);
+	assert_int_equal(mr->windows, 0);
+	/* The window is named by any of its keys. */
+	binding = good;
+	binding.window ^= 0x77;
+	assert_int_equal(bind(&binding), 0);
+	mw_destroy(mw);
+	mr_deregister(null);
+	mr_deregister(foreign);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+static void mw_bind__type_1_moves_on_and_ends_with_length_0(void **state)
+{
+	struct mr *a = env_region(1000, BINDABLE), *b = env_region(1000, BINDABLE);
+	struct mw *mw = window(IBV_MW_TYPE_1);
+	struct mw_binding first = binding_of(mw, a), second, none;
+
+	(void)state;
+	assert_int_equal(bind(&first), 0);
+	assert_int_equal(mr_deregister(a), -EBUSY);
+	second = binding_of(mw, b);
+	assert_int_equal(bind(&second), 0);
+	assert_int_equal(mr_deregister(a), 0);
+	assert_int_equal(reach(QPN, first.rkey, first.addr, 1, REMOTE_READ), MR_BAD_KEY);
+	assert_int_equal(reach(QPN, second.rkey, second.addr, 1, REMOTE_READ), MR_OK);
+	/* A failure leaves what there was. */
+	second = binding_of(mw, b);
+	second.length = 1001;
+	assert_int_equal(bind(&second), -EINVAL);
+	assert_int_equal(reach(QPN, mw->view.key, second.addr, 1, REMOTE_READ), MR_OK);
+	none = (struct mw_binding){.window = mw->view.key, .rkey = ibv_inc_rkey(mw->view.key)};
+	assert_int_equal(bind(&none), 0);
+	assert_int_equal(reach(QPN, none.rkey, second.addr, 1, REMOTE_READ), MR_NO_ACCESS);
+	assert_int_equal(mr_deregister(b), 0);
+	mw_destroy(mw);
+}
+
+static void mw_bind__type_2_is_bound_once(void **state)
+{
+	struct mr *mr = env_region(1000, BINDABLE);
+	struct mw *mw = window(IBV_MW_TYPE_2);
+	struct mw_binding binding = binding_of(mw, mr);
+
+	(void)state;
+	binding.length = 0;
+	assert_int_equal(bind(&binding), -EINVAL);
+	binding.length = 100;
+	assert_int_equal(bind(&binding), 0);
+	binding = binding_of(mw, mr);
+	assert_int_equal(bind(&binding), -EINVAL);
+	assert_int_equal(mw_invalidate(env.pd, QPN, mw->view.key), 0);
+	assert_int_equal(bind(&binding), 0);
+	assert_int_equal(reach(QPN, binding.rkey, binding.addr, 1, REMOTE_READ), MR_OK);
+	mw_destroy(mw);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+static void mw_invalidate__only_what_this_queue_pair_has_bound(void **state)
+{
+	struct mr *mr = env_region(1000, BINDABLE);
+	struct mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
+	struct mw_binding first = binding_of(one, mr), second = binding_of(two, mr);
+
+	(void)state;
+	assert_int_equal(mw_invalidate(env.pd, QPN, two->view.key), -EINVAL); /* not bound */
+	assert_int_equal(bind(&first), 0);
+	assert_int_equal(bind(&second), 0);
+	assert_int_equal(mw_invalidate(env.pd, QPN, first.rkey), -EINVAL);
+	assert_int_equal(mw_invalidate(env.pd, QPN, mr->key), -EINVAL);
+	assert_int_equal(mw_invalidate(env.pd, QPN, second.window), -EINVAL); /* stale */
+	assert_int_equal(mw_invalidate(env.pd, QPN + 1, second.rkey), -EINVAL);
+	assert_int_equal(mw_invalidate(env.other_pd, QPN, second.rkey), -EINVAL);
+	assert_int_equal(reach(QPN, second.rkey, second.addr, 1, REMOTE_READ), MR_OK);
+	assert_int_equal(mw_invalidate(env.pd, QPN, second.rkey), 0);
+	assert_int_equal(reach(QPN, second.rkey, second.addr, 1, REMOTE_READ), MR_NO_ACCESS);
+	assert_int_equal(mw_invalidate(env.pd, QPN, second.rkey), -EINVAL);
+	assert_int_equal(reach(QPN, first.rkey, first.addr, 1, REMOTE_READ), MR_OK);
+	mw_destroy(one);
+	mw_destroy(two);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+static void mw_destroy__unbinds(void **state)
+{
+	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_PD, .pd = env.other_pd};
+	struct mr *mr = env_region(1000, BINDABLE);
+	struct mw *mw = window(IBV_MW_TYPE_2);
+	struct mw_binding binding = binding_of(mw, mr);
+
+	(void)state;
+	assert_int_equal(bind(&binding), 0);
+	assert_int_equal(mr_deregister(mr), -EBUSY);
+	assert_int_equal(mr_check_change(mr, &change), 0);
+	assert_int_equal(mr_apply_change(mr, &change), -EBUSY);
+	assert_ptr_equal(mr->pd, env.pd);
+	mw_destroy(mw);
+	assert_int_equal(reach(QPN, binding.rkey, binding.addr, 1, REMOTE_READ), MR_BAD_KEY);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+/* Of all addresses, as of a region that has no pages yet. */
+static void mw_bind__to_on_demand_regions(void **state)
+{
+	struct mw *mw = window(IBV_MW_TYPE_1);
+	struct mw_binding binding;
+	uint8_t *addr;
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(env_register(NULL, SIZE_MAX, BINDABLE | IBV_ACCESS_ON_DEMAND, &mr), 0);
+	binding = binding_of(mw, mr);
+	binding.addr = REGION_AT;
+	assert_int_equal(bind(&binding), 0);
+	assert_int_equal(
+		mr_resolve_remote(env.pd, QPN, binding.rkey, REGION_AT + 99, 1, REMOTE_READ, &addr),
+		MR_OK);
+	assert_ptr_equal(addr, env.memory + 99);
+	mw_destroy(mw);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(mw_create__types_are_checked_and_keys_open_nothing),
+		TEST(mw_create__counts_in_the_table),
+		TEST(mw_bind__shows_its_part_and_no_more),
+		TEST(mw_bind__type_2_serves_the_queue_pair_that_bound_it),
+		TEST(mw_bind__zero_based_counts_from_its_first_byte),
+		TEST(mw_bind__the_region_must_allow_it),
+		TEST(mw_bind__keys_parts_and_domains_are_checked),
+		TEST(mw_bind__type_1_moves_on_and_ends_with_length_0),
+		TEST(mw_bind__type_2_is_bound_once),
+		TEST(mw_bind__to_on_demand_regions),
+		TEST(mw_invalidate__only_what_this_queue_pair_has_bound),
+		TEST(mw_destroy__unbinds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
