@@ -183,6 +183,7 @@ static void leaves_no_trace(void)
 	pthread_sigmask(SIG_SETMASK, NULL, &mask_after);
 	REQUIRE(sigismember(&mask_after, SIGUSR1) && !sigismember(&mask_after, SIGTERM));
 	fd_list_new(&fds, count_not_cloexec, &leaks);
+	fd_list_free(&fds);
 	REQUIRE(leaks == 0);
 }
 
