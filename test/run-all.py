@@ -101,7 +101,8 @@ def fuzz(total, seconds):
         total.fail("there is no fuzz target")
     for target in targets:
         title(f"{target} for {seconds} s")
-        status = subprocess.run([target, f"-max_total_time={seconds}"]).returncode
+        status = subprocess.run([target, f"-max_total_time={seconds}",
+                                 f"-artifact_prefix={build}/"]).returncode
         if status:
             total.fail(f"{target}: exit {status}")
         else:

@@ -48,6 +48,9 @@ static void query_basic(const struct device *device, struct ibv_device_attr *att
 	attr->max_srq = DEVICE_MAX_SRQ;
 	attr->max_srq_wr = DEVICE_MAX_QP_WR;
 	attr->max_srq_sge = DEVICE_MAX_SGE;
+	attr->max_mcast_grp = DEVICE_MAX_MCAST_GRP;
+	attr->max_mcast_qp_attach = DEVICE_MAX_MCAST_QP_ATTACH;
+	attr->max_total_mcast_qp_attach = DEVICE_MAX_MCAST_GRP * DEVICE_MAX_MCAST_QP_ATTACH;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = DEVICE_LOCAL_ACK_DELAY;
 	attr->phys_port_cnt = 1;

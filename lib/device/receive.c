@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "device/mcast.h"
 #include "qp/qp.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -67,17 +68,44 @@ static bool is_to_us(const struct device *device, const struct packet *packet)
 	return false;
 }
 
-static enum drop check(const struct device *device, const struct packet *packet, bool trusted,
-		       struct qp **qp)
+/* A group is one on every network that the port is in. */
+static bool is_of_our_network(const struct device *device, const struct packet *packet)
+{
+	const int32_t vlan = vlan_of(packet);
+
+	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
+		if (device->gids[i].vlan_id == vlan)
+			return true;
+	}
+	return false;
+}
+
+static enum drop check(const struct device *device, const struct packet *packet, bool trusted)
 {
 	if (!trusted && !packet_icrc_ok(packet))
 		return DROP_ICRC;
-	if (!is_to_us(device, packet))
+	if (mcast_is_group(packet->dgid) ? !is_of_our_network(device, packet)
+					 : !is_to_us(device, packet))
 		return DROP_GID;
 	if ((packet->pkey & PKEY_PARTITION_MASK) != (WIRE_PKEY_DEFAULT & PKEY_PARTITION_MASK))
 		return DROP_PKEY;
+	return DROP_NONE;
+}
+
+static enum drop deliver(const struct device *device, const struct packet *packet, uint64_t now_ns,
+			 struct qp **qp)
+{
+	if (mcast_is_group(packet->dgid)) {
+		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
+			return DROP_QPN;
+		/* Datagrams only: what the queue pairs owe for them is nothing. */
+		return mcast_deliver(device, packet, now_ns) ? DROP_NONE : DROP_GID;
+	}
 	*qp = device_find_qp(device, packet->dest_qpn);
-	return *qp ? DROP_NONE : DROP_QPN;
+	if (!*qp)
+		return DROP_QPN;
+	qp_receive(*qp, packet, now_ns);
+	return DROP_NONE;
 }
 
 bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
@@ -99,11 +127,10 @@ bool device_receive(struct device *device, const uint8_t *frame, size_t len, boo
 	}
 	drop = check_parsed(status);
 	if (drop == DROP_NONE)
-		drop = check(device, &packet, trusted, qp);
-	if (drop != DROP_NONE) {
+		drop = check(device, &packet, trusted);
+	if (drop == DROP_NONE)
+		drop = deliver(device, &packet, now_ns, qp);
+	if (drop != DROP_NONE)
 		counters_add(&device->counters, drop_counters[drop], 1);
-		return true;
-	}
-	qp_receive(*qp, &packet, now_ns);
 	return true;
 }

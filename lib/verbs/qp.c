@@ -90,6 +90,10 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 
 	if (rc != 0)
 		return -rc;
+	if (qp->groups > 0) {
+		context_unlock(context);
+		return EBUSY;
+	}
 	last = !qp->target || xrc_leave_target(qp);
 	if (last)
 		stop_locked(qp);

@@ -78,7 +78,9 @@ static int check_extensions(const struct ibv_qp_init_attr_ex *attr)
 
 	if (attr->comp_mask & ~built)
 		return -EOPNOTSUPP;
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags != 0)
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    ((attr->create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) ||
+	     (attr->create_flags != 0 && attr->qp_type != IBV_QPT_UD)))
 		return -EOPNOTSUPP;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		return wr_check_flags(attr->qp_type, attr->send_ops_flags);
@@ -110,6 +112,8 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_cond_init(&ibv->cond, NULL);
 	qp->device = context->device;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		qp->blocks_own_mcast = attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		wr_fill(qp, attr->send_ops_flags);
 	event_init_qp(qp);

@@ -174,18 +174,6 @@ const struct verbs_context unsupported_verbs = {
 		},
 };
 
-/* Multicast belongs to unreliable datagrams. */
-
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return EOPNOTSUPP;
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return EOPNOTSUPP;
-}
-
 /* Objects of another process are shared through the kernel's device file, and there is none. */
 
 struct ibv_context *ibv_import_device(int cmd_fd)

@@ -133,6 +133,8 @@ struct face_qp {
 	struct device *device;
 	bool is_ex;	     /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	uint32_t wr_opcodes; /* what may then be built: bits of enum ibv_wr_opcode */
+	uint32_t groups;     /* multicast groups that it is attached to; engine's lock */
+	bool blocks_own_mcast;
 	struct channel_source events[FACE_QP_EVENTS];
 
 	/* XRC_RECV only, else NULL */

@@ -247,6 +247,26 @@ void engine_check_link(struct engine *engine)
 	device_raise(engine->device, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
+void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len)
+{
+	struct rte_mbuf *mbuf = tx_alloc(&engine->tx);
+
+	if (!mbuf)
+		return;
+	memcpy(rte_pktmbuf_mtod(mbuf, uint8_t *), frame, len);
+	tx_send(&engine->tx, mbuf, (uint32_t)len);
+}
+
+/* What routers are to know of our multicast groups. */
+static void engine_report_groups(struct engine *engine)
+{
+	uint8_t frame[LINK_REPLY_MAX];
+	size_t len;
+
+	while ((len = link_report(engine->link, engine->now_ns, frame)) > 0)
+		engine_send_frame(engine, frame, len);
+}
+
 static void engine_check_link_sometimes(struct engine *engine)
 {
 	if (engine->now_ns < engine->link_due_ns)
@@ -256,6 +276,7 @@ static void engine_check_link_sometimes(struct engine *engine)
 									      : LINK_PERIOD_NS);
 	engine_check_link(engine);
 	gids_follow(engine->device, engine->link);
+	engine_report_groups(engine);
 	/* Whatever handlers the program has set meanwhile. */
 	guard_install();
 }
@@ -307,6 +328,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	TAILQ_INIT(&engine->ready);
 	wheel_init(&engine->wheel, engine->now_ns);
 	tx_init(&engine->tx, &link->port, &device->counters);
+	engine->tx.groups = &device->group_count;
 	engine->reconnect.port = &link->port;
 	engine->tx.connected = port_connected(&link->port);
 	device->link_up = port_link_up(&link->port);

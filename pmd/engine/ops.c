@@ -113,6 +113,26 @@ static uint64_t ops_now(void *arg)
 	return clock_ns(&engine->clock);
 }
 
+static int ops_join(void *arg, const union ibv_gid *gid)
+{
+	struct engine *engine = arg;
+
+	return engine_has_ended(engine) ? 0 : link_join(engine->link, gid->raw, engine->now_ns);
+}
+
+static void ops_leave(void *arg, const union ibv_gid *gid)
+{
+	struct engine *engine = arg;
+	uint8_t frame[LINK_REPLY_MAX];
+	size_t len;
+
+	if (engine_has_ended(engine))
+		return;
+	len = link_leave(engine->link, gid->raw, engine->now_ns, frame);
+	if (len > 0)
+		engine_send_frame(engine, frame, len);
+}
+
 static void pause_ns(long ns)
 {
 	const struct timespec time = {.tv_nsec = ns};
@@ -185,5 +205,7 @@ const struct engine_ops engine_ops_pmd = {
 	.poll = ops_poll,
 	.wait = ops_wait,
 	.now = ops_now,
+	.join = ops_join,
+	.leave = ops_leave,
 	.resolve = ops_resolve,
 };

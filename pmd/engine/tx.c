@@ -65,6 +65,15 @@ stuck:
 	return NULL;
 }
 
+/* Queue pairs of our own may be in the group; without a buffer it is lost, as datagrams are. */
+static void tx_loop_copy(struct tx *tx, const struct rte_mbuf *mbuf)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_copy(mbuf, tx->port->pool, 0, UINT32_MAX);
+
+	if (copy)
+		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = copy;
+}
+
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
@@ -80,6 +89,8 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
 		return 0;
 	}
+	if (unlikely(out->frame[0] & RTE_ETHER_GROUP_ADDR) && tx->groups && *tx->groups > 0)
+		tx_loop_copy(tx, mbuf);
 	tx->pending[tx->count++] = mbuf;
 	tx->pending_bytes += (uint32_t)len;
 	return 0;

@@ -10,6 +10,7 @@
 #include "config/settings.h"
 #include "link/arp.h"
 #include "link/echo.h"
+#include "link/membership.h"
 #include "link/mute.h"
 #include "link/nd.h"
 #include "link/netdev.h"
@@ -64,6 +65,7 @@ int link_open(struct link *link, const struct settings *settings)
 	uint8_t gid[GID_LEN];
 	int rc;
 
+	groups_init(&link->groups, link->ifindex);
 	rc = port_open(&link->port);
 	if (rc != 0 || link->ifindex != 0)
 		return rc;
@@ -135,6 +137,7 @@ static size_t link_input_nd(struct link *link, const struct nd *nd, uint64_t now
 size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t now_ns,
 		  uint8_t *reply)
 {
+	struct membership_query query;
 	struct arp arp;
 	struct nd nd;
 
@@ -144,7 +147,26 @@ size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t 
 		return link_input_nd(link, &nd, now_ns, reply);
 	if (link->ifindex != 0)
 		return 0;
+	if (membership_parse(frame, len, &query)) {
+		groups_asked(&link->groups, &query, now_ns);
+		return 0;
+	}
 	return echo_reply(&link->addresses, link->port.mac, frame, len, reply, LINK_REPLY_MAX);
+}
+
+int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns)
+{
+	return groups_join(&link->groups, gid, now_ns);
+}
+
+size_t link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame)
+{
+	return groups_leave(&link->groups, gid, now_ns, link->port.mac, &link->addresses, frame);
+}
+
+size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame)
+{
+	return groups_report(&link->groups, now_ns, link->port.mac, &link->addresses, frame);
 }
 
 static int link_route_kernel(const struct link *link, const uint8_t dgid[GID_LEN],

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The Linux peer: boots it in QEMU and runs commands in it over a virtio-serial port."""
 
-import atexit
 import os
 import re
 import shlex

@@ -16,7 +16,7 @@ GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverb
 	crc32_generic crc32c_generic crc32_pclmul"
 
 HERE=$(dirname "$(readlink -f "$0")")
-APT="-qq -o APT::Sandbox::User=root"
+APT=(apt-get -qq -o APT::Sandbox::User=root)
 
 die()
 {
@@ -35,8 +35,8 @@ kernel_package()
 download()
 {
 	mkdir -p "$work/deb"
-	(cd "$work/deb" && apt-get $APT download "$1") 2>"$work/apt.log" || {
-		apt-get $APT update && (cd "$work/deb" && apt-get $APT download "$1")
+	(cd "$work/deb" && "${APT[@]}" download "$1") 2>"$work/apt.log" || {
+		"${APT[@]}" update && (cd "$work/deb" && "${APT[@]}" download "$1")
 	} || die "cannot download the package $1; check the network and run: apt-get update"
 	dpkg -x "$work"/deb/"$1"_*.deb "$work/$1"
 }
@@ -108,7 +108,7 @@ main()
 	tree=$work/tree
 	package=$(kernel_package)
 	if [ -z "$package" ]; then
-		apt-get $APT update || die "apt-get update failed; check the network"
+		"${APT[@]}" update || die "apt-get update failed; check the network"
 		package=$(kernel_package)
 	fi
 	[ -n "$package" ] || die "apt knows no linux-image-amd64; is this Debian with amd64?"

@@ -88,7 +88,6 @@ static void device_query__what_is_not_built_is_not_told(void **state)
 	device_query(device, &attr);
 	assert_int_equal(attr.orig_attr.device_cap_flags & not_built, 0);
 	assert_int_equal(attr.orig_attr.max_mw, 0);
-	assert_int_equal(attr.orig_attr.max_mcast_grp, 0);
 	assert_int_equal(attr.orig_attr.max_raw_ethy_qp, 0);
 	assert_int_equal(attr.max_dm_size, 0);
 	assert_int_equal(attr.raw_packet_caps, 0);

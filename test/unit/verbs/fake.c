@@ -142,6 +142,24 @@ static uint64_t fake_now(void *engine)
 	return link_state.now_ns;
 }
 
+static int fake_join(void *engine, const union ibv_gid *gid)
+{
+	(void)gid;
+	assert_ptr_equal(engine, &fake);
+	assert_true(fake.locked);
+	if (fake.join_result == 0)
+		fake.joined++;
+	return fake.join_result;
+}
+
+static void fake_leave(void *engine, const union ibv_gid *gid)
+{
+	(void)gid;
+	assert_ptr_equal(engine, &fake);
+	assert_true(fake.locked);
+	fake.joined--;
+}
+
 static int fake_resolve(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6])
 {
 	(void)sgid_index;
@@ -162,6 +180,8 @@ static const struct engine_ops fake_ops = {
 	.poll = fake_poll,
 	.wait = fake_wait,
 	.now = fake_now,
+	.join = fake_join,
+	.leave = fake_leave,
 	.resolve = fake_resolve,
 };
 

@@ -35,7 +35,10 @@ struct fake {
 	unsigned int detaches;
 	struct qp *attached[FAKE_QPS_MAX];
 
-	/* what resolve answers */
+	unsigned int joined; /* multicast groups */
+
+	/* what join and resolve answer */
+	int join_result;
 	int resolve_result;
 	uint8_t mac[6];
 

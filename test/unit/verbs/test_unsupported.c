@@ -52,18 +52,14 @@ static void inlines__that_post(void **state)
 	assert_ptr_equal(bad_op, &op);
 }
 
-static void exported__import_and_multicast(void **state)
+static void exported__import(void **state)
 {
 	struct ibv_pd pd = {.context = *state};
-	struct ibv_qp qp = {.context = *state};
-	union ibv_gid gid = {.raw = {0xff}};
 
 	assert_null_unsupported(ibv_import_device(0));
 	assert_null_unsupported(ibv_import_pd(*state, 0));
 	assert_null_unsupported(ibv_import_mr(&pd, 0));
 	assert_null_unsupported(ibv_import_dm(*state, 0));
-	assert_int_equal(ibv_attach_mcast(&qp, &gid, 0), EOPNOTSUPP);
-	assert_int_equal(ibv_detach_mcast(&qp, &gid, 0), EOPNOTSUPP);
 	/* Who does not give us a descriptor keeps it. */
 	assert_int_not_equal(fcntl(0, F_GETFD), -1);
 }
@@ -93,7 +89,7 @@ int main(void)
 		UNIT(inlines__that_return_objects),
 		UNIT(inlines__that_return_errno),
 		UNIT(inlines__that_post),
-		UNIT(exported__import_and_multicast),
+		UNIT(exported__import),
 		UNIT(slots__of_old_inlines),
 	};
 

@@ -18,12 +18,14 @@
 
 struct engine_ops;
 struct key_table;
+struct mcast_group;
 struct qp;
 struct srq_table;
 struct xrcd;
 
 #define DEVICE_GIDS_MAX 128
 #define DEVICE_NAME_MAX 64
+#define DEVICE_MCAST_BUCKETS 256
 
 struct device_gid {
 	union ibv_gid gid; /* all zero: the entry is free */
@@ -58,6 +60,9 @@ struct device {
 	uint32_t qps; /* in use */
 	struct qp ***qpn_pages; /* [qpn >> 12][qpn & 0xfff], pages made on demand and kept */
 
+	LIST_HEAD(, mcast_group) groups[DEVICE_MCAST_BUCKETS]; /* engine's lock */
+	uint32_t group_count;
+
 	uint32_t quota[DEVICE_QUOTA_KINDS]; /* objects there are; atomic */
 	pthread_mutex_t xrcd_lock; /* below it: xrcds */
 	LIST_HEAD(, xrcd) xrcds;
@@ -87,6 +92,9 @@ struct engine_ops {
 	void (*wait)(void *engine);
 	/* The engine's clock now, in nanoseconds; it goes as CLOCK_MONOTONIC does. MT-safe. */
 	uint64_t (*now)(void *engine);
+	/* A multicast group has its first member on this device, or lost its last. Under lock. 0 or -errno. */
+	int (*join)(void *engine, const union ibv_gid *gid);
+	void (*leave)(void *engine, const union ibv_gid *gid);
 	/* The link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT, -ENETUNREACH. Not under lock. */
 	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
 };

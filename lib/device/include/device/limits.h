@@ -15,6 +15,8 @@
 #define DEVICE_MAX_MR_BYTES  (1ull << 47) /* the user half of a 48-bit address space */
 #define DEVICE_MAX_PD	     65536
 #define DEVICE_MAX_SRQ	     65535
+#define DEVICE_MAX_MCAST_GRP 4096
+#define DEVICE_MAX_MCAST_QP_ATTACH 128
 #define DEVICE_MAX_AH	     65536
 #define DEVICE_COMP_VECTORS  1
 /* As an exponent of 4.096 us: 134 ms, the longest that an engine that slept answers late. */

@@ -12,6 +12,7 @@
 #define WIRE_UDP_SPORT_MIN 0xc000 /* entropy source ports are taken from the dynamic range */
 #define WIRE_PKEY_DEFAULT 0xffff /* 10.9.1: full member of the default partition */
 #define WIRE_QPN_MASK 0xffffffu
+#define WIRE_QPN_MULTICAST 0xffffffu /* 3.5.10: whoever is attached to the group */
 #define WIRE_ICRC_LEN 4
 #define WIRE_MTU_MIN 256
 #define WIRE_MTU_MAX 4096

@@ -74,6 +74,9 @@ void engine_push_kick(struct engine *engine, struct qp *qp);
 /** Take a queue pair off every list; nobody kicks it any more. Owner. */
 void engine_forget(struct engine *engine, struct qp *qp);
 
+/** Send a frame that is no RoCE packet; it is dropped where there is no room. Owner. */
+void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len);
+
 /** Look at the link's state, and tell the program of changes. Owner. */
 void engine_check_link(struct engine *engine);
 

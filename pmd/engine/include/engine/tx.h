@@ -22,6 +22,7 @@ struct tx {
 	struct packet_out out;
 	struct port *port;
 	struct counters *counters;
+	const uint32_t *groups; /* how many multicast groups we are in ourselves, or NULL */
 	bool connected; /* else what is sent reaches nobody, and is dropped as a cable would */
 	bool stuck;	/* since tx_begin: a packet was asked for and could not be given */
 	uint32_t count; /* packets not yet taken by the port */

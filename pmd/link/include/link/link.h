@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "link/addresses.h"
+#include "link/groups.h"
 #include "link/neigh.h"
 #include "link/port.h"
 
@@ -25,6 +26,7 @@ struct link {
 	int mute_fd;	      /* keeps the kernel silent about RoCE, or -1 */
 	int watch_fd;	      /* hears of changes of addresses, or -1 */
 	struct neigh_table neighbours; /* engine's lock */
+	struct groups groups;	       /* engine's lock */
 };
 
 /** Understand the settings, before EAL starts. Not MT-safe. 0 or -errno (logged). */
@@ -48,6 +50,17 @@ bool link_refresh(struct link *link);
  */
 size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t now_ns,
 		  uint8_t *reply);
+
+/** Join a multicast group. Engine's lock. 0 or -errno. */
+int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns);
+
+/** Leave it. The frame that tells of it, in room of LINK_REPLY_MAX bytes; its length, or 0 for none.
+ * Engine's lock. */
+size_t link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame);
+
+/** The next report on a group that is due, in room of LINK_REPLY_MAX bytes; its length, or 0 for
+ * none. Engine's thread. */
+size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame);
 
 /* Where packets to a destination go. */
 struct link_hop {

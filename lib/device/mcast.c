@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Multicast groups by their GID, and the queue pairs that are attached to them. */
+#include "device/mcast.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "device/device.h"
+#include "device/limits.h"
+#include "qp/qp.h"
+#include "wire/packet.h"
+
+struct member {
+	struct qp *qp;
+	bool blocks_own;
+};
+
+struct mcast_group {
+	LIST_ENTRY(mcast_group) link;
+	union ibv_gid gid;
+	uint32_t count;
+	struct member members[DEVICE_MAX_MCAST_QP_ATTACH];
+};
+
+bool mcast_is_group(const uint8_t gid[16])
+{
+	static const uint8_t ipv4_mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (gid[0] == 0xff)
+		return true;
+	return memcmp(gid, ipv4_mapped, sizeof(ipv4_mapped)) == 0 && (gid[12] & 0xf0) == 0xe0;
+}
+
+/* Groups are told apart by their last bytes, mostly the last of all. */
+static unsigned int bucket_of(const uint8_t gid[16])
+{
+	return (gid[13] ^ gid[14] * 7u ^ gid[15]) % DEVICE_MCAST_BUCKETS;
+}
+
+static struct mcast_group *find(const struct device *device, const uint8_t gid[16])
+{
+	struct mcast_group *group;
+
+	LIST_FOREACH (group, &device->groups[bucket_of(gid)], link) {
+		if (memcmp(group->gid.raw, gid, sizeof(group->gid.raw)) == 0)
+			return group;
+	}
+	return NULL;
+}
+
+static int create(struct device *device, const union ibv_gid *gid, struct mcast_group **created)
+{
+	struct mcast_group *group;
+	int rc;
+
+	if (device->group_count == DEVICE_MAX_MCAST_GRP)
+		return -ENOMEM;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	group->gid = *gid;
+	rc = device->ops->join(device->engine, gid);
+	if (rc != 0) {
+		free(group);
+		return rc;
+	}
+	LIST_INSERT_HEAD(&device->groups[bucket_of(gid->raw)], group, link);
+	device->group_count++;
+	*created = group;
+	return 0;
+}
+
+static struct member *member_of(struct mcast_group *group, const struct qp *qp)
+{
+	for (uint32_t i = 0; i < group->count; i++) {
+		if (group->members[i].qp == qp)
+			return &group->members[i];
+	}
+	return NULL;
+}
+
+int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp, bool blocks_own)
+{
+	struct mcast_group *group;
+	int rc;
+
+	if (!mcast_is_group(gid->raw))
+		return -EINVAL;
+	group = find(device, gid->raw);
+	if (group && member_of(group, qp))
+		return 0;
+	if (group && group->count == DEVICE_MAX_MCAST_QP_ATTACH)
+		return -ENOMEM;
+	if (!group) {
+		rc = create(device, gid, &group);
+		if (rc != 0)
+			return rc;
+	}
+	group->members[group->count++] = (struct member){.qp = qp, .blocks_own = blocks_own};
+	return 1;
+}
+
+int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp)
+{
+	struct mcast_group *group = find(device, gid->raw);
+	struct member *member = group ? member_of(group, qp) : NULL;
+
+	if (!member)
+		return -EINVAL;
+	*member = group->members[--group->count];
+	if (group->count > 0)
+		return 0;
+	LIST_REMOVE(group, link);
+	device->group_count--;
+	device->ops->leave(device->engine, gid);
+	free(group);
+	return 0;
+}
+
+bool mcast_deliver(const struct device *device, const struct packet *packet, uint64_t now_ns)
+{
+	const struct mcast_group *group = find(device, packet->dgid);
+
+	if (!group)
+		return false;
+	for (uint32_t i = 0; i < group->count; i++) {
+		const struct member *member = &group->members[i];
+
+		if (member->blocks_own && packet->src_qpn == qp_number(member->qp) &&
+		    device_find_gid(device, packet->sgid) >= 0)
+			continue;
+		qp_receive(member->qp, packet, now_ns);
+	}
+	return true;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The multicast groups that a link is in. On a kernel's interface the kernel joins them for us; on
+ * a port of our own we tell routers and switches ourselves, unasked twice and then when they ask.
+ */
+#ifndef LINK_GROUPS_H
+#define LINK_GROUPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "link/addresses.h"
+
+struct membership_query;
+
+struct group {
+	LIST_ENTRY(group) link;
+	uint8_t gid[GID_LEN];
+	int fd;		      /* of a kernel's interface: the socket that is in it; else -1 */
+	unsigned int unasked; /* reports that are still to be sent unasked */
+	uint64_t due_ns;      /* of the next report; UINT64_MAX for none */
+};
+
+/* Engine's thread or lock. */
+struct groups {
+	LIST_HEAD(, group) list;
+	unsigned int ifindex;	  /* of a kernel's interface, else 0 */
+	uint64_t due_ns;	  /* nothing is to be sent earlier */
+	uint64_t old_until_ns[2]; /* IPv4, IPv6: so long, an older router is thought to be there */
+	uint32_t random;
+};
+
+void groups_init(struct groups *groups, unsigned int ifindex);
+
+/** Join a group. 0, -ENOMEM, or -errno of the kernel. */
+int groups_join(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns);
+
+/** Leave a group. The frame that says so, in room of MEMBERSHIP_FRAME_MAX bytes; its length, or 0.
+ */
+size_t groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns,
+		    const uint8_t mac[6], const struct addresses *own, uint8_t *frame);
+
+/** A router asks. */
+void groups_asked(struct groups *groups, const struct membership_query *query, uint64_t now_ns);
+
+/** The next report that is due, in room of MEMBERSHIP_FRAME_MAX bytes; its length, or 0 for none.
+ */
+size_t groups_report(struct groups *groups, uint64_t now_ns, const uint8_t mac[6],
+		     const struct addresses *own, uint8_t *frame);
+
+#endif

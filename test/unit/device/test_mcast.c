@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/device/mcast.c. Stand-ins for queue pairs count what they are given. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "device/limits.h"
+#include "device/mcast.h"
+#include "qp/qp.h"
+#include "wire/packet.h"
+
+#define QPS (DEVICE_MAX_MCAST_QP_ATTACH + 1)
+
+struct qp {
+	uint32_t number;
+	unsigned int received;
+};
+
+static const union ibv_gid ipv4_group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
+static const union ibv_gid ipv6_group = {.raw = {0xff, 0x0e, [15] = 7}};
+static const union ibv_gid own_gid = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}};
+
+static struct device *device;
+static struct qp qps[QPS];
+static unsigned int joins, leaves;
+static int join_result;
+
+uint32_t qp_number(const struct qp *qp)
+{
+	return qp->number;
+}
+
+void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	(void)packet;
+	assert_int_equal(now_ns, 77);
+	qp->received++;
+}
+
+static int join(void *engine, const union ibv_gid *gid)
+{
+	(void)gid;
+	assert_ptr_equal(engine, &joins);
+	joins += join_result == 0;
+	return join_result;
+}
+
+static void leave(void *engine, const union ibv_gid *gid)
+{
+	(void)gid;
+	assert_ptr_equal(engine, &joins);
+	leaves++;
+}
+
+static const struct engine_ops ops = {.join = join, .leave = leave};
+
+static int set_up(void **state)
+{
+	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
+
+	(void)state;
+	memset(qps, 0, sizeof(qps));
+	for (uint32_t i = 0; i < QPS; i++)
+		qps[i].number = 100 + i;
+	joins = leaves = 0;
+	join_result = 0;
+	if (device_create(&config, &device) != 0)
+		return -1;
+	device->ops = &ops;
+	device->engine = &joins;
+	return device_add_gid(device, &own_gid, -1, 0);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	assert_int_equal(device->group_count, 0);
+	assert_int_equal(joins, leaves);
+	device_destroy(device);
+	return 0;
+}
+
+static bool deliver(const union ibv_gid *group, uint32_t src_qpn, const union ibv_gid *source)
+{
+	struct packet packet = {.src_qpn = src_qpn};
+
+	memcpy(packet.dgid, group->raw, sizeof(packet.dgid));
+	memcpy(packet.sgid, source->raw, sizeof(packet.sgid));
+	return mcast_deliver(device, &packet, 77);
+}
+
+static void mcast_is_group__by_family(void **state)
+{
+	static const struct {
+		union ibv_gid gid;
+		bool group;
+	} cases[] = {
+		{{.raw = {0xff, 0x02, [15] = 1}}, true},
+		{{.raw = {0xfe, 0x80, [15] = 1}}, false},
+		{{.raw = {[10] = 0xff, 0xff, 224, 0, 0, 1}}, true},
+		{{.raw = {[10] = 0xff, 0xff, 239, 255, 255, 255}}, true},
+		{{.raw = {[10] = 0xff, 0xff, 223, 0, 0, 1}}, false},
+		{{.raw = {[10] = 0xff, 0xff, 240, 0, 0, 1}}, false},
+		{{.raw = {[12] = 224, 0, 0, 1}}, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(mcast_is_group(cases[i].gid.raw), cases[i].group);
+	assert_int_equal(mcast_attach(device, &own_gid, &qps[0], false), -EINVAL);
+}
+
+static void mcast_attach__one_copy_to_each(void **state)
+{
+	(void)state;
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], false), 1);
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[1], false), 1);
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[1], false), 0);
+	assert_int_equal(mcast_attach(device, &ipv6_group, &qps[1], false), 1);
+	assert_int_equal(joins, 2);
+	assert_true(deliver(&ipv4_group, 5, &ipv6_group));
+	assert_int_equal(qps[0].received, 1);
+	assert_int_equal(qps[1].received, 1);
+	assert_true(deliver(&ipv6_group, 5, &ipv6_group));
+	assert_int_equal(qps[0].received, 1);
+	assert_int_equal(qps[1].received, 2);
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[0]), 0);
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[0]), -EINVAL);
+	assert_int_equal(leaves, 0);
+	assert_true(deliver(&ipv4_group, 5, &ipv6_group));
+	assert_int_equal(qps[0].received, 1);
+	assert_int_equal(qps[1].received, 3);
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[1]), 0);
+	assert_int_equal(leaves, 1);
+	assert_false(deliver(&ipv4_group, 5, &ipv6_group));
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[1]), -EINVAL);
+	assert_int_equal(mcast_detach(device, &ipv6_group, &qps[1]), 0);
+}
+
+/* What it sent itself is known by its number and an address of this device. */
+static void mcast_attach__own_datagrams_may_be_blocked(void **state)
+{
+	const union ibv_gid other = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 2}};
+
+	(void)state;
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], true), 1);
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[1], false), 1);
+	assert_true(deliver(&ipv4_group, qps[0].number, &own_gid));
+	assert_int_equal(qps[0].received, 0);
+	assert_int_equal(qps[1].received, 1);
+	assert_true(deliver(&ipv4_group, qps[1].number, &own_gid));
+	assert_true(deliver(&ipv4_group, qps[0].number, &other));
+	assert_int_equal(qps[0].received, 2);
+	assert_int_equal(qps[1].received, 3);
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[0]), 0);
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[1]), 0);
+}
+
+static void mcast_attach__keeps_the_limits(void **state)
+{
+	union ibv_gid gid = ipv6_group;
+	struct ibv_device_attr_ex attr;
+
+	(void)state;
+	device_query(device, &attr);
+	assert_int_equal(attr.orig_attr.max_mcast_qp_attach, DEVICE_MAX_MCAST_QP_ATTACH);
+	for (int i = 0; i < attr.orig_attr.max_mcast_qp_attach; i++)
+		assert_int_equal(mcast_attach(device, &ipv4_group, &qps[i], false), 1);
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[QPS - 1], false), -ENOMEM);
+	assert_true(deliver(&ipv4_group, 5, &ipv6_group));
+	for (int i = 0; i < attr.orig_attr.max_mcast_qp_attach; i++) {
+		assert_int_equal(qps[i].received, 1);
+		assert_int_equal(mcast_detach(device, &ipv4_group, &qps[i]), 0);
+	}
+	for (int i = 0; i < attr.orig_attr.max_mcast_grp; i++) {
+		gid.raw[12] = (uint8_t)(i >> 8);
+		gid.raw[15] = (uint8_t)i;
+		assert_int_equal(mcast_attach(device, &gid, &qps[0], false), 1);
+	}
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], false), -ENOMEM);
+	for (int i = 0; i < attr.orig_attr.max_mcast_grp; i++) {
+		gid.raw[12] = (uint8_t)(i >> 8);
+		gid.raw[15] = (uint8_t)i;
+		assert_true(deliver(&gid, 5, &ipv6_group));
+		assert_int_equal(mcast_detach(device, &gid, &qps[0]), 0);
+	}
+}
+
+static void mcast_attach__fails_where_the_port_cannot_join(void **state)
+{
+	(void)state;
+	join_result = -ENODEV;
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], false), -ENODEV);
+	assert_false(deliver(&ipv4_group, 5, &ipv6_group));
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(mcast_is_group__by_family),
+		UNIT(mcast_attach__one_copy_to_each),
+		UNIT(mcast_attach__own_datagrams_may_be_blocked),
+		UNIT(mcast_attach__keeps_the_limits),
+		UNIT(mcast_attach__fails_where_the_port_cannot_join),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/link/groups.c: when reports go out, and what the kernel joins. */
+#include <errno.h>
+#include <net/if.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/groups.h"
+#include "link/membership.h"
+#include "netns.h"
+
+#define S UINT64_C(1000000000)
+
+static const uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+static const uint8_t group4[GID_LEN] = {[10] = 0xff, 0xff, 239, 1, 2, 3};
+static const uint8_t other4[GID_LEN] = {[10] = 0xff, 0xff, 239, 1, 2, 4};
+static const uint8_t group6[GID_LEN] = {0xff, 0x0e, [15] = 7};
+static const uint8_t hosts4[GID_LEN] = {[10] = 0xff, 0xff, 224, 0, 0, 1};
+static const uint8_t nodes6[GID_LEN] = {0xff, 0x02, [15] = 1};
+
+static bool have_network;
+static struct groups groups;
+static struct addresses own;
+static uint8_t frame[MEMBERSHIP_FRAME_MAX];
+static uint64_t now_ns;
+
+static int group_set_up(void **state)
+{
+	static const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
+	static const uint8_t ipv6[GID_LEN] = {0xfe, 0x80, [15] = 1};
+
+	(void)state;
+	have_network = netns_enter();
+	addresses_add(&own, ipv6, 64);
+	addresses_add(&own, ipv4, 24);
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	now_ns = 5 * S;
+	groups_init(&groups, 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	while (!LIST_EMPTY(&groups.list)) {
+		uint8_t gid[GID_LEN];
+
+		memcpy(gid, LIST_FIRST(&groups.list)->gid, GID_LEN);
+		groups_leave(&groups, gid, now_ns, mac, &own, frame);
+	}
+	return 0;
+}
+
+/* What goes out until a time, as a count. */
+static unsigned int reports_until(uint64_t until_ns)
+{
+	unsigned int count = 0;
+
+	for (; now_ns <= until_ns; now_ns += S / 100) {
+		while (groups_report(&groups, now_ns, mac, &own, frame) > 0)
+			count++;
+	}
+	return count;
+}
+
+static size_t leave(const uint8_t gid[GID_LEN])
+{
+	return groups_leave(&groups, gid, now_ns, mac, &own, frame);
+}
+
+/* Type of the message in `frame`. */
+static uint8_t type4(void)
+{
+	return frame[14 + 24];
+}
+
+static uint8_t type6(void)
+{
+	return frame[14 + 48];
+}
+
+static void join__is_told_twice_unasked(void **state)
+{
+	(void)state;
+	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
+	assert_true(groups_report(&groups, now_ns, mac, &own, frame) > 0);
+	assert_int_equal(type4(), 0x22);
+	assert_int_equal(frame[14 + 24 + 8], 4);
+	assert_int_equal(groups_report(&groups, now_ns, mac, &own, frame), 0);
+	assert_int_equal(reports_until(now_ns + S), 1);
+	assert_int_equal(reports_until(now_ns + 1000 * S), 0);
+}
+
+static void join__all_hosts_are_in_some_groups_anyway(void **state)
+{
+	(void)state;
+	assert_int_equal(groups_join(&groups, hosts4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, nodes6, now_ns), 0);
+	assert_int_equal(reports_until(now_ns + 10 * S), 0);
+	assert_int_equal(leave(hosts4), 0);
+	assert_int_equal(leave(nodes6), 0);
+}
+
+static void leave__says_so(void **state)
+{
+	(void)state;
+	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_true(leave(group4) > 0);
+	assert_int_equal(type4(), 0x22);
+	assert_int_equal(frame[14 + 24 + 8], 3);
+	assert_true(leave(group6) > 0);
+	assert_int_equal(type6(), 143);
+	assert_int_equal(leave(group6), 0);
+	assert_int_equal(reports_until(now_ns + 10 * S), 0);
+}
+
+static void asked__each_group_answers_in_time(void **state)
+{
+	const struct membership_query query = {.ipv4 = true, .max_delay_ns = 3 * S};
+
+	(void)state;
+	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, other4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_int_equal(reports_until(now_ns + 2 * S), 6);
+	groups_asked(&groups, &query, now_ns);
+	assert_int_equal(reports_until(now_ns + 3 * S), 2);
+	assert_int_equal(type4(), 0x22);
+	assert_int_equal(frame[14 + 24 + 8], 2);
+	assert_int_equal(reports_until(now_ns + 100 * S), 0);
+}
+
+static void asked__for_one_group_others_are_silent(void **state)
+{
+	struct membership_query query = {.max_delay_ns = S};
+
+	(void)state;
+	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_int_equal(reports_until(now_ns + 2 * S), 4);
+	memcpy(query.group, group6, GID_LEN);
+	groups_asked(&groups, &query, now_ns);
+	assert_int_equal(reports_until(now_ns + 2 * S), 1);
+	assert_int_equal(type6(), 143);
+	query.group[15]++;
+	groups_asked(&groups, &query, now_ns);
+	assert_int_equal(reports_until(now_ns + 2 * S), 0);
+}
+
+static void asked__by_an_old_router_answers_in_its_form(void **state)
+{
+	const struct membership_query old = {.ipv4 = true, .old = true, .max_delay_ns = S};
+
+	(void)state;
+	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
+	reports_until(now_ns + 2 * S);
+	groups_asked(&groups, &old, now_ns);
+	assert_int_equal(reports_until(now_ns + 2 * S), 1);
+	assert_int_equal(type4(), 0x16);
+	/* It counts for the family, and not for ever. */
+	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_true(groups_report(&groups, now_ns, mac, &own, frame) > 0);
+	assert_int_equal(type6(), 143);
+	reports_until(now_ns + 2 * S);
+	now_ns += 300 * S;
+	assert_true(leave(group4) > 0);
+	assert_int_equal(type4(), 0x22);
+}
+
+/* The kernel lists its groups with users; a group in hexadecimal, in host order for IPv4. */
+static bool kernel_has(bool ipv4)
+{
+	return netns_run(ipv4 ? "grep -q '^\t*030201EF' /proc/self/net/igmp"
+			      : "grep -q 'left  *ff0e0000000000000000000000000007' "
+				"/proc/self/net/igmp6");
+}
+
+static void join__the_kernel_joins_on_its_interface(void **state)
+{
+	(void)state;
+	if (!have_network)
+		skip();
+	groups_init(&groups, if_nametoindex("left"));
+	assert_false(kernel_has(true));
+	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_true(kernel_has(true));
+	assert_true(kernel_has(false));
+	assert_int_equal(reports_until(now_ns + 10 * S), 0);
+	assert_int_equal(leave(group4), 0);
+	assert_int_equal(leave(group6), 0);
+	assert_false(kernel_has(true));
+	assert_false(kernel_has(false));
+	groups_init(&groups, 99999);
+	assert_int_equal(groups_join(&groups, group4, now_ns), -ENODEV);
+}
+
+/* More than one socket may be in. */
+static void join__the_kernel_joins_many(void **state)
+{
+	uint8_t gid[GID_LEN];
+
+	(void)state;
+	if (!have_network)
+		skip();
+	groups_init(&groups, if_nametoindex("left"));
+	memcpy(gid, group4, GID_LEN);
+	for (int i = 0; i < 100; i++) {
+		gid[15] = (uint8_t)i;
+		assert_int_equal(groups_join(&groups, gid, now_ns), 0);
+	}
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(join__is_told_twice_unasked),
+		UNIT(join__all_hosts_are_in_some_groups_anyway),
+		UNIT(leave__says_so),
+		UNIT(asked__each_group_answers_in_time),
+		UNIT(asked__for_one_group_others_are_silent),
+		UNIT(asked__by_an_old_router_answers_in_its_form),
+		UNIT(join__the_kernel_joins_on_its_interface),
+		UNIT(join__the_kernel_joins_many),
+	};
+
+	return cmocka_run_group_tests(tests, group_set_up, NULL);
+}
