@@ -55,7 +55,9 @@ void qp_fail(struct qp *qp, enum fault fault)
 	/* Nothing is owed to the peer but the NAK that tells it of its own fault. */
 	if (info->nak == FAULT_NO_NAK)
 		replies_clear(&qp->replies);
-	if ((fault == FAULT_SEND_PROTECTION || fault == FAULT_SEND_LENGTH) && !qp->kind->answers) {
+	if ((fault == FAULT_SEND_PROTECTION || fault == FAULT_SEND_LENGTH ||
+	     fault == FAULT_SEND_WINDOW) &&
+	    !qp->kind->answers) {
 		qp_enter_send_error(qp);
 		return;
 	}

@@ -46,6 +46,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .peer = &qp->peer,
 					   .flight = &qp->flight,
 					   .counters = init->counters,
+					   .qpn = init->qpn,
 					   .service = service};
 	qp->completer = (struct completer){.sq = &qp->sq,
 					   .cq = init->send_cq,
@@ -55,6 +56,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .counters = init->counters,
 					   .qpn = init->qpn};
 	qp->replies.service = service;
+	qp->replies.qpn = init->qpn;
 	qp->replies.peer = &qp->peer;
 	qp->replies.counters = init->counters;
 	qp->responder = (struct responder){.pd = init->pd,

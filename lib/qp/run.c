@@ -102,6 +102,7 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 		if (qp->recovery.state == RECOVERY_RNR_WAIT)
 			break;
 		sent = requester_send(&qp->requester, sink, *budget, &more);
+		fault = completer_executed(&qp->completer);
 		/* A stuck port runs into the same timer as a peer that does not answer. */
 		if (sent > 0 || more)
 			recovery_sent(&qp->recovery, now_ns);

@@ -51,14 +51,16 @@ uint32_t sq_opcodes(enum ibv_qp_type qp_type)
 {
 	const uint32_t send = BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM);
 	const uint32_t write = BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM);
+	const uint32_t local = BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_BIND_MW);
 
 	switch (qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_XRC_SEND:
-		return send | write | BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_ATOMIC_CMP_AND_SWP) |
-		       BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) | BIT(IBV_WR_SEND_WITH_INV);
+		return send | write | local | BIT(IBV_WR_RDMA_READ) |
+		       BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) |
+		       BIT(IBV_WR_SEND_WITH_INV);
 	case IBV_QPT_UC:
-		return send | write;
+		return send | write | local;
 	case IBV_QPT_UD:
 		return send;
 	default:
@@ -79,10 +81,11 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 	if (sq->attr.type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > WIRE_QPN_MASK))
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
-	    (wr->opcode == IBV_WR_RDMA_READ || sq_is_atomic(wr->opcode)))
+	    (wr->opcode == IBV_WR_RDMA_READ || sq_is_atomic(wr->opcode) || sq_is_local(wr->opcode)))
 		return EINVAL;
-	if (sq_is_atomic(wr->opcode) && (wr->num_sge != 1 || wr->sg_list[0].length < SQ_ATOMIC_BYTES ||
-				      wr->wr.atomic.remote_addr % SQ_ATOMIC_BYTES != 0))
+	if (sq_is_atomic(wr->opcode) &&
+	    (wr->num_sge != 1 || wr->sg_list[0].length < SQ_ATOMIC_BYTES ||
+	     wr->wr.atomic.remote_addr % SQ_ATOMIC_BYTES != 0))
 		return EINVAL;
 	return 0;
 }
@@ -94,6 +97,30 @@ static uint64_t gather_length(const struct ibv_send_wr *wr)
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	return length;
+}
+
+int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
+		 const struct ibv_mw_bind_info *info)
+{
+	if (!mw || (!info->mr && info->length > 0))
+		return EINVAL;
+	wqe->bind_window = mw->rkey;
+	wqe->rkey = rkey;
+	wqe->remote_addr = info->addr;
+	wqe->bind_length = info->length;
+	wqe->bind_lkey = info->mr ? info->mr->lkey : 0;
+	wqe->bind_access = info->mw_access_flags;
+	return 0;
+}
+
+static int fill_local(struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	wqe->length = 0;
+	wqe->num_sge = 0;
+	if (wr->opcode == IBV_WR_BIND_MW)
+		return sq_fill_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	wqe->rkey = wr->invalidate_rkey;
+	return 0;
 }
 
 static void fill_remote(struct send_wqe *wqe, const struct ibv_send_wr *wr)
@@ -180,6 +207,8 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)(wr->send_flags | (sq->attr.sig_all ? IBV_SEND_SIGNALED : 0)),
 	};
+	if (sq_is_local(wr->opcode))
+		return fill_local(wqe, wr);
 	if (sq->attr.type == IBV_QPT_UD)
 		fill_datagram(sq, wqe, wr);
 	else

@@ -64,7 +64,8 @@ struct send_wqe *sq_build_next(struct sq *sq, enum ibv_wr_opcode opcode, uint64_
 		return NULL;
 	}
 	build->wqe = sq_at(sq, build->prod++);
-	build->addressed = sq->attr.type != IBV_QPT_UD && sq->attr.type != IBV_QPT_XRC_SEND;
+	build->addressed = sq_is_local(opcode) ||
+			   (sq->attr.type != IBV_QPT_UD && sq->attr.type != IBV_QPT_XRC_SEND);
 	*build->wqe = (struct send_wqe){
 		.wr_id = wr_id,
 		.opcode = (uint8_t)opcode,
@@ -80,7 +81,7 @@ void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list
 
 	if (!wqe)
 		return;
-	if (num_sge > sq->attr.max_sge) {
+	if (num_sge > sq->attr.max_sge || sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
 		sq_build_fail(sq, EINVAL);
 		return;
 	}
@@ -97,10 +98,10 @@ void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list
 	wqe->length = (uint32_t)length;
 }
 
-/* READs and atomics have no data to send. */
+/* READs and atomics have no data to send, and local work has none at all. */
 static bool takes_inline(enum ibv_wr_opcode opcode)
 {
-	return opcode != IBV_WR_RDMA_READ && !sq_is_atomic(opcode);
+	return opcode != IBV_WR_RDMA_READ && !sq_is_atomic(opcode) && !sq_is_local(opcode);
 }
 
 void sq_build_inline(struct sq *sq, size_t num_buf, const struct ibv_data_buf *list)

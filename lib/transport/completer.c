@@ -16,6 +16,8 @@ static const uint8_t completion_opcodes[] = {
 	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+	[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
+	[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
 	[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
 };
 
@@ -27,8 +29,8 @@ static struct send_wqe *completer_oldest(const struct completer *completer)
 }
 
 /*
- * Complete the oldest request. Its slot is free before the completion can be seen: the program, on another
- * CPU, may post into a full queue as soon as it has polled one.
+ * Complete the oldest request. Its slot is free before the completion can be seen: the program, on
+ * another CPU, may post into a full queue as soon as it has polled one.
  */
 static int completer_retire(struct completer *completer, const struct send_wqe *wqe,
 			    enum ibv_wc_status status)
@@ -52,7 +54,19 @@ enum fault completer_done(struct completer *completer)
 		sq_pop(completer->sq);
 		return FAULT_NONE;
 	}
-	return completer_retire(completer, wqe, IBV_WC_SUCCESS) == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
+	return completer_retire(completer, wqe, IBV_WC_SUCCESS) == 0 ? FAULT_NONE
+								     : FAULT_CQ_OVERRUN;
+}
+
+enum fault completer_executed(struct completer *completer)
+{
+	const struct send_wqe *wqe;
+	enum fault fault = FAULT_NONE;
+
+	while (fault == FAULT_NONE && (wqe = completer_oldest(completer)) != NULL &&
+	       sq_is_local((enum ibv_wr_opcode)wqe->opcode) && wqe->started)
+		fault = completer_done(completer);
+	return fault;
 }
 
 enum fault completer_fail(struct completer *completer, enum fault fault)
@@ -133,6 +147,8 @@ static bool completer_acknowledge(struct completer *completer, struct psn psn, u
 		if (*fault != FAULT_NONE)
 			return true;
 	}
+	/* What was executed meanwhile, and waited for these. */
+	*fault = completer_executed(completer);
 	return true;
 }
 
@@ -143,13 +159,17 @@ static enum fault completer_answered(struct completer *completer, struct send_wq
 	struct flight *flight = completer->flight;
 	const uint32_t done = (uint32_t)psn_diff(flight->una, wqe->first_psn) + 1;
 	const bool last = psn_eq(flight->una, wqe->last_psn);
+	enum fault fault;
 
 	/* After a rewind, answers to the first sending may come before the second: nothing to count
 	 * then. */
 	if ((last || done % REQUESTER_READ_SEGMENT_PKTS == 0) && flight->responses > 0)
 		flight->responses--;
 	completer_advance(completer, psn_add(flight->una, 1), now_ns);
-	return last ? completer_done(completer) : FAULT_NONE;
+	if (!last)
+		return FAULT_NONE;
+	fault = completer_done(completer);
+	return fault != FAULT_NONE ? fault : completer_executed(completer);
 }
 
 static enum fault completer_store(struct completer *completer, const struct send_wqe *wqe,

@@ -56,6 +56,9 @@ int receive_complete(struct receive *receive, struct cq *cq, struct ibv_wc *wc,
 		if (packet->op->flags & OPCODE_HAS_IMM) {
 			wc->wc_flags |= IBV_WC_WITH_IMM;
 			wc->imm_data = packet->imm_be;
+		} else if (packet->op->flags & OPCODE_HAS_IETH) {
+			wc->wc_flags |= IBV_WC_WITH_INV;
+			wc->invalidated_rkey = packet->rkey;
 		}
 	}
 	receive->taken = false;

@@ -193,8 +193,8 @@ static bool replies_build_read(const struct replies *replies, const struct reply
 	uint8_t *addr;
 
 	/* Checked again at each packet: the region may be gone since the request was. */
-	if (mr_resolve(reply->pd, reply->rkey, reply->iova + position, len, IBV_ACCESS_REMOTE_READ,
-		       &addr) != MR_OK)
+	if (mr_resolve_remote(reply->pd, replies->qpn, reply->rkey, reply->iova + position, len,
+			      IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
 		return false;
 	packet_begin(out, &replies->peer->path, &bth);
 	if (opcode_info(bth.opcode)->flags & OPCODE_HAS_AETH)

@@ -3,6 +3,7 @@
  */
 #include "transport/requester.h"
 
+#include "transport/local.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
@@ -233,6 +234,16 @@ static void requester_start(struct requester *requester, struct send_wqe *wqe)
 	sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
 }
 
+static void requester_next_request(struct requester *requester)
+{
+	requester->index++;
+	if (requester->index != sq_prod(requester->sq)) {
+		const struct send_wqe *wqe = sq_at(requester->sq, requester->index);
+
+		sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
+	}
+}
+
 /* The packet is sent: move on, to the next request where it was the last of its message. */
 static void requester_advance(struct requester *requester, const struct request *request)
 {
@@ -244,14 +255,8 @@ static void requester_advance(struct requester *requester, const struct request 
 		flight->responses++;
 	flight_sent(flight, request->psns);
 	requester->position_psn = flight->next;
-	if (!request->last)
-		return;
-	requester->index++;
-	if (requester->index != sq_prod(requester->sq)) {
-		const struct send_wqe *wqe = sq_at(requester->sq, requester->index);
-
-		sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
-	}
+	if (request->last)
+		requester_next_request(requester);
 }
 
 /* The request at the index cannot be sent; it fails when all before it are complete. */
@@ -260,6 +265,27 @@ static void requester_stop_at(struct requester *requester, enum fault fault)
 	requester->fault = fault;
 	requester->faulty_index = requester->index;
 	requester_unlocate(requester);
+}
+
+/*
+ * Execute local work, once: it is met again after a rewind. It takes no PSN, so it ends before it
+ * begins. false where it failed.
+ */
+static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
+{
+	if (!wqe->started) {
+		const enum fault fault = local_execute(requester->pd, requester->qpn, wqe);
+
+		if (fault != FAULT_NONE) {
+			requester_stop_at(requester, fault);
+			return false;
+		}
+		wqe->first_psn = requester->flight->next;
+		wqe->last_psn = psn_add(wqe->first_psn, -1);
+		wqe->started = true;
+	}
+	requester_next_request(requester);
+	return true;
 }
 
 unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
@@ -291,6 +317,11 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 		if (sent == budget) {
 			*more = true;
 			break;
+		}
+		if (sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
+			if (!requester_execute(requester, wqe))
+				break;
+			continue;
 		}
 		if (!wqe->started)
 			requester_start(requester, wqe);

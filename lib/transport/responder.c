@@ -5,6 +5,7 @@
 
 #include "mem/atomics.h"
 #include "mem/mr.h"
+#include "mem/mw.h"
 #include "mem/place.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -18,13 +19,13 @@ enum verdict {
 	FAIL_ACCESS,
 	FAIL_TOO_LONG,
 	FAIL_RECEIVE,
+	FAIL_INVALIDATE,
 };
 
 static const enum fault verdict_faults[] = {
-	[FAIL_INVALID] = FAULT_INVALID_REQUEST,
-	[FAIL_ACCESS] = FAULT_ACCESS,
-	[FAIL_TOO_LONG] = FAULT_MESSAGE_TOO_LONG,
-	[FAIL_RECEIVE] = FAULT_RECEIVE_PROTECTION,
+	[FAIL_INVALID] = FAULT_INVALID_REQUEST,	  [FAIL_ACCESS] = FAULT_ACCESS,
+	[FAIL_TOO_LONG] = FAULT_MESSAGE_TOO_LONG, [FAIL_RECEIVE] = FAULT_RECEIVE_PROTECTION,
+	[FAIL_INVALIDATE] = FAULT_INVALIDATE,
 };
 
 void responder_reset(struct responder *responder, struct psn epsn)
@@ -170,15 +171,12 @@ static enum verdict check_srq(struct responder *responder, const struct packet *
 	return GO_ON;
 }
 
-/* C9-86: the operation is enabled on this queue pair. SEND with invalidate needs memory windows,
- * which are not built. */
+/* C9-86: the operation is enabled on this queue pair. */
 static enum verdict check_enabled(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
 	unsigned int need = 0;
 
-	if (flags & OPCODE_HAS_IETH)
-		return FAIL_INVALID;
 	if (flags & OPCODE_IS_WRITE)
 		need = IBV_ACCESS_REMOTE_WRITE;
 	else if (operation(packet) == OPCODE_READ_REQUEST)
@@ -241,10 +239,14 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 
 static enum verdict execute_send(struct responder *responder, const struct packet *packet)
 {
-	return receive_store(&responder->receive, responder->pd, packet->payload,
-			     packet->payload_len) == MR_OK
-		       ? GO_ON
-		       : FAIL_RECEIVE;
+	if (receive_store(&responder->receive, responder->pd, packet->payload,
+			  packet->payload_len) != MR_OK)
+		return FAIL_RECEIVE;
+	/* Whoever sees the completion finds the window invalid. */
+	if ((packet->op->flags & OPCODE_HAS_IETH) &&
+	    mw_invalidate(responder->pd, responder->qpn, packet->rkey) != 0)
+		return FAIL_INVALIDATE;
+	return GO_ON;
 }
 
 static enum verdict execute_write(struct responder *responder, const struct packet *packet)
@@ -254,16 +256,17 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 	if (packet->op->flags & OPCODE_FIRST) {
 		/* The whole message is checked before its first byte; and each packet again, for
 		 * the region may go. */
-		if (mr_resolve(responder->pd, packet->rkey, packet->iova, packet->dma_length,
-			       IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
+		if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
+				      packet->dma_length, IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
 			return FAIL_ACCESS;
 		responder->write_iova = packet->iova;
 		responder->write_length = packet->dma_length;
 		responder->write_left = packet->dma_length;
 		responder->write_rkey = packet->rkey;
 	}
-	if (mr_resolve(responder->pd, responder->write_rkey, responder->write_iova,
-		       packet->payload_len, IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
+	if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
+			      responder->write_iova, packet->payload_len, IBV_ACCESS_REMOTE_WRITE,
+			      &addr) != MR_OK)
 		return FAIL_ACCESS;
 	if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
 		return FAIL_ACCESS;
@@ -294,8 +297,8 @@ static enum verdict execute_read(struct responder *responder, const struct packe
 	/* C9-110: more requests than the resources that were agreed on. */
 	if (!replies_room(responder->replies))
 		return FAIL_INVALID;
-	if (mr_resolve(responder->pd, packet->rkey, packet->iova, packet->dma_length,
-		       IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
+	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
+			      packet->dma_length, IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
 		return FAIL_ACCESS;
 	replies_add(responder->replies, &reply);
 	responder->epsn = psn_add(responder->epsn, (int32_t)psns - 1);
@@ -317,8 +320,8 @@ static enum verdict execute_atomic(struct responder *responder, const struct pac
 	/* 9.4.5: the address is a multiple of eight. */
 	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
 		return FAIL_INVALID;
-	if (mr_resolve(responder->pd, packet->rkey, packet->iova, sizeof(*addr),
-		       IBV_ACCESS_REMOTE_ATOMIC, &bytes) != MR_OK)
+	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
+			      sizeof(*addr), IBV_ACCESS_REMOTE_ATOMIC, &bytes) != MR_OK)
 		return FAIL_ACCESS;
 	addr = (uint64_t *)(void *)bytes;
 	/* A region may start at an odd address of this process under an even one of the key's. */

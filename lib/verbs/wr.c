@@ -82,19 +82,25 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 	next_remote(ex, IBV_WR_SEND_WITH_INV, rkey, 0, 0);
 }
 
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	next_remote(ex, IBV_WR_LOCAL_INV, rkey, 0, 0);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct send_wqe *wqe = next(ex, IBV_WR_BIND_MW);
+	int rc;
+
+	if (!wqe)
+		return;
+	rc = sq_fill_bind(wqe, mw, rkey, info);
+	if (rc != 0)
+		sq_build_fail(sq_of(ex), rc);
+}
+
 /* Work that no queue pair can have been created for: its opcodes are in no type's sq_opcodes. */
-
-static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw __rte_unused,
-		       uint32_t rkey __rte_unused,
-		       const struct ibv_mw_bind_info *bind_info __rte_unused)
-{
-	sq_build_fail(sq_of(ex), EOPNOTSUPP);
-}
-
-static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey __rte_unused)
-{
-	sq_build_fail(sq_of(ex), EOPNOTSUPP);
-}
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr __rte_unused, uint16_t hdr_sz __rte_unused,
 			uint16_t mss __rte_unused)

@@ -86,8 +86,8 @@ static void sq_post__opcodes_are_those_of_the_queue_pairs_type(void **state)
 		{IBV_WR_ATOMIC_CMP_AND_SWP, true, false, false},
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, true, false, false},
 		{IBV_WR_SEND_WITH_INV, true, false, false},
-		{IBV_WR_LOCAL_INV, false, false, false},
-		{IBV_WR_BIND_MW, false, false, false},
+		{IBV_WR_LOCAL_INV, true, true, false},
+		{IBV_WR_BIND_MW, true, true, false},
 		{IBV_WR_TSO, false, false, false},
 		{IBV_WR_DRIVER1, false, false, false},
 		{(enum ibv_wr_opcode)31, false, false, false},
@@ -99,7 +99,11 @@ static void sq_post__opcodes_are_those_of_the_queue_pairs_type(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ibv_sge sge = {.length = 8};
-		struct ibv_send_wr wr = {.opcode = cases[i].opcode, .sg_list = &sge, .num_sge = 1};
+		struct ibv_mw mw = {0};
+		struct ibv_send_wr wr = {.opcode = cases[i].opcode,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .bind_mw.mw = &mw};
 		struct sq sq;
 
 		assert_int_equal(sq_init(&sq, &attr), 0);
@@ -240,6 +244,47 @@ static void sq_post__inline_data_has_its_limit(void **state)
 	assert_int_equal(post(&sq, &wr), EINVAL);
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.opcode = IBV_WR_LOCAL_INV;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	sq_fini(&sq);
+}
+
+static void sq_post__a_binding_is_described_by_keys(void **state)
+{
+	struct ibv_sge sge = {.length = 8};
+	struct ibv_mr mr = {.lkey = 0x1122};
+	struct ibv_mw mw = {.rkey = 0x3344};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW,
+				 .sg_list = &sge, /* means nothing here */
+				 .num_sge = 1,
+				 .bind_mw = {.mw = &mw,
+					     .rkey = 0x3345,
+					     .bind_info = {.mr = &mr,
+							   .addr = 0x5566778899,
+							   .length = 1ull << 40,
+							   .mw_access_flags = 6}}};
+	struct send_wqe *wqe;
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	wqe = posted(&sq, &wr);
+	assert_int_equal(wqe->bind_window, 0x3344);
+	assert_int_equal(wqe->rkey, 0x3345);
+	assert_int_equal(wqe->bind_lkey, 0x1122);
+	assert_int_equal(wqe->remote_addr, 0x5566778899);
+	assert_int_equal(wqe->bind_length, 1ull << 40);
+	assert_int_equal(wqe->bind_access, 6);
+	assert_int_equal(wqe->num_sge, 0);
+	assert_int_equal(wqe->length, 0);
+	wr.bind_mw.bind_info.mr = NULL;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.bind_mw.bind_info.length = 0; /* of nothing */
+	assert_int_equal(posted(&sq, &wr)->bind_lkey, 0);
+	wr.bind_mw.mw = NULL;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr = (struct ibv_send_wr){.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = 0x77};
+	assert_int_equal(posted(&sq, &wr)->rkey, 0x77);
 	sq_fini(&sq);
 }
 
@@ -458,6 +503,7 @@ int main(void)
 		cmocka_unit_test(sq_post__flags_without_a_meaning_are_refused),
 		cmocka_unit_test(sq_post__inline_data_is_copied_at_once),
 		cmocka_unit_test(sq_post__inline_data_has_its_limit),
+		cmocka_unit_test(sq_post__a_binding_is_described_by_keys),
 		cmocka_unit_test(sq_post__a_message_has_at_most_2_gib),
 		cmocka_unit_test(sq_post__bad_lists_are_refused),
 		cmocka_unit_test(sq_post__atomics_have_8_aligned_bytes),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "mem/mw.h"
 #include "responder_rig.h"
 
 static void responder__a_send_of_several_packets_fills_the_list(void **state)
@@ -64,6 +65,39 @@ static void responder__acknowledges_where_it_is_asked_to(void **state)
 		     .ack_req = true);
 	/* In the middle of a message: of the messages before it, one is complete. */
 	expect_aeth(ACK, 1, 1);
+}
+
+static void responder__send_with_invalidate_invalidates_the_window(void **state)
+{
+	struct mw_binding binding = {.lkey = 0, .length = 8, .access = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_wc wc;
+	struct mr *region;
+	struct mw *mw;
+
+	(void)state;
+	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_2, &mw), 0);
+	assert_int_equal(mr_register(rig.fixture.pd, rig.memory.bytes, 8, 0,
+				     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, &region),
+			 0);
+	binding.window = mw->view.key;
+	binding.rkey = ibv_inc_rkey(mw->view.key);
+	binding.lkey = region->key;
+	assert_int_equal(mw_bind(rig.fixture.pd, rig.responder.qpn, &binding), 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, .rkey = binding.rkey, .dma_length = 8, .len = 8,
+		     .payload = rig.memory.bytes);
+	rig_post(1, region_sge(&rig.inbox, 0, 2 * MTU));
+	/* With its last packet. */
+	EXPECT_TAKEN(OPCODE_SEND_FIRST, 1, .len = MTU);
+	EXPECT_TAKEN(OPCODE_SEND_LAST_INV, 2, .rkey = binding.rkey, .len = 8, .ack_req = true);
+	wc = fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
+	assert_int_equal(wc.invalidated_rkey, binding.rkey);
+	assert_int_equal(wc.byte_len, MTU + 8);
+	expect_aeth(ACK, 2, 2);
+	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_ONLY, 3, .rkey = binding.rkey, .dma_length = 8,
+		     .len = 8);
+	mw_destroy(mw);
+	assert_int_equal(mr_deregister(region), 0);
 }
 
 static void responder__one_nak_for_one_gap(void **state)
@@ -356,6 +390,7 @@ int main(void)
 		TEST(responder__a_send_of_several_packets_fills_the_list),
 		TEST(responder__psns_and_msns_wrap),
 		TEST(responder__acknowledges_where_it_is_asked_to),
+		TEST(responder__send_with_invalidate_invalidates_the_window),
 		TEST(responder__one_nak_for_one_gap),
 		TEST(responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own),
 		TEST(responder__a_packet_that_came_early_is_not_executed),

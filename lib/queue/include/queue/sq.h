@@ -20,17 +20,27 @@
 struct send_wqe {
 	/* the poster's */
 	uint64_t wr_id;
-	uint64_t remote_addr;
+	uint64_t remote_addr; /* of a window's binding: in the region */
 	union {
 		uint64_t compare_add;
 		struct { /* of a datagram; its path is at sq_path */
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
 		};
+		uint64_t bind_length;
 	};
-	uint64_t swap;
-	uint32_t rkey;	      /* remote key, or key to invalidate */
-	uint32_t imm_be;      /* network order */
+	union {
+		uint64_t swap;
+		struct {		      /* of a window's binding */
+			uint32_t bind_lkey;   /* of the region */
+			uint32_t bind_access; /* enum ibv_access_flags */
+		};
+	};
+	uint32_t rkey; /* remote key; to invalidate; or that the window gets */
+	union {
+		uint32_t imm_be;      /* network order */
+		uint32_t bind_window; /* a key of the window */
+	};
 	uint32_t remote_srqn; /* XRC */
 	uint32_t length;      /* bytes of all entries of the gather list, or of the inline data */
 	uint16_t num_sge;
@@ -92,6 +102,17 @@ static inline bool sq_is_atomic(enum ibv_wr_opcode opcode)
 {
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
+
+/* What no packet is made of: it is executed in this host, in its turn. */
+static inline bool sq_is_local(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
+}
+
+/** Describe the binding of a window. 0, or EINVAL (positive) without a window, or a region where
+ * one is needed. */
+int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
+		 const struct ibv_mw_bind_info *info);
 
 /**
  * Post a list of work requests. MT-safe.

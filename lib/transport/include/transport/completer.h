@@ -51,6 +51,10 @@ enum fault completer_timeout(struct completer *completer, uint64_t now_ns);
  * FAULT_CQ_OVERRUN. */
 enum fault completer_done(struct completer *completer);
 
+/** Complete the oldest requests that were executed without a packet. FAULT_NONE, or
+ * FAULT_CQ_OVERRUN. */
+enum fault completer_executed(struct completer *completer);
+
 /** Unreliable service: what is sent is done. FAULT_NONE, or FAULT_CQ_OVERRUN. */
 enum fault completer_sent(struct completer *completer, uint64_t now_ns);
 

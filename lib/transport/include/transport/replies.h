@@ -47,6 +47,7 @@ enum acknowledgement {
 struct replies {
 	/* narrow pointers, set once */
 	const struct peer *peer;
+	uint32_t qpn; /* our own, which windows are bound for */
 	uint8_t service; /* OPCODE_RC or OPCODE_XRC */
 	struct counters *counters;
 

@@ -39,6 +39,7 @@ struct requester {
 	const struct peer *peer;
 	struct flight *flight;
 	struct counters *counters;
+	uint32_t qpn;	 /* our own, which windows are bound for */
 	uint8_t service; /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
 
 	enum requester_state state;

@@ -23,6 +23,8 @@
 	FAULT(ACCESS, NAK_REMOTE_ACCESS, REM_ACCESS_ERR, QP_ACCESS_ERR, resp_remote_access_errors) \
 	FAULT(MESSAGE_TOO_LONG, NAK_INVALID_REQUEST, LOC_LEN_ERR, FAULT_NO_EVENT,                  \
 	      resp_local_length_error)                                                             \
+	FAULT(INVALIDATE, NAK_REMOTE_ACCESS, REM_INV_REQ_ERR, FAULT_NO_EVENT,                      \
+	      resp_invalidate_errors)                                                              \
 	/* responder: our own receive request or memory is wrong */                                \
 	FAULT(RECEIVE_PROTECTION, NAK_REMOTE_OPERATIONAL, LOC_PROT_ERR, FAULT_NO_EVENT,            \
 	      resp_operational_errors)                                                             \
@@ -31,6 +33,8 @@
 	      req_local_protection_errors)                                                         \
 	FAULT(SEND_OPERATION, FAULT_NO_NAK, LOC_QP_OP_ERR, FAULT_NO_EVENT,                         \
 	      req_local_operation_errors)                                                          \
+	/* what IBTA 11.6.2 calls a memory management operation error */                           \
+	FAULT(SEND_WINDOW, FAULT_NO_NAK, MW_BIND_ERR, FAULT_NO_EVENT, req_window_errors)           \
 	FAULT(SEND_LENGTH, FAULT_NO_NAK, LOC_LEN_ERR, FAULT_NO_EVENT, req_local_length_errors)     \
 	/* requester: what the peer answered, or did not */                                        \
 	FAULT(NAKED_INVALID, FAULT_NO_NAK, REM_INV_REQ_ERR, FAULT_NO_EVENT,                        \

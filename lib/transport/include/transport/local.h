@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work requests that no packet is made of: memory windows, bound and invalidated in their turn. */
+#ifndef TRANSPORT_LOCAL_H
+#define TRANSPORT_LOCAL_H
+
+#include <stdint.h>
+
+#include "queue/sq.h"
+#include "transport/status.h"
+
+struct pd;
+
+/** Execute a request of which sq_is_local is true. FAULT_NONE, or FAULT_SEND_WINDOW: nothing has
+ * changed. */
+enum fault local_execute(const struct pd *pd, uint32_t qpn, const struct send_wqe *wqe);
+
+#endif

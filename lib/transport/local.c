@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work requests that no packet is made of. */
+#include "transport/local.h"
+
+#include "mem/mw.h"
+
+enum fault local_execute(const struct pd *pd, uint32_t qpn, const struct send_wqe *wqe)
+{
+	const struct mw_binding binding = {
+		.window = wqe->bind_window,
+		.rkey = wqe->rkey,
+		.lkey = wqe->bind_lkey,
+		.addr = wqe->remote_addr,
+		.length = wqe->bind_length,
+		.access = wqe->bind_access,
+	};
+	int rc;
+
+	if (wqe->opcode == IBV_WR_BIND_MW)
+		rc = mw_bind(pd, qpn, &binding);
+	else
+		rc = mw_invalidate(pd, qpn, wqe->rkey);
+	return rc == 0 ? FAULT_NONE : FAULT_SEND_WINDOW;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/local.c, in the turn that requester and completer give to local work. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "mem/mw.h"
+#include "transport/completer.h"
+#include "transport/local.h"
+#include "transport/requester.h"
+#include "wire/headers.h"
+
+#define MTU	 256u
+#define SEED	 3u
+#define SIGNALED IBV_SEND_SIGNALED
+#define ACK	 (AETH_ACK | AETH_CREDIT_NONE)
+
+static struct fixture fixture;
+static struct region memory;
+static struct mw *window; /* of type 2 */
+static struct sq sq;
+static struct flight flight;
+static struct recovery recovery;
+static struct requester requester;
+static struct completer completer;
+
+static int set_up(void **state)
+{
+	const struct sq_attr attr = {.max_wr = 16, .max_sge = 1};
+
+	(void)state;
+	fixture_set_up(&fixture, MTU, 16);
+	region_set_up(&memory, fixture.pd, 4 * MTU, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
+		      SEED);
+	assert_int_equal(mw_create(fixture.pd, IBV_MW_TYPE_2, &window), 0);
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	flight_init(&flight, psn_make(0));
+	flight.max_responses = 4;
+	recovery = (struct recovery){.timeout_ns = 1000, .retry_cnt = 2};
+	recovery_reset(&recovery);
+	requester = (struct requester){.sq = &sq,
+				       .pd = fixture.pd,
+				       .peer = &fixture.peer,
+				       .flight = &flight,
+				       .counters = &fixture.counters,
+				       .qpn = FIXTURE_QPN,
+				       .service = OPCODE_RC};
+	requester_reset(&requester, REQUESTER_RUNNING);
+	completer = (struct completer){.sq = &sq,
+				       .cq = fixture.cq,
+				       .pd = fixture.pd,
+				       .flight = &flight,
+				       .recovery = &recovery,
+				       .counters = &fixture.counters,
+				       .qpn = FIXTURE_QPN,
+				       .mtu = MTU};
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sq_fini(&sq);
+	mw_destroy(window);
+	region_tear_down(&memory);
+	fixture_tear_down(&fixture);
+	return 0;
+}
+
+static void post(struct ibv_send_wr wr)
+{
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(sq_post(&sq, IBV_QPT_RC, &wr, &bad), 0);
+}
+
+/* To the peer, of the memory's first bytes. */
+static void post_remote(uint64_t wr_id, enum ibv_wr_opcode opcode)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, 8);
+
+	post((struct ibv_send_wr){.wr_id = wr_id,
+				  .opcode = opcode,
+				  .send_flags = SIGNALED,
+				  .sg_list = &sge,
+				  .num_sge = 1});
+}
+
+/* Bind the window to the memory's first 100 bytes; returns the key that it gets. */
+static uint32_t post_bind(uint64_t wr_id, unsigned int flags)
+{
+	struct ibv_mr region = {.lkey = memory.mr->key};
+	struct ibv_mw mw = {.rkey = window->view.key};
+	const uint32_t rkey = ibv_inc_rkey(mw.rkey);
+
+	post((struct ibv_send_wr){
+		.wr_id = wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = flags,
+		.bind_mw = {.mw = &mw,
+			    .rkey = rkey,
+			    .bind_info = {.mr = &region,
+					  .addr = region_iova(&memory, 0),
+					  .length = 100,
+					  .mw_access_flags = IBV_ACCESS_REMOTE_READ}}});
+	return rkey;
+}
+
+static void post_invalidate(uint64_t wr_id, unsigned int flags, uint32_t rkey)
+{
+	post((struct ibv_send_wr){.wr_id = wr_id,
+				  .opcode = IBV_WR_LOCAL_INV,
+				  .send_flags = flags,
+				  .invalidate_rkey = rkey});
+}
+
+/* A turn, as a queue pair has it; returns how many packets went out. */
+static unsigned int turn(void)
+{
+	unsigned int sent;
+	bool more;
+
+	catcher_clear(&fixture.catcher);
+	sent = requester_send(&requester, &fixture.catcher.sink, 1000, &more);
+	assert_int_equal(completer_executed(&completer), FAULT_NONE);
+	assert_false(more);
+	return sent;
+}
+
+static void take(uint8_t opcode, uint32_t psn)
+{
+	const struct packet_fields fields = {.opcode = opcode,
+					     .psn = psn,
+					     .syndrome = ACK,
+					     .len = opcode == OPCODE_READ_RESPONSE_ONLY ? 8 : 0};
+
+	assert_int_equal(completer_receive(&completer, fixture_packet(&fixture, &fields), 1),
+			 FAULT_NONE);
+}
+
+static struct ibv_wc expect_success(uint64_t wr_id)
+{
+	return fixture_completion(fixture.cq, wr_id, IBV_WC_SUCCESS);
+}
+
+static void expect_none(void)
+{
+	fixture_no_completion(fixture.cq);
+}
+
+static bool is_bound(uint32_t rkey)
+{
+	uint8_t *addr;
+
+	return mr_resolve_remote(fixture.pd, FIXTURE_QPN, rkey, region_iova(&memory, 0), 100,
+				 IBV_ACCESS_REMOTE_READ, &addr) == MR_OK;
+}
+
+static void local__completes_in_the_turn_that_executes_it(void **state)
+{
+	uint32_t rkey;
+	struct ibv_wc wc;
+
+	(void)state;
+	rkey = post_bind(1, SIGNALED);
+	assert_false(is_bound(rkey));
+	assert_int_equal(turn(), 0);
+	wc = expect_success(1);
+	assert_int_equal(wc.opcode, IBV_WC_BIND_MW);
+	assert_int_equal(wc.qp_num, FIXTURE_QPN);
+	assert_true(is_bound(rkey));
+	post_invalidate(2, SIGNALED, rkey);
+	assert_int_equal(turn(), 0);
+	assert_int_equal(expect_success(2).opcode, IBV_WC_LOCAL_INV);
+	assert_false(is_bound(rkey));
+	/* It has taken no PSN. */
+	post_remote(3, IBV_WR_RDMA_WRITE);
+	assert_int_equal(turn(), 1);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->psn.v, 0);
+	take(OPCODE_ACKNOWLEDGE, 0);
+	expect_success(3);
+}
+
+static void local__unsignaled_completes_silently(void **state)
+{
+	uint32_t rkey;
+
+	(void)state;
+	rkey = post_bind(1, 0);
+	turn();
+	expect_none();
+	assert_true(is_bound(rkey));
+	assert_int_equal(sq.cons, sq_prod(&sq));
+}
+
+static void local__completions_keep_the_order_of_posting(void **state)
+{
+	uint32_t rkey;
+
+	(void)state;
+	post_remote(1, IBV_WR_RDMA_WRITE);
+	rkey = post_bind(2, SIGNALED);
+	post_remote(3, IBV_WR_RDMA_WRITE);
+	post_invalidate(4, SIGNALED, rkey);
+	assert_int_equal(turn(), 2);
+	expect_none();
+	take(OPCODE_ACKNOWLEDGE, 0);
+	expect_success(1);
+	expect_success(2);
+	expect_none();
+	take(OPCODE_ACKNOWLEDGE, 1);
+	expect_success(3);
+	expect_success(4);
+}
+
+static void local__one_acknowledgement_completes_through_it(void **state)
+{
+	uint32_t rkey;
+
+	(void)state;
+	post_remote(1, IBV_WR_RDMA_WRITE);
+	rkey = post_bind(2, SIGNALED);
+	post_invalidate(3, SIGNALED, rkey);
+	post_remote(4, IBV_WR_RDMA_WRITE);
+	assert_int_equal(turn(), 2);
+	take(OPCODE_ACKNOWLEDGE, 1);
+	for (uint64_t i = 1; i <= 4; i++)
+		expect_success(i);
+}
+
+/* A READ's response acknowledges what stands before local work, and is then the oldest one's. */
+static void local__between_a_write_and_a_read(void **state)
+{
+	(void)state;
+	post_remote(1, IBV_WR_RDMA_WRITE);
+	post_bind(2, SIGNALED);
+	post_remote(3, IBV_WR_RDMA_READ);
+	post_invalidate(4, SIGNALED, ibv_inc_rkey(window->view.key));
+	assert_int_equal(turn(), 2);
+	take(OPCODE_READ_RESPONSE_ONLY, 1);
+	for (uint64_t i = 1; i <= 4; i++)
+		expect_success(i);
+}
+
+static void local__is_executed_once_whatever_is_sent_again(void **state)
+{
+	uint32_t rkey;
+
+	(void)state;
+	post_remote(1, IBV_WR_RDMA_WRITE);
+	rkey = post_bind(2, SIGNALED);
+	post_remote(3, IBV_WR_RDMA_WRITE);
+	assert_int_equal(turn(), 2);
+	flight_rewind(&flight, true);
+	/* A window of type 2 could not be bound a second time. */
+	assert_int_equal(turn(), 2);
+	assert_int_equal(requester.fault, FAULT_NONE);
+	assert_true(is_bound(rkey));
+	take(OPCODE_ACKNOWLEDGE, 0);
+	/* Again, with the binding as the oldest but one. */
+	flight_rewind(&flight, true);
+	assert_int_equal(turn(), 1);
+	take(OPCODE_ACKNOWLEDGE, 1);
+	for (uint64_t i = 1; i <= 3; i++)
+		expect_success(i);
+}
+
+static void local__a_failure_waits_for_its_turn(void **state)
+{
+	(void)state;
+	post_remote(1, IBV_WR_RDMA_WRITE);
+	post_invalidate(2, 0, memory.mr->key);
+	post_remote(3, IBV_WR_RDMA_WRITE);
+	assert_int_equal(turn(), 1);
+	assert_int_equal(requester.fault, FAULT_SEND_WINDOW);
+	assert_false(requester_fault_due(&requester));
+	take(OPCODE_ACKNOWLEDGE, 0);
+	expect_success(1);
+	assert_int_equal(turn(), 0);
+	assert_true(requester_fault_due(&requester));
+	assert_int_equal(completer_fail(&completer, requester.fault), FAULT_NONE);
+	assert_int_equal(fixture_completion(fixture.cq, 2, IBV_WC_MW_BIND_ERR).opcode,
+			 IBV_WC_LOCAL_INV);
+}
+
+static void local__a_fence_waits_for_reads(void **state)
+{
+	uint32_t rkey;
+
+	(void)state;
+	post_remote(1, IBV_WR_RDMA_READ);
+	rkey = post_bind(2, SIGNALED | IBV_SEND_FENCE);
+	assert_int_equal(turn(), 1);
+	assert_false(is_bound(rkey));
+	take(OPCODE_READ_RESPONSE_ONLY, 0);
+	expect_success(1);
+	expect_none();
+	assert_int_equal(turn(), 0);
+	expect_success(2);
+	assert_true(is_bound(rkey));
+}
+
+static void local__draining_begins_none(void **state)
+{
+	uint32_t rkey;
+
+	(void)state;
+	requester.state = REQUESTER_DRAINING;
+	rkey = post_bind(1, SIGNALED);
+	assert_int_equal(turn(), 0);
+	assert_false(is_bound(rkey));
+	assert_true(requester_drained(&requester));
+	requester.state = REQUESTER_RUNNING;
+	turn();
+	expect_success(1);
+}
+
+static void local__what_is_not_executed_is_flushed(void **state)
+{
+	(void)state;
+	requester.state = REQUESTER_STOPPED;
+	post_bind(1, 0);
+	turn();
+	completer_flush(&completer);
+	fixture_completion(fixture.cq, 1, IBV_WC_WR_FLUSH_ERR);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(local__completes_in_the_turn_that_executes_it),
+		TEST(local__unsignaled_completes_silently),
+		TEST(local__completions_keep_the_order_of_posting),
+		TEST(local__one_acknowledgement_completes_through_it),
+		TEST(local__between_a_write_and_a_read),
+		TEST(local__is_executed_once_whatever_is_sent_again),
+		TEST(local__a_failure_waits_for_its_turn),
+		TEST(local__a_fence_waits_for_reads),
+		TEST(local__draining_begins_none),
+		TEST(local__what_is_not_executed_is_flushed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
