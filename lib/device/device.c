@@ -84,7 +84,7 @@ static int init_tables(struct device *device)
 {
 	int rc;
 
-	rc = key_table_create(DEVICE_MAX_MR, &device->keys);
+	rc = key_table_create(DEVICE_MAX_MR + DEVICE_MAX_MW, &device->keys);
 	if (rc != 0)
 		return rc;
 	rc = qpn_init(device);

@@ -19,7 +19,8 @@ enum phys_state {
 #define CAP_FLAGS                                                                                  \
 	(IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_UD_AV_PORT_ENFORCE |     \
 	 IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
-	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC)
+	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |                      \
+	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B)
 
 static void query_basic(const struct device *device, struct ibv_device_attr *attr)
 {
@@ -39,6 +40,7 @@ static void query_basic(const struct device *device, struct ibv_device_attr *att
 	attr->max_cq = DEVICE_MAX_CQ;
 	attr->max_cqe = DEVICE_MAX_CQE;
 	attr->max_mr = DEVICE_MAX_MR;
+	attr->max_mw = DEVICE_MAX_MW;
 	attr->max_pd = DEVICE_MAX_PD;
 	attr->max_qp_rd_atom = DEVICE_MAX_RD_ATOMIC;
 	attr->max_qp_init_rd_atom = DEVICE_MAX_RD_ATOMIC;

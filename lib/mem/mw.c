@@ -84,7 +84,7 @@ static int check_region(const struct mr *region, const struct mw_binding *bindin
 
 static int check_window(const struct mw *mw, const struct mw_binding *binding)
 {
-	if (binding->access & ~(REMOTE_ACCESS | (unsigned int)IBV_ACCESS_ZERO_BASED))
+	if (binding->access & ~MW_ACCESS)
 		return -EINVAL;
 	if (mw->type == IBV_MW_TYPE_2 && (mw->region || binding->length == 0))
 		return -EINVAL;

@@ -63,6 +63,9 @@ static void fill_operations(struct verbs_context *verbs)
 	verbs->close_xrcd = xrcd_close_op;
 	ops->_compat_query_device = ibv_query_device;
 	ops->_compat_query_port = query_port_legacy;
+	ops->alloc_mw = mw_alloc_op;
+	ops->bind_mw = mw_bind_op;
+	ops->dealloc_mw = mw_dealloc_op;
 	ops->poll_cq = cq_poll_op;
 	ops->req_notify_cq = cq_arm_op;
 	ops->post_send = post_send_op;

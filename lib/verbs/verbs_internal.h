@@ -26,6 +26,7 @@
 
 struct cq;
 struct mr;
+struct mw;
 struct pd;
 struct qp;
 struct srq;
@@ -67,6 +68,11 @@ struct face_pd {
 struct face_mr {
 	struct ibv_mr ibv;
 	struct mr *mr;
+};
+
+struct face_mw {
+	struct ibv_mw ibv;
+	struct mw *mw;
 };
 
 struct face_ah {
@@ -161,6 +167,11 @@ static inline struct face_pd *face_pd(struct ibv_pd *ibv)
 static inline struct face_mr *face_mr(struct ibv_mr *ibv)
 {
 	return (struct face_mr *)ibv;
+}
+
+static inline struct face_mw *face_mw(struct ibv_mw *ibv)
+{
+	return (struct face_mw *)ibv;
 }
 
 static inline struct face_ah *face_ah(struct ibv_ah *ibv)
@@ -264,6 +275,12 @@ int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc);
 int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
+
+/* mw.c */
+
+struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type);
+int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int mw_dealloc_op(struct ibv_mw *ibv);
 
 /* mr.c, advise.c */
 

@@ -17,7 +17,6 @@ static void inlines__that_return_objects(void **state)
 	struct ibv_pd pd = {.context = context};
 	struct ibv_qp qp = {.context = context};
 
-	assert_null_unsupported(ibv_alloc_mw(&pd, IBV_MW_TYPE_1));
 	assert_null_unsupported(ibv_alloc_td(context, NULL));
 	assert_null_unsupported(ibv_alloc_parent_domain(context, NULL));
 	assert_null_unsupported(ibv_alloc_dm(context, NULL));
@@ -31,15 +30,8 @@ static void inlines__that_return_objects(void **state)
 
 static void inlines__that_return_errno(void **state)
 {
-	struct ibv_context *context = *state;
-	struct ibv_pd pd = {.context = context};
-	struct ibv_qp qp = {.context = context};
-	struct ibv_mr mr = {.pd = &pd};
-	struct ibv_mw mw = {.context = context, .pd = &pd, .type = IBV_MW_TYPE_1};
-	struct ibv_mw_bind bind = {.bind_info.mr = &mr};
+	struct ibv_qp qp = {.context = *state};
 
-	assert_int_equal(ibv_bind_mw(&qp, &mw, &bind), EOPNOTSUPP);
-	assert_int_equal(ibv_dealloc_mw(&mw), EOPNOTSUPP);
 	assert_int_equal(ibv_modify_qp_rate_limit(&qp, NULL), EOPNOTSUPP);
 }
 

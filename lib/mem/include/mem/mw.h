@@ -19,6 +19,13 @@
 
 struct pd;
 
+/* Access flags that a binding may have. What they say of local access is said of the region
+ * already. */
+#define MW_ACCESS                                                           \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |  \
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+			IBV_ACCESS_ZERO_BASED))
+
 struct mw {
 	struct mr view; /* what peers reach by the key; first, as the key table holds it. No access
 			   while unbound */
@@ -40,7 +47,7 @@ struct mw_binding {
 	uint32_t lkey;	 /* of the region; not looked at where length is 0 */
 	uint64_t addr;	 /* in the region, as its key has it */
 	uint64_t length; /* bytes; 0 unbinds a window of type 1 */
-	unsigned int access; /* enum ibv_access_flags: REMOTE_*, ZERO_BASED */
+	unsigned int access; /* of MW_ACCESS */
 };
 
 /**

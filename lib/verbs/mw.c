@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory windows. */
+#include "mem/mw.h"
+
+#include <stdlib.h>
+
+#include "device/quota.h"
+
+#include "verbs_internal.h"
+
+static int mw_open(struct face_context *context, struct ibv_pd *pd, enum ibv_mw_type type,
+		   struct face_mw **created)
+{
+	struct face_mw *mw = calloc(1, sizeof(*mw));
+	int rc;
+
+	if (!mw)
+		return -ENOMEM;
+	rc = mw_create(face_pd(pd)->pd, type, &mw->mw);
+	if (rc != 0) {
+		free(mw);
+		return rc;
+	}
+	context_get(context);
+	mw->ibv.context = pd->context;
+	mw->ibv.pd = pd;
+	mw->ibv.rkey = mw->mw->view.key;
+	mw->ibv.handle = context_handle(context);
+	mw->ibv.type = type;
+	*created = mw;
+	return 0;
+}
+
+struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_mw *mw;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	rc = quota_take(context->device, DEVICE_QUOTA_MW);
+	if (rc != 0)
+		return face_null(rc);
+	rc = mw_open(context, ibv, type, &mw);
+	if (rc == 0)
+		return &mw->ibv;
+	quota_give(context->device, DEVICE_QUOTA_MW);
+	return face_null(rc);
+}
+
+int mw_dealloc_op(struct ibv_mw *ibv)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_mw *mw = face_mw(ibv);
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return -rc;
+	mw_destroy(mw->mw);
+	context_unlock(context);
+	quota_give(context->device, DEVICE_QUOTA_MW);
+	context_put(context);
+	free(mw);
+	return 0;
+}
+
+/* What can be told before the binding's turn comes; the rest becomes a completion. */
+static int check_bind(const struct ibv_qp *qp, const struct ibv_mw *mw,
+		      const struct ibv_mw_bind *bind)
+{
+	const struct ibv_mw_bind_info *info = &bind->bind_info;
+
+	if (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED))
+		return EINVAL;
+	if (info->mw_access_flags & ~MW_ACCESS)
+		return EINVAL;
+	/* ibv_alloc_null_mr(3): the use of ibv_bind_mw with it is invalid. */
+	if (info->mr && face_mr(info->mr)->mr->kind == MR_NULL)
+		return EINVAL;
+	if (qp->context != mw->context)
+		return EINVAL;
+	return face_pd(qp->pd)->pd == face_pd(mw->pd)->pd ? 0 : EPERM;
+}
+
+/* A window of type 1: its next key is chosen here, and told at once (ibv_bind_mw(3)). */
+int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
+	};
+	struct ibv_send_wr *bad;
+	int rc = check_bind(qp, mw, bind);
+
+	if (rc == 0)
+		rc = ibv_post_send(qp, &wr, &bad);
+	if (rc == 0)
+		mw->rkey = wr.bind_mw.rkey;
+	return rc;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory windows: bound, used by a peer, and taken back in each of the ways (ibv_alloc_mw(3)). */
+#include <string.h>
+
+#include "talk.h"
+
+static struct talk talk;
+
+static int set_up(void **state)
+{
+	fake_setup(state);
+	talk = talk_start(*state, FAKE_GID_V4);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	talk_end(&talk);
+	return fake_close(state);
+}
+
+static struct ibv_mw *window(enum ibv_mw_type type)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(talk.b.pd, type);
+
+	assert_non_null(mw);
+	return mw;
+}
+
+/* The target's first 100 bytes. */
+static struct ibv_mw_bind_info part(unsigned int access)
+{
+	return (struct ibv_mw_bind_info){.mr = talk.target_mr,
+					 .addr = (uintptr_t)talk.target,
+					 .length = 100,
+					 .mw_access_flags = access};
+}
+
+static void bind_type_1(struct ibv_mw *mw, struct ibv_mw_bind_info info)
+{
+	struct ibv_mw_bind bind = {.wr_id = 7, .send_flags = IBV_SEND_SIGNALED, .bind_info = info};
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_bind_mw(talk.b.qp, mw, &bind), 0);
+	wc = talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(wc.opcode, IBV_WC_BIND_MW);
+}
+
+static void post_bind(struct ibv_mw *mw, uint32_t rkey, struct ibv_mw_bind_info info)
+{
+	struct ibv_send_wr wr = {.wr_id = 8,
+				 .opcode = IBV_WR_BIND_MW,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .bind_mw = {.mw = mw, .rkey = rkey, .bind_info = info}};
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(ibv_post_send(talk.b.qp, &wr, &bad), 0);
+}
+
+/* Bind a window of type 2; returns its key. */
+static uint32_t bind_type_2(struct ibv_mw *mw, unsigned int access)
+{
+	const uint32_t rkey = ibv_inc_rkey(mw->rkey);
+
+	post_bind(mw, rkey, part(access));
+	assert_int_equal(talk_wait(talk.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
+	return rkey;
+}
+
+static void post_key(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint32_t rkey)
+{
+	struct ibv_send_wr wr = {.wr_id = 9,
+				 .opcode = opcode,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .invalidate_rkey = rkey};
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+}
+
+/* A's WRITE or READ of the first bytes, by this key. */
+static void reach(enum ibv_wr_opcode opcode, uint32_t rkey, uint32_t length,
+		  enum ibv_wc_status status)
+{
+	struct ibv_sge sge = talk_source(&talk, 0, length);
+	struct ibv_mr *own = talk.target_mr, by_key = {.rkey = rkey};
+
+	talk.target_mr = &by_key;
+	talk_post(&talk, opcode, &sge, 1);
+	talk.target_mr = own;
+	talk_wait(talk.a.cq, status);
+}
+
+static void reach_no_more(struct ibv_context *context, uint32_t rkey)
+{
+	reach(IBV_WR_RDMA_WRITE, rkey, 8, IBV_WC_REM_ACCESS_ERR);
+	talk_event(context, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+static void alloc_mw__fills_the_public_struct(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+
+	assert_ptr_equal(mw->context, *state);
+	assert_ptr_equal(mw->pd, talk.b.pd);
+	assert_int_equal(mw->type, IBV_MW_TYPE_2);
+	assert_int_not_equal(mw->rkey, 0);
+	assert_int_equal(ibv_dealloc_pd(talk.b.pd), EBUSY);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	errno = 0;
+	assert_null(ibv_alloc_mw(talk.b.pd, (enum ibv_mw_type)3));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void bind_mw__gives_the_key_at_once(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
+	const uint32_t before = mw->rkey;
+
+	bind_type_1(mw, part(IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(mw->rkey, ibv_inc_rkey(before));
+	reach(IBV_WR_RDMA_WRITE, mw->rkey, 100, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.target, talk.source, 100);
+	assert_int_equal(ibv_dereg_mr(talk.target_mr), EBUSY);
+	/* Nothing that was not granted. */
+	reach(IBV_WR_RDMA_READ, mw->rkey, 8, IBV_WC_REM_ACCESS_ERR);
+	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void bind_mw__what_is_wrong_is_told_at_once(void **state)
+{
+	struct ibv_context *context = *state;
+	struct ibv_mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
+	struct ibv_mr *null = ibv_alloc_null_mr(talk.b.pd);
+	struct ibv_mw_bind bind = {.bind_info = part(IBV_ACCESS_REMOTE_READ)};
+	const struct ibv_mw_bind good = bind;
+	const uint32_t rkey = one->rkey;
+
+	(void)context;
+	assert_int_equal(ibv_bind_mw(talk.b.qp, two, &bind), EINVAL);
+	bind.send_flags = IBV_SEND_INLINE;
+	assert_int_equal(ibv_bind_mw(talk.b.qp, one, &bind), EINVAL);
+	bind = good;
+	bind.bind_info.mw_access_flags = IBV_ACCESS_ON_DEMAND;
+	assert_int_equal(ibv_bind_mw(talk.b.qp, one, &bind), EINVAL);
+	bind = good;
+	bind.bind_info.mr = null;
+	assert_int_equal(ibv_bind_mw(talk.b.qp, one, &bind), EINVAL);
+	bind = good;
+	bind.bind_info.mr = NULL;
+	assert_int_equal(ibv_bind_mw(talk.b.qp, one, &bind), EINVAL);
+	bind = good;
+	bind.bind_info.mr = talk.source_mr; /* of A's domain */
+	assert_int_equal(ibv_bind_mw(talk.b.qp, one, &bind), EPERM);
+	bind = good;
+	assert_int_equal(ibv_bind_mw(talk.a.qp, one, &bind), EPERM);
+	assert_int_equal(one->rkey, rkey);
+	assert_int_equal(ibv_dereg_mr(null), 0);
+	assert_int_equal(ibv_dealloc_mw(one), 0);
+	assert_int_equal(ibv_dealloc_mw(two), 0);
+}
+
+static void bind_mw__what_is_wrong_in_its_turn_completes_so(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {.wr_id = 3, .bind_info = part(IBV_ACCESS_REMOTE_READ)};
+	struct ibv_wc wc;
+
+	(void)state;
+	bind.bind_info.length = TALK_BYTES + 1;
+	assert_int_equal(ibv_bind_mw(talk.b.qp, mw, &bind), 0);
+	wc = talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(wc.wr_id, 3);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void bind_mw__of_length_0_takes_it_back(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
+	struct ibv_mw_bind_info none = part(0);
+
+	bind_type_1(mw, part(IBV_ACCESS_REMOTE_WRITE));
+	reach(IBV_WR_RDMA_WRITE, mw->rkey, 8, IBV_WC_SUCCESS);
+	none.length = 0;
+	bind_type_1(mw, none);
+	/* The region is free again. */
+	assert_int_equal(ibv_rereg_mr(talk.target_mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				      IBV_ACCESS_LOCAL_WRITE),
+			 0);
+	reach_no_more(*state, mw->rkey);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void type_2__is_used_and_invalidated_here(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+
+	reach(IBV_WR_RDMA_WRITE, rkey, 100, IBV_WC_SUCCESS);
+	reach(IBV_WR_RDMA_READ, rkey, 100, IBV_WC_SUCCESS);
+	post_key(talk.b.qp, IBV_WR_LOCAL_INV, rkey);
+	assert_int_equal(talk_wait(talk.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
+	/* To be bound again under the next key. */
+	post_bind(mw, ibv_inc_rkey(rkey), part(IBV_ACCESS_REMOTE_WRITE));
+	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	reach(IBV_WR_RDMA_WRITE, ibv_inc_rkey(rkey), 100, IBV_WC_SUCCESS);
+	reach_no_more(*state, rkey);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void type_2__is_invalidated_by_the_peer(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_wc wc;
+
+	reach(IBV_WR_RDMA_WRITE, rkey, 100, IBV_WC_SUCCESS);
+	talk_recv(&talk, NULL, 0);
+	post_key(talk.a.qp, IBV_WR_SEND_WITH_INV, rkey);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	wc = talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
+	assert_int_equal(wc.invalidated_rkey, rkey);
+	reach_no_more(*state, rkey);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void type_2__ends_with_its_deallocation(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE);
+
+	reach(IBV_WR_RDMA_WRITE, rkey, 100, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dereg_mr(talk.target_mr), EBUSY);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	reach_no_more(*state, rkey);
+	assert_int_equal(ibv_dereg_mr(talk.target_mr), 0);
+	talk.target_mr = NULL;
+}
+
+static void type_2__zero_based(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
+	uint8_t *target = talk.target;
+
+	(void)state;
+	talk.target = (uint8_t *)92; /* the offset that A writes to */
+	reach(IBV_WR_RDMA_WRITE, rkey, 8, IBV_WC_SUCCESS);
+	talk.target = target;
+	assert_memory_equal(target + 92, talk.source, 8);
+	assert_int_equal(target[91], 0);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+/* The window goes while its binding waits for its turn. */
+static void type_2__gone_before_its_turn(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+
+	(void)state;
+	fake.carries = false;
+	post_bind(mw, ibv_inc_rkey(mw->rkey), part(IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	fake.carries = true;
+	talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(alloc_mw__fills_the_public_struct),
+		UNIT(bind_mw__gives_the_key_at_once),
+		UNIT(bind_mw__what_is_wrong_is_told_at_once),
+		UNIT(bind_mw__what_is_wrong_in_its_turn_completes_so),
+		UNIT(bind_mw__of_length_0_takes_it_back),
+		UNIT(type_2__is_used_and_invalidated_here),
+		UNIT(type_2__is_invalidated_by_the_peer),
+		UNIT(type_2__ends_with_its_deallocation),
+		UNIT(type_2__zero_based),
+		UNIT(type_2__gone_before_its_turn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
