@@ -310,7 +310,7 @@ static void attr_check_values__each_has_its_range(void **state)
 	EXPECT_LAST(IBV_QP_PATH_MIG_STATE, path_mig_state, IBV_MIG_MIGRATED, IBV_MIG_REARM);
 	EXPECT_LAST(IBV_QP_ACCESS_FLAGS, qp_access_flags,
 		    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			    IBV_ACCESS_REMOTE_ATOMIC,
+			    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ON_DEMAND,
 		    1u << 20);
 	/* The mask of 24 bits is the application's to forget, as everywhere. */
 	assert_int_equal(VALUE(IBV_QP_RQ_PSN, rq_psn, UINT32_MAX), 0);
