@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/verbs_later.h"
 #include "device/device.h"
 #include "device/limits.h"
 #include "wire/headers.h"
@@ -21,6 +22,9 @@ enum phys_state {
 	 IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
 	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |                      \
 	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B)
+
+/* Of Linux's enum ib_uverbs_device_cap_flags; they do not fit into the older field. */
+#define CAP_FLAGS_LATER (LATER_DEVICE_ATOMIC_WRITE | LATER_DEVICE_FLUSH_GLOBAL)
 
 static void query_basic(const struct device *device, struct ibv_device_attr *attr)
 {
@@ -77,7 +81,7 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	query_basic(device, &attr->orig_attr);
-	attr->device_cap_flags_ex = CAP_FLAGS;
+	attr->device_cap_flags_ex = CAP_FLAGS | CAP_FLAGS_LATER;
 	attr->phys_port_cnt_ex = 1;
 	/* Completions are stamped with nanoseconds: of a clock of 1 GHz. */
 	attr->completion_timestamp_mask = UINT64_MAX;

@@ -34,6 +34,13 @@ NO_LOCK static void compare_swap(void *arg)
 				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+NO_LOCK static void store(void *arg)
+{
+	const struct atomic *atomic = arg;
+
+	__atomic_store_n(atomic->addr, atomic->operand, __ATOMIC_RELEASE);
+}
+
 int atomics_fetch_add(uint64_t *addr, uint64_t add, uint64_t *original)
 {
 	struct atomic atomic = {.addr = addr, .operand = add};
@@ -50,4 +57,11 @@ int atomics_compare_swap(uint64_t *addr, uint64_t compare, uint64_t swap, uint64
 
 	*original = atomic.original;
 	return rc;
+}
+
+int atomics_store(uint64_t *addr, uint64_t value)
+{
+	struct atomic atomic = {.addr = addr, .operand = value};
+
+	return guard_run(store, &atomic);
 }

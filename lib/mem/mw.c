@@ -12,7 +12,7 @@
 
 #define REMOTE_ACCESS                                                      \
 	((unsigned int)(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-			IBV_ACCESS_REMOTE_ATOMIC))
+			IBV_ACCESS_REMOTE_ATOMIC | LATER_ACCESS_FLUSH_GLOBAL))
 
 static_assert(offsetof(struct mw, view) == 0, "a cast leads from the view to its window");
 

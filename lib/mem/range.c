@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/verbs_later.h"
 #include "huge.h"
 #include "maps.h"
 
@@ -18,10 +19,12 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* Not LATER_ACCESS_FLUSH_PERSISTENT: no memory is known to outlast a power failure. */
 #define ACCESS_KNOWN                                                                             \
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                       \
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | \
-			IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
+			IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |      \
+			LATER_ACCESS_FLUSH_GLOBAL))
 
 int range_check_access(unsigned int access)
 {

@@ -7,15 +7,21 @@
 #include "mem/mw.h"
 #include "mem/pd.h"
 
+static enum mr_status check(const struct mr *mr, const struct pd *pd, unsigned int need)
+{
+	if (mr->pd != pd)
+		return MR_WRONG_PD;
+	return (mr->access & need) == need ? MR_OK : MR_NO_ACCESS;
+}
+
 static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t iova,
 			      uint64_t length, unsigned int need, uint8_t **addr)
 {
+	const enum mr_status status = check(mr, pd, need);
 	uint64_t offset;
 
-	if (mr->pd != pd)
-		return MR_WRONG_PD;
-	if ((mr->access & need) != need)
-		return MR_NO_ACCESS;
+	if (unlikely(status != MR_OK))
+		return status;
 	/* Below the region the difference wraps to more than any length, as iova + length does not
 	 * wrap. */
 	offset = iova - mr->iova;
@@ -46,6 +52,16 @@ static bool serves(const struct mw *mw, uint32_t qpn)
 	return mw->type == IBV_MW_TYPE_1 || mw->qpn == qpn;
 }
 
+/* The region or window of a peer's key, or NULL. */
+static const struct mr *find_remote(const struct pd *pd, uint32_t qpn, uint32_t key)
+{
+	const struct mr *mr = key_table_find(pd->keys, key);
+
+	if (mr && unlikely(mr->kind == MR_WINDOW) && !serves(mw_of_view(mr), qpn))
+		return NULL;
+	return mr;
+}
+
 enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 				 uint64_t length, unsigned int need, uint8_t **addr)
 {
@@ -54,8 +70,13 @@ enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key
 	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
-	mr = key_table_find(pd->keys, key);
-	if (!mr || (unlikely(mr->kind == MR_WINDOW) && !serves(mw_of_view(mr), qpn)))
-		return MR_BAD_KEY;
-	return resolve(mr, pd, iova, length, need, addr);
+	mr = find_remote(pd, qpn, key);
+	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
+}
+
+enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need)
+{
+	const struct mr *mr = find_remote(pd, qpn, key);
+
+	return mr ? check(mr, pd, need) : MR_BAD_KEY;
 }

@@ -9,11 +9,13 @@
 #include <rte_common.h>
 
 #include "base/psn.h"
+#include "base/verbs_later.h"
 #include "wire/headers.h"
 
 #define ATTR_ACCESS_FLAGS                                                            \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND)
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND |      \
+	 LATER_ACCESS_FLUSH_GLOBAL | LATER_ACCESS_FLUSH_PERSISTENT)
 
 struct transition {
 	enum ibv_qp_state from;

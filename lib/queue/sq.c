@@ -58,7 +58,7 @@ uint32_t sq_opcodes(enum ibv_qp_type qp_type)
 	case IBV_QPT_XRC_SEND:
 		return send | write | local | BIT(IBV_WR_RDMA_READ) |
 		       BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) |
-		       BIT(IBV_WR_SEND_WITH_INV);
+		       BIT(IBV_WR_SEND_WITH_INV) | BIT(IBV_WR_ATOMIC_WRITE) | BIT(LATER_WR_FLUSH);
 	case IBV_QPT_UC:
 		return send | write | local;
 	case IBV_QPT_UD:
@@ -73,6 +73,9 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 {
 	if ((unsigned int)wr->opcode >= 32 || !(opcodes & BIT(wr->opcode)))
 		return EINVAL;
+	/* What it needs to say has no place in a work request. */
+	if ((int)wr->opcode == LATER_WR_FLUSH)
+		return EINVAL;
 	if (wr->send_flags & ~SEND_FLAGS_KNOWN)
 		return EINVAL;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->attr.max_sge ||
@@ -80,8 +83,9 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 		return EINVAL;
 	if (sq->attr.type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > WIRE_QPN_MASK))
 		return EINVAL;
-	if ((wr->send_flags & IBV_SEND_INLINE) &&
-	    (wr->opcode == IBV_WR_RDMA_READ || sq_is_atomic(wr->opcode) || sq_is_local(wr->opcode)))
+	if ((wr->send_flags & IBV_SEND_INLINE) && !sq_has_payload(wr->opcode))
+		return EINVAL;
+	if (wr->opcode == IBV_WR_ATOMIC_WRITE && wr->wr.rdma.remote_addr % ATOMIC_WRITE_BYTES != 0)
 		return EINVAL;
 	if (sq_is_atomic(wr->opcode) &&
 	    (wr->num_sge != 1 || wr->sg_list[0].length < SQ_ATOMIC_BYTES ||
@@ -131,6 +135,7 @@ static void fill_remote(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 		/* fallthrough */
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
 		break;
@@ -165,7 +170,7 @@ static void fill_datagram(const struct sq *sq, struct send_wqe *wqe, const struc
 /* The list itself, or, inline, the bytes that it names: the application may reuse them at once. */
 static void fill_payload(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	uint8_t *data = wqe->data;
+	uint8_t *data = wr->opcode == IBV_WR_ATOMIC_WRITE ? wqe->atomic_write : wqe->data;
 
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
 		if (wr->num_sge > 0)
@@ -198,6 +203,8 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 		return rc;
 	length = sq_is_atomic(wr->opcode) ? SQ_ATOMIC_BYTES : gather_length(wr);
 	if (length > ((wr->send_flags & IBV_SEND_INLINE) ? sq->attr.max_inline : WIRE_MESSAGE_MAX))
+		return EINVAL;
+	if (wr->opcode == IBV_WR_ATOMIC_WRITE && length != ATOMIC_WRITE_BYTES)
 		return EINVAL;
 	wqe = sq_at(sq, index);
 	*wqe = (struct send_wqe){

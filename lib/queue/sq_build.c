@@ -74,6 +74,12 @@ struct send_wqe *sq_build_next(struct sq *sq, enum ibv_wr_opcode opcode, uint64_
 	return build->wqe;
 }
 
+/* What is given all that it needs by the call that begins it. */
+static bool has_its_data(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_WRITE || wqe->opcode == LATER_WR_FLUSH;
+}
+
 void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list)
 {
 	struct send_wqe *wqe = sq->build.wqe;
@@ -81,7 +87,8 @@ void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list
 
 	if (!wqe)
 		return;
-	if (num_sge > sq->attr.max_sge || sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
+	if (num_sge > sq->attr.max_sge || sq_is_local((enum ibv_wr_opcode)wqe->opcode) ||
+	    has_its_data(wqe)) {
 		sq_build_fail(sq, EINVAL);
 		return;
 	}
@@ -96,12 +103,6 @@ void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list
 	wqe->flags &= (uint8_t)~IBV_SEND_INLINE;
 	wqe->num_sge = (uint16_t)num_sge;
 	wqe->length = (uint32_t)length;
-}
-
-/* READs and atomics have no data to send, and local work has none at all. */
-static bool takes_inline(enum ibv_wr_opcode opcode)
-{
-	return opcode != IBV_WR_RDMA_READ && !sq_is_atomic(opcode) && !sq_is_local(opcode);
 }
 
 void sq_build_inline(struct sq *sq, size_t num_buf, const struct ibv_data_buf *list)
@@ -123,13 +124,50 @@ void sq_build_inline(struct sq *sq, size_t num_buf, const struct ibv_data_buf *l
 		data += list[i].length;
 		left -= list[i].length;
 	}
-	if (!takes_inline((enum ibv_wr_opcode)wqe->opcode)) {
+	if (!sq_has_payload((enum ibv_wr_opcode)wqe->opcode) || has_its_data(wqe)) {
 		sq_build_fail(sq, EINVAL);
 		return;
 	}
 	wqe->flags |= IBV_SEND_INLINE;
 	wqe->num_sge = 0;
 	wqe->length = sq->attr.max_inline - (uint32_t)left;
+}
+
+void sq_build_atomic_write(struct sq *sq, uint64_t remote_addr, uint32_t rkey, const void *data)
+{
+	struct send_wqe *wqe = sq->build.wqe;
+
+	if (!wqe)
+		return;
+	if (remote_addr % ATOMIC_WRITE_BYTES != 0) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
+	wqe->remote_addr = remote_addr;
+	wqe->rkey = rkey;
+	wqe->length = ATOMIC_WRITE_BYTES;
+	wqe->flags |= IBV_SEND_INLINE;
+	memcpy(wqe->atomic_write, data, sizeof(wqe->atomic_write));
+}
+
+void sq_build_flush(struct sq *sq, const struct sq_flush *flush)
+{
+	struct send_wqe *wqe = sq->build.wqe;
+
+	if (!wqe)
+		return;
+	if (flush->place == 0 || (flush->place & ~(FETH_PLACE_GLOBAL | FETH_PLACE_PERSISTENT)) ||
+	    flush->select > FETH_SELECT_REGION ||
+	    (flush->select == FETH_SELECT_RANGE && flush->length > WIRE_MESSAGE_MAX)) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
+	wqe->remote_addr = flush->remote_addr;
+	wqe->rkey = flush->rkey;
+	/* Of a whole region, it means nothing, and need not fit. */
+	wqe->length = flush->select == FETH_SELECT_RANGE ? (uint32_t)flush->length : 0;
+	wqe->flush_place = flush->place;
+	wqe->flush_select = flush->select;
 }
 
 void sq_build_datagram(struct sq *sq, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)

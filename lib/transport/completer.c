@@ -19,6 +19,8 @@ static const uint8_t completion_opcodes[] = {
 	[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
 	[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
 	[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+	[LATER_WR_FLUSH] = LATER_WC_FLUSH,
+	[IBV_WR_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
 };
 
 static struct send_wqe *completer_oldest(const struct completer *completer)
@@ -41,7 +43,7 @@ static int completer_retire(struct completer *completer, const struct send_wqe *
 			    .qp_num = completer->qpn};
 
 	if (status == IBV_WC_SUCCESS)
-		wc.byte_len = requester_wants_response(wqe) ? wqe->length : 0;
+		wc.byte_len = requester_wants_data(wqe) ? wqe->length : 0;
 	sq_pop(completer->sq);
 	return cq_push(completer->cq, &wc, false);
 }
@@ -184,6 +186,17 @@ static enum fault completer_store(struct completer *completer, const struct send
 	return FAULT_NONE;
 }
 
+/* The word that an ATOMIC WRITE or a FLUSH is executed: a READ response without data. */
+static enum fault completer_word(struct completer *completer, struct send_wqe *wqe,
+				 const struct packet *packet, uint64_t now_ns)
+{
+	const uint8_t operation = packet->opcode & OPCODE_OPERATION_MASK;
+
+	if (operation != OPCODE_READ_RESPONSE_ONLY || packet->payload_len != 0)
+		return FAULT_BAD_RESPONSE;
+	return completer_answered(completer, wqe, now_ns);
+}
+
 static enum fault completer_read_response(struct completer *completer, const struct packet *packet,
 					  uint64_t now_ns)
 {
@@ -193,6 +206,8 @@ static enum fault completer_read_response(struct completer *completer, const str
 	uint32_t expected = mtu;
 	enum fault fault;
 
+	if (wqe != NULL && requester_wants_word(wqe))
+		return completer_word(completer, wqe, packet, now_ns);
 	if (wqe == NULL || wqe->opcode != IBV_WR_RDMA_READ)
 		return FAULT_BAD_RESPONSE;
 	position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * mtu;
@@ -212,7 +227,7 @@ static enum fault completer_atomic_response(struct completer *completer,
 	const uint64_t original = packet->atomic_original;
 	enum fault fault;
 
-	if (wqe == NULL || !requester_wants_response(wqe) || wqe->opcode == IBV_WR_RDMA_READ)
+	if (wqe == NULL || !sq_is_atomic((enum ibv_wr_opcode)wqe->opcode))
 		return FAULT_BAD_RESPONSE;
 	/* The result is in host order (ibv_post_send(3)); packet_parse has turned it. */
 	fault = completer_store(completer, wqe, 0, &original, sizeof(original));

@@ -129,22 +129,39 @@ const struct reply *replies_find(const struct replies *replies, struct psn psn)
 	return NULL;
 }
 
-void replies_repeat(struct replies *replies, const struct reply *reply)
+/* Whether the response with this PSN is still to be sent. */
+static bool replies_owe(const struct replies *replies, struct psn psn)
 {
 	for (uint32_t i = replies->head; i != replies->tail; i++) {
 		const struct reply *owed = replies_pending(replies, i);
 
-		if (reply_contains(owed, reply->first) &&
-		    !psn_before(reply->first, psn_add(owed->first, (int32_t)owed->sent)))
-			return;
+		if (reply_contains(owed, psn) &&
+		    !psn_before(psn, psn_add(owed->first, (int32_t)owed->sent)))
+			return true;
 	}
-	if (replies->repeats < replies->resources) {
-		struct reply again = *reply;
+	return false;
+}
 
-		again.sent = 0;
-		again.repeated = true;
-		replies_push(replies, &again);
-	}
+static void replies_push_repeated(struct replies *replies, struct reply reply)
+{
+	reply.sent = 0;
+	reply.repeated = true;
+	replies_push(replies, &reply);
+}
+
+void replies_repeat(struct replies *replies, const struct reply *reply)
+{
+	if (replies->repeats < replies->resources && replies_room_for_word(replies) &&
+	    !replies_owe(replies, reply->first))
+		replies_push_repeated(replies, *reply);
+}
+
+void replies_word(struct replies *replies, struct psn psn, uint32_t msn)
+{
+	const struct reply word = {.kind = REPLY_WORD, .first = psn, .last = psn, .msn = msn};
+
+	if (replies_room_for_word(replies) && !replies_owe(replies, psn))
+		replies_push_repeated(replies, word);
 }
 
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn)
@@ -216,6 +233,16 @@ static void replies_build_atomic(const struct replies *replies, const struct rep
 	memcpy(packet_extend(out, sizeof(original)), &original, sizeof(original));
 }
 
+static void replies_build_word(const struct replies *replies, const struct reply *reply,
+			       struct packet_out *out)
+{
+	const struct bth_fields bth =
+		peer_bth(replies->peer, replies->service | OPCODE_READ_RESPONSE_ONLY, reply->first);
+
+	packet_begin(out, &replies->peer->path, &bth);
+	replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
+}
+
 static void replies_build_acknowledge(const struct replies *replies, struct packet_out *out,
 				      uint8_t syndrome, struct psn psn, uint32_t msn)
 {
@@ -274,6 +301,8 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 
 	if (reply->kind == REPLY_ATOMIC)
 		replies_build_atomic(replies, reply, out);
+	else if (reply->kind == REPLY_WORD)
+		replies_build_word(replies, reply, out);
 	else if (!replies_build_read(replies, reply, out))
 		return false;
 	if (sink->put(sink, out) != 0)

@@ -37,6 +37,8 @@ static const struct message_ops message_ops[] = {
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.only = OPCODE_FETCH_ADD},
 	[IBV_WR_SEND_WITH_INV] = {OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST_INV,
 				  OPCODE_SEND_ONLY_INV},
+	[LATER_WR_FLUSH] = {.only = OPCODE_FLUSH},
+	[IBV_WR_ATOMIC_WRITE] = {.only = OPCODE_ATOMIC_WRITE},
 };
 
 /* One packet of a message, described before it is built. */
@@ -68,8 +70,8 @@ static uint32_t requester_psns(const struct requester *requester, const struct s
 {
 	const uint32_t mtu = requester->peer->mtu;
 
-	if (wqe->length == 0 || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	    wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+	if (wqe->length == 0 || sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) ||
+	    requester_wants_word(wqe))
 		return 1;
 	return (uint32_t)(((uint64_t)wqe->length + mtu - 1) / mtu);
 }
@@ -152,6 +154,12 @@ static void requester_put_headers(struct packet_out *out, uint8_t service,
 
 		memcpy(packet_extend(out, sizeof(srqn)), &srqn, sizeof(srqn));
 	}
+	if (flags & OPCODE_HAS_FETH) {
+		struct feth *feth = packet_extend(out, sizeof(*feth));
+
+		feth->bits = rte_cpu_to_be_32((uint32_t)wqe->flush_select << FETH_SELECT_SHIFT |
+					      wqe->flush_place);
+	}
 	if (flags & OPCODE_HAS_RETH) {
 		struct reth *reth = packet_extend(out, sizeof(*reth));
 		const bool read = request->opcode == OPCODE_READ_REQUEST;
@@ -188,10 +196,13 @@ static enum mr_status requester_gather(struct requester *requester, const struct
 	const struct send_wqe *wqe = request->wqe;
 
 	*count = 0;
-	if (requester_wants_response(wqe) || request->length == 0)
+	if (!sq_has_payload((enum ibv_wr_opcode)wqe->opcode) || request->length == 0)
 		return MR_OK;
 	if (wqe->flags & IBV_SEND_INLINE) {
-		frags[0] = (struct packet_frag){.addr = wqe->data + request->position,
+		const uint8_t *data =
+			wqe->opcode == IBV_WR_ATOMIC_WRITE ? wqe->atomic_write : wqe->data;
+
+		frags[0] = (struct packet_frag){.addr = data + request->position,
 						.len = request->length,
 						.kind = FRAG_COPY};
 		*count = 1;

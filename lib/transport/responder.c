@@ -7,6 +7,7 @@
 #include "mem/mr.h"
 #include "mem/mw.h"
 #include "mem/place.h"
+#include "transport/placement.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 
@@ -63,7 +64,7 @@ static int responder_complete(struct responder *responder, enum ibv_wc_status st
 }
 
 /* Duplicates (9.7.5.1.3): SENDs and WRITEs are acknowledged again, READs and atomics answered from
- * memory. */
+ * memory; ATOMIC WRITEs and FLUSHes were executed, as all before the expected PSN. */
 static void responder_duplicate(struct responder *responder, const struct packet *packet)
 {
 	const struct reply *known;
@@ -72,6 +73,10 @@ static void responder_duplicate(struct responder *responder, const struct packet
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
 	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)) {
 		replies_ack(responder->replies, responder->ack_psn, responder->msn);
+		return;
+	}
+	if (placement_is(packet)) {
+		replies_word(responder->replies, packet->psn, responder->msn);
 		return;
 	}
 	known = replies_find(responder->replies, packet->psn);
@@ -181,6 +186,8 @@ static enum verdict check_enabled(struct responder *responder, const struct pack
 		need = IBV_ACCESS_REMOTE_WRITE;
 	else if (operation(packet) == OPCODE_READ_REQUEST)
 		need = IBV_ACCESS_REMOTE_READ;
+	else if (placement_is(packet))
+		need = placement_access(packet);
 	else if (flags & OPCODE_IS_ATOMIC)
 		need = IBV_ACCESS_REMOTE_ATOMIC;
 	return (responder->access & need) == need ? GO_ON : FAIL_INVALID;
@@ -338,6 +345,33 @@ static enum verdict execute_atomic(struct responder *responder, const struct pac
 	return GO_ON;
 }
 
+/* Too many answers are owed to execute this one: as if it had been lost. */
+static enum verdict responder_lose(struct responder *responder)
+{
+	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
+		    responder->msn);
+	responder->nak_sent = true;
+	responder->gap_psn = responder->epsn;
+	return DONE;
+}
+
+static enum verdict execute_placement(struct responder *responder, const struct packet *packet)
+{
+	if (!replies_room_for_word(responder->replies))
+		return responder_lose(responder);
+	switch (placement_execute(responder->pd, responder->qpn, packet)) {
+	case FAULT_NONE:
+		break;
+	case FAULT_ACCESS:
+		return FAIL_ACCESS;
+	default:
+		return FAIL_INVALID;
+	}
+	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
+	replies_word(responder->replies, packet->psn, (responder->msn + 1) & PSN_MASK);
+	return GO_ON;
+}
+
 static enum verdict execute(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
@@ -348,6 +382,8 @@ static enum verdict execute(struct responder *responder, const struct packet *pa
 		return execute_write(responder, packet);
 	if (flags & OPCODE_IS_ATOMIC)
 		return execute_atomic(responder, packet);
+	if (placement_is(packet))
+		return execute_placement(responder, packet);
 	return execute_read(responder, packet);
 }
 

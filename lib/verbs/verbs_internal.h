@@ -130,10 +130,18 @@ struct face_target {
 	struct face_qp_list handles; /* all hear of its events */
 };
 
+/* What later releases of verbs.h have at the end of struct ibv_qp_ex. */
+struct face_qp_ex_later {
+	struct ibv_qp_ex ex;
+	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+			 uint8_t type, uint8_t level);
+};
+
 struct face_qp {
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex; /* the same, and more */
+		struct face_qp_ex_later later;
 	};
 	struct qp *qp;
 	struct device *device;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting call by call: ibv_wr_start(3) and what comes between it and ibv_wr_complete. */
+#include "base/verbs_later.h"
 #include "qp/qp.h"
 #include "queue/sq_build.h"
 
@@ -100,16 +101,31 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		sq_build_fail(sq_of(ex), rc);
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			    const void *data)
+{
+	next(ex, IBV_WR_ATOMIC_WRITE);
+	sq_build_atomic_write(sq_of(ex), remote_addr, rkey, data);
+}
+
+/* Type and level are what the packet says. */
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+		     uint8_t type, uint8_t level)
+{
+	const struct sq_flush flush = {.remote_addr = remote_addr,
+				       .length = length,
+				       .rkey = rkey,
+				       .place = type,
+				       .select = level};
+
+	next(ex, (enum ibv_wr_opcode)LATER_WR_FLUSH);
+	sq_build_flush(sq_of(ex), &flush);
+}
+
 /* Work that no queue pair can have been created for: its opcodes are in no type's sq_opcodes. */
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr __rte_unused, uint16_t hdr_sz __rte_unused,
 			uint16_t mss __rte_unused)
-{
-	sq_build_fail(sq_of(ex), EOPNOTSUPP);
-}
-
-static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey __rte_unused,
-			    uint64_t remote_addr __rte_unused, const void *data __rte_unused)
 {
 	sq_build_fail(sq_of(ex), EOPNOTSUPP);
 }
@@ -169,13 +185,17 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	sq_build_abort(sq_of(ex));
 }
 
-/* Flags have the bits of their opcodes, but for this one. */
+/* What has the bits of its opcodes. */
+#define OPCODE_FLAGS ((uint64_t)(IBV_QP_EX_WITH_TSO << 1) - 1)
+
 static uint32_t opcodes_of(uint64_t send_ops_flags)
 {
-	uint32_t opcodes = (uint32_t)send_ops_flags & ~(uint32_t)IBV_QP_EX_WITH_ATOMIC_WRITE;
+	uint32_t opcodes = (uint32_t)(send_ops_flags & OPCODE_FLAGS);
 
 	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE)
 		opcodes |= 1u << IBV_WR_ATOMIC_WRITE;
+	if (send_ops_flags & LATER_QP_EX_WITH_FLUSH)
+		opcodes |= 1u << LATER_WR_FLUSH;
 	return opcodes;
 }
 static_assert(IBV_QP_EX_WITH_RDMA_WRITE == 1 << IBV_WR_RDMA_WRITE, "first of the flags");
@@ -183,7 +203,7 @@ static_assert(IBV_QP_EX_WITH_TSO == 1 << IBV_WR_TSO, "last that has its opcode's
 
 int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags)
 {
-	const uint64_t known = ((IBV_QP_EX_WITH_TSO << 1) - 1) | IBV_QP_EX_WITH_ATOMIC_WRITE;
+	const uint64_t known = OPCODE_FLAGS | IBV_QP_EX_WITH_ATOMIC_WRITE | LATER_QP_EX_WITH_FLUSH;
 
 	if (send_ops_flags & ~known)
 		return -EINVAL;
@@ -217,6 +237,7 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags)
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_atomic_write = wr_atomic_write;
+	qp->later.wr_flush = wr_flush;
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)

@@ -5,9 +5,10 @@
 /* Bytes of the extended headers, 9.3. */
 #define EXT_LEN(flags)                                                                   \
 	(((flags)&OPCODE_HAS_XRCETH ? 4 : 0) + ((flags)&OPCODE_HAS_DETH ? 8 : 0) +       \
-	 ((flags)&OPCODE_HAS_RETH ? 16 : 0) + ((flags)&OPCODE_HAS_ATOMICETH ? 28 : 0) +  \
-	 ((flags)&OPCODE_HAS_AETH ? 4 : 0) + ((flags)&OPCODE_HAS_ATOMICACKETH ? 8 : 0) + \
-	 ((flags)&OPCODE_HAS_IMM ? 4 : 0) + ((flags)&OPCODE_HAS_IETH ? 4 : 0))
+	 ((flags)&OPCODE_HAS_FETH ? 4 : 0) + ((flags)&OPCODE_HAS_RETH ? 16 : 0) +        \
+	 ((flags)&OPCODE_HAS_ATOMICETH ? 28 : 0) + ((flags)&OPCODE_HAS_AETH ? 4 : 0) +   \
+	 ((flags)&OPCODE_HAS_ATOMICACKETH ? 8 : 0) + ((flags)&OPCODE_HAS_IMM ? 4 : 0) +  \
+	 ((flags)&OPCODE_HAS_IETH ? 4 : 0))
 
 #define ENTRY(service, operation, what, is)         \
 	[OPCODE_##service | OPCODE_##operation] = { \
@@ -24,6 +25,7 @@
 #define IETH	 OPCODE_HAS_IETH
 #define RETH	 OPCODE_HAS_RETH
 #define AETH	 OPCODE_HAS_AETH
+#define FETH	 OPCODE_HAS_FETH
 #define ATOMIC	 (OPCODE_REQUEST | OPCODE_IS_ATOMIC | OPCODE_HAS_ATOMICETH)
 
 /* clang-format off */
@@ -56,7 +58,10 @@
 	ENTRY(s, COMPARE_SWAP, "CmpSwap", ATOMIC | ONLY | (x)), \
 	ENTRY(s, FETCH_ADD, "FetchAdd", ATOMIC | ONLY | (x)), \
 	ENTRY(s, SEND_LAST_INV, "SEND Last with Invalidate", SEND | OPCODE_LAST | IETH | (x)), \
-	ENTRY(s, SEND_ONLY_INV, "SEND Only with Invalidate", SEND | ONLY | IETH | (x))
+	ENTRY(s, SEND_ONLY_INV, "SEND Only with Invalidate", SEND | ONLY | IETH | (x)), \
+	ENTRY(s, FLUSH, "FLUSH", OPCODE_REQUEST | ONLY | FETH | RETH | (x)), \
+	ENTRY(s, ATOMIC_WRITE, "ATOMIC WRITE", \
+	      OPCODE_REQUEST | ONLY | OPCODE_PAYLOAD | RETH | (x))
 /* clang-format on */
 
 static const struct opcode_info opcode_infos[256] = {

@@ -177,9 +177,18 @@ static enum packet_status parse_lengths(const struct frame *f, struct packet *p)
 static const uint8_t *parse_memory_headers(const uint8_t *at, struct packet *p)
 {
 	const uint32_t flags = p->op->flags;
+	struct feth feth;
 	struct reth reth;
 	struct atomiceth atomic;
 
+	if (flags & OPCODE_HAS_FETH) {
+		uint32_t bits;
+
+		TAKE(feth, at);
+		bits = rte_be_to_cpu_32(feth.bits);
+		p->flush_place = bits & FETH_PLACE_MASK;
+		p->flush_select = bits >> FETH_SELECT_SHIFT & FETH_SELECT_MASK;
+	}
 	if (flags & OPCODE_HAS_RETH) {
 		TAKE(reth, at);
 		p->iova = rte_be_to_cpu_64(reth.iova);

@@ -147,6 +147,11 @@ static void put_request_headers(struct packet_out *out, const struct packet_fiel
 		deth->reserved = 0;
 		wire_put24(deth->src_qpn, fields->src_qpn);
 	}
+	if (flags & OPCODE_HAS_FETH) {
+		const struct feth feth = {rte_cpu_to_be_32(fields->feth)};
+
+		memcpy(packet_extend(out, sizeof(feth)), &feth, sizeof(feth));
+	}
 	if (flags & OPCODE_HAS_RETH) {
 		struct reth *reth = packet_extend(out, sizeof(*reth));
 

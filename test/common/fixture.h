@@ -67,6 +67,7 @@ struct packet_fields {
 	uint64_t iova;
 	uint32_t rkey;
 	uint32_t dma_length;
+	uint32_t feth;
 	uint64_t swap_add;
 	uint64_t compare;
 	uint64_t original;

@@ -52,6 +52,8 @@ static void fix_keys(const struct world *world, const struct record *record, uin
 
 	if (flags & OPCODE_HAS_XRCETH)
 		ext += 4;
+	if (flags & OPCODE_HAS_FETH)
+		ext += 4;
 	if (flags & OPCODE_HAS_DETH) {
 		const rte_be32_t qkey = rte_cpu_to_be_32(QKEY);
 

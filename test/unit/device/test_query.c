@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/verbs_later.h"
 #include "device/device.h"
 #include "device/limits.h"
 
@@ -62,7 +63,9 @@ static void device_query__the_limits_are_told(void **state)
 	assert_int_equal(basic->max_pkeys, 1);
 	assert_int_equal(basic->phys_port_cnt, 1);
 	assert_int_equal(attr.phys_port_cnt_ex, 1);
-	assert_int_equal(attr.device_cap_flags_ex, basic->device_cap_flags);
+	assert_int_equal(attr.device_cap_flags_ex & UINT32_MAX, basic->device_cap_flags);
+	assert_int_equal(attr.device_cap_flags_ex >> 32,
+			 (LATER_DEVICE_ATOMIC_WRITE | LATER_DEVICE_FLUSH_GLOBAL) >> 32);
 	/* Every page size of the system and above. */
 	assert_int_equal(basic->page_size_cap & 0x200fff, 0x200000);
 }
@@ -82,7 +85,8 @@ static void device_query__stamps_are_nanoseconds(void **state)
 static void device_query__what_is_not_built_is_not_told(void **state)
 {
 	const unsigned int not_built = IBV_DEVICE_MEM_WINDOW_TYPE_2A |
-				       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_UD_IP_CSUM | IBV_DEVICE_AUTO_PATH_MIG;
+				       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_UD_IP_CSUM |
+				       IBV_DEVICE_AUTO_PATH_MIG;
 	struct ibv_device_attr_ex attr;
 
 	(void)state;

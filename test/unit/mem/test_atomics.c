@@ -39,6 +39,14 @@ static void atomics_compare_swap__stores_where_equal(void **state)
 	assert_int_equal(*word(), 9);
 }
 
+static void atomics_store__stores_the_word(void **state)
+{
+	(void)state;
+	*word() = 5;
+	assert_int_equal(atomics_store(word(), UINT64_MAX - 1), 0);
+	assert_int_equal(*word(), UINT64_MAX - 1);
+}
+
 static void atomics__what_is_not_there_is_a_fault(void **state)
 {
 	uint64_t original;
@@ -49,6 +57,7 @@ static void atomics__what_is_not_there_is_a_fault(void **state)
 	assert_int_equal(mprotect(env.memory, env.page, PROT_READ), 0);
 	assert_int_equal(atomics_fetch_add(word(), 3, &original), -EFAULT);
 	assert_int_equal(atomics_compare_swap(word(), 5, 3, &original), -EFAULT);
+	assert_int_equal(atomics_store(word(), 3), -EFAULT);
 	assert_int_equal(*word(), 5);
 	assert_int_equal(munmap(env.memory, env.page), 0);
 	assert_int_equal(atomics_fetch_add(word(), 3, &original), -EFAULT);
@@ -82,6 +91,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(atomics_fetch_add__adds_and_wraps),
 		TEST(atomics_compare_swap__stores_where_equal),
+		TEST(atomics_store__stores_the_word),
 		TEST(atomics__what_is_not_there_is_a_fault),
 		TEST(atomics_fetch_add__loses_nothing_to_other_threads),
 	};

@@ -4,6 +4,8 @@
 
 #include "env.h"
 
+#include "base/verbs_later.h"
+
 static void mr_register__fills_the_region_and_faults_its_pages_in(void **state)
 {
 	unsigned char resident[3];
@@ -44,7 +46,8 @@ static void mr_register__access_is_checked(void **state)
 		{IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_WRITE, -EINVAL},
 		{IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, -EINVAL},
 		{IBV_ACCESS_HUGETLB, -EINVAL}, /* not huge pages */
-		{1 << 8, -EINVAL},
+		{LATER_ACCESS_FLUSH_GLOBAL, 0},
+		{LATER_ACCESS_FLUSH_PERSISTENT, -EINVAL}, /* not known to be such memory */
 		{1 << 19, -EINVAL},
 		{1u << 30, -EINVAL},
 		{1u << 31, -EINVAL},

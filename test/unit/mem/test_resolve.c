@@ -98,6 +98,24 @@ static void mr_resolve__a_key_of_another_domain_is_refused(void **state)
 	assert_int_equal(pd_destroy(other), 0);
 }
 
+static void mr_check_remote__key_domain_and_access_whatever_the_range(void **state)
+{
+	struct pd *other;
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(pd_create(env.keys, &other), 0);
+	assert_int_equal(env_register(env.memory, 100, IBV_ACCESS_REMOTE_READ, &mr), 0);
+	assert_int_equal(mr_check_remote(env.pd, 1, mr->key, 0), MR_OK);
+	assert_int_equal(mr_check_remote(env.pd, 1, mr->key, IBV_ACCESS_REMOTE_READ), MR_OK);
+	assert_int_equal(mr_check_remote(env.pd, 1, mr->key, IBV_ACCESS_REMOTE_WRITE),
+			 MR_NO_ACCESS);
+	assert_int_equal(mr_check_remote(other, 1, mr->key, 0), MR_WRONG_PD);
+	assert_int_equal(mr_check_remote(env.pd, 1, mr->key ^ 1, 0), MR_BAD_KEY);
+	mr_deregister(mr);
+	assert_int_equal(pd_destroy(other), 0);
+}
+
 /* IBTA C9-88. */
 static void mr_resolve__no_key_is_checked_for_length_0(void **state)
 {
@@ -116,6 +134,7 @@ int main(void)
 		TEST(mr_resolve__a_region_at_the_top_of_iova_space_ends_there),
 		TEST(mr_resolve__all_needed_access_must_be_granted),
 		TEST(mr_resolve__a_key_of_another_domain_is_refused),
+		TEST(mr_check_remote__key_domain_and_access_whatever_the_range),
 		TEST(mr_resolve__no_key_is_checked_for_length_0),
 	};
 

@@ -88,6 +88,9 @@ static void sq_post__opcodes_are_those_of_the_queue_pairs_type(void **state)
 		{IBV_WR_SEND_WITH_INV, true, false, false},
 		{IBV_WR_LOCAL_INV, true, true, false},
 		{IBV_WR_BIND_MW, true, true, false},
+		{IBV_WR_ATOMIC_WRITE, true, false, false},
+		/* It needs words that a work request has no place for. */
+		{(enum ibv_wr_opcode)LATER_WR_FLUSH, false, false, false},
 		{IBV_WR_TSO, false, false, false},
 		{IBV_WR_DRIVER1, false, false, false},
 		{(enum ibv_wr_opcode)31, false, false, false},
@@ -364,6 +367,35 @@ static void sq_post__atomics_have_8_aligned_bytes(void **state)
 	sq_fini(&sq);
 }
 
+static void sq_post__an_atomic_write_has_8_aligned_bytes(void **state)
+{
+	uint64_t value = 0x1122334455667788;
+	struct ibv_sge sge = {.addr = (uintptr_t)&value, .length = 8, .lkey = 2};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_WRITE, .sg_list = &sge, .num_sge = 1};
+	struct send_wqe *wqe;
+	struct sq sq;
+
+	(void)state;
+	wr.wr.rdma.remote_addr = 0x1000;
+	wr.wr.rdma.rkey = 3;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	wqe = posted(&sq, &wr);
+	assert_int_equal(wqe->remote_addr, 0x1000);
+	assert_int_equal(wqe->rkey, 3);
+	assert_int_equal(wqe->length, 8);
+	assert_int_equal(wqe->sge[0].lkey, 2);
+	wr.send_flags = IBV_SEND_INLINE;
+	wqe = posted(&sq, &wr);
+	value = 0;
+	assert_int_equal(*(uint64_t *)(void *)wqe->atomic_write, 0x1122334455667788);
+	wr.wr.rdma.remote_addr = 0x1004;
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	wr.wr.rdma.remote_addr = 0x1000;
+	for (sge.length = 0; sge.length < 17; sge.length++)
+		assert_int_equal(post(&sq, &wr), sge.length == 8 ? 0 : EINVAL);
+	sq_fini(&sq);
+}
+
 static void sq_post__what_stands_before_the_bad_one_is_posted(void **state)
 {
 	struct ibv_send_wr wrs[3] = {
@@ -507,6 +539,7 @@ int main(void)
 		cmocka_unit_test(sq_post__a_message_has_at_most_2_gib),
 		cmocka_unit_test(sq_post__bad_lists_are_refused),
 		cmocka_unit_test(sq_post__atomics_have_8_aligned_bytes),
+		cmocka_unit_test(sq_post__an_atomic_write_has_8_aligned_bytes),
 		cmocka_unit_test(sq_post__what_stands_before_the_bad_one_is_posted),
 		cmocka_unit_test(sq_post__counters_may_wrap),
 		cmocka_unit_test(sq_post__threads_keep_their_order),

@@ -263,6 +263,86 @@ static void complete__an_atomic_has_one_aligned_result(void **state)
 	}
 }
 
+static void atomic_write__has_its_data_and_takes_no_other(void **state)
+{
+	const uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8};
+	const struct ibv_data_buf other = {(void *)(uintptr_t)data, 8};
+	const struct send_wqe *wqe = sq_at(&sq, 0);
+
+	(void)state;
+	start();
+	next(IBV_WR_ATOMIC_WRITE);
+	sq_build_atomic_write(&sq, 0x1000, 9, data);
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(wqe->opcode, IBV_WR_ATOMIC_WRITE);
+	assert_int_equal(wqe->remote_addr, 0x1000);
+	assert_int_equal(wqe->rkey, 9);
+	assert_int_equal(wqe->length, 8);
+	assert_int_equal(wqe->flags, IBV_SEND_INLINE);
+	assert_memory_equal(wqe->atomic_write, data, 8);
+	start();
+	next(IBV_WR_ATOMIC_WRITE);
+	sq_build_atomic_write(&sq, 0x1000, 9, data);
+	sge(8);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_ATOMIC_WRITE);
+	sq_build_atomic_write(&sq, 0x1000, 9, data);
+	sq_build_inline(&sq, 1, &other);
+	expect_refused(EINVAL);
+	start();
+	next(IBV_WR_ATOMIC_WRITE);
+	sq_build_atomic_write(&sq, 0x1004, 9, data);
+	expect_refused(EINVAL);
+	/* No such request, so nothing to describe. */
+	sq_build_start(&sq, 1u << IBV_WR_SEND);
+	assert_null(next(IBV_WR_ATOMIC_WRITE));
+	sq_build_atomic_write(&sq, 0x1000, 9, data);
+	expect_refused(EINVAL);
+}
+
+static void flush__says_what_and_how_far(void **state)
+{
+	static const struct {
+		struct sq_flush flush;
+		int error;
+		uint32_t length;
+	} cases[] = {
+		{{0x1001, 100, 9, FETH_PLACE_GLOBAL, FETH_SELECT_RANGE}, 0, 100},
+		{{0, 0, 9, FETH_PLACE_GLOBAL | FETH_PLACE_PERSISTENT, FETH_SELECT_RANGE}, 0, 0},
+		{{0, 1u << 31, 9, FETH_PLACE_PERSISTENT, FETH_SELECT_RANGE}, 0, 1u << 31},
+		{{0, SIZE_MAX, 9, FETH_PLACE_GLOBAL, FETH_SELECT_REGION}, 0, 0},
+		{{0, (1u << 31) + 1, 9, FETH_PLACE_GLOBAL, FETH_SELECT_RANGE}, EINVAL, 0},
+		{{0, 8, 9, 0, FETH_SELECT_RANGE}, EINVAL, 0},
+		{{0, 8, 9, 4, FETH_SELECT_RANGE}, EINVAL, 0},
+		{{0, 8, 9, FETH_PLACE_GLOBAL, 2}, EINVAL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct send_wqe *wqe = sq_at(&sq, 0);
+
+		sq_clear(&sq);
+		start();
+		next((enum ibv_wr_opcode)LATER_WR_FLUSH);
+		sq_build_flush(&sq, &cases[i].flush);
+		assert_int_equal(sq_build_complete(&sq), cases[i].error);
+		if (cases[i].error != 0)
+			continue;
+		assert_int_equal(wqe->opcode, LATER_WR_FLUSH);
+		assert_int_equal(wqe->remote_addr, cases[i].flush.remote_addr);
+		assert_int_equal(wqe->rkey, 9);
+		assert_int_equal(wqe->length, cases[i].length);
+		assert_int_equal(wqe->flush_place, cases[i].flush.place);
+		assert_int_equal(wqe->flush_select, cases[i].flush.select);
+	}
+	start();
+	next((enum ibv_wr_opcode)LATER_WR_FLUSH);
+	sq_build_flush(&sq, &cases[0].flush);
+	sge(8);
+	expect_refused(EINVAL);
+}
+
 static void complete__a_datagram_needs_an_address(void **state)
 {
 	struct ah ah = {.path = {.len = 42}};
@@ -376,6 +456,8 @@ int main(void)
 		UNIT(inline__copies_at_once),
 		UNIT(inline__refuses_what_does_not_fit),
 		UNIT(complete__an_atomic_has_one_aligned_result),
+		UNIT(atomic_write__has_its_data_and_takes_no_other),
+		UNIT(flush__says_what_and_how_far),
 		UNIT(complete__a_datagram_needs_an_address),
 		UNIT(complete__xrc_needs_a_number),
 		UNIT(setters__of_other_types_are_refused),

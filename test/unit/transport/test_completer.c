@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "queue/sq_build.h"
 #include "transport/completer.h"
 #include "transport/requester.h"
 #include "wire/headers.h"
@@ -254,24 +255,63 @@ static void completer_receive__each_request_completes_under_its_name(void **stat
 		     {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE},
 		     {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ},
 		     {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP},
-		     {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD}};
+		     {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD},
+		     {IBV_WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE}};
 
 	(void)state;
-	for (uint32_t i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 9; i++) {
 		struct ibv_wc wc;
 
 		post(i, names[i].posted, 8);
 		assert_int_equal(send_all(), 1);
 		if (i < 5)
 			acknowledge(i);
-		else if (i == 5)
-			EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, i, .syndrome = ACK, .len = 8);
+		else if (i == 5 || i == 8)
+			EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, i, .syndrome = ACK,
+				     .len = i == 5 ? 8 : 0);
 		else
 			EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, i, .syndrome = ACK);
 		wc = expect_success(i);
 		assert_int_equal(wc.opcode, names[i].completed);
-		assert_int_equal(wc.byte_len, i < 5 ? 0 : 8);
+		assert_int_equal(wc.byte_len, i < 5 || i == 8 ? 0 : 8);
 	}
+}
+
+static void completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_ATOMIC_WRITE, 8);
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	acknowledge(1);
+	expect_none();
+	/* It is sent again, and only then answered. */
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK);
+	expect_success(1);
+	acknowledge(1);
+	expect_success(2);
+	assert_int_equal(flight.responses, 0);
+}
+
+static void completer_receive__a_flush_is_answered_by_an_empty_response(void **state)
+{
+	const struct sq_flush flush = {.rkey = 1, .place = FETH_PLACE_GLOBAL, .length = 4 * MTU};
+	struct ibv_wc wc;
+
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 8);
+	sq_build_start(&sq, sq_opcodes(IBV_QPT_RC));
+	sq_build_next(&sq, (enum ibv_wr_opcode)LATER_WR_FLUSH, 2, SIGNALED);
+	sq_build_flush(&sq, &flush);
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 1, .syndrome = ACK);
+	expect_success(1);
+	wc = expect_success(2);
+	assert_int_equal(wc.opcode, LATER_WC_FLUSH);
+	assert_int_equal(wc.byte_len, 0);
+	assert_int_equal(flight.responses, 0);
 }
 
 /* READs and atomics. */
@@ -394,6 +434,8 @@ static void completer_receive__responses_to_requests_of_another_kind_are_bad(voi
 		{IBV_WR_SEND, OPCODE_ATOMIC_ACKNOWLEDGE},
 		{IBV_WR_RDMA_READ, OPCODE_ATOMIC_ACKNOWLEDGE},
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, OPCODE_READ_RESPONSE_ONLY},
+		{IBV_WR_ATOMIC_WRITE, OPCODE_READ_RESPONSE_ONLY}, /* with data */
+		{IBV_WR_ATOMIC_WRITE, OPCODE_ATOMIC_ACKNOWLEDGE},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -729,6 +771,8 @@ int main(void)
 		TEST(completer_receive__answers_to_nothing_in_the_air_are_ignored),
 		TEST(completer_receive__answers_before_anything_was_sent_are_ignored),
 		TEST(completer_receive__each_request_completes_under_its_name),
+		TEST(completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write),
+		TEST(completer_receive__a_flush_is_answered_by_an_empty_response),
 		TEST(completer_receive__a_read_is_stored_in_its_list),
 		TEST(completer_receive__an_empty_read),
 		TEST(completer_receive__a_response_acknowledges_what_was_sent_before),

@@ -273,6 +273,71 @@ static void replies_repeat__more_than_fit_are_left_to_be_asked_for_again(void **
 	catcher_expect(&fixture.catcher, 0, OPCODE_READ_RESPONSE_ONLY, 7);
 }
 
+/* What is owed of more resources than there are now, and again. */
+static void replies_repeat__after_a_change_of_resources_overwrites_nothing(void **state)
+{
+	const struct reply first = read_of(0, 0, MTU, 1);
+
+	(void)state;
+	assert_int_equal(replies_init(&replies, 8), 0);
+	for (uint32_t i = 0; i < 8; i++)
+		add(read_of(i, i * MTU, MTU, 1));
+	assert_int_equal(replies_init(&replies, 4), 0);
+	replies.pending[0].sent = 1; /* as if it were about to be asked for again */
+	for (int i = 0; i < 4; i++)
+		replies_repeat(&replies, &first);
+	assert_false(replies_room_for_word(&replies));
+	replies.pending[0].sent = 0;
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 8);
+	for (uint32_t i = 0; i < 8; i++)
+		expect_read(i, OPCODE_READ_RESPONSE_ONLY, i, i * MTU, MTU);
+}
+
+static void replies_word__stands_in_its_turn(void **state)
+{
+	(void)state;
+	add(read_of(1, 0, 8, 1));
+	replies_word(&replies, psn_make(2), 2);
+	replies_word(&replies, psn_make(2), 2);
+	add(atomic_of(3, 7, 3));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 3);
+	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 1, 0, 8);
+	expect_read(1, OPCODE_READ_RESPONSE_ONLY, 2, 0, 0);
+	expect_aeth(1, AETH_ACK | AETH_CREDIT_NONE, 2);
+	catcher_expect(&fixture.catcher, 2, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
+	/* It is not remembered, and takes no memory of the others. */
+	assert_null(replies_find(&replies, psn_make(2)));
+}
+
+static void replies_word__has_room_without_resources(void **state)
+{
+	(void)state;
+	assert_int_equal(replies_init(&replies, 0), 0);
+	assert_true(replies_room_for_word(&replies));
+	replies_word(&replies, psn_make(1), 1);
+	assert_false(replies_room_for_word(&replies));
+	replies_word(&replies, psn_make(2), 1);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	assert_true(replies_room_for_word(&replies));
+}
+
+static void replies_word__leaves_room_for_reads(void **state)
+{
+	uint32_t words = 0;
+
+	(void)state;
+	for (; replies_room_for_word(&replies); words++)
+		replies_word(&replies, psn_make(words), 1);
+	assert_true(words >= RESOURCES);
+	for (uint32_t i = 0; i < RESOURCES; i++)
+		add(read_of(100 + i, 0, 8, 1));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, words + RESOURCES);
+}
+
 static void replies_ack__the_newest_stands_for_all(void **state)
 {
 	(void)state;
@@ -477,6 +542,10 @@ int main(void)
 		TEST(replies_repeat__is_owed_once),
 		TEST(replies_repeat__what_was_sent_already_is_sent_again),
 		TEST(replies_repeat__more_than_fit_are_left_to_be_asked_for_again),
+		TEST(replies_repeat__after_a_change_of_resources_overwrites_nothing),
+		TEST(replies_word__stands_in_its_turn),
+		TEST(replies_word__has_room_without_resources),
+		TEST(replies_word__leaves_room_for_reads),
 		TEST(replies_ack__the_newest_stands_for_all),
 		TEST(replies_nak__stays_over_an_acknowledgement),
 		TEST(replies_nak__the_last_one_is_sent),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "queue/sq_build.h"
 #include "transport/requester.h"
 #include "wire/headers.h"
 
@@ -265,6 +266,62 @@ static void requester_send__atomics_carry_their_operands(void **state)
 	expect_packet(1, OPCODE_FETCH_ADD, 1);
 	assert_int_equal(packet_at(1)->compare, 0);
 	assert_int_equal(packet_at(1)->swap_add, 11);
+	assert_int_equal(flight.responses, 2);
+}
+
+static void requester_send__an_atomic_write_carries_its_word(void **state)
+{
+	uint64_t word = 0x0807060504030201;
+	struct ibv_sge local = {.addr = (uintptr_t)&word, .length = 8};
+	struct ibv_sge sge = region_sge(&memory, 8, 8);
+
+	(void)state;
+	post_list((struct ibv_send_wr){.opcode = IBV_WR_ATOMIC_WRITE}, &sge, 1);
+	post_list(
+		(struct ibv_send_wr){.opcode = IBV_WR_ATOMIC_WRITE, .send_flags = IBV_SEND_INLINE},
+		&local, 1);
+	word = 0;
+	assert_int_equal(send_all(), 2);
+	expect_packet(0, OPCODE_ATOMIC_WRITE, 0);
+	expect_reth(0, 0, 8);
+	expect_payload(0, 8, 8);
+	expect_packet(1, OPCODE_ATOMIC_WRITE, 1);
+	assert_memory_equal(packet_at(1)->payload, "\1\2\3\4\5\6\7\10", 8);
+	/* Each waits for an answer of its own. */
+	assert_int_equal(flight.responses, 2);
+	post(IBV_WR_RDMA_READ, 8, 0);
+	assert_int_equal(send_all(), 0);
+}
+
+static void build_flush(uint64_t length, uint8_t place, uint8_t select)
+{
+	const struct sq_flush flush = {REMOTE, length, RKEY, place, select};
+
+	sq_build_start(&sq, sq_opcodes(IBV_QPT_RC));
+	assert_non_null(sq_build_next(&sq, (enum ibv_wr_opcode)LATER_WR_FLUSH, 1, 0));
+	sq_build_flush(&sq, &flush);
+	assert_int_equal(sq_build_complete(&sq), 0);
+}
+
+static void requester_send__a_flush_names_a_range_and_carries_nothing(void **state)
+{
+	static const uint8_t headers[] = {0, 0, 0, 0x13, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66};
+	const struct packet *packet;
+
+	(void)state;
+	build_flush(1 << 20, FETH_PLACE_GLOBAL, FETH_SELECT_RANGE);
+	build_flush(0, FETH_PLACE_GLOBAL | FETH_PLACE_PERSISTENT, FETH_SELECT_REGION);
+	assert_int_equal(send_all(), 2);
+	expect_packet(0, OPCODE_FLUSH, 0);
+	expect_reth(0, 0, 1 << 20);
+	expect_payload(0, 0, 0);
+	assert_int_equal(packet_at(0)->flush_place, FETH_PLACE_GLOBAL);
+	assert_int_equal(packet_at(0)->flush_select, FETH_SELECT_RANGE);
+	/* One PSN, however long the range. */
+	expect_packet(1, OPCODE_FLUSH, 1);
+	packet = packet_at(1);
+	/* The FETH stands before the RETH. */
+	assert_memory_equal(packet->l3 + packet->headers_len - 20, headers, sizeof(headers));
 	assert_int_equal(flight.responses, 2);
 }
 
@@ -733,6 +790,8 @@ int main(void)
 		TEST(requester_send__solicited_stands_where_a_receive_is_taken),
 		TEST(requester_send__a_read_stands_for_the_psns_of_its_responses),
 		TEST(requester_send__atomics_carry_their_operands),
+		TEST(requester_send__an_atomic_write_carries_its_word),
+		TEST(requester_send__a_flush_names_a_range_and_carries_nothing),
 		TEST(requester_send__inline_data_needs_no_key),
 		TEST(requester_send__gathers_from_as_many_entries_as_are_granted),
 		TEST(requester_send__a_read_goes_out_in_segments),

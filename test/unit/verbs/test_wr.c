@@ -2,6 +2,9 @@
 /* Posting call by call, by every call there is. */
 #include <string.h>
 
+#include "base/verbs_later.h"
+#include "wire/headers.h"
+
 #include "fake.h"
 
 #define BYTES 4096
@@ -210,6 +213,64 @@ static void atomics__change_the_target(void **state)
 	end(&extended);
 }
 
+static void atomic_write__stores_its_word(void **state)
+{
+	struct extended extended = start(*state, IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE);
+	struct ibv_sge sge = {(uintptr_t)source, 8, extended.source->lkey};
+	struct ibv_send_wr wr = {.wr_id = 2,
+				 .opcode = IBV_WR_ATOMIC_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .sg_list = &sge,
+				 .num_sge = 1},
+			   *bad;
+
+	begin(&extended, 1);
+	ibv_wr_atomic_write(extended.ex, extended.target->rkey, (uintptr_t)target + 16, source);
+	assert_int_equal(ibv_wr_complete(extended.ex), 0);
+	completion(&extended, 1, IBV_WC_ATOMIC_WRITE);
+	assert_memory_equal(target + 16, source, 8);
+	assert_int_equal(target[24], 0);
+	wr.wr.rdma.remote_addr = (uintptr_t)target + 32;
+	wr.wr.rdma.rkey = extended.target->rkey;
+	assert_int_equal(ibv_post_send(extended.a, &wr, &bad), 0);
+	completion(&extended, 2, IBV_WC_ATOMIC_WRITE);
+	assert_memory_equal(target + 32, source, 8);
+	begin(&extended, 3);
+	ibv_wr_atomic_write(extended.ex, extended.target->rkey, (uintptr_t)target + 4, source);
+	assert_int_equal(ibv_wr_complete(extended.ex), EINVAL);
+	end(&extended);
+}
+
+/* As a program does that was compiled with a later verbs.h. */
+static void flush__by_programs_of_later_releases(void **state)
+{
+	struct extended extended =
+		start(*state, IBV_QPT_RC, IBV_QP_EX_WITH_RDMA_WRITE | LATER_QP_EX_WITH_FLUSH);
+	void (*const flush)(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t) =
+		((struct face_qp_ex_later *)extended.ex)->wr_flush;
+	struct ibv_qp_attr attr = {.qp_access_flags =
+					   IBV_ACCESS_REMOTE_WRITE | LATER_ACCESS_FLUSH_GLOBAL};
+	struct ibv_mr *mr = ibv_reg_mr(extended.pd, target, BYTES,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					       (int)LATER_ACCESS_FLUSH_GLOBAL);
+
+	assert_non_null(mr);
+	assert_int_equal(ibv_modify_qp(extended.b, &attr, IBV_QP_ACCESS_FLAGS), 0);
+	for (uint8_t level = FETH_SELECT_RANGE; level <= FETH_SELECT_REGION; level++) {
+		begin(&extended, 1);
+		ibv_wr_rdma_write(extended.ex, mr->rkey, (uintptr_t)target);
+		set_source(&extended, 3000);
+		extended.ex->wr_id = 2;
+		flush(extended.ex, mr->rkey, (uintptr_t)target, 3000, FETH_PLACE_GLOBAL, level);
+		assert_int_equal(ibv_wr_complete(extended.ex), 0);
+		completion(&extended, 1, IBV_WC_RDMA_WRITE);
+		completion(&extended, 2, (enum ibv_wc_opcode)LATER_WC_FLUSH);
+	}
+	assert_memory_equal(source, target, 3000);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	end(&extended);
+}
+
 static void datagram__goes_to_its_address(void **state)
 {
 	struct extended extended =
@@ -290,7 +351,10 @@ static void create__refuses_what_the_type_does_not_send(void **state)
 		{IBV_QPT_UC, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, EOPNOTSUPP},
 		{IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE, EOPNOTSUPP},
 		{IBV_QPT_RC, 1ull << 40, EINVAL},
-		{IBV_QPT_RC, 1ull << 11, EINVAL},
+		{IBV_QPT_RC, 1ull << 13, EINVAL},
+		{IBV_QPT_UC, IBV_QP_EX_WITH_ATOMIC_WRITE, EOPNOTSUPP},
+		{IBV_QPT_UC, LATER_QP_EX_WITH_FLUSH, EOPNOTSUPP},
+		{IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_ATOMIC_WRITE | LATER_QP_EX_WITH_FLUSH, 0},
 		{IBV_QPT_UC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE, 0},
 		{IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM, 0},
 		{IBV_QPT_XRC_SEND, RC_OPS, 0},
@@ -338,6 +402,8 @@ int main(void)
 		UNIT(imm__arrives),
 		UNIT(write__and_read),
 		UNIT(atomics__change_the_target),
+		UNIT(atomic_write__stores_its_word),
+		UNIT(flush__by_programs_of_later_releases),
 		UNIT(datagram__goes_to_its_address),
 		UNIT(complete__with_one_wrong_request_posts_none),
 		UNIT(abort__posts_nothing),

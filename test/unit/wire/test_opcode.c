@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The opcode table against IBTA 9.2 tables 37 and 38. */
+/* The opcode table against IBTA 9.2 tables 37 and 38, and annex A19. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 /* Which operations a service defines, one bit an operation. */
 #define OPERATIONS_UC 0x000fffu
-#define OPERATIONS_RC 0xdfffffu /* 21 is reserved */
+#define OPERATIONS_RC 0x30dfffffu /* 21 is reserved, and 24 to 27 */
 #define OPERATIONS_UD 0x000030u
 
 static uint32_t operations(uint8_t service)
@@ -86,6 +86,8 @@ static const struct expected {
 	{0x14, 28, ATOMIC},
 	{0x16, 4, SEND | OPCODE_LAST | OPCODE_HAS_IETH},
 	{0x17, 4, SEND | ONLY | OPCODE_HAS_IETH},
+	{0x1c, 20, OPCODE_KNOWN | OPCODE_REQUEST | ONLY | OPCODE_HAS_FETH | OPCODE_HAS_RETH},
+	{0x1d, 16, OPCODE_KNOWN | OPCODE_REQUEST | ONLY | OPCODE_PAYLOAD | OPCODE_HAS_RETH},
 };
 
 #define RC_COUNT (sizeof(rc) / sizeof(rc[0]))

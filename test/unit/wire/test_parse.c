@@ -251,6 +251,11 @@ static size_t check_request_headers(uint32_t flags, size_t at)
 		assert_int_equal(packet.src_qpn, ext(at + 5, 3));
 		at += 8;
 	}
+	if (flags & OPCODE_HAS_FETH) {
+		assert_int_equal(packet.flush_place, ext(at + 3, 1) & 0xf);
+		assert_int_equal(packet.flush_select, ext(at + 3, 1) >> 4 & 3);
+		at += 4;
+	}
 	if (flags & (OPCODE_HAS_RETH | OPCODE_HAS_ATOMICETH)) {
 		assert_int_equal(packet.iova, ext(at, 8));
 		assert_int_equal(packet.rkey, ext(at + 8, 4));
@@ -310,7 +315,7 @@ static void packet_parse__reads_the_extended_headers_of_each_opcode(void **state
 		assert_int_equal(len, opcode == OPCODE_CNP ? 0 : info->ext_len);
 		known++;
 	}
-	assert_int_equal(known, 23 + 12 + 2 + 23 + 1);
+	assert_int_equal(known, 25 + 12 + 2 + 25 + 1);
 }
 
 static void packet_parse__what_is_not_roce_is_somebody_elses(void **state)

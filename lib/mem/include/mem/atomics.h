@@ -12,4 +12,7 @@ int atomics_fetch_add(uint64_t *addr, uint64_t add, uint64_t *original);
 /** Store `swap` where memory holds `compare`. As above. */
 int atomics_compare_swap(uint64_t *addr, uint64_t compare, uint64_t swap, uint64_t *original);
 
+/** Store a word at once, behind all that this thread wrote before. As above. */
+int atomics_store(uint64_t *addr, uint64_t value);
+
 #endif

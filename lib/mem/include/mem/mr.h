@@ -123,4 +123,7 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 				 uint64_t length, unsigned int need, uint8_t **addr);
 
+/** Whether a peer may use a key so, without regard to a range. As above. */
+enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need);
+
 #endif

@@ -15,6 +15,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/verbs_later.h"
 #include "mem/mr.h"
 
 struct pd;
@@ -24,7 +25,7 @@ struct pd;
 #define MW_ACCESS                                                           \
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |  \
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-			IBV_ACCESS_ZERO_BASED))
+			IBV_ACCESS_ZERO_BASED | LATER_ACCESS_FLUSH_GLOBAL))
 
 struct mw {
 	struct mr view; /* what peers reach by the key; first, as the key table holds it. No access

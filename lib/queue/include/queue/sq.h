@@ -12,6 +12,7 @@
 #include <rte_spinlock.h>
 
 #include "base/psn.h"
+#include "base/verbs_later.h"
 #include "wire/build.h"
 
 #define SQ_ATOMIC_BYTES 8u /* IBTA 9.4.5: operand, result and alignment */
@@ -23,7 +24,8 @@ struct send_wqe {
 	uint64_t remote_addr; /* of a window's binding: in the region */
 	union {
 		uint64_t compare_add;
-		struct { /* of a datagram; its path is at sq_path */
+		uint8_t atomic_write[8]; /* with IBV_SEND_INLINE: the data of an ATOMIC WRITE */
+		struct {		 /* of a datagram; its path is at sq_path */
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
 		};
@@ -31,6 +33,10 @@ struct send_wqe {
 	};
 	union {
 		uint64_t swap;
+		struct {		      /* of a FLUSH */
+			uint8_t flush_place;  /* FETH_PLACE_* */
+			uint8_t flush_select; /* FETH_SELECT_* */
+		};
 		struct {		      /* of a window's binding */
 			uint32_t bind_lkey;   /* of the region */
 			uint32_t bind_access; /* enum ibv_access_flags */
@@ -42,7 +48,8 @@ struct send_wqe {
 		uint32_t bind_window; /* a key of the window */
 	};
 	uint32_t remote_srqn; /* XRC */
-	uint32_t length;      /* bytes of all entries of the gather list, or of the inline data */
+	uint32_t length; /* bytes of all entries of the gather list, or of the inline data, or of
+			    a FLUSH's range */
 	uint16_t num_sge;
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t flags;	/* enum ibv_send_flags; IBV_SEND_SIGNALED also for sq_sig_all */
@@ -109,6 +116,13 @@ static inline bool sq_is_local(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
 }
 
+/* Whether data goes out with a request; else it asks for some, or has none at all. */
+static inline bool sq_has_payload(enum ibv_wr_opcode opcode)
+{
+	return opcode != IBV_WR_RDMA_READ && !sq_is_atomic(opcode) && !sq_is_local(opcode) &&
+	       (int)opcode != LATER_WR_FLUSH;
+}
+
 /** Describe the binding of a window. 0, or EINVAL (positive) without a window, or a region where
  * one is needed. */
 int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
@@ -124,8 +138,9 @@ int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
  * @return
  *   0; ENOMEM (positive, as ibv_post_send(3) returns it) when the queue is full; EINVAL for a bad
  * opcode, too many entries, inline data too long or with READ and atomics, atomics whose list is
- * not one entry of at least 8 bytes or whose remote address is not a multiple of 8, a message over
- * 2^31 bytes.
+ * not one entry of at least 8 bytes, an ATOMIC WRITE not of 8 bytes, a remote address of either
+ * that is not a multiple of 8, a message over 2^31 bytes, a FLUSH (which only a list that is built
+ * can describe).
  */
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad);

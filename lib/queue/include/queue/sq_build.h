@@ -37,6 +37,21 @@ void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list
 /** Its data, copied now. */
 void sq_build_inline(struct sq *sq, size_t num_buf, const struct ibv_data_buf *list);
 
+/** An ATOMIC WRITE's eight bytes, copied now, and where they go. It takes no other data. */
+void sq_build_atomic_write(struct sq *sq, uint64_t remote_addr, uint32_t rkey, const void *data);
+
+/* What is to be flushed, and how far. */
+struct sq_flush {
+	uint64_t remote_addr;
+	uint64_t length; /* bytes */
+	uint32_t rkey;
+	uint8_t place;	/* FETH_PLACE_* */
+	uint8_t select; /* FETH_SELECT_* */
+};
+
+/** A FLUSH. It takes no data. */
+void sq_build_flush(struct sq *sq, const struct sq_flush *flush);
+
 /** Where it goes, on a queue pair for datagrams. */
 void sq_build_datagram(struct sq *sq, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 

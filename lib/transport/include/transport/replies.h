@@ -21,6 +21,7 @@ struct pd;
 enum reply_kind {
 	REPLY_READ,
 	REPLY_ATOMIC,
+	REPLY_WORD, /* that an ATOMIC WRITE or FLUSH is executed: a READ response without data */
 };
 
 /* A READ or atomic request and how far it is answered. */
@@ -35,7 +36,7 @@ struct reply {
 	uint32_t length;   /* READ: bytes of all responses */
 	uint64_t original; /* atomic: what memory held, host order */
 	uint32_t sent;	   /* responses sent */
-	bool repeated;	   /* for a duplicate request */
+	bool repeated;	   /* for a duplicate request, or a word: takes none of the resources */
 };
 
 enum acknowledgement {
@@ -47,7 +48,7 @@ enum acknowledgement {
 struct replies {
 	/* narrow pointers, set once */
 	const struct peer *peer;
-	uint32_t qpn; /* our own, which windows are bound for */
+	uint32_t qpn;	 /* our own, which windows are bound for */
 	uint8_t service; /* OPCODE_RC or OPCODE_XRC */
 	struct counters *counters;
 
@@ -66,7 +67,7 @@ struct replies {
 	struct reply *pending;
 	uint32_t head;
 	uint32_t tail;
-	uint32_t repeats; /* entries that are repeated, at most `resources` */
+	uint32_t repeats; /* entries that are repeated, at most mask + 1 */
 
 	enum acknowledgement ack;
 	struct psn ack_psn;
@@ -82,8 +83,8 @@ void replies_fini(struct replies *replies);
 /** Forget everything owed and remembered. */
 void replies_clear(struct replies *replies);
 
-/** A protection domain may go: what was to be read in it is now to be read in `instead`, which knows
- * no key of it. */
+/** A protection domain may go: what was to be read in it is now to be read in `instead`, which
+ * knows no key of it. */
 void replies_forget_pd(struct replies *replies, const struct pd *pd, const struct pd *instead);
 
 /** Whether another new READ or atomic can be owed; else the requester has exceeded max_rd_atomic.
@@ -101,6 +102,20 @@ static inline bool replies_owe_ack_only(const struct replies *replies)
 
 /** Owe and remember a new reply. Only with replies_room. */
 void replies_add(struct replies *replies, const struct reply *reply);
+
+/** Whether the word about one more ATOMIC WRITE or FLUSH can be owed. */
+static inline bool replies_room_for_word(const struct replies *replies)
+{
+	return replies->repeats <= replies->mask &&
+	       replies->tail - replies->head <= 2 * replies->mask + 1;
+}
+
+/**
+ * Owe the word that an ATOMIC WRITE or FLUSH was executed, unless it is still owed, or there is no
+ * room. There is nothing to remember of it: who has executed what came later can say so at any
+ * time.
+ */
+void replies_word(struct replies *replies, struct psn psn, uint32_t msn);
 
 /** The remembered request whose responses contain `psn`, or NULL. */
 const struct reply *replies_find(const struct replies *replies, struct psn psn);

@@ -82,11 +82,22 @@ static inline bool requester_fault_due(const struct requester *requester)
 /** Whether a draining requester has nothing left in the air or half sent. */
 bool requester_drained(const struct requester *requester);
 
-/* Whether a request is answered with data of its own, not by an acknowledgement. */
+/* Whether the answer to a request brings data. */
+static inline bool requester_wants_data(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_RDMA_READ || sq_is_atomic((enum ibv_wr_opcode)wqe->opcode);
+}
+
+/* Whether the answer to a request is an empty READ response (annex A19). */
+static inline bool requester_wants_word(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_WRITE || wqe->opcode == LATER_WR_FLUSH;
+}
+
+/* Whether a request is answered by a response of its own, not by an acknowledgement. */
 static inline bool requester_wants_response(const struct send_wqe *wqe)
 {
-	return wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	return requester_wants_data(wqe) || requester_wants_word(wqe);
 }
 
 #endif

@@ -70,6 +70,22 @@ struct aeth {
 };
 static_assert(sizeof(struct aeth) == 4, "AETH is 4 bytes");
 
+/* FLUSH extended transport header, A19: 26 reserved bits, then what is asked for. */
+struct feth {
+	rte_be32_t bits; /* FETH_SELECT_* << FETH_SELECT_SHIFT | FETH_PLACE_* */
+} __attribute__((packed));
+static_assert(sizeof(struct feth) == 4, "FETH is 4 bytes");
+
+#define FETH_PLACE_GLOBAL     0x1u /* placement type: what was written can be seen by all */
+#define FETH_PLACE_PERSISTENT 0x2u /* it outlasts a power failure */
+#define FETH_PLACE_MASK	      0xfu
+#define FETH_SELECT_SHIFT     4
+#define FETH_SELECT_RANGE     0u /* selectivity level: the range of the RETH */
+#define FETH_SELECT_REGION    1u /* all of the region; the RETH's address and length mean nothing */
+#define FETH_SELECT_MASK      0x3u
+
+#define ATOMIC_WRITE_BYTES 8u /* A19: payload and alignment */
+
 /* Datagram extended transport header, 9.3.2. */
 struct deth {
 	rte_be32_t qkey;

@@ -40,6 +40,8 @@ enum opcode_operation {
 	OPCODE_FETCH_ADD,
 	OPCODE_SEND_LAST_INV = 22,
 	OPCODE_SEND_ONLY_INV,
+	OPCODE_FLUSH = 28, /* annex A19, as the next one */
+	OPCODE_ATOMIC_WRITE,
 	OPCODE_OPERATION_MASK = 0x1f,
 };
 
@@ -58,12 +60,13 @@ enum opcode_flag {
 	OPCODE_PAYLOAD = 1 << 8, /* may carry payload */
 	OPCODE_HAS_XRCETH = 1 << 9,
 	OPCODE_HAS_DETH = 1 << 10,
-	OPCODE_HAS_RETH = 1 << 11,
-	OPCODE_HAS_ATOMICETH = 1 << 12,
-	OPCODE_HAS_AETH = 1 << 13,
-	OPCODE_HAS_ATOMICACKETH = 1 << 14,
-	OPCODE_HAS_IMM = 1 << 15,
-	OPCODE_HAS_IETH = 1 << 16,
+	OPCODE_HAS_FETH = 1 << 11,
+	OPCODE_HAS_RETH = 1 << 12,
+	OPCODE_HAS_ATOMICETH = 1 << 13,
+	OPCODE_HAS_AETH = 1 << 14,
+	OPCODE_HAS_ATOMICACKETH = 1 << 15,
+	OPCODE_HAS_IMM = 1 << 16,
+	OPCODE_HAS_IETH = 1 << 17,
 };
 
 struct opcode_info {

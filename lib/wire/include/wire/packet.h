@@ -49,6 +49,8 @@ struct packet {
 	struct psn psn;
 
 	/* Valid where op->flags has the header. */
+	uint8_t flush_place; /* FETH: FETH_PLACE_* */
+	uint8_t flush_select; /* FETH: FETH_SELECT_* */
 	uint64_t iova; /* RETH, AtomicETH */
 	uint32_t rkey; /* RETH, AtomicETH; IETH: the key to invalidate */
 	uint32_t dma_length; /* RETH */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer's requests of the memory placement extensions: ATOMIC WRITE and FLUSH (IBTA annex A19). */
+#ifndef TRANSPORT_PLACEMENT_H
+#define TRANSPORT_PLACEMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/status.h"
+
+struct packet;
+struct pd;
+
+/** Whether a packet is one. */
+bool placement_is(const struct packet *packet);
+
+/** The rights that it needs, of queue pair and region: enum ibv_access_flags. */
+unsigned int placement_access(const struct packet *packet);
+
+/**
+ * Execute it, when all requests before it are.
+ *
+ * @param qpn
+ *   Our queue pair that the peer is connected to.
+ * @return
+ *   FAULT_NONE; FAULT_INVALID_REQUEST or FAULT_ACCESS: nothing is changed.
+ */
+enum fault placement_execute(const struct pd *pd, uint32_t qpn, const struct packet *packet);
+
+#endif
