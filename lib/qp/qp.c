@@ -109,7 +109,8 @@ static int qp_init_queues(struct qp *qp)
 					.max_sge = cap->max_send_sge,
 					.max_inline = cap->max_inline_data,
 					.sig_all = qp->init.sig_all,
-					.type = qp->init.type};
+					.type = qp->init.type,
+					.domain = qp->init.queues};
 	int err = sq_init(&qp->sq, &sq_attr);
 
 	if (err != 0)
@@ -119,7 +120,8 @@ static int qp_init_queues(struct qp *qp)
 		return 0;
 	}
 	qp->rq = &qp->own_rq;
-	err = rq_init(&qp->own_rq, cap->max_recv_wr, cap->max_recv_sge);
+	err = rq_init_in(qp->init.queues, RING_RECV, &qp->own_rq, cap->max_recv_wr,
+			 cap->max_recv_sge);
 	if (err != 0)
 		sq_fini(&qp->sq);
 	return err;
@@ -166,6 +168,7 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 		free(qp);
 		return err;
 	}
+	qp->init.queues = NULL;
 	qp_connect_roles(qp);
 	qp_reset(qp);
 	qp->state = IBV_QPS_RESET;

@@ -2,6 +2,7 @@
 /* Completion queues: a producer without a lock, pollers under one, and events for who sleeps. */
 #include "queue/cq.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,55 +10,57 @@
 
 #define CQ_ENTRIES_MAX (1u << 30)
 
-static struct ibv_wc *ring_alloc(uint32_t entries)
-{
-	void *ring;
-
-	/* Not cleared: pages of a large queue are touched when they are first used. */
-	if (posix_memalign(&ring, RTE_CACHE_LINE_SIZE, (size_t)entries * sizeof(struct ibv_wc)) !=
-	    0)
-		return NULL;
-	return ring;
-}
-
-int cq_create(uint32_t cqe, struct channel *channel, void *user, void (*overrun)(void *user),
-	      struct cq **cq)
+static int make_ring(const struct queue_domain *domain, bool has_stamps, uint32_t cqe,
+		     struct cq_ring *ring)
 {
 	uint32_t entries;
-	void *memory;
-	struct cq *c;
+	size_t bytes;
+	int rc;
 
+	*ring = (struct cq_ring){.mask = 0};
 	if (cqe == 0 || cqe > CQ_ENTRIES_MAX)
 		return -EINVAL;
 	entries = rte_align32pow2(cqe);
+	bytes = (size_t)entries * (sizeof(struct ibv_wc) + (has_stamps ? sizeof(uint64_t) : 0));
+	rc = ring_alloc(domain, bytes, RING_COMPLETION, &ring->memory);
+	if (rc != 0)
+		return rc;
+	ring->entries = ring->memory.base;
+	/* Behind entries whose size is a multiple of a stamp's. */
+	ring->stamps = has_stamps ? (uint64_t *)(ring->entries + entries) : NULL;
+	ring->mask = entries - 1;
+	return 0;
+}
+static_assert(sizeof(struct ibv_wc) % sizeof(uint64_t) == 0, "stamps are aligned behind entries");
+
+int cq_create_in(const struct cq_attr *attr, struct cq **cq)
+{
+	void *memory;
+	struct cq *c;
+	int rc;
+
 	if (posix_memalign(&memory, _Alignof(struct cq), sizeof(*c)) != 0)
 		return -ENOMEM;
 	c = memory;
 	*c = (struct cq){
-		.ring = ring_alloc(entries),
-		.mask = entries - 1,
-		.capacity = entries,
-		.channel = channel,
-		.source = {.object = user},
-		.overrun = overrun,
-		.user = user,
-		.lock = RTE_SPINLOCK_INITIALIZER,
+		.channel = attr->channel,
+		.source = {.object = attr->user},
+		.overrun = attr->overrun,
+		.user = attr->user,
+		.now_ns = attr->stamp_ns,
+		.has_stamps = attr->stamp_ns != NULL,
+		.lock = queue_lock_make(attr->domain),
 		.armed = CQ_NOT_ARMED,
 	};
-	if (!c->ring) {
+	if (attr->domain)
+		c->domain = *attr->domain;
+	rc = make_ring(attr->domain, attr->stamp_ns != NULL, attr->cqe, &c->ring);
+	if (rc != 0) {
 		free(c);
-		return -ENOMEM;
+		return rc;
 	}
+	c->capacity = c->ring.mask + 1;
 	*cq = c;
-	return 0;
-}
-
-int cq_enable_stamps(struct cq *cq, const uint64_t *now_ns)
-{
-	cq->stamps = calloc((size_t)cq->mask + 1, sizeof(cq->stamps[0]));
-	if (!cq->stamps)
-		return -ENOMEM;
-	cq->now_ns = now_ns;
 	return 0;
 }
 
@@ -68,8 +71,7 @@ int cq_destroy(struct cq *cq)
 	moderator_set(cq, NULL, 0, 0);
 	if (cq->channel)
 		channel_forget(cq->channel, &cq->source);
-	free(cq->stamps);
-	free(cq->ring);
+	ring_free(&cq->ring.memory);
 	free(cq);
 	return 0;
 }
@@ -109,11 +111,11 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 	const uint32_t prod = cq->prod;
 
 	/* Pairs with the release store of `cons` in cq_poll: the entry has been copied out. */
-	if (unlikely(prod - __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE) > cq->mask))
+	if (unlikely(prod - __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE) > cq->ring.mask))
 		return overrun(cq);
-	cq->ring[prod & cq->mask] = *wc;
-	if (unlikely(cq->stamps != NULL))
-		cq->stamps[prod & cq->mask] = *cq->now_ns;
+	cq->ring.entries[prod & cq->ring.mask] = *wc;
+	if (unlikely(cq->ring.stamps != NULL))
+		cq->ring.stamps[prod & cq->ring.mask] = *cq->now_ns;
 	if (!cq->channel) {
 		__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_RELEASE);
 		return 0;
@@ -137,13 +139,13 @@ int cq_poll(struct cq *cq, int n, struct ibv_wc *wc)
 	if (__atomic_load_n(&cq->prod, __ATOMIC_SEQ_CST) ==
 	    __atomic_load_n(&cq->cons, __ATOMIC_RELAXED))
 		return 0;
-	rte_spinlock_lock(&cq->lock);
+	queue_lock(&cq->lock);
 	cons = cq->cons;
 	ready = __atomic_load_n(&cq->prod, __ATOMIC_ACQUIRE) - cons;
 	for (taken = 0; taken < n && (uint32_t)taken < ready; taken++)
-		wc[taken] = cq->ring[(cons + (uint32_t)taken) & cq->mask];
+		wc[taken] = cq->ring.entries[(cons + (uint32_t)taken) & cq->ring.mask];
 	__atomic_store_n(&cq->cons, cons + (uint32_t)taken, __ATOMIC_RELEASE);
-	rte_spinlock_unlock(&cq->lock);
+	queue_unlock(&cq->lock);
 	return taken;
 }
 
@@ -154,16 +156,16 @@ bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns)
 
 	if (cq_empty(cq))
 		return false;
-	rte_spinlock_lock(&cq->lock);
+	queue_lock(&cq->lock);
 	cons = cq->cons;
 	if (cons != __atomic_load_n(&cq->prod, __ATOMIC_ACQUIRE)) {
-		*wc = cq->ring[cons & cq->mask];
-		if (cq->stamps)
-			*stamp_ns = cq->stamps[cons & cq->mask];
+		*wc = cq->ring.entries[cons & cq->ring.mask];
+		if (cq->ring.stamps)
+			*stamp_ns = cq->ring.stamps[cons & cq->ring.mask];
 		__atomic_store_n(&cq->cons, cons + 1, __ATOMIC_RELEASE);
 		taken = true;
 	}
-	rte_spinlock_unlock(&cq->lock);
+	queue_unlock(&cq->lock);
 	return taken;
 }
 
@@ -182,56 +184,50 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 {
 	uint32_t kept;
 
-	rte_spinlock_lock(&cq->lock);
+	queue_lock(&cq->lock);
 	kept = cq->cons;
 	for (uint32_t i = cq->cons; i != cq->prod; i++) {
-		if (cq->ring[i & cq->mask].qp_num == qpn)
+		if (cq->ring.entries[i & cq->ring.mask].qp_num == qpn)
 			continue;
-		cq->ring[kept & cq->mask] = cq->ring[i & cq->mask];
-		if (cq->stamps)
-			cq->stamps[kept & cq->mask] = cq->stamps[i & cq->mask];
+		cq->ring.entries[kept & cq->ring.mask] = cq->ring.entries[i & cq->ring.mask];
+		if (cq->ring.stamps)
+			cq->ring.stamps[kept & cq->ring.mask] = cq->ring.stamps[i & cq->ring.mask];
 		kept++;
 	}
 	__atomic_store_n(&cq->prod, kept, __ATOMIC_RELEASE);
-	rte_spinlock_unlock(&cq->lock);
+	queue_unlock(&cq->lock);
 }
 
-/* Move what waits to another ring. The indices stay, as pollers read them without the lock. */
-static int move_locked(struct cq *cq, struct ibv_wc *ring, uint64_t *stamps, uint32_t mask)
+int cq_make_ring(const struct cq *cq, uint32_t cqe, struct cq_ring *ring)
 {
-	if (cq->prod - cq->cons > mask + 1)
-		return -EINVAL;
+	return make_ring(&cq->domain, cq->has_stamps, cqe, ring);
+}
+
+static void copy_waiting(const struct cq *cq, const struct cq_ring *to)
+{
+	const struct cq_ring *from = &cq->ring;
+
 	for (uint32_t i = cq->cons; i != cq->prod; i++) {
-		ring[i & mask] = cq->ring[i & cq->mask];
-		if (stamps)
-			stamps[i & mask] = cq->stamps[i & cq->mask];
+		to->entries[i & to->mask] = from->entries[i & from->mask];
+		if (to->stamps)
+			to->stamps[i & to->mask] = from->stamps[i & from->mask];
 	}
-	cq->ring = ring;
-	cq->stamps = stamps;
-	cq->mask = mask;
-	cq->capacity = mask + 1;
-	return 0;
 }
 
-int cq_resize(struct cq *cq, uint32_t cqe)
+/* The indices stay, as pollers read them without the lock. */
+int cq_change_ring(struct cq *cq, struct cq_ring *ring)
 {
-	uint64_t *stamps = NULL, *old_stamps = cq->stamps;
-	struct ibv_wc *ring, *old = cq->ring;
-	uint32_t entries;
-	int rc = -ENOMEM;
+	const struct cq_ring old = cq->ring;
+	int rc = -EINVAL;
 
-	if (cqe == 0 || cqe > CQ_ENTRIES_MAX)
-		return -EINVAL;
-	entries = rte_align32pow2(cqe);
-	ring = ring_alloc(entries);
-	if (cq->stamps)
-		stamps = calloc(entries, sizeof(*stamps));
-	if (ring && (stamps || !cq->stamps)) {
-		rte_spinlock_lock(&cq->lock);
-		rc = move_locked(cq, ring, stamps, entries - 1);
-		rte_spinlock_unlock(&cq->lock);
+	queue_lock(&cq->lock);
+	if (cq->prod - cq->cons <= ring->mask + 1) {
+		copy_waiting(cq, ring);
+		cq->ring = *ring;
+		cq->capacity = ring->mask + 1;
+		*ring = old;
+		rc = 0;
 	}
-	free(rc == 0 ? old : ring);
-	free(rc == 0 ? old_stamps : stamps);
+	queue_unlock(&cq->lock);
 	return rc;
 }

@@ -3,37 +3,55 @@
 #include "queue/rq.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define RQ_WR_MAX  (1u << 24)
 #define RQ_SGE_MAX 1024u
 
-static uint8_t *ring_alloc(const struct rq *rq, uint32_t slots)
+int rq_make_ring(const struct rq *rq, uint32_t max_wr, struct rq_ring *ring)
 {
-	return aligned_alloc(RTE_CACHE_LINE_SIZE, (size_t)slots * rq->stride);
+	*ring = (struct rq_ring){.memory.base = NULL};
+	if (max_wr == 0 || max_wr > RQ_WR_MAX)
+		return -EINVAL;
+	ring->slots = rte_align32pow2(max_wr);
+	return ring_alloc(&rq->domain, (size_t)ring->slots * rq->stride, rq->kind, &ring->memory);
 }
 
-int rq_init(struct rq *rq, uint32_t max_wr, uint32_t max_sge)
+/* The memory of the old one is the caller's. */
+static void use_ring(struct rq *rq, const struct rq_ring *ring)
 {
-	*rq = (struct rq){.lock = RTE_SPINLOCK_INITIALIZER};
+	rq->memory = ring->memory;
+	rq->ring = ring->memory.base;
+	rq->mask = ring->slots - 1;
+	rq->max_wr = ring->slots;
+}
+
+int rq_init_in(const struct queue_domain *domain, enum ring_kind kind, struct rq *rq,
+	       uint32_t max_wr, uint32_t max_sge)
+{
+	struct rq_ring ring;
+	int rc;
+
+	*rq = (struct rq){.kind = kind, .lock = queue_lock_make(domain)};
 	if (max_wr > RQ_WR_MAX || max_sge > RQ_SGE_MAX)
 		return -EINVAL;
+	if (domain)
+		rq->domain = *domain;
 	rq->max_sge = max_sge;
 	if (max_wr == 0)
 		return 0;
-	rq->max_wr = rte_align32pow2(max_wr);
-	rq->mask = rq->max_wr - 1;
 	rq->stride = RTE_ALIGN((uint32_t)sizeof(struct recv_wqe) +
 				       max_sge * (uint32_t)sizeof(struct ibv_sge),
 			       RTE_CACHE_LINE_SIZE);
-	rq->ring = ring_alloc(rq, rq->max_wr);
-	return rq->ring ? 0 : -ENOMEM;
+	rc = rq_make_ring(rq, max_wr, &ring);
+	if (rc == 0)
+		use_ring(rq, &ring);
+	return rc;
 }
 
 void rq_fini(struct rq *rq)
 {
-	free(rq->ring);
+	ring_free(&rq->memory);
 	rq->ring = NULL;
 }
 
@@ -63,7 +81,7 @@ int rq_post(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	uint32_t prod;
 	int rc = 0;
 
-	rte_spinlock_lock(&rq->lock);
+	queue_lock(&rq->lock);
 	for (prod = rq->prod; wr; wr = wr->next, prod++) {
 		rc = fill(rq, prod, wr);
 		if (rc != 0) {
@@ -73,44 +91,40 @@ int rq_post(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	}
 	/* Pairs with the acquire load in rq_head: one store shows the whole list. */
 	__atomic_store_n(&rq->prod, prod, __ATOMIC_RELEASE);
-	rte_spinlock_unlock(&rq->lock);
+	queue_unlock(&rq->lock);
 	return rc;
 }
 
 void rq_clear(struct rq *rq)
 {
-	rte_spinlock_lock(&rq->lock);
+	queue_lock(&rq->lock);
 	__atomic_store_n(&rq->prod, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&rq->cons, 0, __ATOMIC_RELAXED);
-	rte_spinlock_unlock(&rq->lock);
+	queue_unlock(&rq->lock);
 }
 
-int rq_resize(struct rq *rq, uint32_t max_wr)
+static void copy_posted(const struct rq *rq, const struct rq_ring *ring)
 {
-	uint32_t slots, mask;
-	uint8_t *ring, *old;
+	uint8_t *to = ring->memory.base;
+	const uint32_t mask = ring->slots - 1;
 
-	if (max_wr == 0 || max_wr > RQ_WR_MAX)
-		return -EINVAL;
-	slots = rte_align32pow2(max_wr);
-	mask = slots - 1;
-	ring = ring_alloc(rq, slots);
-	if (!ring)
-		return -ENOMEM;
-	rte_spinlock_lock(&rq->lock);
-	if (rq->prod - rq->cons > slots) {
-		rte_spinlock_unlock(&rq->lock);
-		free(ring);
-		return -EINVAL;
-	}
 	for (uint32_t i = rq->cons; i != rq->prod; i++)
-		memcpy(ring + (uint64_t)(i & mask) * rq->stride,
+		memcpy(to + (uint64_t)(i & mask) * rq->stride,
 		       rq->ring + (uint64_t)(i & rq->mask) * rq->stride, rq->stride);
-	old = rq->ring;
-	rq->ring = ring;
-	rq->mask = mask;
-	rq->max_wr = slots;
-	rte_spinlock_unlock(&rq->lock);
-	free(old);
-	return 0;
+}
+
+int rq_change_ring(struct rq *rq, struct rq_ring *ring)
+{
+	const struct rq_ring old = {.memory = rq->memory, .slots = rq->max_wr};
+	int rc = -EINVAL;
+
+	queue_lock(&rq->lock);
+	if (rq->prod - rq->cons <= ring->slots) {
+		copy_posted(rq, ring);
+		use_ring(rq, ring);
+		*ring = old;
+		rc = 0;
+	}
+	queue_unlock(&rq->lock);
+	return rc;
 }

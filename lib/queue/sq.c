@@ -3,7 +3,6 @@
 #include "queue/sq.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "queue/ah.h"
@@ -22,8 +21,10 @@
 int sq_init(struct sq *sq, const struct sq_attr *attr)
 {
 	uint32_t payload;
+	int rc;
 
-	*sq = (struct sq){.attr = *attr, .lock = RTE_SPINLOCK_INITIALIZER};
+	*sq = (struct sq){.attr = *attr, .lock = queue_lock_make(attr->domain)};
+	sq->attr.domain = NULL;
 	if (attr->max_wr > SQ_WR_MAX || attr->max_sge > SQ_SGE_MAX ||
 	    attr->max_inline > SQ_INLINE_MAX)
 		return -EINVAL;
@@ -36,13 +37,14 @@ int sq_init(struct sq *sq, const struct sq_attr *attr)
 		payload = RTE_ALIGN(payload, (uint32_t) _Alignof(struct path)) +
 			  (uint32_t)sizeof(struct path);
 	sq->stride = RTE_ALIGN((uint32_t)sizeof(struct send_wqe) + payload, RTE_CACHE_LINE_SIZE);
-	sq->ring = aligned_alloc(RTE_CACHE_LINE_SIZE, (size_t)sq->attr.max_wr * sq->stride);
-	return sq->ring ? 0 : -ENOMEM;
+	rc = ring_alloc(attr->domain, (size_t)sq->attr.max_wr * sq->stride, RING_SEND, &sq->memory);
+	sq->ring = sq->memory.base;
+	return rc;
 }
 
 void sq_fini(struct sq *sq)
 {
-	free(sq->ring);
+	ring_free(&sq->memory);
 	sq->ring = NULL;
 }
 
@@ -233,7 +235,7 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	uint32_t prod;
 	int rc = 0;
 
-	rte_spinlock_lock(&sq->lock);
+	queue_lock(&sq->lock);
 	for (prod = sq->prod; wr; wr = wr->next, prod++) {
 		rc = fill(sq, prod, opcodes, wr);
 		if (rc != 0) {
@@ -243,14 +245,14 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	}
 	/* Pairs with the acquire load in sq_prod: one store shows the whole list. */
 	__atomic_store_n(&sq->prod, prod, __ATOMIC_RELEASE);
-	rte_spinlock_unlock(&sq->lock);
+	queue_unlock(&sq->lock);
 	return rc;
 }
 
 void sq_clear(struct sq *sq)
 {
-	rte_spinlock_lock(&sq->lock);
+	queue_lock(&sq->lock);
 	__atomic_store_n(&sq->prod, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&sq->cons, 0, __ATOMIC_RELAXED);
-	rte_spinlock_unlock(&sq->lock);
+	queue_unlock(&sq->lock);
 }

@@ -19,7 +19,7 @@ void sq_build_fail(struct sq *sq, int error)
 
 void sq_build_start(struct sq *sq, uint32_t opcodes)
 {
-	rte_spinlock_lock(&sq->lock);
+	queue_lock(&sq->lock);
 	sq->build = (struct sq_build){.opcodes = opcodes, .prod = sq->prod};
 }
 
@@ -207,11 +207,11 @@ int sq_build_complete(struct sq *sq)
 	/* Pairs with the acquire load in sq_prod: one store shows the whole list. */
 	if (error == 0)
 		__atomic_store_n(&sq->prod, sq->build.prod, __ATOMIC_RELEASE);
-	rte_spinlock_unlock(&sq->lock);
+	queue_unlock(&sq->lock);
 	return error;
 }
 
 void sq_build_abort(struct sq *sq)
 {
-	rte_spinlock_unlock(&sq->lock);
+	queue_unlock(&sq->lock);
 }

@@ -7,7 +7,8 @@
 
 #include "wire/build.h"
 
-int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **out)
+int srq_create_in(const struct queue_domain *domain, uint32_t max_wr, uint32_t max_sge,
+		  struct pd *pd, struct srq **out)
 {
 	struct srq *srq;
 	int err;
@@ -19,7 +20,7 @@ int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **ou
 	if (srq == NULL)
 		return -ENOMEM;
 	*srq = (struct srq){.pd = pd};
-	err = rq_init(&srq->rq, max_wr, max_sge);
+	err = rq_init_in(domain, RING_SHARED_RECV, &srq->rq, max_wr, max_sge);
 	if (err != 0) {
 		free(srq);
 		return err;
@@ -45,11 +46,11 @@ int srq_set_limit(struct srq *srq, uint32_t limit)
 	return 0;
 }
 
-int srq_resize(struct srq *srq, uint32_t max_wr)
+int srq_change_ring(struct srq *srq, struct rq_ring *ring)
 {
-	if (max_wr < srq_limit(srq))
+	if (ring->slots < srq_limit(srq))
 		return -EINVAL;
-	return rq_resize(&srq->rq, max_wr);
+	return rq_change_ring(&srq->rq, ring);
 }
 
 uint32_t srq_limit(const struct srq *srq)

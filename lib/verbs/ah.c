@@ -34,7 +34,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 	ah->ah.ibv.context = ibv->context;
 	ah->ah.ibv.pd = ibv;
 	ah->ah.ibv.handle = context_handle(context);
-	pd_get(face_pd(ibv)->pd);
+	ah->pd = face_pd(ibv)->pd;
+	ah->parent = parent_get(ibv);
+	pd_get(ah->pd);
 	context_get(context);
 	return &ah->ah.ibv;
 }
@@ -46,7 +48,8 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 	if (fork_in_child)
 		return ENODEV;
 	quota_give(face_context(ibv->context)->device, DEVICE_QUOTA_AH);
-	pd_put(face_pd(ibv->pd)->pd);
+	pd_put(ah->pd);
+	parent_put(ah->parent);
 	context_put(face_context(ibv->context));
 	free(ah);
 	return 0;

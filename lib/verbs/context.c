@@ -50,6 +50,9 @@ static void fill_operations(struct verbs_context *verbs)
 	*verbs = unsupported_verbs;
 	verbs->query_port = query_port_sized;
 	verbs->query_device_ex = query_device_sized;
+	verbs->alloc_td = td_alloc_op;
+	verbs->dealloc_td = td_dealloc_op;
+	verbs->alloc_parent_domain = parent_alloc_op;
 	verbs->alloc_null_mr = mr_alloc_null_op;
 	verbs->advise_mr = mr_advise_op;
 	verbs->create_cq_ex = cq_ex_create_op;

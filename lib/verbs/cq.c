@@ -22,9 +22,28 @@ static int check_attr(struct face_context *context, uint32_t cqe, struct ibv_com
 	return 0;
 }
 
-int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
-	    struct ibv_comp_channel *channel, uint32_t comp_vector, struct face_cq **created)
+static struct queue_domain domain_of(const struct cq_wants *wants)
 {
+	struct queue_domain domain = {.allocator = NULL};
+
+	if (wants->pd)
+		domain = *face_queues(wants->pd);
+	domain.single_threaded |= wants->single_threaded;
+	return domain;
+}
+
+int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
+	    struct ibv_comp_channel *channel, uint32_t comp_vector, const struct cq_wants *wants,
+	    struct face_cq **created)
+{
+	struct queue_domain domain;
+	struct cq_attr attr = {
+		.cqe = cqe,
+		.channel = channel ? &face_channel(channel)->channel : NULL,
+		.overrun = event_raise_cq,
+		.stamp_ns = wants->stamps ? context->device->now_ns : NULL,
+		.domain = &domain,
+	};
 	struct face_cq *cq;
 	int rc;
 
@@ -36,10 +55,11 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
+	domain = domain_of(wants);
 	rc = quota_take(context->device, DEVICE_QUOTA_CQ);
 	if (rc == 0) {
-		rc = cq_create(cqe, channel ? &face_channel(channel)->channel : NULL, cq,
-			       event_raise_cq, &cq->cq);
+		attr.user = cq;
+		rc = cq_create_in(&attr, &cq->cq);
 		if (rc != 0)
 			quota_give(context->device, DEVICE_QUOTA_CQ);
 	}
@@ -51,6 +71,9 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	if (channel)
 		__atomic_add_fetch(&channel->refcnt, 1, __ATOMIC_RELAXED);
 	cq->device = context->device;
+	cq->single_threaded = domain.single_threaded;
+	if (wants->pd)
+		cq->parent = parent_get(wants->pd);
 	cq->ibv.context = &context->verbs.context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
@@ -73,7 +96,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ibv, int cqe, void *cq_context,
 	if (cqe < 0 || comp_vector < 0)
 		return face_null(-EINVAL);
 	rc = cq_open(face_context(ibv), (uint32_t)cqe, cq_context, channel, (uint32_t)comp_vector,
-		     &cq);
+		     &(struct cq_wants){.pd = NULL}, &cq);
 	return rc == 0 ? &cq->ibv : face_null(rc);
 }
 
@@ -81,19 +104,27 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
 	struct face_context *context = face_context(ibv->context);
 	struct face_cq *cq = face_cq(ibv);
+	struct cq_ring ring;
 	int rc;
 
+	if (fork_in_child)
+		return ENODEV;
 	if (cqe < 0)
 		return EINVAL;
 	rc = check_attr(context, (uint32_t)cqe, NULL, 0);
+	/* The engine runs on while memory is got and given: that may be the application's code. */
 	if (rc == 0)
-		rc = context_lock(context);
+		rc = cq_make_ring(cq->cq, (uint32_t)cqe, &ring);
 	if (rc != 0)
 		return -rc;
-	rc = cq_resize(cq->cq, (uint32_t)cqe);
-	if (rc == 0)
-		ibv->cqe = (int)cq->cq->capacity;
-	context_unlock(context);
+	rc = context_lock(context);
+	if (rc == 0) {
+		rc = cq_change_ring(cq->cq, &ring);
+		if (rc == 0)
+			ibv->cqe = (int)cq->cq->capacity;
+		context_unlock(context);
+	}
+	ring_free(&ring.memory);
 	return -rc;
 }
 
@@ -118,13 +149,17 @@ int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	return 0;
 }
 
-static int cq_busy(struct face_context *context, struct face_cq *cq)
+/* The engine has nothing to do with it any more. -EBUSY while queue pairs complete here. */
+static int retire(struct face_context *context, struct face_cq *cq)
 {
 	int rc = context_lock(context);
 
 	if (rc != 0)
 		return rc;
-	rc = __atomic_load_n(&cq->cq->users, __ATOMIC_ACQUIRE) != 0 ? -EBUSY : 0;
+	if (__atomic_load_n(&cq->cq->users, __ATOMIC_ACQUIRE) != 0)
+		rc = -EBUSY;
+	else
+		moderator_set(cq->cq, NULL, 0, 0);
 	context_unlock(context);
 	return rc;
 }
@@ -133,17 +168,13 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct face_context *context = face_context(ibv->context);
 	struct face_cq *cq = face_cq(ibv);
-	int rc = cq_busy(context, cq);
+	int rc = retire(context, cq);
 
 	if (rc != 0)
 		return -rc;
-	/* Without queue pairs nothing completes here any more; events that were read remain. */
+	/* Events that were read remain. */
 	event_drain_cq(cq);
-	rc = context_lock(context);
-	if (rc == 0) {
-		rc = cq_destroy(cq->cq);
-		context_unlock(context);
-	}
+	rc = cq_destroy(cq->cq);
 	if (rc != 0)
 		return -rc;
 	quota_give(context->device, DEVICE_QUOTA_CQ);
@@ -152,6 +183,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_destroy(&cq->iterator_lock);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
+	parent_put(cq->parent);
 	free(cq);
 	context_put(context);
 	return 0;

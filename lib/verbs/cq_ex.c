@@ -181,7 +181,7 @@ static void fill_iterator(struct ibv_cq_ex *ex)
 }
 
 /* -EOPNOTSUPP for what exists and is not built, -EINVAL for what nobody has defined. */
-static int check_attr_ex(const struct ibv_cq_init_attr_ex *attr)
+static int check_attr_ex(const struct ibv_context *ibv, const struct ibv_cq_init_attr_ex *attr)
 {
 	const uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	const uint32_t known_flags =
@@ -191,38 +191,33 @@ static int check_attr_ex(const struct ibv_cq_init_attr_ex *attr)
 		return -EINVAL;
 	if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | TIME_FLAGS))
 		return -EOPNOTSUPP;
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
-		return -EOPNOTSUPP; /* parent domains */
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    (!attr->parent_domain || attr->parent_domain->context != ibv ||
+	     !face_pd(attr->parent_domain)->parent))
+		return -EINVAL;
 	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
 		return 0;
 	return attr->flags & ~known_flags ? -EINVAL : 0;
 }
 
-static int enable_wanted(struct face_cq *cq, const struct ibv_cq_init_attr_ex *attr)
-{
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) {
-		cq->single_threaded = attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
-		cq->cq->ignores_overrun = attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-	}
-	cq->wants_wallclock = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
-	return attr->wc_flags & TIME_FLAGS ? cq_enable_stamps(cq->cq, cq->device->now_ns) : 0;
-}
-
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr)
 {
 	struct face_cq *cq;
-	int rc = check_attr_ex(attr);
+	struct cq_wants wants = {.stamps = attr->wc_flags & TIME_FLAGS};
+	int rc = check_attr_ex(ibv, attr);
 
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		wants.pd = attr->parent_domain;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		wants.single_threaded = attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	if (rc == 0)
 		rc = cq_open(face_context(ibv), attr->cqe, attr->cq_context, attr->channel,
-			     attr->comp_vector, &cq);
+			     attr->comp_vector, &wants, &cq);
 	if (rc != 0)
 		return face_null(rc);
-	rc = enable_wanted(cq, attr);
-	if (rc != 0) {
-		ibv_destroy_cq(&cq->ibv);
-		return face_null(rc);
-	}
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		cq->cq->ignores_overrun = attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	cq->wants_wallclock = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	fill_iterator(&cq->ex);
 	return &cq->ex;
 }

@@ -18,6 +18,7 @@ static struct ibv_mr *publish(struct face_mr *mr, struct ibv_pd *pd, void *addr,
 	context_get(context);
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
+	mr->parent = parent_get(pd);
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
 	mr->ibv.handle = context_handle(context);
@@ -86,8 +87,11 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv __rte_unused, uint64_t offse
 /* What is told of a region in public. */
 static void fill_change(struct face_mr *mr, const struct mr_change *change, struct ibv_pd *pd)
 {
-	if (change->flags & IBV_REREG_MR_CHANGE_PD)
+	if (change->flags & IBV_REREG_MR_CHANGE_PD) {
+		parent_put(mr->parent);
+		mr->parent = parent_get(pd);
 		mr->ibv.pd = pd;
+	}
 	if (change->flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		mr->ibv.addr = change->addr;
 		mr->ibv.length = change->length;
@@ -144,6 +148,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	context_unlock(context);
 	if (rc != 0)
 		return -rc;
+	parent_put(mr->parent);
 	context_put(context);
 	free(mr);
 	return 0;

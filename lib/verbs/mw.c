@@ -24,6 +24,7 @@ static int mw_open(struct face_context *context, struct ibv_pd *pd, enum ibv_mw_
 	context_get(context);
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;
+	mw->parent = parent_get(pd);
 	mw->ibv.rkey = mw->mw->view.key;
 	mw->ibv.handle = context_handle(context);
 	mw->ibv.type = type;
@@ -60,6 +61,7 @@ int mw_dealloc_op(struct ibv_mw *ibv)
 	mw_destroy(mw->mw);
 	context_unlock(context);
 	quota_give(context->device, DEVICE_QUOTA_MW);
+	parent_put(mw->parent);
 	context_put(context);
 	free(mw);
 	return 0;

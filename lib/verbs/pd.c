@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains. */
+/* Protection domains; parent domains end here too. */
 #include <stdlib.h>
 
 #include "mem/pd.h"
@@ -35,6 +35,8 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 
 	if (fork_in_child)
 		return ENODEV;
+	if (pd->parent)
+		return -parent_dealloc(pd->parent);
 	rc = pd_destroy(pd->pd);
 	if (rc != 0)
 		return -rc;

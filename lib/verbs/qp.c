@@ -100,12 +100,10 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	context_unlock(context);
 	/* No event is raised any more; who has read one still holds `ibv`. */
 	event_drain_qp(qp);
+	/* Nor does the engine know it, which runs on: its memory may go to the application's code.
+	 */
 	if (last) {
-		rc = context_lock(context);
-		if (rc != 0)
-			return -rc;
 		qp_destroy(qp->qp);
-		context_unlock(context);
 		device_free_qpn(qp->device, ibv->qp_num);
 	}
 	if (xrcd)

@@ -102,6 +102,7 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	ibv->state = IBV_QPS_RESET;
 	if (attr->qp_type != IBV_QPT_XRC_RECV) {
 		ibv->pd = attr->pd;
+		qp->parent = parent_get(attr->pd);
 		ibv->send_cq = attr->send_cq;
 	}
 	if (attr->qp_type != IBV_QPT_XRC_RECV && attr->qp_type != IBV_QPT_XRC_SEND) {
@@ -127,6 +128,7 @@ void qp_free(struct face_qp *qp)
 	context_put(face_context(qp->ibv.context));
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
+	parent_put(qp->parent);
 	free(qp);
 }
 
@@ -155,12 +157,14 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		init->user = qp->target;
 	} else {
 		init->pd = face_pd(ibv->pd)->pd;
+		init->queues = face_queues(ibv->pd);
 		init->event = event_raise_qp;
 		init->user = (void *)(uintptr_t)qp;
 	}
 }
 
-static int start_locked(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
+/* The engine runs on: the memory of queues may come from the application's code. */
+static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 {
 	struct device *device = qp->device;
 	struct ibv_qp_cap granted;
@@ -178,23 +182,26 @@ static int start_locked(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	}
 	qp->ibv.qp_num = init.qpn;
 	attr->cap = granted;
-	if (qp->target)
-		xrc_start_target(qp);
-	device_set_qp(device, init.qpn, qp->qp);
-	device->ops->attach(device->engine, qp->qp);
 	return 0;
 }
 
 int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 {
-	struct face_context *context = face_context(qp->ibv.context);
-	int rc = context_lock(context);
+	struct device *device = qp->device;
+	int rc;
 
+	if (fork_in_child)
+		return -ENODEV;
+	rc = make(qp, attr);
 	if (rc != 0)
 		return rc;
-	rc = start_locked(qp, attr);
-	context_unlock(context);
-	return rc;
+	device->ops->lock(device->engine);
+	if (qp->target)
+		xrc_start_target(qp);
+	device_set_qp(device, qp->ibv.qp_num, qp->qp);
+	device->ops->attach(device->engine, qp->qp);
+	device->ops->unlock(device->engine);
+	return 0;
 }
 
 static int create(struct face_context *context, struct ibv_qp_init_attr_ex *attr,

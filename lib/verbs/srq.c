@@ -62,7 +62,8 @@ static int make_srq(struct face_context *context, struct face_srq *srq,
 
 	if (rc != 0)
 		return rc;
-	rc = srq_create(attr->attr.max_wr, attr->attr.max_sge, face_pd(attr->pd)->pd, &srq->srq);
+	rc = srq_create_in(face_queues(attr->pd), attr->attr.max_wr, attr->attr.max_sge,
+			   face_pd(attr->pd)->pd, &srq->srq);
 	if (rc != 0) {
 		quota_give(context->device, DEVICE_QUOTA_SRQ);
 		return rc;
@@ -114,7 +115,8 @@ struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_at
 		return face_null(rc);
 	}
 	context_get(context);
-	pd_get(face_pd(attr->pd)->pd);
+	srq->parent = parent_get(attr->pd);
+	pd_get(srq->srq->pd);
 	attr->attr.max_wr = srq->srq->rq.max_wr;
 	attr->attr.max_sge = srq->srq->rq.max_sge;
 	return &srq->ibv;
@@ -148,20 +150,20 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number)
 	return 0;
 }
 
-/* Both or none: a limit is checked against the size that will be. */
-static int modify_locked(struct srq *srq, const struct ibv_srq_attr *attr, int mask)
+/* Both or none: a limit is checked against the size that will be, `ring`'s. */
+static int modify_locked(struct srq *srq, const struct ibv_srq_attr *attr, int mask,
+			 struct rq_ring *ring)
 {
 	const uint32_t before = srq_limit(srq);
 	int rc;
 
 	if (!(mask & IBV_SRQ_MAX_WR))
 		return mask & IBV_SRQ_LIMIT ? srq_set_limit(srq, attr->srq_limit) : 0;
-	if (attr->max_wr > DEVICE_MAX_QP_WR ||
-	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > attr->max_wr))
+	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > attr->max_wr)
 		return -EINVAL;
 	if (mask & IBV_SRQ_LIMIT)
 		srq_set_limit(srq, 0);
-	rc = srq_resize(srq, attr->max_wr);
+	rc = srq_change_ring(srq, ring);
 	if (mask & IBV_SRQ_LIMIT)
 		srq_set_limit(srq, rc == 0 ? attr->srq_limit : before);
 	return rc;
@@ -170,15 +172,25 @@ static int modify_locked(struct srq *srq, const struct ibv_srq_attr *attr, int m
 int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct face_context *context = face_context(ibv->context);
-	int rc;
+	struct srq *srq = face_srq(ibv)->srq;
+	struct rq_ring ring = {.slots = 0};
+	int rc = 0;
 
+	if (fork_in_child)
+		return ENODEV;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
-	rc = context_lock(context);
-	if (rc != 0)
-		return -rc;
-	rc = modify_locked(face_srq(ibv)->srq, attr, mask);
-	context_unlock(context);
+	/* The engine runs on while memory is got and given: that may be the application's code. */
+	if (mask & IBV_SRQ_MAX_WR)
+		rc = attr->max_wr > DEVICE_MAX_QP_WR ? -EINVAL
+						     : rq_make_ring(&srq->rq, attr->max_wr, &ring);
+	if (rc == 0)
+		rc = context_lock(context);
+	if (rc == 0) {
+		rc = modify_locked(srq, attr, mask, &ring);
+		context_unlock(context);
+	}
+	ring_free(&ring.memory);
 	return -rc;
 }
 
@@ -215,6 +227,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct face_context *context = face_context(ibv->context);
 	struct face_srq *srq = face_srq(ibv);
+	struct pd *pd = srq->srq->pd;
 	int rc = leave(context, srq);
 
 	if (rc != 0)
@@ -226,7 +239,8 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	}
 	srq_destroy(srq->srq);
 	quota_give(srq->device, DEVICE_QUOTA_SRQ);
-	pd_put(face_pd(ibv->pd)->pd);
+	pd_put(pd);
+	parent_put(srq->parent);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
 	free(srq);

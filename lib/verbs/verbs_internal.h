@@ -23,6 +23,7 @@
 #include "device/xrcd.h"
 #include "queue/ah.h"
 #include "queue/channel.h"
+#include "queue/ring.h"
 
 struct cq;
 struct mr;
@@ -60,24 +61,49 @@ struct face_context {
 	struct channel_source port_events[FACE_PORT_EVENTS];
 };
 
+struct face_td {
+	struct ibv_td ibv;
+	uint32_t users; /* parent domains; atomic */
+};
+
 struct face_pd {
 	struct ibv_pd ibv;
-	struct pd *pd;
+	struct pd *pd;		    /* with a parent domain, that of the one which it extends */
+	struct face_parent *parent; /* itself, if it is a parent domain; else NULL */
+};
+
+struct face_parent {
+	struct face_pd domain;	   /* what the application holds */
+	struct face_parent *outer; /* the parent domain that it extends, or NULL */
+	struct face_td *td;	   /* NULL without one */
+	uint32_t users;		   /* objects made with it; atomic */
+	struct queue_domain queues;
+	struct ring_allocator allocator;
+
+	/* the application's, with IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
+		       uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
+	void *pd_context;
 };
 
 struct face_mr {
 	struct ibv_mr ibv;
 	struct mr *mr;
+	struct face_parent *parent; /* made with it, or NULL: so it is in what follows */
 };
 
 struct face_mw {
 	struct ibv_mw ibv;
 	struct mw *mw;
+	struct face_parent *parent;
 };
 
 struct face_ah {
 	struct ah ah; /* what posting reads */
 	struct ibv_ah_attr attr;
+	struct pd *pd;
+	struct face_parent *parent;
 };
 
 struct face_channel {
@@ -92,6 +118,7 @@ struct face_cq {
 	};
 	struct cq *cq;
 	struct device *device;
+	struct face_parent *parent;
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */
 
 	/* between ibv_start_poll and ibv_end_poll */
@@ -113,6 +140,7 @@ struct face_srq {
 	struct ibv_srq ibv;
 	struct srq *srq;
 	struct device *device;
+	struct face_parent *parent;
 	struct ibv_cq *cq;	/* XRC: where it completes, else NULL */
 	struct face_xrcd *xrcd; /* XRC, else NULL */
 	struct channel_source events[FACE_SRQ_EVENTS];
@@ -145,6 +173,7 @@ struct face_qp {
 	};
 	struct qp *qp;
 	struct device *device;
+	struct face_parent *parent;
 	bool is_ex;	     /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	uint32_t wr_opcodes; /* what may then be built: bits of enum ibv_wr_opcode */
 	uint32_t groups;     /* multicast groups that it is attached to; engine's lock */
@@ -170,6 +199,14 @@ static inline struct face_context *face_context(struct ibv_context *ibv)
 static inline struct face_pd *face_pd(struct ibv_pd *ibv)
 {
 	return (struct face_pd *)ibv;
+}
+
+/* What a domain says of the queues that are made with it, or NULL. */
+static inline const struct queue_domain *face_queues(struct ibv_pd *ibv)
+{
+	const struct face_parent *parent = face_pd(ibv)->parent;
+
+	return parent ? &parent->queues : NULL;
 }
 
 static inline struct face_mr *face_mr(struct ibv_mr *ibv)
@@ -276,13 +313,36 @@ int query_port_legacy(struct ibv_context *ibv, uint8_t port_num,
 
 /* cq.c, cq_ex.c */
 
+/* What only an extended queue can be asked for. */
+struct cq_wants {
+	struct ibv_pd *pd; /* a parent domain, or NULL */
+	bool single_threaded;
+	bool stamps;
+};
+
 /** Create a queue; `context`, `channel` belong together. 0, -EINVAL, -ENODEV, -ENOMEM. */
 int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
-	    struct ibv_comp_channel *channel, uint32_t comp_vector, struct face_cq **cq);
+	    struct ibv_comp_channel *channel, uint32_t comp_vector, const struct cq_wants *wants,
+	    struct face_cq **cq);
 int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc);
 int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
+
+/* parent.c */
+
+struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr);
+int td_dealloc_op(struct ibv_td *ibv);
+struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain_init_attr *attr);
+
+/** End a parent domain. 0, or -EBUSY while objects made with it exist. */
+int parent_dealloc(struct face_parent *parent);
+
+/** Count an object that is made with a domain; NULL where that is no parent domain. MT-safe. */
+struct face_parent *parent_get(struct ibv_pd *ibv);
+
+/** Discount it; nothing with NULL. MT-safe. */
+void parent_put(struct face_parent *parent);
 
 /* mw.c */
 

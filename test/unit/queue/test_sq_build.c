@@ -66,8 +66,8 @@ static void expect_refused(int error)
 
 	assert_int_equal(sq_build_complete(&sq), error);
 	assert_int_equal(sq_prod(&sq), prod);
-	assert_true(rte_spinlock_trylock(&sq.lock));
-	rte_spinlock_unlock(&sq.lock);
+	assert_true(rte_spinlock_trylock(&sq.lock.spin));
+	rte_spinlock_unlock(&sq.lock.spin);
 }
 
 static void complete__shows_the_whole_list_at_once(void **state)

@@ -17,8 +17,6 @@ static void inlines__that_return_objects(void **state)
 	struct ibv_pd pd = {.context = context};
 	struct ibv_qp qp = {.context = context};
 
-	assert_null_unsupported(ibv_alloc_td(context, NULL));
-	assert_null_unsupported(ibv_alloc_parent_domain(context, NULL));
 	assert_null_unsupported(ibv_alloc_dm(context, NULL));
 	assert_null_unsupported(ibv_reg_dm_mr(&pd, NULL, 0, 0, 0));
 	assert_null_unsupported(ibv_create_flow(&qp, NULL));
@@ -78,10 +76,8 @@ static void slots__of_old_inlines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		UNIT(inlines__that_return_objects),
-		UNIT(inlines__that_return_errno),
-		UNIT(inlines__that_post),
-		UNIT(exported__import),
+		UNIT(inlines__that_return_objects), UNIT(inlines__that_return_errno),
+		UNIT(inlines__that_post),	    UNIT(exported__import),
 		UNIT(slots__of_old_inlines),
 	};
 

@@ -23,6 +23,7 @@ struct cq;
 struct packet;
 struct pd;
 struct qp;
+struct queue_domain;
 struct sq;
 struct srq;
 
@@ -42,7 +43,8 @@ struct qp_init {
 	struct pd *pd;
 	struct cq *send_cq;
 	struct cq *recv_cq;
-	struct srq *srq; /* shared receive queue, or NULL for an own one */
+	struct srq *srq;		   /* shared receive queue, or NULL for an own one */
+	const struct queue_domain *queues; /* of its own queues; read by qp_create; NULL for none */
 	/* XRC_RECV: the shared receive queue of a domain by its number, NULL for none; engine's
 	 * thread */
 	struct srq *(*find_srq)(void *domain, uint32_t number);
@@ -64,7 +66,8 @@ struct qp_init {
  * what was granted. */
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **qp);
 
-/** Control. Outstanding work vanishes without completions, as ibv_destroy_qp(3) says. */
+/** Outstanding work vanishes without completions, as ibv_destroy_qp(3) says. No engine knows it any
+ * more. */
 void qp_destroy(struct qp *qp);
 
 /**
@@ -102,7 +105,8 @@ int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad
 /** The send queue, for who builds a list of work requests in it (queue/sq_build.h). */
 struct sq *qp_sq(struct qp *qp);
 
-/** Post the list that was built, as qp_post_send does. 0 or a positive errno: nothing was posted. */
+/** Post the list that was built, as qp_post_send does. 0 or a positive errno: nothing was posted.
+ */
 int qp_post_built(struct qp *qp);
 
 /** ibv_post_recv(3): MT-safe; 0 or a positive errno. The caller kicks the engine if the queue pair

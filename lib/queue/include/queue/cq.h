@@ -8,10 +8,11 @@
 
 #include <infiniband/verbs.h>
 #include <rte_common.h>
-#include <rte_spinlock.h>
 
 #include "queue/channel.h"
+#include "queue/lock.h"
 #include "queue/moderator.h"
+#include "queue/ring.h"
 
 /* Ordered: what arms for any completion also fires for a solicited one. */
 enum cq_armed {
@@ -20,15 +21,23 @@ enum cq_armed {
 	CQ_ARMED_ANY,
 };
 
+/* A ring, or one that may take its place. */
+struct cq_ring {
+	struct ibv_wc *entries;
+	uint64_t *stamps;	   /* when each entry was added; NULL where nobody asked for it */
+	uint32_t mask;		   /* entries - 1 */
+	struct ring_memory memory; /* of both */
+};
+
 struct cq {
 	/* set at creation */
-	struct ibv_wc *ring;
-	uint64_t *stamps;	 /* when each entry was added; NULL where nobody asked for it */
-	const uint64_t *now_ns;	 /* the engine's clock; with stamps or moderation */
-	bool ignores_overrun;	 /* completions that find no room are lost silently */
-	uint32_t mask;		 /* ring entries - 1 */
-	uint32_t capacity;	 /* entries the user may rely on, at least what was asked for */
+	struct cq_ring ring;
 	struct channel *channel; /* NULL without one */
+	const uint64_t *now_ns;	 /* the engine's clock; with stamps or moderation */
+	bool has_stamps;
+	bool ignores_overrun;	    /* completions that find no room are lost silently */
+	uint32_t capacity;	    /* entries the user may rely on, at least what was asked for */
+	struct queue_domain domain; /* where its next ring comes from */
 	struct channel_source source; /* of completion events */
 	void (*overrun)(
 		void *user); /* told once when a completion found no room; engine's thread */
@@ -42,28 +51,37 @@ struct cq {
 
 	/* written by who polls, under lock */
 	uint32_t cons __rte_cache_aligned; /* release-stored when entries are free again */
-	rte_spinlock_t lock;
+	struct queue_lock lock;
 
 	/* written by both */
 	int armed __rte_cache_aligned; /* enum cq_armed; atomic */
 };
 
-/**
- * Create a queue of at least `cqe` entries. MT-safe.
- *
- * @param channel
- *   Where events are raised, or NULL.
- * @return
- *   0, -EINVAL for cqe of 0, -ENOMEM.
- */
-int cq_create(uint32_t cqe, struct channel *channel, void *user, void (*overrun)(void *user),
-	      struct cq **cq);
+/* What a queue is created with. */
+struct cq_attr {
+	uint32_t cqe;		 /* entries at least */
+	struct channel *channel; /* where events are raised, or NULL */
+	void *user;
+	void (*overrun)(void *user);
+	const uint64_t *stamp_ns; /* the clock that tells when each completion was added, or NULL */
+	const struct queue_domain *domain; /* read by cq_create_in only; NULL for none */
+};
 
-/** Remember when each completion was added. Before it is used. 0 or -ENOMEM. */
-int cq_enable_stamps(struct cq *cq, const uint64_t *now_ns);
+/** Create a queue. MT-safe. 0, -EINVAL for cqe of 0, -ENOMEM. */
+int cq_create_in(const struct cq_attr *attr, struct cq **cq);
 
-/** Destroy. 0, or -EBUSY while queue pairs use it. The engine is stopped; unread events are
- * forgotten. */
+/** The same without stamps, in no domain. */
+static inline int cq_create(uint32_t cqe, struct channel *channel, void *user,
+			    void (*overrun)(void *user), struct cq **cq)
+{
+	const struct cq_attr attr = {
+		.cqe = cqe, .channel = channel, .user = user, .overrun = overrun};
+
+	return cq_create_in(&attr, cq);
+}
+
+/** Destroy. 0, or -EBUSY while queue pairs use it. Its events are not moderated any more, or the
+ * engine is stopped; unread events are forgotten. */
 int cq_destroy(struct cq *cq);
 
 /**
@@ -81,8 +99,8 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited);
 /** Take up to `n` completions, oldest first. MT-safe. Returns how many. */
 int cq_poll(struct cq *cq, int n, struct ibv_wc *wc);
 
-/** Take the oldest completion and, with stamps, the engine's time when it was added. MT-safe. Whether
- * there was one. */
+/** Take the oldest completion and, with stamps, the engine's time when it was added. MT-safe.
+ * Whether there was one. */
 bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns);
 
 /** Whether a poll would find something. MT-safe; a hint. */
@@ -105,10 +123,14 @@ void cq_arm(struct cq *cq, bool solicited_only);
  * is stopped. */
 void cq_forget_qp(struct cq *cq, uint32_t qpn);
 
+/** Make a ring of at least `cqe` entries for a queue. MT-safe. 0, -EINVAL for cqe of 0, -ENOMEM. */
+int cq_make_ring(const struct cq *cq, uint32_t cqe, struct cq_ring *ring);
+
 /**
- * Change the size, keeping what is in it. MT-safe against polling; the engine is stopped.
- * 0, -EINVAL where more entries wait than fit or cqe is 0, -ENOMEM.
+ * Change to another ring, keeping what is in it; `ring` is then the old one, for the caller to
+ * free. MT-safe against polling; the engine is stopped. 0, or -EINVAL where more entries wait than
+ * fit; then nothing has changed.
  */
-int cq_resize(struct cq *cq, uint32_t cqe);
+int cq_change_ring(struct cq *cq, struct cq_ring *ring);
 
 #endif

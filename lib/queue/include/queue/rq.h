@@ -9,7 +9,9 @@
 
 #include <infiniband/verbs.h>
 #include <rte_common.h>
-#include <rte_spinlock.h>
+
+#include "queue/lock.h"
+#include "queue/ring.h"
 
 struct recv_wqe {
 	uint64_t wr_id;
@@ -24,15 +26,35 @@ struct rq {
 	uint32_t stride;
 	uint32_t max_wr; /* as granted, at least what was asked for */
 	uint32_t max_sge;
+	struct queue_domain domain; /* where its next ring comes from */
+	enum ring_kind kind;
+	struct ring_memory memory;
 
 	uint32_t prod __rte_cache_aligned; /* poster's, under lock; release-stored */
-	rte_spinlock_t lock;
+	struct queue_lock lock;
 
 	uint32_t cons __rte_cache_aligned; /* responder's; release-stored */
 };
 
-/** Allocate. max_wr of 0 gives a queue that takes nothing. 0, -EINVAL, -ENOMEM. */
-int rq_init(struct rq *rq, uint32_t max_wr, uint32_t max_sge);
+/**
+ * Allocate. max_wr of 0 gives a queue that takes nothing.
+ *
+ * @param domain
+ *   NULL for none.
+ * @param kind
+ *   RING_RECV or RING_SHARED_RECV.
+ * @return
+ *   0, -EINVAL, -ENOMEM.
+ */
+int rq_init_in(const struct queue_domain *domain, enum ring_kind kind, struct rq *rq,
+	       uint32_t max_wr, uint32_t max_sge);
+
+/** The same for a queue pair's own queue in no domain. */
+static inline int rq_init(struct rq *rq, uint32_t max_wr, uint32_t max_sge)
+{
+	return rq_init_in(NULL, RING_RECV, rq, max_wr, max_sge);
+}
+
 void rq_fini(struct rq *rq);
 
 /**
@@ -61,10 +83,21 @@ static inline void rq_pop(struct rq *rq)
 /** Drop everything (queue pair to RESET). The engine is stopped. */
 void rq_clear(struct rq *rq);
 
-/**
- * Change the size, keeping what is posted. MT-safe against posting; the engine is stopped.
- * 0, -EINVAL where more requests wait than fit or max_wr is 0, -ENOMEM; then nothing has changed.
+/* A ring that may take the place of a queue's. */
+struct rq_ring {
+	struct ring_memory memory;
+	uint32_t slots;
+};
+
+/** Make a ring of at least max_wr slots for a queue. MT-safe. 0, -EINVAL for max_wr of 0, -ENOMEM.
  */
-int rq_resize(struct rq *rq, uint32_t max_wr);
+int rq_make_ring(const struct rq *rq, uint32_t max_wr, struct rq_ring *ring);
+
+/**
+ * Change to another ring, keeping what is posted; `ring` is then the old one, for the caller to
+ * free. MT-safe against posting; the engine is stopped. 0, or -EINVAL where more requests wait than
+ * fit; then nothing has changed.
+ */
+int rq_change_ring(struct rq *rq, struct rq_ring *ring);
 
 #endif

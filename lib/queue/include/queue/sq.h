@@ -9,10 +9,11 @@
 
 #include <infiniband/verbs.h>
 #include <rte_common.h>
-#include <rte_spinlock.h>
 
 #include "base/psn.h"
 #include "base/verbs_later.h"
+#include "queue/lock.h"
+#include "queue/ring.h"
 #include "wire/build.h"
 
 #define SQ_ATOMIC_BYTES 8u /* IBTA 9.4.5: operand, result and alignment */
@@ -74,6 +75,7 @@ struct sq_attr {
 	bool sig_all;
 	enum ibv_qp_type
 		type; /* of the queue pair; a UD one's slots hold the path of an address handle */
+	const struct queue_domain *domain; /* read by sq_init only; NULL for none */
 };
 
 /* A list of work requests that is being built (queue/sq_build.h); under the queue's lock. */
@@ -90,9 +92,10 @@ struct sq {
 	uint32_t mask;
 	uint32_t stride;
 	struct sq_attr attr; /* as granted, at least what was asked for */
+	struct ring_memory memory;
 
 	uint32_t prod __rte_cache_aligned; /* poster's, under lock; release-stored */
-	rte_spinlock_t lock;
+	struct queue_lock lock;
 	struct sq_build build;
 
 	uint32_t cons __rte_cache_aligned; /* requester's: oldest slot in use; release-stored */

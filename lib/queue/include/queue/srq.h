@@ -23,19 +23,28 @@ struct srq {
 	void *user;
 };
 
-/** Create. MT-safe. 0, -EINVAL for max_wr of 0 or max_sge over PACKET_FRAGS_MAX, -ENOMEM. */
-int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **srq);
+/** Create; `domain` may be NULL. MT-safe. 0, -EINVAL for max_wr of 0 or max_sge over
+ * PACKET_FRAGS_MAX, -ENOMEM. */
+int srq_create_in(const struct queue_domain *domain, uint32_t max_wr, uint32_t max_sge,
+		  struct pd *pd, struct srq **srq);
 
-/** Destroy. The engine is stopped. 0, or -EBUSY while queue pairs use it. */
+/** The same in no domain. */
+static inline int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **srq)
+{
+	return srq_create_in(NULL, max_wr, max_sge, pd, srq);
+}
+
+/** Destroy. Nobody finds it any more. 0, or -EBUSY while queue pairs use it. */
 int srq_destroy(struct srq *srq);
 
 /** Raise the event once when fewer than `limit` requests are left (ibv_modify_srq(3)); 0 disarms.
  * MT-safe. 0, -EINVAL. */
 int srq_set_limit(struct srq *srq, uint32_t limit);
 
-/** Change the size, keeping what is posted. The engine is stopped. 0, -ENOMEM, or -EINVAL where more
- * requests wait than fit, or a limit above it is armed; then nothing has changed. */
-int srq_resize(struct srq *srq, uint32_t max_wr);
+/** Change to a ring that rq_make_ring made for its receive queue, keeping what is posted. The
+ * engine is stopped. 0, and `ring` is the old one; or -EINVAL where more requests wait than fit, or
+ * a limit above it is armed; then nothing has changed. */
+int srq_change_ring(struct srq *srq, struct rq_ring *ring);
 
 /** The limit that is armed, or 0. MT-safe. */
 uint32_t srq_limit(const struct srq *srq);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of rings, from where the owner of a queue wants it, and back to there. */
+#include "queue/ring.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+static int alloc_foreign(const struct ring_allocator *allocator, size_t bytes, enum ring_kind kind,
+			 struct ring_memory *memory)
+{
+	void *base = NULL;
+	int rc = allocator->alloc(allocator->user, bytes, RTE_CACHE_LINE_SIZE, kind, &base);
+
+	if (rc != 0 || !base)
+		return rc;
+	if ((uintptr_t)base % RTE_CACHE_LINE_SIZE != 0) {
+		allocator->free(allocator->user, base, kind);
+		return -ENOMEM;
+	}
+	*memory = (struct ring_memory){.base = base, .from = allocator, .kind = kind};
+	return 0;
+}
+
+int ring_alloc(const struct queue_domain *domain, size_t bytes, enum ring_kind kind,
+	       struct ring_memory *memory)
+{
+	*memory = (struct ring_memory){.kind = kind};
+	if (domain && domain->allocator) {
+		int rc = alloc_foreign(domain->allocator, bytes, kind, memory);
+
+		if (rc != 0 || memory->base)
+			return rc;
+	}
+	/* Not cleared: pages of a large ring are touched when they are first used. */
+	if (posix_memalign(&memory->base, RTE_CACHE_LINE_SIZE, bytes) == 0)
+		return 0;
+	memory->base = NULL;
+	return -ENOMEM;
+}
+
+void ring_free(struct ring_memory *memory)
+{
+	if (memory->base && memory->from)
+		memory->from->free(memory->from->user, memory->base, memory->kind);
+	else
+		free(memory->base);
+	memory->base = NULL;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Thread domains, and parent domains: a protection domain whose queues know their thread and whose
+ * rings the application finds the memory for. */
+#include <stdlib.h>
+
+#include "mem/pd.h"
+#include "uroce/verbs.h"
+
+#include "verbs_internal.h"
+
+struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr)
+{
+	struct face_td *td;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	if (!attr || attr->comp_mask != 0)
+		return face_null(-EINVAL);
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return face_null(-ENOMEM);
+	context_get(face_context(ibv));
+	td->ibv.context = ibv;
+	return &td->ibv;
+}
+
+int td_dealloc_op(struct ibv_td *ibv)
+{
+	struct face_td *td = (struct face_td *)ibv;
+
+	if (fork_in_child)
+		return ENODEV;
+	if (__atomic_load_n(&td->users, __ATOMIC_ACQUIRE) != 0)
+		return EBUSY;
+	context_put(face_context(ibv->context));
+	free(td);
+	return 0;
+}
+
+static uint64_t resource_type(enum ring_kind kind)
+{
+	static const enum uroce_resource resources[] = {
+		[RING_SEND] = UROCE_RESOURCE_SEND_QUEUE,
+		[RING_RECV] = UROCE_RESOURCE_RECV_QUEUE,
+		[RING_SHARED_RECV] = UROCE_RESOURCE_SHARED_RECV_QUEUE,
+		[RING_COMPLETION] = UROCE_RESOURCE_COMPLETION_QUEUE,
+	};
+
+	return uroce_resource_type(resources[kind]);
+}
+
+static int ask_alloc(void *user, size_t bytes, size_t alignment, enum ring_kind kind, void **memory)
+{
+	struct face_parent *parent = user;
+	void *got = parent->alloc(&parent->domain.ibv, parent->pd_context, bytes, alignment,
+				  resource_type(kind));
+
+	if (!got)
+		return -ENOMEM;
+	*memory = got == IBV_ALLOCATOR_USE_DEFAULT ? NULL : got;
+	return 0;
+}
+
+static void ask_free(void *user, void *memory, enum ring_kind kind)
+{
+	struct face_parent *parent = user;
+
+	parent->free(&parent->domain.ibv, parent->pd_context, memory, resource_type(kind));
+}
+
+static int check_attr(const struct ibv_context *ibv, const struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t known =
+		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+
+	if (!attr || (attr->comp_mask & ~known))
+		return -EINVAL;
+	if (!attr->pd || attr->pd->context != ibv)
+		return -EINVAL;
+	if (attr->td && attr->td->context != ibv)
+		return -EINVAL;
+	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
+	    (!attr->alloc || !attr->free))
+		return -EINVAL;
+	return 0;
+}
+
+static void fill(struct face_parent *parent, const struct ibv_parent_domain_init_attr *attr)
+{
+	parent->td = (struct face_td *)attr->td;
+	parent->queues.single_threaded = attr->td != NULL;
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		parent->pd_context = attr->pd_context;
+	if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))
+		return;
+	parent->alloc = attr->alloc;
+	parent->free = attr->free;
+	parent->allocator =
+		(struct ring_allocator){.alloc = ask_alloc, .free = ask_free, .user = parent};
+	parent->queues.allocator = &parent->allocator;
+}
+
+struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain_init_attr *attr)
+{
+	struct face_parent *parent;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	rc = check_attr(ibv, attr);
+	if (rc != 0)
+		return face_null(rc);
+	parent = calloc(1, sizeof(*parent));
+	if (!parent)
+		return face_null(-ENOMEM);
+	fill(parent, attr);
+	parent->domain = (struct face_pd){
+		.ibv = {.context = ibv, .handle = attr->pd->handle},
+		.pd = face_pd(attr->pd)->pd,
+		.parent = parent,
+	};
+	parent->outer = parent_get(attr->pd);
+	pd_get(parent->domain.pd);
+	if (parent->td)
+		__atomic_add_fetch(&parent->td->users, 1, __ATOMIC_RELAXED);
+	context_get(face_context(ibv));
+	return &parent->domain.ibv;
+}
+
+int parent_dealloc(struct face_parent *parent)
+{
+	if (__atomic_load_n(&parent->users, __ATOMIC_ACQUIRE) != 0)
+		return -EBUSY;
+	if (parent->td)
+		__atomic_sub_fetch(&parent->td->users, 1, __ATOMIC_RELEASE);
+	pd_put(parent->domain.pd);
+	parent_put(parent->outer);
+	context_put(face_context(parent->domain.ibv.context));
+	free(parent);
+	return 0;
+}
+
+struct face_parent *parent_get(struct ibv_pd *ibv)
+{
+	struct face_parent *parent = face_pd(ibv)->parent;
+
+	if (parent)
+		__atomic_add_fetch(&parent->users, 1, __ATOMIC_RELAXED);
+	return parent;
+}
+
+void parent_put(struct face_parent *parent)
+{
+	if (parent)
+		__atomic_sub_fetch(&parent->users, 1, __ATOMIC_RELEASE);
+}
