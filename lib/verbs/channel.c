@@ -59,6 +59,9 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq
 
 void ibv_ack_cq_events(struct ibv_cq *ibv, unsigned int nevents)
 {
+	/* The lock may be held by a thread that there is not here. */
+	if (fork_in_child)
+		return;
 	pthread_mutex_lock(&ibv->mutex);
 	ibv->comp_events_completed += nevents;
 	pthread_cond_signal(&ibv->cond);

@@ -33,9 +33,14 @@ void context_get(struct face_context *context)
  */
 void context_put(struct face_context *context)
 {
+	struct face_device *face = context->face;
+
 	/* Everything that others did with the context comes before the freeing. */
 	if (__atomic_sub_fetch(&context->users, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
+	pthread_mutex_lock(&face->lock);
+	TAILQ_REMOVE(&face->contexts, context, link);
+	pthread_mutex_unlock(&face->lock);
 	event_drop_context(context);
 	channel_fini(&context->async);
 	pthread_mutex_destroy(&context->verbs.context.mutex);
@@ -108,6 +113,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 	context->users = 1;
 	event_init_context(context);
 	pthread_mutex_lock(&face->lock);
+	context->open = true;
 	TAILQ_INSERT_TAIL(&face->contexts, context, link);
 	pthread_mutex_unlock(&face->lock);
 	return public;
@@ -121,7 +127,7 @@ int ibv_close_device(struct ibv_context *ibv)
 	if (fork_in_child)
 		return face_minus_one(-ENODEV);
 	pthread_mutex_lock(&face->lock);
-	TAILQ_REMOVE(&face->contexts, context, link);
+	context->open = false;
 	pthread_mutex_unlock(&face->lock);
 	context_put(context);
 	return 0;

@@ -178,6 +178,11 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	if (rc != 0)
 		return -rc;
 	quota_give(context->device, DEVICE_QUOTA_CQ);
+	if (cq->is_ex) {
+		pthread_mutex_lock(&context->face->lock);
+		LIST_REMOVE(cq, ex_link);
+		pthread_mutex_unlock(&context->face->lock);
+	}
 	if (ibv->channel)
 		__atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	pthread_mutex_destroy(&cq->iterator_lock);

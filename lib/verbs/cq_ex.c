@@ -51,8 +51,6 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	struct face_cq *cq = of_ex(ex);
 	int rc;
 
-	if (fork_in_child)
-		return ENODEV;
 	if (attr && attr->comp_mask != 0)
 		return EINVAL;
 	if (!cq->single_threaded)
@@ -76,6 +74,30 @@ static int next_poll(struct ibv_cq_ex *ex)
 static void end_poll(struct ibv_cq_ex *ex)
 {
 	iterator_unlock(of_ex(ex));
+}
+
+/* A child's calls (fork.c): the completions are its parent's. */
+
+static int child_start_poll(struct ibv_cq_ex *ex __rte_unused,
+			    struct ibv_poll_cq_attr *attr __rte_unused)
+{
+	return ENODEV;
+}
+
+static int child_next_poll(struct ibv_cq_ex *ex __rte_unused)
+{
+	return ENODEV;
+}
+
+static void child_end_poll(struct ibv_cq_ex *ex __rte_unused)
+{
+}
+
+void cq_ex_disable(struct face_cq *cq)
+{
+	cq->ex.start_poll = child_start_poll;
+	cq->ex.next_poll = child_next_poll;
+	cq->ex.end_poll = child_end_poll;
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
@@ -200,6 +222,17 @@ static int check_attr_ex(const struct ibv_context *ibv, const struct ibv_cq_init
 	return attr->flags & ~known_flags ? -EINVAL : 0;
 }
 
+/* For fork.c. */
+static void list_ex(struct face_cq *cq)
+{
+	struct face_context *context = face_context(cq->ibv.context);
+
+	cq->is_ex = true;
+	pthread_mutex_lock(&context->face->lock);
+	LIST_INSERT_HEAD(&context->ex_cqs, cq, ex_link);
+	pthread_mutex_unlock(&context->face->lock);
+}
+
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr)
 {
 	struct face_cq *cq;
@@ -219,5 +252,6 @@ struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_at
 		cq->cq->ignores_overrun = attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	cq->wants_wallclock = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	fill_iterator(&cq->ex);
+	list_ex(cq);
 	return &cq->ex;
 }

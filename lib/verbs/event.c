@@ -102,7 +102,7 @@ void event_raise_device(void *user, enum ibv_event_type type)
 		struct channel_source *source =
 			find_source(context->port_events, FACE_PORT_EVENTS, type);
 
-		if (source)
+		if (source && context->open)
 			channel_raise(&context->async, source);
 	}
 	pthread_mutex_unlock(&face->lock);
@@ -200,6 +200,9 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	pthread_cond_t *cond;
 	uint32_t *completed;
 
+	/* The object's lock may be held by a thread that there is not here. */
+	if (fork_in_child)
+		return;
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
 		mutex = &event->element.cq->mutex;

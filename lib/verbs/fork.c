@@ -2,7 +2,8 @@
 /*
  * fork(): the parent goes on, the child does not disturb it.
  *
- * A child has copies of the parent's queues and shares its port and descriptors, but no thread of
+ * A child has copies of the parent's queues (or the very same, where a parent domain's allocator
+ * gives shared memory) and shares its port and descriptors, but no thread of
  * the engine. So in a child of a process that had started the devices every call fails with ENODEV,
  * and touches nothing. A process that forks first and uses verbs later is not concerned: devices
  * start on first need.
@@ -40,10 +41,19 @@ static int child_post_recv(struct ibv_qp *ibv __rte_unused, struct ibv_recv_wr *
 	return ENODEV;
 }
 
+static int child_post_srq_recv(struct ibv_srq *ibv __rte_unused, struct ibv_recv_wr *wr,
+			       struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return ENODEV;
+}
+
 /* The calls of the data path do not look at fork_in_child; they are replaced instead. */
 static void disable_contexts(struct face_device *face)
 {
 	struct face_context *context;
+	struct face_qp *qp;
+	struct face_cq *cq;
 
 	TAILQ_FOREACH (context, &face->contexts, link) {
 		struct ibv_context_ops *ops = &context->verbs.context.ops;
@@ -52,6 +62,11 @@ static void disable_contexts(struct face_device *face)
 		ops->req_notify_cq = child_req_notify_cq;
 		ops->post_send = child_post_send;
 		ops->post_recv = child_post_recv;
+		ops->post_srq_recv = child_post_srq_recv;
+		LIST_FOREACH (qp, &context->ex_qps, ex_link)
+			wr_disable(qp);
+		LIST_FOREACH (cq, &context->ex_cqs, ex_link)
+			cq_ex_disable(cq);
 	}
 }
 

@@ -113,8 +113,13 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 					 .addr = addr,
 					 .length = length,
 					 .access = (unsigned int)access};
-	int rc = mr_check_change(mr->mr, &change);
+	int rc;
 
+	if (fork_in_child) {
+		errno = ENODEV;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	rc = mr_check_change(mr->mr, &change);
 	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD) && pd->context != ibv->context)
 		rc = -EINVAL;
 	if (rc != 0) {

@@ -117,6 +117,11 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 		qp->blocks_own_mcast = attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		wr_fill(qp, attr->send_ops_flags);
+	if (qp->is_ex) {
+		pthread_mutex_lock(&context->face->lock);
+		LIST_INSERT_HEAD(&context->ex_qps, qp, ex_link);
+		pthread_mutex_unlock(&context->face->lock);
+	}
 	event_init_qp(qp);
 	context_get(context);
 	*allocated = qp;
@@ -125,10 +130,17 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 
 void qp_free(struct face_qp *qp)
 {
-	context_put(face_context(qp->ibv.context));
+	struct face_context *context = face_context(qp->ibv.context);
+
+	if (qp->is_ex) {
+		pthread_mutex_lock(&context->face->lock);
+		LIST_REMOVE(qp, ex_link);
+		pthread_mutex_unlock(&context->face->lock);
+	}
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	parent_put(qp->parent);
+	context_put(context);
 	free(qp);
 }
 
@@ -181,6 +193,7 @@ static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 		return rc;
 	}
 	qp->ibv.qp_num = init.qpn;
+	qp->build_sq = qp_sq(qp->qp);
 	attr->cap = granted;
 	return 0;
 }

@@ -25,6 +25,8 @@ int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex
 {
 	struct ibv_device_attr_ex answer = {0};
 
+	if (fork_in_child)
+		return ENODEV;
 	if (input && input->comp_mask != 0)
 		return EINVAL;
 	if (attr_size < sizeof(attr->orig_attr))
@@ -38,6 +40,8 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
 {
 	struct ibv_device_attr_ex answer = {0};
 
+	if (fork_in_child)
+		return ENODEV;
 	device_query(face_context(ibv)->device, &answer);
 	*attr = answer.orig_attr;
 	return 0;
@@ -48,6 +52,8 @@ int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_
 {
 	struct ibv_port_attr answer = {0};
 
+	if (fork_in_child)
+		return ENODEV;
 	if (port_num != FACE_PORT)
 		return EINVAL;
 	device_query_port(face_context(ibv)->device, &answer);
@@ -197,6 +203,8 @@ int ibv_query_gid_type(struct ibv_context *ibv, uint8_t port_num, unsigned int i
 /* RoCE has the default partition only (IBTA A17.7.1), at index 0. */
 int ibv_query_pkey(struct ibv_context *ibv __rte_unused, uint8_t port_num, int index, __be16 *pkey)
 {
+	if (fork_in_child)
+		return face_minus_one(-ENODEV);
 	if (port_num != FACE_PORT || index != 0)
 		return face_minus_one(-EINVAL);
 	*pkey = rte_cpu_to_be_16(WIRE_PKEY_DEFAULT);
@@ -205,6 +213,8 @@ int ibv_query_pkey(struct ibv_context *ibv __rte_unused, uint8_t port_num, int i
 
 int ibv_get_pkey_index(struct ibv_context *ibv __rte_unused, uint8_t port_num, __be16 pkey)
 {
+	if (fork_in_child)
+		return face_minus_one(-ENODEV);
 	if (port_num != FACE_PORT || pkey != rte_cpu_to_be_16(WIRE_PKEY_DEFAULT))
 		return face_minus_one(-EINVAL);
 	return 0;

@@ -144,6 +144,8 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number)
 {
 	const struct face_srq *srq = face_srq(ibv);
 
+	if (fork_in_child)
+		return ENODEV;
 	if (!srq->xrcd)
 		return EINVAL;
 	*number = srq->srq->number;

@@ -39,6 +39,8 @@ struct srq;
 #define FACE_PORT_EVENTS  8 /* kinds that belong to no object */
 
 TAILQ_HEAD(face_context_list, face_context);
+LIST_HEAD(face_ex_qps, face_qp);
+LIST_HEAD(face_ex_cqs, face_cq);
 
 /* Lives from the first ibv_get_device_list to the end of the process. */
 struct face_device {
@@ -47,14 +49,19 @@ struct face_device {
 	const void *driver_ops;
 	struct device *device;
 	pthread_mutex_t lock; /* below it: contexts; taken by the engine's thread too */
-	struct face_context_list contexts;
+	struct face_context_list contexts; /* open ones, and closed ones that have objects */
 };
 
 struct face_context {
 	struct verbs_context verbs; /* ends in the struct ibv_context that the application holds */
 	struct face_device *face;
 	struct device *device;
-	TAILQ_ENTRY(face_context) link; /* under face->lock */
+	/* under face->lock */
+	TAILQ_ENTRY(face_context) link;
+	bool open;
+	struct face_ex_qps ex_qps; /* whose operations are their own, not the context's */
+	struct face_ex_cqs ex_cqs;
+
 	uint32_t users;			/* 1 while open, and its objects; atomic */
 	uint32_t next_handle;		/* atomic */
 	struct channel async;
@@ -128,6 +135,9 @@ struct face_cq {
 	uint64_t stamp_ns;    /* when it was added, if wanted */
 	bool wants_wallclock;
 	uint64_t wallclock_offset_ns; /* what the engine's clock lacks to CLOCK_REALTIME */
+
+	bool is_ex; /* made by ibv_create_cq_ex: in the context's list */
+	LIST_ENTRY(face_cq) ex_link;
 };
 
 struct face_xrcd {
@@ -176,6 +186,8 @@ struct face_qp {
 	struct face_parent *parent;
 	bool is_ex;	     /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	uint32_t wr_opcodes; /* what may then be built: bits of enum ibv_wr_opcode */
+	struct sq *build_sq; /* where it is; in a child process nowhere */
+	LIST_ENTRY(face_qp) ex_link;
 	uint32_t groups;     /* multicast groups that it is attached to; engine's lock */
 	bool blocks_own_mcast;
 	struct channel_source events[FACE_QP_EVENTS];
@@ -329,6 +341,9 @@ int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
 
+/** In a child process: from now on its iterator finds nothing, and says ENODEV. */
+void cq_ex_disable(struct face_cq *cq);
+
 /* parent.c */
 
 struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr);
@@ -388,6 +403,9 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
 /** Whether queue pairs of a type can send all this. 0, -EINVAL, -EOPNOTSUPP. */
 int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags);
 void wr_fill(struct face_qp *qp, uint64_t send_ops_flags);
+
+/** In a child process: from now on its list of work requests leads nowhere. */
+void wr_disable(struct face_qp *qp);
 
 /* post.c, path.c */
 

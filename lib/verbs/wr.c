@@ -8,7 +8,7 @@
 
 static struct sq *sq_of(struct ibv_qp_ex *ex)
 {
-	return qp_sq(face_qp(&ex->qp_base)->qp);
+	return face_qp(&ex->qp_base)->build_sq;
 }
 
 static struct send_wqe *next(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
@@ -238,6 +238,31 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags)
 	ex->wr_abort = wr_abort;
 	ex->wr_atomic_write = wr_atomic_write;
 	qp->later.wr_flush = wr_flush;
+}
+
+/*
+ * A child's calls (fork.c): the queue is its parent's, perhaps in memory that both share, and
+ * perhaps locked by a thread that there is not here.
+ */
+
+static void child_wr_start(struct ibv_qp_ex *ex __rte_unused)
+{
+}
+
+static int child_wr_complete(struct ibv_qp_ex *ex __rte_unused)
+{
+	return ENODEV;
+}
+
+void wr_disable(struct face_qp *qp)
+{
+	/* Whatever is described here has failed already. */
+	static struct sq nowhere = {.lock.unneeded = true, .build.error = ENODEV};
+
+	qp->build_sq = &nowhere;
+	qp->ex.wr_start = child_wr_start;
+	qp->ex.wr_complete = child_wr_complete;
+	qp->ex.wr_abort = child_wr_start;
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
