@@ -113,6 +113,7 @@ int device_create(const struct device_config *config, struct device **device)
 	d->config.unique = NULL; /* the caller's; it has done its work in the GUID */
 	d->node_guid_be = make_guid_be(config);
 	d->mtu = (enum ibv_mtu)mtu;
+	d->dm_pool.total_bytes = DEVICE_MAX_DM_BYTES;
 	pthread_mutex_init(&d->xrcd_lock, NULL);
 	moderator_init(&d->moderator);
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++)

@@ -88,6 +88,7 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 	attr->hca_core_clock = 1000000; /* kHz */
 	attr->cq_mod_caps.max_cq_count = DEVICE_MAX_CQ_MODERATION;
 	attr->cq_mod_caps.max_cq_period = DEVICE_MAX_CQ_MODERATION;
+	attr->max_dm_size = DEVICE_MAX_DM_BYTES;
 	query_odp(attr);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registering and deregistering memory. */
+/* How regions begin and end, and the registering of memory of this process. */
 #include "mem/mr.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "mem/key_table.h"
 #include "mem/pd.h"
 #include "range.h"
+#include "region.h"
 
 /* The first page is left out: an address in it is a mistake, and is found as one. */
 static struct mr implicit_region(unsigned int access)
@@ -55,21 +56,14 @@ static int describe(void *addr, size_t length, uint64_t iova, unsigned int acces
 	return range_make_present((uintptr_t)addr, length, access);
 }
 
-int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
-		struct mr **mr)
+int region_open(struct pd *pd, const struct mr *described, struct mr **mr)
 {
-	struct mr described, *m;
+	struct mr *m = malloc(sizeof(*m));
 	int rc;
 
-	/* The program may have set handlers of its own since the last time. */
-	guard_install();
-	rc = describe(addr, length, iova, access, &described);
-	if (rc != 0)
-		return rc;
-	m = malloc(sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	*m = described;
+	*m = *described;
 	m->pd = pd;
 	/* The last step: from here on the region can be reached. */
 	rc = key_table_insert(pd->keys, m, &m->key);
@@ -82,12 +76,41 @@ int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	return 0;
 }
 
+int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+		struct mr **mr)
+{
+	struct mr described;
+	int rc;
+
+	/* The program may have set handlers of its own since the last time. */
+	guard_install();
+	rc = describe(addr, length, iova, access, &described);
+	return rc == 0 ? region_open(pd, &described, mr) : rc;
+}
+
+/* Every address is in it, no byte of memory stands behind it. */
+int mr_create_null(struct pd *pd, struct mr **mr)
+{
+	const struct mr described = {
+		.kind = MR_NULL,
+		.length = UINT64_MAX,
+		/* No remote access: whoever guesses the key finds that it is not for him. */
+		.access = IBV_ACCESS_LOCAL_WRITE,
+	};
+
+	return region_open(pd, &described, mr);
+}
+
 int mr_deregister(struct mr *mr)
 {
 	if (mr->windows > 0)
 		return -EBUSY;
 	advise_cancel(mr);
 	key_table_remove(mr->pd->keys, mr->key);
+	if (mr->kind == MR_DEVICE)
+		dm_release(mr);
+	if (mr->kind == MR_DMABUF)
+		dmabuf_release(mr);
 	pd_put(mr->pd);
 	free(mr);
 	return 0;

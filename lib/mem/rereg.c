@@ -22,7 +22,8 @@ static int check_arguments(const struct mr *mr, const struct mr_change *change)
 {
 	const unsigned int flags = change->flags;
 
-	if (mr->kind == MR_NULL)
+	/* The others have no memory of this process that could be another. */
+	if (mr->kind != MR_MEMORY && mr->kind != MR_IMPLICIT)
 		return -EINVAL;
 	/* It has no range of its own, and no pages that could be faulted in. */
 	if (mr->kind == MR_IMPLICIT &&

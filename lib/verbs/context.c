@@ -60,6 +60,9 @@ static void fill_operations(struct verbs_context *verbs)
 	verbs->alloc_parent_domain = parent_alloc_op;
 	verbs->alloc_null_mr = mr_alloc_null_op;
 	verbs->advise_mr = mr_advise_op;
+	verbs->alloc_dm = dm_alloc_op;
+	verbs->free_dm = dm_free_op;
+	verbs->reg_dm_mr = mr_reg_dm_op;
 	verbs->create_cq_ex = cq_ex_create_op;
 	verbs->modify_cq = cq_modify_op;
 	verbs->query_rt_values = query_clock_op;

@@ -2,6 +2,8 @@
 /* Memory regions. */
 #include <stdlib.h>
 
+#include "mem/dm.h"
+#include "mem/dmabuf.h"
 #include "mem/mr.h"
 
 #include "verbs_internal.h"
@@ -10,11 +12,25 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* Tell of a new region; `key` is the local and the remote key. */
-static struct ibv_mr *publish(struct face_mr *mr, struct ibv_pd *pd, void *addr, size_t length)
+/* A region's public half, for now without a region. */
+static int face_begin(struct face_mr **mr)
+{
+	if (fork_in_child)
+		return -ENODEV;
+	*mr = calloc(1, sizeof(**mr));
+	return *mr ? 0 : -ENOMEM;
+}
+
+/* Tell of a new region, or of why there is none; `key` is the local and the remote key. */
+static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, void *addr,
+			       size_t length)
 {
 	struct face_context *context = face_context(pd->context);
 
+	if (rc != 0) {
+		free(mr);
+		return face_null(rc);
+	}
 	context_get(context);
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
@@ -31,39 +47,58 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, u
 				unsigned int access)
 {
 	struct face_mr *mr;
-	int rc;
+	int rc = face_begin(&mr);
 
-	if (fork_in_child)
-		return face_null(-ENODEV);
-	mr = calloc(1, sizeof(*mr));
-	if (!mr)
-		return face_null(-ENOMEM);
-	rc = mr_register(face_pd(ibv)->pd, addr, length, iova, access, &mr->mr);
-	if (rc != 0) {
-		free(mr);
+	if (rc != 0)
 		return face_null(rc);
-	}
-	return publish(mr, ibv, addr, length);
+	rc = mr_register(face_pd(ibv)->pd, addr, length, iova, access, &mr->mr);
+	return face_end(mr, rc, ibv, addr, length);
 }
 
 struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv)
 {
+	struct ibv_mr *public;
 	struct face_mr *mr;
-	int rc;
+	int rc = face_begin(&mr);
 
-	if (fork_in_child)
-		return face_null(-ENODEV);
-	mr = calloc(1, sizeof(*mr));
-	if (!mr)
-		return face_null(-ENOMEM);
-	rc = mr_create_null(face_pd(ibv)->pd, &mr->mr);
-	if (rc != 0) {
-		free(mr);
+	if (rc != 0)
 		return face_null(rc);
-	}
-	publish(mr, ibv, NULL, SIZE_MAX);
-	mr->ibv.rkey = 0; /* no region has this key */
-	return &mr->ibv;
+	rc = mr_create_null(face_pd(ibv)->pd, &mr->mr);
+	public = face_end(mr, rc, ibv, NULL, SIZE_MAX);
+	if (public)
+	public->rkey = 0; /* no region has this key */
+	return public;
+}
+
+/* The program has no address of it: the region is zero-based. */
+struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
+			    size_t length, unsigned int access)
+{
+	struct face_mr *mr;
+	int rc = face_begin(&mr);
+
+	if (rc != 0)
+		return face_null(rc);
+	if (dm->context == ibv->context)
+		rc = dm_register(face_pd(ibv)->pd, face_dm(dm)->dm, dm_offset, length, access,
+				 &mr->mr);
+	else
+		rc = -EINVAL;
+	return face_end(mr, rc, ibv, NULL, length);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
+{
+	struct face_mr *mr;
+	int rc = face_begin(&mr);
+
+	if (rc != 0)
+		return face_null(rc);
+	rc = dmabuf_register(face_pd(ibv)->pd, offset, length, iova, fd, (unsigned int)access,
+			     &mr->mr);
+	/* As rdma-core has it. */
+	return face_end(mr, rc, ibv, (void *)(uintptr_t)offset, length);
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *ibv, void *addr, size_t length, int access)
@@ -75,13 +110,6 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *ibv, void *addr, size_t length, ui
 			       int access)
 {
 	return ibv_reg_mr_iova2(ibv, addr, length, iova, (unsigned int)access);
-}
-
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv __rte_unused, uint64_t offset __rte_unused,
-				 size_t length __rte_unused, uint64_t iova __rte_unused,
-				 int fd __rte_unused, int access __rte_unused)
-{
-	return face_null(-EOPNOTSUPP);
 }
 
 /* What is told of a region in public. */

@@ -26,6 +26,7 @@
 #include "queue/ring.h"
 
 struct cq;
+struct dm;
 struct mr;
 struct mw;
 struct pd;
@@ -104,6 +105,11 @@ struct face_mw {
 	struct ibv_mw ibv;
 	struct mw *mw;
 	struct face_parent *parent;
+};
+
+struct face_dm {
+	struct ibv_dm ibv;
+	struct dm *dm;
 };
 
 struct face_ah {
@@ -229,6 +235,11 @@ static inline struct face_mr *face_mr(struct ibv_mr *ibv)
 static inline struct face_mw *face_mw(struct ibv_mw *ibv)
 {
 	return (struct face_mw *)ibv;
+}
+
+static inline struct face_dm *face_dm(struct ibv_dm *ibv)
+{
+	return (struct face_dm *)ibv;
 }
 
 static inline struct face_ah *face_ah(struct ibv_ah *ibv)
@@ -365,9 +376,16 @@ struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type);
 int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int mw_dealloc_op(struct ibv_mw *ibv);
 
+/* dm.c */
+
+struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr);
+int dm_free_op(struct ibv_dm *ibv);
+
 /* mr.c, advise.c */
 
 struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv);
+struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
+			    size_t length, unsigned int access);
 int mr_advise_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sge, uint32_t num_sge);
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory regions, by each of the calls that the header's macros choose from. */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "mem/key_table.h"
 #include "mem/mr.h"
 
@@ -67,13 +71,47 @@ static void reg_mr__sets_errno(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void reg_dmabuf_mr__is_not_built(void **state)
+/* What the rest needs, a dma-buf, test/unit/mem/test_dmabuf.c has. */
+static void reg_dmabuf_mr__sets_errno(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	const int memory = memfd_create("no dma-buf", MFD_CLOEXEC);
 
-	assert_null(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, 0));
-	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ftruncate(memory, 4096), 0);
+	errno = 0;
+	assert_null(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, memory, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_null(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EBADF);
+	errno = 0;
+	assert_null(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, memory, IBV_ACCESS_ON_DEMAND));
+	assert_int_equal(errno, EINVAL);
+	close(memory);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* Every one is found by its key. */
+static void reg_mr__a_million_regions(void **state)
+{
+	const size_t count = 1000000;
+	struct ibv_mr **mrs = malloc(count * sizeof(mrs[0]));
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_device_attr attr;
+
+	assert_non_null(mrs);
+	assert_int_equal(ibv_query_device(*state, &attr), 0);
+	assert_true(attr.max_mr >= 1048576);
+	for (size_t i = 0; i < count; i++) {
+		mrs[i] = ibv_reg_mr(pd, buf + i % sizeof(buf), 1, IBV_ACCESS_LOCAL_WRITE);
+		assert_non_null(mrs[i]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		assert_ptr_equal(found(mrs[i])->addr, mrs[i]->addr);
+		assert_int_equal(ibv_dereg_mr(mrs[i]), 0);
+	}
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	free(mrs);
 }
 
 static void rereg_mr__changes_the_region_with_the_engine_stopped(void **state)
@@ -84,10 +122,9 @@ static void rereg_mr__changes_the_region_with_the_engine_stopped(void **state)
 	const uint32_t key = mr->rkey;
 	const unsigned int locks = fake.locks;
 
-	assert_int_equal(
-		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_TRANSLATION, other,
-			     buf + 4096, 4096, 0),
-		0);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_TRANSLATION,
+				      other, buf + 4096, 4096, 0),
+			 0);
 	assert_int_equal(fake.locks, locks + 1);
 	assert_ptr_equal(mr->pd, other);
 	assert_ptr_equal(mr->addr, buf + 4096);
@@ -115,9 +152,9 @@ static void rereg_mr__the_old_region_is_valid_after_an_error(void **state)
 			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);
 	errno = 0;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)4096, 1,
-				      0),
-			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)4096, 1, 0),
+		IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EFAULT);
 	errno = 0;
 	/* A domain of the same device, through another context. */
@@ -176,7 +213,8 @@ int main(void)
 		UNIT(reg_mr__takes_optional_access_flags),
 		UNIT(reg_mr_iova__has_an_address_of_its_own),
 		UNIT(reg_mr__sets_errno),
-		UNIT(reg_dmabuf_mr__is_not_built),
+		UNIT(reg_dmabuf_mr__sets_errno),
+		UNIT(reg_mr__a_million_regions),
 		UNIT(rereg_mr__changes_the_region_with_the_engine_stopped),
 		UNIT(rereg_mr__the_old_region_is_valid_after_an_error),
 		UNIT(alloc_null_mr__has_a_local_key_only),

@@ -14,11 +14,8 @@
 static void inlines__that_return_objects(void **state)
 {
 	struct ibv_context *context = *state;
-	struct ibv_pd pd = {.context = context};
 	struct ibv_qp qp = {.context = context};
 
-	assert_null_unsupported(ibv_alloc_dm(context, NULL));
-	assert_null_unsupported(ibv_reg_dm_mr(&pd, NULL, 0, 0, 0));
 	assert_null_unsupported(ibv_create_flow(&qp, NULL));
 	assert_null_unsupported(ibv_create_flow_action_esp(context, NULL));
 	assert_null_unsupported(ibv_create_wq(context, NULL));

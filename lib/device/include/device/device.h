@@ -12,6 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "device/quota.h"
+#include "mem/dm.h"
 #include "queue/moderator.h"
 #include "telemetry/counters.h"
 #include "wire/build.h"
@@ -64,6 +65,7 @@ struct device {
 	uint32_t group_count;
 
 	uint32_t quota[DEVICE_QUOTA_KINDS]; /* objects there are; atomic */
+	struct dm_pool dm_pool;
 	pthread_mutex_t xrcd_lock; /* below it: xrcds */
 	LIST_HEAD(, xrcd) xrcds;
 	struct srq_table *srq_table; /* XRC; NULL until there was a domain; its content under the engine's lock */

@@ -14,6 +14,7 @@
 #define DEVICE_MAX_MR	     (1 << 20)
 #define DEVICE_MAX_MR_BYTES  (1ull << 47) /* the user half of a 48-bit address space */
 #define DEVICE_MAX_MW	     65536
+#define DEVICE_MAX_DM_BYTES  (64u << 20)
 #define DEVICE_MAX_PD	     65536
 #define DEVICE_MAX_SRQ	     65535
 #define DEVICE_MAX_MCAST_GRP 4096

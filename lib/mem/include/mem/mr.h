@@ -6,12 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct dm;
 struct pd;
 
 enum mr_kind {
 	MR_MEMORY,   /* of this process */
 	MR_IMPLICIT, /* all memory that this process has, or will have */
 	MR_NULL,     /* reads as zeros, what is written vanishes */
+	MR_DEVICE,   /* a part of device memory (dm.h) */
+	MR_DMABUF,   /* a part of a dma-buf, mapped for it (dmabuf.h) */
 	MR_WINDOW,   /* a part of another region, for peers only (mw.h) */
 };
 
@@ -25,6 +28,10 @@ struct mr {
 	enum mr_kind kind;
 	uint32_t windows;    /* that are bound to it; engine's thread */
 	uint32_t prefetches; /* on their way (advise.h); under that file's lock */
+	union {
+		struct dm *dm; /* MR_DEVICE: what it is a part of */
+		int dmabuf_fd; /* MR_DMABUF: keeps the buffer; owned */
+	};
 };
 
 /**
@@ -52,8 +59,9 @@ int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 int mr_create_null(struct pd *pd, struct mr **mr);
 
 /**
- * Make the key invalid and free the region. The caller has stopped the engine, so that no packet is
- * between its check and its copy; after return nobody touches the memory.
+ * Make the key invalid and free the region; a dma-buf is unmapped. The caller has stopped the
+ * engine, so that no packet is between its check and its copy; after return nobody touches the
+ * memory.
  *
  * @return
  *   0, or -EBUSY while windows are bound to it: nothing has changed.
@@ -74,8 +82,9 @@ struct mr_change {
  * stays as it was.
  *
  * @return
- *   0; -EINVAL for a null region, unknown or no flags, a change without its value, access flags
- * that do not go together, a range that wraps; -EFAULT where the range is not mapped so; -ENOMEM.
+ *   0; -EINVAL for a region that is null, device memory or a dma-buf, unknown or no flags, a change
+ * without its value, access flags that do not go together, a range that wraps; -EFAULT where the
+ * range is not mapped so; -ENOMEM.
  */
 int mr_check_change(const struct mr *mr, const struct mr_change *change);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/mem/null.c. */
+/* Tests of lib/mem/mr.c: the null region. */
 #include "env.h"
 
 static struct mr *null_region(void)

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Regions of dma-bufs: is it one, is the part in it, and its mapping while the region lives. */
+#include "mem/dmabuf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+#include <linux/dma-buf.h>
+#include <linux/magic.h>
+
+#include "base/guard.h"
+#include "mem/mr.h"
+#include "range.h"
+#include "region.h"
+
+#define DMABUF_ACCESS                                                       \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |  \
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+			IBV_ACCESS_OPTIONAL_RANGE))
+
+static uint64_t page_mask(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+}
+
+/* Every dma-buf is a file of the kernel's own file system for them. */
+static int check_buffer(int fd, uint64_t offset, uint64_t length)
+{
+	struct statfs fs;
+	off_t size;
+
+	if (fstatfs(fd, &fs) != 0)
+		return -errno;
+	if (fs.f_type != DMA_BUF_MAGIC)
+		return -EINVAL;
+	size = lseek(fd, 0, SEEK_END);
+	if (size < 0)
+		return -errno;
+	return offset <= (uint64_t)size && length <= (uint64_t)size - offset ? 0 : -EINVAL;
+}
+
+static int check_arguments(uint64_t offset, size_t length, uint64_t iova, unsigned int access)
+{
+	if (access & ~DMABUF_ACCESS)
+		return -EINVAL;
+	if (length == 0 || length - 1 > UINT64_MAX - iova || ((offset ^ iova) & page_mask()) != 0)
+		return -EINVAL;
+	return range_check_access(access);
+}
+
+/* Tell the exporter that the CPU begins or ends to look at it; not every one wants to know. */
+static int sync_buffer(int fd, uint64_t flags)
+{
+	const struct dma_buf_sync sync = {.flags = flags | DMA_BUF_SYNC_RW};
+	int rc;
+
+	do {
+		rc = ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync);
+	} while (rc != 0 && (errno == EINTR || errno == EAGAIN));
+	return rc == 0 || errno == ENOTTY ? 0 : -errno;
+}
+
+static int map_buffer(uint64_t offset, size_t length, struct mr *mr)
+{
+	const uint64_t skip = offset & page_mask();
+	const int protection =
+		PROT_READ | (mr->access & IBV_ACCESS_LOCAL_WRITE ? PROT_WRITE : PROT_NONE);
+	void *map = mmap(NULL, skip + length, protection, MAP_SHARED, mr->dmabuf_fd,
+			 (off_t)(offset - skip));
+
+	if (map != MAP_FAILED) {
+		mr->addr = (uint8_t *)map + skip;
+		return 0;
+	}
+	/* What can be wrong was checked: the exporter has no mapping to give. */
+	return errno == EINVAL || errno == ENODEV ? -EOPNOTSUPP : -errno;
+}
+
+static void unmap_buffer(const struct mr *mr)
+{
+	const uint64_t skip = (uintptr_t)mr->addr & page_mask();
+
+	munmap(mr->addr - skip, skip + mr->length);
+}
+
+int dmabuf_register(struct pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+		    unsigned int access, struct mr **mr)
+{
+	struct mr described = {
+		.kind = MR_DMABUF,
+		.length = length,
+		.iova = iova,
+		.access = access,
+	};
+	int rc = check_arguments(offset, length, iova, access);
+
+	if (rc == 0)
+		rc = check_buffer(fd, offset, length);
+	if (rc != 0)
+		return rc;
+	guard_install();
+	described.dmabuf_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (described.dmabuf_fd < 0)
+		return errno == EBADF ? -EBADF : -ENOMEM;
+	rc = map_buffer(offset, length, &described);
+	if (rc != 0)
+		goto close_fd;
+	rc = sync_buffer(described.dmabuf_fd, DMA_BUF_SYNC_START);
+	if (rc != 0)
+		goto unmap;
+	rc = region_open(pd, &described, mr);
+	if (rc == 0)
+		return 0;
+	sync_buffer(described.dmabuf_fd, DMA_BUF_SYNC_END);
+unmap:
+	unmap_buffer(&described);
+close_fd:
+	close(described.dmabuf_fd);
+	return rc;
+}
+
+void dmabuf_release(const struct mr *mr)
+{
+	sync_buffer(mr->dmabuf_fd, DMA_BUF_SYNC_END);
+	unmap_buffer(mr);
+	close(mr->dmabuf_fd);
+}

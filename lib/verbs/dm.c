@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device memory. */
+#include "mem/dm.h"
+
+#include <stdlib.h>
+
+#include "verbs_internal.h"
+
+static int copy_to(struct ibv_dm *ibv, uint64_t offset, const void *host_addr, size_t length)
+{
+	if (fork_in_child)
+		return ENODEV;
+	return -dm_write(face_dm(ibv)->dm, offset, host_addr, length);
+}
+
+static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t offset, size_t length)
+{
+	if (fork_in_child)
+		return ENODEV;
+	return -dm_read(face_dm(ibv)->dm, offset, host_addr, length);
+}
+
+struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr)
+{
+	struct face_context *context = face_context(ibv);
+	struct face_dm *dm;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	if (!attr || attr->comp_mask != 0)
+		return face_null(-EINVAL);
+	dm = calloc(1, sizeof(*dm));
+	if (!dm)
+		return face_null(-ENOMEM);
+	rc = dm_create(&context->device->dm_pool, attr->length, attr->log_align_req, &dm->dm);
+	if (rc != 0) {
+		free(dm);
+		return face_null(rc);
+	}
+	context_get(context);
+	dm->ibv.context = ibv;
+	dm->ibv.memcpy_to_dm = copy_to;
+	dm->ibv.memcpy_from_dm = copy_from;
+	dm->ibv.handle = context_handle(context);
+	return &dm->ibv;
+}
+
+int dm_free_op(struct ibv_dm *ibv)
+{
+	struct face_dm *dm = face_dm(ibv);
+	int rc;
+
+	if (fork_in_child)
+		return ENODEV;
+	rc = dm_destroy(dm->dm);
+	if (rc != 0)
+		return -rc;
+	context_put(face_context(ibv->context));
+	free(dm);
+	return 0;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/dm.c. */
+#include "env.h"
+
+#include "base/verbs_later.h"
+#include "mem/dm.h"
+
+#define POOL_BYTES 4096
+#define LENGTH	   200
+
+#define ZERO_BASED IBV_ACCESS_ZERO_BASED
+
+static struct dm_pool pool;
+static struct dm *dm;
+
+static int set_up(void **state)
+{
+	pool = (struct dm_pool){.total_bytes = POOL_BYTES};
+	return env_set_up(state) | dm_create(&pool, LENGTH, 0, &dm);
+}
+
+/* Fails where a test has left device memory. */
+static int tear_down(void **state)
+{
+	return env_tear_down(state) | dm_destroy(dm) | (pool.used_bytes != 0);
+}
+
+static struct mr *region(uint64_t offset, size_t length, unsigned int access)
+{
+	struct mr *mr;
+
+	assert_int_equal(dm_register(env.pd, dm, offset, length, access, &mr), 0);
+	return mr;
+}
+
+static void dm_create__memory_of_zeros(void **state)
+{
+	static const uint8_t zeros[LENGTH];
+	uint8_t bytes[LENGTH];
+
+	(void)state;
+	memset(bytes, 0xee, sizeof(bytes));
+	assert_int_equal(dm_read(dm, 0, bytes, LENGTH), 0);
+	assert_memory_equal(bytes, zeros, LENGTH);
+	/* Also where another's data was. */
+	for (int i = 0; i < 10; i++) {
+		struct dm *next;
+
+		assert_int_equal(dm_create(&pool, LENGTH, 0, &next), 0);
+		assert_int_equal(dm_read(next, 0, bytes, LENGTH), 0);
+		assert_memory_equal(bytes, zeros, LENGTH);
+		memset(bytes, 0xee, sizeof(bytes));
+		assert_int_equal(dm_write(next, 0, bytes, LENGTH), 0);
+		assert_int_equal(dm_destroy(next), 0);
+	}
+}
+
+static void dm_create__arguments_are_checked(void **state)
+{
+	struct dm *other;
+
+	(void)state;
+	assert_int_equal(dm_create(&pool, 0, 0, &other), -EINVAL);
+	assert_int_equal(dm_create(&pool, POOL_BYTES + 1, 0, &other), -EINVAL);
+	assert_int_equal(dm_create(&pool, UINT64_MAX, 0, &other), -EINVAL);
+	assert_int_equal(dm_create(&pool, 1, 13, &other), -EINVAL); /* 2^13 > the pool */
+	assert_int_equal(dm_create(&pool, 1, 64, &other), -EINVAL);
+	assert_int_equal(dm_create(&pool, 1, UINT32_MAX, &other), -EINVAL);
+}
+
+static void dm_create__is_aligned_as_asked(void **state)
+{
+	(void)state;
+	for (uint32_t log_align = 0; log_align <= 12; log_align++) {
+		struct dm *aligned;
+
+		assert_int_equal(dm_create(&pool, 3, log_align, &aligned), 0);
+		assert_int_equal((uintptr_t)aligned->bytes % ((uintptr_t)1 << log_align), 0);
+		assert_int_equal((uintptr_t)aligned->bytes % DM_BLOCK_BYTES, 0);
+		assert_int_equal(dm_destroy(aligned), 0);
+	}
+}
+
+static void dm_create__the_pool_is_kept_to(void **state)
+{
+	struct dm *rest, *more;
+
+	(void)state;
+	/* 200 bytes take four blocks of 64. */
+	assert_int_equal(pool.used_bytes, 256);
+	assert_int_equal(dm_create(&pool, POOL_BYTES, 0, &more), -ENOMEM);
+	assert_int_equal(dm_create(&pool, POOL_BYTES - 256, 0, &rest), 0);
+	assert_int_equal(dm_create(&pool, 1, 0, &more), -ENOMEM);
+	assert_int_equal(dm_destroy(rest), 0);
+	assert_int_equal(pool.used_bytes, 256);
+	assert_int_equal(dm_create(&pool, 1, 0, &more), 0);
+	assert_int_equal(pool.used_bytes, 320);
+	assert_int_equal(dm_destroy(more), 0);
+}
+
+static void dm_write__and_dm_read_stay_inside(void **state)
+{
+	static const struct {
+		uint64_t offset;
+		size_t length;
+		int rc;
+	} cases[] = {
+		{0, LENGTH, 0},		  {0, LENGTH + 1, -EINVAL}, {LENGTH, 0, 0},
+		{LENGTH, 1, -EINVAL},	  {LENGTH - 1, 1, 0},	    {LENGTH + 1, 0, -EINVAL},
+		{UINT64_MAX, 1, -EINVAL}, {UINT64_MAX, 2, -EINVAL}, {1, SIZE_MAX, -EINVAL},
+	};
+	uint8_t bytes[LENGTH] = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(dm_write(dm, cases[i].offset, bytes, cases[i].length),
+				 cases[i].rc);
+		assert_int_equal(dm_read(dm, cases[i].offset, bytes, cases[i].length), cases[i].rc);
+	}
+	assert_int_equal(dm_write(dm, 100, "abc", 3), 0);
+	assert_int_equal(dm_read(dm, 99, bytes, 5), 0);
+	assert_memory_equal(bytes, "\0abc\0", 5);
+	/* Nothing to copy needs nowhere to copy. */
+	assert_int_equal(dm_write(dm, 0, NULL, 0), 0);
+	assert_int_equal(dm_read(dm, 0, NULL, 0), 0);
+}
+
+static void dm_register__access_is_checked(void **state)
+{
+	static const struct {
+		unsigned int access;
+		int rc;
+	} cases[] = {
+		{0, -EINVAL},
+		{IBV_ACCESS_LOCAL_WRITE, -EINVAL}, /* not said to be zero-based */
+		{ZERO_BASED, 0},
+		{ZERO_BASED | RW | IBV_ACCESS_REMOTE_ATOMIC, 0},
+		{ZERO_BASED | RW | IBV_ACCESS_RELAXED_ORDERING, 0},
+		{ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE, 0},
+		{ZERO_BASED | IBV_ACCESS_REMOTE_WRITE, -EINVAL},
+		{ZERO_BASED | IBV_ACCESS_REMOTE_ATOMIC, -EINVAL},
+		{ZERO_BASED | IBV_ACCESS_MW_BIND, -EINVAL},
+		{ZERO_BASED | IBV_ACCESS_ON_DEMAND, -EINVAL},
+		{ZERO_BASED | IBV_ACCESS_HUGETLB, -EINVAL},
+		{ZERO_BASED | LATER_ACCESS_FLUSH_GLOBAL, -EINVAL},
+		{ZERO_BASED | 1u << 31, -EINVAL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr *mr;
+
+		assert_int_equal(dm_register(env.pd, dm, 0, LENGTH, cases[i].access, &mr),
+				 cases[i].rc);
+		if (cases[i].rc == 0)
+			mr_deregister(mr);
+	}
+	assert_int_equal(env.pd->users, 0);
+}
+
+static void dm_register__only_what_is_in_it(void **state)
+{
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(dm_register(env.pd, dm, 0, LENGTH + 1, ZERO_BASED, &mr), -EINVAL);
+	assert_int_equal(dm_register(env.pd, dm, 1, LENGTH, ZERO_BASED, &mr), -EINVAL);
+	assert_int_equal(dm_register(env.pd, dm, LENGTH + 1, 0, ZERO_BASED, &mr), -EINVAL);
+	assert_int_equal(dm_register(env.pd, dm, 0, 0, ZERO_BASED, &mr), -EINVAL);
+	assert_int_equal(dm_register(env.pd, dm, UINT64_MAX, 2, ZERO_BASED, &mr), -EINVAL);
+	assert_int_equal(dm_register(env.pd, dm, 1, SIZE_MAX, ZERO_BASED, &mr), -EINVAL);
+	assert_int_equal(dm->users, 0);
+}
+
+static void dm_register__is_zero_based(void **state)
+{
+	struct mr *mr = region(64, 100, RW | ZERO_BASED);
+	uint8_t *addr;
+
+	(void)state;
+	assert_int_equal(mr->iova, 0);
+	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 100, RW, &addr), MR_OK);
+	assert_ptr_equal(addr, dm->bytes + 64);
+	assert_int_equal(mr_resolve(env.pd, mr->key, 1, 100, 0, &addr), MR_OUT_OF_RANGE);
+	assert_int_equal(mr_resolve(env.other_pd, mr->key, 0, 1, 0, &addr), MR_WRONG_PD);
+	mr_deregister(mr);
+}
+
+static void dm_register__cannot_be_changed(void **state)
+{
+	struct mr *mr = region(0, LENGTH, RW | ZERO_BASED);
+	const struct mr_change changes[] = {
+		{.flags = IBV_REREG_MR_CHANGE_PD, .pd = env.other_pd},
+		{.flags = IBV_REREG_MR_CHANGE_ACCESS, .access = ZERO_BASED},
+		{.flags = IBV_REREG_MR_CHANGE_TRANSLATION, .addr = env.memory, .length = 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		assert_int_equal(mr_check_change(mr, &changes[i]), -EINVAL);
+	mr_deregister(mr);
+}
+
+static void dm_destroy__not_while_a_region_is_on_it(void **state)
+{
+	struct mr *first = region(0, LENGTH, ZERO_BASED), *second = region(0, 1, ZERO_BASED);
+	struct mr *mrs[ENV_REGIONS - 1];
+
+	(void)state;
+	assert_int_equal(dm_destroy(dm), -EBUSY);
+	assert_int_equal(mr_deregister(first), 0);
+	assert_int_equal(dm_destroy(dm), -EBUSY);
+	/* A registration that fails leaves no trace. */
+	for (size_t i = 0; i < ENV_REGIONS - 1; i++)
+		mrs[i] = region(0, 1, ZERO_BASED);
+	assert_int_equal(dm->users, ENV_REGIONS);
+	assert_int_equal(dm_register(env.pd, dm, 0, 1, ZERO_BASED, &first), -ENOMEM);
+	assert_int_equal(dm->users, ENV_REGIONS);
+	for (size_t i = 0; i < ENV_REGIONS - 1; i++)
+		mr_deregister(mrs[i]);
+	mr_deregister(second);
+	assert_int_equal(dm->users, 0);
+	assert_int_equal(env.pd->users, 0);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(dm_create__memory_of_zeros),
+		UNIT(dm_create__arguments_are_checked),
+		UNIT(dm_create__is_aligned_as_asked),
+		UNIT(dm_create__the_pool_is_kept_to),
+		UNIT(dm_write__and_dm_read_stay_inside),
+		UNIT(dm_register__access_is_checked),
+		UNIT(dm_register__only_what_is_in_it),
+		UNIT(dm_register__is_zero_based),
+		UNIT(dm_register__cannot_be_changed),
+		UNIT(dm_destroy__not_while_a_region_is_on_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

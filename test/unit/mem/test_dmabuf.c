@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/mem/dmabuf.c. Where the kernel has udmabuf the buffers are real ones; everywhere a
+ * memory file stands for one, with the two system calls wrapped by which it would show itself.
+ */
+#include <fcntl.h>
+#include <linux/dma-buf.h>
+#include <linux/magic.h>
+#include <linux/udmabuf.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/vfs.h>
+
+#include "env.h"
+
+#include "mem/dmabuf.h"
+
+#define BUFFER_PAGES 4
+#define IOVA	     UINT64_C(0x7000000000)
+
+static struct {
+	int memory_fd;
+	int fd;		/* of the buffer */
+	bool disguised; /* memory_fd passes for a dma-buf */
+	int sync_errno; /* what DMA_BUF_IOCTL_SYNC then answers */
+	unsigned int started;
+	unsigned int ended;
+} buffer;
+
+/* What large files make of the names is what the linker sees. */
+int __real_fstatfs64(int fd, struct statfs *fs);
+int __wrap_fstatfs64(int fd, struct statfs *fs);
+int __real_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...);
+
+int __wrap_fstatfs64(int fd, struct statfs *fs)
+{
+	const int rc = __real_fstatfs64(fd, fs);
+
+	if (rc == 0 && buffer.disguised)
+		fs->f_type = DMA_BUF_MAGIC;
+	return rc;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (!buffer.disguised || request != DMA_BUF_IOCTL_SYNC)
+		return __real_ioctl(fd, request, arg);
+	if (buffer.sync_errno != 0) {
+		errno = buffer.sync_errno;
+		return -1;
+	}
+	if (((struct dma_buf_sync *)arg)->flags & DMA_BUF_SYNC_END)
+		buffer.ended++;
+	else
+		buffer.started++;
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	if (env_set_up(state) != 0)
+		return -1;
+	memset(&buffer, 0, sizeof(buffer));
+	buffer.memory_fd = memfd_create("buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (buffer.memory_fd < 0 ||
+	    ftruncate(buffer.memory_fd, (off_t)(BUFFER_PAGES * env.page)) != 0)
+		return -1;
+	buffer.fd = buffer.memory_fd;
+	return 0;
+}
+
+static int set_up_disguised(void **state)
+{
+	const int rc = set_up(state);
+
+	buffer.disguised = true;
+	return rc;
+}
+
+/* A buffer of udmabuf; without that driver buffer.fd is -1. */
+static int set_up_real(void **state)
+{
+	struct udmabuf_create create = {.flags = UDMABUF_FLAGS_CLOEXEC};
+	int driver;
+
+	if (set_up(state) != 0)
+		return -1;
+	buffer.fd = -1;
+	driver = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+	if (driver < 0)
+		return 0;
+	create.memfd = (uint32_t)buffer.memory_fd;
+	create.size = BUFFER_PAGES * env.page;
+	if (fcntl(buffer.memory_fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
+		buffer.fd = ioctl(driver, UDMABUF_CREATE, &create);
+	close(driver);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	if (buffer.fd >= 0 && buffer.fd != buffer.memory_fd)
+		close(buffer.fd);
+	close(buffer.memory_fd);
+	return env_tear_down(state);
+}
+
+static int reg(uint64_t offset, size_t length, uint64_t iova, unsigned int access, struct mr **mr)
+{
+	return dmabuf_register(env.pd, offset, length, iova, buffer.fd, access, mr);
+}
+
+static struct mr *region(uint64_t offset, size_t length, unsigned int access)
+{
+	struct mr *mr;
+
+	assert_int_equal(reg(offset, length, IOVA + offset, access, &mr), 0);
+	return mr;
+}
+
+static unsigned int open_descriptors(void)
+{
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) != -1;
+	return count;
+}
+
+static void dmabuf_register__what_is_no_dma_buf_is_refused(void **state)
+{
+	const int fd = buffer.fd, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const unsigned int before = open_descriptors();
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(reg(0, env.page, IOVA, 0, &mr), -EINVAL);
+	buffer.fd = null;
+	assert_int_equal(reg(0, env.page, IOVA, 0, &mr), -EINVAL);
+	buffer.fd = -1;
+	assert_int_equal(reg(0, env.page, IOVA, 0, &mr), -EBADF);
+	buffer.fd = fd;
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(env.pd->users, 0);
+	close(null);
+}
+
+static void dmabuf_register__access_is_checked(void **state)
+{
+	static const struct {
+		unsigned int access;
+		int rc;
+	} cases[] = {
+		{0, 0},
+		{RW | IBV_ACCESS_REMOTE_ATOMIC, 0},
+		{RW | IBV_ACCESS_RELAXED_ORDERING, 0},
+		{IBV_ACCESS_OPTIONAL_RANGE, 0},
+		{IBV_ACCESS_REMOTE_WRITE, -EINVAL},
+		{IBV_ACCESS_REMOTE_ATOMIC, -EINVAL},
+		{IBV_ACCESS_MW_BIND, -EINVAL},
+		{IBV_ACCESS_ZERO_BASED, -EINVAL},
+		{IBV_ACCESS_ON_DEMAND, -EINVAL},
+		{IBV_ACCESS_HUGETLB, -EINVAL},
+		{1u << 31, -EINVAL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr *mr;
+
+		assert_int_equal(reg(0, 1, IOVA, cases[i].access, &mr), cases[i].rc);
+		if (cases[i].rc == 0)
+			mr_deregister(mr);
+	}
+	assert_int_equal(buffer.started, buffer.ended);
+}
+
+static void dmabuf_register__ranges_are_checked(void **state)
+{
+	const uint64_t size = BUFFER_PAGES * env.page;
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(reg(0, size + 1, IOVA, 0, &mr), -EINVAL);
+	assert_int_equal(reg(size, 1, IOVA, 0, &mr), -EINVAL);
+	assert_int_equal(reg(1, size, IOVA + 1, 0, &mr), -EINVAL);
+	assert_int_equal(reg(UINT64_MAX - env.page + 1, env.page, 0, 0, &mr), -EINVAL);
+	assert_int_equal(reg(env.page, SIZE_MAX, 0, 0, &mr), -EINVAL);
+	assert_int_equal(reg(0, 0, IOVA, 0, &mr), -EINVAL);
+	/* ibv_reg_dmabuf_mr(3): iova must have the page offset of offset. */
+	assert_int_equal(reg(8, 8, IOVA, 0, &mr), -EINVAL);
+	assert_int_equal(reg(0, 8, IOVA + 8, 0, &mr), -EINVAL);
+	/* An iova that wraps. */
+	assert_int_equal(reg(0, 2 * env.page, UINT64_MAX - env.page + 1, 0, &mr), -EINVAL);
+	assert_int_equal(reg(0, env.page, UINT64_MAX - env.page + 1, 0, &mr), 0);
+	mr_deregister(mr);
+	assert_int_equal(reg(size - 1, 1, IOVA + size - 1, 0, &mr), 0);
+	mr_deregister(mr);
+	/* 0 is an address like others. */
+	assert_int_equal(reg(0, size, 0, 0, &mr), 0);
+	assert_int_equal(mr->iova, 0);
+	mr_deregister(mr);
+}
+
+static void dmabuf_register__reaches_the_buffer(void **state)
+{
+	const uint64_t offset = env.page + 100;
+	struct mr *mr;
+	uint8_t *addr;
+	char bytes[3];
+
+	(void)state;
+	if (buffer.fd < 0)
+		skip(); /* no udmabuf here */
+	mr = region(offset, 2 * env.page, RW);
+	assert_int_equal(pwrite(buffer.memory_fd, "abc", 3, (off_t)offset), 3);
+	assert_int_equal(mr_resolve(env.pd, mr->key, IOVA + offset, 2 * env.page, RW, &addr),
+			 MR_OK);
+	assert_memory_equal(addr, "abc", 3);
+	memcpy(addr + 2 * env.page - 3, "xyz", 3);
+	assert_int_equal(pread(buffer.memory_fd, bytes, 3, (off_t)(offset + 2 * env.page - 3)), 3);
+	assert_memory_equal(bytes, "xyz", 3);
+	assert_int_equal(mr_resolve(env.pd, mr->key, IOVA + offset - 1, 1, 0, &addr),
+			 MR_OUT_OF_RANGE);
+	assert_int_equal(mr_resolve(env.pd, mr->key, IOVA + offset + 2 * env.page, 1, 0, &addr),
+			 MR_OUT_OF_RANGE);
+	mr_deregister(mr);
+}
+
+static void dmabuf_register__keeps_the_buffer_and_gives_it_back(void **state)
+{
+	const unsigned int before = open_descriptors();
+	struct mr *mr = region(8, 8, RW);
+	unsigned char resident;
+	uint8_t *addr, *page;
+
+	(void)state;
+	close(buffer.fd);
+	buffer.fd = -1;
+	buffer.memory_fd = -1;
+	assert_int_equal(mr_resolve(env.pd, mr->key, IOVA + 8, 8, RW, &addr), MR_OK);
+	memset(addr, 1, 8);
+	assert_int_equal(buffer.started, 1);
+	assert_int_equal(buffer.ended, 0);
+	/* One for the region, one less for the test. */
+	assert_int_equal(open_descriptors(), before);
+	page = addr - 8;
+	assert_int_equal(mr_deregister(mr), 0);
+	assert_int_equal(buffer.ended, 1);
+	assert_int_equal(open_descriptors(), before - 1);
+	assert_int_equal(mincore(page, env.page, &resident), -1);
+	assert_int_equal(errno, ENOMEM);
+}
+
+static void dmabuf_register__a_buffer_that_may_not_be_written(void **state)
+{
+	char path[64];
+	struct mr *mr;
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", buffer.memory_fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(dmabuf_register(env.pd, 0, 8, IOVA, fd, IBV_ACCESS_LOCAL_WRITE, &mr),
+			 -EACCES);
+	assert_int_equal(dmabuf_register(env.pd, 0, 8, IOVA, fd, IBV_ACCESS_REMOTE_READ, &mr), 0);
+	mr_deregister(mr);
+	close(fd);
+}
+
+/* A directory has a size and no mapping, as some exporters' buffers have none. */
+static void dmabuf_register__a_buffer_that_cannot_be_mapped(void **state)
+{
+	const int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const unsigned int before = open_descriptors();
+	struct mr *mr;
+
+	(void)state;
+	assert_true(lseek(fd, 0, SEEK_END) > 0);
+	assert_int_equal(dmabuf_register(env.pd, 0, 1, IOVA, fd, 0, &mr), -EOPNOTSUPP);
+	assert_int_equal(open_descriptors(), before);
+	close(fd);
+}
+
+static void dmabuf_register__not_every_exporter_wants_to_know(void **state)
+{
+	const unsigned int before = open_descriptors();
+	struct mr *mr;
+
+	(void)state;
+	buffer.sync_errno = ENOTTY;
+	mr_deregister(region(0, 8, 0));
+	buffer.sync_errno = EIO;
+	assert_int_equal(reg(0, 8, IOVA, 0, &mr), -EIO);
+	assert_int_equal(open_descriptors(), before);
+}
+
+static void dmabuf_register__a_full_table_is_enomem(void **state)
+{
+	struct mr *mrs[ENV_REGIONS], *mr;
+	unsigned int before;
+
+	(void)state;
+	for (size_t i = 0; i < ENV_REGIONS; i++)
+		mrs[i] = region(0, 8, 0);
+	before = open_descriptors();
+	assert_int_equal(reg(0, 8, IOVA, 0, &mr), -ENOMEM);
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(buffer.started, ENV_REGIONS + 1);
+	assert_int_equal(buffer.ended, 1);
+	for (size_t i = 0; i < ENV_REGIONS; i++)
+		mr_deregister(mrs[i]);
+	assert_int_equal(buffer.ended, ENV_REGIONS + 1);
+}
+
+static void dmabuf_register__cannot_be_changed(void **state)
+{
+	struct mr *mr = region(0, env.page, RW);
+	const struct mr_change changes[] = {
+		{.flags = IBV_REREG_MR_CHANGE_PD, .pd = env.other_pd},
+		{.flags = IBV_REREG_MR_CHANGE_ACCESS, .access = 0},
+		{.flags = IBV_REREG_MR_CHANGE_TRANSLATION, .addr = env.memory, .length = 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		assert_int_equal(mr_check_change(mr, &changes[i]), -EINVAL);
+	mr_deregister(mr);
+}
+
+#define AS_IS(name)	cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define DISGUISED(name) cmocka_unit_test_setup_teardown(name, set_up_disguised, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		AS_IS(dmabuf_register__what_is_no_dma_buf_is_refused),
+		DISGUISED(dmabuf_register__access_is_checked),
+		DISGUISED(dmabuf_register__ranges_are_checked),
+		DISGUISED(dmabuf_register__reaches_the_buffer),
+		{"dmabuf_register__reaches_a_real_buffer", dmabuf_register__reaches_the_buffer,
+		 set_up_real, tear_down, NULL},
+		DISGUISED(dmabuf_register__keeps_the_buffer_and_gives_it_back),
+		DISGUISED(dmabuf_register__a_buffer_that_may_not_be_written),
+		DISGUISED(dmabuf_register__a_buffer_that_cannot_be_mapped),
+		DISGUISED(dmabuf_register__not_every_exporter_wants_to_know),
+		DISGUISED(dmabuf_register__a_full_table_is_enomem),
+		DISGUISED(dmabuf_register__cannot_be_changed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
