@@ -34,7 +34,11 @@ static int check_element(const struct pd *pd, bool write, const struct ibv_sge *
 	struct mr *mr = key_table_find(pd->keys, sge->lkey);
 	uint64_t offset;
 
-	if (!mr || !(mr->access & IBV_ACCESS_ON_DEMAND))
+	if (!mr)
+		return -ENOENT;
+	if (mr->kind == MR_WINDOW)
+		return -EINVAL;
+	if (!(mr->access & IBV_ACCESS_ON_DEMAND))
 		return -ENOENT;
 	if (mr->pd != pd)
 		return -EPERM;

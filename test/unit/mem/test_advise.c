@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "mem/advise.h"
+#include "mem/mw.h"
 
 #define READ	 IBV_ADVISE_MR_ADVICE_PREFETCH
 #define WRITE	 IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
@@ -92,6 +93,27 @@ static void advise_check__keys_of_no_on_demand_region(void **state)
 	mr_deregister(pinned);
 	mr_deregister(null);
 	assert_int_equal(check(READ, stale), -ENOENT);
+}
+
+/* Also where the region that it shows a part of is one. */
+static void advise_check__the_key_of_a_window(void **state)
+{
+	struct mr *mr = env_region(env.page, ODP | IBV_ACCESS_MW_BIND);
+	struct mw_binding binding = {.lkey = mr->key,
+				     .addr = (uintptr_t)env.memory,
+				     .length = env.page,
+				     .access = IBV_ACCESS_REMOTE_READ};
+	struct mw *mw;
+
+	(void)state;
+	assert_int_equal(mw_create(env.pd, IBV_MW_TYPE_1, &mw), 0);
+	assert_int_equal(check(READ, sge_of(&mw->view, env.memory, 1)), -EINVAL);
+	binding.window = mw->view.key;
+	binding.rkey = ibv_inc_rkey(mw->view.key);
+	assert_int_equal(mw_bind(env.pd, 1, &binding), 0);
+	assert_int_equal(check(READ, sge_of(&mw->view, env.memory, 1)), -EINVAL);
+	mw_destroy(mw);
+	mr_deregister(mr);
 }
 
 static void advise_check__regions_that_are_not_for_it(void **state)
@@ -257,6 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(advise_check__advice_flags_and_list),
 		TEST(advise_check__keys_of_no_on_demand_region),
+		TEST(advise_check__the_key_of_a_window),
 		TEST(advise_check__regions_that_are_not_for_it),
 		TEST(advise_check__what_is_not_in_the_region),
 		TEST(advise_follow__pages_become_present_and_no_others),

@@ -24,9 +24,9 @@ struct advise_range {
  * @param ranges
  *   Room for num_sge.
  * @return
- *   0; -EOPNOTSUPP for unknown advice; -EINVAL for unknown flags or an empty list; -ENOENT for a
- * key of no on-demand region; -EPERM for a region of another domain, or one that may not be
- * written, where that is what is advised; -EFAULT for what is not in the region.
+ *   0; -EOPNOTSUPP for unknown advice; -EINVAL for unknown flags, an empty list or the key of a
+ * window; -ENOENT for a key of no on-demand region; -EPERM for a region of another domain, or one
+ * that may not be written, where that is what is advised; -EFAULT for what is not in the region.
  */
 int advise_check(const struct pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 const struct ibv_sge *sge, uint32_t num_sge, struct advise_range *ranges);
