@@ -227,6 +227,179 @@ static void type_2__is_invalidated_by_the_peer(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
+/* What is refused because of a window leaves both as they were (ibv_dereg_mr(3)). */
+static void region__stays_as_it_was_while_a_window_is_bound(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	const struct ibv_mr before = *talk.target_mr;
+
+	(void)state;
+	assert_int_equal(ibv_dereg_mr(talk.target_mr), EBUSY);
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(talk.target_mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				      talk.target, 64, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EBUSY);
+	assert_memory_equal(talk.target_mr, &before, sizeof(before));
+	assert_int_equal(ibv_dealloc_pd(talk.b.pd), EBUSY);
+	reach(IBV_WR_RDMA_WRITE, rkey, 100, IBV_WC_SUCCESS);
+	reach(IBV_WR_RDMA_READ, rkey, 100, IBV_WC_SUCCESS);
+	reach(IBV_WR_RDMA_WRITE, talk.target_mr->rkey, TALK_BYTES, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.target, talk.source, TALK_BYTES);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_rereg_mr(talk.target_mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				      IBV_ACCESS_LOCAL_WRITE),
+			 0);
+}
+
+/* Several at once; the region is free when the last is gone. */
+static void region__counts_its_windows(void **state)
+{
+	struct ibv_mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
+
+	(void)state;
+	bind_type_1(one, part(IBV_ACCESS_REMOTE_WRITE));
+	bind_type_2(two, IBV_ACCESS_REMOTE_READ);
+	/* Bound once more is bound once. */
+	bind_type_1(one, part(IBV_ACCESS_REMOTE_READ));
+	assert_int_equal(ibv_dealloc_mw(two), 0);
+	assert_int_equal(ibv_dereg_mr(talk.target_mr), EBUSY);
+	assert_int_equal(ibv_dealloc_mw(one), 0);
+	assert_int_equal(ibv_dereg_mr(talk.target_mr), 0);
+	talk.target_mr = NULL;
+}
+
+/* A binding that cannot be made: the first completes so, what stood behind it is flushed. */
+static void expect_bind_error(struct ibv_mw *mw, struct ibv_mw_bind_info info)
+{
+	post_bind(mw, ibv_inc_rkey(mw->rkey), info);
+	assert_int_equal(talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR).wr_id, 8);
+}
+
+static void type_2__the_null_region_has_no_windows(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct ibv_mr *null = ibv_alloc_null_mr(talk.b.pd);
+	struct ibv_mw_bind_info info = part(IBV_ACCESS_REMOTE_READ);
+
+	(void)state;
+	info.mr = null;
+	expect_bind_error(mw, info);
+	assert_int_equal(ibv_dereg_mr(null), 0);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void type_2__the_region_must_have_mw_bind(void **state)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct ibv_mr *mr = ibv_reg_mr(talk.b.pd, talk.target, TALK_BYTES, access);
+	struct ibv_mw_bind_info info = part(IBV_ACCESS_REMOTE_WRITE);
+
+	(void)state;
+	info.mr = mr;
+	expect_bind_error(mw, info);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+/* ibv_bind_mw(3): remote write and atomic access requires local write access to the region. */
+static void expect_local_write_needed(unsigned int access)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct ibv_mr *mr = ibv_reg_mr(talk.b.pd, talk.target, TALK_BYTES, IBV_ACCESS_MW_BIND);
+	struct ibv_mw_bind_info info = part(access);
+
+	info.mr = mr;
+	expect_bind_error(mw, info);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void type_2__remote_write_needs_local_write(void **state)
+{
+	(void)state;
+	expect_local_write_needed(IBV_ACCESS_REMOTE_WRITE);
+}
+
+static void type_2__remote_atomic_needs_local_write(void **state)
+{
+	(void)state;
+	expect_local_write_needed(IBV_ACCESS_REMOTE_ATOMIC);
+}
+
+static void type_2__is_not_bound_twice(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE);
+
+	(void)state;
+	post_bind(mw, ibv_inc_rkey(rkey), part(IBV_ACCESS_REMOTE_WRITE));
+	talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void type_2__takes_atomics(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_ATOMIC);
+	uint64_t value;
+
+	reach(IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, 8, IBV_WC_SUCCESS);
+	memcpy(&value, talk.target, sizeof(value));
+	assert_int_equal(value, 1);
+	reach_no_more(*state, rkey); /* it grants no WRITE */
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+/* What is 2B of it: a peer of another queue pair of the same domain does not get in. */
+static void type_2__serves_one_queue_pair(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct ibv_qp_init_attr init = {
+		.send_cq = talk.b.cq,
+		.recv_cq = talk.b.cq,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *own = talk.b.qp, *other = ibv_create_qp(talk.b.pd, &init);
+	uint32_t rkey;
+
+	assert_non_null(other);
+	assert_int_equal(fake_connect(other, talk.a.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	/* Bound by the other, used by B's own peer. */
+	talk.b.qp = other;
+	rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE);
+	talk.b.qp = own;
+	reach_no_more(*state, rkey);
+	assert_int_equal(ibv_destroy_qp(other), 0);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+/* IBV_WR_SEND_WITH_INV of what is no bound window: an access error for the peer, an error here. */
+static void type_2__cannot_be_invalidated_unbound(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+
+	(void)state;
+	talk_recv(&talk, NULL, 0);
+	post_key(talk.a.qp, IBV_WR_SEND_WITH_INV, mw->rkey);
+	talk_wait(talk.a.cq, IBV_WC_REM_ACCESS_ERR);
+	talk_wait(talk.b.cq, IBV_WC_REM_INV_REQ_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+/* Nor is a region's key one that a peer, or its own queue pair, may invalidate. */
+static void region__is_not_invalidated(void **state)
+{
+	(void)state;
+	post_key(talk.b.qp, IBV_WR_LOCAL_INV, talk.target_mr->rkey);
+	talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(ibv_dereg_mr(talk.target_mr), 0);
+	talk.target_mr = NULL;
+}
+
 static void type_2__ends_with_its_deallocation(void **state)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
@@ -280,6 +453,17 @@ int main(void)
 		UNIT(bind_mw__of_length_0_takes_it_back),
 		UNIT(type_2__is_used_and_invalidated_here),
 		UNIT(type_2__is_invalidated_by_the_peer),
+		UNIT(region__stays_as_it_was_while_a_window_is_bound),
+		UNIT(region__counts_its_windows),
+		UNIT(region__is_not_invalidated),
+		UNIT(type_2__the_null_region_has_no_windows),
+		UNIT(type_2__the_region_must_have_mw_bind),
+		UNIT(type_2__remote_write_needs_local_write),
+		UNIT(type_2__remote_atomic_needs_local_write),
+		UNIT(type_2__is_not_bound_twice),
+		UNIT(type_2__takes_atomics),
+		UNIT(type_2__serves_one_queue_pair),
+		UNIT(type_2__cannot_be_invalidated_unbound),
 		UNIT(type_2__ends_with_its_deallocation),
 		UNIT(type_2__zero_based),
 		UNIT(type_2__gone_before_its_turn),
