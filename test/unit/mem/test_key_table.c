@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -145,6 +146,54 @@ static void key_table_insert__a_million_regions(void **state)
 	key_table_destroy(table);
 	free(keys);
 }
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define TRAP_FLAG 0x100
+
+static volatile sig_atomic_t steps;
+
+static void count_step(int sig)
+{
+	(void)sig;
+	steps++;
+}
+
+/* How many instructions a look-up takes, by single steps. */
+static unsigned int count_instructions(const struct key_table *table, uint32_t key)
+{
+	struct mr *found;
+
+	steps = 0;
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
+	found = key_table_find(table, key);
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(uint64_t)TRAP_FLAG);
+	assert_non_null(found);
+	return (unsigned int)steps;
+}
+
+static void key_table_find__takes_as_many_instructions_among_a_million(void **state)
+{
+	const struct sigaction action = {.sa_handler = count_step};
+	const uint32_t count = 1000000;
+	struct key_table *table;
+	struct sigaction before;
+	uint32_t first, key = 0;
+	unsigned int alone;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
+	assert_int_equal(key_table_create(1 << 20, &table), 0);
+	assert_int_equal(key_table_insert(table, region(0), &first), 0);
+	alone = count_instructions(table, first);
+	assert_true(alone > 5);
+	for (uint32_t i = 1; i < count; i++)
+		assert_int_equal(key_table_insert(table, region(i % 1000), &key), 0);
+	assert_int_equal(count_instructions(table, first), alone);
+	assert_int_equal(count_instructions(table, key), alone);
+	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
+	key_table_destroy(table);
+}
+#endif
 
 static void key_table_change__another_tag(void **state)
 {
@@ -323,6 +372,9 @@ int main(void)
 		cmocka_unit_test(key_table_insert__a_table_of_none_takes_none),
 		cmocka_unit_test(key_table_insert__a_freed_key_rests),
 		cmocka_unit_test(key_table_insert__a_million_regions),
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+		cmocka_unit_test(key_table_find__takes_as_many_instructions_among_a_million),
+#endif
 		cmocka_unit_test(key_table_change__another_tag),
 		cmocka_unit_test(key_table_insert__keys_are_not_predictable),
 		cmocka_unit_test(key_table_insert__threads_do_not_share_a_key),

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A real device on a port without a wire. */
+#include "live.h"
+
+#include <stdio.h>
+
+#include "config/settings.h"
+
+#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static bool give_settings(void)
+{
+	struct settings settings;
+	char error[256];
+
+	settings_init(&settings);
+	return settings_set(&settings, "port", "net_null0", error, sizeof(error)) == 0 &&
+	       settings_set(&settings, "ip", "10.0.0.1/24", error, sizeof(error)) == 0 &&
+	       settings_export(&settings) == 0;
+}
+
+struct ibv_context *live_open(void)
+{
+	struct ibv_context *context = NULL;
+	struct ibv_device **list;
+
+	if (!give_settings())
+		return NULL;
+	list = ibv_get_device_list(NULL);
+	if (list && list[0])
+		context = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	return context;
+}
+
+static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = REMOTE_ACCESS,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = dest_qpn,
+		.max_dest_rd_atomic = 4,
+		.max_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.timeout = 18,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh.hop_limit = 1},
+	};
+	int rc = ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid);
+
+	if (rc == 0)
+		rc = ibv_modify_qp(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					   IBV_QP_ACCESS_FLAGS);
+	attr.qp_state = IBV_QPS_RTR;
+	if (rc == 0)
+		rc = ibv_modify_qp(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					   IBV_QP_MIN_RNR_TIMER);
+	attr.qp_state = IBV_QPS_RTS;
+	if (rc == 0)
+		rc = ibv_modify_qp(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					   IBV_QP_MAX_QP_RD_ATOMIC);
+	return rc == 0;
+}
+
+bool lane_open(struct lane *lane, struct ibv_context *context)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = {.max_send_wr = LIVE_WR_MAX,
+			.max_recv_wr = LIVE_WR_MAX,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	lane->pd = ibv_alloc_pd(context);
+	lane->cq = ibv_create_cq(context, 4 * LIVE_WR_MAX, NULL, NULL, 0);
+	if (!lane->pd || !lane->cq)
+		return false;
+	init.send_cq = lane->cq;
+	init.recv_cq = lane->cq;
+	lane->a = ibv_create_qp(lane->pd, &init);
+	lane->b = ibv_create_qp(lane->pd, &init);
+	return lane->a && lane->b && connect_to(lane->a, lane->b->qp_num) &&
+	       connect_to(lane->b, lane->a->qp_num);
+}
+
+bool lane_close(struct lane *lane)
+{
+	return ibv_destroy_qp(lane->a) == 0 && ibv_destroy_qp(lane->b) == 0 &&
+	       ibv_destroy_cq(lane->cq) == 0 && ibv_dealloc_pd(lane->pd) == 0;
+}
+
+bool lane_again(struct lane *lane)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	return ibv_modify_qp(lane->a, &reset, IBV_QP_STATE) == 0 &&
+	       ibv_modify_qp(lane->b, &reset, IBV_QP_STATE) == 0 &&
+	       connect_to(lane->a, lane->b->qp_num) && connect_to(lane->b, lane->a->qp_num);
+}
+
+bool lane_send(struct lane *lane, struct ibv_send_wr wr, struct ibv_sge *sge)
+{
+	struct ibv_send_wr *bad;
+
+	wr.send_flags |= IBV_SEND_SIGNALED;
+	wr.sg_list = sge;
+	wr.num_sge = sge != NULL;
+	return ibv_post_send(lane->a, &wr, &bad) == 0;
+}
+
+bool lane_recv(struct lane *lane, struct ibv_sge *sge)
+{
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = 1}, *bad;
+
+	return ibv_post_recv(lane->b, &wr, &bad) == 0;
+}
+
+int lane_wait(struct lane *lane, unsigned int count)
+{
+	struct ibv_wc wc;
+	int successes = 0;
+
+	while (count > 0) {
+		const int n = ibv_poll_cq(lane->cq, 1, &wc);
+
+		if (n < 0)
+			return -1;
+		if (n > 0) {
+			successes += wc.status == IBV_WC_SUCCESS;
+			count--;
+		}
+	}
+	return successes;
+}

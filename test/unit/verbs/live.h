@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A real device with a real engine, on a port without a wire: its queue pairs talk to each other,
+ * while any thread calls. For what the fake device has no threads for.
+ */
+#ifndef TEST_VERBS_LIVE_H
+#define TEST_VERBS_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#define LIVE_WR_MAX 32 /* requests of a queue */
+
+/* Two queue pairs that are connected with each other, of one domain and one completion queue. Used
+ * by one thread at a time. */
+struct lane {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *a;
+	struct ibv_qp *b;
+};
+
+/** Start the device on the first call; an open context, or NULL. */
+struct ibv_context *live_open(void);
+
+/* Threads may not assert: these return whether they worked. */
+
+bool lane_open(struct lane *lane, struct ibv_context *context);
+bool lane_close(struct lane *lane);
+
+/** Make both queue pairs new after an error; everything that was posted has completed. */
+bool lane_again(struct lane *lane);
+
+/** Post to A, signaled; `sge` may be NULL. */
+bool lane_send(struct lane *lane, struct ibv_send_wr wr, struct ibv_sge *sge);
+bool lane_recv(struct lane *lane, struct ibv_sge *sge);
+
+/** Wait for that many completions of any status. How many were successes, or -1. */
+int lane_wait(struct lane *lane, unsigned int count);
+
+#endif
