@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Regions of huge pages (IBV_ACCESS_HUGETLB): the promise that all pages are huge is verified, and
+ * a false one is refused.
+ *
+ *     uroce-run --port net_null0 --ip 10.0.0.1/24 -- huge_pages
+ *
+ * Without two free pages of 2 MiB it ends with 77.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "loop.h"
+
+#define BYTES	((size_t)4 << 20) /* two pages of 2 MiB */
+#define SKIPPED 77
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_HUGETLB)
+
+static void *map(int flags)
+{
+	void *map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
+			 -1, 0);
+
+	return map == MAP_FAILED ? NULL : map;
+}
+
+/* Ordinary pages; even where the kernel makes transparent huge pages of them nobody guarantees it.
+ */
+static void try_ordinary_pages(struct ibv_pd *pd)
+{
+	void *pages = map(0);
+
+	if (!pages)
+		loop_fail("mmap");
+	if (ibv_reg_mr(pd, pages, BYTES, ACCESS) || errno != EINVAL)
+		loop_fail("ordinary pages with IBV_ACCESS_HUGETLB");
+	printf("ordinary pages: refused, as they are not huge\n");
+	munmap(pages, BYTES);
+}
+
+/* The first half is written into the second. */
+static void use(struct ibv_pd *pd, uint8_t *pages, const struct ibv_mr *mr)
+{
+	struct ibv_sge from = {.addr = (uintptr_t)pages, .length = BYTES / 2, .lkey = mr->lkey};
+	struct loop loop;
+
+	memset(pages, 42, BYTES / 2);
+	loop_connect(&loop, pd);
+	loop_send(loop.a, IBV_WR_RDMA_WRITE, &from, 1, pages + BYTES / 2, mr->rkey);
+	loop_wait(&loop, 1);
+	loop_disconnect(&loop);
+	if (memcmp(pages, pages + BYTES / 2, BYTES / 2) != 0) {
+		errno = EIO;
+		loop_fail("what was written differs");
+	}
+	printf("huge pages: verified, and 2 MiB written from one to the other\n");
+}
+
+int main(void)
+{
+	struct ibv_context *context = loop_open();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	uint8_t *pages = map(MAP_HUGETLB);
+	struct ibv_mr *mr;
+
+	if (!pd)
+		loop_fail("ibv_alloc_pd");
+	if (!pages) {
+		fprintf(stderr, "there are no free huge pages: see /proc/sys/vm/nr_hugepages\n");
+		return SKIPPED;
+	}
+	try_ordinary_pages(pd);
+	mr = ibv_reg_mr(pd, pages, BYTES, ACCESS);
+	if (!mr)
+		loop_fail("ibv_reg_mr");
+	use(pd, pages, mr);
+	ibv_dereg_mr(mr);
+	munmap(pages, BYTES);
+	ibv_dealloc_pd(pd);
+	ibv_close_device(context);
+	return 0;
+}

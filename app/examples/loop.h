@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every example needs before it can begin: a device, and two queue pairs of it that talk to
+ * each other. A call that fails ends the program with one line. */
+#ifndef EXAMPLES_LOOP_H
+#define EXAMPLES_LOOP_H
+
+#include <stddef.h>
+
+#include <infiniband/verbs.h>
+
+struct loop {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *a; /* connected to b */
+	struct ibv_qp *b;
+};
+
+/** End the program: `what` failed, for the reason that errno tells. */
+void loop_fail(const char *what) __attribute__((noreturn));
+
+/** Open the first device. */
+struct ibv_context *loop_open(void);
+
+/** Make a completion queue and two connected queue pairs in a domain. */
+void loop_connect(struct loop *loop, struct ibv_pd *pd);
+void loop_disconnect(struct loop *loop);
+
+/** Post a receive request, or one to send; the last two arguments are for WRITE and READ. */
+void loop_recv(struct ibv_qp *qp, struct ibv_sge *list, int count);
+void loop_send(struct ibv_qp *qp, enum ibv_wr_opcode opcode, struct ibv_sge *list, int count,
+	       const void *remote_addr, uint32_t rkey);
+
+/** Wait until so many requests have completed, with success. */
+void loop_wait(const struct loop *loop, int count);
+
+#endif
