@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What registering memory costs, by kind of page and size: one row a size, in microseconds, beside
+ * what faulting the pages in costs. A program of verbs only, for any device:
+ *
+ *     uroce-run --port net_null0 --ip 10.0.0.1/24 -- bench_reg [LARGEST_MIB]
+ *
+ * Memory that cannot be had here (huge pages above all) is left out, with a line that says so.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <infiniband/verbs.h>
+
+#define MIB	((size_t)1 << 20)
+#define REPEATS 15 /* odd: the median is one of them */
+
+#ifndef MAP_HUGE_2MB
+#define MAP_HUGE_2MB (21 << 26)
+#define MAP_HUGE_1GB (30 << 26)
+#endif
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+static const struct kind {
+	const char *name;
+	size_t page;
+	int flags;
+} KINDS[] = {
+	{"4 KiB", 4096, 0},
+	{"2 MiB", 2 * MIB, MAP_HUGETLB | MAP_HUGE_2MB},
+	{"1 GiB", 1024 * MIB, MAP_HUGETLB | MAP_HUGE_1GB},
+};
+
+static const size_t SIZES_MIB[] = {1, 8, 64, 512, 1024, 4096, 8192};
+
+static struct ibv_pd *pd;
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), compare);
+	return values[count / 2];
+}
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "bench_reg: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void *map(const struct kind *kind, size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | kind->flags, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* What the kernel makes of ordinary memory by itself would be neither one nor the other. */
+	if (kind->flags == 0)
+		madvise(memory, bytes, MADV_NOHUGEPAGE);
+	return memory;
+}
+
+/* Microseconds of registration, or of deregistration. */
+struct cost {
+	double on;
+	double off;
+};
+
+static struct cost once(void *memory, size_t bytes, unsigned int access)
+{
+	const uint64_t start = now_ns();
+	struct ibv_mr *mr = ibv_reg_mr(pd, memory, bytes, (int)access);
+	const uint64_t middle = now_ns();
+	uint64_t end;
+
+	if (!mr)
+		fail("ibv_reg_mr");
+	if (ibv_dereg_mr(mr) != 0)
+		fail("ibv_dereg_mr");
+	end = now_ns();
+	return (struct cost){(double)(middle - start) / 1e3, (double)(end - middle) / 1e3};
+}
+
+static struct cost repeated(void *memory, size_t bytes, unsigned int access)
+{
+	double on[REPEATS], off[REPEATS];
+
+	for (int i = 0; i < REPEATS; i++) {
+		const struct cost cost = once(memory, bytes, access);
+
+		on[i] = cost.on;
+		off[i] = cost.off;
+	}
+	return (struct cost){median(on, REPEATS), median(off, REPEATS)};
+}
+
+/* What the program pays by itself when it touches each page for the first time. */
+static double fault_in(volatile uint8_t *memory, size_t bytes, size_t page)
+{
+	const uint64_t start = now_ns();
+
+	for (size_t i = 0; i < bytes; i += page)
+		memory[i] = 1;
+	return (double)(now_ns() - start) / 1e3;
+}
+
+static bool row(const struct kind *kind, size_t bytes)
+{
+	const bool huge = kind->flags != 0;
+	uint8_t *memory = map(kind, bytes);
+	struct cost cold, warm, verified = {0}, on_demand;
+	double touch;
+
+	if (!memory)
+		return false;
+	on_demand = repeated(memory, bytes, ACCESS | IBV_ACCESS_ON_DEMAND);
+	touch = fault_in(memory, bytes, kind->page);
+	munmap(memory, bytes);
+	memory = map(kind, bytes);
+	if (!memory)
+		return false;
+	cold = once(memory, bytes, ACCESS);
+	warm = repeated(memory, bytes, ACCESS);
+	if (huge)
+		verified = repeated(memory, bytes, ACCESS | IBV_ACCESS_HUGETLB);
+	munmap(memory, bytes);
+	printf("| %s | %zu MiB | %.0f | %.0f | %.1f |", kind->name, bytes / MIB, touch, cold.on,
+	       warm.on);
+	if (huge)
+		printf(" %.1f |", verified.on);
+	else
+		printf(" - |");
+	printf(" %.1f | %.1f |\n", on_demand.on, warm.off);
+	fflush(stdout);
+	return true;
+}
+
+static void open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+
+	if (!list || !list[0])
+		fail("no RDMA device");
+	context = ibv_open_device(list[0]);
+	if (!context)
+		fail("ibv_open_device");
+	pd = ibv_alloc_pd(context);
+	if (!pd)
+		fail("ibv_alloc_pd");
+}
+
+int main(int argc, char **argv)
+{
+	const size_t largest = (argc > 1 ? strtoul(argv[1], NULL, 10) : 8192) * MIB;
+
+	open_device();
+	printf("| pages | size | touch each page | register, pages absent | register, present | "
+	       "with IBV_ACCESS_HUGETLB | with IBV_ACCESS_ON_DEMAND | deregister |\n"
+	       "|---|---|---|---|---|---|---|---|\n");
+	for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
+		for (size_t j = 0; j < sizeof(SIZES_MIB) / sizeof(SIZES_MIB[0]); j++) {
+			const size_t bytes = SIZES_MIB[j] * MIB;
+
+			if (bytes < KINDS[i].page || bytes > largest)
+				continue;
+			if (!row(&KINDS[i], bytes)) {
+				printf("no %zu MiB of %s pages here\n", bytes / MIB, KINDS[i].name);
+				break;
+			}
+		}
+	}
+	return 0;
+}
