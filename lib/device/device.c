@@ -14,6 +14,7 @@
 #include "device/limits.h"
 #include "mem/key_table.h"
 #include "qpn.h"
+#include "transport/early.h"
 #include "wire/headers.h"
 
 /* An enum ibv_mtu, whose n-th value means 128 << n bytes; 0 where not even the smallest fits. */
@@ -87,9 +88,17 @@ static int init_tables(struct device *device)
 	rc = key_table_create(DEVICE_MAX_MR + DEVICE_MAX_MW, &device->keys);
 	if (rc != 0)
 		return rc;
+	rc = early_pool_create(EARLY_POOL_PKTS, &device->early);
+	if (rc != 0)
+		goto no_early;
 	rc = qpn_init(device);
 	if (rc != 0)
-		key_table_destroy(device->keys);
+		goto no_qpn;
+	return 0;
+no_qpn:
+	early_pool_destroy(device->early);
+no_early:
+	key_table_destroy(device->keys);
 	return rc;
 }
 
@@ -132,6 +141,7 @@ void device_destroy(struct device *device)
 	if (!device)
 		return;
 	qpn_fini(device);
+	early_pool_destroy(device->early);
 	key_table_destroy(device->keys);
 	pthread_mutex_destroy(&device->xrcd_lock);
 	free(device->srq_table);

@@ -67,6 +67,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .cq = init->recv_cq,
 					   .replies = &qp->replies,
 					   .counters = init->counters,
+					   .early.pool = init->early,
 					   .qpn = init->qpn,
 					   .service = service};
 	qp->datagram = (struct datagram){.sq = &qp->sq,
@@ -186,6 +187,7 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 void qp_destroy(struct qp *qp)
 {
 	qp_count_users(qp, -1);
+	early_clear(&qp->responder.early);
 	replies_fini(&qp->replies);
 	sq_fini(&qp->sq);
 	if (qp->rq == &qp->own_rq)

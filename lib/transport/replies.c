@@ -181,6 +181,14 @@ void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint
 	replies->ack_msn = msn;
 }
 
+void replies_withdraw_nak(struct replies *replies, struct psn psn, uint32_t msn)
+{
+	if (replies->ack != NAK_DUE || replies->nak_syndrome != (AETH_NAK | NAK_PSN_SEQUENCE))
+		return;
+	replies->ack = ACK_NONE_DUE;
+	replies_ack(replies, psn, msn);
+}
+
 static void replies_put_aeth(struct packet_out *out, uint8_t syndrome, uint32_t msn)
 {
 	struct aeth *aeth = packet_extend(out, sizeof(*aeth));

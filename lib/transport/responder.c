@@ -3,6 +3,8 @@
  * (IBTA 9.7.4 and 9.7.5). */
 #include "transport/responder.h"
 
+#include <rte_branch_prediction.h>
+
 #include "mem/atomics.h"
 #include "mem/mr.h"
 #include "mem/mw.h"
@@ -39,6 +41,7 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->nak_sent = false;
 	responder->receive.taken = false;
 	responder->write_left = 0;
+	early_clear(&responder->early);
 }
 
 static uint8_t operation(const struct packet *packet)
@@ -102,24 +105,86 @@ static void responder_duplicate(struct responder *responder, const struct packet
 		replies_repeat(responder->replies, &reply);
 }
 
+/* The expected packet is missing, and one behind it is there. */
+static void responder_nak_sequence(struct responder *responder, struct psn behind)
+{
+	responder->gap_psn = behind;
+	responder->nak_sent = true;
+	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
+		    responder->msn);
+}
+
+/*
+ * Place the payload of an early packet of the WRITE in progress, where the region lets bytes come
+ * in any order: the message's first packet was checked and executed, so key, rights and range are
+ * known, and so is the packet's place. No packet in between is of another message, so that nothing
+ * is overtaken that could fail, or that writes the same bytes. All checks are made at the packet's
+ * turn once more. Returns whether the payload is where it belongs.
+ */
+static bool responder_place_early(struct responder *responder, const struct packet *packet)
+{
+	const uint64_t ahead = (uint64_t)psn_diff(packet->psn, responder->epsn) * responder->mtu;
+	const uint32_t flags = packet->op->flags;
+	uint8_t *addr;
+	uint64_t left;
+
+	if (responder->message != MESSAGE_WRITE || !(flags & OPCODE_IS_WRITE) ||
+	    (flags & OPCODE_FIRST) || ahead >= responder->write_left ||
+	    !(responder->access & IBV_ACCESS_REMOTE_WRITE) || responder->service != OPCODE_RC)
+		return false;
+	left = responder->write_left - ahead;
+	if (packet->payload_len != (flags & OPCODE_LAST ? left : responder->mtu) ||
+	    packet->payload_len > responder->mtu)
+		return false;
+	if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
+			      responder->write_iova + ahead, packet->payload_len,
+			      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING,
+			      &addr) != MR_OK)
+		return false;
+	if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
+		return false;
+	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
+	return true;
+}
+
+/* Keep a packet for its turn. false where there is no room (its requester sends it again), or where
+ * it is there already. */
+static bool responder_keep(struct responder *responder, const struct packet *packet)
+{
+	bool placed;
+
+	if (!early_takes(&responder->early, packet, responder->epsn))
+		return false;
+	placed = responder_place_early(responder, packet);
+	early_keep(&responder->early, packet, placed);
+	counters_add(responder->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
+	return true;
+}
+
 /*
  * One NAK a gap (C9-112); another when the requester has gone back and the expected packet was lost
- * again. Packets that the network repeats or delays are behind the newest one, but hardly behind
- * the gap's first.
+ * again. Then the gap's first packet comes once more; what the network repeats or delays is hardly
+ * that one.
  */
 static void responder_early(struct responder *responder, const struct packet *packet)
 {
 	const bool first = !responder->nak_sent || psn_eq(responder->gap_psn, responder->epsn);
-	const bool again = !first && psn_diff(packet->psn, responder->gap_psn) <= 0;
+	const bool kept = responder_keep(responder, packet);
+	const bool again = !first && !kept && psn_diff(packet->psn, responder->gap_psn) <= 0;
 
 	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
-	if (first || again)
+	if (again || !responder->nak_sent)
+		responder_nak_sequence(responder, packet->psn);
+	else if (first)
 		responder->gap_psn = packet->psn;
-	if (again || !responder->nak_sent) {
-		replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
-			    responder->msn);
-		responder->nak_sent = true;
-	}
+}
+
+/* The packet that a NAK was for is there. Where that NAK still waits to be sent, an acknowledgement
+ * goes in its place. */
+static void responder_gap_closes(struct responder *responder)
+{
+	responder->nak_sent = false;
+	replies_withdraw_nak(responder->replies, responder->ack_psn, responder->msn);
 }
 
 static enum verdict check_psn(struct responder *responder, const struct packet *packet)
@@ -133,8 +198,9 @@ static enum verdict check_psn(struct responder *responder, const struct packet *
 		responder->epsn = packet->psn;
 		return GO_ON;
 	}
-	if (ahead == 0) {
-		responder->nak_sent = false;
+	if (likely(ahead == 0)) {
+		if (unlikely(responder->nak_sent))
+			responder_gap_closes(responder);
 		return GO_ON;
 	}
 	if (ahead < 0) {
@@ -275,9 +341,13 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 			      responder->write_iova, packet->payload_len, IBV_ACCESS_REMOTE_WRITE,
 			      &addr) != MR_OK)
 		return FAIL_ACCESS;
-	if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
-		return FAIL_ACCESS;
-	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
+	/* What came early may be there already. */
+	if (likely(packet->payload != NULL)) {
+		if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
+			return FAIL_ACCESS;
+		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
+			     packet->payload_len);
+	}
 	responder->write_iova += packet->payload_len;
 	responder->write_left -= packet->payload_len;
 	/* Only the last packet, with immediate data, has a receive request: its completion tells
@@ -442,7 +512,8 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 	return fault;
 }
 
-enum fault responder_receive(struct responder *responder, const struct packet *packet)
+/* Take in a packet, whose turn it may be. */
+static enum fault responder_take(struct responder *responder, const struct packet *packet)
 {
 	static enum verdict (*const checks[])(struct responder *, const struct packet *) = {
 		check_psn,    check_sequence, check_srq, check_enabled,
@@ -468,6 +539,46 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 	return fault;
 }
 
+/*
+ * Packets are kept: if the gap before them is closed, it is their turn. They are acknowledged
+ * unasked, so that a requester that goes back sends none of them again; and if there is another
+ * gap behind them, its NAK is due now, for perhaps nothing more comes that would show it.
+ */
+static enum fault responder_go_on(struct responder *responder)
+{
+	enum fault fault = FAULT_NONE;
+	const struct packet *packet;
+	bool taken = false;
+
+	if (responder->nak_sent)
+		return FAULT_NONE;
+	while (fault == FAULT_NONE && !responder->nak_sent) {
+		early_drop_before(&responder->early, responder->epsn);
+		packet = early_first(&responder->early);
+		if (packet == NULL || !psn_eq(packet->psn, responder->epsn))
+			break;
+		fault = responder_take(responder, packet);
+		taken = true;
+	}
+	if (fault != FAULT_NONE)
+		return fault;
+	if (taken)
+		replies_ack(responder->replies, responder->ack_psn, responder->msn);
+	packet = early_first(&responder->early);
+	if (packet != NULL && !responder->nak_sent)
+		responder_nak_sequence(responder, packet->psn);
+	return FAULT_NONE;
+}
+
+enum fault responder_receive(struct responder *responder, const struct packet *packet)
+{
+	const enum fault fault = responder_take(responder, packet);
+
+	if (likely(responder->early.count == 0) || fault != FAULT_NONE)
+		return fault;
+	return responder_go_on(responder);
+}
+
 void responder_forget_srq(struct responder *responder, const struct srq *srq,
 			  const struct pd *instead)
 {
@@ -484,6 +595,7 @@ void responder_forget_srq(struct responder *responder, const struct srq *srq,
 
 void responder_flush(struct responder *responder)
 {
+	early_clear(&responder->early);
 	while (responder->receive.taken ||
 	       (responder->srq == NULL && responder->service != OPCODE_XRC &&
 		receive_take(&responder->receive, responder->rq, NULL))) {

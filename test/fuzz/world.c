@@ -161,7 +161,7 @@ static void make_memory(struct world *world)
 	static const unsigned int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 					IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	static const unsigned int access[WORLD_REGIONS] = {
-		[REGION_OPEN] = all,
+		[REGION_OPEN] = all | IBV_ACCESS_RELAXED_ORDERING,
 		[REGION_READABLE] = IBV_ACCESS_REMOTE_READ,
 		[REGION_INBOX] = IBV_ACCESS_LOCAL_WRITE,
 		[REGION_SOURCE] = 0,
@@ -210,6 +210,7 @@ static void make_qp(struct world *world, unsigned int i)
 			       .domain = world,
 			       .qpn = (uint32_t)qpn,
 			       .counters = &world->device->counters,
+			       .early = world->device->early,
 			       .max_rd_atomic = 16,
 			       .max_dest_rd_atomic = 16,
 			       .port_mtu = world->device->mtu,

@@ -24,6 +24,7 @@ static void connect_create(struct end *end)
 			       .sig_all = end->sig_all,
 			       .qpn = (uint32_t)qpn,
 			       .counters = &device->counters,
+			       .early = host->keeps ? device->early : NULL,
 			       .max_rd_atomic = 16,
 			       .max_dest_rd_atomic = 16,
 			       .port_mtu = device->mtu,

@@ -340,6 +340,11 @@ static void make_receives(struct flow *flow)
 	}
 }
 
+static unsigned int some_order(struct flow *flow)
+{
+	return rng_chance(&flow->rng, 400000) ? IBV_ACCESS_RELAXED_ORDERING : 0;
+}
+
 static void make_regions(struct flow *flow, uint32_t bytes)
 {
 	struct memory *from = &flow->from->host->memory;
@@ -352,9 +357,9 @@ static void make_regions(struct flow *flow, uint32_t bytes)
 			memory_add_region(from, i == 0 ? 0 : IBV_ACCESS_REMOTE_READ);
 
 		flow->source[i] = region_take(region, bytes, 1, &flow->rng);
-		flow->target[i] = memory_add_region(to, all);
+		flow->target[i] = memory_add_region(to, all | some_order(flow));
 	}
-	flow->landing = memory_add_region(from, IBV_ACCESS_LOCAL_WRITE);
+	flow->landing = memory_add_region(from, IBV_ACCESS_LOCAL_WRITE | some_order(flow));
 	flow->inbox = memory_add_region(to, IBV_ACCESS_LOCAL_WRITE);
 }
 

@@ -17,6 +17,7 @@
 #include "telemetry/counters.h"
 #include "wire/build.h"
 
+struct early_pool;
 struct engine_ops;
 struct key_table;
 struct mcast_group;
@@ -50,6 +51,7 @@ struct device {
 	enum ibv_mtu mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
 	struct counters counters; /* written by the engine's thread */
+	struct early_pool *early; /* packets that came before their turn; engine's thread */
 
 	const struct engine_ops *ops; /* set by who drives the device */
 	void *engine;

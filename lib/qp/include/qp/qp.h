@@ -20,6 +20,7 @@
 
 struct counters;
 struct cq;
+struct early_pool;
 struct packet;
 struct pd;
 struct qp;
@@ -54,6 +55,7 @@ struct qp_init {
 	bool sig_all;
 	uint32_t qpn;
 	struct counters *counters;
+	struct early_pool *early; /* where packets wait for their turn; NULL: they are dropped */
 	uint8_t max_rd_atomic; /* the device's limits */
 	uint8_t max_dest_rd_atomic;
 	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */

@@ -132,6 +132,9 @@ void replies_ack(struct replies *replies, struct psn psn, uint32_t msn);
 /** Owe a NAK or RNR NAK. */
 void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn);
 
+/** A PSN sequence NAK that is owed has become wrong: owe an acknowledgement instead. */
+void replies_withdraw_nak(struct replies *replies, struct psn psn, uint32_t msn);
+
 /**
  * Send what is owed.
  *

@@ -11,6 +11,7 @@
 #include "queue/cq.h"
 #include "queue/rq.h"
 #include "telemetry/counters.h"
+#include "transport/early.h"
 #include "transport/receive.h"
 #include "transport/replies.h"
 #include "transport/status.h"
@@ -51,11 +52,11 @@ struct responder {
 			       (READs, atomics) is answered, not acknowledged */
 	uint32_t msn;	    /* messages executed, 24 bits */
 	enum responder_message message;
-	bool nak_sent; /* a NAK for epsn is out: what comes behind it is dropped silently (C9-112)
-			*/
+	bool nak_sent; /* a NAK for epsn is out: what comes behind it gets none (C9-112) */
 	struct psn gap_psn; /* of the first packet behind the gap; epsn after an RNR NAK, until one
 			       comes */
 
+	struct early early; /* what came behind a gap; while it holds something, nak_sent is true */
 	struct receive receive;
 	/* the WRITE in progress */
 	uint64_t write_iova;   /* of the next byte */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets that came before their turn, kept until it comes. Each role of a queue pair that takes in
+ * packets has a list of them, in the order of their PSNs; their memory is a pool of the device.
+ * Nothing that stands in a list is checked, executed or told of: that happens at a packet's turn,
+ * as if it came then.
+ */
+#ifndef TRANSPORT_EARLY_H
+#define TRANSPORT_EARLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/psn.h"
+
+struct early_pool;
+struct packet;
+
+/* Packets that a device keeps at a time: what the windows of sixteen queue pairs hold. */
+#define EARLY_POOL_PKTS 4096
+/* Of them, for one role of a queue pair: a window of our own requester (transport/flight.h). */
+#define EARLY_LIST_PKTS 256
+/* How far ahead a packet may be, in PSNs (the responses of READs in between have theirs). What is
+ * farther is hardly of this connection, or of this time. */
+#define EARLY_REACH 16384
+
+struct early_packet;
+TAILQ_HEAD(early_list, early_packet);
+
+/* Zeros are an empty list that keeps nothing. Engine's thread. */
+struct early {
+	struct early_pool *pool; /* NULL: nothing is kept */
+	uint32_t count;
+	struct early_list list; /* initialised while count > 0 */
+};
+
+/**
+ * Make a pool. Its memory is the system's until packets are kept in it. MT-safe.
+ *
+ * @return
+ *   0 or -ENOMEM.
+ */
+int early_pool_create(uint32_t packets, struct early_pool **pool);
+
+/** All lists are empty. NULL is none. */
+void early_pool_destroy(struct early_pool *pool);
+
+/**
+ * Whether a packet can be kept: it is ahead of `expected`, but not out of reach, it is not there
+ * yet, and there is room.
+ */
+bool early_takes(const struct early *early, const struct packet *packet, struct psn expected);
+
+/**
+ * Keep a packet. Only where early_takes.
+ *
+ * @param placed
+ *   Its payload is where it belongs: it is not copied, and at the packet's turn it has none
+ *   (`payload` is NULL, payload_len stays).
+ */
+void early_keep(struct early *early, const struct packet *packet, bool placed);
+
+/** The packet that is the next in turn, or NULL. It is the list's until early_drop. */
+const struct packet *early_first(const struct early *early);
+
+/** Drop the first packet. */
+void early_drop(struct early *early);
+
+/** Drop all that are before `psn`. */
+void early_drop_before(struct early *early, struct psn psn);
+
+/** Drop everything. */
+void early_clear(struct early *early);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/responder.c: packets that come before their turn, and are kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "responder_rig.h"
+
+#define RELAXED_SEED 21u
+#define NAK_SEQUENCE (AETH_NAK | NAK_PSN_SEQUENCE)
+
+static struct early_pool *pool;
+static struct region relaxed;
+
+static int set_up(void **state)
+{
+	responder_rig_set_up(state);
+	assert_int_equal(early_pool_create(64, &pool), 0);
+	rig.responder.early.pool = pool;
+	region_set_up(&relaxed, rig.fixture.pd, MEMORY,
+		      REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, RELAXED_SEED);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	early_clear(&rig.responder.early);
+	early_pool_destroy(pool);
+	region_tear_down(&relaxed);
+	return responder_rig_tear_down(state);
+}
+
+#define TO_RELAXED .iova = region_iova(&relaxed, 0), .rkey = relaxed.mr->key
+
+static uint64_t counted(enum counter counter)
+{
+	return counters_get(&rig.fixture.counters, counter);
+}
+
+static void responder__early_packets_are_executed_when_the_gap_closes(void **state)
+{
+	(void)state;
+	rig_post(1, region_sge(&rig.inbox, 0, MTU));
+	rig_post(2, region_sge(&rig.inbox, MTU, 2 * MTU));
+	/* In any order among themselves. */
+	EXPECT_TAKEN(OPCODE_SEND_LAST_IMM, 4, .len = 5, .imm_be = 9, .ack_req = true);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 2, .len = 8);
+	EXPECT_TAKEN(OPCODE_SEND_FIRST, 3, .len = MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 1, .len = 4);
+	expect_no_answer();
+	expect_memory_untouched();
+	fixture_no_completion(rig.fixture.cq);
+	assert_int_equal(rig_posted(), 2);
+	assert_int_equal(counted(COUNTER_early_kept), 4);
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = MTU + 4, .len = MTU);
+	expect_payload(rig.memory.bytes, 0, MTU);
+	expect_payload(rig.memory.bytes + MTU, 1, 4);
+	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len, 8);
+	assert_int_equal(fixture_completion(rig.fixture.cq, 2, IBV_WC_SUCCESS).imm_data, 9);
+	expect_payload(rig.inbox.bytes, 2, 8);
+	expect_payload(rig.inbox.bytes + MTU, 3, MTU);
+	expect_payload(rig.inbox.bytes + 2 * MTU, 4, 5);
+	/* One acknowledgement for all. */
+	expect_aeth(ACK, 4, 3);
+	assert_int_equal(rig.responder.early.count, 0);
+}
+
+/* A requester that goes back learns at once what it need not send. */
+static void responder__what_was_kept_is_acknowledged_unasked(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	expect_aeth(ACK, 2, 3);
+}
+
+static void responder__the_next_gap_gets_its_nak_at_once(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 6, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 2, 2);
+	/* One NAK a gap (C9-112): not for what comes behind it. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 7, TO_MEMORY);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 4, 4);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 5, TO_MEMORY);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
+	expect_aeth(ACK, 7, 8);
+}
+
+/* A requester that goes back, and loses the expected packet again. */
+static void responder__a_kept_packet_that_comes_again_asks_again(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	expect_no_answer();
+	assert_int_equal(rig.responder.early.count, 2);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	expect_aeth(ACK, 2, 3);
+	/* What it sent again behind is a duplicate by then. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	expect_aeth(ACK, 2, 3);
+	assert_int_equal(rig.responder.msn, 3);
+}
+
+/* Two packets change places on their way, and come in one burst. */
+static void responder__a_nak_that_was_not_sent_yet_is_withdrawn(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	expect_aeth(ACK, 1, 2);
+}
+
+static void responder__a_withdrawn_nak_leaves_an_acknowledgement(void **state)
+{
+	(void)state;
+	rig.responder.early.pool = NULL;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .ack_req = true);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	expect_aeth(ACK, 0, 1);
+}
+
+static void responder__early_reads_and_atomics_take_their_turn(void **state)
+{
+	uint64_t *word = (uint64_t *)(void *)rig.memory.bytes;
+
+	(void)state;
+	*word = 7;
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = 3 * MTU);
+	/* Behind the READ's responses, whose PSNs nobody sends a request with. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 5, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 1, TO_MEMORY, .swap_add = 1);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	assert_int_equal(*word, 7);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	assert_int_equal(rig_answers(), 5);
+	expect_answer(0, OPCODE_ATOMIC_ACKNOWLEDGE, 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->atomic_original, 7);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(catcher_at(&rig.fixture.catcher, 1 + i)->psn.v,
+				 psn_make(FIRST_PSN + 2 + i).v);
+	expect_answer(4, OPCODE_ACKNOWLEDGE, 5);
+	expect_payload(rig.memory.bytes, 5, 4);
+}
+
+/* No request has such a PSN; the peer is mad, and hears of its READ only. */
+static void responder__what_was_kept_inside_of_a_read_vanishes(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 4 * MTU);
+	assert_int_equal(rig_answers(), 4);
+	assert_int_equal(rig.responder.early.count, 0);
+	region_expect_pattern(&rig.memory, 0, MEMORY, SEED);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY, .ack_req = true);
+	expect_aeth(ACK, 4, 2);
+}
+
+/* Every check is made at the packet's turn, against what holds then. */
+static void responder__a_kept_packet_fails_at_its_turn(void **state)
+{
+	static const struct {
+		struct packet_fields early;
+		enum fault fault;
+		uint8_t syndrome;
+	} cases[] = {
+		{{.opcode = OPCODE_WRITE_ONLY, .rkey = FIXTURE_NOBODY, .dma_length = 4, .len = 4},
+		 FAULT_ACCESS,
+		 AETH_NAK | NAK_REMOTE_ACCESS},
+		{{.opcode = OPCODE_WRITE_MIDDLE, .len = MTU},
+		 FAULT_INVALID_REQUEST,
+		 AETH_NAK | NAK_INVALID_REQUEST},
+		{{.opcode = OPCODE_SEND_FIRST, .len = MTU - 1},
+		 FAULT_INVALID_REQUEST,
+		 AETH_NAK | NAK_INVALID_REQUEST},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct packet_fields fields = cases[i].early;
+
+		fields.psn = 1;
+		assert_int_equal(rig_take(fields), FAULT_NONE);
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
+		expect_aeth(NAK_SEQUENCE, 0, 0);
+		EXPECT_FAULT(cases[i].fault, OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+		expect_aeth(cases[i].syndrome, 1, 1);
+		/* What stands behind it is not executed. */
+		expect_memory_untouched();
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void responder__a_key_that_goes_meanwhile_does_not_open_memory(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	region_deregister(&rig.memory);
+	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_ONLY, 0);
+	region_expect_pattern(&rig.memory, 0, MEMORY, SEED);
+}
+
+static void responder__not_ready_for_a_kept_packet(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 4);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .ack_req = true);
+	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 1, 1);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_no_answer();
+	expect_memory_untouched();
+	/* It comes again; what is kept behind needs not. */
+	rig_post(1, region_sge(&rig.inbox, 0, MTU));
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 4);
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	expect_payload(rig.memory.bytes, 3, 4);
+	expect_aeth(ACK, 3, 4);
+	assert_int_equal(rig.responder.early.count, 0);
+}
+
+static void responder__flush_and_reset_drop_what_is_kept(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	responder_flush(&rig.responder);
+	assert_int_equal(rig.responder.early.count, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	responder_reset(&rig.responder, psn_make(FIRST_PSN));
+	assert_int_equal(rig.responder.early.count, 0);
+}
+
+/* Relaxed ordering. */
+
+static void responder__a_relaxed_region_takes_early_bytes_at_once(void **state)
+{
+	(void)state;
+	rig_post(1, (struct ibv_sge){0});
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU + 8, .len = MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST_IMM, 3, .len = 8, .ack_req = true);
+	expect_payload(relaxed.bytes + 3 * MTU, 3, 8);
+	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 2, .len = MTU);
+	expect_payload(relaxed.bytes + 2 * MTU, 2, MTU);
+	region_expect_pattern(&relaxed, MTU, MTU, RELAXED_SEED);
+	assert_int_equal(counted(COUNTER_early_placed), 2);
+	assert_int_equal(counted(COUNTER_rx_payload_bytes_written), 2 * MTU + 8);
+	/* Nothing is told of it. */
+	fixture_no_completion(rig.fixture.cq);
+	expect_aeth(NAK_SEQUENCE, 1, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 1, .len = MTU);
+	for (uint32_t psn = 0; psn < 3; psn++)
+		expect_payload(relaxed.bytes + psn * MTU, psn, MTU);
+	expect_payload(relaxed.bytes + 3 * MTU, 3, 8);
+	region_expect_pattern(&relaxed, 3 * MTU + 8, MEMORY - 3 * MTU - 8, RELAXED_SEED);
+	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len,
+			 3 * MTU + 8);
+	expect_aeth(ACK, 3, 1);
+	/* Stored once. */
+	assert_int_equal(counted(COUNTER_rx_payload_bytes_written), 3 * MTU + 8);
+}
+
+static void responder__a_strict_region_waits(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = 3 * MTU, .len = MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);
+	region_expect_pattern(&rig.memory, MTU, MEMORY - MTU, SEED);
+	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 1, .len = MTU);
+	expect_payload(rig.memory.bytes + 2 * MTU, 2, MTU);
+	assert_int_equal(counted(COUNTER_early_placed), 0);
+}
+
+/* Where a packet belongs, and whether it may, is known of the message in progress only. */
+static void responder__early_bytes_of_a_later_message_wait(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_RELAXED, .dma_length = 4, .len = 4);
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 2, TO_RELAXED, .dma_length = 2 * MTU, .len = MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 3, .len = MTU);
+	region_expect_pattern(&relaxed, 0, MEMORY, RELAXED_SEED);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_RELAXED, .dma_length = 8, .len = 8);
+	expect_payload(relaxed.bytes, 2, MTU);
+	expect_payload(relaxed.bytes + MTU, 3, MTU);
+}
+
+static void responder__what_does_not_fit_its_message_is_not_placed(void **state)
+{
+	static const struct packet_fields misfits[] = {
+		{.opcode = OPCODE_WRITE_LAST, .psn = 3, .len = 9}, /* beyond the end */
+		{.opcode = OPCODE_WRITE_LAST, .psn = 3, .len = 7},
+		{.opcode = OPCODE_WRITE_LAST, .psn = 2, .len = 8}, /* too soon */
+		{.opcode = OPCODE_WRITE_MIDDLE, .psn = 4, .len = MTU},
+		{.opcode = OPCODE_WRITE_MIDDLE, .psn = 2, .len = MTU - 4},
+		{.opcode = OPCODE_SEND_MIDDLE, .psn = 2, .len = MTU},
+	};
+
+	for (size_t i = 0; i < sizeof(misfits) / sizeof(misfits[0]); i++) {
+		EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU + 8,
+			     .len = MTU);
+		assert_int_equal(rig_take(misfits[i]), FAULT_NONE);
+		region_expect_pattern(&relaxed, MTU, MEMORY - MTU, RELAXED_SEED);
+		tear_down(state);
+		set_up(state);
+	}
+	/* The key goes, or the right. */
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU, .len = MTU);
+	rig.responder.access = 0;
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);
+	rig.responder.access = REMOTE;
+	region_deregister(&relaxed);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);
+	region_expect_pattern(&relaxed, MTU, MEMORY - MTU, RELAXED_SEED);
+	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_MIDDLE, 1, .len = MTU);
+	region_expect_pattern(&relaxed, MTU, MEMORY - MTU, RELAXED_SEED);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(responder__early_packets_are_executed_when_the_gap_closes),
+		TEST(responder__what_was_kept_is_acknowledged_unasked),
+		TEST(responder__the_next_gap_gets_its_nak_at_once),
+		TEST(responder__a_kept_packet_that_comes_again_asks_again),
+		TEST(responder__a_nak_that_was_not_sent_yet_is_withdrawn),
+		TEST(responder__a_withdrawn_nak_leaves_an_acknowledgement),
+		TEST(responder__early_reads_and_atomics_take_their_turn),
+		TEST(responder__what_was_kept_inside_of_a_read_vanishes),
+		TEST(responder__a_kept_packet_fails_at_its_turn),
+		TEST(responder__a_key_that_goes_meanwhile_does_not_open_memory),
+		TEST(responder__not_ready_for_a_kept_packet),
+		TEST(responder__flush_and_reset_drop_what_is_kept),
+		TEST(responder__a_relaxed_region_takes_early_bytes_at_once),
+		TEST(responder__a_strict_region_waits),
+		TEST(responder__early_bytes_of_a_later_message_wait),
+		TEST(responder__what_does_not_fit_its_message_is_not_placed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
