@@ -22,7 +22,8 @@
 #define LINK_PERIOD_NS	 UINT64_C(10000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
 #define ENGINE_LCORE	 0
-#define ACK_HOLD_NS UINT64_C(5000) /* two packets come that far apart over a veth */
+#define ACK_HOLD_NS UINT64_C(1000)	  /* in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS UINT64_C(5000) /* two packets come that far apart over a veth */
 #define END_TURNS	 64
 #define END_WAIT_NS	 UINT64_C(100000000)
 
@@ -117,13 +118,13 @@ static unsigned int engine_fire_timers(struct engine *engine)
 }
 
 /*
- * A lone acknowledgement waits a moment on a port where each packet costs a system call's worth of time: the program
- * most often answers what it acknowledges, and both go out together.
+ * A lone acknowledgement waits a moment. The program most often answers what it acknowledges, and both go out together:
+ * a packet less on the port; and a peer that stops polling once its work is acknowledged, to watch its memory for the
+ * answer (ib_write_lat does), has the answer by then, and need not wait for its helper.
  */
 static bool engine_holds(const struct engine *engine, struct qp *qp)
 {
-	return engine->ack_hold_ns > 0 &&
-	       engine->now_ns - qp_sched(qp)->ready_ns < engine->ack_hold_ns && qp_owes_ack_only(qp);
+	return engine->now_ns - qp_sched(qp)->ready_ns < engine->ack_hold_ns && qp_owes_ack_only(qp);
 }
 
 /* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may wait. */
@@ -322,7 +323,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->link = link;
 	engine->progress = progress;
 	engine->wake_fd = -1;
-	engine->ack_hold_ns = link->port.driver == PORT_AF_PACKET ? ACK_HOLD_NS : 0;
+	engine->ack_hold_ns = link->port.driver == PORT_AF_PACKET ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
 	clock_init(&engine->clock);
 	engine->now_ns = clock_ns(&engine->clock);
 	TAILQ_INIT(&engine->ready);
