@@ -14,22 +14,27 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "device/device.h"
 #include "engine/engine.h"
 
-#define WATCH_MIN_NS UINT64_C(100000)
+#define WATCH_MIN_NS UINT64_C(20000)
 #define WATCH_MAX_NS \
-	UINT64_C(400000) /* reached when polling goes on: looking costs the poller its cache */
+	UINT64_C(320000) /* reached when polling goes on: looking costs the poller its cache */
+#define SLICE_NS       UINT64_C(100000) /* the shortest that Linux gives */
 #define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
 #define SLEEP_MAX_NS   UINT64_C(1000000)
 #define SLEEP_WOKEN_NS UINT64_C(20000000) /* where frames wake us, or none can come */
+#define POLLED_NS      UINT64_C(1000000) /* for so long a program that polled counts as busy */
 #define HANDBACK_NS    UINT64_C(20000)
 #define HANDBACK_POLLS 4 /* as many polls within HANDBACK_NS: the program is back */
 #define JOIN_NS	       100000000
@@ -93,7 +98,7 @@ static void helper_watch(struct engine *engine)
 		    __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED) == turns)
 			return;
 		if (tick_ns < WATCH_MAX_NS)
-			tick_ns += WATCH_MIN_NS;
+			tick_ns *= 2;
 	}
 }
 
@@ -111,17 +116,25 @@ static unsigned int helper_turn(struct engine *engine)
 	return work;
 }
 
+/* What the helper knows of the program's polling while it runs the engine itself. */
+struct polling {
+	uint64_t polls;	    /* seen at the last look */
+	uint64_t look_ns;   /* when that was */
+	uint64_t polled_ns; /* the newest look that saw new polls */
+};
+
 /* Whether the program polls often enough to run the engine itself. */
-static bool helper_is_relieved(const struct engine *engine, uint64_t now_ns, uint64_t *since_ns,
-			       uint64_t *seen)
+static bool helper_is_relieved(const struct engine *engine, struct polling *polling, uint64_t now_ns)
 {
 	const uint64_t polls = __atomic_load_n(&engine->polls, __ATOMIC_RELAXED);
 
-	if (polls - *seen >= HANDBACK_POLLS)
+	if (polls - polling->polls >= HANDBACK_POLLS)
 		return true;
-	if (now_ns - *since_ns >= HANDBACK_NS) {
-		*since_ns = now_ns;
-		*seen = polls;
+	if (now_ns - polling->look_ns >= HANDBACK_NS) {
+		if (polls != polling->polls)
+			polling->polled_ns = now_ns;
+		polling->look_ns = now_ns;
+		polling->polls = polls;
 	}
 	return false;
 }
@@ -148,24 +161,46 @@ static uint64_t helper_longest_ns(const struct engine *engine)
 	return wakes || !engine->tx.connected ? SLEEP_WOKEN_NS : SLEEP_MAX_NS;
 }
 
+static bool helper_shares_cpu(void)
+{
+	cpu_set_t cpus;
+
+	return pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+}
+
+/*
+ * How long to spin while nothing comes. Not at all on the only CPU of a program that was polling a moment ago: it is
+ * likely to be reading the memory that the last packet changed, and can only do that when we sleep.
+ */
+static uint64_t helper_spin_ns(bool shares_cpu, const struct polling *polling, uint64_t now_ns)
+{
+	return shares_cpu && now_ns - polling->polled_ns < POLLED_NS ? 0 : SPIN_NS;
+}
+
 /* Returns when the program polls again. */
 static void helper_run(struct engine *engine)
 {
-	uint64_t seen = __atomic_load_n(&engine->polls, __ATOMIC_RELAXED);
+	const bool shares_cpu = helper_shares_cpu();
 	uint64_t now_ns = clock_ns(&engine->clock);
-	uint64_t since_ns = now_ns, busy_ns = now_ns;
+	struct polling polling = {
+		.polls = __atomic_load_n(&engine->polls, __ATOMIC_RELAXED),
+		.look_ns = now_ns,
+		.polled_ns = now_ns,
+	};
 	uint64_t sleep_ns = SLEEP_MIN_NS;
+	uint64_t busy_ns = now_ns;
 
 	while (!helper_ended(engine)) {
 		const unsigned int work = helper_turn(engine);
 
 		now_ns = clock_ns(&engine->clock);
-		if (helper_is_relieved(engine, now_ns, &since_ns, &seen))
+		if (helper_is_relieved(engine, &polling, now_ns))
 			return;
 		if (work > 0 || helper_take_wanted(engine)) {
 			busy_ns = now_ns;
 			sleep_ns = SLEEP_MIN_NS;
-		} else if (now_ns - busy_ns < SPIN_NS) {
+		}
+		if (now_ns - busy_ns < helper_spin_ns(shares_cpu, &polling, now_ns)) {
 			/*
 			 * Not sched_yield: since Linux 6.18 each call gives up a whole time slice, and a
 			 * hundred of them on a busy CPU keep this thread, and so the peer, waiting for
@@ -180,12 +215,36 @@ static void helper_run(struct engine *engine)
 	}
 }
 
+/*
+ * Ask the scheduler for short slices. Where program and helper share one CPU, a thread with a shorter slice takes the
+ * CPU as soon as it wakes, and does not wait for the end of a slice that the program spends spinning on its memory.
+ * Kernels before 6.12 take no notice.
+ */
+static void helper_shorten_slices(void)
+{
+	/* The C library has no struct of it. */
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime_ns, deadline_ns, period_ns;
+	} attr = {.size = sizeof(attr)};
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0 || attr.policy != SCHED_OTHER)
+		return;
+	attr.runtime_ns = SLICE_NS;
+	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
+		log_info("helper: the kernel takes no slice length: %s", strerror(errno));
+}
+
 static void *helper_main(void *arg)
 {
 	struct engine *engine = arg;
 
 	/* Sleeps of microseconds should be that, and not the 50 that the kernel adds by default. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
+	helper_shorten_slices();
 	while (!helper_ended(engine)) {
 		if (engine->progress == SETTINGS_PROGRESS_DEDICATED) {
 			helper_turn(engine);
