@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Open devices: the operations that inline verbs call through, and the life of a context. */
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "verbs_internal.h"
 
@@ -19,7 +22,7 @@ void context_unlock(struct face_context *context)
 
 uint32_t context_handle(struct face_context *context)
 {
-	return __atomic_fetch_add(&context->next_handle, 1, __ATOMIC_RELAXED);
+	return __atomic_fetch_add(&context->root->next_handle, 1, __ATOMIC_RELAXED);
 }
 
 void context_get(struct face_context *context)
@@ -34,6 +37,7 @@ void context_get(struct face_context *context)
 void context_put(struct face_context *context)
 {
 	struct face_device *face = context->face;
+	struct face_context *root = context->root;
 
 	/* Everything that others did with the context comes before the freeing. */
 	if (__atomic_sub_fetch(&context->users, 1, __ATOMIC_ACQ_REL) != 0)
@@ -41,10 +45,15 @@ void context_put(struct face_context *context)
 	pthread_mutex_lock(&face->lock);
 	TAILQ_REMOVE(&face->contexts, context, link);
 	pthread_mutex_unlock(&face->lock);
+	if (root == context)
+		shared_end(root);
 	event_drop_context(context);
 	channel_fini(&context->async);
 	pthread_mutex_destroy(&context->verbs.context.mutex);
+	pthread_mutex_destroy(&context->shared_lock);
 	free(context);
+	if (root != context)
+		context_put(root);
 }
 
 /* What is built; everything else stays as unsupported.c has it. */
@@ -84,42 +93,79 @@ static void fill_operations(struct verbs_context *verbs)
 	ops->post_srq_recv = post_srq_recv_op;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *ibv)
+/* An empty file of our own: so a duplicate of its descriptor is known from all others. */
+static int open_file(struct face_context *context, int cmd_fd)
 {
-	struct face_device *face = face_device(ibv);
-	struct face_context *context;
-	struct ibv_context *public;
-	int rc;
+	const int fd = cmd_fd < 0 ? memfd_create("uroce", MFD_CLOEXEC) : cmd_fd;
+	struct stat file;
 
-	if (fork_in_child)
-		return face_null(-ENODEV);
-	context = calloc(1, sizeof(*context));
-	if (!context)
-		return face_null(-ENOMEM);
-	rc = channel_init(&context->async);
-	if (rc != 0) {
-		free(context);
-		return face_null(rc);
-	}
-	fill_operations(&context->verbs);
+	if (fd < 0 || fstat(fd, &file) != 0)
+		return -errno;
+	context->file_dev = file.st_dev;
+	context->file_ino = file.st_ino;
+	context->verbs.context.cmd_fd = fd;
+	return 0;
+}
+
+static void fill_public(struct face_context *context)
+{
+	struct ibv_context *public = &context->verbs.context;
+
 	context->verbs.priv = (struct verbs_ex_private *)context;
 	context->verbs.sz = sizeof(context->verbs);
-	public = &context->verbs.context;
-	public->device = ibv;
-	public->cmd_fd = -1; /* there is no kernel device behind it */
+	public->device = &context->face->ibv;
 	public->async_fd = context->async.fd;
 	public->num_comp_vectors = FACE_COMP_VECTORS;
 	public->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&public->mutex, NULL);
+}
+
+int context_create(struct face_device *face, int cmd_fd, struct face_context *root,
+		   struct face_context **created)
+{
+	struct face_context *context = calloc(1, sizeof(*context));
+	int rc;
+
+	if (!context)
+		return -ENOMEM;
+	fill_operations(&context->verbs);
+	rc = channel_init(&context->async);
+	if (rc != 0) {
+		free(context);
+		return rc;
+	}
+	rc = open_file(context, cmd_fd);
+	if (rc != 0) {
+		channel_fini(&context->async);
+		free(context);
+		return rc;
+	}
 	context->face = face;
 	context->device = face->device;
 	context->users = 1;
+	context->root = root ? root : context;
+	if (root)
+		context_get(root);
+	pthread_mutex_init(&context->shared_lock, NULL);
+	fill_public(context);
 	event_init_context(context);
 	pthread_mutex_lock(&face->lock);
 	context->open = true;
 	TAILQ_INSERT_TAIL(&face->contexts, context, link);
 	pthread_mutex_unlock(&face->lock);
-	return public;
+	*created = context;
+	return 0;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *ibv)
+{
+	struct face_context *context;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	rc = context_create(face_device(ibv), -1, NULL, &context);
+	return rc == 0 ? &context->verbs.context : face_null(rc);
 }
 
 int ibv_close_device(struct ibv_context *ibv)
@@ -132,6 +178,7 @@ int ibv_close_device(struct ibv_context *ibv)
 	pthread_mutex_lock(&face->lock);
 	context->open = false;
 	pthread_mutex_unlock(&face->lock);
+	close(ibv->cmd_fd);
 	context_put(context);
 	return 0;
 }

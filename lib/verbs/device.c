@@ -32,10 +32,10 @@ void device_list_unlock(void)
 		pthread_mutex_unlock(&list_lock);
 }
 
-void device_list_visit(void (*visit)(struct face_device *face))
+void device_list_visit(void (*visit)(struct face_device *face, void *arg), void *arg)
 {
 	for (size_t i = 0; i < face_count; i++)
-		visit(&faces[i]);
+		visit(&faces[i], arg);
 }
 
 /* The names lead to no file of this host: a kernel's device of another kind may be uverbs0. */

@@ -49,7 +49,7 @@ static int child_post_srq_recv(struct ibv_srq *ibv __rte_unused, struct ibv_recv
 }
 
 /* The calls of the data path do not look at fork_in_child; they are replaced instead. */
-static void disable_contexts(struct face_device *face)
+static void disable_contexts(struct face_device *face, void *arg __rte_unused)
 {
 	struct face_context *context;
 	struct face_qp *qp;
@@ -70,12 +70,12 @@ static void disable_contexts(struct face_device *face)
 	}
 }
 
-static void lock_device(struct face_device *face)
+static void lock_device(struct face_device *face, void *arg __rte_unused)
 {
 	pthread_mutex_lock(&face->lock);
 }
 
-static void unlock_device(struct face_device *face)
+static void unlock_device(struct face_device *face, void *arg __rte_unused)
 {
 	pthread_mutex_unlock(&face->lock);
 }
@@ -84,20 +84,20 @@ static void unlock_device(struct face_device *face)
 static void before_fork(void)
 {
 	device_list_lock();
-	device_list_visit(lock_device);
+	device_list_visit(lock_device, NULL);
 }
 
 static void after_fork_in_parent(void)
 {
-	device_list_visit(unlock_device);
+	device_list_visit(unlock_device, NULL);
 	device_list_unlock();
 }
 
 static void after_fork_in_child(void)
 {
 	fork_in_child = true;
-	device_list_visit(disable_contexts);
-	device_list_visit(unlock_device);
+	device_list_visit(disable_contexts, NULL);
+	device_list_visit(unlock_device, NULL);
 	device_list_unlock();
 }
 

@@ -4,6 +4,7 @@
 
 #include "mem/dm.h"
 #include "mem/dmabuf.h"
+#include "mem/key_table.h"
 #include "mem/mr.h"
 
 #include "verbs_internal.h"
@@ -37,7 +38,8 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 	mr->parent = parent_get(pd);
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
-	mr->ibv.handle = context_handle(context);
+	mr->ibv.handle = mr->mr->key;
+	mr->key = mr->mr->key;
 	mr->ibv.lkey = mr->mr->key;
 	mr->ibv.rkey = mr->mr->key;
 	return &mr->ibv;
@@ -147,7 +149,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = ENODEV;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	rc = mr_check_change(mr->mr, &change);
+	rc = mr->imported ? -EINVAL : mr_check_change(mr->mr, &change);
 	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD) && pd->context != ibv->context)
 		rc = -EINVAL;
 	if (rc != 0) {
@@ -177,7 +179,9 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 
 	if (rc != 0)
 		return -rc;
-	rc = mr_deregister(mr->mr);
+	/* Another handle may have ended it. */
+	rc = key_table_find(context->device->keys, mr->key) == mr->mr ? mr_deregister(mr->mr)
+								      : -EINVAL;
 	context_unlock(context);
 	if (rc != 0)
 		return -rc;

@@ -6,6 +6,18 @@
 
 #include "verbs_internal.h"
 
+static int create(struct face_context *context, struct face_pd *pd)
+{
+	int rc = pd_create(context->device->keys, &pd->pd);
+
+	if (rc != 0)
+		return rc;
+	rc = shared_add(context, SHARED_PD, pd->ibv.handle, pd->pd, &pd->shared);
+	if (rc != 0)
+		pd_destroy(pd->pd);
+	return rc;
+}
+
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
 {
 	struct face_context *context = face_context(ibv);
@@ -17,14 +29,14 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return face_null(-ENOMEM);
-	rc = pd_create(context->device->keys, &pd->pd);
+	pd->ibv.context = ibv;
+	pd->ibv.handle = context_handle(context);
+	rc = create(context, pd);
 	if (rc != 0) {
 		free(pd);
 		return face_null(rc);
 	}
 	context_get(context);
-	pd->ibv.context = ibv;
-	pd->ibv.handle = context_handle(context);
 	return &pd->ibv;
 }
 
@@ -37,7 +49,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 		return ENODEV;
 	if (pd->parent)
 		return -parent_dealloc(pd->parent);
-	rc = pd_destroy(pd->pd);
+	rc = shared_destroy(pd->shared);
 	if (rc != 0)
 		return -rc;
 	context_put(face_context(ibv->context));

@@ -174,31 +174,6 @@ const struct verbs_context unsupported_verbs = {
 		},
 };
 
-/* Objects of another process are shared through the kernel's device file, and there is none. */
-
-struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	return face_null(-EOPNOTSUPP);
-}
-
-struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	return face_null(-EOPNOTSUPP);
-}
-
-void ibv_unimport_pd(struct ibv_pd *pd)
-{
-}
-
-struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	return face_null(-EOPNOTSUPP);
-}
-
-void ibv_unimport_mr(struct ibv_mr *mr)
-{
-}
-
 struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
 	return face_null(-EOPNOTSUPP);

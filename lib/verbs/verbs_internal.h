@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include <infiniband/verbs.h>
 #include <rte_branch_prediction.h>
@@ -63,10 +64,32 @@ struct face_context {
 	struct face_ex_qps ex_qps; /* whose operations are their own, not the context's */
 	struct face_ex_cqs ex_cqs;
 
-	uint32_t users;			/* 1 while open, and its objects; atomic */
-	uint32_t next_handle;		/* atomic */
+	uint32_t users;	      /* 1 while open, and its objects; atomic */
+	uint32_t next_handle; /* atomic */
 	struct channel async;
 	struct channel_source port_events[FACE_PORT_EVENTS];
+
+	dev_t file_dev; /* what cmd_fd leads to: the same for all contexts that share objects */
+	ino_t file_ino;
+	struct face_context *root; /* the first of these; itself, unless it was imported */
+
+	/* the first one's */
+	pthread_mutex_t shared_lock; /* below it: shared, and what its entries lead to */
+	LIST_HEAD(, shared) shared;  /* objects that are not destroyed */
+};
+
+/* An object of a context and of those that were imported from it. Its handles point here. */
+enum shared_kind {
+	SHARED_PD,
+};
+
+struct shared {
+	LIST_ENTRY(shared) link;
+	struct face_context *root;
+	enum shared_kind kind;
+	uint32_t handle;
+	uint32_t holders; /* handles that the application has */
+	void *object;	  /* NULL: destroyed */
 };
 
 struct face_td {
@@ -77,6 +100,7 @@ struct face_td {
 struct face_pd {
 	struct ibv_pd ibv;
 	struct pd *pd;		    /* with a parent domain, that of the one which it extends */
+	struct shared *shared;	    /* NULL with a parent domain */
 	struct face_parent *parent; /* itself, if it is a parent domain; else NULL */
 };
 
@@ -98,6 +122,8 @@ struct face_parent {
 struct face_mr {
 	struct ibv_mr ibv;
 	struct mr *mr;
+	uint32_t key; /* by which it is known whether another handle has ended it */
+	bool imported;
 	struct face_parent *parent; /* made with it, or NULL: so it is in what follows */
 };
 
@@ -194,7 +220,7 @@ struct face_qp {
 	uint32_t wr_opcodes; /* what may then be built: bits of enum ibv_wr_opcode */
 	struct sq *build_sq; /* where it is; in a child process nowhere */
 	LIST_ENTRY(face_qp) ex_link;
-	uint32_t groups;     /* multicast groups that it is attached to; engine's lock */
+	uint32_t groups; /* multicast groups that it is attached to; engine's lock */
 	bool blocks_own_mcast;
 	struct channel_source events[FACE_QP_EVENTS];
 
@@ -291,7 +317,7 @@ static inline int face_minus_one(int rc)
 /** Visit the devices that were handed out; their lock is held. */
 void device_list_lock(void);
 void device_list_unlock(void);
-void device_list_visit(void (*visit)(struct face_device *face));
+void device_list_visit(void (*visit)(struct face_device *face, void *arg), void *arg);
 
 /* fork.c */
 
@@ -312,7 +338,21 @@ void fork_watch(void);
 int context_lock(struct face_context *context);
 void context_unlock(struct face_context *context);
 
-/** A number for an object's `handle`, different from all others of the context. MT-safe. */
+/**
+ * Make a context.
+ *
+ * @param cmd_fd
+ *   Its command descriptor, which becomes its own; -1 makes one.
+ * @param root
+ *   Whose objects it shares, or NULL.
+ * @return
+ *   0 or -errno; then cmd_fd is the caller's still.
+ */
+int context_create(struct face_device *face, int cmd_fd, struct face_context *root,
+		   struct face_context **context);
+
+/** A number for an object's `handle`, different from all others of the context, but for regions,
+ * whose handles are their keys. MT-safe. */
 uint32_t context_handle(struct face_context *context);
 
 /** Keep a context for an object of it, and give it back. MT-safe. */
@@ -354,6 +394,29 @@ struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_at
 
 /** In a child process: from now on its iterator finds nothing, and says ENODEV. */
 void cq_ex_disable(struct face_cq *cq);
+
+/* shared.c */
+
+/** Make an object findable, with a first holder. MT-safe. 0 or -ENOMEM. */
+int shared_add(struct face_context *context, enum shared_kind kind, uint32_t handle, void *object,
+	       struct shared **shared);
+
+/** Find an object and hold it. MT-safe. NULL where there is none. */
+struct shared *shared_hold(struct face_context *context, enum shared_kind kind, uint32_t handle,
+			   void **object);
+
+/** Whether a domain is one of the context's. MT-safe. */
+bool shared_has_pd(struct face_context *context, const struct pd *pd);
+
+/** Destroy the object and give up the hold. MT-safe. 0; -EINVAL where another holder has destroyed
+ * it; -EBUSY: nothing has changed. */
+int shared_destroy(struct shared *shared);
+
+/** Give up the hold; the object stays. MT-safe. */
+void shared_release(struct shared *shared);
+
+/** The last context goes: so do objects that nobody holds. */
+void shared_end(struct face_context *root);
 
 /* parent.c */
 

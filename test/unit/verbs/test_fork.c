@@ -121,7 +121,7 @@ static void parent__is_not_disturbed(void **state)
 /* Objects whose rings are in memory that parent and child share. */
 #define SHARED_BYTES (256 * 1024)
 
-struct shared {
+struct ring_users {
 	uint8_t *memory; /* of the rings */
 	size_t used;
 	struct ibv_pd *parent;
@@ -133,7 +133,7 @@ struct shared {
 	struct ibv_mr *mr;
 };
 
-static struct shared shared;
+static struct ring_users shared;
 
 static void *shared_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
 			  uint64_t resource_type)
@@ -356,6 +356,9 @@ static void child_uses_other_calls(struct ibv_context *context, struct fake_pair
 	REQUIRE(24, ibv_query_qp(shared.qp, &qp_attr, IBV_QP_STATE, &init) == ENODEV);
 	REQUIRE(25, ibv_destroy_qp(shared.qp) == ENODEV);
 	REQUIRE(26, ibv_detach_mcast(shared.qp, &group, 0) == ENODEV);
+	REQUIRE(27, !ibv_import_device(dup(context->cmd_fd)) && errno == ENODEV);
+	REQUIRE(28, !ibv_import_pd(context, pair->pd->handle) && errno == ENODEV);
+	REQUIRE(29, !ibv_import_mr(pair->pd, shared.mr->handle) && errno == ENODEV);
 	event.element.cq = pair->cq;
 	ibv_ack_async_event(&event);
 	ibv_ack_cq_events(pair->cq, 1);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Importing: a second context of an open one, and second handles of its objects.
+ *
+ * A context lives in its process, so it can be imported in that process only. Its command
+ * descriptor is an empty file in memory that nobody else has; duplicates of it lead to the same
+ * file, and so back to the context.
+ */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "mem/key_table.h"
+#include "mem/mr.h"
+
+#include "verbs_internal.h"
+
+struct search {
+	struct stat file;
+	struct face_context *found; /* kept */
+};
+
+static void search_device(struct face_device *face, void *arg)
+{
+	struct search *search = arg;
+	struct face_context *context;
+
+	pthread_mutex_lock(&face->lock);
+	TAILQ_FOREACH (context, &face->contexts, link) {
+		if (search->found || !context->open || context->file_dev != search->file.st_dev ||
+		    context->file_ino != search->file.st_ino)
+			continue;
+		context_get(context);
+		search->found = context;
+	}
+	pthread_mutex_unlock(&face->lock);
+}
+
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct search search = {.found = NULL};
+	struct face_context *context;
+	int rc;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	if (fstat(cmd_fd, &search.file) != 0)
+		return face_null(-EINVAL);
+	device_list_lock();
+	device_list_visit(search_device, &search);
+	device_list_unlock();
+	if (!search.found)
+		return face_null(-EINVAL);
+	/* From here on the descriptor is the new context's. */
+	rc = context_create(search.found->face, cmd_fd, search.found->root, &context);
+	context_put(search.found);
+	return rc == 0 ? &context->verbs.context : face_null(rc);
+}
+
+struct ibv_pd *ibv_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
+{
+	struct face_context *context = face_context(ibv);
+	struct face_pd *pd;
+	void *object;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return face_null(-ENOMEM);
+	pd->shared = shared_hold(context, SHARED_PD, pd_handle, &object);
+	if (!pd->shared) {
+		free(pd);
+		return face_null(-ENOENT);
+	}
+	context_get(context);
+	pd->pd = object;
+	pd->ibv.context = ibv;
+	pd->ibv.handle = pd_handle;
+	return &pd->ibv;
+}
+
+/* A parent domain is no handle of anything: it ends by ibv_dealloc_pd only. */
+void ibv_unimport_pd(struct ibv_pd *ibv)
+{
+	struct face_pd *pd = face_pd(ibv);
+
+	if (fork_in_child || pd->parent)
+		return;
+	shared_release(pd->shared);
+	context_put(face_context(ibv->context));
+	free(pd);
+}
+
+/* The handle of a region is its key. */
+static int find_region(struct face_context *context, uint32_t handle, struct face_mr *mr)
+{
+	struct mr *found;
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return rc;
+	found = key_table_find(context->device->keys, handle);
+	if (!found || found->kind == MR_WINDOW || !shared_has_pd(context, found->pd)) {
+		context_unlock(context);
+		return -ENOENT;
+	}
+	mr->mr = found;
+	mr->key = found->key;
+	mr->ibv.length = found->length;
+	mr->ibv.lkey = found->key;
+	mr->ibv.rkey = found->kind == MR_NULL ? 0 : found->key;
+	context_unlock(context);
+	return 0;
+}
+
+struct ibv_mr *ibv_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_mr *mr = calloc(1, sizeof(*mr));
+	int rc;
+
+	if (!mr)
+		return face_null(-ENOMEM);
+	rc = find_region(context, mr_handle, mr);
+	if (rc != 0) {
+		free(mr);
+		return face_null(rc);
+	}
+	context_get(context);
+	mr->imported = true;
+	mr->parent = parent_get(ibv);
+	mr->ibv.context = ibv->context;
+	mr->ibv.pd = ibv;
+	mr->ibv.handle = mr_handle;
+	return &mr->ibv;
+}
+
+void ibv_unimport_mr(struct ibv_mr *ibv)
+{
+	struct face_mr *mr = face_mr(ibv);
+
+	if (fork_in_child)
+		return;
+	parent_put(mr->parent);
+	context_put(face_context(ibv->context));
+	free(mr);
+}

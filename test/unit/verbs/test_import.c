@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Second contexts, and second handles of what belongs to the first. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "talk.h"
+
+#define assert_refused(call, error)             \
+	do {                                    \
+		errno = 0;                      \
+		assert_null(call);              \
+		assert_int_equal(errno, error); \
+	} while (0)
+
+static struct ibv_context *import(struct ibv_context *context)
+{
+	struct ibv_context *imported = ibv_import_device(dup(context->cmd_fd));
+
+	assert_non_null(imported);
+	return imported;
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) != -1;
+}
+
+static void open_device__has_a_command_descriptor(void **state)
+{
+	struct ibv_context *context = *state, *other = fake_open();
+	const int fd = other->cmd_fd;
+
+	assert_true(is_open(context->cmd_fd));
+	assert_true(fcntl(context->cmd_fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_not_equal(context->cmd_fd, fd);
+	assert_int_equal(ibv_close_device(other), 0);
+	assert_false(is_open(fd));
+}
+
+static void import_device__refuses_what_is_not_a_contexts(void **state)
+{
+	const int memory = memfd_create("other", MFD_CLOEXEC), file = open("/dev/null", O_RDWR);
+	struct ibv_context *context = *state, *closed = fake_open();
+	const int of_closed = dup(closed->cmd_fd);
+
+	assert_int_equal(ibv_close_device(closed), 0);
+	assert_refused(ibv_import_device(-1), EINVAL);
+	assert_refused(ibv_import_device(memory), EINVAL);
+	assert_refused(ibv_import_device(file), EINVAL);
+	assert_refused(ibv_import_device(context->async_fd), EINVAL);
+	assert_refused(ibv_import_device(of_closed), EINVAL);
+	/* What it does not take stays its owner's. */
+	assert_true(is_open(memory) && is_open(file) && is_open(of_closed));
+	close(memory);
+	close(file);
+	close(of_closed);
+}
+
+static void import_device__takes_the_descriptor(void **state)
+{
+	struct ibv_context *context = *state, *imported;
+	struct ibv_device_attr attr;
+	const int fd = dup(context->cmd_fd);
+
+	imported = ibv_import_device(fd);
+	assert_non_null(imported);
+	assert_ptr_not_equal(imported, context);
+	assert_ptr_equal(imported->device, context->device);
+	assert_int_equal(imported->cmd_fd, fd);
+	assert_int_equal(ibv_query_device(imported, &attr), 0);
+	assert_int_equal(ibv_close_device(imported), 0);
+	assert_false(is_open(fd));
+	assert_true(is_open(context->cmd_fd));
+	assert_int_equal(ibv_query_device(context, &attr), 0);
+}
+
+static void import_device__outlives_the_first_context(void **state)
+{
+	struct ibv_context *first = fake_open(), *second = import(first), *third;
+	struct ibv_pd *pd = ibv_alloc_pd(first), *imported;
+
+	(void)state;
+	assert_int_equal(ibv_close_device(first), 0);
+	third = import(second);
+	imported = ibv_import_pd(third, pd->handle);
+	assert_non_null(imported);
+	assert_int_equal(ibv_close_device(second), 0);
+	assert_int_equal(ibv_dealloc_pd(imported), 0);
+	ibv_unimport_pd(pd);
+	assert_int_equal(ibv_close_device(third), 0);
+}
+
+static void import_pd__finds_the_contexts_own(void **state)
+{
+	struct ibv_context *context = *state, *imported = import(context), *other = fake_open();
+	struct ibv_pd *pd = ibv_alloc_pd(context), *of_imported = ibv_alloc_pd(imported);
+	struct ibv_pd *a, *b;
+
+	assert_int_not_equal(pd->handle, of_imported->handle);
+	assert_refused(ibv_import_pd(imported, pd->handle + 1000), ENOENT);
+	assert_refused(ibv_import_pd(other, pd->handle), ENOENT);
+	a = ibv_import_pd(imported, pd->handle);
+	assert_non_null(a);
+	assert_ptr_equal(a->context, imported);
+	assert_int_equal(a->handle, pd->handle);
+	b = ibv_import_pd(context, of_imported->handle);
+	assert_non_null(b);
+	ibv_unimport_pd(a);
+	ibv_unimport_pd(b);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_dealloc_pd(of_imported), 0);
+	assert_int_equal(ibv_close_device(imported), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+}
+
+static void import_pd__is_the_same_domain(void **state)
+{
+	struct talk talk = talk_start(*state, FAKE_GID_V4);
+	struct ibv_context *context = import(*state);
+	struct ibv_pd *pd = ibv_import_pd(context, talk.a.pd->handle);
+	struct ibv_mr *mr = ibv_reg_mr(pd, talk.source, TALK_BYTES, 0);
+	struct ibv_sge sge = talk_source(&talk, 0, 100);
+
+	sge.lkey = mr->lkey;
+	talk_post(&talk, IBV_WR_RDMA_WRITE, &sge, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.target, talk.source, 100);
+	/* Neither handle ends the domain while something is in it. */
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	ibv_unimport_pd(pd);
+	/* What was made with a handle that is gone lives on, and ends as always. */
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+	talk_end(&talk);
+}
+
+static void dealloc_pd__through_any_handle_once(void **state)
+{
+	struct ibv_context *context = import(*state);
+	struct ibv_pd *pd = ibv_alloc_pd(*state), *imported = ibv_import_pd(context, pd->handle);
+	const uint32_t handle = pd->handle;
+
+	assert_int_equal(ibv_dealloc_pd(imported), 0);
+	assert_refused(ibv_import_pd(context, handle), ENOENT);
+	assert_int_equal(ibv_dealloc_pd(pd), EINVAL);
+	ibv_unimport_pd(pd);
+	assert_int_equal(ibv_close_device(context), 0);
+}
+
+static void unimport_pd__leaves_the_domain(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state), *again;
+	const uint32_t handle = pd->handle;
+
+	/* Even with no handle left. */
+	ibv_unimport_pd(pd);
+	again = ibv_import_pd(*state, handle);
+	assert_non_null(again);
+	ibv_unimport_pd(again);
+	again = ibv_import_pd(*state, handle);
+	assert_int_equal(ibv_dealloc_pd(again), 0);
+	assert_refused(ibv_import_pd(*state, handle), ENOENT);
+}
+
+static void unimport_pd__is_not_for_parent_domains(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent, *imported;
+	struct ibv_parent_domain_init_attr attr = {.pd = pd};
+
+	parent = ibv_alloc_parent_domain(*state, &attr);
+	/* Its handle is the domain's. */
+	imported = ibv_import_pd(*state, parent->handle);
+	assert_non_null(imported);
+	ibv_unimport_pd(imported);
+	ibv_unimport_pd(parent);
+	assert_int_equal(ibv_dealloc_pd(parent), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void import_mr__finds_the_contexts_own(void **state)
+{
+	struct ibv_context *context = import(*state), *other = fake_open();
+	struct ibv_pd *pd = ibv_alloc_pd(*state), *imported_pd = ibv_import_pd(context, pd->handle);
+	struct ibv_pd *pd_of_other = ibv_alloc_pd(other);
+	char buf[64];
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mr *imported;
+
+	assert_refused(ibv_import_mr(imported_pd, mr->handle + 1), ENOENT);
+	assert_refused(ibv_import_mr(imported_pd, mw->rkey), ENOENT);
+	assert_refused(ibv_import_mr(pd_of_other, mr->handle), ENOENT);
+	imported = ibv_import_mr(imported_pd, mr->handle);
+	assert_non_null(imported);
+	assert_ptr_equal(imported->context, context);
+	assert_ptr_equal(imported->pd, imported_pd);
+	assert_null(imported->addr);
+	assert_int_equal(imported->length, sizeof(buf));
+	assert_int_equal(imported->lkey, mr->lkey);
+	assert_int_equal(imported->rkey, mr->rkey);
+	assert_int_equal(imported->handle, mr->handle);
+	ibv_unimport_mr(imported);
+	ibv_unimport_pd(imported_pd);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_dealloc_pd(pd_of_other), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+}
+
+static void import_mr__of_a_null_region(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_mr *mr = ibv_alloc_null_mr(pd), *imported = ibv_import_mr(pd, mr->handle);
+
+	assert_non_null(imported);
+	assert_int_equal(imported->lkey, mr->lkey);
+	assert_int_equal(imported->rkey, 0);
+	ibv_unimport_mr(imported);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void import_mr__is_the_same_region(void **state)
+{
+	struct talk talk = talk_start(*state, FAKE_GID_V4);
+	struct ibv_context *context = import(*state);
+	struct ibv_pd *pd = ibv_import_pd(context, talk.a.pd->handle);
+	struct ibv_mr *mr = ibv_import_mr(pd, talk.source_mr->handle);
+	struct ibv_sge sge = talk_source(&talk, 0, 100);
+
+	sge.lkey = mr->lkey;
+	talk_post(&talk, IBV_WR_RDMA_WRITE, &sge, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.target, talk.source, 100);
+	ibv_unimport_mr(mr);
+	/* The original stays. */
+	talk_post(&talk, IBV_WR_RDMA_WRITE, &sge, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	ibv_unimport_pd(pd);
+	assert_int_equal(ibv_close_device(context), 0);
+	talk_end(&talk);
+}
+
+static void dereg_mr__through_any_handle_once(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	char buf[64];
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), 0), *a, *b;
+	const uint32_t handle = mr->handle;
+
+	a = ibv_import_mr(pd, handle);
+	b = ibv_import_mr(pd, handle);
+	assert_int_equal(ibv_dereg_mr(a), 0);
+	assert_int_equal(ibv_dereg_mr(b), EINVAL);
+	assert_int_equal(ibv_dereg_mr(mr), EINVAL);
+	assert_refused(ibv_import_mr(pd, handle), ENOENT);
+	ibv_unimport_mr(b);
+	ibv_unimport_mr(mr);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void rereg_mr__refuses_an_imported_region(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	char buf[64];
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), 0);
+	struct ibv_mr *imported = ibv_import_mr(pd, mr->handle);
+
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(imported, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				      IBV_ACCESS_LOCAL_WRITE),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
+	ibv_unimport_mr(imported);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(open_device__has_a_command_descriptor),
+		UNIT(import_device__refuses_what_is_not_a_contexts),
+		UNIT(import_device__takes_the_descriptor),
+		UNIT(import_device__outlives_the_first_context),
+		UNIT(import_pd__finds_the_contexts_own),
+		UNIT(import_pd__is_the_same_domain),
+		UNIT(dealloc_pd__through_any_handle_once),
+		UNIT(unimport_pd__leaves_the_domain),
+		UNIT(unimport_pd__is_not_for_parent_domains),
+		UNIT(import_mr__finds_the_contexts_own),
+		UNIT(import_mr__of_a_null_region),
+		UNIT(import_mr__is_the_same_region),
+		UNIT(dereg_mr__through_any_handle_once),
+		UNIT(rereg_mr__refuses_an_imported_region),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
