@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "wire/gid.h"
 
 #define HOP_LIMIT_DEFAULT \
 	64 /* for address vectors that leave it 0, as programs do which know only InfiniBand */
@@ -11,24 +12,17 @@
 #define VLAN_VID_MAX   4094
 #define VLAN_PCP_SHIFT 13
 
-static const uint8_t no_gid[16];
-
-static bool gid_is_free(const struct device_gid *entry)
-{
-	return memcmp(entry->gid.raw, no_gid, sizeof(no_gid)) == 0;
-}
-
 int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
 		   uint32_t ifindex)
 {
 	int free_index = -ENOSPC;
 
-	if (memcmp(gid->raw, no_gid, sizeof(no_gid)) == 0 || vlan_id < -1 || vlan_id > VLAN_VID_MAX)
+	if (gid_is_zero(gid->raw) || vlan_id < -1 || vlan_id > VLAN_VID_MAX)
 		return -EINVAL;
 	for (int i = DEVICE_GIDS_MAX - 1; i >= 0; i--) {
 		const struct device_gid *entry = &device->gids[i];
 
-		if (gid_is_free(entry))
+		if (gid_is_zero(entry->gid.raw))
 			free_index = i;
 		else if (memcmp(&entry->gid, gid, sizeof(*gid)) == 0 && entry->vlan_id == vlan_id)
 			return -EEXIST;
@@ -58,7 +52,7 @@ void device_sync_gids(struct device *device, const struct device_gid *gids, size
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
 		struct device_gid *entry = &device->gids[i];
 
-		if (gid_is_free(entry) || is_listed(entry, gids, count))
+		if (gid_is_zero(entry->gid.raw) || is_listed(entry, gids, count))
 			continue;
 		*entry = (struct device_gid){.vlan_id = -1};
 		changed = true;
@@ -76,7 +70,7 @@ int device_find_gid(const struct device *device, const uint8_t gid[16])
 {
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
 		if (memcmp(device->gids[i].gid.raw, gid, 16) == 0)
-			return gid_is_free(&device->gids[i]) ? -ENOENT : i;
+			return gid_is_zero(gid) ? -ENOENT : i;
 	}
 	return -ENOENT;
 }
@@ -97,7 +91,7 @@ int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 	if (!ah->is_global || ah->port_num != PORT_NUM || grh->sgid_index >= DEVICE_GIDS_MAX)
 		return -EINVAL;
 	source = &device->gids[grh->sgid_index];
-	if (gid_is_free(source) || memcmp(grh->dgid.raw, no_gid, sizeof(no_gid)) == 0)
+	if (gid_is_zero(source->gid.raw) || gid_is_zero(grh->dgid.raw))
 		return -EINVAL;
 	attr = (struct path_attr){
 		.vlan_tci = vlan_tci(source, ah->sl),

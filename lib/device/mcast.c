@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/limits.h"
 #include "qp/qp.h"
+#include "wire/gid.h"
 #include "wire/packet.h"
 
 struct member {
@@ -23,15 +24,6 @@ struct mcast_group {
 	uint32_t count;
 	struct member members[DEVICE_MAX_MCAST_QP_ATTACH];
 };
-
-bool mcast_is_group(const uint8_t gid[16])
-{
-	static const uint8_t ipv4_mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	if (gid[0] == 0xff)
-		return true;
-	return memcmp(gid, ipv4_mapped, sizeof(ipv4_mapped)) == 0 && (gid[12] & 0xf0) == 0xe0;
-}
 
 /* Groups are told apart by their last bytes, mostly the last of all. */
 static unsigned int bucket_of(const uint8_t gid[16])
@@ -86,7 +78,7 @@ int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp,
 	struct mcast_group *group;
 	int rc;
 
-	if (!mcast_is_group(gid->raw))
+	if (!gid_is_multicast(gid->raw))
 		return -EINVAL;
 	group = find(device, gid->raw);
 	if (group && member_of(group, qp))

@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "device/mcast.h"
 #include "qp/qp.h"
+#include "wire/gid.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 
@@ -84,7 +85,7 @@ static enum drop check(const struct device *device, const struct packet *packet,
 {
 	if (!trusted && !packet_icrc_ok(packet))
 		return DROP_ICRC;
-	if (mcast_is_group(packet->dgid) ? !is_of_our_network(device, packet)
+	if (gid_is_multicast(packet->dgid) ? !is_of_our_network(device, packet)
 					 : !is_to_us(device, packet))
 		return DROP_GID;
 	if ((packet->pkey & PKEY_PARTITION_MASK) != (WIRE_PKEY_DEFAULT & PKEY_PARTITION_MASK))
@@ -95,7 +96,7 @@ static enum drop check(const struct device *device, const struct packet *packet,
 static enum drop deliver(const struct device *device, const struct packet *packet, uint64_t now_ns,
 			 struct qp **qp)
 {
-	if (mcast_is_group(packet->dgid)) {
+	if (gid_is_multicast(packet->dgid)) {
 		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
 			return DROP_QPN;
 		/* Datagrams only: what the queue pairs owe for them is nothing. */

@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <rte_byteorder.h>
 
+#include "wire/gid.h"
+
 #include "verbs_internal.h"
 
 #define GRH_IPV4_OFFSET 20 /* an IPv4 header stands in the last 20 of the 40 bytes, A17.4.5.1.2 */
@@ -44,14 +46,6 @@ static int grh_version(const uint8_t *bytes)
 	return bytes[0] >> 4 == 6 ? 6 : -1;
 }
 
-static void map_ipv4(union ibv_gid *gid, const uint8_t addr[4])
-{
-	memset(gid, 0, sizeof(*gid));
-	gid->raw[10] = 0xff;
-	gid->raw[11] = 0xff;
-	memcpy(&gid->raw[12], addr, 4);
-}
-
 static int set_sgid(struct face_context *context, const union ibv_gid *gid,
 		    struct ibv_ah_attr *attr)
 {
@@ -73,8 +67,8 @@ static int from_ipv4(struct face_context *context, const uint8_t *bytes, struct 
 	union ibv_gid own;
 
 	memcpy(&header, bytes + GRH_IPV4_OFFSET, sizeof(header));
-	map_ipv4(&attr->grh.dgid, header.saddr);
-	map_ipv4(&own, header.daddr);
+	gid_from_ipv4(header.saddr, attr->grh.dgid.raw);
+	gid_from_ipv4(header.daddr, own.raw);
 	attr->grh.hop_limit = header.ttl;
 	attr->grh.traffic_class = header.tos;
 	return set_sgid(context, &own, attr);

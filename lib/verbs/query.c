@@ -5,6 +5,7 @@
 
 #include <rte_byteorder.h>
 
+#include "wire/gid.h"
 #include "wire/headers.h"
 
 #include "private.h"
@@ -113,11 +114,6 @@ static int read_gid(struct ibv_context *ibv, uint32_t port_num, int64_t index,
 	return 0;
 }
 
-static bool gid_is_free(const struct device_gid *gid)
-{
-	return gid->gid.global.subnet_prefix == 0 && gid->gid.global.interface_id == 0;
-}
-
 static struct ibv_gid_entry gid_entry(const struct device_gid *gid, uint32_t index)
 {
 	return (struct ibv_gid_entry){
@@ -152,7 +148,7 @@ int _ibv_query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_i
 	rc = read_gid(ibv, port_num, gid_index, &found);
 	if (rc != 0)
 		return -rc;
-	if (gid_is_free(&found))
+	if (gid_is_zero(found.gid.raw))
 		return ENODATA;
 	answer = gid_entry(&found, gid_index);
 	copy_sized(entry, entry_size, &answer, sizeof(answer));
@@ -175,7 +171,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entr
 	for (int i = 0; i < len; i++) {
 		struct ibv_gid_entry answer = gid_entry(&context->device->gids[i], (uint32_t)i);
 
-		if (gid_is_free(&context->device->gids[i]))
+		if (gid_is_zero(answer.gid.raw))
 			continue;
 		if (count == max_entries) {
 			rc = -EINVAL;

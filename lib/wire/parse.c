@@ -9,6 +9,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "wire/gid.h"
 #include "wire/headers.h"
 #include "wire/icrc.h"
 
@@ -56,13 +57,6 @@ static bool is_roce_port(const struct frame *f, size_t l3_len)
 	return f->l3_room >= l3_len + UDP_LEN && udp->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
 }
 
-static void map_ipv4(uint8_t gid[16], rte_be32_t addr)
-{
-	memset(gid, 0, 10);
-	memset(gid + 10, 0xff, 2);
-	memcpy(gid + 12, &addr, sizeof(addr));
-}
-
 static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)f->l3;
@@ -87,8 +81,8 @@ static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 	p->l3_len = sizeof(*ip);
 	p->tclass = ip->type_of_service;
 	p->hop_limit = ip->time_to_live;
-	map_ipv4(p->sgid, ip->src_addr);
-	map_ipv4(p->dgid, ip->dst_addr);
+	gid_from_ipv4(&ip->src_addr, p->sgid);
+	gid_from_ipv4(&ip->dst_addr, p->dgid);
 	return PACKET_OK;
 }
 

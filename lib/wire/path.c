@@ -9,13 +9,7 @@
 #include <rte_udp.h>
 
 #include "wire/build.h"
-
-static const uint8_t ipv4_mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-static bool gid_is_ipv4(const uint8_t gid[16])
-{
-	return memcmp(gid, ipv4_mapped, sizeof(ipv4_mapped)) == 0;
-}
+#include "wire/gid.h"
 
 static size_t build_ether(uint8_t *hdr, const struct path_attr *attr, uint16_t type)
 {
@@ -44,8 +38,8 @@ static size_t build_ipv4(struct path *path, const struct path_attr *attr)
 	ip->fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
 	ip->time_to_live = attr->hop_limit;
 	ip->next_proto_id = IPPROTO_UDP;
-	memcpy(&ip->src_addr, attr->sgid + sizeof(ipv4_mapped), sizeof(ip->src_addr));
-	memcpy(&ip->dst_addr, attr->dgid + sizeof(ipv4_mapped), sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, attr->sgid + GID_IPV4_OFFSET, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, attr->dgid + GID_IPV4_OFFSET, sizeof(ip->dst_addr));
 	path->ipv4_sum = rte_raw_cksum(ip, sizeof(*ip));
 	return sizeof(*ip);
 }

@@ -10,10 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An IPv4 address stands in the last bytes of its GID, behind ::ffff (IBTA A17.4.5.2). */
-#define GID_IPV4_OFFSET 12
-
-static const uint8_t gid_ipv4_prefix[GID_IPV4_OFFSET] = {[10] = 0xff, [11] = 0xff};
+#include "wire/gid.h"
 
 static int address_refuse(char *error, size_t error_size, const char *text, const char *why)
 {
@@ -85,8 +82,7 @@ int address_parse(const char *text, struct settings_ip *ip, char *error, size_t 
 			return address_refuse(error, error_size, text,
 					      "the prefix length of IPv4 is a number from 1 to 32");
 		why = address_check_ipv4(ntohl(v4.s_addr), (unsigned int)prefix_len);
-		memcpy(ip->gid, gid_ipv4_prefix, GID_IPV4_OFFSET);
-		memcpy(ip->gid + GID_IPV4_OFFSET, &v4, sizeof(v4));
+		gid_from_ipv4(&v4, ip->gid);
 	} else if (inet_pton(AF_INET6, addr, &v6) == 1) {
 		prefix_len = address_parse_prefix(slash + 1, 128);
 		if (prefix_len < 0)
@@ -108,7 +104,7 @@ int address_parse(const char *text, struct settings_ip *ip, char *error, size_t 
 
 void address_format(const struct settings_ip *ip, char *text)
 {
-	const bool is_ipv4 = memcmp(ip->gid, gid_ipv4_prefix, GID_IPV4_OFFSET) == 0;
+	const bool is_ipv4 = gid_is_ipv4(ip->gid);
 	char addr[INET6_ADDRSTRLEN];
 
 	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? ip->gid + GID_IPV4_OFFSET : ip->gid, addr,

@@ -5,32 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
-#define IPV4_OFFSET 12
-#define IPV4_BITS   (8 * IPV4_OFFSET)
-
-static const uint8_t ipv4_prefix[IPV4_OFFSET] = {[10] = 0xff, [11] = 0xff};
-
-bool address_is_ipv4(const uint8_t gid[GID_LEN])
-{
-	return memcmp(gid, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
-}
+#define IPV4_BITS (8 * GID_IPV4_OFFSET)
 
 bool address_is_link_local(const uint8_t gid[GID_LEN])
 {
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
-
-bool address_is_multicast(const uint8_t gid[GID_LEN])
-{
-	if (address_is_ipv4(gid))
-		return (gid[IPV4_OFFSET] & 0xf0) == 0xe0;
-	return gid[0] == 0xff;
-}
-
-void address_from_ipv4(const uint8_t ipv4[4], uint8_t gid[GID_LEN])
-{
-	memcpy(gid, ipv4_prefix, sizeof(ipv4_prefix));
-	memcpy(gid + IPV4_OFFSET, ipv4, 4);
 }
 
 void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN])
@@ -49,7 +28,7 @@ void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN])
 
 void address_multicast_mac(const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
-	if (address_is_ipv4(gid)) {
+	if (gid_is_ipv4(gid)) {
 		mac[0] = 0x01;
 		mac[1] = 0x00;
 		mac[2] = 0x5e;
@@ -98,7 +77,7 @@ static bool same_prefix(const uint8_t *a, const uint8_t *b, unsigned int bits)
 
 bool addresses_on_link(const struct addresses *addresses, const uint8_t gid[GID_LEN])
 {
-	const bool ipv4 = address_is_ipv4(gid);
+	const bool ipv4 = gid_is_ipv4(gid);
 
 	if (address_is_link_local(gid))
 		return true;
@@ -106,7 +85,7 @@ bool addresses_on_link(const struct addresses *addresses, const uint8_t gid[GID_
 		const struct address *own = &addresses->list[i];
 		const unsigned int bits = own->prefix_len + (ipv4 ? IPV4_BITS : 0u);
 
-		if (address_is_ipv4(own->gid) == ipv4 && bits <= 8 * GID_LEN &&
+		if (gid_is_ipv4(own->gid) == ipv4 && bits <= 8 * GID_LEN &&
 		    same_prefix(own->gid, gid, bits))
 			return true;
 	}

@@ -47,7 +47,7 @@ static size_t echo_reply_ipv4(const struct addresses *own, const uint8_t mac[6],
 	    rte_raw_cksum(frame + l4, total - sizeof(ip)) != 0xffff)
 		return 0;
 	memcpy(&icmp, frame + l4, sizeof(icmp));
-	address_from_ipv4((const uint8_t *)&ip.dst_addr, gid);
+	gid_from_ipv4((const uint8_t *)&ip.dst_addr, gid);
 	if (icmp.icmp_type != RTE_IP_ICMP_ECHO_REQUEST || icmp.icmp_code != 0 ||
 	    !addresses_have(own, gid))
 		return 0;
@@ -84,7 +84,7 @@ static size_t echo_reply_ipv6(const struct addresses *own, const uint8_t mac[6],
 	if ((rte_be_to_cpu_32(ip.vtc_flow) >> 28) != 6 || ip.proto != IPPROTO_ICMPV6 ||
 	    l4_len < sizeof(icmp) || l4_len > len - l4 || icmp.icmp_type != ICMPV6_ECHO_REQUEST ||
 	    icmp.icmp_code != 0 || !addresses_have(own, ip.dst_addr) ||
-	    address_is_multicast(ip.src_addr) || rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
+	    gid_is_multicast(ip.src_addr) || rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
 		return 0;
 	memcpy(reply, frame, l4 + l4_len);
 	echo_eth(mac, frame, reply);

@@ -56,7 +56,7 @@ static int join_ipv6(int fd, unsigned int ifindex, const uint8_t gid[GID_LEN])
 /* A socket a group: the kernel lets one be in few. It leaves when it is closed. */
 static int open_member(unsigned int ifindex, const uint8_t gid[GID_LEN])
 {
-	const bool ipv4 = address_is_ipv4(gid);
+	const bool ipv4 = gid_is_ipv4(gid);
 	const int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int rc;
 
@@ -78,7 +78,7 @@ static bool is_all_hosts(const uint8_t gid[GID_LEN])
 	static const uint8_t nodes6[GID_LEN] = {0xff, 0x02, [15] = 1};
 	uint8_t all[GID_LEN];
 
-	address_from_ipv4(hosts4, all);
+	gid_from_ipv4(hosts4, all);
 	return memcmp(gid, all, GID_LEN) == 0 || memcmp(gid, nodes6, GID_LEN) == 0;
 }
 
@@ -116,7 +116,7 @@ int groups_join(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_
 
 static bool is_old(const struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns)
 {
-	return now_ns < groups->old_until_ns[!address_is_ipv4(gid)];
+	return now_ns < groups->old_until_ns[!gid_is_ipv4(gid)];
 }
 
 /* Whom a report is from: the link-local address stands first (RFC 3810, 5.2.13). */
@@ -125,7 +125,7 @@ static const uint8_t *own_address(const struct addresses *own, bool ipv4)
 	static const uint8_t none[GID_LEN];
 
 	for (size_t i = 0; i < own->count; i++) {
-		if (address_is_ipv4(own->list[i].gid) == ipv4)
+		if (gid_is_ipv4(own->list[i].gid) == ipv4)
 			return own->list[i].gid;
 	}
 	return none;
@@ -135,7 +135,7 @@ static size_t build(const struct groups *groups, const uint8_t gid[GID_LEN],
 		    enum membership_change change, uint64_t now_ns, const uint8_t mac[6],
 		    const struct addresses *own, uint8_t *frame)
 {
-	return membership_build(frame, mac, own_address(own, address_is_ipv4(gid)), gid, change,
+	return membership_build(frame, mac, own_address(own, gid_is_ipv4(gid)), gid, change,
 				is_old(groups, gid, now_ns));
 }
 
@@ -171,7 +171,7 @@ void groups_asked(struct groups *groups, const struct membership_query *query, u
 		const uint64_t due_ns = now_ns + random_delay(groups, query->max_delay_ns);
 
 		if (group->fd >= 0 || is_all_hosts(group->gid) ||
-		    address_is_ipv4(group->gid) != query->ipv4)
+		    gid_is_ipv4(group->gid) != query->ipv4)
 			continue;
 		if ((all || memcmp(group->gid, query->group, GID_LEN) == 0) &&
 		    due_ns < group->due_ns)

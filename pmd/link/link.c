@@ -18,7 +18,6 @@
 #include "link/watch.h"
 
 #define LINK_LOCAL_PREFIX 64
-#define IPV4_OFFSET	  (GID_LEN - 4)
 
 static int link_prepare_netdev(struct link *link, const struct settings *settings)
 {
@@ -105,8 +104,8 @@ static size_t link_input_arp(struct link *link, const struct arp *arp, uint64_t 
 	uint8_t sender[GID_LEN], target[GID_LEN];
 	static const uint8_t none[4];
 
-	address_from_ipv4(arp->sender_ip, sender);
-	address_from_ipv4(arp->target_ip, target);
+	gid_from_ipv4(arp->sender_ip, sender);
+	gid_from_ipv4(arp->target_ip, target);
 	if (!arp->request) {
 		neigh_answer(&link->neighbours, sender, arp->sender_mac, now_ns);
 		return 0;
@@ -193,7 +192,7 @@ static int link_route_kernel(const struct link *link, const uint8_t dgid[GID_LEN
 int link_route(struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop)
 {
 	memset(hop, 0, sizeof(*hop));
-	if (address_is_multicast(dgid)) {
+	if (gid_is_multicast(dgid)) {
 		address_multicast_mac(dgid, hop->mac);
 		hop->known = true;
 		return 0;
@@ -219,9 +218,9 @@ bool link_resolve(struct link *link, const uint8_t sgid[GID_LEN], const uint8_t 
 		return true;
 	if (!ask)
 		return false;
-	if (address_is_ipv4(gid))
-		*request_len = arp_build_request(request, link->port.mac, sgid + IPV4_OFFSET,
-						 gid + IPV4_OFFSET);
+	if (gid_is_ipv4(gid))
+		*request_len = arp_build_request(request, link->port.mac, sgid + GID_IPV4_OFFSET,
+						 gid + GID_IPV4_OFFSET);
 	else
 		*request_len = nd_build_solicitation(request, link->port.mac, sgid, gid);
 	return false;

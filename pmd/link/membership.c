@@ -11,7 +11,6 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#define IPV4_OFFSET	  12
 #define TOS_CONTROL	  0xc0 /* RFC 3376, 4: internetwork control */
 #define IGMP_QUERY	  0x11
 #define IGMP_V2_REPORT	  0x16
@@ -114,7 +113,7 @@ static bool parse_igmp(const uint8_t *frame, size_t len, struct membership_query
 		return false;
 	*query = (struct membership_query){.ipv4 = true, .old = total - ip_len < IGMP_V3_QUERY_LEN};
 	if (memcmp(igmp.group, every_group, sizeof(every_group)) != 0)
-		address_from_ipv4(igmp.group, query->group);
+		gid_from_ipv4(igmp.group, query->group);
 	/* Tenths of a second. */
 	query->max_delay_ns =
 		igmp.max_resp == 0 && query->old
@@ -206,18 +205,18 @@ static size_t build_igmp(uint8_t *message, const uint8_t group[GID_LEN],
 	struct igmp igmp = {.type = change == MEMBERSHIP_LEFT ? IGMP_V2_LEAVE : IGMP_V2_REPORT};
 
 	if (old) {
-		memcpy(igmp.group, group + IPV4_OFFSET, sizeof(igmp.group));
+		memcpy(igmp.group, group + GID_IPV4_OFFSET, sizeof(igmp.group));
 		igmp.checksum = (rte_be16_t)~rte_raw_cksum(&igmp, sizeof(igmp));
 		memcpy(message, &igmp, sizeof(igmp));
 		memcpy(to, group, GID_LEN);
 		if (change == MEMBERSHIP_LEFT)
-			address_from_ipv4(routers, to);
+			gid_from_ipv4(routers, to);
 		return sizeof(igmp);
 	}
-	memcpy(report.group, group + IPV4_OFFSET, sizeof(report.group));
+	memcpy(report.group, group + GID_IPV4_OFFSET, sizeof(report.group));
 	report.checksum = (rte_be16_t)~rte_raw_cksum(&report, sizeof(report));
 	memcpy(message, &report, sizeof(report));
-	address_from_ipv4(reports, to);
+	gid_from_ipv4(reports, to);
 	return sizeof(report);
 }
 
@@ -237,8 +236,8 @@ static size_t build_ipv4(uint8_t *frame, const uint8_t mac[6], const uint8_t own
 
 	len = sizeof(ip) + sizeof(router_alert4) + build_igmp(message, group, change, old, to);
 	ip.total_length = rte_cpu_to_be_16((uint16_t)len);
-	memcpy(&ip.src_addr, own + IPV4_OFFSET, sizeof(ip.src_addr));
-	memcpy(&ip.dst_addr, to + IPV4_OFFSET, sizeof(ip.dst_addr));
+	memcpy(&ip.src_addr, own + GID_IPV4_OFFSET, sizeof(ip.src_addr));
+	memcpy(&ip.dst_addr, to + GID_IPV4_OFFSET, sizeof(ip.dst_addr));
 	memcpy(l3, &ip, sizeof(ip));
 	memcpy(l3 + sizeof(ip), router_alert4, sizeof(router_alert4));
 	ip.hdr_checksum = (rte_be16_t)~rte_raw_cksum(l3, sizeof(ip) + sizeof(router_alert4));
@@ -301,6 +300,6 @@ static size_t build_ipv6(uint8_t *frame, const uint8_t mac[6], const uint8_t own
 size_t membership_build(uint8_t *frame, const uint8_t mac[6], const uint8_t own[GID_LEN],
 			const uint8_t group[GID_LEN], enum membership_change change, bool old)
 {
-	return address_is_ipv4(group) ? build_ipv4(frame, mac, own, group, change, old)
+	return gid_is_ipv4(group) ? build_ipv4(frame, mac, own, group, change, old)
 				      : build_ipv6(frame, mac, own, group, change, old);
 }

@@ -103,7 +103,7 @@ bool nd_parse(const uint8_t *frame, size_t len, struct nd *nd)
 	nd->solicitation = message.type == ICMPV6_SOLICITATION;
 	memcpy(nd->src_ip, ip.src_addr, sizeof(nd->src_ip));
 	memcpy(nd->target, message.target, sizeof(nd->target));
-	if (address_is_multicast(nd->target))
+	if (gid_is_multicast(nd->target))
 		return false;
 	if (!nd_parse_options(frame + l4 + sizeof(message), l4_len - sizeof(message),
 			      nd->solicitation ? OPTION_SOURCE_MAC : OPTION_TARGET_MAC, nd))

@@ -37,7 +37,7 @@ static bool netdev_gid(const struct sockaddr *addr, uint8_t gid[GID_LEN])
 	if (addr && addr->sa_family == AF_INET) {
 		const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
 
-		address_from_ipv4((const uint8_t *)&in->sin_addr, gid);
+		gid_from_ipv4((const uint8_t *)&in->sin_addr, gid);
 		return true;
 	}
 	if (addr && addr->sa_family == AF_INET6) {

@@ -27,7 +27,7 @@ struct rtnl_request {
 
 static const uint8_t *gid_ip(const uint8_t gid[GID_LEN], unsigned char *family, size_t *len)
 {
-	const bool ipv4 = address_is_ipv4(gid);
+	const bool ipv4 = gid_is_ipv4(gid);
 
 	*family = ipv4 ? AF_INET : AF_INET6;
 	*len = ipv4 ? 4 : GID_LEN;
@@ -37,7 +37,7 @@ static const uint8_t *gid_ip(const uint8_t gid[GID_LEN], unsigned char *family, 
 static bool gid_from_ip(const void *ip, size_t len, uint8_t gid[GID_LEN])
 {
 	if (len == 4)
-		address_from_ipv4(ip, gid);
+		gid_from_ipv4(ip, gid);
 	else if (len == GID_LEN)
 		memcpy(gid, ip, GID_LEN);
 	else

@@ -287,7 +287,7 @@ static void engine_turn__answers_arp(void **state)
 	(void)state;
 	if (!have_port)
 		skip();
-	address_from_ipv4(own_ip, gid);
+	gid_from_ipv4(own_ip, gid);
 	addresses_add(&engine->link->addresses, gid, 24);
 	mbuf = tx_alloc(&engine->tx);
 	tx_send(&engine->tx, mbuf,
@@ -390,11 +390,11 @@ static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 	(void)state;
 	if (!have_port)
 		skip();
-	address_from_ipv4(own_ip, gid.raw);
+	gid_from_ipv4(own_ip, gid.raw);
 	addresses_add(&engine->link->addresses, gid.raw, 24);
 	assert_int_equal(ops->resolve(engine, 0, &gid, mac), 0);
 	assert_memory_equal(mac, engine->link->port.mac, 6);
-	address_from_ipv4(far_ip, gid.raw);
+	gid_from_ipv4(far_ip, gid.raw);
 	assert_int_equal(ops->resolve(engine, 0, &gid, mac), -ENETUNREACH);
 }
 

@@ -30,7 +30,6 @@ static void address_link_local__inverts_the_universal_bit(void **state)
 	address_link_local(mac, gid);
 	assert_memory_equal(gid, want, GID_LEN);
 	assert_true(address_is_link_local(gid));
-	assert_false(address_is_ipv4(gid));
 }
 
 static void address_multicast_mac__follows_the_family(void **state)
@@ -40,10 +39,6 @@ static void address_multicast_mac__follows_the_family(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	assert_true(address_is_multicast(group4));
-	assert_true(address_is_multicast(group6));
-	assert_false(address_is_multicast(v4));
-	assert_false(address_is_multicast(v6));
 	/* RFC 1112: 23 bits of the group only. */
 	address_multicast_mac(group4, mac);
 	assert_memory_equal(mac, ((uint8_t[]){0x01, 0x00, 0x5e, 0x01, 2, 3}), 6);

@@ -56,7 +56,7 @@ static void netdev_query__makes_a_link_local_address_where_there_is_none(void **
 	address_link_local(netdev.mac, want);
 	assert_int_equal(netdev.addresses.count, 2);
 	assert_memory_equal(netdev.addresses.list[0].gid, want, GID_LEN);
-	assert_true(address_is_ipv4(netdev.addresses.list[1].gid));
+	assert_true(gid_is_ipv4(netdev.addresses.list[1].gid));
 }
 
 static void netdev_query__refuses_what_is_no_ethernet_interface(void **state)

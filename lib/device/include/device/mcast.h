@@ -12,9 +12,6 @@ struct device;
 struct packet;
 struct qp;
 
-/** Whether a GID is that of a group: IPv6 ff00::/8, or ::ffff:224.0.0.0/100 for IPv4. MT-safe. */
-bool mcast_is_group(const uint8_t gid[16]);
-
 /**
  * Attach a queue pair to a group; once more changes nothing. The first of a group joins it on the
  * port. Engine's lock.

@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/gid.h"
+
 #define ADDRESSES_MAX 128
-#define GID_LEN	      16
 
 /* IPv4 addresses stand as ::ffff:a.b.c.d (A17.4.5.1.2); their prefix lengths count IPv4's bits. */
 struct address {
@@ -21,12 +22,7 @@ struct addresses {
 	size_t count;
 };
 
-bool address_is_ipv4(const uint8_t gid[GID_LEN]);
 bool address_is_link_local(const uint8_t gid[GID_LEN]);
-bool address_is_multicast(const uint8_t gid[GID_LEN]);
-
-/** The GID of four bytes of IPv4 address. MT-safe. */
-void address_from_ipv4(const uint8_t ipv4[4], uint8_t gid[GID_LEN]);
 
 /** The link-local address that belongs to a MAC address (RFC 4291, appendix A). MT-safe. */
 void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN]);

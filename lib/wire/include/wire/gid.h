@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* GIDs of RoCEv2 are IP addresses, those of IPv4 as ::ffff:a.b.c.d (A17.4.5.1.2). All functions MT-safe. */
+#ifndef WIRE_GID_H
+#define WIRE_GID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define GID_LEN		16
+#define GID_IPV4_OFFSET 12 /* of the IPv4 address in its GID */
+
+static inline bool gid_is_zero(const uint8_t gid[GID_LEN])
+{
+	static const uint8_t zero[GID_LEN];
+
+	return memcmp(gid, zero, sizeof(zero)) == 0;
+}
+
+static inline bool gid_is_ipv4(const uint8_t gid[GID_LEN])
+{
+	static const uint8_t prefix[GID_IPV4_OFFSET] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(gid, prefix, sizeof(prefix)) == 0;
+}
+
+/** The GID of the four bytes of an IPv4 address, which nothing has to align. */
+static inline void gid_from_ipv4(const void *ipv4, uint8_t gid[GID_LEN])
+{
+	memset(gid, 0, 10);
+	memset(gid + 10, 0xff, 2);
+	memcpy(gid + GID_IPV4_OFFSET, ipv4, GID_LEN - GID_IPV4_OFFSET);
+}
+
+/** Whether it is that of a group: IPv6 ff00::/8, or 224.0.0.0/4 of IPv4. */
+static inline bool gid_is_multicast(const uint8_t gid[GID_LEN])
+{
+	return gid[0] == 0xff || (gid_is_ipv4(gid) && (gid[GID_IPV4_OFFSET] & 0xf0) == 0xe0);
+}
+
+#endif
