@@ -3,13 +3,12 @@
 #include "device/device.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_byteorder.h>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "device/limits.h"
 #include "mem/key_table.h"
@@ -29,34 +28,6 @@ static int path_mtu(uint32_t port_mtu_bytes)
 	return mtu;
 }
 
-/* FNV-1a. */
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
-{
-	const uint8_t *bytes = data;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3u;
-	return hash;
-}
-
-/* What differs from host to host: the machine's id, and, for clones of an image, the name. */
-static uint64_t hash_host(uint64_t hash)
-{
-	char text[256];
-	const int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
-	ssize_t len = 0;
-
-	if (fd >= 0) {
-		len = read(fd, text, sizeof(text));
-		close(fd);
-	}
-	if (len > 0)
-		hash = hash_bytes(hash, text, (size_t)len);
-	if (gethostname(text, sizeof(text)) == 0)
-		hash = hash_bytes(hash, text, strnlen(text, sizeof(text)));
-	return hash;
-}
-
 /*
  * An EUI-64 of our own making: the first three octets of the MAC address, then 40 bits of a hash of
  * everything that tells this port of this host from others, for MAC addresses of virtual ports
@@ -64,11 +35,10 @@ static uint64_t hash_host(uint64_t hash)
  */
 static uint64_t make_guid_be(const struct device_config *config)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
+	uint64_t hash = hash_host(HASH_START);
 	uint8_t octets[8];
 	uint64_t guid_be;
 
-	hash = hash_host(hash);
 	hash = hash_bytes(hash, config->mac, sizeof(config->mac));
 	if (config->unique)
 		hash = hash_bytes(hash, config->unique, strlen(config->unique));

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hashing of this host's identity. */
+#include "base/host.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
+{
+	const uint8_t *bytes = data;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* The machine's id, and the name: containers and clones made from one image share the id. */
+uint64_t hash_host(uint64_t hash)
+{
+	const int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	char text[256];
+	ssize_t len = 0;
+
+	if (fd >= 0) {
+		len = read(fd, text, sizeof(text));
+		close(fd);
+	}
+	if (len > 0)
+		hash = hash_bytes(hash, text, (size_t)len);
+	if (gethostname(text, sizeof(text)) == 0)
+		hash = hash_bytes(hash, text, strnlen(text, sizeof(text)));
+	return hash;
+}
