@@ -18,6 +18,7 @@ const char options_help[] =
 	"  --netdev IFACE     a kernel interface; its addresses and MTU are used\n"
 	"  --port DEVARGS     a DPDK device: its driver's name and arguments, or a PCI address\n"
 	"  --ip ADDR/LEN      an address of --port, IPv4 or IPv6; may be repeated\n"
+	"                     (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
 	"  --name NAME        the RDMA device's name (default: uroce0)\n"
 	"  --mtu N            largest IP packet in bytes (default: the port's own)\n"
 	"  --progress MODE    who moves packets: hybrid (default), inline or dedicated\n"

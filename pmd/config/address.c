@@ -12,6 +12,8 @@
 
 #include "wire/gid.h"
 
+#define VLAN_MAX 4094 /* IEEE 802.1Q: 4095 is reserved */
+
 static int address_refuse(char *error, size_t error_size, const char *text, const char *why)
 {
 	snprintf(error, error_size, "address '%s': %s", text, why);
@@ -42,12 +44,12 @@ static const char *address_check_ipv6(const struct in6_addr *addr)
 	return NULL;
 }
 
-/* The digits behind the slash; -1 for anything else. */
-static int address_parse_prefix(const char *text, int max)
+/* A number from 1 to `max`, in digits; -1 for anything else. */
+static int address_parse_number(const char *text, int max)
 {
 	int value = 0;
 
-	if (*text == '\0' || strlen(text) > 3)
+	if (*text == '\0' || strlen(text) > 4)
 		return -1;
 	for (; *text != '\0'; text++) {
 		if (*text < '0' || *text > '9')
@@ -60,31 +62,39 @@ static int address_parse_prefix(const char *text, int max)
 int address_parse(const char *text, struct settings_ip *ip, char *error, size_t error_size)
 {
 	char addr[ADDRESS_TEXT_MAX];
-	const char *slash = strchr(text, '/');
 	const char *why;
 	struct in6_addr v6;
 	struct in_addr v4;
-	int prefix_len;
+	int prefix_len, vlan = -1;
+	char *slash, *at;
 
+	if (snprintf(addr, sizeof(addr), "%s", text) >= (int)sizeof(addr))
+		return address_refuse(error, error_size, text, "too long for an IP address");
+	at = strchr(addr, '@');
+	if (at != NULL) {
+		*at = '\0';
+		vlan = address_parse_number(at + 1, VLAN_MAX);
+		if (vlan < 0)
+			return address_refuse(error, error_size, text,
+					      "a VLAN is a number from 1 to 4094");
+	}
+	slash = strchr(addr, '/');
 	if (slash == NULL)
 		return address_refuse(
 			error, error_size, text,
 			"the prefix length is missing; write ADDR/LEN, as in 10.0.0.1/24");
-	if ((size_t)(slash - text) >= sizeof(addr))
-		return address_refuse(error, error_size, text, "too long for an IP address");
-	memcpy(addr, text, (size_t)(slash - text));
-	addr[slash - text] = '\0';
+	*slash = '\0';
 
 	memset(ip, 0, sizeof(*ip));
 	if (inet_pton(AF_INET, addr, &v4) == 1) {
-		prefix_len = address_parse_prefix(slash + 1, 32);
+		prefix_len = address_parse_number(slash + 1, 32);
 		if (prefix_len < 0)
 			return address_refuse(error, error_size, text,
 					      "the prefix length of IPv4 is a number from 1 to 32");
 		why = address_check_ipv4(ntohl(v4.s_addr), (unsigned int)prefix_len);
 		gid_from_ipv4(&v4, ip->gid);
 	} else if (inet_pton(AF_INET6, addr, &v6) == 1) {
-		prefix_len = address_parse_prefix(slash + 1, 128);
+		prefix_len = address_parse_number(slash + 1, 128);
 		if (prefix_len < 0)
 			return address_refuse(
 				error, error_size, text,
@@ -99,6 +109,7 @@ int address_parse(const char *text, struct settings_ip *ip, char *error, size_t 
 	if (why != NULL)
 		return address_refuse(error, error_size, text, why);
 	ip->prefix_len = (uint8_t)prefix_len;
+	ip->vlan = (int16_t)vlan;
 	return 0;
 }
 
@@ -109,5 +120,8 @@ void address_format(const struct settings_ip *ip, char *text)
 
 	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? ip->gid + GID_IPV4_OFFSET : ip->gid, addr,
 		  sizeof(addr));
-	snprintf(text, ADDRESS_TEXT_MAX, "%s/%u", addr, ip->prefix_len);
+	if (ip->vlan < 0)
+		snprintf(text, ADDRESS_TEXT_MAX, "%s/%u", addr, ip->prefix_len);
+	else
+		snprintf(text, ADDRESS_TEXT_MAX, "%s/%u@%d", addr, ip->prefix_len, ip->vlan);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses as a user writes them, 10.0.0.1/24 or fd00::1/64, to and from GIDs. Private to this
+/* Addresses as a user writes them, 10.0.0.1/24 or fd00::1/64@5, to and from GIDs. Private to this
  * room. */
 #ifndef CONFIG_ADDRESS_H
 #define CONFIG_ADDRESS_H
@@ -8,18 +8,18 @@
 
 #include "config/settings.h"
 
-/* Longest text of an address, its prefix length and the NUL. */
+/* Longest text of an address, its prefix length, its VLAN and the NUL. */
 #define ADDRESS_TEXT_MAX 64
 
 /**
- * Parse ADDR/LEN. MT-safe.
+ * Parse ADDR/LEN, or ADDR/LEN@VID. MT-safe.
  *
  * @return
  *   0, or -EINVAL with `error` where no host could have the address.
  */
 int address_parse(const char *text, struct settings_ip *ip, char *error, size_t error_size);
 
-/** Write ADDR/LEN, the inverse of address_parse. MT-safe. `text` has ADDRESS_TEXT_MAX bytes. */
+/** Write it so, the inverse of address_parse. MT-safe. `text` has ADDRESS_TEXT_MAX bytes. */
 void address_format(const struct settings_ip *ip, char *text);
 
 #endif

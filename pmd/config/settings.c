@@ -123,7 +123,8 @@ static int add_ip(struct settings *settings, const char *text, struct text *why)
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < settings->ip_count; i++)
-		if (memcmp(settings->ips[i].gid, ip.gid, sizeof(ip.gid)) == 0)
+		if (settings->ips[i].vlan == ip.vlan &&
+		    memcmp(settings->ips[i].gid, ip.gid, sizeof(ip.gid)) == 0)
 			return refuse(why, "address '%s' is there twice", text);
 	if (settings->ip_count == SETTINGS_IPS_MAX)
 		return refuse(why, "address '%s': there are more than %d", text, SETTINGS_IPS_MAX);

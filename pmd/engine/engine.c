@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ether.h>
 #include <rte_lcore.h>
 #include <rte_prefetch.h>
 
@@ -187,6 +188,9 @@ static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool loop
 	struct qp *qp = NULL;
 	size_t len;
 
+	/* A driver may have taken the tag off; what is below looks for it in the frame. */
+	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0)
+		return;
 	/* A frame over several buffers is longer than RoCE's longest. */
 	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
 		return;

@@ -12,8 +12,11 @@ void gids_sync(struct device *device, const struct link *link)
 	struct device_gid gids[ADDRESSES_MAX];
 
 	for (size_t i = 0; i < link->addresses.count; i++) {
-		gids[i] = (struct device_gid){.ndev_ifindex = link->ifindex, .vlan_id = -1};
-		memcpy(gids[i].gid.raw, link->addresses.list[i].gid, sizeof(gids[i].gid.raw));
+		const struct address *address = &link->addresses.list[i];
+
+		gids[i] = (struct device_gid){.ndev_ifindex = address->ifindex,
+					      .vlan_id = address->vlan};
+		memcpy(gids[i].gid.raw, address->gid, sizeof(gids[i].gid.raw));
 	}
 	device_sync_gids(device, gids, link->addresses.count);
 }

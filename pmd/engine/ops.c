@@ -128,9 +128,10 @@ static void ops_leave(void *arg, const union ibv_gid *gid)
 
 	if (engine_has_ended(engine))
 		return;
-	len = link_leave(engine->link, gid->raw, engine->now_ns, frame);
-	if (len > 0)
-		engine_send_frame(engine, frame, len);
+	while (link_leave(engine->link, gid->raw, engine->now_ns, frame, &len)) {
+		if (len > 0)
+			engine_send_frame(engine, frame, len);
+	}
 }
 
 static void pause_ns(long ns)
@@ -141,7 +142,7 @@ static void pause_ns(long ns)
 }
 
 /* One step of address resolution: look, ask if it is time to. Returns whether `mac` is known. */
-static bool resolve_step(struct engine *engine, const uint8_t sgid[GID_LEN],
+static bool resolve_step(struct engine *engine, const struct address *from,
 			 const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
 	struct rte_mbuf *mbuf;
@@ -154,7 +155,7 @@ static bool resolve_step(struct engine *engine, const uint8_t sgid[GID_LEN],
 		ops_unlock(engine);
 		return false;
 	}
-	known = link_resolve(engine->link, sgid, gid, clock_ns(&engine->clock), mac,
+	known = link_resolve(engine->link, from, gid, clock_ns(&engine->clock), mac,
 			     rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
 	if (len > 0)
 		tx_send(&engine->tx, mbuf, (uint32_t)len);
@@ -164,24 +165,39 @@ static bool resolve_step(struct engine *engine, const uint8_t sgid[GID_LEN],
 	return known;
 }
 
+/* Addresses may change while their neighbours are looked for. */
+static struct address resolve_from(struct engine *engine, uint8_t sgid_index)
+{
+	const struct device_gid *gid = &engine->device->gids[sgid_index];
+	struct address from;
+
+	ops_lock(engine);
+	from = (struct address){.vlan = gid->vlan_id, .ifindex = gid->ndev_ifindex};
+	memcpy(from.gid, gid->gid.raw, sizeof(from.gid));
+	ops_unlock(engine);
+	return from;
+}
+
 static int ops_resolve(void *arg, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6])
 {
 	struct engine *engine = arg;
 	const uint64_t start_ns = clock_ns(&engine->clock);
 	uint64_t waited_ns;
+	struct address from;
 	struct link_hop hop;
 	int rc;
 
 	if (engine_has_ended(engine) || sgid_index >= DEVICE_GIDS_MAX)
 		return -ENETUNREACH;
-	rc = link_route(engine->link, dgid->raw, &hop);
+	from = resolve_from(engine, sgid_index);
+	rc = link_route(engine->link, &from, dgid->raw, &hop);
 	if (rc != 0)
 		return rc;
 	if (hop.known) {
 		memcpy(mac, hop.mac, sizeof(hop.mac));
 		return 0;
 	}
-	while (!resolve_step(engine, engine->device->gids[sgid_index].gid.raw, hop.gid, mac)) {
+	while (!resolve_step(engine, &from, hop.gid, mac)) {
 		waited_ns = clock_ns(&engine->clock) - start_ns;
 		if (hop.has_stale && waited_ns > RESOLVE_STALE_NS) {
 			memcpy(mac, hop.mac, sizeof(hop.mac));

@@ -42,27 +42,33 @@ void address_multicast_mac(const uint8_t gid[GID_LEN], uint8_t mac[6])
 	}
 }
 
-int addresses_add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t prefix_len)
+int addresses_add(struct addresses *addresses, const struct address *address)
 {
-	struct address *address;
-
-	if (addresses_have(addresses, gid))
+	if (addresses_have(addresses, address->vlan, address->gid))
 		return -EEXIST;
 	if (addresses->count == ADDRESSES_MAX)
 		return -ENOSPC;
-	address = &addresses->list[addresses->count++];
-	memcpy(address->gid, gid, GID_LEN);
-	address->prefix_len = prefix_len;
+	addresses->list[addresses->count++] = *address;
 	return 0;
 }
 
-bool addresses_have(const struct addresses *addresses, const uint8_t gid[GID_LEN])
+bool addresses_have(const struct addresses *addresses, int32_t vlan, const uint8_t gid[GID_LEN])
 {
 	for (size_t i = 0; i < addresses->count; i++) {
-		if (memcmp(addresses->list[i].gid, gid, GID_LEN) == 0)
+		if (addresses->list[i].vlan == vlan &&
+		    memcmp(addresses->list[i].gid, gid, GID_LEN) == 0)
 			return true;
 	}
 	return false;
+}
+
+bool addresses_first_of_vlan(const struct addresses *addresses, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (addresses->list[i].vlan == addresses->list[index].vlan)
+			return false;
+	}
+	return true;
 }
 
 static bool same_prefix(const uint8_t *a, const uint8_t *b, unsigned int bits)
@@ -75,7 +81,7 @@ static bool same_prefix(const uint8_t *a, const uint8_t *b, unsigned int bits)
 	return bits % 8 == 0 || ((a[bytes] ^ b[bytes]) & mask) == 0;
 }
 
-bool addresses_on_link(const struct addresses *addresses, const uint8_t gid[GID_LEN])
+bool addresses_on_link(const struct addresses *addresses, int32_t vlan, const uint8_t gid[GID_LEN])
 {
 	const bool ipv4 = gid_is_ipv4(gid);
 
@@ -85,7 +91,7 @@ bool addresses_on_link(const struct addresses *addresses, const uint8_t gid[GID_
 		const struct address *own = &addresses->list[i];
 		const unsigned int bits = own->prefix_len + (ipv4 ? IPV4_BITS : 0u);
 
-		if (gid_is_ipv4(own->gid) == ipv4 && bits <= 8 * GID_LEN &&
+		if (own->vlan == vlan && gid_is_ipv4(own->gid) == ipv4 && bits <= 8 * GID_LEN &&
 		    same_prefix(own->gid, gid, bits))
 			return true;
 	}

@@ -24,7 +24,7 @@ static void echo_eth(const uint8_t mac[6], const uint8_t *frame, uint8_t *reply)
 	memcpy(reply, &eth, sizeof(eth));
 }
 
-static size_t echo_reply_ipv4(const struct addresses *own, const uint8_t mac[6],
+static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const uint8_t mac[6],
 			      const uint8_t *frame, size_t len, uint8_t *reply)
 {
 	const size_t l3 = sizeof(struct rte_ether_hdr);
@@ -49,7 +49,7 @@ static size_t echo_reply_ipv4(const struct addresses *own, const uint8_t mac[6],
 	memcpy(&icmp, frame + l4, sizeof(icmp));
 	gid_from_ipv4((const uint8_t *)&ip.dst_addr, gid);
 	if (icmp.icmp_type != RTE_IP_ICMP_ECHO_REQUEST || icmp.icmp_code != 0 ||
-	    !addresses_have(own, gid))
+	    !addresses_have(own, vlan, gid))
 		return 0;
 	memcpy(reply, frame, l3 + total);
 	echo_eth(mac, frame, reply);
@@ -66,7 +66,7 @@ static size_t echo_reply_ipv4(const struct addresses *own, const uint8_t mac[6],
 	return l3 + total;
 }
 
-static size_t echo_reply_ipv6(const struct addresses *own, const uint8_t mac[6],
+static size_t echo_reply_ipv6(const struct addresses *own, int32_t vlan, const uint8_t mac[6],
 			      const uint8_t *frame, size_t len, uint8_t *reply)
 {
 	const size_t l3 = sizeof(struct rte_ether_hdr);
@@ -83,7 +83,7 @@ static size_t echo_reply_ipv6(const struct addresses *own, const uint8_t mac[6],
 	l4_len = rte_be_to_cpu_16(ip.payload_len);
 	if ((rte_be_to_cpu_32(ip.vtc_flow) >> 28) != 6 || ip.proto != IPPROTO_ICMPV6 ||
 	    l4_len < sizeof(icmp) || l4_len > len - l4 || icmp.icmp_type != ICMPV6_ECHO_REQUEST ||
-	    icmp.icmp_code != 0 || !addresses_have(own, ip.dst_addr) ||
+	    icmp.icmp_code != 0 || !addresses_have(own, vlan, ip.dst_addr) ||
 	    gid_is_multicast(ip.src_addr) || rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
 		return 0;
 	memcpy(reply, frame, l4 + l4_len);
@@ -101,8 +101,8 @@ static size_t echo_reply_ipv6(const struct addresses *own, const uint8_t mac[6],
 	return l4 + l4_len;
 }
 
-size_t echo_reply(const struct addresses *own, const uint8_t mac[6], const uint8_t *frame,
-		  size_t len, uint8_t *reply, size_t room)
+size_t echo_reply(const struct addresses *own, int32_t vlan, const uint8_t mac[6],
+		  const uint8_t *frame, size_t len, uint8_t *reply, size_t room)
 {
 	struct rte_ether_hdr eth;
 
@@ -112,8 +112,8 @@ size_t echo_reply(const struct addresses *own, const uint8_t mac[6], const uint8
 	if (memcmp(&eth.dst_addr, mac, sizeof(eth.dst_addr)) != 0)
 		return 0;
 	if (eth.ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
-		return echo_reply_ipv4(own, mac, frame, len, reply);
+		return echo_reply_ipv4(own, vlan, mac, frame, len, reply);
 	if (eth.ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6))
-		return echo_reply_ipv6(own, mac, frame, len, reply);
+		return echo_reply_ipv6(own, vlan, mac, frame, len, reply);
 	return 0;
 }

@@ -10,16 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "link/membership.h"
-
 #define NEVER	      UINT64_MAX
 #define UNASKED	      2			     /* reports: RFC 3376, 8.1, robustness variable */
 #define UNASKED_NS    UINT64_C(1000000000)   /* between them: 8.11, unsolicited report interval */
 #define OLD_ROUTER_NS UINT64_C(260000000000) /* 8.12, from the defaults of what it is made of */
 
-void groups_init(struct groups *groups, unsigned int ifindex)
+void groups_init(struct groups *groups)
 {
-	*groups = (struct groups){.ifindex = ifindex, .due_ns = NEVER};
+	*groups = (struct groups){.due_ns = NEVER};
 	LIST_INIT(&groups->list);
 	/* So that hosts which start together do not all report at the same time. */
 	if (getrandom(&groups->random, sizeof(groups->random), GRND_NONBLOCK) < 0 ||
@@ -89,7 +87,8 @@ static void set_due(struct groups *groups, struct group *group, uint64_t due_ns)
 		groups->due_ns = due_ns;
 }
 
-int groups_join(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns)
+int groups_join(struct groups *groups, int32_t vlan, unsigned int ifindex,
+		const uint8_t gid[GID_LEN], uint64_t now_ns)
 {
 	struct group *group = calloc(1, sizeof(*group));
 
@@ -97,9 +96,10 @@ int groups_join(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_
 		return -ENOMEM;
 	memcpy(group->gid, gid, GID_LEN);
 	group->due_ns = NEVER;
+	group->vlan = vlan;
 	group->fd = -1;
-	if (groups->ifindex != 0) {
-		group->fd = open_member(groups->ifindex, gid);
+	if (ifindex != 0) {
+		group->fd = open_member(ifindex, gid);
 		if (group->fd < 0) {
 			const int rc = group->fd;
 
@@ -119,47 +119,55 @@ static bool is_old(const struct groups *groups, const uint8_t gid[GID_LEN], uint
 	return now_ns < groups->old_until_ns[!gid_is_ipv4(gid)];
 }
 
-/* Whom a report is from: the link-local address stands first (RFC 3810, 5.2.13). */
-static const uint8_t *own_address(const struct addresses *own, bool ipv4)
+/* Whom a report is from, of IPv6 the link-local address (RFC 3810, 5.2.13). */
+static const uint8_t *own_address(const struct addresses *own, int32_t vlan, bool ipv4)
 {
 	static const uint8_t none[GID_LEN];
 
 	for (size_t i = 0; i < own->count; i++) {
-		if (gid_is_ipv4(own->list[i].gid) == ipv4)
-			return own->list[i].gid;
+		const struct address *address = &own->list[i];
+
+		if (address->vlan == vlan &&
+		    (ipv4 ? gid_is_ipv4(address->gid) : address_is_link_local(address->gid)))
+			return address->gid;
 	}
 	return none;
 }
 
-static size_t build(const struct groups *groups, const uint8_t gid[GID_LEN],
+static size_t build(const struct groups *groups, const struct group *group,
 		    enum membership_change change, uint64_t now_ns, const uint8_t mac[6],
 		    const struct addresses *own, uint8_t *frame)
 {
-	return membership_build(frame, mac, own_address(own, gid_is_ipv4(gid)), gid, change,
-				is_old(groups, gid, now_ns));
+	const uint8_t *from = own_address(own, group->vlan, gid_is_ipv4(group->gid));
+	const size_t len = membership_build(frame, mac, from, group->gid, change,
+					    is_old(groups, group->gid, now_ns));
+
+	return tag_insert(frame, len, group->vlan);
 }
 
-size_t groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns,
-		    const uint8_t mac[6], const struct addresses *own, uint8_t *frame)
+bool groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns,
+		  const uint8_t mac[6], const struct addresses *own, uint8_t *frame, size_t *len)
 {
 	struct group *group;
 
+	*len = 0;
 	LIST_FOREACH (group, &groups->list, link) {
 		if (memcmp(group->gid, gid, GID_LEN) == 0)
 			break;
 	}
 	if (!group)
-		return 0;
+		return false;
 	LIST_REMOVE(group, link);
 	if (group->fd >= 0)
 		close(group->fd);
+	else if (!is_all_hosts(gid))
+		*len = build(groups, group, MEMBERSHIP_LEFT, now_ns, mac, own, frame);
 	free(group);
-	if (groups->ifindex != 0 || is_all_hosts(gid))
-		return 0;
-	return build(groups, gid, MEMBERSHIP_LEFT, now_ns, mac, own, frame);
+	return true;
 }
 
-void groups_asked(struct groups *groups, const struct membership_query *query, uint64_t now_ns)
+void groups_asked(struct groups *groups, int32_t vlan, const struct membership_query *query,
+		  uint64_t now_ns)
 {
 	static const uint8_t every[GID_LEN];
 	const bool all = memcmp(query->group, every, sizeof(every)) == 0;
@@ -170,7 +178,7 @@ void groups_asked(struct groups *groups, const struct membership_query *query, u
 	LIST_FOREACH (group, &groups->list, link) {
 		const uint64_t due_ns = now_ns + random_delay(groups, query->max_delay_ns);
 
-		if (group->fd >= 0 || is_all_hosts(group->gid) ||
+		if (group->fd >= 0 || group->vlan != vlan || is_all_hosts(group->gid) ||
 		    gid_is_ipv4(group->gid) != query->ipv4)
 			continue;
 		if ((all || memcmp(group->gid, query->group, GID_LEN) == 0) &&
@@ -204,5 +212,5 @@ size_t groups_report(struct groups *groups, uint64_t now_ns, const uint8_t mac[6
 		if (--group->unasked > 0)
 			group->due_ns = now_ns + random_delay(groups, UNASKED_NS);
 	}
-	return build(groups, group->gid, change, now_ns, mac, own, frame);
+	return build(groups, group, change, now_ns, mac, own, frame);
 }

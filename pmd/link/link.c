@@ -3,8 +3,10 @@
 #include "link/link.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "config/settings.h"
@@ -15,9 +17,48 @@
 #include "link/nd.h"
 #include "link/netdev.h"
 #include "link/rtnl.h"
+#include "link/tag.h"
 #include "link/watch.h"
 
-#define LINK_LOCAL_PREFIX 64
+
+static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
+{
+	for (size_t i = 0; i < link->mute_count; i++) {
+		if (link->mutes[i].ifindex == ifindex)
+			return &link->mutes[i];
+	}
+	return NULL;
+}
+
+/* The kernel does not answer for its VLANs either: those that are new, and no more those that have gone. */
+static void link_mute_vlans(struct link *link)
+{
+	struct link_mute mutes[ADDRESSES_MAX];
+	size_t count = 0;
+	char name[IF_NAMESIZE];
+
+	for (size_t i = 0; i < link->addresses.count; i++) {
+		const unsigned int ifindex = link->addresses.list[i].ifindex;
+		struct link_mute *mute;
+
+		if (ifindex == link->ifindex || !addresses_first_of_vlan(&link->addresses, i))
+			continue;
+		mute = link_find_mute(link, ifindex);
+		if (mute) {
+			mutes[count++] = *mute;
+			mute->fd = -1;
+		} else if (if_indextoname(ifindex, name)) {
+			mutes[count++] =
+				(struct link_mute){.ifindex = ifindex, .fd = mute_kernel(name)};
+		}
+	}
+	for (size_t i = 0; i < link->mute_count; i++) {
+		if (link->mutes[i].fd >= 0)
+			close(link->mutes[i].fd);
+	}
+	memcpy(link->mutes, mutes, count * sizeof(mutes[0]));
+	link->mute_count = count;
+}
 
 static int link_prepare_netdev(struct link *link, const struct settings *settings)
 {
@@ -41,6 +82,7 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	link->mute_fd = mute_kernel(settings->netdev);
 	if (link->mute_fd < 0)
 		return link->mute_fd;
+	link_mute_vlans(link);
 	link->watch_fd = watch_open();
 	if (link->watch_fd < 0)
 		log_warn("changes of the addresses of %s will go unnoticed: %s", settings->netdev,
@@ -59,28 +101,43 @@ int link_prepare(struct link *link, const struct settings *settings)
 	return port_prepare(&link->port, settings->port, settings->mtu);
 }
 
-int link_open(struct link *link, const struct settings *settings)
+/* The untagged link-local address, what the user gives, and the link-local ones of its VLANs. */
+static void link_add_own_addresses(struct link *link, const struct settings *settings)
 {
-	uint8_t gid[GID_LEN];
-	int rc;
+	struct address local = {.prefix_len = LINK_LOCAL_PREFIX, .vlan = VLAN_NONE};
 
-	groups_init(&link->groups, link->ifindex);
-	rc = port_open(&link->port);
-	if (rc != 0 || link->ifindex != 0)
-		return rc;
-	address_link_local(link->port.mac, gid);
-	addresses_add(&link->addresses, gid, LINK_LOCAL_PREFIX);
-	for (size_t i = 0; i < settings->ip_count; i++)
-		addresses_add(&link->addresses, settings->ips[i].gid, settings->ips[i].prefix_len);
-	return 0;
+	address_link_local(link->port.mac, local.gid);
+	addresses_add(&link->addresses, &local);
+	for (size_t i = 0; i < settings->ip_count; i++) {
+		const struct settings_ip *ip = &settings->ips[i];
+		struct address address = {.prefix_len = ip->prefix_len, .vlan = ip->vlan};
+
+		memcpy(address.gid, ip->gid, sizeof(address.gid));
+		addresses_add(&link->addresses, &address);
+	}
+	for (size_t i = 0; i < settings->ip_count; i++) {
+		local.vlan = settings->ips[i].vlan;
+		addresses_add(&link->addresses, &local);
+	}
 }
 
-static bool link_has(struct link *link, const uint8_t gid[GID_LEN])
+int link_open(struct link *link, const struct settings *settings)
+{
+	int rc;
+
+	groups_init(&link->groups);
+	rc = port_open(&link->port);
+	if (rc == 0 && link->ifindex == 0)
+		link_add_own_addresses(link, settings);
+	return rc;
+}
+
+static bool link_has(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN])
 {
 	bool has;
 
 	pthread_mutex_lock(&link->addresses_lock);
-	has = addresses_have(&link->addresses, gid);
+	has = addresses_have(&link->addresses, vlan, gid);
 	pthread_mutex_unlock(&link->addresses_lock);
 	return has;
 }
@@ -95,11 +152,12 @@ bool link_refresh(struct link *link)
 	pthread_mutex_lock(&link->addresses_lock);
 	link->addresses = netdev.addresses;
 	pthread_mutex_unlock(&link->addresses_lock);
+	link_mute_vlans(link);
 	return true;
 }
 
-static size_t link_input_arp(struct link *link, const struct arp *arp, uint64_t now_ns,
-			     uint8_t *reply)
+static size_t link_input_arp(struct link *link, int32_t vlan, const struct arp *arp,
+			     uint64_t now_ns, uint8_t *reply)
 {
 	uint8_t sender[GID_LEN], target[GID_LEN];
 	static const uint8_t none[4];
@@ -107,60 +165,87 @@ static size_t link_input_arp(struct link *link, const struct arp *arp, uint64_t 
 	gid_from_ipv4(arp->sender_ip, sender);
 	gid_from_ipv4(arp->target_ip, target);
 	if (!arp->request) {
-		neigh_answer(&link->neighbours, sender, arp->sender_mac, now_ns);
+		neigh_answer(&link->neighbours, vlan, sender, arp->sender_mac, now_ns);
 		return 0;
 	}
-	if (link->ifindex != 0 || !addresses_have(&link->addresses, target))
+	if (link->ifindex != 0 || !addresses_have(&link->addresses, vlan, target))
 		return 0;
 	/* A probe (RFC 5227) comes from nobody. */
 	if (memcmp(arp->sender_ip, none, sizeof(none)) != 0 &&
-	    !addresses_have(&link->addresses, sender))
-		neigh_learn(&link->neighbours, sender, arp->sender_mac, now_ns);
+	    !addresses_have(&link->addresses, vlan, sender))
+		neigh_learn(&link->neighbours, vlan, sender, arp->sender_mac, now_ns);
 	return arp_build_reply(reply, link->port.mac, arp);
 }
 
-static size_t link_input_nd(struct link *link, const struct nd *nd, uint64_t now_ns, uint8_t *reply)
+static size_t link_input_nd(struct link *link, int32_t vlan, const struct nd *nd, uint64_t now_ns,
+			    uint8_t *reply)
 {
 	if (!nd->solicitation) {
 		if (nd->has_mac)
-			neigh_answer(&link->neighbours, nd->target, nd->mac, now_ns);
+			neigh_answer(&link->neighbours, vlan, nd->target, nd->mac, now_ns);
 		return 0;
 	}
-	if (link->ifindex != 0 || !addresses_have(&link->addresses, nd->target))
+	if (link->ifindex != 0 || !addresses_have(&link->addresses, vlan, nd->target))
 		return 0;
-	if (nd->has_mac && !addresses_have(&link->addresses, nd->src_ip))
-		neigh_learn(&link->neighbours, nd->src_ip, nd->mac, now_ns);
+	if (nd->has_mac && !addresses_have(&link->addresses, vlan, nd->src_ip))
+		neigh_learn(&link->neighbours, vlan, nd->src_ip, nd->mac, now_ns);
 	return nd_build_advertisement(reply, link->port.mac, nd);
 }
 
-size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t now_ns,
-		  uint8_t *reply)
+/* Frames without their tag from here on: what is in them is the same in every VLAN. */
+static size_t link_input_untagged(struct link *link, int32_t vlan, const uint8_t *frame, size_t len,
+				  uint64_t now_ns, uint8_t *reply)
 {
 	struct membership_query query;
 	struct arp arp;
 	struct nd nd;
 
 	if (arp_parse(frame, len, &arp))
-		return link_input_arp(link, &arp, now_ns, reply);
+		return link_input_arp(link, vlan, &arp, now_ns, reply);
 	if (nd_parse(frame, len, &nd))
-		return link_input_nd(link, &nd, now_ns, reply);
+		return link_input_nd(link, vlan, &nd, now_ns, reply);
 	if (link->ifindex != 0)
 		return 0;
 	if (membership_parse(frame, len, &query)) {
-		groups_asked(&link->groups, &query, now_ns);
+		groups_asked(&link->groups, vlan, &query, now_ns);
 		return 0;
 	}
-	return echo_reply(&link->addresses, link->port.mac, frame, len, reply, LINK_REPLY_MAX);
+	return echo_reply(&link->addresses, vlan, link->port.mac, frame, len, reply,
+			  LINK_REPLY_MAX - TAG_LEN);
 }
 
+size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns, uint8_t *reply)
+{
+	int32_t vlan;
+
+	frame = tag_remove(frame, &len, &vlan);
+	return tag_insert(reply, link_input_untagged(link, vlan, frame, len, now_ns, reply), vlan);
+}
+
+/* Who attaches to a group names no network: we are in it on all of ours. */
 int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns)
 {
-	return groups_join(&link->groups, gid, now_ns);
+	uint8_t frame[LINK_REPLY_MAX];
+	size_t len;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < link->addresses.count; i++) {
+		const struct address *address = &link->addresses.list[i];
+
+		if (addresses_first_of_vlan(&link->addresses, i))
+			rc = groups_join(&link->groups, address->vlan, address->ifindex, gid,
+					 now_ns);
+	}
+	while (rc != 0 && link_leave(link, gid, now_ns, frame, &len))
+		;
+	return rc;
 }
 
-size_t link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame)
+bool link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame,
+		size_t *len)
 {
-	return groups_leave(&link->groups, gid, now_ns, link->port.mac, &link->addresses, frame);
+	return groups_leave(&link->groups, gid, now_ns, link->port.mac, &link->addresses, frame,
+			    len);
 }
 
 size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame)
@@ -168,7 +253,7 @@ size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame)
 	return groups_report(&link->groups, now_ns, link->port.mac, &link->addresses, frame);
 }
 
-static int link_route_kernel(const struct link *link, const uint8_t dgid[GID_LEN],
+static int link_route_kernel(unsigned int ifindex, const uint8_t dgid[GID_LEN],
 			     struct link_hop *hop)
 {
 	bool confirmed;
@@ -180,16 +265,17 @@ static int link_route_kernel(const struct link *link, const uint8_t dgid[GID_LEN
 		return 0;
 	}
 	memcpy(hop->gid, dgid, GID_LEN);
-	if (!address_is_link_local(dgid) && rtnl_route(link->ifindex, dgid, hop->gid) != 0)
+	if (!address_is_link_local(dgid) && rtnl_route(ifindex, dgid, hop->gid) != 0)
 		return -ENETUNREACH;
-	if (rtnl_neigh(link->ifindex, hop->gid, hop->mac, &confirmed) == 0) {
+	if (rtnl_neigh(ifindex, hop->gid, hop->mac, &confirmed) == 0) {
 		hop->known = confirmed;
 		hop->has_stale = !confirmed;
 	}
 	return 0;
 }
 
-int link_route(struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop)
+int link_route(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
+	       struct link_hop *hop)
 {
 	memset(hop, 0, sizeof(*hop));
 	if (gid_is_multicast(dgid)) {
@@ -197,31 +283,33 @@ int link_route(struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *
 		hop->known = true;
 		return 0;
 	}
-	if (link_has(link, dgid)) {
+	if (link_has(link, from->vlan, dgid)) {
 		memcpy(hop->mac, link->port.mac, sizeof(hop->mac));
 		hop->known = true;
 		return 0;
 	}
-	if (link->ifindex != 0)
-		return link_route_kernel(link, dgid, hop);
+	if (from->ifindex != 0)
+		return link_route_kernel(from->ifindex, dgid, hop);
 	memcpy(hop->gid, dgid, GID_LEN);
-	return addresses_on_link(&link->addresses, dgid) ? 0 : -ENETUNREACH;
+	return addresses_on_link(&link->addresses, from->vlan, dgid) ? 0 : -ENETUNREACH;
 }
 
-bool link_resolve(struct link *link, const uint8_t sgid[GID_LEN], const uint8_t gid[GID_LEN],
+bool link_resolve(struct link *link, const struct address *from, const uint8_t gid[GID_LEN],
 		  uint64_t now_ns, uint8_t mac[6], uint8_t *request, size_t *request_len)
 {
+	size_t len;
 	bool ask;
 
 	*request_len = 0;
-	if (neigh_find(&link->neighbours, gid, now_ns, mac, &ask))
+	if (neigh_find(&link->neighbours, from->vlan, gid, now_ns, mac, &ask))
 		return true;
 	if (!ask)
 		return false;
 	if (gid_is_ipv4(gid))
-		*request_len = arp_build_request(request, link->port.mac, sgid + GID_IPV4_OFFSET,
-						 gid + GID_IPV4_OFFSET);
+		len = arp_build_request(request, link->port.mac, from->gid + GID_IPV4_OFFSET,
+					gid + GID_IPV4_OFFSET);
 	else
-		*request_len = nd_build_solicitation(request, link->port.mac, sgid, gid);
+		len = nd_build_solicitation(request, link->port.mac, from->gid, gid);
+	*request_len = tag_insert(request, len, from->vlan);
 	return false;
 }

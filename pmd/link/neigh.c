@@ -4,12 +4,14 @@
 
 #include <string.h>
 
-static struct neigh *neigh_lookup(struct neigh_table *table, const uint8_t gid[GID_LEN])
+static struct neigh *neigh_lookup(struct neigh_table *table, int32_t vlan,
+				  const uint8_t gid[GID_LEN])
 {
 	for (size_t i = 0; i < NEIGH_MAX; i++) {
 		struct neigh *neigh = &table->entries[i];
 
-		if (neigh->state != NEIGH_FREE && memcmp(neigh->gid, gid, GID_LEN) == 0)
+		if (neigh->state != NEIGH_FREE && neigh->vlan == vlan &&
+		    memcmp(neigh->gid, gid, GID_LEN) == 0)
 			return neigh;
 	}
 	return NULL;
@@ -23,8 +25,8 @@ static bool neigh_is_spare(const struct neigh *neigh, uint64_t now_ns)
 }
 
 /* An entry to fill: a free one, else spare ones in turn. NULL when all are waited for. */
-static struct neigh *neigh_take(struct neigh_table *table, const uint8_t gid[GID_LEN],
-				uint64_t now_ns)
+static struct neigh *neigh_take(struct neigh_table *table, int32_t vlan,
+				const uint8_t gid[GID_LEN], uint64_t now_ns)
 {
 	struct neigh *victim = NULL;
 
@@ -42,6 +44,7 @@ static struct neigh *neigh_take(struct neigh_table *table, const uint8_t gid[GID
 		return NULL;
 	table->next_victim = (size_t)(victim - table->entries + 1) % NEIGH_MAX;
 	memcpy(victim->gid, gid, GID_LEN);
+	victim->vlan = vlan;
 	return victim;
 }
 
@@ -52,10 +55,10 @@ static void neigh_set(struct neigh *neigh, const uint8_t mac[6], uint64_t now_ns
 	neigh->at_ns = now_ns;
 }
 
-bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t now_ns,
-		uint8_t mac[6], bool *ask)
+bool neigh_find(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		uint64_t now_ns, uint8_t mac[6], bool *ask)
 {
-	struct neigh *neigh = neigh_lookup(table, gid);
+	struct neigh *neigh = neigh_lookup(table, vlan, gid);
 
 	*ask = false;
 	if (neigh && neigh->state == NEIGH_KNOWN && now_ns - neigh->at_ns < NEIGH_LIFETIME_NS) {
@@ -63,7 +66,7 @@ bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t 
 		return true;
 	}
 	if (!neigh)
-		neigh = neigh_take(table, gid, now_ns);
+		neigh = neigh_take(table, vlan, gid, now_ns);
 	if (!neigh)
 		return false;
 	if (neigh->state != NEIGH_WANTED || now_ns - neigh->at_ns >= NEIGH_RETRANSMIT_NS) {
@@ -74,22 +77,22 @@ bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t 
 	return false;
 }
 
-void neigh_answer(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
-		  uint64_t now_ns)
+void neigh_answer(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		  const uint8_t mac[6], uint64_t now_ns)
 {
-	struct neigh *neigh = neigh_lookup(table, gid);
+	struct neigh *neigh = neigh_lookup(table, vlan, gid);
 
 	if (neigh)
 		neigh_set(neigh, mac, now_ns);
 }
 
-void neigh_learn(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
-		 uint64_t now_ns)
+void neigh_learn(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		 const uint8_t mac[6], uint64_t now_ns)
 {
-	struct neigh *neigh = neigh_lookup(table, gid);
+	struct neigh *neigh = neigh_lookup(table, vlan, gid);
 
 	if (!neigh)
-		neigh = neigh_take(table, gid, now_ns);
+		neigh = neigh_take(table, vlan, gid, now_ns);
 	if (neigh)
 		neigh_set(neigh, mac, now_ns);
 }

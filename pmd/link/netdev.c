@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "link/rtnl.h"
 
 static int netdev_ioctl(const char *name, unsigned long request, struct ifreq *ifr)
 {
@@ -61,20 +62,44 @@ static uint8_t netdev_prefix_len(const struct sockaddr *mask)
 	return bits;
 }
 
-/* Kernels and programs agree that the first GID is the link-local one, whatever the order of
- * addresses. */
-static void netdev_add_addresses(const char *name, const struct ifaddrs *list, bool link_local,
-				 struct addresses *addresses)
+static void netdev_add_address(const char *name, const struct address *address,
+			       struct addresses *addresses)
 {
-	uint8_t gid[GID_LEN];
+	if (addresses_add(addresses, address) == -ENOSPC)
+		log_warn("%s has more addresses than %d: the last are not used", name,
+			 ADDRESSES_MAX);
+}
+
+/* Those of an interface that are link-local, or those that are not. */
+static void netdev_add_addresses(const char *name, const struct ifaddrs *list, bool link_local,
+				 struct address address, struct addresses *addresses)
+{
+	for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
+		if (strcmp(ifa->ifa_name, name) != 0 || !netdev_gid(ifa->ifa_addr, address.gid) ||
+		    address_is_link_local(address.gid) != link_local)
+			continue;
+		address.prefix_len = netdev_prefix_len(ifa->ifa_netmask);
+		netdev_add_address(name, &address, addresses);
+	}
+}
+
+/* As in Linux's GID table: a VLAN's addresses stand behind those of the interface below it. */
+static void netdev_add_vlans(const struct ifaddrs *list, unsigned int ifindex,
+			     struct addresses *addresses)
+{
+	struct address address = {0};
+	unsigned int lower;
 
 	for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
-		if (strcmp(ifa->ifa_name, name) != 0 || !netdev_gid(ifa->ifa_addr, gid) ||
-		    address_is_link_local(gid) != link_local)
+		/* Each interface has one entry of this family. */
+		if (!ifa->ifa_addr || ifa->ifa_addr->sa_family != AF_PACKET)
 			continue;
-		if (addresses_add(addresses, gid, netdev_prefix_len(ifa->ifa_netmask)) == -ENOSPC)
-			log_warn("%s has more addresses than %d: the last are not used", name,
-				 ADDRESSES_MAX);
+		address.ifindex = if_nametoindex(ifa->ifa_name);
+		if (address.ifindex == 0 || address.ifindex == ifindex ||
+		    rtnl_vlan(address.ifindex, &lower, &address.vlan) != 0 || lower != ifindex)
+			continue;
+		netdev_add_addresses(ifa->ifa_name, list, true, address, addresses);
+		netdev_add_addresses(ifa->ifa_name, list, false, address, addresses);
 	}
 }
 
@@ -96,8 +121,10 @@ static uint64_t netdev_mbps(const char *name)
 	return mbps > 0 ? (uint64_t)mbps : 0;
 }
 
-static int netdev_add_all_addresses(const char *name, struct addresses *addresses)
+static int netdev_add_all_addresses(const char *name, struct netdev *netdev)
 {
+	struct address address = {.vlan = VLAN_NONE, .ifindex = netdev->ifindex};
+	struct addresses *addresses = &netdev->addresses;
 	struct ifaddrs *list;
 	int err;
 
@@ -106,8 +133,16 @@ static int netdev_add_all_addresses(const char *name, struct addresses *addresse
 		log_error("cannot read the addresses of %s: %s", name, strerror(err));
 		return -err;
 	}
-	netdev_add_addresses(name, list, true, addresses);
-	netdev_add_addresses(name, list, false, addresses);
+	/* Kernels and programs agree that the first GID is the link-local one, whatever the order
+	 * of addresses. */
+	netdev_add_addresses(name, list, true, address, addresses);
+	if (addresses->count == 0) {
+		address.prefix_len = LINK_LOCAL_PREFIX;
+		address_link_local(netdev->mac, address.gid);
+		addresses_add(addresses, &address);
+	}
+	netdev_add_addresses(name, list, false, address, addresses);
+	netdev_add_vlans(list, netdev->ifindex, addresses);
 	freeifaddrs(list);
 	return 0;
 }
@@ -115,7 +150,6 @@ static int netdev_add_all_addresses(const char *name, struct addresses *addresse
 int netdev_query(const char *name, struct netdev *netdev)
 {
 	struct ifreq ifr;
-	uint8_t gid[GID_LEN];
 	int rc;
 
 	memset(netdev, 0, sizeof(*netdev));
@@ -138,20 +172,7 @@ int netdev_query(const char *name, struct netdev *netdev)
 	}
 	netdev->mtu_bytes = (uint32_t)ifr.ifr_mtu;
 	netdev->mbps = netdev_mbps(name);
-	rc = netdev_add_all_addresses(name, &netdev->addresses);
-	if (rc != 0)
-		return rc;
-	if (netdev->addresses.count == 0 || !address_is_link_local(netdev->addresses.list[0].gid)) {
-		struct addresses others = netdev->addresses;
-
-		netdev->addresses.count = 0;
-		address_link_local(netdev->mac, gid);
-		addresses_add(&netdev->addresses, gid, 64);
-		for (size_t i = 0; i < others.count; i++)
-			addresses_add(&netdev->addresses, others.list[i].gid,
-				      others.list[i].prefix_len);
-	}
-	return 0;
+	return netdev_add_all_addresses(name, netdev);
 }
 
 bool netdev_running(const char *name)

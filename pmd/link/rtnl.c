@@ -3,6 +3,8 @@
 #include "link/rtnl.h"
 
 #include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #define RTNL_BUFFER_LEN 4096
+#define RTNL_LINK_LEN	32768 /* interfaces have many attributes */
 #define RTNL_TIMEOUT_S	1
 
 /* A request: header, one of the fixed parts, and attributes of at most this size. */
@@ -21,6 +24,7 @@ struct rtnl_request {
 	union {
 		struct rtmsg route;
 		struct ndmsg neigh;
+		struct ifinfomsg link;
 	} fixed;
 	uint8_t attributes[64];
 };
@@ -59,7 +63,8 @@ static void rtnl_add(struct rtnl_request *request, unsigned short type, const vo
 }
 
 /* Send the request; the first message of the answer, or -errno, comes back in `buffer`. */
-static int rtnl_ask(struct rtnl_request *request, void *buffer, struct nlmsghdr **answer)
+static int rtnl_ask(struct rtnl_request *request, void *buffer, size_t buffer_len,
+		    struct nlmsghdr **answer)
 {
 	const struct timeval timeout = {.tv_sec = RTNL_TIMEOUT_S};
 	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -74,7 +79,7 @@ static int rtnl_ask(struct rtnl_request *request, void *buffer, struct nlmsghdr 
 	request->header.nlmsg_seq = 1;
 	len = send(fd, request, request->header.nlmsg_len, 0);
 	if (len >= 0)
-		len = recv(fd, buffer, RTNL_BUFFER_LEN, 0);
+		len = recv(fd, buffer, buffer_len, 0);
 	if (len < 0)
 		err = -errno;
 	close(fd);
@@ -124,7 +129,7 @@ static int rtnl_lookup(unsigned int ifindex, const uint8_t dgid[GID_LEN], unsign
 	rtnl_add(&request, RTA_DST, ip, ip_len);
 	if (ifindex != 0)
 		rtnl_add(&request, RTA_OIF, &ifindex, sizeof(ifindex));
-	rc = rtnl_ask(&request, buffer, &answer);
+	rc = rtnl_ask(&request, buffer, sizeof(buffer), &answer);
 	if (rc != 0)
 		return rc;
 	if (answer->nlmsg_type != RTM_NEWROUTE ||
@@ -178,7 +183,7 @@ int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6],
 
 	ip = gid_ip(gid, &request.fixed.neigh.ndm_family, &ip_len);
 	rtnl_add(&request, NDA_DST, ip, ip_len);
-	rc = rtnl_ask(&request, buffer, &answer);
+	rc = rtnl_ask(&request, buffer, sizeof(buffer), &answer);
 	if (rc != 0)
 		return rc;
 	if (answer->nlmsg_type != RTM_NEWNEIGH ||
@@ -198,4 +203,73 @@ int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6],
 		}
 	}
 	return -ENOENT;
+}
+
+static const struct rtattr *rtnl_find(const struct rtattr *attr, size_t len, unsigned short type)
+{
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
+		if ((attr->rta_type & NLA_TYPE_MASK) == type)
+			return attr;
+	}
+	return NULL;
+}
+
+static const struct rtattr *rtnl_find_in(const struct rtattr *nest, unsigned short type)
+{
+	return nest ? rtnl_find(RTA_DATA(nest), RTA_PAYLOAD(nest), type) : NULL;
+}
+
+/* IFLA_LINKINFO of a VLAN: its kind, its protocol (802.1ad has the same kind) and its id. */
+static int rtnl_parse_vlan(const struct rtattr *info, int32_t *vlan)
+{
+	static const char kind_vlan[] = "vlan";
+	const struct rtattr *kind = rtnl_find_in(info, IFLA_INFO_KIND);
+	const struct rtattr *data = rtnl_find_in(info, IFLA_INFO_DATA);
+	const struct rtattr *id = rtnl_find_in(data, IFLA_VLAN_ID);
+	const struct rtattr *protocol = rtnl_find_in(data, IFLA_VLAN_PROTOCOL);
+	uint16_t value;
+
+	if (!kind || RTA_PAYLOAD(kind) < sizeof(kind_vlan) ||
+	    memcmp(RTA_DATA(kind), kind_vlan, sizeof(kind_vlan)) != 0)
+		return -ENOENT;
+	if (protocol && RTA_PAYLOAD(protocol) == sizeof(value)) {
+		memcpy(&value, RTA_DATA(protocol), sizeof(value));
+		if (value != htons(ETH_P_8021Q))
+			return -ENOENT;
+	}
+	if (!id || RTA_PAYLOAD(id) != sizeof(value))
+		return -EPROTO;
+	memcpy(&value, RTA_DATA(id), sizeof(value));
+	*vlan = value;
+	return 0;
+}
+
+int rtnl_vlan(unsigned int ifindex, unsigned int *lower, int32_t *vlan)
+{
+	struct rtnl_request request = {
+		.header.nlmsg_type = RTM_GETLINK,
+		.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct ifinfomsg)),
+		.fixed.link.ifi_index = (int)ifindex,
+	};
+	uint8_t buffer[RTNL_LINK_LEN] __attribute__((aligned(NLMSG_ALIGNTO)));
+	const struct rtattr *attrs, *link;
+	struct nlmsghdr *answer;
+	size_t len;
+	int rc;
+
+	rc = rtnl_ask(&request, buffer, sizeof(buffer), &answer);
+	if (rc != 0)
+		return rc == -ENODEV ? -ENOENT : rc;
+	if (answer->nlmsg_type != RTM_NEWLINK ||
+	    answer->nlmsg_len < NLMSG_LENGTH(sizeof(struct ifinfomsg)))
+		return -EPROTO;
+	attrs = IFLA_RTA(NLMSG_DATA(answer));
+	len = IFLA_PAYLOAD(answer);
+	link = rtnl_find(attrs, len, IFLA_LINK);
+	/* Of an interface in another namespace the number would be another's here. */
+	if (!link || RTA_PAYLOAD(link) != sizeof(*lower) ||
+	    rtnl_find(attrs, len, IFLA_LINK_NETNSID))
+		return -ENOENT;
+	memcpy(lower, RTA_DATA(link), sizeof(*lower));
+	return rtnl_parse_vlan(rtnl_find(attrs, len, IFLA_LINKINFO), vlan);
 }

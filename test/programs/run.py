@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
+from ethernet import EthernetTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
 from wires import MemifWire, VethWire, WireTest  # noqa: E402
 
@@ -46,6 +47,7 @@ def main():
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="uroce-programs-") as work_dir:
         UroceRunTest(report, work_dir).run_all()
+        EthernetTest(report, work_dir).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 

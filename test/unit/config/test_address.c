@@ -104,10 +104,29 @@ static void address_parse__links_of_two_have_no_broadcast(void **state)
 	assert_int_equal(address_parse("10.0.0.0/1", &ip, error, sizeof(error)), 0);
 }
 
+static void address_parse__takes_a_vlan(void **state)
+{
+	struct settings_ip ip;
+	char error[256];
+
+	(void)state;
+	assert_int_equal(address_parse("10.0.0.1/24", &ip, error, sizeof(error)), 0);
+	assert_int_equal(ip.vlan, -1);
+	assert_int_equal(address_parse("10.0.0.1/24@4094", &ip, error, sizeof(error)), 0);
+	assert_int_equal(ip.vlan, 4094);
+	assert_int_equal(ip.prefix_len, 24);
+	assert_refused("10.0.0.1/24@", "from 1 to 4094");
+	assert_refused("10.0.0.1/24@0", "from 1 to 4094");
+	assert_refused("10.0.0.1/24@4095", "from 1 to 4094");
+	assert_refused("10.0.0.1/24@5@6", "from 1 to 4094");
+	assert_refused("10.0.0.1@5", "prefix length is missing");
+}
+
 static void address_format__is_the_inverse(void **state)
 {
 	static const char *const texts[] = {"10.0.0.1/24", "192.168.255.254/32", "fd00::1/64",
-					    "fe80::1:2ff:fe03:405/128"};
+					    "fe80::1:2ff:fe03:405/128", "10.0.0.1/24@5",
+					    "fd00::1/64@4094"};
 	char error[256], text[ADDRESS_TEXT_MAX];
 	struct settings_ip ip;
 
@@ -128,6 +147,7 @@ int main(void)
 		cmocka_unit_test(address_parse__refuses_bad_prefix),
 		cmocka_unit_test(address_parse__refuses_what_no_host_has),
 		cmocka_unit_test(address_parse__links_of_two_have_no_broadcast),
+		cmocka_unit_test(address_parse__takes_a_vlan),
 		cmocka_unit_test(address_format__is_the_inverse),
 	};
 

@@ -117,6 +117,7 @@ struct engine *fake_engine(enum settings_progress progress)
 	struct engine *engine;
 
 	memset(&fake_device, 0, sizeof(fake_device));
+	fake_device.gids[0].vlan_id = -1;
 	fake_receiver = NULL;
 	fake_looped = 0;
 	fake_last_event = 0;

@@ -20,6 +20,7 @@
 #include "fake.h"
 #include "helper.h"
 #include "link/arp.h"
+#include "link/tag.h"
 #include "telemetry/counters.h"
 
 #define PATIENCE_MS 20000 /* for things that happen at once on an idle machine */
@@ -277,6 +278,14 @@ static void engine_turn__what_has_come_goes_before_timers(void **state)
 	assert_int_equal(other.timeouts, 1);
 }
 
+static void add_address(const uint8_t gid[GID_LEN])
+{
+	struct address address = {.prefix_len = 24, .vlan = VLAN_NONE};
+
+	memcpy(address.gid, gid, GID_LEN);
+	addresses_add(&engine->link->addresses, &address);
+}
+
 static void engine_turn__answers_arp(void **state)
 {
 	const uint8_t ip[4] = {10, 0, 0, 2}, own_ip[4] = {10, 0, 0, 1};
@@ -288,7 +297,7 @@ static void engine_turn__answers_arp(void **state)
 	if (!have_port)
 		skip();
 	gid_from_ipv4(own_ip, gid);
-	addresses_add(&engine->link->addresses, gid, 24);
+	add_address(gid);
 	mbuf = tx_alloc(&engine->tx);
 	tx_send(&engine->tx, mbuf,
 		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip,
@@ -381,6 +390,33 @@ static void ops_lock__pays_what_is_owed_first(void **state)
 	assert_true(engine_try(engine));
 }
 
+/* A driver that takes tags off says so in the packet's metadata. */
+static void engine_turn__puts_a_stripped_tag_back(void **state)
+{
+	const uint8_t ip[4] = {10, 0, 0, 2}, own_ip[4] = {10, 0, 0, 1};
+	struct address address = {.prefix_len = 24, .vlan = 5};
+	struct rte_mbuf *mbuf;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	gid_from_ipv4(own_ip, address.gid);
+	addresses_add(&engine->link->addresses, &address);
+	mbuf = tx_alloc(&engine->tx);
+	mbuf->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+	mbuf->vlan_tci = 5;
+	tx_send(&engine->tx, mbuf,
+		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip,
+					    own_ip));
+	turns(1);
+	/* The answer has the tag in the frame. */
+	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
+	assert_int_equal(mbuf->data_len, ARP_FRAME_LEN + TAG_LEN);
+	assert_memory_equal(rte_pktmbuf_mtod_offset(mbuf, uint8_t *, 12),
+			    ((uint8_t[]){0x81, 0, 0, 5}), 4);
+	rte_pktmbuf_free(mbuf);
+}
+
 static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 {
 	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
@@ -391,7 +427,7 @@ static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 	if (!have_port)
 		skip();
 	gid_from_ipv4(own_ip, gid.raw);
-	addresses_add(&engine->link->addresses, gid.raw, 24);
+	add_address(gid.raw);
 	assert_int_equal(ops->resolve(engine, 0, &gid, mac), 0);
 	assert_memory_equal(mac, engine->link->port.mac, 6);
 	gid_from_ipv4(far_ip, gid.raw);
@@ -624,6 +660,7 @@ int main(void)
 		INLINE(engine_turn__timers_fire_once),
 		INLINE(engine_turn__what_has_come_goes_before_timers),
 		INLINE(engine_turn__answers_arp),
+		INLINE(engine_turn__puts_a_stripped_tag_back),
 		INLINE(engine_forget__leaves_no_trace),
 		INLINE(engine_check_link__tells_of_changes_once),
 		INLINE(ops_kick__sends_at_once),

@@ -18,6 +18,14 @@ static const uint8_t v6[GID_LEN] = {0xfd, 1, [15] = 1};
 static const uint8_t v6_near[GID_LEN] = {0xfd, 1, [7] = 0x0f, [15] = 9};
 static const uint8_t v6_far[GID_LEN] = {0xfd, 1, [7] = 0x10, [15] = 9};
 
+static int add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t prefix_len)
+{
+	struct address address = {.prefix_len = prefix_len, .vlan = VLAN_NONE};
+
+	memcpy(address.gid, gid, GID_LEN);
+	return addresses_add(addresses, &address);
+}
+
 static void address_link_local__inverts_the_universal_bit(void **state)
 {
 	/* RFC 4291 appendix A's example of EUI-48 to modified EUI-64. */
@@ -52,15 +60,15 @@ static void addresses_add__refuses_doubles_and_more_than_fit(void **state)
 	uint8_t gid[GID_LEN] = {0xfd};
 
 	(void)state;
-	assert_int_equal(addresses_add(&own, v4, 24), 0);
-	assert_int_equal(addresses_add(&own, v4, 16), -EEXIST);
+	assert_int_equal(add(&own, v4, 24), 0);
+	assert_int_equal(add(&own, v4, 16), -EEXIST);
 	for (int i = 1; i < ADDRESSES_MAX; i++) {
 		gid[15] = (uint8_t)i;
-		assert_int_equal(addresses_add(&own, gid, 64), 0);
+		assert_int_equal(add(&own, gid, 64), 0);
 	}
-	assert_int_equal(addresses_add(&own, v6, 64), -ENOSPC);
-	assert_true(addresses_have(&own, v4));
-	assert_false(addresses_have(&own, v6));
+	assert_int_equal(add(&own, v6, 64), -ENOSPC);
+	assert_true(addresses_have(&own, VLAN_NONE, v4));
+	assert_false(addresses_have(&own, VLAN_NONE, v6));
 }
 
 static void addresses_on_link__compares_whole_prefixes(void **state)
@@ -68,12 +76,12 @@ static void addresses_on_link__compares_whole_prefixes(void **state)
 	struct addresses own = {.count = 0};
 
 	(void)state;
-	addresses_add(&own, v4, 24);
-	addresses_add(&own, v6, 60);
-	assert_true(addresses_on_link(&own, v4_near));
-	assert_false(addresses_on_link(&own, v4_far));
-	assert_true(addresses_on_link(&own, v6_near));
-	assert_false(addresses_on_link(&own, v6_far));
+	add(&own, v4, 24);
+	add(&own, v6, 60);
+	assert_true(addresses_on_link(&own, VLAN_NONE, v4_near));
+	assert_false(addresses_on_link(&own, VLAN_NONE, v4_far));
+	assert_true(addresses_on_link(&own, VLAN_NONE, v6_near));
+	assert_false(addresses_on_link(&own, VLAN_NONE, v6_far));
 }
 
 static void addresses_on_link__host_prefixes_reach_nobody_else(void **state)
@@ -81,12 +89,12 @@ static void addresses_on_link__host_prefixes_reach_nobody_else(void **state)
 	struct addresses own = {.count = 0};
 
 	(void)state;
-	addresses_add(&own, v4, 32);
-	addresses_add(&own, v6, 128);
-	assert_false(addresses_on_link(&own, v4_near));
-	assert_true(addresses_on_link(&own, v4));
-	assert_false(addresses_on_link(&own, v6_near));
-	assert_true(addresses_on_link(&own, v6));
+	add(&own, v4, 32);
+	add(&own, v6, 128);
+	assert_false(addresses_on_link(&own, VLAN_NONE, v4_near));
+	assert_true(addresses_on_link(&own, VLAN_NONE, v4));
+	assert_false(addresses_on_link(&own, VLAN_NONE, v6_near));
+	assert_true(addresses_on_link(&own, VLAN_NONE, v6));
 }
 
 static void addresses_on_link__prefix_0_takes_its_own_family_only(void **state)
@@ -94,16 +102,16 @@ static void addresses_on_link__prefix_0_takes_its_own_family_only(void **state)
 	struct addresses own = {.count = 0};
 
 	(void)state;
-	addresses_add(&own, v6, 0);
-	assert_true(addresses_on_link(&own, v6_far));
-	assert_false(addresses_on_link(&own, v4));
+	add(&own, v6, 0);
+	assert_true(addresses_on_link(&own, VLAN_NONE, v6_far));
+	assert_false(addresses_on_link(&own, VLAN_NONE, v4));
 	own.count = 0;
-	addresses_add(&own, v4, 0);
-	assert_true(addresses_on_link(&own, v4_far));
-	assert_false(addresses_on_link(&own, v6));
+	add(&own, v4, 0);
+	assert_true(addresses_on_link(&own, VLAN_NONE, v4_far));
+	assert_false(addresses_on_link(&own, VLAN_NONE, v6));
 	/* A prefix longer than an address has bits matches nothing. */
 	own.list[0].prefix_len = 33;
-	assert_false(addresses_on_link(&own, v4));
+	assert_false(addresses_on_link(&own, VLAN_NONE, v4));
 }
 
 static void addresses_on_link__link_local_always(void **state)
@@ -112,7 +120,28 @@ static void addresses_on_link__link_local_always(void **state)
 	const uint8_t gid[GID_LEN] = {0xfe, 0x80, [15] = 1};
 
 	(void)state;
-	assert_true(addresses_on_link(&own, gid));
+	assert_true(addresses_on_link(&own, VLAN_NONE, gid));
+}
+
+static void addresses__are_told_apart_by_vlan(void **state)
+{
+	struct address tagged = {.prefix_len = 24, .vlan = 5};
+	struct addresses own = {.count = 0};
+
+	(void)state;
+	memcpy(tagged.gid, v4, GID_LEN);
+	assert_int_equal(add(&own, v6, 64), 0);
+	assert_int_equal(addresses_add(&own, &tagged), 0);
+	assert_int_equal(addresses_add(&own, &tagged), -EEXIST);
+	assert_false(addresses_have(&own, VLAN_NONE, v4));
+	assert_true(addresses_have(&own, 5, v4));
+	assert_false(addresses_on_link(&own, VLAN_NONE, v4_near));
+	assert_true(addresses_on_link(&own, 5, v4_near));
+	assert_false(addresses_on_link(&own, 6, v4_near));
+	assert_int_equal(add(&own, v4, 24), 0);
+	assert_true(addresses_first_of_vlan(&own, 0));
+	assert_true(addresses_first_of_vlan(&own, 1));
+	assert_false(addresses_first_of_vlan(&own, 2));
 }
 
 int main(void)
@@ -125,6 +154,7 @@ int main(void)
 		cmocka_unit_test(addresses_on_link__host_prefixes_reach_nobody_else),
 		cmocka_unit_test(addresses_on_link__prefix_0_takes_its_own_family_only),
 		cmocka_unit_test(addresses_on_link__link_local_always),
+		cmocka_unit_test(addresses__are_told_apart_by_vlan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,14 @@ static uint32_t add16(uint32_t sum, const uint8_t *p, size_t len)
 	return sum;
 }
 
+static int add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t prefix_len)
+{
+	struct address address = {.prefix_len = prefix_len, .vlan = VLAN_NONE};
+
+	memcpy(address.gid, gid, GID_LEN);
+	return addresses_add(addresses, &address);
+}
+
 static void store_sum(uint8_t *at, uint32_t sum)
 {
 	while (sum >> 16)
@@ -58,8 +66,8 @@ static int set_up(void **state)
 
 	(void)state;
 	own.count = 0;
-	addresses_add(&own, own4, 24);
-	addresses_add(&own, own6, 64);
+	add(&own, own4, 24);
+	add(&own, own6, 64);
 	memset(v4, 0, sizeof(v4));
 	memset(v6, 0, sizeof(v6));
 	memcpy(v4, own_mac, 6);
@@ -87,7 +95,7 @@ static int set_up(void **state)
 
 static size_t answer(const uint8_t *frame, size_t len)
 {
-	return echo_reply(&own, own_mac, frame, len, reply, sizeof(reply));
+	return echo_reply(&own, VLAN_NONE, own_mac, frame, len, reply, sizeof(reply));
 }
 
 static void echo_reply__ipv4_turns_the_request_round(void **state)
@@ -143,8 +151,8 @@ static void echo_reply__no_answer_to_truncated_frames(void **state)
 static void echo_reply__no_answer_that_does_not_fit(void **state)
 {
 	(void)state;
-	assert_int_equal(echo_reply(&own, own_mac, v4, V4_LEN, reply, V4_LEN - 1), 0);
-	assert_int_equal(echo_reply(&own, own_mac, v4, V4_LEN, reply, V4_LEN), V4_LEN);
+	assert_int_equal(echo_reply(&own, VLAN_NONE, own_mac, v4, V4_LEN, reply, V4_LEN - 1), 0);
+	assert_int_equal(echo_reply(&own, VLAN_NONE, own_mac, v4, V4_LEN, reply, V4_LEN), V4_LEN);
 }
 
 static void echo_reply__no_answer_to_fragments_and_options(void **state)

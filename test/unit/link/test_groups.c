@@ -24,20 +24,34 @@ static const uint8_t hosts4[GID_LEN] = {[10] = 0xff, 0xff, 224, 0, 0, 1};
 static const uint8_t nodes6[GID_LEN] = {0xff, 0x02, [15] = 1};
 
 static bool have_network;
+static unsigned int left; /* an interface of the kernel's */
 static struct groups groups;
 static struct addresses own;
-static uint8_t frame[MEMBERSHIP_FRAME_MAX];
+static uint8_t frame[GROUPS_FRAME_MAX];
 static uint64_t now_ns;
+
+static int add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t prefix_len)
+{
+	struct address address = {.prefix_len = prefix_len, .vlan = VLAN_NONE};
+
+	memcpy(address.gid, gid, GID_LEN);
+	return addresses_add(addresses, &address);
+}
 
 static int group_set_up(void **state)
 {
 	static const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
 	static const uint8_t ipv6[GID_LEN] = {0xfe, 0x80, [15] = 1};
+	const struct address vlan5 = {.gid = {[10] = 0xff, 0xff, 10, 0, 5, 1},
+				      .prefix_len = 24,
+				      .vlan = 5};
 
 	(void)state;
 	have_network = netns_enter();
-	addresses_add(&own, ipv6, 64);
-	addresses_add(&own, ipv4, 24);
+	left = if_nametoindex("left");
+	add(&own, ipv6, 64);
+	add(&own, ipv4, 24);
+	addresses_add(&own, &vlan5);
 	return 0;
 }
 
@@ -45,8 +59,16 @@ static int set_up(void **state)
 {
 	(void)state;
 	now_ns = 5 * S;
-	groups_init(&groups, 0);
+	groups_init(&groups);
 	return 0;
+}
+
+static size_t leave(const uint8_t gid[GID_LEN])
+{
+	size_t len;
+
+	groups_leave(&groups, gid, now_ns, mac, &own, frame, &len);
+	return len;
 }
 
 static int tear_down(void **state)
@@ -56,7 +78,7 @@ static int tear_down(void **state)
 		uint8_t gid[GID_LEN];
 
 		memcpy(gid, LIST_FIRST(&groups.list)->gid, GID_LEN);
-		groups_leave(&groups, gid, now_ns, mac, &own, frame);
+		leave(gid);
 	}
 	return 0;
 }
@@ -73,11 +95,6 @@ static unsigned int reports_until(uint64_t until_ns)
 	return count;
 }
 
-static size_t leave(const uint8_t gid[GID_LEN])
-{
-	return groups_leave(&groups, gid, now_ns, mac, &own, frame);
-}
-
 /* Type of the message in `frame`. */
 static uint8_t type4(void)
 {
@@ -92,7 +109,7 @@ static uint8_t type6(void)
 static void join__is_told_twice_unasked(void **state)
 {
 	(void)state;
-	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
 	assert_true(groups_report(&groups, now_ns, mac, &own, frame) > 0);
 	assert_int_equal(type4(), 0x22);
 	assert_int_equal(frame[14 + 24 + 8], 4);
@@ -104,8 +121,8 @@ static void join__is_told_twice_unasked(void **state)
 static void join__all_hosts_are_in_some_groups_anyway(void **state)
 {
 	(void)state;
-	assert_int_equal(groups_join(&groups, hosts4, now_ns), 0);
-	assert_int_equal(groups_join(&groups, nodes6, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, hosts4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, nodes6, now_ns), 0);
 	assert_int_equal(reports_until(now_ns + 10 * S), 0);
 	assert_int_equal(leave(hosts4), 0);
 	assert_int_equal(leave(nodes6), 0);
@@ -114,8 +131,8 @@ static void join__all_hosts_are_in_some_groups_anyway(void **state)
 static void leave__says_so(void **state)
 {
 	(void)state;
-	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
-	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group6, now_ns), 0);
 	assert_true(leave(group4) > 0);
 	assert_int_equal(type4(), 0x22);
 	assert_int_equal(frame[14 + 24 + 8], 3);
@@ -130,11 +147,11 @@ static void asked__each_group_answers_in_time(void **state)
 	const struct membership_query query = {.ipv4 = true, .max_delay_ns = 3 * S};
 
 	(void)state;
-	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
-	assert_int_equal(groups_join(&groups, other4, now_ns), 0);
-	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, other4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group6, now_ns), 0);
 	assert_int_equal(reports_until(now_ns + 2 * S), 6);
-	groups_asked(&groups, &query, now_ns);
+	groups_asked(&groups, VLAN_NONE, &query, now_ns);
 	assert_int_equal(reports_until(now_ns + 3 * S), 2);
 	assert_int_equal(type4(), 0x22);
 	assert_int_equal(frame[14 + 24 + 8], 2);
@@ -146,15 +163,15 @@ static void asked__for_one_group_others_are_silent(void **state)
 	struct membership_query query = {.max_delay_ns = S};
 
 	(void)state;
-	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
-	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group6, now_ns), 0);
 	assert_int_equal(reports_until(now_ns + 2 * S), 4);
 	memcpy(query.group, group6, GID_LEN);
-	groups_asked(&groups, &query, now_ns);
+	groups_asked(&groups, VLAN_NONE, &query, now_ns);
 	assert_int_equal(reports_until(now_ns + 2 * S), 1);
 	assert_int_equal(type6(), 143);
 	query.group[15]++;
-	groups_asked(&groups, &query, now_ns);
+	groups_asked(&groups, VLAN_NONE, &query, now_ns);
 	assert_int_equal(reports_until(now_ns + 2 * S), 0);
 }
 
@@ -163,19 +180,46 @@ static void asked__by_an_old_router_answers_in_its_form(void **state)
 	const struct membership_query old = {.ipv4 = true, .old = true, .max_delay_ns = S};
 
 	(void)state;
-	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
 	reports_until(now_ns + 2 * S);
-	groups_asked(&groups, &old, now_ns);
+	groups_asked(&groups, VLAN_NONE, &old, now_ns);
 	assert_int_equal(reports_until(now_ns + 2 * S), 1);
 	assert_int_equal(type4(), 0x16);
 	/* It counts for the family, and not for ever. */
-	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group6, now_ns), 0);
 	assert_true(groups_report(&groups, now_ns, mac, &own, frame) > 0);
 	assert_int_equal(type6(), 143);
 	reports_until(now_ns + 2 * S);
 	now_ns += 300 * S;
 	assert_true(leave(group4) > 0);
 	assert_int_equal(type4(), 0x22);
+}
+
+static void join__in_a_vlan_is_told_there(void **state)
+{
+	const struct membership_query query = {.ipv4 = true, .max_delay_ns = S};
+	const uint8_t tag[4] = {0x81, 0x00, 0x00, 0x05};
+	size_t len;
+
+	(void)state;
+	assert_int_equal(groups_join(&groups, 5, 0, group4, now_ns), 0);
+	assert_int_equal(groups_report(&groups, now_ns, mac, &own, frame), 14 + 4 + 24 + 16);
+	assert_memory_equal(frame + 12, tag, sizeof(tag));
+	assert_int_equal(frame[16] << 8 | frame[17], 0x0800);
+	/* From the address that we have there. */
+	assert_memory_equal(frame + 18 + 12, ((uint8_t[]){10, 0, 5, 1}), 4);
+	reports_until(now_ns + 2 * S);
+	/* A router of another network asks. */
+	groups_asked(&groups, VLAN_NONE, &query, now_ns);
+	assert_int_equal(reports_until(now_ns + 2 * S), 0);
+	groups_asked(&groups, 5, &query, now_ns);
+	assert_int_equal(reports_until(now_ns + 2 * S), 1);
+	/* Left in each network by itself. */
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
+	assert_true(groups_leave(&groups, group4, now_ns, mac, &own, frame, &len));
+	assert_true(groups_leave(&groups, group4, now_ns, mac, &own, frame, &len));
+	assert_memory_equal(frame + 12, tag, sizeof(tag));
+	assert_false(groups_leave(&groups, group4, now_ns, mac, &own, frame, &len));
 }
 
 /* The kernel lists its groups with users; a group in hexadecimal, in host order for IPv4. */
@@ -191,10 +235,10 @@ static void join__the_kernel_joins_on_its_interface(void **state)
 	(void)state;
 	if (!have_network)
 		skip();
-	groups_init(&groups, if_nametoindex("left"));
+	groups_init(&groups);
 	assert_false(kernel_has(true));
-	assert_int_equal(groups_join(&groups, group4, now_ns), 0);
-	assert_int_equal(groups_join(&groups, group6, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, left, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, left, group6, now_ns), 0);
 	assert_true(kernel_has(true));
 	assert_true(kernel_has(false));
 	assert_int_equal(reports_until(now_ns + 10 * S), 0);
@@ -202,8 +246,8 @@ static void join__the_kernel_joins_on_its_interface(void **state)
 	assert_int_equal(leave(group6), 0);
 	assert_false(kernel_has(true));
 	assert_false(kernel_has(false));
-	groups_init(&groups, 99999);
-	assert_int_equal(groups_join(&groups, group4, now_ns), -ENODEV);
+	groups_init(&groups);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 99999, group4, now_ns), -ENODEV);
 }
 
 /* More than one socket may be in. */
@@ -214,11 +258,11 @@ static void join__the_kernel_joins_many(void **state)
 	(void)state;
 	if (!have_network)
 		skip();
-	groups_init(&groups, if_nametoindex("left"));
+	groups_init(&groups);
 	memcpy(gid, group4, GID_LEN);
 	for (int i = 0; i < 100; i++) {
 		gid[15] = (uint8_t)i;
-		assert_int_equal(groups_join(&groups, gid, now_ns), 0);
+		assert_int_equal(groups_join(&groups, VLAN_NONE, left, gid, now_ns), 0);
 	}
 }
 
@@ -233,6 +277,7 @@ int main(void)
 		UNIT(asked__each_group_answers_in_time),
 		UNIT(asked__for_one_group_others_are_silent),
 		UNIT(asked__by_an_old_router_answers_in_its_form),
+		UNIT(join__in_a_vlan_is_told_there),
 		UNIT(join__the_kernel_joins_on_its_interface),
 		UNIT(join__the_kernel_joins_many),
 	};

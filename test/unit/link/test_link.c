@@ -13,6 +13,7 @@
 #include "link/arp.h"
 #include "link/link.h"
 #include "link/nd.h"
+#include "link/tag.h"
 
 static const uint8_t own_mac[6] = {2, 0, 0, 0, 0, 1};
 static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 2};
@@ -24,16 +25,27 @@ static const uint8_t far4[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 1, 2};
 static const uint8_t own6[GID_LEN] = {0xfd, [15] = 1};
 static const uint8_t peer6[GID_LEN] = {0xfd, [15] = 2};
 
+static const struct address from4 = {.gid = {[10] = 0xff, 0xff, 10, 0, 0, 1}, .vlan = VLAN_NONE};
+static const struct address from6 = {.gid = {0xfd, [15] = 1}, .vlan = VLAN_NONE};
+
 static struct link link;
 static uint8_t in[LINK_REPLY_MAX], out[LINK_REPLY_MAX], mac[6];
+
+static int add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t prefix_len)
+{
+	struct address address = {.prefix_len = prefix_len, .vlan = VLAN_NONE};
+
+	memcpy(address.gid, gid, GID_LEN);
+	return addresses_add(addresses, &address);
+}
 
 static int set_up(void **state)
 {
 	(void)state;
 	memset(&link, 0, sizeof(link));
 	memcpy(link.port.mac, own_mac, sizeof(own_mac));
-	addresses_add(&link.addresses, own4, 24);
-	addresses_add(&link.addresses, own6, 64);
+	add(&link.addresses, own4, 24);
+	add(&link.addresses, own6, 64);
 	return 0;
 }
 
@@ -41,7 +53,7 @@ static bool knows(const uint8_t gid[GID_LEN])
 {
 	bool ask;
 
-	return neigh_find(&link.neighbours, gid, 1, mac, &ask);
+	return neigh_find(&link.neighbours, VLAN_NONE, gid, 1, mac, &ask);
 }
 
 static void link_input__answers_arp_for_us_and_learns_who_asks(void **state)
@@ -138,10 +150,10 @@ static void link_route__knows_us_and_groups(void **state)
 	struct link_hop hop;
 
 	(void)state;
-	assert_int_equal(link_route(&link, own4, &hop), 0);
+	assert_int_equal(link_route(&link, &from4, own4, &hop), 0);
 	assert_true(hop.known);
 	assert_memory_equal(hop.mac, own_mac, 6);
-	assert_int_equal(link_route(&link, group, &hop), 0);
+	assert_int_equal(link_route(&link, &from4, group, &hop), 0);
 	assert_true(hop.known);
 	assert_memory_equal(hop.mac, ((uint8_t[]){0x33, 0x33, 0, 0, 0, 1}), 6);
 }
@@ -151,10 +163,10 @@ static void link_route__reaches_what_is_in_our_prefixes(void **state)
 	struct link_hop hop;
 
 	(void)state;
-	assert_int_equal(link_route(&link, peer4, &hop), 0);
+	assert_int_equal(link_route(&link, &from4, peer4, &hop), 0);
 	assert_false(hop.known);
 	assert_memory_equal(hop.gid, peer4, GID_LEN);
-	assert_int_equal(link_route(&link, far4, &hop), -ENETUNREACH);
+	assert_int_equal(link_route(&link, &from4, far4, &hop), -ENETUNREACH);
 }
 
 static void link_resolve__asks_in_the_family_of_the_neighbour(void **state)
@@ -164,17 +176,91 @@ static void link_resolve__asks_in_the_family_of_the_neighbour(void **state)
 	size_t len;
 
 	(void)state;
-	assert_false(link_resolve(&link, own4, peer4, 1, mac, out, &len));
+	assert_false(link_resolve(&link, &from4, peer4, 1, mac, out, &len));
 	assert_true(arp_parse(out, len, &arp));
 	assert_memory_equal(arp.target_ip, peer_ip, 4);
 	assert_memory_equal(arp.sender_ip, own_ip, 4);
-	assert_false(link_resolve(&link, own6, peer6, 1, mac, out, &len));
+	assert_false(link_resolve(&link, &from6, peer6, 1, mac, out, &len));
 	assert_true(nd_parse(out, len, &nd));
 	assert_memory_equal(nd.target, peer6, 16);
 	assert_memory_equal(nd.src_ip, own6, 16);
 	/* Asked, and not yet time to ask again. */
-	assert_false(link_resolve(&link, own4, peer4, 2, mac, out, &len));
+	assert_false(link_resolve(&link, &from4, peer4, 2, mac, out, &len));
 	assert_int_equal(len, 0);
+}
+
+static const struct address from5 = {
+	.gid = {[10] = 0xff, 0xff, 10, 0, 5, 1}, .prefix_len = 24, .vlan = 5};
+static const uint8_t peer5[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 5, 2};
+
+static void link_input__answers_in_the_vlan_that_has_the_address(void **state)
+{
+	const uint8_t ip5[4] = {10, 0, 5, 1}, peer_ip5[4] = {10, 0, 5, 2};
+	size_t len = arp_build_request(in, peer_mac, peer_ip5, ip5);
+	struct arp reply;
+	int32_t vlan;
+	bool ask;
+
+	(void)state;
+	addresses_add(&link.addresses, &from5);
+	assert_int_equal(link_input(&link, in, len, 1, out), 0);
+	len = tag_insert(in, arp_build_request(in, peer_mac, peer_ip5, ip5), 6);
+	assert_int_equal(link_input(&link, in, len, 1, out), 0);
+	len = tag_insert(in, arp_build_request(in, peer_mac, peer_ip5, ip5), 5);
+	len = link_input(&link, in, len, 1, out);
+	assert_int_equal(len, ARP_FRAME_LEN + TAG_LEN);
+	assert_true(arp_parse(tag_remove(out, &len, &vlan), len, &reply));
+	assert_int_equal(vlan, 5);
+	assert_memory_equal(reply.sender_ip, ip5, 4);
+	/* Who asked is a neighbour there, and nowhere else. */
+	assert_true(neigh_find(&link.neighbours, 5, peer5, 1, mac, &ask));
+	assert_false(knows(peer5));
+}
+
+static void link_resolve__asks_in_the_vlan(void **state)
+{
+	struct link_hop hop;
+	struct arp arp;
+	int32_t vlan;
+	size_t len;
+
+	(void)state;
+	addresses_add(&link.addresses, &from5);
+	assert_int_equal(link_route(&link, &from5, peer5, &hop), 0);
+	assert_false(hop.known);
+	/* The prefixes of one network are not those of another, nor are its addresses. */
+	assert_int_equal(link_route(&link, &from4, peer5, &hop), -ENETUNREACH);
+	assert_int_equal(link_route(&link, &from5, own4, &hop), -ENETUNREACH);
+	assert_int_equal(link_route(&link, &from5, from5.gid, &hop), 0);
+	assert_true(hop.known);
+	assert_false(link_resolve(&link, &from5, peer5, 1, mac, out, &len));
+	assert_true(arp_parse(tag_remove(out, &len, &vlan), len, &arp));
+	assert_int_equal(vlan, 5);
+	assert_memory_equal(arp.sender_ip, from5.gid + 12, 4);
+}
+
+static void link_join__in_every_network_of_ours(void **state)
+{
+	const uint8_t group[GID_LEN] = {[10] = 0xff, 0xff, 239, 1, 2, 3};
+	unsigned int tagged = 0, untagged = 0;
+	int32_t vlan;
+	size_t len;
+
+	(void)state;
+	groups_init(&link.groups);
+	addresses_add(&link.addresses, &from5);
+	assert_int_equal(link_join(&link, group, 1), 0);
+	while ((len = link_report(&link, 1, out)) > 0) {
+		tag_remove(out, &len, &vlan);
+		tagged += vlan == 5;
+		untagged += vlan == VLAN_NONE;
+	}
+	assert_int_equal(tagged, 1);
+	assert_int_equal(untagged, 1);
+	assert_true(link_leave(&link, group, 2, out, &len));
+	assert_true(len > 0);
+	assert_true(link_leave(&link, group, 2, out, &len));
+	assert_false(link_leave(&link, group, 2, out, &len));
 }
 
 static void link_prepare__refuses_interfaces_and_ports_that_are_not_there(void **state)
@@ -204,6 +290,10 @@ int main(void)
 		cmocka_unit_test_setup(link_route__knows_us_and_groups, set_up),
 		cmocka_unit_test_setup(link_route__reaches_what_is_in_our_prefixes, set_up),
 		cmocka_unit_test_setup(link_resolve__asks_in_the_family_of_the_neighbour, set_up),
+		cmocka_unit_test_setup(link_input__answers_in_the_vlan_that_has_the_address,
+				       set_up),
+		cmocka_unit_test_setup(link_resolve__asks_in_the_vlan, set_up),
+		cmocka_unit_test_setup(link_join__in_every_network_of_ours, set_up),
 		cmocka_unit_test_setup(
 			link_prepare__refuses_interfaces_and_ports_that_are_not_there, set_up),
 	};

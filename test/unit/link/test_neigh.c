@@ -36,38 +36,38 @@ static void numbered(uint8_t gid[GID_LEN], int n)
 static void neigh_find__asks_at_once_and_then_at_intervals(void **state)
 {
 	(void)state;
-	assert_false(neigh_find(&table, peer, 0, mac, &ask));
+	assert_false(neigh_find(&table, VLAN_NONE, peer, 0, mac, &ask));
 	assert_true(ask);
-	assert_false(neigh_find(&table, peer, NEIGH_RETRANSMIT_NS - 1, mac, &ask));
+	assert_false(neigh_find(&table, VLAN_NONE, peer, NEIGH_RETRANSMIT_NS - 1, mac, &ask));
 	assert_false(ask);
-	assert_false(neigh_find(&table, peer, NEIGH_RETRANSMIT_NS, mac, &ask));
+	assert_false(neigh_find(&table, VLAN_NONE, peer, NEIGH_RETRANSMIT_NS, mac, &ask));
 	assert_true(ask);
 }
 
 static void neigh_find__knows_what_was_answered_for_its_lifetime(void **state)
 {
 	(void)state;
-	neigh_find(&table, peer, 5, mac, &ask);
-	neigh_answer(&table, peer, mac_a, 10);
-	assert_true(neigh_find(&table, peer, 10 + NEIGH_LIFETIME_NS - 1, mac, &ask));
+	neigh_find(&table, VLAN_NONE, peer, 5, mac, &ask);
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, 10);
+	assert_true(neigh_find(&table, VLAN_NONE, peer, 10 + NEIGH_LIFETIME_NS - 1, mac, &ask));
 	assert_memory_equal(mac, mac_a, 6);
-	assert_false(neigh_find(&table, peer, 10 + NEIGH_LIFETIME_NS, mac, &ask));
+	assert_false(neigh_find(&table, VLAN_NONE, peer, 10 + NEIGH_LIFETIME_NS, mac, &ask));
 	assert_true(ask);
 }
 
 static void neigh_answer__of_strangers_is_not_believed(void **state)
 {
 	(void)state;
-	neigh_answer(&table, peer, mac_a, 1);
-	assert_false(neigh_find(&table, peer, 2, mac, &ask));
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, 1);
+	assert_false(neigh_find(&table, VLAN_NONE, peer, 2, mac, &ask));
 }
 
 static void neigh_answer__replaces_an_older_one(void **state)
 {
 	(void)state;
-	neigh_learn(&table, peer, mac_a, 1);
-	neigh_answer(&table, peer, mac_b, 2);
-	assert_true(neigh_find(&table, peer, 3, mac, &ask));
+	neigh_learn(&table, VLAN_NONE, peer, mac_a, 1);
+	neigh_answer(&table, VLAN_NONE, peer, mac_b, 2);
+	assert_true(neigh_find(&table, VLAN_NONE, peer, 3, mac, &ask));
 	assert_memory_equal(mac, mac_b, 6);
 }
 
@@ -78,14 +78,14 @@ static void neigh_learn__displaces_known_ones_in_turn(void **state)
 	(void)state;
 	for (int i = 0; i < NEIGH_MAX + 1; i++) {
 		numbered(gid, i);
-		neigh_learn(&table, gid, mac_a, 1);
+		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1);
 	}
 	numbered(gid, NEIGH_MAX);
-	assert_true(neigh_find(&table, gid, 2, mac, &ask));
+	assert_true(neigh_find(&table, VLAN_NONE, gid, 2, mac, &ask));
 	numbered(gid, 1);
-	assert_true(neigh_find(&table, gid, 2, mac, &ask));
+	assert_true(neigh_find(&table, VLAN_NONE, gid, 2, mac, &ask));
 	numbered(gid, 0);
-	assert_false(neigh_find(&table, gid, 2, mac, &ask));
+	assert_false(neigh_find(&table, VLAN_NONE, gid, 2, mac, &ask));
 }
 
 static void neigh_learn__never_displaces_a_wanted_one(void **state)
@@ -93,13 +93,13 @@ static void neigh_learn__never_displaces_a_wanted_one(void **state)
 	uint8_t gid[GID_LEN];
 
 	(void)state;
-	neigh_find(&table, peer, 1, mac, &ask);
+	neigh_find(&table, VLAN_NONE, peer, 1, mac, &ask);
 	for (int i = 0; i < 3 * NEIGH_MAX; i++) {
 		numbered(gid, i);
-		neigh_learn(&table, gid, mac_b, 2);
+		neigh_learn(&table, VLAN_NONE, gid, mac_b, 2);
 	}
-	neigh_answer(&table, peer, mac_a, 3);
-	assert_true(neigh_find(&table, peer, 4, mac, &ask));
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, 3);
+	assert_true(neigh_find(&table, VLAN_NONE, peer, 4, mac, &ask));
 	assert_memory_equal(mac, mac_a, 6);
 }
 
@@ -110,10 +110,10 @@ static void neigh_find__does_without_when_all_are_wanted(void **state)
 	(void)state;
 	for (int i = 0; i < NEIGH_MAX; i++) {
 		numbered(gid, i);
-		assert_false(neigh_find(&table, gid, 1, mac, &ask));
+		assert_false(neigh_find(&table, VLAN_NONE, gid, 1, mac, &ask));
 		assert_true(ask);
 	}
-	assert_false(neigh_find(&table, peer, 1, mac, &ask));
+	assert_false(neigh_find(&table, VLAN_NONE, peer, 1, mac, &ask));
 	assert_false(ask);
 }
 
@@ -124,20 +124,33 @@ static void neigh_find__takes_the_place_of_those_that_never_answered(void **stat
 	(void)state;
 	for (int i = 0; i < NEIGH_MAX; i++) {
 		numbered(gid, i);
-		neigh_find(&table, gid, 1, mac, &ask);
+		neigh_find(&table, VLAN_NONE, gid, 1, mac, &ask);
 	}
-	assert_false(neigh_find(&table, peer, NEIGH_FORSAKEN_NS, mac, &ask));
+	assert_false(neigh_find(&table, VLAN_NONE, peer, NEIGH_FORSAKEN_NS, mac, &ask));
 	assert_false(ask);
-	assert_false(neigh_find(&table, peer, 1 + NEIGH_FORSAKEN_NS, mac, &ask));
+	assert_false(neigh_find(&table, VLAN_NONE, peer, 1 + NEIGH_FORSAKEN_NS, mac, &ask));
 	assert_true(ask);
-	neigh_answer(&table, peer, mac_a, 2 + NEIGH_FORSAKEN_NS);
-	assert_true(neigh_find(&table, peer, 3 + NEIGH_FORSAKEN_NS, mac, &ask));
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, 2 + NEIGH_FORSAKEN_NS);
+	assert_true(neigh_find(&table, VLAN_NONE, peer, 3 + NEIGH_FORSAKEN_NS, mac, &ask));
 	assert_memory_equal(mac, mac_a, 6);
+}
+
+static void neigh_find__tells_vlans_apart(void **state)
+{
+	(void)state;
+	neigh_learn(&table, 5, peer, mac_a, 1);
+	neigh_learn(&table, 6, peer, mac_b, 1);
+	assert_false(neigh_find(&table, VLAN_NONE, peer, 2, mac, &ask));
+	assert_true(neigh_find(&table, 5, peer, 2, mac, &ask));
+	assert_memory_equal(mac, mac_a, 6);
+	assert_true(neigh_find(&table, 6, peer, 2, mac, &ask));
+	assert_memory_equal(mac, mac_b, 6);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(neigh_find__tells_vlans_apart, set_up),
 		cmocka_unit_test_setup(neigh_find__asks_at_once_and_then_at_intervals, set_up),
 		cmocka_unit_test_setup(neigh_find__knows_what_was_answered_for_its_lifetime,
 				       set_up),

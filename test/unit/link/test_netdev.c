@@ -37,8 +37,8 @@ static void netdev_query__tells_mac_mtu_and_addresses(void **state)
 	assert_memory_equal(netdev.mac, ((uint8_t[]){2, 0, 0, 0, 0, 0x77}), 6);
 	assert_int_equal(netdev.mtu_bytes, 9000);
 	assert_true(address_is_link_local(netdev.addresses.list[0].gid));
-	assert_true(addresses_have(&netdev.addresses, v4));
-	assert_true(addresses_have(&netdev.addresses, v6));
+	assert_true(addresses_have(&netdev.addresses, VLAN_NONE, v4));
+	assert_true(addresses_have(&netdev.addresses, VLAN_NONE, v6));
 	assert_int_equal(netdev.addresses.count, 3);
 	assert_int_equal(netdev.addresses.list[1].prefix_len, 24);
 	assert_int_equal(netdev.addresses.list[2].prefix_len, 64);
@@ -79,6 +79,31 @@ static void netdev_running__follows_the_carrier(void **state)
 	assert_false(netdev_running("nosuchdev"));
 }
 
+static void netdev_query__adds_the_addresses_of_vlans(void **state)
+{
+	const uint8_t v4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 5, 1};
+	const struct address *last;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	/* Not every kernel has VLANs. */
+	if (!netns_run("ip link add link left name left.5 type vlan id 5 2> /dev/null"))
+		skip();
+	assert_true(netns_run("ip addr add 10.7.5.1/24 dev left.5 && ip link set left.5 up"));
+	assert_int_equal(netdev_query("left", &netdev), 0);
+	last = &netdev.addresses.list[netdev.addresses.count - 1];
+	assert_memory_equal(last->gid, v4, GID_LEN);
+	assert_int_equal(last->vlan, 5);
+	assert_int_equal(last->ifindex, if_nametoindex("left.5"));
+	assert_int_equal(netdev.addresses.list[0].vlan, VLAN_NONE);
+	assert_int_equal(netdev.addresses.list[0].ifindex, if_nametoindex("left"));
+	/* Each interface has those of its own VLANs only. */
+	assert_int_equal(netdev_query("right", &netdev), 0);
+	assert_false(addresses_have(&netdev.addresses, 5, v4));
+	assert_true(netns_run("ip link del left.5"));
+}
+
 static void netdev_mac_of__finds_who_has_an_address(void **state)
 {
 	const uint8_t right[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 2};
@@ -103,6 +128,7 @@ int main(void)
 		cmocka_unit_test(netdev_query__makes_a_link_local_address_where_there_is_none),
 		cmocka_unit_test(netdev_query__refuses_what_is_no_ethernet_interface),
 		cmocka_unit_test(netdev_running__follows_the_carrier),
+		cmocka_unit_test(netdev_query__adds_the_addresses_of_vlans),
 		cmocka_unit_test(netdev_mac_of__finds_who_has_an_address),
 	};
 

@@ -117,6 +117,27 @@ static void rtnl_neigh__a_failed_one_is_not_known(void **state)
 			 -ENOENT);
 }
 
+static void rtnl_vlan__knows_a_vlan_from_others(void **state)
+{
+	unsigned int lower = 0;
+	int32_t vlan = 0;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	/* A veth's other end is no interface below it. */
+	assert_int_equal(rtnl_vlan(left, &lower, &vlan), -ENOENT);
+	assert_int_equal(rtnl_vlan(99999, &lower, &vlan), -ENOENT);
+	/* Not every kernel has VLANs. */
+	if (!netns_run("ip link add link left name left.5 type vlan id 5 2> /dev/null"))
+		skip();
+	assert_int_equal(rtnl_vlan(if_nametoindex("left.5"), &lower, &vlan), 0);
+	assert_int_equal(lower, left);
+	assert_int_equal(vlan, 5);
+	assert_true(netns_run("ip link add link left name left.ad type vlan proto 802.1ad id 6"));
+	assert_int_equal(rtnl_vlan(if_nametoindex("left.ad"), &lower, &vlan), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +147,7 @@ int main(void)
 		cmocka_unit_test(rtnl_route__unreachable_is_said_so),
 		cmocka_unit_test(rtnl_neigh__tells_what_the_kernel_knows),
 		cmocka_unit_test(rtnl_neigh__a_failed_one_is_not_known),
+		cmocka_unit_test(rtnl_vlan__knows_a_vlan_from_others),
 	};
 
 	return cmocka_run_group_tests(tests, group_set_up, NULL);

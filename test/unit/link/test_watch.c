@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/watch.c, and of what a link does with it. */
+#include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,13 +75,14 @@ static void link_refresh__reads_the_addresses_anew(void **state)
 	pthread_mutex_init(&link.addresses_lock, NULL);
 	link.watch_fd = watch_open();
 	snprintf(link.port.ifname, sizeof(link.port.ifname), "left");
+	link.ifindex = if_nametoindex("left");
 	assert_true(netns_run("ip addr add 10.7.0.6/24 dev left"));
 	assert_true(link_refresh(&link));
-	assert_true(addresses_have(&link.addresses, new));
+	assert_true(addresses_have(&link.addresses, VLAN_NONE, new));
 	assert_false(link_refresh(&link));
 	assert_true(netns_run("ip addr del 10.7.0.6/24 dev left"));
 	assert_true(link_refresh(&link));
-	assert_false(addresses_have(&link.addresses, new));
+	assert_false(addresses_have(&link.addresses, VLAN_NONE, new));
 	close(link.watch_fd);
 }
 

@@ -18,6 +18,7 @@ enum settings_progress {
 struct settings_ip {
 	uint8_t gid[16]; /* ::ffff:a.b.c.d for IPv4 */
 	uint8_t prefix_len; /* of the address as written: 24 in 10.0.0.1/24 */
+	int16_t vlan; /* 802.1Q VLAN id, 5 in 10.0.0.1/24@5; -1: untagged */
 };
 
 struct settings {

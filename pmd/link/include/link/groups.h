@@ -12,12 +12,15 @@
 #include <sys/queue.h>
 
 #include "link/addresses.h"
+#include "link/membership.h"
+#include "link/tag.h"
 
-struct membership_query;
+#define GROUPS_FRAME_MAX (MEMBERSHIP_FRAME_MAX + TAG_LEN)
 
 struct group {
 	LIST_ENTRY(group) link;
 	uint8_t gid[GID_LEN];
+	int32_t vlan;	      /* where we are in it */
 	int fd;		      /* of a kernel's interface: the socket that is in it; else -1 */
 	unsigned int unasked; /* reports that are still to be sent unasked */
 	uint64_t due_ns;      /* of the next report; UINT64_MAX for none */
@@ -26,27 +29,40 @@ struct group {
 /* Engine's thread or lock. */
 struct groups {
 	LIST_HEAD(, group) list;
-	unsigned int ifindex;	  /* of a kernel's interface, else 0 */
 	uint64_t due_ns;	  /* nothing is to be sent earlier */
 	uint64_t old_until_ns[2]; /* IPv4, IPv6: so long, an older router is thought to be there */
 	uint32_t random;
 };
 
-void groups_init(struct groups *groups, unsigned int ifindex);
+void groups_init(struct groups *groups);
 
-/** Join a group. 0, -ENOMEM, or -errno of the kernel. */
-int groups_join(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns);
-
-/** Leave a group. The frame that says so, in room of MEMBERSHIP_FRAME_MAX bytes; its length, or 0.
+/**
+ * Join a group in a VLAN. 0, -ENOMEM, or -errno of the kernel.
+ *
+ * @param ifindex
+ *   The kernel's interface that joins it for us, or 0.
  */
-size_t groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns,
-		    const uint8_t mac[6], const struct addresses *own, uint8_t *frame);
+int groups_join(struct groups *groups, int32_t vlan, unsigned int ifindex,
+		const uint8_t gid[GID_LEN], uint64_t now_ns);
 
-/** A router asks. */
-void groups_asked(struct groups *groups, const struct membership_query *query, uint64_t now_ns);
-
-/** The next report that is due, in room of MEMBERSHIP_FRAME_MAX bytes; its length, or 0 for none.
+/**
+ * Leave a group in one of the VLANs where we are in it.
+ *
+ * @param frame
+ *   Room for the frame that says so: GROUPS_FRAME_MAX bytes.
+ * @param len
+ *   Set to its length, or 0 where nobody needs to know.
+ * @return
+ *   false where we were in it nowhere.
  */
+bool groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns,
+		  const uint8_t mac[6], const struct addresses *own, uint8_t *frame, size_t *len);
+
+/** A router of a VLAN asks. */
+void groups_asked(struct groups *groups, int32_t vlan, const struct membership_query *query,
+		  uint64_t now_ns);
+
+/** The next report that is due, in room of GROUPS_FRAME_MAX bytes; its length, or 0 for none. */
 size_t groups_report(struct groups *groups, uint64_t now_ns, const uint8_t mac[6],
 		     const struct addresses *own, uint8_t *frame);
 

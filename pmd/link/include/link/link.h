@@ -18,12 +18,20 @@ struct settings;
 
 #define LINK_REPLY_MAX 2048 /* room that answers of ours take; longer pings go unanswered */
 
+/* Keeps the kernel silent about RoCE on a VLAN's interface. */
+struct link_mute {
+	unsigned int ifindex;
+	int fd; /* or -errno */
+};
+
 struct link {
 	struct port port;
-	struct addresses addresses; /* the first is link-local */
+	struct addresses addresses; /* the first is untagged and link-local */
 	pthread_mutex_t addresses_lock; /* those of an interface change; the engine's thread writes */
 	unsigned int ifindex; /* of a shared kernel interface, which answers ARP itself; else 0 */
 	int mute_fd;	      /* keeps the kernel silent about RoCE, or -1 */
+	struct link_mute mutes[ADDRESSES_MAX];
+	size_t mute_count;
 	int watch_fd;	      /* hears of changes of addresses, or -1 */
 	struct neigh_table neighbours; /* engine's lock */
 	struct groups groups;	       /* engine's lock */
@@ -43,20 +51,30 @@ bool link_refresh(struct link *link);
  * Take in a frame that is not RoCE: learn neighbours, answer ARP, neighbour discovery and echo
  * where the port is ours alone. Engine's thread.
  *
+ * @param frame
+ *   Its tag is taken out in place.
  * @param reply
  *   Room of LINK_REPLY_MAX bytes for the answer.
  * @return
  *   Length of the answer, or 0 for none.
  */
-size_t link_input(struct link *link, const uint8_t *frame, size_t len, uint64_t now_ns,
-		  uint8_t *reply);
+size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns, uint8_t *reply);
 
 /** Join a multicast group. Engine's lock. 0 or -errno. */
 int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns);
 
-/** Leave it. The frame that tells of it, in room of LINK_REPLY_MAX bytes; its length, or 0 for none.
- * Engine's lock. */
-size_t link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame);
+/**
+ * Leave it in one of our networks. Engine's lock.
+ *
+ * @param frame
+ *   Room of LINK_REPLY_MAX bytes for the frame that tells of it.
+ * @param len
+ *   Set to its length, or 0 for none.
+ * @return
+ *   false where we have left it everywhere.
+ */
+bool link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame,
+		size_t *len);
 
 /** The next report on a group that is due, in room of LINK_REPLY_MAX bytes; its length, or 0 for
  * none. Engine's thread. */
@@ -70,12 +88,13 @@ struct link_hop {
 	uint8_t gid[GID_LEN]; /* else: the neighbour to ask for */
 };
 
-/** Find the next hop, by our prefixes or the kernel's routes. MT-safe; asks the kernel. 0 or
- * -ENETUNREACH. */
-int link_route(struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *hop);
+/** Find the next hop from one of our addresses, by our prefixes or the kernel's routes. MT-safe; asks
+ * the kernel. 0 or -ENETUNREACH. */
+int link_route(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
+	       struct link_hop *hop);
 
 /**
- * Look for a neighbour's MAC address. Engine's lock.
+ * Look for a neighbour's MAC address, to be asked for from one of our addresses. Engine's lock.
  *
  * @param request
  *   Room of LINK_REPLY_MAX bytes.
@@ -84,7 +103,7 @@ int link_route(struct link *link, const uint8_t dgid[GID_LEN], struct link_hop *
  * @return
  *   Whether `mac` was filled.
  */
-bool link_resolve(struct link *link, const uint8_t sgid[GID_LEN], const uint8_t gid[GID_LEN],
+bool link_resolve(struct link *link, const struct address *from, const uint8_t gid[GID_LEN],
 		  uint64_t now_ns, uint8_t mac[6], uint8_t *request, size_t *request_len);
 
 #endif

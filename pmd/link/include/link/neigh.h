@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which MAC address belongs to which IP address on the link: a small table of what neighbours said.
+/* Which MAC address belongs to which IP address of which VLAN: a small table of what neighbours said.
  */
 #ifndef LINK_NEIGH_H
 #define LINK_NEIGH_H
@@ -23,6 +23,7 @@ enum neigh_state {
 
 struct neigh {
 	uint8_t gid[GID_LEN];
+	int32_t vlan;
 	uint8_t mac[6];
 	enum neigh_state state;
 	uint64_t
@@ -43,17 +44,17 @@ struct neigh_table {
  * @return
  *   Whether `mac` was filled.
  */
-bool neigh_find(struct neigh_table *table, const uint8_t gid[GID_LEN], uint64_t now_ns,
-		uint8_t mac[6], bool *ask);
+bool neigh_find(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		uint64_t now_ns, uint8_t mac[6], bool *ask);
 
 /** A neighbour answered: believed if it was wanted or known, so that strangers cannot fill the
  * table. */
-void neigh_answer(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
-		  uint64_t now_ns);
+void neigh_answer(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		  const uint8_t mac[6], uint64_t now_ns);
 
 /** A neighbour asked for us, and will soon be talked to. Never displaces one that is waited
  * for. */
-void neigh_learn(struct neigh_table *table, const uint8_t gid[GID_LEN], const uint8_t mac[6],
-		 uint64_t now_ns);
+void neigh_learn(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		 const uint8_t mac[6], uint64_t now_ns);
 
 #endif

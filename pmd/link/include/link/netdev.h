@@ -14,7 +14,8 @@ struct netdev {
 	uint32_t mtu_bytes;
 	uint64_t mbps; /* 0: not known, as on virtual interfaces */
 	struct addresses
-		addresses; /* IPv6 link-local first, then the others in the kernel's order */
+		addresses; /* IPv6 link-local first, then the others in the kernel's order, then
+			      those of the VLANs on it */
 };
 
 /**

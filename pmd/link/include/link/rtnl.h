@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions to the kernel's routing and neighbour tables: rtnetlink(7). */
+/* Questions to the kernel's interface, routing and neighbour tables: rtnetlink(7). */
 #ifndef LINK_RTNL_H
 #define LINK_RTNL_H
 
@@ -27,5 +27,17 @@ int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_h
  *   0, -ENOENT, or -errno.
  */
 int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6], bool *confirmed);
+
+/**
+ * Whether an interface is an 802.1Q VLAN on another one. MT-safe.
+ *
+ * @param lower
+ *   Set to the index of the interface below.
+ * @param vlan
+ *   Set to the VLAN's id.
+ * @return
+ *   0, -ENOENT where it is none, or -errno.
+ */
+int rtnl_vlan(unsigned int ifindex, unsigned int *lower, int32_t *vlan);
 
 #endif
