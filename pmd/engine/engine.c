@@ -334,7 +334,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	wheel_init(&engine->wheel, engine->now_ns);
 	tx_init(&engine->tx, &link->port, &device->counters);
 	engine->tx.groups = &device->group_count;
-	engine->reconnect.port = &link->port;
+	reconnect_init(&engine->reconnect, &link->port);
 	engine->tx.connected = port_connected(&link->port);
 	device->link_up = port_link_up(&link->port);
 	device->engine = engine;

@@ -83,3 +83,8 @@ void gate_open(const struct gate_ops *ops, void *user, int wake_fd)
 	/* Pairs with the callback's acquire load, behind which it reads them. */
 	__atomic_store_n(&gate.open, true, __ATOMIC_RELEASE);
 }
+
+int gate_fd(void)
+{
+	return gate.handle ? rte_intr_fd_get(gate.handle) : -1;
+}

@@ -3,6 +3,7 @@
 #include "memif.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -225,4 +226,72 @@ bool memif_has_connection(const struct devargs *devargs)
 	struct memif_search search = {.name = getpeername};
 
 	return memif_search(devargs, &search) >= 0;
+}
+
+int memif_probe(const struct devargs *devargs)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
+	struct sockaddr_un addr;
+	socklen_t len;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	devargs_get(devargs, "socket", path, sizeof(path));
+	len = memif_address(path, memif_is_abstract(devargs), &addr);
+	if (connect(fd, (const struct sockaddr *)&addr, len) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	return -err;
+}
+
+int memif_probe_answer(int fd)
+{
+	char greeting[128];
+	const ssize_t len = recv(fd, greeting, sizeof(greeting), MSG_DONTWAIT);
+
+	if (len > 0)
+		return 1;
+	if (len == 0)
+		return -ECONNRESET;
+	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+/* A control connection of either end, or the listener. */
+static bool memif_owns_socket(const struct devargs *devargs, int fd)
+{
+	struct memif_search search = {.found = -1};
+	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
+
+	devargs_get(devargs, "socket", path, sizeof(path));
+	memif_address(path, memif_is_abstract(devargs), &search.addr);
+	for (int end = 0; end < 2; end++) {
+		search.name = end == 0 ? getpeername : getsockname;
+		for (int listening = 0; listening < 2; listening++) {
+			search.listening = listening;
+			memif_match(fd, &search);
+		}
+	}
+	return search.found >= 0;
+}
+
+bool memif_owns(const struct devargs *devargs, int fd)
+{
+	static const char memory[] = "/memfd:memif_region", doorbell[] = "anon_inode:[eventfd]";
+	char link[64], target[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, target, sizeof(target) - 1);
+	if (len < 0)
+		return false;
+	target[len] = '\0';
+	if (strncmp(target, memory, strlen(memory)) == 0)
+		return true;
+	/* Nothing tells one eventfd's owner from another's; these are at least of the driver's kind. */
+	if (strcmp(target, doorbell) == 0)
+		return fcntl(fd, F_GETFL) & O_NONBLOCK;
+	return memif_owns_socket(devargs, fd);
 }

@@ -6,9 +6,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "link/gate.h"
 #include "memif.h"
 
 #define ROUND_MAKING_NS	 UINT64_C(500000)
@@ -17,25 +17,35 @@
 #define MAKING_NS	 UINT64_C(1000000000) /* how long two ends may take over their connection */
 #define RETRY_NS	 UINT64_C(50000000)
 
-/* The kinds of descriptors that memif opens: a program's own of the same moment are rarely of them.
- */
+/* EAL's interrupt thread makes itself a new set of descriptors when a connection adds one to it. */
+static bool is_of_interrupts(int fd)
+{
+	char path[64], line[128];
+	bool found = false;
+	int watched;
+	FILE *info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = fopen(path, "re");
+	while (info && !found && fgets(line, sizeof(line), info))
+		found = sscanf(line, "tfd: %d", &watched) == 1 && watched == gate_fd();
+	if (info)
+		fclose(info);
+	return found;
+}
+
+/* The program's own of the same moment stay as the program made them. */
 static void seal_descriptor(int fd, void *arg)
 {
-	static const char *const kinds[] = {"socket:", "/memfd:", "anon_inode:"};
-	char path[64];
-	char target[64];
-	ssize_t len;
+	const struct port *port = arg;
 
-	(void)arg;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	len = readlink(path, target, sizeof(target) - 1);
-	if (len < 0)
-		return;
-	target[len] = '\0';
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (strncmp(target, kinds[i], strlen(kinds[i])) == 0)
-			fcntl(fd, F_SETFD, FD_CLOEXEC);
-	}
+	if (memif_owns(&port->devargs, fd) || is_of_interrupts(fd))
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void reconnect_init(struct reconnect *reconnect, struct port *port)
+{
+	*reconnect = (struct reconnect){.port = port, .probe_fd = -1};
 }
 
 static bool reconnect_client_waits(const struct port *port)
@@ -54,23 +64,47 @@ void reconnect_round_begin(struct reconnect *reconnect, uint64_t now_ns)
 		reconnect->making_until_ns = now_ns + MAKING_NS;
 }
 
-/* A client's driver tries once, when the port starts. One that waits for its server's answer is
- * left to wait. */
-static void reconnect_retry(struct reconnect *reconnect, uint64_t now_ns)
+static void reconnect_ask(struct reconnect *reconnect, uint64_t now_ns)
 {
 	struct port *port = reconnect->port;
 
-	if (!port->is_client || now_ns < reconnect->retry_at_ns)
+	if (now_ns < reconnect->retry_at_ns)
 		return;
 	reconnect->retry_at_ns = now_ns + RETRY_NS;
+	/* A driver that waits for its server's answer is left to wait. */
 	if (port->started && memif_has_connection(&port->devargs))
 		return;
 	if (port->started) {
 		port->started = false;
 		rte_eth_dev_stop(port->id);
 	}
-	if (port_start(port) == 0)
+	reconnect->probe_fd = memif_probe(&port->devargs);
+	if (reconnect->probe_fd >= 0)
 		reconnect->making_until_ns = now_ns + MAKING_NS;
+}
+
+/* A client's driver tries once, when the port starts, and for as long as it takes: so the port starts
+ * when the server is known to be awake. */
+static void reconnect_hear(struct reconnect *reconnect, uint64_t now_ns)
+{
+	const int answer = memif_probe_answer(reconnect->probe_fd);
+
+	if (answer == 0)
+		return;
+	close(reconnect->probe_fd);
+	reconnect->probe_fd = -1;
+	if (answer > 0 && port_start(reconnect->port) == 0)
+		reconnect->making_until_ns = now_ns + MAKING_NS;
+}
+
+static void reconnect_retry(struct reconnect *reconnect, uint64_t now_ns)
+{
+	if (!reconnect->port->is_client)
+		return;
+	if (reconnect->probe_fd < 0)
+		reconnect_ask(reconnect, now_ns);
+	else
+		reconnect_hear(reconnect, now_ns);
 }
 
 uint64_t reconnect_round_end(struct reconnect *reconnect, uint64_t now_ns)
@@ -80,7 +114,7 @@ uint64_t reconnect_round_end(struct reconnect *reconnect, uint64_t now_ns)
 	if (!connected)
 		reconnect_retry(reconnect, now_ns);
 	if (reconnect->before.count > 0) {
-		fd_list_new(&reconnect->before, seal_descriptor, NULL);
+		fd_list_new(&reconnect->before, seal_descriptor, reconnect->port);
 		fd_list_free(&reconnect->before);
 	}
 	if (connected)

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -169,6 +172,80 @@ static void memif_has_connection__sees_one_that_is_not_answered_yet(void **state
 	close(fd);
 }
 
+static void memif_probe__hears_the_greeting(void **state)
+{
+	const int fd = listen_at(path);
+	int server, probe;
+
+	(void)state;
+	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
+	probe = memif_probe(&d);
+	assert_true(probe >= 0);
+	assert_int_equal(memif_probe_answer(probe), 0);
+	server = accept(fd, NULL, NULL);
+	assert_int_equal(send(server, "hello", 5, 0), 5);
+	assert_int_equal(memif_probe_answer(probe), 1);
+	close(server);
+	assert_int_equal(memif_probe_answer(probe), -ECONNRESET);
+	close(probe);
+	close(fd);
+	assert_int_equal(memif_probe(&d), -ECONNREFUSED);
+}
+
+/* A stopped server's queue is full after a few: the driver would wait there. */
+static void memif_probe__does_not_wait_for_a_full_server(void **state)
+{
+	const int fd = listen_at(path);
+	int probes[8];
+	int count = 0;
+
+	(void)state;
+	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
+	while (count < 8 && (probes[count] = memif_probe(&d)) >= 0)
+		count++;
+	assert_in_range(count, 1, 7);
+	assert_int_equal(probes[count], -EAGAIN);
+	while (count > 0)
+		close(probes[--count]);
+	close(fd);
+}
+
+static void memif_owns__what_is_of_the_wire_and_nothing_else(void **state)
+{
+	const int listener = listen_at(path);
+	const int memory = memfd_create("memif_region_0", MFD_CLOEXEC);
+	const int doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	const int others[] = {
+		memfd_create("something", MFD_CLOEXEC),
+		eventfd(0, EFD_CLOEXEC),
+		epoll_create1(EPOLL_CLOEXEC),
+		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0),
+		socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+		open("/dev/null", O_RDONLY | O_CLOEXEC),
+	};
+	int client, server;
+
+	(void)state;
+	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
+	client = memif_probe(&d);
+	server = accept(listener, NULL, NULL);
+	assert_true(memif_owns(&d, listener));
+	assert_true(memif_owns(&d, client));
+	assert_true(memif_owns(&d, server));
+	assert_true(memif_owns(&d, memory));
+	assert_true(memif_owns(&d, doorbell));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_true(others[i] >= 0);
+		assert_false(memif_owns(&d, others[i]));
+		close(others[i]);
+	}
+	close(client);
+	close(server);
+	close(memory);
+	close(doorbell);
+	close(listener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +259,10 @@ int main(void)
 		cmocka_unit_test_teardown(memif_prepare__refuses_paths_that_cannot_work, tear_down),
 		cmocka_unit_test_teardown(memif_find_listener__finds_this_process_own, tear_down),
 		cmocka_unit_test_teardown(memif_has_connection__sees_one_that_is_not_answered_yet,
+					  tear_down),
+		cmocka_unit_test_teardown(memif_probe__hears_the_greeting, tear_down),
+		cmocka_unit_test_teardown(memif_probe__does_not_wait_for_a_full_server, tear_down),
+		cmocka_unit_test_teardown(memif_owns__what_is_of_the_wire_and_nothing_else,
 					  tear_down),
 	};
 

@@ -35,4 +35,7 @@ int gate_start(void);
  */
 void gate_open(const struct gate_ops *ops, void *user, int wake_fd);
 
+/** The descriptor that the interrupt thread comes to the gate by. */
+int gate_fd(void);
+
 #endif

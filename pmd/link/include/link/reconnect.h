@@ -14,9 +14,12 @@ struct reconnect {
 	struct port *port;
 	struct fd_list before; /* descriptors as they were when the round began */
 	uint64_t retry_at_ns;
+	int probe_fd; /* of a client: asks the server whether it is awake; -1: not now */
 	uint64_t making_until_ns; /* a connection is being made: several rounds, each a message
 				     further */
 };
+
+void reconnect_init(struct reconnect *reconnect, struct port *port);
 
 /** Before EAL's interrupt thread goes its round. */
 void reconnect_round_begin(struct reconnect *reconnect, uint64_t now_ns);
