@@ -50,22 +50,41 @@ args_add(struct args *args, const char *format, ...)
 	args->argc++;
 }
 
+/* The CPUs of a set that EAL has names for. Returns how many. */
+static int list_cpus(const cpu_set_t *set, char *list, size_t size)
+{
+	size_t len = 0;
+	int count = 0;
+
+	list[0] = '\0';
+	for (int cpu = 0; cpu < RTE_MAX_LCORE && len + 8 < size; cpu++) {
+		if (!CPU_ISSET(cpu, set))
+			continue;
+		len += (size_t)snprintf(list + len, size - len, "%s%d", count ? "," : "", cpu);
+		count++;
+	}
+	return count;
+}
+
 /*
  * One lcore that may run on every CPU that the caller may: so EAL has nobody to pin, and its own
  * threads stay as free as the program's.
  */
 static void args_add_lcore(struct args *args)
 {
-	char list[DEVARGS_TEXT_MAX] = "";
-	size_t len = 0;
+	char list[DEVARGS_TEXT_MAX];
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
-	for (int cpu = 0; cpu < RTE_MAX_LCORE && len + 8 < sizeof(list); cpu++) {
-		if (CPU_ISSET(cpu, &set))
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%d",
-						len ? "," : "", cpu);
+	if (list_cpus(&set, list, sizeof(list)) == 0) {
+		/* EAL can name none that the program may use: it gets others for its start, as far as the
+		 * program's cpuset has any. The footprint puts the affinity back. */
+		memset(&set, 0xff, sizeof(set));
+		sched_setaffinity(0, sizeof(set), &set);
+		CPU_ZERO(&set);
+		sched_getaffinity(0, sizeof(set), &set);
+		list_cpus(&set, list, sizeof(list));
 	}
 	args_add(args, "--lcores");
 	args_add(args, "0@(%s)", list);
@@ -145,6 +164,7 @@ static int runtime_init(struct args *args)
 		log_error("cannot read this process's state from /proc: %s", strerror(-rc));
 		return rc;
 	}
+	args_add_lcore(args);
 	eal_log_capture();
 	rc = rte_eal_init(args->argc, args->argv) < 0 ? -rte_errno : 0;
 	eal_log_release();
@@ -181,7 +201,6 @@ int runtime_start(const struct runtime_config *config)
 			 "> "
 			 "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)");
 	args_add(&args, "%s", program_invocation_short_name);
-	args_add_lcore(&args);
 	args_add_memory(&args, config->memory_bytes);
 	args_add_devices(&args, config);
 	args_add(&args, "--no-telemetry");
