@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +28,8 @@
 
 static char output[OUTPUT_MAX]; /* what the child wrote to stdout and stderr */
 
+static pid_t test_pid; /* in the name of every wire: the same test may run twice at a time */
+
 static void give_settings(const char *name, const char *value)
 {
 	struct settings settings;
@@ -40,6 +43,15 @@ static void give_settings(const char *name, const char *value)
 		printf("settings: %s\n", error);
 		exit(99);
 	}
+}
+
+static void give_memif(const char *role, const char *more)
+{
+	char port[256];
+
+	snprintf(port, sizeof(port), "net_memif0,role=%s,socket=/tmp/uroce-test-%d%s", role,
+		 (int)test_pid, more);
+	give_settings("port", port);
 }
 
 /* Run in a new process, with its output caught. Returns its exit code, or 128 and its signal. */
@@ -164,7 +176,7 @@ static void leaves_no_trace(void)
 	sigset_t mask, mask_after;
 	int leaks = 0;
 
-	give_settings("port", "net_memif0,role=server,socket=uroce-test-trace");
+	give_memif("server", "");
 	REQUIRE(sched_getaffinity(0, sizeof(before), &before) == 0);
 	for (int sig = 1; sig < NSIG; sig++)
 		sigaction(sig, NULL, &actions[sig]);
@@ -280,12 +292,11 @@ static void provider_exit__works_while_the_engine_is_taken(void **state)
 	assert_int_equal(in_child(exit_inside_a_control_call), 7);
 }
 
-static const char memif_path[] = "/tmp/uroce-test-provider.sock";
+static char memif_path[64];
 
 static void memif_server(void)
 {
-	give_settings("port", "net_memif0,role=server,socket-abstract=no,"
-			      "socket=/tmp/uroce-test-provider.sock");
+	give_memif("server", ",socket-abstract=no");
 	the_device();
 	REQUIRE(access(memif_path, F_OK) == 0);
 }
@@ -293,6 +304,7 @@ static void memif_server(void)
 static void provider_exit__removes_the_memif_socket(void **state)
 {
 	(void)state;
+	snprintf(memif_path, sizeof(memif_path), "/tmp/uroce-test-%d", (int)test_pid);
 	assert_int_equal(in_child(memif_server), 0);
 	assert_int_equal(access(memif_path, F_OK), -1);
 }
@@ -345,9 +357,11 @@ static void make_client(struct client *client)
 		close(ready[1]);
 		return;
 	}
+	/* It holds the pipe that the test reads until its end. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(start[1]);
 	REQUIRE(read(start[0], &none, 1) == 0);
-	give_settings("port", "net_memif0,role=client,socket=uroce-test-clients");
+	give_memif("client", "");
 	the_device();
 	REQUIRE(write(ready[1], "x", 1) == 1);
 	for (;;)
@@ -365,7 +379,7 @@ static void memif_server_and_clients(void)
 	 * starts. */
 	make_client(&clients[1]);
 	make_client(&clients[0]);
-	give_settings("port", "net_memif0,role=server,socket=uroce-test-clients");
+	give_memif("server", "");
 	device = the_device();
 	device->event = on_event;
 	REQUIRE(active(device));
@@ -411,5 +425,6 @@ int main(void)
 		cmocka_unit_test(provider__memif_peers_come_and_go),
 	};
 
+	test_pid = getpid();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
