@@ -84,8 +84,10 @@ static void app_look(void *context, void *argument)
 
 	if (app_finished(sim) || sim->halted)
 		return;
-	if (host->pool.in_use)
-		busy |= pool_post(host);
+	for (unsigned int i = 0; i < POOLS; i++) {
+		if (host->pools[i].in_use)
+			busy |= pool_post(&host->pools[i]);
+	}
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		if (sim->end[i].host != host)
 			continue;
@@ -119,8 +121,9 @@ static bool flow_finished(const struct flow *flow)
 {
 	if (flow->closed < flow->limit)
 		return false;
-	/* Where something fails, receives that are left over are flushed at the end. */
-	return flow->failed >= 0 || flow->loose || flow->mishap_at >= 0 ||
+	/* Where something fails, receives that are left over are flushed at the end; where nothing
+	 * is promised, who sends does not wait. */
+	return !flow_reliable(flow) || flow->failed >= 0 || flow->loose || flow->mishap_at >= 0 ||
 	       flow->received >= flow->receive_limit;
 }
 

@@ -6,8 +6,32 @@
 #include "device/device.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
+#include "queue/srq.h"
 #include "sim.h"
 #include "wire/headers.h"
+
+static bool receives(const struct end *end)
+{
+	return end->type != IBV_QPT_XRC_SEND && end->type != IBV_QPT_XRC_RECV;
+}
+
+static void fill_init(const struct end *end, struct qp_init *init)
+{
+	const struct host *host = end->host;
+
+	if (end->type == IBV_QPT_XRC_RECV) {
+		init->pd = xrcd_pd(host->xrcd);
+		init->find_srq = xrcd_find_srq;
+		init->domain = host->xrcd;
+		return;
+	}
+	init->pd = host->pd;
+	init->send_cq = host->cqs[end->send_cq].cq;
+	if (receives(end)) {
+		init->recv_cq = host->cqs[end->recv_cq].cq;
+		init->srq = host->pools[POOL_SHARED].srq;
+	}
+}
 
 static void connect_create(struct end *end)
 {
@@ -15,12 +39,8 @@ static void connect_create(struct end *end)
 	struct device *device = host->device;
 	struct sim *sim = host->sim;
 	const int qpn = device_alloc_qpn(device);
-	struct qp_init init = {.pd = host->pd,
-			       .send_cq = host->cqs[end->send_cq].cq,
-			       .recv_cq = host->cqs[end->recv_cq].cq,
-			       .srq = host->pool.srq,
-			       .cap = end->cap,
-			       .type = IBV_QPT_RC,
+	struct qp_init init = {.cap = end->cap,
+			       .type = end->type,
 			       .sig_all = end->sig_all,
 			       .qpn = (uint32_t)qpn,
 			       .counters = &device->counters,
@@ -33,33 +53,87 @@ static void connect_create(struct end *end)
 	struct ibv_qp_cap granted;
 
 	sim_check(sim, qpn > 0, "device_alloc_qpn: %d", qpn);
+	fill_init(end, &init);
 	sim_check(sim, qp_create(&init, &granted, &end->qp) == 0, "qp_create");
 	sim_check(sim,
-		  granted.max_send_wr >= end->cap.max_send_wr &&
-			  granted.max_send_sge >= end->cap.max_send_sge &&
-			  (host->pool.in_use || (granted.max_recv_wr >= end->cap.max_recv_wr &&
-						 granted.max_recv_sge >= end->cap.max_recv_sge)) &&
-			  granted.max_inline_data >= end->cap.max_inline_data,
-		  "qp_create grants less than asked for");
+		  end->type == IBV_QPT_XRC_RECV ||
+			  (granted.max_send_wr >= end->cap.max_send_wr &&
+			   granted.max_send_sge >= end->cap.max_send_sge &&
+			   granted.max_inline_data >= end->cap.max_inline_data),
+		  "qp_create grants less to send than asked for");
+	sim_check(sim,
+		  !receives(end) || init.srq != NULL ||
+			  (granted.max_recv_wr >= end->cap.max_recv_wr &&
+			   granted.max_recv_sge >= end->cap.max_recv_sge),
+		  "qp_create grants less to receive than asked for");
 	end->qpn = (uint32_t)qpn;
 	device->ops->lock(device->engine);
+	if (end->type == IBV_QPT_XRC_RECV) {
+		end->member.qp = end->qp;
+		xrcd_add_qp(host->xrcd, &end->member);
+	}
 	device_set_qp(device, end->qpn, end->qp);
 	device->ops->attach(device->engine, end->qp);
 	device->ops->unlock(device->engine);
 }
 
-static void fill_rtr(const struct end *end, struct ibv_qp_attr *attr)
+#define QKEY 0x1ee7cafeu
+
+static void fill_av(const struct end *end, struct ibv_ah_attr *attr)
 {
+	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
+	attr->grh.dgid = end->peer->host->gid;
+	attr->grh.hop_limit = 64;
+	attr->grh.flow_label = end->qpn & 0xfffff;
+	attr->grh.traffic_class = (uint8_t)(end->number << 2);
+}
+
+static int fill_init_state(const struct end *end, struct ibv_qp_attr *attr)
+{
+	attr->qp_access_flags = end->access;
+	attr->qkey = QKEY;
+	return IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+	       (end->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+}
+
+static int fill_rtr(const struct end *end, struct ibv_qp_attr *attr)
+{
+	const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+
 	attr->path_mtu = end->mtu;
 	attr->dest_qp_num = end->peer->qpn;
 	attr->rq_psn = end->peer->sq_psn;
 	attr->max_dest_rd_atomic = end->max_dest_rd_atomic;
 	attr->min_rnr_timer = end->min_rnr_timer;
-	attr->ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
-	attr->ah_attr.grh.dgid = end->peer->host->gid;
-	attr->ah_attr.grh.hop_limit = 64;
-	attr->ah_attr.grh.flow_label = end->qpn & 0xfffff;
-	attr->ah_attr.grh.traffic_class = (uint8_t)(end->number << 2);
+	fill_av(end, &attr->ah_attr);
+	switch (end->type) {
+	case IBV_QPT_UD:
+		return 0;
+	case IBV_QPT_UC:
+	case IBV_QPT_XRC_SEND:
+		return connected;
+	default:
+		return connected | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	}
+}
+
+static int fill_rts(const struct end *end, struct ibv_qp_attr *attr)
+{
+	attr->sq_psn = end->sq_psn;
+	attr->max_rd_atomic = end->max_rd_atomic;
+	attr->timeout = end->timeout;
+	attr->retry_cnt = end->retry_cnt;
+	attr->rnr_retry = end->rnr_retry;
+	switch (end->type) {
+	case IBV_QPT_UD:
+	case IBV_QPT_UC:
+		return IBV_QP_SQ_PSN;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
+	default:
+		return IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		       IBV_QP_RNR_RETRY;
+	}
 }
 
 static int fill(const struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *attr)
@@ -67,29 +141,34 @@ static int fill(const struct end *end, enum ibv_qp_state state, struct ibv_qp_at
 	*attr = (struct ibv_qp_attr){.qp_state = state, .port_num = 1};
 	switch (state) {
 	case IBV_QPS_INIT:
-		attr->qp_access_flags = end->access;
-		return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+		return IBV_QP_STATE | fill_init_state(end, attr);
 	case IBV_QPS_RTR:
-		fill_rtr(end, attr);
-		return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-		       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		return IBV_QP_STATE | fill_rtr(end, attr);
 	case IBV_QPS_RTS:
 		/* From SQD nothing is needed. */
 		if (qp_state(end->qp) == IBV_QPS_SQD)
 			return IBV_QP_STATE;
-		attr->sq_psn = end->sq_psn;
-		attr->max_rd_atomic = end->max_rd_atomic;
-		attr->timeout = end->timeout;
-		attr->retry_cnt = end->retry_cnt;
-		attr->rnr_retry = end->rnr_retry;
-		return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT |
-		       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+		return IBV_QP_STATE | fill_rts(end, attr);
 	case IBV_QPS_SQD:
 		attr->en_sqd_async_notify = 1;
 		return IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY;
 	default:
 		return IBV_QP_STATE;
 	}
+}
+
+/* The headers of the way to the peer. */
+static void make_path(const struct end *end, const struct ibv_ah_attr *attr, struct path *path)
+{
+	struct device *device = end->host->device;
+	struct sim *sim = end->host->sim;
+	uint8_t mac[6];
+	int err = device->ops->resolve(device->engine, 0, &attr->grh.dgid, mac);
+
+	sim_check(sim, err == 0, "resolve: %d", err);
+	err = device_make_path(device, attr, mac,
+			       (uint16_t)(WIRE_UDP_SPORT_MIN | (end->qpn & 0x3fff)), path);
+	sim_check(sim, err == 0, "device_make_path: %d", err);
 }
 
 void connect_modify(struct end *end, enum ibv_qp_state state)
@@ -99,16 +178,10 @@ void connect_modify(struct end *end, enum ibv_qp_state state)
 	struct ibv_qp_attr attr;
 	const int mask = fill(end, state, &attr);
 	struct path path = {0};
-	uint8_t mac[6];
 	int err;
 
-	if (mask & IBV_QP_AV) {
-		err = device->ops->resolve(device->engine, 0, &attr.ah_attr.grh.dgid, mac);
-		sim_check(sim, err == 0, "resolve: %d", err);
-		err = device_make_path(device, &attr.ah_attr, mac,
-				       (uint16_t)(WIRE_UDP_SPORT_MIN | (end->qpn & 0x3fff)), &path);
-		sim_check(sim, err == 0, "device_make_path: %d", err);
-	}
+	if (mask & IBV_QP_AV)
+		make_path(end, &attr.ah_attr, &path);
 	device->ops->lock(device->engine);
 	err = qp_modify(end->qp, &attr, mask, &path);
 	device->ops->unlock(device->engine);
@@ -127,8 +200,27 @@ bool end_sends(const struct end *end)
 
 void connect_create_all(struct sim *sim)
 {
-	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
-		connect_create(&sim->end[i]);
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct end *end = &sim->end[i];
+		struct ibv_ah_attr attr;
+
+		connect_create(end);
+		if (end->type != IBV_QPT_UD)
+			continue;
+		fill_av(end, &attr);
+		make_path(end, &attr, &end->ah.path);
+	}
+}
+
+void connect_address(const struct end *end, struct ibv_send_wr *wr)
+{
+	if (end->type == IBV_QPT_XRC_SEND)
+		wr->qp_type.xrc.remote_srqn = end->peer->host->pools[POOL_XRC].srq->number;
+	if (end->type != IBV_QPT_UD)
+		return;
+	wr->wr.ud.ah = (struct ibv_ah *)(uintptr_t)&end->ah.ibv;
+	wr->wr.ud.remote_qpn = end->peer->qpn;
+	wr->wr.ud.remote_qkey = QKEY;
 }
 
 /* The next state on the way to RTS. */
@@ -156,7 +248,8 @@ static void connect_advance(void *context, void *argument)
  */
 static bool connect_later(struct sim *sim, struct end *end)
 {
-	if (sim->scenario != SCENARIO_SOUND || sim->tight || !rng_chance(&sim->rng, 100000))
+	if (sim->scenario != SCENARIO_SOUND || sim->tight || end->in->exact ||
+	    !rng_chance(&sim->rng, 100000))
 		return false;
 	if (end->peer->timeout == 0 || rng_chance(&sim->rng, 500000))
 		connect_modify(end, IBV_QPS_RTR);
@@ -190,6 +283,8 @@ void connect_destroy(struct end *end)
 	device->ops->lock(device->engine);
 	device->ops->detach(device->engine, end->qp);
 	device_set_qp(device, end->qpn, NULL);
+	if (end->type == IBV_QPT_XRC_RECV)
+		xrcd_remove_qp(&end->member);
 	qp_destroy(end->qp);
 	device->ops->unlock(device->engine);
 	device_free_qpn(device, end->qpn);

@@ -8,18 +8,19 @@
 
 #define SURPLUS_RECEIVES_MAX 6
 #define LIST_PIECES_MAX	     32
+#define DATAGRAM_BYTES	     4096 /* the path MTU of all ports */
 
 /* Which work requests a flow is made of, in parts of their sum. */
 struct style {
-	uint8_t send, send_imm, write, write_imm, read, swap, add;
+	uint8_t send, send_imm, write, write_imm, read, swap, add, atomic_write, flush;
 };
 
 static const struct style styles[] = {
-	{10, 10, 10, 10, 10, 10, 10}, /* everything */
-	{10, 10, 0, 0, 0, 0, 0},      /* messages */
-	{0, 0, 10, 3, 0, 0, 0},	      {0, 0, 0, 0, 10, 0, 0},
-	{0, 0, 0, 0, 0, 10, 10},      {0, 0, 10, 0, 10, 2, 2}, /* one-sided */
-	{10, 0, 5, 0, 5, 0, 0},
+	{10, 10, 10, 10, 10, 10, 10, 10, 10}, /* everything */
+	{10, 10, 0, 0, 0, 0, 0, 0, 0},	      /* messages */
+	{0, 0, 10, 3, 0, 0, 0, 0, 0},	      {0, 0, 0, 0, 10, 0, 0, 0, 0},
+	{0, 0, 0, 0, 0, 10, 10, 0, 0},	      {0, 0, 10, 0, 10, 2, 2, 2, 2}, /* one-sided */
+	{0, 0, 10, 0, 0, 0, 0, 5, 5},	      {10, 0, 5, 0, 5, 0, 0, 0, 0},
 };
 
 static void *grow(void *array, uint32_t count, size_t size)
@@ -67,16 +68,33 @@ static enum ibv_wr_opcode choose_opcode(const struct style *style, struct rng *r
 		{style->read, IBV_WR_RDMA_READ},
 		{style->swap, IBV_WR_ATOMIC_CMP_AND_SWP},
 		{style->add, IBV_WR_ATOMIC_FETCH_AND_ADD},
+		{style->atomic_write, IBV_WR_ATOMIC_WRITE},
+		{style->flush, (enum ibv_wr_opcode)LATER_WR_FLUSH},
 	};
 	uint64_t sum = 0, drawn;
 	unsigned int i;
 
-	for (i = 0; i < 7; i++)
+	for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
 		sum += choices[i].weight;
 	drawn = rng_below(rng, sum);
 	for (i = 0; drawn >= choices[i].weight; i++)
 		drawn -= choices[i].weight;
 	return choices[i].opcode;
+}
+
+/* What the type of queue pair can send of it. */
+static struct style choose_style(struct flow *flow)
+{
+	struct style style = styles[rng_below(&flow->rng, sizeof(styles) / sizeof(styles[0]))];
+
+	if (flow->from->type == IBV_QPT_UD)
+		style = (struct style){.send = style.send + 1, .send_imm = style.send_imm};
+	else if (flow->from->type == IBV_QPT_UC)
+		style = (struct style){.send = style.send + 1,
+				       .send_imm = style.send_imm,
+				       .write = style.write,
+				       .write_imm = style.write_imm};
+	return style;
 }
 
 static uint32_t choose_length(struct rng *rng, uint32_t mtu, uint32_t max)
@@ -144,33 +162,63 @@ uint32_t flow_cut(struct rng *rng, uint32_t len, uint32_t max, uint32_t *pieces)
 	return n;
 }
 
-/* A gather list from the constant source memory; its pieces may overlap. */
+/* Some of the constant source memory, or zeros of the null region. */
+static struct span choose_source(struct flow *flow, uint32_t len)
+{
+	const struct span *source = &flow->source[rng_below(&flow->rng, 2)];
+	const uint32_t at = (uint32_t)rng_below(&flow->rng, (uint64_t)source->len - len + 1);
+
+	if (len == 0)
+		return (struct span){0};
+	if (rng_chance(&flow->rng, 20000))
+		return memory_take_null(&flow->from->host->memory, len, &flow->rng);
+	return span_part(source, at, len);
+}
+
+/* A gather list; its pieces may overlap. */
 static uint32_t add_sources(struct flow *flow, uint32_t len, uint32_t max)
 {
 	uint32_t pieces[LIST_PIECES_MAX];
 	const uint32_t n = flow_cut(&flow->rng, len, max, pieces);
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct span *source = &flow->source[rng_below(&flow->rng, 2)];
-		const uint32_t at =
-			(uint32_t)rng_below(&flow->rng, (uint64_t)source->len - pieces[i] + 1);
-
-		flow_add_span(flow,
-			      pieces[i] == 0 ? (struct span){0} : span_part(source, at, pieces[i]));
-	}
+	for (uint32_t i = 0; i < n; i++)
+		flow_add_span(flow, choose_source(flow, pieces[i]));
 	return n;
 }
 
-/* A scatter list of fresh memory. */
+/* Fresh memory, or none at all. What an unreliable flow brings is known by what is there. */
+static struct span choose_place(struct flow *flow, struct region *region, uint32_t len)
+{
+	if (len == 0)
+		return (struct span){0};
+	if (flow_reliable(flow) && rng_chance(&flow->rng, 20000))
+		return memory_take_null(region->memory, len, &flow->rng);
+	return region_take(region, len, 1, &flow->rng);
+}
+
+/* A scatter list. */
 static uint32_t add_places(struct flow *flow, struct region *region, uint32_t len, uint32_t max)
 {
 	uint32_t pieces[LIST_PIECES_MAX];
 	const uint32_t n = flow_cut(&flow->rng, len, max, pieces);
 
 	for (uint32_t i = 0; i < n; i++)
-		flow_add_span(flow, pieces[i] == 0 ? (struct span){0}
-						   : region_take(region, pieces[i], 1, &flow->rng));
+		flow_add_span(flow, choose_place(flow, region, pieces[i]));
 	return n;
+}
+
+/* The data of a request may be copied when it is posted: not from the null region, by a key. */
+static void maybe_inline(struct flow *flow, struct work *work)
+{
+	if (work->length > flow->from->cap.max_inline_data || !rng_chance(&flow->rng, 500000))
+		return;
+	for (uint32_t i = 0; i < work->spans; i++) {
+		const struct span *span = &flow->spans[work->first_span + i];
+
+		if (span->len > 0 && span->region->is_null)
+			return;
+	}
+	work->flags |= IBV_SEND_INLINE;
 }
 
 static void fence(struct flow *flow, struct work *work)
@@ -204,8 +252,7 @@ static void make_payload(struct flow *flow, struct work *work, uint32_t max)
 	work->length = choose_length(&flow->rng, 128u << flow->from->mtu, max);
 	work->first_span = flow->span_count;
 	work->spans = add_sources(flow, work->length, cap->max_send_sge);
-	if (work->length <= cap->max_inline_data && rng_chance(&flow->rng, 500000))
-		work->flags |= IBV_SEND_INLINE;
+	maybe_inline(flow, work);
 }
 
 /* Remote memory for a WRITE or READ: an earlier one's again, or fresh. */
@@ -216,7 +263,9 @@ static void make_remote(struct flow *flow, struct work *work)
 	uint32_t at;
 
 	work->root = -1;
-	if (flow->root_count > 0 && rng_chance(&flow->rng, reads ? 600000 : 250000)) {
+	/* What an unreliable WRITE has changed is known where no other one could have. */
+	if (flow->root_count > 0 && flow_reliable(flow) &&
+	    rng_chance(&flow->rng, reads ? 600000 : 250000)) {
 		work->root = (int32_t)rng_below(&flow->rng, flow->root_count);
 		if (flow->roots[work->root].span.len < work->length)
 			work->root = -1;
@@ -240,6 +289,49 @@ static void make_read(struct flow *flow, struct work *work, uint32_t max)
 	make_remote(flow, work);
 	work->first_span = flow->span_count;
 	work->spans = add_places(flow, flow->landing, work->length, flow->from->cap.max_send_sge);
+}
+
+static int32_t choose_own_word(struct flow *flow)
+{
+	int32_t root = -1;
+
+	for (uint32_t i = 0; i < flow->root_count && rng_chance(&flow->rng, 800000); i++) {
+		if (flow->roots[i].is_word)
+			root = (int32_t)i;
+	}
+	return root < 0 ? add_root(flow, 8, true) : root;
+}
+
+static void make_atomic_write(struct flow *flow, struct work *work)
+{
+	const struct root *root;
+
+	work->length = 8;
+	work->first_span = flow->span_count;
+	work->spans = add_sources(flow, 8, flow->from->cap.max_send_sge);
+	maybe_inline(flow, work);
+	work->root = choose_own_word(flow);
+	root = &flow->roots[work->root];
+	if (root->read || root->swapped)
+		fence(flow, work);
+	work->remote = root->span;
+}
+
+/* It changes nothing, so it may be of anything. */
+static void make_flush(struct flow *flow, struct work *work, uint32_t max)
+{
+	const struct root *root;
+	uint32_t at;
+
+	if (flow->root_count > 0 && rng_chance(&flow->rng, 900000))
+		work->root = (int32_t)rng_below(&flow->rng, flow->root_count);
+	else
+		work->root = add_root(flow, (uint32_t)rng_below(&flow->rng, max), false);
+	root = &flow->roots[work->root];
+	at = (uint32_t)rng_below(&flow->rng, (uint64_t)root->span.len + 1);
+	work->length = root->span.len - at;
+	work->remote = span_part(&root->span, at, work->length);
+	work->whole = rng_chance(&flow->rng, 300000);
 }
 
 static struct word *choose_word(struct flow *flow, bool adds)
@@ -270,12 +362,7 @@ static void make_atomic(struct flow *flow, struct work *work)
 		work->remote = work->word->span;
 		return;
 	}
-	for (uint32_t i = 0; i < flow->root_count && rng_chance(&flow->rng, 800000); i++) {
-		if (flow->roots[i].is_word)
-			work->root = (int32_t)i;
-	}
-	if (work->root < 0)
-		work->root = add_root(flow, 8, true);
+	work->root = choose_own_word(flow);
 	root = &flow->roots[work->root];
 	if (root->read)
 		fence(flow, work);
@@ -295,12 +382,17 @@ static void make_work(struct flow *flow, struct work *work, const struct style *
 		make_read(flow, work, max);
 	} else if (work_is_atomic(work)) {
 		make_atomic(flow, work);
+	} else if (work->opcode == IBV_WR_ATOMIC_WRITE) {
+		make_atomic_write(flow, work);
+	} else if (work_flushes(work)) {
+		make_flush(flow, work, max);
 	} else {
 		make_payload(flow, work, max);
 		if (work->opcode == IBV_WR_RDMA_WRITE || work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 			make_remote(flow, work);
 	}
-	if (work_receives(work) && rng_chance(&flow->rng, 300000))
+	if (work_receives(work) &&
+	    (flow_reliable(flow) ? rng_chance(&flow->rng, 300000) : flow->solicits))
 		work->flags |= IBV_SEND_SOLICITED;
 	if (work_receives(work))
 		work->receive = (int32_t)flow->consumed_count++;
@@ -309,10 +401,9 @@ static void make_work(struct flow *flow, struct work *work, const struct style *
 static void make_receives(struct flow *flow)
 {
 	const uint32_t max = flow->to->cap.max_recv_sge;
-	const bool pooled = flow->to->host->pool.in_use;
 
 	flow->receive_count = flow->consumed_count;
-	if (!pooled)
+	if (flow->pool == NULL && flow->to->type != IBV_QPT_XRC_SEND)
 		flow->receive_count += (uint32_t)rng_below(&flow->rng, SURPLUS_RECEIVES_MAX + 1);
 	flow->receives = calloc(flow->receive_count + 1, sizeof(*flow->receives));
 	if (flow->receives == NULL)
@@ -330,13 +421,17 @@ static void make_receives(struct flow *flow)
 				room = flow->works[receive->work].length;
 		}
 		/* Of a shared queue: which memory is known when a message is there. */
-		if (pooled)
+		if (flow->pool != NULL)
 			continue;
+		if (flow->from->type == IBV_QPT_UD)
+			room += SIM_GRH_BYTES;
 		if (rng_chance(&flow->rng, 400000))
 			room += (uint32_t)rng_below(&flow->rng, 200);
 		receive->room = room;
 		receive->first_span = flow->span_count;
 		receive->spans = add_places(flow, flow->inbox, room, max);
+		if (!flow_reliable(flow))
+			receive->work = -1;
 	}
 }
 
@@ -349,15 +444,12 @@ static void make_regions(struct flow *flow, uint32_t bytes)
 {
 	struct memory *from = &flow->from->host->memory;
 	struct memory *to = &flow->to->host->memory;
-	const unsigned int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-
 	for (unsigned int i = 0; i < 2; i++) {
 		struct region *region =
 			memory_add_region(from, i == 0 ? 0 : IBV_ACCESS_REMOTE_READ);
 
 		flow->source[i] = region_take(region, bytes, 1, &flow->rng);
-		flow->target[i] = memory_add_region(to, all | some_order(flow));
+		flow->target[i] = memory_add_region(to, ACCESS_ALL | some_order(flow));
 	}
 	flow->landing = memory_add_region(from, IBV_ACCESS_LOCAL_WRITE | some_order(flow));
 	flow->inbox = memory_add_region(to, IBV_ACCESS_LOCAL_WRITE);
@@ -365,14 +457,16 @@ static void make_regions(struct flow *flow, uint32_t bytes)
 
 void flow_make(struct flow *flow, uint32_t works, uint32_t bytes)
 {
-	const struct style *style =
-		&styles[rng_below(&flow->rng, sizeof(styles) / sizeof(styles[0]))];
+	const struct style style = choose_style(flow);
 
+	if (flow->from->type == IBV_QPT_UD)
+		bytes = DATAGRAM_BYTES;
+	flow->solicits = rng_chance(&flow->rng, 300000);
 	make_regions(flow, bytes);
 	flow->works = calloc((size_t)works + 1, sizeof(*flow->works));
 	if (flow->works == NULL)
 		exit(1);
 	for (flow->work_count = 0; flow->work_count < works; flow->work_count++)
-		make_work(flow, &flow->works[flow->work_count], style, bytes);
+		make_work(flow, &flow->works[flow->work_count], &style, bytes);
 	make_receives(flow);
 }

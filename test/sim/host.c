@@ -318,8 +318,10 @@ void host_stop(struct host *host)
 	struct frame *frame;
 
 	memory_deregister(&host->memory);
-	if (host->pool.in_use)
-		pool_stop(host);
+	for (unsigned int i = 0; i < POOLS; i++) {
+		if (host->pools[i].in_use)
+			pool_stop(&host->pools[i]);
+	}
 	for (unsigned int i = 0; i < host->cq_count; i++)
 		sim_check(sim, cq_destroy(host->cqs[i].cq) == 0, "host %d: cq_destroy",
 			  host->number);

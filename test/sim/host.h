@@ -10,9 +10,11 @@
 
 #include <infiniband/verbs.h>
 
+#include "device/xrcd.h"
 #include "link.h"
 #include "memory.h"
 #include "pool.h"
+#include "queue/ah.h"
 #include "queue/channel.h"
 #include "rng.h"
 #include "transport/sink.h"
@@ -37,9 +39,12 @@ struct end {
 	struct flow *in;  /* what its peer sends */
 	struct qp *qp;
 	uint32_t qpn;
-	int number; /* of all ends, for messages */
+	int number;		   /* of all ends, for messages */
+	struct ah ah;		   /* UD: of the peer */
+	struct xrcd_member member; /* XRC_RECV */
 
 	/* attributes, chosen with the program */
+	enum ibv_qp_type type;
 	struct ibv_qp_cap cap;
 	bool sig_all;
 	unsigned int send_cq; /* index in host->cqs */
@@ -107,7 +112,8 @@ struct host {
 	struct device *device;
 	struct pd *pd;
 	struct memory memory;
-	struct pool pool;
+	struct pool pools[POOLS];
+	struct xrcd *xrcd;
 	struct channel channel;
 	struct host_cq cqs[HOST_CQS_MAX];
 	unsigned int cq_count;

@@ -46,6 +46,14 @@ struct span region_take(struct region *region, uint32_t len, uint32_t align, str
 	return span;
 }
 
+struct span memory_take_null(struct memory *memory, uint32_t len, struct rng *rng)
+{
+	memory->null.is_null = true;
+	memory->null.memory = memory;
+	return (struct span){
+		.region = &memory->null, .offset = (uint32_t)rng_next(rng), .len = len};
+}
+
 static void fill(uint8_t *to, size_t len, struct rng *rng)
 {
 	while (len >= 8) {
@@ -102,13 +110,23 @@ void memory_lay_out(struct memory *memory, int host, struct rng *rng)
 	memcpy(memory->expected, memory->actual, memory->size);
 }
 
+static void check_registered(int err)
+{
+	if (err == 0)
+		return;
+	fprintf(stderr, "sim: mr_register: %s\n", strerror(-err));
+	exit(1);
+}
+
 void memory_register(struct memory *memory, struct pd *pd, struct rng *rng)
 {
+	check_registered(mr_create_null(pd, &memory->null.mr));
+	memory->null.key = memory->null.mr->key;
+	memory->null.iova = rng_next(rng) >> 1;
 	for (struct region *region = memory->regions; region != NULL; region = region->next) {
 		uint8_t *addr = memory->actual + region->offset;
 		unsigned int access = region->access;
 		uint64_t iova = (uintptr_t)addr;
-		int err;
 
 		switch (rng_below(rng, 4)) {
 		case 0: /* an address of the user's choice, ibv_reg_mr_iova(3) */
@@ -127,11 +145,7 @@ void memory_register(struct memory *memory, struct pd *pd, struct rng *rng)
 		default:
 			break;
 		}
-		err = mr_register(pd, addr, region->size, iova, access, &region->mr);
-		if (err != 0) {
-			fprintf(stderr, "sim: mr_register: %s\n", strerror(-err));
-			exit(1);
-		}
+		check_registered(mr_register(pd, addr, region->size, iova, access, &region->mr));
 		region->iova = region->mr->iova;
 		region->key = region->mr->key;
 	}
@@ -139,6 +153,7 @@ void memory_register(struct memory *memory, struct pd *pd, struct rng *rng)
 
 void memory_deregister(struct memory *memory)
 {
+	mr_deregister(memory->null.mr);
 	for (struct region *region = memory->regions; region != NULL; region = region->next) {
 		if (region->mr != NULL)
 			mr_deregister(region->mr);
@@ -176,6 +191,35 @@ uint8_t *span_expected(const struct span *span)
 	return span->region->memory->expected + span->region->offset + span->offset;
 }
 
+static bool has_bytes(const struct span *span)
+{
+	return span->len > 0 && !span->region->is_null;
+}
+
+static void load(const struct span *span, uint8_t *(*at)(const struct span *), uint8_t *to)
+{
+	if (has_bytes(span))
+		memcpy(to, at(span), span->len);
+	else
+		memset(to, 0, span->len);
+}
+
+void span_load_actual(const struct span *span, uint8_t *to)
+{
+	load(span, span_actual, to);
+}
+
+void span_load_expected(const struct span *span, uint8_t *to)
+{
+	load(span, span_expected, to);
+}
+
+void span_store_expected(const struct span *span, const uint8_t *from, uint32_t len)
+{
+	if (has_bytes(span))
+		memcpy(span_expected(span), from, len);
+}
+
 uint64_t span_iova(const struct span *span)
 {
 	return span->region->iova + span->offset;
@@ -193,7 +237,7 @@ struct span span_part(const struct span *span, uint32_t offset, uint32_t len)
 
 void span_forgive(const struct span *span)
 {
-	if (span->len > 0)
+	if (has_bytes(span))
 		memcpy(span_expected(span), span_actual(span), span->len);
 }
 
@@ -210,7 +254,7 @@ static int64_t compare(const uint8_t *a, const uint8_t *b, size_t len)
 
 int64_t span_compare(const struct span *span)
 {
-	if (span->len == 0)
+	if (!has_bytes(span))
 		return -1;
 	return compare(span_actual(span), span_expected(span), span->len);
 }

@@ -12,7 +12,13 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/verbs_later.h"
 #include "rng.h"
+
+/* What regions grant peers that may do everything. */
+#define ACCESS_ALL                                                                   \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | LATER_ACCESS_FLUSH_GLOBAL)
 
 struct mr;
 struct pd;
@@ -28,6 +34,7 @@ struct region {
 	uint64_t iova;	     /* of its first byte, as keys' users address it */
 	uint32_t key;
 	struct mr *mr; /* NULL when deregistered */
+	bool is_null;  /* no memory: reads as zeros, and what is written to it vanishes */
 };
 
 /* Some bytes of a region. */
@@ -39,6 +46,7 @@ struct span {
 
 struct memory {
 	struct region *regions; /* newest first */
+	struct region null;	/* none of those */
 	uint8_t *actual;
 	uint8_t *expected;
 	size_t size;
@@ -53,6 +61,9 @@ struct region *memory_add_region(struct memory *memory, unsigned int access);
 /** Give out fresh bytes of a region, with canaries around them. */
 struct span region_take(struct region *region, uint32_t len, uint32_t align, struct rng *rng);
 
+/** Some bytes of the null region. */
+struct span memory_take_null(struct memory *memory, uint32_t len, struct rng *rng);
+
 /** Lay out the regions, and fill both images with the same random bytes. */
 void memory_lay_out(struct memory *memory, int host, struct rng *rng);
 
@@ -64,8 +75,17 @@ void memory_deregister(struct memory *memory);
 void memory_clear(struct memory *memory);
 void memory_fini(struct memory *memory);
 
+/** Where its bytes are: neither without bytes nor in the null region. */
 uint8_t *span_actual(const struct span *span);
 uint8_t *span_expected(const struct span *span);
+
+/** What is there, or should be, to `to`. */
+void span_load_actual(const struct span *span, uint8_t *to);
+void span_load_expected(const struct span *span, uint8_t *to);
+
+/** Expect these bytes there. */
+void span_store_expected(const struct span *span, const uint8_t *from, uint32_t len);
+
 uint64_t span_iova(const struct span *span);
 uint32_t span_key(const struct span *span);
 /** `len` bytes of a span from `offset` on. */

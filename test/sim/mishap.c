@@ -38,11 +38,46 @@ static bool is_send(const struct work *work)
 	return work->opcode == IBV_WR_SEND || work->opcode == IBV_WR_SEND_WITH_IMM;
 }
 
-static bool applies(const struct work *work, enum mishap mishap)
+/* An entry of its list that an address can be wrong for. */
+static bool has_memory(const struct flow *flow, const struct work *work)
+{
+	for (uint32_t i = 0; i < work->spans; i++) {
+		const struct span *span = &flow->spans[work->first_span + i];
+
+		if (span->len > 0 && !span->region->is_null)
+			return true;
+	}
+	return false;
+}
+
+/* Which mishaps of the peer's are told of to nobody, or happen to no receive request that is known
+ * before. */
+static bool is_told(const struct flow *flow, enum mishap mishap)
 {
 	switch (mishap) {
-	case MISHAP_BAD_RKEY:
+	case MISHAP_RECEIVE_SHORT:
+	case MISHAP_RECEIVE_KEY:
+	case MISHAP_RECEIVE_ACCESS:
+	case MISHAP_NOT_READY:
+		return flow_reliable(flow) && flow->pool == NULL;
+	case MISHAP_SEND_KEY:
+	case MISHAP_SEND_RANGE:
+		return true;
+	default:
+		return flow_reliable(flow);
+	}
+}
+
+static bool applies(const struct flow *flow, const struct work *work, enum mishap mishap)
+{
+	if (!is_told(flow, mishap))
+		return false;
+	switch (mishap) {
 	case MISHAP_OUT_OF_RANGE:
+		if (work->whole)
+			return false;
+		/* fallthrough */
+	case MISHAP_BAD_RKEY:
 	case MISHAP_REGION_ACCESS:
 		/* A zero-length access has no key to check (IBTA C9-88). */
 		return work->root >= 0 && work->length > 0;
@@ -54,7 +89,10 @@ static bool applies(const struct work *work, enum mishap mishap)
 		return is_send(work) && work->length > 0;
 	case MISHAP_SEND_KEY:
 	case MISHAP_SEND_RANGE:
-		return !work_lands(work) && work->length > 0 && !(work->flags & IBV_SEND_INLINE);
+		/* The data of an ATOMIC WRITE may be given without a key. */
+		return !work_lands(work) && !work_flushes(work) &&
+		       work->opcode != IBV_WR_ATOMIC_WRITE && has_memory(flow, work) &&
+		       !(work->flags & IBV_SEND_INLINE);
 	case MISHAP_LANDING_KEY:
 		return work_lands(work) && work->length > 0;
 	case MISHAP_NOT_READY:
@@ -98,18 +136,17 @@ static unsigned int access_of(const struct work *work)
 		return 0;
 	if (work_is_atomic(work))
 		return IBV_ACCESS_REMOTE_ATOMIC;
+	if (work_flushes(work))
+		return LATER_ACCESS_FLUSH_GLOBAL;
 	return work->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 }
 
 /* The work's remote memory grants everything but what it needs. */
 static void seal_remote(struct flow *flow, struct work *work)
 {
-	const unsigned int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-
-	work->remote =
-		region_take(memory_add_region(&flow->to->host->memory, all & ~access_of(work)),
-			    work->length, 8, &flow->rng);
+	work->remote = region_take(
+		memory_add_region(&flow->to->host->memory, ACCESS_ALL & ~access_of(work)),
+		work->length, 8, &flow->rng);
 }
 
 /* The peer's queue pair does not grant what the work needs, and nothing before it does. */
@@ -164,14 +201,14 @@ bool mishap_inflict(struct flow *flow, enum mishap mishap, struct rng *rng)
 	uint32_t candidates = 0;
 
 	for (uint32_t i = 0; i < flow->work_count; i++)
-		candidates += applies(&flow->works[i], mishap);
+		candidates += applies(flow, &flow->works[i], mishap);
 	if (candidates == 0)
 		return false;
 	candidates = (uint32_t)rng_below(rng, candidates);
 	for (uint32_t i = 0; i < flow->work_count; i++) {
 		struct work *work = &flow->works[i];
 
-		if (!applies(work, mishap) || candidates-- > 0)
+		if (!applies(flow, work, mishap) || candidates-- > 0)
 			continue;
 		if (!spoil(flow, (int32_t)i, mishap))
 			return false;

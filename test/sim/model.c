@@ -12,8 +12,7 @@ static void gather(const struct flow *flow, const struct work *work, uint8_t *to
 	for (uint32_t i = 0; i < work->spans; i++) {
 		const struct span *span = &flow->spans[work->first_span + i];
 
-		if (span->len > 0)
-			memcpy(to, span_expected(span), span->len);
+		span_load_expected(span, to);
 		to += span->len;
 	}
 }
@@ -25,8 +24,7 @@ static void scatter(const struct flow *flow, uint32_t first, uint32_t spans, con
 		const struct span *span = &flow->spans[first + i];
 		const uint32_t n = span->len < len ? span->len : len;
 
-		if (n > 0)
-			memcpy(span_expected(span), from, n);
+		span_store_expected(span, from, n);
 		from += n;
 		len -= n;
 	}
@@ -67,6 +65,17 @@ static void apply_atomic(struct flow *flow, struct work *work)
 	memcpy(span_expected(&work->remote), &after, sizeof(after));
 }
 
+/* It may arrive, or not: what there is now may stay, and is remembered. */
+static void expect_perhaps(const struct flow *flow, struct work *work, uint8_t *bytes)
+{
+	work->bytes = bytes;
+	if (work->root < 0)
+		return;
+	work->old = malloc((size_t)work->length + 1);
+	sim_check(flow->sim, work->old != NULL, "out of memory");
+	span_load_expected(&work->remote, work->old);
+}
+
 static void apply_payload(struct flow *flow, struct work *work)
 {
 	uint8_t *bytes = malloc((size_t)work->length + 1);
@@ -76,10 +85,13 @@ static void apply_payload(struct flow *flow, struct work *work)
 		exit(1);
 	}
 	gather(flow, work, bytes);
+	if (!flow_reliable(flow)) {
+		expect_perhaps(flow, work, bytes);
+		return;
+	}
 	if (work->root >= 0) {
-		if (work->length > 0)
-			memcpy(span_expected(&work->remote), bytes, work->length);
-	} else if (flow->to->host->pool.in_use) {
+		span_store_expected(&work->remote, bytes, work->length);
+	} else if (flow->pool != NULL) {
 		/* Known when it is received: where it went. */
 		work->bytes = bytes;
 		return;
@@ -93,9 +105,9 @@ void model_apply(struct flow *flow, struct work *work)
 {
 	if (work_is_atomic(work))
 		apply_atomic(flow, work);
-	else if (work->opcode != IBV_WR_RDMA_READ)
+	else if (work->opcode != IBV_WR_RDMA_READ && !work_flushes(work))
 		apply_payload(flow, work);
-	else if (work->length > 0)
+	else if (!work_flushes(work) && work->length > 0)
 		scatter(flow, work->first_span, work->spans, span_expected(&work->remote),
 			work->length);
 }

@@ -2,14 +2,18 @@
 /* A shared receive queue of a host. */
 #include "pool.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "queue/srq.h"
 #include "sim.h"
 
 #define SURPLUS_MAX 8
 #define SGE_MAX	    32
+#define REPEATS_MAX 40 /* messages that come a second time, of one flow */
 
 static void *allocate(struct sim *sim, size_t count, size_t size)
 {
@@ -20,31 +24,34 @@ static void *allocate(struct sim *sim, size_t count, size_t size)
 }
 
 /* Room for the longest message that any peer sends. */
-static uint32_t longest(const struct host *host, uint32_t *messages)
+static uint32_t longest(const struct pool *pool, uint32_t *messages)
 {
-	const struct sim *sim = host->sim;
+	const struct sim *sim = pool->host->sim;
 	uint32_t room = 0;
 
 	*messages = 0;
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		const struct flow *flow = &sim->flow[i];
 
-		for (uint32_t w = 0; w < flow->work_count && flow->to->host == host; w++) {
+		for (uint32_t w = 0; w < flow->work_count && flow->pool == pool; w++) {
 			*messages += flow->works[w].receive >= 0;
 			if (flow->works[w].receive >= 0 && flow->works[w].length > room)
 				room = flow->works[w].length;
 		}
+		/* What the network repeats takes one too. */
+		if (flow->pool == pool && !flow_reliable(flow))
+			*messages += REPEATS_MAX;
 	}
-	return room;
+	return room + SIM_GRH_BYTES;
 }
 
-void pool_make(struct host *host)
+void pool_make(struct pool *pool)
 {
-	struct pool *pool = &host->pool;
+	struct host *host = pool->host;
 	struct rng *rng = &host->rng;
 	uint32_t pieces[SGE_MAX], room;
 
-	room = longest(host, &pool->count);
+	room = longest(pool, &pool->count);
 	pool->count += (uint32_t)rng_below(rng, SURPLUS_MAX + 1);
 	pool->max_wr = (uint32_t)rng_range(rng, 1, 64);
 	pool->max_sge = (uint32_t)rng_range(rng, 1, rng_chance(rng, 500000) ? SGE_MAX : 4);
@@ -69,34 +76,48 @@ void pool_make(struct host *host)
 	}
 }
 
-void pool_free(struct host *host)
+void pool_free(struct pool *pool)
 {
-	free(host->pool.receives);
-	free(host->pool.spans);
-	free(host->pool.taken);
-	host->pool = (struct pool){0};
+	free(pool->receives);
+	free(pool->spans);
+	free(pool->taken);
+	*pool = (struct pool){0};
 }
 
 /* In the middle of a turn: what it counts may be behind, not ahead. */
 static void pool_low(void *user)
 {
-	struct host *host = user;
-	struct pool *pool = &host->pool;
+	struct pool *pool = user;
 
-	sim_check(host->sim, pool->limit > 0 && !pool->low, "host %d: limit event not asked for",
-		  host->number);
+	sim_check(pool->host->sim, pool->limit > 0 && !pool->low,
+		  "host %d: limit event not asked for", pool->host->number);
 	pool->low = true;
 }
 
-void pool_start(struct host *host)
+/* XRC: the queue has a number in a domain, and a completion queue of its own. */
+static void join_domain(struct pool *pool)
 {
-	struct pool *pool = &host->pool;
+	struct host *host = pool->host;
+	struct device *device = host->device;
+
+	pool->srq->cq = host->cqs[rng_below(&host->rng, host->cq_count)].cq;
+	sim_check(host->sim, xrcd_open(device, -1, O_CREAT, &host->xrcd) == 0, "xrcd_open");
+	device->ops->lock(device->engine);
+	sim_check(host->sim, xrcd_add_srq(host->xrcd, pool->srq) == 0, "xrcd_add_srq");
+	device->ops->unlock(device->engine);
+}
+
+void pool_start(struct pool *pool)
+{
+	struct host *host = pool->host;
 
 	sim_check(host->sim, srq_create(pool->max_wr, pool->max_sge, host->pd, &pool->srq) == 0,
 		  "srq_create");
+	if (pool->kind == POOL_XRC)
+		join_domain(pool);
 	pool->srq->low = pool_low;
-	pool->srq->user = host;
-	while (pool->gap_ns == 0 && pool_post(host))
+	pool->srq->user = pool;
+	while (pool->gap_ns == 0 && pool_post(pool))
 		continue;
 	/* Armed only where it is not due at once. */
 	if (pool->limit > pool->posted)
@@ -105,82 +126,147 @@ void pool_start(struct host *host)
 		sim_check(host->sim, srq_set_limit(pool->srq, pool->limit) == 0, "srq_set_limit");
 }
 
-void pool_stop(struct host *host)
+void pool_stop(struct pool *pool)
 {
-	sim_check(host->sim, srq_destroy(host->pool.srq) == 0, "host %d: srq_destroy",
-		  host->number);
+	struct host *host = pool->host;
+	struct device *device = host->device;
+
+	if (pool->kind == POOL_XRC) {
+		device->ops->lock(device->engine);
+		xrcd_remove_srq(host->xrcd, pool->srq);
+		device->ops->unlock(device->engine);
+		xrcd_close(host->xrcd);
+	}
+	sim_check(host->sim, srq_destroy(pool->srq) == 0, "host %d: srq_destroy", host->number);
 }
 
-bool pool_post(struct host *host)
+bool pool_post(struct pool *pool)
 {
+	struct host *host = pool->host;
 	const uint64_t now_ns = host->clock->now_ns;
-	struct pool *pool = &host->pool;
 	struct ibv_sge sge[SGE_MAX];
 	struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
 	const struct receive *receive = &pool->receives[pool->posted];
+	int err;
 
-	if (pool->posted == pool->count || pool->posted - pool->complete == pool->max_wr ||
-	    now_ns < pool->next_ns)
+	if (pool->posted == pool->count || now_ns < pool->next_ns)
 		return false;
 	if (pool->gap_ns > 0)
 		pool->next_ns = now_ns + rng_range(&host->rng, 1, pool->gap_ns);
 	for (uint32_t i = 0; i < receive->spans; i++)
 		sge[i] = post_entry(&pool->spans[receive->first_span + i]);
 	wr.num_sge = (int)receive->spans;
-	wr.wr_id = check_id(POOL_FLOW + (unsigned int)host->number, true, pool->posted);
-	sim_check(host->sim, rq_post(&pool->srq->rq, &wr, &bad) == 0, "host %d: post_srq_recv",
-		  host->number);
+	wr.wr_id = check_id(POOL_FLOW + POOLS * (unsigned int)host->number + pool->kind, true,
+			    pool->posted);
+	err = rq_post(&pool->srq->rq, &wr, &bad);
+	/* One that is taken has left the queue, complete or not. */
+	sim_check(host->sim,
+		  err == 0 || (err == ENOMEM && pool->posted - pool->complete >= pool->max_wr),
+		  "host %d: post_srq_recv: %s", host->number, strerror(err));
+	if (err != 0)
+		return false;
 	pool->posted++;
 	return true;
 }
 
-static struct flow *flow_to(const struct host *host, uint32_t qpn)
+static struct flow *flow_to(const struct pool *pool, uint32_t qpn)
 {
-	struct sim *sim = host->sim;
+	struct sim *sim = pool->host->sim;
 
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
-		if (sim->end[i].host == host && sim->end[i].qpn == qpn)
-			return sim->end[i].in;
+		struct flow *flow = &sim->flow[i];
+
+		if (flow->pool == pool && flow->to->qpn == qpn)
+			return flow;
 	}
 	return NULL;
 }
 
-bool pool_complete(struct host *host, uint32_t index, const struct ibv_wc *wc)
+/* The flow's next message is in this request's memory: from here on as if it were its own. */
+static const struct work *adopt(const struct pool *pool, uint32_t index, struct flow *flow,
+				bool whole)
 {
-	struct flow *flow = flow_to(host, wc->qp_num);
-	struct pool *pool = &host->pool;
-	struct receive *receive;
+	struct receive *receive = &flow->receives[flow->received];
+	const struct work *work = &flow->works[receive->work];
+
+	receive->first_span = flow->span_count;
+	receive->spans = pool->receives[index].spans;
+	for (uint32_t i = 0; i < receive->spans; i++)
+		flow_add_span(flow, pool->spans[pool->receives[index].first_span + i]);
+	if (whole && work->bytes != NULL)
+		model_scatter(flow, receive, work->bytes, work->length);
+	flow->receives_posted++;
+	return work;
+}
+
+static void forgive(const struct pool *pool, uint32_t index)
+{
+	for (uint32_t i = 0; i < pool->receives[index].spans; i++)
+		span_forgive(&pool->spans[pool->receives[index].first_span + i]);
+}
+
+static bool complete_unreliable(const struct pool *pool, uint32_t index, struct flow *flow,
+				const struct ibv_wc *wc)
+{
+	struct sim *sim = pool->host->sim;
+	const struct receive *receive = &pool->receives[index];
+
+	if (wc->status == IBV_WC_SUCCESS)
+		return flow->works[deliver(flow, &pool->spans[receive->first_span], receive->spans,
+					   wc)]
+			       .flags &
+		       IBV_SEND_SOLICITED;
+	/* A message that was never whole had it. */
+	sim_check(sim,
+		  wc->status == IBV_WC_WR_FLUSH_ERR &&
+			  (sim->flushing || flow->loose || flow->mishap_at >= 0),
+		  "flow %d: shared receive %u: %s", flow->number, index, status_text(wc->status));
+	forgive(pool, index);
+	return true;
+}
+
+bool pool_complete(struct pool *pool, uint32_t index, const struct ibv_wc *wc)
+{
+	struct flow *flow = flow_to(pool, wc->qp_num);
+	struct host *host = pool->host;
 	const struct work *work;
 
 	sim_check(host->sim, flow != NULL && index < pool->posted && !pool->taken[index],
 		  "host %d: shared receive %u completes at qp %06x", host->number, index,
 		  wc->qp_num);
-	sim_check(host->sim, wc->status == IBV_WC_SUCCESS && flow->received < flow->consumed_count,
-		  "flow %d: shared receive %u: %s", flow->number, index, status_text(wc->status));
 	pool->taken[index] = true;
 	pool->complete++;
-	/* The flow's next message is in this request's memory: from here on as if it were its own.
-	 */
-	receive = &flow->receives[flow->received];
-	receive->first_span = flow->span_count;
-	receive->spans = pool->receives[index].spans;
-	for (uint32_t i = 0; i < receive->spans; i++)
-		flow_add_span(flow, pool->spans[pool->receives[index].first_span + i]);
-	work = &flow->works[receive->work];
-	if (work->bytes != NULL)
-		model_scatter(flow, receive, work->bytes, work->length);
-	flow->receives_posted++;
+	if (!flow_reliable(flow))
+		return complete_unreliable(pool, index, flow, wc);
+	sim_check(host->sim, flow->received < flow->consumed_count,
+		  "flow %d: shared receive %u: %s", flow->number, index, status_text(wc->status));
+	work = adopt(pool, index, flow, wc->status == IBV_WC_SUCCESS);
 	check_receive(flow, flow->received, wc);
-	return work->flags & IBV_SEND_SOLICITED;
+	if (wc->status != IBV_WC_SUCCESS)
+		forgive(pool, index);
+	return wc->status != IBV_WC_SUCCESS || (work->flags & IBV_SEND_SOLICITED);
 }
 
-void pool_check(struct host *host)
+void pool_check(struct pool *pool)
 {
-	const struct pool *pool = &host->pool;
 	const uint32_t left = pool->posted - pool->complete;
 
 	/* What is left only grows when something is posted, and that is over. */
 	if (pool->limit > 0 && left < pool->limit)
-		sim_check(host->sim, pool->low, "host %d: %u receives left, and no event below %u",
-			  host->number, left, pool->limit);
+		sim_check(pool->host->sim, pool->low,
+			  "host %d: %u receives left, and no event below %u", pool->host->number,
+			  left, pool->limit);
+}
+
+void pool_forgive(struct pool *pool)
+{
+	const struct sim *sim = pool->host->sim;
+	bool broken = sim->scenario != SCENARIO_SOUND;
+
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
+		broken |= sim->flow[i].pool == pool && !flow_reliable(&sim->flow[i]);
+	for (uint32_t i = 0; broken && i < pool->posted; i++) {
+		if (!pool->taken[i])
+			forgive(pool, i);
+	}
 }

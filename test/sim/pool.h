@@ -16,9 +16,17 @@ struct sim;
 struct span;
 struct srq;
 
-#define POOL_FLOW 0xff00 /* a pool's number where flows have theirs, plus the host's */
+#define POOL_FLOW 0xff00 /* a pool's number where flows have theirs: plus POOLS * host + kind */
+
+enum pool_kind {
+	POOL_SHARED, /* of all queue pairs that receive for themselves */
+	POOL_XRC,
+	POOLS,
+};
 
 struct pool {
+	struct host *host;
+	enum pool_kind kind;
 	bool in_use;
 	struct srq *srq;
 	uint32_t max_wr;
@@ -37,20 +45,23 @@ struct pool {
 };
 
 /** Make up the receive requests, when all flows are made up. */
-void pool_make(struct host *host);
-void pool_free(struct host *host);
+void pool_make(struct pool *pool);
+void pool_free(struct pool *pool);
 
 /** Create the queue, and post what may be posted. */
-void pool_start(struct host *host);
-void pool_stop(struct host *host);
+void pool_start(struct pool *pool);
+void pool_stop(struct pool *pool);
 
 /** Post what is due. Whether anything was. */
-bool pool_post(struct host *host);
+bool pool_post(struct pool *pool);
 
 /** A receive request of the pool is complete. Whether its message was solicited. */
-bool pool_complete(struct host *host, uint32_t index, const struct ibv_wc *wc);
+bool pool_complete(struct pool *pool, uint32_t index, const struct ibv_wc *wc);
 
 /** The event of the limit came if, and only if, it was due. */
-void pool_check(struct host *host);
+void pool_check(struct pool *pool);
+
+/** The program has ended: what a message that was never whole may have left is right. */
+void pool_forgive(struct pool *pool);
 
 #endif

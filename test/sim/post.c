@@ -12,6 +12,7 @@
 /* Requests as they are given to a post call: work requests and the lists that they point to. */
 struct batch {
 	uint32_t count;
+	bool built; /* one of them can be posted in no other way */
 	struct ibv_send_wr send[POST_BATCH_MAX];
 	struct ibv_recv_wr recv[POST_BATCH_MAX];
 	struct ibv_sge sge[POST_BATCH_MAX][LIST_MAX];
@@ -38,7 +39,8 @@ static void spoil_list(struct flow *flow, const struct work *work, struct ibv_sg
 {
 	uint32_t entry = (uint32_t)rng_below(&flow->rng, work->spans);
 
-	while (sge[entry].length == 0)
+	while (sge[entry].length == 0 || (work->mishap == MISHAP_SEND_RANGE &&
+					  flow->spans[work->first_span + entry].region->is_null))
 		entry = (entry + 1) % work->spans;
 	if (work->mishap == MISHAP_SEND_RANGE) {
 		const struct span *span = &flow->spans[work->first_span + entry];
@@ -54,6 +56,8 @@ static void fill_remote(struct flow *flow, const struct work *work, struct ibv_s
 	uint64_t addr = 0;
 	uint32_t key = 0;
 
+	if (flow->from->type == IBV_QPT_UD)
+		return;
 	if (work->remote.region != NULL) {
 		addr = span_iova(&work->remote);
 		key = span_key(&work->remote);
@@ -62,7 +66,8 @@ static void fill_remote(struct flow *flow, const struct work *work, struct ibv_s
 		key ^= 1u << rng_below(&flow->rng, 32);
 	if (work->mishap == MISHAP_OUT_OF_RANGE) {
 		const struct region *region = work->remote.region;
-		const uint64_t align = work_is_atomic(work) ? 8 : 1;
+		const uint64_t align =
+			work_is_atomic(work) || work->opcode == IBV_WR_ATOMIC_WRITE ? 8 : 1;
 
 		/* Just too far at the end, or at the beginning. */
 		if (rng_chance(&flow->rng, 500000))
@@ -121,8 +126,10 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 	} else {
 		flow->unsignaled++;
 	}
-	/* What stands behind a failure is not executed. */
-	if (flow_executes(flow, index))
+	/* What stands behind a failure is not executed. An unreliable WRITE that fails may have
+	 * begun.
+	 */
+	if (flow_executes(flow, index) || (!flow_reliable(flow) && index == flow->mishap_at))
 		model_apply(flow, work);
 	if (work->root >= 0 && work->opcode != IBV_WR_RDMA_READ)
 		flow->roots[work->root].newest = index;
@@ -137,6 +144,7 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 	if (flow->from->sig_all && rng_chance(&flow->rng, 500000))
 		wr->send_flags &= ~(unsigned int)IBV_SEND_SIGNALED;
 	fill_remote(flow, work, wr);
+	connect_address(flow->from, wr);
 	if (work->flags & IBV_SEND_INLINE)
 		fill_inline(flow, work, batch->sge[n], batch->data[n]);
 	else
@@ -146,12 +154,22 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 		spoil_list(flow, work, batch->sge[n]);
 	if (n > 0)
 		batch->send[n - 1].next = wr;
+	batch->built |= work_flushes(work);
+}
+
+/* A program describes them call by call, or hands them over in a list. */
+static int give(struct flow *flow, struct batch *batch)
+{
+	struct ibv_send_wr *bad = NULL;
+
+	if (batch->built || rng_chance(&flow->rng, 300000))
+		return build_sends(flow, batch->send);
+	return qp_post_send(flow->from->qp, &batch->send[0], &bad);
 }
 
 bool post_sends(struct flow *flow)
 {
 	const uint64_t wanted = rng_range(&flow->rng, 1, POST_BATCH_MAX);
-	struct ibv_send_wr *bad = NULL;
 	static struct batch batch;
 	int err;
 
@@ -159,14 +177,15 @@ bool post_sends(struct flow *flow)
 	if (!end_sends(flow->from))
 		return false;
 	batch.count = 0;
+	batch.built = false;
 	while (batch.count < wanted && flow->posted < flow->limit &&
 	       flow->posted - flow->closed < flow->from->cap.max_send_wr)
 		add_send(flow, &flow->works[flow->posted++], &batch);
 	if (batch.count == 0)
 		return false;
-	err = qp_post_send(flow->from->qp, &batch.send[0], &bad);
-	sim_check(flow->sim, err == 0, "flow %d: post_send refuses work %u: %s", flow->number,
-		  (uint32_t)(bad->wr_id & 0xffff), strerror(err));
+	err = give(flow, &batch);
+	sim_check(flow->sim, err == 0, "flow %d: posting up to work %u is refused: %s",
+		  flow->number, flow->posted, strerror(err));
 	memset(batch.data, 0xee, sizeof(batch.data));
 	memset(batch.sge, 0xee, sizeof(batch.sge));
 	flow->posted_ns = flow->sim->clock.now_ns;
@@ -226,7 +245,7 @@ bool post_due_receives(struct flow *flow)
 	const uint64_t now_ns = flow->sim->clock.now_ns;
 	bool posted = false;
 
-	if (flow->to->host->pool.in_use)
+	if (flow->pool != NULL)
 		return false;
 	if (flow->receive_gap_ns == 0) {
 		while (post_receives(flow, POST_BATCH_MAX))

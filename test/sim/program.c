@@ -65,8 +65,10 @@ static void make_hosts(struct sim *sim)
 		/* Room for the largest path MTU and the headers that count against it. */
 		host->port_mtu = (uint32_t)rng_range(&sim->rng, 4096 + 96, 9000);
 		make_pace(&host->pace, &sim->rng);
-		host->pool = (struct pool){.in_use = sim->scenario == SCENARIO_SOUND &&
-						     !sim->abrupt && rng_chance(&sim->rng, 200000)};
+		for (unsigned int k = 0; k < POOLS; k++)
+			host->pools[k] = (struct pool){.host = host, .kind = (enum pool_kind)k};
+		/* What is taken from it when a queue pair is reset never completes. */
+		host->pools[POOL_SHARED].in_use = !sim->abrupt && rng_chance(&sim->rng, 200000);
 		memcpy(host->mac, (const uint8_t[]){2, 0, 0, 0, 7, (uint8_t)(i + 1)}, 6);
 		memset(&host->gid, 0, sizeof(host->gid));
 		if (ipv6)
@@ -129,7 +131,7 @@ static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struc
 	end->send_cq = (unsigned int)rng_below(rng, host->cq_count);
 	end->recv_cq = (unsigned int)rng_below(rng, host->cq_count);
 	end->sig_all = rng_chance(rng, 300000);
-	end->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	end->access = ACCESS_ALL & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 	end->mtu = mtu;
 	end->sq_psn = rng_chance(rng, 700000) ? psns[rng_below(rng, 5)]
 					      : (uint32_t)rng_below(rng, 1u << 24);
@@ -160,12 +162,48 @@ static void make_flow(struct sim *sim, unsigned int number)
 	flow->to = end->peer;
 	flow->rng = rng_fork(sim->seed, 300 + number);
 	flow->mishap_at = -1;
+	flow->newest = -1;
 	flow->failed = -1;
 	flow->receive_failed = -1;
 	if (rng_chance(&flow->rng, 300000))
 		flow->receive_gap_ns = rng_range(&flow->rng, 1, 3000000);
 	end->out = flow;
 	end->peer->in = flow;
+}
+
+/* Which queue pairs a pair is of: the first one's type, and the second one's. */
+static void make_types(const struct sim *sim, struct end *ends, struct rng *rng)
+{
+	const uint64_t drawn = rng_below(rng, 100);
+
+	ends[0].type = IBV_QPT_RC;
+	if (drawn < 18)
+		ends[0].type = IBV_QPT_UC;
+	else if (drawn < 33)
+		ends[0].type = IBV_QPT_UD;
+	else if (drawn < 48 && !sim->abrupt)
+		ends[0].type = IBV_QPT_XRC_SEND;
+	ends[1].type = ends[0].type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : ends[0].type;
+	for (unsigned int i = 0; i < 2; i++) {
+		if (ends[i].type == IBV_QPT_UD)
+			ends[i].mtu = IBV_MTU_4096;
+		/* It has no queues of its own. */
+		if (ends[i].type == IBV_QPT_XRC_RECV) {
+			ends[i].cap = (struct ibv_qp_cap){0};
+			ends[i].host->pools[POOL_XRC].in_use = true;
+		}
+	}
+}
+
+/* Where the flow's receives come from, if not from its own queue. */
+static struct pool *choose_pool(const struct flow *flow)
+{
+	struct pool *pools = flow->to->host->pools;
+
+	if (flow->to->type == IBV_QPT_XRC_RECV)
+		return &pools[POOL_XRC];
+	return pools[POOL_SHARED].in_use && flow->to->type != IBV_QPT_XRC_SEND ? &pools[POOL_SHARED]
+									       : NULL;
 }
 
 static void make_pair(struct sim *sim, unsigned int pair)
@@ -184,11 +222,13 @@ static void make_pair(struct sim *sim, unsigned int pair)
 		ends[i].peer = &ends[1 - i];
 		make_end(&ends[i], &sim->host[i == 0 ? first : second], mtu, &sim->rng);
 	}
+	make_types(sim, ends, &sim->rng);
 	for (unsigned int i = 0; i < 2; i++) {
 		/* No more READs and atomics than the peer has resources for (IBTA 9.4.4). */
 		ends[i].max_rd_atomic =
 			(uint8_t)rng_range(&sim->rng, 1, ends[i].peer->max_dest_rd_atomic);
 		make_flow(sim, 2 * pair + i);
+		sim->flow[2 * pair + i].pool = choose_pool(&sim->flow[2 * pair + i]);
 	}
 }
 
@@ -224,7 +264,9 @@ static void make_works(struct sim *sim)
 
 		if (rng_chance(&flow->rng, 150000))
 			works = 0;
-		if (large && i == large_flow && !flow->to->host->pool.in_use)
+		if (flow->from->type == IBV_QPT_XRC_RECV)
+			flow_make(flow, 0, BYTES_SMALL);
+		else if (large && i == large_flow && flow->pool == NULL)
 			flow_make(flow, works < 4 ? 4 : works / 4, BYTES_LARGE);
 		else
 			flow_make(flow, works, BYTES_SMALL);
@@ -315,6 +357,29 @@ static void make_timeouts(struct sim *sim)
 	}
 }
 
+/* What of unreliable flows is promised all the same. */
+static void make_promises(struct sim *sim)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct flow *flow = &sim->flow[i];
+		const struct link_attr *attr =
+			&sim->link[flow->from->host->number][flow->to->host->number].attr;
+
+		if (flow_reliable(flow))
+			continue;
+		flow->ordered =
+			attr->duplicate_ppm == 0 && attr->ghost_ppm == 0 && attr->reorder_ppm == 0;
+		flow->exact = flow->ordered && attr->loss_ppm == 0 && attr->corrupt_ppm == 0 &&
+			      attr->burst_ppm == 0 && flow->pool == NULL && !flow->loose &&
+			      flow->mishap_at < 0 && !sim->abrupt;
+		if (!flow->exact)
+			continue;
+		/* Each message finds its receive request there. */
+		flow->receive_gap_ns = 0;
+		flow->to->cap.max_recv_wr = flow->receive_count + 1;
+	}
+}
+
 void program_make(struct sim *sim)
 {
 	make_scenario(sim);
@@ -326,13 +391,16 @@ void program_make(struct sim *sim)
 		make_pair(sim, i);
 	make_words(sim);
 	make_works(sim);
-	for (unsigned int i = 0; i < sim->hosts; i++) {
-		if (sim->host[i].pool.in_use)
-			pool_make(&sim->host[i]);
+	for (unsigned int i = 0; i < POOLS * sim->hosts; i++) {
+		struct pool *pool = &sim->host[i / POOLS].pools[i % POOLS];
+
+		if (pool->in_use)
+			pool_make(pool);
 	}
 	make_strike(sim);
 	if (sim->scenario == SCENARIO_MISHAP)
 		make_mishap(sim);
+	make_promises(sim);
 	make_timeouts(sim);
 	for (unsigned int i = 0; i < sim->hosts; i++)
 		memory_lay_out(&sim->host[i].memory, (int)i, &sim->host[i].rng);
@@ -343,14 +411,16 @@ void program_free(struct sim *sim)
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		struct flow *flow = &sim->flow[i];
 
-		for (uint32_t w = 0; w < flow->work_count; w++)
+		for (uint32_t w = 0; w < flow->work_count; w++) {
 			free(flow->works[w].bytes);
+			free(flow->works[w].old);
+		}
 		free(flow->works);
 		free(flow->receives);
 		free(flow->spans);
 		free(flow->roots);
 	}
-	for (unsigned int i = 0; i < sim->hosts; i++)
-		pool_free(&sim->host[i]);
+	for (unsigned int i = 0; i < POOLS * sim->hosts; i++)
+		pool_free(&sim->host[i / POOLS].pools[i % POOLS]);
 	clock_fini(&sim->clock);
 }

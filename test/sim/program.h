@@ -12,6 +12,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/verbs_later.h"
 #include "host.h"
 #include "memory.h"
 #include "mishap.h"
@@ -19,6 +20,7 @@
 
 #define SIM_PAIRS_MAX 6
 #define SIM_WORDS_MAX 2
+#define SIM_GRH_BYTES 40 /* that a datagram has in front of its message (IBTA 11.4.1.2) */
 
 /* A word that several queue pairs change by atomics at once. */
 struct word {
@@ -46,6 +48,7 @@ struct work {
 	uint64_t operand;    /* FETCH_ADD: the addend; CMP_SWP: the value to swap in */
 	uint64_t compare;    /* CMP_SWP, set when it is posted */
 	bool guess_wrong;    /* CMP_SWP: compare with another value than is there */
+	bool whole;	     /* FLUSH: of all the region */
 	uint32_t first_span; /* its gather (or scatter) list in flow->spans */
 	uint32_t spans;
 	struct span remote;
@@ -53,7 +56,9 @@ struct work {
 	int32_t receive;   /* the receive request that it consumes, -1 for none */
 	struct word *word; /* a shared word, or NULL */
 	enum mishap mishap;
-	uint8_t *bytes; /* a message to a shared queue, once it is posted; owned */
+	/* once it is posted; owned */
+	uint8_t *bytes; /* its message, where it is not known before into which memory that goes */
+	uint8_t *old;	/* unreliable WRITE: what was there before */
 
 	enum ibv_wc_status status; /* valid once it is closed */
 };
@@ -63,7 +68,7 @@ struct receive {
 	uint32_t first_span; /* in flow->spans */
 	uint32_t spans;
 	uint32_t room; /* bytes */
-	int32_t work;  /* that consumes it, -1 for a surplus one */
+	int32_t work;  /* that consumes it, -1 for a surplus one; of an unreliable flow: that did */
 	enum mishap mishap;
 };
 
@@ -90,6 +95,14 @@ struct flow {
 	struct region *landing;
 	struct region *target[2];
 	struct region *inbox;
+
+	struct pool *pool; /* that the receives are taken from, or NULL */
+
+	/* unreliable flows: what is promised of them */
+	bool exact;	/* nothing can be lost: each message arrives, in order, and once */
+	bool ordered;	/* nothing is repeated or overtaken */
+	bool solicits;	/* all of its messages are solicited; else none */
+	int32_t newest; /* work that arrived last, -1 for none */
 
 	/* how it may end */
 	bool loose;	   /* somebody else's mishap may end it anywhere */
@@ -122,6 +135,13 @@ void program_free(struct sim *sim);
 /** Make up the works and receives of a flow. */
 void flow_make(struct flow *flow, uint32_t works, uint32_t bytes);
 
+/** An unreliable flow's message came whole: find out which it was. The index of its work. */
+int32_t deliver(struct flow *flow, const struct span *list, uint32_t spans,
+		const struct ibv_wc *wc);
+
+/** The program has ended: the memory that an unreliable flow wrote to, or not. */
+void deliver_check(struct flow *flow);
+
 /** Append a list of fresh or given spans that sum up to `len`, and return its first index. */
 uint32_t flow_add_span(struct flow *flow, struct span span);
 
@@ -139,6 +159,24 @@ static inline bool work_is_atomic(const struct work *work)
 {
 	return work->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 	       work->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* It is acknowledged, and so done when it is complete. */
+static inline bool flow_reliable(const struct flow *flow)
+{
+	return flow->from->type != IBV_QPT_UC && flow->from->type != IBV_QPT_UD;
+}
+
+/* Its payload goes to remote memory. */
+static inline bool work_writes(const struct work *work)
+{
+	return work->opcode == IBV_WR_RDMA_WRITE || work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+	       work->opcode == IBV_WR_ATOMIC_WRITE;
+}
+
+static inline bool work_flushes(const struct work *work)
+{
+	return (int)work->opcode == LATER_WR_FLUSH;
 }
 
 /* Its gather list is written, not read. */

@@ -103,8 +103,10 @@ static void start(struct sim *sim)
 		host->locked = false;
 		host_start(host, cqe);
 		memory_register(&host->memory, host->pd, &host->rng);
-		if (host->pool.in_use)
-			pool_start(host);
+		for (unsigned int k = 0; k < POOLS; k++) {
+			if (host->pools[k].in_use)
+				pool_start(&host->pools[k]);
+		}
 	}
 	for (unsigned int i = 0; i < sim->words; i++) {
 		memcpy(&sim->word[i].initial, span_actual(&sim->word[i].span), 8);
@@ -196,6 +198,14 @@ static void maybe_strike(struct sim *sim)
 	clock_at(&sim->clock, sim->struck_ns, strike, sim, NULL);
 }
 
+static void check_pools(struct host *host)
+{
+	for (unsigned int i = 0; i < POOLS; i++) {
+		if (host->pools[i].in_use)
+			pool_check(&host->pools[i]);
+	}
+}
+
 static void play(struct sim *sim, bool first)
 {
 	uint64_t events = 0;
@@ -218,7 +228,7 @@ static void play(struct sim *sim, bool first)
 	check_quiet(sim);
 	check_states(sim);
 	for (unsigned int i = 0; i < sim->hosts; i++)
-		pool_check(&sim->host[i]);
+		check_pools(&sim->host[i]);
 }
 
 /* What was posted and is not complete never will be; the works behind it go on with new receives.
@@ -228,6 +238,12 @@ static void forget(struct flow *flow)
 	check_forgive(flow, flow->closed);
 	flow->closed = flow->posted;
 	flow->unsignaled = 0;
+	flow->newest = (int32_t)flow->posted - 1;
+	/* Which of its receives were taken, nobody promised. */
+	if (!flow_reliable(flow)) {
+		flow->receives_posted = flow->received;
+		return;
+	}
 	flow->received = 0;
 	for (uint32_t w = 0; w < flow->posted; w++)
 		flow->received += flow->works[w].receive >= 0;

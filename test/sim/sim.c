@@ -23,16 +23,25 @@ static const char *const scenario_names[SCENARIOS] = {
 	[SCENARIO_KILL] = "kill",   [SCENARIO_GONE] = "gone",
 };
 
+static const char *const type_names[] = {
+	[IBV_QPT_RC] = "RC",
+	[IBV_QPT_UC] = "UC",
+	[IBV_QPT_UD] = "UD",
+	[IBV_QPT_XRC_SEND] = "XRC",
+	[IBV_QPT_XRC_RECV] = "XRC (receives)",
+};
+
 static void dump_flow(const struct flow *flow)
 {
 	const struct end *from = flow->from;
 
-	printf("flow %2d: host %d qp %06x > host %d qp %06x: %u works, %u posted, %u closed%s; "
-	       "%u receives, %u posted, %u complete, gap %llu ns",
-	       flow->number, from->host->number, from->qpn, flow->to->host->number, flow->to->qpn,
-	       flow->work_count, flow->posted, flow->closed, flow->loose ? " (loose)" : "",
-	       flow->receive_count, flow->receives_posted, flow->received,
-	       (unsigned long long)flow->receive_gap_ns);
+	printf("flow %2d: %s%s%s, host %d qp %06x > host %d qp %06x: %u works, %u posted, %u "
+	       "closed%s; %u receives, %u posted, %u complete, gap %llu ns",
+	       flow->number, type_names[from->type], flow->exact ? " exact" : "",
+	       flow->pool ? " pooled" : "", from->host->number, from->qpn, flow->to->host->number,
+	       flow->to->qpn, flow->work_count, flow->posted, flow->closed,
+	       flow->loose ? " (loose)" : "", flow->receive_count, flow->receives_posted,
+	       flow->received, (unsigned long long)flow->receive_gap_ns);
 	if (flow->mishap_at >= 0)
 		printf("; mishap at %d: %s", flow->mishap_at,
 		       mishap_info(flow->works[flow->mishap_at].mishap)->name);
@@ -260,12 +269,13 @@ int main(int argc, char **argv)
 	for (int i = 0; i < SIM_HOSTS_MAX; i++)
 		host_fini(&sim.host[i]);
 	printf("sim: %llu programs passed, the last of seed %llu: %llu works, %llu bytes, %llu "
-	       "packets "
+	       "unreliable messages, %llu packets "
 	       "(%llu lost, %llu damaged, %llu late, %llu duplicates, %llu ghosts)\n",
 	       (unsigned long long)sim.stats_programs, (unsigned long long)seed - 1,
 	       (unsigned long long)sim.stats_works, (unsigned long long)sim.stats_bytes,
-	       (unsigned long long)sim.packets, (unsigned long long)fates[LINK_LOST],
-	       (unsigned long long)fates[LINK_DAMAGED], (unsigned long long)fates[LINK_HELD_BACK],
+	       (unsigned long long)sim.stats_delivered, (unsigned long long)sim.packets,
+	       (unsigned long long)fates[LINK_LOST], (unsigned long long)fates[LINK_DAMAGED],
+	       (unsigned long long)fates[LINK_HELD_BACK],
 	       (unsigned long long)fates[LINK_DUPLICATED], (unsigned long long)fates[LINK_GHOST]);
 	return 0;
 }

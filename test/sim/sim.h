@@ -62,6 +62,7 @@ struct sim {
 	uint64_t packets;
 	uint64_t stats_programs;
 	uint64_t stats_works;
+	uint64_t stats_delivered; /* messages that were not sure to be */
 	uint64_t stats_bytes;
 };
 
@@ -90,6 +91,9 @@ void connect_all(struct sim *sim);
 /** Whether send requests may be posted. */
 bool end_sends(const struct end *end);
 
+/** Say in a send request where it goes, where its queue pair does not know. */
+void connect_address(const struct end *end, struct ibv_send_wr *wr);
+
 /** Move a queue pair to a state with the attributes that the transition needs. */
 void connect_modify(struct end *end, enum ibv_qp_state state);
 
@@ -98,6 +102,9 @@ void connect_destroy(struct end *end);
 
 /** An entry of a list as the post calls take it. */
 struct ibv_sge post_entry(const struct span *span);
+
+/** Post a list by describing its requests call by call. 0 or a positive errno. */
+int build_sends(struct flow *flow, const struct ibv_send_wr *wr);
 
 /** Post what may be posted now. Whether anything was. */
 bool post_sends(struct flow *flow);
