@@ -278,6 +278,14 @@ static bool completer_is_ack(const struct packet *packet)
 	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
 }
 
+/* The AETH of a response with data says that the request was executed, or the two contradict. */
+static bool completer_means_what_it_is(const struct packet *packet)
+{
+	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE ||
+	       !(packet->op->flags & OPCODE_HAS_AETH) ||
+	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
+}
+
 enum fault completer_receive(struct completer *completer, const struct packet *packet,
 			     uint64_t now_ns)
 {
@@ -297,6 +305,8 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	}
 	if (fault != FAULT_NONE || completer_is_ack(packet))
 		return fault;
+	if (!completer_means_what_it_is(packet))
+		return FAULT_BAD_RESPONSE;
 	switch (packet->opcode & OPCODE_OPERATION_MASK) {
 	case OPCODE_READ_RESPONSE_FIRST:
 	case OPCODE_READ_RESPONSE_MIDDLE:

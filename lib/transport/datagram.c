@@ -143,6 +143,11 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 	if (receive_store(receive, datagram->pd, grh, sizeof(grh)) != MR_OK ||
 	    receive_store(receive, datagram->pd, packet->payload, packet->payload_len) != MR_OK)
 		fault = FAULT_RECEIVE_PROTECTION;
+	/* No NAK goes out with it, where the responder of a connection would count it. */
+	if (fault != FAULT_NONE) {
+		counters_add(datagram->counters, fault_info(fault)->counter, 1);
+		counters_add(datagram->counters, COUNTER_resp_cqe_error, 1);
+	}
 	status = fault == FAULT_NONE ? IBV_WC_SUCCESS : fault_info(fault)->status;
 	if (datagram_complete(datagram, packet, status) != FAULT_NONE)
 		return FAULT_CQ_OVERRUN;

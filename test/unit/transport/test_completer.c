@@ -761,6 +761,29 @@ static void completer_sent__unreliable_what_is_sent_is_done(void **state)
 	expect_success(2);
 }
 
+static void completer_receive__data_with_a_syndrome_of_failure_is_a_bad_response(void **state)
+{
+	static const uint8_t syndromes[] = {AETH_RNR_NAK | 1, AETH_NAK | NAK_REMOTE_ACCESS,
+					    0x40 | ACK};
+
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, 8);
+	post(2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	assert_int_equal(send_all(), 2);
+	for (size_t i = 0; i < sizeof(syndromes); i++)
+		EXPECT_FAULT(FAULT_BAD_RESPONSE, OPCODE_READ_RESPONSE_ONLY, 0,
+			     .syndrome = syndromes[i], .len = 8);
+	expect_none();
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = 8);
+	expect_success(1);
+	for (size_t i = 0; i < sizeof(syndromes); i++)
+		EXPECT_FAULT(FAULT_BAD_RESPONSE, OPCODE_ATOMIC_ACKNOWLEDGE, 1,
+			     .syndrome = syndromes[i]);
+	expect_none();
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK);
+	expect_success(2);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -797,6 +820,7 @@ int main(void)
 		TEST(completer_fail__tells_also_what_is_not_signaled),
 		TEST(completer_receive__a_completion_that_finds_no_room),
 		TEST(completer_sent__unreliable_what_is_sent_is_done),
+		TEST(completer_receive__data_with_a_syndrome_of_failure_is_a_bad_response),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

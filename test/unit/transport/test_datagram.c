@@ -338,6 +338,7 @@ static void datagram_receive__memory_that_may_not_be_written(void **state)
 	(void)state;
 	assert_int_equal(rq_post(&rq, &wr, &bad), 0);
 	assert_int_equal(take(QKEY, 8), FAULT_RECEIVE_PROTECTION);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_resp_operational_errors), 1);
 	fixture_completion(recv_cq, 1, IBV_WC_LOC_PROT_ERR);
 }
 
