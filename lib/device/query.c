@@ -89,6 +89,10 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 	attr->cq_mod_caps.max_cq_count = DEVICE_MAX_CQ_MODERATION;
 	attr->cq_mod_caps.max_cq_period = DEVICE_MAX_CQ_MODERATION;
 	attr->max_dm_size = DEVICE_MAX_DM_BYTES;
+	attr->packet_pacing_caps.qp_rate_limit_min = 1;
+	attr->packet_pacing_caps.qp_rate_limit_max = DEVICE_MAX_RATE_KBPS;
+	attr->packet_pacing_caps.supported_qpts =
+		1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD | 1u << IBV_QPT_XRC_SEND;
 	query_odp(attr);
 }
 

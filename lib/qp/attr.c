@@ -24,8 +24,11 @@ struct transition {
 	int optional;
 };
 
-/* Every transition may say which state it starts from (CUR_STATE) where the table of the man page
- * has it. */
+/*
+ * Every transition may say which state it starts from (CUR_STATE) where the table of the man page
+ * has it. The rate limit is taken from types that send, where Linux takes it from raw packet queue
+ * pairs.
+ */
 static const struct transition rc_transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
@@ -37,10 +40,10 @@ static const struct transition rc_transitions[] = {
 	 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 		 IBV_QP_TIMEOUT,
 	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
-		 IBV_QP_PATH_MIG_STATE},
+		 IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT},
 	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
 	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
-		 IBV_QP_PATH_MIG_STATE},
+		 IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT},
 	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
 	{IBV_QPS_SQD, IBV_QPS_RTS, 0,
 	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
@@ -59,9 +62,11 @@ static const struct transition uc_transitions[] = {
 	{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
 	 IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH},
 	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN,
-	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
+		 IBV_QP_RATE_LIMIT},
 	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
-	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
+		 IBV_QP_RATE_LIMIT},
 	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
 	{IBV_QPS_SQD, IBV_QPS_RTS, 0,
 	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
@@ -76,8 +81,9 @@ static const struct transition ud_transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
 	{IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
-	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
-	{IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN,
+	 IBV_QP_CUR_STATE | IBV_QP_QKEY | IBV_QP_RATE_LIMIT},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY | IBV_QP_RATE_LIMIT},
 	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
 	{IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 	{IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
@@ -93,9 +99,11 @@ static const struct transition xrc_send_transitions[] = {
 	{IBV_QPS_RTR, IBV_QPS_RTS,
 	 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 		 IBV_QP_TIMEOUT,
-	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
+		 IBV_QP_RATE_LIMIT},
 	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
-	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
+		 IBV_QP_RATE_LIMIT},
 	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
 	{IBV_QPS_SQD, IBV_QPS_RTS, 0,
 	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE},
@@ -127,6 +135,18 @@ static const struct transition xrc_recv_transitions[] = {
 		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
 		 IBV_QP_TIMEOUT | IBV_QP_MIN_RNR_TIMER},
 };
+
+int attr_own(enum ibv_qp_type type, int mask)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	case IBV_QPT_XRC_RECV:
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	default:
+		return mask;
+	}
+}
 
 static const struct {
 	const struct transition *transitions;
@@ -195,6 +215,8 @@ int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct att
 		return -EINVAL;
 	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
 		return -EINVAL;
+	if ((mask & IBV_QP_RATE_LIMIT) && attr->rate_limit > limits->max_rate_kbps)
+		return -EINVAL;
 	/* There is one path: migration and an alternate one are not offered
 	 * (IBV_DEVICE_AUTO_PATH_MIG is not set). */
 	if (mask & IBV_QP_ALT_PATH)
@@ -238,4 +260,6 @@ void attr_apply(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask
 		to->qkey = from->qkey;
 	if (mask & IBV_QP_DEST_QPN)
 		to->dest_qp_num = from->dest_qp_num;
+	if (mask & IBV_QP_RATE_LIMIT)
+		to->rate_limit = from->rate_limit;
 }

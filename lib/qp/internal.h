@@ -28,6 +28,7 @@ struct qp {
 	struct peer peer;
 	struct flight flight;
 	struct recovery recovery;
+	struct pacer pacer;
 	struct requester requester;
 	struct completer completer;
 	struct replies replies;

@@ -26,6 +26,7 @@ static void qp_enter_error(struct qp *qp)
 	qp_set_state(qp, IBV_QPS_ERR);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	recovery_reset(&qp->recovery);
+	pacer_stop(&qp->pacer);
 	completer_flush(&qp->completer);
 	qp_flush_receives(qp);
 	/* It takes nothing more from the shared queue (ibv_get_async_event(3)). */
@@ -39,6 +40,7 @@ static void qp_enter_send_error(struct qp *qp)
 	qp_set_state(qp, IBV_QPS_SQE);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	recovery_reset(&qp->recovery);
+	pacer_stop(&qp->pacer);
 	completer_flush(&qp->completer);
 }
 
@@ -64,6 +66,14 @@ void qp_fail(struct qp *qp, enum fault fault)
 	qp_enter_error(qp);
 	if (info->event != FAULT_NO_EVENT)
 		qp_raise(qp, (enum ibv_event_type)info->event);
+}
+
+/* How fast it sends at most, in kbps; 0s for what the application does not say. */
+static void qp_pace(struct qp *qp, uint32_t rate, uint32_t burst_bytes, uint32_t typical_bytes)
+{
+	if (typical_bytes == 0)
+		typical_bytes = PACKET_HDR_MAX + (128u << qp->init.port_mtu);
+	pacer_set(&qp->pacer, rate, burst_bytes, typical_bytes);
 }
 
 /* Attributes that the roles keep a copy of. */
@@ -95,6 +105,8 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	qp->recovery.retry_cnt = qp->attr.retry_cnt;
 	qp->recovery.rnr_retry = qp->attr.rnr_retry;
 	qp->datagram.qkey = qp->attr.qkey;
+	if (mask & IBV_QP_RATE_LIMIT)
+		qp_pace(qp, attr->rate_limit, 0, 0);
 	if (mask & IBV_QP_RQ_PSN)
 		responder_reset(&qp->responder, psn_make(attr->rq_psn));
 	if (mask & IBV_QP_SQ_PSN) {
@@ -145,10 +157,24 @@ static void qp_enter(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to
 	qp_set_state(qp, to);
 }
 
+int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr)
+{
+	const bool shaped = attr->max_burst_sz != 0 || attr->typical_pkt_sz != 0;
+
+	if (!qp->kind->sends || qp->state != IBV_QPS_RTS)
+		return -EINVAL;
+	if (attr->rate_limit > qp->init.max_rate_kbps || (attr->rate_limit == 0 && shaped))
+		return -EINVAL;
+	qp->attr.rate_limit = attr->rate_limit;
+	qp_pace(qp, attr->rate_limit, attr->max_burst_sz, attr->typical_pkt_sz);
+	return 0;
+}
+
 int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path)
 {
 	const struct attr_limits limits = {.max_rd_atomic = qp->init.max_rd_atomic,
 					   .max_dest_rd_atomic = qp->init.max_dest_rd_atomic,
+					   .max_rate_kbps = qp->init.max_rate_kbps,
 					   .port_mtu = qp->init.port_mtu};
 	const enum ibv_qp_state from = qp->state;
 	const enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
@@ -156,6 +182,7 @@ int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const str
 
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return -EINVAL;
+	mask = attr_own(qp->init.type, mask);
 	err = attr_check_mask(qp->init.type, from, to, mask);
 	if (err == 0)
 		err = attr_check_values(attr, mask, &limits);

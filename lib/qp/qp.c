@@ -45,6 +45,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .pd = init->pd,
 					   .peer = &qp->peer,
 					   .flight = &qp->flight,
+					   .pacer = &qp->pacer,
 					   .counters = init->counters,
 					   .qpn = init->qpn,
 					   .service = service};
@@ -75,6 +76,7 @@ static void qp_connect_roles(struct qp *qp)
 					 .srq = init->srq,
 					 .recv_cq = init->recv_cq,
 					 .completer = &qp->completer,
+					 .pacer = &qp->pacer,
 					 .pd = init->pd,
 					 .counters = init->counters,
 					 .qpn = init->qpn,
@@ -93,6 +95,7 @@ void qp_reset(struct qp *qp)
 	replies_clear(&qp->replies);
 	flight_init(&qp->flight, psn_make(0));
 	recovery_reset(&qp->recovery);
+	pacer_set(&qp->pacer, 0, 0, 0);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	responder_reset(&qp->responder, psn_make(0));
 	qp->datagram.receive.taken = false;

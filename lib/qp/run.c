@@ -89,6 +89,7 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return false;
 
+	pacer_turn(&qp->pacer, now_ns);
 	switch (qp->init.type) {
 	case IBV_QPT_UD:
 		if (qp->requester.state == REQUESTER_RUNNING)
@@ -180,7 +181,7 @@ bool qp_owes_ack_only(const struct qp *qp)
 
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
-	return qp->recovery.deadline_ns;
+	return RTE_MIN(qp->recovery.deadline_ns, qp->pacer.deadline_ns);
 }
 
 void qp_timeout(struct qp *qp, uint64_t now_ns)
@@ -189,6 +190,7 @@ void qp_timeout(struct qp *qp, uint64_t now_ns)
 
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
+	/* What the pacer held back is sent in the turn that follows. */
 	fault = completer_timeout(&qp->completer, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);

@@ -71,6 +71,8 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 
 		if (fault != FAULT_NONE)
 			return fault;
+		if (pacer_holds(datagram->pacer))
+			break;
 		out = budget > 0 ? sink->get(sink) : NULL;
 		if (out == NULL) {
 			*more = true;
@@ -82,6 +84,7 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 		if (sink->put(sink, out) != 0)
 			return FAULT_SEND_PROTECTION;
 		counters_add(datagram->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
+		pacer_sent(datagram->pacer, packet_length(out));
 		budget--;
 		datagram->psn = psn_add(datagram->psn, 1);
 		fault = completer_done(datagram->completer);

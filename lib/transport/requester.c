@@ -14,6 +14,7 @@ enum requester_obstacle {
 	WINDOW_FULL,
 	FENCED,		/* an earlier READ or atomic is not answered (IBTA 10.8.3.3) */
 	RESPONSES_FULL, /* as many READs and atomics as the responder has resources for */
+	PACED,		/* the queue pair has sent as fast as it may */
 };
 
 /* Wire operations of a message, by its work request's opcode. */
@@ -114,6 +115,8 @@ static enum requester_obstacle requester_check(const struct requester *requester
 		return FENCED;
 	if (requester_wants_response(wqe) && flight->responses >= flight->max_responses)
 		return RESPONSES_FULL;
+	if (!sq_is_local((enum ibv_wr_opcode)wqe->opcode) && pacer_holds(requester->pacer))
+		return PACED;
 	return CAN_SEND;
 }
 
@@ -215,8 +218,10 @@ static bool requester_asks_ack(const struct requester *requester, const struct r
 {
 	if (requester->service == OPCODE_UC)
 		return false;
-	/* What closes the window must be acknowledged, or nothing would open it. */
-	return request->last || requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
+	/* What closes the window must be acknowledged, or nothing would open it; and what is long
+	 * on its way for being paced, before its timer runs out. */
+	return request->last || requester->pacer->rate_kbps != 0 ||
+	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
 	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
 }
 
@@ -354,6 +359,7 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 			break;
 		}
 		counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
+		pacer_sent(requester->pacer, packet_length(out));
 		requester_advance(requester, &request);
 		sent++;
 	}

@@ -77,6 +77,7 @@ static void fill_operations(struct verbs_context *verbs)
 	verbs->query_rt_values = query_clock_op;
 	verbs->create_qp_ex = qp_ex_create_op;
 	verbs->open_qp = qp_open_op;
+	verbs->modify_qp_rate_limit = qp_rate_limit_op;
 	verbs->create_srq_ex = srq_ex_create_op;
 	verbs->get_srq_num = srq_number_op;
 	verbs->open_xrcd = xrcd_open_op;

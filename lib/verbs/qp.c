@@ -52,6 +52,21 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	return -rc;
 }
 
+int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr)
+{
+	struct face_context *context = face_context(ibv->context);
+	struct face_qp *qp = face_qp(ibv);
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return -rc;
+	rc = qp_limit_rate(qp->qp, attr);
+	context_unlock(context);
+	if (rc == 0)
+		qp->device->ops->kick(qp->device->engine, qp->qp);
+	return -rc;
+}
+
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask __rte_unused,
 		 struct ibv_qp_init_attr *init)
 {

@@ -160,6 +160,7 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		.early = qp->device->early,
 		.max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 		.max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
+		.max_rate_kbps = DEVICE_MAX_RATE_KBPS,
 		.port_mtu = qp->device->mtu,
 	};
 	if (qp->target) {

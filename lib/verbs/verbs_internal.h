@@ -452,8 +452,9 @@ struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_o
 int mr_advise_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sge, uint32_t num_sge);
 
-/* qp_create.c, xrc.c, srq.c */
+/* qp.c, qp_create.c, xrc.c, srq.c */
 
+int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr);
 struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr);
 
 /** A queue pair's public half, its events; 0 or -ENOMEM. */

@@ -13,6 +13,7 @@
 #include "mem/mr.h"
 #include "queue/cq.h"
 #include "telemetry/counters.h"
+#include "transport/pacer.h"
 #include "transport/peer.h"
 #include "transport/sink.h"
 #include "wire/packet.h"
@@ -44,6 +45,7 @@ struct fixture {
 	struct cq *cq;
 	struct counters counters;
 	struct peer peer; /* whom the roles talk to */
+	struct pacer pacer; /* lets everything go */
 	struct catcher catcher;
 
 	/* the packet that the peer sent last */

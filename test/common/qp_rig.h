@@ -18,6 +18,7 @@
 #define TIMEOUT	   8 /* 4.096 us * 2^8 */
 #define TIMEOUT_NS (UINT64_C(4096) << TIMEOUT)
 #define READS	   4
+#define RATE_MAX   1000000 /* kbps */
 #define EVENTS_MAX 16
 #define REMOTE	   (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 

@@ -47,6 +47,7 @@ static void connect_create(struct end *end)
 			       .early = host->keeps ? device->early : NULL,
 			       .max_rd_atomic = 16,
 			       .max_dest_rd_atomic = 16,
+			       .max_rate_kbps = UINT32_MAX,
 			       .port_mtu = device->mtu,
 			       .event = check_event,
 			       .user = end};
@@ -136,8 +137,10 @@ static int fill_rts(const struct end *end, struct ibv_qp_attr *attr)
 	}
 }
 
-static int fill(const struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *attr)
+static int fill(struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *attr)
 {
+	int mask;
+
 	*attr = (struct ibv_qp_attr){.qp_state = state, .port_num = 1};
 	switch (state) {
 	case IBV_QPS_INIT:
@@ -148,7 +151,12 @@ static int fill(const struct end *end, enum ibv_qp_state state, struct ibv_qp_at
 		/* From SQD nothing is needed. */
 		if (qp_state(end->qp) == IBV_QPS_SQD)
 			return IBV_QP_STATE;
-		return IBV_QP_STATE | fill_rts(end, attr);
+		mask = IBV_QP_STATE | fill_rts(end, attr);
+		if (end->type == IBV_QPT_XRC_RECV)
+			return mask;
+		attr->rate_limit = end->rate_kbps;
+		end->paced_bytes = 0;
+		return mask | IBV_QP_RATE_LIMIT;
 	case IBV_QPS_SQD:
 		attr->en_sqd_async_notify = 1;
 		return IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY;

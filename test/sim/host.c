@@ -15,6 +15,7 @@
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "sim.h"
+#include "transport/pacer.h"
 #include "wire/packet.h"
 
 static void host_lock(void *engine)
@@ -121,6 +122,22 @@ static struct packet_out *host_get(struct packet_sink *sink)
 	return &host->out;
 }
 
+/* Who is paced keeps to its rate, over whatever time, but for the burst that may come at once. */
+static void host_check_pace(struct host *host, const struct packet *packet, uint32_t len)
+{
+	struct end *end = host->running;
+	uint64_t due_ns;
+
+	if (end->rate_kbps == 0 || !(packet->op->flags & OPCODE_REQUEST))
+		return;
+	if (end->paced_bytes == 0)
+		end->paced_since_ns = host->clock->now_ns;
+	due_ns = end->paced_bytes * 8000000 / end->rate_kbps;
+	sim_check(host->sim, due_ns <= host->clock->now_ns - end->paced_since_ns + PACER_BURST_NS,
+		  "qp %06x: sends faster than %u kbit/s", end->qpn, end->rate_kbps);
+	end->paced_bytes += len;
+}
+
 /* What leaves a host must be what a peer can take in. */
 static void host_check_frame(struct host *host, uint32_t len)
 {
@@ -131,6 +148,7 @@ static void host_check_frame(struct host *host, uint32_t len)
 		  host->number, (int)status);
 	sim_check(host->sim, packet_icrc_ok(&packet), "host %d: made a frame with a bad ICRC",
 		  host->number);
+	host_check_pace(host, &packet, len);
 }
 
 static int host_put(struct packet_sink *sink, struct packet_out *out)
@@ -220,6 +238,7 @@ static void host_run_ready(struct host *host)
 
 		TAILQ_REMOVE(&host->ready, end, ready_link);
 		end->is_ready = false;
+		host->running = end;
 		if (qp_run(end->qp, host->clock->now_ns, &host->sink, budget))
 			host_ready(end);
 		sim_check(host->sim, !host->out_taken, "host %d: a packet was taken and never put",

@@ -58,6 +58,11 @@ struct end {
 	uint8_t timeout;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
+	uint32_t rate_kbps; /* it sends no faster; 0: as fast as it can */
+
+	/* what it has sent since it was connected, where it is paced */
+	uint64_t paced_bytes;
+	uint64_t paced_since_ns;
 
 	/* the engine's */
 	TAILQ_ENTRY(end) ready_link;
@@ -123,6 +128,7 @@ struct host {
 	struct packet_out out;
 	bool out_failed;  /* its payload could not be read: it may be put again */
 	bool out_taken;	  /* between get and put */
+	struct end *running;
 	uint32_t tx_room; /* frames that this turn may still send */
 	bool locked;
 	bool turn_due;

@@ -148,6 +148,8 @@ static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struc
 	if (rng_chance(rng, 20000))
 		end->min_rnr_timer = 0;
 	end->retry_cnt = 7;
+	if (rng_chance(rng, 120000))
+		end->rate_kbps = (uint32_t)rng_range(rng, 100000, 20000000);
 }
 
 static void make_flow(struct sim *sim, unsigned int number)
@@ -334,6 +336,11 @@ static void make_timeouts(struct sim *sim)
 		turn_ns += 2 * sim->host[i].pace.turn_ns + sim->host[i].pace.packet_ns;
 	sim->est_ns = 2 * (attr->latency_ns + attr->jitter_ns + attr->reorder_ns) +
 		      bytes * 8000 / attr->mbps + 2 * packets * turn_ns + 100000;
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		if (sim->end[i].rate_kbps != 0)
+			sim->est_ns += (bytes + packets * PACKET_HDR_MAX) * 8000000 /
+				       sim->end[i].rate_kbps;
+	}
 	/* Where nothing is lost, all retries together may be as long as that. */
 	patience_ns = sim->tight ? sim->est_ns / 4 : 2 * sim->est_ns;
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {

@@ -84,6 +84,20 @@ static void device_query__stamps_are_nanoseconds(void **state)
 	assert_int_equal(attr.cq_mod_caps.max_cq_period, UINT16_MAX);
 }
 
+static void device_query__who_sends_can_be_paced(void **state)
+{
+	const struct ibv_packet_pacing_caps *caps;
+	struct ibv_device_attr_ex attr;
+
+	(void)state;
+	device_query(device, &attr);
+	caps = &attr.packet_pacing_caps;
+	assert_int_equal(caps->qp_rate_limit_min, 1);
+	assert_int_equal(caps->qp_rate_limit_max, DEVICE_MAX_RATE_KBPS);
+	assert_int_equal(caps->supported_qpts, 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD |
+						       1 << IBV_QPT_XRC_SEND);
+}
+
 static void device_query__what_is_not_built_is_not_told(void **state)
 {
 	const unsigned int not_built = IBV_DEVICE_MEM_WINDOW_TYPE_2A |
@@ -203,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(device_query__the_limits_are_told),
 		TEST(device_query__stamps_are_nanoseconds),
+		TEST(device_query__who_sends_can_be_paced),
 		TEST(device_query__what_is_not_built_is_not_told),
 		TEST(device_query__on_demand_paging_is_told_by_type),
 		TEST(device_query__it_is_its_own_device),

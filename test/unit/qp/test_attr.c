@@ -83,7 +83,7 @@ static const struct table tables[] = {
 		/* PATH_MIG_STATE */      "---oo-oox",
 		/* CAP */                 "--------x",
 		/* DEST_QPN */            "--R-----x",
-		/* RATE_LIMIT */          "--------x"}},
+		/* RATE_LIMIT */          "---oo---x"}},
 	{IBV_QPT_UC, {
 		/* CUR_STATE */           "---oo-o-o",
 		/* EN_SQD_ASYNC_NOTIFY */ "-----o---",
@@ -105,7 +105,7 @@ static const struct table tables[] = {
 		/* PATH_MIG_STATE */      "---oo-oo-",
 		/* CAP */                 "---------",
 		/* DEST_QPN */            "--R------",
-		/* RATE_LIMIT */          "---------"}},
+		/* RATE_LIMIT */          "---oo----"}},
 	{IBV_QPT_UD, {
 		/* CUR_STATE */           "---oo-o-o",
 		/* EN_SQD_ASYNC_NOTIFY */ "-----o---",
@@ -127,7 +127,7 @@ static const struct table tables[] = {
 		/* PATH_MIG_STATE */      "---------",
 		/* CAP */                 "---------",
 		/* DEST_QPN */            "---------",
-		/* RATE_LIMIT */          "---------"}},
+		/* RATE_LIMIT */          "---oo----"}},
 	{IBV_QPT_XRC_SEND, {
 		/* CUR_STATE */           "---oo-o-x",
 		/* EN_SQD_ASYNC_NOTIFY */ "-----o--x",
@@ -149,7 +149,7 @@ static const struct table tables[] = {
 		/* PATH_MIG_STATE */      "---oo-oox",
 		/* CAP */                 "--------x",
 		/* DEST_QPN */            "--R-----x",
-		/* RATE_LIMIT */          "--------x"}},
+		/* RATE_LIMIT */          "---oo---x"}},
 	{IBV_QPT_XRC_RECV, {
 		/* CUR_STATE */           "---oo-o-x",
 		/* EN_SQD_ASYNC_NOTIFY */ "-----o--x",
@@ -279,8 +279,23 @@ static void attr_check_mask__types_that_are_not_built(void **state)
 			 -EINVAL);
 }
 
-static const struct attr_limits limits = {
-	.max_rd_atomic = 16, .max_dest_rd_atomic = 32, .port_mtu = IBV_MTU_1024};
+static void attr_own__an_xrc_queue_pair_has_one_half(void **state)
+{
+	const int responder = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	const int requester = IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	const int all = responder | requester | IBV_QP_TIMEOUT | IBV_QP_AV;
+
+	(void)state;
+	assert_int_equal(attr_own(IBV_QPT_RC, all), all);
+	assert_int_equal(attr_own(IBV_QPT_UD, all), all);
+	assert_int_equal(attr_own(IBV_QPT_XRC_SEND, all), all & ~responder);
+	assert_int_equal(attr_own(IBV_QPT_XRC_RECV, all), all & ~requester);
+}
+
+static const struct attr_limits limits = {.max_rd_atomic = 16,
+					  .max_dest_rd_atomic = 32,
+					  .max_rate_kbps = 5000,
+					  .port_mtu = IBV_MTU_1024};
 
 #define VALUE(flag, field, value) \
 	attr_check_values(&(struct ibv_qp_attr){.field = (value)}, (flag), &limits)
@@ -307,6 +322,7 @@ static void attr_check_values__each_has_its_range(void **state)
 	EXPECT_LAST(IBV_QP_TIMEOUT, timeout, 31, 32);
 	EXPECT_LAST(IBV_QP_RETRY_CNT, retry_cnt, 7, 8);
 	EXPECT_LAST(IBV_QP_RNR_RETRY, rnr_retry, 7, 8);
+	EXPECT_LAST(IBV_QP_RATE_LIMIT, rate_limit, 5000, 5001);
 	EXPECT_LAST(IBV_QP_PATH_MIG_STATE, path_mig_state, IBV_MIG_MIGRATED, IBV_MIG_REARM);
 	EXPECT_LAST(IBV_QP_ACCESS_FLAGS, qp_access_flags,
 		    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -368,6 +384,8 @@ static void attr_apply__takes_what_the_mask_names(void **state)
 	assert_int_equal(to.min_rnr_timer, 0x5a);
 	applied(&to, IBV_QP_DEST_QPN);
 	assert_int_equal(to.dest_qp_num, 0x5a5a5a5a);
+	applied(&to, IBV_QP_RATE_LIMIT);
+	assert_int_equal(to.rate_limit, 0x5a5a5a5a);
 }
 
 static void attr_apply__takes_nothing_else(void **state)
@@ -400,6 +418,7 @@ int main(void)
 		cmocka_unit_test(
 			attr_check_mask__to_reset_and_error_from_everywhere_with_nothing_else),
 		cmocka_unit_test(attr_check_mask__types_that_are_not_built),
+		cmocka_unit_test(attr_own__an_xrc_queue_pair_has_one_half),
 		cmocka_unit_test(attr_check_values__each_has_its_range),
 		cmocka_unit_test(attr_apply__takes_what_the_mask_names),
 		cmocka_unit_test(attr_apply__takes_nothing_else),

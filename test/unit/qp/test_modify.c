@@ -368,6 +368,54 @@ static void qp_modify__sqd_takes_another_path(void **state)
 	assert_memory_equal(catcher_at(&A->catcher, 0)->dgid, elsewhere, 16);
 }
 
+static void qp_limit_rate__is_set_asked_for_and_forgotten(void **state)
+{
+	struct ibv_qp_rate_limit_attr limit = {.rate_limit = RATE_MAX, .max_burst_sz = 4096};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = {.rate_limit = 7};
+
+	(void)state;
+	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
+	rig_connect();
+	qp_query(A->qp, &attr, &init);
+	assert_int_equal(attr.rate_limit, 0);
+	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
+	qp_query(A->qp, &attr, &init);
+	assert_int_equal(attr.rate_limit, RATE_MAX);
+	limit.rate_limit = RATE_MAX + 1;
+	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
+	limit.rate_limit = 0;
+	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
+	limit.max_burst_sz = 0;
+	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
+	attr.rate_limit = 5000;
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_RATE_LIMIT, NULL), 0);
+	qp_query(A->qp, &attr, &init);
+	assert_int_equal(attr.rate_limit, 5000);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	qp_query(A->qp, &attr, &init);
+	assert_int_equal(attr.rate_limit, 0);
+}
+
+static void qp_limit_rate__of_who_does_not_send(void **state)
+{
+	const struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000};
+
+	(void)state;
+	end_recreate(A, IBV_QPT_XRC_RECV, NULL);
+	end_raise(A, IBV_QPS_RTS);
+	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
+}
+
+/* As programs do that treat them as RC ones. */
+static void qp_modify__xrc_passes_over_what_the_other_half_has(void **state)
+{
+	(void)state;
+	end_recreate(A, IBV_QPT_XRC_SEND, NULL);
+	end_recreate(B, IBV_QPT_XRC_RECV, NULL);
+	rig_connect();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
@@ -389,6 +437,9 @@ int main(void)
 		TEST(qp_modify__sqd_sends_again_what_was_lost),
 		TEST(qp_modify__sqd_takes_other_retries_and_resources),
 		TEST(qp_modify__sqd_takes_another_path),
+		TEST(qp_limit_rate__is_set_asked_for_and_forgotten),
+		TEST(qp_limit_rate__of_who_does_not_send),
+		TEST(qp_modify__xrc_passes_over_what_the_other_half_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -604,6 +604,54 @@ static void qp_run__a_shared_queue_is_not_flushed(void **state)
 	assert_int_equal(srq_destroy(srq), 0);
 }
 
+/* Pacing. */
+
+static void qp_run__paced_to_its_rate(void **state)
+{
+	/* Two packets at once, the others 8 ms apart. */
+	const struct ibv_qp_rate_limit_attr limit = {
+		.rate_limit = 300, .max_burst_sz = 2 * (MTU + 74), .typical_pkt_sz = MTU + 74};
+	const uint64_t start_ns = rig.now_ns;
+
+	(void)state;
+	A->attr.retry_cnt = 0;
+	rig_connect();
+	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 7 * MTU, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
+	rig_run();
+	/* Nothing is in the air: no timer but the pacer's. */
+	for (int i = 0; i < 6; i++) {
+		end_idle(A);
+		end_time_out(A);
+		rig_run();
+		if (i == 4)
+			end_sent(A, 1, IBV_WC_SUCCESS);
+	}
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+	/* Six packets of 256 bytes with their headers at 300 bits a millisecond. */
+	assert_in_range(rig.now_ns - start_ns, 6 * MTU * UINT64_C(8000000) / 300,
+			6 * (MTU + 74) * UINT64_C(8000000) / 300);
+	assert_int_equal(counter(COUNTER_retransmitted_packets), 0);
+	assert_memory_equal(B->memory.bytes + MTU, A->memory.bytes + MTU, 6 * MTU);
+}
+
+static void qp_run__paced_and_in_error_waits_for_nothing(void **state)
+{
+	const struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1};
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 4 * MTU, 0), 0);
+	rig_run();
+	assert_true(qp_deadline_ns(A->qp) != UINT64_MAX);
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	end_sent(A, 1, IBV_WC_WR_FLUSH_ERR);
+	expect_error(A);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
@@ -637,6 +685,8 @@ int main(void)
 		TEST(qp_run__unreliable_a_loss_is_nobodys_fault),
 		TEST(qp_run__unreliable_a_bad_request_stops_the_sending_half),
 		TEST(qp_run__a_shared_queue_is_not_flushed),
+		TEST(qp_run__paced_to_its_rate),
+		TEST(qp_run__paced_and_in_error_waits_for_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

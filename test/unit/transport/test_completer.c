@@ -54,6 +54,7 @@ static int set_up(void **state)
 				       .pd = fixture.pd,
 				       .peer = &fixture.peer,
 				       .flight = &flight,
+				       .pacer = &fixture.pacer,
 				       .counters = &fixture.counters,
 				       .service = OPCODE_RC};
 	requester_reset(&requester, REQUESTER_RUNNING);

@@ -48,6 +48,7 @@ static int set_up(void **state)
 				     .rq = &rq,
 				     .recv_cq = recv_cq,
 				     .completer = &completer,
+				     .pacer = &fixture.pacer,
 				     .pd = fixture.pd,
 				     .counters = &fixture.counters,
 				     .qpn = FIXTURE_QPN,
@@ -355,6 +356,26 @@ static void datagram_flush__in_order(void **state)
 	fixture_no_completion(recv_cq);
 }
 
+static void datagram_send__paced(void **state)
+{
+	bool more = true;
+
+	(void)state;
+	pacer_set(&fixture.pacer, 8000, 1, MTU);
+	pacer_turn(&fixture.pacer, 0);
+	post(1, MTU);
+	post(2, MTU);
+	assert_int_equal(send_some(9, &more), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	assert_false(more);
+	assert_in_range(fixture.pacer.deadline_ns, MTU * 1000, (MTU + 200) * 1000);
+	pacer_turn(&fixture.pacer, fixture.pacer.deadline_ns);
+	assert_int_equal(send_some(9, &more), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS);
+	fixture_completion(fixture.cq, 2, IBV_WC_SUCCESS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -373,6 +394,7 @@ int main(void)
 		TEST(datagram_receive__longer_than_the_port_carries),
 		TEST(datagram_receive__memory_that_may_not_be_written),
 		TEST(datagram_flush__in_order),
+		TEST(datagram_send__paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

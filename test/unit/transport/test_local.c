@@ -46,6 +46,7 @@ static int set_up(void **state)
 				       .pd = fixture.pd,
 				       .peer = &fixture.peer,
 				       .flight = &flight,
+				       .pacer = &fixture.pacer,
 				       .counters = &fixture.counters,
 				       .qpn = FIXTURE_QPN,
 				       .service = OPCODE_RC};

@@ -43,6 +43,7 @@ static int set_up(void **state)
 				       .pd = fixture.pd,
 				       .peer = &fixture.peer,
 				       .flight = &flight,
+				       .pacer = &fixture.pacer,
 				       .counters = &fixture.counters,
 				       .service = OPCODE_RC};
 	requester_reset(&requester, REQUESTER_RUNNING);
@@ -781,6 +782,27 @@ static void requester_send__a_faulty_requester_still_drains(void **state)
 	assert_true(requester_fault_due(&requester));
 }
 
+static void requester_send__paced(void **state)
+{
+	(void)state;
+	/* A byte a microsecond; two packets at once. */
+	pacer_set(&fixture.pacer, 8000, 2 * (MTU + 74), MTU + 74);
+	pacer_turn(&fixture.pacer, 0);
+	post(IBV_WR_RDMA_WRITE, 4 * MTU, 0);
+	assert_int_equal(send_some(9), 2);
+	assert_false(more);
+	/* The answer to each may be long in coming, for others: no timer waits for the last one. */
+	assert_true(packet_at(0)->ack_req);
+	assert_in_range(fixture.pacer.deadline_ns, MTU * 1000, (MTU + 200) * 1000);
+	assert_int_equal(send_some(9), 0);
+	pacer_turn(&fixture.pacer, fixture.pacer.deadline_ns);
+	assert_int_equal(send_some(9), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
+	/* What takes no bytes on the wire is not held back. */
+	pacer_turn(&fixture.pacer, UINT64_C(1000000000));
+	assert_int_equal(send_some(9), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -819,6 +841,7 @@ int main(void)
 		TEST(requester_send__a_fault_that_an_acknowledgement_overtook_is_none),
 		TEST(requester_send__a_fault_is_judged_anew_each_turn),
 		TEST(requester_send__a_faulty_requester_still_drains),
+		TEST(requester_send__paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,25 @@ static void destroy_qp__makes_the_number_find_nothing(void **state)
 		assert_null(fake.attached[i]);
 }
 
+static void rate_limit__is_set_in_rts(void **state)
+{
+	struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000000};
+	struct fake_pair pair = fake_pair_create(*state);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	unsigned int kicks;
+
+	assert_int_equal(ibv_modify_qp_rate_limit(pair.qp, &limit), EINVAL);
+	assert_int_equal(fake_connect(pair.qp, 77, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	kicks = fake.kicks;
+	assert_int_equal(ibv_modify_qp_rate_limit(pair.qp, &limit), 0);
+	/* What the old rate holds back may go sooner now. */
+	assert_int_equal(fake.kicks, kicks + 1);
+	assert_int_equal(ibv_query_qp(pair.qp, &attr, IBV_QP_RATE_LIMIT, &init), 0);
+	assert_int_equal(attr.rate_limit, 1000000);
+	fake_pair_destroy(&pair);
+}
+
 static void extras__that_no_queue_pair_has(void **state)
 {
 	struct fake_pair pair = fake_pair_create(*state);
@@ -132,6 +151,7 @@ int main(void)
 		UNIT(query_qp__gives_what_was_set),
 		UNIT(query_qp__refreshes_the_public_state),
 		UNIT(destroy_qp__makes_the_number_find_nothing),
+		UNIT(rate_limit__is_set_in_rts),
 		UNIT(extras__that_no_queue_pair_has),
 		UNIT(data_in_order__is_promised_for_what_places_bytes),
 	};

@@ -8,6 +8,7 @@
 #define DEVICE_MAX_SGE	     32	   /* entries of a gather or scatter list, READ's as well */
 #define DEVICE_MAX_INLINE    1024  /* bytes */
 #define DEVICE_MAX_RD_ATOMIC 128   /* READs and atomics in flight, on either side */
+#define DEVICE_MAX_RATE_KBPS 100000000 /* that a queue pair may be paced to */
 #define DEVICE_MAX_CQ	     65536
 #define DEVICE_MAX_CQE	     4194303
 #define DEVICE_MAX_CQ_MODERATION 65535 /* completions, and microseconds, that an event waits for */

@@ -10,8 +10,15 @@
 struct attr_limits {
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
+	uint32_t max_rate_kbps;
 	enum ibv_mtu port_mtu;
 };
+
+/**
+ * What a mask names of a type's own attributes. MT-safe. Those of the half that an XRC queue pair
+ * does not have are passed over, as Linux does: programs set them as for RC.
+ */
+int attr_own(enum ibv_qp_type type, int mask);
 
 /**
  * Whether a modification is allowed. MT-safe.

@@ -58,6 +58,7 @@ struct qp_init {
 	struct early_pool *early; /* where packets wait for their turn; NULL: they are dropped */
 	uint8_t max_rd_atomic; /* the device's limits */
 	uint8_t max_dest_rd_atomic;
+	uint32_t max_rate_kbps;
 	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */
 	/* An affiliated asynchronous event; engine's or control's thread. */
 	void (*event)(void *user, enum ibv_event_type type);
@@ -91,6 +92,9 @@ int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const str
  *   So may its protection domain: no other queue of the domain is in it.
  */
 void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too);
+
+/** Control: ibv_modify_qp_rate_limit(3), in RTS. 0 or -EINVAL. The caller kicks the engine. */
+int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr);
 
 /** Control: ibv_query_qp(3). */
 void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);

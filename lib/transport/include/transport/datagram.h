@@ -12,6 +12,7 @@
 #include "queue/sq.h"
 #include "telemetry/counters.h"
 #include "transport/completer.h"
+#include "transport/pacer.h"
 #include "transport/receive.h"
 #include "transport/sink.h"
 #include "transport/status.h"
@@ -33,6 +34,7 @@ struct datagram {
 	struct srq *srq; /* that rq is of, or NULL */
 	struct cq *recv_cq;
 	struct completer *completer; /* of the send queue */
+	struct pacer *pacer;
 	const struct pd *pd;
 	struct counters *counters;
 	uint32_t qpn; /* our own */
@@ -48,7 +50,7 @@ struct datagram {
  * Send messages.
  *
  * @param more
- *   Set true when budget or sink ended it.
+ *   Set true when budget or sink ended it, not the queue or the pacer.
  * @return
  *   FAULT_NONE, or why the oldest request cannot be sent; it is not completed yet.
  */

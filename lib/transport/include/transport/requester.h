@@ -10,6 +10,7 @@
 #include "queue/sq.h"
 #include "telemetry/counters.h"
 #include "transport/flight.h"
+#include "transport/pacer.h"
 #include "transport/peer.h"
 #include "transport/sgl.h"
 #include "transport/sink.h"
@@ -38,6 +39,7 @@ struct requester {
 	const struct pd *pd;
 	const struct peer *peer;
 	struct flight *flight;
+	struct pacer *pacer;
 	struct counters *counters;
 	uint32_t qpn;	 /* our own, which windows are bound for */
 	uint8_t service; /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
@@ -66,7 +68,7 @@ void requester_reset(struct requester *requester, enum requester_state state);
  * @param budget
  *   How many at most.
  * @param more
- *   Set true when budget or sink ended it, not the queue, a fence or the window.
+ *   Set true when budget or sink ended it, not the queue, a fence, the window or the pacer.
  * @return
  *   How many were sent.
  */

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_common.h>
+
 #include "base/psn.h"
 #include "wire/headers.h"
 
@@ -105,6 +107,12 @@ static inline void *packet_extend(struct packet_out *out, uint16_t len)
  *   longer than WIRE_MTU_MAX.
  */
 int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr, uint32_t len);
+
+/** Bytes of the frame that a packet becomes, before and after it is sealed. */
+static inline uint32_t packet_length(const struct packet_out *out)
+{
+	return out->hdr_len + RTE_ALIGN_CEIL(out->payload_len, 4) + WIRE_ICRC_LEN;
+}
 
 /**
  * Finish a packet: copy the payload, pad, and write lengths, checksums and ICRC. Not MT-safe per packet.

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rate that a queue pair sends at, at most (ibv_modify_qp_rate_limit(3)).
+ *
+ * Each packet puts off the time at which all that was sent is paid for (`paid_ns`) by as long as it
+ * takes at the rate. A packet may go while that time is less than a burst ahead: so bursts are as
+ * long as allowed, and the rate over any longer time is not exceeded, however late a turn comes.
+ *
+ * Only requests are paced: a peer that READs sets its own pace.
+ */
+#ifndef TRANSPORT_PACER_H
+#define TRANSPORT_PACER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#define PACER_NEVER    UINT64_MAX
+#define PACER_BURST_NS 100000 /* of the rate, unless the application says: turns come late */
+
+struct pacer {
+	uint32_t rate_kbps; /* 0: no limit */
+	uint64_t burst_ns;
+	uint64_t now_ns; /* of the turn */
+	uint64_t paid_ns;
+	uint64_t deadline_ns; /* when what the pacer held back may go; PACER_NEVER: it held nothing */
+};
+
+/* How long so many bytes take, rounded up: the rate is a maximum. */
+static inline uint64_t pacer_time_ns(uint32_t bytes, uint32_t rate_kbps)
+{
+	return ((uint64_t)bytes * 8 * 1000000 + rate_kbps - 1) / rate_kbps;
+}
+
+/*
+ * Set the rate; 0 for no limit. A burst of 0 bytes means the default one. What is counted before a
+ * packet goes is the burst so far, so that it ends in time if the packet is no longer than the
+ * typical one; one packet goes at least.
+ */
+static inline void pacer_set(struct pacer *pacer, uint32_t rate_kbps, uint32_t burst_bytes,
+			     uint32_t typical_bytes)
+{
+	uint64_t burst_ns, typical_ns;
+
+	*pacer = (struct pacer){.rate_kbps = rate_kbps, .deadline_ns = PACER_NEVER};
+	if (rate_kbps == 0)
+		return;
+	burst_ns = burst_bytes == 0 ? PACER_BURST_NS : pacer_time_ns(burst_bytes, rate_kbps);
+	typical_ns = pacer_time_ns(typical_bytes, rate_kbps);
+	pacer->burst_ns = burst_ns > typical_ns ? burst_ns - typical_ns + 1 : 1;
+}
+
+/* A turn begins. */
+static inline void pacer_turn(struct pacer *pacer, uint64_t now_ns)
+{
+	pacer->now_ns = now_ns;
+	pacer->deadline_ns = PACER_NEVER;
+}
+
+/* Nothing is sent any more. */
+static inline void pacer_stop(struct pacer *pacer)
+{
+	pacer->deadline_ns = PACER_NEVER;
+}
+
+/* Whether the next packet has to wait; until when stands in deadline_ns then. */
+static inline bool pacer_holds(struct pacer *pacer)
+{
+	if (pacer->rate_kbps == 0 || pacer->paid_ns < pacer->now_ns + pacer->burst_ns)
+		return false;
+	pacer->deadline_ns = pacer->paid_ns - pacer->burst_ns + 1;
+	return true;
+}
+
+/* A packet of so many bytes was sent. */
+static inline void pacer_sent(struct pacer *pacer, uint32_t bytes)
+{
+	if (pacer->rate_kbps == 0)
+		return;
+	pacer->paid_ns = RTE_MAX(pacer->paid_ns, pacer->now_ns) +
+			 pacer_time_ns(bytes, pacer->rate_kbps);
+}
+
+#endif
