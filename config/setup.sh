@@ -17,7 +17,7 @@ BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf li
 	librdmacm-dev libisal-dev libcmocka-dev"
 DEMO_PKGS="perftest"
 TEST_PKGS="clang libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
-	iperf3 tcpdump python3"
+	iperf3 tcpdump python3 python3-pyverbs"
 INTEROP_PKGS="qemu-system-x86 cpio kmod"
 
 HUGEPAGES_WANTED=256 # of 2 MiB: a process takes 26 MiB and more, the tests run several at once

@@ -14,6 +14,7 @@ from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
+from pyverbs import PyverbsTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
 from wires import MemifWire, VethWire, WireTest  # noqa: E402
 
@@ -48,6 +49,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="uroce-programs-") as work_dir:
         UroceRunTest(report, work_dir).run_all()
         EthernetTest(report, work_dir).run_all()
+        PyverbsTest(report, work_dir).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Debian's conformance suite of verbs (package python3-pyverbs), as it is: what fails, and what skips without leave.
+
+A test that skips must stand, with its reason, in the table of doc/conformance.md.
+"""
+
+import fnmatch
+import gzip
+import os
+import re
+import shutil
+
+from harness.process import LocalHost, Namespace
+from harness.report import CheckFailed
+from harness.tools import DEVICE, UROCE_RUN, gid_index, gids
+
+SUITE = "/usr/share/doc/rdma-core/tests"
+CONFORMANCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "conformance.md")
+ADDRESS = "10.9.4.1"
+SECONDS = 300
+VENDORS = ("mlx5", "efa", "cuda")
+
+# "test_x (tests.test_y.Class.test_x)", perhaps a line that describes it, " ... " and the verdict; what the programs
+# print meanwhile stands anywhere.
+HEADER = re.compile(r"^test_\w+ \(tests\.([\w.]+)\)", re.M)
+VERDICT = re.compile(r"(?:^| \.\.\. )(ok|FAIL|ERROR|skipped (['\"])(.*)\2)$", re.M)
+RAN = re.compile(r"^Ran (\d+) tests? in ", re.M)
+ROW = re.compile(r"^\| `(test_[^|]*)` \| (.*) \|$", re.M)
+
+
+def allowed_skips():
+    """The rows of the table: {pattern of tests: reason}."""
+    with open(CONFORMANCE, encoding="utf-8") as file:
+        return {pattern: reason for cell, reason in ROW.findall(file.read()) for pattern in cell.split("`, `")}
+
+
+def parse_verdicts(text):
+    """{test: (verdict, reason)} of what unittest prints when it is verbose."""
+    verdicts = {}
+    end = text.find("\n" + "=" * 70)
+    end = end if end >= 0 else text.find("\n" + "-" * 70)
+    headers = list(HEADER.finditer(text, 0, end if end >= 0 else len(text)))
+    for header, following in zip(headers, headers[1:] + [None]):
+        said = text[header.end():following.start() if following else end]
+        found = VERDICT.findall(said)
+        verdict, _, reason = found[-1] if found else ("no verdict", "", "")
+        verdicts[header.group(1)] = (verdict.split()[0], reason)
+    return verdicts
+
+
+class PyverbsTest:
+    """Runs the suite once, in one process, as its authors do."""
+
+    def __init__(self, report, work_dir):
+        self._report = report
+        self._work_dir = work_dir
+        self._text = ""
+        self._verdicts = {}
+        self._tried = set()
+
+    def run_all(self):
+        if self._report.only and self._report.only not in "pyverbs":
+            return
+        if not os.path.isdir(SUITE):
+            self._report.fail("pyverbs", f"{SUITE} does not exist: it is a part of the package python3-pyverbs, "
+                              "which apt leaves out where it is told to install no documentation")
+            return
+        self._unpack()
+        if self._report.require("pyverbs: the suite runs to its end", self._run_suite):
+            self._judge()
+
+    def _unpack(self):
+        self._folder = os.path.join(self._work_dir, "tests")
+        os.mkdir(self._folder)
+        for name in os.listdir(SUITE):
+            source, target = os.path.join(SUITE, name), os.path.join(self._folder, name)
+            if name.endswith(".gz"):
+                with gzip.open(source) as packed, open(target[:-len(".gz")], "wb") as file:
+                    shutil.copyfileobj(packed, file)
+            else:
+                shutil.copy(source, target)
+
+    def _run_suite(self):
+        options = ["--port", "net_null0", "--ip", f"{ADDRESS}/24"]
+        self._host = LocalHost("pyverbs", self._work_dir,
+                               [*Namespace("pyverbs").prefix, UROCE_RUN, *options, "--"])
+        self._gid = gid_index(gids(self._host, DEVICE), ADDRESS)
+        self._text = self._run()
+        self._verdicts = parse_verdicts(self._text)
+        ran = RAN.search(self._text)
+        if not ran or int(ran.group(1)) != len(self._verdicts):
+            raise CheckFailed(f"{len(self._verdicts)} verdicts, and unittest says: {ran and ran.group(0)}",
+                              self._text.splitlines()[-40:])
+
+    def _run(self, *tests):
+        process = self._host.start(["/usr/bin/python3", os.path.join(self._folder, "run_tests.py"), "--dev", DEVICE,
+                                    "--port", "1", "--gid", str(self._gid), "-v", *tests])
+        status = process.wait(SECONDS)
+        story = process.story("pyverbs")
+        process.kill()
+        if status not in (0, 1):
+            raise CheckFailed(f"hangs (after {SECONDS} s)" if status is None else f"exit {status}", story)
+        return process.output()
+
+    def _judge(self):
+        rows = allowed_skips()
+        skips = {pattern: [] for pattern in rows}
+        for test, (verdict, reason) in self._verdicts.items():
+            patterns = [pattern for pattern in rows if fnmatch.fnmatchcase(test, pattern)]
+            if verdict == "ok":
+                self._report.passed += 1
+                if patterns and not self._is_vendors(test):
+                    print(f"note  pyverbs: {test} passes, and the table of doc/conformance.md says that it skips")
+            elif verdict == "skipped" and patterns:
+                self._report.skipped += 1
+                skips[patterns[0]].append(test)
+            elif verdict == "skipped":
+                self._report.fail(f"pyverbs: {test}", f"skips, and does not stand in doc/conformance.md: {reason}")
+            else:
+                self._report.check(f"pyverbs: {test}", self._failed, test)
+        for pattern, tests in skips.items():
+            if tests:
+                print(f"skip  pyverbs: {pattern}: {len(tests)} tests: {rows[pattern]}")
+        generic = [test for test in self._verdicts if not self._is_vendors(test)]
+        passed = [test for test in generic if self._verdicts[test][0] == "ok"]
+        without_cm = [test for test in generic if not test.startswith("test_rdmacm.")]
+        print(f"note  pyverbs: {len(passed)} of {len(generic)} generic tests pass "
+              f"({len(set(passed) & set(without_cm))} of the {len(without_cm)} that need no connection manager)")
+
+    @staticmethod
+    def _is_vendors(test):
+        return any(vendor in test.split(".")[0] for vendor in VENDORS)
+
+    def _failed(self, test):
+        """A test that failed in the suite fails; a second try runs alone."""
+        if test not in self._tried:
+            self._tried.add(test)
+            raise CheckFailed(self._verdicts[test][0], self._story(test))
+        self._text = self._run(f"tests.{test}")
+        self._verdicts.update(parse_verdicts(self._text))
+        if self._verdicts[test][0] != "ok":
+            raise CheckFailed(self._verdicts[test][0], self._story(test))
+
+    def _story(self, test):
+        """What unittest tells of a failed test, below the verdicts."""
+        at = re.search(rf"^(?:ERROR|FAIL): test_\w+ \(tests\.{re.escape(test)}\)$", self._text, re.M)
+        if not at:
+            return []
+        return self._text[at.start():].split("\n" + "=" * 70)[0].splitlines()[-20:]
