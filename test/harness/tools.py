@@ -28,17 +28,18 @@ class Side:
 
 
 class PingPong:
-    """ibv_rc_pingpong with checked data; each side runs it the same way."""
+    """ibv_rc_pingpong, or that of another service, with checked data; each side runs it the same way."""
 
-    def __init__(self, options=(), iterations=1000, size=4096):
-        self.name = " ".join(["ibv_rc_pingpong", "-c", *options])
+    def __init__(self, options=(), iterations=1000, size=4096, service="rc"):
+        self._program = f"ibv_{service}_pingpong"
+        self.name = " ".join([self._program, "-c", *options])
         self._options = ["-c", *options, "-n", str(iterations), "-s", str(size)]
         self._bytes = 2 * iterations * size
         self._iterations = iterations
 
     def argv(self, side, port, peer=None):
         gid = ["-g", str(side.gid_index)]
-        argv = ["ibv_rc_pingpong", "-d", side.device, "-p", str(port), *gid, *self._options]
+        argv = [self._program, "-d", side.device, "-p", str(port), *gid, *self._options]
         return argv + ([peer] if peer else [])
 
     def judge(self, server, client):

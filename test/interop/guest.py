@@ -14,6 +14,7 @@ BOOT_SECONDS = 180   # 6 s on an idle machine
 KVM_SECONDS = 30
 COMMAND_SECONDS = 60
 MTU = 9000
+VLAN = 5  # guest-init makes an interface for it
 END_OF_ANSWER = re.compile(rb"\x1bexit (\d+)\n")
 
 
@@ -36,6 +37,8 @@ class Guest:
         self.name = name
         self.address = f"10.9.0.{number}"
         self.address6 = f"fd09::{number}"
+        self.vlan_address = f"10.9.{VLAN}.{number}"
+        self.vlan_host = self
         self._mac = f"52:54:00:09:00:{number:02x}"
         self._tap = f"tap{number}"
         self._namespace = namespace
@@ -85,7 +88,8 @@ class Guest:
             "-initrd", f"{self._image_dir}/initrd", "-serial", f"file:{self._console_path}",
             "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off no_timer_check "
                        f"random.trust_cpu=on peer_ip={self.address}/24 "
-                       f"peer_ip6={self.address6}/64 peer_mtu={MTU}",
+                       f"peer_ip6={self.address6}/64 peer_mtu={MTU} "
+                       f"peer_vlan={VLAN} peer_vlan_ip={self.vlan_address}/24",
             "-device", "virtio-serial-pci",
             "-chardev", f"socket,id=control,path={self._socket_path},server=on,wait=off",
             "-device", "virtserialport,chardev=control,name=control",

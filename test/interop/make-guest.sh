@@ -8,11 +8,12 @@
 # copied from this machine, where they were installed by `config/setup.sh interop`.
 set -euo pipefail
 
-GUEST_BINS="/usr/bin/ibv_devinfo /usr/bin/ibv_rc_pingpong /usr/bin/rdma
+GUEST_BINS="/usr/bin/ibv_devinfo /usr/bin/ibv_rc_pingpong /usr/bin/ibv_uc_pingpong
+	/usr/bin/ibv_ud_pingpong /usr/bin/ibv_srq_pingpong /usr/bin/rdma
 	/usr/bin/ib_send_bw /usr/bin/ib_send_lat /usr/bin/ib_write_bw /usr/bin/ib_write_lat
 	/usr/bin/ib_read_bw /usr/bin/ib_read_lat /usr/bin/ib_atomic_bw /usr/bin/ib_atomic_lat"
 PROVIDERS=/usr/lib/x86_64-linux-gnu/libibverbs
-GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverbs
+GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverbs 8021q
 	crc32_generic crc32c_generic crc32_pclmul"
 
 HERE=$(dirname "$(readlink -f "$0")")
