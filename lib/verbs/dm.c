@@ -20,10 +20,33 @@ static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t offset, size_
 	return -dm_read(face_dm(ibv)->dm, offset, host_addr, length);
 }
 
+void dm_publish(struct ibv_context *ibv, struct face_dm *dm, uint32_t handle)
+{
+	context_get(face_context(ibv));
+	dm->ibv.context = ibv;
+	dm->ibv.memcpy_to_dm = copy_to;
+	dm->ibv.memcpy_from_dm = copy_from;
+	dm->ibv.handle = handle;
+}
+
+static int create(struct face_context *context, const struct ibv_alloc_dm_attr *attr,
+		  uint32_t handle, struct face_dm *dm)
+{
+	int rc = dm_create(&context->device->dm_pool, attr->length, attr->log_align_req, &dm->dm);
+
+	if (rc != 0)
+		return rc;
+	rc = shared_add(context, SHARED_DM, handle, dm->dm, &dm->shared);
+	if (rc != 0)
+		dm_destroy(dm->dm);
+	return rc;
+}
+
 struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr)
 {
 	struct face_context *context = face_context(ibv);
 	struct face_dm *dm;
+	uint32_t handle;
 	int rc;
 
 	if (fork_in_child)
@@ -33,16 +56,13 @@ struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *at
 	dm = calloc(1, sizeof(*dm));
 	if (!dm)
 		return face_null(-ENOMEM);
-	rc = dm_create(&context->device->dm_pool, attr->length, attr->log_align_req, &dm->dm);
+	handle = context_handle(context);
+	rc = create(context, attr, handle, dm);
 	if (rc != 0) {
 		free(dm);
 		return face_null(rc);
 	}
-	context_get(context);
-	dm->ibv.context = ibv;
-	dm->ibv.memcpy_to_dm = copy_to;
-	dm->ibv.memcpy_from_dm = copy_from;
-	dm->ibv.handle = context_handle(context);
+	dm_publish(ibv, dm, handle);
 	return &dm->ibv;
 }
 
@@ -53,7 +73,7 @@ int dm_free_op(struct ibv_dm *ibv)
 
 	if (fork_in_child)
 		return ENODEV;
-	rc = dm_destroy(dm->dm);
+	rc = shared_destroy(dm->shared);
 	if (rc != 0)
 		return -rc;
 	context_put(face_context(ibv->context));

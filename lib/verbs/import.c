@@ -145,3 +145,34 @@ void ibv_unimport_mr(struct ibv_mr *ibv)
 	context_put(face_context(ibv->context));
 	free(mr);
 }
+
+struct ibv_dm *ibv_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
+{
+	struct face_dm *dm;
+	void *object;
+
+	if (fork_in_child)
+		return face_null(-ENODEV);
+	dm = calloc(1, sizeof(*dm));
+	if (!dm)
+		return face_null(-ENOMEM);
+	dm->shared = shared_hold(face_context(ibv), SHARED_DM, dm_handle, &object);
+	if (!dm->shared) {
+		free(dm);
+		return face_null(-ENOENT);
+	}
+	dm->dm = object;
+	dm_publish(ibv, dm, dm_handle);
+	return &dm->ibv;
+}
+
+void ibv_unimport_dm(struct ibv_dm *ibv)
+{
+	struct face_dm *dm = face_dm(ibv);
+
+	if (fork_in_child)
+		return;
+	shared_release(dm->shared);
+	context_put(face_context(ibv->context));
+	free(dm);
+}

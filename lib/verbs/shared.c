@@ -2,6 +2,7 @@
 /* Objects that contexts share: found by their handle, destroyed once, whoever holds them. */
 #include <stdlib.h>
 
+#include "mem/dm.h"
 #include "mem/pd.h"
 
 #include "verbs_internal.h"
@@ -11,6 +12,8 @@ static int destroy_object(struct shared *shared)
 	switch (shared->kind) {
 	case SHARED_PD:
 		return pd_destroy(shared->object);
+	case SHARED_DM:
+		return dm_destroy(shared->object);
 	}
 	return -EINVAL;
 }

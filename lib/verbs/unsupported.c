@@ -173,12 +173,3 @@ const struct verbs_context unsupported_verbs = {
 			._compat_async_event = compat_slot,
 		},
 };
-
-struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-	return face_null(-EOPNOTSUPP);
-}
-
-void ibv_unimport_dm(struct ibv_dm *dm)
-{
-}

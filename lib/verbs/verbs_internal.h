@@ -81,6 +81,7 @@ struct face_context {
 /* An object of a context and of those that were imported from it. Its handles point here. */
 enum shared_kind {
 	SHARED_PD,
+	SHARED_DM,
 };
 
 struct shared {
@@ -136,6 +137,7 @@ struct face_mw {
 struct face_dm {
 	struct ibv_dm ibv;
 	struct dm *dm;
+	struct shared *shared;
 };
 
 struct face_ah {
@@ -417,6 +419,11 @@ void shared_release(struct shared *shared);
 
 /** The last context goes: so do objects that nobody holds. */
 void shared_end(struct face_context *root);
+
+/* dm.c */
+
+/** Tell of device memory, whose object is in place. */
+void dm_publish(struct ibv_context *ibv, struct face_dm *dm, uint32_t handle);
 
 /* parent.c */
 

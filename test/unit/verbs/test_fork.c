@@ -359,6 +359,7 @@ static void child_uses_other_calls(struct ibv_context *context, struct fake_pair
 	REQUIRE(27, !ibv_import_device(dup(context->cmd_fd)) && errno == ENODEV);
 	REQUIRE(28, !ibv_import_pd(context, pair->pd->handle) && errno == ENODEV);
 	REQUIRE(29, !ibv_import_mr(pair->pd, shared.mr->handle) && errno == ENODEV);
+	REQUIRE(30, !ibv_import_dm(context, 0) && errno == ENODEV);
 	event.element.cq = pair->cq;
 	ibv_ack_async_event(&event);
 	ibv_ack_cq_events(pair->cq, 1);

@@ -262,6 +262,66 @@ static void dereg_mr__through_any_handle_once(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+static struct ibv_dm *alloc_dm(struct ibv_context *context)
+{
+	struct ibv_dm *dm = ibv_alloc_dm(context, &(struct ibv_alloc_dm_attr){.length = 64});
+
+	assert_non_null(dm);
+	return dm;
+}
+
+static void import_dm__is_the_same_memory(void **state)
+{
+	struct ibv_context *context = import(*state), *other = fake_open();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_dm *dm = alloc_dm(*state), *imported;
+	char bytes[8] = "abcdefg", found[8];
+	struct ibv_mr *mr;
+
+	assert_refused(ibv_import_dm(context, dm->handle + 1000), ENOENT);
+	assert_refused(ibv_import_dm(context, pd->handle), ENOENT);
+	assert_refused(ibv_import_dm(other, dm->handle), ENOENT);
+	imported = ibv_import_dm(context, dm->handle);
+	assert_non_null(imported);
+	assert_ptr_equal(imported->context, context);
+	assert_int_equal(imported->handle, dm->handle);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 8, bytes, 8), 0);
+	assert_int_equal(ibv_memcpy_from_dm(found, imported, 8, 8), 0);
+	assert_memory_equal(found, bytes, 8);
+	mr = ibv_reg_dm_mr(pd, imported, 0, 64, IBV_ACCESS_ZERO_BASED);
+	assert_non_null(mr);
+	assert_int_equal(ibv_free_dm(dm), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	ibv_unimport_dm(imported);
+	assert_int_equal(ibv_memcpy_from_dm(found, dm, 8, 8), 0);
+	assert_int_equal(ibv_free_dm(dm), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+}
+
+static void free_dm__through_any_handle_once(void **state)
+{
+	struct ibv_dm *dm = alloc_dm(*state), *imported = ibv_import_dm(*state, dm->handle);
+
+	assert_int_equal(ibv_free_dm(imported), 0);
+	assert_int_equal(ibv_free_dm(dm), EINVAL);
+	ibv_unimport_dm(dm);
+	assert_int_equal(fake.device->dm_pool.used_bytes, 0);
+	/* One without handles goes with its context. */
+	ibv_unimport_dm(alloc_dm(*state));
+	assert_int_not_equal(fake.device->dm_pool.used_bytes, 0);
+}
+
+/* Ends the context itself. */
+static int close_and_count(void **state)
+{
+	int rc = fake_close(state);
+
+	assert_int_equal(fake.device->dm_pool.used_bytes, 0);
+	return rc;
+}
+
 static void rereg_mr__refuses_an_imported_region(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
@@ -298,6 +358,9 @@ int main(void)
 		UNIT(import_mr__is_the_same_region),
 		UNIT(dereg_mr__through_any_handle_once),
 		UNIT(rereg_mr__refuses_an_imported_region),
+		UNIT(import_dm__is_the_same_memory),
+		cmocka_unit_test_setup_teardown(free_dm__through_any_handle_once, fake_setup,
+						close_and_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

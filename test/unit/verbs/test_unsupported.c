@@ -30,11 +30,6 @@ static void inlines__that_post(void **state)
 	assert_ptr_equal(bad_op, &op);
 }
 
-static void exported__import(void **state)
-{
-	assert_null_unsupported(ibv_import_dm(*state, 0));
-}
-
 /* Slots that today's headers do not call, and programs built long ago might. */
 static void slots__of_old_inlines(void **state)
 {
@@ -59,7 +54,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		UNIT(inlines__that_return_objects),
 		UNIT(inlines__that_post),
-		UNIT(exported__import),
 		UNIT(slots__of_old_inlines),
 	};
 
