@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define SCOPE_HOST    1 /* RFC 4291, 2.7: and narrower ones */
 #define NEVER	      UINT64_MAX
 #define UNASKED	      2			     /* reports: RFC 3376, 8.1, robustness variable */
 #define UNASKED_NS    UINT64_C(1000000000)   /* between them: 8.11, unsolicited report interval */
@@ -69,15 +70,18 @@ static int open_member(unsigned int ifindex, const uint8_t gid[GID_LEN])
 	return fd;
 }
 
-/* RFC 2236, 6 and RFC 3810, 6: nobody reports the groups that all are in. */
-static bool is_all_hosts(const uint8_t gid[GID_LEN])
+/* RFC 2236, 6 and RFC 3810, 6: nobody reports the groups that all are in, nor those that end in the
+ * host: of scope 0 or 1. */
+static bool is_unreported(const uint8_t gid[GID_LEN])
 {
 	static const uint8_t hosts4[4] = {224, 0, 0, 1};
 	static const uint8_t nodes6[GID_LEN] = {0xff, 0x02, [15] = 1};
 	uint8_t all[GID_LEN];
 
 	gid_from_ipv4(hosts4, all);
-	return memcmp(gid, all, GID_LEN) == 0 || memcmp(gid, nodes6, GID_LEN) == 0;
+	if (gid_is_ipv4(gid))
+		return memcmp(gid, all, GID_LEN) == 0;
+	return memcmp(gid, nodes6, GID_LEN) == 0 || (gid[1] & 0x0f) <= SCOPE_HOST;
 }
 
 static void set_due(struct groups *groups, struct group *group, uint64_t due_ns)
@@ -106,7 +110,7 @@ int groups_join(struct groups *groups, int32_t vlan, unsigned int ifindex,
 			free(group);
 			return rc;
 		}
-	} else if (!is_all_hosts(gid)) {
+	} else if (!is_unreported(gid)) {
 		group->unasked = UNASKED;
 		set_due(groups, group, now_ns);
 	}
@@ -160,7 +164,7 @@ bool groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t no
 	LIST_REMOVE(group, link);
 	if (group->fd >= 0)
 		close(group->fd);
-	else if (!is_all_hosts(gid))
+	else if (!is_unreported(gid))
 		*len = build(groups, group, MEMBERSHIP_LEFT, now_ns, mac, own, frame);
 	free(group);
 	return true;
@@ -178,7 +182,7 @@ void groups_asked(struct groups *groups, int32_t vlan, const struct membership_q
 	LIST_FOREACH (group, &groups->list, link) {
 		const uint64_t due_ns = now_ns + random_delay(groups, query->max_delay_ns);
 
-		if (group->fd >= 0 || group->vlan != vlan || is_all_hosts(group->gid) ||
+		if (group->fd >= 0 || group->vlan != vlan || is_unreported(group->gid) ||
 		    gid_is_ipv4(group->gid) != query->ipv4)
 			continue;
 		if ((all || memcmp(group->gid, query->group, GID_LEN) == 0) &&

@@ -21,6 +21,7 @@ static const uint8_t group4[GID_LEN] = {[10] = 0xff, 0xff, 239, 1, 2, 3};
 static const uint8_t other4[GID_LEN] = {[10] = 0xff, 0xff, 239, 1, 2, 4};
 static const uint8_t group6[GID_LEN] = {0xff, 0x0e, [15] = 7};
 static const uint8_t hosts4[GID_LEN] = {[10] = 0xff, 0xff, 224, 0, 0, 1};
+static const uint8_t host6[GID_LEN] = {0xff, 0x01, [15] = 7};
 static const uint8_t nodes6[GID_LEN] = {0xff, 0x02, [15] = 1};
 
 static bool have_network;
@@ -123,9 +124,11 @@ static void join__all_hosts_are_in_some_groups_anyway(void **state)
 	(void)state;
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, hosts4, now_ns), 0);
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, nodes6, now_ns), 0);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, host6, now_ns), 0);
 	assert_int_equal(reports_until(now_ns + 10 * S), 0);
 	assert_int_equal(leave(hosts4), 0);
 	assert_int_equal(leave(nodes6), 0);
+	assert_int_equal(leave(host6), 0);
 }
 
 static void leave__says_so(void **state)
