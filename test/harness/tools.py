@@ -14,6 +14,8 @@ UROCE_RUN = os.path.normpath(os.environ.get("UROCE_RUN", UROCE_RUN))
 DEVICE = "uroce0"
 START_SECONDS = 60  # emulated peers on a busy machine are slow
 END_SECONDS = 20    # for the second side to end after the first
+# Groups as perftest takes them, by family: 239.1.2.3 and ff0e::7
+MULTICAST_GIDS = {"ipv4": "0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3", "ipv6": "255:14:0:0:0:0:0:0:0:0:0:0:0:0:0:7"}
 ALL_SIZES = 23      # -a: messages of 2^1 to 2^23 bytes
 
 

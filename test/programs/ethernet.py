@@ -7,7 +7,8 @@ import signal
 
 from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
-from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
+from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
+                           run_pair)
 
 FIRST_PORT = 22000
 COMMAND_SECONDS = 30
@@ -17,13 +18,18 @@ TRAFFIC_CLASS = 0x68
 ROCE = "udp port 4791 or (vlan and udp port 4791)"
 
 
+PREFIXES = {"ipv4": "10.9.5.", "ipv6": "fd09:5::"}  # in the VLAN
+GROUPS = {"ipv4": "239.1.2.3", "ipv6": "ff0e::7"}  # those of MULTICAST_GIDS
+
+
 class EthernetTest:
-    """Two namespaces with a veth pair, whose interfaces are the kernel's (TCP) and uroce's, each with its own addresses."""
+    """Two namespaces with a veth pair, whose interfaces are the kernel's and uroce's, each with addresses of its own."""
 
     def __init__(self, report, work_dir):
         self._report = report
         self._work_dir = work_dir
         self._port = FIRST_PORT
+        self._tables = []
         self._namespaces = [Namespace("eth0"), Namespace("eth1")]
         self._namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
                                 "name", "veth1", "mtu", "9000", "netns", self._namespaces[1].name)
@@ -48,34 +54,80 @@ class EthernetTest:
                                     "--ip", f"fd09:5::{number + 1}/64@{VLAN}"])
                 for number in range(2)]
 
+    def _sides(self, prefix):
+        """Server and client with their addresses of that prefix."""
+        hosts = self._own_hosts()
+        if not self._tables:
+            self._tables = [gids(host, DEVICE) for host in hosts]
+        self._port += 1
+        return [Side(host, DEVICE, "10.9.2.1", gid_index(table, f"{prefix}{number + 1}"))
+                for number, (host, table) in enumerate(zip(hosts, self._tables))]
+
     def _kernel_hosts(self):
         return [self._host(number, ["--netdev", f"veth{number}"]) for number in range(2)]
 
     def run_all(self):
-        hosts = self._own_hosts()
-        tables = []
-        self._report.check("VLAN: GID table", lambda: tables.extend(gids(host, DEVICE) for host in hosts))
-        for family, prefix in (("ipv4", "10.9.5."), ("ipv6", "fd09:5::")):
+        for family, prefix in PREFIXES.items():
             for service in ("rc", "uc", "ud", "srq"):
                 program = PingPong(["-l", str(SERVICE_LEVEL)], 200, 2048 if service == "ud" else 16384, service)
-                self._report.check(f"VLAN: {family} {program.name}", self._tagged, program, hosts, tables, prefix)
+                self._report.check(f"VLAN: {family} {program.name}", self._tagged, program, prefix)
         for service in ("RC", "UC", "UD"):
             program = PerfTest("ib_send_bw", ["-c", service, "-s", "1024", "-S", str(SERVICE_LEVEL),
                                               f"--tclass={TRAFFIC_CLASS}"], 200)
-            self._report.check(f"VLAN: {program.name}", self._tagged, program, hosts, tables, "10.9.5.",
-                               TRAFFIC_CLASS)
+            self._report.check(f"VLAN: {program.name}", self._tagged, program, "10.9.5.", TRAFFIC_CLASS)
+        for family, group in GROUPS.items():
+            self._report.check(f"multicast: {family} is joined and left in every network", self._joins, family, group)
+        self._report.check("events: an address comes and goes, the link goes and comes", self._events)
 
-    def _capture(self, *options):
-        return Process([*self._namespaces[0].prefix, "tcpdump", "-lvvenni", "veth0", *options],
+    def _joins(self, family, group):
+        """Switches that snoop see the receiver's reports: untagged, and in each of its VLANs."""
+        server, client = self._sides(PREFIXES[family])
+        program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", MULTICAST_GIDS[family]], 200)
+        with Capture(self._capture(1, "not udp and not tcp and not arp")) as capture:
+            run_pair(program, server, client, self._port)
+            text = capture.finish()
+        reports = [line for line in text.replace("\n    ", " ").splitlines() if f"gaddr {group} " in line]
+        for change in ("to_ex", "to_in"):
+            for network in ("", f"vlan {VLAN},", f"vlan {VLAN + 1},"):
+                if not any(f"{group} {change}" in line and (network in line if network else "vlan" not in line)
+                           for line in reports):
+                    raise CheckFailed(f"no report {change} {network or 'untagged'}", text.splitlines())
+
+    def _events(self):
+        """ibv_asyncwatch prints each event; each change is made when the event of the one before is there."""
+        namespace = self._namespaces[0]
+        watch = self._kernel_hosts()[0].start(["stdbuf", "-oL", "ibv_asyncwatch", "-d", DEVICE])
+        other_end = self._namespaces[1]
+        changes = (
+            ("GID_CHANGE", 1, namespace, ["addr", "add", "10.9.6.1/24", "dev", "veth0"]),
+            ("GID_CHANGE", 2, namespace, ["addr", "del", "10.9.6.1/24", "dev", "veth0"]),
+            ("PORT_ERR", 1, other_end, ["link", "set", "veth1", "down"]),
+            ("PORT_ACTIVE", 1, other_end, ["link", "set", "veth1", "up"]),
+        )
+        try:
+            self._expect(watch, lambda: "async event FD" in watch.output(), "ibv_asyncwatch does not start")
+            for event, count, where, change in changes:
+                where.run("ip", *change)
+                self._expect(watch, lambda: watch.output().count(f"IBV_EVENT_{event} ") == count,
+                             f"no event {event} after: ip {' '.join(change)}")
+        finally:
+            watch.kill()
+
+    @staticmethod
+    def _expect(process, condition, reason):
+        if not wait_until(condition, COMMAND_SECONDS):
+            raise CheckFailed(reason, process.story("program"))
+
+    def _capture(self, number, *options):
+        """What arrives at an end: what it sends itself no capture sees."""
+        return Process([*self._namespaces[number].prefix, "tcpdump", "-lvvenni", f"veth{number}", *options],
                        os.path.join(self._work_dir, "tcpdump"))
 
-    def _tagged(self, program, hosts, tables, prefix, traffic_class=0):
+    def _tagged(self, program, prefix, traffic_class=0):
         """Every packet that reaches the server has the tag, and IP's traffic class."""
-        self._port += 1
-        sides = [Side(host, DEVICE, "10.9.2.1", gid_index(table, f"{prefix}{number + 1}"))
-                 for number, (host, table) in enumerate(zip(hosts, tables))]
-        with Capture(self._capture("-c", "20", ROCE)) as capture:
-            run_pair(program, sides[0], sides[1], self._port)
+        server, client = self._sides(prefix)
+        with Capture(self._capture(0, "-c", "20", ROCE)) as capture:
+            run_pair(program, server, client, self._port)
             text = capture.finish()
         tag = re.compile(rf"vlan {VLAN}, p {SERVICE_LEVEL}, ")
         lines = [line for line in text.splitlines() if "ethertype" in line]

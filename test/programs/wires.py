@@ -6,7 +6,7 @@ import re
 
 from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
-from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
+from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
                            kill_pair, run_pair)
 
 FIRST_PORT = 20000
@@ -102,6 +102,9 @@ class WireTest:
                 self._check(f"{family} {program.name}", self._pingpong, program, family)
         for program in wire_programs():
             self._check(program.name, self._run_default_gid, program)
+        for family, mgid in MULTICAST_GIDS.items():
+            program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", mgid], 500)
+            self._check(f"{family} {program.name}", self._pingpong, program, family)
         if isinstance(self._wire, VethWire):
             self._check("no ICMP errors from the kernel", self._no_icmp_errors)
         self._kills()
