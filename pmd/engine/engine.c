@@ -245,7 +245,7 @@ void engine_check_link(struct engine *engine)
 	struct port *port = &engine->link->port;
 	const bool up = port_link_up(port);
 
-	engine->tx.connected = port_connected(port);
+	__atomic_store_n(&engine->tx.connected, port_connected(port), __ATOMIC_RELAXED);
 	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);

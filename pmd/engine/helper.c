@@ -157,8 +157,10 @@ static uint64_t helper_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t 
 static uint64_t helper_longest_ns(const struct engine *engine)
 {
 	const bool wakes = engine->link->port.wake_fd >= 0;
+	/* The engine's owner finds out anew while we look. */
+	const bool connected = __atomic_load_n(&engine->tx.connected, __ATOMIC_RELAXED);
 
-	return wakes || !engine->tx.connected ? SLEEP_WOKEN_NS : SLEEP_MAX_NS;
+	return wakes || !connected ? SLEEP_WOKEN_NS : SLEEP_MAX_NS;
 }
 
 static bool helper_shares_cpu(void)

@@ -82,7 +82,8 @@ static void ops_poll(void *arg)
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
 	/* Only a measure for the helper: a count lost between two threads does no harm. */
-	__atomic_store_n(&engine->polls, engine->polls + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&engine->polls, __atomic_load_n(&engine->polls, __ATOMIC_RELAXED) + 1,
+			 __ATOMIC_RELAXED);
 	if (!engine_try(engine))
 		return;
 	__atomic_store_n(&engine->app_turns, engine->app_turns + 1, __ATOMIC_RELAXED);
