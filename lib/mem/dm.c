@@ -107,9 +107,8 @@ int dm_read(const struct dm *dm, uint64_t offset, void *to, size_t length)
 int dm_register(struct pd *pd, struct dm *dm, uint64_t offset, size_t length, unsigned int access,
 		struct mr **mr)
 {
-	const struct mr described = {
+	struct mr described = {
 		.kind = MR_DEVICE,
-		.addr = dm->bytes + offset,
 		.length = length,
 		.access = access,
 		.dm = dm,
@@ -124,6 +123,7 @@ int dm_register(struct pd *pd, struct dm *dm, uint64_t offset, size_t length, un
 		return rc;
 	if (length == 0 || !is_in(dm, offset, length))
 		return -EINVAL;
+	described.addr = dm->bytes + offset;
 	__atomic_add_fetch(&dm->users, 1, __ATOMIC_RELAXED);
 	rc = region_open(pd, &described, mr);
 	if (rc != 0)

@@ -59,17 +59,17 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, u
 
 struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv)
 {
-	struct ibv_mr *public;
+	struct ibv_mr *null;
 	struct face_mr *mr;
 	int rc = face_begin(&mr);
 
 	if (rc != 0)
 		return face_null(rc);
 	rc = mr_create_null(face_pd(ibv)->pd, &mr->mr);
-	public = face_end(mr, rc, ibv, NULL, SIZE_MAX);
-	if (public)
-	public->rkey = 0; /* no region has this key */
-	return public;
+	null = face_end(mr, rc, ibv, NULL, SIZE_MAX);
+	if (null)
+		null->rkey = 0; /* no region has this key */
+	return null;
 }
 
 /* The program has no address of it: the region is zero-based. */
