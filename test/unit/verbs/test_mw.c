@@ -176,6 +176,63 @@ static void bind_mw__what_is_wrong_in_its_turn_completes_so(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
+/* ibv_bind_mw(3): the service is RC, UC or XRC_SEND. */
+static void expect_bind_on(enum ibv_qp_type type, int rc)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = talk.b.cq,
+		.recv_cq = talk.b.cq,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
+		.qp_type = type,
+	};
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED,
+				   .bind_info = part(IBV_ACCESS_REMOTE_READ)};
+	struct ibv_qp *qp = ibv_create_qp(talk.b.pd, &init);
+	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
+	const uint32_t rkey = mw->rkey;
+
+	assert_non_null(qp);
+	assert_int_equal(fake_connect(qp, 1, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	assert_int_equal(ibv_bind_mw(qp, mw, &bind), rc);
+	if (rc == 0)
+		assert_int_equal(talk_wait(talk.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
+	assert_int_equal(mw->rkey, rc == 0 ? ibv_inc_rkey(rkey) : rkey);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void bind_mw__on_every_connected_service(void **state)
+{
+	(void)state;
+	expect_bind_on(IBV_QPT_RC, 0);
+	expect_bind_on(IBV_QPT_UC, 0);
+	expect_bind_on(IBV_QPT_XRC_SEND, 0);
+	expect_bind_on(IBV_QPT_UD, EINVAL);
+}
+
+/* ibv_inc_rkey(3): the tag goes up and around, the index stays. */
+static void inc_rkey__changes_the_tag(void **state)
+{
+	(void)state;
+	assert_int_equal(ibv_inc_rkey(0x12345600), 0x12345601);
+	assert_int_equal(ibv_inc_rkey(0x123456ff), 0x12345600);
+	assert_int_equal(ibv_inc_rkey(0xffffffff), 0xffffff00);
+}
+
+/* As often as the tag has values, and once more; each key is good for its time only. */
+static void bind_mw__the_tag_goes_around(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
+	const uint32_t first = mw->rkey;
+
+	for (int i = 0; i < 257; i++)
+		bind_type_1(mw, part(IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(mw->rkey, ibv_inc_rkey(first));
+	reach(IBV_WR_RDMA_WRITE, mw->rkey, 8, IBV_WC_SUCCESS);
+	reach_no_more(*state, first);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
 static void bind_mw__of_length_0_takes_it_back(void **state)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
@@ -450,6 +507,9 @@ int main(void)
 		UNIT(bind_mw__gives_the_key_at_once),
 		UNIT(bind_mw__what_is_wrong_is_told_at_once),
 		UNIT(bind_mw__what_is_wrong_in_its_turn_completes_so),
+		UNIT(bind_mw__on_every_connected_service),
+		UNIT(inc_rkey__changes_the_tag),
+		UNIT(bind_mw__the_tag_goes_around),
 		UNIT(bind_mw__of_length_0_takes_it_back),
 		UNIT(type_2__is_used_and_invalidated_here),
 		UNIT(type_2__is_invalidated_by_the_peer),

@@ -68,6 +68,39 @@ static void receive__drops_what_comes(void **state)
 	assert_memory_equal(talk.target + 4900, zeros, TALK_BYTES - 4900);
 }
 
+/* The same where the buffer stands in a shared receive queue. */
+static void srq__drops_what_comes(void **state)
+{
+	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 2}};
+	struct ibv_srq *srq = ibv_create_srq(talk.b.pd, &srq_init);
+	struct ibv_qp_init_attr init = {
+		.send_cq = talk.b.cq,
+		.recv_cq = talk.b.cq,
+		.srq = srq,
+		.cap = {.max_send_wr = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *b = ibv_create_qp(talk.b.pd, &init);
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_sge to[] = {null_sge(null_b, 4000), talk_target(&talk, 0, TALK_BYTES)};
+	struct ibv_sge from = talk_source(&talk, 0, 5000);
+	struct ibv_recv_wr wr = {.sg_list = to, .num_sge = 2}, *bad;
+
+	(void)state;
+	assert_non_null(b);
+	assert_int_equal(ibv_modify_qp(talk.a.qp, &reset, IBV_QP_STATE), 0);
+	assert_int_equal(fake_connect(talk.a.qp, b->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	assert_int_equal(fake_connect(b, talk.a.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	talk_post(&talk, IBV_WR_SEND, &from, 1);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(talk_wait(talk.b.cq, IBV_WC_SUCCESS).byte_len, 5000);
+	assert_memory_equal(talk.target, talk.source + 4000, 1000);
+	assert_memory_equal(talk.target + 1000, zeros, TALK_BYTES - 1000);
+	assert_int_equal(ibv_destroy_qp(b), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
 static void read__into_it_drops_what_comes(void **state)
 {
 	struct ibv_sge to[] = {null_sge(null_a, 3), talk_source(&talk, 8, 8),
@@ -176,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		UNIT(send__sends_zeros),
 		UNIT(receive__drops_what_comes),
+		UNIT(srq__drops_what_comes),
 		UNIT(read__into_it_drops_what_comes),
 		UNIT(write__writes_zeros),
 		UNIT(counters__not_a_byte_is_touched),
