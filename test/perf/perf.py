@@ -171,6 +171,21 @@ class Bench:
         self.measure(port, "WRITE 8 B, message rate", "M/s", bw("ib_write_bw", 8, 4))
         self.measure(port, "WRITE 8 B, latency p50 / p99", "us", latency)
 
+    def source_sink(self, port, spaces, runs, address):
+        """SEND of 64 KiB between ordinary regions and null ones."""
+        tool = os.path.join(self.tools, "source_sink")
+
+        def bw(source, sink):
+            server = [tool, *sink, "18710"]
+            client = [tool, *source, "-s", str(self.args.seconds), "18710", address]
+            return lambda: float(self.pair(runs[0] + server, runs[1] + client, spaces))
+
+        null = ["-0"]
+        self.measure(port, "SEND 64 KiB, memory to memory", "Gb/s", bw([], []))
+        self.measure(port, "SEND 64 KiB, null source", "Gb/s", bw(null, []))
+        self.measure(port, "SEND 64 KiB, null sink", "Gb/s", bw([], null))
+        self.measure(port, "SEND 64 KiB, null source and sink", "Gb/s", bw(null, null))
+
     def tcp(self, spaces, address):
         pingpong = os.path.join(self.tools, "tcp_pingpong")
 
@@ -209,7 +224,9 @@ def main():
         print(f"uroce on {cpu.group(1) if cpu else '?'}, {os.cpu_count()} CPUs, Linux {os.uname().release}; "
               f"one CPU a side; median of {args.repeat}", flush=True)
         if "memif" in only:
-            bench.perftest("memif", (None, None), (bench.memif("server"), bench.memif("client")), "127.0.0.1")
+            runs = (bench.memif("server"), bench.memif("client"))
+            bench.perftest("memif", (None, None), runs, "127.0.0.1")
+            bench.source_sink("memif", (None, None), runs, "127.0.0.1")
         if "veth" in only or "tcp" in only:
             spaces = bench.veth_up()
             if "veth" in only:
