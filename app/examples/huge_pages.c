@@ -46,7 +46,7 @@ static void try_ordinary_pages(struct ibv_pd *pd)
 static void use(struct ibv_pd *pd, uint8_t *pages, const struct ibv_mr *mr)
 {
 	struct ibv_sge from = {.addr = (uintptr_t)pages, .length = BYTES / 2, .lkey = mr->lkey};
-	struct loop loop;
+	struct loop loop = {.cq = NULL};
 
 	memset(pages, 42, BYTES / 2);
 	loop_connect(&loop, pd);

@@ -94,7 +94,8 @@ void loop_connect(struct loop *loop, struct ibv_pd *pd)
 	};
 
 	loop->pd = pd;
-	loop->cq = ibv_create_cq(pd->context, 64, NULL, NULL, 0);
+	if (!loop->cq)
+		loop->cq = ibv_create_cq(pd->context, 64, NULL, NULL, 0);
 	if (!loop->cq)
 		loop_fail("ibv_create_cq");
 	init.send_cq = loop->cq;

@@ -21,7 +21,7 @@ void loop_fail(const char *what) __attribute__((noreturn));
 /** Open the first device. */
 struct ibv_context *loop_open(void);
 
-/** Make a completion queue and two connected queue pairs in a domain. */
+/** Make two connected queue pairs in a domain, and a completion queue unless there is one. */
 void loop_connect(struct loop *loop, struct ibv_pd *pd);
 void loop_disconnect(struct loop *loop);
 

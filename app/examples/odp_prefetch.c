@@ -88,7 +88,7 @@ int main(void)
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	uint8_t *range = map_at(NULL, 0);
 	struct ibv_mr *mr;
-	struct loop loop;
+	struct loop loop = {.cq = NULL};
 
 	require_support(context);
 	if (!pd)
