@@ -51,6 +51,7 @@ int dm_create(struct dm_pool *pool, uint64_t length, uint32_t log_align, struct 
 	if (!d)
 		return -ENOMEM;
 	d->pool = pool;
+	d->holders = 1;
 	d->length = length;
 	d->pool_bytes = RTE_ALIGN_CEIL(length, (uint64_t)DM_BLOCK_BYTES);
 	rc = pool_take(pool, d->pool_bytes);
@@ -75,10 +76,23 @@ int dm_destroy(struct dm *dm)
 	/* Acquire: what the last region's users did with it comes before the freeing. */
 	if (__atomic_load_n(&dm->users, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
+	dm_release_hold(dm);
+	return 0;
+}
+
+void dm_hold(struct dm *dm)
+{
+	__atomic_add_fetch(&dm->holders, 1, __ATOMIC_RELAXED);
+}
+
+void dm_release_hold(struct dm *dm)
+{
+	/* Everything that others did with it comes before the freeing. */
+	if (__atomic_sub_fetch(&dm->holders, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
 	pool_give(dm->pool, dm->pool_bytes);
 	free(dm->bytes);
 	free(dm);
-	return 0;
 }
 
 static bool is_in(const struct dm *dm, uint64_t offset, uint64_t length)
@@ -86,9 +100,15 @@ static bool is_in(const struct dm *dm, uint64_t offset, uint64_t length)
 	return offset <= dm->length && length <= dm->length - offset;
 }
 
+/* By whole words, as adapters have it: a program that does not keep to that fails there too. */
+static bool can_copy(const struct dm *dm, uint64_t offset, size_t length)
+{
+	return is_in(dm, offset, length) && ((offset | length) & (DM_COPY_BYTES - 1)) == 0;
+}
+
 int dm_write(struct dm *dm, uint64_t offset, const void *from, size_t length)
 {
-	if (!is_in(dm, offset, length))
+	if (!can_copy(dm, offset, length))
 		return -EINVAL;
 	if (length > 0)
 		memcpy(dm->bytes + offset, from, length);
@@ -97,7 +117,7 @@ int dm_write(struct dm *dm, uint64_t offset, const void *from, size_t length)
 
 int dm_read(const struct dm *dm, uint64_t offset, void *to, size_t length)
 {
-	if (!is_in(dm, offset, length))
+	if (!can_copy(dm, offset, length))
 		return -EINVAL;
 	if (length > 0)
 		memcpy(to, dm->bytes + offset, length);
@@ -121,17 +141,22 @@ int dm_register(struct pd *pd, struct dm *dm, uint64_t offset, size_t length, un
 	rc = range_check_access(access);
 	if (rc != 0)
 		return rc;
-	if (length == 0 || !is_in(dm, offset, length))
+	if (!is_in(dm, offset, length))
 		return -EINVAL;
 	described.addr = dm->bytes + offset;
+	/* A handle of one that was destroyed can still be registered: the memory stays then too. */
+	dm_hold(dm);
 	__atomic_add_fetch(&dm->users, 1, __ATOMIC_RELAXED);
 	rc = region_open(pd, &described, mr);
-	if (rc != 0)
+	if (rc != 0) {
 		__atomic_sub_fetch(&dm->users, 1, __ATOMIC_RELEASE);
+		dm_release_hold(dm);
+	}
 	return rc;
 }
 
 void dm_release(const struct mr *mr)
 {
 	__atomic_sub_fetch(&mr->dm->users, 1, __ATOMIC_RELEASE);
+	dm_release_hold(mr->dm);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory. */
+/* Device memory. It is the process's own, and no engine is asked for it: a child has it as well. */
 #include "mem/dm.h"
 
 #include <stdlib.h>
@@ -8,75 +8,77 @@
 
 static int copy_to(struct ibv_dm *ibv, uint64_t offset, const void *host_addr, size_t length)
 {
-	if (fork_in_child)
-		return ENODEV;
 	return -dm_write(face_dm(ibv)->dm, offset, host_addr, length);
 }
 
 static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t offset, size_t length)
 {
-	if (fork_in_child)
-		return ENODEV;
 	return -dm_read(face_dm(ibv)->dm, offset, host_addr, length);
 }
 
-void dm_publish(struct ibv_context *ibv, struct face_dm *dm, uint32_t handle)
+struct face_dm *dm_handle(struct ibv_context *ibv, struct dm *dm, uint32_t handle)
 {
+	struct face_dm *face = calloc(1, sizeof(*face));
+
+	if (!face)
+		return NULL;
+	face->dm = dm;
+	face->ibv.context = ibv;
+	face->ibv.memcpy_to_dm = copy_to;
+	face->ibv.memcpy_from_dm = copy_from;
+	face->ibv.handle = handle;
 	context_get(face_context(ibv));
-	dm->ibv.context = ibv;
-	dm->ibv.memcpy_to_dm = copy_to;
-	dm->ibv.memcpy_from_dm = copy_from;
-	dm->ibv.handle = handle;
+	return face;
 }
 
-static int create(struct face_context *context, const struct ibv_alloc_dm_attr *attr,
-		  uint32_t handle, struct face_dm *dm)
+void dm_free_handle(struct face_dm *face)
 {
-	int rc = dm_create(&context->device->dm_pool, attr->length, attr->log_align_req, &dm->dm);
+	dm_release_hold(face->dm);
+	context_put(face_context(face->ibv.context));
+	free(face);
+}
 
-	if (rc != 0)
-		return rc;
-	rc = shared_add(context, SHARED_DM, handle, dm->dm, &dm->shared);
-	if (rc != 0)
-		dm_destroy(dm->dm);
-	return rc;
+/* The lock of what is shared may have been taken when a child began. */
+static int share(struct face_context *context, struct face_dm *face)
+{
+	return fork_in_child
+		       ? 0
+		       : shared_add(context, SHARED_DM, face->ibv.handle, face->dm, &face->shared);
 }
 
 struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr)
 {
 	struct face_context *context = face_context(ibv);
-	struct face_dm *dm;
-	uint32_t handle;
+	struct face_dm *face;
+	struct dm *dm;
 	int rc;
 
-	if (fork_in_child)
-		return face_null(-ENODEV);
 	if (!attr || attr->comp_mask != 0)
 		return face_null(-EINVAL);
-	dm = calloc(1, sizeof(*dm));
-	if (!dm)
-		return face_null(-ENOMEM);
-	handle = context_handle(context);
-	rc = create(context, attr, handle, dm);
-	if (rc != 0) {
-		free(dm);
+	rc = dm_create(&context->device->dm_pool, attr->length, attr->log_align_req, &dm);
+	if (rc != 0)
 		return face_null(rc);
-	}
-	dm_publish(ibv, dm, handle);
-	return &dm->ibv;
+	dm_hold(dm);
+	face = dm_handle(ibv, dm, context_handle(context));
+	rc = face ? share(context, face) : -ENOMEM;
+	if (rc == 0)
+		return &face->ibv;
+	dm_destroy(dm);
+	if (face)
+		dm_free_handle(face);
+	else
+		dm_release_hold(dm);
+	return face_null(rc);
 }
 
 int dm_free_op(struct ibv_dm *ibv)
 {
-	struct face_dm *dm = face_dm(ibv);
-	int rc;
+	struct face_dm *face = face_dm(ibv);
+	int rc = fork_in_child || !face->shared ? dm_destroy(face->dm)
+						: shared_destroy(face->shared);
 
-	if (fork_in_child)
-		return ENODEV;
-	rc = shared_destroy(dm->shared);
 	if (rc != 0)
 		return -rc;
-	context_put(face_context(ibv->context));
-	free(dm);
+	dm_free_handle(face);
 	return 0;
 }

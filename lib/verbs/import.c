@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "mem/dm.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
 
@@ -146,23 +147,24 @@ void ibv_unimport_mr(struct ibv_mr *ibv)
 	free(mr);
 }
 
-struct ibv_dm *ibv_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
+struct ibv_dm *ibv_import_dm(struct ibv_context *ibv, uint32_t dm_handle_number)
 {
+	struct shared *shared;
 	struct face_dm *dm;
 	void *object;
 
 	if (fork_in_child)
 		return face_null(-ENODEV);
-	dm = calloc(1, sizeof(*dm));
-	if (!dm)
-		return face_null(-ENOMEM);
-	dm->shared = shared_hold(face_context(ibv), SHARED_DM, dm_handle, &object);
-	if (!dm->shared) {
-		free(dm);
+	shared = shared_hold(face_context(ibv), SHARED_DM, dm_handle_number, &object);
+	if (!shared)
 		return face_null(-ENOENT);
+	dm = dm_handle(ibv, object, dm_handle_number);
+	if (!dm) {
+		dm_release_hold(object);
+		shared_release(shared);
+		return face_null(-ENOMEM);
 	}
-	dm->dm = object;
-	dm_publish(ibv, dm, dm_handle);
+	dm->shared = shared;
 	return &dm->ibv;
 }
 
@@ -173,6 +175,5 @@ void ibv_unimport_dm(struct ibv_dm *ibv)
 	if (fork_in_child)
 		return;
 	shared_release(dm->shared);
-	context_put(face_context(ibv->context));
-	free(dm);
+	dm_free_handle(dm);
 }

@@ -21,13 +21,12 @@ static void copy_sized(void *dst, size_t dst_size, const void *src, size_t src_s
 	memcpy(dst, src, RTE_MIN(dst_size, src_size));
 }
 
+/* What a device can do is known in a child process too. */
 int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	struct ibv_device_attr_ex answer = {0};
 
-	if (fork_in_child)
-		return ENODEV;
 	if (input && input->comp_mask != 0)
 		return EINVAL;
 	if (attr_size < sizeof(attr->orig_attr))
@@ -41,8 +40,6 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
 {
 	struct ibv_device_attr_ex answer = {0};
 
-	if (fork_in_child)
-		return ENODEV;
 	device_query(face_context(ibv)->device, &answer);
 	*attr = answer.orig_attr;
 	return 0;

@@ -58,6 +58,9 @@ struct shared *shared_hold(struct face_context *context, enum shared_kind kind, 
 	if (shared) {
 		shared->holders++;
 		*object = shared->object;
+		/* Copies to it do not ask whether it was destroyed. */
+		if (kind == SHARED_DM)
+			dm_hold(shared->object);
 	}
 	pthread_mutex_unlock(&root->shared_lock);
 	return shared;

@@ -137,7 +137,7 @@ struct face_mw {
 struct face_dm {
 	struct ibv_dm ibv;
 	struct dm *dm;
-	struct shared *shared;
+	struct shared *shared; /* NULL in a child process, which shares nothing */
 };
 
 struct face_ah {
@@ -397,13 +397,20 @@ struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_at
 /** In a child process: from now on its iterator finds nothing, and says ENODEV. */
 void cq_ex_disable(struct face_cq *cq);
 
+/* dm.c */
+
+/** A handle of device memory, which the caller holds, for the application. NULL: out of memory. */
+struct face_dm *dm_handle(struct ibv_context *ibv, struct dm *dm, uint32_t handle);
+void dm_free_handle(struct face_dm *dm);
+
 /* shared.c */
 
 /** Make an object findable, with a first holder. MT-safe. 0 or -ENOMEM. */
 int shared_add(struct face_context *context, enum shared_kind kind, uint32_t handle, void *object,
 	       struct shared **shared);
 
-/** Find an object and hold it. MT-safe. NULL where there is none. */
+/** Find an object and hold it; device memory stays until dm_release_hold. MT-safe. NULL where there
+ * is none. */
 struct shared *shared_hold(struct face_context *context, enum shared_kind kind, uint32_t handle,
 			   void **object);
 
@@ -419,11 +426,6 @@ void shared_release(struct shared *shared);
 
 /** The last context goes: so do objects that nobody holds. */
 void shared_end(struct face_context *root);
-
-/* dm.c */
-
-/** Tell of device memory, whose object is in place. */
-void dm_publish(struct ibv_context *ibv, struct face_dm *dm, uint32_t handle);
 
 /* parent.c */
 

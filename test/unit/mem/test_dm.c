@@ -105,9 +105,19 @@ static void dm_write__and_dm_read_stay_inside(void **state)
 		size_t length;
 		int rc;
 	} cases[] = {
-		{0, LENGTH, 0},		  {0, LENGTH + 1, -EINVAL}, {LENGTH, 0, 0},
-		{LENGTH, 1, -EINVAL},	  {LENGTH - 1, 1, 0},	    {LENGTH + 1, 0, -EINVAL},
-		{UINT64_MAX, 1, -EINVAL}, {UINT64_MAX, 2, -EINVAL}, {1, SIZE_MAX, -EINVAL},
+		{0, LENGTH, 0},
+		{0, LENGTH + 1, -EINVAL},
+		{LENGTH, 0, 0},
+		{LENGTH, 4, -EINVAL},
+		{LENGTH - 4, 4, 0},
+		{LENGTH + 4, 0, -EINVAL},
+		{UINT64_MAX - 3, 4, -EINVAL},
+		{UINT64_MAX - 3, 8, -EINVAL},
+		{4, SIZE_MAX - 3, -EINVAL},
+		/* not whole words */
+		{1, 4, -EINVAL},
+		{2, 4, -EINVAL},
+		{0, 3, -EINVAL},
 	};
 	uint8_t bytes[LENGTH] = {0};
 
@@ -117,9 +127,9 @@ static void dm_write__and_dm_read_stay_inside(void **state)
 				 cases[i].rc);
 		assert_int_equal(dm_read(dm, cases[i].offset, bytes, cases[i].length), cases[i].rc);
 	}
-	assert_int_equal(dm_write(dm, 100, "abc", 3), 0);
-	assert_int_equal(dm_read(dm, 99, bytes, 5), 0);
-	assert_memory_equal(bytes, "\0abc\0", 5);
+	assert_int_equal(dm_write(dm, 100, "abcd", 4), 0);
+	assert_int_equal(dm_read(dm, 96, bytes, 12), 0);
+	assert_memory_equal(bytes, "\0\0\0\0abcd\0\0\0\0", 12);
 	/* Nothing to copy needs nowhere to copy. */
 	assert_int_equal(dm_write(dm, 0, NULL, 0), 0);
 	assert_int_equal(dm_read(dm, 0, NULL, 0), 0);
@@ -166,10 +176,12 @@ static void dm_register__only_what_is_in_it(void **state)
 	assert_int_equal(dm_register(env.pd, dm, 0, LENGTH + 1, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm_register(env.pd, dm, 1, LENGTH, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm_register(env.pd, dm, LENGTH + 1, 0, ZERO_BASED, &mr), -EINVAL);
-	assert_int_equal(dm_register(env.pd, dm, 0, 0, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm_register(env.pd, dm, UINT64_MAX, 2, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm_register(env.pd, dm, 1, SIZE_MAX, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm->users, 0);
+	/* No bytes are in it too. */
+	assert_int_equal(dm_register(env.pd, dm, LENGTH, 0, ZERO_BASED, &mr), 0);
+	assert_int_equal(mr_deregister(mr), 0);
 }
 
 static void dm_register__is_zero_based(void **state)

@@ -328,8 +328,8 @@ static void child_uses_other_calls(struct ibv_context *context, struct fake_pair
 	union ibv_gid gid;
 	__be16 pkey;
 
-	REQUIRE(1, ibv_query_device(context, &attr) == ENODEV);
-	REQUIRE(2, ibv_query_device_ex(context, NULL, &attr_ex) == ENODEV);
+	REQUIRE(1, ibv_query_device(context, &attr) == 0 && attr.max_qp > 0);
+	REQUIRE(2, ibv_query_device_ex(context, NULL, &attr_ex) == 0);
 	REQUIRE(3, ibv_query_port(context, 1, &port) == ENODEV);
 	REQUIRE(4, ibv_query_gid(context, 1, 0, &gid) == -1 && errno == ENODEV);
 	REQUIRE(5, ibv_query_pkey(context, 1, 0, &pkey) == -1 && errno == ENODEV);

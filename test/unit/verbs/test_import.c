@@ -91,6 +91,40 @@ static void import_device__outlives_the_first_context(void **state)
 	assert_int_equal(ibv_close_device(third), 0);
 }
 
+static void import_dm__keeps_the_memory(void **state)
+{
+	struct ibv_context *context = *state, *imported = import(context), *other = fake_open();
+	struct ibv_alloc_dm_attr attr = {.length = 64};
+	struct ibv_dm *dm = ibv_alloc_dm(context, &attr), *same, *again;
+	uint64_t word = 77, found = 0;
+
+	assert_non_null(dm);
+	assert_refused(ibv_import_dm(imported, dm->handle + 1000), ENOENT);
+	assert_refused(ibv_import_dm(other, dm->handle), ENOENT);
+	same = ibv_import_dm(imported, dm->handle);
+	assert_non_null(same);
+	assert_ptr_equal(same->context, imported);
+	assert_int_equal(same->handle, dm->handle);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 8, &word, 8), 0);
+	assert_int_equal(ibv_memcpy_from_dm(&found, same, 8, 8), 0);
+	assert_int_equal(found, 77);
+	again = ibv_import_dm(context, dm->handle);
+	/* Destroyed once, by whoever; the others keep the bytes until they let go. */
+	assert_int_equal(ibv_free_dm(again), 0);
+	assert_int_equal(ibv_free_dm(dm), EINVAL);
+	assert_refused(ibv_import_dm(imported, dm->handle), ENOENT);
+	found = 0;
+	assert_int_equal(ibv_memcpy_from_dm(&found, same, 8, 8), 0);
+	assert_int_equal(found, 77);
+	ibv_unimport_dm(same);
+	found = 0;
+	assert_int_equal(ibv_memcpy_from_dm(&found, dm, 8, 8), 0);
+	assert_int_equal(found, 77);
+	ibv_unimport_dm(dm);
+	assert_int_equal(ibv_close_device(imported), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+}
+
 static void import_pd__finds_the_contexts_own(void **state)
 {
 	struct ibv_context *context = *state, *imported = import(context), *other = fake_open();
@@ -348,6 +382,7 @@ int main(void)
 		UNIT(import_device__refuses_what_is_not_a_contexts),
 		UNIT(import_device__takes_the_descriptor),
 		UNIT(import_device__outlives_the_first_context),
+		UNIT(import_dm__keeps_the_memory),
 		UNIT(import_pd__finds_the_contexts_own),
 		UNIT(import_pd__is_the_same_domain),
 		UNIT(dealloc_pd__through_any_handle_once),

@@ -14,6 +14,7 @@ struct pd;
 
 /* It is given in blocks of this size, at multiples of it. */
 #define DM_BLOCK_BYTES 64
+#define DM_COPY_BYTES  4 /* copies begin at a multiple of it, and are as long as one */
 
 /* What a device has of it. */
 struct dm_pool {
@@ -27,6 +28,7 @@ struct dm {
 	uint64_t length;     /* bytes, as asked for */
 	uint64_t pool_bytes; /* that it takes of the pool */
 	uint32_t users;	     /* regions on it; atomic */
+	uint32_t holders; /* who keeps the memory: 1, until it is destroyed, and dm_hold; atomic */
 };
 
 /**
@@ -43,8 +45,12 @@ int dm_create(struct dm_pool *pool, uint64_t length, uint32_t log_align, struct 
 /** Give it back. MT-safe. 0, or -EBUSY while regions are on it. */
 int dm_destroy(struct dm *dm);
 
-/** Copy to and from it. MT-safe; two copies of one place at once give either. 0, or -EINVAL for
- * what is not in it. */
+/** Keep the memory of one that is not destroyed, until dm_release_hold. MT-safe. */
+void dm_hold(struct dm *dm);
+void dm_release_hold(struct dm *dm);
+
+/** Copy to and from it, by DM_COPY_BYTES. MT-safe; two copies of one place at once give either. 0,
+ * or -EINVAL for what is not in it. */
 int dm_write(struct dm *dm, uint64_t offset, const void *from, size_t length);
 int dm_read(const struct dm *dm, uint64_t offset, void *to, size_t length);
 
