@@ -112,6 +112,7 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	if (mask & IBV_QP_SQ_PSN) {
 		flight_init(&qp->flight, psn_make(attr->sq_psn));
 		recovery_reset(&qp->recovery);
+		completer_reset(&qp->completer);
 		qp->datagram.psn = psn_make(attr->sq_psn);
 	}
 	return 0;

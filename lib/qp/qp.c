@@ -55,6 +55,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .flight = &qp->flight,
 					   .recovery = &qp->recovery,
 					   .counters = init->counters,
+					   .early.pool = init->early,
 					   .qpn = init->qpn};
 	qp->replies.service = service;
 	qp->replies.qpn = init->qpn;
@@ -96,6 +97,7 @@ void qp_reset(struct qp *qp)
 	flight_init(&qp->flight, psn_make(0));
 	recovery_reset(&qp->recovery);
 	pacer_set(&qp->pacer, 0, 0, 0);
+	completer_reset(&qp->completer);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	responder_reset(&qp->responder, psn_make(0));
 	qp->datagram.receive.taken = false;
@@ -191,6 +193,7 @@ void qp_destroy(struct qp *qp)
 {
 	qp_count_users(qp, -1);
 	early_clear(&qp->responder.early);
+	completer_reset(&qp->completer);
 	replies_fini(&qp->replies);
 	sq_fini(&qp->sq);
 	if (qp->rq == &qp->own_rq)

@@ -181,7 +181,7 @@ bool qp_owes_ack_only(const struct qp *qp)
 
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
-	return RTE_MIN(qp->recovery.deadline_ns, qp->pacer.deadline_ns);
+	return RTE_MIN(recovery_deadline_ns(&qp->recovery), qp->pacer.deadline_ns);
 }
 
 void qp_timeout(struct qp *qp, uint64_t now_ns)

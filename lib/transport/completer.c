@@ -3,6 +3,8 @@
  * and 9.7.7). */
 #include "transport/completer.h"
 
+#include <rte_branch_prediction.h>
+
 #include "transport/requester.h"
 #include "transport/sgl.h"
 #include "wire/headers.h"
@@ -84,10 +86,16 @@ enum fault completer_fail(struct completer *completer, enum fault fault)
 	return pushed == 0 ? FAULT_NONE : FAULT_CQ_OVERRUN;
 }
 
+void completer_reset(struct completer *completer)
+{
+	early_clear(&completer->early);
+}
+
 void completer_flush(struct completer *completer)
 {
 	const struct send_wqe *wqe;
 
+	completer_reset(completer);
 	while ((wqe = completer_oldest(completer)) != NULL) {
 		counters_add(completer->counters, COUNTER_req_cqe_flush_error, 1);
 		completer_retire(completer, wqe, IBV_WC_WR_FLUSH_ERR);
@@ -110,17 +118,12 @@ static void completer_resend(struct completer *completer, uint64_t now_ns)
 	flight_rewind(completer->flight, true);
 }
 
-/*
- * A response came that the responder sends only after one that did not come: that one was lost
- * (9.7.5.1.1, implied NAK). Responses of the same flight keep saying so until what is sent again is
- * answered.
- */
-static void completer_implied_nak(struct completer *completer, uint64_t now_ns)
+/* Send again what is missing before `to`, and nothing else. */
+static void completer_mend(struct completer *completer, enum flight_repair repair, struct psn to,
+			   uint64_t now_ns)
 {
-	if (completer->recovery->state != RECOVERY_SMOOTH)
-		return;
-	counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
-	completer_resend(completer, now_ns);
+	flight_mend(completer->flight, repair, to);
+	recovery_repair(completer->recovery, now_ns, true);
 }
 
 /*
@@ -179,6 +182,9 @@ static enum fault completer_store(struct completer *completer, const struct send
 {
 	struct sgl sgl;
 
+	/* What came early may be there already. */
+	if (data == NULL)
+		return FAULT_NONE;
 	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
 	if (sgl_scatter(&sgl, completer->pd, data, len) != MR_OK)
 		return FAULT_SEND_PROTECTION;
@@ -197,22 +203,29 @@ static enum fault completer_word(struct completer *completer, struct send_wqe *w
 	return completer_answered(completer, wqe, now_ns);
 }
 
+/* Bytes of the response with this PSN. */
+static uint32_t completer_expected(const struct completer *completer, const struct send_wqe *wqe,
+				   struct psn psn)
+{
+	const uint64_t position = (uint64_t)psn_diff(psn, wqe->first_psn) * completer->mtu;
+
+	return psn_eq(psn, wqe->last_psn) ? (uint32_t)(wqe->length - position) : completer->mtu;
+}
+
 static enum fault completer_read_response(struct completer *completer, const struct packet *packet,
 					  uint64_t now_ns)
 {
 	struct send_wqe *wqe = completer_oldest(completer);
-	const uint32_t mtu = completer->mtu;
 	uint64_t position;
-	uint32_t expected = mtu;
+	uint32_t expected;
 	enum fault fault;
 
 	if (wqe != NULL && requester_wants_word(wqe))
 		return completer_word(completer, wqe, packet, now_ns);
 	if (wqe == NULL || wqe->opcode != IBV_WR_RDMA_READ)
 		return FAULT_BAD_RESPONSE;
-	position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * mtu;
-	if (psn_eq(packet->psn, wqe->last_psn))
-		expected = (uint32_t)(wqe->length - position);
+	position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
+	expected = completer_expected(completer, wqe, packet->psn);
 	/* C9-105: a response of another length than asked for is a bad response. */
 	if (packet->payload_len != expected)
 		return FAULT_BAD_RESPONSE;
@@ -234,18 +247,48 @@ static enum fault completer_atomic_response(struct completer *completer,
 	return fault != FAULT_NONE ? fault : completer_answered(completer, wqe, now_ns);
 }
 
+/*
+ * The peer misses what una stands for. Whether it keeps what is behind shows in its answer to that
+ * one packet alone; if so, nothing else is ever sent again. If the answer is that the next packet
+ * is missing too, more is sent each time. Of a READ or atomic it would not show: responses alone do
+ * not tell that nothing more follows.
+ */
 static void completer_sequence_nak(struct completer *completer, uint64_t now_ns)
 {
+	struct flight *flight = completer->flight;
+	const struct send_wqe *wqe = completer_oldest(completer);
+	uint32_t run = 1;
+
 	counters_add(completer->counters, COUNTER_packet_seq_err, 1);
 	/* About packets behind one that was not received for lack of a buffer: all of them are sent
-	 * again when the RNR timer runs out, and none before (9.7.5.2.8). */
-	if (completer->recovery->state == RECOVERY_RNR_WAIT)
+	 * again when the RNR timer runs out, and none before (9.7.5.2.8). What is to be sent again
+	 * next is no news, and what was just sent again alone has its own timer. */
+	if (completer->recovery->state == RECOVERY_RNR_WAIT || psn_eq(flight->next, flight->una) ||
+	    (flight->repair != REPAIR_NONE && psn_before(flight->una, flight->repair_to)))
 		return;
-	/* Nothing sent since the last rewind: this NAK is about the same loss. */
-	if (completer->recovery->state == RECOVERY_RESENDING &&
-	    psn_eq(completer->flight->next, completer->flight->una))
+	if (flight->repair == REPAIR_REQUEST) {
+		if (psn_before(flight->repair_to, flight->una))
+			flight_peer_keeps(flight);
+		else if (flight->peer == FLIGHT_PEER_UNKNOWN && ++flight->doubts > 1)
+			flight->peer = FLIGHT_PEER_DROPS;
+		else
+			run = 2 * flight->repair_run;
+		recovery_repaired(completer->recovery, now_ns);
+	}
+	if (flight->peer == FLIGHT_PEER_DROPS ||
+	    (flight->peer == FLIGHT_PEER_UNKNOWN && requester_wants_response(wqe))) {
+		completer_resend(completer, now_ns);
+		flight->went_back = true;
 		return;
-	completer_resend(completer, now_ns);
+	}
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		run = requester_segment_psns(wqe, flight->una);
+	else if (run > FLIGHT_REPAIR_MAX)
+		run = FLIGHT_REPAIR_MAX;
+	if (run > flight_outstanding(flight))
+		run = flight_outstanding(flight);
+	flight->repair_run = run;
+	completer_mend(completer, REPAIR_REQUEST, psn_add(flight->una, (int32_t)run), now_ns);
 }
 
 static enum fault completer_nak(struct completer *completer, const struct packet *packet,
@@ -286,25 +329,10 @@ static bool completer_means_what_it_is(const struct packet *packet)
 	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
 }
 
-enum fault completer_receive(struct completer *completer, const struct packet *packet,
-			     uint64_t now_ns)
+/* What a response, or a NAK, is about is flight->una. */
+static enum fault completer_answer(struct completer *completer, const struct packet *packet,
+				   uint64_t now_ns)
 {
-	struct flight *flight = completer->flight;
-	enum fault fault = FAULT_NONE;
-	struct psn before = packet->psn; /* everything before this was executed */
-
-	/* Not about anything in the air: an answer that came twice, or to nothing (9.7.5.1, ghost).
-	 */
-	if (psn_before(packet->psn, flight->una) || !psn_before(packet->psn, flight->top))
-		return FAULT_NONE;
-	if (completer_is_ack(packet))
-		before = psn_add(before, 1);
-	if (!completer_acknowledge(completer, before, now_ns, &fault)) {
-		completer_implied_nak(completer, now_ns);
-		return FAULT_NONE;
-	}
-	if (fault != FAULT_NONE || completer_is_ack(packet))
-		return fault;
 	if (!completer_means_what_it_is(packet))
 		return FAULT_BAD_RESPONSE;
 	switch (packet->opcode & OPCODE_OPERATION_MASK) {
@@ -322,6 +350,203 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	}
 }
 
+/* The request that a PSN in the air is of, or NULL. */
+static const struct send_wqe *completer_find(const struct completer *completer, struct psn psn)
+{
+	const struct sq *sq = completer->sq;
+	const uint32_t prod = sq_prod(sq);
+
+	for (uint32_t i = sq->cons; i != prod && sq_at(sq, i)->started; i++) {
+		if (!psn_before(sq_at(sq, i)->last_psn, psn))
+			return sq_at(sq, i);
+	}
+	return NULL;
+}
+
+/* Place an early response of the READ in progress where all of its memory lets bytes come in any
+ * order. Returns whether it is where it belongs. */
+static bool completer_place_early(struct completer *completer, const struct send_wqe *wqe,
+				  const struct packet *packet)
+{
+	const uint64_t position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
+	struct sgl sgl;
+
+	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
+	if (sgl_scatter_early(&sgl, completer->pd, packet->payload, packet->payload_len) != MR_OK)
+		return false;
+	counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);
+	return true;
+}
+
+/* Keep a response for its turn. One that does not fit its request is not worth it: when it comes
+ * in its turn, it is a bad response. */
+static void completer_keep(struct completer *completer, const struct packet *packet)
+{
+	const struct send_wqe *wqe = completer_find(completer, packet->psn);
+	bool placed = false;
+
+	if (wqe == NULL || !early_takes(&completer->early, packet, completer->flight->una))
+		return;
+	if (packet->op->flags & OPCODE_IS_READ_RESPONSE) {
+		if (!requester_wants_data(wqe) && !requester_wants_word(wqe))
+			return;
+		if (wqe->opcode == IBV_WR_RDMA_READ &&
+		    packet->payload_len != completer_expected(completer, wqe, packet->psn))
+			return;
+		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))
+			placed = completer_place_early(completer, wqe, packet);
+	} else if (!sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) ||
+		   (packet->opcode & OPCODE_OPERATION_MASK) != OPCODE_ATOMIC_ACKNOWLEDGE) {
+		return;
+	}
+	early_keep(&completer->early, packet, placed);
+	counters_add(completer->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
+}
+
+/* Responses before `flight->executed` are missing: take those that are kept, as far as they go. */
+static enum fault completer_catch_up(struct completer *completer, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+	enum fault fault = FAULT_NONE;
+
+	while (fault == FAULT_NONE) {
+		const struct packet *packet;
+
+		if (completer_acknowledge(completer, flight->executed, now_ns, &fault)) {
+			flight->waits = false;
+			early_clear(&completer->early);
+			return fault;
+		}
+		early_drop_before(&completer->early, flight->una);
+		packet = early_first(&completer->early);
+		if (packet == NULL || !psn_eq(packet->psn, flight->una))
+			break;
+		fault = completer_answer(completer, packet, now_ns);
+	}
+	return fault;
+}
+
+/*
+ * A response came that the responder sends only after one that did not come: that one was lost
+ * (9.7.5.1.1, implied NAK). Ask for what is missing up to the first that is kept, once.
+ */
+static void completer_ask_again(struct completer *completer, uint64_t now_ns)
+{
+	const struct send_wqe *wqe = completer_oldest(completer);
+	const struct packet *kept = early_first(&completer->early);
+	const struct flight *flight = completer->flight;
+	struct psn to = psn_add(wqe->last_psn, 1);
+
+	if (completer->recovery->state == RECOVERY_RNR_WAIT || psn_eq(flight->una, flight->next))
+		return;
+	counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
+	if (kept != NULL && psn_before(kept->psn, to))
+		to = kept->psn;
+	if (psn_before(flight->executed, to))
+		to = flight->executed;
+	if (psn_before(flight->next, to))
+		to = flight->next;
+	completer_mend(completer, REPAIR_RESPONSE, to, now_ns);
+}
+
+/*
+ * The repair's end is reached. What the peer said to a request that was sent again alone: more than
+ * that (it keeps what comes early), or just that (it does not, or not this time: what is behind is
+ * to be sent again). A response leaves it open; if nothing follows it, the repair timer asks.
+ */
+static void completer_repaired(struct completer *completer, bool acknowledged, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+	const bool leaps = psn_before(flight->repair_to, flight->una);
+	const bool judges = flight->repair == REPAIR_REQUEST;
+
+	flight->repair = REPAIR_NONE;
+	recovery_repaired(completer->recovery, now_ns);
+	if (!judges)
+		return;
+	if (leaps) {
+		flight_peer_keeps(flight);
+		return;
+	}
+	if (psn_eq(flight->una, flight->next))
+		return;
+	if (!acknowledged) {
+		completer_mend(completer, REPAIR_REQUEST, psn_add(flight->una, 1), now_ns);
+		flight->repair_next = flight->repair_to;
+		return;
+	}
+	flight->peer = flight->peer == FLIGHT_PEER_KEEPS ? FLIGHT_PEER_UNKNOWN : FLIGHT_PEER_DROPS;
+	completer_resend(completer, now_ns);
+	flight->went_back = true;
+}
+
+/* Something is missing: see what the newest answer has changed about that. */
+static enum fault completer_settle(struct completer *completer, bool acknowledged, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+	enum fault fault = FAULT_NONE;
+
+	if (flight->waits)
+		fault = completer_catch_up(completer, now_ns);
+	if (fault != FAULT_NONE)
+		return fault;
+	if (flight->repair != REPAIR_NONE && !psn_before(flight->una, flight->repair_to))
+		completer_repaired(completer, acknowledged, now_ns);
+	if (flight->waits && flight->repair == REPAIR_NONE)
+		completer_ask_again(completer, now_ns);
+	/* Progress has stopped its timer. */
+	if (flight->repair != REPAIR_NONE && completer->recovery->repair_ns == RECOVERY_NEVER)
+		recovery_repair(completer->recovery, now_ns, false);
+	return FAULT_NONE;
+}
+
+/* An answer from behind missing responses. */
+static enum fault completer_early(struct completer *completer, const struct packet *packet,
+				  uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+
+	/* What a NAK asks for is behind una, too: everything is sent again. */
+	if ((packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
+	    !completer_is_ack(packet)) {
+		if (completer->recovery->state != RECOVERY_RNR_WAIT &&
+		    !psn_eq(flight->next, flight->una)) {
+			counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
+			completer_resend(completer, now_ns);
+		}
+		return FAULT_NONE;
+	}
+	/* What it is in its turn shows then. */
+	if (!completer_means_what_it_is(packet))
+		return FAULT_NONE;
+	completer_keep(completer, packet);
+	flight_executed(flight, psn_add(packet->psn, 1));
+	return completer_settle(completer, false, now_ns);
+}
+
+enum fault completer_receive(struct completer *completer, const struct packet *packet,
+			     uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+	const bool is_ack = completer_is_ack(packet);
+	enum fault fault = FAULT_NONE;
+	struct psn before = packet->psn; /* everything before this was executed */
+
+	/* Not about anything in the air: an answer that came twice, or to nothing (9.7.5.1, ghost).
+	 */
+	if (psn_before(packet->psn, flight->una) || !psn_before(packet->psn, flight->top))
+		return FAULT_NONE;
+	if (is_ack)
+		before = psn_add(before, 1);
+	if (!completer_acknowledge(completer, before, now_ns, &fault))
+		return completer_early(completer, packet, now_ns);
+	if (fault == FAULT_NONE && !is_ack)
+		fault = completer_answer(completer, packet, now_ns);
+	if (likely(!flight->waits && flight->repair == REPAIR_NONE) || fault != FAULT_NONE)
+		return fault;
+	return completer_settle(completer, is_ack, now_ns);
+}
+
 enum fault completer_sent(struct completer *completer, uint64_t now_ns)
 {
 	enum fault fault = FAULT_NONE;
@@ -336,6 +561,9 @@ enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
 	case RECOVERY_WAIT:
 		return FAULT_NONE;
 	case RECOVERY_RNR_OVER:
+		return FAULT_NONE;
+	case RECOVERY_REPAIR:
+		completer->flight->repair_next = completer->flight->una;
 		return FAULT_NONE;
 	case RECOVERY_RESEND:
 		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);

@@ -16,6 +16,7 @@ void recovery_reset(struct recovery *recovery)
 	recovery->retries_left = recovery->retry_cnt;
 	recovery->rnr_left = recovery->rnr_retry;
 	recovery->deadline_ns = RECOVERY_NEVER;
+	recovery->repair_ns = RECOVERY_NEVER;
 }
 
 void recovery_sent(struct recovery *recovery, uint64_t now_ns)
@@ -46,6 +47,37 @@ void recovery_lost(struct recovery *recovery, uint64_t now_ns)
 	recovery_sent(recovery, now_ns);
 }
 
+static void recovery_arm_repair(struct recovery *recovery, uint64_t now_ns)
+{
+	const uint64_t wait_ns =
+		recovery->repair_wait_ns != 0 ? recovery->repair_wait_ns : RECOVERY_REPAIR_NS;
+
+	recovery->repair_ns = now_ns + (wait_ns << recovery->repair_tries);
+}
+
+void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins)
+{
+	if (begins) {
+		recovery->repair_since_ns = now_ns;
+		recovery->repair_tries = 0;
+		recovery_lost(recovery, now_ns);
+	}
+	recovery_arm_repair(recovery, now_ns);
+}
+
+void recovery_repaired(struct recovery *recovery, uint64_t now_ns)
+{
+	const uint64_t took_ns = now_ns - recovery->repair_since_ns;
+
+	recovery->repair_ns = RECOVERY_NEVER;
+	/* Of one that was sent twice nobody knows which was answered. */
+	if (recovery->repair_tries > 0)
+		return;
+	recovery->repair_wait_ns = RECOVERY_REPAIR_FACTOR * took_ns;
+	if (recovery->repair_wait_ns < RECOVERY_REPAIR_MIN_NS)
+		recovery->repair_wait_ns = RECOVERY_REPAIR_MIN_NS;
+}
+
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns)
 {
 	/* The same news again: nothing was sent since the first. */
@@ -60,13 +92,21 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 	recovery->retries_left = recovery->retry_cnt;
 	recovery->state = RECOVERY_RNR_WAIT;
 	recovery->deadline_ns = now_ns + rnr_timer_ns(timer_code);
+	recovery->repair_ns = RECOVERY_NEVER;
 	return true;
 }
 
 enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns)
 {
-	if (now_ns < recovery->deadline_ns)
-		return RECOVERY_WAIT;
+	if (now_ns < recovery->deadline_ns) {
+		if (now_ns < recovery->repair_ns)
+			return RECOVERY_WAIT;
+		if (recovery->repair_tries < RECOVERY_REPAIR_DOUBLINGS)
+			recovery->repair_tries++;
+		recovery_arm_repair(recovery, now_ns);
+		return RECOVERY_REPAIR;
+	}
+	recovery->repair_ns = RECOVERY_NEVER;
 	if (recovery->state == RECOVERY_RNR_WAIT) {
 		recovery->state = RECOVERY_RESENDING;
 		recovery->deadline_ns = RECOVERY_NEVER;

@@ -3,6 +3,8 @@
  */
 #include "transport/requester.h"
 
+#include <rte_branch_prediction.h>
+
 #include "transport/local.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
@@ -47,6 +49,7 @@ struct request {
 	const struct send_wqe *wqe;
 	uint8_t opcode;
 	bool last;	   /* of its message */
+	bool repairs;	   /* it alone is sent again */
 	uint32_t position; /* bytes of the message before it */
 	uint32_t length;   /* bytes of payload, or of READ responses asked for */
 	uint32_t psns;	   /* PSNs that it stands for */
@@ -120,6 +123,23 @@ static enum requester_obstacle requester_check(const struct requester *requester
 	return CAN_SEND;
 }
 
+uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn)
+{
+	const uint32_t done = (uint32_t)psn_diff(psn, wqe->first_psn);
+	const uint32_t left = (uint32_t)psn_diff(wqe->last_psn, psn) + 1;
+	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS - done % REQUESTER_READ_SEGMENT_PKTS;
+
+	return segment < left ? segment : left;
+}
+
+/* Bytes of a request that stands for request->psns, behind `done` of its message's `psns`. */
+static void requester_fit(struct request *request, uint32_t done, uint32_t psns, uint32_t mtu)
+{
+	request->last = done + request->psns == psns;
+	request->length =
+		request->last ? request->wqe->length - request->position : request->psns * mtu;
+}
+
 static struct request requester_next(const struct requester *requester, const struct send_wqe *wqe)
 {
 	const struct message_ops *ops = &message_ops[wqe->opcode];
@@ -128,15 +148,9 @@ static struct request requester_next(const struct requester *requester, const st
 	const uint32_t psns = (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1;
 	struct request request = {.wqe = wqe, .position = done * mtu, .psns = 1};
 
-	if (wqe->opcode == IBV_WR_RDMA_READ) {
-		/* Segments end at fixed places, so that one sent again from its middle ends where
-		 * it did. */
-		request.psns = REQUESTER_READ_SEGMENT_PKTS - done % REQUESTER_READ_SEGMENT_PKTS;
-		if (request.psns > psns - done)
-			request.psns = psns - done;
-	}
-	request.last = done + request.psns == psns;
-	request.length = request.last ? wqe->length - request.position : request.psns * mtu;
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		request.psns = requester_segment_psns(wqe, requester->flight->next);
+	requester_fit(&request, done, psns, mtu);
 	if (requester_wants_response(wqe) || (done == 0 && request.last))
 		request.opcode = ops->only;
 	else if (done == 0)
@@ -144,6 +158,21 @@ static struct request requester_next(const struct requester *requester, const st
 	else
 		request.opcode = request.last ? ops->last : ops->middle;
 	return request;
+}
+
+/* What is missing of a READ's responses, and no more. */
+static void requester_shorten(const struct requester *requester, struct request *request)
+{
+	const struct send_wqe *wqe = request->wqe;
+	const struct flight *flight = requester->flight;
+	const uint32_t missing = (uint32_t)psn_diff(flight->repair_to, flight->next);
+
+	request->repairs = true;
+	if (request->psns <= missing)
+		return;
+	request->psns = missing;
+	requester_fit(request, (uint32_t)psn_diff(flight->next, wqe->first_psn),
+		      (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1, requester->peer->mtu);
 }
 
 static void requester_put_headers(struct packet_out *out, uint8_t service,
@@ -220,7 +249,7 @@ static bool requester_asks_ack(const struct requester *requester, const struct r
 		return false;
 	/* What closes the window must be acknowledged, or nothing would open it; and what is long
 	 * on its way for being paced, before its timer runs out. */
-	return request->last || requester->pacer->rate_kbps != 0 ||
+	return request->last || request->repairs || requester->pacer->rate_kbps != 0 ||
 	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
 	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
 }
@@ -304,21 +333,108 @@ static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 	return true;
 }
 
+/* What became of a packet that was to be sent. */
+enum put {
+	PUT_DONE,
+	PUT_NO_ROOM, /* ask again in a later turn */
+	PUT_FAULTY,  /* requester_stop_at was called */
+};
+
+/* Make a packet, send it, and move on. */
+static enum put requester_put(struct requester *requester, struct packet_sink *sink,
+			      const struct request *request)
+{
+	struct packet_frag frags[PACKET_FRAGS_MAX];
+	struct packet_out *out;
+	uint32_t count;
+
+	if (requester_gather(requester, request, frags, &count) != MR_OK) {
+		requester_stop_at(requester, FAULT_SEND_PROTECTION);
+		return PUT_FAULTY;
+	}
+	out = sink->get(sink);
+	if (out == NULL) {
+		/* The list was walked for a packet that is not sent. */
+		requester_unlocate(requester);
+		return PUT_NO_ROOM;
+	}
+	requester_emit(requester, request, frags, count, out);
+	if (sink->put(sink, out) != 0) {
+		requester_stop_at(requester, FAULT_SEND_PROTECTION);
+		return PUT_FAULTY;
+	}
+	counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
+	pacer_sent(requester->pacer, packet_length(out));
+	requester_advance(requester, request);
+	return PUT_DONE;
+}
+
+/* Send the next packet of a repair: flight->next stands at it. */
+static enum put requester_repair_next(struct requester *requester, struct packet_sink *sink)
+{
+	const struct sq *sq = requester->sq;
+	struct request request;
+
+	requester_locate(requester);
+	if (requester->index == sq_prod(sq) || !sq_at(sq, requester->index)->started)
+		return PUT_FAULTY;
+	request = requester_next(requester, sq_at(sq, requester->index));
+	requester_shorten(requester, &request);
+	return requester_put(requester, sink, &request);
+}
+
+/*
+ * Send again what is missing. The place of new packets does not move: neither window nor fences ask
+ * after packets that are in the air already. Returns how many were sent.
+ */
+static unsigned int requester_repair(struct requester *requester, struct packet_sink *sink,
+				     unsigned int budget, bool *more)
+{
+	struct flight *flight = requester->flight;
+	const uint32_t responses = flight->responses;
+	const struct psn next = flight->next;
+	enum put put = PUT_DONE;
+	unsigned int sent = 0;
+	bool paced = false;
+
+	if (psn_before(flight->repair_next, flight->una))
+		flight->repair_next = flight->una;
+	if (requester->state == REQUESTER_STOPPED ||
+	    !psn_before(flight->repair_next, flight->repair_to))
+		return 0;
+	while (psn_before(flight->repair_next, flight->repair_to) && put == PUT_DONE &&
+	       sent < budget && !(paced = pacer_holds(requester->pacer))) {
+		flight->next = flight->repair_next;
+		put = requester_repair_next(requester, sink);
+		flight->repair_next = flight->next;
+		sent += put == PUT_DONE;
+	}
+	*more = put == PUT_NO_ROOM ||
+		(put == PUT_DONE && !paced && psn_before(flight->repair_next, flight->repair_to));
+	flight->next = next;
+	flight->responses = responses;
+	requester_unlocate(requester);
+	return sent;
+}
+
 unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
 			    unsigned int budget, bool *more)
 {
-	struct packet_frag frags[PACKET_FRAGS_MAX];
 	unsigned int sent = 0;
-	uint32_t count;
 
 	*more = false;
 	requester->fault = FAULT_NONE;
+	if (unlikely(requester->flight->repair != REPAIR_NONE)) {
+		sent = requester_repair(requester, sink, budget, more);
+		if (*more || requester->fault != FAULT_NONE || flight_holds(requester->flight))
+			return sent;
+	}
 	if (!psn_eq(requester->position_psn, requester->flight->next))
 		requester_locate(requester);
 	while (requester->state != REQUESTER_STOPPED) {
-		struct packet_out *out;
 		struct request request;
 		struct send_wqe *wqe;
+		enum put put;
 
 		if (requester->index == sq_prod(requester->sq))
 			break;
@@ -342,25 +458,11 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 		if (!wqe->started)
 			requester_start(requester, wqe);
 		request = requester_next(requester, wqe);
-		if (requester_gather(requester, &request, frags, &count) != MR_OK) {
-			requester_stop_at(requester, FAULT_SEND_PROTECTION);
+		put = requester_put(requester, sink, &request);
+		if (put != PUT_DONE) {
+			*more = put == PUT_NO_ROOM;
 			break;
 		}
-		out = sink->get(sink);
-		if (out == NULL) {
-			/* The list was walked for a packet that is not sent. */
-			requester_unlocate(requester);
-			*more = true;
-			break;
-		}
-		requester_emit(requester, &request, frags, count, out);
-		if (sink->put(sink, out) != 0) {
-			requester_stop_at(requester, FAULT_SEND_PROTECTION);
-			break;
-		}
-		counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
-		pacer_sent(requester->pacer, packet_length(out));
-		requester_advance(requester, &request);
 		sent++;
 	}
 	return sent;

@@ -86,12 +86,12 @@ static void scatter_copy(void *arg)
 	scatter->stored = stored;
 }
 
-enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len)
+static enum mr_status scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+			      uint32_t len, unsigned int need)
 {
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	struct scatter scatter = {.frag = frags, .src = src};
-	const enum mr_status status =
-		sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, frags, &scatter.count);
+	const enum mr_status status = sgl_resolve(sgl, pd, len, need, frags, &scatter.count);
 
 	if (status != MR_OK)
 		return status;
@@ -99,4 +99,15 @@ enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *
 		return MR_FAULT;
 	sgl->stored += scatter.stored;
 	return MR_OK;
+}
+
+enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len)
+{
+	return scatter(sgl, pd, src, len, IBV_ACCESS_LOCAL_WRITE);
+}
+
+enum mr_status sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+				 uint32_t len)
+{
+	return scatter(sgl, pd, src, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 }

@@ -35,6 +35,7 @@ static struct flight flight;
 static struct recovery recovery;
 static struct requester requester;
 static struct completer completer;
+static struct early_pool *pool;
 
 static int set_up(void **state)
 {
@@ -72,6 +73,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
+	completer_reset(&completer);
+	early_pool_destroy(pool);
+	pool = NULL;
 	sq_fini(&sq);
 	region_tear_down(&memory);
 	region_tear_down(&readable);
@@ -100,17 +104,22 @@ static void post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t length)
 	post_list(wr_id, opcode, SIGNALED, &sge, length > 0);
 }
 
-/* Send all; returns how many packets went out. */
-static unsigned int send_all(void)
+/* Send up to so many packets; returns how many went out. */
+static unsigned int send_some(unsigned int budget)
 {
 	unsigned int sent;
 	bool more;
 
 	catcher_clear(&fixture.catcher);
-	sent = requester_send(&requester, &fixture.catcher.sink, 1000, &more);
+	sent = requester_send(&requester, &fixture.catcher.sink, budget, &more);
 	if (sent > 0)
 		recovery_sent(&recovery, NOW_NS);
 	return sent;
+}
+
+static unsigned int send_all(void)
+{
+	return send_some(1000);
 }
 
 /* A response; its PSN is counted from FIRST_PSN. */
@@ -128,6 +137,11 @@ static enum fault take(struct packet_fields fields)
 static void acknowledge(uint32_t psn)
 {
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = ACK);
+}
+
+static void nak(uint32_t psn)
+{
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
 }
 
 static struct ibv_wc expect_success(uint64_t wr_id)
@@ -287,10 +301,9 @@ static void completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write(
 	acknowledge(1);
 	expect_none();
 	/* It is sent again, and only then answered. */
-	assert_int_equal(send_all(), 2);
+	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK);
 	expect_success(1);
-	acknowledge(1);
 	expect_success(2);
 	assert_int_equal(flight.responses, 0);
 }
@@ -488,7 +501,7 @@ static void completer_receive__a_second_response_is_not_stored(void **state)
 
 /* Losses. */
 
-static void completer_receive__an_implied_nak_sends_again_once_a_flight(void **state)
+static void completer_receive__a_missing_response_alone_is_asked_for_again(void **state)
 {
 	(void)state;
 	post(1, IBV_WR_SEND, 8);
@@ -500,18 +513,20 @@ static void completer_receive__an_implied_nak_sends_again_once_a_flight(void **s
 	acknowledge(2);
 	expect_success(1);
 	expect_none();
-	expect_flight(1, 1);
-	assert_int_equal(recovery.retries_left, RETRIES);
+	expect_flight(1, 4);
 	acknowledge(3);
 	assert_int_equal(recovery.retries_left, RETRIES);
 	assert_int_equal(counters_get(&fixture.counters, COUNTER_implied_nak_seq_err), 1);
-	assert_int_equal(send_all(), 3);
+	assert_int_equal(send_all(), 1);
 	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	assert_int_equal(send_all(), 0);
+	/* It was remembered that they are executed. */
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 1, .syndrome = ACK, .len = 8);
-	acknowledge(3);
 	for (uint64_t i = 2; i <= 4; i++)
 		expect_success(i);
 	assert_int_equal(recovery.retries_left, RETRIES);
+	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(recovery.deadline_ns, RECOVERY_NEVER);
 }
 
 static void completer_receive__an_acknowledgement_does_not_complete_a_read(void **state)
@@ -523,7 +538,7 @@ static void completer_receive__an_acknowledgement_does_not_complete_a_read(void 
 		assert_int_equal(send_all(), 1);
 		acknowledge(0);
 		expect_none();
-		expect_flight(0, 0);
+		expect_flight(0, 1);
 		assert_int_equal(send_all(), 1);
 		tear_down(state);
 		set_up(state);
@@ -550,6 +565,128 @@ static void completer_receive__a_lost_response_is_asked_for_again(void **state)
 	assert_int_equal(flight.responses, 0);
 }
 
+/* With a pool, responses that come early are kept. */
+static void let_keep(void)
+{
+	assert_int_equal(early_pool_create(16, &pool), 0);
+	completer.early.pool = pool;
+}
+
+static void completer_receive__early_responses_are_kept(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 5 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 4, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
+	/* The order of the bytes is that of their addresses. */
+	region_expect_pattern(&memory, MTU, 4 * MTU, SEED);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_early_kept), 2);
+	/* What is missing, and no more, though 3 came after it was asked for. */
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->iova, MTU);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->dma_length, 3 * MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU);
+	expect_none();
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	for (uint32_t i = 0; i < 5; i++)
+		expect_stored(i * MTU, i, MTU);
+	assert_int_equal(flight.responses, 0);
+	assert_int_equal(completer.early.count, 0);
+	assert_int_equal(recovery_deadline_ns(&recovery), RECOVERY_NEVER);
+}
+
+static void completer_receive__a_second_gap_is_asked_for_at_once(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	post(2, IBV_WR_RDMA_WRITE, 8);
+	post(3, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	post(4, IBV_WR_RDMA_READ, 8);
+	post(5, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 5);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 6, .syndrome = ACK, .len = 8);
+	acknowledge(7);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->dma_length, MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = MTU);
+	expect_none();
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	expect_success(2);
+	expect_none();
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_FETCH_ADD, FIRST_PSN + 5);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 5, .syndrome = ACK);
+	for (uint64_t i = 3; i <= 5; i++)
+		expect_success(i);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(flight.responses, 0);
+	assert_int_equal(flight.waits, false);
+}
+
+static void completer_receive__an_early_response_of_another_length_is_not_kept(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 2 * MTU + 8);
+	post(2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU - 4);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 2, .syndrome = ACK);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 3, .syndrome = ACK, .len = 8);
+	assert_int_equal(completer.early.count, 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	/* In its turn it is what it is. */
+	EXPECT_FAULT(FAULT_BAD_RESPONSE, OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU - 4);
+}
+
+static void completer_receive__relaxed_memory_takes_early_responses_at_once(void **state)
+{
+	struct ibv_sge sge[2];
+	struct region relaxed;
+
+	(void)state;
+	let_keep();
+	region_set_up(&relaxed, fixture.pd, 8 * MTU,
+		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, SEED + 2);
+	sge[0] = region_sge(&relaxed, 0, 3 * MTU + 10);
+	sge[1] = region_sge(&memory, 0, MTU);
+	post_list(1, IBV_WR_RDMA_READ, SIGNALED, sge, 2);
+	post_list(2, IBV_WR_RDMA_READ, SIGNALED, sge, 1);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
+	for (uint32_t i = 0; i < MTU; i++)
+		assert_int_equal(relaxed.bytes[2 * MTU + i], pattern_byte(FIRST_PSN + 2, i));
+	/* Partly into strict memory, and of another READ: they wait. */
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 5, .syndrome = ACK, .len = MTU);
+	region_expect_pattern(&relaxed, 0, 2 * MTU, SEED + 2);
+	region_expect_pattern(&relaxed, 3 * MTU, 10, SEED + 2);
+	region_expect_pattern(&memory, 0, MTU, SEED);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_early_placed), 1);
+	expect_none();
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 4, .syndrome = ACK, .len = 10);
+	expect_success(1);
+	for (uint32_t i = 0; i < MTU - 10; i++)
+		assert_int_equal(memory.bytes[i], pattern_byte(FIRST_PSN + 3, 10 + i));
+	completer_flush(&completer);
+	region_tear_down(&relaxed);
+}
+
 static void completer_receive__a_late_answer_overtakes_a_rewind(void **state)
 {
 	(void)state;
@@ -569,33 +706,247 @@ static void completer_receive__a_late_answer_overtakes_a_rewind(void **state)
 	assert_int_equal(recovery.deadline_ns, RECOVERY_NEVER);
 }
 
-static void completer_receive__a_sequence_nak_sends_again_from_there(void **state)
+static void completer_receive__a_sequence_nak_sends_the_missing_packet_alone(void **state)
 {
 	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_RDMA_WRITE, 3 * MTU);
 	assert_int_equal(send_all(), 4);
-	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	nak(2);
 	expect_success(1);
-	expect_flight(2, 2);
+	expect_flight(2, 4);
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
 	/* The same news again, before anything was sent: not another loss. */
-	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	nak(2);
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
-	assert_int_equal(send_all(), 2);
+	assert_int_equal(send_all(), 1);
 	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
+	assert_true(catcher_at(&fixture.catcher, 0)->ack_req);
+	nak(2);
+	assert_int_equal(send_all(), 0);
+}
+
+/* Whether the peer keeps what came early shows in its first answer. */
+static void completer_receive__a_peer_that_keeps_is_remembered(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	/* Until it is known, nothing new is sent. */
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 0);
+	acknowledge(3);
+	assert_int_equal(flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 6);
+	nak(4);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 4);
+	catcher_expect(&fixture.catcher, 1, OPCODE_SEND_ONLY, FIRST_PSN + 7);
+	acknowledge(7);
+	for (uint64_t i = 1; i <= 3; i++)
+		expect_success(i);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_retransmitted_packets), 2);
+}
+
+static void completer_receive__a_peer_that_drops_gets_everything_again(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	acknowledge(1);
+	assert_int_equal(flight.peer, FLIGHT_PEER_DROPS);
+	assert_int_equal(send_all(), 4);
+	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
+	/* From here on at once. */
+	nak(3);
+	assert_int_equal(send_all(), 3);
+	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 3);
+	acknowledge(5);
+	expect_success(1);
+	assert_int_equal(flight.peer, FLIGHT_PEER_DROPS);
+}
+
+static void completer_receive__a_peer_that_was_misjudged_shows_it(void **state)
+{
+	(void)state;
+	flight.peer = FLIGHT_PEER_DROPS;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	catcher_clear(&fixture.catcher);
+	assert_int_equal(send_some(1), 1);
+	/* More than was sent again. */
+	acknowledge(4);
+	assert_int_equal(flight.peer, FLIGHT_PEER_KEEPS);
+	expect_flight(5, 5);
+	assert_int_equal(send_all(), 1);
+}
+
+/* After a timeout a late answer says nothing of the kind. */
+static void completer_receive__a_late_answer_does_not_tell_what_peer_it_is(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	assert_int_equal(completer_timeout(&completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	assert_int_equal(send_some(1), 1);
+	acknowledge(4);
+	assert_int_equal(flight.peer, FLIGHT_PEER_UNKNOWN);
+}
+
+/* A peer that kept something once, and has no room now. */
+static void completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again(void **state)
+{
+	(void)state;
+	flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	acknowledge(1);
+	assert_int_equal(flight.peer, FLIGHT_PEER_UNKNOWN);
+	assert_int_equal(send_all(), 4);
+}
+
+/* Packets next to each other were lost: more each time. */
+static void completer_receive__a_gap_that_grows_doubles_the_repair(void **state)
+{
+	(void)state;
+	flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
+	assert_int_equal(send_all(), 20);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	nak(2);
+	assert_int_equal(send_all(), 2);
+	catcher_expect(&fixture.catcher, 1, OPCODE_WRITE_MIDDLE, FIRST_PSN + 3);
+	/* From inside of it: that packet is on its way. */
+	nak(3);
+	assert_int_equal(send_all(), 0);
+	nak(4);
+	assert_int_equal(send_all(), 4);
+	/* The next one elsewhere begins anew. */
+	nak(12);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
+}
+
+static void completer_receive__an_unknown_peer_does_not_ask_for_ever(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
+	assert_int_equal(send_all(), 20);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	nak(2);
+	assert_int_equal(send_all(), 2);
+	nak(4);
+	assert_int_equal(flight.peer, FLIGHT_PEER_DROPS);
+	assert_int_equal(send_all(), 16);
+}
+
+/* Their answers do not tell that nothing more follows. */
+static void completer_receive__reads_do_not_judge_an_unknown_peer(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, 8);
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	nak(0);
+	assert_int_equal(flight.peer, FLIGHT_PEER_UNKNOWN);
+	assert_int_equal(send_all(), 2);
+}
+
+static void completer_receive__a_read_is_repaired_by_its_request(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_READ, 2 * MTU);
+	post(2, IBV_WR_SEND, 8);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 3);
+	nak(0);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->dma_length, 2 * MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 1, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	assert_int_equal(flight.responses, 0);
+	/* Nothing says whether the SEND behind it was kept: its timer does. */
+	assert_int_equal(send_all(), 0);
+	assert_int_not_equal(recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(completer_timeout(&completer, recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
 	acknowledge(3);
 	expect_success(2);
+	expect_success(3);
+	assert_int_equal(flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+}
+
+static void completer_timeout__a_repair_that_is_lost_is_sent_again(void **state)
+{
+	uint64_t now_ns = NOW_NS;
+
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
+	assert_int_equal(send_all(), 3);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	for (int i = 0; i < 4; i++) {
+		now_ns += RECOVERY_REPAIR_NS << i;
+		assert_int_equal(recovery_deadline_ns(&recovery), now_ns);
+		assert_int_equal(completer_timeout(&completer, now_ns - 1), FAULT_NONE);
+		assert_int_equal(send_all(), 0);
+		assert_int_equal(completer_timeout(&completer, now_ns), FAULT_NONE);
+		assert_int_equal(send_all(), 1);
+		catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
+	}
+	/* It is no retry, and the acknowledgement timer runs on beside it. */
+	assert_int_equal(recovery.retries_left, RETRIES);
+	assert_int_equal(recovery.deadline_ns, NOW_NS + recovery.timeout_ns);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_local_ack_timeout_err), 0);
+	acknowledge(2);
+	expect_success(1);
+	assert_int_equal(recovery_deadline_ns(&recovery), RECOVERY_NEVER);
+}
+
+static void completer_timeout__ends_a_repair(void **state)
+{
+	(void)state;
+	flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(completer_timeout(&completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	assert_int_equal(flight.repair, REPAIR_NONE);
+	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(recovery.retries_left, RETRIES - 1);
+	assert_int_equal(send_all(), 5);
 }
 
 /* On a network that reorders and repeats, one loss may be reported many times. */
 static void completer_receive__sequence_naks_use_up_no_retries(void **state)
 {
 	(void)state;
+	flight.peer = FLIGHT_PEER_DROPS;
 	post(1, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 1);
 	for (int i = 0; i < 3 * RETRIES; i++) {
-		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+		nak(0);
 		assert_int_equal(send_all(), 1);
 	}
 	assert_int_equal(recovery.retries_left, RETRIES);
@@ -806,11 +1157,26 @@ int main(void)
 		TEST(completer_receive__responses_to_requests_of_another_kind_are_bad),
 		TEST(completer_receive__data_that_may_not_be_stored),
 		TEST(completer_receive__a_second_response_is_not_stored),
-		TEST(completer_receive__an_implied_nak_sends_again_once_a_flight),
+		TEST(completer_receive__a_missing_response_alone_is_asked_for_again),
 		TEST(completer_receive__an_acknowledgement_does_not_complete_a_read),
 		TEST(completer_receive__a_lost_response_is_asked_for_again),
+		TEST(completer_receive__early_responses_are_kept),
+		TEST(completer_receive__a_second_gap_is_asked_for_at_once),
+		TEST(completer_receive__an_early_response_of_another_length_is_not_kept),
+		TEST(completer_receive__relaxed_memory_takes_early_responses_at_once),
 		TEST(completer_receive__a_late_answer_overtakes_a_rewind),
-		TEST(completer_receive__a_sequence_nak_sends_again_from_there),
+		TEST(completer_receive__a_sequence_nak_sends_the_missing_packet_alone),
+		TEST(completer_receive__a_peer_that_keeps_is_remembered),
+		TEST(completer_receive__a_peer_that_drops_gets_everything_again),
+		TEST(completer_receive__a_peer_that_was_misjudged_shows_it),
+		TEST(completer_receive__a_late_answer_does_not_tell_what_peer_it_is),
+		TEST(completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again),
+		TEST(completer_receive__a_gap_that_grows_doubles_the_repair),
+		TEST(completer_receive__an_unknown_peer_does_not_ask_for_ever),
+		TEST(completer_receive__reads_do_not_judge_an_unknown_peer),
+		TEST(completer_receive__a_read_is_repaired_by_its_request),
+		TEST(completer_timeout__a_repair_that_is_lost_is_sent_again),
+		TEST(completer_timeout__ends_a_repair),
 		TEST(completer_receive__sequence_naks_use_up_no_retries),
 		TEST(completer_receive__each_nak_fails_the_request_that_it_names),
 		TEST(completer_receive__an_rnr_nak_waits_and_sends_again),

@@ -143,6 +143,39 @@ static void flight_acked__the_window_has_a_limit(void **state)
 	}
 }
 
+static void flight_mend__narrows_the_window_once_for_one_flight(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 20);
+	flight_acked(&flight, psn_make(FIRST + 3));
+	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 4));
+	expect((FIRST + 3) & PSN_MASK, (FIRST + 20) & PSN_MASK, (FIRST + 20) & PSN_MASK);
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
+	flight_acked(&flight, psn_make(FIRST + 10));
+	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 11));
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
+	flight_sent(&flight, 5);
+	flight_acked(&flight, psn_make(FIRST + 20));
+	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 21));
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 4);
+}
+
+static void flight_holds__only_while_an_unknown_peer_is_tried(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 20);
+	assert_false(flight_holds(&flight));
+	flight_mend(&flight, REPAIR_RESPONSE, psn_make(FIRST + 1));
+	assert_false(flight_holds(&flight));
+	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 1));
+	assert_true(flight_holds(&flight));
+	flight_peer_keeps(&flight);
+	assert_false(flight_holds(&flight));
+	flight.peer = FLIGHT_PEER_UNKNOWN;
+	flight_rewind(&flight, true);
+	assert_false(flight_holds(&flight));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +191,8 @@ int main(void)
 		cmocka_unit_test_setup(flight_acked__a_window_acknowledged_widens_the_window,
 				       set_up),
 		cmocka_unit_test_setup(flight_acked__the_window_has_a_limit, set_up),
+		cmocka_unit_test_setup(flight_mend__narrows_the_window_once_for_one_flight, set_up),
+		cmocka_unit_test_setup(flight_holds__only_while_an_unknown_peer_is_tried, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

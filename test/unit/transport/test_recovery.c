@@ -222,6 +222,71 @@ static void recovery_expire__a_wait_before_its_end_changes_nothing(void **state)
 	assert_memory_equal(&recovery, &before, sizeof(before));
 }
 
+static void recovery_repair__has_a_timer_of_its_own_that_doubles(void **state)
+{
+	uint64_t now_ns = NOW_NS;
+
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery_sent(&recovery, NOW_NS);
+	recovery_repair(&recovery, NOW_NS, true);
+	expect(RECOVERY_RESENDING, NOW_NS + recovery.timeout_ns);
+	for (int i = 0; i < RECOVERY_REPAIR_DOUBLINGS + 2; i++) {
+		const int doublings = i < RECOVERY_REPAIR_DOUBLINGS ? i : RECOVERY_REPAIR_DOUBLINGS;
+
+		now_ns += RECOVERY_REPAIR_NS << doublings;
+		assert_int_equal(recovery_deadline_ns(&recovery), now_ns);
+		assert_int_equal(recovery_expire(&recovery, now_ns - 1), RECOVERY_WAIT);
+		assert_int_equal(recovery_expire(&recovery, now_ns), RECOVERY_REPAIR);
+	}
+	assert_int_equal(recovery.retries_left, 3);
+	expect(RECOVERY_RESENDING, NOW_NS + recovery.timeout_ns);
+}
+
+static void recovery_repair__the_acknowledgement_timer_comes_first(void **state)
+{
+	(void)state;
+	recovery_repair(&recovery, NOW_NS, true);
+	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + TIMEOUT_NS);
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + 2 * RECOVERY_REPAIR_NS),
+			 RECOVERY_RESEND);
+	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+}
+
+static void recovery_repaired__the_next_one_waits_as_long_as_this_one_took(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery_repair(&recovery, NOW_NS, true);
+	recovery_repaired(&recovery, NOW_NS + 30000);
+	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+	recovery_repair(&recovery, NOW_NS, true);
+	assert_int_equal(recovery.repair_ns, NOW_NS + RECOVERY_REPAIR_FACTOR * 30000);
+	/* One that was sent twice tells nothing. */
+	assert_int_equal(recovery_expire(&recovery, recovery.repair_ns), RECOVERY_REPAIR);
+	recovery_repaired(&recovery, NOW_NS + 900000);
+	recovery_repair(&recovery, NOW_NS, true);
+	assert_int_equal(recovery.repair_ns, NOW_NS + RECOVERY_REPAIR_FACTOR * 30000);
+	recovery_repaired(&recovery, NOW_NS + 1);
+	recovery_repair(&recovery, NOW_NS, true);
+	assert_int_equal(recovery.repair_ns, NOW_NS + RECOVERY_REPAIR_MIN_NS);
+}
+
+static void recovery_repair__ends_with_progress_and_with_an_rnr_nak(void **state)
+{
+	(void)state;
+	recovery_repair(&recovery, NOW_NS, true);
+	recovery_progress(&recovery, NOW_NS + 5, true);
+	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+	/* It goes on, for only a part has come. */
+	recovery_repair(&recovery, NOW_NS + 5, false);
+	assert_int_equal(recovery.repair_ns, NOW_NS + 5 + RECOVERY_REPAIR_NS);
+	expect(RECOVERY_SMOOTH, NOW_NS + 5 + TIMEOUT_NS);
+	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RNR_NS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
@@ -244,6 +309,10 @@ int main(void)
 		TEST(recovery_rnr__the_same_news_again_is_none),
 		TEST(recovery_expire__sends_again_until_no_retry_is_left),
 		TEST(recovery_expire__a_wait_before_its_end_changes_nothing),
+		TEST(recovery_repair__has_a_timer_of_its_own_that_doubles),
+		TEST(recovery_repair__the_acknowledgement_timer_comes_first),
+		TEST(recovery_repaired__the_next_one_waits_as_long_as_this_one_took),
+		TEST(recovery_repair__ends_with_progress_and_with_an_rnr_nak),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -803,6 +803,69 @@ static void requester_send__paced(void **state)
 	assert_int_equal(send_some(9), 1);
 }
 
+/* Repairs: what is missing alone. */
+
+static void requester_send__a_repair_does_not_move_the_place_of_new_packets(void **state)
+{
+	(void)state;
+	flight_peer_keeps(&flight);
+	post(IBV_WR_SEND, 2 * MTU, 0);
+	post(IBV_WR_RDMA_WRITE, 6 * MTU, 0);
+	assert_int_equal(send_some(5), 5);
+	acknowledge(1, 0);
+	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST_PSN + 3));
+	assert_int_equal(send_all(), 5);
+	assert_int_equal(packet_at(0)->opcode, OPCODE_SEND_LAST);
+	assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + 1).v);
+	expect_payload(0, MTU, MTU);
+	assert_int_equal(packet_at(1)->opcode, OPCODE_WRITE_FIRST);
+	assert_true(packet_at(1)->ack_req);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(packet_at(2 + i)->psn.v, psn_make(FIRST_PSN + 5 + i).v);
+		expect_payload(2 + i, (3 + i) * MTU, MTU);
+	}
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_retransmitted_packets), 2);
+	/* Once. */
+	assert_int_equal(send_all(), 0);
+}
+
+static void requester_send__a_repair_asks_neither_for_window_nor_for_resources(void **state)
+{
+	(void)state;
+	flight_peer_keeps(&flight);
+	for (uint32_t i = 0; i < RESPONSES; i++)
+		post(IBV_WR_RDMA_READ, 4 * MTU, 0);
+	assert_int_equal(send_all(), RESPONSES);
+	acknowledge(1, 0);
+	flight.window = 1;
+	flight_mend(&flight, REPAIR_RESPONSE, psn_make(FIRST_PSN + 3));
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(packet_at(0)->opcode, OPCODE_READ_REQUEST);
+	assert_int_equal(packet_at(0)->iova, REMOTE + MTU);
+	assert_int_equal(packet_at(0)->dma_length, 2 * MTU);
+	assert_int_equal(flight.responses, RESPONSES);
+}
+
+static void requester_send__a_repair_goes_on_when_there_is_room_again(void **state)
+{
+	(void)state;
+	post(IBV_WR_SEND, 6 * MTU, 0);
+	assert_int_equal(send_all(), 6);
+	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST_PSN + 4));
+	assert_int_equal(send_some(1), 1);
+	assert_true(more);
+	catcher_clear(&fixture.catcher);
+	fixture.catcher.room = 1;
+	assert_int_equal(requester_send(&requester, &fixture.catcher.sink, 9, &more), 1);
+	assert_true(more);
+	assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + 1).v);
+	/* What was acknowledged meanwhile is not sent. */
+	acknowledge(3, 0);
+	fixture.catcher.room = 9;
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + 3).v);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -842,6 +905,9 @@ int main(void)
 		TEST(requester_send__a_fault_is_judged_anew_each_turn),
 		TEST(requester_send__a_faulty_requester_still_drains),
 		TEST(requester_send__paced),
+		TEST(requester_send__a_repair_does_not_move_the_place_of_new_packets),
+		TEST(requester_send__a_repair_asks_neither_for_window_nor_for_resources),
+		TEST(requester_send__a_repair_goes_on_when_there_is_room_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "queue/cq.h"
 #include "queue/sq.h"
 #include "telemetry/counters.h"
+#include "transport/early.h"
 #include "transport/flight.h"
 #include "transport/recovery.h"
 #include "transport/status.h"
@@ -28,7 +29,12 @@ struct completer {
 	uint32_t qpn; /* our own, for completions */
 
 	uint32_t mtu; /* path MTU, bytes */
+
+	struct early early; /* responses that came before those to be stored first */
 };
+
+/** Forget what was received of the connection. */
+void completer_reset(struct completer *completer);
 
 /**
  * Take in a response: an acknowledgement, a NAK, a READ response or an atomic's result.

@@ -14,6 +14,27 @@
 #define FLIGHT_WINDOW_MIN  4
 #define FLIGHT_WINDOW_STEP 8
 
+/* The longest repair: where packets next to each other were lost, it doubles up to here. */
+#define FLIGHT_REPAIR_MAX 32
+
+/* What the peer does with packets that come behind a lost one; learnt from what it answers when the
+ * lost one alone is sent again. */
+enum flight_peer {
+	FLIGHT_PEER_UNKNOWN,
+	FLIGHT_PEER_KEEPS, /* they need not be sent again */
+	FLIGHT_PEER_DROPS, /* everything is to be sent again (go-back-N) */
+};
+
+/*
+ * A repair sends again, from una on, what is missing, while `next` stays where it is. It is over
+ * when una has come to its end, or at a rewind.
+ */
+enum flight_repair {
+	REPAIR_NONE,
+	REPAIR_REQUEST,	 /* the peer has told what it misses: its answer shows what peer it is */
+	REPAIR_RESPONSE, /* a response is missing: the request for it */
+};
+
 struct flight {
 	struct psn una;	 /* oldest PSN not acknowledged */
 	struct psn next; /* PSN of the packet to be sent next; una <= next <= top */
@@ -22,6 +43,17 @@ struct flight {
 	uint32_t acked;		/* packets acknowledged since the window last grew */
 	uint32_t responses;	/* READ segments and atomics sent and not answered */
 	uint32_t max_responses; /* the peer's responder resources: max_rd_atomic */
+
+	enum flight_peer peer;
+	enum flight_repair repair;
+	struct psn repair_next; /* to be sent by the repair next; una <= repair_next <= repair_to */
+	struct psn repair_to;	/* its end */
+	uint32_t repair_run;	/* packets of the newest REPAIR_REQUEST */
+	uint32_t doubts; /* of an unknown peer: repairs that were answered with the next gap */
+	bool went_back;	 /* since the newest sequence NAK: `next` is what is to be sent again */
+	bool waits;	 /* una waits for responses, and more than they is executed: up to here: */
+	struct psn executed;  /* one past it */
+	struct psn slowed_to; /* losses of packets before this have narrowed the window already */
 };
 
 static inline void flight_init(struct flight *flight, struct psn first)
@@ -32,6 +64,19 @@ static inline void flight_init(struct flight *flight, struct psn first)
 	flight->window = FLIGHT_WINDOW_MAX;
 	flight->acked = 0;
 	flight->responses = 0;
+	flight->peer = FLIGHT_PEER_UNKNOWN;
+	flight->repair = REPAIR_NONE;
+	flight->repair_run = 1;
+	flight->doubts = 0;
+	flight->went_back = false;
+	flight->waits = false;
+	flight->slowed_to = first;
+}
+
+static inline void flight_peer_keeps(struct flight *flight)
+{
+	flight->peer = FLIGHT_PEER_KEEPS;
+	flight->doubts = 0;
 }
 
 /* Packets sent and not acknowledged. */
@@ -60,8 +105,12 @@ static inline void flight_acked(struct flight *flight, struct psn psn)
 {
 	flight->acked += (uint32_t)psn_diff(psn, flight->una);
 	flight->una = psn;
-	if (psn_before(flight->next, psn))
+	if (psn_before(flight->next, psn)) {
 		flight->next = psn;
+		/* The peer has what it did not accept in order, and what was not sent again. */
+		if (flight->went_back)
+			flight_peer_keeps(flight);
+	}
 	if (flight->acked >= flight->window) {
 		flight->acked = 0;
 		flight->window += FLIGHT_WINDOW_STEP;
@@ -70,14 +119,49 @@ static inline void flight_acked(struct flight *flight, struct psn psn)
 	}
 }
 
+static inline void flight_narrow(struct flight *flight)
+{
+	if (flight->window > 2 * FLIGHT_WINDOW_MIN)
+		flight->window /= 2;
+}
+
 /* Send everything unacknowledged again; half as fast if that was a loss. */
 static inline void flight_rewind(struct flight *flight, bool lost)
 {
 	flight->next = flight->una;
 	flight->responses = 0;
 	flight->acked = 0;
-	if (lost && flight->window > 2 * FLIGHT_WINDOW_MIN)
-		flight->window /= 2;
+	flight->repair = REPAIR_NONE;
+	flight->went_back = false;
+	if (lost)
+		flight_narrow(flight);
+}
+
+/* Send again what is missing before `to`; half as fast, if that is not so already for losses of the
+ * same flight. */
+static inline void flight_mend(struct flight *flight, enum flight_repair repair, struct psn to)
+{
+	flight->repair = repair;
+	flight->repair_next = flight->una;
+	flight->repair_to = to;
+	if (!psn_before(flight->una, flight->slowed_to)) {
+		flight->slowed_to = flight->next;
+		flight_narrow(flight);
+	}
+}
+
+/* Nothing new is sent to a peer of which it is not known whether it keeps it. */
+static inline bool flight_holds(const struct flight *flight)
+{
+	return flight->repair == REPAIR_REQUEST && flight->peer == FLIGHT_PEER_UNKNOWN;
+}
+
+/* Everything before `psn` is executed; responses before it are missing. */
+static inline void flight_executed(struct flight *flight, struct psn psn)
+{
+	if (!flight->waits || psn_before(flight->executed, psn))
+		flight->executed = psn;
+	flight->waits = true;
 }
 
 #endif

@@ -8,6 +8,10 @@
  * is sent again, and a retry is used up.
  * - the RNR timer runs instead after an RNR NAK. Nothing is sent until it runs out.
  *
+ * A third has a deadline of its own: the repair timer runs while something that was missing is sent
+ * again by itself (transport/flight.h). When it runs out, the repair was lost too, and goes out
+ * once more. It waits a few times as long as the last repair took, and twice as long each time.
+ *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), send
  * again at once. They use up no retry, but do not start the timer anew either: a loss that is
  * reported over and over, as on a network that reorders and repeats, ends when the timer says so.
@@ -22,6 +26,14 @@
 
 #define RECOVERY_NEVER	     UINT64_MAX
 #define RECOVERY_RNR_FOREVER 7 /* rnr_retry: no limit */
+
+/* How long a repair may take, before one was measured, and at least. */
+#define RECOVERY_REPAIR_NS     UINT64_C(1000000)
+#define RECOVERY_REPAIR_MIN_NS UINT64_C(20000)
+/* A measured one times this. */
+#define RECOVERY_REPAIR_FACTOR 4
+/* Its wait doubles so often, at most. */
+#define RECOVERY_REPAIR_DOUBLINGS 10
 
 enum recovery_state {
 	RECOVERY_SMOOTH,    /* the newest acknowledgement was progress */
@@ -40,7 +52,19 @@ struct recovery {
 	uint8_t retries_left;
 	uint8_t rnr_left;
 	uint64_t deadline_ns; /* of the timer that runs; RECOVERY_NEVER when none does */
+
+	uint64_t repair_ns;	  /* deadline of the repair timer, or RECOVERY_NEVER */
+	uint64_t repair_since_ns; /* the repair began */
+	uint64_t repair_wait_ns;  /* that the first wait of a repair takes; 0: none was measured */
+	uint8_t repair_tries;	  /* waits of this repair that ran out */
 };
+
+/* When recovery_expire wants to be called. */
+static inline uint64_t recovery_deadline_ns(const struct recovery *recovery)
+{
+	return recovery->repair_ns < recovery->deadline_ns ? recovery->repair_ns
+							   : recovery->deadline_ns;
+}
 
 /** Back to the start: no timer, all retries. The attributes stay. */
 void recovery_reset(struct recovery *recovery);
@@ -59,6 +83,12 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 /** A loss was reported: what follows is sent again. */
 void recovery_lost(struct recovery *recovery, uint64_t now_ns);
 
+/** Something is sent again by itself. Also while that goes on, after recovery_progress. */
+void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins);
+
+/** A repair has done its work. */
+void recovery_repaired(struct recovery *recovery, uint64_t now_ns);
+
 /** An RNR NAK came with this timer code. false when no RNR retry was left: give up. */
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns);
 
@@ -68,6 +98,7 @@ enum recovery_verdict {
 	RECOVERY_RESEND,   /* the acknowledgement timer ran out: send again */
 	RECOVERY_RNR_OVER, /* the RNR timer ran out: send again, nothing was lost */
 	RECOVERY_GIVE_UP,  /* no retry left */
+	RECOVERY_REPAIR,   /* the repair timer ran out: send the repair again */
 };
 
 /** Time has passed. */

@@ -84,6 +84,11 @@ static inline bool requester_fault_due(const struct requester *requester)
 /** Whether a draining requester has nothing left in the air or half sent. */
 bool requester_drained(const struct requester *requester);
 
+/** PSNs of the READ request that goes out for the responses from `psn` on: a segment, or what is
+ * left of it. Segments end at fixed places, so that one sent again from its middle ends where it
+ * did. */
+uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn);
+
 /* Whether the answer to a request brings data. */
 static inline bool requester_wants_data(const struct send_wqe *wqe)
 {

@@ -46,4 +46,9 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
  */
 enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len);
 
+/** The same for bytes that come before their turn: all of them must belong into regions with
+ * relaxed ordering. */
+enum mr_status sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+				 uint32_t len);
+
 #endif
