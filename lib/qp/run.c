@@ -104,9 +104,12 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 			break;
 		sent = requester_send(&qp->requester, sink, *budget, &more);
 		fault = completer_executed(&qp->completer);
-		/* A stuck port runs into the same timer as a peer that does not answer. */
+		/* A stuck port runs into the same timer as a peer that does not answer. Where it
+		 * was stuck before local work, nothing was sent that could be answered. */
 		if (sent > 0 || more)
 			recovery_sent(&qp->recovery, now_ns);
+		else if (flight_idle(&qp->flight))
+			recovery_idle(&qp->recovery);
 		break;
 	}
 	*budget -= sent;

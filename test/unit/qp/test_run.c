@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "mem/mw.h"
 #include "qp_rig.h"
 #include "wire/headers.h"
 
@@ -153,6 +154,25 @@ static void qp_run__gives_up_on_a_port_that_never_takes_anything(void **state)
 	}
 	end_sent(A, 1, IBV_WC_RETRY_EXC_ERR);
 	expect_error(A);
+}
+
+static void qp_run__a_port_that_was_stuck_before_local_work_is_no_silent_peer(void **state)
+{
+	struct ibv_mw window = {.type = IBV_MW_TYPE_1};
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_BIND_MW, .bind_mw.mw = &window}, *bad;
+	struct mw *mw;
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_1, &mw), 0);
+	window.rkey = mw->view.key;
+	wr.bind_mw.rkey = ibv_inc_rkey(window.rkey);
+	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
+	assert_true(end_run(A, 0));
+	assert_false(end_run(A, 9));
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+	mw_destroy(mw);
 }
 
 /* Who is heard. */
@@ -663,6 +683,7 @@ int main(void)
 		TEST(qp_run__owes_no_answers_after_its_own_fault),
 		TEST(qp_run__waits_for_a_port_that_takes_nothing),
 		TEST(qp_run__gives_up_on_a_port_that_never_takes_anything),
+		TEST(qp_run__a_port_that_was_stuck_before_local_work_is_no_silent_peer),
 		TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only),
 		TEST(qp_receive__another_service_is_not_heard),
 		TEST(qp_receive__requests_are_taken_from_rtr_on),

@@ -85,6 +85,12 @@ static inline uint32_t flight_outstanding(const struct flight *flight)
 	return (uint32_t)psn_diff(flight->next, flight->una);
 }
 
+/* Nothing that was ever sent waits for its acknowledgement. */
+static inline bool flight_idle(const struct flight *flight)
+{
+	return psn_eq(flight->una, flight->top);
+}
+
 static inline bool flight_full(const struct flight *flight)
 {
 	return flight_outstanding(flight) >= flight->window;

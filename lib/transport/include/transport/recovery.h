@@ -80,6 +80,12 @@ void recovery_sent(struct recovery *recovery, uint64_t now_ns);
  */
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding);
 
+/** Nothing is in flight: no timer runs. */
+static inline void recovery_idle(struct recovery *recovery)
+{
+	recovery->deadline_ns = RECOVERY_NEVER;
+}
+
 /** A loss was reported: what follows is sent again. */
 void recovery_lost(struct recovery *recovery, uint64_t now_ns);
 
