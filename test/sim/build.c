@@ -33,6 +33,13 @@ static void describe(struct sq *sq, struct send_wqe *wqe, const struct ibv_send_
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
 		break;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		wqe->rkey = wr->invalidate_rkey;
+		break;
+	case IBV_WR_BIND_MW:
+		sq_fill_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		break;
 	default:
 		break;
 	}

@@ -79,6 +79,10 @@ static enum ibv_wc_opcode send_opcode(const struct work *work)
 		return IBV_WC_FETCH_ADD;
 	case IBV_WR_ATOMIC_WRITE:
 		return IBV_WC_ATOMIC_WRITE;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
 	default:
 		return work_flushes(work) ? (enum ibv_wc_opcode)LATER_WC_FLUSH : IBV_WC_SEND;
 	}
@@ -111,6 +115,10 @@ static bool may_fail(const struct flow *flow, uint32_t index, enum ibv_wc_status
 	const struct sim *sim = flow->sim;
 
 	if (flow->loose && sim->scenario == SCENARIO_GONE && status == IBV_WC_REM_ACCESS_ERR)
+		return true;
+	/* A window that its user was to invalidate, and could not. */
+	if (flow->loose && flow->works[index].opcode == IBV_WR_BIND_MW &&
+	    status == IBV_WC_MW_BIND_ERR)
 		return true;
 	if (flow->loose)
 		return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_WR_FLUSH_ERR;
@@ -203,6 +211,8 @@ static void check_received(struct flow *flow, uint32_t index, const struct ibv_w
 	work = &flow->works[receive->work];
 	if (work->opcode == IBV_WR_SEND)
 		flags = 0;
+	if (work->opcode == IBV_WR_SEND_WITH_INV)
+		flags = IBV_WC_WITH_INV;
 	if (work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 		opcode = IBV_WC_RECV_RDMA_WITH_IMM;
 	sim_check(sim, wc->opcode == opcode, "flow %d: receive %u: opcode %d", flow->number, index,
@@ -211,8 +221,12 @@ static void check_received(struct flow *flow, uint32_t index, const struct ibv_w
 		  flow->number, index, wc->byte_len, work->length);
 	sim_check(sim, wc->wc_flags == flags, "flow %d: receive %u: flags %x", flow->number, index,
 		  wc->wc_flags);
-	sim_check(sim, flags == 0 || wc->imm_data == work->imm, "flow %d: receive %u: immediate",
-		  flow->number, index);
+	sim_check(sim, flags != IBV_WC_WITH_IMM || wc->imm_data == work->imm,
+		  "flow %d: receive %u: immediate", flow->number, index);
+	sim_check(sim,
+		  flags != IBV_WC_WITH_INV ||
+			  wc->invalidated_rkey == window_invalidates(flow, work),
+		  "flow %d: receive %u: invalidated key", flow->number, index);
 	check_spans(flow, receive->first_span, receive->spans, "receive", index);
 	if (work->root >= 0 && flow->roots[work->root].newest == receive->work)
 		sim_check(sim, span_compare(&work->remote) < 0,

@@ -375,7 +375,8 @@ static void make_work(struct flow *flow, struct work *work, const struct style *
 	*work = (struct work){.opcode = choose_opcode(style, &flow->rng),
 			      .imm = (uint32_t)rng_next(&flow->rng),
 			      .root = -1,
-			      .receive = -1};
+			      .receive = -1,
+			      .episode = -1};
 	if (rng_chance(&flow->rng, 50000))
 		fence(flow, work);
 	if (work->opcode == IBV_WR_RDMA_READ) {
@@ -391,6 +392,11 @@ static void make_work(struct flow *flow, struct work *work, const struct style *
 		if (work->opcode == IBV_WR_RDMA_WRITE || work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 			make_remote(flow, work);
 	}
+	/* A READ through the window may still be on its way. */
+	if (work->opcode == IBV_WR_SEND && window_close(flow, work))
+		fence(flow, work);
+	else
+		window_use(flow, work);
 	if (work_receives(work) &&
 	    (flow_reliable(flow) ? rng_chance(&flow->rng, 300000) : flow->solicits))
 		work->flags |= IBV_SEND_SOLICITED;
@@ -449,10 +455,22 @@ static void make_regions(struct flow *flow, uint32_t bytes)
 			memory_add_region(from, i == 0 ? 0 : IBV_ACCESS_REMOTE_READ);
 
 		flow->source[i] = region_take(region, bytes, 1, &flow->rng);
-		flow->target[i] = memory_add_region(to, ACCESS_ALL | some_order(flow));
+		flow->target[i] =
+			memory_add_region(to, ACCESS_ALL | IBV_ACCESS_MW_BIND | some_order(flow));
 	}
 	flow->landing = memory_add_region(from, IBV_ACCESS_LOCAL_WRITE | some_order(flow));
 	flow->inbox = memory_add_region(to, IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* What the other direction needs of this one. */
+static bool plan_window(struct flow *flow)
+{
+	const uint32_t index = flow->work_count;
+
+	if (!window_plan(flow->from->in, &flow->works[index], (int32_t)index))
+		return false;
+	flow->work_count++;
+	return true;
 }
 
 void flow_make(struct flow *flow, uint32_t works, uint32_t bytes)
@@ -463,10 +481,16 @@ void flow_make(struct flow *flow, uint32_t works, uint32_t bytes)
 		bytes = DATAGRAM_BYTES;
 	flow->solicits = rng_chance(&flow->rng, 300000);
 	make_regions(flow, bytes);
-	flow->works = calloc((size_t)works + 1, sizeof(*flow->works));
+	flow->works = calloc((size_t)works + 2 * EPISODES_MAX + 1, sizeof(*flow->works));
 	if (flow->works == NULL)
 		exit(1);
-	for (flow->work_count = 0; flow->work_count < works; flow->work_count++)
-		make_work(flow, &flow->works[flow->work_count], &style, bytes);
+	while (works > 0) {
+		if (rng_chance(&flow->rng, 200000) && plan_window(flow))
+			continue;
+		make_work(flow, &flow->works[flow->work_count++], &style, bytes);
+		works--;
+	}
+	while (plan_window(flow))
+		continue;
 	make_receives(flow);
 }

@@ -126,8 +126,8 @@ struct host {
 	/* the engine */
 	struct packet_sink sink;
 	struct packet_out out;
-	bool out_failed;  /* its payload could not be read: it may be put again */
-	bool out_taken;	  /* between get and put */
+	bool out_failed; /* its payload could not be read: it may be put again */
+	bool out_taken;	 /* between get and put */
 	struct end *running;
 	uint32_t tx_room; /* frames that this turn may still send */
 	bool locked;

@@ -26,6 +26,9 @@ static const struct mishap_info infos[MISHAPS] = {
 				true},
 	[MISHAP_NOT_READY] = {"not ready", IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_SUCCESS, -1, false,
 			      false},
+	[MISHAP_STALE_WINDOW] = {"stale window", IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS,
+				 IBV_EVENT_QP_ACCESS_ERR, true, false},
+	[MISHAP_BIND] = {"bind", IBV_WC_MW_BIND_ERR, IBV_WC_SUCCESS, -1, false, false},
 };
 
 const struct mishap_info *mishap_info(enum mishap mishap)
@@ -33,9 +36,13 @@ const struct mishap_info *mishap_info(enum mishap mishap)
 	return &infos[mishap];
 }
 
-static bool is_send(const struct work *work)
+const struct work *mishap_stale(const struct flow *flow, const struct work *work)
 {
-	return work->opcode == IBV_WR_SEND || work->opcode == IBV_WR_SEND_WITH_IMM;
+	while (work-- > flow->works) {
+		if (work->opcode == IBV_WR_SEND_WITH_INV)
+			return work;
+	}
+	return NULL;
 }
 
 /* An entry of its list that an address can be wrong for. */
@@ -74,7 +81,7 @@ static bool applies(const struct flow *flow, const struct work *work, enum misha
 		return false;
 	switch (mishap) {
 	case MISHAP_OUT_OF_RANGE:
-		if (work->whole)
+		if (work->whole || work->episode >= 0)
 			return false;
 		/* fallthrough */
 	case MISHAP_BAD_RKEY:
@@ -86,7 +93,7 @@ static bool applies(const struct flow *flow, const struct work *work, enum misha
 	case MISHAP_RECEIVE_SHORT:
 	case MISHAP_RECEIVE_KEY:
 	case MISHAP_RECEIVE_ACCESS:
-		return is_send(work) && work->length > 0;
+		return work_sends(work) && work->length > 0;
 	case MISHAP_SEND_KEY:
 	case MISHAP_SEND_RANGE:
 		/* The data of an ATOMIC WRITE may be given without a key. */
@@ -97,6 +104,10 @@ static bool applies(const struct flow *flow, const struct work *work, enum misha
 		return work_lands(work) && work->length > 0;
 	case MISHAP_NOT_READY:
 		return work->receive >= 0;
+	case MISHAP_STALE_WINDOW:
+		return work->root >= 0 && work->length > 0 && mishap_stale(flow, work) != NULL;
+	case MISHAP_BIND:
+		return work->opcode == IBV_WR_BIND_MW && !work->whole;
 	default:
 		return false;
 	}
@@ -144,6 +155,7 @@ static unsigned int access_of(const struct work *work)
 /* The work's remote memory grants everything but what it needs. */
 static void seal_remote(struct flow *flow, struct work *work)
 {
+	work->episode = -1;
 	work->remote = region_take(
 		memory_add_region(&flow->to->host->memory, ACCESS_ALL & ~access_of(work)),
 		work->length, 8, &flow->rng);

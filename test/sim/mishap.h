@@ -9,6 +9,7 @@
 
 struct flow;
 struct rng;
+struct work;
 
 enum mishap {
 	MISHAP_NONE,
@@ -23,6 +24,8 @@ enum mishap {
 	MISHAP_SEND_RANGE,     /* the gather list reaches behind its region */
 	MISHAP_LANDING_KEY,    /* READ or atomic into memory without such a key */
 	MISHAP_NOT_READY,      /* no receive request for it, ever */
+	MISHAP_STALE_WINDOW,   /* the key of a window that an earlier SEND has invalidated */
+	MISHAP_BIND,	       /* a window is bound to no region */
 	MISHAPS,
 };
 
@@ -36,6 +39,9 @@ struct mishap_info {
 };
 
 const struct mishap_info *mishap_info(enum mishap mishap);
+
+/** The newest work before this one that invalidates a window, or NULL. */
+const struct work *mishap_stale(const struct flow *flow, const struct work *work);
 
 /**
  * Spoil one work of a flow.

@@ -103,11 +103,14 @@ static void apply_payload(struct flow *flow, struct work *work)
 
 void model_apply(struct flow *flow, struct work *work)
 {
+	/* Changes no memory. */
+	if (work_flushes(work) || work_is_local(work))
+		return;
 	if (work_is_atomic(work))
 		apply_atomic(flow, work);
-	else if (work->opcode != IBV_WR_RDMA_READ && !work_flushes(work))
+	else if (work->opcode != IBV_WR_RDMA_READ)
 		apply_payload(flow, work);
-	else if (!work_flushes(work) && work->length > 0)
+	else if (work->length > 0)
 		scatter(flow, work->first_span, work->spans, span_expected(&work->remote),
 			work->length);
 }

@@ -56,12 +56,16 @@ static void fill_remote(struct flow *flow, const struct work *work, struct ibv_s
 	uint64_t addr = 0;
 	uint32_t key = 0;
 
-	if (flow->from->type == IBV_QPT_UD)
+	if (work->root < 0 && work->word == NULL)
 		return;
 	if (work->remote.region != NULL) {
 		addr = span_iova(&work->remote);
 		key = span_key(&work->remote);
 	}
+	if (work->episode >= 0)
+		window_aim(flow, work, &addr, &key);
+	if (work->mishap == MISHAP_STALE_WINDOW)
+		key = window_invalidates(flow, mishap_stale(flow, work));
 	if (work->mishap == MISHAP_BAD_RKEY)
 		key ^= 1u << rng_below(&flow->rng, 32);
 	if (work->mishap == MISHAP_OUT_OF_RANGE) {
@@ -108,8 +112,9 @@ static bool wants_signal(struct flow *flow, const struct work *work)
 {
 	const uint32_t index = (uint32_t)(work - flow->works);
 
-	/* Slots of the queue come back with a signaled completion behind them, and not before. */
-	return flow->from->sig_all || index + 1 == flow->limit ||
+	/* Slots of the queue come back with a signaled completion behind them, and not before; and
+	 * others wait for what is done with a window. */
+	return flow->from->sig_all || work->episode >= 0 || index + 1 == flow->limit ||
 	       flow->unsignaled + 1 >= flow->from->cap.max_send_wr ||
 	       rng_chance(&flow->rng, 400000);
 }
@@ -145,6 +150,8 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 		wr->send_flags &= ~(unsigned int)IBV_SEND_SIGNALED;
 	fill_remote(flow, work, wr);
 	connect_address(flow->from, wr);
+	if (work_is_local(work) || work->opcode == IBV_WR_SEND_WITH_INV)
+		window_fill(flow, work, wr);
 	if (work->flags & IBV_SEND_INLINE)
 		fill_inline(flow, work, batch->sge[n], batch->data[n]);
 	else
@@ -179,7 +186,8 @@ bool post_sends(struct flow *flow)
 	batch.count = 0;
 	batch.built = false;
 	while (batch.count < wanted && flow->posted < flow->limit &&
-	       flow->posted - flow->closed < flow->from->cap.max_send_wr)
+	       flow->posted - flow->closed < flow->from->cap.max_send_wr &&
+	       window_lets(flow, &flow->works[flow->posted]))
 		add_send(flow, &flow->works[flow->posted++], &batch);
 	if (batch.count == 0)
 		return false;

@@ -197,6 +197,15 @@ static void make_types(const struct sim *sim, struct end *ends, struct rng *rng)
 	}
 }
 
+/* One direction of a connection may go through a window; the other, made up after it, binds that.
+ */
+static void make_window(const struct sim *sim, struct flow *flow)
+{
+	flow->window.in_use = flow->from->type == IBV_QPT_RC && sim->scenario != SCENARIO_GONE &&
+			      !sim->twice && rng_chance(&flow->rng, 400000);
+	flow->window.type = rng_chance(&flow->rng, 700000) ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1;
+}
+
 /* Where the flow's receives come from, if not from its own queue. */
 static struct pool *choose_pool(const struct flow *flow)
 {
@@ -232,6 +241,7 @@ static void make_pair(struct sim *sim, unsigned int pair)
 		make_flow(sim, 2 * pair + i);
 		sim->flow[2 * pair + i].pool = choose_pool(&sim->flow[2 * pair + i]);
 	}
+	make_window(sim, &sim->flow[2 * pair]);
 }
 
 static void make_words(struct sim *sim)

@@ -17,6 +17,7 @@
 #include "memory.h"
 #include "mishap.h"
 #include "rng.h"
+#include "window.h"
 
 #define SIM_PAIRS_MAX 6
 #define SIM_WORDS_MAX 2
@@ -48,7 +49,8 @@ struct work {
 	uint64_t operand;    /* FETCH_ADD: the addend; CMP_SWP: the value to swap in */
 	uint64_t compare;    /* CMP_SWP, set when it is posted */
 	bool guess_wrong;    /* CMP_SWP: compare with another value than is there */
-	bool whole;	     /* FLUSH: of all the region */
+	bool whole;	     /* FLUSH: of all the region; of a window: closes it */
+	int32_t episode;     /* of the window that it uses, binds or closes; -1 for none */
 	uint32_t first_span; /* its gather (or scatter) list in flow->spans */
 	uint32_t spans;
 	struct span remote;
@@ -96,7 +98,8 @@ struct flow {
 	struct region *target[2];
 	struct region *inbox;
 
-	struct pool *pool; /* that the receives are taken from, or NULL */
+	struct window window; /* of who receives, used by who sends */
+	struct pool *pool;    /* that the receives are taken from, or NULL */
 
 	/* unreliable flows: what is promised of them */
 	bool exact;	/* nothing can be lost: each message arrives, in order, and once */
@@ -185,10 +188,21 @@ static inline bool work_lands(const struct work *work)
 	return work->opcode == IBV_WR_RDMA_READ || work_is_atomic(work);
 }
 
-static inline bool work_receives(const struct work *work)
+/* No packet is made of it. */
+static inline bool work_is_local(const struct work *work)
+{
+	return work->opcode == IBV_WR_BIND_MW || work->opcode == IBV_WR_LOCAL_INV;
+}
+
+static inline bool work_sends(const struct work *work)
 {
 	return work->opcode == IBV_WR_SEND || work->opcode == IBV_WR_SEND_WITH_IMM ||
-	       work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	       work->opcode == IBV_WR_SEND_WITH_INV;
+}
+
+static inline bool work_receives(const struct work *work)
+{
+	return work_sends(work) || work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* Whether the program may carry out a work: not what fails, nor, mostly, what stands behind that.

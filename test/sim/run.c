@@ -112,6 +112,8 @@ static void start(struct sim *sim)
 		memcpy(&sim->word[i].initial, span_actual(&sim->word[i].span), 8);
 		sim->word[i].seen = sim->word[i].initial;
 	}
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
+		window_start(&sim->flow[i]);
 	connect_create_all(sim);
 }
 
@@ -171,6 +173,8 @@ static void stop(struct sim *sim)
 {
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
 		connect_destroy(&sim->end[i]);
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
+		window_stop(&sim->flow[i]);
 	for (unsigned int i = 0; i < sim->hosts; i++)
 		host_stop(&sim->host[i]);
 	program_free(sim);

@@ -10,6 +10,7 @@ const char *status_text(enum ibv_wc_status status)
 		[IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
 		[IBV_WC_LOC_PROT_ERR] = "local protection error",
 		[IBV_WC_WR_FLUSH_ERR] = "flushed",
+		[IBV_WC_MW_BIND_ERR] = "window bind error",
 		[IBV_WC_BAD_RESP_ERR] = "bad response",
 		[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request",
 		[IBV_WC_REM_ACCESS_ERR] = "remote access error",
