@@ -37,7 +37,7 @@ fuzz:
 	@test/run-all.py --fuzz-seconds $(or $(SECONDS),600)
 
 clean:
-	rm -rf build build-asan
+	rm -rf build build-asan build-tsan
 
 distclean: clean
 	rm -rf build-interop

@@ -3,7 +3,7 @@
 """Runs every test that needs no virtual machine and sums up.
 
 The tests of build/ run as they are; unit tests and fuzz targets run once more from build-asan/,
-compiled by clang with ASan and UBSan; then the program tests run.
+compiled by clang with ASan and UBSan, those with threads from build-tsan/; then the program tests run.
 """
 
 import argparse
@@ -17,6 +17,11 @@ import sys
 TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
+# DPDK's atomics in assembler are none to the thread sanitizer.
+THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized",
+                    "-Dc_args=-DRTE_FORCE_INTRINSICS"]
+THREADED = ["test_base_guard", "test_mem_advise", "test_mem_key_table", "test_queue_cq",
+            "engine/test_engine_owner", "verbs/test_verbs_channel", "verbs/test_verbs_traffic"]
 
 
 class Total:
@@ -75,20 +80,34 @@ def meson_test(total, build, *options):
         total.fail(f"meson test -C {build} {' '.join(options)}: exit {status}")
 
 
-def build_sanitized(total):
+def build_sanitized(total, build="build-asan", options=tuple(SANITIZED), targets=()):
     """Returns the build folder, or None."""
-    build = "build-asan"
     if not os.path.exists(os.path.join(build, "build.ninja")):
-        done = subprocess.run(["meson", "setup", build, *SANITIZED],
+        done = subprocess.run(["meson", "setup", build, *options],
                               env={**os.environ, "CC": "clang"}, capture_output=True, text=True)
         if done.returncode:
             print(done.stdout[-3000:] + done.stderr[-1000:])
             total.fail(f"meson setup {build}")
             return None
-    if subprocess.run(["ninja", "--quiet", "-C", build]).returncode:
+    if subprocess.run(["ninja", "--quiet", "-C", build, *targets]).returncode:
         total.fail(f"ninja -C {build}")
         return None
     return build
+
+
+def threads(total):
+    """Runs the unit tests that have threads of their own under the thread sanitizer."""
+    targets = [f"test/unit/{name}" for name in THREADED]
+    build = build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), targets)
+    for target in targets if build else ():
+        done = subprocess.run([os.path.join(build, target)], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace")
+        passed, failed, skipped = cmocka_counts(done.stdout)
+        if done.returncode:
+            print(done.stdout[-10000:])
+            print(f"FAIL  {target} under TSan: exit {done.returncode}", flush=True)
+        total.add(passed, max(failed, 1) if done.returncode else 0, skipped)
 
 
 def fuzz(total, seconds):
@@ -141,6 +160,8 @@ def main():
         build = build_sanitized(total)
         if build:
             meson_test(total, build, "--suite", "unit", "--suite", "fuzz")
+        title("unit tests with threads under TSan")
+        threads(total)
         title("programs")
         programs(total)
     print("\n{} passed, {} failed, {} skipped".format(*total.counts))

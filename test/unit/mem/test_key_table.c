@@ -147,6 +147,12 @@ static void key_table_insert__a_million_regions(void **state)
 	free(keys);
 }
 
+/* The thread sanitizer keeps signals back, and clang has another word for its presence. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define TRAP_FLAG 0x100
 
