@@ -136,9 +136,12 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	/*
 	 * A peer that polls its completion queue until it has our acknowledgement, and then looks
 	 * in memory for our WRITE, finds it there if the WRITE went out first. Else answers come
-	 * first, and requests every other time: a peer that never stops READing leaves them half.
+	 * first, as from adapters: programs expect that their SEND completes before the peer's
+	 * reply to it is there. And requests come first every other time: a peer that never stops
+	 * READing leaves them half.
 	 */
-	if (replies_owe_ack_only(&qp->replies) || qp->requests_waited) {
+	if ((replies_owe_ack_only(&qp->replies) && requester_writes_next(&qp->requester)) ||
+	    qp->requests_waited) {
 		unsigned int share = budget / 2;
 
 		budget -= share;

@@ -80,6 +80,33 @@ static void qp_run__answers_before_it_asks_and_keeps_to_the_budget(void **state)
 	assert_int_equal(A->catcher.count, 2);
 }
 
+static void qp_run__a_reply_comes_behind_the_acknowledgement(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_receive(A, 10, 0, MTU), 0);
+	assert_int_equal(end_send(B, 1, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_false(end_run(A, 9));
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_ACKNOWLEDGE);
+	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_SEND_ONLY);
+}
+
+static void qp_run__what_the_peer_looks_for_in_memory_comes_first(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_false(end_run(A, 9));
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_WRITE_ONLY);
+	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_ACKNOWLEDGE);
+}
+
 static void qp_run__a_peer_that_reads_on_leaves_requests_their_share(void **state)
 {
 	(void)state;
@@ -678,6 +705,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(qp_run__carries_each_kind_of_work),
 		TEST(qp_run__answers_before_it_asks_and_keeps_to_the_budget),
+		TEST(qp_run__a_reply_comes_behind_the_acknowledgement),
+		TEST(qp_run__what_the_peer_looks_for_in_memory_comes_first),
 		TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share),
 		TEST(qp_run__a_read_that_no_answer_may_be_awaited_for_fails),
 		TEST(qp_run__owes_no_answers_after_its_own_fault),

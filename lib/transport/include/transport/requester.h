@@ -81,6 +81,15 @@ static inline bool requester_fault_due(const struct requester *requester)
 	return requester->fault != FAULT_NONE && requester->sq->cons == requester->faulty_index;
 }
 
+/** Whether what is posted and sent next is a WRITE that no completion tells the peer of. */
+static inline bool requester_writes_next(const struct requester *requester)
+{
+	const struct sq *sq = requester->sq;
+
+	return requester->index != sq_prod(sq) &&
+	       sq_at(sq, requester->index)->opcode == IBV_WR_RDMA_WRITE;
+}
+
 /** Whether a draining requester has nothing left in the air or half sent. */
 bool requester_drained(const struct requester *requester);
 
