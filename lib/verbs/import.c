@@ -106,10 +106,10 @@ static int find_region(struct face_context *context, uint32_t handle, struct fac
 		return -ENOENT;
 	}
 	mr->mr = found;
-	mr->key = found->key;
+	mr->key = handle;
 	mr->ibv.length = found->length;
-	mr->ibv.lkey = found->key;
-	mr->ibv.rkey = found->kind == MR_NULL ? 0 : found->key;
+	mr->ibv.lkey = handle;
+	mr->ibv.rkey = found->kind == MR_NULL ? 0 : handle;
 	context_unlock(context);
 	return 0;
 }

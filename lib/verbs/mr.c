@@ -128,6 +128,12 @@ static void fill_change(struct face_mr *mr, const struct mr_change *change, stru
 	}
 }
 
+/* Another handle may have ended the region (ibv_import_mr(3)). */
+static bool is_live(const struct face_mr *mr)
+{
+	return key_table_find(face_context(mr->ibv.context)->device->keys, mr->key) == mr->mr;
+}
+
 /*
  * Everything that can fail comes before the change, so the old region is valid after every error of
  * the arguments or the memory, which the code IBV_REREG_MR_ERR_INPUT says; errno tells which. The
@@ -149,7 +155,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = ENODEV;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	rc = mr->imported ? -EINVAL : mr_check_change(mr->mr, &change);
+	rc = mr->imported || !is_live(mr) ? -EINVAL : mr_check_change(mr->mr, &change);
 	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD) && pd->context != ibv->context)
 		rc = -EINVAL;
 	if (rc != 0) {
@@ -179,9 +185,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 
 	if (rc != 0)
 		return -rc;
-	/* Another handle may have ended it. */
-	rc = key_table_find(context->device->keys, mr->key) == mr->mr ? mr_deregister(mr->mr)
-								      : -EINVAL;
+	rc = is_live(mr) ? mr_deregister(mr->mr) : -EINVAL;
 	context_unlock(context);
 	if (rc != 0)
 		return -rc;

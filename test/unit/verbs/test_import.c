@@ -290,6 +290,8 @@ static void dereg_mr__through_any_handle_once(void **state)
 	assert_int_equal(ibv_dereg_mr(a), 0);
 	assert_int_equal(ibv_dereg_mr(b), EINVAL);
 	assert_int_equal(ibv_dereg_mr(mr), EINVAL);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
 	assert_refused(ibv_import_mr(pd, handle), ENOENT);
 	ibv_unimport_mr(b);
 	ibv_unimport_mr(mr);

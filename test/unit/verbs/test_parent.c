@@ -230,6 +230,7 @@ static void parent_domain__is_busy_while_objects_are_made_with_it(void **state)
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	struct ibv_ah *ah;
+	struct ibv_dm *dm;
 	struct ibv_qp *qp;
 	char buf[64];
 
@@ -243,6 +244,13 @@ static void parent_domain__is_busy_while_objects_are_made_with_it(void **state)
 	assert_non_null(mr);
 	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
+
+	dm = ibv_alloc_dm(*state, &(struct ibv_alloc_dm_attr){.length = 64});
+	mr = ibv_reg_dm_mr(parent, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_free_dm(dm), 0);
 
 	mw = ibv_alloc_mw(parent, IBV_MW_TYPE_2);
 	assert_non_null(mw);
@@ -310,6 +318,65 @@ static void parent_domain__is_interchangeable_with_its_domain(void **state)
 				       IBV_ADVISE_MR_FLAG_FLUSH, &sge, 0));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(parent), 0);
+	talk_end(&talk);
+}
+
+/* Window and region of the one, queue pair of the other. */
+static void bind_mw__across_a_domain_and_its_parent(void **state)
+{
+	struct talk talk = talk_start(*state, FAKE_GID_V4);
+	struct ibv_pd *parent = plain_parent(talk.a.pd, NULL);
+	struct ibv_mw *mw = ibv_alloc_mw(parent, IBV_MW_TYPE_1);
+	struct ibv_mr *mr = ibv_reg_mr(parent, talk.source, TALK_BYTES, IBV_ACCESS_MW_BIND);
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = {.mr = mr,
+			      .addr = (uintptr_t)talk.source,
+			      .length = 64,
+			      .mw_access_flags = IBV_ACCESS_REMOTE_READ},
+	};
+
+	assert_int_equal(ibv_bind_mw(talk.a.qp, mw, &bind), 0);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(parent), 0);
+	talk_end(&talk);
+}
+
+/* A shared queue of the one, its queue pair and memory of the other. */
+static void srq__across_a_domain_and_its_parent(void **state)
+{
+	struct talk talk = talk_start(*state, FAKE_GID_V4);
+	struct fake_pair plain = talk.b;
+	struct ibv_pd *parent = plain_parent(talk.b.pd, NULL);
+	struct ibv_srq *srq = create_srq(parent);
+	struct ibv_qp_init_attr init = {
+		.send_cq = talk.b.cq,
+		.recv_cq = talk.b.cq,
+		.srq = srq,
+		.cap = {.max_send_wr = 4, .max_send_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_sge out = talk_source(&talk, 0, 500), in = talk_target(&talk, 0, 500);
+	struct ibv_recv_wr wr = {.sg_list = &in, .num_sge = 1}, *bad;
+
+	talk.b.qp = ibv_create_qp(talk.b.pd, &init);
+	assert_non_null(talk.b.qp);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	assert_int_equal(ibv_modify_qp(talk.a.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
+				       IBV_QP_STATE),
+			 0);
+	assert_int_equal(fake_connect(talk.a.qp, talk.b.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	assert_int_equal(fake_connect(talk.b.qp, talk.a.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	talk_post(&talk, IBV_WR_SEND, &out, 1);
+	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(talk.target, talk.source, 500);
+	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_destroy_qp(talk.b.qp), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_dealloc_pd(parent), 0);
+	talk.b = plain;
 	talk_end(&talk);
 }
 
@@ -549,6 +616,8 @@ int main(void)
 		UNIT(parent_domain__is_busy_while_objects_are_made_with_it),
 		UNIT(rereg_mr__moves_between_a_domain_and_its_parent),
 		UNIT(parent_domain__is_interchangeable_with_its_domain),
+		UNIT(bind_mw__across_a_domain_and_its_parent),
+		UNIT(srq__across_a_domain_and_its_parent),
 		UNIT(create_cq_ex__wants_a_parent_domain_of_its_context),
 		UNIT(alloc__provides_every_ring),
 		UNIT(alloc__provides_the_rings_of_other_sizes),
