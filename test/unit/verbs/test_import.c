@@ -358,6 +358,41 @@ static int close_and_count(void **state)
 	return rc;
 }
 
+#define THREADS	   4
+#define ITERATIONS 300
+
+/* Handles of one domain in contexts that come and go. */
+static void *come_and_go(void *arg)
+{
+	struct ibv_pd *shared = arg;
+
+	for (int i = 0; i < ITERATIONS; i++) {
+		struct ibv_context *context = import(shared->context);
+		struct ibv_pd *own = ibv_alloc_pd(context);
+		struct ibv_pd *same = ibv_import_pd(context, shared->handle);
+		struct ibv_pd *also = ibv_import_pd(shared->context, own->handle);
+
+		assert_true(same && also);
+		ibv_unimport_pd(same);
+		assert_int_equal(ibv_dealloc_pd(i % 2 ? own : also), 0);
+		ibv_unimport_pd(i % 2 ? also : own);
+		assert_int_equal(ibv_close_device(context), 0);
+	}
+	return NULL;
+}
+
+static void import__from_several_threads(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, pd), 0);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 static void rereg_mr__refuses_an_imported_region(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
@@ -394,6 +429,7 @@ int main(void)
 		UNIT(import_mr__of_a_null_region),
 		UNIT(import_mr__is_the_same_region),
 		UNIT(dereg_mr__through_any_handle_once),
+		UNIT(import__from_several_threads),
 		UNIT(rereg_mr__refuses_an_imported_region),
 		UNIT(import_dm__is_the_same_memory),
 		cmocka_unit_test_setup_teardown(free_dm__through_any_handle_once, fake_setup,
