@@ -223,11 +223,23 @@ static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, u
 		rte_pktmbuf_free_bulk(mbufs, n);
 }
 
-/* A timer fires only when nothing waits any more that may have come in time: this thread may just have got its CPU back. */
+/*
+ * Timers fire only when nothing waits any more that may have come in time: this thread may just have got its CPU back.
+ * On a port that is full without end, what came in time is in after so many bursts.
+ */
+static bool engine_may_fire(struct engine *engine, bool full)
+{
+	if (full && ++engine->full_bursts < ENGINE_FULL_BURSTS)
+		return false;
+	engine->full_bursts = 0;
+	return true;
+}
+
 static unsigned int engine_receive(struct engine *engine)
 {
 	const unsigned int lcore = lcore_enter();
 	struct rte_mbuf *mbufs[RX_BURST];
+	unsigned int fired = 0;
 	uint16_t received, looped;
 
 	received = port_rx_burst(&engine->link->port, mbufs, RX_BURST);
@@ -235,9 +247,9 @@ static unsigned int engine_receive(struct engine *engine)
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
 	engine_input_burst(engine, mbufs, looped, true);
 	lcore_leave(lcore);
-	if (received < RX_BURST && looped < RX_BURST)
-		return engine_fire_timers(engine) + received + looped;
-	return (unsigned int)received + looped;
+	if (engine_may_fire(engine, received == RX_BURST || looped == RX_BURST))
+		fired = engine_fire_timers(engine);
+	return fired + received + looped;
 }
 
 void engine_check_link(struct engine *engine)

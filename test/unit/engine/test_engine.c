@@ -278,6 +278,28 @@ static void engine_turn__what_has_come_goes_before_timers(void **state)
 	assert_int_equal(other.timeouts, 1);
 }
 
+/* Whoever floods the port must not keep queue pairs from giving up. */
+static void engine_turn__timers_fire_on_a_full_port_too(void **state)
+{
+	int turn = 0;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.to_send = UINT32_MAX;
+	qp.deadline_ns = UINT64_MAX;
+	other.deadline_ns = 1;
+	wheel_set(&engine->wheel, &other, 1);
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	for (; turn < 100 * ENGINE_FULL_BURSTS && other.timeouts == 0; turn++)
+		turns(1);
+	assert_int_equal(other.timeouts, 1);
+	assert_true(turn + 1 >= ENGINE_FULL_BURSTS);
+	qp.to_send = 0;
+	turns(3);
+}
+
 static void add_address(const uint8_t gid[GID_LEN])
 {
 	struct address address = {.prefix_len = 24, .vlan = VLAN_NONE};
@@ -659,6 +681,7 @@ int main(void)
 		INLINE(engine_turn__unreadable_payload_is_not_sent),
 		INLINE(engine_turn__timers_fire_once),
 		INLINE(engine_turn__what_has_come_goes_before_timers),
+		INLINE(engine_turn__timers_fire_on_a_full_port_too),
 		INLINE(engine_turn__answers_arp),
 		INLINE(engine_turn__puts_a_stripped_tag_back),
 		INLINE(engine_forget__leaves_no_trace),

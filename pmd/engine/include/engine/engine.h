@@ -20,6 +20,9 @@
 
 struct device;
 
+/* Full bursts in a row after which timers fire all the same: more frames than any port's ring holds. */
+#define ENGINE_FULL_BURSTS 256
+
 struct engine {
 	struct owner owner __rte_cache_aligned;
 
@@ -40,6 +43,7 @@ struct engine {
 	int cancel_state; /* the owner's own, while it is not to be cancelled */
 	uint64_t now_ns;
 	uint64_t busy_ns; /* when there was something to do last */
+	uint32_t full_bursts; /* in a row */
 	uint64_t link_due_ns; /* when the link's state is looked at next */
 	uint64_t ack_hold_ns; /* how long a lone acknowledgement may wait for company */
 	struct qp_list ready; /* queue pairs that want qp_run */
