@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: made of their roles and queues, asked about, posted to. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,11 +190,17 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	return 0;
 }
 
+void qp_retire(struct qp *qp)
+{
+	early_clear(&qp->responder.early);
+	early_clear(&qp->completer.early);
+}
+
 void qp_destroy(struct qp *qp)
 {
+	/* The engine uses their pool for others. */
+	assert(qp->responder.early.count == 0 && qp->completer.early.count == 0);
 	qp_count_users(qp, -1);
-	early_clear(&qp->responder.early);
-	completer_reset(&qp->completer);
 	replies_fini(&qp->replies);
 	sq_fini(&qp->sq);
 	if (qp->rq == &qp->own_rq)

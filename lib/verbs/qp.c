@@ -93,6 +93,7 @@ static void stop_locked(struct face_qp *qp)
 
 	device->ops->detach(device->engine, qp->qp);
 	device_set_qp(device, qp->ibv.qp_num, NULL);
+	qp_retire(qp->qp);
 }
 
 int ibv_destroy_qp(struct ibv_qp *ibv)

@@ -370,6 +370,7 @@ void world_tear_down(struct world *world)
 {
 	for (unsigned int i = 0; i < WORLD_QPS; i++) {
 		device_set_qp(world->device, world->qps[i].qpn, NULL);
+		qp_retire(world->qps[i].qp);
 		qp_destroy(world->qps[i].qp);
 		device_free_qpn(world->device, world->qps[i].qpn);
 		must(cq_destroy(world->qps[i].cq) == 0, "cq_destroy");

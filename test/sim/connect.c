@@ -293,6 +293,7 @@ void connect_destroy(struct end *end)
 	device_set_qp(device, end->qpn, NULL);
 	if (end->type == IBV_QPT_XRC_RECV)
 		xrcd_remove_qp(&end->member);
+	qp_retire(end->qp);
 	qp_destroy(end->qp);
 	device->ops->unlock(device->engine);
 	device_free_qpn(device, end->qpn);

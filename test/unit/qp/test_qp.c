@@ -12,6 +12,7 @@
 
 #include "mem/pd.h"
 #include "qp_rig.h"
+#include "transport/early.h"
 
 static struct qp_init init_of(struct end *end)
 {
@@ -132,6 +133,37 @@ static void qp_create__without_room_nothing_can_be_posted(void **state)
 	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
 	assert_false(end_run(A, 9));
 	end_idle(A);
+}
+
+/* The pool is the device's: who retires a queue pair holds the engine, who destroys it does not. */
+static void qp_retire__gives_back_what_came_early(void **state)
+{
+	struct qp_init init = init_of(B);
+	struct early_pool *pool;
+	struct ibv_qp_cap cap;
+
+	(void)state;
+	assert_int_equal(early_pool_create(1, &pool), 0);
+	init.pd = rig.fixture.pd;
+	init.qpn = FIXTURE_PEER_QPN;
+	init.early = pool;
+	for (int round = 0; round < 2; round++) {
+		qp_destroy(B->qp);
+		assert_int_equal(qp_create(&init, &cap, &B->qp), 0);
+		end_recreate(A, IBV_QPT_RC, NULL);
+		rig_connect();
+		rig.lose[0] = 1;
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
+		assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, MTU, MTU, MTU), 0);
+		assert_false(end_run(A, 9));
+		end_deliver(A);
+		/* The only place in the pool is free again in the second round. */
+		assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_kept), round + 1);
+		qp_retire(B->qp);
+	}
+	qp_destroy(B->qp);
+	B->qp = NULL;
+	early_pool_destroy(pool);
 }
 
 static void expect_queried(struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *attr)
@@ -273,6 +305,7 @@ int main(void)
 		TEST(qp_create__refuses_more_than_a_packet_holds),
 		TEST(qp_create__refuses_types_that_are_not_built),
 		TEST(qp_create__without_room_nothing_can_be_posted),
+		TEST(qp_retire__gives_back_what_came_early),
 		TEST(qp_query__tells_what_was_set),
 		TEST(qp_query__psns_go_on_with_the_traffic),
 		TEST(qp_post_send__only_from_rts_on),
