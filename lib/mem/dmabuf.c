@@ -65,16 +65,19 @@ static int sync_buffer(int fd, uint64_t flags)
 	return rc == 0 || errno == ENOTTY ? 0 : -errno;
 }
 
-static int map_buffer(uint64_t offset, size_t length, struct mr *mr)
+/*
+ * From the buffer's beginning, whichever part is wanted: the kernel's helpers for graphics memory
+ * map that, whatever offset they are given.
+ */
+static int map_buffer(struct mr *mr)
 {
-	const uint64_t skip = offset & page_mask();
 	const int protection =
 		PROT_READ | (mr->access & IBV_ACCESS_LOCAL_WRITE ? PROT_WRITE : PROT_NONE);
-	void *map = mmap(NULL, skip + length, protection, MAP_SHARED, mr->dmabuf_fd,
-			 (off_t)(offset - skip));
+	void *map =
+		mmap(NULL, mr->dmabuf.skip + mr->length, protection, MAP_SHARED, mr->dmabuf.fd, 0);
 
 	if (map != MAP_FAILED) {
-		mr->addr = (uint8_t *)map + skip;
+		mr->addr = (uint8_t *)map + mr->dmabuf.skip;
 		return 0;
 	}
 	/* What can be wrong was checked: the exporter has no mapping to give. */
@@ -83,9 +86,7 @@ static int map_buffer(uint64_t offset, size_t length, struct mr *mr)
 
 static void unmap_buffer(const struct mr *mr)
 {
-	const uint64_t skip = (uintptr_t)mr->addr & page_mask();
-
-	munmap(mr->addr - skip, skip + mr->length);
+	munmap(mr->addr - mr->dmabuf.skip, mr->dmabuf.skip + mr->length);
 }
 
 int dmabuf_register(struct pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
@@ -96,6 +97,7 @@ int dmabuf_register(struct pd *pd, uint64_t offset, size_t length, uint64_t iova
 		.length = length,
 		.iova = iova,
 		.access = access,
+		.dmabuf.skip = offset,
 	};
 	int rc = check_arguments(offset, length, iova, access);
 
@@ -104,29 +106,29 @@ int dmabuf_register(struct pd *pd, uint64_t offset, size_t length, uint64_t iova
 	if (rc != 0)
 		return rc;
 	guard_install();
-	described.dmabuf_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (described.dmabuf_fd < 0)
+	described.dmabuf.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (described.dmabuf.fd < 0)
 		return errno == EBADF ? -EBADF : -ENOMEM;
-	rc = map_buffer(offset, length, &described);
+	rc = map_buffer(&described);
 	if (rc != 0)
 		goto close_fd;
-	rc = sync_buffer(described.dmabuf_fd, DMA_BUF_SYNC_START);
+	rc = sync_buffer(described.dmabuf.fd, DMA_BUF_SYNC_START);
 	if (rc != 0)
 		goto unmap;
 	rc = region_open(pd, &described, mr);
 	if (rc == 0)
 		return 0;
-	sync_buffer(described.dmabuf_fd, DMA_BUF_SYNC_END);
+	sync_buffer(described.dmabuf.fd, DMA_BUF_SYNC_END);
 unmap:
 	unmap_buffer(&described);
 close_fd:
-	close(described.dmabuf_fd);
+	close(described.dmabuf.fd);
 	return rc;
 }
 
 void dmabuf_release(const struct mr *mr)
 {
-	sync_buffer(mr->dmabuf_fd, DMA_BUF_SYNC_END);
+	sync_buffer(mr->dmabuf.fd, DMA_BUF_SYNC_END);
 	unmap_buffer(mr);
-	close(mr->dmabuf_fd);
+	close(mr->dmabuf.fd);
 }

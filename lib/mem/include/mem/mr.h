@@ -29,8 +29,11 @@ struct mr {
 	uint32_t windows;    /* that are bound to it; engine's thread */
 	uint32_t prefetches; /* on their way (advise.h); under that file's lock */
 	union {
-		struct dm *dm; /* MR_DEVICE: what it is a part of */
-		int dmabuf_fd; /* MR_DMABUF: keeps the buffer; owned */
+		struct dm *dm;	       /* MR_DEVICE: what it is a part of */
+		struct {	       /* MR_DMABUF */
+			uint64_t skip; /* bytes of the buffer that are mapped before addr */
+			int fd;	       /* keeps the buffer; owned */
+		} dmabuf;
 	};
 };
 
