@@ -54,6 +54,9 @@ def cmocka_counts(log):
 def add_meson_log(total, path):
     with open(path, encoding="utf-8") as file:
         for test in map(json.loads, file):
+            # which opcodes the seeds of a fuzz target reach
+            for line in re.findall("^fuzz: .*$", test.get("stdout", ""), re.M):
+                print(line, flush=True)
             passed, failed, skipped = cmocka_counts(
                 test.get("stdout", "") + "\n" + test.get("stderr", ""))
             if test["result"] == "SKIP":

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "mem/mr.h"
+#include "mem/mw.h"
 #include "qp/qp.h"
 #include "record.h"
 #include "wire/headers.h"
@@ -37,7 +37,10 @@ static uint32_t expected_psn(const struct world_qp *qp, uint8_t opcode)
 static void aim(const struct world *world, const struct record *record, rte_be64_t *iova,
 		rte_be32_t *rkey)
 {
-	const struct mr *mr = world->mr[record->select % WORLD_REGIONS];
+	const unsigned int choice = record->select % (WORLD_REGIONS + 1);
+	const struct mr *mr = choice < WORLD_REGIONS
+				      ? world->mr[choice]
+				      : &world->windows[record->qp % WORLD_QPS]->view;
 
 	*iova = rte_cpu_to_be_64(mr->iova + (rte_be_to_cpu_64(*iova) & 0x3fff) - 64);
 	*rkey = rte_cpu_to_be_32(mr->key);
@@ -59,6 +62,10 @@ static void fix_keys(const struct world *world, const struct record *record, uin
 
 		memcpy(ext, &qkey, sizeof(qkey));
 		return;
+	}
+	if (flags & OPCODE_HAS_IETH) {
+		rkey = rte_cpu_to_be_32(world->windows[record->qp % WORLD_QPS]->view.key);
+		memcpy(ext, &rkey, sizeof(rkey));
 	}
 	if (!(flags & (OPCODE_HAS_RETH | OPCODE_HAS_ATOMICETH)))
 		return;
@@ -139,7 +146,7 @@ static void change(struct world *world, const struct record *record)
 		world_modify(world, qp, states[record->select % 4]);
 }
 
-static void play(struct world *world, const struct record *record, const uint8_t *bytes,
+void record_play(struct world *world, const struct record *record, const uint8_t *bytes,
 		 uint32_t len)
 {
 	struct world_qp *qp = &world->qps[record->qp % WORLD_QPS];
@@ -160,6 +167,9 @@ static void play(struct world *world, const struct record *record, const uint8_t
 		break;
 	case RECORD_MODIFY:
 		change(world, record);
+		break;
+	case RECORD_BIND:
+		world_bind(world, record->qp % WORLD_QPS);
 		break;
 	default:
 		send_packet(world, record, bytes, len);
@@ -183,7 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		len = (uint32_t)record.len[0] << 8 | record.len[1];
 		if (len > size)
 			len = (uint32_t)size;
-		play(&world, &record, data, len);
+		record_play(&world, &record, data, len);
 		data += len;
 		size -= len;
 	}

@@ -2,9 +2,10 @@
 /* Work requests that the attacked side posts, so that there is something to answer and to fill. */
 #include <string.h>
 
-#include "mem/mr.h"
+#include "mem/mw.h"
 #include "qp/qp.h"
 #include "queue/rq.h"
+#include "queue/sq_build.h"
 #include "queue/srq.h"
 #include "world.h"
 
@@ -43,10 +44,48 @@ static enum ibv_wr_opcode opcode_of(const struct world_qp *qp, uint8_t what)
 		IBV_WR_ATOMIC_FETCH_AND_ADD,
 		IBV_WR_RDMA_WRITE,
 		IBV_WR_RDMA_READ,
+		IBV_WR_ATOMIC_WRITE,
+		(enum ibv_wr_opcode)LATER_WR_FLUSH,
+		IBV_WR_SEND_WITH_INV,
+		IBV_WR_BIND_MW,
+		IBV_WR_LOCAL_INV,
 	};
 
 	(void)qp;
 	return opcodes[what % (sizeof(opcodes) / sizeof(opcodes[0]))];
+}
+
+/* FLUSH cannot be said in a work request. */
+static void post_flush(struct world *world, struct world_qp *qp, uint64_t id, uint32_t length)
+{
+	const struct sq_flush flush = {.remote_addr = 0x1000,
+				       .length = length,
+				       .place = FETH_PLACE_GLOBAL,
+				       .select = length & 1};
+	struct sq *sq = qp_sq(qp->qp);
+
+	sq_build_start(sq, sq_opcodes(qp->type));
+	sq_build_next(sq, (enum ibv_wr_opcode)LATER_WR_FLUSH, id, IBV_SEND_SIGNALED);
+	if (qp->type == IBV_QPT_XRC_SEND)
+		sq_build_srqn(sq, 1);
+	sq_build_flush(sq, &flush);
+	if (qp_post_built(qp->qp) != 0)
+		forget_id(world, id);
+	qp->ready = true;
+}
+
+static void bind(const struct world *world, const struct world_qp *qp, struct ibv_send_wr *wr,
+		 struct ibv_mw *mw, struct ibv_mr *mr)
+{
+	*mw = (struct ibv_mw){.rkey = world->windows[qp - world->qps]->view.key};
+	mr->lkey = world->mr[REGION_OPEN]->key;
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr->bind_mw.bind_info =
+		(struct ibv_mw_bind_info){.mr = mr,
+					  .addr = world->mr[REGION_OPEN]->iova,
+					  .length = 64,
+					  .mw_access_flags = IBV_ACCESS_REMOTE_READ};
 }
 
 void world_post_send(struct world *world, struct world_qp *qp, uint8_t what, uint16_t length)
@@ -62,21 +101,35 @@ void world_post_send(struct world *world, struct world_qp *qp, uint8_t what, uin
 				 .num_sge = 2,
 				 .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
+	struct ibv_mw mw;
+	struct ibv_mr mr;
 
 	if (!new_id(world, &wr.wr_id))
 		return;
+	if ((int)opcode == LATER_WR_FLUSH) {
+		post_flush(world, qp, wr.wr_id, length);
+		return;
+	}
 	for (uint32_t i = 0; i < 2; i++)
 		sge[i] = entry(world, lands ? REGION_INBOX : REGION_SOURCE, i * 4000 + what, half);
 	if (atomic) {
 		wr.num_sge = 1;
 		sge[0].length = 8;
 		wr.wr.atomic.remote_addr = 0x1000;
+	} else if (opcode == IBV_WR_BIND_MW) {
+		bind(world, qp, &wr, &mw, &mr);
+	} else if (opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_SEND_WITH_INV) {
+		wr.invalidate_rkey = world->windows[qp - world->qps]->view.key;
 	} else if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM) {
 		wr.wr.rdma.remote_addr = 0x1000;
 	}
+	if (opcode == IBV_WR_ATOMIC_WRITE) {
+		wr.num_sge = 1;
+		sge[0].length = 8;
+	}
 	if (what & 0x40)
 		wr.send_flags |= IBV_SEND_FENCE;
-	if ((what & 0x80) && !lands) {
+	if ((what & 0x80) && !lands && !sq_is_local(opcode)) {
 		/* Copied by the call, so that it must be an address of this process. */
 		wr.send_flags |= IBV_SEND_INLINE;
 		sge[0].length %= 64;

@@ -14,6 +14,7 @@ enum record_kind {
 	RECORD_WAIT,
 	RECORD_POST,
 	RECORD_MODIFY,
+	RECORD_BIND, /* the queue pair's window */
 	RECORD_KINDS,
 };
 
@@ -35,5 +36,11 @@ struct record {
 	uint8_t patch;
 	uint8_t len[2]; /* high byte first */
 };
+
+struct world;
+
+/** Do what a record says. */
+void record_play(struct world *world, const struct record *record, const uint8_t *bytes,
+		 uint32_t len);
 
 #endif

@@ -12,12 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "coverage.h"
+#include "dialogue.h"
 #include "pcap.h"
 #include "record.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 #include "world.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 #define RECORDS_OF_A_SEED 24
@@ -99,6 +102,50 @@ static void write_seeds(const char *capture, const char *name)
 	pcap_close(&pcap);
 }
 
+static void write_dialogues(void)
+{
+	for (unsigned int i = 0; i < DIALOGUES; i++) {
+		char path[512];
+		FILE *file;
+
+		snprintf(path, sizeof(path), "%s/dialogue-%u", folder, i);
+		file = fopen(path, "wb");
+		if (file == NULL)
+			return;
+		dialogue_write(i, file);
+		fclose(file);
+	}
+}
+
+static void play_file(const char *path)
+{
+	static uint8_t bytes[1 << 20];
+	FILE *file = fopen(path, "rb");
+
+	if (file == NULL)
+		return;
+	LLVMFuzzerTestOneInput(bytes, fread(bytes, 1, sizeof(bytes), file));
+	fclose(file);
+}
+
+/* Play all seeds, and say what they reach; it must be everything. */
+static void play_seeds(void)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	char path[512];
+
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (entry->d_name[0] != '.')
+			play_file(path);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	if (coverage_report() > 0)
+		exit(1);
+}
+
 static bool make_folder(void)
 {
 	DIR *dir = opendir(TEST_DATA "/wire");
@@ -118,6 +165,8 @@ static bool make_folder(void)
 		write_seeds(path, entry->d_name);
 	}
 	closedir(dir);
+	write_dialogues();
+	play_seeds();
 	return true;
 }
 

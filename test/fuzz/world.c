@@ -7,8 +7,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/verbs_later.h"
+#include "coverage.h"
 #include "device/device.h"
-#include "mem/mr.h"
+#include "mem/mw.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
@@ -20,7 +22,10 @@
 #define BLOCK_BYTES  (WORLD_REGIONS * (CANARY_BYTES + REGION_BYTES) + CANARY_BYTES)
 #define CQE	     1024
 #define SRQ_NUMBER   77
-#define XRC_DOMAIN   ((void *)(uintptr_t)0x1234)
+#define REMOTE_ACCESS                                                                  \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 LATER_ACCESS_FLUSH_GLOBAL)
+#define XRC_DOMAIN ((void *)(uintptr_t)0x1234)
 
 static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1};
 static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 2};
@@ -158,10 +163,9 @@ static const uint8_t *pattern(void)
 
 static void make_memory(struct world *world)
 {
-	static const unsigned int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-					IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	static const unsigned int all = IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS;
 	static const unsigned int access[WORLD_REGIONS] = {
-		[REGION_OPEN] = all | IBV_ACCESS_RELAXED_ORDERING,
+		[REGION_OPEN] = all | IBV_ACCESS_MW_BIND | IBV_ACCESS_RELAXED_ORDERING,
 		[REGION_READABLE] = IBV_ACCESS_REMOTE_READ,
 		[REGION_INBOX] = IBV_ACCESS_LOCAL_WRITE,
 		[REGION_SOURCE] = 0,
@@ -197,6 +201,21 @@ static void check_memory(const struct world *world)
 	}
 	must(memcmp(world->block + from, image + from, BLOCK_BYTES - from) == 0,
 	     "memory was written that nobody may write");
+}
+
+void world_bind(struct world *world, unsigned int qp)
+{
+	const struct mw *mw = world->windows[qp];
+	const struct mr *mr = world->mr[REGION_OPEN];
+	const struct mw_binding binding = {.window = mw->view.key,
+					   .rkey = ibv_inc_rkey(mw->view.key),
+					   .lkey = mr->key,
+					   .addr = mr->iova + 1024,
+					   .length = 1024,
+					   .access = REMOTE_ACCESS};
+
+	/* Refused where it is bound. */
+	mw_bind(world->pd, world->qps[qp].qpn, &binding);
 }
 
 static void make_qp(struct world *world, unsigned int i)
@@ -288,8 +307,7 @@ void world_connect(struct world *world, struct world_qp *qp)
 	const unsigned int i = (unsigned int)(qp - world->qps);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11111111};
 
-	attr.qp_access_flags =
-		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	attr.qp_access_flags = REMOTE_ACCESS;
 	if (qp->type == IBV_QPT_UC)
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	modify(world, i, &attr,
@@ -328,7 +346,7 @@ static void post_first(struct world *world)
 
 		/* One queue pair is never ready to receive. */
 		for (unsigned int n = 0; n < 4 && i != 3; n++)
-			world_post_recv(world, qp, (uint16_t)(n * 300));
+			world_post_recv(world, qp, (uint16_t)(3000 - n * 700));
 		for (uint8_t n = 0; n < 10 && qp->type != IBV_QPT_UD; n++)
 			world_post_send(world, qp, n, (uint16_t)(n * 130));
 	}
@@ -360,6 +378,9 @@ void world_set_up(struct world *world)
 	for (unsigned int i = 0; i < WORLD_QPS; i++) {
 		make_qp(world, i);
 		world_connect(world, &world->qps[i]);
+		must(mw_create(world->pd, IBV_MW_TYPE_2, &world->windows[i]) == 0, "mw_create");
+		world_bind(world, i);
+		must(world->windows[i]->region != NULL, "mw_bind");
 	}
 	world->srq->cq = world->qps[10].cq;
 	post_first(world);
@@ -376,6 +397,8 @@ void world_tear_down(struct world *world)
 		must(cq_destroy(world->qps[i].cq) == 0, "cq_destroy");
 	}
 	must(srq_destroy(world->srq) == 0, "srq_destroy");
+	for (unsigned int i = 0; i < WORLD_QPS; i++)
+		mw_destroy(world->windows[i]);
 	for (unsigned int i = 0; i < WORLD_REGIONS; i++)
 		mr_deregister(world->mr[i]);
 	must(pd_destroy(world->pd) == 0, "pd_destroy");
@@ -390,16 +413,21 @@ void world_receive(struct world *world, const uint8_t *frame, size_t len)
 {
 	/* A copy of exactly this length: reading on is a find. Aligned as ports deliver frames. */
 	uint8_t *copy = malloc(len);
+	struct coverage_mark mark;
 	struct packet packet;
 	struct qp *qp;
+	bool parsed;
 
 	must(copy != NULL || len == 0, "out of memory");
 	if (len > 0)
 		memcpy(copy, frame, len);
 	/* As from a port that has verified the checksums. */
-	if (packet_parse(copy, len, true, &packet) == PACKET_OK)
-		packet_icrc_ok(&packet);
+	parsed = packet_parse(copy, len, true, &packet) == PACKET_OK && packet_icrc_ok(&packet);
+	if (parsed)
+		mark = coverage_before(world, &packet);
 	device_receive(world->device, copy, len, false, false, world->now_ns, &qp);
+	if (parsed)
+		coverage_after(&mark, &packet);
 	if (qp != NULL)
 		((struct world_qp *)qp_user(qp))->ready = true;
 	free(copy);

@@ -42,6 +42,7 @@ struct world {
 	uint64_t now_ns;
 	uint8_t *block; /* the regions with canaries between them */
 	struct mr *mr[WORLD_REGIONS];
+	struct mw *windows[WORLD_QPS]; /* of REGION_OPEN, bound for the queue pair of this number */
 	size_t offset[WORLD_REGIONS];
 	struct world_qp qps[WORLD_QPS];
 	struct packet_sink sink;
@@ -58,6 +59,9 @@ void world_tear_down(struct world *world);
 /** Post a send or receive request made of a few random-looking numbers. */
 void world_post_send(struct world *world, struct world_qp *qp, uint8_t what, uint16_t length);
 void world_post_recv(struct world *world, struct world_qp *qp, uint16_t length);
+
+/** Bind a queue pair's window, as it would itself. */
+void world_bind(struct world *world, unsigned int qp);
 
 /** Move a queue pair from RESET to the state it is there for. */
 void world_connect(struct world *world, struct world_qp *qp);
