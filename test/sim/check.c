@@ -114,7 +114,12 @@ static bool may_fail(const struct flow *flow, uint32_t index, enum ibv_wc_status
 {
 	const struct sim *sim = flow->sim;
 
-	if (flow->loose && sim->scenario == SCENARIO_GONE && status == IBV_WC_REM_ACCESS_ERR)
+	if (flow->loose && (sim->scenario == SCENARIO_GONE || sim->scenario == SCENARIO_LOST) &&
+	    status == IBV_WC_REM_ACCESS_ERR)
+		return true;
+	/* Our own memory, or the peer's that it receives in. */
+	if (flow->loose && sim->scenario == SCENARIO_LOST &&
+	    (status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_REM_OP_ERR))
 		return true;
 	/* A window that its user was to invalidate, and could not. */
 	if (flow->loose && flow->works[index].opcode == IBV_WR_BIND_MW &&
@@ -245,7 +250,10 @@ static bool may_fail_receive(const struct flow *flow, uint32_t index, enum ibv_w
 		if (info->peer_fails && info->receiver == IBV_WC_SUCCESS && status == info->sender)
 			return true;
 	}
-	if (flow->loose && flow->sim->scenario == SCENARIO_GONE && status == IBV_WC_REM_ACCESS_ERR)
+	if (flow->loose && status == IBV_WC_REM_ACCESS_ERR &&
+	    (flow->sim->scenario == SCENARIO_GONE || flow->sim->scenario == SCENARIO_LOST))
+		return true;
+	if (flow->loose && flow->sim->scenario == SCENARIO_LOST && status == IBV_WC_LOC_PROT_ERR)
 		return true;
 	if (status != IBV_WC_WR_FLUSH_ERR)
 		return false;
@@ -355,7 +363,8 @@ void check_event(void *user, enum ibv_event_type type)
 		expected = end->late && qp_state(end->qp) == IBV_QPS_RTR && end->events[type] == 0;
 	/* Whose memory is gone refuses requests. */
 	if (type == IBV_EVENT_QP_ACCESS_ERR)
-		expected = sim->scenario == SCENARIO_GONE && flow->loose;
+		expected = flow->loose &&
+			   (sim->scenario == SCENARIO_GONE || sim->scenario == SCENARIO_LOST);
 	if (flow->mishap_at >= 0)
 		expected |= type ==
 			    (enum ibv_event_type)mishap_info(flow->works[flow->mishap_at].mishap)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "mem/mr.h"
 
@@ -67,44 +68,81 @@ static void fill(uint8_t *to, size_t len, struct rng *rng)
 		*to++ = (uint8_t)rng_next(rng);
 }
 
-/* The images end at a page that may not be touched; the actual one also begins behind one. */
+static size_t to_page(size_t size)
+{
+	return (size + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
+}
+
+static uint8_t *map(int fd, size_t len, void *wish, int access)
+{
+	return checked(mmap(wish, len, access, MAP_SHARED, fd, 0), "sim: memory");
+}
+
+static void protect(uint8_t *from, size_t len, int access)
+{
+	checked(mprotect(from, len, access) == 0 ? from : NULL, "sim: memory");
+}
+
+static void memory_unmap(struct memory *memory)
+{
+	if (memory->mapped > 0) {
+		munmap(memory->mapping, memory->mapped);
+		munmap(memory->view, memory->mapped);
+	}
+	free(memory->expected);
+}
+
+/* The stack's image ends at a page that may not be touched; it also begins behind one. */
 static void memory_map(struct memory *memory, int host)
 {
 	const size_t need = (memory->size + 3 * PAGE_BYTES) & ~(size_t)(PAGE_BYTES - 1);
 
 	if (need > memory->mapped) {
 		void *wish = (void *)(uintptr_t)(MAPPING_BASE + (uint64_t)host * MAPPING_STRIDE);
+		const int fd = memfd_create("sim", MFD_CLOEXEC);
 
-		if (memory->mapping != NULL)
-			munmap(memory->mapping, memory->mapped);
-		free(memory->expected);
+		memory_unmap(memory);
 		memory->mapped = need * 2;
-		memory->mapping = checked(
-			mmap(wish, memory->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		checked(fd >= 0 && ftruncate(fd, (off_t)memory->mapped) == 0 ? memory : NULL,
 			"sim: memory");
-		checked(mprotect(memory->mapping + PAGE_BYTES, memory->mapped - 2 * PAGE_BYTES,
-				 PROT_READ | PROT_WRITE) == 0
-				? memory->mapping
-				: NULL,
-			"sim: memory");
+		memory->mapping = map(fd, memory->mapped, wish, PROT_NONE);
+		memory->view = map(fd, memory->mapped, NULL, PROT_READ | PROT_WRITE);
+		close(fd);
+		memory_give_back(memory);
 		memory->expected = checked(malloc(memory->mapped), "sim: memory");
 	}
-	memory->actual = memory->mapping + memory->mapped - PAGE_BYTES - memory->size;
+	memory->stack = memory->mapping + memory->mapped - PAGE_BYTES - memory->size;
+	memory->actual = memory->view + (memory->stack - memory->mapping);
+}
+
+void memory_take_away(const struct region *region)
+{
+	protect(region->memory->stack + region->offset, to_page(region->size), PROT_NONE);
+}
+
+void memory_give_back(struct memory *memory)
+{
+	protect(memory->mapping + PAGE_BYTES, memory->mapped - 2 * PAGE_BYTES,
+		PROT_READ | PROT_WRITE);
 }
 
 void memory_lay_out(struct memory *memory, int host, struct rng *rng)
 {
 	size_t size = 0;
+	bool paged = false;
 
 	for (struct region *region = memory->regions; region != NULL; region = region->next) {
 		region->size += 1 + (uint32_t)rng_below(rng, GAP_MAX_BYTES);
 		size += rng_below(rng, 2 * GAP_MAX_BYTES);
 		/* An even address, so that words that are aligned in the region are in memory. */
-		size = (size + 63) & ~(size_t)63;
+		size = region->alone ? to_page(size) : (size + 63) & ~(size_t)63;
 		region->offset = size;
-		size += region->size;
+		size += region->alone ? to_page(region->size) : region->size;
+		paged |= region->alone;
 	}
 	memory->size = (size + rng_below(rng, GAP_MAX_BYTES) + 63) & ~(size_t)63;
+	if (paged)
+		memory->size = to_page(memory->size);
 	memory_map(memory, host);
 	fill(memory->actual, memory->size, rng);
 	memcpy(memory->expected, memory->actual, memory->size);
@@ -124,7 +162,7 @@ void memory_register(struct memory *memory, struct pd *pd, struct rng *rng)
 	memory->null.key = memory->null.mr->key;
 	memory->null.iova = rng_next(rng) >> 1;
 	for (struct region *region = memory->regions; region != NULL; region = region->next) {
-		uint8_t *addr = memory->actual + region->offset;
+		uint8_t *addr = memory->stack + region->offset;
 		unsigned int access = region->access;
 		uint64_t iova = (uintptr_t)addr;
 
@@ -175,9 +213,7 @@ void memory_clear(struct memory *memory)
 void memory_fini(struct memory *memory)
 {
 	memory_clear(memory);
-	if (memory->mapping != NULL)
-		munmap(memory->mapping, memory->mapped);
-	free(memory->expected);
+	memory_unmap(memory);
 	*memory = (struct memory){0};
 }
 

@@ -34,6 +34,7 @@ struct region {
 	uint64_t iova;	     /* of its first byte, as keys' users address it */
 	uint32_t key;
 	struct mr *mr; /* NULL when deregistered */
+	bool alone;    /* on pages of its own, which can be taken away */
 	bool is_null;  /* no memory: reads as zeros, and what is written to it vanishes */
 };
 
@@ -47,10 +48,12 @@ struct span {
 struct memory {
 	struct region *regions; /* newest first */
 	struct region null;	/* none of those */
-	uint8_t *actual;
+	uint8_t *actual;	/* as the checks see it: also what was taken away from the stack */
+	uint8_t *stack;		/* the same bytes, as the stack sees them */
 	uint8_t *expected;
 	size_t size;
-	/* the mapping that `actual` ends in, with a page behind it that nobody may touch */
+	/* the mappings that these end in; behind the stack's is a page that nobody may touch */
+	uint8_t *view;
 	uint8_t *mapping;
 	size_t mapped;
 };
@@ -70,6 +73,10 @@ void memory_lay_out(struct memory *memory, int host, struct rng *rng);
 /** Register all regions, some under an address of their own choice. */
 void memory_register(struct memory *memory, struct pd *pd, struct rng *rng);
 void memory_deregister(struct memory *memory);
+
+/** Unmap what is under a region for the stack, and map all of it again. */
+void memory_take_away(const struct region *region);
+void memory_give_back(struct memory *memory);
 
 /** Forget the regions; the mapping is kept for the next program. */
 void memory_clear(struct memory *memory);

@@ -22,7 +22,7 @@ static void make_scenario(struct sim *sim)
 	static const enum scenario choices[] = {
 		SCENARIO_SOUND, SCENARIO_SOUND,	 SCENARIO_SOUND,  SCENARIO_SOUND,
 		SCENARIO_SOUND, SCENARIO_MISHAP, SCENARIO_MISHAP, SCENARIO_MISHAP,
-		SCENARIO_CUT,	SCENARIO_KILL,	 SCENARIO_GONE,
+		SCENARIO_CUT,	SCENARIO_KILL,	 SCENARIO_GONE,	  SCENARIO_LOST,
 	};
 
 	sim->scenario = choices[rng_below(&sim->rng, sizeof(choices) / sizeof(choices[0]))];
@@ -285,13 +285,35 @@ static void make_works(struct sim *sim)
 	}
 }
 
+/* Some memory of the victim's, that its own requests or its peer's use. */
+static struct region *choose_lost(const struct end *end, struct rng *rng)
+{
+	const uint64_t which = rng_below(rng, 2);
+
+	switch (rng_below(rng, 4)) {
+	case 0:
+		return end->in->target[which];
+	case 1:
+		return end->in->inbox;
+	case 2:
+		return end->out->landing;
+	default:
+		return end->out->source[which].region;
+	}
+}
+
 static void make_strike(struct sim *sim)
 {
 	struct end *end = &sim->end[rng_below(&sim->rng, 2 * sim->pairs)];
 
 	sim->victim = end;
 	sim->struck_ns = 0;
-	if (sim->scenario == SCENARIO_KILL || sim->scenario == SCENARIO_GONE) {
+	if (sim->scenario == SCENARIO_LOST) {
+		sim->lost = choose_lost(end, &sim->rng);
+		sim->lost->alone = true;
+	}
+	if (sim->scenario == SCENARIO_KILL || sim->scenario == SCENARIO_GONE ||
+	    sim->scenario == SCENARIO_LOST) {
 		end->out->loose = true;
 		end->in->loose = true;
 	} else if (sim->scenario == SCENARIO_CUT) {

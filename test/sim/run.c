@@ -21,18 +21,30 @@ static void link_cut(struct sim *sim, const struct host *a, const struct host *b
 }
 
 /* From now on these bytes belong to the application again: nobody may touch them. */
-static void deregister(struct sim *sim, struct region *region)
+static void remember(struct sim *sim, struct region *region)
 {
-	struct device *device = sim->victim->host->device;
-
 	sim->gone = region;
 	sim->gone_bytes = malloc(region->size);
 	sim_check(sim, sim->gone_bytes != NULL, "out of memory");
 	memcpy(sim->gone_bytes, region->memory->actual + region->offset, region->size);
+}
+
+static void deregister(struct sim *sim, struct region *region)
+{
+	struct device *device = sim->victim->host->device;
+
+	remember(sim, region);
 	device->ops->lock(device->engine);
 	mr_deregister(region->mr);
 	device->ops->unlock(device->engine);
 	region->mr = NULL;
+}
+
+/* The region stays; what is under it does not. */
+static void take_away(struct sim *sim, struct region *region)
+{
+	remember(sim, region);
+	memory_take_away(region);
 }
 
 static void strike(void *context, void *argument)
@@ -47,6 +59,8 @@ static void strike(void *context, void *argument)
 		link_cut(sim, victim->host, victim->peer->host);
 	else if (sim->scenario == SCENARIO_GONE)
 		deregister(sim, victim->in->target[rng_below(&sim->rng, 2)]);
+	else if (sim->scenario == SCENARIO_LOST)
+		take_away(sim, sim->lost);
 	else if (qp_state(victim->qp) != IBV_QPS_ERR)
 		connect_modify(victim, IBV_QPS_ERR);
 }
@@ -198,7 +212,9 @@ static void maybe_strike(struct sim *sim)
 	if (sim->struck_ns != 0 || sim->works_closed < sim->strike_after ||
 	    sim->scenario == SCENARIO_SOUND || sim->scenario == SCENARIO_MISHAP)
 		return;
-	sim->struck_ns = sim->clock.now_ns + rng_below(&sim->rng, sim->est_ns);
+	/* Mostly soon, for most programs are short. */
+	sim->struck_ns = sim->clock.now_ns +
+			 rng_below(&sim->rng, 1 + (sim->est_ns >> rng_below(&sim->rng, 8)));
 	clock_at(&sim->clock, sim->struck_ns, strike, sim, NULL);
 }
 
@@ -295,6 +311,8 @@ void sim_run(struct sim *sim)
 	set_limits(sim, true);
 	play(sim, false);
 	tear_down(sim);
+	if (sim->scenario == SCENARIO_LOST)
+		memory_give_back(sim->lost->memory);
 	check_end(sim);
 	stop(sim);
 	sim->stats_programs++;

@@ -20,7 +20,7 @@
 
 static const char *const scenario_names[SCENARIOS] = {
 	[SCENARIO_SOUND] = "sound", [SCENARIO_MISHAP] = "mishap", [SCENARIO_CUT] = "cut",
-	[SCENARIO_KILL] = "kill",   [SCENARIO_GONE] = "gone",
+	[SCENARIO_KILL] = "kill",   [SCENARIO_GONE] = "gone",	  [SCENARIO_LOST] = "lost",
 };
 
 static const char *const type_names[] = {
@@ -114,7 +114,7 @@ static const char usage[] =
 	"  --start-seed N   run programs from this seed on; without it from seed 1, then from "
 	"SIM_SEED or a random one\n"
 	"  --seconds N      of CPU time to run (10)\n"
-	"  --scenario NAME  only sound, mishap, cut, kill or gone\n"
+	"  --scenario NAME  only sound, mishap, cut, kill, gone or lost\n"
 	"  --verbose        print every frame, completion and event\n";
 
 static struct sim sim;

@@ -23,6 +23,7 @@ enum scenario {
 	SCENARIO_CUT,	 /* the wire between two hosts is cut */
 	SCENARIO_KILL,	 /* an application moves a queue pair to ERR in the middle */
 	SCENARIO_GONE,	 /* an application deregisters memory that its peers use */
+	SCENARIO_LOST,	 /* memory is taken away under a region */
 	SCENARIOS,
 };
 
@@ -50,7 +51,8 @@ struct sim {
 	struct word word[SIM_WORDS_MAX];
 	struct region *word_region;
 	struct end *victim;    /* SCENARIO_KILL, SCENARIO_CUT, SCENARIO_GONE */
-	struct region *gone;   /* what was deregistered */
+	struct region *lost;   /* SCENARIO_LOST: what is to be taken away */
+	struct region *gone;   /* what was deregistered or taken away */
 	uint8_t *gone_bytes;   /* what it held then */
 	uint32_t strike_after; /* works closed before it happens */
 	uint64_t struck_ns;
