@@ -54,6 +54,20 @@ class PingPong:
                 raise CheckFailed("a side does not report its iterations")
 
 
+class XrcPingPong(PingPong):
+    """ibv_xsrq_pingpong, which checks no data, has no iterations (but tests) and says no more than how it ended."""
+
+    def __init__(self, options=()):
+        super().__init__(service="xsrq")
+        self.name = " ".join([self._program, *options])
+        self._options = [*options, "-n", "100"]
+
+    def judge(self, server, client):
+        for output in (server, client):
+            if not re.search("^success$", output, re.M):
+                raise CheckFailed("a side does not report success")
+
+
 class PerfTest:
     """A program of perftest."""
 

@@ -8,6 +8,7 @@ from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
 from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
                            kill_pair, run_pair)
+from options import option_programs, option_programs_short
 
 FIRST_PORT = 20000
 COMMAND_SECONDS = 30
@@ -105,6 +106,10 @@ class WireTest:
         for family, mgid in MULTICAST_GIDS.items():
             program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", mgid], 500)
             self._check(f"{family} {program.name}", self._pingpong, program, family)
+        for program in option_programs() if isinstance(self._wire, MemifWire) else option_programs_short():
+            by_gid = isinstance(program, PingPong)
+            self._check(program.name, self._pingpong if by_gid else self._run_default_gid, program,
+                        *(["ipv4"] if by_gid else []))
         if isinstance(self._wire, VethWire):
             self._check("no ICMP errors from the kernel", self._no_icmp_errors)
         self._kills()

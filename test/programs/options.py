@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs' options: one run each of what doc/programs.md says works and no other check runs."""
+
+from harness.tools import PerfTest, PingPong, XrcPingPong
+
+# What is lost on an unreliable service is waited for forever: no more than the queues hold.
+UNRELIABLE = ["-s", "4096"]
+FEW = 200
+
+
+def ping_pongs():
+    for options in (["-o"], ["-O"], ["-o", "-P"], ["-t"], ["-t", "-e"], ["-N"], ["-j"], ["-r", "50", "-l", "3"]):
+        yield PingPong(options, 500, 4096)
+    for service in ("uc", "ud", "srq"):
+        for options in ([], ["-e"]):
+            yield PingPong(options, 500, 2048, service)
+    yield PingPong(["-o", "-q", "4"], 500, 16384, "srq")
+    for options in ([], ["-e"], ["-o"]):
+        yield XrcPingPong(options)
+
+
+def services():
+    """Each verb on each service that has it; RC is everywhere else."""
+    for form in ("bw", "lat"):
+        for service in ("UC", "UD"):
+            yield PerfTest(f"ib_send_{form}", ["-c", service, *UNRELIABLE], FEW)
+        yield PerfTest(f"ib_write_{form}", ["-c", "UC", *UNRELIABLE], FEW)
+        for verb in ("send", "write", "read", "atomic"):
+            yield PerfTest(f"ib_{verb}_{form}", ["-c", "XRC"], FEW)
+
+
+def queues():
+    """Shared receive queues, events, depths, lists of requests."""
+    for service in ("RC", "XRC"):
+        yield PerfTest("ib_send_bw", ["--use-srq", "-c", service, "-q", "2"], FEW)
+    yield PerfTest("ib_send_lat", ["--use-srq"], FEW)
+    yield PerfTest("ib_send_bw", ["-e", "-b"], FEW)
+    yield PerfTest("ib_send_bw", ["-e", "-X", "0", "-c", "UD", *UNRELIABLE], FEW)
+    for service in ("RC", "UC"):
+        yield PerfTest("ib_send_lat", ["-e", "-c", service], 500)
+    yield PerfTest("ib_send_bw", ["-r", "32", "-t", "16", "-Q", "4"], FEW)
+    yield PerfTest("ib_read_bw", ["-o", "2", "-t", "8"], FEW)
+    yield PerfTest("ib_send_bw", ["-l", "8", "--recv_post_list=8"], FEW)
+    yield PerfTest("ib_atomic_bw", ["-l", "4"], FEW)
+    yield PerfTest("ib_send_bw", ["--use_old_post_send"], FEW)
+
+
+def memory():
+    yield PerfTest("ib_write_bw", ["-I", "128", "-s", "128"], FEW)
+    yield PerfTest("ib_send_bw", ["-I", "64", "-s", "64", "-c", "UD", "--inline_recv=64"], FEW)
+    yield PerfTest("ib_write_bw", ["--use_hugepages"], FEW)
+    yield PerfTest("ib_read_bw", ["--mr_per_qp", "-q", "4"], FEW)
+    for verb in ("send", "write", "read"):
+        yield PerfTest(f"ib_{verb}_bw", ["--odp"], FEW)
+
+
+def paths_and_reports():
+    yield PerfTest("ib_write_bw", ["-S", "3", "--tclass=96", "-u", "16", "-m", "1024"], FEW)
+    yield PerfTest("ib_send_bw", ["--ipv6", "--report_gbits", "--reversed"], FEW)
+    yield PerfTest("ib_send_bw", ["-D", "1", "--cpu_util"])
+    yield PerfTest("ib_write_lat", ["-D", "1"])
+
+
+def option_programs():
+    """All of them, for one wire."""
+    for programs in (ping_pongs, services, queues, memory, paths_and_reports):
+        yield from programs()
+
+
+def option_programs_short():
+    """What meets the port in another way than a plain run, for the other wires."""
+    yield PingPong(["-e"], 500, 2048, "ud")
+    yield XrcPingPong(["-e"])
+    yield PerfTest("ib_send_bw", ["-c", "UD", *UNRELIABLE], FEW)
+    yield PerfTest("ib_send_lat", ["-e"], FEW)
+    yield PerfTest("ib_write_bw", ["-c", "XRC"], FEW)
