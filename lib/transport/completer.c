@@ -458,11 +458,12 @@ static void completer_repaired(struct completer *completer, bool acknowledged, u
 {
 	struct flight *flight = completer->flight;
 	const bool leaps = psn_before(flight->repair_to, flight->una);
-	const bool judges = flight->repair == REPAIR_REQUEST;
+	const enum flight_repair repair = flight->repair;
 
 	flight->repair = REPAIR_NONE;
-	recovery_repaired(completer->recovery, now_ns);
-	if (!judges)
+	if (repair != REPAIR_PROBE)
+		recovery_repaired(completer->recovery, now_ns);
+	if (repair == REPAIR_RESPONSE || (repair == REPAIR_PROBE && leaps))
 		return;
 	if (leaps) {
 		flight_peer_keeps(flight);
@@ -470,6 +471,10 @@ static void completer_repaired(struct completer *completer, bool acknowledged, u
 	}
 	if (psn_eq(flight->una, flight->next))
 		return;
+	if (repair == REPAIR_PROBE) {
+		completer_resend(completer, now_ns);
+		return;
+	}
 	if (!acknowledged) {
 		completer_mend(completer, REPAIR_REQUEST, psn_add(flight->una, 1), now_ns);
 		flight->repair_next = flight->repair_to;
@@ -494,8 +499,8 @@ static enum fault completer_settle(struct completer *completer, bool acknowledge
 		completer_repaired(completer, acknowledged, now_ns);
 	if (flight->waits && flight->repair == REPAIR_NONE)
 		completer_ask_again(completer, now_ns);
-	/* Progress has stopped its timer. */
-	if (flight->repair != REPAIR_NONE && completer->recovery->repair_ns == RECOVERY_NEVER)
+	/* Progress has made its timer one for probes. */
+	if (flight->repair != REPAIR_NONE && completer->recovery->probing)
 		recovery_repair(completer->recovery, now_ns, false);
 	return FAULT_NONE;
 }
@@ -519,6 +524,10 @@ static enum fault completer_early(struct completer *completer, const struct pack
 	/* What it is in its turn shows then. */
 	if (!completer_means_what_it_is(packet))
 		return FAULT_NONE;
+	/* Of the responses that were asked for again, some have come, and now one is missing. */
+	if (flight->repair == REPAIR_RESPONSE && psn_before(flight->repair_from, flight->una) &&
+	    psn_before(packet->psn, flight->repair_to))
+		flight->repair = REPAIR_NONE;
 	completer_keep(completer, packet);
 	flight_executed(flight, psn_add(packet->psn, 1));
 	return completer_settle(completer, false, now_ns);
@@ -555,6 +564,20 @@ enum fault completer_sent(struct completer *completer, uint64_t now_ns)
 	return fault;
 }
 
+/* The repair was lost; or, where there is none, the oldest packet may be. */
+static void completer_repair_again(struct completer *completer)
+{
+	struct flight *flight = completer->flight;
+
+	if (flight->repair != REPAIR_NONE) {
+		flight->repair_next = flight->una;
+	} else if (!psn_eq(flight->una, flight->next)) {
+		flight_mend(flight, REPAIR_PROBE, psn_add(flight->una, 1));
+		completer->recovery->probing = false;
+		counters_add(completer->counters, COUNTER_probes, 1);
+	}
+}
+
 enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
 {
 	switch (recovery_expire(completer->recovery, now_ns)) {
@@ -563,7 +586,7 @@ enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
 	case RECOVERY_RNR_OVER:
 		return FAULT_NONE;
 	case RECOVERY_REPAIR:
-		completer->flight->repair_next = completer->flight->una;
+		completer_repair_again(completer);
 		return FAULT_NONE;
 	case RECOVERY_RESEND:
 		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);

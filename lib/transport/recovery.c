@@ -4,10 +4,29 @@
 
 #include "wire/headers.h"
 
+static uint64_t recovery_wait_ns(const struct recovery *recovery)
+{
+	return recovery->repair_wait_ns != 0 ? recovery->repair_wait_ns : RECOVERY_REPAIR_NS;
+}
+
+static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
+{
+	uint64_t wait_ns = recovery_wait_ns(recovery);
+
+	if (wait_ns < RECOVERY_PROBE_MIN_NS)
+		wait_ns = RECOVERY_PROBE_MIN_NS;
+	recovery->probing = true;
+	recovery->repair_tries = 0;
+	recovery->repair_ns = RECOVERY_PROBE_WAITS * wait_ns < recovery->timeout_ns
+				      ? now_ns + wait_ns
+				      : RECOVERY_NEVER;
+}
+
 static void recovery_arm(struct recovery *recovery, uint64_t now_ns)
 {
 	recovery->deadline_ns =
 		recovery->timeout_ns == 0 ? RECOVERY_NEVER : now_ns + recovery->timeout_ns;
+	recovery_arm_probe(recovery, now_ns);
 }
 
 void recovery_reset(struct recovery *recovery)
@@ -49,10 +68,22 @@ void recovery_lost(struct recovery *recovery, uint64_t now_ns)
 
 static void recovery_arm_repair(struct recovery *recovery, uint64_t now_ns)
 {
-	const uint64_t wait_ns =
-		recovery->repair_wait_ns != 0 ? recovery->repair_wait_ns : RECOVERY_REPAIR_NS;
+	recovery->repair_ns = now_ns + (recovery_wait_ns(recovery) << recovery->repair_tries);
+}
 
-	recovery->repair_ns = now_ns + (wait_ns << recovery->repair_tries);
+/* The first answer to a repair has come. Of one that was sent twice nobody knows to which. */
+static void recovery_measure(struct recovery *recovery, uint64_t now_ns)
+{
+	const uint64_t took_ns = now_ns - recovery->repair_since_ns;
+
+	if (recovery->measured)
+		return;
+	recovery->measured = true;
+	recovery->repair_wait_ns = RECOVERY_REPAIR_FACTOR * took_ns;
+	if (recovery->repair_wait_ns < RECOVERY_REPAIR_MIN_NS)
+		recovery->repair_wait_ns = RECOVERY_REPAIR_MIN_NS;
+	if (recovery->repair_wait_ns > RECOVERY_REPAIR_MAX_NS)
+		recovery->repair_wait_ns = RECOVERY_REPAIR_MAX_NS;
 }
 
 void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins)
@@ -60,22 +91,21 @@ void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins)
 	if (begins) {
 		recovery->repair_since_ns = now_ns;
 		recovery->repair_tries = 0;
+		recovery->measured = false;
 		recovery_lost(recovery, now_ns);
+	} else {
+		recovery_measure(recovery, now_ns);
 	}
+	recovery->probing = false;
 	recovery_arm_repair(recovery, now_ns);
 }
 
 void recovery_repaired(struct recovery *recovery, uint64_t now_ns)
 {
-	const uint64_t took_ns = now_ns - recovery->repair_since_ns;
-
+	recovery_measure(recovery, now_ns);
 	recovery->repair_ns = RECOVERY_NEVER;
-	/* Of one that was sent twice nobody knows which was answered. */
-	if (recovery->repair_tries > 0)
-		return;
-	recovery->repair_wait_ns = RECOVERY_REPAIR_FACTOR * took_ns;
-	if (recovery->repair_wait_ns < RECOVERY_REPAIR_MIN_NS)
-		recovery->repair_wait_ns = RECOVERY_REPAIR_MIN_NS;
+	if (recovery->deadline_ns != RECOVERY_NEVER)
+		recovery_arm_probe(recovery, now_ns);
 }
 
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns)
@@ -103,6 +133,7 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns
 			return RECOVERY_WAIT;
 		if (recovery->repair_tries < RECOVERY_REPAIR_DOUBLINGS)
 			recovery->repair_tries++;
+		recovery->measured = true;
 		recovery_arm_repair(recovery, now_ns);
 		return RECOVERY_REPAIR;
 	}

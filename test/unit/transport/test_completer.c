@@ -635,6 +635,29 @@ static void completer_receive__a_second_gap_is_asked_for_at_once(void **state)
 	assert_int_equal(flight.waits, false);
 }
 
+static void completer_receive__what_is_lost_of_a_repair_is_asked_for_again(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 6 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 5, .syndrome = ACK, .len = MTU);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->dma_length, 5 * MTU);
+	/* This may be late, of the first sending: it tells nothing. */
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	assert_int_equal(send_all(), 0);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 2);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->dma_length, MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 4, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	assert_int_equal(send_all(), 0);
+}
+
 static void completer_receive__an_early_response_of_another_length_is_not_kept(void **state)
 {
 	(void)state;
@@ -923,6 +946,66 @@ static void completer_timeout__a_repair_that_is_lost_is_sent_again(void **state)
 	assert_int_equal(recovery_deadline_ns(&recovery), RECOVERY_NEVER);
 }
 
+/* The last packet of all is lost, or the answer to it: nothing comes behind that would show it. */
+static void completer_timeout__a_probe_finds_a_loss_at_the_end(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
+	assert_int_equal(send_all(), 4);
+	acknowledge(0);
+	assert_int_equal(completer_timeout(&completer, recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
+	assert_true(catcher_at(&fixture.catcher, 0)->ack_req);
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX);
+	/* That one was there: the one behind it is asked for, and no judgement on the peer. */
+	acknowledge(2);
+	assert_int_equal(flight.peer, FLIGHT_PEER_UNKNOWN);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(completer_timeout(&completer, recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	acknowledge(3);
+	expect_success(1);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_probes), 2);
+	assert_int_equal(recovery.retries_left, RETRIES);
+	assert_int_equal(recovery_deadline_ns(&recovery), RECOVERY_NEVER);
+}
+
+static void completer_timeout__what_a_probe_does_not_find_is_sent_again(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
+	assert_int_equal(send_all(), 4);
+	assert_int_equal(completer_timeout(&completer, recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	acknowledge(0);
+	assert_int_equal(send_all(), 3);
+	catcher_expect(&fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
+	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
+	acknowledge(3);
+	expect_success(1);
+}
+
+static void completer_timeout__a_probe_of_a_read_asks_for_one_response(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(completer_timeout(&completer, recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->dma_length, MTU);
+	assert_int_equal(flight.responses, 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = MTU);
+	/* The request was lost, then: the rest of it. */
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->dma_length, 3 * MTU);
+	assert_int_equal(flight.responses, 1);
+}
+
 static void completer_timeout__ends_a_repair(void **state)
 {
 	(void)state;
@@ -1162,6 +1245,7 @@ int main(void)
 		TEST(completer_receive__a_lost_response_is_asked_for_again),
 		TEST(completer_receive__early_responses_are_kept),
 		TEST(completer_receive__a_second_gap_is_asked_for_at_once),
+		TEST(completer_receive__what_is_lost_of_a_repair_is_asked_for_again),
 		TEST(completer_receive__an_early_response_of_another_length_is_not_kept),
 		TEST(completer_receive__relaxed_memory_takes_early_responses_at_once),
 		TEST(completer_receive__a_late_answer_overtakes_a_rewind),
@@ -1176,6 +1260,9 @@ int main(void)
 		TEST(completer_receive__reads_do_not_judge_an_unknown_peer),
 		TEST(completer_receive__a_read_is_repaired_by_its_request),
 		TEST(completer_timeout__a_repair_that_is_lost_is_sent_again),
+		TEST(completer_timeout__a_probe_finds_a_loss_at_the_end),
+		TEST(completer_timeout__what_a_probe_does_not_find_is_sent_again),
+		TEST(completer_timeout__a_probe_of_a_read_asks_for_one_response),
 		TEST(completer_timeout__ends_a_repair),
 		TEST(completer_receive__sequence_naks_use_up_no_retries),
 		TEST(completer_receive__each_nak_fails_the_request_that_it_names),

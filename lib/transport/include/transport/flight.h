@@ -33,6 +33,7 @@ enum flight_repair {
 	REPAIR_NONE,
 	REPAIR_REQUEST,	 /* the peer has told what it misses: its answer shows what peer it is */
 	REPAIR_RESPONSE, /* a response is missing: the request for it */
+	REPAIR_PROBE,	 /* nothing is known to be missing, but no answer comes */
 };
 
 struct flight {
@@ -46,6 +47,7 @@ struct flight {
 
 	enum flight_peer peer;
 	enum flight_repair repair;
+	struct psn repair_from; /* where una was when it began */
 	struct psn repair_next; /* to be sent by the repair next; una <= repair_next <= repair_to */
 	struct psn repair_to;	/* its end */
 	uint32_t repair_run;	/* packets of the newest REPAIR_REQUEST */
@@ -148,9 +150,10 @@ static inline void flight_rewind(struct flight *flight, bool lost)
 static inline void flight_mend(struct flight *flight, enum flight_repair repair, struct psn to)
 {
 	flight->repair = repair;
+	flight->repair_from = flight->una;
 	flight->repair_next = flight->una;
 	flight->repair_to = to;
-	if (!psn_before(flight->una, flight->slowed_to)) {
+	if (repair != REPAIR_PROBE && !psn_before(flight->una, flight->slowed_to)) {
 		flight->slowed_to = flight->next;
 		flight_narrow(flight);
 	}

@@ -11,6 +11,9 @@
  * A third has a deadline of its own: the repair timer runs while something that was missing is sent
  * again by itself (transport/flight.h). When it runs out, the repair was lost too, and goes out
  * once more. It waits a few times as long as the last repair took, and twice as long each time.
+ * While nothing is known to be missing it finds the losses that nothing came behind: after a while
+ * without an answer the oldest packet is sent again alone (a probe). Neither uses up retries. There
+ * are no probes where the acknowledgement timer is as short, or never runs out.
  *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), send
  * again at once. They use up no retry, but do not start the timer anew either: a loss that is
@@ -27,9 +30,14 @@
 #define RECOVERY_NEVER	     UINT64_MAX
 #define RECOVERY_RNR_FOREVER 7 /* rnr_retry: no limit */
 
-/* How long a repair may take, before one was measured, and at least. */
+/* How long a repair may take, before one was measured, at least and at most. */
 #define RECOVERY_REPAIR_NS     UINT64_C(1000000)
 #define RECOVERY_REPAIR_MIN_NS UINT64_C(20000)
+#define RECOVERY_REPAIR_MAX_NS UINT64_C(100000000)
+/* How long without an answer before a probe, at least: peers may be slow. */
+#define RECOVERY_PROBE_MIN_NS UINT64_C(100000)
+/* Acknowledgement timers of fewer such waits need no probes. */
+#define RECOVERY_PROBE_WAITS 4
 /* A measured one times this. */
 #define RECOVERY_REPAIR_FACTOR 4
 /* Its wait doubles so often, at most. */
@@ -57,6 +65,8 @@ struct recovery {
 	uint64_t repair_since_ns; /* the repair began */
 	uint64_t repair_wait_ns;  /* that the first wait of a repair takes; 0: none was measured */
 	uint8_t repair_tries;	  /* waits of this repair that ran out */
+	bool measured; /* the time until this repair's first answer is known, or cannot be */
+	bool probing;  /* repair_ns is for a probe */
 };
 
 /* When recovery_expire wants to be called. */
@@ -84,12 +94,13 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 static inline void recovery_idle(struct recovery *recovery)
 {
 	recovery->deadline_ns = RECOVERY_NEVER;
+	recovery->repair_ns = RECOVERY_NEVER;
 }
 
 /** A loss was reported: what follows is sent again. */
 void recovery_lost(struct recovery *recovery, uint64_t now_ns);
 
-/** Something is sent again by itself. Also while that goes on, after recovery_progress. */
+/** Something is sent again by itself. Also while that goes on, where the timer is for a probe. */
 void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins);
 
 /** A repair has done its work. */
@@ -104,7 +115,7 @@ enum recovery_verdict {
 	RECOVERY_RESEND,   /* the acknowledgement timer ran out: send again */
 	RECOVERY_RNR_OVER, /* the RNR timer ran out: send again, nothing was lost */
 	RECOVERY_GIVE_UP,  /* no retry left */
-	RECOVERY_REPAIR,   /* the repair timer ran out: send the repair again */
+	RECOVERY_REPAIR,   /* the repair timer ran out: send the repair again, or a probe */
 };
 
 /** Time has passed. */
