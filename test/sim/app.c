@@ -84,6 +84,7 @@ static void app_look(void *context, void *argument)
 
 	if (app_finished(sim) || sim->halted)
 		return;
+	rings_change(host);
 	for (unsigned int i = 0; i < POOLS; i++) {
 		if (host->pools[i].in_use)
 			busy |= pool_post(&host->pools[i]);

@@ -19,6 +19,7 @@ static void fill_init(const struct end *end, struct qp_init *init)
 {
 	const struct host *host = end->host;
 
+	init->queues = &host->rings.domain;
 	if (end->type == IBV_QPT_XRC_RECV) {
 		init->pd = xrcd_pd(host->xrcd);
 		init->find_srq = xrcd_find_srq;

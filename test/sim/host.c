@@ -310,14 +310,19 @@ void host_start(struct host *host, uint32_t cqe)
 	sim_check(sim, pd_create(host->device->keys, &host->pd) == 0, "pd_create");
 	sim_check(sim, channel_init(&host->channel) == 0, "channel_init");
 	fcntl(host->channel.fd, F_SETFL, O_NONBLOCK);
+	rings_start(host, cqe);
 	for (unsigned int i = 0; i < host->cq_count; i++) {
 		struct host_cq *cq = &host->cqs[i];
+		const struct cq_attr attr = {
+			.cqe = cqe,
+			.channel = host->pace.wakes != WAKES_NEVER ? &host->channel : NULL,
+			.user = cq,
+			.overrun = host_overrun,
+			.domain = &host->rings.domain,
+		};
 
 		cq->host = host;
-		sim_check(sim,
-			  cq_create(cqe, host->pace.wakes != WAKES_NEVER ? &host->channel : NULL,
-				    cq, host_overrun, &cq->cq) == 0,
-			  "cq_create");
+		sim_check(sim, cq_create_in(&attr, &cq->cq) == 0, "cq_create_in");
 		if (host->pace.wakes != WAKES_NEVER)
 			cq_arm(cq->cq, host->pace.wakes == WAKES_SOLICITED);
 	}
@@ -344,6 +349,7 @@ void host_stop(struct host *host)
 	for (unsigned int i = 0; i < host->cq_count; i++)
 		sim_check(sim, cq_destroy(host->cqs[i].cq) == 0, "host %d: cq_destroy",
 			  host->number);
+	rings_stop(host);
 	channel_fini(&host->channel);
 	sim_check(sim, pd_destroy(host->pd) == 0, "host %d: pd_destroy", host->number);
 	while ((frame = TAILQ_FIRST(&host->arrived)) != NULL) {

@@ -16,6 +16,7 @@
 #include "pool.h"
 #include "queue/ah.h"
 #include "queue/channel.h"
+#include "rings.h"
 #include "rng.h"
 #include "transport/sink.h"
 
@@ -119,6 +120,7 @@ struct host {
 	struct memory memory;
 	struct pool pools[POOLS];
 	struct xrcd *xrcd;
+	struct rings rings;
 	struct channel channel;
 	struct host_cq cqs[HOST_CQS_MAX];
 	unsigned int cq_count;

@@ -111,8 +111,10 @@ void pool_start(struct pool *pool)
 {
 	struct host *host = pool->host;
 
-	sim_check(host->sim, srq_create(pool->max_wr, pool->max_sge, host->pd, &pool->srq) == 0,
-		  "srq_create");
+	sim_check(host->sim,
+		  srq_create_in(&host->rings.domain, pool->max_wr, pool->max_sge, host->pd,
+				&pool->srq) == 0,
+		  "srq_create_in");
 	if (pool->kind == POOL_XRC)
 		join_domain(pool);
 	pool->srq->low = pool_low;
