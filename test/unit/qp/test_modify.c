@@ -136,6 +136,21 @@ static void qp_modify__to_error_flushes_in_order(void **state)
 	end_idle(A);
 }
 
+/* IBTA 10.3.1: from any state. */
+static void qp_modify__to_error_before_anything_else(void **state)
+{
+	(void)state;
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_receive(A, 2, 0, 8), 0);
+	assert_false(end_run(A, 9));
+	end_sent(A, 1, IBV_WC_WR_FLUSH_ERR);
+	end_received(A, 2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(A->catcher.count, 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	rig_connect();
+}
+
 static void qp_modify__to_error_takes_owed_answers_back(void **state)
 {
 	(void)state;
@@ -426,6 +441,7 @@ int main(void)
 		TEST(qp_modify__assumes_the_state_that_it_is_in),
 		TEST(qp_modify__without_attributes_stays),
 		TEST(qp_modify__to_error_flushes_in_order),
+		TEST(qp_modify__to_error_before_anything_else),
 		TEST(qp_modify__to_error_takes_owed_answers_back),
 		TEST(qp_modify__to_reset_forgets_work_without_a_word),
 		TEST(qp_modify__from_error_only_through_reset),

@@ -320,6 +320,24 @@ static void expect_refused(enum ibv_wr_opcode opcode, uint32_t length, enum ibv_
 	end_received(B, 20, IBV_WC_WR_FLUSH_ERR);
 }
 
+/* The READ's memory goes after the WRITE behind it has ended the queue pair. */
+static void qp_run__a_second_fault_raises_no_second_event(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 4 * MTU, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, MEMORY), 0);
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 8, MEMORY), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	expect_error(B);
+	region_deregister(&B->memory);
+	while (end_run(B, 9))
+		;
+	assert_int_equal(B->events, 1);
+	end_expect_event(B, 0, IBV_EVENT_QP_ACCESS_ERR);
+}
+
 static void qp_run__memory_beyond_the_peers_region(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -718,6 +736,7 @@ int main(void)
 		TEST(qp_receive__requests_are_taken_from_rtr_on),
 		TEST(qp_receive__the_first_packet_in_rtr_is_told_once),
 		TEST(qp_receive__answers_are_taken_from_rts_on),
+		TEST(qp_run__a_second_fault_raises_no_second_event),
 		TEST(qp_run__memory_beyond_the_peers_region),
 		TEST(qp_run__an_operation_that_the_peer_does_not_allow),
 		TEST(qp_run__a_message_longer_than_its_receive),

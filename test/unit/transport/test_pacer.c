@@ -90,14 +90,14 @@ static void pacer_holds__one_packet_goes_however_short_the_burst(void **state)
 static void pacer_set__the_default_burst_is_a_time(void **state)
 {
 	(void)state;
-	/* A gigabit: 100 us are 12500 bytes. */
+	/* A gigabit: a millisecond is 125000 bytes. */
 	pacer_set(&pacer, 1000000, 0, 1250);
 	pacer_turn(&pacer, NOW_NS);
-	assert_int_equal(send_all(1250), 10);
+	assert_int_equal(send_all(1250), 100);
 	/* Where a packet takes longer than that, it goes alone. */
-	pacer_set(&pacer, RATE, 0, PACKET);
+	pacer_set(&pacer, RATE, 0, 2 * PACKET);
 	pacer_turn(&pacer, NOW_NS);
-	assert_int_equal(send_all(PACKET), 1);
+	assert_int_equal(send_all(2 * PACKET), 1);
 }
 
 static void pacer_sent__the_rate_is_a_maximum(void **state)

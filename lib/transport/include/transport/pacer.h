@@ -16,15 +16,18 @@
 
 #include <rte_common.h>
 
-#define PACER_NEVER    UINT64_MAX
-#define PACER_BURST_NS 100000 /* of the rate, unless the application says: turns come late */
+#define PACER_NEVER UINT64_MAX
+/* Of the rate, unless the application says: turns come late where nobody polls, and where CPUs are
+ * shared, and what was not sent meanwhile must not be lost. */
+#define PACER_BURST_NS 1000000
 
 struct pacer {
 	uint32_t rate_kbps; /* 0: no limit */
 	uint64_t burst_ns;
 	uint64_t now_ns; /* of the turn */
 	uint64_t paid_ns;
-	uint64_t deadline_ns; /* when what the pacer held back may go; PACER_NEVER: it held nothing */
+	uint64_t deadline_ns; /* when what the pacer held back may go; PACER_NEVER: it held nothing
+			       */
 };
 
 /* How long so many bytes take, rounded up: the rate is a maximum. */
@@ -78,8 +81,8 @@ static inline void pacer_sent(struct pacer *pacer, uint32_t bytes)
 {
 	if (pacer->rate_kbps == 0)
 		return;
-	pacer->paid_ns = RTE_MAX(pacer->paid_ns, pacer->now_ns) +
-			 pacer_time_ns(bytes, pacer->rate_kbps);
+	pacer->paid_ns =
+		RTE_MAX(pacer->paid_ns, pacer->now_ns) + pacer_time_ns(bytes, pacer->rate_kbps);
 }
 
 #endif
