@@ -68,6 +68,18 @@ static void reg_mr__sets_errno(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_null(ibv_reg_mr(pd, NULL, 4096, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
+	errno = 0;
+	assert_null(ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_REMOTE_ATOMIC));
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_null(ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_HUGETLB));
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_null(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_null(ibv_reg_mr_iova(pd, buf, sizeof(buf), 0x1008, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory windows: bound, used by a peer, and taken back in each of the ways (ibv_alloc_mw(3)). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "talk.h"
@@ -111,6 +112,25 @@ static void alloc_mw__fills_the_public_struct(void **state)
 	errno = 0;
 	assert_null(ibv_alloc_mw(talk.b.pd, (enum ibv_mw_type)3));
 	assert_int_equal(errno, EINVAL);
+}
+
+/* As many as the device says that it has. */
+static void alloc_mw__no_more_than_there_are(void **state)
+{
+	struct ibv_device_attr attr;
+	struct ibv_mw **mws;
+
+	assert_int_equal(ibv_query_device(*state, &attr), 0);
+	mws = calloc((size_t)attr.max_mw, sizeof(mws[0]));
+	assert_non_null(mws);
+	for (int i = 0; i < attr.max_mw; i++)
+		mws[i] = window(i % 2 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+	errno = 0;
+	assert_null(ibv_alloc_mw(talk.b.pd, IBV_MW_TYPE_1));
+	assert_int_equal(errno, ENOMEM);
+	for (int i = 0; i < attr.max_mw; i++)
+		assert_int_equal(ibv_dealloc_mw(mws[i]), 0);
+	free(mws);
 }
 
 static void bind_mw__gives_the_key_at_once(void **state)
@@ -504,6 +524,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT(alloc_mw__fills_the_public_struct),
+		UNIT(alloc_mw__no_more_than_there_are),
 		UNIT(bind_mw__gives_the_key_at_once),
 		UNIT(bind_mw__what_is_wrong_is_told_at_once),
 		UNIT(bind_mw__what_is_wrong_in_its_turn_completes_so),

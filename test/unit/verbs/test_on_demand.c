@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* On-demand regions: memory that is mapped, unmapped and mapped again while they are in use. */
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/guard.h"
 
@@ -141,6 +144,12 @@ static void advise_mr__errors_are_values(void **state)
 			 EPERM);
 	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0),
 			 EINVAL);
+	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 1u << 1, &sge, 1),
+			 EINVAL);
+	sge = talk_target(&talk, 0, TALK_BYTES + 1);
+	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1),
+			 EFAULT);
+	sge = talk_target(&talk, 0, 8);
 	assert_int_equal(ibv_advise_mr(talk.b.pd, (enum ibv_advise_mr_advice)77, 0, &sge, 1),
 			 EOPNOTSUPP);
 	unmap_target();
@@ -155,6 +164,39 @@ static void advise_mr__errors_are_values(void **state)
 	write_to_target(IBV_WC_SUCCESS);
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+/* A list so long that there is no memory to note its ranges in. */
+static void advise_mr__no_memory(void **state)
+{
+	const uint32_t count = 1u << 26;
+	struct ibv_sge sge = talk_target(&talk, 0, 8);
+	struct rlimit before, limit;
+	unsigned long pages = 0;
+	FILE *statm;
+	int rc;
+
+	(void)state;
+#ifdef SANITIZED
+	skip(); /* its allocator does not fail */
+#endif
+	statm = fopen("/proc/self/statm", "re");
+	assert_non_null(statm);
+	assert_int_equal(fscanf(statm, "%lu", &pages), 1);
+	fclose(statm);
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	limit = before;
+	limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (64u << 20);
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	rc = ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, count);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(rc, ENOMEM);
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -165,6 +207,7 @@ int main(void)
 		UNIT(implicit__serves_every_operation),
 		UNIT(implicit__null_is_not_in_it),
 		UNIT(advise_mr__errors_are_values),
+		UNIT(advise_mr__no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
