@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -106,14 +107,29 @@ static void set_cloexec(int fd, void *arg)
 		fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
 
+/* A driver that is told of packets by a signal (net_tap) takes a real-time one that nobody uses, and would
+ * be killed by it without its handler. */
+static bool is_drivers(int sig, const struct sigaction *saved, const struct sigaction *now)
+{
+	return sig >= SIGRTMIN && sig <= SIGRTMAX && saved->sa_handler == SIG_DFL &&
+	       now->sa_handler != SIG_DFL && now->sa_handler != SIG_IGN;
+}
+
 /* Only what differs is written: a handler that the program sets just now stays. */
 static void restore_action(int sig, const struct sigaction *saved)
 {
 	struct sigaction now;
 
-	if (sigaction(sig, NULL, &now) == 0 &&
-	    (now.sa_handler != saved->sa_handler || now.sa_flags != saved->sa_flags))
+	if (sigaction(sig, NULL, &now) != 0 ||
+	    (now.sa_handler == saved->sa_handler && now.sa_flags == saved->sa_flags))
+		return;
+	if (!is_drivers(sig, saved, &now)) {
 		sigaction(sig, saved, NULL);
+		return;
+	}
+	/* It interrupts the program's threads: their calls go on, and it runs on the stack they have for it. */
+	now.sa_flags |= SA_RESTART | SA_ONSTACK;
+	sigaction(sig, &now, NULL);
 }
 
 void footprint_restore(struct footprint *footprint)

@@ -4,6 +4,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 
 from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
@@ -12,6 +14,7 @@ from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong
 
 FIRST_PORT = 22000
 COMMAND_SECONDS = 30
+PING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ping.py")
 VLAN = 5
 SERVICE_LEVEL = 3
 TRAFFIC_CLASS = 0x68
@@ -77,7 +80,32 @@ class EthernetTest:
             self._report.check(f"VLAN: {program.name}", self._tagged, program, "10.9.5.", TRAFFIC_CLASS)
         for family, group in GROUPS.items():
             self._report.check(f"multicast: {family} is joined and left in every network", self._joins, family, group)
+        self._report.check("tap: the kernel resolves and pings us", self._pings)
         self._report.check("events: an address comes and goes, the link goes and comes", self._events)
+
+    def _pings(self):
+        """net_tap has the kernel at its other end, and is told of packets by a signal."""
+        namespace = self._namespaces[0]
+        self._port += 1
+        host = self._host(0, ["--port", "net_tap0,iface=utap0", "--ip", "10.9.7.1/24", "--ip", "fd09:7::1/64"])
+        server = host.start(["ib_write_bw", "-F", "-d", DEVICE, "-p", str(self._port)])
+        try:
+            self._expect(server, lambda: server.listens(self._port) or server.poll() is not None,
+                         "the server does not listen")
+            namespace.run("ip", "addr", "add", "10.9.7.2/24", "dev", "utap0")
+            namespace.run("ip", "addr", "add", "fd09:7::2/64", "dev", "utap0", "nodad")
+            namespace.run("ip", "link", "set", "utap0", "up")
+            for address in ("10.9.7.1", "fd09:7::1"):
+                for length in (0, 56, 1400):
+                    done = subprocess.run([*namespace.prefix, sys.executable, PING, address, str(length)],
+                                          capture_output=True, text=True)
+                    if done.returncode:
+                        raise CheckFailed(done.stdout.strip() or "ping.py fails",
+                                          [*done.stderr.splitlines(), *server.story("program")])
+            if server.poll() is not None:
+                raise CheckFailed("the program has ended", server.story("program"))
+        finally:
+            server.kill()
 
     def _joins(self, family, group):
         """Switches that snoop see the receiver's reports: untagged, and in each of its VLANs."""

@@ -95,6 +95,27 @@ static void footprint_restore__puts_handlers_back(void **state)
 	assert_ptr_equal(now.sa_handler, SIG_DFL);
 }
 
+static void footprint_restore__keeps_a_drivers_real_time_handler(void **state)
+{
+	const int free_sig = SIGRTMIN + 1, used_sig = SIGRTMIN + 2;
+	struct sigaction driver = {.sa_handler = handler}, now;
+
+	(void)state;
+	signal(free_sig, SIG_DFL);
+	signal(used_sig, SIG_IGN);
+	assert_int_equal(footprint_save(&footprint), 0);
+	sigaction(free_sig, &driver, NULL);
+	sigaction(used_sig, &driver, NULL);
+	footprint_restore(&footprint);
+	sigaction(free_sig, NULL, &now);
+	assert_ptr_equal(now.sa_handler, handler);
+	assert_true(now.sa_flags & SA_RESTART);
+	sigaction(used_sig, NULL, &now);
+	assert_ptr_equal(now.sa_handler, SIG_IGN);
+	signal(free_sig, SIG_DFL);
+	signal(used_sig, SIG_DFL);
+}
+
 static void footprint_restore__puts_affinity_back(void **state)
 {
 	cpu_set_t before, one, after;
@@ -120,6 +141,7 @@ int main(void)
 		cmocka_unit_test(footprint_restore__closes_new_descriptors_on_exec_and_no_others),
 		cmocka_unit_test(footprint_save__blocks_signals_and_restore_gives_them_back),
 		cmocka_unit_test(footprint_restore__puts_handlers_back),
+		cmocka_unit_test(footprint_restore__keeps_a_drivers_real_time_handler),
 		cmocka_unit_test(footprint_restore__puts_affinity_back),
 	};
 
