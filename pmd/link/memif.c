@@ -17,7 +17,7 @@
 #include "link/footprint.h"
 #include "unique.h"
 
-#define MEMIF_SOCKET	  "/run/memif.sock" /* the driver's default */
+#define MEMIF_SOCKET	  "/run/memif.sock" /* the driver's default, but for being abstract there */
 #define MEMIF_BUFFER_SIZE "4608"	    /* the longest RoCE frame in one */
 #define MEMIF_RING_LOG2	  "9"
 
@@ -29,12 +29,15 @@ bool memif_is_server(const struct devargs *devargs)
 	       (strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
 }
 
-static bool memif_is_abstract(const struct devargs *devargs)
+/* An abstract socket is open to every user of the host, and to no other network namespace: so a path is a
+ * path unless the user says otherwise. */
+static bool memif_is_abstract(const struct devargs *devargs, const char *path)
 {
 	char value[8];
 
-	return !devargs_get(devargs, "socket-abstract", value, sizeof(value)) ||
-	       strcmp(value, "no") != 0;
+	if (!devargs_get(devargs, "socket-abstract", value, sizeof(value)))
+		return path[0] != '/';
+	return strcmp(value, "no") != 0;
 }
 
 static socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr)
@@ -50,59 +53,94 @@ static socklen_t memif_address(const char *path, bool is_abstract, struct sockad
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
 }
 
+/* Who stands at a server's place. */
+enum occupant {
+	OCCUPANT_NONE,
+	OCCUPANT_DEAD, /* refuses connections: what a killed server left, or no socket at all */
+	OCCUPANT_SERVER,
+	OCCUPANT_UNKNOWN, /* errno says why nothing more is known of it */
+};
+
 /*
- * Whether somebody listens. The server's greeting is waited for: DPDK 22.11's driver goes on using
- * what it has freed when a client is gone before that.
+ * The server's greeting is waited for: DPDK 22.11's driver goes on using what it has freed when a client is
+ * gone before that.
  */
-static bool memif_alive(const char *path, bool is_abstract)
+static enum occupant memif_ask(int fd, const char *path, bool is_abstract)
 {
-	const struct timeval timeout = {.tv_sec = 1};
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un addr;
 	const socklen_t len = memif_address(path, is_abstract, &addr);
 	char greeting[128];
-	bool alive;
+
+	if (connect(fd, (const struct sockaddr *)&addr, len) == 0) {
+		if (recv(fd, greeting, sizeof(greeting), 0) < 0)
+			log_debug("memif socket %s: no greeting", path);
+		return OCCUPANT_SERVER;
+	}
+	switch (errno) {
+	case ENOENT:
+		return OCCUPANT_NONE;
+	case ECONNREFUSED:
+		return OCCUPANT_DEAD;
+	case EAGAIN: /* its queue is full */
+		return OCCUPANT_SERVER;
+	default:
+		return OCCUPANT_UNKNOWN;
+	}
+}
+
+static enum occupant memif_find_occupant(const char *path, bool is_abstract)
+{
+	const struct timeval timeout = {.tv_sec = 1};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	enum occupant occupant;
+	int err;
 
 	if (fd < 0)
-		return false;
+		return OCCUPANT_UNKNOWN;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	/* For connect(), which waits while a stopped server's queue is full. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	alive = connect(fd, (const struct sockaddr *)&addr, len) == 0;
-	/* Somebody's queue is full. */
-	if (!alive && errno == EAGAIN) {
-		close(fd);
-		return true;
-	}
-	if (alive && recv(fd, greeting, sizeof(greeting), 0) < 0)
-		log_debug("memif socket %s: no greeting", path);
+	occupant = memif_ask(fd, path, is_abstract);
+	err = errno;
 	close(fd);
-	return alive;
+	errno = err;
+	return occupant;
+}
+
+/* What a killed server left behind would make bind() fail. */
+static int memif_remove_dead(const char *path)
+{
+	struct stat status;
+
+	if (lstat(path, &status) == 0 && !S_ISSOCK(status.st_mode)) {
+		log_error("memif socket %s is an ordinary file: choose another name", path);
+		return -EEXIST;
+	}
+	if (unlink(path) == 0 || errno == ENOENT)
+		return 0;
+	log_error("cannot remove the old memif socket %s: %s", path, strerror(errno));
+	return -EACCES;
 }
 
 static int memif_prepare_server(const char *path, bool is_abstract)
 {
-	struct stat status;
-
-	if (memif_alive(path, is_abstract)) {
+	switch (memif_find_occupant(path, is_abstract)) {
+	case OCCUPANT_NONE:
+		return 0;
+	case OCCUPANT_DEAD:
+		return is_abstract ? 0 : memif_remove_dead(path);
+	case OCCUPANT_SERVER:
 		log_error("another program is the server of memif socket %s: start this one with "
 			  "role=client, or choose another socket",
 			  path);
 		return -EADDRINUSE;
+	case OCCUPANT_UNKNOWN:
+		break;
 	}
-	/* What a killed server left behind would make bind() fail. */
-	if (!is_abstract && lstat(path, &status) == 0) {
-		if (!S_ISSOCK(status.st_mode)) {
-			log_error("memif socket %s is an ordinary file: choose another name", path);
-			return -EEXIST;
-		}
-		if (unlink(path) < 0) {
-			log_error("cannot remove the old memif socket %s: %s", path,
-				  strerror(errno));
-			return -EACCES;
-		}
-	}
-	return 0;
+	log_error("memif socket %s cannot be used: %s", path,
+		  errno == EPROTOTYPE ? "it is that of a program that does not speak memif"
+				      : strerror(errno));
+	return -EADDRINUSE;
 }
 
 static int memif_check_path(const char *path, bool is_abstract)
@@ -153,17 +191,21 @@ static int memif_add_mac(struct devargs *devargs, const char *path)
 
 int memif_prepare(struct devargs *devargs)
 {
-	const bool is_abstract = memif_is_abstract(devargs);
 	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
+	bool is_abstract;
 	int rc;
 
 	devargs_get(devargs, "socket", path, sizeof(path));
+	is_abstract = memif_is_abstract(devargs, path);
 	rc = memif_check_path(path, is_abstract);
 	if (rc == 0 && memif_is_server(devargs))
 		rc = memif_prepare_server(path, is_abstract);
 	if (rc != 0)
 		return rc;
-	rc = devargs_default(devargs, "bsize", MEMIF_BUFFER_SIZE);
+	if (!is_abstract)
+		rc = devargs_default(devargs, "socket-abstract", "no");
+	if (rc == 0)
+		rc = devargs_default(devargs, "bsize", MEMIF_BUFFER_SIZE);
 	if (rc == 0)
 		rc = devargs_default(devargs, "rsize", MEMIF_RING_LOG2);
 	if (rc == 0)
@@ -208,7 +250,7 @@ static int memif_search(const struct devargs *devargs, struct memif_search *sear
 	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
 
 	devargs_get(devargs, "socket", path, sizeof(path));
-	memif_address(path, memif_is_abstract(devargs), &search->addr);
+	memif_address(path, memif_is_abstract(devargs, path), &search->addr);
 	search->found = -1;
 	fd_list_new(&none, memif_match, search);
 	return search->found;
@@ -239,7 +281,7 @@ int memif_probe(const struct devargs *devargs)
 	if (fd < 0)
 		return -errno;
 	devargs_get(devargs, "socket", path, sizeof(path));
-	len = memif_address(path, memif_is_abstract(devargs), &addr);
+	len = memif_address(path, memif_is_abstract(devargs, path), &addr);
 	if (connect(fd, (const struct sockaddr *)&addr, len) == 0)
 		return fd;
 	err = errno;
@@ -266,7 +308,7 @@ static bool memif_owns_socket(const struct devargs *devargs, int fd)
 	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
 
 	devargs_get(devargs, "socket", path, sizeof(path));
-	memif_address(path, memif_is_abstract(devargs), &search.addr);
+	memif_address(path, memif_is_abstract(devargs, path), &search.addr);
 	for (int end = 0; end < 2; end++) {
 		search.name = end == 0 ? getpeername : getsockname;
 		for (int listening = 0; listening < 2; listening++) {

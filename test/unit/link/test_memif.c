@@ -56,15 +56,21 @@ static int prepare(const char *role, const char *more)
 }
 
 /* A socket like the driver's; greets who comes, if it shall. */
-static int listen_at(const char *name)
+static int listen_as(const char *name, int type)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
 	strcpy(addr.sun_path, name);
 	assert_int_equal(bind(fd, (const struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(listen(fd, 1), 0);
+	if (type != SOCK_DGRAM)
+		assert_int_equal(listen(fd, 1), 0);
 	return fd;
+}
+
+static int listen_at(const char *name)
+{
+	return listen_as(name, SOCK_SEQPACKET);
 }
 
 static void memif_prepare__fills_in_what_the_user_left_out(void **state)
@@ -76,6 +82,22 @@ static void memif_prepare__fills_in_what_the_user_left_out(void **state)
 	assert_true(devargs_get_number(&d, "bsize", 0) >= 4096 + 128);
 	assert_int_equal(devargs_get_number(&d, "rsize", 0), 11);
 	assert_true(devargs_get(&d, "mac", value, sizeof(value)));
+}
+
+static void memif_prepare__a_path_is_a_file_unless_told_otherwise(void **state)
+{
+	char value[8];
+
+	(void)state;
+	assert_int_equal(prepare("client", ""), 0);
+	assert_true(devargs_get(&d, "socket-abstract", value, sizeof(value)));
+	assert_string_equal(value, "no");
+	assert_int_equal(prepare("client", ",socket-abstract=yes"), 0);
+	assert_true(devargs_get(&d, "socket-abstract", value, sizeof(value)));
+	assert_string_equal(value, "yes");
+	devargs_parse("net_memif0,socket=name", &d);
+	assert_int_equal(memif_prepare(&d), 0);
+	assert_false(devargs_get(&d, "socket-abstract", value, sizeof(value)));
 }
 
 static void memif_prepare__both_ends_have_macs_that_stay(void **state)
@@ -118,6 +140,23 @@ static void memif_prepare__leaves_a_live_server_alone(void **state)
 	assert_int_equal(prepare("server", ",socket-abstract=no"), -EADDRINUSE);
 	assert_int_equal(access(path, F_OK), 0);
 	close(fd);
+}
+
+static void memif_prepare__leaves_other_programs_sockets_alone(void **state)
+{
+	static const int types[] = {SOCK_STREAM, SOCK_DGRAM};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const int fd = listen_as(path, types[i]);
+
+		assert_int_equal(prepare("server", ""), -EADDRINUSE);
+		assert_int_equal(access(path, F_OK), 0);
+		close(fd);
+		/* Nobody's any more. */
+		assert_int_equal(prepare("server", ""), 0);
+		unlink(path);
+	}
 }
 
 static void memif_prepare__removes_no_ordinary_file(void **state)
@@ -250,6 +289,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(memif_prepare__fills_in_what_the_user_left_out,
+					  tear_down),
+		cmocka_unit_test_teardown(memif_prepare__a_path_is_a_file_unless_told_otherwise,
+					  tear_down),
+		cmocka_unit_test_teardown(memif_prepare__leaves_other_programs_sockets_alone,
 					  tear_down),
 		cmocka_unit_test_teardown(memif_prepare__both_ends_have_macs_that_stay, tear_down),
 		cmocka_unit_test_teardown(memif_prepare__removes_what_a_killed_server_left,
