@@ -13,13 +13,15 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 /*
  * A place in front of a program's handler. There are several of each signal because a program that
  * sets a handler after us usually remembers ours as the one to go on to: if we stand in front of it
  * once more, that must be by another function, which goes on to that handler, or the two would go
  * on to each other for ever.
  */
-#define PLACES 8
+#define PLACES 32
 
 enum { SEGV, BUS, SIGNALS };
 
@@ -125,10 +127,7 @@ static void go_on(const struct sigaction *next, int sig, siginfo_t *info, void *
 {
 	void **const frame = guard_frame;
 
-	/* The kernel kills who ignores his own faults. */
-	if (next->sa_handler == SIG_IGN && !is_fault(sig, info))
-		return;
-	if (next->sa_handler == SIG_IGN || next->sa_handler == SIG_DFL) {
+	if (next->sa_handler == SIG_DFL) {
 		die(sig, info);
 		return;
 	}
@@ -154,21 +153,37 @@ static void handle(const struct place *place, int sig, siginfo_t *info, void *co
 	{                                                               \
 		handle(&places[which][n], sig, info, context);          \
 	}
-#define HANDLERS(name, which)                                                   \
-	HANDLER(name, which, 0)                                                 \
-	HANDLER(name, which, 1)                                                 \
-	HANDLER(name, which, 2)                                                 \
-	HANDLER(name, which, 3)                                                 \
-	HANDLER(name, which, 4) HANDLER(name, which, 5) HANDLER(name, which, 6) \
-		HANDLER(name, which, 7)
+/* Four of them; all of them. */
+#define HANDLER_4(name, which, a, b, c, d) \
+	HANDLER(name, which, a)            \
+	HANDLER(name, which, b)            \
+	HANDLER(name, which, c)            \
+	HANDLER(name, which, d)
+#define HANDLERS(name, which)                  \
+	HANDLER_4(name, which, 0, 1, 2, 3)     \
+	HANDLER_4(name, which, 4, 5, 6, 7)     \
+	HANDLER_4(name, which, 8, 9, 10, 11)   \
+	HANDLER_4(name, which, 12, 13, 14, 15) \
+	HANDLER_4(name, which, 16, 17, 18, 19) \
+	HANDLER_4(name, which, 20, 21, 22, 23) \
+	HANDLER_4(name, which, 24, 25, 26, 27) \
+	HANDLER_4(name, which, 28, 29, 30, 31)
+#define NAMES_8(name, a, b, c, d, e, f, g, h) \
+	name##_##a, name##_##b, name##_##c, name##_##d, name##_##e, name##_##f, name##_##g, name##_##h
+#define NAMES(name)                                                                             \
+	{                                                                                       \
+		NAMES_8(name, 0, 1, 2, 3, 4, 5, 6, 7),                                          \
+			NAMES_8(name, 8, 9, 10, 11, 12, 13, 14, 15),                            \
+			NAMES_8(name, 16, 17, 18, 19, 20, 21, 22, 23),                          \
+			NAMES_8(name, 24, 25, 26, 27, 28, 29, 30, 31)                           \
+	}
 
 HANDLERS(on_segv, SEGV)
 HANDLERS(on_bus, BUS)
 
 static void (*const handlers[SIGNALS][PLACES])(int, siginfo_t *, void *) = {
-	[SEGV] = {on_segv_0, on_segv_1, on_segv_2, on_segv_3, on_segv_4, on_segv_5, on_segv_6,
-		  on_segv_7},
-	[BUS] = {on_bus_0, on_bus_1, on_bus_2, on_bus_3, on_bus_4, on_bus_5, on_bus_6, on_bus_7},
+	[SEGV] = NAMES(on_segv),
+	[BUS] = NAMES(on_bus),
 };
 
 /* Signal by signal: what the C library gives has bytes behind the last one that mean nothing. */
@@ -181,9 +196,13 @@ static bool same_mask(const sigset_t *a, const sigset_t *b)
 	return true;
 }
 
+/* The C library has a flag of its own in what it gives. */
 static bool same_action(const struct sigaction *a, const struct sigaction *b)
 {
-	return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags &&
+	static const int meant = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER |
+				 (int)SA_RESETHAND;
+
+	return a->sa_sigaction == b->sa_sigaction && (a->sa_flags & meant) == (b->sa_flags & meant) &&
 	       same_mask(&a->sa_mask, &b->sa_mask);
 }
 
@@ -211,28 +230,60 @@ static bool is_ours(int which, const struct sigaction *action)
 	return false;
 }
 
-static int stand_in_front_locked(int which)
+/* The action that shall be in the place of `next`: one of ours that goes on to it. Itself, where it is one of
+ * ours, or ignores the signal: an exec keeps that for the next program, and no handler. */
+static int choose_locked(int which, const struct sigaction *next, struct sigaction *chosen)
 {
-	struct sigaction ours, now;
 	int i;
 
-	if (sigaction(signals[which], NULL, &now) != 0)
-		return -errno;
-	if (is_ours(which, &now))
+	*chosen = *next;
+	if (is_ours(which, next) || next->sa_handler == SIG_IGN)
 		return 0;
-	i = find_place_locked(which, &now);
+	i = find_place_locked(which, next);
 	if (i < 0)
 		return -ENOSPC;
 	if (!places[which][i].used)
-		places[which][i] = (struct place){.used = true, .next = now};
+		places[which][i] = (struct place){.used = true, .next = *next};
 	/* The next handler finds the mask and the stack that it asked for: they are ours too. */
-	ours = now;
-	ours.sa_flags &= ~(int)SA_RESETHAND;
-	ours.sa_flags |= SA_SIGINFO;
-	if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)
-		ours.sa_flags |= SA_ONSTACK;
-	ours.sa_sigaction = handlers[which][i];
-	return sigaction(signals[which], &ours, NULL) == 0 ? 0 : -errno;
+	chosen->sa_flags &= ~(int)SA_RESETHAND;
+	chosen->sa_flags |= SA_SIGINFO;
+	if (next->sa_handler == SIG_DFL)
+		chosen->sa_flags |= SA_ONSTACK;
+	chosen->sa_sigaction = handlers[which][i];
+	return 0;
+}
+
+static int stand_in_front_locked(int which)
+{
+	struct sigaction next, chosen, expected, found;
+	int rc;
+
+	if (sigaction(signals[which], NULL, &next) != 0)
+		return -errno;
+	expected = next;
+	for (;;) {
+		rc = choose_locked(which, &next, &chosen);
+		if (same_action(&chosen, &expected))
+			return rc;
+		if (sigaction(signals[which], &chosen, &found) != 0)
+			return -errno;
+		if (same_action(&found, &expected))
+			return rc;
+		/* Another thread has set this meanwhile: it is the one to stand in front of. */
+		expected = chosen;
+		next = found;
+	}
+}
+
+static void warn_once_locked(void)
+{
+	static bool warned;
+
+	if (!warned)
+		log_warn("this program has set more than %d handlers of SIGSEGV or SIGBUS: memory that "
+			 "goes away under a region now ends it",
+			 PLACES);
+	warned = true;
 }
 
 int guard_install(void)
@@ -243,6 +294,8 @@ int guard_install(void)
 	rc = stand_in_front_locked(SEGV);
 	if (rc == 0)
 		rc = stand_in_front_locked(BUS);
+	if (rc == -ENOSPC)
+		warn_once_locked();
 	pthread_mutex_unlock(&places_lock);
 	return rc;
 }

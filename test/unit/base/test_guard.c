@@ -397,10 +397,16 @@ static void guard_install__the_programs_handler_runs_as_it_asked(void **state)
 
 static void ignore_sent(void)
 {
+	struct sigaction now;
+
 	signal(SIGSEGV, SIG_IGN);
 	guard_install();
 	raise(SIGSEGV);
-	_exit(42);
+	sigaction(SIGSEGV, NULL, &now);
+	if (now.sa_handler != SIG_IGN)
+		_exit(1);
+	sigaction(SIGBUS, NULL, &now);
+	_exit(now.sa_handler != SIG_DFL ? 42 : 1);
 }
 
 static void ignore_fault(void)
@@ -474,6 +480,78 @@ static void handlers_that_come_and_go(void)
 	_exit(42);
 }
 
+static void handlers_by_number(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)info;
+	(void)context;
+	_exit(1);
+}
+
+/* Each has another mask. */
+static void many_handlers(void)
+{
+	for (int i = 0; i < 24; i++) {
+		struct sigaction action = {.sa_sigaction = handlers_by_number, .sa_flags = SA_SIGINFO};
+
+		sigaddset(&action.sa_mask, SIGRTMIN + i);
+		sigaction(SIGSEGV, &action, NULL);
+		if (guard_install() != 0 || run(NULL, local, 1) != -EFAULT)
+			_exit(1);
+	}
+	_exit(42);
+}
+
+/* A thread of the program that sets its handler while we stand in front of what was there before. */
+
+static bool setting;
+
+static void count_fault(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)info;
+	(void)context;
+	handled++;
+}
+
+static void *install_all_the_time(void *arg)
+{
+	(void)arg;
+	while (__atomic_load_n(&setting, __ATOMIC_ACQUIRE))
+		guard_install();
+	return NULL;
+}
+
+static void handlers_set_meanwhile(void)
+{
+	const struct sigaction mine = {.sa_sigaction = count_fault, .sa_flags = SA_SIGINFO};
+	const struct sigaction other = {.sa_sigaction = handlers_by_number, .sa_flags = SA_SIGINFO};
+	pthread_t thread;
+
+	setting = true;
+	pthread_create(&thread, NULL, install_all_the_time, NULL);
+	for (int i = 0; i < 20000; i++) {
+		sigaction(SIGBUS, &other, NULL);
+		sigaction(SIGBUS, &mine, NULL);
+		handled = 0;
+		/* When the other thread is done with what it has begun. */
+		guard_install();
+		raise(SIGBUS);
+		if (handled != 1)
+			_exit(1);
+	}
+	__atomic_store_n(&setting, false, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	_exit(42);
+}
+
+static void guard_install__loses_no_handler(void **state)
+{
+	(void)state;
+	expect_exit(many_handlers, 42);
+	expect_exit(handlers_set_meanwhile, 42);
+}
+
 static void guard_install__again_stands_in_front_of_later_handlers(void **state)
 {
 	(void)state;
@@ -528,6 +606,7 @@ int main(void)
 		TEST(guard_install__what_is_not_a_copys_kills_as_ever),
 		TEST(guard_install__the_programs_handler_runs_as_it_asked),
 		TEST(guard_install__ignored_signals_stay_so),
+		TEST(guard_install__loses_no_handler),
 		TEST(guard_install__again_stands_in_front_of_later_handlers),
 		TEST(guard_run__does_not_swallow_the_faults_of_handlers),
 	};

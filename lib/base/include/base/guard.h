@@ -5,7 +5,8 @@
  * process.
  *
  * SIGSEGV and SIGBUS are handled for this. Every signal that is not the fault of a guarded copy
- * goes on to whatever would have had it without us, in the way it would have had it.
+ * goes on to whatever would have had it without us, in the way it would have had it. Of these two, one that
+ * the program ignores stays so: then a faulty copy ends the process, as any fault does there.
  */
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
@@ -16,7 +17,8 @@
  * until the next call.
  *
  * @return
- *   0, -ENOSPC when the program has set too many different handlers, or -errno of sigaction(2).
+ *   0, -ENOSPC when the program has set too many different handlers (said once), or -errno of
+ *   sigaction(2).
  */
 int guard_install(void);
 
