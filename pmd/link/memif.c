@@ -301,8 +301,7 @@ int memif_probe_answer(int fd)
 	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-/* A control connection of either end, or the listener. */
-static bool memif_owns_socket(const struct devargs *devargs, int fd)
+bool memif_owns_socket(const struct devargs *devargs, int fd)
 {
 	struct memif_search search = {.found = -1};
 	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;

@@ -38,4 +38,8 @@ int memif_probe_answer(int fd);
 /** Whether a descriptor of this process, just opened, is one that the driver opens for the wire. MT-safe. */
 bool memif_owns(const struct devargs *devargs, int fd);
 
+/** Whether a descriptor of this process is a control connection of either end of the wire, or its listener.
+ * MT-safe. */
+bool memif_owns_socket(const struct devargs *devargs, int fd);
+
 #endif

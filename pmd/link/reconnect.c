@@ -34,13 +34,39 @@ static bool is_of_interrupts(int fd)
 	return found;
 }
 
+static bool is_sealed(int fd)
+{
+	const int flags = fcntl(fd, F_GETFD);
+
+	return flags < 0 || flags & FD_CLOEXEC;
+}
+
 /* The program's own of the same moment stay as the program made them. */
-static void seal_descriptor(int fd, void *arg)
+static void seal_opened(int fd, void *arg)
 {
 	const struct port *port = arg;
 
-	if (memif_owns(&port->devargs, fd) || is_of_interrupts(fd))
+	if (!is_sealed(fd) && memif_owns(&port->devargs, fd))
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* What can be nobody else's, new or not: made anew, it mostly gets the number it had. */
+static void seal_known(int fd, void *arg)
+{
+	const struct port *port = arg;
+
+	if (!is_sealed(fd) && (memif_owns_socket(&port->devargs, fd) || is_of_interrupts(fd)))
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+static void reconnect_seal(struct reconnect *reconnect)
+{
+	const struct fd_list none = {.count = 0};
+
+	if (reconnect->before.count > 0)
+		fd_list_new(&reconnect->before, seal_opened, reconnect->port);
+	fd_list_free(&reconnect->before);
+	fd_list_new(&none, seal_known, reconnect->port);
 }
 
 void reconnect_init(struct reconnect *reconnect, struct port *port)
@@ -113,10 +139,9 @@ uint64_t reconnect_round_end(struct reconnect *reconnect, uint64_t now_ns)
 
 	if (!connected)
 		reconnect_retry(reconnect, now_ns);
-	if (reconnect->before.count > 0) {
-		fd_list_new(&reconnect->before, seal_descriptor, reconnect->port);
-		fd_list_free(&reconnect->before);
-	}
+	/* A round that begins and ends with the same connection opens nothing. */
+	if (reconnect->before.count > 0 || !connected)
+		reconnect_seal(reconnect);
 	if (connected)
 		return ROUND_IDLE_NS;
 	return now_ns < reconnect->making_until_ns ? ROUND_MAKING_NS : ROUND_WAITING_NS;
