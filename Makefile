@@ -40,7 +40,7 @@ clean:
 	rm -rf build build-asan build-tsan
 
 distclean: clean
-	rm -rf build-interop
+	rm -rf build-interop build-interop-backports
 
 help:
 	@echo "make               build (installs the packages it needs, as root)"

@@ -32,6 +32,7 @@ class Guest:
     """One guest on a tap device of the network namespace's bridge br0."""
 
     device = "rxe0"
+    peer_program = "/usr/bin/interop_peer"
 
     def __init__(self, name, number, namespace, image_dir, work_dir):
         self.name = name

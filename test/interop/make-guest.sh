@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds the Linux peer: Debian's kernel with rdma_rxe and a small initramfs with RDMA programs.
 #
-# usage: make-guest.sh DIR     leaves DIR/vmlinuz and DIR/initrd; does nothing where they are current
+# usage: make-guest.sh DIR PEER [backports]
+#   leaves DIR/vmlinuz and DIR/initrd; does nothing where they are current
+#   PEER       our own program for both sides (peer.c)
+#   backports  the newest kernel of bookworm-backports, with more of rxe than the release's
 #
 # Only the kernel and busybox are downloaded, and only unpacked. The programs and libraries are
 # copied from this machine, where they were installed by `config/setup.sh interop`.
@@ -18,6 +21,7 @@ GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverb
 
 HERE=$(dirname "$(readlink -f "$0")")
 APT=(apt-get -qq -o APT::Sandbox::User=root)
+KERNEL_APT=() # options that lead to the kernel
 
 die()
 {
@@ -25,21 +29,36 @@ die()
 	exit 1
 }
 
+# The package lists of bookworm-backports alone, so that the machine's own stay as they are.
+use_backports()
+{
+	local apt=$out/backports
+
+	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+		"http://deb.debian.org/debian bookworm-backports main" >"$apt/sources.list"
+	KERNEL_APT=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=-
+		-o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache")
+}
+
 # The real package behind the name that follows Debian's newest kernel of this release. The *cloud*
 # kernel has no rdma_rxe.
 kernel_package()
 {
-	apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $2; exit}'
+	apt-cache "${KERNEL_APT[@]}" depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $2; exit}'
 }
 
-# download PACKAGE: unpacks it into $work/PACKAGE.
+# download PACKAGE [APT_OPTION...]: unpacks it into $work/PACKAGE.
 download()
 {
+	local package=$1
+
+	shift
 	mkdir -p "$work/deb"
-	(cd "$work/deb" && "${APT[@]}" download "$1") 2>"$work/apt.log" || {
-		"${APT[@]}" update && (cd "$work/deb" && "${APT[@]}" download "$1")
-	} || die "cannot download the package $1; check the network and run: apt-get update"
-	dpkg -x "$work"/deb/"$1"_*.deb "$work/$1"
+	(cd "$work/deb" && "${APT[@]}" "$@" download "$package") 2>"$work/apt.log" || {
+		"${APT[@]}" "$@" update && (cd "$work/deb" && "${APT[@]}" "$@" download "$package")
+	} || die "cannot download the package $package; check the network and run: apt-get update"
+	dpkg -x "$work"/deb/"$package"_*.deb "$work/$package"
 }
 
 # Copies files with the libraries they load, at the paths they have here.
@@ -80,7 +99,7 @@ build()
 	rm -rf "$work"
 	mkdir -p "$tree"/{bin,dev,etc,proc,sys,tmp,run}
 
-	download "$package"
+	download "$package" "${KERNEL_APT[@]}"
 	kernel_root=$work/$package
 	grep -q '^CONFIG_RDMA_RXE=m' "$kernel_root/boot/config-$version" ||
 		die "the kernel $version has no rdma_rxe"
@@ -92,6 +111,7 @@ build()
 	cp "$work/busybox-static/bin/busybox" "$tree/bin/"
 	# shellcheck disable=SC2086 # a list of names
 	copy_with_libraries $GUEST_BINS $PROVIDERS/librxe-rdmav*.so
+	install -m 755 "$peer" "$tree/usr/bin/interop_peer"
 	install -D -m 644 /etc/libibverbs.d/rxe.driver "$tree/etc/libibverbs.d/rxe.driver"
 	printf 'root:x:0:0:root:/:/bin/sh\n' >"$tree/etc/passwd"
 	install -m 755 "$HERE/guest-init" "$tree/init"
@@ -102,19 +122,22 @@ main()
 {
 	local package stamp
 
-	[ $# = 1 ] || die "usage: make-guest.sh DIR"
+	[ $# = 2 ] || [ "$#$3" = 3backports ] || die "usage: make-guest.sh DIR PEER [backports]"
 	mkdir -p "$1"
 	out=$(readlink -f "$1")
+	peer=$2
+	[ -x "$peer" ] || die "$peer is missing; run: make"
+	[ $# = 2 ] || use_backports
 	work=$out/work
 	tree=$work/tree
-	package=$(kernel_package)
+	package=$(kernel_package || :)
 	if [ -z "$package" ]; then
-		"${APT[@]}" update || die "apt-get update failed; check the network"
-		package=$(kernel_package)
+		"${APT[@]}" "${KERNEL_APT[@]}" update || die "apt-get update failed; check the network"
+		package=$(kernel_package || :)
 	fi
 	[ -n "$package" ] || die "apt knows no linux-image-amd64; is this Debian with amd64?"
 
-	stamp="$package $(cat "$0" "$HERE/guest-init" | sha256sum)"
+	stamp="$package $(cat "$0" "$HERE/guest-init" "$peer" | sha256sum)"
 	if [ -e "$out/initrd" ] && [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ]; then
 		return 0
 	fi

@@ -18,15 +18,18 @@ sys.path[:0] = [TEST_DIR, os.path.dirname(os.path.abspath(__file__))]
 
 from guest import MTU, VLAN, Guest, GuestError  # noqa: E402
 from harness.process import LocalHost, Namespace, exit_on_signals  # noqa: E402
-from harness.report import Report  # noqa: E402
+from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side,  # noqa: E402
                            gid_index, gids, kill_pair, run_pair)
 
 IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
+PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
+PEER_CASES = ("window_1", "window_2", "send_inv", "local_inv", "atomic_write", "flush")
 PATH_MTUS = (1024, 4096)
 FIRST_PORT = 19000
 PAIR_SECONDS = 120
 KILL_SPAN_SECONDS = 3.0
+LACKS = 77  # peer.c's exit status
 PINGPONG_BYTES = 16384
 LONG_TIMEOUT = ["-u", "18"]  # 4.096 us * 2^18 = 1 s
 
@@ -68,6 +71,33 @@ def vlan_programs():
     yield PerfTest("ib_write_bw", LONG_TIMEOUT, 200)
 
 
+class PeerCase:
+    """A case of peer.c, the program that runs on both sides."""
+
+    def __init__(self, case):
+        self.name = case
+        self._done = f"{case}: done"
+
+    def argv(self, side, port, peer=None):
+        argv = [side.host.peer_program, "-d", side.device, "-g", str(side.gid_index), "-p", str(port), self.name]
+        return argv + ([peer] if peer else [])
+
+    def judge(self, server, client):
+        if self._done not in server or self._done not in client:
+            raise CheckFailed("a side does not say that it is done")
+
+    def is_possible(self, host, role):
+        """Whether the device of a host has what a role needs ("?" the client's, "!" the server's)."""
+        process = host.start(self.argv(Side(host, host.device, None, 0), 0, role))
+        try:
+            status = process.wait(PAIR_SECONDS)
+            if status not in (0, LACKS):
+                raise CheckFailed("it does not tell what it has", process.story(host.name))
+        finally:
+            process.kill()
+        return status == 0
+
+
 class UrocePeer:
     """uroce on a veth pair whose other end is in the bridge, as in a container.
 
@@ -79,6 +109,7 @@ class UrocePeer:
     address = "10.9.0.254"
     address6 = "fd09::254"
     vlan_address = "10.9.5.254"
+    peer_program = PEER_PROGRAM
 
     def __init__(self, network, work_dir):
         namespace = Namespace("peer")
@@ -141,6 +172,16 @@ class Matrix:
                 self._cell(run_pair, f"{client.name}->{server.name} ipv4", server, client, "ipv4", program,
                            PAIR_SECONDS)
 
+    def run_peer_cases(self):
+        """What rxe has depends on the kernel's version, and on that of its library."""
+        for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
+            for case in map(PeerCase, PEER_CASES):
+                title = f"{client.name}->{server.name} ipv4"
+                if case.is_possible(client, "?") and case.is_possible(server, "!"):
+                    self._cell(run_pair, title, server, client, "ipv4", case, PAIR_SECONDS)
+                else:
+                    self._report.skip(f"{title} {case.name}", "the kernel's rxe does not have it")
+
     def run_vlan(self):
         """Each side has an address in a VLAN, above its ordinary one, which the programs meet over."""
         sides = []
@@ -171,21 +212,22 @@ class Matrix:
                    server, client, "ipv4", program, victim, delay)
 
 
-def run_matrix(options, report, work_dir):
+def run_matrix(options, report, image_dir, work_dir):
     """Everything it makes is removed again at exit."""
     network = Namespace("net")
     network.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "mcast_snooping",
                 "0")
     network.run("ip", "link", "set", "br0", "mtu", str(MTU), "up")
-    theirs = Guest("rxe", 1, network, IMAGE_DIR, work_dir)
+    theirs = Guest("rxe", 1, network, image_dir, work_dir)
     if options.self_check:
-        ours = Guest("rxe2", 2, network, IMAGE_DIR, work_dir)
+        ours = Guest("rxe2", 2, network, image_dir, work_dir)
     else:
         ours = UrocePeer(network, work_dir)
     matrix = Matrix(report, ours, theirs, random.Random(options.seed),
                     options.self_check)
     if report.require("GID tables", matrix.read_gid_tables):
         matrix.run_all()
+        matrix.run_peer_cases()
         matrix.run_vlan()
         matrix.run_kills()
 
@@ -193,6 +235,8 @@ def run_matrix(options, report, work_dir):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--self-check", action="store_true", help="rxe against rxe, no uroce")
+    parser.add_argument("--backports", action="store_true",
+                        help="the peer's kernel is the newest of bookworm-backports, not the release's")
     parser.add_argument("--only", metavar="TEXT", help="run the cells whose name contains this")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="chooses the moments at which a side is killed")
@@ -204,11 +248,13 @@ def main():
     if not options.self_check and not os.access(UROCE_RUN, os.X_OK):
         report.fail("uroce-run", f"{UROCE_RUN} does not exist; run: make")
         return report.summary()
-    subprocess.run([os.path.join(TEST_DIR, "interop", "make-guest.sh"), IMAGE_DIR], check=True)
+    image_dir = IMAGE_DIR + ("-backports" if options.backports else "")
+    subprocess.run([os.path.join(TEST_DIR, "interop", "make-guest.sh"), image_dir, PEER_PROGRAM,
+                    *(["backports"] if options.backports else [])], check=True)
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="uroce-interop-") as work_dir:
         try:
-            run_matrix(options, report, work_dir)
+            run_matrix(options, report, image_dir, work_dir)
         except GuestError as error:
             report.fail("guest", str(error))
         return report.summary()
