@@ -403,27 +403,24 @@ static void completer_keep(struct completer *completer, const struct packet *pac
 	counters_add(completer->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
 }
 
-/* Responses before `flight->executed` are missing: take those that are kept, as far as they go. */
-static enum fault completer_catch_up(struct completer *completer, uint64_t now_ns)
+/*
+ * Responses before `flight->executed` are missing: the next one that is kept, and whose turn it is,
+ * or NULL.
+ */
+static const struct packet *completer_next(struct completer *completer, uint64_t now_ns,
+					   enum fault *fault)
 {
 	struct flight *flight = completer->flight;
-	enum fault fault = FAULT_NONE;
+	const struct packet *packet;
 
-	while (fault == FAULT_NONE) {
-		const struct packet *packet;
-
-		if (completer_acknowledge(completer, flight->executed, now_ns, &fault)) {
-			flight->waits = false;
-			early_clear(&completer->early);
-			return fault;
-		}
-		early_drop_before(&completer->early, flight->una);
-		packet = early_first(&completer->early);
-		if (packet == NULL || !psn_eq(packet->psn, flight->una))
-			break;
-		fault = completer_answer(completer, packet, now_ns);
+	if (completer_acknowledge(completer, flight->executed, now_ns, fault)) {
+		flight->waits = false;
+		early_clear(&completer->early);
+		return NULL;
 	}
-	return fault;
+	early_drop_before(&completer->early, flight->una);
+	packet = early_first(&completer->early);
+	return packet != NULL && psn_eq(packet->psn, flight->una) ? packet : NULL;
 }
 
 /*
@@ -485,16 +482,23 @@ static void completer_repaired(struct completer *completer, bool acknowledged, u
 	flight->went_back = true;
 }
 
-/* Something is missing: see what the newest answer has changed about that. */
-static enum fault completer_settle(struct completer *completer, bool acknowledged, uint64_t now_ns)
+/*
+ * Something is missing: see what the newest answer has changed about that.
+ *
+ * @return
+ *   A response that is kept, and whose turn it is now, or NULL.
+ */
+static const struct packet *completer_settle(struct completer *completer, bool acknowledged,
+					     uint64_t now_ns, enum fault *fault)
 {
 	struct flight *flight = completer->flight;
-	enum fault fault = FAULT_NONE;
 
-	if (flight->waits)
-		fault = completer_catch_up(completer, now_ns);
-	if (fault != FAULT_NONE)
-		return fault;
+	if (flight->waits) {
+		const struct packet *packet = completer_next(completer, now_ns, fault);
+
+		if (packet != NULL || *fault != FAULT_NONE)
+			return packet;
+	}
 	if (flight->repair != REPAIR_NONE && !psn_before(flight->una, flight->repair_to))
 		completer_repaired(completer, acknowledged, now_ns);
 	if (flight->waits && flight->repair == REPAIR_NONE)
@@ -502,12 +506,12 @@ static enum fault completer_settle(struct completer *completer, bool acknowledge
 	/* Progress has made its timer one for probes. */
 	if (flight->repair != REPAIR_NONE && completer->recovery->probing)
 		recovery_repair(completer->recovery, now_ns, false);
-	return FAULT_NONE;
+	return NULL;
 }
 
 /* An answer from behind missing responses. */
-static enum fault completer_early(struct completer *completer, const struct packet *packet,
-				  uint64_t now_ns)
+static void completer_early(struct completer *completer, const struct packet *packet,
+			    uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
 
@@ -519,41 +523,53 @@ static enum fault completer_early(struct completer *completer, const struct pack
 			counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
 			completer_resend(completer, now_ns);
 		}
-		return FAULT_NONE;
+		return;
 	}
 	/* What it is in its turn shows then. */
 	if (!completer_means_what_it_is(packet))
-		return FAULT_NONE;
+		return;
 	/* Of the responses that were asked for again, some have come, and now one is missing. */
 	if (flight->repair == REPAIR_RESPONSE && psn_before(flight->repair_from, flight->una) &&
 	    psn_before(packet->psn, flight->repair_to))
 		flight->repair = REPAIR_NONE;
 	completer_keep(completer, packet);
 	flight_executed(flight, psn_add(packet->psn, 1));
-	return completer_settle(completer, false, now_ns);
+}
+
+/* Take in an answer to what is in the air. */
+static enum fault completer_take(struct completer *completer, const struct packet *packet,
+				 bool is_ack, uint64_t now_ns)
+{
+	enum fault fault = FAULT_NONE;
+	/* Everything before this was executed. */
+	const struct psn before = psn_add(packet->psn, is_ack);
+
+	if (!completer_acknowledge(completer, before, now_ns, &fault)) {
+		completer_early(completer, packet, now_ns);
+		return FAULT_NONE;
+	}
+	return fault != FAULT_NONE || is_ack ? fault : completer_answer(completer, packet, now_ns);
 }
 
 enum fault completer_receive(struct completer *completer, const struct packet *packet,
 			     uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
-	const bool is_ack = completer_is_ack(packet);
-	enum fault fault = FAULT_NONE;
-	struct psn before = packet->psn; /* everything before this was executed */
+	enum fault fault;
+	bool is_ack;
 
 	/* Not about anything in the air: an answer that came twice, or to nothing (9.7.5.1, ghost).
 	 */
 	if (psn_before(packet->psn, flight->una) || !psn_before(packet->psn, flight->top))
 		return FAULT_NONE;
-	if (is_ack)
-		before = psn_add(before, 1);
-	if (!completer_acknowledge(completer, before, now_ns, &fault))
-		return completer_early(completer, packet, now_ns);
-	if (fault == FAULT_NONE && !is_ack)
-		fault = completer_answer(completer, packet, now_ns);
-	if (likely(!flight->waits && flight->repair == REPAIR_NONE) || fault != FAULT_NONE)
-		return fault;
-	return completer_settle(completer, is_ack, now_ns);
+	do {
+		is_ack = completer_is_ack(packet);
+		fault = completer_take(completer, packet, is_ack, now_ns);
+		if (likely(!flight->waits && flight->repair == REPAIR_NONE) || fault != FAULT_NONE)
+			return fault;
+		packet = completer_settle(completer, is_ack, now_ns, &fault);
+	} while (packet != NULL && fault == FAULT_NONE);
+	return fault;
 }
 
 enum fault completer_sent(struct completer *completer, uint64_t now_ns)

@@ -130,10 +130,13 @@ void early_drop(struct early *early)
 	early->count--;
 }
 
-void early_drop_before(struct early *early, struct psn psn)
+bool early_drop_before(struct early *early, struct psn psn)
 {
+	const uint32_t count = early->count;
+
 	while (early->count > 0 && psn_before(early_first(early)->psn, psn))
 		early_drop(early);
+	return early->count < count;
 }
 
 void early_clear(struct early *early)

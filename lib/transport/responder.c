@@ -540,43 +540,34 @@ static enum fault responder_take(struct responder *responder, const struct packe
 }
 
 /*
- * Packets are kept: if the gap before them is closed, it is their turn. They are acknowledged
- * unasked, so that a requester that goes back sends none of them again; and if there is another
- * gap behind them, its NAK is due now, for perhaps nothing more comes that would show it.
+ * Packets are kept: the next one whose turn it is, or NULL. They are acknowledged unasked, so that
+ * a requester that goes back sends none of them again; and if there is another gap behind them, its
+ * NAK is due now, for perhaps nothing more comes that would show it.
  */
-static enum fault responder_go_on(struct responder *responder)
+static const struct packet *responder_next(struct responder *responder)
 {
-	enum fault fault = FAULT_NONE;
 	const struct packet *packet;
-	bool taken = false;
 
 	if (responder->nak_sent)
-		return FAULT_NONE;
-	while (fault == FAULT_NONE && !responder->nak_sent) {
-		early_drop_before(&responder->early, responder->epsn);
-		packet = early_first(&responder->early);
-		if (packet == NULL || !psn_eq(packet->psn, responder->epsn))
-			break;
-		fault = responder_take(responder, packet);
-		taken = true;
-	}
-	if (fault != FAULT_NONE)
-		return fault;
-	if (taken)
+		return NULL;
+	if (early_drop_before(&responder->early, responder->epsn))
 		replies_ack(responder->replies, responder->ack_psn, responder->msn);
 	packet = early_first(&responder->early);
-	if (packet != NULL && !responder->nak_sent)
-		responder_nak_sequence(responder, packet->psn);
-	return FAULT_NONE;
+	if (packet == NULL || psn_eq(packet->psn, responder->epsn))
+		return packet;
+	responder_nak_sequence(responder, packet->psn);
+	return NULL;
 }
 
 enum fault responder_receive(struct responder *responder, const struct packet *packet)
 {
-	const enum fault fault = responder_take(responder, packet);
+	enum fault fault;
 
-	if (likely(responder->early.count == 0) || fault != FAULT_NONE)
-		return fault;
-	return responder_go_on(responder);
+	do
+		fault = responder_take(responder, packet);
+	while (unlikely(responder->early.count > 0) && fault == FAULT_NONE &&
+	       (packet = responder_next(responder)) != NULL);
+	return fault;
 }
 
 void responder_forget_srq(struct responder *responder, const struct srq *srq,

@@ -67,8 +67,8 @@ const struct packet *early_first(const struct early *early);
 /** Drop the first packet. */
 void early_drop(struct early *early);
 
-/** Drop all that are before `psn`. */
-void early_drop_before(struct early *early, struct psn psn);
+/** Drop all that are before `psn`. Whether there were any. */
+bool early_drop_before(struct early *early, struct psn psn);
 
 /** Drop everything. */
 void early_clear(struct early *early);
