@@ -61,7 +61,6 @@ def service_programs():
     yield PerfTest("ib_write_lat", ["-c", "UC", "-s", "4096"], 200)
     yield PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", *few], 200)
     yield PerfTest("ib_send_lat", ["-c", "UD", "-s", "1024"], 200)
-    yield PerfTest("ib_send_bw", ["--use-srq", "-q", "4", *LONG_TIMEOUT, "-s", "4096", "-t", "16"], 200)
 
 
 def vlan_programs():
@@ -177,7 +176,9 @@ class Matrix:
         for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
             for case in map(PeerCase, PEER_CASES):
                 title = f"{client.name}->{server.name} ipv4"
-                if case.is_possible(client, "?") and case.is_possible(server, "!"):
+                if case.name == "flush" and server is self._theirs:
+                    self._report.skip(f"{title} {case.name}", "rxe's ICRC of a FLUSH is not the specification's")
+                elif case.is_possible(client, "?") and case.is_possible(server, "!"):
                     self._cell(run_pair, title, server, client, "ipv4", case, PAIR_SECONDS)
                 else:
                     self._report.skip(f"{title} {case.name}", "the kernel's rxe does not have it")
