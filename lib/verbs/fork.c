@@ -3,11 +3,10 @@
  * fork(): the parent goes on, the child does not disturb it.
  *
  * A child has copies of the parent's queues (or the very same, where a parent domain's allocator
- * gives shared memory) and shares its port and descriptors, but no thread of
- * the engine. So in a child of a process that had started the devices every call that
- * needs the engine fails with ENODEV, and touches nothing; what the device can do may be asked, and
- * device memory be had. A process that forks first and uses verbs
- * later is not concerned: devices start on first need.
+ * gives shared memory) and shares its port and descriptors, but no thread of the engine. So in a
+ * child of a process that had started the devices every call that needs the engine fails with
+ * ENODEV, and touches nothing; what the device can do may be asked, and device memory be had. A
+ * process that forks first and uses verbs later is not concerned: devices start on first need.
  *
  * Registered memory needs no care: the transport runs in this process and reads its pages as any
  * code does, so copy-on-write between parent and child is right by itself.
