@@ -72,11 +72,12 @@ void window_use(struct flow *flow, struct work *work)
 bool window_close(struct flow *flow, struct work *work)
 {
 	struct window *window = &flow->window;
-	struct episode *episode = &window->episodes[window->count - 1];
+	struct episode *episode;
 
 	if (!window->in_use || !window->open || window->type != IBV_MW_TYPE_2 ||
 	    !rng_chance(&flow->rng, 300000))
 		return false;
+	episode = &window->episodes[window->count - 1];
 	window->open = false;
 	episode->closing = CLOSED_BY_SEND;
 	episode->last_use = (int32_t)(work - flow->works);
