@@ -205,8 +205,9 @@ static void check_received(struct flow *flow, uint32_t index, const struct ibv_w
 	enum ibv_wc_opcode opcode = IBV_WC_RECV;
 
 	if (!flow_reliable(flow)) {
-		receive->work =
+		receive->solicited =
 			deliver(flow, &flow->spans[receive->first_span], receive->spans, wc);
+		receive->delivered = true;
 		return;
 	}
 	sim_check(sim, receive->work >= 0 && receive->work < (int32_t)flow->posted,
@@ -341,7 +342,11 @@ bool check_completion(struct host *host, const struct ibv_wc *wc)
 	/* An error always counts as solicited (ibv_req_notify_cq(3)). */
 	if (wc->status != IBV_WC_SUCCESS)
 		return true;
-	return receives && (flow->works[flow->receives[index].work].flags & IBV_SEND_SOLICITED);
+	if (!receives)
+		return false;
+	if (!flow_reliable(flow))
+		return flow->receives[index].solicited;
+	return flow->works[flow->receives[index].work].flags & IBV_SEND_SOLICITED;
 }
 
 void check_event(void *user, enum ibv_event_type type)

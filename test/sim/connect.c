@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "device/device.h"
+#include "device/mcast.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/srq.h"
@@ -76,6 +77,9 @@ static void connect_create(struct end *end)
 	}
 	device_set_qp(device, end->qpn, end->qp);
 	device->ops->attach(device->engine, end->qp);
+	if (end->in_group)
+		sim_check(sim, mcast_attach(device, &sim->group, end->qp, false) >= 0,
+			  "mcast_attach");
 	device->ops->unlock(device->engine);
 }
 
@@ -84,7 +88,7 @@ static void connect_create(struct end *end)
 static void fill_av(const struct end *end, struct ibv_ah_attr *attr)
 {
 	*attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
-	attr->grh.dgid = end->peer->host->gid;
+	attr->grh.dgid = end->out->group ? end->host->sim->group : end->peer->host->gid;
 	attr->grh.hop_limit = 64;
 	attr->grh.flow_label = end->qpn & 0xfffff;
 	attr->grh.traffic_class = (uint8_t)(end->number << 2);
@@ -228,7 +232,7 @@ void connect_address(const struct end *end, struct ibv_send_wr *wr)
 	if (end->type != IBV_QPT_UD)
 		return;
 	wr->wr.ud.ah = (struct ibv_ah *)(uintptr_t)&end->ah.ibv;
-	wr->wr.ud.remote_qpn = end->peer->qpn;
+	wr->wr.ud.remote_qpn = end->out->group ? WIRE_QPN_MULTICAST : end->peer->qpn;
 	wr->wr.ud.remote_qkey = QKEY;
 }
 
@@ -290,6 +294,10 @@ void connect_destroy(struct end *end)
 	struct device *device = end->host->device;
 
 	device->ops->lock(device->engine);
+	if (end->in_group)
+		sim_check(end->host->sim,
+			  mcast_detach(device, &end->host->sim->group, end->qp) == 0,
+			  "mcast_detach");
 	device->ops->detach(device->engine, end->qp);
 	device_set_qp(device, end->qpn, NULL);
 	if (end->type == IBV_QPT_XRC_RECV)

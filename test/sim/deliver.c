@@ -28,7 +28,8 @@ static uint8_t *gather(struct flow *flow, const struct span *list, uint32_t span
 /* The sender's address in front of a datagram; some of it may have gone into a null region. */
 static void check_address(struct flow *flow, const struct span *list, const uint8_t *bytes)
 {
-	const union ibv_gid *from = &flow->from->host->gid, *to = &flow->to->host->gid;
+	const union ibv_gid *from = &flow->from->host->gid;
+	const union ibv_gid *to = flow->group ? &flow->sim->group : &flow->to->host->gid;
 
 	if (list[0].len < SIM_GRH_BYTES || list[0].region->is_null)
 		return;
@@ -68,9 +69,9 @@ static bool skips_one(const struct flow *flow, uint32_t index)
 }
 
 static int32_t find(const struct flow *flow, const struct ibv_wc *wc, const uint8_t *bytes,
-		    uint32_t len)
+		    uint32_t len, bool ordered)
 {
-	const uint32_t first = flow->ordered ? (uint32_t)(flow->newest + 1) : 0;
+	const uint32_t first = ordered ? (uint32_t)(flow->newest + 1) : 0;
 
 	for (uint32_t w = first; w < flow->posted; w++) {
 		if (flow_executes(flow, (int32_t)w) && matches(&flow->works[w], wc, bytes, len))
@@ -79,39 +80,59 @@ static int32_t find(const struct flow *flow, const struct ibv_wc *wc, const uint
 	return -1;
 }
 
-int32_t deliver(struct flow *flow, const struct span *list, uint32_t spans, const struct ibv_wc *wc)
+/* Who sent what came to the receiver of a flow: its peer, or somebody to the group. */
+static struct flow *sender(struct flow *flow, const struct ibv_wc *wc)
 {
-	const bool datagram = flow->from->type == IBV_QPT_UD;
-	const uint32_t head = datagram ? SIM_GRH_BYTES : 0;
-	uint8_t *bytes = gather(flow, list, spans, wc->byte_len);
-	const struct work *work;
-	int32_t index;
+	struct sim *sim = flow->sim;
 
-	sim_check(flow->sim, wc->byte_len >= head, "flow %d: a datagram of %u bytes", flow->number,
-		  wc->byte_len);
-	index = find(flow, wc, bytes + head, wc->byte_len - head);
-	sim_check(flow->sim, index >= 0,
-		  "flow %d: a message of %u bytes that nobody sent so, or not now", flow->number,
-		  wc->byte_len);
-	if (datagram) {
-		check_address(flow, list, bytes);
-		sim_check(flow->sim, wc->src_qp == flow->from->qpn && (wc->wc_flags & IBV_WC_GRH),
-			  "flow %d: a datagram from qp %06x", flow->number, wc->src_qp);
+	if (flow->from->type != IBV_QPT_UD)
+		return flow;
+	sim_check(sim, (wc->wc_flags & IBV_WC_GRH) && wc->byte_len >= SIM_GRH_BYTES,
+		  "flow %d: a datagram of %u bytes", flow->number, wc->byte_len);
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		struct flow *other = &sim->flow[i];
+
+		if (other->from->type == IBV_QPT_UD && other->from->qpn == wc->src_qp &&
+		    (other == flow || (other->group && flow->to->in_group)))
+			return other;
 	}
-	work = &flow->works[index];
+	sim_fail(sim, "flow %d: a datagram from qp %06x", flow->number, wc->src_qp);
+}
+
+static void check_written(struct flow *flow, const struct work *work)
+{
 	if (work->root >= 0)
 		sim_check(flow->sim,
 			  work->length == 0 || memcmp(span_actual(&work->remote), work->bytes,
 						      work->length) == 0,
 			  "flow %d: work %d: told of a WRITE that is not there", flow->number,
-			  index);
+			  (int)(work - flow->works));
+}
+
+bool deliver(struct flow *flow, const struct span *list, uint32_t spans, const struct ibv_wc *wc)
+{
+	struct flow *from = sender(flow, wc);
+	const uint32_t head = from->from->type == IBV_QPT_UD ? SIM_GRH_BYTES : 0;
+	uint8_t *bytes = gather(flow, list, spans, wc->byte_len);
+	const int32_t index =
+		find(from, wc, bytes + head, wc->byte_len - head, from == flow && flow->ordered);
+
+	sim_check(flow->sim, index >= 0,
+		  "flow %d: a message of %u bytes that flow %d did not send so, or not now",
+		  flow->number, wc->byte_len, from->number);
+	if (head > 0)
+		check_address(from, list, bytes);
+	check_written(from, &from->works[index]);
 	/* A longer message that was dropped may have left something behind this one. */
 	for (uint32_t i = 0; i < spans; i++)
 		span_forgive(&list[i]);
-	flow->newest = index;
+	if (from == flow)
+		flow->newest = index;
+	else
+		flow->sim->stats_copied++;
 	flow->sim->stats_delivered++;
 	free(bytes);
-	return index;
+	return from->works[index].flags & IBV_SEND_SOLICITED;
 }
 
 /* Each packet of a WRITE is there or is not. */
@@ -152,7 +173,7 @@ void deliver_check(struct flow *flow)
 	for (uint32_t i = 0; i < flow->receive_count; i++) {
 		const struct receive *receive = &flow->receives[i];
 
-		for (uint32_t k = 0; receive->work < 0 && k < receive->spans; k++)
+		for (uint32_t k = 0; !receive->delivered && k < receive->spans; k++)
 			span_forgive(&flow->spans[receive->first_span + k]);
 	}
 	sim_check(flow->sim, !flow->exact || !skips_one(flow, flow->posted),

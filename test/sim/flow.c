@@ -436,8 +436,6 @@ static void make_receives(struct flow *flow)
 		receive->room = room;
 		receive->first_span = flow->span_count;
 		receive->spans = add_places(flow, flow->inbox, room, max);
-		if (!flow_reliable(flow))
-			receive->work = -1;
 	}
 }
 

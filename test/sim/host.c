@@ -83,11 +83,31 @@ static void host_engine_poll(void *engine)
 	(void)engine;
 }
 
+static const uint8_t group_mac[6] = {0x33, 0x33, 0, 0, 0, 9};
+
+/* The port hears the group from now on, or no more. */
+static int host_join(void *engine, const union ibv_gid *gid)
+{
+	(void)gid;
+	((struct host *)engine)->hears_group = true;
+	return 0;
+}
+
+static void host_leave(void *engine, const union ibv_gid *gid)
+{
+	(void)gid;
+	((struct host *)engine)->hears_group = false;
+}
+
 static int host_resolve(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6])
 {
 	struct sim *sim = ((struct host *)engine)->sim;
 
 	(void)sgid_index;
+	if (memcmp(dgid, &sim->group, sizeof(*dgid)) == 0) {
+		memcpy(mac, group_mac, 6);
+		return 0;
+	}
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		if (memcmp(dgid, &sim->host[i].gid, sizeof(*dgid)) == 0) {
 			memcpy(mac, sim->host[i].mac, 6);
@@ -106,6 +126,8 @@ static const struct engine_ops host_engine_ops = {
 	.poll = host_engine_poll,
 	.wait = host_engine_poll,
 	.resolve = host_resolve,
+	.join = host_join,
+	.leave = host_leave,
 };
 
 static struct packet_out *host_get(struct packet_sink *sink)
@@ -165,6 +187,13 @@ static int host_put(struct packet_sink *sink, struct packet_out *out)
 		return len;
 	host_check_frame(host, (uint32_t)len);
 	sim->packets++;
+	if (memcmp(out->frame, group_mac, 6) == 0) {
+		for (unsigned int i = 0; i < sim->hosts; i++) {
+			if (sim->host[i].hears_group)
+				link_send(host->links[i], out->frame, (uint32_t)len);
+		}
+		return 0;
+	}
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		if (memcmp(out->frame, sim->host[i].mac, 6) == 0) {
 			link_send(host->links[i], out->frame, (uint32_t)len);

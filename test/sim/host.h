@@ -41,7 +41,8 @@ struct end {
 	struct qp *qp;
 	uint32_t qpn;
 	int number;		   /* of all ends, for messages */
-	struct ah ah;		   /* UD: of the peer */
+	struct ah ah;		   /* UD: of the peer, or of the group */
+	bool in_group;		   /* UD: it hears the group too */
 	struct xrcd_member member; /* XRC_RECV */
 
 	/* attributes, chosen with the program */
@@ -134,6 +135,7 @@ struct host {
 	uint32_t tx_room; /* frames that this turn may still send */
 	bool locked;
 	bool turn_due;
+	bool hears_group;
 	TAILQ_HEAD(, frame) arrived;
 	TAILQ_HEAD(end_list, end) ready;
 };

@@ -23,6 +23,15 @@ static void *allocate(struct sim *sim, size_t count, size_t size)
 	return p;
 }
 
+static uint32_t group_works(const struct sim *sim)
+{
+	uint32_t works = 0;
+
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
+		works += sim->flow[i].group ? sim->flow[i].work_count + REPEATS_MAX : 0;
+	return works;
+}
+
 /* Room for the longest message that any peer sends. */
 static uint32_t longest(const struct pool *pool, uint32_t *messages)
 {
@@ -38,9 +47,11 @@ static uint32_t longest(const struct pool *pool, uint32_t *messages)
 			if (flow->works[w].receive >= 0 && flow->works[w].length > room)
 				room = flow->works[w].length;
 		}
-		/* What the network repeats takes one too. */
+		/* What the network repeats takes one too, and what is for the group. */
 		if (flow->pool == pool && !flow_reliable(flow))
 			*messages += REPEATS_MAX;
+		if (flow->pool == pool && flow->to->in_group)
+			*messages += group_works(sim);
 	}
 	return room + SIM_GRH_BYTES;
 }
@@ -214,10 +225,7 @@ static bool complete_unreliable(const struct pool *pool, uint32_t index, struct 
 	const struct receive *receive = &pool->receives[index];
 
 	if (wc->status == IBV_WC_SUCCESS)
-		return flow->works[deliver(flow, &pool->spans[receive->first_span], receive->spans,
-					   wc)]
-			       .flags &
-		       IBV_SEND_SOLICITED;
+		return deliver(flow, &pool->spans[receive->first_span], receive->spans, wc);
 	/* A message that was never whole had it. */
 	sim_check(sim,
 		  wc->status == IBV_WC_WR_FLUSH_ERR &&

@@ -49,8 +49,11 @@ static void make_pace(struct host_pace *pace, struct rng *rng)
 
 static void make_hosts(struct sim *sim)
 {
+	static const uint8_t group_ipv6[16] = {0xff, 0x0e, [15] = 9};
+	static const uint8_t group_ipv4[16] = {[10] = 0xff, 0xff, 239, 9, 9, 9};
 	const bool ipv6 = rng_chance(&sim->rng, 400000);
 
+	memcpy(sim->group.raw, ipv6 ? group_ipv6 : group_ipv4, sizeof(sim->group.raw));
 	sim->hosts = rng_chance(&sim->rng, 200000) ? 3 : 2;
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		struct host *host = &sim->host[i];
@@ -187,8 +190,10 @@ static void make_types(const struct sim *sim, struct end *ends, struct rng *rng)
 		ends[0].type = IBV_QPT_XRC_SEND;
 	ends[1].type = ends[0].type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : ends[0].type;
 	for (unsigned int i = 0; i < 2; i++) {
-		if (ends[i].type == IBV_QPT_UD)
+		if (ends[i].type == IBV_QPT_UD) {
 			ends[i].mtu = IBV_MTU_4096;
+			ends[i].in_group = rng_chance(rng, 300000);
+		}
 		/* It has no queues of its own. */
 		if (ends[i].type == IBV_QPT_XRC_RECV) {
 			ends[i].cap = (struct ibv_qp_cap){0};
@@ -242,6 +247,9 @@ static void make_pair(struct sim *sim, unsigned int pair)
 		sim->flow[2 * pair + i].pool = choose_pool(&sim->flow[2 * pair + i]);
 	}
 	make_window(sim, &sim->flow[2 * pair]);
+	for (unsigned int i = 0; i < 2; i++)
+		sim->flow[2 * pair + i].group =
+			ends[1 - i].in_group && rng_chance(&sim->rng, 500000);
 }
 
 static void make_words(struct sim *sim)
@@ -410,7 +418,7 @@ static void make_promises(struct sim *sim)
 			attr->duplicate_ppm == 0 && attr->ghost_ppm == 0 && attr->reorder_ppm == 0;
 		flow->exact = flow->ordered && attr->loss_ppm == 0 && attr->corrupt_ppm == 0 &&
 			      attr->burst_ppm == 0 && flow->pool == NULL && !flow->loose &&
-			      flow->mishap_at < 0 && !sim->abrupt;
+			      !flow->to->in_group && flow->mishap_at < 0 && !sim->abrupt;
 		if (!flow->exact)
 			continue;
 		/* Each message finds its receive request there. */

@@ -69,8 +69,10 @@ struct work {
 struct receive {
 	uint32_t first_span; /* in flow->spans */
 	uint32_t spans;
-	uint32_t room; /* bytes */
-	int32_t work;  /* that consumes it, -1 for a surplus one; of an unreliable flow: that did */
+	uint32_t room;	/* bytes */
+	int32_t work;	/* that consumes it, -1 for a surplus one */
+	bool delivered; /* an unreliable flow's message is in it */
+	bool solicited; /* that was */
 	enum mishap mishap;
 };
 
@@ -100,6 +102,8 @@ struct flow {
 
 	struct window window; /* of who receives, used by who sends */
 	struct pool *pool;    /* that the receives are taken from, or NULL */
+
+	bool group; /* UD: to all queue pairs of the group, the peer among them */
 
 	/* unreliable flows: what is promised of them */
 	bool exact;	/* nothing can be lost: each message arrives, in order, and once */
@@ -138,9 +142,9 @@ void program_free(struct sim *sim);
 /** Make up the works and receives of a flow. */
 void flow_make(struct flow *flow, uint32_t works, uint32_t bytes);
 
-/** An unreliable flow's message came whole: find out which it was. The index of its work. */
-int32_t deliver(struct flow *flow, const struct span *list, uint32_t spans,
-		const struct ibv_wc *wc);
+/** A message came whole to the receiver of an unreliable flow: find out which it was. Whether it
+ * was solicited. */
+bool deliver(struct flow *flow, const struct span *list, uint32_t spans, const struct ibv_wc *wc);
 
 /** The program has ended: the memory that an unreliable flow wrote to, or not. */
 void deliver_check(struct flow *flow);

@@ -269,13 +269,13 @@ int main(int argc, char **argv)
 	for (int i = 0; i < SIM_HOSTS_MAX; i++)
 		host_fini(&sim.host[i]);
 	printf("sim: %llu programs passed, the last of seed %llu: %llu works, %llu bytes, %llu "
-	       "unreliable messages, %llu packets "
+	       "unreliable messages (%llu copies of a group), %llu packets "
 	       "(%llu lost, %llu damaged, %llu late, %llu duplicates, %llu ghosts)\n",
 	       (unsigned long long)sim.stats_programs, (unsigned long long)seed - 1,
 	       (unsigned long long)sim.stats_works, (unsigned long long)sim.stats_bytes,
-	       (unsigned long long)sim.stats_delivered, (unsigned long long)sim.packets,
-	       (unsigned long long)fates[LINK_LOST], (unsigned long long)fates[LINK_DAMAGED],
-	       (unsigned long long)fates[LINK_HELD_BACK],
+	       (unsigned long long)sim.stats_delivered, (unsigned long long)sim.stats_copied,
+	       (unsigned long long)sim.packets, (unsigned long long)fates[LINK_LOST],
+	       (unsigned long long)fates[LINK_DAMAGED], (unsigned long long)fates[LINK_HELD_BACK],
 	       (unsigned long long)fates[LINK_DUPLICATED], (unsigned long long)fates[LINK_GHOST]);
 	return 0;
 }

@@ -47,6 +47,7 @@ struct sim {
 	unsigned int pairs;
 	struct end end[2 * SIM_PAIRS_MAX];   /* a pair is two neighbours */
 	struct flow flow[2 * SIM_PAIRS_MAX]; /* flow i is what end i sends */
+	union ibv_gid group;		     /* whom UD flows may send to */
 	unsigned int words;
 	struct word word[SIM_WORDS_MAX];
 	struct region *word_region;
@@ -65,6 +66,7 @@ struct sim {
 	uint64_t stats_programs;
 	uint64_t stats_works;
 	uint64_t stats_delivered; /* messages that were not sure to be */
+	uint64_t stats_copied;	  /* of them, to others of a group */
 	uint64_t stats_bytes;
 };
 
