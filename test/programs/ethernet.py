@@ -74,7 +74,7 @@ class EthernetTest:
             for service in ("rc", "uc", "ud", "srq"):
                 program = PingPong(["-l", str(SERVICE_LEVEL)], 200, 2048 if service == "ud" else 16384, service)
                 self._report.check(f"VLAN: {family} {program.name}", self._tagged, program, prefix)
-        for service in ("RC", "UC", "UD"):
+        for service in ("RC", "UC", "UD", "XRC"):
             program = PerfTest("ib_send_bw", ["-c", service, "-s", "1024", "-S", str(SERVICE_LEVEL),
                                               f"--tclass={TRAFFIC_CLASS}"], 200)
             self._report.check(f"VLAN: {program.name}", self._tagged, program, "10.9.5.", TRAFFIC_CLASS)
