@@ -21,6 +21,7 @@ from harness.process import LocalHost, Namespace, exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side,  # noqa: E402
                            gid_index, gids, kill_pair, run_pair)
+from overlay import GUEST_UROCE_RUN, add_uroce  # noqa: E402
 
 IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
 PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
@@ -129,6 +130,19 @@ class UrocePeer:
         return self._host.start(argv)
 
 
+class GuestUroce:
+    """uroce in the guest, on an interface of its kernel with a VLAN above: this machine's may have none."""
+
+    name = "guest-uroce"
+    device = DEVICE
+
+    def __init__(self, guest):
+        self._guest = guest
+
+    def start(self, argv):
+        return self._guest.start([GUEST_UROCE_RUN, "--netdev", "eth0", "--", *argv])
+
+
 class Matrix:
     """Runs every cell between two peers and reports it."""
 
@@ -196,6 +210,32 @@ class Matrix:
                     run_pair(program, server, client, self._port, PAIR_SECONDS)
                 self._report.check(f"{client.host.name}->{server.host.name} {program.name}", cell)
 
+    def run_netdev_vlan(self):
+        """Last of all, for rxe gives its UDP port away."""
+        status, output = self._theirs.run("rdma link del rxe0 && rmmod rdma_rxe")
+        if status:
+            self._report.fail("rxe goes", output)
+            return
+        host = GuestUroce(self._theirs)
+        guest = Side(host, DEVICE, self._theirs.address, gid_index(gids(host, DEVICE), self._theirs.vlan_address))
+        ours = Side(self._ours.vlan_host, DEVICE, self._ours.address,
+                    gid_index(gids(self._ours.vlan_host, DEVICE), self._ours.vlan_address))
+        for server, client in ((ours, guest), (guest, ours)):
+            program = PingPong(["-m", "1024"], 50, 4096)
+
+            def cell():
+                self._port += 1
+                run_pair(program, server, client, self._port, PAIR_SECONDS)
+            self._report.check(f"{client.host.name}->{server.host.name} {program.name}", cell)
+        self._report.check("guest-uroce: no ICMP errors from the kernel", self._no_icmp_errors)
+
+    def _no_icmp_errors(self):
+        """The kernel's own VLAN interface hears the packets too, and must not answer them."""
+        heads, values = [line.split() for line in self._theirs.run("grep ^Icmp: /proc/net/snmp")[1].splitlines()]
+        sent = dict(zip(heads, values))["OutDestUnreachs"]
+        if sent != "0":
+            raise CheckFailed(f"{sent} are sent")
+
     def run_kills(self):
         """Each survivor has work outstanding, or waits for its peer on TCP."""
         if not self._self_check:  # rxe takes the programs' retry count of 7 as endless
@@ -219,6 +259,10 @@ def run_matrix(options, report, image_dir, work_dir):
     network.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "mcast_snooping",
                 "0")
     network.run("ip", "link", "set", "br0", "mtu", str(MTU), "up")
+    uroce_dir = os.path.join(work_dir, "image")
+    if not options.self_check:
+        os.mkdir(uroce_dir)
+        image_dir = add_uroce(image_dir, uroce_dir)
     theirs = Guest("rxe", 1, network, image_dir, work_dir)
     if options.self_check:
         ours = Guest("rxe2", 2, network, image_dir, work_dir)
@@ -231,6 +275,8 @@ def run_matrix(options, report, image_dir, work_dir):
         matrix.run_peer_cases()
         matrix.run_vlan()
         matrix.run_kills()
+        if not options.self_check:
+            matrix.run_netdev_vlan()
 
 
 def main():

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce for the guest: what it needs there, put behind the guest's own initramfs."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from harness.tools import UROCE_RUN
+
+GUEST_DIR = "/opt/uroce"
+GUEST_UROCE_RUN = f"{GUEST_DIR}/app/uroce-run"
+LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", "libibverbs.so.1")
+DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
+DRIVERS = ("bus_vdev", "bus_pci", "mempool_ring", "mempool_stack", "net_af_packet")
+
+
+def _libraries(path):
+    listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(/\S+)", listed)
+
+
+def _install(source, tree, path):
+    target = tree + path
+    if not os.path.lexists(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy2(os.path.realpath(source), target)
+
+
+def add_uroce(image_dir, work_dir):
+    """Returns a folder like image_dir whose guest has uroce too."""
+    tree = os.path.join(work_dir, "tree")
+    _install(UROCE_RUN, tree, GUEST_UROCE_RUN)
+    _install(LIBRARY, tree, f"{GUEST_DIR}/lib/verbs/libibverbs.so.1")
+    drivers = [f"{DRIVERS_DIR}/librte_{driver}.so.23" for driver in DRIVERS]
+    for file in (UROCE_RUN, LIBRARY, *drivers):
+        for library in _libraries(file):
+            _install(library, tree, library)
+    os.makedirs(tree + DRIVERS_DIR)
+    for driver in drivers:
+        # One file, for a driver that is loaded under two names is two drivers.
+        library = "/lib/x86_64-linux-gnu/" + os.path.basename(driver)
+        _install(driver, tree, library)
+        os.symlink(library, tree + DRIVERS_DIR + "/" + os.path.basename(driver).removesuffix(".23"))
+    os.makedirs(f"{tree}/var/run")
+    with open(f"{work_dir}/initrd", "wb") as initrd:
+        with open(f"{image_dir}/initrd", "rb") as own:
+            shutil.copyfileobj(own, initrd)
+        # the kernel wants each archive at a multiple of four bytes
+        initrd.write(b"\0" * (-initrd.tell() % 4))
+        initrd.flush()
+        subprocess.run("find . | cpio --quiet -o -H newc -R 0:0", shell=True, cwd=tree, stdout=initrd, check=True)
+    shutil.copy2(f"{image_dir}/vmlinuz", work_dir)
+    return work_dir
