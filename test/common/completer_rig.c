@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A completer behind a requester that sends. */
+#include "completer_rig.h"
+
+struct completer_rig completer_rig;
+
+int completer_rig_set_up(void **state)
+{
+	const struct sq_attr attr = {.max_wr = 64, .max_sge = 4};
+
+	(void)state;
+	fixture_set_up(&rig.fixture, MTU, CQE);
+	region_set_up(&rig.memory, rig.fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
+	region_set_up(&rig.readable, rig.fixture.pd, MTU, 0, SEED + 1);
+	assert_int_equal(sq_init(&rig.sq, &attr), 0);
+	flight_init(&rig.flight, psn_make(FIRST_PSN));
+	rig.flight.max_responses = 16;
+	rig.recovery = (struct recovery){
+		.timeout_ns = TIMEOUT_NS, .retry_cnt = RETRIES, .rnr_retry = RETRIES};
+	recovery_reset(&rig.recovery);
+	rig.requester = (struct requester){.sq = &rig.sq,
+					   .pd = rig.fixture.pd,
+					   .peer = &rig.fixture.peer,
+					   .flight = &rig.flight,
+					   .pacer = &rig.fixture.pacer,
+					   .counters = &rig.fixture.counters,
+					   .service = OPCODE_RC};
+	requester_reset(&rig.requester, REQUESTER_RUNNING);
+	rig.completer = (struct completer){.sq = &rig.sq,
+					   .cq = rig.fixture.cq,
+					   .pd = rig.fixture.pd,
+					   .flight = &rig.flight,
+					   .recovery = &rig.recovery,
+					   .counters = &rig.fixture.counters,
+					   .qpn = FIXTURE_QPN,
+					   .mtu = MTU};
+	return 0;
+}
+
+int completer_rig_tear_down(void **state)
+{
+	(void)state;
+	completer_reset(&rig.completer);
+	early_pool_destroy(rig.pool);
+	rig.pool = NULL;
+	sq_fini(&rig.sq);
+	region_tear_down(&rig.memory);
+	region_tear_down(&rig.readable);
+	fixture_tear_down(&rig.fixture);
+	return 0;
+}
+
+void post_list(uint64_t wr_id, enum ibv_wr_opcode opcode, unsigned int flags, struct ibv_sge *sge,
+	       int num_sge)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .opcode = opcode,
+				 .send_flags = flags,
+				 .sg_list = sge,
+				 .num_sge = num_sge},
+			   *bad;
+
+	assert_int_equal(sq_post(&rig.sq, IBV_QPT_RC, &wr, &bad), 0);
+}
+
+void post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct ibv_sge sge = region_sge(&rig.memory, 0, length);
+
+	post_list(wr_id, opcode, SIGNALED, &sge, length > 0);
+}
+
+unsigned int send_some(unsigned int budget)
+{
+	unsigned int sent;
+	bool more;
+
+	catcher_clear(&rig.fixture.catcher);
+	sent = requester_send(&rig.requester, &rig.fixture.catcher.sink, budget, &more);
+	if (sent > 0)
+		recovery_sent(&rig.recovery, NOW_NS);
+	return sent;
+}
+
+unsigned int send_all(void)
+{
+	return send_some(1000);
+}
+
+enum fault take(struct packet_fields fields)
+{
+	fields.psn += FIRST_PSN;
+	return completer_receive(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS);
+}
+
+void acknowledge(uint32_t psn)
+{
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = ACK);
+}
+
+void nak(uint32_t psn)
+{
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+}
+
+struct ibv_wc expect_success(uint64_t wr_id)
+{
+	return fixture_completion(rig.fixture.cq, wr_id, IBV_WC_SUCCESS);
+}
+
+void expect_none(void)
+{
+	fixture_no_completion(rig.fixture.cq);
+}
+
+void expect_flight(uint32_t una, uint32_t next)
+{
+	assert_int_equal(rig.flight.una.v, psn_make(FIRST_PSN + una).v);
+	assert_int_equal(rig.flight.next.v, psn_make(FIRST_PSN + next).v);
+}
+
+void expect_stored(size_t offset, uint32_t psn, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		assert_int_equal(rig.memory.bytes[offset + i], pattern_byte(FIRST_PSN + psn, i));
+}

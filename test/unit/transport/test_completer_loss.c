@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/completer.c, behind a requester that sends: what is sent again after a
+ * loss, what is kept meanwhile, and what is learnt of the peer. */
+#include "completer_rig.h"
+
+static void completer_receive__a_missing_response_alone_is_asked_for_again(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_READ, 8);
+	post(3, IBV_WR_SEND, 8);
+	post(4, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	/* The READ's response is lost; what is said of those behind it does not complete them. */
+	acknowledge(2);
+	expect_success(1);
+	expect_none();
+	expect_flight(1, 4);
+	acknowledge(3);
+	assert_int_equal(rig.recovery.retries_left, RETRIES);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_implied_nak_seq_err), 1);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	assert_int_equal(send_all(), 0);
+	/* It was remembered that they are executed. */
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 1, .syndrome = ACK, .len = 8);
+	for (uint64_t i = 2; i <= 4; i++)
+		expect_success(i);
+	assert_int_equal(rig.recovery.retries_left, RETRIES);
+	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(rig.recovery.deadline_ns, RECOVERY_NEVER);
+}
+
+static void completer_receive__an_acknowledgement_does_not_complete_a_read(void **state)
+{
+	static const enum ibv_wr_opcode requests[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP};
+
+	for (size_t i = 0; i < 2; i++) {
+		post(1, requests[i], 8);
+		assert_int_equal(send_all(), 1);
+		acknowledge(0);
+		expect_none();
+		expect_flight(0, 1);
+		assert_int_equal(send_all(), 1);
+		completer_rig_tear_down(state);
+		completer_rig_set_up(state);
+	}
+}
+
+static void completer_receive__a_lost_response_is_asked_for_again(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	region_expect_pattern(&rig.memory, MTU, 3 * MTU, SEED);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	for (uint32_t i = 0; i < 4; i++)
+		expect_stored(i * MTU, i, MTU);
+	assert_int_equal(rig.flight.responses, 0);
+}
+
+/* With a pool, responses that come early are kept. */
+static void let_keep(void)
+{
+	assert_int_equal(early_pool_create(16, &rig.pool), 0);
+	rig.completer.early.pool = rig.pool;
+}
+
+static void completer_receive__early_responses_are_kept(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 5 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 4, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
+	/* The order of the bytes is that of their addresses. */
+	region_expect_pattern(&rig.memory, MTU, 4 * MTU, SEED);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_kept), 2);
+	/* What is missing, and no more, though 3 came after it was asked for. */
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->iova, MTU);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 3 * MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU);
+	expect_none();
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	for (uint32_t i = 0; i < 5; i++)
+		expect_stored(i * MTU, i, MTU);
+	assert_int_equal(rig.flight.responses, 0);
+	assert_int_equal(rig.completer.early.count, 0);
+	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
+}
+
+static void completer_receive__a_second_gap_is_asked_for_at_once(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	post(2, IBV_WR_RDMA_WRITE, 8);
+	post(3, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	post(4, IBV_WR_RDMA_READ, 8);
+	post(5, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 5);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 6, .syndrome = ACK, .len = 8);
+	acknowledge(7);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = MTU);
+	expect_none();
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	expect_success(2);
+	expect_none();
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_FETCH_ADD, FIRST_PSN + 5);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 5, .syndrome = ACK);
+	for (uint64_t i = 3; i <= 5; i++)
+		expect_success(i);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(rig.flight.responses, 0);
+	assert_int_equal(rig.flight.waits, false);
+}
+
+static void completer_receive__what_is_lost_of_a_repair_is_asked_for_again(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 6 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 5, .syndrome = ACK, .len = MTU);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 5 * MTU);
+	/* This may be late, of the first sending: it tells nothing. */
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	assert_int_equal(send_all(), 0);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 2);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 4, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	assert_int_equal(send_all(), 0);
+}
+
+static void completer_receive__an_early_response_of_another_length_is_not_kept(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 2 * MTU + 8);
+	post(2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU - 4);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 2, .syndrome = ACK);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 3, .syndrome = ACK, .len = 8);
+	assert_int_equal(rig.completer.early.count, 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	/* In its turn it is what it is. */
+	EXPECT_FAULT(FAULT_BAD_RESPONSE, OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU - 4);
+}
+
+static void completer_receive__relaxed_memory_takes_early_responses_at_once(void **state)
+{
+	struct ibv_sge sge[2];
+	struct region relaxed;
+
+	(void)state;
+	let_keep();
+	region_set_up(&relaxed, rig.fixture.pd, 8 * MTU,
+		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, SEED + 2);
+	sge[0] = region_sge(&relaxed, 0, 3 * MTU + 10);
+	sge[1] = region_sge(&rig.memory, 0, MTU);
+	post_list(1, IBV_WR_RDMA_READ, SIGNALED, sge, 2);
+	post_list(2, IBV_WR_RDMA_READ, SIGNALED, sge, 1);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
+	for (uint32_t i = 0; i < MTU; i++)
+		assert_int_equal(relaxed.bytes[2 * MTU + i], pattern_byte(FIRST_PSN + 2, i));
+	/* Partly into strict memory, and of another READ: they wait. */
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 5, .syndrome = ACK, .len = MTU);
+	region_expect_pattern(&relaxed, 0, 2 * MTU, SEED + 2);
+	region_expect_pattern(&relaxed, 3 * MTU, 10, SEED + 2);
+	region_expect_pattern(&rig.memory, 0, MTU, SEED);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_placed), 1);
+	expect_none();
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 4, .syndrome = ACK, .len = 10);
+	expect_success(1);
+	for (uint32_t i = 0; i < MTU - 10; i++)
+		assert_int_equal(rig.memory.bytes[i], pattern_byte(FIRST_PSN + 3, 10 + i));
+	completer_flush(&rig.completer);
+	region_tear_down(&relaxed);
+}
+
+static void completer_receive__a_late_answer_overtakes_a_rewind(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 2 * MTU);
+	post(2, IBV_WR_RDMA_READ, 8);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	expect_flight(0, 0);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = 8);
+	acknowledge(3);
+	for (uint64_t i = 1; i <= 3; i++)
+		expect_success(i);
+	expect_flight(4, 4);
+	assert_int_equal(rig.flight.responses, 0);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(rig.recovery.deadline_ns, RECOVERY_NEVER);
+}
+
+static void completer_receive__a_sequence_nak_sends_the_missing_packet_alone(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_WRITE, 3 * MTU);
+	assert_int_equal(send_all(), 4);
+	nak(2);
+	expect_success(1);
+	expect_flight(2, 4);
+	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX / 2);
+	/* The same news again, before anything was sent: not another loss. */
+	nak(2);
+	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX / 2);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
+	assert_true(catcher_at(&rig.fixture.catcher, 0)->ack_req);
+	nak(2);
+	assert_int_equal(send_all(), 0);
+}
+
+/* Whether the peer keeps what came early shows in its first answer. */
+static void completer_receive__a_peer_that_keeps_is_remembered(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	/* Until it is known, nothing new is sent. */
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 0);
+	acknowledge(3);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 6);
+	nak(4);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 4);
+	catcher_expect(&rig.fixture.catcher, 1, OPCODE_SEND_ONLY, FIRST_PSN + 7);
+	acknowledge(7);
+	for (uint64_t i = 1; i <= 3; i++)
+		expect_success(i);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets), 2);
+}
+
+static void completer_receive__a_peer_that_drops_gets_everything_again(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	acknowledge(1);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_DROPS);
+	assert_int_equal(send_all(), 4);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
+	/* From here on at once. */
+	nak(3);
+	assert_int_equal(send_all(), 3);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 3);
+	acknowledge(5);
+	expect_success(1);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_DROPS);
+}
+
+static void completer_receive__a_peer_that_was_misjudged_shows_it(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_DROPS;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	catcher_clear(&rig.fixture.catcher);
+	assert_int_equal(send_some(1), 1);
+	/* More than was sent again. */
+	acknowledge(4);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	expect_flight(5, 5);
+	assert_int_equal(send_all(), 1);
+}
+
+/* After a timeout a late answer says nothing of the kind. */
+static void completer_receive__a_late_answer_does_not_tell_what_peer_it_is(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	assert_int_equal(send_some(1), 1);
+	acknowledge(4);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_UNKNOWN);
+}
+
+/* A peer that kept something once, and has no room now. */
+static void completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	acknowledge(1);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_UNKNOWN);
+	assert_int_equal(send_all(), 4);
+}
+
+/* Packets next to each other were lost: more each time. */
+static void completer_receive__a_gap_that_grows_doubles_the_repair(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
+	assert_int_equal(send_all(), 20);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	nak(2);
+	assert_int_equal(send_all(), 2);
+	catcher_expect(&rig.fixture.catcher, 1, OPCODE_WRITE_MIDDLE, FIRST_PSN + 3);
+	/* From inside of it: that packet is on its way. */
+	nak(3);
+	assert_int_equal(send_all(), 0);
+	nak(4);
+	assert_int_equal(send_all(), 4);
+	/* The next one elsewhere begins anew. */
+	nak(12);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX / 2);
+}
+
+static void completer_receive__an_unknown_peer_does_not_ask_for_ever(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
+	assert_int_equal(send_all(), 20);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	nak(2);
+	assert_int_equal(send_all(), 2);
+	nak(4);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_DROPS);
+	assert_int_equal(send_all(), 16);
+}
+
+/* Their answers do not tell that nothing more follows. */
+static void completer_receive__reads_do_not_judge_an_unknown_peer(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, 8);
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	nak(0);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_UNKNOWN);
+	assert_int_equal(send_all(), 2);
+}
+
+static void completer_receive__a_read_is_repaired_by_its_request(void **state)
+{
+	(void)state;
+	rig.recovery.timeout_ns = UINT64_C(1) << 40;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_READ, 2 * MTU);
+	post(2, IBV_WR_SEND, 8);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 3);
+	nak(0);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 2 * MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 1, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	assert_int_equal(rig.flight.responses, 0);
+	/* Nothing says whether the SEND behind it was kept: its timer does. */
+	assert_int_equal(send_all(), 0);
+	assert_int_not_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
+	acknowledge(3);
+	expect_success(2);
+	expect_success(3);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+}
+
+static void completer_timeout__a_repair_that_is_lost_is_sent_again(void **state)
+{
+	uint64_t now_ns = NOW_NS;
+
+	(void)state;
+	rig.recovery.timeout_ns = UINT64_C(1) << 40;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
+	assert_int_equal(send_all(), 3);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	for (int i = 0; i < 4; i++) {
+		now_ns += RECOVERY_REPAIR_NS << i;
+		assert_int_equal(recovery_deadline_ns(&rig.recovery), now_ns);
+		assert_int_equal(completer_timeout(&rig.completer, now_ns - 1), FAULT_NONE);
+		assert_int_equal(send_all(), 0);
+		assert_int_equal(completer_timeout(&rig.completer, now_ns), FAULT_NONE);
+		assert_int_equal(send_all(), 1);
+		catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
+	}
+	/* It is no retry, and the acknowledgement timer runs on beside it. */
+	assert_int_equal(rig.recovery.retries_left, RETRIES);
+	assert_int_equal(rig.recovery.deadline_ns, NOW_NS + rig.recovery.timeout_ns);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_local_ack_timeout_err), 0);
+	acknowledge(2);
+	expect_success(1);
+	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
+}
+
+/* The last packet of all is lost, or the answer to it: nothing comes behind that would show it. */
+static void completer_timeout__a_probe_finds_a_loss_at_the_end(void **state)
+{
+	(void)state;
+	rig.recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
+	assert_int_equal(send_all(), 4);
+	acknowledge(0);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
+	assert_true(catcher_at(&rig.fixture.catcher, 0)->ack_req);
+	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX);
+	/* That one was there: the one behind it is asked for, and no judgement on the peer. */
+	acknowledge(2);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_UNKNOWN);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	acknowledge(3);
+	expect_success(1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_probes), 2);
+	assert_int_equal(rig.recovery.retries_left, RETRIES);
+	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
+}
+
+static void completer_timeout__what_a_probe_does_not_find_is_sent_again(void **state)
+{
+	(void)state;
+	rig.recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
+	assert_int_equal(send_all(), 4);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	acknowledge(0);
+	assert_int_equal(send_all(), 3);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
+	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX / 2);
+	acknowledge(3);
+	expect_success(1);
+}
+
+static void completer_timeout__a_probe_of_a_read_asks_for_one_response(void **state)
+{
+	(void)state;
+	rig.recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, MTU);
+	assert_int_equal(rig.flight.responses, 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = MTU);
+	/* The request was lost, then: the rest of it. */
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 3 * MTU);
+	assert_int_equal(rig.flight.responses, 1);
+}
+
+static void completer_timeout__ends_a_repair(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
+	assert_int_equal(send_all(), 6);
+	nak(1);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	assert_int_equal(rig.flight.repair, REPAIR_NONE);
+	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(rig.recovery.retries_left, RETRIES - 1);
+	assert_int_equal(send_all(), 5);
+}
+
+/* On a network that reorders and repeats, one loss may be reported many times. */
+static void completer_receive__sequence_naks_use_up_no_retries(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_DROPS;
+	post(1, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 1);
+	for (int i = 0; i < 3 * RETRIES; i++) {
+		nak(0);
+		assert_int_equal(send_all(), 1);
+	}
+	assert_int_equal(rig.recovery.retries_left, RETRIES);
+	acknowledge(0);
+	expect_success(1);
+}
+
+int main(void)
+{
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, completer_rig_set_up, completer_rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(completer_receive__a_missing_response_alone_is_asked_for_again),
+		TEST(completer_receive__an_acknowledgement_does_not_complete_a_read),
+		TEST(completer_receive__a_lost_response_is_asked_for_again),
+		TEST(completer_receive__early_responses_are_kept),
+		TEST(completer_receive__a_second_gap_is_asked_for_at_once),
+		TEST(completer_receive__what_is_lost_of_a_repair_is_asked_for_again),
+		TEST(completer_receive__an_early_response_of_another_length_is_not_kept),
+		TEST(completer_receive__relaxed_memory_takes_early_responses_at_once),
+		TEST(completer_receive__a_late_answer_overtakes_a_rewind),
+		TEST(completer_receive__a_sequence_nak_sends_the_missing_packet_alone),
+		TEST(completer_receive__a_peer_that_keeps_is_remembered),
+		TEST(completer_receive__a_peer_that_drops_gets_everything_again),
+		TEST(completer_receive__a_peer_that_was_misjudged_shows_it),
+		TEST(completer_receive__a_late_answer_does_not_tell_what_peer_it_is),
+		TEST(completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again),
+		TEST(completer_receive__a_gap_that_grows_doubles_the_repair),
+		TEST(completer_receive__an_unknown_peer_does_not_ask_for_ever),
+		TEST(completer_receive__reads_do_not_judge_an_unknown_peer),
+		TEST(completer_receive__a_read_is_repaired_by_its_request),
+		TEST(completer_timeout__a_repair_that_is_lost_is_sent_again),
+		TEST(completer_timeout__a_probe_finds_a_loss_at_the_end),
+		TEST(completer_timeout__what_a_probe_does_not_find_is_sent_again),
+		TEST(completer_timeout__a_probe_of_a_read_asks_for_one_response),
+		TEST(completer_timeout__ends_a_repair),
+		TEST(completer_receive__sequence_naks_use_up_no_retries),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
