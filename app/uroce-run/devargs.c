@@ -34,9 +34,13 @@ static const char *const sharing_drivers[] = {
 /* Drivers of kernel interfaces that packets are taken from. */
 static const char *const iface_drivers[] = {"net_af_packet", "net_af_xdp"};
 
-/* Drivers that take no notice of an argument unknown to them; net_memif then ignores all the others
- * too. */
-static const char *const lenient_drivers[] = {"net_memif", "net_tap"};
+/* What drivers cannot do without, and say so in no clear way. */
+static const struct {
+	const char *driver, *key, *meaning;
+} needed[] = {
+	{"net_vhost", "iface", "iface=PATH, a socket"},
+	{"net_virtio_user", "path", "path=PATH, a socket or /dev/vhost-net"},
+};
 
 static bool is_one_of(const char *name, const char *const *drivers, size_t count)
 {
@@ -152,20 +156,89 @@ static int devargs_refuse(const char *devargs, const char *why, char *error, siz
 	return -EINVAL;
 }
 
-/* `params` is a driver's own list of what it takes, as "key=<type>key=<type>". */
+/* What a driver's own list, as "key=<type> key=<type>", says behind that key; NULL if it is not there.
+ * Not all lists have spaces between their items. */
+static const char *params_find(const char *params, const char *key, size_t key_len)
+{
+	const char *found = NULL;
+
+	for (const char *c = params; (c = strstr(c, key)) != NULL; c++) {
+		found = c + key_len;
+		if (c == params || c[-1] == ' ')
+			break;
+	}
+	return found;
+}
+
+static bool value_fits(const char *type, const char *value)
+{
+	const bool is_flag = strncmp(type, "0|1", 3) == 0 || strncmp(type, "<0|1>", 5) == 0;
+	char *end;
+
+	if (!is_flag && strncmp(type, "<int>", 5) != 0)
+		return true;
+	if (!isdigit((unsigned char)value[0]) || strtoull(value, &end, 0) > (is_flag ? 1 : UINT_MAX))
+		return false;
+	return *end == '\0';
+}
+
+/* Drivers refuse what they do not know without saying what it is, or ignore it, and others with it. */
+static int argument_check(const char *name, const char *params, const char *argument, char *error,
+			  size_t error_size)
+{
+	const size_t key_len = strcspn(argument, "=");
+	char key[64];
+	const char *type;
+
+	snprintf(key, sizeof(key), "%.*s=", (int)key_len, argument);
+	type = params_find(params, key, strlen(key));
+	if (type == NULL) {
+		snprintf(error, error_size, "port: %s takes no argument '%.*s'; it takes %s", name,
+			 (int)key_len, argument, params);
+		return -EINVAL;
+	}
+	if (argument[key_len] == '\0' || value_fits(type, argument + key_len + 1))
+		return 0;
+	snprintf(error, error_size, "port: %s takes '%.*s=%.*s', not '%s'", name, (int)key_len,
+		 argument, (int)(type[0] == '<' ? strcspn(type, ">") + 1 : strlen("0|1")), type,
+		 argument);
+	return -EINVAL;
+}
+
 static int arguments_check(const char *devargs, const char *name, const char *params, char *error,
 			   size_t error_size)
 {
+	char argument[256];
+	int ret = 0;
+
+	/* A list of another kind: net_failsafe's, whose items have brackets. */
+	if (params[0] == '\0' || strstr(params, "(<") != NULL)
+		return 0;
+	for (const char *arg = strchr(devargs, ','); ret == 0 && arg != NULL;) {
+		const char *start = arg + 1;
+		int depth = 0;
+
+		for (arg = start; *arg != '\0' && (*arg != ',' || depth > 0); arg++)
+			depth += (*arg == '[') - (*arg == ']');
+		snprintf(argument, sizeof(argument), "%.*s", (int)(arg - start), start);
+		ret = argument_check(name, params, argument, error, error_size);
+		if (*arg == '\0')
+			break;
+	}
+	return ret;
+}
+
+static int needed_check(const char *devargs, const char *name, char *error, size_t error_size)
+{
 	char key[64];
 
-	for (const char *arg = strchr(devargs, ','); arg != NULL; arg = strchr(arg, ',')) {
-		arg++;
-		snprintf(key, sizeof(key), "%.*s=", (int)strcspn(arg, "=,"), arg);
-		if (strstr(params, key) != NULL)
+	for (size_t i = 0; i < RTE_DIM(needed); i++) {
+		if (strncmp(name, needed[i].driver, strlen(needed[i].driver)) != 0)
 			continue;
-		key[strlen(key) - 1] = '\0';
-		snprintf(error, error_size, "port: %s takes no argument '%s'; it takes %s", name,
-			 key, params);
+		snprintf(key, sizeof(key), ",%s=", needed[i].key);
+		if (strstr(devargs, key) != NULL)
+			continue;
+		snprintf(error, error_size, "port: %s needs %s", name, needed[i].meaning);
 		return -EINVAL;
 	}
 	return 0;
@@ -187,11 +260,12 @@ static int virtual_check(const char *devargs, const char *name, const char *driv
 					      "net_memif0, nor a PCI address",
 					      error, error_size);
 	ret = drivers_find(drivers, name, params, sizeof(params));
-	if (ret == 0 && params[0] != '\0' &&
-	    is_one_of(name, lenient_drivers, RTE_DIM(lenient_drivers)))
-		return arguments_check(devargs, name, params, error, error_size);
+	if (ret == 0)
+		ret = arguments_check(devargs, name, params, error, error_size);
+	if (ret == 0)
+		ret = needed_check(devargs, name, error, error_size);
 	if (ret != -ENOENT)
-		return 0;
+		return ret == -ENODATA ? 0 : ret;
 	snprintf(error, error_size,
 		 "port: there is no DPDK driver for '%s' in %s; names are like net_memif0 or "
 		 "net_af_packet0",

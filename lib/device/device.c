@@ -78,8 +78,11 @@ int device_create(const struct device_config *config, struct device **device)
 	struct device *d;
 	int rc;
 
-	if (config->name[0] == '\0' || !memchr(config->name, '\0', sizeof(config->name)))
+	if (config->name[0] == '\0' || !memchr(config->name, '\0', sizeof(config->name))) {
+		log_error("a device needs a name of at most %zu characters",
+			  sizeof(config->name) - 1);
 		return -EINVAL;
+	}
 	if (mtu == 0) {
 		log_error("%s: an MTU of %u bytes is too small for RoCE: set at least %u",
 			  config->name, config->port_mtu_bytes, WIRE_OVERHEAD_MAX + 256u);

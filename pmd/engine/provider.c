@@ -90,10 +90,11 @@ static int provider_make_device(const struct settings *settings, struct device *
 	snprintf(config.name, sizeof(config.name), "%s", settings->name);
 	memcpy(config.mac, link->port.mac, sizeof(config.mac));
 	rc = device_create(&config, device);
-	if (rc != 0) {
+	/* It says itself what is wrong with its arguments. */
+	if (rc != 0 && rc != -EINVAL)
 		log_error("cannot make device '%s': %s", settings->name, strerror(-rc));
+	if (rc != 0)
 		return rc;
-	}
 	gids_sync(*device, link);
 	return 0;
 }

@@ -23,29 +23,48 @@ class UroceRunTest:
         self._namespace = Namespace("tool")
 
     def run_all(self):
+        self._make_interfaces()
+        own = ["--ip", "10.9.3.1/24"]
         refusals = {
-            "no such interface": ["--netdev", "nosuch0"],
-            "unknown driver": ["--port", "net_nosuch0", "--ip", "10.9.3.1/24"],
-            "port without address": ["--port", "net_null0"],
-            "malformed address": ["--port", "net_null0", "--ip", "10.9.3.300/24"],
-            "malformed prefix length": ["--port", "net_null0", "--ip", "10.9.3.1/33"],
-            "no port at all": [],
-            "unknown option": [*NULL_PORT, "--nosuch"],
-            "missing configuration file": ["--config", "/nosuch/uroce.conf"],
+            "no such interface": (["--netdev", "nosuch0"], "no interface 'nosuch0'"),
+            "interface without address": (["--netdev", "bare0"], "bare0 has no address"),
+            "interface of a tiny MTU": (["--netdev", "tiny0"], "an MTU of 300 bytes is too small"),
+            "MTU beyond the interface's": (["--netdev", "tiny0", "--mtu", "1500"], "mtu 1500 is more than the 300"),
+            "no right to packets": (["--netdev", "tiny0"], "CAP_NET_RAW"),
+            "unknown driver": (["--port", "net_nosuch0", *own], "no DPDK driver for 'net_nosuch0'"),
+            "unknown argument": (["--port", "net_null0,foo=1", *own], "takes no argument 'foo'"),
+            "argument of a wrong kind": (["--port", "net_null0,size=abc", *own], "not 'size=abc'"),
+            "missing argument": (["--port", "net_vhost0", *own], "net_vhost0 needs iface=PATH"),
+            "role that there is not": (["--port", "net_memif0,role=nobody", *own], "nobody"),
+            "interface as port": (["--port", "tiny0", *own], "use --netdev"),
+            "port without address": (["--port", "net_null0"], "port needs an address"),
+            "malformed address": (["--port", "net_null0", "--ip", "10.9.3.300/24"], "10.9.3.300"),
+            "malformed prefix length": (["--port", "net_null0", "--ip", "10.9.3.1/33"], "10.9.3.1/33"),
+            "no port at all": ([], "--netdev"),
+            "unknown option": ([*NULL_PORT, "--nosuch"], "nosuch"),
+            "missing configuration file": (["--config", "/nosuch/uroce.conf"], "/nosuch/uroce.conf"),
         }
-        for name, options in refusals.items():
-            self._check(f"refuses: {name}", self._refuses, options)
+        for name, (options, text) in refusals.items():
+            before = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-all"] if "CAP" in text else []
+            self._check(f"refuses: {name}", self._refuses, options, text, before)
         self._check("exit status is the program's", self._exit_status)
         self._check("a signal's exit status is the program's", self._signal_status)
         self._check("nothing of its own on stdout", self._stdout)
         self._check("--name names the device", self._device_name)
         self._check("CPU affinity is untouched", self._affinity)
 
+    def _make_interfaces(self):
+        self._namespace.run("ip", "link", "add", "tiny0", "mtu", "300", "type", "veth", "peer", "name", "bare0")
+        for name in ("tiny0", "bare0"):
+            self._namespace.run("sh", "-c", f"echo 1 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6 || true")
+            self._namespace.run("ip", "link", "set", name, "up")
+        self._namespace.run("ip", "addr", "add", "10.9.8.1/24", "dev", "tiny0")
+
     def _check(self, name, function, *args):
         self._report.check(f"uroce-run: {name}", function, *args)
 
-    def _run(self, options, *program):
-        argv = [*self._namespace.prefix, UROCE_RUN, *options, "--", *program]
+    def _run(self, options, *program, before=()):
+        argv = [*self._namespace.prefix, *before, UROCE_RUN, *options, "--", *program]
         try:
             return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                   timeout=SECONDS)
@@ -58,12 +77,13 @@ class UroceRunTest:
             raise CheckFailed(reason, [" ".join(done.args), f"exit {done.returncode}",
                                        *done.stdout.splitlines(), *done.stderr.splitlines()])
 
-    def _refuses(self, options):
+    def _refuses(self, options, text, before):
         """One clear line and exit code 1, before or when the program asks for a device."""
-        done = self._run(options, "ibv_devinfo")
+        done = self._run(options, "ibv_devinfo", before=before)
         self._expect(done.returncode == 1, "exit status is not 1", done)
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         self._expect(len(lines) == 1, "not one line on stderr", done)
+        self._expect(text in lines[0], f"stderr does not say: {text}", done)
 
     def _exit_status(self):
         done = self._run(NULL_PORT, "sh", "-c", "exit 42")
