@@ -31,20 +31,22 @@ static int path_mtu(uint32_t port_mtu_bytes)
 /*
  * An EUI-64 of our own making: the first three octets of the MAC address, then 40 bits of a hash of
  * everything that tells this port of this host from others, for MAC addresses of virtual ports
- * repeat. Hence always the bit for "locally administered", and never the one for a group.
+ * repeat, or are made up at each start. Hence always the bit for "locally administered", and never the one for a group.
  */
 static uint64_t make_guid_be(const struct device_config *config)
 {
 	uint64_t hash = hash_host(HASH_START);
-	uint8_t octets[8];
+	uint8_t octets[8] = {0};
 	uint64_t guid_be;
 
-	hash = hash_bytes(hash, config->mac, sizeof(config->mac));
+	if (!config->mac_is_random) {
+		hash = hash_bytes(hash, config->mac, sizeof(config->mac));
+		memcpy(octets, config->mac, 3);
+	}
 	if (config->unique)
 		hash = hash_bytes(hash, config->unique, strlen(config->unique));
 	/* FNV's last bytes reach only the upper bits: fold them down. */
 	hash ^= hash >> 32;
-	memcpy(octets, config->mac, 3);
 	octets[0] = (uint8_t)((octets[0] | 0x02) & ~0x01);
 	memcpy(octets + 3, &hash, 5);
 	memcpy(&guid_be, octets, sizeof(guid_be));

@@ -83,6 +83,7 @@ static int provider_make_device(const struct settings *settings, struct device *
 	struct device_config config = {
 		.port_mtu_bytes = link->port.mtu_bytes,
 		.link_mbps = link->port.link_mbps,
+		.mac_is_random = link->port.mac_is_random,
 		.unique = settings->netdev[0] ? settings->netdev : settings->port,
 	};
 	int rc;

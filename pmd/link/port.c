@@ -221,6 +221,16 @@ static int port_configure(struct port *port)
 	return rc == 0 ? 0 : port_error(port, "cannot be configured", rc);
 }
 
+/* Drivers of virtual devices make up a local address where they are given none. */
+static bool port_mac_is_random(const struct port *port, const struct rte_ether_addr *mac)
+{
+	char value[RTE_ETHER_ADDR_FMT_SIZE];
+
+	return port->driver == PORT_GENERIC && port->devargs.bus == DEVARGS_VDEV &&
+	       rte_is_local_admin_ether_addr(mac) &&
+	       !devargs_get(&port->devargs, "mac", value, sizeof(value));
+}
+
 static int port_learn(struct port *port)
 {
 	struct rte_ether_addr mac;
@@ -236,6 +246,7 @@ static int port_learn(struct port *port)
 	if (rc != 0)
 		return port_error(port, "tells nothing of itself", rc);
 	memcpy(port->mac, &mac, sizeof(port->mac));
+	port->mac_is_random = port_mac_is_random(port, &mac);
 	if (port->link_mbps == 0 && rte_eth_link_get_nowait(port->id, &link) == 0 &&
 	    link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
 		port->link_mbps = link.link_speed;

@@ -111,6 +111,23 @@ static void device_create__the_guid_stays_for_the_same_port(void **state)
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
+static void device_create__the_guid_has_nothing_of_a_random_mac(void **state)
+{
+	struct device_config config = good;
+	struct guid a, b;
+
+	(void)state;
+	config.mac_is_random = true;
+	a = guid_of(&config);
+	memset(config.mac, 0xc2, sizeof(config.mac));
+	b = guid_of(&config);
+	assert_memory_equal(&a, &b, sizeof(a));
+	config.unique = "net_null1";
+	b = guid_of(&config);
+	assert_memory_not_equal(&a, &b, sizeof(a));
+	assert_int_equal(a.octets[0], 0x02);
+}
+
 static void device_create__the_guid_differs_for_another_port(void **state)
 {
 	struct device_config config = good;
@@ -169,6 +186,7 @@ int main(void)
 		cmocka_unit_test(device_create__path_mtu_leaves_room_for_the_headers),
 		cmocka_unit_test(device_create__a_name_is_needed),
 		cmocka_unit_test(device_create__the_guid_stays_for_the_same_port),
+		cmocka_unit_test(device_create__the_guid_has_nothing_of_a_random_mac),
 		cmocka_unit_test(device_create__the_guid_differs_for_another_port),
 		cmocka_unit_test(device_create__the_guid_is_a_locally_administered_eui64),
 		cmocka_unit_test(device_raise__tells_who_asked),

@@ -148,6 +148,25 @@ static void provider_start__port_with_addresses(void **state)
 	assert_true(lines() <= 1);
 }
 
+static void print_guid(void)
+{
+	give_settings("port", "net_null0");
+	printf("guid %016llx\n", (unsigned long long)the_device()->node_guid_be);
+}
+
+/* Its driver makes up a MAC address at each start. */
+static void provider_start__a_null_port_keeps_its_guid(void **state)
+{
+	char first[OUTPUT_MAX];
+
+	(void)state;
+	assert_int_equal(in_child(print_guid), 0);
+	assert_non_null(strstr(output, "guid "));
+	strcpy(first, strstr(output, "guid "));
+	assert_int_equal(in_child(print_guid), 0);
+	assert_string_equal(strstr(output, "guid "), first);
+}
+
 static void count_not_cloexec(int fd, void *arg)
 {
 	*(int *)arg += !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -435,6 +454,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(provider_start__no_settings_no_device),
 		cmocka_unit_test(provider_start__port_with_addresses),
+		cmocka_unit_test(provider_start__a_null_port_keeps_its_guid),
 		cmocka_unit_test(provider_start__leaves_no_trace_in_the_program),
 		cmocka_unit_test(provider_start__a_wrong_port_is_one_line_and_exit_1),
 		cmocka_unit_test(provider_start__a_forks_child_does_no_harm),

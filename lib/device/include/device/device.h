@@ -38,6 +38,7 @@ struct device_gid {
 struct device_config {
 	char name[DEVICE_NAME_MAX];
 	uint8_t mac[6];
+	bool mac_is_random; /* another at each start: nothing of it is in the GUID */
 	uint32_t port_mtu_bytes; /* largest IP packet of the port (an interface's MTU) */
 	uint64_t link_mbps;
 	const char *unique; /* what makes this port of this host different from every other: hashed into the GUID */

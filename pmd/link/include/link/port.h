@@ -33,6 +33,7 @@ struct port {
 	uint16_t id;
 	struct rte_mempool *pool;
 	uint8_t mac[6];
+	bool mac_is_random; /* made up by the driver at each start */
 	uint64_t link_mbps;
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
 	int wake_fd;	  /* readable when frames wait, or -1 */
