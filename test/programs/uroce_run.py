@@ -3,7 +3,9 @@
 
 import os
 import re
+import signal
 import subprocess
+import sys
 
 from harness.process import LocalHost, Namespace, wait_until
 from harness.report import CheckFailed
@@ -11,6 +13,15 @@ from harness.tools import UROCE_RUN
 
 SECONDS = 30
 PORT = 21000
+# A program that has the device open; what it does then is added.
+OPEN_DEVICE = """
+import ctypes, os, sys, time
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device.argtypes, verbs.ibv_open_device.restype = [ctypes.c_void_p], ctypes.c_void_p
+if not verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0]):
+    sys.exit("no device")
+"""
 NULL_PORT = ["--port", "net_null0", "--ip", "10.9.3.1/24"]
 
 
@@ -86,12 +97,14 @@ class UroceRunTest:
         self._expect(text in lines[0], f"stderr does not say: {text}", done)
 
     def _exit_status(self):
-        done = self._run(NULL_PORT, "sh", "-c", "exit 42")
+        done = self._run(NULL_PORT, sys.executable, "-c", OPEN_DEVICE + "sys.exit(42)")
         self._expect(done.returncode == 42, "exit status is not 42", done)
 
     def _signal_status(self):
-        done = self._run(NULL_PORT, "sh", "-c", "kill -TERM $$")
-        self._expect(done.returncode in (-15, 143), "not ended by SIGTERM", done)
+        for number in (signal.SIGTERM, signal.SIGSEGV, signal.SIGRTMAX):
+            done = self._run(NULL_PORT, sys.executable, "-c",
+                             OPEN_DEVICE + f"os.kill(os.getpid(), {int(number)}); time.sleep(60)")
+            self._expect(done.returncode in (-number, 128 + number), f"not ended by {number.name}", done)
 
     def _stdout(self):
         done = self._run(NULL_PORT, "ibv_devices")

@@ -126,6 +126,40 @@ static void settings_read_file__long_value_is_not_cut(void **state)
 	assert_bad(text, -EINVAL, "line 2");
 }
 
+/* Read the example as it is when the lines that start with "#key" are settings. */
+static void settings_read_file__the_example_is_true(void **state)
+{
+	struct settings settings;
+	char line[256], text[4096] = "[uroce]\n", error[512] = "";
+	int least = 0, most = 0;
+	FILE *file = fopen(EXAMPLE, "r");
+
+	(void)state;
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL) {
+		sscanf(line, "# The largest IP packet in bytes, %d to %d;", &least, &most);
+		/* Of interface and port, the port. */
+		if (line[0] == '#' && line[1] >= 'a' && line[1] <= 'z')
+			strcat(text, line + 1);
+	}
+	fclose(file);
+	if (read_text(text, &settings, error, sizeof(error)) != 0 ||
+	    settings_check(&settings, error, sizeof(error)) != 0)
+		fail_msg("%s", error);
+	assert_int_equal(settings.mtu, 4200);
+	assert_int_equal(settings.ip_count, 2);
+
+	for (int end = 0; end < 2; end++) {
+		const int good = end == 0 ? least : most;
+
+		snprintf(text, sizeof(text), "%d", good);
+		assert_int_equal(settings_set(&settings, "mtu", text, error, sizeof(error)), 0);
+		snprintf(text, sizeof(text), "%d", end == 0 ? good - 1 : good + 1);
+		assert_int_equal(settings_set(&settings, "mtu", text, error, sizeof(error)),
+				 -EINVAL);
+	}
+}
+
 static void settings_read_file__missing(void **state)
 {
 	struct settings settings;
@@ -158,6 +192,7 @@ int main(void)
 		cmocka_unit_test(settings_read_file__bad_lines_are_named),
 		cmocka_unit_test(settings_read_file__bad_contents),
 		cmocka_unit_test(settings_read_file__long_value_is_not_cut),
+		cmocka_unit_test(settings_read_file__the_example_is_true),
 		cmocka_unit_test(settings_read_file__missing),
 		cmocka_unit_test(settings_read_file__folder),
 	};

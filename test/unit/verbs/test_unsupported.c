@@ -30,6 +30,29 @@ static void inlines__that_post(void **state)
 	assert_ptr_equal(bad_op, &op);
 }
 
+/* A program calls through every slot without looking, so none may be empty. */
+static void slots__all_are_filled(void **state)
+{
+	struct ibv_context *context = *state;
+	const struct verbs_context *verbs = verbs_get_ctx(context);
+	void *slots[sizeof(*verbs) / sizeof(void *)];
+	/* What follows is no function. */
+	const size_t extended = offsetof(struct verbs_context, _ABI_placeholder3) / sizeof(void *);
+	const size_t old = sizeof(context->ops) / sizeof(void *);
+
+	assert_non_null(verbs);
+	memcpy(slots, verbs, extended * sizeof(void *));
+	for (size_t i = 0; i < extended; i++) {
+		if (slots[i] == NULL)
+			fail_msg("slot %zu of verbs_context is empty", i);
+	}
+	memcpy(slots, &context->ops, old * sizeof(void *));
+	for (size_t i = 0; i < old; i++) {
+		if (slots[i] == NULL)
+			fail_msg("slot %zu of ibv_context_ops is empty", i);
+	}
+}
+
 /* Slots that today's headers do not call, and programs built long ago might. */
 static void slots__of_old_inlines(void **state)
 {
@@ -54,6 +77,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		UNIT(inlines__that_return_objects),
 		UNIT(inlines__that_post),
+		UNIT(slots__all_are_filled),
 		UNIT(slots__of_old_inlines),
 	};
 
