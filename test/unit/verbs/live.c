@@ -8,7 +8,7 @@
 
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-static bool give_settings(void)
+static bool give_settings(const char *mtu)
 {
 	struct settings settings;
 	char error[256];
@@ -16,15 +16,16 @@ static bool give_settings(void)
 	settings_init(&settings);
 	return settings_set(&settings, "port", "net_null0", error, sizeof(error)) == 0 &&
 	       settings_set(&settings, "ip", "10.0.0.1/24", error, sizeof(error)) == 0 &&
+	       settings_set(&settings, "mtu", mtu, error, sizeof(error)) == 0 &&
 	       settings_export(&settings) == 0;
 }
 
-struct ibv_context *live_open(void)
+struct ibv_context *live_open(const char *mtu)
 {
 	struct ibv_context *context = NULL;
 	struct ibv_device **list;
 
-	if (!give_settings())
+	if (!give_settings(mtu))
 		return NULL;
 	list = ibv_get_device_list(NULL);
 	if (list && list[0])
@@ -39,7 +40,6 @@ static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = REMOTE_ACCESS,
-		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = dest_qpn,
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
@@ -49,12 +49,17 @@ static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh.hop_limit = 1},
 	};
+	struct ibv_port_attr port;
 	int rc = ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid);
 
 	if (rc == 0)
+		rc = ibv_query_port(qp->context, 1, &port);
+	if (rc == 0) {
+		attr.path_mtu = port.active_mtu;
 		rc = ibv_modify_qp(qp, &attr,
 				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 					   IBV_QP_ACCESS_FLAGS);
+	}
 	attr.qp_state = IBV_QPS_RTR;
 	if (rc == 0)
 		rc = ibv_modify_qp(qp, &attr,

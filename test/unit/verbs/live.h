@@ -23,8 +23,8 @@ struct lane {
 	struct ibv_qp *b;
 };
 
-/** Start the device on the first call; an open context, or NULL. */
-struct ibv_context *live_open(void);
+/** Start the device on the first call, with a port of that MTU; an open context, or NULL. */
+struct ibv_context *live_open(const char *mtu);
 
 /* Threads may not assert: these return whether they worked. */
 

@@ -355,7 +355,7 @@ static void reg_mr__from_several_threads_under_traffic(void **state)
 static int open_device(void **state)
 {
 	(void)state;
-	context = live_open();
+	context = live_open("1500");
 	return context ? 0 : -1;
 }
 

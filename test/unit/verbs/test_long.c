@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The longest messages, on a real engine. Null regions, and regions that show the same pages again and
+ * again, take no memory for them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "live.h"
+
+#define LENGTH 0x80000000u /* IBTA 9.7.1 */
+#define CHUNK  0x200000u   /* what there is of a region's memory */
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+static struct lane lane;
+static struct ibv_mr *a, *b, *null;
+
+static struct ibv_mr *make_region(void)
+{
+	const int fd = memfd_create("long", MFD_CLOEXEC);
+	uint8_t *memory =
+		mmap(NULL, LENGTH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_int_equal(ftruncate(fd, CHUNK), 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	for (size_t at = 0; at < LENGTH; at += CHUNK)
+		assert_ptr_equal(mmap(memory + at, CHUNK, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_FIXED, fd, 0),
+				 memory + at);
+	close(fd);
+	return ibv_reg_mr(lane.pd, memory, LENGTH, ACCESS);
+}
+
+static void fill(struct ibv_mr *mr, uint32_t seed)
+{
+	for (size_t i = 0; i < CHUNK; i++)
+		((uint8_t *)mr->addr)[i] = (uint8_t)((i + seed) * 2654435761u >> 24);
+}
+
+static struct ibv_sge whole(const struct ibv_mr *mr)
+{
+	return (struct ibv_sge){.addr = (uintptr_t)mr->addr, .length = LENGTH, .lkey = mr->lkey};
+}
+
+static int set_up(void **state)
+{
+	struct ibv_context *context = live_open("4200");
+
+	(void)state;
+	if (!context || !lane_open(&lane, context))
+		return -1;
+	a = make_region();
+	b = make_region();
+	null = ibv_alloc_null_mr(lane.pd);
+	return a && b && null ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return ibv_dereg_mr(a) || ibv_dereg_mr(b) || ibv_dereg_mr(null) || !lane_close(&lane);
+}
+
+static void send__of_two_gib(void **state)
+{
+	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_sge sge = whole(null);
+	struct ibv_wc wc;
+	unsigned int seen = 0;
+
+	(void)state;
+	assert_true(lane_recv(&lane, &sge));
+	assert_true(lane_send(&lane, wr, &sge));
+	while (seen < 2) {
+		if (ibv_poll_cq(lane.cq, 1, &wc) == 0)
+			continue;
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		if (wc.opcode == IBV_WC_RECV)
+			assert_int_equal(wc.byte_len, LENGTH);
+		seen++;
+	}
+}
+
+static void expect_moved(enum ibv_wr_opcode opcode, struct ibv_mr *from, struct ibv_mr *to)
+{
+	const struct ibv_send_wr wr = {
+		.opcode = opcode,
+		.wr.rdma = {.remote_addr = (uintptr_t)b->addr, .rkey = b->rkey},
+	};
+	struct ibv_sge sge = whole(a);
+
+	fill(from, opcode);
+	memset(to->addr, 0, CHUNK);
+	assert_true(lane_send(&lane, wr, &sge));
+	assert_int_equal(lane_wait(&lane, 1), 1);
+	assert_memory_equal(from->addr, to->addr, CHUNK);
+}
+
+static void write__of_two_gib(void **state)
+{
+	(void)state;
+	expect_moved(IBV_WR_RDMA_WRITE, a, b);
+}
+
+static void read__of_two_gib(void **state)
+{
+	(void)state;
+	expect_moved(IBV_WR_RDMA_READ, b, a);
+}
+
+static void send__of_more_is_refused(void **state)
+{
+	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_sge sge = whole(null);
+
+	(void)state;
+	sge.length++;
+	assert_false(lane_send(&lane, wr, &sge));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(send__of_two_gib),
+		cmocka_unit_test(write__of_two_gib),
+		cmocka_unit_test(read__of_two_gib),
+		cmocka_unit_test(send__of_more_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
