@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs every test that needs no virtual machine and sums up.
 
-The tests of build/ run as they are; unit tests and fuzz targets run once more from build-asan/,
-compiled by clang with ASan and UBSan, those with threads from build-tsan/; then the program tests run.
+The tests of build/ run as they are; unit tests, fuzz targets and the simulator run once more from
+build-asan/, compiled by clang with ASan and UBSan, those with threads from build-tsan/; then the program tests run.
 """
 
 import argparse
@@ -159,10 +159,11 @@ def main():
     else:
         title("unit tests, simulator, ABI")
         meson_test(total, "build", "--no-suite", "fuzz")
-        title("unit tests and fuzz targets under ASan and UBSan")
+        title("unit tests, fuzz targets and simulator under ASan and UBSan")
         build = build_sanitized(total)
         if build:
             meson_test(total, build, "--suite", "unit", "--suite", "fuzz")
+            meson_test(total, build, "sim-quick")
         title("unit tests with threads under TSan")
         threads(total)
         title("programs")
