@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which process has which queue pair numbers: blocks of them, found by one look-up. */
+#ifndef SHARE_BLOCKS_H
+#define SHARE_BLOCKS_H
+
+#include <stdint.h>
+
+#define BLOCK_SHIFT 14
+#define BLOCK_QPNS  (1u << BLOCK_SHIFT)
+#define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
+#define BLOCK_NONE  UINT16_MAX
+
+/* One thread at a time. */
+struct blocks {
+	uint16_t slots[BLOCKS]; /* whose, or BLOCK_NONE */
+	uint32_t next;		/* where the search for a free one begins */
+	uint32_t used;
+};
+
+/** All free; the first one that is given is random. 0, or -errno of getrandom(2). */
+int blocks_init(struct blocks *blocks);
+
+/**
+ * Give a block. They are given in turn: one that came back is given again after all the others.
+ *
+ * @return
+ *   The first queue pair number of it, or -ENOSPC.
+ */
+int blocks_alloc(struct blocks *blocks, uint16_t slot);
+
+/** Take back the block that begins with a number. */
+void blocks_free(struct blocks *blocks, uint32_t qpn_first);
+
+/** Whose a number is, or BLOCK_NONE. */
+static inline uint16_t blocks_find(const struct blocks *blocks, uint32_t qpn)
+{
+	return blocks->slots[(qpn >> BLOCK_SHIFT) & (BLOCKS - 1)];
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A ring of words in memory that two processes share: one of them puts, the other takes.
+ *
+ * DPDK's ring keeps its size beside its indices, where the other process could change it, and whoever
+ * believed it would read and write outside. Here shared memory has two indices and the words, and
+ * nothing in it is believed: each side keeps its own index and the size to itself, and compares what it
+ * reads of the other's.
+ *
+ * A process may be killed at any instruction: a word becomes visible by one store, of the index behind it.
+ */
+#ifndef SHARE_RING_H
+#define SHARE_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+/* In shared memory; zeros are an empty ring. */
+struct share_ring_memory {
+	uint32_t prod __rte_cache_aligned; /* atomic; free-running; written by who puts */
+	uint32_t cons __rte_cache_aligned; /* atomic; free-running; written by who takes */
+	uint64_t words[] __rte_cache_aligned;
+};
+
+/* One side's view. One thread at a time. */
+struct share_ring {
+	struct share_ring_memory *memory;
+	uint32_t size; /* a power of two */
+	uint32_t own; /* the index that this side writes */
+	uint32_t other; /* the other side's, when it was last read */
+	bool broken; /* the other side's index cannot be true: nothing goes in or out any more */
+};
+
+static inline size_t share_ring_bytes(uint32_t size)
+{
+	return RTE_CACHE_LINE_ROUNDUP(sizeof(struct share_ring_memory) + size * sizeof(uint64_t));
+}
+
+/** Look at a ring that is still empty. */
+static inline void share_ring_init(struct share_ring *ring, void *memory, uint32_t size)
+{
+	*ring = (struct share_ring){.memory = memory, .size = size};
+}
+
+/** Who puts: how many words have room. */
+static inline uint32_t share_ring_room(struct share_ring *ring)
+{
+	/* Acquire: the words below it have been read, and may be overwritten. Pairs with share_ring_take. */
+	ring->other = __atomic_load_n(&ring->memory->cons, __ATOMIC_ACQUIRE);
+	if (unlikely(ring->own - ring->other > ring->size))
+		ring->broken = true;
+	return ring->broken ? 0 : ring->size - (ring->own - ring->other);
+}
+
+/** Put up to `n` words; returns how many. */
+static inline uint32_t share_ring_put(struct share_ring *ring, const uint64_t *words, uint32_t n)
+{
+	uint32_t room = ring->size - (ring->own - ring->other);
+
+	if (ring->broken || room < n)
+		room = share_ring_room(ring);
+	n = RTE_MIN(n, room);
+	if (n == 0)
+		return 0;
+	for (uint32_t i = 0; i < n; i++)
+		ring->memory->words[(ring->own + i) & (ring->size - 1)] = words[i];
+	ring->own += n;
+	/* Release: the words, and the packets that they tell of, are seen before it. Pairs with share_ring_count. */
+	__atomic_store_n(&ring->memory->prod, ring->own, __ATOMIC_RELEASE);
+	return n;
+}
+
+/** Who takes: how many words wait. */
+static inline uint32_t share_ring_count(struct share_ring *ring)
+{
+	ring->other = __atomic_load_n(&ring->memory->prod, __ATOMIC_ACQUIRE);
+	if (unlikely(ring->other - ring->own > ring->size))
+		ring->broken = true;
+	return ring->broken ? 0 : ring->other - ring->own;
+}
+
+/** Read up to `n` words and leave them there; returns how many. */
+static inline uint32_t share_ring_peek(struct share_ring *ring, uint64_t *words, uint32_t n)
+{
+	n = RTE_MIN(n, share_ring_count(ring));
+	for (uint32_t i = 0; i < n; i++)
+		words[i] = ring->memory->words[(ring->own + i) & (ring->size - 1)];
+	return n;
+}
+
+/** Take away the first `n` words, which share_ring_peek has read. */
+static inline void share_ring_skip(struct share_ring *ring, uint32_t n)
+{
+	ring->own += n;
+	__atomic_store_n(&ring->memory->cons, ring->own, __ATOMIC_RELEASE);
+}
+
+/** Take up to `n` words; returns how many. */
+static inline uint32_t share_ring_take(struct share_ring *ring, uint64_t *words, uint32_t n)
+{
+	n = share_ring_peek(ring, words, n);
+	if (n > 0)
+		share_ring_skip(ring, n);
+	return n;
+}
+
+#endif

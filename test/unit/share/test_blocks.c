@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/share/blocks.c. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "share/blocks.h"
+
+static void blocks_alloc__gives_numbers_that_lead_to_the_slot(void **state)
+{
+	struct blocks blocks;
+	int first;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	first = blocks_alloc(&blocks, 7);
+	assert_true(first >= 2);
+	assert_int_equal(blocks_find(&blocks, (uint32_t)first), 7);
+	assert_int_equal(blocks_find(&blocks, (uint32_t)first + BLOCK_QPNS - 1), 7);
+	assert_int_not_equal(blocks_find(&blocks, (uint32_t)first + BLOCK_QPNS), 7);
+	blocks_free(&blocks, (uint32_t)first);
+	assert_int_equal(blocks_find(&blocks, (uint32_t)first), BLOCK_NONE);
+}
+
+static void blocks_alloc__leaves_management_and_multicast_alone(void **state)
+{
+	struct blocks blocks;
+	int given = 0;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	while (blocks_alloc(&blocks, 1) >= 0)
+		given++;
+	assert_int_equal(given, BLOCKS - 2);
+	assert_int_equal(blocks.used, BLOCKS - 2);
+	assert_int_equal(blocks_find(&blocks, 0), BLOCK_NONE);
+	assert_int_equal(blocks_find(&blocks, 1), BLOCK_NONE);
+	assert_int_equal(blocks_find(&blocks, 0xffffff), BLOCK_NONE);
+	assert_int_equal(blocks_alloc(&blocks, 1), -ENOSPC);
+}
+
+/* What comes late for a process that died must not meet another one's queue pairs. */
+static void blocks_alloc__gives_a_block_back_after_all_others(void **state)
+{
+	struct blocks blocks;
+	int first, next, others = 0;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	first = blocks_alloc(&blocks, 1);
+	blocks_free(&blocks, (uint32_t)first);
+	while ((next = blocks_alloc(&blocks, 1)) != first) {
+		assert_true(next > 0);
+		blocks_free(&blocks, (uint32_t)next);
+		others++;
+	}
+	assert_int_equal(others, BLOCKS - 3);
+	assert_int_equal(blocks.used, 1);
+}
+
+static void blocks_init__begins_anywhere(void **state)
+{
+	int first[8];
+	struct blocks blocks;
+	int differ = 0;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(blocks_init(&blocks), 0);
+		first[i] = blocks_alloc(&blocks, 1);
+		differ += first[i] != first[0];
+	}
+	assert_true(differ > 0);
+}
+
+static void blocks_free__takes_a_block_once(void **state)
+{
+	struct blocks blocks;
+	int first;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	first = blocks_alloc(&blocks, 1);
+	blocks_free(&blocks, (uint32_t)first);
+	blocks_free(&blocks, (uint32_t)first);
+	assert_int_equal(blocks.used, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_alloc__gives_numbers_that_lead_to_the_slot),
+		cmocka_unit_test(blocks_alloc__leaves_management_and_multicast_alone),
+		cmocka_unit_test(blocks_alloc__gives_a_block_back_after_all_others),
+		cmocka_unit_test(blocks_init__begins_anywhere),
+		cmocka_unit_test(blocks_free__takes_a_block_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
