@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include <rte_common.h>
+
 #include "device/device.h"
 #include "device/limits.h"
 
@@ -31,9 +33,16 @@ int qpn_init(struct device *device)
 	if (getrandom(&device->qpn_next, sizeof(device->qpn_next), 0) !=
 	    (ssize_t)sizeof(device->qpn_next))
 		return -EIO;
-	/* Windows begin at multiples of their size, so the upper bits of qpn_next say for ever
-	 * which one is used. */
-	device->qpn_next &= (1u << 24) - 1;
+	if (device->config.qpn_count > 0) {
+		/* So a number that was freed rests for as many creations as there may be queue pairs. */
+		device->qp_max = RTE_MIN(device->config.qpn_count / 2, (uint32_t)DEVICE_MAX_QP);
+		device->qpn_next = device->config.qpn_first + device->qpn_next % device->config.qpn_count;
+	} else {
+		/* Windows begin at multiples of their size, so the upper bits of qpn_next say for ever
+		 * which one is used. */
+		device->qp_max = DEVICE_MAX_QP;
+		device->qpn_next &= (1u << 24) - 1;
+	}
 	device->qpn_pages = calloc(PAGES, sizeof(device->qpn_pages[0]));
 	if (!device->qpn_pages)
 		return -ENOMEM;
@@ -74,17 +83,27 @@ static struct qp **make_entry_locked(struct device *device, uint32_t qpn)
 	return &page[qpn & (PAGE_QPNS - 1)];
 }
 
+/* The number that is tried after another one, in the window or in the range that is ours. */
+static uint32_t next_qpn(const struct device *device, uint32_t qpn)
+{
+	const struct device_config *config = &device->config;
+
+	if (config->qpn_count > 0)
+		return config->qpn_first + (qpn + 1 - config->qpn_first) % config->qpn_count;
+	return (qpn & ~(WINDOW_QPNS - 1)) | ((qpn + 1) & (WINDOW_QPNS - 1));
+}
+
 static int alloc_locked(struct device *device)
 {
-	const uint32_t window = device->qpn_next & ~(WINDOW_QPNS - 1);
+	const uint32_t tries = device->config.qpn_count > 0 ? device->config.qpn_count : WINDOW_QPNS;
 
-	if (device->qps >= DEVICE_MAX_QP)
+	if (device->qps >= device->qp_max)
 		return -ENOSPC;
-	for (uint32_t i = 0; i < WINDOW_QPNS; i++) {
+	for (uint32_t i = 0; i < tries; i++) {
 		const uint32_t qpn = device->qpn_next;
 		struct qp **entry;
 
-		device->qpn_next = window | ((qpn + 1) & (WINDOW_QPNS - 1));
+		device->qpn_next = next_qpn(device, qpn);
 		if (qpn < QPN_FIRST || qpn > QPN_LAST)
 			continue;
 		entry = make_entry_locked(device, qpn);
@@ -133,4 +152,18 @@ struct qp *device_find_qp(const struct device *device, uint32_t qpn)
 	struct qp *qp = entry ? __atomic_load_n(entry, __ATOMIC_ACQUIRE) : NULL;
 
 	return qp == GIVEN ? NULL : qp;
+}
+
+void device_each_qp(const struct device *device, void (*each)(struct qp *qp, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < PAGES; i++) {
+		struct qp **page = __atomic_load_n(&device->qpn_pages[i], __ATOMIC_ACQUIRE);
+
+		for (uint32_t j = 0; page && j < PAGE_QPNS; j++) {
+			struct qp *qp = __atomic_load_n(&page[j], __ATOMIC_ACQUIRE);
+
+			if (qp && qp != GIVEN)
+				each(qp, arg);
+		}
+	}
 }

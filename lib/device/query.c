@@ -36,7 +36,7 @@ static void query_basic(const struct device *device, struct ibv_device_attr *att
 	attr->vendor_id = DEVICE_VENDOR_ID;
 	attr->vendor_part_id = DEVICE_VENDOR_PART_ID;
 	attr->hw_ver = 1;
-	attr->max_qp = DEVICE_MAX_QP;
+	attr->max_qp = (int)device->qp_max;
 	attr->max_qp_wr = DEVICE_MAX_QP_WR;
 	attr->device_cap_flags = CAP_FLAGS;
 	attr->max_sge = DEVICE_MAX_SGE;
@@ -48,7 +48,7 @@ static void query_basic(const struct device *device, struct ibv_device_attr *att
 	attr->max_pd = DEVICE_MAX_PD;
 	attr->max_qp_rd_atom = DEVICE_MAX_RD_ATOMIC;
 	attr->max_qp_init_rd_atom = DEVICE_MAX_RD_ATOMIC;
-	attr->max_res_rd_atom = DEVICE_MAX_QP * DEVICE_MAX_RD_ATOMIC;
+	attr->max_res_rd_atom = (int)device->qp_max * DEVICE_MAX_RD_ATOMIC;
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_ah = DEVICE_MAX_AH;
 	attr->max_srq = DEVICE_MAX_SRQ;

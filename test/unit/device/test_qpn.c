@@ -72,6 +72,53 @@ static void device_alloc_qpn__a_freed_number_rests(void **state)
 	assert_int_equal(device->qps, 0);
 }
 
+static void device_alloc_qpn__keeps_to_a_range(void **state)
+{
+	struct device_config config = {
+		.name = "uroce0", .port_mtu_bytes = 1500, .qpn_first = 0x4000, .qpn_count = 64};
+	uint32_t uses[64] = {0};
+	struct device *ranged;
+
+	(void)state;
+	assert_int_equal(device_create(&config, &ranged), 0);
+	for (int i = 0; i < 6400; i++) {
+		const int qpn = device_alloc_qpn(ranged);
+
+		assert_in_range(qpn, 0x4000, 0x403f);
+		uses[qpn - 0x4000]++;
+		device_free_qpn(ranged, (uint32_t)qpn);
+	}
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(uses[i], 100);
+	for (int i = 0; i < 32; i++)
+		assert_true(device_alloc_qpn(ranged) > 0);
+	assert_int_equal(device_alloc_qpn(ranged), -ENOSPC);
+	device_destroy(ranged);
+}
+
+static void count_qp(struct qp *qp, void *arg)
+{
+	struct qp **found = arg;
+
+	while (*found)
+		found++;
+	*found = qp;
+}
+
+static void device_each_qp__finds_those_that_are_there(void **state)
+{
+	struct qp *const first = (struct qp *)&seen[0], *const second = (struct qp *)&seen[1];
+	struct qp *found[4] = {NULL};
+	const uint32_t numbers[] = {alloc(), alloc(), alloc()};
+
+	(void)state;
+	device_set_qp(device, numbers[0], first);
+	device_set_qp(device, numbers[2], second);
+	device_each_qp(device, count_qp, found);
+	assert_ptr_equal(found[2], NULL);
+	assert_true((found[0] == first && found[1] == second) || (found[0] == second && found[1] == first));
+}
+
 static void device_alloc_qpn__the_management_numbers_are_never_given(void **state)
 {
 	(void)state;
@@ -184,6 +231,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(device_alloc_qpn__gives_as_many_as_the_device_has),
 		TEST(device_alloc_qpn__a_freed_number_rests),
+		TEST(device_alloc_qpn__keeps_to_a_range),
+		TEST(device_each_qp__finds_those_that_are_there),
 		TEST(device_alloc_qpn__the_management_numbers_are_never_given),
 		TEST(device_alloc_qpn__the_first_number_is_random),
 		TEST(device_alloc_qpn__threads_do_not_share_a_number),

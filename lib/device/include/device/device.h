@@ -41,6 +41,9 @@ struct device_config {
 	bool mac_is_random; /* another at each start: nothing of it is in the GUID */
 	uint32_t port_mtu_bytes; /* largest IP packet of the port (an interface's MTU) */
 	uint64_t link_mbps;
+	/* queue pair numbers that are ours, where others share the port; 0, 0: all */
+	uint32_t qpn_first;
+	uint32_t qpn_count;
 	const char *unique; /* what makes this port of this host different from every other: hashed into the GUID */
 };
 
@@ -61,6 +64,7 @@ struct device {
 
 	pthread_mutex_t qpn_lock;
 	uint32_t qpn_next;
+	uint32_t qp_max;
 	uint32_t qps; /* in use */
 	struct qp ***qpn_pages; /* [qpn >> 12][qpn & 0xfff], pages made on demand and kept */
 
@@ -148,6 +152,9 @@ struct qp *device_find_qp(const struct device *device, uint32_t qpn);
  */
 bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
 		    bool checksums_known_good, uint64_t now_ns, struct qp **qp);
+
+/** Call `each` for every queue pair that has a number. Engine's thread or lock. */
+void device_each_qp(const struct device *device, void (*each)(struct qp *qp, void *arg), void *arg);
 
 /** Device limits as ibv_query_device_ex(3) tells them. MT-safe. */
 void device_query(const struct device *device, struct ibv_device_attr_ex *attr);
