@@ -181,7 +181,7 @@ unsigned int engine_transmit(struct engine *engine)
 	return engine_send(engine, false);
 }
 
-static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
+static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool trusted)
 {
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	struct rte_mbuf *answer;
@@ -194,7 +194,7 @@ static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool loop
 	/* A frame over several buffers is longer than RoCE's longest. */
 	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
 		return;
-	if (device_receive(engine->device, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len, looped,
+	if (device_receive(engine->device, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len, trusted,
 			   (mbuf->ol_flags & good) == good, engine->now_ns, &qp)) {
 		if (qp)
 			engine_mark_ready(engine, qp);
@@ -217,7 +217,7 @@ static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, u
 	for (uint16_t i = 0; i < n; i++) {
 		if (i + 1 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + 1], void *));
-		engine_input(engine, mbufs[i], looped);
+		engine_input(engine, mbufs[i], looped || mbufs[i]->port == PORT_HANDED_OVER);
 	}
 	if (n > 0)
 		rte_pktmbuf_free_bulk(mbufs, n);
@@ -252,12 +252,31 @@ static unsigned int engine_receive(struct engine *engine)
 	return fired + received + looped;
 }
 
+static void engine_fail_qp(struct qp *qp, void *arg)
+{
+	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	qp_modify(qp, &attr, IBV_QP_STATE, NULL);
+	engine_mark_ready(arg, qp);
+}
+
+/* The port will not come back: nobody shall wait for what it would have brought. */
+static void engine_lose(struct engine *engine)
+{
+	engine->lost = true;
+	engine->link->port.started = false;
+	device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
+	device_each_qp(engine->device, engine_fail_qp, engine);
+}
+
 void engine_check_link(struct engine *engine)
 {
 	struct port *port = &engine->link->port;
 	const bool up = port_link_up(port);
 
 	__atomic_store_n(&engine->tx.connected, port_connected(port), __ATOMIC_RELAXED);
+	if (unlikely(port_lost(port)) && !engine->lost)
+		engine_lose(engine);
 	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);
@@ -340,7 +359,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->progress = progress;
 	engine->wake_fd = -1;
 	engine->ack_hold_ns = link->port.driver == PORT_AF_PACKET ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
-	clock_init(&engine->clock);
+	clock_init(&engine->clock, link->port.tsc_hz);
 	engine->now_ns = clock_ns(&engine->clock);
 	TAILQ_INIT(&engine->ready);
 	wheel_init(&engine->wheel, engine->now_ns);

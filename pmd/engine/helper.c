@@ -70,7 +70,8 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 
 	__atomic_store_n(&engine->helper_sleeps, true, __ATOMIC_SEQ_CST);
 	/* Pairs with helper_wake: either it sees that we sleep, or we see that we are wanted. */
-	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine)) {
+	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine) &&
+	    !(for_frames && port_arm(&engine->link->port))) {
 		if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
 			helper_sleep_off_error(fds, &time);
 		if ((fds[0].revents & POLLIN) && read(engine->wake_fd, &count, sizeof(count)) < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <rte_ether.h>
+#include <rte_udp.h>
 
 #include "telemetry/counters.h"
 
@@ -74,6 +75,22 @@ static void tx_loop_copy(struct tx *tx, const struct rte_mbuf *mbuf)
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = copy;
 }
 
+/* Whether a packet comes back to this device; where others share its port, its address is theirs as well. */
+static bool tx_is_to_us(const struct tx *tx, const struct packet_out *out)
+{
+	const struct port *port = tx->port;
+	const struct bth *bth;
+	uint32_t qpn;
+
+	if (likely(memcmp(out->frame, port->mac, RTE_ETHER_ADDR_LEN) != 0))
+		return false;
+	if (port->own_qpn_count == 0)
+		return true;
+	bth = (const struct bth *)(const void *)(out->frame + out->l4_off + sizeof(struct rte_udp_hdr));
+	qpn = (uint32_t)bth->dest_qpn[0] << 16 | (uint32_t)bth->dest_qpn[1] << 8 | bth->dest_qpn[2];
+	return qpn - port->own_qpn_first < port->own_qpn_count;
+}
+
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
@@ -85,7 +102,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	tx->current = NULL;
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = (uint32_t)len;
-	if (memcmp(out->frame, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0) {
+	if (tx_is_to_us(tx, out)) {
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
 		return 0;
 	}

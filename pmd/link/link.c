@@ -146,6 +146,8 @@ bool link_refresh(struct link *link)
 {
 	struct netdev netdev;
 
+	if (link->remote)
+		return link->remote->refresh(link);
 	if (link->watch_fd < 0 || !watch_changed(link->watch_fd) ||
 	    netdev_query(link->port.ifname, &netdev) != 0)
 		return false;
@@ -218,6 +220,8 @@ size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns
 {
 	int32_t vlan;
 
+	if (link->remote)
+		return 0;
 	frame = tag_remove(frame, &len, &vlan);
 	return tag_insert(reply, link_input_untagged(link, vlan, frame, len, now_ns, reply), vlan);
 }
@@ -229,6 +233,8 @@ int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns)
 	size_t len;
 	int rc = 0;
 
+	if (link->remote)
+		return link->remote->join(link, gid);
 	for (size_t i = 0; rc == 0 && i < link->addresses.count; i++) {
 		const struct address *address = &link->addresses.list[i];
 
@@ -244,12 +250,19 @@ int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns)
 bool link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame,
 		size_t *len)
 {
+	if (link->remote) {
+		*len = 0;
+		link->remote->leave(link, gid);
+		return false;
+	}
 	return groups_leave(&link->groups, gid, now_ns, link->port.mac, &link->addresses, frame,
 			    len);
 }
 
 size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame)
 {
+	if (link->remote)
+		return 0;
 	return groups_report(&link->groups, now_ns, link->port.mac, &link->addresses, frame);
 }
 
@@ -283,6 +296,8 @@ int link_route(struct link *link, const struct address *from, const uint8_t dgid
 		hop->known = true;
 		return 0;
 	}
+	if (link->remote)
+		return link->remote->route(link, from, dgid, hop);
 	if (link_has(link, from->vlan, dgid)) {
 		memcpy(hop->mac, link->port.mac, sizeof(hop->mac));
 		hop->known = true;
@@ -301,6 +316,8 @@ bool link_resolve(struct link *link, const struct address *from, const uint8_t g
 	bool ask;
 
 	*request_len = 0;
+	if (link->remote)
+		return link->remote->resolve(link, from, gid, mac);
 	if (neigh_find(&link->neighbours, from->vlan, gid, now_ns, mac, &ask))
 		return true;
 	if (!ask)

@@ -277,7 +277,7 @@ static int port_bring_up(struct port *port)
 
 	rc = port_probe(port);
 	if (rc == 0)
-		rc = port_make_pool(port);
+		rc = port->make_pool ? port->make_pool(port) : port_make_pool(port);
 	if (rc == 0)
 		rc = port_configure(port);
 	if (rc != 0)
@@ -326,6 +326,10 @@ int port_open(struct port *port)
 void port_close(struct port *port)
 {
 	port->started = false;
+	if (port->ops) {
+		port->ops->close(port->ops_arg);
+		return;
+	}
 	rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
 }
@@ -336,6 +340,8 @@ bool port_connected(const struct port *port)
 
 	if (!port->started)
 		return false;
+	if (port->ops)
+		return port->ops->connected(port->ops_arg);
 	if (port->driver == PORT_AF_PACKET)
 		return netdev_running(port->ifname);
 	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
@@ -345,6 +351,8 @@ bool port_link_up(struct port *port)
 {
 	const bool connected = port_connected(port);
 
+	if (port->ops)
+		return port->ops->link_up(port->ops_arg);
 	port->had_peer |= connected;
 	return connected || (port->driver == PORT_MEMIF && !port->had_peer);
 }

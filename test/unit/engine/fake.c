@@ -81,6 +81,21 @@ bool device_receive(struct device *device, const uint8_t *frame, size_t len, boo
 	return true;
 }
 
+void device_each_qp(const struct device *device, void (*each)(struct qp *qp, void *arg), void *arg)
+{
+	(void)device;
+	if (fake_receiver)
+		each(fake_receiver, arg);
+}
+
+int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path)
+{
+	(void)path;
+	if (mask == IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
+		qp->failed = true;
+	return 0;
+}
+
 void device_raise(struct device *device, enum ibv_event_type type)
 {
 	(void)device;

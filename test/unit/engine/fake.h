@@ -24,6 +24,7 @@ struct qp {
 	unsigned int runs;
 	unsigned int timeouts;
 	unsigned int received;
+	bool failed; /* was put into ERR */
 	unsigned int faults; /* packets that could not be read */
 };
 

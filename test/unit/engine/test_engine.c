@@ -111,6 +111,71 @@ static void engine_turn__a_lone_acknowledgement_waits_for_company(void **state)
 	assert_int_equal(qp.runs, 2);
 }
 
+/* Where processes share a port, its address is that of other processes as well. */
+static void engine_turn__what_goes_to_others_of_our_address_leaves(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = &engine->link->port;
+	fake_receiver = &other;
+	fake_qp_init(&qp, port->mac);
+	/* The frames are to queue pair 0. */
+	port->own_qpn_first = 1;
+	port->own_qpn_count = 1;
+	qp.to_send = 1;
+	engine_mark_ready(engine, &qp);
+	turns(2);
+	assert_int_equal(count(COUNTER_tx_packets), 1);
+	assert_int_equal(fake_looped, 0);
+	port->own_qpn_first = 0;
+	qp.to_send = 1;
+	engine_mark_ready(engine, &qp);
+	turns(2);
+	port->own_qpn_count = 0;
+	assert_int_equal(count(COUNTER_tx_packets), 1);
+	assert_int_equal(fake_looped, 1);
+}
+
+static bool lost_says_no(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static bool lost_says_yes(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static void engine_check_link__a_lost_port_ends_everything(void **state)
+{
+	const struct port_ops lost = {.lost = lost_says_yes, .link_up = lost_says_no, .connected = lost_says_no};
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = &engine->link->port;
+	fake_receiver = &qp;
+	engine->device->link_up = false;
+	port->ops = &lost;
+	engine_check_link(engine);
+	assert_int_equal(fake_last_event, IBV_EVENT_DEVICE_FATAL);
+	assert_true(qp.failed);
+	/* Once: nothing is left to lose. */
+	fake_last_event = 0;
+	engine_check_link(engine);
+	port->ops = NULL;
+	port->started = true;
+	assert_int_equal(fake_last_event, 0);
+	turns(1);
+	assert_int_equal(qp.runs, 1);
+}
+
 static void engine_turn__queue_pairs_take_turns(void **state)
 {
 	(void)state;
@@ -673,6 +738,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		INLINE(engine_turn__sends_and_receives),
 		INLINE(engine_turn__a_lone_acknowledgement_waits_for_company),
+		INLINE(engine_turn__what_goes_to_others_of_our_address_leaves),
+		INLINE(engine_check_link__a_lost_port_ends_everything),
 		INLINE(engine_turn__queue_pairs_take_turns),
 		INLINE(engine_turn__what_the_port_does_not_take_waits),
 		INLINE(engine_turn__sending_what_was_left_is_work),

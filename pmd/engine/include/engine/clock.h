@@ -16,15 +16,15 @@ struct engine_clock {
 	uint64_t ns_per_tsc; /* << CLOCK_SHIFT */
 };
 
-/* After EAL's start, which finds out the counter's rate. */
-static inline void clock_init(struct engine_clock *clock)
+/* A rate of 0 is asked of EAL, after its start. */
+static inline void clock_init(struct engine_clock *clock, uint64_t tsc_hz)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	clock->start_tsc = rte_rdtsc();
 	clock->start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	clock->ns_per_tsc = (UINT64_C(1000000000) << CLOCK_SHIFT) / rte_get_tsc_hz();
+	clock->ns_per_tsc = (UINT64_C(1000000000) << CLOCK_SHIFT) / (tsc_hz ? tsc_hz : rte_get_tsc_hz());
 }
 
 /** Nanoseconds of CLOCK_MONOTONIC, nearly. MT-safe. */

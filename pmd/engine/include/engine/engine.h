@@ -51,6 +51,8 @@ struct engine {
 	struct wheel wheel;
 	struct reconnect reconnect;
 
+	bool lost; /* the port has gone for good */
+
 	/* helper.c */
 	pthread_t helper;
 	bool has_helper;

@@ -18,6 +18,22 @@ struct settings;
 
 #define LINK_REPLY_MAX 2048 /* room that answers of ours take; longer pings go unanswered */
 
+struct link;
+struct link_hop;
+
+/*
+ * A link whose port another process has: what is asked of addresses, groups and neighbours is asked of that one.
+ * Each as the function of that name below.
+ */
+struct link_remote {
+	bool (*refresh)(struct link *link);
+	int (*join)(struct link *link, const uint8_t gid[GID_LEN]);
+	int (*leave)(struct link *link, const uint8_t gid[GID_LEN]);
+	int (*route)(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
+		     struct link_hop *hop);
+	bool (*resolve)(struct link *link, const struct address *from, const uint8_t gid[GID_LEN], uint8_t mac[6]);
+};
+
 /* Keeps the kernel silent about RoCE on a VLAN's interface. */
 struct link_mute {
 	unsigned int ifindex;
@@ -26,6 +42,8 @@ struct link_mute {
 
 struct link {
 	struct port port;
+	const struct link_remote *remote; /* NULL: the port is ours */
+	void *remote_arg;
 	struct addresses addresses; /* the first is untagged and link-local */
 	pthread_mutex_t addresses_lock; /* those of an interface change; the engine's thread writes */
 	unsigned int ifindex; /* of a shared kernel interface, which answers ARP itself; else 0 */

@@ -15,6 +15,23 @@ enum port_driver {
 	PORT_GENERIC,
 	PORT_MEMIF,
 	PORT_AF_PACKET,
+	PORT_SHARED, /* another process has the port: share/attach.h */
+};
+
+/* In an mbuf's port: the packet never left the memory of this host, and comes from who is trusted. */
+#define PORT_HANDED_OVER (UINT16_MAX - 1)
+
+/* What a port is that is not DPDK's own. Engine's thread or lock. */
+struct port_ops {
+	uint16_t (*rx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
+	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
+	/* From here on wake_fd tells of frames, until it has told of one. Whether some wait already. MT-safe. */
+	bool (*arm)(void *arg);
+	bool (*link_up)(void *arg);
+	bool (*connected)(void *arg);
+	/* Whether the port has gone for good, with all that was to come through it. */
+	bool (*lost)(void *arg);
+	void (*close)(void *arg);
 };
 
 struct port {
@@ -28,6 +45,17 @@ struct port {
 		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
+
+	/* Makes the pool in place of port_open, or NULL; 0 or -errno (logged). */
+	int (*make_pool)(struct port *port);
+	void *make_pool_arg;
+
+	/* PORT_SHARED; set by share_attach */
+	const struct port_ops *ops;
+	void *ops_arg;
+	uint64_t tsc_hz; /* of the time stamp counter; 0: EAL knows */
+	uint32_t own_qpn_first; /* packets to our MAC and other queue pairs than these go out too */
+	uint32_t own_qpn_count;
 
 	/* set by port_open */
 	uint16_t id;
@@ -79,16 +107,34 @@ bool port_link_up(struct port *port);
 /** Whether packets given to the port now reach somebody. Engine's lock. */
 bool port_connected(const struct port *port);
 
+/** Before sleeping on wake_fd: whether frames wait already. MT-safe. */
+static inline bool port_arm(const struct port *port)
+{
+	return port->ops && port->ops->arm(port->ops_arg);
+}
+
+/** Whether the port has gone for good. Engine's lock. */
+static inline bool port_lost(const struct port *port)
+{
+	return port->ops && port->ops->lost(port->ops_arg);
+}
+
 /** Up to `n` received packets. Engine's thread. */
 static inline uint16_t port_rx_burst(const struct port *port, struct rte_mbuf **mbufs, uint16_t n)
 {
-	return port->started ? rte_eth_rx_burst(port->id, 0, mbufs, n) : 0;
+	if (!port->started)
+		return 0;
+	return port->ops ? port->ops->rx_burst(port->ops_arg, mbufs, n)
+			 : rte_eth_rx_burst(port->id, 0, mbufs, n);
 }
 
 /** Send; returns how many the port took, which are then its own. Engine's thread. */
 static inline uint16_t port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, uint16_t n)
 {
-	return port->started ? rte_eth_tx_burst(port->id, 0, mbufs, n) : 0;
+	if (!port->started)
+		return 0;
+	return port->ops ? port->ops->tx_burst(port->ops_arg, mbufs, n)
+			 : rte_eth_tx_burst(port->id, 0, mbufs, n);
 }
 
 #endif
