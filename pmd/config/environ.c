@@ -18,6 +18,7 @@ static const struct variable {
 	const char *setting;
 } variables[] = {
 	{PREFIX "NETDEV", "netdev"},	   {PREFIX "PORT", "port"}, {PREFIX "IP", "ip"},
+	{PREFIX "SOCKET", "socket"},
 	{PREFIX "NAME", "name"},	   {PREFIX "MTU", "mtu"},   {PREFIX "PROGRESS", "progress"},
 	{PREFIX "LOG_LEVEL", "log-level"},
 };
@@ -48,7 +49,8 @@ int settings_import(struct settings *settings, char *error, size_t error_size)
 	int ret;
 
 	/* A program with more rights than its user takes no orders from the user's environment. */
-	if (secure_getenv(PREFIX "NETDEV") == NULL && secure_getenv(PREFIX "PORT") == NULL)
+	if (secure_getenv(PREFIX "NETDEV") == NULL && secure_getenv(PREFIX "PORT") == NULL &&
+	    secure_getenv(PREFIX "SOCKET") == NULL)
 		return -ENOENT;
 	settings_init(settings);
 	for (size_t i = 0; i < RTE_DIM(variables); i++) {

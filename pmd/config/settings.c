@@ -95,6 +95,37 @@ static int set_port(struct settings *settings, const char *value, struct text *w
 	return copy_word(settings->port, sizeof(settings->port), "port", value, why);
 }
 
+static int set_socket(struct settings *settings, const char *value, struct text *why)
+{
+	int ret = copy_word(settings->socket, sizeof(settings->socket), "socket", value, why);
+
+	if (ret == 0 && value[0] != '/')
+		ret = refuse(why, "socket: '%s' is not an absolute path", value);
+	return ret;
+}
+
+static int set_socket_owner(struct settings *settings, const char *value, struct text *why)
+{
+	return copy_word(settings->socket_owner, sizeof(settings->socket_owner), "socket-owner", value, why);
+}
+
+static int set_socket_group(struct settings *settings, const char *value, struct text *why)
+{
+	return copy_word(settings->socket_group, sizeof(settings->socket_group), "socket-group", value, why);
+}
+
+static int set_socket_mode(struct settings *settings, const char *value, struct text *why)
+{
+	unsigned long mode;
+	char *end;
+
+	mode = strtoul(value, &end, 8);
+	if (!isdigit((unsigned char)value[0]) || *end != '\0' || mode > 0777)
+		return refuse(why, "socket-mode: '%s' is not an octal mode as in 0660", value);
+	settings->socket_mode = (uint32_t)mode;
+	return 0;
+}
+
 /* Programs put the name in paths and in PROGRAM:PORT lists, so it is kept to what is safe there. */
 static int set_name(struct settings *settings, const char *value, struct text *why)
 {
@@ -211,6 +242,26 @@ static void get_port(const struct settings *settings, struct text *text)
 	text_add(text, "%s", settings->port);
 }
 
+static void get_socket(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->socket);
+}
+
+static void get_socket_owner(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->socket_owner);
+}
+
+static void get_socket_group(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->socket_group);
+}
+
+static void get_socket_mode(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%04o", settings->socket_mode);
+}
+
 static void get_name(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", settings->name);
@@ -249,6 +300,10 @@ static const struct accessor {
 } accessors[] = {
 	{"netdev", set_netdev, get_netdev},
 	{"port", set_port, get_port},
+	{"socket", set_socket, get_socket},
+	{"socket-owner", set_socket_owner, get_socket_owner},
+	{"socket-group", set_socket_group, get_socket_group},
+	{"socket-mode", set_socket_mode, get_socket_mode},
 	{"ip", set_ip, get_ip},
 	{"name", set_name, get_name},
 	{"mtu", set_mtu, get_mtu},
@@ -269,6 +324,7 @@ void settings_init(struct settings *settings)
 	/* Every byte, so that two of them can be compared as bytes. */
 	memset(settings, 0, sizeof(*settings));
 	snprintf(settings->name, sizeof(settings->name), "uroce0");
+	settings->socket_mode = 0660;
 	settings->progress = SETTINGS_PROGRESS_HYBRID;
 	settings->log_level = LOG_LEVEL_WARN;
 }
@@ -305,10 +361,12 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 
 	if (has_netdev && has_port)
 		return refuse(&why, "netdev and port are both set; a device has one of them");
-	if (!has_netdev && !has_port)
+	if (!has_netdev && !has_port && settings->socket[0] == '\0')
 		return refuse(&why,
-			      "no port: name one with --netdev IFACE, or with --port DEVARGS and "
-			      "--ip ADDR/LEN");
+			      "no port: start uroced, or name a port with --netdev IFACE, or with --port "
+			      "DEVARGS and --ip ADDR/LEN");
+	if (!has_netdev && !has_port && (settings->ip_count > 0 || settings->mtu != 0))
+		return refuse(&why, "ip and mtu are the port's: set them for uroced, or name a port");
 	if (has_netdev && settings->ip_count > 0)
 		return refuse(
 			&why,

@@ -45,6 +45,20 @@ static void settings_import__what_was_exported(void **state)
 	assert_memory_equal(&in, &out, sizeof(in));
 }
 
+/* A program that attaches has no port of its own. */
+static void settings_import__a_socket_alone(void **state)
+{
+	struct settings out, in;
+	char error[256] = "";
+
+	(void)state;
+	settings_init(&out);
+	set(&out, "socket", "/run/x.sock");
+	assert_int_equal(settings_export(&out), 0);
+	assert_int_equal(settings_import(&in, error, sizeof(error)), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
+}
+
 static void settings_import__as_many_and_as_long_as_can_be(void **state)
 {
 	struct settings out, in;
@@ -111,6 +125,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(settings_import__what_was_exported, clear),
+		cmocka_unit_test_setup(settings_import__a_socket_alone, clear),
 		cmocka_unit_test_setup(settings_import__as_many_and_as_long_as_can_be, clear),
 		cmocka_unit_test_setup(settings_import__nothing_there, clear),
 		cmocka_unit_test_setup(settings_export__hides_an_outer_export, clear),

@@ -255,6 +255,27 @@ static void assert_unfit(const struct settings *settings, const char *why)
 		fail_msg("the message is '%s'", error);
 }
 
+static void settings_set__who_may_attach(void **state)
+{
+	struct settings settings;
+	char error[256], value[64];
+
+	(void)state;
+	settings_init(&settings);
+	assert_int_equal(settings.socket_mode, 0660);
+	set(&settings, "socket-owner", "root");
+	set(&settings, "socket-group", "1000");
+	set(&settings, "socket-mode", "0600");
+	assert_string_equal(settings.socket_owner, "root");
+	assert_string_equal(settings.socket_group, "1000");
+	assert_int_equal(settings.socket_mode, 0600);
+	assert_int_equal(settings_get(&settings, "socket-mode", value, sizeof(value)), 0);
+	assert_string_equal(value, "0600");
+	assert_int_equal(settings_set(&settings, "socket-mode", "0888", error, sizeof(error)), -EINVAL);
+	assert_int_equal(settings_set(&settings, "socket-mode", "1000", error, sizeof(error)), -EINVAL);
+	assert_int_equal(settings_set(&settings, "socket", "x.sock", error, sizeof(error)), -EINVAL);
+}
+
 static void settings_check__one_port_with_addresses(void **state)
 {
 	struct settings settings;
@@ -263,6 +284,10 @@ static void settings_check__one_port_with_addresses(void **state)
 	(void)state;
 	settings_init(&settings);
 	assert_unfit(&settings, "no port");
+	set(&settings, "socket", "/run/x.sock");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
+	set(&settings, "mtu", "1500");
+	assert_unfit(&settings, "ip and mtu");
 	set(&settings, "port", "net_null0");
 	assert_unfit(&settings, "needs an address");
 	set(&settings, "ip", "10.0.0.1/24");
@@ -302,6 +327,7 @@ int main(void)
 		cmocka_unit_test(settings_get__is_what_set_takes),
 		cmocka_unit_test(settings_get__unset_is_empty),
 		cmocka_unit_test(settings_get__errors),
+		cmocka_unit_test(settings_set__who_may_attach),
 		cmocka_unit_test(settings_check__one_port_with_addresses),
 		cmocka_unit_test(settings_check__addresses_of_a_netdev_are_the_kernels),
 	};

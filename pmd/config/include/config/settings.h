@@ -8,6 +8,8 @@
 
 #define SETTINGS_IPS_MAX 16
 #define SETTINGS_DEFAULT_FILE "/etc/uroce/uroce.conf"
+#define SETTINGS_DEFAULT_SOCKET "/run/uroce/uroced.sock"
+#define SETTINGS_SOCKET_MAX 108 /* with its end: what the kernel takes */
 
 enum settings_progress {
 	SETTINGS_PROGRESS_HYBRID, /* the default */
@@ -23,7 +25,11 @@ struct settings_ip {
 
 struct settings {
 	char netdev[64]; /* a kernel interface, or "" */
-	char port[512]; /* DPDK device arguments, or ""; one of the two is set */
+	char port[512]; /* DPDK device arguments, or ""; at most one of the two is set */
+	char socket[SETTINGS_SOCKET_MAX]; /* uroced's: to attach to, where no port is set; to listen on */
+	char socket_owner[64]; /* who may attach, by name or number; "": who runs uroced */
+	char socket_group[64];
+	uint32_t socket_mode;
 	struct settings_ip ips[SETTINGS_IPS_MAX];
 	size_t ip_count;
 	char name[64]; /* "uroce0" */
@@ -36,7 +42,8 @@ struct settings {
 void settings_init(struct settings *settings);
 
 /**
- * Set one thing by its name ("netdev", "port", "ip", "name", "mtu", "progress", "log-level"), as the command line and
+ * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "ip", "name",
+ * "mtu", "progress", "log-level"), as the command line and
  * the file both do. "ip" may be set several times.
  *
  * @param error
@@ -53,7 +60,8 @@ int settings_get(const struct settings *settings, const char *name, char *value,
 /** Read section [uroce] of an INI file (rte_cfgfile). 0, or -errno with `error`. */
 int settings_read_file(struct settings *settings, const char *path, char *error, size_t error_size);
 
-/** Check what belongs together: one of netdev and port, ip with port and only with it. MT-safe. 0 or -EINVAL with `error`. */
+/** Check what belongs together: one of netdev, port and socket, ip with port and only with it. MT-safe. 0 or -EINVAL with
+ * `error`. */
 int settings_check(const struct settings *settings, char *error, size_t error_size);
 
 /** Put them in this process's environment for the program that is executed next. Not MT-safe. 0 or -ENOMEM. */
