@@ -136,10 +136,26 @@ static int check_port(const char *devargs, char *error, size_t error_size)
 	return check_raw_packets(iface, error, error_size);
 }
 
+static int check_socket(const char *path, char *error, size_t error_size)
+{
+	if (access(path, W_OK) == 0)
+		return 0;
+	if (errno == ENOENT) {
+		snprintf(error, error_size,
+			 "no uroced has its socket at %s; start it, or name a port with --netdev or --port", path);
+		return -ENOENT;
+	}
+	snprintf(error, error_size, "%s: %s; who may attach is the socket's owner and group", path,
+		 strerror(errno));
+	return -EACCES;
+}
+
 int check_settings(const struct settings *settings, char *error, size_t error_size)
 {
 	int ret;
 
+	if (settings->netdev[0] == '\0' && settings->port[0] == '\0')
+		return check_socket(settings->socket, error, error_size);
 	if (settings->netdev[0] == '\0')
 		return check_port(settings->port, error, error_size);
 	ret = check_netdev(settings->netdev, settings->mtu, error, error_size);

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 	struct settings settings;
 	char **program, error[1024];
 
-	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, &settings, &program, error,
+	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, SETTINGS_DEFAULT_SOCKET, &settings, &program, error,
 			      sizeof(error))) {
 	case OPTIONS_RUN:
 		return run(&settings, program);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 const char options_help[] =
-	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN...] [OPTION...] [--] "
+	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN... | --socket PATH] [OPTION...] [--] "
 	"PROGRAM [ARG...]\n"
 	"\n"
 	"Run PROGRAM, an unmodified RDMA program, with an RDMA device on a network port.\n"
@@ -19,12 +19,15 @@ const char options_help[] =
 	"  --port DEVARGS     a DPDK device: its driver's name and arguments, or a PCI address\n"
 	"  --ip ADDR/LEN      an address of --port, IPv4 or IPv6; may be repeated\n"
 	"                     (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
+	"  --socket PATH      the port of the uroced that listens there\n"
+	"                     (default, where no port is named: " SETTINGS_DEFAULT_SOCKET ")\n"
 	"  --name NAME        the RDMA device's name (default: uroce0)\n"
 	"  --mtu N            largest IP packet in bytes (default: the port's own)\n"
 	"  --progress MODE    who moves packets: hybrid (default), inline or dedicated\n"
 	"  --log-level LEVEL  what is printed on stderr: error, warn (default), info or debug\n"
 	"  --config FILE      read these settings from FILE first\n"
-	"                     (default: " SETTINGS_DEFAULT_FILE ", where no port is named)\n"
+	"                     (default: " SETTINGS_DEFAULT_FILE ", where no port is named and no\n"
+	"                     uroced runs)\n"
 	"  --help, --version\n"
 	"\n"
 	"Examples:\n"
@@ -36,6 +39,7 @@ enum {
 	CODE_NETDEV = 256,
 	CODE_PORT,
 	CODE_IP,
+	CODE_SOCKET,
 	CODE_OTHER_SETTING,
 	CODE_CONFIG,
 	CODE_HELP,
@@ -47,6 +51,7 @@ static const struct option long_options[] = {
 	{"netdev", required_argument, NULL, CODE_NETDEV},
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
+	{"socket", required_argument, NULL, CODE_SOCKET},
 	{"name", required_argument, NULL, CODE_OTHER_SETTING},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
@@ -63,6 +68,7 @@ struct overview {
 	bool has_netdev;
 	bool has_port;
 	bool has_ip;
+	bool has_socket;
 	int program; /* index of PROGRAM */
 };
 
@@ -105,6 +111,9 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 		case CODE_IP:
 			overview->has_ip = true;
 			break;
+		case CODE_SOCKET:
+			overview->has_socket = true;
+			break;
 		case CODE_CONFIG:
 			overview->config = optarg;
 			break;
@@ -128,12 +137,18 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 }
 
 static bool options_read_file(const struct overview *overview, const char *default_file,
-			      struct settings *settings, char *error, size_t error_size)
+			      const char *default_socket, struct settings *settings, char *error,
+			      size_t error_size)
 {
 	const char *path = overview->config;
 
 	if (path == NULL) {
-		if (overview->has_netdev || overview->has_port || access(default_file, F_OK) != 0)
+		if (overview->has_netdev || overview->has_port || overview->has_socket)
+			return true;
+		/* The file is uroced's as well: while that runs, its port is not ours to open. */
+		if (access(default_socket, F_OK) == 0)
+			return settings_set(settings, "socket", default_socket, error, error_size) == 0;
+		if (access(default_file, F_OK) != 0)
 			return true;
 		path = default_file;
 	}
@@ -143,12 +158,15 @@ static bool options_read_file(const struct overview *overview, const char *defau
 /* A port on the command line takes the place of the file's, and addresses go with their port. */
 static void options_make_way(const struct overview *overview, struct settings *settings)
 {
-	if (overview->has_netdev)
+	if (overview->has_netdev || overview->has_socket)
 		settings->port[0] = '\0';
-	if (overview->has_port)
+	if (overview->has_port || overview->has_socket)
 		settings->netdev[0] = '\0';
-	if (overview->has_netdev || overview->has_ip)
+	if (overview->has_netdev || overview->has_ip || overview->has_socket)
 		settings->ip_count = 0;
+	/* uroced's port has its own. */
+	if (overview->has_socket)
+		settings->mtu = 0;
 }
 
 static bool options_apply(int argc, char **argv, struct settings *settings, char *error,
@@ -165,7 +183,7 @@ static bool options_apply(int argc, char **argv, struct settings *settings, char
 }
 
 enum options_result options_parse(int argc, char **argv, const char *default_file,
-				  struct settings *settings, char ***program, char *error,
+				  const char *default_socket, struct settings *settings, char ***program, char *error,
 				  size_t error_size)
 {
 	struct overview overview = {0};
@@ -175,7 +193,7 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (result != OPTIONS_RUN)
 		return result;
 	settings_init(settings);
-	if (!options_read_file(&overview, default_file, settings, error, error_size))
+	if (!options_read_file(&overview, default_file, default_socket, settings, error, error_size))
 		return OPTIONS_BAD;
 	options_make_way(&overview, settings);
 	if (!options_apply(argc, argv, settings, error, error_size) ||

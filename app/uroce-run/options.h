@@ -18,11 +18,14 @@ enum options_result {
  * Read the command line and the configuration file that goes with it. Not MT-safe (getopt).
  *
  * @param default_file
- *   Read where it exists, and neither a file nor a port is named on the command line.
+ *   Read where it exists, and nothing on the command line and no uroced says what the port is.
+ * @param default_socket
+ *   Where uroced's socket is looked for.
  * @param program
  *   Set to the program's own argv.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_file,
+				  const char *default_socket,
 				  struct settings *settings, char ***program, char *error,
 				  size_t error_size);
 

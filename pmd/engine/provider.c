@@ -24,6 +24,7 @@
 #include "link/gate.h"
 #include "link/link.h"
 #include "link/runtime.h"
+#include "share/attach.h"
 
 #define ERROR_MAX    256
 #define PEER_WAIT_NS UINT64_C(1000000000)
@@ -77,14 +78,17 @@ static const struct gate_ops provider_gate = {
 	.ended = provider_ended,
 };
 
-static int provider_make_device(const struct settings *settings, struct device **device)
+static int provider_make_device(const struct settings *settings, const struct share_facts *facts,
+				struct device **device)
 {
 	const struct link *link = &provider_link;
 	struct device_config config = {
+		.qpn_first = facts->qpn_first,
+		.qpn_count = facts->qpn_count,
 		.port_mtu_bytes = link->port.mtu_bytes,
 		.link_mbps = link->port.link_mbps,
 		.mac_is_random = link->port.mac_is_random,
-		.unique = settings->netdev[0] ? settings->netdev : settings->port,
+		.unique = facts->unique,
 	};
 	int rc;
 
@@ -119,6 +123,21 @@ static int provider_open_link(const struct settings *settings)
 	return rc;
 }
 
+/* Without a port of our own it is another process's. */
+static bool provider_attaches(const struct settings *settings)
+{
+	return settings->netdev[0] == '\0' && settings->port[0] == '\0';
+}
+
+static int provider_get_link(const struct settings *settings, struct share_facts *facts)
+{
+	if (provider_attaches(settings))
+		return share_attach(&provider_link, settings->socket, facts);
+	snprintf(facts->unique, sizeof(facts->unique), "%s",
+		 settings->netdev[0] ? settings->netdev : settings->port);
+	return provider_open_link(settings);
+}
+
 /* A memif client meets its server now, so that the program's first packets are not lost. */
 static void provider_wait_for_peer(struct engine *engine)
 {
@@ -141,11 +160,12 @@ static void provider_wait_for_peer(struct engine *engine)
 
 static int provider_bring(const struct settings *settings, struct device **device)
 {
+	struct share_facts facts = {0};
 	int rc;
 
-	rc = provider_open_link(settings);
+	rc = provider_get_link(settings, &facts);
 	if (rc == 0)
-		rc = provider_make_device(settings, device);
+		rc = provider_make_device(settings, &facts, device);
 	if (rc == 0)
 		rc = engine_create(*device, &provider_link, settings->progress, &provider_engine);
 	if (rc == 0)
@@ -173,7 +193,7 @@ static int provider_bring_quietly(const struct settings *settings, struct device
 		return rc;
 	}
 	rc = provider_bring(settings, device);
-	if (rc == 0)
+	if (rc == 0 && !provider_attaches(settings))
 		runtime_settle();
 	footprint_restore(&footprint);
 	return rc;

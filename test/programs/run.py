@@ -15,6 +15,7 @@ from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
+from share import ShareTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
 from wires import MemifWire, VethWire, WireTest  # noqa: E402
 
@@ -50,6 +51,7 @@ def main():
         UroceRunTest(report, work_dir).run_all()
         EthernetTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
+        ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 

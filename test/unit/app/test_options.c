@@ -18,6 +18,7 @@
 static char file[] = "/tmp/uroce-test-XXXXXX";
 static struct settings settings;
 static char **program, error[1024];
+static const char *default_socket = NO_FILE;
 
 /* The words of a command line behind "uroce-run". */
 #define PARSE(default_file, ...) parse(default_file, (char *[]){"uroce-run", __VA_ARGS__, NULL})
@@ -30,7 +31,8 @@ static enum options_result parse(const char *default_file, char **argv)
 		argc++;
 	error[0] = '\0';
 	program = NULL;
-	return options_parse(argc, argv, default_file, &settings, &program, error, sizeof(error));
+	return options_parse(argc, argv, default_file, default_socket, &settings, &program, error,
+			     sizeof(error));
 }
 
 static int make_file(void **state)
@@ -83,6 +85,28 @@ static void options_parse__options_of_the_program_are_its_own(void **state)
 	assert_string_equal(program[1], "--help");
 }
 
+/* The file says what uroced's port is; as long as that runs, nobody else may open it. */
+static void options_parse__attaches_where_no_port_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(PARSE(file, "--socket", "/run/x.sock", "prog"), OPTIONS_RUN);
+	assert_string_equal(settings.socket, "/run/x.sock");
+	assert_string_equal(settings.port, "");
+	assert_int_equal(PARSE(NO_FILE, "--config", file, "--socket", "/run/x.sock", "prog"), OPTIONS_RUN);
+	assert_string_equal(settings.port, "");
+	assert_string_equal(settings.name, "from-file");
+	default_socket = file;
+	assert_int_equal(PARSE(file, "prog"), OPTIONS_RUN);
+	assert_string_equal(settings.socket, file);
+	assert_string_equal(settings.port, "");
+	assert_int_equal(PARSE(file, "--netdev", "veth0", "prog"), OPTIONS_RUN);
+	assert_string_equal(settings.socket, "");
+	default_socket = NO_FILE;
+	assert_int_equal(PARSE(file, "prog"), OPTIONS_RUN);
+	assert_string_equal(settings.socket, "");
+	assert_string_equal(settings.port, "net_null0");
+}
+
 static void options_parse__help_and_version(void **state)
 {
 	(void)state;
@@ -101,6 +125,9 @@ static void options_parse__bad_command_lines(void **state)
 {
 	(void)state;
 	assert_bad(PARSE(NO_FILE, "prog"), "no port");
+	assert_bad(PARSE(NO_FILE, "--socket", "x.sock", "prog"), "absolute");
+	assert_bad(PARSE(NO_FILE, "--socket", "/x.sock", "--mtu", "1500", "prog"), "mtu");
+	assert_bad(PARSE(NO_FILE, "--socket", "/x.sock", "--ip", "10.0.0.1/24", "prog"), "ip");
 	assert_bad(PARSE(NO_FILE, "--netdev", "veth0"), "no program");
 	assert_bad(PARSE(NO_FILE, "--netdev", "veth0", "--"), "no program");
 	assert_bad(PARSE(NO_FILE, "--netdev"), "--netdev needs a value");
@@ -182,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_parse__settings_and_program),
 		cmocka_unit_test(options_parse__options_of_the_program_are_its_own),
+		cmocka_unit_test(options_parse__attaches_where_no_port_is_named),
 		cmocka_unit_test(options_parse__help_and_version),
 		cmocka_unit_test(options_parse__bad_command_lines),
 		cmocka_unit_test(options_parse__file_first_then_options),

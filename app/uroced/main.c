@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroced: owns a network port, and shares it between the processes that attach. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "names.h"
+#include "notify.h"
+#include "options.h"
+#include "share/message.h"
+#include "share/serve.h"
+
+#define SLEEP_MS 100
+#define SPIN_NS	 20000 /* without work before it sleeps: the processes want the CPU */
+#define TURNS_MAX 256 /* before descriptors have their turn */
+#define STATUS_MS 5000
+
+static volatile sig_atomic_t stop;
+static struct server *server;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = 1;
+	if (server)
+		serve_wake(server);
+}
+
+static int fail(const char *error)
+{
+	fprintf(stderr, "uroced: %s\n", error);
+	return EXIT_FAILURE;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void serve(void)
+{
+	uint64_t busy_ns = now_ns();
+	unsigned int turns = 0;
+
+	while (!stop) {
+		uint64_t now;
+
+		if (serve_turn(server) > 0) {
+			busy_ns = now_ns();
+			if (++turns < TURNS_MAX)
+				continue;
+		}
+		now = now_ns();
+		if (now - busy_ns < SPIN_NS && turns < TURNS_MAX)
+			continue;
+		serve_sleep(server, now - busy_ns < SPIN_NS ? 0 : SLEEP_MS);
+		turns = 0;
+	}
+}
+
+static int run(const struct settings *settings)
+{
+	struct serve_config config = {
+		.settings = settings,
+		.socket_path = settings->socket,
+		.socket_mode = (mode_t)settings->socket_mode,
+		.socket_owner = (uid_t)-1,
+		.socket_group = (gid_t)-1,
+	};
+	const struct sigaction action = {.sa_handler = on_signal};
+
+	if (!names_find_user(settings->socket_owner, &config.socket_owner))
+		return fail("socket-owner: there is no such user");
+	if (!names_find_group(settings->socket_group, &config.socket_group))
+		return fail("socket-group: there is no such group");
+	log_set_level((enum log_level)settings->log_level);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	/* Sleeps end when they should, and not 50 us later. */
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	if (serve_create(&config, &server) != 0)
+		return EXIT_FAILURE;
+	if (notify("READY=1") != 0)
+		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
+	log_info("ready: programs attach at %s", settings->socket);
+	serve();
+	notify("STOPPING=1");
+	serve_destroy(server);
+	return EXIT_SUCCESS;
+}
+
+static int print_status(const char *path)
+{
+	const struct share_message message = {.type = SHARE_STATUS, .version = SHARE_VERSION};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	char text[SHARE_STATUS_MAX];
+	ssize_t len;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    message_send(fd, &message, NULL, 0) != 0 || poll(&poll_fd, 1, STATUS_MS) <= 0)
+		return fail("no uroced answers there");
+	len = recv(fd, text, sizeof(text), 0);
+	if (len <= 0 || fwrite(text, 1, (size_t)len, stdout) != (size_t)len)
+		return fail("no uroced answers there");
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct settings settings;
+	char error[1024];
+
+	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, &settings, error, sizeof(error))) {
+	case OPTIONS_RUN:
+		return run(&settings);
+	case OPTIONS_STATUS:
+		return print_status(settings.socket);
+	case OPTIONS_HELP:
+		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	case OPTIONS_VERSION:
+		return puts("uroced " UROCE_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	case OPTIONS_BAD:
+		break;
+	}
+	return fail(error);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of uroced: the file is read first, and what stands on the command line wins. */
+#include "options.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+const char options_help[] =
+	"Usage: uroced [--netdev IFACE | --port DEVARGS --ip ADDR/LEN...] [OPTION...]\n"
+	"       uroced --status [--socket PATH]\n"
+	"\n"
+	"Share a network port between RDMA programs: uroce-run attaches them.\n"
+	"\n"
+	"  --netdev IFACE       a kernel interface; its addresses and MTU are used\n"
+	"  --port DEVARGS       a DPDK device: its driver's name and arguments\n"
+	"  --ip ADDR/LEN        an address of --port, IPv4 or IPv6; may be repeated\n"
+	"                       (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
+	"  --mtu N              largest IP packet in bytes (default: the port's own)\n"
+	"  --socket PATH        where programs attach (default: " SETTINGS_DEFAULT_SOCKET ")\n"
+	"  --socket-owner USER  who may: the socket's owner,\n"
+	"  --socket-group GROUP its group,\n"
+	"  --socket-mode MODE   and its mode (default: 0660)\n"
+	"  --log-level LEVEL    what is printed on stderr: error, warn (default), info or debug\n"
+	"  --config FILE        read these settings from FILE first\n"
+	"                       (default: " SETTINGS_DEFAULT_FILE ", where no port is named)\n"
+	"  --status             print how a running uroced and its programs stand, as JSON\n"
+	"  --help, --version\n";
+
+enum {
+	CODE_NETDEV = 256,
+	CODE_PORT,
+	CODE_IP,
+	CODE_OTHER_SETTING,
+	CODE_CONFIG,
+	CODE_STATUS,
+	CODE_HELP,
+	CODE_VERSION,
+};
+
+/* Options up to CODE_OTHER_SETTING have the names of settings. */
+static const struct option long_options[] = {
+	{"netdev", required_argument, NULL, CODE_NETDEV},
+	{"port", required_argument, NULL, CODE_PORT},
+	{"ip", required_argument, NULL, CODE_IP},
+	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
+	{"socket", required_argument, NULL, CODE_OTHER_SETTING},
+	{"socket-owner", required_argument, NULL, CODE_OTHER_SETTING},
+	{"socket-group", required_argument, NULL, CODE_OTHER_SETTING},
+	{"socket-mode", required_argument, NULL, CODE_OTHER_SETTING},
+	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
+	{"config", required_argument, NULL, CODE_CONFIG},
+	{"status", no_argument, NULL, CODE_STATUS},
+	{"help", no_argument, NULL, CODE_HELP},
+	{"version", no_argument, NULL, CODE_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+/* What the first pass over the command line finds. */
+struct overview {
+	const char *config;
+	bool has_netdev, has_port, has_ip;
+	bool status;
+};
+
+static enum options_result options_survey(int argc, char **argv, struct overview *overview, char *error,
+					  size_t error_size)
+{
+	int code;
+
+	optind = 0; /* not 1: glibc then also forgets what the last scan left behind */
+	opterr = 0;
+	while ((code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		overview->has_netdev |= code == CODE_NETDEV;
+		overview->has_port |= code == CODE_PORT;
+		overview->has_ip |= code == CODE_IP;
+		overview->status |= code == CODE_STATUS;
+		if (code == CODE_CONFIG)
+			overview->config = optarg;
+		if (code == CODE_HELP)
+			return OPTIONS_HELP;
+		if (code == CODE_VERSION)
+			return OPTIONS_VERSION;
+		if (code == '?') {
+			snprintf(error, error_size, "'%s' is unknown, ambiguous, or lacks its value; see --help",
+				 argv[optind - 1]);
+			return OPTIONS_BAD;
+		}
+	}
+	if (optind < argc) {
+		snprintf(error, error_size, "'%s' is no option; see --help", argv[optind]);
+		return OPTIONS_BAD;
+	}
+	return overview->status ? OPTIONS_STATUS : OPTIONS_RUN;
+}
+
+static bool options_read_file(const struct overview *overview, const char *default_file, struct settings *settings,
+			      char *error, size_t error_size)
+{
+	const char *path = overview->config;
+
+	if (path == NULL) {
+		if (overview->has_netdev || overview->has_port || access(default_file, F_OK) != 0)
+			return true;
+		path = default_file;
+	}
+	return settings_read_file(settings, path, error, error_size) == 0;
+}
+
+static bool options_apply(int argc, char **argv, struct settings *settings, char *error, size_t error_size)
+{
+	int code, index;
+
+	optind = 0;
+	while ((code = getopt_long(argc, argv, "", long_options, &index)) != -1)
+		if (code <= CODE_OTHER_SETTING &&
+		    settings_set(settings, long_options[index].name, optarg, error, error_size) < 0)
+			return false;
+	return true;
+}
+
+/* A port on the command line takes the place of the file's, and addresses go with their port. */
+static void options_make_way(const struct overview *overview, struct settings *settings)
+{
+	if (overview->has_netdev)
+		settings->port[0] = '\0';
+	if (overview->has_port)
+		settings->netdev[0] = '\0';
+	if (overview->has_netdev || overview->has_ip)
+		settings->ip_count = 0;
+}
+
+enum options_result options_parse(int argc, char **argv, const char *default_file, struct settings *settings,
+				  char *error, size_t error_size)
+{
+	struct overview overview = {0};
+	enum options_result result = options_survey(argc, argv, &overview, error, error_size);
+
+	if (result != OPTIONS_RUN && result != OPTIONS_STATUS)
+		return result;
+	settings_init(settings);
+	if (!options_read_file(&overview, default_file, settings, error, error_size))
+		return OPTIONS_BAD;
+	options_make_way(&overview, settings);
+	if (!options_apply(argc, argv, settings, error, error_size))
+		return OPTIONS_BAD;
+	if (settings->socket[0] == '\0')
+		snprintf(settings->socket, sizeof(settings->socket), "%s", SETTINGS_DEFAULT_SOCKET);
+	if (result == OPTIONS_STATUS)
+		return result;
+	if (settings->netdev[0] == '\0' && settings->port[0] == '\0') {
+		snprintf(error, error_size,
+			 "no port: name one with --netdev IFACE, or with --port DEVARGS and --ip ADDR/LEN");
+		return OPTIONS_BAD;
+	}
+	return settings_check(settings, error, error_size) < 0 ? OPTIONS_BAD : result;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of uroced. */
+#ifndef UROCED_OPTIONS_H
+#define UROCED_OPTIONS_H
+
+#include <stddef.h>
+
+#include "config/settings.h"
+
+enum options_result {
+	OPTIONS_RUN, /* settings are set */
+	OPTIONS_STATUS, /* settings.socket is: ask who listens there */
+	OPTIONS_HELP,
+	OPTIONS_VERSION,
+	OPTIONS_BAD, /* error is set */
+};
+
+/**
+ * Read the command line and the configuration file that goes with it. Not MT-safe (getopt).
+ *
+ * @param default_file
+ *   Read where it exists, and neither a file nor a port is named on the command line.
+ */
+enum options_result options_parse(int argc, char **argv, const char *default_file,
+				  struct settings *settings, char *error, size_t error_size);
+
+/** What --help prints. */
+extern const char options_help[];
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The process's half of attaching: the greeting, and memory of both mapped wherever it fits. */
+#include "share/attach.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "client.h"
+#include "link/link.h"
+
+#define WELCOME_MS 10000
+
+static int attach_connect(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, rc;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int attach_greet(int fd, struct share_message *message, int *fds)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	int rc;
+
+	memset(message, 0, sizeof(*message));
+	message->type = SHARE_HELLO;
+	message->version = SHARE_VERSION;
+	rc = message_send(fd, message, NULL, 0);
+	if (rc != 0)
+		return rc;
+	do
+		rc = poll(&poll_fd, 1, WELCOME_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc <= 0)
+		return rc < 0 ? -errno : -ETIMEDOUT;
+	rc = message_receive(fd, message, fds);
+	if (rc == 0 && message->type != SHARE_WELCOME)
+		rc = -EPROTO;
+	return rc == 0 ? message->result : rc;
+}
+
+static void *attach_map(int fd, size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int attach_memory(struct share_client *client, const struct share_welcome *welcome, const int *fds)
+{
+	const size_t mbufs_bytes = welcome->buffers * sizeof(struct rte_mbuf);
+	void *mbufs;
+
+	client->buffers = welcome->buffers;
+	client->buffer_bytes = welcome->buffer_bytes;
+	client->buffer_stride = welcome->buffer_stride;
+	client->arena_bytes = (size_t)welcome->buffers * welcome->buffer_stride;
+	client->page_bytes = share_ring_offset(SHARE_RINGS);
+	client->owner_fd = fds[SHARE_FD_OWNER];
+	client->process_fd = fds[SHARE_FD_PROCESS];
+	client->arena = attach_map(fds[SHARE_FD_ARENA], client->arena_bytes);
+	client->page = attach_map(fds[SHARE_FD_PAGE], client->page_bytes);
+	/* Pages of it that are never used cost nothing. */
+	mbufs = mmap(NULL, mbufs_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	close(fds[SHARE_FD_ARENA]);
+	close(fds[SHARE_FD_PAGE]);
+	if (!client->arena || !client->page || mbufs == MAP_FAILED)
+		return -ENOMEM;
+	/* A child has no business with them, and would keep them. */
+	madvise(client->arena, client->arena_bytes, MADV_DONTFORK);
+	madvise(client->page, client->page_bytes, MADV_DONTFORK);
+	client->mbufs = mbufs;
+	for (int kind = 0; kind < SHARE_RINGS; kind++)
+		share_ring_init(&client->rings[kind],
+				(uint8_t *)client->page + share_ring_offset((enum share_ring_kind)kind),
+				share_ring_words((enum share_ring_kind)kind));
+	return client_make_pool(client);
+}
+
+static void attach_fill_link(struct link *link, struct share_client *client, const struct share_message *message)
+{
+	const struct share_welcome *welcome = &message->welcome;
+	struct port *port = &link->port;
+
+	memset(link, 0, sizeof(*link));
+	pthread_mutex_init(&link->addresses_lock, NULL);
+	link->mute_fd = -1;
+	link->watch_fd = -1;
+	link->remote = &client_link_remote;
+	link->remote_arg = client;
+	link->addresses = message->addresses;
+	port->driver = PORT_SHARED;
+	port->ops = &client_port_ops;
+	port->ops_arg = client;
+	port->pool = client->pool;
+	port->listen_fd = -1;
+	port->wake_fd = client->process_fd;
+	port->mtu_bytes = welcome->mtu_bytes;
+	port->link_mbps = welcome->link_mbps;
+	port->tsc_hz = welcome->tsc_hz;
+	port->own_qpn_first = welcome->qpn_first;
+	port->own_qpn_count = welcome->qpn_count;
+	port->mac_is_random = welcome->mac_is_random;
+	memcpy(port->mac, welcome->mac, sizeof(port->mac));
+	port->started = true;
+}
+
+static int attach_error(const char *path, int rc)
+{
+	switch (rc) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+		log_error("no uroced answers at %s: start it, or name a port with --netdev or --port", path);
+		break;
+	case -EACCES:
+		log_error("no right to attach to uroced at %s: it is the socket's owner and group who may", path);
+		break;
+	case -EPROTO:
+		log_error("uroced at %s is of another version: restart it", path);
+		break;
+	case -ENOSPC:
+		log_error("uroced at %s has as many processes as it takes", path);
+		break;
+	default:
+		log_error("cannot attach to uroced at %s: %s", path, strerror(-rc));
+	}
+	return rc;
+}
+
+int share_attach(struct link *link, const char *socket_path, struct share_facts *facts)
+{
+	struct share_client *client = calloc(1, sizeof(*client));
+	struct share_message message;
+	int fds[SHARE_FDS];
+	int rc;
+
+	if (!client)
+		return attach_error(socket_path, -ENOMEM);
+	pthread_mutex_init(&client->lock, NULL);
+	rc = attach_connect(socket_path);
+	if (rc < 0)
+		goto no_socket;
+	client->socket = rc;
+	rc = attach_greet(client->socket, &message, fds);
+	if (rc == 0)
+		rc = attach_memory(client, &message.welcome, fds);
+	if (rc != 0)
+		goto no_welcome;
+	attach_fill_link(link, client, &message);
+	facts->qpn_first = message.welcome.qpn_first;
+	facts->qpn_count = message.welcome.qpn_count;
+	message.welcome.unique[sizeof(message.welcome.unique) - 1] = '\0';
+	snprintf(facts->unique, sizeof(facts->unique), "%s", message.welcome.unique);
+	return 0;
+no_welcome:
+	close(client->socket);
+no_socket:
+	free(client);
+	return attach_error(socket_path, rc);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The pool of an attached process: buffers of the arena that the owner gave it, behind mbufs of its own.
+ *
+ * A rte_mempool without EAL: what is used of one (its operations, the size of its buffers) is filled in here. It
+ * gives the buffer freed last, so few are in use; a surplus goes back to the owner, and a shortage is made up
+ * from what the owner lays ready.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_mempool.h>
+
+#include "client.h"
+
+#define POOL_OPS       "uroce_share"
+#define STOCK_HIGH     256 /* empty buffers that are kept */
+#define STOCK_BATCH    64
+
+static void client_return(struct share_client *client, uint32_t n)
+{
+	uint64_t words[STOCK_BATCH];
+	uint32_t put;
+
+	n = RTE_MIN(n, (uint32_t)STOCK_BATCH);
+	for (uint32_t i = 0; i < n; i++)
+		words[i] = share_pack(&(struct share_packet){.buffer = client->stock[client->stock_count - 1 - i]});
+	put = share_ring_put(&client->rings[SHARE_RING_RETURN], words, n);
+	client->stock_count -= put;
+}
+
+static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
+{
+	struct share_client *client = pool->pool_data;
+
+	for (unsigned int i = 0; i < n; i++)
+		client->stock[client->stock_count++] =
+			(uint32_t)((const struct rte_mbuf *)objects[i] - client->mbufs);
+	if (client->stock_count > STOCK_HIGH)
+		client_return(client, client->stock_count - STOCK_HIGH / 2);
+	return 0;
+}
+
+static void client_restock(struct share_client *client)
+{
+	uint64_t words[STOCK_BATCH];
+	const uint32_t n = share_ring_take(&client->rings[SHARE_RING_STOCK], words, STOCK_BATCH);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct share_packet packet = share_unpack(words[i]);
+
+		if (packet.buffer < client->buffers)
+			client->stock[client->stock_count++] = packet.buffer;
+	}
+}
+
+static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n)
+{
+	struct share_client *client = pool->pool_data;
+
+	if (client->stock_count < n)
+		client_restock(client);
+	if (client->stock_count < n)
+		return -ENOBUFS;
+	for (unsigned int i = 0; i < n; i++) {
+		const uint32_t buffer = client->stock[--client->stock_count];
+
+		objects[i] = client_mbuf(client, buffer);
+	}
+	return 0;
+}
+
+static int pool_alloc(struct rte_mempool *pool)
+{
+	return pool->pool_data ? 0 : -EINVAL;
+}
+
+static void pool_free(struct rte_mempool *pool)
+{
+	pool->pool_data = NULL;
+}
+
+static unsigned int pool_count(const struct rte_mempool *pool)
+{
+	const struct share_client *client = pool->pool_data;
+
+	return client->stock_count;
+}
+
+static const struct rte_mempool_ops pool_ops = {
+	.name = POOL_OPS,
+	.alloc = pool_alloc,
+	.free = pool_free,
+	.enqueue = pool_enqueue,
+	.dequeue = pool_dequeue,
+	.get_count = pool_count,
+};
+RTE_MEMPOOL_REGISTER_OPS(pool_ops);
+
+struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer)
+{
+	struct rte_mbuf *mbuf = &client->mbufs[buffer];
+
+	/* Zero until it is seen for the first time. */
+	if (unlikely(!mbuf->pool)) {
+		mbuf->buf_addr = client->arena + (size_t)buffer * client->buffer_stride;
+		mbuf->buf_iova = (rte_iova_t)(uintptr_t)mbuf->buf_addr;
+		mbuf->buf_len = (uint16_t)client->buffer_bytes;
+		mbuf->nb_segs = 1;
+		mbuf->port = RTE_MBUF_PORT_INVALID;
+		rte_mbuf_refcnt_set(mbuf, 1);
+		mbuf->pool = client->pool;
+	}
+	return mbuf;
+}
+
+int client_make_pool(struct share_client *client)
+{
+	struct rte_pktmbuf_pool_private *private;
+	const size_t bytes = sizeof(*client->pool) + sizeof(*private);
+	struct rte_mempool *pool = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_CACHE_LINE_ROUNDUP(bytes));
+
+	client->stock = malloc(client->buffers * sizeof(client->stock[0]));
+	if (!pool || !client->stock) {
+		free(pool);
+		free(client->stock);
+		return -ENOMEM;
+	}
+	memset(pool, 0, bytes);
+	pool->size = client->buffers;
+	pool->populated_size = client->buffers;
+	pool->elt_size = sizeof(struct rte_mbuf);
+	pool->private_data_size = sizeof(*private);
+	pool->socket_id = SOCKET_ID_ANY;
+	private = rte_mempool_get_priv(pool);
+	private->mbuf_data_room_size = (uint16_t)client->buffer_bytes;
+	if (rte_mempool_set_ops_byname(pool, POOL_OPS, NULL) != 0) {
+		free(pool);
+		free(client->stock);
+		return -EINVAL;
+	}
+	pool->pool_data = client;
+	client->pool = pool;
+	return 0;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What processes ask over their sockets, and what is done for them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server.h"
+#include "share/message.h"
+
+static struct server_group *find_group(struct server *server, int slot, const uint8_t gid[GID_LEN])
+{
+	struct server_group *group;
+
+	LIST_FOREACH (group, &server->groups, link) {
+		if ((slot < 0 || group->slot == slot) && memcmp(group->gid, gid, GID_LEN) == 0)
+			return group;
+	}
+	return NULL;
+}
+
+/* The port is in a group while one process is. */
+static int control_join(struct server *server, uint16_t number, const uint8_t gid[GID_LEN])
+{
+	struct server_group *group;
+	int rc = 0;
+
+	if (find_group(server, number, gid))
+		return 0;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	if (!find_group(server, -1, gid))
+		rc = link_join(&server->link, gid, server->now_ns);
+	if (rc != 0) {
+		free(group);
+		return rc;
+	}
+	group->slot = number;
+	memcpy(group->gid, gid, GID_LEN);
+	LIST_INSERT_HEAD(&server->groups, group, link);
+	server->totals.groups++;
+	return 0;
+}
+
+static void control_leave(struct server *server, struct server_group *group)
+{
+	struct rte_mbuf *mbuf;
+	uint8_t gid[GID_LEN];
+	size_t len;
+
+	memcpy(gid, group->gid, GID_LEN);
+	LIST_REMOVE(group, link);
+	free(group);
+	server->totals.groups--;
+	if (find_group(server, -1, gid))
+		return;
+	for (;;) {
+		mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+		if (!mbuf)
+			return;
+		if (!link_leave(&server->link, gid, server->now_ns, rte_pktmbuf_mtod(mbuf, uint8_t *), &len))
+			break;
+		if (len > 0)
+			forward_send_own(server, mbuf, len);
+		else
+			rte_pktmbuf_free(mbuf);
+	}
+	rte_pktmbuf_free(mbuf);
+}
+
+void control_leave_all(struct server *server, uint16_t number)
+{
+	struct server_group *group, *next;
+
+	for (group = LIST_FIRST(&server->groups); group; group = next) {
+		next = LIST_NEXT(group, link);
+		if (group->slot == number)
+			control_leave(server, group);
+	}
+}
+
+static int control_resolve(struct server *server, struct share_message *message)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+	size_t len = 0;
+	bool known;
+
+	if (!mbuf)
+		return 0;
+	known = link_resolve(&server->link, &message->from, message->gid, server->now_ns, message->mac,
+			     rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
+	if (len > 0)
+		forward_send_own(server, mbuf, len);
+	else
+		rte_pktmbuf_free(mbuf);
+	return known;
+}
+
+static int control_answer(struct server *server, uint16_t number, struct share_message *message)
+{
+	struct server_group *group;
+
+	switch (message->type) {
+	case SHARE_ROUTE:
+		return link_route(&server->link, &message->from, message->gid, &message->hop);
+	case SHARE_RESOLVE:
+		return control_resolve(server, message);
+	case SHARE_JOIN:
+		return control_join(server, number, message->gid);
+	case SHARE_LEAVE:
+		group = find_group(server, number, message->gid);
+		if (group)
+			control_leave(server, group);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static void control_socket(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+	struct share_message message;
+	int rc;
+
+	rc = message_receive(slot->socket, &message, NULL);
+	if (rc == -EAGAIN)
+		return;
+	if (rc == 0) {
+		message.result = control_answer(server, number, &message);
+		message.type = SHARE_REPLY;
+		rc = message_send(slot->socket, &message, NULL, 0);
+	}
+	if (rc == 0)
+		return;
+	/* The end of a process closes its socket before its descriptor tells of it. */
+	if (rc == -ECONNRESET) {
+		slot_hang_up(server, number);
+		return;
+	}
+	server->totals.refused++;
+	slot_condemn(server, number);
+}
+
+void control_send_addresses(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+	const struct share_message message = {
+		.type = SHARE_ADDRESSES, .version = SHARE_VERSION, .addresses = server->link.addresses};
+
+	/* A process that has stopped is told when its socket has room again. */
+	slot->addresses_due = message_send(slot->socket, &message, NULL, 0) == -EAGAIN;
+}
+
+static void control_send_status(struct server *server, int fd)
+{
+	char text[SHARE_STATUS_MAX];
+	const int len = serve_status(server, text, sizeof(text));
+
+	if (len > 0 && send(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		log_info("nobody waits for the status that was asked for: %s", strerror(errno));
+}
+
+static void control_listen(struct server *server)
+{
+	const int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (server_watch(server, fd, EVENT_GREETING, (uint32_t)fd) != 0)
+		close(fd);
+}
+
+/* The first message says what somebody wants. */
+static void control_greeting(struct server *server, int fd)
+{
+	struct share_message message;
+	int rc = message_receive(fd, &message, NULL);
+
+	if (rc == -EAGAIN)
+		return;
+	if (rc == 0 && message.type == SHARE_HELLO) {
+		rc = slot_begin(server, fd);
+		if (rc == 0)
+			return;
+		log_warn("a process cannot attach: %s", strerror(-rc));
+	} else if (rc == 0 && message.type == SHARE_STATUS) {
+		control_send_status(server, fd);
+	} else if (rc != -ECONNRESET) {
+		const struct share_message answer = {
+			.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EPROTO};
+
+		server->totals.refused++;
+		message_send(fd, &answer, NULL, 0);
+	}
+	close(fd);
+}
+
+void control_event(struct server *server, enum server_event event, uint32_t number)
+{
+	uint64_t count;
+
+	switch (event) {
+	case EVENT_WAKE:
+		if (read(server->wake_fd, &count, sizeof(count)) < 0)
+			return;
+		break;
+	case EVENT_PORT:
+		break;
+	case EVENT_LISTEN:
+		control_listen(server);
+		break;
+	case EVENT_GREETING:
+		control_greeting(server, (int)number);
+		break;
+	case EVENT_SOCKET:
+		control_socket(server, (uint16_t)number);
+		break;
+	case EVENT_PIDFD:
+		slot_end(server, (uint16_t)number);
+		break;
+	}
+}

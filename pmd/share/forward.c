@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets between the port and the processes, and between processes. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_ether.h>
+
+#include "server.h"
+
+#define RETURN_BURST 64
+#define RESTOCK_MIN  16 /* fewer are not worth a look into the pool */
+#define PATIENCE_NS  UINT64_C(4000000) /* for a process that takes nothing: longer than it waits for a CPU */
+
+static uint8_t *mbuf_frame(const struct rte_mbuf *mbuf)
+{
+	return rte_pktmbuf_mtod(mbuf, uint8_t *);
+}
+
+bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
+{
+	struct slot *slot = &server->slots[number];
+	const struct share_packet packet = {
+		.buffer = arena_buffer(server, mbuf),
+		.flags = flags,
+		.offset = mbuf->data_off,
+		.len = mbuf->data_len,
+	};
+	const uint64_t word = share_pack(&packet);
+
+	if (slot->state != SLOT_LIVE || !ledger_give(&server->ledger, packet.buffer, number))
+		return false;
+	if (share_ring_put(&slot->rings[SHARE_RING_RX], &word, 1) == 0) {
+		ledger_take(&server->ledger, packet.buffer, number);
+		return false;
+	}
+	slot->rx_packets++;
+	slot->full_since_ns = 0;
+	slot->touched = true;
+	return true;
+}
+
+static void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
+{
+	if (forward_give(server, number, mbuf, flags))
+		return;
+	server->slots[number].rx_dropped++;
+	rte_pktmbuf_free(mbuf);
+}
+
+/* A copy for each process in the group but the sender. */
+static void forward_multicast(struct server *server, const uint8_t gid[GID_LEN], const struct rte_mbuf *mbuf,
+			      int sender, uint8_t flags)
+{
+	const struct server_group *group;
+
+	LIST_FOREACH (group, &server->groups, link) {
+		struct rte_mbuf *copy;
+
+		if (group->slot == sender || memcmp(group->gid, gid, GID_LEN) != 0)
+			continue;
+		copy = rte_pktmbuf_copy(mbuf, server->link.port.pool, 0, UINT32_MAX);
+		if (copy)
+			forward_give_or_drop(server, group->slot, copy, flags);
+	}
+}
+
+static void forward_own(struct server *server, struct rte_mbuf *mbuf)
+{
+	struct rte_mbuf *answer = rte_pktmbuf_alloc(server->link.port.pool);
+	size_t len;
+
+	if (!answer)
+		return;
+	len = link_input(&server->link, mbuf_frame(mbuf), mbuf->data_len, server->now_ns, mbuf_frame(answer));
+	if (len > 0)
+		forward_send_own(server, answer, len);
+	else
+		rte_pktmbuf_free(answer);
+}
+
+/* A frame from the port. */
+static void forward_input(struct server *server, struct rte_mbuf *mbuf)
+{
+	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	const uint8_t flags = (mbuf->ol_flags & good) == good ? SHARE_FLAG_SUMS : 0;
+	struct steering steering;
+	uint16_t number;
+
+	/* A frame over several buffers is longer than RoCE's longest. */
+	if (mbuf->nb_segs > 1) {
+		rte_pktmbuf_free(mbuf);
+		return;
+	}
+	switch (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering)) {
+	case STEER_QP:
+		number = blocks_find(&server->blocks, steering.qpn);
+		if (number != BLOCK_NONE) {
+			forward_give_or_drop(server, number, mbuf, flags);
+			return;
+		}
+		server->totals.unknown_qpn++;
+		break;
+	case STEER_MULTICAST:
+		forward_multicast(server, steering.dgid, mbuf, -1, flags);
+		break;
+	case STEER_OTHER:
+		forward_own(server, mbuf);
+		break;
+	}
+	rte_pktmbuf_free(mbuf);
+}
+
+void forward_flush(struct server *server)
+{
+	uint32_t sent;
+
+	if (server->pending_count == 0)
+		return;
+	if (!server->connected) {
+		rte_pktmbuf_free_bulk(server->pending, server->pending_count);
+		server->totals.tx_dropped += server->pending_count;
+		server->pending_count = 0;
+		return;
+	}
+	sent = port_tx_burst(&server->link.port, server->pending, (uint16_t)server->pending_count);
+	server->totals.tx_packets += sent;
+	server->pending_count -= sent;
+	memmove(server->pending, server->pending + sent, server->pending_count * sizeof(server->pending[0]));
+}
+
+/* Whether the port has room for one more. */
+static bool forward_has_room(struct server *server)
+{
+	if (server->pending_count == SERVER_BURST)
+		forward_flush(server);
+	return server->pending_count < SERVER_BURST;
+}
+
+void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
+{
+	mbuf->data_len = (uint16_t)len;
+	mbuf->pkt_len = (uint32_t)len;
+	/* Whoever asked asks again. */
+	if (forward_has_room(server))
+		server->pending[server->pending_count++] = mbuf;
+	else
+		rte_pktmbuf_free(mbuf);
+}
+
+/*
+ * A process that takes nothing for a while loses packets, and nobody waits for it; one that is only late has them wait
+ * in the ring of who sent them. Returns false while the packet should wait.
+ */
+static bool forward_hand_over(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
+{
+	struct slot *slot = &server->slots[number];
+
+	if (forward_give(server, number, mbuf, SHARE_FLAG_LOCAL)) {
+		server->totals.handed_over++;
+		return true;
+	}
+	if (slot->state == SLOT_LIVE && slot->full_since_ns == 0)
+		slot->full_since_ns = server->now_ns;
+	if (slot->state == SLOT_LIVE && server->now_ns - slot->full_since_ns < PATIENCE_NS)
+		return false;
+	slot->rx_dropped++;
+	rte_pktmbuf_free(mbuf);
+	return true;
+}
+
+/*
+ * A packet that a process has sent, and whose buffer is still noted as its own. false: not now, it stays in the ring.
+ * The process may go on writing into the buffer; what is looked at here decides only where the packet goes.
+ */
+static bool forward_output(struct server *server, uint16_t number, const struct share_packet *packet)
+{
+	struct rte_mbuf *mbuf = server->mbufs[packet->buffer];
+	struct steering steering = {0};
+	uint16_t to = BLOCK_NONE;
+	enum steer steer;
+	bool is_local;
+
+	rte_pktmbuf_reset(mbuf);
+	mbuf->data_off = packet->offset;
+	mbuf->data_len = packet->len;
+	mbuf->pkt_len = packet->len;
+	is_local = memcmp(mbuf_frame(mbuf), server->link.port.mac, RTE_ETHER_ADDR_LEN) == 0;
+	if (!is_local && !forward_has_room(server))
+		return false;
+	ledger_take(&server->ledger, packet->buffer, number);
+	if (!is_local) {
+		steer = mbuf_frame(mbuf)[0] & RTE_ETHER_GROUP_ADDR
+				? steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering)
+				: STEER_QP;
+		if (steer == STEER_MULTICAST)
+			forward_multicast(server, steering.dgid, mbuf, number, SHARE_FLAG_LOCAL);
+		server->pending[server->pending_count++] = mbuf;
+		return true;
+	}
+	if (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP)
+		to = blocks_find(&server->blocks, steering.qpn);
+	if (to == BLOCK_NONE) {
+		server->totals.unknown_qpn++;
+		rte_pktmbuf_free(mbuf);
+		return true;
+	}
+	if (forward_hand_over(server, to, mbuf))
+		return true;
+	ledger_give(&server->ledger, packet->buffer, number);
+	return false;
+}
+
+static void forward_refuse(struct server *server, uint16_t number)
+{
+	server->totals.refused++;
+	slot_condemn(server, number);
+}
+
+/* Buffers that a process has done with. Returns how many. */
+static uint32_t forward_take_returns(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+	struct rte_mbuf *mbufs[RETURN_BURST];
+	uint64_t words[RETURN_BURST];
+	uint32_t n, good;
+
+	n = share_ring_take(&slot->rings[SHARE_RING_RETURN], words, RETURN_BURST);
+	for (good = 0; good < n; good++) {
+		const uint32_t buffer = share_unpack(words[good]).buffer;
+
+		if (!ledger_take(&server->ledger, buffer, number))
+			break;
+		mbufs[good] = server->mbufs[buffer];
+	}
+	if (good > 0)
+		rte_pktmbuf_free_bulk(mbufs, good);
+	if (good < n)
+		forward_refuse(server, number);
+	return n;
+}
+
+uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
+{
+	struct slot *slot = &server->slots[number];
+	uint64_t words[SERVER_BURST];
+	uint32_t taken, n;
+
+	n = share_ring_peek(&slot->rings[SHARE_RING_TX], words, RTE_MIN(most, (uint32_t)SERVER_BURST));
+	for (taken = 0; taken < n; taken++) {
+		const struct share_packet packet = share_unpack(words[taken]);
+
+		if (!ledger_may_send(&server->ledger, &packet, number)) {
+			forward_refuse(server, number);
+			return taken;
+		}
+		if (!forward_output(server, number, &packet))
+			break;
+	}
+	if (taken > 0)
+		share_ring_skip(&slot->rings[SHARE_RING_TX], taken);
+	slot->tx_packets += taken;
+	return taken;
+}
+
+void forward_restock(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+	struct rte_mbuf *mbufs[SHARE_STOCK_WORDS];
+	uint64_t words[SHARE_STOCK_WORDS];
+	uint32_t n = share_ring_room(&slot->rings[SHARE_RING_STOCK]);
+
+	n = RTE_MIN(n, SHARE_HELD_MAX - server->ledger.held[number]);
+	if (n < RESTOCK_MIN || rte_pktmbuf_alloc_bulk(server->link.port.pool, mbufs, n) != 0)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct share_packet packet = {.buffer = arena_buffer(server, mbufs[i])};
+
+		/* It may have that many: asked above. */
+		ledger_give(&server->ledger, packet.buffer, number);
+		words[i] = share_pack(&packet);
+	}
+	share_ring_put(&slot->rings[SHARE_RING_STOCK], words, n);
+}
+
+static bool slot_is_broken(const struct slot *slot)
+{
+	for (int kind = 0; kind < SHARE_RINGS; kind++) {
+		if (slot->rings[kind].broken)
+			return true;
+	}
+	return false;
+}
+
+static unsigned int forward_serve(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots[number];
+	unsigned int work = forward_take_returns(server, number);
+
+	if (slot->state == SLOT_LIVE)
+		work += forward_take(server, number, SERVER_BURST);
+	if (slot->state == SLOT_LIVE)
+		forward_restock(server, number);
+	if (slot->state == SLOT_LIVE && slot_is_broken(slot))
+		forward_refuse(server, number);
+	return work;
+}
+
+void forward_wake(struct server *server)
+{
+	const uint64_t one = 1;
+
+	/* Orders the stores of what was put before the loads below. Pairs with client_arm. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint16_t i = 0; i < server->live_count; i++) {
+		struct slot *slot = &server->slots[server->live[i]];
+
+		if (!slot->touched)
+			continue;
+		slot->touched = false;
+		if (__atomic_load_n(&slot->page->process_sleeps, __ATOMIC_RELAXED) == 0)
+			continue;
+		__atomic_store_n(&slot->page->process_sleeps, 0, __ATOMIC_RELAXED);
+		/* The only failure is a counter that is full, and then it is awake. */
+		if (write(slot->process_fd, &one, sizeof(one)) < 0)
+			continue;
+	}
+}
+
+bool forward_waits(struct server *server)
+{
+	for (uint16_t i = 0; i < server->live_count; i++) {
+		struct slot *slot = &server->slots[server->live[i]];
+
+		if (share_ring_count(&slot->rings[SHARE_RING_TX]) > 0 ||
+		    share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0)
+			return true;
+	}
+	return false;
+}
+
+unsigned int serve_turn(struct server *server)
+{
+	struct rte_mbuf *mbufs[SERVER_BURST];
+	uint16_t numbers[SERVE_SLOTS_MAX];
+	const uint16_t count = server->live_count;
+	struct timespec now;
+	unsigned int work;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	server->now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	work = port_rx_burst(&server->link.port, mbufs, SERVER_BURST);
+	server->totals.rx_packets += work;
+	for (unsigned int i = 0; i < work; i++)
+		forward_input(server, mbufs[i]);
+	/* Everyone is first in turn, for the room in the port. A process may be condemned meanwhile. */
+	if (count > 0)
+		server->first = (uint16_t)((server->first + 1) % count);
+	for (uint16_t i = 0; i < count; i++)
+		numbers[i] = server->live[(server->first + i) % count];
+	for (uint16_t i = 0; i < count; i++) {
+		if (server->slots[numbers[i]].state == SLOT_LIVE)
+			work += forward_serve(server, numbers[i]);
+	}
+	forward_flush(server);
+	forward_wake(server);
+	return work;
+}

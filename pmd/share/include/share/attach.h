@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attaching to a port that another process has. */
+#ifndef SHARE_ATTACH_H
+#define SHARE_ATTACH_H
+
+#include <stdint.h>
+
+struct link;
+
+#define SHARE_SOCKET_DEFAULT "/run/uroce/uroced.sock"
+
+/* What a device on the port needs to know besides its link. */
+struct share_facts {
+	uint32_t qpn_first;
+	uint32_t qpn_count;
+	char unique[512];
+};
+
+/**
+ * Attach; the link is then as after link_open. Needs no EAL. Not MT-safe.
+ *
+ * @param socket_path
+ *   Where the owner listens.
+ * @return
+ *   0 or -errno (logged).
+ */
+int share_attach(struct link *link, const char *socket_path, struct share_facts *facts);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes over the socket between the owner of a port and processes: one struct a message, both ways. */
+#ifndef SHARE_MESSAGE_H
+#define SHARE_MESSAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "link/addresses.h"
+#include "link/link.h"
+
+/* Both ends are of one build: another build has another number here, and is told so. */
+#define SHARE_VERSION 1
+
+#define SHARE_UNIQUE_MAX 512
+#define SHARE_STATUS_MAX 16384
+
+enum share_message_type {
+	SHARE_HELLO = 0x75726f63, /* process: give me a slot */
+	SHARE_WELCOME, /* owner: here it is, or why not (result); with descriptors */
+	SHARE_STATUS,  /* anybody: how do you stand? The answer is text, in messages, then the end */
+	SHARE_ADDRESSES, /* owner, unasked: the port's addresses have changed */
+	SHARE_ROUTE,   /* process: link_route */
+	SHARE_RESOLVE, /* process: link_resolve */
+	SHARE_JOIN,    /* process: link_join */
+	SHARE_LEAVE,   /* process: link_leave */
+	SHARE_REPLY,   /* owner: to any of the four */
+};
+
+/* Descriptors that come with a welcome, in this order. */
+enum share_fd {
+	SHARE_FD_ARENA, /* memory */
+	SHARE_FD_PAGE, /* memory */
+	SHARE_FD_OWNER, /* eventfd: wakes the owner */
+	SHARE_FD_PROCESS, /* eventfd: wakes the process */
+	SHARE_FDS,
+};
+
+/* What a process learns of its slot and of the port. */
+struct share_welcome {
+	uint16_t slot;
+	uint32_t generation; /* how often the slot has been given */
+	uint32_t qpn_first;
+	uint32_t qpn_count;
+	uint32_t buffers;
+	uint32_t buffer_bytes; /* in use */
+	uint32_t buffer_stride; /* from one to the next */
+	uint8_t mac[6];
+	bool mac_is_random;
+	uint32_t mtu_bytes;
+	uint64_t link_mbps;
+	uint64_t tsc_hz;
+	char unique[SHARE_UNIQUE_MAX]; /* what makes the port's GUID its own */
+};
+
+struct share_message {
+	uint32_t type;
+	uint32_t number; /* of a request, and of the reply to it */
+	int32_t result;	 /* 0, -errno; SHARE_RESOLVE: whether the MAC is known */
+	uint32_t version;
+	struct share_welcome welcome;
+	struct addresses addresses; /* SHARE_WELCOME, SHARE_ADDRESSES */
+	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
+	uint8_t gid[GID_LEN];	    /* all four requests */
+	struct link_hop hop;	    /* reply to SHARE_ROUTE */
+	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
+};
+
+/** Send a message, with descriptors (count may be 0). MT-safe. Does not block. 0 or -errno. */
+int message_send(int fd, const struct share_message *message, const int *fds, int count);
+
+/**
+ * Receive a message. MT-safe. Does not block.
+ *
+ * @param fds
+ *   Room for SHARE_FDS descriptors, closed on exec, or NULL; -1 where none came.
+ * @return
+ *   0; -EAGAIN; -ECONNRESET where the other end has gone; -EPROTO for what is no message; -errno.
+ */
+int message_receive(int fd, struct share_message *message, int *fds);
+
+#endif

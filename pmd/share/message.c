@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages and descriptors through a SOCK_SEQPACKET socket. */
+#include "share/message.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Room for descriptors, aligned as their header. */
+union control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(SHARE_FDS * sizeof(int))];
+};
+
+int message_send(int fd, const struct share_message *message, const int *fds, int count)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)message, .iov_len = sizeof(*message)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	union control control;
+
+	if (count > 0) {
+		struct cmsghdr *header;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+		header = CMSG_FIRSTHDR(&msg);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+		memcpy(CMSG_DATA(header), fds, (size_t)count * sizeof(int));
+	}
+	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* Descriptors that came: into `fds` as far as it has room, the others are closed. */
+static void take_fds(struct msghdr *msg, int *fds)
+{
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(msg); header; header = CMSG_NXTHDR(msg, header)) {
+		const int count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (int i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(header) + (size_t)i * sizeof(int), sizeof(fd));
+			if (fds && i < SHARE_FDS)
+				fds[i] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+int message_receive(int fd, struct share_message *message, int *fds)
+{
+	struct iovec iov = {.iov_base = message, .iov_len = sizeof(*message)};
+	union control control;
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t len;
+
+	for (int i = 0; fds && i < SHARE_FDS; i++)
+		fds[i] = -1;
+	len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (len < 0)
+		return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+	take_fds(&msg, fds);
+	if (len == 0)
+		return -ECONNRESET;
+	if (len != sizeof(*message) || (msg.msg_flags & MSG_TRUNC) || message->version != SHARE_VERSION)
+		return -EPROTO;
+	return 0;
+}

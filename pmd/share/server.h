@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The owner of a port, inside. Everything is its one thread's, but for what stands in shared memory. */
+#ifndef SERVER_H
+#define SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <rte_mbuf.h>
+
+#include "link/link.h"
+#include "share/blocks.h"
+#include "share/layout.h"
+#include "share/ledger.h"
+#include "share/serve.h"
+#include "share/steer.h"
+
+#define SERVER_BURST 32
+
+enum slot_state {
+	SLOT_FREE,
+	SLOT_LIVE,
+	/* It hung up or broke the rules: nothing goes to it or is taken from it. It may still write into the buffers
+	 * it has, so they come back only when the process has ended. */
+	SLOT_CONDEMNED,
+};
+
+struct slot {
+	enum slot_state state;
+	uint32_t generation;
+	pid_t pid;
+	uid_t uid;
+	int socket;
+	int pidfd; /* readable when the process has ended */
+	int process_fd; /* eventfd that wakes it */
+	struct share_page *page;
+	struct share_ring rings[SHARE_RINGS];
+	uint32_t qpn_first;
+	bool touched; /* in this turn something was put into its rings */
+	bool addresses_due; /* it has not been told of them yet */
+	uint64_t full_since_ns; /* its rx ring had no room; 0: it has */
+	uint64_t tx_packets, rx_packets, rx_dropped;
+};
+
+/* A process is in a multicast group. */
+struct server_group {
+	LIST_ENTRY(server_group) link;
+	uint16_t slot;
+	uint8_t gid[GID_LEN];
+};
+
+struct server {
+	struct link link;
+	bool connected; /* the link, when it was last looked at */
+	uint64_t now_ns;
+	uint64_t link_due_ns;
+
+	int arena_fd;
+	uint8_t *arena;
+	uint32_t buffer_stride;
+	struct rte_mbuf **mbufs; /* by number of the buffer */
+	struct ledger ledger;
+
+	struct blocks blocks;
+	struct slot slots[SERVE_SLOTS_MAX];
+	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE */
+	uint16_t live_count;
+	uint16_t first; /* of live: whose turn it is to be the first */
+	LIST_HEAD(, server_group) groups;
+
+	uint32_t pending_count; /* packets that the port has not taken yet */
+	struct rte_mbuf *pending[SERVER_BURST];
+
+	int epoll_fd;
+	int listen_fd;
+	int wake_fd; /* eventfd */
+	char socket_path[108];
+	char unique[512];
+	struct serve_totals totals;
+};
+
+/* What a descriptor in the epoll set is. */
+enum server_event {
+	EVENT_WAKE,
+	EVENT_PORT,
+	EVENT_LISTEN,
+	EVENT_GREETING, /* number: the descriptor of who has not said what it wants */
+	EVENT_SOCKET, /* number: the slot */
+	EVENT_PIDFD, /* number: the slot */
+};
+
+/** Watch a descriptor. 0 or -errno. */
+int server_watch(struct server *server, int fd, enum server_event event, uint32_t number);
+
+/** The same of one that is watched already. */
+int server_rewatch(struct server *server, int fd, enum server_event event, uint32_t number);
+
+/* arena.c */
+int arena_create(struct server *server, uint32_t room_bytes);
+/** Makes the port's pool of it: port.make_pool. */
+int arena_make_pool(struct port *port);
+void arena_destroy(struct server *server);
+
+static inline uint32_t arena_buffer(const struct server *server, const struct rte_mbuf *mbuf)
+{
+	return (uint32_t)(((uintptr_t)mbuf->buf_addr - (uintptr_t)server->arena) / server->buffer_stride);
+}
+
+/* slot.c */
+
+/**
+ * Give a process a slot, and tell it so.
+ *
+ * @return
+ *   0 or -errno: then it has been told, and the socket is still the caller's.
+ */
+int slot_begin(struct server *server, int socket);
+
+/** Have no more to do with a process that is still there. */
+void slot_condemn(struct server *server, uint16_t number);
+
+/** The same of one that has hung up; what it sent before still goes. */
+void slot_hang_up(struct server *server, uint16_t number);
+
+/** Take everything back from a process that has ended. */
+void slot_end(struct server *server, uint16_t number);
+
+/* forward.c */
+
+/** Give a packet to a process. false, and the packet is still the caller's, where it takes no more. */
+bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
+
+/** Take what a process has put into its rings, at most `most` packets. Returns how many. */
+uint32_t forward_take(struct server *server, uint16_t number, uint32_t most);
+
+/** Lay empty buffers ready for a process. */
+void forward_restock(struct server *server, uint16_t number);
+
+/** Send a frame of the owner's own. */
+void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len);
+
+/** Give the port what waits for it. */
+void forward_flush(struct server *server);
+
+/** Whether anything waits in the rings of processes. */
+bool forward_waits(struct server *server);
+
+/** Wake processes that sleep and have been given something. */
+void forward_wake(struct server *server);
+
+/* control.c */
+
+/** Do what a descriptor asks for. */
+void control_event(struct server *server, enum server_event event, uint32_t number);
+
+/** Tell a process of the port's addresses, as far as its socket takes it. */
+void control_send_addresses(struct server *server, uint16_t number);
+
+/** Leave all groups of a slot. */
+void control_leave_all(struct server *server, uint16_t number);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A process's time in a slot: its page, its numbers, and what happens at its end.
+ *
+ * The page is a new one each time, so whatever is left of an earlier process can touch nothing of a later one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "base/log.h"
+#include "server.h"
+#include "share/message.h"
+
+static int slot_find_free(const struct server *server)
+{
+	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
+		if (server->slots[i].state == SLOT_FREE)
+			return i;
+	}
+	return -ENOSPC;
+}
+
+/* The process at the other end, and a descriptor that tells of its end: a child of it may keep the socket open. */
+static int slot_identify(struct slot *slot, int socket)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+		return -errno;
+	/* Of another PID namespace that ours does not contain. */
+	if (peer.pid == 0)
+		return -EPERM;
+	slot->pid = peer.pid;
+	slot->uid = peer.uid;
+	slot->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	return slot->pidfd < 0 ? -errno : 0;
+}
+
+static int slot_make_page(struct slot *slot, int *page_fd)
+{
+	const size_t bytes = share_ring_offset(SHARE_RINGS);
+	void *memory;
+
+	*page_fd = memfd_create("uroced-slot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*page_fd < 0)
+		return -errno;
+	if (ftruncate(*page_fd, (off_t)bytes) != 0 ||
+	    fcntl(*page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		return -errno;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *page_fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	slot->page = memory;
+	for (int kind = 0; kind < SHARE_RINGS; kind++)
+		share_ring_init(&slot->rings[kind],
+				(uint8_t *)memory + share_ring_offset((enum share_ring_kind)kind),
+				share_ring_words((enum share_ring_kind)kind));
+	return 0;
+}
+
+static void slot_welcome(const struct server *server, uint16_t number, struct share_message *message)
+{
+	const struct slot *slot = &server->slots[number];
+	const struct port *port = &server->link.port;
+	struct share_welcome *welcome = &message->welcome;
+
+	welcome->slot = number;
+	welcome->generation = slot->generation;
+	welcome->qpn_first = slot->qpn_first;
+	welcome->qpn_count = BLOCK_QPNS;
+	welcome->buffers = server->ledger.buffers;
+	welcome->buffer_bytes = server->ledger.buffer_bytes;
+	welcome->buffer_stride = server->buffer_stride;
+	memcpy(welcome->mac, port->mac, sizeof(welcome->mac));
+	welcome->mac_is_random = port->mac_is_random;
+	welcome->mtu_bytes = port->mtu_bytes;
+	welcome->link_mbps = port->link_mbps;
+	welcome->tsc_hz = rte_get_tsc_hz();
+	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));
+	message->addresses = server->link.addresses;
+}
+
+/* Everything that a slot has of its own; what it has not is -1 or NULL. */
+static void slot_release(struct server *server, struct slot *slot)
+{
+	if (slot->qpn_first != 0)
+		blocks_free(&server->blocks, slot->qpn_first);
+	if (slot->page)
+		munmap(slot->page, share_ring_offset(SHARE_RINGS));
+	if (slot->process_fd >= 0)
+		close(slot->process_fd);
+	if (slot->pidfd >= 0)
+		close(slot->pidfd);
+	slot->state = SLOT_FREE;
+}
+
+/* What a process needs before it can be told of its slot. */
+static int slot_prepare(struct server *server, uint16_t number, int socket, int *page_fd)
+{
+	struct slot *slot = &server->slots[number];
+	int rc;
+
+	rc = slot_identify(slot, socket);
+	if (rc == 0)
+		rc = slot_make_page(slot, page_fd);
+	if (rc != 0)
+		return rc;
+	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (slot->process_fd < 0)
+		return -errno;
+	rc = blocks_alloc(&server->blocks, number);
+	if (rc < 0)
+		return rc;
+	slot->qpn_first = (uint32_t)rc;
+	rc = server_rewatch(server, socket, EVENT_SOCKET, number);
+	return rc == 0 ? server_watch(server, slot->pidfd, EVENT_PIDFD, number) : rc;
+}
+
+static int slot_open(struct server *server, uint16_t number, int socket, struct share_message *message)
+{
+	struct slot *slot = &server->slots[number];
+	int page_fd = -1;
+	int rc;
+
+	*slot = (struct slot){
+		.generation = slot->generation + 1, .socket = socket, .pidfd = -1, .process_fd = -1};
+	rc = slot_prepare(server, number, socket, &page_fd);
+	if (rc == 0) {
+		const int fds[SHARE_FDS] = {
+			[SHARE_FD_ARENA] = server->arena_fd,
+			[SHARE_FD_PAGE] = page_fd,
+			[SHARE_FD_OWNER] = server->wake_fd,
+			[SHARE_FD_PROCESS] = slot->process_fd,
+		};
+
+		slot->state = SLOT_LIVE;
+		slot->page->link_up = server->connected;
+		forward_restock(server, number);
+		slot_welcome(server, number, message);
+		rc = message_send(socket, message, fds, SHARE_FDS);
+	}
+	if (page_fd >= 0)
+		close(page_fd);
+	return rc;
+}
+
+static void free_buffer(uint32_t buffer, void *arg)
+{
+	const struct server *server = arg;
+
+	rte_pktmbuf_free(server->mbufs[buffer]);
+}
+
+int slot_begin(struct server *server, int socket)
+{
+	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
+	const int number = slot_find_free(server);
+	struct slot *slot;
+	int rc = number;
+
+	if (number >= 0) {
+		slot = &server->slots[number];
+		rc = slot_open(server, (uint16_t)number, socket, &message);
+		if (rc == 0) {
+			server->live[server->live_count++] = (uint16_t)number;
+			server->totals.attached++;
+			log_info("process %d attaches: slot %d, queue pairs from %#x", slot->pid, number,
+				 slot->qpn_first);
+			return 0;
+		}
+		ledger_reclaim(&server->ledger, (uint16_t)number, free_buffer, server);
+		slot_release(server, slot);
+	}
+	message.result = rc;
+	message_send(socket, &message, NULL, 0);
+	return rc;
+}
+
+static void slot_leave_live(struct server *server, uint16_t number)
+{
+	for (uint16_t i = 0; i < server->live_count; i++) {
+		if (server->live[i] == number) {
+			server->live[i] = server->live[--server->live_count];
+			return;
+		}
+	}
+}
+
+void slot_condemn(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+
+	if (slot->state != SLOT_LIVE)
+		return;
+	slot->state = SLOT_CONDEMNED;
+	slot_leave_live(server, number);
+	control_leave_all(server, number);
+	close(slot->socket);
+}
+
+void slot_hang_up(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots[number];
+
+	/* What it sent before its end is as good as sent: acknowledgements above all. */
+	for (uint32_t left = SHARE_TX_WORDS; left > 0 && slot->state == SLOT_LIVE;) {
+		const uint32_t taken = forward_take(server, number, left);
+
+		if (taken == 0)
+			break;
+		left -= RTE_MIN(taken, left);
+		forward_flush(server);
+	}
+	slot_condemn(server, number);
+}
+
+void slot_end(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+
+	if (slot->state == SLOT_FREE)
+		return;
+	slot_hang_up(server, number);
+	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
+		 server->ledger.held[number]);
+	ledger_reclaim(&server->ledger, number, free_buffer, server);
+	slot_release(server, slot);
+	server->totals.ended++;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How an owner and its processes stand: as structs, and as JSON. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <rte_mempool.h>
+
+#include "server.h"
+
+void serve_totals(const struct server *server, struct serve_totals *totals)
+{
+	*totals = server->totals;
+	totals->buffers = server->ledger.buffers;
+	totals->buffers_free = rte_mempool_avail_count(server->link.port.pool);
+	totals->blocks_used = server->blocks.used;
+	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
+		totals->buffers_held += server->ledger.held[i];
+		totals->processes += server->slots[i].state != SLOT_FREE;
+	}
+}
+
+bool serve_next_slot(const struct server *server, uint16_t number, struct serve_slot *status)
+{
+	const struct slot *slot;
+
+	while (number < SERVE_SLOTS_MAX && server->slots[number].state == SLOT_FREE)
+		number++;
+	if (number >= SERVE_SLOTS_MAX)
+		return false;
+	slot = &server->slots[number];
+	*status = (struct serve_slot){
+		.slot = number,
+		.generation = slot->generation,
+		.pid = slot->pid,
+		.uid = slot->uid,
+		.qpn_first = slot->qpn_first,
+		.qpn_count = BLOCK_QPNS,
+		.held = server->ledger.held[number],
+		.tx_packets = slot->tx_packets,
+		.rx_packets = slot->rx_packets,
+		.rx_dropped = slot->rx_dropped,
+		.attached = slot->state == SLOT_LIVE,
+	};
+	return true;
+}
+
+/* Text that is being written; what does not fit is counted, not written. */
+struct text {
+	char *at;
+	size_t size, len;
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct text *text, const char *format, ...)
+{
+	const size_t used = RTE_MIN(text->len, text->size);
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(text->at + used, text->size - used, format, args);
+	va_end(args);
+	if (len > 0)
+		text->len += (size_t)len;
+}
+
+static void add_slot(struct text *text, const struct serve_slot *slot)
+{
+	add(text,
+	    "{\"slot\": %u, \"generation\": %" PRIu32 ", \"pid\": %d, \"uid\": %u, \"qpn_first\": %" PRIu32
+	    ", \"qpn_count\": %" PRIu32 ", \"held\": %" PRIu32 ", \"tx_packets\": %" PRIu64 ", \"rx_packets\": %" PRIu64
+	    ", \"rx_dropped\": %" PRIu64 ", \"attached\": %s}",
+	    slot->slot, slot->generation, slot->pid, slot->uid, slot->qpn_first, slot->qpn_count, slot->held,
+	    slot->tx_packets, slot->rx_packets, slot->rx_dropped, slot->attached ? "true" : "false");
+}
+
+int serve_status(const struct server *server, char *at, size_t size)
+{
+	struct text text = {.at = at, .size = size};
+	struct serve_totals totals;
+	struct serve_slot slot;
+
+	serve_totals(server, &totals);
+	add(&text,
+	    "{\"buffers\": %" PRIu32 ", \"buffers_held\": %" PRIu32 ", \"buffers_free\": %" PRIu32
+	    ", \"blocks_used\": %" PRIu32 ", \"groups\": %" PRIu32 ", \"processes\": %" PRIu32 ", \"attached\": %" PRIu64
+	    ", \"ended\": %" PRIu64,
+	    totals.buffers, totals.buffers_held, totals.buffers_free, totals.blocks_used, totals.groups,
+	    totals.processes, totals.attached, totals.ended);
+	add(&text,
+	    ", \"rx_packets\": %" PRIu64 ", \"tx_packets\": %" PRIu64 ", \"handed_over\": %" PRIu64
+	    ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"slots\": [",
+	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.unknown_qpn, totals.tx_dropped,
+	    totals.refused);
+	for (bool more = serve_next_slot(server, 0, &slot); more;) {
+		add_slot(&text, &slot);
+		more = serve_next_slot(server, (uint16_t)(slot.slot + 1), &slot);
+		add(&text, "%s", more ? ", " : "");
+	}
+	add(&text, "]}\n");
+	return text.len < size ? (int)text.len : -ENOSPC;
+}

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One port, many programs: uroced on a veth, programs that attach to it, and a peer at the veth's other end."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+
+from harness.process import LocalHost, Namespace, Process, wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
+from wires import VERBS
+
+UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
+FIRST_PORT = 24000
+SECONDS = 30
+KILLS = 200
+KILLS_AT_ONCE = 4
+KILL_SPAN_SECONDS = 0.6
+END_SECONDS = 20  # for programs to notice that uroced has gone
+
+
+class Uroced:
+    """A uroced that runs, or one that is expected to end by itself."""
+
+    def __init__(self, namespace, work_dir, netdev):
+        self.socket = f"{work_dir}/uroced.sock"
+        self._work_dir = work_dir
+        self._argv = [*namespace.prefix, UROCED, "--netdev", netdev, "--socket", self.socket]
+        self.process = None
+
+    def start(self):
+        """Starts another one."""
+        return Process(["nice", "-n", "-15", *self._argv], os.path.join(self._work_dir, "uroced.log"))
+
+    def run(self):
+        """Starts it, and waits until it answers."""
+        self.process = self.start()
+        if not wait_until(lambda: self.status() is not None or self.process.poll() is not None, SECONDS) \
+                or self.process.poll() is not None:
+            raise CheckFailed("uroced does not start", self.process.story("uroced"))
+
+    def status(self):
+        """What it says of itself, or None."""
+        done = subprocess.run([UROCED, "--status", "--socket", self.socket], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=SECONDS)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def is_clean(self):
+        """Whether everything that processes had has come back."""
+        status = self.status()
+        return status and not status["slots"] and not status["blocks_used"] and not status["groups"] \
+            and not status["buffers_held"] and status["buffers_free"] == status["buffers"]
+
+
+class ShareTest:
+    """All checks of sharing; programs are servers and clients, attached or beyond the veth."""
+
+    def __init__(self, report, work_dir, rng):
+        self._report = report
+        self._work_dir = work_dir
+        self._rng = rng
+        self._port = FIRST_PORT
+        self._lock = threading.Lock()
+        here, there = Namespace("share0"), Namespace("share1")
+        here.run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1", "mtu",
+                 "9000", "netns", there.name)
+        for number, namespace in enumerate((here, there)):
+            namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/veth{number}/accept_dad")
+            namespace.run("ip", "link", "set", f"veth{number}", "up")
+            namespace.run("ip", "addr", "add", f"10.9.6.{number + 1}/24", "dev", f"veth{number}")
+        self._here = here
+        self._owner = Uroced(here, work_dir, "veth0")
+        self._names = 0
+        self._there = there
+
+    def _host(self, place):
+        """Where a program attaches ("here"), or has the veth's other end; each has a log of its own."""
+        with self._lock:
+            self._names += 1
+            name = f"share-{self._names}"
+        prefix = [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, "--"]
+        if place == "beyond":
+            prefix = [*self._there.prefix, UROCE_RUN, "--netdev", "veth1", "--"]
+        return LocalHost(name, self._work_dir, prefix)
+
+    def _next_port(self):
+        with self._lock:
+            self._port += 1
+            return self._port
+
+    def _check(self, name, function, *args):
+        self._report.check(f"share: {name}", function, *args)
+
+    def run_all(self):
+        if not self._report.require("share: uroced starts", self._owner.run):
+            return
+        for service in ("rc", "uc", "ud", "srq"):
+            program = PingPong([], 500, 2048 if service == "ud" else 16384, service)
+            self._check(f"hand-over: {program.name}", self._run, program, "here", "here")
+        self._check("hand-over: sleeping", self._run, PingPong(["-e"], 500, 16384), "here", "here")
+        for verb in VERBS:
+            for form in ("bw", "lat"):
+                self._check(f"hand-over: ib_{verb}_{form}", self._run, PerfTest(f"ib_{verb}_{form}", [], 500),
+                            "here", "here")
+        for server, client in (("here", "beyond"), ("beyond", "here")):
+            way = f"{server} to {client}"
+            self._check(f"{way}: ibv_rc_pingpong -c", self._run, PingPong([], 500, 65536), server, client)
+            self._check(f"{way}: sleeping", self._run, PingPong(["-e"], 500, 16384), server, client)
+            for verb in VERBS:
+                self._check(f"{way}: ib_{verb}_bw", self._run, PerfTest(f"ib_{verb}_bw", [], 200), server,
+                            client)
+        self._check("packets were handed over, and went out", self._all_ways)
+        self._check("everything comes back", self._comes_back)
+        self._check("16 programs at once", self._many)
+        self._check(f"{KILLS} kills", self._kills)
+        self._check("a stopped program", self._stopped)
+        self._check("a second uroced is refused", self._second)
+        for options in ([], ["-e"]):
+            self._check(f"uroced is killed, ib_send_bw {' '.join(options)}", self._owner_killed, options)
+        self._check("SIGTERM", self._terminated)
+
+    def _hosts(self, *where):
+        return [self._host(place) for place in where]
+
+    def _run(self, program, server, client):
+        port = self._next_port()
+        hosts = self._hosts(server, client)
+        address = "10.9.6.1" if server == "here" else "10.9.6.2"
+        sides = []
+        for host, place in zip(hosts, (server, client)):
+            index = gid_index(gids(host, DEVICE), "10.9.6.1" if place == "here" else "10.9.6.2")
+            sides.append(Side(host, DEVICE, address, index))
+        run_pair(program, sides[0], sides[1], port)
+
+    def _all_ways(self):
+        status = self._owner.status()
+        if not all(status[way] for way in ("handed_over", "rx_packets", "tx_packets")):
+            raise CheckFailed("a way was not used", [str(status)])
+        if status["refused"]:
+            raise CheckFailed("uroced has refused something", [str(status)])
+
+    def _comes_back(self):
+        if not wait_until(self._owner.is_clean, SECONDS):
+            raise CheckFailed("something does not come back", [str(self._owner.status())])
+
+    def _many(self):
+        """Eight pairs, half of them across the veth."""
+        program = PingPong([], 300, 16384)
+        failures = []
+
+        def run(server):
+            try:
+                self._run(program, server, "here")
+            except CheckFailed as failure:
+                failures.append(failure)
+        threads = [threading.Thread(target=run, args=("beyond" if i % 2 else "here",)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    def _bystanders(self, action):
+        """Verified traffic by hand-over and across the veth, over and over while the action is under way."""
+        over = threading.Event()
+        failures, rounds = [], [0, 0]
+
+        def run(number, server):
+            while not over.is_set() and not failures:
+                try:
+                    self._run(PingPong([], 200, 16384), server, "here")
+                    rounds[number] += 1
+                except CheckFailed as failure:
+                    failures.append(failure)
+        threads = [threading.Thread(target=run, args=(number, server))
+                   for number, server in enumerate(("here", "beyond"))]
+        for thread in threads:
+            thread.start()
+        try:
+            action()
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+        if failures:
+            raise failures[0]
+        if not all(rounds):
+            raise CheckFailed("bystanders do not get on", [str(rounds)])
+
+    def _victims(self):
+        """Servers and clients with work under way, or on their way there: killed at any moment of their lives."""
+        processes = []
+        for number in range(KILLS_AT_ONCE // 2):
+            port = self._next_port()
+            verb = self._rng.choice(VERBS)
+            options = ["-F", "-d", DEVICE, "-D", "60", "-p", str(port)]
+            hosts = self._hosts("here", "here" if number else self._rng.choice(("here", "beyond")))
+            processes.append((hosts[0], [f"ib_{verb}_bw", *options]))
+            processes.append((hosts[1], [f"ib_{verb}_bw", *options, "10.9.6.1"]))
+        return processes
+
+    def _kill_some(self):
+        killed = 0
+        while killed < KILLS:
+            processes = [host.start(argv) for host, argv in self._victims()]
+            for process in self._rng.sample(processes, len(processes)):
+                wait_until(lambda: False, self._rng.uniform(0, KILL_SPAN_SECONDS / 2))
+                process.kill()
+                killed += 1
+
+    def _kills(self):
+        self._bystanders(self._kill_some)
+        self._comes_back()
+        status = self._owner.status()
+        if status["attached"] < KILLS // 2:
+            raise CheckFailed("too few were killed attached", [str(status)])
+        if status["attached"] != status["ended"] or status["refused"]:
+            raise CheckFailed("uroced lost count", [str(status)])
+
+    def _stopped(self):
+        """What stops loses its own packets only."""
+        port = self._next_port()
+        hosts = self._hosts("here", "here")
+        argv = ["ib_send_bw", "-F", "-d", DEVICE, "-D", "60", "-p", str(port)]
+        server = hosts[0].start(argv)
+        try:
+            if not wait_until(lambda: server.listens(port), SECONDS):
+                raise CheckFailed("the server does not listen", server.story("server"))
+            client = hosts[1].start([*argv, "10.9.6.1"])
+            try:
+                self._wait_for_traffic(client)
+                os.killpg(server.pid, signal.SIGSTOP)
+                self._bystanders(lambda: client.wait(SECONDS))
+                if client.poll() in (None, 0):
+                    raise CheckFailed("the peer of what has stopped notices nothing", client.story("client"))
+            finally:
+                client.kill()
+        finally:
+            server.kill()
+        self._comes_back()
+
+    def _wait_for_traffic(self, client):
+        """Until packets of this client are surely under way."""
+        before = self._owner.status()["handed_over"]
+        if not wait_until(lambda: self._owner.status()["handed_over"] > before + 1000, SECONDS):
+            raise CheckFailed("no packets", client.story("client"))
+
+    def _second(self):
+        second = self._owner.start()
+        if second.wait(SECONDS) in (None, 0):
+            second.kill()
+            raise CheckFailed("it runs")
+        if not self._owner.status():
+            raise CheckFailed("the first is disturbed")
+
+    def _owner_killed(self, options):
+        """Programs end with an error, and do not hang; the next uroced is as good as the first."""
+        port = self._next_port()
+        hosts = self._hosts("here", "here")
+        argv = ["ib_send_bw", *options, "-F", "-d", DEVICE, "-n", "100000000", "-p", str(port)]
+        processes = [hosts[0].start(argv)]
+        try:
+            if not wait_until(lambda: processes[0].listens(port), SECONDS):
+                raise CheckFailed("the server does not listen", processes[0].story("server"))
+            processes.append(hosts[1].start([*argv, "10.9.6.1"]))
+            self._wait_for_traffic(processes[1])
+            self._owner.process.kill()
+            for process in processes:
+                if process.wait(END_SECONDS) in (None, 0):
+                    raise CheckFailed("a program does not notice", process.story("program"))
+        finally:
+            for process in processes:
+                process.kill()
+            self._owner.process.kill()
+            self._owner.run()
+        self._run(PingPong([], 200, 16384), "here", "beyond")
+        self._comes_back()
+
+    def _terminated(self):
+        os.killpg(self._owner.process.pid, signal.SIGTERM)
+        if self._owner.process.wait(SECONDS) != 0:
+            raise CheckFailed("it does not end with 0", self._owner.process.story("uroced"))
+        if os.path.exists(self._owner.socket):
+            raise CheckFailed("its socket is left")
