@@ -67,6 +67,7 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	requester->fault = FAULT_NONE;
 	requester_unlocate(requester);
 	requester->unasked = 0;
+	requester->flush_repeats = false;
 }
 
 /* PSNs that a message takes: one a packet, at least one (IBTA 9.7.2). */
@@ -254,6 +255,17 @@ static bool requester_asks_ack(const struct requester *requester, const struct r
 	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
 }
 
+/* A peer that does not answer a FLUSH may be rxe, which has an ICRC of its own for it: when the oldest
+ * packet is one that is sent again, it goes out in the other form, and those behind it as well. */
+static void requester_choose_icrc(struct requester *requester, struct packet_out *out)
+{
+	const struct flight *flight = requester->flight;
+
+	if (psn_eq(flight->next, flight->una) && psn_before(flight->next, flight->top))
+		requester->flush_repeats = !requester->flush_repeats;
+	out->icrc_repeats = requester->flush_repeats;
+}
+
 static void requester_emit(struct requester *requester, const struct request *request,
 			   const struct packet_frag *frags, uint32_t count, struct packet_out *out)
 {
@@ -266,6 +278,8 @@ static void requester_emit(struct requester *requester, const struct request *re
 	bth.ack_req = requester_asks_ack(requester, request);
 	requester->unasked = bth.ack_req ? 0 : requester->unasked + 1;
 	packet_begin(out, &requester->peer->path, &bth);
+	if (request->opcode == OPCODE_FLUSH)
+		requester_choose_icrc(requester, out);
 	requester_put_headers(out, requester->service, request);
 	for (uint32_t i = 0; i < count; i++)
 		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);

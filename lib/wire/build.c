@@ -30,6 +30,7 @@ void packet_begin(struct packet_out *out, const struct path *path, const struct 
 	out->l3_off = path->l3_off;
 	out->l4_off = path->l4_off;
 	out->ipv6 = path->ipv6;
+	out->icrc_repeats = false;
 	out->frags = 0;
 	out->ipv4_sum = path->ipv4_sum;
 	bth = packet_extend(out, sizeof(*bth));
@@ -133,6 +134,9 @@ int packet_seal(struct packet_out *out)
 		seal_ipv4(out, l4_len);
 	seal.state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
 				  out->hdr_len - out->l3_off);
+	if (out->icrc_repeats)
+		seal.state = icrc_update(seal.state, (const uint8_t *)bth,
+					 (uint32_t)(out->frame + out->hdr_len - (uint8_t *)bth));
 	if (out->copy_len == 0)
 		seal_payload(&seal);
 	else if (guard_run(seal_payload, &seal) != 0)

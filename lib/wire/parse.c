@@ -278,9 +278,14 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 bool packet_icrc_ok(const struct packet *packet)
 {
 	const uint32_t covered = packet->payload_len + packet->pad;
-	uint32_t state;
+	const uint32_t icrc = icrc_load(packet->payload + covered);
+	const size_t bth_off = packet->l3_len + UDP_LEN;
+	const uint32_t headers =
+		icrc_headers(packet->l3, packet->l3_len, packet->headers_len);
 
-	state = icrc_headers(packet->l3, packet->l3_len, packet->headers_len);
-	state = icrc_update(state, packet->payload, covered);
-	return state == icrc_load(packet->payload + covered);
+	if (icrc_update(headers, packet->payload, covered) == icrc)
+		return true;
+	return (packet->op->flags & OPCODE_HAS_FETH) &&
+	       icrc_update(headers, packet->l3 + bth_off,
+			   (uint32_t)(packet->headers_len - bth_off)) == icrc;
 }

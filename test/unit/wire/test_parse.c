@@ -601,6 +601,28 @@ static void packet_icrc_ok__covers_headers_payload_and_pad(void **state)
 	}
 }
 
+/* Linux's rxe covers a FLUSH's transport headers once more; nobody else's, and no other packet's. */
+static void packet_icrc_ok__takes_rxes_flush(void **state)
+{
+	static const uint8_t opcodes[] = {OPCODE_RC | OPCODE_FLUSH, OPCODE_RC | OPCODE_READ_REQUEST};
+	uint32_t icrc;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(opcodes); i++) {
+		make(false, false, opcodes[i], 0);
+		set_icrc();
+		assert_int_equal(parse(), PACKET_OK);
+		assert_true(packet_icrc_ok(&packet));
+		icrc = icrc_update(icrc_load(packet.payload), (const uint8_t *)bth,
+				   (uint32_t)(packet.payload - (const uint8_t *)bth));
+		icrc_store(icrc, (uint8_t *)(uintptr_t)packet.payload);
+		assert_int_equal(packet_icrc_ok(&packet), i == 0);
+		frame[frame_len - 6] ^= 1;
+		assert_int_equal(parse(), PACKET_OK);
+		assert_false(packet_icrc_ok(&packet));
+	}
+}
+
 static void packet_icrc_ok__does_not_cover_what_routers_change(void **state)
 {
 	(void)state;
@@ -649,6 +671,7 @@ int main(void)
 		cmocka_unit_test(packet_parse__payload_where_none_may_be),
 		cmocka_unit_test(packet_parse__runts),
 		cmocka_unit_test(packet_icrc_ok__covers_headers_payload_and_pad),
+		cmocka_unit_test(packet_icrc_ok__takes_rxes_flush),
 		cmocka_unit_test(packet_icrc_ok__does_not_cover_what_routers_change),
 	};
 

@@ -56,6 +56,7 @@ struct requester {
 	struct psn position_psn; /* what index and sgl stand for; differs from flight->next after a
 				    rewind, or is no PSN at all */
 	struct sgl sgl;		 /* of the request at index, at the next byte to send */
+	bool flush_repeats; /* the form of FLUSHes' ICRC; see packet_icrc_ok */
 	uint32_t unasked;	 /* packets sent since an acknowledgement was asked for */
 };
 

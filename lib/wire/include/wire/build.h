@@ -70,6 +70,7 @@ struct packet_out {
 	uint8_t l3_off;
 	uint8_t l4_off;
 	bool ipv6;
+	bool icrc_repeats; /* the ICRC covers the transport headers twice; see packet_icrc_ok */
 	uint8_t frags;
 	uint32_t ipv4_sum;
 	struct packet_frag frag[PACKET_FRAGS_MAX];
