@@ -20,6 +20,12 @@ TEST_PKGS="clang libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils
 	iperf3 tcpdump python3 python3-pyverbs"
 INTEROP_PKGS="qemu-system-x86 cpio kmod"
 
+# The same where there is no dpkg to ask: names of pkg-config with ".pc", and commands.
+BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc cmocka.pc"
+DEMO_PARTS="ib_write_bw"
+TEST_PARTS="clang ibv_devinfo rping ip ethtool iperf3 tcpdump python3"
+INTEROP_PARTS="qemu-system-x86_64 cpio modprobe"
+
 HUGEPAGES_WANTED=256 # of 2 MiB: a process takes 26 MiB and more, the tests run several at once
 HUGEPAGES_SHARE=8    # of the memory, one part in that many at most
 HUGEPAGES_DIR=/sys/kernel/mm/hugepages/hugepages-2048kB
@@ -47,6 +53,28 @@ missing_packages()
 	done
 }
 
+# Prints those of the given parts that are not there.
+missing_parts()
+{
+	local part
+
+	for part in "$@"; do
+		case $part in
+		*.pc) pkg-config --exists "${part%.pc}" 2>/dev/null ;;
+		*) command -v "$part" >/dev/null ;;
+		esac || printf '%s ' "${part%.pc}"
+	done
+}
+
+# Where there is no apt: nothing is installed, what is missing is said.
+check_parts()
+{
+	local missing
+
+	missing=$(missing_parts "$@")
+	[ -z "$missing" ] || die "this is not Debian; install by hand what brings: $missing"
+}
+
 apt_install()
 {
 	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
@@ -59,8 +87,6 @@ setup_packages()
 {
 	local missing
 
-	command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
-		die "this is not Debian; install by hand what stands for: $*"
 	missing=$(missing_packages "$@")
 	[ -n "$missing" ] || return 0
 	[ "$(id -u)" = 0 ] ||
@@ -117,15 +143,26 @@ hugetlbfs_mounted()
 
 main()
 {
-	local part pkgs='' huge=
+	local part pkgs='' parts='' huge=
 
 	[ $# -gt 0 ] || set -- build
 	for part in "$@"; do
 		case $part in
-		build) pkgs+=" $BUILD_PKGS" ;;
-		demo) pkgs+=" $BUILD_PKGS $DEMO_PKGS" huge=1 ;;
-		test) pkgs+=" $BUILD_PKGS $DEMO_PKGS $TEST_PKGS" huge=1 ;;
-		interop) pkgs+=" $BUILD_PKGS $DEMO_PKGS $TEST_PKGS $INTEROP_PKGS" huge=1 ;;
+		build) pkgs+=" $BUILD_PKGS" parts+=" $BUILD_PARTS" ;;
+		demo)
+			pkgs+=" $BUILD_PKGS $DEMO_PKGS" parts+=" $BUILD_PARTS $DEMO_PARTS"
+			huge=1
+			;;
+		test)
+			pkgs+=" $BUILD_PKGS $DEMO_PKGS $TEST_PKGS"
+			parts+=" $BUILD_PARTS $DEMO_PARTS $TEST_PARTS"
+			huge=1
+			;;
+		interop)
+			pkgs+=" $BUILD_PKGS $DEMO_PKGS $TEST_PKGS $INTEROP_PKGS"
+			parts+=" $BUILD_PARTS $DEMO_PARTS $TEST_PARTS $INTEROP_PARTS"
+			huge=1
+			;;
 		hugepages) huge=1 ;;
 		-h | --help)
 			sed -n '3,11s/^# \{0,1\}//p' "$0"
@@ -134,8 +171,14 @@ main()
 		*) die "unknown part '$part'; use: build, demo, test, interop, hugepages" ;;
 		esac
 	done
-	# shellcheck disable=SC2086 # a list of names
-	[ -z "$pkgs" ] || setup_packages $pkgs || return
+	# shellcheck disable=SC2086 # lists of names
+	if [ -n "$pkgs" ]; then
+		if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+			setup_packages $pkgs || return
+		else
+			check_parts $parts
+		fi
+	fi
 	[ -z "$huge" ] || setup_hugepages
 	return 0
 }
