@@ -154,7 +154,21 @@ static void restore_syslog(void)
 	closelog();
 }
 
-static int runtime_init(struct args *args)
+/* EAL cannot be started a second time, so there is no way back to ordinary pages. */
+static void log_failure(int rc, size_t memory_bytes)
+{
+	if (rc == -EALREADY)
+		log_error(
+			"this program runs DPDK itself: uroce cannot start a second one beside it");
+	else if (runtime_huge && !huge_pages_free(memory_bytes))
+		log_error("another program has just taken the huge pages that were free: start again, or "
+			  "set up more of them");
+	else
+		log_error("DPDK does not start: %s",
+			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
+}
+
+static int runtime_init(struct args *args, size_t memory_bytes)
 {
 	struct footprint footprint;
 	int rc;
@@ -176,12 +190,7 @@ static int runtime_init(struct args *args)
 		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
 		return 0;
 	}
-	if (rc == -EALREADY)
-		log_error(
-			"this program runs DPDK itself: uroce cannot start a second one beside it");
-	else
-		log_error("DPDK does not start: %s",
-			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
+	log_failure(rc, memory_bytes);
 	return rc;
 }
 
@@ -204,7 +213,7 @@ int runtime_start(const struct runtime_config *config)
 	args_add_memory(&args, config->memory_bytes);
 	args_add_devices(&args, config);
 	args_add(&args, "--no-telemetry");
-	rc = runtime_init(&args);
+	rc = runtime_init(&args, config->memory_bytes);
 	if (rc == 0)
 		runtime_started = true;
 	return rc;

@@ -22,6 +22,7 @@ verbs.ibv_open_device.argtypes, verbs.ibv_open_device.restype = [ctypes.c_void_p
 if not verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0]):
     sys.exit("no device")
 """
+HUGE_PAGES = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "libhuge_pages.so")
 NULL_PORT = ["--port", "net_null0", "--ip", "10.9.3.1/24"]
 
 
@@ -60,6 +61,8 @@ class UroceRunTest:
             self._check(f"refuses: {name}", self._refuses, options, text, before)
         self._check("exit status is the program's", self._exit_status)
         self._check("a signal's exit status is the program's", self._signal_status)
+        self._check("without huge pages it runs, and says so once", self._no_huge_pages)
+        self._check("huge pages that are taken meanwhile: one line", self._lost_huge_pages)
         self._check("nothing of its own on stdout", self._stdout)
         self._check("--name names the device", self._device_name)
         self._check("CPU affinity is untouched", self._affinity)
@@ -105,6 +108,25 @@ class UroceRunTest:
             done = self._run(NULL_PORT, sys.executable, "-c",
                              OPEN_DEVICE + f"os.kill(os.getpid(), {int(number)}); time.sleep(60)")
             self._expect(done.returncode in (-number, 128 + number), f"not ended by {number.name}", done)
+
+    @staticmethod
+    def _huge_page_mappings(count):
+        """Before a program: a machine that has huge pages for that many mappings."""
+        return ["env", f"LD_PRELOAD={HUGE_PAGES}", f"HUGE_PAGE_MAPPINGS={count}"]
+
+    def _no_huge_pages(self):
+        done = self._run(NULL_PORT, *self._huge_page_mappings(0), "ibv_devices")
+        self._expect(done.returncode == 0 and "uroce0" in done.stdout, "it does not run", done)
+        lines = done.stderr.splitlines()
+        self._expect(len(lines) == 1 and "no huge pages are free" in lines[0], "not said once", done)
+
+    def _lost_huge_pages(self):
+        """The library looks whether there are some, and DPDK gets none: of 2 MiB, or of 1 GiB."""
+        done = self._run(NULL_PORT, *self._huge_page_mappings(1), "ibv_devices")
+        lines = done.stderr.splitlines()
+        self._expect(len(lines) == 1, "not one line on stderr", done)
+        if "no huge pages are free" not in lines[0]:  # this machine has them
+            self._expect(done.returncode == 1 and "has just taken the huge pages" in lines[0], "not refused", done)
 
     def _stdout(self):
         done = self._run(NULL_PORT, "ibv_devices")
