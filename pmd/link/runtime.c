@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* EAL's arguments, made by us and not by users, and the one call that takes them. */
+/* The start of EAL: with what memory, and what it would change in the program. */
 #include "link/runtime.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <syslog.h>
@@ -18,108 +15,16 @@
 #include <rte_lcore.h>
 
 #include "base/log.h"
+#include "eal_args.h"
 #include "link/eal_log.h"
 #include "link/footprint.h"
 
-#define ARGS_MAX	32
 #define SETTLE_S	1
 #define MIB		(UINT64_C(1) << 20)
 #define HUGE_SPARE_MIB	16 /* EAL's own tables and the fragments of its heap */
-#define PLAIN_SPARE_MIB 64 /* the same without huge pages, all taken at the start */
-
-struct args {
-	char text[ARGS_MAX][DEVARGS_TEXT_MAX + DEVARGS_NAME_MAX];
-	char *argv[ARGS_MAX];
-	int argc;
-};
 
 static bool runtime_started;
 static bool runtime_huge;
-
-static void __attribute__((format(printf, 2, 3)))
-args_add(struct args *args, const char *format, ...)
-{
-	va_list list;
-
-	if (args->argc == ARGS_MAX)
-		return;
-	va_start(list, format);
-	vsnprintf(args->text[args->argc], sizeof(args->text[0]), format, list);
-	va_end(list);
-	args->argv[args->argc] = args->text[args->argc];
-	args->argc++;
-}
-
-/* The CPUs of a set that EAL has names for. Returns how many. */
-static int list_cpus(const cpu_set_t *set, char *list, size_t size)
-{
-	size_t len = 0;
-	int count = 0;
-
-	list[0] = '\0';
-	for (int cpu = 0; cpu < RTE_MAX_LCORE && len + 8 < size; cpu++) {
-		if (!CPU_ISSET(cpu, set))
-			continue;
-		len += (size_t)snprintf(list + len, size - len, "%s%d", count ? "," : "", cpu);
-		count++;
-	}
-	return count;
-}
-
-/*
- * One lcore that may run on every CPU that the caller may: so EAL has nobody to pin, and its own
- * threads stay as free as the program's.
- */
-static void args_add_lcore(struct args *args)
-{
-	char list[DEVARGS_TEXT_MAX];
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	if (list_cpus(&set, list, sizeof(list)) == 0) {
-		/* EAL can name none that the program may use: it gets others for its start, as far as the
-		 * program's cpuset has any. The footprint puts the affinity back. */
-		memset(&set, 0xff, sizeof(set));
-		sched_setaffinity(0, sizeof(set), &set);
-		CPU_ZERO(&set);
-		sched_getaffinity(0, sizeof(set), &set);
-		list_cpus(&set, list, sizeof(list));
-	}
-	args_add(args, "--lcores");
-	args_add(args, "0@(%s)", list);
-}
-
-static void args_add_memory(struct args *args, size_t memory_bytes)
-{
-	if (runtime_huge) {
-		args_add(args, "--in-memory");
-		args_add(args, "--single-file-segments");
-	} else {
-		args_add(args, "--no-huge");
-		args_add(args, "--no-shconf");
-		args_add(args, "-m");
-		args_add(args, "%zu", (size_t)(memory_bytes / MIB) + PLAIN_SPARE_MIB);
-	}
-}
-
-static void args_add_devices(struct args *args, const struct runtime_config *config)
-{
-	bool pci = false;
-
-	for (size_t i = 0; i < config->device_count; i++) {
-		const struct devargs *device = &config->devices[i];
-
-		pci |= device->bus == DEVARGS_PCI;
-		args_add(args, "-a");
-		args_add(args, "%s%s%s", device->name, device->args[0] ? "," : "", device->args);
-	}
-	if (!pci) {
-		args_add(args, "--no-pci");
-		/* Physical addresses are for hardware; with hardware EAL knows best. */
-		args_add(args, "--iova-mode=va");
-	}
-}
 
 /* Whether that much can be had in huge pages now, of the default size or of 1 GiB. Touched as well: a
  * cgroup's limit shows only then, as SIGBUS where nobody asks before. */
@@ -168,7 +73,7 @@ static void log_failure(int rc, size_t memory_bytes)
 			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
 }
 
-static int runtime_init(struct args *args, size_t memory_bytes)
+static int runtime_init(struct eal_args *args, size_t memory_bytes)
 {
 	struct footprint footprint;
 	int rc;
@@ -178,7 +83,7 @@ static int runtime_init(struct args *args, size_t memory_bytes)
 		log_error("cannot read this process's state from /proc: %s", strerror(-rc));
 		return rc;
 	}
-	args_add_lcore(args);
+	eal_args_add_lcore(args);
 	eal_log_capture();
 	rc = rte_eal_init(args->argc, args->argv) < 0 ? -rte_errno : 0;
 	eal_log_release();
@@ -196,7 +101,7 @@ static int runtime_init(struct args *args, size_t memory_bytes)
 
 int runtime_start(const struct runtime_config *config)
 {
-	static struct args args;
+	static struct eal_args args;
 	int rc;
 
 	if (runtime_started)
@@ -209,10 +114,7 @@ int runtime_start(const struct runtime_config *config)
 		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 "
 			 "> "
 			 "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)");
-	args_add(&args, "%s", program_invocation_short_name);
-	args_add_memory(&args, config->memory_bytes);
-	args_add_devices(&args, config);
-	args_add(&args, "--no-telemetry");
+	eal_args_make(&args, config, runtime_huge);
 	rc = runtime_init(&args, config->memory_bytes);
 	if (rc == 0)
 		runtime_started = true;

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* EAL's arguments, made by us and not by users. */
+#include "eal_args.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+
+#define MIB		(UINT64_C(1) << 20)
+#define PLAIN_SPARE_MIB 64 /* EAL's own tables and the fragments of its heap, all taken at the start */
+
+static void __attribute__((format(printf, 2, 3)))
+args_add(struct eal_args *args, const char *format, ...)
+{
+	va_list list;
+
+	if (args->argc == EAL_ARGS_MAX)
+		return;
+	va_start(list, format);
+	vsnprintf(args->text[args->argc], sizeof(args->text[0]), format, list);
+	va_end(list);
+	args->argv[args->argc] = args->text[args->argc];
+	args->argc++;
+}
+
+/* The CPUs of a set that EAL has names for. Returns how many. */
+static int list_cpus(const cpu_set_t *set, char *list, size_t size)
+{
+	size_t len = 0;
+	int count = 0;
+
+	list[0] = '\0';
+	for (int cpu = 0; cpu < RTE_MAX_LCORE && len + 8 < size; cpu++) {
+		if (!CPU_ISSET(cpu, set))
+			continue;
+		len += (size_t)snprintf(list + len, size - len, "%s%d", count ? "," : "", cpu);
+		count++;
+	}
+	return count;
+}
+
+void eal_args_add_lcore(struct eal_args *args)
+{
+	char list[DEVARGS_TEXT_MAX];
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	if (list_cpus(&set, list, sizeof(list)) == 0) {
+		/* EAL can name none that the program may use: it gets others for its start, as far as the
+		 * program's cpuset has any. The footprint puts the affinity back. */
+		memset(&set, 0xff, sizeof(set));
+		sched_setaffinity(0, sizeof(set), &set);
+		CPU_ZERO(&set);
+		sched_getaffinity(0, sizeof(set), &set);
+		list_cpus(&set, list, sizeof(list));
+	}
+	args_add(args, "--lcores");
+	args_add(args, "0@(%s)", list);
+}
+
+static void args_add_memory(struct eal_args *args, size_t memory_bytes, bool huge)
+{
+	if (huge) {
+		args_add(args, "--in-memory");
+		args_add(args, "--single-file-segments");
+	} else {
+		args_add(args, "--no-huge");
+		args_add(args, "--no-shconf");
+		args_add(args, "-m");
+		args_add(args, "%zu", (size_t)(memory_bytes / MIB) + PLAIN_SPARE_MIB);
+	}
+}
+
+static void args_add_devices(struct eal_args *args, const struct runtime_config *config)
+{
+	bool pci = false;
+
+	for (size_t i = 0; i < config->device_count; i++) {
+		const struct devargs *device = &config->devices[i];
+
+		pci |= device->bus == DEVARGS_PCI;
+		args_add(args, "-a");
+		args_add(args, "%s%s%s", device->name, device->args[0] ? "," : "", device->args);
+	}
+	if (!pci) {
+		args_add(args, "--no-pci");
+		/* Physical addresses are for hardware; with hardware EAL knows best. */
+		args_add(args, "--iova-mode=va");
+	}
+}
+
+void eal_args_make(struct eal_args *args, const struct runtime_config *config, bool huge)
+{
+	args->argc = 0;
+	args_add(args, "%s", program_invocation_short_name);
+	args_add_memory(args, config->memory_bytes, huge);
+	args_add_devices(args, config);
+	args_add(args, "--no-telemetry");
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/link/eal_args.c. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "eal_args.h"
+
+static struct eal_args args;
+
+/* How often an argument stands there; `*next` is what follows the last one, or NULL. */
+static int count(const char *arg, const char **next)
+{
+	int n = 0;
+
+	*next = NULL;
+	for (int i = 0; i < args.argc; i++) {
+		if (strcmp(args.argv[i], arg) != 0)
+			continue;
+		n++;
+		*next = i + 1 < args.argc ? args.argv[i + 1] : NULL;
+	}
+	return n;
+}
+
+static void make(const char *port, bool huge)
+{
+	struct devargs devargs;
+	struct runtime_config config = {.devices = &devargs, .memory_bytes = (size_t)10 << 20};
+
+	assert_int_equal(devargs_parse(port, &devargs), 0);
+	/* As the provider does: virtual devices are made later. */
+	config.device_count = devargs.bus == DEVARGS_VDEV ? 0 : 1;
+	eal_args_make(&args, &config, huge);
+}
+
+static void eal_args_make__only_the_named_device_is_probed(void **state)
+{
+	const char *next;
+
+	(void)state;
+	make("0000:00:04.0,key=value", true);
+	assert_int_equal(count("-a", &next), 1);
+	assert_string_equal(next, "0000:00:04.0,key=value");
+	assert_int_equal(count("--no-pci", &next), 0);
+	/* Where hardware is, EAL chooses how it addresses memory. */
+	assert_int_equal(count("--iova-mode=va", &next), 0);
+}
+
+static void eal_args_make__for_a_virtual_port_no_device_is_probed(void **state)
+{
+	const char *next;
+
+	(void)state;
+	make("net_null0", true);
+	assert_int_equal(count("-a", &next), 0);
+	assert_int_equal(count("--no-pci", &next), 1);
+}
+
+static void eal_args_make__leaves_no_files(void **state)
+{
+	const char *next;
+
+	(void)state;
+	for (int huge = 0; huge < 2; huge++) {
+		make("net_null0", huge);
+		assert_int_equal(count("--no-telemetry", &next), 1);
+		assert_int_equal(count("--in-memory", &next), huge);
+		assert_int_equal(count("--no-huge", &next), !huge);
+		assert_int_equal(count("--no-shconf", &next), !huge);
+	}
+}
+
+static void eal_args_make__ordinary_memory_has_room_for_what_is_wanted(void **state)
+{
+	const char *next;
+
+	(void)state;
+	make("net_null0", false);
+	assert_int_equal(count("-m", &next), 1);
+	assert_true(atoi(next) > 10);
+}
+
+static void eal_args_add_lcore__may_run_where_the_caller_may(void **state)
+{
+	cpu_set_t before, one;
+	const char *next;
+	int cpu = 0;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	while (!CPU_ISSET(cpu, &before))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	make("net_null0", true);
+	eal_args_add_lcore(&args);
+	assert_int_equal(count("--lcores", &next), 1);
+	assert_memory_equal(next, "0@(", 3);
+	assert_int_equal(atoi(next + 3), cpu);
+	assert_null(strpbrk(next, ",-"));
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(eal_args_make__only_the_named_device_is_probed),
+		cmocka_unit_test(eal_args_make__for_a_virtual_port_no_device_is_probed),
+		cmocka_unit_test(eal_args_make__leaves_no_files),
+		cmocka_unit_test(eal_args_make__ordinary_memory_has_room_for_what_is_wanted),
+		cmocka_unit_test(eal_args_add_lcore__may_run_where_the_caller_may),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
