@@ -142,6 +142,17 @@ static bool replies_owe(const struct replies *replies, struct psn psn)
 	return false;
 }
 
+bool replies_owe_read(const struct replies *replies, uint32_t rkey)
+{
+	for (uint32_t i = replies->head; i != replies->tail; i++) {
+		const struct reply *owed = replies_pending(replies, i);
+
+		if (owed->kind == REPLY_READ && owed->rkey == rkey)
+			return true;
+	}
+	return false;
+}
+
 static void replies_push_repeated(struct replies *replies, struct reply reply)
 {
 	reply.sent = 0;

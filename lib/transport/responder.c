@@ -310,8 +310,24 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 	return GO_ON;
 }
 
+/* What is owed stands in the way of this request: as if it had been lost. Its NAK goes out behind
+ * all that, so that the way is free when it comes again. */
+static enum verdict responder_lose(struct responder *responder)
+{
+	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
+		    responder->msn);
+	responder->nak_sent = true;
+	responder->gap_psn = responder->epsn;
+	return DONE;
+}
+
 static enum verdict execute_send(struct responder *responder, const struct packet *packet)
 {
+	/* 9.5: requests are executed in their order. A READ is when its responses go out, for that
+	 * reads the memory; what invalidates the key that it goes by is not before. */
+	if ((packet->op->flags & OPCODE_HAS_IETH) &&
+	    unlikely(replies_owe_read(responder->replies, packet->rkey)))
+		return responder_lose(responder);
 	if (receive_store(&responder->receive, responder->pd, packet->payload,
 			  packet->payload_len) != MR_OK)
 		return FAIL_RECEIVE;
@@ -413,16 +429,6 @@ static enum verdict execute_atomic(struct responder *responder, const struct pac
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, sizeof(*addr));
 	replies_add(responder->replies, &reply);
 	return GO_ON;
-}
-
-/* Too many answers are owed to execute this one: as if it had been lost. */
-static enum verdict responder_lose(struct responder *responder)
-{
-	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
-		    responder->msn);
-	responder->nak_sent = true;
-	responder->gap_psn = responder->epsn;
-	return DONE;
 }
 
 static enum verdict execute_placement(struct responder *responder, const struct packet *packet)

@@ -18,7 +18,8 @@ int responder_rig_set_up(void **state)
 	region_set_up(&rig.memory, fixture->pd, MEMORY, REMOTE | IBV_ACCESS_LOCAL_WRITE, SEED);
 	region_set_up(&rig.inbox, fixture->pd, INBOX, IBV_ACCESS_LOCAL_WRITE, SEED + 1);
 	assert_int_equal(rq_init(&rig.rq, CQE, 4), 0);
-	rig.replies = (struct replies){.peer = &fixture->peer, .counters = &fixture->counters};
+	rig.replies = (struct replies){
+		.peer = &fixture->peer, .counters = &fixture->counters, .qpn = FIXTURE_QPN};
 	assert_int_equal(replies_init(&rig.replies, RESOURCES), 0);
 	rig.responder = (struct responder){
 		.pd = fixture->pd,

@@ -120,6 +120,9 @@ void replies_word(struct replies *replies, struct psn psn, uint32_t msn);
 /** The remembered request whose responses contain `psn`, or NULL. */
 const struct reply *replies_find(const struct replies *replies, struct psn psn);
 
+/** Whether a READ by this key is still to be answered. */
+bool replies_owe_read(const struct replies *replies, uint32_t rkey);
+
 /**
  * Owe a remembered reply, or its later part, again, unless it is still owed, or too many are owed
  * again already (its requester will ask once more).
