@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/share/message.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "share/message.h"
+
+static int ends[2];
+
+static int set_up(void **state)
+{
+	(void)state;
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(ends[0]);
+	close(ends[1]);
+	return 0;
+}
+
+static void message_receive__what_was_sent_with_its_descriptors(void **state)
+{
+	struct share_message out = {.type = SHARE_WELCOME, .version = SHARE_VERSION, .number = 7}, in;
+	int tubes[2], fds[SHARE_FDS];
+
+	(void)state;
+	assert_int_equal(pipe(tubes), 0);
+	out.welcome.buffers = 53248;
+	assert_int_equal(message_send(ends[0], &out, tubes, 2), 0);
+	assert_int_equal(message_receive(ends[1], &in, fds), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
+	assert_true(fds[0] >= 0 && fds[1] >= 0);
+	assert_int_equal(fds[2], -1);
+	assert_int_equal(fcntl(fds[0], F_GETFD), FD_CLOEXEC);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	assert_int_equal(read(tubes[0], &in, 1), 1);
+	for (int i = 0; i < 2; i++) {
+		close(fds[i]);
+		close(tubes[i]);
+	}
+}
+
+/* Nobody can make the owner collect descriptors. */
+static void message_receive__closes_descriptors_that_are_not_wanted(void **state)
+{
+	const struct share_message out = {.type = SHARE_HELLO, .version = SHARE_VERSION};
+	struct share_message in;
+	int tubes[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(tubes), 0);
+	assert_int_equal(message_send(ends[0], &out, &tubes[1], 1), 0);
+	close(tubes[1]);
+	assert_int_equal(message_receive(ends[1], &in, NULL), 0);
+	/* No writer is left. */
+	assert_int_equal(read(tubes[0], &byte, 1), 0);
+	close(tubes[0]);
+}
+
+static void message_receive__takes_nothing_else(void **state)
+{
+	struct share_message message = {.type = SHARE_HELLO, .version = SHARE_VERSION + 1};
+
+	(void)state;
+	assert_int_equal(message_receive(ends[1], &message, NULL), -EAGAIN);
+	assert_int_equal(send(ends[0], &message, 20, 0), 20);
+	assert_int_equal(message_receive(ends[1], &message, NULL), -EPROTO);
+	message.version = SHARE_VERSION + 1;
+	assert_int_equal(message_send(ends[0], &message, NULL, 0), 0);
+	assert_int_equal(message_receive(ends[1], &message, NULL), -EPROTO);
+	shutdown(ends[0], SHUT_RDWR);
+	assert_int_equal(message_receive(ends[1], &message, NULL), -ECONNRESET);
+	assert_int_equal(message_send(ends[1], &message, NULL, 0), -EPIPE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(message_receive__what_was_sent_with_its_descriptors, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(message_receive__closes_descriptors_that_are_not_wanted, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(message_receive__takes_nothing_else, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
