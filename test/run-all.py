@@ -16,6 +16,8 @@ import sys
 
 TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
+# A finding of UBSan alone is a line that nobody reads.
+SANITIZER_ENV = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 # DPDK's atomics in assembler are none to the thread sanitizer.
 THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized",
@@ -73,7 +75,8 @@ def meson_test(total, build, *options):
     if os.path.exists(log):
         os.unlink(log)
     status = subprocess.run(["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs",
-                             *options], stdin=subprocess.DEVNULL).returncode
+                             *options], stdin=subprocess.DEVNULL,
+                            env={**SANITIZER_ENV, **os.environ}).returncode
     failed_before = total.counts[1]
     if os.path.exists(log):
         add_meson_log(total, log)
@@ -124,7 +127,8 @@ def fuzz(total, seconds):
     for target in targets:
         title(f"{target} for {seconds} s")
         status = subprocess.run([target, f"-max_total_time={seconds}",
-                                 f"-artifact_prefix={build}/"]).returncode
+                                 f"-artifact_prefix={build}/"],
+                                env={**SANITIZER_ENV, **os.environ}).returncode
         if status:
             total.fail(f"{target}: exit {status}")
         else:
