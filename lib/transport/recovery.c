@@ -26,7 +26,9 @@ static void recovery_arm(struct recovery *recovery, uint64_t now_ns)
 {
 	recovery->deadline_ns =
 		recovery->timeout_ns == 0 ? RECOVERY_NEVER : now_ns + recovery->timeout_ns;
-	recovery_arm_probe(recovery, now_ns);
+	/* Where that never runs out, each packet sent comes here: a repair's timer runs on. */
+	if (recovery->repair_ns == RECOVERY_NEVER)
+		recovery_arm_probe(recovery, now_ns);
 }
 
 void recovery_reset(struct recovery *recovery)

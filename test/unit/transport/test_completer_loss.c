@@ -448,6 +448,27 @@ static void completer_timeout__a_repair_that_is_lost_is_sent_again(void **state)
 	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
 }
 
+static void completer_timeout__a_lost_repair_is_sent_again_without_other_timers(void **state)
+{
+	uint64_t now_ns = NOW_NS;
+
+	(void)state;
+	rig.recovery.timeout_ns = 0;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
+	assert_int_equal(send_all(), 3);
+	nak(1);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(send_all(), 1);
+		now_ns += RECOVERY_REPAIR_NS << i;
+		assert_int_equal(recovery_deadline_ns(&rig.recovery), now_ns);
+		assert_int_equal(completer_timeout(&rig.completer, now_ns), FAULT_NONE);
+	}
+	acknowledge(2);
+	expect_success(1);
+	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
+}
+
 /* The last packet of all is lost, or the answer to it: nothing comes behind that would show it. */
 static void completer_timeout__a_probe_finds_a_loss_at_the_end(void **state)
 {
@@ -564,6 +585,7 @@ int main(void)
 		TEST(completer_receive__reads_do_not_judge_an_unknown_peer),
 		TEST(completer_receive__a_read_is_repaired_by_its_request),
 		TEST(completer_timeout__a_repair_that_is_lost_is_sent_again),
+		TEST(completer_timeout__a_lost_repair_is_sent_again_without_other_timers),
 		TEST(completer_timeout__a_probe_finds_a_loss_at_the_end),
 		TEST(completer_timeout__what_a_probe_does_not_find_is_sent_again),
 		TEST(completer_timeout__a_probe_of_a_read_asks_for_one_response),
