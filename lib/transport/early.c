@@ -18,6 +18,7 @@ struct early_packet {
 
 struct early_pool {
 	struct early_list free; /* the one freed last first: it is in the cache */
+	TAILQ_HEAD(, early) lists; /* that hold something, the one that stood still longest first */
 	uint32_t used; /* of `packets`, how many were ever taken: nobody touches those behind */
 	uint32_t count;
 	struct early_packet *packets;
@@ -30,6 +31,7 @@ int early_pool_create(uint32_t packets, struct early_pool **out)
 	if (pool == NULL)
 		return -ENOMEM;
 	TAILQ_INIT(&pool->free);
+	TAILQ_INIT(&pool->lists);
 	pool->count = packets;
 	/* Not of the heap: pages come one by one, as they are used, and most never are. */
 	pool->packets = mmap(NULL, packets * sizeof(pool->packets[0]), PROT_READ | PROT_WRITE,
@@ -55,9 +57,28 @@ static bool early_pool_empty(const struct early_pool *pool)
 	return TAILQ_EMPTY(&pool->free) && pool->used == pool->count;
 }
 
+static void early_remove(struct early *early, struct early_packet *kept)
+{
+	TAILQ_REMOVE(&early->list, kept, link);
+	TAILQ_INSERT_HEAD(&early->pool->free, kept, link);
+	if (--early->count == 0)
+		TAILQ_REMOVE(&early->pool->lists, early, link);
+}
+
+/*
+ * Where nothing is free, the list that stood still longest gives its farthest packet, as if that
+ * had been lost: a peer that never sends what is missing keeps no other from using the pool.
+ */
 static struct early_packet *early_pool_take(struct early_pool *pool)
 {
-	struct early_packet *kept = TAILQ_FIRST(&pool->free);
+	struct early_packet *kept;
+
+	if (early_pool_empty(pool)) {
+		struct early *oldest = TAILQ_FIRST(&pool->lists);
+
+		early_remove(oldest, TAILQ_LAST(&oldest->list, early_list));
+	}
+	kept = TAILQ_FIRST(&pool->free);
 
 	if (kept == NULL)
 		return &pool->packets[pool->used++];
@@ -90,7 +111,7 @@ bool early_takes(const struct early *early, const struct packet *packet, struct 
 
 	if (early->pool == NULL || ahead <= 0 || ahead >= EARLY_REACH ||
 	    packet->payload_len > WIRE_MTU_MAX || early->count == EARLY_LIST_PKTS ||
-	    early_pool_empty(early->pool))
+	    (early_pool_empty(early->pool) && TAILQ_FIRST(&early->pool->lists) == early))
 		return false;
 	before = early_up_to(early, packet->psn);
 	return before == NULL || !psn_eq(before->packet.psn, packet->psn);
@@ -108,8 +129,10 @@ void early_keep(struct early *early, const struct packet *packet, bool placed)
 	kept->packet.payload = placed ? NULL : kept->bytes;
 	if (!placed)
 		memcpy(kept->bytes, packet->payload, packet->payload_len);
-	if (early->count++ == 0)
+	if (early->count++ == 0) {
 		TAILQ_INIT(&early->list);
+		TAILQ_INSERT_TAIL(&early->pool->lists, early, link);
+	}
 	if (before == NULL)
 		TAILQ_INSERT_HEAD(&early->list, kept, link);
 	else
@@ -123,11 +146,12 @@ const struct packet *early_first(const struct early *early)
 
 void early_drop(struct early *early)
 {
-	struct early_packet *kept = TAILQ_FIRST(&early->list);
-
-	TAILQ_REMOVE(&early->list, kept, link);
-	TAILQ_INSERT_HEAD(&early->pool->free, kept, link);
-	early->count--;
+	early_remove(early, TAILQ_FIRST(&early->list));
+	if (early->count == 0)
+		return;
+	/* It moves. */
+	TAILQ_REMOVE(&early->pool->lists, early, link);
+	TAILQ_INSERT_TAIL(&early->pool->lists, early, link);
 }
 
 bool early_drop_before(struct early *early, struct psn psn)

@@ -134,7 +134,54 @@ static void early_takes__as_many_as_the_pool_has(void **state)
 	early_clear(&other);
 	for (uint32_t n = 1; n <= POOL / 2; n++)
 		assert_true(keep(&early, 100 + n, 1));
-	assert_false(keep(&other, 1, 1));
+	assert_int_equal(early.count, POOL);
+}
+
+static void early_keep__the_list_that_stood_still_longest_gives_its_farthest(void **state)
+{
+	struct early other = {.pool = pool};
+
+	(void)state;
+	for (uint32_t n = 1; n <= POOL / 2; n++) {
+		assert_true(keep(&early, n, 1));
+		assert_true(keep(&other, n, 1));
+	}
+	assert_true(keep(&other, POOL, 1));
+	assert_int_equal(early.count, POOL / 2 - 1);
+	expect_first(1, 1);
+	/* Now that one has moved on, the other has not. */
+	assert_true(keep(&early, POOL, 1));
+	assert_true(keep(&early, POOL + 1, 1));
+	assert_int_equal(other.count, POOL / 2);
+	assert_false(keep(&other, POOL, 1));
+	for (uint32_t n = 2; n < POOL / 2; n++)
+		expect_first(n, 1);
+	expect_first(POOL, 1);
+	expect_first(POOL + 1, 1);
+	early_clear(&other);
+}
+
+static void early_keep__lists_that_stand_still_keep_nobody_out(void **state)
+{
+	const uint32_t count = EARLY_POOL_PKTS / EARLY_LIST_PKTS;
+	struct early stuck[EARLY_POOL_PKTS / EARLY_LIST_PKTS] = {0};
+	struct early_pool *large;
+	struct early moving = {0};
+
+	(void)state;
+	assert_int_equal(early_pool_create(EARLY_POOL_PKTS, &large), 0);
+	for (uint32_t i = 0; i < count; i++) {
+		stuck[i].pool = large;
+		for (uint32_t n = 1; n <= EARLY_LIST_PKTS; n++)
+			assert_true(keep(&stuck[i], n, 1));
+	}
+	moving.pool = large;
+	for (uint32_t n = 1; n <= EARLY_LIST_PKTS; n++)
+		assert_true(keep(&moving, n, 1));
+	for (uint32_t i = 0; i < count; i++)
+		early_clear(&stuck[i]);
+	early_clear(&moving);
+	early_pool_destroy(large);
 }
 
 static void early_takes__as_many_as_one_list_may(void **state)
@@ -184,6 +231,8 @@ int main(void)
 		TEST(early_takes__no_packet_twice),
 		TEST(early_takes__only_what_is_ahead_and_in_reach),
 		TEST(early_takes__as_many_as_the_pool_has),
+		TEST(early_keep__the_list_that_stood_still_longest_gives_its_farthest),
+		TEST(early_keep__lists_that_stand_still_keep_nobody_out),
 		TEST(early_takes__as_many_as_one_list_may),
 		TEST(early_takes__nothing_without_a_pool),
 		TEST(early_drop_before__across_the_wrap),

@@ -28,10 +28,12 @@ struct packet;
 struct early_packet;
 TAILQ_HEAD(early_list, early_packet);
 
-/* Zeros are an empty list that keeps nothing. Engine's thread. */
+/* Zeros are an empty list that keeps nothing. It stays where it is while it holds something.
+ * Engine's thread. */
 struct early {
 	struct early_pool *pool; /* NULL: nothing is kept */
 	uint32_t count;
+	TAILQ_ENTRY(early) link; /* in the pool, while count > 0 */
 	struct early_list list; /* initialised while count > 0 */
 };
 
@@ -48,7 +50,7 @@ void early_pool_destroy(struct early_pool *pool);
 
 /**
  * Whether a packet can be kept: it is ahead of `expected`, but not out of reach, it is not there
- * yet, and there is room.
+ * yet, and there is room, or a list that has not moved on for longer gives its own.
  */
 bool early_takes(const struct early *early, const struct packet *packet, struct psn expected);
 
