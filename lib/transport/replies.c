@@ -2,6 +2,7 @@
 /* What a responder owes its requester, sent in the order of the requests. */
 #include "transport/replies.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ static struct reply *replies_pending(const struct replies *replies, uint32_t ind
 
 static void replies_push(struct replies *replies, const struct reply *reply)
 {
+	assert(replies->tail - replies->head < 2 * (replies->mask + 1));
 	*replies_pending(replies, replies->tail++) = *reply;
 	replies->repeats += reply->repeated;
 }
@@ -45,8 +47,13 @@ static void replies_take_over(struct replies *replies, const struct replies *fro
 	for (uint32_t i = from->newest - from->remembered; i != from->newest; i++)
 		replies_remember(replies, replies_resource(from, i));
 	for (uint32_t i = from->head;
-	     i != from->tail && replies->tail - replies->head < 2 * replies->resources; i++)
-		replies_push(replies, replies_pending(from, i));
+	     i != from->tail && replies->tail - replies->head < 2 * replies->resources; i++) {
+		const struct reply *owed = replies_pending(from, i);
+
+		/* Duplicates may take their half of the ring: new requests rely on the other. */
+		if (!owed->repeated || replies->repeats <= replies->mask)
+			replies_push(replies, owed);
+	}
 }
 
 int replies_init(struct replies *replies, uint32_t resources)

@@ -294,6 +294,25 @@ static void replies_repeat__after_a_change_of_resources_overwrites_nothing(void 
 		expect_read(i, OPCODE_READ_RESPONSE_ONLY, i, i * MTU, MTU);
 }
 
+static void replies_init__of_more_duplicates_than_fit_takes_over_the_first(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < RESOURCES; i++)
+		add(read_of(i, i * MTU, MTU, 1));
+	assert_int_equal(send_all(), FAULT_NONE);
+	for (uint32_t i = 0; i < RESOURCES; i++) {
+		const struct reply reply = read_of(i, i * MTU, MTU, 1);
+
+		replies_repeat(&replies, &reply);
+	}
+	assert_int_equal(replies_init(&replies, 1), 0);
+	add(read_of(10, 0, MTU, 2));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 0, 0, MTU);
+	expect_read(1, OPCODE_READ_RESPONSE_ONLY, 10, 0, MTU);
+}
+
 static void replies_word__stands_in_its_turn(void **state)
 {
 	(void)state;
@@ -543,6 +562,7 @@ int main(void)
 		TEST(replies_repeat__what_was_sent_already_is_sent_again),
 		TEST(replies_repeat__more_than_fit_are_left_to_be_asked_for_again),
 		TEST(replies_repeat__after_a_change_of_resources_overwrites_nothing),
+		TEST(replies_init__of_more_duplicates_than_fit_takes_over_the_first),
 		TEST(replies_word__stands_in_its_turn),
 		TEST(replies_word__has_room_without_resources),
 		TEST(replies_word__leaves_room_for_reads),
