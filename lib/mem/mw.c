@@ -41,6 +41,8 @@ int mw_create(struct pd *pd, enum ibv_mw_type type, struct mw **mw)
 
 static void unbind(struct mw *mw)
 {
+	if (mw->region && mw->type == IBV_MW_TYPE_2)
+		LIST_REMOVE(mw, link);
 	if (mw->region)
 		mw->region->windows--;
 	mw->region = NULL;
@@ -103,7 +105,15 @@ static void show(struct mw *mw, struct mr *region, const struct mw_binding *bind
 	view->access = binding->access & REMOTE_ACCESS;
 }
 
-int mw_bind(const struct pd *pd, uint32_t qpn, const struct mw_binding *binding)
+/* A binding of type 2 is for this queue pair. */
+static void give(struct mw *mw, uint32_t qpn, struct mw_list *bound)
+{
+	mw->qpn = qpn;
+	LIST_INSERT_HEAD(bound, mw, link);
+}
+
+int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
+	    const struct mw_binding *binding)
 {
 	struct mw *mw = find(pd, key_table_find_any_tag(pd->keys, binding->window));
 	struct mr *region = NULL;
@@ -126,7 +136,8 @@ int mw_bind(const struct pd *pd, uint32_t qpn, const struct mw_binding *binding)
 	unbind(mw);
 	if (region)
 		show(mw, region, binding);
-	mw->qpn = qpn;
+	if (mw->type == IBV_MW_TYPE_2)
+		give(mw, qpn, bound);
 	return 0;
 }
 
@@ -138,4 +149,10 @@ int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey)
 		return -EINVAL;
 	unbind(mw);
 	return 0;
+}
+
+void mw_unbind_all(struct mw_list *bound)
+{
+	while (!LIST_EMPTY(bound))
+		unbind(LIST_FIRST(bound));
 }

@@ -3,6 +3,7 @@
 #ifndef QP_INTERNAL_H
 #define QP_INTERNAL_H
 
+#include "mem/mw.h"
 #include "qp/qp.h"
 #include "queue/rq.h"
 #include "queue/sq.h"
@@ -24,6 +25,8 @@ struct qp {
 	struct sq sq;
 	struct rq own_rq;
 	struct rq *rq; /* own_rq or the shared one */
+
+	struct mw_list windows; /* of type 2 that it has bound */
 
 	struct peer peer;
 	struct flight flight;

@@ -48,6 +48,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .flight = &qp->flight,
 					   .pacer = &qp->pacer,
 					   .counters = init->counters,
+					   .windows = &qp->windows,
 					   .qpn = init->qpn,
 					   .service = service};
 	qp->completer = (struct completer){.sq = &qp->sq,
@@ -95,6 +96,7 @@ void qp_reset(struct qp *qp)
 	if (qp->rq == &qp->own_rq)
 		rq_clear(&qp->own_rq);
 	replies_clear(&qp->replies);
+	mw_unbind_all(&qp->windows);
 	flight_init(&qp->flight, psn_make(0));
 	recovery_reset(&qp->recovery);
 	pacer_set(&qp->pacer, 0, 0, 0);
@@ -192,13 +194,15 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 
 void qp_retire(struct qp *qp)
 {
+	mw_unbind_all(&qp->windows);
 	early_clear(&qp->responder.early);
 	early_clear(&qp->completer.early);
 }
 
 void qp_destroy(struct qp *qp)
 {
-	/* The engine uses their pool for others. */
+	/* The engine uses their pool for others, and windows are in their regions' count. */
+	assert(LIST_EMPTY(&qp->windows));
 	assert(qp->responder.early.count == 0 && qp->completer.early.count == 0);
 	qp_count_users(qp, -1);
 	replies_fini(&qp->replies);

@@ -4,7 +4,8 @@
 
 #include "mem/mw.h"
 
-enum fault local_execute(const struct pd *pd, uint32_t qpn, const struct send_wqe *wqe)
+enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *windows,
+			 const struct send_wqe *wqe)
 {
 	const struct mw_binding binding = {
 		.window = wqe->bind_window,
@@ -17,7 +18,7 @@ enum fault local_execute(const struct pd *pd, uint32_t qpn, const struct send_wq
 	int rc;
 
 	if (wqe->opcode == IBV_WR_BIND_MW)
-		rc = mw_bind(pd, qpn, &binding);
+		rc = mw_bind(pd, qpn, windows, &binding);
 	else
 		rc = mw_invalidate(pd, qpn, wqe->rkey);
 	return rc == 0 ? FAULT_NONE : FAULT_SEND_WINDOW;

@@ -99,6 +99,7 @@ static void advise_check__keys_of_no_on_demand_region(void **state)
 static void advise_check__the_key_of_a_window(void **state)
 {
 	struct mr *mr = env_region(env.page, ODP | IBV_ACCESS_MW_BIND);
+	struct mw_list bound = LIST_HEAD_INITIALIZER(bound);
 	struct mw_binding binding = {.lkey = mr->key,
 				     .addr = (uintptr_t)env.memory,
 				     .length = env.page,
@@ -110,7 +111,7 @@ static void advise_check__the_key_of_a_window(void **state)
 	assert_int_equal(check(READ, sge_of(&mw->view, env.memory, 1)), -EINVAL);
 	binding.window = mw->view.key;
 	binding.rkey = ibv_inc_rkey(mw->view.key);
-	assert_int_equal(mw_bind(env.pd, 1, &binding), 0);
+	assert_int_equal(mw_bind(env.pd, 1, &bound, &binding), 0);
 	assert_int_equal(check(READ, sge_of(&mw->view, env.memory, 1)), -EINVAL);
 	mw_destroy(mw);
 	mr_deregister(mr);

@@ -12,6 +12,8 @@
 #define REMOTE_WRITE  IBV_ACCESS_REMOTE_WRITE
 #define REMOTE_ATOMIC IBV_ACCESS_REMOTE_ATOMIC
 
+static struct mw_list bound; /* by QPN */
+
 static struct mw *window(enum ibv_mw_type type)
 {
 	struct mw *mw;
@@ -33,7 +35,7 @@ static struct mw_binding binding_of(const struct mw *mw, const struct mr *mr)
 
 static int bind(const struct mw_binding *binding)
 {
-	return mw_bind(env.pd, QPN, binding);
+	return mw_bind(env.pd, QPN, &bound, binding);
 }
 
 static enum mr_status reach(uint32_t qpn, uint32_t rkey, uint64_t iova, uint64_t length,
@@ -212,7 +214,7 @@ static void mw_bind__keys_parts_and_domains_are_checked(void **state)
 	REFUSED(length, UINT64_MAX);
 	REFUSED(access, 1u << 31);
 	/* A queue pair of another domain. */
-	assert_int_equal(mw_bind(env.other_pd, QPN, &good), -EINVAL);
+	assert_int_equal(mw_bind(env.other_pd, QPN, &bound, &good), -EINVAL);
 	assert_int_equal(mw->view.key, good.window);
 	assert_int_equal(mr->windows, 0);
 	/* The window is named by any of its keys. */
@@ -314,6 +316,44 @@ static void mw_destroy__unbinds(void **state)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
+/* Windows of other queue pairs, and those of type 1, stay. */
+static void mw_unbind_all__of_one_queue_pair(void **state)
+{
+	struct mr *mr = env_region(1000, BINDABLE), *other_mr = env_region(1000, BINDABLE);
+	struct mw *mws[] = {window(IBV_MW_TYPE_2), window(IBV_MW_TYPE_2), window(IBV_MW_TYPE_2)};
+	struct mw *other = window(IBV_MW_TYPE_2), *shared = window(IBV_MW_TYPE_1);
+	struct mw_list bound_by_other = LIST_HEAD_INITIALIZER(bound_by_other);
+	struct mw_binding binding;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		binding = binding_of(mws[i], mr);
+		assert_int_equal(bind(&binding), 0);
+	}
+	binding = binding_of(other, other_mr);
+	assert_int_equal(mw_bind(env.pd, QPN + 1, &bound_by_other, &binding), 0);
+	binding = binding_of(shared, other_mr);
+	assert_int_equal(bind(&binding), 0);
+	/* What is unbound already is no more of it. */
+	assert_int_equal(mw_invalidate(env.pd, QPN, mws[1]->view.key), 0);
+	mw_unbind_all(&bound);
+	assert_true(LIST_EMPTY(&bound));
+	assert_int_equal(mr->windows, 0);
+	assert_int_equal(reach(QPN, mws[0]->view.key, mr->iova + 100, 1, REMOTE_READ),
+			 MR_NO_ACCESS);
+	assert_int_equal(other_mr->windows, 2);
+	/* It may be bound anew, by another queue pair. */
+	binding = binding_of(mws[2], mr);
+	assert_int_equal(mw_bind(env.pd, QPN + 1, &bound_by_other, &binding), 0);
+	for (size_t i = 0; i < 3; i++)
+		mw_destroy(mws[i]);
+	mw_destroy(other);
+	mw_destroy(shared);
+	assert_true(LIST_EMPTY(&bound_by_other));
+	assert_int_equal(mr_deregister(mr), 0);
+	assert_int_equal(mr_deregister(other_mr), 0);
+}
+
 /* Of all addresses, as of a region that has no pages yet. */
 static void mw_bind__to_on_demand_regions(void **state)
 {
@@ -350,6 +390,7 @@ int main(void)
 		TEST(mw_bind__to_on_demand_regions),
 		TEST(mw_invalidate__only_what_this_queue_pair_has_bound),
 		TEST(mw_destroy__unbinds),
+		TEST(mw_unbind_all__of_one_queue_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "mem/mw.h"
 #include "mem/pd.h"
 #include "qp_rig.h"
 #include "transport/early.h"
@@ -158,12 +159,60 @@ static void qp_retire__gives_back_what_came_early(void **state)
 		assert_false(end_run(A, 9));
 		end_deliver(A);
 		/* The only place in the pool is free again in the second round. */
-		assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_kept), round + 1);
+		assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_kept),
+				 round + 1);
 		qp_retire(B->qp);
 	}
 	qp_destroy(B->qp);
 	B->qp = NULL;
 	early_pool_destroy(pool);
+}
+
+/* Bind a window of type 2 to a region. */
+static void bind(struct mw *mw, const struct mr *region)
+{
+	struct ibv_mr mr = {.lkey = region->key};
+	struct ibv_mw window = {.type = IBV_MW_TYPE_2, .rkey = mw->view.key};
+	struct ibv_send_wr wr = {
+		.wr_id = 1,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = {.mw = &window,
+			    .rkey = ibv_inc_rkey(window.rkey),
+			    .bind_info = {.mr = &mr,
+					  .addr = region->iova,
+					  .length = 8,
+					  .mw_access_flags = IBV_ACCESS_REMOTE_READ}}};
+	struct ibv_send_wr *bad;
+
+	rig_connect();
+	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
+	assert_false(end_run(A, 9));
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_int_equal(region->windows, 1);
+}
+
+/* Nobody else could invalidate them, and its number will be another's. */
+static void qp_retire__and_reset_unbind_windows(void **state)
+{
+	struct region region;
+	struct mw *mw;
+
+	(void)state;
+	region_set_up(&region, rig.fixture.pd, 8, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
+		      SEED);
+	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_2, &mw), 0);
+	bind(mw, region.mr);
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	assert_int_equal(region.mr->windows, 1);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(region.mr->windows, 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	bind(mw, region.mr);
+	qp_retire(A->qp);
+	assert_int_equal(region.mr->windows, 0);
+	mw_destroy(mw);
+	region_tear_down(&region);
 }
 
 static void expect_queried(struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *attr)
@@ -306,6 +355,7 @@ int main(void)
 		TEST(qp_create__refuses_types_that_are_not_built),
 		TEST(qp_create__without_room_nothing_can_be_posted),
 		TEST(qp_retire__gives_back_what_came_early),
+		TEST(qp_retire__and_reset_unbind_windows),
 		TEST(qp_query__tells_what_was_set),
 		TEST(qp_query__psns_go_on_with_the_traffic),
 		TEST(qp_post_send__only_from_rts_on),

@@ -22,6 +22,7 @@
 static struct fixture fixture;
 static struct region memory;
 static struct mw *window; /* of type 2 */
+static struct mw_list bound;
 static struct sq sq;
 static struct flight flight;
 static struct recovery recovery;
@@ -48,6 +49,7 @@ static int set_up(void **state)
 				       .flight = &flight,
 				       .pacer = &fixture.pacer,
 				       .counters = &fixture.counters,
+				       .windows = &bound,
 				       .qpn = FIXTURE_QPN,
 				       .service = OPCODE_RC};
 	requester_reset(&requester, REQUESTER_RUNNING);

@@ -69,6 +69,7 @@ static void responder__acknowledges_where_it_is_asked_to(void **state)
 
 static void responder__send_with_invalidate_invalidates_the_window(void **state)
 {
+	struct mw_list bound = LIST_HEAD_INITIALIZER(bound);
 	struct mw_binding binding = {.lkey = 0, .length = 8, .access = IBV_ACCESS_REMOTE_WRITE};
 	struct ibv_wc wc;
 	struct mr *region;
@@ -82,7 +83,7 @@ static void responder__send_with_invalidate_invalidates_the_window(void **state)
 	binding.window = mw->view.key;
 	binding.rkey = ibv_inc_rkey(mw->view.key);
 	binding.lkey = region->key;
-	assert_int_equal(mw_bind(rig.fixture.pd, rig.responder.qpn, &binding), 0);
+	assert_int_equal(mw_bind(rig.fixture.pd, rig.responder.qpn, &bound, &binding), 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, .rkey = binding.rkey, .dma_length = 8, .len = 8,
 		     .payload = rig.memory.bytes);
 	rig_post(1, region_sge(&rig.inbox, 0, 2 * MTU));

@@ -12,6 +12,7 @@
 
 static struct region bindable;
 static struct mw *window; /* of type 2, bound to it for reading */
+static struct mw_list bound;
 
 static int set_up(void **state)
 {
@@ -25,7 +26,7 @@ static int set_up(void **state)
 	binding.rkey = ibv_inc_rkey(window->view.key);
 	binding.lkey = bindable.mr->key;
 	binding.addr = region_iova(&bindable, 0);
-	assert_int_equal(mw_bind(rig.fixture.pd, rig.responder.qpn, &binding), 0);
+	assert_int_equal(mw_bind(rig.fixture.pd, rig.responder.qpn, &bound, &binding), 0);
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	return 0;
 }

@@ -5,13 +5,14 @@
  *
  * A window of type 1 may be bound again at any time, and its key serves all queue pairs of its
  * domain. One of type 2 is what IBTA calls 2B: it is bound once, serves the queue pair that bound
- * it, and is invalidated before it is bound again.
+ * it, and is invalidated before it is bound again; at the latest when that queue pair goes.
  */
 #ifndef MEM_MW_H
 #define MEM_MW_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <infiniband/verbs.h>
 
@@ -32,8 +33,13 @@ struct mw {
 			   while unbound */
 	enum ibv_mw_type type;
 	struct mr *region; /* that it is bound to, or NULL */
-	uint32_t qpn;	   /* of the queue pair that bound it */
+	/* of type 2, while bound */
+	uint32_t qpn;	     /* of the queue pair that bound it */
+	LIST_ENTRY(mw) link; /* in its list */
 };
+
+/* The windows of type 2 that a queue pair has bound. Zeros are an empty list. Engine's thread. */
+LIST_HEAD(mw_list, mw);
 
 /** Create a window that is bound to nothing. MT-safe. 0, -EINVAL for an unknown type, -ENOMEM. */
 int mw_create(struct pd *pd, enum ibv_mw_type type, struct mw **mw);
@@ -55,16 +61,23 @@ struct mw_binding {
  * Bind a window. Engine's thread.
  *
  * @param pd
- *   Of the queue pair.
+ *   Of the queue pair, as `qpn`.
+ * @param bound
+ *   Of the queue pair: it gets the window if that is of type 2.
  * @return
  *   0; -EINVAL where there is no such window or region, one is of another domain, the window is of
  *   type 2 and bound, the region does not allow windows or this access, or the part is not in it.
  */
-int mw_bind(const struct pd *pd, uint32_t qpn, const struct mw_binding *binding);
+int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
+	    const struct mw_binding *binding);
 
 /** Unbind a window of type 2 by its key. Engine's thread. 0, or -EINVAL where it is not one that
  * this queue pair has bound. */
 int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey);
+
+/** Unbind all windows of type 2 that a queue pair has bound, since nobody else could. Engine's
+ * thread, or it is stopped. */
+void mw_unbind_all(struct mw_list *bound);
 
 /** The window that a region found by its key stands for. Only of MR_WINDOW. */
 static inline struct mw *mw_of_view(const struct mr *view)

@@ -69,7 +69,8 @@ struct qp_init {
  * what was granted. */
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **qp);
 
-/** Before qp_destroy: it gives back what it keeps of the device's. The engine finds it no more. Engine's lock. */
+/** Before qp_destroy: it gives back what it keeps of the device's, and unbinds its windows of type
+ * 2. The engine finds it no more. Engine's lock. */
 void qp_retire(struct qp *qp);
 
 /** Outstanding work vanishes without completions, as ibv_destroy_qp(3) says. It is retired. */

@@ -8,10 +8,12 @@
 #include "queue/sq.h"
 #include "transport/status.h"
 
+struct mw_list;
 struct pd;
 
-/** Execute a request of which sq_is_local is true. FAULT_NONE, or FAULT_SEND_WINDOW: nothing has
- * changed. */
-enum fault local_execute(const struct pd *pd, uint32_t qpn, const struct send_wqe *wqe);
+/** Execute a request of which sq_is_local is true. `windows` are those that the queue pair has
+ * bound. FAULT_NONE, or FAULT_SEND_WINDOW: nothing has changed. */
+enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *windows,
+			 const struct send_wqe *wqe);
 
 #endif

@@ -41,8 +41,9 @@ struct requester {
 	struct flight *flight;
 	struct pacer *pacer;
 	struct counters *counters;
-	uint32_t qpn;	 /* our own, which windows are bound for */
-	uint8_t service; /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
+	struct mw_list *windows; /* of type 2 that the queue pair has bound */
+	uint32_t qpn;		 /* our own, which windows are bound for */
+	uint8_t service;	 /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
 
 	enum requester_state state;
 	/*
@@ -56,7 +57,7 @@ struct requester {
 	struct psn position_psn; /* what index and sgl stand for; differs from flight->next after a
 				    rewind, or is no PSN at all */
 	struct sgl sgl;		 /* of the request at index, at the next byte to send */
-	bool flush_repeats; /* the form of FLUSHes' ICRC; see packet_icrc_ok */
+	bool flush_repeats;	 /* the form of FLUSHes' ICRC; see packet_icrc_ok */
 	uint32_t unasked;	 /* packets sent since an acknowledgement was asked for */
 };
 
