@@ -84,11 +84,12 @@ static int check_region(const struct mr *region, const struct mw_binding *bindin
 	return 0;
 }
 
-static int check_window(const struct mw *mw, const struct mw_binding *binding)
+static int check_window(const struct mw *mw, const struct mw_list *bound,
+			const struct mw_binding *binding)
 {
 	if (binding->access & ~MW_ACCESS)
 		return -EINVAL;
-	if (mw->type == IBV_MW_TYPE_2 && (mw->region || binding->length == 0))
+	if (mw->type == IBV_MW_TYPE_2 && (!bound || mw->region || binding->length == 0))
 		return -EINVAL;
 	return 0;
 }
@@ -121,7 +122,7 @@ int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
 
 	if (!mw)
 		return -EINVAL;
-	rc = check_window(mw, binding);
+	rc = check_window(mw, bound, binding);
 	if (rc == 0 && binding->length > 0) {
 		region = key_table_find(pd->keys, binding->lkey);
 		if (!region || region->pd != pd)

@@ -48,7 +48,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .flight = &qp->flight,
 					   .pacer = &qp->pacer,
 					   .counters = init->counters,
-					   .windows = &qp->windows,
+					   .windows = service == OPCODE_XRC ? NULL : &qp->windows,
 					   .qpn = init->qpn,
 					   .service = service};
 	qp->completer = (struct completer){.sq = &qp->sq,

@@ -261,6 +261,7 @@ static void mw_bind__type_2_is_bound_once(void **state)
 
 	(void)state;
 	binding.length = 0;
+	assert_int_equal(mw_bind(env.pd, QPN, NULL, &binding), -EINVAL); /* nobody's */
 	assert_int_equal(bind(&binding), -EINVAL);
 	binding.length = 100;
 	assert_int_equal(bind(&binding), 0);

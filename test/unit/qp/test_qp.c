@@ -169,7 +169,7 @@ static void qp_retire__gives_back_what_came_early(void **state)
 }
 
 /* Bind a window of type 2 to a region. */
-static void bind(struct mw *mw, const struct mr *region)
+static void bind(struct mw *mw, const struct mr *region, enum ibv_wc_status status)
 {
 	struct ibv_mr mr = {.lkey = region->key};
 	struct ibv_mw window = {.type = IBV_MW_TYPE_2, .rkey = mw->view.key};
@@ -188,8 +188,8 @@ static void bind(struct mw *mw, const struct mr *region)
 	rig_connect();
 	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
 	assert_false(end_run(A, 9));
-	end_sent(A, 1, IBV_WC_SUCCESS);
-	assert_int_equal(region->windows, 1);
+	end_sent(A, 1, status);
+	assert_int_equal(region->windows, status == IBV_WC_SUCCESS);
 }
 
 /* Nobody else could invalidate them, and its number will be another's. */
@@ -202,15 +202,33 @@ static void qp_retire__and_reset_unbind_windows(void **state)
 	region_set_up(&region, rig.fixture.pd, 8, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
 		      SEED);
 	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_2, &mw), 0);
-	bind(mw, region.mr);
+	bind(mw, region.mr, IBV_WC_SUCCESS);
 	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
 	assert_int_equal(region.mr->windows, 1);
 	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
 	assert_int_equal(region.mr->windows, 0);
 	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
-	bind(mw, region.mr);
+	bind(mw, region.mr, IBV_WC_SUCCESS);
 	qp_retire(A->qp);
 	assert_int_equal(region.mr->windows, 0);
+	mw_destroy(mw);
+	region_tear_down(&region);
+}
+
+/* It would serve the queue pair that has bound it, which gets no requests. */
+static void qp_run__xrc_binds_no_window_of_type_2(void **state)
+{
+	struct region region;
+	struct mw *mw;
+
+	(void)state;
+	end_recreate(A, IBV_QPT_XRC_SEND, NULL);
+	end_recreate(B, IBV_QPT_XRC_RECV, NULL);
+	region_set_up(&region, rig.fixture.pd, 8, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
+		      SEED);
+	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_2, &mw), 0);
+	bind(mw, region.mr, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(qp_state(A->qp), IBV_QPS_ERR);
 	mw_destroy(mw);
 	region_tear_down(&region);
 }
@@ -356,6 +374,7 @@ int main(void)
 		TEST(qp_create__without_room_nothing_can_be_posted),
 		TEST(qp_retire__gives_back_what_came_early),
 		TEST(qp_retire__and_reset_unbind_windows),
+		TEST(qp_run__xrc_binds_no_window_of_type_2),
 		TEST(qp_query__tells_what_was_set),
 		TEST(qp_query__psns_go_on_with_the_traffic),
 		TEST(qp_post_send__only_from_rts_on),

@@ -63,10 +63,12 @@ struct mw_binding {
  * @param pd
  *   Of the queue pair, as `qpn`.
  * @param bound
- *   Of the queue pair: it gets the window if that is of type 2.
+ *   Of the queue pair: it gets the window if that is of type 2. NULL where no requests come to the
+ *   queue pair, so that such a window could serve nobody.
  * @return
  *   0; -EINVAL where there is no such window or region, one is of another domain, the window is of
- *   type 2 and bound, the region does not allow windows or this access, or the part is not in it.
+ *   type 2 and bound or nobody's, the region does not allow windows or this access, or the part is
+ * not in it.
  */
 int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
 	    const struct mw_binding *binding);

@@ -11,8 +11,8 @@
 struct mw_list;
 struct pd;
 
-/** Execute a request of which sq_is_local is true. `windows` are those that the queue pair has
- * bound. FAULT_NONE, or FAULT_SEND_WINDOW: nothing has changed. */
+/** Execute a request of which sq_is_local is true. `windows` is as for mw_bind. FAULT_NONE, or
+ * FAULT_SEND_WINDOW: nothing has changed. */
 enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *windows,
 			 const struct send_wqe *wqe);
 

@@ -41,7 +41,8 @@ struct requester {
 	struct flight *flight;
 	struct pacer *pacer;
 	struct counters *counters;
-	struct mw_list *windows; /* of type 2 that the queue pair has bound */
+	struct mw_list *windows; /* of type 2 that the queue pair has bound; NULL for XRC, where
+				    requests come to another one */
 	uint32_t qpn;		 /* our own, which windows are bound for */
 	uint8_t service;	 /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
 
