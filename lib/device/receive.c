@@ -8,8 +8,8 @@
 #include "wire/gid.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
+#include "wire/vlan.h"
 
-#define VLAN_VID_MASK 0xfff
 #define PKEY_PARTITION_MASK \
 	0x7fff /* without the membership bit: we are full members, who may talk to limited ones */
 
@@ -46,19 +46,11 @@ static enum drop check_parsed(enum packet_status status)
 	}
 }
 
-/* A tag of VLAN 0 only carries a priority (IEEE 802.1Q): the frame counts as untagged. */
-static int32_t vlan_of(const struct packet *packet)
-{
-	const int32_t vid = packet->vlan_tci & VLAN_VID_MASK;
-
-	return packet->vlan_tci < 0 || vid == 0 ? -1 : vid;
-}
-
 /* One address may stand in the table once a VLAN. */
 static bool is_to_us(const struct device *device, const struct packet *packet)
 {
 	const int first = device_find_gid(device, packet->dgid);
-	const int32_t vlan = vlan_of(packet);
+	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
 	for (int i = first; i >= 0 && i < DEVICE_GIDS_MAX; i++) {
 		const struct device_gid *entry = &device->gids[i];
@@ -72,7 +64,7 @@ static bool is_to_us(const struct device *device, const struct packet *packet)
 /* A group is one on every network that the port is in. */
 static bool is_of_our_network(const struct device *device, const struct packet *packet)
 {
-	const int32_t vlan = vlan_of(packet);
+	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
 		if (device->gids[i].vlan_id == vlan)

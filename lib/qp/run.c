@@ -5,6 +5,7 @@
 #include "internal.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
+#include "wire/vlan.h"
 
 static void qp_receive_request(struct qp *qp, const struct packet *packet)
 {
@@ -49,6 +50,19 @@ static void qp_receive_datagram(struct qp *qp, const struct packet *packet)
 		qp_fail(qp, fault);
 }
 
+/*
+ * A connected queue pair hears its peer only, and that at its own address (IBTA 9.6.1.1.3). In
+ * another VLAN the same addresses are somebody else's.
+ */
+static bool is_of_path(const struct qp *qp, const struct packet *packet)
+{
+	const struct path *path = &qp->peer.path;
+
+	return memcmp(packet->sgid, qp->attr.ah_attr.grh.dgid.raw, sizeof(packet->sgid)) == 0 &&
+	       memcmp(packet->dgid, path->sgid, sizeof(packet->dgid)) == 0 &&
+	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
+}
+
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
 	const uint8_t service = packet->opcode & OPCODE_SERVICE_MASK;
@@ -61,9 +75,7 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 		qp_receive_datagram(qp, packet);
 		return;
 	}
-	/* A connected queue pair hears its peer only (IBTA 9.6.1.1.3). */
-	if (qp->state >= IBV_QPS_RTR &&
-	    memcmp(packet->sgid, qp->attr.ah_attr.grh.dgid.raw, sizeof(packet->sgid)) != 0) {
+	if (qp->state >= IBV_QPS_RTR && !is_of_path(qp, packet)) {
 		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
 		return;
 	}

@@ -10,6 +10,7 @@
 
 #include "wire/build.h"
 #include "wire/gid.h"
+#include "wire/vlan.h"
 
 static size_t build_ether(uint8_t *hdr, const struct path_attr *attr, uint16_t type)
 {
@@ -74,5 +75,7 @@ int path_init(struct path *path, const struct path_attr *attr)
 	udp->src_port = rte_cpu_to_be_16(attr->udp_sport);
 	udp->dst_port = rte_cpu_to_be_16(WIRE_UDP_PORT);
 	path->len = (uint8_t)(path->l4_off + sizeof(*udp));
+	memcpy(path->sgid, attr->sgid, sizeof(path->sgid));
+	path->vlan_id = vlan_of_tci(attr->vlan_tci);
 	return 0;
 }

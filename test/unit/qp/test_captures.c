@@ -277,7 +277,8 @@ static void make_qp(const struct capture *capture, const struct packet *first)
 		.max_dest_rd_atomic = 16,
 		.min_rnr_timer = 12,
 	};
-	struct path_attr path_attr = {.vlan_tci = -1, .hop_limit = 64, .udp_sport = 0xc000};
+	struct path_attr path_attr = {
+		.vlan_tci = first->vlan_tci, .hop_limit = 64, .udp_sport = 0xc000};
 	struct ibv_qp_cap cap;
 	struct path path;
 

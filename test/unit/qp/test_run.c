@@ -204,6 +204,15 @@ static void qp_run__a_port_that_was_stuck_before_local_work_is_no_silent_peer(vo
 
 /* Who is heard. */
 
+static void expect_unheard(const struct packet *packet)
+{
+	const uint64_t dropped = counter(COUNTER_rx_wrong_qpn);
+
+	qp_receive(A->qp, packet, rig.now_ns);
+	fixture_no_completion(A->recv_cq);
+	assert_int_equal(counter(COUNTER_rx_wrong_qpn), dropped + 1);
+}
+
 static void qp_receive__a_connected_queue_pair_hears_its_peer_only(void **state)
 {
 	struct packet packet;
@@ -215,10 +224,37 @@ static void qp_receive__a_connected_queue_pair_hears_its_peer_only(void **state)
 	end_run(B, 9);
 	packet = *catcher_at(&B->catcher, 0);
 	packet.sgid[15] ^= 1;
-	qp_receive(A->qp, &packet, rig.now_ns);
-	fixture_no_completion(A->recv_cq);
-	assert_int_equal(counter(COUNTER_rx_wrong_qpn), 1);
+	expect_unheard(&packet);
 	packet.sgid[15] ^= 1;
+	packet.dgid[15] ^= 1;
+	expect_unheard(&packet);
+	packet.dgid[15] ^= 1;
+	packet.vlan_tci = 0x6005;
+	expect_unheard(&packet);
+	/* Of no VLAN, with a priority. */
+	packet.vlan_tci = 0x6000;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
+static void qp_receive__a_queue_pair_of_a_vlan_hears_that_only(void **state)
+{
+	struct path_attr path = {.vlan_tci = 0x2005, .hop_limit = 64, .udp_sport = 0xc000};
+	struct packet packet;
+
+	(void)state;
+	memcpy(path.sgid, A->gid, sizeof(path.sgid));
+	memcpy(path.dgid, B->gid, sizeof(path.dgid));
+	assert_int_equal(path_init(&A->path, &path), 0);
+	rig_connect();
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	packet = *catcher_at(&B->catcher, 0);
+	expect_unheard(&packet);
+	packet.vlan_tci = 6;
+	expect_unheard(&packet);
+	packet.vlan_tci = 5;
 	qp_receive(A->qp, &packet, rig.now_ns);
 	end_received(A, 1, IBV_WC_SUCCESS);
 }
@@ -732,6 +768,7 @@ int main(void)
 		TEST(qp_run__gives_up_on_a_port_that_never_takes_anything),
 		TEST(qp_run__a_port_that_was_stuck_before_local_work_is_no_silent_peer),
 		TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only),
+		TEST(qp_receive__a_queue_pair_of_a_vlan_hears_that_only),
 		TEST(qp_receive__another_service_is_not_heard),
 		TEST(qp_receive__requests_are_taken_from_rtr_on),
 		TEST(qp_receive__the_first_packet_in_rtr_is_told_once),

@@ -38,6 +38,9 @@ struct path {
 	uint8_t l4_off;
 	bool ipv6;
 	uint32_t ipv4_sum; /* ones' complement sum of the IPv4 header with length, id and checksum 0 */
+	/* What packets that come back are sent to. */
+	uint8_t sgid[16];
+	int32_t vlan_id; /* -1: untagged */
 };
 
 /**
