@@ -106,9 +106,10 @@ def threads(total):
     targets = [f"test/unit/{name}" for name in THREADED]
     build = build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), targets)
     for target in targets if build else ():
-        done = subprocess.run([os.path.join(build, target)], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace")
+        # timeout(1): its exit status says so, and what was printed until then is kept
+        done = subprocess.run(["timeout", "300", os.path.join(build, target)],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
         passed, failed, skipped = cmocka_counts(done.stdout)
         if done.returncode:
             print(done.stdout[-10000:])
