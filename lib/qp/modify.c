@@ -171,22 +171,34 @@ int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr)
 	return 0;
 }
 
-int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path)
+/* The state that a modification leads to. */
+static enum ibv_qp_state state_after(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	return mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+}
+
+int qp_check_modify(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const struct attr_limits limits = {.max_rd_atomic = qp->init.max_rd_atomic,
 					   .max_dest_rd_atomic = qp->init.max_dest_rd_atomic,
 					   .max_rate_kbps = qp->init.max_rate_kbps,
 					   .port_mtu = qp->init.port_mtu};
-	const enum ibv_qp_state from = qp->state;
-	const enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	int err;
 
-	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != qp->state)
 		return -EINVAL;
 	mask = attr_own(qp->init.type, mask);
-	err = attr_check_mask(qp->init.type, from, to, mask);
-	if (err == 0)
-		err = attr_check_values(attr, mask, &limits);
+	err = attr_check_mask(qp->init.type, qp->state, state_after(qp, attr, mask), mask);
+	return err == 0 ? attr_check_values(attr, mask, &limits) : err;
+}
+
+int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path)
+{
+	const enum ibv_qp_state from = qp->state;
+	const enum ibv_qp_state to = state_after(qp, attr, mask);
+	int err = qp_check_modify(qp, attr, mask);
+
+	mask = attr_own(qp->init.type, mask);
 	if (err == 0 && to != IBV_QPS_RESET && to != IBV_QPS_ERR)
 		err = qp_apply(qp, attr, mask, path);
 	if (err == 0)

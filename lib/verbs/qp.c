@@ -4,25 +4,24 @@
 
 #include "verbs_internal.h"
 
-/* The destination that the path's flow belongs to: as it will be, or as it is. */
-static int destination(struct face_context *context, struct face_qp *qp,
-		       const struct ibv_qp_attr *attr, int mask, uint32_t *dest_qpn)
+/*
+ * What can be told before the peer is asked for its link address, which takes as long as it lets us
+ * wait. And the destination that the path's flow belongs to: as it will be, or as it is.
+ */
+static int check_modify(struct face_context *context, struct face_qp *qp,
+			const struct ibv_qp_attr *attr, int mask, uint32_t *dest_qpn)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr now;
-	int rc;
+	int rc = context_lock(context);
 
-	if (mask & IBV_QP_DEST_QPN) {
-		*dest_qpn = attr->dest_qp_num;
-		return 0;
-	}
-	rc = context_lock(context);
 	if (rc != 0)
 		return rc;
+	rc = qp_check_modify(qp->qp, attr, mask);
 	qp_query(qp->qp, &now, &init);
 	context_unlock(context);
-	*dest_qpn = now.dest_qp_num;
-	return 0;
+	*dest_qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : now.dest_qp_num;
+	return rc;
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
@@ -36,7 +35,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (fork_in_child)
 		return ENODEV;
 	if (mask & IBV_QP_AV) {
-		rc = destination(context, qp, attr, mask, &dest_qpn);
+		rc = check_modify(context, qp, attr, mask, &dest_qpn);
 		if (rc == 0)
 			rc = path_resolve(qp->device, &attr->ah_attr, ibv->qp_num, dest_qpn, &path);
 	}

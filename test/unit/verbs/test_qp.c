@@ -53,6 +53,21 @@ static void modify_qp__passes_on_that_the_peer_does_not_answer(void **state)
 	fake_pair_destroy(&pair);
 }
 
+/* A mistake is told at once, and the peer is not asked for its address in vain. */
+static void modify_qp__checks_before_it_resolves(void **state)
+{
+	struct fake_pair pair = fake_pair_create(*state);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .ah_attr = fake_ah_attr(FAKE_GID_V4)};
+
+	fake.resolve_result = -ETIMEDOUT;
+	assert_int_equal(ibv_modify_qp(pair.qp, &attr, IBV_QP_STATE | IBV_QP_AV), EINVAL);
+	assert_int_equal(fake_connect(pair.qp, 17, FAKE_GID_V4, IBV_QPS_INIT), 0);
+	assert_int_equal(ibv_modify_qp(pair.qp, &attr, IBV_QP_STATE | IBV_QP_AV), EINVAL);
+	assert_int_equal(fake.resolves, 0);
+	assert_int_equal(pair.qp->state, IBV_QPS_INIT);
+	fake_pair_destroy(&pair);
+}
+
 static void query_qp__gives_what_was_set(void **state)
 {
 	struct fake_pair pair = fake_pair_create(*state);
@@ -148,6 +163,7 @@ int main(void)
 		UNIT(modify_qp__tells_the_engine),
 		UNIT(modify_qp__changes_nothing_on_failure),
 		UNIT(modify_qp__passes_on_that_the_peer_does_not_answer),
+		UNIT(modify_qp__checks_before_it_resolves),
 		UNIT(query_qp__gives_what_was_set),
 		UNIT(query_qp__refreshes_the_public_state),
 		UNIT(destroy_qp__makes_the_number_find_nothing),

@@ -88,6 +88,9 @@ void qp_destroy(struct qp *qp);
  */
 int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path);
 
+/** Control: whether qp_modify would refuse, which asks nobody for the path. 0 or -EINVAL. */
+int qp_check_modify(const struct qp *qp, const struct ibv_qp_attr *attr, int mask);
+
 /**
  * Control: a shared receive queue of the domain that an XRC queue pair receives for goes.
  *
