@@ -2,6 +2,7 @@
 /* Completion queues. */
 #include <stdlib.h>
 
+#include "device/limits.h"
 #include "device/quota.h"
 #include "queue/cq.h"
 
@@ -20,6 +21,12 @@ static int check_attr(struct face_context *context, uint32_t cqe, struct ibv_com
 	if (channel && channel->context != &context->verbs.context)
 		return -EINVAL;
 	return 0;
+}
+
+/* A ring may have room for more than a queue may have. */
+static int told_cqe(const struct cq *cq)
+{
+	return (int)RTE_MIN(cq->capacity, (uint32_t)DEVICE_MAX_CQE);
 }
 
 static struct queue_domain domain_of(const struct cq_wants *wants)
@@ -78,7 +85,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.handle = context_handle(context);
-	cq->ibv.cqe = (int)cq->cq->capacity;
+	cq->ibv.cqe = told_cqe(cq->cq);
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->iterator_lock, NULL);
@@ -121,7 +128,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	if (rc == 0) {
 		rc = cq_change_ring(cq->cq, &ring);
 		if (rc == 0)
-			ibv->cqe = (int)cq->cq->capacity;
+			ibv->cqe = told_cqe(cq->cq);
 		context_unlock(context);
 	}
 	ring_free(&ring.memory);

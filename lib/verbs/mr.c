@@ -2,6 +2,7 @@
 /* Memory regions. */
 #include <stdlib.h>
 
+#include "device/quota.h"
 #include "mem/dm.h"
 #include "mem/dmabuf.h"
 #include "mem/key_table.h"
@@ -14,12 +15,21 @@
 #undef ibv_reg_mr_iova
 
 /* A region's public half, for now without a region. */
-static int face_begin(struct face_mr **mr)
+static int face_begin(struct ibv_pd *pd, struct face_mr **mr)
 {
+	struct device *device = face_context(pd->context)->device;
+	int rc;
+
 	if (fork_in_child)
 		return -ENODEV;
+	rc = quota_take(device, DEVICE_QUOTA_MR);
+	if (rc != 0)
+		return rc;
 	*mr = calloc(1, sizeof(**mr));
-	return *mr ? 0 : -ENOMEM;
+	if (*mr)
+		return 0;
+	quota_give(device, DEVICE_QUOTA_MR);
+	return -ENOMEM;
 }
 
 /* Tell of a new region, or of why there is none; `key` is the local and the remote key. */
@@ -29,6 +39,7 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 	struct face_context *context = face_context(pd->context);
 
 	if (rc != 0) {
+		quota_give(context->device, DEVICE_QUOTA_MR);
 		free(mr);
 		return face_null(rc);
 	}
@@ -49,7 +60,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, u
 				unsigned int access)
 {
 	struct face_mr *mr;
-	int rc = face_begin(&mr);
+	int rc = face_begin(ibv, &mr);
 
 	if (rc != 0)
 		return face_null(rc);
@@ -61,7 +72,7 @@ struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv)
 {
 	struct ibv_mr *null;
 	struct face_mr *mr;
-	int rc = face_begin(&mr);
+	int rc = face_begin(ibv, &mr);
 
 	if (rc != 0)
 		return face_null(rc);
@@ -77,7 +88,7 @@ struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_o
 			    size_t length, unsigned int access)
 {
 	struct face_mr *mr;
-	int rc = face_begin(&mr);
+	int rc = face_begin(ibv, &mr);
 
 	if (rc != 0)
 		return face_null(rc);
@@ -93,7 +104,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv, uint64_t offset, size_t len
 				 int fd, int access)
 {
 	struct face_mr *mr;
-	int rc = face_begin(&mr);
+	int rc = face_begin(ibv, &mr);
 
 	if (rc != 0)
 		return face_null(rc);
@@ -189,6 +200,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	context_unlock(context);
 	if (rc != 0)
 		return -rc;
+	quota_give(context->device, DEVICE_QUOTA_MR);
 	parent_put(mr->parent);
 	context_put(context);
 	free(mr);

@@ -2,19 +2,27 @@
 /* Protection domains; parent domains end here too. */
 #include <stdlib.h>
 
+#include "device/quota.h"
 #include "mem/pd.h"
 
 #include "verbs_internal.h"
 
 static int create(struct face_context *context, struct face_pd *pd)
 {
-	int rc = pd_create(context->device->keys, &pd->pd);
+	struct device *device = context->device;
+	int rc = quota_take(device, DEVICE_QUOTA_PD);
 
 	if (rc != 0)
 		return rc;
-	rc = shared_add(context, SHARED_PD, pd->ibv.handle, pd->pd, &pd->shared);
+	rc = pd_create(device->keys, &pd->pd);
 	if (rc != 0)
-		pd_destroy(pd->pd);
+		goto give;
+	rc = shared_add(context, SHARED_PD, pd->ibv.handle, pd->pd, &pd->shared);
+	if (rc == 0)
+		return 0;
+	pd_destroy(pd->pd);
+give:
+	quota_give(device, DEVICE_QUOTA_PD);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
 /* Objects that contexts share: found by their handle, destroyed once, whoever holds them. */
 #include <stdlib.h>
 
+#include "device/quota.h"
 #include "mem/dm.h"
 #include "mem/pd.h"
 
@@ -9,9 +10,14 @@
 
 static int destroy_object(struct shared *shared)
 {
+	int rc;
+
 	switch (shared->kind) {
 	case SHARED_PD:
-		return pd_destroy(shared->object);
+		rc = pd_destroy(shared->object);
+		if (rc == 0)
+			quota_give(shared->root->device, DEVICE_QUOTA_PD);
+		return rc;
 	case SHARED_DM:
 		return dm_destroy(shared->object);
 	}

@@ -21,8 +21,10 @@ static void quota_take__keeps_what_device_query_tells(void **state)
 	device_query(device, &attr);
 	{
 		const int told[DEVICE_QUOTA_KINDS] = {
+			[DEVICE_QUOTA_PD] = attr.orig_attr.max_pd,
 			[DEVICE_QUOTA_CQ] = attr.orig_attr.max_cq,
 			[DEVICE_QUOTA_AH] = attr.orig_attr.max_ah,
+			[DEVICE_QUOTA_MR] = attr.orig_attr.max_mr,
 			[DEVICE_QUOTA_MW] = attr.orig_attr.max_mw,
 			[DEVICE_QUOTA_SRQ] = attr.orig_attr.max_srq,
 		};

@@ -48,6 +48,20 @@ static void create_cq__checks_its_arguments(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
+static void create_cq__tells_of_no_more_than_there_may_be(void **state)
+{
+	struct ibv_device_attr limits;
+	struct ibv_cq *cq;
+
+	assert_int_equal(ibv_query_device(*state, &limits), 0);
+	cq = ibv_create_cq(*state, limits.max_cqe, NULL, NULL, 0);
+	assert_non_null(cq);
+	assert_int_equal(cq->cqe, limits.max_cqe);
+	assert_int_equal(ibv_resize_cq(cq, cq->cqe), 0);
+	assert_int_equal(cq->cqe, limits.max_cqe);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 static void poll_cq__runs_the_engine_when_there_is_less_than_asked_for(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 8, NULL, NULL, 0);
@@ -166,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		UNIT(create_cq__has_at_least_the_size_asked_for),
 		UNIT(create_cq__checks_its_arguments),
+		UNIT(create_cq__tells_of_no_more_than_there_may_be),
 		UNIT(poll_cq__runs_the_engine_when_there_is_less_than_asked_for),
 		UNIT(poll_cq__of_nothing_or_less),
 		UNIT(resize_cq__keeps_what_is_in_it),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection domains. */
+#include <stdlib.h>
+
 #include "fake.h"
 
 static void alloc_pd__belongs_to_its_context(void **state)
@@ -18,6 +20,30 @@ static void alloc_pd__gives_different_handles(void **state)
 	assert_int_not_equal(a->handle, b->handle);
 	assert_int_equal(ibv_dealloc_pd(a), 0);
 	assert_int_equal(ibv_dealloc_pd(b), 0);
+}
+
+/* As many as the device says that it has. */
+static void alloc_pd__no_more_than_there_are(void **state)
+{
+	struct ibv_device_attr attr;
+	struct ibv_pd **pds;
+
+	assert_int_equal(ibv_query_device(*state, &attr), 0);
+	pds = calloc((size_t)attr.max_pd, sizeof(pds[0]));
+	assert_non_null(pds);
+	for (int i = 0; i < attr.max_pd; i++) {
+		pds[i] = ibv_alloc_pd(*state);
+		assert_non_null(pds[i]);
+	}
+	errno = 0;
+	assert_null(ibv_alloc_pd(*state));
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(ibv_dealloc_pd(pds[0]), 0);
+	pds[0] = ibv_alloc_pd(*state);
+	assert_non_null(pds[0]);
+	for (int i = 0; i < attr.max_pd; i++)
+		assert_int_equal(ibv_dealloc_pd(pds[i]), 0);
+	free(pds);
 }
 
 static void dealloc_pd__is_busy_while_used(void **state)
@@ -39,6 +65,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		UNIT(alloc_pd__belongs_to_its_context),
 		UNIT(alloc_pd__gives_different_handles),
+		UNIT(alloc_pd__no_more_than_there_are),
 		UNIT(dealloc_pd__is_busy_while_used),
 	};
 

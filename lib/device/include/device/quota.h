@@ -5,8 +5,16 @@
 
 struct device;
 
-/* Queue pairs and keys have tables of their own, which are full when they are. */
-enum device_quota { DEVICE_QUOTA_CQ, DEVICE_QUOTA_AH, DEVICE_QUOTA_MW, DEVICE_QUOTA_SRQ, DEVICE_QUOTA_KINDS };
+/* Queue pairs have a table of their own, which is full when they are. Regions and windows share one. */
+enum device_quota {
+	DEVICE_QUOTA_PD,
+	DEVICE_QUOTA_CQ,
+	DEVICE_QUOTA_AH,
+	DEVICE_QUOTA_MR,
+	DEVICE_QUOTA_MW,
+	DEVICE_QUOTA_SRQ,
+	DEVICE_QUOTA_KINDS,
+};
 
 /** Count one more. MT-safe. 0, or -ENOMEM where there are as many as there may be. */
 int quota_take(struct device *device, enum device_quota kind);
