@@ -109,10 +109,13 @@ static int overrun(struct cq *cq)
 int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	const uint32_t prod = cq->prod;
-
 	/* Pairs with the release store of `cons` in cq_poll: the entry has been copied out. */
-	if (unlikely(prod - __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE) > cq->ring.mask))
+	const uint32_t waiting = prod - __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE);
+
+	if (unlikely(waiting > cq->ring.mask))
 		return overrun(cq);
+	/* Who was told has taken all that was left, and begins anew. */
+	cq->overrun_told &= waiting != 0;
 	cq->ring.entries[prod & cq->ring.mask] = *wc;
 	if (unlikely(cq->ring.stamps != NULL))
 		cq->ring.stamps[prod & cq->ring.mask] = *cq->now_ns;
@@ -225,6 +228,7 @@ int cq_change_ring(struct cq *cq, struct cq_ring *ring)
 		copy_waiting(cq, ring);
 		cq->ring = *ring;
 		cq->capacity = ring->mask + 1;
+		cq->overrun_told = false;
 		*ring = old;
 		rc = 0;
 	}

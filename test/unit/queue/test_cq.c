@@ -150,6 +150,44 @@ static void cq_push__a_full_queue_loses_the_newest_and_tells_once(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
+static int resize(struct cq *cq, uint32_t cqe)
+{
+	struct cq_ring ring;
+	int rc = cq_make_ring(cq, cqe, &ring);
+
+	if (rc == 0)
+		rc = cq_change_ring(cq, &ring);
+	ring_free(&ring.memory);
+	return rc;
+}
+
+static void fill_beyond(struct cq *cq)
+{
+	while (push(cq, 0) == 0)
+		;
+}
+
+static void cq_push__an_overrun_after_a_new_beginning_is_told_again(void **state)
+{
+	struct ibv_wc wc[4];
+	int overruns = 0;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(4, NULL, &overruns, count_overrun, &cq), 0);
+	fill_beyond(cq);
+	assert_int_equal(cq_poll(cq, 3, wc), 3);
+	fill_beyond(cq);
+	assert_int_equal(overruns, 1);
+	assert_int_equal(cq_poll(cq, 4, wc), 4);
+	fill_beyond(cq);
+	assert_int_equal(overruns, 2);
+	assert_int_equal(resize(cq, 8), 0);
+	fill_beyond(cq);
+	assert_int_equal(overruns, 3);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
 static void cq_push__counters_may_wrap(void **state)
 {
 	struct cq *cq;
@@ -284,17 +322,6 @@ static void cq_destroy__waits_for_its_users_and_forgets_its_events(void **state)
 	assert_int_equal(push(cq, 0), 0);
 	assert_int_equal(cq_destroy(cq), 0);
 	assert_int_equal(events(&user), 0);
-}
-
-static int resize(struct cq *cq, uint32_t cqe)
-{
-	struct cq_ring ring;
-	int rc = cq_make_ring(cq, cqe, &ring);
-
-	if (rc == 0)
-		rc = cq_change_ring(cq, &ring);
-	ring_free(&ring.memory);
-	return rc;
 }
 
 static void cq_change_ring__keeps_what_waits(void **state)
@@ -474,6 +501,7 @@ int main(void)
 		cmocka_unit_test(cq_create__room_is_at_least_what_was_asked_for),
 		WITH_CHANNEL(cq_destroy__waits_for_its_users_and_forgets_its_events),
 		cmocka_unit_test(cq_push__a_full_queue_loses_the_newest_and_tells_once),
+		cmocka_unit_test(cq_push__an_overrun_after_a_new_beginning_is_told_again),
 		cmocka_unit_test(cq_push__counters_may_wrap),
 		cmocka_unit_test(cq_poll__takes_the_oldest_first_and_no_more_than_asked),
 		cmocka_unit_test(cq_poll__every_field_comes_through),

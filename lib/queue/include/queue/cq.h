@@ -40,7 +40,8 @@ struct cq {
 	struct queue_domain domain; /* where its next ring comes from */
 	struct channel_source source; /* of completion events */
 	void (*overrun)(
-		void *user); /* told once when a completion found no room; engine's thread */
+		void *user); /* told when a completion found no room, once until the queue was
+				emptied or resized; engine's thread */
 	void *user;
 	uint32_t users; /* queue pairs that complete here; atomic */
 
