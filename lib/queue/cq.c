@@ -125,8 +125,8 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 	}
 	/*
 	 * The store of `prod` before the load of `armed`, as the other side stores `armed` (cq_arm)
-	 * before it loads `prod` (the poll that ibv_req_notify_cq(3) asks for): one of the two sees
-	 * the other's, so no completion sleeps.
+	 * before it loads `prod` (cq_empty, in the poll that ibv_req_notify_cq(3) asks for): one of
+	 * the two sees the other's, so no completion sleeps.
 	 */
 	__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_SEQ_CST);
 	raise_if_armed(cq, solicited || wc->status != IBV_WC_SUCCESS);
@@ -138,9 +138,8 @@ int cq_poll(struct cq *cq, int n, struct ibv_wc *wc)
 	uint32_t cons, ready;
 	int taken;
 
-	/* See cq_push for the order of this load; a queue that is found empty is not locked. */
-	if (__atomic_load_n(&cq->prod, __ATOMIC_SEQ_CST) ==
-	    __atomic_load_n(&cq->cons, __ATOMIC_RELAXED))
+	/* A queue that is found empty is not locked. */
+	if (cq_empty(cq))
 		return 0;
 	queue_lock(&cq->lock);
 	cons = cq->cons;

@@ -104,10 +104,10 @@ int cq_poll(struct cq *cq, int n, struct ibv_wc *wc);
  * Whether there was one. */
 bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns);
 
-/** Whether a poll would find something. MT-safe; a hint. */
+/** Whether a poll would find nothing. MT-safe. Who has armed the queue may sleep if so: see cq_push for the order. */
 static inline bool cq_empty(const struct cq *cq)
 {
-	return __atomic_load_n(&cq->prod, __ATOMIC_ACQUIRE) ==
+	return __atomic_load_n(&cq->prod, __ATOMIC_SEQ_CST) ==
 	       __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
 }
 
