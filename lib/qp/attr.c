@@ -180,7 +180,7 @@ int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
 	mask &= ~IBV_QP_STATE;
 	/* From any state to RESET and to ERR, with nothing else. */
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return (mask & ~IBV_QP_CUR_STATE) == 0 ? 0 : -EINVAL;
+		return mask == 0 ? 0 : -EINVAL;
 	transition = attr_find(type, from, to);
 	if (transition == NULL)
 		return -EINVAL;

@@ -260,7 +260,7 @@ static void attr_check_mask__to_reset_and_error_from_everywhere_with_nothing_els
 			assert_int_equal(attr_check_mask(IBV_QPT_RC, (enum ibv_qp_state)from,
 							 ends[end], IBV_QP_STATE),
 					 0);
-			for (size_t i = 1; i < ATTRS; i++)
+			for (size_t i = 0; i < ATTRS; i++)
 				assert_int_equal(attr_check_mask(IBV_QPT_RC,
 								 (enum ibv_qp_state)from, ends[end],
 								 IBV_QP_STATE | attrs[i]),
