@@ -384,8 +384,9 @@ static void completer_keep(struct completer *completer, const struct packet *pac
 {
 	const struct send_wqe *wqe = completer_find(completer, packet->psn);
 	bool placed = false;
+	uint32_t place;
 
-	if (wqe == NULL || !early_takes(&completer->early, packet, completer->flight->una))
+	if (wqe == NULL || !early_takes(&completer->early, packet, completer->flight->una, &place))
 		return;
 	if (packet->op->flags & OPCODE_IS_READ_RESPONSE) {
 		if (!requester_wants_data(wqe) && !requester_wants_word(wqe))
@@ -399,7 +400,7 @@ static void completer_keep(struct completer *completer, const struct packet *pac
 		   (packet->opcode & OPCODE_OPERATION_MASK) != OPCODE_ATOMIC_ACKNOWLEDGE) {
 		return;
 	}
-	early_keep(&completer->early, packet, placed);
+	early_keep(&completer->early, packet, place, placed);
 	counters_add(completer->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
 }
 

@@ -11,18 +11,43 @@
 #include "wire/packet.h"
 
 struct early_packet {
-	TAILQ_ENTRY(early_packet) link; /* in its list, or among the free ones */
+	SLIST_ENTRY(early_packet) link; /* among the free ones */
 	struct packet packet;		/* its payload is in `bytes`, or NULL */
 	uint8_t bytes[WIRE_MTU_MAX];
 };
 
+struct early_entry {
+	struct psn psn;
+	uint32_t packet; /* its index in the pool */
+};
+
+/* The order of a list: to look something up touches a few lines of this, and no packet. */
+struct early_order {
+	SLIST_ENTRY(early_order) link; /* among the free ones */
+	uint32_t first;
+	struct early_entry entries[EARLY_LIST_PKTS]; /* `count` of them, from `first` on */
+};
+
 struct early_pool {
-	struct early_list free; /* the one freed last first: it is in the cache */
+	/* The one freed last first: it is in the cache. */
+	SLIST_HEAD(, early_packet) free;
+	SLIST_HEAD(, early_order) free_orders;
 	TAILQ_HEAD(, early) lists; /* that hold something, the one that stood still longest first */
 	uint32_t used; /* of `packets`, how many were ever taken: nobody touches those behind */
+	uint32_t orders_used;
 	uint32_t count;
 	struct early_packet *packets;
+	struct early_order *orders; /* as many: each packet may be a list of its own */
 };
+
+/* Not of the heap: pages come one by one, as they are used, and most never are. */
+static void *early_map(size_t bytes)
+{
+	void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return addr == MAP_FAILED ? NULL : addr;
+}
 
 int early_pool_create(uint32_t packets, struct early_pool **out)
 {
@@ -30,14 +55,14 @@ int early_pool_create(uint32_t packets, struct early_pool **out)
 
 	if (pool == NULL)
 		return -ENOMEM;
-	TAILQ_INIT(&pool->free);
+	SLIST_INIT(&pool->free);
+	SLIST_INIT(&pool->free_orders);
 	TAILQ_INIT(&pool->lists);
 	pool->count = packets;
-	/* Not of the heap: pages come one by one, as they are used, and most never are. */
-	pool->packets = mmap(NULL, packets * sizeof(pool->packets[0]), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (pool->packets == MAP_FAILED) {
-		free(pool);
+	pool->packets = early_map(packets * sizeof(pool->packets[0]));
+	pool->orders = early_map(packets * sizeof(pool->orders[0]));
+	if (pool->packets == NULL || pool->orders == NULL) {
+		early_pool_destroy(pool);
 		return -ENOMEM;
 	}
 	*out = pool;
@@ -48,21 +73,48 @@ void early_pool_destroy(struct early_pool *pool)
 {
 	if (pool == NULL)
 		return;
-	munmap(pool->packets, pool->count * sizeof(pool->packets[0]));
+	if (pool->packets != NULL)
+		munmap(pool->packets, pool->count * sizeof(pool->packets[0]));
+	if (pool->orders != NULL)
+		munmap(pool->orders, pool->count * sizeof(pool->orders[0]));
 	free(pool);
 }
 
 static bool early_pool_empty(const struct early_pool *pool)
 {
-	return TAILQ_EMPTY(&pool->free) && pool->used == pool->count;
+	return SLIST_EMPTY(&pool->free) && pool->used == pool->count;
 }
 
-static void early_remove(struct early *early, struct early_packet *kept)
+/* Of a list that is not empty. */
+static struct early_entry *early_entries(const struct early *early)
 {
-	TAILQ_REMOVE(&early->list, kept, link);
-	TAILQ_INSERT_HEAD(&early->pool->free, kept, link);
-	if (--early->count == 0)
-		TAILQ_REMOVE(&early->pool->lists, early, link);
+	return early->order->entries + early->order->first;
+}
+
+/* One packet is in the list no more. */
+static void early_free(struct early *early, uint32_t packet)
+{
+	struct early_pool *pool = early->pool;
+
+	SLIST_INSERT_HEAD(&pool->free, &pool->packets[packet], link);
+	if (--early->count > 0)
+		return;
+	TAILQ_REMOVE(&pool->lists, early, link);
+	SLIST_INSERT_HEAD(&pool->free_orders, early->order, link);
+	early->order = NULL;
+}
+
+static void early_free_first(struct early *early)
+{
+	const uint32_t packet = early_entries(early)[0].packet;
+
+	early->order->first++;
+	early_free(early, packet);
+}
+
+static void early_free_last(struct early *early)
+{
+	early_free(early, early_entries(early)[early->count - 1].packet);
 }
 
 /*
@@ -73,53 +125,87 @@ static struct early_packet *early_pool_take(struct early_pool *pool)
 {
 	struct early_packet *kept;
 
-	if (early_pool_empty(pool)) {
-		struct early *oldest = TAILQ_FIRST(&pool->lists);
-
-		early_remove(oldest, TAILQ_LAST(&oldest->list, early_list));
-	}
-	kept = TAILQ_FIRST(&pool->free);
-
+	if (early_pool_empty(pool))
+		early_free_last(TAILQ_FIRST(&pool->lists));
+	kept = SLIST_FIRST(&pool->free);
 	if (kept == NULL)
 		return &pool->packets[pool->used++];
-	TAILQ_REMOVE(&pool->free, kept, link);
+	SLIST_REMOVE_HEAD(&pool->free, link);
 	return kept;
 }
 
-/*
- * The newest packet of a list that is not behind `psn`, or NULL. Most that come are ahead of all
- * that are there.
- */
-static struct early_packet *early_up_to(const struct early *early, struct psn psn)
+static struct early_order *early_pool_take_order(struct early_pool *pool)
 {
-	struct early_packet *kept;
+	struct early_order *order = SLIST_FIRST(&pool->free_orders);
 
-	if (early->count == 0)
-		return NULL;
-	TAILQ_FOREACH_REVERSE(kept, &early->list, early_list, link)
-	{
-		if (!psn_before(psn, kept->packet.psn))
-			return kept;
-	}
-	return NULL;
+	if (order == NULL)
+		return &pool->orders[pool->orders_used++];
+	SLIST_REMOVE_HEAD(&pool->free_orders, link);
+	return order;
 }
 
-bool early_takes(const struct early *early, const struct packet *packet, struct psn expected)
+/* How many packets of a list are before `psn`. Most that come are ahead of all that are there. */
+static uint32_t early_before(const struct early *early, struct psn psn)
+{
+	const struct early_entry *entries;
+	uint32_t low = 0, high = early->count;
+
+	if (high == 0)
+		return 0;
+	entries = early_entries(early);
+	if (psn_before(entries[high - 1].psn, psn))
+		return high;
+	while (low < high) {
+		const uint32_t middle = (low + high) / 2;
+
+		if (psn_before(entries[middle].psn, psn))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool early_takes(const struct early *early, const struct packet *packet, struct psn expected,
+		 uint32_t *place)
 {
 	const int32_t ahead = psn_diff(packet->psn, expected);
-	const struct early_packet *before;
 
 	if (early->pool == NULL || ahead <= 0 || ahead >= EARLY_REACH ||
 	    packet->payload_len > WIRE_MTU_MAX || early->count == EARLY_LIST_PKTS ||
 	    (early_pool_empty(early->pool) && TAILQ_FIRST(&early->pool->lists) == early))
 		return false;
-	before = early_up_to(early, packet->psn);
-	return before == NULL || !psn_eq(before->packet.psn, packet->psn);
+	*place = early_before(early, packet->psn);
+	return *place == early->count || !psn_eq(early_entries(early)[*place].psn, packet->psn);
 }
 
-void early_keep(struct early *early, const struct packet *packet, bool placed)
+/* The first packet of a list comes. */
+static void early_begin(struct early *early)
 {
-	struct early_packet *before = early_up_to(early, packet->psn);
+	early->order = early_pool_take_order(early->pool);
+	early->order->first = 0;
+	TAILQ_INSERT_TAIL(&early->pool->lists, early, link);
+}
+
+/* Make room for one more at its place. */
+static struct early_entry *early_insert(struct early *early, uint32_t place)
+{
+	struct early_order *order = early->order;
+	struct early_entry *entry;
+
+	if (order->first + early->count == EARLY_LIST_PKTS) {
+		memmove(order->entries, early_entries(early),
+			early->count * sizeof(order->entries[0]));
+		order->first = 0;
+	}
+	entry = early_entries(early) + place;
+	memmove(entry + 1, entry, (early->count - place) * sizeof(*entry));
+	early->count++;
+	return entry;
+}
+
+void early_keep(struct early *early, const struct packet *packet, uint32_t place, bool placed)
+{
 	struct early_packet *kept = early_pool_take(early->pool);
 
 	kept->packet = *packet;
@@ -129,24 +215,21 @@ void early_keep(struct early *early, const struct packet *packet, bool placed)
 	kept->packet.payload = placed ? NULL : kept->bytes;
 	if (!placed)
 		memcpy(kept->bytes, packet->payload, packet->payload_len);
-	if (early->count++ == 0) {
-		TAILQ_INIT(&early->list);
-		TAILQ_INSERT_TAIL(&early->pool->lists, early, link);
-	}
-	if (before == NULL)
-		TAILQ_INSERT_HEAD(&early->list, kept, link);
-	else
-		TAILQ_INSERT_AFTER(&early->list, before, kept, link);
+	if (early->count == 0)
+		early_begin(early);
+	*early_insert(early, place) = (struct early_entry){
+		.psn = packet->psn, .packet = (uint32_t)(kept - early->pool->packets)};
 }
 
 const struct packet *early_first(const struct early *early)
 {
-	return early->count == 0 ? NULL : &TAILQ_FIRST(&early->list)->packet;
+	return early->count == 0 ? NULL
+				 : &early->pool->packets[early_entries(early)[0].packet].packet;
 }
 
 void early_drop(struct early *early)
 {
-	early_remove(early, TAILQ_FIRST(&early->list));
+	early_free_first(early);
 	if (early->count == 0)
 		return;
 	/* It moves. */
@@ -158,7 +241,7 @@ bool early_drop_before(struct early *early, struct psn psn)
 {
 	const uint32_t count = early->count;
 
-	while (early->count > 0 && psn_before(early_first(early)->psn, psn))
+	while (early->count > 0 && psn_before(early_entries(early)[0].psn, psn))
 		early_drop(early);
 	return early->count < count;
 }

@@ -151,12 +151,13 @@ static bool responder_place_early(struct responder *responder, const struct pack
  * it is there already. */
 static bool responder_keep(struct responder *responder, const struct packet *packet)
 {
+	uint32_t place;
 	bool placed;
 
-	if (!early_takes(&responder->early, packet, responder->epsn))
+	if (!early_takes(&responder->early, packet, responder->epsn, &place))
 		return false;
 	placed = responder_place_early(responder, packet);
-	early_keep(&responder->early, packet, placed);
+	early_keep(&responder->early, packet, place, placed);
 	counters_add(responder->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
 	return true;
 }

@@ -46,10 +46,11 @@ static struct packet ahead(uint32_t n, uint32_t len)
 static bool keep(struct early *list, uint32_t n, uint32_t len)
 {
 	const struct packet packet = ahead(n, len);
+	uint32_t place;
 
-	if (!early_takes(list, &packet, psn_make(EXPECTED)))
+	if (!early_takes(list, &packet, psn_make(EXPECTED), &place))
 		return false;
-	early_keep(list, &packet, false);
+	early_keep(list, &packet, place, false);
 	return true;
 }
 
@@ -61,7 +62,7 @@ static void expect_first(uint32_t n, uint32_t len)
 	assert_int_equal(first->psn.v, psn_make(EXPECTED + n).v);
 	assert_int_equal(first->payload_len, len);
 	for (uint32_t i = 0; i < len; i++)
-		assert_int_equal(first->payload[i], n);
+		assert_int_equal(first->payload[i], (uint8_t)n);
 	early_drop(&early);
 }
 
@@ -94,9 +95,43 @@ static void early_keep__what_is_placed_has_no_payload(void **state)
 	const struct packet packet = ahead(1, 77);
 
 	(void)state;
-	early_keep(&early, &packet, true);
+	early_keep(&early, &packet, 0, true);
 	assert_null(early_first(&early)->payload);
 	assert_int_equal(early_first(&early)->payload_len, 77);
+}
+
+/* Over a window that moves on, as of a long loss. */
+static void early_keep__of_many_each_once_in_any_order(void **state)
+{
+	const uint32_t window = EARLY_LIST_PKTS - 1, steps = 4000;
+	bool there[4000 / 3 + EARLY_LIST_PKTS + 1] = {false};
+	struct early_pool *large;
+	uint32_t from = 1, random = 1, count = 0;
+
+	(void)state;
+	assert_int_equal(early_pool_create(EARLY_LIST_PKTS, &large), 0);
+	early.pool = large;
+	for (uint32_t i = 0; i < steps; i++) {
+		uint32_t n;
+
+		random = random * 1103515245 + 12345;
+		n = from + (random >> 16) % window;
+		assert_int_equal(keep(&early, n, 1), !there[n]);
+		count += !there[n];
+		there[n] = true;
+		if (i % 3 == 0) {
+			assert_int_equal(early_drop_before(&early, psn_make(EXPECTED + from + 1)),
+					 there[from]);
+			count -= there[from++];
+		}
+		assert_int_equal(early.count, count);
+	}
+	for (uint32_t n = from; n < from + window; n++) {
+		if (there[n])
+			expect_first(n, 1);
+	}
+	assert_int_equal(early.count, 0);
+	early_pool_destroy(large);
 }
 
 static void early_takes__no_packet_twice(void **state)
@@ -228,6 +263,7 @@ int main(void)
 		TEST(early_keep__in_the_order_of_psns_whatever_the_order_of_coming),
 		TEST(early_keep__of_the_longest_payload),
 		TEST(early_keep__what_is_placed_has_no_payload),
+		TEST(early_keep__of_many_each_once_in_any_order),
 		TEST(early_takes__no_packet_twice),
 		TEST(early_takes__only_what_is_ahead_and_in_reach),
 		TEST(early_takes__as_many_as_the_pool_has),

@@ -25,16 +25,15 @@ struct packet;
  * farther is hardly of this connection, or of this time. */
 #define EARLY_REACH 16384
 
-struct early_packet;
-TAILQ_HEAD(early_list, early_packet);
+struct early_order;
 
 /* Zeros are an empty list that keeps nothing. It stays where it is while it holds something.
  * Engine's thread. */
 struct early {
 	struct early_pool *pool; /* NULL: nothing is kept */
 	uint32_t count;
-	TAILQ_ENTRY(early) link; /* in the pool, while count > 0 */
-	struct early_list list; /* initialised while count > 0 */
+	TAILQ_ENTRY(early) link;   /* in the pool, while count > 0 */
+	struct early_order *order; /* of the packets, while count > 0 */
 };
 
 /**
@@ -51,17 +50,23 @@ void early_pool_destroy(struct early_pool *pool);
 /**
  * Whether a packet can be kept: it is ahead of `expected`, but not out of reach, it is not there
  * yet, and there is room, or a list that has not moved on for longer gives its own.
+ *
+ * @param place
+ *   Set to its place in the list, for early_keep.
  */
-bool early_takes(const struct early *early, const struct packet *packet, struct psn expected);
+bool early_takes(const struct early *early, const struct packet *packet, struct psn expected,
+		 uint32_t *place);
 
 /**
- * Keep a packet. Only where early_takes.
+ * Keep a packet. Only where early_takes, with nothing in between.
  *
+ * @param place
+ *   Which that told.
  * @param placed
  *   Its payload is where it belongs: it is not copied, and at the packet's turn it has none
  *   (`payload` is NULL, payload_len stays).
  */
-void early_keep(struct early *early, const struct packet *packet, bool placed);
+void early_keep(struct early *early, const struct packet *packet, uint32_t place, bool placed);
 
 /** The packet that is the next in turn, or NULL. It is the list's until early_drop. */
 const struct packet *early_first(const struct early *early);
