@@ -400,7 +400,7 @@ static void completer_keep(struct completer *completer, const struct packet *pac
 		   (packet->opcode & OPCODE_OPERATION_MASK) != OPCODE_ATOMIC_ACKNOWLEDGE) {
 		return;
 	}
-	early_keep(&completer->early, packet, place, placed);
+	early_keep(&completer->early, packet, place, placed ? wqe : NULL);
 	counters_add(completer->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
 }
 

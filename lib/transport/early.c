@@ -13,6 +13,7 @@
 struct early_packet {
 	SLIST_ENTRY(early_packet) link; /* among the free ones */
 	struct packet packet;		/* its payload is in `bytes`, or NULL */
+	const void *placed;		/* where its payload is instead, or NULL */
 	uint8_t bytes[WIRE_MTU_MAX];
 };
 
@@ -204,7 +205,8 @@ static struct early_entry *early_insert(struct early *early, uint32_t place)
 	return entry;
 }
 
-void early_keep(struct early *early, const struct packet *packet, uint32_t place, bool placed)
+void early_keep(struct early *early, const struct packet *packet, uint32_t place,
+		const void *placed)
 {
 	struct early_packet *kept = early_pool_take(early->pool);
 
@@ -212,8 +214,9 @@ void early_keep(struct early *early, const struct packet *packet, uint32_t place
 	/* The frame goes. Nobody asks for these of what is kept. */
 	kept->packet.l3 = NULL;
 	kept->packet.src_mac = NULL;
-	kept->packet.payload = placed ? NULL : kept->bytes;
-	if (!placed)
+	kept->packet.payload = placed != NULL ? NULL : kept->bytes;
+	kept->placed = placed;
+	if (placed == NULL)
 		memcpy(kept->bytes, packet->payload, packet->payload_len);
 	if (early->count == 0)
 		early_begin(early);
@@ -221,10 +224,20 @@ void early_keep(struct early *early, const struct packet *packet, uint32_t place
 		.psn = packet->psn, .packet = (uint32_t)(kept - early->pool->packets)};
 }
 
+/* Of a list that is not empty. */
+static const struct early_packet *early_head(const struct early *early)
+{
+	return &early->pool->packets[early_entries(early)[0].packet];
+}
+
 const struct packet *early_first(const struct early *early)
 {
-	return early->count == 0 ? NULL
-				 : &early->pool->packets[early_entries(early)[0].packet].packet;
+	return early->count == 0 ? NULL : &early_head(early)->packet;
+}
+
+const void *early_placed(const struct early *early)
+{
+	return early->count == 0 ? NULL : early_head(early)->placed;
 }
 
 void early_drop(struct early *early)

@@ -333,7 +333,8 @@ static void requester_stop_at(struct requester *requester, enum fault fault)
 static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 {
 	if (!wqe->started) {
-		const enum fault fault = local_execute(requester->pd, requester->qpn, requester->windows, wqe);
+		const enum fault fault = local_execute(requester->pd, requester->qpn,
+						       requester->windows, wqe);
 
 		if (fault != FAULT_NONE) {
 			requester_stop_at(requester, fault);

@@ -119,9 +119,10 @@ static void responder_nak_sequence(struct responder *responder, struct psn behin
  * in any order: the message's first packet was checked and executed, so key, rights and range are
  * known, and so is the packet's place. No packet in between is of another message, so that nothing
  * is overtaken that could fail, or that writes the same bytes. All checks are made at the packet's
- * turn once more. Returns whether the payload is where it belongs.
+ * turn once more. Returns where the payload is, or NULL.
  */
-static bool responder_place_early(struct responder *responder, const struct packet *packet)
+static const uint8_t *responder_place_early(struct responder *responder,
+					    const struct packet *packet)
 {
 	const uint64_t ahead = (uint64_t)psn_diff(packet->psn, responder->epsn) * responder->mtu;
 	const uint32_t flags = packet->op->flags;
@@ -131,28 +132,28 @@ static bool responder_place_early(struct responder *responder, const struct pack
 	if (responder->message != MESSAGE_WRITE || !(flags & OPCODE_IS_WRITE) ||
 	    (flags & OPCODE_FIRST) || ahead >= responder->write_left ||
 	    !(responder->access & IBV_ACCESS_REMOTE_WRITE) || responder->service != OPCODE_RC)
-		return false;
+		return NULL;
 	left = responder->write_left - ahead;
 	if (packet->payload_len != (flags & OPCODE_LAST ? left : responder->mtu) ||
 	    packet->payload_len > responder->mtu)
-		return false;
+		return NULL;
 	if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
 			      responder->write_iova + ahead, packet->payload_len,
 			      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING,
 			      &addr) != MR_OK)
-		return false;
+		return NULL;
 	if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
-		return false;
+		return NULL;
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
-	return true;
+	return addr;
 }
 
 /* Keep a packet for its turn. false where there is no room (its requester sends it again), or where
  * it is there already. */
 static bool responder_keep(struct responder *responder, const struct packet *packet)
 {
+	const uint8_t *placed;
 	uint32_t place;
-	bool placed;
 
 	if (!early_takes(&responder->early, packet, responder->epsn, &place))
 		return false;
@@ -358,12 +359,15 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 			      responder->write_iova, packet->payload_len, IBV_ACCESS_REMOTE_WRITE,
 			      &addr) != MR_OK)
 		return FAIL_ACCESS;
-	/* What came early may be there already. */
 	if (likely(packet->payload != NULL)) {
 		if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
 			return FAIL_ACCESS;
 		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
 			     packet->payload_len);
+	} else if (addr != early_placed(&responder->early)) {
+		/* It came early and was placed; now the key leads to other memory
+		 * (ibv_rereg_mr(3)), which the bytes are not in. */
+		return FAIL_ACCESS;
 	}
 	responder->write_iova += packet->payload_len;
 	responder->write_left -= packet->payload_len;

@@ -50,7 +50,7 @@ static bool keep(struct early *list, uint32_t n, uint32_t len)
 
 	if (!early_takes(list, &packet, psn_make(EXPECTED), &place))
 		return false;
-	early_keep(list, &packet, place, false);
+	early_keep(list, &packet, place, NULL);
 	return true;
 }
 
@@ -95,8 +95,10 @@ static void early_keep__what_is_placed_has_no_payload(void **state)
 	const struct packet packet = ahead(1, 77);
 
 	(void)state;
-	early_keep(&early, &packet, 0, true);
+	assert_null(early_placed(&early));
+	early_keep(&early, &packet, 0, payload);
 	assert_null(early_first(&early)->payload);
+	assert_ptr_equal(early_placed(&early), payload);
 	assert_int_equal(early_first(&early)->payload_len, 77);
 }
 

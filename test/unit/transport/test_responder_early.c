@@ -282,6 +282,30 @@ static void responder__a_relaxed_region_takes_early_bytes_at_once(void **state)
 	assert_int_equal(counted(COUNTER_rx_payload_bytes_written), 3 * MTU + 8);
 }
 
+/* The same key, range and rights, and yet not where the early bytes are. */
+static void responder__early_bytes_of_memory_that_a_key_leads_to_no_more(void **state)
+{
+	const unsigned int access = REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING |
+				    IBV_ACCESS_ZERO_BASED;
+	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_TRANSLATION,
+					 .addr = rig.memory.bytes,
+					 .length = MEMORY};
+	struct mr *mr;
+
+	(void)state;
+	assert_int_equal(mr_register(rig.fixture.pd, relaxed.bytes, MEMORY, 0, access, &mr), 0);
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, .rkey = mr->key, .dma_length = 3 * MTU, .len = MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);
+	assert_int_equal(counted(COUNTER_early_placed), 1);
+	expect_payload(relaxed.bytes + 2 * MTU, 2, MTU);
+	expect_aeth(NAK_SEQUENCE, 1, 0);
+	assert_int_equal(mr_apply_change(mr, &change), 0);
+	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_MIDDLE, 1, .len = MTU);
+	expect_payload(rig.memory.bytes + MTU, 1, MTU);
+	expect_aeth(AETH_NAK | NAK_REMOTE_ACCESS, 2, 0);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
 static void responder__a_strict_region_waits(void **state)
 {
 	(void)state;
@@ -354,6 +378,7 @@ int main(void)
 		TEST(responder__not_ready_for_a_kept_packet),
 		TEST(responder__flush_and_reset_drop_what_is_kept),
 		TEST(responder__a_relaxed_region_takes_early_bytes_at_once),
+		TEST(responder__early_bytes_of_memory_that_a_key_leads_to_no_more),
 		TEST(responder__a_strict_region_waits),
 		TEST(responder__early_bytes_of_a_later_message_wait),
 		TEST(responder__what_does_not_fit_its_message_is_not_placed),

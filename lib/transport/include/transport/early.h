@@ -63,13 +63,17 @@ bool early_takes(const struct early *early, const struct packet *packet, struct 
  * @param place
  *   Which that told.
  * @param placed
- *   Its payload is where it belongs: it is not copied, and at the packet's turn it has none
- *   (`payload` is NULL, payload_len stays).
+ *   NULL, or where its payload is already, in the words of who put it there: it is not copied, and
+ *   at the packet's turn it has none (`payload` is NULL, payload_len stays).
  */
-void early_keep(struct early *early, const struct packet *packet, uint32_t place, bool placed);
+void early_keep(struct early *early, const struct packet *packet, uint32_t place,
+		const void *placed);
 
 /** The packet that is the next in turn, or NULL. It is the list's until early_drop. */
 const struct packet *early_first(const struct early *early);
+
+/** Where the payload of the first packet was placed, as early_keep was told. */
+const void *early_placed(const struct early *early);
 
 /** Drop the first packet. */
 void early_drop(struct early *early);
