@@ -6,6 +6,8 @@
 
 #include "config/settings.h"
 
+#define PSN_STEP 0x12345
+#define PSN_MASK 0xffffff
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 static bool give_settings(const char *mtu)
@@ -34,13 +36,15 @@ struct ibv_context *live_open(const char *mtu)
 	return context;
 }
 
-static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
+static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = REMOTE_ACCESS,
 		.dest_qp_num = dest_qpn,
+		.rq_psn = psn,
+		.sq_psn = psn,
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
 		.min_rnr_timer = 1,
@@ -75,6 +79,16 @@ static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 	return rc == 0;
 }
 
+/* With other PSNs each time: packets of the last connection may still be on their way. */
+static bool connect_both(struct lane *lane)
+{
+	const uint32_t psn = lane->psn;
+
+	lane->psn = (psn + PSN_STEP) & PSN_MASK;
+	return connect_to(lane->a, lane->b->qp_num, psn) &&
+	       connect_to(lane->b, lane->a->qp_num, psn);
+}
+
 bool lane_open(struct lane *lane, struct ibv_context *context)
 {
 	struct ibv_qp_init_attr init = {
@@ -85,6 +99,7 @@ bool lane_open(struct lane *lane, struct ibv_context *context)
 		.qp_type = IBV_QPT_RC,
 	};
 
+	lane->psn = 0;
 	lane->pd = ibv_alloc_pd(context);
 	lane->cq = ibv_create_cq(context, 4 * LIVE_WR_MAX, NULL, NULL, 0);
 	if (!lane->pd || !lane->cq)
@@ -93,8 +108,7 @@ bool lane_open(struct lane *lane, struct ibv_context *context)
 	init.recv_cq = lane->cq;
 	lane->a = ibv_create_qp(lane->pd, &init);
 	lane->b = ibv_create_qp(lane->pd, &init);
-	return lane->a && lane->b && connect_to(lane->a, lane->b->qp_num) &&
-	       connect_to(lane->b, lane->a->qp_num);
+	return lane->a && lane->b && connect_both(lane);
 }
 
 bool lane_close(struct lane *lane)
@@ -109,7 +123,7 @@ bool lane_again(struct lane *lane)
 
 	return ibv_modify_qp(lane->a, &reset, IBV_QP_STATE) == 0 &&
 	       ibv_modify_qp(lane->b, &reset, IBV_QP_STATE) == 0 &&
-	       connect_to(lane->a, lane->b->qp_num) && connect_to(lane->b, lane->a->qp_num);
+	       connect_both(lane);
 }
 
 bool lane_send(struct lane *lane, struct ibv_send_wr wr, struct ibv_sge *sge)

@@ -21,6 +21,7 @@ struct lane {
 	struct ibv_cq *cq;
 	struct ibv_qp *a;
 	struct ibv_qp *b;
+	uint32_t psn; /* with which they are connected next */
 };
 
 /** Start the device on the first call, with a port of that MTU; an open context, or NULL. */
