@@ -55,6 +55,8 @@ static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
  * looks at it at any time. Of a model that needs no call to find it, for it is used with every
  * packet. */
 static __thread void **volatile guard_frame __attribute__((tls_model("initial-exec")));
+/* When this thread's signal mask was last put right; a time of whoever calls guard_refresh. */
+static __thread uint64_t guard_ready_ns __attribute__((tls_model("initial-exec")));
 static __thread bool guard_ready __attribute__((tls_model("initial-exec")));
 
 /* Caused by an instruction of this thread, which would fault again if it ran again. */
@@ -309,6 +311,15 @@ static __attribute__((noinline, cold)) void get_ready(void)
 		sigaddset(&set, signals[i]);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	guard_ready = true;
+}
+
+/* A time before the last one is far from it, too: engines' clocks differ a little. */
+void guard_refresh(uint64_t now_ns)
+{
+	if (__builtin_expect(now_ns - guard_ready_ns < GUARD_PERIOD_NS && guard_ready, 1))
+		return;
+	get_ready();
+	guard_ready_ns = now_ns;
 }
 
 /* Its frame is on the stack, and in no heap of a sanitizer's. */

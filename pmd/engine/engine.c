@@ -167,6 +167,8 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	unsigned int work;
 
 	engine->now_ns = clock_ns(&engine->clock);
+	/* This thread may have blocked all signals since its last turn. */
+	guard_refresh(engine->now_ns);
 	tx_begin(&engine->tx);
 	engine_drain_kicks(engine);
 	work = engine_run_ready(engine, hold);

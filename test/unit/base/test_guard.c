@@ -199,6 +199,54 @@ static void guard_run__works_in_a_thread_that_blocks_all_signals(void **state)
 	assert_int_equal(rc, -EFAULT);
 }
 
+static bool blocked(int sig)
+{
+	sigset_t now;
+
+	sigprocmask(SIG_BLOCK, NULL, &now);
+	return sigismember(&now, sig);
+}
+
+static void block_all(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+}
+
+/* After its first copy, when nothing looks at its mask by itself any more. */
+static void block_between_copies(void)
+{
+	uint64_t now_ns = 5 * GUARD_PERIOD_NS;
+
+	guard_install();
+	guard_refresh(now_ns);
+	if (run(NULL, local, 1) != -EFAULT)
+		_exit(1);
+	block_all();
+	now_ns += GUARD_PERIOD_NS - 1;
+	guard_refresh(now_ns);
+	/* Not a system call a turn. */
+	if (!blocked(SIGSEGV) || !blocked(SIGBUS))
+		_exit(2);
+	guard_refresh(now_ns + 1);
+	if (blocked(SIGSEGV) || blocked(SIGBUS) || !blocked(SIGTERM))
+		_exit(3);
+	if (run(NULL, local, 1) != -EFAULT)
+		_exit(4);
+	/* By the clock of another engine, which is a little behind. */
+	block_all();
+	guard_refresh(now_ns);
+	_exit(run(NULL, local, 1) == -EFAULT ? 42 : 5);
+}
+
+static void guard_refresh__unblocks_what_was_blocked_since(void **state)
+{
+	(void)state;
+	expect_exit(block_between_copies, 42);
+}
+
 static int inner_rc;
 
 static void nest(void *arg)
@@ -266,14 +314,6 @@ static void set_handler(int flags, void (*handler)(int, siginfo_t *, void *), in
 	if (also_blocked)
 		sigaddset(&action.sa_mask, also_blocked);
 	sigaction(SIGSEGV, &action, NULL);
-}
-
-static bool blocked(int sig)
-{
-	sigset_t now;
-
-	sigprocmask(SIG_BLOCK, NULL, &now);
-	return sigismember(&now, sig);
 }
 
 static void exit_by_cause(int sig, siginfo_t *info, void *context)
@@ -603,6 +643,7 @@ int main(void)
 		TEST(guard_run__a_file_cut_short_is_a_fault),
 		TEST(guard_run__leaves_the_signal_mask_alone),
 		TEST(guard_run__works_in_a_thread_that_blocks_all_signals),
+		TEST(guard_refresh__unblocks_what_was_blocked_since),
 		TEST(guard_run__nests),
 		TEST(guard_install__what_is_not_a_copys_kills_as_ever),
 		TEST(guard_install__the_programs_handler_runs_as_it_asked),

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -733,11 +734,30 @@ static void ops_kick__none_is_lost_between_threads(void **state)
 #define INLINE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 #define HYBRID(test) cmocka_unit_test_setup_teardown(test, set_up_hybrid, tear_down)
 
+/* Its next packet may be one into memory that is gone. */
+static void engine_turn__unblocks_the_signals_of_faults(void **state)
+{
+	sigset_t all, before, now;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	turns(1);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	usleep(1000); /* longer than GUARD_PERIOD_NS */
+	turns(1);
+	pthread_sigmask(SIG_SETMASK, &before, &now);
+	assert_false(sigismember(&now, SIGSEGV) || sigismember(&now, SIGBUS));
+	assert_true(sigismember(&now, SIGTERM));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		INLINE(engine_turn__sends_and_receives),
 		INLINE(engine_turn__a_lone_acknowledgement_waits_for_company),
+		INLINE(engine_turn__unblocks_the_signals_of_faults),
 		INLINE(engine_turn__what_goes_to_others_of_our_address_leaves),
 		INLINE(engine_check_link__a_lost_port_ends_everything),
 		INLINE(engine_turn__queue_pairs_take_turns),

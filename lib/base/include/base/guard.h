@@ -11,6 +11,12 @@
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
 
+#include <stdint.h>
+
+/* The kernel ends a process for a fault whose signal the thread blocks, whatever handler there is.
+ * So often the mask is looked at: a system call of 0.2 us each time. */
+#define GUARD_PERIOD_NS UINT64_C(100000)
+
 /**
  * Stand in front of the handlers of SIGSEGV and SIGBUS. MT-safe. To be called before the first
  * copy, and again now and then: a program that sets its own handler later stands in front of us
@@ -25,11 +31,22 @@ int guard_install(void);
 /**
  * Run a function that may meet memory that is not there. MT-safe; may nest. It is left where the
  * fault happens: it holds no lock, and what it had written before stays written. The first call in
- * a thread unblocks the two signals there, as a fault would kill the process otherwise.
+ * a thread unblocks the two signals there, as a fault would kill the process otherwise; those that
+ * follow rely on guard_refresh.
  *
  * @return
  *   0, or -EFAULT.
  */
 int guard_run(void (*copy)(void *arg), void *arg);
+
+/**
+ * Unblock the two signals in this thread, unless that was done less than GUARD_PERIOD_NS ago: the
+ * program may have blocked them since. MT-safe; for every turn in which there may be guarded
+ * copies.
+ *
+ * @param now_ns
+ *   The time, of a clock that does not stand still.
+ */
+void guard_refresh(uint64_t now_ns);
 
 #endif
