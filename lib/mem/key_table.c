@@ -16,6 +16,8 @@
  */
 #define TAG_BITS       8
 #define INDEX_BITS_MAX (32 - TAG_BITS - 1) /* so that some bits say no place */
+#define LOW_BITS_MAX   ((INDEX_BITS_MAX + 1) / 2)
+#define ROUNDS	       4 /* as Luby and Rackoff ask for */
 #define CHUNK_SHIFT    9
 #define CHUNK_SLOTS    (1u << CHUNK_SHIFT)
 /* A freed slot is not used again before as many more regions came, while there are others. */
@@ -33,18 +35,17 @@ struct slot {
 
 /*
  * Of the 24 bits index_bits are a place, and what is above them is random. The place is the slot's
- * index through a secret affine map modulo 2^index_bits, so that one key tells little about where
- * the others are.
+ * index through a secret permutation, so that who knows some keys does not know where the others
+ * are. It is a Feistel network: each half of the index in its turn is changed by what a table of
+ * random numbers has for the other half.
  */
 struct key_table {
 	/* set at creation */
 	uint32_t max_regions;
 	uint32_t capacity; /* slots there may be: for the regions, and for as many that rest */
-	uint32_t index_bits;
 	uint32_t place_mask;
-	uint32_t place_factor;	/* odd */
-	uint32_t place_inverse; /* place_factor * place_inverse == 1 modulo 2^32 */
-	uint32_t place_offset;
+	uint32_t low_bits; /* of the index; the rest, or one bit less, are the high ones */
+	uint16_t rounds[ROUNDS][1u << LOW_BITS_MAX]; /* even: low to high ones, odd: high to low */
 
 	pthread_mutex_t lock;
 	/* under lock */
@@ -85,14 +86,57 @@ static int random_word_locked(struct key_table *table, uint32_t *word)
 	return 0;
 }
 
-/* Newton's iteration doubles the correct low bits: 3 at first, for x * x == 1 modulo 8. */
-static uint32_t odd_inverse(uint32_t odd)
+/* Numbers of `bits` bits for each half of `from_bits`. */
+static int fill_round(struct key_table *table, uint16_t *round, uint32_t from_bits,
+			     uint32_t bits)
 {
-	uint32_t inverse = odd;
+	for (uint32_t i = 0; i < 1u << from_bits; i++) {
+		uint32_t word = 0;
+		int rc = random_word_locked(table, &word);
 
-	for (int i = 0; i < 4; i++)
-		inverse *= 2 - odd * inverse;
-	return inverse;
+		if (rc != 0)
+			return rc;
+		round[i] = (uint16_t)(word & ((1u << bits) - 1));
+	}
+	return 0;
+}
+
+static int fill_rounds(struct key_table *table, uint32_t index_bits)
+{
+	const uint32_t low_bits = (index_bits + 1) / 2, high_bits = index_bits - low_bits;
+	int rc = 0;
+
+	table->low_bits = low_bits;
+	for (int i = 0; i < ROUNDS && rc == 0; i += 2) {
+		rc = fill_round(table, table->rounds[i], low_bits, high_bits);
+		if (rc == 0)
+			rc = fill_round(table, table->rounds[i + 1], high_bits, low_bits);
+	}
+	return rc;
+}
+
+static uint32_t place_of(const struct key_table *table, uint32_t index)
+{
+	uint32_t high = index >> table->low_bits, low = index & ((1u << table->low_bits) - 1);
+
+	for (int i = 0; i < ROUNDS; i += 2) {
+		high ^= table->rounds[i][low];
+		low ^= table->rounds[i + 1][high];
+	}
+	return high << table->low_bits | low;
+}
+
+/* The same rounds, the last one first. */
+static uint32_t index_of(const struct key_table *table, uint32_t key)
+{
+	const uint32_t place = key >> TAG_BITS & table->place_mask;
+	uint32_t high = place >> table->low_bits, low = place & ((1u << table->low_bits) - 1);
+
+	for (int i = ROUNDS - 2; i >= 0; i -= 2) {
+		low ^= table->rounds[i + 1][high];
+		high ^= table->rounds[i][low];
+	}
+	return high << table->low_bits | low;
 }
 
 int key_table_create(uint32_t max_regions, struct key_table **table)
@@ -112,19 +156,14 @@ int key_table_create(uint32_t max_regions, struct key_table **table)
 		return -ENOMEM;
 	t->max_regions = max_regions;
 	t->capacity = max_regions + REST_INSERTIONS;
-	t->index_bits = bits;
 	t->place_mask = (1u << bits) - 1;
 	t->free_head = NO_SLOT;
 	t->free_tail = NO_SLOT;
-	rc = random_word_locked(t, &t->place_factor);
-	if (rc == 0)
-		rc = random_word_locked(t, &t->place_offset);
+	rc = fill_rounds(t, bits);
 	if (rc != 0) {
 		free(t);
 		return rc;
 	}
-	t->place_factor |= 1;
-	t->place_inverse = odd_inverse(t->place_factor);
 	pthread_mutex_init(&t->lock, NULL);
 	*table = t;
 	return 0;
@@ -180,8 +219,7 @@ static int make_fresh_locked(struct key_table *table)
 
 static int make_key_locked(struct key_table *table, uint32_t index, uint32_t *key)
 {
-	const uint32_t place =
-		(index * table->place_factor + table->place_offset) & table->place_mask;
+	const uint32_t place = place_of(table, index);
 	uint32_t word = 0;
 	int rc;
 
@@ -232,11 +270,6 @@ int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key)
 	rc = insert_locked(table, mr, key);
 	pthread_mutex_unlock(&table->lock);
 	return rc;
-}
-
-static uint32_t index_of(const struct key_table *table, uint32_t key)
-{
-	return ((key >> TAG_BITS) - table->place_offset) * table->place_inverse & table->place_mask;
 }
 
 void key_table_remove(struct key_table *table, uint32_t key)

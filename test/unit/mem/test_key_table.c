@@ -254,6 +254,74 @@ static void key_table_insert__keys_are_not_predictable(void **state)
 	key_table_destroy(b);
 }
 
+#define PLACES 1000
+
+static int compare(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* How many of them are different from all others. */
+static size_t count_kinds(uint32_t *values, size_t count)
+{
+	size_t kinds = 1;
+
+	qsort(values, count, sizeof(*values), compare);
+	for (size_t i = 1; i < count; i++)
+		kinds += values[i] != values[i - 1];
+	return kinds;
+}
+
+/* Steps from one place to the next, and what these steps differ by: neighbours tell of neither. */
+static void key_table_insert__places_are_not_predictable_from_others(void **state)
+{
+	uint32_t place[PLACES], step[PLACES], change[PLACES], key;
+	const uint32_t mask = (1 << 17) - 1; /* of the places that a table of REST has */
+	struct key_table *table;
+
+	(void)state;
+	assert_int_equal(key_table_create(REST, &table), 0);
+	for (size_t i = 0; i < PLACES; i++) {
+		assert_int_equal(key_table_insert(table, region(i), &key), 0);
+		place[i] = key >> 8 & mask;
+	}
+	for (size_t i = 0; i + 1 < PLACES; i++)
+		step[i] = (place[i + 1] - place[i]) & mask;
+	for (size_t i = 0; i + 2 < PLACES; i++)
+		change[i] = (step[i + 1] - step[i]) & mask;
+	assert_true(count_kinds(step, PLACES - 1) > 950);
+	assert_true(count_kinds(change, PLACES - 2) > 950);
+	for (size_t i = 0; i + 1 < PLACES; i++)
+		step[i] = place[i + 1] ^ place[i];
+	assert_true(count_kinds(step, PLACES - 1) > 950);
+	key_table_destroy(table);
+}
+
+/* In tables of indices with halves of one length and of two. */
+static void key_table_insert__no_two_slots_share_a_place(void **state)
+{
+	(void)state;
+	for (uint32_t bits = 17; bits <= 18; bits++) {
+		const uint32_t count = (1u << bits) - REST;
+		uint32_t *places = malloc(count * sizeof(*places));
+		struct key_table *table;
+		uint32_t key;
+
+		assert_non_null(places);
+		assert_int_equal(key_table_create(count, &table), 0);
+		for (uint32_t i = 0; i < count; i++) {
+			assert_int_equal(key_table_insert(table, region(i % 1000), &key), 0);
+			places[i] = key >> 8 & ((1u << bits) - 1);
+			assert_ptr_equal(key_table_find(table, key), region(i % 1000));
+		}
+		assert_int_equal(count_kinds(places, count), count);
+		key_table_destroy(table);
+		free(places);
+	}
+}
+
 static void key_table_find__every_bit_of_the_key_counts(void **state)
 {
 	struct key_table *table;
@@ -383,6 +451,8 @@ int main(void)
 #endif
 		cmocka_unit_test(key_table_change__another_tag),
 		cmocka_unit_test(key_table_insert__keys_are_not_predictable),
+		cmocka_unit_test(key_table_insert__places_are_not_predictable_from_others),
+		cmocka_unit_test(key_table_insert__no_two_slots_share_a_place),
 		cmocka_unit_test(key_table_insert__threads_do_not_share_a_key),
 		cmocka_unit_test(key_table_find__every_bit_of_the_key_counts),
 		cmocka_unit_test(key_table_find__never_answers_with_another_region),
