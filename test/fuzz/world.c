@@ -10,7 +10,6 @@
 #include "base/verbs_later.h"
 #include "coverage.h"
 #include "device/device.h"
-#include "mem/mw.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
@@ -215,7 +214,7 @@ void world_bind(struct world *world, unsigned int qp)
 					   .access = REMOTE_ACCESS};
 
 	/* Refused where it is bound. */
-	mw_bind(world->pd, world->qps[qp].qpn, &binding);
+	mw_bind(world->pd, world->qps[qp].qpn, &world->qps[qp].bound, &binding);
 }
 
 static void make_qp(struct world *world, unsigned int i)

@@ -10,6 +10,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "mem/mw.h"
 #include "queue/channel.h"
 #include "transport/sink.h"
 
@@ -32,6 +33,7 @@ struct world_qp {
 	enum ibv_qp_state state; /* as set up, and again after RESET */
 	struct cq *cq;
 	bool ready;
+	struct mw_list bound; /* windows that world_bind bound for it */
 };
 
 struct world {
