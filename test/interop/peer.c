@@ -22,6 +22,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "raise_rc.h"
+
 #define BUFFER_BYTES 16384
 #define WINDOW_AT    4096 /* of the buffer */
 #define WINDOW_BYTES 4096
@@ -427,16 +429,9 @@ static void meet_over_tcp(void)
 
 static void connect_qp(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-				   .port_num = 1,
-				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-						      IBV_ACCESS_REMOTE_READ | run.access};
-
-	REQUIRE(ibv_modify_qp(run.qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				      IBV_QP_ACCESS_FLAGS) == 0);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
+	struct ibv_qp_attr attr = {
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | run.access,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = run.peer.qpn,
 		.rq_psn = run.peer.psn,
@@ -447,22 +442,14 @@ static void connect_qp(void)
 			    .grh = {.dgid = run.peer.gid,
 				    .sgid_index = run.gid_index,
 				    .hop_limit = 64}},
-	};
-	REQUIRE(ibv_modify_qp(run.qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				      IBV_QP_MIN_RNR_TIMER) == 0);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS,
 		.sq_psn = run.own.psn,
 		.timeout = 18, /* 1 s: an emulated peer is slow */
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,
 	};
-	REQUIRE(ibv_modify_qp(run.qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+
+	REQUIRE(raise_rc(run.qp, &attr) == 0);
 }
 
 static void run_test(const struct test *test)

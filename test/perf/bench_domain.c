@@ -13,6 +13,7 @@
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/sq.h"
+#include "raise_rc.h"
 #include "verbs_internal.h"
 
 #define RUNS	  31
@@ -90,28 +91,13 @@ static int start(struct device **devices, size_t max)
 static void connect_to_itself(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = qp->qp_num,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh.dgid = device->gids[0].gid},
 	};
-	int rc = ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
-	attr.qp_state = IBV_QPS_RTR;
-	if (rc == 0)
-		rc = ibv_modify_qp(qp, &attr,
-				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					   IBV_QP_MIN_RNR_TIMER);
-	attr.qp_state = IBV_QPS_RTS;
-	if (rc == 0)
-		rc = ibv_modify_qp(qp, &attr,
-				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					   IBV_QP_MAX_QP_RD_ATOMIC);
-	require(rc == 0, "ibv_modify_qp");
+	require(raise_rc(qp, &attr) == 0, "ibv_modify_qp");
 }
 
 struct queues {

@@ -21,6 +21,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "raise_rc.h"
+
 #define MESSAGE_BYTES (64u << 10)
 #define DEPTH	      128 /* requests under way */
 
@@ -118,7 +120,6 @@ static void open_device(void)
 static void connect_qp(const struct address *peer)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = peer->qpn,
@@ -132,22 +133,8 @@ static void connect_qp(const struct address *peer)
 				    .sgid_index = side.gid_index,
 				    .hop_limit = 1}},
 	};
-	int rc =
-		ibv_modify_qp(side.qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	const int rc = raise_rc(side.qp, &attr);
 
-	attr.qp_state = IBV_QPS_RTR;
-	if (rc == 0)
-		rc = ibv_modify_qp(side.qp, &attr,
-				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					   IBV_QP_MIN_RNR_TIMER);
-	attr.qp_state = IBV_QPS_RTS;
-	if (rc == 0)
-		rc = ibv_modify_qp(side.qp, &attr,
-				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					   IBV_QP_MAX_QP_RD_ATOMIC);
 	if (rc != 0) {
 		errno = rc;
 		fail("ibv_modify_qp");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "config/settings.h"
+#include "raise_rc.h"
 
 #define PSN_STEP 0x12345
 #define PSN_MASK 0xffffff
@@ -39,7 +40,6 @@ struct ibv_context *live_open(const char *mtu)
 static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = REMOTE_ACCESS,
 		.dest_qp_num = dest_qpn,
@@ -54,29 +54,12 @@ static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn)
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh.hop_limit = 1},
 	};
 	struct ibv_port_attr port;
-	int rc = ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid);
 
-	if (rc == 0)
-		rc = ibv_query_port(qp->context, 1, &port);
-	if (rc == 0) {
-		attr.path_mtu = port.active_mtu;
-		rc = ibv_modify_qp(qp, &attr,
-				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					   IBV_QP_ACCESS_FLAGS);
-	}
-	attr.qp_state = IBV_QPS_RTR;
-	if (rc == 0)
-		rc = ibv_modify_qp(qp, &attr,
-				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					   IBV_QP_MIN_RNR_TIMER);
-	attr.qp_state = IBV_QPS_RTS;
-	if (rc == 0)
-		rc = ibv_modify_qp(qp, &attr,
-				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					   IBV_QP_MAX_QP_RD_ATOMIC);
-	return rc == 0;
+	if (ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid) != 0 ||
+	    ibv_query_port(qp->context, 1, &port) != 0)
+		return false;
+	attr.path_mtu = port.active_mtu;
+	return raise_rc(qp, &attr) == 0;
 }
 
 /* With other PSNs each time: packets of the last connection may still be on their way. */
