@@ -3,11 +3,12 @@
  */
 #include "options.h"
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "config/command_line.h"
 
 const char options_help[] =
 	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN... | --socket PATH] [OPTION...] [--] "
@@ -73,16 +74,7 @@ struct overview {
 };
 
 /* The '+' ends the options at PROGRAM, whose own options are not ours. */
-static int options_next(int argc, char **argv, int *index)
-{
-	return getopt_long(argc, argv, "+:", long_options, index);
-}
-
-static void options_rewind(void)
-{
-	optind = 0; /* not 1: glibc then also forgets what the last scan left behind */
-	opterr = 0;
-}
+static const char short_options[] = "+:";
 
 /* Of short options, getopt says only the letter. */
 static void options_say_unknown(char **argv, char *error, size_t error_size)
@@ -97,10 +89,10 @@ static void options_say_unknown(char **argv, char *error, size_t error_size)
 static enum options_result options_survey(int argc, char **argv, struct overview *overview,
 					  char *error, size_t error_size)
 {
-	int code, index;
+	int code;
 
-	options_rewind();
-	while ((code = options_next(argc, argv, &index)) != -1) {
+	command_line_rewind();
+	while ((code = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
 		switch (code) {
 		case CODE_NETDEV:
 			overview->has_netdev = true;
@@ -155,31 +147,15 @@ static bool options_read_file(const struct overview *overview, const char *defau
 	return settings_read_file(settings, path, error, error_size) == 0;
 }
 
-/* A port on the command line takes the place of the file's, and addresses go with their port. */
+/* uroced's port takes the place of any other, with its own addresses and size. */
 static void options_make_way(const struct overview *overview, struct settings *settings)
 {
-	if (overview->has_netdev || overview->has_socket)
-		settings->port[0] = '\0';
-	if (overview->has_port || overview->has_socket)
-		settings->netdev[0] = '\0';
-	if (overview->has_netdev || overview->has_ip || overview->has_socket)
-		settings->ip_count = 0;
-	/* uroced's port has its own. */
-	if (overview->has_socket)
+	const bool attach = overview->has_socket;
+
+	command_line_make_way(settings, overview->has_netdev || attach, overview->has_port || attach,
+			      overview->has_ip);
+	if (attach)
 		settings->mtu = 0;
-}
-
-static bool options_apply(int argc, char **argv, struct settings *settings, char *error,
-			  size_t error_size)
-{
-	int code, index;
-
-	options_rewind();
-	while ((code = options_next(argc, argv, &index)) != -1)
-		if (code <= CODE_OTHER_SETTING &&
-		    settings_set(settings, long_options[index].name, optarg, error, error_size) < 0)
-			return false;
-	return true;
 }
 
 enum options_result options_parse(int argc, char **argv, const char *default_file,
@@ -196,7 +172,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (!options_read_file(&overview, default_file, default_socket, settings, error, error_size))
 		return OPTIONS_BAD;
 	options_make_way(&overview, settings);
-	if (!options_apply(argc, argv, settings, error, error_size) ||
+	if (command_line_apply(argc, argv, short_options, long_options, CODE_OTHER_SETTING, settings,
+			       error, error_size) < 0 ||
 	    settings_check(settings, error, error_size) < 0)
 		return OPTIONS_BAD;
 	*program = argv + overview.program;

@@ -2,10 +2,11 @@
 /* The command line of uroced: the file is read first, and what stands on the command line wins. */
 #include "options.h"
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#include "config/command_line.h"
 
 const char options_help[] =
 	"Usage: uroced [--netdev IFACE | --port DEVARGS --ip ADDR/LEN...] [OPTION...]\n"
@@ -69,8 +70,7 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 {
 	int code;
 
-	optind = 0; /* not 1: glibc then also forgets what the last scan left behind */
-	opterr = 0;
+	command_line_rewind();
 	while ((code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		overview->has_netdev |= code == CODE_NETDEV;
 		overview->has_port |= code == CODE_PORT;
@@ -108,29 +108,6 @@ static bool options_read_file(const struct overview *overview, const char *defau
 	return settings_read_file(settings, path, error, error_size) == 0;
 }
 
-static bool options_apply(int argc, char **argv, struct settings *settings, char *error, size_t error_size)
-{
-	int code, index;
-
-	optind = 0;
-	while ((code = getopt_long(argc, argv, "", long_options, &index)) != -1)
-		if (code <= CODE_OTHER_SETTING &&
-		    settings_set(settings, long_options[index].name, optarg, error, error_size) < 0)
-			return false;
-	return true;
-}
-
-/* A port on the command line takes the place of the file's, and addresses go with their port. */
-static void options_make_way(const struct overview *overview, struct settings *settings)
-{
-	if (overview->has_netdev)
-		settings->port[0] = '\0';
-	if (overview->has_port)
-		settings->netdev[0] = '\0';
-	if (overview->has_netdev || overview->has_ip)
-		settings->ip_count = 0;
-}
-
 enum options_result options_parse(int argc, char **argv, const char *default_file, struct settings *settings,
 				  char *error, size_t error_size)
 {
@@ -142,8 +119,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	settings_init(settings);
 	if (!options_read_file(&overview, default_file, settings, error, error_size))
 		return OPTIONS_BAD;
-	options_make_way(&overview, settings);
-	if (!options_apply(argc, argv, settings, error, error_size))
+	command_line_make_way(settings, overview.has_netdev, overview.has_port, overview.has_ip);
+	if (command_line_apply(argc, argv, "", long_options, CODE_OTHER_SETTING, settings, error, error_size) < 0)
 		return OPTIONS_BAD;
 	if (settings->socket[0] == '\0')
 		snprintf(settings->socket, sizeof(settings->socket), "%s", SETTINGS_DEFAULT_SOCKET);

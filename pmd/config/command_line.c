@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings from a command line. */
+#include "config/command_line.h"
+
+void command_line_rewind(void)
+{
+	optind = 0; /* not 1: glibc then also forgets what the last scan left behind */
+	opterr = 0;
+}
+
+void command_line_make_way(struct settings *settings, bool netdev, bool port, bool ip)
+{
+	if (netdev)
+		settings->port[0] = '\0';
+	if (port)
+		settings->netdev[0] = '\0';
+	if (netdev || ip)
+		settings->ip_count = 0;
+}
+
+int command_line_apply(int argc, char **argv, const char *short_options,
+		       const struct option *long_options, int last_setting,
+		       struct settings *settings, char *error, size_t error_size)
+{
+	int code, index, rc = 0;
+
+	command_line_rewind();
+	while (rc >= 0 &&
+	       (code = getopt_long(argc, argv, short_options, long_options, &index)) != -1) {
+		if (code <= last_setting)
+			rc = settings_set(settings, long_options[index].name, optarg, error,
+					  error_size);
+	}
+	return rc;
+}
