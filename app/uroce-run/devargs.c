@@ -156,8 +156,8 @@ static int devargs_refuse(const char *devargs, const char *why, char *error, siz
 	return -EINVAL;
 }
 
-/* What a driver's own list, as "key=<type> key=<type>", says behind that key; NULL if it is not there.
- * Not all lists have spaces between their items. */
+/* What a driver's own list, as "key=<type> key=<type>", says behind that key; NULL if it is not
+ * there. Not all lists have spaces between their items. */
 static const char *params_find(const char *params, const char *key, size_t key_len)
 {
 	const char *found = NULL;
@@ -177,12 +177,14 @@ static bool value_fits(const char *type, const char *value)
 
 	if (!is_flag && strncmp(type, "<int>", 5) != 0)
 		return true;
-	if (!isdigit((unsigned char)value[0]) || strtoull(value, &end, 0) > (is_flag ? 1 : UINT_MAX))
+	if (!isdigit((unsigned char)value[0]) ||
+	    strtoull(value, &end, 0) > (is_flag ? 1 : UINT_MAX))
 		return false;
 	return *end == '\0';
 }
 
-/* Drivers refuse what they do not know without saying what it is, or ignore it, and others with it. */
+/* Drivers refuse what they do not know without saying what it is, or ignore it, and others with it.
+ */
 static int argument_check(const char *name, const char *params, const char *argument, char *error,
 			  size_t error_size)
 {

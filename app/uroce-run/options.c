@@ -11,7 +11,8 @@
 #include "config/command_line.h"
 
 const char options_help[] =
-	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN... | --socket PATH] [OPTION...] [--] "
+	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN... | --socket PATH] "
+	"[OPTION...] [--] "
 	"PROGRAM [ARG...]\n"
 	"\n"
 	"Run PROGRAM, an unmodified RDMA program, with an RDMA device on a network port.\n"
@@ -139,7 +140,8 @@ static bool options_read_file(const struct overview *overview, const char *defau
 			return true;
 		/* The file is uroced's as well: while that runs, its port is not ours to open. */
 		if (access(default_socket, F_OK) == 0)
-			return settings_set(settings, "socket", default_socket, error, error_size) == 0;
+			return settings_set(settings, "socket", default_socket, error,
+					    error_size) == 0;
 		if (access(default_file, F_OK) != 0)
 			return true;
 		path = default_file;
@@ -152,15 +154,15 @@ static void options_make_way(const struct overview *overview, struct settings *s
 {
 	const bool attach = overview->has_socket;
 
-	command_line_make_way(settings, overview->has_netdev || attach, overview->has_port || attach,
-			      overview->has_ip);
+	command_line_make_way(settings, overview->has_netdev || attach,
+			      overview->has_port || attach, overview->has_ip);
 	if (attach)
 		settings->mtu = 0;
 }
 
 enum options_result options_parse(int argc, char **argv, const char *default_file,
-				  const char *default_socket, struct settings *settings, char ***program, char *error,
-				  size_t error_size)
+				  const char *default_socket, struct settings *settings,
+				  char ***program, char *error, size_t error_size)
 {
 	struct overview overview = {0};
 	enum options_result result;
@@ -169,11 +171,12 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (result != OPTIONS_RUN)
 		return result;
 	settings_init(settings);
-	if (!options_read_file(&overview, default_file, default_socket, settings, error, error_size))
+	if (!options_read_file(&overview, default_file, default_socket, settings, error,
+			       error_size))
 		return OPTIONS_BAD;
 	options_make_way(&overview, settings);
-	if (command_line_apply(argc, argv, short_options, long_options, CODE_OTHER_SETTING, settings,
-			       error, error_size) < 0 ||
+	if (command_line_apply(argc, argv, short_options, long_options, CODE_OTHER_SETTING,
+			       settings, error, error_size) < 0 ||
 	    settings_check(settings, error, error_size) < 0)
 		return OPTIONS_BAD;
 	*program = argv + overview.program;

@@ -25,9 +25,8 @@ enum options_result {
  *   Set to the program's own argv.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_file,
-				  const char *default_socket,
-				  struct settings *settings, char ***program, char *error,
-				  size_t error_size);
+				  const char *default_socket, struct settings *settings,
+				  char ***program, char *error, size_t error_size);
 
 /** What --help prints. */
 extern const char options_help[];

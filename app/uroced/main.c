@@ -21,9 +21,9 @@
 #include "share/message.h"
 #include "share/serve.h"
 
-#define SLEEP_MS 100
-#define SPIN_NS	 20000 /* without work before it sleeps: the processes want the CPU */
-#define TURNS_MAX 256 /* before descriptors have their turn */
+#define SLEEP_MS  100
+#define SPIN_NS	  20000 /* without work before it sleeps: the processes want the CPU */
+#define TURNS_MAX 256	/* before descriptors have their turn */
 #define STATUS_MS 5000
 
 static volatile sig_atomic_t stop;

@@ -3,7 +3,8 @@
 #ifndef UROCED_NOTIFY_H
 #define UROCED_NOTIFY_H
 
-/** Send a state such as "READY=1" to who asked for it in $NOTIFY_SOCKET. 0 (also where nobody did), or -errno. */
+/** Send a state such as "READY=1" to who asked for it in $NOTIFY_SOCKET. 0 (also where nobody did),
+ * or -errno. */
 int notify(const char *state);
 
 #endif

@@ -65,8 +65,8 @@ struct overview {
 	bool status;
 };
 
-static enum options_result options_survey(int argc, char **argv, struct overview *overview, char *error,
-					  size_t error_size)
+static enum options_result options_survey(int argc, char **argv, struct overview *overview,
+					  char *error, size_t error_size)
 {
 	int code;
 
@@ -83,7 +83,8 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 		if (code == CODE_VERSION)
 			return OPTIONS_VERSION;
 		if (code == '?') {
-			snprintf(error, error_size, "'%s' is unknown, ambiguous, or lacks its value; see --help",
+			snprintf(error, error_size,
+				 "'%s' is unknown, ambiguous, or lacks its value; see --help",
 				 argv[optind - 1]);
 			return OPTIONS_BAD;
 		}
@@ -95,8 +96,8 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 	return overview->status ? OPTIONS_STATUS : OPTIONS_RUN;
 }
 
-static bool options_read_file(const struct overview *overview, const char *default_file, struct settings *settings,
-			      char *error, size_t error_size)
+static bool options_read_file(const struct overview *overview, const char *default_file,
+			      struct settings *settings, char *error, size_t error_size)
 {
 	const char *path = overview->config;
 
@@ -108,8 +109,8 @@ static bool options_read_file(const struct overview *overview, const char *defau
 	return settings_read_file(settings, path, error, error_size) == 0;
 }
 
-enum options_result options_parse(int argc, char **argv, const char *default_file, struct settings *settings,
-				  char *error, size_t error_size)
+enum options_result options_parse(int argc, char **argv, const char *default_file,
+				  struct settings *settings, char *error, size_t error_size)
 {
 	struct overview overview = {0};
 	enum options_result result = options_survey(argc, argv, &overview, error, error_size);
@@ -120,7 +121,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (!options_read_file(&overview, default_file, settings, error, error_size))
 		return OPTIONS_BAD;
 	command_line_make_way(settings, overview.has_netdev, overview.has_port, overview.has_ip);
-	if (command_line_apply(argc, argv, "", long_options, CODE_OTHER_SETTING, settings, error, error_size) < 0)
+	if (command_line_apply(argc, argv, "", long_options, CODE_OTHER_SETTING, settings, error,
+			       error_size) < 0)
 		return OPTIONS_BAD;
 	if (settings->socket[0] == '\0')
 		snprintf(settings->socket, sizeof(settings->socket), "%s", SETTINGS_DEFAULT_SOCKET);
@@ -128,7 +130,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 		return result;
 	if (settings->netdev[0] == '\0' && settings->port[0] == '\0') {
 		snprintf(error, error_size,
-			 "no port: name one with --netdev IFACE, or with --port DEVARGS and --ip ADDR/LEN");
+			 "no port: name one with --netdev IFACE, or with --port DEVARGS and --ip "
+			 "ADDR/LEN");
 		return OPTIONS_BAD;
 	}
 	return settings_check(settings, error, error_size) < 0 ? OPTIONS_BAD : result;

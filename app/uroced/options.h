@@ -8,7 +8,7 @@
 #include "config/settings.h"
 
 enum options_result {
-	OPTIONS_RUN, /* settings are set */
+	OPTIONS_RUN,	/* settings are set */
 	OPTIONS_STATUS, /* settings.socket is: ask who listens there */
 	OPTIONS_HELP,
 	OPTIONS_VERSION,

@@ -170,14 +170,15 @@ static void handle(const struct place *place, int sig, siginfo_t *info, void *co
 	HANDLER_4(name, which, 20, 21, 22, 23) \
 	HANDLER_4(name, which, 24, 25, 26, 27) \
 	HANDLER_4(name, which, 28, 29, 30, 31)
-#define NAMES_8(name, a, b, c, d, e, f, g, h) \
-	name##_##a, name##_##b, name##_##c, name##_##d, name##_##e, name##_##f, name##_##g, name##_##h
-#define NAMES(name)                                                                             \
-	{                                                                                       \
-		NAMES_8(name, 0, 1, 2, 3, 4, 5, 6, 7),                                          \
-			NAMES_8(name, 8, 9, 10, 11, 12, 13, 14, 15),                            \
-			NAMES_8(name, 16, 17, 18, 19, 20, 21, 22, 23),                          \
-			NAMES_8(name, 24, 25, 26, 27, 28, 29, 30, 31)                           \
+#define NAMES_8(name, a, b, c, d, e, f, g, h)                                               \
+	name##_##a, name##_##b, name##_##c, name##_##d, name##_##e, name##_##f, name##_##g, \
+		name##_##h
+#define NAMES(name)                                                    \
+	{                                                              \
+		NAMES_8(name, 0, 1, 2, 3, 4, 5, 6, 7),                 \
+			NAMES_8(name, 8, 9, 10, 11, 12, 13, 14, 15),   \
+			NAMES_8(name, 16, 17, 18, 19, 20, 21, 22, 23), \
+			NAMES_8(name, 24, 25, 26, 27, 28, 29, 30, 31)  \
 	}
 
 HANDLERS(on_segv, SEGV)
@@ -201,10 +202,11 @@ static bool same_mask(const sigset_t *a, const sigset_t *b)
 /* The C library has a flag of its own in what it gives. */
 static bool same_action(const struct sigaction *a, const struct sigaction *b)
 {
-	static const int meant = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER |
-				 (int)SA_RESETHAND;
+	static const int meant =
+		SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | (int)SA_RESETHAND;
 
-	return a->sa_sigaction == b->sa_sigaction && (a->sa_flags & meant) == (b->sa_flags & meant) &&
+	return a->sa_sigaction == b->sa_sigaction &&
+	       (a->sa_flags & meant) == (b->sa_flags & meant) &&
 	       same_mask(&a->sa_mask, &b->sa_mask);
 }
 
@@ -232,8 +234,9 @@ static bool is_ours(int which, const struct sigaction *action)
 	return false;
 }
 
-/* The action that shall be in the place of `next`: one of ours that goes on to it. Itself, where it is one of
- * ours, or ignores the signal: an exec keeps that for the next program, and no handler. */
+/* The action that shall be in the place of `next`: one of ours that goes on to it. Itself, where it
+ * is one of ours, or ignores the signal: an exec keeps that for the next program, and no handler.
+ */
 static int choose_locked(int which, const struct sigaction *next, struct sigaction *chosen)
 {
 	int i;
@@ -282,7 +285,8 @@ static void warn_once_locked(void)
 	static bool warned;
 
 	if (!warned)
-		log_warn("this program has set more than %d handlers of SIGSEGV or SIGBUS: memory that "
+		log_warn("this program has set more than %d handlers of SIGSEGV or SIGBUS: memory "
+			 "that "
 			 "goes away under a region now ends it",
 			 PLACES);
 	warned = true;

@@ -14,7 +14,7 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* A region's public half, for now without a region. */
+/* The public half of a region that is to be made; face_end joins the two. */
 static int face_begin(struct ibv_pd *pd, struct face_mr **mr)
 {
 	struct device *device = face_context(pd->context)->device;

@@ -18,19 +18,19 @@
 #include "helper.h"
 #include "qp/qp.h"
 
-#define RX_BURST	 32
-#define RUN_BUDGET_PKTS	 32 /* of one queue pair, before the next has its turn */
-#define LINK_PERIOD_NS	 UINT64_C(10000000)
+#define RX_BURST	      32
+#define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next has its turn */
+#define LINK_PERIOD_NS	      UINT64_C(10000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
-#define ENGINE_LCORE	 0
-#define ACK_HOLD_NS UINT64_C(1000)	  /* in which a polling program answers */
-#define ACK_HOLD_KERNEL_NS UINT64_C(5000) /* two packets come that far apart over a veth */
-#define END_TURNS	 64
-#define END_WAIT_NS	 UINT64_C(100000000)
+#define ENGINE_LCORE	      0
+#define ACK_HOLD_NS	      UINT64_C(1000) /* in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* two packets come that far apart over a veth */
+#define END_TURNS	      64
+#define END_WAIT_NS	      UINT64_C(100000000)
 
 /*
- * The packet pool keeps a stack of free buffers an lcore; drivers look for it by the lcore of whoever
- * calls. So the engine's owner is that lcore for as long as it is the owner.
+ * The packet pool keeps a stack of free buffers an lcore; drivers look for it by the lcore of
+ * whoever calls. So the engine's owner is that lcore for as long as it is the owner.
  */
 static unsigned int lcore_enter(void)
 {
@@ -67,7 +67,8 @@ static void engine_drain_kicks(struct engine *engine)
 		struct qp_sched *sched = qp_sched(qp);
 		struct qp *next = sched->kick_next;
 
-		/* Cleared before qp_run looks: what is posted later kicks again. Pairs with engine_kick's exchange. */
+		/* Cleared before qp_run looks: what is posted later kicks again. Pairs with
+		 * engine_kick's exchange. */
 		__atomic_store_n(&sched->kicked, false, __ATOMIC_SEQ_CST);
 		engine_mark_ready(engine, qp);
 		qp = next;
@@ -119,16 +120,19 @@ static unsigned int engine_fire_timers(struct engine *engine)
 }
 
 /*
- * A lone acknowledgement waits a moment. The program most often answers what it acknowledges, and both go out together:
- * a packet less on the port; and a peer that stops polling once its work is acknowledged, to watch its memory for the
- * answer (ib_write_lat does), has the answer by then, and need not wait for its helper.
+ * A lone acknowledgement waits a moment. The program most often answers what it acknowledges, and
+ * both go out together: a packet less on the port; and a peer that stops polling once its work is
+ * acknowledged, to watch its memory for the answer (ib_write_lat does), has the answer by then, and
+ * need not wait for its helper.
  */
 static bool engine_holds(const struct engine *engine, struct qp *qp)
 {
-	return engine->now_ns - qp_sched(qp)->ready_ns < engine->ack_hold_ns && qp_owes_ack_only(qp);
+	return engine->now_ns - qp_sched(qp)->ready_ns < engine->ack_hold_ns &&
+	       qp_owes_ack_only(qp);
 }
 
-/* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may wait. */
+/* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may
+ * wait. */
 static unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
 	struct qp *last = NULL;
@@ -196,8 +200,8 @@ static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool trus
 	/* A frame over several buffers is longer than RoCE's longest. */
 	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
 		return;
-	if (device_receive(engine->device, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len, trusted,
-			   (mbuf->ol_flags & good) == good, engine->now_ns, &qp)) {
+	if (device_receive(engine->device, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len,
+			   trusted, (mbuf->ol_flags & good) == good, engine->now_ns, &qp)) {
 		if (qp)
 			engine_mark_ready(engine, qp);
 		return;
@@ -226,8 +230,9 @@ static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, u
 }
 
 /*
- * Timers fire only when nothing waits any more that may have come in time: this thread may just have got its CPU back.
- * On a port that is full without end, what came in time is in after so many bursts.
+ * Timers fire only when nothing waits any more that may have come in time: this thread may just
+ * have got its CPU back. On a port that is full without end, what came in time is in after so many
+ * bursts.
  */
 static bool engine_may_fire(struct engine *engine, bool full)
 {
@@ -309,9 +314,9 @@ static void engine_check_link_sometimes(struct engine *engine)
 {
 	if (engine->now_ns < engine->link_due_ns)
 		return;
-	engine->link_due_ns =
-		engine->now_ns + (engine->link->port.driver == PORT_AF_PACKET ? LINK_PERIOD_KERNEL_NS
-									      : LINK_PERIOD_NS);
+	engine->link_due_ns = engine->now_ns + (engine->link->port.driver == PORT_AF_PACKET
+							? LINK_PERIOD_KERNEL_NS
+							: LINK_PERIOD_NS);
 	engine_check_link(engine);
 	gids_follow(engine->device, engine->link);
 	engine_report_groups(engine);
@@ -360,7 +365,8 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->link = link;
 	engine->progress = progress;
 	engine->wake_fd = -1;
-	engine->ack_hold_ns = link->port.driver == PORT_AF_PACKET ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
+	engine->ack_hold_ns =
+		link->port.driver == PORT_AF_PACKET ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
 	clock_init(&engine->clock, link->port.tsc_hz);
 	engine->now_ns = clock_ns(&engine->clock);
 	TAILQ_INIT(&engine->ready);
@@ -404,7 +410,8 @@ void engine_end(struct engine *engine)
 
 	if (__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE))
 		return;
-	/* Not owner_lock: exit() may be called by a signal handler, inside a turn that never ends now. */
+	/* Not owner_lock: exit() may be called by a signal handler, inside a turn that never ends
+	 * now. */
 	do
 		owned = owner_try(&engine->owner);
 	while (!owned && clock_ns(&engine->clock) - start_ns < END_WAIT_NS);

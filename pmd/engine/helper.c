@@ -30,11 +30,11 @@
 #define WATCH_MAX_NS \
 	UINT64_C(320000) /* reached when polling goes on: looking costs the poller its cache */
 #define SLICE_NS       UINT64_C(100000) /* the shortest that Linux gives */
-#define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
+#define SPIN_NS	       UINT64_C(30000)	/* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
 #define SLEEP_MAX_NS   UINT64_C(1000000)
 #define SLEEP_WOKEN_NS UINT64_C(20000000) /* where frames wake us, or none can come */
-#define POLLED_NS      UINT64_C(1000000) /* for so long a program that polled counts as busy */
+#define POLLED_NS      UINT64_C(1000000)  /* for so long a program that polled counts as busy */
 #define HANDBACK_NS    UINT64_C(20000)
 #define HANDBACK_POLLS 4 /* as many polls within HANDBACK_NS: the program is back */
 #define JOIN_NS	       100000000
@@ -125,7 +125,8 @@ struct polling {
 };
 
 /* Whether the program polls often enough to run the engine itself. */
-static bool helper_is_relieved(const struct engine *engine, struct polling *polling, uint64_t now_ns)
+static bool helper_is_relieved(const struct engine *engine, struct polling *polling,
+			       uint64_t now_ns)
 {
 	const uint64_t polls = __atomic_load_n(&engine->polls, __ATOMIC_RELAXED);
 
@@ -168,12 +169,14 @@ static bool helper_shares_cpu(void)
 {
 	cpu_set_t cpus;
 
-	return pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+	return pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus) == 0 &&
+	       CPU_COUNT(&cpus) == 1;
 }
 
 /*
- * How long to spin while nothing comes. Not at all on the only CPU of a program that was polling a moment ago: it is
- * likely to be reading the memory that the last packet changed, and can only do that when we sleep.
+ * How long to spin while nothing comes. Not at all on the only CPU of a program that was polling a
+ * moment ago: it is likely to be reading the memory that the last packet changed, and can only do
+ * that when we sleep.
  */
 static uint64_t helper_spin_ns(bool shares_cpu, const struct polling *polling, uint64_t now_ns)
 {
@@ -205,9 +208,9 @@ static void helper_run(struct engine *engine)
 		}
 		if (now_ns - busy_ns < helper_spin_ns(shares_cpu, &polling, now_ns)) {
 			/*
-			 * Not sched_yield: since Linux 6.18 each call gives up a whole time slice, and a
-			 * hundred of them on a busy CPU keep this thread, and so the peer, waiting for
-			 * longer than a queue pair's retries last.
+			 * Not sched_yield: since Linux 6.18 each call gives up a whole time slice,
+			 * and a hundred of them on a busy CPU keep this thread, and so the peer,
+			 * waiting for longer than a queue pair's retries last.
 			 */
 			rte_pause();
 		} else {
@@ -219,9 +222,9 @@ static void helper_run(struct engine *engine)
 }
 
 /*
- * Ask the scheduler for short slices. Where program and helper share one CPU, a thread with a shorter slice takes the
- * CPU as soon as it wakes, and does not wait for the end of a slice that the program spends spinning on its memory.
- * Kernels before 6.12 take no notice.
+ * Ask the scheduler for short slices. Where program and helper share one CPU, a thread with a
+ * shorter slice takes the CPU as soon as it wakes, and does not wait for the end of a slice that
+ * the program spends spinning on its memory. Kernels before 6.12 take no notice.
  */
 static void helper_shorten_slices(void)
 {
@@ -234,7 +237,8 @@ static void helper_shorten_slices(void)
 		uint64_t runtime_ns, deadline_ns, period_ns;
 	} attr = {.size = sizeof(attr)};
 
-	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0 || attr.policy != SCHED_OTHER)
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0 ||
+	    attr.policy != SCHED_OTHER)
 		return;
 	attr.runtime_ns = SLICE_NS;
 	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0)

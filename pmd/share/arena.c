@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of all packet buffers: a memory file that processes map, and the port's pool over it. */
+/* The memory of all packet buffers: a memory file that processes map, and the port's pool over it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,9 +14,9 @@
 #include "base/log.h"
 #include "server.h"
 
-#define POOL_CACHE 256
-#define POOL_OPS   "stack" /* gives the buffer freed last, so few are in use */
-#define OWN_BUFFERS 4096 /* for the port and for bursts under way */
+#define POOL_CACHE  256
+#define POOL_OPS    "stack" /* gives the buffer freed last, so few are in use */
+#define OWN_BUFFERS 4096    /* for the port and for bursts under way */
 
 static uint32_t arena_buffers(void)
 {
@@ -45,7 +46,8 @@ int arena_create(struct server *server, uint32_t room_bytes)
 	server->arena = memory;
 	server->buffer_stride = stride;
 	server->mbufs = calloc(buffers, sizeof(server->mbufs[0]));
-	rc = server->mbufs ? ledger_init(&server->ledger, buffers, room_bytes, SERVE_SLOTS_MAX) : -ENOMEM;
+	rc = server->mbufs ? ledger_init(&server->ledger, buffers, room_bytes, SERVE_SLOTS_MAX)
+			   : -ENOMEM;
 	return rc;
 }
 
@@ -70,10 +72,11 @@ int arena_make_pool(struct port *port)
 
 	rte_mbuf_set_user_mempool_ops(POOL_OPS);
 	port->pool = rte_pktmbuf_pool_create_extbuf("uroced", server->ledger.buffers, POOL_CACHE, 0,
-						    (uint16_t)server->ledger.buffer_bytes, SOCKET_ID_ANY,
-						    &memory, 1);
+						    (uint16_t)server->ledger.buffer_bytes,
+						    SOCKET_ID_ANY, &memory, 1);
 	if (!port->pool) {
-		log_error("no memory for %u packet buffers: %s", server->ledger.buffers, rte_strerror(rte_errno));
+		log_error("no memory for %u packet buffers: %s", server->ledger.buffers,
+			  rte_strerror(rte_errno));
 		return -ENOMEM;
 	}
 	rte_mempool_obj_iter(port->pool, note_mbuf, server);
@@ -83,8 +86,9 @@ int arena_make_pool(struct port *port)
 void arena_destroy(struct server *server)
 {
 	if (server->arena)
-		munmap(server->arena, RTE_ALIGN_CEIL((size_t)server->ledger.buffers * server->buffer_stride,
-						     (size_t)getpagesize()));
+		munmap(server->arena,
+		       RTE_ALIGN_CEIL((size_t)server->ledger.buffers * server->buffer_stride,
+				      (size_t)getpagesize()));
 	if (server->arena_fd >= 0)
 		close(server->arena_fd);
 	ledger_fini(&server->ledger);

@@ -65,7 +65,8 @@ static void *attach_map(int fd, size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static int attach_memory(struct share_client *client, const struct share_welcome *welcome, const int *fds)
+static int attach_memory(struct share_client *client, const struct share_welcome *welcome,
+			 const int *fds)
 {
 	const size_t mbufs_bytes = welcome->buffers * sizeof(struct rte_mbuf);
 	void *mbufs;
@@ -80,7 +81,8 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	client->arena = attach_map(fds[SHARE_FD_ARENA], client->arena_bytes);
 	client->page = attach_map(fds[SHARE_FD_PAGE], client->page_bytes);
 	/* Pages of it that are never used cost nothing. */
-	mbufs = mmap(NULL, mbufs_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	mbufs = mmap(NULL, mbufs_bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	close(fds[SHARE_FD_ARENA]);
 	close(fds[SHARE_FD_PAGE]);
 	if (!client->arena || !client->page || mbufs == MAP_FAILED)
@@ -91,12 +93,14 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	client->mbufs = mbufs;
 	for (int kind = 0; kind < SHARE_RINGS; kind++)
 		share_ring_init(&client->rings[kind],
-				(uint8_t *)client->page + share_ring_offset((enum share_ring_kind)kind),
+				(uint8_t *)client->page +
+					share_ring_offset((enum share_ring_kind)kind),
 				share_ring_words((enum share_ring_kind)kind));
 	return client_make_pool(client);
 }
 
-static void attach_fill_link(struct link *link, struct share_client *client, const struct share_message *message)
+static void attach_fill_link(struct link *link, struct share_client *client,
+			     const struct share_message *message)
 {
 	const struct share_welcome *welcome = &message->welcome;
 	struct port *port = &link->port;
@@ -129,10 +133,14 @@ static int attach_error(const char *path, int rc)
 	switch (rc) {
 	case -ENOENT:
 	case -ECONNREFUSED:
-		log_error("no uroced answers at %s: start it, or name a port with --netdev or --port", path);
+		log_error(
+			"no uroced answers at %s: start it, or name a port with --netdev or --port",
+			path);
 		break;
 	case -EACCES:
-		log_error("no right to attach to uroced at %s: it is the socket's owner and group who may", path);
+		log_error("no right to attach to uroced at %s: it is the socket's owner and group "
+			  "who may",
+			  path);
 		break;
 	case -EPROTO:
 		log_error("uroced at %s is of another version: restart it", path);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An attached process: its slot's rings, its own mbufs of the shared buffers, and its line to the owner. */
+/* An attached process: its slot's rings, its own mbufs of the shared buffers, and its line to the
+ * owner. */
 #ifndef CLIENT_H
 #define CLIENT_H
 

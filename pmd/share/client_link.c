@@ -43,7 +43,8 @@ void client_listen(struct share_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
-static int client_wait_locked(struct share_client *client, uint32_t number, struct share_message *message)
+static int client_wait_locked(struct share_client *client, uint32_t number,
+			      struct share_message *message)
 {
 	struct pollfd fd = {.fd = client->socket, .events = POLLIN};
 	int rc;
@@ -82,7 +83,8 @@ int client_ask(struct share_client *client, struct share_message *message)
 	return rc;
 }
 
-static struct share_message *client_request(struct share_message *message, enum share_message_type type,
+static struct share_message *client_request(struct share_message *message,
+					    enum share_message_type type,
 					    const uint8_t gid[GID_LEN])
 {
 	memset(message, 0, sizeof(*message));
@@ -137,8 +139,8 @@ static int client_route(struct link *link, const struct address *from, const uin
 	return message.result;
 }
 
-static bool client_resolve(struct link *link, const struct address *from, const uint8_t gid[GID_LEN],
-			   uint8_t mac[6])
+static bool client_resolve(struct link *link, const struct address *from,
+			   const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
 	struct share_message message;
 

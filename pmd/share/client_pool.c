@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pool of an attached process: buffers of the arena that the owner gave it, behind mbufs of its own.
+ * The pool of an attached process: buffers of the arena that the owner gave it, behind mbufs of its
+ * own.
  *
- * A rte_mempool without EAL: what is used of one (its operations, the size of its buffers) is filled in here. It
- * gives the buffer freed last, so few are in use; a surplus goes back to the owner, and a shortage is made up
- * from what the owner lays ready.
+ * A rte_mempool without EAL: what is used of one (its operations, the size of its buffers) is
+ * filled in here. It gives the buffer freed last, so few are in use; a surplus goes back to the
+ * owner, and a shortage is made up from what the owner lays ready.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,9 +15,9 @@
 
 #include "client.h"
 
-#define POOL_OPS       "uroce_share"
-#define STOCK_HIGH     256 /* empty buffers that are kept */
-#define STOCK_BATCH    64
+#define POOL_OPS    "uroce_share"
+#define STOCK_HIGH  256 /* empty buffers that are kept */
+#define STOCK_BATCH 64
 
 static void client_return(struct share_client *client, uint32_t n)
 {
@@ -25,7 +26,8 @@ static void client_return(struct share_client *client, uint32_t n)
 
 	n = RTE_MIN(n, (uint32_t)STOCK_BATCH);
 	for (uint32_t i = 0; i < n; i++)
-		words[i] = share_pack(&(struct share_packet){.buffer = client->stock[client->stock_count - 1 - i]});
+		words[i] = share_pack(&(struct share_packet){
+			.buffer = client->stock[client->stock_count - 1 - i]});
 	put = share_ring_put(&client->rings[SHARE_RING_RETURN], words, n);
 	client->stock_count -= put;
 }
@@ -119,7 +121,8 @@ int client_make_pool(struct share_client *client)
 {
 	struct rte_pktmbuf_pool_private *private;
 	const size_t bytes = sizeof(*client->pool) + sizeof(*private);
-	struct rte_mempool *pool = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_CACHE_LINE_ROUNDUP(bytes));
+	struct rte_mempool *pool =
+		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_CACHE_LINE_ROUNDUP(bytes));
 
 	client->stock = malloc(client->buffers * sizeof(client->stock[0]));
 	if (!pool || !client->stock) {

@@ -14,8 +14,8 @@ static void client_wake_owner(struct share_client *client)
 {
 	const uint64_t one = 1;
 
-	/* Orders the store of what was put before this load: the owner looks at the rings after it has said that it
-	 * sleeps. Pairs with owner_arm. */
+	/* Orders the store of what was put before this load: the owner looks at the rings after it
+	 * has said that it sleeps. Pairs with owner_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
 	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
@@ -59,7 +59,8 @@ static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	uint16_t received = 0;
 	uint32_t count;
 
-	count = share_ring_take(&client->rings[SHARE_RING_RX], words, RTE_MIN(n, (uint16_t)BURST_MAX));
+	count = share_ring_take(&client->rings[SHARE_RING_RX], words,
+				RTE_MIN(n, (uint16_t)BURST_MAX));
 	for (uint32_t i = 0; i < count; i++) {
 		const struct share_packet packet = share_unpack(words[i]);
 		struct rte_mbuf *mbuf;
@@ -89,8 +90,8 @@ static bool client_arm(void *arg)
 	if (read(client->process_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		return true;
 	__atomic_store_n(&client->page->process_sleeps, 1, __ATOMIC_RELAXED);
-	/* Orders the store before the load: either we see what the owner put, or it sees that we sleep. Pairs with
-	 * slot_wake. */
+	/* Orders the store before the load: either we see what the owner put, or it sees that we
+	 * sleep. Pairs with slot_wake. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	/* Read by whoever runs the engine, as an atomic: not share_ring_count, which writes. */
 	return __atomic_load_n(&rx->memory->prod, __ATOMIC_ACQUIRE) !=

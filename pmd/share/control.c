@@ -61,7 +61,8 @@ static void control_leave(struct server *server, struct server_group *group)
 		mbuf = rte_pktmbuf_alloc(server->link.port.pool);
 		if (!mbuf)
 			return;
-		if (!link_leave(&server->link, gid, server->now_ns, rte_pktmbuf_mtod(mbuf, uint8_t *), &len))
+		if (!link_leave(&server->link, gid, server->now_ns,
+				rte_pktmbuf_mtod(mbuf, uint8_t *), &len))
 			break;
 		if (len > 0)
 			forward_send_own(server, mbuf, len);
@@ -90,8 +91,8 @@ static int control_resolve(struct server *server, struct share_message *message)
 
 	if (!mbuf)
 		return 0;
-	known = link_resolve(&server->link, &message->from, message->gid, server->now_ns, message->mac,
-			     rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
+	known = link_resolve(&server->link, &message->from, message->gid, server->now_ns,
+			     message->mac, rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
 	if (len > 0)
 		forward_send_own(server, mbuf, len);
 	else
@@ -148,8 +149,9 @@ static void control_socket(struct server *server, uint16_t number)
 void control_send_addresses(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots[number];
-	const struct share_message message = {
-		.type = SHARE_ADDRESSES, .version = SHARE_VERSION, .addresses = server->link.addresses};
+	const struct share_message message = {.type = SHARE_ADDRESSES,
+					      .version = SHARE_VERSION,
+					      .addresses = server->link.addresses};
 
 	/* A process that has stopped is told when its socket has room again. */
 	slot->addresses_due = message_send(slot->socket, &message, NULL, 0) == -EAGAIN;

@@ -11,7 +11,8 @@
 
 #define RETURN_BURST 64
 #define RESTOCK_MIN  16 /* fewer are not worth a look into the pool */
-#define PATIENCE_NS  UINT64_C(4000000) /* for a process that takes nothing: longer than it waits for a CPU */
+#define PATIENCE_NS \
+	UINT64_C(4000000) /* for a process that takes nothing: longer than it waits for a CPU */
 
 static uint8_t *mbuf_frame(const struct rte_mbuf *mbuf)
 {
@@ -41,7 +42,8 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 	return true;
 }
 
-static void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
+static void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
+				 uint8_t flags)
 {
 	if (forward_give(server, number, mbuf, flags))
 		return;
@@ -50,8 +52,8 @@ static void forward_give_or_drop(struct server *server, uint16_t number, struct 
 }
 
 /* A copy for each process in the group but the sender. */
-static void forward_multicast(struct server *server, const uint8_t gid[GID_LEN], const struct rte_mbuf *mbuf,
-			      int sender, uint8_t flags)
+static void forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
+			      const struct rte_mbuf *mbuf, int sender, uint8_t flags)
 {
 	const struct server_group *group;
 
@@ -73,7 +75,8 @@ static void forward_own(struct server *server, struct rte_mbuf *mbuf)
 
 	if (!answer)
 		return;
-	len = link_input(&server->link, mbuf_frame(mbuf), mbuf->data_len, server->now_ns, mbuf_frame(answer));
+	len = link_input(&server->link, mbuf_frame(mbuf), mbuf->data_len, server->now_ns,
+			 mbuf_frame(answer));
 	if (len > 0)
 		forward_send_own(server, answer, len);
 	else
@@ -127,7 +130,8 @@ void forward_flush(struct server *server)
 	sent = port_tx_burst(&server->link.port, server->pending, (uint16_t)server->pending_count);
 	server->totals.tx_packets += sent;
 	server->pending_count -= sent;
-	memmove(server->pending, server->pending + sent, server->pending_count * sizeof(server->pending[0]));
+	memmove(server->pending, server->pending + sent,
+		server->pending_count * sizeof(server->pending[0]));
 }
 
 /* Whether the port has room for one more. */
@@ -150,8 +154,8 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 }
 
 /*
- * A process that takes nothing for a while loses packets, and nobody waits for it; one that is only late has them wait
- * in the ring of who sent them. Returns false while the packet should wait.
+ * A process that takes nothing for a while loses packets, and nobody waits for it; one that is only
+ * late has them wait in the ring of who sent them. Returns false while the packet should wait.
  */
 static bool forward_hand_over(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 {
@@ -171,10 +175,12 @@ static bool forward_hand_over(struct server *server, uint16_t number, struct rte
 }
 
 /*
- * A packet that a process has sent, and whose buffer is still noted as its own. false: not now, it stays in the ring.
- * The process may go on writing into the buffer; what is looked at here decides only where the packet goes.
+ * A packet that a process has sent, and whose buffer is still noted as its own. false: not now, it
+ * stays in the ring. The process may go on writing into the buffer; what is looked at here decides
+ * only where the packet goes.
  */
-static bool forward_output(struct server *server, uint16_t number, const struct share_packet *packet)
+static bool forward_output(struct server *server, uint16_t number,
+			   const struct share_packet *packet)
 {
 	struct rte_mbuf *mbuf = server->mbufs[packet->buffer];
 	struct steering steering = {0};
@@ -247,7 +253,8 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
 	uint64_t words[SERVER_BURST];
 	uint32_t taken, n;
 
-	n = share_ring_peek(&slot->rings[SHARE_RING_TX], words, RTE_MIN(most, (uint32_t)SERVER_BURST));
+	n = share_ring_peek(&slot->rings[SHARE_RING_TX], words,
+			    RTE_MIN(most, (uint32_t)SERVER_BURST));
 	for (taken = 0; taken < n; taken++) {
 		const struct share_packet packet = share_unpack(words[taken]);
 
@@ -354,7 +361,8 @@ unsigned int serve_turn(struct server *server)
 	server->totals.rx_packets += work;
 	for (unsigned int i = 0; i < work; i++)
 		forward_input(server, mbufs[i]);
-	/* Everyone is first in turn, for the room in the port. A process may be condemned meanwhile. */
+	/* Everyone is first in turn, for the room in the port. A process may be condemned
+	 * meanwhile. */
 	if (count > 0)
 		server->first = (uint16_t)((server->first + 1) % count);
 	for (uint16_t i = 0; i < count; i++)

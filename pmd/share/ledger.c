@@ -56,7 +56,8 @@ bool ledger_may_send(const struct ledger *ledger, const struct share_packet *pac
 	       packet->offset <= ledger->buffer_bytes - packet->len;
 }
 
-void ledger_reclaim(struct ledger *ledger, uint16_t slot, void (*each)(uint32_t buffer, void *arg), void *arg)
+void ledger_reclaim(struct ledger *ledger, uint16_t slot, void (*each)(uint32_t buffer, void *arg),
+		    void *arg)
 {
 	for (uint32_t i = 0; i < ledger->buffers && ledger->held[slot] > 0; i++) {
 		if (ledger_take(ledger, i, slot))

@@ -37,7 +37,8 @@ int message_send(int fd, const struct share_message *message, const int *fds, in
 /* Descriptors that came: into `fds` as far as it has room, the others are closed. */
 static void take_fds(struct msghdr *msg, int *fds)
 {
-	for (struct cmsghdr *header = CMSG_FIRSTHDR(msg); header; header = CMSG_NXTHDR(msg, header)) {
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(msg); header;
+	     header = CMSG_NXTHDR(msg, header)) {
 		const int count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 
 		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
@@ -58,8 +59,10 @@ int message_receive(int fd, struct share_message *message, int *fds)
 {
 	struct iovec iov = {.iov_base = message, .iov_len = sizeof(*message)};
 	union control control;
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 	ssize_t len;
 
 	for (int i = 0; fds && i < SHARE_FDS; i++)
@@ -70,7 +73,8 @@ int message_receive(int fd, struct share_message *message, int *fds)
 	take_fds(&msg, fds);
 	if (len == 0)
 		return -ECONNRESET;
-	if (len != sizeof(*message) || (msg.msg_flags & MSG_TRUNC) || message->version != SHARE_VERSION)
+	if (len != sizeof(*message) || (msg.msg_flags & MSG_TRUNC) ||
+	    message->version != SHARE_VERSION)
 		return -EPROTO;
 	return 0;
 }

@@ -20,14 +20,15 @@
 #include "link/runtime.h"
 #include "server.h"
 
-#define BACKLOG 64
-#define EVENTS_MAX 64 /* in a row, before packets have their turn */
-#define LINK_PERIOD_NS UINT64_C(100000000)
-#define SERVER_LCORE 0 /* whose cache of the pool is used */
-#define POLL_MS 1 /* where no descriptor tells of frames */
+#define BACKLOG		64
+#define EVENTS_MAX	64 /* in a row, before packets have their turn */
+#define LINK_PERIOD_NS	UINT64_C(100000000)
+#define SERVER_LCORE	0   /* whose cache of the pool is used */
+#define POLL_MS		1   /* where no descriptor tells of frames */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
 
-static int server_control(struct server *server, int operation, int fd, enum server_event event, uint32_t number)
+static int server_control(struct server *server, int operation, int fd, enum server_event event,
+			  uint32_t number)
 {
 	struct epoll_event watch = {.events = EPOLLIN, .data.u64 = (uint64_t)event << 32 | number};
 
@@ -52,7 +53,8 @@ static int serve_remove_stale(const struct sockaddr_un *address)
 
 	if (fd < 0)
 		return -errno;
-	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? -EADDRINUSE : -errno;
+	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? -EADDRINUSE
+										  : -errno;
 	close(fd);
 	if (rc == -ENOENT)
 		return 0;
@@ -94,13 +96,15 @@ static int serve_listen(struct server *server, const struct serve_config *config
 		return -errno;
 	/* Nobody may come in before owner and mode are what they should be. */
 	mask = umask(0777);
-	rc = bind(server->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
+	rc = bind(server->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0
+											: -errno;
 	umask(mask);
 	if (rc != 0)
 		return rc;
 	strcpy(server->socket_path, address.sun_path);
 	if (chown(address.sun_path, config->socket_owner, config->socket_group) != 0 ||
-	    chmod(address.sun_path, config->socket_mode) != 0 || listen(server->listen_fd, BACKLOG) != 0)
+	    chmod(address.sun_path, config->socket_mode) != 0 ||
+	    listen(server->listen_fd, BACKLOG) != 0)
 		return -errno;
 	return server_watch(server, server->listen_fd, EVENT_LISTEN, 0);
 }
@@ -115,7 +119,8 @@ static int serve_open_link(struct server *server, const struct settings *setting
 	if (rc != 0)
 		return rc;
 	if (link->port.driver == PORT_MEMIF || link->port.devargs.bus != DEVARGS_VDEV) {
-		log_error("port '%s' cannot be shared: uroced takes kernel interfaces and virtual devices but memif",
+		log_error("port '%s' cannot be shared: uroced takes kernel interfaces and virtual "
+			  "devices but memif",
 			  link->port.devargs.name);
 		return -EOPNOTSUPP;
 	}
@@ -155,7 +160,8 @@ static void serve_check_link(struct server *server)
 
 	server->connected = port_connected(&server->link.port);
 	for (uint16_t i = 0; i < server->live_count; i++)
-		__atomic_store_n(&server->slots[server->live[i]].page->link_up, up, __ATOMIC_RELAXED);
+		__atomic_store_n(&server->slots[server->live[i]].page->link_up, up,
+				 __ATOMIC_RELAXED);
 }
 
 int serve_create(const struct serve_config *config, struct server **out)
@@ -221,15 +227,16 @@ static void serve_look_around(struct server *server)
 static void serve_say_asleep(struct server *server, uint32_t asleep)
 {
 	for (uint16_t i = 0; i < server->live_count; i++)
-		__atomic_store_n(&server->slots[server->live[i]].page->owner_sleeps, asleep, __ATOMIC_RELAXED);
+		__atomic_store_n(&server->slots[server->live[i]].page->owner_sleeps, asleep,
+				 __ATOMIC_RELAXED);
 }
 
 /* Whether there is nothing to do, and whoever has something will wake us. */
 static bool serve_arm(struct server *server)
 {
 	serve_say_asleep(server, 1);
-	/* Orders the stores before the loads: either we see what a process put, or it sees that we sleep. Pairs with
-	 * client_wake_owner. */
+	/* Orders the stores before the loads: either we see what a process put, or it sees that we
+	 * sleep. Pairs with client_wake_owner. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return server->pending_count == 0 && !forward_waits(server);
 }
@@ -247,7 +254,8 @@ void serve_sleep(struct server *server, int ms)
 	for (int i = 0; i < EVENTS_MAX; i++) {
 		if (epoll_wait(server->epoll_fd, &event, 1, i == 0 ? ms : 0) <= 0)
 			break;
-		control_event(server, (enum server_event)(event.data.u64 >> 32), (uint32_t)event.data.u64);
+		control_event(server, (enum server_event)(event.data.u64 >> 32),
+			      (uint32_t)event.data.u64);
 		/* Frames wait on, and so does their event. */
 		if (event.data.u64 >> 32 == EVENT_PORT)
 			break;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The owner of a port, inside. Everything is its one thread's, but for what stands in shared memory. */
+/* The owner of a port, inside. Everything is its one thread's, but for what stands in shared
+ * memory. */
 #ifndef SERVER_H
 #define SERVER_H
 
@@ -22,8 +23,8 @@
 enum slot_state {
 	SLOT_FREE,
 	SLOT_LIVE,
-	/* It hung up or broke the rules: nothing goes to it or is taken from it. It may still write into the buffers
-	 * it has, so they come back only when the process has ended. */
+	/* It hung up or broke the rules: nothing goes to it or is taken from it. It may still write
+	 * into the buffers it has, so they come back only when the process has ended. */
 	SLOT_CONDEMNED,
 };
 
@@ -33,13 +34,13 @@ struct slot {
 	pid_t pid;
 	uid_t uid;
 	int socket;
-	int pidfd; /* readable when the process has ended */
+	int pidfd;	/* readable when the process has ended */
 	int process_fd; /* eventfd that wakes it */
 	struct share_page *page;
 	struct share_ring rings[SHARE_RINGS];
 	uint32_t qpn_first;
-	bool touched; /* in this turn something was put into its rings */
-	bool addresses_due; /* it has not been told of them yet */
+	bool touched;		/* in this turn something was put into its rings */
+	bool addresses_due;	/* it has not been told of them yet */
 	uint64_t full_since_ns; /* its rx ring had no room; 0: it has */
 	uint64_t tx_packets, rx_packets, rx_dropped;
 };
@@ -87,8 +88,8 @@ enum server_event {
 	EVENT_PORT,
 	EVENT_LISTEN,
 	EVENT_GREETING, /* number: the descriptor of who has not said what it wants */
-	EVENT_SOCKET, /* number: the slot */
-	EVENT_PIDFD, /* number: the slot */
+	EVENT_SOCKET,	/* number: the slot */
+	EVENT_PIDFD,	/* number: the slot */
 };
 
 /** Watch a descriptor. 0 or -errno. */
@@ -105,7 +106,8 @@ void arena_destroy(struct server *server);
 
 static inline uint32_t arena_buffer(const struct server *server, const struct rte_mbuf *mbuf)
 {
-	return (uint32_t)(((uintptr_t)mbuf->buf_addr - (uintptr_t)server->arena) / server->buffer_stride);
+	return (uint32_t)(((uintptr_t)mbuf->buf_addr - (uintptr_t)server->arena) /
+			  server->buffer_stride);
 }
 
 /* slot.c */
@@ -129,7 +131,8 @@ void slot_end(struct server *server, uint16_t number);
 
 /* forward.c */
 
-/** Give a packet to a process. false, and the packet is still the caller's, where it takes no more. */
+/** Give a packet to a process. false, and the packet is still the caller's, where it takes no more.
+ */
 bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
 
 /** Take what a process has put into its rings, at most `most` packets. Returns how many. */

@@ -2,7 +2,8 @@
 /*
  * A process's time in a slot: its page, its numbers, and what happens at its end.
  *
- * The page is a new one each time, so whatever is left of an earlier process can touch nothing of a later one.
+ * The page is a new one each time, so whatever is left of an earlier process can touch nothing of a
+ * later one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,8 @@ static int slot_find_free(const struct server *server)
 	return -ENOSPC;
 }
 
-/* The process at the other end, and a descriptor that tells of its end: a child of it may keep the socket open. */
+/* The process at the other end, and a descriptor that tells of its end: a child of it may keep the
+ * socket open. */
 static int slot_identify(struct slot *slot, int socket)
 {
 	struct ucred peer;
@@ -67,7 +69,8 @@ static int slot_make_page(struct slot *slot, int *page_fd)
 	return 0;
 }
 
-static void slot_welcome(const struct server *server, uint16_t number, struct share_message *message)
+static void slot_welcome(const struct server *server, uint16_t number,
+			 struct share_message *message)
 {
 	const struct slot *slot = &server->slots[number];
 	const struct port *port = &server->link.port;
@@ -125,14 +128,17 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, int 
 	return rc == 0 ? server_watch(server, slot->pidfd, EVENT_PIDFD, number) : rc;
 }
 
-static int slot_open(struct server *server, uint16_t number, int socket, struct share_message *message)
+static int slot_open(struct server *server, uint16_t number, int socket,
+		     struct share_message *message)
 {
 	struct slot *slot = &server->slots[number];
 	int page_fd = -1;
 	int rc;
 
-	*slot = (struct slot){
-		.generation = slot->generation + 1, .socket = socket, .pidfd = -1, .process_fd = -1};
+	*slot = (struct slot){.generation = slot->generation + 1,
+			      .socket = socket,
+			      .pidfd = -1,
+			      .process_fd = -1};
 	rc = slot_prepare(server, number, socket, &page_fd);
 	if (rc == 0) {
 		const int fds[SHARE_FDS] = {
@@ -173,8 +179,8 @@ int slot_begin(struct server *server, int socket)
 		if (rc == 0) {
 			server->live[server->live_count++] = (uint16_t)number;
 			server->totals.attached++;
-			log_info("process %d attaches: slot %d, queue pairs from %#x", slot->pid, number,
-				 slot->qpn_first);
+			log_info("process %d attaches: slot %d, queue pairs from %#x", slot->pid,
+				 number, slot->qpn_first);
 			return 0;
 		}
 		ledger_reclaim(&server->ledger, (uint16_t)number, free_buffer, server);

@@ -68,11 +68,13 @@ static void __attribute__((format(printf, 2, 3))) add(struct text *text, const c
 static void add_slot(struct text *text, const struct serve_slot *slot)
 {
 	add(text,
-	    "{\"slot\": %u, \"generation\": %" PRIu32 ", \"pid\": %d, \"uid\": %u, \"qpn_first\": %" PRIu32
-	    ", \"qpn_count\": %" PRIu32 ", \"held\": %" PRIu32 ", \"tx_packets\": %" PRIu64 ", \"rx_packets\": %" PRIu64
+	    "{\"slot\": %u, \"generation\": %" PRIu32
+	    ", \"pid\": %d, \"uid\": %u, \"qpn_first\": %" PRIu32 ", \"qpn_count\": %" PRIu32
+	    ", \"held\": %" PRIu32 ", \"tx_packets\": %" PRIu64 ", \"rx_packets\": %" PRIu64
 	    ", \"rx_dropped\": %" PRIu64 ", \"attached\": %s}",
-	    slot->slot, slot->generation, slot->pid, slot->uid, slot->qpn_first, slot->qpn_count, slot->held,
-	    slot->tx_packets, slot->rx_packets, slot->rx_dropped, slot->attached ? "true" : "false");
+	    slot->slot, slot->generation, slot->pid, slot->uid, slot->qpn_first, slot->qpn_count,
+	    slot->held, slot->tx_packets, slot->rx_packets, slot->rx_dropped,
+	    slot->attached ? "true" : "false");
 }
 
 int serve_status(const struct server *server, char *at, size_t size)
@@ -84,15 +86,16 @@ int serve_status(const struct server *server, char *at, size_t size)
 	serve_totals(server, &totals);
 	add(&text,
 	    "{\"buffers\": %" PRIu32 ", \"buffers_held\": %" PRIu32 ", \"buffers_free\": %" PRIu32
-	    ", \"blocks_used\": %" PRIu32 ", \"groups\": %" PRIu32 ", \"processes\": %" PRIu32 ", \"attached\": %" PRIu64
-	    ", \"ended\": %" PRIu64,
-	    totals.buffers, totals.buffers_held, totals.buffers_free, totals.blocks_used, totals.groups,
-	    totals.processes, totals.attached, totals.ended);
+	    ", \"blocks_used\": %" PRIu32 ", \"groups\": %" PRIu32 ", \"processes\": %" PRIu32
+	    ", \"attached\": %" PRIu64 ", \"ended\": %" PRIu64,
+	    totals.buffers, totals.buffers_held, totals.buffers_free, totals.blocks_used,
+	    totals.groups, totals.processes, totals.attached, totals.ended);
 	add(&text,
 	    ", \"rx_packets\": %" PRIu64 ", \"tx_packets\": %" PRIu64 ", \"handed_over\": %" PRIu64
-	    ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"slots\": [",
-	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.unknown_qpn, totals.tx_dropped,
-	    totals.refused);
+	    ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64
+	    ", \"slots\": [",
+	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.unknown_qpn,
+	    totals.tx_dropped, totals.refused);
 	for (bool more = serve_next_slot(server, 0, &slot); more;) {
 		add_slot(&text, &slot);
 		more = serve_next_slot(server, (uint16_t)(slot.slot + 1), &slot);

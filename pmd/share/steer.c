@@ -53,7 +53,8 @@ static bool take_ipv4(struct rest *rest, uint8_t dgid[GID_LEN])
 	const struct rte_ipv4_hdr *ip = rest_take(rest, sizeof(*ip));
 	size_t options;
 
-	if (!ip || ip->version_ihl < 0x45 || ip->version_ihl > 0x4f || ip->next_proto_id != IPPROTO_UDP ||
+	if (!ip || ip->version_ihl < 0x45 || ip->version_ihl > 0x4f ||
+	    ip->next_proto_id != IPPROTO_UDP ||
 	    (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK | RTE_IPV4_HDR_MF_FLAG)))
 		return false;
 	options = (ip->version_ihl & 0xfu) * 4 - sizeof(*ip);
@@ -91,6 +92,7 @@ enum steer steer_frame(const uint8_t *frame, size_t len, struct steering *steeri
 	bth = rest_take(&rest, sizeof(*bth));
 	if (!bth)
 		return STEER_OTHER;
-	steering->qpn = (uint32_t)bth->dest_qpn[0] << 16 | (uint32_t)bth->dest_qpn[1] << 8 | bth->dest_qpn[2];
+	steering->qpn = (uint32_t)bth->dest_qpn[0] << 16 | (uint32_t)bth->dest_qpn[1] << 8 |
+			bth->dest_qpn[2];
 	return steering->qpn == WIRE_QPN_MULTICAST ? STEER_MULTICAST : STEER_QP;
 }

@@ -107,10 +107,14 @@ static void ledger_reclaim__brings_each_buffer_back_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(ledger_take__believes_only_who_has_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(ledger_give__ends_at_the_most_a_slot_may_hold, setup, teardown),
-		cmocka_unit_test_setup_teardown(ledger_may_send__keeps_frames_inside_their_buffer, setup, teardown),
-		cmocka_unit_test_setup_teardown(ledger_reclaim__brings_each_buffer_back_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(ledger_take__believes_only_who_has_it, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(ledger_give__ends_at_the_most_a_slot_may_hold,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(ledger_may_send__keeps_frames_inside_their_buffer,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(ledger_reclaim__brings_each_buffer_back_once, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

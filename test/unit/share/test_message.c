@@ -32,7 +32,8 @@ static int tear_down(void **state)
 
 static void message_receive__what_was_sent_with_its_descriptors(void **state)
 {
-	struct share_message out = {.type = SHARE_WELCOME, .version = SHARE_VERSION, .number = 7}, in;
+	struct share_message out = {.type = SHARE_WELCOME, .version = SHARE_VERSION, .number = 7},
+			     in;
 	int tubes[2], fds[SHARE_FDS];
 
 	(void)state;
@@ -89,11 +90,12 @@ static void message_receive__takes_nothing_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(message_receive__what_was_sent_with_its_descriptors, set_up,
+		cmocka_unit_test_setup_teardown(message_receive__what_was_sent_with_its_descriptors,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			message_receive__closes_descriptors_that_are_not_wanted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(message_receive__takes_nothing_else, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(message_receive__closes_descriptors_that_are_not_wanted, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(message_receive__takes_nothing_else, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

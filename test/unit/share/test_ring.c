@@ -29,8 +29,8 @@ struct pair {
 
 static void pair_init(struct pair *pair, uint32_t size)
 {
-	void *memory = mmap(NULL, share_ring_bytes(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-			    0);
+	void *memory = mmap(NULL, share_ring_bytes(size), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	share_ring_init(&pair->put, memory, size);
@@ -156,7 +156,8 @@ static void share_ring__survives_kills_of_who_puts(void **state)
 
 static void share_pack__keeps_every_field(void **state)
 {
-	const struct share_packet in = {.buffer = 0xfffffe, .flags = 0xa5, .offset = 0xfedc, .len = 0xba98};
+	const struct share_packet in = {
+		.buffer = 0xfffffe, .flags = 0xa5, .offset = 0xfedc, .len = 0xba98};
 	const struct share_packet out = share_unpack(share_pack(&in));
 
 	(void)state;
@@ -174,8 +175,9 @@ static void share_ring_offset__keeps_rings_apart(void **state)
 
 		assert_int_equal(begin % RTE_CACHE_LINE_SIZE, 0);
 		assert_true(begin >= sizeof(struct share_page));
-		assert_int_equal(begin + share_ring_bytes(share_ring_words((enum share_ring_kind)kind)),
-				 share_ring_offset((enum share_ring_kind)(kind + 1)));
+		assert_int_equal(
+			begin + share_ring_bytes(share_ring_words((enum share_ring_kind)kind)),
+			share_ring_offset((enum share_ring_kind)(kind + 1)));
 	}
 	/* Who returns never waits. */
 	assert_true(share_ring_words(SHARE_RING_RETURN) >= SHARE_HELD_MAX);

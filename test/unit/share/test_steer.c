@@ -16,7 +16,8 @@
 #define QPN 0x123456
 
 /* A frame of ours to a GID; returns its length. */
-static size_t build(uint8_t *frame, const char *dgid4, const uint8_t *dgid6, int32_t vlan, uint32_t qpn)
+static size_t build(uint8_t *frame, const char *dgid4, const uint8_t *dgid6, int32_t vlan,
+		    uint32_t qpn)
 {
 	struct path_attr attr = {.vlan_tci = vlan, .udp_sport = 0xc000, .hop_limit = 64};
 	const struct bth_fields bth = {.opcode = 4, .pkey = 0xffff, .dest_qpn = qpn};
@@ -46,7 +47,8 @@ static void steer_frame__finds_the_queue_pair(void **state)
 
 	(void)state;
 	for (int form = 0; form < 4; form++) {
-		const size_t len = build(frame, "\x0a\x00\x00\x02", form & 1 ? gid : NULL, form & 2 ? 5 : -1, QPN);
+		const size_t len = build(frame, "\x0a\x00\x00\x02", form & 1 ? gid : NULL,
+					 form & 2 ? 5 : -1, QPN);
 
 		memset(&steering, 0, sizeof(steering));
 		assert_int_equal(steer_frame(frame, len, &steering), STEER_QP);

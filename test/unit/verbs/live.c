@@ -7,8 +7,8 @@
 #include "config/settings.h"
 #include "raise_rc.h"
 
-#define PSN_STEP 0x12345
-#define PSN_MASK 0xffffff
+#define PSN_STEP      0x12345
+#define PSN_MASK      0xffffff
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 static bool give_settings(const char *mtu)
@@ -105,8 +105,7 @@ bool lane_again(struct lane *lane)
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
 	return ibv_modify_qp(lane->a, &reset, IBV_QP_STATE) == 0 &&
-	       ibv_modify_qp(lane->b, &reset, IBV_QP_STATE) == 0 &&
-	       connect_both(lane);
+	       ibv_modify_qp(lane->b, &reset, IBV_QP_STATE) == 0 && connect_both(lane);
 }
 
 bool lane_send(struct lane *lane, struct ibv_send_wr wr, struct ibv_sge *sge)

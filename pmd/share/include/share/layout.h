@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an owner of a port and an attached process share: the arena, where all packet buffers are, and a slot's
- * page, which is between the two alone.
+ * What an owner of a port and an attached process share: the arena, where all packet buffers are,
+ * and a slot's page, which is between the two alone.
  *
- * Buffers go by their number, so each process may have the arena at another address; and what describes a
- * packet (its mbuf) is each one's own.
+ * Buffers go by their number, so each process may have the arena at another address; and what
+ * describes a packet (its mbuf) is each one's own.
  */
 #ifndef SHARE_LAYOUT_H
 #define SHARE_LAYOUT_H
@@ -15,18 +15,19 @@
 
 #include "share/ring.h"
 
-#define SHARE_TX_WORDS	 512  /* packets of a process that wait for the owner */
-#define SHARE_RX_WORDS	 1024 /* packets that wait for a process */
-#define SHARE_STOCK_WORDS 128 /* empty buffers that wait for a process */
+#define SHARE_TX_WORDS	   512	/* packets of a process that wait for the owner */
+#define SHARE_RX_WORDS	   1024 /* packets that wait for a process */
+#define SHARE_STOCK_WORDS  128	/* empty buffers that wait for a process */
 #define SHARE_RETURN_WORDS 2048 /* at least as many as a process may hold: it always has room */
-#define SHARE_HELD_MAX	 1536 /* buffers that a process holds at most, full or empty */
+#define SHARE_HELD_MAX	   1536 /* buffers that a process holds at most, full or empty */
 
 /* The begin of a slot's page; its rings follow. Each side writes what it says, atomically. */
 struct share_page {
 	uint32_t owner_sleeps __rte_cache_aligned; /* owner: whoever puts must wake it */
-	uint32_t process_sleeps __rte_cache_aligned; /* process: 1 before it sleeps; owner: 0 when it wakes it */
+	uint32_t process_sleeps
+		__rte_cache_aligned; /* process: 1 before it sleeps; owner: 0 when it wakes it */
 	uint32_t link_up __rte_cache_aligned; /* owner */
-	uint32_t connected; /* owner: packets reach somebody */
+	uint32_t connected;		      /* owner: packets reach somebody */
 };
 
 enum share_ring_kind {
@@ -60,8 +61,9 @@ static inline size_t share_ring_offset(enum share_ring_kind kind)
 }
 
 /* A word of a ring: a packet in a buffer. Of an empty buffer the number alone counts. */
-#define SHARE_FLAG_LOCAL 0x1 /* handed over: it comes from a process of this host, which is trusted */
-#define SHARE_FLAG_SUMS	 0x2 /* the port has verified IPv4 and UDP checksums */
+#define SHARE_FLAG_LOCAL \
+	0x1 /* handed over: it comes from a process of this host, which is trusted */
+#define SHARE_FLAG_SUMS 0x2 /* the port has verified IPv4 and UDP checksums */
 
 struct share_packet {
 	uint32_t buffer; /* 24 bits */
@@ -72,8 +74,8 @@ struct share_packet {
 
 static inline uint64_t share_pack(const struct share_packet *packet)
 {
-	return (uint64_t)packet->buffer << 40 | (uint64_t)packet->flags << 32 | (uint64_t)packet->offset << 16 |
-	       packet->len;
+	return (uint64_t)packet->buffer << 40 | (uint64_t)packet->flags << 32 |
+	       (uint64_t)packet->offset << 16 | packet->len;
 }
 
 static inline struct share_packet share_unpack(uint64_t word)

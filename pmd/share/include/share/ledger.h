@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who holds which packet buffer. The owner of the port keeps it in memory of its own: whatever a process wrote
- * or left unwritten when it died, what it held is known, and comes back.
+ * Who holds which packet buffer. The owner of the port keeps it in memory of its own: whatever a
+ * process wrote or left unwritten when it died, what it held is known, and comes back.
  */
 #ifndef SHARE_LEDGER_H
 #define SHARE_LEDGER_H
@@ -16,7 +16,7 @@
 /* One thread at a time. */
 struct ledger {
 	uint16_t *holders; /* of each buffer */
-	uint32_t *held; /* how many each slot has */
+	uint32_t *held;	   /* how many each slot has */
 	uint32_t buffers;
 	uint32_t buffer_bytes;
 	uint32_t slots;
@@ -37,6 +37,7 @@ bool ledger_take(struct ledger *ledger, uint32_t buffer, uint16_t slot);
 bool ledger_may_send(const struct ledger *ledger, const struct share_packet *packet, uint16_t slot);
 
 /** Take back everything that a slot holds; `each` gets the numbers. */
-void ledger_reclaim(struct ledger *ledger, uint16_t slot, void (*each)(uint32_t buffer, void *arg), void *arg);
+void ledger_reclaim(struct ledger *ledger, uint16_t slot, void (*each)(uint32_t buffer, void *arg),
+		    void *arg);
 
 #endif

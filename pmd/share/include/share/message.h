@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes over the socket between the owner of a port and processes: one struct a message, both ways. */
+/* What goes over the socket between the owner of a port and processes: one struct a message, both
+ * ways. */
 #ifndef SHARE_MESSAGE_H
 #define SHARE_MESSAGE_H
 
@@ -17,21 +18,21 @@
 
 enum share_message_type {
 	SHARE_HELLO = 0x75726f63, /* process: give me a slot */
-	SHARE_WELCOME, /* owner: here it is, or why not (result); with descriptors */
-	SHARE_STATUS,  /* anybody: how do you stand? The answer is text, in messages, then the end */
+	SHARE_WELCOME,		  /* owner: here it is, or why not (result); with descriptors */
+	SHARE_STATUS, /* anybody: how do you stand? The answer is text, in messages, then the end */
 	SHARE_ADDRESSES, /* owner, unasked: the port's addresses have changed */
-	SHARE_ROUTE,   /* process: link_route */
-	SHARE_RESOLVE, /* process: link_resolve */
-	SHARE_JOIN,    /* process: link_join */
-	SHARE_LEAVE,   /* process: link_leave */
-	SHARE_REPLY,   /* owner: to any of the four */
+	SHARE_ROUTE,	 /* process: link_route */
+	SHARE_RESOLVE,	 /* process: link_resolve */
+	SHARE_JOIN,	 /* process: link_join */
+	SHARE_LEAVE,	 /* process: link_leave */
+	SHARE_REPLY,	 /* owner: to any of the four */
 };
 
 /* Descriptors that come with a welcome, in this order. */
 enum share_fd {
-	SHARE_FD_ARENA, /* memory */
-	SHARE_FD_PAGE, /* memory */
-	SHARE_FD_OWNER, /* eventfd: wakes the owner */
+	SHARE_FD_ARENA,	  /* memory */
+	SHARE_FD_PAGE,	  /* memory */
+	SHARE_FD_OWNER,	  /* eventfd: wakes the owner */
 	SHARE_FD_PROCESS, /* eventfd: wakes the process */
 	SHARE_FDS,
 };
@@ -43,7 +44,7 @@ struct share_welcome {
 	uint32_t qpn_first;
 	uint32_t qpn_count;
 	uint32_t buffers;
-	uint32_t buffer_bytes; /* in use */
+	uint32_t buffer_bytes;	/* in use */
 	uint32_t buffer_stride; /* from one to the next */
 	uint8_t mac[6];
 	bool mac_is_random;

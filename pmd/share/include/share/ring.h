@@ -2,12 +2,13 @@
 /*
  * A ring of words in memory that two processes share: one of them puts, the other takes.
  *
- * DPDK's ring keeps its size beside its indices, where the other process could change it, and whoever
- * believed it would read and write outside. Here shared memory has two indices and the words, and
- * nothing in it is believed: each side keeps its own index and the size to itself, and compares what it
- * reads of the other's.
+ * DPDK's ring keeps its size beside its indices, where the other process could change it, and
+ * whoever believed it would read and write outside. Here shared memory has two indices and the
+ * words, and nothing in it is believed: each side keeps its own index and the size to itself, and
+ * compares what it reads of the other's.
  *
- * A process may be killed at any instruction: a word becomes visible by one store, of the index behind it.
+ * A process may be killed at any instruction: a word becomes visible by one store, of the index
+ * behind it.
  */
 #ifndef SHARE_RING_H
 #define SHARE_RING_H
@@ -29,10 +30,10 @@ struct share_ring_memory {
 /* One side's view. One thread at a time. */
 struct share_ring {
 	struct share_ring_memory *memory;
-	uint32_t size; /* a power of two */
-	uint32_t own; /* the index that this side writes */
+	uint32_t size;	/* a power of two */
+	uint32_t own;	/* the index that this side writes */
 	uint32_t other; /* the other side's, when it was last read */
-	bool broken; /* the other side's index cannot be true: nothing goes in or out any more */
+	bool broken;	/* the other side's index cannot be true: nothing goes in or out any more */
 };
 
 static inline size_t share_ring_bytes(uint32_t size)
@@ -49,7 +50,8 @@ static inline void share_ring_init(struct share_ring *ring, void *memory, uint32
 /** Who puts: how many words have room. */
 static inline uint32_t share_ring_room(struct share_ring *ring)
 {
-	/* Acquire: the words below it have been read, and may be overwritten. Pairs with share_ring_take. */
+	/* Acquire: the words below it have been read, and may be overwritten. Pairs with
+	 * share_ring_take. */
 	ring->other = __atomic_load_n(&ring->memory->cons, __ATOMIC_ACQUIRE);
 	if (unlikely(ring->own - ring->other > ring->size))
 		ring->broken = true;
@@ -69,7 +71,8 @@ static inline uint32_t share_ring_put(struct share_ring *ring, const uint64_t *w
 	for (uint32_t i = 0; i < n; i++)
 		ring->memory->words[(ring->own + i) & (ring->size - 1)] = words[i];
 	ring->own += n;
-	/* Release: the words, and the packets that they tell of, are seen before it. Pairs with share_ring_count. */
+	/* Release: the words, and the packets that they tell of, are seen before it. Pairs with
+	 * share_ring_count. */
 	__atomic_store_n(&ring->memory->prod, ring->own, __ATOMIC_RELEASE);
 	return n;
 }

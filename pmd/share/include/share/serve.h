@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The owner's half of sharing: a port, and the processes that attach to it. One thread calls all of it, except where
- * it says MT-safe.
+ * The owner's half of sharing: a port, and the processes that attach to it. One thread calls all of
+ * it, except where it says MT-safe.
  */
 #ifndef SHARE_SERVE_H
 #define SHARE_SERVE_H
@@ -33,11 +33,11 @@ struct serve_slot {
 	uid_t uid;
 	uint32_t qpn_first;
 	uint32_t qpn_count;
-	uint32_t held; /* buffers */
+	uint32_t held;	     /* buffers */
 	uint64_t tx_packets; /* taken from it */
 	uint64_t rx_packets; /* given to it */
 	uint64_t rx_dropped; /* lost because it did not take them in time */
-	bool attached; /* false: it hung up or broke the rules, and its end is awaited */
+	bool attached;	     /* false: it hung up or broke the rules, and its end is awaited */
 };
 
 /** How the whole stands. */
@@ -45,21 +45,22 @@ struct serve_totals {
 	uint32_t buffers;
 	uint32_t buffers_held; /* by processes */
 	uint32_t buffers_free; /* in the pool; the port and bursts under way have the others */
-	uint32_t blocks_used; /* of queue pair numbers */
-	uint32_t groups; /* multicast memberships of processes */
+	uint32_t blocks_used;  /* of queue pair numbers */
+	uint32_t groups;       /* multicast memberships of processes */
 	uint32_t processes;
-	uint64_t attached; /* ever */
-	uint64_t ended; /* of those */
-	uint64_t rx_packets; /* from the port */
-	uint64_t tx_packets; /* to the port */
+	uint64_t attached;    /* ever */
+	uint64_t ended;	      /* of those */
+	uint64_t rx_packets;  /* from the port */
+	uint64_t tx_packets;  /* to the port */
 	uint64_t handed_over; /* from process to process */
 	uint64_t unknown_qpn; /* for nobody */
-	uint64_t tx_dropped; /* the link was down */
-	uint64_t refused; /* words and messages that broke the rules */
+	uint64_t tx_dropped;  /* the link was down */
+	uint64_t refused;     /* words and messages that broke the rules */
 };
 
 /**
- * Open the port and listen. Starts EAL where it does not run. A socket that nobody listens on any more is taken away.
+ * Open the port and listen. Starts EAL where it does not run. A socket that nobody listens on any
+ * more is taken away.
  *
  * @return
  *   0 or -errno (logged).
@@ -84,7 +85,8 @@ void serve_totals(const struct server *server, struct serve_totals *totals);
 /** Look at the first process from `slot` on; false where there is none. */
 bool serve_next_slot(const struct server *server, uint16_t slot, struct serve_slot *status);
 
-/** Both of these as JSON: what a message of SHARE_STATUS is answered with. Returns its length, or -ENOSPC. */
+/** Both of these as JSON: what a message of SHARE_STATUS is answered with. Returns its length, or
+ * -ENOSPC. */
 int serve_status(const struct server *server, char *text, size_t size);
 
 /** Let go of all processes, close the port and take the socket away. */
