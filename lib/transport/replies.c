@@ -12,6 +12,9 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
+/* Entries that a ring begins with, if no less are asked for. */
+#define REPLIES_FIRST 2
+
 static struct reply *replies_resource(const struct replies *replies, uint32_t index)
 {
 	return &replies->resource[index & replies->mask];
@@ -56,9 +59,9 @@ static void replies_take_over(struct replies *replies, const struct replies *fro
 	}
 }
 
-int replies_init(struct replies *replies, uint32_t resources)
+/* Rings of so many entries. */
+static int replies_resize(struct replies *replies, uint32_t entries, uint32_t resources)
 {
-	const uint32_t entries = rte_align32pow2(RTE_MAX(resources, 1u));
 	struct replies old = *replies;
 	struct reply *resource = calloc(entries, sizeof(*resource));
 	struct reply *pending = calloc(2 * (size_t)entries, sizeof(*pending));
@@ -77,6 +80,19 @@ int replies_init(struct replies *replies, uint32_t resources)
 	replies_take_over(replies, &old);
 	replies_fini(&old);
 	return 0;
+}
+
+int replies_init(struct replies *replies, uint32_t resources)
+{
+	const uint32_t full = rte_align32pow2(RTE_MAX(resources, 1u));
+	const uint32_t now = replies->resource != NULL ? replies->mask + 1 : REPLIES_FIRST;
+
+	return replies_resize(replies, RTE_MIN(full, now), resources);
+}
+
+bool replies_grow(struct replies *replies)
+{
+	return replies_resize(replies, 2 * (replies->mask + 1), replies->resources) == 0;
 }
 
 void replies_fini(struct replies *replies)
@@ -169,9 +185,11 @@ static void replies_push_repeated(struct replies *replies, struct reply reply)
 
 void replies_repeat(struct replies *replies, const struct reply *reply)
 {
-	if (replies->repeats < replies->resources && replies_room_for_word(replies) &&
-	    !replies_owe(replies, reply->first))
-		replies_push_repeated(replies, *reply);
+	const struct reply again = *reply; /* it may stand in a ring that grows */
+
+	if (replies->repeats < replies->resources && !replies_owe(replies, again.first) &&
+	    replies_reserve_word(replies))
+		replies_push_repeated(replies, again);
 }
 
 void replies_word(struct replies *replies, struct psn psn, uint32_t msn)

@@ -312,7 +312,7 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 	return GO_ON;
 }
 
-/* What is owed stands in the way of this request: as if it had been lost. Its NAK goes out behind
+/* What is owed, or a lack of memory, stands in the way of this request: as if it had been lost. Its NAK goes out behind
  * all that, so that the way is free when it comes again. */
 static enum verdict responder_lose(struct responder *responder)
 {
@@ -395,6 +395,8 @@ static enum verdict execute_read(struct responder *responder, const struct packe
 	/* C9-110: more requests than the resources that were agreed on. */
 	if (!replies_room(responder->replies))
 		return FAIL_INVALID;
+	if (unlikely(!replies_reserve(responder->replies)))
+		return responder_lose(responder);
 	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
 			      packet->dma_length, IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
 		return FAIL_ACCESS;
@@ -418,6 +420,8 @@ static enum verdict execute_atomic(struct responder *responder, const struct pac
 	/* 9.4.5: the address is a multiple of eight. */
 	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
 		return FAIL_INVALID;
+	if (unlikely(!replies_reserve(responder->replies)))
+		return responder_lose(responder);
 	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
 			      sizeof(*addr), IBV_ACCESS_REMOTE_ATOMIC, &bytes) != MR_OK)
 		return FAIL_ACCESS;
@@ -438,7 +442,7 @@ static enum verdict execute_atomic(struct responder *responder, const struct pac
 
 static enum verdict execute_placement(struct responder *responder, const struct packet *packet)
 {
-	if (!replies_room_for_word(responder->replies))
+	if (!replies_reserve_word(responder->replies))
 		return responder_lose(responder);
 	switch (placement_execute(responder->pd, responder->qpn, packet)) {
 	case FAULT_NONE:

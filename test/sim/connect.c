@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "device/device.h"
+#include "device/limits.h"
 #include "device/mcast.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
@@ -47,8 +48,8 @@ static void connect_create(struct end *end)
 			       .qpn = (uint32_t)qpn,
 			       .counters = &device->counters,
 			       .early = host->keeps ? device->early : NULL,
-			       .max_rd_atomic = 16,
-			       .max_dest_rd_atomic = 16,
+			       .max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
+			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .max_rate_kbps = UINT32_MAX,
 			       .port_mtu = device->mtu,
 			       .event = check_event,

@@ -7,18 +7,20 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "device/limits.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "wire/headers.h"
 
-#define TURN_NS	 300 /* between a packet's coming and the turn that answers */
-#define BUDGET	 64
-#define TIMEOUT	 14 /* 67 ms */
-#define PORT_MTU 9000
-#define DEPTH	 256
-#define POLL_MAX 16
+#define TURN_NS	  300 /* between a packet's coming and the turn that answers */
+#define BUDGET	  64
+#define TIMEOUT	  14 /* 67 ms */
+#define PORT_MTU  9000
+#define DEPTH	  512
+#define RESOURCES 16
+#define POLL_MAX  16
 
 static void must(bool condition, const char *what)
 {
@@ -137,8 +139,8 @@ static void node_set_up(struct node *node)
 				       .max_recv_wr = DEPTH,
 				       .max_send_sge = 1,
 				       .max_recv_sge = 1},
-			       .max_rd_atomic = 16,
-			       .max_dest_rd_atomic = 16};
+			       .max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
+			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC};
 	struct ibv_qp_cap granted;
 	union ibv_gid gid;
 
@@ -180,11 +182,13 @@ static void node_modify(struct node *node, struct ibv_qp_attr *attr, enum ibv_qp
 static void node_connect(struct node *node)
 {
 	const struct node *peer = &node->pair->node[1 - node->number];
+	const uint8_t resources =
+		node->pair->attr.resources ? node->pair->attr.resources : RESOURCES;
 	struct ibv_qp_attr attr = {.port_num = 1,
 				   .path_mtu = node->pair->attr.mtu,
 				   .dest_qp_num = peer->qpn,
-				   .max_rd_atomic = 16,
-				   .max_dest_rd_atomic = 16,
+				   .max_rd_atomic = resources,
+				   .max_dest_rd_atomic = resources,
 				   .min_rnr_timer = 1,
 				   .timeout = TIMEOUT,
 				   .retry_cnt = 7,
@@ -259,8 +263,14 @@ void pair_post(struct pair *pair, enum ibv_wr_opcode opcode, size_t local, uint3
 				 .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
 
-	wr.wr.rdma.remote_addr = (uintptr_t)peer->memory + remote;
-	wr.wr.rdma.rkey = peer->mr->key;
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)peer->memory + remote;
+		wr.wr.atomic.rkey = peer->mr->key;
+		wr.wr.atomic.compare_add = 1;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)peer->memory + remote;
+		wr.wr.rdma.rkey = peer->mr->key;
+	}
 	must(qp_post_send(node->qp, &wr, &bad) == 0, "qp_post_send");
 	node_want_turn(node);
 }

@@ -20,6 +20,7 @@ struct pair;
 struct pair_attr {
 	uint64_t seed;
 	struct link_attr link;
+	uint8_t resources;   /* READs and atomics in flight at most; 0: 16 */
 	bool keeps;	     /* packets that come early; else both are go-back-N peers */
 	unsigned int access; /* of both memories, beside all rights */
 	enum ibv_mtu mtu;
@@ -59,7 +60,7 @@ void pair_set_up(struct pair *pair, const struct pair_attr *attr);
 void pair_tear_down(struct pair *pair);
 
 /** Post a signaled request of the first node: `len` bytes at `local` in its memory, at `remote` in
- * the other's. */
+ * the other's. An atomic adds 1. */
 void pair_post(struct pair *pair, enum ibv_wr_opcode opcode, size_t local, uint32_t len,
 	       size_t remote);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/limits.h"
 #include "sim.h"
 
 #define BYTES_SMALL (16u << 10) /* of a flow's largest message */
@@ -139,12 +140,13 @@ static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struc
 	end->sq_psn = rng_chance(rng, 700000) ? psns[rng_below(rng, 5)]
 					      : (uint32_t)rng_below(rng, 1u << 24);
 	end->cap = (struct ibv_qp_cap){
-		.max_send_wr = (uint32_t)rng_range(rng, 1, 32),
+		.max_send_wr = (uint32_t)rng_range(rng, 1, rng_chance(rng, 50000) ? 300 : 32),
 		.max_recv_wr = (uint32_t)rng_range(rng, 1, 64),
 		.max_send_sge = (uint32_t)rng_range(rng, 1, rng_chance(rng, 500000) ? 32 : 4),
 		.max_recv_sge = (uint32_t)rng_range(rng, 1, rng_chance(rng, 500000) ? 32 : 4),
 		.max_inline_data = (uint32_t)rng_below(rng, 600)};
-	end->max_dest_rd_atomic = (uint8_t)rng_range(rng, 1, 16);
+	end->max_dest_rd_atomic =
+		(uint8_t)rng_range(rng, 1, rng_chance(rng, 100000) ? DEVICE_MAX_RD_ATOMIC : 16);
 	/* Infinite retries of RNR wherever receives may come late; elsewhere it does not matter. */
 	end->rnr_retry = 7;
 	end->min_rnr_timer = (uint8_t)rng_range(rng, 1, rng_chance(rng, 900000) ? 16 : 31);

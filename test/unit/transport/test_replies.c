@@ -65,6 +65,7 @@ static struct reply atomic_of(uint32_t psn, uint64_t original, uint32_t msn)
 static void add(struct reply reply)
 {
 	assert_true(replies_room(&replies));
+	assert_true(replies_reserve(&replies));
 	replies_add(&replies, &reply);
 }
 
@@ -150,6 +151,38 @@ static void replies_clear__forgets_everything(void **state)
 	assert_null(replies_find(&replies, psn_make(1)));
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 0);
+}
+
+/* As many as a byte can tell of, in memory that is taken when they come. */
+static void replies_grow__keeps_all_that_is_owed_and_remembered(void **state)
+{
+	const struct reply first = read_of(0, 0, 8, 0);
+	uint32_t entries;
+
+	(void)state;
+	replies_fini(&replies);
+	assert_int_equal(replies_init(&replies, UINT8_MAX), 0);
+	entries = replies.mask + 1;
+	assert_true(entries < 8);
+	for (uint32_t i = 0; i < UINT8_MAX; i++) {
+		add(read_of(i, i * 8, 8, i));
+		/* The order goes across a growth, in the middle of a ring as at its end. */
+		if (i == 0) {
+			assert_int_equal(send_all(), FAULT_NONE);
+			replies_repeat(&replies, &first);
+		}
+	}
+	assert_true(replies.mask + 1 > entries);
+	for (uint32_t i = 0; i < UINT8_MAX; i++)
+		assert_int_equal(replies_find(&replies, psn_make(i))->msn, i);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, UINT8_MAX);
+	for (uint32_t i = 0; i < UINT8_MAX; i++)
+		expect_read(i, OPCODE_READ_RESPONSE_ONLY, i, i * 8, 8);
+	for (uint32_t i = 0; i < UINT8_MAX; i++)
+		add(read_of(1000 + i, 0, 8, 0));
+	assert_false(replies_room(&replies));
+	assert_null(replies_find(&replies, psn_make(UINT8_MAX - 1)));
 }
 
 static void replies_room__as_many_as_resources(void **state)
@@ -286,7 +319,7 @@ static void replies_repeat__after_a_change_of_resources_overwrites_nothing(void 
 	replies.pending[0].sent = 1; /* as if it were about to be asked for again */
 	for (int i = 0; i < 4; i++)
 		replies_repeat(&replies, &first);
-	assert_false(replies_room_for_word(&replies));
+	assert_false(replies_reserve_word(&replies));
 	replies.pending[0].sent = 0;
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 8);
@@ -334,13 +367,13 @@ static void replies_word__has_room_without_resources(void **state)
 {
 	(void)state;
 	assert_int_equal(replies_init(&replies, 0), 0);
-	assert_true(replies_room_for_word(&replies));
+	assert_true(replies_reserve_word(&replies));
 	replies_word(&replies, psn_make(1), 1);
-	assert_false(replies_room_for_word(&replies));
+	assert_false(replies_reserve_word(&replies));
 	replies_word(&replies, psn_make(2), 1);
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 1);
-	assert_true(replies_room_for_word(&replies));
+	assert_true(replies_reserve_word(&replies));
 }
 
 static void replies_word__leaves_room_for_reads(void **state)
@@ -348,7 +381,7 @@ static void replies_word__leaves_room_for_reads(void **state)
 	uint32_t words = 0;
 
 	(void)state;
-	for (; replies_room_for_word(&replies); words++)
+	for (; replies_reserve_word(&replies); words++)
 		replies_word(&replies, psn_make(words), 1);
 	assert_true(words >= RESOURCES);
 	for (uint32_t i = 0; i < RESOURCES; i++)
@@ -553,6 +586,7 @@ int main(void)
 		TEST(replies_init__none_means_no_room),
 		TEST(replies_init__keeps_what_is_owed_and_remembered),
 		TEST(replies_clear__forgets_everything),
+		TEST(replies_grow__keeps_all_that_is_owed_and_remembered),
 		TEST(replies_room__as_many_as_resources),
 		TEST(replies_room__duplicates_take_none),
 		TEST(replies_find__by_any_of_its_psns),

@@ -7,7 +7,7 @@
 #define DEVICE_MAX_QP_WR     32768 /* work requests of a send or a receive queue */
 #define DEVICE_MAX_SGE	     32	   /* entries of a gather or scatter list, READ's as well */
 #define DEVICE_MAX_INLINE    1024  /* bytes */
-#define DEVICE_MAX_RD_ATOMIC 128   /* READs and atomics in flight, on either side */
+#define DEVICE_MAX_RD_ATOMIC 255   /* READs and atomics in flight, on either side; a byte tells them */
 #define DEVICE_MAX_RATE_KBPS 100000000 /* that a queue pair may be paced to */
 #define DEVICE_MAX_CQ	     65536
 #define DEVICE_MAX_CQE	     4194303

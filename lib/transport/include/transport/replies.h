@@ -53,12 +53,14 @@ struct replies {
 	struct counters *counters;
 
 	uint32_t resources; /* max_dest_rd_atomic */
-	uint32_t mask;	    /* a power of two of at least `resources`, - 1: the indices wrap */
+	/* A power of two, - 1: the indices wrap. The rings grow until that is at least `resources`:
+	 * who asks for many and never READs takes no memory for them. */
+	uint32_t mask;
 
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
 	struct reply *resource;
 	uint32_t newest;     /* counts up */
-	uint32_t remembered; /* entries that are valid, at most `resources` */
+	uint32_t remembered; /* entries that are valid, at most `resources` and mask + 1 */
 
 	/*
 	 * What is still to be sent: a ring of twice as many entries, [head, tail). Duplicates take
@@ -75,7 +77,7 @@ struct replies {
 	uint8_t nak_syndrome;
 };
 
-/** Make room for `resources` READs and atomics at a time. What is owed and remembered stays, as far
+/** From now on `resources` READs and atomics at a time. What is owed and remembered stays, as far
  * as there is room. Control. 0 or -ENOMEM. */
 int replies_init(struct replies *replies, uint32_t resources);
 void replies_fini(struct replies *replies);
@@ -100,14 +102,31 @@ static inline bool replies_owe_ack_only(const struct replies *replies)
 	return replies->head == replies->tail && replies->ack == ACK_DUE;
 }
 
-/** Owe and remember a new reply. Only with replies_room. */
+/** The rings are larger, or there is no memory: false. */
+bool replies_grow(struct replies *replies);
+
+/** Where there is replies_room: whether there is memory too. */
+static inline bool replies_reserve(struct replies *replies)
+{
+	return replies->remembered <= replies->mask || replies->remembered == replies->resources ||
+	       replies_grow(replies);
+}
+
+/** Owe and remember a new reply. Only with replies_room and replies_reserve. */
 void replies_add(struct replies *replies, const struct reply *reply);
 
-/** Whether the word about one more ATOMIC WRITE or FLUSH can be owed. */
+/** Whether the word about one more ATOMIC WRITE or FLUSH can be owed as the rings are. */
 static inline bool replies_room_for_word(const struct replies *replies)
 {
 	return replies->repeats <= replies->mask &&
 	       replies->tail - replies->head <= 2 * replies->mask + 1;
+}
+
+/** Whether it can be owed at all. */
+static inline bool replies_reserve_word(struct replies *replies)
+{
+	return replies_room_for_word(replies) ||
+	       (replies->mask + 1 < replies->resources && replies_grow(replies));
 }
 
 /**

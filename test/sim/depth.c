@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * As many READs and atomics at a time as a device tells of: on a link that is so long that all are
+ * sent before the first answer comes, and on links that lose, repeat and reorder.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/limits.h"
+#include "pair.h"
+
+#define DEPTH	   DEVICE_MAX_RD_ATOMIC
+#define POSTED_MAX (DEPTH + 100) /* what waits for an answer, and what waits for its turn */
+#define MESSAGES   5000u
+#define WORD	   8u
+#define LATENCY_NS 1000000
+#define MTU_BYTES  256u
+
+static void must(bool condition, const char *what)
+{
+	if (condition)
+		return;
+	fprintf(stderr, "depth: %s\n", what);
+	exit(1);
+}
+
+/* Where the answer of a request goes. Atomics are on the first word of the other memory, READs of
+ * what follows it. */
+static size_t place(unsigned int i)
+{
+	return WORD + (size_t)(i % POSTED_MAX) * MTU_BYTES;
+}
+
+static bool is_atomic(unsigned int i)
+{
+	return i % 2 == 1;
+}
+
+static void post(struct pair *pair, unsigned int i)
+{
+	if (is_atomic(i))
+		pair_post(pair, IBV_WR_ATOMIC_FETCH_AND_ADD, place(i), WORD, 0);
+	else
+		pair_post(pair, IBV_WR_RDMA_READ, place(i), MTU_BYTES, place(i));
+}
+
+/* Requests complete in their order: so the answer of the one with this number is there. */
+static void check(const struct pair *pair, unsigned int i, uint64_t first)
+{
+	const uint8_t *got = pair->node[0].memory + place(i);
+	uint64_t added;
+
+	if (!is_atomic(i)) {
+		must(memcmp(got, pair->node[1].memory + place(i), MTU_BYTES) == 0, "wrong data");
+		return;
+	}
+	memcpy(&added, got, sizeof(added));
+	must(added == first + i / 2, "an addition is missing, or came twice");
+}
+
+static uint64_t word(const struct pair *pair)
+{
+	uint64_t value;
+
+	memcpy(&value, pair->node[1].memory, sizeof(value));
+	return value;
+}
+
+static void run(struct link_attr link, bool keeps)
+{
+	const struct pair_attr attr = {.seed = 1,
+				       .keeps = keeps,
+				       .resources = DEPTH,
+				       .mtu = IBV_MTU_256,
+				       .bytes = WORD + (size_t)POSTED_MAX * MTU_BYTES,
+				       .link = link};
+	unsigned int posted = 0, complete = 0;
+	uint64_t first, most = 0;
+	struct pair pair;
+
+	pair_set_up(&pair, &attr);
+	first = word(&pair);
+	while (complete < MESSAGES) {
+		unsigned int done;
+
+		while (posted < MESSAGES && posted - complete < POSTED_MAX)
+			post(&pair, posted++);
+		pair_step(&pair);
+		if (pair.node[1].packets == 0)
+			most = pair.node[0].packets -
+			       pair_counted(&pair, 0, COUNTER_retransmitted_packets);
+		for (done = pair_poll(&pair); done > 0; done--)
+			check(&pair, complete++, first);
+	}
+	must(word(&pair) == first + MESSAGES / 2, "additions are missing");
+	must(most == DEPTH, "not as many at a time as the device tells of");
+	must(pair_counted(&pair, 1, COUNTER_resp_invalid_request) == 0, "more than that");
+	pair_tear_down(&pair);
+}
+
+int main(void)
+{
+	const struct link_attr sound = {.latency_ns = LATENCY_NS, .mbps = 100000};
+	struct link_attr bad = sound;
+
+	run(sound, true);
+	bad.loss_ppm = 10000;
+	bad.duplicate_ppm = 10000;
+	bad.reorder_ppm = 10000;
+	bad.reorder_ns = LATENCY_NS / 10;
+	run(bad, true);
+	run(bad, false);
+	printf("depth: %u READs and atomics at a time\n", DEPTH);
+	return 0;
+}
