@@ -196,17 +196,21 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	return -rc;
 }
 
+/* Its size may be changed by another thread just now. */
 int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
+	struct face_context *context = face_context(ibv->context);
 	const struct srq *srq = face_srq(ibv)->srq;
+	int rc = context_lock(context);
 
-	if (fork_in_child)
-		return ENODEV;
+	if (rc != 0)
+		return -rc;
 	*attr = (struct ibv_srq_attr){
 		.max_wr = srq->rq.max_wr,
 		.max_sge = srq->rq.max_sge,
 		.srq_limit = srq_limit(srq),
 	};
+	context_unlock(context);
 	return 0;
 }
 
