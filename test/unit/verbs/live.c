@@ -37,7 +37,7 @@ struct ibv_context *live_open(const char *mtu)
 	return context;
 }
 
-static bool connect_to(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn)
+bool live_connect(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn)
 {
 	struct ibv_qp_attr attr = {
 		.port_num = 1,
@@ -68,8 +68,8 @@ static bool connect_both(struct lane *lane)
 	const uint32_t psn = lane->psn;
 
 	lane->psn = (psn + PSN_STEP) & PSN_MASK;
-	return connect_to(lane->a, lane->b->qp_num, psn) &&
-	       connect_to(lane->b, lane->a->qp_num, psn);
+	return live_connect(lane->a, lane->b->qp_num, psn) &&
+	       live_connect(lane->b, lane->a->qp_num, psn);
 }
 
 bool lane_open(struct lane *lane, struct ibv_context *context)

@@ -29,6 +29,9 @@ struct ibv_context *live_open(const char *mtu);
 
 /* Threads may not assert: these return whether they worked. */
 
+/** From RESET to RTS, with a peer of the same device; the first PSN is the same both ways. */
+bool live_connect(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn);
+
 bool lane_open(struct lane *lane, struct ibv_context *context);
 bool lane_close(struct lane *lane);
 
