@@ -65,15 +65,20 @@ int region_open(struct pd *pd, const struct mr *described, struct mr **mr)
 		return -ENOMEM;
 	*m = *described;
 	m->pd = pd;
+	rc = pd_get(pd);
+	if (rc != 0)
+		goto free_region;
 	/* The last step: from here on the region can be reached. */
 	rc = key_table_insert(pd->keys, m, &m->key);
-	if (rc != 0) {
-		free(m);
-		return rc == -ENOSPC ? -ENOMEM : rc;
-	}
-	pd_get(pd);
+	if (rc != 0)
+		goto put_pd;
 	*mr = m;
 	return 0;
+put_pd:
+	pd_put(pd);
+free_region:
+	free(m);
+	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
 int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,

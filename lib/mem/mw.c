@@ -29,14 +29,19 @@ int mw_create(struct pd *pd, enum ibv_mw_type type, struct mw **mw)
 	m->type = type;
 	m->view.kind = MR_WINDOW;
 	m->view.pd = pd;
+	rc = pd_get(pd);
+	if (rc != 0)
+		goto free_window;
 	rc = key_table_insert(pd->keys, &m->view, &m->view.key);
-	if (rc != 0) {
-		free(m);
-		return rc == -ENOSPC ? -ENOMEM : rc;
-	}
-	pd_get(pd);
+	if (rc != 0)
+		goto put_pd;
 	*mw = m;
 	return 0;
+put_pd:
+	pd_put(pd);
+free_window:
+	free(m);
+	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
 static void unbind(struct mw *mw)

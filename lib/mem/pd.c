@@ -3,7 +3,11 @@
 #include "mem/pd.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
+
+/* In the place of the number of users: there are none, and none come any more. */
+#define DESTROYED UINT32_MAX
 
 int pd_create(struct key_table *keys, struct pd **pd)
 {
@@ -12,22 +16,45 @@ int pd_create(struct key_table *keys, struct pd **pd)
 	if (!p)
 		return -ENOMEM;
 	p->keys = keys;
+	p->holders = 1;
 	*pd = p;
 	return 0;
 }
 
 int pd_destroy(struct pd *pd)
 {
-	/* Acquire: what the last user did before its pd_put happened before the free. */
-	if (__atomic_load_n(&pd->users, __ATOMIC_ACQUIRE) != 0)
-		return -EBUSY;
-	free(pd);
+	uint32_t users = 0;
+
+	/* Acquire: what the last user did before its pd_put happened before the freeing. */
+	if (!__atomic_compare_exchange_n(&pd->users, &users, DESTROYED, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return users == DESTROYED ? -EINVAL : -EBUSY;
+	pd_release_hold(pd);
 	return 0;
 }
 
-void pd_get(struct pd *pd)
+void pd_hold(struct pd *pd)
 {
-	__atomic_fetch_add(&pd->users, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&pd->holders, 1, __ATOMIC_RELAXED);
+}
+
+void pd_release_hold(struct pd *pd)
+{
+	/* Everything that others did with it comes before the freeing. */
+	if (__atomic_sub_fetch(&pd->holders, 1, __ATOMIC_ACQ_REL) == 0)
+		free(pd);
+}
+
+int pd_get(struct pd *pd)
+{
+	uint32_t users = __atomic_load_n(&pd->users, __ATOMIC_RELAXED);
+
+	do {
+		if (users == DESTROYED)
+			return -EINVAL;
+	} while (!__atomic_compare_exchange_n(&pd->users, &users, users + 1, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return 0;
 }
 
 void pd_put(struct pd *pd)

@@ -15,7 +15,7 @@ struct pd;
  * @param described
  *   All but domain and key.
  * @return
- *   0 or -ENOMEM.
+ *   0, -ENOMEM, or -EINVAL where the domain is destroyed.
  */
 int region_open(struct pd *pd, const struct mr *described, struct mr **mr);
 

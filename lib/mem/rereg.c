@@ -72,10 +72,12 @@ int mr_apply_change(struct mr *mr, const struct mr_change *change)
 
 	if (mr->windows > 0)
 		return -EBUSY;
+	/* Who has another handle of that domain may have destroyed it meanwhile. */
+	if ((change->flags & IBV_REREG_MR_CHANGE_PD) && pd_get(change->pd) != 0)
+		return -EINVAL;
 	advise_cancel(mr);
 	mr->access = access_after(mr, change);
 	if (change->flags & IBV_REREG_MR_CHANGE_PD) {
-		pd_get(change->pd);
 		pd_put(mr->pd);
 		mr->pd = change->pd;
 	}

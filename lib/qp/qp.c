@@ -136,15 +136,11 @@ static int qp_init_queues(struct qp *qp)
 	return err;
 }
 
-/* What may not be destroyed before the queue pair: an XRC one has not all of it. */
+/* What may not be destroyed before the queue pair, as its domain: an XRC one has not all of it. */
 static void qp_count_users(const struct qp *qp, int step)
 {
 	const struct qp_init *init = &qp->init;
 
-	if (step > 0)
-		pd_get(init->pd);
-	else
-		pd_put(init->pd);
 	if (init->send_cq != NULL)
 		__atomic_fetch_add(&init->send_cq->users, (uint32_t)step, __ATOMIC_RELEASE);
 	if (init->recv_cq != NULL)
@@ -172,11 +168,12 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 		qp->init.cap.max_send_wr = 0;
 	if (!qp->kind->receives)
 		qp->init.cap.max_recv_wr = 0;
+	err = pd_get(init->pd);
+	if (err != 0)
+		goto free_qp;
 	err = qp_init_queues(qp);
-	if (err != 0) {
-		free(qp);
-		return err;
-	}
+	if (err != 0)
+		goto put_pd;
 	qp->init.queues = NULL;
 	qp_connect_roles(qp);
 	qp_reset(qp);
@@ -190,6 +187,11 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	qp_count_users(qp, 1);
 	*out = qp;
 	return 0;
+put_pd:
+	pd_put(init->pd);
+free_qp:
+	free(qp);
+	return err;
 }
 
 void qp_retire(struct qp *qp)
@@ -205,6 +207,7 @@ void qp_destroy(struct qp *qp)
 	assert(LIST_EMPTY(&qp->windows));
 	assert(qp->responder.early.count == 0 && qp->completer.early.count == 0);
 	qp_count_users(qp, -1);
+	pd_put(qp->init.pd);
 	replies_fini(&qp->replies);
 	sq_fini(&qp->sq);
 	if (qp->rq == &qp->own_rq)

@@ -18,27 +18,31 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return face_null(-ENOMEM);
+	ah->pd = face_pd(ibv)->pd;
+	rc = pd_get(ah->pd);
+	if (rc != 0)
+		goto free_handle;
 	rc = quota_take(context->device, DEVICE_QUOTA_AH);
-	if (rc == 0) {
-		/* A handle serves any pair of queue pairs: its flow is that of its address alone.
-		 */
-		rc = path_resolve(context->device, attr, 0, 0, &ah->ah.path);
-		if (rc != 0)
-			quota_give(context->device, DEVICE_QUOTA_AH);
-	}
-	if (rc != 0) {
-		free(ah);
-		return face_null(rc);
-	}
+	if (rc != 0)
+		goto put_pd;
+	/* A handle serves any pair of queue pairs: its flow is that of its address alone. */
+	rc = path_resolve(context->device, attr, 0, 0, &ah->ah.path);
+	if (rc != 0)
+		goto give_quota;
 	ah->attr = *attr;
 	ah->ah.ibv.context = ibv->context;
 	ah->ah.ibv.pd = ibv;
 	ah->ah.ibv.handle = context_handle(context);
-	ah->pd = face_pd(ibv)->pd;
 	ah->parent = parent_get(ibv);
-	pd_get(ah->pd);
 	context_get(context);
 	return &ah->ah.ibv;
+give_quota:
+	quota_give(context->device, DEVICE_QUOTA_AH);
+put_pd:
+	pd_put(ah->pd);
+free_handle:
+	free(ah);
+	return face_null(rc);
 }
 
 int ibv_destroy_ah(struct ibv_ah *ibv)

@@ -12,6 +12,7 @@
 #include "mem/dm.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
+#include "mem/pd.h"
 
 #include "verbs_internal.h"
 
@@ -88,6 +89,7 @@ void ibv_unimport_pd(struct ibv_pd *ibv)
 	if (fork_in_child || pd->parent)
 		return;
 	shared_release(pd->shared);
+	pd_release_hold(pd->pd);
 	context_put(face_context(ibv->context));
 	free(pd);
 }
@@ -107,9 +109,10 @@ static int find_region(struct face_context *context, uint32_t handle, struct fac
 	}
 	mr->mr = found;
 	mr->key = handle;
+	mr->is_null = found->kind == MR_NULL;
 	mr->ibv.length = found->length;
 	mr->ibv.lkey = handle;
-	mr->ibv.rkey = found->kind == MR_NULL ? 0 : handle;
+	mr->ibv.rkey = mr->is_null ? 0 : handle;
 	context_unlock(context);
 	return 0;
 }

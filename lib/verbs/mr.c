@@ -7,6 +7,7 @@
 #include "mem/dmabuf.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
+#include "mem/pd.h"
 
 #include "verbs_internal.h"
 
@@ -78,8 +79,10 @@ struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv)
 		return face_null(rc);
 	rc = mr_create_null(face_pd(ibv)->pd, &mr->mr);
 	null = face_end(mr, rc, ibv, NULL, SIZE_MAX);
-	if (null)
+	if (null) {
 		null->rkey = 0; /* no region has this key */
+		mr->is_null = true;
+	}
 	return null;
 }
 
@@ -145,6 +148,28 @@ static bool is_live(const struct face_mr *mr)
 	return key_table_find(face_context(mr->ibv.context)->device->keys, mr->key) == mr->mr;
 }
 
+/* The engine runs on while pages are faulted in, and another handle may end the region: what is
+ * checked is a copy. */
+static int check_change(struct face_mr *mr, const struct mr_change *change)
+{
+	struct face_context *context = face_context(mr->ibv.context);
+	struct mr now;
+	int rc = context_lock(context);
+
+	if (rc != 0)
+		return rc;
+	if (mr->imported || !is_live(mr)) {
+		context_unlock(context);
+		return -EINVAL;
+	}
+	now = *mr->mr;
+	pd_hold(now.pd);
+	context_unlock(context);
+	rc = mr_check_change(&now, change);
+	pd_release_hold(now.pd);
+	return rc;
+}
+
 /*
  * Everything that can fail comes before the change, so the old region is valid after every error of
  * the arguments or the memory, which the code IBV_REREG_MR_ERR_INPUT says; errno tells which. The
@@ -166,7 +191,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = ENODEV;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	rc = mr->imported || !is_live(mr) ? -EINVAL : mr_check_change(mr->mr, &change);
+	rc = check_change(mr, &change);
 	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD) && pd->context != ibv->context)
 		rc = -EINVAL;
 	if (rc != 0) {
@@ -178,7 +203,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	rc = mr_apply_change(mr->mr, &change);
+	rc = is_live(mr) ? mr_apply_change(mr->mr, &change) : -EINVAL;
 	context_unlock(context);
 	if (rc != 0) {
 		errno = -rc;

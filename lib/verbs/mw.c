@@ -68,8 +68,7 @@ int mw_dealloc_op(struct ibv_mw *ibv)
 }
 
 /* What can be told before the binding's turn comes; the rest becomes a completion. */
-static int check_bind(const struct ibv_qp *qp, const struct ibv_mw *mw,
-		      const struct ibv_mw_bind *bind)
+static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct ibv_mw_bind *bind)
 {
 	const struct ibv_mw_bind_info *info = &bind->bind_info;
 
@@ -78,11 +77,11 @@ static int check_bind(const struct ibv_qp *qp, const struct ibv_mw *mw,
 	if (info->mw_access_flags & ~MW_ACCESS)
 		return EINVAL;
 	/* ibv_alloc_null_mr(3): the use of ibv_bind_mw with it is invalid. */
-	if (info->mr && face_mr(info->mr)->mr->kind == MR_NULL)
+	if (info->mr && face_mr(info->mr)->is_null)
 		return EINVAL;
-	if (qp->context != mw->context)
+	if (ibv_qp->context != ibv_mw->context)
 		return EINVAL;
-	return face_pd(qp->pd)->pd == face_pd(mw->pd)->pd ? 0 : EPERM;
+	return face_qp(ibv_qp)->pd == face_mw(ibv_mw)->mw->view.pd ? 0 : EPERM;
 }
 
 /* A window of type 1: its next key is chosen here, and told at once (ibv_bind_mw(3)). */

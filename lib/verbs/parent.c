@@ -113,6 +113,11 @@ struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain
 	parent = calloc(1, sizeof(*parent));
 	if (!parent)
 		return face_null(-ENOMEM);
+	rc = pd_get(face_pd(attr->pd)->pd);
+	if (rc != 0) {
+		free(parent);
+		return face_null(rc);
+	}
 	fill(parent, attr);
 	parent->domain = (struct face_pd){
 		.ibv = {.context = ibv, .handle = attr->pd->handle},
@@ -120,7 +125,6 @@ struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain
 		.parent = parent,
 	};
 	parent->outer = parent_get(attr->pd);
-	pd_get(parent->domain.pd);
 	if (parent->td)
 		__atomic_add_fetch(&parent->td->users, 1, __ATOMIC_RELAXED);
 	context_get(face_context(ibv));

@@ -18,8 +18,10 @@ static int create(struct face_context *context, struct face_pd *pd)
 	if (rc != 0)
 		goto give;
 	rc = shared_add(context, SHARED_PD, pd->ibv.handle, pd->pd, &pd->shared);
-	if (rc == 0)
+	if (rc == 0) {
+		pd_hold(pd->pd);
 		return 0;
+	}
 	pd_destroy(pd->pd);
 give:
 	quota_give(device, DEVICE_QUOTA_PD);
@@ -60,6 +62,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	rc = shared_destroy(pd->shared);
 	if (rc != 0)
 		return -rc;
+	pd_release_hold(pd->pd);
 	context_put(face_context(ibv->context));
 	free(pd);
 	return 0;

@@ -102,6 +102,7 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	ibv->state = IBV_QPS_RESET;
 	if (attr->qp_type != IBV_QPT_XRC_RECV) {
 		ibv->pd = attr->pd;
+		qp->pd = face_pd(attr->pd)->pd;
 		qp->parent = parent_get(attr->pd);
 		ibv->send_cq = attr->send_cq;
 	}
@@ -170,7 +171,7 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		init->event = event_raise_target;
 		init->user = qp->target;
 	} else {
-		init->pd = face_pd(ibv->pd)->pd;
+		init->pd = qp->pd;
 		init->queues = face_queues(ibv->pd);
 		init->event = event_raise_qp;
 		init->user = (void *)(uintptr_t)qp;

@@ -24,6 +24,19 @@ static int destroy_object(struct shared *shared)
 	return -EINVAL;
 }
 
+/* What it leads to stays, also when another handle destroys it. */
+static void hold_object(const struct shared *shared)
+{
+	switch (shared->kind) {
+	case SHARED_PD:
+		pd_hold(shared->object);
+		break;
+	case SHARED_DM:
+		dm_hold(shared->object);
+		break;
+	}
+}
+
 int shared_add(struct face_context *context, enum shared_kind kind, uint32_t handle, void *object,
 	       struct shared **added)
 {
@@ -64,9 +77,7 @@ struct shared *shared_hold(struct face_context *context, enum shared_kind kind, 
 	if (shared) {
 		shared->holders++;
 		*object = shared->object;
-		/* Copies to it do not ask whether it was destroyed. */
-		if (kind == SHARED_DM)
-			dm_hold(shared->object);
+		hold_object(shared);
 	}
 	pthread_mutex_unlock(&root->shared_lock);
 	return shared;

@@ -58,24 +58,29 @@ static int join_xrcd(struct face_context *context, struct face_srq *srq,
 static int make_srq(struct face_context *context, struct face_srq *srq,
 		    const struct ibv_srq_init_attr_ex *attr)
 {
-	int rc = quota_take(context->device, DEVICE_QUOTA_SRQ);
+	struct pd *pd = face_pd(attr->pd)->pd;
+	int rc = pd_get(pd);
 
 	if (rc != 0)
 		return rc;
-	rc = srq_create_in(face_queues(attr->pd), attr->attr.max_wr, attr->attr.max_sge,
-			   face_pd(attr->pd)->pd, &srq->srq);
-	if (rc != 0) {
-		quota_give(context->device, DEVICE_QUOTA_SRQ);
-		return rc;
-	}
+	rc = quota_take(context->device, DEVICE_QUOTA_SRQ);
+	if (rc != 0)
+		goto put_pd;
+	rc = srq_create_in(face_queues(attr->pd), attr->attr.max_wr, attr->attr.max_sge, pd,
+			   &srq->srq);
+	if (rc != 0)
+		goto give_quota;
 	srq->srq->low = event_raise_srq_limit;
 	srq->srq->user = srq;
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD)
 		rc = join_xrcd(context, srq, attr);
-	if (rc != 0) {
-		srq_destroy(srq->srq);
-		quota_give(context->device, DEVICE_QUOTA_SRQ);
-	}
+	if (rc == 0)
+		return 0;
+	srq_destroy(srq->srq);
+give_quota:
+	quota_give(context->device, DEVICE_QUOTA_SRQ);
+put_pd:
+	pd_put(pd);
 	return rc;
 }
 
@@ -116,7 +121,6 @@ struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_at
 	}
 	context_get(context);
 	srq->parent = parent_get(attr->pd);
-	pd_get(srq->srq->pd);
 	attr->attr.max_wr = srq->srq->rq.max_wr;
 	attr->attr.max_sge = srq->srq->rq.max_sge;
 	return &srq->ibv;

@@ -100,7 +100,7 @@ struct face_td {
 
 struct face_pd {
 	struct ibv_pd ibv;
-	struct pd *pd;		    /* with a parent domain, that of the one which it extends */
+	struct pd *pd; /* held; with a parent domain, that of the one which it extends, and used */
 	struct shared *shared;	    /* NULL with a parent domain */
 	struct face_parent *parent; /* itself, if it is a parent domain; else NULL */
 };
@@ -125,6 +125,7 @@ struct face_mr {
 	struct mr *mr;
 	uint32_t key; /* by which it is known whether another handle has ended it */
 	bool imported;
+	bool is_null;
 	struct face_parent *parent; /* made with it, or NULL: so it is in what follows */
 };
 
@@ -217,6 +218,7 @@ struct face_qp {
 	};
 	struct qp *qp;
 	struct device *device;
+	struct pd *pd; /* used; the handle in ibv.pd may go before (ibv_unimport_pd(3)) */
 	struct face_parent *parent;
 	bool is_ex;	     /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	uint32_t wr_opcodes; /* what may then be built: bits of enum ibv_wr_opcode */
@@ -409,8 +411,8 @@ void dm_free_handle(struct face_dm *dm);
 int shared_add(struct face_context *context, enum shared_kind kind, uint32_t handle, void *object,
 	       struct shared **shared);
 
-/** Find an object and hold it; device memory stays until dm_release_hold. MT-safe. NULL where there
- * is none. */
+/** Find an object and hold it: its memory stays until pd_release_hold or dm_release_hold, even when
+ * it is destroyed. MT-safe. NULL where there is none. */
 struct shared *shared_hold(struct face_context *context, enum shared_kind kind, uint32_t handle,
 			   void **object);
 

@@ -30,8 +30,8 @@ static void pd_destroy__is_busy_while_there_are_users(void **state)
 
 	(void)state;
 	assert_int_equal(pd_create(NULL, &pd), 0);
-	pd_get(pd);
-	pd_get(pd);
+	assert_int_equal(pd_get(pd), 0);
+	assert_int_equal(pd_get(pd), 0);
 	assert_int_equal(pd_destroy(pd), -EBUSY);
 	pd_put(pd);
 	assert_int_equal(pd_destroy(pd), -EBUSY);
@@ -39,11 +39,26 @@ static void pd_destroy__is_busy_while_there_are_users(void **state)
 	assert_int_equal(pd_destroy(pd), 0);
 }
 
+/* Who holds one that is destroyed finds that out, and nothing is made in it. */
+static void pd_destroy__once_and_its_handles_stay(void **state)
+{
+	struct pd *pd;
+
+	(void)state;
+	assert_int_equal(pd_create(NULL, &pd), 0);
+	pd_hold(pd);
+	assert_int_equal(pd_destroy(pd), 0);
+	assert_int_equal(pd_get(pd), -EINVAL);
+	assert_int_equal(pd_destroy(pd), -EINVAL);
+	pd_release_hold(pd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pd_create__keeps_the_devices_keys),
 		cmocka_unit_test(pd_destroy__is_busy_while_there_are_users),
+		cmocka_unit_test(pd_destroy__once_and_its_handles_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -354,6 +355,77 @@ static void reg_mr__from_several_threads_under_traffic(void **state)
 	run_threads(run_worker, THREADS, workers, sizeof(workers[0]));
 }
 
+/* What another thread destroys, by a handle of its own, when it likes. */
+static void *dealloc_other(void *arg)
+{
+	int rc;
+
+	while ((rc = ibv_dealloc_pd(arg)) == EBUSY)
+		sched_yield();
+	REQUIRE(rc == 0);
+	return NULL;
+}
+
+static void *dereg_other(void *arg)
+{
+	REQUIRE(ibv_dereg_mr(arg) == 0);
+	return NULL;
+}
+
+/* A region is made in a domain that goes, or it is not; there is nothing in between. */
+static void dealloc_pd__while_another_handle_is_used(void **state)
+{
+	struct ibv_pd *pd, *other;
+	pthread_t thread;
+	struct ibv_mr *mr;
+	void *result;
+	char buf[64];
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		pd = ibv_alloc_pd(context);
+		other = ibv_import_pd(context, pd->handle);
+		assert_non_null(other);
+		assert_int_equal(pthread_create(&thread, NULL, dealloc_other, other), 0);
+		while ((mr = ibv_reg_mr(pd, buf, sizeof(buf), 0)) != NULL) {
+			assert_int_equal(ibv_dereg_mr(mr), 0);
+			sched_yield();
+		}
+		assert_int_equal(errno, EINVAL);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_null(result);
+		ibv_unimport_pd(pd);
+	}
+}
+
+static void dereg_mr__while_another_handle_is_used(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_mr *mr, *other;
+	uint8_t *memory = map_at(NULL);
+	pthread_t thread;
+	void *result;
+	int rc;
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		mr = ibv_reg_mr(pd, memory, BYTES, ACCESS);
+		other = ibv_import_mr(pd, mr->handle);
+		assert_non_null(other);
+		assert_int_equal(pthread_create(&thread, NULL, dereg_other, other), 0);
+		do {
+			rc = ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS);
+		} while (rc == 0);
+		assert_int_equal(rc, IBV_REREG_MR_ERR_INPUT);
+		assert_int_equal(errno, EINVAL);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_null(result);
+		ibv_unimport_mr(mr);
+	}
+	munmap(memory, BYTES);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 static int open_device(void **state)
 {
 	(void)state;
@@ -373,6 +445,8 @@ int main(void)
 		cmocka_unit_test(dereg_mr__no_packet_touches_the_memory_after_it),
 		cmocka_unit_test(dereg_mr__memory_is_free_to_be_freed),
 		cmocka_unit_test(reg_mr__from_several_threads_under_traffic),
+		cmocka_unit_test(dealloc_pd__while_another_handle_is_used),
+		cmocka_unit_test(dereg_mr__while_another_handle_is_used),
 	};
 
 	return cmocka_run_group_tests(tests, open_device, close_device);

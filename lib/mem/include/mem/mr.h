@@ -96,7 +96,8 @@ int mr_check_change(const struct mr *mr, const struct mr_change *change);
  * whole. The key stays: both as local and as remote key the region is found as before.
  *
  * @return
- *   0, or -EBUSY while windows are bound to it: nothing has changed.
+ *   0; else nothing has changed: -EBUSY while windows are bound to it, -EINVAL where the new domain
+ * is destroyed.
  */
 int mr_apply_change(struct mr *mr, const struct mr_change *change);
 

@@ -41,7 +41,8 @@ struct mw {
 /* The windows of type 2 that a queue pair has bound. Zeros are an empty list. Engine's thread. */
 LIST_HEAD(mw_list, mw);
 
-/** Create a window that is bound to nothing. MT-safe. 0, -EINVAL for an unknown type, -ENOMEM. */
+/** Create a window that is bound to nothing. MT-safe. 0, -EINVAL for an unknown type or a domain
+ * that is destroyed, -ENOMEM. */
 int mw_create(struct pd *pd, enum ibv_mw_type type, struct mw **mw);
 
 /** Unbind it if need be, and free it. The engine is stopped. */
