@@ -30,6 +30,7 @@ void packet_begin(struct packet_out *out, const struct path *path, const struct 
 	out->l3_off = path->l3_off;
 	out->l4_off = path->l4_off;
 	out->ipv6 = path->ipv6;
+	out->udp_sum_by_port = false;
 	out->icrc_repeats = false;
 	out->frags = 0;
 	out->ipv4_sum = path->ipv4_sum;
@@ -85,7 +86,8 @@ static void seal_udp_checksum(const struct packet_out *out)
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)(out->frame + out->l3_off);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(out->frame + out->l4_off);
 
-	udp->dgram_cksum = rte_ipv6_udptcp_cksum(ip, udp);
+	udp->dgram_cksum = out->udp_sum_by_port ? rte_ipv6_phdr_cksum(ip, 0)
+						: rte_ipv6_udptcp_cksum(ip, udp);
 }
 
 /* What the guarded part of sealing works on. */

@@ -187,21 +187,41 @@ unsigned int engine_transmit(struct engine *engine)
 	return engine_send(engine, false);
 }
 
-static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool trusted)
+/* One piece of a frame that a port has spread over several buffers; NULL: longer than RoCE's longest. */
+static uint8_t *engine_frame(struct engine *engine, const struct rte_mbuf *mbuf)
+{
+	if (likely(mbuf->nb_segs == 1))
+		return rte_pktmbuf_mtod(mbuf, uint8_t *);
+	if (mbuf->pkt_len > sizeof(engine->linear))
+		return NULL;
+	/* Where it points to is the mbuf's or ours, and link_input may write there. */
+	return (uint8_t *)(uintptr_t)rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, engine->linear);
+}
+
+/* NONE: the frame has not been on any wire yet, and its checksum is left to whoever puts it on one. */
+static bool engine_sums_are_good(uint64_t flags)
 {
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+
+	return (flags & good) == good ||
+	       (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_NONE;
+}
+
+static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool trusted)
+{
 	struct rte_mbuf *answer;
 	struct qp *qp = NULL;
+	uint8_t *frame;
 	size_t len;
 
 	/* A driver may have taken the tag off; what is below looks for it in the frame. */
 	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0)
 		return;
-	/* A frame over several buffers is longer than RoCE's longest. */
-	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
+	frame = engine_frame(engine, mbuf);
+	if (unlikely(!frame))
 		return;
-	if (device_receive(engine->device, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len,
-			   trusted, (mbuf->ol_flags & good) == good, engine->now_ns, &qp)) {
+	if (device_receive(engine->device, frame, mbuf->pkt_len, trusted,
+			   engine_sums_are_good(mbuf->ol_flags), engine->now_ns, &qp)) {
 		if (qp)
 			engine_mark_ready(engine, qp);
 		return;
@@ -209,8 +229,8 @@ static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool trus
 	answer = tx_alloc(&engine->tx);
 	if (!answer)
 		return;
-	len = link_input(engine->link, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len,
-			 engine->now_ns, rte_pktmbuf_mtod(answer, uint8_t *));
+	len = link_input(engine->link, frame, mbuf->pkt_len, engine->now_ns,
+			 rte_pktmbuf_mtod(answer, uint8_t *));
 	if (len > 0)
 		tx_send(&engine->tx, answer, (uint32_t)len);
 	else

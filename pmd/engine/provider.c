@@ -28,6 +28,7 @@
 
 #define ERROR_MAX    256
 #define PEER_WAIT_NS UINT64_C(1000000000)
+#define NIC_WAIT_NS  UINT64_C(6000000000) /* copper agrees on a speed in some 4 s */
 
 static struct engine *provider_engine; /* constant once started */
 static struct link provider_link;
@@ -138,23 +139,33 @@ static int provider_get_link(const struct settings *settings, struct share_facts
 	return provider_open_link(settings);
 }
 
-/* A memif client meets its server now, so that the program's first packets are not lost. */
+/*
+ * A memif client meets its server now, so that the program's first packets are not lost; a NIC agrees with
+ * its switch, for programs refuse a port that is down.
+ */
 static void provider_wait_for_peer(struct engine *engine)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	const uint64_t start_ns = clock_ns(&engine->clock);
+	const struct port *port = &engine->link->port;
+	const bool is_nic = port->devargs.bus == DEVARGS_PCI;
 
-	if (!engine->link->port.is_client)
+	if (!port->is_client && !is_nic)
 		return;
 	while (!__atomic_load_n(&engine->tx.connected, __ATOMIC_RELAXED)) {
-		if (clock_ns(&engine->clock) - start_ns > PEER_WAIT_NS) {
-			log_warn("port '%s' has no peer yet: nothing gets through before its "
-				 "server is "
-				 "there",
-				 engine->link->port.devargs.name);
+		if (clock_ns(&engine->clock) - start_ns > (is_nic ? NIC_WAIT_NS : PEER_WAIT_NS)) {
+			log_warn(is_nic ? "port '%s' has no link yet: is its cable in, and its "
+					  "switch's port on?"
+					: "port '%s' has no peer yet: nothing gets through before "
+					  "its server is there",
+				 port->devargs.name);
 			return;
 		}
 		nanosleep(&pause, NULL);
+		if (is_nic && engine_try(engine)) {
+			engine_check_link(engine);
+			engine_release(engine);
+		}
 	}
 }
 

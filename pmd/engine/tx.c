@@ -91,17 +91,29 @@ static bool tx_is_to_us(const struct tx *tx, const struct packet_out *out)
 	return qpn - port->own_qpn_first < port->own_qpn_count;
 }
 
+/* The port completes the checksum that packet_seal has begun. */
+static void tx_ask_for_sum(const struct packet_out *out, struct rte_mbuf *mbuf)
+{
+	mbuf->ol_flags |= RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
+	mbuf->l2_len = out->l3_off;
+	mbuf->l3_len = (uint64_t)out->l4_off - out->l3_off;
+}
+
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
 	struct rte_mbuf *mbuf = tx->current;
-	const int len = packet_seal(out);
+	int len;
 
+	out->udp_sum_by_port = tx->port->sums_udp;
+	len = packet_seal(out);
 	if (unlikely(len < 0))
 		return len;
 	tx->current = NULL;
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = (uint32_t)len;
+	if (out->udp_sum_by_port && out->ipv6)
+		tx_ask_for_sum(out, mbuf);
 	if (tx_is_to_us(tx, out)) {
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
 		return 0;

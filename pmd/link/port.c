@@ -10,6 +10,7 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ether.h>
+#include <rte_vfio.h>
 
 #include "af_packet.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@
 #include "link/footprint.h"
 #include "link/mute.h"
 #include "link/netdev.h"
+#include "link/plan.h"
 #include "memif.h"
 #include "wire/build.h"
 
@@ -28,7 +30,8 @@
 #define MBUFS_HARDWARE (2 * DESCRIPTORS + MBUFS_SOFTWARE)
 #define POOL_CACHE     256
 #define NULL_DRIVER    "net_null"
-#define MTU_DEFAULT    1500
+#define PCI_DEVICES    "/sys/bus/pci/devices"
+#define PORT_DRIVER_MAX 64
 
 static int port_prepare_af_packet(struct port *port)
 {
@@ -85,7 +88,7 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
 		if (devargs_is(&port->devargs, NULL_DRIVER))
 			rc = devargs_default(&port->devargs, "no-rx", "1");
 		port->mbuf_bytes =
-			RTE_MAX(mtu_bytes, (uint32_t)MTU_DEFAULT) + (uint32_t)FRAME_OVERHEAD;
+			RTE_MAX(mtu_bytes, (uint32_t)PLAN_MTU_DEFAULT) + (uint32_t)FRAME_OVERHEAD;
 	}
 	port->mbuf_bytes = RTE_ALIGN_CEIL(RTE_MAX(port->mbuf_bytes, (uint32_t)PACKET_FRAME_MAX),
 					  (uint32_t)RTE_CACHE_LINE_SIZE);
@@ -107,26 +110,38 @@ static int port_error(const struct port *port, const char *what, int rc)
 	return rc < 0 ? rc : -EIO;
 }
 
-/* Why no driver took a PCI device is written in sysfs. */
-static int port_error_pci(const struct port *port)
+/* The kernel's driver of a PCI device; false where it has none. */
+static bool port_pci_driver(const struct port *port, char name[PORT_DRIVER_MAX])
 {
 	char path[128];
 	char driver[256];
 	ssize_t len;
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", port->devargs.name);
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", port->devargs.name);
+	len = readlink(path, driver, sizeof(driver) - 1);
+	if (len <= 0)
+		return false;
+	driver[len] = '\0';
+	snprintf(name, PORT_DRIVER_MAX, "%.63s", strrchr(driver, '/') + 1);
+	return true;
+}
+
+/* Why no driver took a PCI device is written in sysfs. */
+static int port_error_pci(const struct port *port)
+{
+	char path[128];
+	char driver[PORT_DRIVER_MAX];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s", port->devargs.name);
 	if (access(path, F_OK) < 0) {
 		log_error("there is no PCI device %s: `dpdk-devbind.py --status-dev net` lists "
 			  "those there are",
 			  port->devargs.name);
 		return -ENODEV;
 	}
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver", port->devargs.name);
-	len = readlink(path, driver, sizeof(driver) - 1);
-	driver[len > 0 ? len : 0] = '\0';
 	log_error("no DPDK driver takes PCI device %s, which is bound to %s: bind it to vfio-pci "
 		  "(dpdk-devbind.py -b vfio-pci %s)",
-		  port->devargs.name, len > 0 ? strrchr(driver, '/') + 1 : "no kernel driver",
+		  port->devargs.name, port_pci_driver(port, driver) ? driver : "no kernel driver",
 		  port->devargs.name);
 	return -ENODEV;
 }
@@ -169,56 +184,68 @@ static int port_make_pool(struct port *port)
 	return -ENOMEM;
 }
 
-static void port_choose_offloads(struct port *port, const struct rte_eth_dev_info *info,
-				 struct rte_eth_conf *conf)
+/* Whether the port reads memory by itself, behind an IOMMU that keeps it to what it is told of. */
+static bool port_does_dma(const struct port *port)
 {
-	const uint64_t sums = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	char driver[PORT_DRIVER_MAX];
 
-	port->checks_sums = (info->rx_offload_capa & sums) == sums;
-	if (port->checks_sums)
-		conf->rxmode.offloads |= sums;
-	conf->txmode.offloads |= info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	return port->devargs.bus == DEVARGS_PCI && port_pci_driver(port, driver) &&
+	       strcmp(driver, "vfio-pci") == 0 && rte_vfio_noiommu_is_enabled() != 1;
 }
 
-/* The MTU that the port shall carry; memif and af_packet know none but 1500, and carry more. */
-static int port_choose_mtu(const struct port *port, const struct rte_eth_dev_info *info,
-			   struct rte_eth_conf *conf)
+static int port_apply(struct port *port, const struct rte_eth_dev_info *info,
+		      const struct plan *plan)
 {
-	if (port->driver != PORT_GENERIC || port->mtu_bytes == 0)
-		return 0;
-	if (port->mtu_bytes < info->min_mtu || port->mtu_bytes > info->max_mtu) {
-		log_error("port '%s' takes an MTU from %u to %u, not %u", port->devargs.name,
-			  info->min_mtu, info->max_mtu, port->mtu_bytes);
-		return -EINVAL;
-	}
-	conf->rxmode.mtu = port->mtu_bytes;
-	return 0;
-}
-
-static int port_configure(struct port *port)
-{
-	struct rte_eth_dev_info info;
-	struct rte_eth_conf conf = {0};
+	struct rte_eth_rxconf rxconf = info->default_rxconf;
+	struct rte_eth_txconf txconf = info->default_txconf;
 	uint16_t rx = DESCRIPTORS, tx = DESCRIPTORS;
 	const int socket = rte_eth_dev_socket_id(port->id);
+	int rc;
+
+	rc = rte_eth_dev_configure(port->id, 1, 1, &plan->conf);
+	if (rc == 0)
+		rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
+	rxconf.offloads = plan->conf.rxmode.offloads;
+	txconf.offloads = plan->conf.txmode.offloads;
+	if (rc == 0)
+		rc = rte_eth_rx_queue_setup(port->id, 0, rx, (unsigned int)socket, &rxconf,
+					    port->pool);
+	if (rc == 0)
+		rc = rte_eth_tx_queue_setup(port->id, 0, tx, (unsigned int)socket, &txconf);
+	return rc;
+}
+
+/* A driver may refuse what it said it can: then it is asked for less. */
+static int port_configure(struct port *port)
+{
+	struct plan_wish wish = {
+		.mtu_bytes = port->mtu_bytes,
+		.mbuf_bytes = port->mbuf_bytes,
+		.keeps_mtu = port->driver != PORT_GENERIC,
+	};
+	struct rte_eth_dev_info info;
+	struct plan plan;
 	int rc;
 
 	rc = rte_eth_dev_info_get(port->id, &info);
 	if (rc != 0)
 		return port_error(port, "tells nothing of itself", rc);
-	port_choose_offloads(port, &info, &conf);
-	rc = port_choose_mtu(port, &info, &conf);
+	wish.dma = port_does_dma(port);
+	wish.interrupts = wish.dma;
+	plan_make(&info, &wish, &plan);
+	port->mbuf_bytes = plan.mbuf_bytes;
+	rc = port->make_pool ? port->make_pool(port) : port_make_pool(port);
 	if (rc != 0)
 		return rc;
-	rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
-	if (rc == 0)
-		rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx, &tx);
-	if (rc == 0)
-		rc = rte_eth_rx_queue_setup(port->id, 0, rx, (unsigned int)socket, NULL,
-					    port->pool);
-	if (rc == 0)
-		rc = rte_eth_tx_queue_setup(port->id, 0, tx, (unsigned int)socket, NULL);
-	return rc == 0 ? 0 : port_error(port, "cannot be configured", rc);
+	do
+		rc = port_apply(port, &info, &plan);
+	while (rc != 0 && plan_reduce(&info, &plan));
+	if (rc != 0)
+		return port_error(port, "cannot be configured", rc);
+	port->checks_sums = plan.checks_sums;
+	port->sums_udp = plan.sums_udp;
+	port->gathers = plan.gathers;
+	return 0;
 }
 
 /* Drivers of virtual devices make up a local address where they are given none. */
@@ -235,16 +262,20 @@ static int port_learn(struct port *port)
 {
 	struct rte_ether_addr mac;
 	struct rte_eth_link link;
-	uint16_t mtu;
+	uint16_t mtu = 0;
 	int rc;
 
 	rc = rte_eth_macaddr_get(port->id, &mac);
-	if (rc == 0 && port->mtu_bytes == 0) {
+	if (rc == 0 && port->driver == PORT_GENERIC)
 		rc = rte_eth_dev_get_mtu(port->id, &mtu);
-		port->mtu_bytes = mtu;
-	}
 	if (rc != 0)
 		return port_error(port, "tells nothing of itself", rc);
+	if (port->driver == PORT_GENERIC) {
+		if (mtu < port->mtu_bytes)
+			log_warn("port '%s' carries an MTU of %u at most, not %u",
+				 port->devargs.name, mtu, port->mtu_bytes);
+		port->mtu_bytes = mtu;
+	}
 	memcpy(port->mac, &mac, sizeof(port->mac));
 	port->mac_is_random = port_mac_is_random(port, &mac);
 	if (port->link_mbps == 0 && rte_eth_link_get_nowait(port->id, &link) == 0 &&
@@ -276,8 +307,6 @@ static int port_bring_up(struct port *port)
 	int rc;
 
 	rc = port_probe(port);
-	if (rc == 0)
-		rc = port->make_pool ? port->make_pool(port) : port_make_pool(port);
 	if (rc == 0)
 		rc = port_configure(port);
 	if (rc != 0)

@@ -32,6 +32,7 @@ struct qp {
  * last byte is 0x91. */
 extern struct qp *fake_receiver;
 extern unsigned int fake_looped; /* frames that were trusted */
+extern unsigned int fake_known_good; /* whose checksums were verified by the port */
 extern enum ibv_event_type fake_last_event;
 
 void fake_qp_init(struct qp *qp, const uint8_t dst_mac[6]);

@@ -505,6 +505,74 @@ static void engine_turn__puts_a_stripped_tag_back(void **state)
 	rte_pktmbuf_free(mbuf);
 }
 
+/* A chain of buffers with one RoCE frame, `part_len` bytes in each; enough for the fake. */
+static struct rte_mbuf *make_chain(size_t len, size_t part_len)
+{
+	struct rte_mbuf *head = NULL;
+
+	for (size_t at = 0; at < len; at += part_len) {
+		const uint16_t n = (uint16_t)RTE_MIN(part_len, len - at);
+		struct rte_mbuf *part = tx_alloc(&engine->tx);
+
+		memset(rte_pktmbuf_append(part, n), 0x91, n);
+		if (!head)
+			head = part;
+		else
+			assert_int_equal(rte_pktmbuf_chain(head, part), 0);
+	}
+	return head;
+}
+
+static void engine_turn__takes_frames_over_several_buffers(void **state)
+{
+	struct rte_mbuf *mbuf;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &qp;
+	for (size_t part_len = 1; part_len <= FAKE_FRAME_LEN; part_len += 21) {
+		mbuf = make_chain(FAKE_FRAME_LEN, part_len);
+		qp.received = 0;
+		assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
+		turns(1);
+		assert_int_equal(qp.received, 1);
+	}
+	/* longer than any of RoCE: dropped */
+	mbuf = make_chain(2 * PACKET_FRAME_MAX, PACKET_FRAME_MAX - 1);
+	assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
+	turns(1);
+	assert_int_equal(qp.received, 1);
+}
+
+static void engine_turn__believes_the_port_of_checksums(void **state)
+{
+	static const struct {
+		uint64_t flags;
+		unsigned int good;
+	} cases[] = {
+		{0, 0},
+		{RTE_MBUF_F_RX_L4_CKSUM_GOOD, 0},
+		{RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD, 1},
+		{RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_BAD, 0},
+		{RTE_MBUF_F_RX_L4_CKSUM_NONE, 1}, /* from a virtual machine: not computed yet */
+	};
+
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &qp;
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		struct rte_mbuf *mbuf = make_chain(FAKE_FRAME_LEN, FAKE_FRAME_LEN);
+
+		mbuf->ol_flags = cases[i].flags;
+		fake_known_good = 0;
+		assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
+		turns(1);
+		assert_int_equal(fake_known_good, cases[i].good);
+	}
+}
+
 static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 {
 	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
@@ -771,6 +839,8 @@ int main(void)
 		INLINE(engine_turn__timers_fire_on_a_full_port_too),
 		INLINE(engine_turn__answers_arp),
 		INLINE(engine_turn__puts_a_stripped_tag_back),
+		INLINE(engine_turn__takes_frames_over_several_buffers),
+		INLINE(engine_turn__believes_the_port_of_checksums),
 		INLINE(engine_forget__leaves_no_trace),
 		INLINE(engine_check_link__tells_of_changes_once),
 		INLINE(ops_kick__sends_at_once),

@@ -295,6 +295,29 @@ static void packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones(void **state)
 	assert_int_equal(ones, 1);
 }
 
+/* The port adds up what the pseudo header's sum leaves. */
+static void packet_seal__ipv6_udp_checksum_may_be_the_ports_to_complete(void **state)
+{
+	const uint16_t *words;
+	struct packet packet;
+	uint32_t sum = 0, len;
+
+	(void)state;
+	assert_int_equal(path_init(&path, &ipv6_attr), 0);
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 100), 0);
+	out.udp_sum_by_port = true;
+	len = (uint32_t)packet_seal(&out);
+	words = (const uint16_t *)(const void *)(frame + out.l4_off);
+	for (uint32_t i = 0; i < (len - out.l4_off) / 2; i++)
+		sum += words[i];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = ~((sum & 0xffff) + (sum >> 16)) & 0xffff;
+	memcpy(frame + out.l4_off + 6, &sum, 2);
+	parse(len, &packet);
+	assert_memory_equal(packet.payload, data, 100);
+}
+
 #define BUILD_TEST(f) cmocka_unit_test_setup(f, fresh)
 
 int main(void)
@@ -314,6 +337,7 @@ int main(void)
 		BUILD_TEST(packet_seal__longest_packet_fits_its_frame),
 		BUILD_TEST(packet_seal__ipv4_id_and_its_checksum),
 		BUILD_TEST(packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones),
+		BUILD_TEST(packet_seal__ipv6_udp_checksum_may_be_the_ports_to_complete),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,7 @@ struct packet_out {
 	uint8_t l3_off;
 	uint8_t l4_off;
 	bool ipv6;
+	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before packet_seal */
 	bool icrc_repeats; /* the ICRC covers the transport headers twice; see packet_icrc_ok */
 	uint8_t frags;
 	uint32_t ipv4_sum;
@@ -121,7 +122,7 @@ static inline uint32_t packet_length(const struct packet_out *out)
 /**
  * Finish a packet: copy the payload, pad, and write lengths, checksums and ICRC. Not MT-safe per packet.
  * The payload's memory is the application's, which may take it away at any time: the copy is guarded.
- * The UDP checksum is 0 on IPv4 and computed on IPv6 (RFC 8200, 8.1).
+ * The UDP checksum is 0 on IPv4; on IPv6 it is computed (RFC 8200, 8.1), or left for the port to complete.
  *
  * @return
  *   Bytes of the frame, without Ethernet FCS and without padding to the Ethernet minimum; or -EFAULT where

@@ -51,6 +51,7 @@ struct engine {
 	struct wheel wheel;
 	struct reconnect reconnect;
 
+	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; for the time of engine_input */
 	bool lost; /* the port has gone for good */
 
 	/* helper.c */

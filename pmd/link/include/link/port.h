@@ -64,6 +64,8 @@ struct port {
 	bool mac_is_random; /* made up by the driver at each start */
 	uint64_t link_mbps;
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
+	bool sums_udp;	  /* the port computes UDP checksums of what it sends */
+	bool gathers;	  /* the port does DMA, and sends a packet from several buffers */
 	int wake_fd;	  /* readable when frames wait, or -1 */
 	int listen_fd;	  /* memif server: readable when a client comes, or -1 */
 
