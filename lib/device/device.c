@@ -17,7 +17,7 @@
 #include "wire/headers.h"
 
 /* An enum ibv_mtu, whose n-th value means 128 << n bytes; 0 where not even the smallest fits. */
-static int path_mtu(uint32_t port_mtu_bytes)
+enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes)
 {
 	int mtu = 0;
 
@@ -25,7 +25,7 @@ static int path_mtu(uint32_t port_mtu_bytes)
 		if (port_mtu_bytes >= WIRE_OVERHEAD_MAX + (128u << m))
 			mtu = m;
 	}
-	return mtu;
+	return (enum ibv_mtu)mtu;
 }
 
 /*
@@ -33,7 +33,7 @@ static int path_mtu(uint32_t port_mtu_bytes)
  * everything that tells this port of this host from others, for MAC addresses of virtual ports
  * repeat, or are made up at each start. Hence always the bit for "locally administered", and never the one for a group.
  */
-static uint64_t make_guid_be(const struct device_config *config)
+uint64_t device_guid(const struct device_config *config)
 {
 	uint64_t hash = hash_host(HASH_START);
 	uint8_t octets[8] = {0};
@@ -76,7 +76,7 @@ no_early:
 
 int device_create(const struct device_config *config, struct device **device)
 {
-	const int mtu = path_mtu(config->port_mtu_bytes);
+	const int mtu = device_path_mtu(config->port_mtu_bytes);
 	struct device *d;
 	int rc;
 
@@ -95,11 +95,12 @@ int device_create(const struct device_config *config, struct device **device)
 		return -ENOMEM;
 	d->config = *config;
 	d->config.unique = NULL; /* the caller's; it has done its work in the GUID */
-	d->node_guid_be = make_guid_be(config);
+	d->node_guid_be = device_guid(config);
 	d->mtu = (enum ibv_mtu)mtu;
 	d->dm_pool.total_bytes = DEVICE_MAX_DM_BYTES;
 	pthread_mutex_init(&d->xrcd_lock, NULL);
 	moderator_init(&d->moderator);
+	objects_init(&d->objects);
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++)
 		d->gids[i].vlan_id = -1;
 	rc = init_tables(d);
@@ -118,6 +119,7 @@ void device_destroy(struct device *device)
 	qpn_fini(device);
 	early_pool_destroy(device->early);
 	key_table_destroy(device->keys);
+	objects_fini(&device->objects);
 	pthread_mutex_destroy(&device->xrcd_lock);
 	free(device->srq_table);
 	free(device);

@@ -328,3 +328,16 @@ struct mr *key_table_find_any_tag(struct key_table *table, uint32_t key)
 	pthread_mutex_unlock(&table->lock);
 	return mr;
 }
+
+void key_table_each(struct key_table *table,
+		    void (*each)(const struct mr *mr, uint32_t key, void *arg), void *arg)
+{
+	pthread_mutex_lock(&table->lock);
+	for (uint32_t i = 0; i < table->fresh; i++) {
+		const struct slot *slot = slot_at(table, i);
+
+		if (slot->key != NO_KEY)
+			each(slot->mr, slot->key, arg);
+	}
+	pthread_mutex_unlock(&table->lock);
+}

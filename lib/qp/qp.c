@@ -264,6 +264,31 @@ void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *
 	init->sq_sig_all = qp->init.sig_all;
 }
 
+void qp_look(const struct qp *qp, struct qp_view *view)
+{
+	const struct qp_init *init = &qp->init;
+	const bool has_peer = qp->state >= IBV_QPS_RTR && init->type != IBV_QPT_UD;
+
+	*view = (struct qp_view){
+		.qpn = init->qpn,
+		.dest_qpn = has_peer ? qp->attr.dest_qp_num : 0,
+		.type = init->type,
+		.state = qp->state,
+		.path_mtu = has_peer ? qp->attr.path_mtu : (enum ibv_mtu)0,
+		.sends = sq_prod(&qp->sq) - qp->sq.cons,
+		.receives = qp->rq == &qp->own_rq ? rq_waiting(&qp->own_rq) : 0,
+		.pd = init->pd ? init->pd->number : 0,
+		.send_cq = init->send_cq ? init->send_cq->number : 0,
+		.recv_cq = init->recv_cq ? init->recv_cq->number : 0,
+	};
+	if (qp->state >= IBV_QPS_RTR)
+		view->rq_psn = qp->responder.epsn.v;
+	if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
+		view->sq_psn = init->type == IBV_QPT_UD ? qp->datagram.psn.v : qp->flight.next.v;
+	if (has_peer)
+		memcpy(view->dgid, &qp->attr.ah_attr.grh.dgid, sizeof(view->dgid));
+}
+
 static bool qp_takes_sends(const struct qp *qp)
 {
 	const enum ibv_qp_state state = qp_state(qp);

@@ -90,6 +90,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->iterator_lock, NULL);
 	event_init_cq(cq);
+	cq->cq->number = objects_add(cq->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
 	*created = cq;
 	return 0;
 }
@@ -181,9 +182,12 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 		return -rc;
 	/* Events that were read remain. */
 	event_drain_cq(cq);
+	objects_remove(context->device, DEVICE_OBJECT_CQ, &cq->listed);
 	rc = cq_destroy(cq->cq);
-	if (rc != 0)
+	if (rc != 0) {
+		objects_add(context->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
 		return -rc;
+	}
 	quota_give(context->device, DEVICE_QUOTA_CQ);
 	if (cq->is_ex) {
 		pthread_mutex_lock(&context->face->lock);

@@ -19,6 +19,7 @@ static int create(struct face_context *context, struct face_pd *pd)
 		goto give;
 	rc = shared_add(context, SHARED_PD, pd->ibv.handle, pd->pd, &pd->shared);
 	if (rc == 0) {
+		pd->pd->number = objects_add(device, DEVICE_OBJECT_PD, &pd->shared->listed, pd->pd);
 		pd_hold(pd->pd);
 		return 0;
 	}

@@ -8,16 +8,25 @@
 
 #include "verbs_internal.h"
 
-static int destroy_object(struct shared *shared)
+static int destroy_pd(struct shared *shared)
 {
+	struct device *device = shared->root->device;
 	int rc;
 
+	objects_remove(device, DEVICE_OBJECT_PD, &shared->listed);
+	rc = pd_destroy(shared->object);
+	if (rc == 0)
+		quota_give(device, DEVICE_QUOTA_PD);
+	else if (rc == -EBUSY)
+		objects_add(device, DEVICE_OBJECT_PD, &shared->listed, shared->object);
+	return rc;
+}
+
+static int destroy_object(struct shared *shared)
+{
 	switch (shared->kind) {
 	case SHARED_PD:
-		rc = pd_destroy(shared->object);
-		if (rc == 0)
-			quota_give(shared->root->device, DEVICE_QUOTA_PD);
-		return rc;
+		return destroy_pd(shared);
 	case SHARED_DM:
 		return dm_destroy(shared->object);
 	}

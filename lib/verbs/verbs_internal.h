@@ -91,6 +91,7 @@ struct shared {
 	uint32_t handle;
 	uint32_t holders; /* handles that the application has */
 	void *object;	  /* NULL: destroyed */
+	struct device_object listed; /* of a SHARED_PD */
 };
 
 struct face_td {
@@ -160,6 +161,7 @@ struct face_cq {
 	};
 	struct cq *cq;
 	struct device *device;
+	struct device_object listed;
 	struct face_parent *parent;
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */
 

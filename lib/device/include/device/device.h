@@ -11,6 +11,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "device/objects.h"
 #include "device/quota.h"
 #include "mem/dm.h"
 #include "queue/moderator.h"
@@ -72,6 +73,7 @@ struct device {
 	uint32_t group_count;
 
 	uint32_t quota[DEVICE_QUOTA_KINDS]; /* objects there are; atomic */
+	struct device_objects objects;
 	struct dm_pool dm_pool;
 	pthread_mutex_t xrcd_lock; /* below it: xrcds */
 	LIST_HEAD(, xrcd) xrcds;
@@ -110,6 +112,12 @@ struct engine_ops {
 
 /** Create a device without addresses and without an engine. 0, -EINVAL, -ENOMEM. */
 int device_create(const struct device_config *config, struct device **device);
+
+/** The largest path MTU on a port that carries IP packets of so many bytes; 0 where not even the smallest fits. MT-safe. */
+enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes);
+
+/** The GUID that a device of this configuration has, in network order. MT-safe. */
+uint64_t device_guid(const struct device_config *config);
 
 /** Destroy a device that has no queue pairs left. */
 void device_destroy(struct device *device);

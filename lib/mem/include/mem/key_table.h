@@ -48,4 +48,8 @@ struct mr *key_table_find(const struct key_table *table, uint32_t key);
 /** The region whose key has these upper 24 bits, or NULL. MT-safe. */
 struct mr *key_table_find_any_tag(struct key_table *table, uint32_t key);
 
+/** Call `each` for every region and window that has a key, under the table's lock. MT-safe. */
+void key_table_each(struct key_table *table,
+		    void (*each)(const struct mr *mr, uint32_t key, void *arg), void *arg);
+
 #endif

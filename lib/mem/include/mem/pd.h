@@ -11,6 +11,7 @@ struct pd {
 	struct key_table *keys; /* of the device; not owned */
 	uint32_t users;		/* objects made in this domain, or that it is destroyed; atomic */
 	uint32_t holders; /* who keeps this struct: 1, until it is destroyed, and pd_hold; atomic */
+	uint32_t number;  /* by which it is shown; 0: not yet */
 };
 
 /** Create a domain whose keys are in `keys`. MT-safe. 0 or -ENOMEM. */

@@ -105,6 +105,26 @@ int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr);
 /** Control: ibv_query_qp(3). */
 void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
+/* What is shown of a queue pair to who watches it. */
+struct qp_view {
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	enum ibv_qp_type type;
+	enum ibv_qp_state state;
+	enum ibv_mtu path_mtu;
+	uint32_t sq_psn; /* 0 where the state has none */
+	uint32_t rq_psn;
+	uint32_t sends;	   /* work requests posted and not completed */
+	uint32_t receives; /* posted and not used; 0 with a shared queue */
+	uint32_t pd;	   /* numbers of objects; 0: none */
+	uint32_t send_cq;
+	uint32_t recv_cq;
+	uint8_t dgid[16];
+};
+
+/** Engine or control. */
+void qp_look(const struct qp *qp, struct qp_view *view);
+
 enum ibv_qp_state qp_state(const struct qp *qp);
 uint32_t qp_number(const struct qp *qp);
 enum ibv_qp_type qp_type(const struct qp *qp);

@@ -43,7 +43,8 @@ struct cq {
 		void *user); /* told when a completion found no room, once until the queue was
 				emptied or resized; engine's thread */
 	void *user;
-	uint32_t users; /* queue pairs that complete here; atomic */
+	uint32_t users;	 /* queue pairs that complete here; atomic */
+	uint32_t number; /* by which it is shown; 0: not yet */
 
 	/* written by the engine */
 	uint32_t prod __rte_cache_aligned; /* release-stored behind the entry */

@@ -74,6 +74,12 @@ static inline struct recv_wqe *rq_head(const struct rq *rq)
 	return (struct recv_wqe *)(rq->ring + (uint64_t)(rq->cons & rq->mask) * rq->stride);
 }
 
+/** How many requests are posted. Responder only. */
+static inline uint32_t rq_waiting(const struct rq *rq)
+{
+	return __atomic_load_n(&rq->prod, __ATOMIC_RELAXED) - rq->cons;
+}
+
 /* Free the oldest slot. Responder only. */
 static inline void rq_pop(struct rq *rq)
 {
