@@ -18,6 +18,7 @@
 #include "names.h"
 #include "notify.h"
 #include "options.h"
+#include "report/set.h"
 #include "share/message.h"
 #include "share/serve.h"
 
@@ -28,6 +29,7 @@
 
 static volatile sig_atomic_t stop;
 static struct server *server;
+static struct report_set reports;
 
 static void on_signal(int number)
 {
@@ -80,6 +82,7 @@ static int run(const struct settings *settings)
 		.socket_mode = (mode_t)settings->socket_mode,
 		.socket_owner = (uid_t)-1,
 		.socket_group = (gid_t)-1,
+		.reports = &reports,
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
 
@@ -92,6 +95,7 @@ static int run(const struct settings *settings)
 	sigaction(SIGINT, &action, NULL);
 	/* Sleeps end when they should, and not 50 us later. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
+	report_set_init(&reports);
 	if (serve_create(&config, &server) != 0)
 		return EXIT_FAILURE;
 	if (notify("READY=1") != 0)

@@ -17,6 +17,7 @@
 #include "gids.h"
 #include "helper.h"
 #include "qp/qp.h"
+#include "report/write.h"
 
 #define RX_BURST	      32
 #define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next has its turn */
@@ -340,6 +341,8 @@ static void engine_check_link_sometimes(struct engine *engine)
 	engine_check_link(engine);
 	gids_follow(engine->device, engine->link);
 	engine_report_groups(engine);
+	if (engine->report && report_is_wanted(engine->report))
+		report_write_device(engine->report, engine->device);
 	/* Whatever handlers the program has set meanwhile. */
 	guard_install();
 }

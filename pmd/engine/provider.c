@@ -24,7 +24,9 @@
 #include "link/gate.h"
 #include "link/link.h"
 #include "link/runtime.h"
+#include "report/write.h"
 #include "share/attach.h"
+#include "show.h"
 
 #define ERROR_MAX    256
 #define PEER_WAIT_NS UINT64_C(1000000000)
@@ -130,10 +132,11 @@ static bool provider_attaches(const struct settings *settings)
 	return settings->netdev[0] == '\0' && settings->port[0] == '\0';
 }
 
-static int provider_get_link(const struct settings *settings, struct share_facts *facts)
+static int provider_get_link(const struct settings *settings, int report_fd,
+			     struct share_facts *facts)
 {
 	if (provider_attaches(settings))
-		return share_attach(&provider_link, settings->socket, facts);
+		return share_attach(&provider_link, settings->socket, report_fd, facts);
 	snprintf(facts->unique, sizeof(facts->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
 	return provider_open_link(settings);
@@ -172,15 +175,26 @@ static void provider_wait_for_peer(struct engine *engine)
 static int provider_bring(const struct settings *settings, struct device **device)
 {
 	struct share_facts facts = {0};
+	struct report *report;
+	int report_fd;
 	int rc;
 
-	rc = provider_get_link(settings, &facts);
+	/* The descriptor stays open: by it who watches finds the report. */
+	rc = report_create(&report_fd, &report);
+	if (rc != 0) {
+		log_error("no memory to show devices in: %s", strerror(-rc));
+		return rc;
+	}
+	rc = provider_get_link(settings, report_fd, &facts);
 	if (rc == 0)
 		rc = provider_make_device(settings, &facts, device);
 	if (rc == 0)
 		rc = engine_create(*device, &provider_link, settings->progress, &provider_engine);
-	if (rc == 0)
-		rc = helper_start(provider_engine);
+	if (rc != 0)
+		return rc;
+	show_begin(report, settings, &facts, &provider_link, *device);
+	provider_engine->report = report;
+	rc = helper_start(provider_engine);
 	if (rc != 0)
 		return rc;
 	if (provider_link.port.driver == PORT_MEMIF)

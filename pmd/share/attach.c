@@ -36,7 +36,16 @@ static int attach_connect(const char *path)
 	return rc;
 }
 
-static int attach_greet(int fd, struct share_message *message, int *fds)
+/* The process that listens; 0 where it is of another PID namespace. */
+static pid_t attach_owner(int fd)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
+}
+
+static int attach_greet(int fd, int report_fd, struct share_message *message, int *fds)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	int rc;
@@ -44,7 +53,7 @@ static int attach_greet(int fd, struct share_message *message, int *fds)
 	memset(message, 0, sizeof(*message));
 	message->type = SHARE_HELLO;
 	message->version = SHARE_VERSION;
-	rc = message_send(fd, message, NULL, 0);
+	rc = message_send(fd, message, &report_fd, 1);
 	if (rc != 0)
 		return rc;
 	do
@@ -154,7 +163,8 @@ static int attach_error(const char *path, int rc)
 	return rc;
 }
 
-int share_attach(struct link *link, const char *socket_path, struct share_facts *facts)
+int share_attach(struct link *link, const char *socket_path, int report_fd,
+		 struct share_facts *facts)
 {
 	struct share_client *client = calloc(1, sizeof(*client));
 	struct share_message message;
@@ -168,7 +178,7 @@ int share_attach(struct link *link, const char *socket_path, struct share_facts 
 	if (rc < 0)
 		goto no_socket;
 	client->socket = rc;
-	rc = attach_greet(client->socket, &message, fds);
+	rc = attach_greet(client->socket, report_fd, &message, fds);
 	if (rc == 0)
 		rc = attach_memory(client, &message.welcome, fds);
 	if (rc != 0)
@@ -176,6 +186,7 @@ int share_attach(struct link *link, const char *socket_path, struct share_facts 
 	attach_fill_link(link, client, &message);
 	facts->qpn_first = message.welcome.qpn_first;
 	facts->qpn_count = message.welcome.qpn_count;
+	facts->owner_pid = attach_owner(client->socket);
 	message.welcome.unique[sizeof(message.welcome.unique) - 1] = '\0';
 	snprintf(facts->unique, sizeof(facts->unique), "%s", message.welcome.unique);
 	return 0;

@@ -180,14 +180,21 @@ static void control_listen(struct server *server)
 static void control_greeting(struct server *server, int fd)
 {
 	struct share_message message;
-	int rc = message_receive(fd, &message, NULL);
+	int fds[SHARE_FDS];
+	int rc = message_receive(fd, &message, fds);
+	const bool hello = rc == 0 && message.type == SHARE_HELLO;
 
 	if (rc == -EAGAIN)
 		return;
-	if (rc == 0 && message.type == SHARE_HELLO) {
-		rc = slot_begin(server, fd);
-		if (rc == 0)
-			return;
+	if (hello)
+		rc = slot_begin(server, fd, fds[0]);
+	for (int i = 0; i < SHARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	if (hello && rc == 0)
+		return;
+	if (hello) {
 		log_warn("a process cannot attach: %s", strerror(-rc));
 	} else if (rc == 0 && message.type == SHARE_STATUS) {
 		control_send_status(server, fd);

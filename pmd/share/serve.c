@@ -173,6 +173,8 @@ int serve_create(const struct serve_config *config, struct server **out)
 	if (!server)
 		return -ENOMEM;
 	server->arena_fd = server->epoll_fd = server->listen_fd = server->wake_fd = -1;
+	server->report_fd = -1;
+	server->reports = config->reports;
 	LIST_INIT(&server->groups);
 	snprintf(server->unique, sizeof(server->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
@@ -191,6 +193,11 @@ int serve_create(const struct serve_config *config, struct server **out)
 	if (rc != 0)
 		goto failed;
 	serve_check_link(server);
+	rc = status_open_report(server, settings);
+	if (rc != 0) {
+		log_error("no memory to tell how it stands: %s", strerror(-rc));
+		goto failed;
+	}
 	*out = server;
 	return 0;
 failed:
@@ -209,6 +216,7 @@ static void serve_look_around(struct server *server)
 		return;
 	server->link_due_ns = server->now_ns + LINK_PERIOD_NS;
 	serve_check_link(server);
+	status_answer_report(server);
 	changed = link_refresh(&server->link);
 	for (uint16_t i = 0; i < server->live_count; i++) {
 		if (changed || server->slots[server->live[i]].addresses_due)
@@ -295,6 +303,8 @@ void serve_destroy(struct server *server)
 		forward_flush(server);
 		port_close(&server->link.port);
 	}
+	report_set_remove(server->reports, server->report);
+	close_fd(server->report_fd);
 	close_fd(server->epoll_fd);
 	close_fd(server->wake_fd);
 	arena_destroy(server);

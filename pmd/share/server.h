@@ -12,6 +12,8 @@
 #include <rte_mbuf.h>
 
 #include "link/link.h"
+#include "report/set.h"
+#include "report/write.h"
 #include "share/blocks.h"
 #include "share/layout.h"
 #include "share/ledger.h"
@@ -37,6 +39,7 @@ struct slot {
 	int pidfd;	/* readable when the process has ended */
 	int process_fd; /* eventfd that wakes it */
 	struct share_page *page;
+	struct report *report; /* what it shows of itself, in the set; or NULL */
 	struct share_ring rings[SHARE_RINGS];
 	uint32_t qpn_first;
 	bool touched;		/* in this turn something was put into its rings */
@@ -80,6 +83,10 @@ struct server {
 	char socket_path[108];
 	char unique[512];
 	struct serve_totals totals;
+
+	struct report_set *reports;
+	struct report *report; /* our own, in the set; or NULL */
+	int report_fd;
 };
 
 /* What a descriptor in the epoll set is. */
@@ -115,10 +122,12 @@ static inline uint32_t arena_buffer(const struct server *server, const struct rt
 /**
  * Give a process a slot, and tell it so.
  *
+ * @param report_fd
+ *   What it shows of itself, or -1. Still the caller's.
  * @return
  *   0 or -errno: then it has been told, and the socket is still the caller's.
  */
-int slot_begin(struct server *server, int socket);
+int slot_begin(struct server *server, int socket, int report_fd);
 
 /** Have no more to do with a process that is still there. */
 void slot_condemn(struct server *server, uint16_t number);
@@ -152,6 +161,14 @@ bool forward_waits(struct server *server);
 
 /** Wake processes that sleep and have been given something. */
 void forward_wake(struct server *server);
+
+/* status.c */
+
+/** Make the report of the whole, for who watches. 0 or -errno. */
+int status_open_report(struct server *server, const struct settings *settings);
+
+/** Write it anew where somebody has asked for it. */
+void status_answer_report(struct server *server);
 
 /* control.c */
 

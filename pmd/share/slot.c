@@ -97,6 +97,7 @@ static void slot_release(struct server *server, struct slot *slot)
 {
 	if (slot->qpn_first != 0)
 		blocks_free(&server->blocks, slot->qpn_first);
+	report_set_remove(server->reports, slot->report);
 	if (slot->page)
 		munmap(slot->page, share_ring_offset(SHARE_RINGS));
 	if (slot->process_fd >= 0)
@@ -166,7 +167,20 @@ static void free_buffer(uint32_t buffer, void *arg)
 	rte_pktmbuf_free(server->mbufs[buffer]);
 }
 
-int slot_begin(struct server *server, int socket)
+/* A process that shows nothing of itself is not seen, that is all. */
+static void slot_take_report(struct server *server, struct slot *slot, int fd)
+{
+	struct report *report;
+
+	if (report_map(fd, &report) != 0)
+		return;
+	if (report_set_add(server->reports, slot->pid, report) == 0)
+		slot->report = report;
+	else
+		report_unmap(report);
+}
+
+int slot_begin(struct server *server, int socket, int report_fd)
 {
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
 	const int number = slot_find_free(server);
@@ -179,6 +193,7 @@ int slot_begin(struct server *server, int socket)
 		if (rc == 0) {
 			server->live[server->live_count++] = (uint16_t)number;
 			server->totals.attached++;
+			slot_take_report(server, slot, report_fd);
 			log_info("process %d attaches: slot %d, queue pairs from %#x", slot->pid,
 				 number, slot->qpn_first);
 			return 0;

@@ -4,9 +4,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <rte_mempool.h>
 
+#include "config/settings.h"
+#include "device/device.h"
 #include "server.h"
 
 void serve_totals(const struct server *server, struct serve_totals *totals)
@@ -103,4 +106,70 @@ int serve_status(const struct server *server, char *at, size_t size)
 	}
 	add(&text, "]}\n");
 	return text.len < size ? (int)text.len : -ENOSPC;
+}
+
+static void status_fill_facts(const struct server *server, const struct settings *settings,
+			      struct report_facts *facts)
+{
+	const struct port *port = &server->link.port;
+	struct device_config config = {.mac_is_random = port->mac_is_random,
+				       .unique = server->unique};
+
+	memcpy(config.mac, port->mac, sizeof(config.mac));
+	facts->role = REPORT_OWNER;
+	snprintf(facts->device, sizeof(facts->device), "%s", settings->name);
+	snprintf(facts->port, sizeof(facts->port), "%s", server->unique);
+	facts->guid_be = device_guid(&config);
+	facts->link_mbps = port->link_mbps;
+	facts->mtu_bytes = port->mtu_bytes;
+	facts->path_mtu = device_path_mtu(port->mtu_bytes);
+	facts->netdev = settings->netdev[0] != '\0';
+	memcpy(facts->mac, port->mac, sizeof(facts->mac));
+}
+
+static void status_write_report(struct server *server)
+{
+	struct report *report = server->report;
+	struct serve_totals totals;
+
+	serve_totals(server, &totals);
+	report_begin(report);
+	report->facts.link_up = server->connected;
+	report_add_stat(report, "rx_packets", totals.rx_packets);
+	report_add_stat(report, "tx_packets", totals.tx_packets);
+	report_add_stat(report, "handed_over", totals.handed_over);
+	report_add_stat(report, "unknown_qpn", totals.unknown_qpn);
+	report_add_stat(report, "tx_dropped", totals.tx_dropped);
+	report_add_stat(report, "refused", totals.refused);
+	report_add_stat(report, "processes", totals.processes);
+	report_add_stat(report, "attached", totals.attached);
+	report_add_stat(report, "ended", totals.ended);
+	report_add_stat(report, "groups", totals.groups);
+	report_add_stat(report, "buffers", totals.buffers);
+	report_add_stat(report, "buffers_held", totals.buffers_held);
+	report_add_stat(report, "buffers_free", totals.buffers_free);
+	report_add_stat(report, "blocks_used", totals.blocks_used);
+	report_end(report);
+}
+
+int status_open_report(struct server *server, const struct settings *settings)
+{
+	int rc = report_create(&server->report_fd, &server->report);
+
+	if (rc != 0)
+		return rc;
+	status_fill_facts(server, settings, &server->report->facts);
+	status_write_report(server);
+	rc = report_set_add(server->reports, server->report->pid, server->report);
+	if (rc == 0)
+		return 0;
+	report_unmap(server->report);
+	server->report = NULL;
+	return rc;
+}
+
+void status_answer_report(struct server *server)
+{
+	if (report_is_wanted(server->report))
+		status_write_report(server);
 }

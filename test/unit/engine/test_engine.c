@@ -22,6 +22,8 @@
 #include "helper.h"
 #include "link/arp.h"
 #include "link/tag.h"
+#include "report/read.h"
+#include "report/write.h"
 #include "telemetry/counters.h"
 
 #define PATIENCE_MS 20000 /* for things that happen at once on an idle machine */
@@ -71,6 +73,29 @@ static void turns(int n)
 		engine_turn(engine);
 		engine_release(engine);
 	}
+}
+
+static void engine_turn__answers_who_watches(void **state)
+{
+	struct report *report;
+	uint32_t asked;
+	int fd;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	assert_int_equal(report_create(&fd, &report), 0);
+	engine->report = report;
+	turns(1);
+	assert_int_equal(report->sequence, 0);
+	asked = report_ask(report);
+	assert_false(report_answered(report, asked));
+	engine->link_due_ns = 0;
+	turns(1);
+	assert_true(report_answered(report, asked));
+	engine->report = NULL;
+	report_unmap(report);
+	close(fd);
 }
 
 static void engine_turn__sends_and_receives(void **state)
@@ -823,6 +848,7 @@ static void engine_turn__unblocks_the_signals_of_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		INLINE(engine_turn__answers_who_watches),
 		INLINE(engine_turn__sends_and_receives),
 		INLINE(engine_turn__a_lone_acknowledgement_waits_for_company),
 		INLINE(engine_turn__unblocks_the_signals_of_faults),

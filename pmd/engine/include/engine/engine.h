@@ -19,6 +19,7 @@
 #include "link/reconnect.h"
 
 struct device;
+struct report;
 
 /* Full bursts in a row after which timers fire all the same: more frames than any port's ring holds. */
 #define ENGINE_FULL_BURSTS 256
@@ -53,6 +54,7 @@ struct engine {
 
 	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; for the time of engine_input */
 	bool lost; /* the port has gone for good */
+	struct report *report; /* what is shown to who watches; NULL: nothing */
 
 	/* helper.c */
 	pthread_t helper;

@@ -13,6 +13,7 @@ struct link;
 struct share_facts {
 	uint32_t qpn_first;
 	uint32_t qpn_count;
+	int32_t owner_pid;
 	char unique[512];
 };
 
@@ -21,9 +22,12 @@ struct share_facts {
  *
  * @param socket_path
  *   Where the owner listens.
+ * @param report_fd
+ *   The process's report, which the owner may read (report/write.h).
  * @return
  *   0 or -errno (logged).
  */
-int share_attach(struct link *link, const char *socket_path, struct share_facts *facts);
+int share_attach(struct link *link, const char *socket_path, int report_fd,
+		 struct share_facts *facts);
 
 #endif

@@ -11,13 +11,13 @@
 #include "link/link.h"
 
 /* Both ends are of one build: another build has another number here, and is told so. */
-#define SHARE_VERSION 1
+#define SHARE_VERSION 2
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 16384
 
 enum share_message_type {
-	SHARE_HELLO = 0x75726f63, /* process: give me a slot */
+	SHARE_HELLO = 0x75726f63, /* process: give me a slot; with a descriptor of its report */
 	SHARE_WELCOME,		  /* owner: here it is, or why not (result); with descriptors */
 	SHARE_STATUS, /* anybody: how do you stand? The answer is text, in messages, then the end */
 	SHARE_ADDRESSES, /* owner, unasked: the port's addresses have changed */

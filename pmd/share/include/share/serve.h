@@ -14,6 +14,7 @@
 #define SERVE_SLOTS_MAX 32 /* processes at once */
 
 struct link;
+struct report_set;
 struct server;
 struct settings;
 
@@ -23,6 +24,7 @@ struct serve_config {
 	mode_t socket_mode;
 	uid_t socket_owner; /* (uid_t)-1: who runs this */
 	gid_t socket_group; /* (gid_t)-1: of who runs this */
+	struct report_set *reports; /* where those of processes, and its own, are put in */
 };
 
 /** How a process stands. */

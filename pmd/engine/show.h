@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this process shows of itself to who watches. */
+#ifndef ENGINE_SHOW_H
+#define ENGINE_SHOW_H
+
+struct device;
+struct link;
+struct report;
+struct settings;
+struct share_facts;
+
+/** Say what does not change, and write a first report. Before the engine runs. */
+void show_begin(struct report *report, const struct settings *settings,
+		const struct share_facts *facts, const struct link *link, struct device *device);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a process shows of its device to who watches it: a memory file, which the process writes and
+ * others read.
+ *
+ * It is written only when somebody has asked, by whoever runs the engine, between two turns. A
+ * reader believes nothing in it: the process may have been killed in the middle, or be another
+ * program altogether.
+ */
+#ifndef REPORT_LAYOUT_H
+#define REPORT_LAYOUT_H
+
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#define REPORT_FILE	   "uroce-report" /* its name, as /proc shows it */
+#define REPORT_VERSION	   1
+#define REPORT_STATS_MAX   96
+#define REPORT_RECORDS_MAX 16384
+
+enum report_role {
+	REPORT_STANDALONE, /* a program with a port of its own */
+	REPORT_ATTACHED,   /* a program on another process's port */
+	REPORT_OWNER,	   /* who shares a port */
+};
+
+/* The device as such. */
+struct report_facts {
+	char device[64];
+	char port[512]; /* the kernel's interface, or the device's name */
+	uint64_t guid_be;
+	uint64_t link_mbps;
+	int32_t owner_pid;  /* REPORT_ATTACHED: of the process that has the port; else 0 */
+	uint32_t role;	    /* enum report_role */
+	uint32_t mtu_bytes; /* of the port */
+	uint32_t path_mtu;  /* enum ibv_mtu, the largest */
+	uint32_t link_up;
+	uint32_t qpn_first; /* REPORT_ATTACHED */
+	uint32_t qpn_count;
+	uint8_t mac[6];
+	uint8_t netdev; /* the port is an interface of the kernel's */
+	uint8_t spare;
+};
+
+/* A count by its name. */
+struct report_stat {
+	char name[40];
+	uint64_t value;
+};
+
+enum report_kind {
+	REPORT_QP,
+	REPORT_CQ,
+	REPORT_MR,
+	REPORT_PD,
+	REPORT_KINDS,
+};
+
+struct report_qp {
+	uint32_t dest_qpn;
+	uint32_t type;	   /* enum ibv_qp_type */
+	uint32_t state;	   /* enum ibv_qp_state */
+	uint32_t path_mtu; /* enum ibv_mtu, or 0 */
+	uint32_t sq_psn, rq_psn;
+	uint32_t sends, receives;
+	uint32_t pd, send_cq, recv_cq;
+	uint8_t dgid[16];
+};
+
+struct report_cq {
+	uint32_t cqe;
+	uint32_t users;
+	uint32_t waiting; /* completions that nobody has polled */
+};
+
+struct report_mr {
+	uint64_t length;
+	uint64_t iova;
+	uint32_t pd;
+	uint32_t access; /* enum ibv_access_flags */
+	uint32_t kind;	 /* enum mr_kind */
+};
+
+struct report_pd {
+	uint32_t users;
+};
+
+struct report_record {
+	uint32_t kind;	 /* enum report_kind */
+	uint32_t number; /* QPN, key, or the number of a CQ or domain */
+	union {
+		struct report_qp qp;
+		struct report_cq cq;
+		struct report_mr mr;
+		struct report_pd pd;
+	};
+};
+
+/* In shared memory; zeros: nothing has been written yet. */
+struct report {
+	uint32_t version;		       /* set once, with what follows up to `wanted` */
+	uint32_t bytes;			       /* of the whole */
+	int32_t pid;			       /* whose it is, as the process itself sees it */
+	uint32_t wanted __rte_cache_aligned;   /* atomic; readers count it up */
+	uint32_t sequence __rte_cache_aligned; /* atomic; odd while it is being written */
+	uint32_t answered;   /* atomic; what `wanted` was when it was last written */
+	uint64_t written_ns; /* CLOCK_MONOTONIC */
+	struct report_facts facts;
+	uint32_t stat_count;
+	uint32_t record_count;
+	uint32_t totals[REPORT_KINDS]; /* more than there are records of where these did not fit */
+	struct report_stat stats[REPORT_STATS_MAX];
+	struct report_record records[REPORT_RECORDS_MAX];
+};
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The side that shows something. One thread at a time. */
+#ifndef REPORT_WRITE_H
+#define REPORT_WRITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report/layout.h"
+
+struct device;
+
+/**
+ * Make a report that nobody can shorten, and map it; no child has it mapped.
+ *
+ * @param fd
+ *   Set to its descriptor: readers find it while that is open.
+ * @return
+ *   0 or -errno.
+ */
+int report_create(int *fd, struct report **report);
+
+/** Map one that another process has made. 0; -EPROTO for what is none; -errno. */
+int report_map(int fd, struct report **report);
+
+void report_unmap(struct report *report);
+
+/** Whether somebody has asked since it was last written. */
+static inline bool report_is_wanted(const struct report *report)
+{
+	return __atomic_load_n(&report->wanted, __ATOMIC_RELAXED) != report->answered;
+}
+
+/** Begin to write it anew: no counts and no records. */
+void report_begin(struct report *report);
+
+void report_add_stat(struct report *report, const char *name, uint64_t value);
+
+/** Add a record; it is only counted where there is no room. */
+void report_add(struct report *report, const struct report_record *record);
+
+/** All is written. */
+void report_end(struct report *report);
+
+/** Write all there is of a device: its state, counters and objects. Engine's thread or lock. */
+void report_write_device(struct report *report, struct device *device);
+
+#endif

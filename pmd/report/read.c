@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whole copies of reports, as far as there are any. */
+#include "report/read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRIES 1000
+
+uint32_t report_ask(struct report *report)
+{
+	return __atomic_add_fetch(&report->wanted, 1, __ATOMIC_RELAXED);
+}
+
+bool report_answered(const struct report *report, uint32_t asked)
+{
+	return (int32_t)(__atomic_load_n(&report->answered, __ATOMIC_RELAXED) - asked) >= 0 &&
+	       (__atomic_load_n(&report->sequence, __ATOMIC_ACQUIRE) & 1) == 0;
+}
+
+static void end_texts(struct report_view *view)
+{
+	view->facts.device[sizeof(view->facts.device) - 1] = '\0';
+	view->facts.port[sizeof(view->facts.port) - 1] = '\0';
+	for (uint32_t i = 0; i < view->stat_count; i++)
+		view->stats[i].name[sizeof(view->stats[i].name) - 1] = '\0';
+}
+
+/* The numbers that say how much there is are read once: they may change at any time. */
+static int copy(const struct report *report, struct report_view *view)
+{
+	const uint32_t records = __atomic_load_n(&report->record_count, __ATOMIC_RELAXED);
+	const uint32_t stats = __atomic_load_n(&report->stat_count, __ATOMIC_RELAXED);
+	struct report_record *more;
+
+	if (records > REPORT_RECORDS_MAX || stats > REPORT_STATS_MAX)
+		return -EPROTO;
+	more = realloc(view->records, (records + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	view->records = more;
+	view->record_count = records;
+	view->stat_count = stats;
+	view->written_ns = report->written_ns;
+	view->facts = report->facts;
+	memcpy(view->totals, report->totals, sizeof(view->totals));
+	memcpy(view->stats, report->stats, stats * sizeof(view->stats[0]));
+	memcpy(more, report->records, records * sizeof(*more));
+	return 0;
+}
+
+int report_read(const struct report *report, struct report_view *view)
+{
+	int rc = -EAGAIN;
+
+	view->records = NULL;
+	if (report->version != REPORT_VERSION || report->bytes != sizeof(*report))
+		return -EPROTO;
+	for (int i = 0; i < TRIES; i++) {
+		const uint32_t sequence = __atomic_load_n(&report->sequence, __ATOMIC_ACQUIRE);
+		int copied;
+
+		if (sequence == 0 || (sequence & 1)) {
+			usleep(10);
+			continue;
+		}
+		copied = copy(report, view);
+		/* Orders the reads of the copy before that of the sequence. */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&report->sequence, __ATOMIC_RELAXED) != sequence)
+			continue;
+		rc = copied;
+		break;
+	}
+	if (rc == 0)
+		end_texts(view);
+	else
+		report_release(view);
+	return rc;
+}
+
+void report_release(struct report_view *view)
+{
+	free(view->records);
+	view->records = NULL;
+	view->record_count = 0;
+}
+
+void report_comm(pid_t pid, char comm[32])
+{
+	char path[64];
+	ssize_t len = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		len = read(fd, comm, 31);
+		close(fd);
+	}
+	comm[len > 0 ? len : 0] = '\0';
+	comm[strcspn(comm, "\n")] = '\0';
+}

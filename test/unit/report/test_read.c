@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/report: write.c, read.c, set.c and device.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "mem/mr.h"
+#include "mem/pd.h"
+#include "qp/qp.h"
+#include "queue/cq.h"
+#include "report/set.h"
+#include "report/write.h"
+
+static int fd;
+static struct report *report;
+
+static int set_up(void **state)
+{
+	(void)state;
+	return report_create(&fd, &report);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	report_unmap(report);
+	close(fd);
+	return 0;
+}
+
+static void report_read__what_was_written(void **state)
+{
+	const struct report_record record = {.kind = REPORT_CQ, .number = 7, .cq = {.cqe = 16}};
+	struct report_view view;
+
+	(void)state;
+	strcpy(report->facts.device, "uroce0");
+	report_begin(report);
+	report_add_stat(report, "out_of_sequence", 3);
+	report_add(report, &record);
+	report_end(report);
+	assert_int_equal(report_read(report, &view), 0);
+	assert_string_equal(view.facts.device, "uroce0");
+	assert_int_equal(report_stat(&view, "out_of_sequence"), 3);
+	assert_int_equal(report_stat(&view, "packet_seq_err"), 0);
+	assert_int_equal(view.record_count, 1);
+	assert_int_equal(view.totals[REPORT_CQ], 1);
+	assert_int_equal(view.records[0].number, 7);
+	assert_int_equal(view.records[0].cq.cqe, 16);
+	report_release(&view);
+}
+
+static void report_read__nothing_whole(void **state)
+{
+	struct report_view view;
+
+	(void)state;
+	assert_int_equal(report_read(report, &view), -EAGAIN);
+	report_begin(report);
+	/* Its writer was killed here. */
+	assert_int_equal(report_read(report, &view), -EAGAIN);
+	assert_null(view.records);
+}
+
+static void report_read__lies(void **state)
+{
+	struct report_view view;
+
+	(void)state;
+	report_begin(report);
+	report_end(report);
+	report->record_count = REPORT_RECORDS_MAX + 1;
+	assert_int_equal(report_read(report, &view), -EPROTO);
+	report->record_count = 0;
+	report->stat_count = REPORT_STATS_MAX + 1;
+	assert_int_equal(report_read(report, &view), -EPROTO);
+	report->stat_count = 1;
+	memset(report->stats[0].name, 'x', sizeof(report->stats[0].name));
+	memset(report->facts.device, 'x', sizeof(report->facts.device));
+	assert_int_equal(report_read(report, &view), 0);
+	assert_int_equal(strlen(view.stats[0].name), sizeof(view.stats[0].name) - 1);
+	assert_int_equal(strlen(view.facts.device), sizeof(view.facts.device) - 1);
+	report_release(&view);
+	report->version++;
+	assert_int_equal(report_read(report, &view), -EPROTO);
+}
+
+static void report_add__counts_what_has_no_room(void **state)
+{
+	const struct report_record record = {.kind = REPORT_MR};
+	struct report_view view;
+
+	(void)state;
+	report_begin(report);
+	for (int i = 0; i < REPORT_RECORDS_MAX + 5; i++)
+		report_add(report, &record);
+	for (int i = 0; i < REPORT_STATS_MAX + 5; i++)
+		report_add_stat(report, "probes", 1);
+	report_end(report);
+	assert_int_equal(report_read(report, &view), 0);
+	assert_int_equal(view.record_count, REPORT_RECORDS_MAX);
+	assert_int_equal(view.totals[REPORT_MR], REPORT_RECORDS_MAX + 5);
+	assert_int_equal(view.stat_count, REPORT_STATS_MAX);
+	report_release(&view);
+}
+
+static void report_map__refuses_what_may_shrink(void **state)
+{
+	const int soft = memfd_create("report", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const int small = memfd_create("report", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct report *mapped;
+	int pipes[2];
+
+	(void)state;
+	assert_int_equal(ftruncate(soft, sizeof(*mapped)), 0);
+	assert_int_equal(report_map(soft, &mapped), -EPROTO);
+	assert_int_equal(ftruncate(small, 100), 0);
+	assert_int_equal(fcntl(small, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(report_map(small, &mapped), -EPROTO);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(report_map(pipes[0], &mapped), -EPROTO);
+	assert_int_equal(report_map(-1, &mapped), -EBADF);
+	assert_int_equal(report_map(fd, &mapped), 0);
+	report_unmap(mapped);
+	close(soft);
+	close(small);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void report_set_collect__knows_who_answers(void **state)
+{
+	static struct report_set set;
+	struct report_views views;
+	struct report *second, *mapped;
+	int second_fd;
+
+	(void)state;
+	assert_int_equal(report_create(&second_fd, &second), 0);
+	assert_int_equal(report_map(fd, &mapped), 0);
+	report_set_init(&set);
+	report_begin(report);
+	report_end(report);
+	assert_int_equal(report_set_add(&set, 10, mapped), 0);
+	assert_int_equal(report_set_add(&set, 9, second), 0);
+	/* One has never written; the other does not answer, but had. */
+	assert_int_equal(report_set_collect(&set, 2, &views), 0);
+	assert_int_equal(views.count, 1);
+	assert_int_equal(views.list[0].pid, 10);
+	assert_false(views.list[0].fresh);
+	report_views_release(&views);
+	assert_true(report_is_wanted(report));
+	report_begin(report);
+	report_end(report);
+	assert_false(report_is_wanted(report));
+	report_begin(second);
+	report_end(second);
+	report->answered = second->answered = 1000;
+	assert_int_equal(report_set_collect(&set, 2, &views), 0);
+	assert_int_equal(views.count, 2);
+	assert_int_equal(views.list[0].pid, 9);
+	assert_true(views.list[0].fresh);
+	assert_true(views.list[1].fresh);
+	report_views_release(&views);
+	report_set_remove(&set, mapped);
+	report_set_remove(&set, NULL);
+	assert_int_equal(set.count, 1);
+	report_set_fini(&set);
+	close(second_fd);
+}
+
+static const struct report_record *find(const struct report_view *view, enum report_kind kind)
+{
+	for (uint32_t i = 0; i < view->record_count; i++) {
+		if (view->records[i].kind == (uint32_t)kind)
+			return &view->records[i];
+	}
+	return NULL;
+}
+
+static void report_write_device__all_objects(void **state)
+{
+	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
+	struct device_object pd_object = {0}, cq_object = {0};
+	static uint8_t memory[64];
+	struct report_view view;
+	struct qp_init init = {.type = IBV_QPT_UD, .cap = {.max_send_wr = 4, .max_send_sge = 1}};
+	struct device *device;
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+	struct mr *mr;
+	struct pd *pd;
+	struct cq *cq;
+	int qpn;
+
+	(void)state;
+	assert_int_equal(device_create(&config, &device), 0);
+	assert_int_equal(pd_create(device->keys, &pd), 0);
+	pd->number = objects_add(device, DEVICE_OBJECT_PD, &pd_object, pd);
+	assert_int_equal(cq_create(10, NULL, NULL, NULL, &cq), 0);
+	cq->number = objects_add(device, DEVICE_OBJECT_CQ, &cq_object, cq);
+	assert_int_equal(mr_register(pd, memory, sizeof(memory), (uint64_t)(uintptr_t)memory,
+				     IBV_ACCESS_LOCAL_WRITE, &mr),
+			 0);
+	qpn = device_alloc_qpn(device);
+	init.pd = pd;
+	init.send_cq = init.recv_cq = cq;
+	init.qpn = (uint32_t)qpn;
+	init.counters = &device->counters;
+	init.port_mtu = IBV_MTU_1024;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	device_set_qp(device, (uint32_t)qpn, qp);
+	counters_add(&device->counters, COUNTER_local_ack_timeout_err, 2);
+
+	report_write_device(report, device);
+	assert_int_equal(report_read(report, &view), 0);
+	assert_int_equal(report_stat(&view, "local_ack_timeout_err"), 2);
+	for (int kind = 0; kind < REPORT_KINDS; kind++)
+		assert_int_equal(view.totals[kind], 1);
+	assert_int_equal(find(&view, REPORT_QP)->number, qpn);
+	assert_int_equal(find(&view, REPORT_QP)->qp.type, IBV_QPT_UD);
+	assert_int_equal(find(&view, REPORT_QP)->qp.state, IBV_QPS_RESET);
+	assert_int_equal(find(&view, REPORT_QP)->qp.pd, 1);
+	assert_int_equal(find(&view, REPORT_QP)->qp.send_cq, 1);
+	assert_int_equal(find(&view, REPORT_MR)->number, mr->key);
+	assert_int_equal(find(&view, REPORT_MR)->mr.length, sizeof(memory));
+	assert_true(find(&view, REPORT_CQ)->cq.cqe >= 10);
+	assert_true(find(&view, REPORT_PD)->pd.users > 0);
+	report_release(&view);
+
+	qp_retire(qp);
+	device_set_qp(device, (uint32_t)qpn, NULL);
+	device_free_qpn(device, (uint32_t)qpn);
+	qp_destroy(qp);
+	assert_int_equal(mr_deregister(mr), 0);
+	objects_remove(device, DEVICE_OBJECT_CQ, &cq_object);
+	cq_destroy(cq);
+	objects_remove(device, DEVICE_OBJECT_PD, &pd_object);
+	objects_remove(device, DEVICE_OBJECT_PD, &pd_object);
+	pd_destroy(pd);
+	report_write_device(report, device);
+	assert_int_equal(report_read(report, &view), 0);
+	assert_int_equal(view.record_count, 0);
+	report_release(&view);
+	device_destroy(device);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(report_read__what_was_written, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(report_read__nothing_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(report_read__lies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(report_add__counts_what_has_no_room, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(report_map__refuses_what_may_shrink, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(report_set_collect__knows_who_answers, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(report_write_device__all_objects, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/report/tell.c. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <infiniband/verbs.h>
+
+#include "report/read.h"
+
+static char said[1024];
+
+static void say_text(void *arg, const char *name, const char *value)
+{
+	const size_t len = strlen(said);
+
+	(void)arg;
+	snprintf(said + len, sizeof(said) - len, "%s=%s ", name, value);
+}
+
+static void say_number(void *arg, const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	say_text(arg, name, text);
+}
+
+static const struct report_fields fields = {say_text, say_number, NULL};
+
+static const char *record_said(const struct report_record *record)
+{
+	said[0] = '\0';
+	report_tell_record(record, &fields);
+	return said;
+}
+
+static void report_tell_record__each_kind(void **state)
+{
+	const struct report_record qp = {.kind = REPORT_QP,
+					 .number = 17,
+					 .qp = {.dest_qpn = 18,
+						.type = IBV_QPT_RC,
+						.state = IBV_QPS_RTS,
+						.path_mtu = IBV_MTU_1024,
+						.sq_psn = 5,
+						.pd = 1,
+						.send_cq = 2,
+						.recv_cq = 3,
+						.dgid = {[10] = 0xff, 0xff, 10, 0, 0, 1}}};
+	const struct report_record cq = {
+		.kind = REPORT_CQ, .number = 2, .cq = {.cqe = 15, .users = 1, .waiting = 4}};
+	const struct report_record mr = {
+		.kind = REPORT_MR, .number = 0xabc, .mr = {.length = 64, .iova = 0x1000, .pd = 1}};
+	const struct report_record pd = {.kind = REPORT_PD, .number = 1, .pd = {.users = 2}};
+
+	(void)state;
+	assert_string_equal(record_said(&qp),
+			    "lqpn=17 rqpn=18 dgid=::ffff:10.0.0.1 type=RC state=RTS rq-psn=0 "
+			    "sq-psn=5 path-mig-state=MIGRATED path-mtu=1024 sends=0 receives=0 "
+			    "pdn=1 send-cqn=2 recv-cqn=3 ");
+	assert_string_equal(record_said(&cq), "cqn=2 cqe=15 users=1 waiting=4 ");
+	assert_string_equal(record_said(&mr),
+			    "mrn=2748 rkey=0xabc lkey=0xabc iova=0x1000 mrlen=64 mr-type=memory "
+			    "access=0 pdn=1 ");
+	assert_string_equal(record_said(&pd), "pdn=1 users=2 ");
+}
+
+static void report_tell_record__whatever_is_there(void **state)
+{
+	struct report_record record;
+
+	(void)state;
+	memset(&record, 0xff, sizeof(record));
+	assert_string_equal(record_said(&record), "");
+	record.kind = REPORT_QP;
+	assert_non_null(strstr(record_said(&record), "type=UNKNOWN state=UNKNOWN"));
+	record.kind = REPORT_MR;
+	assert_non_null(strstr(record_said(&record), "mr-type=UNKNOWN"));
+}
+
+static void report_tell_link__state_and_port(void **state)
+{
+	struct report_facts facts = {.port = "eth1", .netdev = 1, .link_up = 1, .mtu_bytes = 1500};
+
+	(void)state;
+	said[0] = '\0';
+	report_tell_link(&facts, &fields);
+	assert_non_null(strstr(said, "state=ACTIVE physical_state=LINK_UP netdev=eth1 "));
+	facts.netdev = facts.link_up = 0;
+	said[0] = '\0';
+	report_tell_link(&facts, &fields);
+	assert_non_null(strstr(said, "state=DOWN physical_state=DISABLED devargs=eth1 "));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(report_tell_record__each_kind),
+		cmocka_unit_test(report_tell_record__whatever_is_there),
+		cmocka_unit_test(report_tell_link__state_and_port),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
