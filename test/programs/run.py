@@ -14,6 +14,7 @@ from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
+from operate import OperateTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from share import ShareTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
@@ -52,6 +53,7 @@ def main():
         EthernetTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
+        OperateTest(report, work_dir).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device is a port of an owner: uroced's, or a program's own. */
+#include "devices.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/scan.h"
+
+#define ANSWER_MS 500 /* a process that sleeps looks around more often */
+
+/* The process that has the port. */
+static pid_t owner_of(const struct report_view *view)
+{
+	return view->facts.role == REPORT_ATTACHED ? view->facts.owner_pid : view->pid;
+}
+
+static bool is_of(const struct ctl_device *device, const struct report_view *view)
+{
+	return owner_of(device->head) == owner_of(view) &&
+	       strcmp(device->head->facts.port, view->facts.port) == 0;
+}
+
+static uint32_t find_or_add(struct ctl_devices *devices, const struct report_view *view)
+{
+	uint32_t i = 0;
+
+	while (i < devices->count && !is_of(&devices->list[i], view))
+		i++;
+	if (i < devices->count)
+		return i;
+	devices->list[devices->count++] = (struct ctl_device){.index = i, .head = view};
+	return i;
+}
+
+static void count_in(struct ctl_device *device, const struct report_view *view)
+{
+	if (view->facts.role == REPORT_OWNER) {
+		device->head = view;
+		return;
+	}
+	device->processes++;
+	/* Programs may name it; its owner only knows what they do when they do not. */
+	if (!device->name)
+		device->name = view->facts.device;
+	for (int kind = 0; kind < REPORT_KINDS; kind++)
+		device->totals[kind] += view->totals[kind];
+}
+
+int devices_sort(struct ctl_devices *devices, const struct report_views *views)
+{
+	const uint32_t count = views->count;
+
+	*devices = (struct ctl_devices){.views = *views};
+	devices->list = calloc(count + 1, sizeof(devices->list[0]));
+	devices->of = calloc(count + 1, sizeof(devices->of[0]));
+	if (!devices->list || !devices->of) {
+		devices_release(devices);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct report_view *view = &devices->views.list[i];
+
+		devices->of[i] = find_or_add(devices, view);
+		count_in(&devices->list[devices->of[i]], view);
+	}
+	for (uint32_t i = 0; i < devices->count; i++) {
+		if (!devices->list[i].name)
+			devices->list[i].name = devices->list[i].head->facts.device;
+	}
+	return 0;
+}
+
+int devices_look(struct ctl_devices *devices)
+{
+	static struct report_set set;
+	struct report_views views;
+	int rc;
+
+	report_set_init(&set);
+	rc = report_scan(&set);
+	if (rc == 0)
+		rc = report_set_collect(&set, ANSWER_MS, &views);
+	report_set_fini(&set);
+	return rc == 0 ? devices_sort(devices, &views) : rc;
+}
+
+void devices_release(struct ctl_devices *devices)
+{
+	report_views_release(&devices->views);
+	free(devices->list);
+	free(devices->of);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices, out of what processes show: those that share a port have one. */
+#ifndef DEVICES_H
+#define DEVICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report/set.h"
+
+struct ctl_device {
+	uint32_t index;
+	const char *name;
+	const struct report_view *head; /* the owner's, or the only one */
+	uint32_t processes;		/* programs that use it */
+	uint32_t totals[REPORT_KINDS];	/* their objects */
+};
+
+struct ctl_devices {
+	struct report_views views;
+	struct ctl_device *list;
+	uint32_t *of; /* of each view: which device it is of */
+	uint32_t count;
+};
+
+/** Look at all processes of this host. 0 or -errno. */
+int devices_look(struct ctl_devices *devices);
+
+/** The same at what is there already: `views` becomes its own. 0 or -ENOMEM. */
+int devices_sort(struct ctl_devices *devices, const struct report_views *views);
+
+void devices_release(struct ctl_devices *devices);
+
+#endif

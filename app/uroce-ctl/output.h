@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One way to say things, and two forms they come out in: lines of words, or JSON. */
+#ifndef OUTPUT_H
+#define OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "report/read.h"
+
+struct output {
+	bool json;
+	size_t items;		     /* so far */
+	bool in_item;		     /* one has fields already */
+	struct report_fields fields; /* those of the item that is begun go here */
+};
+
+/** Begin: a list of items. */
+void output_begin(struct output *output, bool json);
+
+/** Begin an item of a device, which lines name as in "0: uroce0: ", or with a port as in "link
+ * uroce0/1 ". */
+void output_dev(struct output *output, uint32_t index, const char *name);
+void output_link(struct output *output, uint32_t index, const char *name);
+
+/** A field of it. */
+void output_text(struct output *output, const char *name, const char *value);
+void output_number(struct output *output, const char *name, uint64_t value);
+
+/** End it. */
+void output_item_end(struct output *output);
+
+/** The list is over. */
+void output_end(struct output *output);
+
+#endif

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operating uroced: what uroce-ctl and telemetry show of it, who may attach, and who tries to harm it."""
+
+import json
+import os
+import subprocess
+
+from harness.process import LocalHost, Namespace, wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, UROCE_RUN
+from share import SECONDS, Uroced
+
+UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
+FIRST_PORT = 25000
+WAITING = 14   # programs that wait for a peer; with a pair that sends they are 16
+
+
+def expect(condition, reason, *details):
+    """A condition of a check, with what was seen."""
+    if not condition:
+        raise CheckFailed(reason, [str(detail) for detail in details])
+
+
+def ctl(*argv):
+    """What uroce-ctl says, as JSON."""
+    done = subprocess.run([UROCE_CTL, "-j", *argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=SECONDS)
+    expect(done.returncode == 0, "uroce-ctl fails", argv, done.stderr)
+    return json.loads(done.stdout)
+
+
+class OperateTest:
+    """All checks; one uroced on a veth whose other end is nobody's."""
+
+    def __init__(self, report, work_dir):
+        self._report = report
+        self._work_dir = os.path.join(work_dir, "operate")
+        os.mkdir(self._work_dir)
+        self._here = Namespace("operate")
+        self._here.run("ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1")
+        for number in range(2):
+            self._here.run("ip", "link", "set", f"veth{number}", "up")
+        self._here.run("ip", "addr", "add", "10.9.8.1/24", "dev", "veth0")
+        self._owner = Uroced(self._here, self._work_dir, "veth0")
+        self._names = 0
+
+    def run_all(self):
+        if not self._report.require("operate: uroced starts", self._owner.run):
+            return
+        self._check("16 programs are shown", self._shown)
+        self._check("a program with a port of its own is shown", self._shown_alone)
+        self._owner.process.kill()
+
+    def _check(self, name, function, *args):
+        self._report.check(f"operate: {name}", function, *args)
+
+    def _host(self, *options):
+        self._names += 1
+        options = options or ("--socket", self._owner.socket)
+        return LocalHost(f"operate-{self._names}", self._work_dir,
+                         [*self._here.prefix, UROCE_RUN, *options, "--"])
+
+    def _shown(self):
+        programs = {}
+        try:
+            for number in range(WAITING):
+                process = self._host().start(["ibv_rc_pingpong", "-d", DEVICE, "-g", "1", "-p",
+                                              str(FIRST_PORT + number)])
+                programs[process.pid] = process
+            argv = ["ib_send_bw", "-F", "-d", DEVICE, "-x", "1", "-D", "60", "-p", str(FIRST_PORT + WAITING)]
+            server = self._host().start(argv)
+            programs[server.pid] = server
+            expect(wait_until(lambda: server.listens(FIRST_PORT + WAITING), SECONDS), "no server",
+                   *server.story("server"))
+            client = self._host().start([*argv, "10.9.8.1"])
+            programs[client.pid] = client
+            expect(wait_until(lambda: self._is_shown(programs, server, client), SECONDS),
+                   "uroce-ctl does not show what runs", *ctl("resource", "show", "qp"),
+                   *client.story("client"))
+            self._other_objects(programs, client)
+        finally:
+            for process in programs.values():
+                process.kill()
+        expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back")
+        expect(not ctl("resource", "show", "qp"), "queue pairs of programs that have ended are shown")
+
+    def _ours(self, items, programs):
+        """By pid; other tests may run on this machine."""
+        return {item["pid"]: item for item in items if item["pid"] in programs}
+
+    def _is_shown(self, programs, server, client):
+        qps = self._ours(ctl("resource", "show", "qp"), programs)
+        if len(qps) != len(programs):
+            return False
+        states = {pid: (qp["comm"], qp["type"], qp["state"]) for pid, qp in qps.items()}
+        waiting = [states.pop(pid) for pid in programs if pid not in (server.pid, client.pid)]
+        return set(waiting) == {("ibv_rc_pingpong", "RC", "INIT")} and \
+            states[client.pid] == ("ib_send_bw", "RC", "RTS") and \
+            qps[client.pid]["rqpn"] == qps[server.pid]["lqpn"] and qps[client.pid]["sq-psn"] > 0
+
+    def _other_objects(self, programs, client):
+        pid = str(client.pid)
+        for kind in ("cq", "mr", "pd"):
+            shown = self._ours(ctl("resource", "show", kind), programs)
+            expect(len(shown) == len(programs), f"{len(shown)} programs have a {kind}", shown)
+        mine = ctl("resource", "show", "mr", "pid", pid)
+        expect(len(mine) == 1 and mine[0]["mrlen"] >= 65536, "not the client's region", *mine)
+        counters = ctl("statistic", "show", "pid", pid)[0]
+        expect(counters["tx_packets"] > 0 and counters["out_of_sequence"] == 0, "counters", counters)
+        owner = [dev for dev in ctl("dev") if dev.get("pid") == self._owner.process.pid]
+        expect(len(owner) == 1 and owner[0]["processes"] == len(programs), "the device", *ctl("dev"))
+        link = [link for link in ctl("link") if link["ifindex"] == owner[0]["ifindex"]]
+        expect(link[0]["state"] == "ACTIVE" and link[0]["netdev"] == "veth0", "the link", *link)
+        total = [item for item in ctl("resource") if item["ifindex"] == owner[0]["ifindex"]]
+        expect(total[0]["qp"] == len(programs), "the number of queue pairs", *total)
+        top = subprocess.run([UROCE_CTL, "-n", "2", "-d", "0.2", "top"], stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, timeout=SECONDS).stdout
+        for word in (pid, "ib_send_bw", "RTS", "INIT", "RETX/s"):
+            expect(word in top, f"top does not show {word}", *top.splitlines())
+
+    def _shown_alone(self):
+        process = self._host("--netdev", "veth1", "--name", "alone0").start(
+            ["ibv_rc_pingpong", "-d", "alone0", "-g", "0", "-p", str(FIRST_PORT)])
+        try:
+            expect(wait_until(lambda: ctl("resource", "show", "qp", "pid", str(process.pid)), SECONDS),
+                   "it is not shown", *process.story("program"))
+            shown = ctl("resource", "show", "qp", "dev", "alone0")
+            expect([qp["pid"] for qp in shown] == [process.pid], "the filter", *shown)
+            link = [link for link in ctl("link") if link["ifname"] == "alone0"]
+            expect(link and link[0]["netdev"] == "veth1", "its link", *link)
+        finally:
+            process.kill()

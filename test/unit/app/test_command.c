@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of app/uroce-ctl/command.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "command.h"
+
+#define WORDS_MAX 12
+
+static struct command command;
+static char error[256];
+
+/* The words of a line, after the program's name. */
+static bool parse(const char *line)
+{
+	static char text[256];
+	char *argv[WORDS_MAX + 2] = {"uroce-ctl"};
+	char *rest = text, *word;
+	int argc = 1;
+
+	error[0] = '\0';
+	strcpy(text, line);
+	while ((word = strsep(&rest, " ")) != NULL && argc <= WORDS_MAX) {
+		if (*word)
+			argv[argc++] = word;
+	}
+	return command_parse(argc, argv, &command, error, sizeof(error));
+}
+
+static void command_parse__as_rdma_does(void **state)
+{
+	(void)state;
+	assert_true(parse("dev"));
+	assert_int_equal(command.object, COMMAND_DEV);
+	assert_null(command.filter.device);
+	assert_true(parse("-j link show uroce0/1"));
+	assert_int_equal(command.object, COMMAND_LINK);
+	assert_true(command.json);
+	assert_string_equal(command.filter.device, "uroce0");
+	assert_true(parse("resource"));
+	assert_int_equal(command.kind, -1);
+	assert_true(parse("resource show uroce0"));
+	assert_int_equal(command.kind, -1);
+	assert_string_equal(command.filter.device, "uroce0");
+	assert_true(parse("res show qp link uroce1/1 pid 77"));
+	assert_int_equal(command.object, COMMAND_RESOURCE);
+	assert_int_equal(command.kind, REPORT_QP);
+	assert_string_equal(command.filter.device, "uroce1");
+	assert_int_equal(command.filter.pid, 77);
+	assert_true(parse("resource show mr"));
+	assert_int_equal(command.kind, REPORT_MR);
+	assert_true(parse("stat"));
+	assert_int_equal(command.object, COMMAND_STATISTIC);
+	assert_true(parse("-d 0.5 -n 3 top dev uroce0"));
+	assert_int_equal(command.object, COMMAND_TOP);
+	assert_int_equal(command.ms, 500);
+	assert_int_equal(command.rounds, 3);
+	assert_true(parse("--version"));
+	assert_int_equal(command.object, COMMAND_VERSION);
+}
+
+static void command_parse__refuses(void **state)
+{
+	static const char *const lines[] = {
+		"",
+		"cake",
+		"dev show a b c",
+		"link show x/2",
+		"resource show qp pid",
+		"resource show qp pid 0",
+		"statistic pid x",
+		"-d 0 top",
+		"-d x top",
+		"-n 0 top",
+		"-x dev",
+		"top size 3",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_false(parse(lines[i]));
+		assert_string_not_equal(error, "");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(command_parse__as_rdma_does),
+		cmocka_unit_test(command_parse__refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
