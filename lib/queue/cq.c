@@ -79,15 +79,20 @@ int cq_destroy(struct cq *cq)
 void cq_fire(struct cq *cq)
 {
 	/* One event an arming. Who arms meanwhile gets this event. */
-	if (__atomic_exchange_n(&cq->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) != CQ_NOT_ARMED)
+	if ((uint32_t)__atomic_exchange_n(&cq->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) !=
+	    CQ_NOT_ARMED)
 		channel_raise(cq->channel, &cq->source);
 }
 
 static void raise_if_armed(struct cq *cq, bool solicited)
 {
-	const int armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
+	const uint64_t armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
+	const uint32_t mode = (uint32_t)armed;
 
-	if (armed == CQ_NOT_ARMED || (armed == CQ_ARMED_SOLICITED && !solicited))
+	if (mode == CQ_NOT_ARMED || (mode == CQ_ARMED_SOLICITED && !solicited))
+		return;
+	/* Somebody has taken the completion, and armed for the next one, since it was added. */
+	if ((uint32_t)(armed >> 32) == cq->prod)
 		return;
 	if (!cq->moderation.moderator || moderator_due(cq))
 		cq_fire(cq);
@@ -173,13 +178,22 @@ bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns)
 
 void cq_arm(struct cq *cq, bool solicited_only)
 {
-	int expected = CQ_NOT_ARMED;
+	const uint32_t taken = __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
+	uint64_t armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
+	uint64_t wanted;
 
-	if (solicited_only)
-		__atomic_compare_exchange_n(&cq->armed, &expected, CQ_ARMED_SOLICITED, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	else
-		__atomic_store_n(&cq->armed, CQ_ARMED_ANY, __ATOMIC_SEQ_CST);
+	do {
+		const uint32_t mode = (uint32_t)armed;
+
+		if (mode == CQ_NOT_ARMED)
+			wanted = (uint64_t)taken << 32 |
+				 (solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY);
+		else if (mode == CQ_ARMED_SOLICITED && !solicited_only)
+			wanted = armed - CQ_ARMED_SOLICITED + CQ_ARMED_ANY;
+		else
+			return;
+	} while (!__atomic_compare_exchange_n(&cq->armed, &armed, wanted, false, __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
 }
 
 void cq_forget_qp(struct cq *cq, uint32_t qpn)

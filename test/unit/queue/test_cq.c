@@ -442,6 +442,37 @@ static void cq_arm__either_the_poll_or_the_event_tells(void **state)
 	assert_int_equal(cq_destroy(step.cq), 0);
 }
 
+/* Who has taken a completion while it is still being added, and arms for the next one, sleeps until
+ * that comes. */
+static void cq_arm__nothing_tells_of_what_was_taken_before(void **state)
+{
+	pthread_t engine;
+
+	(void)state;
+	assert_int_equal(cq_create(1, &channel, &step, NULL, &step.cq), 0);
+	step.begun = 0;
+	step.pushed = 0;
+	assert_int_equal(pthread_create(&engine, NULL, push_in_step, NULL), 0);
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		struct ibv_wc wc;
+
+		__atomic_store_n(&step.begun, round, __ATOMIC_RELEASE);
+		for (uint32_t i = 1; cq_poll(step.cq, 1, &wc) == 0; i++) {
+			if (i % 1024 == 0)
+				sched_yield();
+		}
+		cq_arm(step.cq, false);
+		while (__atomic_load_n(&step.pushed, __ATOMIC_ACQUIRE) != round)
+			sched_yield();
+		assert_int_equal(events(&step), 0);
+		assert_int_equal(cq_armed_for(step.cq), CQ_ARMED_ANY);
+		/* The next one would tell: it is not armed for any more. */
+		step.cq->armed = CQ_NOT_ARMED;
+	}
+	assert_int_equal(pthread_join(engine, NULL), 0);
+	assert_int_equal(cq_destroy(step.cq), 0);
+}
+
 static struct {
 	struct cq *cq;
 	uint8_t seen[STRESS_COMPLETIONS]; /* atomic */
@@ -513,6 +544,7 @@ int main(void)
 		cmocka_unit_test(cq_arm__without_a_channel_does_nothing),
 		WITH_CHANNEL(cq_arm__a_sleeper_never_misses_a_completion),
 		WITH_CHANNEL(cq_arm__either_the_poll_or_the_event_tells),
+		WITH_CHANNEL(cq_arm__nothing_tells_of_what_was_taken_before),
 		cmocka_unit_test(cq_change_ring__keeps_what_waits),
 	};
 

@@ -275,10 +275,10 @@ static void responder__a_solicited_message_wakes_who_waits_for_one(void **state)
 		cq_arm(cq, true);
 		rig_post(1, region_sge(&rig.inbox, 0, 8));
 		EXPECT_TAKEN(operations[i], psn++);
-		assert_int_equal(cq->armed, CQ_ARMED_SOLICITED);
+		assert_int_equal(cq_armed_for(cq), CQ_ARMED_SOLICITED);
 		rig_post(2, region_sge(&rig.inbox, 0, 8));
 		EXPECT_TAKEN(operations[i], psn++, .solicited = true);
-		assert_int_equal(cq->armed, CQ_NOT_ARMED);
+		assert_int_equal(cq_armed_for(cq), CQ_NOT_ARMED);
 	}
 	assert_int_equal(cq_destroy(cq), 0);
 	channel_fini(&channel);

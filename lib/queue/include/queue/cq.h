@@ -39,9 +39,8 @@ struct cq {
 	uint32_t capacity;	    /* entries the user may rely on, at least what was asked for */
 	struct queue_domain domain; /* where its next ring comes from */
 	struct channel_source source; /* of completion events */
-	void (*overrun)(
-		void *user); /* told when a completion found no room, once until the queue was
-				emptied or resized; engine's thread */
+	void (*overrun)(void *user);  /* told when a completion found no room, once until the queue
+					 was  emptied or resized; engine's thread */
 	void *user;
 	uint32_t users;	 /* queue pairs that complete here; atomic */
 	uint32_t number; /* by which it is shown; 0: not yet */
@@ -55,8 +54,9 @@ struct cq {
 	uint32_t cons __rte_cache_aligned; /* release-stored when entries are free again */
 	struct queue_lock lock;
 
-	/* written by both */
-	int armed __rte_cache_aligned; /* enum cq_armed; atomic */
+	/* Written by both; atomic. The upper half is `cons` when the queue was armed, the lower an
+	 * enum cq_armed. */
+	uint64_t armed __rte_cache_aligned;
 };
 
 /* What a queue is created with. */
@@ -105,7 +105,8 @@ int cq_poll(struct cq *cq, int n, struct ibv_wc *wc);
  * Whether there was one. */
 bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns);
 
-/** Whether a poll would find nothing. MT-safe. Who has armed the queue may sleep if so: see cq_push for the order. */
+/** Whether a poll would find nothing. MT-safe. Who has armed the queue may sleep if so: see cq_push
+ * for the order. */
 static inline bool cq_empty(const struct cq *cq)
 {
 	return __atomic_load_n(&cq->prod, __ATOMIC_SEQ_CST) ==
@@ -120,6 +121,12 @@ void cq_fire(struct cq *cq);
  * solicited until the event; the reverse does not weaken (ibv_req_notify_cq(3)).
  */
 void cq_arm(struct cq *cq, bool solicited_only);
+
+/** What the queue is armed for. MT-safe. */
+static inline enum cq_armed cq_armed_for(const struct cq *cq)
+{
+	return (enum cq_armed)(uint32_t)__atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
+}
 
 /** Drop what a queue pair completed here and nobody has polled. MT-safe against polling; the engine
  * is stopped. */
