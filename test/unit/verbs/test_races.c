@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion queues that are resized, polled and filled by different threads, and channels that
+ * threads sleep on while completions come: nothing is lost, nothing comes twice, and each event
+ * tells of something.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "live.h"
+
+#define PATIENCE_MS 60000 /* for a wake-up that is not lost */
+
+/* Threads may not assert. What is not so ends the program: the others would wait for ever. */
+#define MUST(what)                                                                          \
+	do {                                                                                \
+		if (!(what)) {                                                              \
+			fprintf(stderr, "%s:%d: %s: errno %d\n", __func__, __LINE__, #what, \
+				errno);                                                     \
+			abort();                                                            \
+		}                                                                           \
+	} while (0)
+
+static struct ibv_context *context;
+
+static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = send_cq,
+		.recv_cq = recv_cq,
+		.cap = {.max_send_wr = 2 * LIVE_WR_MAX,
+			.max_recv_wr = 2 * LIVE_WR_MAX,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	return ibv_create_qp(pd, &init);
+}
+
+#define COMPLETIONS 40000
+
+/* A queue that is resized. */
+struct resized {
+	struct ibv_cq *cq;
+	struct ibv_cq_ex *ex; /* the same, read by the iterator; else NULL */
+	struct ibv_qp *qp;
+	unsigned int completed; /* atomic */
+};
+
+/* Never more in the air than the smallest size that it gets. */
+static void *produce(void *arg)
+{
+	struct resized *resized = arg;
+
+	for (unsigned int i = 0; i < COMPLETIONS; i++) {
+		struct ibv_send_wr wr = {.wr_id = i,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED},
+				   *bad;
+
+		while (i - __atomic_load_n(&resized->completed, __ATOMIC_ACQUIRE) >= LIVE_WR_MAX)
+			sched_yield();
+		MUST(ibv_post_send(resized->qp, &wr, &bad) == 0);
+	}
+	return NULL;
+}
+
+static void *keep_resizing(void *arg)
+{
+	static const int sizes[] = {LIVE_WR_MAX, 1000, LIVE_WR_MAX + 1, 64, 5000};
+	struct resized *resized = arg;
+
+	for (unsigned int i = 0;
+	     __atomic_load_n(&resized->completed, __ATOMIC_ACQUIRE) < COMPLETIONS; i++) {
+		const int size = sizes[i % (sizeof(sizes) / sizeof(sizes[0]))];
+
+		MUST(ibv_resize_cq(resized->cq, size) == 0);
+		MUST(resized->cq->cqe >= size);
+	}
+	return NULL;
+}
+
+/* The iterator's view of the next completion: its number, or -1 for none. */
+static int64_t iterate(struct ibv_cq_ex *ex)
+{
+	struct ibv_poll_cq_attr nothing = {.comp_mask = 0};
+	int64_t number;
+
+	if (ibv_start_poll(ex, &nothing) != 0)
+		return -1;
+	MUST(ex->status == IBV_WC_SUCCESS);
+	number = (int64_t)ex->wr_id;
+	ibv_end_poll(ex);
+	return number;
+}
+
+/* In order, each once. Now and then it lets some gather, so that there is something to move. */
+static void consume(struct resized *resized)
+{
+	unsigned int next = 0;
+
+	while (next < COMPLETIONS) {
+		struct ibv_wc wc[7];
+		int n = 0;
+
+		if (next % 64 == 0)
+			sched_yield();
+		if (resized->ex && next % 2) {
+			const int64_t number = iterate(resized->ex);
+
+			MUST(number < 0 || number == next);
+			next += number >= 0;
+		} else {
+			n = ibv_poll_cq(resized->cq, 7, wc);
+		}
+		MUST(n >= 0);
+		for (int i = 0; i < n; i++)
+			MUST(wc[i].status == IBV_WC_SUCCESS && wc[i].wr_id == next++);
+		__atomic_store_n(&resized->completed, next, __ATOMIC_RELEASE);
+	}
+}
+
+static void resize_between_threads(struct ibv_cq *cq, struct ibv_cq_ex *ex)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *other = ibv_create_cq(context, 16, NULL, NULL, 0);
+	struct resized resized = {.cq = cq, .ex = ex, .qp = create_qp(pd, cq, cq)};
+	struct ibv_qp *peer = create_qp(pd, other, other);
+	pthread_t producer, resizer;
+	struct ibv_wc wc;
+
+	assert_true(live_connect(resized.qp, peer->qp_num, 0));
+	assert_true(live_connect(peer, resized.qp->qp_num, 0));
+	assert_int_equal(pthread_create(&producer, NULL, produce, &resized), 0);
+	assert_int_equal(pthread_create(&resizer, NULL, keep_resizing, &resized), 0);
+	consume(&resized);
+	assert_int_equal(pthread_join(producer, NULL), 0);
+	assert_int_equal(pthread_join(resizer, NULL), 0);
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+	assert_int_equal(ibv_destroy_qp(resized.qp), 0);
+	assert_int_equal(ibv_destroy_qp(peer), 0);
+	assert_int_equal(ibv_destroy_cq(other), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void resize_cq__under_traffic(void **state)
+{
+	(void)state;
+	resize_between_threads(ibv_create_cq(context, LIVE_WR_MAX, NULL, NULL, 0), NULL);
+}
+
+static void resize_cq__under_traffic_and_the_iterator(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = LIVE_WR_MAX,
+					   .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(context, &attr);
+
+	(void)state;
+	resize_between_threads(ibv_cq_ex_to_cq(ex), ex);
+}
+
+#define LANES	 3
+#define SLEEPERS 2
+#define BATCHES	 1000
+
+/* A queue that threads wait for, and the queue pair that fills it. */
+struct watched {
+	struct ibv_cq *cq;
+	struct ibv_cq *send_cq;
+	struct ibv_qp *from;
+	struct ibv_qp *to;
+	bool solicited_only;
+
+	pthread_mutex_t lock;
+	unsigned int since;  /* completions taken since it was armed that an event is due for */
+	unsigned int events; /* told of it */
+	unsigned int armings;
+	unsigned int received; /* atomic */
+};
+
+static struct {
+	struct ibv_comp_channel *channel;
+	struct watched watched[LANES];
+	unsigned int busy; /* lanes that still send; atomic */
+} room;
+
+static void post_receive(struct watched *watched)
+{
+	struct ibv_recv_wr wr = {.wr_id = 0}, *bad;
+
+	MUST(ibv_post_recv(watched->to, &wr, &bad) == 0);
+}
+
+/* The immediate data says whether an event was asked for. */
+static void drain(struct watched *watched)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(watched->cq, 1, &wc) == 1) {
+		MUST(wc.status == IBV_WC_SUCCESS && (wc.wc_flags & IBV_WC_WITH_IMM));
+		watched->since += !watched->solicited_only || wc.imm_data != 0;
+		post_receive(watched);
+		__atomic_add_fetch(&watched->received, 1, __ATOMIC_ACQ_REL);
+	}
+}
+
+static void arm(struct watched *watched)
+{
+	watched->since = 0;
+	watched->armings++;
+	MUST(ibv_req_notify_cq(watched->cq, watched->solicited_only) == 0);
+	/* What came before it was armed makes no event. */
+	drain(watched);
+}
+
+static struct watched *find(const struct ibv_cq *cq)
+{
+	for (int i = 0; i < LANES; i++) {
+		if (room.watched[i].cq == cq)
+			return &room.watched[i];
+	}
+	return NULL;
+}
+
+/* An event of a queue means that something came since it was armed. */
+static void *sleep_and_drain(void *arg)
+{
+	struct pollfd polled = {.fd = room.channel->fd, .events = POLLIN};
+
+	(void)arg;
+	while (__atomic_load_n(&room.busy, __ATOMIC_ACQUIRE) > 0) {
+		struct watched *watched;
+		struct ibv_cq *cq;
+		void *cq_context;
+
+		poll(&polled, 1, 20);
+		if (ibv_get_cq_event(room.channel, &cq, &cq_context) != 0) {
+			MUST(errno == EAGAIN);
+			continue;
+		}
+		watched = find(cq);
+		MUST(watched);
+		pthread_mutex_lock(&watched->lock);
+		drain(watched);
+		MUST(watched->since > 0);
+		watched->events++;
+		arm(watched);
+		pthread_mutex_unlock(&watched->lock);
+		ibv_ack_cq_events(cq, 1);
+	}
+	return NULL;
+}
+
+/* Nobody polls: only an event has the messages received. */
+static void expect_received(const struct watched *watched, unsigned int count)
+{
+	for (unsigned int ms = 0; __atomic_load_n(&watched->received, __ATOMIC_ACQUIRE) < count;) {
+		struct ibv_wc wc;
+
+		MUST(ibv_poll_cq(watched->send_cq, 1, &wc) == 0);
+		for (int i = 0;
+		     i < 1000 && __atomic_load_n(&watched->received, __ATOMIC_ACQUIRE) < count; i++)
+			sched_yield();
+		if (++ms > 10)
+			poll(NULL, 0, 1);
+		MUST(ms < PATIENCE_MS);
+	}
+}
+
+static void *send_batches(void *arg)
+{
+	struct watched *watched = arg;
+	unsigned int sent = 0;
+
+	for (unsigned int batch = 0; batch < BATCHES; batch++) {
+		const unsigned int silent = batch % 4;
+
+		/* Of those that wake nobody, some before the one that does. */
+		for (unsigned int i = 0; i <= silent; i++) {
+			struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
+						 .imm_data = i == silent},
+					   *bad;
+
+			if (i == silent)
+				wr.send_flags = IBV_SEND_SOLICITED;
+			MUST(ibv_post_send(watched->from, &wr, &bad) == 0);
+			sent++;
+		}
+		expect_received(watched, sent);
+	}
+	__atomic_sub_fetch(&room.busy, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void watch(struct watched *watched, struct ibv_pd *pd)
+{
+	pthread_mutex_init(&watched->lock, NULL);
+	watched->cq = ibv_create_cq(context, 2 * LIVE_WR_MAX, NULL, room.channel, 0);
+	watched->send_cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	watched->from = create_qp(pd, watched->send_cq, watched->send_cq);
+	watched->to = create_qp(pd, watched->send_cq, watched->cq);
+	assert_true(live_connect(watched->from, watched->to->qp_num, 0));
+	assert_true(live_connect(watched->to, watched->from->qp_num, 0));
+	for (int i = 0; i < LIVE_WR_MAX; i++)
+		post_receive(watched);
+	arm(watched);
+}
+
+static void unwatch(struct watched *watched)
+{
+	/* One event an arming, and none more. */
+	assert_true(watched->events <= watched->armings);
+	assert_true(watched->events > 0);
+	assert_int_equal(ibv_destroy_qp(watched->from), 0);
+	assert_int_equal(ibv_destroy_qp(watched->to), 0);
+	assert_int_equal(ibv_destroy_cq(watched->cq), 0);
+	assert_int_equal(ibv_destroy_cq(watched->send_cq), 0);
+	pthread_mutex_destroy(&watched->lock);
+}
+
+static void channel__no_wake_up_is_lost_and_none_is_for_nothing(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	pthread_t senders[LANES], sleepers[SLEEPERS];
+
+	(void)state;
+	room.channel = ibv_create_comp_channel(context);
+	assert_int_equal(fcntl(room.channel->fd, F_SETFL, O_NONBLOCK), 0);
+	room.busy = LANES;
+	for (int i = 0; i < LANES; i++) {
+		room.watched[i].solicited_only = i > 0;
+		watch(&room.watched[i], pd);
+	}
+	for (int i = 0; i < SLEEPERS; i++)
+		assert_int_equal(pthread_create(&sleepers[i], NULL, sleep_and_drain, NULL), 0);
+	for (int i = 0; i < LANES; i++)
+		assert_int_equal(pthread_create(&senders[i], NULL, send_batches, &room.watched[i]),
+				 0);
+	for (int i = 0; i < LANES; i++)
+		assert_int_equal(pthread_join(senders[i], NULL), 0);
+	for (int i = 0; i < SLEEPERS; i++)
+		assert_int_equal(pthread_join(sleepers[i], NULL), 0);
+	for (int i = 0; i < LANES; i++)
+		unwatch(&room.watched[i]);
+	assert_int_equal(ibv_destroy_comp_channel(room.channel), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static int open_device(void **state)
+{
+	(void)state;
+	context = live_open("1500");
+	return context ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+	(void)state;
+	return ibv_close_device(context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(resize_cq__under_traffic),
+		cmocka_unit_test(resize_cq__under_traffic_and_the_iterator),
+		cmocka_unit_test(channel__no_wake_up_is_lost_and_none_is_for_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, open_device, close_device);
+}
