@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "maps.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
@@ -70,7 +69,7 @@ int advise_follow(enum ibv_advise_mr_advice advice, const struct advise_range *r
 	for (uint32_t i = 0; rc == 0 && i < num; i++) {
 		/* What this process has in memory, its transport reaches without more ado. */
 		if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-			rc = maps_check_mapped(ranges[i].addr, ranges[i].length, false);
+			rc = range_check_mapped(ranges[i].addr, ranges[i].length, false);
 		else
 			rc = range_populate(ranges[i].addr, ranges[i].length,
 					    advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE);

@@ -63,11 +63,11 @@ int huge_check(uintptr_t addr, size_t length)
 		return 0;
 	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return -EINVAL;
+		return maps_no_answer(errno) == -ENOMEM ? -ENOMEM : -EINVAL;
 	rc = query(fd, addr, addr + (length - 1));
 	close(fd);
-	if (rc == 0 || rc == -EINVAL || rc == -EFAULT)
+	if (rc == 0 || rc == -EINVAL || rc == -EFAULT || rc == -ENOMEM)
 		return rc;
 	rc = maps_check_huge(addr, length);
-	return rc == 0 || rc == -EFAULT ? rc : -EINVAL;
+	return rc == -ENOSYS ? -EINVAL : rc;
 }

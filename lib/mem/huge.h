@@ -11,7 +11,8 @@
  * size. Transparent huge pages do not count: the kernel may split them at any time. MT-safe.
  *
  * @return
- *   0; -EINVAL where a page is not huge, or nobody can tell; -EFAULT where nothing is mapped.
+ *   0; -EINVAL where a page is not huge, or nobody can tell; -EFAULT where nothing is mapped;
+ * -ENOMEM where there is no descriptor to ask with.
  */
 int huge_check(uintptr_t addr, size_t length);
 

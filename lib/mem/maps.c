@@ -49,6 +49,11 @@ static int take_line(struct walk *walk, const char *line, bool write, bool huge)
 	return 0;
 }
 
+int maps_no_answer(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM ? -ENOMEM : -ENOSYS;
+}
+
 static int check(const char *file, uintptr_t addr, size_t length, bool write, bool huge)
 {
 	struct walk walk = {.next = addr, .last = addr + (length - 1)};
@@ -61,7 +66,7 @@ static int check(const char *file, uintptr_t addr, size_t length, bool write, bo
 		return 0;
 	f = fopen(file, "re");
 	if (!f)
-		return -errno;
+		return maps_no_answer(errno);
 	/* With `huge` the lines behind the mapping's first still matter. */
 	while (rc == 0 && (!walk.done || (huge && walk.inside)) && getline(&line, &size, f) > 0)
 		rc = take_line(&walk, line, write, huge);

@@ -13,12 +13,16 @@
  * @param write
  *   The mappings must be writable as well as readable.
  * @return
- *   0; -EFAULT where a byte is not mapped so; -errno where /proc/self does not say.
+ *   0; -EFAULT where a byte is not mapped so; where /proc/self does not say, as maps_no_answer.
  */
 int maps_check_mapped(uintptr_t addr, size_t length, bool write);
 
 /** Whether every mapping of a range is of huge pages (hugetlbfs). MT-safe. 0, -EINVAL where one is
  * not, or as above. */
 int maps_check_huge(uintptr_t addr, size_t length);
+
+/** For the errno with which a file of /proc/self was not opened: -ENOMEM where descriptors or
+ * memory are short, else -ENOSYS. */
+int maps_no_answer(int err);
 
 #endif

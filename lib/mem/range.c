@@ -49,9 +49,16 @@ int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int acces
 		return 0;
 	if (access & IBV_ACCESS_ZERO_BASED)
 		return iova == addr ? 0 : -EINVAL;
-	if (length > UINT64_MAX - iova || ((addr ^ iova) & page_mask) != 0)
+	if ((length > 0 && length - 1 > UINT64_MAX - iova) || ((addr ^ iova) & page_mask) != 0)
 		return -EINVAL;
 	return 0;
+}
+
+int range_check_mapped(uintptr_t addr, size_t length, bool write)
+{
+	const int rc = maps_check_mapped(addr, length, write);
+
+	return rc == 0 || rc == -ENOMEM ? rc : -EFAULT;
 }
 
 int range_populate(uintptr_t addr, size_t length, bool write)
@@ -70,9 +77,9 @@ int range_populate(uintptr_t addr, size_t length, bool write)
 	if (rc == 0)
 		return 0;
 	if (errno == EINVAL) /* an older kernel, or pages that have no struct page: device memory */
-		return maps_check_mapped(addr, length, write);
+		return range_check_mapped(addr, length, write);
 	if (errno == ENOMEM || errno == EAGAIN) /* ENOMEM also says: not mapped */
-		return maps_check_mapped(addr, length, write) == 0 ? -ENOMEM : -EFAULT;
+		return range_check_mapped(addr, length, write) == -EFAULT ? -EFAULT : -ENOMEM;
 	return -EFAULT;
 }
 

@@ -14,6 +14,10 @@ int range_check_access(unsigned int access);
  * offsets differ. */
 int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int access);
 
+/** Whether a range is mapped, readable and with `write` writable. MT-safe. 0; -EFAULT where it is
+ * not so, or nobody can tell; -ENOMEM. */
+int range_check_mapped(uintptr_t addr, size_t length, bool write);
+
 /**
  * Fault every page of a range in. MT-safe.
  *

@@ -22,8 +22,8 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 
 	if (unlikely(status != MR_OK))
 		return status;
-	/* Below the region the difference wraps to more than any length, as iova + length does not
-	 * wrap. */
+	/* Below the region the difference wraps to the length at least, as the last byte's iova
+	 * does not wrap. */
 	offset = iova - mr->iova;
 	if (offset > mr->length || length > mr->length - offset)
 		return MR_OUT_OF_RANGE;

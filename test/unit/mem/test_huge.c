@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <linux/memfd.h>
+#include <sys/resource.h>
 
 #include "env.h"
 #include "huge.h"
@@ -113,6 +114,23 @@ static void huge_check__of_nothing_promises_nothing(void **state)
 	expect(NULL, 0, 0);
 }
 
+/* There is no saying, and the pages are not to blame. */
+static void huge_check__without_descriptors_is_enomem(void **state)
+{
+	struct rlimit limit;
+	rlim_t before;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	before = limit.rlim_cur;
+	limit.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	expect(env.memory, env.page, -ENOMEM);
+	limit.rlim_cur = before;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	expect(env.memory, env.page, -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +141,7 @@ int main(void)
 		TEST(huge_check__refuses_transparent_huge_pages),
 		TEST(huge_check__looks_at_every_mapping),
 		TEST(huge_check__of_nothing_promises_nothing),
+		TEST(huge_check__without_descriptors_is_enomem),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void mr_register__ranges_that_wrap_are_refused(void **state)
 	assert_int_equal(env_register(env.memory, SIZE_MAX, RW, &mr), -EINVAL);
 	assert_int_equal(env_register((void *)(UINTPTR_MAX - 10), 10, RW, &mr), -EINVAL);
 	assert_int_equal(
-		mr_register(env.pd, env.memory, env.page, -(uint64_t)env.page + 1, RW, &mr),
+		mr_register(env.pd, env.memory, env.page + 1, -(uint64_t)env.page, RW, &mr),
 		-EINVAL);
 	assert_int_equal(
 		mr_register(env.pd, env.memory, 2 * env.page, -(uint64_t)env.page, RW, &mr),

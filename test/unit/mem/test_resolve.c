@@ -51,11 +51,12 @@ static void mr_resolve__a_region_at_the_top_of_iova_space_ends_there(void **stat
 	struct mr *mr;
 
 	(void)state;
-	/* The last byte of all cannot be part of it, as iova + length must be a number. */
-	assert_int_equal(mr_register(env.pd, env.memory, env.page - 1, iova, RW, &mr), 0);
-	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX - 1, 1, 0, &addr), MR_OK);
-	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX - 1, 2, 0, &addr), MR_OUT_OF_RANGE);
-	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX, 1, 0, &addr), MR_OUT_OF_RANGE);
+	/* With the last byte of all. */
+	assert_int_equal(mr_register(env.pd, env.memory, env.page, iova, RW, &mr), 0);
+	assert_int_equal(mr_resolve(env.pd, mr->key, iova, env.page, 0, &addr), MR_OK);
+	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX, 1, 0, &addr), MR_OK);
+	assert_ptr_equal(addr, env.memory + env.page - 1);
+	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX, 2, 0, &addr), MR_OUT_OF_RANGE);
 	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, 0, &addr), MR_OUT_OF_RANGE);
 	assert_int_equal(mr_resolve(env.pd, mr->key, iova - 1, 1, 0, &addr), MR_OUT_OF_RANGE);
 	mr_deregister(mr);

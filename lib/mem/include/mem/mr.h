@@ -49,8 +49,9 @@ struct mr {
  *   An implicit region's are the process's own.
  * @return
  *   0; -EINVAL for access flags that contradict each other (remote write or atomic without local
- * write), an unknown mandatory flag, a range that wraps, or page offsets of addr and iova that
- * differ; -EFAULT where the range is not mapped so; -ENOMEM. Source: ibv_reg_mr(3).
+ * write), an unknown mandatory flag, a range that wraps, page offsets of addr and iova that differ,
+ * or pages that are not huge with IBV_ACCESS_HUGETLB; -EFAULT where the range is not mapped so;
+ * -ENOMEM. Source: ibv_reg_mr(3).
  */
 int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		struct mr **mr);
