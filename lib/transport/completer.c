@@ -182,10 +182,13 @@ static enum fault completer_store(struct completer *completer, const struct send
 {
 	struct sgl sgl;
 
-	/* What came early may be there already. */
-	if (data == NULL)
-		return FAULT_NONE;
 	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
+	/* It came early and was placed: by now the memory may have been taken away, or the key may
+	 * lead to other memory (ibv_rereg_mr(3)), which the bytes are not in. */
+	if (data == NULL && len > 0)
+		return sgl_leads_to(&sgl, completer->pd, len, early_placed(&completer->early))
+			       ? FAULT_NONE
+			       : FAULT_SEND_PROTECTION;
 	if (sgl_scatter(&sgl, completer->pd, data, len) != MR_OK)
 		return FAULT_SEND_PROTECTION;
 	counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);
@@ -363,19 +366,19 @@ static const struct send_wqe *completer_find(const struct completer *completer, 
 	return NULL;
 }
 
-/* Place an early response of the READ in progress where all of its memory lets bytes come in any
- * order. Returns whether it is where it belongs. */
-static bool completer_place_early(struct completer *completer, const struct send_wqe *wqe,
-				  const struct packet *packet)
+/* Place an early response of the READ in progress where its memory lets bytes come in any order.
+ * Returns where it is, or NULL. */
+static const uint8_t *completer_place_early(struct completer *completer, const struct send_wqe *wqe,
+					    const struct packet *packet)
 {
 	const uint64_t position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
+	const uint8_t *addr;
 	struct sgl sgl;
 
 	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
-	if (sgl_scatter_early(&sgl, completer->pd, packet->payload, packet->payload_len) != MR_OK)
-		return false;
+	addr = sgl_scatter_early(&sgl, completer->pd, packet->payload, packet->payload_len);
 	counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);
-	return true;
+	return addr;
 }
 
 /* Keep a response for its turn. One that does not fit its request is not worth it: when it comes
@@ -383,7 +386,7 @@ static bool completer_place_early(struct completer *completer, const struct send
 static void completer_keep(struct completer *completer, const struct packet *packet)
 {
 	const struct send_wqe *wqe = completer_find(completer, packet->psn);
-	bool placed = false;
+	const uint8_t *placed = NULL;
 	uint32_t place;
 
 	if (wqe == NULL || !early_takes(&completer->early, packet, completer->flight->una, &place))
@@ -400,8 +403,9 @@ static void completer_keep(struct completer *completer, const struct packet *pac
 		   (packet->opcode & OPCODE_OPERATION_MASK) != OPCODE_ATOMIC_ACKNOWLEDGE) {
 		return;
 	}
-	early_keep(&completer->early, packet, place, placed ? wqe : NULL);
-	counters_add(completer->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
+	early_keep(&completer->early, packet, place, placed);
+	counters_add(completer->counters,
+		     placed != NULL ? COUNTER_early_placed : COUNTER_early_kept, 1);
 }
 
 /*

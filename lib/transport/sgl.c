@@ -86,12 +86,12 @@ static void scatter_copy(void *arg)
 	scatter->stored = stored;
 }
 
-static enum mr_status scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
-			      uint32_t len, unsigned int need)
+enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len)
 {
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	struct scatter scatter = {.frag = frags, .src = src};
-	const enum mr_status status = sgl_resolve(sgl, pd, len, need, frags, &scatter.count);
+	const enum mr_status status =
+		sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, frags, &scatter.count);
 
 	if (status != MR_OK)
 		return status;
@@ -101,13 +101,31 @@ static enum mr_status scatter(struct sgl *sgl, const struct pd *pd, const uint8_
 	return MR_OK;
 }
 
-enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len)
+/* Where the next bytes of a list belong, if all of them belong into one entry, of this access. */
+static uint8_t *sgl_single(struct sgl *sgl, const struct pd *pd, uint32_t len, unsigned int need)
 {
-	return scatter(sgl, pd, src, len, IBV_ACCESS_LOCAL_WRITE);
+	struct packet_frag frags[PACKET_FRAGS_MAX];
+	uint32_t count;
+
+	if (sgl_resolve(sgl, pd, len, need, frags, &count) != MR_OK || count != 1 ||
+	    frags[0].kind != FRAG_COPY)
+		return NULL;
+	return (uint8_t *)(uintptr_t)frags[0].addr;
 }
 
-enum mr_status sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+const uint8_t *sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
 				 uint32_t len)
 {
-	return scatter(sgl, pd, src, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+	uint8_t *addr =
+		sgl_single(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+
+	if (addr == NULL || place_guarded(addr, src, len) != 0)
+		return NULL;
+	sgl->stored += len;
+	return addr;
+}
+
+bool sgl_leads_to(struct sgl *sgl, const struct pd *pd, uint32_t len, const uint8_t *addr)
+{
+	return sgl_single(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE) == addr;
 }

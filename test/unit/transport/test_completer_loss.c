@@ -212,6 +212,89 @@ static void completer_receive__relaxed_memory_takes_early_responses_at_once(void
 	region_tear_down(&relaxed);
 }
 
+/* A READ whose second response came early, into a zero-based region of relaxed ordering. */
+static struct mr *read_early(const struct region *relaxed)
+{
+	const unsigned int access =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_ZERO_BASED;
+	struct ibv_sge sge[2] = {region_sge(&rig.memory, 0, MTU), {.length = MTU}};
+	struct mr *mr;
+
+	let_keep();
+	assert_int_equal(mr_register(rig.fixture.pd, relaxed->bytes, MTU, 0, access, &mr), 0);
+	sge[1].lkey = mr->key;
+	post_list(1, IBV_WR_RDMA_READ, SIGNALED, sge, 2);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 1, .syndrome = ACK, .len = MTU);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_placed), 1);
+	assert_int_equal(relaxed->bytes[0], pattern_byte(FIRST_PSN + 1, 0));
+	return mr;
+}
+
+/* The same key, range and rights, and yet not where the early bytes are. */
+static void completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more(void **state)
+{
+	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_TRANSLATION,
+					 .addr = rig.memory.bytes + 2 * MTU,
+					 .length = MTU};
+	struct region relaxed;
+	struct mr *mr;
+
+	(void)state;
+	region_set_up(&relaxed, rig.fixture.pd, MTU, 0, SEED + 2);
+	mr = read_early(&relaxed);
+	assert_int_equal(mr_apply_change(mr, &change), 0);
+	memset(relaxed.bytes, 0, MTU);
+	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK,
+		     .len = MTU);
+	for (uint32_t i = 0; i < MTU; i++)
+		assert_int_equal(relaxed.bytes[i], 0);
+	region_expect_pattern(&rig.memory, 2 * MTU, MTU, SEED);
+	completer_flush(&rig.completer);
+	assert_int_equal(mr_deregister(mr), 0);
+	region_tear_down(&relaxed);
+}
+
+static void completer_receive__early_bytes_of_a_region_that_is_gone(void **state)
+{
+	struct region relaxed;
+
+	(void)state;
+	region_set_up(&relaxed, rig.fixture.pd, MTU, 0, SEED + 2);
+	assert_int_equal(mr_deregister(read_early(&relaxed)), 0);
+	memset(relaxed.bytes, 0, MTU);
+	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK,
+		     .len = MTU);
+	for (uint32_t i = 0; i < MTU; i++)
+		assert_int_equal(relaxed.bytes[i], 0);
+	completer_flush(&rig.completer);
+	region_tear_down(&relaxed);
+}
+
+/* They would have to be remembered entry by entry. */
+static void completer_receive__early_bytes_of_two_entries_wait(void **state)
+{
+	struct ibv_sge sge[2];
+	struct region relaxed;
+
+	(void)state;
+	let_keep();
+	region_set_up(&relaxed, rig.fixture.pd, 3 * MTU,
+		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, SEED + 2);
+	sge[0] = region_sge(&relaxed, 0, MTU + 1);
+	sge[1] = region_sge(&relaxed, MTU + 1, MTU - 1);
+	post_list(1, IBV_WR_RDMA_READ, SIGNALED, sge, 2);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 1, .syndrome = ACK, .len = MTU);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_kept), 1);
+	region_expect_pattern(&relaxed, 0, 3 * MTU, SEED + 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	for (uint32_t i = 0; i < MTU; i++)
+		assert_int_equal(relaxed.bytes[MTU + i], pattern_byte(FIRST_PSN + 1, i));
+	region_tear_down(&relaxed);
+}
+
 static void completer_receive__a_late_answer_overtakes_a_rewind(void **state)
 {
 	(void)state;
@@ -573,6 +656,9 @@ int main(void)
 		TEST(completer_receive__what_is_lost_of_a_repair_is_asked_for_again),
 		TEST(completer_receive__an_early_response_of_another_length_is_not_kept),
 		TEST(completer_receive__relaxed_memory_takes_early_responses_at_once),
+		TEST(completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more),
+		TEST(completer_receive__early_bytes_of_a_region_that_is_gone),
+		TEST(completer_receive__early_bytes_of_two_entries_wait),
 		TEST(completer_receive__a_late_answer_overtakes_a_rewind),
 		TEST(completer_receive__a_sequence_nak_sends_the_missing_packet_alone),
 		TEST(completer_receive__a_peer_that_keeps_is_remembered),

@@ -4,6 +4,7 @@
 #ifndef TRANSPORT_SGL_H
 #define TRANSPORT_SGL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
@@ -46,9 +47,17 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
  */
 enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len);
 
-/** The same for bytes that come before their turn: all of them must belong into regions with
- * relaxed ordering. */
-enum mr_status sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+/**
+ * Store bytes that come before their turn, if all of them belong into one entry, and into a region
+ * with relaxed ordering.
+ *
+ * @return
+ *   Where they are, for sgl_leads_to at their turn; or NULL: then they wait for it.
+ */
+const uint8_t *sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
 				 uint32_t len);
+
+/** Whether the next `len` bytes of a list, which may be stored to, are still those at `addr`. */
+bool sgl_leads_to(struct sgl *sgl, const struct pd *pd, uint32_t len, const uint8_t *addr);
 
 #endif
