@@ -275,18 +275,32 @@ static size_t count_kinds(uint32_t *values, size_t count)
 }
 
 /* Steps from one place to the next, and what these steps differ by: neighbours tell of neither. */
-static void key_table_insert__places_are_not_predictable_from_others(void **state)
-{
-	uint32_t place[PLACES], step[PLACES], change[PLACES], key;
-	const uint32_t mask = (1 << 17) - 1; /* of the places that a table of REST has */
-	struct key_table *table;
+/* Bits of a place in a table of REST: the halves that the permutation works on, and all. */
+#define LOW_BITS   9
+#define PLACE_BITS 17
+#define PLACE_MASK ((1u << PLACE_BITS) - 1)
 
-	(void)state;
+/* The first places of a new table. */
+static void fill_places(uint32_t place[PLACES])
+{
+	struct key_table *table;
+	uint32_t key;
+
 	assert_int_equal(key_table_create(REST, &table), 0);
 	for (size_t i = 0; i < PLACES; i++) {
 		assert_int_equal(key_table_insert(table, region(i), &key), 0);
-		place[i] = key >> 8 & mask;
+		place[i] = key >> 8 & PLACE_MASK;
 	}
+	key_table_destroy(table);
+}
+
+static void key_table_insert__places_are_not_predictable_from_others(void **state)
+{
+	uint32_t place[PLACES], step[PLACES], change[PLACES];
+	const uint32_t mask = PLACE_MASK;
+
+	(void)state;
+	fill_places(place);
 	for (size_t i = 0; i + 1 < PLACES; i++)
 		step[i] = (place[i + 1] - place[i]) & mask;
 	for (size_t i = 0; i + 2 < PLACES; i++)
@@ -296,7 +310,54 @@ static void key_table_insert__places_are_not_predictable_from_others(void **stat
 	for (size_t i = 0; i + 1 < PLACES; i++)
 		step[i] = place[i + 1] ^ place[i];
 	assert_true(count_kinds(step, PLACES - 1) > 950);
-	key_table_destroy(table);
+}
+
+static void key_table_insert__places_are_not_those_of_another_table(void **state)
+{
+	uint32_t a[PLACES], b[PLACES], same = 0;
+
+	(void)state;
+	fill_places(a);
+	fill_places(b);
+	for (size_t i = 0; i < PLACES; i++)
+		same += a[i] == b[i];
+	assert_in_range(same, 0, 5);
+}
+
+/* No bit of a place goes with one of how many came before. */
+static void key_table_insert__places_do_not_follow_the_count(void **state)
+{
+	uint32_t place[PLACES];
+
+	(void)state;
+	fill_places(place);
+	for (uint32_t of_place = 0; of_place < PLACE_BITS; of_place++) {
+		for (uint32_t of_count = 0; (1u << of_count) < PLACES; of_count++) {
+			uint32_t same = 0;
+
+			for (uint32_t i = 0; i < PLACES; i++)
+				same += (place[i] >> of_place & 1) == (i >> of_count & 1);
+			assert_in_range(same, PLACES / 4, PLACES * 3 / 4);
+		}
+	}
+}
+
+/* Of two rounds only, one half of the place would say how far apart two regions came. */
+static void key_table_insert__both_halves_of_a_place_are_mixed(void **state)
+{
+	const size_t apart = 1u << LOW_BITS, pairs = PLACES - apart;
+	uint32_t place[PLACES], low[PLACES], high[PLACES];
+
+	(void)state;
+	fill_places(place);
+	for (size_t i = 0; i < pairs; i++) {
+		const uint32_t change = place[i] ^ place[i + apart];
+
+		low[i] = change & (apart - 1);
+		high[i] = change >> LOW_BITS;
+	}
+	assert_true(count_kinds(low, pairs) > 100);
+	assert_true(count_kinds(high, pairs) > 100);
 }
 
 /* In tables of indices with halves of one length and of two. */
@@ -452,6 +513,9 @@ int main(void)
 		cmocka_unit_test(key_table_change__another_tag),
 		cmocka_unit_test(key_table_insert__keys_are_not_predictable),
 		cmocka_unit_test(key_table_insert__places_are_not_predictable_from_others),
+		cmocka_unit_test(key_table_insert__places_are_not_those_of_another_table),
+		cmocka_unit_test(key_table_insert__places_do_not_follow_the_count),
+		cmocka_unit_test(key_table_insert__both_halves_of_a_place_are_mixed),
 		cmocka_unit_test(key_table_insert__no_two_slots_share_a_place),
 		cmocka_unit_test(key_table_insert__threads_do_not_share_a_key),
 		cmocka_unit_test(key_table_find__every_bit_of_the_key_counts),
