@@ -13,7 +13,7 @@
 #define DEVICE_MAX_CQE	     4194303
 #define DEVICE_MAX_CQ_MODERATION 65535 /* completions, and microseconds, that an event waits for */
 #define DEVICE_MAX_MR	     (1 << 20)
-#define DEVICE_MAX_MR_BYTES  (1ull << 47) /* the user half of a 48-bit address space */
+#define DEVICE_MAX_MR_BYTES  UINT64_MAX /* a region may be all of a process (implicit ODP) */
 #define DEVICE_MAX_MW	     65536
 #define DEVICE_MAX_DM_BYTES  (64u << 20)
 #define DEVICE_MAX_PD	     65536
