@@ -26,6 +26,8 @@ const char options_help[] =
 	"  --name NAME        the RDMA device's name (default: uroce0)\n"
 	"  --mtu N            largest IP packet in bytes (default: the port's own)\n"
 	"  --progress MODE    who moves packets: hybrid (default), inline or dedicated\n"
+	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
+	"  --file-prefix NAME DPDK's name for its files, as telemetry's socket (default: rte)\n"
 	"  --log-level LEVEL  what is printed on stderr: error, warn (default), info or debug\n"
 	"  --config FILE      read these settings from FILE first\n"
 	"                     (default: " SETTINGS_DEFAULT_FILE ", where no port is named and no\n"
@@ -57,6 +59,8 @@ static const struct option long_options[] = {
 	{"name", required_argument, NULL, CODE_OTHER_SETTING},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
+	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
+	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
 	{"config", required_argument, NULL, CODE_CONFIG},
 	{"help", no_argument, NULL, CODE_HELP},

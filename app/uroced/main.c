@@ -19,6 +19,7 @@
 #include "notify.h"
 #include "options.h"
 #include "report/set.h"
+#include "report/telemetry.h"
 #include "share/message.h"
 #include "share/serve.h"
 
@@ -98,6 +99,8 @@ static int run(const struct settings *settings)
 	report_set_init(&reports);
 	if (serve_create(&config, &server) != 0)
 		return EXIT_FAILURE;
+	if (report_telemetry_start(&reports) != 0)
+		log_warn("telemetry does not know of /uroce");
 	if (notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
 	log_info("ready: programs attach at %s", settings->socket);

@@ -20,7 +20,8 @@ static const struct variable {
 	{PREFIX "NETDEV", "netdev"},	   {PREFIX "PORT", "port"}, {PREFIX "IP", "ip"},
 	{PREFIX "SOCKET", "socket"},
 	{PREFIX "NAME", "name"},	   {PREFIX "MTU", "mtu"},   {PREFIX "PROGRESS", "progress"},
-	{PREFIX "LOG_LEVEL", "log-level"},
+	{PREFIX "LOG_LEVEL", "log-level"}, {PREFIX "TELEMETRY", "telemetry"},
+	{PREFIX "FILE_PREFIX", "file-prefix"},
 };
 
 /* Longest value: a full list of addresses. */

@@ -232,6 +232,28 @@ static int set_log_level(struct settings *settings, const char *value, struct te
 	return 0;
 }
 
+static int set_yes_no(bool *to, const char *name, const char *value, struct text *why)
+{
+	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+		return refuse(why, "%s: '%s' is neither yes nor no", name, value);
+	*to = value[0] == 'y';
+	return 0;
+}
+
+static int set_telemetry(struct settings *settings, const char *value, struct text *why)
+{
+	return set_yes_no(&settings->telemetry, "telemetry", value, why);
+}
+
+/* It becomes a directory's name. */
+static int set_file_prefix(struct settings *settings, const char *value, struct text *why)
+{
+	if (strchr(value, '/') || value[0] == '.')
+		return refuse(why, "file-prefix: '%s' is no name of a directory", value);
+	return copy_word(settings->file_prefix, sizeof(settings->file_prefix), "file-prefix", value,
+			 why);
+}
+
 static void get_netdev(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", settings->netdev);
@@ -293,6 +315,16 @@ static void get_log_level(const struct settings *settings, struct text *text)
 	text_add(text, "%s", log_level_names[settings->log_level]);
 }
 
+static void get_telemetry(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->telemetry ? "yes" : "no");
+}
+
+static void get_file_prefix(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->file_prefix);
+}
+
 static const struct accessor {
 	const char *name;
 	int (*set)(struct settings *settings, const char *value, struct text *why);
@@ -309,6 +341,8 @@ static const struct accessor {
 	{"mtu", set_mtu, get_mtu},
 	{"progress", set_progress, get_progress},
 	{"log-level", set_log_level, get_log_level},
+	{"telemetry", set_telemetry, get_telemetry},
+	{"file-prefix", set_file_prefix, get_file_prefix},
 };
 
 static const struct accessor *find_accessor(const char *name)

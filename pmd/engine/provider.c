@@ -24,6 +24,8 @@
 #include "link/gate.h"
 #include "link/link.h"
 #include "link/runtime.h"
+#include "report/set.h"
+#include "report/telemetry.h"
 #include "report/write.h"
 #include "share/attach.h"
 #include "show.h"
@@ -110,7 +112,9 @@ static int provider_make_device(const struct settings *settings, const struct sh
 static int provider_open_link(const struct settings *settings)
 {
 	struct link *link = &provider_link;
-	struct runtime_config config = {.devices = &link->port.devargs};
+	struct runtime_config config = {.devices = &link->port.devargs,
+					.telemetry = settings->telemetry,
+					.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
 	int rc;
 
 	rc = link_prepare(link, settings);
@@ -172,6 +176,21 @@ static void provider_wait_for_peer(struct engine *engine)
 	}
 }
 
+/* Only where it was asked for: its socket is a file, which stays when the process is killed. */
+static int provider_start_telemetry(struct report *report)
+{
+	static struct report_set set;
+	int rc;
+
+	report_set_init(&set);
+	rc = report_set_add(&set, report->pid, report);
+	if (rc == 0)
+		rc = report_telemetry_start(&set);
+	if (rc != 0)
+		log_error("cannot answer DPDK's telemetry: %s", strerror(-rc));
+	return rc;
+}
+
 static int provider_bring(const struct settings *settings, struct device **device)
 {
 	struct share_facts facts = {0};
@@ -194,6 +213,10 @@ static int provider_bring(const struct settings *settings, struct device **devic
 		return rc;
 	show_begin(report, settings, &facts, &provider_link, *device);
 	provider_engine->report = report;
+	if (settings->telemetry && !provider_attaches(settings))
+		rc = provider_start_telemetry(report);
+	if (rc != 0)
+		return rc;
 	rc = helper_start(provider_engine);
 	if (rc != 0)
 		return rc;

@@ -100,5 +100,10 @@ void eal_args_make(struct eal_args *args, const struct runtime_config *config, b
 	args_add(args, "%s", program_invocation_short_name);
 	args_add_memory(args, config->memory_bytes, huge);
 	args_add_devices(args, config);
-	args_add(args, "--no-telemetry");
+	if (!config->telemetry)
+		args_add(args, "--no-telemetry");
+	if (config->file_prefix) {
+		args_add(args, "--file-prefix");
+		args_add(args, "%s", config->file_prefix);
+	}
 }

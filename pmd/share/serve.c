@@ -112,7 +112,11 @@ static int serve_listen(struct server *server, const struct serve_config *config
 static int serve_open_link(struct server *server, const struct settings *settings)
 {
 	struct link *link = &server->link;
-	struct runtime_config config = {.devices = &link->port.devargs};
+	struct runtime_config config = {.devices = &link->port.devargs,
+					.telemetry = true,
+					.file_prefix = settings->file_prefix[0]
+							       ? settings->file_prefix
+							       : SETTINGS_DEFAULT_PREFIX};
 	int rc;
 
 	rc = link_prepare(link, settings);

@@ -3,6 +3,8 @@
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 
 from harness.process import LocalHost, Namespace, wait_until
@@ -10,6 +12,7 @@ from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN
 from share import SECONDS, Uroced
 
+TELEMETRY = "dpdk-telemetry.py"
 UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
 FIRST_PORT = 25000
 WAITING = 14   # programs that wait for a peer; with a pair that sends they are 16
@@ -41,15 +44,18 @@ class OperateTest:
         for number in range(2):
             self._here.run("ip", "link", "set", f"veth{number}", "up")
         self._here.run("ip", "addr", "add", "10.9.8.1/24", "dev", "veth0")
-        self._owner = Uroced(self._here, self._work_dir, "veth0")
+        self._prefix = f"uroce-test-{os.getpid()}"
+        self._owner = Uroced(self._here, self._work_dir, "veth0", "--file-prefix", self._prefix)
         self._names = 0
 
     def run_all(self):
         if not self._report.require("operate: uroced starts", self._owner.run):
             return
         self._check("16 programs are shown", self._shown)
+        self._check("telemetry", self._telemetry)
         self._check("a program with a port of its own is shown", self._shown_alone)
-        self._owner.process.kill()
+        self._check("killed, and started again", self._again)
+        self._check("SIGTERM leaves nothing", self._terminated)
 
     def _check(self, name, function, *args):
         self._report.check(f"operate: {name}", function, *args)
@@ -118,15 +124,69 @@ class OperateTest:
         for word in (pid, "ib_send_bw", "RTS", "INIT", "RETX/s"):
             expect(word in top, f"top does not show {word}", *top.splitlines())
 
+    def _ask(self, prefix, *commands):
+        """Answers of the telemetry of DPDK, by DPDK's own tool."""
+        done = subprocess.run([TELEMETRY, "-f", prefix], input="\n".join([*commands, "quit", ""]),
+                              capture_output=True, text=True, timeout=SECONDS)
+        answers = {}
+        for line in done.stdout.splitlines():
+            if line.startswith("{"):
+                answers.update(json.loads(line))
+        expect(set(command.split(",")[0] for command in commands) <= set(answers), "telemetry does not answer",
+               done.stdout, done.stderr)
+        return answers
+
+    def _telemetry(self):
+        program = self._host().start(["ibv_rc_pingpong", "-d", DEVICE, "-g", "1", "-p", str(FIRST_PORT)])
+        try:
+            expect(wait_until(lambda: self._ask(self._prefix, "/uroce/resource/qp")["/uroce/resource/qp"], SECONDS),
+                   "no queue pair", *program.story("program"))
+            every = [f"/uroce/resource/{kind}" for kind in ("qp", "cq", "mr", "pd")]
+            lists = self._ask(self._prefix, "/uroce/dev", "/uroce/processes", "/uroce/statistic", *every)
+            expect(lists["/uroce/dev"] == [DEVICE], "the device", lists)
+            expect(lists["/uroce/processes"].get(str(program.pid)) == "ibv_rc_pingpong", "the program", lists)
+            expect("local_ack_timeout_err" in lists["/uroce/statistic"], "the counters", lists)
+            shown = self._ask(self._prefix, f"/uroce/dev,{DEVICE}", f"/uroce/link,{DEVICE}",
+                              f"/uroce/statistic,{self._owner.process.pid}",
+                              *(f"{command},{lists[command][0]}" for command in every))
+            expect(shown["/uroce/dev"]["node_type"] == "ca" and shown["/uroce/link"]["netdev"] == "veth0",
+                   "device and link", shown)
+            expect(shown["/uroce/statistic"]["processes"] == 1, "the owner's counters", shown)
+            expect(shown["/uroce/resource/qp"]["state"] == "INIT" and all(
+                shown[command]["pid"] == program.pid for command in every), "the objects", shown)
+        finally:
+            program.kill()
+
+    def _again(self):
+        """What a killed one has left is no harm to the next."""
+        self._owner.process.kill()
+        self._owner.run()
+        expect(wait_until(lambda: self._ask(self._prefix, "/uroce/dev")["/uroce/dev"] == [DEVICE], SECONDS),
+               "no telemetry of the second", *self._owner.process.story("uroced"))
+
+    def _terminated(self):
+        os.killpg(self._owner.process.pid, signal.SIGTERM)
+        expect(self._owner.process.wait(SECONDS) == 0, "it does not end with 0",
+               *self._owner.process.story("uroced"))
+        runtime = f"/var/run/dpdk/{self._prefix}"
+        left = os.listdir(runtime)
+        expect(not left, "files of DPDK's are left", left)
+        os.rmdir(runtime)
+        expect(not os.path.exists(self._owner.socket), "its socket is left")
+
     def _shown_alone(self):
-        process = self._host("--netdev", "veth1", "--name", "alone0").start(
+        process = self._host("--netdev", "veth1", "--name", "alone0", "--telemetry", "yes", "--file-prefix",
+                             self._prefix + "-alone").start(
             ["ibv_rc_pingpong", "-d", "alone0", "-g", "0", "-p", str(FIRST_PORT)])
         try:
             expect(wait_until(lambda: ctl("resource", "show", "qp", "pid", str(process.pid)), SECONDS),
                    "it is not shown", *process.story("program"))
             shown = ctl("resource", "show", "qp", "dev", "alone0")
             expect([qp["pid"] for qp in shown] == [process.pid], "the filter", *shown)
+            answer = self._ask(self._prefix + "-alone", "/uroce/resource/qp")
+            expect(f"{process.pid}/" in str(answer), "its telemetry", answer)
             link = [link for link in ctl("link") if link["ifname"] == "alone0"]
             expect(link and link[0]["netdev"] == "veth1", "its link", *link)
         finally:
             process.kill()
+            shutil.rmtree(f"/var/run/dpdk/{self._prefix}-alone", ignore_errors=True)

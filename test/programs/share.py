@@ -24,10 +24,10 @@ END_SECONDS = 20  # for programs to notice that uroced has gone
 class Uroced:
     """A uroced that runs, or one that is expected to end by itself."""
 
-    def __init__(self, namespace, work_dir, netdev):
+    def __init__(self, namespace, work_dir, netdev, *options):
         self.socket = f"{work_dir}/uroced.sock"
         self._work_dir = work_dir
-        self._argv = [*namespace.prefix, UROCED, "--netdev", netdev, "--socket", self.socket]
+        self._argv = [*namespace.prefix, UROCED, "--netdev", netdev, "--socket", self.socket, *options]
         self.process = None
 
     def start(self):

@@ -64,6 +64,8 @@ static void settings_set__every_name(void **state)
 	set(&settings, "mtu", "4200");
 	set(&settings, "progress", "dedicated");
 	set(&settings, "log-level", "debug");
+	set(&settings, "telemetry", "yes");
+	set(&settings, "file-prefix", "rdma");
 	assert_string_equal(settings.netdev, "veth0");
 	assert_string_equal(settings.port, "net_memif0,role=server,socket=/run/x.sock");
 	assert_int_equal(settings.ip_count, 1);
@@ -71,6 +73,8 @@ static void settings_set__every_name(void **state)
 	assert_int_equal(settings.mtu, 4200);
 	assert_int_equal(settings.progress, SETTINGS_PROGRESS_DEDICATED);
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
+	assert_true(settings.telemetry);
+	assert_string_equal(settings.file_prefix, "rdma");
 }
 
 static void settings_set__unknown_name(void **state)
@@ -158,6 +162,8 @@ static void settings_set__words(void **state)
 	assert_refused("progress", "", "hybrid, inline and dedicated");
 	assert_refused("progress", "Hybrid", "hybrid, inline and dedicated");
 	assert_refused("log-level", "9", "error, warn, info and debug");
+	assert_refused("telemetry", "on", "neither yes nor no");
+	assert_refused("file-prefix", "../x", "no name of a directory");
 }
 
 static void settings_set__name_is_safe_in_a_path(void **state)
@@ -206,6 +212,8 @@ static void settings_get__is_what_set_takes(void **state)
 		{"netdev", "veth0"},	{"port", "net_null0"}, {"ip", "10.0.0.1/24,fd00::1/64"},
 		{"name", "x"},		{"mtu", "1500"},       {"progress", "inline"},
 		{"log-level", "error"},
+		{"telemetry", "yes"},
+		{"file-prefix", "rdma"},
 	};
 	struct settings settings;
 	char value[1024];

@@ -29,10 +29,15 @@ static int count(const char *arg, const char **next)
 	return n;
 }
 
+static const char *prefix; /* with telemetry, or NULL */
+
 static void make(const char *port, bool huge)
 {
 	struct devargs devargs;
-	struct runtime_config config = {.devices = &devargs, .memory_bytes = (size_t)10 << 20};
+	struct runtime_config config = {.devices = &devargs,
+					.memory_bytes = (size_t)10 << 20,
+					.telemetry = prefix != NULL,
+					.file_prefix = prefix};
 
 	assert_int_equal(devargs_parse(port, &devargs), 0);
 	/* As the provider does: virtual devices are made later. */
@@ -77,6 +82,19 @@ static void eal_args_make__leaves_no_files(void **state)
 	}
 }
 
+static void eal_args_make__telemetry_where_it_is_asked_for(void **state)
+{
+	const char *next;
+
+	(void)state;
+	prefix = "uroced";
+	make("net_null0", true);
+	prefix = NULL;
+	assert_int_equal(count("--no-telemetry", &next), 0);
+	assert_int_equal(count("--file-prefix", &next), 1);
+	assert_string_equal(next, "uroced");
+}
+
 static void eal_args_make__ordinary_memory_has_room_for_what_is_wanted(void **state)
 {
 	const char *next;
@@ -115,6 +133,7 @@ int main(void)
 		cmocka_unit_test(eal_args_make__only_the_named_device_is_probed),
 		cmocka_unit_test(eal_args_make__for_a_virtual_port_no_device_is_probed),
 		cmocka_unit_test(eal_args_make__leaves_no_files),
+		cmocka_unit_test(eal_args_make__telemetry_where_it_is_asked_for),
 		cmocka_unit_test(eal_args_make__ordinary_memory_has_room_for_what_is_wanted),
 		cmocka_unit_test(eal_args_add_lcore__may_run_where_the_caller_may),
 	};

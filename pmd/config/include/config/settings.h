@@ -3,12 +3,14 @@
 #ifndef CONFIG_SETTINGS_H
 #define CONFIG_SETTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define SETTINGS_IPS_MAX 16
 #define SETTINGS_DEFAULT_FILE "/etc/uroce/uroce.conf"
 #define SETTINGS_DEFAULT_SOCKET "/run/uroce/uroced.sock"
+#define SETTINGS_DEFAULT_PREFIX "uroced"
 #define SETTINGS_SOCKET_MAX 108 /* with its end: what the kernel takes */
 
 enum settings_progress {
@@ -36,6 +38,8 @@ struct settings {
 	uint32_t mtu; /* bytes of IP packet the port is told to carry; 0: as the port has it */
 	enum settings_progress progress;
 	int log_level; /* enum log_level */
+	bool telemetry; /* programs with a port of their own: DPDK's telemetry socket */
+	char file_prefix[32]; /* of DPDK's files, as telemetry's socket; "": uroced's or DPDK's default */
 };
 
 /** The defaults. Functions on one struct settings are not MT-safe unless they say so. */
@@ -43,7 +47,7 @@ void settings_init(struct settings *settings);
 
 /**
  * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "ip", "name",
- * "mtu", "progress", "log-level"), as the command line and
+ * "mtu", "progress", "log-level", "telemetry", "file-prefix"), as the command line and
  * the file both do. "ip" may be set several times.
  *
  * @param error

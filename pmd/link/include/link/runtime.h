@@ -13,6 +13,8 @@ struct runtime_config {
 	const struct devargs *devices;
 	size_t device_count;
 	size_t memory_bytes; /* what will be needed of it */
+	bool telemetry;	     /* EAL's socket, which is a file until the process exits, and its threads */
+	const char *file_prefix; /* of such files; NULL: EAL's own */
 };
 
 /**

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reports through DPDK's telemetry socket. */
+#ifndef REPORT_TELEMETRY_H
+#define REPORT_TELEMETRY_H
+
+struct report_set;
+
+/**
+ * Answer /uroce/dev, /uroce/link, /uroce/resource/qp and so on, /uroce/statistic and
+ * /uroce/processes with what is in a set. Once a process, with EAL. Not MT-safe.
+ *
+ * @param set
+ *   Lives as long as the process.
+ * @return
+ *   0 or -errno.
+ */
+int report_telemetry_start(struct report_set *set);
+
+#endif
