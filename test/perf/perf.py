@@ -171,6 +171,17 @@ class Bench:
         self.measure(port, "WRITE 8 B, message rate", "M/s", bw("ib_write_bw", 8, 4))
         self.measure(port, "WRITE 8 B, latency p50 / p99", "us", latency)
 
+    def limit(self):
+        """What the memif wire gives without a protocol (bench_limit.c)."""
+        tool = os.path.join(self.tools, "bench_limit")
+        wire = f"net_memif0,socket={self.dir}/limit.sock,id=0,role="
+
+        def run():
+            out = self.pair([tool, wire + "server"], [tool, "-c", "-s", str(self.args.seconds), wire + "client"])
+            return tuple(float(x) for x in out.split())
+
+        self.measure("memif", "limit: Gb/s, 8 B M/s, us p50, p99", "", run)
+
     def source_sink(self, port, spaces, runs, address):
         """SEND of 64 KiB between ordinary regions and null ones."""
         tool = os.path.join(self.tools, "source_sink")
@@ -225,6 +236,7 @@ def main():
               f"one CPU a side; median of {args.repeat}", flush=True)
         if "memif" in only:
             runs = (bench.memif("server"), bench.memif("client"))
+            bench.limit()
             bench.perftest("memif", (None, None), runs, "127.0.0.1")
             bench.source_sink("memif", (None, None), runs, "127.0.0.1")
         if "veth" in only or "tcp" in only:
