@@ -29,6 +29,8 @@ const char options_help[] =
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
 	"  --file-prefix NAME DPDK's name for its files, as telemetry's socket (default: rte)\n"
 	"  --log-level LEVEL  what is printed on stderr: error, warn (default), info or debug\n"
+	"  --without LIST     do without some optimisations, to see what each brings\n"
+	"                     (names, separated by commas: see the manual page)\n"
 	"  --config FILE      read these settings from FILE first\n"
 	"                     (default: " SETTINGS_DEFAULT_FILE ", where no port is named and no\n"
 	"                     uroced runs)\n"
@@ -62,6 +64,7 @@ static const struct option long_options[] = {
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
+	{"without", required_argument, NULL, CODE_OTHER_SETTING},
 	{"config", required_argument, NULL, CODE_CONFIG},
 	{"help", no_argument, NULL, CODE_HELP},
 	{"version", no_argument, NULL, CODE_VERSION},

@@ -24,14 +24,6 @@
 #define REST_INSERTIONS (1u << 16)
 #define RANDOM_WORDS	64 /* getrandom(2) gives up to 256 bytes without interruption */
 #define NO_SLOT		UINT32_MAX
-#define NO_KEY		0u /* never given to a region */
-
-struct slot {
-	struct mr *mr;	    /* atomic */
-	uint32_t key;	    /* atomic; NO_KEY while the slot is free */
-	uint32_t next_free; /* index, or NO_SLOT; while on the free list; under lock */
-	uint32_t freed_at;  /* table->insertions when it was freed; under lock */
-};
 
 /*
  * Of the 24 bits index_bits are a place, and what is above them is random. The place is the slot's
@@ -40,6 +32,8 @@ struct slot {
  * random numbers has for the other half.
  */
 struct key_table {
+	struct key_recent recent; /* first: key_table_find finds it there */
+
 	/* set at creation */
 	uint32_t max_regions;
 	uint32_t capacity; /* slots there may be: for the regions, and for as many that rest */
@@ -57,12 +51,12 @@ struct key_table {
 	uint32_t random[RANDOM_WORDS];
 	uint32_t random_left;
 
-	struct slot *chunks[]; /* atomic; release-stored when a chunk is made, never taken back */
+	struct key_slot *chunks[]; /* atomic; release-stored when a chunk is made, never taken back */
 };
 
-static struct slot *slot_at(const struct key_table *table, uint32_t index)
+static struct key_slot *slot_at(const struct key_table *table, uint32_t index)
 {
-	struct slot *chunk =
+	struct key_slot *chunk =
 		__atomic_load_n(&table->chunks[index >> CHUNK_SHIFT], __ATOMIC_ACQUIRE);
 
 	return chunk ? &chunk[index & (CHUNK_SLOTS - 1)] : NULL;
@@ -206,7 +200,7 @@ static bool may_reuse_locked(const struct key_table *table)
 
 static int make_fresh_locked(struct key_table *table)
 {
-	struct slot *chunk;
+	struct key_slot *chunk;
 
 	if (slot_at(table, table->fresh))
 		return 0;
@@ -223,7 +217,7 @@ static int make_key_locked(struct key_table *table, uint32_t index, uint32_t *ke
 	uint32_t word = 0;
 	int rc;
 
-	/* Not 0 in the upper bits: no tag may make NO_KEY of it. */
+	/* Not 0 in the upper bits: no tag may make KEY_NONE of it. */
 	do {
 		rc = random_word_locked(table, &word);
 		if (rc != 0)
@@ -237,7 +231,7 @@ static int insert_locked(struct key_table *table, struct mr *mr, uint32_t *key)
 {
 	const bool reuse = may_reuse_locked(table);
 	const uint32_t index = reuse ? table->free_head : table->fresh;
-	struct slot *slot;
+	struct key_slot *slot;
 	int rc = 0;
 
 	if (table->regions == table->max_regions)
@@ -275,11 +269,11 @@ int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key)
 void key_table_remove(struct key_table *table, uint32_t key)
 {
 	const uint32_t index = index_of(table, key);
-	struct slot *slot = slot_at(table, index);
+	struct key_slot *slot = slot_at(table, index);
 
 	pthread_mutex_lock(&table->lock);
-	if (slot && key != NO_KEY && slot->key == key) {
-		__atomic_store_n(&slot->key, NO_KEY, __ATOMIC_RELAXED);
+	if (slot && key != KEY_NONE && slot->key == key) {
+		__atomic_store_n(&slot->key, KEY_NONE, __ATOMIC_RELAXED);
 		__atomic_store_n(&slot->mr, NULL, __ATOMIC_RELEASE);
 		slot->freed_at = table->insertions;
 		append_free_locked(table, index);
@@ -290,11 +284,11 @@ void key_table_remove(struct key_table *table, uint32_t key)
 
 int key_table_change(struct key_table *table, uint32_t from, uint32_t to)
 {
-	struct slot *slot = slot_at(table, index_of(table, from));
+	struct key_slot *slot = slot_at(table, index_of(table, from));
 	int rc = -EINVAL;
 
 	pthread_mutex_lock(&table->lock);
-	if (slot && from != NO_KEY && slot->key == from && from >> TAG_BITS == to >> TAG_BITS) {
+	if (slot && from != KEY_NONE && slot->key == from && from >> TAG_BITS == to >> TAG_BITS) {
 		__atomic_store_n(&slot->key, to, __ATOMIC_RELEASE);
 		rc = 0;
 	}
@@ -302,28 +296,24 @@ int key_table_change(struct key_table *table, uint32_t from, uint32_t to)
 	return rc;
 }
 
-struct mr *key_table_find(const struct key_table *table, uint32_t key)
+struct mr *key_table_search(struct key_table *table, uint32_t key)
 {
-	const struct slot *slot = slot_at(table, index_of(table, key));
-	struct mr *mr;
+	struct key_slot *slot = slot_at(table, index_of(table, key));
+	struct mr *mr = key_slot_region(slot, key);
 
-	if (!slot || key == NO_KEY || __atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) != key)
-		return NULL;
-	/*
-	 * The key is read again behind the region: between the two reads the slot may have gone to
-	 * another region, whose store of `mr` came after the store that took the key away.
-	 */
-	mr = __atomic_load_n(&slot->mr, __ATOMIC_ACQUIRE);
-	return __atomic_load_n(&slot->key, __ATOMIC_RELAXED) == key ? mr : NULL;
+	if (mr)
+		__atomic_store_n(&table->recent.slot[key >> TAG_BITS & (KEY_RECENT - 1)], slot,
+				 __ATOMIC_RELEASE);
+	return mr;
 }
 
 struct mr *key_table_find_any_tag(struct key_table *table, uint32_t key)
 {
-	const struct slot *slot = slot_at(table, index_of(table, key));
+	const struct key_slot *slot = slot_at(table, index_of(table, key));
 	struct mr *mr = NULL;
 
 	pthread_mutex_lock(&table->lock);
-	if (slot && slot->key != NO_KEY && slot->key >> TAG_BITS == key >> TAG_BITS)
+	if (slot && slot->key != KEY_NONE && slot->key >> TAG_BITS == key >> TAG_BITS)
 		mr = slot->mr;
 	pthread_mutex_unlock(&table->lock);
 	return mr;
@@ -334,9 +324,9 @@ void key_table_each(struct key_table *table,
 {
 	pthread_mutex_lock(&table->lock);
 	for (uint32_t i = 0; i < table->fresh; i++) {
-		const struct slot *slot = slot_at(table, i);
+		const struct key_slot *slot = slot_at(table, i);
 
-		if (slot->key != NO_KEY)
+		if (slot->key != KEY_NONE)
 			each(slot->mr, slot->key, arg);
 	}
 	pthread_mutex_unlock(&table->lock);

@@ -22,6 +22,7 @@ static const struct variable {
 	{PREFIX "NAME", "name"},	   {PREFIX "MTU", "mtu"},   {PREFIX "PROGRESS", "progress"},
 	{PREFIX "LOG_LEVEL", "log-level"}, {PREFIX "TELEMETRY", "telemetry"},
 	{PREFIX "FILE_PREFIX", "file-prefix"},
+	{PREFIX "WITHOUT", "without"},
 };
 
 /* Longest value: a full list of addresses. */

@@ -14,6 +14,7 @@
 
 #include "address.h"
 #include "base/log.h"
+#include "base/tuning.h"
 #include "wire/headers.h"
 
 #define MTU_MIN_BYTES (WIRE_MTU_MIN + WIRE_OVERHEAD_MAX) /* the smallest path MTU */
@@ -254,6 +255,17 @@ static int set_file_prefix(struct settings *settings, const char *value, struct 
 			 why);
 }
 
+static int set_without(struct settings *settings, const char *value, struct text *why)
+{
+	if (!tuning_knows(value))
+		return refuse(why, "without: '%s' is not a list of some of %s", value,
+			      tuning_names());
+	if (strlen(value) >= sizeof(settings->without))
+		return refuse(why, "without: the list is too long");
+	snprintf(settings->without, sizeof(settings->without), "%s", value);
+	return 0;
+}
+
 static void get_netdev(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", settings->netdev);
@@ -325,6 +337,11 @@ static void get_file_prefix(const struct settings *settings, struct text *text)
 	text_add(text, "%s", settings->file_prefix);
 }
 
+static void get_without(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->without);
+}
+
 static const struct accessor {
 	const char *name;
 	int (*set)(struct settings *settings, const char *value, struct text *why);
@@ -343,6 +360,7 @@ static const struct accessor {
 	{"log-level", set_log_level, get_log_level},
 	{"telemetry", set_telemetry, get_telemetry},
 	{"file-prefix", set_file_prefix, get_file_prefix},
+	{"without", set_without, get_without},
 };
 
 static const struct accessor *find_accessor(const char *name)

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/guard.h"
+#include "base/tuning.h"
 #include "device/device.h"
 #include "gids.h"
 #include "helper.h"
@@ -176,7 +177,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	guard_refresh(engine->now_ns);
 	tx_begin(&engine->tx);
 	engine_drain_kicks(engine);
-	work = engine_run_ready(engine, hold);
+	work = engine_run_ready(engine, hold && likely(tuning.batch_ack));
 	tx_flush(&engine->tx);
 	lcore_leave(lcore);
 	/* The port had been full: what it takes now is work as well. */
@@ -242,9 +243,11 @@ static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, u
 			       bool looped)
 {
 	for (uint16_t i = 0; i < n; i++) {
-		if (i + 1 < n)
+		if (i + 1 < n && likely(tuning.prefetch))
 			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + 1], void *));
 		engine_input(engine, mbufs[i], looped || mbufs[i]->port == PORT_HANDED_OVER);
+		if (unlikely(!tuning.batch_ack))
+			engine_run_ready(engine, false);
 	}
 	if (n > 0)
 		rte_pktmbuf_free_bulk(mbufs, n);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/tuning.h"
 #include "config/settings.h"
 #include "device/device.h"
 #include "device/registry.h"
@@ -261,6 +262,8 @@ static int provider_start(struct device **devices, size_t max)
 		log_error("%s", error);
 	} else {
 		log_set_level((enum log_level)settings.log_level);
+		/* They were checked when they were set. */
+		tuning_without(settings.without);
 		rc = provider_bring_quietly(&settings, &devices[0]);
 	}
 	if (rc == 0)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/tuning.h"
 #include "qp/qp.h"
 
 /* Every run begins with these seeds: 1 to FIXED_SEEDS. */
@@ -109,12 +110,13 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: sim [--seed N | --start-seed N] [--seconds N] [--scenario NAME] [--verbose]\n"
+	"usage: sim [--seed N | --start-seed N] [--seconds N] [--scenario NAME] [--without LIST] [--verbose]\n"
 	"  --seed N         run the program of one seed\n"
 	"  --start-seed N   run programs from this seed on; without it from seed 1, then from "
 	"SIM_SEED or a random one\n"
 	"  --seconds N      of CPU time to run (10)\n"
 	"  --scenario NAME  only sound, mishap, cut, kill, gone or lost\n"
+	"  --without LIST   optimisations to do without (base/tuning.h)\n"
 	"  --verbose        print every frame, completion and event\n";
 
 static struct sim sim;
@@ -176,6 +178,7 @@ static struct options parse(int argc, char **argv)
 		{"start-seed", required_argument, NULL, 'f'},
 		{"seconds", required_argument, NULL, 't'},
 		{"scenario", required_argument, NULL, 'o'},
+		{"without", required_argument, NULL, 'w'},
 		{"verbose", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
@@ -198,6 +201,13 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 'o':
 			options.only = scenario_named(optarg);
+			break;
+		case 'w':
+			if (tuning_without(optarg) != 0) {
+				fprintf(stderr, "sim: --without takes some of %s\n",
+					tuning_names());
+				exit(2);
+			}
 			break;
 		case 'v':
 			options.verbose = true;

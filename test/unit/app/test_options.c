@@ -61,7 +61,7 @@ static void options_parse__settings_and_program(void **state)
 	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--port", "net_null0", "--ip=10.0.0.1/24", "--ip",
 			       "fd00::1/64", "--name", "x", "--mtu", "1500", "--progress", "inline",
-			       "--log-level", "info", "--", "prog", "--mtu", "9"),
+			       "--log-level", "info", "--without", "prefetch", "--", "prog", "--mtu", "9"),
 			 OPTIONS_RUN);
 	assert_string_equal(settings.port, "net_null0");
 	assert_int_equal(settings.ip_count, 2);
@@ -69,6 +69,7 @@ static void options_parse__settings_and_program(void **state)
 	assert_int_equal(settings.mtu, 1500);
 	assert_int_equal(settings.progress, SETTINGS_PROGRESS_INLINE);
 	assert_int_equal(settings.log_level, 2);
+	assert_string_equal(settings.without, "prefetch");
 	assert_string_equal(program[0], "prog");
 	assert_string_equal(program[1], "--mtu");
 	assert_string_equal(program[2], "9");
@@ -196,7 +197,7 @@ static void options_help__tells_every_option(void **state)
 {
 	static const char *const names[] = {
 		"--netdev",	      "--port",	  "--ip",   "--name",	 "--mtu",
-		"--progress",	      "--config", "--help", "--version", "--log-level",
+		"--progress",	      "--config", "--help", "--version", "--log-level", "--without",
 		SETTINGS_DEFAULT_FILE};
 
 	(void)state;

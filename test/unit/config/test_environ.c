@@ -39,6 +39,7 @@ static void settings_import__what_was_exported(void **state)
 	set(&out, "mtu", "4200");
 	set(&out, "progress", "dedicated");
 	set(&out, "log-level", "debug");
+	set(&out, "without", "key-cache");
 	assert_int_equal(settings_export(&out), 0);
 	memset(&in, 0xa5, sizeof(in));
 	assert_int_equal(settings_import(&in, error, sizeof(error)), 0);

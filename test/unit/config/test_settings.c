@@ -159,6 +159,7 @@ static void settings_set__words(void **state)
 {
 	(void)state;
 	assert_refused("progress", "fast", "hybrid, inline and dedicated");
+	assert_refused("without", "batch-ack,speed", "key-cache,");
 	assert_refused("progress", "", "hybrid, inline and dedicated");
 	assert_refused("progress", "Hybrid", "hybrid, inline and dedicated");
 	assert_refused("log-level", "9", "error, warn, info and debug");
@@ -214,6 +215,7 @@ static void settings_get__is_what_set_takes(void **state)
 		{"log-level", "error"},
 		{"telemetry", "yes"},
 		{"file-prefix", "rdma"},
+		{"without", "batch-ack,prefetch"},
 	};
 	struct settings settings;
 	char value[1024];

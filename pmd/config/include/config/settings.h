@@ -40,6 +40,7 @@ struct settings {
 	int log_level; /* enum log_level */
 	bool telemetry; /* programs with a port of their own: DPDK's telemetry socket */
 	char file_prefix[32]; /* of DPDK's files, as telemetry's socket; "": uroced's or DPDK's default */
+	char without[256]; /* optimisations to do without (base/tuning.h), or "" */
 };
 
 /** The defaults. Functions on one struct settings are not MT-safe unless they say so. */
@@ -47,7 +48,7 @@ void settings_init(struct settings *settings);
 
 /**
  * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "ip", "name",
- * "mtu", "progress", "log-level", "telemetry", "file-prefix"), as the command line and
+ * "mtu", "progress", "log-level", "telemetry", "file-prefix", "without"), as the command line and
  * the file both do. "ip" may be set several times.
  *
  * @param error

@@ -28,6 +28,8 @@ struct tx {
 	uint32_t count; /* packets not yet taken by the port */
 	uint64_t pending_bytes;
 	struct rte_mbuf *current; /* given by get and not yet put */
+	uint32_t spares;	  /* buffers that the next packets are built in */
+	struct rte_mbuf *spare[TX_BATCH]; /* the next one is the last */
 	struct rte_mbuf *pending[TX_BATCH];
 	uint32_t loop_head, loop_tail; /* free-running */
 	struct rte_mbuf *loop[TX_LOOP_MAX];
