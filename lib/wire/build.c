@@ -1,64 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Building a frame: prebuilt headers, BTH, payload fragments, and the pass that seals it. */
+/* The pass that seals a frame: payload, lengths, checksums and ICRC. */
 #include "wire/build.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
 
 #include "base/guard.h"
+#include "base/tuning.h"
 #include "wire/icrc.h"
 
 static_assert(PACKET_HDR_MAX >= sizeof(((struct path *)0)->hdr) + sizeof(struct bth) + 4 +
 					sizeof(struct atomiceth),
 	      "the longest headers, XRC's atomics over tagged IPv6, fit");
 static_assert(PACKET_HDR_MAX <= ICRC_HEADERS_MAX, "icrc_headers takes any headers");
-
-void packet_begin(struct packet_out *out, const struct path *path, const struct bth_fields *fields)
-{
-	struct bth *bth;
-
-	/* All of hdr, not path->len of it: a copy of constant length. What is too much is
-	 * overwritten. */
-	memcpy(out->frame, path->hdr, sizeof(path->hdr));
-	out->hdr_len = path->len;
-	out->ip_id = 0;
-	out->payload_len = 0;
-	out->copy_len = 0;
-	out->l3_off = path->l3_off;
-	out->l4_off = path->l4_off;
-	out->ipv6 = path->ipv6;
-	out->udp_sum_by_port = false;
-	out->icrc_repeats = false;
-	out->frags = 0;
-	out->ipv4_sum = path->ipv4_sum;
-	bth = packet_extend(out, sizeof(*bth));
-	bth->opcode = fields->opcode;
-	bth->flags = (uint8_t)((fields->solicited ? BTH_SOLICITED : 0) |
-			       (fields->migrated ? BTH_MIGRATED : 0));
-	bth->pkey = rte_cpu_to_be_16(fields->pkey);
-	bth->ecn = fields->becn ? BTH_BECN : 0;
-	wire_put24(bth->dest_qpn, fields->dest_qpn);
-	bth->ack_req = fields->ack_req ? BTH_ACK_REQ : 0;
-	wire_put24(bth->psn, fields->psn.v);
-}
-
-int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr, uint32_t len)
-{
-	if (len == 0)
-		return 0;
-	if (len > WIRE_MTU_MAX - out->payload_len)
-		return -EMSGSIZE;
-	if (out->frags == PACKET_FRAGS_MAX)
-		return -ENOSPC;
-	out->frag[out->frags++] = (struct packet_frag){.addr = addr, .len = len, .kind = kind};
-	out->payload_len += len;
-	if (kind == FRAG_COPY)
-		out->copy_len += len;
-	return 0;
-}
 
 static void seal_ipv4(const struct packet_out *out, uint32_t l4_len)
 {
@@ -96,6 +54,14 @@ struct seal {
 	uint32_t state; /* of the CRC */
 };
 
+static uint32_t copy_and_crc(uint32_t state, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (likely(tuning.fused_copy))
+		return icrc_copy(state, to, from, len);
+	memcpy(to, from, len);
+	return icrc_update(state, to, len);
+}
+
 /* Put the fragments behind the headers, and advance the CRC over them. */
 static void seal_payload(void *arg)
 {
@@ -110,11 +76,66 @@ static void seal_payload(void *arg)
 			memset(at, 0, frag->len);
 			state = icrc_zeros(state, frag->len);
 		} else {
-			state = icrc_copy(state, at, frag->addr, frag->len);
+			state = copy_and_crc(state, at, frag->addr, frag->len);
 		}
 		at += frag->len;
 	}
 	seal->state = state;
+}
+
+/* Put the fragments behind the headers, and nothing else. */
+static void seal_short_payload(void *arg)
+{
+	const struct seal *seal = arg;
+	const struct packet_out *out = seal->out;
+	uint8_t *at = out->frame + out->hdr_len;
+	const struct packet_frag *frag;
+
+	for (frag = out->frag; frag < out->frag + out->frags; frag++) {
+		if (frag->kind == FRAG_ZERO)
+			memset(at, 0, frag->len);
+		else if (likely(frag->len == sizeof(uint64_t)))
+			memcpy(at, frag->addr, sizeof(uint64_t));
+		else
+			memcpy(at, frag->addr, frag->len);
+		at += frag->len;
+	}
+}
+
+/* Payload and pad of so few bytes that they are one piece with the headers to the CRC. */
+static int seal_short(struct seal *seal, uint8_t *tail, uint32_t pad)
+{
+	const struct packet_out *out = seal->out;
+
+	if (out->copy_len == 0)
+		seal_short_payload(seal);
+	else if (guard_run(seal_short_payload, seal) != 0)
+		return -EFAULT;
+	memset(tail, 0, BTH_PAD_MASK); /* the ICRC's place follows */
+	seal->state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
+				   (size_t)(tail + pad - (out->frame + out->l3_off)));
+	return 0;
+}
+
+static int seal_long(struct seal *seal, const struct bth *bth, uint8_t *tail, uint32_t pad)
+{
+	const struct packet_out *out = seal->out;
+
+	seal->state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
+				   out->hdr_len - out->l3_off);
+	if (out->icrc_repeats)
+		seal->state =
+			icrc_update(seal->state, (const uint8_t *)bth,
+				    (uint32_t)(out->frame + out->hdr_len - (const uint8_t *)bth));
+	if (out->copy_len == 0)
+		seal_payload(seal);
+	else if (guard_run(seal_payload, seal) != 0)
+		return -EFAULT;
+	if (pad > 0) {
+		memset(tail, 0, pad);
+		seal->state = icrc_update(seal->state, tail, pad);
+	}
+	return 0;
 }
 
 int packet_seal(struct packet_out *out)
@@ -126,6 +147,7 @@ int packet_seal(struct packet_out *out)
 	struct bth *bth = (struct bth *)(udp + 1);
 	uint8_t *tail = out->frame + covered - pad;
 	struct seal seal = {.out = out};
+	int rc;
 
 	bth->flags =
 		(uint8_t)((bth->flags & ~(BTH_PAD_MASK << BTH_PAD_SHIFT)) | pad << BTH_PAD_SHIFT);
@@ -134,17 +156,12 @@ int packet_seal(struct packet_out *out)
 		seal_ipv6(out, l4_len);
 	else
 		seal_ipv4(out, l4_len);
-	seal.state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
-				  out->hdr_len - out->l3_off);
-	if (out->icrc_repeats)
-		seal.state = icrc_update(seal.state, (const uint8_t *)bth,
-					 (uint32_t)(out->frame + out->hdr_len - (uint8_t *)bth));
-	if (out->copy_len == 0)
-		seal_payload(&seal);
-	else if (guard_run(seal_payload, &seal) != 0)
-		return -EFAULT;
-	memset(tail, 0, pad);
-	seal.state = icrc_update(seal.state, tail, pad);
+	if (covered - out->l3_off <= ICRC_HEADERS_MAX && !out->icrc_repeats && tuning.short_icrc)
+		rc = seal_short(&seal, tail, pad);
+	else
+		rc = seal_long(&seal, bth, tail, pad);
+	if (unlikely(rc != 0))
+		return rc;
 	icrc_store(seal.state, tail + pad);
 	/* Last: it covers the ICRC, which leaves it out. */
 	if (out->ipv6)

@@ -64,7 +64,7 @@
 	      OPCODE_REQUEST | ONLY | OPCODE_PAYLOAD | RETH | (x))
 /* clang-format on */
 
-static const struct opcode_info opcode_infos[256] = {
+const struct opcode_info opcode_infos[256] = {
 	CONNECTED(RC, 0),
 	RELIABLE(RC, 0),
 	CONNECTED(UC, 0),
@@ -76,11 +76,4 @@ static const struct opcode_info opcode_infos[256] = {
 	[OPCODE_CNP] = {.flags = OPCODE_KNOWN, .ext_len = 16, .name = "CNP"},
 };
 
-static const struct opcode_info opcode_undefined = {.name = "undefined opcode"};
-
-const struct opcode_info *opcode_info(uint8_t opcode)
-{
-	const struct opcode_info *info = &opcode_infos[opcode];
-
-	return info->flags ? info : &opcode_undefined;
-}
+const struct opcode_info opcode_undefined = {.name = "undefined opcode"};

@@ -5,10 +5,12 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "base/tuning.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
 #include "wire/icrc.h"
@@ -57,6 +59,21 @@ static bool is_roce_port(const struct frame *f, size_t l3_len)
 	return f->l3_room >= l3_len + UDP_LEN && udp->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
 }
 
+/* The ones' complement sum does not mind in which order the bytes of its words are (RFC 1071). */
+static bool ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
+{
+	uint32_t words[sizeof(*ip) / sizeof(uint32_t)];
+	uint64_t sum = 0;
+
+	memcpy(words, ip, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		sum += words[i];
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum == 0xffff;
+}
+
 static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)f->l3;
@@ -73,7 +90,7 @@ static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 	ip_len = rte_be_to_cpu_16(ip->total_length);
 	if (ip_len < sizeof(*ip) + ROCE_LEN_MIN || ip_len > f->l3_room)
 		return PACKET_BAD_LENGTH;
-	if (!f->checksums_known_good && rte_raw_cksum(ip, sizeof(*ip)) != 0xffff)
+	if (!f->checksums_known_good && unlikely(!ipv4_sum_ok(ip)))
 		return PACKET_BAD_CHECKSUM;
 	f->l4 = f->l3 + sizeof(*ip);
 	f->l4_len = ip_len - sizeof(*ip);
@@ -280,9 +297,13 @@ bool packet_icrc_ok(const struct packet *packet)
 	const uint32_t covered = packet->payload_len + packet->pad;
 	const uint32_t icrc = icrc_load(packet->payload + covered);
 	const size_t bth_off = packet->l3_len + UDP_LEN;
-	const uint32_t headers =
-		icrc_headers(packet->l3, packet->l3_len, packet->headers_len);
+	uint32_t headers;
 
+	/* What the kernel takes at once need not be two pieces. */
+	if (tuning.short_icrc && packet->headers_len + covered <= ICRC_HEADERS_MAX &&
+	    icrc_headers(packet->l3, packet->l3_len, packet->headers_len + covered) == icrc)
+		return true;
+	headers = icrc_headers(packet->l3, packet->l3_len, packet->headers_len);
 	if (icrc_update(headers, packet->payload, covered) == icrc)
 		return true;
 	return (packet->op->flags & OPCODE_HAS_FETH) &&

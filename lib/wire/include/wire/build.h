@@ -3,9 +3,11 @@
 #ifndef WIRE_BUILD_H
 #define WIRE_BUILD_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <rte_common.h>
 
@@ -92,9 +94,6 @@ struct bth_fields {
 	struct psn psn;
 };
 
-/** Begin a packet: copy the path's headers and write the BTH. Not MT-safe per packet. */
-void packet_begin(struct packet_out *out, const struct path *path, const struct bth_fields *bth);
-
 /** Reserve `len` bytes for the next extended header; the caller writes all of them. Never NULL. */
 static inline void *packet_extend(struct packet_out *out, uint16_t len)
 {
@@ -104,6 +103,35 @@ static inline void *packet_extend(struct packet_out *out, uint16_t len)
 	return p;
 }
 
+/** Begin a packet: copy the path's headers and write the BTH. Not MT-safe per packet. */
+static inline void packet_begin(struct packet_out *out, const struct path *path,
+				const struct bth_fields *fields)
+{
+	rte_be32_t words[sizeof(struct bth) / sizeof(rte_be32_t)];
+
+	/* All of hdr, not path->len of it: a copy of constant length. What is too much is
+	 * overwritten. */
+	memcpy(out->frame, path->hdr, sizeof(path->hdr));
+	out->hdr_len = path->len;
+	out->ip_id = 0;
+	out->payload_len = 0;
+	out->copy_len = 0;
+	out->l3_off = path->l3_off;
+	out->l4_off = path->l4_off;
+	out->ipv6 = path->ipv6;
+	out->udp_sum_by_port = false;
+	out->icrc_repeats = false;
+	out->frags = 0;
+	out->ipv4_sum = path->ipv4_sum;
+	/* struct bth, a word at a time. */
+	words[0] = rte_cpu_to_be_32((uint32_t)fields->opcode << 24 |
+				    (fields->solicited ? (uint32_t)BTH_SOLICITED << 16 : 0) |
+				    (fields->migrated ? (uint32_t)BTH_MIGRATED << 16 : 0) | fields->pkey);
+	words[1] = rte_cpu_to_be_32((fields->becn ? (uint32_t)BTH_BECN << 24 : 0) | fields->dest_qpn);
+	words[2] = rte_cpu_to_be_32((fields->ack_req ? (uint32_t)BTH_ACK_REQ << 24 : 0) | fields->psn.v);
+	memcpy(packet_extend(out, sizeof(words)), words, sizeof(words));
+}
+
 /**
  * Name the next bytes of payload; they are read by packet_seal. Not MT-safe per packet.
  *
@@ -111,7 +139,22 @@ static inline void *packet_extend(struct packet_out *out, uint16_t len)
  *   0, -ENOSPC when the packet has PACKET_FRAGS_MAX fragments, or -EMSGSIZE when the payload would be
  *   longer than WIRE_MTU_MAX.
  */
-int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr, uint32_t len);
+static inline int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr,
+				 uint32_t len)
+{
+	if (len == 0)
+		return 0;
+	if (len > WIRE_MTU_MAX - out->payload_len)
+		return -EMSGSIZE;
+	if (out->frags == PACKET_FRAGS_MAX)
+		return -ENOSPC;
+	out->frag[out->frags++] =
+		(struct packet_frag){.addr = (const uint8_t *)addr, .len = len, .kind = kind};
+	out->payload_len += len;
+	if (kind == FRAG_COPY)
+		out->copy_len += len;
+	return 0;
+}
 
 /** Bytes of the frame that a packet becomes, before and after it is sealed. */
 static inline uint32_t packet_length(const struct packet_out *out)

@@ -51,13 +51,13 @@ enum opcode_operation {
 enum opcode_flag {
 	OPCODE_KNOWN = 1 << 0,
 	OPCODE_REQUEST = 1 << 1, /* to the responder; else to the requester */
-	OPCODE_FIRST = 1 << 2, /* first or only packet of a message */
-	OPCODE_LAST = 1 << 3, /* last or only packet of a message */
+	OPCODE_FIRST = 1 << 2,	 /* first or only packet of a message */
+	OPCODE_LAST = 1 << 3,	 /* last or only packet of a message */
 	OPCODE_IS_SEND = 1 << 4,
 	OPCODE_IS_WRITE = 1 << 5,
 	OPCODE_IS_READ_RESPONSE = 1 << 6,
 	OPCODE_IS_ATOMIC = 1 << 7, /* an atomic request */
-	OPCODE_PAYLOAD = 1 << 8, /* may carry payload */
+	OPCODE_PAYLOAD = 1 << 8,   /* may carry payload */
 	OPCODE_HAS_XRCETH = 1 << 9,
 	OPCODE_HAS_DETH = 1 << 10,
 	OPCODE_HAS_FETH = 1 << 11,
@@ -70,12 +70,19 @@ enum opcode_flag {
 };
 
 struct opcode_info {
-	uint32_t flags; /* enum opcode_flag */
-	uint8_t ext_len; /* bytes of all extended headers */
+	uint32_t flags;	  /* enum opcode_flag */
+	uint8_t ext_len;  /* bytes of all extended headers */
 	const char *name; /* as in the specification, e.g. "RC SEND Only" */
 };
 
+extern const struct opcode_info opcode_infos[256], opcode_undefined;
+
 /** What is known about an opcode; flags are 0 where it is not defined. MT-safe, never NULL. */
-const struct opcode_info *opcode_info(uint8_t opcode);
+static inline const struct opcode_info *opcode_info(uint8_t opcode)
+{
+	const struct opcode_info *info = &opcode_infos[opcode];
+
+	return info->flags ? info : &opcode_undefined;
+}
 
 #endif
