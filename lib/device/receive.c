@@ -2,6 +2,8 @@
 /* The way in: the checks that a frame passes before a queue pair sees it, and their counters. */
 #include <string.h>
 
+#include <rte_branch_prediction.h>
+
 #include "device/device.h"
 #include "device/mcast.h"
 #include "qp/qp.h"
@@ -46,17 +48,24 @@ static enum drop check_parsed(enum packet_status status)
 	}
 }
 
-/* One address may stand in the table once a VLAN. */
-static bool is_to_us(const struct device *device, const struct packet *packet)
+static bool is_gid(const struct device_gid *entry, const struct packet *packet, int32_t vlan)
 {
-	const int first = device_find_gid(device, packet->dgid);
+	return entry->vlan_id == vlan && memcmp(entry->gid.raw, packet->dgid, GID_LEN) == 0;
+}
+
+/* One address may stand in the table once a VLAN. */
+static bool is_to_us(struct device *device, const struct packet *packet)
+{
 	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
-	for (int i = first; i >= 0 && i < DEVICE_GIDS_MAX; i++) {
-		const struct device_gid *entry = &device->gids[i];
-
-		if (entry->vlan_id == vlan && memcmp(entry->gid.raw, packet->dgid, 16) == 0)
+	/* No packet comes to the address of a free entry: that would be a valid one of all zeros. */
+	if (likely(is_gid(&device->gids[device->gid_hint], packet, vlan)))
+		return !gid_is_zero(packet->dgid);
+	for (uint32_t i = 0; i < DEVICE_GIDS_MAX && !gid_is_zero(packet->dgid); i++) {
+		if (is_gid(&device->gids[i], packet, vlan)) {
+			device->gid_hint = i;
 			return true;
+		}
 	}
 	return false;
 }
@@ -73,7 +82,7 @@ static bool is_of_our_network(const struct device *device, const struct packet *
 	return false;
 }
 
-static enum drop check(const struct device *device, const struct packet *packet, bool trusted)
+static enum drop check(struct device *device, const struct packet *packet, bool trusted)
 {
 	if (!trusted && !packet_icrc_ok(packet))
 		return DROP_ICRC;

@@ -13,7 +13,7 @@
 #include "transport/responder.h"
 
 struct qp {
-	struct qp_sched sched; /* the engine's */
+	struct qp_sched sched; /* the engine's; first: qp_sched finds it there */
 	struct qp_init init;
 	const struct qp_kind *kind;
 	enum ibv_qp_state state; /* written by engine and control, read by posters */

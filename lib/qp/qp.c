@@ -237,11 +237,6 @@ enum ibv_qp_type qp_type(const struct qp *qp)
 	return qp->init.type;
 }
 
-struct qp_sched *qp_sched(struct qp *qp)
-{
-	return &qp->sched;
-}
-
 void *qp_user(const struct qp *qp)
 {
 	return qp->init.user;

@@ -136,22 +136,33 @@ static void completer_mend(struct completer *completer, enum flight_repair repai
 static bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t now_ns,
 				  enum fault *fault)
 {
-	struct flight *flight = completer->flight;
+	const struct psn una = completer->flight->una;
+	struct psn done = una;
+	bool answered = true;
 
-	while (psn_before(flight->una, psn)) {
-		struct send_wqe *wqe = completer_oldest(completer);
+	/* The timers begin anew once for all of them. */
+	while (psn_before(done, psn)) {
+		const struct send_wqe *wqe = completer_oldest(completer);
 
-		if (requester_wants_response(wqe))
-			return false;
-		if (!psn_before(wqe->last_psn, psn)) {
-			completer_advance(completer, psn, now_ns);
+		if (requester_wants_response(wqe)) {
+			answered = false;
 			break;
 		}
-		completer_advance(completer, psn_add(wqe->last_psn, 1), now_ns);
+		if (!psn_before(wqe->last_psn, psn)) {
+			done = psn;
+			break;
+		}
+		done = psn_add(wqe->last_psn, 1);
 		*fault = completer_done(completer);
 		if (*fault != FAULT_NONE)
-			return true;
+			break;
 	}
+	if (!psn_eq(done, una))
+		completer_advance(completer, done, now_ns);
+	if (!answered)
+		return false;
+	if (*fault != FAULT_NONE)
+		return true;
 	/* What was executed meanwhile, and waited for these. */
 	*fault = completer_executed(completer);
 	return true;

@@ -75,10 +75,11 @@ static uint32_t requester_psns(const struct requester *requester, const struct s
 {
 	const uint32_t mtu = requester->peer->mtu;
 
-	if (wqe->length == 0 || sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) ||
+	if (wqe->length <= mtu || sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) ||
 	    requester_wants_word(wqe))
 		return 1;
-	return (uint32_t)(((uint64_t)wqe->length + mtu - 1) / mtu);
+	/* A power of two. */
+	return (uint32_t)(((uint64_t)wqe->length + mtu - 1) >> rte_bsf32(mtu));
 }
 
 /* Find the request and the byte that flight->next stands for; after a rewind, from the oldest one

@@ -53,7 +53,8 @@ static uint32_t responder_psns(const struct responder *responder, uint32_t dma_l
 {
 	if (dma_length == 0)
 		return 1;
-	return (uint32_t)(((uint64_t)dma_length + responder->mtu - 1) / responder->mtu);
+	/* A power of two. */
+	return (uint32_t)(((uint64_t)dma_length + responder->mtu - 1) >> rte_bsf32(responder->mtu));
 }
 
 static int responder_complete(struct responder *responder, enum ibv_wc_status status,
@@ -345,8 +346,8 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 	uint8_t *addr;
 
 	if (packet->op->flags & OPCODE_FIRST) {
-		/* The whole message is checked before its first byte; and each packet again, for
-		 * the region may go. */
+		/* The whole message is checked before its first byte; and each packet behind the
+		 * first again, for the region may go. */
 		if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
 				      packet->dma_length, IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
 			return FAIL_ACCESS;
@@ -354,11 +355,11 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 		responder->write_length = packet->dma_length;
 		responder->write_left = packet->dma_length;
 		responder->write_rkey = packet->rkey;
-	}
-	if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
-			      responder->write_iova, packet->payload_len, IBV_ACCESS_REMOTE_WRITE,
-			      &addr) != MR_OK)
+	} else if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
+				     responder->write_iova, packet->payload_len,
+				     IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK) {
 		return FAIL_ACCESS;
+	}
 	if (likely(packet->payload != NULL)) {
 		if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
 			return FAIL_ACCESS;
@@ -530,22 +531,27 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 /* Take in a packet, whose turn it may be. */
 static enum fault responder_take(struct responder *responder, const struct packet *packet)
 {
-	static enum verdict (*const checks[])(struct responder *, const struct packet *) = {
-		check_psn,    check_sequence, check_srq, check_enabled,
-		check_length, check_receive,  execute,
-	};
-	enum verdict verdict = GO_ON;
+	enum verdict verdict = check_psn(responder, packet);
 	enum fault fault;
 
-	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-		verdict = checks[i](responder, packet);
-		if (verdict == DONE)
-			return FAULT_NONE;
-		if (verdict != GO_ON)
-			return responder->service == OPCODE_UC && verdict != FAIL_RECEIVE
-				       ? responder_drop_message(responder, packet)
-				       : responder_fail(responder, verdict_faults[verdict]);
-	}
+	if (verdict == GO_ON)
+		verdict = check_sequence(responder, packet);
+	if (verdict == GO_ON)
+		verdict = check_srq(responder, packet);
+	if (verdict == GO_ON)
+		verdict = check_enabled(responder, packet);
+	if (verdict == GO_ON)
+		verdict = check_length(responder, packet);
+	if (verdict == GO_ON)
+		verdict = check_receive(responder, packet);
+	if (verdict == GO_ON)
+		verdict = execute(responder, packet);
+	if (verdict == DONE)
+		return FAULT_NONE;
+	if (unlikely(verdict != GO_ON))
+		return responder->service == OPCODE_UC && verdict != FAIL_RECEIVE
+			       ? responder_drop_message(responder, packet)
+			       : responder_fail(responder, verdict_faults[verdict]);
 	/* The completion is pushed before the acknowledgement is owed: an overrun is not
 	 * acknowledged. */
 	fault = responder_complete_message(responder, packet);

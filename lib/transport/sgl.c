@@ -6,17 +6,6 @@
 #include "base/guard.h"
 #include "mem/place.h"
 
-void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t num_sge, uint64_t position)
-{
-	sgl->sge = sge;
-	sgl->num_sge = num_sge;
-	sgl->index = 0;
-	sgl->stored = 0;
-	while (sgl->index < num_sge && position >= sge[sgl->index].length)
-		position -= sge[sgl->index++].length;
-	sgl->offset = (uint32_t)position;
-}
-
 static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t len,
 				  unsigned int need, struct packet_frag *frags, uint32_t *count)
 {

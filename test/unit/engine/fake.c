@@ -19,11 +19,6 @@ enum ibv_event_type fake_last_event;
 static struct link fake_link;
 static struct device fake_device;
 
-struct qp_sched *qp_sched(struct qp *qp)
-{
-	return &qp->sched;
-}
-
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
 	return qp->deadline_ns;

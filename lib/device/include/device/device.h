@@ -52,6 +52,7 @@ struct device {
 	struct device_config config;
 	uint64_t node_guid_be;
 	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the engine's lock */
+	uint32_t gid_hint; /* where the newest packet's address was found; engine's thread */
 	bool link_up; /* atomic */
 	enum ibv_mtu mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;

@@ -65,6 +65,12 @@ struct qp_init {
 	void *user;
 };
 
+/** Every queue pair begins with them. */
+static inline struct qp_sched *qp_sched(struct qp *qp)
+{
+	return (struct qp_sched *)(void *)qp;
+}
+
 /** Create in RESET. MT-safe. 0, -EINVAL, -ENOMEM, -EOPNOTSUPP for a type that is not built. *cap is
  * what was granted. */
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **qp);
@@ -128,7 +134,6 @@ void qp_look(const struct qp *qp, struct qp_view *view);
 enum ibv_qp_state qp_state(const struct qp *qp);
 uint32_t qp_number(const struct qp *qp);
 enum ibv_qp_type qp_type(const struct qp *qp);
-struct qp_sched *qp_sched(struct qp *qp);
 void *qp_user(const struct qp *qp);
 
 /** ibv_post_send(3): MT-safe; 0 or a positive errno. The caller then kicks the engine. */

@@ -23,7 +23,17 @@ struct sgl {
 };
 
 /** Stand at byte `position` of a list. The list stays the caller's. */
-void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t num_sge, uint64_t position);
+static inline void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t num_sge,
+			    uint64_t position)
+{
+	sgl->sge = sge;
+	sgl->num_sge = num_sge;
+	sgl->index = 0;
+	sgl->stored = 0;
+	while (sgl->index < num_sge && position >= sge[sgl->index].length)
+		position -= sge[sgl->index++].length;
+	sgl->offset = (uint32_t)position;
+}
 
 /**
  * The next `len` bytes as fragments to read from; the list holds at least so many. What is in a
