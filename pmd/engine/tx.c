@@ -85,7 +85,13 @@ static void tx_loop_copy(struct tx *tx, const struct rte_mbuf *mbuf)
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = copy;
 }
 
-/* Whether a packet comes back to this device; where others share its port, its address is theirs as
+/* Whether a packet stays on this host. */
+static bool tx_is_local(const struct tx *tx, const struct packet_out *out)
+{
+	return memcmp(out->frame, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0;
+}
+
+/* Whether it comes back to this device; where others share its port, its address is theirs as
  * well. */
 static bool tx_is_to_us(const struct tx *tx, const struct packet_out *out)
 {
@@ -93,8 +99,6 @@ static bool tx_is_to_us(const struct tx *tx, const struct packet_out *out)
 	const struct bth *bth;
 	uint32_t qpn;
 
-	if (likely(memcmp(out->frame, port->mac, RTE_ETHER_ADDR_LEN) != 0))
-		return false;
 	if (port->own_qpn_count == 0)
 		return true;
 	bth = (const struct bth *)(const void *)(out->frame + out->l4_off +
@@ -115,8 +119,10 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
 	struct rte_mbuf *mbuf = tx->current;
+	const bool is_local = tx_is_local(tx, out);
 	int len;
 
+	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
 	out->udp_sum_by_port = tx->port->sums_udp;
 	len = packet_seal(out);
 	if (unlikely(len < 0))
@@ -126,7 +132,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	mbuf->pkt_len = (uint32_t)len;
 	if (out->udp_sum_by_port && out->ipv6)
 		tx_ask_for_sum(out, mbuf);
-	if (tx_is_to_us(tx, out)) {
+	if (is_local && tx_is_to_us(tx, out)) {
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
 		return 0;
 	}

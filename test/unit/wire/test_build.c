@@ -215,6 +215,35 @@ static void packet_seal__gathers_copies_and_zeros(void **state)
 	assert_memory_equal(packet.payload + 1073, zeros, 2);
 }
 
+/* Whole but for ICRC and UDP checksum. */
+static void packet_seal__of_who_is_trusted_leaves_the_icrc_out(void **state)
+{
+	static const uint8_t zeros[4];
+	struct packet packet;
+	int len, sealed_len;
+
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		fresh(state);
+		assert_int_equal(path_init(&path, ipv6 ? &ipv6_attr : &ipv4_attr), 0);
+		packet_begin(&out, &path, &send_only);
+		assert_int_equal(packet_payload(&out, FRAG_COPY, data, 70), 0);
+		assert_int_equal(packet_payload(&out, FRAG_ZERO, NULL, 3), 0);
+		assert_false(out.unsealed);
+		out.unsealed = true;
+		len = packet_seal(&out);
+		assert_int_equal(packet_parse(frame, (size_t)len, true, &packet), PACKET_OK);
+		assert_int_equal(packet.payload_len, 73);
+		assert_memory_equal(packet.payload, data, 70);
+		assert_memory_equal(packet.payload + 70, zeros, 3);
+		assert_memory_equal(frame + len - 4, zeros, 4);
+		assert_int_equal(frame[len], 0xa5);
+		out.unsealed = false;
+		sealed_len = packet_seal(&out);
+		assert_int_equal(sealed_len, len);
+		parse((uint32_t)sealed_len, &packet);
+	}
+}
+
 static void packet_seal__memory_that_is_gone_is_a_fault(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -333,6 +362,7 @@ int main(void)
 		BUILD_TEST(packet_seal__pads_with_zeros_to_four_bytes),
 		BUILD_TEST(packet_seal__may_be_called_again),
 		BUILD_TEST(packet_seal__gathers_copies_and_zeros),
+		BUILD_TEST(packet_seal__of_who_is_trusted_leaves_the_icrc_out),
 		BUILD_TEST(packet_seal__memory_that_is_gone_is_a_fault),
 		BUILD_TEST(packet_seal__longest_packet_fits_its_frame),
 		BUILD_TEST(packet_seal__ipv4_id_and_its_checksum),

@@ -77,6 +77,7 @@ struct packet_out {
 	bool ipv6;
 	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before packet_seal */
 	bool icrc_repeats; /* the ICRC covers the transport headers twice; see packet_icrc_ok */
+	bool unsealed; /* set before packet_seal: who gets it trusts us and checks no ICRC */
 	uint8_t frags;
 	uint32_t ipv4_sum;
 	struct packet_frag frag[PACKET_FRAGS_MAX];
@@ -121,6 +122,7 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	out->ipv6 = path->ipv6;
 	out->udp_sum_by_port = false;
 	out->icrc_repeats = false;
+	out->unsealed = false;
 	out->frags = 0;
 	out->ipv4_sum = path->ipv4_sum;
 	/* struct bth, a word at a time. */
@@ -166,6 +168,7 @@ static inline uint32_t packet_length(const struct packet_out *out)
  * Finish a packet: copy the payload, pad, and write lengths, checksums and ICRC. Not MT-safe per packet.
  * The payload's memory is the application's, which may take it away at any time: the copy is guarded.
  * The UDP checksum is 0 on IPv4; on IPv6 it is computed (RFC 8200, 8.1), or left for the port to complete.
+ * An unsealed packet has zeros for ICRC and UDP checksum.
  *
  * @return
  *   Bytes of the frame, without Ethernet FCS and without padding to the Ethernet minimum; or -EFAULT where

@@ -54,6 +54,7 @@ struct port {
 	const struct port_ops *ops;
 	void *ops_arg;
 	uint64_t tsc_hz; /* of the time stamp counter; 0: EAL knows */
+	bool spares_icrc; /* PORT_SHARED: packets to our own MAC stay on this host, and need no ICRC */
 	uint32_t own_qpn_first; /* packets to our MAC and other queue pairs than these go out too */
 	uint32_t own_qpn_count;
 
