@@ -25,6 +25,8 @@ const char options_help[] =
 	"  --socket-mode MODE   and its mode (default: 0660)\n"
 	"  --file-prefix NAME   DPDK's name for its files, as telemetry's socket\n"
 	"                       (default: " SETTINGS_DEFAULT_PREFIX ")\n"
+	"  --hand-over HOW      packets between programs here: direct (default: past uroced, no\n"
+	"                       ICRC), checked (with ICRC) or owner (through uroced, with ICRC)\n"
 	"  --log-level LEVEL    what is printed on stderr: error, warn (default), info or debug\n"
 	"  --config FILE        read these settings from FILE first\n"
 	"                       (default: " SETTINGS_DEFAULT_FILE ", where no port is named)\n"
@@ -53,6 +55,7 @@ static const struct option long_options[] = {
 	{"socket-group", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket-mode", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
+	{"hand-over", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
 	{"config", required_argument, NULL, CODE_CONFIG},
 	{"status", no_argument, NULL, CODE_STATUS},

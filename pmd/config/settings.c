@@ -27,6 +27,12 @@ static const char *const progress_names[] = {
 	[SETTINGS_PROGRESS_DEDICATED] = "dedicated",
 };
 
+static const char *const hand_over_names[] = {
+	[SETTINGS_HAND_OVER_DIRECT] = "direct",
+	[SETTINGS_HAND_OVER_CHECKED] = "checked",
+	[SETTINGS_HAND_OVER_OWNER] = "owner",
+};
+
 static const char *const log_level_names[] = {
 	[LOG_LEVEL_ERROR] = "error",
 	[LOG_LEVEL_WARN] = "warn",
@@ -222,6 +228,17 @@ static int set_progress(struct settings *settings, const char *value, struct tex
 	return 0;
 }
 
+static int set_hand_over(struct settings *settings, const char *value, struct text *why)
+{
+	int i = find_word(hand_over_names, RTE_DIM(hand_over_names), value);
+
+	if (i < 0)
+		return refuse(why, "hand-over: '%s' is not one of direct, checked and owner",
+			      value);
+	settings->hand_over = (enum settings_hand_over)i;
+	return 0;
+}
+
 static int set_log_level(struct settings *settings, const char *value, struct text *why)
 {
 	int i = find_word(log_level_names, RTE_DIM(log_level_names), value);
@@ -322,6 +339,11 @@ static void get_progress(const struct settings *settings, struct text *text)
 	text_add(text, "%s", progress_names[settings->progress]);
 }
 
+static void get_hand_over(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", hand_over_names[settings->hand_over]);
+}
+
 static void get_log_level(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", log_level_names[settings->log_level]);
@@ -353,6 +375,7 @@ static const struct accessor {
 	{"socket-owner", set_socket_owner, get_socket_owner},
 	{"socket-group", set_socket_group, get_socket_group},
 	{"socket-mode", set_socket_mode, get_socket_mode},
+	{"hand-over", set_hand_over, get_hand_over},
 	{"ip", set_ip, get_ip},
 	{"name", set_name, get_name},
 	{"mtu", set_mtu, get_mtu},

@@ -16,7 +16,8 @@
 #include "client.h"
 #include "link/link.h"
 
-#define WELCOME_MS 10000
+#define WELCOME_MS  10000
+#define PATIENCE_MS 4 /* for a process that takes nothing: longer than it waits for a CPU */
 
 static int attach_connect(const char *path)
 {
@@ -85,6 +86,9 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	client->buffer_stride = welcome->buffer_stride;
 	client->arena_bytes = (size_t)welcome->buffers * welcome->buffer_stride;
 	client->page_bytes = share_ring_offset(SHARE_RINGS);
+	memcpy(client->mac, welcome->mac, sizeof(client->mac));
+	client->spares_icrc = welcome->spares_icrc;
+	client->patience_tsc = welcome->tsc_hz / 1000 * PATIENCE_MS;
 	client->owner_fd = fds[SHARE_FD_OWNER];
 	client->process_fd = fds[SHARE_FD_PROCESS];
 	client->arena = attach_map(fds[SHARE_FD_ARENA], client->arena_bytes);
@@ -130,6 +134,7 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 	port->mtu_bytes = welcome->mtu_bytes;
 	port->link_mbps = welcome->link_mbps;
 	port->tsc_hz = welcome->tsc_hz;
+	port->spares_icrc = welcome->spares_icrc;
 	port->own_qpn_first = welcome->qpn_first;
 	port->own_qpn_count = welcome->qpn_count;
 	port->mac_is_random = welcome->mac_is_random;
@@ -174,6 +179,7 @@ int share_attach(struct link *link, const char *socket_path, int report_fd,
 	if (!client)
 		return attach_error(socket_path, -ENOMEM);
 	pthread_mutex_init(&client->lock, NULL);
+	pthread_mutex_init(&client->lanes_lock, NULL);
 	rc = attach_connect(socket_path);
 	if (rc < 0)
 		goto no_socket;

@@ -17,13 +17,16 @@ static void client_lose(struct share_client *client)
 /* One message, unless it is the one that is waited for. Whether there may be more. */
 static int client_receive_locked(struct share_client *client, struct share_message *message)
 {
-	const int rc = message_receive(client->socket, message, NULL);
+	int fds[SHARE_FDS];
+	const int rc = message_receive(client->socket, message, fds);
 
 	if (rc != 0) {
 		if (rc != -EAGAIN)
 			client_lose(client);
 		return rc;
 	}
+	if (message->type == SHARE_LANE)
+		client_lanes_offer(client, message, fds);
 	if (message->type == SHARE_ADDRESSES && message->addresses.count <= ADDRESSES_MAX) {
 		client->addresses = message->addresses;
 		client->addresses_changed = true;

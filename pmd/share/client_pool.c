@@ -32,13 +32,18 @@ static void client_return(struct share_client *client, uint32_t n)
 	client->stock_count -= put;
 }
 
+void client_keep(struct share_client *client, uint32_t buffer)
+{
+	client->stock[client->stock_count++] = buffer;
+}
+
 static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
 {
 	struct share_client *client = pool->pool_data;
 
 	for (unsigned int i = 0; i < n; i++)
-		client->stock[client->stock_count++] =
-			(uint32_t)((const struct rte_mbuf *)objects[i] - client->mbufs);
+		client_keep(client,
+			    (uint32_t)((const struct rte_mbuf *)objects[i] - client->mbufs));
 	if (client->stock_count > STOCK_HIGH)
 		client_return(client, client->stock_count - STOCK_HIGH / 2);
 	return 0;
@@ -61,6 +66,8 @@ static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n
 {
 	struct share_client *client = pool->pool_data;
 
+	if (unlikely(client->stock_count < n))
+		client_lanes_collect(client);
 	if (client->stock_count < n)
 		client_restock(client);
 	if (client->stock_count < n)
@@ -117,33 +124,38 @@ struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer)
 	return mbuf;
 }
 
-int client_make_pool(struct share_client *client)
+struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, uint32_t room)
 {
 	struct rte_pktmbuf_pool_private *private;
-	const size_t bytes = sizeof(*client->pool) + sizeof(*private);
-	struct rte_mempool *pool =
-		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_CACHE_LINE_ROUNDUP(bytes));
+	struct rte_mempool *pool;
+	const size_t bytes = sizeof(*pool) + sizeof(*private);
 
-	client->stock = malloc(client->buffers * sizeof(client->stock[0]));
-	if (!pool || !client->stock) {
-		free(pool);
-		free(client->stock);
-		return -ENOMEM;
-	}
+	pool = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_CACHE_LINE_ROUNDUP(bytes));
+	if (!pool)
+		return NULL;
 	memset(pool, 0, bytes);
-	pool->size = client->buffers;
-	pool->populated_size = client->buffers;
+	pool->size = size;
+	pool->populated_size = size;
 	pool->elt_size = sizeof(struct rte_mbuf);
 	pool->private_data_size = sizeof(*private);
 	pool->socket_id = SOCKET_ID_ANY;
 	private = rte_mempool_get_priv(pool);
-	private->mbuf_data_room_size = (uint16_t)client->buffer_bytes;
-	if (rte_mempool_set_ops_byname(pool, POOL_OPS, NULL) != 0) {
+	private->mbuf_data_room_size = (uint16_t)room;
+	if (rte_mempool_set_ops_byname(pool, ops, NULL) != 0) {
 		free(pool);
-		free(client->stock);
-		return -EINVAL;
+		return NULL;
 	}
-	pool->pool_data = client;
-	client->pool = pool;
-	return 0;
+	pool->pool_data = data;
+	return pool;
+}
+
+int client_make_pool(struct share_client *client)
+{
+	client->stock = malloc(client->buffers * sizeof(client->stock[0]));
+	client->pool = client_new_pool(POOL_OPS, client, client->buffers, client->buffer_bytes);
+	if (client->stock && client->pool)
+		return 0;
+	free(client->pool);
+	free(client->stock);
+	return -ENOMEM;
 }

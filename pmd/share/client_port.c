@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <rte_ether.h>
-
 #include "client.h"
 #include "link/port.h"
 
@@ -14,9 +12,6 @@ static void client_wake_owner(struct share_client *client)
 {
 	const uint64_t one = 1;
 
-	/* Orders the store of what was put before this load: the owner looks at the rings after it
-	 * has said that it sleeps. Pairs with owner_arm. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
 	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
 		return;
@@ -25,36 +20,48 @@ static void client_wake_owner(struct share_client *client)
 		return;
 }
 
+static uint16_t client_put_to_owner(struct share_client *client, struct rte_mbuf **mbufs,
+				    uint16_t n)
+{
+	uint64_t words[BURST_MAX];
+
+	for (uint16_t i = 0; i < n; i++)
+		words[i] = client_pack(client, mbufs[i]);
+	return (uint16_t)share_ring_put(&client->rings[SHARE_RING_TX], words, n);
+}
+
 static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct share_client *client = arg;
-	uint64_t words[BURST_MAX];
-	uint32_t put;
+	uint16_t sent = 0, run, taken;
+	bool to_owner = false;
 
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
-	for (uint16_t i = 0; i < n; i++) {
-		const struct share_packet packet = {
-			.buffer = (uint32_t)(mbufs[i] - client->mbufs),
-			.offset = mbufs[i]->data_off,
-			.len = mbufs[i]->data_len,
-		};
+	/* Packets in a row for one receiver at a time. */
+	do {
+		struct client_lane *lane = client_lane_of(client, mbufs[sent]);
 
-		words[i] = share_pack(&packet);
-	}
-	put = share_ring_put(&client->rings[SHARE_RING_TX], words, n);
-	client_wake_owner(client);
-	return (uint16_t)put;
+		for (run = 1; sent + run < n; run++) {
+			if (client_lane_of(client, mbufs[sent + run]) != lane)
+				break;
+		}
+		to_owner |= !lane;
+		taken = lane ? client_lane_put(client, lane, mbufs + sent, run)
+				: client_put_to_owner(client, mbufs + sent, run);
+		sent = (uint16_t)(sent + taken);
+	} while (taken == run && sent < n);
+	/* Orders the stores of what was put before the loads of who sleeps: who sleeps looks after it has said
+	 * so. Pairs with client_arm and owner_arm. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (to_owner)
+		client_wake_owner(client);
+	client_lanes_wake(client);
+	return sent;
 }
 
-static bool client_is_sane(const struct share_client *client, const struct share_packet *packet)
+static uint16_t client_take_from_owner(struct share_client *client, struct rte_mbuf **mbufs,
+				       uint16_t n)
 {
-	return packet->buffer < client->buffers && packet->len <= client->buffer_bytes &&
-	       packet->offset <= client->buffer_bytes - packet->len;
-}
-
-static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
-{
-	struct share_client *client = arg;
 	uint64_t words[BURST_MAX];
 	uint16_t received = 0;
 	uint32_t count;
@@ -80,6 +87,25 @@ static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return received;
 }
 
+static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct share_client *client = arg;
+	uint16_t received;
+
+	/* Neither keeps the other out for ever. */
+	if (client->owner_first) {
+		received = client_take_from_owner(client, mbufs, n);
+		received = (uint16_t)(received + client_lanes_take(client, mbufs + received,
+								      (uint16_t)(n - received)));
+	} else {
+		received = client_lanes_take(client, mbufs, n);
+		received = (uint16_t)(received + client_take_from_owner(client, mbufs + received,
+									(uint16_t)(n - received)));
+	}
+	client->owner_first = !client->owner_first;
+	return received;
+}
+
 static bool client_arm(void *arg)
 {
 	struct share_client *client = arg;
@@ -90,12 +116,14 @@ static bool client_arm(void *arg)
 	if (read(client->process_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		return true;
 	__atomic_store_n(&client->page->process_sleeps, 1, __ATOMIC_RELAXED);
-	/* Orders the store before the load: either we see what the owner put, or it sees that we
-	 * sleep. Pairs with slot_wake. */
+	client_lanes_say_asleep(client);
+	/* Orders the stores before the loads: either we see what others put, or they see that we
+	 * sleep. Pairs with forward_wake and client_tx_burst. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	/* Read by whoever runs the engine, as an atomic: not share_ring_count, which writes. */
 	return __atomic_load_n(&rx->memory->prod, __ATOMIC_ACQUIRE) !=
-	       __atomic_load_n(&rx->memory->cons, __ATOMIC_RELAXED);
+		       __atomic_load_n(&rx->memory->cons, __ATOMIC_RELAXED) ||
+	       client_lanes_wait(client);
 }
 
 static bool client_link_up(void *arg)
@@ -119,6 +147,7 @@ static bool client_lost(void *arg)
 	struct share_client *client = arg;
 
 	client_listen(client);
+	client_lanes_look(client);
 	return __atomic_load_n(&client->lost, __ATOMIC_RELAXED);
 }
 
@@ -127,6 +156,7 @@ static void client_close(void *arg)
 {
 	struct share_client *client = arg;
 
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	client_wake_owner(client);
 }
 

@@ -157,12 +157,14 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
  * A process that takes nothing for a while loses packets, and nobody waits for it; one that is only
  * late has them wait in the ring of who sent them. Returns false while the packet should wait.
  */
-static bool forward_hand_over(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
+static bool forward_hand_over(struct server *server, uint16_t from, uint16_t number,
+			      struct rte_mbuf *mbuf)
 {
 	struct slot *slot = &server->slots[number];
 
-	if (forward_give(server, number, mbuf, SHARE_FLAG_LOCAL)) {
+	if (forward_give(server, number, mbuf, server->spares_icrc ? SHARE_FLAG_LOCAL : 0)) {
 		server->totals.handed_over++;
+		lanes_note(server, from, number);
 		return true;
 	}
 	if (slot->state == SLOT_LIVE && slot->full_since_ns == 0)
@@ -212,7 +214,7 @@ static bool forward_output(struct server *server, uint16_t number,
 		rte_pktmbuf_free(mbuf);
 		return true;
 	}
-	if (forward_hand_over(server, to, mbuf))
+	if (forward_hand_over(server, number, to, mbuf))
 		return true;
 	ledger_give(&server->ledger, packet->buffer, number);
 	return false;

@@ -15,6 +15,7 @@ int ledger_init(struct ledger *ledger, uint32_t buffers, uint32_t buffer_bytes, 
 	ledger->buffers = buffers;
 	ledger->buffer_bytes = buffer_bytes;
 	ledger->slots = slots;
+	ledger->aside = 0;
 	if (!ledger->holders || !ledger->held) {
 		ledger_fini(ledger);
 		return -ENOMEM;
@@ -54,6 +55,21 @@ bool ledger_may_send(const struct ledger *ledger, const struct share_packet *pac
 	return packet->buffer < ledger->buffers && ledger->holders[packet->buffer] == slot &&
 	       packet->len >= RTE_ETHER_HDR_LEN && packet->len <= ledger->buffer_bytes &&
 	       packet->offset <= ledger->buffer_bytes - packet->len;
+}
+
+bool ledger_set_aside(struct ledger *ledger, uint32_t buffer, uint16_t slot)
+{
+	if (!ledger_take(ledger, buffer, slot))
+		return false;
+	ledger->holders[buffer] = LEDGER_ASIDE;
+	ledger->aside++;
+	return true;
+}
+
+void ledger_take_aside(struct ledger *ledger, uint32_t buffer)
+{
+	ledger->holders[buffer] = LEDGER_OWNER;
+	ledger->aside--;
 }
 
 void ledger_reclaim(struct ledger *ledger, uint16_t slot, void (*each)(uint32_t buffer, void *arg),

@@ -180,6 +180,9 @@ int serve_create(const struct serve_config *config, struct server **out)
 	server->report_fd = -1;
 	server->reports = config->reports;
 	LIST_INIT(&server->groups);
+	LIST_INIT(&server->lanes);
+	server->spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT;
+	server->passes_all = settings->hand_over == SETTINGS_HAND_OVER_OWNER;
 	snprintf(server->unique, sizeof(server->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
 	rc = blocks_init(&server->blocks);
@@ -221,6 +224,7 @@ static void serve_look_around(struct server *server)
 	server->link_due_ns = server->now_ns + LINK_PERIOD_NS;
 	serve_check_link(server);
 	status_answer_report(server);
+	lanes_look(server);
 	changed = link_refresh(&server->link);
 	for (uint16_t i = 0; i < server->live_count; i++) {
 		if (changed || server->slots[server->live[i]].addresses_due)
@@ -309,6 +313,7 @@ void serve_destroy(struct server *server)
 	}
 	report_set_remove(server->reports, server->report);
 	close_fd(server->report_fd);
+	lanes_destroy(server);
 	close_fd(server->epoll_fd);
 	close_fd(server->wake_fd);
 	arena_destroy(server);

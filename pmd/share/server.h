@@ -74,6 +74,12 @@ struct server {
 	uint16_t first; /* of live: whose turn it is to be the first */
 	LIST_HEAD(, server_group) groups;
 
+	LIST_HEAD(, server_lane) lanes;
+	uint32_t lane_number; /* the last that was given */
+	bool spares_icrc; /* between processes packets need none */
+	bool passes_all;	 /* no lanes: all packets pass here */
+	uint16_t handed[SERVE_SLOTS_MAX][SERVE_SLOTS_MAX]; /* packets from process to process, modulo */
+
 	uint32_t pending_count; /* packets that the port has not taken yet */
 	struct rte_mbuf *pending[SERVER_BURST];
 
@@ -169,6 +175,25 @@ int status_open_report(struct server *server, const struct settings *settings);
 
 /** Write it anew where somebody has asked for it. */
 void status_answer_report(struct server *server);
+
+/* lanes.c */
+
+/** A packet goes from a process to another: make a lane between them, where there is none. */
+void lanes_note(struct server *server, uint16_t from, uint16_t to);
+
+/** A process is not talked to any more: others shall not, either. */
+void lanes_close(struct server *server, uint16_t number);
+
+/** A process has ended. Before the ledger is told. */
+void lanes_end(struct server *server, uint16_t number);
+
+/** Take back what processes that have ended had lent, where it is done with. */
+void lanes_look(struct server *server);
+
+/** Packets that have gone through the lanes of now; what their processes write is believed. */
+uint64_t lanes_packets(const struct server *server);
+
+void lanes_destroy(struct server *server);
 
 /* control.c */
 

@@ -88,6 +88,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->mtu_bytes = port->mtu_bytes;
 	welcome->link_mbps = port->link_mbps;
 	welcome->tsc_hz = rte_get_tsc_hz();
+	welcome->spares_icrc = server->spares_icrc;
 	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));
 	message->addresses = server->link.addresses;
 }
@@ -225,6 +226,7 @@ void slot_condemn(struct server *server, uint16_t number)
 	slot->state = SLOT_CONDEMNED;
 	slot_leave_live(server, number);
 	control_leave_all(server, number);
+	lanes_close(server, number);
 	close(slot->socket);
 }
 
@@ -251,6 +253,7 @@ void slot_end(struct server *server, uint16_t number)
 	if (slot->state == SLOT_FREE)
 		return;
 	slot_hang_up(server, number);
+	lanes_end(server, number);
 	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
 		 server->ledger.held[number]);
 	ledger_reclaim(&server->ledger, number, free_buffer, server);

@@ -18,6 +18,8 @@ void serve_totals(const struct server *server, struct serve_totals *totals)
 	totals->buffers = server->ledger.buffers;
 	totals->buffers_free = rte_mempool_avail_count(server->link.port.pool);
 	totals->blocks_used = server->blocks.used;
+	totals->buffers_held = server->ledger.aside;
+	totals->lane_packets = lanes_packets(server);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
 		totals->buffers_held += server->ledger.held[i];
 		totals->processes += server->slots[i].state != SLOT_FREE;
@@ -95,10 +97,10 @@ int serve_status(const struct server *server, char *at, size_t size)
 	    totals.groups, totals.processes, totals.attached, totals.ended);
 	add(&text,
 	    ", \"rx_packets\": %" PRIu64 ", \"tx_packets\": %" PRIu64 ", \"handed_over\": %" PRIu64
-	    ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64
+	    ", \"lanes\": %" PRIu64 ", \"lane_packets\": %" PRIu64 ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64
 	    ", \"slots\": [",
-	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.unknown_qpn,
-	    totals.tx_dropped, totals.refused);
+	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.lanes,
+	    totals.lane_packets, totals.unknown_qpn, totals.tx_dropped, totals.refused);
 	for (bool more = serve_next_slot(server, 0, &slot); more;) {
 		add_slot(&text, &slot);
 		more = serve_next_slot(server, (uint16_t)(slot.slot + 1), &slot);

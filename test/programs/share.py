@@ -24,8 +24,8 @@ END_SECONDS = 20  # for programs to notice that uroced has gone
 class Uroced:
     """A uroced that runs, or one that is expected to end by itself."""
 
-    def __init__(self, namespace, work_dir, netdev, *options):
-        self.socket = f"{work_dir}/uroced.sock"
+    def __init__(self, namespace, work_dir, netdev, *options, name="uroced"):
+        self.socket = f"{work_dir}/{name}.sock"
         self._work_dir = work_dir
         self._argv = [*namespace.prefix, UROCED, "--netdev", netdev, "--socket", self.socket, *options]
         self.process = None
@@ -112,6 +112,9 @@ class ShareTest:
                 self._check(f"{way}: ib_{verb}_bw", self._run, PerfTest(f"ib_{verb}_bw", [], 200), server,
                             client)
         self._check("packets were handed over, and went out", self._all_ways)
+        self._check("packets go past uroced", self._lanes)
+        for how in ("checked", "owner"):
+            self._check(f"hand-over: {how}", self._hand_over, how)
         self._check("everything comes back", self._comes_back)
         self._check("16 programs at once", self._many)
         self._check(f"{KILLS} kills", self._kills)
@@ -136,10 +139,34 @@ class ShareTest:
 
     def _all_ways(self):
         status = self._owner.status()
-        if not all(status[way] for way in ("handed_over", "rx_packets", "tx_packets")):
+        if not all(status[way] for way in ("handed_over", "lanes", "rx_packets", "tx_packets")):
             raise CheckFailed("a way was not used", [str(status)])
         if status["refused"]:
             raise CheckFailed("uroced has refused something", [str(status)])
+
+    def _lanes(self):
+        """What two programs say to each other does not pass uroced, but for its begin."""
+        before = self._owner.status()
+        self._run(PerfTest("ib_write_bw", ["-s", "65536"], 2000), "here", "here")
+        after = self._owner.status()
+        # 2,000 messages of 16 packets or more, and all that is lost on the way is sent once more.
+        if after["lanes"] == before["lanes"] or after["handed_over"] - before["handed_over"] > 16000:
+            raise CheckFailed("packets pass uroced", [str(before), str(after)])
+
+    def _hand_over(self, how):
+        """The other ways of the setting."""
+        owner = self._owner
+        self._owner = Uroced(self._here, self._work_dir, "veth0", "--hand-over", how, "--file-prefix", "uroced2",
+                             name=f"uroced-{how}")
+        try:
+            self._owner.run()
+            self._run(PingPong([], 500, 16384), "here", "here")
+            if bool(self._owner.status()["lanes"]) != (how == "checked"):
+                raise CheckFailed("the packets took another way", [str(self._owner.status())])
+            self._comes_back()
+        finally:
+            self._owner.process.kill()
+            self._owner = owner
 
     def _comes_back(self):
         if not wait_until(self._owner.is_clean, SECONDS):
@@ -212,9 +239,12 @@ class ShareTest:
                 killed += 1
 
     def _kills(self):
+        lanes = self._owner.status()["lanes"]
         self._bystanders(self._kill_some)
         self._comes_back()
         status = self._owner.status()
+        if status["lanes"] - lanes < KILLS // 8:
+            raise CheckFailed("too few were killed that talked past uroced", [str(status)])
         if status["attached"] < KILLS // 2:
             raise CheckFailed("too few were killed attached", [str(status)])
         if status["attached"] != status["ended"] or status["refused"]:
@@ -244,8 +274,8 @@ class ShareTest:
 
     def _wait_for_traffic(self, client):
         """Until packets of this client are surely under way."""
-        before = self._owner.status()["handed_over"]
-        if not wait_until(lambda: self._owner.status()["handed_over"] > before + 1000, SECONDS):
+        before = self._owner.status()["lane_packets"]
+        if not wait_until(lambda: self._owner.status()["lane_packets"] > before + 1000, SECONDS):
             raise CheckFailed("no packets", client.story("client"))
 
     def _second(self):

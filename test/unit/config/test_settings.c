@@ -48,6 +48,7 @@ static void settings_init__defaults(void **state)
 	assert_int_equal(settings.ip_count, 0);
 	assert_int_equal(settings.mtu, 0);
 	assert_int_equal(settings.progress, SETTINGS_PROGRESS_HYBRID);
+	assert_int_equal(settings.hand_over, SETTINGS_HAND_OVER_DIRECT);
 	assert_int_equal(settings.log_level, LOG_LEVEL_WARN);
 }
 
@@ -63,6 +64,7 @@ static void settings_set__every_name(void **state)
 	set(&settings, "name", "roce-1.a_b");
 	set(&settings, "mtu", "4200");
 	set(&settings, "progress", "dedicated");
+	set(&settings, "hand-over", "checked");
 	set(&settings, "log-level", "debug");
 	set(&settings, "telemetry", "yes");
 	set(&settings, "file-prefix", "rdma");
@@ -72,6 +74,7 @@ static void settings_set__every_name(void **state)
 	assert_string_equal(settings.name, "roce-1.a_b");
 	assert_int_equal(settings.mtu, 4200);
 	assert_int_equal(settings.progress, SETTINGS_PROGRESS_DEDICATED);
+	assert_int_equal(settings.hand_over, SETTINGS_HAND_OVER_CHECKED);
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
 	assert_true(settings.telemetry);
 	assert_string_equal(settings.file_prefix, "rdma");
@@ -158,6 +161,7 @@ static void settings_set__mtu_range(void **state)
 static void settings_set__words(void **state)
 {
 	(void)state;
+	assert_refused("hand-over", "never", "direct, checked and owner");
 	assert_refused("progress", "fast", "hybrid, inline and dedicated");
 	assert_refused("without", "batch-ack,speed", "key-cache,");
 	assert_refused("progress", "", "hybrid, inline and dedicated");
@@ -211,6 +215,7 @@ static void settings_get__is_what_set_takes(void **state)
 {
 	static const char *const values[][2] = {
 		{"netdev", "veth0"},	{"port", "net_null0"}, {"ip", "10.0.0.1/24,fd00::1/64"},
+		{"hand-over", "owner"},
 		{"name", "x"},		{"mtu", "1500"},       {"progress", "inline"},
 		{"log-level", "error"},
 		{"telemetry", "yes"},

@@ -19,6 +19,13 @@ enum settings_progress {
 	SETTINGS_PROGRESS_DEDICATED,
 };
 
+/* How packets go from a process of uroced's to another. */
+enum settings_hand_over {
+	SETTINGS_HAND_OVER_DIRECT,  /* the default: past uroced, without ICRC */
+	SETTINGS_HAND_OVER_CHECKED, /* past uroced; the ICRC is made and verified */
+	SETTINGS_HAND_OVER_OWNER,   /* through uroced; the ICRC is made and verified */
+};
+
 struct settings_ip {
 	uint8_t gid[16]; /* ::ffff:a.b.c.d for IPv4 */
 	uint8_t prefix_len; /* of the address as written: 24 in 10.0.0.1/24 */
@@ -32,6 +39,7 @@ struct settings {
 	char socket_owner[64]; /* who may attach, by name or number; "": who runs uroced */
 	char socket_group[64];
 	uint32_t socket_mode;
+	enum settings_hand_over hand_over; /* uroced's */
 	struct settings_ip ips[SETTINGS_IPS_MAX];
 	size_t ip_count;
 	char name[64]; /* "uroce0" */
@@ -47,8 +55,8 @@ struct settings {
 void settings_init(struct settings *settings);
 
 /**
- * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "ip", "name",
- * "mtu", "progress", "log-level", "telemetry", "file-prefix", "without"), as the command line and
+ * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "hand-over",
+ * "ip", "name", "mtu", "progress", "log-level", "telemetry", "file-prefix", "without"), as the command line and
  * the file both do. "ip" may be set several times.
  *
  * @param error

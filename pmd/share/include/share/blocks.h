@@ -31,10 +31,16 @@ int blocks_alloc(struct blocks *blocks, uint16_t slot);
 /** Take back the block that begins with a number. */
 void blocks_free(struct blocks *blocks, uint32_t qpn_first);
 
+/** Which block a number is of. */
+static inline uint32_t blocks_index(uint32_t qpn)
+{
+	return (qpn >> BLOCK_SHIFT) & (BLOCKS - 1);
+}
+
 /** Whose a number is, or BLOCK_NONE. */
 static inline uint16_t blocks_find(const struct blocks *blocks, uint32_t qpn)
 {
-	return blocks->slots[(qpn >> BLOCK_SHIFT) & (BLOCKS - 1)];
+	return blocks->slots[blocks_index(qpn)];
 }
 
 #endif

@@ -20,6 +20,9 @@
 #define SHARE_STOCK_WORDS  128	/* empty buffers that wait for a process */
 #define SHARE_RETURN_WORDS 2048 /* at least as many as a process may hold: it always has room */
 #define SHARE_HELD_MAX	   1536 /* buffers that a process holds at most, full or empty */
+#define SHARE_PEERS_MAX	   32	/* processes on a port */
+#define SHARE_LANES_MAX \
+	8 /* with other processes (share/lane.h): those that take nothing have lent less than all it holds */
 
 /* The begin of a slot's page; its rings follow. Each side writes what it says, atomically. */
 struct share_page {
@@ -28,6 +31,8 @@ struct share_page {
 		__rte_cache_aligned; /* process: 1 before it sleeps; owner: 0 when it wakes it */
 	uint32_t link_up __rte_cache_aligned; /* owner */
 	uint32_t connected;		      /* owner: packets reach somebody */
+	/* owner: the number of the lane with the process in each slot; 0 where there is none, or none any more */
+	uint32_t lanes[SHARE_PEERS_MAX];
 };
 
 enum share_ring_kind {

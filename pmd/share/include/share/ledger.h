@@ -12,6 +12,7 @@
 #include "share/layout.h"
 
 #define LEDGER_OWNER UINT16_MAX /* held by the owner: in its pool, its port, its hands */
+#define LEDGER_ASIDE (UINT16_MAX - 1) /* a process that has ended had lent it to another, which still has it */
 
 /* One thread at a time. */
 struct ledger {
@@ -20,6 +21,7 @@ struct ledger {
 	uint32_t buffers;
 	uint32_t buffer_bytes;
 	uint32_t slots;
+	uint32_t aside; /* how many are LEDGER_ASIDE */
 };
 
 /** All buffers are the owner's. 0 or -ENOMEM. */
@@ -35,6 +37,12 @@ bool ledger_take(struct ledger *ledger, uint32_t buffer, uint16_t slot);
 
 /** Whether a slot may send this: a buffer that it holds, and a frame that lies in it. */
 bool ledger_may_send(const struct ledger *ledger, const struct share_packet *packet, uint16_t slot);
+
+/** Set aside a buffer of a slot that has ended. false where the slot never had it. */
+bool ledger_set_aside(struct ledger *ledger, uint32_t buffer, uint16_t slot);
+
+/** Take back one that was set aside. */
+void ledger_take_aside(struct ledger *ledger, uint32_t buffer);
 
 /** Take back everything that a slot holds; `each` gets the numbers. */
 void ledger_reclaim(struct ledger *ledger, uint16_t slot, void (*each)(uint32_t buffer, void *arg),

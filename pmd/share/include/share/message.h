@@ -26,6 +26,7 @@ enum share_message_type {
 	SHARE_JOIN,	 /* process: link_join */
 	SHARE_LEAVE,	 /* process: link_leave */
 	SHARE_REPLY,	 /* owner: to any of the four */
+	SHARE_LANE,	 /* owner, unasked: a lane with another process; with descriptors */
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -35,6 +36,22 @@ enum share_fd {
 	SHARE_FD_OWNER,	  /* eventfd: wakes the owner */
 	SHARE_FD_PROCESS, /* eventfd: wakes the process */
 	SHARE_FDS,
+};
+
+/* Those that come with a lane. */
+enum share_lane_fd {
+	SHARE_LANE_FD_MEMORY,
+	SHARE_LANE_FD_PEER, /* eventfd: wakes the other process */
+	SHARE_LANE_FDS,
+};
+
+/* A lane, as one of its two processes sees it. */
+struct share_offer {
+	uint32_t number; /* its own, never 0 */
+	uint16_t peer;	 /* slot of the other process */
+	uint16_t side;	 /* ours, 0 or 1 */
+	uint32_t qpn_first; /* the other's */
+	uint32_t qpn_count;
 };
 
 /* What a process learns of its slot and of the port. */
@@ -51,6 +68,7 @@ struct share_welcome {
 	uint32_t mtu_bytes;
 	uint64_t link_mbps;
 	uint64_t tsc_hz;
+	bool spares_icrc; /* between its processes packets need none */
 	char unique[SHARE_UNIQUE_MAX]; /* what makes the port's GUID its own */
 };
 
@@ -63,6 +81,7 @@ struct share_message {
 	struct addresses addresses; /* SHARE_WELCOME, SHARE_ADDRESSES */
 	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
 	uint8_t gid[GID_LEN];	    /* all four requests */
+	struct share_offer offer;   /* SHARE_LANE */
 	struct link_hop hop;	    /* reply to SHARE_ROUTE */
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
 };

@@ -54,7 +54,9 @@ struct serve_totals {
 	uint64_t ended;	      /* of those */
 	uint64_t rx_packets;  /* from the port */
 	uint64_t tx_packets;  /* to the port */
-	uint64_t handed_over; /* from process to process */
+	uint64_t handed_over; /* from process to process, through the owner */
+	uint64_t lanes;	      /* between processes, ever made */
+	uint64_t lane_packets; /* through those of now, as they say themselves */
 	uint64_t unknown_qpn; /* for nobody */
 	uint64_t tx_dropped;  /* the link was down */
 	uint64_t refused;     /* words and messages that broke the rules */

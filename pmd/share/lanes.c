@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The owner's part in lanes between processes (share/lane.h): it makes one where packets go from
+ * one process to another through it, and reads it once more when one of them has ended.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server.h"
+#include "share/lane.h"
+#include "share/message.h"
+
+#define TRY_AT	  16 /* packets between two processes: fewer are not worth it */
+#define TRY_EVERY 64 /* again where it could not be had; a power of two */
+
+static_assert(SERVE_SLOTS_MAX <= SHARE_PEERS_MAX, "each slot has its place in a page");
+
+struct server_lane {
+	LIST_ENTRY(server_lane) link;
+	uint32_t number;
+	uint16_t slots[2]; /* by side */
+	bool ended[2];	   /* the process has; its slot may be another's */
+	struct lane_memory *memory;
+	/* What the process that has ended had lent to the other, which has not given it back. */
+	uint32_t aside_count;
+	uint32_t aside[LANE_WORDS];
+};
+
+static struct share_ring_memory *lane_ring(const struct server_lane *lane, unsigned int side)
+{
+	uint8_t *at = (uint8_t *)lane->memory + lane_ring_offset(side);
+
+	return (struct share_ring_memory *)(void *)at;
+}
+
+static void lane_free(struct server_lane *lane)
+{
+	LIST_REMOVE(lane, link);
+	munmap(lane->memory, lane_bytes());
+	free(lane);
+}
+
+static int lane_map(struct server_lane *lane)
+{
+	const int fd = memfd_create("uroced-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *memory;
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)lane_bytes()) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		goto failed;
+	memory = mmap(NULL, lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		goto failed;
+	lane->memory = memory;
+	return fd;
+failed:
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* Tell the process at a side of it. 0 or -errno. */
+static int lane_offer(struct server *server, const struct server_lane *lane, unsigned int side,
+		      int memory_fd)
+{
+	const uint16_t peer = lane->slots[!side];
+	const struct slot *slot = &server->slots[lane->slots[side]];
+	const int fds[SHARE_LANE_FDS] = {
+		[SHARE_LANE_FD_MEMORY] = memory_fd,
+		[SHARE_LANE_FD_PEER] = server->slots[peer].process_fd,
+	};
+	const struct share_message message = {
+		.type = SHARE_LANE,
+		.version = SHARE_VERSION,
+		.offer =
+			{
+				.number = lane->number,
+				.peer = peer,
+				.side = (uint16_t)side,
+				.qpn_first = server->slots[peer].qpn_first,
+				.qpn_count = BLOCK_QPNS,
+			},
+	};
+
+	__atomic_store_n(&slot->page->lanes[peer], lane->number, __ATOMIC_RELEASE);
+	return message_send(slot->socket, &message, fds, SHARE_LANE_FDS);
+}
+
+/* A process whose slot's page says so lets go of the lane. */
+static void lane_withdraw(struct server *server, const struct server_lane *lane)
+{
+	for (unsigned int side = 0; side < 2; side++) {
+		const struct slot *slot = &server->slots[lane->slots[side]];
+
+		if (!lane->ended[side])
+			__atomic_store_n(&slot->page->lanes[lane->slots[!side]], 0,
+					 __ATOMIC_RELEASE);
+	}
+}
+
+static struct server_lane *lane_find(const struct server *server, uint16_t a, uint16_t b)
+{
+	struct server_lane *lane;
+
+	LIST_FOREACH (lane, &server->lanes, link) {
+		if (lane->ended[0] || lane->ended[1])
+			continue;
+		if ((lane->slots[0] == a && lane->slots[1] == b) ||
+		    (lane->slots[0] == b && lane->slots[1] == a))
+			return lane;
+	}
+	return NULL;
+}
+
+static unsigned int lanes_of(const struct server *server, uint16_t number)
+{
+	const struct server_lane *lane;
+	unsigned int count = 0;
+
+	LIST_FOREACH (lane, &server->lanes, link) {
+		count += (lane->slots[0] == number && !lane->ended[0]) ||
+			 (lane->slots[1] == number && !lane->ended[1]);
+	}
+	return count;
+}
+
+static int lane_make(struct server *server, uint16_t a, uint16_t b)
+{
+	struct server_lane *lane = calloc(1, sizeof(*lane));
+	int fd, rc;
+
+	if (!lane)
+		return -ENOMEM;
+	fd = lane_map(lane);
+	if (fd < 0) {
+		free(lane);
+		return fd;
+	}
+	lane->number = ++server->lane_number ? server->lane_number : ++server->lane_number;
+	lane->slots[0] = a;
+	lane->slots[1] = b;
+	LIST_INSERT_HEAD(&server->lanes, lane, link);
+	rc = lane_offer(server, lane, 0, fd);
+	if (rc == 0)
+		rc = lane_offer(server, lane, 1, fd);
+	close(fd);
+	if (rc == 0) {
+		server->totals.lanes++;
+		return 0;
+	}
+	/* One may know of it; it has never seen the other ready, and so has lent nothing. */
+	lane_withdraw(server, lane);
+	lane_free(lane);
+	return rc;
+}
+
+void lanes_note(struct server *server, uint16_t from, uint16_t to)
+{
+	int rc;
+
+	if (server->passes_all || ++server->handed[from][to] % TRY_EVERY != TRY_AT || from == to)
+		return;
+	if (server->slots[from].state != SLOT_LIVE || server->slots[to].state != SLOT_LIVE ||
+	    lane_find(server, from, to) || lanes_of(server, from) >= SHARE_LANES_MAX ||
+	    lanes_of(server, to) >= SHARE_LANES_MAX)
+		return;
+	rc = lane_make(server, from, to);
+	if (rc != 0 && rc != -EAGAIN)
+		log_info("no lane between processes %d and %d: %s", server->slots[from].pid,
+			 server->slots[to].pid, strerror(-rc));
+}
+
+void lanes_close(struct server *server, uint16_t number)
+{
+	struct server_lane *lane;
+
+	LIST_FOREACH (lane, &server->lanes, link) {
+		if ((lane->slots[0] == number && !lane->ended[0]) ||
+		    (lane->slots[1] == number && !lane->ended[1]))
+			lane_withdraw(server, lane);
+	}
+}
+
+static void lane_retrieve(struct server *server, struct server_lane *lane)
+{
+	for (uint32_t i = 0; i < lane->aside_count; i++) {
+		ledger_take_aside(&server->ledger, lane->aside[i]);
+		rte_pktmbuf_free(server->mbufs[lane->aside[i]]);
+	}
+	lane_free(lane);
+}
+
+/*
+ * The process at a side has ended, and the other may still read what it had lent. Whatever stands
+ * in the ring, only what was really its own is set aside.
+ */
+static void lane_set_aside(struct server *server, struct server_lane *lane, unsigned int side)
+{
+	const struct share_ring_memory *ring = lane_ring(lane, side);
+	const uint32_t prod = __atomic_load_n(&ring->prod, __ATOMIC_ACQUIRE);
+	const uint32_t cons = __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE);
+	const uint32_t count = RTE_MIN(prod - cons, (uint32_t)LANE_WORDS);
+
+	for (uint32_t i = 1; i <= count; i++) {
+		const uint64_t word =
+			__atomic_load_n(&ring->words[(prod - i) % LANE_WORDS], __ATOMIC_RELAXED);
+		const uint32_t buffer = share_unpack(word).buffer;
+
+		if (ledger_set_aside(&server->ledger, buffer, lane->slots[side]))
+			lane->aside[lane->aside_count++] = buffer;
+	}
+}
+
+void lanes_end(struct server *server, uint16_t number)
+{
+	struct server_lane *lane, *next;
+
+	for (lane = LIST_FIRST(&server->lanes); lane; lane = next) {
+		const unsigned int side = lane->slots[0] != number;
+
+		next = LIST_NEXT(lane, link);
+		if (lane->slots[side] != number || lane->ended[side])
+			continue;
+		lane_withdraw(server, lane);
+		lane->ended[side] = true;
+		/* Nobody reads any more what the other had lent. */
+		if (lane->ended[!side]) {
+			lane_retrieve(server, lane);
+			continue;
+		}
+		lane_set_aside(server, lane, side);
+		if (lane->aside_count == 0)
+			lane_free(lane);
+	}
+}
+
+void lanes_look(struct server *server)
+{
+	struct server_lane *lane, *next;
+
+	for (lane = LIST_FIRST(&server->lanes); lane; lane = next) {
+		const struct share_ring_memory *ring = lane_ring(lane, lane->ended[1]);
+
+		next = LIST_NEXT(lane, link);
+		if (lane->aside_count > 0 && __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE) ==
+						     __atomic_load_n(&ring->prod, __ATOMIC_RELAXED))
+			lane_retrieve(server, lane);
+	}
+}
+
+uint64_t lanes_packets(const struct server *server)
+{
+	const struct server_lane *lane;
+	uint64_t packets = 0;
+
+	LIST_FOREACH (lane, &server->lanes, link) {
+		for (unsigned int side = 0; side < 2; side++)
+			packets += __atomic_load_n(&lane_ring(lane, side)->prod, __ATOMIC_RELAXED);
+	}
+	return packets;
+}
+
+void lanes_destroy(struct server *server)
+{
+	while (!LIST_EMPTY(&server->lanes))
+		lane_free(LIST_FIRST(&server->lanes));
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of the owner's part in lanes: who is offered one, and what comes back when, whatever stands
+ * in its memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server.h"
+#include "share/lane.h"
+#include "share/message.h"
+
+#define PROCESSES 3
+#define BUFFERS	  64
+#define PACKETS	  64 /* after as many there surely is a lane */
+
+/* An owner without a port, and what its processes have of lanes. */
+struct rig {
+	struct server server;
+	struct share_page pages[PROCESSES];
+	struct rte_mbuf mbufs[BUFFERS];
+	int sockets[PROCESSES];
+};
+
+static int setup(void **state)
+{
+	struct rig *rig = test_calloc(1, sizeof(*rig));
+	struct server *server = &rig->server;
+	int pair[2];
+
+	LIST_INIT(&server->lanes);
+	assert_int_equal(ledger_init(&server->ledger, BUFFERS, 256, SERVE_SLOTS_MAX), 0);
+	server->mbufs = test_calloc(BUFFERS, sizeof(server->mbufs[0]));
+	for (int i = 0; i < BUFFERS; i++) {
+		/* One reference more, so that what is given back goes nowhere, and is seen. */
+		server->mbufs[i] = &rig->mbufs[i];
+		rte_mbuf_refcnt_set(server->mbufs[i], 2);
+	}
+	for (int i = 0; i < PROCESSES; i++) {
+		struct slot *slot = &server->slots[i];
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		slot->state = SLOT_LIVE;
+		slot->socket = pair[0];
+		rig->sockets[i] = pair[1];
+		slot->process_fd = pair[0];
+		slot->page = &rig->pages[i];
+		slot->qpn_first = (uint32_t)(i + 1) << BLOCK_SHIFT;
+	}
+	*state = rig;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *rig = *state;
+
+	lanes_destroy(&rig->server);
+	for (int i = 0; i < PROCESSES; i++) {
+		close(rig->sockets[i]);
+		close(rig->server.slots[i].socket);
+	}
+	ledger_fini(&rig->server.ledger);
+	test_free(rig->server.mbufs);
+	test_free(rig);
+	return 0;
+}
+
+static bool take_offer(struct rig *rig, int process, struct share_message *message, void **memory)
+{
+	int fds[SHARE_FDS];
+
+	if (message_receive(rig->sockets[process], message, fds) != 0)
+		return false;
+	assert_int_equal(message->type, SHARE_LANE);
+	*memory = mmap(NULL, lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
+		       fds[SHARE_LANE_FD_MEMORY], 0);
+	assert_ptr_not_equal(*memory, MAP_FAILED);
+	close(fds[SHARE_LANE_FD_MEMORY]);
+	close(fds[SHARE_LANE_FD_PEER]);
+	return true;
+}
+
+/* Let two processes talk; what both have of the lane then. */
+static void talk(struct rig *rig, uint16_t a, uint16_t b, struct lane_tx *tx, struct lane_rx *rx)
+{
+	struct share_message message;
+	struct lane_tx other_tx;
+	struct lane_rx other_rx;
+	void *memory = NULL;
+
+	for (int i = 0; i < PACKETS; i++)
+		lanes_note(&rig->server, a, b);
+	assert_true(take_offer(rig, a, &message, &memory));
+	assert_int_equal(message.offer.peer, b);
+	assert_int_equal(message.offer.qpn_first, (uint32_t)(b + 1) << BLOCK_SHIFT);
+	assert_int_equal(rig->pages[a].lanes[b], message.offer.number);
+	lane_init(tx, &other_rx, memory, message.offer.side);
+	assert_true(take_offer(rig, b, &message, &memory));
+	assert_int_equal(rig->pages[b].lanes[a], message.offer.number);
+	lane_init(&other_tx, rx, memory, message.offer.side);
+}
+
+static void put(struct rig *rig, struct lane_tx *tx, uint16_t holder, uint32_t first, uint32_t n)
+{
+	for (uint32_t i = first; i < first + n; i++) {
+		const uint64_t word = share_pack(&(struct share_packet){.buffer = i, .len = 64});
+
+		if (i < BUFFERS)
+			ledger_give(&rig->server.ledger, i, holder);
+		assert_int_equal(lane_put(tx, &word, 1), 1);
+	}
+}
+
+static void count_buffer(uint32_t buffer, void *arg)
+{
+	(void)buffer;
+	++*(uint32_t *)arg;
+}
+
+/* The process ends; returns how many buffers come back at once. */
+static uint32_t end(struct rig *rig, uint16_t number)
+{
+	uint32_t count = 0;
+
+	lanes_close(&rig->server, number);
+	lanes_end(&rig->server, number);
+	ledger_reclaim(&rig->server.ledger, number, count_buffer, &count);
+	rig->server.slots[number].state = SLOT_FREE;
+	return count;
+}
+
+static uint32_t come_back(const struct rig *rig)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < BUFFERS; i++)
+		count += rte_mbuf_refcnt_read(&rig->mbufs[i]) == 1;
+	return count;
+}
+
+static void lanes_note__offers_one_to_both(void **state)
+{
+	struct rig *rig = *state;
+	struct share_message message;
+	struct lane_tx tx;
+	struct lane_rx rx;
+	void *memory;
+
+	talk(rig, 0, 1, &tx, &rx);
+	for (int i = 0; i < 10 * PACKETS; i++) {
+		lanes_note(&rig->server, 0, 1);
+		lanes_note(&rig->server, 1, 0);
+	}
+	assert_false(take_offer(rig, 0, &message, &memory));
+	assert_false(take_offer(rig, 1, &message, &memory));
+	assert_int_equal(rig->server.totals.lanes, 1);
+	put(rig, &tx, 0, 0, 3);
+	assert_true(lane_waits(&rx));
+}
+
+static void lanes_note__none_where_all_passes_the_owner(void **state)
+{
+	struct rig *rig = *state;
+	struct share_message message;
+	void *memory;
+
+	rig->server.passes_all = true;
+	for (int i = 0; i < 10 * PACKETS; i++)
+		lanes_note(&rig->server, 0, 1);
+	assert_false(take_offer(rig, 0, &message, &memory));
+}
+
+static void lanes_note__withdraws_what_one_cannot_be_told(void **state)
+{
+	struct rig *rig = *state;
+	struct share_message message;
+	void *memory;
+
+	close(rig->sockets[1]);
+	for (int i = 0; i < PACKETS; i++)
+		lanes_note(&rig->server, 0, 1);
+	take_offer(rig, 0, &message, &memory);
+	assert_int_equal(rig->pages[0].lanes[1], 0);
+	assert_int_equal(rig->server.totals.lanes, 0);
+}
+
+static void lanes_end__sets_aside_what_is_lent_until_it_is_given_back(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t words[4];
+	struct lane_tx tx;
+	struct lane_rx rx;
+	uint32_t first;
+
+	talk(rig, 0, 1, &tx, &rx);
+	put(rig, &tx, 0, 0, 4);
+	assert_int_equal(lane_take(&rx, words, 2, &first), 2);
+	lane_done(&rx, first);
+	lane_give_back(&rx);
+	/* Of the four one is given back, one is being read, and two wait. */
+	assert_int_equal(end(rig, 0), 1);
+	assert_int_equal(rig->pages[1].lanes[0], 0);
+	assert_int_equal(rig->server.ledger.aside, 3);
+	lanes_look(&rig->server);
+	assert_int_equal(come_back(rig), 0);
+	assert_int_equal(lane_take(&rx, words, 2, &first), 2);
+	for (uint32_t i = 1; i < 4; i++)
+		lane_done(&rx, i);
+	lane_give_back(&rx);
+	lanes_look(&rig->server);
+	assert_int_equal(come_back(rig), 3);
+	assert_int_equal(rig->server.ledger.aside, 0);
+}
+
+static void lanes_end__of_the_other_takes_back_all(void **state)
+{
+	struct rig *rig = *state;
+	struct lane_tx tx;
+	struct lane_rx rx;
+
+	talk(rig, 0, 1, &tx, &rx);
+	put(rig, &tx, 0, 0, 4);
+	assert_int_equal(end(rig, 0), 0);
+	assert_int_equal(end(rig, 1), 0);
+	assert_int_equal(come_back(rig), 4);
+	assert_int_equal(rig->server.ledger.aside, 0);
+	/* What a reader had been lent is still its sender's. */
+	assert_true(LIST_EMPTY(&rig->server.lanes));
+}
+
+static void lanes_end__of_the_receiver_leaves_all_to_the_sender(void **state)
+{
+	struct rig *rig = *state;
+	struct lane_tx tx;
+	struct lane_rx rx;
+
+	talk(rig, 0, 1, &tx, &rx);
+	put(rig, &tx, 0, 0, 4);
+	assert_int_equal(end(rig, 1), 0);
+	assert_int_equal(rig->pages[0].lanes[1], 0);
+	assert_int_equal(rig->server.ledger.held[0], 4);
+	assert_int_equal(rig->server.ledger.aside, 0);
+	assert_int_equal(end(rig, 0), 4);
+}
+
+/* Words and indices are what a hostile process wants them to be. */
+static void lanes_end__does_not_believe_the_ring(void **state)
+{
+	struct rig *rig = *state;
+	struct lane_tx tx;
+	struct lane_rx rx;
+
+	talk(rig, 0, 1, &tx, &rx);
+	put(rig, &tx, 0, 0, 2);
+	put(rig, &tx, 1, 2, 1);
+	put(rig, &tx, 0, 0xfffff0, 2);
+	put(rig, &tx, 0, 1, 1);
+	for (int i = 0; i < BUFFERS; i++)
+		rig->server.ledger.holders[i] = i < 2 ? 0 : i == 2 ? 1 : LEDGER_OWNER;
+	memset(rig->server.ledger.held, 0, SERVE_SLOTS_MAX * sizeof(rig->server.ledger.held[0]));
+	rig->server.ledger.held[0] = 2;
+	rig->server.ledger.held[1] = 1;
+	tx.ring.memory->prod = 0x80000006;
+	assert_int_equal(end(rig, 0), 0);
+	assert_int_equal(rig->server.ledger.aside, 2);
+	assert_int_equal(rig->server.ledger.held[1], 1);
+	assert_int_equal(end(rig, 1), 1);
+	assert_int_equal(come_back(rig), 2);
+}
+
+/* The slot is another process's before what its last one lent is given back. */
+static void lanes_note__offers_anew_in_a_slot_that_is_given_again(void **state)
+{
+	struct rig *rig = *state;
+	struct lane_tx old_tx, tx;
+	struct lane_rx old_rx, rx;
+
+	talk(rig, 0, 1, &old_tx, &old_rx);
+	put(rig, &old_tx, 0, 0, 4);
+	end(rig, 0);
+	rig->server.slots[0].state = SLOT_LIVE;
+	talk(rig, 0, 1, &tx, &rx);
+	put(rig, &tx, 0, 10, 2);
+	assert_int_equal(rig->server.ledger.aside, 4);
+	assert_int_equal(end(rig, 0), 0);
+	assert_int_equal(rig->server.ledger.aside, 6);
+	assert_int_equal(end(rig, 1), 0);
+	assert_int_equal(come_back(rig), 6);
+	assert_int_equal(rig->server.ledger.aside, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(lanes_note__offers_one_to_both, setup, teardown),
+		cmocka_unit_test_setup_teardown(lanes_note__none_where_all_passes_the_owner, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(lanes_note__withdraws_what_one_cannot_be_told,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			lanes_end__sets_aside_what_is_lent_until_it_is_given_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(lanes_end__of_the_other_takes_back_all, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(lanes_end__of_the_receiver_leaves_all_to_the_sender,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(lanes_end__does_not_believe_the_ring, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			lanes_note__offers_anew_in_a_slot_that_is_given_again, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
