@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure uroce with Debian's perftest over memif and over a veth pair, beside kernel TCP on that veth pair, in one run.
+"""Measure uroce with Debian's perftest over memif, between two processes of a uroced, over a veth pair (also from a
+process of a uroced), beside kernel TCP on that veth pair, in one run.
 
-    perf.py [--build DIR] [--repeat N] [--seconds S] [--only memif,veth,tcp]
+    perf.py [--build DIR] [--repeat N] [--seconds S] [--only memif,hand-over,veth,uroced,tcp]
 
 Every figure is the median of N. The distance of the two CPUs (one cache line there and back, see "near" and "far") is
 measured around each figure and printed beside it: figures of different distances do not compare."""
@@ -33,6 +34,7 @@ class Bench:
         self.dir = tempfile.mkdtemp(prefix="uroce-perf-")
         self.spaces = []
         self.children = []
+        self.owners = []
         self.rows = []
         self.failed = False
 
@@ -99,7 +101,7 @@ class Bench:
                 value = function()
             except Failed as failure:
                 self.failed = True
-                print(f"  {port:6} {name:34} failed: {failure}", flush=True)
+                print(f"  {port:9} {name:34} failed: {failure}", flush=True)
                 return
             after = self.distance()
             if (before < NEAR_NS) != (after < NEAR_NS):
@@ -119,12 +121,33 @@ class Bench:
             text = f"{statistics.median(kept):.2f}"
         steal = 100.0 * (steal1 - steal0) / max(1, total1 - total0)
         self.rows.append((port, name, text, unit, f"{where} {statistics.median(distances):.0f} ns", steal))
-        print(f"  {port:6} {name:34} {text:>16} {unit:5} {self.rows[-1][4]}, steal {steal:.0f}%", flush=True)
+        print(f"  {port:9} {name:34} {text:>16} {unit:5} {self.rows[-1][4]}, steal {steal:.0f}%", flush=True)
 
     # ---- ports ----
     def memif(self, role):
         return [self.run, "--port", f"net_memif0,socket={self.dir}/memif.sock,role={role},id=0",
                 "--ip", "10.99.1.1/24" if role == "server" else "10.99.1.2/24", "--"]
+
+    def uroced(self, *options, space=None):
+        """A uroced that answers, and how programs attach to it."""
+        socket = os.path.join(self.dir, "uroced.sock")
+        argv = [os.path.join(self.args.build, "app", "uroced"), "--socket", socket]
+        # Not pinned: it sleeps, or has the CPU that is free.
+        owner = subprocess.Popen((["ip", "netns", "exec", space] if space else []) + argv + list(options),
+                                 stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        until = time.monotonic() + TIMEOUT_S
+        while subprocess.run([*argv, "--status"], capture_output=True).returncode != 0:
+            if owner.poll() is not None or time.monotonic() > until:
+                raise Failed(f"uroced: {owner.communicate()[1].strip()}")
+            time.sleep(0.1)
+        self.owners.append(owner)
+        return [self.run, "--socket", socket, "--"]
+
+    def end_uroced(self):
+        for owner in self.owners:
+            owner.terminate()
+            owner.wait()
+        self.owners = []
 
     def veth_up(self):
         a, b = f"uperf{os.getpid()}a", f"uperf{os.getpid()}b"
@@ -142,6 +165,7 @@ class Bench:
 
     def close(self):
         self.end_all()
+        self.end_uroced()
         for space in self.spaces:
             subprocess.run(["ip", "netns", "del", space], check=False)
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -222,7 +246,7 @@ def main():
     parser.add_argument("--build", default="build", help="build folder (build)")
     parser.add_argument("--repeat", type=int, default=5, help="runs a figure (5)")
     parser.add_argument("--seconds", type=int, default=2, help="seconds a bandwidth run (2)")
-    parser.add_argument("--only", default="memif,veth,tcp", help="which ports")
+    parser.add_argument("--only", default="memif,hand-over,veth,uroced,tcp", help="which ports")
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
     if os.geteuid() != 0:
@@ -239,11 +263,20 @@ def main():
             bench.limit()
             bench.perftest("memif", (None, None), runs, "127.0.0.1")
             bench.source_sink("memif", (None, None), runs, "127.0.0.1")
-        if "veth" in only or "tcp" in only:
+        if "hand-over" in only:
+            runs = bench.uroced("--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200")
+            bench.perftest("hand-over", (None, None), (runs, runs), "127.0.0.1")
+            bench.source_sink("hand-over", (None, None), (runs, runs), "127.0.0.1")
+            bench.end_uroced()
+        if {"veth", "uroced", "tcp"} & set(only):
             spaces = bench.veth_up()
             if "veth" in only:
                 runs = [bench.run, "--netdev", "veth0", "--"]
                 bench.perftest("veth", spaces, (runs, runs), "10.99.2.1")
+            if "uroced" in only:
+                attached = bench.uroced("--netdev", "veth0", space=spaces[0])
+                bench.perftest("uroced", spaces, (attached, [bench.run, "--netdev", "veth0", "--"]), "10.99.2.1")
+                bench.end_uroced()
             if "tcp" in only:
                 bench.tcp(spaces, "10.99.2.1")
     finally:
