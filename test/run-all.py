@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs every test that needs no virtual machine and sums up.
 
-The tests of build/ run as they are; unit tests, fuzz targets and the simulator run once more from
-build-asan/, compiled by clang with ASan and UBSan, those with threads from build-tsan/; then the program tests run.
+The tests of build/ run as they are, then the program tests; unit tests, fuzz targets and the simulator run once more
+from build-asan/, compiled by clang with ASan and UBSan, and those with threads from build-tsan/.
+
+The program tests leave the CPUs idle for half of their time. What only computes has that time, at the lowest priority:
+the simulator's long run, the sanitized builds and the fuzz targets (--beside).
 """
 
 import argparse
@@ -13,6 +16,11 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from harness.process import Process, exit_on_signals  # noqa: E402
 
 TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
@@ -25,6 +33,9 @@ THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debu
 THREADED = ["test_base_guard", "test_mem_advise", "test_mem_key_table", "test_queue_cq",
             "engine/test_engine_owner", "verbs/test_verbs_channel", "verbs/test_verbs_races",
             "verbs/test_verbs_threads", "verbs/test_verbs_traffic"]
+THREADED_TARGETS = [f"test/unit/{name}" for name in THREADED]
+BESIDE_SECONDS = 900
+PATIENTLY = ("--num-processes", "1", "--timeout-multiplier", "5")
 
 
 class Total:
@@ -104,9 +115,8 @@ def build_sanitized(total, build="build-asan", options=tuple(SANITIZED), targets
 
 def threads(total):
     """Runs the unit tests that have threads of their own under the thread sanitizer."""
-    targets = [f"test/unit/{name}" for name in THREADED]
-    build = build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), targets)
-    for target in targets if build else ():
+    build = build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), THREADED_TARGETS)
+    for target in THREADED_TARGETS if build else ():
         # timeout(1): its exit status says so, and what was printed until then is kept
         done = subprocess.run(["timeout", "300", os.path.join(build, target)],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -137,43 +147,76 @@ def fuzz(total, seconds):
             total.add(passed=1)
 
 
+def add_summary(total, what, lines, status):
+    """Prints what a part of the tests printed, and adds the summary that it ended with."""
+    summary = None
+    for line in lines:
+        summary = SUMMARY.match(line)
+        if not summary:
+            print(line, end="", flush=True)
+    status = status()
+    if summary:
+        total.add(*map(int, summary.groups()))
+    if not summary or (status and not int(summary.group(2))):
+        total.fail(f"{what}: exit {status}")
+
+
 def programs(total):
     """The program tests print their own summary last."""
     runner = subprocess.Popen(["test/programs/run.py"], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True)
-    summary = None
-    for line in runner.stdout:
-        summary = SUMMARY.match(line)
-        if not summary:
-            print(line, end="", flush=True)
-    status = runner.wait()
-    if summary:
-        total.add(*map(int, summary.groups()))
-    if not summary or (status and not int(summary.group(2))):
-        total.fail(f"test/programs/run.py: exit {status}")
+    try:
+        add_summary(total, "test/programs/run.py", runner.stdout, runner.wait)
+    finally:
+        runner.terminate()  # where we were interrupted
+
+
+def beside(total):
+    """What only computes. The sanitized programs are built here and run later, when they have the CPUs to themselves."""
+    title("simulator")
+    meson_test(total, "build", "--suite", "sim", *PATIENTLY)
+    title("fuzz targets under ASan and UBSan")
+    build = build_sanitized(total)
+    if build:
+        meson_test(total, build, "--suite", "fuzz", *PATIENTLY)
+    build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), THREADED_TARGETS)
+
+
+def everything(total):
+    """Runs all tests."""
+    title("unit tests, ABI")
+    meson_test(total, "build", "--no-suite", "sim")
+    with tempfile.NamedTemporaryFile("r", errors="replace") as log:
+        companion = Process(["nice", "-n", "19", sys.executable, os.path.abspath(__file__), "--beside"], log.name)
+        title("programs")
+        programs(total)
+        companion.wait(BESIDE_SECONDS)
+        companion.kill()
+        add_summary(total, "what runs beside the programs", log, companion.poll)
+    title("unit tests and simulator under ASan and UBSan")
+    build = build_sanitized(total)
+    if build:
+        meson_test(total, build, "--suite", "unit")
+        meson_test(total, build, "sim-quick")
+    title("unit tests with threads under TSan")
+    threads(total)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fuzz-seconds", type=int, metavar="N",
                         help="only run the fuzz targets, for N seconds each")
+    parser.add_argument("--beside", action="store_true", help="only run what runs beside the program tests")
     options = parser.parse_args()
+    exit_on_signals()
     os.chdir(TOP_DIR)
     total = Total()
     if options.fuzz_seconds:
         fuzz(total, options.fuzz_seconds)
+    elif options.beside:
+        beside(total)
     else:
-        title("unit tests, simulator, ABI")
-        meson_test(total, "build", "--no-suite", "fuzz")
-        title("unit tests, fuzz targets and simulator under ASan and UBSan")
-        build = build_sanitized(total)
-        if build:
-            meson_test(total, build, "--suite", "unit", "--suite", "fuzz")
-            meson_test(total, build, "sim-quick")
-        title("unit tests with threads under TSan")
-        threads(total)
-        title("programs")
-        programs(total)
+        everything(total)
     print("\n{} passed, {} failed, {} skipped".format(*total.counts))
     return 1 if total.counts[1] or not total.counts[0] else 0
 
