@@ -23,6 +23,9 @@ const char options_help[] =
 	"  --socket-owner USER  who may: the socket's owner,\n"
 	"  --socket-group GROUP its group,\n"
 	"  --socket-mode MODE   and its mode (default: 0660)\n"
+	"  --max-qp N           of a program: queue pairs,\n"
+	"  --max-memory BYTES   registered memory (K, M, G and T may follow),\n"
+	"  --max-buffers N      and packet buffers that it holds, 768 to 1536\n"
 	"  --file-prefix NAME   DPDK's name for its files, as telemetry's socket\n"
 	"                       (default: " SETTINGS_DEFAULT_PREFIX ")\n"
 	"  --hand-over HOW      packets between programs here: direct (default: past uroced, no\n"
@@ -54,6 +57,9 @@ static const struct option long_options[] = {
 	{"socket-owner", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket-group", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket-mode", required_argument, NULL, CODE_OTHER_SETTING},
+	{"max-qp", required_argument, NULL, CODE_OTHER_SETTING},
+	{"max-memory", required_argument, NULL, CODE_OTHER_SETTING},
+	{"max-buffers", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"hand-over", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},

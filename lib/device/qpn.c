@@ -43,6 +43,8 @@ int qpn_init(struct device *device)
 		device->qp_max = DEVICE_MAX_QP;
 		device->qpn_next &= (1u << 24) - 1;
 	}
+	if (device->config.qp_limit > 0)
+		device->qp_max = RTE_MIN(device->qp_max, device->config.qp_limit);
 	device->qpn_pages = calloc(PAGES, sizeof(device->qpn_pages[0]));
 	if (!device->qpn_pages)
 		return -ENOMEM;

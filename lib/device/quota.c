@@ -28,3 +28,21 @@ void quota_give(struct device *device, enum device_quota kind)
 {
 	__atomic_sub_fetch(&device->quota[kind], 1, __ATOMIC_RELAXED);
 }
+
+int quota_take_bytes(struct device *device, uint64_t bytes)
+{
+	const uint64_t limit = device->config.mr_limit_bytes;
+	uint64_t used = __atomic_load_n(&device->mr_bytes, __ATOMIC_RELAXED);
+
+	do {
+		if (limit > 0 && (used > limit || bytes > limit - used))
+			return -ENOMEM;
+	} while (!__atomic_compare_exchange_n(&device->mr_bytes, &used, used + bytes, true,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return 0;
+}
+
+void quota_give_bytes(struct device *device, uint64_t bytes)
+{
+	__atomic_sub_fetch(&device->mr_bytes, bytes, __ATOMIC_RELAXED);
+}

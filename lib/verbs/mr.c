@@ -15,6 +15,14 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
+/* What counts as memory of a region: an on-demand one keeps none, device memory is the device's. */
+static uint64_t charge(enum mr_kind kind, unsigned int access, uint64_t length)
+{
+	return kind == MR_DMABUF || (kind == MR_MEMORY && !(access & IBV_ACCESS_ON_DEMAND))
+		       ? length
+		       : 0;
+}
+
 /* The public half of a region that is to be made; face_end joins the two. */
 static int face_begin(struct ibv_pd *pd, struct face_mr **mr)
 {
@@ -60,12 +68,18 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
+	struct device *device = face_context(ibv->context)->device;
 	struct face_mr *mr;
 	int rc = face_begin(ibv, &mr);
 
 	if (rc != 0)
 		return face_null(rc);
-	rc = mr_register(face_pd(ibv)->pd, addr, length, iova, access, &mr->mr);
+	rc = quota_take_bytes(device, charge(MR_MEMORY, access, length));
+	if (rc == 0) {
+		rc = mr_register(face_pd(ibv)->pd, addr, length, iova, access, &mr->mr);
+		if (rc != 0)
+			quota_give_bytes(device, charge(MR_MEMORY, access, length));
+	}
 	return face_end(mr, rc, ibv, addr, length);
 }
 
@@ -106,13 +120,19 @@ struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_o
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv, uint64_t offset, size_t length, uint64_t iova,
 				 int fd, int access)
 {
+	struct device *device = face_context(ibv->context)->device;
 	struct face_mr *mr;
 	int rc = face_begin(ibv, &mr);
 
 	if (rc != 0)
 		return face_null(rc);
-	rc = dmabuf_register(face_pd(ibv)->pd, offset, length, iova, fd, (unsigned int)access,
-			     &mr->mr);
+	rc = quota_take_bytes(device, length);
+	if (rc == 0) {
+		rc = dmabuf_register(face_pd(ibv)->pd, offset, length, iova, fd,
+				     (unsigned int)access, &mr->mr);
+		if (rc != 0)
+			quota_give_bytes(device, length);
+	}
 	/* As rdma-core has it. */
 	return face_end(mr, rc, ibv, (void *)(uintptr_t)offset, length);
 }
@@ -170,6 +190,25 @@ static int check_change(struct face_mr *mr, const struct mr_change *change)
 	return rc;
 }
 
+/* What the region will keep is counted before what it kept is counted out. */
+static int apply_change_locked(struct device *device, struct mr *mr, const struct mr_change *change)
+{
+	const uint64_t before = charge(mr->kind, mr->access, mr->length);
+	uint64_t after = charge(
+		mr->kind, change->flags & IBV_REREG_MR_CHANGE_ACCESS ? change->access : mr->access,
+		change->flags & IBV_REREG_MR_CHANGE_TRANSLATION ? change->length : mr->length);
+	int rc = quota_take_bytes(device, after > before ? after - before : 0);
+
+	if (rc != 0)
+		return rc;
+	rc = mr_apply_change(mr, change);
+	if (rc != 0)
+		quota_give_bytes(device, after > before ? after - before : 0);
+	else
+		quota_give_bytes(device, before > after ? before - after : 0);
+	return rc;
+}
+
 /*
  * Everything that can fail comes before the change, so the old region is valid after every error of
  * the arguments or the memory, which the code IBV_REREG_MR_ERR_INPUT says; errno tells which. The
@@ -203,7 +242,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	rc = is_live(mr) ? mr_apply_change(mr->mr, &change) : -EINVAL;
+	rc = is_live(mr) ? apply_change_locked(context->device, mr->mr, &change) : -EINVAL;
 	context_unlock(context);
 	if (rc != 0) {
 		errno = -rc;
@@ -217,14 +256,21 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct face_context *context = face_context(ibv->context);
 	struct face_mr *mr = face_mr(ibv);
+	uint64_t bytes = 0;
 	int rc = context_lock(context);
 
 	if (rc != 0)
 		return -rc;
-	rc = is_live(mr) ? mr_deregister(mr->mr) : -EINVAL;
+	if (is_live(mr)) {
+		bytes = charge(mr->mr->kind, mr->mr->access, mr->mr->length);
+		rc = mr_deregister(mr->mr);
+	} else {
+		rc = -EINVAL;
+	}
 	context_unlock(context);
 	if (rc != 0)
 		return -rc;
+	quota_give_bytes(context->device, bytes);
 	quota_give(context->device, DEVICE_QUOTA_MR);
 	parent_put(mr->parent);
 	context_put(context);

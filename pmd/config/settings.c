@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -258,6 +259,54 @@ static int set_yes_no(bool *to, const char *name, const char *value, struct text
 	return 0;
 }
 
+static int parse_count(const char *name, const char *value, uint32_t min, uint32_t max, uint32_t *to,
+		       struct text *why)
+{
+	unsigned long count;
+	char *end;
+
+	errno = 0;
+	count = strtoul(value, &end, 10);
+	if (!isdigit((unsigned char)value[0]) || *end != '\0' || errno != 0 || count < min ||
+	    count > max)
+		return refuse(why, "%s: '%s' is not a number from %u to %u", name, value, min, max);
+	*to = (uint32_t)count;
+	return 0;
+}
+
+static int set_max_qp(struct settings *settings, const char *value, struct text *why)
+{
+	return parse_count("max-qp", value, 1, 65536, &settings->max_qp, why);
+}
+
+static int set_max_buffers(struct settings *settings, const char *value, struct text *why)
+{
+	return parse_count("max-buffers", value, SETTINGS_BUFFERS_MIN, SETTINGS_BUFFERS_MAX,
+			   &settings->max_buffers, why);
+}
+
+/* Bytes, or thousands of them: K, M, G and T are powers of 1024. */
+static int set_max_memory(struct settings *settings, const char *value, struct text *why)
+{
+	static const char units[] = "KMGT";
+	const char *unit = NULL;
+	unsigned int shift = 0;
+	uint64_t bytes;
+	char *end;
+
+	errno = 0;
+	bytes = strtoull(value, &end, 10);
+	if (*end != '\0' && end[1] == '\0')
+		unit = strchr(units, *end);
+	if (unit)
+		shift = 10 * (unsigned int)(unit - units + 1);
+	if (!isdigit((unsigned char)value[0]) || (*end != '\0' && !unit) || errno != 0 ||
+	    bytes == 0 || bytes > UINT64_MAX >> shift)
+		return refuse(why, "max-memory: '%s' is not a number of bytes as in 512M", value);
+	settings->max_memory = bytes << shift;
+	return 0;
+}
+
 static int set_telemetry(struct settings *settings, const char *value, struct text *why)
 {
 	return set_yes_no(&settings->telemetry, "telemetry", value, why);
@@ -354,6 +403,27 @@ static void get_telemetry(const struct settings *settings, struct text *text)
 	text_add(text, "%s", settings->telemetry ? "yes" : "no");
 }
 
+static void get_number(uint64_t number, struct text *text)
+{
+	if (number != 0)
+		text_add(text, "%" PRIu64, number);
+}
+
+static void get_max_qp(const struct settings *settings, struct text *text)
+{
+	get_number(settings->max_qp, text);
+}
+
+static void get_max_buffers(const struct settings *settings, struct text *text)
+{
+	get_number(settings->max_buffers, text);
+}
+
+static void get_max_memory(const struct settings *settings, struct text *text)
+{
+	get_number(settings->max_memory, text);
+}
+
 static void get_file_prefix(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", settings->file_prefix);
@@ -384,6 +454,9 @@ static const struct accessor {
 	{"telemetry", set_telemetry, get_telemetry},
 	{"file-prefix", set_file_prefix, get_file_prefix},
 	{"without", set_without, get_without},
+	{"max-qp", set_max_qp, get_max_qp},
+	{"max-memory", set_max_memory, get_max_memory},
+	{"max-buffers", set_max_buffers, get_max_buffers},
 };
 
 static const struct accessor *find_accessor(const char *name)

@@ -192,6 +192,8 @@ int share_attach(struct link *link, const char *socket_path, int report_fd,
 	attach_fill_link(link, client, &message);
 	facts->qpn_first = message.welcome.qpn_first;
 	facts->qpn_count = message.welcome.qpn_count;
+	facts->max_qp = message.welcome.max_qp;
+	facts->max_memory = message.welcome.max_memory;
 	facts->owner_pid = attach_owner(client->socket);
 	message.welcome.unique[sizeof(message.welcome.unique) - 1] = '\0';
 	snprintf(facts->unique, sizeof(facts->unique), "%s", message.welcome.unique);

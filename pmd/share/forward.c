@@ -280,7 +280,7 @@ void forward_restock(struct server *server, uint16_t number)
 	uint64_t words[SHARE_STOCK_WORDS];
 	uint32_t n = share_ring_room(&slot->rings[SHARE_RING_STOCK]);
 
-	n = RTE_MIN(n, SHARE_HELD_MAX - server->ledger.held[number]);
+	n = RTE_MIN(n, server->ledger.held_max - server->ledger.held[number]);
 	if (n < RESTOCK_MIN || rte_pktmbuf_alloc_bulk(server->link.port.pool, mbufs, n) != 0)
 		return;
 	for (uint32_t i = 0; i < n; i++) {

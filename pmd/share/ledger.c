@@ -16,6 +16,7 @@ int ledger_init(struct ledger *ledger, uint32_t buffers, uint32_t buffer_bytes, 
 	ledger->buffer_bytes = buffer_bytes;
 	ledger->slots = slots;
 	ledger->aside = 0;
+	ledger->held_max = SHARE_HELD_MAX;
 	if (!ledger->holders || !ledger->held) {
 		ledger_fini(ledger);
 		return -ENOMEM;
@@ -34,7 +35,7 @@ void ledger_fini(struct ledger *ledger)
 
 bool ledger_give(struct ledger *ledger, uint32_t buffer, uint16_t slot)
 {
-	if (ledger->held[slot] >= SHARE_HELD_MAX)
+	if (ledger->held[slot] >= ledger->held_max)
 		return false;
 	ledger->holders[buffer] = slot;
 	ledger->held[slot]++;

@@ -133,6 +133,8 @@ static int serve_open_link(struct server *server, const struct settings *setting
 		log_error("no memory for packet buffers: %s", strerror(-rc));
 		return rc;
 	}
+	if (settings->max_buffers > 0)
+		server->ledger.held_max = settings->max_buffers;
 	link->port.make_pool = arena_make_pool;
 	link->port.make_pool_arg = server;
 	config.memory_bytes = (size_t)server->ledger.buffers * BUFFER_OVERHEAD;
@@ -179,6 +181,8 @@ int serve_create(const struct serve_config *config, struct server **out)
 	server->arena_fd = server->epoll_fd = server->listen_fd = server->wake_fd = -1;
 	server->report_fd = -1;
 	server->reports = config->reports;
+	server->max_qp = settings->max_qp;
+	server->max_memory = settings->max_memory;
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->lanes);
 	server->spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT;

@@ -90,6 +90,9 @@ struct server {
 	char unique[512];
 	struct serve_totals totals;
 
+	uint32_t max_qp;     /* of a process; 0: no limit but that of its numbers */
+	uint64_t max_memory; /* bytes that it registers; 0: no limit */
+
 	struct report_set *reports;
 	struct report *report; /* our own, in the set; or NULL */
 	int report_fd;

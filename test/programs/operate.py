@@ -45,7 +45,8 @@ class OperateTest:
             self._here.run("ip", "link", "set", f"veth{number}", "up")
         self._here.run("ip", "addr", "add", "10.9.8.1/24", "dev", "veth0")
         self._prefix = f"uroce-test-{os.getpid()}"
-        self._owner = Uroced(self._here, self._work_dir, "veth0", "--file-prefix", self._prefix)
+        self._owner = Uroced(self._here, self._work_dir, "veth0", "--file-prefix", self._prefix,
+                             "--max-qp", "4", "--max-memory", "1M", "--max-buffers", "768")
         self._names = 0
 
     def run_all(self):
@@ -54,6 +55,7 @@ class OperateTest:
         self._check("16 programs are shown", self._shown)
         self._check("telemetry", self._telemetry)
         self._check("a program with a port of its own is shown", self._shown_alone)
+        self._check("limits", self._limits)
         self._check("killed, and started again", self._again)
         self._check("SIGTERM leaves nothing", self._terminated)
 
@@ -156,6 +158,50 @@ class OperateTest:
                 shown[command]["pid"] == program.pid for command in every), "the objects", shown)
         finally:
             program.kill()
+
+    def _limits(self):
+        """The limits of a process: what is in them works, what is more gets ENOMEM."""
+        said = self._pyverbs("""
+import errno
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.cq import CQ
+from pyverbs.mr import MR
+from pyverbs.qp import QP, QPCap, QPInitAttr
+from pyverbs.pyverbs_error import PyverbsRDMAError
+import pyverbs.enums as e
+ctx = Context(name="%s")
+pd, cq, kept = PD(ctx), CQ(ctx, 8), []
+def fill(make):
+    try:
+        while len(kept) < 100:
+            kept.append(make())
+    except PyverbsRDMAError as error:
+        print(len(kept), errno.errorcode[error.error_code])
+    kept.clear()
+fill(lambda: QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(1, 1, 1, 1))))
+fill(lambda: MR(pd, 1 << 18, e.IBV_ACCESS_LOCAL_WRITE))
+fill(lambda: MR(pd, 1 << 18, e.IBV_ACCESS_LOCAL_WRITE))
+mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
+""" % DEVICE)
+        expect(said.split("\n")[:3] == ["4 ENOMEM", "4 ENOMEM", "4 ENOMEM"], "not the limits", said)
+        port = str(FIRST_PORT)
+        argv = ["ib_write_bw", "-F", "-d", DEVICE, "-x", "1", "-q", "2", "-n", "2000", "-p", port]
+        server = self._host().start(argv)
+        try:
+            expect(wait_until(lambda: server.listens(FIRST_PORT), SECONDS), "no server", *server.story("server"))
+            client = self._host().start([*argv, "10.9.8.1"])
+            expect(client.wait(SECONDS) == 0 and server.wait(SECONDS) == 0, "what is in the limits does not work",
+                   *client.story("client"), *server.story("server"))
+        finally:
+            server.kill()
+
+    def _pyverbs(self, script):
+        process = self._host().start(["/usr/bin/python3", "-c", script])
+        status = process.wait(SECONDS)
+        process.kill()
+        expect(status == 0, "the script fails", *process.story("python3"))
+        return process.output()
 
     def _again(self):
         """What a killed one has left is no harm to the next."""

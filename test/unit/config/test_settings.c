@@ -68,6 +68,9 @@ static void settings_set__every_name(void **state)
 	set(&settings, "log-level", "debug");
 	set(&settings, "telemetry", "yes");
 	set(&settings, "file-prefix", "rdma");
+	set(&settings, "max-qp", "12");
+	set(&settings, "max-buffers", "1000");
+	set(&settings, "max-memory", "3M");
 	assert_string_equal(settings.netdev, "veth0");
 	assert_string_equal(settings.port, "net_memif0,role=server,socket=/run/x.sock");
 	assert_int_equal(settings.ip_count, 1);
@@ -78,6 +81,11 @@ static void settings_set__every_name(void **state)
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
 	assert_true(settings.telemetry);
 	assert_string_equal(settings.file_prefix, "rdma");
+	assert_int_equal(settings.max_qp, 12);
+	assert_int_equal(settings.max_buffers, 1000);
+	assert_int_equal(settings.max_memory, 3 << 20);
+	set(&settings, "max-memory", "123");
+	assert_int_equal(settings.max_memory, 123);
 }
 
 static void settings_set__unknown_name(void **state)
@@ -168,6 +176,13 @@ static void settings_set__words(void **state)
 	assert_refused("progress", "Hybrid", "hybrid, inline and dedicated");
 	assert_refused("log-level", "9", "error, warn, info and debug");
 	assert_refused("telemetry", "on", "neither yes nor no");
+	assert_refused("max-qp", "0", "from 1 to 65536");
+	assert_refused("max-qp", "70000", "from 1 to 65536");
+	assert_refused("max-buffers", "5", "from 768 to 1536");
+	assert_refused("max-memory", "0", "512M");
+	assert_refused("max-memory", "5X", "512M");
+	assert_refused("max-memory", "5MM", "512M");
+	assert_refused("max-memory", "16777216T", "512M");
 	assert_refused("file-prefix", "../x", "no name of a directory");
 }
 
@@ -221,6 +236,9 @@ static void settings_get__is_what_set_takes(void **state)
 		{"telemetry", "yes"},
 		{"file-prefix", "rdma"},
 		{"without", "batch-ack,prefetch"},
+		{"max-qp", "5"},
+		{"max-memory", "4096"},
+		{"max-buffers", "800"},
 	};
 	struct settings settings;
 	char value[1024];

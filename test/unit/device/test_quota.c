@@ -42,10 +42,55 @@ static void quota_take__keeps_what_device_query_tells(void **state)
 	device_destroy(device);
 }
 
+static void quota_take_bytes__as_configured(void **state)
+{
+	struct device_config config = {
+		.name = "uroce0", .port_mtu_bytes = 1500, .mr_limit_bytes = 100};
+	struct device *device;
+
+	(void)state;
+	assert_int_equal(device_create(&config, &device), 0);
+	assert_int_equal(quota_take_bytes(device, 60), 0);
+	assert_int_equal(quota_take_bytes(device, 41), -ENOMEM);
+	assert_int_equal(quota_take_bytes(device, UINT64_MAX), -ENOMEM);
+	assert_int_equal(quota_take_bytes(device, 40), 0);
+	assert_int_equal(quota_take_bytes(device, 1), -ENOMEM);
+	quota_give_bytes(device, 60);
+	assert_int_equal(quota_take_bytes(device, 60), 0);
+	device_destroy(device);
+	config.mr_limit_bytes = 0;
+	assert_int_equal(device_create(&config, &device), 0);
+	assert_int_equal(quota_take_bytes(device, UINT64_MAX / 2), 0);
+	device_destroy(device);
+}
+
+static void device_alloc_qpn__as_configured(void **state)
+{
+	const struct device_config config = {
+		.name = "uroce0", .port_mtu_bytes = 1500, .qp_limit = 2};
+	struct ibv_device_attr_ex attr;
+	struct device *device;
+	int qpn;
+
+	(void)state;
+	assert_int_equal(device_create(&config, &device), 0);
+	device_query(device, &attr);
+	assert_int_equal(attr.orig_attr.max_qp, 2);
+	qpn = device_alloc_qpn(device);
+	assert_true(qpn > 0);
+	assert_true(device_alloc_qpn(device) > 0);
+	assert_int_equal(device_alloc_qpn(device), -ENOSPC);
+	device_free_qpn(device, (uint32_t)qpn);
+	assert_true(device_alloc_qpn(device) > 0);
+	device_destroy(device);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quota_take__keeps_what_device_query_tells),
+		cmocka_unit_test(quota_take_bytes__as_configured),
+		cmocka_unit_test(device_alloc_qpn__as_configured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

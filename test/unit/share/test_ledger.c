@@ -60,6 +60,11 @@ static void ledger_give__ends_at_the_most_a_slot_may_hold(void **state)
 	for (uint32_t i = 0; i < SHARE_HELD_MAX; i++)
 		assert_true(ledger_give(ledger, i, 1));
 	assert_false(ledger_give(ledger, SHARE_HELD_MAX, 1));
+	ledger->held_max = 2;
+	assert_true(ledger_give(ledger, SHARE_HELD_MAX + 1, 3));
+	assert_true(ledger_give(ledger, SHARE_HELD_MAX + 2, 3));
+	assert_false(ledger_give(ledger, SHARE_HELD_MAX + 3, 3));
+	ledger->held_max = SHARE_HELD_MAX;
 	assert_int_equal(ledger->holders[SHARE_HELD_MAX], LEDGER_OWNER);
 	assert_true(ledger_give(ledger, SHARE_HELD_MAX, 2));
 }

@@ -45,6 +45,8 @@ struct device_config {
 	/* queue pair numbers that are ours, where others share the port; 0, 0: all */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
+	uint32_t qp_limit;	   /* queue pairs at most; 0: as many as there are numbers for */
+	uint64_t mr_limit_bytes; /* of memory in regions that keep their pages; 0: none */
 	const char *unique; /* what makes this port of this host different from every other: hashed into the GUID */
 };
 
@@ -74,6 +76,7 @@ struct device {
 	uint32_t group_count;
 
 	uint32_t quota[DEVICE_QUOTA_KINDS]; /* objects there are; atomic */
+	uint64_t mr_bytes; /* in such regions; atomic */
 	struct device_objects objects;
 	struct dm_pool dm_pool;
 	pthread_mutex_t xrcd_lock; /* below it: xrcds */

@@ -3,6 +3,8 @@
 #ifndef DEVICE_QUOTA_H
 #define DEVICE_QUOTA_H
 
+#include <stdint.h>
+
 struct device;
 
 /* Queue pairs have a table of their own, which is full when they are. Regions and windows share one. */
@@ -21,5 +23,12 @@ int quota_take(struct device *device, enum device_quota kind);
 
 /** Count one less. MT-safe. */
 void quota_give(struct device *device, enum device_quota kind);
+
+/** Count bytes of registered memory, held against the device's configuration. MT-safe. 0 or
+ * -ENOMEM. */
+int quota_take_bytes(struct device *device, uint64_t bytes);
+
+/** Count them out. MT-safe. */
+void quota_give_bytes(struct device *device, uint64_t bytes);
 
 #endif

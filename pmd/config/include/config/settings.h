@@ -11,6 +11,9 @@
 #define SETTINGS_DEFAULT_FILE "/etc/uroce/uroce.conf"
 #define SETTINGS_DEFAULT_SOCKET "/run/uroce/uroced.sock"
 #define SETTINGS_DEFAULT_PREFIX "uroced"
+/* Packet buffers of a process: less would be too few for what one port and its own queues hold. */
+#define SETTINGS_BUFFERS_MIN 768
+#define SETTINGS_BUFFERS_MAX 1536
 #define SETTINGS_SOCKET_MAX 108 /* with its end: what the kernel takes */
 
 enum settings_progress {
@@ -47,6 +50,9 @@ struct settings {
 	enum settings_progress progress;
 	int log_level; /* enum log_level */
 	bool telemetry; /* programs with a port of their own: DPDK's telemetry socket */
+	uint32_t max_qp;      /* uroced: of a process; 0: as many as there are */
+	uint32_t max_buffers; /* uroced: of packets, that a process holds; 0: as many as there may be */
+	uint64_t max_memory;  /* uroced: bytes that a process registers; 0: no limit */
 	char file_prefix[32]; /* of DPDK's files, as telemetry's socket; "": uroced's or DPDK's default */
 	char without[256]; /* optimisations to do without (base/tuning.h), or "" */
 };
@@ -56,7 +62,8 @@ void settings_init(struct settings *settings);
 
 /**
  * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "hand-over",
- * "ip", "name", "mtu", "progress", "log-level", "telemetry", "file-prefix", "without"), as the command line and
+ * "ip", "name", "mtu", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers",
+ * "without"), as the command line and
  * the file both do. "ip" may be set several times.
  *
  * @param error

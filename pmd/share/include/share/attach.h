@@ -14,6 +14,8 @@ struct share_facts {
 	uint32_t qpn_first;
 	uint32_t qpn_count;
 	int32_t owner_pid;
+	uint32_t max_qp;     /* 0: no limit */
+	uint64_t max_memory; /* bytes registered; 0: no limit */
 	char unique[512];
 };
 

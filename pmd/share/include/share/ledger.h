@@ -22,6 +22,7 @@ struct ledger {
 	uint32_t buffer_bytes;
 	uint32_t slots;
 	uint32_t aside; /* how many are LEDGER_ASIDE */
+	uint32_t held_max; /* of a slot; SHARE_HELD_MAX, or less where that is wanted */
 };
 
 /** All buffers are the owner's. 0 or -ENOMEM. */

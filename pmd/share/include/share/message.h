@@ -69,6 +69,8 @@ struct share_welcome {
 	uint64_t link_mbps;
 	uint64_t tsc_hz;
 	bool spares_icrc; /* between its processes packets need none */
+	uint32_t max_qp; /* that it may have; 0: no limit but that of its numbers */
+	uint64_t max_memory; /* bytes that it may register; 0: no limit */
 	char unique[SHARE_UNIQUE_MAX]; /* what makes the port's GUID its own */
 };
 
