@@ -35,3 +35,11 @@ int registry_devices(struct device *const **devices)
 	*devices = registry_list;
 	return result;
 }
+
+void registry_forget(void)
+{
+	registry_started = false;
+	registry_result = 0;
+	/* Another thread of the parent may have had it. */
+	registry_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}

@@ -13,7 +13,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 	struct face_ah *ah;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return face_null(-ENODEV);
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
@@ -49,7 +49,7 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 {
 	struct face_ah *ah = face_ah(ibv);
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	quota_give(face_context(ibv->context)->device, DEVICE_QUOTA_AH);
 	pd_put(ah->pd);

@@ -10,7 +10,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ibv)
 	struct face_channel *channel;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
 	channel = calloc(1, sizeof(*channel));
 	if (!channel)
@@ -30,7 +30,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
 	struct face_channel *channel = face_channel(ibv);
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	if (__atomic_load_n(&ibv->refcnt, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
@@ -46,7 +46,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq
 	void *object;
 	int code, rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return face_minus_one(-ENODEV);
 	device->ops->wait(device->engine);
 	rc = channel_read(&face_channel(ibv)->channel, &object, &code);
@@ -60,7 +60,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq
 void ibv_ack_cq_events(struct ibv_cq *ibv, unsigned int nevents)
 {
 	/* The lock may be held by a thread that there is not here. */
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return;
 	pthread_mutex_lock(&ibv->mutex);
 	ibv->comp_events_completed += nevents;

@@ -9,7 +9,7 @@
 
 int context_lock(struct face_context *context)
 {
-	if (unlikely(fork_in_child))
+	if (context_is_orphan(&context->verbs.context))
 		return -ENODEV;
 	context->device->ops->lock(context->device->engine);
 	return 0;
@@ -143,6 +143,7 @@ int context_create(struct face_device *face, int cmd_fd, struct face_context *ro
 	}
 	context->face = face;
 	context->device = face->device;
+	context->generation = face->generation;
 	context->users = 1;
 	context->root = root ? root : context;
 	if (root)
@@ -160,12 +161,13 @@ int context_create(struct face_device *face, int cmd_fd, struct face_context *ro
 
 struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 {
+	struct face_device *face = device_list_present(face_device(ibv));
 	struct face_context *context;
 	int rc;
 
-	if (fork_in_child)
+	if (!face)
 		return face_null(-ENODEV);
-	rc = context_create(face_device(ibv), -1, NULL, &context);
+	rc = context_create(face, -1, NULL, &context);
 	return rc == 0 ? &context->verbs.context : face_null(rc);
 }
 
@@ -174,7 +176,7 @@ int ibv_close_device(struct ibv_context *ibv)
 	struct face_context *context = face_context(ibv);
 	struct face_device *face = context->face;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_minus_one(-ENODEV);
 	pthread_mutex_lock(&face->lock);
 	context->open = false;

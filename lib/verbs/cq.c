@@ -54,7 +54,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	struct face_cq *cq;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(&context->verbs.context))
 		return -ENODEV;
 	rc = check_attr(context, cqe, channel, comp_vector);
 	if (rc != 0)
@@ -115,7 +115,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	struct cq_ring ring;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	if (cqe < 0)
 		return EINVAL;

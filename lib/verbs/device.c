@@ -25,11 +25,17 @@ void device_list_lock(void)
 
 void device_list_unlock(void)
 {
+	pthread_mutex_unlock(&list_lock);
+}
+
+/* What the program still has of the list leads to memory that stays. */
+void device_list_forget(void)
+{
+	faces = NULL;
+	face_count = 0;
+	registry_forget();
 	/* The owner is a thread of the parent, so a child cannot unlock it: made anew. */
-	if (fork_in_child)
-		list_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-	else
-		pthread_mutex_unlock(&list_lock);
+	list_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
 void device_list_visit(void (*visit)(struct face_device *face, void *arg), void *arg)
@@ -39,7 +45,7 @@ void device_list_visit(void (*visit)(struct face_device *face, void *arg), void 
 }
 
 /* The names lead to no file of this host: a kernel's device of another kind may be uverbs0. */
-static void face_init(struct face_device *face, struct device *device)
+static void face_init(struct face_device *face, struct device *device, size_t index)
 {
 	const char *name = device->config.name;
 
@@ -53,6 +59,8 @@ static void face_init(struct face_device *face, struct device *device)
 		 name);
 	face->driver_ops = not_a_driver;
 	face->device = device;
+	face->index = index;
+	face->generation = fork_generation;
 	pthread_mutex_init(&face->lock, NULL);
 	TAILQ_INIT(&face->contexts);
 	device->event_user = face;
@@ -73,10 +81,23 @@ static int start_locked(void)
 	if (!faces)
 		return -ENOMEM;
 	for (int i = 0; i < count; i++)
-		face_init(&faces[i], devices[i]);
+		face_init(&faces[i], devices[i], (size_t)i);
 	face_count = (size_t)count;
 	fork_watch();
 	return 0;
+}
+
+struct face_device *device_list_present(struct face_device *face)
+{
+	struct face_device *present = NULL;
+
+	if (face->generation == fork_generation)
+		return face;
+	device_list_lock();
+	if (start_locked() == 0 && face->index < face_count)
+		present = &faces[face->index];
+	device_list_unlock();
+	return present;
 }
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
@@ -86,8 +107,6 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 
 	if (num_devices)
 		*num_devices = 0;
-	if (fork_in_child)
-		return face_null(-ENODEV);
 	device_list_lock();
 	rc = start_locked();
 	if (rc == 0) {

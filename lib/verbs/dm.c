@@ -41,7 +41,7 @@ void dm_free_handle(struct face_dm *face)
 /* The lock of what is shared may have been taken when a child began. */
 static int share(struct face_context *context, struct face_dm *face)
 {
-	return fork_in_child
+	return context_is_orphan(&context->verbs.context)
 		       ? 0
 		       : shared_add(context, SHARED_DM, face->ibv.handle, face->dm, &face->shared);
 }
@@ -74,7 +74,7 @@ struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *at
 int dm_free_op(struct ibv_dm *ibv)
 {
 	struct face_dm *face = face_dm(ibv);
-	int rc = fork_in_child || !face->shared ? dm_destroy(face->dm)
+	int rc = context_is_orphan(ibv->context) || !face->shared ? dm_destroy(face->dm)
 						: shared_destroy(face->shared);
 
 	if (rc != 0)

@@ -170,7 +170,7 @@ int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	void *object;
 	int code, rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_minus_one(-ENODEV);
 	rc = channel_read(&face_context(ibv)->async, &object, &code);
 	if (rc != 0)
@@ -199,18 +199,18 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	pthread_mutex_t *mutex;
 	pthread_cond_t *cond;
 	uint32_t *completed;
+	struct ibv_context *ibv;
 
-	/* The object's lock may be held by a thread that there is not here. */
-	if (fork_in_child)
-		return;
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
+		ibv = event->element.cq->context;
 		mutex = &event->element.cq->mutex;
 		cond = &event->element.cq->cond;
 		completed = &event->element.cq->async_events_completed;
 		break;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		ibv = event->element.srq->context;
 		mutex = &event->element.srq->mutex;
 		cond = &event->element.srq->cond;
 		completed = &event->element.srq->events_completed;
@@ -223,6 +223,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		ibv = event->element.qp->context;
 		mutex = &event->element.qp->mutex;
 		cond = &event->element.qp->cond;
 		completed = &event->element.qp->events_completed;
@@ -230,6 +231,9 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	default:
 		return;
 	}
+	/* The object's lock may be held by a thread that there is not here. */
+	if (context_is_orphan(ibv))
+		return;
 	pthread_mutex_lock(mutex);
 	++*completed;
 	pthread_cond_signal(cond);

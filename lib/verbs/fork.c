@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork(): the parent goes on, the child does not disturb it.
+ * fork(): the parent goes on, the child does not disturb it, and may begin anew.
  *
  * A child has copies of the parent's queues (or the very same, where a parent domain's allocator
- * gives shared memory) and shares its port and descriptors, but no thread of the engine. So in a
- * child of a process that had started the devices every call that needs the engine fails with
- * ENODEV, and touches nothing; what the device can do may be asked, and device memory be had. A
- * process that forks first and uses verbs later is not concerned: devices start on first need.
+ * gives shared memory) and shares its port and descriptors, but no thread of the engine. So there
+ * every call on what the parent had opened fails with ENODEV, and touches nothing; what the device
+ * can do may be asked, and device memory be had. Asked for devices, or to open one that the parent
+ * had listed, the child starts its own, as far as a process can: it attaches to uroced as any other
+ * does, but DPDK does not start a second time. A process that forks first and uses verbs later is
+ * not concerned: devices start on first need.
  *
  * Registered memory needs no care: the transport runs in this process and reads its pages as any
  * code does, so copy-on-write between parent and child is right by itself.
@@ -14,7 +16,7 @@
 #include "private.h"
 #include "verbs_internal.h"
 
-bool fork_in_child;
+uint32_t fork_generation;
 
 static int child_poll_cq(struct ibv_cq *ibv __rte_unused, int n __rte_unused,
 			 struct ibv_wc *wc __rte_unused)
@@ -48,7 +50,7 @@ static int child_post_srq_recv(struct ibv_srq *ibv __rte_unused, struct ibv_recv
 	return ENODEV;
 }
 
-/* The calls of the data path do not look at fork_in_child; they are replaced instead. */
+/* The calls of the data path do not look at the generation; they are replaced instead. */
 static void disable_contexts(struct face_device *face, void *arg __rte_unused)
 {
 	struct face_context *context;
@@ -95,14 +97,20 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-	fork_in_child = true;
+	fork_generation++;
 	device_list_visit(disable_contexts, NULL);
 	device_list_visit(unlock_device, NULL);
-	device_list_unlock();
+	device_list_forget();
 }
 
 void fork_watch(void)
 {
+	static bool watching;
+
+	/* A child that starts devices watches already. */
+	if (watching)
+		return;
+	watching = true;
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

@@ -43,8 +43,6 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 	struct face_context *context;
 	int rc;
 
-	if (fork_in_child)
-		return face_null(-ENODEV);
 	if (fstat(cmd_fd, &search.file) != 0)
 		return face_null(-EINVAL);
 	device_list_lock();
@@ -64,7 +62,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 	struct face_pd *pd;
 	void *object;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
@@ -86,7 +84,7 @@ void ibv_unimport_pd(struct ibv_pd *ibv)
 {
 	struct face_pd *pd = face_pd(ibv);
 
-	if (fork_in_child || pd->parent)
+	if (context_is_orphan(ibv->context) || pd->parent)
 		return;
 	shared_release(pd->shared);
 	pd_release_hold(pd->pd);
@@ -143,7 +141,7 @@ void ibv_unimport_mr(struct ibv_mr *ibv)
 {
 	struct face_mr *mr = face_mr(ibv);
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return;
 	parent_put(mr->parent);
 	context_put(face_context(ibv->context));
@@ -156,7 +154,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *ibv, uint32_t dm_handle_number)
 	struct face_dm *dm;
 	void *object;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
 	shared = shared_hold(face_context(ibv), SHARED_DM, dm_handle_number, &object);
 	if (!shared)
@@ -175,7 +173,7 @@ void ibv_unimport_dm(struct ibv_dm *ibv)
 {
 	struct face_dm *dm = face_dm(ibv);
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return;
 	shared_release(dm->shared);
 	dm_free_handle(dm);

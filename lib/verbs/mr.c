@@ -29,7 +29,7 @@ static int face_begin(struct ibv_pd *pd, struct face_mr **mr)
 	struct device *device = face_context(pd->context)->device;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(pd->context))
 		return -ENODEV;
 	rc = quota_take(device, DEVICE_QUOTA_MR);
 	if (rc != 0)
@@ -226,7 +226,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 					 .access = (unsigned int)access};
 	int rc;
 
-	if (fork_in_child) {
+	if (context_is_orphan(ibv->context)) {
 		errno = ENODEV;
 		return IBV_REREG_MR_ERR_CMD;
 	}

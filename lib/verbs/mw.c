@@ -38,7 +38,7 @@ struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type)
 	struct face_mw *mw;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return face_null(-ENODEV);
 	rc = quota_take(context->device, DEVICE_QUOTA_MW);
 	if (rc != 0)

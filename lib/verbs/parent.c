@@ -12,7 +12,7 @@ struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *att
 {
 	struct face_td *td;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
 	if (!attr || attr->comp_mask != 0)
 		return face_null(-EINVAL);
@@ -28,7 +28,7 @@ int td_dealloc_op(struct ibv_td *ibv)
 {
 	struct face_td *td = (struct face_td *)ibv;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	if (__atomic_load_n(&td->users, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
@@ -105,7 +105,7 @@ struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain
 	struct face_parent *parent;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
 	rc = check_attr(ibv, attr);
 	if (rc != 0)

@@ -35,7 +35,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
 	struct face_pd *pd;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
@@ -56,7 +56,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	struct face_pd *pd = face_pd(ibv);
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	if (pd->parent)
 		return -parent_dealloc(pd->parent);

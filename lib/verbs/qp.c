@@ -32,7 +32,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	uint32_t dest_qpn;
 	int rc = 0;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	if (mask & IBV_QP_AV) {
 		rc = check_modify(context, qp, attr, mask, &dest_qpn);

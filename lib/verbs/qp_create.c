@@ -206,7 +206,7 @@ int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	struct device *device = qp->device;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(qp->ibv.context))
 		return -ENODEV;
 	rc = make(qp, attr);
 	if (rc != 0)

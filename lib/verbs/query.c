@@ -50,7 +50,7 @@ int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_
 {
 	struct ibv_port_attr answer = {0};
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return ENODEV;
 	if (port_num != FACE_PORT)
 		return EINVAL;
@@ -64,7 +64,7 @@ int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values)
 {
 	struct device *device = face_context(ibv)->device;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return ENODEV;
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;
@@ -194,9 +194,9 @@ int ibv_query_gid_type(struct ibv_context *ibv, uint8_t port_num, unsigned int i
 }
 
 /* RoCE has the default partition only (IBTA A17.7.1), at index 0. */
-int ibv_query_pkey(struct ibv_context *ibv __rte_unused, uint8_t port_num, int index, __be16 *pkey)
+int ibv_query_pkey(struct ibv_context *ibv, uint8_t port_num, int index, __be16 *pkey)
 {
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_minus_one(-ENODEV);
 	if (port_num != FACE_PORT || index != 0)
 		return face_minus_one(-EINVAL);
@@ -204,9 +204,9 @@ int ibv_query_pkey(struct ibv_context *ibv __rte_unused, uint8_t port_num, int i
 	return 0;
 }
 
-int ibv_get_pkey_index(struct ibv_context *ibv __rte_unused, uint8_t port_num, __be16 pkey)
+int ibv_get_pkey_index(struct ibv_context *ibv, uint8_t port_num, __be16 pkey)
 {
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_minus_one(-ENODEV);
 	if (port_num != FACE_PORT || pkey != rte_cpu_to_be_16(WIRE_PKEY_DEFAULT))
 		return face_minus_one(-EINVAL);

@@ -105,7 +105,7 @@ struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_at
 	struct face_srq *srq;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
 	rc = check_attr(ibv, attr);
 	if (rc != 0)
@@ -148,7 +148,7 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number)
 {
 	const struct face_srq *srq = face_srq(ibv);
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	if (!srq->xrcd)
 		return EINVAL;
@@ -182,7 +182,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	struct rq_ring ring = {.slots = 0};
 	int rc = 0;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;

@@ -50,6 +50,8 @@ struct face_device {
 	/* Where drivers look for a table of theirs to know whether the device is; it never is. */
 	const void *driver_ops;
 	struct device *device;
+	size_t index;	     /* in the list */
+	uint32_t generation; /* the fork_generation that it is of */
 	pthread_mutex_t lock; /* below it: contexts; taken by the engine's thread too */
 	struct face_context_list contexts; /* open ones, and closed ones that have objects */
 };
@@ -58,6 +60,7 @@ struct face_context {
 	struct verbs_context verbs; /* ends in the struct ibv_context that the application holds */
 	struct face_device *face;
 	struct device *device;
+	uint32_t generation; /* the fork_generation that it is of */
 	/* under face->lock */
 	TAILQ_ENTRY(face_context) link;
 	bool open;
@@ -325,12 +328,28 @@ void device_list_lock(void);
 void device_list_unlock(void);
 void device_list_visit(void (*visit)(struct face_device *face, void *arg), void *arg);
 
+/** In a child, in the place of device_list_unlock: the devices are the parent's, and the list is empty. */
+void device_list_forget(void);
+
+/** The device in the place of one that a parent has: the list is started anew where it is not yet. MT-safe. NULL where
+ * there is none. */
+struct face_device *device_list_present(struct face_device *face);
+
 /* fork.c */
 
-/* This process is a child of one that had started the devices: nothing of them works here. */
-extern bool fork_in_child;
+/* How many forks lie between the first process that started devices and this one. */
+extern uint32_t fork_generation;
 
-/** Prepare for fork() from now on: devices were started. Called once. */
+/** Whether a context was opened by a parent of this process: nothing of it works here. */
+static inline bool context_is_orphan(const struct ibv_context *ibv)
+{
+	const struct verbs_context *verbs =
+		(const void *)((const char *)ibv - offsetof(struct verbs_context, context));
+
+	return unlikely(((const struct face_context *)verbs)->generation != fork_generation);
+}
+
+/** Prepare for fork() from now on: devices were started. */
 void fork_watch(void);
 
 /* context.c */
@@ -339,7 +358,7 @@ void fork_watch(void);
  * Stop the engine for a control call; context_unlock starts it again.
  *
  * @return
- *   0, or -ENODEV in a child process (see fork.c).
+ *   0, or -ENODEV where it is a parent process's (see fork.c).
  */
 int context_lock(struct face_context *context);
 void context_unlock(struct face_context *context);

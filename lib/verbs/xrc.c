@@ -14,7 +14,7 @@ struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr
 	struct face_xrcd *xrcd;
 	int rc;
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
 	if (attr->comp_mask != needed)
 		return face_null(-EINVAL);
@@ -35,7 +35,7 @@ int xrcd_close_op(struct ibv_xrcd *ibv)
 {
 	struct face_xrcd *xrcd = face_xrcd(ibv);
 
-	if (fork_in_child)
+	if (context_is_orphan(ibv->context))
 		return ENODEV;
 	if (__atomic_load_n(&xrcd->users, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;

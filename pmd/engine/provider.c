@@ -43,9 +43,22 @@ static void provider_exit(void)
 	engine_end(provider_engine);
 }
 
+static bool provider_is_child; /* of a process that had started a device */
+
 static void provider_after_fork(void)
 {
+	provider_is_child = true;
 	engine_disown(provider_engine);
+}
+
+/* Handlers that a child finds in place already. */
+static void provider_watch(void)
+{
+	if (provider_is_child)
+		return;
+	pthread_atfork(NULL, NULL, provider_after_fork);
+	if (atexit(provider_exit) != 0)
+		log_warn("no room for an exit handler: packets of the last moment may be lost");
 }
 
 static void provider_gate_enter(void *arg)
@@ -226,9 +239,7 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	if (provider_link.port.driver == PORT_MEMIF)
 		gate_open(&provider_gate, provider_engine, provider_link.port.listen_fd);
 	provider_wait_for_peer(provider_engine);
-	pthread_atfork(NULL, NULL, provider_after_fork);
-	if (atexit(provider_exit) != 0)
-		log_warn("no room for an exit handler: packets of the last moment may be lost");
+	provider_watch();
 	return 0;
 }
 
@@ -260,6 +271,9 @@ static int provider_start(struct device **devices, size_t max)
 	rc = settings_import(&settings, error, sizeof(error));
 	if (rc == -ENOENT || max == 0)
 		return 0;
+	/* The port is the parent's, and DPDK does not start again beside what is left of it. */
+	if (provider_is_child && !provider_attaches(&settings))
+		return -ENODEV;
 	if (rc != 0) {
 		log_error("%s", error);
 	} else {
@@ -270,6 +284,9 @@ static int provider_start(struct device **devices, size_t max)
 	}
 	if (rc == 0)
 		return 1;
+	/* Its parent's program has begun long ago, and may do without. */
+	if (provider_is_child)
+		return rc;
 	/* Not exit(): its handlers may be threads' and libraries' that wait for what we hold. */
 	fflush(stdout);
 	_exit(1);

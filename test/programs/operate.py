@@ -12,6 +12,7 @@ from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN
 from share import SECONDS, Uroced
 
+FORK = os.path.join(os.path.dirname(UROCE_RUN), "examples", "fork")
 TELEMETRY = "dpdk-telemetry.py"
 UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
 FIRST_PORT = 25000
@@ -56,6 +57,7 @@ class OperateTest:
         self._check("telemetry", self._telemetry)
         self._check("a program with a port of its own is shown", self._shown_alone)
         self._check("limits", self._limits)
+        self._check("fork and exec", self._forked)
         self._check("killed, and started again", self._again)
         self._check("SIGTERM leaves nothing", self._terminated)
 
@@ -202,6 +204,21 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         process.kill()
         expect(status == 0, "the script fails", *process.story("python3"))
         return process.output()
+
+    def _forked(self):
+        """A child of a program that is attached attaches by itself, and both work on."""
+        process = self._host().start([FORK])
+        status = process.wait(SECONDS)
+        process.kill()
+        expect(status == 0, "it fails", *process.story("fork"))
+        left = self._pyverbs("""
+import os
+from pyverbs.device import Context
+ctx = Context(name="%s")
+os.execv("/bin/ls", ["ls", "/proc/self/fd"])
+""" % DEVICE)
+        expect(left.split() == ["0", "1", "2", "3"], "a program that it executes has descriptors of it", left)
+        expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back")
 
     def _again(self):
         """What a killed one has left is no harm to the next."""
