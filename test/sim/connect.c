@@ -205,6 +205,14 @@ void connect_modify(struct end *end, enum ibv_qp_state state)
 	host_kick(end);
 }
 
+void connect_path(const struct end *end, struct path *path)
+{
+	struct ibv_ah_attr attr;
+
+	fill_av(end, &attr);
+	make_path(end, &attr, path);
+}
+
 bool end_sends(const struct end *end)
 {
 	const enum ibv_qp_state state = qp_state(end->qp);

@@ -161,16 +161,15 @@ static void host_check_pace(struct host *host, const struct packet *packet, uint
 }
 
 /* What leaves a host must be what a peer can take in. */
-static void host_check_frame(struct host *host, uint32_t len)
+static void host_check_frame(struct host *host, uint32_t len, struct packet *packet)
 {
-	struct packet packet;
-	const enum packet_status status = packet_parse(host->out.frame, len, false, &packet);
+	const enum packet_status status = packet_parse(host->out.frame, len, false, packet);
 
 	sim_check(host->sim, status == PACKET_OK, "host %d: made a frame that does not parse (%d)",
 		  host->number, (int)status);
-	sim_check(host->sim, packet_icrc_ok(&packet), "host %d: made a frame with a bad ICRC",
+	sim_check(host->sim, packet_icrc_ok(packet), "host %d: made a frame with a bad ICRC",
 		  host->number);
-	host_check_pace(host, &packet, len);
+	host_check_pace(host, packet, len);
 }
 
 static int host_put(struct packet_sink *sink, struct packet_out *out)
@@ -178,6 +177,7 @@ static int host_put(struct packet_sink *sink, struct packet_out *out)
 	struct host *host = container_of(sink, struct host, sink);
 	struct sim *sim = host->sim;
 	const int len = packet_seal(out);
+	struct packet packet;
 
 	sim_check(sim, host->out_taken || host->out_failed,
 		  "host %d: a packet was put and not taken", host->number);
@@ -185,7 +185,7 @@ static int host_put(struct packet_sink *sink, struct packet_out *out)
 	host->out_failed = len < 0;
 	if (len < 0)
 		return len;
-	host_check_frame(host, (uint32_t)len);
+	host_check_frame(host, (uint32_t)len, &packet);
 	sim->packets++;
 	if (memcmp(out->frame, group_mac, 6) == 0) {
 		for (unsigned int i = 0; i < sim->hosts; i++) {
@@ -197,6 +197,7 @@ static int host_put(struct packet_sink *sink, struct packet_out *out)
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		if (memcmp(out->frame, sim->host[i].mac, 6) == 0) {
 			link_send(host->links[i], out->frame, (uint32_t)len);
+			soft_sent(host->running, &packet);
 			return 0;
 		}
 	}

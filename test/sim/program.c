@@ -65,6 +65,7 @@ static void make_hosts(struct sim *sim)
 		host->rng = rng_fork(sim->seed, 100 + i);
 		host->ipv6 = ipv6;
 		host->keeps = rng_chance(&host->rng, 700000);
+		host->naks_behind_rnr = !host->keeps && rng_chance(&host->rng, 500000);
 		host->cq_count = (unsigned int)rng_range(&sim->rng, 1, HOST_CQS_MAX);
 		/* Room for the largest path MTU and the headers that count against it. */
 		host->port_mtu = (uint32_t)rng_range(&sim->rng, 4096 + 96, 9000);

@@ -16,6 +16,8 @@
 /* With work outstanding, something must become complete within so long. */
 #define SIM_PATIENCE_NS 60000000000ull
 
+struct packet;
+
 /* What a program is about. */
 enum scenario {
 	SCENARIO_SOUND,	 /* everything succeeds */
@@ -101,6 +103,9 @@ void connect_address(const struct end *end, struct ibv_send_wr *wr);
 /** Move a queue pair to a state with the attributes that the transition needs. */
 void connect_modify(struct end *end, enum ibv_qp_state state);
 
+/** The headers of the way to the peer. */
+void connect_path(const struct end *end, struct path *path);
+
 /** Destroy a queue pair. */
 void connect_destroy(struct end *end);
 
@@ -161,5 +166,8 @@ void trace_frame(const struct link *link, enum link_fate fate, const uint8_t *by
 
 /** Reproducible "randomness" for the stack: keys, queue pair numbers. */
 void entropy_seed(uint64_t seed);
+
+/** A packet left a host: what another implementation sends behind it. */
+void soft_sent(struct end *end, const struct packet *packet);
 
 #endif
