@@ -3,22 +3,22 @@
 #include "link/groups.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#define SCOPE_HOST    1 /* RFC 4291, 2.7: and narrower ones */
-#define NEVER	      UINT64_MAX
+#include <rte_common.h>
+
+#include "base/log.h"
+
+#define SCOPE_HOST    1			     /* RFC 4291, 2.7: and narrower ones */
 #define UNASKED	      2			     /* reports: RFC 3376, 8.1, robustness variable */
 #define UNASKED_NS    UINT64_C(1000000000)   /* between them: 8.11, unsolicited report interval */
 #define OLD_ROUTER_NS UINT64_C(260000000000) /* 8.12, from the defaults of what it is made of */
 
 void groups_init(struct groups *groups)
 {
-	*groups = (struct groups){.due_ns = NEVER};
+	*groups = (struct groups){.random = 0};
 	LIST_INIT(&groups->list);
 	/* So that hosts which start together do not all report at the same time. */
 	if (getrandom(&groups->random, sizeof(groups->random), GRND_NONBLOCK) < 0 ||
@@ -36,40 +36,6 @@ static uint64_t random_delay(struct groups *groups, uint64_t limit_ns)
 	return limit_ns == 0 ? 0 : 1 + groups->random % limit_ns;
 }
 
-static int join_ipv4(int fd, unsigned int ifindex, const uint8_t gid[GID_LEN])
-{
-	struct ip_mreqn request = {.imr_ifindex = (int)ifindex};
-
-	memcpy(&request.imr_multiaddr, gid + GID_LEN - 4, sizeof(request.imr_multiaddr));
-	return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof(request));
-}
-
-static int join_ipv6(int fd, unsigned int ifindex, const uint8_t gid[GID_LEN])
-{
-	struct ipv6_mreq request = {.ipv6mr_interface = ifindex};
-
-	memcpy(&request.ipv6mr_multiaddr, gid, sizeof(request.ipv6mr_multiaddr));
-	return setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof(request));
-}
-
-/* A socket a group: the kernel lets one be in few. It leaves when it is closed. */
-static int open_member(unsigned int ifindex, const uint8_t gid[GID_LEN])
-{
-	const bool ipv4 = gid_is_ipv4(gid);
-	const int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	rc = ipv4 ? join_ipv4(fd, ifindex, gid) : join_ipv6(fd, ifindex, gid);
-	if (rc != 0) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
 /* RFC 2236, 6 and RFC 3810, 6: nobody reports the groups that all are in, nor those that end in the
  * host: of scope 0 or 1. */
 static bool is_unreported(const uint8_t gid[GID_LEN])
@@ -84,38 +50,121 @@ static bool is_unreported(const uint8_t gid[GID_LEN])
 	return memcmp(gid, nodes6, GID_LEN) == 0 || (gid[1] & 0x0f) <= SCOPE_HOST;
 }
 
-static void set_due(struct groups *groups, struct group *group, uint64_t due_ns)
+static struct group *find_group(const struct groups *groups, const uint8_t gid[GID_LEN])
 {
-	group->due_ns = due_ns;
-	if (due_ns < groups->due_ns)
-		groups->due_ns = due_ns;
+	struct group *group;
+
+	LIST_FOREACH (group, &groups->list, link) {
+		if (memcmp(group->gid, gid, GID_LEN) == 0)
+			return group;
+	}
+	return NULL;
+}
+
+static struct membership *find_membership(const struct group *group, int32_t vlan)
+{
+	struct membership *membership;
+
+	LIST_FOREACH (membership, &group->memberships, link) {
+		if (membership->vlan == vlan)
+			return membership;
+	}
+	return NULL;
+}
+
+static int join(struct groups *groups, struct group *group, int32_t vlan, unsigned int ifindex,
+		uint64_t now_ns)
+{
+	struct membership *membership = calloc(1, sizeof(*membership));
+	int rc;
+
+	if (!membership)
+		return -ENOMEM;
+	rc = due_reserve(&groups->due, groups->memberships + 1);
+	if (rc == 0 && ifindex != 0)
+		rc = members_join(&groups->members, ifindex, group->gid, &membership->by);
+	if (rc != 0) {
+		free(membership);
+		return rc;
+	}
+	membership->group = group;
+	membership->vlan = vlan;
+	membership->ifindex = ifindex;
+	membership->due.at_ns = DUE_NEVER;
+	if (ifindex == 0 && !is_unreported(group->gid)) {
+		membership->unasked = UNASKED;
+		due_set(&groups->due, &membership->due, now_ns);
+	}
+	LIST_INSERT_HEAD(&group->memberships, membership, link);
+	groups->memberships++;
+	return 0;
+}
+
+static void leave(struct groups *groups, struct membership *membership)
+{
+	due_set(&groups->due, &membership->due, DUE_NEVER);
+	if (membership->by)
+		members_leave(membership->by, membership->ifindex, membership->group->gid);
+	LIST_REMOVE(membership, link);
+	free(membership);
+	if (--groups->memberships == 0)
+		due_fini(&groups->due);
+}
+
+static void drop_if_empty(struct group *group)
+{
+	if (!LIST_EMPTY(&group->memberships))
+		return;
+	LIST_REMOVE(group, link);
+	free(group);
 }
 
 int groups_join(struct groups *groups, int32_t vlan, unsigned int ifindex,
 		const uint8_t gid[GID_LEN], uint64_t now_ns)
 {
-	struct group *group = calloc(1, sizeof(*group));
+	struct group *group = find_group(groups, gid);
+	int rc;
 
-	if (!group)
-		return -ENOMEM;
-	memcpy(group->gid, gid, GID_LEN);
-	group->due_ns = NEVER;
-	group->vlan = vlan;
-	group->fd = -1;
-	if (ifindex != 0) {
-		group->fd = open_member(ifindex, gid);
-		if (group->fd < 0) {
-			const int rc = group->fd;
-
-			free(group);
-			return rc;
-		}
-	} else if (!is_unreported(gid)) {
-		group->unasked = UNASKED;
-		set_due(groups, group, now_ns);
+	if (!group) {
+		group = calloc(1, sizeof(*group));
+		if (!group)
+			return -ENOMEM;
+		memcpy(group->gid, gid, GID_LEN);
+		LIST_INSERT_HEAD(&groups->list, group, link);
 	}
-	LIST_INSERT_HEAD(&groups->list, group, link);
-	return 0;
+	rc = join(groups, group, vlan, ifindex, now_ns);
+	drop_if_empty(group);
+	return rc;
+}
+
+/* In a network that is new, or whose interface is another one than it was. One that has gone takes
+ * nothing with it: it may come again. */
+static void follow(struct groups *groups, struct group *group, const struct address *address,
+		   uint64_t now_ns)
+{
+	struct membership *old = find_membership(group, address->vlan);
+	int rc;
+
+	if (old && old->ifindex == address->ifindex)
+		return;
+	rc = join(groups, group, address->vlan, address->ifindex, now_ns);
+	if (rc != 0)
+		log_warn("a multicast group cannot be joined in a network that is new: %s",
+			 strerror(-rc));
+	else if (old)
+		leave(groups, old);
+}
+
+void groups_follow(struct groups *groups, const struct addresses *own, uint64_t now_ns)
+{
+	struct group *group;
+
+	for (size_t i = 0; i < own->count; i++) {
+		if (!addresses_first_of_vlan(own, i))
+			continue;
+		LIST_FOREACH (group, &groups->list, link)
+			follow(groups, group, &own->list[i], now_ns);
+	}
 }
 
 static bool is_old(const struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns)
@@ -138,83 +187,79 @@ static const uint8_t *own_address(const struct addresses *own, int32_t vlan, boo
 	return none;
 }
 
-static size_t build(const struct groups *groups, const struct group *group,
+static size_t build(const struct groups *groups, const struct membership *membership,
 		    enum membership_change change, uint64_t now_ns, const uint8_t mac[6],
 		    const struct addresses *own, uint8_t *frame)
 {
-	const uint8_t *from = own_address(own, group->vlan, gid_is_ipv4(group->gid));
-	const size_t len = membership_build(frame, mac, from, group->gid, change,
-					    is_old(groups, group->gid, now_ns));
+	const uint8_t *gid = membership->group->gid;
+	const uint8_t *from = own_address(own, membership->vlan, gid_is_ipv4(gid));
+	const size_t len =
+		membership_build(frame, mac, from, gid, change, is_old(groups, gid, now_ns));
 
-	return tag_insert(frame, len, group->vlan);
+	return tag_insert(frame, len, membership->vlan);
 }
 
 bool groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns,
 		  const uint8_t mac[6], const struct addresses *own, uint8_t *frame, size_t *len)
 {
-	struct group *group;
+	struct group *group = find_group(groups, gid);
+	struct membership *membership;
 
 	*len = 0;
-	LIST_FOREACH (group, &groups->list, link) {
-		if (memcmp(group->gid, gid, GID_LEN) == 0)
-			break;
-	}
 	if (!group)
 		return false;
-	LIST_REMOVE(group, link);
-	if (group->fd >= 0)
-		close(group->fd);
-	else if (!is_unreported(gid))
-		*len = build(groups, group, MEMBERSHIP_LEFT, now_ns, mac, own, frame);
-	free(group);
+	membership = LIST_FIRST(&group->memberships);
+	if (!membership->by && !is_unreported(gid))
+		*len = build(groups, membership, MEMBERSHIP_LEFT, now_ns, mac, own, frame);
+	leave(groups, membership);
+	drop_if_empty(group);
 	return true;
+}
+
+static bool is_asked(const struct group *group, const struct membership_query *query)
+{
+	static const uint8_t every[GID_LEN];
+
+	return !is_unreported(group->gid) && gid_is_ipv4(group->gid) == query->ipv4 &&
+	       (memcmp(query->group, every, sizeof(every)) == 0 ||
+		memcmp(query->group, group->gid, GID_LEN) == 0);
 }
 
 void groups_asked(struct groups *groups, int32_t vlan, const struct membership_query *query,
 		  uint64_t now_ns)
 {
-	static const uint8_t every[GID_LEN];
-	const bool all = memcmp(query->group, every, sizeof(every)) == 0;
 	struct group *group;
 
 	if (query->old)
 		groups->old_until_ns[!query->ipv4] = now_ns + OLD_ROUTER_NS;
 	LIST_FOREACH (group, &groups->list, link) {
-		const uint64_t due_ns = now_ns + random_delay(groups, query->max_delay_ns);
+		struct membership *membership = find_membership(group, vlan);
+		uint64_t due_ns;
 
-		if (group->fd >= 0 || group->vlan != vlan || is_unreported(group->gid) ||
-		    gid_is_ipv4(group->gid) != query->ipv4)
+		if (!membership || membership->by || !is_asked(group, query))
 			continue;
-		if ((all || memcmp(group->gid, query->group, GID_LEN) == 0) &&
-		    due_ns < group->due_ns)
-			set_due(groups, group, due_ns);
+		due_ns = now_ns + random_delay(groups, query->max_delay_ns);
+		if (due_ns < membership->due.at_ns)
+			due_set(&groups->due, &membership->due, due_ns);
 	}
 }
 
 size_t groups_report(struct groups *groups, uint64_t now_ns, const uint8_t mac[6],
 		     const struct addresses *own, uint8_t *frame)
 {
+	struct due *first = due_first(&groups->due);
 	enum membership_change change = MEMBERSHIP_IS;
-	uint64_t earliest_ns = NEVER;
-	struct group *group;
+	struct membership *membership;
+	uint64_t next_ns = DUE_NEVER;
 
-	if (now_ns < groups->due_ns)
+	if (!first || first->at_ns > now_ns)
 		return 0;
-	LIST_FOREACH (group, &groups->list, link) {
-		if (group->due_ns <= now_ns)
-			break;
-		if (group->due_ns < earliest_ns)
-			earliest_ns = group->due_ns;
-	}
-	if (!group) {
-		groups->due_ns = earliest_ns;
-		return 0;
-	}
-	group->due_ns = NEVER;
-	if (group->unasked > 0) {
+	membership = container_of(first, struct membership, due);
+	if (membership->unasked > 0) {
 		change = MEMBERSHIP_JOINED;
-		if (--group->unasked > 0)
-			group->due_ns = now_ns + random_delay(groups, UNASKED_NS);
+		if (--membership->unasked > 0)
+			next_ns = now_ns + random_delay(groups, UNASKED_NS);
 	}
-	return build(groups, group, change, now_ns, mac, own, frame);
+	due_set(&groups->due, first, next_ns);
+	return build(groups, membership, change, now_ns, mac, own, frame);
 }

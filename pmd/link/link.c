@@ -155,6 +155,8 @@ bool link_refresh(struct link *link)
 	link->addresses = netdev.addresses;
 	pthread_mutex_unlock(&link->addresses_lock);
 	link_mute_vlans(link);
+	/* What the kernel joins it tells by itself: no time matters. */
+	groups_follow(&link->groups, &link->addresses, 0);
 	return true;
 }
 
@@ -226,7 +228,8 @@ size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns
 	return tag_insert(reply, link_input_untagged(link, vlan, frame, len, now_ns, reply), vlan);
 }
 
-/* Who attaches to a group names no network: we are in it on all of ours. */
+/* Who attaches to a group names no network: we are in it on all of ours, and, where there is none
+ * yet, on the interface itself. */
 int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns)
 {
 	uint8_t frame[LINK_REPLY_MAX];
@@ -242,6 +245,8 @@ int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns)
 			rc = groups_join(&link->groups, address->vlan, address->ifindex, gid,
 					 now_ns);
 	}
+	if (link->addresses.count == 0)
+		rc = groups_join(&link->groups, VLAN_NONE, link->ifindex, gid, now_ns);
 	while (rc != 0 && link_leave(link, gid, now_ns, frame, &len))
 		;
 	return rc;

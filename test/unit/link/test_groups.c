@@ -43,9 +43,8 @@ static int group_set_up(void **state)
 {
 	static const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
 	static const uint8_t ipv6[GID_LEN] = {0xfe, 0x80, [15] = 1};
-	const struct address vlan5 = {.gid = {[10] = 0xff, 0xff, 10, 0, 5, 1},
-				      .prefix_len = 24,
-				      .vlan = 5};
+	const struct address vlan5 = {
+		.gid = {[10] = 0xff, 0xff, 10, 0, 5, 1}, .prefix_len = 24, .vlan = 5};
 
 	(void)state;
 	have_network = netns_enter();
@@ -253,20 +252,104 @@ static void join__the_kernel_joins_on_its_interface(void **state)
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 99999, group4, now_ns), -ENODEV);
 }
 
-/* More than one socket may be in. */
+/* More than one socket may be in, and by fewer sockets than groups: a process may have 1024. */
 static void join__the_kernel_joins_many(void **state)
 {
+	const struct member_socket *by;
+	unsigned int sockets = 0;
 	uint8_t gid[GID_LEN];
 
 	(void)state;
 	if (!have_network)
 		skip();
-	groups_init(&groups);
-	memcpy(gid, group4, GID_LEN);
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 2000; i++) {
+		memcpy(gid, i % 2 ? group4 : group6, GID_LEN);
+		gid[14] = (uint8_t)(i >> 8);
 		gid[15] = (uint8_t)i;
 		assert_int_equal(groups_join(&groups, VLAN_NONE, left, gid, now_ns), 0);
 	}
+	LIST_FOREACH (by, &groups.members.sockets, link)
+		sockets++;
+	assert_in_range(sockets, 2, 200);
+	/* A place that is left is taken again. */
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(leave(gid), 0);
+		assert_int_equal(groups_join(&groups, VLAN_NONE, left, gid, now_ns), 0);
+	}
+	LIST_FOREACH (by, &groups.members.sockets, link)
+		sockets--;
+	assert_int_equal(sockets, 0);
+}
+
+/* What stands for the kernel's interface of a VLAN (not every kernel has them), with an address of
+ * ours. */
+static void make_vlan(struct addresses *addresses)
+{
+	const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 5, 1};
+	struct address address = {.prefix_len = 24, .vlan = 5};
+
+	assert_true(netns_run("ip link add later type veth peer name other && "
+			      "ip addr add 10.7.5.1/24 dev later && ip link set later up"));
+	memcpy(address.gid, ipv4, GID_LEN);
+	address.ifindex = if_nametoindex("later");
+	assert_int_equal(addresses_add(addresses, &address), 0);
+}
+
+/* In which the line of the group follows that of the interface. */
+static bool kernel_has_in_vlan(void)
+{
+	return netns_run("awk '/later/ {on = 1; next} /^[0-9]/ {on = 0} "
+			 "on && /030201EF/ {found = 1} END {exit !found}' /proc/self/net/igmp");
+}
+
+static void follow__networks_that_come_later(void **state)
+{
+	const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 1};
+	const struct address untagged = {.prefix_len = 24, .vlan = VLAN_NONE, .ifindex = left};
+	struct addresses before = {.count = 0}, now;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	before.list[before.count++] = untagged;
+	memcpy(before.list[0].gid, ipv4, GID_LEN);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, left, group4, now_ns), 0);
+	for (int round = 0; round < 2; round++) {
+		now = before;
+		make_vlan(&now);
+		assert_false(kernel_has_in_vlan());
+		groups_follow(&groups, &now, now_ns);
+		assert_true(kernel_has_in_vlan());
+		groups_follow(&groups, &now, now_ns);
+		assert_int_equal(groups.memberships, 2);
+		/* It goes, and comes again as another interface. */
+		assert_true(netns_run("ip link del later"));
+		groups_follow(&groups, &before, now_ns);
+	}
+	assert_true(kernel_has(true));
+	assert_int_equal(leave(group4), 0);
+	assert_int_equal(leave(group4), 0);
+	assert_false(kernel_has(true));
+	assert_true(LIST_EMPTY(&groups.list));
+	assert_true(LIST_EMPTY(&groups.members.sockets));
+}
+
+/* A network of a port of ours. */
+static void follow__says_so_in_the_new_network(void **state)
+{
+	const struct address vlan6 = {.gid = {[10] = 0xff, 0xff, 10, 0, 6, 1}, .vlan = 6};
+	struct addresses more = own;
+
+	(void)state;
+	addresses_add(&more, &vlan6);
+	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
+	assert_int_equal(groups_join(&groups, 5, 0, group4, now_ns), 0);
+	assert_int_equal(reports_until(now_ns + 2 * S), 4);
+	groups_follow(&groups, &own, now_ns);
+	assert_int_equal(groups_report(&groups, now_ns, mac, &own, frame), 0);
+	groups_follow(&groups, &more, now_ns);
+	assert_int_equal(groups_report(&groups, now_ns, mac, &more, frame), 14 + 4 + 24 + 16);
+	assert_int_equal(frame[15], 6);
 }
 
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -283,6 +366,8 @@ int main(void)
 		UNIT(join__in_a_vlan_is_told_there),
 		UNIT(join__the_kernel_joins_on_its_interface),
 		UNIT(join__the_kernel_joins_many),
+		UNIT(follow__networks_that_come_later),
+		UNIT(follow__says_so_in_the_new_network),
 	};
 
 	return cmocka_run_group_tests(tests, group_set_up, NULL);

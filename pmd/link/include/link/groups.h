@@ -12,24 +12,36 @@
 #include <sys/queue.h>
 
 #include "link/addresses.h"
+#include "link/due.h"
+#include "link/members.h"
 #include "link/membership.h"
 #include "link/tag.h"
 
 #define GROUPS_FRAME_MAX (MEMBERSHIP_FRAME_MAX + TAG_LEN)
 
+/* In one of our networks. */
+struct membership {
+	LIST_ENTRY(membership) link;
+	struct group *group;
+	int32_t vlan;		  /* the network */
+	unsigned int ifindex;	  /* the kernel's interface there, or 0 */
+	struct member_socket *by; /* by whom the kernel is in it there, or NULL */
+	unsigned int unasked;	  /* reports that are still to be sent unasked */
+	struct due due;		  /* the next report */
+};
+
 struct group {
 	LIST_ENTRY(group) link;
 	uint8_t gid[GID_LEN];
-	int32_t vlan;	      /* where we are in it */
-	int fd;		      /* of a kernel's interface: the socket that is in it; else -1 */
-	unsigned int unasked; /* reports that are still to be sent unasked */
-	uint64_t due_ns;      /* of the next report; UINT64_MAX for none */
+	LIST_HEAD(, membership) memberships; /* never empty */
 };
 
 /* Engine's thread or lock. */
 struct groups {
 	LIST_HEAD(, group) list;
-	uint64_t due_ns;	  /* nothing is to be sent earlier */
+	size_t memberships; /* of all groups */
+	struct members members;
+	struct due_heap due;
 	uint64_t old_until_ns[2]; /* IPv4, IPv6: so long, an older router is thought to be there */
 	uint32_t random;
 };
@@ -44,6 +56,9 @@ void groups_init(struct groups *groups);
  */
 int groups_join(struct groups *groups, int32_t vlan, unsigned int ifindex,
 		const uint8_t gid[GID_LEN], uint64_t now_ns);
+
+/** Our networks have changed: be in all groups in those that are new. */
+void groups_follow(struct groups *groups, const struct addresses *own, uint64_t now_ns);
 
 /**
  * Leave a group in one of the VLANs where we are in it.
