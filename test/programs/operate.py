@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operating uroced: what uroce-ctl and telemetry show of it, who may attach, and who tries to harm it."""
 
+import grp
 import json
 import os
+import pwd
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 
-from harness.process import LocalHost, Namespace, wait_until
+from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN
 from share import SECONDS, Uroced
@@ -15,7 +19,9 @@ from share import SECONDS, Uroced
 FORK = os.path.join(os.path.dirname(UROCE_RUN), "examples", "fork")
 TELEMETRY = "dpdk-telemetry.py"
 UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
+HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile.py")
 FIRST_PORT = 25000
+STARTS_AT_ONCE = 8
 WAITING = 14   # programs that wait for a peer; with a pair that sends they are 16
 
 
@@ -36,8 +42,10 @@ def ctl(*argv):
 class OperateTest:
     """All checks; one uroced on a veth whose other end is nobody's."""
 
-    def __init__(self, report, work_dir):
+    def __init__(self, report, work_dir, rng, starts):
         self._report = report
+        self._rng = rng
+        self._starts = starts
         self._work_dir = os.path.join(work_dir, "operate")
         os.mkdir(self._work_dir)
         self._here = Namespace("operate")
@@ -58,6 +66,9 @@ class OperateTest:
         self._check("a program with a port of its own is shown", self._shown_alone)
         self._check("limits", self._limits)
         self._check("fork and exec", self._forked)
+        self._check("a hostile client", self._hostile)
+        self._check("socket, rights and readiness", self._rights)
+        self._check(f"{self._starts} starts", self._many_starts)
         self._check("killed, and started again", self._again)
         self._check("SIGTERM leaves nothing", self._terminated)
 
@@ -204,6 +215,96 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         process.kill()
         expect(status == 0, "the script fails", *process.story("python3"))
         return process.output()
+
+    def _descriptors(self):
+        return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
+
+    def _hostile(self):
+        """It harms nobody but itself: traffic beside it goes on, and nothing of it is left."""
+        expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
+        before = self._descriptors()
+        sides = [["ibv_rc_pingpong", "-c", "-d", DEVICE, "-g", "1", "-n", "4000", "-p", str(FIRST_PORT)]]
+        sides.append([*sides[0], "10.9.8.1"])
+        seed = str(self._rng.getrandbits(32))
+        server = self._host().start(sides[0])
+        processes = [server]
+        try:
+            expect(wait_until(lambda: server.listens(FIRST_PORT), SECONDS), "no server", *server.story("server"))
+            processes.append(self._host().start(sides[1]))
+            hostile = Process([*self._here.prefix, sys.executable, HOSTILE, self._owner.socket, seed],
+                              os.path.join(self._work_dir, "hostile.log"))
+            processes.append(hostile)
+            expect(hostile.wait(SECONDS) == 0, f"seed {seed}", *hostile.story("hostile"),
+                   *self._owner.process.story("uroced"))
+            for process in processes[:2]:
+                expect(process.wait(SECONDS) == 0, f"seed {seed}: who is beside it suffers",
+                       *process.story("program"))
+        finally:
+            for process in processes:
+                process.kill()
+        expect(self._owner.process.poll() is None, f"seed {seed}: uroced has ended",
+               *self._owner.process.story("uroced"))
+        expect(wait_until(self._owner.is_clean, SECONDS), f"seed {seed}: something does not come back",
+               self._owner.status())
+        expect(self._owner.status()["refused"] > 0, "nothing was refused", self._owner.status())
+        expect(wait_until(lambda: self._descriptors() == before, SECONDS),
+               f"seed {seed}: {self._descriptors()} descriptors, not {before}")
+
+    def _rights(self):
+        """Another uroced, as a service manager starts it, and whom its socket lets in."""
+        folder = os.path.join(self._work_dir, "rights")
+        os.makedirs(folder, exist_ok=True)
+        for path in (os.path.dirname(self._work_dir), self._work_dir, folder):
+            os.chmod(path, 0o755)
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        manager.bind(os.path.join(folder, f"notify-{self._rng.getrandbits(32)}"))
+        manager.settimeout(SECONDS)
+        second = Uroced(self._here, folder, "veth1", "--file-prefix", self._prefix + "-rights", "--socket-owner",
+                        "nobody", "--socket-group", "daemon", "--socket-mode", "0620")
+        second.argv[0:0] = ["env", f"NOTIFY_SOCKET={manager.getsockname()}"]
+        second.process = second.start()
+        try:
+            expect(manager.recv(64) == b"READY=1", "it does not say that it is ready")
+            found = os.stat(second.socket)
+            expect((found.st_uid, found.st_gid, found.st_mode & 0o777) ==
+                   (pwd.getpwnam("nobody").pw_uid, grp.getgrnam("daemon").gr_gid, 0o620), "the socket", found)
+            for user, may in (("nobody", True), ("daemon", True), ("bin", False)):
+                account = pwd.getpwnam(user)
+                status = self._attach_as(account.pw_uid, account.pw_gid, second.socket)
+                expect((status == 0) == may, f"{user} {'may not' if may else 'may'} attach", status)
+            os.killpg(second.process.pid, signal.SIGTERM)
+            expect(manager.recv(64) == b"STOPPING=1", "it does not say that it stops")
+            expect(second.process.wait(SECONDS) == 0, "it does not end with 0")
+        finally:
+            second.process.kill()
+            manager.close()
+            shutil.rmtree(f"/var/run/dpdk/{self._prefix}-rights", ignore_errors=True)
+
+    def _attach_as(self, uid, gid, path):
+        process = Process([*self._here.prefix, "setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups",
+                           UROCE_RUN, "--socket", path, "--", "ibv_devinfo"],
+                          os.path.join(self._work_dir, "attach.log"))
+        status = process.wait(SECONDS)
+        process.kill()
+        return status
+
+    def _many_starts(self):
+        """Addresses are others at each: programs find their memory wherever it is mapped."""
+        waiting = []
+        try:
+            for number in range(self._starts):
+                options = () if number % 4 else ("--port", "net_null0", "--ip", "10.0.0.1/24")
+                waiting.append(self._host(*options).start(["ibv_devinfo", "-d", DEVICE]))
+                if len(waiting) == STARTS_AT_ONCE or number + 1 == self._starts:
+                    for process in waiting:
+                        expect(process.wait(SECONDS) == 0, f"start {number}", *process.story("ibv_devinfo"))
+                        os.unlink(process.log_path)
+                        process.kill()
+                    waiting.clear()
+        finally:
+            for process in waiting:
+                process.kill()
+        expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back")
 
     def _forked(self):
         """A child of a program that is attached attaches by itself, and both work on."""

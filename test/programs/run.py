@@ -39,6 +39,8 @@ def main():
     parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="chooses the moments at which a side is killed")
+    parser.add_argument("--starts", type=int, default=40,
+                        help="programs that are started one after the other, to see that all do (1000 by hand)")
     options = parser.parse_args()
     exit_on_signals()
     if os.geteuid() != 0:
@@ -53,7 +55,7 @@ def main():
         EthernetTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
-        OperateTest(report, work_dir).run_all()
+        OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 

@@ -27,12 +27,12 @@ class Uroced:
     def __init__(self, namespace, work_dir, netdev, *options, name="uroced"):
         self.socket = f"{work_dir}/{name}.sock"
         self._work_dir = work_dir
-        self._argv = [*namespace.prefix, UROCED, "--netdev", netdev, "--socket", self.socket, *options]
+        self.argv = [*namespace.prefix, UROCED, "--netdev", netdev, "--socket", self.socket, *options]
         self.process = None
 
     def start(self):
         """Starts another one."""
-        return Process(["nice", "-n", "-15", *self._argv], os.path.join(self._work_dir, "uroced.log"))
+        return Process(["nice", "-n", "-15", *self.argv], os.path.join(self._work_dir, "uroced.log"))
 
     def run(self):
         """Starts it, and waits until it answers."""
