@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What stands behind the pointers that verbs hand out.
+ *
+ * Each object begins with its public struct, so a cast leads from one to the other, and points to
+ * the object of the room that does its work.
+ */
+#ifndef VERBS_OBJECTS_H
+#define VERBS_OBJECTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <infiniband/verbs.h>
+#include <rte_common.h>
+
+#include "device/device.h"
+#include "device/xrcd.h"
+#include "queue/ah.h"
+#include "queue/channel.h"
+#include "queue/ring.h"
+
+struct cq;
+struct dm;
+struct mr;
+struct mw;
+struct pd;
+struct qp;
+struct srq;
+
+#define FACE_PORT	  1 /* the only port of a device */
+#define FACE_COMP_VECTORS 1
+#define FACE_QP_EVENTS	  8 /* kinds of events that a queue pair has */
+#define FACE_SRQ_EVENTS	  2 /* kinds that a shared receive queue has */
+#define FACE_PORT_EVENTS  8 /* kinds that belong to no object */
+
+TAILQ_HEAD(face_context_list, face_context);
+LIST_HEAD(face_ex_qps, face_qp);
+LIST_HEAD(face_ex_cqs, face_cq);
+
+/* Lives from the first ibv_get_device_list to the end of the process. */
+struct face_device {
+	struct ibv_device ibv;
+	/* Where drivers look for a table of theirs to know whether the device is; it never is. */
+	const void *driver_ops;
+	struct device *device;
+	size_t index;	      /* in the list */
+	uint32_t generation;  /* the fork_generation that it is of */
+	pthread_mutex_t lock; /* below it: contexts; taken by the engine's thread too */
+	struct face_context_list contexts; /* open ones, and closed ones that have objects */
+};
+
+struct face_context {
+	struct verbs_context verbs; /* ends in the struct ibv_context that the application holds */
+	struct face_device *face;
+	struct device *device;
+	uint32_t generation; /* the fork_generation that it is of */
+	/* under face->lock */
+	TAILQ_ENTRY(face_context) link;
+	bool open;
+	struct face_ex_qps ex_qps; /* whose operations are their own, not the context's */
+	struct face_ex_cqs ex_cqs;
+
+	uint32_t users;	      /* 1 while open, and its objects; atomic */
+	uint32_t next_handle; /* atomic */
+	struct channel async;
+	struct channel_source port_events[FACE_PORT_EVENTS];
+
+	dev_t file_dev; /* what cmd_fd leads to: the same for all contexts that share objects */
+	ino_t file_ino;
+	struct face_context *root; /* the first of these; itself, unless it was imported */
+
+	/* the first one's */
+	pthread_mutex_t shared_lock; /* below it: shared, and what its entries lead to */
+	LIST_HEAD(, shared) shared;  /* objects that are not destroyed */
+};
+
+/* An object of a context and of those that were imported from it. Its handles point here. */
+enum shared_kind {
+	SHARED_PD,
+	SHARED_DM,
+};
+
+struct shared {
+	LIST_ENTRY(shared) link;
+	struct face_context *root;
+	enum shared_kind kind;
+	uint32_t handle;
+	uint32_t holders;	     /* handles that the application has */
+	void *object;		     /* NULL: destroyed */
+	struct device_object listed; /* of a SHARED_PD */
+};
+
+struct face_td {
+	struct ibv_td ibv;
+	uint32_t users; /* parent domains; atomic */
+};
+
+struct face_pd {
+	struct ibv_pd ibv;
+	struct pd *pd; /* held; with a parent domain, that of the one which it extends, and used */
+	struct shared *shared;	    /* NULL with a parent domain */
+	struct face_parent *parent; /* itself, if it is a parent domain; else NULL */
+};
+
+struct face_parent {
+	struct face_pd domain;	   /* what the application holds */
+	struct face_parent *outer; /* the parent domain that it extends, or NULL */
+	struct face_td *td;	   /* NULL without one */
+	uint32_t users;		   /* objects made with it; atomic */
+	struct queue_domain queues;
+	struct ring_allocator allocator;
+
+	/* the application's, with IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
+		       uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
+	void *pd_context;
+};
+
+struct face_mr {
+	struct ibv_mr ibv;
+	struct mr *mr;
+	uint32_t key; /* by which it is known whether another handle has ended it */
+	bool imported;
+	bool is_null;
+	struct face_parent *parent; /* made with it, or NULL: so it is in what follows */
+};
+
+struct face_mw {
+	struct ibv_mw ibv;
+	struct mw *mw;
+	struct face_parent *parent;
+};
+
+struct face_dm {
+	struct ibv_dm ibv;
+	struct dm *dm;
+	struct shared *shared; /* NULL in a child process, which shares nothing */
+};
+
+struct face_ah {
+	struct ah ah; /* what posting reads */
+	struct ibv_ah_attr attr;
+	struct pd *pd;
+	struct face_parent *parent;
+};
+
+struct face_channel {
+	struct ibv_comp_channel ibv; /* refcnt: completion queues that use it; atomic */
+	struct channel channel;
+};
+
+struct face_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex; /* the same, and more */
+	};
+	struct cq *cq;
+	struct device *device;
+	struct device_object listed;
+	struct face_parent *parent;
+	struct channel_source error; /* IBV_EVENT_CQ_ERR */
+
+	/* between ibv_start_poll and ibv_end_poll */
+	pthread_mutex_t iterator_lock;
+	bool single_threaded; /* the application's promise: iterator_lock is not taken */
+	struct ibv_wc wc;     /* the current completion */
+	uint64_t stamp_ns;    /* when it was added, if wanted */
+	bool wants_wallclock;
+	uint64_t wallclock_offset_ns; /* what the engine's clock lacks to CLOCK_REALTIME */
+
+	bool is_ex; /* made by ibv_create_cq_ex: in the context's list */
+	LIST_ENTRY(face_cq) ex_link;
+};
+
+struct face_xrcd {
+	struct ibv_xrcd ibv;
+	struct xrcd *xrcd;
+	uint32_t users; /* shared receive queues and queue pairs opened through it; atomic */
+};
+
+struct face_srq {
+	struct ibv_srq ibv;
+	struct srq *srq;
+	struct device *device;
+	struct face_parent *parent;
+	struct ibv_cq *cq;	/* XRC: where it completes, else NULL */
+	struct face_xrcd *xrcd; /* XRC, else NULL */
+	struct channel_source events[FACE_SRQ_EVENTS];
+};
+
+TAILQ_HEAD(face_qp_list, face_qp);
+
+/*
+ * A queue pair that receives for an XRC domain: each who opens it has a handle, and the last handle
+ * ends it. Under the engine's lock.
+ */
+struct face_target {
+	struct xrcd_member member;
+	struct xrcd *xrcd;
+	struct face_qp_list handles; /* all hear of its events */
+};
+
+/* What later releases of verbs.h have at the end of struct ibv_qp_ex. */
+struct face_qp_ex_later {
+	struct ibv_qp_ex ex;
+	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+			 uint8_t type, uint8_t level);
+};
+
+struct face_qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex; /* the same, and more */
+		struct face_qp_ex_later later;
+	};
+	struct qp *qp;
+	struct device *device;
+	struct pd *pd; /* used; the handle in ibv.pd may go before (ibv_unimport_pd(3)) */
+	struct face_parent *parent;
+	bool is_ex;	     /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
+	uint32_t wr_opcodes; /* what may then be built: bits of enum ibv_wr_opcode */
+	struct sq *build_sq; /* where it is; in a child process nowhere */
+	LIST_ENTRY(face_qp) ex_link;
+	uint32_t groups; /* multicast groups that it is attached to; engine's lock */
+	bool blocks_own_mcast;
+	struct channel_source events[FACE_QP_EVENTS];
+
+	/* XRC_RECV only, else NULL */
+	struct face_target *target;
+	struct face_xrcd *xrcd;
+	TAILQ_ENTRY(face_qp) target_link;
+};
+
+static inline struct face_device *face_device(struct ibv_device *ibv)
+{
+	return (struct face_device *)ibv;
+}
+
+static inline struct face_context *face_context(struct ibv_context *ibv)
+{
+	return (struct face_context *)((char *)ibv - offsetof(struct face_context, verbs.context));
+}
+
+static inline struct face_pd *face_pd(struct ibv_pd *ibv)
+{
+	return (struct face_pd *)ibv;
+}
+
+/* What a domain says of the queues that are made with it, or NULL. */
+static inline const struct queue_domain *face_queues(struct ibv_pd *ibv)
+{
+	const struct face_parent *parent = face_pd(ibv)->parent;
+
+	return parent ? &parent->queues : NULL;
+}
+
+static inline struct face_mr *face_mr(struct ibv_mr *ibv)
+{
+	return (struct face_mr *)ibv;
+}
+
+static inline struct face_mw *face_mw(struct ibv_mw *ibv)
+{
+	return (struct face_mw *)ibv;
+}
+
+static inline struct face_dm *face_dm(struct ibv_dm *ibv)
+{
+	return (struct face_dm *)ibv;
+}
+
+static inline struct face_ah *face_ah(struct ibv_ah *ibv)
+{
+	return (struct face_ah *)ibv;
+}
+
+static inline struct face_channel *face_channel(struct ibv_comp_channel *ibv)
+{
+	return (struct face_channel *)ibv;
+}
+
+static inline struct face_cq *face_cq(struct ibv_cq *ibv)
+{
+	return (struct face_cq *)ibv;
+}
+
+static inline struct face_srq *face_srq(struct ibv_srq *ibv)
+{
+	return (struct face_srq *)ibv;
+}
+
+static inline struct face_xrcd *face_xrcd(struct ibv_xrcd *ibv)
+{
+	return (struct face_xrcd *)ibv;
+}
+
+static inline struct face_qp *face_qp(struct ibv_qp *ibv)
+{
+	return (struct face_qp *)ibv;
+}
+
+#endif
