@@ -22,6 +22,13 @@ CONFORMANCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..
 ADDRESS = "10.9.4.1"
 SECONDS = 300
 VENDORS = ("mlx5", "efa", "cuda")
+# What Debian 12's suite has, and how much of it must pass whatever the table allows: of the generic tests outside
+# test_rdmacm so many, and of these files all, but for those that need a GPU.
+TESTS = 273
+GENERIC_PASSES = 130
+MUST_PASS = ("test_mr", "test_odp", "test_parent_domain", "test_pd", "test_relaxed_ordering", "test_shared_pd",
+             "test_device")
+NEEDS_GPU = "test_mr.DmaBuf*"
 
 # "test_x (tests.test_y.Class.test_x)", perhaps a line that describes it, " ... " and the verdict; what the programs
 # print meanwhile stands anywhere.
@@ -101,8 +108,8 @@ class PyverbsTest:
         self._text = self._run()
         self._verdicts = parse_verdicts(self._text)
         ran = RAN.search(self._text)
-        if not ran or int(ran.group(1)) != len(self._verdicts):
-            raise CheckFailed(f"{len(self._verdicts)} verdicts, and unittest says: {ran and ran.group(0)}",
+        if not ran or int(ran.group(1)) != len(self._verdicts) or len(self._verdicts) != TESTS:
+            raise CheckFailed(f"{len(self._verdicts)} verdicts of {TESTS}, and unittest says: {ran and ran.group(0)}",
                               self._text.splitlines()[-40:])
 
     def _run(self, *tests):
@@ -139,6 +146,22 @@ class PyverbsTest:
         without_cm = [test for test in generic if not test.startswith("test_rdmacm.")]
         print(f"note  pyverbs: {len(passed)} of {len(generic)} generic tests pass "
               f"({len(set(passed) & set(without_cm))} of the {len(without_cm)} that need no connection manager)")
+        self._report.require(f"pyverbs: {GENERIC_PASSES} generic tests pass", self._has_passed,
+                             len(set(passed) & set(without_cm)))
+        for file in MUST_PASS:
+            self._report.require(f"pyverbs: all of {file}", self._has_passed_all, file)
+
+    @staticmethod
+    def _has_passed(count):
+        if count < GENERIC_PASSES:
+            raise CheckFailed(f"{count} do", [])
+
+    def _has_passed_all(self, file):
+        tests = [test for test in self._verdicts
+                 if test.split(".")[0] == file and not fnmatch.fnmatchcase(test, NEEDS_GPU)]
+        others = [test for test in tests if self._verdicts[test][0] != "ok"]
+        if not tests or others:
+            raise CheckFailed(f"{len(others)} of {len(tests)} do not pass", others)
 
     @staticmethod
     def _is_vendors(test):
