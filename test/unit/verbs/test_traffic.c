@@ -114,23 +114,32 @@ static bool finish(struct lane *lane, enum place place)
 	       lane_wait(lane, 2 * MESSAGES) >= 0;
 }
 
-static void *deregister_and_unmap(void *arg)
+/* The region ends, or gets other memory. */
+static bool take_away(struct ibv_mr *mr, uint8_t *elsewhere)
+{
+	if (!elsewhere)
+		return ibv_dereg_mr(mr) == 0;
+	return ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, elsewhere, BYTES, 0) == 0;
+}
+
+static void *take_away_and_unmap(void *arg)
 {
 	const size_t seed = *(const size_t *)arg;
-	uint8_t *staying = map_at(NULL), *going = map_at(NULL);
+	uint8_t *staying = map_at(NULL), *going = map_at(NULL), *elsewhere = map_at(NULL);
 	struct ibv_mr *staying_mr, *mr;
 	struct lane lane;
 
-	REQUIRE(staying && going && lane_open(&lane, context));
+	REQUIRE(staying && going && elsewhere && lane_open(&lane, context));
 	staying_mr = ibv_reg_mr(lane.pd, staying, BYTES, ACCESS);
 	REQUIRE(staying_mr);
 	for (size_t round = 0; round < ROUNDS; round++) {
 		const enum place place = (enum place)((round + seed) % PLACES);
+		const bool changes = round / PLACES % 2;
 
 		mr = ibv_reg_mr(lane.pd, going, BYTES, ACCESS);
 		REQUIRE(mr);
 		REQUIRE(post_messages(&lane, place, mr, staying_mr));
-		REQUIRE(ibv_dereg_mr(mr) == 0);
+		REQUIRE(take_away(mr, changes ? elsewhere : NULL));
 		/*
 		 * At once other memory is at its place; in one step, or another thread's might be
 		 * there in between.
@@ -140,21 +149,23 @@ static void *deregister_and_unmap(void *arg)
 		REQUIRE(finish(&lane, place));
 		for (size_t i = 0; i < BYTES; i++)
 			REQUIRE(going[i] == PATTERN);
+		REQUIRE(!changes || ibv_dereg_mr(mr) == 0);
 		REQUIRE(lane_again(&lane));
 	}
 	REQUIRE(ibv_dereg_mr(staying_mr) == 0);
 	REQUIRE(lane_close(&lane));
 	munmap(staying, BYTES);
 	munmap(going, BYTES);
+	munmap(elsewhere, BYTES);
 	return NULL;
 }
 
-static void dereg_mr__no_packet_touches_the_memory_after_it(void **state)
+static void dereg_and_rereg_mr__no_packet_touches_the_memory_after_it(void **state)
 {
 	size_t seeds[THREADS] = {0, 1, 2, 3};
 
 	(void)state;
-	run_threads(deregister_and_unmap, THREADS, seeds, sizeof(seeds[0]));
+	run_threads(take_away_and_unmap, THREADS, seeds, sizeof(seeds[0]));
 }
 
 /* The same with memory of the heap, that is sent from or written to. */
@@ -442,7 +453,7 @@ static int close_device(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dereg_mr__no_packet_touches_the_memory_after_it),
+		cmocka_unit_test(dereg_and_rereg_mr__no_packet_touches_the_memory_after_it),
 		cmocka_unit_test(dereg_mr__memory_is_free_to_be_freed),
 		cmocka_unit_test(reg_mr__from_several_threads_under_traffic),
 		cmocka_unit_test(dealloc_pd__while_another_handle_is_used),
