@@ -3,7 +3,7 @@
 
 SETUP = config/setup.sh
 
-.PHONY: all build demo test test-interop perf fuzz clean distclean help
+.PHONY: all build demo test test-interop test-interop-all perf fuzz clean distclean help
 
 all: build
 
@@ -27,6 +27,11 @@ test-interop:
 	@$(MAKE) --no-print-directory build
 	@test/interop/run.py
 
+test-interop-all:
+	@$(SETUP) interop
+	@$(MAKE) --no-print-directory build
+	@test/interop/run.py --all
+
 perf:
 	@$(SETUP) test
 	@$(MAKE) --no-print-directory build
@@ -47,6 +52,7 @@ help:
 	@echo "make demo          ib_write_bw on uroce, two processes, as the first thing to see"
 	@echo "make test          every test that needs no virtual machine"
 	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
+	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make perf          bandwidth and latency, beside kernel TCP"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
 	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

@@ -28,14 +28,26 @@ def kvm_usable():
     return hardware and os.access("/dev/kvm", os.R_OK | os.W_OK)
 
 
+class Hardware:
+    """What a guest has beside its ordinary NIC; more arguments for QEMU and for the kernel."""
+
+    def __init__(self, devices=(), kernel="", machine="q35", cpus=2, memory_mib=512):
+        self.devices = list(devices)
+        self.kernel = kernel
+        self.machine = machine
+        self.cpus = cpus
+        self.memory_mib = memory_mib
+
+
 class Guest:
     """One guest on a tap device of the network namespace's bridge br0."""
 
     device = "rxe0"
     peer_program = "/usr/bin/interop_peer"
 
-    def __init__(self, name, number, namespace, image_dir, work_dir):
+    def __init__(self, name, number, namespace, image_dir, work_dir, hardware=None):
         self.name = name
+        self._hardware = hardware or Hardware()
         self.address = f"10.9.0.{number}"
         self.address6 = f"fd09::{number}"
         self.vlan_address = f"10.9.{VLAN}.{number}"
@@ -45,6 +57,7 @@ class Guest:
         self._namespace = namespace
         self._image_dir = image_dir
         self._socket_path = os.path.join(work_dir, f"{name}.sock")
+        self._monitor_path = os.path.join(work_dir, f"{name}.monitor")
         self._log_path = os.path.join(work_dir, f"{name}.qemu")
         self._console_path = os.path.join(work_dir, f"{name}.console")
         self._socket = None
@@ -83,18 +96,21 @@ class Guest:
 
     def _qemu_argv(self, accel, cpu):
         return [
-            "qemu-system-x86_64", "-machine", "q35", "-accel", accel, "-cpu", cpu,
-            "-smp", "2", "-m", "512", "-nodefaults", "-no-user-config", "-display", "none",
+            "qemu-system-x86_64", "-machine", self._hardware.machine, "-accel", accel, "-cpu", cpu,
+            "-smp", str(self._hardware.cpus), "-m", str(self._hardware.memory_mib), "-nodefaults", "-no-user-config", "-display", "none",
             "-no-reboot", "-kernel", f"{self._image_dir}/vmlinuz",
             "-initrd", f"{self._image_dir}/initrd", "-serial", f"file:{self._console_path}",
             "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off no_timer_check "
                        f"random.trust_cpu=on peer_ip={self.address}/24 "
                        f"peer_ip6={self.address6}/64 peer_mtu={MTU} "
-                       f"peer_vlan={VLAN} peer_vlan_ip={self.vlan_address}/24",
+                       f"peer_vlan={VLAN} peer_vlan_ip={self.vlan_address}/24 {self._hardware.kernel}",
+            *self._hardware.devices,
             "-device", "virtio-serial-pci",
             "-chardev", f"socket,id=control,path={self._socket_path},server=on,wait=off",
             "-device", "virtserialport,chardev=control,name=control",
             # without vnet_hdr nothing is offloaded: whole checksums, no large segments
+            "-chardev", f"socket,id=monitor,path={self._monitor_path},server=on,wait=off",
+            "-mon", "chardev=monitor,mode=readline",
             "-netdev", f"tap,id=net,ifname={self._tap},script=no,downscript=no,vnet_hdr=off",
             "-device", f"virtio-net-pci,netdev=net,mac={self._mac},host_mtu={MTU},romfile=",
         ]
@@ -118,6 +134,27 @@ class Guest:
                 raise GuestError(f"QEMU ended: {self._qemu.output()}")
             answer += received.replace(b"\r\n", b"\n")
         return int(end.group(1)), answer[:end.start()].decode(errors="replace")
+
+    def monitor(self, command):
+        """Gives QEMU a command of its monitor; returns what it says."""
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.settimeout(COMMAND_SECONDS)
+            monitor.connect(self._monitor_path)
+            answer = self._monitor_answer(monitor)
+            monitor.sendall(command.encode() + b"\n")
+            answer = self._monitor_answer(monitor)
+        return answer.decode(errors="replace")
+
+    @staticmethod
+    def _monitor_answer(monitor):
+        answer = b""
+        while not answer.endswith(b"(qemu) "):
+            answer += monitor.recv(65536)
+        return answer
+
+    def qemu_output(self):
+        """What QEMU has said on its standard streams."""
+        return self._qemu.output()
 
     def start(self, argv):
         self._programs += 1

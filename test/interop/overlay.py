@@ -10,9 +10,11 @@ from harness.tools import UROCE_RUN
 
 GUEST_DIR = "/opt/uroce"
 GUEST_UROCE_RUN = f"{GUEST_DIR}/app/uroce-run"
+IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # where it was made: nic/make-igb-uio.sh
 LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", "libibverbs.so.1")
 DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
-DRIVERS = ("bus_vdev", "bus_pci", "mempool_ring", "mempool_stack", "net_af_packet")
+DRIVERS = ("bus_vdev", "bus_pci", "mempool_ring", "mempool_stack", "net_af_packet", "net_virtio",
+           "net_e1000", "net_vmxnet3")
 
 
 def _libraries(path):
@@ -36,6 +38,8 @@ def add_uroce(image_dir, work_dir):
     for file in (UROCE_RUN, LIBRARY, *drivers):
         for library in _libraries(file):
             _install(library, tree, library)
+    if os.path.exists(f"{image_dir}/igb_uio.ko"):
+        _install(f"{image_dir}/igb_uio.ko", tree, IGB_UIO)
     os.makedirs(tree + DRIVERS_DIR)
     for driver in drivers:
         # One file, for a driver that is loaded under two names is two drivers.

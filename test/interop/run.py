@@ -14,7 +14,8 @@ import tempfile
 
 TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP_DIR = os.path.dirname(TEST_DIR)
-sys.path[:0] = [TEST_DIR, os.path.dirname(os.path.abspath(__file__))]
+INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic")]
 
 from guest import MTU, VLAN, Guest, GuestError  # noqa: E402
 from harness.process import LocalHost, Namespace, exit_on_signals  # noqa: E402
@@ -22,6 +23,7 @@ from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side,  # noqa: E402
                            gid_index, gids, kill_pair, run_pair)
 from overlay import GUEST_UROCE_RUN, add_uroce  # noqa: E402
+import nics  # noqa: E402
 
 IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
 PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
@@ -251,8 +253,8 @@ class Matrix:
                    server, client, "ipv4", program, victim, delay)
 
 
-def run_matrix(options, report, image_dir, work_dir):
-    """Everything it makes is removed again at exit."""
+def run_all(options, report, image_dir, work_dir):
+    """Everything that is made is removed again at exit."""
     network = Namespace("net")
     network.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "mcast_snooping",
                 "0")
@@ -266,6 +268,13 @@ def run_matrix(options, report, image_dir, work_dir):
         ours = Guest("rxe2", 2, network, image_dir, work_dir)
     else:
         ours = UrocePeer(network, work_dir)
+    if not options.self_check and not options.no_nics:
+        nics.run(report, options.all, network, image_dir, work_dir, (ours, theirs))
+    if not options.nics_only:
+        run_matrix(options, report, ours, theirs)
+
+
+def run_matrix(options, report, ours, theirs):
     matrix = Matrix(report, ours, theirs, random.Random(options.seed),
                     options.self_check)
     if report.require("GID tables", matrix.read_gid_tables):
@@ -283,6 +292,9 @@ def main():
     parser.add_argument("--backports", action="store_true",
                         help="the peer's kernel is the newest of bookworm-backports, not the release's")
     parser.add_argument("--only", metavar="TEXT", help="run the cells whose name contains this")
+    parser.add_argument("--all", action="store_true", help="every NIC with every driver, which takes an hour")
+    parser.add_argument("--nics-only", action="store_true", help="only the tests on NICs that DPDK drives")
+    parser.add_argument("--no-nics", action="store_true", help="all but these")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="chooses the moments at which a side is killed")
     options = parser.parse_args()
@@ -296,10 +308,12 @@ def main():
     image_dir = IMAGE_DIR + ("-backports" if options.backports else "")
     subprocess.run([os.path.join(TEST_DIR, "interop", "make-guest.sh"), image_dir, PEER_PROGRAM,
                     *(["backports"] if options.backports else [])], check=True)
+    if options.all:
+        subprocess.run([os.path.join(INTEROP_DIR, "nic", "make-igb-uio.sh"), image_dir], check=True)
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="uroce-interop-") as work_dir:
         try:
-            run_matrix(options, report, image_dir, work_dir)
+            run_all(options, report, image_dir, work_dir)
         except GuestError as error:
             report.fail("guest", str(error))
         return report.summary()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A guest with NICs for DPDK, how they are bound, and uroce on one of them."""
+
+from guest import MTU, Guest, GuestError, Hardware
+from harness.tools import DEVICE
+from overlay import GUEST_UROCE_RUN, IGB_UIO
+
+FIRST_NUMBER = 31
+HUGE_PAGES = 160  # of 2 MiB
+# Where the guest's VFIO has no IOMMU in front of the device, a stray address would hit memory unseen.
+IOMMU = "intel-iommu,intremap=on,caching-mode=on,aw-bits=48"
+
+
+class Nic:
+    """A NIC model, where it is in the guest, and what QEMU has to know of it."""
+
+    def __init__(self, number, name, device, slot):
+        self.name = name
+        self.number = number
+        self.pci = f"0000:00:{slot:02x}.0"
+        self.mac = f"52:54:00:09:00:{number:02x}"
+        self.tap = f"tap{number}"
+        self.address = f"10.9.0.{number}"
+        self.address6 = f"fd09::{number}"
+        self._device = device
+        self._slot = slot
+
+    def devices(self):
+        # no vnet_hdr: what the NIC offloads has to be done before the frame is on the wire
+        return ["-netdev", f"tap,id={self.tap},ifname={self.tap},script=no,downscript=no,vnet_hdr=off",
+                "-device", f"{self._device},id={self.name},netdev={self.tap},mac={self.mac},"
+                           f"addr={self._slot:02x}.0,romfile="]
+
+
+NICS = (
+    Nic(31, "virtio", f"virtio-net-pci,disable-legacy=on,mrg_rxbuf=on,host_mtu={MTU},iommu_platform=on", 0x10),
+    Nic(32, "e1000e", "e1000e", 0x11),
+    Nic(33, "vmxnet3", "vmxnet3", 0x12),
+)
+LOAD = {"vfio-pci": "modprobe -a vfio-pci vfio_iommu_type1",
+        "igb_uio": f"modprobe uio && {{ [ -e /sys/module/igb_uio ] || insmod {IGB_UIO}; }}"}
+BINDINGS = ("vfio-pci", "uio_pci_generic", "igb_uio")
+
+
+def boot(network, image_dir, work_dir, nics=NICS, number=3):
+    """One processor: what uroce and the test need at once is not much, and the emulation is slow."""
+    devices = ["-device", IOMMU]
+    for nic in nics:
+        network.run("ip", "tuntap", "add", "dev", nic.tap, "mode", "tap")
+        network.run("ip", "link", "set", nic.tap, "mtu", str(MTU), "master", "br0", "up")
+        devices += nic.devices()
+    # pt: a device that no VFIO has is not translated, as UIO needs it
+    hardware = Hardware(devices, f"intel_iommu=on iommu=pt hugepages={HUGE_PAGES}", "q35,kernel-irqchip=split",
+                        1, 1024)
+    return Guest("nics", number, network, image_dir, work_dir, hardware)
+
+
+def bind(guest, nic, driver):
+    """Gives a NIC to a kernel driver, as dpdk-devbind.py does; says what is wrong where it cannot be."""
+    device = f"/sys/bus/pci/devices/{nic.pci}"
+    load = LOAD.get(driver, f"modprobe {driver}")
+    status, output = guest.run(
+        f"{load} && {{ [ ! -e {device}/driver ] || echo {nic.pci} >{device}/driver/unbind; }} && "
+        f"echo {driver} >{device}/driver_override && echo {nic.pci} >/sys/bus/pci/drivers_probe && "
+        f"readlink {device}/driver | grep -q '/{driver}$'")
+    if status:
+        raise GuestError(f"{nic.pci} is not bound to {driver}: {output}")
+
+
+class UrocePort:
+    """uroce in the guest, standalone on one of its NICs; programs meet over the guest's ordinary one."""
+
+    device = DEVICE
+
+    def __init__(self, guest, nic, mtu=MTU):
+        self.name = nic.name
+        self.address = guest.address  # of TCP
+        self.gid_address = nic.address
+        self.gid_address6 = nic.address6
+        self._guest = guest
+        self._prefix = [GUEST_UROCE_RUN, "--port", nic.pci, "--mtu", str(mtu), "--ip", f"{nic.address}/24",
+                        "--ip", f"{nic.address6}/64", "--"]
+
+    def start(self, argv):
+        return self._guest.start([*self._prefix, *argv])
