@@ -2,6 +2,7 @@
 /* Memory regions. */
 #include <stdlib.h>
 
+#include "device/dma.h"
 #include "device/quota.h"
 #include "mem/dm.h"
 #include "mem/dmabuf.h"
@@ -65,6 +66,15 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 	return &mr->ibv;
 }
 
+/* Where that does not work out, packets are made by copying as ever. */
+static void map_for_port(struct face_context *context, struct mr *mr)
+{
+	if (!(mr->access & IBV_ACCESS_HUGETLB) || context_lock(context) != 0)
+		return;
+	device_map(context->device, mr);
+	context_unlock(context);
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
@@ -77,7 +87,9 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, u
 	rc = quota_take_bytes(device, charge(MR_MEMORY, access, length));
 	if (rc == 0) {
 		rc = mr_register(face_pd(ibv)->pd, addr, length, iova, access, &mr->mr);
-		if (rc != 0)
+		if (rc == 0)
+			map_for_port(face_context(ibv->context), mr->mr);
+		else
 			quota_give_bytes(device, charge(MR_MEMORY, access, length));
 	}
 	return face_end(mr, rc, ibv, addr, length);
@@ -190,6 +202,16 @@ static int check_change(struct face_mr *mr, const struct mr_change *change)
 	return rc;
 }
 
+static int change_region(struct device *device, struct mr *mr, const struct mr_change *change)
+{
+	int rc;
+
+	device_unmap(device, mr);
+	rc = mr_apply_change(mr, change);
+	device_map(device, mr);
+	return rc;
+}
+
 /* What the region will keep is counted before what it kept is counted out. */
 static int apply_change_locked(struct device *device, struct mr *mr, const struct mr_change *change)
 {
@@ -201,11 +223,23 @@ static int apply_change_locked(struct device *device, struct mr *mr, const struc
 
 	if (rc != 0)
 		return rc;
-	rc = mr_apply_change(mr, change);
+	rc = change_region(device, mr, change);
 	if (rc != 0)
 		quota_give_bytes(device, after > before ? after - before : 0);
 	else
 		quota_give_bytes(device, before > after ? before - after : 0);
+	return rc;
+}
+
+/* The port lets go of it first: the region is no more when mr_deregister has succeeded. */
+static int deregister(struct device *device, struct mr *mr)
+{
+	int rc;
+
+	device_unmap(device, mr);
+	rc = mr_deregister(mr);
+	if (rc != 0)
+		device_map(device, mr);
 	return rc;
 }
 
@@ -263,7 +297,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 		return -rc;
 	if (is_live(mr)) {
 		bytes = charge(mr->mr->kind, mr->mr->access, mr->mr->length);
-		rc = mr_deregister(mr->mr);
+		rc = deregister(context->device, mr->mr);
 	} else {
 		rc = -EINVAL;
 	}

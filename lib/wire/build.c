@@ -151,16 +151,13 @@ static int seal_nothing(struct seal *seal, uint8_t *tail, uint32_t pad)
 	return (int)(tail + pad + WIRE_ICRC_LEN - out->frame);
 }
 
-int packet_seal(struct packet_out *out)
+/* The headers are complete with these. Returns how much pad there is to be. */
+static uint32_t seal_lengths(struct packet_out *out)
 {
 	const uint32_t pad = -out->payload_len & BTH_PAD_MASK;
-	const uint32_t covered = out->hdr_len + out->payload_len + pad;
-	const uint32_t l4_len = covered + WIRE_ICRC_LEN - out->l4_off;
+	const uint32_t l4_len = packet_length(out) - out->l4_off;
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(out->frame + out->l4_off);
 	struct bth *bth = (struct bth *)(udp + 1);
-	uint8_t *tail = out->frame + covered - pad;
-	struct seal seal = {.out = out};
-	int rc;
 
 	bth->flags =
 		(uint8_t)((bth->flags & ~(BTH_PAD_MASK << BTH_PAD_SHIFT)) | pad << BTH_PAD_SHIFT);
@@ -169,17 +166,62 @@ int packet_seal(struct packet_out *out)
 		seal_ipv6(out, l4_len);
 	else
 		seal_ipv4(out, l4_len);
+	return pad;
+}
+
+/* Last of all: the UDP checksum covers the ICRC, which leaves it out. */
+static void seal_icrc(const struct seal *seal, uint8_t *at)
+{
+	icrc_store(seal->state, at);
+	if (seal->out->ipv6)
+		seal_udp_checksum(seal->out);
+}
+
+int packet_seal(struct packet_out *out)
+{
+	const uint32_t pad = seal_lengths(out);
+	uint8_t *tail = out->frame + out->hdr_len + out->payload_len;
+	const struct bth *bth =
+		(const struct bth *)(out->frame + out->l4_off + sizeof(struct rte_udp_hdr));
+	struct seal seal = {.out = out};
+	int rc;
+
 	if (out->unsealed)
 		return seal_nothing(&seal, tail, pad);
-	if (covered - out->l3_off <= ICRC_HEADERS_MAX && !out->icrc_repeats && tuning.short_icrc)
+	if ((uint32_t)(tail + pad - out->frame) - out->l3_off <= ICRC_HEADERS_MAX &&
+	    !out->icrc_repeats && tuning.short_icrc)
 		rc = seal_short(&seal, tail, pad);
 	else
 		rc = seal_long(&seal, bth, tail, pad);
 	if (unlikely(rc != 0))
 		return rc;
-	icrc_store(seal.state, tail + pad);
-	/* Last: it covers the ICRC, which leaves it out. */
-	if (out->ipv6)
-		seal_udp_checksum(out);
-	return (int)(covered + WIRE_ICRC_LEN);
+	seal_icrc(&seal, tail + pad);
+	return (int)packet_length(out);
+}
+
+/* Advance the CRC over the fragments, and leave them. */
+static void seal_in_place(void *arg)
+{
+	struct seal *seal = arg;
+	const struct packet_frag *frag;
+
+	for (frag = seal->out->frag; frag < seal->out->frag + seal->out->frags; frag++)
+		seal->state = icrc_update(seal->state, frag->addr, frag->len);
+}
+
+int packet_seal_in_place(struct packet_out *out, uint8_t *tail)
+{
+	const uint32_t pad = seal_lengths(out);
+	struct seal seal = {
+		.out = out,
+		.state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
+				      out->hdr_len - out->l3_off),
+	};
+
+	if (guard_run(seal_in_place, &seal) != 0)
+		return -EFAULT;
+	memset(tail, 0, pad);
+	seal.state = icrc_update(seal.state, tail, pad);
+	seal_icrc(&seal, tail + pad);
+	return (int)(pad + WIRE_ICRC_LEN);
 }

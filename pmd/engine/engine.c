@@ -27,6 +27,7 @@
 #define ENGINE_LCORE	      0
 #define ACK_HOLD_NS	      UINT64_C(1000) /* in which a polling program answers */
 #define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* two packets come that far apart over a veth */
+#define STIR_FRAMES	      32 /* some hardware tells of that many at once */
 #define END_TURNS	      64
 #define END_WAIT_NS	      UINT64_C(100000000)
 
@@ -324,6 +325,16 @@ void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len)
 	tx_send(&engine->tx, mbuf, (uint32_t)len);
 }
 
+void engine_stir(struct engine *engine)
+{
+	const unsigned int lcore = lcore_enter();
+
+	tx_flush(&engine->tx);
+	for (int i = 0; i < STIR_FRAMES; i++)
+		tx_stir(&engine->tx);
+	lcore_leave(lcore);
+}
+
 /* What routers are to know of our multicast groups. */
 static void engine_report_groups(struct engine *engine)
 {
@@ -398,6 +409,8 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	TAILQ_INIT(&engine->ready);
 	wheel_init(&engine->wheel, engine->now_ns);
 	tx_init(&engine->tx, &link->port, &device->counters);
+	dma_init(&engine->dma, &link->port);
+	engine->tx.dma = &engine->dma;
 	engine->tx.groups = &device->group_count;
 	reconnect_init(&engine->reconnect, &link->port);
 	engine->tx.connected = port_connected(&link->port);

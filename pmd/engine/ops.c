@@ -13,6 +13,8 @@
 #define RESOLVE_TIMEOUT_NS UINT64_C(3000000000)
 #define RESOLVE_STALE_NS   UINT64_C(500000000) /* then an old answer is better than none */
 #define RESOLVE_PAUSE_NS   20000
+#define UNMAP_WAIT_NS	   UINT64_C(100000000)
+#define UNMAP_PAUSE_NS	   20000
 #define YIELD_AFTER_NS	   UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
 
 static bool engine_has_ended(const struct engine *engine)
@@ -213,6 +215,34 @@ static int ops_resolve(void *arg, uint8_t sgid_index, const union ibv_gid *dgid,
 	return 0;
 }
 
+static void *ops_map(void *arg, const void *addr, size_t length)
+{
+	struct engine *engine = arg;
+
+	return engine_has_ended(engine) ? NULL : dma_map(&engine->dma, addr, length);
+}
+
+/*
+ * The port is given time to read what it was told to, and to say so, which some drivers do only when they are given
+ * more to send. A port without a link may never do: then the memory stays mapped (and its pages exist) until it does,
+ * so that whatever happens to the region it is no stranger's memory that is read.
+ */
+static void ops_unmap(void *arg, void *mapping)
+{
+	struct engine *engine = arg;
+	const uint64_t start_ns = clock_ns(&engine->clock);
+
+	if (engine_has_ended(engine))
+		return;
+	dma_forget(&engine->dma, mapping);
+	while (dma_is_busy(mapping) && clock_ns(&engine->clock) - start_ns < UNMAP_WAIT_NS) {
+		engine_stir(engine);
+		if (dma_is_busy(mapping))
+			pause_ns(UNMAP_PAUSE_NS);
+	}
+	dma_unmap(&engine->dma, mapping);
+}
+
 const struct engine_ops engine_ops_pmd = {
 	.lock = ops_lock,
 	.unlock = ops_unlock,
@@ -225,4 +255,6 @@ const struct engine_ops engine_ops_pmd = {
 	.join = ops_join,
 	.leave = ops_leave,
 	.resolve = ops_resolve,
+	.map = ops_map,
+	.unmap = ops_unmap,
 };

@@ -8,7 +8,13 @@
 #include <rte_udp.h>
 
 #include "base/tuning.h"
+#include "link/dma.h"
 #include "telemetry/counters.h"
+#include "wire/opcode.h"
+
+#define IN_PLACE_MIN 1024   /* bytes: two buffers more cost as much as copying less */
+#define STIR_LEN     60
+#define STIR_TYPE    0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
 
 static bool tx_loop_full(const struct tx *tx)
 {
@@ -115,28 +121,83 @@ static void tx_ask_for_sum(const struct packet_out *out, struct rte_mbuf *mbuf)
 	mbuf->l3_len = (uint64_t)out->l4_off - out->l3_off;
 }
 
+/*
+ * Whether a packet's payload can stay where it is until the port has read it, which may be after the request has
+ * completed. That is harmless where a packet is not the only one of its kind by then: a reliable request completes when
+ * the peer has it, so what is still on its way is a duplicate, and is dropped even where its ICRC should fit. Memory
+ * that a peer READs may change at any time, and a READ would have to be lucky to get an ICRC that fits.
+ */
+static struct dma_region *tx_find_place(const struct tx *tx, const struct packet_out *out)
+{
+	const struct bth *bth;
+
+	if (likely(!tx->dma || LIST_EMPTY(&tx->dma->regions)))
+		return NULL;
+	if (out->payload_len < IN_PLACE_MIN || out->frags != 1 || out->frag[0].kind != FRAG_COPY ||
+	    (out->ipv6 && !out->udp_sum_by_port))
+		return NULL;
+	bth = (const struct bth *)(const void *)(out->frame + out->l4_off + sizeof(struct rte_udp_hdr));
+	if (!(opcode_info(bth->opcode)->flags & OPCODE_REQUEST) ||
+	    (bth->opcode & OPCODE_SERVICE_MASK) != OPCODE_RC)
+		return NULL;
+	return dma_find(tx->dma, out->frag[0].addr, out->frag[0].len);
+}
+
+/* Bytes of the packet; 0 where it has to be copied after all, or -EFAULT. */
+static int tx_seal_in_place(struct tx *tx, struct packet_out *out, struct rte_mbuf *head)
+{
+	struct dma_region *region = tx_find_place(tx, out);
+	uint8_t *tail = out->frame + PACKET_FRAME_MAX - PACKET_TAIL_MAX;
+	struct rte_mbuf *parts[2];
+	int len;
+
+	if (likely(!region) || rte_pktmbuf_alloc_bulk(tx->dma->parts, parts, 2) != 0)
+		return 0;
+	len = packet_seal_in_place(out, tail);
+	if (unlikely(len < 0)) {
+		rte_pktmbuf_free_bulk(parts, 2);
+		return len;
+	}
+	head->data_len = out->hdr_len;
+	dma_chain(region, head, parts, out->frag[0].addr, (uint16_t)out->payload_len, tail,
+		  (uint16_t)len);
+	counters_add(tx->counters, COUNTER_tx_in_place_packets, 1);
+	return (int)head->pkt_len;
+}
+
+static int tx_seal(struct tx *tx, struct packet_out *out, struct rte_mbuf *mbuf, bool to_wire)
+{
+	int len = to_wire ? tx_seal_in_place(tx, out, mbuf) : 0;
+
+	if (likely(len == 0)) {
+		len = packet_seal(out);
+		mbuf->data_len = (uint16_t)len;
+		mbuf->pkt_len = (uint32_t)len;
+	}
+	return len;
+}
+
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
 	struct rte_mbuf *mbuf = tx->current;
 	const bool is_local = tx_is_local(tx, out);
+	const bool to_group = out->frame[0] & RTE_ETHER_GROUP_ADDR;
 	int len;
 
 	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
 	out->udp_sum_by_port = tx->port->sums_udp;
-	len = packet_seal(out);
+	len = tx_seal(tx, out, mbuf, !is_local && !to_group);
 	if (unlikely(len < 0))
 		return len;
 	tx->current = NULL;
-	mbuf->data_len = (uint16_t)len;
-	mbuf->pkt_len = (uint32_t)len;
 	if (out->udp_sum_by_port && out->ipv6)
 		tx_ask_for_sum(out, mbuf);
 	if (is_local && tx_is_to_us(tx, out)) {
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
 		return 0;
 	}
-	if (unlikely(out->frame[0] & RTE_ETHER_GROUP_ADDR) && tx->groups && *tx->groups > 0)
+	if (unlikely(to_group) && tx->groups && *tx->groups > 0)
 		tx_loop_copy(tx, mbuf);
 	tx->pending[tx->count++] = mbuf;
 	tx->pending_bytes += (uint32_t)len;
@@ -164,6 +225,21 @@ void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
 	/* Not counted with RoCE's, and never in their way: whoever asked asks again. */
 	if (!tx->connected || port_tx_burst(tx->port, &mbuf, 1) == 0)
 		rte_pktmbuf_free(mbuf);
+}
+
+void tx_stir(struct tx *tx)
+{
+	struct rte_mbuf *mbuf = tx_alloc(tx);
+	struct rte_ether_hdr *eth;
+
+	if (!mbuf)
+		return;
+	eth = rte_pktmbuf_mtod(mbuf, struct rte_ether_hdr *);
+	memset(eth, 0, STIR_LEN);
+	memcpy(&eth->dst_addr, tx->port->mac, sizeof(eth->dst_addr));
+	memcpy(&eth->src_addr, tx->port->mac, sizeof(eth->src_addr));
+	eth->ether_type = rte_cpu_to_be_16(STIR_TYPE);
+	tx_send(tx, mbuf, STIR_LEN);
 }
 
 uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What no stock program does: memory windows, SEND with invalidate, ATOMIC WRITE and FLUSH, between
- * two runs of this program that may have any RDMA device.
+ * What no stock program does: memory windows, SEND with invalidate, ATOMIC WRITE and FLUSH, huge page
+ * regions that come and go, between two runs of this program that may have any RDMA device.
  *
  * usage: interop_peer -d DEVICE -g GID_INDEX -p PORT CASE [SERVER]
  *
@@ -22,9 +22,9 @@
 
 #include <infiniband/verbs.h>
 
+#include "peer.h"
 #include "raise_rc.h"
 
-#define BUFFER_BYTES 16384
 #define WINDOW_AT    4096 /* of the buffer */
 #define WINDOW_BYTES 4096
 #define WAIT_SECONDS 30
@@ -47,49 +47,20 @@ struct later_qp_ex {
 			 uint8_t type, uint8_t level);
 };
 
-/* What each tells the other. */
-struct card {
-	uint32_t qpn;
-	uint32_t psn;
-	uint32_t rkey;
-	union ibv_gid gid;
-	uint64_t addr;
-};
+struct run run;
 
-static struct {
-	const char *device, *port, *name, *server;
-	uint8_t gid_index;
-	unsigned int access; /* beside the usual rights */
-	struct ibv_context *context;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	uint8_t *buffer;
-	int sock;
-	struct card own, peer;
-} run;
-
-#define REQUIRE(what)                                                                \
-	do {                                                                         \
-		if (!(what)) {                                                       \
-			printf("%s: line %d: %s (%m)\n", run.name, __LINE__, #what); \
-			exit(1);                                                     \
-		}                                                                    \
-	} while (0)
-
-static void tell(const void *data, size_t len)
+void tell(const void *data, size_t len)
 {
 	REQUIRE(send(run.sock, data, len, MSG_NOSIGNAL) == (ssize_t)len);
 }
 
-static void hear(void *data, size_t len)
+void hear(void *data, size_t len)
 {
 	REQUIRE(recv(run.sock, data, len, MSG_WAITALL) == (ssize_t)len);
 }
 
 /* Each goes on when the other has come here. */
-static void meet(void)
+void meet(void)
 {
 	char c = 'm';
 
@@ -97,7 +68,7 @@ static void meet(void)
 	hear(&c, 1);
 }
 
-static struct ibv_wc completion(void)
+struct ibv_wc completion(void)
 {
 	const time_t until = time(NULL) + WAIT_SECONDS;
 	struct ibv_wc wc;
@@ -109,7 +80,7 @@ static struct ibv_wc completion(void)
 	return wc;
 }
 
-static void expect(enum ibv_wc_status status, enum ibv_wc_opcode opcode)
+void expect(enum ibv_wc_status status, enum ibv_wc_opcode opcode)
 {
 	const struct ibv_wc wc = completion();
 
@@ -351,6 +322,7 @@ static const struct test {
 	{"send_inv", send_inv, 0, 0, 0},
 	{"local_inv", local_inv, 0, 0, 0},
 	{"atomic_write", atomic_write, IBV_QP_EX_WITH_ATOMIC_WRITE, LATER_DEVICE_ATOMIC_WRITE, 0},
+	{"huge", huge, 0, 0, 0},
 	{"flush", flush, LATER_QP_EX_WITH_FLUSH, LATER_DEVICE_FLUSH_GLOBAL,
 	 LATER_ACCESS_FLUSH_GLOBAL},
 };

@@ -23,6 +23,7 @@ from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side,  # noqa: E402
                            gid_index, gids, kill_pair, run_pair)
 from overlay import GUEST_UROCE_RUN, add_uroce  # noqa: E402
+from peer_case import PeerCase  # noqa: E402
 import nics  # noqa: E402
 
 IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
@@ -32,7 +33,6 @@ PATH_MTUS = (1024, 4096)
 FIRST_PORT = 19000
 PAIR_SECONDS = 120
 KILL_SPAN_SECONDS = 3.0
-LACKS = 77  # peer.c's exit status
 PINGPONG_BYTES = 16384
 LONG_TIMEOUT = ["-u", "18"]  # 4.096 us * 2^18 = 1 s
 
@@ -71,33 +71,6 @@ def vlan_programs():
     yield PingPong(["-m", "1024"], 200, PINGPONG_BYTES)
     yield PingPong([], 200, 1024, "ud")
     yield PerfTest("ib_write_bw", LONG_TIMEOUT, 200)
-
-
-class PeerCase:
-    """A case of peer.c, the program that runs on both sides."""
-
-    def __init__(self, case):
-        self.name = case
-        self._done = f"{case}: done"
-
-    def argv(self, side, port, peer=None):
-        argv = [side.host.peer_program, "-d", side.device, "-g", str(side.gid_index), "-p", str(port), self.name]
-        return argv + ([peer] if peer else [])
-
-    def judge(self, server, client):
-        if self._done not in server or self._done not in client:
-            raise CheckFailed("a side does not say that it is done")
-
-    def is_possible(self, host, role):
-        """Whether the device of a host has what a role needs ("?" the client's, "!" the server's)."""
-        process = host.start(self.argv(Side(host, host.device, None, 0), 0, role))
-        try:
-            status = process.wait(PAIR_SECONDS)
-            if status not in (0, LACKS):
-                raise CheckFailed("it does not tell what it has", process.story(host.name))
-        finally:
-            process.kill()
-        return status == 0
 
 
 class UrocePeer:

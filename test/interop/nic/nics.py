@@ -5,6 +5,7 @@ import re
 
 from harness.report import CheckFailed
 
+import dma
 import matrix
 import ports
 
@@ -27,5 +28,7 @@ def run(report, everything, network, image_dir, work_dir, peers):
         cells.run(matrix.all_cells(ports.BINDINGS))
     else:
         cells.run(matrix.few_cells())
+    drivers = ports.BINDINGS if everything else ports.BINDINGS[:1]
+    dma.run(report, guest, peers[0], [(nic, driver) for nic in ports.NICS for driver in drivers])
     report.check("nics: no IOMMU fault", check_faults, guest)
     guest.stop()

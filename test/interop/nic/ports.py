@@ -72,13 +72,15 @@ class UrocePort:
 
     device = DEVICE
 
-    def __init__(self, guest, nic, mtu=MTU):
+    peer_program = Guest.peer_program
+
+    def __init__(self, guest, nic, options=()):
         self.name = nic.name
         self.address = guest.address  # of TCP
         self.gid_address = nic.address
         self.gid_address6 = nic.address6
         self._guest = guest
-        self._prefix = [GUEST_UROCE_RUN, "--port", nic.pci, "--mtu", str(mtu), "--ip", f"{nic.address}/24",
+        self._prefix = [GUEST_UROCE_RUN, *options, "--port", nic.pci, "--mtu", str(MTU), "--ip", f"{nic.address}/24",
                         "--ip", f"{nic.address6}/64", "--"]
 
     def start(self, argv):

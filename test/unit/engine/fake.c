@@ -36,6 +36,18 @@ bool qp_owes_ack_only(const struct qp *qp)
 	return qp->only_ack;
 }
 
+static void fake_name_payload(struct packet_out *out, const struct qp *qp)
+{
+	out->l4_off = 34;
+	out->hdr_len = FAKE_FRAME_LEN;
+	out->ipv6 = false;
+	out->frame[out->l4_off + 8] = qp->opcode;
+	out->payload_len = qp->payload_len;
+	out->frags = 1;
+	out->frag[0] = (struct packet_frag){
+		.addr = qp->payload, .len = qp->payload_len, .kind = FRAG_COPY};
+}
+
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
 	(void)now_ns;
@@ -48,6 +60,10 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 		memset(out->frame, 0, FAKE_FRAME_LEN);
 		memcpy(out->frame, qp->dst_mac, sizeof(qp->dst_mac));
 		out->frame[FAKE_FRAME_LEN - 1] = 0x91;
+		out->frags = 0;
+		out->payload_len = 0;
+		if (qp->payload)
+			fake_name_payload(out, qp);
 		if (sink->put(sink, out) != 0)
 			qp->faults++;
 		qp->to_send--;
@@ -61,6 +77,14 @@ int packet_seal(struct packet_out *out)
 	if (out->frame[0] == FAKE_UNREADABLE)
 		return -EFAULT;
 	return FAKE_FRAME_LEN;
+}
+
+int packet_seal_in_place(struct packet_out *out, uint8_t *tail)
+{
+	if (out->frame[0] == FAKE_UNREADABLE)
+		return -EFAULT;
+	memset(tail, FAKE_TAIL, 4);
+	return 4;
 }
 
 unsigned int fake_known_good;

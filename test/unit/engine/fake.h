@@ -12,6 +12,7 @@
 #include "qp/qp.h"
 
 #define FAKE_FRAME_LEN	64
+#define FAKE_TAIL	0x7a
 #define FAKE_UNREADABLE 0xee /* a first byte of dst_mac that makes payload unreadable */
 
 /* A queue pair that sends `to_send` frames, and wants a timer at `deadline_ns`. */
@@ -24,6 +25,9 @@ struct qp {
 	unsigned int runs;
 	unsigned int timeouts;
 	unsigned int received;
+	const uint8_t *payload; /* that its frames have behind their headers, or NULL */
+	uint32_t payload_len;
+	uint8_t opcode;
 	bool failed; /* was put into ERR */
 	unsigned int faults; /* packets that could not be read */
 };

@@ -21,6 +21,7 @@
 #include "fake.h"
 #include "helper.h"
 #include "link/arp.h"
+#include "wire/opcode.h"
 #include "link/tag.h"
 #include "report/read.h"
 #include "report/write.h"
@@ -598,6 +599,123 @@ static void engine_turn__believes_the_port_of_checksums(void **state)
 	}
 }
 
+/* What a port with DMA would have made of a HUGETLB region. */
+static void make_region(struct dma_region *region, const void *addr, size_t length)
+{
+	static struct rte_mempool *parts;
+
+	if (!parts)
+		parts = rte_pktmbuf_pool_create("parts", 64, 0, 0, 0, SOCKET_ID_ANY);
+	assert_non_null(parts);
+	memset(region, 0, sizeof(*region));
+	region->addr = (uintptr_t)addr;
+	region->length = length;
+	region->iova = UINT64_C(1) << 40;
+	rte_mbuf_ext_refcnt_set(&region->shared, 1);
+	engine->dma.parts = parts;
+	LIST_INSERT_HEAD(&engine->dma.regions, region, link);
+}
+
+static struct rte_mbuf *send_payload(const uint8_t *payload, uint32_t len)
+{
+	struct rte_mbuf *mbuf;
+
+	qp.payload = payload;
+	qp.payload_len = len;
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
+	return mbuf;
+}
+
+static void tx__huge_payload_stays_in_its_place(void **state)
+{
+	static uint8_t memory[8192];
+	struct dma_region region;
+	struct rte_mbuf *mbuf, *body;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	make_region(&region, memory, sizeof(memory));
+	mbuf = send_payload(memory + 4096, 4096);
+	assert_int_equal(mbuf->nb_segs, 3);
+	assert_int_equal(mbuf->pkt_len, FAKE_FRAME_LEN + 4096 + 4);
+	body = mbuf->next;
+	assert_ptr_equal(rte_pktmbuf_mtod(body, uint8_t *), memory + 4096);
+	assert_int_equal(rte_pktmbuf_iova(body), region.iova + 4096);
+	assert_int_equal(body->data_len, 4096);
+	assert_int_equal(body->next->data_len, 4);
+	assert_int_equal(*rte_pktmbuf_mtod(body->next, uint8_t *), FAKE_TAIL);
+	/* as the port will have it */
+	assert_int_equal(rte_pktmbuf_iova(body->next) - rte_pktmbuf_iova(mbuf),
+			 rte_pktmbuf_mtod(body->next, uint8_t *) - rte_pktmbuf_mtod(mbuf, uint8_t *));
+	assert_true(dma_is_busy(&region));
+	rte_pktmbuf_free(mbuf);
+	assert_false(dma_is_busy(&region));
+	assert_int_equal(count(COUNTER_tx_in_place_packets), 1);
+	assert_int_equal(count(COUNTER_tx_bytes), FAKE_FRAME_LEN + 4096 + 4);
+}
+
+static void tx__what_may_change_under_way_is_copied(void **state)
+{
+	static uint8_t memory[8192], other_memory[4096];
+	struct dma_region region;
+	const struct {
+		const uint8_t *payload;
+		uint32_t len;
+		uint8_t opcode;
+	} cases[] = {
+		{memory, 512, OPCODE_RC | OPCODE_SEND_ONLY}, /* short */
+		{memory + 4097, 4096, OPCODE_RC | OPCODE_SEND_ONLY}, /* not all of it is in the region */
+		{other_memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY},
+		{memory, 4096, OPCODE_RC | OPCODE_READ_RESPONSE_ONLY},
+		{memory, 4096, OPCODE_UC | OPCODE_SEND_ONLY}, /* completes before it is read */
+		{memory, 4096, OPCODE_UD | OPCODE_SEND_ONLY},
+	};
+
+	(void)state;
+	if (!have_port)
+		skip();
+	make_region(&region, memory, sizeof(memory));
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		struct rte_mbuf *mbuf;
+
+		qp.opcode = cases[i].opcode;
+		mbuf = send_payload(cases[i].payload, cases[i].len);
+		assert_int_equal(mbuf->nb_segs, 1);
+		rte_pktmbuf_free(mbuf);
+	}
+	/* to ourselves: what comes round would be looked for in one piece */
+	qp.opcode = OPCODE_RC | OPCODE_SEND_ONLY;
+	memcpy(qp.dst_mac, engine->link->port.mac, sizeof(qp.dst_mac));
+	qp.to_send = 1;
+	qp.payload = memory;
+	qp.payload_len = 4096;
+	ops->kick(engine, &qp);
+	assert_int_equal(count(COUNTER_tx_in_place_packets), 0);
+	assert_false(dma_is_busy(&region));
+}
+
+static void tx__unreadable_payload_in_place_is_a_fault(void **state)
+{
+	static uint8_t memory[4096];
+	struct dma_region region;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	make_region(&region, memory, sizeof(memory));
+	qp.payload = memory;
+	qp.payload_len = sizeof(memory);
+	qp.dst_mac[0] = FAKE_UNREADABLE;
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	assert_int_equal(qp.faults, 1);
+	assert_false(dma_is_busy(&region));
+	assert_int_equal(rte_mempool_in_use_count(engine->dma.parts), 0);
+}
+
 static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 {
 	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
@@ -867,6 +985,9 @@ int main(void)
 		INLINE(engine_turn__puts_a_stripped_tag_back),
 		INLINE(engine_turn__takes_frames_over_several_buffers),
 		INLINE(engine_turn__believes_the_port_of_checksums),
+		INLINE(tx__huge_payload_stays_in_its_place),
+		INLINE(tx__what_may_change_under_way_is_copied),
+		INLINE(tx__unreadable_payload_in_place_is_a_fault),
 		INLINE(engine_forget__leaves_no_trace),
 		INLINE(engine_check_link__tells_of_changes_once),
 		INLINE(ops_kick__sends_at_once),

@@ -347,6 +347,46 @@ static void packet_seal__ipv6_udp_checksum_may_be_the_ports_to_complete(void **s
 	assert_memory_equal(packet.payload, data, 100);
 }
 
+/* The same bytes, in two places. */
+static void packet_seal_in_place__makes_the_packet_that_packet_seal_makes(void **state)
+{
+	static uint8_t whole[PACKET_FRAME_MAX];
+	uint8_t tail[PACKET_TAIL_MAX];
+
+	(void)state;
+	for (uint32_t payload = 1; payload <= WIRE_MTU_MAX; payload += payload < 9 ? 1 : 401) {
+		int len, tail_len;
+
+		packet_begin(&out, &path, &send_only);
+		assert_int_equal(packet_payload(&out, FRAG_COPY, data, payload / 2), 0);
+		assert_int_equal(packet_payload(&out, FRAG_COPY, data + payload / 2,
+						payload - payload / 2), 0);
+		len = packet_seal(&out);
+		memcpy(whole, frame, (size_t)len);
+		packet_begin(&out, &path, &send_only);
+		assert_int_equal(packet_payload(&out, FRAG_COPY, data, payload), 0);
+		tail_len = packet_seal_in_place(&out, tail);
+		assert_int_equal(out.hdr_len + payload + (uint32_t)tail_len, len);
+		assert_memory_equal(frame, whole, out.hdr_len);
+		assert_memory_equal(tail, whole + out.hdr_len + payload, (size_t)tail_len);
+	}
+}
+
+static void packet_seal_in_place__memory_that_is_gone_is_a_fault(void **state)
+{
+	uint8_t tail[PACKET_TAIL_MAX];
+	const size_t page = 4096;
+	uint8_t *gone = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(gone, MAP_FAILED);
+	assert_int_equal(guard_install(), 0);
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, gone, 100), 0);
+	assert_int_equal(packet_seal_in_place(&out, tail), -EFAULT);
+	munmap(gone, page);
+}
+
 #define BUILD_TEST(f) cmocka_unit_test_setup(f, fresh)
 
 int main(void)
@@ -368,6 +408,8 @@ int main(void)
 		BUILD_TEST(packet_seal__ipv4_id_and_its_checksum),
 		BUILD_TEST(packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones),
 		BUILD_TEST(packet_seal__ipv6_udp_checksum_may_be_the_ports_to_complete),
+		BUILD_TEST(packet_seal_in_place__makes_the_packet_that_packet_seal_makes),
+		BUILD_TEST(packet_seal_in_place__memory_that_is_gone_is_a_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

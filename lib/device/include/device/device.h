@@ -110,6 +110,12 @@ struct engine_ops {
 	/* A multicast group has its first member on this device, or lost its last. Under lock. 0 or -errno. */
 	int (*join)(void *engine, const union ibv_gid *gid);
 	void (*leave)(void *engine, const union ibv_gid *gid);
+	/*
+	 * Memory in huge pages may be sent from its place from now on: what unmap takes, or NULL where it is copied.
+	 * After unmap the port reads nothing of it any more. Both may be NULL. Under lock.
+	 */
+	void *(*map)(void *engine, const void *addr, size_t length);
+	void (*unmap)(void *engine, void *mapping);
 	/* The link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT, -ENETUNREACH. Not under lock. */
 	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
 };

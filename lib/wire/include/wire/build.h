@@ -16,6 +16,7 @@
 
 #define PACKET_HDR_MAX 128 /* Ethernet, VLAN, IPv6, UDP, BTH and the longest extended headers fit */
 #define PACKET_FRAGS_MAX 32
+#define PACKET_TAIL_MAX 8 /* pad and ICRC */
 /* Room that a frame buffer needs: headers, payload, pad, ICRC. */
 #define PACKET_FRAME_MAX (PACKET_HDR_MAX + WIRE_MTU_MAX + 4 + WIRE_ICRC_LEN)
 
@@ -175,5 +176,14 @@ static inline uint32_t packet_length(const struct packet_out *out)
  *   the payload cannot be read: there is no packet then.
  */
 int packet_seal(struct packet_out *out);
+
+/**
+ * The same for a packet whose payload (all FRAG_COPY) stays where it is: headers are in out->frame, and pad and ICRC go to
+ * `tail`, which has PACKET_TAIL_MAX bytes. Over IPv6 the UDP checksum has to be the port's.
+ *
+ * @return
+ *   Bytes at `tail`, or -EFAULT.
+ */
+int packet_seal_in_place(struct packet_out *out, uint8_t *tail);
 
 #endif

@@ -15,6 +15,7 @@
 #include "engine/qp_list.h"
 #include "engine/tx.h"
 #include "engine/wheel.h"
+#include "link/dma.h"
 #include "link/link.h"
 #include "link/reconnect.h"
 
@@ -49,6 +50,7 @@ struct engine {
 	uint64_t ack_hold_ns; /* how long a lone acknowledgement may wait for company */
 	struct qp_list ready; /* queue pairs that want qp_run */
 	struct tx tx;
+	struct dma dma;
 	struct wheel wheel;
 	struct reconnect reconnect;
 
@@ -85,6 +87,9 @@ void engine_forget(struct engine *engine, struct qp *qp);
 
 /** Send a frame that is no RoCE packet; it is dropped where there is no room. Owner. */
 void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len);
+
+/** Have the port give back what it has sent, as far as it has. Owner. */
+void engine_stir(struct engine *engine);
 
 /** Look at the link's state, and tell the program of changes. Owner. */
 void engine_check_link(struct engine *engine);

@@ -12,6 +12,7 @@
 #include "transport/sink.h"
 
 struct counters;
+struct dma;
 
 #define TX_BATCH    32
 #define TX_LOOP_MAX 512 /* packets to ourselves that wait for the next turn; a power of two */
@@ -22,6 +23,7 @@ struct tx {
 	struct packet_out out;
 	struct port *port;
 	struct counters *counters;
+	struct dma *dma; /* memory that packets may be sent from in place; NULL: none */
 	const uint32_t *groups; /* how many multicast groups we are in ourselves, or NULL */
 	bool connected; /* else what is sent reaches nobody, and is dropped as a cable would */
 	bool stuck;	/* since tx_begin: a packet was asked for and could not be given */
@@ -45,6 +47,9 @@ static inline void tx_begin(struct tx *tx)
 
 /** Give the port what is pending; what it does not take stays. */
 void tx_flush(struct tx *tx);
+
+/** Send a frame that nobody takes: so a driver comes to give back buffers of packets that have left. */
+void tx_stir(struct tx *tx);
 
 /** A buffer for a frame that is no RoCE packet, or NULL. */
 struct rte_mbuf *tx_alloc(struct tx *tx);

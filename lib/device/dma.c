@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which regions an engine is told of, and that it is told of their end. */
+#include "device/dma.h"
+
+#include "device/device.h"
+#include "mem/mr.h"
+
+void device_map(struct device *device, struct mr *mr)
+{
+	if (mr->kind != MR_MEMORY || !(mr->access & IBV_ACCESS_HUGETLB) || !device->ops ||
+	    !device->ops->map)
+		return;
+	mr->dma = device->ops->map(device->engine, mr->addr, mr->length);
+}
+
+void device_unmap(struct device *device, struct mr *mr)
+{
+	if (!mr->dma)
+		return;
+	device->ops->unmap(device->engine, mr->dma);
+	mr->dma = NULL;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Regions of huge pages, which a port may read by itself: registered, changed and deregistered while others are sent
+ * from, and their memory unmapped at once.
+ */
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "peer.h"
+
+#define HUGE_BYTES (2u << 20)
+#define ROUNDS	   40
+#define BEHIND	   4 /* requests under way while another region goes */
+
+/* Bytes that differ with place and round. */
+static void mark(uint8_t *at, uint32_t seed)
+{
+	for (uint32_t i = 0; i < BUFFER_BYTES; i++)
+		at[i] = (uint8_t)((i >> 8) * 31 + i + seed * 17);
+}
+
+static uint8_t *map_memory(bool huge_pages)
+{
+	void *p = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | (huge_pages ? MAP_HUGETLB : 0), -1, 0);
+
+	REQUIRE(p != MAP_FAILED);
+	memset(p, 0, HUGE_BYTES);
+	return p;
+}
+
+static struct ibv_mr *register_memory(uint8_t *at, bool huge_pages)
+{
+	struct ibv_mr *mr = ibv_reg_mr(run.pd, at, HUGE_BYTES,
+				       IBV_ACCESS_LOCAL_WRITE | (huge_pages ? IBV_ACCESS_HUGETLB : 0));
+
+	REQUIRE(mr);
+	return mr;
+}
+
+static void write_from(const struct ibv_mr *mr, const uint8_t *at)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)at, .length = BUFFER_BYTES, .lkey = mr->lkey};
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {.remote_addr = run.peer.addr, .rkey = run.peer.rkey}};
+	struct ibv_send_wr *bad;
+
+	REQUIRE(ibv_post_send(run.qp, &wr, &bad) == 0);
+}
+
+/* The target has what was marked last. */
+static void have_checked(uint32_t seed)
+{
+	tell(&seed, sizeof(seed));
+	meet();
+}
+
+/* One region comes and goes, each third of them in ordinary pages; the other one, which goes on, changes its memory. */
+static void one_round(struct ibv_mr *lasting, uint8_t **lasting_at, uint32_t round)
+{
+	const bool huge_pages = round % 3 != 2;
+	uint8_t *at = map_memory(huge_pages), *other = map_memory(true);
+	const uint32_t offset = round * 4099 % (HUGE_BYTES - BUFFER_BYTES);
+	struct ibv_mr *mr = register_memory(at, huge_pages);
+
+	mark(at + offset, round);
+	write_from(mr, at + offset);
+	expect(IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE);
+	have_checked(round);
+
+	mark(*lasting_at, round + 100);
+	for (int i = 0; i < BEHIND; i++)
+		write_from(lasting, *lasting_at);
+	REQUIRE(ibv_dereg_mr(mr) == 0);
+	REQUIRE(munmap(at, HUGE_BYTES) == 0);
+	for (int i = 0; i < BEHIND; i++)
+		expect(IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE);
+	have_checked(round + 100);
+
+	REQUIRE(ibv_rereg_mr(lasting, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, HUGE_BYTES, 0) ==
+		0);
+	REQUIRE(munmap(*lasting_at, HUGE_BYTES) == 0);
+	*lasting_at = other;
+}
+
+static void huge_target(void)
+{
+	static uint8_t marked[BUFFER_BYTES];
+	uint32_t seed;
+
+	for (int i = 0; i < 2 * ROUNDS; i++) {
+		hear(&seed, sizeof(seed));
+		mark(marked, seed);
+		REQUIRE(memcmp(marked, run.buffer, BUFFER_BYTES) == 0);
+		meet();
+	}
+}
+
+void huge(void)
+{
+	uint8_t *lasting_at;
+	struct ibv_mr *lasting;
+
+	if (!run.server) {
+		huge_target();
+		return;
+	}
+	lasting_at = map_memory(true);
+	lasting = register_memory(lasting_at, true);
+	for (uint32_t round = 0; round < ROUNDS; round++)
+		one_round(lasting, &lasting_at, round);
+	REQUIRE(ibv_dereg_mr(lasting) == 0);
+}

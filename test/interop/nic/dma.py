@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sending from the application's huge pages: by the NIC itself where VFIO lets it, else by copy."""
+
+import re
+
+from harness.report import CheckFailed
+from harness.tools import DEVICE, Side, gid_index, gids, run_pair
+from peer_case import PeerCase
+
+import ports
+
+PAIR_SECONDS = 180
+FIRST_PORT = 21900
+
+
+class HugeCase(PeerCase):
+    """Knows whether the client's port is to have read the pages by itself."""
+
+    def __init__(self, in_place):
+        super().__init__("huge")
+        self._in_place = in_place
+
+    def judge(self, server, client):
+        super().judge(server, client)
+        counted = re.search(r"tx_in_place_packets (\d+)", client)
+        if bool(counted) != self._in_place:
+            raise CheckFailed(f"{counted[1] if counted else 'no'} packets were sent in place")
+
+
+def run(report, guest, peer, cells):
+    """Each cell: a NIC and a driver of the kernel."""
+    for number, (nic, driver) in enumerate(cells):
+        def cell():
+            ports.bind(guest, nic, driver)
+            host = ports.UrocePort(guest, nic, ["--log-level", "info"])
+            ours = Side(host, DEVICE, host.address, gid_index(gids(host, DEVICE), host.gid_address))
+            theirs = Side(peer, DEVICE, peer.address, gid_index(gids(peer, DEVICE), peer.address))
+            run_pair(HugeCase(driver == "vfio-pci"), theirs, ours, FIRST_PORT + number, PAIR_SECONDS)
+        report.check(f"{nic.name} {driver}: huge pages come and go", cell)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the cases of interop_peer have in common: the connection, and how they keep in step. */
+#ifndef PEER_H
+#define PEER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <infiniband/verbs.h>
+
+#define BUFFER_BYTES 16384
+
+/* What each tells the other. */
+struct card {
+	uint32_t qpn;
+	uint32_t psn;
+	uint32_t rkey;
+	union ibv_gid gid;
+	uint64_t addr;
+};
+
+struct run {
+	const char *device, *port, *name, *server;
+	uint8_t gid_index;
+	unsigned int access; /* beside the usual rights */
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *buffer;
+	int sock;
+	struct card own, peer;
+};
+
+extern struct run run;
+
+#define REQUIRE(what)                                                                \
+	do {                                                                         \
+		if (!(what)) {                                                       \
+			printf("%s: line %d: %s (%m)\n", run.name, __LINE__, #what); \
+			exit(1);                                                     \
+		}                                                                    \
+	} while (0)
+
+void tell(const void *data, size_t len);
+void hear(void *data, size_t len);
+
+/** Each goes on when the other has come here. */
+void meet(void);
+
+/** The next completion; ends the program where none comes for long. */
+struct ibv_wc completion(void);
+
+/** The next completion is of that kind. */
+void expect(enum ibv_wc_status status, enum ibv_wc_opcode opcode);
+
+/** The case of huge.c. */
+void huge(void);
+
+#endif

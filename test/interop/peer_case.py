@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A case of interop_peer, as a program that both sides run."""
+
+from harness.report import CheckFailed
+from harness.tools import START_SECONDS, Side
+
+LACKS = 77  # peer.c's exit status
+
+
+class PeerCase:
+    """A case of peer.c, the program that runs on both sides."""
+
+    def __init__(self, case):
+        self.name = case
+        self._done = f"{case}: done"
+
+    def argv(self, side, port, peer=None):
+        argv = [side.host.peer_program, "-d", side.device, "-g", str(side.gid_index), "-p", str(port), self.name]
+        return argv + ([peer] if peer else [])
+
+    def judge(self, server, client):
+        if self._done not in server or self._done not in client:
+            raise CheckFailed("a side does not say that it is done")
+
+    def is_possible(self, host, role):
+        """Whether the device of a host has what a role needs ("?" the client's, "!" the server's)."""
+        process = host.start(self.argv(Side(host, host.device, None, 0), 0, role))
+        try:
+            status = process.wait(START_SECONDS)
+            if status not in (0, LACKS):
+                raise CheckFailed("it does not tell what it has", process.story(host.name))
+        finally:
+            process.kill()
+        return status == 0

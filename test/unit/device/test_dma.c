@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/device/dma.c: which regions an engine hears of. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "device/dma.h"
+#include "mem/mr.h"
+
+static int maps, unmaps;
+static uint8_t memory[64];
+
+static void *map(void *engine, const void *addr, size_t length)
+{
+	(void)engine;
+	maps++;
+	assert_ptr_equal(addr, memory);
+	assert_int_equal(length, sizeof(memory));
+	return &maps;
+}
+
+static void unmap(void *engine, void *mapping)
+{
+	(void)engine;
+	unmaps++;
+	assert_ptr_equal(mapping, &maps);
+}
+
+static const struct engine_ops ops = {.map = map, .unmap = unmap};
+static struct device device;
+static struct mr mr;
+
+static int setup(void **state)
+{
+	(void)state;
+	maps = unmaps = 0;
+	device.ops = &ops;
+	mr = (struct mr){
+		.addr = memory, .length = sizeof(memory), .kind = MR_MEMORY, .access = IBV_ACCESS_HUGETLB};
+	return 0;
+}
+
+static void device_map__tells_of_huge_pages_once(void **state)
+{
+	(void)state;
+	device_map(&device, &mr);
+	device_unmap(&device, &mr);
+	device_unmap(&device, &mr);
+	assert_int_equal(maps, 1);
+	assert_int_equal(unmaps, 1);
+}
+
+static void device_map__tells_of_no_other_memory(void **state)
+{
+	(void)state;
+	mr.access = IBV_ACCESS_REMOTE_READ;
+	device_map(&device, &mr);
+	mr.access = IBV_ACCESS_HUGETLB;
+	mr.kind = MR_DMABUF;
+	device_map(&device, &mr);
+	device_unmap(&device, &mr);
+	assert_int_equal(maps + unmaps, 0);
+}
+
+static void device_map__needs_no_engine_that_maps(void **state)
+{
+	static const struct engine_ops plain;
+
+	(void)state;
+	device.ops = &plain;
+	device_map(&device, &mr);
+	device.ops = NULL;
+	device_map(&device, &mr);
+	assert_null(mr.dma);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(device_map__tells_of_huge_pages_once, setup),
+		cmocka_unit_test_setup(device_map__tells_of_no_other_memory, setup),
+		cmocka_unit_test_setup(device_map__needs_no_engine_that_maps, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
