@@ -113,13 +113,20 @@ class EthernetTest:
         program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", MULTICAST_GIDS[family]], 200)
         with Capture(self._capture(1, "not udp and not tcp and not arp")) as capture:
             run_pair(program, server, client, self._port)
+            wait_until(lambda: not self._missing_reports(capture.output(), group), COMMAND_SECONDS)
             text = capture.finish()
+        for missing in self._missing_reports(text, group):
+            raise CheckFailed(f"no report {missing}", text.splitlines())
+
+    @staticmethod
+    def _missing_reports(text, group):
+        """Of those that a join and a leave in every network make."""
         reports = [line for line in text.replace("\n    ", " ").splitlines() if f"gaddr {group} " in line]
-        for change in ("to_ex", "to_in"):
-            for network in ("", f"vlan {VLAN},", f"vlan {VLAN + 1},"):
+        return [f"{change} {network or 'untagged'}"
+                for change in ("to_ex", "to_in")
+                for network in ("", f"vlan {VLAN},", f"vlan {VLAN + 1},")
                 if not any(f"{group} {change}" in line and (network in line if network else "vlan" not in line)
-                           for line in reports):
-                    raise CheckFailed(f"no report {change} {network or 'untagged'}", text.splitlines())
+                           for line in reports)]
 
     def _events(self):
         """ibv_asyncwatch prints each event; each change is made when the event of the one before is there."""
@@ -147,8 +154,11 @@ class EthernetTest:
             raise CheckFailed(reason, process.story("program"))
 
     def _capture(self, number, *options):
-        """What arrives at an end: what it sends itself no capture sees."""
-        return Process([*self._namespaces[number].prefix, "tcpdump", "-lvvenni", f"veth{number}", *options],
+        """What arrives at an end: what it sends itself no capture sees.
+
+        In immediate mode, since the kernel else keeps packets for up to a second, also from a tcpdump that ends."""
+        return Process([*self._namespaces[number].prefix, "tcpdump", "--immediate-mode", "-lvvenni",
+                        f"veth{number}", *options],
                        os.path.join(self._work_dir, "tcpdump"))
 
     def _tagged(self, program, prefix, traffic_class=0):
@@ -180,6 +190,10 @@ class Capture:
 
     def __exit__(self, *_):
         self._process.kill()
+
+    def output(self):
+        """What was captured until now."""
+        return self._process.output()
 
     def finish(self):
         """What was captured; tcpdump writes out what it holds when it is interrupted."""
