@@ -121,6 +121,13 @@ int runtime_start(const struct runtime_config *config)
 	return rc;
 }
 
+void runtime_adopt(void)
+{
+	runtime_started = true;
+	runtime_huge = rte_eal_has_hugepages() != 0;
+	RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
+}
+
 static void runtime_settled(void *arg)
 {
 	sem_post(arg);

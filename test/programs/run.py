@@ -17,6 +17,7 @@ from ethernet import EthernetTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from share import ShareTest  # noqa: E402
+from testroce import TestroceTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
 from wires import MemifWire, VethWire, WireTest  # noqa: E402
 
@@ -56,6 +57,7 @@ def main():
         PyverbsTest(report, work_dir).run_all()
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
+        TestroceTest(report, work_dir).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 

@@ -26,6 +26,9 @@ struct runtime_config {
  */
 int runtime_start(const struct runtime_config *config);
 
+/** The program has started EAL itself, with options of its own: runtime_start finds it running. Not MT-safe. */
+void runtime_adopt(void);
+
 /**
  * Wait until EAL's interrupt thread has taken up everything that was registered with it: it opens a
  * descriptor of its own each time. Not MT-safe.

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the two sides of a test say to each other beside RDMA. The active side asks, the passive one
+ * answers each message with one of the same kind: OPEN, JOIN once for each group of queue pairs,
+ * CLOSE. Between two processes they go over TCP; within one they are calls. Both processes are the
+ * same program on machines of the same byte order.
+ */
+#ifndef TESTROCE_CONTROL_H
+#define TESTROCE_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "endpoint.h"
+#include "plan.h"
+
+#define CONTROL_MAGIC	UINT64_C(0x6f72747365740001) /* changes with any of these structs */
+#define CONTROL_PORT	"19790"
+#define CONTROL_QPS_MAX 128 /* of one JOIN */
+
+enum control_kind { CONTROL_OPEN = 1, CONTROL_JOIN, CONTROL_CLOSE };
+
+struct control_message {
+	uint64_t magic;
+	uint32_t kind;
+	int32_t status; /* of an answer: 0 or -errno, and then text */
+	char text[128];
+	union {
+		struct {
+			struct plan plan; /* of the question */
+			struct endpoint_facts facts;
+		} open;
+		struct {
+			uint32_t first;
+			uint32_t count;
+			uint32_t qpns[CONTROL_QPS_MAX];
+		} join;
+		struct {
+			uint64_t messages; /* question: sent in all; answer: seen, where it sees
+					      them */
+			uint64_t wrong; /* answer: messages whose bytes are not what they should be
+					 */
+		} close;
+	} u;
+};
+
+struct nic;
+struct passive;
+
+/* Either a TCP connection or a passive side in this process. */
+struct control {
+	struct nic *nic;
+	int fd; /* -1: `local` */
+	struct passive *local;
+};
+
+/** Listen for active sides at "[ADDR:]PORT" or "PORT". A descriptor, or -errno with `error`. */
+int control_listen(const char *where, char *error, size_t error_size);
+
+/** Connect to a passive side at "ADDR[:PORT]"; tries for some seconds. 0 or -errno with `error`. */
+int control_connect(struct control *control, struct nic *nic, const char *where, char *error,
+		    size_t error_size);
+
+void control_init(struct control_message *message, enum control_kind kind);
+
+/** Ask, and wait for the answer, which takes the question's place. 0 or -errno with the answer's
+ * text. */
+int control_call(struct control *control, struct control_message *message);
+
+/**
+ * Send all of a message, or receive one, giving the engine turns meanwhile. Not MT-safe.
+ *
+ * @return
+ *   0; -ECONNRESET: the other side has gone; -EPROTO: it is none of ours; or another -errno.
+ */
+int control_send(int fd, const struct control_message *message, struct nic *nic);
+int control_recv(int fd, struct control_message *message, struct nic *nic);
+
+void control_close(struct control *control);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One side of a test: a region, a completion queue and queue pairs, which are connected by number
+ * to the peer's. */
+#ifndef TESTROCE_ENDPOINT_H
+#define TESTROCE_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+struct nic;
+
+struct endpoint_config {
+	uint32_t qps;
+	uint32_t send_wr; /* of each queue pair */
+	uint32_t recv_wr; /* of each queue pair, or of the shared queue */
+	uint32_t inline_bytes;
+	uint32_t path_mtu_bytes;
+	uint64_t region_bytes; /* of ordinary memory; 0: none */
+	bool null_region;      /* instead of memory */
+	bool shared_receive;
+};
+
+/* What the peer has to know. */
+struct endpoint_facts {
+	union ibv_gid gid;
+	uint64_t addr; /* 0: a region without a remote key */
+	uint64_t bytes;
+	uint64_t rkey;
+};
+
+struct endpoint {
+	struct nic *nic;
+	struct endpoint_config config;
+	uint8_t *memory; /* NULL with a null region */
+	struct ibv_mr *mr;
+	struct ibv_cq *cq; /* of both directions */
+	struct ibv_srq *srq;
+	struct ibv_qp **qps;
+	uint32_t qp_count; /* that there are yet */
+};
+
+/** Make region and queues. 0 or -errno with `error`; endpoint_destroy in either case. */
+int endpoint_create(struct endpoint *endpoint, struct nic *nic,
+		    const struct endpoint_config *config, char *error, size_t error_size);
+
+/** Make the next queue pair. 0 or -errno. */
+int endpoint_add_qp(struct endpoint *endpoint);
+
+/** Connect a queue pair to the peer's. Waits for the peer's address to be resolved. 0 or -errno. */
+int endpoint_connect(struct endpoint *endpoint, uint32_t qp, const union ibv_gid *gid,
+		     uint32_t peer_qpn);
+
+void endpoint_tell(const struct endpoint *endpoint, struct endpoint_facts *facts);
+void endpoint_destroy(struct endpoint *endpoint);
+
+#endif

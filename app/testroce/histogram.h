@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A log-linear histogram: the range of each power of two is cut into equal parts, so a value is
+ * known to within 1/64 of itself, from nanoseconds to minutes, in a fixed table.
+ */
+#ifndef TESTROCE_HISTOGRAM_H
+#define TESTROCE_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define HISTOGRAM_PART_BITS 6 /* 64 parts a power of two */
+#define HISTOGRAM_PARTS	    (1u << HISTOGRAM_PART_BITS)
+#define HISTOGRAM_POWERS    40
+#define HISTOGRAM_BUCKETS   ((HISTOGRAM_POWERS - HISTOGRAM_PART_BITS + 1) * HISTOGRAM_PARTS)
+
+struct histogram {
+	uint64_t count;
+	uint64_t min, max; /* exact */
+	uint64_t buckets[HISTOGRAM_BUCKETS];
+};
+
+void histogram_clear(struct histogram *histogram);
+
+/** Not MT-safe. Values beyond the table's end count into its last bucket. */
+void histogram_add(struct histogram *histogram, uint64_t value);
+
+/**
+ * The value that so many of a million are not above: 500000 for the median. Rounded up to its
+ * bucket's end, and never beyond the largest one seen. 0 where there is none. MT-safe with readers.
+ */
+uint64_t histogram_quantile(const struct histogram *histogram, uint32_t per_million);
+
+/** The smallest and the largest value that a bucket counts. MT-safe. */
+uint64_t histogram_low(unsigned int bucket);
+uint64_t histogram_high(unsigned int bucket);
+
+#endif

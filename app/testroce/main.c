@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* testroce: measures RDMA on a network port, in the manner of DPDK's testpmd. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "control.h"
+#include "link/runtime.h"
+#include "nic.h"
+#include "options.h"
+#include "output.h"
+#include "passive.h"
+#include "run.h"
+#include "serve.h"
+
+#define LONG_TEST_NS UINT64_C(10000000000)
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = 1;
+}
+
+static int fail(const char *error)
+{
+	fprintf(stderr, "testroce: %s\n", error);
+	return EXIT_FAILURE;
+}
+
+/* With EAL options of its own it is started here, and the library finds it running. */
+static bool start_eal(int argc, char **argv)
+{
+	if (argc <= 1)
+		return true;
+	if (rte_eal_init(argc, argv) < 0) {
+		fprintf(stderr, "testroce: DPDK does not start: %s\n", rte_strerror(rte_errno));
+		return false;
+	}
+	runtime_adopt();
+	return true;
+}
+
+static FILE *open_output(const char *path, char *error, size_t error_size)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file)
+		snprintf(error, error_size, "%s: %s", path, strerror(errno));
+	return file;
+}
+
+static bool write_results(const struct options *options, const struct result *result, char *error,
+			  size_t error_size)
+{
+	FILE *file;
+
+	output_text(stdout, result);
+	if (options->json) {
+		file = open_output(options->json, error, error_size);
+		if (!file)
+			return false;
+		output_json(file, result);
+		fclose(file);
+	}
+	if (options->csv) {
+		file = open_output(options->csv, error, error_size);
+		if (!file)
+			return false;
+		output_csv_head(file);
+		output_csv(file, result);
+		fclose(file);
+	}
+	return true;
+}
+
+static int measure(struct nic *nic, struct control *control, const struct options *options)
+{
+	const struct run_options how = {
+		.period_ns = options->period_ns > 0			? options->period_ns
+			     : options->plan.duration_ns > LONG_TEST_NS ? LONG_TEST_NS
+									: 0,
+		.lines = stdout,
+		.stop = &stop,
+	};
+	struct result result;
+	char error[256] = "";
+
+	if (run_test(nic, control, &options->plan, &how, &result, error, sizeof(error)) != 0 ||
+	    !write_results(options, &result, error, sizeof(error)))
+		return fail(error);
+	return result.wrong ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run_client(struct nic *nic, const struct options *options)
+{
+	struct control control = {.nic = nic, .fd = -1};
+	static struct passive passive;
+	char error[256];
+	int code;
+
+	passive_init(&passive, nic);
+	control.local = &passive;
+	if (options->connect &&
+	    control_connect(&control, nic, options->connect, error, sizeof(error)) != 0)
+		return fail(error);
+	code = measure(nic, &control, options);
+	passive_close(&passive);
+	control_close(&control);
+	return code;
+}
+
+static int run(const struct options *options)
+{
+	char error[256] = "";
+	struct nic nic;
+	int code;
+
+	/* The library takes its settings from where uroce-run puts them. */
+	if (settings_export(&options->settings) != 0)
+		return fail("no memory");
+	if (nic_open(&nic) != 0)
+		return EXIT_FAILURE;
+	if (options->listen)
+		code = serve_run(&nic, options->listen, options->once, &stop, error,
+				 sizeof(error)) == 0
+			       ? EXIT_SUCCESS
+			       : fail(error);
+	else
+		code = run_client(&nic, options);
+	nic_close(&nic);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	const int eal_end = options_eal_end(argc, argv);
+	struct options options;
+	char error[1024];
+
+	argv[eal_end] = argv[0];
+	switch (options_parse(argc - eal_end, argv + eal_end, SETTINGS_DEFAULT_SOCKET, &options,
+			      error, sizeof(error))) {
+	case OPTIONS_HELP:
+		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	case OPTIONS_VERSION:
+		return puts("testroce " UROCE_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	case OPTIONS_BAD:
+		return fail(error);
+	case OPTIONS_RUN:
+		break;
+	}
+	if (!start_eal(eal_end, argv))
+		return EXIT_FAILURE;
+	/* The second one ends the program at once. */
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	return run(&options);
+}

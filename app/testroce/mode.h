@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A mode of testroce: what its two sides do, the active one that measures and the passive one that
+ * serves it. */
+#ifndef TESTROCE_MODE_H
+#define TESTROCE_MODE_H
+
+#include <stddef.h>
+
+struct endpoint_config;
+struct passive;
+struct plan;
+struct result;
+struct run;
+
+struct mode {
+	const char *name;
+	const char *help; /* one line */
+
+	/* Whether the plan makes sense for this mode. 0 or -EINVAL with `error`. */
+	int (*check)(const struct plan *plan, char *error, size_t error_size);
+	/* What memory and queues a side needs; the config holds the common part. */
+	void (*shape)(const struct plan *plan, struct endpoint_config *active,
+		      struct endpoint_config *passive);
+
+	/* The active side: all queue pairs are connected. 0 or -errno. */
+	int (*begin)(struct run *run);
+	/* Post and poll once, and wait for nothing. 0 or -errno. */
+	int (*turn)(struct run *run);
+	/* What this mode tells beside rates, or NULL. */
+	void (*stats)(const struct run *run, struct result *result);
+	void (*end)(struct run *run);
+
+	/* The passive side, each or NULL: after its memory was made; once a queue pair is
+	 * connected; over and over; after the last message, to verify. 0 or -errno. */
+	int (*serve_begin)(struct passive *passive);
+	int (*serve_qp)(struct passive *passive, unsigned int qp);
+	int (*serve_turn)(struct passive *passive);
+	void (*serve_end)(struct passive *passive);
+};
+
+enum mode_index {
+	MODE_WRITE,
+	MODE_READ,
+	MODE_SEND,
+	MODE_ATOMIC,
+	MODE_LATENCY,
+	MODE_COUNT,
+};
+
+extern const struct mode mode_write, mode_read, mode_send, mode_atomic, mode_latency;
+extern const struct mode *const modes[MODE_COUNT];
+
+/** Index of a mode by its name, or -ENOENT. MT-safe. */
+int mode_find(const char *name);
+
+/** All names, with commas between them. MT-safe. */
+void mode_list(char *text, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mode send: SEND into receive requests of each queue pair. */
+#include <infiniband/verbs.h>
+
+#include "mode.h"
+#include "passive.h"
+#include "run.h"
+#include "stream.h"
+
+static const struct stream_ops send_ops = {
+	.opcode = IBV_WR_SEND,
+	.fill = stream_fill_pattern,
+};
+
+static int send_begin(struct run *run)
+{
+	return stream_begin(run, &send_ops);
+}
+
+static int send_serve_turn(struct passive *passive)
+{
+	return passive_receive(passive, passive->plan.verify ? passive_check_message : NULL);
+}
+
+static void send_serve_end(struct passive *passive)
+{
+	if (passive->messages != passive->sent_by_peer)
+		passive->wrong++;
+}
+
+const struct mode mode_send = {
+	.name = "send",
+	.help = "SEND into receive requests of each queue pair",
+	.check = stream_check_plan,
+	.shape = stream_shape_receives,
+	.begin = send_begin,
+	.turn = stream_turn,
+	.end = stream_end,
+	.serve_qp = passive_post_receives,
+	.serve_turn = send_serve_turn,
+	.serve_end = send_serve_end,
+};

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device under test. */
+#include "nic.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "verbs_internal.h"
+
+/* The first IPv4 address, or the first one at all. */
+static int nic_find_gid(struct nic *nic)
+{
+	static const uint8_t ipv4[12] = {[10] = 0xff, 0xff};
+	struct ibv_gid_entry entry;
+	int found = -1;
+
+	for (uint32_t i = 0; i < UINT8_MAX; i++) {
+		if (ibv_query_gid_ex(nic->context, 1, i, &entry, 0) != 0 ||
+		    entry.gid_type != IBV_GID_TYPE_ROCE_V2)
+			continue;
+		if (found >= 0 && memcmp(entry.gid.raw, ipv4, sizeof(ipv4)) != 0)
+			continue;
+		found = (int)i;
+		nic->gid = entry.gid;
+		if (memcmp(entry.gid.raw, ipv4, sizeof(ipv4)) == 0)
+			break;
+	}
+	if (found < 0)
+		return -EADDRNOTAVAIL;
+	nic->gid_index = (uint8_t)found;
+	return 0;
+}
+
+int nic_open(struct nic *nic)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	const char *what = "no RDMA device";
+	int rc = -ENODEV;
+
+	memset(nic, 0, sizeof(*nic));
+	if (list && list[0])
+		nic->context = ibv_open_device(list[0]);
+	if (list)
+		ibv_free_device_list(list);
+	if (nic->context) {
+		what = "no domain or completion queue";
+		rc = -ENOMEM;
+		nic->pd = ibv_alloc_pd(nic->context);
+		nic->idle_cq = ibv_create_cq(nic->context, 1, NULL, NULL, 0);
+	}
+	if (nic->pd && nic->idle_cq) {
+		what = "the device has no address for RoCEv2";
+		rc = nic_find_gid(nic);
+	}
+	if (rc != 0)
+		fprintf(stderr, "testroce: %s\n", what);
+	return rc;
+}
+
+void nic_close(struct nic *nic)
+{
+	ibv_destroy_cq(nic->idle_cq);
+	ibv_dealloc_pd(nic->pd);
+	ibv_close_device(nic->context);
+}
+
+static const struct device *device_of(const struct nic *nic)
+{
+	return face_context(nic->context)->device;
+}
+
+void nic_counters(const struct nic *nic, struct counters *counters)
+{
+	const struct device *device = device_of(nic);
+
+	for (int i = 0; i < COUNTER_COUNT; i++)
+		counters->value[i] = counters_get(&device->counters, (enum counter)i);
+}
+
+uint64_t nic_ns(const struct nic *nic, uint64_t tsc)
+{
+	const struct engine *engine = device_of(nic)->engine;
+
+	return (uint64_t)((unsigned __int128)tsc * engine->clock.ns_per_tsc >> CLOCK_SHIFT);
+}
+
+const char *nic_progress(const struct nic *nic)
+{
+	static const char *const names[] = {
+		[SETTINGS_PROGRESS_HYBRID] = "hybrid",
+		[SETTINGS_PROGRESS_INLINE] = "inline",
+		[SETTINGS_PROGRESS_DEDICATED] = "dedicated",
+	};
+	const struct engine *engine = device_of(nic)->engine;
+
+	return names[engine->progress];
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of testroce. */
+#ifndef TESTROCE_OPTIONS_H
+#define TESTROCE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/settings.h"
+#include "plan.h"
+
+enum options_result {
+	OPTIONS_RUN,
+	OPTIONS_HELP,
+	OPTIONS_VERSION,
+	OPTIONS_BAD, /* error is set */
+};
+
+struct options {
+	struct settings settings; /* of the port */
+	struct plan plan;
+	const char *listen;  /* "[ADDR:]PORT", or NULL */
+	const char *connect; /* "ADDR[:PORT]"; with neither, both sides are in this process */
+	bool once;	     /* the server ends after its first client */
+	const char *json;    /* files to write to, or NULL */
+	const char *csv;
+	uint64_t period_ns; /* of --stats-period; 0: choose */
+};
+
+/**
+ * Read the command line. Not MT-safe (getopt).
+ *
+ * @param argc, argv
+ *   argv[0] and what follows EAL's options.
+ * @param default_socket
+ *   uroced's, to attach to where no port is named.
+ */
+enum options_result options_parse(int argc, char **argv, const char *default_socket,
+				  struct options *options, char *error, size_t error_size);
+
+/** The index of the "--" that ends EAL's options; 0: there are none. MT-safe. */
+int options_eal_end(int argc, char **argv);
+
+/** What --help prints. */
+extern const char options_help[];
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Results for people, and for programs. */
+#include "output.h"
+
+#include <inttypes.h>
+
+#include <rte_common.h>
+
+#include "run.h"
+
+/* What a result is made of, in the order in which it is told. */
+struct column {
+	const char *name;
+	double value;
+	int digits; /* behind the point */
+	bool known;
+};
+
+#define COLUMNS 17
+
+static void columns_of(const struct result *result, struct column columns[COLUMNS])
+{
+	const bool latency = result->has_latency;
+	const struct column all[COLUMNS] = {
+		{"size", (double)result->plan.size_bytes, 0, true},
+		{"qps", (double)result->plan.qps, 0, true},
+		{"depth", (double)result->plan.depth, 0, true},
+		{"path_mtu", (double)result->plan.path_mtu_bytes, 0, true},
+		{"seconds", result->seconds, 6, true},
+		{"messages", (double)result->messages, 0, true},
+		{"gbps", result_gbps(result), 4, true},
+		{"mmsg_s", result_mps(result), 6, true},
+		{"cycles_packet", result_cycles_packet(result), 1, result->packets > 0},
+		{"cycles_byte", result_cycles_byte(result), 4, result->messages > 0},
+		{"retransmitted", (double)result->retransmitted, 0, true},
+		{"wrong", (double)result->wrong, 0, result->plan.verify != 0},
+		{"p50_us", result->p_us[0], 3, latency},
+		{"p90_us", result->p_us[1], 3, latency},
+		{"p99_us", result->p_us[2], 3, latency},
+		{"p99.9_us", result->p_us[3], 3, latency},
+		{"max_us", result->max_us, 3, latency},
+	};
+
+	for (int i = 0; i < COLUMNS; i++)
+		columns[i] = all[i];
+}
+
+static void names_of(const struct result *result, char mode[16], char op[16])
+{
+	plan_get(&result->plan, "mode", mode, 16);
+	plan_get(&result->plan, "op", op, 16);
+}
+
+void output_json(FILE *file, const struct result *result)
+{
+	struct column columns[COLUMNS];
+	char mode[16], op[16];
+
+	columns_of(result, columns);
+	names_of(result, mode, op);
+	fprintf(file, "{\"mode\": \"%s\", \"op\": \"%s\"", mode, op);
+	for (int i = 0; i < COLUMNS; i++) {
+		if (!columns[i].known)
+			continue;
+		fprintf(file, ", \"%s\": ", columns[i].name);
+		fprintf(file, "%.*f", columns[i].digits, columns[i].value);
+	}
+	fprintf(file, "}\n");
+	fflush(file);
+}
+
+void output_csv_head(FILE *file)
+{
+	const struct result none = {0};
+	struct column columns[COLUMNS];
+
+	columns_of(&none, columns);
+	fprintf(file, "mode,op");
+	for (int i = 0; i < COLUMNS; i++)
+		fprintf(file, ",%s", columns[i].name);
+	fprintf(file, "\n");
+}
+
+void output_csv(FILE *file, const struct result *result)
+{
+	struct column columns[COLUMNS];
+	char mode[16], op[16];
+
+	columns_of(result, columns);
+	names_of(result, mode, op);
+	fprintf(file, "%s,%s", mode, op);
+	for (int i = 0; i < COLUMNS; i++) {
+		fprintf(file, ",");
+		if (columns[i].known)
+			fprintf(file, "%.*f", columns[i].digits, columns[i].value);
+	}
+	fprintf(file, "\n");
+	fflush(file);
+}
+
+void output_text(FILE *file, const struct result *result)
+{
+	const struct plan *plan = &result->plan;
+	char mode[16], op[16];
+
+	names_of(result, mode, op);
+	fprintf(file,
+		"%s%s%s, %" PRIu64 " B, %" PRIu64 " QP, depth %" PRIu64 ", path MTU %" PRIu64 "\n",
+		mode, result->has_latency ? " of " : "", result->has_latency ? op : "",
+		plan->size_bytes, plan->qps, plan->depth, plan->path_mtu_bytes);
+	fprintf(file, "  %" PRIu64 " messages in %.3f s: %.2f Gb/s, %.3f Mmsg/s\n",
+		result->messages, result->seconds, result_gbps(result), result_mps(result));
+	if (result->has_latency)
+		fprintf(file,
+			"  latency: p50 %.2f us, p90 %.2f, p99 %.2f, p99.9 %.2f, max %.2f, min "
+			"%.2f\n",
+			result->p_us[0], result->p_us[1], result->p_us[2], result->p_us[3],
+			result->max_us, result->min_us);
+	if (result->packets > 0)
+		fprintf(file,
+			"  %.0f cycles a packet, %.3f a byte; %" PRIu64 " packets sent again\n",
+			result_cycles_packet(result), result_cycles_byte(result),
+			result->retransmitted);
+	if (plan->verify)
+		fprintf(file, "  verified: %s\n", result->wrong ? "WRONG" : "all right");
+	if (result->wrong)
+		fprintf(file, "  %" PRIu64 " messages are not what was sent\n", result->wrong);
+	fflush(file);
+}

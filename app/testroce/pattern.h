@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes that say which message they are, so that whoever gets them can check each one. */
+#ifndef TESTROCE_PATTERN_H
+#define TESTROCE_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PATTERN_MIN_BYTES 8 /* the tag itself */
+
+/* A message's tag: its queue pair and its count there. */
+#define PATTERN_COUNT_BITS 40
+
+static inline uint64_t pattern_tag(uint64_t qp, uint64_t count)
+{
+	return qp << PATTERN_COUNT_BITS | (count & ((UINT64_C(1) << PATTERN_COUNT_BITS) - 1));
+}
+
+/** Write a tag and what follows from it and the seed; at least PATTERN_MIN_BYTES. MT-safe. */
+void pattern_fill(void *memory, size_t bytes, uint64_t seed, uint64_t tag);
+
+/** Whether every byte follows from the tag in front. Sets `tag` in any case. MT-safe. */
+bool pattern_check(const void *memory, size_t bytes, uint64_t seed, uint64_t *tag);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What one test is: its values by name, and whether they fit each other. */
+#include "plan.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "device/limits.h"
+#include "mode.h"
+
+#define LINE_BYTES 64
+
+static const char *const op_names[] = {"write", "read", "send", "atomic"};
+
+const char *const plan_names[] = {
+	"mode", "size",		"qps",	  "depth",   "mtu",	 "batch",  "signal", "inline",
+	"op",	"read-percent", "region", "seconds", "messages", "verify", "seed",   NULL,
+};
+
+static const struct number {
+	const char *name;
+	size_t offset;
+	uint64_t min, max;
+} numbers[] = {
+	{"size", offsetof(struct plan, size_bytes), 1, UINT64_C(1) << 30},
+	{"qps", offsetof(struct plan, qps), 1, PLAN_QPS_MAX},
+	{"depth", offsetof(struct plan, depth), 1, DEVICE_MAX_QP_WR / 2},
+	{"mtu", offsetof(struct plan, path_mtu_bytes), 256, 4096},
+	{"batch", offsetof(struct plan, batch), 1, PLAN_BATCH_MAX},
+	{"signal", offsetof(struct plan, signal), 0, DEVICE_MAX_QP_WR},
+	{"inline", offsetof(struct plan, inline_bytes), 0, DEVICE_MAX_INLINE},
+	{"read-percent", offsetof(struct plan, read_percent), 0, 100},
+	{"region", offsetof(struct plan, region_bytes), 0, PLAN_REGION_MAX},
+	{"messages", offsetof(struct plan, messages), 0, UINT64_MAX},
+	{"seed", offsetof(struct plan, seed), 0, UINT64_MAX},
+};
+
+void plan_init(struct plan *plan)
+{
+	*plan = (struct plan){
+		.size_bytes = 65536,
+		.qps = 1,
+		.depth = 64,
+		.path_mtu_bytes = 1024,
+		.batch = 1,
+		.inline_bytes = 64,
+		.read_percent = 70,
+		.duration_ns = UINT64_C(2000000000),
+		.seed = 1,
+	};
+}
+
+void plan_default_size(struct plan *plan)
+{
+	if (plan->mode == MODE_ATOMIC || plan->mode == MODE_LATENCY)
+		plan->size_bytes =
+			plan->verify && plan->op != PLAN_OP_ATOMIC && plan->mode == MODE_LATENCY
+				? 16
+				: 8;
+}
+
+bool plan_parse_number(const char *text, uint64_t *value)
+{
+	unsigned int shift = 0;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 0);
+	if (errno != 0)
+		return false;
+	switch (toupper((unsigned char)*end)) {
+	case 'K':
+		shift = 10;
+		break;
+	case 'M':
+		shift = 20;
+		break;
+	case 'G':
+		shift = 30;
+		break;
+	default:
+		break;
+	}
+	if (*value > UINT64_MAX >> shift)
+		return false;
+	*value <<= shift;
+	return end[shift > 0] == '\0';
+}
+
+static uint64_t *number_of(struct plan *plan, const struct number *number)
+{
+	return (uint64_t *)(void *)((char *)plan + number->offset);
+}
+
+static const struct number *number_find(const char *name)
+{
+	for (size_t i = 0; i < RTE_DIM(numbers); i++)
+		if (strcmp(numbers[i].name, name) == 0)
+			return &numbers[i];
+	return NULL;
+}
+
+static int refuse(char *error, size_t error_size, const char *name, const char *value,
+		  const char *what)
+{
+	snprintf(error, error_size, "%s: '%s' is not %s", name, value, what);
+	return -EINVAL;
+}
+
+static int set_op(struct plan *plan, const char *value, char *error, size_t error_size)
+{
+	for (size_t i = 0; i < RTE_DIM(op_names); i++) {
+		if (strcmp(op_names[i], value) == 0) {
+			plan->op = i;
+			return 0;
+		}
+	}
+	return refuse(error, error_size, "op", value, "write, read, send or atomic");
+}
+
+static int set_mode(struct plan *plan, const char *value, char *error, size_t error_size)
+{
+	const int mode = mode_find(value);
+	char names[128];
+
+	if (mode >= 0) {
+		plan->mode = (uint64_t)mode;
+		return 0;
+	}
+	mode_list(names, sizeof(names));
+	snprintf(error, error_size, "mode: '%s' is none of %s", value, names);
+	return -EINVAL;
+}
+
+static int set_seconds(struct plan *plan, const char *value, char *error, size_t error_size)
+{
+	char *end;
+	const double seconds = strtod(value, &end);
+
+	if (end == value || *end != '\0' || !(seconds >= 0.01 && seconds <= 1e6))
+		return refuse(error, error_size, "seconds", value, "a time from 0.01");
+	plan->duration_ns = (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
+static int set_verify(struct plan *plan, const char *value, char *error, size_t error_size)
+{
+	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+		return refuse(error, error_size, "verify", value, "on or off");
+	plan->verify = strcmp(value, "on") == 0;
+	return 0;
+}
+
+int plan_set(struct plan *plan, const char *name, const char *value, char *error, size_t error_size)
+{
+	const struct number *number = number_find(name);
+	uint64_t parsed;
+
+	if (strcmp(name, "mode") == 0)
+		return set_mode(plan, value, error, error_size);
+	if (strcmp(name, "op") == 0)
+		return set_op(plan, value, error, error_size);
+	if (strcmp(name, "seconds") == 0)
+		return set_seconds(plan, value, error, error_size);
+	if (strcmp(name, "verify") == 0)
+		return set_verify(plan, value, error, error_size);
+	if (!number) {
+		snprintf(error, error_size, "there is nothing named '%s' to set", name);
+		return -ENOENT;
+	}
+	if (!plan_parse_number(value, &parsed) || parsed < number->min || parsed > number->max) {
+		snprintf(error, error_size, "%s: '%s' is not a number from %" PRIu64 " to %" PRIu64,
+			 name, value, number->min, number->max);
+		return -EINVAL;
+	}
+	if (number->offset == offsetof(struct plan, path_mtu_bytes) &&
+	    !rte_is_power_of_2((uint32_t)parsed))
+		return refuse(error, error_size, name, value, "256, 512, 1024, 2048 or 4096");
+	*number_of(plan, number) = parsed;
+	return 0;
+}
+
+void plan_get(const struct plan *plan, const char *name, char *value, size_t size)
+{
+	const struct number *number = number_find(name);
+	struct plan copy = *plan;
+
+	value[0] = '\0';
+	if (number)
+		snprintf(value, size, "%" PRIu64, *number_of(&copy, number));
+	else if (strcmp(name, "mode") == 0)
+		snprintf(value, size, "%s", modes[plan->mode]->name);
+	else if (strcmp(name, "op") == 0)
+		snprintf(value, size, "%s", op_names[plan->op]);
+	else if (strcmp(name, "seconds") == 0)
+		snprintf(value, size, "%g", (double)plan->duration_ns / 1e9);
+	else if (strcmp(name, "verify") == 0)
+		snprintf(value, size, "%s", plan->verify ? "on" : "off");
+}
+
+uint64_t plan_signal(const struct plan *plan)
+{
+	if (plan->signal > 0)
+		return plan->signal;
+	return RTE_MAX(RTE_MIN(plan->depth / 4, 16u), 1u);
+}
+
+struct slots plan_slots(const struct plan *plan, uint64_t depth)
+{
+	struct slots slots = {.stride_bytes =
+				      RTE_ALIGN_CEIL(plan->size_bytes, (uint64_t)LINE_BYTES)};
+	const uint64_t qp_bytes = plan->qps * slots.stride_bytes;
+	uint64_t limit_bytes = RTE_MAX(plan->region_bytes, PLAN_SPREAD_DEFAULT);
+
+	/* What is verified has a place of its own for as long as it is under way. */
+	if (plan->verify)
+		limit_bytes = PLAN_REGION_MAX;
+	slots.per_qp = RTE_MAX(depth, plan->region_bytes / qp_bytes);
+	slots.total = RTE_MIN(slots.per_qp * plan->qps,
+			      RTE_MAX(limit_bytes / slots.stride_bytes, (uint64_t)1));
+	return slots;
+}
+
+/* What came over the control connection has not been through plan_set. */
+static int check_ranges(const struct plan *plan, char *error, size_t error_size)
+{
+	struct plan copy = *plan;
+
+	for (size_t i = 0; i < RTE_DIM(numbers); i++) {
+		const uint64_t value = *number_of(&copy, &numbers[i]);
+
+		if (value < numbers[i].min || value > numbers[i].max) {
+			snprintf(error, error_size, "%s: %" PRIu64 " is out of range",
+				 numbers[i].name, value);
+			return -EINVAL;
+		}
+	}
+	if (plan->mode >= MODE_COUNT || plan->op >= RTE_DIM(op_names) || plan->verify > 1 ||
+	    !rte_is_power_of_2((uint32_t)plan->path_mtu_bytes)) {
+		snprintf(error, error_size, "no mode, operation or MTU of that number");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int plan_check(const struct plan *plan, char *error, size_t error_size)
+{
+	const int rc = check_ranges(plan, error, error_size);
+	struct slots slots;
+
+	if (rc != 0)
+		return rc;
+	if (plan->batch > plan->depth || plan_signal(plan) > plan->depth) {
+		snprintf(error, error_size, "batch and signal are at most depth, %" PRIu64,
+			 plan->depth);
+		return -EINVAL;
+	}
+	/* Receivers have room for twice as many. */
+	slots = plan_slots(plan, 2 * plan->depth);
+	if (slots_bytes(&slots) > PLAN_REGION_MAX ||
+	    (plan->verify && slots.total < slots.per_qp * plan->qps)) {
+		snprintf(error, error_size, "size, qps and depth together take more than %d GiB",
+			 (int)(PLAN_REGION_MAX >> 30));
+		return -EINVAL;
+	}
+	return modes[plan->mode]->check(plan, error, error_size);
+}

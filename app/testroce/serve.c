@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server: one thread that serves all connections in turn, and sleeps while there is none. */
+#include "serve.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "nic.h"
+#include "passive.h"
+
+#define CLIENTS_MAX  32
+#define LOOK_TURNS   1024 /* looking at the sockets costs a system call each */
+#define IDLE_WAIT_MS 1
+
+struct client {
+	int fd; /* -1: free */
+	struct passive passive;
+};
+
+struct server {
+	struct nic *nic;
+	int listen_fd;
+	struct client clients[CLIENTS_MAX];
+	unsigned int count; /* connected */
+	bool had_one;
+};
+
+static void server_drop(struct server *server, struct client *client)
+{
+	passive_close(&client->passive);
+	close(client->fd);
+	client->fd = -1;
+	server->count--;
+}
+
+static void server_accept(struct server *server)
+{
+	const int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const int one = 1;
+
+	if (fd < 0)
+		return;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &server->clients[i];
+
+		if (client->fd >= 0)
+			continue;
+		client->fd = fd;
+		passive_init(&client->passive, server->nic);
+		server->count++;
+		server->had_one = true;
+		return;
+	}
+	close(fd);
+}
+
+/* Returns false when the client has gone, or says what makes no sense. */
+static bool client_listen(struct client *client)
+{
+	struct control_message message;
+	char peek;
+	const ssize_t n = recv(client->fd, &peek, 1, MSG_PEEK);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n <= 0 || control_recv(client->fd, &message, client->passive.nic) != 0)
+		return false;
+	message.text[0] = '\0';
+	passive_answer(&client->passive, &message);
+	if (message.status != 0)
+		fprintf(stderr, "testroce: a client's test: %s\n", message.text);
+	return control_send(client->fd, &message, client->passive.nic) == 0;
+}
+
+/* A test that has failed on this side alone must end on the other as well. */
+static bool client_has_failed(const struct client *client)
+{
+	if (client->passive.failed == 0)
+		return false;
+	fprintf(stderr, "testroce: a client's test: %s\n", strerror(-client->passive.failed));
+	return true;
+}
+
+static void server_look(struct server *server)
+{
+	server_accept(server);
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &server->clients[i];
+
+		if (client->fd >= 0 && (client_has_failed(client) || !client_listen(client)))
+			server_drop(server, client);
+	}
+}
+
+/* Without clients there is nothing to poll for but the next one. */
+static void server_wait(struct server *server)
+{
+	struct pollfd fd = {.fd = server->listen_fd, .events = POLLIN};
+
+	poll(&fd, 1, IDLE_WAIT_MS);
+}
+
+static void server_turn(struct server *server)
+{
+	for (int i = 0; i < CLIENTS_MAX; i++)
+		if (server->clients[i].fd >= 0)
+			passive_turn(&server->clients[i].passive);
+	nic_turn(server->nic);
+}
+
+int serve_run(struct nic *nic, const char *where, bool once, const volatile sig_atomic_t *stop,
+	      char *error, size_t error_size)
+{
+	static struct server server;
+	unsigned int turns = 0;
+
+	server.nic = nic;
+	for (int i = 0; i < CLIENTS_MAX; i++)
+		server.clients[i].fd = -1;
+	server.listen_fd = control_listen(where, error, error_size);
+	if (server.listen_fd < 0)
+		return server.listen_fd;
+	printf("testroce: listening at %s\n", where);
+	fflush(stdout);
+	while (!*stop && !(once && server.had_one && server.count == 0)) {
+		if (server.count == 0)
+			server_wait(&server);
+		if (server.count == 0 || ++turns % LOOK_TURNS == 0)
+			server_look(&server);
+		server_turn(&server);
+	}
+	for (int i = 0; i < CLIENTS_MAX; i++)
+		if (server.clients[i].fd >= 0)
+			server_drop(&server, &server.clients[i]);
+	close(server.listen_fd);
+	return 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Patterns: any byte that changes is noticed, and so is another message's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "pattern.h"
+
+static uint8_t bytes[100];
+
+static void pattern_check__takes_what_was_filled(void **state)
+{
+	uint64_t tag;
+
+	(void)state;
+	for (size_t size = PATTERN_MIN_BYTES; size <= sizeof(bytes); size++) {
+		pattern_fill(bytes, size, 7, pattern_tag(3, size));
+		assert_true(pattern_check(bytes, size, 7, &tag));
+		assert_int_equal(tag, pattern_tag(3, size));
+	}
+}
+
+static void pattern_check__sees_every_byte(void **state)
+{
+	uint64_t tag;
+
+	(void)state;
+	for (size_t size = PATTERN_MIN_BYTES + 1; size <= sizeof(bytes); size++) {
+		pattern_fill(bytes, size, 7, 1);
+		for (size_t i = PATTERN_MIN_BYTES; i < size; i++) {
+			bytes[i] ^= 0x10;
+			assert_false(pattern_check(bytes, size, 7, &tag));
+			bytes[i] ^= 0x10;
+		}
+		/* Of the tag itself, by what follows from it. */
+		if (size >= PATTERN_MIN_BYTES + 8) {
+			bytes[0] ^= 1;
+			assert_false(pattern_check(bytes, size, 7, &tag));
+		}
+	}
+}
+
+static void pattern_check__tells_seeds_apart(void **state)
+{
+	uint64_t tag;
+
+	(void)state;
+	pattern_fill(bytes, sizeof(bytes), 7, 1);
+	assert_false(pattern_check(bytes, sizeof(bytes), 8, &tag));
+}
+
+static void pattern_fill__writes_no_byte_more(void **state)
+{
+	(void)state;
+	for (size_t size = PATTERN_MIN_BYTES; size < sizeof(bytes); size++) {
+		bytes[size] = 0xa5;
+		pattern_fill(bytes, size, 1, 2);
+		assert_int_equal(bytes[size], 0xa5);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pattern_check__takes_what_was_filled),
+		cmocka_unit_test(pattern_check__sees_every_byte),
+		cmocka_unit_test(pattern_check__tells_seeds_apart),
+		cmocka_unit_test(pattern_fill__writes_no_byte_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans: values by name, their limits, and places of messages. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mode.h"
+#include "plan.h"
+
+static struct plan plan;
+static char error[256];
+
+static int setup(void **state)
+{
+	(void)state;
+	plan_init(&plan);
+	error[0] = '\0';
+	return 0;
+}
+
+static int set(const char *name, const char *value)
+{
+	return plan_set(&plan, name, value, error, sizeof(error));
+}
+
+static int check(void)
+{
+	return plan_check(&plan, error, sizeof(error));
+}
+
+static void plan_parse_number__takes_units(void **state)
+{
+	uint64_t value;
+
+	(void)state;
+	assert_true(plan_parse_number("4096", &value));
+	assert_int_equal(value, 4096);
+	assert_true(plan_parse_number("64k", &value));
+	assert_int_equal(value, 65536);
+	assert_true(plan_parse_number("3G", &value));
+	assert_int_equal(value, UINT64_C(3) << 30);
+}
+
+static void plan_parse_number__refuses_what_is_none(void **state)
+{
+	static const char *const bad[] = {
+		"", "-1", "1x", "1KK", "k", " 1", "99999999999999999999", "18446744073709551615G"};
+	uint64_t value;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(plan_parse_number(bad[i], &value));
+}
+
+static void plan_set__what_was_set_is_told(void **state)
+{
+	static const char *const values[][2] = {
+		{"mode", "latency"}, {"op", "read"},	 {"size", "100"},	{"qps", "12"},
+		{"depth", "32"},     {"mtu", "2048"},	 {"batch", "4"},	{"signal", "8"},
+		{"inline", "0"},     {"region", "8192"}, {"seconds", "3"},	{"messages", "17"},
+		{"verify", "on"},    {"seed", "99"},	 {"read-percent", "5"},
+	};
+	char value[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		assert_int_equal(set(values[i][0], values[i][1]), 0);
+		plan_get(&plan, values[i][0], value, sizeof(value));
+		assert_string_equal(value, values[i][1]);
+	}
+	for (size_t i = 0; plan_names[i]; i++) {
+		plan_get(&plan, plan_names[i], value, sizeof(value));
+		assert_string_not_equal(value, "");
+	}
+}
+
+static void plan_set__refuses_with_a_reason(void **state)
+{
+	static const char *const bad[][2] = {
+		{"mode", "fly"}, {"op", "fly"},	     {"size", "0"},	 {"size", "2G"},
+		{"qps", "0"},	 {"mtu", "1000"},    {"mtu", "8192"},	 {"batch", "65"},
+		{"verify", "1"}, {"seconds", "0"},   {"seconds", "nan"}, {"seconds", "1s"},
+		{"depth", "x"},	 {"inline", "4096"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const struct plan before = plan;
+
+		error[0] = '\0';
+		assert_int_equal(set(bad[i][0], bad[i][1]), -EINVAL);
+		assert_non_null(strstr(error, bad[i][1]));
+		assert_memory_equal(&plan, &before, sizeof(plan));
+	}
+	assert_int_equal(set("nothing", "1"), -ENOENT);
+}
+
+static void plan_check__takes_the_defaults_of_each_mode(void **state)
+{
+	(void)state;
+	for (uint64_t mode = 0; mode < MODE_COUNT; mode++) {
+		plan_init(&plan);
+		plan.mode = mode;
+		plan_default_size(&plan);
+		assert_int_equal(check(), 0);
+		plan.verify = 1;
+		plan_default_size(&plan);
+		assert_int_equal(check(), 0);
+	}
+}
+
+static void plan_check__refuses_what_does_not_fit(void **state)
+{
+	(void)state;
+	plan.batch = 65;
+	assert_int_equal(check(), -EINVAL);
+	setup(NULL);
+	plan.depth = 4;
+	plan.batch = 5;
+	assert_int_equal(check(), -EINVAL);
+	setup(NULL);
+	plan.signal = plan.depth + 1;
+	assert_int_equal(check(), -EINVAL);
+	setup(NULL);
+	plan.mode = MODE_ATOMIC;
+	assert_int_equal(check(), -EINVAL);
+	setup(NULL);
+	plan.verify = 1;
+	plan.size_bytes = 7;
+	assert_int_equal(check(), -EINVAL);
+}
+
+/* From the network come any numbers. */
+static void plan_check__refuses_any_field_out_of_range(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(plan) / sizeof(uint64_t); i++) {
+		uint64_t *field = (uint64_t *)(void *)&plan + i;
+
+		if (field == &plan.messages || field == &plan.duration_ns || field == &plan.seed)
+			continue;
+		setup(NULL);
+		*field = UINT64_MAX;
+		assert_int_equal(check(), -EINVAL);
+	}
+}
+
+static void plan_check__bounds_memory(void **state)
+{
+	(void)state;
+	plan.size_bytes = UINT64_C(1) << 30;
+	plan.verify = 1;
+	assert_int_equal(check(), -EINVAL);
+	plan.verify = 0;
+	assert_int_equal(check(), 0);
+	plan.qps = PLAN_QPS_MAX;
+	plan.depth = 16384;
+	assert_int_equal(check(), 0);
+}
+
+static void plan_slots__all_places_are_inside(void **state)
+{
+	static const struct {
+		uint64_t size, qps, depth, region, verify;
+	} cases[] = {
+		{8, 1, 1, 0, 0},
+		{65536, 16, 64, 0, 0},
+		{UINT64_C(1) << 30, 3, 64, 0, 0},
+		{4096, 100, 33, 1, 0},
+		{4096, 4, 8, 64 << 20, 0},
+		{100, 7, 5, 12345, 1},
+		{8, PLAN_QPS_MAX, 256, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct slots slots;
+
+		plan.size_bytes = cases[i].size;
+		plan.qps = cases[i].qps;
+		plan.depth = cases[i].depth;
+		plan.region_bytes = cases[i].region;
+		plan.verify = cases[i].verify;
+		slots = plan_slots(&plan, plan.depth);
+		assert_true(slots.per_qp >= plan.depth);
+		for (uint64_t qp = 0; qp < plan.qps; qp++)
+			for (uint64_t n = 0; n < 2 * slots.per_qp; n += 1 + slots.per_qp / 7)
+				assert_true(slot_of(&slots, qp, n) + plan.size_bytes <=
+					    slots_bytes(&slots));
+	}
+}
+
+static void plan_slots__verified_messages_share_none(void **state)
+{
+	struct slots slots;
+
+	(void)state;
+	plan.verify = 1;
+	plan.qps = 3;
+	plan.size_bytes = 100;
+	slots = plan_slots(&plan, 5);
+	assert_int_equal(slots.stride_bytes, 128);
+	for (uint64_t qp = 0; qp < 3; qp++)
+		for (uint64_t n = 0; n < 5; n++)
+			assert_int_equal(slot_of(&slots, qp, n), (qp * 5 + n) * 128);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(plan_parse_number__takes_units, setup),
+		cmocka_unit_test_setup(plan_parse_number__refuses_what_is_none, setup),
+		cmocka_unit_test_setup(plan_set__what_was_set_is_told, setup),
+		cmocka_unit_test_setup(plan_set__refuses_with_a_reason, setup),
+		cmocka_unit_test_setup(plan_check__takes_the_defaults_of_each_mode, setup),
+		cmocka_unit_test_setup(plan_check__refuses_what_does_not_fit, setup),
+		cmocka_unit_test_setup(plan_check__refuses_any_field_out_of_range, setup),
+		cmocka_unit_test_setup(plan_check__bounds_memory, setup),
+		cmocka_unit_test_setup(plan_slots__all_places_are_inside, setup),
+		cmocka_unit_test_setup(plan_slots__verified_messages_share_none, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
