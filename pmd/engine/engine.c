@@ -35,11 +35,13 @@
  * The packet pool keeps a stack of free buffers an lcore; drivers look for it by the lcore of
  * whoever calls. So the engine's owner is that lcore for as long as it is the owner.
  */
-static unsigned int lcore_enter(void)
+static unsigned int lcore_enter(const struct engine *engine)
 {
 	const unsigned int before = RTE_PER_LCORE(_lcore_id);
 
-	RTE_PER_LCORE(_lcore_id) = ENGINE_LCORE;
+	/* An application that runs DPDK itself has lcores, whose stacks are theirs. */
+	if (engine->link->port.driver != PORT_GUEST)
+		RTE_PER_LCORE(_lcore_id) = ENGINE_LCORE;
 	return before;
 }
 
@@ -169,7 +171,7 @@ static unsigned int engine_run_ready(struct engine *engine, bool hold)
 
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
-	const unsigned int lcore = lcore_enter();
+	const unsigned int lcore = lcore_enter(engine);
 	const uint32_t left = engine->tx.count;
 	unsigned int work;
 
@@ -269,7 +271,7 @@ static bool engine_may_fire(struct engine *engine, bool full)
 
 static unsigned int engine_receive(struct engine *engine)
 {
-	const unsigned int lcore = lcore_enter();
+	const unsigned int lcore = lcore_enter(engine);
 	struct rte_mbuf *mbufs[RX_BURST];
 	unsigned int fired = 0;
 	uint16_t received, looped;
@@ -327,7 +329,7 @@ void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len)
 
 void engine_stir(struct engine *engine)
 {
-	const unsigned int lcore = lcore_enter();
+	const unsigned int lcore = lcore_enter(engine);
 
 	tx_flush(&engine->tx);
 	for (int i = 0; i < STIR_FRAMES; i++)

@@ -19,6 +19,7 @@
 #include "device/device.h"
 #include "device/registry.h"
 #include "engine/engine.h"
+#include "embed.h"
 #include "gids.h"
 #include "helper.h"
 #include "link/footprint.h"
@@ -149,12 +150,19 @@ static int provider_open_link(const struct settings *settings)
 /* Without a port of our own it is another process's. */
 static bool provider_attaches(const struct settings *settings)
 {
-	return settings->netdev[0] == '\0' && settings->port[0] == '\0';
+	return !embed_settings() && settings->netdev[0] == '\0' && settings->port[0] == '\0';
 }
 
 static int provider_get_link(const struct settings *settings, int report_fd,
 			     struct share_facts *facts)
 {
+	if (embed_settings()) {
+		const int rc = embed_open_link(&provider_link);
+
+		snprintf(facts->unique, sizeof(facts->unique), "%s",
+			 provider_link.port.devargs.name);
+		return rc;
+	}
 	if (provider_attaches(settings))
 		return share_attach(&provider_link, settings->socket, report_fd, facts);
 	snprintf(facts->unique, sizeof(facts->unique), "%s",
@@ -255,7 +263,7 @@ static int provider_bring_quietly(const struct settings *settings, struct device
 		return rc;
 	}
 	rc = provider_bring(settings, device);
-	if (rc == 0 && !provider_attaches(settings))
+	if (rc == 0 && !provider_attaches(settings) && !embed_settings())
 		runtime_settle();
 	footprint_restore(&footprint);
 	return rc;
@@ -268,6 +276,13 @@ static int provider_start(struct device **devices, size_t max)
 	char error[ERROR_MAX] = "";
 	int rc;
 
+	/* The program has asked for it itself, and gets an answer. */
+	if (embed_settings()) {
+		if (provider_is_child)
+			return -ENODEV;
+		rc = provider_bring_quietly(embed_settings(), &devices[0]);
+		return rc == 0 ? 1 : rc;
+	}
 	rc = settings_import(&settings, error, sizeof(error));
 	if (rc == -ENOENT || max == 0)
 		return 0;

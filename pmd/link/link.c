@@ -12,6 +12,7 @@
 #include "config/settings.h"
 #include "link/arp.h"
 #include "link/echo.h"
+#include "link/guest.h"
 #include "link/membership.h"
 #include "link/mute.h"
 #include "link/nd.h"
@@ -90,12 +91,22 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	return 0;
 }
 
-int link_prepare(struct link *link, const struct settings *settings)
+static void link_init(struct link *link)
 {
+	int (*const make_pool)(struct port *port) = link->port.make_pool;
+	void *const make_pool_arg = link->port.make_pool_arg;
+
 	memset(link, 0, sizeof(*link));
+	link->port.make_pool = make_pool;
+	link->port.make_pool_arg = make_pool_arg;
 	link->mute_fd = -1;
 	link->watch_fd = -1;
 	pthread_mutex_init(&link->addresses_lock, NULL);
+}
+
+int link_prepare(struct link *link, const struct settings *settings)
+{
+	link_init(link);
 	if (settings->netdev[0] != '\0')
 		return link_prepare_netdev(link, settings);
 	return port_prepare(&link->port, settings->port, settings->mtu);
@@ -128,6 +139,19 @@ int link_open(struct link *link, const struct settings *settings)
 	groups_init(&link->groups);
 	rc = port_open(&link->port);
 	if (rc == 0 && link->ifindex == 0)
+		link_add_own_addresses(link, settings);
+	return rc;
+}
+
+int link_open_guest(struct link *link, struct guest *guest, const struct settings *settings)
+{
+	int rc;
+
+	link_init(link);
+	groups_init(&link->groups);
+	link->port.mtu_bytes = settings->mtu;
+	rc = guest_open(guest, &link->port);
+	if (rc == 0)
 		link_add_own_addresses(link, settings);
 	return rc;
 }

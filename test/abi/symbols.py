@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
+OWN = "UROCE_1.0"
 # Letters of nm: what a program that binds to the symbol can tell apart.
 KINDS = {"T": "function", "W": "function", "A": "version", "B": "data", "D": "data", "R": "data", "V": "data"}
 
@@ -24,7 +25,10 @@ def exported(library):
         stdout=subprocess.PIPE,
         text=True,
     ).stdout.splitlines()
-    return {(symbol, KINDS[letter]) for _, letter, symbol in (line.split() for line in lines)}
+    symbols = {(symbol, KINDS[letter]) for _, letter, symbol in (line.split() for line in lines)}
+    # What is our own is told by its version, and by its name.
+    return {(symbol, kind) for symbol, kind in symbols
+            if not symbol.endswith(OWN) or (kind != "version" and not symbol.startswith("uroce_"))}
 
 
 def main():

@@ -15,6 +15,7 @@ from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
+from guests import GuestsTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
@@ -58,6 +59,7 @@ def main():
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         TestroceTest(report, work_dir).run_all()
+        GuestsTest(report, work_dir).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 

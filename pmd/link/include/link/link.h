@@ -14,6 +14,7 @@
 #include "link/neigh.h"
 #include "link/port.h"
 
+struct guest;
 struct settings;
 
 #define LINK_REPLY_MAX 2048 /* room that answers of ours take; longer pings go unanswered */
@@ -60,6 +61,9 @@ int link_prepare(struct link *link, const struct settings *settings);
 
 /** Bring the port up, after EAL's start. Not MT-safe. 0 or -errno (logged). */
 int link_open(struct link *link, const struct settings *settings);
+
+/** The same on a port of the application's, which runs DPDK itself. Not MT-safe. 0 or -errno (logged). */
+int link_open_guest(struct link *link, struct guest *guest, const struct settings *settings);
 
 /** Read the addresses of an interface anew where the kernel says that they have changed. Engine's
  * thread. Whether it was so. */

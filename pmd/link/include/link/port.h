@@ -16,6 +16,7 @@ enum port_driver {
 	PORT_MEMIF,
 	PORT_AF_PACKET,
 	PORT_SHARED, /* another process has the port: share/attach.h */
+	PORT_GUEST,  /* the application's, that runs DPDK itself: link/guest.h */
 };
 
 /* In an mbuf's port: the packet never left the memory of this host, and comes from who is trusted. */
@@ -50,7 +51,7 @@ struct port {
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
-	/* PORT_SHARED; set by share_attach */
+	/* PORT_SHARED, PORT_GUEST */
 	const struct port_ops *ops;
 	void *ops_arg;
 	uint64_t tsc_hz; /* of the time stamp counter; 0: EAL knows */

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A DPDK application that forwards between two ports, and serves RDMA on the first of them:
+ *
+ *     embedded EAL-OPTIONS -- ADDR/LEN SOCKET
+ *
+ * Frames that are RoCE's, or look for its address, go to uroce; all others go through. A thread
+ * waits at SOCKET for a program that writes into its memory (remote_write), and looks at what it
+ * has got.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <uroce/port.h>
+
+#include "meet.h"
+
+#define BURST	    32
+#define DESCRIPTORS 512
+#define MBUFS	    8191
+#define ROUNDS	    8 /* remote_write's */
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = 1;
+}
+
+static void start_port(uint16_t id, struct rte_mempool *pool)
+{
+	const struct rte_eth_conf conf = {0};
+
+	if (rte_eth_dev_configure(id, 1, 1, &conf) != 0 ||
+	    rte_eth_rx_queue_setup(id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL, pool) != 0 ||
+	    rte_eth_tx_queue_setup(id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL) != 0 ||
+	    rte_eth_dev_start(id) != 0)
+		rte_exit(EXIT_FAILURE, "port %u does not start\n", id);
+	rte_eth_promiscuous_enable(id);
+}
+
+static void send_all(uint16_t id, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const uint16_t sent = rte_eth_tx_burst(id, 0, mbufs, n);
+
+	rte_pktmbuf_free_bulk(mbufs + sent, n - sent);
+}
+
+static void forward(struct uroce_port *uroce)
+{
+	struct rte_mbuf *mbufs[BURST];
+	uint16_t n;
+
+	while (!stop) {
+		n = rte_eth_rx_burst(0, 0, mbufs, BURST);
+		n = uroce_port_input(uroce, mbufs, n);
+		send_all(1, mbufs, n);
+		n = rte_eth_rx_burst(1, 0, mbufs, BURST);
+		send_all(0, mbufs, n);
+		n = uroce_port_output(uroce, mbufs, BURST);
+		send_all(0, mbufs, n);
+	}
+}
+
+static void *serve(void *path)
+{
+	struct meet meet;
+
+	meet_serve(&meet, path);
+	meet_wait(&meet);
+	for (uint32_t i = 0; i < MEET_BYTES; i++) {
+		if (meet.memory[i] != meet_byte(i, ROUNDS))
+			rte_exit(EXIT_FAILURE, "byte %u is wrong\n", i);
+	}
+	meet_post(&meet, IBV_WR_SEND);
+	meet_wait(&meet);
+	printf("%d bytes were written, and are right\n", MEET_BYTES);
+	fflush(stdout);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct uroce_port_config config = {.rx_queue = UROCE_NO_QUEUE, .tx_queue = UROCE_NO_QUEUE};
+	struct uroce_port *uroce;
+	struct rte_mempool *pool;
+	pthread_t thread;
+	const int used = rte_eal_init(argc, argv);
+
+	if (used < 0 || argc - used != 3)
+		rte_exit(EXIT_FAILURE, "usage: embedded EAL-OPTIONS -- ADDR/LEN SOCKET\n");
+	if (rte_eth_dev_count_avail() < 2)
+		rte_exit(EXIT_FAILURE, "two ports are needed\n");
+	pool = rte_pktmbuf_pool_create("frames", MBUFS, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
+				       SOCKET_ID_ANY);
+	if (!pool)
+		rte_exit(EXIT_FAILURE, "no memory for frames\n");
+	start_port(0, pool);
+	start_port(1, pool);
+	config.ips = argv[used + 1];
+	if (uroce_attach_port(&config, &uroce) != 0)
+		return EXIT_FAILURE;
+	signal(SIGTERM, on_signal);
+	pthread_create(&thread, NULL, serve, argv[used + 2]);
+	forward(uroce);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A socket for one exchange, and a reliable connection that comes of it. */
+#include "meet.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ACCESS	  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define TRIES	  600
+#define PAUSE_NS  100000000
+#define IPV4_BYTE 10 /* an IPv4 address as a GID is ::ffff:a.b.c.d */
+
+/* What one tells the other. */
+struct card {
+	union ibv_gid gid;
+	uint32_t qpn;
+	uint32_t rkey;
+	uint64_t addr;
+};
+
+static void check(int bad, const char *what)
+{
+	if (!bad)
+		return;
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+/* The first IPv4 address. */
+static struct ibv_gid_entry own_gid(struct ibv_context *context)
+{
+	struct ibv_gid_entry gid;
+
+	for (uint32_t i = 0; i < 256; i++) {
+		if (ibv_query_gid_ex(context, 1, i, &gid, 0) == 0 &&
+		    gid.gid_type == IBV_GID_TYPE_ROCE_V2 && gid.gid.raw[0] == 0 &&
+		    gid.gid.raw[IPV4_BYTE] == 0xff)
+			return gid;
+	}
+	errno = ENOENT;
+	check(1, "an IPv4 address");
+	return gid;
+}
+
+static void make(struct meet *meet)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	struct ibv_qp_init_attr init = {
+		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
+
+	check(!context, "no RDMA device");
+	meet->memory = calloc(1, MEET_BYTES);
+	meet->pd = ibv_alloc_pd(context);
+	check(!meet->memory || !meet->pd, "ibv_alloc_pd");
+	meet->mr = ibv_reg_mr(meet->pd, meet->memory, MEET_BYTES, ACCESS);
+	meet->cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	check(!meet->mr || !meet->cq, "ibv_reg_mr, ibv_create_cq");
+	init.send_cq = init.recv_cq = meet->cq;
+	meet->qp = ibv_create_qp(meet->pd, &init);
+	check(!meet->qp, "ibv_create_qp");
+	check(ibv_modify_qp(meet->qp,
+			    &(struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
+						  .port_num = 1,
+						  .qp_access_flags = ACCESS},
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	      "INIT");
+	check(ibv_post_recv(meet->qp, &recv, &bad), "ibv_post_recv");
+	ibv_free_device_list(list);
+}
+
+static void connect_to(struct meet *meet, const struct card *peer, uint8_t sgid_index)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer->qpn,
+		.max_dest_rd_atomic = 4,
+		.max_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh = {.dgid = peer->gid, .sgid_index = sgid_index, .hop_limit = 64}},
+	};
+
+	check(ibv_modify_qp(meet->qp, &attr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER),
+	      "RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	check(ibv_modify_qp(meet->qp, &attr,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	      "RTS");
+	meet->peer_addr = peer->addr;
+	meet->peer_rkey = peer->rkey;
+}
+
+/* The peer is ready to receive, too, when this returns. */
+static void exchange(struct meet *meet, int fd)
+{
+	const struct ibv_gid_entry gid = own_gid(meet->qp->context);
+	const struct card own = {.gid = gid.gid,
+				 .qpn = meet->qp->qp_num,
+				 .rkey = meet->mr->rkey,
+				 .addr = (uintptr_t)meet->memory};
+	struct card peer;
+
+	check(write(fd, &own, sizeof(own)) != (ssize_t)sizeof(own) ||
+		      recv(fd, &peer, sizeof(peer), MSG_WAITALL) != (ssize_t)sizeof(peer),
+	      "exchange");
+	connect_to(meet, &peer, (uint8_t)gid.gid_index);
+	check(write(fd, "", 1) != 1 || recv(fd, &peer, 1, MSG_WAITALL) != 1, "exchange");
+	close(fd);
+}
+
+static int make_socket(struct sockaddr_un *address, const char *path)
+{
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memset(address, 0, sizeof(*address));
+	address->sun_family = AF_UNIX;
+	snprintf(address->sun_path, sizeof(address->sun_path), "%s", path);
+	check(fd < 0, "socket");
+	return fd;
+}
+
+void meet_serve(struct meet *meet, const char *path)
+{
+	struct sockaddr_un address;
+	const int fd = make_socket(&address, path);
+	int client;
+
+	make(meet);
+	check(bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1), path);
+	client = accept(fd, NULL, NULL);
+	check(client < 0, path);
+	close(fd);
+	unlink(path);
+	exchange(meet, client);
+}
+
+void meet_call(struct meet *meet, const char *path)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	struct sockaddr_un address;
+	const int fd = make_socket(&address, path);
+	int tries = TRIES;
+
+	make(meet);
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 && --tries > 0)
+		nanosleep(&pause, NULL);
+	check(tries == 0, path);
+	exchange(meet, fd);
+}
+
+void meet_post(struct meet *meet, enum ibv_wr_opcode opcode)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)meet->memory, .length = MEET_BYTES, .lkey = meet->mr->lkey};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = opcode == IBV_WR_SEND ? 0 : 1,
+		.opcode = opcode,
+		.wr.rdma = {.remote_addr = meet->peer_addr, .rkey = meet->peer_rkey},
+	};
+	struct ibv_send_wr *bad;
+
+	check(ibv_post_send(meet->qp, &wr, &bad), "ibv_post_send");
+}
+
+void meet_wait(struct meet *meet)
+{
+	struct ibv_wc wc;
+	int n;
+
+	do
+		n = ibv_poll_cq(meet->cq, 1, &wc);
+	while (n == 0);
+	if (n == 1 && wc.status == IBV_WC_SUCCESS)
+		return;
+	fprintf(stderr, "completion: %s\n", n < 0 ? "ibv_poll_cq" : ibv_wc_status_str(wc.status));
+	exit(1);
+}

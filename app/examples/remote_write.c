@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes a megabyte into the memory of a program that waits for it, reads it back, and says so:
+ * remote_write SOCKET. With
+ * "-s" it is the program that waits, and looks at what has been written. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meet.h"
+
+#define ROUNDS 8
+
+static void fill(struct meet *meet, uint32_t round)
+{
+	for (uint32_t i = 0; i < MEET_BYTES; i++)
+		meet->memory[i] = meet_byte(i, round);
+}
+
+static void verify(const struct meet *meet, uint32_t round)
+{
+	for (uint32_t i = 0; i < MEET_BYTES; i++) {
+		if (meet->memory[i] != meet_byte(i, round)) {
+			fprintf(stderr, "round %u: byte %u is wrong\n", round, i);
+			exit(1);
+		}
+	}
+}
+
+static void call(const char *path)
+{
+	struct meet meet;
+
+	meet_call(&meet, path);
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		fill(&meet, round);
+		meet_post(&meet, IBV_WR_RDMA_WRITE);
+		meet_wait(&meet);
+		memset(meet.memory, 0, MEET_BYTES);
+		meet_post(&meet, IBV_WR_RDMA_READ);
+		meet_wait(&meet);
+		verify(&meet, round);
+	}
+	/* The peer is told that it may look, and says that it has. */
+	meet_post(&meet, IBV_WR_SEND);
+	meet_wait(&meet);
+	meet_wait(&meet);
+	printf("%d bytes written and read back, %d times\n", MEET_BYTES, ROUNDS);
+}
+
+static void serve(const char *path)
+{
+	struct meet meet;
+
+	meet_serve(&meet, path);
+	meet_wait(&meet);
+	verify(&meet, ROUNDS);
+	meet_post(&meet, IBV_WR_SEND);
+	meet_wait(&meet);
+	printf("%d bytes were written, and are right\n", MEET_BYTES);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "-s") == 0) {
+		serve(argv[2]);
+	} else if (argc == 2) {
+		call(argv[1]);
+	} else {
+		fprintf(stderr, "usage: remote_write [-s] SOCKET\n");
+		return 1;
+	}
+	return 0;
+}

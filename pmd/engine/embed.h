@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The provider's side of uroce_attach_port. */
+#ifndef ENGINE_EMBED_H
+#define ENGINE_EMBED_H
+
+struct link;
+struct settings;
+
+/** The settings of the port that the program has attached; NULL where it has not. */
+const struct settings *embed_settings(void);
+
+/** Open the link on that port. 0 or -errno (logged). */
+int embed_open_link(struct link *link);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bursts through queues of a port that the application has set up, or through rings that it fills
+ * and empties. */
+#include "link/guest.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_ring.h>
+
+#include "base/log.h"
+#include "link/port.h"
+#include "wire/build.h"
+
+#define RING_FRAMES 1024
+#define POOL_FRAMES 8191
+#define POOL_CACHE  256
+
+static uint16_t guest_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct guest *guest = arg;
+
+	if (guest->takes_nothing)
+		return 0;
+	if (guest->rx_queue != GUEST_NO_QUEUE)
+		return rte_eth_rx_burst(guest->port_id, guest->rx_queue, mbufs, n);
+	return (uint16_t)rte_ring_sc_dequeue_burst(guest->in, (void **)mbufs, n, NULL);
+}
+
+static uint16_t guest_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct guest *guest = arg;
+
+	if (guest->tx_queue != GUEST_NO_QUEUE)
+		return rte_eth_tx_burst(guest->port_id, guest->tx_queue, mbufs, n);
+	return (uint16_t)rte_ring_sp_enqueue_burst(guest->out, (void *const *)mbufs, n, NULL);
+}
+
+static bool guest_arm(void *arg)
+{
+	struct guest *guest = arg;
+	uint64_t count;
+
+	if (!guest->in)
+		return false;
+	/* What it told of before is known. */
+	if (read(guest->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		return true;
+	__atomic_store_n(&guest->sleeps, 1, __ATOMIC_RELAXED);
+	/* Orders the store before the load: either we see what is given, or who gives sees that we
+	 * sleep. Pairs with guest_give. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return !rte_ring_empty(guest->in);
+}
+
+static bool guest_connected(void *arg)
+{
+	const struct guest *guest = arg;
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(guest->port_id, &link) == 0 &&
+	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+static bool guest_lost(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+/* The port stays the application's. */
+static void guest_close(void *arg)
+{
+	(void)arg;
+}
+
+static const struct port_ops guest_ops = {
+	.rx_burst = guest_rx_burst,
+	.tx_burst = guest_tx_burst,
+	.arm = guest_arm,
+	.link_up = guest_connected,
+	.connected = guest_connected,
+	.lost = guest_lost,
+	.close = guest_close,
+};
+
+static struct rte_ring *guest_make_ring(const struct guest *guest, const char *way,
+					unsigned int flags)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "uroce_%s_%u", way, guest->port_id);
+	return rte_ring_create(name, RING_FRAMES, SOCKET_ID_ANY, flags);
+}
+
+static int guest_make_rings(struct guest *guest)
+{
+	guest->wake_fd = -1;
+	if (guest->rx_queue == GUEST_NO_QUEUE && !guest->takes_nothing) {
+		guest->in = guest_make_ring(guest, "in", RING_F_SC_DEQ);
+		guest->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (!guest->in || guest->wake_fd < 0)
+			return -ENOMEM;
+	}
+	if (guest->tx_queue != GUEST_NO_QUEUE)
+		return 0;
+	guest->out = guest_make_ring(guest, "out", RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return guest->out ? 0 : -ENOMEM;
+}
+
+static int guest_make_pool(const struct guest *guest, struct port *port)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	if (guest->pool) {
+		port->pool = guest->pool;
+		port->mbuf_bytes =
+			(uint32_t)(rte_pktmbuf_data_room_size(guest->pool) - RTE_PKTMBUF_HEADROOM);
+		if (port->mbuf_bytes >= PACKET_FRAME_MAX)
+			return 0;
+		log_error("buffers of pool '%s' have no room for frames of %zu bytes",
+			  guest->pool->name, (size_t)PACKET_FRAME_MAX);
+		return -EINVAL;
+	}
+	port->mbuf_bytes = RTE_ALIGN_CEIL((uint32_t)PACKET_FRAME_MAX, RTE_CACHE_LINE_SIZE);
+	if (port->make_pool)
+		return port->make_pool(port);
+	snprintf(name, sizeof(name), "uroce_guest_%u", guest->port_id);
+	port->pool = rte_pktmbuf_pool_create(name, POOL_FRAMES, POOL_CACHE, 0,
+					     (uint16_t)(port->mbuf_bytes + RTE_PKTMBUF_HEADROOM),
+					     rte_eth_dev_socket_id(guest->port_id));
+	if (port->pool)
+		return 0;
+	log_error("no memory for packet buffers: %s", rte_strerror(rte_errno));
+	return -ENOMEM;
+}
+
+/* What the port is. */
+static int guest_learn(const struct guest *guest, struct port *port)
+{
+	struct rte_ether_addr mac;
+	struct rte_eth_link link;
+	uint16_t mtu;
+	int rc;
+
+	rc = rte_eth_macaddr_get(guest->port_id, &mac);
+	if (rc == 0 && port->mtu_bytes == 0) {
+		rc = rte_eth_dev_get_mtu(guest->port_id, &mtu);
+		port->mtu_bytes = mtu;
+	}
+	if (rc != 0) {
+		log_error("there is no port %u: %s", guest->port_id, rte_strerror(-rc));
+		return -EINVAL;
+	}
+	memcpy(port->mac, &mac, sizeof(port->mac));
+	if (rte_eth_link_get_nowait(guest->port_id, &link) == 0 &&
+	    link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		port->link_mbps = link.link_speed;
+	return 0;
+}
+
+int guest_open(struct guest *guest, struct port *port)
+{
+	int rc;
+
+	port->driver = PORT_GUEST;
+	port->devargs.bus = DEVARGS_OTHER;
+	snprintf(port->devargs.name, sizeof(port->devargs.name), "port %u", guest->port_id);
+	port->id = guest->port_id;
+	port->ops = &guest_ops;
+	port->ops_arg = guest;
+	port->listen_fd = -1;
+	rc = guest_learn(guest, port);
+	if (rc == 0)
+		rc = guest_make_pool(guest, port);
+	if (rc == 0)
+		rc = guest_make_rings(guest);
+	port->wake_fd = guest->wake_fd;
+	port->started = rc == 0;
+	return rc;
+}
+
+uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const uint64_t one = 1;
+	const uint16_t given =
+		(uint16_t)rte_ring_mp_enqueue_burst(guest->in, (void *const *)mbufs, n, NULL);
+
+	/* Orders the stores of what was given before the load. Pairs with guest_arm. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&guest->sleeps, __ATOMIC_RELAXED) != 0 &&
+	    __atomic_exchange_n(&guest->sleeps, 0, __ATOMIC_RELAXED) != 0 &&
+	    /* The only failure is a counter that is full, and then it is awake. */
+	    write(guest->wake_fd, &one, sizeof(one)) < 0)
+		return given;
+	return given;
+}
+
+uint16_t guest_fetch(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
+{
+	return (uint16_t)rte_ring_sc_dequeue_burst(guest->out, (void **)mbufs, n, NULL);
+}

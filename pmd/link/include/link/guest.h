@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port that is the application's, who runs DPDK itself: we are a guest on it, with queues of our
+ * own or without. */
+#ifndef LINK_GUEST_H
+#define LINK_GUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct port;
+struct rte_mbuf;
+struct rte_mempool;
+struct rte_ring;
+
+#define GUEST_NO_QUEUE UINT16_MAX
+
+struct guest {
+	uint16_t port_id;
+	uint16_t rx_queue;	  /* or GUEST_NO_QUEUE: frames come by guest_give */
+	uint16_t tx_queue;	  /* or GUEST_NO_QUEUE: frames are fetched by guest_fetch */
+	struct rte_mempool *pool; /* or NULL: one is made */
+	bool takes_nothing;	  /* frames do not come this way at all */
+
+	/* set by guest_open */
+	struct rte_ring *in, *out; /* where there is no queue */
+	int wake_fd;
+	uint32_t sleeps; /* atomic: who gives must wake it */
+};
+
+/** Make a port of it that is as after port_open; `port->make_pool` is called where it is set. Not
+ * MT-safe. 0 or -errno (logged). */
+int guest_open(struct guest *guest, struct port *port);
+
+/** Give received frames; returns how many there was room for. MT-safe. */
+uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n);
+
+/** Fetch frames to be sent. One thread at a time. Returns how many. */
+uint16_t guest_fetch(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n);
+
+#endif

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ports of DPDK applications: RDMA in one that forwards, and processes of uroce's that another one serves."""
+
+import os
+
+from harness.process import LocalHost, Namespace, Process, wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, UROCE_RUN, PingPong, Side, gid_index, gids, run_pair
+
+EXAMPLES = os.path.join(os.path.dirname(UROCE_RUN), "examples")
+REMOTE_WRITE = os.path.join(EXAMPLES, "remote_write")
+FIRST_PORT = 25500
+SECONDS = 60
+EAL = ["--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--iova-mode=va", "--no-telemetry"]
+
+
+class GuestsTest:
+    """An application with two ports, and a kernel's network at the other end of each."""
+
+    def __init__(self, report, work_dir):
+        self._report = report
+        self._work_dir = work_dir
+        self._middle = Namespace("guests-m")
+        self._ends = [Namespace("guests-0"), Namespace("guests-1")]
+        for number, end in enumerate(self._ends):
+            self._middle.run("ip", "link", "add", f"veth{number}", "type", "veth", "peer", "name", "veth0", "netns",
+                             end.name)
+            self._middle.run("sh", "-c", f"echo 1 >/proc/sys/net/ipv6/conf/veth{number}/disable_ipv6")
+            self._middle.run("ip", "link", "set", f"veth{number}", "up")
+            # What the kernel leaves to a NIC, an application that forwards would have to do.
+            end.run("ethtool", "-K", "veth0", "tx", "off")
+            end.run("ip", "link", "set", "veth0", "up")
+            end.run("ip", "addr", "add", f"10.9.7.{number + 2}/24", "dev", "veth0")
+        self._application = None
+        self._names = 0
+
+    def _log(self, name):
+        self._names += 1
+        return os.path.join(self._work_dir, f"guests-{name}-{self._names}.log")
+
+    def run_all(self):
+        self._report.check("embedded: verified data", self._embedded)
+        self._report.check("embedded: frames that are not its own go through", self._through)
+        if self._application:
+            self._application.kill()
+
+    def _start(self, program, *args):
+        vdevs = [arg for number in range(2)
+                 for arg in ("--vdev", f"net_af_packet{number},iface=veth{number},framesz=2048,blocksz=4096")]
+        self._application = Process([*self._middle.prefix, os.path.join(EXAMPLES, program), *EAL, *vdevs, "--",
+                                     *args], self._log(program))
+
+    def _remote_write(self, prefix, options=()):
+        """A program at the other end writes into the application's memory, and both look at it."""
+        peer = Process([*prefix, REMOTE_WRITE, *options], self._log("remote_write"))
+        try:
+            if peer.wait(SECONDS) != 0:
+                raise CheckFailed("the peer fails", peer.story("peer") + self._application.story("application"))
+        finally:
+            peer.kill()
+
+    def _attach(self, end):
+        return [*self._ends[end].prefix, UROCE_RUN, "--netdev", "veth0", "--"]
+
+    def _embedded(self):
+        socket = os.path.join(self._work_dir, "embedded.sock")
+        self._start("embedded", "10.9.7.1/24", socket)
+        self._remote_write(self._attach(0), [socket])
+        if not wait_until(lambda: "are right" in self._application.output(), SECONDS):
+            raise CheckFailed("the application fails", self._application.story("application"))
+        if self._application.poll() is not None:
+            raise CheckFailed("the application has ended", self._application.story("application"))
+
+    def _through(self):
+        """Two others talk to each other through its ports: TCP and RoCE."""
+        hosts = [LocalHost(f"guests-through-{end}", self._work_dir, self._attach(end)) for end in range(2)]
+        sides = [Side(host, DEVICE, f"10.9.7.{end + 2}", gid_index(gids(host, DEVICE), f"10.9.7.{end + 2}"))
+                 for end, host in enumerate(hosts)]
+        run_pair(PingPong([], 200, 16384), sides[0], sides[1], FIRST_PORT)
