@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
+
 #include "queue/ah.h"
 #include "wire/headers.h"
 
@@ -175,7 +177,10 @@ static void fill_payload(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 	uint8_t *data = wr->opcode == IBV_WR_ATOMIC_WRITE ? wqe->atomic_write : wqe->data;
 
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
-		if (wr->num_sge > 0)
+		/* One is no call. */
+		if (likely(wr->num_sge == 1))
+			wqe->sge[0] = wr->sg_list[0];
+		else if (wr->num_sge > 0)
 			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
 		/* The result is 8 bytes, however much room the application names. */
 		if (sq_is_atomic(wr->opcode))
