@@ -56,6 +56,8 @@ int tuning_without(const char *names)
 const char *tuning_names(void)
 {
 #define TUNING_NAME(field, name, meaning) "," name
+	static const char names[] = TUNINGS(TUNING_NAME);
+
 	/* Behind the first comma. */
-	return TUNINGS(TUNING_NAME) + 1;
+	return &names[1];
 }
