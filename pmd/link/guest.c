@@ -127,7 +127,7 @@ static int guest_make_pool(const struct guest *guest, struct port *port)
 			  guest->pool->name, (size_t)PACKET_FRAME_MAX);
 		return -EINVAL;
 	}
-	port->mbuf_bytes = RTE_ALIGN_CEIL((uint32_t)PACKET_FRAME_MAX, RTE_CACHE_LINE_SIZE);
+	port->mbuf_bytes = GUEST_MBUF_BYTES;
 	if (port->make_pool)
 		return port->make_pool(port);
 	snprintf(name, sizeof(name), "uroce_guest_%u", guest->port_id);
@@ -204,4 +204,12 @@ uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 uint16_t guest_fetch(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 {
 	return (uint16_t)rte_ring_sc_dequeue_burst(guest->out, (void **)mbufs, n, NULL);
+}
+
+void guest_close_rings(struct guest *guest)
+{
+	rte_ring_free(guest->in);
+	rte_ring_free(guest->out);
+	if (guest->wake_fd >= 0)
+		close(guest->wake_fd);
 }

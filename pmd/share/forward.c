@@ -83,8 +83,7 @@ static void forward_own(struct server *server, struct rte_mbuf *mbuf)
 		rte_pktmbuf_free(answer);
 }
 
-/* A frame from the port. */
-static void forward_input(struct server *server, struct rte_mbuf *mbuf)
+void forward_input(struct server *server, struct rte_mbuf *mbuf)
 {
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	const uint8_t flags = (mbuf->ol_flags & good) == good ? SHARE_FLAG_SUMS : 0;

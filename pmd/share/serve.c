@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "config/settings.h"
+#include "link/guest.h"
 #include "link/runtime.h"
 #include "server.h"
 
@@ -146,6 +147,24 @@ static int serve_open_link(struct server *server, const struct settings *setting
 	return link_open(link, settings);
 }
 
+/* The application's lcores are as they are. */
+static int serve_open_guest(struct server *server, const struct serve_config *config)
+{
+	struct link *link = &server->link;
+	int rc;
+
+	rc = arena_create(server, GUEST_MBUF_BYTES + RTE_PKTMBUF_HEADROOM);
+	if (rc != 0) {
+		log_error("no memory for packet buffers: %s", strerror(-rc));
+		return rc;
+	}
+	link->port.make_pool = arena_make_pool;
+	link->port.make_pool_arg = server;
+	rc = link_open_guest(link, config->guest, config->settings);
+	snprintf(server->unique, sizeof(server->unique), "%s", link->port.devargs.name);
+	return rc;
+}
+
 static int serve_open_events(struct server *server)
 {
 	int rc;
@@ -191,7 +210,8 @@ int serve_create(const struct serve_config *config, struct server **out)
 		 settings->netdev[0] ? settings->netdev : settings->port);
 	rc = blocks_init(&server->blocks);
 	if (rc == 0)
-		rc = serve_open_link(server, settings);
+		rc = config->guest ? serve_open_guest(server, config)
+				   : serve_open_link(server, settings);
 	if (rc != 0)
 		goto failed;
 	rc = serve_open_events(server);

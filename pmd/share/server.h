@@ -149,6 +149,9 @@ void slot_end(struct server *server, uint16_t number);
 
 /* forward.c */
 
+/** Take in a frame from the port, in a buffer of the arena. */
+void forward_input(struct server *server, struct rte_mbuf *mbuf);
+
 /** Give a packet to a process. false, and the packet is still the caller's, where it takes no more.
  */
 bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);

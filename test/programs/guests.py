@@ -41,8 +41,16 @@ class GuestsTest:
     def run_all(self):
         self._report.check("embedded: verified data", self._embedded)
         self._report.check("embedded: frames that are not its own go through", self._through)
+        self._stop()
+        self._report.check("primary: verified data beyond", self._primary)
+        self._report.check("primary: verified data between two", self._between)
+        self._report.check("primary: frames that are not its own go through", self._through)
+        self._stop()
+
+    def _stop(self):
         if self._application:
             self._application.kill()
+        self._application = None
 
     def _start(self, program, *args):
         vdevs = [arg for number in range(2)
@@ -58,6 +66,29 @@ class GuestsTest:
                 raise CheckFailed("the peer fails", peer.story("peer") + self._application.story("application"))
         finally:
             peer.kill()
+
+    def _primary_prefix(self):
+        return [*self._middle.prefix, UROCE_RUN, "--socket", os.path.join(self._work_dir, "primary.sock"), "--"]
+
+    def _primary(self):
+        self._start("primary", "10.9.7.1/24", os.path.join(self._work_dir, "primary.sock"))
+        if not wait_until(lambda: os.path.exists(os.path.join(self._work_dir, "primary.sock")), SECONDS):
+            raise CheckFailed("it does not serve", self._application.story("application"))
+        self._meet(self._primary_prefix(), self._attach(0), "beyond")
+
+    def _between(self):
+        self._meet(self._primary_prefix(), self._primary_prefix(), "between")
+
+    def _meet(self, server_prefix, client_prefix, name):
+        """A program that waits for another one, and looks at what that has written."""
+        socket = os.path.join(self._work_dir, f"meet-{name}.sock")
+        server = Process([*server_prefix, REMOTE_WRITE, "-s", socket], self._log("serve"))
+        try:
+            self._remote_write(client_prefix, [socket])
+            if server.wait(SECONDS) != 0:
+                raise CheckFailed("the server fails", server.story("server"))
+        finally:
+            server.kill()
 
     def _attach(self, end):
         return [*self._ends[end].prefix, UROCE_RUN, "--netdev", "veth0", "--"]

@@ -7,12 +7,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_common.h>
+
+#include "wire/build.h"
+
 struct port;
 struct rte_mbuf;
 struct rte_mempool;
 struct rte_ring;
 
-#define GUEST_NO_QUEUE UINT16_MAX
+#define GUEST_NO_QUEUE	 UINT16_MAX
+#define GUEST_MBUF_BYTES RTE_ALIGN_CEIL((uint32_t)PACKET_FRAME_MAX, (uint32_t)RTE_CACHE_LINE_SIZE)
 
 struct guest {
 	uint16_t port_id;
@@ -36,5 +41,8 @@ uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n);
 
 /** Fetch frames to be sent. One thread at a time. Returns how many. */
 uint16_t guest_fetch(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n);
+
+/** Let go of what guest_open made, but for the pool. Nobody calls any of these any more. */
+void guest_close_rings(struct guest *guest);
 
 #endif

@@ -13,6 +13,7 @@
 
 #define SERVE_SLOTS_MAX 32 /* processes at once */
 
+struct guest;
 struct link;
 struct report_set;
 struct server;
@@ -20,6 +21,7 @@ struct settings;
 
 struct serve_config {
 	const struct settings *settings; /* the port */
+	struct guest *guest; /* of an application that runs DPDK itself; NULL: the settings' port */
 	const char *socket_path;
 	mode_t socket_mode;
 	uid_t socket_owner; /* (uid_t)-1: who runs this */
