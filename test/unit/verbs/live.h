@@ -6,13 +6,26 @@
 #ifndef TEST_VERBS_LIVE_H
 #define TEST_VERBS_LIVE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <infiniband/verbs.h>
 
 #define LIVE_WR_MAX 32 /* requests of a queue */
+
+/* Threads may not assert. What is not so ends the program: the others would wait for ever. */
+#define MUST(what)                                                                          \
+	do {                                                                                \
+		if (!(what)) {                                                              \
+			fprintf(stderr, "%s:%d: %s: errno %d\n", __func__, __LINE__, #what, \
+				errno);                                                     \
+			abort();                                                            \
+		}                                                                           \
+	} while (0)
 
 /* Two queue pairs that are connected with each other, of one domain and one completion queue. Used
  * by one thread at a time. */

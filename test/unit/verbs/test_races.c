@@ -20,16 +20,6 @@
 
 #define PATIENCE_MS 60000 /* for a wake-up that is not lost */
 
-/* Threads may not assert. What is not so ends the program: the others would wait for ever. */
-#define MUST(what)                                                                          \
-	do {                                                                                \
-		if (!(what)) {                                                              \
-			fprintf(stderr, "%s:%d: %s: errno %d\n", __func__, __LINE__, #what, \
-				errno);                                                     \
-			abort();                                                            \
-		}                                                                           \
-	} while (0)
-
 static struct ibv_context *context;
 
 static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)

@@ -14,75 +14,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "crowd.h"
 #include "live.h"
 
-#define ROUNDS	     300
-#define BYTES	     4096
-#define OWN_BYTES    65536
-#define GROUPS	     3
-#define SHARED_WR    256 /* requests of the shared queues */
-#define SHARED_CQE   4096
-#define SHARED_CQE_2 8000
-#define QKEY	     0x11111111
-#define ACCESS                                                                       \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
-
-/* What all threads use. */
-static struct {
-	struct ibv_context *context;
-	struct ibv_comp_channel *channel;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_cq_ex *cq_ex;
-	struct ibv_srq *srq;
-	struct ibv_mr *mr;
-	struct ibv_qp *a, *b; /* RC, connected with each other; B receives from the shared queue */
-	struct ibv_qp *ud;
-	uint8_t bytes[BYTES];
-	int fd;			/* of the XRC domain */
-	unsigned int posted;	/* signaled requests of A and receives that they take; atomic */
-	unsigned int completed; /* atomic */
-	unsigned int running;	/* threads that make work; atomic */
-} all;
-
-/* Threads may not assert. What is not so ends the program: the others would wait for ever. */
-#define MUST(what)                                                                          \
-	do {                                                                                \
-		if (!(what)) {                                                              \
-			fprintf(stderr, "%s:%d: %s: errno %d\n", __func__, __LINE__, #what, \
-				errno);                                                     \
-			abort();                                                            \
-		}                                                                           \
-	} while (0)
+#define ROUNDS	  300
+#define OWN_BYTES 65536
+#define GROUPS	  3
+#define OTHER_CQE 8000
 
 static struct ibv_ah_attr to_ourselves(void)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh.hop_limit = 1};
 
-	ibv_query_gid(all.context, 1, 0, &attr.grh.dgid);
+	ibv_query_gid(crowd.context, 1, 0, &attr.grh.dgid);
 	return attr;
 }
 
 static bool work_is_made(void)
 {
-	return __atomic_load_n(&all.running, __ATOMIC_ACQUIRE) > 0;
+	return __atomic_load_n(&crowd.running, __ATOMIC_ACQUIRE) > 0;
 }
 
 static unsigned int in_flight(void)
 {
-	return __atomic_load_n(&all.posted, __ATOMIC_ACQUIRE) -
-	       __atomic_load_n(&all.completed, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&crowd.posted, __ATOMIC_ACQUIRE) -
+	       __atomic_load_n(&crowd.completed, __ATOMIC_ACQUIRE);
 }
 
 /* Room in the queues of A, whoever else posts. */
 static bool may_post(void)
 {
-	if (in_flight() < SHARED_WR / 2)
+	if (in_flight() < CROWD_WR / 2)
 		return true;
 	sched_yield();
 	return false;
@@ -90,7 +55,7 @@ static bool may_post(void)
 
 static void post_one(enum ibv_wr_opcode opcode)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)all.bytes, .length = 64, .lkey = all.mr->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)crowd.bytes, .length = 64, .lkey = crowd.mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = opcode,
@@ -99,15 +64,15 @@ static void post_one(enum ibv_wr_opcode opcode)
 	struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad_receive;
 
 	/* Not what it sends from: two threads' messages may overlap there. */
-	sge.addr += BYTES / 2;
-	wr.wr.rdma.remote_addr = (uintptr_t)all.bytes;
-	wr.wr.rdma.rkey = all.mr->rkey;
+	sge.addr += CROWD_BYTES / 2;
+	wr.wr.rdma.remote_addr = (uintptr_t)crowd.bytes;
+	wr.wr.rdma.rkey = crowd.mr->rkey;
 	if (opcode == IBV_WR_SEND) {
 		sge.length = 0;
-		MUST(ibv_post_srq_recv(all.srq, &receive, &bad_receive) == 0);
+		MUST(ibv_post_srq_recv(crowd.srq, &receive, &bad_receive) == 0);
 	}
-	__atomic_add_fetch(&all.posted, 1 + (opcode == IBV_WR_SEND), __ATOMIC_ACQ_REL);
-	MUST(ibv_post_send(all.a, &wr, &bad) == 0);
+	__atomic_add_fetch(&crowd.posted, 1 + (opcode == IBV_WR_SEND), __ATOMIC_ACQ_REL);
+	MUST(ibv_post_send(crowd.a, &wr, &bad) == 0);
 }
 
 static void post(const void *number)
@@ -126,7 +91,7 @@ static void post(const void *number)
 /* The same by calls: between start and complete the queue is this thread's. */
 static void build(const void *number)
 {
-	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(all.a);
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(crowd.a);
 
 	(void)number;
 	MUST(ex);
@@ -135,13 +100,13 @@ static void build(const void *number)
 			;
 		ibv_wr_start(ex);
 		ex->wr_flags = IBV_SEND_SIGNALED;
-		ibv_wr_rdma_write(ex, all.mr->rkey, (uintptr_t)all.bytes);
+		ibv_wr_rdma_write(ex, crowd.mr->rkey, (uintptr_t)crowd.bytes);
 		ibv_wr_set_inline_data(ex, "uroce", 5);
 		if (i % 4 == 0) {
 			ibv_wr_abort(ex);
 			continue;
 		}
-		__atomic_add_fetch(&all.posted, 1, __ATOMIC_ACQ_REL);
+		__atomic_add_fetch(&crowd.posted, 1, __ATOMIC_ACQ_REL);
 		MUST(ibv_wr_complete(ex) == 0);
 	}
 }
@@ -152,31 +117,31 @@ static void poll_shared(const void *number)
 
 	(void)number;
 	while (work_is_made() || in_flight() > 0) {
-		const int n = ibv_poll_cq(all.cq, 4, wc);
+		const int n = ibv_poll_cq(crowd.cq, 4, wc);
 
 		MUST(n >= 0);
 		for (int i = 0; i < n; i++)
 			MUST(wc[i].status == IBV_WC_SUCCESS);
-		__atomic_add_fetch(&all.completed, (unsigned int)n, __ATOMIC_ACQ_REL);
+		__atomic_add_fetch(&crowd.completed, (unsigned int)n, __ATOMIC_ACQ_REL);
 	}
 }
 
 /* Arms, sleeps a while, reads events and acknowledges them. */
 static void wait_for_events(const void *number)
 {
-	struct pollfd polled = {.fd = all.channel->fd, .events = POLLIN};
+	struct pollfd polled = {.fd = crowd.channel->fd, .events = POLLIN};
 
 	(void)number;
 	while (work_is_made()) {
 		struct ibv_cq *cq;
 		void *context;
 
-		MUST(ibv_req_notify_cq(all.cq, 0) == 0);
-		MUST(ibv_req_notify_cq(ibv_cq_ex_to_cq(all.cq_ex), 1) == 0);
+		MUST(ibv_req_notify_cq(crowd.cq, 0) == 0);
+		MUST(ibv_req_notify_cq(ibv_cq_ex_to_cq(crowd.cq_ex), 1) == 0);
 		if (poll(&polled, 1, 1) <= 0)
 			continue;
 		/* Another thread may have read it. */
-		if (ibv_get_cq_event(all.channel, &cq, &context) == 0)
+		if (ibv_get_cq_event(crowd.channel, &cq, &context) == 0)
 			ibv_ack_cq_events(cq, 1);
 		else
 			MUST(errno == EAGAIN);
@@ -185,7 +150,7 @@ static void wait_for_events(const void *number)
 
 static void read_async_events(const void *number)
 {
-	struct pollfd polled = {.fd = all.context->async_fd, .events = POLLIN};
+	struct pollfd polled = {.fd = crowd.context->async_fd, .events = POLLIN};
 
 	(void)number;
 	while (work_is_made()) {
@@ -193,7 +158,7 @@ static void read_async_events(const void *number)
 
 		if (poll(&polled, 1, 1) <= 0)
 			continue;
-		if (ibv_get_async_event(all.context, &event) == 0)
+		if (ibv_get_async_event(crowd.context, &event) == 0)
 			ibv_ack_async_event(&event);
 		else
 			MUST(errno == EAGAIN);
@@ -204,12 +169,13 @@ static void read_async_events(const void *number)
 static void own_rc(unsigned int round)
 {
 	struct lane lane;
-	struct ibv_sge sge = {.addr = (uintptr_t)all.bytes + BYTES / 4, .lkey = all.mr->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)crowd.bytes + CROWD_BYTES / 4,
+			      .lkey = crowd.mr->lkey};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct ibv_qp_init_attr init;
 
-	MUST(lane_open(&lane, all.context));
+	MUST(lane_open(&lane, crowd.context));
 	for (int i = 0; i < 4; i++)
 		MUST(lane_send(&lane, wr, &sge));
 	if (round % 3 == 0)
@@ -225,14 +191,14 @@ static void own_rc(unsigned int round)
 static void own_ud(enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = ibv_cq_ex_to_cq(all.cq_ex),
-		.recv_cq = ibv_cq_ex_to_cq(all.cq_ex),
-		.srq = all.srq,
+		.send_cq = ibv_cq_ex_to_cq(crowd.cq_ex),
+		.recv_cq = ibv_cq_ex_to_cq(crowd.cq_ex),
+		.srq = crowd.srq,
 		.cap = {.max_send_wr = 4, .max_send_sge = 1, .max_inline_data = 8},
 		.qp_type = type,
 	};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-	struct ibv_qp *qp = ibv_create_qp(all.pd, &init);
+	struct ibv_qp *qp = ibv_create_qp(crowd.pd, &init);
 	const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
 	MUST(qp);
@@ -250,11 +216,11 @@ static void change_shared(unsigned int round)
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = round % 2 ? 0 : 50000000};
 	struct ibv_qp_init_attr init;
 
-	MUST(ibv_modify_qp(all.b, &attr, IBV_QP_MIN_RNR_TIMER) == 0);
-	MUST(ibv_query_qp(all.b, &attr, IBV_QP_MIN_RNR_TIMER, &init) == 0);
+	MUST(ibv_modify_qp(crowd.b, &attr, IBV_QP_MIN_RNR_TIMER) == 0);
+	MUST(ibv_query_qp(crowd.b, &attr, IBV_QP_MIN_RNR_TIMER, &init) == 0);
 	MUST(attr.qp_state == IBV_QPS_RTS && attr.min_rnr_timer >= 1);
-	MUST(ibv_modify_qp_rate_limit(all.a, &rate) == 0);
-	MUST(ibv_query_qp(all.a, &attr, IBV_QP_RATE_LIMIT, &init) == 0);
+	MUST(ibv_modify_qp_rate_limit(crowd.a, &rate) == 0);
+	MUST(ibv_query_qp(crowd.a, &attr, IBV_QP_RATE_LIMIT, &init) == 0);
 }
 
 static void make_queue_pairs(const void *number)
@@ -270,10 +236,11 @@ static void make_queue_pairs(const void *number)
 
 static void own_cq(void)
 {
-	struct ibv_cq_init_attr_ex init = {
-		.cqe = 16, .channel = all.channel, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
-	struct ibv_cq *cq = ibv_create_cq(all.context, 16, NULL, all.channel, 0);
-	struct ibv_cq_ex *ex = ibv_create_cq_ex(all.context, &init);
+	struct ibv_cq_init_attr_ex init = {.cqe = 16,
+					   .channel = crowd.channel,
+					   .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+	struct ibv_cq *cq = ibv_create_cq(crowd.context, 16, NULL, crowd.channel, 0);
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(crowd.context, &init);
 	struct ibv_poll_cq_attr nothing = {.comp_mask = 0};
 
 	MUST(cq && ex);
@@ -294,11 +261,11 @@ static void make_completion_queues(const void *number)
 		struct ibv_poll_cq_attr nothing = {.comp_mask = 0};
 
 		own_cq();
-		MUST(ibv_resize_cq(all.cq, i % 2 ? SHARED_CQE : SHARED_CQE_2) == 0);
-		MUST(ibv_modify_cq(all.cq, &attr) == 0);
+		MUST(ibv_resize_cq(crowd.cq, i % 2 ? CROWD_CQE : OTHER_CQE) == 0);
+		MUST(ibv_modify_cq(crowd.cq, &attr) == 0);
 		/* What UD queue pairs leave there. */
-		if (ibv_start_poll(all.cq_ex, &nothing) == 0)
-			ibv_end_poll(all.cq_ex);
+		if (ibv_start_poll(crowd.cq_ex, &nothing) == 0)
+			ibv_end_poll(crowd.cq_ex);
 	}
 }
 
@@ -307,17 +274,17 @@ static void own_srqs(void)
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 8, .max_sge = 1}};
 	struct ibv_xrcd_init_attr domain_attr = {.comp_mask = IBV_XRCD_INIT_ATTR_FD |
 							      IBV_XRCD_INIT_ATTR_OFLAGS,
-						 .fd = all.fd,
+						 .fd = crowd.fd,
 						 .oflags = O_CREAT};
-	struct ibv_xrcd *xrcd = ibv_open_xrcd(all.context, &domain_attr);
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(crowd.context, &domain_attr);
 	struct ibv_srq_init_attr_ex xrc_init = {
 		.attr = {.max_wr = 8, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = all.pd,
+		.pd = crowd.pd,
 		.xrcd = xrcd,
-		.cq = all.cq,
+		.cq = crowd.cq,
 	};
 	struct ibv_qp_init_attr_ex target_init = {
 		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd};
@@ -325,7 +292,7 @@ static void own_srqs(void)
 						     IBV_QP_OPEN_ATTR_TYPE,
 					.qp_type = IBV_QPT_XRC_RECV,
 					.xrcd = xrcd};
-	struct ibv_srq *srq = ibv_create_srq(all.pd, &init), *xrc;
+	struct ibv_srq *srq = ibv_create_srq(crowd.pd, &init), *xrc;
 	struct ibv_srq_attr attr = {.max_wr = 32, .srq_limit = 2};
 	struct ibv_qp *target, *again;
 	uint32_t number;
@@ -333,12 +300,12 @@ static void own_srqs(void)
 	MUST(srq && xrcd);
 	MUST(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) == 0);
 	MUST(ibv_destroy_srq(srq) == 0);
-	xrc = ibv_create_srq_ex(all.context, &xrc_init);
-	target = ibv_create_qp_ex(all.context, &target_init);
+	xrc = ibv_create_srq_ex(crowd.context, &xrc_init);
+	target = ibv_create_qp_ex(crowd.context, &target_init);
 	MUST(xrc && target);
 	MUST(ibv_get_srq_num(xrc, &number) == 0);
 	open.qp_num = target->qp_num;
-	again = ibv_open_qp(all.context, &open);
+	again = ibv_open_qp(crowd.context, &open);
 	MUST(again);
 	MUST(ibv_destroy_qp(target) == 0);
 	MUST(ibv_destroy_qp(again) == 0);
@@ -350,16 +317,16 @@ static void make_shared_receive_queues(const void *number)
 {
 	(void)number;
 	for (unsigned int i = 0; i < ROUNDS; i++) {
-		struct ibv_srq_attr attr = {.max_wr = SHARED_WR << (i % 2), .srq_limit = i % 5};
+		struct ibv_srq_attr attr = {.max_wr = CROWD_WR << (i % 2), .srq_limit = i % 5};
 
 		own_srqs();
 		/* Smaller than what waits in it is refused; nothing else. */
-		const int rc = ibv_modify_srq(all.srq, &attr, IBV_SRQ_MAX_WR);
+		const int rc = ibv_modify_srq(crowd.srq, &attr, IBV_SRQ_MAX_WR);
 
 		MUST(rc == 0 || rc == EINVAL);
-		MUST(ibv_modify_srq(all.srq, &attr, IBV_SRQ_LIMIT) == 0);
-		MUST(ibv_query_srq(all.srq, &attr) == 0);
-		MUST(attr.max_wr >= SHARED_WR);
+		MUST(ibv_modify_srq(crowd.srq, &attr, IBV_SRQ_LIMIT) == 0);
+		MUST(ibv_query_srq(crowd.srq, &attr) == 0);
+		MUST(attr.max_wr >= CROWD_WR);
 	}
 }
 
@@ -371,14 +338,14 @@ static void make_memory(const void *number)
 	MUST(own);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		struct ibv_alloc_dm_attr dm_attr = {.length = 4096};
-		struct ibv_pd *pd = ibv_alloc_pd(all.context);
-		struct ibv_mr *mr = ibv_reg_mr(all.pd, own, OWN_BYTES, ACCESS);
+		struct ibv_pd *pd = ibv_alloc_pd(crowd.context);
+		struct ibv_mr *mr = ibv_reg_mr(crowd.pd, own, OWN_BYTES, CROWD_ACCESS);
 		struct ibv_mr *null = ibv_alloc_null_mr(pd);
 		struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
-		struct ibv_dm *dm = ibv_alloc_dm(all.context, &dm_attr);
-		struct ibv_td *td = ibv_alloc_td(all.context, &(struct ibv_td_init_attr){0});
+		struct ibv_dm *dm = ibv_alloc_dm(crowd.context, &dm_attr);
+		struct ibv_td *td = ibv_alloc_td(crowd.context, &(struct ibv_td_init_attr){0});
 		struct ibv_parent_domain_init_attr parent_attr = {.pd = pd, .td = td};
-		struct ibv_pd *parent = ibv_alloc_parent_domain(all.context, &parent_attr);
+		struct ibv_pd *parent = ibv_alloc_parent_domain(crowd.context, &parent_attr);
 
 		MUST(pd && mr && null && mw && dm && td && parent);
 		MUST(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0) == 0);
@@ -405,7 +372,7 @@ static void make_addresses(const void *number)
 		struct ibv_port_attr port;
 		union ibv_gid gid;
 		struct ibv_gid_entry entries[4];
-		struct ibv_ah *ah = ibv_create_ah(all.pd, &to);
+		struct ibv_ah *ah = ibv_create_ah(crowd.pd, &to);
 		struct ibv_sge sge = {.addr = (uintptr_t) "uroce", .length = 5};
 		struct ibv_send_wr wr = {.sg_list = &sge,
 					 .num_sge = 1,
@@ -415,19 +382,19 @@ static void make_addresses(const void *number)
 		int rc;
 
 		MUST(ah);
-		MUST(ibv_attach_mcast(all.ud, &group, 0) == 0);
+		MUST(ibv_attach_mcast(crowd.ud, &group, 0) == 0);
 		wr.wr.ud.ah = ah;
-		wr.wr.ud.remote_qpn = all.ud->qp_num;
-		wr.wr.ud.remote_qkey = QKEY + 1; /* it is dropped: nobody receives */
+		wr.wr.ud.remote_qpn = crowd.ud->qp_num;
+		wr.wr.ud.remote_qkey = CROWD_QKEY + 1; /* it is dropped: nobody receives */
 		/* The other threads' may fill the queue. */
-		rc = ibv_post_send(all.ud, &wr, &bad);
+		rc = ibv_post_send(crowd.ud, &wr, &bad);
 		MUST(rc == 0 || rc == ENOMEM);
-		MUST(ibv_query_device_ex(all.context, NULL, &device) == 0);
-		MUST(ibv_query_port(all.context, 1, &port) == 0);
-		MUST(ibv_query_gid(all.context, 1, 0, &gid) == 0);
-		MUST(ibv_query_gid_table(all.context, entries, 4, 0) > 0);
+		MUST(ibv_query_device_ex(crowd.context, NULL, &device) == 0);
+		MUST(ibv_query_port(crowd.context, 1, &port) == 0);
+		MUST(ibv_query_gid(crowd.context, 1, 0, &gid) == 0);
+		MUST(ibv_query_gid_table(crowd.context, entries, 4, 0) > 0);
 		MUST(ibv_destroy_ah(ah) == 0);
-		MUST(ibv_detach_mcast(all.ud, &group, 0) == 0);
+		MUST(ibv_detach_mcast(crowd.ud, &group, 0) == 0);
 	}
 }
 
@@ -481,7 +448,7 @@ static void *run_job(void *arg)
 
 	jobs[number].body(arg);
 	if (jobs[number].makes)
-		__atomic_sub_fetch(&all.running, 1, __ATOMIC_RELEASE);
+		__atomic_sub_fetch(&crowd.running, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -492,91 +459,14 @@ static void verbs__any_from_any_thread(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < JOBS; i++)
-		all.running += jobs[i].makes;
+		crowd.running += jobs[i].makes;
 	for (size_t i = 0; i < JOBS; i++) {
 		numbers[i] = i;
 		assert_int_equal(pthread_create(&threads[i], NULL, run_job, &numbers[i]), 0);
 	}
 	for (size_t i = 0; i < JOBS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	assert_int_equal(all.completed, all.posted);
-}
-
-static bool connect_shared(void)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
-	struct ibv_qp_ex *ex;
-	struct ibv_qp_init_attr_ex init = {
-		.send_cq = all.cq,
-		.recv_cq = all.cq,
-		.cap = {.max_send_wr = SHARED_WR,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.max_inline_data = 8},
-		.qp_type = IBV_QPT_RC,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = all.pd,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
-	};
-
-	all.a = ibv_create_qp_ex(all.context, &init);
-	init.srq = all.srq;
-	all.b = ibv_create_qp_ex(all.context, &init);
-	init.qp_type = IBV_QPT_UD;
-	init.srq = NULL;
-	init.comp_mask = IBV_QP_INIT_ATTR_PD;
-	all.ud = ibv_create_qp_ex(all.context, &init);
-	if (!all.a || !all.b || !all.ud)
-		return false;
-	ex = ibv_qp_to_qp_ex(all.a);
-	if (!ex || !live_connect(all.a, all.b->qp_num, 0) || !live_connect(all.b, all.a->qp_num, 0))
-		return false;
-	if (ibv_modify_qp(all.ud, &attr,
-			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) != 0)
-		return false;
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(all.ud, &attr, IBV_QP_STATE) != 0)
-		return false;
-	attr.qp_state = IBV_QPS_RTS;
-	return ibv_modify_qp(all.ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
-}
-
-static int open_device(void **state)
-{
-	struct ibv_srq_init_attr srq = {.attr = {.max_wr = SHARED_WR, .max_sge = 1}};
-	struct ibv_cq_init_attr_ex cq_ex = {.cqe = SHARED_CQE};
-
-	(void)state;
-	all.context = live_open("1500");
-	if (!all.context)
-		return -1;
-	all.channel = ibv_create_comp_channel(all.context);
-	all.fd = open(".", O_RDONLY | O_CLOEXEC);
-	if (!all.channel || all.fd < 0 || fcntl(all.channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
-	    fcntl(all.context->async_fd, F_SETFL, O_NONBLOCK) != 0)
-		return -1;
-	cq_ex.channel = all.channel;
-	all.pd = ibv_alloc_pd(all.context);
-	all.cq = ibv_create_cq(all.context, SHARED_CQE, NULL, all.channel, 0);
-	all.cq_ex = ibv_create_cq_ex(all.context, &cq_ex);
-	all.srq = ibv_create_srq(all.pd, &srq);
-	all.mr = ibv_reg_mr(all.pd, all.bytes, BYTES, ACCESS);
-	return all.cq && all.cq_ex && all.srq && all.mr && connect_shared() ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	if (ibv_destroy_qp(all.a) != 0 || ibv_destroy_qp(all.b) != 0 || ibv_destroy_qp(all.ud) != 0)
-		return -1;
-	if (ibv_dereg_mr(all.mr) != 0 || ibv_destroy_srq(all.srq) != 0 ||
-	    ibv_destroy_cq(all.cq) != 0 || ibv_destroy_cq(ibv_cq_ex_to_cq(all.cq_ex)) != 0)
-		return -1;
-	if (ibv_dealloc_pd(all.pd) != 0 || ibv_destroy_comp_channel(all.channel) != 0)
-		return -1;
-	close(all.fd);
-	return ibv_close_device(all.context);
+	assert_int_equal(crowd.completed, crowd.posted);
 }
 
 int main(void)
@@ -585,5 +475,5 @@ int main(void)
 		cmocka_unit_test(verbs__any_from_any_thread),
 	};
 
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return cmocka_run_group_tests(tests, crowd_open, crowd_close);
 }
