@@ -46,9 +46,9 @@ static void query_basic(const struct device *device, struct ibv_device_attr *att
 	attr->max_mr = DEVICE_MAX_MR;
 	attr->max_mw = DEVICE_MAX_MW;
 	attr->max_pd = DEVICE_MAX_PD;
-	attr->max_qp_rd_atom = DEVICE_MAX_RD_ATOMIC;
-	attr->max_qp_init_rd_atom = DEVICE_MAX_RD_ATOMIC;
-	attr->max_res_rd_atom = (int)device->qp_max * DEVICE_MAX_RD_ATOMIC;
+	attr->max_qp_rd_atom = DEVICE_TOLD_RD_ATOMIC;
+	attr->max_qp_init_rd_atom = DEVICE_TOLD_RD_ATOMIC;
+	attr->max_res_rd_atom = (int)device->qp_max * DEVICE_TOLD_RD_ATOMIC;
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_ah = DEVICE_MAX_AH;
 	attr->max_srq = DEVICE_MAX_SRQ;

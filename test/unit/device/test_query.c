@@ -57,9 +57,9 @@ static void device_query__the_limits_are_told(void **state)
 	assert_int_equal(basic->max_srq_sge, DEVICE_MAX_SGE);
 	assert_true(basic->device_cap_flags & IBV_DEVICE_XRC);
 	assert_true(basic->device_cap_flags & IBV_DEVICE_SRQ_RESIZE);
-	assert_int_equal(basic->max_qp_rd_atom, DEVICE_MAX_RD_ATOMIC);
-	assert_int_equal(basic->max_qp_init_rd_atom, DEVICE_MAX_RD_ATOMIC);
-	assert_int_equal(basic->max_res_rd_atom, DEVICE_MAX_QP * DEVICE_MAX_RD_ATOMIC);
+	assert_int_equal(basic->max_qp_rd_atom, DEVICE_TOLD_RD_ATOMIC);
+	assert_int_equal(basic->max_qp_init_rd_atom, DEVICE_TOLD_RD_ATOMIC);
+	assert_int_equal(basic->max_res_rd_atom, DEVICE_MAX_QP * DEVICE_TOLD_RD_ATOMIC);
 	assert_int_equal(basic->atomic_cap, IBV_ATOMIC_HCA);
 	assert_int_equal(basic->max_pkeys, 1);
 	assert_int_equal(basic->phys_port_cnt, 1);

@@ -8,6 +8,11 @@
 #define DEVICE_MAX_SGE	     32	   /* entries of a gather or scatter list, READ's as well */
 #define DEVICE_MAX_INLINE    1024  /* bytes */
 #define DEVICE_MAX_RD_ATOMIC 255   /* READs and atomics in flight, on either side; a byte tells them */
+/*
+ * What is told of them: as many as Soft-RoCE has. Programs (perftest) have a peer send as many as
+ * this device tells, and it refuses more than its own.
+ */
+#define DEVICE_TOLD_RD_ATOMIC 128
 #define DEVICE_MAX_RATE_KBPS 100000000 /* that a queue pair may be paced to */
 #define DEVICE_MAX_CQ	     65536
 #define DEVICE_MAX_CQE	     4194303
