@@ -15,6 +15,7 @@
 #include "options.h"
 #include "output.h"
 #include "passive.h"
+#include "prompt.h"
 #include "run.h"
 #include "serve.h"
 
@@ -110,7 +111,8 @@ static int run_client(struct nic *nic, const struct options *options)
 	if (options->connect &&
 	    control_connect(&control, nic, options->connect, error, sizeof(error)) != 0)
 		return fail(error);
-	code = measure(nic, &control, options);
+	code = options->interactive ? prompt_run(nic, &control, options)
+				    : measure(nic, &control, options);
 	passive_close(&passive);
 	control_close(&control);
 	return code;

@@ -7,8 +7,11 @@
 #include <string.h>
 
 const struct mode *const modes[MODE_COUNT] = {
-	[MODE_WRITE] = &mode_write,   [MODE_READ] = &mode_read,	      [MODE_SEND] = &mode_send,
-	[MODE_ATOMIC] = &mode_atomic, [MODE_LATENCY] = &mode_latency,
+	[MODE_WRITE] = &mode_write,	[MODE_READ] = &mode_read,
+	[MODE_SEND] = &mode_send,	[MODE_ATOMIC] = &mode_atomic,
+	[MODE_LATENCY] = &mode_latency, [MODE_SOURCE] = &mode_source,
+	[MODE_SINK] = &mode_sink,	[MODE_NULL] = &mode_null,
+	[MODE_STORAGE] = &mode_storage, [MODE_INCAST] = &mode_incast,
 };
 
 int mode_find(const char *name)

@@ -5,6 +5,7 @@
 #define TESTROCE_MODE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct endpoint_config;
 struct passive;
@@ -28,6 +29,8 @@ struct mode {
 	int (*turn)(struct run *run);
 	/* What this mode tells beside rates, or NULL. */
 	void (*stats)(const struct run *run, struct result *result);
+	/* Messages of one queue pair that have completed. */
+	uint64_t (*qp_messages)(const struct run *run, uint32_t qp);
 	void (*end)(struct run *run);
 
 	/* The passive side, each or NULL: after its memory was made; once a queue pair is
@@ -44,10 +47,16 @@ enum mode_index {
 	MODE_SEND,
 	MODE_ATOMIC,
 	MODE_LATENCY,
+	MODE_SOURCE,
+	MODE_SINK,
+	MODE_NULL,
+	MODE_STORAGE,
+	MODE_INCAST,
 	MODE_COUNT,
 };
 
 extern const struct mode mode_write, mode_read, mode_send, mode_atomic, mode_latency;
+extern const struct mode mode_source, mode_sink, mode_null, mode_storage, mode_incast;
 extern const struct mode *const modes[MODE_COUNT];
 
 /** Index of a mode by its name, or -ENOENT. MT-safe. */

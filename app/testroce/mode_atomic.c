@@ -60,6 +60,7 @@ const struct mode mode_atomic = {
 	.shape = stream_shape,
 	.begin = atomic_begin,
 	.turn = stream_turn,
+	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_end = atomic_serve_end,
 };

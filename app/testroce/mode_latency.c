@@ -228,6 +228,12 @@ static int latency_turn(struct run *run)
 	return rc < 0 ? rc : 0;
 }
 
+/* They take turns. */
+static uint64_t latency_qp_messages(const struct run *run, uint32_t qp)
+{
+	return (run->completed + run->plan.qps - 1 - qp) / run->plan.qps;
+}
+
 static void latency_end(struct run *run)
 {
 	free(run->state);
@@ -294,8 +300,8 @@ static void latency_serve_end(struct passive *passive)
 
 	passive->wrong = pinger->wrong;
 	passive->messages = pinger->received;
-	if (is_round_trip(&passive->plan) && passive->messages != passive->sent_by_peer)
-		passive->wrong++;
+	if (is_round_trip(&passive->plan))
+		passive_count_messages(passive);
 }
 
 const struct mode mode_latency = {
@@ -305,6 +311,7 @@ const struct mode mode_latency = {
 	.shape = latency_shape,
 	.begin = latency_begin,
 	.turn = latency_turn,
+	.qp_messages = latency_qp_messages,
 	.end = latency_end,
 	.serve_begin = latency_serve_begin,
 	.serve_qp = latency_serve_qp,

@@ -51,6 +51,7 @@ const struct mode mode_read = {
 	.shape = stream_shape,
 	.begin = read_begin,
 	.turn = stream_turn,
+	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_qp = read_serve_qp,
 };

@@ -22,12 +22,6 @@ static int send_serve_turn(struct passive *passive)
 	return passive_receive(passive, passive->plan.verify ? passive_check_message : NULL);
 }
 
-static void send_serve_end(struct passive *passive)
-{
-	if (passive->messages != passive->sent_by_peer)
-		passive->wrong++;
-}
-
 const struct mode mode_send = {
 	.name = "send",
 	.help = "SEND into receive requests of each queue pair",
@@ -35,8 +29,9 @@ const struct mode mode_send = {
 	.shape = stream_shape_receives,
 	.begin = send_begin,
 	.turn = stream_turn,
+	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_qp = passive_post_receives,
 	.serve_turn = send_serve_turn,
-	.serve_end = send_serve_end,
+	.serve_end = passive_count_messages,
 };

@@ -61,6 +61,7 @@ const struct mode mode_write = {
 	.shape = stream_shape,
 	.begin = write_begin,
 	.turn = stream_turn,
+	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_end = write_serve_end,
 };

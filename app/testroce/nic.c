@@ -86,14 +86,24 @@ uint64_t nic_ns(const struct nic *nic, uint64_t tsc)
 	return (uint64_t)((unsigned __int128)tsc * engine->clock.ns_per_tsc >> CLOCK_SHIFT);
 }
 
+static const char *const progress_names[] = {
+	[SETTINGS_PROGRESS_HYBRID] = "hybrid",
+	[SETTINGS_PROGRESS_INLINE] = "inline",
+	[SETTINGS_PROGRESS_DEDICATED] = "dedicated",
+};
+
 const char *nic_progress(const struct nic *nic)
 {
-	static const char *const names[] = {
-		[SETTINGS_PROGRESS_HYBRID] = "hybrid",
-		[SETTINGS_PROGRESS_INLINE] = "inline",
-		[SETTINGS_PROGRESS_DEDICATED] = "dedicated",
-	};
 	const struct engine *engine = device_of(nic)->engine;
 
-	return names[engine->progress];
+	return progress_names[engine->progress];
+}
+
+int nic_set_progress(const struct nic *nic, const char *progress)
+{
+	for (size_t i = 0; i < RTE_DIM(progress_names); i++)
+		if (strcmp(progress_names[i], progress) == 0)
+			return engine_set_progress(device_of(nic)->engine,
+						   (enum settings_progress)i);
+	return -EINVAL;
 }

@@ -25,20 +25,24 @@ const char options_help[] =
 	"  --listen [ADDR:]PORT serve whoever connects\n"
 	"  --once               and end with the first\n"
 	"  --connect ADDR[:PORT] measure with the testroce that listens there\n"
+	"  -i, --interactive    take commands at a prompt; \"help\" lists them\n"
 	"\n"
 	"The test; numbers may end in K, M or G:\n"
-	"  --mode MODE          write (default), read, send, atomic or latency\n"
+	"  --mode MODE          write (default), read, send, atomic, latency,\n"
+	"                       source, sink, null (regions), storage or incast\n"
 	"  --op OP              of latency: write (default), read, send or atomic\n"
-	"  --size BYTES         of a message (default: 64K; 8 for atomic and latency)\n"
+	"  --size BYTES         of a message (default: 64K; 4K for storage, 8 for atomic and "
+	"latency)\n"
 	"  --qps N              queue pairs (default: 1)\n"
 	"  --depth N            messages under way, of each queue pair (default: 64)\n"
 	"  --path-mtu N         256 to 4096 (default: 1024)\n"
 	"  --batch N            work requests in one post (default: 1)\n"
 	"  --signal N           one completion for so many messages (default: depth / 4, at most "
 	"16)\n"
+	"  --read-percent N     READs of the storage mode (default: 70)\n"
 	"  --inline BYTES       messages up to that are posted inline (default: 64)\n"
 	"  --region BYTES       memory that messages cycle through (default: as little as does)\n"
-	"  --seconds S          how long (default: 2), or\n"
+	"  --seconds S          how long (default: 2; 0: until it is stopped), or\n"
 	"  --messages N         how many\n"
 	"  --verify             check every message's bytes where they arrive\n"
 	"  --seed N             of what is random\n"
@@ -68,6 +72,7 @@ enum {
 	CODE_LISTEN,
 	CODE_CONNECT,
 	CODE_ONCE,
+	CODE_INTERACTIVE,
 	CODE_JSON,
 	CODE_CSV,
 	CODE_PERIOD,
@@ -94,6 +99,7 @@ static const struct option long_options[] = {
 	{"batch", required_argument, NULL, CODE_PLAN},
 	{"signal", required_argument, NULL, CODE_PLAN},
 	{"inline", required_argument, NULL, CODE_PLAN},
+	{"read-percent", required_argument, NULL, CODE_PLAN},
 	{"region", required_argument, NULL, CODE_PLAN},
 	{"seconds", required_argument, NULL, CODE_PLAN},
 	{"messages", required_argument, NULL, CODE_PLAN},
@@ -102,6 +108,7 @@ static const struct option long_options[] = {
 	{"verify", no_argument, NULL, CODE_VERIFY},
 	{"listen", required_argument, NULL, CODE_LISTEN},
 	{"connect", required_argument, NULL, CODE_CONNECT},
+	{"interactive", no_argument, NULL, CODE_INTERACTIVE},
 	{"once", no_argument, NULL, CODE_ONCE},
 	{"json", required_argument, NULL, CODE_JSON},
 	{"csv", required_argument, NULL, CODE_CSV},
@@ -134,14 +141,15 @@ static int set_period(struct options *options, const char *value, char *error, s
 
 /* What was given by name, to be completed when all is known. */
 struct given {
-	bool mode, size, port;
+	bool seconds, port;
 };
 
 static int options_take(struct options *options, int code, const char *name, struct given *given,
 			char *error, size_t error_size)
 {
 	given->port |= code == CODE_NETDEV || code == CODE_PORT;
-	given->size |= strcmp(name, "size") == 0;
+	given->seconds |= strcmp(name, "seconds") == 0;
+	options->has_size |= strcmp(name, "size") == 0;
 	if (code <= CODE_LAST_SETTING)
 		return settings_set(&options->settings, name, optarg, error, error_size);
 	switch (code) {
@@ -160,6 +168,9 @@ static int options_take(struct options *options, int code, const char *name, str
 		return 0;
 	case CODE_ONCE:
 		options->once = true;
+		return 0;
+	case CODE_INTERACTIVE:
+		options->interactive = true;
 		return 0;
 	case CODE_JSON:
 		options->json = optarg;
@@ -180,7 +191,15 @@ static enum options_result options_finish(struct options *options, const struct 
 		snprintf(error, error_size, "--listen and --connect are for two processes");
 		return OPTIONS_BAD;
 	}
-	if (!given->size)
+	if (options->listen && options->interactive) {
+		snprintf(error, error_size,
+			 "a server does what its clients ask, and has no prompt");
+		return OPTIONS_BAD;
+	}
+	/* At the prompt there is a command for its end. */
+	if (options->interactive && !given->seconds)
+		options->plan.duration_ns = 0;
+	if (!options->has_size)
 		plan_default_size(&options->plan);
 	if (!given->port && options->settings.socket[0] == '\0' &&
 	    settings_set(&options->settings, "socket", default_socket, error, error_size) < 0)
@@ -201,7 +220,9 @@ enum options_result options_parse(int argc, char **argv, const char *default_soc
 	settings_init(&options->settings);
 	plan_init(&options->plan);
 	command_line_rewind();
-	while ((code = getopt_long(argc, argv, "", long_options, &index)) != -1) {
+	while ((code = getopt_long(argc, argv, "i", long_options, &index)) != -1) {
+		if (code == 'i')
+			code = CODE_INTERACTIVE;
 		if (code == CODE_HELP)
 			return OPTIONS_HELP;
 		if (code == CODE_VERSION)

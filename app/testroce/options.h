@@ -22,8 +22,10 @@ struct options {
 	struct plan plan;
 	const char *listen;  /* "[ADDR:]PORT", or NULL */
 	const char *connect; /* "ADDR[:PORT]"; with neither, both sides are in this process */
-	bool once;	     /* the server ends after its first client */
-	const char *json;    /* files to write to, or NULL */
+	bool interactive;
+	bool has_size;	  /* of messages: it was named, and does not follow the mode */
+	bool once;	  /* the server ends after its first client */
+	const char *json; /* files to write to, or NULL */
 	const char *csv;
 	uint64_t period_ns; /* of --stats-period; 0: choose */
 };

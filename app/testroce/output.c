@@ -6,6 +6,7 @@
 
 #include <rte_common.h>
 
+#include "mode.h"
 #include "run.h"
 
 /* What a result is made of, in the order in which it is told. */
@@ -106,7 +107,7 @@ void output_text(FILE *file, const struct result *result)
 	names_of(result, mode, op);
 	fprintf(file,
 		"%s%s%s, %" PRIu64 " B, %" PRIu64 " QP, depth %" PRIu64 ", path MTU %" PRIu64 "\n",
-		mode, result->has_latency ? " of " : "", result->has_latency ? op : "",
+		mode, plan->mode == MODE_LATENCY ? " of " : "", plan->mode == MODE_LATENCY ? op : "",
 		plan->size_bytes, plan->qps, plan->depth, plan->path_mtu_bytes);
 	fprintf(file, "  %" PRIu64 " messages in %.3f s: %.2f Gb/s, %.3f Mmsg/s\n",
 		result->messages, result->seconds, result_gbps(result), result_mps(result));
@@ -121,6 +122,11 @@ void output_text(FILE *file, const struct result *result)
 			"  %.0f cycles a packet, %.3f a byte; %" PRIu64 " packets sent again\n",
 			result_cycles_packet(result), result_cycles_byte(result),
 			result->retransmitted);
+	if (result->reads > 0)
+		fprintf(file, "  %" PRIu64 " READs\n", result->reads);
+	if (result->qp_most > 0)
+		fprintf(file, "  messages of a queue pair: %" PRIu64 " to %" PRIu64 "\n",
+			result->qp_least, result->qp_most);
 	if (plan->verify)
 		fprintf(file, "  verified: %s\n", result->wrong ? "WRONG" : "all right");
 	if (result->wrong)

@@ -44,6 +44,7 @@ static int passive_open(struct passive *passive, struct control_message *message
 {
 	const struct plan *plan = &message->u.open.plan;
 	struct endpoint_config config;
+	struct plan sized = *plan;
 	int rc;
 
 	if (passive->open)
@@ -59,7 +60,9 @@ static int passive_open(struct passive *passive, struct control_message *message
 	if (!passive->expected)
 		return -ENOMEM;
 	passive_shape(plan, &config);
-	passive->slots = plan_slots(plan, config.recv_wr > 0 ? config.recv_wr : plan->depth + 1);
+	if (config.shared_receive)
+		sized.qps = 1;
+	passive->slots = plan_slots(&sized, config.recv_wr > 0 ? config.recv_wr : plan->depth + 1);
 	rc = endpoint_create(&passive->endpoint, passive->nic, &config, message->text,
 			     sizeof(message->text));
 	if (rc == 0 && passive->mode->serve_begin)
@@ -172,7 +175,7 @@ int passive_post_receives(struct passive *passive, unsigned int qp)
 }
 
 int passive_receive(struct passive *passive,
-		    void (*each)(struct passive *passive, uint32_t qp, const void *bytes))
+		    void (*each)(struct passive *passive, uint32_t qp, void *bytes))
 {
 	const struct endpoint *endpoint = &passive->endpoint;
 	struct ibv_wc wc[POLL_MAX];
@@ -198,7 +201,7 @@ int passive_receive(struct passive *passive,
 	return n < 0 ? -EIO : rc;
 }
 
-void passive_check_message(struct passive *passive, uint32_t qp, const void *bytes)
+void passive_check_message(struct passive *passive, uint32_t qp, void *bytes)
 {
 	uint64_t tag;
 
@@ -206,4 +209,10 @@ void passive_check_message(struct passive *passive, uint32_t qp, const void *byt
 	    tag != pattern_tag(qp, passive->expected[qp]))
 		passive->wrong++;
 	passive->expected[qp]++;
+}
+
+void passive_count_messages(struct passive *passive)
+{
+	if (passive->messages != passive->sent_by_peer)
+		passive->wrong++;
 }

@@ -52,9 +52,12 @@ int passive_post_receives(struct passive *passive, unsigned int qp);
  * again. 0 or -errno.
  */
 int passive_receive(struct passive *passive,
-		    void (*each)(struct passive *passive, uint32_t qp, const void *bytes));
+		    void (*each)(struct passive *passive, uint32_t qp, void *bytes));
 
 /** A message has come whose content is a pattern: check it and its place in the order. */
-void passive_check_message(struct passive *passive, uint32_t qp, const void *bytes);
+void passive_check_message(struct passive *passive, uint32_t qp, void *bytes);
+
+/** At the end: as many have come as were sent. */
+void passive_count_messages(struct passive *passive);
 
 #endif

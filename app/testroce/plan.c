@@ -58,11 +58,22 @@ void plan_init(struct plan *plan)
 
 void plan_default_size(struct plan *plan)
 {
-	if (plan->mode == MODE_ATOMIC || plan->mode == MODE_LATENCY)
-		plan->size_bytes =
-			plan->verify && plan->op != PLAN_OP_ATOMIC && plan->mode == MODE_LATENCY
-				? 16
-				: 8;
+	const bool tagged = plan->verify && plan->op != PLAN_OP_ATOMIC;
+
+	switch (plan->mode) {
+	case MODE_ATOMIC:
+		plan->size_bytes = sizeof(uint64_t);
+		break;
+	case MODE_LATENCY:
+		plan->size_bytes = tagged ? 16 : 8;
+		break;
+	case MODE_STORAGE:
+		plan->size_bytes = 4096;
+		break;
+	default:
+		plan->size_bytes = 65536;
+		break;
+	}
 }
 
 bool plan_parse_number(const char *text, uint64_t *value)
@@ -145,8 +156,8 @@ static int set_seconds(struct plan *plan, const char *value, char *error, size_t
 	char *end;
 	const double seconds = strtod(value, &end);
 
-	if (end == value || *end != '\0' || !(seconds >= 0.01 && seconds <= 1e6))
-		return refuse(error, error_size, "seconds", value, "a time from 0.01");
+	if (end == value || *end != '\0' || !(seconds == 0 || (seconds >= 0.01 && seconds <= 1e6)))
+		return refuse(error, error_size, "seconds", value, "a time from 0.01, or 0");
 	plan->duration_ns = (uint64_t)(seconds * 1e9);
 	return 0;
 }

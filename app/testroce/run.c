@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
@@ -17,6 +18,11 @@
 
 #define WARM_UP_PART 10 /* of a timed test, the first one in so many is not counted */
 #define DRAIN_NS     UINT64_C(10000000000)
+
+/* The test that run_peek sees: from its first message to its last. */
+static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct run *live;
+static bool clear_wanted; /* atomic */
 
 static int run_fail(char *error, size_t error_size, const char *what, int rc)
 {
@@ -141,39 +147,70 @@ static bool run_is_over(const struct run *run, const struct run_options *options
 {
 	if (options->stop && *options->stop)
 		return true;
-	return run->plan.messages > 0 ? run->completed >= run->plan.messages
-				      : ns >= run->plan.duration_ns;
+	if (run->plan.messages > 0)
+		return run->completed >= run->plan.messages;
+	return run->plan.duration_ns > 0 && ns >= run->plan.duration_ns;
+}
+
+static void run_show(struct run *run)
+{
+	pthread_mutex_lock(&live_lock);
+	live = run;
+	pthread_mutex_unlock(&live_lock);
+}
+
+/* Forget what was until now. */
+static void run_count_anew(struct run *run)
+{
+	pthread_mutex_lock(&live_lock);
+	run_mark(run, &run->first);
+	histogram_clear(&run->latency);
+	pthread_mutex_unlock(&live_lock);
+}
+
+/* What has to be done at some moments of a test, and otherwise costs nothing. */
+static void run_look(struct run *run, const struct run_options *options, uint64_t ns,
+		     const struct mark *begin, struct mark *told)
+{
+	const bool timed = run->plan.messages == 0;
+
+	if (unlikely(!run->measuring) && (!timed || ns >= run->plan.duration_ns / WARM_UP_PART)) {
+		run_count_anew(run);
+		run->measuring = true;
+	}
+	if (unlikely(__atomic_load_n(&clear_wanted, __ATOMIC_RELAXED)) &&
+	    __atomic_exchange_n(&clear_wanted, false, __ATOMIC_RELAXED))
+		run_count_anew(run);
+	if (unlikely(options->period_ns > 0) &&
+	    ns - nic_ns(run->nic, told->tsc - begin->tsc) >= options->period_ns) {
+		run_tell(run, options, told, begin);
+		run_mark(run, told);
+	}
 }
 
 /* From the first message to the moment that none is posted any more. */
-static int run_measure(struct run *run, const struct run_options *options, struct mark *first,
-		       struct mark *last)
+static int run_measure(struct run *run, const struct run_options *options, struct mark *last)
 {
-	const uint64_t warm_ns = run->plan.messages > 0 ? 0 : run->plan.duration_ns / WARM_UP_PART;
-	uint64_t ns = 0, told_ns = 0;
 	struct mark begin, told;
+	uint64_t ns = 0;
 	int rc;
 
 	run_mark(run, &begin);
-	*first = begin;
+	run->first = begin;
 	told = begin;
+	__atomic_store_n(&clear_wanted, false, __ATOMIC_RELAXED);
+	run->measuring = run->plan.messages > 0;
 	rc = run->mode->begin(run);
-	run->measuring = warm_ns == 0;
+	if (rc == 0)
+		run_show(run);
 	while (rc == 0 && !run_is_over(run, options, ns)) {
 		rc = run_turn(run);
 		ns = nic_ns(run->nic, rte_rdtsc() - begin.tsc);
-		if (unlikely(!run->measuring && ns >= warm_ns)) {
-			run_mark(run, first);
-			run->measuring = true;
-		}
-		if (unlikely(options->period_ns > 0 && ns - told_ns >= options->period_ns)) {
-			run_tell(run, options, &told, &begin);
-			run_mark(run, &told);
-			told_ns = ns;
-		}
+		run_look(run, options, ns, &begin, &told);
 	}
 	run_mark(run, last);
 	run->measuring = false;
+	run_show(NULL);
 	return rc;
 }
 
@@ -191,12 +228,12 @@ static int run_drain(struct run *run)
 	return rc;
 }
 
-static void run_sum_up(const struct run *run, const struct mark *first, const struct mark *last,
-		       struct result *result)
+static void run_sum_up(const struct run *run, const struct mark *last, struct result *result)
 {
 	static const enum counter packets[] = {COUNTER_rx_packets, COUNTER_tx_packets,
 					       COUNTER_rx_loopback_packets};
 	static const uint32_t quantiles[RESULT_QUANTILES] = {500000, 900000, 990000, 999000};
+	const struct mark *first = &run->first;
 	const uint64_t *before = first->counters.value, *after = last->counters.value;
 
 	*result = (struct result){
@@ -247,13 +284,13 @@ static int run_give_up(struct run *run, struct result *result, int rc)
 static int run_all(struct run *run, const struct run_options *options, struct result *result,
 		   char *error, size_t error_size)
 {
-	struct mark first, last;
+	struct mark last;
 	int rc;
 
 	rc = run_open(run, error, error_size);
 	if (rc != 0)
 		return run_give_up(run, result, rc);
-	rc = run_measure(run, options, &first, &last);
+	rc = run_measure(run, options, &last);
 	if (rc == 0)
 		rc = run_drain(run);
 	if (rc != 0) {
@@ -262,7 +299,7 @@ static int run_all(struct run *run, const struct run_options *options, struct re
 				     : strerror(-rc));
 		return run_give_up(run, result, rc);
 	}
-	run_sum_up(run, &first, &last, result);
+	run_sum_up(run, &last, result);
 	return run_close(run, result, error, error_size);
 }
 
@@ -287,6 +324,60 @@ int run_test(struct nic *nic, struct control *control, const struct plan *plan,
 		run.mode->end(&run);
 	endpoint_destroy(&run.endpoint);
 	return rc;
+}
+
+bool run_peek(struct result *result)
+{
+	struct mark now;
+	bool runs;
+
+	pthread_mutex_lock(&live_lock);
+	runs = live != NULL;
+	if (runs) {
+		run_mark(live, &now);
+		run_sum_up(live, &now, result);
+	}
+	pthread_mutex_unlock(&live_lock);
+	return runs;
+}
+
+bool run_clear(void)
+{
+	bool runs;
+
+	pthread_mutex_lock(&live_lock);
+	runs = live != NULL;
+	__atomic_store_n(&clear_wanted, runs, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&live_lock);
+	return runs;
+}
+
+static const char *state_of(struct ibv_qp *qp)
+{
+	static const char *const names[] = {
+		[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
+		[IBV_QPS_RTS] = "RTS",	   [IBV_QPS_SQD] = "SQD",   [IBV_QPS_SQE] = "SQE",
+		[IBV_QPS_ERR] = "ERR",
+	};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) != 0 || attr.qp_state > IBV_QPS_ERR)
+		return "?";
+	return names[attr.qp_state];
+}
+
+uint32_t run_each_qp(void (*tell)(uint32_t number, const char *state, uint64_t messages, void *arg),
+		     void *arg)
+{
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&live_lock);
+	for (; live && count < live->endpoint.qp_count; count++)
+		tell(live->endpoint.qps[count]->qp_num, state_of(live->endpoint.qps[count]),
+		     live->mode->qp_messages(live, count), arg);
+	pthread_mutex_unlock(&live_lock);
+	return count;
 }
 
 double result_gbps(const struct result *result)

@@ -41,6 +41,7 @@ struct run {
 	uint64_t wrong;		  /* messages whose bytes are not what they should be */
 	struct histogram latency; /* ns */
 	void *state;		  /* the mode's */
+	struct mark first;	  /* from which on is counted; under the lock of run_peek */
 	int status;		  /* enum ibv_wc_status of the completion that failed */
 };
 
@@ -57,6 +58,7 @@ struct result {
 	bool has_latency;
 	double p_us[RESULT_QUANTILES]; /* 50, 90, 99, 99.9 */
 	double min_us, max_us;
+	uint64_t reads;		    /* of the storage mode's blocks */
 	uint64_t qp_least, qp_most; /* messages of the queue pairs that had the fewest and the most;
 				       0, 0: not counted */
 };
@@ -79,6 +81,20 @@ struct run_options {
 int run_test(struct nic *nic, struct control *control, const struct plan *plan,
 	     const struct run_options *options, struct result *result, char *error,
 	     size_t error_size);
+
+/*
+ * A test that runs in another thread, seen from outside. All are MT-safe.
+ */
+
+/** What it has given until now. Returns false where none runs. */
+bool run_peek(struct result *result);
+
+/** Count from here on. Returns false where none runs. */
+bool run_clear(void);
+
+/** Tell of each queue pair. Returns how many there are; 0 where no test runs. */
+uint32_t run_each_qp(void (*tell)(uint32_t number, const char *state, uint64_t messages, void *arg),
+		     void *arg);
 
 /** Take the time of a message that took so many ticks of the time stamp counter. */
 void run_add_latency(struct run *run, uint64_t tsc);

@@ -100,7 +100,15 @@ static void server_look(struct server *server)
 	}
 }
 
-/* Without clients there is nothing to poll for but the next one. */
+static bool server_has_tests(const struct server *server)
+{
+	for (int i = 0; i < CLIENTS_MAX; i++)
+		if (server->clients[i].fd >= 0 && server->clients[i].passive.open)
+			return true;
+	return false;
+}
+
+/* Without a test there is nothing to poll for; all sockets are looked at again in a moment. */
 static void server_wait(struct server *server)
 {
 	struct pollfd fd = {.fd = server->listen_fd, .events = POLLIN};
@@ -131,9 +139,11 @@ int serve_run(struct nic *nic, const char *where, bool once, const volatile sig_
 	printf("testroce: listening at %s\n", where);
 	fflush(stdout);
 	while (!*stop && !(once && server.had_one && server.count == 0)) {
-		if (server.count == 0)
+		const bool idle = !server_has_tests(&server);
+
+		if (idle)
 			server_wait(&server);
-		if (server.count == 0 || ++turns % LOOK_TURNS == 0)
+		if (idle || ++turns % LOOK_TURNS == 0)
 			server_look(&server);
 		server_turn(&server);
 	}

@@ -14,8 +14,9 @@
 #include "run.h"
 
 #define POLL_MAX 32
-#define QP_SHIFT 32 /* of wr_id: queue pair above, messages that its completion stands for below \
-		     */
+#define QP_SHIFT                                                                        \
+	32 /* of wr_id: queue pair above, messages that its completion stands for below \
+	    */
 
 struct stream_qp {
 	uint64_t posted;
@@ -224,6 +225,13 @@ void stream_spread(const struct run *run, uint64_t *least, uint64_t *most)
 		*least = RTE_MIN(*least, stream->qps[i].completed);
 		*most = RTE_MAX(*most, stream->qps[i].completed);
 	}
+}
+
+uint64_t stream_qp_messages(const struct run *run, uint32_t qp)
+{
+	const struct stream *stream = run->state;
+
+	return stream->qps[qp].completed;
 }
 
 void stream_shape(const struct plan *plan, struct endpoint_config *active,

@@ -30,6 +30,8 @@ void stream_end(struct run *run);
 /** Messages of the queue pairs that had the fewest and the most. */
 void stream_spread(const struct run *run, uint64_t *least, uint64_t *most);
 
+uint64_t stream_qp_messages(const struct run *run, uint32_t qp);
+
 /** The memory of a message on this side. */
 void *stream_memory(const struct run *run, uint32_t qp, uint64_t n);
 

@@ -424,6 +424,15 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	return 0;
 }
 
+int engine_set_progress(struct engine *engine, enum settings_progress progress)
+{
+	helper_stop(engine);
+	engine_lock(engine);
+	engine->progress = progress;
+	engine_release(engine);
+	return helper_start(engine);
+}
+
 /* A last turn for what was posted just before the end, acknowledgements above all. */
 static void engine_drain(struct engine *engine)
 {

@@ -41,7 +41,8 @@
 
 static bool helper_ended(const struct engine *engine)
 {
-	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE) ||
+	       __atomic_load_n(&engine->helper_quits, __ATOMIC_ACQUIRE);
 }
 
 /* An interface that goes down leaves an error on its socket, which would wake us at once for ever.
@@ -270,7 +271,8 @@ int helper_start(struct engine *engine)
 
 	if (engine->progress == SETTINGS_PROGRESS_INLINE)
 		return 0;
-	engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (engine->wake_fd < 0)
+		engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (engine->wake_fd < 0)
 		return -errno;
 	/* The program's signals are for its own threads. */
@@ -296,6 +298,17 @@ void helper_wake(struct engine *engine)
 	if (__atomic_load_n(&engine->helper_sleeps, __ATOMIC_SEQ_CST) &&
 	    write(engine->wake_fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+void helper_stop(struct engine *engine)
+{
+	if (!engine->has_helper)
+		return;
+	__atomic_store_n(&engine->helper_quits, true, __ATOMIC_SEQ_CST);
+	helper_wake(engine);
+	pthread_join(engine->helper, NULL);
+	engine->has_helper = false;
+	__atomic_store_n(&engine->helper_quits, false, __ATOMIC_SEQ_CST);
 }
 
 void helper_join(struct engine *engine)

@@ -11,6 +11,9 @@ int helper_start(struct engine *engine);
 /** Take over at once: an application thread is about to sleep. MT-safe. */
 void helper_wake(struct engine *engine);
 
+/** End the thread, while the engine goes on. Not MT-safe. */
+void helper_stop(struct engine *engine);
+
 /** Wait for its end, for a short time at most. After engine->ended is set. */
 void helper_join(struct engine *engine);
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 from harness.process import LocalHost, Namespace, wait_until
@@ -14,20 +15,67 @@ PORT = "26000"
 SECONDS = 60
 MESSAGES = 2000
 
-# Options of each test. As many messages as given, so that a slow machine does no less.
+# Options of tests in processes of their own. As many messages as given, so that a slow machine does no less.
 TESTS = [
-    ["--mode", "write", "--size", "5000", "--qps", "3"],
-    ["--mode", "write", "--size", "8", "--batch", "16"],
-    ["--mode", "read", "--size", "5000", "--qps", "3"],
-    ["--mode", "send", "--size", "5000", "--path-mtu", "4096"],
     ["--mode", "send", "--size", "40", "--batch", "4", "--qps", "20"],
-    ["--mode", "atomic", "--qps", "3"],
-    ["--mode", "latency", "--qps", "3"],
-    ["--mode", "latency", "--op", "send", "--size", "3000"],
-    ["--mode", "latency", "--op", "read", "--qps", "3"],
-    ["--mode", "latency", "--op", "atomic", "--size", "8"],
+    ["--mode", "read", "--size", "5000", "--qps", "3"],
 ]
-ALONE = (TESTS[0], TESTS[4], TESTS[6])
+ALONE = (TESTS[0], ["--mode", "storage", "--region", "4M"])
+
+# What is set at the prompt for each test of one process.
+AT_PROMPT = [
+    {"mode": "write", "size": 5000, "qps": 3, "mtu": 4096},
+    {"mode": "write", "size": 8, "batch": 16},
+    {"mode": "read", "size": 5000, "qps": 3},
+    {"mode": "send", "size": 5000, "qps": 2},
+    {"mode": "atomic", "size": 8, "qps": 3},
+    {"mode": "latency", "op": "write", "size": 16, "qps": 3},
+    {"mode": "latency", "op": "send", "size": 3000},
+    {"mode": "latency", "op": "read", "size": 100, "qps": 3},
+    {"mode": "latency", "op": "atomic", "size": 8},
+    {"mode": "source", "size": 3000},
+    {"mode": "incast", "size": 3000, "qps": 8},
+    {"mode": "storage", "size": 4096, "region": "4M", "qps": 2},
+    {"mode": "sink", "size": 3000, "verify": "off"},
+    {"mode": "null", "size": 3000, "verify": "off"},
+]
+DEFAULTS = {"qps": 1, "mtu": 1024, "batch": 1, "verify": "on", "region": 0}
+
+
+class Prompt:
+    """A testroce that takes commands."""
+
+    def __init__(self, argv, log_path):
+        self._log_path = log_path
+        with open(log_path, "wb") as log:
+            self._popen = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *argv], stdin=subprocess.PIPE,
+                                           stdout=log, stderr=subprocess.STDOUT)
+
+    def say(self, command):
+        self._popen.stdin.write(command.encode() + b"\n")
+        self._popen.stdin.flush()
+
+    def output(self):
+        with open(self._log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def expect(self, pattern, count=1, again=None):
+        """Waits until so many matches are there; what is asked `again` is asked until then."""
+        def found():
+            if again:
+                self.say(again)
+            return len(re.findall(pattern, self.output())) >= count or self._popen.poll() is not None
+        if not wait_until(found, SECONDS, 0.1) or len(re.findall(pattern, self.output())) < count:
+            raise CheckFailed(f"the prompt does not show {count} of {pattern}", self.output().splitlines()[-30:])
+
+    def end(self):
+        """Its exit status."""
+        try:
+            self._popen.communicate(timeout=SECONDS)
+            return self._popen.returncode
+        finally:
+            self._popen.kill()
+            self._popen.wait()
 
 
 class TestroceTest:
@@ -58,6 +106,8 @@ class TestroceTest:
                 return
             for options in TESTS:
                 self._check(" ".join(options), self._pair, server, options)
+            self._check(f"{len(AT_PROMPT)} tests at the prompt", self._prompt, self._tests_at_prompt)
+            self._check("a test that is watched and stopped", self._prompt, self._watched)
             self._check("wrong options", self._wrong)
         finally:
             server.kill()
@@ -95,6 +145,44 @@ class TestroceTest:
             [TESTROCE, *eal_options, "--port", "net_null0", "--ip", "10.9.9.1/24", *options, "--verify",
              "--messages", str(MESSAGES), "--json", path])
         self._judge(process, path)
+
+    def _prompt(self, function):
+        path = os.path.join(self._work_dir, "prompt.log")
+        prompt = Prompt([*self._space.prefix, TESTROCE, *self._port("client"), "--connect", f"127.0.0.1:{PORT}", "-i"],
+                        path)
+        try:
+            function(prompt)
+        finally:
+            prompt.say("quit")
+            status = prompt.end()
+        if status != 0:
+            raise CheckFailed(f"exit {status}", prompt.output().splitlines()[-30:])
+
+    @staticmethod
+    def _tests_at_prompt(prompt):
+        prompt.say(f"set messages {MESSAGES}")
+        for test in AT_PROMPT:
+            for name, value in {**DEFAULTS, **test}.items():
+                prompt.say(f"set {name} {value}")
+            prompt.say("start")
+            prompt.say("wait")
+        verified = sum(test.get("verify") != "off" for test in AT_PROMPT)
+        prompt.expect(r"verified: all right", verified)
+        prompt.expect(rf"  {MESSAGES} messages in ", len(AT_PROMPT))
+
+    @staticmethod
+    def _watched(prompt):
+        """The test has no end of its own; the prompt stays free."""
+        for command in ("help", "show device", "show plan", "set mode write", "set qps 2", "start", "start"):
+            prompt.say(command)
+        prompt.expect(r"QP 0x[0-9a-f]{6} RTS +[1-9]\d* messages", 2, again="show qp")
+        prompt.expect(r"  [1-9]\d* messages in ", again="show stats")
+        for command in ("clear stats", "set progress inline", "stop", "stop", "set progress inline", "show device",
+                        "set nothing 1", "set size 0", "set seconds 0.05", "start", "wait"):
+            prompt.say(command)
+        for pattern in ("set mode MODE", "progress hybrid", "error: a test is running", "error: no test is running",
+                        "progress inline,", "Bad arguments", "error: size: '0'"):
+            prompt.expect(pattern)
 
     def _wrong(self):
         for options in (["--mode", "fly"], ["--size", "0"], ["--connect", "127.0.0.1:1", "--listen", "1"]):

@@ -73,6 +73,16 @@ static void options_parse__size_follows_the_mode(void **state)
 	assert_int_equal(options.plan.size_bytes, 65536);
 }
 
+static void options_parse__at_the_prompt_tests_have_no_end(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("-i", NULL), OPTIONS_RUN);
+	assert_true(options.interactive);
+	assert_int_equal(options.plan.duration_ns, 0);
+	assert_int_equal(parse("--interactive", "--seconds", "3", NULL), OPTIONS_RUN);
+	assert_int_equal(options.plan.duration_ns, UINT64_C(3000000000));
+}
+
 static void options_parse__refuses(void **state)
 {
 	(void)state;
@@ -82,6 +92,8 @@ static void options_parse__refuses(void **state)
 	assert_int_equal(parse("--port", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--port", "net_null0", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--listen", "1", "--connect", "a", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("--listen", "1", "-i", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("-x", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--size", "0", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--mode", "atomic", "--size", "9", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--stats-period", "0", NULL), OPTIONS_BAD);
@@ -112,6 +124,7 @@ int main(void)
 		cmocka_unit_test(options_parse__without_a_port_it_attaches),
 		cmocka_unit_test(options_parse__a_port_and_a_test),
 		cmocka_unit_test(options_parse__size_follows_the_mode),
+		cmocka_unit_test(options_parse__at_the_prompt_tests_have_no_end),
 		cmocka_unit_test(options_parse__refuses),
 		cmocka_unit_test(options_parse__help_and_version),
 		cmocka_unit_test(options_eal_end__finds_the_dashes),

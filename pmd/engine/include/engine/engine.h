@@ -64,11 +64,15 @@ struct engine {
 	int wake_fd; /* eventfd */
 	uint32_t helper_wanted; /* atomic: an application thread is about to sleep */
 	bool helper_sleeps; /* atomic */
+	bool helper_quits; /* atomic: the thread ends, the engine does not */
 };
 
 /** Make an engine of a device and its link, which is up. Not MT-safe. 0 or -errno. */
 int engine_create(struct device *device, struct link *link, enum settings_progress progress,
 		  struct engine **engine);
+
+/** Have another run the engine from here on. Not MT-safe; nobody sleeps on a channel. 0 or -errno. */
+int engine_set_progress(struct engine *engine, enum settings_progress progress);
 
 /** Run one turn: send, then receive. Owner. Returns how much there was to do; 0: nothing. */
 unsigned int engine_turn(struct engine *engine);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The prompt: DPDK's command line, with help and completion. */
+#include "prompt.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmdline.h>
+#include <cmdline_parse.h>
+#include <cmdline_parse_string.h>
+#include <cmdline_rdline.h>
+#include <cmdline_socket.h>
+
+#include "nic.h"
+#include "options.h"
+#include "output.h"
+#include "worker.h"
+
+#define ERROR_MAX 256
+
+static struct {
+	struct worker worker;
+	struct nic *nic;
+	struct plan plan; /* what the next start does */
+	bool has_size;	  /* it was set, and does not follow the mode any more */
+} prompt;
+
+/* What any of the commands parses to. */
+struct command {
+	cmdline_fixed_string_t verb;
+	cmdline_fixed_string_t object;
+	cmdline_fixed_string_t value;
+};
+
+static void do_start(void *parsed, struct cmdline *cl, void *data)
+{
+	char error[ERROR_MAX];
+
+	(void)parsed;
+	(void)data;
+	if (plan_check(&prompt.plan, error, sizeof(error)) != 0)
+		cmdline_printf(cl, "error: %s\n", error);
+	else if (worker_begin(&prompt.worker, &prompt.plan) != 0)
+		cmdline_printf(cl, "error: a test is running; stop it first\n");
+}
+
+static void do_stop(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	if (!worker_is_busy(&prompt.worker))
+		cmdline_printf(cl, "error: no test is running\n");
+	worker_stop(&prompt.worker);
+}
+
+static void do_wait(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)cl;
+	(void)data;
+	worker_wait(&prompt.worker);
+}
+
+static void do_quit(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	cmdline_quit(cl);
+}
+
+static int set(const char *name, const char *value, char *error)
+{
+	int rc;
+
+	if (strcmp(name, "progress") != 0) {
+		rc = plan_set(&prompt.plan, name, value, error, ERROR_MAX);
+		prompt.has_size |= rc == 0 && strcmp(name, "size") == 0;
+		if (rc == 0 && !prompt.has_size)
+			plan_default_size(&prompt.plan);
+		return rc;
+	}
+	if (worker_is_busy(&prompt.worker)) {
+		snprintf(error, ERROR_MAX, "a test is running; stop it first");
+		return -EBUSY;
+	}
+	rc = nic_set_progress(prompt.nic, value);
+	if (rc != 0)
+		snprintf(error, ERROR_MAX, "progress: '%s': %s", value, strerror(-rc));
+	return rc;
+}
+
+static void do_set(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct command *command = parsed;
+	char error[ERROR_MAX];
+
+	(void)data;
+	if (set(command->object, command->value, error) != 0)
+		cmdline_printf(cl, "error: %s\n", error);
+}
+
+static void show_device(struct cmdline *cl)
+{
+	struct ibv_port_attr port = {0};
+	char gid[INET6_ADDRSTRLEN];
+
+	ibv_query_port(prompt.nic->context, 1, &port);
+	inet_ntop(AF_INET6, prompt.nic->gid.raw, gid, sizeof(gid));
+	cmdline_printf(cl, "%s: %s, path MTU up to %u, progress %s, GID %u %s\n",
+		       ibv_get_device_name(prompt.nic->context->device),
+		       ibv_port_state_str(port.state), 128u << port.active_mtu,
+		       nic_progress(prompt.nic), prompt.nic->gid_index, gid);
+}
+
+static void show_plan(struct cmdline *cl)
+{
+	char value[64];
+
+	for (size_t i = 0; plan_names[i]; i++) {
+		plan_get(&prompt.plan, plan_names[i], value, sizeof(value));
+		cmdline_printf(cl, "%-13s %s\n", plan_names[i], value);
+	}
+}
+
+static void print_qp(uint32_t number, const char *state, uint64_t messages, void *arg)
+{
+	cmdline_printf(arg, "QP 0x%06x %-6s %" PRIu64 " messages\n", number, state, messages);
+}
+
+static void show_stats(struct cmdline *cl)
+{
+	struct result result;
+	bool has_result;
+
+	if (run_peek(&result)) {
+		output_text(stdout, &result);
+		return;
+	}
+	pthread_mutex_lock(&prompt.worker.lock);
+	result = prompt.worker.result;
+	has_result = prompt.worker.has_result;
+	pthread_mutex_unlock(&prompt.worker.lock);
+	if (has_result)
+		output_text(stdout, &result);
+	else
+		cmdline_printf(cl, "there was no test yet\n");
+}
+
+static void do_show(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct command *command = parsed;
+
+	(void)data;
+	if (strcmp(command->object, "device") == 0)
+		show_device(cl);
+	else if (strcmp(command->object, "plan") == 0)
+		show_plan(cl);
+	else if (strcmp(command->object, "stats") == 0)
+		show_stats(cl);
+	else if (run_each_qp(print_qp, cl) == 0)
+		cmdline_printf(cl, "no test is running\n");
+}
+
+static void do_clear(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	if (!run_clear())
+		cmdline_printf(cl, "no test is running\n");
+}
+
+static void do_help(void *parsed, struct cmdline *cl, void *data);
+
+#define TOKEN(name, field, words)                  \
+	static cmdline_parse_token_string_t name = \
+		TOKEN_STRING_INITIALIZER(struct command, field, words)
+
+TOKEN(token_start, verb, "start");
+TOKEN(token_stop, verb, "stop");
+TOKEN(token_wait, verb, "wait");
+TOKEN(token_quit, verb, "quit");
+TOKEN(token_help, verb, "help");
+TOKEN(token_set, verb, "set");
+TOKEN(token_show, verb, "show");
+TOKEN(token_clear, verb, "clear");
+TOKEN(token_stats, object, "stats");
+TOKEN(token_shown, object, "device#plan#qp#stats");
+TOKEN(token_number, object,
+      "size#qps#depth#mtu#batch#signal#inline#read-percent#region#seconds#messages#seed");
+TOKEN(token_any, value, NULL);
+TOKEN(token_mode, object, "mode");
+TOKEN(token_modes, value, "write#read#send#atomic#latency#source#sink#null#storage#incast");
+TOKEN(token_op, object, "op");
+TOKEN(token_ops, value, "write#read#send#atomic");
+TOKEN(token_verify, object, "verify");
+TOKEN(token_switch, value, "on#off");
+TOKEN(token_progress, object, "progress");
+TOKEN(token_progresses, value, "hybrid#inline#dedicated");
+
+#define COMMAND(name, function, help, ...)     \
+	static cmdline_parse_inst_t name = {   \
+		.f = function,                 \
+		.help_str = help,              \
+		.tokens = {__VA_ARGS__, NULL}, \
+	}
+
+COMMAND(command_start, do_start, "start: run the test that was set", (void *)&token_start);
+COMMAND(command_stop, do_stop, "stop: end the test that is running", (void *)&token_stop);
+COMMAND(command_wait, do_wait, "wait: until the test has ended by itself", (void *)&token_wait);
+COMMAND(command_show, do_show, "show device|plan|qp|stats", (void *)&token_show,
+	(void *)&token_shown);
+COMMAND(command_clear, do_clear, "clear stats: count from here on", (void *)&token_clear,
+	(void *)&token_stats);
+COMMAND(command_set, do_set,
+	"set size|qps|depth|mtu|batch|signal|inline|read-percent|region|seconds|messages|seed "
+	"NUMBER",
+	(void *)&token_set, (void *)&token_number, (void *)&token_any);
+COMMAND(command_set_mode, do_set, "set mode MODE", (void *)&token_set, (void *)&token_mode,
+	(void *)&token_modes);
+COMMAND(command_set_op, do_set, "set op write|read|send|atomic: what latency measures",
+	(void *)&token_set, (void *)&token_op, (void *)&token_ops);
+COMMAND(command_set_verify, do_set, "set verify on|off", (void *)&token_set, (void *)&token_verify,
+	(void *)&token_switch);
+COMMAND(command_set_progress, do_set, "set progress hybrid|inline|dedicated", (void *)&token_set,
+	(void *)&token_progress, (void *)&token_progresses);
+COMMAND(command_help, do_help, "help: this list", (void *)&token_help);
+COMMAND(command_quit, do_quit, "quit", (void *)&token_quit);
+
+static cmdline_parse_ctx_t commands[] = {
+	&command_start,
+	&command_stop,
+	&command_wait,
+	&command_show,
+	&command_clear,
+	&command_set,
+	&command_set_mode,
+	&command_set_op,
+	&command_set_verify,
+	&command_set_progress,
+	&command_help,
+	&command_quit,
+	NULL,
+};
+
+static void do_help(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	for (size_t i = 0; commands[i]; i++)
+		cmdline_printf(cl, "%s\n", commands[i]->help_str);
+}
+
+int prompt_run(struct nic *nic, struct control *control, const struct options *options)
+{
+	struct cmdline *cl;
+	int rc;
+
+	prompt.nic = nic;
+	prompt.plan = options->plan;
+	prompt.has_size = options->has_size;
+	rc = worker_start(&prompt.worker, nic, control, options->period_ns);
+	cl = rc == 0 ? cmdline_stdin_new(commands, "testroce> ") : NULL;
+	if (!cl) {
+		fprintf(stderr, "testroce: no prompt: %s\n", strerror(rc ? -rc : ENOMEM));
+		return EXIT_FAILURE;
+	}
+	cmdline_interact(cl);
+	cmdline_stdin_exit(cl);
+	worker_end(&prompt.worker);
+	return prompt.worker.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
