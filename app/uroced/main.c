@@ -2,6 +2,7 @@
 /* uroced: owns a network port, and shares it between the processes that attach. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -29,15 +30,18 @@
 #define STATUS_MS 5000
 
 static volatile sig_atomic_t stop;
-static struct server *server;
+static struct server *servers[SETTINGS_PORTS_MAX];
+static size_t server_count;
 static struct report_set reports;
 
 static void on_signal(int number)
 {
 	(void)number;
 	stop = 1;
-	if (server)
-		serve_wake(server);
+	for (size_t i = 0; i < SETTINGS_PORTS_MAX; i++) {
+		if (servers[i])
+			serve_wake(servers[i]);
+	}
 }
 
 static int fail(const char *error)
@@ -54,7 +58,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void serve(void)
+/* A port, until the end; each has a thread. */
+static void serve(struct server *server)
 {
 	uint64_t busy_ns = now_ns();
 	unsigned int turns = 0;
@@ -75,10 +80,53 @@ static void serve(void)
 	}
 }
 
-static int run(const struct settings *settings)
+static void *serve_thread(void *arg)
+{
+	serve_begin();
+	serve(arg);
+	return NULL;
+}
+
+/* The main thread has the first port, and ends with the others. Signals are its own. */
+static int serve_all(void)
+{
+	pthread_t threads[SETTINGS_PORTS_MAX];
+	size_t started = 1;
+	sigset_t all, before;
+	int rc = 0;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < server_count && rc == 0) {
+		rc = pthread_create(&threads[started], NULL, serve_thread, servers[started]);
+		started += rc == 0;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc == 0)
+		serve_thread(servers[0]);
+	else
+		on_signal(0);
+	while (--started > 0)
+		pthread_join(threads[started], NULL);
+	return rc;
+}
+
+static int create_all(struct serve_config *config, const struct settings *settings, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		config->settings = &settings[i];
+		config->number = (uint32_t)i;
+		if (serve_create(config, &servers[i]) != 0)
+			return -1;
+		server_count++;
+	}
+	return 0;
+}
+
+static int run(const struct settings *settings, size_t count)
 {
 	struct serve_config config = {
-		.settings = settings,
+		.ports = (uint32_t)count,
 		.socket_path = settings->socket,
 		.socket_mode = (mode_t)settings->socket_mode,
 		.socket_owner = (uid_t)-1,
@@ -86,6 +134,7 @@ static int run(const struct settings *settings)
 		.reports = &reports,
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
+	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
 		return fail("socket-owner: there is no such user");
@@ -97,17 +146,19 @@ static int run(const struct settings *settings)
 	/* Sleeps end when they should, and not 50 us later. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	report_set_init(&reports);
-	if (serve_create(&config, &server) != 0)
-		return EXIT_FAILURE;
-	if (report_telemetry_start(&reports) != 0)
+	rc = create_all(&config, settings, count);
+	if (rc == 0 && report_telemetry_start(&reports) != 0)
 		log_warn("telemetry does not know of /uroce");
-	if (notify("READY=1") != 0)
+	if (rc == 0 && notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
-	log_info("ready: programs attach at %s", settings->socket);
-	serve();
-	notify("STOPPING=1");
-	serve_destroy(server);
-	return EXIT_SUCCESS;
+	if (rc == 0) {
+		log_info("ready: programs attach at %s", settings->socket);
+		rc = serve_all();
+		notify("STOPPING=1");
+	}
+	while (server_count > 0)
+		serve_destroy(servers[--server_count]);
+	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int print_status(const char *path)
@@ -131,14 +182,16 @@ static int print_status(const char *path)
 
 int main(int argc, char **argv)
 {
-	struct settings settings;
+	static struct settings settings[SETTINGS_PORTS_MAX];
+	size_t count = 0;
 	char error[1024];
 
-	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, &settings, error, sizeof(error))) {
+	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, settings, &count, error,
+			      sizeof(error))) {
 	case OPTIONS_RUN:
-		return run(&settings);
+		return run(settings, count);
 	case OPTIONS_STATUS:
-		return print_status(settings.socket);
+		return print_status(settings[0].socket);
 	case OPTIONS_HELP:
 		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	case OPTIONS_VERSION:

@@ -2,8 +2,10 @@
 /* The command line of uroced: the file is read first, and what stands on the command line wins. */
 #include "options.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "config/command_line.h"
@@ -108,24 +110,53 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 	return overview->status ? OPTIONS_STATUS : OPTIONS_RUN;
 }
 
-static bool options_read_file(const struct overview *overview, const char *default_file,
+static bool options_read_file(struct overview *overview, const char *default_file,
 			      struct settings *settings, char *error, size_t error_size)
 {
-	const char *path = overview->config;
-
-	if (path == NULL) {
+	if (overview->config == NULL) {
 		if (overview->has_netdev || overview->has_port || access(default_file, F_OK) != 0)
 			return true;
-		path = default_file;
+		overview->config = default_file;
 	}
-	return settings_read_file(settings, path, error, error_size) == 0;
+	return settings_read_file(settings, overview->config, error, error_size) == 0;
+}
+
+/* The port of [uroce] or of the command line, and those of the file; a port on the command line
+ * takes the place of all. */
+static int options_read_ports(const struct overview *overview, struct settings *settings,
+			      size_t *count, char *error, size_t error_size)
+{
+	const bool has_port = settings->netdev[0] != '\0' || settings->port[0] != '\0';
+	const struct settings common = *settings;
+	int rc = 0;
+
+	if (has_port && settings_check(settings, error, error_size) < 0)
+		return -EINVAL;
+	*count = has_port;
+	if (overview->has_netdev || overview->has_port || !overview->config)
+		return 0;
+	rc = settings_read_ports(&common, overview->config, settings + *count,
+				 SETTINGS_PORTS_MAX - *count, error, error_size);
+	if (rc < 0)
+		return rc;
+	for (int i = 0; has_port && i < rc; i++) {
+		if (strcmp(settings[i + 1].name, settings->name) == 0) {
+			snprintf(error, error_size, "%s: two devices are called %s",
+				 overview->config, settings->name);
+			return -EINVAL;
+		}
+	}
+	*count += (size_t)rc;
+	return 0;
 }
 
 enum options_result options_parse(int argc, char **argv, const char *default_file,
-				  struct settings *settings, char *error, size_t error_size)
+				  struct settings *settings, size_t *count, char *error,
+				  size_t error_size)
 {
 	struct overview overview = {0};
 	enum options_result result = options_survey(argc, argv, &overview, error, error_size);
+	int rc;
 
 	if (result != OPTIONS_RUN && result != OPTIONS_STATUS)
 		return result;
@@ -140,11 +171,14 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 		snprintf(settings->socket, sizeof(settings->socket), "%s", SETTINGS_DEFAULT_SOCKET);
 	if (result == OPTIONS_STATUS)
 		return result;
-	if (settings->netdev[0] == '\0' && settings->port[0] == '\0') {
+	rc = options_read_ports(&overview, settings, count, error, error_size);
+	if (rc < 0)
+		return OPTIONS_BAD;
+	if (*count == 0) {
 		snprintf(error, error_size,
 			 "no port: name one with --netdev IFACE, or with --port DEVARGS and --ip "
 			 "ADDR/LEN");
 		return OPTIONS_BAD;
 	}
-	return settings_check(settings, error, error_size) < 0 ? OPTIONS_BAD : result;
+	return result;
 }

@@ -18,11 +18,15 @@ enum options_result {
 /**
  * Read the command line and the configuration file that goes with it. Not MT-safe (getopt).
  *
+ * @param settings
+ *   Room for SETTINGS_PORTS_MAX ports; all have the same socket, limits and log level.
+ * @param count
+ *   Set to how many there are.
  * @param default_file
  *   Read where it exists, and neither a file nor a port is named on the command line.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_file,
-				  struct settings *settings, char *error, size_t error_size);
+				  struct settings *settings, size_t *count, char *error, size_t error_size);
 
 /** What --help prints. */
 extern const char options_help[];

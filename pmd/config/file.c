@@ -3,6 +3,7 @@
 #include "config/settings.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <rte_log.h>
 
 #define SECTION "uroce"
+#define PORT_SECTION "port "
 #define COMMENT '#'
 
 static const char whitespace[] = " \t\r\n";
@@ -98,11 +100,6 @@ static int file_apply_section(struct settings *settings, const char *path, struc
 	int count, ret = 0;
 
 	count = rte_cfgfile_section_num_entries_by_index(cfg, section, index);
-	if (strcmp(section, SECTION) != 0) {
-		snprintf(error, error_size,
-			 "%s: section [%s] is unknown; there is only [" SECTION "]", path, section);
-		return -EINVAL;
-	}
 	if (count <= 0)
 		return 0;
 	entries = calloc((size_t)count, sizeof(*entries));
@@ -117,9 +114,15 @@ static int file_apply_section(struct settings *settings, const char *path, struc
 	return ret;
 }
 
-int settings_read_file(struct settings *settings, const char *path, char *error, size_t error_size)
+/* What is done with a section. 0 or -errno. */
+typedef int section_fn(void *arg, const char *path, struct rte_cfgfile *cfg, int index,
+		       const char *name, char *error, size_t error_size);
+
+static int file_each_section(const char *path, section_fn *each, void *arg, char *error,
+			     size_t error_size)
 {
 	struct rte_cfgfile *cfg;
+	char name[CFG_NAME_LEN];
 	int sections, ret;
 
 	ret = file_find_stray_line(path);
@@ -136,8 +139,91 @@ int settings_read_file(struct settings *settings, const char *path, char *error,
 	if (cfg == NULL)
 		return -EINVAL;
 	sections = rte_cfgfile_num_sections(cfg, NULL, 0);
-	for (int i = 0; i < sections && ret == 0; i++)
-		ret = file_apply_section(settings, path, cfg, i, error, error_size);
+	for (int i = 0; i < sections && ret == 0; i++) {
+		rte_cfgfile_section_num_entries_by_index(cfg, name, i);
+		ret = each(arg, path, cfg, i, name, error, error_size);
+	}
 	rte_cfgfile_close(cfg);
 	return ret;
+}
+
+static bool is_port(const char *name)
+{
+	return strncmp(name, PORT_SECTION, strlen(PORT_SECTION)) == 0;
+}
+
+static int read_common(void *arg, const char *path, struct rte_cfgfile *cfg, int index,
+		       const char *name, char *error, size_t error_size)
+{
+	if (is_port(name))
+		return 0;
+	if (strcmp(name, SECTION) == 0)
+		return file_apply_section(arg, path, cfg, index, error, error_size);
+	snprintf(error, error_size,
+		 "%s: section [%s] is unknown; there are [" SECTION "] and [" PORT_SECTION "NAME]",
+		 path, name);
+	return -EINVAL;
+}
+
+int settings_read_file(struct settings *settings, const char *path, char *error, size_t error_size)
+{
+	return file_each_section(path, read_common, settings, error, error_size);
+}
+
+struct ports {
+	const struct settings *common;
+	struct settings *list;
+	size_t count, max;
+};
+
+static int read_port(void *arg, const char *path, struct rte_cfgfile *cfg, int index,
+		     const char *section, char *error, size_t error_size)
+{
+	const char *name = section + strlen(PORT_SECTION);
+	struct ports *ports = arg;
+	struct settings *port;
+	char why[256];
+	int ret;
+
+	if (!is_port(section))
+		return 0;
+	if (ports->count == ports->max) {
+		snprintf(error, error_size, "%s: there are more than %zu ports", path, ports->max);
+		return -ENOSPC;
+	}
+	for (size_t i = 0; i < ports->count; i++) {
+		if (strcmp(ports->list[i].name, name) == 0) {
+			snprintf(error, error_size, "%s: section [%s] is there twice", path, section);
+			return -EINVAL;
+		}
+	}
+	port = &ports->list[ports->count++];
+	*port = *ports->common;
+	port->netdev[0] = port->port[0] = '\0';
+	port->ip_count = 0;
+	port->mtu = 0;
+	ret = settings_set(port, "name", name, why, sizeof(why));
+	if (ret == 0)
+		ret = file_apply_section(port, path, cfg, index, error, error_size);
+	else
+		snprintf(error, error_size, "%s: section [%s]: %s", path, section, why);
+	if (ret != 0)
+		return ret;
+	if (port->netdev[0] == '\0' && port->port[0] == '\0')
+		snprintf(why, sizeof(why), "neither netdev nor port is set");
+	else if (strcmp(port->name, name) != 0)
+		snprintf(why, sizeof(why), "the device's name is the section's");
+	else if (settings_check(port, why, sizeof(why)) == 0)
+		return 0;
+	snprintf(error, error_size, "%s: section [%s]: %s", path, section, why);
+	return -EINVAL;
+}
+
+int settings_read_ports(const struct settings *common, const char *path, struct settings *list,
+			size_t max, char *error, size_t error_size)
+{
+	struct ports ports = {.common = common, .list = list, .max = max};
+	const int ret = file_each_section(path, read_port, &ports, error, error_size);
+
+	return ret == 0 ? (int)ports.count : ret;
 }

@@ -471,7 +471,7 @@ void settings_init(struct settings *settings)
 {
 	/* Every byte, so that two of them can be compared as bytes. */
 	memset(settings, 0, sizeof(*settings));
-	snprintf(settings->name, sizeof(settings->name), "uroce0");
+	snprintf(settings->name, sizeof(settings->name), SETTINGS_DEFAULT_NAME);
 	settings->socket_mode = 0660;
 	settings->progress = SETTINGS_PROGRESS_HYBRID;
 	settings->log_level = LOG_LEVEL_WARN;

@@ -36,12 +36,17 @@
 #define PEER_WAIT_NS UINT64_C(1000000000)
 #define NIC_WAIT_NS  UINT64_C(6000000000) /* copper agrees on a speed in some 4 s */
 
-static struct engine *provider_engine; /* constant once started */
-static struct link provider_link;
+#define PORTS_MAX SETTINGS_PORTS_MAX
+
+/* constant once started */
+static struct engine *provider_engines[PORTS_MAX];
+static struct link provider_links[PORTS_MAX];
+static uint32_t provider_count;
 
 static void provider_exit(void)
 {
-	engine_end(provider_engine);
+	for (uint32_t i = 0; i < provider_count; i++)
+		engine_end(provider_engines[i]);
 }
 
 static bool provider_is_child; /* of a process that had started a device */
@@ -49,7 +54,9 @@ static bool provider_is_child; /* of a process that had started a device */
 static void provider_after_fork(void)
 {
 	provider_is_child = true;
-	engine_disown(provider_engine);
+	for (uint32_t i = 0; i < provider_count; i++)
+		engine_disown(provider_engines[i]);
+	provider_count = 0;
 }
 
 /* Handlers that a child finds in place already. */
@@ -99,9 +106,9 @@ static const struct gate_ops provider_gate = {
 };
 
 static int provider_make_device(const struct settings *settings, const struct share_facts *facts,
-				struct device **device)
+				const struct link *link, struct device **device)
 {
-	const struct link *link = &provider_link;
+	const char *name = facts->name[0] ? facts->name : settings->name;
 	struct device_config config = {
 		.qpn_first = facts->qpn_first,
 		.qpn_count = facts->qpn_count,
@@ -114,21 +121,20 @@ static int provider_make_device(const struct settings *settings, const struct sh
 	};
 	int rc;
 
-	snprintf(config.name, sizeof(config.name), "%s", settings->name);
+	snprintf(config.name, sizeof(config.name), "%s", name);
 	memcpy(config.mac, link->port.mac, sizeof(config.mac));
 	rc = device_create(&config, device);
 	/* It says itself what is wrong with its arguments. */
 	if (rc != 0 && rc != -EINVAL)
-		log_error("cannot make device '%s': %s", settings->name, strerror(-rc));
+		log_error("cannot make device '%s': %s", name, strerror(-rc));
 	if (rc != 0)
 		return rc;
 	gids_sync(*device, link);
 	return 0;
 }
 
-static int provider_open_link(const struct settings *settings)
+static int provider_open_link(const struct settings *settings, struct link *link)
 {
-	struct link *link = &provider_link;
 	struct runtime_config config = {.devices = &link->port.devargs,
 					.telemetry = settings->telemetry,
 					.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
@@ -153,21 +159,22 @@ static bool provider_attaches(const struct settings *settings)
 	return !embed_settings() && settings->netdev[0] == '\0' && settings->port[0] == '\0';
 }
 
-static int provider_get_link(const struct settings *settings, int report_fd,
+static int provider_get_link(const struct settings *settings, uint32_t number, int report_fd,
 			     struct share_facts *facts)
 {
-	if (embed_settings()) {
-		const int rc = embed_open_link(&provider_link);
+	struct link *link = &provider_links[number];
 
-		snprintf(facts->unique, sizeof(facts->unique), "%s",
-			 provider_link.port.devargs.name);
+	if (embed_settings()) {
+		const int rc = embed_open_link(link);
+
+		snprintf(facts->unique, sizeof(facts->unique), "%s", link->port.devargs.name);
 		return rc;
 	}
 	if (provider_attaches(settings))
-		return share_attach(&provider_link, settings->socket, report_fd, facts);
+		return share_attach(link, settings->socket, number, report_fd, facts);
 	snprintf(facts->unique, sizeof(facts->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
-	return provider_open_link(settings);
+	return provider_open_link(settings, link);
 }
 
 /*
@@ -215,9 +222,13 @@ static int provider_start_telemetry(struct report *report)
 	return rc;
 }
 
-static int provider_bring(const struct settings *settings, struct device **device)
+/* One port; `ports` is set to how many there are. */
+static int provider_bring_port(const struct settings *settings, uint32_t number,
+			       struct device **device, uint32_t *ports)
 {
+	struct link *link = &provider_links[number];
 	struct share_facts facts = {0};
+	struct engine *engine;
 	struct report *report;
 	int report_fd;
 	int rc;
@@ -228,31 +239,46 @@ static int provider_bring(const struct settings *settings, struct device **devic
 		log_error("no memory to show devices in: %s", strerror(-rc));
 		return rc;
 	}
-	rc = provider_get_link(settings, report_fd, &facts);
+	rc = provider_get_link(settings, number, report_fd, &facts);
 	if (rc == 0)
-		rc = provider_make_device(settings, &facts, device);
+		rc = provider_make_device(settings, &facts, link, device);
 	if (rc == 0)
-		rc = engine_create(*device, &provider_link, settings->progress, &provider_engine);
+		rc = engine_create(*device, link, settings->progress, &engine);
 	if (rc != 0)
 		return rc;
-	show_begin(report, settings, &facts, &provider_link, *device);
-	provider_engine->report = report;
+	show_begin(report, &facts, link, *device);
+	engine->report = report;
+	provider_engines[provider_count++] = engine;
 	if (settings->telemetry && !provider_attaches(settings))
 		rc = provider_start_telemetry(report);
 	if (rc != 0)
 		return rc;
-	rc = helper_start(provider_engine);
+	rc = helper_start(engine);
 	if (rc != 0)
 		return rc;
-	if (provider_link.port.driver == PORT_MEMIF)
-		gate_open(&provider_gate, provider_engine, provider_link.port.listen_fd);
-	provider_wait_for_peer(provider_engine);
-	provider_watch();
+	if (link->port.driver == PORT_MEMIF)
+		gate_open(&provider_gate, engine, link->port.listen_fd);
+	provider_wait_for_peer(engine);
+	*ports = facts.ports;
 	return 0;
 }
 
+/* Who shares ports may have several. */
+static int provider_bring(const struct settings *settings, struct device **devices, size_t max)
+{
+	uint32_t ports = 1;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < RTE_MIN(ports, (uint32_t)RTE_MIN(max, (size_t)PORTS_MAX)) && rc == 0; i++)
+		rc = provider_bring_port(settings, i, &devices[i], &ports);
+	if (rc == 0)
+		provider_watch();
+	return rc;
+}
+
 /* Nothing that was opened on the way shall be seen by a program that this one executes. */
-static int provider_bring_quietly(const struct settings *settings, struct device **device)
+static int provider_bring_quietly(const struct settings *settings, struct device **devices,
+				  size_t max)
 {
 	struct footprint footprint;
 	int rc;
@@ -262,7 +288,7 @@ static int provider_bring_quietly(const struct settings *settings, struct device
 		log_error("cannot read this process's state from /proc: %s", strerror(-rc));
 		return rc;
 	}
-	rc = provider_bring(settings, device);
+	rc = provider_bring(settings, devices, max);
 	if (rc == 0 && !provider_attaches(settings) && !embed_settings())
 		runtime_settle();
 	footprint_restore(&footprint);
@@ -280,7 +306,7 @@ static int provider_start(struct device **devices, size_t max)
 	if (embed_settings()) {
 		if (provider_is_child)
 			return -ENODEV;
-		rc = provider_bring_quietly(embed_settings(), &devices[0]);
+		rc = provider_bring_quietly(embed_settings(), devices, max);
 		return rc == 0 ? 1 : rc;
 	}
 	rc = settings_import(&settings, error, sizeof(error));
@@ -295,10 +321,10 @@ static int provider_start(struct device **devices, size_t max)
 		log_set_level((enum log_level)settings.log_level);
 		/* They were checked when they were set. */
 		tuning_without(settings.without);
-		rc = provider_bring_quietly(&settings, &devices[0]);
+		rc = provider_bring_quietly(&settings, devices, max);
 	}
 	if (rc == 0)
-		return 1;
+		return (int)provider_count;
 	/* Its parent's program has begun long ago, and may do without. */
 	if (provider_is_child)
 		return rc;

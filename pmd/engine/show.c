@@ -5,14 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/settings.h"
 #include "device/device.h"
 #include "link/link.h"
 #include "report/write.h"
 #include "share/attach.h"
 
-void show_begin(struct report *report, const struct settings *settings,
-		const struct share_facts *facts, const struct link *link, struct device *device)
+void show_begin(struct report *report, const struct share_facts *facts, const struct link *link,
+		struct device *device)
 {
 	const bool attached = link->port.driver == PORT_SHARED;
 	struct report_facts *shown = &report->facts;
@@ -21,7 +20,7 @@ void show_begin(struct report *report, const struct settings *settings,
 	shown->owner_pid = facts->owner_pid;
 	shown->qpn_first = facts->qpn_first;
 	shown->qpn_count = facts->qpn_count;
-	snprintf(shown->device, sizeof(shown->device), "%s", settings->name);
+	snprintf(shown->device, sizeof(shown->device), "%s", device->config.name);
 	snprintf(shown->port, sizeof(shown->port), "%s", facts->unique);
 	shown->netdev = link->addresses.count > 0 && link->addresses.list[0].ifindex != 0;
 	shown->guid_be = device->node_guid_be;

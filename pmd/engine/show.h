@@ -6,11 +6,10 @@
 struct device;
 struct link;
 struct report;
-struct settings;
 struct share_facts;
 
 /** Say what does not change, and write a first report. Before the engine runs. */
-void show_begin(struct report *report, const struct settings *settings,
-		const struct share_facts *facts, const struct link *link, struct device *device);
+void show_begin(struct report *report, const struct share_facts *facts, const struct link *link,
+		struct device *device);
 
 #endif

@@ -76,7 +76,8 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	link->addresses = netdev.addresses;
 	link->ifindex = netdev.ifindex;
 	link->port.shared = true;
-	snprintf(text, sizeof(text), "net_af_packet0,iface=%s", settings->netdev);
+	/* A number of its own, where a process has several. */
+	snprintf(text, sizeof(text), "net_af_packet%u,iface=%s", netdev.ifindex, settings->netdev);
 	rc = port_prepare(&link->port, text, settings->mtu);
 	if (rc != 0)
 		return rc;

@@ -97,7 +97,7 @@ static int answer_processes(const struct report_views *views, struct rte_tel_dat
 	return 0;
 }
 
-/* The programs' together; or those of one process, which may be who shares the port. */
+/* The programs' together; or those of one process's devices, which may be who shares ports. */
 static int answer_statistic(const struct report_views *views, const char *params,
 			    struct rte_tel_data *data)
 {
@@ -110,11 +110,7 @@ static int answer_statistic(const struct report_views *views, const char *params
 	for (uint32_t v = 0; v < views->count; v++) {
 		const struct report_view *view = &views->list[v];
 
-		if (pid != 0 && view->pid == pid) {
-			report_tell_stats(view, &fields);
-			return 0;
-		}
-		if (pid != 0 || view->facts.role == REPORT_OWNER)
+		if (pid != 0 ? view->pid != pid : view->facts.role == REPORT_OWNER)
 			continue;
 		if (sum.stat_count == 0)
 			sum = *view;
@@ -122,10 +118,8 @@ static int answer_statistic(const struct report_views *views, const char *params
 			for (uint32_t i = 0; i < sum.stat_count; i++)
 				sum.stats[i].value += report_stat(view, sum.stats[i].name);
 	}
-	if (pid != 0)
-		return -ENOENT;
 	report_tell_stats(&sum, &fields);
-	return 0;
+	return pid != 0 && sum.stat_count == 0 ? -ENOENT : 0;
 }
 
 static int answer_objects(const struct report_views *views, const char *params,

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,9 +70,11 @@ int arena_make_pool(struct port *port)
 		.buf_len = (size_t)server->ledger.buffers * server->buffer_stride,
 		.elt_size = (uint16_t)server->buffer_stride,
 	};
+	char name[RTE_MEMPOOL_NAMESIZE];
 
 	rte_mbuf_set_user_mempool_ops(POOL_OPS);
-	port->pool = rte_pktmbuf_pool_create_extbuf("uroced", server->ledger.buffers, POOL_CACHE, 0,
+	snprintf(name, sizeof(name), "uroced_%u", server->number);
+	port->pool = rte_pktmbuf_pool_create_extbuf(name, server->ledger.buffers, POOL_CACHE, 0,
 						    (uint16_t)server->ledger.buffer_bytes,
 						    SOCKET_ID_ANY, &memory, 1);
 	if (!port->pool) {

@@ -19,14 +19,14 @@
 #define WELCOME_MS  10000
 #define PATIENCE_MS 4 /* for a process that takes nothing: longer than it waits for a CPU */
 
-static int attach_connect(const char *path)
+static int attach_connect(const char *path, uint32_t number)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, rc;
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(address.sun_path, path);
+	rc = share_socket_path(path, number, &address);
+	if (rc != 0)
+		return rc;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -168,7 +168,7 @@ static int attach_error(const char *path, int rc)
 	return rc;
 }
 
-int share_attach(struct link *link, const char *socket_path, int report_fd,
+int share_attach(struct link *link, const char *socket_path, uint32_t number, int report_fd,
 		 struct share_facts *facts)
 {
 	struct share_client *client = calloc(1, sizeof(*client));
@@ -180,7 +180,7 @@ int share_attach(struct link *link, const char *socket_path, int report_fd,
 		return attach_error(socket_path, -ENOMEM);
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->lanes_lock, NULL);
-	rc = attach_connect(socket_path);
+	rc = attach_connect(socket_path, number);
 	if (rc < 0)
 		goto no_socket;
 	client->socket = rc;
@@ -192,6 +192,9 @@ int share_attach(struct link *link, const char *socket_path, int report_fd,
 	attach_fill_link(link, client, &message);
 	facts->qpn_first = message.welcome.qpn_first;
 	facts->qpn_count = message.welcome.qpn_count;
+	facts->ports = message.welcome.ports;
+	message.welcome.name[sizeof(message.welcome.name) - 1] = '\0';
+	snprintf(facts->name, sizeof(facts->name), "%s", message.welcome.name);
 	facts->max_qp = message.welcome.max_qp;
 	facts->max_memory = message.welcome.max_memory;
 	facts->owner_pid = attach_owner(client->socket);

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* Room for descriptors, aligned as their header. */
@@ -12,6 +14,18 @@ union control {
 	struct cmsghdr header;
 	char room[CMSG_SPACE(SHARE_FDS * sizeof(int))];
 };
+
+int share_socket_path(const char *path, uint32_t number, struct sockaddr_un *address)
+{
+	char suffix[16] = "";
+	int len;
+
+	if (number > 0)
+		snprintf(suffix, sizeof(suffix), ".%u", number);
+	address->sun_family = AF_UNIX;
+	len = snprintf(address->sun_path, sizeof(address->sun_path), "%s%s", path, suffix);
+	return len < (int)sizeof(address->sun_path) ? 0 : -ENAMETOOLONG;
+}
 
 int message_send(int fd, const struct share_message *message, const int *fds, int count)
 {

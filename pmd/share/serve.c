@@ -20,6 +20,7 @@
 #include "link/guest.h"
 #include "link/runtime.h"
 #include "server.h"
+#include "share/message.h"
 
 #define BACKLOG		64
 #define EVENTS_MAX	64 /* in a row, before packets have their turn */
@@ -85,9 +86,9 @@ static int serve_listen(struct server *server, const struct serve_config *config
 	mode_t mask;
 	int rc;
 
-	if (strlen(config->socket_path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(address.sun_path, config->socket_path);
+	rc = share_socket_path(config->socket_path, config->number, &address);
+	if (rc != 0)
+		return rc;
 	serve_make_directory(config->socket_path);
 	rc = serve_remove_stale(&address);
 	if (rc != 0)
@@ -138,7 +139,7 @@ static int serve_open_link(struct server *server, const struct settings *setting
 		server->ledger.held_max = settings->max_buffers;
 	link->port.make_pool = arena_make_pool;
 	link->port.make_pool_arg = server;
-	config.memory_bytes = (size_t)server->ledger.buffers * BUFFER_OVERHEAD;
+	config.memory_bytes = (size_t)server->ledger.buffers * BUFFER_OVERHEAD * server->ports;
 	rc = runtime_start(&config);
 	if (rc != 0)
 		return rc;
@@ -189,6 +190,12 @@ static void serve_check_link(struct server *server)
 				 __ATOMIC_RELAXED);
 }
 
+void serve_begin(void)
+{
+	/* The pool keeps a stack of buffers an lcore: from here on this thread is one. */
+	RTE_PER_LCORE(_lcore_id) = SERVER_LCORE;
+}
+
 int serve_create(const struct serve_config *config, struct server **out)
 {
 	const struct settings *settings = config->settings;
@@ -200,6 +207,10 @@ int serve_create(const struct serve_config *config, struct server **out)
 	server->arena_fd = server->epoll_fd = server->listen_fd = server->wake_fd = -1;
 	server->report_fd = -1;
 	server->reports = config->reports;
+	server->ports = RTE_MAX(config->ports, 1u);
+	server->number = config->number;
+	if (config->ports > 1 || strcmp(settings->name, SETTINGS_DEFAULT_NAME) != 0)
+		snprintf(server->name, sizeof(server->name), "%s", settings->name);
 	server->max_qp = settings->max_qp;
 	server->max_memory = settings->max_memory;
 	LIST_INIT(&server->groups);

@@ -88,6 +88,9 @@ struct server {
 	int wake_fd; /* eventfd */
 	char socket_path[108];
 	char unique[512];
+	char name[64];	/* what programs call the device; "": as each likes */
+	uint32_t ports; /* of this process */
+	uint32_t number; /* of this one among them */
 	struct serve_totals totals;
 
 	uint32_t max_qp;     /* of a process; 0: no limit but that of its numbers */

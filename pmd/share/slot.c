@@ -89,6 +89,8 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->link_mbps = port->link_mbps;
 	welcome->tsc_hz = rte_get_tsc_hz();
 	welcome->spares_icrc = server->spares_icrc;
+	welcome->ports = server->ports;
+	memcpy(welcome->name, server->name, sizeof(welcome->name));
 	welcome->max_qp = server->max_qp;
 	welcome->max_memory = server->max_memory;
 	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));

@@ -14,7 +14,7 @@ import sys
 from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN
-from share import SECONDS, Uroced
+from share import SECONDS, UROCED, Uroced
 
 FORK = os.path.join(os.path.dirname(UROCE_RUN), "examples", "fork")
 TELEMETRY = "dpdk-telemetry.py"
@@ -68,6 +68,7 @@ class OperateTest:
         self._check("fork and exec", self._forked)
         self._check("a hostile client", self._hostile)
         self._check("socket, rights and readiness", self._rights)
+        self._check("several ports", self._ports)
         self._check(f"{self._starts} starts", self._many_starts)
         self._check("killed, and started again", self._again)
         self._check("SIGTERM leaves nothing", self._terminated)
@@ -279,6 +280,46 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
             second.process.kill()
             manager.close()
             shutil.rmtree(f"/var/run/dpdk/{self._prefix}-rights", ignore_errors=True)
+
+    def _ports(self):
+        """Two ports of one uroced are two devices of each program, and both work."""
+        folder = os.path.join(self._work_dir, "ports")
+        os.makedirs(folder, exist_ok=True)
+        self._here.run("ip", "link", "add", "veth2", "type", "veth", "peer", "name", "veth3")
+        for number in (2, 3):
+            self._here.run("ip", "link", "set", f"veth{number}", "up")
+            self._here.run("ip", "addr", "add", f"10.9.{number}.1/24", "dev", f"veth{number}")
+        config = os.path.join(folder, "uroce.conf")
+        with open(config, "w", encoding="ascii") as file:
+            file.write(f"[uroce]\nsocket = {folder}/uroced.sock\nfile-prefix = {self._prefix}-ports\n"
+                       "[port roce2]\nnetdev = veth2\n[port roce3]\nnetdev = veth3\n")
+        owner = Uroced(self._here, folder, "veth2")
+        owner.argv = [*self._here.prefix, UROCED, "--config", config]
+        owner.run()
+        processes = [owner.process]
+        try:
+            for number in (2, 3):
+                argv = ["ibv_rc_pingpong", "-c", "-d", f"roce{number}", "-g", "1", "-n", "500", "-p", str(FIRST_PORT)]
+                server = self._host("--socket", owner.socket).start(argv)
+                processes.append(server)
+                expect(wait_until(lambda: server.listens(FIRST_PORT), SECONDS), "no server", *server.story("server"))
+                client = self._host("--socket", owner.socket).start([*argv, f"10.9.{number}.1"])
+                processes.append(client)
+                for process in (server, client):
+                    expect(process.wait(SECONDS) == 0, f"port {number}", *process.story("program"))
+            names = [dev["ifname"] for dev in ctl("dev") if dev.get("pid") == owner.process.pid]
+            expect(names == ["roce2", "roce3"], "uroce-ctl shows others", names)
+            answer = self._ask(f"{self._prefix}-ports", "/uroce/dev")
+            expect(sorted(answer["/uroce/dev"]) == names, "telemetry shows others", answer)
+            os.killpg(owner.process.pid, signal.SIGTERM)
+            expect(owner.process.wait(SECONDS) == 0, "it does not end with 0", *owner.process.story("uroced"))
+            left = [name for name in os.listdir(folder) if ".sock" in name]
+            expect(not left, "sockets are left", left)
+        finally:
+            for process in processes:
+                process.kill()
+            self._here.run("ip", "link", "del", "veth2")
+            shutil.rmtree(f"/var/run/dpdk/{self._prefix}-ports", ignore_errors=True)
 
     def _attach_as(self, uid, gid, path):
         process = Process([*self._here.prefix, "setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups",

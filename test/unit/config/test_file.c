@@ -93,6 +93,70 @@ static void settings_read_file__section_in_two_parts(void **state)
 	assert_string_equal(settings.name, "x");
 }
 
+/* Read the ports of a file with this text, beside what is common to them. */
+static int read_ports(const char *text, struct settings *ports, size_t max, char *error,
+		      size_t error_size)
+{
+	char path[] = "/tmp/uroce-test-XXXXXX";
+	int fd = mkstemp(path);
+	struct settings common;
+	int ret;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	settings_init(&common);
+	ret = settings_read_file(&common, path, error, error_size);
+	if (ret == 0)
+		ret = settings_read_ports(&common, path, ports, max, error, error_size);
+	unlink(path);
+	return ret;
+}
+
+static void settings_read_ports__each_section(void **state)
+{
+	static const char text[] = "[port a]\nnetdev = eth1\n"
+				   "[uroce]\nmax-qp = 5\nnetdev = eth0\nmtu = 2000\n"
+				   "[port b]\nport = net_null0\nip = 10.0.0.1/24\nmtu = 4200\n";
+	struct settings ports[2];
+	char error[512] = "";
+
+	(void)state;
+	assert_int_equal(read_ports(text, ports, 2, error, sizeof(error)), 2);
+	assert_string_equal(ports[0].name, "a");
+	assert_string_equal(ports[0].netdev, "eth1");
+	assert_int_equal(ports[0].mtu, 0);
+	assert_int_equal(ports[0].max_qp, 5);
+	assert_string_equal(ports[1].name, "b");
+	assert_string_equal(ports[1].port, "net_null0");
+	assert_string_equal(ports[1].netdev, "");
+	assert_int_equal(ports[1].ip_count, 1);
+	assert_int_equal(ports[1].mtu, 4200);
+	assert_int_equal(read_ports("[uroce]\nmtu = 2000\n", ports, 2, error, sizeof(error)), 0);
+	assert_int_equal(read_ports(text, ports, 1, error, sizeof(error)), -ENOSPC);
+}
+
+static void assert_bad_port(const char *text, const char *why)
+{
+	struct settings ports[2];
+	char error[512] = "";
+
+	assert_int_equal(read_ports(text, ports, 2, error, sizeof(error)), -EINVAL);
+	if (strstr(error, why) == NULL || strchr(error, '\n') != NULL)
+		fail_msg("the message is '%s'", error);
+}
+
+static void settings_read_ports__bad_contents(void **state)
+{
+	(void)state;
+	assert_bad_port("[port a]\nmtu = 2000\n", "neither netdev nor port");
+	assert_bad_port("[port a]\nnetdev = x\nport = net_null0\n", "both set");
+	assert_bad_port("[port a/b]\nnetdev = x\n", "[port a/b]");
+	assert_bad_port("[port a]\nnetdev = x\nname = b\n", "the section's");
+	assert_bad_port("[port a]\nnetdev = x\n[port a]\nnetdev = y\n", "twice");
+	assert_bad_port("[port a]\nnetdev = x\nmtu = 12\n", "mtu: '12'");
+}
+
 static void settings_read_file__bad_lines_are_named(void **state)
 {
 	(void)state;
@@ -189,6 +253,8 @@ int main(void)
 		cmocka_unit_test(settings_read_file__every_setting),
 		cmocka_unit_test(settings_read_file__without_settings_changes_nothing),
 		cmocka_unit_test(settings_read_file__section_in_two_parts),
+		cmocka_unit_test(settings_read_ports__each_section),
+		cmocka_unit_test(settings_read_ports__bad_contents),
 		cmocka_unit_test(settings_read_file__bad_lines_are_named),
 		cmocka_unit_test(settings_read_file__bad_contents),
 		cmocka_unit_test(settings_read_file__long_value_is_not_cut),

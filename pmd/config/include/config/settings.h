@@ -8,8 +8,10 @@
 #include <stdint.h>
 
 #define SETTINGS_IPS_MAX 16
+#define SETTINGS_PORTS_MAX 16 /* of one uroced */
 #define SETTINGS_DEFAULT_FILE "/etc/uroce/uroce.conf"
 #define SETTINGS_DEFAULT_SOCKET "/run/uroce/uroced.sock"
+#define SETTINGS_DEFAULT_NAME "uroce0"
 #define SETTINGS_DEFAULT_PREFIX "uroced"
 /* Packet buffers of a process: less would be too few for what one port and its own queues hold. */
 #define SETTINGS_BUFFERS_MIN 768
@@ -77,8 +79,18 @@ int settings_set(struct settings *settings, const char *name, const char *value,
 /** Write a setting as settings_set takes it; "" where it is not set. 0, -ENOENT for an unknown name, -ENOSPC. MT-safe. */
 int settings_get(const struct settings *settings, const char *name, char *value, size_t value_size);
 
-/** Read section [uroce] of an INI file (rte_cfgfile). 0, or -errno with `error`. */
+/** Read section [uroce] of an INI file (rte_cfgfile); sections [port NAME] are passed over. 0, or -errno with `error`. */
 int settings_read_file(struct settings *settings, const char *path, char *error, size_t error_size);
+
+/**
+ * Read the sections [port NAME] of an INI file: each is a port of uroced's, with the device's name, and all else as
+ * `common` has it.
+ *
+ * @return
+ *   How many there are, or -errno with `error`; -ENOSPC for more than `max`.
+ */
+int settings_read_ports(const struct settings *common, const char *path, struct settings *ports, size_t max,
+			char *error, size_t error_size);
 
 /** Check what belongs together: one of netdev, port and socket, ip with port and only with it. MT-safe. 0 or -EINVAL with
  * `error`. */

@@ -14,6 +14,8 @@ struct share_facts {
 	uint32_t qpn_first;
 	uint32_t qpn_count;
 	int32_t owner_pid;
+	uint32_t ports;	     /* that the owner shares */
+	char name[64];	     /* of the device; "": as the program likes */
 	uint32_t max_qp;     /* 0: no limit */
 	uint64_t max_memory; /* bytes registered; 0: no limit */
 	char unique[512];
@@ -24,12 +26,14 @@ struct share_facts {
  *
  * @param socket_path
  *   Where the owner listens.
+ * @param number
+ *   Which of its ports; the first is 0.
  * @param report_fd
  *   The process's report, which the owner may read (report/write.h).
  * @return
  *   0 or -errno (logged).
  */
-int share_attach(struct link *link, const char *socket_path, int report_fd,
+int share_attach(struct link *link, const char *socket_path, uint32_t number, int report_fd,
 		 struct share_facts *facts);
 
 #endif

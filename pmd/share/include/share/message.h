@@ -69,6 +69,8 @@ struct share_welcome {
 	uint64_t link_mbps;
 	uint64_t tsc_hz;
 	bool spares_icrc; /* between its processes packets need none */
+	uint32_t ports;	 /* that the owner shares; the second one's socket has ".1" behind its name */
+	char name[64];	 /* the device's, or "" where it is as each likes */
 	uint32_t max_qp; /* that it may have; 0: no limit but that of its numbers */
 	uint64_t max_memory; /* bytes that it may register; 0: no limit */
 	char unique[SHARE_UNIQUE_MAX]; /* what makes the port's GUID its own */
@@ -87,6 +89,11 @@ struct share_message {
 	struct link_hop hop;	    /* reply to SHARE_ROUTE */
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
 };
+
+struct sockaddr_un;
+
+/** The address where the owner shares its n-th port. 0 or -ENAMETOOLONG. */
+int share_socket_path(const char *path, uint32_t number, struct sockaddr_un *address);
 
 /** Send a message, with descriptors (count may be 0). MT-safe. Does not block. 0 or -errno. */
 int message_send(int fd, const struct share_message *message, const int *fds, int count);

@@ -22,7 +22,9 @@ struct settings;
 struct serve_config {
 	const struct settings *settings; /* the port */
 	struct guest *guest; /* of an application that runs DPDK itself; NULL: the settings' port */
-	const char *socket_path;
+	uint32_t ports;	 /* that this process shares (0: one), and which of them it is; the first is 0 */
+	uint32_t number;
+	const char *socket_path; /* of the first; the others' have ".1" and so on behind it */
 	mode_t socket_mode;
 	uid_t socket_owner; /* (uid_t)-1: who runs this */
 	gid_t socket_group; /* (gid_t)-1: of who runs this */
@@ -72,6 +74,10 @@ struct serve_totals {
  *   0 or -errno (logged).
  */
 int serve_create(const struct serve_config *config, struct server **server);
+
+/** Called once by the thread that is to call the following, where it is not the one that made the
+ * server. */
+void serve_begin(void);
 
 /** One turn: packets of all, in both directions. Returns how much there was to do. */
 unsigned int serve_turn(struct server *server);
