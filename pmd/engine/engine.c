@@ -298,7 +298,7 @@ static void engine_fail_qp(struct qp *qp, void *arg)
 static void engine_lose(struct engine *engine)
 {
 	engine->lost = true;
-	engine->link->port.started = false;
+	port_lose(&engine->link->port);
 	device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
 	device_each_qp(engine->device, engine_fail_qp, engine);
 }
@@ -306,11 +306,12 @@ static void engine_lose(struct engine *engine)
 void engine_check_link(struct engine *engine)
 {
 	struct port *port = &engine->link->port;
-	const bool up = port_link_up(port);
+	bool up;
 
-	__atomic_store_n(&engine->tx.connected, port_connected(port), __ATOMIC_RELAXED);
-	if (unlikely(port_lost(port)) && !engine->lost)
+	if (!engine->lost && unlikely(port_lost(port)))
 		engine_lose(engine);
+	up = port_link_up(port);
+	__atomic_store_n(&engine->tx.connected, port_connected(port), __ATOMIC_RELAXED);
 	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);

@@ -77,6 +77,7 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 			helper_sleep_off_error(fds, &time);
 		if ((fds[0].revents & POLLIN) && read(engine->wake_fd, &count, sizeof(count)) < 0)
 			fds[0].revents = 0;
+		port_disarm(&engine->link->port);
 	}
 	__atomic_store_n(&engine->helper_sleeps, false, __ATOMIC_SEQ_CST);
 }
@@ -201,8 +202,10 @@ static void helper_run(struct engine *engine)
 		const unsigned int work = helper_turn(engine);
 
 		now_ns = clock_ns(&engine->clock);
-		if (helper_is_relieved(engine, &polling, now_ns))
+		if (helper_is_relieved(engine, &polling, now_ns)) {
+			port_disarm(&engine->link->port);
 			return;
+		}
 		if (work > 0 || helper_take_wanted(engine)) {
 			busy_ns = now_ns;
 			sleep_ns = SLEEP_MIN_NS;

@@ -5,12 +5,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ether.h>
-#include <rte_vfio.h>
 
 #include "af_packet.h"
 #include "base/log.h"
@@ -20,6 +18,7 @@
 #include "link/netdev.h"
 #include "link/plan.h"
 #include "memif.h"
+#include "nic.h"
 #include "wire/build.h"
 
 #define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN)
@@ -30,8 +29,6 @@
 #define MBUFS_HARDWARE (2 * DESCRIPTORS + MBUFS_SOFTWARE)
 #define POOL_CACHE     256
 #define NULL_DRIVER    "net_null"
-#define PCI_DEVICES    "/sys/bus/pci/devices"
-#define PORT_DRIVER_MAX 64
 
 static int port_prepare_af_packet(struct port *port)
 {
@@ -110,42 +107,6 @@ static int port_error(const struct port *port, const char *what, int rc)
 	return rc < 0 ? rc : -EIO;
 }
 
-/* The kernel's driver of a PCI device; false where it has none. */
-static bool port_pci_driver(const struct port *port, char name[PORT_DRIVER_MAX])
-{
-	char path[128];
-	char driver[256];
-	ssize_t len;
-
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", port->devargs.name);
-	len = readlink(path, driver, sizeof(driver) - 1);
-	if (len <= 0)
-		return false;
-	driver[len] = '\0';
-	snprintf(name, PORT_DRIVER_MAX, "%.63s", strrchr(driver, '/') + 1);
-	return true;
-}
-
-/* Why no driver took a PCI device is written in sysfs. */
-static int port_error_pci(const struct port *port)
-{
-	char path[128];
-	char driver[PORT_DRIVER_MAX];
-
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s", port->devargs.name);
-	if (access(path, F_OK) < 0) {
-		log_error("there is no PCI device %s: `dpdk-devbind.py --status-dev net` lists "
-			  "those there are",
-			  port->devargs.name);
-		return -ENODEV;
-	}
-	log_error("no DPDK driver takes PCI device %s, which is bound to %s: bind it to vfio-pci "
-		  "(dpdk-devbind.py -b vfio-pci %s)",
-		  port->devargs.name, port_pci_driver(port, driver) ? driver : "no kernel driver",
-		  port->devargs.name);
-	return -ENODEV;
-}
-
 static int port_probe(struct port *port)
 {
 	int rc;
@@ -159,7 +120,7 @@ static int port_probe(struct port *port)
 	if (rc == 0)
 		return 0;
 	if (port->devargs.bus == DEVARGS_PCI)
-		return port_error_pci(port);
+		return nic_explain(port->devargs.name);
 	return port_error(port, "is no Ethernet port", rc);
 }
 
@@ -182,15 +143,6 @@ static int port_make_pool(struct port *port)
 	log_error("no memory for %zu MiB of packet buffers: free some, or set up more huge pages",
 		  port_memory_bytes(port) >> 20);
 	return -ENOMEM;
-}
-
-/* Whether the port reads memory by itself, behind an IOMMU that keeps it to what it is told of. */
-static bool port_does_dma(const struct port *port)
-{
-	char driver[PORT_DRIVER_MAX];
-
-	return port->devargs.bus == DEVARGS_PCI && port_pci_driver(port, driver) &&
-	       strcmp(driver, "vfio-pci") == 0 && rte_vfio_noiommu_is_enabled() != 1;
 }
 
 static int port_apply(struct port *port, const struct rte_eth_dev_info *info,
@@ -230,7 +182,7 @@ static int port_configure(struct port *port)
 	rc = rte_eth_dev_info_get(port->id, &info);
 	if (rc != 0)
 		return port_error(port, "tells nothing of itself", rc);
-	wish.dma = port_does_dma(port);
+	wish.dma = nic_is_behind_iommu(port);
 	wish.interrupts = wish.dma;
 	plan_make(&info, &wish, &plan);
 	port->mbuf_bytes = plan.mbuf_bytes;
@@ -245,6 +197,7 @@ static int port_configure(struct port *port)
 	port->checks_sums = plan.checks_sums;
 	port->sums_udp = plan.sums_udp;
 	port->gathers = plan.gathers;
+	port->interrupts = plan.conf.intr_conf.rxq;
 	return 0;
 }
 
@@ -316,6 +269,7 @@ static int port_bring_up(struct port *port)
 		rc = port_start(port);
 	if (rc != 0)
 		return port_error(port, "does not start", rc);
+	nic_watch(port, port->interrupts);
 	return port_learn(port);
 }
 
@@ -359,8 +313,24 @@ void port_close(struct port *port)
 		port->ops->close(port->ops_arg);
 		return;
 	}
+	if (port->removed)
+		return;
 	rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
+}
+
+bool port_lost(const struct port *port)
+{
+	return port->ops ? port->ops->lost(port->ops_arg) : nic_is_gone(port);
+}
+
+void port_lose(struct port *port)
+{
+	port->started = false;
+	if (port->ops)
+		return;
+	port->removed = true;
+	nic_give_up(port);
 }
 
 bool port_connected(const struct port *port)

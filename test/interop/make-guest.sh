@@ -11,7 +11,7 @@
 # copied from this machine, where they were installed by `config/setup.sh interop`.
 set -euo pipefail
 
-GUEST_BINS="/usr/bin/ibv_devinfo /usr/bin/ibv_rc_pingpong /usr/bin/ibv_uc_pingpong
+GUEST_BINS="/usr/bin/ibv_devinfo /usr/bin/ibv_asyncwatch /usr/bin/ibv_rc_pingpong /usr/bin/ibv_uc_pingpong
 	/usr/bin/ibv_ud_pingpong /usr/bin/ibv_srq_pingpong /usr/bin/rdma
 	/usr/bin/ib_send_bw /usr/bin/ib_send_lat /usr/bin/ib_write_bw /usr/bin/ib_write_lat
 	/usr/bin/ib_read_bw /usr/bin/ib_read_lat /usr/bin/ib_atomic_bw /usr/bin/ib_atomic_lat"

@@ -6,6 +6,7 @@ import re
 from harness.report import CheckFailed
 
 import dma
+import events
 import matrix
 import ports
 
@@ -28,7 +29,10 @@ def run(report, everything, network, image_dir, work_dir, peers):
         cells.run(matrix.all_cells(ports.BINDINGS))
     else:
         cells.run(matrix.few_cells())
-    drivers = ports.BINDINGS if everything else ports.BINDINGS[:1]
-    dma.run(report, guest, peers[0], [(nic, driver) for nic in ports.NICS for driver in drivers])
+    if everything:
+        dma.run(report, guest, peers[0], [(nic, driver) for nic in ports.NICS for driver in ports.BINDINGS])
+    else:
+        dma.run(report, guest, peers[0], [(ports.NICS[0], "vfio-pci"), (ports.NICS[2], "uio_pci_generic")])
+    events.run(report, guest, peers[0], everything)
     report.check("nics: no IOMMU fault", check_faults, guest)
     guest.stop()

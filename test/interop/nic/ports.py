@@ -14,26 +14,33 @@ IOMMU = "intel-iommu,intremap=on,caching-mode=on,aw-bits=48"
 class Nic:
     """A NIC model, where it is in the guest, and what QEMU has to know of it."""
 
-    def __init__(self, number, name, device, slot):
+    def __init__(self, number, name, device, slot, removable=False):
         self.name = name
-        self.number = number
-        self.pci = f"0000:00:{slot:02x}.0"
+        self.pci = "0000:01:00.0" if removable else f"0000:00:{slot:02x}.0"
         self.mac = f"52:54:00:09:00:{number:02x}"
         self.tap = f"tap{number}"
         self.address = f"10.9.0.{number}"
         self.address6 = f"fd09::{number}"
         self._device = device
         self._slot = slot
+        self._removable = removable
 
     def devices(self):
+        """A NIC that can be pulled out has a bay of its own, which is bus 1."""
+        place = "bus=bay,addr=0" if self._removable else f"addr={self._slot:02x}.0"
+        bay = ["-device", f"pcie-root-port,id=bay,chassis=1,addr={self._slot:02x}.0"] if self._removable else []
         # no vnet_hdr: what the NIC offloads has to be done before the frame is on the wire
-        return ["-netdev", f"tap,id={self.tap},ifname={self.tap},script=no,downscript=no,vnet_hdr=off",
+        return [*bay, "-netdev", f"tap,id={self.tap},ifname={self.tap},script=no,downscript=no,vnet_hdr=off",
                 "-device", f"{self._device},id={self.name},netdev={self.tap},mac={self.mac},"
-                           f"addr={self._slot:02x}.0,romfile="]
+                           f"{place},romfile="]
+
+    def plug(self):
+        """For QEMU's monitor: the NIC of a bay, once more."""
+        return f"device_add {self._device},id={self.name},netdev={self.tap},mac={self.mac},bus=bay,addr=0,romfile="
 
 
 NICS = (
-    Nic(31, "virtio", f"virtio-net-pci,disable-legacy=on,mrg_rxbuf=on,host_mtu={MTU},iommu_platform=on", 0x10),
+    Nic(31, "virtio", f"virtio-net-pci,disable-legacy=on,mrg_rxbuf=on,host_mtu={MTU},iommu_platform=on", 0x10, True),
     Nic(32, "e1000e", "e1000e", 0x11),
     Nic(33, "vmxnet3", "vmxnet3", 0x12),
 )

@@ -68,12 +68,16 @@ struct port {
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
 	bool sums_udp;	  /* the port computes UDP checksums of what it sends */
 	bool gathers;	  /* the port does DMA, and sends a packet from several buffers */
+	bool interrupts;  /* the port has receive interrupts, and wake_fd tells of them once they are armed */
 	int wake_fd;	  /* readable when frames wait, or -1 */
 	int listen_fd;	  /* memif server: readable when a client comes, or -1 */
 
 	/* engine's thread or lock */
 	bool started; /* a memif client starts when its server is there */
 	bool had_peer;
+	bool removed; /* the device is no more, or wanted back; atomic */
+
+	bool armed; /* frames interrupt; the thread that sleeps */
 };
 
 /**
@@ -111,16 +115,29 @@ bool port_link_up(struct port *port);
 /** Whether packets given to the port now reach somebody. Engine's lock. */
 bool port_connected(const struct port *port);
 
-/** Before sleeping on wake_fd: whether frames wait already. MT-safe. */
-static inline bool port_arm(const struct port *port)
+/** Whether the port has gone for good. Engine's lock. */
+bool port_lost(const struct port *port);
+
+/** Give up a port that has gone. Engine's lock. */
+void port_lose(struct port *port);
+
+/** Have the NIC interrupt for what comes; whether it did not before. The thread that sleeps. */
+bool port_arm_interrupt(struct port *port);
+void port_disarm_interrupt(struct port *port);
+
+/** Before sleeping on wake_fd: whether frames wait already, or may. The thread that sleeps. */
+static inline bool port_arm(struct port *port)
 {
-	return port->ops && port->ops->arm(port->ops_arg);
+	if (port->ops)
+		return port->ops->arm(port->ops_arg);
+	return port->interrupts && port_arm_interrupt(port);
 }
 
-/** Whether the port has gone for good. Engine's lock. */
-static inline bool port_lost(const struct port *port)
+/** After sleeping. */
+static inline void port_disarm(struct port *port)
 {
-	return port->ops && port->ops->lost(port->ops_arg);
+	if (port->armed)
+		port_disarm_interrupt(port);
 }
 
 /** Up to `n` received packets. Engine's thread. */

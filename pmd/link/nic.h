@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What only hardware does: it is bound to a driver of the kernel, interrupts, and can be pulled out. */
+#ifndef NIC_H
+#define NIC_H
+
+#include <stdbool.h>
+
+#include "link/port.h"
+
+/** Say on the log why no DPDK driver took a PCI device. Always -ENODEV. */
+int nic_explain(const char *name);
+
+/** Whether the device reads memory by itself, behind an IOMMU that keeps it to what it is told of. */
+bool nic_is_behind_iommu(const struct port *port);
+
+/** For a port that was started: hear of its removal, and use the interrupts that it was set up with. Not MT-safe. */
+void nic_watch(struct port *port, bool interrupts);
+
+/** Whether the device is no more, or shall be given up. Engine's thread or lock. */
+bool nic_is_gone(const struct port *port);
+
+/** Give up a device that is gone: the kernel waits for that. Engine's lock. */
+void nic_give_up(struct port *port);
+
+#endif

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A NIC whose link goes and comes, and that is pulled out while it is used."""
+
+from harness.process import wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, PerfTest, Side, gid_index, gids
+
+import ports
+
+EVENT_SECONDS = 60
+TRAFFIC_SECONDS = 180
+FLAP_SECONDS = 20   # of traffic: longer than what is done to the link meanwhile
+PRESSES = 4
+GAP_SECONDS = 1.5   # shorter than a queue pair's retries (8 x 1 s) last
+PORT = 21950
+
+
+def _wait_for(process, text):
+    if not wait_until(lambda: text in process.output() or process.poll() is not None, EVENT_SECONDS, 0.2):
+        raise CheckFailed(f"no '{text}'", process.story("guest"))
+    if text not in process.output():
+        raise CheckFailed("it ended early", process.story("guest"))
+
+
+def _watch_link(guest, nic, host):
+    watcher = host.start(["ibv_asyncwatch", "-d", DEVICE])
+    try:
+        _wait_for(watcher, "async event FD")
+        guest.monitor(f"set_link {nic.name} off")
+        _wait_for(watcher, "PORT_ERR")
+        guest.monitor(f"set_link {nic.name} on")
+        _wait_for(watcher, "PORT_ACTIVE")
+    finally:
+        guest.monitor(f"set_link {nic.name} on")
+        watcher.kill()
+
+
+def _unplug(guest, nic):
+    """The guest may miss the button that QEMU presses, as while it is still taking the device in."""
+    for _ in range(PRESSES):
+        guest.monitor(f"device_del {nic.name}")
+        gone = f"test ! -e /sys/bus/pci/devices/{nic.pci}"
+        if wait_until(lambda: guest.run(gone)[0] == 0, EVENT_SECONDS / PRESSES, 0.2):
+            return
+    raise CheckFailed("the kernel does not get the device back")
+
+
+class Traffic:
+    """ib_write_bw from the guest, under way."""
+
+    def __init__(self, host, peer, port, seconds):
+        ours = Side(host, DEVICE, host.address, gid_index(gids(host, DEVICE), host.gid_address))
+        theirs = Side(peer, DEVICE, peer.address, gid_index(gids(peer, DEVICE), peer.address))
+        program = PerfTest("ib_write_bw", ["-u", "18", "-D", str(seconds)])
+        self.server = peer.start(program.argv(theirs, port))
+        if not wait_until(lambda: self.server.listens(port), EVENT_SECONDS):
+            raise CheckFailed("the server does not listen", self.server.story("server"))
+        self.client = host.start(program.argv(ours, port, theirs.address))
+        # It prints when it ends: what is under way after that time is not the exchange of addresses any more.
+        if not wait_until(lambda: self.server.connected(port), EVENT_SECONDS):
+            story = self.story()
+            self.__exit__()
+            raise CheckFailed("they do not meet", story)
+        wait_until(lambda: False, 3 * GAP_SECONDS)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.kill()
+        self.server.kill()
+
+    def story(self):
+        return self.server.story("server") + self.client.story("client")
+
+
+def _flap_under_traffic(guest, nic, host, peer):
+    with Traffic(host, peer, PORT, FLAP_SECONDS) as traffic:
+        wait_until(lambda: False, GAP_SECONDS)
+        for _ in range(3):
+            guest.monitor(f"set_link {nic.name} off")
+            wait_until(lambda: False, GAP_SECONDS)
+            guest.monitor(f"set_link {nic.name} on")
+            wait_until(lambda: False, 2 * GAP_SECONDS)
+        if traffic.client.wait(TRAFFIC_SECONDS) != 0:
+            raise CheckFailed("it does not survive", traffic.story())
+
+
+def _pull_out(guest, nic, host, peer):
+    with Traffic(host, peer, PORT + 1, 2 * EVENT_SECONDS) as traffic:
+        wait_until(lambda: False, GAP_SECONDS)
+        _unplug(guest, nic)
+        status = traffic.client.wait(TRAFFIC_SECONDS)
+        # 128 and more: a signal
+        if status is None or status == 0 or status >= 128:
+            raise CheckFailed(f"the program ends with {status}", traffic.story())
+        if "Completion with error" not in traffic.client.output():
+            raise CheckFailed("there is no error completion", traffic.story())
+
+
+def _pull_out_watched(guest, nic, host):
+    watcher = host.start(["ibv_asyncwatch", "-d", DEVICE])
+    try:
+        _wait_for(watcher, "async event FD")
+        _unplug(guest, nic)
+        _wait_for(watcher, "DEVICE_FATAL")
+        if watcher.poll() is not None:
+            raise CheckFailed("the program ended", watcher.story("guest"))
+    finally:
+        watcher.kill()
+
+
+def _plug_in(guest, nic):
+    guest.monitor(nic.plug())
+    if not wait_until(lambda: guest.run(f"test -e /sys/bus/pci/devices/{nic.pci}/driver")[0] == 0, EVENT_SECONDS, 0.2):
+        raise CheckFailed("the device does not come back")
+    ports.bind(guest, nic, "vfio-pci")
+
+
+def run(report, guest, peer, everything):
+    """Ends without the virtio NIC."""
+    virtio, e1000e, _ = ports.NICS
+    ports.bind(guest, virtio, "vfio-pci")
+    ports.bind(guest, e1000e, "vfio-pci")
+    for nic in (virtio, e1000e)[:2 if everything else 1]:
+        report.check(f"{nic.name}: link down and up", _watch_link, guest, nic, ports.UrocePort(guest, nic))
+    host = ports.UrocePort(guest, virtio)
+    if everything:
+        report.check("virtio: link down and up under traffic", _flap_under_traffic, guest, virtio, host, peer)
+    if report.require("virtio: pulled out, with a program that watches", _pull_out_watched, guest, virtio, host) and \
+            report.require("virtio: plugged in again", _plug_in, guest, virtio):
+        report.require("virtio: pulled out under traffic", _pull_out, guest, virtio, host, peer)
