@@ -265,6 +265,9 @@ static void advise_cancel__nothing_happens_after_it(void **state)
 		assert_int_equal(env_register(big, length, ODP, &mr), 0);
 		for (int j = 0; j < 4; j++)
 			assert_int_equal(advise(WRITE, sge_of(mr, big, (uint32_t)length), true), 0);
+		/* Before the thread has begun, or while it is at it. */
+		while (i % 2 && !is_present(big))
+			sched_yield();
 		mr_deregister(mr);
 		assert_int_equal(madvise(big, length, MADV_DONTNEED), 0);
 		for (int j = 0; j < 100; j++)

@@ -237,6 +237,39 @@ static void sgl__a_null_region_stands_among_others(void **state)
 	mr_deregister(null);
 }
 
+static void sgl_scatter_early__only_into_one_entry_of_a_relaxed_region(void **state)
+{
+	const uint8_t bytes[16] = "fifteen letters";
+	struct region relaxed;
+	struct ibv_sge sge[3];
+	const uint8_t *at;
+
+	(void)state;
+	region_set_up(&relaxed, fixture.pd, 400,
+		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, 3);
+	sge[0] = region_sge(&relaxed, 100, 20);
+	sge[1] = region_sge(&relaxed, 200, 20);
+	sge[2] = region_sge(&writable, 0, 20);
+	sgl_seek(&sgl, sge, 3, 4);
+	at = sgl_scatter_early(&sgl, fixture.pd, bytes, 16);
+	assert_ptr_equal(at, relaxed.bytes + 104);
+	assert_memory_equal(at, bytes, 16);
+	assert_int_equal(sgl.stored, 16);
+	sgl_seek(&sgl, sge, 3, 4);
+	assert_true(sgl_leads_to(&sgl, fixture.pd, 16, at));
+	sgl_seek(&sgl, sge, 3, 3);
+	assert_false(sgl_leads_to(&sgl, fixture.pd, 16, at));
+	/* Over two entries, and into a strict region. */
+	sgl_seek(&sgl, sge, 3, 10);
+	assert_null(sgl_scatter_early(&sgl, fixture.pd, bytes, 16));
+	assert_int_equal(sgl.stored, 0);
+	sgl_seek(&sgl, sge, 3, 40);
+	assert_null(sgl_scatter_early(&sgl, fixture.pd, bytes, 16));
+	region_expect_pattern(&relaxed, 120, 280, 3);
+	region_expect_pattern(&writable, 0, 400, 1);
+	region_tear_down(&relaxed);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -252,6 +285,7 @@ int main(void)
 		TEST(sgl_scatter__stores_no_byte_if_a_later_entry_is_bad),
 		TEST(sgl_scatter__memory_that_is_gone_is_a_fault),
 		TEST(sgl__a_null_region_stands_among_others),
+		TEST(sgl_scatter_early__only_into_one_entry_of_a_relaxed_region),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

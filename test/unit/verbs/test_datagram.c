@@ -2,6 +2,9 @@
 /* A program's view of datagrams: an address, the header in front of what is received, the way back.
  */
 #include <string.h>
+#include <sys/mman.h>
+
+#include "base/guard.h"
 
 #include "fake.h"
 
@@ -182,6 +185,39 @@ static void destroy_ah__after_posting_does_no_harm(void **state)
 	end(&datagrams);
 }
 
+/* Memory that went under its region, on either side. */
+static void datagram__from_and_into_memory_that_is_gone(void **state)
+{
+	struct datagrams datagrams = start(*state);
+	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
+	struct ibv_ah *ah = ibv_create_ah(datagrams.pd, &attr);
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(datagrams.pd, page, 4096, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = {.addr = (uintptr_t)page, .length = 4096, .lkey = mr->lkey};
+	struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1}, *bad_recv;
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+	struct ibv_wc wc;
+
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(munmap(page, 4096), 0);
+	assert_int_equal(ibv_post_recv(datagrams.qp[1], &recv, &bad_recv), 0);
+	send(&datagrams, 0, ah, datagrams.qp[1]->qp_num, FAKE_QKEY);
+	assert_int_equal(ibv_poll_cq(datagrams.cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(wc.qp_num, datagrams.qp[1]->qp_num);
+	sge.length = 100;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = datagrams.qp[1]->qp_num;
+	wr.wr.ud.remote_qkey = FAKE_QKEY;
+	assert_int_equal(ibv_post_send(datagrams.qp[0], &wr, &bad), 0);
+	assert_int_equal(ibv_poll_cq(datagrams.cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(wc.qp_num, datagrams.qp[0]->qp_num);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	end(&datagrams);
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
 
 int main(void)
@@ -191,6 +227,7 @@ int main(void)
 		UNIT(send__and_reply_ipv6),
 		UNIT(send__with_a_wrong_qkey_is_dropped_and_counted),
 		UNIT(destroy_ah__after_posting_does_no_harm),
+		UNIT(datagram__from_and_into_memory_that_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,6 +191,48 @@ static void atomic__with_its_result_into_unmapped_memory(void **state)
 	assert_int_equal(*(uint64_t *)(void *)talk.target, 1);
 }
 
+static void atomic_write__on_unmapped_memory(void **state)
+{
+	struct ibv_sge word = talk_source(&talk, 0, 8);
+
+	assert_int_equal(guard_install(), 0);
+	unmap(talk.target);
+	talk_post(&talk, IBV_WR_ATOMIC_WRITE, &word, 1);
+	talk_wait(talk.a.cq, IBV_WC_REM_ACCESS_ERR);
+	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+static void send__by_a_shared_queue_into_unmapped_memory(void **state)
+{
+	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(talk.b.pd, &srq_init);
+	struct ibv_qp_init_attr init = {
+		.send_cq = talk.b.cq,
+		.recv_cq = talk.b.cq,
+		.srq = srq,
+		.cap = {.max_send_wr = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *b = ibv_create_qp(talk.b.pd, &init);
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_sge from = talk_source(&talk, 0, 8), to = talk_target(&talk, 0, 8);
+	struct ibv_recv_wr wr = {.sg_list = &to, .num_sge = 1}, *bad;
+
+	(void)state;
+	assert_non_null(b);
+	assert_int_equal(ibv_modify_qp(talk.a.qp, &reset, IBV_QP_STATE), 0);
+	assert_int_equal(fake_connect(talk.a.qp, b->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	assert_int_equal(fake_connect(b, talk.a.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	unmap(talk.target);
+	talk_post(&talk, IBV_WR_SEND, &from, 1);
+	talk_wait(talk.a.cq, IBV_WC_REM_OP_ERR);
+	talk_wait(talk.b.cq, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(ibv_destroy_qp(b), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
 /* Requests before the one at fault complete, those behind it are flushed. */
 static void send__fails_in_its_turn(void **state)
 {
@@ -229,6 +271,8 @@ int main(void)
 		UNIT(atomic__on_unmapped_memory),
 		UNIT(atomic__on_read_only_memory),
 		UNIT(atomic__with_its_result_into_unmapped_memory),
+		UNIT(atomic_write__on_unmapped_memory),
+		UNIT(send__by_a_shared_queue_into_unmapped_memory),
 		UNIT(send__fails_in_its_turn),
 	};
 

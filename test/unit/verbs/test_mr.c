@@ -106,6 +106,7 @@ static void reg_dmabuf_mr__sets_errno(void **state)
 /* As many as the device says that it has; every one is found by its key. */
 static void reg_mr__a_million_regions(void **state)
 {
+	struct ibv_dm *dm = ibv_alloc_dm(*state, &(struct ibv_alloc_dm_attr){.length = 64});
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_device_attr attr;
 	struct ibv_mr **mrs;
@@ -125,6 +126,17 @@ static void reg_mr__a_million_regions(void **state)
 		assert_null(ibv_reg_mr(pd, buf, 1, IBV_ACCESS_LOCAL_WRITE));
 		assert_int_equal(errno, ENOMEM);
 	}
+	/* The other kinds count as well. */
+	errno = 0;
+	assert_null(ibv_alloc_null_mr(pd));
+	assert_int_equal(errno, ENOMEM);
+	errno = 0;
+	assert_null(ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
+	assert_int_equal(errno, ENOMEM);
+	errno = 0;
+	assert_null(ibv_reg_dmabuf_mr(pd, 0, 1, 0, -1, 0));
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(ibv_free_dm(dm), 0);
 	for (size_t i = 0; i < count; i++) {
 		assert_ptr_equal(found(mrs[i])->addr, mrs[i]->addr);
 		assert_int_equal(ibv_dereg_mr(mrs[i]), 0);
