@@ -168,7 +168,7 @@ static void dereg_and_rereg_mr__no_packet_touches_the_memory_after_it(void **sta
 	run_threads(take_away_and_unmap, THREADS, seeds, sizeof(seeds[0]));
 }
 
-/* The same with memory of the heap, that is sent from or written to. */
+/* The same with memory of the heap: that is sent or read from, and written to. */
 static void *deregister_and_free(void *arg)
 {
 	const size_t seed = *(const size_t *)arg;
@@ -179,9 +179,10 @@ static void *deregister_and_free(void *arg)
 		uint8_t *from = calloc(1, BYTES), *to = calloc(1, BYTES);
 		struct ibv_mr *from_mr = ibv_reg_mr(lane.pd, from, BYTES, ACCESS);
 		struct ibv_mr *to_mr = ibv_reg_mr(lane.pd, to, BYTES, ACCESS);
+		const enum place place = round / 2 % 2 ? SINK_OF_READ : TARGET_OF_WRITE;
 
 		REQUIRE(from_mr && to_mr);
-		REQUIRE(post_messages(&lane, TARGET_OF_WRITE, to_mr, from_mr));
+		REQUIRE(post_messages(&lane, place, to_mr, from_mr));
 		/* Now the one, now the other goes first. */
 		if ((round + seed) % 2) {
 			REQUIRE(ibv_dereg_mr(from_mr) == 0);
@@ -194,7 +195,7 @@ static void *deregister_and_free(void *arg)
 			REQUIRE(ibv_dereg_mr(from_mr) == 0);
 			free(from);
 		}
-		REQUIRE(finish(&lane, TARGET_OF_WRITE));
+		REQUIRE(finish(&lane, place));
 		REQUIRE(lane_again(&lane));
 	}
 	REQUIRE(lane_close(&lane));
