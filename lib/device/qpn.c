@@ -114,7 +114,7 @@ static int alloc_locked(struct device *device)
 		if (__atomic_load_n(entry, __ATOMIC_RELAXED))
 			continue;
 		__atomic_store_n(entry, GIVEN, __ATOMIC_RELAXED);
-		device->qps++;
+		__atomic_store_n(&device->qps, device->qps + 1, __ATOMIC_RELAXED);
 		return (int)qpn;
 	}
 	return -ENOSPC;
@@ -144,7 +144,7 @@ void device_free_qpn(struct device *device, uint32_t qpn)
 
 	pthread_mutex_lock(&device->qpn_lock);
 	if (entry && __atomic_exchange_n(entry, NULL, __ATOMIC_RELEASE))
-		device->qps--;
+		__atomic_store_n(&device->qps, device->qps - 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&device->qpn_lock);
 }
 

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
 
 #include "device/device.h"
 #include "device/mcast.h"
@@ -108,6 +111,30 @@ static enum drop deliver(const struct device *device, const struct packet *packe
 		return DROP_QPN;
 	qp_receive(*qp, packet, now_ns);
 	return DROP_NONE;
+}
+
+/* Where the BTH of an untagged frame is. The rest can do without. */
+static size_t bth_offset(const uint8_t *frame)
+{
+	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)frame;
+	const size_t ip_len = eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)
+				      ? sizeof(struct rte_ipv4_hdr)
+				      : sizeof(struct rte_ipv6_hdr);
+
+	return sizeof(*eth) + ip_len + sizeof(struct rte_udp_hdr);
+}
+
+void device_prefetch(const struct device *device, const uint8_t *frame, size_t len)
+{
+	const struct bth *bth;
+	const struct qp *qp;
+
+	if (len < sizeof(struct rte_ether_hdr) || len < bth_offset(frame) + sizeof(*bth))
+		return;
+	bth = (const struct bth *)(frame + bth_offset(frame));
+	qp = device_find_qp(device, wire_get24(bth->dest_qpn));
+	if (qp)
+		qp_prefetch_receive(qp);
 }
 
 bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,

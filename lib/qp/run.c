@@ -2,6 +2,8 @@
 /* A queue pair under its engine: packets in, turns, timers; each to the role that it is for. */
 #include <string.h>
 
+#include <rte_prefetch.h>
+
 #include "internal.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -61,6 +63,33 @@ static bool is_of_path(const struct qp *qp, const struct packet *packet)
 	return memcmp(packet->sgid, qp->attr.ah_attr.grh.dgid.raw, sizeof(packet->sgid)) == 0 &&
 	       memcmp(packet->dgid, path->sgid, sizeof(packet->dgid)) == 0 &&
 	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
+}
+
+static void prefetch(const void *from, size_t bytes)
+{
+	const char *line = RTE_PTR_ALIGN_FLOOR(from, RTE_CACHE_LINE_SIZE);
+
+	for (; line < (const char *)from + bytes; line += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(line);
+}
+
+/* A request's way is the longer one. */
+void qp_prefetch_receive(const struct qp *qp)
+{
+	prefetch(&qp->sched, sizeof(qp->sched));
+	prefetch(&qp->kind, sizeof(qp->kind) + sizeof(qp->state));
+	prefetch(&qp->attr.ah_attr.grh, sizeof(qp->attr.ah_attr.grh));
+	prefetch(&qp->peer.path.sgid, sizeof(qp->peer.path.sgid));
+	prefetch(&qp->replies, sizeof(qp->replies));
+	prefetch(&qp->responder, offsetof(struct responder, receive));
+}
+
+void qp_prefetch_run(const struct qp *qp)
+{
+	prefetch(&qp->sched, sizeof(qp->sched));
+	prefetch(&qp->kind, sizeof(qp->kind) + sizeof(qp->state));
+	prefetch(&qp->sq, sizeof(qp->sq));
+	prefetch(&qp->peer, offsetof(struct qp, responder) - offsetof(struct qp, peer));
 }
 
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)

@@ -21,6 +21,8 @@
 #include "report/write.h"
 
 #define RX_BURST	      32
+#define AHEAD		      2	 /* packets whose queue pairs are being fetched */
+#define FEW_QPS		      64
 #define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next has its turn */
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
@@ -136,16 +138,32 @@ static bool engine_holds(const struct engine *engine, struct qp *qp)
 	       qp_owes_ack_only(qp);
 }
 
+/* So few queue pairs stay in the caches by themselves, and fetching them would only cost. */
+static bool engine_prefetches(const struct engine *engine)
+{
+	return __atomic_load_n(&engine->device->qps, __ATOMIC_RELAXED) > FEW_QPS && tuning.prefetch;
+}
+
+static void engine_prefetch_next(const struct engine *engine, bool prefetches)
+{
+	const struct qp *next = TAILQ_FIRST(&engine->ready);
+
+	if (unlikely(prefetches) && next)
+		qp_prefetch_run(next);
+}
+
 /* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may
  * wait. */
 static unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
+	const bool prefetches = engine_prefetches(engine);
 	struct qp *last = NULL;
 	unsigned int runs = 0;
 	struct qp *qp;
 
 	while ((qp = TAILQ_FIRST(&engine->ready)) != NULL) {
 		QP_LIST_REMOVE(&engine->ready, qp, ready_link);
+		engine_prefetch_next(engine, prefetches);
 		if (hold && engine_holds(engine, qp)) {
 			QP_LIST_INSERT_TAIL(&engine->ready, qp, ready_link);
 			if (!last)
@@ -242,10 +260,21 @@ static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool trus
 		rte_pktmbuf_free(answer);
 }
 
+static void engine_prefetch_receiver(const struct engine *engine, const struct rte_mbuf *mbuf)
+{
+	device_prefetch(engine->device, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
+}
+
 static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
 			       bool looped)
 {
+	const bool prefetches = engine_prefetches(engine);
+
+	for (uint16_t i = 0; i < AHEAD && i < n && unlikely(prefetches); i++)
+		engine_prefetch_receiver(engine, mbufs[i]);
 	for (uint16_t i = 0; i < n; i++) {
+		if (unlikely(prefetches) && i + AHEAD < n)
+			engine_prefetch_receiver(engine, mbufs[i + AHEAD]);
 		if (i + 1 < n && likely(tuning.prefetch))
 			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + 1], void *));
 		engine_input(engine, mbufs[i], looped || mbufs[i]->port == PORT_HANDED_OVER);

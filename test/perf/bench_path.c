@@ -4,7 +4,9 @@
  * devices in one thread, and between them nothing but memory that is hot. Cycles of the time stamp
  * counter a message, medians over many batches, so that other work on the machine hardly shows.
  *
- *     bench_path [-n BATCHES] [BYTES...]
+ *     bench_path [-n BATCHES] [-q QPS] [BYTES...]
+ *
+ * With several queue pairs, each message of a batch is another one's, round robin.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,8 @@
 #define FRAMES_MAX   128
 #define FRAME_BYTES  RTE_ALIGN_CEIL(PACKET_FRAME_MAX, RTE_CACHE_LINE_SIZE)
 #define BATCH_MAX    32
+#define AHEAD	     2 /* packets, as engines do */
+#define MANY_QPS     64
 #define REGION_BYTES (512u * 1024)
 #define RIGHTS	     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
@@ -38,8 +42,8 @@ struct node {
 	struct device *device;
 	struct pd *pd;
 	struct cq *cq;
-	struct qp *qp;
-	uint32_t qpn;
+	struct qp **qp;
+	uint32_t *qpn;
 	struct mr *mr;
 	uint8_t *memory;
 	uint32_t frames;
@@ -49,6 +53,8 @@ struct node {
 
 static struct node nodes[2] __rte_cache_aligned;
 static uint64_t now_ns = 1000;
+static uint32_t qps = 1;
+static uint32_t turn; /* the queue pair that the next batch begins with */
 
 static void require(bool condition, const char *what)
 {
@@ -78,6 +84,23 @@ static int node_put(struct packet_sink *sink, struct packet_out *out)
 	return 0;
 }
 
+static void node_make_qp(struct node *node, uint32_t i)
+{
+	struct qp_init init = {.type = IBV_QPT_RC,
+			       .cap = {.max_send_wr = BATCH_MAX, .max_send_sge = 1}};
+	struct ibv_qp_cap granted;
+
+	node->qpn[i] = (uint32_t)device_alloc_qpn(node->device);
+	init.pd = node->pd;
+	init.send_cq = init.recv_cq = node->cq;
+	init.qpn = node->qpn[i];
+	init.counters = &node->device->counters;
+	init.early = node->device->early;
+	init.port_mtu = node->device->mtu;
+	require(qp_create(&init, &granted, &node->qp[i]) == 0, "qp_create");
+	device_set_qp(node->device, node->qpn[i], node->qp[i]);
+}
+
 static void node_set_up(struct node *node, uint8_t number)
 {
 	const struct device_config config = {.name = "bench",
@@ -85,9 +108,6 @@ static void node_set_up(struct node *node, uint8_t number)
 					     .port_mtu_bytes = 4200,
 					     .unique = "bench"};
 	const union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, number}};
-	struct qp_init init = {.type = IBV_QPT_RC,
-			       .cap = {.max_send_wr = BATCH_MAX, .max_send_sge = 1}};
-	struct ibv_qp_cap granted;
 
 	require(device_create(&config, &node->device) == 0, "device_create");
 	require(device_add_gid(node->device, &gid, -1, 0) == 0, "device_add_gid");
@@ -98,19 +118,15 @@ static void node_set_up(struct node *node, uint8_t number)
 	require(mr_register(node->pd, node->memory, REGION_BYTES, (uintptr_t)node->memory, RIGHTS,
 			    &node->mr) == 0,
 		"mr_register");
-	node->qpn = (uint32_t)device_alloc_qpn(node->device);
-	init.pd = node->pd;
-	init.send_cq = init.recv_cq = node->cq;
-	init.qpn = node->qpn;
-	init.counters = &node->device->counters;
-	init.early = node->device->early;
-	init.port_mtu = node->device->mtu;
-	require(qp_create(&init, &granted, &node->qp) == 0, "qp_create");
-	device_set_qp(node->device, node->qpn, node->qp);
+	node->qp = calloc(qps, sizeof(struct qp *));
+	node->qpn = calloc(qps, sizeof(*node->qpn));
+	require(node->qp && node->qpn, "calloc");
+	for (uint32_t i = 0; i < qps; i++)
+		node_make_qp(node, i);
 	node->sink = (struct packet_sink){.get = node_get, .put = node_put};
 }
 
-static void node_connect(struct node *node, const struct node *peer)
+static void node_connect(struct node *node, const struct node *peer, uint32_t i)
 {
 	static const struct {
 		enum ibv_qp_state state;
@@ -124,7 +140,7 @@ static void node_connect(struct node *node, const struct node *peer)
 	};
 	struct ibv_qp_attr attr = {.port_num = 1,
 				   .path_mtu = IBV_MTU_4096,
-				   .dest_qp_num = peer->qpn,
+				   .dest_qp_num = peer->qpn[i],
 				   .timeout = 14,
 				   .retry_cnt = 7,
 				   .qp_access_flags = RIGHTS & ~IBV_ACCESS_LOCAL_WRITE,
@@ -136,9 +152,9 @@ static void node_connect(struct node *node, const struct node *peer)
 	require(device_make_path(node->device, &attr.ah_attr, peer->device->config.mac,
 				 WIRE_UDP_SPORT_MIN, &path) == 0,
 		"device_make_path");
-	for (size_t i = 0; i < RTE_DIM(steps); i++) {
-		attr.qp_state = steps[i].state;
-		require(qp_modify(node->qp, &attr, IBV_QP_STATE | steps[i].mask, &path) == 0,
+	for (size_t step = 0; step < RTE_DIM(steps); step++) {
+		attr.qp_state = steps[step].state;
+		require(qp_modify(node->qp[i], &attr, IBV_QP_STATE | steps[step].mask, &path) == 0,
 			"qp_modify");
 	}
 }
@@ -162,22 +178,39 @@ static void post(uint32_t count, uint32_t bytes)
 		wr[i].wr.rdma.remote_addr = (uintptr_t)nodes[1].memory + at;
 		wr[i].wr.rdma.rkey = nodes[1].mr->key;
 	}
-	require(qp_post_send(nodes[0].qp, wr, &bad) == 0, "qp_post_send");
+	if (qps == 1) {
+		require(qp_post_send(nodes[0].qp[0], wr, &bad) == 0, "qp_post_send");
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		wr[i].next = NULL;
+		require(qp_post_send(nodes[0].qp[(turn + i) % qps], &wr[i], &bad) == 0,
+			"qp_post_send");
+	}
 }
 
-static void run(struct node *node)
+static void run(struct node *node, uint32_t count)
 {
-	while (qp_run(node->qp, now_ns, &node->sink, 32))
-		require(node->frames < FRAMES_MAX, "a batch within the frames there are");
+	for (uint32_t i = 0; i < RTE_MIN(count, qps); i++) {
+		if (i + 1 < RTE_MIN(count, qps))
+			qp_prefetch_run(node->qp[(turn + i + 1) % qps]);
+		while (qp_run(node->qp[(turn + i) % qps], now_ns, &node->sink, 32))
+			require(node->frames < FRAMES_MAX, "a batch within the frames there are");
+	}
 }
 
 static void receive(struct node *node, struct node *from)
 {
 	struct qp *qp;
 
-	for (uint32_t i = 0; i < from->frames; i++)
+	for (uint32_t i = 0; i < from->frames && i < AHEAD && qps > MANY_QPS; i++)
+		device_prefetch(node->device, from->frame[i], from->len[i]);
+	for (uint32_t i = 0; i < from->frames; i++) {
+		if (i + AHEAD < from->frames && qps > MANY_QPS)
+			device_prefetch(node->device, from->frame[i + AHEAD], from->len[i + AHEAD]);
 		device_receive(node->device, from->frame[i], from->len[i], false, false, now_ns,
 			       &qp);
+	}
 	from->frames = 0;
 }
 
@@ -198,17 +231,18 @@ static void run_batch(uint32_t count, uint32_t bytes, uint64_t *ticks)
 	at[POST] = rte_rdtsc_precise();
 	post(count, bytes);
 	at[REQUEST] = rte_rdtsc_precise();
-	run(&nodes[0]);
+	run(&nodes[0], count);
 	at[RECEIVE] = rte_rdtsc_precise();
 	receive(&nodes[1], &nodes[0]);
 	at[ACKNOWLEDGE] = rte_rdtsc_precise();
-	run(&nodes[1]);
+	run(&nodes[1], count);
 	at[COMPLETE] = rte_rdtsc_precise();
 	receive(&nodes[0], &nodes[1]);
-	run(&nodes[0]);
+	run(&nodes[0], count);
 	at[POLL] = rte_rdtsc_precise();
 	poll_all(count);
 	at[STAGES] = rte_rdtsc_precise();
+	turn = (turn + count) % qps;
 	for (int i = 0; i < STAGES; i++)
 		ticks[i] = at[i + 1] - at[i];
 }
@@ -251,10 +285,13 @@ int main(int argc, char **argv)
 	uint32_t batches = 20000;
 	int option;
 
-	while ((option = getopt(argc, argv, "n:")) != -1) {
-		if (option != 'n')
+	while ((option = getopt(argc, argv, "n:q:")) != -1) {
+		if (option == 'n')
+			batches = (uint32_t)strtoul(optarg, NULL, 10);
+		else if (option == 'q')
+			qps = (uint32_t)strtoul(optarg, NULL, 10);
+		else
 			return 2;
-		batches = (uint32_t)strtoul(optarg, NULL, 10);
 	}
 	if (optind == argc) {
 		argv = standard;
@@ -263,8 +300,10 @@ int main(int argc, char **argv)
 	}
 	for (uint8_t i = 0; i < 2; i++)
 		node_set_up(&nodes[i], (uint8_t)(i + 1));
-	node_connect(&nodes[0], &nodes[1]);
-	node_connect(&nodes[1], &nodes[0]);
+	for (uint32_t i = 0; i < qps; i++) {
+		node_connect(&nodes[0], &nodes[1], i);
+		node_connect(&nodes[1], &nodes[0], i);
+	}
 	printf("WRITE     ");
 	for (int i = 0; i < STAGES; i++)
 		printf("%12s", stage_names[i]);

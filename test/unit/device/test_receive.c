@@ -34,7 +34,13 @@ static struct {
 	struct qp *qp;
 	struct packet packet;
 	uint64_t now_ns;
+	const struct qp *prefetched;
 } env;
+
+void qp_prefetch_receive(const struct qp *qp)
+{
+	env.prefetched = qp;
+}
 
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
@@ -338,6 +344,35 @@ static void device_receive__the_queue_pair_must_be_there(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void device_prefetch__finds_the_queue_pair_of_either_ip(void **state)
+{
+	const struct path_attr attr = path_to(peer_ipv6, our_ipv6);
+	const struct bth_fields bth = bth_to(env.qpn);
+	size_t len = build_good();
+
+	(void)state;
+	device_prefetch(env.device, env.frame, len);
+	assert_ptr_equal(env.prefetched, THE_QP);
+	env.prefetched = NULL;
+	len = build(&attr, &bth);
+	device_prefetch(env.device, env.frame, len);
+	assert_ptr_equal(env.prefetched, THE_QP);
+	assert_int_equal(env.received, 0);
+}
+
+static void device_prefetch__believes_no_frame(void **state)
+{
+	(void)state;
+	build_good();
+	/* The BTH may not be there. */
+	for (size_t len = 0; len < 54; len++)
+		device_prefetch(env.device, env.frame, len);
+	assert_null(env.prefetched);
+	memset(env.frame, 0xff, sizeof(env.frame));
+	device_prefetch(env.device, env.frame, sizeof(env.frame));
+	assert_null(env.prefetched);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +388,8 @@ int main(void)
 		TEST(device_receive__an_address_of_others_is_dropped),
 		TEST(device_receive__the_tag_must_be_that_of_the_address),
 		TEST(device_receive__the_partition_must_be_ours),
+		TEST(device_prefetch__finds_the_queue_pair_of_either_ip),
+		TEST(device_prefetch__believes_no_frame),
 		TEST(device_receive__the_queue_pair_must_be_there),
 	};
 

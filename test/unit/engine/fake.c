@@ -19,6 +19,18 @@ enum ibv_event_type fake_last_event;
 static struct link fake_link;
 static struct device fake_device;
 
+void qp_prefetch_run(const struct qp *qp)
+{
+	(void)qp;
+}
+
+void device_prefetch(const struct device *device, const uint8_t *frame, size_t len)
+{
+	(void)device;
+	(void)frame;
+	(void)len;
+}
+
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
 	return qp->deadline_ns;

@@ -963,9 +963,25 @@ static void engine_turn__unblocks_the_signals_of_faults(void **state)
 	assert_true(sigismember(&now, SIGTERM));
 }
 
+#define LINE_OF(field) (offsetof(struct engine, field) / RTE_CACHE_LINE_SIZE)
+
+/* Who only asks for the engine, or leaves work for it, slows its owner no more than that. */
+static void engine__others_write_apart_from_its_owner(void **state)
+{
+	(void)state;
+	assert_int_not_equal(LINE_OF(owner), LINE_OF(kicks));
+	assert_int_not_equal(LINE_OF(kicks), LINE_OF(polls));
+	assert_int_not_equal(LINE_OF(app_turns), LINE_OF(ended));
+	assert_int_not_equal(LINE_OF(polls), LINE_OF(ready));
+	/* Engines of a process are apart as well. */
+	assert_int_equal(_Alignof(struct engine) % RTE_CACHE_LINE_SIZE, 0);
+	assert_int_equal(sizeof(struct engine) % RTE_CACHE_LINE_SIZE, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(engine__others_write_apart_from_its_owner),
 		INLINE(engine_turn__answers_who_watches),
 		INLINE(engine_turn__sends_and_receives),
 		INLINE(engine_turn__a_lone_acknowledgement_waits_for_company),

@@ -69,7 +69,7 @@ struct device {
 	pthread_mutex_t qpn_lock;
 	uint32_t qpn_next;
 	uint32_t qp_max;
-	uint32_t qps; /* in use */
+	uint32_t qps; /* in use; atomic */
 	struct qp ***qpn_pages; /* [qpn >> 12][qpn & 0xfff], pages made on demand and kept */
 
 	LIST_HEAD(, mcast_group) groups[DEVICE_MCAST_BUCKETS]; /* engine's lock */
@@ -170,6 +170,9 @@ struct qp *device_find_qp(const struct device *device, uint32_t qpn);
  */
 bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
 		    bool checksums_known_good, uint64_t now_ns, struct qp **qp);
+
+/** Engine: have the queue pair fetched that a frame, which may be anything, seems to be for. */
+void device_prefetch(const struct device *device, const uint8_t *frame, size_t len);
 
 /** Call `each` for every queue pair that has a number. Engine's thread or lock. */
 void device_each_qp(const struct device *device, void (*each)(struct qp *qp, void *arg), void *arg);

@@ -150,6 +150,11 @@ int qp_post_built(struct qp *qp);
  * is in error. */
 int qp_post_recv(struct qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
+/** Engine: have fetched what qp_receive will look at, or qp_run, of a queue pair that was not used of
+ * late. */
+void qp_prefetch_receive(const struct qp *qp);
+void qp_prefetch_run(const struct qp *qp);
+
 /** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called.
  */
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);

@@ -21,17 +21,18 @@ struct recv_wqe {
 };
 
 struct rq {
-	uint8_t *ring; /* slots of `stride` bytes */
+	/* A line that the responder reads for `prod` anyway. */
+	uint8_t *ring __rte_cache_aligned; /* slots of `stride` bytes */
 	uint32_t mask;
 	uint32_t stride;
 	uint32_t max_wr; /* as granted, at least what was asked for */
 	uint32_t max_sge;
+	uint32_t prod; /* poster's, under lock; release-stored */
+	struct queue_lock lock;
+
 	struct queue_domain domain; /* where its next ring comes from */
 	enum ring_kind kind;
 	struct ring_memory memory;
-
-	uint32_t prod __rte_cache_aligned; /* poster's, under lock; release-stored */
-	struct queue_lock lock;
 
 	uint32_t cons __rte_cache_aligned; /* responder's; release-stored */
 };

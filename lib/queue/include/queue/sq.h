@@ -88,15 +88,16 @@ struct sq_build {
 };
 
 struct sq {
-	uint8_t *ring; /* slots of `stride` bytes */
+	/* A line that the requester reads for `prod` anyway: with all that ibv_post_send(3) needs. */
+	uint8_t *ring __rte_cache_aligned; /* slots of `stride` bytes */
 	uint32_t mask;
 	uint32_t stride;
 	struct sq_attr attr; /* as granted, at least what was asked for */
-	struct ring_memory memory;
-
-	uint32_t prod __rte_cache_aligned; /* poster's, under lock; release-stored */
+	uint32_t prod;	     /* poster's, under lock; release-stored */
 	struct queue_lock lock;
+
 	struct sq_build build;
+	struct ring_memory memory;
 
 	uint32_t cons __rte_cache_aligned; /* requester's: oldest slot in use; release-stored */
 };

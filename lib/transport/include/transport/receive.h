@@ -22,8 +22,8 @@ struct receive {
 	uint64_t length; /* bytes its list holds */
 	uint64_t filled; /* bytes of the message so far */
 	uint32_t num_sge;
-	struct ibv_sge sge[PACKET_FRAGS_MAX];
 	struct sgl sgl; /* at the next byte */
+	struct ibv_sge sge[PACKET_FRAGS_MAX];
 };
 
 /**

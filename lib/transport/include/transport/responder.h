@@ -56,13 +56,14 @@ struct responder {
 	struct psn gap_psn; /* of the first packet behind the gap; epsn after an RNR NAK, until one
 			       comes */
 
-	struct early early; /* what came behind a gap; while it holds something, nak_sent is true */
-	struct receive receive;
 	/* the WRITE in progress */
 	uint64_t write_iova;   /* of the next byte */
 	uint32_t write_length; /* bytes of the message */
 	uint32_t write_left;   /* bytes */
 	uint32_t write_rkey;
+
+	struct early early; /* what came behind a gap; while it holds something, nak_sent is true */
+	struct receive receive;
 };
 
 /** Start over, expecting `epsn`. */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which cache lines of a queue pair and its queues are whose: no two threads write the same one on
+ * the path. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../../../lib/qp/internal.h"
+#include "mem/key_table.h"
+#include "mem/pd.h"
+
+#define LINE			RTE_CACHE_LINE_SIZE
+#define END(type, field)	(offsetof(type, field) + sizeof(((type *)NULL)->field))
+#define FIRST_LINE(type, field) (offsetof(type, field) / LINE)
+#define LAST_LINE(type, field)	((END(type, field) - 1) / LINE)
+
+/* Two fields, and what is between them, are on lines of their own. */
+#define assert_apart(type, last_of_one, first_of_other) \
+	assert_true(LAST_LINE(type, last_of_one) < FIRST_LINE(type, first_of_other))
+
+static void sq__poster_and_requester_write_apart(void **state)
+{
+	(void)state;
+	assert_apart(struct sq, memory, cons);
+	/* One line is enough to post. */
+	assert_int_equal(FIRST_LINE(struct sq, ring), LAST_LINE(struct sq, lock));
+	assert_int_equal(sizeof(struct sq) % LINE, 0);
+}
+
+static void rq__poster_and_responder_write_apart(void **state)
+{
+	(void)state;
+	assert_apart(struct rq, memory, cons);
+	assert_int_equal(FIRST_LINE(struct rq, ring), LAST_LINE(struct rq, lock));
+	assert_int_equal(sizeof(struct rq) % LINE, 0);
+}
+
+static void cq__engine_and_poller_write_apart(void **state)
+{
+	(void)state;
+	assert_apart(struct cq, users, prod);
+	assert_apart(struct cq, moderation, cons);
+	assert_apart(struct cq, lock, armed);
+	assert_int_equal(sizeof(struct cq) % LINE, 0);
+}
+
+static void qp__posters_write_in_its_queues_only(void **state)
+{
+	(void)state;
+	assert_int_equal(offsetof(struct qp, sq) % LINE, 0);
+	assert_int_equal(offsetof(struct qp, own_rq) % LINE, 0);
+	/* What the engine writes of a queue pair shares no line with another one, which may be
+	 * another engine's. */
+	assert_int_equal(_Alignof(struct qp) % LINE, 0);
+	assert_int_equal(sizeof(struct qp) % LINE, 0);
+}
+
+static void qp_create__aligns(void **state)
+{
+	struct key_table *keys;
+	struct qp_init init = {.type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
+	struct counters counters = {{0}};
+	struct ibv_qp_cap cap;
+	struct qp *qp[8];
+
+	(void)state;
+	assert_int_equal(key_table_create(1, &keys), 0);
+	assert_int_equal(pd_create(keys, &init.pd), 0);
+	init.counters = &counters;
+	for (size_t i = 0; i < RTE_DIM(qp); i++) {
+		assert_int_equal(qp_create(&init, &cap, &qp[i]), 0);
+		assert_int_equal((uintptr_t)qp[i] % LINE, 0);
+	}
+	for (size_t i = 0; i < RTE_DIM(qp); i++)
+		qp_destroy(qp[i]);
+	assert_int_equal(pd_destroy(init.pd), 0);
+	key_table_destroy(keys);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sq__poster_and_requester_write_apart),
+		cmocka_unit_test(rq__poster_and_responder_write_apart),
+		cmocka_unit_test(cq__engine_and_poller_write_apart),
+		cmocka_unit_test(qp__posters_write_in_its_queues_only),
+		cmocka_unit_test(qp_create__aligns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
