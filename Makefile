@@ -33,7 +33,7 @@ test-interop-all:
 	@test/interop/run.py --all
 
 perf:
-	@$(SETUP) test
+	@$(SETUP) perf
 	@$(MAKE) --no-print-directory build
 	@python3 test/perf/perf.py --build build
 

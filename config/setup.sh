@@ -6,6 +6,7 @@
 #   build      what `make` needs (the default)
 #   demo       build, perftest and huge pages
 #   test       demo and what the tests that need no virtual machine use
+#   perf       test and what draws plots of performance
 #   interop    test and what boots the Linux peer
 #   hugepages  huge pages only
 #
@@ -18,12 +19,14 @@ BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf li
 DEMO_PKGS="perftest"
 TEST_PKGS="clang libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
 	iperf3 tcpdump python3 python3-pyverbs"
+PERF_PKGS="gnuplot-nox"
 INTEROP_PKGS="qemu-system-x86 cpio kmod"
 
 # The same where there is no dpkg to ask: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
 TEST_PARTS="clang ibv_devinfo rping ip ethtool iperf3 tcpdump python3"
+PERF_PARTS="gnuplot"
 INTEROP_PARTS="qemu-system-x86_64 cpio modprobe"
 
 HUGEPAGES_WANTED=256 # of 2 MiB: a process takes 26 MiB and more, the tests run several at once
@@ -158,6 +161,11 @@ main()
 			parts+=" $BUILD_PARTS $DEMO_PARTS $TEST_PARTS"
 			huge=1
 			;;
+		perf)
+			pkgs+=" $BUILD_PKGS $DEMO_PKGS $TEST_PKGS $PERF_PKGS"
+			parts+=" $BUILD_PARTS $DEMO_PARTS $TEST_PARTS $PERF_PARTS"
+			huge=1
+			;;
 		interop)
 			pkgs+=" $BUILD_PKGS $DEMO_PKGS $TEST_PKGS $INTEROP_PKGS"
 			parts+=" $BUILD_PARTS $DEMO_PARTS $TEST_PARTS $INTEROP_PARTS"
@@ -165,10 +173,10 @@ main()
 			;;
 		hugepages) huge=1 ;;
 		-h | --help)
-			sed -n '3,11s/^# \{0,1\}//p' "$0"
+			sed -n '3,12s/^# \{0,1\}//p' "$0"
 			return 0
 			;;
-		*) die "unknown part '$part'; use: build, demo, test, interop, hugepages" ;;
+		*) die "unknown part '$part'; use: build, demo, test, perf, interop, hugepages" ;;
 		esac
 	done
 	# shellcheck disable=SC2086 # lists of names

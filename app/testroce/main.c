@@ -9,6 +9,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "ablation.h"
 #include "control.h"
 #include "link/runtime.h"
 #include "nic.h"
@@ -18,6 +19,7 @@
 #include "prompt.h"
 #include "run.h"
 #include "serve.h"
+#include "sweep.h"
 
 #define LONG_TEST_NS UINT64_C(10000000000)
 
@@ -81,6 +83,20 @@ static bool write_results(const struct options *options, const struct result *re
 	return true;
 }
 
+static int measure_all(struct nic *nic, struct control *control, const struct options *options)
+{
+	const struct run_options how = {.lines = stdout, .stop = &stop};
+	char error[256] = "";
+	int rc;
+
+	if (options->ablation)
+		rc = ablation_run(nic, control, &options->plan, &how, stdout, error, sizeof(error));
+	else
+		rc = sweep_run(nic, control, &options->plan, &how, options->sweep, error,
+			       sizeof(error));
+	return rc == 0 ? EXIT_SUCCESS : fail(error);
+}
+
 static int measure(struct nic *nic, struct control *control, const struct options *options)
 {
 	const struct run_options how = {
@@ -111,8 +127,12 @@ static int run_client(struct nic *nic, const struct options *options)
 	if (options->connect &&
 	    control_connect(&control, nic, options->connect, error, sizeof(error)) != 0)
 		return fail(error);
-	code = options->interactive ? prompt_run(nic, &control, options)
-				    : measure(nic, &control, options);
+	if (options->interactive)
+		code = prompt_run(nic, &control, options);
+	else if (options->ablation || options->sweep)
+		code = measure_all(nic, &control, options);
+	else
+		code = measure(nic, &control, options);
 	passive_close(&passive);
 	control_close(&control);
 	return code;

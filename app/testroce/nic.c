@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tuning.h"
 #include "engine/engine.h"
+#include "plan.h"
 #include "verbs_internal.h"
 
 /* The first IPv4 address, or the first one at all. */
@@ -97,6 +99,18 @@ const char *nic_progress(const struct nic *nic)
 	const struct engine *engine = device_of(nic)->engine;
 
 	return progress_names[engine->progress];
+}
+
+/* They are only looked at within a turn. */
+void nic_without(const struct nic *nic, uint64_t without)
+{
+	const struct device *device = device_of(nic);
+	char names[PLAN_NAMES_MAX];
+
+	plan_without_names(without, names, sizeof(names));
+	device->ops->lock(device->engine);
+	tuning_without(names);
+	device->ops->unlock(device->engine);
 }
 
 int nic_set_progress(const struct nic *nic, const char *progress)

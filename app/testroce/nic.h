@@ -37,6 +37,9 @@ void nic_counters(const struct nic *nic, struct counters *counters);
 /** Nanoseconds of so many ticks of the time stamp counter, by the engine's clock. MT-safe. */
 uint64_t nic_ns(const struct nic *nic, uint64_t tsc);
 
+/** Do without these optimisations: a bit each, in the order of base/tuning.h. Not MT-safe. */
+void nic_without(const struct nic *nic, uint64_t without);
+
 /** Have it moved by another: "hybrid", "inline" or "dedicated". Not MT-safe. 0 or -errno. */
 int nic_set_progress(const struct nic *nic, const char *progress);
 

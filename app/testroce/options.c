@@ -45,6 +45,8 @@ const char options_help[] =
 	"  --seconds S          how long (default: 2; 0: until it is stopped), or\n"
 	"  --messages N         how many\n"
 	"  --verify             check every message's bytes where they arrive\n"
+	"  --without LIST       do without these optimisations, on both sides\n"
+	"                       (names: see the manual page of uroce-run)\n"
 	"  --seed N             of what is random\n"
 	"\n"
 	"What is told:\n"
@@ -52,6 +54,8 @@ const char options_help[] =
 	"that)\n"
 	"  --json FILE          write results as JSON, a line a test\n"
 	"  --csv FILE           write results as CSV\n"
+	"  --ablation           a table of what each optimisation brings\n"
+	"  --sweep FOLDER       walk sizes, depths and queue pairs; write JSON, CSV and plots\n"
 	"  --help, --version\n"
 	"\n"
 	"Examples:\n"
@@ -59,6 +63,8 @@ const char options_help[] =
 	"19790\n"
 	"  testroce --port net_memif0,socket=/run/x.sock,role=client --ip 10.0.0.2/24 \\\n"
 	"           --connect 127.0.0.1 --mode latency --op send --size 64\n";
+
+#define SERIES_NS UINT64_C(500000000) /* of one test of many */
 
 enum {
 	CODE_NETDEV = 256,
@@ -73,6 +79,8 @@ enum {
 	CODE_CONNECT,
 	CODE_ONCE,
 	CODE_INTERACTIVE,
+	CODE_ABLATION,
+	CODE_SWEEP,
 	CODE_JSON,
 	CODE_CSV,
 	CODE_PERIOD,
@@ -104,12 +112,15 @@ static const struct option long_options[] = {
 	{"seconds", required_argument, NULL, CODE_PLAN},
 	{"messages", required_argument, NULL, CODE_PLAN},
 	{"seed", required_argument, NULL, CODE_PLAN},
+	{"without", required_argument, NULL, CODE_PLAN},
 	{"path-mtu", required_argument, NULL, CODE_PATH_MTU},
 	{"verify", no_argument, NULL, CODE_VERIFY},
 	{"listen", required_argument, NULL, CODE_LISTEN},
 	{"connect", required_argument, NULL, CODE_CONNECT},
 	{"interactive", no_argument, NULL, CODE_INTERACTIVE},
 	{"once", no_argument, NULL, CODE_ONCE},
+	{"ablation", no_argument, NULL, CODE_ABLATION},
+	{"sweep", required_argument, NULL, CODE_SWEEP},
 	{"json", required_argument, NULL, CODE_JSON},
 	{"csv", required_argument, NULL, CODE_CSV},
 	{"stats-period", required_argument, NULL, CODE_PERIOD},
@@ -172,6 +183,12 @@ static int options_take(struct options *options, int code, const char *name, str
 	case CODE_INTERACTIVE:
 		options->interactive = true;
 		return 0;
+	case CODE_ABLATION:
+		options->ablation = true;
+		return 0;
+	case CODE_SWEEP:
+		options->sweep = optarg;
+		return 0;
 	case CODE_JSON:
 		options->json = optarg;
 		return 0;
@@ -191,11 +208,15 @@ static enum options_result options_finish(struct options *options, const struct 
 		snprintf(error, error_size, "--listen and --connect are for two processes");
 		return OPTIONS_BAD;
 	}
-	if (options->listen && options->interactive) {
+	if (options->ablation + (options->sweep != NULL) + options->interactive +
+		    (options->listen != NULL) >
+	    1) {
 		snprintf(error, error_size,
-			 "a server does what its clients ask, and has no prompt");
+			 "--ablation, --sweep, --listen and -i do not go together");
 		return OPTIONS_BAD;
 	}
+	if ((options->ablation || options->sweep) && !given->seconds)
+		options->plan.duration_ns = SERIES_NS;
 	/* At the prompt there is a command for its end. */
 	if (options->interactive && !given->seconds)
 		options->plan.duration_ns = 0;

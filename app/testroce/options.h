@@ -23,9 +23,11 @@ struct options {
 	const char *listen;  /* "[ADDR:]PORT", or NULL */
 	const char *connect; /* "ADDR[:PORT]"; with neither, both sides are in this process */
 	bool interactive;
-	bool has_size;	  /* of messages: it was named, and does not follow the mode */
-	bool once;	  /* the server ends after its first client */
-	const char *json; /* files to write to, or NULL */
+	bool has_size; /* of messages: it was named, and does not follow the mode */
+	bool once;     /* the server ends after its first client */
+	bool ablation;
+	const char *sweep; /* folder to write to, or NULL */
+	const char *json;  /* files to write to, or NULL */
 	const char *csv;
 	uint64_t period_ns; /* of --stats-period; 0: choose */
 };

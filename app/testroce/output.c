@@ -107,8 +107,9 @@ void output_text(FILE *file, const struct result *result)
 	names_of(result, mode, op);
 	fprintf(file,
 		"%s%s%s, %" PRIu64 " B, %" PRIu64 " QP, depth %" PRIu64 ", path MTU %" PRIu64 "\n",
-		mode, plan->mode == MODE_LATENCY ? " of " : "", plan->mode == MODE_LATENCY ? op : "",
-		plan->size_bytes, plan->qps, plan->depth, plan->path_mtu_bytes);
+		mode, plan->mode == MODE_LATENCY ? " of " : "",
+		plan->mode == MODE_LATENCY ? op : "", plan->size_bytes, plan->qps, plan->depth,
+		plan->path_mtu_bytes);
 	fprintf(file, "  %" PRIu64 " messages in %.3f s: %.2f Gb/s, %.3f Mmsg/s\n",
 		result->messages, result->seconds, result_gbps(result), result_mps(result));
 	if (result->has_latency)

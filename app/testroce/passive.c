@@ -9,6 +9,7 @@
 
 #include "control.h"
 #include "mode.h"
+#include "nic.h"
 #include "pattern.h"
 
 #define POLL_MAX 32
@@ -53,6 +54,7 @@ static int passive_open(struct passive *passive, struct control_message *message
 	if (rc != 0)
 		return rc;
 	passive->open = true;
+	nic_without(passive->nic, plan->without);
 	passive->plan = *plan;
 	passive->mode = modes[plan->mode];
 	passive->peer = message->u.open.facts;

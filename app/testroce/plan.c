@@ -11,6 +11,7 @@
 
 #include <rte_common.h>
 
+#include "base/tuning.h"
 #include "device/limits.h"
 #include "mode.h"
 
@@ -19,9 +20,13 @@
 static const char *const op_names[] = {"write", "read", "send", "atomic"};
 
 const char *const plan_names[] = {
-	"mode", "size",		"qps",	  "depth",   "mtu",	 "batch",  "signal", "inline",
-	"op",	"read-percent", "region", "seconds", "messages", "verify", "seed",   NULL,
+	"mode",	    "size",   "qps",  "depth",	      "mtu",	"batch",
+	"signal",   "inline", "op",   "read-percent", "region", "seconds",
+	"messages", "verify", "seed", "without",      NULL,
 };
+
+#define TUNING_NAME(field, name, meaning) name,
+static const char *const tunings[] = {TUNINGS(TUNING_NAME)};
 
 static const struct number {
 	const char *name;
@@ -170,6 +175,35 @@ static int set_verify(struct plan *plan, const char *value, char *error, size_t 
 	return 0;
 }
 
+static int set_without(struct plan *plan, const char *value, char *error, size_t error_size)
+{
+	uint64_t without = 0;
+
+	if (!tuning_knows(value) && strcmp(value, "none") != 0)
+		return refuse(error, error_size, "without", value, tuning_names());
+	for (const char *at = value; *at != '\0'; at += strspn(at, ",")) {
+		const size_t len = strcspn(at, ",");
+
+		for (size_t i = 0; i < RTE_DIM(tunings); i++)
+			if (strlen(tunings[i]) == len && strncmp(tunings[i], at, len) == 0)
+				without |= UINT64_C(1) << i;
+		at += len;
+	}
+	plan->without = without;
+	return 0;
+}
+
+void plan_without_names(uint64_t without, char *names, size_t size)
+{
+	size_t len = 0;
+
+	names[0] = '\0';
+	for (size_t i = 0; i < RTE_DIM(tunings) && len < size; i++)
+		if (without & UINT64_C(1) << i)
+			len += (size_t)snprintf(names + len, size - len, "%s%s", len ? "," : "",
+						tunings[i]);
+}
+
 int plan_set(struct plan *plan, const char *name, const char *value, char *error, size_t error_size)
 {
 	const struct number *number = number_find(name);
@@ -183,6 +217,8 @@ int plan_set(struct plan *plan, const char *name, const char *value, char *error
 		return set_seconds(plan, value, error, error_size);
 	if (strcmp(name, "verify") == 0)
 		return set_verify(plan, value, error, error_size);
+	if (strcmp(name, "without") == 0)
+		return set_without(plan, value, error, error_size);
 	if (!number) {
 		snprintf(error, error_size, "there is nothing named '%s' to set", name);
 		return -ENOENT;
@@ -213,6 +249,10 @@ void plan_get(const struct plan *plan, const char *name, char *value, size_t siz
 		snprintf(value, size, "%s", op_names[plan->op]);
 	else if (strcmp(name, "seconds") == 0)
 		snprintf(value, size, "%g", (double)plan->duration_ns / 1e9);
+	else if (strcmp(name, "without") == 0 && plan->without != 0)
+		plan_without_names(plan->without, value, size);
+	else if (strcmp(name, "without") == 0)
+		snprintf(value, size, "none");
 	else if (strcmp(name, "verify") == 0)
 		snprintf(value, size, "%s", plan->verify ? "on" : "off");
 }
@@ -255,6 +295,7 @@ static int check_ranges(const struct plan *plan, char *error, size_t error_size)
 		}
 	}
 	if (plan->mode >= MODE_COUNT || plan->op >= RTE_DIM(op_names) || plan->verify > 1 ||
+	    plan->without >> RTE_DIM(tunings) != 0 ||
 	    !rte_is_power_of_2((uint32_t)plan->path_mtu_bytes)) {
 		snprintf(error, error_size, "no mode, operation or MTU of that number");
 		return -EINVAL;

@@ -12,6 +12,7 @@
 	(UINT64_C(4) << 30) /* of one side; a server gives no more to whoever connects */
 #define PLAN_SPREAD_DEFAULT \
 	(UINT64_C(64) << 20) /* with many messages under way they share places beyond that */
+#define PLAN_NAMES_MAX 256
 #define PLAN_BATCH_MAX 64
 
 enum plan_op { PLAN_OP_WRITE, PLAN_OP_READ, PLAN_OP_SEND, PLAN_OP_ATOMIC };
@@ -33,6 +34,7 @@ struct plan {
 	uint64_t duration_ns;
 	uint64_t verify; /* bytes are checked where they arrive */
 	uint64_t seed;
+	uint64_t without; /* optimisations: a bit each, in the order of base/tuning.h */
 };
 
 /* Where messages stand in a region: slot_of() of queue pair and count. */
@@ -50,10 +52,10 @@ void plan_default_size(struct plan *plan);
 /**
  * Set one thing by its name, as command line and prompt do: "mode", "size", "qps", "depth", "mtu",
  * "batch", "signal", "inline", "op", "read-percent", "region", "seconds", "messages", "verify",
- * "seed". MT-safe.
+ * "seed", "without". MT-safe.
  *
  * @param value
- *   Numbers may end in K, M or G; verify takes "on" and "off".
+ *   Numbers may end in K, M or G; verify takes "on" and "off", without a list or "none".
  * @return
  *   0; -ENOENT: there is no such name; -EINVAL. Then `error` says why.
  */
@@ -68,6 +70,9 @@ void plan_get(const struct plan *plan, const char *name, char *value, size_t siz
 
 /** Check that the parts fit each other, and the mode. MT-safe. 0 or -EINVAL with `error`. */
 int plan_check(const struct plan *plan, char *error, size_t error_size);
+
+/** The names of optimisations, with commas between them; "" for none. MT-safe. */
+void plan_without_names(uint64_t without, char *names, size_t size);
 
 /** One completion for so many messages. MT-safe. */
 uint64_t plan_signal(const struct plan *plan);

@@ -190,7 +190,7 @@ TOKEN(token_clear, verb, "clear");
 TOKEN(token_stats, object, "stats");
 TOKEN(token_shown, object, "device#plan#qp#stats");
 TOKEN(token_number, object,
-      "size#qps#depth#mtu#batch#signal#inline#read-percent#region#seconds#messages#seed");
+      "size#qps#depth#mtu#batch#signal#inline#read-percent#region#seconds#messages#seed#without");
 TOKEN(token_any, value, NULL);
 TOKEN(token_mode, object, "mode");
 TOKEN(token_modes, value, "write#read#send#atomic#latency#source#sink#null#storage#incast");

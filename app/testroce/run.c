@@ -19,6 +19,8 @@
 #define WARM_UP_PART 10 /* of a timed test, the first one in so many is not counted */
 #define DRAIN_NS     UINT64_C(10000000000)
 
+static struct run the_run; /* one at a time; its histogram is large */
+
 /* The test that run_peek sees: from its first message to its last. */
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct run *live;
@@ -307,23 +309,29 @@ int run_test(struct nic *nic, struct control *control, const struct plan *plan,
 	     const struct run_options *options, struct result *result, char *error,
 	     size_t error_size)
 {
-	static struct run run; /* its histogram is large */
+	struct run *run = &the_run;
 	int rc;
 
 	rc = plan_check(plan, error, error_size);
 	if (rc != 0)
 		return rc;
-	memset(&run, 0, sizeof(run));
-	run.nic = nic;
-	run.control = control;
-	run.plan = *plan;
-	run.mode = modes[plan->mode];
-	histogram_clear(&run.latency);
-	rc = run_all(&run, options, result, error, error_size);
-	if (run.mode->end)
-		run.mode->end(&run);
-	endpoint_destroy(&run.endpoint);
+	nic_without(nic, plan->without);
+	memset(run, 0, sizeof(*run));
+	run->nic = nic;
+	run->control = control;
+	run->plan = *plan;
+	run->mode = modes[plan->mode];
+	histogram_clear(&run->latency);
+	rc = run_all(run, options, result, error, error_size);
+	if (run->mode->end)
+		run->mode->end(run);
+	endpoint_destroy(&run->endpoint);
 	return rc;
+}
+
+const struct histogram *run_last_latency(void)
+{
+	return &the_run.latency;
 }
 
 bool run_peek(struct result *result)

@@ -92,6 +92,9 @@ bool run_peek(struct result *result);
 /** Count from here on. Returns false where none runs. */
 bool run_clear(void);
 
+/** How long the messages of the last test took; until the next. Not MT-safe. */
+const struct histogram *run_last_latency(void);
+
 /** Tell of each queue pair. Returns how many there are; 0 where no test runs. */
 uint32_t run_each_qp(void (*tell)(uint32_t number, const char *state, uint64_t messages, void *arg),
 		     void *arg);

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """testroce: every mode, with its bytes verified, between two processes over memif and within one."""
 
+import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 
 from harness.process import LocalHost, Namespace, wait_until
@@ -113,6 +115,8 @@ class TestroceTest:
             server.kill()
         for options in ALONE:
             self._check("alone: " + " ".join(options), self._alone, options)
+        self._check("alone: --ablation", self._ablation)
+        self._check("alone: --sweep", self._sweep)
         self._check("alone, with options for EAL", self._alone, TESTS[0], ["--no-huge", "-m", "256", "--no-pci", "--"])
 
     def _judge(self, process, path):
@@ -145,6 +149,46 @@ class TestroceTest:
             [TESTROCE, *eal_options, "--port", "net_null0", "--ip", "10.9.9.1/24", *options, "--verify",
              "--messages", str(MESSAGES), "--json", path])
         self._judge(process, path)
+
+    def _series(self, *options):
+        """What a series of short tests prints."""
+        process = self._host("alone", 0).start([TESTROCE, "--port", "net_null0", "--ip", "10.9.9.1/24", "--seconds",
+                                                "0.01", *options])
+        status = process.wait(2 * SECONDS)
+        story = process.story("testroce")
+        process.kill()
+        if status != 0:
+            raise CheckFailed("it hangs" if status is None else f"exit {status}", story)
+        return process.output()
+
+    def _ablation(self):
+        """A row with all, one without each and one without any. Of so short tests the figures say nothing."""
+        rows = re.findall(r"^\| with(?:out)? ([a-z-]+) +\|(.*)\|$", self._series("--ablation"), re.M)
+        names = [name for name, _ in rows]
+        if names[:1] != ["all"] or names[-1:] != ["any"] or len(set(names)) < 5:
+            raise CheckFailed("not the rows", [str(rows)])
+        for name, cells in rows:
+            if not all(float(cell.split()[0]) >= 0 for cell in cells.split("|")):
+                raise CheckFailed("a figure is missing", [name, cells])
+
+    def _sweep(self):
+        """Files say the same; the plots are gnuplot's, where it is there."""
+        folder = os.path.join(self._work_dir, "sweep")
+        output = self._series("--sweep", folder)
+        with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
+            tests = [json.loads(line) for line in file]
+        if len(rows) < 40 or [row["gbps"] for row in rows] != [f"{test['gbps']:.4f}" for test in tests]:
+            raise CheckFailed("the files differ", [str(len(rows)), str(len(tests))])
+        for figure in ("bandwidth", "rate-qps", "rate-depth", "latency"):
+            with open(os.path.join(folder, figure + ".gnuplot"), encoding="utf-8") as file:
+                if "\nplot $series0 with " not in file.read():
+                    raise CheckFailed(f"{figure}.gnuplot does not plot")
+            if shutil.which("gnuplot") and not os.path.getsize(os.path.join(folder, figure + ".svg")):
+                raise CheckFailed(f"{figure}.svg is empty")
+        if not shutil.which("gnuplot") and "no plots: gnuplot" not in output:
+            raise CheckFailed("it does not say that gnuplot is missing", output.splitlines()[-5:])
 
     def _prompt(self, function):
         path = os.path.join(self._work_dir, "prompt.log")

@@ -93,6 +93,7 @@ static void options_parse__refuses(void **state)
 	assert_int_equal(parse("--port", "net_null0", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--listen", "1", "--connect", "a", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--listen", "1", "-i", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("--sweep", "x", "--ablation", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("-x", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--size", "0", NULL), OPTIONS_BAD);
 	assert_int_equal(parse("--mode", "atomic", "--size", "9", NULL), OPTIONS_BAD);

@@ -60,10 +60,14 @@ static void plan_parse_number__refuses_what_is_none(void **state)
 static void plan_set__what_was_set_is_told(void **state)
 {
 	static const char *const values[][2] = {
-		{"mode", "latency"}, {"op", "read"},	 {"size", "100"},	{"qps", "12"},
-		{"depth", "32"},     {"mtu", "2048"},	 {"batch", "4"},	{"signal", "8"},
-		{"inline", "0"},     {"region", "8192"}, {"seconds", "3"},	{"messages", "17"},
-		{"verify", "on"},    {"seed", "99"},	 {"read-percent", "5"},
+		{"mode", "latency"},   {"op", "read"},
+		{"size", "100"},       {"qps", "12"},
+		{"depth", "32"},       {"mtu", "2048"},
+		{"batch", "4"},	       {"signal", "8"},
+		{"inline", "0"},       {"region", "8192"},
+		{"seconds", "3"},      {"messages", "17"},
+		{"verify", "on"},      {"seed", "99"},
+		{"read-percent", "5"}, {"without", "fused-copy,prefetch"},
 	};
 	char value[64];
 
@@ -82,10 +86,14 @@ static void plan_set__what_was_set_is_told(void **state)
 static void plan_set__refuses_with_a_reason(void **state)
 {
 	static const char *const bad[][2] = {
-		{"mode", "fly"}, {"op", "fly"},	       {"size", "0"},	   {"size", "2G"},
-		{"qps", "0"},	 {"mtu", "1000"},      {"mtu", "8192"},	   {"batch", "65"},
-		{"verify", "1"}, {"seconds", "0.001"}, {"seconds", "nan"}, {"seconds", "1s"},
-		{"depth", "x"},	 {"inline", "4096"},
+		{"mode", "fly"},     {"op", "fly"},
+		{"size", "0"},	     {"size", "2G"},
+		{"qps", "0"},	     {"mtu", "1000"},
+		{"mtu", "8192"},     {"batch", "65"},
+		{"verify", "1"},     {"seconds", "0.001"},
+		{"seconds", "nan"},  {"seconds", "1s"},
+		{"depth", "x"},	     {"inline", "4096"},
+		{"without", "luck"}, {"without", "prefetch,luck"},
 	};
 
 	(void)state;

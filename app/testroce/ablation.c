@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What each optimisation brings. All rows are measured in turn, several times over: what else
+ * happens on the machine happens to all of them, and the median leaves it out.
+ */
+#include "ablation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "base/tuning.h"
+#include "mode.h"
+
+#define ROUNDS	   3
+#define FIGURES	   4
+#define LIST_BYTES 128
+
+#define TUNING_NAME(field, name, meaning) name,
+static const char *const tunings[] = {TUNINGS(TUNING_NAME)};
+#define ROWS (RTE_DIM(tunings) + 2) /* with all, without each, without any */
+
+static const struct figure {
+	const char *title;
+	uint64_t mode, size_bytes, batch;
+	bool is_latency, is_rate;
+} figures[FIGURES] = {
+	{"WRITE 64K Gb/s", MODE_WRITE, 65536, 1, false, false},
+	{"SEND 64K Gb/s", MODE_SEND, 65536, 1, false, false},
+	{"WRITE 8 M/s", MODE_WRITE, 8, 16, false, true},
+	{"WRITE 8 p50 us", MODE_LATENCY, 8, 1, true, false},
+};
+
+struct table {
+	double values[ROWS][FIGURES][ROUNDS];
+};
+
+static uint64_t without_of(size_t row)
+{
+	if (row == 0)
+		return 0;
+	return row <= RTE_DIM(tunings) ? UINT64_C(1) << (row - 1)
+				       : (UINT64_C(1) << RTE_DIM(tunings)) - 1;
+}
+
+static double value_of(const struct figure *figure, const struct result *result)
+{
+	if (figure->is_latency)
+		return result->p_us[0];
+	return figure->is_rate ? result_mps(result) : result_gbps(result);
+}
+
+static int ablation_measure(struct nic *nic, struct control *control, const struct plan *base,
+			    const struct run_options *options, struct table *table, char *error,
+			    size_t error_size)
+{
+	struct result result;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < ROUNDS * ROWS * FIGURES; i++) {
+		const size_t round = i / (ROWS * FIGURES), row = i / FIGURES % ROWS;
+		const struct figure *figure = &figures[i % FIGURES];
+		struct plan plan = *base;
+
+		plan.mode = figure->mode;
+		plan.op = PLAN_OP_WRITE;
+		plan.size_bytes = figure->size_bytes;
+		plan.batch = RTE_MIN(figure->batch, plan.depth);
+		plan.without = without_of(row);
+		rc = run_test(nic, control, &plan, options, &result, error, error_size);
+		if (rc == 0)
+			table->values[row][i % FIGURES][round] = value_of(figure, &result);
+		if (rc == 0 && options->stop && *options->stop) {
+			snprintf(error, error_size, "stopped");
+			rc = -EINTR;
+		}
+	}
+	return rc;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double median(double values[ROUNDS])
+{
+	qsort(values, ROUNDS, sizeof(values[0]), compare);
+	return values[ROUNDS / 2];
+}
+
+static void name_of(size_t row, char name[LIST_BYTES])
+{
+	if (row == 0)
+		snprintf(name, LIST_BYTES, "with all");
+	else if (row <= RTE_DIM(tunings))
+		snprintf(name, LIST_BYTES, "without %s", tunings[row - 1]);
+	else
+		snprintf(name, LIST_BYTES, "without any");
+}
+
+static void ablation_print(struct table *table, FILE *file)
+{
+	double all[FIGURES];
+	char name[LIST_BYTES];
+
+	fprintf(file, "| |");
+	for (size_t i = 0; i < FIGURES; i++)
+		fprintf(file, " %s |", figures[i].title);
+	fprintf(file, "\n|---|---|---|---|---|\n");
+	for (size_t row = 0; row < ROWS; row++) {
+		name_of(row, name);
+		fprintf(file, "| %-22s |", name);
+		for (size_t i = 0; i < FIGURES; i++) {
+			const double value = median(table->values[row][i]);
+
+			if (row == 0)
+				all[i] = value;
+			fprintf(file, " %6.2f", value);
+			if (row > 0 && all[i] > 0)
+				fprintf(file, " (%+.0f%%)", (value / all[i] - 1) * 100);
+			fprintf(file, " |");
+		}
+		fprintf(file, "\n");
+	}
+	fflush(file);
+}
+
+int ablation_run(struct nic *nic, struct control *control, const struct plan *base,
+		 const struct run_options *options, FILE *file, char *error, size_t error_size)
+{
+	struct table table = {0};
+	const int rc = ablation_measure(nic, control, base, options, &table, error, error_size);
+
+	if (rc == 0)
+		ablation_print(&table, file);
+	return rc;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each optimisation brings: the same tests with all of them, and without each. */
+#ifndef TESTROCE_ABLATION_H
+#define TESTROCE_ABLATION_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "run.h"
+
+/**
+ * Print the table. Not MT-safe.
+ *
+ * @param base
+ *   What all tests have in common; their seconds, path MTU and queue pairs above all.
+ * @return
+ *   0 or -errno with `error`.
+ */
+int ablation_run(struct nic *nic, struct control *control, const struct plan *base,
+		 const struct run_options *options, FILE *file, char *error, size_t error_size);
+
+#endif
