@@ -156,6 +156,9 @@ int check_settings(const struct settings *settings, char *error, size_t error_si
 
 	if (settings->netdev[0] == '\0' && settings->port[0] == '\0')
 		return check_socket(settings->socket, error, error_size);
+	/* The primary has made it. */
+	if (settings->secondary != 0)
+		return 0;
 	if (settings->netdev[0] == '\0')
 		return check_port(settings->port, error, error_size);
 	ret = check_netdev(settings->netdev, settings->mtu, error, error_size);

@@ -28,6 +28,7 @@ const char options_help[] =
 	"  --progress MODE    who moves packets: hybrid (default), inline or dedicated\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
 	"  --file-prefix NAME DPDK's name for its files, as telemetry's socket (default: rte)\n"
+	"  --secondary N      --port is of the DPDK primary with --file-prefix: use its queues N\n"
 	"  --log-level LEVEL  what is printed on stderr: error, warn (default), info or debug\n"
 	"  --without LIST     do without some optimisations, to see what each brings\n"
 	"                     (names, separated by commas: see the manual page)\n"
@@ -63,6 +64,7 @@ static const struct option long_options[] = {
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
+	{"secondary", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
 	{"without", required_argument, NULL, CODE_OTHER_SETTING},
 	{"config", required_argument, NULL, CODE_CONFIG},

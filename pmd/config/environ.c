@@ -23,6 +23,7 @@ static const struct variable {
 	{PREFIX "LOG_LEVEL", "log-level"}, {PREFIX "TELEMETRY", "telemetry"},
 	{PREFIX "FILE_PREFIX", "file-prefix"},
 	{PREFIX "WITHOUT", "without"},
+	{PREFIX "SECONDARY", "secondary"},
 };
 
 /* Longest value: a full list of addresses. */

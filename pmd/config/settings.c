@@ -18,6 +18,7 @@
 #include "base/tuning.h"
 #include "wire/headers.h"
 
+#define SECONDARY_MAX 1023 /* queues of a port */
 #define MTU_MIN_BYTES (WIRE_MTU_MIN + WIRE_OVERHEAD_MAX) /* the smallest path MTU */
 /* The largest IPv4 packet. */
 #define MTU_MAX_BYTES 65535
@@ -274,6 +275,11 @@ static int parse_count(const char *name, const char *value, uint32_t min, uint32
 	return 0;
 }
 
+static int set_secondary(struct settings *settings, const char *value, struct text *why)
+{
+	return parse_count("secondary", value, 1, SECONDARY_MAX, &settings->secondary, why);
+}
+
 static int set_max_qp(struct settings *settings, const char *value, struct text *why)
 {
 	return parse_count("max-qp", value, 1, 65536, &settings->max_qp, why);
@@ -424,6 +430,12 @@ static void get_max_memory(const struct settings *settings, struct text *text)
 	get_number(settings->max_memory, text);
 }
 
+static void get_secondary(const struct settings *settings, struct text *text)
+{
+	if (settings->secondary != 0)
+		text_add(text, "%u", settings->secondary);
+}
+
 static void get_file_prefix(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", settings->file_prefix);
@@ -454,6 +466,7 @@ static const struct accessor {
 	{"telemetry", set_telemetry, get_telemetry},
 	{"file-prefix", set_file_prefix, get_file_prefix},
 	{"without", set_without, get_without},
+	{"secondary", set_secondary, get_secondary},
 	{"max-qp", set_max_qp, get_max_qp},
 	{"max-memory", set_max_memory, get_max_memory},
 	{"max-buffers", set_max_buffers, get_max_buffers},
@@ -515,6 +528,8 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 			      "DEVARGS and --ip ADDR/LEN");
 	if (!has_netdev && !has_port && (settings->ip_count > 0 || settings->mtu != 0))
 		return refuse(&why, "ip and mtu are the port's: set them for uroced, or name a port");
+	if (settings->secondary != 0 && !has_port)
+		return refuse(&why, "secondary needs the name that the DPDK primary has for its port; set port");
 	if (has_netdev && settings->ip_count > 0)
 		return refuse(
 			&why,

@@ -30,6 +30,7 @@
 #include "report/telemetry.h"
 #include "report/write.h"
 #include "share/attach.h"
+#include "secondary.h"
 #include "show.h"
 
 #define ERROR_MAX    256
@@ -140,6 +141,8 @@ static int provider_open_link(const struct settings *settings, struct link *link
 					.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
 	int rc;
 
+	if (settings->secondary != 0)
+		return secondary_open_link(settings, link);
 	rc = link_prepare(link, settings);
 	if (rc != 0)
 		return rc;

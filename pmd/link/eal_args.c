@@ -87,8 +87,9 @@ static void args_add_devices(struct eal_args *args, const struct runtime_config 
 		args_add(args, "-a");
 		args_add(args, "%s%s%s", device->name, device->args[0] ? "," : "", device->args);
 	}
-	if (!pci) {
+	if (!pci)
 		args_add(args, "--no-pci");
+	if (!pci && !config->secondary) {
 		/* Physical addresses are for hardware; with hardware EAL knows best. */
 		args_add(args, "--iova-mode=va");
 	}
@@ -98,7 +99,10 @@ void eal_args_make(struct eal_args *args, const struct runtime_config *config, b
 {
 	args->argc = 0;
 	args_add(args, "%s", program_invocation_short_name);
-	args_add_memory(args, config->memory_bytes, huge);
+	if (config->secondary)
+		args_add(args, "--proc-type=secondary");
+	else
+		args_add_memory(args, config->memory_bytes, huge);
 	args_add_devices(args, config);
 	if (!config->telemetry)
 		args_add(args, "--no-telemetry");

@@ -20,6 +20,8 @@
 #define RING_FRAMES 1024
 #define POOL_FRAMES 8191
 #define POOL_CACHE  256
+#define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN)
+#define REPLY_MAX   2048 /* link/link.h: frames that are not RoCE */
 
 static uint16_t guest_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -116,15 +118,18 @@ static int guest_make_rings(struct guest *guest)
 static int guest_make_pool(const struct guest *guest, struct port *port)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
+	uint32_t need;
 
 	if (guest->pool) {
 		port->pool = guest->pool;
 		port->mbuf_bytes =
 			(uint32_t)(rte_pktmbuf_data_room_size(guest->pool) - RTE_PKTMBUF_HEADROOM);
-		if (port->mbuf_bytes >= PACKET_FRAME_MAX)
+		need = RTE_MAX(RTE_MIN(port->mtu_bytes + FRAME_OVERHEAD, (uint32_t)PACKET_FRAME_MAX),
+			       (uint32_t)REPLY_MAX);
+		if (port->mbuf_bytes >= need)
 			return 0;
-		log_error("buffers of pool '%s' have no room for frames of %zu bytes",
-			  guest->pool->name, (size_t)PACKET_FRAME_MAX);
+		log_error("buffers of pool '%s' have room for %u bytes, and %u are needed",
+			  guest->pool->name, port->mbuf_bytes, need);
 		return -EINVAL;
 	}
 	port->mbuf_bytes = GUEST_MBUF_BYTES;

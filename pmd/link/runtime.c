@@ -65,6 +65,9 @@ static void log_failure(int rc, size_t memory_bytes)
 	if (rc == -EALREADY)
 		log_error(
 			"this program runs DPDK itself: uroce cannot start a second one beside it");
+	else if (rte_eal_process_type() == RTE_PROC_SECONDARY)
+		log_error("no DPDK primary with this file-prefix can be joined: %s",
+			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
 	else if (runtime_huge && !huge_pages_free(memory_bytes))
 		log_error("another program has just taken the huge pages that were free: start again, or "
 			  "set up more of them");
@@ -109,7 +112,7 @@ int runtime_start(const struct runtime_config *config)
 	rc = eal_log_open();
 	if (rc != 0)
 		return rc;
-	runtime_huge = huge_pages_free(config->memory_bytes);
+	runtime_huge = config->secondary || huge_pages_free(config->memory_bytes);
 	if (!runtime_huge)
 		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 "
 			 "> "

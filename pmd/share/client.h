@@ -153,6 +153,7 @@ void client_lanes_say_asleep(struct share_client *client);
 /** After that and a full fence: whether packets wait. MT-safe. */
 bool client_lanes_wait(struct share_client *client);
 
+extern const struct rte_mempool_ops lane_pool_ops;
 extern const struct port_ops client_port_ops;
 extern const struct link_remote client_link_remote;
 

@@ -46,14 +46,13 @@ static unsigned int lent_count(const struct rte_mempool *pool)
 	return 0;
 }
 
-static const struct rte_mempool_ops lent_ops = {
+const struct rte_mempool_ops lane_pool_ops = {
 	.name = POOL_OPS,
 	.alloc = lent_alloc,
 	.enqueue = lent_enqueue,
 	.dequeue = lent_dequeue,
 	.get_count = lent_count,
 };
-RTE_MEMPOOL_REGISTER_OPS(lent_ops);
 
 static void close_fds(const int *fds)
 {

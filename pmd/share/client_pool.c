@@ -105,7 +105,6 @@ static const struct rte_mempool_ops pool_ops = {
 	.dequeue = pool_dequeue,
 	.get_count = pool_count,
 };
-RTE_MEMPOOL_REGISTER_OPS(pool_ops);
 
 struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer)
 {
@@ -149,8 +148,28 @@ struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, 
 	return pool;
 }
 
+/*
+ * Not by a constructor: DPDK knows operations by the order in which they were registered, which has to be the primary's in
+ * its secondary processes (secondary.c), where none of these is used.
+ */
+static int client_register_ops(void)
+{
+	static bool registered;
+
+	if (registered)
+		return 0;
+	if (rte_mempool_register_ops(&pool_ops) < 0 || rte_mempool_register_ops(&lane_pool_ops) < 0)
+		return -ENOSPC;
+	registered = true;
+	return 0;
+}
+
 int client_make_pool(struct share_client *client)
 {
+	const int rc = client_register_ops();
+
+	if (rc != 0)
+		return rc;
 	client->stock = malloc(client->buffers * sizeof(client->stock[0]));
 	client->pool = client_new_pool(POOL_OPS, client, client->buffers, client->buffer_bytes);
 	if (client->stock && client->pool)

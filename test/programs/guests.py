@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ports of DPDK applications: RDMA in one that forwards, and processes of uroce's that another one serves."""
 
+import glob
 import os
+import shutil
 
 from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
@@ -12,6 +14,16 @@ REMOTE_WRITE = os.path.join(EXAMPLES, "remote_write")
 FIRST_PORT = 25500
 SECONDS = 60
 EAL = ["--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--iova-mode=va", "--no-telemetry"]
+
+
+def remove_primary(prefix):
+    """The files that a DPDK primary leaves, with the huge pages in them."""
+    with open("/proc/mounts", encoding="ascii") as mounts:
+        folders = [line.split()[1] for line in mounts if line.split()[2] == "hugetlbfs"]
+    for folder in folders:
+        for path in glob.glob(f"{folder}/{prefix}map_*"):
+            os.unlink(path)
+    shutil.rmtree(f"/var/run/dpdk/{prefix}", ignore_errors=True)
 
 
 class GuestsTest:
@@ -46,6 +58,7 @@ class GuestsTest:
         self._report.check("primary: verified data between two", self._between)
         self._report.check("primary: frames that are not its own go through", self._through)
         self._stop()
+        self._report.check("testpmd: verified data between secondaries of two", self._testpmd)
 
     def _stop(self):
         if self._application:
@@ -78,6 +91,29 @@ class GuestsTest:
 
     def _between(self):
         self._meet(self._primary_prefix(), self._primary_prefix(), "between")
+
+    def _testpmd(self):
+        """Stock testpmd has a wire's ends, and leaves queue 1 of each to process 1, which is a program of ours."""
+        primaries, prefixes = [], []
+        try:
+            for end, role in enumerate(("server", "client")):
+                name = f"uroce-test-{os.getpid()}-{end}"
+                wire = f"net_memif0,role={role},socket={self._work_dir}/testpmd.sock,socket-abstract=no"
+                primaries.append(Process(
+                    ["dpdk-testpmd", "-l", "0,1", "-m", "64", f"--file-prefix={name}", "--no-pci", "--no-telemetry",
+                     "--vdev", wire, "--", "--num-procs=2", "--proc-id=0", "--rxq=2", "--txq=2",
+                     "--total-num-mbufs=4096", "--forward-mode=rxonly", "--stats-period=1"], self._log("testpmd")))
+                if not wait_until(lambda: "NIC statistics" in primaries[end].output(), SECONDS):
+                    raise CheckFailed("testpmd does not run", primaries[end].story("testpmd"))
+                prefixes.append([UROCE_RUN, "--secondary", "1", "--file-prefix", name, "--port", "net_memif0", "--ip",
+                                 f"10.9.8.{end + 1}/24", "--"])
+            self._application = primaries[0]
+            self._meet(prefixes[0], prefixes[1], "testpmd")
+        finally:
+            self._application = None
+            for end, primary in enumerate(primaries):
+                primary.kill()
+                remove_primary(f"uroce-test-{os.getpid()}-{end}")
 
     def _meet(self, server_prefix, client_prefix, name):
         """A program that waits for another one, and looks at what that has written."""

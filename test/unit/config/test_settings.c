@@ -65,6 +65,7 @@ static void settings_set__every_name(void **state)
 	set(&settings, "mtu", "4200");
 	set(&settings, "progress", "dedicated");
 	set(&settings, "hand-over", "checked");
+	set(&settings, "secondary", "1");
 	set(&settings, "log-level", "debug");
 	set(&settings, "telemetry", "yes");
 	set(&settings, "file-prefix", "rdma");
@@ -78,6 +79,7 @@ static void settings_set__every_name(void **state)
 	assert_int_equal(settings.mtu, 4200);
 	assert_int_equal(settings.progress, SETTINGS_PROGRESS_DEDICATED);
 	assert_int_equal(settings.hand_over, SETTINGS_HAND_OVER_CHECKED);
+	assert_int_equal(settings.secondary, 1);
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
 	assert_true(settings.telemetry);
 	assert_string_equal(settings.file_prefix, "rdma");
@@ -169,6 +171,7 @@ static void settings_set__mtu_range(void **state)
 static void settings_set__words(void **state)
 {
 	(void)state;
+	assert_refused("secondary", "0", "a number from 1");
 	assert_refused("hand-over", "never", "direct, checked and owner");
 	assert_refused("progress", "fast", "hybrid, inline and dedicated");
 	assert_refused("without", "batch-ack,speed", "key-cache,");
@@ -230,7 +233,7 @@ static void settings_get__is_what_set_takes(void **state)
 {
 	static const char *const values[][2] = {
 		{"netdev", "veth0"},	{"port", "net_null0"}, {"ip", "10.0.0.1/24,fd00::1/64"},
-		{"hand-over", "owner"},
+		{"hand-over", "owner"}, {"secondary", "7"},
 		{"name", "x"},		{"mtu", "1500"},       {"progress", "inline"},
 		{"log-level", "error"},
 		{"telemetry", "yes"},

@@ -47,6 +47,7 @@ struct settings {
 	enum settings_hand_over hand_over; /* uroced's */
 	struct settings_ip ips[SETTINGS_IPS_MAX];
 	size_t ip_count;
+	uint32_t secondary; /* our number among the processes of the DPDK primary that has the port; 0: it is ours */
 	char name[64]; /* "uroce0" */
 	uint32_t mtu; /* bytes of IP packet the port is told to carry; 0: as the port has it */
 	enum settings_progress progress;
@@ -65,7 +66,7 @@ void settings_init(struct settings *settings);
 /**
  * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "hand-over",
  * "ip", "name", "mtu", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers",
- * "without"), as the command line and
+ * "without", "secondary"), as the command line and
  * the file both do. "ip" may be set several times.
  *
  * @param error

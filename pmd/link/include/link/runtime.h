@@ -15,6 +15,7 @@ struct runtime_config {
 	size_t memory_bytes; /* what will be needed of it */
 	bool telemetry;	     /* EAL's socket, which is a file until the process exits, and its threads */
 	const char *file_prefix; /* of such files; NULL: EAL's own */
+	bool secondary; /* of the primary process with that prefix, whose memory it is */
 };
 
 /**
