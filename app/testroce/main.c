@@ -105,6 +105,7 @@ static int measure(struct nic *nic, struct control *control, const struct option
 									: 0,
 		.lines = stdout,
 		.stop = &stop,
+		.stages = options->stages,
 	};
 	struct result result;
 	char error[256] = "";

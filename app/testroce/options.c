@@ -54,6 +54,7 @@ const char options_help[] =
 	"that)\n"
 	"  --json FILE          write results as JSON, a line a test\n"
 	"  --csv FILE           write results as CSV\n"
+	"  --stages             tell where the cycles go, by stage of the packet path\n"
 	"  --ablation           a table of what each optimisation brings\n"
 	"  --sweep FOLDER       walk sizes, depths and queue pairs; write JSON, CSV and plots\n"
 	"  --help, --version\n"
@@ -80,6 +81,7 @@ enum {
 	CODE_ONCE,
 	CODE_INTERACTIVE,
 	CODE_ABLATION,
+	CODE_STAGES,
 	CODE_SWEEP,
 	CODE_JSON,
 	CODE_CSV,
@@ -119,6 +121,7 @@ static const struct option long_options[] = {
 	{"connect", required_argument, NULL, CODE_CONNECT},
 	{"interactive", no_argument, NULL, CODE_INTERACTIVE},
 	{"once", no_argument, NULL, CODE_ONCE},
+	{"stages", no_argument, NULL, CODE_STAGES},
 	{"ablation", no_argument, NULL, CODE_ABLATION},
 	{"sweep", required_argument, NULL, CODE_SWEEP},
 	{"json", required_argument, NULL, CODE_JSON},
@@ -185,6 +188,9 @@ static int options_take(struct options *options, int code, const char *name, str
 		return 0;
 	case CODE_ABLATION:
 		options->ablation = true;
+		return 0;
+	case CODE_STAGES:
+		options->stages = true;
 		return 0;
 	case CODE_SWEEP:
 		options->sweep = optarg;

@@ -52,6 +52,40 @@ static void names_of(const struct result *result, char mode[16], char op[16])
 	plan_get(&result->plan, "op", op, 16);
 }
 
+static double share_of(const struct stages *stages, enum stage stage)
+{
+	return (double)stages->samples[stage] / (double)stages->count;
+}
+
+static void json_stages(FILE *file, const struct stages *stages)
+{
+	fprintf(file, ", \"stages\": {");
+	for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+		fprintf(file, "%s\"%s\": %.4f", stage ? ", " : "", stages_name(stage),
+			share_of(stages, stage));
+	fprintf(file, "}");
+}
+
+void output_stages(FILE *file, const struct result *result)
+{
+	const struct stages *stages = &result->stages;
+
+	if (stages->count == 0) {
+		fprintf(file, "stages are not looked at; --stages, or \"set stages on\"\n");
+		return;
+	}
+	fprintf(file, "  %-11s %6s %14s %14s   of %" PRIu64 " samples\n", "stage", "share",
+		"cycles/packet", "cycles/byte", stages->count);
+	for (enum stage stage = 0; stage < STAGE_COUNT; stage++) {
+		const double share = share_of(stages, stage);
+
+		fprintf(file, "  %-11s %5.1f%% %14.1f %14.4f   %s\n", stages_name(stage),
+			share * 100, share * result_cycles_packet(result),
+			share * result_cycles_byte(result), stages_meaning(stage));
+	}
+	fflush(file);
+}
+
 void output_json(FILE *file, const struct result *result)
 {
 	struct column columns[COLUMNS];
@@ -66,6 +100,8 @@ void output_json(FILE *file, const struct result *result)
 		fprintf(file, ", \"%s\": ", columns[i].name);
 		fprintf(file, "%.*f", columns[i].digits, columns[i].value);
 	}
+	if (result->stages.count > 0)
+		json_stages(file, &result->stages);
 	fprintf(file, "}\n");
 	fflush(file);
 }
@@ -132,5 +168,7 @@ void output_text(FILE *file, const struct result *result)
 		fprintf(file, "  verified: %s\n", result->wrong ? "WRONG" : "all right");
 	if (result->wrong)
 		fprintf(file, "  %" PRIu64 " messages are not what was sent\n", result->wrong);
+	if (result->stages.count > 0)
+		output_stages(file, result);
 	fflush(file);
 }

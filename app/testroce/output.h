@@ -10,6 +10,9 @@ struct result;
 /** What a test gave, in some lines. */
 void output_text(FILE *file, const struct result *result);
 
+/** Where the cycles went: a line a stage. */
+void output_stages(FILE *file, const struct result *result);
+
 /** The same as one JSON object on one line. */
 void output_json(FILE *file, const struct result *result);
 

@@ -76,6 +76,10 @@ static int set(const char *name, const char *value, char *error)
 {
 	int rc;
 
+	if (strcmp(name, "stages") == 0) {
+		worker_set_stages(&prompt.worker, strcmp(value, "on") == 0);
+		return 0;
+	}
 	if (strcmp(name, "progress") != 0) {
 		rc = plan_set(&prompt.plan, name, value, error, ERROR_MAX);
 		prompt.has_size |= rc == 0 && strcmp(name, "size") == 0;
@@ -131,21 +135,19 @@ static void print_qp(uint32_t number, const char *state, uint64_t messages, void
 	cmdline_printf(arg, "QP 0x%06x %-6s %" PRIu64 " messages\n", number, state, messages);
 }
 
-static void show_stats(struct cmdline *cl)
+static void show_result(struct cmdline *cl, void (*show)(FILE *file, const struct result *result))
 {
 	struct result result;
-	bool has_result;
+	bool has_result = run_peek(&result);
 
-	if (run_peek(&result)) {
-		output_text(stdout, &result);
-		return;
+	if (!has_result) {
+		pthread_mutex_lock(&prompt.worker.lock);
+		result = prompt.worker.result;
+		has_result = prompt.worker.has_result;
+		pthread_mutex_unlock(&prompt.worker.lock);
 	}
-	pthread_mutex_lock(&prompt.worker.lock);
-	result = prompt.worker.result;
-	has_result = prompt.worker.has_result;
-	pthread_mutex_unlock(&prompt.worker.lock);
 	if (has_result)
-		output_text(stdout, &result);
+		show(stdout, &result);
 	else
 		cmdline_printf(cl, "there was no test yet\n");
 }
@@ -160,7 +162,9 @@ static void do_show(void *parsed, struct cmdline *cl, void *data)
 	else if (strcmp(command->object, "plan") == 0)
 		show_plan(cl);
 	else if (strcmp(command->object, "stats") == 0)
-		show_stats(cl);
+		show_result(cl, output_text);
+	else if (strcmp(command->object, "stages") == 0)
+		show_result(cl, output_stages);
 	else if (run_each_qp(print_qp, cl) == 0)
 		cmdline_printf(cl, "no test is running\n");
 }
@@ -188,7 +192,7 @@ TOKEN(token_set, verb, "set");
 TOKEN(token_show, verb, "show");
 TOKEN(token_clear, verb, "clear");
 TOKEN(token_stats, object, "stats");
-TOKEN(token_shown, object, "device#plan#qp#stats");
+TOKEN(token_shown, object, "device#plan#qp#stats#stages");
 TOKEN(token_number, object,
       "size#qps#depth#mtu#batch#signal#inline#read-percent#region#seconds#messages#seed#without");
 TOKEN(token_any, value, NULL);
@@ -196,7 +200,7 @@ TOKEN(token_mode, object, "mode");
 TOKEN(token_modes, value, "write#read#send#atomic#latency#source#sink#null#storage#incast");
 TOKEN(token_op, object, "op");
 TOKEN(token_ops, value, "write#read#send#atomic");
-TOKEN(token_verify, object, "verify");
+TOKEN(token_verify, object, "verify#stages");
 TOKEN(token_switch, value, "on#off");
 TOKEN(token_progress, object, "progress");
 TOKEN(token_progresses, value, "hybrid#inline#dedicated");
@@ -211,7 +215,7 @@ TOKEN(token_progresses, value, "hybrid#inline#dedicated");
 COMMAND(command_start, do_start, "start: run the test that was set", (void *)&token_start);
 COMMAND(command_stop, do_stop, "stop: end the test that is running", (void *)&token_stop);
 COMMAND(command_wait, do_wait, "wait: until the test has ended by itself", (void *)&token_wait);
-COMMAND(command_show, do_show, "show device|plan|qp|stats", (void *)&token_show,
+COMMAND(command_show, do_show, "show device|plan|qp|stats|stages", (void *)&token_show,
 	(void *)&token_shown);
 COMMAND(command_clear, do_clear, "clear stats: count from here on", (void *)&token_clear,
 	(void *)&token_stats);
@@ -223,8 +227,8 @@ COMMAND(command_set_mode, do_set, "set mode MODE", (void *)&token_set, (void *)&
 	(void *)&token_modes);
 COMMAND(command_set_op, do_set, "set op write|read|send|atomic: what latency measures",
 	(void *)&token_set, (void *)&token_op, (void *)&token_ops);
-COMMAND(command_set_verify, do_set, "set verify on|off", (void *)&token_set, (void *)&token_verify,
-	(void *)&token_switch);
+COMMAND(command_set_verify, do_set, "set verify|stages on|off", (void *)&token_set,
+	(void *)&token_verify, (void *)&token_switch);
 COMMAND(command_set_progress, do_set, "set progress hybrid|inline|dedicated", (void *)&token_set,
 	(void *)&token_progress, (void *)&token_progresses);
 COMMAND(command_help, do_help, "help: this list", (void *)&token_help);
@@ -262,7 +266,7 @@ int prompt_run(struct nic *nic, struct control *control, const struct options *o
 	prompt.nic = nic;
 	prompt.plan = options->plan;
 	prompt.has_size = options->has_size;
-	rc = worker_start(&prompt.worker, nic, control, options->period_ns);
+	rc = worker_start(&prompt.worker, nic, control, options->period_ns, options->stages);
 	cl = rc == 0 ? cmdline_stdin_new(commands, "testroce> ") : NULL;
 	if (!cl) {
 		fprintf(stderr, "testroce: no prompt: %s\n", strerror(rc ? -rc : ENOMEM));

@@ -167,6 +167,7 @@ static void run_count_anew(struct run *run)
 	pthread_mutex_lock(&live_lock);
 	run_mark(run, &run->first);
 	histogram_clear(&run->latency);
+	stages_clear();
 	pthread_mutex_unlock(&live_lock);
 }
 
@@ -286,13 +287,21 @@ static int run_give_up(struct run *run, struct result *result, int rc)
 static int run_all(struct run *run, const struct run_options *options, struct result *result,
 		   char *error, size_t error_size)
 {
+	struct stages stages = {0};
 	struct mark last;
 	int rc;
 
 	rc = run_open(run, error, error_size);
 	if (rc != 0)
 		return run_give_up(run, result, rc);
+	if (options->stages && (rc = stages_begin()) != 0) {
+		snprintf(error, error_size, "stages cannot be told: %s",
+			 rc == -ENOENT ? "the program has no symbols" : strerror(-rc));
+		return run_give_up(run, result, rc);
+	}
 	rc = run_measure(run, options, &last);
+	if (options->stages)
+		stages_end(&stages);
 	if (rc == 0)
 		rc = run_drain(run);
 	if (rc != 0) {
@@ -302,6 +311,7 @@ static int run_all(struct run *run, const struct run_options *options, struct re
 		return run_give_up(run, result, rc);
 	}
 	run_sum_up(run, &last, result);
+	result->stages = stages;
 	return run_close(run, result, error, error_size);
 }
 
@@ -344,6 +354,7 @@ bool run_peek(struct result *result)
 	if (runs) {
 		run_mark(live, &now);
 		run_sum_up(live, &now, result);
+		stages_peek(&result->stages);
 	}
 	pthread_mutex_unlock(&live_lock);
 	return runs;

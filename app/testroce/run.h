@@ -11,6 +11,7 @@
 #include "endpoint.h"
 #include "histogram.h"
 #include "plan.h"
+#include "stages.h"
 #include "telemetry/counters.h"
 
 struct control;
@@ -55,6 +56,7 @@ struct result {
 	uint64_t tsc;
 	uint64_t retransmitted;
 	uint64_t wrong;
+	struct stages stages; /* where the cycles went, if it was asked for */
 	bool has_latency;
 	double p_us[RESULT_QUANTILES]; /* 50, 90, 99, 99.9 */
 	double min_us, max_us;
@@ -66,6 +68,7 @@ struct result {
 /* How a test is watched while it runs. */
 struct run_options {
 	uint64_t period_ns;	     /* a line of figures each time; 0: none */
+	bool stages;		     /* sample where cycles go */
 	FILE *lines;		     /* where to */
 	volatile sig_atomic_t *stop; /* ends the test early */
 };

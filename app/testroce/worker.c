@@ -14,12 +14,13 @@
 
 static void worker_test(struct worker *worker)
 {
+	const struct run_options how = worker->how;
 	struct result result;
 	char error[256] = "";
 	int rc;
 
 	pthread_mutex_unlock(&worker->lock);
-	rc = run_test(worker->nic, worker->control, &worker->plan, &worker->how, &result, error,
+	rc = run_test(worker->nic, worker->control, &worker->plan, &how, &result, error,
 		      sizeof(error));
 	if (rc == 0)
 		output_text(stdout, &result);
@@ -68,13 +69,13 @@ static void *worker_main(void *arg)
 }
 
 int worker_start(struct worker *worker, struct nic *nic, struct control *control,
-		 uint64_t period_ns)
+		 uint64_t period_ns, bool stages)
 {
 	memset(worker, 0, sizeof(*worker));
 	worker->nic = nic;
 	worker->control = control;
 	worker->how = (struct run_options){
-		.period_ns = period_ns, .lines = stdout, .stop = &worker->stop};
+		.period_ns = period_ns, .stages = stages, .lines = stdout, .stop = &worker->stop};
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->changed, NULL);
 	return -pthread_create(&worker->thread, NULL, worker_main, worker);
@@ -94,6 +95,13 @@ int worker_begin(struct worker *worker, const struct plan *plan)
 	}
 	pthread_mutex_unlock(&worker->lock);
 	return rc;
+}
+
+void worker_set_stages(struct worker *worker, bool on)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->how.stages = on;
+	pthread_mutex_unlock(&worker->lock);
 }
 
 bool worker_is_busy(struct worker *worker)

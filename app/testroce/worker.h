@@ -29,7 +29,7 @@ struct worker {
 
 /** Start the thread. 0 or -errno. */
 int worker_start(struct worker *worker, struct nic *nic, struct control *control,
-		 uint64_t period_ns);
+		 uint64_t period_ns, bool stages);
 
 /** Begin a test. MT-safe. 0, or -EBUSY while there is one. */
 int worker_begin(struct worker *worker, const struct plan *plan);
@@ -39,6 +39,9 @@ void worker_stop(struct worker *worker);
 
 /** Wait until the test has ended by itself. MT-safe. */
 void worker_wait(struct worker *worker);
+
+/** Whether the next tests tell where cycles go. MT-safe. */
+void worker_set_stages(struct worker *worker, bool on);
 
 /** Whether there is a test. MT-safe. */
 bool worker_is_busy(struct worker *worker);

@@ -221,11 +221,11 @@ class TestroceTest:
             prompt.say(command)
         prompt.expect(r"QP 0x[0-9a-f]{6} RTS +[1-9]\d* messages", 2, again="show qp")
         prompt.expect(r"  [1-9]\d* messages in ", again="show stats")
-        for command in ("clear stats", "set progress inline", "stop", "stop", "set progress inline", "show device",
-                        "set nothing 1", "set size 0", "set seconds 0.05", "start", "wait"):
+        for command in ("clear stats", "set progress inline", "show stages", "stop", "stop", "set progress inline", "show device",
+                        "set nothing 1", "set size 0", "set seconds 0.05", "set stages on", "start", "wait", "show stages"):
             prompt.say(command)
         for pattern in ("set mode MODE", "progress hybrid", "error: a test is running", "error: no test is running",
-                        "progress inline,", "Bad arguments", "error: size: '0'"):
+                        "progress inline,", "Bad arguments", "error: size: '0'", "stages are not looked at", r"transport +[0-9.]+%"):
             prompt.expect(pattern)
 
     def _wrong(self):

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stages: functions are known by their names, and samples fall where the time goes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "stages.h"
+#include "symbols.h"
+#include "wire/icrc.h"
+
+#define SAMPLES	   50
+#define DEADLINE_S 60
+
+static void stages_of__files_of_the_path(void **state)
+{
+	static const struct {
+		const char *function;
+		enum stage stage;
+	} functions[] = {
+		{"packet_parse", STAGE_parse},
+		{"packet_seal", STAGE_transmit},
+		{"packet_icrc_ok", STAGE_icrc},
+		{"icrc_update", STAGE_icrc},
+		{"responder_receive", STAGE_transport},
+		{"requester_send", STAGE_transport},
+		{"qp_run", STAGE_transport},
+		{"qp_post_send", STAGE_post},
+		{"sgl_scatter", STAGE_copy},
+		{"engine_input_burst", STAGE_receive},
+		{"engine_turn", STAGE_turn},
+		{"cq_push", STAGE_completion},
+		{"tx_put", STAGE_transmit},
+		{"stream_turn", STAGE_program},
+		{"unheard_of", STAGE_other},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		assert_int_equal(stages_of(functions[i].function), functions[i].stage);
+}
+
+static void symbols_find__own_functions(void **state)
+{
+	(void)state;
+	assert_int_equal(symbols_read(), 0);
+	assert_string_equal(symbols_find((uintptr_t)stages_of), "stages_of");
+	assert_string_equal(symbols_find((uintptr_t)stages_of + 1), "stages_of");
+	assert_true(symbols_is_own((uintptr_t)stages_of));
+	assert_false(symbols_is_own((uintptr_t)getppid));
+	assert_false(symbols_is_own((uintptr_t)state));
+	assert_null(symbols_find(0));
+	assert_null(symbols_find(UINTPTR_MAX));
+}
+
+static void stages_begin__samples_what_runs(void **state)
+{
+	static uint8_t bytes[65536];
+	const time_t begin = time(NULL);
+	volatile uint32_t crc = 0;
+	struct stages stages;
+
+	(void)state;
+	assert_int_equal(stages_begin(), 0);
+	do {
+		for (int i = 0; i < 100; i++)
+			crc = icrc_update(crc, bytes, sizeof(bytes));
+		stages_peek(&stages);
+	} while (stages.count < SAMPLES && time(NULL) - begin < DEADLINE_S);
+	stages_end(&stages);
+	assert_true(stages.count >= SAMPLES);
+	assert_true(stages.samples[STAGE_icrc] > stages.count / 2);
+	stages_clear();
+	stages_peek(&stages);
+	assert_int_equal(stages.count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stages_of__files_of_the_path),
+		cmocka_unit_test(symbols_find__own_functions),
+		cmocka_unit_test(stages_begin__samples_what_runs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
