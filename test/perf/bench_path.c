@@ -4,9 +4,10 @@
  * devices in one thread, and between them nothing but memory that is hot. Cycles of the time stamp
  * counter a message, medians over many batches, so that other work on the machine hardly shows.
  *
- *     bench_path [-n BATCHES] [-q QPS] [BYTES...]
+ *     bench_path [-n BATCHES] [-q QPS] [-w LIST] [BYTES...]
  *
- * With several queue pairs, each message of a batch is another one's, round robin.
+ * With several queue pairs, each message of a batch is another one's, round robin. LIST: the
+ * optimisations to do without (base/tuning.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #include <rte_cycles.h>
 
+#include "base/tuning.h"
 #include "device/device.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
@@ -189,10 +191,15 @@ static void post(uint32_t count, uint32_t bytes)
 	}
 }
 
+static bool prefetches(void)
+{
+	return qps > MANY_QPS && tuning.prefetch;
+}
+
 static void run(struct node *node, uint32_t count)
 {
 	for (uint32_t i = 0; i < RTE_MIN(count, qps); i++) {
-		if (i + 1 < RTE_MIN(count, qps))
+		if (i + 1 < RTE_MIN(count, qps) && prefetches())
 			qp_prefetch_run(node->qp[(turn + i + 1) % qps]);
 		while (qp_run(node->qp[(turn + i) % qps], now_ns, &node->sink, 32))
 			require(node->frames < FRAMES_MAX, "a batch within the frames there are");
@@ -203,10 +210,10 @@ static void receive(struct node *node, struct node *from)
 {
 	struct qp *qp;
 
-	for (uint32_t i = 0; i < from->frames && i < AHEAD && qps > MANY_QPS; i++)
+	for (uint32_t i = 0; i < from->frames && i < AHEAD && prefetches(); i++)
 		device_prefetch(node->device, from->frame[i], from->len[i]);
 	for (uint32_t i = 0; i < from->frames; i++) {
-		if (i + AHEAD < from->frames && qps > MANY_QPS)
+		if (i + AHEAD < from->frames && prefetches())
 			device_prefetch(node->device, from->frame[i + AHEAD], from->len[i + AHEAD]);
 		device_receive(node->device, from->frame[i], from->len[i], false, false, now_ns,
 			       &qp);
@@ -285,11 +292,13 @@ int main(int argc, char **argv)
 	uint32_t batches = 20000;
 	int option;
 
-	while ((option = getopt(argc, argv, "n:q:")) != -1) {
+	while ((option = getopt(argc, argv, "n:q:w:")) != -1) {
 		if (option == 'n')
 			batches = (uint32_t)strtoul(optarg, NULL, 10);
 		else if (option == 'q')
 			qps = (uint32_t)strtoul(optarg, NULL, 10);
+		else if (option == 'w')
+			require(tuning_without(optarg) == 0, "finding these optimisations");
 		else
 			return 2;
 	}
