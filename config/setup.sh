@@ -18,14 +18,14 @@ BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf li
 	librdmacm-dev libisal-dev libcmocka-dev"
 DEMO_PKGS="perftest"
 TEST_PKGS="clang libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
-	iperf3 tcpdump python3 python3-pyverbs"
+	iperf3 tcpdump tshark python3 python3-pyverbs"
 PERF_PKGS="gnuplot-nox"
 INTEROP_PKGS="qemu-system-x86 cpio kmod"
 
 # The same where there is no dpkg to ask: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
-TEST_PARTS="clang ibv_devinfo rping ip ethtool iperf3 tcpdump python3"
+TEST_PARTS="clang ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3"
 PERF_PARTS="gnuplot"
 INTEROP_PARTS="qemu-system-x86_64 cpio modprobe"
 

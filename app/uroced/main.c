@@ -82,7 +82,7 @@ static void serve(struct server *server)
 
 static void *serve_thread(void *arg)
 {
-	serve_begin();
+	serve_begin(arg);
 	serve(arg);
 	return NULL;
 }

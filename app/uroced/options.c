@@ -28,6 +28,8 @@ const char options_help[] =
 	"  --max-qp N           of a program: queue pairs,\n"
 	"  --max-memory BYTES   registered memory (K, M, G and T may follow),\n"
 	"  --max-buffers N      and packet buffers that it holds, 768 to 1536\n"
+	"  --capture WHAT       that dpdk-dumpcap may capture: no (default), port, or all (also\n"
+	"                       what goes between programs, which then all goes through uroced)\n"
 	"  --file-prefix NAME   DPDK's name for its files, as telemetry's socket\n"
 	"                       (default: " SETTINGS_DEFAULT_PREFIX ")\n"
 	"  --hand-over HOW      packets between programs here: direct (default: past uroced, no\n"
@@ -62,6 +64,7 @@ static const struct option long_options[] = {
 	{"max-qp", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-memory", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-buffers", required_argument, NULL, CODE_OTHER_SETTING},
+	{"capture", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"hand-over", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},

@@ -35,6 +35,12 @@ static const char *const hand_over_names[] = {
 	[SETTINGS_HAND_OVER_OWNER] = "owner",
 };
 
+static const char *const capture_names[] = {
+	[SETTINGS_CAPTURE_NO] = "no",
+	[SETTINGS_CAPTURE_PORT] = "port",
+	[SETTINGS_CAPTURE_ALL] = "all",
+};
+
 static const char *const log_level_names[] = {
 	[LOG_LEVEL_ERROR] = "error",
 	[LOG_LEVEL_WARN] = "warn",
@@ -241,6 +247,16 @@ static int set_hand_over(struct settings *settings, const char *value, struct te
 	return 0;
 }
 
+static int set_capture(struct settings *settings, const char *value, struct text *why)
+{
+	int i = find_word(capture_names, RTE_DIM(capture_names), value);
+
+	if (i < 0)
+		return refuse(why, "capture: '%s' is not one of no, port and all", value);
+	settings->capture = (enum settings_capture)i;
+	return 0;
+}
+
 static int set_log_level(struct settings *settings, const char *value, struct text *why)
 {
 	int i = find_word(log_level_names, RTE_DIM(log_level_names), value);
@@ -399,6 +415,11 @@ static void get_hand_over(const struct settings *settings, struct text *text)
 	text_add(text, "%s", hand_over_names[settings->hand_over]);
 }
 
+static void get_capture(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", capture_names[settings->capture]);
+}
+
 static void get_log_level(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", log_level_names[settings->log_level]);
@@ -465,6 +486,7 @@ static const struct accessor {
 	{"log-level", set_log_level, get_log_level},
 	{"telemetry", set_telemetry, get_telemetry},
 	{"file-prefix", set_file_prefix, get_file_prefix},
+	{"capture", set_capture, get_capture},
 	{"without", set_without, get_without},
 	{"secondary", set_secondary, get_secondary},
 	{"max-qp", set_max_qp, get_max_qp},

@@ -63,12 +63,12 @@ void eal_args_add_lcore(struct eal_args *args)
 	args_add(args, "0@(%s)", list);
 }
 
-static void args_add_memory(struct eal_args *args, size_t memory_bytes, bool huge)
+static void args_add_memory(struct eal_args *args, size_t memory_bytes, bool huge, bool shared)
 {
-	if (huge) {
+	if (huge && !shared) {
 		args_add(args, "--in-memory");
 		args_add(args, "--single-file-segments");
-	} else {
+	} else if (!huge) {
 		args_add(args, "--no-huge");
 		args_add(args, "--no-shconf");
 		args_add(args, "-m");
@@ -102,7 +102,7 @@ void eal_args_make(struct eal_args *args, const struct runtime_config *config, b
 	if (config->secondary)
 		args_add(args, "--proc-type=secondary");
 	else
-		args_add_memory(args, config->memory_bytes, huge);
+		args_add_memory(args, config->memory_bytes, huge, config->shared);
 	args_add_devices(args, config);
 	if (!config->telemetry)
 		args_add(args, "--no-telemetry");

@@ -3,11 +3,14 @@
 #include "link/runtime.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <syslog.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_alarm.h>
 #include <rte_eal.h>
@@ -129,6 +132,26 @@ void runtime_adopt(void)
 	runtime_started = true;
 	runtime_huge = rte_eal_has_hugepages() != 0;
 	RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
+}
+
+void runtime_remove_files(const char *file_prefix)
+{
+	char line[PATH_MAX + 128], name[64];
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	snprintf(name, sizeof(name), "/%smap_", file_prefix);
+	while (maps && fgets(line, sizeof(line), maps)) {
+		char *path = strchr(line, '/');
+
+		if (!path || !strstr(path, name))
+			continue;
+		path[strcspn(path, "\n")] = '\0';
+		/* One file is mapped in many pieces. */
+		if (unlink(path) != 0 && errno != ENOENT)
+			log_info("cannot remove %s: %s", path, strerror(errno));
+	}
+	if (maps)
+		fclose(maps);
 }
 
 static void runtime_settled(void *arg)

@@ -160,12 +160,16 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 			      struct rte_mbuf *mbuf)
 {
 	struct slot *slot = &server->slots[number];
+	/* Before: afterwards the packet is the process's. */
+	struct rte_mbuf *copy = capture_copy(server, mbuf);
 
 	if (forward_give(server, number, mbuf, server->spares_icrc ? SHARE_FLAG_LOCAL : 0)) {
+		capture_send(server, copy);
 		server->totals.handed_over++;
 		lanes_note(server, from, number);
 		return true;
 	}
+	rte_pktmbuf_free(copy);
 	if (slot->state == SLOT_LIVE && slot->full_since_ns == 0)
 		slot->full_since_ns = server->now_ns;
 	if (slot->state == SLOT_LIVE && server->now_ns - slot->full_since_ns < PATIENCE_NS)

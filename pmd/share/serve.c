@@ -25,7 +25,6 @@
 #define BACKLOG		64
 #define EVENTS_MAX	64 /* in a row, before packets have their turn */
 #define LINK_PERIOD_NS	UINT64_C(100000000)
-#define SERVER_LCORE	0   /* whose cache of the pool is used */
 #define POLL_MS		1   /* where no descriptor tells of frames */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
 
@@ -111,14 +110,27 @@ static int serve_listen(struct server *server, const struct serve_config *config
 	return server_watch(server, server->listen_fd, EVENT_LISTEN, 0);
 }
 
+/*
+ * Pools keep a stack of buffers an lcore: from here on this thread is one. Not one that another
+ * thread is, nor dpdk-dumpcap, whose pool is used here too, and which has the number of a CPU.
+ */
+void serve_begin(const struct server *server)
+{
+	RTE_PER_LCORE(_lcore_id) = RTE_MAX_LCORE - 1 - server->number;
+}
+
+static const char *serve_prefix(const struct settings *settings)
+{
+	return settings->file_prefix[0] ? settings->file_prefix : SETTINGS_DEFAULT_PREFIX;
+}
+
 static int serve_open_link(struct server *server, const struct settings *settings)
 {
 	struct link *link = &server->link;
 	struct runtime_config config = {.devices = &link->port.devargs,
 					.telemetry = true,
-					.file_prefix = settings->file_prefix[0]
-							       ? settings->file_prefix
-							       : SETTINGS_DEFAULT_PREFIX};
+					.shared = settings->capture != SETTINGS_CAPTURE_NO,
+					.file_prefix = serve_prefix(settings)};
 	int rc;
 
 	rc = link_prepare(link, settings);
@@ -143,9 +155,9 @@ static int serve_open_link(struct server *server, const struct settings *setting
 	rc = runtime_start(&config);
 	if (rc != 0)
 		return rc;
-	/* The pool keeps a stack of buffers an lcore: from here on this thread is one. */
-	RTE_PER_LCORE(_lcore_id) = SERVER_LCORE;
-	return link_open(link, settings);
+	serve_begin(server);
+	rc = link_open(link, settings);
+	return rc == 0 ? capture_open(server, settings) : rc;
 }
 
 /* The application's lcores are as they are. */
@@ -190,12 +202,6 @@ static void serve_check_link(struct server *server)
 				 __ATOMIC_RELAXED);
 }
 
-void serve_begin(void)
-{
-	/* The pool keeps a stack of buffers an lcore: from here on this thread is one. */
-	RTE_PER_LCORE(_lcore_id) = SERVER_LCORE;
-}
-
 int serve_create(const struct serve_config *config, struct server **out)
 {
 	const struct settings *settings = config->settings;
@@ -206,6 +212,9 @@ int serve_create(const struct serve_config *config, struct server **out)
 		return -ENOMEM;
 	server->arena_fd = server->epoll_fd = server->listen_fd = server->wake_fd = -1;
 	server->report_fd = -1;
+	if (settings->capture != SETTINGS_CAPTURE_NO)
+		snprintf(server->shared_prefix, sizeof(server->shared_prefix), "%s",
+			 serve_prefix(settings));
 	server->reports = config->reports;
 	server->ports = RTE_MAX(config->ports, 1u);
 	server->number = config->number;
@@ -215,8 +224,11 @@ int serve_create(const struct serve_config *config, struct server **out)
 	server->max_memory = settings->max_memory;
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->lanes);
-	server->spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT;
-	server->passes_all = settings->hand_over == SETTINGS_HAND_OVER_OWNER;
+	/* What shall be captured has to come by, with an ICRC. */
+	server->spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT &&
+			      settings->capture != SETTINGS_CAPTURE_ALL;
+	server->passes_all = settings->hand_over == SETTINGS_HAND_OVER_OWNER ||
+			     settings->capture == SETTINGS_CAPTURE_ALL;
 	snprintf(server->unique, sizeof(server->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
 	rc = blocks_init(&server->blocks);
@@ -352,5 +364,7 @@ void serve_destroy(struct server *server)
 	close_fd(server->epoll_fd);
 	close_fd(server->wake_fd);
 	arena_destroy(server);
+	if (server->shared_prefix[0] != '\0')
+		runtime_remove_files(server->shared_prefix);
 	free(server);
 }

@@ -93,6 +93,9 @@ struct server {
 	uint32_t number; /* of this one among them */
 	struct serve_totals totals;
 
+	bool captures; /* what is handed over */
+	char shared_prefix[32]; /* of files that DPDK's memory is in; "": in none */
+	uint16_t capture_port;
 	uint32_t max_qp;     /* of a process; 0: no limit but that of its numbers */
 	uint64_t max_memory; /* bytes that it registers; 0: no limit */
 
@@ -176,6 +179,17 @@ bool forward_waits(struct server *server);
 
 /** Wake processes that sleep and have been given something. */
 void forward_wake(struct server *server);
+
+/* capture.c */
+
+/** Make ready what settings want captured; the port is open. 0 or -errno (logged). */
+int capture_open(struct server *server, const struct settings *settings);
+
+/** A copy of a packet that is to be handed over; NULL where nothing captures it. */
+struct rte_mbuf *capture_copy(const struct server *server, const struct rte_mbuf *mbuf);
+
+/** It was handed over: show the copy, which is no more the caller's. Nothing with NULL. */
+void capture_send(const struct server *server, struct rte_mbuf *copy);
 
 /* status.c */
 

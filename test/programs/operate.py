@@ -22,6 +22,7 @@ UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
 HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile.py")
 FIRST_PORT = 25000
 STARTS_AT_ONCE = 8
+HUGE_PAGES = 64  # for an uroced, and those that capture
 WAITING = 14   # programs that wait for a peer; with a pair that sends they are 16
 
 
@@ -69,6 +70,7 @@ class OperateTest:
         self._check("a hostile client", self._hostile)
         self._check("socket, rights and readiness", self._rights)
         self._check("several ports", self._ports)
+        self._capture_if_possible()
         self._check(f"{self._starts} starts", self._many_starts)
         self._check("killed, and started again", self._again)
         self._check("SIGTERM leaves nothing", self._terminated)
@@ -320,6 +322,76 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
                 process.kill()
             self._here.run("ip", "link", "del", "veth2")
             shutil.rmtree(f"/var/run/dpdk/{self._prefix}-ports", ignore_errors=True)
+
+    def _capture_if_possible(self):
+        if shutil.which("tshark") is None:
+            self._report.skip("operate: capture", "there is no tshark; config/setup.sh test")
+            return
+        with open("/proc/meminfo", encoding="ascii") as file:
+            free = next(int(line.split()[1]) for line in file if line.startswith("HugePages_Free"))
+        if free < HUGE_PAGES:
+            self._report.skip("operate: capture", f"only {free} huge pages are free")
+            return
+        self._check("capture", self._capture)
+
+    def _capture(self):
+        """DPDK's own tool sees what goes through the port, and what goes from program to program."""
+        folder = os.path.join(self._work_dir, "capture")
+        os.makedirs(folder, exist_ok=True)
+        prefix = self._prefix + "-capture"
+        owner = Uroced(self._here, folder, "veth1", "--capture", "all", "--file-prefix", prefix)
+        owner.run()
+        # One each: with several interfaces DPDK 22.11's captures the last one alone.
+        files = [os.path.join(folder, f"{interface}.pcapng") for interface in range(2)]
+        processes = [owner.process]
+        try:
+            captures = [self._dumpcap(prefix, interface, file) for interface, file in enumerate(files)]
+            processes += captures
+            argv = ["ibv_rc_pingpong", "-c", "-d", DEVICE, "-g", "0", "-n", "100", "-s", "20000", "-p", str(FIRST_PORT)]
+            for options in (("--socket", owner.socket), ("--socket", self._owner.socket)):
+                server = self._host("--socket", owner.socket).start(argv)
+                processes.append(server)
+                expect(wait_until(lambda: server.listens(FIRST_PORT), SECONDS), "no server", *server.story("server"))
+                client = self._host(*options).start([*argv, "127.0.0.1"])
+                processes.append(client)
+                for process in (server, client):
+                    expect(process.wait(SECONDS) == 0, f"{options}", *process.story("program"))
+            for capture in captures:
+                os.killpg(capture.pid, signal.SIGINT)
+                expect(capture.wait(SECONDS) == 0, "dpdk-dumpcap fails", *capture.story("dpdk-dumpcap"))
+            os.killpg(owner.process.pid, signal.SIGTERM)
+            expect(owner.process.wait(SECONDS) == 0, "uroced does not end with 0", *owner.process.story("uroced"))
+        finally:
+            for process in processes:
+                process.kill()
+            shutil.rmtree(f"/var/run/dpdk/{prefix}", ignore_errors=True)
+        for file in files:
+            self._judge_capture(file)
+        left = [name for name in os.listdir("/dev/hugepages") if name.startswith(prefix)]
+        expect(not left, "files are left", left)
+
+    def _dumpcap(self, prefix, interface, file):
+        process = Process(["dpdk-dumpcap", f"--file-prefix={prefix}", "-p", "-i", str(interface), "-w", file],
+                          f"{file}.log")
+        if not wait_until(lambda: "Packets captured" in process.output() or process.poll() is not None, SECONDS) or \
+                process.poll() is not None:
+            process.kill()
+            raise CheckFailed("dpdk-dumpcap does not start", process.story("dpdk-dumpcap"))
+        return process
+
+    def _judge_capture(self, file):
+        """200 messages of 20 packets, each way at least."""
+        queues = self._tshark(file, "-Y", "infiniband", "-T", "fields", "-e", "infiniband.bth.destqp")
+        expect(len(queues) >= 4000, f"{len(queues)} packets in {file}", *queues[:20])
+        expect(len(set(queues)) == 2, "not both ways", *set(queues))
+        malformed = self._tshark(file, "-Y", "_ws.malformed")
+        expect(not malformed, "malformed packets", *malformed[:20])
+
+    def _tshark(self, *argv):
+        done = subprocess.run(["tshark", "-n", "-r", *argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=SECONDS)
+        expect(done.returncode == 0, "tshark", done.stderr)
+        return done.stdout.splitlines()
 
     def _attach_as(self, uid, gid, path):
         process = Process([*self._here.prefix, "setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups",

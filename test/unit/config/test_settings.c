@@ -180,6 +180,7 @@ static void settings_set__words(void **state)
 	assert_refused("log-level", "9", "error, warn, info and debug");
 	assert_refused("telemetry", "on", "neither yes nor no");
 	assert_refused("max-qp", "0", "from 1 to 65536");
+	assert_refused("capture", "yes", "no, port and all");
 	assert_refused("max-qp", "70000", "from 1 to 65536");
 	assert_refused("max-buffers", "5", "from 768 to 1536");
 	assert_refused("max-memory", "0", "512M");
@@ -240,6 +241,7 @@ static void settings_get__is_what_set_takes(void **state)
 		{"file-prefix", "rdma"},
 		{"without", "batch-ack,prefetch"},
 		{"max-qp", "5"},
+		{"capture", "all"},
 		{"max-memory", "4096"},
 		{"max-buffers", "800"},
 	};

@@ -30,6 +30,7 @@ static int count(const char *arg, const char **next)
 }
 
 static const char *prefix; /* with telemetry, or NULL */
+static bool shared;
 
 static void make(const char *port, bool huge)
 {
@@ -37,6 +38,7 @@ static void make(const char *port, bool huge)
 	struct runtime_config config = {.devices = &devargs,
 					.memory_bytes = (size_t)10 << 20,
 					.telemetry = prefix != NULL,
+					.shared = shared,
 					.file_prefix = prefix};
 
 	assert_int_equal(devargs_parse(port, &devargs), 0);
@@ -95,6 +97,19 @@ static void eal_args_make__telemetry_where_it_is_asked_for(void **state)
 	assert_string_equal(next, "uroced");
 }
 
+static void eal_args_make__files_where_others_shall_attach(void **state)
+{
+	const char *next;
+
+	(void)state;
+	shared = true;
+	make("net_null0", true);
+	shared = false;
+	assert_int_equal(count("--in-memory", &next), 0);
+	assert_int_equal(count("--no-huge", &next), 0);
+	assert_int_equal(count("--no-shconf", &next), 0);
+}
+
 static void eal_args_make__ordinary_memory_has_room_for_what_is_wanted(void **state)
 {
 	const char *next;
@@ -134,6 +149,7 @@ int main(void)
 		cmocka_unit_test(eal_args_make__for_a_virtual_port_no_device_is_probed),
 		cmocka_unit_test(eal_args_make__leaves_no_files),
 		cmocka_unit_test(eal_args_make__telemetry_where_it_is_asked_for),
+		cmocka_unit_test(eal_args_make__files_where_others_shall_attach),
 		cmocka_unit_test(eal_args_make__ordinary_memory_has_room_for_what_is_wanted),
 		cmocka_unit_test(eal_args_add_lcore__may_run_where_the_caller_may),
 	};

@@ -31,6 +31,13 @@ enum settings_hand_over {
 	SETTINGS_HAND_OVER_OWNER,   /* through uroced; the ICRC is made and verified */
 };
 
+/* What dpdk-dumpcap may capture at uroced. */
+enum settings_capture {
+	SETTINGS_CAPTURE_NO,
+	SETTINGS_CAPTURE_PORT, /* what comes and goes through ports */
+	SETTINGS_CAPTURE_ALL,  /* and what goes from process to process */
+};
+
 struct settings_ip {
 	uint8_t gid[16]; /* ::ffff:a.b.c.d for IPv4 */
 	uint8_t prefix_len; /* of the address as written: 24 in 10.0.0.1/24 */
@@ -56,6 +63,7 @@ struct settings {
 	uint32_t max_qp;      /* uroced: of a process; 0: as many as there are */
 	uint32_t max_buffers; /* uroced: of packets, that a process holds; 0: as many as there may be */
 	uint64_t max_memory;  /* uroced: bytes that a process registers; 0: no limit */
+	enum settings_capture capture; /* uroced's */
 	char file_prefix[32]; /* of DPDK's files, as telemetry's socket; "": uroced's or DPDK's default */
 	char without[256]; /* optimisations to do without (base/tuning.h), or "" */
 };
@@ -66,7 +74,7 @@ void settings_init(struct settings *settings);
 /**
  * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "hand-over",
  * "ip", "name", "mtu", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers",
- * "without", "secondary"), as the command line and
+ * "capture", "without", "secondary"), as the command line and
  * the file both do. "ip" may be set several times.
  *
  * @param error

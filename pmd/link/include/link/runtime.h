@@ -16,6 +16,7 @@ struct runtime_config {
 	bool telemetry;	     /* EAL's socket, which is a file until the process exits, and its threads */
 	const char *file_prefix; /* of such files; NULL: EAL's own */
 	bool secondary; /* of the primary process with that prefix, whose memory it is */
+	bool shared; /* others may be secondaries of this one: memory and more are files */
 };
 
 /**
@@ -35,6 +36,9 @@ void runtime_adopt(void);
  * descriptor of its own each time. Not MT-safe.
  */
 void runtime_settle(void);
+
+/** Remove the files of a shared memory; the memory stays as long as it is mapped. Not MT-safe. */
+void runtime_remove_files(const char *file_prefix);
 
 /** Whether the memory is huge pages. Only after runtime_start. */
 bool runtime_has_huge_pages(void);

@@ -77,7 +77,7 @@ int serve_create(const struct serve_config *config, struct server **server);
 
 /** Called once by the thread that is to call the following, where it is not the one that made the
  * server. */
-void serve_begin(void);
+void serve_begin(const struct server *server);
 
 /** One turn: packets of all, in both directions. Returns how much there was to do. */
 unsigned int serve_turn(struct server *server);
