@@ -72,6 +72,12 @@ static struct membership *find_membership(const struct group *group, int32_t vla
 	return NULL;
 }
 
+static void free_heap_if_unused(struct groups *groups)
+{
+	if (groups->memberships == 0)
+		due_fini(&groups->due);
+}
+
 static int join(struct groups *groups, struct group *group, int32_t vlan, unsigned int ifindex,
 		uint64_t now_ns)
 {
@@ -84,6 +90,7 @@ static int join(struct groups *groups, struct group *group, int32_t vlan, unsign
 	if (rc == 0 && ifindex != 0)
 		rc = members_join(&groups->members, ifindex, group->gid, &membership->by);
 	if (rc != 0) {
+		free_heap_if_unused(groups);
 		free(membership);
 		return rc;
 	}
@@ -107,8 +114,8 @@ static void leave(struct groups *groups, struct membership *membership)
 		members_leave(membership->by, membership->ifindex, membership->group->gid);
 	LIST_REMOVE(membership, link);
 	free(membership);
-	if (--groups->memberships == 0)
-		due_fini(&groups->due);
+	groups->memberships--;
+	free_heap_if_unused(groups);
 }
 
 static void drop_if_empty(struct group *group)
