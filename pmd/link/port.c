@@ -3,8 +3,11 @@
 #include "link/port.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -29,6 +32,9 @@
 #define MBUFS_HARDWARE (2 * DESCRIPTORS + MBUFS_SOFTWARE)
 #define POOL_CACHE     256
 #define NULL_DRIVER    "net_null"
+#define VHOST_DRIVER   "net_vhost"
+#define VIRTIO_USER_DRIVER "net_virtio_user"
+#define DRAIN_NS       10000000
 
 static int port_prepare_af_packet(struct port *port)
 {
@@ -73,6 +79,7 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
 		return rc;
 	if (devargs_is(&port->devargs, MEMIF_DRIVER)) {
 		port->driver = PORT_MEMIF;
+		port->waits_for_peer = true;
 		rc = memif_prepare(&port->devargs);
 		port->is_client = !memif_is_server(&port->devargs);
 		if (port->mtu_bytes == 0)
@@ -84,6 +91,7 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
 		/* Left alone it receives made-up packets as fast as it is asked. */
 		if (devargs_is(&port->devargs, NULL_DRIVER))
 			rc = devargs_default(&port->devargs, "no-rx", "1");
+		port->waits_for_peer = devargs_is(&port->devargs, VHOST_DRIVER);
 		port->mbuf_bytes =
 			RTE_MAX(mtu_bytes, (uint32_t)PLAN_MTU_DEFAULT) + (uint32_t)FRAME_OVERHEAD;
 	}
@@ -91,7 +99,8 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
 					  (uint32_t)RTE_CACHE_LINE_SIZE);
 	/* No buffer has more; a driver spreads what is longer, or refuses. */
 	port->mbuf_bytes = RTE_MIN(port->mbuf_bytes, MBUF_BYTES_MAX);
-	port->mbufs = port->devargs.bus == DEVARGS_VDEV ? MBUFS_SOFTWARE : MBUFS_HARDWARE;
+	/* virtio-user, for one, is a virtual device whose rings hold buffers as a NIC's do. */
+	port->mbufs = port->driver == PORT_GENERIC ? MBUFS_HARDWARE : MBUFS_SOFTWARE;
 	return rc;
 }
 
@@ -306,6 +315,28 @@ int port_open(struct port *port)
 	return rc;
 }
 
+/* virtio-user tells its back end, which may have gone, and would have the program killed for that. */
+static void port_stop(const struct port *port)
+{
+	const struct timespec at_once = {0}, drain = {.tv_nsec = DRAIN_NS};
+	sigset_t pipe, before, pending;
+	bool was_pending;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	was_pending = sigismember(&pending, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	/* Its ring goes with it, and with that the last acknowledgement, which nobody tells us was taken. */
+	if (devargs_is(&port->devargs, VIRTIO_USER_DRIVER))
+		nanosleep(&drain, NULL);
+	rte_eth_dev_stop(port->id);
+	rte_eth_dev_close(port->id);
+	if (!was_pending)
+		sigtimedwait(&pipe, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 void port_close(struct port *port)
 {
 	port->started = false;
@@ -315,8 +346,7 @@ void port_close(struct port *port)
 	}
 	if (port->removed)
 		return;
-	rte_eth_dev_stop(port->id);
-	rte_eth_dev_close(port->id);
+	port_stop(port);
 }
 
 bool port_lost(const struct port *port)
@@ -353,5 +383,5 @@ bool port_link_up(struct port *port)
 	if (port->ops)
 		return port->ops->link_up(port->ops_arg);
 	port->had_peer |= connected;
-	return connected || (port->driver == PORT_MEMIF && !port->had_peer);
+	return connected || (port->waits_for_peer && !port->had_peer);
 }

@@ -20,6 +20,7 @@ from pyverbs import PyverbsTest  # noqa: E402
 from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
+from vhost import VhostTest  # noqa: E402
 from wires import MemifWire, VethWire, WireTest  # noqa: E402
 
 
@@ -60,6 +61,7 @@ def main():
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         TestroceTest(report, work_dir).run_all()
         GuestsTest(report, work_dir).run_all()
+        VhostTest(report, work_dir).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 

@@ -41,6 +41,7 @@ struct port {
 	enum port_driver driver;
 	char ifname[16]; /* of af_packet */
 	bool is_client;	 /* memif: the other end has to be there first */
+	bool waits_for_peer; /* a wire in memory, whose other end may come later */
 	bool shared;	 /* af_packet: the kernel goes on using the interface */
 	uint32_t
 		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
@@ -107,7 +108,7 @@ void port_close(struct port *port);
 int port_start(struct port *port);
 
 /**
- * Whether the link is up. Engine's lock. A memif wire counts as up until its first peer has come
+ * Whether the link is up. Engine's lock. A wire in memory counts as up until its first peer has come
  * and gone: programs refuse a port that is down, and the first of two to start cannot have a peer.
  */
 bool port_link_up(struct port *port);
