@@ -8,6 +8,7 @@
 
 #include "base/tuning.h"
 #include "engine/engine.h"
+#include "loss.h"
 #include "plan.h"
 #include "verbs_internal.h"
 
@@ -111,6 +112,18 @@ void nic_without(const struct nic *nic, uint64_t without)
 	device->ops->lock(device->engine);
 	tuning_without(names);
 	device->ops->unlock(device->engine);
+}
+
+int nic_set_loss(const struct nic *nic, uint64_t per_million, uint64_t seed)
+{
+	const struct device *device = device_of(nic);
+	const struct engine *engine = device->engine;
+	int rc;
+
+	device->ops->lock(device->engine);
+	rc = loss_set(&engine->link->port, per_million, seed);
+	device->ops->unlock(device->engine);
+	return rc;
 }
 
 int nic_set_progress(const struct nic *nic, const char *progress)

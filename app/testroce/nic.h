@@ -40,6 +40,10 @@ uint64_t nic_ns(const struct nic *nic, uint64_t tsc);
 /** Do without these optimisations: a bit each, in the order of base/tuning.h. Not MT-safe. */
 void nic_without(const struct nic *nic, uint64_t without);
 
+/** Lose so many of a million packets that come. Not MT-safe. 0; or -ENOTSUP where the port is
+ * another process's. */
+int nic_set_loss(const struct nic *nic, uint64_t per_million, uint64_t seed);
+
 /** Have it moved by another: "hybrid", "inline" or "dedicated". Not MT-safe. 0 or -errno. */
 int nic_set_progress(const struct nic *nic, const char *progress);
 

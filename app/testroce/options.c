@@ -45,6 +45,7 @@ const char options_help[] =
 	"  --seconds S          how long (default: 2; 0: until it is stopped), or\n"
 	"  --messages N         how many\n"
 	"  --verify             check every message's bytes where they arrive\n"
+	"  --loss N             lose so many of a million packets, on both sides\n"
 	"  --without LIST       do without these optimisations, on both sides\n"
 	"                       (names: see the manual page of uroce-run)\n"
 	"  --seed N             of what is random\n"
@@ -114,6 +115,7 @@ static const struct option long_options[] = {
 	{"seconds", required_argument, NULL, CODE_PLAN},
 	{"messages", required_argument, NULL, CODE_PLAN},
 	{"seed", required_argument, NULL, CODE_PLAN},
+	{"loss", required_argument, NULL, CODE_PLAN},
 	{"without", required_argument, NULL, CODE_PLAN},
 	{"path-mtu", required_argument, NULL, CODE_PATH_MTU},
 	{"verify", no_argument, NULL, CODE_VERIFY},

@@ -17,7 +17,7 @@ struct column {
 	bool known;
 };
 
-#define COLUMNS 17
+#define COLUMNS 18
 
 static void columns_of(const struct result *result, struct column columns[COLUMNS])
 {
@@ -33,6 +33,7 @@ static void columns_of(const struct result *result, struct column columns[COLUMN
 		{"mmsg_s", result_mps(result), 6, true},
 		{"cycles_packet", result_cycles_packet(result), 1, result->packets > 0},
 		{"cycles_byte", result_cycles_byte(result), 4, result->messages > 0},
+		{"loss_ppm", (double)result->plan.loss_ppm, 0, true},
 		{"retransmitted", (double)result->retransmitted, 0, true},
 		{"wrong", (double)result->wrong, 0, result->plan.verify != 0},
 		{"p50_us", result->p_us[0], 3, latency},

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "control.h"
+#include "loss.h"
 #include "mode.h"
 #include "nic.h"
 #include "pattern.h"
@@ -25,6 +26,7 @@ void passive_close(struct passive *passive)
 {
 	if (!passive->open)
 		return;
+	nic_set_loss(passive->nic, 0, 0);
 	endpoint_destroy(&passive->endpoint);
 	free(passive->expected);
 	free(passive->state);
@@ -53,6 +55,10 @@ static int passive_open(struct passive *passive, struct control_message *message
 	rc = plan_check(plan, message->text, sizeof(message->text));
 	if (rc != 0)
 		return rc;
+	if (nic_set_loss(passive->nic, plan->loss_ppm, plan->seed) != 0) {
+		snprintf(message->text, sizeof(message->text), LOSS_REFUSED);
+		return -ENOTSUP;
+	}
 	passive->open = true;
 	nic_without(passive->nic, plan->without);
 	passive->plan = *plan;

@@ -13,6 +13,7 @@
 
 #include "base/tuning.h"
 #include "device/limits.h"
+#include "loss.h"
 #include "mode.h"
 
 #define LINE_BYTES 64
@@ -20,9 +21,9 @@
 static const char *const op_names[] = {"write", "read", "send", "atomic"};
 
 const char *const plan_names[] = {
-	"mode",	    "size",   "qps",  "depth",	      "mtu",	"batch",
-	"signal",   "inline", "op",   "read-percent", "region", "seconds",
-	"messages", "verify", "seed", "without",      NULL,
+	"mode",	    "size",   "qps",  "depth",	      "mtu",	 "batch",
+	"signal",   "inline", "op",   "read-percent", "region",	 "seconds",
+	"messages", "verify", "seed", "loss",	      "without", NULL,
 };
 
 #define TUNING_NAME(field, name, meaning) name,
@@ -43,6 +44,7 @@ static const struct number {
 	{"read-percent", offsetof(struct plan, read_percent), 0, 100},
 	{"region", offsetof(struct plan, region_bytes), 0, PLAN_REGION_MAX},
 	{"messages", offsetof(struct plan, messages), 0, UINT64_MAX},
+	{"loss", offsetof(struct plan, loss_ppm), 0, LOSS_PPM_MAX},
 	{"seed", offsetof(struct plan, seed), 0, UINT64_MAX},
 };
 

@@ -34,7 +34,8 @@ struct plan {
 	uint64_t duration_ns;
 	uint64_t verify; /* bytes are checked where they arrive */
 	uint64_t seed;
-	uint64_t without; /* optimisations: a bit each, in the order of base/tuning.h */
+	uint64_t loss_ppm; /* of a million received packets, so many are dropped on each side */
+	uint64_t without;  /* optimisations: a bit each, in the order of base/tuning.h */
 };
 
 /* Where messages stand in a region: slot_of() of queue pair and count. */
@@ -52,7 +53,7 @@ void plan_default_size(struct plan *plan);
 /**
  * Set one thing by its name, as command line and prompt do: "mode", "size", "qps", "depth", "mtu",
  * "batch", "signal", "inline", "op", "read-percent", "region", "seconds", "messages", "verify",
- * "seed", "without". MT-safe.
+ * "seed", "loss", "without". MT-safe.
  *
  * @param value
  *   Numbers may end in K, M or G; verify takes "on" and "off", without a list or "none".

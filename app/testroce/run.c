@@ -12,6 +12,7 @@
 #include <rte_cycles.h>
 
 #include "control.h"
+#include "loss.h"
 #include "mode.h"
 #include "nic.h"
 #include "passive.h"
@@ -325,6 +326,10 @@ int run_test(struct nic *nic, struct control *control, const struct plan *plan,
 	rc = plan_check(plan, error, error_size);
 	if (rc != 0)
 		return rc;
+	if (nic_set_loss(nic, plan->loss_ppm, ~plan->seed) != 0) {
+		snprintf(error, error_size, LOSS_REFUSED);
+		return -ENOTSUP;
+	}
 	nic_without(nic, plan->without);
 	memset(run, 0, sizeof(*run));
 	run->nic = nic;
@@ -336,6 +341,7 @@ int run_test(struct nic *nic, struct control *control, const struct plan *plan,
 	if (run->mode->end)
 		run->mode->end(run);
 	endpoint_destroy(&run->endpoint);
+	nic_set_loss(nic, 0, 0);
 	return rc;
 }
 

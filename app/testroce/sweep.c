@@ -14,12 +14,15 @@
 
 #include <rte_common.h>
 
+#include "control.h"
 #include "mode.h"
+#include "nic.h"
 #include "output.h"
 
-#define SERIES_MAX 4
-#define VALUES_MAX 12
-#define VALUE_TEXT 24
+#define LOSS_FIGURE "loss"
+#define SERIES_MAX  4
+#define VALUES_MAX  12
+#define VALUE_TEXT  24
 
 extern char **environ;
 
@@ -66,6 +69,15 @@ static const struct figure {
 	 .values = {1, 2, 4, 8, 16, 32, 64, 128, 256},
 	 .series = {{"WRITE", MODE_WRITE, 0}, {"READ", MODE_READ, 0}, {"SEND", MODE_SEND, 0}},
 	 .fixed = {{"size", "8"}}},
+	{.name = LOSS_FIGURE,
+	 .title = "Goodput of 64 KiB messages against loss",
+	 .x_title = "packets lost of a million",
+	 .y_title = "Gb/s",
+	 .axis = AXIS_GBPS,
+	 .vary = "loss",
+	 .values = {1, 10, 100, 1000, 10000, 30000},
+	 .series = {{"WRITE", MODE_WRITE, 0}, {"READ", MODE_READ, 0}, {"SEND", MODE_SEND, 0}},
+	 .fixed = {{"size", "65536"}}},
 	{.name = "latency",
 	 .title = "Latency of 8 bytes",
 	 .x_title = "us",
@@ -215,20 +227,36 @@ static bool sweep_plot(const struct figure *figure)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* Packets within a process meet no port, and an attached one has none. */
+static bool sweep_can_lose(const struct sweep *sweep)
+{
+	const bool loses = sweep->control->fd >= 0 && nic_set_loss(sweep->nic, 1, 1) == 0;
+
+	nic_set_loss(sweep->nic, 0, 0);
+	return loses;
+}
+
+static bool sweep_has(const struct sweep *sweep, const struct figure *figure)
+{
+	return strcmp(figure->name, LOSS_FIGURE) != 0 || sweep_can_lose(sweep);
+}
+
 static void sweep_plot_all(const struct sweep *sweep)
 {
 	bool plotted = chdir(sweep->folder) == 0;
 
 	for (size_t i = 0; plotted && i < RTE_DIM(figures); i++)
-		plotted = sweep_plot(&figures[i]);
+		plotted = !sweep_has(sweep, &figures[i]) || sweep_plot(&figures[i]);
 	printf("%s/: results.json, results.csv%s\n", sweep->folder,
 	       plotted ? " and plots (*.svg)" : "");
 	if (!plotted)
 		printf("no plots: gnuplot cannot be run (package gnuplot-nox); later: cd %s && "
 		       "gnuplot *.gnuplot\n",
 		       sweep->folder);
-	printf("goodput against loss is not among them: no port loses packets on request; see "
-	       "testroce(1)\n");
+	if (!sweep_can_lose(sweep))
+		printf("goodput against loss is not among them: that takes two processes, and a "
+		       "port that is "
+		       "this one's own\n");
 }
 
 int sweep_run(struct nic *nic, struct control *control, const struct plan *base,
@@ -248,7 +276,8 @@ int sweep_run(struct nic *nic, struct control *control, const struct plan *base,
 		rc = 0;
 	}
 	for (size_t i = 0; rc == 0 && i < RTE_DIM(figures); i++)
-		rc = sweep_figure(&sweep, &figures[i], base);
+		if (sweep_has(&sweep, &figures[i]))
+			rc = sweep_figure(&sweep, &figures[i], base);
 	if (sweep.json)
 		fclose(sweep.json);
 	if (sweep.csv)

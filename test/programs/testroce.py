@@ -30,6 +30,8 @@ AT_PROMPT = [
     {"mode": "write", "size": 8, "batch": 16},
     {"mode": "read", "size": 5000, "qps": 3},
     {"mode": "send", "size": 5000, "qps": 2},
+    {"mode": "send", "size": 3000, "loss": 10000},
+    {"mode": "read", "size": 3000, "loss": 10000},
     {"mode": "atomic", "size": 8, "qps": 3},
     {"mode": "latency", "op": "write", "size": 16, "qps": 3},
     {"mode": "latency", "op": "send", "size": 3000},
@@ -41,7 +43,7 @@ AT_PROMPT = [
     {"mode": "sink", "size": 3000, "verify": "off"},
     {"mode": "null", "size": 3000, "verify": "off"},
 ]
-DEFAULTS = {"qps": 1, "mtu": 1024, "batch": 1, "verify": "on", "region": 0}
+DEFAULTS = {"qps": 1, "mtu": 1024, "batch": 1, "verify": "on", "region": 0, "loss": 0}
 
 
 class Prompt:
@@ -187,6 +189,8 @@ class TestroceTest:
                     raise CheckFailed(f"{figure}.gnuplot does not plot")
             if shutil.which("gnuplot") and not os.path.getsize(os.path.join(folder, figure + ".svg")):
                 raise CheckFailed(f"{figure}.svg is empty")
+        if "goodput against loss is not among them" not in output:
+            raise CheckFailed("it says nothing of loss, which one process has none of", output.splitlines()[-5:])
         if not shutil.which("gnuplot") and "no plots: gnuplot" not in output:
             raise CheckFailed("it does not say that gnuplot is missing", output.splitlines()[-5:])
 

@@ -68,6 +68,7 @@ static void plan_set__what_was_set_is_told(void **state)
 		{"seconds", "3"},      {"messages", "17"},
 		{"verify", "on"},      {"seed", "99"},
 		{"read-percent", "5"}, {"without", "fused-copy,prefetch"},
+		{"loss", "100"},
 	};
 	char value[64];
 
@@ -86,14 +87,23 @@ static void plan_set__what_was_set_is_told(void **state)
 static void plan_set__refuses_with_a_reason(void **state)
 {
 	static const char *const bad[][2] = {
-		{"mode", "fly"},     {"op", "fly"},
-		{"size", "0"},	     {"size", "2G"},
-		{"qps", "0"},	     {"mtu", "1000"},
-		{"mtu", "8192"},     {"batch", "65"},
-		{"verify", "1"},     {"seconds", "0.001"},
-		{"seconds", "nan"},  {"seconds", "1s"},
-		{"depth", "x"},	     {"inline", "4096"},
-		{"without", "luck"}, {"without", "prefetch,luck"},
+		{"mode", "fly"},
+		{"op", "fly"},
+		{"size", "0"},
+		{"size", "2G"},
+		{"qps", "0"},
+		{"mtu", "1000"},
+		{"mtu", "8192"},
+		{"batch", "65"},
+		{"verify", "1"},
+		{"seconds", "0.001"},
+		{"seconds", "nan"},
+		{"seconds", "1s"},
+		{"depth", "x"},
+		{"inline", "4096"},
+		{"without", "luck"},
+		{"loss", "1000000"},
+		{"without", "prefetch,luck"},
 	};
 
 	(void)state;

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets that get lost on request, by a callback of ethdev's on each received burst. */
+#include "loss.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include <rte_ethdev.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
+
+#include "link/port.h"
+#include "wire/headers.h"
+
+#define MILLION 1000000
+
+/* The engine's owner reads, and whoever holds the engine writes. */
+static struct {
+	const struct rte_eth_rxtx_callback *callback;
+	uint64_t per_million;
+	uint64_t random;
+} loss;
+
+/* Neighbours are found all the same. */
+static bool is_roce(const struct rte_mbuf *mbuf)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(mbuf, const struct rte_ether_hdr *);
+	const bool ipv4 = eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4);
+	const size_t ip_len = ipv4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
+	const struct rte_udp_hdr *udp =
+		rte_pktmbuf_mtod_offset(mbuf, const struct rte_udp_hdr *, sizeof(*eth) + ip_len);
+
+	if (rte_pktmbuf_data_len(mbuf) < sizeof(*eth) + ip_len + sizeof(*udp))
+		return false;
+	return (ipv4 || eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) &&
+	       udp->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
+}
+
+static bool is_unlucky(void)
+{
+	/* xorshift64* */
+	loss.random ^= loss.random >> 12;
+	loss.random ^= loss.random << 25;
+	loss.random ^= loss.random >> 27;
+	return (loss.random * UINT64_C(0x2545f4914f6cdd1d) >> 32) % MILLION < loss.per_million;
+}
+
+static uint16_t on_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t count,
+			 uint16_t max, void *arg)
+{
+	uint16_t kept = 0;
+
+	(void)port;
+	(void)queue;
+	(void)max;
+	(void)arg;
+	if (loss.per_million == 0)
+		return count;
+	for (uint16_t i = 0; i < count; i++) {
+		if (is_roce(mbufs[i]) && is_unlucky())
+			rte_pktmbuf_free(mbufs[i]);
+		else
+			mbufs[kept++] = mbufs[i];
+	}
+	return kept;
+}
+
+int loss_set(const struct port *port, uint64_t per_million, uint64_t seed)
+{
+	if (per_million > 0 && port->ops)
+		return -ENOTSUP;
+	/* It stays: to take it away, one would have to know that no burst is under way. */
+	if (per_million > 0 && !loss.callback)
+		loss.callback = rte_eth_add_rx_callback(port->id, 0, on_burst, NULL);
+	if (per_million > 0 && !loss.callback)
+		return -ENOTSUP;
+	loss.random = seed | UINT64_C(1) << 63;
+	loss.per_million = per_million;
+	return 0;
+}
