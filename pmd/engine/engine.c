@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -463,12 +464,24 @@ int engine_set_progress(struct engine *engine, enum settings_progress progress)
 	return helper_start(engine);
 }
 
+void engine_wait_for_room(struct engine *engine)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+
+	while ((engine->tx.stuck || engine->tx.count > 0) &&
+	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
+		sched_yield();
+		engine_transmit(engine);
+	}
+}
+
 /* A last turn for what was posted just before the end, acknowledgements above all. */
 static void engine_drain(struct engine *engine)
 {
 	for (int turn = 0; turn < END_TURNS && engine_turn(engine) > 0; turn++)
 		;
 	engine_transmit(engine);
+	engine_wait_for_room(engine);
 }
 
 /* For who asks for them (log level info): what this port saw. */

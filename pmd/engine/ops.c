@@ -53,6 +53,9 @@ static void ops_detach(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
 
+	/* What it owes goes out now or never. */
+	if (unlikely(engine->tx.stuck && qp_sched(qp)->is_ready))
+		engine_wait_for_room(engine);
 	engine_forget(engine, qp);
 }
 

@@ -17,7 +17,7 @@
 #include "link/link.h"
 
 #define WELCOME_MS  10000
-#define PATIENCE_MS 4 /* for a process that takes nothing: longer than it waits for a CPU */
+#define PATIENCE_MS 100 /* for a process that takes nothing: longer than it waits for a busy CPU */
 
 static int attach_connect(const char *path, uint32_t number)
 {

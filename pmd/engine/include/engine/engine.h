@@ -80,6 +80,9 @@ unsigned int engine_turn(struct engine *engine);
 /** The transmitting half of a turn. Owner. Returns how much there was to do. */
 unsigned int engine_transmit(struct engine *engine);
 
+/** Where the port is full, wait a while until it has taken what is owed: who asks will not be there to send it later. Owner. */
+void engine_wait_for_room(struct engine *engine);
+
 /** Put a queue pair on the ready list. Owner. */
 void engine_mark_ready(struct engine *engine, struct qp *qp);
 

@@ -16,6 +16,7 @@
 #ifndef SHARE_LANE_H
 #define SHARE_LANE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +24,7 @@
 #include "share/layout.h"
 #include "share/ring.h"
 
-#define LANE_WORDS 128 /* packets on their way, each direction */
+#define LANE_WORDS 256 /* packets on their way, each direction */
 
 /* One process's end. */
 struct lane_side {
@@ -36,6 +37,9 @@ struct lane_side {
 struct lane_memory {
 	struct lane_side sides[2];
 };
+
+static_assert(SHARE_LANES_MAX * LANE_WORDS < SHARE_HELD_MAX,
+	      "a process whose peers have all stopped has buffers left");
 
 static inline size_t lane_ring_offset(unsigned int side)
 {

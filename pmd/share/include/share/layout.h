@@ -22,7 +22,7 @@
 #define SHARE_HELD_MAX	   1536 /* buffers that a process holds at most, full or empty */
 #define SHARE_PEERS_MAX	   32	/* processes on a port */
 #define SHARE_LANES_MAX \
-	8 /* with other processes (share/lane.h): those that take nothing have lent less than all it holds */
+	5 /* with other processes (share/lane.h): those that take nothing have lent less than all it holds */
 
 /* The begin of a slot's page; its rings follow. Each side writes what it says, atomically. */
 struct share_page {
