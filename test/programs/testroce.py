@@ -119,7 +119,8 @@ class TestroceTest:
             self._check("alone: " + " ".join(options), self._alone, options)
         self._check("alone: --ablation", self._ablation)
         self._check("alone: --sweep", self._sweep)
-        self._check("alone, with options for EAL", self._alone, TESTS[0], ["--no-huge", "-m", "256", "--no-pci", "--"])
+        self._check("alone, with options for EAL", self._alone, TESTS[0],
+                    ["--no-huge", "-m", "256", "--no-pci", "--"])
 
     def _judge(self, process, path):
         """Its exit says whether bytes were right, its JSON how many messages there were."""
@@ -196,8 +197,8 @@ class TestroceTest:
 
     def _prompt(self, function):
         path = os.path.join(self._work_dir, "prompt.log")
-        prompt = Prompt([*self._space.prefix, TESTROCE, *self._port("client"), "--connect", f"127.0.0.1:{PORT}", "-i"],
-                        path)
+        prompt = Prompt(["nice", "-n", "-15", *self._space.prefix, TESTROCE, *self._port("client"), "--connect",
+                         f"127.0.0.1:{PORT}", "-i"], path)
         try:
             function(prompt)
         finally:
@@ -225,11 +226,13 @@ class TestroceTest:
             prompt.say(command)
         prompt.expect(r"QP 0x[0-9a-f]{6} RTS +[1-9]\d* messages", 2, again="show qp")
         prompt.expect(r"  [1-9]\d* messages in ", again="show stats")
-        for command in ("clear stats", "set progress inline", "show stages", "stop", "stop", "set progress inline", "show device",
-                        "set nothing 1", "set size 0", "set seconds 0.05", "set stages on", "start", "wait", "show stages"):
+        for command in ("clear stats", "set progress inline", "show stages", "stop", "stop", "set progress inline",
+                        "show device", "set nothing 1", "set size 0", f"set messages {MESSAGES}", "set stages on",
+                        "start", "wait", "show stages"):
             prompt.say(command)
         for pattern in ("set mode MODE", "progress hybrid", "error: a test is running", "error: no test is running",
-                        "progress inline,", "Bad arguments", "error: size: '0'", "stages are not looked at", r"transport +[0-9.]+%"):
+                        "progress inline,", "Bad arguments", "error: size: '0'", "stages are not looked at",
+                        r"transport +[0-9.]+%"):
             prompt.expect(pattern)
 
     def _wrong(self):
