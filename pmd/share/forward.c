@@ -352,7 +352,7 @@ bool forward_waits(struct server *server)
 	return false;
 }
 
-unsigned int serve_turn(struct server *server)
+unsigned int forward_turn(struct server *server)
 {
 	struct rte_mbuf *mbufs[SERVER_BURST];
 	uint16_t numbers[SERVE_SLOTS_MAX];
@@ -378,5 +378,15 @@ unsigned int serve_turn(struct server *server)
 	}
 	forward_flush(server);
 	forward_wake(server);
+	return work;
+}
+
+unsigned int serve_turn(struct server *server)
+{
+	unsigned int work;
+
+	gated_lock(server);
+	work = forward_turn(server);
+	gated_unlock(server);
 	return work;
 }

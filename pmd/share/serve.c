@@ -136,9 +136,9 @@ static int serve_open_link(struct server *server, const struct settings *setting
 	rc = link_prepare(link, settings);
 	if (rc != 0)
 		return rc;
-	if (link->port.driver == PORT_MEMIF || link->port.devargs.bus != DEVARGS_VDEV) {
+	if (link->port.devargs.bus != DEVARGS_VDEV) {
 		log_error("port '%s' cannot be shared: uroced takes kernel interfaces and virtual "
-			  "devices but memif",
+			  "devices",
 			  link->port.devargs.name);
 		return -EOPNOTSUPP;
 	}
@@ -156,6 +156,10 @@ static int serve_open_link(struct server *server, const struct settings *setting
 	if (rc != 0)
 		return rc;
 	serve_begin(server);
+	if (link->port.driver == PORT_MEMIF)
+		rc = gated_prepare(server);
+	if (rc != 0)
+		return rc;
 	rc = link_open(link, settings);
 	return rc == 0 ? capture_open(server, settings) : rc;
 }
@@ -192,7 +196,7 @@ static int serve_open_events(struct server *server)
 	return rc;
 }
 
-static void serve_check_link(struct server *server)
+void serve_check_link(struct server *server)
 {
 	const bool up = port_link_up(&server->link.port);
 
@@ -252,6 +256,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 		log_error("no memory to tell how it stands: %s", strerror(-rc));
 		goto failed;
 	}
+	gated_open(server);
 	*out = server;
 	return 0;
 failed:
@@ -308,7 +313,9 @@ void serve_sleep(struct server *server, int ms)
 {
 	struct epoll_event event;
 
+	gated_lock(server);
 	serve_look_around(server);
+	gated_unlock(server);
 	if (server->link.port.wake_fd < 0)
 		ms = RTE_MIN(ms, POLL_MS);
 	if (ms != 0 && !serve_arm(server))
@@ -317,8 +324,10 @@ void serve_sleep(struct server *server, int ms)
 	for (int i = 0; i < EVENTS_MAX; i++) {
 		if (epoll_wait(server->epoll_fd, &event, 1, i == 0 ? ms : 0) <= 0)
 			break;
+		gated_lock(server);
 		control_event(server, (enum server_event)(event.data.u64 >> 32),
 			      (uint32_t)event.data.u64);
+		gated_unlock(server);
 		/* Frames wait on, and so does their event. */
 		if (event.data.u64 >> 32 == EVENT_PORT)
 			break;
@@ -352,6 +361,7 @@ void serve_destroy(struct server *server)
 	if (server->socket_path[0] != '\0')
 		unlink(server->socket_path);
 	close_fd(server->listen_fd);
+	gated_end(server);
 	while (server->live_count > 0)
 		slot_condemn(server, server->live[0]);
 	if (server->link.port.started) {

@@ -4,6 +4,7 @@
 #ifndef SERVER_H
 #define SERVER_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -12,6 +13,7 @@
 #include <rte_mbuf.h>
 
 #include "link/link.h"
+#include "link/reconnect.h"
 #include "report/set.h"
 #include "report/write.h"
 #include "share/blocks.h"
@@ -92,6 +94,12 @@ struct server {
 	uint32_t ports; /* of this process */
 	uint32_t number; /* of this one among them */
 	struct serve_totals totals;
+
+	bool gated; /* the port is a memif wire */
+	bool gate_wanted; /* atomic: the interrupt thread waits for gate_lock */
+	bool gate_ended;  /* atomic */
+	pthread_mutex_t gate_lock; /* of everything here; the owner's thread has it but for its sleep */
+	struct reconnect reconnect; /* interrupt thread, under gate_lock */
 
 	bool captures; /* what is handed over */
 	char shared_prefix[32]; /* of files that DPDK's memory is in; "": in none */
@@ -174,11 +182,34 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len);
 /** Give the port what waits for it. */
 void forward_flush(struct server *server);
 
+/** A turn, as serve_turn. */
+unsigned int forward_turn(struct server *server);
+
 /** Whether anything waits in the rings of processes. */
 bool forward_waits(struct server *server);
 
 /** Wake processes that sleep and have been given something. */
 void forward_wake(struct server *server);
+
+/* serve.c */
+
+/** Look at the link's state, and tell processes of it. */
+void serve_check_link(struct server *server);
+
+/* gated.c: what follows does nothing where the port is no memif wire. */
+
+/** Before the port is made. 0 or -errno (logged). */
+int gated_prepare(struct server *server);
+
+/** From here on the interrupt thread has its rounds. */
+void gated_open(struct server *server);
+
+/** Around everything that the owner's thread does but sleep. */
+void gated_lock(struct server *server);
+void gated_unlock(struct server *server);
+
+/** For good: the interrupt thread does nothing any more. */
+void gated_end(struct server *server);
 
 /* capture.c */
 

@@ -70,6 +70,7 @@ class OperateTest:
         self._check("a hostile client", self._hostile)
         self._check("socket, rights and readiness", self._rights)
         self._check("several ports", self._ports)
+        self._check("a memif wire", self._memif)
         self._capture_if_possible()
         self._check(f"{self._starts} starts", self._many_starts)
         self._check("killed, and started again", self._again)
@@ -322,6 +323,36 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
                 process.kill()
             self._here.run("ip", "link", "del", "veth2")
             shutil.rmtree(f"/var/run/dpdk/{self._prefix}-ports", ignore_errors=True)
+
+    def _memif(self):
+        """Programs share a wire of shared memory; its other end comes, goes, and comes again."""
+        folder = os.path.join(self._work_dir, "memif")
+        os.makedirs(folder, exist_ok=True)
+        wire = f"net_memif0,socket={folder}/wire.sock"
+        owner = Uroced(self._here, folder, "veth1", "--file-prefix", self._prefix + "-memif")
+        owner.argv = [*self._here.prefix, UROCED, "--port", f"{wire},role=server", "--ip", "10.9.20.1/24", "--socket",
+                      owner.socket, "--file-prefix", self._prefix + "-memif"]
+        owner.run()
+        processes = [owner.process]
+        other = ("--port", f"{wire},role=client", "--ip", "10.9.20.2/24")
+        here = ("--socket", owner.socket)
+        try:
+            for first, second in ((here, other), (other, here), (here, here), (here, other)):
+                argv = ["ibv_rc_pingpong", "-c", "-d", DEVICE, "-g", "1", "-n", "300", "-s", "16384", "-p",
+                        str(FIRST_PORT)]
+                server = self._host(*first).start(argv)
+                processes.append(server)
+                expect(wait_until(lambda: server.listens(FIRST_PORT), SECONDS), "no server", *server.story("server"))
+                client = self._host(*second).start([*argv, "127.0.0.1"])
+                processes.append(client)
+                for process in (server, client):
+                    expect(process.wait(SECONDS) == 0, f"{first} {second}", *process.story("program"))
+            os.killpg(owner.process.pid, signal.SIGTERM)
+            expect(owner.process.wait(SECONDS) == 0, "uroced does not end with 0", *owner.process.story("uroced"))
+        finally:
+            for process in processes:
+                process.kill()
+            shutil.rmtree(f"/var/run/dpdk/{self._prefix}-memif", ignore_errors=True)
 
     def _capture_if_possible(self):
         if shutil.which("tshark") is None:
