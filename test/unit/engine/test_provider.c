@@ -315,6 +315,15 @@ static void provider_start__a_wrong_port_is_one_line_and_exit_1(void **state)
 	assert_true(lines() <= 2);
 }
 
+/* Of a child with one thread the leak sanitizer cannot say what the others' stacks still lead to. */
+static bool in_fork;
+int __lsan_is_turned_off(void);
+
+int __lsan_is_turned_off(void)
+{
+	return in_fork;
+}
+
 static void fork_after_start(void)
 {
 	struct device *device;
@@ -325,6 +334,7 @@ static void fork_after_start(void)
 	device = the_device();
 	pid = fork();
 	if (pid == 0) {
+		in_fork = true;
 		device->ops->lock(device->engine);
 		device->ops->poll(device->engine);
 		device->ops->unlock(device->engine);
@@ -339,8 +349,12 @@ static void fork_after_start(void)
 
 static void provider_start__a_forks_child_does_no_harm(void **state)
 {
+	const int rc = in_child(fork_after_start);
+
 	(void)state;
-	assert_int_equal(in_child(fork_after_start), 0);
+	if (rc != 0)
+		print_message("%s", output);
+	assert_int_equal(rc, 0);
 }
 
 static void exit_from_a_handler(int sig)
