@@ -205,7 +205,8 @@ class TestroceTest:
             prompt.say("quit")
             status = prompt.end()
         if status != 0:
-            raise CheckFailed(f"exit {status}", prompt.output().splitlines()[-30:])
+            lines = prompt.output().splitlines()
+            raise CheckFailed(f"exit {status}", [line for line in lines if "error: " in line] + lines[-30:])
 
     @staticmethod
     def _tests_at_prompt(prompt):
