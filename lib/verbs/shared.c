@@ -143,8 +143,10 @@ void shared_end(struct face_context *root)
 
 	while ((shared = LIST_FIRST(&root->shared)) != NULL) {
 		LIST_REMOVE(shared, link);
-		/* One that regions are left in, whose handles were unimported, stays for them. */
-		destroy_object(shared);
+		/* One that regions are left in, whose handles were unimported, stays for them, and
+		 * is shown no more. */
+		if (destroy_object(shared) != 0 && shared->kind == SHARED_PD)
+			objects_remove(root->device, DEVICE_OBJECT_PD, &shared->listed);
 		free(shared);
 	}
 }

@@ -103,6 +103,26 @@ static void dereg_mr__nothing_is_bound_by_a_handle_that_is_left(void **state)
 	talk_end(&talk);
 }
 
+static struct mr *left_over; /* nobody frees it */
+
+static void close_device__a_domain_in_use_is_shown_no_more(void **state)
+{
+	static uint8_t memory[64];
+	struct ibv_context *context = *state, *other = ibv_open_device(context->device);
+	struct ibv_pd *pd = ibv_alloc_pd(other);
+	struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+
+	assert_non_null(mr);
+	left_over = face_mr(mr)->mr;
+	ibv_unimport_mr(mr);
+	ibv_unimport_pd(pd);
+	assert_int_equal(ibv_close_device(other), 0);
+	/* It goes into the list that the other was in. */
+	pd = ibv_alloc_pd(context);
+	assert_non_null(pd);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
 
 int main(void)
@@ -112,6 +132,7 @@ int main(void)
 		UNIT(dealloc_pd__no_queue_is_made_by_a_handle_that_is_left),
 		UNIT(unimport_pd__windows_and_queue_pairs_made_by_it_go_on),
 		UNIT(dereg_mr__nothing_is_bound_by_a_handle_that_is_left),
+		UNIT(close_device__a_domain_in_use_is_shown_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
