@@ -72,8 +72,29 @@ static void *prefetch_main(void *arg)
 	return NULL;
 }
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The thread is the parent's, and so is what it had to do. */
+static void after_fork_in_child(void)
+{
+	STAILQ_INIT(&waiting);
+	current = NULL;
+	running = false;
+	done = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+	pthread_mutex_unlock(&lock);
+}
+
 static int start_thread_locked(void)
 {
+	static bool prepared;
 	pthread_attr_t attr;
 	sigset_t all, before;
 	pthread_t thread;
@@ -81,6 +102,9 @@ static int start_thread_locked(void)
 
 	if (running)
 		return 0;
+	if (!prepared && pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
+		return -ENOMEM;
+	prepared = true;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	/* The program's signals are for its own threads. */

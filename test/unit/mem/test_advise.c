@@ -4,9 +4,20 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "mem/advise.h"
 #include "mem/mw.h"
+
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER true
+#else
+#define THREAD_SANITIZER false
+#endif
 
 #define READ	 IBV_ADVISE_MR_ADVICE_PREFETCH
 #define WRITE	 IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
@@ -233,10 +244,43 @@ static void advise_follow_later__pages_become_present(void **state)
 				 0);
 	wait_until_followed(mr);
 	assert_int_equal(present_pages(), ENV_PAGES);
-	/* The thread may have gone; another one comes. */
+	/* The thread may have gone, or is not a child's; another one comes. */
 	assert_int_equal(advise(READ, sge_of(mr, env.memory, 1), true), 0);
 	wait_until_followed(mr);
 	mr_deregister(mr);
+}
+
+/* It was there when the parent's thread was at work, which the child has not. */
+static int follow_in_child(void)
+{
+	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
+	int status;
+	pid_t child;
+
+	for (int i = 0; i < 100; i++)
+		advise(WRITE, sge_of(mr, env.memory, (uint32_t)(ENV_PAGES * env.page)), true);
+	child = fork();
+	if (child == 0) {
+		struct mr *own = env_region(ENV_PAGES * env.page, ODP);
+
+		alarm(60);
+		advise(WRITE, sge_of(own, env.memory, 1), true);
+		wait_until_followed(own);
+		_exit(0);
+	}
+	wait_until_followed(mr);
+	mr_deregister(mr);
+	return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+static void advise_follow_later__works_in_a_child(void **state)
+{
+	(void)state;
+	/* A child with one thread may not make others there. */
+	if (THREAD_SANITIZER)
+		skip();
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(follow_in_child(), 0);
 }
 
 static void advise_follow_later__faults_are_nobodys(void **state)
@@ -291,6 +335,7 @@ int main(void)
 		TEST(advise_follow__no_fault_brings_nothing_in),
 		TEST(advise_follow__what_is_not_mapped_is_a_fault),
 		TEST(advise_follow_later__pages_become_present),
+		TEST(advise_follow_later__works_in_a_child),
 		TEST(advise_follow_later__faults_are_nobodys),
 		TEST(advise_cancel__nothing_happens_after_it),
 	};
