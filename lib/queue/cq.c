@@ -189,7 +189,7 @@ void cq_arm(struct cq *cq, bool solicited_only)
 			wanted = (uint64_t)taken << 32 |
 				 (solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY);
 		else if (mode == CQ_ARMED_SOLICITED && !solicited_only)
-			wanted = armed - CQ_ARMED_SOLICITED + CQ_ARMED_ANY;
+			wanted = (uint64_t)taken << 32 | CQ_ARMED_ANY;
 		else
 			return;
 	} while (!__atomic_compare_exchange_n(&cq->armed, &armed, wanted, false, __ATOMIC_SEQ_CST,
