@@ -196,7 +196,7 @@ void replies_word(struct replies *replies, struct psn psn, uint32_t msn)
 {
 	const struct reply word = {.kind = REPLY_WORD, .first = psn, .last = psn, .msn = msn};
 
-	if (replies_room_for_word(replies) && !replies_owe(replies, psn))
+	if (!replies_owe(replies, psn) && replies_reserve_word(replies))
 		replies_push_repeated(replies, word);
 }
 
