@@ -7,8 +7,9 @@
 
 void device_map(struct device *device, struct mr *mr)
 {
-	if (mr->kind != MR_MEMORY || !(mr->access & IBV_ACCESS_HUGETLB) || !device->ops ||
-	    !device->ops->map)
+	/* Pages of an on-demand region come and go, and a port keeps those that it was shown. */
+	if (mr->kind != MR_MEMORY || !(mr->access & IBV_ACCESS_HUGETLB) ||
+	    (mr->access & IBV_ACCESS_ON_DEMAND) || !device->ops || !device->ops->map)
 		return;
 	mr->dma = device->ops->map(device->engine, mr->addr, mr->length);
 }

@@ -279,6 +279,7 @@ static void requester_emit(struct requester *requester, const struct request *re
 	bth.ack_req = requester_asks_ack(requester, request);
 	requester->unasked = bth.ack_req ? 0 : requester->unasked + 1;
 	packet_begin(out, &requester->peer->path, &bth);
+	out->again = psn_before(requester->flight->next, requester->flight->top);
 	if (request->opcode == OPCODE_FLUSH)
 		requester_choose_icrc(requester, out);
 	requester_put_headers(out, requester->service, request);

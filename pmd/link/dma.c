@@ -14,6 +14,8 @@
 
 #define DMA_PARTS 4096 /* two a packet; as many packets as rings hold */
 #define DMA_PAGE  UINT64_C(4096)
+#define DMA_PAGE_2M (UINT64_C(1) << 21)
+#define DMA_PAGE_1G (UINT64_C(1) << 30)
 
 /*
  * Where the addresses for the port come from. DPDK's own memory is mapped at its virtual addresses, which are low or
@@ -81,36 +83,51 @@ static bool dma_overlaps(const struct dma_region *region, uint64_t iova, size_t 
 	return iova - region->iova < region->length || region->iova - iova < length;
 }
 
-static bool dma_iova_is_free(const struct dma *dma, uint64_t iova, size_t length)
+static const struct dma_region *dma_find_overlap(const struct dma *dma, uint64_t iova, size_t length)
 {
 	const struct dma_region *region;
 
 	LIST_FOREACH(region, &dma->regions, link) {
 		if (dma_overlaps(region, iova, length))
-			return false;
+			return region;
 	}
 	LIST_FOREACH(region, &dma->leaving, link) {
 		if (dma_overlaps(region, iova, length))
-			return false;
+			return region;
 	}
-	return true;
+	return NULL;
 }
 
-/* Round and round, so that addresses are used again as late as can be. 0: none is free. */
-static uint64_t dma_take_iova(struct dma *dma, size_t length)
+/*
+ * Round and round, so that addresses are used again as late as can be; in a page's place as the memory is, so that the
+ * IOMMU needs one entry a huge page. 0: none is free.
+ */
+static uint64_t dma_take_iova(struct dma *dma, uintptr_t addr, size_t length)
 {
-	const uint64_t first = dma_iova_first();
-	uint64_t iova = dma->next_iova;
+	/* As long as the window; a small page between two, so that nobody takes them for one. */
+	const uint64_t first = dma_iova_first(), end = 2 * first;
+	const uint64_t page = length >= DMA_PAGE_1G ? DMA_PAGE_1G : DMA_PAGE_2M;
+	uint64_t from = dma->next_iova;
+	bool again = false;
 
-	/* As long as the window; a page between two, so that nobody takes them for one. */
-	if (length > first - DMA_PAGE)
-		return 0;
-	if (iova - first > first - DMA_PAGE - length)
-		iova = first;
-	if (!dma_iova_is_free(dma, iova, length))
-		return 0;
-	dma->next_iova = iova + length + DMA_PAGE;
-	return iova;
+	for (;;) {
+		const uint64_t iova = RTE_ALIGN_CEIL(from, page) + (addr & (page - 1));
+		const struct dma_region *other;
+
+		if (iova > end || length > end - iova) {
+			if (again)
+				return 0;
+			again = true;
+			from = first;
+			continue;
+		}
+		other = dma_find_overlap(dma, iova, length);
+		if (!other) {
+			dma->next_iova = iova + length + DMA_PAGE;
+			return iova;
+		}
+		from = other->iova + other->length + DMA_PAGE;
+	}
 }
 
 struct dma_region *dma_map(struct dma *dma, const void *addr, size_t length)
@@ -127,7 +144,7 @@ struct dma_region *dma_map(struct dma *dma, const void *addr, size_t length)
 		return NULL;
 	region->addr = first;
 	region->length = end - first;
-	region->iova = dma_take_iova(dma, region->length);
+	region->iova = dma_take_iova(dma, region->addr, region->length);
 	region->shared.free_cb = dma_freed;
 	rte_mbuf_ext_refcnt_set(&region->shared, 1);
 	rte_errno = ENOSPC;

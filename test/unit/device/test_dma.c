@@ -60,6 +60,8 @@ static void device_map__tells_of_no_other_memory(void **state)
 	(void)state;
 	mr.access = IBV_ACCESS_REMOTE_READ;
 	device_map(&device, &mr);
+	mr.access = IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND;
+	device_map(&device, &mr);
 	mr.access = IBV_ACCESS_HUGETLB;
 	mr.kind = MR_DMABUF;
 	device_map(&device, &mr);

@@ -1,17 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/link/dma.c: finding regions. Mapping them needs VFIO: test/interop/nic. */
+/* Tests of pmd/link/dma.c, with VFIO's part noted down. How memory is really mapped:
+ * test/interop/nic. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
+#include <rte_eal.h>
 
 #include "link/dma.h"
 
+#define WINDOW (UINT64_C(1) << 38) /* where DPDK works with physical addresses */
+#define MIB    (UINT64_C(1) << 20)
+#define GIB    (UINT64_C(1) << 30)
+
 static struct dma dma;
 static uint8_t memory[3 * 4096];
+static int maps, unmaps;
+static bool refused;
+
+int __wrap_rte_vfio_container_dma_map(int container, uint64_t va, uint64_t iova, uint64_t len);
+int __wrap_rte_vfio_container_dma_unmap(int container, uint64_t va, uint64_t iova, uint64_t len);
+enum rte_iova_mode __wrap_rte_eal_iova_mode(void);
+
+int __wrap_rte_vfio_container_dma_map(int container, uint64_t va, uint64_t iova, uint64_t len)
+{
+	(void)container, (void)va, (void)iova, (void)len;
+	maps++;
+	return refused ? -1 : 0;
+}
+
+int __wrap_rte_vfio_container_dma_unmap(int container, uint64_t va, uint64_t iova, uint64_t len)
+{
+	(void)container, (void)va, (void)iova, (void)len;
+	unmaps++;
+	return 0;
+}
+
+enum rte_iova_mode __wrap_rte_eal_iova_mode(void)
+{
+	return RTE_IOVA_PA;
+}
 
 static int setup(void **state)
 {
@@ -20,6 +52,16 @@ static int setup(void **state)
 	(void)state;
 	memset(&dma, 0, sizeof(dma));
 	dma_init(&dma, &port);
+	maps = unmaps = 0;
+	refused = false;
+	return 0;
+}
+
+/* A port that reads memory by itself. */
+static int setup_gathering(void **state)
+{
+	setup(state);
+	dma.parts = (struct rte_mempool *)&dma;
 	return 0;
 }
 
@@ -58,12 +100,98 @@ static void dma_forget__finds_a_region_no_more(void **state)
 	assert_null(dma_find(&dma, memory, 4096));
 }
 
+static void remove_region(struct dma_region *region)
+{
+	dma_forget(&dma, region);
+	dma_unmap(&dma, region);
+}
+
+static void dma_map__has_a_place_like_the_memorys(void **state)
+{
+	const void *odd = (const void *)(uintptr_t)(5 * GIB + 6 * MIB + 12345);
+	struct dma_region *small = dma_map(&dma, memory, 1);
+	struct dma_region *large = dma_map(&dma, odd, 2 * MIB);
+	struct dma_region *huge = dma_map(&dma, (const void *)(uintptr_t)(3 * GIB + 2 * MIB), GIB);
+
+	(void)state;
+	assert_int_equal(small->length, 4096);
+	assert_int_equal(large->addr, 5 * GIB + 6 * MIB + 12288);
+	assert_int_equal(large->length, 2 * MIB + 4096);
+	/* one entry of the IOMMU a huge page */
+	assert_int_equal((large->iova - large->addr) % (2 * MIB), 0);
+	assert_int_equal((huge->iova - huge->addr) % GIB, 0);
+	assert_true(large->iova > small->iova + small->length);
+	assert_true(huge->iova > large->iova + large->length);
+	remove_region(small);
+	remove_region(large);
+	remove_region(huge);
+	assert_int_equal(maps, 3);
+	assert_int_equal(unmaps, 3);
+}
+
+static void dma_map__passes_by_what_lasts(void **state)
+{
+	const void *at = (const void *)(uintptr_t)(7 * GIB);
+	struct dma_region *lasting = dma_map(&dma, at, 2 * MIB), *region;
+	bool again = false;
+	uint64_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		region = dma_map(&dma, at, 8 * GIB);
+		assert_non_null(region);
+		assert_true(region->iova >= lasting->iova + lasting->length);
+		assert_true(region->iova + region->length <= 2 * WINDOW);
+		again = again || region->iova < before;
+		before = region->iova;
+		remove_region(region);
+	}
+	assert_true(again);
+	/* longer than what is left beside it */
+	assert_null(dma_map(&dma, at, WINDOW));
+	remove_region(lasting);
+}
+
+static void dma_unmap__waits_for_what_the_port_holds(void **state)
+{
+	struct dma_region *busy = dma_map(&dma, memory, 4096), *other;
+	const uint64_t iova = busy->iova;
+
+	(void)state;
+	rte_mbuf_ext_refcnt_update(&busy->shared, 1);
+	remove_region(busy);
+	assert_int_equal(unmaps, 0);
+	assert_null(dma_find(&dma, memory, 1));
+	/* Its addresses are nobody else's meanwhile, also when they are used again from the begin.
+	 */
+	dma.next_iova = iova;
+	other = dma_map(&dma, memory, 4096);
+	assert_true(other->iova >= iova + 4096);
+	assert_int_equal(unmaps, 0);
+	rte_mbuf_ext_refcnt_update(&busy->shared, -1);
+	remove_region(other);
+	assert_int_equal(unmaps, 2);
+}
+
+static void dma_map__of_what_vfio_refuses_is_none(void **state)
+{
+	(void)state;
+	refused = true;
+	assert_null(dma_map(&dma, memory, 4096));
+	assert_null(dma_find(&dma, memory, 1));
+	assert_int_equal(unmaps, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(dma_map__of_a_port_without_dma_maps_nothing, setup),
 		cmocka_unit_test_setup(dma_find__finds_what_lies_in_one_region, setup),
 		cmocka_unit_test_setup(dma_forget__finds_a_region_no_more, setup),
+		cmocka_unit_test_setup(dma_map__has_a_place_like_the_memorys, setup_gathering),
+		cmocka_unit_test_setup(dma_map__passes_by_what_lasts, setup_gathering),
+		cmocka_unit_test_setup(dma_unmap__waits_for_what_the_port_holds, setup_gathering),
+		cmocka_unit_test_setup(dma_map__of_what_vfio_refuses_is_none, setup_gathering),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

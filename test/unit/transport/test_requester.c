@@ -659,6 +659,7 @@ static void requester_send__sends_the_same_packets_again(void **state)
 		expect_payload(4, MTU, 9);
 		assert_int_equal(counters_get(&fixture.counters, COUNTER_retransmitted_packets),
 				 5 * i);
+		assert_int_equal(fixture.catcher.out.again, i > 0);
 		flight_rewind(&flight, true);
 	}
 }

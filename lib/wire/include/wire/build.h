@@ -79,6 +79,7 @@ struct packet_out {
 	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before packet_seal */
 	bool icrc_repeats; /* the ICRC covers the transport headers twice; see packet_icrc_ok */
 	bool unsealed; /* set before packet_seal: who gets it trusts us and checks no ICRC */
+	bool again;    /* sent before: its payload is better copied than read twice from its place */
 	uint8_t frags;
 	uint32_t ipv4_sum;
 	struct packet_frag frag[PACKET_FRAGS_MAX];
@@ -124,6 +125,7 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	out->udp_sum_by_port = false;
 	out->icrc_repeats = false;
 	out->unsealed = false;
+	out->again = false;
 	out->frags = 0;
 	out->ipv4_sum = path->ipv4_sum;
 	/* struct bth, a word at a time. */
