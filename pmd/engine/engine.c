@@ -468,11 +468,12 @@ void engine_wait_for_room(struct engine *engine)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	while ((engine->tx.stuck || engine->tx.count > 0) &&
-	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
+	while (tx_waits_for_port(&engine->tx) && clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
 		sched_yield();
 		engine_transmit(engine);
 	}
+	if (tx_waits_for_port(&engine->tx))
+		engine->tx.given_up = true;
 }
 
 /* A last turn for what was posted just before the end, acknowledgements above all. */
@@ -514,8 +515,10 @@ void engine_end(struct engine *engine)
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
 	helper_join(engine);
 	engine_log_counters(engine);
-	if (owned)
+	if (owned) {
+		tx_fini(&engine->tx);
 		port_close(&engine->link->port);
+	}
 }
 
 void engine_disown(struct engine *engine)

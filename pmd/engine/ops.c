@@ -53,8 +53,9 @@ static void ops_detach(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
 
-	/* What it owes goes out now or never. */
-	if (unlikely(engine->tx.stuck && qp_sched(qp)->is_ready))
+	/* What it owes goes out now or never. A port that has taken nothing since the last such wait
+	 * is not waited for again: many queue pairs may end at once. */
+	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready))
 		engine_wait_for_room(engine);
 	engine_forget(engine, qp);
 }

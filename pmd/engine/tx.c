@@ -16,11 +16,6 @@
 #define STIR_LEN     60
 #define STIR_TYPE    0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
 
-static bool tx_loop_full(const struct tx *tx)
-{
-	return tx->loop_tail - tx->loop_head == TX_LOOP_MAX;
-}
-
 static void tx_drop_pending(struct tx *tx)
 {
 	rte_pktmbuf_free_bulk(tx->pending, tx->count);
@@ -40,6 +35,8 @@ void tx_flush(struct tx *tx)
 		return;
 	}
 	sent = port_tx_burst(tx->port, tx->pending, (uint16_t)tx->count);
+	if (sent > 0)
+		tx->given_up = false;
 	counters_add(tx->counters, COUNTER_tx_packets, sent);
 	tx->count -= sent;
 	if (tx->count > 0) {
@@ -123,9 +120,11 @@ static void tx_ask_for_sum(const struct packet_out *out, struct rte_mbuf *mbuf)
 
 /*
  * Whether a packet's payload can stay where it is until the port has read it, which may be after the request has
- * completed. That is harmless where a packet is not the only one of its kind by then: a reliable request completes when
- * the peer has it, so what is still on its way is a duplicate, and is dropped even where its ICRC should fit. Memory
- * that a peer READs may change at any time, and a READ would have to be lucky to get an ICRC that fits.
+ * completed. That is harmless where a packet is not the only one of its kind by then: a reliable request succeeds when
+ * the peer has it, so what is still on its way is a duplicate, and is dropped even where its ICRC should fit; one that
+ * fails may be on its way with bytes that came later, and then its ICRC does not fit. Memory that a peer READs may change
+ * at any time, and a READ would have to be lucky to get an ICRC that fits. So would a request from memory that somebody
+ * writes all the time: what is sent again is copied, and gets through.
  */
 static struct dma_region *tx_find_place(const struct tx *tx, const struct packet_out *out)
 {
@@ -134,7 +133,7 @@ static struct dma_region *tx_find_place(const struct tx *tx, const struct packet
 	if (likely(!tx->dma || LIST_EMPTY(&tx->dma->regions)))
 		return NULL;
 	if (out->payload_len < IN_PLACE_MIN || out->frags != 1 || out->frag[0].kind != FRAG_COPY ||
-	    (out->ipv6 && !out->udp_sum_by_port))
+	    out->again || (out->ipv6 && !out->udp_sum_by_port))
 		return NULL;
 	bth = (const struct bth *)(const void *)(out->frame + out->l4_off + sizeof(struct rte_udp_hdr));
 	if (!(opcode_info(bth->opcode)->flags & OPCODE_REQUEST) ||
@@ -249,4 +248,15 @@ uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n)
 	while (taken < n && tx->loop_head != tx->loop_tail)
 		mbufs[taken++] = tx->loop[tx->loop_head++ % TX_LOOP_MAX];
 	return taken;
+}
+
+void tx_fini(struct tx *tx)
+{
+	tx_drop_pending(tx);
+	rte_pktmbuf_free_bulk(tx->spare, tx->spares);
+	tx->spares = 0;
+	rte_pktmbuf_free(tx->current);
+	tx->current = NULL;
+	while (tx->loop_head != tx->loop_tail)
+		rte_pktmbuf_free(tx->loop[tx->loop_head++ % TX_LOOP_MAX]);
 }

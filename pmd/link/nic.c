@@ -126,6 +126,11 @@ bool port_arm_interrupt(struct port *port)
 	if (port->armed)
 		return false;
 	port->armed = rte_eth_dev_rx_intr_enable(port->id, 0) == 0;
+	/* Nothing would wake who sleeps: it has to look by itself, and often. */
+	if (!port->armed) {
+		port->interrupts = false;
+		port->wake_fd = -1;
+	}
 	/* What came before does not interrupt: look once more. */
 	return port->armed;
 }

@@ -53,6 +53,7 @@ static void fake_name_payload(struct packet_out *out, const struct qp *qp)
 	out->l4_off = 34;
 	out->hdr_len = FAKE_FRAME_LEN;
 	out->ipv6 = false;
+	out->again = qp->again;
 	out->frame[out->l4_off + 8] = qp->opcode;
 	out->payload_len = qp->payload_len;
 	out->frags = 1;

@@ -27,6 +27,7 @@ struct qp {
 	unsigned int received;
 	const uint8_t *payload; /* that its frames have behind their headers, or NULL */
 	uint32_t payload_len;
+	bool again; /* they were sent before */
 	uint8_t opcode;
 	bool failed; /* was put into ERR */
 	unsigned int faults; /* packets that could not be read */

@@ -288,6 +288,51 @@ static void engine_turn__own_address_goes_round_inside(void **state)
 	assert_int_equal(count(COUNTER_tx_packets), 0);
 }
 
+/* Each of many queue pairs that end may owe something. */
+static void ops_detach__waits_for_a_full_port_once(void **state)
+{
+	struct rte_mbuf *mbufs[32];
+	uint16_t n;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.to_send = 1000000;
+	engine_mark_ready(engine, &qp);
+	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
+		;
+	assert_true(tx_waits_for_port(&engine->tx));
+	ops->lock(engine);
+	ops->detach(engine, &qp);
+	ops->unlock(engine);
+	assert_true(engine->tx.given_up);
+	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+	engine_transmit(engine);
+	assert_false(engine->tx.given_up);
+	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+static void ops_detach__does_not_wait_for_what_goes_round_inside(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_qp_init(&qp, engine->link->port.mac);
+	fake_receiver = &other;
+	qp.to_send = 2000;
+	engine_mark_ready(engine, &qp);
+	ops->lock(engine);
+	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
+		;
+	assert_true(engine->tx.stuck);
+	ops->detach(engine, &qp);
+	assert_false(engine->tx.given_up);
+	ops->unlock(engine);
+	turns(200);
+}
+
 static void engine_turn__nothing_leaves_without_a_link(void **state)
 {
 	(void)state;
@@ -665,13 +710,15 @@ static void tx__what_may_change_under_way_is_copied(void **state)
 		const uint8_t *payload;
 		uint32_t len;
 		uint8_t opcode;
+		bool again;
 	} cases[] = {
-		{memory, 512, OPCODE_RC | OPCODE_SEND_ONLY}, /* short */
-		{memory + 4097, 4096, OPCODE_RC | OPCODE_SEND_ONLY}, /* not all of it is in the region */
-		{other_memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY},
-		{memory, 4096, OPCODE_RC | OPCODE_READ_RESPONSE_ONLY},
-		{memory, 4096, OPCODE_UC | OPCODE_SEND_ONLY}, /* completes before it is read */
-		{memory, 4096, OPCODE_UD | OPCODE_SEND_ONLY},
+		{memory, 512, OPCODE_RC | OPCODE_SEND_ONLY, false}, /* short */
+		{memory + 4097, 4096, OPCODE_RC | OPCODE_SEND_ONLY, false}, /* not all of it is in the region */
+		{other_memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY, false},
+		{memory, 4096, OPCODE_RC | OPCODE_READ_RESPONSE_ONLY, false},
+		{memory, 4096, OPCODE_UC | OPCODE_SEND_ONLY, false}, /* completes before it is read */
+		{memory, 4096, OPCODE_UD | OPCODE_SEND_ONLY, false},
+		{memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY, true}, /* maybe it did not fit its ICRC */
 	};
 
 	(void)state;
@@ -682,12 +729,14 @@ static void tx__what_may_change_under_way_is_copied(void **state)
 		struct rte_mbuf *mbuf;
 
 		qp.opcode = cases[i].opcode;
+		qp.again = cases[i].again;
 		mbuf = send_payload(cases[i].payload, cases[i].len);
 		assert_int_equal(mbuf->nb_segs, 1);
 		rte_pktmbuf_free(mbuf);
 	}
 	/* to ourselves: what comes round would be looked for in one piece */
 	qp.opcode = OPCODE_RC | OPCODE_SEND_ONLY;
+	qp.again = false;
 	memcpy(qp.dst_mac, engine->link->port.mac, sizeof(qp.dst_mac));
 	qp.to_send = 1;
 	qp.payload = memory;
@@ -992,6 +1041,8 @@ int main(void)
 		INLINE(engine_turn__what_the_port_does_not_take_waits),
 		INLINE(engine_turn__sending_what_was_left_is_work),
 		INLINE(engine_turn__own_address_goes_round_inside),
+		INLINE(ops_detach__waits_for_a_full_port_once),
+		INLINE(ops_detach__does_not_wait_for_what_goes_round_inside),
 		INLINE(engine_turn__nothing_leaves_without_a_link),
 		INLINE(engine_turn__unreadable_payload_is_not_sent),
 		INLINE(engine_turn__timers_fire_once),

@@ -27,6 +27,7 @@ struct tx {
 	const uint32_t *groups; /* how many multicast groups we are in ourselves, or NULL */
 	bool connected; /* else what is sent reaches nobody, and is dropped as a cable would */
 	bool stuck;	/* since tx_begin: a packet was asked for and could not be given */
+	bool given_up;	/* it was waited for in vain, and has taken nothing since */
 	uint32_t count; /* packets not yet taken by the port */
 	uint64_t pending_bytes;
 	struct rte_mbuf *current; /* given by get and not yet put */
@@ -37,7 +38,21 @@ struct tx {
 	struct rte_mbuf *loop[TX_LOOP_MAX];
 };
 
+static inline bool tx_loop_full(const struct tx *tx)
+{
+	return tx->loop_tail - tx->loop_head == TX_LOOP_MAX;
+}
+
+/** Whether there is more to send when the port takes some. What waits in the loop waits for a turn. */
+static inline bool tx_waits_for_port(const struct tx *tx)
+{
+	return tx->count > 0 || (tx->stuck && !tx_loop_full(tx));
+}
+
 void tx_init(struct tx *tx, struct port *port, struct counters *counters);
+
+/** Give back all buffers, which may be those of another process. Nothing is sent any more. */
+void tx_fini(struct tx *tx);
 
 /** At the begin of a pass: ask the port again, which may have been full. */
 static inline void tx_begin(struct tx *tx)
