@@ -376,6 +376,16 @@ static void replies_word__has_room_without_resources(void **state)
 	assert_true(replies_reserve_word(&replies));
 }
 
+/* Repeated requests come in bursts, also where few replies were owed before. */
+static void replies_word__has_as_much_room_as_resources(void **state)
+{
+	(void)state;
+	assert_int_equal(replies_init(&replies, 16), 0);
+	for (uint32_t i = 0; i < 16; i++)
+		replies_word(&replies, psn_make(i), 1);
+	assert_int_equal(replies.repeats, 16);
+}
+
 static void replies_word__leaves_room_for_reads(void **state)
 {
 	uint32_t words = 0;
@@ -599,6 +609,7 @@ int main(void)
 		TEST(replies_init__of_more_duplicates_than_fit_takes_over_the_first),
 		TEST(replies_word__stands_in_its_turn),
 		TEST(replies_word__has_room_without_resources),
+		TEST(replies_word__has_as_much_room_as_resources),
 		TEST(replies_word__leaves_room_for_reads),
 		TEST(replies_ack__the_newest_stands_for_all),
 		TEST(replies_nak__stays_over_an_acknowledgement),
