@@ -9,8 +9,6 @@
  * has got.
  */
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,53 +17,25 @@
 #include <rte_mbuf.h>
 #include <uroce/port.h>
 
+#include "forward.h"
 #include "meet.h"
 
-#define BURST	    32
-#define DESCRIPTORS 512
-#define MBUFS	    8191
-#define ROUNDS	    8 /* remote_write's */
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop = 1;
-}
-
-static void start_port(uint16_t id, struct rte_mempool *pool)
-{
-	const struct rte_eth_conf conf = {0};
-
-	if (rte_eth_dev_configure(id, 1, 1, &conf) != 0 ||
-	    rte_eth_rx_queue_setup(id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL, pool) != 0 ||
-	    rte_eth_tx_queue_setup(id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL) != 0 ||
-	    rte_eth_dev_start(id) != 0)
-		rte_exit(EXIT_FAILURE, "port %u does not start\n", id);
-	rte_eth_promiscuous_enable(id);
-}
-
-static void send_all(uint16_t id, struct rte_mbuf **mbufs, uint16_t n)
-{
-	const uint16_t sent = rte_eth_tx_burst(id, 0, mbufs, n);
-
-	rte_pktmbuf_free_bulk(mbufs + sent, n - sent);
-}
+#define BURST 32
+#define ROUNDS 8 /* remote_write's */
 
 static void forward(struct uroce_port *uroce)
 {
 	struct rte_mbuf *mbufs[BURST];
 	uint16_t n;
 
-	while (!stop) {
+	while (forward_goes_on()) {
 		n = rte_eth_rx_burst(0, 0, mbufs, BURST);
 		n = uroce_port_input(uroce, mbufs, n);
-		send_all(1, mbufs, n);
+		forward_send(1, mbufs, n);
 		n = rte_eth_rx_burst(1, 0, mbufs, BURST);
-		send_all(0, mbufs, n);
+		forward_send(0, mbufs, n);
 		n = uroce_port_output(uroce, mbufs, BURST);
-		send_all(0, mbufs, n);
+		forward_send(0, mbufs, n);
 	}
 }
 
@@ -96,18 +66,12 @@ int main(int argc, char **argv)
 
 	if (used < 0 || argc - used != 3)
 		rte_exit(EXIT_FAILURE, "usage: embedded EAL-OPTIONS -- ADDR/LEN SOCKET\n");
-	if (rte_eth_dev_count_avail() < 2)
-		rte_exit(EXIT_FAILURE, "two ports are needed\n");
-	pool = rte_pktmbuf_pool_create("frames", MBUFS, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
-				       SOCKET_ID_ANY);
-	if (!pool)
-		rte_exit(EXIT_FAILURE, "no memory for frames\n");
-	start_port(0, pool);
-	start_port(1, pool);
+	pool = forward_prepare();
+	forward_start_port(0, pool);
+	forward_start_port(1, pool);
 	config.ips = argv[used + 1];
 	if (uroce_attach_port(&config, &uroce) != 0)
 		return EXIT_FAILURE;
-	signal(SIGTERM, on_signal);
 	pthread_create(&thread, NULL, serve, argv[used + 2]);
 	forward(uroce);
 	return EXIT_SUCCESS;
