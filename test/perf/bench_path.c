@@ -22,6 +22,7 @@
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
+#include "raise_rc.h"
 #include "wire/headers.h"
 
 #define FRAMES_MAX   128
@@ -130,16 +131,6 @@ static void node_set_up(struct node *node, uint8_t number)
 
 static void node_connect(struct node *node, const struct node *peer, uint32_t i)
 {
-	static const struct {
-		enum ibv_qp_state state;
-		int mask;
-	} steps[] = {
-		{IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
-		{IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER},
-		{IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				      IBV_QP_MAX_QP_RD_ATOMIC},
-	};
 	struct ibv_qp_attr attr = {.port_num = 1,
 				   .path_mtu = IBV_MTU_4096,
 				   .dest_qp_num = peer->qpn[i],
@@ -154,10 +145,9 @@ static void node_connect(struct node *node, const struct node *peer, uint32_t i)
 	require(device_make_path(node->device, &attr.ah_attr, peer->device->config.mac,
 				 WIRE_UDP_SPORT_MIN, &path) == 0,
 		"device_make_path");
-	for (size_t step = 0; step < RTE_DIM(steps); step++) {
-		attr.qp_state = steps[step].state;
-		require(qp_modify(node->qp[i], &attr, IBV_QP_STATE | steps[step].mask, &path) == 0,
-			"qp_modify");
+	for (size_t step = 0; step < RC_STEPS; step++) {
+		attr.qp_state = rc_steps[step].state;
+		require(qp_modify(node->qp[i], &attr, rc_steps[step].mask, &path) == 0, "qp_modify");
 	}
 }
 

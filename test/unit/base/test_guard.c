@@ -18,19 +18,9 @@
 #include <cmocka.h>
 
 #include "base/guard.h"
+#include "sanitizer.h"
 
 #define PAGE 4096
-
-/* Its handlers run with everything blocked, and its sigaction is not one step: of two threads that
- * set an action at once, each may be told what the other found. */
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER true
-#else
-#define THREAD_SANITIZER false
-#endif
 
 static uint8_t *memory; /* two pages */
 static char local[64];
@@ -321,6 +311,7 @@ static void exit_by_cause(int sig, siginfo_t *info, void *context)
 {
 	const ucontext_t *uc = context;
 
+	/* The thread sanitizer's handlers run with everything blocked. */
 	if (sig != SIGSEGV || info->si_code != SEGV_MAPERR || info->si_addr != (void *)64 ||
 	    uc == NULL || !blocked(SIGSEGV) || !blocked(SIGUSR1) ||
 	    (blocked(SIGUSR2) && !THREAD_SANITIZER))
@@ -591,6 +582,8 @@ static void guard_install__loses_no_handler(void **state)
 {
 	(void)state;
 	expect_exit(many_handlers, 42);
+	/* Its sigaction is not one step: of two threads that set an action at once, each may be told
+	 * what the other found. */
 	if (!THREAD_SANITIZER)
 		expect_exit(handlers_set_meanwhile, 42);
 }

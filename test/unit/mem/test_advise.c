@@ -9,15 +9,7 @@
 
 #include "mem/advise.h"
 #include "mem/mw.h"
-
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER true
-#else
-#define THREAD_SANITIZER false
-#endif
+#include "sanitizer.h"
 
 #define READ	 IBV_ADVISE_MR_ADVICE_PREFETCH
 #define WRITE	 IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
