@@ -12,17 +12,17 @@
 
 #include "base/log.h"
 
-#define DMA_PARTS 4096 /* two a packet; as many packets as rings hold */
-#define DMA_PAGE  UINT64_C(4096)
+#define DMA_PARTS   4096 /* two a packet; as many packets as rings hold */
+#define DMA_PAGE    UINT64_C(4096)
 #define DMA_PAGE_2M (UINT64_C(1) << 21)
 #define DMA_PAGE_1G (UINT64_C(1) << 30)
 
 /*
- * Where the addresses for the port come from. DPDK's own memory is mapped at its virtual addresses, which are low or
- * near the stack, or at its physical ones; and every IOMMU translates 39 bits.
+ * Where the addresses for the port come from. DPDK's own memory is mapped at its virtual addresses,
+ * which are low or near the stack, or at its physical ones; and every IOMMU translates 39 bits.
  */
-#define DMA_IOVA_VA   (UINT64_C(1) << 45)
-#define DMA_IOVA_PA   (UINT64_C(1) << 38)
+#define DMA_IOVA_VA (UINT64_C(1) << 45)
+#define DMA_IOVA_PA (UINT64_C(1) << 38)
 
 static uint64_t dma_iova_first(void)
 {
@@ -47,8 +47,9 @@ static void dma_freed(void *addr, void *region)
 }
 
 /*
- * rte_dev_dma_map comes to the same, but wants memory that rte_extmem_register knows: a table for each region, in a list
- * of 128, which is of use to drivers that translate addresses themselves. Ports here have VFIO do it.
+ * rte_dev_dma_map comes to the same, but wants memory that rte_extmem_register knows: a table for
+ * each region, in a list of 128, which is of use to drivers that translate addresses themselves.
+ * Ports here have VFIO do it.
  */
 static int dma_tell_vfio(int (*tell)(int container, uint64_t va, uint64_t iova, uint64_t len),
 			 const struct dma_region *region)
@@ -83,15 +84,16 @@ static bool dma_overlaps(const struct dma_region *region, uint64_t iova, size_t 
 	return iova - region->iova < region->length || region->iova - iova < length;
 }
 
-static const struct dma_region *dma_find_overlap(const struct dma *dma, uint64_t iova, size_t length)
+static const struct dma_region *dma_find_overlap(const struct dma *dma, uint64_t iova,
+						 size_t length)
 {
 	const struct dma_region *region;
 
-	LIST_FOREACH(region, &dma->regions, link) {
+	LIST_FOREACH (region, &dma->regions, link) {
 		if (dma_overlaps(region, iova, length))
 			return region;
 	}
-	LIST_FOREACH(region, &dma->leaving, link) {
+	LIST_FOREACH (region, &dma->leaving, link) {
 		if (dma_overlaps(region, iova, length))
 			return region;
 	}
@@ -99,8 +101,8 @@ static const struct dma_region *dma_find_overlap(const struct dma *dma, uint64_t
 }
 
 /*
- * Round and round, so that addresses are used again as late as can be; in a page's place as the memory is, so that the
- * IOMMU needs one entry a huge page. 0: none is free.
+ * Round and round, so that addresses are used again as late as can be; in a page's place as the
+ * memory is, so that the IOMMU needs one entry a huge page. 0: none is free.
  */
 static uint64_t dma_take_iova(struct dma *dma, uintptr_t addr, size_t length)
 {
@@ -187,7 +189,7 @@ struct dma_region *dma_find(struct dma *dma, const void *addr, size_t length)
 
 	if (dma->last && dma_has(dma->last, addr, length))
 		return dma->last;
-	LIST_FOREACH(region, &dma->regions, link) {
+	LIST_FOREACH (region, &dma->regions, link) {
 		if (dma_has(region, addr, length)) {
 			dma->last = region;
 			return region;
