@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a test may not ask of a build with the thread sanitizer. */
+/* Which sanitizer a build has: a few tests ask what one cannot do. */
 #ifndef TEST_COMMON_SANITIZER_H
 #define TEST_COMMON_SANITIZER_H
 
@@ -10,6 +10,11 @@
 #define THREAD_SANITIZER 1
 #else
 #define THREAD_SANITIZER 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define ADDRESS_SANITIZER 1
+#else
+#define ADDRESS_SANITIZER 0
 #endif
 
 #endif
