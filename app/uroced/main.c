@@ -58,6 +58,16 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* The others go on without one that was pulled out. */
+static bool all_are_lost(void)
+{
+	for (size_t i = 0; i < server_count; i++) {
+		if (!serve_is_lost(servers[i]))
+			return false;
+	}
+	return true;
+}
+
 /* A port, until the end; each has a thread. */
 static void serve(struct server *server)
 {
@@ -77,6 +87,8 @@ static void serve(struct server *server)
 			continue;
 		serve_sleep(server, now - busy_ns < SPIN_NS ? 0 : SLEEP_MS);
 		turns = 0;
+		if (serve_is_lost(server) && all_are_lost())
+			on_signal(0);
 	}
 }
 
@@ -114,7 +126,7 @@ static int serve_all(void)
 static int create_all(struct serve_config *config, const struct settings *settings, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		config->settings = &settings[i];
+		config->settings = settings;
 		config->number = (uint32_t)i;
 		if (serve_create(config, &servers[i]) != 0)
 			return -1;
@@ -154,6 +166,8 @@ static int run(const struct settings *settings, size_t count)
 	if (rc == 0) {
 		log_info("ready: programs attach at %s", settings->socket);
 		rc = serve_all();
+		/* The service manager starts it again, with the port that is there then. */
+		rc = rc == 0 && all_are_lost() ? -ENODEV : rc;
 		notify("STOPPING=1");
 	}
 	while (server_count > 0)

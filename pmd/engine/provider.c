@@ -243,6 +243,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 		return rc;
 	}
 	rc = provider_get_link(settings, number, report_fd, &facts);
+	*ports = facts.ports;
 	if (rc == 0)
 		rc = provider_make_device(settings, &facts, link, device);
 	if (rc == 0)
@@ -262,7 +263,6 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	if (link->port.driver == PORT_MEMIF)
 		gate_open(&provider_gate, engine, link->port.listen_fd);
 	provider_wait_for_peer(engine);
-	*ports = facts.ports;
 	return 0;
 }
 
@@ -272,8 +272,14 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	uint32_t ports = 1;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < RTE_MIN(ports, (uint32_t)RTE_MIN(max, (size_t)PORTS_MAX)) && rc == 0; i++)
-		rc = provider_bring_port(settings, i, &devices[i], &ports);
+	for (uint32_t i = 0; i < RTE_MIN(ports, (uint32_t)RTE_MIN(max, (size_t)PORTS_MAX)) && rc == 0; i++) {
+		rc = provider_bring_port(settings, i, &devices[provider_count], &ports);
+		/* One that was pulled out is no reason to go without the others. */
+		if (rc == -ENODEV && ports > 1)
+			rc = 0;
+	}
+	if (rc == 0 && provider_count == 0)
+		rc = -ENODEV;
 	if (rc == 0)
 		provider_watch();
 	return rc;

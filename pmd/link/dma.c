@@ -57,6 +57,20 @@ static int dma_tell_vfio(int (*tell)(int container, uint64_t va, uint64_t iova, 
 	return tell(RTE_VFIO_DEFAULT_CONTAINER_FD, region->addr, region->iova, region->length);
 }
 
+rte_iova_t dma_map_buffers(void *addr, size_t length)
+{
+	static uint64_t next;
+	const bool is_va = rte_eal_iova_mode() == RTE_IOVA_VA;
+	const struct dma_region region = {
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.iova = is_va ? (uintptr_t)addr : dma_iova_first() + next,
+	};
+
+	next += RTE_ALIGN_CEIL(length, DMA_PAGE_1G);
+	return dma_tell_vfio(rte_vfio_container_dma_map, &region) == 0 ? region.iova : RTE_BAD_IOVA;
+}
+
 static void dma_release(struct dma_region *region)
 {
 	if (dma_tell_vfio(rte_vfio_container_dma_unmap, region) != 0)

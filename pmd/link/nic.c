@@ -56,12 +56,16 @@ int nic_explain(const char *device)
 	return -ENODEV;
 }
 
-bool nic_is_behind_iommu(const struct port *port)
+enum port_dma nic_dma(const struct port *port)
 {
 	char driver[NIC_DRIVER_MAX];
 
-	return port->devargs.bus == DEVARGS_PCI && nic_driver(port->devargs.name, driver) &&
-	       strcmp(driver, "vfio-pci") == 0 && rte_vfio_noiommu_is_enabled() != 1;
+	if (port->devargs.bus == DEVARGS_VDEV)
+		return PORT_COPIES;
+	if (port->devargs.bus == DEVARGS_PCI && nic_driver(port->devargs.name, driver) &&
+	    strcmp(driver, "vfio-pci") == 0 && rte_vfio_noiommu_is_enabled() != 1)
+		return PORT_DMA_IOMMU;
+	return PORT_DMA_PHYSICAL;
 }
 
 /* EAL's interrupt thread: VFIO asks for the device back. */

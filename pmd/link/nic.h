@@ -10,8 +10,8 @@
 /** Say on the log why no DPDK driver took a PCI device. Always -ENODEV. */
 int nic_explain(const char *name);
 
-/** Whether the device reads memory by itself, behind an IOMMU that keeps it to what it is told of. */
-bool nic_is_behind_iommu(const struct port *port);
+/** How the device comes to memory. */
+enum port_dma nic_dma(const struct port *port);
 
 /** For a port that was started: hear of its removal, and use the interrupts that it was set up with. Not MT-safe. */
 void nic_watch(struct port *port, bool interrupts);

@@ -33,7 +33,6 @@
 #define POOL_CACHE     256
 #define NULL_DRIVER    "net_null"
 #define VHOST_DRIVER   "net_vhost"
-#define VIRTIO_USER_DRIVER "net_virtio_user"
 #define DRAIN_NS       10000000
 
 static int port_prepare_af_packet(struct port *port)
@@ -191,8 +190,10 @@ static int port_configure(struct port *port)
 	rc = rte_eth_dev_info_get(port->id, &info);
 	if (rc != 0)
 		return port_error(port, "tells nothing of itself", rc);
-	wish.dma = nic_is_behind_iommu(port);
-	wish.interrupts = wish.dma;
+	port->dma = nic_dma(port);
+	wish.interrupts = port->dma == PORT_DMA_IOMMU;
+	/* Whose pool is made elsewhere sends nothing but what is in its buffers. */
+	wish.dma = wish.interrupts && !port->make_pool;
 	plan_make(&info, &wish, &plan);
 	port->mbuf_bytes = plan.mbuf_bytes;
 	rc = port->make_pool ? port->make_pool(port) : port_make_pool(port);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -75,6 +76,15 @@ static void *attach_map(int fd, size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Whole pages of its kind: more than there are buffers. */
+static size_t attach_arena_bytes(const struct share_client *client, int fd)
+{
+	const size_t bytes = (size_t)client->buffers * client->buffer_stride;
+	struct stat status;
+
+	return fstat(fd, &status) == 0 ? RTE_MAX((size_t)status.st_size, bytes) : bytes;
+}
+
 static int attach_memory(struct share_client *client, const struct share_welcome *welcome,
 			 const int *fds)
 {
@@ -84,7 +94,7 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	client->buffers = welcome->buffers;
 	client->buffer_bytes = welcome->buffer_bytes;
 	client->buffer_stride = welcome->buffer_stride;
-	client->arena_bytes = (size_t)welcome->buffers * welcome->buffer_stride;
+	client->arena_bytes = attach_arena_bytes(client, fds[SHARE_FD_ARENA]);
 	client->page_bytes = share_ring_offset(SHARE_RINGS);
 	memcpy(client->mac, welcome->mac, sizeof(client->mac));
 	client->spares_icrc = welcome->spares_icrc;
@@ -159,6 +169,9 @@ static int attach_error(const char *path, int rc)
 	case -EPROTO:
 		log_error("uroced at %s is of another version: restart it", path);
 		break;
+	case -ENODEV:
+		log_error("uroced at %s has lost its port: it was pulled out", path);
+		break;
 	case -ENOSPC:
 		log_error("uroced at %s has as many processes as it takes", path);
 		break;
@@ -185,6 +198,7 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 		goto no_socket;
 	client->socket = rc;
 	rc = attach_greet(client->socket, report_fd, &message, fds);
+	facts->ports = message.welcome.ports;
 	if (rc == 0)
 		rc = attach_memory(client, &message.welcome, fds);
 	if (rc != 0)
@@ -192,7 +206,6 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 	attach_fill_link(link, client, &message);
 	facts->qpn_first = message.welcome.qpn_first;
 	facts->qpn_count = message.welcome.qpn_count;
-	facts->ports = message.welcome.ports;
 	message.welcome.name[sizeof(message.welcome.name) - 1] = '\0';
 	snprintf(facts->name, sizeof(facts->name), "%s", message.welcome.name);
 	facts->max_qp = message.welcome.max_qp;

@@ -19,6 +19,21 @@ static uint8_t *mbuf_frame(const struct rte_mbuf *mbuf)
 	return rte_pktmbuf_mtod(mbuf, uint8_t *);
 }
 
+/* A driver may have taken the tag off. rte_vlan_insert refuses mbufs whose buffers are elsewhere, as ours are. */
+static bool mbuf_put_tag(struct rte_mbuf *mbuf)
+{
+	const size_t macs = 2 * RTE_ETHER_ADDR_LEN;
+	const rte_be16_t tag[] = {RTE_BE16(RTE_ETHER_TYPE_VLAN), rte_cpu_to_be_16(mbuf->vlan_tci)};
+	uint8_t *frame;
+
+	if (mbuf->data_len < macs || !rte_pktmbuf_prepend(mbuf, sizeof(tag)))
+		return false;
+	frame = mbuf_frame(mbuf);
+	memmove(frame, frame + sizeof(tag), macs);
+	memcpy(frame + macs, tag, sizeof(tag));
+	return true;
+}
+
 bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
 {
 	struct slot *slot = &server->slots[number];
@@ -90,11 +105,11 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 	struct steering steering;
 	uint16_t number;
 
-	/* A frame over several buffers is longer than RoCE's longest. */
-	if (mbuf->nb_segs > 1) {
-		rte_pktmbuf_free(mbuf);
-		return;
-	}
+	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && !mbuf_put_tag(mbuf))
+		goto drop;
+	/* What has not room in the first buffer is longer than RoCE's longest. */
+	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
+		goto drop;
 	switch (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering)) {
 	case STEER_QP:
 		number = blocks_find(&server->blocks, steering.qpn);
@@ -111,6 +126,7 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 		forward_own(server, mbuf);
 		break;
 	}
+drop:
 	rte_pktmbuf_free(mbuf);
 }
 

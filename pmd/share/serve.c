@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_lcore.h>
@@ -26,6 +27,8 @@
 #define EVENTS_MAX	64 /* in a row, before packets have their turn */
 #define LINK_PERIOD_NS	UINT64_C(100000000)
 #define POLL_MS		1   /* where no descriptor tells of frames */
+#define LINK_PAUSE_NS	10000000
+#define LINK_TRIES	600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
 
 static int server_control(struct server *server, int operation, int fd, enum server_event event,
@@ -124,35 +127,73 @@ static const char *serve_prefix(const struct settings *settings)
 	return settings->file_prefix[0] ? settings->file_prefix : SETTINGS_DEFAULT_PREFIX;
 }
 
-static int serve_open_link(struct server *server, const struct settings *settings)
+/* What takes buffers from DPDK's own memory alone, and would send whatever is at their address there. */
+static int serve_check_driver(const struct devargs *devargs)
 {
+	if (devargs->bus != DEVARGS_OTHER && !devargs_is(devargs, VIRTIO_USER_DRIVER))
+		return 0;
+	log_error("port '%s' cannot be shared: uroced takes kernel interfaces, PCI devices and "
+		  "virtual devices that copy",
+		  devargs->name);
+	return -EOPNOTSUPP;
+}
+
+/* EAL finds the hardware of all ports when it starts, which is for the first of them. */
+static int serve_find_hardware(const struct serve_config *config, struct devargs *devices,
+			       size_t *count)
+{
+	int rc;
+
+	*count = 0;
+	for (uint32_t i = 0; i < RTE_MAX(config->ports, 1u); i++) {
+		const char *port = config->settings[i].port;
+
+		rc = port[0] != '\0' ? devargs_parse(port, &devices[*count]) : 0;
+		if (rc != 0)
+			return rc;
+		*count += port[0] != '\0' && devices[*count].bus == DEVARGS_PCI;
+	}
+	return 0;
+}
+
+/* A cable's two ends agree on a speed for some seconds: the first programs shall find the link up. */
+static void serve_wait_for_link(const struct port *port)
+{
+	const struct timespec pause = {.tv_nsec = LINK_PAUSE_NS};
+	int tries = LINK_TRIES;
+
+	if (port->devargs.bus != DEVARGS_PCI)
+		return;
+	while (!port_connected(port) && tries-- > 0)
+		nanosleep(&pause, NULL);
+	if (tries < 0)
+		log_warn("port '%s' has no link yet: is its cable in, and its switch's port on?",
+			 port->devargs.name);
+}
+
+static int serve_open_link(struct server *server, const struct serve_config *config)
+{
+	const struct settings *settings = &config->settings[config->number];
 	struct link *link = &server->link;
-	struct runtime_config config = {.devices = &link->port.devargs,
-					.telemetry = true,
-					.shared = settings->capture != SETTINGS_CAPTURE_NO,
-					.file_prefix = serve_prefix(settings)};
+	struct devargs devices[SETTINGS_PORTS_MAX];
+	struct runtime_config runtime = {.devices = devices,
+					 .memory_bytes = (size_t)arena_buffers(server) *
+							 BUFFER_OVERHEAD * server->ports,
+					 .telemetry = true,
+					 .shared = settings->capture != SETTINGS_CAPTURE_NO,
+					 .file_prefix = serve_prefix(settings)};
 	int rc;
 
 	rc = link_prepare(link, settings);
+	if (rc == 0)
+		rc = serve_check_driver(&link->port.devargs);
+	if (rc == 0)
+		rc = serve_find_hardware(config, devices, &runtime.device_count);
 	if (rc != 0)
 		return rc;
-	if (link->port.devargs.bus != DEVARGS_VDEV) {
-		log_error("port '%s' cannot be shared: uroced takes kernel interfaces and virtual "
-			  "devices",
-			  link->port.devargs.name);
-		return -EOPNOTSUPP;
-	}
-	rc = arena_create(server, link->port.mbuf_bytes + RTE_PKTMBUF_HEADROOM);
-	if (rc != 0) {
-		log_error("no memory for packet buffers: %s", strerror(-rc));
-		return rc;
-	}
-	if (settings->max_buffers > 0)
-		server->ledger.held_max = settings->max_buffers;
 	link->port.make_pool = arena_make_pool;
 	link->port.make_pool_arg = server;
-	config.memory_bytes = (size_t)server->ledger.buffers * BUFFER_OVERHEAD * server->ports;
-	rc = runtime_start(&config);
+	rc = runtime_start(&runtime);
 	if (rc != 0)
 		return rc;
 	serve_begin(server);
@@ -161,7 +202,10 @@ static int serve_open_link(struct server *server, const struct settings *setting
 	if (rc != 0)
 		return rc;
 	rc = link_open(link, settings);
-	return rc == 0 ? capture_open(server, settings) : rc;
+	if (rc != 0)
+		return rc;
+	serve_wait_for_link(&link->port);
+	return capture_open(server, settings);
 }
 
 /* The application's lcores are as they are. */
@@ -170,11 +214,6 @@ static int serve_open_guest(struct server *server, const struct serve_config *co
 	struct link *link = &server->link;
 	int rc;
 
-	rc = arena_create(server, GUEST_MBUF_BYTES + RTE_PKTMBUF_HEADROOM);
-	if (rc != 0) {
-		log_error("no memory for packet buffers: %s", strerror(-rc));
-		return rc;
-	}
 	link->port.make_pool = arena_make_pool;
 	link->port.make_pool_arg = server;
 	rc = link_open_guest(link, config->guest, config->settings);
@@ -196,10 +235,32 @@ static int serve_open_events(struct server *server)
 	return rc;
 }
 
+/* The processes are told what they would be told of a port of their own: by the end of their sockets. */
+static void serve_lose(struct server *server)
+{
+	struct port *port = &server->link.port;
+
+	log_error("port '%s' has gone: who was attached is told so", port->devargs.name);
+	__atomic_store_n(&server->lost, true, __ATOMIC_RELEASE);
+	if (port->wake_fd >= 0)
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, port->wake_fd, NULL);
+	port_lose(port);
+	while (server->live_count > 0)
+		slot_condemn(server, server->live[0]);
+}
+
+bool serve_is_lost(const struct server *server)
+{
+	return __atomic_load_n(&server->lost, __ATOMIC_ACQUIRE);
+}
+
 void serve_check_link(struct server *server)
 {
-	const bool up = port_link_up(&server->link.port);
+	bool up;
 
+	if (!server->lost && unlikely(port_lost(&server->link.port)))
+		serve_lose(server);
+	up = port_link_up(&server->link.port);
 	server->connected = port_connected(&server->link.port);
 	for (uint16_t i = 0; i < server->live_count; i++)
 		__atomic_store_n(&server->slots[server->live[i]].page->link_up, up,
@@ -208,7 +269,7 @@ void serve_check_link(struct server *server)
 
 int serve_create(const struct serve_config *config, struct server **out)
 {
-	const struct settings *settings = config->settings;
+	const struct settings *settings = &config->settings[config->number];
 	struct server *server = calloc(1, sizeof(*server));
 	int rc;
 
@@ -224,6 +285,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 	server->number = config->number;
 	if (config->ports > 1 || strcmp(settings->name, SETTINGS_DEFAULT_NAME) != 0)
 		snprintf(server->name, sizeof(server->name), "%s", settings->name);
+	server->held_max = settings->max_buffers ? settings->max_buffers : SHARE_HELD_MAX;
 	server->max_qp = settings->max_qp;
 	server->max_memory = settings->max_memory;
 	LIST_INIT(&server->groups);
@@ -238,7 +300,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 	rc = blocks_init(&server->blocks);
 	if (rc == 0)
 		rc = config->guest ? serve_open_guest(server, config)
-				   : serve_open_link(server, settings);
+				   : serve_open_link(server, config);
 	if (rc != 0)
 		goto failed;
 	rc = serve_open_events(server);
@@ -306,7 +368,8 @@ static bool serve_arm(struct server *server)
 	/* Orders the stores before the loads: either we see what a process put, or it sees that we
 	 * sleep. Pairs with client_wake_owner. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return server->pending_count == 0 && !forward_waits(server);
+	return server->pending_count == 0 && !forward_waits(server) &&
+	       !port_arm(&server->link.port);
 }
 
 void serve_sleep(struct server *server, int ms)
@@ -333,6 +396,8 @@ void serve_sleep(struct server *server, int ms)
 			break;
 	}
 	serve_say_asleep(server, 0);
+	if (ms != 0)
+		port_disarm(&server->link.port);
 }
 
 void serve_wake(struct server *server)

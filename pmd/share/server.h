@@ -60,12 +60,15 @@ struct server_group {
 struct server {
 	struct link link;
 	bool connected; /* the link, when it was last looked at */
+	bool lost; /* atomic: the port has gone for good */
 	uint64_t now_ns;
 	uint64_t link_due_ns;
 
 	int arena_fd;
 	uint8_t *arena;
+	size_t arena_bytes; /* whole pages of its kind */
 	uint32_t buffer_stride;
+	uint32_t held_max; /* buffers that a process may hold */
 	struct rte_mbuf **mbufs; /* by number of the buffer */
 	struct ledger ledger;
 
@@ -129,8 +132,9 @@ int server_watch(struct server *server, int fd, enum server_event event, uint32_
 int server_rewatch(struct server *server, int fd, enum server_event event, uint32_t number);
 
 /* arena.c */
-int arena_create(struct server *server, uint32_t room_bytes);
-/** Makes the port's pool of it: port.make_pool. */
+/** How many buffers there will be. */
+uint32_t arena_buffers(const struct server *server);
+/** Makes it, and the port's pool of it: port.make_pool. */
 int arena_make_pool(struct port *port);
 void arena_destroy(struct server *server);
 

@@ -188,7 +188,7 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 int slot_begin(struct server *server, int socket, int report_fd)
 {
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
-	const int number = slot_find_free(server);
+	const int number = server->lost ? -ENODEV : slot_find_free(server);
 	struct slot *slot;
 	int rc = number;
 
@@ -207,6 +207,7 @@ int slot_begin(struct server *server, int socket, int report_fd)
 		slot_release(server, slot);
 	}
 	message.result = rc;
+	message.welcome.ports = server->ports;
 	message_send(socket, &message, NULL, 0);
 	return rc;
 }

@@ -189,6 +189,9 @@ class GuestProcess:
             self.wait(COMMAND_SECONDS)
         self._guest.run(f"rm -f {self._base}.log {self._base}.pid")
 
+    def terminate(self):
+        self._guest.run(f"kill -TERM -$(cat {self._base}.pid)")
+
     def listens(self, port):
         return tcp_tables_show(self._tcp_tables(), LISTEN, port)
 

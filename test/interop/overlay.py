@@ -10,7 +10,9 @@ from harness.tools import UROCE_RUN
 
 GUEST_DIR = "/opt/uroce"
 GUEST_UROCE_RUN = f"{GUEST_DIR}/app/uroce-run"
+GUEST_UROCED = f"{GUEST_DIR}/app/uroced"
 IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # where it was made: nic/make-igb-uio.sh
+UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", "libibverbs.so.1")
 DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
 DRIVERS = ("bus_vdev", "bus_pci", "mempool_ring", "mempool_stack", "net_af_packet", "net_virtio",
@@ -33,9 +35,10 @@ def add_uroce(image_dir, work_dir):
     """Returns a folder like image_dir whose guest has uroce too."""
     tree = os.path.join(work_dir, "tree")
     _install(UROCE_RUN, tree, GUEST_UROCE_RUN)
+    _install(UROCED, tree, GUEST_UROCED)
     _install(LIBRARY, tree, f"{GUEST_DIR}/lib/verbs/libibverbs.so.1")
     drivers = [f"{DRIVERS_DIR}/librte_{driver}.so.23" for driver in DRIVERS]
-    for file in (UROCE_RUN, LIBRARY, *drivers):
+    for file in (UROCE_RUN, UROCED, LIBRARY, *drivers):
         for library in _libraries(file):
             _install(library, tree, library)
     if os.path.exists(f"{image_dir}/igb_uio.ko"):

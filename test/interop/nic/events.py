@@ -15,27 +15,27 @@ GAP_SECONDS = 1.5   # shorter than a queue pair's retries (8 x 1 s) last
 PORT = 21950
 
 
-def _wait_for(process, text):
+def wait_for(process, text):
     if not wait_until(lambda: text in process.output() or process.poll() is not None, EVENT_SECONDS, 0.2):
         raise CheckFailed(f"no '{text}'", process.story("guest"))
     if text not in process.output():
         raise CheckFailed("it ended early", process.story("guest"))
 
 
-def _watch_link(guest, nic, host):
+def watch_link(guest, nic, host):
     watcher = host.start(["ibv_asyncwatch", "-d", DEVICE])
     try:
-        _wait_for(watcher, "async event FD")
+        wait_for(watcher, "async event FD")
         guest.monitor(f"set_link {nic.name} off")
-        _wait_for(watcher, "PORT_ERR")
+        wait_for(watcher, "PORT_ERR")
         guest.monitor(f"set_link {nic.name} on")
-        _wait_for(watcher, "PORT_ACTIVE")
+        wait_for(watcher, "PORT_ACTIVE")
     finally:
         guest.monitor(f"set_link {nic.name} on")
         watcher.kill()
 
 
-def _unplug(guest, nic):
+def unplug(guest, nic):
     """The guest may miss the button that QEMU presses, as while it is still taking the device in."""
     for _ in range(PRESSES):
         guest.monitor(f"device_del {nic.name}")
@@ -89,7 +89,7 @@ def _flap_under_traffic(guest, nic, host, peer):
 def _pull_out(guest, nic, host, peer):
     with Traffic(host, peer, PORT + 1, 2 * EVENT_SECONDS) as traffic:
         wait_until(lambda: False, GAP_SECONDS)
-        _unplug(guest, nic)
+        unplug(guest, nic)
         status = traffic.client.wait(TRAFFIC_SECONDS)
         # 128 and more: a signal
         if status is None or status == 0 or status >= 128:
@@ -98,19 +98,19 @@ def _pull_out(guest, nic, host, peer):
             raise CheckFailed("there is no error completion", traffic.story())
 
 
-def _pull_out_watched(guest, nic, host):
+def pull_out_watched(guest, nic, host):
     watcher = host.start(["ibv_asyncwatch", "-d", DEVICE])
     try:
-        _wait_for(watcher, "async event FD")
-        _unplug(guest, nic)
-        _wait_for(watcher, "DEVICE_FATAL")
+        wait_for(watcher, "async event FD")
+        unplug(guest, nic)
+        wait_for(watcher, "DEVICE_FATAL")
         if watcher.poll() is not None:
             raise CheckFailed("the program ended", watcher.story("guest"))
     finally:
         watcher.kill()
 
 
-def _plug_in(guest, nic):
+def plug_in(guest, nic):
     guest.monitor(nic.plug())
     if not wait_until(lambda: guest.run(f"test -e /sys/bus/pci/devices/{nic.pci}/driver")[0] == 0, EVENT_SECONDS, 0.2):
         raise CheckFailed("the device does not come back")
@@ -123,10 +123,10 @@ def run(report, guest, peer, everything):
     ports.bind(guest, virtio, "vfio-pci")
     ports.bind(guest, e1000e, "vfio-pci")
     for nic in (virtio, e1000e)[:2 if everything else 1]:
-        report.check(f"{nic.name}: link down and up", _watch_link, guest, nic, ports.UrocePort(guest, nic))
+        report.check(f"{nic.name}: link down and up", watch_link, guest, nic, ports.UrocePort(guest, nic))
     host = ports.UrocePort(guest, virtio)
     if everything:
         report.check("virtio: link down and up under traffic", _flap_under_traffic, guest, virtio, host, peer)
-    if report.require("virtio: pulled out, with a program that watches", _pull_out_watched, guest, virtio, host) and \
-            report.require("virtio: plugged in again", _plug_in, guest, virtio):
+    if report.require("virtio: pulled out, with a program that watches", pull_out_watched, guest, virtio, host) and \
+            report.require("virtio: plugged in again", plug_in, guest, virtio):
         report.require("virtio: pulled out under traffic", _pull_out, guest, virtio, host, peer)

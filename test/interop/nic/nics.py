@@ -9,6 +9,7 @@ import dma
 import events
 import matrix
 import ports
+import sharing
 
 # DPDK's vmxnet3 driver gives commands at its start before it has told the device where their memory is.
 DRIVERS_OWN = re.compile(rf"\[{ports.NICS[2].pci[5:]}\] fault addr 0x0 ")
@@ -33,6 +34,7 @@ def run(report, everything, network, image_dir, work_dir, peers):
         dma.run(report, guest, peers[0], [(nic, driver) for nic in ports.NICS for driver in ports.BINDINGS])
     else:
         dma.run(report, guest, peers[0], [(ports.NICS[0], "vfio-pci"), (ports.NICS[2], "uio_pci_generic")])
+    sharing.run(report, guest, peers[0], everything)
     events.run(report, guest, peers[0], everything)
     report.check("nics: no IOMMU fault", check_faults, guest)
     guest.stop()

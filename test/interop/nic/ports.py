@@ -3,7 +3,7 @@
 
 from guest import MTU, Guest, GuestError, Hardware
 from harness.tools import DEVICE
-from overlay import GUEST_UROCE_RUN, IGB_UIO
+from overlay import GUEST_UROCE_RUN, GUEST_UROCED, IGB_UIO
 
 FIRST_NUMBER = 31
 HUGE_PAGES = 160  # of 2 MiB
@@ -92,3 +92,19 @@ class UrocePort:
 
     def start(self, argv):
         return self._guest.start([*self._prefix, *argv])
+
+
+class SharedPort(UrocePort):
+    """The same NIC, which a uroced in the guest has; each program attaches to it."""
+
+    SOCKET = "/tmp/uroced.sock"
+    # Half of what a program may hold by default: the guest's huge pages are few.
+    OPTIONS = ("--max-buffers", "768", "--log-level", "info", "--socket", SOCKET)
+
+    def __init__(self, guest, nic):
+        super().__init__(guest, nic)
+        self._port = ["--port", nic.pci, "--mtu", str(MTU), "--ip", f"{nic.address}/24", "--ip", f"{nic.address6}/64"]
+        self._prefix = [GUEST_UROCE_RUN, "--socket", self.SOCKET, "--"]
+
+    def start_owner(self):
+        return self._guest.start([GUEST_UROCED, *self.OPTIONS, *self._port])

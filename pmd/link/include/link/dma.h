@@ -33,6 +33,15 @@ struct dma {
 	LIST_HEAD(, dma_region) leaving; /* deregistered, and the port was slow to give them back */
 };
 
+/**
+ * Map memory for PORT_DMA_IOMMU, for as long as the process lives: packet buffers that are not DPDK's. For ports
+ * that have no regions. Not MT-safe.
+ *
+ * @return
+ *   The address that the port has for it, or RTE_BAD_IOVA (rte_errno says why).
+ */
+rte_iova_t dma_map_buffers(void *addr, size_t length);
+
 /** For a port that was opened. Where memory is short there is no DMA. */
 void dma_init(struct dma *dma, const struct port *port);
 

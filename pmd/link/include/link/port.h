@@ -11,12 +11,21 @@
 
 #include "link/devargs.h"
 
+#define VIRTIO_USER_DRIVER "net_virtio_user"
+
 enum port_driver {
 	PORT_GENERIC,
 	PORT_MEMIF,
 	PORT_AF_PACKET,
 	PORT_SHARED, /* another process has the port: share/attach.h */
 	PORT_GUEST,  /* the application's, that runs DPDK itself: link/guest.h */
+};
+
+/* How a port comes to packet buffers. */
+enum port_dma {
+	PORT_COPIES,	   /* the CPU does it: any memory will do */
+	PORT_DMA_IOMMU,	   /* by itself, at addresses that it was given for memory (link/dma.h) */
+	PORT_DMA_PHYSICAL, /* by itself, at the addresses that memory has in the machine */
 };
 
 /* In an mbuf's port: the packet never left the memory of this host, and comes from who is trusted. */
@@ -48,7 +57,7 @@ struct port {
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
 
-	/* Makes the pool in place of port_open, or NULL; 0 or -errno (logged). */
+	/* Makes the pool in place of port_open, of memory that `dma` is for, or NULL; 0 or -errno (logged). */
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
@@ -62,6 +71,7 @@ struct port {
 
 	/* set by port_open */
 	uint16_t id;
+	enum port_dma dma;
 	struct rte_mempool *pool;
 	uint8_t mac[6];
 	bool mac_is_random; /* made up by the driver at each start */

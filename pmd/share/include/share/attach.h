@@ -14,7 +14,7 @@ struct share_facts {
 	uint32_t qpn_first;
 	uint32_t qpn_count;
 	int32_t owner_pid;
-	uint32_t ports;	     /* that the owner shares */
+	uint32_t ports;	     /* that the owner shares; also where this one has gone (-ENODEV) */
 	char name[64];	     /* of the device; "": as the program likes */
 	uint32_t max_qp;     /* 0: no limit */
 	uint64_t max_memory; /* bytes registered; 0: no limit */

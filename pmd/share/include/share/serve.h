@@ -20,7 +20,7 @@ struct server;
 struct settings;
 
 struct serve_config {
-	const struct settings *settings; /* the port */
+	const struct settings *settings; /* of all ports; this one's are those at `number` */
 	struct guest *guest; /* of an application that runs DPDK itself; NULL: the settings' port */
 	uint32_t ports;	 /* that this process shares (0: one), and which of them it is; the first is 0 */
 	uint32_t number;
@@ -87,6 +87,9 @@ void serve_sleep(struct server *server, int ms);
 
 /** Make serve_sleep return. MT-safe, and safe in a signal handler. */
 void serve_wake(struct server *server);
+
+/** Whether the port was pulled out: the processes have been told, and nobody can attach any more. MT-safe. */
+bool serve_is_lost(const struct server *server);
 
 /** The link that is shared. */
 const struct link *serve_link(const struct server *server);

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroced on a NIC: programs share it, hear of its link and of its end, and a uroced that was killed comes again."""
+
+from harness.report import CheckFailed
+from harness.tools import DEVICE, PerfTest, Side, gid_index, gids, run_pair
+
+import events
+import ports
+
+FIRST_PORT = 22100
+PAIR_SECONDS = 180
+END_SECONDS = 60
+LONG_TIMEOUT = ["-u", "18"]
+READY = "programs attach at"
+WRITE = PerfTest("ib_write_bw", ["-m", "4096", *LONG_TIMEOUT], 100)
+SEND = PerfTest("ib_send_bw", ["-m", "1024", *LONG_TIMEOUT], 100)
+
+
+class Sharing:
+    """One NIC, bound to one driver, and the uroced on it."""
+
+    def __init__(self, report, guest, nic, driver, peer, first_port):
+        self._report = report
+        self._guest = guest
+        self._nic = nic
+        self._name = f"uroced on {nic.name} {driver}"
+        self._peer = peer
+        self._port = first_port
+        self._host = ports.SharedPort(guest, nic)
+        self._owner = None
+        self._indices = {}
+
+    def _start(self):
+        self._owner = self._host.start_owner()
+        events.wait_for(self._owner, READY)
+
+    def _side(self, host):
+        if host.name not in self._indices:
+            self._indices[host.name] = gid_index(gids(host, DEVICE), getattr(host, "gid_address", host.address))
+        return Side(host, DEVICE, host.address, self._indices[host.name])
+
+    def _pair(self, program, server, client):
+        self._port += 1
+        run_pair(program, self._side(server), self._side(client), self._port, PAIR_SECONDS)
+
+    def start(self):
+        return self._report.require(f"{self._name}: starts", self._start)
+
+    def traffic(self, programs):
+        for program in programs:
+            self._report.check(f"{self._name}: {program.name}", self._pair, program, self._peer, self._host)
+
+    def between(self):
+        self._report.check(f"{self._name}: between two of its programs", self._pair, SEND, self._host, self._host)
+
+    def link(self):
+        self._report.check(f"{self._name}: link down and up", events.watch_link, self._guest, self._nic, self._host)
+
+    def restart(self):
+        def cell():
+            self._owner.kill()
+            self._start()
+        return self._report.require(f"{self._name}: killed and started again", cell)
+
+    def pull_out(self):
+        def cell():
+            events.pull_out_watched(self._guest, self._nic, self._host)
+            if self._owner.wait(END_SECONDS) != 1:
+                raise CheckFailed("it does not end with 1", self._owner.story("guest"))
+        return self._report.require(f"{self._name}: pulled out", cell)
+
+    def stop(self):
+        """Not by SIGKILL: what UIO leaves running would go on reading memory behind its next driver's IOMMU."""
+        def cell():
+            self._owner.terminate()
+            if self._owner.wait(END_SECONDS) != 0:
+                raise CheckFailed("it does not end with 0", self._owner.story("guest"))
+        self._report.require(f"{self._name}: ends", cell)
+
+
+def run_cell(sharing, programs):
+    """Everything but the end; whether a uroced runs still."""
+    started = sharing.start() and sharing.restart()
+    if started:
+        sharing.traffic(programs)
+        sharing.link()
+    return started
+
+
+def run(report, guest, peer, everything):
+    """Begins and ends with a virtio NIC on vfio-pci."""
+    virtio = ports.NICS[0]
+    cells = [(nic, driver) for driver in ports.BINDINGS for nic in ports.NICS] if everything else []
+    for number, (nic, driver) in enumerate(cells):
+        ports.bind(guest, nic, driver)
+        sharing = Sharing(report, guest, nic, driver, peer, FIRST_PORT + 10 * number)
+        if run_cell(sharing, (WRITE, SEND)):
+            sharing.between()
+            sharing.stop()
+    ports.bind(guest, virtio, "vfio-pci")
+    sharing = Sharing(report, guest, virtio, "vfio-pci", peer, FIRST_PORT + 10 * len(cells))
+    if run_cell(sharing, (WRITE,)) and sharing.pull_out():
+        report.require(f"{virtio.name}: plugged in after that", events.plug_in, guest, virtio)
