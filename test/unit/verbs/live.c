@@ -11,6 +11,8 @@
 #define PSN_MASK      0xffffff
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
+struct ibv_context *live_context;
+
 static bool give_settings(const char *mtu)
 {
 	struct settings settings;
@@ -35,6 +37,19 @@ struct ibv_context *live_open(const char *mtu)
 		context = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
 	return context;
+}
+
+int live_set_up(void **state)
+{
+	(void)state;
+	live_context = live_open("1500");
+	return live_context ? 0 : -1;
+}
+
+int live_tear_down(void **state)
+{
+	(void)state;
+	return ibv_close_device(live_context);
 }
 
 bool live_connect(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn)

@@ -40,6 +40,11 @@ struct lane {
 /** Start the device on the first call, with a port of that MTU; an open context, or NULL. */
 struct ibv_context *live_open(const char *mtu);
 
+/** For cmocka's groups: the open context of a device with a port of MTU 1500. */
+extern struct ibv_context *live_context;
+int live_set_up(void **state);
+int live_tear_down(void **state);
+
 /* Threads may not assert: these return whether they worked. */
 
 /** From RESET to RTS, with a peer of the same device; the first PSN is the same both ways. */

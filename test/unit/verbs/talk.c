@@ -57,6 +57,19 @@ void talk_end(struct talk *talk)
 	munmap(talk->target, TALK_BYTES);
 }
 
+int talk_set_up(struct talk *talk, void **state)
+{
+	fake_setup(state);
+	*talk = talk_start(*state, FAKE_GID_V4);
+	return 0;
+}
+
+int talk_tear_down(struct talk *talk, void **state)
+{
+	talk_end(talk);
+	return fake_close(state);
+}
+
 struct ibv_sge talk_source(const struct talk *talk, size_t offset, uint32_t length)
 {
 	return (struct ibv_sge){.addr = (uintptr_t)talk->source + offset,
@@ -93,6 +106,25 @@ void talk_post(struct talk *talk, enum ibv_wr_opcode opcode, struct ibv_sge *sge
 		wr.wr.rdma.rkey = talk->target_mr->rkey;
 	}
 	assert_int_equal(ibv_post_send(talk->a.qp, &wr, &bad), 0);
+}
+
+struct ibv_qp *talk_shared(const struct talk *talk, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = talk->b.cq,
+		.recv_cq = talk->b.cq,
+		.srq = srq,
+		.cap = {.max_send_wr = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *b = ibv_create_qp(talk->b.pd, &init);
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	assert_non_null(b);
+	assert_int_equal(ibv_modify_qp(talk->a.qp, &reset, IBV_QP_STATE), 0);
+	assert_int_equal(fake_connect(talk->a.qp, b->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	assert_int_equal(fake_connect(b, talk->a.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	return b;
 }
 
 void talk_recv(struct talk *talk, struct ibv_sge *sge, int num_sge)

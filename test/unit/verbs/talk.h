@@ -20,12 +20,18 @@ struct talk {
 struct talk talk_start(struct ibv_context *context, uint8_t gid_index);
 void talk_end(struct talk *talk);
 
+/** For cmocka: the same with a fake device of its own, as `*state`, over IPv4. */
+int talk_set_up(struct talk *talk, void **state);
+int talk_tear_down(struct talk *talk, void **state);
+
 /** The whole of the source, or of the target, from an offset on. */
 struct ibv_sge talk_source(const struct talk *talk, size_t offset, uint32_t length);
 struct ibv_sge talk_target(const struct talk *talk, size_t offset, uint32_t length);
 
 /** Post a signaled request (wr_id 1) from A to the first bytes of the target. */
 void talk_post(struct talk *talk, enum ibv_wr_opcode opcode, struct ibv_sge *sge, int num_sge);
+/** Connect A to a queue pair of B's domain that receives by this queue, in place of B. */
+struct ibv_qp *talk_shared(const struct talk *talk, struct ibv_srq *srq);
 /** Post a receive request (wr_id 2) to B. */
 void talk_recv(struct talk *talk, struct ibv_sge *sge, int num_sge);
 

@@ -29,8 +29,7 @@ static struct ibv_dm *alloc(struct ibv_context *context, size_t length, uint32_t
 
 static int set_up(void **state)
 {
-	fake_setup(state);
-	talk = talk_start(*state, FAKE_GID_V4);
+	talk_set_up(&talk, state);
 	dm = alloc(*state, DM_BYTES, 3);
 	if (!dm)
 		return -1;
@@ -45,8 +44,7 @@ static int tear_down(void **state)
 	assert_int_equal(ibv_dereg_mr(remote), 0);
 	assert_int_equal(ibv_free_dm(dm), 0);
 	assert_int_equal(fake.device->dm_pool.used_bytes, 0);
-	talk_end(&talk);
-	return fake_close(state);
+	return talk_tear_down(&talk, state);
 }
 
 static void expect_dm(uint64_t offset, const void *bytes, size_t length)

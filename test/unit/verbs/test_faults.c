@@ -14,15 +14,12 @@ static struct talk talk;
 
 static int set_up(void **state)
 {
-	fake_setup(state);
-	talk = talk_start(*state, FAKE_GID_V4);
-	return 0;
+	return talk_set_up(&talk, state);
 }
 
 static int tear_down(void **state)
 {
-	talk_end(&talk);
-	return fake_close(state);
+	return talk_tear_down(&talk, state);
 }
 
 /* The ways to take pages away; the registered range begins in the page before. */
@@ -206,23 +203,11 @@ static void send__by_a_shared_queue_into_unmapped_memory(void **state)
 {
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(talk.b.pd, &srq_init);
-	struct ibv_qp_init_attr init = {
-		.send_cq = talk.b.cq,
-		.recv_cq = talk.b.cq,
-		.srq = srq,
-		.cap = {.max_send_wr = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-	struct ibv_qp *b = ibv_create_qp(talk.b.pd, &init);
-	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_qp *b = talk_shared(&talk, srq);
 	struct ibv_sge from = talk_source(&talk, 0, 8), to = talk_target(&talk, 0, 8);
 	struct ibv_recv_wr wr = {.sg_list = &to, .num_sge = 1}, *bad;
 
 	(void)state;
-	assert_non_null(b);
-	assert_int_equal(ibv_modify_qp(talk.a.qp, &reset, IBV_QP_STATE), 0);
-	assert_int_equal(fake_connect(talk.a.qp, b->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
-	assert_int_equal(fake_connect(b, talk.a.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
 	assert_int_equal(guard_install(), 0);
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	unmap(talk.target);

@@ -16,7 +16,6 @@
 #define __has_feature(feature) 0
 #endif
 
-static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_device_attr limits;
@@ -24,7 +23,7 @@ static uint8_t bytes[4096];
 
 static void *create_pd(void)
 {
-	return ibv_alloc_pd(context);
+	return ibv_alloc_pd(live_context);
 }
 
 static int destroy_pd(void *object)
@@ -34,7 +33,7 @@ static int destroy_pd(void *object)
 
 static void *create_cq(void)
 {
-	return ibv_create_cq(context, 1, NULL, NULL, 0);
+	return ibv_create_cq(live_context, 1, NULL, NULL, 0);
 }
 
 static int destroy_cq(void *object)
@@ -94,7 +93,7 @@ static void *create_ah(void)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh.hop_limit = 1};
 
-	ibv_query_gid(context, 1, 0, &attr.grh.dgid);
+	ibv_query_gid(live_context, 1, 0, &attr.grh.dgid);
 	return ibv_create_ah(pd, &attr);
 }
 
@@ -267,7 +266,7 @@ static void limits__of_reads_and_atomics(void **state)
 	 * takes both ends' numbers for each other's must get along. */
 	assert_int_equal(limits.max_qp_rd_atom, 128);
 	assert_int_equal(limits.max_qp_init_rd_atom, limits.max_qp_rd_atom);
-	assert_int_equal(ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid), 0);
+	assert_int_equal(ibv_query_gid(live_context, 1, 0, &attr.ah_attr.grh.dgid), 0);
 	assert_int_equal(raise_rc(qp, &attr), 0);
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init), 0);
 	assert_int_equal(attr.max_rd_atomic, UINT8_MAX);
@@ -275,21 +274,18 @@ static void limits__of_reads_and_atomics(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static int open_device(void **state)
+static int set_up(void **state)
 {
-	(void)state;
-	context = live_open("1500");
-	if (!context || ibv_query_device(context, &limits) != 0)
+	if (live_set_up(state) != 0 || ibv_query_device(live_context, &limits) != 0)
 		return -1;
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	pd = ibv_alloc_pd(live_context);
+	cq = ibv_create_cq(live_context, 1, NULL, NULL, 0);
 	return pd && cq ? 0 : -1;
 }
 
-static int close_device(void **state)
+static int tear_down(void **state)
 {
-	(void)state;
-	return ibv_destroy_cq(cq) != 0 || ibv_dealloc_pd(pd) != 0 ? -1 : ibv_close_device(context);
+	return ibv_destroy_cq(cq) != 0 || ibv_dealloc_pd(pd) != 0 ? -1 : live_tear_down(state);
 }
 
 int main(void)
@@ -308,5 +304,5 @@ int main(void)
 		cmocka_unit_test(limits__of_reads_and_atomics),
 	};
 
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -9,15 +9,12 @@ static struct talk talk;
 
 static int set_up(void **state)
 {
-	fake_setup(state);
-	talk = talk_start(*state, FAKE_GID_V4);
-	return 0;
+	return talk_set_up(&talk, state);
 }
 
 static int tear_down(void **state)
 {
-	talk_end(&talk);
-	return fake_close(state);
+	return talk_tear_down(&talk, state);
 }
 
 static struct ibv_mw *window(enum ibv_mw_type type)

@@ -11,8 +11,7 @@ static const uint8_t zeros[TALK_BYTES];
 
 static int set_up(void **state)
 {
-	fake_setup(state);
-	talk = talk_start(*state, FAKE_GID_V4);
+	talk_set_up(&talk, state);
 	null_a = ibv_alloc_null_mr(talk.a.pd);
 	null_b = ibv_alloc_null_mr(talk.b.pd);
 	return null_a && null_b ? 0 : -1;
@@ -22,8 +21,7 @@ static int tear_down(void **state)
 {
 	assert_int_equal(ibv_dereg_mr(null_a), 0);
 	assert_int_equal(ibv_dereg_mr(null_b), 0);
-	talk_end(&talk);
-	return fake_close(state);
+	return talk_tear_down(&talk, state);
 }
 
 /* Addresses in it mean nothing: give odd ones. */
@@ -73,24 +71,12 @@ static void srq__drops_what_comes(void **state)
 {
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 2}};
 	struct ibv_srq *srq = ibv_create_srq(talk.b.pd, &srq_init);
-	struct ibv_qp_init_attr init = {
-		.send_cq = talk.b.cq,
-		.recv_cq = talk.b.cq,
-		.srq = srq,
-		.cap = {.max_send_wr = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-	struct ibv_qp *b = ibv_create_qp(talk.b.pd, &init);
-	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_qp *b = talk_shared(&talk, srq);
 	struct ibv_sge to[] = {null_sge(null_b, 4000), talk_target(&talk, 0, TALK_BYTES)};
 	struct ibv_sge from = talk_source(&talk, 0, 5000);
 	struct ibv_recv_wr wr = {.sg_list = to, .num_sge = 2}, *bad;
 
 	(void)state;
-	assert_non_null(b);
-	assert_int_equal(ibv_modify_qp(talk.a.qp, &reset, IBV_QP_STATE), 0);
-	assert_int_equal(fake_connect(talk.a.qp, b->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
-	assert_int_equal(fake_connect(b, talk.a.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	talk_post(&talk, IBV_WR_SEND, &from, 1);
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);

@@ -20,8 +20,6 @@
 
 #define PATIENCE_MS 60000 /* for a wake-up that is not lost */
 
-static struct ibv_context *context;
-
 static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
 {
 	struct ibv_qp_init_attr init = {
@@ -122,8 +120,8 @@ static void consume(struct resized *resized)
 
 static void resize_between_threads(struct ibv_cq *cq, struct ibv_cq_ex *ex)
 {
-	struct ibv_pd *pd = ibv_alloc_pd(context);
-	struct ibv_cq *other = ibv_create_cq(context, 16, NULL, NULL, 0);
+	struct ibv_pd *pd = ibv_alloc_pd(live_context);
+	struct ibv_cq *other = ibv_create_cq(live_context, 16, NULL, NULL, 0);
 	struct resized resized = {.cq = cq, .ex = ex, .qp = create_qp(pd, cq, cq)};
 	struct ibv_qp *peer = create_qp(pd, other, other);
 	pthread_t producer, resizer;
@@ -147,14 +145,14 @@ static void resize_between_threads(struct ibv_cq *cq, struct ibv_cq_ex *ex)
 static void resize_cq__under_traffic(void **state)
 {
 	(void)state;
-	resize_between_threads(ibv_create_cq(context, LIVE_WR_MAX, NULL, NULL, 0), NULL);
+	resize_between_threads(ibv_create_cq(live_context, LIVE_WR_MAX, NULL, NULL, 0), NULL);
 }
 
 static void resize_cq__under_traffic_and_the_iterator(void **state)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = LIVE_WR_MAX,
 					   .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
-	struct ibv_cq_ex *ex = ibv_create_cq_ex(context, &attr);
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(live_context, &attr);
 
 	(void)state;
 	resize_between_threads(ibv_cq_ex_to_cq(ex), ex);
@@ -296,8 +294,8 @@ static void *send_batches(void *arg)
 static void watch(struct watched *watched, struct ibv_pd *pd)
 {
 	pthread_mutex_init(&watched->lock, NULL);
-	watched->cq = ibv_create_cq(context, 2 * LIVE_WR_MAX, NULL, room.channel, 0);
-	watched->send_cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	watched->cq = ibv_create_cq(live_context, 2 * LIVE_WR_MAX, NULL, room.channel, 0);
+	watched->send_cq = ibv_create_cq(live_context, 1, NULL, NULL, 0);
 	watched->from = create_qp(pd, watched->send_cq, watched->send_cq);
 	watched->to = create_qp(pd, watched->send_cq, watched->cq);
 	assert_true(live_connect(watched->from, watched->to->qp_num, 0));
@@ -321,11 +319,11 @@ static void unwatch(struct watched *watched)
 
 static void channel__no_wake_up_is_lost_and_none_is_for_nothing(void **state)
 {
-	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_pd *pd = ibv_alloc_pd(live_context);
 	pthread_t senders[LANES], sleepers[SLEEPERS];
 
 	(void)state;
-	room.channel = ibv_create_comp_channel(context);
+	room.channel = ibv_create_comp_channel(live_context);
 	assert_int_equal(fcntl(room.channel->fd, F_SETFL, O_NONBLOCK), 0);
 	room.busy = LANES;
 	for (int i = 0; i < LANES; i++) {
@@ -347,19 +345,6 @@ static void channel__no_wake_up_is_lost_and_none_is_for_nothing(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static int open_device(void **state)
-{
-	(void)state;
-	context = live_open("1500");
-	return context ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	return ibv_close_device(context);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,5 +353,5 @@ int main(void)
 		cmocka_unit_test(channel__no_wake_up_is_lost_and_none_is_for_nothing),
 	};
 
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return cmocka_run_group_tests(tests, live_set_up, live_tear_down);
 }

@@ -30,8 +30,6 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
-static struct ibv_context *context;
-
 /* In a thread: note what is not so, and leave. */
 #define REQUIRE(what)                                                                       \
 	do {                                                                                \
@@ -129,7 +127,7 @@ static void *take_away_and_unmap(void *arg)
 	struct ibv_mr *staying_mr, *mr;
 	struct lane lane;
 
-	REQUIRE(staying && going && elsewhere && lane_open(&lane, context));
+	REQUIRE(staying && going && elsewhere && lane_open(&lane, live_context));
 	staying_mr = ibv_reg_mr(lane.pd, staying, BYTES, ACCESS);
 	REQUIRE(staying_mr);
 	for (size_t round = 0; round < ROUNDS; round++) {
@@ -174,7 +172,7 @@ static void *deregister_and_free(void *arg)
 	const size_t seed = *(const size_t *)arg;
 	struct lane lane;
 
-	REQUIRE(lane_open(&lane, context));
+	REQUIRE(lane_open(&lane, live_context));
 	for (size_t round = 0; round < ROUNDS; round++) {
 		uint8_t *from = calloc(1, BYTES), *to = calloc(1, BYTES);
 		struct ibv_mr *from_mr = ibv_reg_mr(lane.pd, from, BYTES, ACCESS);
@@ -226,7 +224,7 @@ static void *keep_traffic(void *arg)
 	struct ibv_mr *from, *to;
 	struct lane lane;
 
-	REQUIRE(lane_open(&lane, context));
+	REQUIRE(lane_open(&lane, live_context));
 	from = ibv_reg_mr(lane.pd, source, BYTES, ACCESS);
 	to = ibv_reg_mr(lane.pd, target, BYTES, ACCESS);
 	REQUIRE(from && to);
@@ -318,14 +316,14 @@ static void *keep_registering(void *arg)
 {
 	const struct worker *worker = arg;
 	struct ibv_alloc_dm_attr attr = {.length = BYTES};
-	struct ibv_dm *dm = ibv_alloc_dm(context, &attr);
+	struct ibv_dm *dm = ibv_alloc_dm(live_context, &attr);
 	uint8_t *memory = map_at(NULL);
 	struct lane lane;
 	struct ibv_mw *mw;
 	struct ibv_mr *mr;
 	uint32_t rkey;
 
-	REQUIRE(dm && memory && lane_open(&lane, context));
+	REQUIRE(dm && memory && lane_open(&lane, live_context));
 	mw = ibv_alloc_mw(lane.pd, IBV_MW_TYPE_2);
 	REQUIRE(mw);
 	rkey = mw->rkey;
@@ -395,8 +393,8 @@ static void dealloc_pd__while_another_handle_is_used(void **state)
 
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
-		pd = ibv_alloc_pd(context);
-		other = ibv_import_pd(context, pd->handle);
+		pd = ibv_alloc_pd(live_context);
+		other = ibv_import_pd(live_context, pd->handle);
 		assert_non_null(other);
 		assert_int_equal(pthread_create(&thread, NULL, dealloc_other, other), 0);
 		while ((mr = ibv_reg_mr(pd, buf, sizeof(buf), 0)) != NULL) {
@@ -412,7 +410,7 @@ static void dealloc_pd__while_another_handle_is_used(void **state)
 
 static void dereg_mr__while_another_handle_is_used(void **state)
 {
-	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_pd *pd = ibv_alloc_pd(live_context);
 	struct ibv_mr *mr, *other;
 	uint8_t *memory = map_at(NULL);
 	pthread_t thread;
@@ -438,19 +436,6 @@ static void dereg_mr__while_another_handle_is_used(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static int open_device(void **state)
-{
-	(void)state;
-	context = live_open("1500");
-	return context ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	return ibv_close_device(context);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -461,5 +446,5 @@ int main(void)
 		cmocka_unit_test(dereg_mr__while_another_handle_is_used),
 	};
 
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return cmocka_run_group_tests(tests, live_set_up, live_tear_down);
 }
