@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's end of a memif connection to a client that is not trusted.
+ *
+ * The client has all memory that is shared, and may write what it likes there at any time. So what
+ * is read of it is read once, into a local, and checked there; where the server is in a ring, how
+ * large a ring and a region are, is in the server's own memory and never read back; and packets are
+ * copied before anybody looks into them. The memory cannot be made shorter: it must be sealed.
+ *
+ * One thread at a time has a peer.
+ */
+#ifndef MEMIF_PEER_H
+#define MEMIF_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memif/wire.h"
+
+#define MEMIF_REGIONS_MAX   4
+#define MEMIF_BYTES_MAX	    (UINT64_C(16) << 20) /* of all its regions */
+#define MEMIF_LOG2_RING_MAX 10
+#define MEMIF_CHAIN_MAX	    8 /* buffers that a packet is spread over */
+
+struct memif_region {
+	uint8_t *at;
+	size_t bytes;
+};
+
+struct memif_ring {
+	struct memif_ring_memory *memory; /* NULL: not there yet */
+	uint32_t size;			  /* a power of two */
+	uint16_t own;			  /* the index that we write */
+};
+
+enum memif_state {
+	MEMIF_STATE_SETTING_UP, /* after INIT */
+	MEMIF_STATE_CONNECTED,
+	MEMIF_STATE_BROKEN, /* it broke a rule: nothing goes in or out any more */
+};
+
+struct memif_peer {
+	enum memif_state state;
+	struct memif_region regions[MEMIF_REGIONS_MAX];
+	uint32_t region_count;
+	uint64_t region_bytes; /* of all */
+	struct memif_ring to_server, to_client;
+	int wake_fd; /* eventfd: it has sent something, when we had asked for that; -1: none yet */
+};
+
+void memif_peer_init(struct memif_peer *peer);
+
+/** The first message of a connection. */
+void memif_peer_greet(struct memif_message *message, const char *name);
+
+/** Whether a message is an INIT that can be talked about. Its text need not end. */
+bool memif_peer_understands(const struct memif_message *message);
+
+/**
+ * Take a message that came after INIT.
+ *
+ * @param fd
+ *   The descriptor that came with it, or -1. It is the peer's from here on.
+ * @param answer
+ *   What is to be sent, where 0 is returned.
+ * @return
+ *   0; -ECONNRESET: it leaves; -errno: it broke a rule, or there is no memory: let go of it.
+ */
+int memif_peer_take(struct memif_peer *peer, const struct memif_message *message, int fd,
+		    struct memif_message *answer);
+
+/**
+ * Copy a packet that it has sent.
+ *
+ * @return
+ *   The packet's length; 0: there is none; -EPROTO: it broke a rule.
+ */
+int memif_peer_receive(struct memif_peer *peer, uint8_t *room, size_t room_bytes);
+
+/** Give back the buffers of what was received. */
+void memif_peer_release(struct memif_peer *peer);
+
+/** Ask to be told over `wake_fd` of what it sends from here on, or no more. */
+void memif_peer_listen(struct memif_peer *peer, bool on);
+
+/** Whether packets wait. */
+bool memif_peer_waits(const struct memif_peer *peer);
+
+/**
+ * Send a packet.
+ *
+ * @return
+ *   0; -EAGAIN: it has no buffer ready; -EMSGSIZE: the next one is too short for it, and stays;
+ * -EPROTO: it broke a rule.
+ */
+int memif_peer_send(struct memif_peer *peer, const uint8_t *packet, size_t len);
+
+void memif_peer_fini(struct memif_peer *peer);
+
+#endif

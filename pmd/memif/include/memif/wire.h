@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memif, version 2.0, as it stands in memory and on its socket: the whole of it.
+ *
+ * Two ends share packets through memory. The client makes the memory, and tells the server of it
+ * over a SOCK_SEQPACKET socket, each message of the same length:
+ *
+ *   server  HELLO       what it takes at most
+ *   client  INIT        which interface it wants
+ *   client  ADD_REGION  memory, with its descriptor; each is acknowledged, as INIT was
+ *   client  ADD_RING    a ring in it, with an eventfd
+ *   client  CONNECT     that was all
+ *   server  CONNECTED
+ *   either  DISCONNECT
+ *
+ * A ring has descriptors of buffers, and two indices that run freely. In the ring to the server the
+ * client fills buffers and advances `head`, the server `tail` when it has read them. In the ring to
+ * the client this one lays empty buffers ready up to `head`, and the server fills them up to
+ * `tail`.
+ */
+#ifndef MEMIF_WIRE_H
+#define MEMIF_WIRE_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#define MEMIF_VERSION	 0x0200
+#define MEMIF_COOKIE	 UINT32_C(0x3e31f20) /* at the begin of each ring */
+#define MEMIF_SECRET_LEN 24
+#define MEMIF_NAME_LEN	 32
+
+enum memif_type {
+	MEMIF_ACK = 1,
+	MEMIF_HELLO,
+	MEMIF_INIT,
+	MEMIF_ADD_REGION,
+	MEMIF_ADD_RING,
+	MEMIF_CONNECT,
+	MEMIF_CONNECTED,
+	MEMIF_DISCONNECT,
+};
+
+#define MEMIF_MODE_ETHERNET  0
+#define MEMIF_RING_TO_SERVER 0x1 /* memif_add_ring.flags */
+
+struct memif_hello {
+	char name[MEMIF_NAME_LEN];
+	uint16_t min_version;
+	uint16_t max_version;
+	uint16_t max_region; /* the last index of each */
+	uint16_t max_ring_to_client;
+	uint16_t max_ring_to_server;
+	uint8_t max_log2_ring_size;
+} __rte_packed;
+
+struct memif_init {
+	uint16_t version;
+	uint32_t id;
+	uint8_t mode;
+	uint8_t secret[MEMIF_SECRET_LEN];
+	char name[MEMIF_NAME_LEN];
+} __rte_packed;
+
+struct memif_add_region {
+	uint16_t index;
+	uint64_t bytes;
+} __rte_packed;
+
+struct memif_add_ring {
+	uint16_t flags;
+	uint16_t index;
+	uint16_t region;
+	uint32_t offset;
+	uint8_t log2_size;
+	uint16_t private_header_bytes;
+} __rte_packed;
+
+struct memif_connect {
+	char name[MEMIF_NAME_LEN];
+} __rte_packed;
+
+struct memif_disconnect {
+	uint32_t code;
+	char reason[96];
+} __rte_packed;
+
+struct memif_message {
+	uint16_t type;
+	union {
+		struct memif_hello hello;
+		struct memif_init init;
+		struct memif_add_region add_region;
+		struct memif_add_ring add_ring;
+		struct memif_connect connect; /* MEMIF_CONNECTED too */
+		struct memif_disconnect disconnect;
+		uint8_t room[126];
+	};
+} __rte_packed;
+
+static_assert(sizeof(struct memif_message) == 128, "the same length always");
+static_assert(offsetof(struct memif_message, hello.max_log2_ring_size) == 44, "no holes");
+static_assert(offsetof(struct memif_message, init.secret) == 9, "no holes");
+static_assert(offsetof(struct memif_message, add_region.bytes) == 4, "no holes");
+static_assert(offsetof(struct memif_message, add_ring.private_header_bytes) == 13, "no holes");
+
+#define MEMIF_MORE 0x1 /* memif_descriptor.flags: the packet goes on in the next buffer */
+
+struct memif_descriptor {
+	uint16_t flags;
+	uint16_t region;
+	uint32_t length;
+	uint32_t offset; /* in the region */
+	uint32_t metadata;
+};
+
+static_assert(sizeof(struct memif_descriptor) == 16, "no holes");
+
+#define MEMIF_QUIET 0x1 /* memif_ring_memory.flags: who takes polls, and wants no signal */
+
+struct memif_ring_memory {
+	uint32_t cookie;
+	uint16_t flags;
+	uint16_t head;
+	uint8_t fill_head[56];
+	uint16_t tail;
+	uint8_t fill_tail[62];
+	struct memif_descriptor descriptors[];
+};
+
+static_assert(offsetof(struct memif_ring_memory, tail) == 64, "a cache line each");
+static_assert(sizeof(struct memif_ring_memory) == 128, "a cache line each");
+
+#endif

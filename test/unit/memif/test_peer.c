@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "memif/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "client.h"
+
+static int setup(void **state)
+{
+	struct client *client = test_malloc(sizeof(*client));
+
+	client_init(client);
+	*state = client;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	client_fini(*state);
+	test_free(*state);
+	return 0;
+}
+
+static void memif_peer_greet__says_what_is_taken(void **state)
+{
+	struct memif_message message;
+
+	(void)state;
+	memif_peer_greet(&message, "a name that is longer than the room there is for it");
+	assert_int_equal(message.type, MEMIF_HELLO);
+	assert_int_equal(message.hello.min_version, MEMIF_VERSION);
+	assert_int_equal(message.hello.max_version, MEMIF_VERSION);
+	assert_int_equal(message.hello.max_ring_to_client, 0);
+	assert_int_equal(message.hello.max_ring_to_server, 0);
+	assert_int_equal(message.hello.name[MEMIF_NAME_LEN - 1], '\0');
+}
+
+static void memif_peer_understands__version_and_mode(void **state)
+{
+	struct memif_message init = {.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION}};
+
+	(void)state;
+	assert_true(memif_peer_understands(&init));
+	init.init.version++;
+	assert_false(memif_peer_understands(&init));
+	init.init.version--;
+	init.init.mode = 1;
+	assert_false(memif_peer_understands(&init));
+	init.init.mode = MEMIF_MODE_ETHERNET;
+	init.type = MEMIF_HELLO;
+	assert_false(memif_peer_understands(&init));
+}
+
+static void memif_peer_take__connects(void **state)
+{
+	struct client *client = *state;
+
+	client_connect(client);
+	assert_true(client->peer.wake_fd >= 0);
+	assert_int_equal(client->to_server->flags, MEMIF_QUIET);
+}
+
+static void memif_peer_take__wants_memory_that_stays(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region();
+	int pipes[2];
+	int fd;
+
+	assert_int_equal(client_say(client, &region, -1), -EPROTO);
+	memif_peer_init(&client->peer);
+	fd = client_file(CLIENT_BYTES, F_SEAL_GROW);
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	close(fd);
+	memif_peer_init(&client->peer);
+	fd = client_file(CLIENT_BYTES - 1, F_SEAL_SHRINK);
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	close(fd);
+	memif_peer_init(&client->peer);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(client_say(client, &region, pipes[0]), -EPROTO);
+	close(pipes[0]);
+	close(pipes[1]);
+	assert_int_equal(client->peer.region_count, 0);
+}
+
+static void memif_peer_take__refuses_huge_pages(void **state)
+{
+	struct client *client = *state;
+	struct memif_message region = client_region();
+	const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+	if (fd < 0)
+		skip();
+	assert_int_equal(ftruncate(fd, 1 << 21), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	region.add_region.bytes = 1 << 21;
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	close(fd);
+}
+
+static void memif_peer_take__bounds_regions(void **state)
+{
+	struct client *client = *state;
+	struct memif_message region = client_region();
+	const int fd = client_file(MEMIF_BYTES_MAX, F_SEAL_SHRINK);
+
+	region.add_region.bytes = 0;
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	memif_peer_init(&client->peer);
+	region.add_region.bytes = MEMIF_BYTES_MAX + 1;
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	memif_peer_init(&client->peer);
+	region.add_region.bytes = MEMIF_BYTES_MAX / 2 + 1;
+	assert_int_equal(client_say(client, &region, fd), 0);
+	region.add_region.index = 1;
+	/* Together they are too much. */
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	memif_peer_fini(&client->peer);
+	memif_peer_init(&client->peer);
+	region.add_region.bytes = 4096;
+	for (uint16_t i = 0; i < MEMIF_REGIONS_MAX; i++) {
+		region.add_region.index = i;
+		assert_int_equal(client_say(client, &region, fd), 0);
+	}
+	region.add_region.index = MEMIF_REGIONS_MAX;
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	close(fd);
+}
+
+static void memif_peer_take__wants_regions_in_order(void **state)
+{
+	struct client *client = *state;
+	struct memif_message region = client_region();
+
+	region.add_region.index = 1;
+	assert_int_equal(client_say(client, &region, client->memory_fd), -EPROTO);
+}
+
+/* A ring that is changed in one thing, and must be refused for it. */
+static void refuse_ring(struct client *client, const struct memif_message *ring, int fd)
+{
+	const struct memif_message region = client_region();
+
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, ring, fd), -EPROTO);
+	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+	memif_peer_fini(&client->peer);
+	memif_peer_init(&client->peer);
+}
+
+static void memif_peer_take__bounds_rings(void **state)
+{
+	struct client *client = *state;
+	const uint32_t bytes =
+		sizeof(struct memif_ring_memory) + CLIENT_RING * sizeof(struct memif_descriptor);
+	const int event = eventfd(0, EFD_CLOEXEC);
+	struct memif_message ring;
+
+	ring = client_ring(true);
+	ring.add_ring.flags |= 2;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.index = 1;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.region = 1;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.private_header_bytes = 8;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.offset = 8;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.offset = CLIENT_BYTES - bytes + 16;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.offset = CLIENT_BYTES + 16;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.offset = UINT32_MAX - 15;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.log2_size = MEMIF_LOG2_RING_MAX;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.log2_size = MEMIF_LOG2_RING_MAX + 1;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.log2_size = UINT8_MAX;
+	refuse_ring(client, &ring, event);
+	close(event);
+}
+
+static void memif_peer_take__takes_a_ring_at_the_end(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region();
+	struct memif_message ring = client_ring(false);
+
+	ring.add_ring.offset =
+		CLIENT_BYTES - (uint32_t)(sizeof(struct memif_ring_memory) +
+					  CLIENT_RING * sizeof(struct memif_descriptor));
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, &ring, -1), 0);
+}
+
+static void memif_peer_take__wants_an_eventfd(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message ring = client_ring(true);
+	int pipes[2];
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	refuse_ring(client, &ring, -1);
+	refuse_ring(client, &ring, pipes[1]);
+	refuse_ring(client, &ring, client->memory_fd);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void memif_peer_take__takes_a_ring_once(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region(), ring = client_ring(false);
+
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, &ring, -1), 0);
+	assert_int_equal(client_say(client, &ring, -1), -EPROTO);
+}
+
+static void memif_peer_take__connects_only_with_both_rings(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region(), ring = client_ring(false),
+				   connect = {.type = MEMIF_CONNECT};
+
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, &ring, -1), 0);
+	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
+}
+
+static void memif_peer_take__wants_the_cookie(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region(), to_server = client_ring(true),
+				   to_client = client_ring(false),
+				   connect = {.type = MEMIF_CONNECT};
+	const int event = eventfd(0, EFD_CLOEXEC);
+
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, &to_server, event), 0);
+	assert_int_equal(client_say(client, &to_client, event), 0);
+	client->to_client->cookie++;
+	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
+	close(event);
+}
+
+static void memif_peer_take__changes_nothing_once_connected(void **state)
+{
+	static const uint16_t types[] = {0,
+					 MEMIF_ACK,
+					 MEMIF_HELLO,
+					 MEMIF_INIT,
+					 MEMIF_ADD_REGION,
+					 MEMIF_ADD_RING,
+					 MEMIF_CONNECT,
+					 MEMIF_CONNECTED,
+					 MEMIF_DISCONNECT + 1,
+					 UINT16_MAX};
+	struct client *client = *state;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		const struct memif_message message = {.type = types[i]};
+
+		client_connect(client);
+		assert_int_equal(client_say(client, &message, client->memory_fd), -EPROTO);
+		assert_int_equal(client->peer.region_count, 1);
+		assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+		memif_peer_fini(&client->peer);
+		memif_peer_init(&client->peer);
+	}
+}
+
+static void memif_peer_take__lets_it_leave(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
+
+	client_connect(client);
+	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
+}
+
+static void memif_peer_take__keeps_no_descriptor(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
+	const int before = dup(client->memory_fd);
+
+	close(before);
+	client_connect(client);
+	assert_int_equal(client_say(client, &leave, client->memory_fd), -ECONNRESET);
+	memif_peer_fini(&client->peer);
+	memif_peer_init(&client->peer);
+	assert_int_equal(dup(client->memory_fd), before);
+	close(before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		/* The first: other tests' descriptors are closed by threads, at any time. */
+		TEST(memif_peer_take__keeps_no_descriptor),
+		TEST(memif_peer_greet__says_what_is_taken),
+		TEST(memif_peer_understands__version_and_mode),
+		TEST(memif_peer_take__connects),
+		TEST(memif_peer_take__wants_memory_that_stays),
+		TEST(memif_peer_take__refuses_huge_pages),
+		TEST(memif_peer_take__bounds_regions),
+		TEST(memif_peer_take__wants_regions_in_order),
+		TEST(memif_peer_take__bounds_rings),
+		TEST(memif_peer_take__takes_a_ring_at_the_end),
+		TEST(memif_peer_take__wants_an_eventfd),
+		TEST(memif_peer_take__takes_a_ring_once),
+		TEST(memif_peer_take__connects_only_with_both_rings),
+		TEST(memif_peer_take__wants_the_cookie),
+		TEST(memif_peer_take__changes_nothing_once_connected),
+		TEST(memif_peer_take__lets_it_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "memif/peer.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "client.h"
+
+#define ROOM   1024
+#define ROUNDS 200000
+
+static int setup(void **state)
+{
+	struct client *client = test_malloc(sizeof(*client));
+
+	client_init(client);
+	client_connect(client);
+	*state = client;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	client_fini(*state);
+	test_free(*state);
+	return 0;
+}
+
+static void lay_ready(struct client *client, uint16_t count)
+{
+	client->to_client->head = (uint16_t)(client->to_client->head + count);
+}
+
+static void memif_peer_receive__copies(void **state)
+{
+	struct client *client = *state;
+	uint8_t room[ROOM];
+
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 0);
+	assert_false(memif_peer_waits(&client->peer));
+	/* More than once around. */
+	for (uint32_t i = 0; i < 3 * CLIENT_RING; i++) {
+		client_send(client, (uint8_t)i, 100 + i);
+		assert_true(memif_peer_waits(&client->peer));
+		assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 100 + i);
+		for (uint32_t k = 0; k < 100 + i; k++)
+			assert_int_equal(room[k], (uint8_t)(i + k));
+		memif_peer_release(&client->peer);
+		assert_int_equal(client->to_server->tail, i + 1);
+	}
+}
+
+static void memif_peer_receive__index_wraps(void **state)
+{
+	struct client *client = *state;
+	uint8_t room[ROOM];
+
+	for (uint32_t i = 0; i < 70000; i++) {
+		client_send(client, (uint8_t)i, 14);
+		assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 14);
+		assert_int_equal(room[0], (uint8_t)i);
+	}
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 0);
+}
+
+static void memif_peer_receive__joins_chains(void **state)
+{
+	struct client *client = *state;
+	uint8_t room[ROOM];
+
+	client_send(client, 0, 100);
+	client_send(client, 100, 50);
+	client_send(client, 7, 20);
+	client->to_server->descriptors[0].flags = MEMIF_MORE;
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 150);
+	for (uint32_t i = 0; i < 150; i++)
+		assert_int_equal(room[i], (uint8_t)i);
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+	assert_int_equal(room[0], 7);
+}
+
+static void refuse(struct client *client)
+{
+	uint8_t room[ROOM];
+
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), -EPROTO);
+	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+	/* And from then on always, whatever is there. */
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), -EPROTO);
+	assert_int_equal(memif_peer_send(&client->peer, room, 20), -EPROTO);
+	assert_false(memif_peer_waits(&client->peer));
+}
+
+static void memif_peer_receive__refuses_endless_chains(void **state)
+{
+	struct client *client = *state;
+
+	for (uint32_t i = 0; i < CLIENT_RING; i++) {
+		client_send(client, 0, 20);
+		client->to_server->descriptors[i].flags = MEMIF_MORE;
+	}
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_half_chains(void **state)
+{
+	struct client *client = *state;
+
+	client_send(client, 0, 20);
+	client->to_server->descriptors[0].flags = MEMIF_MORE;
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_more_than_the_ring_has(void **state)
+{
+	struct client *client = *state;
+
+	client->to_server->head = CLIENT_RING + 1;
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_what_went_back(void **state)
+{
+	struct client *client = *state;
+
+	client->to_server->head = UINT16_MAX;
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_other_regions(void **state)
+{
+	struct client *client = *state;
+
+	client_send(client, 0, 20);
+	client->to_server->descriptors[0].region = 1;
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_what_is_outside(void **state)
+{
+	struct client *client = *state;
+
+	client_send(client, 0, 20);
+	client->to_server->descriptors[0].offset = CLIENT_BYTES - 19;
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_what_wraps(void **state)
+{
+	struct client *client = *state;
+
+	client_send(client, 0, 20);
+	client->to_server->descriptors[0].offset = UINT32_MAX - 10;
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_too_long_ones(void **state)
+{
+	struct client *client = *state;
+
+	client_send(client, 0, 20);
+	client->to_server->descriptors[0].length = ROOM + 1;
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_lengths_outside(void **state)
+{
+	struct client *client = *state;
+
+	client_send(client, 0, 20);
+	client->to_server->descriptors[0].length = UINT32_MAX;
+	refuse(client);
+}
+
+static void memif_peer_receive__refuses_empty_ones(void **state)
+{
+	struct client *client = *state;
+
+	client_send(client, 0, 20);
+	client->to_server->descriptors[0].length = 0;
+	refuse(client);
+}
+
+static void memif_peer_receive__takes_the_last_bytes(void **state)
+{
+	struct client *client = *state;
+	uint8_t room[ROOM];
+
+	client_send(client, 0, 20);
+	client->to_server->descriptors[0].offset = CLIENT_BYTES - 20;
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+}
+
+/* Its own indices are never read back. */
+static void memif_peer_receive__does_not_believe_tail(void **state)
+{
+	struct client *client = *state;
+	uint8_t room[ROOM];
+
+	client_send(client, 1, 20);
+	client_send(client, 2, 20);
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+	memif_peer_release(&client->peer);
+	client->to_server->tail = 0;
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+	assert_int_equal(room[0], 2);
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 0);
+}
+
+static void memif_peer_send__copies(void **state)
+{
+	struct client *client = *state;
+	const uint8_t packet[] = "any packet";
+
+	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EAGAIN);
+	lay_ready(client, 2);
+	client->to_client->descriptors[0].flags = MEMIF_MORE;
+	for (uint16_t i = 0; i < 2; i++) {
+		const struct memif_descriptor *at = &client->to_client->descriptors[i];
+
+		assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), 0);
+		assert_int_equal(client->to_client->tail, i + 1);
+		assert_int_equal(at->length, sizeof(packet));
+		assert_int_equal(at->flags, 0);
+		assert_memory_equal(client->memory + at->offset, packet, sizeof(packet));
+	}
+	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EAGAIN);
+}
+
+static void memif_peer_send__keeps_to_the_buffer(void **state)
+{
+	struct client *client = *state;
+	uint8_t packet[CLIENT_BUFFER + 1] = {0};
+
+	lay_ready(client, 1);
+	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EMSGSIZE);
+	assert_int_equal(client->to_client->tail, 0);
+	assert_int_equal(memif_peer_send(&client->peer, packet, CLIENT_BUFFER), 0);
+}
+
+static void memif_peer_send__refuses_what_is_outside(void **state)
+{
+	struct client *client = *state;
+	const uint8_t packet[20] = {0};
+
+	lay_ready(client, 1);
+	client->to_client->descriptors[0].offset = CLIENT_BYTES - CLIENT_BUFFER + 1;
+	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EPROTO);
+	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+}
+
+static void memif_peer_send__refuses_too_many_buffers(void **state)
+{
+	struct client *client = *state;
+	const uint8_t packet[20] = {0};
+
+	lay_ready(client, CLIENT_RING + 1);
+	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EPROTO);
+}
+
+static void memif_peer_listen__asks_for_signals(void **state)
+{
+	struct client *client = *state;
+
+	memif_peer_listen(&client->peer, true);
+	assert_int_equal(client->to_server->flags, 0);
+	memif_peer_listen(&client->peer, false);
+	assert_int_equal(client->to_server->flags, MEMIF_QUIET);
+}
+
+/*
+ * A client that writes anything anywhere, for the most part near what would be right. The region
+ * ends where nothing is mapped, and so does the room: a byte too far is a fault.
+ */
+static void memif_peer_receive__survives_anything(void **state)
+{
+	const size_t page = (size_t)getpagesize();
+	const unsigned int seed = (unsigned int)getpid();
+	struct client *client = *state;
+	uint8_t *pages =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *room = pages + page - ROOM;
+	uint32_t received = 0, sent = 0;
+
+	print_message("seed %u\n", seed);
+	srandom(seed);
+	assert_true(pages != MAP_FAILED);
+	assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct memif_ring_memory *ring =
+			random() % 2 ? client->to_server : client->to_client;
+		struct memif_descriptor *at = &ring->descriptors[random() % CLIENT_RING];
+		int len;
+
+		switch (random() % 8) {
+		case 0:
+			at->length = (uint32_t)random() % (CLIENT_BYTES + 64);
+			break;
+		case 1:
+			at->offset = (uint32_t)random() % (CLIENT_BYTES + 64);
+			break;
+		case 2:
+			at->flags = (uint16_t)random();
+			break;
+		case 3:
+			at->region = (uint16_t)(random() % 16 == 0);
+			break;
+		case 4:
+			memset(client->memory + random() % CLIENT_BYTES, (int)random(), 1);
+			break;
+		default:
+			ring->head = (uint16_t)(ring->head + random() % 3);
+		}
+		len = memif_peer_receive(&client->peer, room, ROOM);
+		assert_true(len == -EPROTO || (len >= 0 && len <= ROOM));
+		received += len > 0;
+		len = memif_peer_send(&client->peer, room, (size_t)random() % ROOM + 1);
+		assert_true(len == 0 || len == -EPROTO || len == -EAGAIN || len == -EMSGSIZE);
+		sent += len == 0;
+		memif_peer_release(&client->peer);
+		if (client->peer.state == MEMIF_STATE_BROKEN) {
+			client_fini(client);
+			client_init(client);
+			client_connect(client);
+		}
+	}
+	print_message("%u received, %u sent\n", received, sent);
+	assert_true(received > ROUNDS / 100 && sent > ROUNDS / 100);
+	munmap(pages, 2 * page);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(memif_peer_receive__copies),
+		TEST(memif_peer_receive__index_wraps),
+		TEST(memif_peer_receive__joins_chains),
+		TEST(memif_peer_receive__refuses_endless_chains),
+		TEST(memif_peer_receive__refuses_half_chains),
+		TEST(memif_peer_receive__refuses_more_than_the_ring_has),
+		TEST(memif_peer_receive__refuses_what_went_back),
+		TEST(memif_peer_receive__refuses_other_regions),
+		TEST(memif_peer_receive__refuses_what_is_outside),
+		TEST(memif_peer_receive__refuses_what_wraps),
+		TEST(memif_peer_receive__refuses_too_long_ones),
+		TEST(memif_peer_receive__refuses_lengths_outside),
+		TEST(memif_peer_receive__refuses_empty_ones),
+		TEST(memif_peer_receive__takes_the_last_bytes),
+		TEST(memif_peer_receive__does_not_believe_tail),
+		TEST(memif_peer_send__copies),
+		TEST(memif_peer_send__keeps_to_the_buffer),
+		TEST(memif_peer_send__refuses_what_is_outside),
+		TEST(memif_peer_send__refuses_too_many_buffers),
+		TEST(memif_peer_listen__asks_for_signals),
+		TEST(memif_peer_receive__survives_anything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
