@@ -53,6 +53,6 @@ help:
 	@echo "make test          every test that needs no virtual machine"
 	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
-	@echo "make perf          bandwidth and latency, beside kernel TCP"
+	@echo "make perf          what it gives, beside its marks and the limits of the machine; 12 minutes"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
 	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

@@ -8,11 +8,12 @@
  *     bench_limit PORT            answers, until a client is done
  *     bench_limit -c PORT [-s S]  prints Gb/s of 4 KiB, million packets of 8 B a second, and the
  *                                 half round trip of an 8 B packet in us (p50, p99)
+ *     -r MIB                      the size of the region, on either side: more than the caches
+ *                                 hold shows what memory costs
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_byteorder.h>
@@ -21,39 +22,27 @@
 
 #include "link/port.h"
 #include "link/runtime.h"
-#include "mem/place.h"
-#include "wire/icrc.h"
+#include "packet_work.h"
 
-#define BURST	     32
-#define REGION_BYTES (512u * 1024)
-#define HEADER_BYTES 64u
-#define TRIPS	     100000
-#define PORT_MTU     4200
-
-/* In the first byte of a packet: what the receiver does with it. */
-enum kind { KIND_STORE, KIND_ECHO, KIND_COUNT, KIND_END };
+#define BURST	       32
+#define REGION_BYTES   (512u * 1024)
+#define TRIPS	       100000
+#define PORT_MTU       4200
+#define COUNT_EVERY    256 /* packets: the receiver tells how many have come */
+#define COUNTS_AHEAD   2   /* such questions under way: a port may lose what it has no room for */
+#define ANSWER_SECONDS 0.05
 
 static struct port port;
-static uint8_t region[REGION_BYTES] __rte_cache_aligned;
-static uint8_t header[HEADER_BYTES];
-static uint32_t offset;
-
-static void require(bool condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "bench_limit: %s failed\n", what);
-	exit(1);
-}
+static struct work work;
 
 static void start(const char *text)
 {
 	struct runtime_config config = {.device_count = 0};
 
-	require(port_prepare(&port, text, PORT_MTU) == 0, "port_prepare");
+	work_require(port_prepare(&port, text, PORT_MTU) == 0, "bench_limit: port_prepare");
 	config.memory_bytes = port_memory_bytes(&port);
-	require(runtime_start(&config) == 0, "runtime_start");
-	require(port_open(&port) == 0, "port_open");
+	work_require(runtime_start(&config) == 0, "bench_limit: runtime_start");
+	work_require(port_open(&port) == 0, "bench_limit: port_open");
 	/* As engines do: the pool's stack of buffers is that of an lcore. */
 	RTE_PER_LCORE(_lcore_id) = 0;
 	while (!port_connected(&port)) {
@@ -64,43 +53,16 @@ static void start(const char *text)
 	usleep(100000);
 }
 
-static uint32_t next_offset(uint32_t len)
-{
-	const uint32_t at = offset;
-
-	offset = offset + 2 * len > REGION_BYTES ? 0 : offset + len;
-	return at;
-}
-
-/* Make a packet of `len` bytes of the region, with header and CRC. */
-static struct rte_mbuf *make(enum kind kind, uint32_t len)
+static struct rte_mbuf *make(enum work_kind kind, uint64_t value, uint32_t len)
 {
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(port.pool);
-	uint8_t *at;
-	uint32_t crc;
 
 	if (!mbuf)
 		return NULL;
-	at = rte_pktmbuf_mtod(mbuf, uint8_t *);
-	header[0] = (uint8_t)kind;
-	crc = icrc_copy(0, at, header, HEADER_BYTES);
-	crc = icrc_copy(crc, at + HEADER_BYTES, region + next_offset(len), len);
-	icrc_store(crc, at + HEADER_BYTES + len);
-	mbuf->data_len = (uint16_t)(HEADER_BYTES + len + 4);
+	mbuf->data_len =
+		(uint16_t)work_make(&work, rte_pktmbuf_mtod(mbuf, uint8_t *), kind, value, len);
 	mbuf->pkt_len = mbuf->data_len;
 	return mbuf;
-}
-
-/* Check a packet and store its payload; what is asked for. */
-static enum kind take(const struct rte_mbuf *mbuf)
-{
-	const uint8_t *at = rte_pktmbuf_mtod(mbuf, const uint8_t *);
-	const uint32_t len = mbuf->data_len - HEADER_BYTES - 4u;
-	const uint32_t crc = icrc_update(icrc_update(0, at, HEADER_BYTES), at + HEADER_BYTES, len);
-
-	require(icrc_load(at + HEADER_BYTES + len) == crc, "a checksum");
-	place_strict(region + next_offset(len), at + HEADER_BYTES, len);
-	return (enum kind)at[0];
 }
 
 static void send_all(struct rte_mbuf **mbufs, uint16_t n)
@@ -111,49 +73,67 @@ static void send_all(struct rte_mbuf **mbufs, uint16_t n)
 		sent = (uint16_t)(sent + port_tx_burst(&port, mbufs + sent, (uint16_t)(n - sent)));
 }
 
-static void send_one(enum kind kind, uint64_t value)
+static void send_one(enum work_kind kind, uint64_t value)
 {
-	struct rte_mbuf *mbuf;
+	struct rte_mbuf *mbuf = make(kind, value, 8);
 
-	memcpy(header + 8, &value, sizeof(value));
-	mbuf = make(kind, 8);
-	require(mbuf != NULL, "a buffer");
+	work_require(mbuf != NULL, "bench_limit: a buffer");
 	send_all(&mbuf, 1);
 }
 
-static uint64_t receive_one(void)
+static bool is_ours(const struct rte_mbuf *mbuf)
 {
-	struct rte_mbuf *mbuf;
-	uint64_t value;
-
-	while (port_rx_burst(&port, &mbuf, 1) == 0)
-		;
-	take(mbuf);
-	memcpy(&value, rte_pktmbuf_mtod_offset(mbuf, uint8_t *, 8), sizeof(value));
-	rte_pktmbuf_free(mbuf);
-	return value;
+	return work_is_ours(&work, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
 }
 
+static enum work_kind take(const struct rte_mbuf *mbuf, uint64_t *value)
+{
+	const uint8_t *at = rte_pktmbuf_mtod(mbuf, const uint8_t *);
+
+	*value = work_value(at);
+	return work_take(&work, at, mbuf->data_len);
+}
+
+/* Takes the answers that are there; the value of the last one. */
+static unsigned int answers(uint64_t *value)
+{
+	struct rte_mbuf *mbufs[BURST];
+	const uint16_t n = port_rx_burst(&port, mbufs, BURST);
+	unsigned int ours = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		if (is_ours(mbufs[i])) {
+			take(mbufs[i], value);
+			ours++;
+		}
+	}
+	if (n > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+	return ours;
+}
+
+/* The number of packets stored since the start answers a question for it. */
 static void serve(void)
 {
 	struct rte_mbuf *mbufs[BURST];
-	uint64_t count = 0;
+	uint64_t count = 0, value;
 	bool ended = false;
 
 	while (!ended) {
 		const uint16_t n = port_rx_burst(&port, mbufs, BURST);
 
 		for (uint16_t i = 0; i < n; i++) {
-			switch (take(mbufs[i])) {
-			case KIND_STORE:
+			if (!is_ours(mbufs[i]))
+				continue;
+			switch (take(mbufs[i], &value)) {
+			case WORK_STORE:
 				count++;
 				break;
-			case KIND_ECHO:
-				send_one(KIND_ECHO, 0);
+			case WORK_ECHO:
+				send_one(WORK_ECHO, value);
 				break;
-			case KIND_COUNT:
-				send_one(KIND_COUNT, count);
-				count = 0;
+			case WORK_COUNT:
+				send_one(WORK_COUNT, count);
 				break;
 			default:
 				ended = true;
@@ -164,68 +144,91 @@ static void serve(void)
 	}
 }
 
+/* Waits until no more than `ahead` questions are open, or answers seem to be lost. */
+static void await(unsigned int *open, unsigned int ahead, uint64_t *arrived)
+{
+	const uint64_t until = rte_rdtsc() + (uint64_t)(ANSWER_SECONDS * (double)rte_get_tsc_hz());
+
+	while (*open > ahead) {
+		const unsigned int came = answers(arrived);
+
+		*open -= came < *open ? came : *open;
+		if (rte_rdtsc() > until)
+			*open = 0;
+	}
+}
+
 /* Packets a second that arrive. */
 static double stream(uint32_t len, double seconds)
 {
-	const uint64_t hz = rte_get_tsc_hz(), from = rte_rdtsc();
-	const uint64_t until = from + (uint64_t)(seconds * (double)hz);
-	uint64_t arrived;
+	const double hz = (double)rte_get_tsc_hz();
+	uint64_t before = 0, arrived = 0, from, until;
+	unsigned int open = 1;
 
-	while (rte_rdtsc() < until) {
+	send_one(WORK_COUNT, 0);
+	await(&open, 0, &before);
+	from = rte_rdtsc();
+	until = from + (uint64_t)(seconds * hz);
+	for (unsigned int sent = 0; rte_rdtsc() < until;) {
 		struct rte_mbuf *mbufs[BURST];
 		uint16_t n = 0;
 
-		while (n < BURST && (mbufs[n] = make(KIND_STORE, len)) != NULL)
+		while (n < BURST && (mbufs[n] = make(WORK_STORE, 0, len)) != NULL)
 			n++;
 		send_all(mbufs, n);
+		sent += n;
+		if (sent < COUNT_EVERY)
+			continue;
+		sent = 0;
+		send_one(WORK_COUNT, 0);
+		open++;
+		await(&open, COUNTS_AHEAD, &arrived);
 	}
-	send_one(KIND_COUNT, 0);
-	arrived = receive_one();
-	return (double)arrived * (double)hz / (double)(rte_rdtsc() - from);
+	send_one(WORK_COUNT, 0);
+	open++;
+	await(&open, 0, &arrived);
+	return (double)(arrived - before) * hz / (double)(rte_rdtsc() - from);
 }
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Half round trips in us: the median, and the 99th of 100. */
 static void ping_pong(double *p50, double *p99)
 {
 	static uint64_t ticks[TRIPS];
-	const double us = 1e6 / 2 / (double)rte_get_tsc_hz();
+	uint64_t value;
 
-	for (int i = 0; i < TRIPS; i++) {
+	for (uint64_t i = 0; i < TRIPS; i++) {
 		const uint64_t from = rte_rdtsc();
 
-		send_one(KIND_ECHO, 0);
-		receive_one();
+		send_one(WORK_ECHO, i);
+		do {
+			value = UINT64_MAX;
+			while (answers(&value) == 0)
+				;
+		} while (value != i);
 		ticks[i] = rte_rdtsc() - from;
 	}
-	qsort(ticks, TRIPS, sizeof(ticks[0]), compare);
-	*p50 = (double)ticks[TRIPS / 2] * us;
-	*p99 = (double)ticks[TRIPS / 100 * 99] * us;
+	work_quantiles(ticks, TRIPS, (double)rte_get_tsc_hz(), p50, p99);
 }
 
 int main(int argc, char **argv)
 {
 	double seconds = 2, gbits, mpps, p50, p99;
+	size_t region_bytes = REGION_BYTES;
 	bool client = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "cs:")) != -1) {
+	while ((option = getopt(argc, argv, "cs:r:")) != -1) {
 		if (option == 'c')
 			client = true;
 		else if (option == 's')
 			seconds = strtod(optarg, NULL);
+		else if (option == 'r')
+			region_bytes = strtoul(optarg, NULL, 10) << 20;
 		else
 			return 2;
 	}
-	if (optind + 1 != argc)
+	if (optind + 1 != argc || region_bytes == 0)
 		return 2;
-	memset(region, 1, sizeof(region));
+	work_init(&work, region_bytes);
 	start(argv[optind]);
 	if (!client) {
 		serve();
@@ -234,7 +237,7 @@ int main(int argc, char **argv)
 	gbits = stream(4096, seconds) * 4096 * 8 / 1e9;
 	mpps = stream(8, seconds) / 1e6;
 	ping_pong(&p50, &p99);
-	send_one(KIND_END, 0);
+	send_one(WORK_END, 0);
 	printf("%.2f %.2f %.3f %.3f\n", gbits, mpps, p50, p99);
 	/* The server needs a moment to find the last packet. */
 	usleep(50000);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MESSAGE_BYTES 8
+#define MESSAGE_BYTES 64
 
 static int fail(const char *what)
 {

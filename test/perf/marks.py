@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The marks, each beside its figure and what it is compared with."""
+
+import math
+
+from figures import number_text
+
+NEAR = "near"
+
+
+class Mark:
+    """A figure against a multiple of another one, or against a number: at least, or (`most`) at most."""
+
+    def __init__(self, title, port, key, text, factor, against=None, most=False, double=False):
+        self.title = title
+        self.port = port
+        self.key = key
+        self.text = text
+        self.factor = factor
+        self.against = against
+        self.most = most
+        self.double = double  # the keys are of half round trips
+
+    def judge(self, records):
+        """A row of the table: figure, port, what it is here, mark, what it is compared with, the ratio, met."""
+        record = records.get(self.key)
+        value = _value(record)
+        base = _value(records.get(self.against)) if self.against else None
+        scale = 2 if self.double else 1
+        row = {"figure": self.title, "port": self.port, "here": "-", "unit": record["unit"] if record else "",
+               "mark": self.text, "limit": "-" if base is None else number_text(base * scale), "ratio": "", "met": "-",
+               "state": record["state"] if record else ""}
+        if value is None:
+            return row
+        row["here"] = number_text(value * scale)
+        if self.against and base:
+            row["ratio"] = f"{value / base:.2f}"
+            limit = self.factor * base
+        elif self.against:
+            return row
+        else:
+            limit = self.factor
+            if row["state"] != NEAR:
+                return row  # absolute marks are those of CPUs that are near
+        row["met"] = "yes" if (value <= limit if self.most else value >= limit) else "no"
+        return row
+
+
+def _value(record):
+    value = record and record["median"]
+    return None if value is None or math.isnan(value) else value
+
+
+def _port_marks(port, gbps):
+    limit = f"{port}.limit"
+    return [
+        Mark("64 KiB WRITE", port, f"{port}.write", "80% of the limit", 0.8, f"{limit}.gbps"),
+        Mark("64 KiB WRITE", port, f"{port}.write", f"{gbps} Gb/s", gbps),
+        Mark("64 KiB SEND", port, f"{port}.send", "90% of WRITE", 0.9, f"{port}.write"),
+        Mark("64 KiB READ", port, f"{port}.read", "90% of WRITE", 0.9, f"{port}.write"),
+        Mark("1 MiB WRITE through 1 GiB", port, f"{port}.cold", "80% of a cold loop", 0.8, "cold.loop"),
+        Mark("8 B WRITE, one QP", port, f"{port}.rate1", "10 M/s", 10),
+        Mark("8 B WRITE, 16 QPs", port, f"{port}.rate16", "10 M/s", 10),
+        Mark("8 B SEND/RECV, SRQ", port, f"{port}.srq", "6 M/s", 6),
+        Mark("8 B WRITE half round trip, p50", port, f"{port}.p50", "at most 2.5 times the bare port's", 2.5,
+             f"{limit}.p50", most=True),
+        Mark("8 B WRITE half round trip, p99", port, f"{port}.p99", "at most twice the median", 2, f"{port}.p50",
+             most=True),
+        Mark("null to null, 64 KiB", port, f"{port}.null", "twice ordinary regions", 2, f"{port}.send"),
+    ]
+
+
+def _perftest_marks(port):
+    return [
+        Mark("ib_write_bw -s 65536", port, f"{port}.perftest.write", "90% of testroce", 0.9, f"{port}.as_perftest.write"),
+        Mark("ib_write_lat -s 8", port, f"{port}.perftest.p50", "at most 110% of testroce", 1.1,
+             f"{port}.as_perftest.p50", most=True),
+    ]
+
+
+def _registration_marks():
+    marks = [Mark(f"register 1 GiB of {pages} pages", "", f"reg.{size}.absent", "at most touching them", 1,
+                  f"reg.{size}.touch", most=True) for size, pages in (("4k", "4 KiB"), ("2m", "2 MiB"), ("1g", "1 GiB"))]
+    marks.append(Mark("register 1 GiB of 2 MiB pages that are there", "", "reg.2m.present",
+                      "20 times faster than of 4 KiB", 1 / 20, "reg.4k.present", most=True))
+    return marks
+
+
+MARKS = [
+    *_port_marks("memif", 150),
+    *_port_marks("hand-over", 200),
+    Mark("8 B WRITE, 100 QPs", "memif", "qps.100", "80% of one QP's", 0.8, "qps.1"),
+    Mark("8 B WRITE, 10,000 QPs", "memif", "qps.10000", "80% of one QP's", 0.8, "qps.1"),
+    Mark("memory of an idle QP", "", "qps.bytes", "at most 2048 B", 2048, most=True),
+    Mark("idle program's CPU, %", "memif", "idle.cpu", "at most 1% of a core", 1, most=True),
+    Mark("first answer after idling, us", "memif", "idle.p50", "within 100 us", 100, most=True),
+    Mark("64 B round trip", "veth", "veth.p50", "TCP spinning: 1.5 times as fast", 1 / 1.5, "tcp.spin.p50", most=True,
+         double=True),
+    Mark("64 B round trip", "veth", "veth.p50", "TCP blocking: 8 times as fast", 1 / 8, "tcp.block.p50", most=True,
+         double=True),
+    Mark("64 KiB WRITE", "veth", "veth.write", "80% of the port's ceiling", 0.8, "veth.limit.gbps"),
+    Mark("64 KiB WRITE", "veth", "veth.write", "ahead of kernel TCP", 1, "tcp.gbps"),
+    *_registration_marks(),
+    *(mark for port in ("memif", "hand-over", "veth") for mark in _perftest_marks(port)),
+]
+
+COLUMNS = ("figure", "port", "here", "mark", "limit", "ratio", "met")
+HEADS = ("figure", "port", "measured", "mark", "compared with", "ratio", "met")
+
+
+def judge_all(records, measured):
+    """The rows of what was measured; a figure that failed has a row as well."""
+    return [mark.judge(records) for mark in MARKS if mark.key in measured]
+
+
+def cells(row):
+    here = row["here"] + (f" {row['unit']}" if row["unit"] and row["here"] != "-" else "")
+    return [here if column == "here" else row[column] for column in COLUMNS]
+
+
+def text_table(rows):
+    table = [HEADS, *map(cells, rows)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(HEADS))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table)
+
+
+def markdown_table(rows):
+    lines = [f"| {' | '.join(HEADS)} |", f"|{'---|' * len(HEADS)}"]
+    lines += [f"| {' | '.join(cells(row))} |" for row in rows]
+    return "\n".join(lines)

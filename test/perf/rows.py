@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is measured. Each of ROWS gives groups of figures, one after the other, and what they need is there until the
+next is asked for."""
+
+from figures import Figure, Group
+from machine import CPUS
+from wires import Attached, Memif, Veth, uroced
+
+RATE = ["--size", "8", "--batch", "32", "--depth", "256"]
+COLD = ["--size", "1M", "--region", "1G", "--depth", "16"]
+COLD_MIB = ["-r", "1024"]
+
+
+def _gbps(wire, seconds, *options):
+    return lambda: wire.testroce(*options, seconds=seconds)["gbps"]
+
+
+def _rate(wire, seconds, *options):
+    return lambda: wire.testroce(*options, seconds=seconds)["mmsg_s"]
+
+
+def _latency(wire, seconds, *options, progress="inline"):
+    def measure():
+        result = wire.testroce("--mode", "latency", *options, progress=progress, seconds=seconds)
+        return result["p50_us"], result["p99_us"]
+    return measure
+
+
+def _bandwidths(wire, seconds):
+    name = wire.name
+    return [Figure(f"{name}.{mode}", f"{mode.upper()} 64 KiB", "Gb/s", _gbps(wire, seconds, "--mode", mode))
+            for mode in ("write", "send", "read")]
+
+
+def _rates(wire, seconds):
+    name = wire.name
+    return [
+        Figure(f"{name}.rate1", "WRITE 8 B, one QP, lists of 32", "M/s", _rate(wire, seconds, *RATE)),
+        Figure(f"{name}.rate16", "WRITE 8 B, 16 QPs, lists of 32", "M/s",
+               _rate(wire, seconds, *RATE, "--qps", "16")),
+        Figure(f"{name}.single", "WRITE 8 B, one QP, one by one", "M/s", _rate(wire, seconds, "--size", "8")),
+        Figure(f"{name}.srq", "SEND/RECV 8 B through an SRQ", "M/s",
+               _rate(wire, seconds, "--mode", "incast", *RATE))]
+
+
+def _small(wire, seconds):
+    return [Figure(f"{wire.name}.p50 {wire.name}.p99", "WRITE 8 B half round trip, p50 / p99", "us",
+                   _latency(wire, seconds, "--size", "8"))]
+
+
+def _perftest(wire, seconds):
+    """Debian's, as it is, beside testroce doing the same: hybrid progress, perftest's depth and completions."""
+    name = wire.name
+    whole = str(max(1, round(seconds)))
+    return [
+        Figure(f"{name}.perftest.write", "ib_write_bw -s 65536", "Gb/s",
+               lambda: wire.perftest(["ib_write_bw", "-s", "65536", "-m", "4096", "-D", whole, "--report_gbits"], [3])),
+        Figure(f"{name}.as_perftest.write", "testroce as ib_write_bw", "Gb/s",
+               _gbps(wire, seconds, "--depth", "128", "--signal", "100")),
+        Figure(f"{name}.perftest.p50 {name}.perftest.p99", "ib_write_lat -s 8, p50 / p99", "us",
+               lambda: wire.perftest(["ib_write_lat", "-s", "8", "-n", "100000"], [4, 7])),
+        Figure(f"{name}.as_perftest.p50 {name}.as_perftest.p99", "testroce as ib_write_lat, p50 / p99", "us",
+               _latency(wire, seconds, "--size", "8", progress="hybrid"))]
+
+
+def _limit(wire, seconds, *options, name="limit", title="limit"):
+    keys = " ".join(f"{wire.name}.{name}.{what}" for what in ("gbps", "mps", "p50", "p99"))
+    return Figure(keys, f"{title}: Gb/s, M/s, us p50, p99", "", lambda: wire.limit(seconds, *options))
+
+
+def _null(wire, seconds):
+    return [Figure(f"{wire.name}.null", "SEND 64 KiB, null to null", "Gb/s", _gbps(wire, seconds, "--mode", "null"))]
+
+
+def memif(machine, seconds):
+    """two processes over shared memory"""
+    wire = Memif(machine)
+    yield Group("memif", [_limit(wire, seconds), *_bandwidths(wire, seconds), *_null(wire, seconds),
+                          *_rates(wire, seconds), *_small(wire, seconds)])
+    yield Group("perftest over memif", _perftest(wire, seconds))
+
+
+def hand_over(machine, seconds):
+    """two programs of one uroced"""
+    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200") as socket:
+        wire = Attached(machine, "hand-over", socket)
+        yield Group("hand-over", [_limit(wire, seconds),
+                                  _limit(wire, seconds, "-n", name="copies", title="limit without CRC"),
+                                  *_bandwidths(wire, seconds), *_null(wire, seconds), *_rates(wire, seconds),
+                                  *_small(wire, seconds)])
+        yield Group("perftest by hand-over", _perftest(wire, seconds))
+
+
+def cold(machine, seconds):
+    """1 MiB messages through 1 GiB of memory"""
+    wire = Memif(machine)
+    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200") as socket:
+        attached = Attached(machine, "hand-over", socket)
+        ring = machine.tool("bench_ring")
+        yield Group("cold memory", [
+            Figure("cold.loop", "copy and CRC in one loop", "Gb/s", lambda: float(
+                machine.output([ring, "-s", str(seconds), *COLD_MIB, str(CPUS[0])]))),
+            Figure("cold.ring cold.ring.mps cold.ring.p50 cold.ring.p99", "limit, ring: Gb/s, M/s, us p50, p99", "",
+                   lambda: attached.limit(seconds, *COLD_MIB)),
+            Figure("memif.cold", "WRITE 1 MiB through 1 GiB, memif", "Gb/s", _gbps(wire, seconds, *COLD)),
+            Figure("hand-over.cold", "WRITE 1 MiB through 1 GiB, hand-over", "Gb/s",
+                   _gbps(attached, seconds, *COLD))])
+
+
+def qps(machine, seconds):
+    """many queue pairs in turn"""
+    wire = Memif(machine)
+    turn = ["--size", "8", "--signal", "1"]
+    yield Group("queue pairs", [
+        Figure("qps.1", "WRITE 8 B, 1 QP", "M/s", _rate(wire, seconds, *turn, "--depth", "256")),
+        Figure("qps.100", "WRITE 8 B, 100 QPs", "M/s", _rate(wire, seconds, *turn, "--depth", "8", "--qps", "100")),
+        Figure("qps.10000", "WRITE 8 B, 10,000 QPs", "M/s",
+               _rate(wire, seconds, *turn, "--depth", "1", "--qps", "10000"))])
+    null = [machine.uroce_run, "--port", "net_null0", "--ip", "10.99.1.1/24", "--", machine.tool("qp_memory")]
+    yield Group("memory of an idle queue pair", [
+        Figure("qps.bytes", "with queues of one request", "B", lambda: float(machine.output(null))),
+        Figure("qps.bytes64", "with queues of 64 requests", "B", lambda: float(machine.output([*null, "-d", "64"])))])
+
+
+def idle(machine, seconds):
+    """a program that does nothing"""
+    wire = Memif(machine)
+    yield Group("idle", [Figure("idle.cpu idle.p50 idle.max", "CPU %, first answer in us: median / longest", "",
+                                lambda: wire.idle(max(1, 3 * seconds)))])
+
+
+def veth(machine, seconds):
+    """kernel interfaces, and TCP on them"""
+    spaces, addresses = machine.veth()
+    wire = Veth(machine, spaces, addresses)
+    yield Group("veth", [
+        _limit(wire, seconds, title="the port's ceiling"), *_bandwidths(wire, seconds), *_rates(wire, seconds)[:1],
+        Figure("veth.p50 veth.p99", "WRITE 64 B half round trip, p50 / p99", "us",
+               _latency(wire, seconds, "--size", "64")),
+        Figure("tcp.gbps", "iperf3 on the same veth", "Gb/s", lambda: wire.iperf(max(1, round(seconds)))),
+        Figure("tcp.spin.p50 tcp.spin.p99", "TCP 64 B spinning, half round trip", "us",
+               lambda: wire.tcp_pingpong()),
+        Figure("tcp.block.p50 tcp.block.p99", "TCP 64 B blocking, half round trip", "us",
+               lambda: wire.tcp_pingpong("-b", "-n", "20000"))])
+    yield Group("perftest over veth", _perftest(wire, seconds))
+    with uroced(machine, "--netdev", "veth0", space=spaces[0]) as socket:
+        attached = Attached(machine, "uroced-veth", socket, spaces, "veth0", addresses[0])
+        yield Group("a program of uroced over veth", [*_bandwidths(attached, seconds), *_small(attached, seconds)])
+
+
+REGISTER = ("touch", "absent", "present", "hugetlb", "on_demand", "deregister")
+
+
+def registration(machine, _seconds):
+    """what registering 1 GiB costs, by kind of page"""
+    machine.reserve(2048, 520)
+    machine.reserve(1048576, 1)
+    argv = [machine.uroce_run, "--port", "net_null0", "--ip", "10.99.1.1/24", "--", machine.tool("bench_reg"), "1024"]
+    sizes = {"4 KiB": "4k", "2 MiB": "2m", "1 GiB": "1g"}
+
+    def measure():
+        found = {}
+        for line in machine.output(argv).splitlines():
+            cells = [cell.strip() for cell in line.strip("| ").split("|")]
+            if cells[0] in sizes and cells[1] == "1024 MiB":
+                for name, cell in zip(REGISTER, cells[2:]):
+                    found[f"reg.{sizes[cells[0]]}.{name}"] = float(cell) if cell != "-" else float("nan")
+        return tuple(found.get(key, float("nan")) for key in keys.split())
+
+    keys = " ".join(f"reg.{size}.{name}" for size in sizes.values() for name in REGISTER)
+    yield Group("registration of 1 GiB", [Figure(keys, "us, by pages: " + ", ".join(REGISTER), "us", measure)])
+
+
+ROWS = {"memif": memif, "hand-over": hand_over, "cold": cold, "qps": qps, "idle": idle, "veth": veth,
+        "registration": registration}
+

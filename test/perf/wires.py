@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What two processes talk through, and the programs that are run on it."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+from machine import TIMEOUT_S, Failed
+
+
+class Wire:
+    """Options of uroce-run and testroce for either side, 0 that serves and 1 that calls."""
+
+    spaces = (None, None)
+    address = "127.0.0.1"
+
+    def __init__(self, machine, name):
+        self.machine = machine
+        self.name = name
+
+    def options(self, side):
+        raise NotImplementedError
+
+    # ---- programs ----
+    def testroce(self, *options, progress=None, seconds=1.0):
+        """A test's result, as testroce writes it."""
+        machine = self.machine
+        port, path = machine.next_port(), os.path.join(machine.dir, "result.json")
+        program = os.path.join(machine.build, "app", "testroce")
+        how = ["--progress", progress] if progress else []
+        machine.pair([program, *self.options(0), *how, "--listen", str(port), "--once"],
+                     [program, *self.options(1), *how, "--connect", f"{self.address}:{port}", "--path-mtu", "4096",
+                      *options, "--seconds", str(seconds), "--json", path], self.spaces, port)
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def perftest(self, argv, columns):
+        """Columns of perftest's last row."""
+        port = self.machine.next_port()
+        argv = [*argv, "-F", "-p", str(port)]
+        out, _ = self.machine.pair(self.run(0, argv), self.run(1, [*argv, self.address]), self.spaces, port)
+        rows = [line.split() for line in out.splitlines() if re.match(r"^\s*\d+\s+\d+\s", line)]
+        if not rows:
+            raise Failed(f"{argv[0]}: no table")
+        return tuple(float(rows[-1][column]) for column in columns)
+
+    def run(self, side, argv):
+        return [self.machine.uroce_run, *self.options(side), "--", *argv]
+
+    def idle(self, seconds):
+        """Per cent of a CPU that an idle program takes, and how soon it answers: median and longest, in us."""
+        tool, socket = self.machine.tool("idle"), os.path.join(self.machine.dir, f"idle{self.machine.next_port()}")
+        out, served = self.machine.pair(self.run(0, [tool, "-s", socket, str(seconds)]),
+                                        self.run(1, [tool, socket, str(seconds)]), self.spaces, kill_server=True)
+        return (float(served), *map(float, out.split()))
+
+
+class Memif(Wire):
+    """Shared memory, by DPDK's own driver."""
+
+    def __init__(self, machine):
+        super().__init__(machine, "memif")
+
+    def options(self, side):
+        return ["--port", f"net_memif0,socket={self.machine.dir}/memif.sock,role={('server', 'client')[side]},id=0",
+                "--ip", f"10.99.1.{side + 1}/24"]
+
+    def limit(self, seconds, *options):
+        """Without a protocol: Gb/s, million a second, p50 and p99 in us."""
+        tool, port = self.machine.tool("bench_limit"), f"net_memif0,socket={self.machine.dir}/limit.sock,id=0,role="
+        out, _ = self.machine.pair([tool, *options, port + "server"],
+                                   [tool, "-c", "-s", str(seconds), *options, port + "client"])
+        return tuple(map(float, out.split()))
+
+
+class Attached(Wire):
+    """Two programs of one uroced, which hands packets over; or, with `netdev`, one of it and one beyond."""
+
+    def __init__(self, machine, name, socket, spaces=(None, None), netdev=None, address="127.0.0.1"):
+        super().__init__(machine, name)
+        self._socket = socket
+        self._netdev = netdev
+        self.spaces = spaces
+        self.address = address
+
+    def options(self, side):
+        return ["--netdev", self._netdev] if side and self._netdev else ["--socket", self._socket]
+
+    def limit(self, seconds, *options):
+        """As Memif's, of a ring in shared memory."""
+        return tuple(map(float, self.machine.output([self.machine.tool("bench_ring"), "-s", str(seconds), *options, "0",
+                                                     "1"]).split()))
+
+
+class Veth(Wire):
+    """A kernel interface on either side."""
+
+    def __init__(self, machine, spaces, addresses):
+        super().__init__(machine, "veth")
+        self.spaces = spaces
+        self.address = addresses[0]
+
+    def options(self, side):
+        return ["--netdev", "veth0"]
+
+    def limit(self, seconds):
+        tool = self.machine.tool("bench_limit")
+        out, _ = self.machine.pair([tool, "net_af_packet0,iface=veth0"],
+                                   [tool, "-c", "-s", str(seconds), "net_af_packet0,iface=veth0"], self.spaces)
+        return tuple(map(float, out.split()))
+
+    def iperf(self, seconds):
+        out, _ = self.machine.pair(["iperf3", "-s", "-1"], ["iperf3", "-c", self.address, "-t", str(seconds), "-f", "g"],
+                                   self.spaces, 5201)
+        found = re.findall(r"([\d.]+) Gbits/sec.*receiver", out)
+        if not found:
+            raise Failed("iperf3 printed no receiver line")
+        return float(found[-1])
+
+    def tcp_pingpong(self, *options):
+        """Half a round trip: p50 and p99 in us."""
+        tool, port = self.machine.tool("tcp_pingpong"), str(self.machine.next_port())
+        out, _ = self.machine.pair([tool, *options, port], [tool, *options, port, self.address], self.spaces, int(port))
+        return tuple(map(float, out.split()))
+
+
+@contextlib.contextmanager
+def uroced(machine, *options, space=None):
+    """A uroced that answers; gives its socket."""
+    socket = os.path.join(machine.dir, f"uroced{machine.next_port()}.sock")
+    argv = [os.path.join(machine.build, "app", "uroced"), "--socket", socket]
+    # Not pinned: it sleeps, or has the CPU that is free.
+    owner = machine.start([*argv, *options], space=space)
+    try:
+        until = time.monotonic() + TIMEOUT_S
+        while subprocess.run([*argv, "--status"], capture_output=True).returncode != 0:
+            if owner.poll() is not None or time.monotonic() > until:
+                raise Failed(f"uroced: {owner.communicate()[1].strip()}")
+            time.sleep(0.1)
+        yield socket
+    finally:
+        if owner.poll() is None:
+            owner.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                owner.wait(10)
+        machine.end(owner)
