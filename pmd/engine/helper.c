@@ -57,13 +57,41 @@ static void helper_sleep_off_error(struct pollfd fds[2], const struct timespec *
 	ppoll(fds, 1, time, NULL);
 }
 
+/*
+ * Before sleeping: whether frames wait already, or may. A NIC's interrupts are the owner's to
+ * switch, who gives it up where it has been pulled out.
+ */
+static bool helper_arm(struct engine *engine)
+{
+	struct port *port = &engine->link->port;
+	bool waits;
+
+	if (!port_interrupts(port))
+		return port_arm(port);
+	/* Somebody runs the engine: look again. */
+	if (!engine_try(engine))
+		return true;
+	waits = port_arm(port);
+	engine_release(engine);
+	return waits;
+}
+
+/* What stays armed while somebody else has the engine is seen to after the next sleep. */
+static void helper_disarm(struct engine *engine)
+{
+	if (!port_is_armed(&engine->link->port) || !engine_try(engine))
+		return;
+	port_disarm(&engine->link->port);
+	engine_release(engine);
+}
+
 /* Sleep until the time is over, a program thread goes to sleep, or (with the port's descriptor)
  * frames wait. */
 static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 {
 	struct pollfd fds[2] = {
 		{.fd = engine->wake_fd, .events = POLLIN},
-		{.fd = for_frames ? engine->link->port.wake_fd : -1, .events = POLLIN},
+		{.fd = for_frames ? port_wake_fd(&engine->link->port) : -1, .events = POLLIN},
 	};
 	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
 				      .tv_nsec = (long)(ns % 1000000000)};
@@ -72,13 +100,13 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 	__atomic_store_n(&engine->helper_sleeps, true, __ATOMIC_SEQ_CST);
 	/* Pairs with helper_wake: either it sees that we sleep, or we see that we are wanted. */
 	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine) &&
-	    !(for_frames && port_arm(&engine->link->port))) {
+	    !(for_frames && helper_arm(engine))) {
 		if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
 			helper_sleep_off_error(fds, &time);
 		if ((fds[0].revents & POLLIN) && read(engine->wake_fd, &count, sizeof(count)) < 0)
 			fds[0].revents = 0;
-		port_disarm(&engine->link->port);
 	}
+	helper_disarm(engine);
 	__atomic_store_n(&engine->helper_sleeps, false, __ATOMIC_SEQ_CST);
 }
 
@@ -160,7 +188,7 @@ static uint64_t helper_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t 
 /* How long nobody would miss us. */
 static uint64_t helper_longest_ns(const struct engine *engine)
 {
-	const bool wakes = engine->link->port.wake_fd >= 0;
+	const bool wakes = port_wake_fd(&engine->link->port) >= 0;
 	/* The engine's owner finds out anew while we look. */
 	const bool connected = __atomic_load_n(&engine->tx.connected, __ATOMIC_RELAXED);
 
@@ -203,7 +231,7 @@ static void helper_run(struct engine *engine)
 
 		now_ns = clock_ns(&engine->clock);
 		if (helper_is_relieved(engine, &polling, now_ns)) {
-			port_disarm(&engine->link->port);
+			helper_disarm(engine);
 			return;
 		}
 		if (work > 0 || helper_take_wanted(engine)) {

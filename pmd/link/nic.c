@@ -108,12 +108,19 @@ bool nic_is_gone(const struct port *port)
 	       (port->devargs.bus == DEVARGS_PCI && !nic_exists(port->devargs.name));
 }
 
+/* Nothing wakes who sleeps any more: it has to look by itself, and often. */
+static void nic_forget_interrupts(struct port *port)
+{
+	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->interrupts, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->wake_fd, -1, __ATOMIC_RELAXED);
+}
+
 void nic_give_up(struct port *port)
 {
 	struct rte_eth_dev_info info;
 
-	port->wake_fd = -1;
-	port->interrupts = false;
+	nic_forget_interrupts(port);
 	/* What is no more there answers no driver. */
 	if (!nic_exists(port->devargs.name))
 		return;
@@ -127,23 +134,21 @@ void nic_give_up(struct port *port)
 
 bool port_arm_interrupt(struct port *port)
 {
-	if (port->armed)
+	if (port->armed || !port->interrupts)
 		return false;
-	port->armed = rte_eth_dev_rx_intr_enable(port->id, 0) == 0;
-	/* Nothing would wake who sleeps: it has to look by itself, and often. */
-	if (!port->armed) {
-		port->interrupts = false;
-		port->wake_fd = -1;
-	}
+	if (rte_eth_dev_rx_intr_enable(port->id, 0) != 0)
+		nic_forget_interrupts(port);
+	else
+		__atomic_store_n(&port->armed, true, __ATOMIC_RELAXED);
 	/* What came before does not interrupt: look once more. */
-	return port->armed;
+	return true;
 }
 
 void port_disarm_interrupt(struct port *port)
 {
 	uint64_t count;
 
-	port->armed = false;
+	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);
 	rte_eth_dev_rx_intr_disable(port->id, 0);
 	if (read(port->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		log_info("port '%s' tells of no interrupts: %s", port->devargs.name, strerror(errno));

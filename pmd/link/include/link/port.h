@@ -79,8 +79,9 @@ struct port {
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
 	bool sums_udp;	  /* the port computes UDP checksums of what it sends */
 	bool gathers;	  /* the port does DMA, and sends a packet from several buffers */
-	bool interrupts;  /* the port has receive interrupts, and wake_fd tells of them once they are armed */
-	int wake_fd;	  /* readable when frames wait, or -1 */
+	bool interrupts; /* the port has receive interrupts, and wake_fd tells of them once they are
+			    armed; atomic */
+	int wake_fd; /* readable when frames wait, or -1; atomic: a port that is lost has none */
 	int listen_fd;	  /* memif server: readable when a client comes, or -1 */
 
 	/* engine's thread or lock */
@@ -88,7 +89,7 @@ struct port {
 	bool had_peer;
 	bool removed; /* the device is no more, or wanted back; atomic */
 
-	bool armed; /* frames interrupt; the thread that sleeps */
+	bool armed; /* frames interrupt; atomic */
 };
 
 /**
@@ -132,22 +133,40 @@ bool port_lost(const struct port *port);
 /** Give up a port that has gone. Engine's lock. */
 void port_lose(struct port *port);
 
-/** Have the NIC interrupt for what comes; whether it did not before. The thread that sleeps. */
+/** Have the NIC interrupt for what comes. Engine's lock. Whether frames may wait already. */
 bool port_arm_interrupt(struct port *port);
+
+/** No more. Engine's lock. */
 void port_disarm_interrupt(struct port *port);
 
-/** Before sleeping on wake_fd: whether frames wait already, or may. The thread that sleeps. */
-static inline bool port_arm(struct port *port)
+/** Whether the port has interrupts to arm. MT-safe. */
+static inline bool port_interrupts(const struct port *port)
 {
-	if (port->ops)
-		return port->ops->arm(port->ops_arg);
-	return port->interrupts && port_arm_interrupt(port);
+	return __atomic_load_n(&port->interrupts, __ATOMIC_RELAXED);
 }
 
-/** After sleeping. */
+/** Whether interrupts are armed. MT-safe. */
+static inline bool port_is_armed(const struct port *port)
+{
+	return __atomic_load_n(&port->armed, __ATOMIC_RELAXED);
+}
+
+/** What to sleep on for frames, or -1. MT-safe. */
+static inline int port_wake_fd(const struct port *port)
+{
+	return __atomic_load_n(&port->wake_fd, __ATOMIC_RELAXED);
+}
+
+/** Before sleeping on wake_fd: whether frames wait already, or may. Engine's lock where there are interrupts, else MT-safe. */
+static inline bool port_arm(struct port *port)
+{
+	return port->ops ? port->ops->arm(port->ops_arg) : port_arm_interrupt(port);
+}
+
+/** After sleeping. Engine's lock. */
 static inline void port_disarm(struct port *port)
 {
-	if (port->armed)
+	if (port_is_armed(port))
 		port_disarm_interrupt(port);
 }
 
