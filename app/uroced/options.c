@@ -11,7 +11,8 @@
 #include "config/command_line.h"
 
 const char options_help[] =
-	"Usage: uroced [--netdev IFACE | --port DEVARGS --ip ADDR/LEN...] [OPTION...]\n"
+	"Usage: uroced [--netdev IFACE | --port DEVARGS {--ip ADDR/LEN... | --kernel IFACE}] "
+	"[OPTION...]\n"
 	"       uroced --status [--socket PATH]\n"
 	"\n"
 	"Share a network port between RDMA programs: uroce-run attaches them.\n"
@@ -20,6 +21,9 @@ const char options_help[] =
 	"  --port DEVARGS       a DPDK device: its driver's name and arguments\n"
 	"  --ip ADDR/LEN        an address of --port, IPv4 or IPv6; may be repeated\n"
 	"                       (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
+	"  --kernel IFACE       make the kernel an interface of that name, for what of --port is "
+	"no\n"
+	"                       RoCE; its addresses are used\n"
 	"  --mtu N              largest IP packet in bytes (default: the port's own)\n"
 	"  --socket PATH        where programs attach (default: " SETTINGS_DEFAULT_SOCKET ")\n"
 	"  --socket-owner USER  who may: the socket's owner,\n"
@@ -44,6 +48,7 @@ enum {
 	CODE_NETDEV = 256,
 	CODE_PORT,
 	CODE_IP,
+	CODE_KERNEL,
 	CODE_OTHER_SETTING,
 	CODE_CONFIG,
 	CODE_STATUS,
@@ -56,6 +61,7 @@ static const struct option long_options[] = {
 	{"netdev", required_argument, NULL, CODE_NETDEV},
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
+	{"kernel", required_argument, NULL, CODE_KERNEL},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket-owner", required_argument, NULL, CODE_OTHER_SETTING},
@@ -78,7 +84,7 @@ static const struct option long_options[] = {
 /* What the first pass over the command line finds. */
 struct overview {
 	const char *config;
-	bool has_netdev, has_port, has_ip;
+	bool has_netdev, has_port, has_ip, has_kernel;
 	bool status;
 };
 
@@ -92,6 +98,7 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 		overview->has_netdev |= code == CODE_NETDEV;
 		overview->has_port |= code == CODE_PORT;
 		overview->has_ip |= code == CODE_IP;
+		overview->has_kernel |= code == CODE_KERNEL;
 		overview->status |= code == CODE_STATUS;
 		if (code == CODE_CONFIG)
 			overview->config = optarg;
@@ -167,6 +174,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (!options_read_file(&overview, default_file, settings, error, error_size))
 		return OPTIONS_BAD;
 	command_line_make_way(settings, overview.has_netdev, overview.has_port, overview.has_ip);
+	if (overview.has_kernel)
+		settings->ip_count = 0;
 	if (command_line_apply(argc, argv, "", long_options, CODE_OTHER_SETTING, settings, error,
 			       error_size) < 0)
 		return OPTIONS_BAD;
@@ -180,7 +189,7 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (*count == 0) {
 		snprintf(error, error_size,
 			 "no port: name one with --netdev IFACE, or with --port DEVARGS and --ip "
-			 "ADDR/LEN");
+			 "ADDR/LEN or --kernel IFACE");
 		return OPTIONS_BAD;
 	}
 	return result;

@@ -14,8 +14,10 @@ void command_line_make_way(struct settings *settings, bool netdev, bool port, bo
 		settings->port[0] = '\0';
 	if (port)
 		settings->netdev[0] = '\0';
-	if (netdev || ip)
+	if (netdev || ip) {
 		settings->ip_count = 0;
+		settings->kernel[0] = '\0';
+	}
 }
 
 int command_line_apply(int argc, char **argv, const char *short_options,

@@ -199,7 +199,7 @@ static int read_port(void *arg, const char *path, struct rte_cfgfile *cfg, int i
 	}
 	port = &ports->list[ports->count++];
 	*port = *ports->common;
-	port->netdev[0] = port->port[0] = '\0';
+	port->netdev[0] = port->port[0] = port->kernel[0] = '\0';
 	port->ip_count = 0;
 	port->mtu = 0;
 	ret = settings_set(port, "name", name, why, sizeof(why));

@@ -110,6 +110,14 @@ static int set_port(struct settings *settings, const char *value, struct text *w
 	return copy_word(settings->port, sizeof(settings->port), "port", value, why);
 }
 
+/* It becomes one of a driver's arguments, which are parted by commas. */
+static int set_kernel(struct settings *settings, const char *value, struct text *why)
+{
+	if (strpbrk(value, ",/:") || strcmp(value, ".") == 0 || strcmp(value, "..") == 0)
+		return refuse(why, "kernel: '%s' is no name of an interface", value);
+	return copy_word(settings->kernel, sizeof(settings->kernel), "kernel", value, why);
+}
+
 static int set_socket(struct settings *settings, const char *value, struct text *why)
 {
 	int ret = copy_word(settings->socket, sizeof(settings->socket), "socket", value, why);
@@ -364,6 +372,11 @@ static void get_port(const struct settings *settings, struct text *text)
 	text_add(text, "%s", settings->port);
 }
 
+static void get_kernel(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->kernel);
+}
+
 static void get_socket(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", settings->socket);
@@ -474,6 +487,7 @@ static const struct accessor {
 } accessors[] = {
 	{"netdev", set_netdev, get_netdev},
 	{"port", set_port, get_port},
+	{"kernel", set_kernel, get_kernel},
 	{"socket", set_socket, get_socket},
 	{"socket-owner", set_socket_owner, get_socket_owner},
 	{"socket-group", set_socket_group, get_socket_group},
@@ -541,6 +555,7 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 	struct text why = {error, error_size, 0};
 	const bool has_netdev = settings->netdev[0] != '\0';
 	const bool has_port = settings->port[0] != '\0';
+	const bool has_kernel = settings->kernel[0] != '\0';
 
 	if (has_netdev && has_port)
 		return refuse(&why, "netdev and port are both set; a device has one of them");
@@ -557,7 +572,15 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 			&why,
 			"ip is set, but the addresses of %s are the kernel's; use 'ip addr add'",
 			settings->netdev);
-	if (has_port && settings->ip_count == 0)
+	if (has_kernel && !has_port)
+		return refuse(&why, "kernel is set without a port: an interface of netdev is the "
+				    "kernel's as it is");
+	if (has_kernel && settings->ip_count > 0)
+		return refuse(
+			&why,
+			"ip is set, but the addresses of %s are the kernel's; use 'ip addr add'",
+			settings->kernel);
+	if (has_port && !has_kernel && settings->ip_count == 0)
 		return refuse(&why, "port needs an address; set ip to ADDR/LEN");
 	return 0;
 }

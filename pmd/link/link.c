@@ -61,23 +61,39 @@ static void link_mute_vlans(struct link *link)
 	link->mute_count = count;
 }
 
-static int link_prepare_netdev(struct link *link, const struct settings *settings)
+/* Watched before it is looked at: what changes in between is seen again. */
+int link_use_interface(struct link *link, const char *name)
 {
 	struct netdev netdev;
+	int rc;
+
+	link->watch_fd = watch_open();
+	if (link->watch_fd < 0)
+		log_warn("changes of the addresses of %s will go unnoticed: %s", name,
+			 strerror(-link->watch_fd));
+	rc = netdev_query(name, &netdev);
+	if (rc != 0)
+		return rc;
+	link->addresses = netdev.addresses;
+	link->ifindex = netdev.ifindex;
+	snprintf(link->ifname, sizeof(link->ifname), "%s", name);
+	return 0;
+}
+
+static int link_prepare_netdev(struct link *link, const struct settings *settings)
+{
 	char text[DEVARGS_NAME_MAX + sizeof(settings->netdev)];
 	int rc;
 
-	rc = netdev_query(settings->netdev, &netdev);
+	rc = link_use_interface(link, settings->netdev);
 	if (rc != 0)
 		return rc;
 	if (!netdev_running(settings->netdev))
 		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
 			 settings->netdev);
-	link->addresses = netdev.addresses;
-	link->ifindex = netdev.ifindex;
 	link->port.shared = true;
 	/* A number of its own, where a process has several. */
-	snprintf(text, sizeof(text), "net_af_packet%u,iface=%s", netdev.ifindex, settings->netdev);
+	snprintf(text, sizeof(text), "net_af_packet%u,iface=%s", link->ifindex, settings->netdev);
 	rc = port_prepare(&link->port, text, settings->mtu);
 	if (rc != 0)
 		return rc;
@@ -85,10 +101,6 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	if (link->mute_fd < 0)
 		return link->mute_fd;
 	link_mute_vlans(link);
-	link->watch_fd = watch_open();
-	if (link->watch_fd < 0)
-		log_warn("changes of the addresses of %s will go unnoticed: %s", settings->netdev,
-			 strerror(-link->watch_fd));
 	return 0;
 }
 
@@ -174,12 +186,13 @@ bool link_refresh(struct link *link)
 	if (link->remote)
 		return link->remote->refresh(link);
 	if (link->watch_fd < 0 || !watch_changed(link->watch_fd) ||
-	    netdev_query(link->port.ifname, &netdev) != 0)
+	    netdev_query(link->ifname, &netdev) != 0)
 		return false;
 	pthread_mutex_lock(&link->addresses_lock);
 	link->addresses = netdev.addresses;
 	pthread_mutex_unlock(&link->addresses_lock);
-	link_mute_vlans(link);
+	if (link->mute_fd >= 0)
+		link_mute_vlans(link);
 	/* What the kernel joins it tells by itself: no time matters. */
 	groups_follow(&link->groups, &link->addresses, 0);
 	return true;

@@ -33,6 +33,7 @@
 #define POOL_CACHE     256
 #define NULL_DRIVER    "net_null"
 #define VHOST_DRIVER   "net_vhost"
+#define TAP_DRIVER     "net_tap"
 #define DRAIN_NS       10000000
 
 static int port_prepare_af_packet(struct port *port)
@@ -191,9 +192,9 @@ static int port_configure(struct port *port)
 	if (rc != 0)
 		return port_error(port, "tells nothing of itself", rc);
 	port->dma = nic_dma(port);
-	wish.interrupts = port->dma == PORT_DMA_IOMMU;
+	wish.interrupts = port->dma == PORT_DMA_IOMMU || devargs_is(&port->devargs, TAP_DRIVER);
 	/* Whose pool is made elsewhere sends nothing but what is in its buffers. */
-	wish.dma = wish.interrupts && !port->make_pool;
+	wish.dma = port->dma == PORT_DMA_IOMMU && !port->make_pool;
 	plan_make(&info, &wish, &plan);
 	port->mbuf_bytes = plan.mbuf_bytes;
 	rc = port->make_pool ? port->make_pool(port) : port_make_pool(port);
@@ -265,6 +266,15 @@ int port_start(struct port *port)
 	return rc;
 }
 
+/* What it has for interrupts is its descriptor, which is readable while frames wait: nothing has to
+ * be armed. */
+static void port_find_tap(struct port *port)
+{
+	if (port->interrupts)
+		port->wake_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, 0);
+	port->interrupts = false;
+}
+
 static int port_bring_up(struct port *port)
 {
 	int rc;
@@ -280,6 +290,8 @@ static int port_bring_up(struct port *port)
 	if (rc != 0)
 		return port_error(port, "does not start", rc);
 	nic_watch(port, port->interrupts);
+	if (devargs_is(&port->devargs, TAP_DRIVER))
+		port_find_tap(port);
 	return port_learn(port);
 }
 

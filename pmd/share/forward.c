@@ -103,14 +103,21 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
 	const uint8_t flags = (mbuf->ol_flags & good) == good ? SHARE_FLAG_SUMS : 0;
 	struct steering steering;
+	enum steer steer;
 	uint16_t number;
 
 	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && !mbuf_put_tag(mbuf))
 		goto drop;
 	/* What has not room in the first buffer is longer than RoCE's longest. */
 	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
-		goto drop;
-	switch (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering)) {
+		steer = STEER_OTHER;
+	else
+		steer = steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering);
+	if (steer == STEER_OTHER && server->has_kernel) {
+		kernel_give(server, mbuf);
+		return;
+	}
+	switch (steer) {
 	case STEER_QP:
 		number = blocks_find(&server->blocks, steering.qpn);
 		if (number != BLOCK_NONE) {
@@ -123,7 +130,8 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 		forward_multicast(server, steering.dgid, mbuf, -1, flags);
 		break;
 	case STEER_OTHER:
-		forward_own(server, mbuf);
+		if (mbuf->nb_segs == 1)
+			forward_own(server, mbuf);
 		break;
 	}
 drop:
@@ -382,6 +390,7 @@ unsigned int forward_turn(struct server *server)
 	server->totals.rx_packets += work;
 	for (unsigned int i = 0; i < work; i++)
 		forward_input(server, mbufs[i]);
+	work += kernel_turn(server);
 	/* Everyone is first in turn, for the room in the port. A process may be condemned
 	 * meanwhile. */
 	if (count > 0)

@@ -205,7 +205,8 @@ static int serve_open_link(struct server *server, const struct serve_config *con
 	if (rc != 0)
 		return rc;
 	serve_wait_for_link(&link->port);
-	return capture_open(server, settings);
+	rc = kernel_open(server, settings);
+	return rc == 0 ? capture_open(server, settings) : rc;
 }
 
 /* The application's lcores are as they are. */
@@ -232,6 +233,8 @@ static int serve_open_events(struct server *server)
 	rc = server_watch(server, server->wake_fd, EVENT_WAKE, 0);
 	if (rc == 0 && server->link.port.wake_fd >= 0)
 		rc = server_watch(server, server->link.port.wake_fd, EVENT_PORT, 0);
+	if (rc == 0 && server->has_kernel && server->kernel.wake_fd >= 0)
+		rc = server_watch(server, server->kernel.wake_fd, EVENT_PORT, 0);
 	return rc;
 }
 
@@ -379,7 +382,7 @@ void serve_sleep(struct server *server, int ms)
 	gated_lock(server);
 	serve_look_around(server);
 	gated_unlock(server);
-	if (server->link.port.wake_fd < 0)
+	if (server->link.port.wake_fd < 0 || (server->has_kernel && server->kernel.wake_fd < 0))
 		ms = RTE_MIN(ms, POLL_MS);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
@@ -429,6 +432,7 @@ void serve_destroy(struct server *server)
 	gated_end(server);
 	while (server->live_count > 0)
 		slot_condemn(server, server->live[0]);
+	kernel_close(server);
 	if (server->link.port.started) {
 		forward_flush(server);
 		port_close(&server->link.port);

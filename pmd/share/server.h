@@ -88,6 +88,12 @@ struct server {
 	uint32_t pending_count; /* packets that the port has not taken yet */
 	struct rte_mbuf *pending[SERVER_BURST];
 
+	bool has_kernel; /* what is no RoCE goes to an interface of the kernel's, and what comes
+			    from it out */
+	struct port kernel;
+	uint32_t kernel_count; /* frames for it */
+	struct rte_mbuf *kernel_frames[SERVER_BURST];
+
 	int epoll_fd;
 	int listen_fd;
 	int wake_fd; /* eventfd */
@@ -118,7 +124,7 @@ struct server {
 /* What a descriptor in the epoll set is. */
 enum server_event {
 	EVENT_WAKE,
-	EVENT_PORT,
+	EVENT_PORT, /* or the kernel's interface */
 	EVENT_LISTEN,
 	EVENT_GREETING, /* number: the descriptor of who has not said what it wants */
 	EVENT_SOCKET,	/* number: the slot */
@@ -214,6 +220,21 @@ void gated_unlock(struct server *server);
 
 /** For good: the interrupt thread does nothing any more. */
 void gated_end(struct server *server);
+
+/* kernel.c: what follows does nothing where the port is not the kernel's as well. */
+
+/** Make the kernel's interface, and use its addresses; the port is open. 0 or -errno (logged). */
+int kernel_open(struct server *server, const struct settings *settings);
+
+/** Give the kernel a frame from the port, which is no more the caller's. Only where there is such
+ * an interface. */
+void kernel_give(struct server *server, struct rte_mbuf *mbuf);
+
+/** Frames in both directions; before processes take the room in the port. Returns how many came
+ * from the kernel. */
+unsigned int kernel_turn(struct server *server);
+
+void kernel_close(struct server *server);
 
 /* capture.c */
 

@@ -97,10 +97,13 @@ int serve_status(const struct server *server, char *at, size_t size)
 	    totals.groups, totals.processes, totals.attached, totals.ended);
 	add(&text,
 	    ", \"rx_packets\": %" PRIu64 ", \"tx_packets\": %" PRIu64 ", \"handed_over\": %" PRIu64
-	    ", \"lanes\": %" PRIu64 ", \"lane_packets\": %" PRIu64 ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64
+	    ", \"kernel_rx_packets\": %" PRIu64 ", \"kernel_tx_packets\": %" PRIu64
+	    ", \"kernel_dropped\": %" PRIu64 ", \"lanes\": %" PRIu64 ", \"lane_packets\": %" PRIu64
+	    ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64
 	    ", \"slots\": [",
-	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.lanes,
-	    totals.lane_packets, totals.unknown_qpn, totals.tx_dropped, totals.refused);
+	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.kernel_rx_packets,
+	    totals.kernel_tx_packets, totals.kernel_dropped, totals.lanes, totals.lane_packets,
+	    totals.unknown_qpn, totals.tx_dropped, totals.refused);
 	for (bool more = serve_next_slot(server, 0, &slot); more;) {
 		add_slot(&text, &slot);
 		more = serve_next_slot(server, (uint16_t)(slot.slot + 1), &slot);
@@ -142,6 +145,11 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "handed_over", totals.handed_over);
 	report_add_stat(report, "unknown_qpn", totals.unknown_qpn);
 	report_add_stat(report, "tx_dropped", totals.tx_dropped);
+	if (server->has_kernel) {
+		report_add_stat(report, "kernel_rx_packets", totals.kernel_rx_packets);
+		report_add_stat(report, "kernel_tx_packets", totals.kernel_tx_packets);
+		report_add_stat(report, "kernel_dropped", totals.kernel_dropped);
+	}
 	report_add_stat(report, "refused", totals.refused);
 	report_add_stat(report, "processes", totals.processes);
 	report_add_stat(report, "attached", totals.attached);

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
+from beside import BesideTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
 from guests import GuestsTest  # noqa: E402
@@ -61,6 +62,7 @@ def main():
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         TestroceTest(report, work_dir).run_all()
         GuestsTest(report, work_dir).run_all()
+        BesideTest(report, work_dir).run_all()
         VhostTest(report, work_dir).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()

@@ -22,12 +22,13 @@ END_SECONDS = 20  # for programs to notice that uroced has gone
 
 
 class Uroced:
-    """A uroced that runs, or one that is expected to end by itself."""
+    """A uroced that runs, or one that is expected to end by itself; without `netdev` options name the port."""
 
     def __init__(self, namespace, work_dir, netdev, *options, name="uroced"):
         self.socket = f"{work_dir}/{name}.sock"
         self._work_dir = work_dir
-        self.argv = [*namespace.prefix, UROCED, "--netdev", netdev, "--socket", self.socket, *options]
+        self.argv = [*namespace.prefix, UROCED, *(["--netdev", netdev] if netdev else []), "--socket",
+                     self.socket, *options]
         self.process = None
 
     def start(self):

@@ -113,6 +113,19 @@ static void check_settings__on_this_host(void **state)
 }
 
 /* Rights cannot be got back, so a child gives them up. */
+static void check_settings__an_interface_beside_the_port_is_uroceds(void **state)
+{
+	struct settings settings;
+	char error[512] = "";
+
+	(void)state;
+	settings_init(&settings);
+	settings_set(&settings, "port", "net_null0", error, sizeof(error));
+	settings_set(&settings, "kernel", "tap0", error, sizeof(error));
+	assert_int_equal(check_settings(&settings, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "run uroced"));
+}
+
 static void check_settings__without_the_right_to_raw_packets(void **state)
 {
 	char error[512] = "";
@@ -144,6 +157,7 @@ int main(void)
 		cmocka_unit_test(check_interface__refusals),
 		cmocka_unit_test(check_interface_mtu__fits),
 		cmocka_unit_test(check_settings__on_this_host),
+		cmocka_unit_test(check_settings__an_interface_beside_the_port_is_uroceds),
 		cmocka_unit_test(check_settings__without_the_right_to_raw_packets),
 	};
 

@@ -27,6 +27,7 @@ static void make_way(bool netdev, bool port, bool ip)
 	settings_init(&settings);
 	strcpy(settings.netdev, "eth0");
 	strcpy(settings.port, "net_null0");
+	strcpy(settings.kernel, "tap0");
 	settings.ip_count = 2;
 	command_line_make_way(&settings, netdev, port, ip);
 }
@@ -41,12 +42,15 @@ static void command_line_make_way__a_port_takes_the_place_of_the_files(void **st
 	make_way(true, false, false);
 	assert_string_equal(settings.netdev, "eth0");
 	assert_string_equal(settings.port, "");
+	assert_string_equal(settings.kernel, "");
 	assert_int_equal(settings.ip_count, 0);
 	make_way(false, true, false);
 	assert_string_equal(settings.netdev, "");
+	assert_string_equal(settings.kernel, "tap0");
 	assert_int_equal(settings.ip_count, 2);
 	make_way(false, false, true);
 	assert_int_equal(settings.ip_count, 0);
+	assert_string_equal(settings.kernel, "");
 }
 
 static void command_line_apply__sets_settings_and_nothing_else(void **state)

@@ -118,6 +118,9 @@ static void settings_read_ports__each_section(void **state)
 	static const char text[] = "[port a]\nnetdev = eth1\n"
 				   "[uroce]\nmax-qp = 5\nnetdev = eth0\nmtu = 2000\n"
 				   "[port b]\nport = net_null0\nip = 10.0.0.1/24\nmtu = 4200\n";
+	static const char beside[] = "[uroce]\nport = net_null0\nkernel = a\n"
+				     "[port b]\nport = net_null1\nkernel = b\n"
+				     "[port c]\nnetdev = eth0\n";
 	struct settings ports[2];
 	char error[512] = "";
 
@@ -134,6 +137,9 @@ static void settings_read_ports__each_section(void **state)
 	assert_int_equal(ports[1].mtu, 4200);
 	assert_int_equal(read_ports("[uroce]\nmtu = 2000\n", ports, 2, error, sizeof(error)), 0);
 	assert_int_equal(read_ports(text, ports, 1, error, sizeof(error)), -ENOSPC);
+	assert_int_equal(read_ports(beside, ports, 2, error, sizeof(error)), 2);
+	assert_string_equal(ports[0].kernel, "b");
+	assert_string_equal(ports[1].kernel, "");
 }
 
 static void assert_bad_port(const char *text, const char *why)

@@ -72,6 +72,7 @@ static void settings_set__every_name(void **state)
 	set(&settings, "max-qp", "12");
 	set(&settings, "max-buffers", "1000");
 	set(&settings, "max-memory", "3M");
+	set(&settings, "kernel", "tap0");
 	assert_string_equal(settings.netdev, "veth0");
 	assert_string_equal(settings.port, "net_memif0,role=server,socket=/run/x.sock");
 	assert_int_equal(settings.ip_count, 1);
@@ -86,6 +87,7 @@ static void settings_set__every_name(void **state)
 	assert_int_equal(settings.max_qp, 12);
 	assert_int_equal(settings.max_buffers, 1000);
 	assert_int_equal(settings.max_memory, 3 << 20);
+	assert_string_equal(settings.kernel, "tap0");
 	set(&settings, "max-memory", "123");
 	assert_int_equal(settings.max_memory, 123);
 }
@@ -187,6 +189,11 @@ static void settings_set__words(void **state)
 	assert_refused("max-memory", "5X", "512M");
 	assert_refused("max-memory", "5MM", "512M");
 	assert_refused("max-memory", "16777216T", "512M");
+	assert_refused("kernel", "tap0,mac=fixed", "no name of an interface");
+	assert_refused("kernel", "a/b", "no name of an interface");
+	assert_refused("kernel", "..", "no name of an interface");
+	assert_refused("kernel", "abcdefghijklmnop", "longer than 15");
+	assert_refused("kernel", "", "empty");
 	assert_refused("file-prefix", "../x", "no name of a directory");
 }
 
@@ -233,17 +240,12 @@ static void settings_set__error_is_cut_to_size(void **state)
 static void settings_get__is_what_set_takes(void **state)
 {
 	static const char *const values[][2] = {
-		{"netdev", "veth0"},	{"port", "net_null0"}, {"ip", "10.0.0.1/24,fd00::1/64"},
-		{"hand-over", "owner"}, {"secondary", "7"},
-		{"name", "x"},		{"mtu", "1500"},       {"progress", "inline"},
-		{"log-level", "error"},
-		{"telemetry", "yes"},
-		{"file-prefix", "rdma"},
-		{"without", "batch-ack,prefetch"},
-		{"max-qp", "5"},
-		{"capture", "all"},
-		{"max-memory", "4096"},
-		{"max-buffers", "800"},
+		{"netdev", "veth0"},	{"port", "net_null0"},	 {"ip", "10.0.0.1/24,fd00::1/64"},
+		{"hand-over", "owner"}, {"secondary", "7"},	 {"name", "x"},
+		{"mtu", "1500"},	{"progress", "inline"},	 {"log-level", "error"},
+		{"telemetry", "yes"},	{"file-prefix", "rdma"}, {"without", "batch-ack,prefetch"},
+		{"max-qp", "5"},	{"capture", "all"},	 {"max-memory", "4096"},
+		{"max-buffers", "800"}, {"kernel", "eth0"},
 	};
 	struct settings settings;
 	char value[1024];
@@ -347,6 +349,24 @@ static void settings_check__addresses_of_a_netdev_are_the_kernels(void **state)
 	assert_unfit(&settings, "the kernel's");
 }
 
+static void settings_check__addresses_of_the_kernels_end_are_the_kernels(void **state)
+{
+	struct settings settings;
+	char error[256];
+
+	(void)state;
+	settings_init(&settings);
+	set(&settings, "kernel", "tap0");
+	set(&settings, "netdev", "veth0");
+	assert_unfit(&settings, "without a port");
+	settings_init(&settings);
+	set(&settings, "kernel", "tap0");
+	set(&settings, "port", "net_null0");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
+	set(&settings, "ip", "10.0.0.1/24");
+	assert_unfit(&settings, "the addresses of tap0 are the kernel's");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +388,7 @@ int main(void)
 		cmocka_unit_test(settings_set__who_may_attach),
 		cmocka_unit_test(settings_check__one_port_with_addresses),
 		cmocka_unit_test(settings_check__addresses_of_a_netdev_are_the_kernels),
+		cmocka_unit_test(settings_check__addresses_of_the_kernels_end_are_the_kernels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

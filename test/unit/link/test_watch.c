@@ -74,7 +74,7 @@ static void link_refresh__reads_the_addresses_anew(void **state)
 	assert_false(link_refresh(&link));
 	pthread_mutex_init(&link.addresses_lock, NULL);
 	link.watch_fd = watch_open();
-	snprintf(link.port.ifname, sizeof(link.port.ifname), "left");
+	snprintf(link.ifname, sizeof(link.ifname), "left");
 	link.ifindex = if_nametoindex("left");
 	assert_true(netns_run("ip addr add 10.7.0.6/24 dev left"));
 	assert_true(link_refresh(&link));

@@ -47,6 +47,8 @@ struct settings_ip {
 struct settings {
 	char netdev[64]; /* a kernel interface, or "" */
 	char port[512]; /* DPDK device arguments, or ""; at most one of the two is set */
+	char kernel[16]; /* uroced: an interface of the kernel's, whose end of the port it is and
+			    whose addresses are used; or "" */
 	char socket[SETTINGS_SOCKET_MAX]; /* uroced's: to attach to, where no port is set; to listen on */
 	char socket_owner[64]; /* who may attach, by name or number; "": who runs uroced */
 	char socket_group[64];
@@ -72,10 +74,10 @@ struct settings {
 void settings_init(struct settings *settings);
 
 /**
- * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group", "socket-mode", "hand-over",
- * "ip", "name", "mtu", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers",
- * "capture", "without", "secondary"), as the command line and
- * the file both do. "ip" may be set several times.
+ * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group",
+ * "socket-mode", "hand-over", "ip", "name", "mtu", "progress", "log-level", "telemetry",
+ * "file-prefix", "max-qp", "max-memory", "max-buffers", "capture", "without", "secondary",
+ * "kernel"), as the command line and the file both do. "ip" may be set several times.
  *
  * @param error
  *   On failure one line that says what is wrong with the value and what would be right.

@@ -47,7 +47,9 @@ struct link {
 	void *remote_arg;
 	struct addresses addresses; /* the first is untagged and link-local */
 	pthread_mutex_t addresses_lock; /* those of an interface change; the engine's thread writes */
-	unsigned int ifindex; /* of a shared kernel interface, which answers ARP itself; else 0 */
+	unsigned int ifindex; /* of a kernel interface that is shared or beside the port, which
+				 answers ARP itself; else 0 */
+	char ifname[16];
 	int mute_fd;	      /* keeps the kernel silent about RoCE, or -1 */
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t mute_count;
@@ -64,6 +66,13 @@ int link_open(struct link *link, const struct settings *settings);
 
 /** The same on a port of the application's, which runs DPDK itself. Not MT-safe. 0 or -errno (logged). */
 int link_open_guest(struct link *link, struct guest *guest, const struct settings *settings);
+
+/**
+ * The kernel has an interface beside the port, and answers ARP, neighbour discovery and echo
+ * itself: its addresses are used from here on. Not MT-safe, before the link is used. 0 or -errno
+ * (logged).
+ */
+int link_use_interface(struct link *link, const char *name);
 
 /** Read the addresses of an interface anew where the kernel says that they have changed. Engine's
  * thread. Whether it was so. */

@@ -63,6 +63,9 @@ struct serve_totals {
 	uint64_t lane_packets; /* through those of now, as they say themselves */
 	uint64_t unknown_qpn; /* for nobody */
 	uint64_t tx_dropped;  /* the link was down */
+	uint64_t kernel_rx_packets; /* from the port to the kernel's interface */
+	uint64_t kernel_tx_packets; /* from there */
+	uint64_t kernel_dropped;    /* it did not take them */
 	uint64_t refused;     /* words and messages that broke the rules */
 };
 
