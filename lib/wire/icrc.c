@@ -77,6 +77,7 @@ const struct icrc_kernel *const icrc_kernels[] = {
 	&icrc_kernel_avx512,
 	&icrc_kernel_pclmul,
 #endif
+	&icrc_kernel_words,
 	&icrc_kernel_portable,
 	NULL,
 };
@@ -92,7 +93,7 @@ __attribute__((constructor)) static void choose_kernel(void)
 {
 	const struct icrc_kernel *const *candidate = icrc_kernels;
 
-	while (!(*candidate)->supported())
+	while (!(*candidate)->supported() || ((*candidate)->suits && !(*candidate)->suits()))
 		candidate++;
 	kernel = **candidate;
 }

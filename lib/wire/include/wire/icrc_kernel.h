@@ -11,6 +11,8 @@ struct icrc_kernel {
 	const char *name;
 	/** Whether this processor has the instructions. */
 	bool (*supported)(void);
+	/** Whether it is to be chosen where it is supported; NULL: it is. */
+	bool (*suits)(void);
 	/** As icrc_update. */
 	uint32_t (*update)(uint32_t state, const void *data, size_t len);
 	/** As icrc_copy. The CRC is of what is written, though another thread changes the source.
@@ -24,6 +26,7 @@ struct icrc_kernel {
 /** All kernels that were built, best first, NULL last; the last one runs anywhere. */
 extern const struct icrc_kernel *const icrc_kernels[];
 
+extern const struct icrc_kernel icrc_kernel_words;
 extern const struct icrc_kernel icrc_kernel_portable;
 #ifdef __x86_64__
 extern const struct icrc_kernel icrc_kernel_avx512;
