@@ -3,7 +3,7 @@
 
 SETUP = config/setup.sh
 
-.PHONY: all build demo test test-interop test-interop-all perf fuzz clean distclean help
+.PHONY: all build demo test test-interop test-interop-all perf perf-rxe fuzz clean distclean help
 
 all: build
 
@@ -37,6 +37,11 @@ perf:
 	@$(MAKE) --no-print-directory build
 	@python3 test/perf/perf.py --build build
 
+perf-rxe:
+	@$(SETUP) interop
+	@$(MAKE) --no-print-directory build
+	@test/interop/beside_rxe.py
+
 fuzz:
 	@$(SETUP) test
 	@test/run-all.py --fuzz-seconds $(or $(SECONDS),600)
@@ -54,5 +59,6 @@ help:
 	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 12 minutes"
+	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
 	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

@@ -7,7 +7,7 @@ import shlex
 import socket
 import time
 
-from harness.process import (ESTABLISHED, LISTEN, TAIL_LINES, Process, tcp_tables_show,
+from harness.process import (ESTABLISHED, LISTEN, TAIL_LINES, Namespace, Process, tcp_tables_show,
                              wait_until)
 
 BOOT_SECONDS = 180   # 6 s on an idle machine
@@ -26,6 +26,15 @@ def kvm_usable():
     """kvm_pvm runs only kernels made for it, and Debian's is not."""
     hardware = any(os.path.exists(f"/sys/module/{m}") for m in ("kvm_intel", "kvm_amd"))
     return hardware and os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+def bridged_network():
+    """A network namespace with the bridge that guests are put on."""
+    network = Namespace("net")
+    network.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "mcast_snooping",
+                "0")
+    network.run("ip", "link", "set", "br0", "mtu", str(MTU), "up")
+    return network
 
 
 class Hardware:

@@ -17,13 +17,14 @@ TOP_DIR = os.path.dirname(TEST_DIR)
 INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic")]
 
-from guest import MTU, VLAN, Guest, GuestError  # noqa: E402
+from guest import MTU, VLAN, Guest, GuestError, bridged_network  # noqa: E402
 from harness.process import LocalHost, Namespace, exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side,  # noqa: E402
                            gid_index, gids, kill_pair, run_pair)
 from overlay import GUEST_UROCE_RUN, add_uroce  # noqa: E402
 from peer_case import PeerCase  # noqa: E402
+import beside_rxe  # noqa: E402
 import nics  # noqa: E402
 
 IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
@@ -228,10 +229,7 @@ class Matrix:
 
 def run_all(options, report, image_dir, work_dir):
     """Everything that is made is removed again at exit."""
-    network = Namespace("net")
-    network.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "mcast_snooping",
-                "0")
-    network.run("ip", "link", "set", "br0", "mtu", str(MTU), "up")
+    network = bridged_network()
     uroce_dir = os.path.join(work_dir, "image")
     if not options.self_check:
         os.mkdir(uroce_dir)
@@ -243,6 +241,8 @@ def run_all(options, report, image_dir, work_dir):
         ours = UrocePeer(network, work_dir)
     if not options.self_check and not options.no_nics:
         nics.run(report, options.all, network, image_dir, work_dir, (ours, theirs))
+        if options.all:
+            beside_rxe.run_short(report, network, image_dir, work_dir)
     if not options.nics_only:
         run_matrix(options, report, ours, theirs)
 

@@ -39,8 +39,9 @@ class Nic:
         return f"device_add {self._device},id={self.name},netdev={self.tap},mac={self.mac},bus=bay,addr=0,romfile="
 
 
+VIRTIO = f"virtio-net-pci,disable-legacy=on,mrg_rxbuf=on,host_mtu={MTU},iommu_platform=on"
 NICS = (
-    Nic(31, "virtio", f"virtio-net-pci,disable-legacy=on,mrg_rxbuf=on,host_mtu={MTU},iommu_platform=on", 0x10, True),
+    Nic(31, "virtio", VIRTIO, 0x10, True),
     Nic(32, "e1000e", "e1000e", 0x11),
     Nic(33, "vmxnet3", "vmxnet3", 0x12),
 )
@@ -49,7 +50,7 @@ LOAD = {"vfio-pci": "modprobe -a vfio-pci vfio_iommu_type1",
 BINDINGS = ("vfio-pci", "uio_pci_generic", "igb_uio")
 
 
-def boot(network, image_dir, work_dir, nics=NICS, number=3):
+def boot(network, image_dir, work_dir, nics=NICS, number=3, name="nics", cpus=1):
     """One processor: what uroce and the test need at once is not much, and the emulation is slow."""
     devices = ["-device", IOMMU]
     for nic in nics:
@@ -58,8 +59,8 @@ def boot(network, image_dir, work_dir, nics=NICS, number=3):
         devices += nic.devices()
     # pt: a device that no VFIO has is not translated, as UIO needs it
     hardware = Hardware(devices, f"intel_iommu=on iommu=pt hugepages={HUGE_PAGES}", "q35,kernel-irqchip=split",
-                        1, 1024)
-    return Guest("nics", number, network, image_dir, work_dir, hardware)
+                        cpus, 1024)
+    return Guest(name, number, network, image_dir, work_dir, hardware)
 
 
 def bind(guest, nic, driver):

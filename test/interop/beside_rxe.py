@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce beside Linux's rxe: perftest between two guests in QEMU, over both stacks on the same virtio NICs, in turns.
+
+Emulation makes the figures small; what counts is their ratio. Needs a quiet machine with a CPU for each guest.
+"""
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TOP_DIR = os.path.dirname(TEST_DIR)
+INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic")]
+
+from guest import MTU, GuestError, bridged_network  # noqa: E402
+from harness.process import exit_on_signals, wait_until  # noqa: E402
+from harness.report import Report  # noqa: E402
+from harness.tools import UROCE_RUN, PerfTest, Side, gid_index, gids, run_pair  # noqa: E402
+from overlay import add_uroce  # noqa: E402
+import ports  # noqa: E402
+
+IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
+PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
+NUMBERS = (41, 42)  # of the two NICs: taps, MAC and IP addresses
+FIRST_PORT = 22000
+PAIR_SECONDS = 180
+LINK_SECONDS = 30
+STACKS = ("rxe", "uroce")
+BANDWIDTH, RATE, LATENCY = "64 KiB WRITE, Gb/s", "64 B WRITE, thousands/s", "64 B WRITE, half round trip, us"
+
+
+class Figure(PerfTest):
+    """A program of perftest, and what its table tells in one column."""
+
+    def __init__(self, title, program, options, column, quiet_seconds=0):
+        super().__init__(program, ["-u", "18", *options])
+        self.title = title
+        self.quiet_seconds = quiet_seconds
+        self.value = None
+        self._column = column
+
+    def judge(self, server, client):
+        super().judge(server, client)
+        rows = [line.split() for line in client.splitlines() if re.match(r"^ *\d+ +\d+ ", line)]
+        self.value = float(rows[-1][self._column])
+        if self.title == RATE:
+            self.value *= 1000
+
+
+def figures(path_mtu, seconds):
+    """For no seconds: as little as shows that data moves."""
+    mtu = ["-m", str(path_mtu)]
+    long, small, turns = (["-D", str(seconds)],) * 2 + (["-n", "2000"],) if seconds else (
+        ["-n", "20"], ["-n", "500"], ["-n", "100"])
+    yield Figure(BANDWIDTH, "ib_write_bw", [*mtu, "-s", "65536", "--report_gbits", *long], 3, seconds)
+    yield Figure(RATE, "ib_write_bw", [*mtu, "-s", "64", "--report_gbits", *small], 4, seconds)
+    yield Figure(LATENCY, "ib_write_lat", [*mtu, "-s", "64", *turns], 4)
+
+
+class Quiet:
+    """A program of the guest that nobody asks after while it measures, for to answer takes of the guest's one CPU."""
+
+    def __init__(self, process, seconds):
+        self._process = process
+        self._until = time.monotonic() + seconds
+
+    def wait(self, seconds):
+        time.sleep(max(0, self._until - time.monotonic()))
+        return self._process.wait(seconds)
+
+    def __getattr__(self, name):
+        return getattr(self._process, name)
+
+
+class RxePort:
+    """rxe on the kernel's interface of a NIC."""
+
+    device = "rxe1"
+
+    def __init__(self, guest, nic):
+        self.name = "rxe"
+        self.address = guest.address
+        self.gid_address = nic.address
+        self.start = guest.start
+        ports.bind(guest, nic, "virtio-pci")
+        path = f"/sys/bus/pci/devices/{nic.pci}"
+        status, output = guest.run(
+            f"netdev=$(ls {path}/virtio*/net) && ip link set $netdev mtu {MTU} up && "
+            f"ip addr add {nic.address}/24 dev $netdev && rdma link add {self.device} type rxe netdev $netdev")
+        if status:
+            raise GuestError(f"no rxe on {nic.pci}: {output}")
+        up = f"rdma link show {self.device}/1 | grep -q 'state ACTIVE'"
+        if not wait_until(lambda: guest.run(up)[0] == 0, LINK_SECONDS, 0.1):
+            raise GuestError("rxe's port does not come up")
+
+
+class Measured:
+    """A host whose programs are left alone while they measure."""
+
+    def __init__(self, host, seconds):
+        self._host = host
+        self._seconds = seconds
+
+    def start(self, argv):
+        return Quiet(self._host.start(argv), self._seconds)
+
+    def __getattr__(self, name):
+        return getattr(self._host, name)
+
+
+class Bench:
+    """Two guests with a NIC each, bound to the kernel's driver and to vfio-pci in turn."""
+
+    def __init__(self, report, network, image_dir, work_dir, cpus):
+        self._report = report
+        self._nics = [ports.Nic(number, "virtio", ports.VIRTIO, 0x10) for number in NUMBERS]
+        self._guests = [ports.boot(network, image_dir, work_dir, [nic], number=n + 4, name=f"guest{n}", cpus=cpus)
+                        for n, nic in enumerate(self._nics)]
+        self._port = FIRST_PORT
+        self.values = {}
+
+    def _hosts(self, stack):
+        if stack == "uroce":
+            for guest, nic in zip(self._guests, self._nics):
+                ports.bind(guest, nic, "vfio-pci")
+            return [ports.UrocePort(guest, nic) for guest, nic in zip(self._guests, self._nics)]
+        return [RxePort(guest, nic) for guest, nic in zip(self._guests, self._nics)]
+
+    def round(self, stack, path_mtus, seconds):
+        hosts = self._hosts(stack)
+        tables = [gids(host, host.device) for host in hosts]
+        for path_mtu in path_mtus:
+            for figure in figures(path_mtu, seconds):
+                sides = [Side(Measured(host, figure.quiet_seconds), host.device, host.address,
+                              gid_index(table, host.gid_address)) for host, table in zip(hosts, tables)]
+                self._port += 1
+                self._report.check(f"{stack} between two guests: {figure.name}", run_pair, figure, *sides,
+                                   self._port, PAIR_SECONDS)
+                self.values.setdefault((path_mtu, figure.title, stack), []).append(figure.value)
+
+    def stop(self):
+        for guest in self._guests:
+            guest.stop()
+
+
+def table(values):
+    """The rows: medians of both stacks, and how many times better uroce's is."""
+    for path_mtu, title in dict.fromkeys(key[:2] for key in values):
+        both = [[value for value in values[path_mtu, title, stack] if value] for stack in STACKS]
+        if not all(both):
+            continue
+        rxe, uroce = (statistics.median(runs) for runs in both)
+        ratio = rxe / uroce if title == LATENCY else uroce / rxe
+        spread = "; ".join(" ".join(f"{value:.4g}" for value in runs) for runs in both)
+        yield f"| {path_mtu} | {title} | {rxe:.3g} | {uroce:.3g} | {ratio:.1f} | {spread} |"
+
+
+def run_short(report, network, image_dir, work_dir):
+    """For the interop tests: both stacks move data, no matter how fast."""
+    bench = Bench(report, network, image_dir, work_dir, 1)
+    for stack in STACKS:
+        bench.round(stack, (4096,), 0)
+    bench.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each figure (5)")
+    parser.add_argument("--seconds", type=int, default=8, help="seconds of each run (8); perftest counts half of them")
+    parser.add_argument("--mtu", default="4096,1024", help="path MTUs (4096,1024)")
+    parser.add_argument("--cpus", type=int, default=1, help="CPUs of each guest (1)")
+    options = parser.parse_args()
+    exit_on_signals()
+    if os.geteuid() != 0:
+        sys.exit("beside_rxe: needs root (network namespaces, tap devices); run: sudo make perf-rxe")
+    if not os.access(UROCE_RUN, os.X_OK):
+        sys.exit(f"{UROCE_RUN} does not exist; run: make")
+    subprocess.run([os.path.join(INTEROP_DIR, "make-guest.sh"), IMAGE_DIR, PEER_PROGRAM], check=True)
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="uroce-beside-") as work_dir:
+        network = bridged_network()
+        os.mkdir(f"{work_dir}/image")
+        bench = Bench(report, network, add_uroce(IMAGE_DIR, f"{work_dir}/image"), work_dir, options.cpus)
+        for _ in range(options.repeat):
+            for stack in STACKS:
+                bench.round(stack, [int(mtu) for mtu in options.mtu.split(",")], options.seconds)
+        bench.stop()
+    print("| path MTU | | rxe | uroce | ratio | each run |")
+    print("|---|---|---|---|---|---|")
+    print("\n".join(table(bench.values)))
+    return report.summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
