@@ -49,10 +49,12 @@ struct request {
 	const struct send_wqe *wqe;
 	uint8_t opcode;
 	bool last;	   /* of its message */
-	bool repairs;	   /* it alone is sent again */
 	uint32_t position; /* bytes of the message before it */
 	uint32_t length;   /* bytes of payload, or of READ responses asked for */
 	uint32_t psns;	   /* PSNs that it stands for */
+	/* It alone is sent again. Not beside `last`: a compiler would load both as one word, which has to wait until the
+	 * two stores have left the store buffer, and with them the whole packet before this one. */
+	bool repairs;
 };
 
 /* index and sgl stand for nothing: they are found again before the next packet. */

@@ -110,7 +110,8 @@ static inline void *packet_extend(struct packet_out *out, uint16_t len)
 static inline void packet_begin(struct packet_out *out, const struct path *path,
 				const struct bth_fields *fields)
 {
-	rte_be32_t words[sizeof(struct bth) / sizeof(rte_be32_t)];
+	rte_be32_t word;
+	uint8_t *at;
 
 	/* All of hdr, not path->len of it: a copy of constant length. What is too much is
 	 * overwritten. */
@@ -128,13 +129,17 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	out->again = false;
 	out->frags = 0;
 	out->ipv4_sum = path->ipv4_sum;
-	/* struct bth, a word at a time. */
-	words[0] = rte_cpu_to_be_32((uint32_t)fields->opcode << 24 |
-				    (fields->solicited ? (uint32_t)BTH_SOLICITED << 16 : 0) |
-				    (fields->migrated ? (uint32_t)BTH_MIGRATED << 16 : 0) | fields->pkey);
-	words[1] = rte_cpu_to_be_32((fields->becn ? (uint32_t)BTH_BECN << 24 : 0) | fields->dest_qpn);
-	words[2] = rte_cpu_to_be_32((fields->ack_req ? (uint32_t)BTH_ACK_REQ << 24 : 0) | fields->psn.v);
-	memcpy(packet_extend(out, sizeof(words)), words, sizeof(words));
+	/* struct bth, a word at a time; no array of words: what is copied out of one in larger pieces would have to wait
+	 * until the store buffer is empty. */
+	at = packet_extend(out, sizeof(struct bth));
+	word = rte_cpu_to_be_32((uint32_t)fields->opcode << 24 |
+				(fields->solicited ? (uint32_t)BTH_SOLICITED << 16 : 0) |
+				(fields->migrated ? (uint32_t)BTH_MIGRATED << 16 : 0) | fields->pkey);
+	memcpy(at, &word, sizeof(word));
+	word = rte_cpu_to_be_32((fields->becn ? (uint32_t)BTH_BECN << 24 : 0) | fields->dest_qpn);
+	memcpy(at + sizeof(word), &word, sizeof(word));
+	word = rte_cpu_to_be_32((fields->ack_req ? (uint32_t)BTH_ACK_REQ << 24 : 0) | fields->psn.v);
+	memcpy(at + 2 * sizeof(word), &word, sizeof(word));
 }
 
 /**

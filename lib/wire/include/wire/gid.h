@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
+
 #define GID_LEN		16
 #define GID_IPV4_OFFSET 12 /* of the IPv4 address in its GID */
 
@@ -27,9 +29,15 @@ static inline bool gid_is_ipv4(const uint8_t gid[GID_LEN])
 /** The GID of the four bytes of an IPv4 address, which nothing has to align. */
 static inline void gid_from_ipv4(const void *ipv4, uint8_t gid[GID_LEN])
 {
-	memset(gid, 0, 10);
-	memset(gid + 10, 0xff, 2);
-	memcpy(gid + GID_IPV4_OFFSET, ipv4, GID_LEN - GID_IPV4_OFFSET);
+	typedef uint64_t halves __attribute__((vector_size(GID_LEN)));
+	rte_be32_t address;
+	halves whole;
+
+	/* By one store: who compares the GID next loads it in larger pieces, and what several stores have made
+	 * cannot be loaded before they are through. */
+	memcpy(&address, ipv4, sizeof(address));
+	whole = (halves){0, rte_cpu_to_be_64(UINT64_C(0xffff) << 32 | rte_be_to_cpu_32(address))};
+	memcpy(gid, &whole, sizeof(whole));
 }
 
 /** Whether it is that of a group: IPv6 ff00::/8, or 224.0.0.0/4 of IPv4. */
