@@ -23,6 +23,7 @@
 
 #define RX_BURST	      32
 #define AHEAD		      2	 /* packets whose queue pairs are being fetched */
+#define FRAMES_AHEAD	      8	 /* those whose headers are; they may come from another CPU's cache */
 #define FEW_QPS		      64
 #define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next has its turn */
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
@@ -270,14 +271,17 @@ static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, u
 			       bool looped)
 {
 	const bool prefetches = engine_prefetches(engine);
+	const uint16_t ahead = likely(tuning.prefetch) ? FRAMES_AHEAD : n;
 
+	for (uint16_t i = 1; i < ahead && i < n && likely(tuning.prefetch); i++)
+		rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], void *));
 	for (uint16_t i = 0; i < AHEAD && i < n && unlikely(prefetches); i++)
 		engine_prefetch_receiver(engine, mbufs[i]);
 	for (uint16_t i = 0; i < n; i++) {
+		if (i + ahead < n)
+			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + ahead], void *));
 		if (unlikely(prefetches) && i + AHEAD < n)
 			engine_prefetch_receiver(engine, mbufs[i + AHEAD]);
-		if (i + 1 < n && likely(tuning.prefetch))
-			rte_prefetch0(rte_pktmbuf_mtod(mbufs[i + 1], void *));
 		engine_input(engine, mbufs[i], looped || mbufs[i]->port == PORT_HANDED_OVER);
 		if (unlikely(!tuning.batch_ack))
 			engine_run_ready(engine, false);

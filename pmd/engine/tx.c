@@ -7,12 +7,16 @@
 #include <rte_ether.h>
 #include <rte_udp.h>
 
+#include "base/prefetch.h"
 #include "base/tuning.h"
 #include "link/dma.h"
 #include "telemetry/counters.h"
 #include "wire/opcode.h"
 
 #define IN_PLACE_MIN 1024   /* bytes: two buffers more cost as much as copying less */
+#define HEADERS_AHEAD 4	    /* buffers whose first lines are being fetched, to be written */
+#define BODIES_AHEAD  2	    /* after a long packet: all lines, for the next will be one as well */
+#define BODY_MIN      1024  /* bytes: less needs no help */
 #define STIR_LEN     60
 #define STIR_TYPE    0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
 
@@ -48,12 +52,39 @@ void tx_flush(struct tx *tx)
 	tx->pending_bytes = left_bytes;
 }
 
+static void tx_fetch(const struct rte_mbuf *mbuf, uint32_t from, uint32_t to)
+{
+	const char *frame = rte_pktmbuf_mtod(mbuf, const char *);
+
+	for (; from < to; from += RTE_CACHE_LINE_SIZE)
+		prefetch_write(frame + from);
+}
+
+/*
+ * The headers' lines of a buffer, some packets before its turn: where whoever had it last is another process, they are in
+ * that one's CPU's cache.
+ */
+static void tx_fetch_headers(const struct tx *tx, uint32_t ahead)
+{
+	if (ahead < tx->spares && likely(tuning.prefetch))
+		tx_fetch(tx->spare[tx->spares - 1 - ahead], 0, PACKET_HDR_MAX);
+}
+
+static void tx_take_spares(struct tx *tx)
+{
+	if (rte_pktmbuf_alloc_bulk(tx->port->pool, tx->spare, TX_BATCH) != 0)
+		return;
+	tx->spares = TX_BATCH;
+	for (uint32_t ahead = 0; ahead < HEADERS_AHEAD; ahead++)
+		tx_fetch_headers(tx, ahead);
+}
+
 /* By the dozen the pool is asked less often. Where it is nearly empty, each packet has one. */
 static struct rte_mbuf *tx_next_buffer(struct tx *tx)
 {
-	if (tx->spares == 0 && tuning.buffer_cache &&
-	    rte_pktmbuf_alloc_bulk(tx->port->pool, tx->spare, TX_BATCH) == 0)
-		tx->spares = TX_BATCH;
+	if (tx->spares == 0 && tuning.buffer_cache)
+		tx_take_spares(tx);
+	tx_fetch_headers(tx, HEADERS_AHEAD);
 	return likely(tx->spares > 0) ? tx->spare[--tx->spares] : rte_pktmbuf_alloc(tx->port->pool);
 }
 
@@ -176,6 +207,15 @@ static int tx_seal(struct tx *tx, struct packet_out *out, struct rte_mbuf *mbuf,
 	return len;
 }
 
+/* Copies into lines that another CPU has wait for each few of them. */
+static void tx_fetch_body(const struct tx *tx, const struct packet_out *out)
+{
+	if (out->copy_len >= BODY_MIN && tx->port->spares_icrc && tx->spares >= BODIES_AHEAD &&
+	    likely(tuning.prefetch))
+		tx_fetch(tx->spare[tx->spares - BODIES_AHEAD], PACKET_HDR_MAX,
+			 packet_length(out));
+}
+
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
@@ -186,6 +226,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 
 	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
 	out->udp_sum_by_port = tx->port->sums_udp;
+	tx_fetch_body(tx, out);
 	len = tx_seal(tx, out, mbuf, !is_local && !to_group);
 	if (unlikely(len < 0))
 		return len;
