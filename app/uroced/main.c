@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "link/cpu.h"
 #include "names.h"
 #include "notify.h"
 #include "options.h"
@@ -25,7 +26,8 @@
 #include "share/serve.h"
 
 #define SLEEP_MS  100
-#define SPIN_NS	  20000 /* without work before it sleeps: the processes want the CPU */
+#define SPIN_NS	  20000 /* without work before it sleeps, where no other thread wants the CPU */
+#define LOOK_NS	  10000000
 #define TURNS_MAX 256	/* before descriptors have their turn */
 #define STATUS_MS 5000
 
@@ -71,9 +73,10 @@ static bool all_are_lost(void)
 /* A port, until the end; each has a thread. */
 static void serve(struct server *server)
 {
-	uint64_t busy_ns = now_ns();
+	uint64_t busy_ns = now_ns(), looked_ns = 0, spin_ns = 0;
 	unsigned int turns = 0;
 
+	cpu_shorten_slices();
 	while (!stop) {
 		uint64_t now;
 
@@ -83,9 +86,14 @@ static void serve(struct server *server)
 				continue;
 		}
 		now = now_ns();
-		if (now - busy_ns < SPIN_NS && turns < TURNS_MAX)
+		if (now - looked_ns >= LOOK_NS) {
+			/* Who spins then has the CPU that the packets' receivers wait for. */
+			spin_ns = cpu_is_short() ? 0 : SPIN_NS;
+			looked_ns = now;
+		}
+		if (now - busy_ns < spin_ns && turns < TURNS_MAX)
 			continue;
-		serve_sleep(server, now - busy_ns < SPIN_NS ? 0 : SLEEP_MS);
+		serve_sleep(server, now - busy_ns < spin_ns ? 0 : SLEEP_MS);
 		turns = 0;
 		if (serve_is_lost(server) && all_are_lost())
 			on_signal(0);

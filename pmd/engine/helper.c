@@ -18,18 +18,16 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "device/device.h"
 #include "engine/engine.h"
+#include "link/cpu.h"
 
 #define WATCH_MIN_NS UINT64_C(20000)
 #define WATCH_MAX_NS \
 	UINT64_C(320000) /* reached when polling goes on: looking costs the poller its cache */
-#define SLICE_NS       UINT64_C(100000) /* the shortest that Linux gives */
 #define SPIN_NS	       UINT64_C(30000)	/* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
 #define SLEEP_MAX_NS   UINT64_C(1000000)
@@ -253,37 +251,13 @@ static void helper_run(struct engine *engine)
 	}
 }
 
-/*
- * Ask the scheduler for short slices. Where program and helper share one CPU, a thread with a
- * shorter slice takes the CPU as soon as it wakes, and does not wait for the end of a slice that
- * the program spends spinning on its memory. Kernels before 6.12 take no notice.
- */
-static void helper_shorten_slices(void)
-{
-	/* The C library has no struct of it. */
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime_ns, deadline_ns, period_ns;
-	} attr = {.size = sizeof(attr)};
-
-	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0 ||
-	    attr.policy != SCHED_OTHER)
-		return;
-	attr.runtime_ns = SLICE_NS;
-	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
-		log_info("helper: the kernel takes no slice length: %s", strerror(errno));
-}
-
 static void *helper_main(void *arg)
 {
 	struct engine *engine = arg;
 
 	/* Sleeps of microseconds should be that, and not the 50 that the kernel adds by default. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	helper_shorten_slices();
+	cpu_shorten_slices();
 	while (!helper_ended(engine)) {
 		if (engine->progress == SETTINGS_PROGRESS_DEDICATED) {
 			helper_turn(engine);

@@ -210,13 +210,8 @@ static void control_greeting(struct server *server, int fd)
 
 void control_event(struct server *server, enum server_event event, uint32_t number)
 {
-	uint64_t count;
-
 	switch (event) {
 	case EVENT_WAKE:
-		if (read(server->wake_fd, &count, sizeof(count)) < 0)
-			return;
-		break;
 	case EVENT_PORT:
 		break;
 	case EVENT_LISTEN:

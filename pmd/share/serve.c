@@ -34,7 +34,9 @@
 static int server_control(struct server *server, int operation, int fd, enum server_event event,
 			  uint32_t number)
 {
-	struct epoll_event watch = {.events = EPOLLIN, .data.u64 = (uint64_t)event << 32 | number};
+	/* What wakes us says nothing more: it is told of once, and not read. */
+	struct epoll_event watch = {.events = EPOLLIN | (event == EVENT_WAKE ? EPOLLET : 0),
+				    .data.u64 = (uint64_t)event << 32 | number};
 
 	return epoll_ctl(server->epoll_fd, operation, fd, &watch) == 0 ? 0 : -errno;
 }
@@ -394,8 +396,8 @@ void serve_sleep(struct server *server, int ms)
 		control_event(server, (enum server_event)(event.data.u64 >> 32),
 			      (uint32_t)event.data.u64);
 		gated_unlock(server);
-		/* Frames wait on, and so does their event. */
-		if (event.data.u64 >> 32 == EVENT_PORT)
+		/* Packets come first. Frames wait on, and so does their event. */
+		if (event.data.u64 >> 32 == EVENT_PORT || event.data.u64 >> 32 == EVENT_WAKE)
 			break;
 	}
 	serve_say_asleep(server, 0);
