@@ -154,7 +154,7 @@ static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 		qp_prefetch_run(next);
 }
 
-/* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may
+/* Each ready queue pair once, as far as the port takes it. Returns how many could send all they wanted; with `hold`, all but those that may
  * wait. */
 static unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
@@ -182,8 +182,11 @@ static unsigned int engine_run_ready(struct engine *engine, bool hold)
 				last = qp;
 		}
 		wheel_set(&engine->wheel, qp, qp_deadline_ns(qp));
+		/* Who waits for room does no work: it may have the very CPU that would make some. */
+		if (engine->tx.stuck)
+			break;
 		runs++;
-		if (engine->tx.stuck || TAILQ_FIRST(&engine->ready) == last)
+		if (TAILQ_FIRST(&engine->ready) == last)
 			break;
 	}
 	return runs;

@@ -174,8 +174,8 @@ static uint64_t helper_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t 
 {
 	if (!engine_try(engine))
 		return SLEEP_MIN_NS;
-	/* What a full port has left waits for no timer. */
-	if (engine->tx.count > 0)
+	/* What a full port has left, or has no buffer for, waits for no timer. */
+	if (engine->tx.count > 0 || engine->tx.stuck)
 		limit_ns = SLEEP_MIN_NS;
 	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
 	limit_ns = moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);

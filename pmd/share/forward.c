@@ -11,6 +11,8 @@
 
 #define RETURN_BURST 64
 #define RESTOCK_MIN  16 /* fewer are not worth a look into the pool */
+#define STOCK_PART   3	/* of the buffers that a process may hold, so many lie ready at most */
+#define RECEIVE_MIN  128
 #define PATIENCE_NS \
 	UINT64_C(4000000) /* for a process that takes nothing: longer than it waits for a CPU */
 
@@ -305,9 +307,15 @@ void forward_restock(struct server *server, uint16_t number)
 	struct slot *slot = &server->slots[number];
 	struct rte_mbuf *mbufs[SHARE_STOCK_WORDS];
 	uint64_t words[SHARE_STOCK_WORDS];
-	uint32_t n = share_ring_room(&slot->rings[SHARE_RING_STOCK]);
+	const uint32_t most = server->ledger.held_max, held = server->ledger.held[number];
+	const uint32_t waiting =
+		SHARE_STOCK_WORDS - share_ring_room(&slot->rings[SHARE_RING_STOCK]);
+	const uint32_t wanted = RTE_MIN((uint32_t)SHARE_STOCK_WORDS, most / STOCK_PART);
+	uint32_t n = 0;
 
-	n = RTE_MIN(n, server->ledger.held_max - server->ledger.held[number]);
+	/* Some are left for what it receives. */
+	if (waiting < wanted && held + RECEIVE_MIN < most)
+		n = RTE_MIN(wanted - waiting, most - held - RECEIVE_MIN);
 	if (n < RESTOCK_MIN || rte_pktmbuf_alloc_bulk(server->link.port.pool, mbufs, n) != 0)
 		return;
 	for (uint32_t i = 0; i < n; i++) {

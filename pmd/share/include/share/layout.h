@@ -17,7 +17,7 @@
 
 #define SHARE_TX_WORDS	   512	/* packets of a process that wait for the owner */
 #define SHARE_RX_WORDS	   1024 /* packets that wait for a process */
-#define SHARE_STOCK_WORDS  128	/* empty buffers that wait for a process */
+#define SHARE_STOCK_WORDS  512	/* empty buffers that wait for a process: it sends so many between two turns of the owner */
 #define SHARE_RETURN_WORDS 2048 /* at least as many as a process may hold: it always has room */
 #define SHARE_HELD_MAX	   1536 /* buffers that a process holds at most, full or empty */
 #define SHARE_PEERS_MAX	   32	/* processes on a port */
