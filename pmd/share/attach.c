@@ -172,6 +172,9 @@ static int attach_error(const char *path, int rc)
 	case -ENODEV:
 		log_error("uroced at %s has lost its port: it was pulled out", path);
 		break;
+	case -EBUSY:
+		log_error("uroced at %s has this process already", path);
+		break;
 	case -ENOSPC:
 		log_error("uroced at %s has as many processes as it takes", path);
 		break;

@@ -252,6 +252,9 @@ struct client_lane *client_lane_of(struct share_client *client, const struct rte
 	if (route == 0)
 		return NULL;
 	lane = client->lanes[route - 1];
+	/* Nobody's, which is for the owner to count. */
+	if (unlikely(qpn - lane->offer.qpn_first >= lane->offer.qpn_count))
+		return NULL;
 	if (unlikely(lane->state == LANE_UNREADY)) {
 		if (!__atomic_load_n(&lane->memory->sides[!lane->offer.side].ready,
 				     __ATOMIC_ACQUIRE))

@@ -121,7 +121,7 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 	}
 	switch (steer) {
 	case STEER_QP:
-		number = blocks_find(&server->blocks, steering.qpn);
+		number = slot_of(server, steering.qpn);
 		if (number != BLOCK_NONE) {
 			forward_give_or_drop(server, number, mbuf, flags);
 			return;
@@ -237,7 +237,7 @@ static bool forward_output(struct server *server, uint16_t number,
 		return true;
 	}
 	if (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP)
-		to = blocks_find(&server->blocks, steering.qpn);
+		to = slot_of(server, steering.qpn);
 	if (to == BLOCK_NONE) {
 		server->totals.unknown_qpn++;
 		rte_pktmbuf_free(mbuf);

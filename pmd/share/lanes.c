@@ -85,7 +85,7 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 				.peer = peer,
 				.side = (uint16_t)side,
 				.qpn_first = server->slots[peer].qpn_first,
-				.qpn_count = BLOCK_QPNS,
+				.qpn_count = server->slots[peer].qpn_count,
 			},
 	};
 

@@ -44,6 +44,7 @@ struct slot {
 	struct report *report; /* what it shows of itself, in the set; or NULL */
 	struct share_ring rings[SHARE_RINGS];
 	uint32_t qpn_first;
+	uint32_t qpn_count;
 	bool touched;		/* in this turn something was put into its rings */
 	bool addresses_due;	/* it has not been told of them yet */
 	uint64_t full_since_ns; /* its rx ring had no room; 0: it has */
@@ -161,6 +162,9 @@ static inline uint32_t arena_buffer(const struct server *server, const struct rt
  *   0 or -errno: then it has been told, and the socket is still the caller's.
  */
 int slot_begin(struct server *server, int socket, int report_fd);
+
+/** The slot whose a queue pair's number is, or BLOCK_NONE. */
+uint16_t slot_of(const struct server *server, uint32_t qpn);
 
 /** Have no more to do with a process that is still there. */
 void slot_condemn(struct server *server, uint16_t number);

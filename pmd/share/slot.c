@@ -20,6 +20,45 @@
 #include "server.h"
 #include "share/message.h"
 
+#define SLOTS_BEFORE_MAX 4 /* that a process had, and hung up */
+
+/*
+ * A limit is a process's, so it has one slot. One that goes on after it has hung up, as a program that another one
+ * executes, gets another; what it had before counts, for it may have kept it.
+ */
+static int slot_check_others(struct server *server, int socket)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+	int before = 0;
+
+	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
+		const struct slot *slot = &server->slots[i];
+		char byte;
+
+		if (slot->state == SLOT_FREE || slot->pid != peer.pid)
+			continue;
+		/* That it has hung up may not have been noticed yet. */
+		if (slot->state == SLOT_LIVE &&
+		    recv(slot->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+			slot_hang_up(server, i);
+		if (slot->state == SLOT_LIVE || ++before == SLOTS_BEFORE_MAX)
+			return -EBUSY;
+	}
+	return 0;
+}
+
+uint16_t slot_of(const struct server *server, uint32_t qpn)
+{
+	const uint16_t number = blocks_find(&server->blocks, qpn);
+
+	if (number == BLOCK_NONE ||
+	    qpn - server->slots[number].qpn_first >= server->slots[number].qpn_count)
+		return BLOCK_NONE;
+	return number;
+}
+
 static int slot_find_free(const struct server *server)
 {
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
@@ -79,7 +118,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->slot = number;
 	welcome->generation = slot->generation;
 	welcome->qpn_first = slot->qpn_first;
-	welcome->qpn_count = BLOCK_QPNS;
+	welcome->qpn_count = slot->qpn_count;
 	welcome->buffers = server->ledger.buffers;
 	welcome->buffer_bytes = server->ledger.buffer_bytes;
 	welcome->buffer_stride = server->buffer_stride;
@@ -130,6 +169,10 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, int 
 	if (rc < 0)
 		return rc;
 	slot->qpn_first = (uint32_t)rc;
+	/* Twice as many numbers as queue pairs: one that was destroyed rests. */
+	slot->qpn_count = BLOCK_QPNS;
+	if (server->max_qp > 0)
+		slot->qpn_count = RTE_MIN(2 * server->max_qp, BLOCK_QPNS);
 	rc = server_rewatch(server, socket, EVENT_SOCKET, number);
 	return rc == 0 ? server_watch(server, slot->pidfd, EVENT_PIDFD, number) : rc;
 }
@@ -188,9 +231,13 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 int slot_begin(struct server *server, int socket, int report_fd)
 {
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
-	const int number = server->lost ? -ENODEV : slot_find_free(server);
 	struct slot *slot;
-	int rc = number;
+	int number, rc;
+
+	number = server->lost ? -ENODEV : slot_check_others(server, socket);
+	if (number == 0)
+		number = slot_find_free(server);
+	rc = number;
 
 	if (number >= 0) {
 		slot = &server->slots[number];

@@ -41,7 +41,7 @@ bool serve_next_slot(const struct server *server, uint16_t number, struct serve_
 		.pid = slot->pid,
 		.uid = slot->uid,
 		.qpn_first = slot->qpn_first,
-		.qpn_count = BLOCK_QPNS,
+		.qpn_count = slot->qpn_count,
 		.held = server->ledger.held[number],
 		.tx_packets = slot->tx_packets,
 		.rx_packets = slot->rx_packets,

@@ -8,8 +8,12 @@ import random
 import socket
 import struct
 import sys
+import time
 
 HELLO, WELCOME, ROUTE, LEAVE = 0x75726f63, 0x75726f64, 0x75726f67, 0x75726f6a
+PAGE_BYTES, RING_BYTES, WORDS = 320, 128, (512, 1024, 512)  # of a slot's page: its begin, a ring's, rings (layout.h)
+BUFFERS_MAX = 768  # that uroced was told to let a process have
+BEFORE_MAX = 4     # slots that a process may have had before
 FDS = 4          # that come with a welcome: buffers, rings, and what wakes whom
 ROUNDS = 40
 WAIT_SECONDS = 20
@@ -65,11 +69,25 @@ class Hostile:
         return head + (self._rng.randbytes(rest) if noise else bytes(rest))
 
     def run(self):
-        """Everything once, in any order."""
-        acts = [self._noise, self._descriptors, self._bad_reports, self._requests, self._rings, self._half]
+        """Everything once, in any order, beside connections that say nothing."""
+        self._half()
+        acts = [self._noise, self._descriptors, self._bad_reports, self._requests, self._rings, self._slots,
+                self._buffers]
         self._rng.shuffle(acts)
         for act in acts:
-            act()
+            self._in_child(act)
+
+    def _in_child(self, act, *args):
+        """A process has one slot."""
+        child = os.fork()
+        if child == 0:
+            try:
+                act(*args)
+                os._exit(0)
+            except BaseException:  # the parent's own code must not run here
+                sys.excepthook(*sys.exc_info())
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
     def _noise(self):
         for _ in range(ROUNDS):
@@ -98,11 +116,35 @@ class Hostile:
         soft = os.memfd_create("uroce-report")
         os.truncate(soft, 1 << 21)
         for fd in (os.open("/dev/null", os.O_RDWR), os.pipe()[0], soft, os.open("/", os.O_RDONLY)):
-            client, got = self._attach([fd])
+            self._in_child(self._bad_report, fd)
+
+    def _bad_report(self, fd):
+        assert len(self._attach([fd])[1]) == FDS
+
+    def _slots(self):
+        """As many as it asks for."""
+        for _ in range(BEFORE_MAX):
+            client, got = self._attach()
             assert len(got) == FDS
+            assert not self._attach()[1]
             client.socket.close()
-            for one in got:
-                os.close(one)
+        assert not self._attach()[1]
+
+    def _buffers(self):
+        """All that it gets, and none given back."""
+        _, got = self._attach()
+        rings = mmap.mmap(got[1], os.fstat(got[1]).st_size)
+        prod = PAGE_BYTES + sum(RING_BYTES + 8 * words for words in WORDS[:2])
+        cons = prod + 64
+        taken = 0
+        for _ in range(ROUNDS):
+            waiting = struct.unpack_from("<I", rings, prod)[0]
+            assert 0 <= waiting - taken <= WORDS[2]
+            taken = waiting
+            struct.pack_into("<I", rings, cons, taken)
+            os.write(got[2], struct.pack("<Q", 1))
+            time.sleep(0.005)
+        assert 0 < taken <= BUFFERS_MAX, taken
 
     def _requests(self):
         """Any number, any argument, answers unread."""
@@ -110,6 +152,9 @@ class Hostile:
         for _ in range(ROUNDS * 20):
             if not client.send(self._message(self._rng.randint(HELLO - 2, LEAVE + 4), True)):
                 break
+        self._in_child(self._one_of_each)
+
+    def _one_of_each(self):
         client, _ = self._attach()
         for kind in range(ROUTE, LEAVE + 1):
             client.send(self._message(kind, True))
@@ -118,22 +163,26 @@ class Hostile:
     def _rings(self):
         """Buffers that it does not have, indices that cannot be."""
         for what in range(4):
-            client, got = self._attach()
-            rings = mmap.mmap(got[1], os.fstat(got[1]).st_size)
-            for _ in range(ROUNDS):
-                where = self._rng.randrange(64, len(rings) - 8)
-                rings[where:where + 8] = self._rng.randbytes(8)
-                if what % 2:
-                    os.write(got[2], struct.pack("<Q", 1))
-            os.write(got[2], struct.pack("<Q", 1))
-            for fd in got[:2]:
-                try:
-                    os.ftruncate(fd, 0)
-                    raise AssertionError("memory of others can be taken away")
-                except PermissionError:
-                    pass
-            client.send(self._message(ROUTE))
-            client.receive()
+            self._in_child(self._scribble, what)
+
+    def _scribble(self, what):
+        client, got = self._attach()
+        rings = mmap.mmap(got[1], os.fstat(got[1]).st_size)
+        self._rng.seed(self._rng.getrandbits(32) + what)
+        for _ in range(ROUNDS):
+            where = self._rng.randrange(64, len(rings) - 8)
+            rings[where:where + 8] = self._rng.randbytes(8)
+            if what % 2:
+                os.write(got[2], struct.pack("<Q", 1))
+        os.write(got[2], struct.pack("<Q", 1))
+        for fd in got[:2]:
+            try:
+                os.ftruncate(fd, 0)
+                raise AssertionError("memory of others can be taken away")
+            except PermissionError:
+                pass
+        client.send(self._message(ROUTE))
+        client.receive()
 
     def _half(self):
         """Comes, and says nothing; says half a word, and goes."""

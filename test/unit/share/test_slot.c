@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/share/slot.c: what a process is given, whatever it asks for. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server.h"
+#include "share/message.h"
+
+#define MAX_QP 4
+#define BEFORE 4 /* slots that a process may have had */
+
+static struct server server; /* without a port, and so without buffers to give */
+static struct report_set reports;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	LIST_INIT(&server.groups);
+	LIST_INIT(&server.lanes);
+	report_set_init(&reports);
+	server.reports = &reports;
+	server.max_qp = MAX_QP;
+	server.arena_fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(server.epoll_fd >= 0);
+	assert_int_equal(blocks_init(&server.blocks), 0);
+	assert_int_equal(ledger_init(&server.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	server.ledger.held_max = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		slot_end(&server, i);
+	ledger_fini(&server.ledger);
+	close(server.epoll_fd);
+	return 0;
+}
+
+/* This process asks for a slot; returns its own end of the socket, and what the owner makes of it. */
+static int attach(struct share_message *message, int *rc)
+{
+	int pair[2], fds[SHARE_FDS];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	*rc = slot_begin(&server, pair[0], -1);
+	if (*rc != 0)
+		close(pair[0]);
+	assert_int_equal(message_receive(pair[1], message, fds), 0);
+	assert_int_equal(message->type, SHARE_WELCOME);
+	assert_int_equal(message->result, *rc);
+	for (int i = 0; i < SHARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	return pair[1];
+}
+
+static void slot_begin__gives_as_many_numbers_as_the_limit_takes(void **state)
+{
+	struct share_message message;
+	uint32_t first;
+	int fd, rc;
+
+	(void)state;
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	first = message.welcome.qpn_first;
+	assert_int_equal(message.welcome.qpn_count, 2 * MAX_QP);
+	assert_int_equal(slot_of(&server, first), message.welcome.slot);
+	assert_int_equal(slot_of(&server, first + 2 * MAX_QP - 1), message.welcome.slot);
+	/* Whatever numbers its queue pairs have themselves: nothing comes there. */
+	assert_int_equal(slot_of(&server, first + 2 * MAX_QP), BLOCK_NONE);
+	assert_int_equal(slot_of(&server, first + BLOCK_QPNS - 1), BLOCK_NONE);
+	assert_int_equal(slot_of(&server, first + BLOCK_QPNS), BLOCK_NONE);
+	close(fd);
+}
+
+static void slot_begin__gives_a_whole_block_without_a_limit(void **state)
+{
+	struct share_message message;
+	int fd, rc;
+
+	(void)state;
+	server.max_qp = 0;
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(message.welcome.qpn_count, BLOCK_QPNS);
+	close(fd);
+}
+
+static void slot_begin__gives_a_process_one_slot(void **state)
+{
+	struct share_message message;
+	int fds[2], rc;
+
+	(void)state;
+	fds[0] = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	fds[1] = attach(&message, &rc);
+	assert_int_equal(rc, -EBUSY);
+	assert_int_equal(server.live_count, 1);
+	close(fds[1]);
+	close(fds[0]);
+}
+
+static void slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever(void **state)
+{
+	struct share_message message;
+	int fd, rc;
+
+	(void)state;
+	for (int i = 0; i < BEFORE; i++) {
+		fd = attach(&message, &rc);
+		assert_int_equal(rc, 0);
+		close(fd);
+	}
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, -EBUSY);
+	close(fd);
+	assert_int_equal(server.live_count, 0);
+}
+
+static void slot_begin__gives_nothing_where_the_port_has_gone(void **state)
+{
+	struct share_message message;
+	int fd, rc;
+
+	(void)state;
+	server.lost = true;
+	server.ports = 3;
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, -ENODEV);
+	/* The others may be there still. */
+	assert_int_equal(message.welcome.ports, 3);
+	close(fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(slot_begin__gives_as_many_numbers_as_the_limit_takes),
+		TEST(slot_begin__gives_a_whole_block_without_a_limit),
+		TEST(slot_begin__gives_a_process_one_slot),
+		TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever),
+		TEST(slot_begin__gives_nothing_where_the_port_has_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
