@@ -35,6 +35,7 @@ struct qp {
 	struct requester requester;
 	struct completer completer;
 	struct replies replies;
+	struct receive receive; /* of whichever role receives */
 	struct responder responder;
 	struct datagram datagram; /* UD; uses the completer for its send queue */
 };

@@ -69,6 +69,7 @@ static void qp_connect_roles(struct qp *qp)
 					   .find_srq = init->find_srq,
 					   .domain = init->domain,
 					   .cq = init->recv_cq,
+					   .receive = &qp->receive,
 					   .replies = &qp->replies,
 					   .counters = init->counters,
 					   .early.pool = init->early,
@@ -78,6 +79,7 @@ static void qp_connect_roles(struct qp *qp)
 					 .rq = qp->rq,
 					 .srq = init->srq,
 					 .recv_cq = init->recv_cq,
+					 .receive = &qp->receive,
 					 .completer = &qp->completer,
 					 .pacer = &qp->pacer,
 					 .pd = init->pd,
@@ -103,7 +105,6 @@ void qp_reset(struct qp *qp)
 	completer_reset(&qp->completer);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	responder_reset(&qp->responder, psn_make(0));
-	qp->datagram.receive.taken = false;
 }
 
 void qp_set_state(struct qp *qp, enum ibv_qp_state state)
@@ -134,6 +135,24 @@ static int qp_init_queues(struct qp *qp)
 	if (err != 0)
 		sq_fini(&qp->sq);
 	return err;
+}
+
+/* Room for the longest list of receive buffers: an XRC target takes requests from any queue of its domain. */
+static int qp_init_receive(struct qp *qp)
+{
+	uint32_t max_sge = qp->rq->max_sge;
+
+	if (qp->init.type == IBV_QPT_XRC_RECV)
+		max_sge = PACKET_FRAGS_MAX;
+	qp->receive.sge = calloc(RTE_MAX(max_sge, 1u), sizeof(*qp->receive.sge));
+	return qp->receive.sge != NULL ? 0 : -ENOMEM;
+}
+
+static void qp_fini_queues(struct qp *qp)
+{
+	sq_fini(&qp->sq);
+	if (qp->rq == &qp->own_rq)
+		rq_fini(&qp->own_rq);
 }
 
 /* What may not be destroyed before the queue pair, as its domain: an XRC one has not all of it. */
@@ -176,6 +195,9 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	err = qp_init_queues(qp);
 	if (err != 0)
 		goto put_pd;
+	err = qp_init_receive(qp);
+	if (err != 0)
+		goto fini_queues;
 	qp->init.queues = NULL;
 	qp_connect_roles(qp);
 	qp_reset(qp);
@@ -189,6 +211,8 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	qp_count_users(qp, 1);
 	*out = qp;
 	return 0;
+fini_queues:
+	qp_fini_queues(qp);
 put_pd:
 	pd_put(init->pd);
 free_qp:
@@ -211,9 +235,8 @@ void qp_destroy(struct qp *qp)
 	qp_count_users(qp, -1);
 	pd_put(qp->init.pd);
 	replies_fini(&qp->replies);
-	sq_fini(&qp->sq);
-	if (qp->rq == &qp->own_rq)
-		rq_fini(&qp->own_rq);
+	qp_fini_queues(qp);
+	free(qp->receive.sge);
 	free(qp);
 }
 

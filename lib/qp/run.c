@@ -81,7 +81,7 @@ void qp_prefetch_receive(const struct qp *qp)
 	prefetch(&qp->attr.ah_attr.grh, sizeof(qp->attr.ah_attr.grh));
 	prefetch(&qp->peer.path.sgid, sizeof(qp->peer.path.sgid));
 	prefetch(&qp->replies, sizeof(qp->replies));
-	prefetch(&qp->responder, offsetof(struct responder, receive));
+	prefetch(&qp->responder, sizeof(qp->responder));
 }
 
 void qp_prefetch_run(const struct qp *qp)

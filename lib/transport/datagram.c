@@ -114,8 +114,8 @@ static enum fault datagram_complete(struct datagram *datagram, const struct pack
 	};
 
 	counters_add(datagram->counters, COUNTER_rx_payload_bytes_written,
-		     datagram->receive.sgl.stored);
-	return receive_complete(&datagram->receive, datagram->recv_cq, &wc, status, packet) == 0
+		     datagram->receive->sgl.stored);
+	return receive_complete(datagram->receive, datagram->recv_cq, &wc, status, packet) == 0
 		       ? FAULT_NONE
 		       : FAULT_CQ_OVERRUN;
 }
@@ -123,7 +123,7 @@ static enum fault datagram_complete(struct datagram *datagram, const struct pack
 enum fault datagram_receive(struct datagram *datagram, const struct packet *packet)
 {
 	uint8_t grh[DATAGRAM_GRH_BYTES];
-	struct receive *receive = &datagram->receive;
+	struct receive *receive = datagram->receive;
 	enum fault fault = FAULT_NONE;
 	enum ibv_wc_status status;
 
@@ -159,7 +159,7 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 
 void datagram_flush(struct datagram *datagram)
 {
-	struct receive *receive = &datagram->receive;
+	struct receive *receive = datagram->receive;
 
 	while (receive->taken ||
 	       (datagram->srq == NULL && receive_take(receive, datagram->rq, NULL))) {

@@ -85,14 +85,21 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
 int replies_init(struct replies *replies, uint32_t resources)
 {
 	const uint32_t full = rte_align32pow2(RTE_MAX(resources, 1u));
-	const uint32_t now = replies->resource != NULL ? replies->mask + 1 : REPLIES_FIRST;
 
-	return replies_resize(replies, RTE_MIN(full, now), resources);
+	if (replies->resource == NULL) {
+		replies->resources = resources;
+		replies->mask = RTE_MIN(full, (uint32_t)REPLIES_FIRST) - 1;
+		return 0;
+	}
+	return replies_resize(replies, RTE_MIN(full, replies->mask + 1), resources);
 }
 
 bool replies_grow(struct replies *replies)
 {
-	return replies_resize(replies, 2 * (replies->mask + 1), replies->resources) == 0;
+	const uint32_t now = replies->mask + 1;
+
+	return replies_resize(replies, replies->resource == NULL ? now : 2 * now,
+			      replies->resources) == 0;
 }
 
 void replies_fini(struct replies *replies)

@@ -39,7 +39,7 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
 	responder->nak_sent = false;
-	responder->receive.taken = false;
+	responder->receive->taken = false;
 	responder->write_left = 0;
 	early_clear(&responder->early);
 }
@@ -63,8 +63,8 @@ static int responder_complete(struct responder *responder, enum ibv_wc_status st
 	struct ibv_wc wc = {.qp_num = responder->qpn, .src_qp = responder->peer_qpn};
 
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
-		     responder->receive.sgl.stored);
-	return receive_complete(&responder->receive, responder->cq, &wc, status, packet);
+		     responder->receive->sgl.stored);
+	return receive_complete(responder->receive, responder->cq, &wc, status, packet);
 }
 
 /* Duplicates (9.7.5.1.3): SENDs and WRITEs are acknowledged again, READs and atomics answered from
@@ -236,7 +236,7 @@ static enum verdict check_srq(struct responder *responder, const struct packet *
 	if (responder->service != OPCODE_XRC)
 		return GO_ON;
 	srq = responder->find_srq(responder->domain, packet->xrc_srqn);
-	if (srq == NULL || (responder->receive.taken && srq != responder->srq))
+	if (srq == NULL || (responder->receive->taken && srq != responder->srq))
 		return FAIL_INVALID;
 	responder->srq = srq;
 	responder->rq = &srq->rq;
@@ -303,12 +303,12 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 
 	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
 	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
-		if (!receive_take(&responder->receive, responder->rq, responder->srq))
+		if (!receive_take(responder->receive, responder->rq, responder->srq))
 			return responder->service != OPCODE_UC ? responder_not_ready(responder)
 							       : FAIL_INVALID;
 	}
 	if ((flags & OPCODE_IS_SEND) &&
-	    packet->payload_len > responder->receive.length - responder->receive.filled)
+	    packet->payload_len > responder->receive->length - responder->receive->filled)
 		return FAIL_TOO_LONG;
 	return GO_ON;
 }
@@ -331,7 +331,7 @@ static enum verdict execute_send(struct responder *responder, const struct packe
 	if ((packet->op->flags & OPCODE_HAS_IETH) &&
 	    unlikely(replies_owe_read(responder->replies, packet->rkey)))
 		return responder_lose(responder);
-	if (receive_store(&responder->receive, responder->pd, packet->payload,
+	if (receive_store(responder->receive, responder->pd, packet->payload,
 			  packet->payload_len) != MR_OK)
 		return FAIL_RECEIVE;
 	/* Whoever sees the completion finds the window invalid. */
@@ -374,7 +374,7 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 	responder->write_left -= packet->payload_len;
 	/* Only the last packet, with immediate data, has a receive request: its completion tells
 	 * the whole length. */
-	responder->receive.filled = responder->write_length;
+	responder->receive->filled = responder->write_length;
 	return GO_ON;
 }
 
@@ -521,7 +521,7 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 	if (responder->service != OPCODE_UC)
 		replies_nak(responder->replies, (uint8_t)(AETH_NAK | info->nak), responder->epsn,
 			    responder->msn);
-	if (responder->receive.taken) {
+	if (responder->receive->taken) {
 		counters_add(responder->counters, COUNTER_resp_cqe_error, 1);
 		responder_complete(responder, info->status, NULL);
 	}
@@ -600,7 +600,7 @@ void responder_forget_srq(struct responder *responder, const struct srq *srq,
 	responder->rq = NULL;
 	responder->cq = NULL;
 	responder->pd = instead;
-	responder->receive.taken = false;
+	responder->receive->taken = false;
 	/* What comes next of the message is out of sequence (C9-83). */
 	responder->message = MESSAGE_NONE;
 }
@@ -608,9 +608,9 @@ void responder_forget_srq(struct responder *responder, const struct srq *srq,
 void responder_flush(struct responder *responder)
 {
 	early_clear(&responder->early);
-	while (responder->receive.taken ||
+	while (responder->receive->taken ||
 	       (responder->srq == NULL && responder->service != OPCODE_XRC &&
-		receive_take(&responder->receive, responder->rq, NULL))) {
+		receive_take(responder->receive, responder->rq, NULL))) {
 		counters_add(responder->counters, COUNTER_resp_cqe_flush_error, 1);
 		responder_complete(responder, IBV_WC_WR_FLUSH_ERR, NULL);
 	}

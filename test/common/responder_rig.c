@@ -21,10 +21,12 @@ int responder_rig_set_up(void **state)
 	rig.replies = (struct replies){
 		.peer = &fixture->peer, .counters = &fixture->counters, .qpn = FIXTURE_QPN};
 	assert_int_equal(replies_init(&rig.replies, RESOURCES), 0);
+	rig.receive = (struct receive){.sge = rig.sge};
 	rig.responder = (struct responder){
 		.pd = fixture->pd,
 		.rq = &rig.rq,
 		.cq = fixture->cq,
+		.receive = &rig.receive,
 		.replies = &rig.replies,
 		.counters = &fixture->counters,
 		.qpn = FIXTURE_QPN,

@@ -24,6 +24,8 @@ struct responder_rig {
 	struct region inbox;  /* of the receive requests: INBOX bytes */
 	struct replies replies;
 	struct responder responder;
+	struct receive receive;
+	struct ibv_sge sge[PACKET_FRAGS_MAX];
 	struct rq rq;
 };
 

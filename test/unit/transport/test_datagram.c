@@ -29,6 +29,8 @@ static struct rq rq;
 static struct cq *recv_cq;
 static struct completer completer;
 static struct datagram datagram;
+static struct receive receive;
+static struct ibv_sge list[PACKET_FRAGS_MAX];
 static struct ah ah;
 
 static int set_up(void **state)
@@ -44,9 +46,11 @@ static int set_up(void **state)
 	assert_int_equal(cq_create(CQE, NULL, NULL, NULL, &recv_cq), 0);
 	completer = (struct completer){
 		.sq = &sq, .cq = fixture.cq, .counters = &fixture.counters, .qpn = FIXTURE_QPN};
+	receive = (struct receive){.sge = list};
 	datagram = (struct datagram){.sq = &sq,
 				     .rq = &rq,
 				     .recv_cq = recv_cq,
+				     .receive = &receive,
 				     .completer = &completer,
 				     .pacer = &fixture.pacer,
 				     .pd = fixture.pd,

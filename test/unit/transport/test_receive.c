@@ -19,6 +19,7 @@ static struct fixture fixture;
 static struct region inbox;
 static struct rq rq;
 static struct receive receive;
+static struct ibv_sge list[PACKET_FRAGS_MAX];
 static const uint8_t data[BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 static int set_up(void **state)
@@ -27,7 +28,7 @@ static int set_up(void **state)
 	fixture_set_up(&fixture, 256, 4);
 	region_set_up(&inbox, fixture.pd, BYTES, IBV_ACCESS_LOCAL_WRITE, SEED);
 	assert_int_equal(rq_init(&rq, 4, 2), 0);
-	memset(&receive, 0, sizeof(receive));
+	receive = (struct receive){.sge = list};
 	return 0;
 }
 

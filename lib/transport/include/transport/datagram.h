@@ -33,6 +33,7 @@ struct datagram {
 	struct rq *rq;
 	struct srq *srq; /* that rq is of, or NULL */
 	struct cq *recv_cq;
+	struct receive *receive;
 	struct completer *completer; /* of the send queue */
 	struct pacer *pacer;
 	const struct pd *pd;
@@ -43,7 +44,6 @@ struct datagram {
 
 	uint32_t qkey;
 	struct psn psn; /* of the next packet sent; nobody checks it */
-	struct receive receive;
 };
 
 /**

@@ -53,8 +53,8 @@ struct replies {
 	struct counters *counters;
 
 	uint32_t resources; /* max_dest_rd_atomic */
-	/* A power of two, - 1: the indices wrap. The rings grow until that is at least `resources`:
-	 * who asks for many and never READs takes no memory for them. */
+	/* A power of two, - 1: the indices wrap. The rings are there when the first reply is owed, and grow until that is
+	 * at least `resources`: who asks for many and never READs takes no memory for them. */
 	uint32_t mask;
 
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
@@ -102,13 +102,14 @@ static inline bool replies_owe_ack_only(const struct replies *replies)
 	return replies->head == replies->tail && replies->ack == ACK_DUE;
 }
 
-/** The rings are larger, or there is no memory: false. */
+/** The rings are there, or larger; or there is no memory: false. */
 bool replies_grow(struct replies *replies);
 
 /** Where there is replies_room: whether there is memory too. */
 static inline bool replies_reserve(struct replies *replies)
 {
-	return replies->remembered <= replies->mask || replies->remembered == replies->resources ||
+	return (replies->resource != NULL && (replies->remembered <= replies->mask ||
+					      replies->remembered == replies->resources)) ||
 	       replies_grow(replies);
 }
 
@@ -125,6 +126,8 @@ static inline bool replies_room_for_word(const struct replies *replies)
 /** Whether it can be owed at all. */
 static inline bool replies_reserve_word(struct replies *replies)
 {
+	if (replies->resource == NULL)
+		return replies_grow(replies);
 	return replies_room_for_word(replies) ||
 	       (replies->mask + 1 < replies->resources && replies_grow(replies));
 }

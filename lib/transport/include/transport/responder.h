@@ -32,6 +32,7 @@ struct responder {
 	struct rq *rq;
 	struct srq *srq; /* that rq is of, or NULL */
 	struct cq *cq;
+	struct receive *receive;
 	struct replies *replies;
 	struct counters *counters;
 	uint32_t qpn;	 /* our own, for completions */
@@ -63,7 +64,6 @@ struct responder {
 	uint32_t write_rkey;
 
 	struct early early; /* what came behind a gap; while it holds something, nak_sent is true */
-	struct receive receive;
 };
 
 /** Start over, expecting `epsn`. */
