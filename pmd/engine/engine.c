@@ -343,12 +343,13 @@ static void engine_lose(struct engine *engine)
 void engine_check_link(struct engine *engine)
 {
 	struct port *port = &engine->link->port;
-	bool up;
+	bool connected, up;
 
 	if (!engine->lost && unlikely(port_lost(port)))
 		engine_lose(engine);
-	up = port_link_up(port);
-	__atomic_store_n(&engine->tx.connected, port_connected(port), __ATOMIC_RELAXED);
+	connected = port_connected(port);
+	up = port_link_up(port, connected);
+	__atomic_store_n(&engine->tx.connected, connected, __ATOMIC_RELAXED);
 	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);
@@ -454,7 +455,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->tx.groups = &device->group_count;
 	reconnect_init(&engine->reconnect, &link->port);
 	engine->tx.connected = port_connected(&link->port);
-	device->link_up = port_link_up(&link->port);
+	device->link_up = port_link_up(&link->port, engine->tx.connected);
 	device->engine = engine;
 	device->now_ns = &engine->now_ns;
 	device->ops = &engine_ops_pmd;

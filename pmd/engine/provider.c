@@ -190,10 +190,12 @@ static void provider_wait_for_peer(struct engine *engine)
 	const uint64_t start_ns = clock_ns(&engine->clock);
 	const struct port *port = &engine->link->port;
 	const bool is_nic = port->devargs.bus == DEVARGS_PCI;
+	/* A NIC's state is what programs ask for, which is told after `connected`. */
+	const bool *there = is_nic ? &engine->device->link_up : &engine->tx.connected;
 
 	if (!port->is_client && !is_nic)
 		return;
-	while (!__atomic_load_n(&engine->tx.connected, __ATOMIC_RELAXED)) {
+	while (!__atomic_load_n(there, __ATOMIC_ACQUIRE)) {
 		if (clock_ns(&engine->clock) - start_ns > (is_nic ? NIC_WAIT_NS : PEER_WAIT_NS)) {
 			log_warn(is_nic ? "port '%s' has no link yet: is its cable in, and its "
 					  "switch's port on?"

@@ -389,10 +389,8 @@ bool port_connected(const struct port *port)
 	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-bool port_link_up(struct port *port)
+bool port_link_up(struct port *port, bool connected)
 {
-	const bool connected = port_connected(port);
-
 	if (port->ops)
 		return port->ops->link_up(port->ops_arg);
 	port->had_peer |= connected;

@@ -265,8 +265,8 @@ void serve_check_link(struct server *server)
 
 	if (!server->lost && unlikely(port_lost(&server->link.port)))
 		serve_lose(server);
-	up = port_link_up(&server->link.port);
 	server->connected = port_connected(&server->link.port);
+	up = port_link_up(&server->link.port, server->connected);
 	for (uint16_t i = 0; i < server->live_count; i++)
 		__atomic_store_n(&server->slots[server->live[i]].page->link_up, up,
 				 __ATOMIC_RELAXED);

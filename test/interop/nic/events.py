@@ -11,6 +11,7 @@ EVENT_SECONDS = 60
 TRAFFIC_SECONDS = 180
 FLAP_SECONDS = 20   # of traffic: longer than what is done to the link meanwhile
 PRESSES = 4
+STARTS = 12
 GAP_SECONDS = 1.5   # shorter than a queue pair's retries (8 x 1 s) last
 PORT = 21950
 
@@ -43,6 +44,17 @@ def unplug(guest, nic):
         if wait_until(lambda: guest.run(gone)[0] == 0, EVENT_SECONDS / PRESSES, 0.2):
             return
     raise CheckFailed("the kernel does not get the device back")
+
+
+def _find_link_up(host):
+    """The NIC's own start takes the link down for a moment: what a program sees then is luck, so it has several."""
+    for _ in range(STARTS):
+        devinfo = host.start(["ibv_devinfo", "-d", DEVICE])
+        try:
+            if devinfo.wait(EVENT_SECONDS) != 0 or "PORT_ACTIVE" not in devinfo.output():
+                raise CheckFailed("the port is not active", devinfo.story("guest"))
+        finally:
+            devinfo.kill()
 
 
 class Traffic:
@@ -126,6 +138,7 @@ def run(report, guest, peer, everything):
         report.check(f"{nic.name}: link down and up", watch_link, guest, nic, ports.UrocePort(guest, nic))
     host = ports.UrocePort(guest, virtio)
     if everything:
+        report.check("e1000e: programs find the link up", _find_link_up, ports.UrocePort(guest, e1000e))
         report.check("virtio: link down and up under traffic", _flap_under_traffic, guest, virtio, host, peer)
     if report.require("virtio: pulled out, with a program that watches", pull_out_watched, guest, virtio, host) and \
             report.require("virtio: plugged in again", plug_in, guest, virtio):

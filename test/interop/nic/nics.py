@@ -11,7 +11,8 @@ import matrix
 import ports
 import sharing
 
-# DPDK's vmxnet3 driver gives commands at its start before it has told the device where their memory is.
+# DPDK's vmxnet3 driver gives commands at its start before it has told the device where their memory is: two reads of
+# address 0, which dpdk-testpmd makes as well.
 DRIVERS_OWN = re.compile(rf"\[{ports.NICS[2].pci[5:]}\] fault addr 0x0 ")
 
 

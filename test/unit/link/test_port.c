@@ -31,11 +31,33 @@ static void port_prepare__makes_no_longer_buffers_than_there_are(void **state)
 	}
 }
 
+/* The port has not started: were it asked again, it would tell that there is no link. */
+static void port_link_up__goes_by_what_was_told(void **state)
+{
+	struct port stopped = {0};
+
+	(void)state;
+	assert_true(port_link_up(&stopped, true));
+	assert_false(port_link_up(&stopped, false));
+}
+
+static void port_link_up__is_up_before_the_first_peer(void **state)
+{
+	struct port wire = {.waits_for_peer = true};
+
+	(void)state;
+	assert_true(port_link_up(&wire, false));
+	assert_true(port_link_up(&wire, true));
+	assert_false(port_link_up(&wire, false));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(port_prepare__makes_buffers_for_the_longest_of_our_frames),
 		cmocka_unit_test(port_prepare__makes_no_longer_buffers_than_there_are),
+		cmocka_unit_test(port_link_up__goes_by_what_was_told),
+		cmocka_unit_test(port_link_up__is_up_before_the_first_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,14 +118,16 @@ void port_close(struct port *port);
  * -errno. */
 int port_start(struct port *port);
 
-/**
- * Whether the link is up. Engine's lock. A wire in memory counts as up until its first peer has come
- * and gone: programs refuse a port that is down, and the first of two to start cannot have a peer.
- */
-bool port_link_up(struct port *port);
-
 /** Whether packets given to the port now reach somebody. Engine's lock. */
 bool port_connected(const struct port *port);
+
+/**
+ * Whether the link is up, as of when port_connected told `connected`: asked twice, a link that comes
+ * up in between would be told as both. Engine's lock. A wire in memory counts as up until its first
+ * peer has come and gone: programs refuse a port that is down, and the first of two to start cannot
+ * have a peer.
+ */
+bool port_link_up(struct port *port, bool connected);
 
 /** Whether the port has gone for good. Engine's lock. */
 bool port_lost(const struct port *port);
