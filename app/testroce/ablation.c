@@ -15,7 +15,7 @@
 #include "mode.h"
 
 #define ROUNDS	   3
-#define FIGURES	   4
+#define FIGURES	   5
 #define LIST_BYTES 128
 
 #define TUNING_NAME(field, name, meaning) name,
@@ -24,13 +24,14 @@ static const char *const tunings[] = {TUNINGS(TUNING_NAME)};
 
 static const struct figure {
 	const char *title;
-	uint64_t mode, size_bytes, batch;
+	uint64_t mode, size_bytes, batch, qps; /* qps 0: as many as all tests have */
 	bool is_latency, is_rate;
 } figures[FIGURES] = {
-	{"WRITE 64K Gb/s", MODE_WRITE, 65536, 1, false, false},
-	{"SEND 64K Gb/s", MODE_SEND, 65536, 1, false, false},
-	{"WRITE 8 M/s", MODE_WRITE, 8, 16, false, true},
-	{"WRITE 8 p50 us", MODE_LATENCY, 8, 1, true, false},
+	{"WRITE 64K Gb/s", MODE_WRITE, 65536, 1, 0, false, false},
+	{"SEND 64K Gb/s", MODE_SEND, 65536, 1, 0, false, false},
+	{"WRITE 8 M/s", MODE_WRITE, 8, 16, 0, false, true},
+	{"1,000 QPs M/s", MODE_WRITE, 8, 1, 1000, false, true},
+	{"WRITE 8 p50 us", MODE_LATENCY, 8, 1, 0, true, false},
 };
 
 struct table {
@@ -68,6 +69,8 @@ static int ablation_measure(struct nic *nic, struct control *control, const stru
 		plan.op = PLAN_OP_WRITE;
 		plan.size_bytes = figure->size_bytes;
 		plan.batch = RTE_MIN(figure->batch, plan.depth);
+		if (figure->qps > 0)
+			plan.qps = figure->qps;
 		plan.without = without_of(row);
 		rc = run_test(nic, control, &plan, options, &result, error, error_size);
 		if (rc == 0)
@@ -111,7 +114,7 @@ static void ablation_print(struct table *table, FILE *file)
 	fprintf(file, "| |");
 	for (size_t i = 0; i < FIGURES; i++)
 		fprintf(file, " %s |", figures[i].title);
-	fprintf(file, "\n|---|---|---|---|---|\n");
+	fprintf(file, "\n|---|---|---|---|---|---|\n");
 	for (size_t row = 0; row < ROWS; row++) {
 		name_of(row, name);
 		fprintf(file, "| %-22s |", name);

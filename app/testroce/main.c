@@ -15,6 +15,7 @@
 #include "nic.h"
 #include "options.h"
 #include "output.h"
+#include "pair.h"
 #include "passive.h"
 #include "prompt.h"
 #include "run.h"
@@ -139,7 +140,7 @@ static int run_client(struct nic *nic, const struct options *options)
 	return code;
 }
 
-static int run(const struct options *options)
+static int run_device(const struct options *options)
 {
 	char error[256] = "";
 	struct nic nic;
@@ -158,6 +159,21 @@ static int run(const struct options *options)
 	else
 		code = run_client(&nic, options);
 	nic_close(&nic);
+	return code;
+}
+
+static int run_pair(struct options *options)
+{
+	struct pair pair = {0};
+	char error[256] = "";
+	int code;
+
+	if (pair_fork(&pair, options, error, sizeof(error)) != 0)
+		code = fail(error);
+	else
+		code = run_device(options);
+	if (pair.child > 0)
+		pair_join(&pair);
 	return code;
 }
 
@@ -180,10 +196,12 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
+	if (options.pair && eal_end > 0)
+		return fail("--pair starts DPDK by itself, twice: no options for EAL");
 	if (!start_eal(eal_end, argv))
 		return EXIT_FAILURE;
 	/* The second one ends the program at once. */
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	return run(&options);
+	return options.pair ? run_pair(&options) : run_device(&options);
 }

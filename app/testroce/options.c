@@ -24,6 +24,7 @@ const char options_help[] =
 	"The sides:\n"
 	"  --listen [ADDR:]PORT serve whoever connects\n"
 	"  --once               and end with the first\n"
+	"  --pair               both, in two processes with shared memory between them; no port\n"
 	"  --connect ADDR[:PORT] measure with the testroce that listens there\n"
 	"  -i, --interactive    take commands at a prompt; \"help\" lists them\n"
 	"\n"
@@ -80,6 +81,7 @@ enum {
 	CODE_LISTEN,
 	CODE_CONNECT,
 	CODE_ONCE,
+	CODE_PAIR,
 	CODE_INTERACTIVE,
 	CODE_ABLATION,
 	CODE_STAGES,
@@ -123,6 +125,7 @@ static const struct option long_options[] = {
 	{"connect", required_argument, NULL, CODE_CONNECT},
 	{"interactive", no_argument, NULL, CODE_INTERACTIVE},
 	{"once", no_argument, NULL, CODE_ONCE},
+	{"pair", no_argument, NULL, CODE_PAIR},
 	{"stages", no_argument, NULL, CODE_STAGES},
 	{"ablation", no_argument, NULL, CODE_ABLATION},
 	{"sweep", required_argument, NULL, CODE_SWEEP},
@@ -185,6 +188,9 @@ static int options_take(struct options *options, int code, const char *name, str
 	case CODE_ONCE:
 		options->once = true;
 		return 0;
+	case CODE_PAIR:
+		options->pair = true;
+		return 0;
 	case CODE_INTERACTIVE:
 		options->interactive = true;
 		return 0;
@@ -206,6 +212,19 @@ static int options_take(struct options *options, int code, const char *name, str
 	default:
 		return set_period(options, optarg, error, error_size);
 	}
+}
+
+/* The port is known when the two have parted. */
+static enum options_result options_finish_pair(struct options *options, const struct given *given,
+					       char *error, size_t error_size)
+{
+	if (given->port || options->settings.socket[0] != '\0' || options->listen ||
+	    options->connect) {
+		snprintf(error, error_size,
+			 "--pair makes a port of its own, and both sides: none is to be named");
+		return OPTIONS_BAD;
+	}
+	return plan_check(&options->plan, error, error_size) < 0 ? OPTIONS_BAD : OPTIONS_RUN;
 }
 
 static enum options_result options_finish(struct options *options, const struct given *given,
@@ -230,6 +249,8 @@ static enum options_result options_finish(struct options *options, const struct 
 		options->plan.duration_ns = 0;
 	if (!options->has_size)
 		plan_default_size(&options->plan);
+	if (options->pair)
+		return options_finish_pair(options, given, error, error_size);
 	if (!given->port && options->settings.socket[0] == '\0' &&
 	    settings_set(&options->settings, "socket", default_socket, error, error_size) < 0)
 		return OPTIONS_BAD;

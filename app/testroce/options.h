@@ -25,6 +25,7 @@ struct options {
 	bool interactive;
 	bool has_size; /* of messages: it was named, and does not follow the mode */
 	bool once;     /* the server ends after its first client */
+	bool pair;     /* both sides, in two processes; settings lack the port */
 	bool stages;
 	bool ablation;
 	const char *sweep; /* folder to write to, or NULL */

@@ -22,6 +22,7 @@ TESTS = [
     ["--mode", "send", "--size", "40", "--batch", "4", "--qps", "20"],
     ["--mode", "read", "--size", "5000", "--qps", "3"],
 ]
+ALONE_PORT = ["--port", "net_null0", "--ip", "10.9.9.1/24"]
 ALONE = (TESTS[0], ["--mode", "storage", "--region", "4M"])
 
 # What is set at the prompt for each test of one process.
@@ -117,7 +118,7 @@ class TestroceTest:
             server.kill()
         for options in ALONE:
             self._check("alone: " + " ".join(options), self._alone, options)
-        self._check("alone: --ablation", self._ablation)
+        self._check("a pair: --ablation", self._ablation)
         self._check("alone: --sweep", self._sweep)
         self._check("alone, with options for EAL", self._alone, TESTS[0],
                     ["--no-huge", "-m", "256", "--no-pci", "--"])
@@ -149,14 +150,13 @@ class TestroceTest:
     def _alone(self, options, eal_options=()):
         path = os.path.join(self._work_dir, "result.json")
         process = self._host("alone", 0).start(
-            [TESTROCE, *eal_options, "--port", "net_null0", "--ip", "10.9.9.1/24", *options, "--verify",
-             "--messages", str(MESSAGES), "--json", path])
+            [TESTROCE, *eal_options, *ALONE_PORT, *options, "--verify", "--messages", str(MESSAGES), "--json", path])
         self._judge(process, path)
 
     def _series(self, *options):
         """What a series of short tests prints."""
-        process = self._host("alone", 0).start([TESTROCE, "--port", "net_null0", "--ip", "10.9.9.1/24", "--seconds",
-                                                "0.01", *options])
+        process = LocalHost("testroce-series", self._work_dir, self._space.prefix).start(
+            [TESTROCE, "--seconds", "0.01", *options])
         status = process.wait(2 * SECONDS)
         story = process.story("testroce")
         process.kill()
@@ -166,7 +166,7 @@ class TestroceTest:
 
     def _ablation(self):
         """A row with all, one without each and one without any. Of so short tests the figures say nothing."""
-        rows = re.findall(r"^\| with(?:out)? ([a-z-]+) +\|(.*)\|$", self._series("--ablation"), re.M)
+        rows = re.findall(r"^\| with(?:out)? ([a-z-]+) +\|(.*)\|$", self._series("--pair", "--ablation"), re.M)
         names = [name for name, _ in rows]
         if names[:1] != ["all"] or names[-1:] != ["any"] or len(set(names)) < 5:
             raise CheckFailed("not the rows", [str(rows)])
@@ -177,7 +177,7 @@ class TestroceTest:
     def _sweep(self):
         """Files say the same; the plots are gnuplot's, where it is there."""
         folder = os.path.join(self._work_dir, "sweep")
-        output = self._series("--sweep", folder)
+        output = self._series(*ALONE_PORT, "--sweep", folder)
         with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:

@@ -83,6 +83,21 @@ static void options_parse__at_the_prompt_tests_have_no_end(void **state)
 	assert_int_equal(options.plan.duration_ns, UINT64_C(3000000000));
 }
 
+static void options_parse__a_pair_has_no_port_yet(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--pair", "--ablation", NULL), OPTIONS_RUN);
+	assert_true(options.pair);
+	assert_string_equal(options.settings.socket, "");
+	assert_int_equal(parse("--pair", "--port", "net_null0", "--ip", "10.0.0.1/24", NULL),
+			 OPTIONS_BAD);
+	assert_non_null(strstr(error, "--pair"));
+	assert_int_equal(parse("--pair", "--socket", "/x", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("--pair", "--listen", "1", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("--pair", "--connect", "a", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("--pair", "--mode", "atomic", "--size", "9", NULL), OPTIONS_BAD);
+}
+
 static void options_parse__refuses(void **state)
 {
 	(void)state;
@@ -126,6 +141,7 @@ int main(void)
 		cmocka_unit_test(options_parse__a_port_and_a_test),
 		cmocka_unit_test(options_parse__size_follows_the_mode),
 		cmocka_unit_test(options_parse__at_the_prompt_tests_have_no_end),
+		cmocka_unit_test(options_parse__a_pair_has_no_port_yet),
 		cmocka_unit_test(options_parse__refuses),
 		cmocka_unit_test(options_parse__help_and_version),
 		cmocka_unit_test(options_eal_end__finds_the_dashes),

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Both sides of a test by one command. */
+#include "pair.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Nobody else is on that wire (RFC 5737). */
+#define ADDRESS "192.0.2.%d/24"
+
+/* A TCP port that is free: taken again by who listens, which is at once. */
+static int free_port(char where[32])
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(addr);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int rc = 0;
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&addr, &len) != 0)
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	snprintf(where, 32, "127.0.0.1:%u", ntohs(addr.sin_port));
+	return rc;
+}
+
+/* The first allowed CPU is the passive side's, the last one the active side's. */
+static void keep_to_one_cpu(bool first)
+{
+	cpu_set_t allowed, one;
+	int cpu = first ? 0 : CPU_SETSIZE - 1;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2)
+		return;
+	while (!CPU_ISSET(cpu, &allowed))
+		cpu += first ? 1 : -1;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+static int set_port(const struct pair *pair, struct options *options, const char *role, int number,
+		    char *error, size_t error_size)
+{
+	char port[128], address[32];
+	int rc;
+
+	snprintf(port, sizeof(port), "net_memif0,socket=%s/wire.sock,role=%s,id=0", pair->folder,
+		 role);
+	snprintf(address, sizeof(address), ADDRESS, number);
+	rc = settings_set(&options->settings, "port", port, error, error_size);
+	if (rc == 0)
+		rc = settings_set(&options->settings, "ip", address, error, error_size);
+	if (rc == 0)
+		rc = settings_check(&options->settings, error, error_size);
+	return rc;
+}
+
+/* What it would print is about where it listens, which nobody has asked for. */
+static int become_passive(const struct pair *pair, struct options *options, char *error,
+			  size_t error_size)
+{
+	const int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (null_fd < 0 || dup2(null_fd, STDOUT_FILENO) < 0) {
+		snprintf(error, error_size, "/dev/null: %s", strerror(errno));
+		return -errno;
+	}
+	close(null_fd);
+	options->listen = pair->where;
+	options->once = true;
+	options->interactive = false;
+	return set_port(pair, options, "server", 1, error, error_size);
+}
+
+int pair_fork(struct pair *pair, struct options *options, char *error, size_t error_size)
+{
+	int rc;
+
+	snprintf(pair->folder, sizeof(pair->folder), "/tmp/testroce-XXXXXX");
+	rc = free_port(pair->where);
+	if (rc == 0 && !mkdtemp(pair->folder))
+		rc = -errno;
+	if (rc != 0) {
+		snprintf(error, error_size, "the wire: %s", strerror(-rc));
+		return rc;
+	}
+	pair->child = fork();
+	if (pair->child < 0) {
+		rc = -errno;
+		snprintf(error, error_size, "the other side: %s", strerror(errno));
+		rmdir(pair->folder);
+		return rc;
+	}
+	keep_to_one_cpu(pair->child == 0);
+	if (pair->child == 0)
+		return become_passive(pair, options, error, error_size);
+	options->connect = pair->where;
+	return set_port(pair, options, "client", 2, error, error_size);
+}
+
+void pair_join(struct pair *pair)
+{
+	char path[sizeof(pair->folder) + 16];
+
+	waitpid(pair->child, NULL, 0);
+	snprintf(path, sizeof(path), "%s/wire.sock", pair->folder);
+	unlink(path);
+	rmdir(pair->folder);
+}
