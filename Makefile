@@ -3,7 +3,7 @@
 
 SETUP = config/setup.sh
 
-.PHONY: all build demo test test-interop test-interop-all perf perf-rxe fuzz clean distclean help
+.PHONY: all build demo test test-interop test-interop-all perf perf-doc perf-rxe fuzz clean distclean help
 
 all: build
 
@@ -42,6 +42,13 @@ perf-rxe:
 	@$(MAKE) --no-print-directory build
 	@test/interop/beside_rxe.py
 
+# What fails is named and left as it was.
+perf-doc:
+	@$(SETUP) perf
+	@$(MAKE) --no-print-directory build
+	@python3 test/perf/perf.py --build build --json build/perf.json; status=$$?; \
+		python3 test/perf/document.py --build build --json build/perf.json && exit $$status
+
 fuzz:
 	@$(SETUP) test
 	@test/run-all.py --fuzz-seconds $(or $(SECONDS),600)
@@ -59,6 +66,7 @@ help:
 	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 12 minutes"
+	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's table anew; 20 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
 	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

@@ -34,7 +34,8 @@ class Mark:
             return row
         row["here"] = number_text(value * scale)
         if self.against and base:
-            row["ratio"] = f"{value / base:.2f}"
+            ratio = value / base
+            row["ratio"] = f"{ratio:.2f}" if ratio >= 0.1 else f"1/{1 / ratio:.0f}" if ratio > 0 else "0"
             limit = self.factor * base
         elif self.against:
             return row

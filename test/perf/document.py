@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write doc/performance.md's figures, tables and plots anew, and the README's table: what perf.py has measured (--json),
+and what testroce tells of itself, which is measured here. Takes about six minutes beside perf.py's.
+
+What is written stands between <!-- begin NAME --> and <!-- end NAME -->; the rest of the text is kept."""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from figures import number_text  # noqa: E402
+from machine import Failed, Machine  # noqa: E402
+from marks import judge_all, markdown_table  # noqa: E402
+from wires import Attached, Memif, uroced  # noqa: E402
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DOCUMENT = os.path.join(TOP, "doc", "performance.md")
+README = os.path.join(TOP, "README.md")
+PLOTS = os.path.join(TOP, "doc", "performance")
+STAGES = (("64 KiB WRITE", []), ("64 KiB READ", ["--mode", "read"]), ("64 KiB SEND", ["--mode", "send"]),
+          ("8 B WRITE, lists of 32", ["--size", "8", "--batch", "32", "--depth", "256"]),
+          ("8 B SEND, SRQ", ["--mode", "incast", "--size", "8", "--batch", "32", "--depth", "256"]))
+TITLES = {"bandwidth": "Bandwidth against message size", "rate-qps": "Rate against queue pairs",
+          "rate-depth": "Rate against depth", "loss": "Goodput against loss", "latency": "Latency of 8 bytes"}
+SERIES_SECONDS = 600  # at most, of a sweep or an ablation
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def put(path, name, text):
+    """Replace what stands in the file under that name."""
+    with open(path, encoding="utf-8") as file:
+        whole = file.read()
+    block = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.S)
+    if not block.search(whole):
+        raise Failed(f"{path} has no place for {name}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(block.sub(lambda found: found.group(1) + text.rstrip("\n") + "\n" + found.group(2), whole))
+
+
+# ---- what perf.py has measured ----
+def about_text(data):
+    about = data["about"]
+    states = {record["state"] for record in data["figures"].values() if record["median"] is not None}
+    distances = [ns for record in data["figures"].values() for ns in record["distance_ns"]]
+    steal = max((record["steal_percent"] for record in data["figures"].values()), default=0)
+    far = f" ({', '.join(sorted(states))})" if states else ""
+    busy = (" **Other programs kept the machine busy meanwhile: figures of such a run are far below what the machine gives.**"
+            if about["load"] > 1.5 else "")
+    return (f"Measured on {about['machine']}, {about['when']}: medians of {about['repeat']}, runs of "
+            f"{about['seconds']:g} s, one CPU a side; a cache line took {min(distances):.0f} to {max(distances):.0f} ns "
+            f"there and back{far}, the hypervisor took at most {steal:.0f}% of a figure's time, and the machine's load at "
+            f"the start was {about['load']:.1f}.{busy}")
+
+
+def figures_table(data):
+    lines = ["| group | figure | median | least | most | placement |", "|---|---|---|---|---|---|"]
+    for key, record in data["figures"].items():
+        values = [value for value in record["values"] if value == value]
+        if not values:
+            continue
+        lines.append(f"| {record['group']} | {record['title']}: `{key}` | {number_text(record['median'])} "
+                     f"| {number_text(min(values))} | {number_text(max(values))} | {record['state']} |")
+    return "\n".join(lines)
+
+
+def write_measured(data):
+    rows = judge_all(data["figures"], set(data["figures"]))
+    met = sum(row["met"] == "yes" for row in rows)
+    table = f"{about_text(data)}\n\n{markdown_table(rows)}\n\n{met} of {len(rows)} marks are met (bold)."
+    put(DOCUMENT, "marks", table)
+    put(DOCUMENT, "figures", figures_table(data))
+    put(README, "marks", table)
+
+
+# ---- what testroce tells of itself ----
+def pair(machine, wire, seconds, *options):
+    """What the calling side prints."""
+    port = machine.next_port()
+    program = os.path.join(machine.build, "app", "testroce")
+    server = machine.start([program, *wire.options(0), "--listen", str(port), "--once"], 0)
+    client = machine.start([program, *wire.options(1), "--connect", f"127.0.0.1:{port}", "--path-mtu", "4096",
+                            *options], 1)
+    try:
+        out, err = client.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"testroce {' '.join(options)}: no end") from None
+    finally:
+        machine.end(client)
+        machine.end(server)
+    if client.returncode != 0:
+        raise Failed(f"testroce {' '.join(options)}: {err.strip()}")
+    return out
+
+
+def write_ablation(machine, wire, args):
+    out = pair(machine, wire, SERIES_SECONDS, "--ablation", "--seconds", str(args.seconds))
+    table = "\n".join(re.sub(" +", " ", line) for line in out.splitlines() if line.startswith("|"))
+    put(DOCUMENT, f"ablation {wire.name}", table)
+
+
+def write_sweep(machine, wire, args):
+    folder = os.path.join(machine.dir, f"sweep-{wire.name}")
+    pair(machine, wire, SERIES_SECONDS, "--sweep", folder, "--seconds", str(args.seconds))
+    target = os.path.join(PLOTS, wire.name)
+    os.makedirs(target, exist_ok=True)
+    images = []
+    for name, title in TITLES.items():
+        if os.path.exists(os.path.join(folder, f"{name}.svg")):
+            images.append(f"![{title}](performance/{wire.name}/{name}.svg)")
+    for name in os.listdir(folder):
+        if name.endswith((".svg", ".csv", ".json")):
+            shutil.copy(os.path.join(folder, name), target)
+    put(DOCUMENT, f"sweep {wire.name}", "\n".join(images))
+
+
+def write_stages(_machine, wire, args):
+    """Cycles a packet of the calling side's core, by stage."""
+    results = [(title, wire.testroce(*options, "--stages", seconds=2 * args.seconds)) for title, options in STAGES]
+    lines = [f"| | {' | '.join(title for title, _ in results)} |", f"|{'---|' * (len(results) + 1)}"]
+    for stage in results[0][1]["stages"]:
+        cells = [f"{result['stages'][stage] * result['cycles_packet']:.0f}" for _, result in results]
+        lines.append(f"| {stage} | {' | '.join(cells)} |")
+    lines.append(f"| all | {' | '.join(str(round(result['cycles_packet'])) for _, result in results)} |")
+    put(DOCUMENT, f"stages {wire.name}", "\n".join(lines))
+
+
+def write_path(machine):
+    put(DOCUMENT, "path", "```\n" + machine.output([machine.tool("bench_path")]) + "```")
+
+
+def attempt(what, function, *args):
+    """What fails is named, and what was there before stays."""
+    started = time.monotonic()
+    try:
+        function(*args)
+    except Exception as failure:
+        say(f"{what}: failed: {failure}")
+        return [what]
+    say(f"{what}: written ({time.monotonic() - started:.0f} s)")
+    return []
+
+
+def write_all(machine, args):
+    failed = []
+    if args.json:
+        with open(args.json, encoding="utf-8") as file:
+            failed += attempt("marks", write_measured, json.load(file))
+    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200") as socket:
+        for wire in (Memif(machine), Attached(machine, "hand-over", socket)):
+            for what, function in (("stages", write_stages), ("ablation", write_ablation), ("sweep", write_sweep)):
+                if what in args.only.split(","):
+                    failed += attempt(f"{what}, {wire.name}", function, machine, wire, args)
+    if "path" in args.only.split(","):
+        failed += attempt("path", write_path, machine)
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build", help="build folder (build)")
+    parser.add_argument("--json", metavar="FILE", help="what perf.py --json has written: the table of marks")
+    parser.add_argument("--seconds", type=float, default=0.5, help="seconds of a test of testroce's series (0.5)")
+    parser.add_argument("--only", default="stages,ablation,sweep,path", help="write only these of testroce's")
+    args = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("document.py: needs root, as perf.py does")
+    machine = Machine(args.build)
+    try:
+        failed = write_all(machine, args)
+    finally:
+        machine.close()
+    if failed:
+        sys.exit(f"document.py: not written: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
