@@ -17,6 +17,7 @@ FIRST_PORT = 24000
 SECONDS = 30
 KILLS = 200
 KILLS_AT_ONCE = 4
+VLAN = 5
 KILL_SPAN_SECONDS = 0.6
 END_SECONDS = 20  # for programs to notice that uroced has gone
 
@@ -116,6 +117,7 @@ class ShareTest:
         self._check("packets go past uroced", self._lanes)
         for how in ("checked", "owner"):
             self._check(f"hand-over: {how}", self._hand_over, how)
+        self._check("a VLAN", self._vlan)
         self._check("everything comes back", self._comes_back)
         self._check("16 programs at once", self._many)
         self._check(f"{KILLS} kills", self._kills)
@@ -168,6 +170,23 @@ class ShareTest:
         finally:
             self._owner.process.kill()
             self._owner = owner
+
+    def _vlan(self):
+        """The kernel takes tags off, and the driver cannot put them back in buffers that are shared."""
+        owner = Uroced(self._here, self._work_dir, None, "--port", "net_af_packet0,iface=veth0", "--ip",
+                       f"10.9.5.1/24@{VLAN}", "--file-prefix", "uroced3", name="uroced-vlan")
+        attached = LocalHost("share-vlan-here", self._work_dir,
+                             [*self._here.prefix, UROCE_RUN, "--socket", owner.socket, "--"])
+        beyond = LocalHost("share-vlan-beyond", self._work_dir,
+                           [*self._there.prefix, UROCE_RUN, "--port", "net_af_packet0,iface=veth1", "--ip",
+                            f"10.9.5.2/24@{VLAN}", "--"])
+        owner.run()
+        try:
+            sides = [Side(host, DEVICE, "10.9.6.1", gid_index(gids(host, DEVICE), f"10.9.5.{number}"))
+                     for number, host in enumerate((attached, beyond), 1)]
+            run_pair(PingPong([], 200, 16384), *sides, self._next_port())
+        finally:
+            owner.process.kill()
 
     def _comes_back(self):
         if not wait_until(self._owner.is_clean, SECONDS):
