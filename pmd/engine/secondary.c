@@ -21,6 +21,8 @@
 #include "link/link.h"
 #include "link/runtime.h"
 
+#define WIRE_DRIVER "net_memif"
+
 static struct guest secondary_guest;
 
 /* The pool of packet buffers with the largest ones. */
@@ -61,6 +63,17 @@ static int secondary_find_port(const struct settings *settings, const char *name
 	return -ENODEV;
 }
 
+/* A wire's other end chooses the queue; of other ports the owner has to see to it, and may have. */
+static void secondary_warn(const struct settings *settings, const struct devargs *devargs)
+{
+	if (devargs_is(devargs, WIRE_DRIVER))
+		return;
+	log_warn("port '%s': only what its owner brings to queue %u arrives, which takes flow rules for "
+		 "RoCE and ARP; without them give the port to uroced, or have its owner hand RoCE over "
+		 "(uroce/primary.h)",
+		 devargs->name, settings->secondary);
+}
+
 int secondary_open_link(const struct settings *settings, struct link *link)
 {
 	struct devargs devargs;
@@ -77,5 +90,9 @@ int secondary_open_link(const struct settings *settings, struct link *link)
 	rc = runtime_start(&config);
 	if (rc == 0)
 		rc = secondary_find_port(settings, devargs.name);
-	return rc == 0 ? link_open_guest(link, &secondary_guest, settings) : rc;
+	if (rc == 0)
+		rc = link_open_guest(link, &secondary_guest, settings);
+	if (rc == 0)
+		secondary_warn(settings, &devargs);
+	return rc;
 }

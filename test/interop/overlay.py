@@ -14,6 +14,8 @@ GUEST_UROCED = f"{GUEST_DIR}/app/uroced"
 IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # where it was made: nic/make-igb-uio.sh
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", "libibverbs.so.1")
+TESTPMD = "/usr/bin/dpdk-testpmd"
+LIBRARIES_DIR = "/lib/x86_64-linux-gnu/"
 DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
 DRIVERS = ("bus_vdev", "bus_pci", "mempool_ring", "mempool_stack", "net_af_packet", "net_virtio",
            "net_e1000", "net_vmxnet3")
@@ -31,8 +33,15 @@ def _install(source, tree, path):
         shutil.copy2(os.path.realpath(source), target)
 
 
-def add_uroce(image_dir, work_dir):
-    """Returns a folder like image_dir whose guest has uroce too."""
+def _install_testpmd(tree):
+    _install(TESTPMD, tree, TESTPMD)
+    for library in _libraries(TESTPMD):
+        place = LIBRARIES_DIR + os.path.basename(library) if library.startswith(DRIVERS_DIR) else library
+        _install(library, tree, place)
+
+
+def add_uroce(image_dir, work_dir, testpmd=False):
+    """Returns a folder like image_dir whose guest has uroce too, and DPDK's testpmd if that is wanted."""
     tree = os.path.join(work_dir, "tree")
     _install(UROCE_RUN, tree, GUEST_UROCE_RUN)
     _install(UROCED, tree, GUEST_UROCED)
@@ -43,10 +52,12 @@ def add_uroce(image_dir, work_dir):
             _install(library, tree, library)
     if os.path.exists(f"{image_dir}/igb_uio.ko"):
         _install(f"{image_dir}/igb_uio.ko", tree, IGB_UIO)
+    if testpmd:
+        _install_testpmd(tree)
     os.makedirs(tree + DRIVERS_DIR)
     for driver in drivers:
         # One file, for a driver that is loaded under two names is two drivers.
-        library = "/lib/x86_64-linux-gnu/" + os.path.basename(driver)
+        library = LIBRARIES_DIR + os.path.basename(driver)
         _install(driver, tree, library)
         os.symlink(library, tree + DRIVERS_DIR + "/" + os.path.basename(driver).removesuffix(".23"))
     os.makedirs(f"{tree}/var/run")

@@ -233,7 +233,7 @@ def run_all(options, report, image_dir, work_dir):
     uroce_dir = os.path.join(work_dir, "image")
     if not options.self_check:
         os.mkdir(uroce_dir)
-        image_dir = add_uroce(image_dir, uroce_dir)
+        image_dir = add_uroce(image_dir, uroce_dir, options.all)
     theirs = Guest("rxe", 1, network, image_dir, work_dir)
     if options.self_check:
         ours = Guest("rxe2", 2, network, image_dir, work_dir)

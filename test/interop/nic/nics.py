@@ -9,6 +9,7 @@ import dma
 import events
 import matrix
 import ports
+import secondary
 import sharing
 
 # DPDK's vmxnet3 driver gives commands at its start before it has told the device where their memory is: two reads of
@@ -36,6 +37,8 @@ def run(report, everything, network, image_dir, work_dir, peers):
     else:
         dma.run(report, guest, peers[0], [(ports.NICS[0], "vfio-pci"), (ports.NICS[2], "uio_pci_generic")])
     sharing.run(report, guest, peers[0], everything)
+    if everything:
+        secondary.run(report, guest, peers[0])
     events.run(report, guest, peers[0], everything)
     report.check("nics: no IOMMU fault", check_faults, guest)
     guest.stop()

@@ -14,7 +14,7 @@ IOMMU = "intel-iommu,intremap=on,caching-mode=on,aw-bits=48"
 class Nic:
     """A NIC model, where it is in the guest, and what QEMU has to know of it."""
 
-    def __init__(self, number, name, device, slot, removable=False):
+    def __init__(self, number, name, device, slot, removable=False, queues=1):
         self.name = name
         self.pci = "0000:01:00.0" if removable else f"0000:00:{slot:02x}.0"
         self.mac = f"52:54:00:09:00:{number:02x}"
@@ -24,13 +24,21 @@ class Nic:
         self._device = device
         self._slot = slot
         self._removable = removable
+        self._queues = queues
+
+    def make_tap(self, network):
+        """The host's end, in the bridge."""
+        many = ["multi_queue"] if self._queues > 1 else []
+        network.run("ip", "tuntap", "add", "dev", self.tap, "mode", "tap", *many)
+        network.run("ip", "link", "set", self.tap, "mtu", str(MTU), "master", "br0", "up")
 
     def devices(self):
         """A NIC that can be pulled out has a bay of its own, which is bus 1."""
         place = "bus=bay,addr=0" if self._removable else f"addr={self._slot:02x}.0"
         bay = ["-device", f"pcie-root-port,id=bay,chassis=1,addr={self._slot:02x}.0"] if self._removable else []
         # no vnet_hdr: what the NIC offloads has to be done before the frame is on the wire
-        return [*bay, "-netdev", f"tap,id={self.tap},ifname={self.tap},script=no,downscript=no,vnet_hdr=off",
+        queues = f",queues={self._queues}" if self._queues > 1 else ""
+        return [*bay, "-netdev", f"tap,id={self.tap},ifname={self.tap},script=no,downscript=no,vnet_hdr=off{queues}",
                 "-device", f"{self._device},id={self.name},netdev={self.tap},mac={self.mac},"
                            f"{place},romfile="]
 
@@ -41,7 +49,7 @@ class Nic:
 
 VIRTIO = f"virtio-net-pci,disable-legacy=on,mrg_rxbuf=on,host_mtu={MTU},iommu_platform=on"
 NICS = (
-    Nic(31, "virtio", VIRTIO, 0x10, True),
+    Nic(31, "virtio", f"{VIRTIO},mq=on,vectors=6", 0x10, True, 2),
     Nic(32, "e1000e", "e1000e", 0x11),
     Nic(33, "vmxnet3", "vmxnet3", 0x12),
 )
@@ -54,8 +62,7 @@ def boot(network, image_dir, work_dir, nics=NICS, number=3, name="nics", cpus=1)
     """One processor: what uroce and the test need at once is not much, and the emulation is slow."""
     devices = ["-device", IOMMU]
     for nic in nics:
-        network.run("ip", "tuntap", "add", "dev", nic.tap, "mode", "tap")
-        network.run("ip", "link", "set", nic.tap, "mtu", str(MTU), "master", "br0", "up")
+        nic.make_tap(network)
         devices += nic.devices()
     # pt: a device that no VFIO has is not translated, as UIO needs it
     hardware = Hardware(devices, f"intel_iommu=on iommu=pt hugepages={HUGE_PAGES}", "q35,kernel-irqchip=split",
