@@ -103,8 +103,9 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 			helper_sleep_off_error(fds, &time);
 		if ((fds[0].revents & POLLIN) && read(engine->wake_fd, &count, sizeof(count)) < 0)
 			fds[0].revents = 0;
+		/* Not where arming was all: once armed, and nothing found, the next call sleeps. */
+		helper_disarm(engine);
 	}
-	helper_disarm(engine);
 	__atomic_store_n(&engine->helper_sleeps, false, __ATOMIC_SEQ_CST);
 }
 
