@@ -97,6 +97,8 @@ static struct packet_out *tx_get(struct packet_sink *sink)
 		tx_flush(tx);
 	if (tx->count == TX_BATCH || tx_loop_full(tx))
 		goto stuck;
+	if (tx->count == 0 && likely(tuning.prefetch))
+		port_expect(tx->port);
 	if (!tx->current)
 		tx->current = tx_next_buffer(tx);
 	if (unlikely(!tx->current))

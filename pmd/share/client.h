@@ -76,6 +76,7 @@ struct share_client {
 	/* written by the engine's thread with the lock, read by it without */
 	pthread_mutex_t lanes_lock;
 	struct client_lane *lanes[SHARE_LANES_MAX];
+	const struct client_lane *last_lane; /* that something was put into last, or NULL; engine's thread alone */
 
 	pthread_mutex_t lock; /* of the socket and what follows */
 	uint32_t requests;

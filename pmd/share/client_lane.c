@@ -16,6 +16,7 @@
 
 #define POOL_OPS  "uroce_lent"
 #define BURST_MAX 64
+#define COLLECT_AT 32 /* packets that the other process may have done with already */
 
 /* A packet that was borrowed is given back where it came from. */
 static int lent_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
@@ -205,6 +206,8 @@ static void client_look_at(struct share_client *client, uint8_t index)
 	pthread_mutex_lock(&client->lanes_lock);
 	client->lanes[index] = NULL;
 	pthread_mutex_unlock(&client->lanes_lock);
+	if (client->last_lane == lane)
+		client->last_lane = NULL;
 	lane_destroy(lane);
 }
 
@@ -322,10 +325,13 @@ uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
 	for (uint16_t i = 0; i < n; i++)
 		words[i] = client_pack(client, mbufs[i]);
-	lane_collect_own(client, lane);
+	/* Not each time: the line with the index that tells of them is the other process's to write. */
+	if (lane_lent(&lane->tx) + n > COLLECT_AT)
+		lane_collect_own(client, lane);
 	put = (uint16_t)lane_put(&lane->tx, words, n);
 	if (put > 0) {
 		lane->touched = true;
+		client->last_lane = lane;
 		lane->full_since_tsc = 0;
 	}
 	if (put == n)

@@ -59,6 +59,14 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return sent;
 }
 
+static void client_expect(void *arg)
+{
+	const struct share_client *client = arg;
+
+	if (client->last_lane)
+		lane_fetch(&client->last_lane->tx);
+}
+
 static uint16_t client_take_from_owner(struct share_client *client, struct rte_mbuf **mbufs,
 				       uint16_t n)
 {
@@ -163,6 +171,7 @@ static void client_close(void *arg)
 const struct port_ops client_port_ops = {
 	.rx_burst = client_rx_burst,
 	.tx_burst = client_tx_burst,
+	.expect = client_expect,
 	.arm = client_arm,
 	.link_up = client_link_up,
 	.connected = client_connected,

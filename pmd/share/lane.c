@@ -19,7 +19,7 @@ void lane_init(struct lane_tx *tx, struct lane_rx *rx, void *memory, unsigned in
 uint32_t lane_put(struct lane_tx *tx, const uint64_t *words, uint32_t n)
 {
 	/* Not all that the ring has room for: what was lent is noted until it is collected. */
-	const uint32_t room = LANE_WORDS - (tx->ring.own - tx->collected);
+	const uint32_t room = LANE_WORDS - lane_lent(tx);
 
 	n = RTE_MIN(n, room);
 	for (uint32_t i = 0; i < n; i++)

@@ -35,6 +35,8 @@ enum port_dma {
 struct port_ops {
 	uint16_t (*rx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
 	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
+	/* A burst is being made, and will be sent in a moment. May be NULL. */
+	void (*expect)(void *arg);
 	/* From here on wake_fd tells of frames, until it has told of one. Whether some wait already. MT-safe. */
 	bool (*arm)(void *arg);
 	bool (*link_up)(void *arg);
@@ -188,6 +190,13 @@ static inline uint16_t port_tx_burst(const struct port *port, struct rte_mbuf **
 		return 0;
 	return port->ops ? port->ops->tx_burst(port->ops_arg, mbufs, n)
 			 : rte_eth_tx_burst(port->id, 0, mbufs, n);
+}
+
+/** Have the port fetch what it writes to for a packet, while that is being made. Engine's thread. */
+static inline void port_expect(const struct port *port)
+{
+	if (port->ops && port->ops->expect)
+		port->ops->expect(port->ops_arg);
 }
 
 #endif

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/prefetch.h"
 #include "share/layout.h"
 #include "share/ring.h"
 
@@ -72,6 +73,18 @@ void lane_init(struct lane_tx *tx, struct lane_rx *rx, void *memory, unsigned in
 
 /** Lend packets whose buffers are ours; returns how many had room. */
 uint32_t lane_put(struct lane_tx *tx, const uint64_t *words, uint32_t n);
+
+/** Fetch the line that the next packet is told of in, which the receiver has read. */
+static inline void lane_fetch(const struct lane_tx *tx)
+{
+	prefetch_write(&tx->ring.memory->words[tx->ring.own % LANE_WORDS]);
+}
+
+/** How many packets are lent, as far as has been looked. */
+static inline uint32_t lane_lent(const struct lane_tx *tx)
+{
+	return tx->ring.own - tx->collected;
+}
 
 /** Take back what the receiver has done with; `buffers` has room for LANE_WORDS. Returns how many.
  */
