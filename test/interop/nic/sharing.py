@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """uroced on a NIC: programs share it, hear of its link and of its end, and a uroced that was killed comes again."""
 
+import re
+import shlex
+
+from harness.process import wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, PerfTest, Side, gid_index, gids, run_pair
 
 import events
 import ports
+from overlay import GUEST_UROCE_RUN, GUEST_UROCED
 
 FIRST_PORT = 22100
 PAIR_SECONDS = 180
@@ -87,6 +92,47 @@ def run_cell(sharing, programs):
     return started
 
 
+def _wait_for_ports(guest, socket, names):
+    """Until a program that attaches has just these devices."""
+    def shown():
+        program = guest.start([GUEST_UROCE_RUN, "--socket", socket, "--", "ibv_devinfo"])
+        program.wait(END_SECONDS)
+        return re.findall(r"^hca_id:\s*(\S+)", program.output(), re.M)
+    if not wait_until(lambda: shown() == names, END_SECONDS, 0.5):
+        raise CheckFailed(f"the devices are {shown()}")
+
+
+def _two_ports(guest):
+    """One of two is pulled out: programs go on with the other, and new ones have it alone."""
+    virtio, other = ports.NICS[:2]
+    socket, config = "/tmp/two.sock", "/tmp/two.conf"
+    lines = ["[uroce]", f"socket = {socket}", "max-buffers = 768"]
+    for nic in (virtio, other):
+        lines += [f"[port {nic.name}]", f"port = {nic.pci}", f"ip = {nic.address}/24"]
+    guest.run(f"printf '%s\\n' {shlex.join(lines)} >{config}")
+    for nic in (virtio, other):
+        ports.bind(guest, nic, "vfio-pci")
+    owner = guest.start([GUEST_UROCED, "--config", config, "--log-level", "info"])
+    watcher = None
+    try:
+        events.wait_for(owner, READY)
+        _wait_for_ports(guest, socket, [virtio.name, other.name])
+        watcher = guest.start([GUEST_UROCE_RUN, "--socket", socket, "--", "ibv_asyncwatch", "-d", virtio.name])
+        events.wait_for(watcher, "async event FD")
+        events.unplug(guest, virtio)
+        events.wait_for(watcher, "DEVICE_FATAL")
+        _wait_for_ports(guest, socket, [other.name])
+        if owner.poll() is not None:
+            raise CheckFailed("uroced has ended", owner.story("guest"))
+        owner.terminate()
+        if owner.wait(END_SECONDS) != 0:
+            raise CheckFailed("uroced does not end with 0", owner.story("guest"))
+    finally:
+        if watcher:
+            watcher.kill()
+        owner.kill()
+
+
 def run(report, guest, peer, everything):
     """Begins and ends with a virtio NIC on vfio-pci."""
     virtio = ports.NICS[0]
@@ -97,6 +143,8 @@ def run(report, guest, peer, everything):
         if run_cell(sharing, (WRITE, SEND)):
             sharing.between()
             sharing.stop()
+    if everything and report.require("uroced on two NICs: one is pulled out", _two_ports, guest):
+        report.require("uroced on two NICs: plugged in after that", events.plug_in, guest, virtio)
     ports.bind(guest, virtio, "vfio-pci")
     sharing = Sharing(report, guest, virtio, "vfio-pci", peer, FIRST_PORT + 10 * len(cells))
     if run_cell(sharing, (WRITE,)) and sharing.pull_out():
