@@ -34,14 +34,17 @@ struct rte_mempool *forward_prepare(void)
 	return pool;
 }
 
-void forward_start_port(uint16_t id, struct rte_mempool *pool)
+void forward_start_port(uint16_t id, uint16_t queues, struct rte_mempool *pool)
 {
 	const struct rte_eth_conf conf = {0};
+	int rc = rte_eth_dev_configure(id, queues, queues, &conf);
 
-	if (rte_eth_dev_configure(id, 1, 1, &conf) != 0 ||
-	    rte_eth_rx_queue_setup(id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL, pool) != 0 ||
-	    rte_eth_tx_queue_setup(id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL) != 0 ||
-	    rte_eth_dev_start(id) != 0)
+	for (uint16_t queue = 0; rc == 0 && queue < queues; queue++) {
+		rc = rte_eth_rx_queue_setup(id, queue, DESCRIPTORS, SOCKET_ID_ANY, NULL, pool);
+		if (rc == 0)
+			rc = rte_eth_tx_queue_setup(id, queue, DESCRIPTORS, SOCKET_ID_ANY, NULL);
+	}
+	if (rc != 0 || rte_eth_dev_start(id) != 0)
 		rte_exit(EXIT_FAILURE, "port %u does not start\n", id);
 	rte_eth_promiscuous_enable(id);
 }

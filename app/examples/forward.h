@@ -13,8 +13,8 @@
 /** Buffers for what it receives; both ports have to be there. It ends by SIGTERM from here on. */
 struct rte_mempool *forward_prepare(void);
 
-/** One queue each way, started, for frames to any address. */
-void forward_start_port(uint16_t id, struct rte_mempool *pool);
+/** So many queues each way, started, for frames to any address. */
+void forward_start_port(uint16_t id, uint16_t queues, struct rte_mempool *pool);
 
 /** Until it shall end. */
 bool forward_goes_on(void);

@@ -49,8 +49,8 @@ int main(int argc, char **argv)
 	config.socket = argv[used + 2];
 	if (uroce_primary_create(&config, &primary) != 0)
 		return EXIT_FAILURE;
-	forward_start_port(0, uroce_primary_pool(primary));
-	forward_start_port(1, pool);
+	forward_start_port(0, 1, uroce_primary_pool(primary));
+	forward_start_port(1, 1, pool);
 	forward(primary);
 	rte_eth_dev_stop(0);
 	uroce_primary_destroy(primary);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes a megabyte into the memory of a program that waits for it, reads it back, and says so:
- * remote_write SOCKET. With
- * "-s" it is the program that waits, and looks at what has been written. */
+ * remote_write SOCKET [ROUNDS], by default 8 times. With "-s" it is the program that waits, and
+ * looks at what has been written in the last of 8. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +26,12 @@ static void verify(const struct meet *meet, uint32_t round)
 	}
 }
 
-static void call(const char *path)
+static void call(const char *path, uint32_t rounds)
 {
 	struct meet meet;
 
 	meet_call(&meet, path);
-	for (uint32_t round = 1; round <= ROUNDS; round++) {
+	for (uint32_t round = 1; round <= rounds; round++) {
 		fill(&meet, round);
 		meet_post(&meet, IBV_WR_RDMA_WRITE);
 		meet_wait(&meet);
@@ -44,7 +44,7 @@ static void call(const char *path)
 	meet_post(&meet, IBV_WR_SEND);
 	meet_wait(&meet);
 	meet_wait(&meet);
-	printf("%d bytes written and read back, %d times\n", MEET_BYTES, ROUNDS);
+	printf("%d bytes written and read back, %u times\n", MEET_BYTES, rounds);
 }
 
 static void serve(const char *path)
@@ -63,10 +63,10 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "-s") == 0) {
 		serve(argv[2]);
-	} else if (argc == 2) {
-		call(argv[1]);
+	} else if (argc == 2 || argc == 3) {
+		call(argv[1], argc == 3 ? (uint32_t)strtoul(argv[2], NULL, 10) : ROUNDS);
 	} else {
-		fprintf(stderr, "usage: remote_write [-s] SOCKET\n");
+		fprintf(stderr, "usage: remote_write {-s SOCKET | SOCKET [ROUNDS]}\n");
 		return 1;
 	}
 	return 0;

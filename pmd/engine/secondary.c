@@ -43,7 +43,7 @@ static int secondary_find_port(const struct settings *settings, const char *name
 	struct rte_eth_dev_info info;
 	const uint16_t queue = (uint16_t)settings->secondary;
 
-	*guest = (struct guest){.rx_queue = queue, .tx_queue = queue};
+	*guest = (struct guest){.rx_queue = queue, .tx_queue = queue, .alone = true};
 	if (rte_eth_dev_get_port_by_name(name, &guest->port_id) != 0 ||
 	    rte_eth_dev_info_get(guest->port_id, &info) != 0) {
 		log_error("the DPDK primary has no port '%s' that another process may use", name);

@@ -26,12 +26,15 @@
 static uint16_t guest_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct guest *guest = arg;
+	uint16_t received = 0;
 
-	if (guest->takes_nothing)
-		return 0;
 	if (guest->rx_queue != GUEST_NO_QUEUE)
-		return rte_eth_rx_burst(guest->port_id, guest->rx_queue, mbufs, n);
-	return (uint16_t)rte_ring_sc_dequeue_burst(guest->in, (void **)mbufs, n, NULL);
+		received = rte_eth_rx_burst(guest->port_id, guest->rx_queue, mbufs, n);
+	/* What no rule brings to the queue, or did not yet when it came. */
+	if (guest->in && received < n)
+		received += (uint16_t)rte_ring_sc_dequeue_burst(
+			guest->in, (void **)(mbufs + received), n - received, NULL);
+	return received;
 }
 
 static uint16_t guest_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
@@ -48,7 +51,7 @@ static bool guest_arm(void *arg)
 	struct guest *guest = arg;
 	uint64_t count;
 
-	if (!guest->in)
+	if (guest->wake_fd < 0)
 		return false;
 	/* What it told of before is known. */
 	if (read(guest->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
@@ -75,10 +78,16 @@ static bool guest_lost(void *arg)
 	return false;
 }
 
-/* The port stays the application's. */
+/*
+ * The port stays the application's, who may have stopped it, and with it taken away its rules; a primary's goes on, and must
+ * not bring more frames to a queue that nobody looks at.
+ */
 static void guest_close(void *arg)
 {
-	(void)arg;
+	struct guest *guest = arg;
+
+	if (guest->alone)
+		flow_end(&guest->flow);
 }
 
 static const struct port_ops guest_ops = {
@@ -103,10 +112,15 @@ static struct rte_ring *guest_make_ring(const struct guest *guest, const char *w
 static int guest_make_rings(struct guest *guest)
 {
 	guest->wake_fd = -1;
-	if (guest->rx_queue == GUEST_NO_QUEUE && !guest->takes_nothing) {
+	if (!guest->takes_nothing && !guest->alone) {
 		guest->in = guest_make_ring(guest, "in", RING_F_SC_DEQ);
+		if (!guest->in)
+			return -ENOMEM;
+	}
+	/* Nothing tells of frames in a queue. */
+	if (guest->in && guest->rx_queue == GUEST_NO_QUEUE) {
 		guest->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		if (!guest->in || guest->wake_fd < 0)
+		if (guest->wake_fd < 0)
 			return -ENOMEM;
 	}
 	if (guest->tx_queue != GUEST_NO_QUEUE)
@@ -188,6 +202,22 @@ int guest_open(struct guest *guest, struct port *port)
 	port->wake_fd = guest->wake_fd;
 	port->started = rc == 0;
 	return rc;
+}
+
+void guest_steer(struct guest *guest, const struct addresses *own)
+{
+	struct rte_eth_dev_info info;
+	size_t steered;
+
+	if (guest->rx_queue == GUEST_NO_QUEUE || rte_eth_dev_info_get(guest->port_id, &info) != 0 ||
+	    info.nb_rx_queues < 2)
+		return;
+	guest->flow = (struct flow){.port_id = guest->port_id, .queue = guest->rx_queue};
+	steered = flow_steer(&guest->flow, own);
+	if (steered > 0 && guest->alone && !flow_steer_neighbours(&guest->flow))
+		log_info("port %u has no flow rules for ARP and neighbour discovery", guest->port_id);
+	log_info("port %u brings RoCE for %zu of %zu addresses to queue %u by rules", guest->port_id, steered,
+		 own->count, guest->rx_queue);
 }
 
 uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)

@@ -164,9 +164,11 @@ int link_open_guest(struct link *link, struct guest *guest, const struct setting
 	groups_init(&link->groups);
 	link->port.mtu_bytes = settings->mtu;
 	rc = guest_open(guest, &link->port);
-	if (rc == 0)
-		link_add_own_addresses(link, settings);
-	return rc;
+	if (rc != 0)
+		return rc;
+	link_add_own_addresses(link, settings);
+	guest_steer(guest, &link->addresses);
+	return 0;
 }
 
 static bool link_has(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN])

@@ -17,6 +17,7 @@ GUEST_BINS="/usr/bin/ibv_devinfo /usr/bin/ibv_asyncwatch /usr/bin/ibv_rc_pingpon
 	/usr/bin/ib_read_bw /usr/bin/ib_read_lat /usr/bin/ib_atomic_bw /usr/bin/ib_atomic_lat"
 PROVIDERS=/usr/lib/x86_64-linux-gnu/libibverbs
 GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverbs 8021q
+	tun cls_flower act_skbedit sch_multiq sch_ingress
 	vfio-pci vfio_iommu_type1 uio uio_pci_generic crc32_generic crc32c_generic crc32_pclmul"
 
 HERE=$(dirname "$(readlink -f "$0")")

@@ -12,13 +12,17 @@ GUEST_DIR = "/opt/uroce"
 GUEST_UROCE_RUN = f"{GUEST_DIR}/app/uroce-run"
 GUEST_UROCED = f"{GUEST_DIR}/app/uroced"
 IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # where it was made: nic/make-igb-uio.sh
+GUEST_STEERED = f"{GUEST_DIR}/app/examples/steered"
+GUEST_REMOTE_WRITE = f"{GUEST_DIR}/app/examples/remote_write"
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
+STEERED, REMOTE_WRITE = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
+                         for name in ("steered", "remote_write"))
 LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", "libibverbs.so.1")
 TESTPMD = "/usr/bin/dpdk-testpmd"
 LIBRARIES_DIR = "/lib/x86_64-linux-gnu/"
 DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
 DRIVERS = ("bus_vdev", "bus_pci", "mempool_ring", "mempool_stack", "net_af_packet", "net_virtio",
-           "net_e1000", "net_vmxnet3")
+           "net_e1000", "net_vmxnet3", "net_tap")
 
 
 def _libraries(path):
@@ -45,9 +49,11 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     tree = os.path.join(work_dir, "tree")
     _install(UROCE_RUN, tree, GUEST_UROCE_RUN)
     _install(UROCED, tree, GUEST_UROCED)
+    _install(STEERED, tree, GUEST_STEERED)
+    _install(REMOTE_WRITE, tree, GUEST_REMOTE_WRITE)
     _install(LIBRARY, tree, f"{GUEST_DIR}/lib/verbs/libibverbs.so.1")
     drivers = [f"{DRIVERS_DIR}/librte_{driver}.so.23" for driver in DRIVERS]
-    for file in (UROCE_RUN, UROCED, LIBRARY, *drivers):
+    for file in (UROCE_RUN, UROCED, STEERED, REMOTE_WRITE, LIBRARY, *drivers):
         for library in _libraries(file):
             _install(library, tree, library)
     if os.path.exists(f"{image_dir}/igb_uio.ko"):

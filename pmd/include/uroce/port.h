@@ -11,7 +11,7 @@
  *     in the loop: n = rte_eth_rx_burst(...); n = uroce_port_input(port, mbufs, n); what is left is the application's
  *                  n = uroce_port_output(port, mbufs, 32); rte_eth_tx_burst(...)
  *
- * A whole example: app/examples/embedded.c.
+ * A whole example: app/examples/embedded.c; with a queue of uroce's, app/examples/steered.c.
  */
 #ifndef UROCE_PORT_H
 #define UROCE_PORT_H
@@ -30,8 +30,9 @@ struct uroce_port;
 
 struct uroce_port_config {
 	uint16_t port_id; /* a started port */
-	/* A queue that is uroce's alone, to which RoCE, ARP and neighbour discovery are steered; or UROCE_NO_QUEUE: the
-	 * application gives frames with uroce_port_input. */
+	/* A queue that is uroce's alone: where the port has rte_flow, rules bring RoCE there from uroce_attach_port on, for as
+	 * long as the port runs. What is uroce's of other queues, as ARP, the application gives with uroce_port_input. Or
+	 * UROCE_NO_QUEUE: it gives all that way. */
 	uint16_t rx_queue;
 	/* A queue that is uroce's alone; or UROCE_NO_QUEUE: the application fetches frames with uroce_port_output. */
 	uint16_t tx_queue;

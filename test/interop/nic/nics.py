@@ -11,6 +11,7 @@ import matrix
 import ports
 import secondary
 import sharing
+import steering
 
 # DPDK's vmxnet3 driver gives commands at its start before it has told the device where their memory is: two reads of
 # address 0, which dpdk-testpmd makes as well.
@@ -40,5 +41,6 @@ def run(report, everything, network, image_dir, work_dir, peers):
     if everything:
         secondary.run(report, guest, peers[0])
     events.run(report, guest, peers[0], everything)
+    steering.run(report, guest)
     report.check("nics: no IOMMU fault", check_faults, guest)
     guest.stop()

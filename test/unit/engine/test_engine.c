@@ -895,8 +895,7 @@ static void helper__reads_the_error_of_a_port_that_went_down(void **state)
 	assert_int_equal(helper_start(engine), 0);
 	while (poll(&poll_fd, 1, 0) != 0 && left-- > 0)
 		usleep(1000);
-	engine_disown(engine);
-	helper_join(engine);
+	helper_stop(engine);
 	engine->link->port.wake_fd = -1;
 	close(poll_fd.fd);
 	assert_true(left > 0);
@@ -925,8 +924,7 @@ static void helper__arms_interrupts_as_the_owner_alone(void **state)
 	engine_release(engine);
 	for (int i = 0; i < PATIENCE_MS && (left = port_interrupts(port)); i++)
 		usleep(1000);
-	engine_disown(engine);
-	helper_join(engine);
+	helper_stop(engine);
 	assert_false(left);
 	assert_int_equal(port_wake_fd(port), -1);
 	close(fd);

@@ -9,8 +9,10 @@
 
 #include <rte_common.h>
 
+#include "link/flow.h"
 #include "wire/build.h"
 
+struct addresses;
 struct port;
 struct rte_mbuf;
 struct rte_mempool;
@@ -21,13 +23,15 @@ struct rte_ring;
 
 struct guest {
 	uint16_t port_id;
-	uint16_t rx_queue;	  /* or GUEST_NO_QUEUE: frames come by guest_give */
+	uint16_t rx_queue;	  /* or GUEST_NO_QUEUE: all frames come by guest_give */
 	uint16_t tx_queue;	  /* or GUEST_NO_QUEUE: frames are fetched by guest_fetch */
 	struct rte_mempool *pool; /* or NULL: one is made */
 	bool takes_nothing;	  /* frames do not come this way at all */
+	bool alone;		  /* nobody gives frames beside those of rx_queue */
 
 	/* set by guest_open */
-	struct rte_ring *in, *out; /* where there is no queue */
+	struct rte_ring *in, *out;
+	struct flow flow; /* that bring RoCE to rx_queue */
 	int wake_fd;
 	uint32_t sleeps; /* atomic: who gives must wake it */
 };
@@ -35,6 +39,9 @@ struct guest {
 /** Make a port of it that is as after port_open; `port->make_pool` is called where it is set. Not
  * MT-safe. 0 or -errno (logged). */
 int guest_open(struct guest *guest, struct port *port);
+
+/** Have the port bring RoCE for these addresses to the guest's queue, as far as it has flow rules. Not MT-safe. */
+void guest_steer(struct guest *guest, const struct addresses *own);
 
 /** Give received frames; returns how many there was room for. MT-safe. */
 uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n);
