@@ -197,7 +197,7 @@ def everything(total):
     build = build_sanitized(total)
     if build:
         meson_test(total, build, "--suite", "unit")
-        meson_test(total, build, "sim-quick")
+        meson_test(total, build, "sim-quick", "sim-without")
     title("unit tests with threads under TSan")
     threads(total)
 

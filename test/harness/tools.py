@@ -17,6 +17,14 @@ END_SECONDS = 20    # for the second side to end after the first
 # Groups as perftest takes them, by family: 239.1.2.3 and ff0e::7
 MULTICAST_GIDS = {"ipv4": "0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3", "ipv6": "255:14:0:0:0:0:0:0:0:0:0:0:0:0:0:7"}
 ALL_SIZES = 23      # -a: messages of 2^1 to 2^23 bytes
+TUNING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib", "base", "include", "base", "tuning.h")
+
+
+def optimisations():
+    """The names of what can be switched off: each by itself, and all of them."""
+    with open(TUNING, encoding="utf-8") as file:
+        names = re.findall(r'X\(\w+, "([a-z-]+)",', file.read())
+    return [*names, ",".join(names)]
 
 
 class Side:

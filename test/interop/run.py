@@ -21,7 +21,7 @@ from guest import MTU, VLAN, Guest, GuestError, bridged_network  # noqa: E402
 from harness.process import LocalHost, Namespace, exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side,  # noqa: E402
-                           gid_index, gids, kill_pair, run_pair)
+                           gid_index, gids, kill_pair, optimisations, run_pair)
 from overlay import GUEST_UROCE_RUN, add_uroce  # noqa: E402
 from peer_case import PeerCase  # noqa: E402
 import beside_rxe  # noqa: E402
@@ -96,11 +96,17 @@ class UrocePeer:
         namespace.run("ip", "link", "set", "peer0", "up")
         namespace.run("ip", "addr", "add", f"{self.address}/24", "dev", "peer0")
         namespace.run("ip", "addr", "add", f"{self.address6}/64", "dev", "peer0")
-        self._host = LocalHost(self.name, work_dir, [
-            *namespace.prefix, UROCE_RUN, "--netdev", "peer0", "--"], os.cpu_count() - 1)
+        self._where = (namespace, work_dir)
+        self.set_options([])
         self.vlan_host = LocalHost(f"{self.name}-vlan", work_dir, [
             *namespace.prefix, UROCE_RUN, "--port", "net_af_packet0,iface=peer0",
             "--ip", f"{self.vlan_address}/24@{VLAN}", "--"], os.cpu_count() - 1)
+
+    def set_options(self, more):
+        """Options of uroce-run, beside those of the port."""
+        namespace, work_dir = self._where
+        self._host = LocalHost(self.name, work_dir, [
+            *namespace.prefix, UROCE_RUN, "--netdev", "peer0", *more, "--"], os.cpu_count() - 1)
 
     def start(self, argv):
         return self._host.start(argv)
@@ -170,6 +176,15 @@ class Matrix:
                     self._cell(run_pair, title, server, client, "ipv4", case, PAIR_SECONDS)
                 else:
                     self._report.skip(f"{title} {case.name}", "the kernel's rxe does not have it")
+
+    def run_without(self, lists):
+        """Without optimisations it is slower, and the same."""
+        for names in lists:
+            self._ours.set_options(["--without", names])
+            for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
+                self._cell(run_pair, f"{client.name}->{server.name} without {names}", server, client, "ipv4",
+                           PingPong(["-m", "1024"], 200, PINGPONG_BYTES), PAIR_SECONDS)
+        self._ours.set_options([])
 
     def run_vlan(self):
         """Each side has an address in a VLAN, above its ordinary one, which the programs meet over."""
@@ -253,6 +268,8 @@ def run_matrix(options, report, ours, theirs):
     if report.require("GID tables", matrix.read_gid_tables):
         matrix.run_all()
         matrix.run_peer_cases()
+        if not options.self_check:
+            matrix.run_without(optimisations() if options.all else optimisations()[-1:])
         matrix.run_vlan()
         matrix.run_kills()
         if not options.self_check:

@@ -22,14 +22,16 @@ from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
 from vhost import VhostTest  # noqa: E402
-from wires import MemifWire, VethWire, WireTest  # noqa: E402
+from wires import MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
 
 
 def run_wires(report, work_dir, rng):
     """Killed processes must not keep huge pages: nobody else would ever free them."""
     before = huge_files()
-    for wire in (MemifWire, VethWire):
-        WireTest(report, wire(work_dir), rng).run_all()
+    memif = MemifWire(work_dir)
+    for wire in (memif, VethWire(work_dir)):
+        WireTest(report, wire, rng).run_all()
+    WithoutTest(report, memif, rng).run_all()
 
     def no_leak():
         left = huge_files() - before

@@ -7,9 +7,10 @@ import re
 from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
 from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
-                           kill_pair, run_pair)
+                           kill_pair, optimisations, run_pair)
 from options import option_programs, option_programs_short
 
+TESTROCE = os.path.join(os.path.dirname(UROCE_RUN), "testroce")
 FIRST_PORT = 20000
 COMMAND_SECONDS = 30
 KILL_SPAN_SECONDS = 1.5
@@ -30,13 +31,19 @@ class MemifWire:
 
     def __init__(self, work_dir):
         namespace = Namespace("memif")
-        self.hosts = []
-        for cpu, role in enumerate(("server", "client")):
-            port = f"net_memif0,socket={work_dir}/memif.sock,role={role},id=0"
-            options = ["--port", port, "--ip", f"10.9.1.{cpu + 1}/24"]
-            self.hosts.append(uroce_host(f"memif-{role}", work_dir, cpu, namespace, options))
+        self.work_dir = work_dir
+        self._namespace = namespace
+        self.set_options([])
         self.tcp_address = "127.0.0.1"
         self.addresses = ["10.9.1.1", "10.9.1.2"]
+
+    def set_options(self, more):
+        """Options of uroce-run, on both sides, beside those of the port."""
+        self.hosts = []
+        for cpu, role in enumerate(("server", "client")):
+            port = f"net_memif0,socket={self.work_dir}/memif.sock,role={role},id=0"
+            options = ["--port", port, "--ip", f"10.9.1.{cpu + 1}/24", *more]
+            self.hosts.append(uroce_host(f"memif-{role}", self.work_dir, cpu, self._namespace, options))
 
 
 class VethWire:
@@ -114,8 +121,8 @@ class WireTest:
             self._check("no ICMP errors from the kernel", self._no_icmp_errors)
         self._kills()
 
-    def _output_of(self, *argv):
-        process = self._wire.hosts[0].start(argv)
+    def _output_of(self, *argv, host=None):
+        process = (host or self._wire.hosts[0]).start(argv)
         status = process.wait(COMMAND_SECONDS)
         story = process.story(argv[0])
         process.kill()
@@ -185,3 +192,19 @@ class WireTest:
             server, client = self._sides([None, None])
             kill_pair(program, server, client, self._port, victim, delay)
         self._check(f"{program.name}, {victim} killed after {delay:.3f} s", cell)
+
+
+class WithoutTest(WireTest):
+    """Over memif without each optimisation, and without any: they change how fast it is, and nothing else."""
+
+    def run_all(self):
+        self._plain = LocalHost("without", self._wire.work_dir)
+        for names in optimisations():
+            self._wire.set_options(["--without", names])
+            self._check(f"without {names}: verified data", self._pingpong, PingPong(["-m", "4096"], 300, 32768), "ipv4")
+            self._check(f"without {names}: verified data of 80 queue pairs", self._many, names)
+
+    def _many(self, names):
+        """More than so few that their state is in the caches anyway (pmd/engine/engine.c)."""
+        self._output_of(TESTROCE, "--pair", "--size", "3000", "--qps", "80", "--depth", "8", "--messages", "4000",
+                        "--verify", "--without", names, host=self._plain)
