@@ -4,7 +4,7 @@ next is asked for."""
 
 from figures import Figure, Group
 from machine import CPUS
-from wires import Attached, Memif, Veth, uroced
+from wires import Attached, Memif, Veth, Vhost, uroced
 
 RATE = ["--size", "8", "--batch", "32", "--depth", "256"]
 COLD = ["--size", "1M", "--region", "1G", "--depth", "16"]
@@ -78,6 +78,13 @@ def memif(machine, seconds):
     yield Group("memif", [_limit(wire, seconds), *_bandwidths(wire, seconds), *_null(wire, seconds),
                           *_rates(wire, seconds), *_small(wire, seconds)])
     yield Group("perftest over memif", _perftest(wire, seconds))
+
+
+def vhost(machine, seconds):
+    """virtio-user and vhost, as between a container and a switch in user space"""
+    wire = Vhost(machine)
+    yield Group("virtio-user to vhost", [_limit(wire, seconds), *_bandwidths(wire, seconds), *_rates(wire, seconds)[:1],
+                                         *_rates(wire, seconds)[2:3], *_small(wire, seconds)])
 
 
 def hand_over(machine, seconds):
@@ -171,6 +178,6 @@ def registration(machine, _seconds):
     yield Group("registration of 1 GiB", [Figure(keys, "us, by pages: " + ", ".join(REGISTER), "us", measure)])
 
 
-ROWS = {"memif": memif, "hand-over": hand_over, "cold": cold, "qps": qps, "idle": idle, "veth": veth,
+ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "cold": cold, "qps": qps, "idle": idle, "veth": veth,
         "registration": registration}
 

@@ -77,6 +77,34 @@ class Memif(Wire):
         return tuple(map(float, out.split()))
 
 
+class Vhost(Wire):
+    """A virtio wire in memory: vhost, which makes the socket, and virtio-user."""
+
+    def __init__(self, machine):
+        super().__init__(machine, "vhost")
+
+    def _port(self, side):
+        """The back end wants no file where its socket is to be."""
+        socket = f"{self.machine.dir}/vhost.sock"
+        if side == 0:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(socket)
+            return f"net_vhost0,iface={socket},queues=1"
+        return f"net_virtio_user0,path={socket},queues=1,queue_size=1024,packed_vq=1"
+
+    def options(self, side):
+        return ["--port", self._port(side), "--mtu", "4200", "--ip", f"10.99.1.{side + 1}/24"]
+
+    def limit(self, seconds, *options):
+        """As Memif's; who calls goes on when there is a socket."""
+        tool = self.machine.tool("bench_limit")
+        wait = ["sh", "-c", 'until [ -S "$0" ]; do sleep 0.05; done; sleep 0.5; exec "$@"',
+                f"{self.machine.dir}/vhost.sock"]
+        out, _ = self.machine.pair([tool, *options, self._port(0)],
+                                   [*wait, tool, "-c", "-s", str(seconds), *options, self._port(1)])
+        return tuple(map(float, out.split()))
+
+
 class Attached(Wire):
     """Two programs of one uroced, which hands packets over; or, with `netdev`, one of it and one beyond."""
 
