@@ -31,10 +31,14 @@ void memif_peer_greet(struct memif_message *message, const char *name)
 	snprintf(message->hello.name, sizeof(message->hello.name), "%s", name);
 }
 
-bool memif_peer_understands(const struct memif_message *message)
+/* Which interface it wants does not matter: there is one. */
+static int peer_begin(struct memif_peer *peer, const struct memif_message *message)
 {
-	return message->type == MEMIF_INIT && message->init.version == MEMIF_VERSION &&
-	       message->init.mode == MEMIF_MODE_ETHERNET;
+	if (message->type != MEMIF_INIT || message->init.version != MEMIF_VERSION ||
+	    message->init.mode != MEMIF_MODE_ETHERNET)
+		return -EPROTO;
+	peer->state = MEMIF_STATE_SETTING_UP;
+	return 0;
 }
 
 static int peer_map(struct memif_peer *peer, uint64_t bytes, int fd)
@@ -115,9 +119,11 @@ static int peer_answer(struct memif_peer *peer, const struct memif_message *mess
 {
 	if (message->type == MEMIF_DISCONNECT)
 		return -ECONNRESET;
+	*answer = (struct memif_message){.type = MEMIF_ACK};
+	if (peer->state == MEMIF_STATE_GREETED)
+		return peer_begin(peer, message);
 	if (peer->state != MEMIF_STATE_SETTING_UP)
 		return -EPROTO;
-	*answer = (struct memif_message){.type = MEMIF_ACK};
 	switch (message->type) {
 	case MEMIF_ADD_REGION:
 		return peer_add_region(peer, message, *fd);
@@ -137,7 +143,7 @@ int memif_peer_take(struct memif_peer *peer, const struct memif_message *message
 	const int rc = peer_answer(peer, message, &fd, answer);
 
 	memif_socket_discard(fd);
-	if (rc != 0)
+	if (rc != 0 && rc != -ECONNRESET)
 		peer->state = MEMIF_STATE_BROKEN;
 	return rc;
 }

@@ -67,6 +67,20 @@ int client_say(struct client *client, const struct memif_message *message, int f
 	return rc;
 }
 
+struct memif_message client_begin_message(void)
+{
+	return (struct memif_message){.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION}};
+}
+
+void client_anew(struct client *client)
+{
+	const struct memif_message init = client_begin_message();
+
+	memif_peer_fini(&client->peer);
+	memif_peer_init(&client->peer);
+	assert_int_equal(client_say(client, &init, -1), 0);
+}
+
 struct memif_message client_region(void)
 {
 	return (struct memif_message){.type = MEMIF_ADD_REGION,
@@ -90,6 +104,7 @@ void client_connect(struct client *client)
 				   connect = {.type = MEMIF_CONNECT};
 	const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
+	client_anew(client);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &to_server, event), 0);
 	assert_int_equal(client_say(client, &to_client, event), 0);

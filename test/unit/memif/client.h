@@ -24,7 +24,11 @@ void client_fini(struct client *client);
 /** What `memif_peer_take` says to a message; the descriptor, if any, is duplicated first. */
 int client_say(struct client *client, const struct memif_message *message, int fd);
 
+/** A connection anew, up to INIT. */
+void client_anew(struct client *client);
+
 /** Messages as they should be. */
+struct memif_message client_begin_message(void);
 struct memif_message client_region(void);
 struct memif_message client_ring(bool to_server);
 

@@ -44,20 +44,29 @@ static void memif_peer_greet__says_what_is_taken(void **state)
 	assert_int_equal(message.hello.name[MEMIF_NAME_LEN - 1], '\0');
 }
 
-static void memif_peer_understands__version_and_mode(void **state)
+static void memif_peer_take__wants_version_and_mode(void **state)
 {
-	struct memif_message init = {.type = MEMIF_INIT, .init = {.version = MEMIF_VERSION}};
+	struct client *client = *state;
+	struct memif_message init = client_begin_message();
 
-	(void)state;
-	assert_true(memif_peer_understands(&init));
 	init.init.version++;
-	assert_false(memif_peer_understands(&init));
-	init.init.version--;
+	assert_int_equal(client_say(client, &init, -1), -EPROTO);
+	init = client_begin_message();
 	init.init.mode = 1;
-	assert_false(memif_peer_understands(&init));
-	init.init.mode = MEMIF_MODE_ETHERNET;
-	init.type = MEMIF_HELLO;
-	assert_false(memif_peer_understands(&init));
+	memif_peer_init(&client->peer);
+	assert_int_equal(client_say(client, &init, -1), -EPROTO);
+}
+
+static void memif_peer_take__wants_a_begin(void **state)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region(), init = client_begin_message();
+
+	assert_int_equal(client_say(client, &region, client->memory_fd), -EPROTO);
+	assert_int_equal(client->peer.region_count, 0);
+	memif_peer_init(&client->peer);
+	assert_int_equal(client_say(client, &init, -1), 0);
+	assert_int_equal(client_say(client, &init, -1), -EPROTO);
 }
 
 static void memif_peer_take__connects(void **state)
@@ -76,16 +85,17 @@ static void memif_peer_take__wants_memory_that_stays(void **state)
 	int pipes[2];
 	int fd;
 
+	client_anew(client);
 	assert_int_equal(client_say(client, &region, -1), -EPROTO);
-	memif_peer_init(&client->peer);
+	client_anew(client);
 	fd = client_file(CLIENT_BYTES, F_SEAL_GROW);
 	assert_int_equal(client_say(client, &region, fd), -EPROTO);
 	close(fd);
-	memif_peer_init(&client->peer);
+	client_anew(client);
 	fd = client_file(CLIENT_BYTES - 1, F_SEAL_SHRINK);
 	assert_int_equal(client_say(client, &region, fd), -EPROTO);
 	close(fd);
-	memif_peer_init(&client->peer);
+	client_anew(client);
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	assert_int_equal(client_say(client, &region, pipes[0]), -EPROTO);
 	close(pipes[0]);
@@ -99,6 +109,7 @@ static void memif_peer_take__refuses_huge_pages(void **state)
 	struct memif_message region = client_region();
 	const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
 
+	client_anew(client);
 	if (fd < 0)
 		skip();
 	assert_int_equal(ftruncate(fd, 1 << 21), 0);
@@ -114,19 +125,19 @@ static void memif_peer_take__bounds_regions(void **state)
 	struct memif_message region = client_region();
 	const int fd = client_file(MEMIF_BYTES_MAX, F_SEAL_SHRINK);
 
+	client_anew(client);
 	region.add_region.bytes = 0;
 	assert_int_equal(client_say(client, &region, fd), -EPROTO);
-	memif_peer_init(&client->peer);
+	client_anew(client);
 	region.add_region.bytes = MEMIF_BYTES_MAX + 1;
 	assert_int_equal(client_say(client, &region, fd), -EPROTO);
-	memif_peer_init(&client->peer);
+	client_anew(client);
 	region.add_region.bytes = MEMIF_BYTES_MAX / 2 + 1;
 	assert_int_equal(client_say(client, &region, fd), 0);
 	region.add_region.index = 1;
 	/* Together they are too much. */
 	assert_int_equal(client_say(client, &region, fd), -EPROTO);
-	memif_peer_fini(&client->peer);
-	memif_peer_init(&client->peer);
+	client_anew(client);
 	region.add_region.bytes = 4096;
 	for (uint16_t i = 0; i < MEMIF_REGIONS_MAX; i++) {
 		region.add_region.index = i;
@@ -142,6 +153,7 @@ static void memif_peer_take__wants_regions_in_order(void **state)
 	struct client *client = *state;
 	struct memif_message region = client_region();
 
+	client_anew(client);
 	region.add_region.index = 1;
 	assert_int_equal(client_say(client, &region, client->memory_fd), -EPROTO);
 }
@@ -151,11 +163,10 @@ static void refuse_ring(struct client *client, const struct memif_message *ring,
 {
 	const struct memif_message region = client_region();
 
+	client_anew(client);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, ring, fd), -EPROTO);
 	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
-	memif_peer_fini(&client->peer);
-	memif_peer_init(&client->peer);
 }
 
 static void memif_peer_take__bounds_rings(void **state)
@@ -203,6 +214,7 @@ static void memif_peer_take__takes_a_ring_at_the_end(void **state)
 	const struct memif_message region = client_region();
 	struct memif_message ring = client_ring(false);
 
+	client_anew(client);
 	ring.add_ring.offset =
 		CLIENT_BYTES - (uint32_t)(sizeof(struct memif_ring_memory) +
 					  CLIENT_RING * sizeof(struct memif_descriptor));
@@ -229,6 +241,7 @@ static void memif_peer_take__takes_a_ring_once(void **state)
 	struct client *client = *state;
 	const struct memif_message region = client_region(), ring = client_ring(false);
 
+	client_anew(client);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &ring, -1), 0);
 	assert_int_equal(client_say(client, &ring, -1), -EPROTO);
@@ -240,6 +253,7 @@ static void memif_peer_take__connects_only_with_both_rings(void **state)
 	const struct memif_message region = client_region(), ring = client_ring(false),
 				   connect = {.type = MEMIF_CONNECT};
 
+	client_anew(client);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &ring, -1), 0);
 	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
@@ -253,6 +267,7 @@ static void memif_peer_take__wants_the_cookie(void **state)
 				   connect = {.type = MEMIF_CONNECT};
 	const int event = eventfd(0, EFD_CLOEXEC);
 
+	client_anew(client);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &to_server, event), 0);
 	assert_int_equal(client_say(client, &to_client, event), 0);
@@ -282,8 +297,7 @@ static void memif_peer_take__changes_nothing_once_connected(void **state)
 		assert_int_equal(client_say(client, &message, client->memory_fd), -EPROTO);
 		assert_int_equal(client->peer.region_count, 1);
 		assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
-		memif_peer_fini(&client->peer);
-		memif_peer_init(&client->peer);
+		client_anew(client);
 	}
 }
 
@@ -291,9 +305,12 @@ static void memif_peer_take__lets_it_leave(void **state)
 {
 	struct client *client = *state;
 	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
+	uint8_t room[CLIENT_BUFFER];
 
 	client_connect(client);
+	client_send(client, 0, 20);
 	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
 }
 
 static void memif_peer_take__keeps_no_descriptor(void **state)
@@ -305,8 +322,7 @@ static void memif_peer_take__keeps_no_descriptor(void **state)
 	close(before);
 	client_connect(client);
 	assert_int_equal(client_say(client, &leave, client->memory_fd), -ECONNRESET);
-	memif_peer_fini(&client->peer);
-	memif_peer_init(&client->peer);
+	client_anew(client);
 	assert_int_equal(dup(client->memory_fd), before);
 	close(before);
 }
@@ -318,7 +334,8 @@ int main(void)
 		/* The first: other tests' descriptors are closed by threads, at any time. */
 		TEST(memif_peer_take__keeps_no_descriptor),
 		TEST(memif_peer_greet__says_what_is_taken),
-		TEST(memif_peer_understands__version_and_mode),
+		TEST(memif_peer_take__wants_version_and_mode),
+		TEST(memif_peer_take__wants_a_begin),
 		TEST(memif_peer_take__connects),
 		TEST(memif_peer_take__wants_memory_that_stays),
 		TEST(memif_peer_take__refuses_huge_pages),

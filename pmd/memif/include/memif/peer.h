@@ -35,6 +35,7 @@ struct memif_ring {
 };
 
 enum memif_state {
+	MEMIF_STATE_GREETED,
 	MEMIF_STATE_SETTING_UP, /* after INIT */
 	MEMIF_STATE_CONNECTED,
 	MEMIF_STATE_BROKEN, /* it broke a rule: nothing goes in or out any more */
@@ -54,18 +55,16 @@ void memif_peer_init(struct memif_peer *peer);
 /** The first message of a connection. */
 void memif_peer_greet(struct memif_message *message, const char *name);
 
-/** Whether a message is an INIT that can be talked about. Its text need not end. */
-bool memif_peer_understands(const struct memif_message *message);
-
 /**
- * Take a message that came after INIT.
+ * Take a message that came after the greeting.
  *
  * @param fd
  *   The descriptor that came with it, or -1. It is the peer's from here on.
  * @param answer
  *   What is to be sent, where 0 is returned.
  * @return
- *   0; -ECONNRESET: it leaves; -errno: it broke a rule, or there is no memory: let go of it.
+ *   0; -ECONNRESET: it leaves, and what it has sent may still be received; -errno: it broke a rule,
+ * or there is no memory: let go of it.
  */
 int memif_peer_take(struct memif_peer *peer, const struct memif_message *message, int fd,
 		    struct memif_message *answer);
