@@ -155,7 +155,9 @@ int check_settings(const struct settings *settings, char *error, size_t error_si
 	int ret;
 
 	if (settings->netdev[0] == '\0' && settings->port[0] == '\0')
-		return check_socket(settings->socket, error, error_size);
+		return check_socket(settings->isolated[0] != '\0' ? settings->isolated
+								  : settings->socket,
+				    error, error_size);
 	if (settings->kernel[0] != '\0') {
 		snprintf(error, error_size,
 			 "kernel: a program's port has no interface beside it; run uroced, and let "

@@ -11,9 +11,9 @@
 #include "config/command_line.h"
 
 const char options_help[] =
-	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN... | --socket PATH] "
-	"[OPTION...] [--] "
-	"PROGRAM [ARG...]\n"
+	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN... | --socket PATH | "
+	"--isolated]\n"
+	"                 [OPTION...] [--] PROGRAM [ARG...]\n"
 	"\n"
 	"Run PROGRAM, an unmodified RDMA program, with an RDMA device on a network port.\n"
 	"\n"
@@ -23,6 +23,8 @@ const char options_help[] =
 	"                     (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
 	"  --socket PATH      the port of the uroced that listens there\n"
 	"                     (default, where no port is named: " SETTINGS_DEFAULT_SOCKET ")\n"
+	"  --isolated[=PATH]  the same without sharing memory: for programs that are not trusted\n"
+	"                     (default: " SETTINGS_DEFAULT_ISOLATED ")\n"
 	"  --name NAME        the RDMA device's name (default: uroce0)\n"
 	"  --mtu N            largest IP packet in bytes (default: the port's own)\n"
 	"  --progress MODE    who moves packets: hybrid (default), inline or dedicated\n"
@@ -47,6 +49,7 @@ enum {
 	CODE_PORT,
 	CODE_IP,
 	CODE_SOCKET,
+	CODE_ISOLATED,
 	CODE_OTHER_SETTING,
 	CODE_CONFIG,
 	CODE_HELP,
@@ -59,6 +62,7 @@ static const struct option long_options[] = {
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
 	{"socket", required_argument, NULL, CODE_SOCKET},
+	{"isolated", optional_argument, NULL, CODE_ISOLATED},
 	{"name", required_argument, NULL, CODE_OTHER_SETTING},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
@@ -80,6 +84,7 @@ struct overview {
 	bool has_port;
 	bool has_ip;
 	bool has_socket;
+	bool has_isolated;
 	int program; /* index of PROGRAM */
 };
 
@@ -116,6 +121,9 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 		case CODE_SOCKET:
 			overview->has_socket = true;
 			break;
+		case CODE_ISOLATED:
+			overview->has_isolated = true;
+			break;
 		case CODE_CONFIG:
 			overview->config = optarg;
 			break;
@@ -145,7 +153,8 @@ static bool options_read_file(const struct overview *overview, const char *defau
 	const char *path = overview->config;
 
 	if (path == NULL) {
-		if (overview->has_netdev || overview->has_port || overview->has_socket)
+		if (overview->has_netdev || overview->has_port || overview->has_socket ||
+		    overview->has_isolated)
 			return true;
 		/* The file is uroced's as well: while that runs, its port is not ours to open. */
 		if (access(default_socket, F_OK) == 0)
@@ -161,12 +170,14 @@ static bool options_read_file(const struct overview *overview, const char *defau
 /* uroced's port takes the place of any other, with its own addresses and size. */
 static void options_make_way(const struct overview *overview, struct settings *settings)
 {
-	const bool attach = overview->has_socket;
+	const bool attach = overview->has_socket || overview->has_isolated;
 
 	command_line_make_way(settings, overview->has_netdev || attach,
 			      overview->has_port || attach, overview->has_ip);
 	if (attach)
 		settings->mtu = 0;
+	if (overview->has_socket)
+		settings->isolated[0] = '\0';
 }
 
 enum options_result options_parse(int argc, char **argv, const char *default_file,
@@ -179,6 +190,10 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	result = options_survey(argc, argv, &overview, error, error_size);
 	if (result != OPTIONS_RUN)
 		return result;
+	if (overview.has_socket && overview.has_isolated) {
+		snprintf(error, error_size, "socket and isolated are two ways to attach; see --help");
+		return OPTIONS_BAD;
+	}
 	settings_init(settings);
 	if (!options_read_file(&overview, default_file, default_socket, settings, error,
 			       error_size))

@@ -19,6 +19,7 @@ static const struct variable {
 } variables[] = {
 	{PREFIX "NETDEV", "netdev"},	   {PREFIX "PORT", "port"}, {PREFIX "IP", "ip"},
 	{PREFIX "SOCKET", "socket"},
+	{PREFIX "ISOLATED", "isolated"},
 	{PREFIX "NAME", "name"},	   {PREFIX "MTU", "mtu"},   {PREFIX "PROGRESS", "progress"},
 	{PREFIX "LOG_LEVEL", "log-level"}, {PREFIX "TELEMETRY", "telemetry"},
 	{PREFIX "FILE_PREFIX", "file-prefix"},
@@ -53,7 +54,7 @@ int settings_import(struct settings *settings, char *error, size_t error_size)
 
 	/* A program with more rights than its user takes no orders from the user's environment. */
 	if (secure_getenv(PREFIX "NETDEV") == NULL && secure_getenv(PREFIX "PORT") == NULL &&
-	    secure_getenv(PREFIX "SOCKET") == NULL)
+	    secure_getenv(PREFIX "SOCKET") == NULL && secure_getenv(PREFIX "ISOLATED") == NULL)
 		return -ENOENT;
 	settings_init(settings);
 	for (size_t i = 0; i < RTE_DIM(variables); i++) {

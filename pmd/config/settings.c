@@ -118,13 +118,25 @@ static int set_kernel(struct settings *settings, const char *value, struct text 
 	return copy_word(settings->kernel, sizeof(settings->kernel), "kernel", value, why);
 }
 
-static int set_socket(struct settings *settings, const char *value, struct text *why)
+static int set_path(char *to, const char *name, const char *value, struct text *why)
 {
-	int ret = copy_word(settings->socket, sizeof(settings->socket), "socket", value, why);
+	int ret = copy_word(to, SETTINGS_SOCKET_MAX, name, value, why);
 
 	if (ret == 0 && value[0] != '/')
-		ret = refuse(why, "socket: '%s' is not an absolute path", value);
+		ret = refuse(why, "%s: '%s' is not an absolute path", name, value);
 	return ret;
+}
+
+static int set_socket(struct settings *settings, const char *value, struct text *why)
+{
+	return set_path(settings->socket, "socket", value, why);
+}
+
+/* The option may have no value. */
+static int set_isolated(struct settings *settings, const char *value, struct text *why)
+{
+	return set_path(settings->isolated, "isolated", value ? value : SETTINGS_DEFAULT_ISOLATED,
+			why);
 }
 
 static int set_socket_owner(struct settings *settings, const char *value, struct text *why)
@@ -137,16 +149,26 @@ static int set_socket_group(struct settings *settings, const char *value, struct
 	return copy_word(settings->socket_group, sizeof(settings->socket_group), "socket-group", value, why);
 }
 
-static int set_socket_mode(struct settings *settings, const char *value, struct text *why)
+static int set_mode(uint32_t *to, const char *name, const char *value, struct text *why)
 {
 	unsigned long mode;
 	char *end;
 
 	mode = strtoul(value, &end, 8);
 	if (!isdigit((unsigned char)value[0]) || *end != '\0' || mode > 0777)
-		return refuse(why, "socket-mode: '%s' is not an octal mode as in 0660", value);
-	settings->socket_mode = (uint32_t)mode;
+		return refuse(why, "%s: '%s' is not an octal mode as in 0660", name, value);
+	*to = (uint32_t)mode;
 	return 0;
+}
+
+static int set_socket_mode(struct settings *settings, const char *value, struct text *why)
+{
+	return set_mode(&settings->socket_mode, "socket-mode", value, why);
+}
+
+static int set_isolated_mode(struct settings *settings, const char *value, struct text *why)
+{
+	return set_mode(&settings->isolated_mode, "isolated-mode", value, why);
 }
 
 /* Programs put the name in paths and in PROGRAM:PORT lists, so it is kept to what is safe there. */
@@ -397,6 +419,16 @@ static void get_socket_mode(const struct settings *settings, struct text *text)
 	text_add(text, "%04o", settings->socket_mode);
 }
 
+static void get_isolated(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%s", settings->isolated);
+}
+
+static void get_isolated_mode(const struct settings *settings, struct text *text)
+{
+	text_add(text, "%04o", settings->isolated_mode);
+}
+
 static void get_name(const struct settings *settings, struct text *text)
 {
 	text_add(text, "%s", settings->name);
@@ -492,6 +524,8 @@ static const struct accessor {
 	{"socket-owner", set_socket_owner, get_socket_owner},
 	{"socket-group", set_socket_group, get_socket_group},
 	{"socket-mode", set_socket_mode, get_socket_mode},
+	{"isolated", set_isolated, get_isolated},
+	{"isolated-mode", set_isolated_mode, get_isolated_mode},
 	{"hand-over", set_hand_over, get_hand_over},
 	{"ip", set_ip, get_ip},
 	{"name", set_name, get_name},
@@ -522,6 +556,7 @@ void settings_init(struct settings *settings)
 	memset(settings, 0, sizeof(*settings));
 	snprintf(settings->name, sizeof(settings->name), SETTINGS_DEFAULT_NAME);
 	settings->socket_mode = 0660;
+	settings->isolated_mode = 0666;
 	settings->progress = SETTINGS_PROGRESS_HYBRID;
 	settings->log_level = LOG_LEVEL_WARN;
 }
@@ -559,7 +594,8 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 
 	if (has_netdev && has_port)
 		return refuse(&why, "netdev and port are both set; a device has one of them");
-	if (!has_netdev && !has_port && settings->socket[0] == '\0')
+	if (!has_netdev && !has_port && settings->socket[0] == '\0' &&
+	    settings->isolated[0] == '\0')
 		return refuse(&why,
 			      "no port: start uroced, or name a port with --netdev IFACE, or with --port "
 			      "DEVARGS and --ip ADDR/LEN");

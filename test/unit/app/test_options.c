@@ -108,18 +108,35 @@ static void options_parse__attaches_where_no_port_is_named(void **state)
 	assert_string_equal(settings.port, "net_null0");
 }
 
-static void options_parse__help_and_version(void **state)
-{
-	(void)state;
-	assert_int_equal(PARSE(NO_FILE, "--help"), OPTIONS_HELP);
-	assert_int_equal(PARSE(NO_FILE, "--version"), OPTIONS_VERSION);
-}
-
 static void assert_bad(enum options_result result, const char *why)
 {
 	assert_int_equal(result, OPTIONS_BAD);
 	if (strstr(error, why) == NULL || strchr(error, '\n') != NULL)
 		fail_msg("the message is '%s'", error);
+}
+
+static void options_parse__attaches_isolated(void **state)
+{
+	(void)state;
+	default_socket = file;
+	assert_int_equal(PARSE(file, "--isolated", "prog"), OPTIONS_RUN);
+	default_socket = NO_FILE;
+	assert_string_equal(settings.isolated, SETTINGS_DEFAULT_ISOLATED);
+	assert_string_equal(settings.port, "");
+	assert_string_equal(settings.socket, "");
+	assert_string_equal(program[0], "prog");
+	assert_int_equal(PARSE(file, "--isolated=/run/i.sock", "--", "prog"), OPTIONS_RUN);
+	assert_string_equal(settings.isolated, "/run/i.sock");
+	assert_bad(PARSE(NO_FILE, "--isolated=x", "prog"), "absolute");
+	assert_bad(PARSE(NO_FILE, "--isolated", "--socket", "/x.sock", "prog"), "two ways");
+	assert_bad(PARSE(NO_FILE, "--isolated", "--mtu", "1500", "prog"), "mtu");
+}
+
+static void options_parse__help_and_version(void **state)
+{
+	(void)state;
+	assert_int_equal(PARSE(NO_FILE, "--help"), OPTIONS_HELP);
+	assert_int_equal(PARSE(NO_FILE, "--version"), OPTIONS_VERSION);
 }
 
 static void options_parse__bad_command_lines(void **state)
@@ -211,6 +228,7 @@ int main(void)
 		cmocka_unit_test(options_parse__settings_and_program),
 		cmocka_unit_test(options_parse__options_of_the_program_are_its_own),
 		cmocka_unit_test(options_parse__attaches_where_no_port_is_named),
+		cmocka_unit_test(options_parse__attaches_isolated),
 		cmocka_unit_test(options_parse__help_and_version),
 		cmocka_unit_test(options_parse__bad_command_lines),
 		cmocka_unit_test(options_parse__file_first_then_options),

@@ -58,6 +58,11 @@ static void settings_import__a_socket_alone(void **state)
 	assert_int_equal(settings_export(&out), 0);
 	assert_int_equal(settings_import(&in, error, sizeof(error)), 0);
 	assert_memory_equal(&in, &out, sizeof(in));
+	settings_init(&out);
+	set(&out, "isolated", "/run/i.sock");
+	assert_int_equal(settings_export(&out), 0);
+	assert_int_equal(settings_import(&in, error, sizeof(error)), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
 }
 
 static void settings_import__as_many_and_as_long_as_can_be(void **state)

@@ -316,6 +316,30 @@ static void settings_set__who_may_attach(void **state)
 	assert_int_equal(settings_set(&settings, "socket", "x.sock", error, sizeof(error)), -EINVAL);
 }
 
+static void settings_set__who_may_attach_isolated(void **state)
+{
+	struct settings settings;
+	char error[256], value[64];
+
+	(void)state;
+	settings_init(&settings);
+	assert_string_equal(settings.isolated, "");
+	assert_int_equal(settings.isolated_mode, 0666);
+	set(&settings, "isolated", "/run/i.sock");
+	set(&settings, "isolated-mode", "0640");
+	assert_int_equal(settings.isolated_mode, 0640);
+	assert_int_equal(settings_get(&settings, "isolated-mode", value, sizeof(value)), 0);
+	assert_string_equal(value, "0640");
+	assert_int_equal(settings_get(&settings, "isolated", value, sizeof(value)), 0);
+	assert_string_equal(value, "/run/i.sock");
+	/* As an option without a value. */
+	assert_int_equal(settings_set(&settings, "isolated", NULL, error, sizeof(error)), 0);
+	assert_string_equal(settings.isolated, SETTINGS_DEFAULT_ISOLATED);
+	assert_int_equal(settings_set(&settings, "isolated", "i.sock", error, sizeof(error)), -EINVAL);
+	assert_int_equal(settings_set(&settings, "isolated-mode", "x", error, sizeof(error)), -EINVAL);
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
+}
+
 static void settings_check__one_port_with_addresses(void **state)
 {
 	struct settings settings;
@@ -386,6 +410,7 @@ int main(void)
 		cmocka_unit_test(settings_get__unset_is_empty),
 		cmocka_unit_test(settings_get__errors),
 		cmocka_unit_test(settings_set__who_may_attach),
+		cmocka_unit_test(settings_set__who_may_attach_isolated),
 		cmocka_unit_test(settings_check__one_port_with_addresses),
 		cmocka_unit_test(settings_check__addresses_of_a_netdev_are_the_kernels),
 		cmocka_unit_test(settings_check__addresses_of_the_kernels_end_are_the_kernels),

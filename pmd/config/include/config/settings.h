@@ -11,6 +11,7 @@
 #define SETTINGS_PORTS_MAX 16 /* of one uroced */
 #define SETTINGS_DEFAULT_FILE "/etc/uroce/uroce.conf"
 #define SETTINGS_DEFAULT_SOCKET "/run/uroce/uroced.sock"
+#define SETTINGS_DEFAULT_ISOLATED "/run/uroce/isolated.sock"
 #define SETTINGS_DEFAULT_NAME "uroce0"
 #define SETTINGS_DEFAULT_PREFIX "uroced"
 /* Packet buffers of a process: less would be too few for what one port and its own queues hold. */
@@ -53,6 +54,8 @@ struct settings {
 	char socket_owner[64]; /* who may attach, by name or number; "": who runs uroced */
 	char socket_group[64];
 	uint32_t socket_mode;
+	char isolated[SETTINGS_SOCKET_MAX]; /* the same for programs that are not trusted with shared memory; "": none */
+	uint32_t isolated_mode;
 	enum settings_hand_over hand_over; /* uroced's */
 	struct settings_ip ips[SETTINGS_IPS_MAX];
 	size_t ip_count;
@@ -75,7 +78,7 @@ void settings_init(struct settings *settings);
 
 /**
  * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group",
- * "socket-mode", "hand-over", "ip", "name", "mtu", "progress", "log-level", "telemetry",
+ * "socket-mode", "isolated", "isolated-mode", "hand-over", "ip", "name", "mtu", "progress", "log-level", "telemetry",
  * "file-prefix", "max-qp", "max-memory", "max-buffers", "capture", "without", "secondary",
  * "kernel"), as the command line and the file both do. "ip" may be set several times.
  *
