@@ -29,6 +29,9 @@ const char options_help[] =
 	"  --socket-owner USER  who may: the socket's owner,\n"
 	"  --socket-group GROUP its group,\n"
 	"  --socket-mode MODE   and its mode (default: 0660)\n"
+	"  --isolated[=PATH]    where programs attach that shall share no memory with others\n"
+	"                       (default: nowhere; PATH: " SETTINGS_DEFAULT_ISOLATED ")\n"
+	"  --isolated-mode MODE that socket's mode (default: 0666); owner and group are as above\n"
 	"  --max-qp N           of a program: queue pairs,\n"
 	"  --max-memory BYTES   registered memory (K, M, G and T may follow),\n"
 	"  --max-buffers N      and packet buffers that it holds, 768 to 1536\n"
@@ -67,6 +70,8 @@ static const struct option long_options[] = {
 	{"socket-owner", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket-group", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket-mode", required_argument, NULL, CODE_OTHER_SETTING},
+	{"isolated", optional_argument, NULL, CODE_OTHER_SETTING},
+	{"isolated-mode", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-qp", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-memory", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-buffers", required_argument, NULL, CODE_OTHER_SETTING},

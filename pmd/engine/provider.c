@@ -50,6 +50,8 @@ static void provider_exit(void)
 		engine_end(provider_engines[i]);
 }
 
+static struct share_client *provider_isolated; /* of one that shares no memory; or NULL */
+
 static bool provider_is_child; /* of a process that had started a device */
 
 static void provider_after_fork(void)
@@ -88,6 +90,8 @@ static uint64_t provider_gate_leave(void *arg)
 	struct engine *engine = arg;
 	const uint64_t pause_ns = reconnect_round_end(&engine->reconnect, clock_ns(&engine->clock));
 
+	if (provider_isolated)
+		share_isolate_pass(provider_isolated);
 	engine_check_link(engine);
 	engine_release(engine);
 	return pause_ns;
@@ -157,9 +161,38 @@ static int provider_open_link(const struct settings *settings, struct link *link
 }
 
 /* Without a port of our own it is another process's. */
-static bool provider_attaches(const struct settings *settings)
+static bool provider_has_no_port(const struct settings *settings)
 {
 	return !embed_settings() && settings->netdev[0] == '\0' && settings->port[0] == '\0';
+}
+
+static bool provider_isolates(const struct settings *settings)
+{
+	return provider_has_no_port(settings) && settings->isolated[0] != '\0';
+}
+
+static bool provider_attaches(const struct settings *settings)
+{
+	return provider_has_no_port(settings) && settings->isolated[0] == '\0';
+}
+
+static int provider_isolate(const struct settings *settings, struct link *link, int report_fd,
+			    struct share_facts *facts)
+{
+	struct share_client *client;
+	struct settings port;
+	int rc;
+
+	rc = share_isolate(settings, report_fd, facts, &port, &client);
+	if (rc == 0)
+		rc = provider_open_link(&port, link);
+	if (rc != 0)
+		return rc;
+	share_isolate_link(client, link);
+	link->port.own_qpn_first = facts->qpn_first;
+	link->port.own_qpn_count = facts->qpn_count;
+	provider_isolated = client;
+	return 0;
 }
 
 static int provider_get_link(const struct settings *settings, uint32_t number, int report_fd,
@@ -173,6 +206,8 @@ static int provider_get_link(const struct settings *settings, uint32_t number, i
 		snprintf(facts->unique, sizeof(facts->unique), "%s", link->port.devargs.name);
 		return rc;
 	}
+	if (provider_isolates(settings))
+		return provider_isolate(settings, link, report_fd, facts);
 	if (provider_attaches(settings))
 		return share_attach(link, settings->socket, number, report_fd, facts);
 	snprintf(facts->unique, sizeof(facts->unique), "%s",

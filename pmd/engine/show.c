@@ -13,7 +13,7 @@
 void show_begin(struct report *report, const struct share_facts *facts, const struct link *link,
 		struct device *device)
 {
-	const bool attached = link->port.driver == PORT_SHARED;
+	const bool attached = link->remote != NULL;
 	struct report_facts *shown = &report->facts;
 
 	shown->role = attached ? REPORT_ATTACHED : REPORT_STANDALONE;

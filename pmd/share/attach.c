@@ -69,6 +69,49 @@ static int attach_greet(int fd, int report_fd, struct share_message *message, in
 	return rc == 0 ? message->result : rc;
 }
 
+int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **out,
+		struct share_message *welcome, int *fds)
+{
+	struct share_client *client = calloc(1, sizeof(*client));
+	int rc;
+
+	if (!client)
+		return -ENOMEM;
+	pthread_mutex_init(&client->lock, NULL);
+	pthread_mutex_init(&client->lanes_lock, NULL);
+	client->listen_fd = -1;
+	rc = attach_connect(path, number);
+	if (rc < 0)
+		goto failed;
+	client->socket = rc;
+	rc = attach_greet(client->socket, report_fd, welcome, fds);
+	if (rc == 0) {
+		*out = client;
+		return 0;
+	}
+	close(client->socket);
+failed:
+	free(client);
+	return rc;
+}
+
+void attach_learn(const struct share_client *client, struct share_message *message,
+		  struct share_facts *facts)
+{
+	struct share_welcome *welcome = &message->welcome;
+
+	facts->qpn_first = welcome->qpn_first;
+	facts->qpn_count = welcome->qpn_count;
+	facts->ports = welcome->ports;
+	welcome->name[sizeof(welcome->name) - 1] = '\0';
+	snprintf(facts->name, sizeof(facts->name), "%s", welcome->name);
+	facts->max_qp = welcome->max_qp;
+	facts->max_memory = welcome->max_memory;
+	facts->owner_pid = attach_owner(client->socket);
+	welcome->unique[sizeof(welcome->unique) - 1] = '\0';
+	snprintf(facts->unique, sizeof(facts->unique), "%s", welcome->unique);
+}
+
 static void *attach_map(int fd, size_t bytes)
 {
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -152,7 +195,7 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 	port->started = true;
 }
 
-static int attach_error(const char *path, int rc)
+int attach_error(const char *path, int rc)
 {
 	switch (rc) {
 	case -ENOENT:
@@ -187,39 +230,22 @@ static int attach_error(const char *path, int rc)
 int share_attach(struct link *link, const char *socket_path, uint32_t number, int report_fd,
 		 struct share_facts *facts)
 {
-	struct share_client *client = calloc(1, sizeof(*client));
-	struct share_message message;
+	struct share_message message = {.welcome.ports = 0};
+	struct share_client *client;
 	int fds[SHARE_FDS];
 	int rc;
 
-	if (!client)
-		return attach_error(socket_path, -ENOMEM);
-	pthread_mutex_init(&client->lock, NULL);
-	pthread_mutex_init(&client->lanes_lock, NULL);
-	rc = attach_connect(socket_path, number);
-	if (rc < 0)
-		goto no_socket;
-	client->socket = rc;
-	rc = attach_greet(client->socket, report_fd, &message, fds);
+	rc = attach_open(socket_path, number, report_fd, &client, &message, fds);
 	facts->ports = message.welcome.ports;
-	if (rc == 0)
-		rc = attach_memory(client, &message.welcome, fds);
 	if (rc != 0)
-		goto no_welcome;
+		return attach_error(socket_path, rc);
+	rc = attach_memory(client, &message.welcome, fds);
+	if (rc != 0) {
+		close(client->socket);
+		free(client);
+		return attach_error(socket_path, rc);
+	}
 	attach_fill_link(link, client, &message);
-	facts->qpn_first = message.welcome.qpn_first;
-	facts->qpn_count = message.welcome.qpn_count;
-	message.welcome.name[sizeof(message.welcome.name) - 1] = '\0';
-	snprintf(facts->name, sizeof(facts->name), "%s", message.welcome.name);
-	facts->max_qp = message.welcome.max_qp;
-	facts->max_memory = message.welcome.max_memory;
-	facts->owner_pid = attach_owner(client->socket);
-	message.welcome.unique[sizeof(message.welcome.unique) - 1] = '\0';
-	snprintf(facts->unique, sizeof(facts->unique), "%s", message.welcome.unique);
+	attach_learn(client, &message, facts);
 	return 0;
-no_welcome:
-	close(client->socket);
-no_socket:
-	free(client);
-	return attach_error(socket_path, rc);
 }

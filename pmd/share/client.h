@@ -78,14 +78,40 @@ struct share_client {
 	struct client_lane *lanes[SHARE_LANES_MAX];
 	const struct client_lane *last_lane; /* that something was put into last, or NULL; engine's thread alone */
 
+	/* isolated: engine's lock */
+	struct port *port; /* DPDK's, which is the client of a memif wire; or NULL */
+	int listen_fd;	   /* where its driver finds the wire, or -1 */
+
 	pthread_mutex_t lock; /* of the socket and what follows */
 	uint32_t requests;
 	bool lost; /* the owner has gone, or let us go; atomic */
+	bool link_up; /* isolated: of the owner's port; atomic */
 	bool addresses_changed;
 	uint32_t offer_count;
 	struct client_offer offers[SHARE_LANES_MAX];
 	struct addresses addresses;
 };
+
+struct port;
+struct share_facts;
+
+/**
+ * Ask for a slot.
+ *
+ * @param fds
+ *   Room for SHARE_FDS descriptors that come with the welcome.
+ * @return
+ *   0; -errno: there is no client.
+ */
+int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **client,
+		struct share_message *welcome, int *fds);
+
+/** What a welcome says of the device. */
+void attach_learn(const struct share_client *client, struct share_message *welcome,
+		  struct share_facts *facts);
+
+/** Say on the log why there is no slot; returns `rc`. */
+int attach_error(const char *path, int rc);
 
 /** The mbuf of a buffer that we hold. Engine's thread or lock. */
 struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer);

@@ -30,6 +30,7 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 	if (message->type == SHARE_ADDRESSES && message->addresses.count <= ADDRESSES_MAX) {
 		client->addresses = message->addresses;
 		client->addresses_changed = true;
+		__atomic_store_n(&client->link_up, message->link_up, __ATOMIC_RELAXED);
 	}
 	return 0;
 }

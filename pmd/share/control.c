@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "memif/socket.h"
 #include "server.h"
 #include "share/message.h"
+
+#define GROUPS_MAX 256 /* of a process */
 
 static struct server_group *find_group(struct server *server, int slot, const uint8_t gid[GID_LEN])
 {
@@ -21,6 +24,16 @@ static struct server_group *find_group(struct server *server, int slot, const ui
 	return NULL;
 }
 
+static unsigned int count_groups(const struct server *server, uint16_t number)
+{
+	const struct server_group *group;
+	unsigned int count = 0;
+
+	LIST_FOREACH (group, &server->groups, link)
+		count += group->slot == number;
+	return count;
+}
+
 /* The port is in a group while one process is. */
 static int control_join(struct server *server, uint16_t number, const uint8_t gid[GID_LEN])
 {
@@ -29,6 +42,10 @@ static int control_join(struct server *server, uint16_t number, const uint8_t gi
 
 	if (find_group(server, number, gid))
 		return 0;
+	if (!gid_is_multicast(gid))
+		return -EINVAL;
+	if (count_groups(server, number) == GROUPS_MAX)
+		return -ENOMEM;
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return -ENOMEM;
@@ -100,15 +117,32 @@ static int control_resolve(struct server *server, struct share_message *message)
 	return known;
 }
 
+/* Whoever asks on behalf of an address of ours gets what this one reaches, and nothing of other networks. */
+static bool control_knows(const struct server *server, struct address *from)
+{
+	const struct addresses *own = &server->link.addresses;
+
+	for (size_t i = 0; i < own->count; i++) {
+		if (own->list[i].vlan == from->vlan &&
+		    memcmp(own->list[i].gid, from->gid, GID_LEN) == 0) {
+			*from = own->list[i];
+			return true;
+		}
+	}
+	return false;
+}
+
 static int control_answer(struct server *server, uint16_t number, struct share_message *message)
 {
 	struct server_group *group;
 
 	switch (message->type) {
 	case SHARE_ROUTE:
+		if (!control_knows(server, &message->from))
+			return -ENETUNREACH;
 		return link_route(&server->link, &message->from, message->gid, &message->hop);
 	case SHARE_RESOLVE:
-		return control_resolve(server, message);
+		return control_knows(server, &message->from) ? control_resolve(server, message) : 0;
 	case SHARE_JOIN:
 		return control_join(server, number, message->gid);
 	case SHARE_LEAVE:
@@ -121,22 +155,24 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 	}
 }
 
-static void control_socket(struct server *server, uint16_t number)
+/* The next message; of who is not trusted, a descriptor may come with it, for the wire. */
+static int control_receive(struct server *server, uint16_t number, struct share_message *message)
 {
-	struct slot *slot = &server->slots[number];
-	struct share_message message;
-	int rc;
+	const struct slot *slot = &server->slots[number];
+	int fd, rc;
 
-	rc = message_receive(slot->socket, &message, NULL);
-	if (rc == -EAGAIN)
-		return;
-	if (rc == 0) {
-		message.result = control_answer(server, number, &message);
-		message.type = SHARE_REPLY;
-		rc = message_send(slot->socket, &message, NULL, 0);
-	}
-	if (rc == 0)
-		return;
+	if (!slot->isolated)
+		return message_receive(slot->socket, message, NULL);
+	rc = stranger_receive(slot->socket, message, &fd);
+	if (rc == 0 && message->type == SHARE_WIRE)
+		return isolated_plug(server, number, fd);
+	memif_socket_discard(fd);
+	return rc;
+}
+
+/* A rule was broken, or it has gone. */
+static void control_give_up(struct server *server, uint16_t number, int rc)
+{
 	/* The end of a process closes its socket before its descriptor tells of it. */
 	if (rc == -ECONNRESET) {
 		slot_hang_up(server, number);
@@ -146,12 +182,40 @@ static void control_socket(struct server *server, uint16_t number)
 	slot_condemn(server, number);
 }
 
+static void control_socket(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+	struct share_message message;
+	int rc;
+
+	rc = control_receive(server, number, &message);
+	if (rc == -EAGAIN)
+		return;
+	if (rc == 0 && !(slot->isolated && message.type == SHARE_WIRE)) {
+		message.result = control_answer(server, number, &message);
+		message.type = SHARE_REPLY;
+		rc = message_send(slot->socket, &message, NULL, 0);
+	}
+	if (rc != 0)
+		control_give_up(server, number, rc);
+}
+
+/* A process's wire. */
+static void control_wire(struct server *server, uint16_t number)
+{
+	const int rc = isolated_hear(server, number);
+
+	if (rc != 0)
+		control_give_up(server, number, rc);
+}
+
 void control_send_addresses(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots[number];
 	const struct share_message message = {.type = SHARE_ADDRESSES,
 					      .version = SHARE_VERSION,
-					      .addresses = server->link.addresses};
+					      .addresses = server->link.addresses,
+					      .link_up = server->up};
 
 	/* A process that has stopped is told when its socket has room again. */
 	slot->addresses_due = message_send(slot->socket, &message, NULL, 0) == -EAGAIN;
@@ -187,7 +251,7 @@ static void control_greeting(struct server *server, int fd)
 	if (rc == -EAGAIN)
 		return;
 	if (hello)
-		rc = slot_begin(server, fd, fds[0]);
+		rc = slot_begin(server, fd, fds[0], false);
 	for (int i = 0; i < SHARE_FDS; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -225,6 +289,17 @@ void control_event(struct server *server, enum server_event event, uint32_t numb
 		break;
 	case EVENT_PIDFD:
 		slot_end(server, (uint16_t)number);
+		break;
+	case EVENT_LISTEN_ISOLATED:
+		stranger_accept(server);
+		break;
+	case EVENT_STRANGER:
+		stranger_greeting(server, (int)number);
+		break;
+	case EVENT_WIRE:
+		control_wire(server, (uint16_t)number);
+		break;
+	case EVENT_BELL:
 		break;
 	}
 }

@@ -47,6 +47,8 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 	};
 	const uint64_t word = share_pack(&packet);
 
+	if (slot->isolated)
+		return isolated_give(server, number, mbuf, flags);
 	if (slot->state != SLOT_LIVE || !ledger_give(&server->ledger, packet.buffer, number))
 		return false;
 	if (share_ring_put(&slot->rings[SHARE_RING_RX], &word, 1) == 0) {
@@ -186,10 +188,11 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 			      struct rte_mbuf *mbuf)
 {
 	struct slot *slot = &server->slots[number];
+	const bool trusted = server->spares_icrc && !server->slots[from].isolated;
 	/* Before: afterwards the packet is the process's. */
 	struct rte_mbuf *copy = capture_copy(server, mbuf);
 
-	if (forward_give(server, number, mbuf, server->spares_icrc ? SHARE_FLAG_LOCAL : 0)) {
+	if (forward_give(server, number, mbuf, trusted ? SHARE_FLAG_LOCAL : 0)) {
 		capture_send(server, copy);
 		server->totals.handed_over++;
 		lanes_note(server, from, number);
@@ -205,6 +208,33 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 	return true;
 }
 
+bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
+{
+	const uint8_t flags = server->slots[number].isolated ? 0 : SHARE_FLAG_LOCAL;
+	struct steering steering = {0};
+	uint16_t to = BLOCK_NONE;
+	enum steer steer;
+
+	if (memcmp(mbuf_frame(mbuf), server->link.port.mac, RTE_ETHER_ADDR_LEN) != 0) {
+		if (!forward_has_room(server))
+			return false;
+		steer = mbuf_frame(mbuf)[0] & RTE_ETHER_GROUP_ADDR
+				? steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering)
+				: STEER_QP;
+		if (steer == STEER_MULTICAST)
+			forward_multicast(server, steering.dgid, mbuf, number, flags);
+		server->pending[server->pending_count++] = mbuf;
+		return true;
+	}
+	if (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP)
+		to = slot_of(server, steering.qpn);
+	if (to != BLOCK_NONE)
+		return forward_hand_over(server, number, to, mbuf);
+	server->totals.unknown_qpn++;
+	rte_pktmbuf_free(mbuf);
+	return true;
+}
+
 /*
  * A packet that a process has sent, and whose buffer is still noted as its own. false: not now, it
  * stays in the ring. The process may go on writing into the buffer; what is looked at here decides
@@ -214,36 +244,13 @@ static bool forward_output(struct server *server, uint16_t number,
 			   const struct share_packet *packet)
 {
 	struct rte_mbuf *mbuf = server->mbufs[packet->buffer];
-	struct steering steering = {0};
-	uint16_t to = BLOCK_NONE;
-	enum steer steer;
-	bool is_local;
 
 	rte_pktmbuf_reset(mbuf);
 	mbuf->data_off = packet->offset;
 	mbuf->data_len = packet->len;
 	mbuf->pkt_len = packet->len;
-	is_local = memcmp(mbuf_frame(mbuf), server->link.port.mac, RTE_ETHER_ADDR_LEN) == 0;
-	if (!is_local && !forward_has_room(server))
-		return false;
 	ledger_take(&server->ledger, packet->buffer, number);
-	if (!is_local) {
-		steer = mbuf_frame(mbuf)[0] & RTE_ETHER_GROUP_ADDR
-				? steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering)
-				: STEER_QP;
-		if (steer == STEER_MULTICAST)
-			forward_multicast(server, steering.dgid, mbuf, number, SHARE_FLAG_LOCAL);
-		server->pending[server->pending_count++] = mbuf;
-		return true;
-	}
-	if (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP)
-		to = slot_of(server, steering.qpn);
-	if (to == BLOCK_NONE) {
-		server->totals.unknown_qpn++;
-		rte_pktmbuf_free(mbuf);
-		return true;
-	}
-	if (forward_hand_over(server, number, to, mbuf))
+	if (forward_send_on(server, number, mbuf))
 		return true;
 	ledger_give(&server->ledger, packet->buffer, number);
 	return false;
@@ -284,6 +291,8 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
 	uint64_t words[SERVER_BURST];
 	uint32_t taken, n;
 
+	if (slot->isolated)
+		return isolated_take(server, number, most);
 	n = share_ring_peek(&slot->rings[SHARE_RING_TX], words,
 			    RTE_MIN(most, (uint32_t)SERVER_BURST));
 	for (taken = 0; taken < n; taken++) {
@@ -337,11 +346,23 @@ static bool slot_is_broken(const struct slot *slot)
 	return false;
 }
 
+static unsigned int forward_serve_isolated(struct server *server, uint16_t number)
+{
+	const unsigned int work = isolated_take(server, number, SERVER_BURST);
+
+	if (isolated_is_broken(&server->slots[number]))
+		forward_refuse(server, number);
+	return work;
+}
+
 static unsigned int forward_serve(struct server *server, uint16_t number)
 {
 	const struct slot *slot = &server->slots[number];
-	unsigned int work = forward_take_returns(server, number);
+	unsigned int work;
 
+	if (slot->isolated)
+		return forward_serve_isolated(server, number);
+	work = forward_take_returns(server, number);
 	if (slot->state == SLOT_LIVE)
 		work += forward_take(server, number, SERVER_BURST);
 	if (slot->state == SLOT_LIVE)
@@ -377,8 +398,9 @@ bool forward_waits(struct server *server)
 	for (uint16_t i = 0; i < server->live_count; i++) {
 		struct slot *slot = &server->slots[server->live[i]];
 
-		if (share_ring_count(&slot->rings[SHARE_RING_TX]) > 0 ||
-		    share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0)
+		if (slot->isolated ? isolated_waits(slot)
+				   : (share_ring_count(&slot->rings[SHARE_RING_TX]) > 0 ||
+				      share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0))
 			return true;
 	}
 	return false;

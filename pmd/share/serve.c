@@ -8,9 +8,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,10 +20,10 @@
 #include "server.h"
 #include "share/message.h"
 
-#define BACKLOG		64
 #define EVENTS_MAX	64 /* in a row, before packets have their turn */
 #define LINK_PERIOD_NS	UINT64_C(100000000)
 #define POLL_MS		1   /* where no descriptor tells of frames */
+#define ISOLATED_MS	5   /* DPDK's memif may miss, in a moment, that it was asked to tell of packets */
 #define LINK_PAUSE_NS	10000000
 #define LINK_TRIES	600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
@@ -34,8 +31,9 @@
 static int server_control(struct server *server, int operation, int fd, enum server_event event,
 			  uint32_t number)
 {
-	/* What wakes us says nothing more: it is told of once, and not read. */
-	struct epoll_event watch = {.events = EPOLLIN | (event == EVENT_WAKE ? EPOLLET : 0),
+	/* What only wakes us says nothing more: it is told of once, and not read. */
+	const bool wakes = event == EVENT_WAKE || event == EVENT_BELL;
+	struct epoll_event watch = {.events = EPOLLIN | (wakes ? EPOLLET : 0),
 				    .data.u64 = (uint64_t)event << 32 | number};
 
 	return epoll_ctl(server->epoll_fd, operation, fd, &watch) == 0 ? 0 : -errno;
@@ -51,70 +49,6 @@ int server_rewatch(struct server *server, int fd, enum server_event event, uint3
 	return server_control(server, EPOLL_CTL_MOD, fd, event, number);
 }
 
-/* A socket that nobody listens on is what a killed owner left. */
-static int serve_remove_stale(const struct sockaddr_un *address)
-{
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? -EADDRINUSE
-										  : -errno;
-	close(fd);
-	if (rc == -ENOENT)
-		return 0;
-	if (rc == -ECONNREFUSED)
-		return unlink(address->sun_path) == 0 ? 0 : -errno;
-	return rc;
-}
-
-/* /run is empty after a start of the system: one level is made where it is missing. */
-static void serve_make_directory(const char *path)
-{
-	char directory[108];
-	char *slash;
-
-	snprintf(directory, sizeof(directory), "%s", path);
-	slash = strrchr(directory, '/');
-	if (!slash || slash == directory)
-		return;
-	*slash = '\0';
-	if (mkdir(directory, 0755) != 0 && errno != EEXIST)
-		log_warn("cannot make %s: %s", directory, strerror(errno));
-}
-
-static int serve_listen(struct server *server, const struct serve_config *config)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	mode_t mask;
-	int rc;
-
-	rc = share_socket_path(config->socket_path, config->number, &address);
-	if (rc != 0)
-		return rc;
-	serve_make_directory(config->socket_path);
-	rc = serve_remove_stale(&address);
-	if (rc != 0)
-		return rc;
-	server->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (server->listen_fd < 0)
-		return -errno;
-	/* Nobody may come in before owner and mode are what they should be. */
-	mask = umask(0777);
-	rc = bind(server->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0
-											: -errno;
-	umask(mask);
-	if (rc != 0)
-		return rc;
-	strcpy(server->socket_path, address.sun_path);
-	if (chown(address.sun_path, config->socket_owner, config->socket_group) != 0 ||
-	    chmod(address.sun_path, config->socket_mode) != 0 ||
-	    listen(server->listen_fd, BACKLOG) != 0)
-		return -errno;
-	return server_watch(server, server->listen_fd, EVENT_LISTEN, 0);
-}
-
 /*
  * Pools keep a stack of buffers an lcore: from here on this thread is one. Not one that another
  * thread is, nor dpdk-dumpcap, whose pool is used here too, and which has the number of a CPU.
@@ -122,6 +56,36 @@ static int serve_listen(struct server *server, const struct serve_config *config
 void serve_begin(const struct server *server)
 {
 	RTE_PER_LCORE(_lcore_id) = RTE_MAX_LCORE - 1 - server->number;
+}
+
+static void serve_say_where(const char *path, int rc)
+{
+	if (rc == -EADDRINUSE)
+		log_error("another uroced answers at %s", path);
+	else if (rc != 0)
+		log_error("cannot listen at %s: %s", path, strerror(-rc));
+}
+
+static int serve_listen(struct server *server, const struct serve_config *config)
+{
+	const struct settings *settings = config->settings;
+	struct listen_config where = {.path = config->socket_path,
+				      .mode = config->socket_mode,
+				      .owner = config->socket_owner,
+				      .group = config->socket_group};
+	int rc;
+
+	rc = listen_open(server, &where, EVENT_LISTEN, &server->listen_fd, server->socket_path);
+	if (rc != 0 || settings->isolated[0] == '\0') {
+		serve_say_where(where.path, rc);
+		return rc;
+	}
+	where.path = settings->isolated;
+	where.mode = (mode_t)settings->isolated_mode;
+	rc = listen_open(server, &where, EVENT_LISTEN_ISOLATED, &server->isolated_fd,
+			 server->isolated_path);
+	serve_say_where(where.path, rc);
+	return rc;
 }
 
 static const char *serve_prefix(const struct settings *settings)
@@ -267,9 +231,15 @@ void serve_check_link(struct server *server)
 		serve_lose(server);
 	server->connected = port_connected(&server->link.port);
 	up = port_link_up(&server->link.port, server->connected);
-	for (uint16_t i = 0; i < server->live_count; i++)
-		__atomic_store_n(&server->slots[server->live[i]].page->link_up, up,
-				 __ATOMIC_RELAXED);
+	for (uint16_t i = 0; i < server->live_count; i++) {
+		struct slot *slot = &server->slots[server->live[i]];
+
+		if (slot->isolated)
+			slot->addresses_due |= up != server->up;
+		else
+			__atomic_store_n(&slot->page->link_up, up, __ATOMIC_RELAXED);
+	}
+	server->up = up;
 }
 
 int serve_create(const struct serve_config *config, struct server **out)
@@ -281,7 +251,8 @@ int serve_create(const struct serve_config *config, struct server **out)
 	if (!server)
 		return -ENOMEM;
 	server->arena_fd = server->epoll_fd = server->listen_fd = server->wake_fd = -1;
-	server->report_fd = -1;
+	server->report_fd = server->isolated_fd = -1;
+	memset(server->strangers, 0xff, sizeof(server->strangers));
 	if (settings->capture != SETTINGS_CAPTURE_NO)
 		snprintf(server->shared_prefix, sizeof(server->shared_prefix), "%s",
 			 serve_prefix(settings));
@@ -309,12 +280,10 @@ int serve_create(const struct serve_config *config, struct server **out)
 	if (rc != 0)
 		goto failed;
 	rc = serve_open_events(server);
+	if (rc != 0)
+		log_error("cannot wait for processes: %s", strerror(-rc));
 	if (rc == 0)
 		rc = serve_listen(server, config);
-	if (rc == -EADDRINUSE)
-		log_error("another uroced answers at %s", config->socket_path);
-	else if (rc != 0)
-		log_error("cannot listen at %s: %s", config->socket_path, strerror(-rc));
 	if (rc != 0)
 		goto failed;
 	serve_check_link(server);
@@ -361,9 +330,14 @@ static void serve_look_around(struct server *server)
 
 static void serve_say_asleep(struct server *server, uint32_t asleep)
 {
-	for (uint16_t i = 0; i < server->live_count; i++)
-		__atomic_store_n(&server->slots[server->live[i]].page->owner_sleeps, asleep,
-				 __ATOMIC_RELAXED);
+	for (uint16_t i = 0; i < server->live_count; i++) {
+		const struct slot *slot = &server->slots[server->live[i]];
+
+		if (slot->isolated)
+			isolated_listen(slot, asleep);
+		else
+			__atomic_store_n(&slot->page->owner_sleeps, asleep, __ATOMIC_RELAXED);
+	}
 }
 
 /* Whether there is nothing to do, and whoever has something will wake us. */
@@ -386,6 +360,8 @@ void serve_sleep(struct server *server, int ms)
 	gated_unlock(server);
 	if (server->link.port.wake_fd < 0 || (server->has_kernel && server->kernel.wake_fd < 0))
 		ms = RTE_MIN(ms, POLL_MS);
+	if (server->isolated_count > 0)
+		ms = RTE_MIN(ms, ISOLATED_MS);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
 	/* One at a time: what is done for one may end what another is about. */
@@ -430,7 +406,11 @@ void serve_destroy(struct server *server)
 	/* First of all: who comes from here on is told that nobody is here. */
 	if (server->socket_path[0] != '\0')
 		unlink(server->socket_path);
+	if (server->isolated_path[0] != '\0')
+		unlink(server->isolated_path);
 	close_fd(server->listen_fd);
+	close_fd(server->isolated_fd);
+	stranger_close_all(server);
 	gated_end(server);
 	while (server->live_count > 0)
 		slot_condemn(server, server->live[0]);

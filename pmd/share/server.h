@@ -22,7 +22,9 @@
 #include "share/serve.h"
 #include "share/steer.h"
 
-#define SERVER_BURST 32
+#define SERVER_BURST	     32
+#define SERVER_ISOLATED_MAX  16 /* of the slots: those who are trusted always find some */
+#define SERVER_STRANGERS_MAX 32 /* who have not said yet what they want */
 
 enum slot_state {
 	SLOT_FREE,
@@ -32,19 +34,23 @@ enum slot_state {
 	SLOT_CONDEMNED,
 };
 
+struct isolated;
+struct share_message;
+
 struct slot {
 	enum slot_state state;
+	struct isolated *isolated; /* its wire; NULL: it shares memory with us, and has a page, rings and lanes */
 	uint32_t generation;
 	pid_t pid;
 	uid_t uid;
 	int socket;
 	int pidfd;	/* readable when the process has ended */
-	int process_fd; /* eventfd that wakes it */
-	struct share_page *page;
 	struct report *report; /* what it shows of itself, in the set; or NULL */
-	struct share_ring rings[SHARE_RINGS];
 	uint32_t qpn_first;
 	uint32_t qpn_count;
+	struct share_page *page;
+	int process_fd; /* eventfd that wakes it */
+	struct share_ring rings[SHARE_RINGS];
 	bool touched;		/* in this turn something was put into its rings */
 	bool addresses_due;	/* it has not been told of them yet */
 	uint64_t full_since_ns; /* its rx ring had no room; 0: it has */
@@ -61,6 +67,7 @@ struct server_group {
 struct server {
 	struct link link;
 	bool connected; /* the link, when it was last looked at */
+	bool up;	/* likewise */
 	bool lost; /* atomic: the port has gone for good */
 	uint64_t now_ns;
 	uint64_t link_due_ns;
@@ -99,6 +106,11 @@ struct server {
 	int listen_fd;
 	int wake_fd; /* eventfd */
 	char socket_path[108];
+	int isolated_fd; /* where those come who are not trusted, or -1 */
+	char isolated_path[108];
+	uint16_t isolated_count; /* slots of theirs */
+	uint32_t stranger_next;
+	int strangers[SERVER_STRANGERS_MAX]; /* or -1 */
 	char unique[512];
 	char name[64];	/* what programs call the device; "": as each likes */
 	uint32_t ports; /* of this process */
@@ -130,6 +142,10 @@ enum server_event {
 	EVENT_GREETING, /* number: the descriptor of who has not said what it wants */
 	EVENT_SOCKET,	/* number: the slot */
 	EVENT_PIDFD,	/* number: the slot */
+	EVENT_LISTEN_ISOLATED,
+	EVENT_STRANGER, /* number: the descriptor, as of a greeting */
+	EVENT_WIRE,	/* number: the slot */
+	EVENT_BELL,	/* number: the slot; edge-triggered */
 };
 
 /** Watch a descriptor. 0 or -errno. */
@@ -151,6 +167,20 @@ static inline uint32_t arena_buffer(const struct server *server, const struct rt
 			  server->buffer_stride);
 }
 
+/* listen.c */
+
+struct listen_config {
+	const char *path;
+	mode_t mode;
+	uid_t owner;
+	gid_t group;
+};
+
+/** Listen, with what nobody listens on any more taken away. Both are set as soon as there is something to be undone. 0
+ * or -errno. */
+int listen_open(struct server *server, const struct listen_config *config,
+		enum server_event event, int *listen_fd, char bound[108]);
+
 /* slot.c */
 
 /**
@@ -158,10 +188,12 @@ static inline uint32_t arena_buffer(const struct server *server, const struct rt
  *
  * @param report_fd
  *   What it shows of itself, or -1. Still the caller's.
+ * @param isolated
+ *   It is not trusted with shared memory.
  * @return
  *   0 or -errno: then it has been told, and the socket is still the caller's.
  */
-int slot_begin(struct server *server, int socket, int report_fd);
+int slot_begin(struct server *server, int socket, int report_fd, bool isolated);
 
 /** The slot whose a queue pair's number is, or BLOCK_NONE. */
 uint16_t slot_of(const struct server *server, uint32_t qpn);
@@ -187,6 +219,10 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 /** Take what a process has put into its rings, at most `most` packets. Returns how many. */
 uint32_t forward_take(struct server *server, uint16_t number, uint32_t most);
 
+/** Send on what came from a process, in a buffer that is the owner's. false, and the packet is still the caller's: not
+ * now. */
+bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
+
 /** Lay empty buffers ready for a process. */
 void forward_restock(struct server *server, uint16_t number);
 
@@ -204,6 +240,45 @@ bool forward_waits(struct server *server);
 
 /** Wake processes that sleep and have been given something. */
 void forward_wake(struct server *server);
+
+/* stranger.c */
+
+void stranger_accept(struct server *server);
+
+/** Hear what one wants. */
+void stranger_greeting(struct server *server, int fd);
+
+/** As message_receive, with one descriptor, which may be anything. */
+int stranger_receive(int fd, struct share_message *message, int *passed_fd);
+
+void stranger_close_all(struct server *server);
+
+/* isolated.c */
+
+int isolated_create(struct slot *slot);
+
+/** Nothing where it is none. */
+void isolated_destroy(struct server *server, struct slot *slot);
+
+/** Take a descriptor for its wire, in place of what it had. 0, or -errno: a rule was broken. */
+int isolated_plug(struct server *server, uint16_t number, int fd);
+
+/** Hear what comes over the wire's socket. 0, or -errno: a rule was broken. */
+int isolated_hear(struct server *server, uint16_t number);
+
+/** As forward_give. */
+bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
+
+/** As forward_take. */
+uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most);
+
+bool isolated_is_broken(const struct slot *slot);
+
+/** Whether there is something to be taken. */
+bool isolated_waits(const struct slot *slot);
+
+/** Ask to be told of what it sends from here on, or no more. */
+void isolated_listen(const struct slot *slot, bool on);
 
 /* serve.c */
 

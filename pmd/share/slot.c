@@ -33,6 +33,9 @@ static int slot_check_others(struct server *server, int socket)
 	int before = 0;
 
 	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	/* Of another PID namespace, as only isolated ones may be: they are counted as such. */
+	if (peer.pid == 0)
+		return 0;
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
 		const struct slot *slot = &server->slots[i];
 		char byte;
@@ -43,6 +46,9 @@ static int slot_check_others(struct server *server, int socket)
 		if (slot->state == SLOT_LIVE &&
 		    recv(slot->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 			slot_hang_up(server, i);
+		/* An isolated one keeps nothing. */
+		if (slot->state == SLOT_FREE)
+			continue;
 		if (slot->state == SLOT_LIVE || ++before == SLOTS_BEFORE_MAX)
 			return -EBUSY;
 	}
@@ -70,18 +76,19 @@ static int slot_find_free(const struct server *server)
 
 /* The process at the other end, and a descriptor that tells of its end: a child of it may keep the
  * socket open. */
-static int slot_identify(struct slot *slot, int socket)
+static int slot_identify(struct slot *slot, int socket, bool isolated)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
 		return -errno;
-	/* Of another PID namespace that ours does not contain. */
-	if (peer.pid == 0)
-		return -EPERM;
 	slot->pid = peer.pid;
 	slot->uid = peer.uid;
+	/* Of another PID namespace that ours does not contain: of the end of who shares nothing, the socket tells
+	 * enough. */
+	if (peer.pid == 0)
+		return isolated ? 0 : -EPERM;
 	slot->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
 	return slot->pidfd < 0 ? -errno : 0;
 }
@@ -134,6 +141,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->max_memory = server->max_memory;
 	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));
 	message->addresses = server->link.addresses;
+	message->link_up = server->up;
 }
 
 /* Everything that a slot has of its own; what it has not is -1 or NULL. */
@@ -148,23 +156,45 @@ static void slot_release(struct server *server, struct slot *slot)
 		close(slot->process_fd);
 	if (slot->pidfd >= 0)
 		close(slot->pidfd);
+	server->isolated_count -= slot->isolated != NULL;
+	isolated_destroy(server, slot);
 	slot->state = SLOT_FREE;
 }
 
+/* What only those have who share memory. */
+static int slot_make_shared(struct slot *slot, int *page_fd)
+{
+	const int rc = slot_make_page(slot, page_fd);
+
+	if (rc != 0)
+		return rc;
+	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return slot->process_fd < 0 ? -errno : 0;
+}
+
+static int slot_make_isolated(struct server *server, struct slot *slot)
+{
+	int rc;
+
+	if (server->isolated_count == SERVER_ISOLATED_MAX)
+		return -ENOSPC;
+	rc = isolated_create(slot);
+	server->isolated_count += rc == 0;
+	return rc;
+}
+
 /* What a process needs before it can be told of its slot. */
-static int slot_prepare(struct server *server, uint16_t number, int socket, int *page_fd)
+static int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
+			int *page_fd)
 {
 	struct slot *slot = &server->slots[number];
 	int rc;
 
-	rc = slot_identify(slot, socket);
+	rc = slot_identify(slot, socket, isolated);
 	if (rc == 0)
-		rc = slot_make_page(slot, page_fd);
+		rc = isolated ? slot_make_isolated(server, slot) : slot_make_shared(slot, page_fd);
 	if (rc != 0)
 		return rc;
-	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (slot->process_fd < 0)
-		return -errno;
 	rc = blocks_alloc(&server->blocks, number);
 	if (rc < 0)
 		return rc;
@@ -174,10 +204,32 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, int 
 	if (server->max_qp > 0)
 		slot->qpn_count = RTE_MIN(2 * server->max_qp, BLOCK_QPNS);
 	rc = server_rewatch(server, socket, EVENT_SOCKET, number);
-	return rc == 0 ? server_watch(server, slot->pidfd, EVENT_PIDFD, number) : rc;
+	if (rc != 0 || slot->pidfd < 0)
+		return rc;
+	return server_watch(server, slot->pidfd, EVENT_PIDFD, number);
 }
 
-static int slot_open(struct server *server, uint16_t number, int socket,
+static int slot_tell(struct server *server, uint16_t number, int page_fd,
+		     struct share_message *message)
+{
+	struct slot *slot = &server->slots[number];
+	const int fds[SHARE_FDS] = {
+		[SHARE_FD_ARENA] = server->arena_fd,
+		[SHARE_FD_PAGE] = page_fd,
+		[SHARE_FD_OWNER] = server->wake_fd,
+		[SHARE_FD_PROCESS] = slot->process_fd,
+	};
+
+	slot->state = SLOT_LIVE;
+	slot_welcome(server, number, message);
+	if (slot->isolated)
+		return message_send(slot->socket, message, NULL, 0);
+	slot->page->link_up = server->connected;
+	forward_restock(server, number);
+	return message_send(slot->socket, message, fds, SHARE_FDS);
+}
+
+static int slot_open(struct server *server, uint16_t number, int socket, bool isolated,
 		     struct share_message *message)
 {
 	struct slot *slot = &server->slots[number];
@@ -188,21 +240,9 @@ static int slot_open(struct server *server, uint16_t number, int socket,
 			      .socket = socket,
 			      .pidfd = -1,
 			      .process_fd = -1};
-	rc = slot_prepare(server, number, socket, &page_fd);
-	if (rc == 0) {
-		const int fds[SHARE_FDS] = {
-			[SHARE_FD_ARENA] = server->arena_fd,
-			[SHARE_FD_PAGE] = page_fd,
-			[SHARE_FD_OWNER] = server->wake_fd,
-			[SHARE_FD_PROCESS] = slot->process_fd,
-		};
-
-		slot->state = SLOT_LIVE;
-		slot->page->link_up = server->connected;
-		forward_restock(server, number);
-		slot_welcome(server, number, message);
-		rc = message_send(socket, message, fds, SHARE_FDS);
-	}
+	rc = slot_prepare(server, number, socket, isolated, &page_fd);
+	if (rc == 0)
+		rc = slot_tell(server, number, page_fd, message);
 	if (page_fd >= 0)
 		close(page_fd);
 	return rc;
@@ -220,7 +260,8 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 {
 	struct report *report;
 
-	if (report_map(fd, &report) != 0)
+	/* Of another PID namespace: nobody would know whose it is. */
+	if (slot->pid == 0 || report_map(fd, &report) != 0)
 		return;
 	if (report_set_add(server->reports, slot->pid, report) == 0)
 		slot->report = report;
@@ -228,7 +269,7 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 		report_unmap(report);
 }
 
-int slot_begin(struct server *server, int socket, int report_fd)
+int slot_begin(struct server *server, int socket, int report_fd, bool isolated)
 {
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
 	struct slot *slot;
@@ -241,13 +282,13 @@ int slot_begin(struct server *server, int socket, int report_fd)
 
 	if (number >= 0) {
 		slot = &server->slots[number];
-		rc = slot_open(server, (uint16_t)number, socket, &message);
+		rc = slot_open(server, (uint16_t)number, socket, isolated, &message);
 		if (rc == 0) {
 			server->live[server->live_count++] = (uint16_t)number;
 			server->totals.attached++;
 			slot_take_report(server, slot, report_fd);
-			log_info("process %d attaches: slot %d, queue pairs from %#x", slot->pid,
-				 number, slot->qpn_first);
+			log_info("process %d attaches%s: slot %d, queue pairs from %#x", slot->pid,
+				 isolated ? ", isolated" : "", number, slot->qpn_first);
 			return 0;
 		}
 		ledger_reclaim(&server->ledger, (uint16_t)number, free_buffer, server);
@@ -280,6 +321,9 @@ void slot_condemn(struct server *server, uint16_t number)
 	control_leave_all(server, number);
 	lanes_close(server, number);
 	close(slot->socket);
+	/* It shares nothing that would have to be waited for. */
+	if (slot->isolated)
+		slot_end(server, number);
 }
 
 void slot_hang_up(struct server *server, uint16_t number)
@@ -305,6 +349,8 @@ void slot_end(struct server *server, uint16_t number)
 	if (slot->state == SLOT_FREE)
 		return;
 	slot_hang_up(server, number);
+	if (slot->state == SLOT_FREE)
+		return;
 	lanes_end(server, number);
 	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
 		 server->ledger.held[number]);

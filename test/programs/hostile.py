@@ -193,4 +193,5 @@ class Hostile:
         self._kept = silent
 
 
-Hostile(sys.argv[1], random.Random(int(sys.argv[2]))).run()
+if __name__ == "__main__":
+    Hostile(sys.argv[1], random.Random(int(sys.argv[2]))).run()

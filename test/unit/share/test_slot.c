@@ -56,7 +56,7 @@ static int attach(struct share_message *message, int *rc)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
-	*rc = slot_begin(&server, pair[0], -1);
+	*rc = slot_begin(&server, pair[0], -1, false);
 	if (*rc != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);

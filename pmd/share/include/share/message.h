@@ -20,13 +20,14 @@ enum share_message_type {
 	SHARE_HELLO = 0x75726f63, /* process: give me a slot; with a descriptor of its report */
 	SHARE_WELCOME,		  /* owner: here it is, or why not (result); with descriptors */
 	SHARE_STATUS, /* anybody: how do you stand? The answer is text, in messages, then the end */
-	SHARE_ADDRESSES, /* owner, unasked: the port's addresses have changed */
+	SHARE_ADDRESSES, /* owner, unasked: the port's addresses, or its state, have changed */
 	SHARE_ROUTE,	 /* process: link_route */
 	SHARE_RESOLVE,	 /* process: link_resolve */
 	SHARE_JOIN,	 /* process: link_join */
 	SHARE_LEAVE,	 /* process: link_leave */
 	SHARE_REPLY,	 /* owner: to any of the four */
 	SHARE_LANE,	 /* owner, unasked: a lane with another process; with descriptors */
+	SHARE_WIRE, /* isolated process: this is my memif wire; with a descriptor, and unanswered */
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -83,6 +84,7 @@ struct share_message {
 	uint32_t version;
 	struct share_welcome welcome;
 	struct addresses addresses; /* SHARE_WELCOME, SHARE_ADDRESSES */
+	bool link_up; /* likewise */
 	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
 	uint8_t gid[GID_LEN];	    /* all four requests */
 	struct share_offer offer;   /* SHARE_LANE */

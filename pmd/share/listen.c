@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sockets that an owner listens on, and who may come to them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server.h"
+#include "share/message.h"
+
+#define BACKLOG 64
+
+/* A socket that nobody listens on is what a killed owner left. */
+static int listen_remove_stale(const struct sockaddr_un *address)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? -EADDRINUSE
+										  : -errno;
+	close(fd);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc == -ECONNREFUSED)
+		return unlink(address->sun_path) == 0 ? 0 : -errno;
+	return rc;
+}
+
+/* /run is empty after a start of the system: one level is made where it is missing. */
+static void listen_make_directory(const char *path)
+{
+	char directory[108];
+	char *slash;
+
+	snprintf(directory, sizeof(directory), "%s", path);
+	slash = strrchr(directory, '/');
+	if (!slash || slash == directory)
+		return;
+	*slash = '\0';
+	if (mkdir(directory, 0755) != 0 && errno != EEXIST)
+		log_warn("cannot make %s: %s", directory, strerror(errno));
+}
+
+int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
+		int *listen_fd, char bound[108])
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	mode_t mask;
+	int fd, rc;
+
+	rc = share_socket_path(config->path, server->number, &address);
+	if (rc != 0)
+		return rc;
+	listen_make_directory(config->path);
+	rc = listen_remove_stale(&address);
+	if (rc != 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	*listen_fd = fd;
+	/* Nobody may come in before owner and mode are what they should be. */
+	mask = umask(0777);
+	rc = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
+	umask(mask);
+	if (rc != 0)
+		return rc;
+	strcpy(bound, address.sun_path);
+	if (chown(address.sun_path, config->owner, config->group) != 0 ||
+	    chmod(address.sun_path, config->mode) != 0 || listen(fd, BACKLOG) != 0)
+		return -errno;
+	return server_watch(server, fd, event, 0);
+}

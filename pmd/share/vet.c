@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames between processes that trust each other and one that nobody trusts. */
+#include "share/vet.h"
+
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "wire/icrc.h"
+#include "wire/packet.h"
+#include "wire/vlan.h"
+
+bool vet_frame(const struct vet *vet, const uint8_t *frame, size_t len)
+{
+	struct packet packet;
+
+	if (packet_parse(frame, len, false, &packet) != PACKET_OK ||
+	    memcmp(packet.src_mac, vet->mac, RTE_ETHER_ADDR_LEN) != 0)
+		return false;
+	if (!addresses_have(vet->addresses, vlan_of_tci(packet.vlan_tci), packet.sgid))
+		return false;
+	return !(packet.op->flags & OPCODE_HAS_DETH) ||
+	       packet.src_qpn - vet->qpn_first < vet->qpn_count;
+}
+
+bool vet_seal(uint8_t *frame, size_t len)
+{
+	struct packet packet;
+	uint8_t *payload;
+	uint32_t state;
+
+	if (packet_parse(frame, len, true, &packet) != PACKET_OK)
+		return false;
+	payload = frame + (packet.payload - frame);
+	state = icrc_headers(packet.l3, packet.l3_len, packet.headers_len);
+	state = icrc_update(state, payload, packet.payload_len + packet.pad);
+	icrc_store(state, payload + packet.payload_len + packet.pad);
+	if (packet.ipv6) {
+		uint8_t *l3 = frame + (packet.l3 - frame);
+		struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(l3 + packet.l3_len);
+
+		udp->dgram_cksum = 0;
+		udp->dgram_cksum =
+			rte_ipv6_udptcp_cksum((const struct rte_ipv6_hdr *)(void *)l3, udp);
+	}
+	return true;
+}

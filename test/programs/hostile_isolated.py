@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An isolated client of uroced that keeps no rule, over memif: argv are the socket and a seed. Ends with 0 whatever
+uroced answers, but where it believes what it must not."""
+
+import fcntl
+import mmap
+import os
+import random
+import socket
+import struct
+import sys
+
+from hostile import HELLO, WAIT_SECONDS, WELCOME, Client
+
+WIRE = HELLO + 10
+ACK, MEMIF_HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED = range(1, 8)
+MESSAGE_BYTES = 128
+VERSION, COOKIE = 0x200, 0x3e31f20
+LOG2, BUFFER = 4, 2048
+RING = 1 << LOG2
+RING_BYTES = 128 + 16 * RING
+BUFFERS_AT = 4096
+REGION_BYTES = BUFFERS_AT + 2 * RING * BUFFER
+HEAD = 6           # in a ring
+DESCRIPTORS = 128
+ROUNDS = 30
+
+
+class Broken(Exception):
+    """uroced has let go of us."""
+
+
+def sealed(size):
+    fd = os.memfd_create("hostile", os.MFD_ALLOW_SEALING)
+    os.truncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    return fd
+
+
+class Wire:
+    """An attached process, and the client's end of its wire; right where it is not told otherwise."""
+
+    def __init__(self, path, message):
+        self.client = Client(path)
+        self.client.send(message(HELLO))
+        answer, fds = self.client.receive()
+        assert struct.unpack_from("<I", answer)[0] == WELCOME and not fds, "it shares memory"
+        if struct.unpack_from("<4Ii", answer)[2]:
+            raise Broken
+        self.socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(WAIT_SECONDS)
+        self.client.send(message(WIRE), [other.fileno()])
+        other.close()
+        assert struct.unpack_from("<H", self.answer())[0] == MEMIF_HELLO
+        self.memory_fd = sealed(REGION_BYTES)
+        self.memory = mmap.mmap(self.memory_fd, REGION_BYTES)
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK)
+        for number in range(2):
+            struct.pack_into("<I", self.memory, number * RING_BYTES, COOKIE)
+            for index in range(RING):
+                self.descriptor(number, index, 0, 0, BUFFER, BUFFERS_AT + (number * RING + index) * BUFFER)
+
+    def answer(self):
+        try:
+            data = self.socket.recv(2 * MESSAGE_BYTES)
+        except ConnectionResetError as error:
+            raise Broken from error
+        if not data:
+            raise Broken
+        return data
+
+    def descriptor(self, ring, index, flags, region, length, offset):
+        struct.pack_into("<HHII", self.memory, ring * RING_BYTES + DESCRIPTORS + 16 * index, flags, region, length,
+                         offset)
+
+    def head(self, ring, value):
+        struct.pack_into("<H", self.memory, ring * RING_BYTES + HEAD, value & 0xffff)
+
+    def say(self, kind, body=b"", fds=()):
+        data = (struct.pack("<H", kind) + body).ljust(MESSAGE_BYTES, b"\0")
+        try:
+            socket.send_fds(self.socket, [data], fds)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Broken from error
+        return self.answer()
+
+    def begin(self):
+        self.say(INIT, struct.pack("<HIB", VERSION, 0, 0))
+
+    def region(self, fd=None, size=REGION_BYTES, index=0):
+        self.say(ADD_REGION, struct.pack("<HQ", index, size), [self.memory_fd if fd is None else fd])
+
+    def ring(self, to_server, log2=LOG2, offset=None, region=0, fd=None):
+        if offset is None:
+            offset = 0 if to_server else RING_BYTES
+        self.say(ADD_RING, struct.pack("<HHHIBH", int(to_server), 0, region, offset, log2, 0),
+                 [self.bell if fd is None else fd])
+
+    def connect(self):
+        self.begin()
+        self.region()
+        self.ring(True)
+        self.ring(False)
+        assert struct.unpack_from("<H", self.say(CONNECT))[0] == CONNECTED
+        return self
+
+    def ring_bell(self):
+        os.write(self.bell, struct.pack("<Q", 1))
+
+    def is_let_go(self):
+        """Whether uroced has closed both sockets; waits for it."""
+        try:
+            while self.client.socket.recv(1 << 16):
+                pass
+        except ConnectionResetError:
+            pass
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self):
+        self.client.socket.close()
+        self.socket.close()
+        self.memory.close()
+        os.close(self.memory_fd)
+        os.close(self.bell)
+
+
+class Hostile:
+    """All that it does."""
+
+    def __init__(self, path, rng):
+        self._path = path
+        self._rng = rng
+        client = Client(path)
+        client.send(b"?")
+        answer, _ = client.receive()
+        self._bytes = len(answer)
+        self._version = struct.unpack_from("<4I", answer)[3]
+
+    def _message(self, kind):
+        head = struct.pack("<4I", kind, self._rng.getrandbits(32), 0, self._version)
+        return head + bytes(self._bytes - len(head))
+
+    def _wire(self):
+        return Wire(self._path, self._message)
+
+    def run(self):
+        """Everything once, in any order."""
+        acts = [self._setups, self._no_wires, self._rings, self._noise, self._frames, self._many]
+        self._rng.shuffle(acts)
+        for act in acts:
+            act()
+
+    def _refused(self, act):
+        """What breaks a rule ends the connection."""
+        wire = self._wire()
+        try:
+            act(wire)
+        except Broken:
+            pass
+        assert wire.is_let_go(), act
+        wire.close()
+
+    def _setups(self):
+        """One thing wrong each."""
+        soft = os.memfd_create("hostile", os.MFD_ALLOW_SEALING)
+        os.truncate(soft, REGION_BYTES)
+        pipe = os.pipe()
+
+        def after(*steps):
+            def act(wire):
+                wire.begin()
+                for step in steps:
+                    step(wire)
+            return act
+        whole = [lambda wire: wire.region(), lambda wire: wire.ring(True)]
+        for act in (
+                lambda wire: wire.say(INIT, struct.pack("<HIB", 0x300, 0, 0)),
+                lambda wire: wire.region(),
+                lambda wire: wire.say(self._rng.randrange(9, 1 << 16)),
+                after(lambda wire: wire.region(fd=soft)),
+                after(lambda wire: wire.region(fd=pipe[0])),
+                after(lambda wire: wire.region(fd=wire.socket.fileno())),
+                after(lambda wire: wire.region(size=REGION_BYTES + 1)),
+                after(lambda wire: wire.region(size=0)),
+                after(lambda wire: wire.region(size=1 << 63)),
+                after(lambda wire: wire.region(index=7)),
+                after(whole[0], lambda wire: wire.ring(True, log2=40)),
+                after(whole[0], lambda wire: wire.ring(True, offset=REGION_BYTES)),
+                after(whole[0], lambda wire: wire.ring(True, offset=(1 << 32) - 16)),
+                after(whole[0], lambda wire: wire.ring(True, region=9)),
+                after(whole[0], lambda wire: wire.ring(True, fd=pipe[1])),
+                after(*whole, whole[1]),
+                after(*whole, lambda wire: wire.say(CONNECT)),
+        ):
+            self._refused(act)
+        for fd in (soft, *pipe):
+            os.close(fd)
+
+    def _no_wires(self):
+        """Descriptors that are no wire of ours."""
+        listener = socket.socket(socket.AF_INET)
+        datagram = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        null = os.open("/dev/null", os.O_RDWR)
+        for fds in ([], [null], [listener.fileno()], [datagram[0].fileno()], [null] * 100):
+            client = Client(self._path)
+            client.send(self._message(HELLO))
+            client.receive()
+            client.send(self._message(WIRE), fds)
+            assert client.receive()[0] == b"", fds
+            client.socket.close()
+        listener.close()
+        os.close(null)
+
+    def _rings(self):
+        """Descriptors that lead outside, chains without end, indices that cannot be."""
+        for descriptor in ((0, 1, 64, BUFFERS_AT), (0, 0, 64, REGION_BYTES - 63), (0, 0, 1 << 31, BUFFERS_AT),
+                           (0, 0, (1 << 32) - 1, (1 << 32) - 1), (1, 0, 64, BUFFERS_AT), (0, 0, 0, BUFFERS_AT),
+                           (0, 0, BUFFER * RING, BUFFERS_AT)):
+            wire = self._wire().connect()
+            wire.descriptor(0, 0, *descriptor)
+            wire.head(0, 1)
+            wire.ring_bell()
+            assert wire.is_let_go(), descriptor
+            wire.close()
+        for head in (RING + 1, 0xffff):
+            wire = self._wire().connect()
+            wire.head(0, head)
+            wire.ring_bell()
+            assert wire.is_let_go(), head
+            wire.close()
+
+    def _noise(self):
+        """Anything anywhere, all the time."""
+        for _ in range(ROUNDS):
+            wire = self._wire().connect()
+            for _ in range(ROUNDS):
+                where = self._rng.randrange(0, 2 * RING_BYTES - 8)
+                wire.memory[where:where + 8] = self._rng.randbytes(8)
+            wire.ring_bell()
+            wire.close()
+
+    def _frames(self):
+        """Frames that are not RoCE, or not ours to send: they are refused, and we stay."""
+        wire = self._wire().connect()
+        for index in range(RING):
+            at = BUFFERS_AT + index * BUFFER
+            wire.memory[at:at + 64] = self._rng.randbytes(64)
+            # ARP, IPv4 to RoCE's port, and what is neither.
+            wire.memory[at + 12:at + 14] = self._rng.choice((b"\x08\x06", b"\x08\x00", b"\x88\xb5"))
+            wire.descriptor(0, index, 0, 0, self._rng.randrange(1, 64), at)
+        wire.head(0, RING)
+        wire.ring_bell()
+        # The tail is theirs to write.
+        for _ in range(WAIT_SECONDS * 100):
+            if struct.unpack_from("<H", wire.memory, 64)[0] == RING:
+                break
+            wire.client.socket.settimeout(0.01)
+            try:
+                assert wire.client.socket.recv(1), "it has let go"
+            except TimeoutError:
+                pass
+        else:
+            raise AssertionError("frames are not taken")
+        wire.close()
+
+    def _many(self):
+        """Who says nothing, and who wants a second place."""
+        silent = [Client(self._path) for _ in range(80)]
+        wire = self._wire()
+        try:
+            self._wire()
+            raise AssertionError("there is a second place")
+        except Broken:
+            pass
+        wire.close()
+        for client in silent:
+            client.socket.close()
+
+
+if __name__ == "__main__":
+    Hostile(sys.argv[1], random.Random(int(sys.argv[2]))).run()

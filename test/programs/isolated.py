@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that share no memory with others: isolated ones of an uroced, with each other, attached ones and beyond."""
+
+import json
+import os
+import subprocess
+import sys
+
+from harness.process import LocalHost, Namespace, wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
+from operate import ctl, expect
+from share import END_SECONDS, SECONDS, Uroced
+
+HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile_isolated.py")
+FIRST_PORT = 27000
+NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+KILLS = 4
+ADDRESSES = {"beyond": "10.9.7.2"}
+
+
+class IsolatedTest:
+    """All checks; an uroced on a veth, and a namespace that has no network at all."""
+
+    def __init__(self, report, work_dir, rng):
+        self._report = report
+        self._rng = rng
+        self._work_dir = os.path.join(work_dir, "isolated")
+        os.mkdir(self._work_dir)
+        for path in (work_dir, self._work_dir):
+            os.chmod(path, 0o755)
+        self._here, self._there, self._bare = (Namespace(f"isolated{number}") for number in range(3))
+        self._here.run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1",
+                       "mtu", "9000", "netns", self._there.name)
+        for number, namespace in enumerate((self._here, self._there)):
+            namespace.run("ip", "link", "set", f"veth{number}", "up")
+            namespace.run("ip", "addr", "add", f"10.9.7.{number + 1}/24", "dev", f"veth{number}")
+        self._socket = f"{self._work_dir}/isolated.sock"
+        self._owner = Uroced(self._here, self._work_dir, "veth0", f"--isolated={self._socket}",
+                             "--file-prefix", f"uroce-isolated-{os.getpid()}")
+        self._names = 0
+        self._port = FIRST_PORT
+        self._indices = {}
+
+    def _host(self, place):
+        self._names += 1
+        isolated = [UROCE_RUN, f"--isolated={self._socket}", "--"]
+        prefix = {
+            "isolated": [*self._here.prefix, *isolated],
+            "nobody": [*self._bare.prefix, *NOBODY, *isolated],
+            "attached": [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, "--"],
+            "beyond": [*self._there.prefix, UROCE_RUN, "--netdev", "veth1", "--"],
+        }[place]
+        return LocalHost(f"isolated-{self._names}", self._work_dir, prefix)
+
+    def _next_port(self):
+        self._port += 1
+        return self._port
+
+    def _check(self, name, function, *args):
+        self._report.check(f"isolated: {name}", function, *args)
+
+    def run_all(self):
+        if not self._report.require("isolated: uroced starts", self._owner.run):
+            return
+        pingpong = PingPong([], 300, 65536)
+        for server, client in (("isolated", "isolated"), ("isolated", "attached"), ("attached", "isolated"),
+                               ("isolated", "beyond"), ("beyond", "isolated")):
+            self._check(f"{server} to {client}: {pingpong.name}", self._run, pingpong, server, client)
+        self._check("nobody, without a network: ibv_rc_pingpong -c", self._run, pingpong, "nobody", "nobody")
+        self._check("sleeping", self._run, PingPong(["-e"], 300, 16384), "isolated", "attached")
+        self._check("ibv_ud_pingpong -c", self._run, PingPong([], 300, 2048, "ud"), "isolated", "isolated")
+        self._check("ib_read_bw", self._run, PerfTest("ib_read_bw", [], 200), "attached", "isolated")
+        self._check("nothing was refused", self._nothing_refused)
+        self._check("uroce-ctl", self._shown)
+        self._check("who may", self._rights)
+        self._check(f"{KILLS} kills", self._kills)
+        self._check("a hostile client", self._hostile)
+        self._check("everything comes back", self._comes_back)
+        self._check("uroced is killed", self._owner_killed)
+
+    def _side(self, place):
+        address = ADDRESSES.get(place, "10.9.7.1")
+        if place not in self._indices:
+            self._indices[place] = gid_index(gids(self._host(place), DEVICE), address)
+        return Side(self._host(place), DEVICE, "127.0.0.1" if place == "nobody" else address, self._indices[place])
+
+    def _run(self, program, server, client):
+        run_pair(program, self._side(server), self._side(client), self._next_port())
+
+    def _nothing_refused(self):
+        """Before anybody is hostile."""
+        status = self._owner.status()
+        expect(status["refused"] == 0, "uroced has refused what is right", status)
+        expect(status["handed_over"] and status["rx_packets"] and status["tx_packets"], "a way was not used", status)
+
+    def _comes_back(self):
+        expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back", self._owner.status())
+
+    def _start_pair(self, server, client, *options):
+        """Two that send until they are stopped."""
+        port = self._next_port()
+        argv = ["ib_send_bw", "-F", "-d", DEVICE, "-x", str(self._side(server).gid_index), *options, "-p", str(port)]
+        processes = [self._host(server).start(argv)]
+        try:
+            if not wait_until(lambda: processes[0].listens(port), SECONDS):
+                raise CheckFailed("the server does not listen", processes[0].story("server"))
+            processes.append(self._host(client).start([*argv, "10.9.7.1"]))
+        except CheckFailed:
+            processes[0].kill()
+            raise
+        return processes
+
+    def _is_under_way(self, processes):
+        """Whether all have sent packets, as uroced has counted them."""
+        sent = {slot["pid"]: slot["tx_packets"] for slot in self._owner.status()["slots"]}
+        return all(sent.get(process.pid, 0) > 100 for process in processes)
+
+    def _shown(self):
+        """They show of themselves what the others do."""
+        processes = self._start_pair("isolated", "isolated", "-D", "60")
+        try:
+            expect(wait_until(lambda: self._is_under_way(processes), SECONDS), "no packets",
+                   *processes[1].story("client"))
+
+            def shown():
+                return {qp["pid"] for qp in ctl("resource", "show", "qp")}
+            expect(wait_until(lambda: {process.pid for process in processes} <= shown(), SECONDS),
+                   "the queue pairs are not shown", shown())
+        finally:
+            for process in processes:
+                process.kill()
+
+    def _rights(self):
+        """Nobody comes to the socket behind which memory is shared, and to the other as its mode says."""
+        done = subprocess.run([*NOBODY, UROCE_RUN, "--socket", self._owner.socket, "--", "ibv_devinfo"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+        expect(done.returncode == 1, "nobody may attach", done.stdout, done.stderr)
+        os.chmod(self._socket, 0o600)
+        try:
+            done = subprocess.run([*NOBODY, UROCE_RUN, f"--isolated={self._socket}", "--", "ibv_devinfo"],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+            expect(done.returncode == 1, "the mode is not looked at", done.stdout, done.stderr)
+        finally:
+            os.chmod(self._socket, 0o666)
+
+    def _kills(self):
+        """The peer of one that is killed gets an error; two that watch go on."""
+        program = PingPong([], 2000, 16384)
+        port = self._next_port()
+        watchers = [self._host("isolated").start(program.argv(self._side("isolated"), port))]
+        victims = []
+        try:
+            expect(wait_until(lambda: watchers[0].listens(port), SECONDS), "no server", *watchers[0].story("server"))
+            watchers.append(self._host("attached").start(program.argv(self._side("attached"), port, "10.9.7.1")))
+            for number in range(KILLS):
+                victims = self._start_pair("isolated", ("isolated", "attached")[number % 2], "-D", "60")
+                expect(wait_until(lambda: self._is_under_way(victims), SECONDS), "no packets",
+                       *victims[1].story("client"))
+                wait_until(lambda: False, self._rng.uniform(0, 0.1))
+                victims[0].kill()
+                expect(victims[1].wait(SECONDS) not in (None, 0), "its peer notices nothing",
+                       *victims[1].story("client"))
+            for process in watchers:
+                expect(process.wait(SECONDS) == 0, "who watched is disturbed", *watchers[0].story("server"),
+                       *watchers[1].story("client"))
+            program.judge(watchers[0].output(), watchers[1].output())
+        finally:
+            for process in (*watchers, *victims):
+                process.kill()
+
+    def _hostile(self):
+        """What keeps no rule disturbs nobody, and leaves nothing."""
+        expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
+        before = self._descriptors()
+        seed = self._rng.getrandbits(32)
+        done = subprocess.run([sys.executable, HOSTILE, self._socket, str(seed)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=120)
+        expect(done.returncode == 0, f"seed {seed}: it is not kept to its place", done.stderr,
+               *self._owner.process.story("uroced"))
+        expect(self._owner.process.poll() is None, f"seed {seed}: uroced has ended",
+               *self._owner.process.story("uroced"))
+        expect(wait_until(self._owner.is_clean, SECONDS), f"seed {seed}: something does not come back",
+               json.dumps(self._owner.status()))
+        expect(wait_until(lambda: self._descriptors() == before, SECONDS),
+               f"seed {seed}: {self._descriptors()} descriptors, not {before}")
+        self._run(PingPong([], 100, 16384), "isolated", "isolated")
+
+    def _descriptors(self):
+        return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
+
+    def _owner_killed(self):
+        """Who is left learns it, and does not hang."""
+        processes = self._start_pair("isolated", "isolated", "-n", "100000000")
+        try:
+            expect(wait_until(lambda: self._is_under_way(processes), SECONDS), "no packets",
+                   *processes[1].story("client"))
+            self._owner.process.kill()
+            for process in processes:
+                expect(process.wait(END_SECONDS) not in (None, 0), "a program does not notice",
+                       *process.story("program"))
+        finally:
+            for process in processes:
+                process.kill()
+            self._owner.process.kill()

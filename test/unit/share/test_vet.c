@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/share/vet.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "share/vet.h"
+
+#include "wire/build.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+
+#define QPN	  0x123456
+#define QPN_FIRST 0x4000
+#define QPN_COUNT 0x4000
+#define VLAN	  5
+
+static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1}, other_mac[6] = {2, 0, 0, 0, 0, 2};
+static const uint8_t ipv6[GID_LEN] = {0xfd, [15] = 1}, other_ipv6[GID_LEN] = {0xfd, [15] = 2};
+static struct addresses addresses;
+static const struct vet vet = {
+	.mac = mac, .addresses = &addresses, .qpn_first = QPN_FIRST, .qpn_count = QPN_COUNT};
+
+/* What a frame is to be. */
+struct wish {
+	uint8_t opcode;
+	bool ipv6;
+	bool unsealed;
+	int32_t vlan;
+	uint32_t src_qpn; /* of a datagram */
+	uint8_t sgid[GID_LEN];
+	uint8_t src_mac[6];
+};
+
+static struct wish wish_for(uint8_t opcode, bool over_ipv6)
+{
+	struct wish wish = {
+		.opcode = opcode, .ipv6 = over_ipv6, .vlan = -1, .src_qpn = QPN_FIRST + 1};
+
+	if (over_ipv6)
+		memcpy(wish.sgid, ipv6, GID_LEN);
+	else
+		gid_from_ipv4("\x0a\x00\x00\x01", wish.sgid);
+	memcpy(wish.src_mac, mac, sizeof(mac));
+	return wish;
+}
+
+static size_t build(uint8_t *frame, const struct wish *wish)
+{
+	static const char payload[] = "some bytes, of no round number";
+	struct path_attr attr = {.vlan_tci = wish->vlan, .udp_sport = 0xc000, .hop_limit = 64};
+	const struct bth_fields bth = {.opcode = wish->opcode, .pkey = 0xffff, .dest_qpn = QPN};
+	struct packet_out out = {.frame = frame, .unsealed = wish->unsealed};
+	struct path path;
+	int len;
+
+	memcpy(attr.sgid, wish->sgid, GID_LEN);
+	memcpy(attr.src_mac, wish->src_mac, sizeof(attr.src_mac));
+	if (wish->ipv6)
+		memcpy(attr.dgid, other_ipv6, GID_LEN);
+	else
+		gid_from_ipv4("\x0a\x00\x00\x02", attr.dgid);
+	assert_int_equal(path_init(&path, &attr), 0);
+	packet_begin(&out, &path, &bth);
+	if ((wish->opcode & OPCODE_SERVICE_MASK) == OPCODE_UD) {
+		struct deth *deth = packet_extend(&out, sizeof(*deth));
+
+		memset(deth, 0, sizeof(*deth));
+		deth->src_qpn[0] = (uint8_t)(wish->src_qpn >> 16);
+		deth->src_qpn[1] = (uint8_t)(wish->src_qpn >> 8);
+		deth->src_qpn[2] = (uint8_t)wish->src_qpn;
+	}
+	packet_payload(&out, FRAG_COPY, payload, sizeof(payload));
+	/* Whatever was said of that before it began. */
+	out.unsealed = wish->unsealed;
+	len = packet_seal(&out);
+	assert_true(len > 0);
+	return (size_t)len;
+}
+
+static bool passes(const struct wish *wish)
+{
+	uint8_t frame[PACKET_FRAME_MAX];
+	const size_t len = build(frame, wish);
+
+	return vet_frame(&vet, frame, len);
+}
+
+static int setup(void **state)
+{
+	struct address address = {.vlan = -1, .prefix_len = 24};
+
+	(void)state;
+	addresses.count = 0;
+	gid_from_ipv4("\x0a\x00\x00\x01", address.gid);
+	assert_int_equal(addresses_add(&addresses, &address), 0);
+	memcpy(address.gid, ipv6, GID_LEN);
+	assert_int_equal(addresses_add(&addresses, &address), 0);
+	gid_from_ipv4("\x0a\x00\x05\x01", address.gid);
+	address.vlan = VLAN;
+	assert_int_equal(addresses_add(&addresses, &address), 0);
+	return 0;
+}
+
+static void vet_frame__lets_pass_what_is_its_own(void **state)
+{
+	struct wish wish;
+
+	(void)state;
+	for (int form = 0; form < 2; form++) {
+		wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, form);
+		assert_true(passes(&wish));
+		wish = wish_for(OPCODE_UD | OPCODE_SEND_ONLY, form);
+		assert_true(passes(&wish));
+		wish.src_qpn = QPN_FIRST + QPN_COUNT - 1;
+		assert_true(passes(&wish));
+	}
+	wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
+	gid_from_ipv4("\x0a\x00\x05\x01", wish.sgid);
+	wish.vlan = VLAN;
+	assert_true(passes(&wish));
+}
+
+static void vet_frame__knows_the_mac(void **state)
+{
+	struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
+
+	(void)state;
+	memcpy(wish.src_mac, other_mac, sizeof(other_mac));
+	assert_false(passes(&wish));
+}
+
+static void vet_frame__knows_the_addresses(void **state)
+{
+	struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
+
+	(void)state;
+	gid_from_ipv4("\x0a\x00\x00\x02", wish.sgid);
+	assert_false(passes(&wish));
+	wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, true);
+	memcpy(wish.sgid, other_ipv6, GID_LEN);
+	assert_false(passes(&wish));
+}
+
+static void vet_frame__knows_the_vlan(void **state)
+{
+	struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
+
+	(void)state;
+	wish.vlan = VLAN;
+	assert_false(passes(&wish));
+	gid_from_ipv4("\x0a\x00\x05\x01", wish.sgid);
+	wish.vlan = -1;
+	assert_false(passes(&wish));
+}
+
+static void vet_frame__knows_the_queue_pairs(void **state)
+{
+	struct wish wish = wish_for(OPCODE_UD | OPCODE_SEND_ONLY, false);
+
+	(void)state;
+	wish.src_qpn = QPN_FIRST - 1;
+	assert_false(passes(&wish));
+	wish.src_qpn = QPN_FIRST + QPN_COUNT;
+	assert_false(passes(&wish));
+	wish.src_qpn = 1;
+	assert_false(passes(&wish));
+}
+
+/* Each that is too short ends with its memory. */
+static void vet_frame__wants_whole_packets(void **state)
+{
+	const struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
+	uint8_t frame[PACKET_FRAME_MAX];
+	const size_t len = build(frame, &wish);
+
+	(void)state;
+	for (size_t end = 0; end < len; end++) {
+		uint8_t *copy = malloc(end ? end : 1);
+
+		memcpy(copy, frame, end);
+		assert_false(vet_frame(&vet, copy, end));
+		free(copy);
+	}
+	frame[12] ^= 1;
+	assert_false(vet_frame(&vet, frame, len));
+}
+
+static void vet_seal__gives_what_is_missing(void **state)
+{
+	(void)state;
+	for (int form = 0; form < 4; form++) {
+		struct wish wish = wish_for(form & 2 ? OPCODE_UD | OPCODE_SEND_ONLY
+						     : OPCODE_RC | OPCODE_SEND_ONLY,
+					    form & 1);
+		uint8_t frame[PACKET_FRAME_MAX], whole[PACKET_FRAME_MAX];
+		struct packet packet;
+		size_t len;
+
+		len = build(whole, &wish);
+		wish.unsealed = true;
+		assert_int_equal(build(frame, &wish), len);
+		assert_memory_not_equal(frame, whole, len);
+		assert_true(vet_seal(frame, len));
+		assert_memory_equal(frame, whole, len);
+		assert_int_equal(packet_parse(frame, len, false, &packet), PACKET_OK);
+		assert_true(packet_icrc_ok(&packet));
+	}
+}
+
+static void vet_seal__leaves_others_alone(void **state)
+{
+	const struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, true);
+	uint8_t frame[PACKET_FRAME_MAX];
+	const size_t len = build(frame, &wish);
+
+	(void)state;
+	for (size_t end = 0; end < len; end++) {
+		uint8_t *copy = malloc(end ? end : 1);
+
+		memcpy(copy, frame, end);
+		assert_false(vet_seal(copy, end));
+		assert_memory_equal(copy, frame, end);
+		free(copy);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vet_frame__lets_pass_what_is_its_own),
+		cmocka_unit_test(vet_frame__knows_the_mac),
+		cmocka_unit_test(vet_frame__knows_the_addresses),
+		cmocka_unit_test(vet_frame__knows_the_vlan),
+		cmocka_unit_test(vet_frame__knows_the_queue_pairs),
+		cmocka_unit_test(vet_frame__wants_whole_packets),
+		cmocka_unit_test(vet_seal__gives_what_is_missing),
+		cmocka_unit_test(vet_seal__leaves_others_alone),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
