@@ -267,7 +267,7 @@ class Hostile:
 
     def _many(self):
         """Who says nothing, and who wants a second place."""
-        silent = [Client(self._path) for _ in range(80)]
+        silent = [Client(self._path) for _ in range(40)]
         wire = self._wire()
         try:
             self._wire()
