@@ -91,7 +91,9 @@ class RxePort:
         self.start = guest.start
         ports.bind(guest, nic, "virtio-pci")
         path = f"/sys/bus/pci/devices/{nic.pci}"
+        # Linux answers ARP on every interface for all; whoever learnt of the other NIC loses it when uroce takes this one.
         status, output = guest.run(
+            "echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore && "
             f"netdev=$(ls {path}/virtio*/net) && ip link set $netdev mtu {MTU} up && "
             f"ip addr add {nic.address}/24 dev $netdev && rdma link add {self.device} type rxe netdev $netdev")
         if status:
@@ -121,6 +123,9 @@ class Bench:
     def __init__(self, report, network, image_dir, work_dir, cpus):
         self._report = report
         self._nics = [ports.Nic(number, "virtio", ports.VIRTIO, 0x10) for number in NUMBERS]
+        for nic, number in zip(self._nics, NUMBERS):
+            nic.address = f"10.10.0.{number}"  # not of the subnet in which the programs meet
+            nic.address6 = f"fd10::{number}"
         self._guests = [ports.boot(network, image_dir, work_dir, [nic], number=n + 4, name=f"guest{n}", cpus=cpus)
                         for n, nic in enumerate(self._nics)]
         self._port = FIRST_PORT
@@ -144,6 +149,10 @@ class Bench:
                 self._report.check(f"{stack} between two guests: {figure.name}", run_pair, figure, *sides,
                                    self._port, PAIR_SECONDS)
                 self.values.setdefault((path_mtu, figure.title, stack), []).append(figure.value)
+
+    def come_first(self):
+        for guest in self._guests:
+            guest.come_first()
 
     def stop(self):
         for guest in self._guests:
@@ -188,6 +197,7 @@ def main():
         network = bridged_network()
         os.mkdir(f"{work_dir}/image")
         bench = Bench(report, network, add_uroce(IMAGE_DIR, f"{work_dir}/image"), work_dir, options.cpus)
+        bench.come_first()
         for _ in range(options.repeat):
             for stack in STACKS:
                 bench.round(stack, [int(mtu) for mtu in options.mtu.split(",")], options.seconds)
