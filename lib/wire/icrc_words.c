@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CRC-32 by shifts of 64-bit words, for processors without carry-less multiplication, emulated ones above all: there a
- * load from a table costs many times a shift.
+ * CRC-32 by shifts of 64-bit words, for processors without carry-less multiplication, emulated ones
+ * above all: there a load from a table costs many times a shift.
  *
- * The CRC's polynomial divides x^300 + x^155 + x^117 + x^89 + 1. So a bit may be struck out if the bits that follow
- * it at distances of 145, 183, 211 and 300 are changed in its place: the remainder stays. Each word is struck out like
- * that as it comes, and what it changes is kept for the five words that follow. Only the last bytes need tables.
+ * The CRC's polynomial divides x^300 + x^155 + x^117 + x^89 + 1. So a bit may be struck out if the
+ * bits that follow it at distances of 145, 183, 211 and 300 are changed in its place: the remainder
+ * stays. Each word is struck out like that as it comes, and what it changes is kept for the five
+ * words that follow. Only the last bytes need tables.
  */
 #include <string.h>
 
@@ -89,7 +90,8 @@ static inline uint64_t next_word(struct stream *s)
 	return word;
 }
 
-/* p0 to p4: what this word and the four behind it have to be changed by; p0 is then of the fifth behind. */
+/* p0 to p4: what this word and the four behind it have to be changed by; p0 is then of the fifth
+ * behind. */
 static inline void strike_out(uint64_t word, uint64_t *p0, uint64_t *p2, uint64_t *p3, uint64_t *p4)
 {
 	word ^= *p0;
