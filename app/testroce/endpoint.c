@@ -148,7 +148,7 @@ int endpoint_connect(struct endpoint *endpoint, uint32_t qp, const union ibv_gid
 		.max_dest_rd_atomic = RD_ATOMIC,
 		.max_rd_atomic = RD_ATOMIC,
 		.min_rnr_timer = 1,
-		.timeout = 16, /* 268 ms, seven times: a busy machine takes CPUs away for long */
+		.timeout = endpoint->config.timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1,

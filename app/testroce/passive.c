@@ -39,6 +39,7 @@ static void passive_shape(const struct plan *plan, struct endpoint_config *confi
 
 	*config = (struct endpoint_config){.qps = (uint32_t)plan->qps,
 					   .send_wr = 1,
+					   .timeout = plan_timeout(plan),
 					   .path_mtu_bytes = (uint32_t)plan->path_mtu_bytes};
 	modes[plan->mode]->shape(plan, &active, config);
 }

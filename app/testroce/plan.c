@@ -266,6 +266,15 @@ uint64_t plan_signal(const struct plan *plan)
 	return RTE_MAX(RTE_MIN(plan->depth / 4, 16u), 1u);
 }
 
+/*
+ * Seven of 1.07 s: a busy machine takes CPUs away for long, from one side and then from the other.
+ * Of 268 ms where packets are to be lost: what nothing else repairs waits for it.
+ */
+uint8_t plan_timeout(const struct plan *plan)
+{
+	return plan->loss_ppm == 0 ? 18 : 16;
+}
+
 struct slots plan_slots(const struct plan *plan, uint64_t depth)
 {
 	struct slots slots = {.stride_bytes =

@@ -78,6 +78,9 @@ void plan_without_names(uint64_t without, char *names, size_t size);
 /** One completion for so many messages. MT-safe. */
 uint64_t plan_signal(const struct plan *plan);
 
+/** The queue pairs' acknowledgement timer, as ibv_modify_qp(3) takes it. */
+uint8_t plan_timeout(const struct plan *plan);
+
 /** Places for the messages under way, `depth` of a queue pair. MT-safe. */
 struct slots plan_slots(const struct plan *plan, uint64_t depth);
 

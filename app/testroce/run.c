@@ -38,6 +38,7 @@ static int run_make_endpoint(struct run *run, char *error, size_t error_size)
 	const struct plan *plan = &run->plan;
 	struct endpoint_config config = {.qps = (uint32_t)plan->qps,
 					 .send_wr = (uint32_t)plan->depth,
+					 .timeout = plan_timeout(plan),
 					 .inline_bytes = (uint32_t)plan->inline_bytes,
 					 .path_mtu_bytes = (uint32_t)plan->path_mtu_bytes};
 	struct endpoint_config passive = {.qps = (uint32_t)plan->qps};

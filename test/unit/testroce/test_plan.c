@@ -229,6 +229,18 @@ static void plan_slots__verified_messages_share_none(void **state)
 			assert_int_equal(slot_of(&slots, qp, n), (qp * 5 + n) * 128);
 }
 
+static void plan_timeout__is_shorter_where_packets_are_lost(void **state)
+{
+	struct plan plan;
+	uint8_t sound;
+
+	(void)state;
+	plan_init(&plan);
+	sound = plan_timeout(&plan);
+	plan.loss_ppm = 1;
+	assert_true(plan_timeout(&plan) < sound);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +254,7 @@ int main(void)
 		cmocka_unit_test_setup(plan_check__bounds_memory, setup),
 		cmocka_unit_test_setup(plan_slots__all_places_are_inside, setup),
 		cmocka_unit_test_setup(plan_slots__verified_messages_share_none, setup),
+		cmocka_unit_test(plan_timeout__is_shorter_where_packets_are_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
