@@ -231,7 +231,6 @@ static void plan_slots__verified_messages_share_none(void **state)
 
 static void plan_timeout__is_shorter_where_packets_are_lost(void **state)
 {
-	struct plan plan;
 	uint8_t sound;
 
 	(void)state;
