@@ -174,6 +174,7 @@ static void run_pair(struct side *side, char **cpus, size_t region_bytes, double
 				MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	const bool no_crc = side->work.no_crc;
 	double gbits, mpps, p50, p99;
+	uint64_t value;
 	pid_t child;
 
 	work_require(ways != MAP_FAILED, "bench_ring: shared memory");
@@ -189,6 +190,9 @@ static void run_pair(struct side *side, char **cpus, size_t region_bytes, double
 		serve(side);
 		_exit(0);
 	}
+	/* The other side has its region when it answers. */
+	side_send(side, WORK_ECHO, 0, 8);
+	side_receive(side, &value);
 	gbits = stream(side, 4096, seconds) * 4096 * 8 / 1e9;
 	mpps = stream(side, 8, seconds) / 1e6;
 	ping_pong(side, &p50, &p99);
