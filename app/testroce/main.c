@@ -173,7 +173,7 @@ static int run_pair(struct options *options)
 	else
 		code = run_device(options);
 	if (pair.child > 0)
-		pair_join(&pair);
+		pair_join(&pair, code == EXIT_SUCCESS);
 	return code;
 }
 

@@ -112,10 +112,13 @@ int pair_fork(struct pair *pair, struct options *options, char *error, size_t er
 	return set_port(pair, options, "client", 2, error, error_size);
 }
 
-void pair_join(struct pair *pair)
+void pair_join(struct pair *pair, bool was_served)
 {
 	char path[sizeof(pair->folder) + 16];
 
+	/* It would wait for ever; and while DPDK starts, a SIGTERM does nothing. */
+	if (!was_served)
+		kill(pair->child, SIGKILL);
 	waitpid(pair->child, NULL, 0);
 	snprintf(path, sizeof(path), "%s/wire.sock", pair->folder);
 	unlink(path);

@@ -154,8 +154,8 @@ static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 		qp_prefetch_run(next);
 }
 
-/* Each ready queue pair once, as far as the port takes it. Returns how many could send all they wanted; with `hold`, all but those that may
- * wait. */
+/* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may wait.
+ * Returns how many ran. */
 static unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
 	const bool prefetches = engine_prefetches(engine);

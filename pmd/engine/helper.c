@@ -132,18 +132,18 @@ static void helper_watch(struct engine *engine)
 	}
 }
 
-static unsigned int helper_turn(struct engine *engine)
+/* Whether there was a turn; it did this much work. */
+static bool helper_turn(struct engine *engine, unsigned int *work)
 {
-	unsigned int work;
-
+	*work = 0;
 	/* A thread of the program sends, or a control call is under way. */
 	if (!engine_try(engine)) {
 		sched_yield();
-		return 0;
+		return false;
 	}
-	work = engine_turn(engine);
+	*work = engine_turn(engine);
 	engine_release(engine);
-	return work;
+	return true;
 }
 
 /* What the helper knows of the program's polling while it runs the engine itself. */
@@ -226,7 +226,8 @@ static void helper_run(struct engine *engine)
 	uint64_t busy_ns = now_ns;
 
 	while (!helper_ended(engine)) {
-		const unsigned int work = helper_turn(engine);
+		unsigned int work;
+		const bool had_turn = helper_turn(engine, &work);
 
 		now_ns = clock_ns(&engine->clock);
 		if (helper_is_relieved(engine, &polling, now_ns)) {
@@ -244,6 +245,9 @@ static void helper_run(struct engine *engine)
 			 * waiting for longer than a queue pair's retries last.
 			 */
 			rte_pause();
+		} else if (!had_turn) {
+			/* Not for frames: once armed, a NIC does not tell of those that came before. */
+			helper_sleep(engine, SLEEP_MIN_NS, false);
 		} else {
 			helper_sleep(engine, helper_idle_ns(engine, now_ns, sleep_ns), true);
 			if (sleep_ns < helper_longest_ns(engine))
@@ -255,13 +259,14 @@ static void helper_run(struct engine *engine)
 static void *helper_main(void *arg)
 {
 	struct engine *engine = arg;
+	unsigned int work;
 
 	/* Sleeps of microseconds should be that, and not the 50 that the kernel adds by default. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	cpu_shorten_slices();
 	while (!helper_ended(engine)) {
 		if (engine->progress == SETTINGS_PROGRESS_DEDICATED) {
-			helper_turn(engine);
+			helper_turn(engine, &work);
 		} else {
 			helper_watch(engine);
 			helper_run(engine);

@@ -23,17 +23,27 @@
 #define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN)
 #define REPLY_MAX   2048 /* link/link.h: frames that are not RoCE */
 
+static uint16_t guest_take_given(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
+{
+	if (!guest->in || n == 0)
+		return 0;
+	return (uint16_t)rte_ring_sc_dequeue_burst(guest->in, (void **)mbufs, n, NULL);
+}
+
 static uint16_t guest_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct guest *guest = arg;
 	uint16_t received = 0;
 
-	if (guest->rx_queue != GUEST_NO_QUEUE)
-		received = rte_eth_rx_burst(guest->port_id, guest->rx_queue, mbufs, n);
-	/* What no rule brings to the queue, or did not yet when it came. */
-	if (guest->in && received < n)
-		received += (uint16_t)rte_ring_sc_dequeue_burst(
-			guest->in, (void **)(mbufs + received), n - received, NULL);
+	/* What no rule brings to the queue, or did not yet when it came. Neither keeps the other out for ever. */
+	if (guest->in_first)
+		received = guest_take_given(guest, mbufs, n);
+	if (guest->rx_queue != GUEST_NO_QUEUE && received < n)
+		received += rte_eth_rx_burst(guest->port_id, guest->rx_queue, mbufs + received,
+					     (uint16_t)(n - received));
+	if (!guest->in_first)
+		received += guest_take_given(guest, mbufs + received, (uint16_t)(n - received));
+	guest->in_first = !guest->in_first;
 	return received;
 }
 

@@ -15,7 +15,7 @@ static void client_wake_owner(struct share_client *client)
 	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
 	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
 		return;
-	/* The only failure is a counter that is full, and then it is awake. */
+	/* It only fails where we have filled the counter ourselves. */
 	if (write(client->owner_fd, &one, sizeof(one)) < 0)
 		return;
 }

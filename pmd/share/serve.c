@@ -197,11 +197,21 @@ static int serve_open_events(struct server *server)
 	if (server->epoll_fd < 0 || server->wake_fd < 0)
 		return -errno;
 	rc = server_watch(server, server->wake_fd, EVENT_WAKE, 0);
-	if (rc == 0 && server->link.port.wake_fd >= 0)
-		rc = server_watch(server, server->link.port.wake_fd, EVENT_PORT, 0);
+	if (rc == 0 && server->link.port.wake_fd >= 0) {
+		server->port_fd = server->link.port.wake_fd;
+		rc = server_watch(server, server->port_fd, EVENT_PORT, 0);
+	}
 	if (rc == 0 && server->has_kernel && server->kernel.wake_fd >= 0)
 		rc = server_watch(server, server->kernel.wake_fd, EVENT_PORT, 0);
 	return rc;
+}
+
+/* It is the driver's, and stays open: it would wake us for ever. */
+static void serve_unwatch_port(struct server *server)
+{
+	if (server->port_fd >= 0)
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->port_fd, NULL);
+	server->port_fd = -1;
 }
 
 /* The processes are told what they would be told of a port of their own: by the end of their sockets. */
@@ -211,8 +221,7 @@ static void serve_lose(struct server *server)
 
 	log_error("port '%s' has gone: who was attached is told so", port->devargs.name);
 	__atomic_store_n(&server->lost, true, __ATOMIC_RELEASE);
-	if (port->wake_fd >= 0)
-		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, port->wake_fd, NULL);
+	serve_unwatch_port(server);
 	port_lose(port);
 	while (server->live_count > 0)
 		slot_condemn(server, server->live[0]);
@@ -251,7 +260,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 	if (!server)
 		return -ENOMEM;
 	server->arena_fd = server->epoll_fd = server->listen_fd = server->wake_fd = -1;
-	server->report_fd = server->isolated_fd = -1;
+	server->report_fd = server->isolated_fd = server->port_fd = -1;
 	memset(server->strangers, 0xff, sizeof(server->strangers));
 	if (settings->capture != SETTINGS_CAPTURE_NO)
 		snprintf(server->shared_prefix, sizeof(server->shared_prefix), "%s",
@@ -347,8 +356,29 @@ static bool serve_arm(struct server *server)
 	/* Orders the stores before the loads: either we see what a process put, or it sees that we
 	 * sleep. Pairs with client_wake_owner. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return server->pending_count == 0 && !forward_waits(server) &&
-	       !port_arm(&server->link.port);
+	if (server->pending_count > 0 || forward_waits(server) || port_arm(&server->link.port))
+		return false;
+	/* Interrupts that could not be switched on are given up. */
+	if (server->link.port.wake_fd < 0)
+		serve_unwatch_port(server);
+	return true;
+}
+
+static bool event_is_of_packets(enum server_event event)
+{
+	return event == EVENT_PORT || event == EVENT_BELL || event == EVENT_WAKE;
+}
+
+/* How long it is before somebody has to look who is not woken. */
+static int serve_longest_ms(const struct server *server, int ms)
+{
+	const bool is_told = server->link.port.wake_fd >= 0 || server->lost;
+
+	if (!is_told || (server->has_kernel && server->kernel.wake_fd < 0))
+		ms = RTE_MIN(ms, POLL_MS);
+	if (server->isolated_count > 0)
+		ms = RTE_MIN(ms, ISOLATED_MS);
+	return ms;
 }
 
 void serve_sleep(struct server *server, int ms)
@@ -358,10 +388,7 @@ void serve_sleep(struct server *server, int ms)
 	gated_lock(server);
 	serve_look_around(server);
 	gated_unlock(server);
-	if (server->link.port.wake_fd < 0 || (server->has_kernel && server->kernel.wake_fd < 0))
-		ms = RTE_MIN(ms, POLL_MS);
-	if (server->isolated_count > 0)
-		ms = RTE_MIN(ms, ISOLATED_MS);
+	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
 	/* One at a time: what is done for one may end what another is about. */
@@ -373,7 +400,7 @@ void serve_sleep(struct server *server, int ms)
 			      (uint32_t)event.data.u64);
 		gated_unlock(server);
 		/* Packets come first. Frames wait on, and so does their event. */
-		if (event.data.u64 >> 32 == EVENT_PORT || event.data.u64 >> 32 == EVENT_WAKE)
+		if (event_is_of_packets((enum server_event)(event.data.u64 >> 32)))
 			break;
 	}
 	serve_say_asleep(server, 0);
@@ -385,7 +412,7 @@ void serve_wake(struct server *server)
 {
 	const uint64_t one = 1;
 
-	/* The only failure is a counter that is full, and then it wakes anyway. */
+	/* Nobody rings often enough to fill the counter, which is ours alone. */
 	if (write(server->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }

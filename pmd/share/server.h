@@ -50,6 +50,7 @@ struct slot {
 	uint32_t qpn_count;
 	struct share_page *page;
 	int process_fd; /* eventfd that wakes it */
+	int bell_fd;	/* eventfd by which it wakes us: it can make no other's useless */
 	struct share_ring rings[SHARE_RINGS];
 	bool touched;		/* in this turn something was put into its rings */
 	bool addresses_due;	/* it has not been told of them yet */
@@ -104,7 +105,8 @@ struct server {
 
 	int epoll_fd;
 	int listen_fd;
-	int wake_fd; /* eventfd */
+	int wake_fd; /* eventfd, of serve_wake */
+	int port_fd; /* the port's, as long as it is watched; or -1 */
 	char socket_path[108];
 	int isolated_fd; /* where those come who are not trusted, or -1 */
 	char isolated_path[108];

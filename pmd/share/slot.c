@@ -7,7 +7,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -38,13 +40,12 @@ static int slot_check_others(struct server *server, int socket)
 		return 0;
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
 		const struct slot *slot = &server->slots[i];
-		char byte;
+		struct pollfd other_end = {.fd = slot->socket};
 
 		if (slot->state == SLOT_FREE || slot->pid != peer.pid)
 			continue;
 		/* That it has hung up may not have been noticed yet. */
-		if (slot->state == SLOT_LIVE &&
-		    recv(slot->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		if (slot->state == SLOT_LIVE && poll(&other_end, 1, 0) > 0)
 			slot_hang_up(server, i);
 		/* An isolated one keeps nothing. */
 		if (slot->state == SLOT_FREE)
@@ -154,6 +155,11 @@ static void slot_release(struct server *server, struct slot *slot)
 		munmap(slot->page, share_ring_offset(SHARE_RINGS));
 	if (slot->process_fd >= 0)
 		close(slot->process_fd);
+	/* The process has it open too: closing alone would leave it in the set. */
+	if (slot->bell_fd >= 0) {
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, slot->bell_fd, NULL);
+		close(slot->bell_fd);
+	}
 	if (slot->pidfd >= 0)
 		close(slot->pidfd);
 	server->isolated_count -= slot->isolated != NULL;
@@ -162,14 +168,18 @@ static void slot_release(struct server *server, struct slot *slot)
 }
 
 /* What only those have who share memory. */
-static int slot_make_shared(struct slot *slot, int *page_fd)
+static int slot_make_shared(struct server *server, uint16_t number, int *page_fd)
 {
+	struct slot *slot = &server->slots[number];
 	const int rc = slot_make_page(slot, page_fd);
 
 	if (rc != 0)
 		return rc;
 	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return slot->process_fd < 0 ? -errno : 0;
+	slot->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (slot->process_fd < 0 || slot->bell_fd < 0)
+		return -errno;
+	return server_watch(server, slot->bell_fd, EVENT_BELL, number);
 }
 
 static int slot_make_isolated(struct server *server, struct slot *slot)
@@ -192,7 +202,8 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 
 	rc = slot_identify(slot, socket, isolated);
 	if (rc == 0)
-		rc = isolated ? slot_make_isolated(server, slot) : slot_make_shared(slot, page_fd);
+		rc = isolated ? slot_make_isolated(server, slot)
+			      : slot_make_shared(server, number, page_fd);
 	if (rc != 0)
 		return rc;
 	rc = blocks_alloc(&server->blocks, number);
@@ -216,7 +227,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 	const int fds[SHARE_FDS] = {
 		[SHARE_FD_ARENA] = server->arena_fd,
 		[SHARE_FD_PAGE] = page_fd,
-		[SHARE_FD_OWNER] = server->wake_fd,
+		[SHARE_FD_OWNER] = slot->bell_fd,
 		[SHARE_FD_PROCESS] = slot->process_fd,
 	};
 
@@ -239,7 +250,8 @@ static int slot_open(struct server *server, uint16_t number, int socket, bool is
 	*slot = (struct slot){.generation = slot->generation + 1,
 			      .socket = socket,
 			      .pidfd = -1,
-			      .process_fd = -1};
+			      .process_fd = -1,
+			      .bell_fd = -1};
 	rc = slot_prepare(server, number, socket, isolated, &page_fd);
 	if (rc == 0)
 		rc = slot_tell(server, number, page_fd, message);

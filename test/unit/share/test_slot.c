@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -49,10 +50,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* This process asks for a slot; returns its own end of the socket, and what the owner makes of it. */
-static int attach(struct share_message *message, int *rc)
+/* This process asks for a slot; returns its own end of the socket, what it was given, and what the owner makes of it. */
+static int attach_with(struct share_message *message, int *rc, int fds[SHARE_FDS])
 {
-	int pair[2], fds[SHARE_FDS];
+	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
@@ -62,11 +63,36 @@ static int attach(struct share_message *message, int *rc)
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
 	assert_int_equal(message->type, SHARE_WELCOME);
 	assert_int_equal(message->result, *rc);
+	return pair[1];
+}
+
+static void close_all(int fds[SHARE_FDS])
+{
 	for (int i = 0; i < SHARE_FDS; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
-	return pair[1];
+}
+
+static int attach(struct share_message *message, int *rc)
+{
+	int fds[SHARE_FDS];
+	const int fd = attach_with(message, rc, fds);
+
+	close_all(fds);
+	return fd;
+}
+
+/* Whether the owner is told of something by now, and that is a bell. */
+static bool hears_a_bell(void)
+{
+	struct epoll_event event;
+
+	while (epoll_wait(server.epoll_fd, &event, 1, 0) > 0) {
+		if (event.data.u64 >> 32 == EVENT_BELL)
+			return true;
+	}
+	return false;
 }
 
 static void slot_begin__gives_as_many_numbers_as_the_limit_takes(void **state)
@@ -151,6 +177,34 @@ static void slot_begin__gives_nothing_where_the_port_has_gone(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void slot_begin__no_process_can_fill_the_counter_of_another_ones_bell(void **state)
+{
+	const uint64_t full = UINT64_MAX - 1, one = 1;
+	struct share_message message;
+	int fds[SHARE_FDS], others[SHARE_FDS];
+	int fd, other, rc;
+
+	(void)state;
+	fd = attach_with(&message, &rc, fds);
+	assert_int_equal(rc, 0);
+	assert_false(hears_a_bell());
+	assert_int_equal(write(fds[SHARE_FD_OWNER], &full, sizeof(full)), sizeof(full));
+	assert_true(hears_a_bell());
+	close(fd);
+	other = attach_with(&message, &rc, others);
+	assert_int_equal(rc, 0);
+	assert_false(hears_a_bell());
+	assert_int_equal(write(others[SHARE_FD_OWNER], &one, sizeof(one)), sizeof(one));
+	assert_true(hears_a_bell());
+	/* Nobody listens to a process that is not there any more, though it keeps its bell. */
+	slot_end(&server, message.welcome.slot);
+	assert_int_equal(write(others[SHARE_FD_OWNER], &one, sizeof(one)), sizeof(one));
+	assert_false(hears_a_bell());
+	close_all(fds);
+	close_all(others);
+	close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +212,7 @@ int main(void)
 		TEST(slot_begin__gives_a_whole_block_without_a_limit),
 		TEST(slot_begin__gives_a_process_one_slot),
 		TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever),
+		TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell),
 		TEST(slot_begin__gives_nothing_where_the_port_has_gone),
 	};
 

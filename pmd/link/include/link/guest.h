@@ -33,6 +33,7 @@ struct guest {
 	struct rte_ring *in, *out;
 	struct flow flow; /* that bring RoCE to rx_queue */
 	int wake_fd;
+	bool in_first; /* whose turn it is to be looked at first */
 	uint32_t sleeps; /* atomic: who gives must wake it */
 };
 
