@@ -178,6 +178,7 @@ static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, ui
 		.addresses = &server->link.addresses,
 		.qpn_first = slot->qpn_first,
 		.qpn_count = slot->qpn_count,
+		.mtu_bytes = server->link.port.mtu_bytes,
 	};
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
 	int len;

@@ -17,9 +17,13 @@
 /* A socket that nobody listens on is what a killed owner left. */
 static int listen_remove_stale(const struct sockaddr_un *address)
 {
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int rc;
+	struct stat status;
+	int fd, rc;
 
+	/* Nobody answers at a file either. */
+	if (lstat(address->sun_path, &status) == 0 && !S_ISSOCK(status.st_mode))
+		return -EEXIST;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? -EADDRINUSE

@@ -62,6 +62,8 @@ static void serve_say_where(const char *path, int rc)
 {
 	if (rc == -EADDRINUSE)
 		log_error("another uroced answers at %s", path);
+	else if (rc == -EEXIST)
+		log_error("%s is no socket: choose another name", path);
 	else if (rc != 0)
 		log_error("cannot listen at %s: %s", path, strerror(-rc));
 }
@@ -387,10 +389,10 @@ void serve_sleep(struct server *server, int ms)
 
 	gated_lock(server);
 	serve_look_around(server);
-	gated_unlock(server);
 	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
+	gated_unlock(server);
 	/* One at a time: what is done for one may end what another is about. */
 	for (int i = 0; i < EVENTS_MAX; i++) {
 		if (epoll_wait(server->epoll_fd, &event, 1, i == 0 ? ms : 0) <= 0)
@@ -403,7 +405,9 @@ void serve_sleep(struct server *server, int ms)
 		if (event_is_of_packets((enum server_event)(event.data.u64 >> 32)))
 			break;
 	}
+	gated_lock(server);
 	serve_say_asleep(server, 0);
+	gated_unlock(server);
 	if (ms != 0)
 		port_disarm(&server->link.port);
 }

@@ -46,6 +46,7 @@ bool serve_next_slot(const struct server *server, uint16_t number, struct serve_
 		.tx_packets = slot->tx_packets,
 		.rx_packets = slot->rx_packets,
 		.rx_dropped = slot->rx_dropped,
+		.isolated = slot->isolated != NULL,
 		.attached = slot->state == SLOT_LIVE,
 	};
 	return true;
@@ -76,10 +77,10 @@ static void add_slot(struct text *text, const struct serve_slot *slot)
 	    "{\"slot\": %u, \"generation\": %" PRIu32
 	    ", \"pid\": %d, \"uid\": %u, \"qpn_first\": %" PRIu32 ", \"qpn_count\": %" PRIu32
 	    ", \"held\": %" PRIu32 ", \"tx_packets\": %" PRIu64 ", \"rx_packets\": %" PRIu64
-	    ", \"rx_dropped\": %" PRIu64 ", \"attached\": %s}",
+	    ", \"rx_dropped\": %" PRIu64 ", \"attached\": %s, \"isolated\": %s}",
 	    slot->slot, slot->generation, slot->pid, slot->uid, slot->qpn_first, slot->qpn_count,
 	    slot->held, slot->tx_packets, slot->rx_packets, slot->rx_dropped,
-	    slot->attached ? "true" : "false");
+	    slot->attached ? "true" : "false", slot->isolated ? "true" : "false");
 }
 
 int serve_status(const struct server *server, char *at, size_t size)

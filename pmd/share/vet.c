@@ -19,6 +19,9 @@ bool vet_frame(const struct vet *vet, const uint8_t *frame, size_t len)
 	if (packet_parse(frame, len, false, &packet) != PACKET_OK ||
 	    memcmp(packet.src_mac, vet->mac, RTE_ETHER_ADDR_LEN) != 0)
 		return false;
+	/* A driver may stop at a frame that is too long, and all others behind it. */
+	if (len - (size_t)(packet.l3 - frame) > vet->mtu_bytes)
+		return false;
 	if (!addresses_have(vet->addresses, vlan_of_tci(packet.vlan_tci), packet.sgid))
 		return false;
 	return !(packet.op->flags & OPCODE_HAS_DETH) ||

@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
-#include "share/vet.h"
+#include <rte_ether.h>
 
+#include "share/vet.h"
 #include "wire/build.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
@@ -24,7 +25,12 @@ static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1}, other_mac[6] = {2, 0, 0, 0, 0,
 static const uint8_t ipv6[GID_LEN] = {0xfd, [15] = 1}, other_ipv6[GID_LEN] = {0xfd, [15] = 2};
 static struct addresses addresses;
 static const struct vet vet = {
-	.mac = mac, .addresses = &addresses, .qpn_first = QPN_FIRST, .qpn_count = QPN_COUNT};
+	.mac = mac,
+	.addresses = &addresses,
+	.mtu_bytes = PACKET_FRAME_MAX,
+	.qpn_first = QPN_FIRST,
+	.qpn_count = QPN_COUNT,
+};
 
 /* What a frame is to be. */
 struct wish {
@@ -172,6 +178,20 @@ static void vet_frame__knows_the_queue_pairs(void **state)
 	assert_false(passes(&wish));
 }
 
+static void vet_frame__knows_the_longest(void **state)
+{
+	const struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
+	uint8_t frame[PACKET_FRAME_MAX];
+	const size_t len = build(frame, &wish);
+	struct vet narrow = vet;
+
+	(void)state;
+	narrow.mtu_bytes = (uint32_t)len - RTE_ETHER_HDR_LEN;
+	assert_true(vet_frame(&narrow, frame, len));
+	narrow.mtu_bytes--;
+	assert_false(vet_frame(&narrow, frame, len));
+}
+
 /* Each that is too short ends with its memory. */
 static void vet_frame__wants_whole_packets(void **state)
 {
@@ -238,6 +258,7 @@ int main(void)
 		cmocka_unit_test(vet_frame__knows_the_addresses),
 		cmocka_unit_test(vet_frame__knows_the_vlan),
 		cmocka_unit_test(vet_frame__knows_the_queue_pairs),
+		cmocka_unit_test(vet_frame__knows_the_longest),
 		cmocka_unit_test(vet_frame__wants_whole_packets),
 		cmocka_unit_test(vet_seal__gives_what_is_missing),
 		cmocka_unit_test(vet_seal__leaves_others_alone),

@@ -43,6 +43,7 @@ struct serve_slot {
 	uint64_t tx_packets; /* taken from it */
 	uint64_t rx_packets; /* given to it */
 	uint64_t rx_dropped; /* lost because it did not take them in time */
+	bool isolated;	     /* it shares no memory */
 	bool attached;	     /* false: it hung up or broke the rules, and its end is awaited */
 };
 

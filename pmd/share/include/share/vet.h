@@ -13,13 +13,14 @@
 struct vet {
 	const uint8_t *mac;
 	const struct addresses *addresses;
+	uint32_t mtu_bytes; /* the longest IP packet */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
 };
 
 /**
- * Whether a frame is a RoCE packet that comes from that MAC address, one of those IP addresses, in
- * the VLAN where it is one, and, where a packet tells of it, from one of those queue pairs.
+ * Whether a frame is a RoCE packet of at most that length, that comes from that MAC address, one
+ * of those IP addresses, in the VLAN where it is one, and, where a packet tells of it, from one of those queue pairs.
  * MT-safe.
  */
 bool vet_frame(const struct vet *vet, const uint8_t *frame, size_t len);
