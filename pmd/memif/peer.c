@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "memif/socket.h"
 
@@ -49,8 +48,8 @@ static int peer_map(struct memif_peer *peer, uint64_t bytes, int fd)
 
 	if (fd < 0 || !memif_socket_is_sealed(fd))
 		return -EPROTO;
-	/* Once sealed, it can only have become longer. */
-	if (fstat(fd, &file) != 0 || file.st_size < 0 || (uint64_t)file.st_size < bytes)
+	/* The seal against growth is not added: the client may hold the lock that is for. */
+	if (fstat(fd, &file) != 0 || file.st_size < 0 || (uint64_t)file.st_size != bytes)
 		return -EPROTO;
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
@@ -90,9 +89,9 @@ static int peer_add_ring(struct memif_peer *peer, const struct memif_message *me
 		(sizeof(struct memif_descriptor) << add->log2_size);
 	if (add->offset > region->bytes || bytes > region->bytes - add->offset)
 		return -EPROTO;
+	if ((to_server || *fd >= 0) && !memif_socket_is_eventfd(*fd))
+		return -EPROTO;
 	if (to_server) {
-		if (*fd < 0 || !memif_socket_is_eventfd(*fd))
-			return -EPROTO;
 		peer->wake_fd = *fd;
 		*fd = -1;
 	}
@@ -114,9 +113,18 @@ static int peer_connect(struct memif_peer *peer)
 	return 0;
 }
 
+/* Whether a descriptor came with a message that takes none. */
+static bool fd_is_odd(const struct memif_message *message, int fd)
+{
+	return fd >= 0 && message->type != MEMIF_ADD_REGION && message->type != MEMIF_ADD_RING;
+}
+
 static int peer_answer(struct memif_peer *peer, const struct memif_message *message, int *fd,
 		       struct memif_message *answer)
 {
+	/* Nobody has us close more than takes part in a connection. */
+	if (fd_is_odd(message, *fd))
+		return -EPROTO;
 	if (message->type == MEMIF_DISCONNECT)
 		return -ECONNRESET;
 	*answer = (struct memif_message){.type = MEMIF_ACK};
@@ -151,9 +159,8 @@ int memif_peer_take(struct memif_peer *peer, const struct memif_message *message
 void memif_peer_fini(struct memif_peer *peer)
 {
 	for (uint32_t i = 0; i < peer->region_count; i++)
-		munmap(peer->regions[i].at, peer->regions[i].bytes);
-	if (peer->wake_fd >= 0)
-		close(peer->wake_fd);
+		memif_socket_unmap(peer->regions[i].at, peer->regions[i].bytes);
+	memif_socket_discard(peer->wake_fd);
 	memif_peer_init(peer);
 	peer->state = MEMIF_STATE_BROKEN;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiving from who may send anything: descriptors of files whose file system is a process of the
- * sender's, which never answers, are neither asked for anything nor closed by the caller's thread.
+ * Receiving from who may send anything. To close the last of a descriptor may wait as long as its
+ * sender likes: a file of a file system that never answers, a TCP socket that lingers, whatever is
+ * unread in the queue of a socket, even an eventfd that is in an epoll set of the sender's. So the
+ * caller's thread closes nothing that comes from there.
  */
 #include "memif/socket.h"
 
@@ -12,17 +14,32 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define CLOSE_MAX 32 /* threads that close at one time; the rest stays open */
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 4
+#endif
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
+#endif
 
-/* Room for one descriptor: the kernel drops what has no room, and waits for nobody. */
+#define CLOSERS_MAX 32	/* threads that close at one time */
+#define WAITING_MAX 256 /* for them, before nothing more is taken that would have to be closed */
+
+/*
+ * Room for all descriptors that a message can bring (SCM_MAX_FD, 253), with credentials and a label
+ * before them: what has no room, the kernel closes in the caller's thread.
+ */
 union control {
 	struct cmsghdr header;
-	char room[CMSG_LEN(sizeof(int))];
+	char room[8192];
 };
 
 int memif_socket_send(int fd, const void *data, size_t len)
@@ -30,16 +47,44 @@ int memif_socket_send(int fd, const void *data, size_t len)
 	return send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-static int take_fd(struct msghdr *msg)
+/* The descriptors of a control message; the first goes to `first` where that has none. Returns how
+ * many. */
+static size_t take_fds(struct cmsghdr *header, int *first)
 {
-	const struct cmsghdr *header = CMSG_FIRSTHDR(msg);
-	int fd;
+	const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
-	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-	    header->cmsg_len != CMSG_LEN(sizeof(fd)))
-		return -1;
-	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	return fd;
+	for (size_t i = 0; i < count; i++) {
+		int fd;
+
+		memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
+		if (*first < 0)
+			*first = fd;
+		else
+			memif_socket_discard(fd);
+	}
+	return count;
+}
+
+/* A pidfd comes by an option of our end, which is the sender's too where it has passed it to us. */
+static size_t take_all(struct msghdr *msg, int *first)
+{
+	size_t count = 0;
+
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(msg); header;
+	     header = CMSG_NXTHDR(msg, header)) {
+		if (header->cmsg_level == SOL_SOCKET &&
+		    (header->cmsg_type == SCM_RIGHTS || header->cmsg_type == SCM_PIDFD))
+			count += take_fds(header, first);
+	}
+	return count;
+}
+
+/* Whether a descriptor waits to come with the next message, which stays. */
+static bool brings_fd(int fd)
+{
+	struct msghdr msg = {0};
+
+	return recvmsg(fd, &msg, MSG_DONTWAIT | MSG_PEEK) >= 0 && (msg.msg_flags & MSG_CTRUNC);
 }
 
 int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd)
@@ -50,14 +95,31 @@ int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd)
 			     .msg_iovlen = 1,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control.room)};
+	size_t count;
 	ssize_t len;
 
 	*passed_fd = -1;
+	if (memif_socket_is_stuck() && brings_fd(fd))
+		return -EBUSY;
 	len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
 	if (len < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
-	*passed_fd = take_fd(&msg);
-	return (int)len;
+	count = take_all(&msg, passed_fd);
+	if (count <= (len > 0 ? 1 : 0) && !(msg.msg_flags & MSG_CTRUNC))
+		return (int)len;
+	memif_socket_discard(*passed_fd);
+	*passed_fd = -1;
+	return -EPROTO;
+}
+
+void memif_socket_quiet(int fd)
+{
+	static const int options[] = {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD};
+	const int off = 0;
+
+	/* Not all kernels know all; whatever comes nevertheless is seen. */
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		setsockopt(fd, SOL_SOCKET, options[i], &off, sizeof(off));
 }
 
 bool memif_socket_is_eventfd(int fd)
@@ -82,44 +144,121 @@ bool memif_socket_is_sealed(int fd)
 	       file_system.f_type == TMPFS_MAGIC;
 }
 
-static uint32_t closing; /* atomic; how many wait, or stay open */
+/* What is to be let go. */
+struct job {
+	STAILQ_ENTRY(job) link;
+	int fd; /* -1: memory */
+	void *memory;
+	size_t bytes;
+};
 
-static void *close_it(void *arg)
+static pthread_mutex_t lock =
+	PTHREAD_MUTEX_INITIALIZER; /* of what follows; held for a moment only */
+static STAILQ_HEAD(, job) waiting = STAILQ_HEAD_INITIALIZER(waiting);
+static uint32_t waiting_count;
+static uint32_t closer_count; /* threads */
+
+/* The next; NULL: there is none, and the caller's thread is not counted any more. */
+static struct job *job_next(void)
 {
-	close((int)(intptr_t)arg);
-	__atomic_fetch_sub(&closing, 1, __ATOMIC_RELAXED);
-	return NULL;
+	struct job *job;
+
+	pthread_mutex_lock(&lock);
+	job = STAILQ_FIRST(&waiting);
+	if (job) {
+		STAILQ_REMOVE_HEAD(&waiting, link);
+		waiting_count--;
+	} else {
+		closer_count--;
+	}
+	pthread_mutex_unlock(&lock);
+	return job;
 }
 
-static void close_in_thread(int fd)
+static void *closer_run(void *arg)
+{
+	const struct linger none = {.l_onoff = 0};
+	struct job *job;
+
+	while ((job = job_next()) != NULL) {
+		if (job->fd >= 0) {
+			/* No socket: nothing happens. */
+			setsockopt(job->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+			close(job->fd);
+		} else {
+			munmap(job->memory, job->bytes);
+		}
+		free(job);
+	}
+	return arg;
+}
+
+/* Where a thread cannot be had, one that comes later does it. */
+static void closer_start(void)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, before;
 
-	if (__atomic_add_fetch(&closing, 1, __ATOMIC_RELAXED) > CLOSE_MAX)
-		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Where it cannot be had, the descriptor stays, and counts. */
-	pthread_create(&thread, &attr, close_it, (void *)(intptr_t)fd);
+	if (pthread_create(&thread, &attr, closer_run, NULL) != 0) {
+		pthread_mutex_lock(&lock);
+		closer_count--;
+		pthread_mutex_unlock(&lock);
+	}
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static void let_go(int fd, void *memory, size_t bytes)
+{
+	struct job *job = malloc(sizeof(*job));
+	bool starts;
+
+	/* Without memory it stays. */
+	if (!job)
+		return;
+	*job = (struct job){.fd = fd, .memory = memory, .bytes = bytes};
+	pthread_mutex_lock(&lock);
+	STAILQ_INSERT_TAIL(&waiting, job, link);
+	waiting_count++;
+	starts = closer_count < CLOSERS_MAX;
+	closer_count += starts;
+	pthread_mutex_unlock(&lock);
+	if (starts)
+		closer_start();
+}
+
 bool memif_socket_is_stuck(void)
 {
-	return __atomic_load_n(&closing, __ATOMIC_RELAXED) >= CLOSE_MAX;
+	bool stuck;
+
+	pthread_mutex_lock(&lock);
+	stuck = waiting_count >= WAITING_MAX;
+	pthread_mutex_unlock(&lock);
+	return stuck;
 }
 
 void memif_socket_discard(int fd)
 {
+	if (fd >= 0)
+		let_go(fd, NULL, 0);
+}
+
+void memif_socket_unmap(void *memory, size_t bytes)
+{
+	let_go(-1, memory, bytes);
+}
+
+void memif_socket_end(int epoll_fd, int fd)
+{
 	if (fd < 0)
 		return;
-	if (fcntl(fd, F_GET_SEALS) >= 0 || memif_socket_is_eventfd(fd))
-		close(fd);
-	else
-		close_in_thread(fd);
+	/* It is closed at any time later, and whoever passed it has it open too. */
+	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	shutdown(fd, SHUT_RDWR);
+	memif_socket_discard(fd);
 }

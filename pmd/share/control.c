@@ -167,7 +167,7 @@ static int control_receive(struct server *server, uint16_t number, struct share_
 	if (rc == 0 && message->type == SHARE_WIRE)
 		return isolated_plug(server, number, fd);
 	memif_socket_discard(fd);
-	return rc;
+	return fd >= 0 ? -EPROTO : rc;
 }
 
 /* A rule was broken, or it has gone. */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "memif/peer.h"
 #include "memif/socket.h"
@@ -37,10 +36,7 @@ static void isolated_unplug(struct server *server, struct isolated *isolated)
 	/* The process has it open too: closing alone would leave it in the set. */
 	if (isolated->peer.wake_fd >= 0)
 		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, isolated->peer.wake_fd, NULL);
-	if (isolated->wire_fd >= 0) {
-		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, isolated->wire_fd, NULL);
-		close(isolated->wire_fd);
-	}
+	memif_socket_end(server->epoll_fd, isolated->wire_fd);
 	isolated->wire_fd = -1;
 	memif_peer_fini(&isolated->peer);
 	memif_peer_init(&isolated->peer);
@@ -86,6 +82,7 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 		return -EPROTO;
 	}
 	isolated_unplug(server, isolated);
+	memif_socket_quiet(fd);
 	isolated->wire_fd = fd;
 	memif_peer_greet(&greeting, "uroced");
 	rc = server_watch(server, fd, EVENT_WIRE, number);
@@ -105,6 +102,8 @@ static int isolated_talk(struct server *server, uint16_t number)
 	len = memif_socket_receive(isolated->wire_fd, &message, sizeof(message), &fd);
 	if (len == -EAGAIN)
 		return 0;
+	if (len == -EPROTO || len == -EBUSY)
+		return len;
 	if (len <= 0)
 		return -ECONNRESET;
 	if (len != (int)sizeof(message)) {

@@ -24,6 +24,7 @@
 
 #define SERVER_BURST	     32
 #define SERVER_ISOLATED_MAX  16 /* of the slots: those who are trusted always find some */
+#define SERVER_ISOLATED_USER_MAX 8 /* of those; of one user, but for the superuser */
 #define SERVER_STRANGERS_MAX 32 /* who have not said yet what they want */
 
 enum slot_state {

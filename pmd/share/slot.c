@@ -19,6 +19,7 @@
 #include <rte_cycles.h>
 
 #include "base/log.h"
+#include "memif/socket.h"
 #include "server.h"
 #include "share/message.h"
 
@@ -182,11 +183,23 @@ static int slot_make_shared(struct server *server, uint16_t number, int *page_fd
 	return server_watch(server, slot->bell_fd, EVENT_BELL, number);
 }
 
+/* No user takes all from the others, but the superuser, who could anyway. */
+static bool slot_user_has_all(const struct server *server, uid_t uid)
+{
+	unsigned int count = 0;
+
+	if (uid == 0)
+		return false;
+	for (int i = 0; i < SERVE_SLOTS_MAX; i++)
+		count += server->slots[i].isolated && server->slots[i].uid == uid;
+	return count >= SERVER_ISOLATED_USER_MAX;
+}
+
 static int slot_make_isolated(struct server *server, struct slot *slot)
 {
 	int rc;
 
-	if (server->isolated_count == SERVER_ISOLATED_MAX)
+	if (server->isolated_count == SERVER_ISOLATED_MAX || slot_user_has_all(server, slot->uid))
 		return -ENOSPC;
 	rc = isolated_create(slot);
 	server->isolated_count += rc == 0;
@@ -332,10 +345,13 @@ void slot_condemn(struct server *server, uint16_t number)
 	slot_leave_live(server, number);
 	control_leave_all(server, number);
 	lanes_close(server, number);
-	close(slot->socket);
+	if (!slot->isolated) {
+		close(slot->socket);
+		return;
+	}
+	memif_socket_end(server->epoll_fd, slot->socket);
 	/* It shares nothing that would have to be waited for. */
-	if (slot->isolated)
-		slot_end(server, number);
+	slot_end(server, number);
 }
 
 void slot_hang_up(struct server *server, uint16_t number)

@@ -4,9 +4,9 @@
  * looked at before anything is done with them, and not many wait to be heard.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "memif/socket.h"
@@ -23,11 +23,10 @@ void stranger_accept(struct server *server)
 		return;
 	if (memif_socket_is_stuck() ||
 	    server_watch(server, fd, EVENT_STRANGER, (uint32_t)fd) != 0) {
-		close(fd);
+		memif_socket_end(server->epoll_fd, fd);
 		return;
 	}
-	if (*place >= 0)
-		close(*place);
+	memif_socket_end(server->epoll_fd, *place);
 	*place = fd;
 	server->stranger_next++;
 }
@@ -51,6 +50,12 @@ int stranger_receive(int fd, struct share_message *message, int *passed_fd)
 	return len == (int)sizeof(*message) && message->version == SHARE_VERSION ? 0 : -EPROTO;
 }
 
+/* Whether it is a report's memory, which is taken away where it was mapped: it cannot become large. */
+static bool stranger_shows(int fd)
+{
+	return fd >= 0 && memif_socket_is_sealed(fd) && (fcntl(fd, F_GET_SEALS) & F_SEAL_GROW);
+}
+
 /* All that it can want is a slot. */
 void stranger_greeting(struct server *server, int fd)
 {
@@ -62,11 +67,9 @@ void stranger_greeting(struct server *server, int fd)
 		return;
 	stranger_forget(server, fd);
 	if (rc == 0 && message.type == SHARE_HELLO) {
-		const bool shows = report_fd >= 0 && memif_socket_is_sealed(report_fd);
-
-		rc = slot_begin(server, fd, shows ? report_fd : -1, true);
+		rc = slot_begin(server, fd, stranger_shows(report_fd) ? report_fd : -1, true);
 		if (rc != 0)
-			log_warn("an isolated process cannot attach: %s", strerror(-rc));
+			log_info("an isolated process cannot attach: %s", strerror(-rc));
 	} else if (rc != -ECONNRESET) {
 		const struct share_message answer = {
 			.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EPROTO};
@@ -77,13 +80,11 @@ void stranger_greeting(struct server *server, int fd)
 	}
 	memif_socket_discard(report_fd);
 	if (rc != 0)
-		close(fd);
+		memif_socket_end(server->epoll_fd, fd);
 }
 
 void stranger_close_all(struct server *server)
 {
-	for (int i = 0; i < SERVER_STRANGERS_MAX; i++) {
-		if (server->strangers[i] >= 0)
-			close(server->strangers[i]);
-	}
+	for (int i = 0; i < SERVER_STRANGERS_MAX; i++)
+		memif_socket_end(server->epoll_fd, server->strangers[i]);
 }

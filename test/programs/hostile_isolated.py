@@ -9,8 +9,9 @@ import random
 import socket
 import struct
 import sys
+import threading
 
-from hostile import HELLO, WAIT_SECONDS, WELCOME, Client
+from hostile import HELLO, ROUTE, WAIT_SECONDS, WELCOME, Client
 
 WIRE = HELLO + 10
 ACK, MEMIF_HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED = range(1, 8)
@@ -24,6 +25,8 @@ REGION_BYTES = BUFFERS_AT + 2 * RING * BUFFER
 HEAD = 6           # in a ring
 DESCRIPTORS = 128
 ROUNDS = 30
+SO_PASSPIDFD = 76
+FDS_MAX = 253      # of a message
 
 
 class Broken(Exception):
@@ -35,6 +38,46 @@ def sealed(size):
     os.truncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
     return fd
+
+
+class Deaf:
+    """Who listens, and never reads: to close what is connected there, and has things to send, takes hours."""
+
+    def __init__(self):
+        self._listener = socket.socket()
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen()
+
+    def lingering(self):
+        """A socket whose last descriptor should be closed by others."""
+        made = socket.create_connection(self._listener.getsockname())
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 65535))
+        made.setblocking(False)
+        try:
+            while made.send(bytes(4096)):
+                pass
+        except BlockingIOError:
+            pass
+        return made
+
+    def give(self, to, data, fds=()):
+        """Sends such a socket behind other descriptors, and keeps none."""
+        made = self.lingering()
+        try:
+            socket.send_fds(to, [data], [*fds, made.fileno()])
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        self.lose(made)
+
+    @staticmethod
+    def lose(made):
+        """Closes a socket; where it is the last after all, as long as there is this listener."""
+        threading.Thread(target=made.close, daemon=True).start()
+
+    def close(self):
+        self._listener.close()
 
 
 class Wire:
@@ -147,7 +190,7 @@ class Hostile:
 
     def run(self):
         """Everything once, in any order."""
-        acts = [self._setups, self._no_wires, self._rings, self._noise, self._frames, self._many]
+        acts = [self._descriptors, self._lingers, self._unread, self._pidfds, self._setups, self._no_wires, self._rings, self._noise, self._frames, self._many]
         self._rng.shuffle(acts)
         for act in acts:
             act()
@@ -183,6 +226,9 @@ class Hostile:
                 after(lambda wire: wire.region(fd=pipe[0])),
                 after(lambda wire: wire.region(fd=wire.socket.fileno())),
                 after(lambda wire: wire.region(size=REGION_BYTES + 1)),
+                after(lambda wire: wire.region(size=REGION_BYTES - 4096)),
+                after(whole[0], lambda wire: wire.ring(False, fd=pipe[1])),
+                lambda wire: wire.say(INIT, struct.pack("<HIB", VERSION, 0, 0), [wire.bell]),
                 after(lambda wire: wire.region(size=0)),
                 after(lambda wire: wire.region(size=1 << 63)),
                 after(lambda wire: wire.region(index=7)),
@@ -197,6 +243,98 @@ class Hostile:
             self._refused(act)
         for fd in (soft, *pipe):
             os.close(fd)
+
+    def _serves_others(self):
+        """Somebody else is answered, by whom nothing keeps waiting."""
+        self._wire().connect().close()
+
+    def _attached(self):
+        client = Client(self._path)
+        client.send(self._message(HELLO))
+        assert struct.unpack_from("<4Ii", client.receive()[0])[2] == 0
+        return client
+
+    def _descriptors(self):
+        """With messages that take none, or not so many, or that are empty."""
+        bell = os.eventfd(0)
+        for data, count in ((self._message(ROUTE), 1), (self._message(WIRE), 2), (self._message(ROUTE), FDS_MAX),
+                            (b"", 1), (b"", FDS_MAX)):
+            client = self._attached()
+            client.send(data, [bell] * count)
+            assert client.receive()[0] == b"", count
+            client.socket.close()
+            wire = self._wire()
+            wire.begin()
+            socket.send_fds(wire.socket, [data[:MESSAGE_BYTES]], [bell] * count)
+            assert wire.is_let_go(), count
+            wire.close()
+        os.close(bell)
+
+    def _lingers(self):
+        """With a message comes what is not wanted, and takes its time."""
+        deaf = Deaf()
+        for after in ([], [os.eventfd(0)]):
+            wire = self._wire()
+            wire.begin()
+            deaf.give(wire.socket, bytes(MESSAGE_BYTES), after)
+            assert wire.is_let_go(), after
+            wire.close()
+            client = self._attached()
+            deaf.give(client.socket, self._message(WIRE), after)
+            assert client.receive()[0] == b"", after
+            client.socket.close()
+            client = Client(self._path)
+            deaf.give(client.socket, self._message(HELLO), after)
+            client.socket.close()
+            for fd in after:
+                os.close(fd)
+            self._serves_others()
+        deaf.close()
+
+    def _unread(self):
+        """What takes its time is behind what ends the connection, and is never read."""
+        deaf = Deaf()
+        client = self._attached()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.send(b"?")
+        with deaf.lingering() as made:
+            socket.send_fds(ours, [bytes(MESSAGE_BYTES)], [made.fileno()])
+        client.send(self._message(WIRE), [theirs.fileno()])
+        deaf.lose(theirs)
+        assert client.receive()[0] == b"", "a message of one byte is taken"
+        client.socket.close()
+        ours.close()
+        self._serves_others()
+        for make in (self._attached, lambda: Client(self._path)):
+            client = make()
+            client.send(b"?")
+            deaf.give(client.socket, self._message(WIRE))
+            client.socket.close()
+            self._serves_others()
+        deaf.close()
+
+    def _pidfds(self):
+        """The end that is passed is asked to bring one with each message: before it is passed, which does not count,
+        and behind that, which is a broken rule."""
+        for late in (False, True):
+            client = self._attached()
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours.settimeout(WAIT_SECONDS)
+            try:
+                theirs.setsockopt(socket.SOL_SOCKET, SO_PASSPIDFD, 1)
+            except OSError:
+                return  # the kernel has none
+            client.send(self._message(WIRE), [theirs.fileno()])
+            assert struct.unpack_from("<H", ours.recv(MESSAGE_BYTES))[0] == MEMIF_HELLO
+            if late:
+                theirs.setsockopt(socket.SOL_SOCKET, SO_PASSPIDFD, 1)
+            ours.send(struct.pack("<HHIB", INIT, VERSION, 0, 0).ljust(MESSAGE_BYTES, b"\0"))
+            if late:
+                assert client.receive()[0] == b"", "a pidfd is taken"
+            else:
+                assert struct.unpack_from("<H", ours.recv(MESSAGE_BYTES))[0] == ACK
+            for end in (ours, theirs, client.socket):
+                end.close()
 
     def _no_wires(self):
         """Descriptors that are no wire of ours."""

@@ -91,10 +91,13 @@ static void memif_peer_take__wants_memory_that_stays(void **state)
 	fd = client_file(CLIENT_BYTES, F_SEAL_GROW);
 	assert_int_equal(client_say(client, &region, fd), -EPROTO);
 	close(fd);
-	client_anew(client);
-	fd = client_file(CLIENT_BYTES - 1, F_SEAL_SHRINK);
-	assert_int_equal(client_say(client, &region, fd), -EPROTO);
-	close(fd);
+	/* Not by one page more or less: what it has beyond, would be freed by us. */
+	for (int pages = -1; pages <= 1; pages += 2) {
+		client_anew(client);
+		fd = client_file((size_t)(CLIENT_BYTES + pages * 4096), F_SEAL_SHRINK);
+		assert_int_equal(client_say(client, &region, fd), -EPROTO);
+		close(fd);
+	}
 	client_anew(client);
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	assert_int_equal(client_say(client, &region, pipes[0]), -EPROTO);
@@ -119,33 +122,39 @@ static void memif_peer_take__refuses_huge_pages(void **state)
 	close(fd);
 }
 
+/* A region that is a file of that length. */
+static int say_region(struct client *client, struct memif_message *region, uint64_t bytes)
+{
+	const int fd = client_file(bytes, F_SEAL_SHRINK);
+	int rc;
+
+	region->add_region.bytes = bytes;
+	rc = client_say(client, region, fd);
+	close(fd);
+	return rc;
+}
+
 static void memif_peer_take__bounds_regions(void **state)
 {
 	struct client *client = *state;
 	struct memif_message region = client_region();
-	const int fd = client_file(MEMIF_BYTES_MAX, F_SEAL_SHRINK);
 
 	client_anew(client);
-	region.add_region.bytes = 0;
-	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	assert_int_equal(say_region(client, &region, 0), -EPROTO);
 	client_anew(client);
-	region.add_region.bytes = MEMIF_BYTES_MAX + 1;
-	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX + 4096), -EPROTO);
 	client_anew(client);
-	region.add_region.bytes = MEMIF_BYTES_MAX / 2 + 1;
-	assert_int_equal(client_say(client, &region, fd), 0);
+	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX / 2 + 4096), 0);
 	region.add_region.index = 1;
 	/* Together they are too much. */
-	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX / 2), -EPROTO);
 	client_anew(client);
-	region.add_region.bytes = 4096;
 	for (uint16_t i = 0; i < MEMIF_REGIONS_MAX; i++) {
 		region.add_region.index = i;
-		assert_int_equal(client_say(client, &region, fd), 0);
+		assert_int_equal(say_region(client, &region, 4096), 0);
 	}
 	region.add_region.index = MEMIF_REGIONS_MAX;
-	assert_int_equal(client_say(client, &region, fd), -EPROTO);
-	close(fd);
+	assert_int_equal(say_region(client, &region, 4096), -EPROTO);
 }
 
 static void memif_peer_take__wants_regions_in_order(void **state)
@@ -225,13 +234,15 @@ static void memif_peer_take__takes_a_ring_at_the_end(void **state)
 static void memif_peer_take__wants_an_eventfd(void **state)
 {
 	struct client *client = *state;
-	const struct memif_message ring = client_ring(true);
+	const struct memif_message ring = client_ring(true), other = client_ring(false);
 	int pipes[2];
 
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	refuse_ring(client, &ring, -1);
 	refuse_ring(client, &ring, pipes[1]);
 	refuse_ring(client, &ring, client->memory_fd);
+	/* It needs none of the other ring, but takes nothing else for it, either. */
+	refuse_ring(client, &other, pipes[1]);
 	close(pipes[0]);
 	close(pipes[1]);
 }
@@ -315,23 +326,40 @@ static void memif_peer_take__lets_it_leave(void **state)
 
 static void memif_peer_take__keeps_no_descriptor(void **state)
 {
-	struct client *client = *state;
 	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
-	const int before = dup(client->memory_fd);
+	const unsigned int before = client_fds();
+	struct client *client = *state;
 
-	close(before);
 	client_connect(client);
-	assert_int_equal(client_say(client, &leave, client->memory_fd), -ECONNRESET);
+	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
 	client_anew(client);
-	assert_int_equal(dup(client->memory_fd), before);
-	close(before);
+	client_wait_fds(before);
+}
+
+static void memif_peer_take__wants_no_descriptor_with_other_messages(void **state)
+{
+	static const uint16_t types[] = {MEMIF_DISCONNECT, MEMIF_ACK, MEMIF_CONNECT};
+	const struct memif_message init = client_begin_message();
+	const unsigned int before = client_fds();
+	struct client *client = *state;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		const struct memif_message message = {.type = types[i]};
+
+		client_anew(client);
+		assert_int_equal(client_say(client, &message, client->memory_fd), -EPROTO);
+		assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+	}
+	memif_peer_init(&client->peer);
+	assert_int_equal(client_say(client, &init, client->memory_fd), -EPROTO);
+	client_wait_fds(before);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		/* The first: other tests' descriptors are closed by threads, at any time. */
+		/* The first: nothing of other tests is closed meanwhile. */
 		TEST(memif_peer_take__keeps_no_descriptor),
 		TEST(memif_peer_greet__says_what_is_taken),
 		TEST(memif_peer_take__wants_version_and_mode),
@@ -349,6 +377,7 @@ int main(void)
 		TEST(memif_peer_take__wants_the_cookie),
 		TEST(memif_peer_take__changes_nothing_once_connected),
 		TEST(memif_peer_take__lets_it_leave),
+		TEST(memif_peer_take__wants_no_descriptor_with_other_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -16,12 +18,19 @@
 
 #include "client.h"
 
+#define FDS_MAX	  253 /* of a message: SCM_MAX_FD */
+#define STUCK_MAX 320 /* more than are closed at one time, and wait for it */
+
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
+#endif
+
 static void pass(int socket, const void *data, size_t len, const int *fds, size_t count)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(8 * sizeof(int))];
+		char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
 	} control;
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
@@ -60,19 +69,192 @@ static void memif_socket_receive__takes_one_descriptor(void **state)
 {
 	const int *pair = *state;
 	const int event = eventfd(0, EFD_CLOEXEC);
-	const int many[] = {event, event, event, event, event};
 	char room[8];
-	int fd, next;
+	int fd;
 
-	next = dup(event);
-	close(next);
-	pass(pair[1], "ab", 2, many, 5);
+	pass(pair[1], "ab", 2, &event, 1);
 	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), 2);
-	assert_int_equal(fd, next);
+	assert_true(memif_socket_is_eventfd(fd));
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-	/* No other was left open. */
-	assert_int_equal(dup(event), next + 1);
-	close(next + 1);
+	close(fd);
+	close(event);
+}
+
+/* A message with the same descriptor some times is refused, and none is left open. */
+static void refuse(const int pair[2], size_t len, size_t count)
+{
+	int fds[FDS_MAX], pipes[2], fd;
+	char room[8];
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	for (size_t i = 0; i < count; i++)
+		fds[i] = pipes[1];
+	pass(pair[1], "ab", len, fds, count);
+	close(pipes[1]);
+	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), -EPROTO);
+	assert_int_equal(fd, -1);
+	/* Returns when the other end has been closed. */
+	assert_int_equal(read(pipes[0], room, 1), 0);
+	close(pipes[0]);
+}
+
+static void memif_socket_receive__refuses_more_than_one_descriptor(void **state)
+{
+	const int *pair = *state;
+
+	refuse(pair, 2, 2);
+	refuse(pair, 2, FDS_MAX);
+}
+
+static void memif_socket_receive__refuses_a_descriptor_without_data(void **state)
+{
+	const int *pair = *state;
+
+	refuse(pair, 0, 1);
+}
+
+static void memif_socket_receive__keeps_no_pidfd(void **state)
+{
+	const unsigned int before = client_fds();
+	const int *pair = *state, on = 1;
+	char room[8];
+	int fd;
+
+	/* A kernel before 6.5 has none. */
+	if (setsockopt(pair[0], SOL_SOCKET, SO_PASSPIDFD, &on, sizeof(on)) != 0)
+		skip();
+	pass(pair[1], "a", 1, &pair[0], 1);
+	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), -EPROTO);
+	assert_int_equal(fd, -1);
+	client_wait_fds(before);
+	memif_socket_quiet(pair[0]);
+	pass(pair[1], "a", 1, NULL, 0);
+	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), 1);
+	assert_int_equal(fd, -1);
+}
+
+static void memif_socket_receive__has_room_for_credentials(void **state)
+{
+	const int *pair = *state, on = 1, event = eventfd(0, EFD_CLOEXEC);
+	char room[8];
+	int fd;
+
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	pass(pair[1], "a", 1, &event, 1);
+	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), 1);
+	assert_true(memif_socket_is_eventfd(fd));
+	close(fd);
+	refuse(pair, 2, FDS_MAX);
+	close(event);
+}
+
+/* Nobody accepts there, or reads. */
+static int listen_deaf(struct sockaddr_in *address)
+{
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), bytes = 4096;
+	socklen_t len = sizeof(*address);
+
+	*address = (struct sockaddr_in){.sin_family = AF_INET,
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	assert_true(fd >= 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 ||
+	    listen(fd, STUCK_MAX) != 0)
+		skip();
+	assert_int_equal(getsockname(fd, (struct sockaddr *)address, &len), 0);
+	return fd;
+}
+
+/* A socket whose last close takes as long as there is one who listens. */
+static int lingering(const struct sockaddr_in *address)
+{
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), bytes = 4096;
+	const struct linger linger = {.l_onoff = 1, .l_linger = 65535};
+	static const char data[4096];
+
+	assert_true(fd >= 0);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)address, sizeof(*address)), 0);
+	while (send(fd, data, sizeof(data), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		;
+	return fd;
+}
+
+/* A socket where such a one is unread. */
+static int lingering_queue(const struct sockaddr_in *address)
+{
+	const int fd = lingering(address);
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	pass(pair[1], "a", 1, &fd, 1);
+	close(pair[1]);
+	close(fd);
+	return pair[0];
+}
+
+/* These tests do not end where the caller waits. */
+static void memif_socket_receive__does_not_linger(void **state)
+{
+	const unsigned int before = client_fds();
+	struct sockaddr_in address;
+	const int listener = listen_deaf(&address);
+	const int fds[] = {eventfd(0, EFD_CLOEXEC), lingering(&address)}, *pair = *state;
+	char room[8];
+	int fd;
+
+	pass(pair[1], "ab", 2, fds, 2);
+	close(fds[0]);
+	/* Not the last: one is in the message. */
+	close(fds[1]);
+	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), -EPROTO);
+	close(listener);
+	client_wait_fds(before);
+}
+
+static void memif_socket_end__does_not_linger(void **state)
+{
+	const unsigned int before = client_fds();
+	const int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = {.events = EPOLLIN};
+	struct sockaddr_in address;
+	const int listener = listen_deaf(&address);
+	const int fd = lingering_queue(&address);
+
+	(void)state;
+	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+	memif_socket_end(epoll, -1);
+	memif_socket_end(epoll, fd);
+	assert_int_equal(epoll_wait(epoll, &event, 1, 0), 0);
+	close(epoll);
+	close(listener);
+	client_wait_fds(before);
+}
+
+static void memif_socket_receive__takes_no_more_descriptors_when_stuck(void **state)
+{
+	const int *pair = *state, event = eventfd(0, EFD_CLOEXEC);
+	struct sockaddr_in address;
+	const int listener = listen_deaf(&address);
+	char room[8];
+	int fd;
+
+	assert_false(memif_socket_is_stuck());
+	for (int i = 0; i < STUCK_MAX; i++)
+		memif_socket_discard(lingering_queue(&address));
+	assert_true(memif_socket_is_stuck());
+	pass(pair[1], "ab", 2, NULL, 0);
+	pass(pair[1], "ab", 2, &event, 1);
+	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), 2);
+	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), -EBUSY);
+	assert_int_equal(fd, -1);
+	close(listener);
+	for (int i = 0; memif_socket_is_stuck(); i++) {
+		assert_true(i < 60000);
+		usleep(1000);
+	}
+	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), 2);
 	close(fd);
 	close(event);
 }
@@ -135,17 +317,12 @@ static void memif_socket_is_sealed__knows_it(void **state)
 static void memif_socket_discard__closes_in_the_end(void **state)
 {
 	const int *pair = *state;
-	const int event = eventfd(0, EFD_CLOEXEC), copy = dup(event);
 	int pipes[2];
 	char byte;
 
 	memif_socket_discard(-1);
-	memif_socket_discard(copy);
-	assert_int_equal(fcntl(copy, F_GETFD), -1);
-	close(event);
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	memif_socket_discard(pipes[1]);
-	/* Returns when the other end has been closed. */
 	assert_int_equal(read(pipes[0], &byte, 1), 0);
 	assert_false(memif_socket_is_stuck());
 	close(pipes[0]);
@@ -157,11 +334,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(memif_socket_receive__takes_one_descriptor),
+		TEST(memif_socket_receive__refuses_more_than_one_descriptor),
+		TEST(memif_socket_receive__refuses_a_descriptor_without_data),
+		TEST(memif_socket_receive__keeps_no_pidfd),
+		TEST(memif_socket_receive__has_room_for_credentials),
+		TEST(memif_socket_receive__does_not_linger),
+		TEST(memif_socket_end__does_not_linger),
 		TEST(memif_socket_receive__tells_lengths_and_ends),
 		TEST(memif_socket_send__does_not_wait),
 		TEST(memif_socket_is_eventfd__knows_them),
 		TEST(memif_socket_is_sealed__knows_it),
 		TEST(memif_socket_discard__closes_in_the_end),
+		TEST(memif_socket_receive__takes_no_more_descriptors_when_stuck),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,53 @@ static void slot_begin__gives_nothing_where_the_port_has_gone(void **state)
 	close(fd);
 }
 
+/* A user has so many isolated slots; and asks for one more. Returns what is answered. */
+static int attach_isolated(uid_t uid, uint32_t count)
+{
+	struct share_message message;
+	int pair[2], rc;
+
+	for (uint32_t i = 0; i < count; i++) {
+		server.slots[i] = (struct slot){.state = SLOT_LIVE,
+						.uid = uid,
+						.socket = -1,
+						.pidfd = -1,
+						.process_fd = -1,
+						.bell_fd = -1};
+		assert_int_equal(isolated_create(&server.slots[i]), 0);
+	}
+	server.isolated_count = count;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(server_watch(&server, pair[0], EVENT_STRANGER, 0), 0);
+	rc = slot_begin(&server, pair[0], -1, true);
+	if (rc != 0)
+		close(pair[0]);
+	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
+	assert_int_equal(message.result, rc);
+	close(pair[1]);
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		slot_condemn(&server, i);
+	assert_int_equal(server.isolated_count, 0);
+	return rc;
+}
+
+static void slot_begin__gives_a_user_half_of_the_isolated_slots(void **state)
+{
+	const uid_t own = geteuid(), user = own != 0 ? own : 65534;
+
+	(void)state;
+	if (own == 0)
+		assert_int_equal(attach_isolated(0, SERVER_ISOLATED_MAX - 1), 0);
+	/* A socket's user is who makes it. */
+	assert_int_equal(seteuid(user), 0);
+	assert_int_equal(attach_isolated(user, SERVER_ISOLATED_USER_MAX - 1), 0);
+	assert_int_equal(attach_isolated(user, SERVER_ISOLATED_USER_MAX), -ENOSPC);
+	/* What others have does not count, until all are taken. */
+	assert_int_equal(attach_isolated(user + 1, SERVER_ISOLATED_MAX - 1), 0);
+	assert_int_equal(attach_isolated(user + 1, SERVER_ISOLATED_MAX), -ENOSPC);
+	assert_int_equal(seteuid(own), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static void slot_begin__no_process_can_fill_the_counter_of_another_ones_bell(void **state)
@@ -213,6 +260,7 @@ int main(void)
 		TEST(slot_begin__gives_a_process_one_slot),
 		TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever),
 		TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell),
+		TEST(slot_begin__gives_a_user_half_of_the_isolated_slots),
 		TEST(slot_begin__gives_nothing_where_the_port_has_gone),
 	};
 

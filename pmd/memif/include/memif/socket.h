@@ -10,15 +10,21 @@
 int memif_socket_send(int fd, const void *data, size_t len);
 
 /**
- * Receive a datagram, and the first descriptor that comes with it, closed on exec. Does not wait.
+ * Receive a datagram, and the descriptor that comes with it, closed on exec. Does not wait.
  * MT-safe.
  *
  * @param passed_fd
- *   Set to the descriptor, or -1.
+ *   Set to the descriptor, or -1: always where not more than 0 is returned.
  * @return
- *   Its length, which is more than `size` where it did not fit; 0: the other end has gone; -errno.
+ *   Its length, which is more than `size` where it did not fit; 0: the other end has gone; -EPROTO:
+ * more than one descriptor came, or one without data; -EBUSY: one would have come, and too many are
+ * being closed already (memif_socket_is_stuck); another -errno.
  */
 int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd);
+
+/** Have nothing come with messages over a socket that its sender has made, but what is sent.
+ * MT-safe. */
+void memif_socket_quiet(int fd);
 
 /** Whether a descriptor is an eventfd. Asks no file system, which may be the other's. MT-safe. */
 bool memif_socket_is_eventfd(int fd);
@@ -26,9 +32,16 @@ bool memif_socket_is_eventfd(int fd);
 /** The same: whether it is memory that cannot become shorter. */
 bool memif_socket_is_sealed(int fd);
 
-/** Close what may be anything; does not wait for it, as close(2) does with files of a file system
- * that does not answer. Nothing with -1. MT-safe. */
+/** Close what may be anything, in another thread: it may take as long as whoever it came from
+ * likes. Nothing with -1. MT-safe. */
 void memif_socket_discard(int fd);
+
+/** Have no more to do with a socket that is in an epoll set: what is unread there is closed with
+ * it, as above. Nothing with -1. MT-safe. */
+void memif_socket_end(int epoll_fd, int fd);
+
+/** Unmap memory of a file that may be of any size, and go with it, as above. MT-safe. */
+void memif_socket_unmap(void *memory, size_t bytes);
 
 /** Whether so many are being closed, and do not come to it, that no more should be taken. MT-safe.
  */
