@@ -2,14 +2,16 @@
 """An isolated client of uroced that keeps no rule, over memif: argv are the socket and a seed. Ends with 0 whatever
 uroced answers, but where it believes what it must not."""
 
+import contextlib
 import fcntl
 import mmap
 import os
 import random
+import signal
 import socket
 import struct
 import sys
-import threading
+import time
 
 from hostile import HELLO, ROUTE, WAIT_SECONDS, WELCOME, Client
 
@@ -40,10 +42,32 @@ def sealed(size):
     return fd
 
 
+def is_still(pid):
+    """Whether all threads are stopped."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat:
+            if stat.read().rpartition(")")[2].split()[0] != "T":
+                return False
+    return True
+
+
+@contextlib.contextmanager
+def standing_still(pid):
+    """Stops uroced for a moment."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        while not is_still(pid):
+            time.sleep(0.001)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 class Deaf:
     """Who listens, and never reads: to close what is connected there, and has things to send, takes hours."""
 
-    def __init__(self):
+    def __init__(self, pid):
+        self._pid = pid
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self._listener.bind(("127.0.0.1", 0))
@@ -62,19 +86,17 @@ class Deaf:
             pass
         return made
 
-    def give(self, to, data, fds=()):
-        """Sends such a socket behind other descriptors, and keeps none."""
+    def give(self, to, data, fds=(), ahead=None):
+        """Sends such a socket behind other descriptors, and maybe behind another message, while uroced stands still:
+        so the one in the message is the last."""
         made = self.lingering()
-        try:
-            socket.send_fds(to, [data], [*fds, made.fileno()])
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        self.lose(made)
-
-    @staticmethod
-    def lose(made):
-        """Closes a socket; where it is the last after all, as long as there is this listener."""
-        threading.Thread(target=made.close, daemon=True).start()
+        with standing_still(self._pid):
+            try:
+                if ahead:
+                    to.send(ahead)
+                socket.send_fds(to, [data], [*fds, made.fileno()])
+            finally:
+                made.close()
 
     def close(self):
         self._listener.close()
@@ -176,6 +198,8 @@ class Hostile:
         self._path = path
         self._rng = rng
         client = Client(path)
+        # Of who listens.
+        self._pid = struct.unpack("3i", client.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         client.send(b"?")
         answer, _ = client.receive()
         self._bytes = len(answer)
@@ -272,7 +296,7 @@ class Hostile:
 
     def _lingers(self):
         """With a message comes what is not wanted, and takes its time."""
-        deaf = Deaf()
+        deaf = Deaf(self._pid)
         for after in ([], [os.eventfd(0)]):
             wire = self._wire()
             wire.begin()
@@ -293,22 +317,15 @@ class Hostile:
 
     def _unread(self):
         """What takes its time is behind what ends the connection, and is never read."""
-        deaf = Deaf()
-        client = self._attached()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.send(b"?")
-        with deaf.lingering() as made:
-            socket.send_fds(ours, [bytes(MESSAGE_BYTES)], [made.fileno()])
-        client.send(self._message(WIRE), [theirs.fileno()])
-        deaf.lose(theirs)
-        assert client.receive()[0] == b"", "a message of one byte is taken"
-        client.socket.close()
-        ours.close()
+        deaf = Deaf(self._pid)
+        wire = self._wire()
+        deaf.give(wire.socket, bytes(MESSAGE_BYTES), ahead=b"?")
+        assert wire.is_let_go(), "a message of one byte is taken"
+        wire.close()
         self._serves_others()
         for make in (self._attached, lambda: Client(self._path)):
             client = make()
-            client.send(b"?")
-            deaf.give(client.socket, self._message(WIRE))
+            deaf.give(client.socket, self._message(WIRE), ahead=b"?")
             client.socket.close()
             self._serves_others()
         deaf.close()
