@@ -3,7 +3,6 @@
 #include "share/blocks.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <sys/random.h>
 
 /* The first has QP0 and QP1, the last the number of multicast: nobody's. */
@@ -18,34 +17,52 @@ int blocks_init(struct blocks *blocks)
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return -EIO;
-	for (uint32_t i = 0; i < BLOCKS; i++)
+	for (uint32_t i = 0; i < BLOCKS; i++) {
 		blocks->slots[i] = BLOCK_NONE;
+		blocks->rested_ns[i] = 0;
+	}
 	blocks->next = random % BLOCKS;
 	blocks->used = 0;
 	return 0;
 }
 
-int blocks_alloc(struct blocks *blocks, uint16_t slot)
+/* The next free one that has rested, else the one that will have first; BLOCKS: none is free. */
+static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns)
 {
+	uint32_t chosen = BLOCKS;
+
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		const uint32_t block = (blocks->next + i) % BLOCKS;
 
 		if (!is_given(block) || blocks->slots[block] != BLOCK_NONE)
 			continue;
-		blocks->slots[block] = slot;
-		blocks->next = block + 1;
-		blocks->used++;
-		return (int)(block << BLOCK_SHIFT);
+		if (blocks->rested_ns[block] <= now_ns)
+			return block;
+		if (chosen == BLOCKS || blocks->rested_ns[block] < blocks->rested_ns[chosen])
+			chosen = block;
 	}
-	return -ENOSPC;
+	return chosen;
 }
 
-void blocks_free(struct blocks *blocks, uint32_t qpn_first)
+int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, bool trusted)
 {
-	uint16_t *slot = &blocks->slots[(qpn_first >> BLOCK_SHIFT) & (BLOCKS - 1)];
+	const uint32_t block = blocks_choose(blocks, now_ns);
 
-	if (*slot == BLOCK_NONE)
+	if (block == BLOCKS || (!trusted && blocks->rested_ns[block] > now_ns))
+		return -ENOSPC;
+	blocks->slots[block] = slot;
+	blocks->next = block + 1;
+	blocks->used++;
+	return (int)(block << BLOCK_SHIFT);
+}
+
+void blocks_free(struct blocks *blocks, uint32_t qpn_first, uint64_t now_ns)
+{
+	const uint32_t block = blocks_index(qpn_first);
+
+	if (blocks->slots[block] == BLOCK_NONE)
 		return;
-	*slot = BLOCK_NONE;
+	blocks->slots[block] = BLOCK_NONE;
+	blocks->rested_ns[block] = now_ns + BLOCK_REST_NS;
 	blocks->used--;
 }

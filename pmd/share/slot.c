@@ -150,7 +150,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 static void slot_release(struct server *server, struct slot *slot)
 {
 	if (slot->qpn_first != 0)
-		blocks_free(&server->blocks, slot->qpn_first);
+		blocks_free(&server->blocks, slot->qpn_first, server->now_ns);
 	report_set_remove(server->reports, slot->report);
 	if (slot->page)
 		munmap(slot->page, share_ring_offset(SHARE_RINGS));
@@ -219,7 +219,7 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 			      : slot_make_shared(server, number, page_fd);
 	if (rc != 0)
 		return rc;
-	rc = blocks_alloc(&server->blocks, number);
+	rc = blocks_alloc(&server->blocks, number, server->now_ns, !isolated);
 	if (rc < 0)
 		return rc;
 	slot->qpn_first = (uint32_t)rc;

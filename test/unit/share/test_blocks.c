@@ -19,12 +19,12 @@ static void blocks_alloc__gives_numbers_that_lead_to_the_slot(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	first = blocks_alloc(&blocks, 7);
+	first = blocks_alloc(&blocks, 7, 0, true);
 	assert_true(first >= 2);
 	assert_int_equal(blocks_find(&blocks, (uint32_t)first), 7);
 	assert_int_equal(blocks_find(&blocks, (uint32_t)first + BLOCK_QPNS - 1), 7);
 	assert_int_not_equal(blocks_find(&blocks, (uint32_t)first + BLOCK_QPNS), 7);
-	blocks_free(&blocks, (uint32_t)first);
+	blocks_free(&blocks, (uint32_t)first, 0);
 	assert_int_equal(blocks_find(&blocks, (uint32_t)first), BLOCK_NONE);
 }
 
@@ -35,14 +35,14 @@ static void blocks_alloc__leaves_management_and_multicast_alone(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	while (blocks_alloc(&blocks, 1) >= 0)
+	while (blocks_alloc(&blocks, 1, 0, true) >= 0)
 		given++;
 	assert_int_equal(given, BLOCKS - 2);
 	assert_int_equal(blocks.used, BLOCKS - 2);
 	assert_int_equal(blocks_find(&blocks, 0), BLOCK_NONE);
 	assert_int_equal(blocks_find(&blocks, 1), BLOCK_NONE);
 	assert_int_equal(blocks_find(&blocks, 0xffffff), BLOCK_NONE);
-	assert_int_equal(blocks_alloc(&blocks, 1), -ENOSPC);
+	assert_int_equal(blocks_alloc(&blocks, 1, 0, true), -ENOSPC);
 }
 
 /* What comes late for a process that died must not meet another one's queue pairs. */
@@ -53,15 +53,63 @@ static void blocks_alloc__gives_a_block_back_after_all_others(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	first = blocks_alloc(&blocks, 1);
-	blocks_free(&blocks, (uint32_t)first);
-	while ((next = blocks_alloc(&blocks, 1)) != first) {
+	first = blocks_alloc(&blocks, 1, 0, true);
+	blocks_free(&blocks, (uint32_t)first, 0);
+	while ((next = blocks_alloc(&blocks, 1, 0, true)) != first) {
 		assert_true(next > 0);
-		blocks_free(&blocks, (uint32_t)next);
+		blocks_free(&blocks, (uint32_t)next, 0);
 		others++;
 	}
 	assert_int_equal(others, BLOCKS - 3);
 	assert_int_equal(blocks.used, 1);
+}
+
+/* Give and take back all that are free, at a time. Returns how many. */
+static int walk_round(struct blocks *blocks, uint64_t now_ns)
+{
+	int count = 0, first;
+
+	while ((first = blocks_alloc(blocks, 1, now_ns, false)) >= 0) {
+		blocks_free(blocks, (uint32_t)first, now_ns);
+		count++;
+	}
+	assert_int_equal(first, -ENOSPC);
+	return count;
+}
+
+/* Nobody gets what a process has just had by walking round. */
+static void blocks_alloc__lets_a_block_rest(void **state)
+{
+	const uint64_t died_ns = 5;
+	struct blocks blocks;
+	int dead;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	dead = blocks_alloc(&blocks, 2, 1, false);
+	assert_int_equal(walk_round(&blocks, 1), BLOCKS - 3);
+	blocks_free(&blocks, (uint32_t)dead, died_ns);
+	assert_int_equal(walk_round(&blocks, died_ns), 0);
+	/* The others have rested, and it has not. */
+	assert_int_equal(walk_round(&blocks, died_ns + BLOCK_REST_NS - 1), BLOCKS - 3);
+	assert_int_equal(blocks_alloc(&blocks, 3, died_ns + BLOCK_REST_NS, false), dead);
+}
+
+static void blocks_alloc__gives_the_trusted_what_has_rested_longest(void **state)
+{
+	struct blocks blocks;
+	int oldest;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	oldest = blocks_alloc(&blocks, 2, 7, false);
+	while (blocks_alloc(&blocks, 1, 7, false) >= 0)
+		;
+	for (uint32_t block = 1; block < BLOCKS - 1; block++)
+		blocks_free(&blocks, block << BLOCK_SHIFT,
+			    block << BLOCK_SHIFT == (uint32_t)oldest ? 8 : 9);
+	assert_int_equal(blocks_alloc(&blocks, 3, 10, false), -ENOSPC);
+	assert_int_equal(blocks_alloc(&blocks, 3, 10, true), oldest);
 }
 
 static void blocks_init__begins_anywhere(void **state)
@@ -73,7 +121,7 @@ static void blocks_init__begins_anywhere(void **state)
 	(void)state;
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(blocks_init(&blocks), 0);
-		first[i] = blocks_alloc(&blocks, 1);
+		first[i] = blocks_alloc(&blocks, 1, 0, true);
 		differ += first[i] != first[0];
 	}
 	assert_true(differ > 0);
@@ -86,9 +134,9 @@ static void blocks_free__takes_a_block_once(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	first = blocks_alloc(&blocks, 1);
-	blocks_free(&blocks, (uint32_t)first);
-	blocks_free(&blocks, (uint32_t)first);
+	first = blocks_alloc(&blocks, 1, 0, true);
+	blocks_free(&blocks, (uint32_t)first, 0);
+	blocks_free(&blocks, (uint32_t)first, 0);
 	assert_int_equal(blocks.used, 0);
 }
 
@@ -98,6 +146,8 @@ int main(void)
 		cmocka_unit_test(blocks_alloc__gives_numbers_that_lead_to_the_slot),
 		cmocka_unit_test(blocks_alloc__leaves_management_and_multicast_alone),
 		cmocka_unit_test(blocks_alloc__gives_a_block_back_after_all_others),
+		cmocka_unit_test(blocks_alloc__lets_a_block_rest),
+		cmocka_unit_test(blocks_alloc__gives_the_trusted_what_has_rested_longest),
 		cmocka_unit_test(blocks_init__begins_anywhere),
 		cmocka_unit_test(blocks_free__takes_a_block_once),
 	};

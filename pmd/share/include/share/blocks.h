@@ -3,6 +3,7 @@
 #ifndef SHARE_BLOCKS_H
 #define SHARE_BLOCKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define BLOCK_SHIFT 14
@@ -10,10 +11,14 @@
 #define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
 #define BLOCK_NONE  UINT16_MAX
 
+/* As long as peers may go on sending again to a process that has died, with timeouts as programs have. */
+#define BLOCK_REST_NS UINT64_C(4000000000)
+
 /* One thread at a time. */
 struct blocks {
 	uint16_t slots[BLOCKS]; /* whose, or BLOCK_NONE */
-	uint32_t next;		/* where the search for a free one begins */
+	uint64_t rested_ns[BLOCKS]; /* of one that is free: when it will have rested */
+	uint32_t next;		    /* where the search for a free one begins */
 	uint32_t used;
 };
 
@@ -21,15 +26,18 @@ struct blocks {
 int blocks_init(struct blocks *blocks);
 
 /**
- * Give a block. They are given in turn: one that came back is given again after all the others.
+ * Give a block. They are given in turn: one that came back is given again after all the others, and
+ * when it has rested.
  *
+ * @param trusted
+ *   Where none has rested, it may have the one that has rested the longest.
  * @return
  *   The first queue pair number of it, or -ENOSPC.
  */
-int blocks_alloc(struct blocks *blocks, uint16_t slot);
+int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, bool trusted);
 
 /** Take back the block that begins with a number. */
-void blocks_free(struct blocks *blocks, uint32_t qpn_first);
+void blocks_free(struct blocks *blocks, uint32_t qpn_first, uint64_t now_ns);
 
 /** Which block a number is of. */
 static inline uint32_t blocks_index(uint32_t qpn)
