@@ -13,8 +13,6 @@
 #define RESTOCK_MIN  16 /* fewer are not worth a look into the pool */
 #define STOCK_PART   3	/* of the buffers that a process may hold, so many lie ready at most */
 #define RECEIVE_MIN  128
-#define PATIENCE_NS \
-	UINT64_C(4000000) /* for a process that takes nothing: longer than it waits for a CPU */
 
 static uint8_t *mbuf_frame(const struct rte_mbuf *mbuf)
 {
@@ -56,7 +54,7 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 		return false;
 	}
 	slot->rx_packets++;
-	slot->full_since_ns = 0;
+	patience_renew(&slot->patience);
 	slot->touched = true;
 	return true;
 }
@@ -199,9 +197,7 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 		return true;
 	}
 	rte_pktmbuf_free(copy);
-	if (slot->state == SLOT_LIVE && slot->full_since_ns == 0)
-		slot->full_since_ns = server->now_ns;
-	if (slot->state == SLOT_LIVE && server->now_ns - slot->full_since_ns < PATIENCE_NS)
+	if (slot->state == SLOT_LIVE && patience_waits(&slot->patience, server->now_ns))
 		return false;
 	slot->rx_dropped++;
 	rte_pktmbuf_free(mbuf);

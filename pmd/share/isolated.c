@@ -160,7 +160,7 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 		return false;
 	if (rc == 0) {
 		slot->rx_packets++;
-		slot->full_since_ns = 0;
+		patience_earn(&slot->patience, server->now_ns);
 	} else {
 		slot->rx_dropped++;
 	}

@@ -19,6 +19,7 @@
 #include "share/blocks.h"
 #include "share/layout.h"
 #include "share/ledger.h"
+#include "share/patience.h"
 #include "share/serve.h"
 #include "share/steer.h"
 
@@ -55,7 +56,7 @@ struct slot {
 	struct share_ring rings[SHARE_RINGS];
 	bool touched;		/* in this turn something was put into its rings */
 	bool addresses_due;	/* it has not been told of them yet */
-	uint64_t full_since_ns; /* its rx ring had no room; 0: it has */
+	struct patience patience; /* its rx ring had no room */
 	uint64_t tx_packets, rx_packets, rx_dropped;
 };
 
