@@ -119,30 +119,29 @@ static int isolated_talk(struct server *server, uint16_t number)
 	return memif_socket_send(isolated->wire_fd, &answer, sizeof(answer)) == 0 ? 0 : -ECONNRESET;
 }
 
-/* What it sent before it went is as good as sent: acknowledgements above all. */
-static void isolated_drain(struct server *server, uint16_t number)
+void isolated_drain(struct server *server, uint16_t number)
 {
-	uint32_t left = 1u << MEMIF_LOG2_RING_MAX, taken;
+	const struct slot *slot = &server->slots[number];
+	uint32_t turns = (1u << MEMIF_LOG2_RING_MAX) / SERVER_BURST;
 
-	do {
-		taken = isolated_take(server, number, RTE_MIN(left, (uint32_t)SERVER_BURST));
-		left -= taken;
-		forward_flush(server);
-	} while (taken > 0 && left > 0);
+	/* A turn may end it. */
+	while (turns-- > 0 && slot->state == SLOT_LIVE && isolated_waits(slot))
+		forward_turn(server);
 }
 
 int isolated_hear(struct server *server, uint16_t number)
 {
-	struct isolated *isolated = server->slots[number].isolated;
+	const struct slot *slot = &server->slots[number];
 	int rc;
 
-	if (!isolated || isolated->wire_fd < 0)
+	if (!slot->isolated || slot->isolated->wire_fd < 0)
 		return 0;
 	rc = isolated_talk(server, number);
 	if (rc != -ECONNRESET)
 		return rc;
 	isolated_drain(server, number);
-	isolated_unplug(server, isolated);
+	if (slot->isolated)
+		isolated_unplug(server, slot->isolated);
 	return 0;
 }
 

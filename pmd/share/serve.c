@@ -20,7 +20,6 @@
 #include "server.h"
 #include "share/message.h"
 
-#define EVENTS_MAX	64 /* in a row, before packets have their turn */
 #define LINK_PERIOD_NS	UINT64_C(100000000)
 #define POLL_MS		1   /* where no descriptor tells of frames */
 #define ISOLATED_MS	5   /* DPDK's memif may miss, in a moment, that it was asked to tell of packets */
@@ -366,11 +365,6 @@ static bool serve_arm(struct server *server)
 	return true;
 }
 
-static bool event_is_of_packets(enum server_event event)
-{
-	return event == EVENT_PORT || event == EVENT_BELL || event == EVENT_WAKE;
-}
-
 /* How long it is before somebody has to look who is not woken. */
 static int serve_longest_ms(const struct server *server, int ms)
 {
@@ -393,17 +387,13 @@ void serve_sleep(struct server *server, int ms)
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
 	gated_unlock(server);
-	/* One at a time: what is done for one may end what another is about. */
-	for (int i = 0; i < EVENTS_MAX; i++) {
-		if (epoll_wait(server->epoll_fd, &event, 1, i == 0 ? ms : 0) <= 0)
-			break;
+	/* One, and packets have their turn: nobody who asks and asks keeps the thread from them. The others wait on, and
+	 * so do their events, those first who waited longest. */
+	if (epoll_wait(server->epoll_fd, &event, 1, ms) > 0) {
 		gated_lock(server);
 		control_event(server, (enum server_event)(event.data.u64 >> 32),
 			      (uint32_t)event.data.u64);
 		gated_unlock(server);
-		/* Packets come first. Frames wait on, and so does their event. */
-		if (event_is_of_packets((enum server_event)(event.data.u64 >> 32)))
-			break;
 	}
 	gated_lock(server);
 	serve_say_asleep(server, 0);

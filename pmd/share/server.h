@@ -267,6 +267,10 @@ void isolated_destroy(struct server *server, struct slot *slot);
 /** Take a descriptor for its wire, in place of what it had. 0, or -errno: a rule was broken. */
 int isolated_plug(struct server *server, uint16_t number, int fd);
 
+/** Before one that goes is let go of: what it sent is as good as sent, acknowledgements above all. It goes in turns, as
+ * everybody's packets do, and any of them may end it. */
+void isolated_drain(struct server *server, uint16_t number);
+
 /** Hear what comes over the wire's socket. 0, or -errno: a rule was broken. */
 int isolated_hear(struct server *server, uint16_t number);
 

@@ -358,6 +358,11 @@ void slot_hang_up(struct server *server, uint16_t number)
 {
 	const struct slot *slot = &server->slots[number];
 
+	if (slot->isolated) {
+		isolated_drain(server, number);
+		slot_condemn(server, number);
+		return;
+	}
 	/* What it sent before its end is as good as sent: acknowledgements above all. */
 	for (uint32_t left = SHARE_TX_WORDS; left > 0 && slot->state == SLOT_LIVE;) {
 		const uint32_t taken = forward_take(server, number, left);
