@@ -162,7 +162,7 @@ static bool resolve_step(struct engine *engine, const struct address *from,
 		ops_unlock(engine);
 		return false;
 	}
-	known = link_resolve(engine->link, from, gid, clock_ns(&engine->clock), mac,
+	known = link_resolve(engine->link, NEIGH_TRUSTED, from, gid, clock_ns(&engine->clock), mac,
 			     rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
 	if (len > 0)
 		tx_send(&engine->tx, mbuf, (uint32_t)len);

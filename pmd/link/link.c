@@ -354,8 +354,9 @@ int link_route(struct link *link, const struct address *from, const uint8_t dgid
 	return addresses_on_link(&link->addresses, from->vlan, dgid) ? 0 : -ENETUNREACH;
 }
 
-bool link_resolve(struct link *link, const struct address *from, const uint8_t gid[GID_LEN],
-		  uint64_t now_ns, uint8_t mac[6], uint8_t *request, size_t *request_len)
+bool link_resolve(struct link *link, uint16_t asker, const struct address *from,
+		  const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t mac[6], uint8_t *request,
+		  size_t *request_len)
 {
 	size_t len;
 	bool ask;
@@ -363,7 +364,7 @@ bool link_resolve(struct link *link, const struct address *from, const uint8_t g
 	*request_len = 0;
 	if (link->remote)
 		return link->remote->resolve(link, from, gid, mac);
-	if (neigh_find(&link->neighbours, from->vlan, gid, now_ns, mac, &ask))
+	if (neigh_find(&link->neighbours, asker, from->vlan, gid, now_ns, mac, &ask))
 		return true;
 	if (!ask)
 		return false;

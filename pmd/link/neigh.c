@@ -17,28 +17,39 @@ static struct neigh *neigh_lookup(struct neigh_table *table, int32_t vlan,
 	return NULL;
 }
 
-/* Whether an entry may make room. Who waits for an answer goes on asking: one that was not asked for
- * lately is nobody's any more. */
-static bool neigh_is_spare(const struct neigh *neigh, uint64_t now_ns)
+/* Who waits for an answer goes on asking: one that was not asked for lately is nobody's any more.
+ */
+static bool neigh_is_forsaken(const struct neigh *neigh, uint64_t now_ns)
 {
-	return neigh->state == NEIGH_KNOWN || now_ns - neigh->at_ns >= NEIGH_FORSAKEN_NS;
+	return neigh->state == NEIGH_WANTED && now_ns - neigh->at_ns >= NEIGH_FORSAKEN_NS;
 }
 
-/* An entry to fill: a free one, else spare ones in turn. NULL when all are waited for. */
-static struct neigh *neigh_take(struct neigh_table *table, int32_t vlan,
-				const uint8_t gid[GID_LEN], uint64_t now_ns)
+/* How willingly an entry makes room; 0: it does not. */
+static int neigh_spare(const struct neigh *neigh, uint64_t now_ns)
+{
+	if (neigh->state == NEIGH_FREE)
+		return 3;
+	if (neigh->state == NEIGH_KNOWN)
+		return now_ns - neigh->at_ns < NEIGH_LIFETIME_NS ? 1 : 2;
+	return neigh_is_forsaken(neigh, now_ns) ? 2 : 0;
+}
+
+/* An entry to fill: a free one, else one that is of no use, else known ones in turn. NULL when all
+ * are waited for. */
+static struct neigh *neigh_take(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+				uint64_t now_ns)
 {
 	struct neigh *victim = NULL;
+	int most = 0;
 
 	for (size_t i = 0; i < NEIGH_MAX; i++) {
 		struct neigh *neigh = &table->entries[(table->next_victim + i) % NEIGH_MAX];
+		const int spare = neigh_spare(neigh, now_ns);
 
-		if (neigh->state == NEIGH_FREE) {
+		if (spare > most) {
 			victim = neigh;
-			break;
+			most = spare;
 		}
-		if (!victim && neigh_is_spare(neigh, now_ns))
-			victim = neigh;
 	}
 	if (!victim)
 		return NULL;
@@ -48,6 +59,22 @@ static struct neigh *neigh_take(struct neigh_table *table, int32_t vlan,
 	return victim;
 }
 
+/* Whether one may wait for one more. */
+static bool neigh_may_want(const struct neigh_table *table, uint16_t asker, uint64_t now_ns)
+{
+	size_t count = 0;
+
+	if (asker == NEIGH_TRUSTED)
+		return true;
+	for (size_t i = 0; i < NEIGH_MAX; i++) {
+		const struct neigh *neigh = &table->entries[i];
+
+		count += neigh->state == NEIGH_WANTED && neigh->asker == asker &&
+			 !neigh_is_forsaken(neigh, now_ns);
+	}
+	return count < NEIGH_WANTED_MAX;
+}
+
 static void neigh_set(struct neigh *neigh, const uint8_t mac[6], uint64_t now_ns)
 {
 	memcpy(neigh->mac, mac, sizeof(neigh->mac));
@@ -55,7 +82,7 @@ static void neigh_set(struct neigh *neigh, const uint8_t mac[6], uint64_t now_ns
 	neigh->at_ns = now_ns;
 }
 
-bool neigh_find(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const uint8_t gid[GID_LEN],
 		uint64_t now_ns, uint8_t mac[6], bool *ask)
 {
 	struct neigh *neigh = neigh_lookup(table, vlan, gid);
@@ -65,14 +92,18 @@ bool neigh_find(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_L
 		memcpy(mac, neigh->mac, sizeof(neigh->mac));
 		return true;
 	}
-	if (!neigh)
-		neigh = neigh_take(table, vlan, gid, now_ns);
-	if (!neigh)
-		return false;
-	if (neigh->state != NEIGH_WANTED || now_ns - neigh->at_ns >= NEIGH_RETRANSMIT_NS) {
+	if (neigh && neigh->state == NEIGH_WANTED && !neigh_is_forsaken(neigh, now_ns)) {
+		*ask = now_ns - neigh->at_ns >= NEIGH_RETRANSMIT_NS;
+	} else if (neigh_may_want(table, asker, now_ns)) {
+		if (!neigh)
+			neigh = neigh_take(table, vlan, gid, now_ns);
+		*ask = neigh != NULL;
+		if (neigh)
+			neigh->asker = asker;
+	}
+	if (*ask) {
 		neigh->state = NEIGH_WANTED;
 		neigh->at_ns = now_ns;
-		*ask = true;
 	}
 	return false;
 }

@@ -100,15 +100,16 @@ void control_leave_all(struct server *server, uint16_t number)
 	}
 }
 
-static int control_resolve(struct server *server, struct share_message *message)
+static int control_resolve(struct server *server, uint16_t number, struct share_message *message)
 {
+	const uint16_t asker = server->slots[number].isolated ? number : NEIGH_TRUSTED;
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
 	size_t len = 0;
 	bool known;
 
 	if (!mbuf)
 		return 0;
-	known = link_resolve(&server->link, &message->from, message->gid, server->now_ns,
+	known = link_resolve(&server->link, asker, &message->from, message->gid, server->now_ns,
 			     message->mac, rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
 	if (len > 0)
 		forward_send_own(server, mbuf, len);
@@ -142,7 +143,9 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 			return -ENETUNREACH;
 		return link_route(&server->link, &message->from, message->gid, &message->hop);
 	case SHARE_RESOLVE:
-		return control_knows(server, &message->from) ? control_resolve(server, message) : 0;
+		if (!control_knows(server, &message->from))
+			return 0;
+		return control_resolve(server, number, message);
 	case SHARE_JOIN:
 		return control_join(server, number, message->gid);
 	case SHARE_LEAVE:

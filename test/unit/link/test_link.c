@@ -53,7 +53,7 @@ static bool knows(const uint8_t gid[GID_LEN])
 {
 	bool ask;
 
-	return neigh_find(&link.neighbours, VLAN_NONE, gid, 1, mac, &ask);
+	return neigh_find(&link.neighbours, NEIGH_TRUSTED, VLAN_NONE, gid, 1, mac, &ask);
 }
 
 static void link_input__answers_arp_for_us_and_learns_who_asks(void **state)
@@ -176,16 +176,16 @@ static void link_resolve__asks_in_the_family_of_the_neighbour(void **state)
 	size_t len;
 
 	(void)state;
-	assert_false(link_resolve(&link, &from4, peer4, 1, mac, out, &len));
+	assert_false(link_resolve(&link, NEIGH_TRUSTED, &from4, peer4, 1, mac, out, &len));
 	assert_true(arp_parse(out, len, &arp));
 	assert_memory_equal(arp.target_ip, peer_ip, 4);
 	assert_memory_equal(arp.sender_ip, own_ip, 4);
-	assert_false(link_resolve(&link, &from6, peer6, 1, mac, out, &len));
+	assert_false(link_resolve(&link, NEIGH_TRUSTED, &from6, peer6, 1, mac, out, &len));
 	assert_true(nd_parse(out, len, &nd));
 	assert_memory_equal(nd.target, peer6, 16);
 	assert_memory_equal(nd.src_ip, own6, 16);
 	/* Asked, and not yet time to ask again. */
-	assert_false(link_resolve(&link, &from4, peer4, 2, mac, out, &len));
+	assert_false(link_resolve(&link, NEIGH_TRUSTED, &from4, peer4, 2, mac, out, &len));
 	assert_int_equal(len, 0);
 }
 
@@ -213,7 +213,7 @@ static void link_input__answers_in_the_vlan_that_has_the_address(void **state)
 	assert_int_equal(vlan, 5);
 	assert_memory_equal(reply.sender_ip, ip5, 4);
 	/* Who asked is a neighbour there, and nowhere else. */
-	assert_true(neigh_find(&link.neighbours, 5, peer5, 1, mac, &ask));
+	assert_true(neigh_find(&link.neighbours, NEIGH_TRUSTED, 5, peer5, 1, mac, &ask));
 	assert_false(knows(peer5));
 }
 
@@ -233,7 +233,7 @@ static void link_resolve__asks_in_the_vlan(void **state)
 	assert_int_equal(link_route(&link, &from5, own4, &hop), -ENETUNREACH);
 	assert_int_equal(link_route(&link, &from5, from5.gid, &hop), 0);
 	assert_true(hop.known);
-	assert_false(link_resolve(&link, &from5, peer5, 1, mac, out, &len));
+	assert_false(link_resolve(&link, NEIGH_TRUSTED, &from5, peer5, 1, mac, out, &len));
 	assert_true(arp_parse(tag_remove(out, &len, &vlan), len, &arp));
 	assert_int_equal(vlan, 5);
 	assert_memory_equal(arp.sender_ip, from5.gid + 12, 4);

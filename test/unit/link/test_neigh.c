@@ -36,22 +36,26 @@ static void numbered(uint8_t gid[GID_LEN], int n)
 static void neigh_find__asks_at_once_and_then_at_intervals(void **state)
 {
 	(void)state;
-	assert_false(neigh_find(&table, VLAN_NONE, peer, 0, mac, &ask));
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 0, mac, &ask));
 	assert_true(ask);
-	assert_false(neigh_find(&table, VLAN_NONE, peer, NEIGH_RETRANSMIT_NS - 1, mac, &ask));
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, NEIGH_RETRANSMIT_NS - 1,
+				mac, &ask));
 	assert_false(ask);
-	assert_false(neigh_find(&table, VLAN_NONE, peer, NEIGH_RETRANSMIT_NS, mac, &ask));
+	assert_false(
+		neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, NEIGH_RETRANSMIT_NS, mac, &ask));
 	assert_true(ask);
 }
 
 static void neigh_find__knows_what_was_answered_for_its_lifetime(void **state)
 {
 	(void)state;
-	neigh_find(&table, VLAN_NONE, peer, 5, mac, &ask);
+	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 5, mac, &ask);
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, 10);
-	assert_true(neigh_find(&table, VLAN_NONE, peer, 10 + NEIGH_LIFETIME_NS - 1, mac, &ask));
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 10 + NEIGH_LIFETIME_NS - 1,
+			       mac, &ask));
 	assert_memory_equal(mac, mac_a, 6);
-	assert_false(neigh_find(&table, VLAN_NONE, peer, 10 + NEIGH_LIFETIME_NS, mac, &ask));
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 10 + NEIGH_LIFETIME_NS, mac,
+				&ask));
 	assert_true(ask);
 }
 
@@ -59,7 +63,7 @@ static void neigh_answer__of_strangers_is_not_believed(void **state)
 {
 	(void)state;
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, 1);
-	assert_false(neigh_find(&table, VLAN_NONE, peer, 2, mac, &ask));
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 2, mac, &ask));
 }
 
 static void neigh_answer__replaces_an_older_one(void **state)
@@ -67,7 +71,7 @@ static void neigh_answer__replaces_an_older_one(void **state)
 	(void)state;
 	neigh_learn(&table, VLAN_NONE, peer, mac_a, 1);
 	neigh_answer(&table, VLAN_NONE, peer, mac_b, 2);
-	assert_true(neigh_find(&table, VLAN_NONE, peer, 3, mac, &ask));
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 3, mac, &ask));
 	assert_memory_equal(mac, mac_b, 6);
 }
 
@@ -81,11 +85,11 @@ static void neigh_learn__displaces_known_ones_in_turn(void **state)
 		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1);
 	}
 	numbered(gid, NEIGH_MAX);
-	assert_true(neigh_find(&table, VLAN_NONE, gid, 2, mac, &ask));
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 2, mac, &ask));
 	numbered(gid, 1);
-	assert_true(neigh_find(&table, VLAN_NONE, gid, 2, mac, &ask));
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 2, mac, &ask));
 	numbered(gid, 0);
-	assert_false(neigh_find(&table, VLAN_NONE, gid, 2, mac, &ask));
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 2, mac, &ask));
 }
 
 static void neigh_learn__never_displaces_a_wanted_one(void **state)
@@ -93,13 +97,13 @@ static void neigh_learn__never_displaces_a_wanted_one(void **state)
 	uint8_t gid[GID_LEN];
 
 	(void)state;
-	neigh_find(&table, VLAN_NONE, peer, 1, mac, &ask);
+	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1, mac, &ask);
 	for (int i = 0; i < 3 * NEIGH_MAX; i++) {
 		numbered(gid, i);
 		neigh_learn(&table, VLAN_NONE, gid, mac_b, 2);
 	}
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, 3);
-	assert_true(neigh_find(&table, VLAN_NONE, peer, 4, mac, &ask));
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 4, mac, &ask));
 	assert_memory_equal(mac, mac_a, 6);
 }
 
@@ -110,10 +114,10 @@ static void neigh_find__does_without_when_all_are_wanted(void **state)
 	(void)state;
 	for (int i = 0; i < NEIGH_MAX; i++) {
 		numbered(gid, i);
-		assert_false(neigh_find(&table, VLAN_NONE, gid, 1, mac, &ask));
+		assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1, mac, &ask));
 		assert_true(ask);
 	}
-	assert_false(neigh_find(&table, VLAN_NONE, peer, 1, mac, &ask));
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1, mac, &ask));
 	assert_false(ask);
 }
 
@@ -124,15 +128,91 @@ static void neigh_find__takes_the_place_of_those_that_never_answered(void **stat
 	(void)state;
 	for (int i = 0; i < NEIGH_MAX; i++) {
 		numbered(gid, i);
-		neigh_find(&table, VLAN_NONE, gid, 1, mac, &ask);
+		neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1, mac, &ask);
 	}
-	assert_false(neigh_find(&table, VLAN_NONE, peer, NEIGH_FORSAKEN_NS, mac, &ask));
+	assert_false(
+		neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, NEIGH_FORSAKEN_NS, mac, &ask));
 	assert_false(ask);
-	assert_false(neigh_find(&table, VLAN_NONE, peer, 1 + NEIGH_FORSAKEN_NS, mac, &ask));
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1 + NEIGH_FORSAKEN_NS, mac,
+				&ask));
 	assert_true(ask);
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, 2 + NEIGH_FORSAKEN_NS);
-	assert_true(neigh_find(&table, VLAN_NONE, peer, 3 + NEIGH_FORSAKEN_NS, mac, &ask));
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 3 + NEIGH_FORSAKEN_NS, mac,
+			       &ask));
 	assert_memory_equal(mac, mac_a, 6);
+}
+
+/* Who is not trusted asks for all that there is: others neither forget nor go short. */
+static void neigh_find__of_one_not_trusted_wants_only_some(void **state)
+{
+	uint8_t gid[GID_LEN];
+	int asked = 0;
+
+	(void)state;
+	for (int i = 0; i < NEIGH_MAX - NEIGH_WANTED_MAX; i++) {
+		numbered(gid, i);
+		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1);
+	}
+	for (int i = 0; i < 3 * NEIGH_MAX; i++) {
+		numbered(gid, NEIGH_MAX + i);
+		assert_false(neigh_find(&table, 3, VLAN_NONE, gid, 2, mac, &ask));
+		asked += ask;
+	}
+	assert_int_equal(asked, NEIGH_WANTED_MAX);
+	for (int i = 0; i < NEIGH_MAX - NEIGH_WANTED_MAX; i++) {
+		numbered(gid, i);
+		assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 2, mac, &ask));
+	}
+	neigh_find(&table, 4, VLAN_NONE, peer, 3, mac, &ask);
+	assert_true(ask);
+	neigh_answer(&table, VLAN_NONE, peer, mac_b, 4);
+	assert_true(neigh_find(&table, 4, VLAN_NONE, peer, 5, mac, &ask));
+}
+
+/* Those that it has given up go first, and an answer lets it ask for another. */
+static void neigh_find__of_one_not_trusted_goes_on(void **state)
+{
+	uint8_t gid[GID_LEN];
+
+	(void)state;
+	for (int i = 0; i < NEIGH_WANTED_MAX; i++) {
+		numbered(gid, i);
+		neigh_find(&table, 3, VLAN_NONE, gid, 1, mac, &ask);
+		assert_true(ask);
+	}
+	neigh_find(&table, 3, VLAN_NONE, peer, 1, mac, &ask);
+	assert_false(ask);
+	/* What it waits for it goes on asking for. */
+	neigh_find(&table, 3, VLAN_NONE, gid, 1 + NEIGH_RETRANSMIT_NS, mac, &ask);
+	assert_true(ask);
+	neigh_answer(&table, VLAN_NONE, gid, mac_a, 2 + NEIGH_RETRANSMIT_NS);
+	neigh_find(&table, 3, VLAN_NONE, peer, 2 + NEIGH_RETRANSMIT_NS, mac, &ask);
+	assert_true(ask);
+	for (int i = 0; i < NEIGH_WANTED_MAX - 1; i++) {
+		numbered(gid, NEIGH_MAX + i);
+		neigh_find(&table, 3, VLAN_NONE, gid, 1 + NEIGH_FORSAKEN_NS, mac, &ask);
+		assert_true(ask);
+	}
+}
+
+static void neigh_find__takes_what_is_of_no_use_first(void **state)
+{
+	uint8_t gid[GID_LEN];
+
+	(void)state;
+	for (int i = 0; i < NEIGH_MAX - 1; i++) {
+		numbered(gid, i);
+		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1 + NEIGH_FORSAKEN_NS);
+	}
+	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1, mac, &ask);
+	numbered(gid, NEIGH_MAX);
+	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1 + NEIGH_FORSAKEN_NS, mac, &ask);
+	assert_true(ask);
+	for (int i = 0; i < NEIGH_MAX - 1; i++) {
+		numbered(gid, i);
+		assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1 + NEIGH_FORSAKEN_NS,
+				       mac, &ask));
+	}
 }
 
 static void neigh_find__tells_vlans_apart(void **state)
@@ -140,16 +220,19 @@ static void neigh_find__tells_vlans_apart(void **state)
 	(void)state;
 	neigh_learn(&table, 5, peer, mac_a, 1);
 	neigh_learn(&table, 6, peer, mac_b, 1);
-	assert_false(neigh_find(&table, VLAN_NONE, peer, 2, mac, &ask));
-	assert_true(neigh_find(&table, 5, peer, 2, mac, &ask));
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 2, mac, &ask));
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, 5, peer, 2, mac, &ask));
 	assert_memory_equal(mac, mac_a, 6);
-	assert_true(neigh_find(&table, 6, peer, 2, mac, &ask));
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, 6, peer, 2, mac, &ask));
 	assert_memory_equal(mac, mac_b, 6);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(neigh_find__of_one_not_trusted_wants_only_some, set_up),
+		cmocka_unit_test_setup(neigh_find__of_one_not_trusted_goes_on, set_up),
+		cmocka_unit_test_setup(neigh_find__takes_what_is_of_no_use_first, set_up),
 		cmocka_unit_test_setup(neigh_find__tells_vlans_apart, set_up),
 		cmocka_unit_test_setup(neigh_find__asks_at_once_and_then_at_intervals, set_up),
 		cmocka_unit_test_setup(neigh_find__knows_what_was_answered_for_its_lifetime,

@@ -127,6 +127,8 @@ int link_route(struct link *link, const struct address *from, const uint8_t dgid
 /**
  * Look for a neighbour's MAC address, to be asked for from one of our addresses. Engine's lock.
  *
+ * @param asker
+ *   As of neigh_find.
  * @param request
  *   Room of LINK_REPLY_MAX bytes.
  * @param request_len
@@ -134,7 +136,8 @@ int link_route(struct link *link, const struct address *from, const uint8_t dgid
  * @return
  *   Whether `mac` was filled.
  */
-bool link_resolve(struct link *link, const struct address *from, const uint8_t gid[GID_LEN],
-		  uint64_t now_ns, uint8_t mac[6], uint8_t *request, size_t *request_len);
+bool link_resolve(struct link *link, uint16_t asker, const struct address *from,
+		  const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t mac[6], uint8_t *request,
+		  size_t *request_len);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which MAC address belongs to which IP address of which VLAN: a small table of what neighbours said.
+/* Which MAC address belongs to which IP address of which VLAN: a small table of what neighbours
+ * said.
  */
 #ifndef LINK_NEIGH_H
 #define LINK_NEIGH_H
@@ -15,6 +16,11 @@
 #define NEIGH_RETRANSMIT_NS UINT64_C(200000000)
 #define NEIGH_FORSAKEN_NS   UINT64_C(5000000000) /* longer than anybody waits for an answer */
 
+/* Who asks: one that is trusted, or one of those who are not, of whom each waits for so many at
+ * most. */
+#define NEIGH_TRUSTED	 UINT16_MAX
+#define NEIGH_WANTED_MAX 8
+
 enum neigh_state {
 	NEIGH_FREE,
 	NEIGH_WANTED, /* asked for; what answers is believed */
@@ -26,6 +32,7 @@ struct neigh {
 	int32_t vlan;
 	uint8_t mac[6];
 	enum neigh_state state;
+	uint16_t asker; /* WANTED: whose */
 	uint64_t
 		at_ns; /* KNOWN: when it was learned; WANTED: when it was last asked for, 0 never */
 };
@@ -39,12 +46,14 @@ struct neigh_table {
 /**
  * Look for a neighbour; if it is not known (or was too long ago) it becomes wanted.
  *
+ * @param asker
+ *   NEIGH_TRUSTED, or the number of one that is not.
  * @param ask
  *   Set where a request should be sent now: the first time, then every NEIGH_RETRANSMIT_NS.
  * @return
  *   Whether `mac` was filled.
  */
-bool neigh_find(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const uint8_t gid[GID_LEN],
 		uint64_t now_ns, uint8_t mac[6], bool *ask);
 
 /** A neighbour answered: believed if it was wanted or known, so that strangers cannot fill the
