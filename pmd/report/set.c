@@ -17,59 +17,99 @@ void report_set_init(struct report_set *set)
 
 int report_set_add(struct report_set *set, pid_t pid, struct report *report)
 {
+	struct report_source *source = malloc(sizeof(*source));
 	int rc = 0;
 
+	if (!source)
+		return -ENOMEM;
+	*source = (struct report_source){.pid = pid, .holders = 1, .report = report};
 	pthread_mutex_lock(&set->lock);
 	if (set->count == REPORT_SET_MAX)
 		rc = -ENOSPC;
 	else
-		set->sources[set->count++] = (struct report_source){.pid = pid, .report = report};
+		set->sources[set->count++] = source;
 	pthread_mutex_unlock(&set->lock);
+	if (rc != 0)
+		free(source);
 	return rc;
+}
+
+static void source_drop(struct report_set *set, struct report_source *source)
+{
+	bool last;
+
+	pthread_mutex_lock(&set->lock);
+	last = --source->holders == 0;
+	pthread_mutex_unlock(&set->lock);
+	if (!last)
+		return;
+	report_unmap(source->report);
+	free(source);
 }
 
 void report_set_remove(struct report_set *set, struct report *report)
 {
+	struct report_source *source = NULL;
+
 	pthread_mutex_lock(&set->lock);
 	for (uint32_t i = 0; i < set->count; i++) {
-		if (set->sources[i].report != report)
+		if (set->sources[i]->report != report)
 			continue;
+		source = set->sources[i];
 		set->sources[i] = set->sources[--set->count];
-		report_unmap(report);
 		break;
 	}
 	pthread_mutex_unlock(&set->lock);
+	if (source)
+		source_drop(set, source);
 }
 
 void report_set_fini(struct report_set *set)
 {
 	while (set->count > 0)
-		report_set_remove(set, set->sources[0].report);
+		report_set_remove(set, set->sources[0]->report);
 	pthread_mutex_destroy(&set->lock);
 }
 
-static void ask_all(struct report_set *set)
+/* What one look holds. Reports are large and may be written all the time: the set is not locked
+ * while they are read. */
+struct look {
+	uint32_t count;
+	uint32_t asked[REPORT_SET_MAX];
+	struct report_source *sources[REPORT_SET_MAX];
+};
+
+static void look_begin(struct look *look, struct report_set *set)
 {
 	pthread_mutex_lock(&set->lock);
-	for (uint32_t i = 0; i < set->count; i++)
-		set->sources[i].asked = report_ask(set->sources[i].report);
+	look->count = set->count;
+	for (uint32_t i = 0; i < set->count; i++) {
+		look->sources[i] = set->sources[i];
+		look->sources[i]->holders++;
+	}
 	pthread_mutex_unlock(&set->lock);
+	for (uint32_t i = 0; i < look->count; i++)
+		look->asked[i] = report_ask(look->sources[i]->report);
 }
 
-static bool is_answered(const struct report_source *source)
+static void look_end(struct look *look, struct report_set *set)
 {
-	return report_answered(source->report, source->asked);
+	for (uint32_t i = 0; i < look->count; i++)
+		source_drop(set, look->sources[i]);
 }
 
-static bool all_answered(struct report_set *set)
+static bool is_answered(const struct look *look, uint32_t i)
 {
-	bool all = true;
+	return report_answered(look->sources[i]->report, look->asked[i]);
+}
 
-	pthread_mutex_lock(&set->lock);
-	for (uint32_t i = 0; i < set->count; i++)
-		all &= is_answered(&set->sources[i]);
-	pthread_mutex_unlock(&set->lock);
-	return all;
+static bool all_answered(const struct look *look)
+{
+	for (uint32_t i = 0; i < look->count; i++) {
+		if (!is_answered(look, i))
+			return false;
+	}
+	return true;
 }
 
 static int compare_views(const void *left, const void *right)
@@ -81,19 +121,19 @@ static int compare_views(const void *left, const void *right)
 	return strcmp(a->facts.device, b->facts.device);
 }
 
-static int read_all_locked(struct report_set *set, struct report_views *views)
+static int read_all(const struct look *look, struct report_views *views)
 {
-	views->list = calloc(set->count + 1, sizeof(views->list[0]));
+	views->list = calloc(look->count + 1, sizeof(views->list[0]));
 	if (!views->list)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < set->count; i++) {
-		const struct report_source *source = &set->sources[i];
+	for (uint32_t i = 0; i < look->count; i++) {
+		const struct report_source *source = look->sources[i];
 		struct report_view *view = &views->list[views->count];
 
 		if (report_read(source->report, view) != 0)
 			continue;
 		view->pid = source->pid;
-		view->fresh = is_answered(source);
+		view->fresh = is_answered(look, i);
 		report_comm(source->pid, view->comm);
 		views->count++;
 	}
@@ -103,15 +143,19 @@ static int read_all_locked(struct report_set *set, struct report_views *views)
 
 int report_set_collect(struct report_set *set, unsigned int ms, struct report_views *views)
 {
+	struct look *look = malloc(sizeof(*look));
 	int rc;
 
 	views->count = 0;
-	ask_all(set);
-	for (unsigned int waited = 0; waited < ms && !all_answered(set); waited++)
+	views->list = NULL;
+	if (!look)
+		return -ENOMEM;
+	look_begin(look, set);
+	for (unsigned int waited = 0; waited < ms && !all_answered(look); waited++)
 		usleep(1000);
-	pthread_mutex_lock(&set->lock);
-	rc = read_all_locked(set, views);
-	pthread_mutex_unlock(&set->lock);
+	rc = read_all(look, views);
+	look_end(look, set);
+	free(look);
 	return rc;
 }
 

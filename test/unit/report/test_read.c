@@ -2,6 +2,8 @@
 /* Tests of pmd/report: write.c, read.c, set.c and device.c. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -254,6 +256,51 @@ static void report_write_device__all_objects(void **state)
 	device_destroy(device);
 }
 
+#define ENDS 50
+
+static bool seen_enough; /* atomic */
+
+static void *look_on(void *arg)
+{
+	struct report_set *set = arg;
+	struct report_views views;
+
+	while (!__atomic_load_n(&seen_enough, __ATOMIC_RELAXED)) {
+		if (report_set_collect(set, 0, &views) == 0)
+			report_views_release(&views);
+	}
+	return NULL;
+}
+
+/* Processes end while they are looked at. */
+static void report_set_remove__leaves_a_report_to_who_reads_it(void **state)
+{
+	static struct report_set set;
+	struct report *mapped;
+	pthread_t thread;
+
+	(void)state;
+	report_set_init(&set);
+	report_begin(report);
+	for (int i = 0; i < REPORT_RECORDS_MAX; i++)
+		report_add(report, &(struct report_record){.kind = REPORT_MR});
+	report_end(report);
+	assert_int_equal(pthread_create(&thread, NULL, look_on, &set), 0);
+	for (int i = 0; i < ENDS; i++) {
+		const uint32_t wanted = __atomic_load_n(&report->wanted, __ATOMIC_RELAXED);
+
+		assert_int_equal(report_map(fd, &mapped), 0);
+		assert_int_equal(report_set_add(&set, 10, mapped), 0);
+		while (__atomic_load_n(&report->wanted, __ATOMIC_RELAXED) == wanted)
+			sched_yield();
+		report_set_remove(&set, mapped);
+	}
+	__atomic_store_n(&seen_enough, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(set.count, 0);
+	report_set_fini(&set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +313,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(report_set_collect__knows_who_answers, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(report_set_remove__leaves_a_report_to_who_reads_it,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(report_write_device__all_objects, set_up,
 						tear_down),
 	};

@@ -24,7 +24,7 @@ static int found(pid_t pid)
 	report_set_init(&set);
 	assert_int_equal(report_scan(&set), 0);
 	for (uint32_t i = 0; i < set.count; i++)
-		count += set.sources[i].pid == pid;
+		count += set.sources[i]->pid == pid;
 	report_set_fini(&set);
 	return count;
 }

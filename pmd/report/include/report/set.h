@@ -13,26 +13,28 @@
 
 struct report_source {
 	pid_t pid;
-	uint32_t asked;
+	uint32_t holders; /* the set, and each look that is going on; the last one unmaps it */
 	struct report *report;
 };
 
 struct report_set {
-	pthread_mutex_t lock; /* of all below; held for moments only */
+	pthread_mutex_t
+		lock; /* of all below; held for moments only: who forwards packets takes it */
 	uint32_t count;
-	struct report_source sources[REPORT_SET_MAX];
+	struct report_source *sources[REPORT_SET_MAX];
 };
 
 void report_set_init(struct report_set *set);
 
-/** Take in a process's report, which is the set's from now on. MT-safe. 0, or -ENOSPC: it is the
- * caller's still. */
+/** Take in a process's report, which is the set's from now on. MT-safe. 0, or -ENOSPC or
+ * -ENOMEM: it is the caller's still. */
 int report_set_add(struct report_set *set, pid_t pid, struct report *report);
 
-/** Unmap a report that was taken in; nothing with NULL. MT-safe. */
+/** Let go of a report that was taken in, and unmap it when nobody looks at it any more; nothing
+ * with NULL. MT-safe. */
 void report_set_remove(struct report_set *set, struct report *report);
 
-/** Unmap all. */
+/** Unmap all. Nobody looks any more. */
 void report_set_fini(struct report_set *set);
 
 /* The result of a look. */
