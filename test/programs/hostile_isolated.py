@@ -386,6 +386,15 @@ class Hostile:
             assert wire.is_let_go(), head
             wire.close()
 
+        # It hangs up: what it left is looked at before its wire is let go of.
+        for _ in range(3):
+            wire = self._wire().connect()
+            wire.descriptor(0, 0, 0, 0, 64, REGION_BYTES - 63)
+            wire.head(0, 1)
+            wire.socket.close()
+            assert wire.is_let_go(), "what it left behind"
+            wire.close()
+
     def _noise(self):
         """Anything anywhere, all the time."""
         for _ in range(ROUNDS):
