@@ -214,7 +214,8 @@ class Hostile:
 
     def run(self):
         """Everything once, in any order."""
-        acts = [self._descriptors, self._lingers, self._unread, self._pidfds, self._setups, self._no_wires, self._rings, self._noise, self._frames, self._many]
+        acts = [self._descriptors, self._lingers, self._unread, self._pidfds, self._setups,
+                self._no_wires, self._rings, self._noise, self._frames, self._many]
         self._rng.shuffle(acts)
         for act in acts:
             act()
