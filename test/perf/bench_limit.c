@@ -31,6 +31,8 @@
 #define COUNT_EVERY    256 /* packets: the receiver tells how many have come */
 #define COUNTS_AHEAD   2   /* such questions under way: a port may lose what it has no room for */
 #define ANSWER_SECONDS 0.05
+#define STUCK_SECONDS  5
+#define LOST_MAX       100
 
 static struct port port;
 static struct work work;
@@ -67,10 +69,16 @@ static struct rte_mbuf *make(enum work_kind kind, uint64_t value, uint32_t len)
 
 static void send_all(struct rte_mbuf **mbufs, uint16_t n)
 {
-	uint16_t sent = 0;
+	uint16_t sent = port_tx_burst(&port, mbufs, n);
+	uint64_t until;
 
-	while (sent < n)
+	if (sent == n)
+		return;
+	until = rte_rdtsc() + (uint64_t)(STUCK_SECONDS * (double)rte_get_tsc_hz());
+	while (sent < n) {
 		sent = (uint16_t)(sent + port_tx_burst(&port, mbufs + sent, (uint16_t)(n - sent)));
+		work_require(rte_rdtsc() < until, "bench_limit: the port takes nothing more");
+	}
 }
 
 static void send_one(enum work_kind kind, uint64_t value)
@@ -190,20 +198,30 @@ static double stream(uint32_t len, double seconds)
 	return (double)(arrived - before) * hz / (double)(rte_rdtsc() - from);
 }
 
+/* Whether the echo came; a port may lose it. */
+static bool trip(uint64_t number)
+{
+	const uint64_t until = rte_rdtsc() + (uint64_t)(ANSWER_SECONDS * (double)rte_get_tsc_hz());
+	uint64_t value = UINT64_MAX;
+
+	send_one(WORK_ECHO, number);
+	while (answers(&value) == 0 || value != number) {
+		if (rte_rdtsc() > until)
+			return false;
+	}
+	return true;
+}
+
 static void ping_pong(double *p50, double *p99)
 {
 	static uint64_t ticks[TRIPS];
-	uint64_t value;
+	unsigned int lost = 0;
 
 	for (uint64_t i = 0; i < TRIPS; i++) {
 		const uint64_t from = rte_rdtsc();
 
-		send_one(WORK_ECHO, i);
-		do {
-			value = UINT64_MAX;
-			while (answers(&value) == 0)
-				;
-		} while (value != i);
+		if (!trip(i))
+			work_require(++lost < LOST_MAX, "bench_limit: nobody answers");
 		ticks[i] = rte_rdtsc() - from;
 	}
 	work_quantiles(ticks, TRIPS, (double)rte_get_tsc_hz(), p50, p99);
