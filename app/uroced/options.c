@@ -178,9 +178,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	settings_init(settings);
 	if (!options_read_file(&overview, default_file, settings, error, error_size))
 		return OPTIONS_BAD;
-	command_line_make_way(settings, overview.has_netdev, overview.has_port, overview.has_ip);
-	if (overview.has_kernel)
-		settings->ip_count = 0;
+	command_line_make_way(settings, overview.has_netdev, overview.has_port,
+			      overview.has_ip || overview.has_kernel);
 	if (command_line_apply(argc, argv, "", long_options, CODE_OTHER_SETTING, settings, error,
 			       error_size) < 0)
 		return OPTIONS_BAD;

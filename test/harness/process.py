@@ -65,21 +65,11 @@ class Process:
 
     def listens(self, port):
         """Whether its network namespace has a TCP listener on that port."""
-        return tcp_tables_show(self._tcp_tables(), LISTEN, port)
+        return tcp_tables_show(tcp_tables(self.pid), LISTEN, port)
 
     def connected(self, port):
         """Whether its network namespace has an established TCP connection to that port."""
-        return tcp_tables_show(self._tcp_tables(), ESTABLISHED, port)
-
-    def _tcp_tables(self):
-        text = ""
-        for table in ("tcp", "tcp6"):
-            try:
-                with open(f"/proc/{self.pid}/net/{table}", encoding="ascii") as file:
-                    text += file.read()
-            except OSError:
-                pass
-        return text
+        return tcp_tables_show(tcp_tables(self.pid), ESTABLISHED, port)
 
     def output(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
@@ -91,6 +81,18 @@ class Process:
         state = "still running" if status is None else f"exit {status}"
         lines = [f"{title}: {' '.join(self.argv)}: {state}"]
         return lines + ["| " + line for line in self.output().splitlines()[-TAIL_LINES:]]
+
+
+def tcp_tables(pid):
+    """The text of /proc/net/tcp and tcp6 in a process's network namespace; empty where it has ended."""
+    text = ""
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:
+                text += file.read()
+        except OSError:
+            pass
+    return text
 
 
 def tcp_tables_show(text, state, port):

@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from harness.process import tcp_tables_show, LISTEN  # noqa: E402
+from harness.process import tcp_tables, tcp_tables_show, LISTEN  # noqa: E402
 
 NEAR_NS = 250  # a cache line's round trip below this: the two CPUs share a cache
 TIMEOUT_S = 90
@@ -102,7 +102,7 @@ class Machine:
         first = self.start(server, CPUS[0], spaces[0])
         try:
             until = time.monotonic() + LISTEN_S
-            while listens and not self._listens(first, listens):
+            while listens and not tcp_tables_show(tcp_tables(first.pid), LISTEN, listens):
                 if first.poll() is not None:
                     raise Failed(f"server: {first.communicate()[1].strip()}")
                 if time.monotonic() > until:
@@ -119,17 +119,6 @@ class Machine:
             return out, self.finish(first, "server")
         finally:
             self.end(first)
-
-    @staticmethod
-    def _listens(child, port):
-        text = ""
-        for table in ("tcp", "tcp6"):
-            try:
-                with open(f"/proc/{child.pid}/net/{table}", encoding="ascii") as file:
-                    text += file.read()
-            except OSError:
-                pass
-        return tcp_tables_show(text, LISTEN, port)
 
     # ---- network namespaces ----
     def veth(self, mtu=9000):

@@ -244,6 +244,16 @@ static void engine_turn__what_the_port_does_not_take_waits(void **state)
 	assert_int_equal(count(COUNTER_tx_packets), 5000);
 }
 
+/* The port's other end is this one: what was sent is there to be received. */
+static void empty_port(void)
+{
+	struct rte_mbuf *mbufs[32];
+	uint16_t n;
+
+	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+}
+
 /* The tail of a message, that waits for nothing but the port. */
 static void engine_turn__sending_what_was_left_is_work(void **state)
 {
@@ -266,11 +276,9 @@ static void engine_turn__sending_what_was_left_is_work(void **state)
 	assert_true(n > 0);
 	rte_pktmbuf_free_bulk(mbufs, n);
 	assert_true(engine_transmit(engine) > 0);
-	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
-		rte_pktmbuf_free_bulk(mbufs, n);
+	empty_port();
 	engine_transmit(engine);
-	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
-		rte_pktmbuf_free_bulk(mbufs, n);
+	empty_port();
 	assert_int_equal(engine->tx.count, 0);
 }
 
@@ -292,9 +300,6 @@ static void engine_turn__own_address_goes_round_inside(void **state)
 /* Each of many queue pairs that end may owe something. */
 static void ops_detach__waits_for_a_full_port_once(void **state)
 {
-	struct rte_mbuf *mbufs[32];
-	uint16_t n;
-
 	(void)state;
 	if (!have_port)
 		skip();
@@ -307,12 +312,10 @@ static void ops_detach__waits_for_a_full_port_once(void **state)
 	ops->detach(engine, &qp);
 	ops->unlock(engine);
 	assert_true(engine->tx.given_up);
-	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
-		rte_pktmbuf_free_bulk(mbufs, n);
+	empty_port();
 	engine_transmit(engine);
 	assert_false(engine->tx.given_up);
-	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
-		rte_pktmbuf_free_bulk(mbufs, n);
+	empty_port();
 }
 
 static void ops_detach__does_not_wait_for_what_goes_round_inside(void **state)

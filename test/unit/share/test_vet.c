@@ -192,7 +192,15 @@ static void vet_frame__knows_the_longest(void **state)
 	assert_false(vet_frame(&narrow, frame, len));
 }
 
-/* Each that is too short ends with its memory. */
+/* What is too short ends with its memory. */
+static uint8_t *start_of(const uint8_t *frame, size_t len)
+{
+	uint8_t *start = malloc(len ? len : 1);
+
+	memcpy(start, frame, len);
+	return start;
+}
+
 static void vet_frame__wants_whole_packets(void **state)
 {
 	const struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
@@ -201,9 +209,8 @@ static void vet_frame__wants_whole_packets(void **state)
 
 	(void)state;
 	for (size_t end = 0; end < len; end++) {
-		uint8_t *copy = malloc(end ? end : 1);
+		uint8_t *copy = start_of(frame, end);
 
-		memcpy(copy, frame, end);
 		assert_false(vet_frame(&vet, copy, end));
 		free(copy);
 	}
@@ -241,9 +248,8 @@ static void vet_seal__leaves_others_alone(void **state)
 
 	(void)state;
 	for (size_t end = 0; end < len; end++) {
-		uint8_t *copy = malloc(end ? end : 1);
+		uint8_t *copy = start_of(frame, end);
 
-		memcpy(copy, frame, end);
 		assert_false(vet_seal(copy, end));
 		assert_memory_equal(copy, frame, end);
 		free(copy);

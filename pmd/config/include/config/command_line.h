@@ -17,7 +17,8 @@ void command_line_rewind(void);
  * between file and command line. Not MT-safe.
  *
  * @param netdev, port, ip
- *   Which of these settings the command line has.
+ *   Which of these settings the command line has; `ip` also stands for an interface of the kernel's
+ *   to take the addresses from.
  */
 void command_line_make_way(struct settings *settings, bool netdev, bool port, bool ip);
 
