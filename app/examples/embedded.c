@@ -20,7 +20,7 @@
 #include "forward.h"
 #include "meet.h"
 
-#define BURST 32
+#define BURST  32
 #define ROUNDS 8 /* remote_write's */
 
 static void forward(struct uroce_port *uroce)

@@ -142,7 +142,9 @@ static int check_socket(const char *path, char *error, size_t error_size)
 		return 0;
 	if (errno == ENOENT) {
 		snprintf(error, error_size,
-			 "no uroced has its socket at %s; start it, or name a port with --netdev or --port", path);
+			 "no uroced has its socket at %s; start it, or name a port with --netdev "
+			 "or --port",
+			 path);
 		return -ENOENT;
 	}
 	snprintf(error, error_size, "%s: %s; who may attach is the socket's owner and group", path,

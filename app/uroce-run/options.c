@@ -191,7 +191,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (result != OPTIONS_RUN)
 		return result;
 	if (overview.has_socket && overview.has_isolated) {
-		snprintf(error, error_size, "socket and isolated are two ways to attach; see --help");
+		snprintf(error, error_size,
+			 "socket and isolated are two ways to attach; see --help");
 		return OPTIONS_BAD;
 	}
 	settings_init(settings);

@@ -28,7 +28,7 @@
 #define SLEEP_MS  100
 #define SPIN_NS	  20000 /* without work before it sleeps, where no other thread wants the CPU */
 #define LOOK_NS	  10000000
-#define TURNS_MAX 256	/* before descriptors have their turn */
+#define TURNS_MAX 256 /* before descriptors have their turn */
 #define STATUS_MS 5000
 
 static volatile sig_atomic_t stop;

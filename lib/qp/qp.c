@@ -137,7 +137,8 @@ static int qp_init_queues(struct qp *qp)
 	return err;
 }
 
-/* Room for the longest list of receive buffers: an XRC target takes requests from any queue of its domain. */
+/* Room for the longest list of receive buffers: an XRC target takes requests from any queue of its
+ * domain. */
 static int qp_init_receive(struct qp *qp)
 {
 	uint32_t max_sge = qp->rq->max_sge;

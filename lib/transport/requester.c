@@ -52,8 +52,9 @@ struct request {
 	uint32_t position; /* bytes of the message before it */
 	uint32_t length;   /* bytes of payload, or of READ responses asked for */
 	uint32_t psns;	   /* PSNs that it stands for */
-	/* It alone is sent again. Not beside `last`: a compiler would load both as one word, which has to wait until the
-	 * two stores have left the store buffer, and with them the whole packet before this one. */
+	/* It alone is sent again. Not beside `last`: a compiler would load both as one word, which
+	 * has to wait until the two stores have left the store buffer, and with them the whole
+	 * packet before this one. */
 	bool repairs;
 };
 
@@ -258,8 +259,9 @@ static bool requester_asks_ack(const struct requester *requester, const struct r
 	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
 }
 
-/* A peer that does not answer a FLUSH may be rxe, which has an ICRC of its own for it: when the oldest
- * packet is one that is sent again, it goes out in the other form, and those behind it as well. */
+/* A peer that does not answer a FLUSH may be rxe, which has an ICRC of its own for it: when the
+ * oldest packet is one that is sent again, it goes out in the other form, and those behind it as
+ * well. */
 static void requester_choose_icrc(struct requester *requester, struct packet_out *out)
 {
 	const struct flight *flight = requester->flight;
@@ -337,8 +339,8 @@ static void requester_stop_at(struct requester *requester, enum fault fault)
 static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 {
 	if (!wqe->started) {
-		const enum fault fault = local_execute(requester->pd, requester->qpn,
-						       requester->windows, wqe);
+		const enum fault fault =
+			local_execute(requester->pd, requester->qpn, requester->windows, wqe);
 
 		if (fault != FAULT_NONE) {
 			requester_stop_at(requester, fault);

@@ -313,8 +313,8 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 	return GO_ON;
 }
 
-/* What is owed, or a lack of memory, stands in the way of this request: as if it had been lost. Its NAK goes out behind
- * all that, so that the way is free when it comes again. */
+/* What is owed, or a lack of memory, stands in the way of this request: as if it had been lost. Its
+ * NAK goes out behind all that, so that the way is free when it comes again. */
 static enum verdict responder_lose(struct responder *responder)
 {
 	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,

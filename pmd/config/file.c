@@ -11,9 +11,9 @@
 #include <rte_cfgfile.h>
 #include <rte_log.h>
 
-#define SECTION "uroce"
+#define SECTION	     "uroce"
 #define PORT_SECTION "port "
-#define COMMENT '#'
+#define COMMENT	     '#'
 
 static const char whitespace[] = " \t\r\n";
 
@@ -193,7 +193,8 @@ static int read_port(void *arg, const char *path, struct rte_cfgfile *cfg, int i
 	}
 	for (size_t i = 0; i < ports->count; i++) {
 		if (strcmp(ports->list[i].name, name) == 0) {
-			snprintf(error, error_size, "%s: section [%s] is there twice", path, section);
+			snprintf(error, error_size, "%s: section [%s] is there twice", path,
+				 section);
 			return -EINVAL;
 		}
 	}

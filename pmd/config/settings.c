@@ -18,7 +18,7 @@
 #include "base/tuning.h"
 #include "wire/headers.h"
 
-#define SECONDARY_MAX 1023 /* queues of a port */
+#define SECONDARY_MAX 1023				 /* queues of a port */
 #define MTU_MIN_BYTES (WIRE_MTU_MIN + WIRE_OVERHEAD_MAX) /* the smallest path MTU */
 /* The largest IPv4 packet. */
 #define MTU_MAX_BYTES 65535
@@ -141,12 +141,14 @@ static int set_isolated(struct settings *settings, const char *value, struct tex
 
 static int set_socket_owner(struct settings *settings, const char *value, struct text *why)
 {
-	return copy_word(settings->socket_owner, sizeof(settings->socket_owner), "socket-owner", value, why);
+	return copy_word(settings->socket_owner, sizeof(settings->socket_owner), "socket-owner",
+			 value, why);
 }
 
 static int set_socket_group(struct settings *settings, const char *value, struct text *why)
 {
-	return copy_word(settings->socket_group, sizeof(settings->socket_group), "socket-group", value, why);
+	return copy_word(settings->socket_group, sizeof(settings->socket_group), "socket-group",
+			 value, why);
 }
 
 static int set_mode(uint32_t *to, const char *name, const char *value, struct text *why)
@@ -306,8 +308,8 @@ static int set_yes_no(bool *to, const char *name, const char *value, struct text
 	return 0;
 }
 
-static int parse_count(const char *name, const char *value, uint32_t min, uint32_t max, uint32_t *to,
-		       struct text *why)
+static int parse_count(const char *name, const char *value, uint32_t min, uint32_t max,
+		       uint32_t *to, struct text *why)
 {
 	unsigned long count;
 	char *end;
@@ -596,13 +598,16 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 		return refuse(&why, "netdev and port are both set; a device has one of them");
 	if (!has_netdev && !has_port && settings->socket[0] == '\0' &&
 	    settings->isolated[0] == '\0')
-		return refuse(&why,
-			      "no port: start uroced, or name a port with --netdev IFACE, or with --port "
-			      "DEVARGS and --ip ADDR/LEN");
+		return refuse(
+			&why,
+			"no port: start uroced, or name a port with --netdev IFACE, or with --port "
+			"DEVARGS and --ip ADDR/LEN");
 	if (!has_netdev && !has_port && (settings->ip_count > 0 || settings->mtu != 0))
-		return refuse(&why, "ip and mtu are the port's: set them for uroced, or name a port");
+		return refuse(&why,
+			      "ip and mtu are the port's: set them for uroced, or name a port");
 	if (settings->secondary != 0 && !has_port)
-		return refuse(&why, "secondary needs the name that the DPDK primary has for its port; set port");
+		return refuse(&why, "secondary needs the name that the DPDK primary has for its "
+				    "port; set port");
 	if (has_netdev && settings->ip_count > 0)
 		return refuse(
 			&why,

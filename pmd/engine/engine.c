@@ -22,8 +22,8 @@
 #include "report/write.h"
 
 #define RX_BURST	      32
-#define AHEAD		      2	 /* packets whose queue pairs are being fetched */
-#define FRAMES_AHEAD	      8	 /* those whose headers are; they may come from another CPU's cache */
+#define AHEAD		      2 /* packets whose queue pairs are being fetched */
+#define FRAMES_AHEAD	      8 /* those whose headers are; they may come from another CPU's cache */
 #define FEW_QPS		      64
 #define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next has its turn */
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
@@ -31,7 +31,7 @@
 #define ENGINE_LCORE	      0
 #define ACK_HOLD_NS	      UINT64_C(1000) /* in which a polling program answers */
 #define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* two packets come that far apart over a veth */
-#define STIR_FRAMES	      32 /* some hardware tells of that many at once */
+#define STIR_FRAMES	      32	     /* some hardware tells of that many at once */
 #define END_TURNS	      64
 #define END_WAIT_NS	      UINT64_C(100000000)
 
@@ -154,8 +154,8 @@ static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 		qp_prefetch_run(next);
 }
 
-/* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may wait.
- * Returns how many ran. */
+/* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may
+ * wait. Returns how many ran. */
 static unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
 	const bool prefetches = engine_prefetches(engine);
@@ -182,7 +182,8 @@ static unsigned int engine_run_ready(struct engine *engine, bool hold)
 				last = qp;
 		}
 		wheel_set(&engine->wheel, qp, qp_deadline_ns(qp));
-		/* Who waits for room does no work: it may have the very CPU that would make some. */
+		/* Who waits for room does no work: it may have the very CPU that would make some.
+		 */
 		if (engine->tx.stuck)
 			break;
 		runs++;
@@ -215,7 +216,8 @@ unsigned int engine_transmit(struct engine *engine)
 	return engine_send(engine, false);
 }
 
-/* One piece of a frame that a port has spread over several buffers; NULL: longer than RoCE's longest. */
+/* One piece of a frame that a port has spread over several buffers; NULL: longer than RoCE's
+ * longest. */
 static uint8_t *engine_frame(struct engine *engine, const struct rte_mbuf *mbuf)
 {
 	if (likely(mbuf->nb_segs == 1))
@@ -226,7 +228,8 @@ static uint8_t *engine_frame(struct engine *engine, const struct rte_mbuf *mbuf)
 	return (uint8_t *)(uintptr_t)rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, engine->linear);
 }
 
-/* NONE: the frame has not been on any wire yet, and its checksum is left to whoever puts it on one. */
+/* NONE: the frame has not been on any wire yet, and its checksum is left to whoever puts it on one.
+ */
 static bool engine_sums_are_good(uint64_t flags)
 {
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
@@ -476,7 +479,8 @@ void engine_wait_for_room(struct engine *engine)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	while (tx_waits_for_port(&engine->tx) && clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
+	while (tx_waits_for_port(&engine->tx) &&
+	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
 		sched_yield();
 		engine_transmit(engine);
 	}

@@ -28,7 +28,7 @@
 #define WATCH_MIN_NS UINT64_C(20000)
 #define WATCH_MAX_NS \
 	UINT64_C(320000) /* reached when polling goes on: looking costs the poller its cache */
-#define SPIN_NS	       UINT64_C(30000)	/* idle time before the first sleep */
+#define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
 #define SLEEP_MAX_NS   UINT64_C(1000000)
 #define SLEEP_WOKEN_NS UINT64_C(20000000) /* where frames wake us, or none can come */
@@ -246,7 +246,8 @@ static void helper_run(struct engine *engine)
 			 */
 			rte_pause();
 		} else if (!had_turn) {
-			/* Not for frames: once armed, a NIC does not tell of those that came before. */
+			/* Not for frames: once armed, a NIC does not tell of those that came
+			 * before. */
 			helper_sleep(engine, SLEEP_MIN_NS, false);
 		} else {
 			helper_sleep(engine, helper_idle_ns(engine, now_ns, sleep_ns), true);

@@ -15,7 +15,8 @@
 #define RESOLVE_PAUSE_NS   20000
 #define UNMAP_WAIT_NS	   UINT64_C(100000000)
 #define UNMAP_PAUSE_NS	   20000
-#define YIELD_AFTER_NS	   UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
+#define YIELD_AFTER_NS \
+	UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
 
 static bool engine_has_ended(const struct engine *engine)
 {
@@ -53,8 +54,8 @@ static void ops_detach(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
 
-	/* What it owes goes out now or never. A port that has taken nothing since the last such wait
-	 * is not waited for again: many queue pairs may end at once. */
+	/* What it owes goes out now or never. A port that has taken nothing since the last such
+	 * wait is not waited for again: many queue pairs may end at once. */
 	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready))
 		engine_wait_for_room(engine);
 	engine_forget(engine, qp);
@@ -108,8 +109,8 @@ static void ops_wait(void *arg)
 
 	if (engine->progress == SETTINGS_PROGRESS_INLINE &&
 	    !__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
-		log_warn("progress mode inline: nothing happens while the program sleeps on a channel "
-			 "(--progress hybrid has a thread for that)");
+		log_warn("progress mode inline: nothing happens while the program sleeps on a "
+			 "channel (--progress hybrid has a thread for that)");
 	helper_wake(engine);
 }
 
@@ -227,9 +228,10 @@ static void *ops_map(void *arg, const void *addr, size_t length)
 }
 
 /*
- * The port is given time to read what it was told to, and to say so, which some drivers do only when they are given
- * more to send. A port without a link may never do: then the memory stays mapped (and its pages exist) until it does,
- * so that whatever happens to the region it is no stranger's memory that is read.
+ * The port is given time to read what it was told to, and to say so, which some drivers do only
+ * when they are given more to send. A port without a link may never do: then the memory stays
+ * mapped (and its pages exist) until it does, so that whatever happens to the region it is no
+ * stranger's memory that is read.
  */
 static void ops_unmap(void *arg, void *mapping)
 {

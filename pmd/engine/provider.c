@@ -140,9 +140,10 @@ static int provider_make_device(const struct settings *settings, const struct sh
 
 static int provider_open_link(const struct settings *settings, struct link *link)
 {
-	struct runtime_config config = {.devices = &link->port.devargs,
-					.telemetry = settings->telemetry,
-					.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
+	struct runtime_config config = {
+		.devices = &link->port.devargs,
+		.telemetry = settings->telemetry,
+		.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
 	int rc;
 
 	if (settings->secondary != 0)
@@ -216,8 +217,8 @@ static int provider_get_link(const struct settings *settings, uint32_t number, i
 }
 
 /*
- * A memif client meets its server now, so that the program's first packets are not lost; a NIC agrees with
- * its switch, for programs refuse a port that is down.
+ * A memif client meets its server now, so that the program's first packets are not lost; a NIC
+ * agrees with its switch, for programs refuse a port that is down.
  */
 static void provider_wait_for_peer(struct engine *engine)
 {
@@ -309,7 +310,8 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	uint32_t ports = 1;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < RTE_MIN(ports, (uint32_t)RTE_MIN(max, (size_t)PORTS_MAX)) && rc == 0; i++) {
+	for (uint32_t i = 0;
+	     i < RTE_MIN(ports, (uint32_t)RTE_MIN(max, (size_t)PORTS_MAX)) && rc == 0; i++) {
 		rc = provider_bring_port(settings, i, &devices[provider_count], &ports);
 		/* One that was pulled out is no reason to go without the others. */
 		if (rc == -ENODEV && ports > 1)

@@ -68,9 +68,9 @@ static void secondary_warn(const struct settings *settings, const struct devargs
 {
 	if (devargs_is(devargs, WIRE_DRIVER))
 		return;
-	log_warn("port '%s': only what its owner brings to queue %u arrives, which takes flow rules for "
-		 "RoCE and ARP; without them give the port to uroced, or have its owner hand RoCE over "
-		 "(uroce/primary.h)",
+	log_warn("port '%s': only what its owner brings to queue %u arrives, which takes flow "
+		 "rules for RoCE and ARP; without them give the port to uroced, or have its owner "
+		 "hand RoCE over (uroce/primary.h)",
 		 devargs->name, settings->secondary);
 }
 

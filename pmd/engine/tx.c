@@ -13,12 +13,13 @@
 #include "telemetry/counters.h"
 #include "wire/opcode.h"
 
-#define IN_PLACE_MIN 1024   /* bytes: two buffers more cost as much as copying less */
-#define HEADERS_AHEAD 4	    /* buffers whose first lines are being fetched, to be written */
-#define BODIES_AHEAD  2	    /* after a long packet: all lines, for the next will be one as well */
-#define BODY_MIN      1024  /* bytes: less needs no help */
-#define STIR_LEN     60
-#define STIR_TYPE    0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
+#define IN_PLACE_MIN  1024 /* bytes: two buffers more cost as much as copying less */
+#define HEADERS_AHEAD 4	   /* buffers whose first lines are being fetched, to be written */
+#define BODIES_AHEAD  2	   /* after a long packet: all lines, for the next will be one as well */
+#define BODY_MIN      1024 /* bytes: less needs no help */
+#define STIR_LEN      60
+#define STIR_TYPE \
+	0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
 
 static void tx_drop_pending(struct tx *tx)
 {
@@ -61,8 +62,8 @@ static void tx_fetch(const struct rte_mbuf *mbuf, uint32_t from, uint32_t to)
 }
 
 /*
- * The headers' lines of a buffer, some packets before its turn: where whoever had it last is another process, they are in
- * that one's CPU's cache.
+ * The headers' lines of a buffer, some packets before its turn: where whoever had it last is
+ * another process, they are in that one's CPU's cache.
  */
 static void tx_fetch_headers(const struct tx *tx, uint32_t ahead)
 {
@@ -152,12 +153,13 @@ static void tx_ask_for_sum(const struct packet_out *out, struct rte_mbuf *mbuf)
 }
 
 /*
- * Whether a packet's payload can stay where it is until the port has read it, which may be after the request has
- * completed. That is harmless where a packet is not the only one of its kind by then: a reliable request succeeds when
- * the peer has it, so what is still on its way is a duplicate, and is dropped even where its ICRC should fit; one that
- * fails may be on its way with bytes that came later, and then its ICRC does not fit. Memory that a peer READs may change
- * at any time, and a READ would have to be lucky to get an ICRC that fits. So would a request from memory that somebody
- * writes all the time: what is sent again is copied, and gets through.
+ * Whether a packet's payload can stay where it is until the port has read it, which may be after
+ * the request has completed. That is harmless where a packet is not the only one of its kind by
+ * then: a reliable request succeeds when the peer has it, so what is still on its way is a
+ * duplicate, and is dropped even where its ICRC should fit; one that fails may be on its way with
+ * bytes that came later, and then its ICRC does not fit. Memory that a peer READs may change at any
+ * time, and a READ would have to be lucky to get an ICRC that fits. So would a request from memory
+ * that somebody writes all the time: what is sent again is copied, and gets through.
  */
 static struct dma_region *tx_find_place(const struct tx *tx, const struct packet_out *out)
 {
@@ -168,7 +170,8 @@ static struct dma_region *tx_find_place(const struct tx *tx, const struct packet
 	if (out->payload_len < IN_PLACE_MIN || out->frags != 1 || out->frag[0].kind != FRAG_COPY ||
 	    out->again || (out->ipv6 && !out->udp_sum_by_port))
 		return NULL;
-	bth = (const struct bth *)(const void *)(out->frame + out->l4_off + sizeof(struct rte_udp_hdr));
+	bth = (const struct bth *)(const void *)(out->frame + out->l4_off +
+						 sizeof(struct rte_udp_hdr));
 	if (!(opcode_info(bth->opcode)->flags & OPCODE_REQUEST) ||
 	    (bth->opcode & OPCODE_SERVICE_MASK) != OPCODE_RC)
 		return NULL;
@@ -214,8 +217,7 @@ static void tx_fetch_body(const struct tx *tx, const struct packet_out *out)
 {
 	if (out->copy_len >= BODY_MIN && tx->port->spares_icrc && tx->spares >= BODIES_AHEAD &&
 	    likely(tuning.prefetch))
-		tx_fetch(tx->spare[tx->spares - BODIES_AHEAD], PACKET_HDR_MAX,
-			 packet_length(out));
+		tx_fetch(tx->spare[tx->spares - BODIES_AHEAD], PACKET_HDR_MAX, packet_length(out));
 }
 
 static int tx_put(struct packet_sink *sink, struct packet_out *out)

@@ -17,11 +17,11 @@
 #include "link/port.h"
 #include "wire/build.h"
 
-#define RING_FRAMES 1024
-#define POOL_FRAMES 8191
-#define POOL_CACHE  256
+#define RING_FRAMES    1024
+#define POOL_FRAMES    8191
+#define POOL_CACHE     256
 #define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN)
-#define REPLY_MAX   2048 /* link/link.h: frames that are not RoCE */
+#define REPLY_MAX      2048 /* link/link.h: frames that are not RoCE */
 
 static uint16_t guest_take_given(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -35,7 +35,8 @@ static uint16_t guest_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct guest *guest = arg;
 	uint16_t received = 0;
 
-	/* What no rule brings to the queue, or did not yet when it came. Neither keeps the other out for ever. */
+	/* What no rule brings to the queue, or did not yet when it came. Neither keeps the other
+	 * out for ever. */
 	if (guest->in_first)
 		received = guest_take_given(guest, mbufs, n);
 	if (guest->rx_queue != GUEST_NO_QUEUE && received < n)
@@ -89,8 +90,8 @@ static bool guest_lost(void *arg)
 }
 
 /*
- * The port stays the application's, who may have stopped it, and with it taken away its rules; a primary's goes on, and must
- * not bring more frames to a queue that nobody looks at.
+ * The port stays the application's, who may have stopped it, and with it taken away its rules; a
+ * primary's goes on, and must not bring more frames to a queue that nobody looks at.
  */
 static void guest_close(void *arg)
 {
@@ -148,8 +149,9 @@ static int guest_make_pool(const struct guest *guest, struct port *port)
 		port->pool = guest->pool;
 		port->mbuf_bytes =
 			(uint32_t)(rte_pktmbuf_data_room_size(guest->pool) - RTE_PKTMBUF_HEADROOM);
-		need = RTE_MAX(RTE_MIN(port->mtu_bytes + FRAME_OVERHEAD, (uint32_t)PACKET_FRAME_MAX),
-			       (uint32_t)REPLY_MAX);
+		need = RTE_MAX(
+			RTE_MIN(port->mtu_bytes + FRAME_OVERHEAD, (uint32_t)PACKET_FRAME_MAX),
+			(uint32_t)REPLY_MAX);
 		if (port->mbuf_bytes >= need)
 			return 0;
 		log_error("buffers of pool '%s' have room for %u bytes, and %u are needed",
@@ -225,9 +227,10 @@ void guest_steer(struct guest *guest, const struct addresses *own)
 	guest->flow = (struct flow){.port_id = guest->port_id, .queue = guest->rx_queue};
 	steered = flow_steer(&guest->flow, own);
 	if (steered > 0 && guest->alone && !flow_steer_neighbours(&guest->flow))
-		log_info("port %u has no flow rules for ARP and neighbour discovery", guest->port_id);
-	log_info("port %u brings RoCE for %zu of %zu addresses to queue %u by rules", guest->port_id, steered,
-		 own->count, guest->rx_queue);
+		log_info("port %u has no flow rules for ARP and neighbour discovery",
+			 guest->port_id);
+	log_info("port %u brings RoCE for %zu of %zu addresses to queue %u by rules",
+		 guest->port_id, steered, own->count, guest->rx_queue);
 }
 
 uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)

@@ -21,7 +21,6 @@
 #include "link/tag.h"
 #include "link/watch.h"
 
-
 static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
 {
 	for (size_t i = 0; i < link->mute_count; i++) {
@@ -31,7 +30,8 @@ static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
 	return NULL;
 }
 
-/* The kernel does not answer for its VLANs either: those that are new, and no more those that have gone. */
+/* The kernel does not answer for its VLANs either: those that are new, and no more those that have
+ * gone. */
 static void link_mute_vlans(struct link *link)
 {
 	struct link_mute mutes[ADDRESSES_MAX];
@@ -106,7 +106,7 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 
 static void link_init(struct link *link)
 {
-	int (*const make_pool)(struct port *port) = link->port.make_pool;
+	int (*const make_pool)(struct port * port) = link->port.make_pool;
 	void *const make_pool_arg = link->port.make_pool_arg;
 
 	memset(link, 0, sizeof(*link));

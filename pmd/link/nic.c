@@ -151,5 +151,6 @@ void port_disarm_interrupt(struct port *port)
 	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);
 	rte_eth_dev_rx_intr_disable(port->id, 0);
 	if (read(port->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		log_info("port '%s' tells of no interrupts: %s", port->devargs.name, strerror(errno));
+		log_info("port '%s' tells of no interrupts: %s", port->devargs.name,
+			 strerror(errno));
 }

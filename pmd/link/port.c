@@ -328,7 +328,8 @@ int port_open(struct port *port)
 	return rc;
 }
 
-/* virtio-user tells its back end, which may have gone, and would have the program killed for that. */
+/* virtio-user tells its back end, which may have gone, and would have the program killed for that.
+ */
 static void port_stop(const struct port *port)
 {
 	const struct timespec at_once = {0}, drain = {.tv_nsec = DRAIN_NS};
@@ -340,7 +341,8 @@ static void port_stop(const struct port *port)
 	sigpending(&pending);
 	was_pending = sigismember(&pending, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, &before);
-	/* Its ring goes with it, and with that the last acknowledgement, which nobody tells us was taken. */
+	/* Its ring goes with it, and with that the last acknowledgement, which nobody tells us was
+	 * taken. */
 	if (devargs_is(&port->devargs, VIRTIO_USER_DRIVER))
 		nanosleep(&drain, NULL);
 	rte_eth_dev_stop(port->id);

@@ -2,9 +2,10 @@
 /*
  * The memory of all packet buffers: a memory file that processes map, and the port's pool over it.
  *
- * A port that does DMA reads and writes there by itself. Behind an IOMMU the whole is mapped for it, and nothing else
- * of the processes. Without one the memory has to stay where it is in the machine, as huge pages do, and a buffer has to
- * be in one of them: numbers of those that are not are nobody's.
+ * A port that does DMA reads and writes there by itself. Behind an IOMMU the whole is mapped for
+ * it, and nothing else of the processes. Without one the memory has to stay where it is in the
+ * machine, as huge pages do, and a buffer has to be in one of them: numbers of those that are not
+ * are nobody's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -96,8 +97,9 @@ static int arena_create(struct server *server, uint32_t room_bytes, enum port_dm
 	if (dma != PORT_COPIES)
 		rc = arena_map_huge(server);
 	if (rc != 0 && dma == PORT_DMA_PHYSICAL) {
-		log_error("a port without an IOMMU has its packet buffers in huge pages of 2 MiB: %zu more of "
-			  "them are needed (fewer with --max-buffers), or bind it to vfio-pci",
+		log_error("a port without an IOMMU has its packet buffers in huge pages of 2 MiB: "
+			  "%zu more of them are needed (fewer with --max-buffers), or bind it to "
+			  "vfio-pci",
 			  (size_t)buffers * server->buffer_stride / HUGE_BYTES + 1);
 		return rc;
 	}
@@ -105,9 +107,9 @@ static int arena_create(struct server *server, uint32_t room_bytes, enum port_dm
 		rc = arena_map_plain(server);
 	server->mbufs = calloc(buffers, sizeof(server->mbufs[0]));
 	if (rc == 0)
-		rc = server->mbufs ? ledger_init(&server->ledger, buffers, room_bytes,
-						 SERVE_SLOTS_MAX)
-				   : -ENOMEM;
+		rc = server->mbufs
+			     ? ledger_init(&server->ledger, buffers, room_bytes, SERVE_SLOTS_MAX)
+			     : -ENOMEM;
 	if (rc == 0)
 		server->ledger.held_max = server->held_max;
 	else

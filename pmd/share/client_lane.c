@@ -14,8 +14,8 @@
 #include "link/port.h"
 #include "share/steer.h"
 
-#define POOL_OPS  "uroce_lent"
-#define BURST_MAX 64
+#define POOL_OPS   "uroce_lent"
+#define BURST_MAX  64
 #define COLLECT_AT 32 /* packets that the other process may have done with already */
 
 /* A packet that was borrowed is given back where it came from. */
@@ -325,7 +325,8 @@ uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
 	for (uint16_t i = 0; i < n; i++)
 		words[i] = client_pack(client, mbufs[i]);
-	/* Not each time: the line with the index that tells of them is the other process's to write. */
+	/* Not each time: the line with the index that tells of them is the other process's to
+	 * write. */
 	if (lane_lent(&lane->tx) + n > COLLECT_AT)
 		lane_collect_own(client, lane);
 	put = (uint16_t)lane_put(&lane->tx, words, n);

@@ -47,11 +47,11 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 		}
 		to_owner |= !lane;
 		taken = lane ? client_lane_put(client, lane, mbufs + sent, run)
-				: client_put_to_owner(client, mbufs + sent, run);
+			     : client_put_to_owner(client, mbufs + sent, run);
 		sent = (uint16_t)(sent + taken);
 	} while (taken == run && sent < n);
-	/* Orders the stores of what was put before the loads of who sleeps: who sleeps looks after it has said
-	 * so. Pairs with client_arm and owner_arm. */
+	/* Orders the stores of what was put before the loads of who sleeps: who sleeps looks after
+	 * it has said so. Pairs with client_arm and owner_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (to_owner)
 		client_wake_owner(client);
@@ -104,7 +104,7 @@ static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	if (client->owner_first) {
 		received = client_take_from_owner(client, mbufs, n);
 		received = (uint16_t)(received + client_lanes_take(client, mbufs + received,
-								      (uint16_t)(n - received)));
+								   (uint16_t)(n - received)));
 	} else {
 		received = client_lanes_take(client, mbufs, n);
 		received = (uint16_t)(received + client_take_from_owner(client, mbufs + received,

@@ -118,7 +118,8 @@ static int control_resolve(struct server *server, uint16_t number, struct share_
 	return known;
 }
 
-/* Whoever asks on behalf of an address of ours gets what this one reaches, and nothing of other networks. */
+/* Whoever asks on behalf of an address of ours gets what this one reaches, and nothing of other
+ * networks. */
 static bool control_knows(const struct server *server, struct address *from)
 {
 	const struct addresses *own = &server->link.addresses;

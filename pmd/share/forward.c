@@ -19,7 +19,8 @@ static uint8_t *mbuf_frame(const struct rte_mbuf *mbuf)
 	return rte_pktmbuf_mtod(mbuf, uint8_t *);
 }
 
-/* A driver may have taken the tag off. rte_vlan_insert refuses mbufs whose buffers are elsewhere, as ours are. */
+/* A driver may have taken the tag off. rte_vlan_insert refuses mbufs whose buffers are elsewhere,
+ * as ours are. */
 static bool mbuf_put_tag(struct rte_mbuf *mbuf)
 {
 	const size_t macs = 2 * RTE_ETHER_ADDR_LEN;

@@ -168,8 +168,9 @@ void lanes_note(struct server *server, uint16_t from, uint16_t to)
 	if (server->passes_all || ++server->handed[from][to] % TRY_EVERY != TRY_AT || from == to)
 		return;
 	if (server->slots[from].state != SLOT_LIVE || server->slots[to].state != SLOT_LIVE ||
-	    server->slots[from].isolated || server->slots[to].isolated || lane_find(server, from, to) ||
-	    lanes_of(server, from) >= SHARE_LANES_MAX || lanes_of(server, to) >= SHARE_LANES_MAX)
+	    server->slots[from].isolated || server->slots[to].isolated ||
+	    lane_find(server, from, to) || lanes_of(server, from) >= SHARE_LANES_MAX ||
+	    lanes_of(server, to) >= SHARE_LANES_MAX)
 		return;
 	rc = lane_make(server, from, to);
 	if (rc != 0 && rc != -EAGAIN)

@@ -20,9 +20,10 @@
 #include "server.h"
 #include "share/message.h"
 
-#define LINK_PERIOD_NS	UINT64_C(100000000)
-#define POLL_MS		1   /* where no descriptor tells of frames */
-#define ISOLATED_MS	5   /* DPDK's memif may miss, in a moment, that it was asked to tell of packets */
+#define LINK_PERIOD_NS UINT64_C(100000000)
+#define POLL_MS	       1 /* where no descriptor tells of frames */
+#define ISOLATED_MS    5 /* DPDK's memif may miss, in a moment, that it was asked to tell of packets \
+			  */
 #define LINK_PAUSE_NS	10000000
 #define LINK_TRIES	600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
@@ -94,7 +95,8 @@ static const char *serve_prefix(const struct settings *settings)
 	return settings->file_prefix[0] ? settings->file_prefix : SETTINGS_DEFAULT_PREFIX;
 }
 
-/* What takes buffers from DPDK's own memory alone, and would send whatever is at their address there. */
+/* What takes buffers from DPDK's own memory alone, and would send whatever is at their address
+ * there. */
 static int serve_check_driver(const struct devargs *devargs)
 {
 	if (devargs->bus != DEVARGS_OTHER && !devargs_is(devargs, VIRTIO_USER_DRIVER))
@@ -123,7 +125,8 @@ static int serve_find_hardware(const struct serve_config *config, struct devargs
 	return 0;
 }
 
-/* A cable's two ends agree on a speed for some seconds: the first programs shall find the link up. */
+/* A cable's two ends agree on a speed for some seconds: the first programs shall find the link up.
+ */
 static void serve_wait_for_link(const struct port *port)
 {
 	const struct timespec pause = {.tv_nsec = LINK_PAUSE_NS};
@@ -215,7 +218,8 @@ static void serve_unwatch_port(struct server *server)
 	server->port_fd = -1;
 }
 
-/* The processes are told what they would be told of a port of their own: by the end of their sockets. */
+/* The processes are told what they would be told of a port of their own: by the end of their
+ * sockets. */
 static void serve_lose(struct server *server)
 {
 	struct port *port = &server->link.port;
@@ -387,8 +391,8 @@ void serve_sleep(struct server *server, int ms)
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
 	gated_unlock(server);
-	/* One, and packets have their turn: nobody who asks and asks keeps the thread from them. The others wait on, and
-	 * so do their events, those first who waited longest. */
+	/* One, and packets have their turn: nobody who asks and asks keeps the thread from them.
+	 * The others wait on, and so do their events, those first who waited longest. */
 	if (epoll_wait(server->epoll_fd, &event, 1, ms) > 0) {
 		gated_lock(server);
 		control_event(server, (enum server_event)(event.data.u64 >> 32),

@@ -26,8 +26,8 @@
 #define SLOTS_BEFORE_MAX 4 /* that a process had, and hung up */
 
 /*
- * A limit is a process's, so it has one slot. One that goes on after it has hung up, as a program that another one
- * executes, gets another; what it had before counts, for it may have kept it.
+ * A limit is a process's, so it has one slot. One that goes on after it has hung up, as a program
+ * that another one executes, gets another; what it had before counts, for it may have kept it.
  */
 static int slot_check_others(struct server *server, int socket)
 {
@@ -87,8 +87,8 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 		return -errno;
 	slot->pid = peer.pid;
 	slot->uid = peer.uid;
-	/* Of another PID namespace that ours does not contain: of the end of who shares nothing, the socket tells
-	 * enough. */
+	/* Of another PID namespace that ours does not contain: of the end of who shares nothing,
+	 * the socket tells enough. */
 	if (peer.pid == 0)
 		return isolated ? 0 : -EPERM;
 	slot->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);

@@ -50,7 +50,8 @@ int stranger_receive(int fd, struct share_message *message, int *passed_fd)
 	return len == (int)sizeof(*message) && message->version == SHARE_VERSION ? 0 : -EPROTO;
 }
 
-/* Whether it is a report's memory, which is taken away where it was mapped: it cannot become large. */
+/* Whether it is a report's memory, which is taken away where it was mapped: it cannot become large.
+ */
 static bool stranger_shows(int fd)
 {
 	return fd >= 0 && memif_socket_is_sealed(fd) && (fcntl(fd, F_GET_SEALS) & F_SEAL_GROW);

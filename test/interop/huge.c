@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions of huge pages, which a port may read by itself: registered, changed and deregistered while others are sent
- * from, and their memory unmapped at once.
+ * Regions of huge pages, which a port may read by itself: registered, changed and deregistered
+ * while others are sent from, and their memory unmapped at once.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -32,8 +32,9 @@ static uint8_t *map_memory(bool huge_pages)
 
 static struct ibv_mr *register_memory(uint8_t *at, bool huge_pages)
 {
-	struct ibv_mr *mr = ibv_reg_mr(run.pd, at, HUGE_BYTES,
-				       IBV_ACCESS_LOCAL_WRITE | (huge_pages ? IBV_ACCESS_HUGETLB : 0));
+	struct ibv_mr *mr =
+		ibv_reg_mr(run.pd, at, HUGE_BYTES,
+			   IBV_ACCESS_LOCAL_WRITE | (huge_pages ? IBV_ACCESS_HUGETLB : 0));
 
 	REQUIRE(mr);
 	return mr;
@@ -42,12 +43,11 @@ static struct ibv_mr *register_memory(uint8_t *at, bool huge_pages)
 static void write_from(const struct ibv_mr *mr, const uint8_t *at)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)at, .length = BUFFER_BYTES, .lkey = mr->lkey};
-	struct ibv_send_wr wr = {
-		.opcode = IBV_WR_RDMA_WRITE,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = run.peer.addr, .rkey = run.peer.rkey}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {.remote_addr = run.peer.addr, .rkey = run.peer.rkey}};
 	struct ibv_send_wr *bad;
 
 	REQUIRE(ibv_post_send(run.qp, &wr, &bad) == 0);
@@ -60,7 +60,8 @@ static void have_checked(uint32_t seed)
 	meet();
 }
 
-/* One region comes and goes, each third of them in ordinary pages; the other one, which goes on, changes its memory. */
+/* One region comes and goes, each third of them in ordinary pages; the other one, which goes on,
+ * changes its memory. */
 static void one_round(struct ibv_mr *lasting, uint8_t **lasting_at, uint32_t round)
 {
 	const bool huge_pages = round % 3 != 2;
@@ -82,8 +83,8 @@ static void one_round(struct ibv_mr *lasting, uint8_t **lasting_at, uint32_t rou
 		expect(IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE);
 	have_checked(round + 100);
 
-	REQUIRE(ibv_rereg_mr(lasting, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, HUGE_BYTES, 0) ==
-		0);
+	REQUIRE(ibv_rereg_mr(lasting, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, HUGE_BYTES,
+			     0) == 0);
 	REQUIRE(munmap(*lasting_at, HUGE_BYTES) == 0);
 	*lasting_at = other;
 }

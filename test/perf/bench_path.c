@@ -147,7 +147,8 @@ static void node_connect(struct node *node, const struct node *peer, uint32_t i)
 		"device_make_path");
 	for (size_t step = 0; step < RC_STEPS; step++) {
 		attr.qp_state = rc_steps[step].state;
-		require(qp_modify(node->qp[i], &attr, rc_steps[step].mask, &path) == 0, "qp_modify");
+		require(qp_modify(node->qp[i], &attr, rc_steps[step].mask, &path) == 0,
+			"qp_modify");
 	}
 }
 

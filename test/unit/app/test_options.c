@@ -61,7 +61,8 @@ static void options_parse__settings_and_program(void **state)
 	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--port", "net_null0", "--ip=10.0.0.1/24", "--ip",
 			       "fd00::1/64", "--name", "x", "--mtu", "1500", "--progress", "inline",
-			       "--log-level", "info", "--without", "prefetch", "--", "prog", "--mtu", "9"),
+			       "--log-level", "info", "--without", "prefetch", "--", "prog",
+			       "--mtu", "9"),
 			 OPTIONS_RUN);
 	assert_string_equal(settings.port, "net_null0");
 	assert_int_equal(settings.ip_count, 2);
@@ -93,7 +94,8 @@ static void options_parse__attaches_where_no_port_is_named(void **state)
 	assert_int_equal(PARSE(file, "--socket", "/run/x.sock", "prog"), OPTIONS_RUN);
 	assert_string_equal(settings.socket, "/run/x.sock");
 	assert_string_equal(settings.port, "");
-	assert_int_equal(PARSE(NO_FILE, "--config", file, "--socket", "/run/x.sock", "prog"), OPTIONS_RUN);
+	assert_int_equal(PARSE(NO_FILE, "--config", file, "--socket", "/run/x.sock", "prog"),
+			 OPTIONS_RUN);
 	assert_string_equal(settings.port, "");
 	assert_string_equal(settings.name, "from-file");
 	default_socket = file;
@@ -212,10 +214,10 @@ static void options_parse__default_file_gives_way_to_a_port(void **state)
 
 static void options_help__tells_every_option(void **state)
 {
-	static const char *const names[] = {
-		"--netdev",	      "--port",	  "--ip",   "--name",	 "--mtu",
-		"--progress",	      "--config", "--help", "--version", "--log-level", "--without",
-		SETTINGS_DEFAULT_FILE};
+	static const char *const names[] = {"--netdev",	   "--port",	"--ip",
+					    "--name",	   "--mtu",	"--progress",
+					    "--config",	   "--help",	"--version",
+					    "--log-level", "--without", SETTINGS_DEFAULT_FILE};
 
 	(void)state;
 	for (size_t i = 0; i < RTE_DIM(names); i++)

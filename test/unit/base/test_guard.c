@@ -525,7 +525,8 @@ static void handlers_by_number(int sig, siginfo_t *info, void *context)
 static void many_handlers(void)
 {
 	for (int i = 0; i < 24; i++) {
-		struct sigaction action = {.sa_sigaction = handlers_by_number, .sa_flags = SA_SIGINFO};
+		struct sigaction action = {.sa_sigaction = handlers_by_number,
+					   .sa_flags = SA_SIGINFO};
 
 		sigaddset(&action.sa_mask, SIGRTMIN + i);
 		sigaction(SIGSEGV, &action, NULL);
@@ -535,7 +536,8 @@ static void many_handlers(void)
 	_exit(42);
 }
 
-/* A thread of the program that sets its handler while we stand in front of what was there before. */
+/* A thread of the program that sets its handler while we stand in front of what was there before.
+ */
 
 static bool setting;
 
@@ -582,8 +584,8 @@ static void guard_install__loses_no_handler(void **state)
 {
 	(void)state;
 	expect_exit(many_handlers, 42);
-	/* Its sigaction is not one step: of two threads that set an action at once, each may be told
-	 * what the other found. */
+	/* Its sigaction is not one step: of two threads that set an action at once, each may be
+	 * told what the other found. */
 	if (!THREAD_SANITIZER)
 		expect_exit(handlers_set_meanwhile, 42);
 }

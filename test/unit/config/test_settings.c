@@ -311,9 +311,12 @@ static void settings_set__who_may_attach(void **state)
 	assert_int_equal(settings.socket_mode, 0600);
 	assert_int_equal(settings_get(&settings, "socket-mode", value, sizeof(value)), 0);
 	assert_string_equal(value, "0600");
-	assert_int_equal(settings_set(&settings, "socket-mode", "0888", error, sizeof(error)), -EINVAL);
-	assert_int_equal(settings_set(&settings, "socket-mode", "1000", error, sizeof(error)), -EINVAL);
-	assert_int_equal(settings_set(&settings, "socket", "x.sock", error, sizeof(error)), -EINVAL);
+	assert_int_equal(settings_set(&settings, "socket-mode", "0888", error, sizeof(error)),
+			 -EINVAL);
+	assert_int_equal(settings_set(&settings, "socket-mode", "1000", error, sizeof(error)),
+			 -EINVAL);
+	assert_int_equal(settings_set(&settings, "socket", "x.sock", error, sizeof(error)),
+			 -EINVAL);
 }
 
 static void settings_set__who_may_attach_isolated(void **state)
@@ -335,8 +338,10 @@ static void settings_set__who_may_attach_isolated(void **state)
 	/* As an option without a value. */
 	assert_int_equal(settings_set(&settings, "isolated", NULL, error, sizeof(error)), 0);
 	assert_string_equal(settings.isolated, SETTINGS_DEFAULT_ISOLATED);
-	assert_int_equal(settings_set(&settings, "isolated", "i.sock", error, sizeof(error)), -EINVAL);
-	assert_int_equal(settings_set(&settings, "isolated-mode", "x", error, sizeof(error)), -EINVAL);
+	assert_int_equal(settings_set(&settings, "isolated", "i.sock", error, sizeof(error)),
+			 -EINVAL);
+	assert_int_equal(settings_set(&settings, "isolated-mode", "x", error, sizeof(error)),
+			 -EINVAL);
 	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
 }
 

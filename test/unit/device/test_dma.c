@@ -40,8 +40,10 @@ static int setup(void **state)
 	(void)state;
 	maps = unmaps = 0;
 	device.ops = &ops;
-	mr = (struct mr){
-		.addr = memory, .length = sizeof(memory), .kind = MR_MEMORY, .access = IBV_ACCESS_HUGETLB};
+	mr = (struct mr){.addr = memory,
+			 .length = sizeof(memory),
+			 .kind = MR_MEMORY,
+			 .access = IBV_ACCESS_HUGETLB};
 	return 0;
 }
 

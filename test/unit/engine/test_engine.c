@@ -181,7 +181,8 @@ static bool lost_says_yes(void *arg)
 
 static void engine_check_link__a_lost_port_ends_everything(void **state)
 {
-	const struct port_ops lost = {.lost = lost_says_yes, .link_up = lost_says_no, .connected = lost_says_no};
+	const struct port_ops lost = {
+		.lost = lost_says_yes, .link_up = lost_says_no, .connected = lost_says_no};
 	struct port *port;
 
 	(void)state;
@@ -698,7 +699,8 @@ static void tx__huge_payload_stays_in_its_place(void **state)
 	assert_int_equal(*rte_pktmbuf_mtod(body->next, uint8_t *), FAKE_TAIL);
 	/* as the port will have it */
 	assert_int_equal(rte_pktmbuf_iova(body->next) - rte_pktmbuf_iova(mbuf),
-			 rte_pktmbuf_mtod(body->next, uint8_t *) - rte_pktmbuf_mtod(mbuf, uint8_t *));
+			 rte_pktmbuf_mtod(body->next, uint8_t *) -
+				 rte_pktmbuf_mtod(mbuf, uint8_t *));
 	assert_true(dma_is_busy(&region));
 	rte_pktmbuf_free(mbuf);
 	assert_false(dma_is_busy(&region));
@@ -717,12 +719,15 @@ static void tx__what_may_change_under_way_is_copied(void **state)
 		bool again;
 	} cases[] = {
 		{memory, 512, OPCODE_RC | OPCODE_SEND_ONLY, false}, /* short */
-		{memory + 4097, 4096, OPCODE_RC | OPCODE_SEND_ONLY, false}, /* not all of it is in the region */
+		{memory + 4097, 4096, OPCODE_RC | OPCODE_SEND_ONLY,
+		 false}, /* not all of it is in the region */
 		{other_memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY, false},
 		{memory, 4096, OPCODE_RC | OPCODE_READ_RESPONSE_ONLY, false},
-		{memory, 4096, OPCODE_UC | OPCODE_SEND_ONLY, false}, /* completes before it is read */
+		{memory, 4096, OPCODE_UC | OPCODE_SEND_ONLY,
+		 false}, /* completes before it is read */
 		{memory, 4096, OPCODE_UD | OPCODE_SEND_ONLY, false},
-		{memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY, true}, /* maybe it did not fit its ICRC */
+		{memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY,
+		 true}, /* maybe it did not fit its ICRC */
 	};
 
 	(void)state;

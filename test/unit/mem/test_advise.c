@@ -268,8 +268,8 @@ static int follow_in_child(void)
 static void advise_follow_later__works_in_a_child(void **state)
 {
 	(void)state;
-	/* With the one a forked child may make no threads; with the other it may find the heap locked
-	 * by a thread that it has not. */
+	/* With the one a forked child may make no threads; with the other it may find the heap
+	 * locked by a thread that it has not. */
 	if (THREAD_SANITIZER || ADDRESS_SANITIZER)
 		skip();
 	for (int i = 0; i < 20; i++)

@@ -100,8 +100,9 @@ static void connect(struct qp *qp)
 }
 
 /*
- * All that is on the heap for a connected queue pair that has done nothing yet, the allocator's own bytes too. Its queues
- * are as short as can be: how long they are is the application's choice. (Sanitizers' heaps do not say what is in use.)
+ * All that is on the heap for a connected queue pair that has done nothing yet, the allocator's own
+ * bytes too. Its queues are as short as can be: how long they are is the application's choice.
+ * (Sanitizers' heaps do not say what is in use.)
  */
 static void qp__idle_takes_less_than_two_kib(void **state)
 {

@@ -50,7 +50,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* This process asks for a slot; returns its own end of the socket, what it was given, and what the owner makes of it. */
+/* This process asks for a slot; returns its own end of the socket, what it was given, and what the
+ * owner makes of it. */
 static int attach_with(struct share_message *message, int *rc, int fds[SHARE_FDS])
 {
 	int pair[2];
