@@ -10,8 +10,11 @@
 
 #include <rte_lcore.h>
 
-#define MIB		(UINT64_C(1) << 20)
-#define PLAIN_SPARE_MIB 64 /* EAL's own tables and the fragments of its heap, all taken at the start */
+#define MIB (UINT64_C(1) << 20)
+#define PLAIN_SPARE_MIB \
+	64 /* EAL's own tables and the fragments of its heap, all taken at the start */
+#define GIB_LESS_ONE "1023"	 /* MiB */
+#define LIMITED_MAX  (512 * MIB) /* more than that could come near the limit */
 
 static void __attribute__((format(printf, 2, 3)))
 args_add(struct eal_args *args, const char *format, ...)
@@ -51,8 +54,8 @@ void eal_args_add_lcore(struct eal_args *args)
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
 	if (list_cpus(&set, list, sizeof(list)) == 0) {
-		/* EAL can name none that the program may use: it gets others for its start, as far as the
-		 * program's cpuset has any. The footprint puts the affinity back. */
+		/* EAL can name none that the program may use: it gets others for its start, as far
+		 * as the program's cpuset has any. The footprint puts the affinity back. */
 		memset(&set, 0xff, sizeof(set));
 		sched_setaffinity(0, sizeof(set), &set);
 		CPU_ZERO(&set);
@@ -63,8 +66,27 @@ void eal_args_add_lcore(struct eal_args *args)
 	args_add(args, "0@(%s)", list);
 }
 
-static void args_add_memory(struct eal_args *args, size_t memory_bytes, bool huge, bool shared)
+/* A pool asks for pages of 1 GiB first, and one of them would be all gone for a few buffers: no
+ * node is to have as much as one. */
+static void args_add_limit(struct eal_args *args)
 {
+	char list[RTE_MAX_NUMA_NODES * sizeof("," GIB_LESS_ONE)];
+	size_t len = 0;
+
+	for (int node = 0; node < RTE_MAX_NUMA_NODES; node++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s" GIB_LESS_ONE,
+					node ? "," : "");
+	args_add(args, "--socket-limit");
+	args_add(args, "%s", list);
+}
+
+static void args_add_memory(struct eal_args *args, size_t memory_bytes, enum eal_pages pages,
+			    bool shared)
+{
+	const bool huge = pages != EAL_PAGES_PLAIN;
+
+	if (pages == EAL_PAGES_2_MIB && memory_bytes < LIMITED_MAX)
+		args_add_limit(args);
 	if (huge && !shared) {
 		args_add(args, "--in-memory");
 		args_add(args, "--single-file-segments");
@@ -95,14 +117,14 @@ static void args_add_devices(struct eal_args *args, const struct runtime_config 
 	}
 }
 
-void eal_args_make(struct eal_args *args, const struct runtime_config *config, bool huge)
+void eal_args_make(struct eal_args *args, const struct runtime_config *config, enum eal_pages pages)
 {
 	args->argc = 0;
 	args_add(args, "%s", program_invocation_short_name);
 	if (config->secondary)
 		args_add(args, "--proc-type=secondary");
 	else
-		args_add_memory(args, config->memory_bytes, huge, config->shared);
+		args_add_memory(args, config->memory_bytes, pages, config->shared);
 	args_add_devices(args, config);
 	if (!config->telemetry)
 		args_add(args, "--no-telemetry");

@@ -16,8 +16,15 @@ struct eal_args {
 	int argc;
 };
 
-/** All but the lcore. Without huge pages the memory is taken at the start. */
-void eal_args_make(struct eal_args *args, const struct runtime_config *config, bool huge);
+/* What the memory is to be taken from. */
+enum eal_pages {
+	EAL_PAGES_PLAIN, /* and at the start */
+	EAL_PAGES_HUGE,
+	EAL_PAGES_2_MIB, /* enough of these are free: larger ones are left to the program */
+};
+
+/** All but the lcore. */
+void eal_args_make(struct eal_args *args, const struct runtime_config *config, enum eal_pages pages);
 
 /**
  * One lcore that may run on every CPU that the caller may: so EAL has nobody to pin, and its own threads stay

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <rte_alarm.h>
+#include <rte_common.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -22,37 +23,44 @@
 #include "link/eal_log.h"
 #include "link/footprint.h"
 
-#define SETTLE_S	1
-#define MIB		(UINT64_C(1) << 20)
-#define HUGE_SPARE_MIB	16 /* EAL's own tables and the fragments of its heap */
+#define SETTLE_S       1
+#define MIB	       (UINT64_C(1) << 20)
+#define HUGE_SPARE_MIB 16 /* EAL's own tables and the fragments of its heap */
+#define SHIFT_2_MIB    21
 
 static bool runtime_started;
-static bool runtime_huge;
+static enum eal_pages runtime_pages;
 
-/* Whether that much can be had in huge pages now, of the default size or of 1 GiB. Touched as well: a
- * cgroup's limit shows only then, as SIGBUS where nobody asks before. */
-static bool huge_pages_free(size_t bytes)
+/* Whether that much can be had in huge pages of a size now. Touched as well: a cgroup's limit shows
+ * only then, as SIGBUS where nobody asks before. */
+static bool huge_pages_free(size_t bytes, int shift)
 {
-	static const int sizes[] = {0, 30 << MAP_HUGE_SHIFT};
-	const size_t huge = (bytes + HUGE_SPARE_MIB * MIB + 2 * MIB - 1) & ~(2 * MIB - 1);
+	const size_t page = (size_t)1 << shift;
+	const size_t len = (bytes + HUGE_SPARE_MIB * MIB + page - 1) & ~(page - 1);
+	bool populated;
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | shift << MAP_HUGE_SHIFT, -1, 0);
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		const size_t len =
-			sizes[i] ? (huge + (1 << 30) - 1) & ~(((size_t)1 << 30) - 1) : huge;
-		void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | sizes[i], -1, 0);
+	if (p == MAP_FAILED)
+		return false;
+	/* Linux before 5.14 does not know how to ask. */
+	populated = madvise(p, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+	munmap(p, len);
+	return populated;
+}
 
-		bool populated;
+static enum eal_pages find_pages(size_t bytes)
+{
+	/* 32 and 512 MiB are of ARM; elsewhere the kernel knows no such size. */
+	static const int larger[] = {25, 29, 30};
 
-		if (p == MAP_FAILED)
-			continue;
-		/* Linux before 5.14 does not know how to ask. */
-		populated = madvise(p, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
-		munmap(p, len);
-		if (populated)
-			return true;
+	if (huge_pages_free(bytes, SHIFT_2_MIB))
+		return EAL_PAGES_2_MIB;
+	for (size_t i = 0; i < RTE_DIM(larger); i++) {
+		if (huge_pages_free(bytes, larger[i]))
+			return EAL_PAGES_HUGE;
 	}
-	return false;
+	return EAL_PAGES_PLAIN;
 }
 
 /* EAL opens syslog under our name and option; give the program the defaults back. */
@@ -71,9 +79,9 @@ static void log_failure(int rc, size_t memory_bytes)
 	else if (rte_eal_process_type() == RTE_PROC_SECONDARY)
 		log_error("no DPDK primary with this file-prefix can be joined: %s",
 			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
-	else if (runtime_huge && !huge_pages_free(memory_bytes))
-		log_error("another program has just taken the huge pages that were free: start again, or "
-			  "set up more of them");
+	else if (runtime_pages != EAL_PAGES_PLAIN && !find_pages(memory_bytes))
+		log_error("another program has just taken the huge pages that were free: start "
+			  "again, or set up more of them");
 	else
 		log_error("DPDK does not start: %s",
 			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
@@ -115,12 +123,12 @@ int runtime_start(const struct runtime_config *config)
 	rc = eal_log_open();
 	if (rc != 0)
 		return rc;
-	runtime_huge = config->secondary || huge_pages_free(config->memory_bytes);
-	if (!runtime_huge)
+	runtime_pages = config->secondary ? EAL_PAGES_HUGE : find_pages(config->memory_bytes);
+	if (runtime_pages == EAL_PAGES_PLAIN)
 		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 "
 			 "> "
 			 "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)");
-	eal_args_make(&args, config, runtime_huge);
+	eal_args_make(&args, config, runtime_pages);
 	rc = runtime_init(&args, config->memory_bytes);
 	if (rc == 0)
 		runtime_started = true;
@@ -130,7 +138,7 @@ int runtime_start(const struct runtime_config *config)
 void runtime_adopt(void)
 {
 	runtime_started = true;
-	runtime_huge = rte_eal_has_hugepages() != 0;
+	runtime_pages = rte_eal_has_hugepages() ? EAL_PAGES_HUGE : EAL_PAGES_PLAIN;
 	RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
 }
 
@@ -176,5 +184,5 @@ void runtime_settle(void)
 
 bool runtime_has_huge_pages(void)
 {
-	return runtime_huge;
+	return runtime_pages != EAL_PAGES_PLAIN;
 }

@@ -31,12 +31,13 @@ static int count(const char *arg, const char **next)
 
 static const char *prefix; /* with telemetry, or NULL */
 static bool shared;
+static size_t memory_bytes = (size_t)10 << 20;
 
-static void make(const char *port, bool huge)
+static void make(const char *port, enum eal_pages pages)
 {
 	struct devargs devargs;
 	struct runtime_config config = {.devices = &devargs,
-					.memory_bytes = (size_t)10 << 20,
+					.memory_bytes = memory_bytes,
 					.telemetry = prefix != NULL,
 					.shared = shared,
 					.file_prefix = prefix};
@@ -44,7 +45,7 @@ static void make(const char *port, bool huge)
 	assert_int_equal(devargs_parse(port, &devargs), 0);
 	/* As the provider does: virtual devices are made later. */
 	config.device_count = devargs.bus == DEVARGS_VDEV ? 0 : 1;
-	eal_args_make(&args, &config, huge);
+	eal_args_make(&args, &config, pages);
 }
 
 static void eal_args_make__only_the_named_device_is_probed(void **state)
@@ -52,7 +53,7 @@ static void eal_args_make__only_the_named_device_is_probed(void **state)
 	const char *next;
 
 	(void)state;
-	make("0000:00:04.0,key=value", true);
+	make("0000:00:04.0,key=value", EAL_PAGES_2_MIB);
 	assert_int_equal(count("-a", &next), 1);
 	assert_string_equal(next, "0000:00:04.0,key=value");
 	assert_int_equal(count("--no-pci", &next), 0);
@@ -65,7 +66,7 @@ static void eal_args_make__for_a_virtual_port_no_device_is_probed(void **state)
 	const char *next;
 
 	(void)state;
-	make("net_null0", true);
+	make("net_null0", EAL_PAGES_2_MIB);
 	assert_int_equal(count("-a", &next), 0);
 	assert_int_equal(count("--no-pci", &next), 1);
 }
@@ -76,7 +77,7 @@ static void eal_args_make__leaves_no_files(void **state)
 
 	(void)state;
 	for (int huge = 0; huge < 2; huge++) {
-		make("net_null0", huge);
+		make("net_null0", huge ? EAL_PAGES_HUGE : EAL_PAGES_PLAIN);
 		assert_int_equal(count("--no-telemetry", &next), 1);
 		assert_int_equal(count("--in-memory", &next), huge);
 		assert_int_equal(count("--no-huge", &next), !huge);
@@ -90,7 +91,7 @@ static void eal_args_make__telemetry_where_it_is_asked_for(void **state)
 
 	(void)state;
 	prefix = "uroced";
-	make("net_null0", true);
+	make("net_null0", EAL_PAGES_2_MIB);
 	prefix = NULL;
 	assert_int_equal(count("--no-telemetry", &next), 0);
 	assert_int_equal(count("--file-prefix", &next), 1);
@@ -103,11 +104,42 @@ static void eal_args_make__files_where_others_shall_attach(void **state)
 
 	(void)state;
 	shared = true;
-	make("net_null0", true);
+	make("net_null0", EAL_PAGES_2_MIB);
 	shared = false;
 	assert_int_equal(count("--in-memory", &next), 0);
 	assert_int_equal(count("--no-huge", &next), 0);
 	assert_int_equal(count("--no-shconf", &next), 0);
+}
+
+static void eal_args_make__a_larger_page_is_left_to_the_program(void **state)
+{
+	const char *next;
+	char *end;
+	int nodes = 0;
+
+	(void)state;
+	make("net_null0", EAL_PAGES_2_MIB);
+	assert_int_equal(count("--socket-limit", &next), 1);
+	/* Each node's is less than such a page. */
+	while (nodes++, strtoul(next, &end, 10) < 1024 && *end == ',')
+		next = end + 1;
+	assert_int_equal(*end, '\0');
+	assert_int_equal(nodes, RTE_MAX_NUMA_NODES);
+}
+
+static void eal_args_make__larger_pages_where_smaller_are_too_few(void **state)
+{
+	const char *next;
+
+	(void)state;
+	make("net_null0", EAL_PAGES_HUGE);
+	assert_int_equal(count("--socket-limit", &next), 0);
+	make("net_null0", EAL_PAGES_PLAIN);
+	assert_int_equal(count("--socket-limit", &next), 0);
+	memory_bytes = (size_t)1 << 30;
+	make("net_null0", EAL_PAGES_2_MIB);
+	memory_bytes = (size_t)10 << 20;
+	assert_int_equal(count("--socket-limit", &next), 0);
 }
 
 static void eal_args_make__ordinary_memory_has_room_for_what_is_wanted(void **state)
@@ -115,7 +147,7 @@ static void eal_args_make__ordinary_memory_has_room_for_what_is_wanted(void **st
 	const char *next;
 
 	(void)state;
-	make("net_null0", false);
+	make("net_null0", EAL_PAGES_PLAIN);
 	assert_int_equal(count("-m", &next), 1);
 	assert_true(atoi(next) > 10);
 }
@@ -133,7 +165,7 @@ static void eal_args_add_lcore__may_run_where_the_caller_may(void **state)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	make("net_null0", true);
+	make("net_null0", EAL_PAGES_2_MIB);
 	eal_args_add_lcore(&args);
 	assert_int_equal(count("--lcores", &next), 1);
 	assert_memory_equal(next, "0@(", 3);
@@ -150,6 +182,8 @@ int main(void)
 		cmocka_unit_test(eal_args_make__leaves_no_files),
 		cmocka_unit_test(eal_args_make__telemetry_where_it_is_asked_for),
 		cmocka_unit_test(eal_args_make__files_where_others_shall_attach),
+		cmocka_unit_test(eal_args_make__a_larger_page_is_left_to_the_program),
+		cmocka_unit_test(eal_args_make__larger_pages_where_smaller_are_too_few),
 		cmocka_unit_test(eal_args_make__ordinary_memory_has_room_for_what_is_wanted),
 		cmocka_unit_test(eal_args_add_lcore__may_run_where_the_caller_may),
 	};
