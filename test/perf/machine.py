@@ -160,8 +160,15 @@ class Machine:
 
     @staticmethod
     def _set_pages(folder, number):
-        with open(f"{folder}/nr_hugepages", "w", encoding="ascii") as file:
-            file.write(str(number))
+        """Twice where it is not all at once: free memory may be in pieces, which the kernel moves together when asked."""
+        for attempt in range(2):
+            with open(f"{folder}/nr_hugepages", "w", encoding="ascii") as file:
+                file.write(str(number))
+            with open(f"{folder}/nr_hugepages", encoding="ascii") as file:
+                if attempt or int(file.read()) >= number:
+                    return
+            with open("/proc/sys/vm/compact_memory", "w", encoding="ascii") as file:
+                file.write("1")
 
     def close(self):
         for child in list(self._children):
