@@ -219,6 +219,11 @@ int attach_error(const char *path, int rc)
 	case -EBUSY:
 		log_error("uroced at %s has this process already", path);
 		break;
+	case -EUSERS:
+		log_error("uroced at %s keeps what this process had when it executed other "
+			  "programs, until it ends, and will keep no more: start a new process",
+			  path);
+		break;
 	case -ENOSPC:
 		log_error("uroced at %s has as many processes as it takes", path);
 		break;

@@ -51,8 +51,10 @@ static int slot_check_others(struct server *server, int socket)
 		/* An isolated one keeps nothing. */
 		if (slot->state == SLOT_FREE)
 			continue;
-		if (slot->state == SLOT_LIVE || ++before == SLOTS_BEFORE_MAX)
+		if (slot->state == SLOT_LIVE)
 			return -EBUSY;
+		if (++before == SLOTS_BEFORE_MAX)
+			return -EUSERS;
 	}
 	return 0;
 }

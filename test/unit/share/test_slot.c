@@ -156,7 +156,7 @@ static void slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever(void 
 		close(fd);
 	}
 	fd = attach(&message, &rc);
-	assert_int_equal(rc, -EBUSY);
+	assert_int_equal(rc, -EUSERS);
 	close(fd);
 	assert_int_equal(server.live_count, 0);
 }
