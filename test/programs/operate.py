@@ -5,6 +5,7 @@ import grp
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -295,7 +296,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         config = os.path.join(folder, "uroce.conf")
         with open(config, "w", encoding="ascii") as file:
             file.write(f"[uroce]\nsocket = {folder}/uroced.sock\nfile-prefix = {self._prefix}-ports\n"
-                       "[port roce2]\nnetdev = veth2\n[port roce3]\nnetdev = veth3\n")
+                       f"isolated = {folder}/isolated.sock\n[port roce2]\nnetdev = veth2\n[port roce3]\nnetdev = veth3\n")
         owner = Uroced(self._here, folder, "veth2")
         owner.argv = [*self._here.prefix, UROCED, "--config", config]
         owner.run()
@@ -310,6 +311,11 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
                 processes.append(client)
                 for process in (server, client):
                     expect(process.wait(SECONDS) == 0, f"port {number}", *process.story("program"))
+            for number, suffix in enumerate(("", ".1"), 2):
+                isolated = self._host(f"--isolated={folder}/isolated.sock{suffix}").start(["ibv_devices"])
+                processes.append(isolated)
+                expect(isolated.wait(SECONDS) == 0 and re.findall(r"roce\d", isolated.output()) == [f"roce{number}"],
+                       f"isolated port {number}", *isolated.story("ibv_devices"))
             names = [dev["ifname"] for dev in ctl("dev") if dev.get("pid") == owner.process.pid]
             expect(names == ["roce2", "roce3"], "uroce-ctl shows others", names)
             answer = self._ask(f"{self._prefix}-ports", "/uroce/dev")
