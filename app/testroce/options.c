@@ -42,7 +42,7 @@ const char options_help[] =
 	"16)\n"
 	"  --read-percent N     READs of the storage mode (default: 70)\n"
 	"  --inline BYTES       messages up to that are posted inline (default: 64)\n"
-	"  --region BYTES       memory that messages cycle through (default: as little as does)\n"
+	"  --region BYTES       memory that messages cycle through (default: a place each)\n"
 	"  --seconds S          how long (default: 2; 0: until it is stopped), or\n"
 	"  --messages N         how many\n"
 	"  --verify             check every message's bytes where they arrive\n"

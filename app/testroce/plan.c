@@ -275,15 +275,20 @@ uint8_t plan_timeout(const struct plan *plan)
 	return plan->loss_ppm == 0 ? 18 : 16;
 }
 
+/* Bytes that are looked at where they arrive have a place of their own while they are under way. */
+static bool plan_shares_places(const struct plan *plan)
+{
+	return !plan->verify && plan->mode != MODE_LATENCY;
+}
+
 struct slots plan_slots(const struct plan *plan, uint64_t depth)
 {
 	struct slots slots = {.stride_bytes =
 				      RTE_ALIGN_CEIL(plan->size_bytes, (uint64_t)LINE_BYTES)};
 	const uint64_t qp_bytes = plan->qps * slots.stride_bytes;
-	uint64_t limit_bytes = RTE_MAX(plan->region_bytes, PLAN_SPREAD_DEFAULT);
+	uint64_t limit_bytes = plan->region_bytes > 0 ? plan->region_bytes : PLAN_SPREAD_DEFAULT;
 
-	/* What is verified has a place of its own for as long as it is under way. */
-	if (plan->verify)
+	if (!plan_shares_places(plan))
 		limit_bytes = PLAN_REGION_MAX;
 	slots.per_qp = RTE_MAX(depth, plan->region_bytes / qp_bytes);
 	slots.total = RTE_MIN(slots.per_qp * plan->qps,
@@ -329,7 +334,7 @@ int plan_check(const struct plan *plan, char *error, size_t error_size)
 	/* Receivers have room for twice as many. */
 	slots = plan_slots(plan, 2 * plan->depth);
 	if (slots_bytes(&slots) > PLAN_REGION_MAX ||
-	    (plan->verify && slots.total < slots.per_qp * plan->qps)) {
+	    (!plan_shares_places(plan) && slots.total < slots.per_qp * plan->qps)) {
 		snprintf(error, error_size, "size, qps and depth together take more than %d GiB",
 			 (int)(PLAN_REGION_MAX >> 30));
 		return -EINVAL;

@@ -10,10 +10,9 @@
 #define PLAN_QPS_MAX 16384
 #define PLAN_REGION_MAX \
 	(UINT64_C(4) << 30) /* of one side; a server gives no more to whoever connects */
-#define PLAN_SPREAD_DEFAULT \
-	(UINT64_C(64) << 20) /* with many messages under way they share places beyond that */
-#define PLAN_NAMES_MAX 256
-#define PLAN_BATCH_MAX 64
+#define PLAN_SPREAD_DEFAULT (UINT64_C(64) << 20) /* messages under way share places beyond that */
+#define PLAN_NAMES_MAX	    256
+#define PLAN_BATCH_MAX	    64
 
 enum plan_op { PLAN_OP_WRITE, PLAN_OP_READ, PLAN_OP_SEND, PLAN_OP_ATOMIC };
 
@@ -29,7 +28,7 @@ struct plan {
 	uint64_t signal;       /* one completion for so many messages; 0: chosen from depth */
 	uint64_t inline_bytes; /* messages up to that are posted inline */
 	uint64_t read_percent; /* of the storage mode */
-	uint64_t region_bytes; /* messages cycle through so much memory; 0: as little as does */
+	uint64_t region_bytes; /* messages cycle through so much memory; 0: a place for each */
 	uint64_t messages;     /* the test ends after so many; 0: after duration_ns */
 	uint64_t duration_ns;
 	uint64_t verify; /* bytes are checked where they arrive */

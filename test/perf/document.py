@@ -19,13 +19,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from figures import number_text  # noqa: E402
 from machine import Failed, Machine  # noqa: E402
 from marks import judge_all, markdown_table  # noqa: E402
+from rows import HOT  # noqa: E402
 from wires import Attached, Memif, uroced  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DOCUMENT = os.path.join(TOP, "doc", "performance.md")
 README = os.path.join(TOP, "README.md")
 PLOTS = os.path.join(TOP, "doc", "performance")
-STAGES = (("64 KiB WRITE", []), ("64 KiB READ", ["--mode", "read"]), ("64 KiB SEND", ["--mode", "send"]),
+STAGES = (("64 KiB WRITE", HOT), ("64 KiB READ", [*HOT, "--mode", "read"]), ("64 KiB SEND", [*HOT, "--mode", "send"]),
           ("8 B WRITE, lists of 32", ["--size", "8", "--batch", "32", "--depth", "256"]),
           ("8 B SEND, SRQ", ["--mode", "incast", "--size", "8", "--batch", "32", "--depth", "256"]))
 TITLES = {"bandwidth": "Bandwidth against message size", "rate-qps": "Rate against queue pairs",
@@ -104,14 +105,14 @@ def pair(machine, wire, seconds, *options):
 
 
 def write_ablation(machine, wire, args):
-    out = pair(machine, wire, SERIES_SECONDS, "--ablation", "--seconds", str(args.seconds))
+    out = pair(machine, wire, SERIES_SECONDS, "--ablation", *HOT, "--seconds", str(args.seconds))
     table = "\n".join(re.sub(" +", " ", line) for line in out.splitlines() if line.startswith("|"))
     put(DOCUMENT, f"ablation {wire.name}", table)
 
 
 def write_sweep(machine, wire, args):
     folder = os.path.join(machine.dir, f"sweep-{wire.name}")
-    pair(machine, wire, SERIES_SECONDS, "--sweep", folder, "--seconds", str(args.seconds))
+    pair(machine, wire, SERIES_SECONDS, "--sweep", folder, *HOT, "--seconds", str(args.seconds))
     target = os.path.join(PLOTS, wire.name)
     os.makedirs(target, exist_ok=True)
     images = []

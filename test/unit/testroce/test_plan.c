@@ -229,6 +229,23 @@ static void plan_slots__verified_messages_share_none(void **state)
 			assert_int_equal(slot_of(&slots, qp, n), (qp * 5 + n) * 128);
 }
 
+static void plan_slots__a_region_that_is_named_is_all_there_is(void **state)
+{
+	struct slots slots;
+
+	(void)state;
+	plan.region_bytes = 512 << 10;
+	slots = plan_slots(&plan, 128);
+	assert_int_equal(slots_bytes(&slots), 512 << 10);
+	plan.region_bytes = 1;
+	slots = plan_slots(&plan, 128);
+	assert_int_equal(slots_bytes(&slots), plan.size_bytes);
+	/* Not where each message is looked at. */
+	plan.mode = MODE_LATENCY;
+	slots = plan_slots(&plan, 128);
+	assert_int_equal(slots_bytes(&slots), 128 * plan.size_bytes);
+}
+
 static void plan_timeout__is_shorter_where_packets_are_lost(void **state)
 {
 	uint8_t sound;
@@ -253,6 +270,7 @@ int main(void)
 		cmocka_unit_test_setup(plan_check__bounds_memory, setup),
 		cmocka_unit_test_setup(plan_slots__all_places_are_inside, setup),
 		cmocka_unit_test_setup(plan_slots__verified_messages_share_none, setup),
+		cmocka_unit_test_setup(plan_slots__a_region_that_is_named_is_all_there_is, setup),
 		cmocka_unit_test(plan_timeout__is_shorter_where_packets_are_lost),
 	};
 
