@@ -7,6 +7,8 @@ import time
 
 from machine import NEAR_NS, Failed
 
+FAILURES_MAX = 3  # of a figure: something is wrong with it
+
 
 class Figure:
     """What is measured; `measure` gives a number, or several of one run, one for each of `keys`."""
@@ -17,11 +19,20 @@ class Figure:
         self.unit = unit
         self.measure = measure
         self.samples = []  # (state, distance in ns, numbers)
-        self.failure = None
+        self.failed = 0
+        self.failure = None  # why it was given up
         self.steal = 0.0
 
     def of(self, state):
         return [numbers for where, _, numbers in self.samples if where == state]
+
+
+    def fail(self, why, tell):
+        """A sample was lost; the next round makes up for it, but not for ever."""
+        self.failed += 1
+        if self.failed == FAILURES_MAX:
+            self.failure = why
+        tell(f"   {self.title}: {'given up' if self.failure else 'failed, and is tried again'}: {why}")
 
 
 class Group:
@@ -54,7 +65,7 @@ def _choose_state(group):
 
 
 def measure_group(machine, group, repeat, tell):
-    """As many rounds as wanted, and then as many more of what the CPUs' moves have cost."""
+    """As many rounds as wanted, and then as many more of what failures and the CPUs' moves have cost."""
     started = time.monotonic()
     tell(f"\n== {group.name}")
     for round_number in range(3 * repeat):
@@ -66,11 +77,9 @@ def measure_group(machine, group, repeat, tell):
             try:
                 _take(machine, figure)
             except Failed as failure:
-                figure.failure = str(failure)
-                tell(f"   {figure.title}: failed: {failure}")
+                figure.fail(str(failure), tell)
             except Exception as failure:  # whatever it is, the other figures shall be had
-                figure.failure = f"{type(failure).__name__}: {failure}"
-                tell(f"   {figure.title}: failed: {figure.failure}")
+                figure.fail(f"{type(failure).__name__}: {failure}", tell)
     group.state = _choose_state(group)
     for figure in group.figures:
         tell(_line(group, figure))

@@ -5,7 +5,7 @@
 Two processes, a CPU each (CPU 0 serves, CPU 1 calls), unless said. Limits are what the same port gives without a
 protocol. The distance of the two CPUs (one cache line there and back: near or far) is measured around each figure;
 figures are medians of those of one placement. A whole run takes about 13 minutes, and wants a machine with nothing else
-to do. A figure that fails is named, and the others go on."""
+to do. A figure that fails is tried again; one that goes on failing is named, and the others go on."""
 
 import argparse
 import json
