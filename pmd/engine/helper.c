@@ -28,6 +28,10 @@
 #define WATCH_MIN_NS UINT64_C(20000)
 #define WATCH_MAX_NS \
 	UINT64_C(320000) /* reached when polling goes on: looking costs the poller its cache */
+#define WATCH_SLOW_MAX_NS UINT64_C(5000000) /* the same where a look costs much */
+#define WATCH_MIN_LOOKS	  2		    /* that a tick lasts for, at first */
+#define WATCH_MAX_LOOKS	  32		    /* and in the end */
+
 #define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
 #define SLEEP_MAX_NS   UINT64_C(1000000)
@@ -115,19 +119,46 @@ static bool helper_take_wanted(struct engine *engine)
 	       __atomic_exchange_n(&engine->helper_wanted, 0, __ATOMIC_SEQ_CST) != 0;
 }
 
+static uint64_t helper_cpu_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* What a look costs, smoothed: where a hypervisor takes the CPU away, it seems to cost more. */
+static uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns)
+{
+	return before_ns == 0 ? look_ns : before_ns - before_ns / 8 + look_ns / 8;
+}
+
+/*
+ * A look costs some microseconds, but hundreds in an emulated machine, whose timers are slow. The
+ * program may have no other CPU than this one, so a tick is several times as long.
+ */
+static uint64_t helper_tick_ns(const struct engine *engine, uint64_t least_ns, uint64_t looks)
+{
+	return RTE_MAX(least_ns, RTE_MIN(looks * engine->look_ns, WATCH_SLOW_MAX_NS));
+}
+
 /* Returns when the program has run no turn for a while, or is about to sleep. */
 static void helper_watch(struct engine *engine)
 {
-	uint64_t tick_ns = WATCH_MIN_NS;
+	uint64_t tick_ns = helper_tick_ns(engine, WATCH_MIN_NS, WATCH_MIN_LOOKS);
+	uint64_t cpu_ns = helper_cpu_ns();
 
 	while (!helper_ended(engine)) {
 		const uint64_t turns = __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED);
+		const uint64_t before_ns = cpu_ns;
 
 		helper_sleep(engine, tick_ns, false);
 		if (helper_take_wanted(engine) ||
 		    __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED) == turns)
 			return;
-		if (tick_ns < WATCH_MAX_NS)
+		cpu_ns = helper_cpu_ns();
+		engine->look_ns = helper_average_ns(engine->look_ns, cpu_ns - before_ns);
+		if (tick_ns < helper_tick_ns(engine, WATCH_MAX_NS, WATCH_MAX_LOOKS))
 			tick_ns *= 2;
 	}
 }
@@ -175,13 +206,21 @@ static uint64_t helper_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t 
 {
 	if (!engine_try(engine))
 		return SLEEP_MIN_NS;
-	/* What a full port has left, or has no buffer for, waits for no timer. */
-	if (engine->tx.count > 0 || engine->tx.stuck)
+	/* What a full port has left, or has no buffer for, waits for no timer; nor does an
+	 * acknowledgement that is held. */
+	if (engine->tx.count > 0 || engine->tx.stuck || !TAILQ_EMPTY(&engine->ready))
 		limit_ns = SLEEP_MIN_NS;
 	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
 	limit_ns = moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
 	engine_release(engine);
 	return limit_ns;
+}
+
+/* How long to sleep when there was something to do just now. Frames that wake us need no looking
+ * for; nobody tells of timers that the program sets meanwhile. */
+static uint64_t helper_first_ns(const struct engine *engine)
+{
+	return port_wake_fd(&engine->link->port) >= 0 ? SLEEP_MAX_NS : SLEEP_MIN_NS;
 }
 
 /* How long nobody would miss us. */
@@ -222,7 +261,7 @@ static void helper_run(struct engine *engine)
 		.look_ns = now_ns,
 		.polled_ns = now_ns,
 	};
-	uint64_t sleep_ns = SLEEP_MIN_NS;
+	uint64_t sleep_ns = helper_first_ns(engine);
 	uint64_t busy_ns = now_ns;
 
 	while (!helper_ended(engine)) {
@@ -236,7 +275,7 @@ static void helper_run(struct engine *engine)
 		}
 		if (work > 0 || helper_take_wanted(engine)) {
 			busy_ns = now_ns;
-			sleep_ns = SLEEP_MIN_NS;
+			sleep_ns = helper_first_ns(engine);
 		}
 		if (now_ns - busy_ns < helper_spin_ns(shares_cpu, &polling, now_ns)) {
 			/*

@@ -61,6 +61,7 @@ struct engine {
 	/* helper.c */
 	pthread_t helper;
 	bool has_helper;
+	uint64_t look_ns; /* CPU time of a look at a program that polls; the helper's own */
 	int wake_fd; /* eventfd */
 	uint32_t helper_wanted; /* atomic: an application thread is about to sleep */
 	bool helper_sleeps; /* atomic */
