@@ -81,10 +81,27 @@ static void ops_kick(void *arg, struct qp *qp)
 	}
 }
 
+/*
+ * The peer, or the helper, may be waiting for this very CPU. While they are, each poll that finds
+ * nothing gives it up; where nobody was, the call is for nothing, and is not made again so soon.
+ */
+static void ops_yield(struct engine *engine, uint64_t now_ns)
+{
+	uint64_t after_ns;
+
+	if (now_ns < __atomic_load_n(&engine->yield_due_ns, __ATOMIC_RELAXED))
+		return;
+	sched_yield();
+	after_ns = clock_ns(&engine->clock);
+	if (after_ns - now_ns < YIELD_AFTER_NS)
+		__atomic_store_n(&engine->yield_due_ns, after_ns + YIELD_AFTER_NS,
+				 __ATOMIC_RELAXED);
+}
+
 static void ops_poll(void *arg)
 {
 	struct engine *engine = arg;
-	uint64_t idle_ns;
+	uint64_t now_ns, idle_ns;
 
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
@@ -95,11 +112,11 @@ static void ops_poll(void *arg)
 		return;
 	__atomic_store_n(&engine->app_turns, engine->app_turns + 1, __ATOMIC_RELAXED);
 	engine_turn(engine);
-	idle_ns = engine->now_ns - engine->busy_ns;
+	now_ns = engine->now_ns;
+	idle_ns = now_ns - engine->busy_ns;
 	engine_release(engine);
-	/* The peer may be waiting for this very CPU. */
 	if (idle_ns > YIELD_AFTER_NS)
-		sched_yield();
+		ops_yield(engine, now_ns);
 }
 
 static void ops_wait(void *arg)

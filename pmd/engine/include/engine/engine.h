@@ -34,6 +34,7 @@ struct engine {
 	/* Written by whoever polls, read by the helper; relaxed. */
 	uint64_t polls __rte_cache_aligned; /* calls of engine_poll */
 	uint64_t app_turns; /* those that became turns */
+	uint64_t yield_due_ns; /* until then a poll that finds nothing keeps the CPU; relaxed */
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or is a fork's child */
 	enum settings_progress progress;
