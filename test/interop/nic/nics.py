@@ -7,6 +7,7 @@ from harness.report import CheckFailed
 
 import dma
 import events
+import idle
 import matrix
 import ports
 import secondary
@@ -40,6 +41,7 @@ def run(report, everything, network, image_dir, work_dir, peers):
     sharing.run(report, guest, peers[0], everything)
     if everything:
         secondary.run(report, guest, peers[0])
+    idle.run(report, guest)
     events.run(report, guest, peers[0], everything)
     steering.run(report, guest)
     report.check("nics: no IOMMU fault", check_faults, guest)
