@@ -128,20 +128,21 @@ static bool tx_is_local(const struct tx *tx, const struct packet_out *out)
 	return memcmp(out->frame, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0;
 }
 
-/* Whether it comes back to this device; where others share its port, its address is theirs as
- * well. */
-static bool tx_is_to_us(const struct tx *tx, const struct packet_out *out)
+/* The queue pair that a packet is for. */
+static uint32_t tx_qpn(const struct packet_out *out)
 {
-	const struct port *port = tx->port;
-	const struct bth *bth;
-	uint32_t qpn;
+	const struct bth *bth = (const struct bth *)(const void *)(out->frame + out->l4_off +
+								   sizeof(struct rte_udp_hdr));
 
-	if (port->own_qpn_count == 0)
-		return true;
-	bth = (const struct bth *)(const void *)(out->frame + out->l4_off +
-						 sizeof(struct rte_udp_hdr));
-	qpn = (uint32_t)bth->dest_qpn[0] << 16 | (uint32_t)bth->dest_qpn[1] << 8 | bth->dest_qpn[2];
-	return qpn - port->own_qpn_first < port->own_qpn_count;
+	return (uint32_t)bth->dest_qpn[0] << 16 | (uint32_t)bth->dest_qpn[1] << 8 |
+	       bth->dest_qpn[2];
+}
+
+/* Whether a packet that stays on this host comes back to this device; where others share its port,
+ * its address is theirs as well. */
+static bool tx_is_to_us(const struct port *port, uint32_t qpn)
+{
+	return port->own_qpn_count == 0 || qpn - port->own_qpn_first < port->own_qpn_count;
 }
 
 /* The port completes the checksum that packet_seal has begun. */
@@ -226,6 +227,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	struct rte_mbuf *mbuf = tx->current;
 	const bool is_local = tx_is_local(tx, out);
 	const bool to_group = out->frame[0] & RTE_ETHER_GROUP_ADDR;
+	const uint32_t qpn = is_local ? tx_qpn(out) : 0;
 	int len;
 
 	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
@@ -237,12 +239,13 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	tx->current = NULL;
 	if (out->udp_sum_by_port && out->ipv6)
 		tx_ask_for_sum(out, mbuf);
-	if (is_local && tx_is_to_us(tx, out)) {
+	if (is_local && tx_is_to_us(tx->port, qpn)) {
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
 		return 0;
 	}
 	if (unlikely(to_group) && tx->groups && *tx->groups > 0)
 		tx_loop_copy(tx, mbuf);
+	port_set_local_qpn(mbuf, qpn);
 	tx->pending[tx->count++] = mbuf;
 	tx->pending_bytes += (uint32_t)len;
 	return 0;
@@ -266,6 +269,7 @@ void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
 {
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = len;
+	port_set_local_qpn(mbuf, 0);
 	/* Not counted with RoCE's, and never in their way: whoever asked asks again. */
 	if (!tx->connected || port_tx_burst(tx->port, &mbuf, 1) == 0)
 		rte_pktmbuf_free(mbuf);

@@ -8,11 +8,9 @@
 #include <unistd.h>
 
 #include <rte_cycles.h>
-#include <rte_ether.h>
 
 #include "client.h"
 #include "link/port.h"
-#include "share/steer.h"
 
 #define POOL_OPS   "uroce_lent"
 #define BURST_MAX  64
@@ -229,27 +227,13 @@ void client_lanes_look(struct share_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
-/* The queue pair that a packet of our own making is for: there are no options and one tag at most.
- */
-static bool qpn_of(const struct rte_mbuf *mbuf, uint32_t *qpn)
-{
-	struct steering steering;
-
-	if (steer_frame(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, &steering) !=
-	    STEER_QP)
-		return false;
-	*qpn = steering.qpn;
-	return true;
-}
-
 struct client_lane *client_lane_of(struct share_client *client, const struct rte_mbuf *mbuf)
 {
+	const uint32_t qpn = port_local_qpn(mbuf);
 	struct client_lane *lane;
 	uint8_t route;
-	uint32_t qpn;
 
-	if (memcmp(rte_pktmbuf_mtod(mbuf, const void *), client->mac, RTE_ETHER_ADDR_LEN) != 0 ||
-	    !qpn_of(mbuf, &qpn))
+	if (qpn == 0)
 		return NULL;
 	route = client->routes[blocks_index(qpn)];
 	if (route == 0)

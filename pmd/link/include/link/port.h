@@ -31,9 +31,25 @@ enum port_dma {
 /* In an mbuf's port: the packet never left the memory of this host, and comes from who is trusted. */
 #define PORT_HANDED_OVER (UINT16_MAX - 1)
 
+/*
+ * Which queue pair a packet that is sent is for, where that one is on this host; 0: none is. Whoever
+ * makes a packet knows it already, and a port of many processes need not look for it in the packet.
+ * (The field is a driver's to fill in what it receives, and nobody's in what is sent.)
+ */
+static inline void port_set_local_qpn(struct rte_mbuf *mbuf, uint32_t qpn)
+{
+	mbuf->hash.usr = qpn;
+}
+
+static inline uint32_t port_local_qpn(const struct rte_mbuf *mbuf)
+{
+	return mbuf->hash.usr;
+}
+
 /* What a port is that is not DPDK's own. Engine's thread or lock. */
 struct port_ops {
 	uint16_t (*rx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
+	/* Of PORT_SHARED: each packet has had port_set_local_qpn. */
 	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
 	/* A burst is being made, and will be sent in a moment. May be NULL. */
 	void (*expect)(void *arg);
