@@ -21,5 +21,7 @@ int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len)
 {
 	struct placement placement = {.dst = dst, .src = src, .len = len};
 
+	if (len == sizeof(uint64_t))
+		return guard_copy_word(dst, src);
 	return guard_run(place, &placement);
 }

@@ -46,7 +46,7 @@ static enum fault datagram_gather(const struct datagram *datagram, const struct 
 		return FAULT_NONE;
 	if (wqe->flags & IBV_SEND_INLINE) {
 		frags[0] = (struct packet_frag){
-			.addr = wqe->data, .len = wqe->length, .kind = FRAG_COPY};
+			.addr = wqe->data, .len = wqe->length, .kind = FRAG_OWN};
 		*count = 1;
 		return FAULT_NONE;
 	}

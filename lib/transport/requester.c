@@ -239,9 +239,8 @@ static enum mr_status requester_gather(struct requester *requester, const struct
 		const uint8_t *data =
 			wqe->opcode == IBV_WR_ATOMIC_WRITE ? wqe->atomic_write : wqe->data;
 
-		frags[0] = (struct packet_frag){.addr = data + request->position,
-						.len = request->length,
-						.kind = FRAG_COPY};
+		frags[0] = (struct packet_frag){
+			.addr = data + request->position, .len = request->length, .kind = FRAG_OWN};
 		*count = 1;
 		return MR_OK;
 	}

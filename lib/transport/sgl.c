@@ -109,6 +109,12 @@ enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *
 
 	if (status != MR_OK)
 		return status;
+	if (scatter.count == 1 && frags[0].kind == FRAG_COPY) {
+		if (place_guarded((uint8_t *)(uintptr_t)frags[0].addr, src, len) != 0)
+			return MR_FAULT;
+		sgl->stored += len;
+		return MR_OK;
+	}
 	if (guard_run(scatter_copy, &scatter) != 0)
 		return MR_FAULT;
 	sgl->stored += scatter.stored;

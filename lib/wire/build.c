@@ -94,12 +94,23 @@ static void gather_payload(void *arg)
 	for (frag = out->frag; frag < out->frag + out->frags; frag++) {
 		if (frag->kind == FRAG_ZERO)
 			memset(at, 0, frag->len);
-		else if (likely(frag->len == sizeof(uint64_t)))
-			memcpy(at, frag->addr, sizeof(uint64_t));
 		else
 			memcpy(at, frag->addr, frag->len);
 		at += frag->len;
 	}
+}
+
+/* The same, of what may not be there. */
+static int gather_guarded(struct seal *seal)
+{
+	const struct packet_out *out = seal->out;
+
+	if (out->frags == 1 && out->copy_len == sizeof(uint64_t))
+		return guard_copy_word(out->frame + out->hdr_len, out->frag[0].addr);
+	if (out->guarded)
+		return guard_run(gather_payload, seal);
+	gather_payload(seal);
+	return 0;
 }
 
 /* Payload and pad of so few bytes that they are one piece with the headers to the CRC. */
@@ -107,9 +118,7 @@ static int seal_short(struct seal *seal, uint8_t *tail, uint32_t pad)
 {
 	const struct packet_out *out = seal->out;
 
-	if (out->copy_len == 0)
-		gather_payload(seal);
-	else if (guard_run(gather_payload, seal) != 0)
+	if (unlikely(gather_guarded(seal) != 0))
 		return -EFAULT;
 	memset(tail, 0, BTH_PAD_MASK); /* the ICRC's place follows */
 	seal->state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
@@ -127,7 +136,7 @@ static int seal_long(struct seal *seal, const struct bth *bth, uint8_t *tail, ui
 		seal->state =
 			icrc_update(seal->state, (const uint8_t *)bth,
 				    (uint32_t)(out->frame + out->hdr_len - (const uint8_t *)bth));
-	if (out->copy_len == 0)
+	if (!out->guarded)
 		seal_payload(seal);
 	else if (guard_run(seal_payload, seal) != 0)
 		return -EFAULT;
@@ -143,9 +152,7 @@ static int seal_nothing(struct seal *seal, uint8_t *tail, uint32_t pad)
 {
 	const struct packet_out *out = seal->out;
 
-	if (out->copy_len == 0)
-		gather_payload(seal);
-	else if (guard_run(gather_payload, seal) != 0)
+	if (unlikely(gather_guarded(seal) != 0))
 		return -EFAULT;
 	memset(tail, 0, pad + WIRE_ICRC_LEN);
 	return (int)(tail + pad + WIRE_ICRC_LEN - out->frame);

@@ -629,6 +629,48 @@ static void guard_run__does_not_swallow_the_faults_of_handlers(void **state)
 	expect_killed(mistake_in_a_handler, SIGSEGV);
 }
 
+/* Across the end of the page that is there, to or from: at the begin of none. */
+static void guard_copy_word__memory_that_is_not_there_is_an_error(void **state)
+{
+	static const uint64_t value = 0x1122334455667788;
+	uint64_t kept = 1;
+
+	(void)state;
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(mprotect(memory + PAGE, PAGE, PROT_NONE), 0);
+	assert_int_equal(guard_copy_word(memory + PAGE, &value), -EFAULT);
+	assert_int_equal(guard_copy_word(memory + PAGE - 4, &value), -EFAULT);
+	assert_int_equal(guard_copy_word(&kept, memory + PAGE), -EFAULT);
+	assert_int_equal(guard_copy_word(&kept, memory + PAGE - 4), -EFAULT);
+	assert_int_equal(kept, 1);
+	assert_int_equal(guard_copy_word(memory + PAGE - 8, &value), 0);
+	assert_memory_equal(memory + PAGE - 8, &value, sizeof(value));
+	assert_int_equal(guard_copy_word(&kept, memory + PAGE - 8), 0);
+	assert_int_equal(kept, value);
+	assert_int_equal(mprotect(memory + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+}
+
+static void nested_word(void *arg)
+{
+	uint64_t word = 0;
+
+	*(int *)arg = guard_copy_word(&word, memory + PAGE);
+	/* The outer run's own fault ends it still. */
+	*(volatile uint8_t *)(memory + PAGE) = 1;
+}
+
+static void guard_copy_word__in_a_guarded_run_leaves_it_alone(void **state)
+{
+	int rc = 0;
+
+	(void)state;
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(mprotect(memory + PAGE, PAGE, PROT_NONE), 0);
+	assert_int_equal(guard_run(nested_word, &rc), -EFAULT);
+	assert_int_equal(rc, -EFAULT);
+	assert_int_equal(mprotect(memory + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -642,6 +684,8 @@ int main(void)
 		TEST(guard_run__works_in_a_thread_that_blocks_all_signals),
 		TEST(guard_refresh__unblocks_what_was_blocked_since),
 		TEST(guard_run__nests),
+		TEST(guard_copy_word__memory_that_is_not_there_is_an_error),
+		TEST(guard_copy_word__in_a_guarded_run_leaves_it_alone),
 		TEST(guard_install__what_is_not_a_copys_kills_as_ever),
 		TEST(guard_install__the_programs_handler_runs_as_it_asked),
 		TEST(guard_install__ignored_signals_stay_so),

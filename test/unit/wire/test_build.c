@@ -257,12 +257,31 @@ static void packet_seal__memory_that_is_gone_is_a_fault(void **state)
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 100), 0);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, gone, 100), 0);
 	assert_int_equal(packet_seal(&out), -EFAULT);
+	packet_begin(&out, &path, &send_only);
+	assert_int_equal(packet_payload(&out, FRAG_COPY, gone, 8), 0);
+	assert_int_equal(packet_seal(&out), -EFAULT);
 	/* The next one is not harmed. */
 	packet_begin(&out, &path, &send_only);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 100), 0);
 	parse(packet_seal(&out), &packet);
 	assert_memory_equal(packet.payload, data, 100);
 	munmap(gone, page);
+}
+
+static void packet_seal__own_memory_is_copied_as_any(void **state)
+{
+	struct packet packet;
+
+	(void)state;
+	for (uint32_t len = 1; len <= 100; len++) {
+		packet_begin(&out, &path, &send_only);
+		assert_int_equal(packet_payload(&out, FRAG_OWN, data, len), 0);
+		assert_false(out.guarded);
+		assert_int_equal(out.copy_len, len);
+		parse((uint32_t)packet_seal(&out), &packet);
+		assert_int_equal(packet.payload_len, len);
+		assert_memory_equal(packet.payload, data, len);
+	}
 }
 
 /* The longest packet: XRC's atomic headers and a full MTU behind a tagged IPv6 header. */
@@ -404,6 +423,7 @@ int main(void)
 		BUILD_TEST(packet_seal__gathers_copies_and_zeros),
 		BUILD_TEST(packet_seal__of_who_is_trusted_leaves_the_icrc_out),
 		BUILD_TEST(packet_seal__memory_that_is_gone_is_a_fault),
+		BUILD_TEST(packet_seal__own_memory_is_copied_as_any),
 		BUILD_TEST(packet_seal__longest_packet_fits_its_frame),
 		BUILD_TEST(packet_seal__ipv4_id_and_its_checksum),
 		BUILD_TEST(packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones),

@@ -40,6 +40,15 @@ int guard_install(void);
 int guard_run(void (*copy)(void *arg), void *arg);
 
 /**
+ * Copy eight bytes, at any addresses, of which either may not be there; they are read and stored at
+ * once. MT-safe. As by guard_run, only sooner.
+ *
+ * @return
+ *   0, or -EFAULT: nothing was stored.
+ */
+int guard_copy_word(void *to, const void *from);
+
+/**
  * Unblock the two signals in this thread, unless that was done less than GUARD_PERIOD_NS ago: the
  * program may have blocked them since. MT-safe; for every turn in which there may be guarded
  * copies.

@@ -56,7 +56,8 @@ int path_init(struct path *path, const struct path_attr *attr);
 
 /* How the bytes of a fragment are had. */
 enum frag_kind {
-	FRAG_COPY, /* from memory */
+	FRAG_COPY, /* from the application's memory, which may go away */
+	FRAG_OWN,  /* from memory of ours */
 	FRAG_ZERO, /* `len` zeros; addr is not read */
 };
 
@@ -73,6 +74,7 @@ struct packet_out {
 	uint16_t ip_id; /* IPv4 identification; 0 unless set before packet_seal (DF is set) */
 	uint32_t payload_len;
 	uint32_t copy_len; /* of it, bytes that are read from memory */
+	bool guarded;	   /* some of those may not be there when they are read */
 	uint8_t l3_off;
 	uint8_t l4_off;
 	bool ipv6;
@@ -120,6 +122,7 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	out->ip_id = 0;
 	out->payload_len = 0;
 	out->copy_len = 0;
+	out->guarded = false;
 	out->l3_off = path->l3_off;
 	out->l4_off = path->l4_off;
 	out->ipv6 = path->ipv6;
@@ -161,8 +164,9 @@ static inline int packet_payload(struct packet_out *out, enum frag_kind kind, co
 	out->frag[out->frags++] =
 		(struct packet_frag){.addr = (const uint8_t *)addr, .len = len, .kind = kind};
 	out->payload_len += len;
-	if (kind == FRAG_COPY)
+	if (kind != FRAG_ZERO)
 		out->copy_len += len;
+	out->guarded |= kind == FRAG_COPY;
 	return 0;
 }
 

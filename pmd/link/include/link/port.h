@@ -32,9 +32,9 @@ enum port_dma {
 #define PORT_HANDED_OVER (UINT16_MAX - 1)
 
 /*
- * Which queue pair a packet that is sent is for, where that one is on this host; 0: none is. Whoever
- * makes a packet knows it already, and a port of many processes need not look for it in the packet.
- * (The field is a driver's to fill in what it receives, and nobody's in what is sent.)
+ * Which queue pair a packet that is sent is for, where that one is on this host; 0: none is.
+ * Whoever makes a packet knows it already, and a port of many processes need not look for it in the
+ * packet. (The field is a driver's to fill in what it receives, and nobody's in what is sent.)
  */
 static inline void port_set_local_qpn(struct rte_mbuf *mbuf, uint32_t qpn)
 {
