@@ -12,7 +12,13 @@
 
 void memif_peer_init(struct memif_peer *peer)
 {
-	*peer = (struct memif_peer){.wake_fd = -1};
+	*peer = (struct memif_peer){.wake_fd = -1, .bell_fd = -1};
+}
+
+void memif_peer_init_wire(struct memif_peer *peer)
+{
+	memif_peer_init(peer);
+	peer->is_wire = true;
 }
 
 void memif_peer_greet(struct memif_message *message, const char *name)
@@ -66,8 +72,10 @@ static int peer_add_region(struct memif_peer *peer, const struct memif_message *
 {
 	const struct memif_add_region *add = &message->add_region;
 
+	const uint64_t bytes_max = peer->is_wire ? MEMIF_WIRE_BYTES_MAX : MEMIF_BYTES_MAX;
+
 	if (add->index != peer->region_count || peer->region_count == MEMIF_REGIONS_MAX ||
-	    add->bytes == 0 || add->bytes > MEMIF_BYTES_MAX - peer->region_bytes)
+	    add->bytes == 0 || add->bytes > bytes_max - peer->region_bytes)
 		return -EPROTO;
 	return peer_map(peer, add->bytes, fd);
 }
@@ -76,12 +84,13 @@ static int peer_add_ring(struct memif_peer *peer, const struct memif_message *me
 {
 	const struct memif_add_ring *add = &message->add_ring;
 	const bool to_server = add->flags & MEMIF_RING_TO_SERVER;
+	const uint8_t log2_max = peer->is_wire ? MEMIF_WIRE_LOG2_MAX : MEMIF_LOG2_RING_MAX;
 	struct memif_ring *ring = to_server ? &peer->to_server : &peer->to_client;
 	const struct memif_region *region;
 	size_t bytes;
 
 	if (add->flags & ~MEMIF_RING_TO_SERVER || add->index != 0 || ring->memory ||
-	    add->log2_size > MEMIF_LOG2_RING_MAX || add->private_header_bytes != 0 ||
+	    add->log2_size > log2_max || add->private_header_bytes != 0 ||
 	    add->region >= peer->region_count || add->offset % sizeof(struct memif_descriptor) != 0)
 		return -EPROTO;
 	region = &peer->regions[add->region];
@@ -91,14 +100,16 @@ static int peer_add_ring(struct memif_peer *peer, const struct memif_message *me
 		return -EPROTO;
 	if ((to_server || *fd >= 0) && !memif_socket_is_eventfd(*fd))
 		return -EPROTO;
-	if (to_server) {
-		peer->wake_fd = *fd;
+	/* An isolated client polls: its eventfd is of no use, and would be one to be made to wait
+	 * at. */
+	if (to_server || peer->is_wire) {
+		*(to_server ? &peer->wake_fd : &peer->bell_fd) = *fd;
 		*fd = -1;
 	}
-	/* A client polls: its eventfd is of no use, and would be one to be made to wait at. */
 	ring->memory = (struct memif_ring_memory *)(void *)(region->at + add->offset);
 	ring->size = UINT32_C(1) << add->log2_size;
 	ring->own = 0;
+	ring->seen = 0;
 	return 0;
 }
 
@@ -161,6 +172,7 @@ void memif_peer_fini(struct memif_peer *peer)
 	for (uint32_t i = 0; i < peer->region_count; i++)
 		memif_socket_unmap(peer->regions[i].at, peer->regions[i].bytes);
 	memif_socket_discard(peer->wake_fd);
+	memif_socket_discard(peer->bell_fd);
 	memif_peer_init(peer);
 	peer->state = MEMIF_STATE_BROKEN;
 }

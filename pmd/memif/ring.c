@@ -5,27 +5,12 @@
 
 #include <rte_branch_prediction.h>
 
-#include "memif/peer.h"
+#include "ring.h"
 
 static int peer_break(struct memif_peer *peer)
 {
 	peer->state = MEMIF_STATE_BROKEN;
 	return -EPROTO;
-}
-
-/*
- * A descriptor, which the client may be changing: each word is loaded once, and never again.
- */
-static struct memif_descriptor ring_read(const struct memif_ring *ring, uint16_t index)
-{
-	const struct memif_descriptor *at = &ring->memory->descriptors[index & (ring->size - 1)];
-
-	return (struct memif_descriptor){
-		.flags = __atomic_load_n(&at->flags, __ATOMIC_RELAXED),
-		.region = __atomic_load_n(&at->region, __ATOMIC_RELAXED),
-		.length = __atomic_load_n(&at->length, __ATOMIC_RELAXED),
-		.offset = __atomic_load_n(&at->offset, __ATOMIC_RELAXED),
-	};
 }
 
 /* Where a buffer is; NULL where it is not in a region of the client's. */
@@ -43,44 +28,88 @@ static uint8_t *peer_find(const struct memif_peer *peer, const struct memif_desc
 }
 
 /* How far `head` is ahead of us; more than the ring has cannot be true. */
-static int ring_count(const struct memif_ring *ring)
+static int ring_look(struct memif_ring *ring)
 {
 	/* Acquire: what the descriptors and buffers before it hold is seen. */
 	const uint16_t head = __atomic_load_n(&ring->memory->head, __ATOMIC_ACQUIRE);
 	const uint16_t count = (uint16_t)(head - ring->own);
 
-	return count <= ring->size ? count : -EPROTO;
+	if (unlikely(count > ring->size))
+		return -EPROTO;
+	ring->seen = head;
+	return count;
 }
 
-/* Up to `count` buffers are one packet. Returns its length; `used` is set to how many it took. */
-static int peer_gather(const struct memif_peer *peer, int count, uint8_t *room, size_t room_bytes,
-		       uint16_t *used)
+/* The same as far as is known; where that is nothing, it is looked at. */
+static int ring_count(struct memif_ring *ring)
+{
+	const uint16_t known = (uint16_t)(ring->seen - ring->own);
+
+	return likely(known > 0) ? known : ring_look(ring);
+}
+
+/* A packet that is being put together, of pieces that are checked one by one. */
+struct gathering {
+	uint8_t *room;
+	size_t room_bytes;
+	memif_copy *copy;
+	size_t len;
+	uint16_t used; /* buffers */
+	bool fits;
+	bool right;
+};
+
+/* Whether the piece is the client's to show. */
+static bool gather_piece(struct gathering *g, const struct memif_peer *peer,
+			 const struct memif_descriptor *descriptor)
+{
+	const uint8_t *from = peer_find(peer, descriptor);
+	const bool is_all = g->used == 0 && !(descriptor->flags & MEMIF_MORE);
+
+	if (unlikely(!from))
+		return false;
+	g->used++;
+	g->fits = g->fits && descriptor->length <= g->room_bytes - g->len;
+	if (unlikely(!g->fits))
+		return true;
+	if (likely(is_all && g->copy))
+		g->right = g->copy(g->room, from, descriptor->length);
+	else
+		memcpy(g->room + g->len, from, descriptor->length);
+	g->len += descriptor->length;
+	return true;
+}
+
+/* Up to `count` buffers are one packet. Returns its length; 0: the rest of it is still to come. */
+static int peer_gather(const struct memif_peer *peer, int count, struct gathering *g)
 {
 	const struct memif_ring *ring = &peer->to_server;
-	size_t len = 0;
+	const int chain_max = peer->is_wire ? MEMIF_WIRE_CHAIN_MAX : MEMIF_CHAIN_MAX;
 
-	for (*used = 0; *used < count && *used < MEMIF_CHAIN_MAX;) {
+	while (g->used < count && g->used < chain_max) {
 		const struct memif_descriptor descriptor =
-			ring_read(ring, (uint16_t)(ring->own + *used));
-		const uint8_t *from = peer_find(peer, &descriptor);
+			ring_read(ring, (uint16_t)(ring->own + g->used));
 
-		if (unlikely(!from || descriptor.length > room_bytes - len))
+		if (unlikely(!gather_piece(g, peer, &descriptor)))
 			return -EPROTO;
-		memcpy(room + len, from, descriptor.length);
-		len += descriptor.length;
-		(*used)++;
-		if (likely((descriptor.flags & MEMIF_MORE) == 0))
-			return len > 0 ? (int)len : -EPROTO;
+		if (unlikely(descriptor.flags & MEMIF_MORE))
+			continue;
+		if (unlikely(!g->fits))
+			return -EMSGSIZE;
+		return g->len > 0 ? (int)g->len : -EPROTO;
 	}
-	/* It goes on where nothing is, or for too long: a client shows packets that are whole. */
-	return -EPROTO;
+	/* It goes on where nothing is, or for too long: an isolated client shows packets that are
+	 * whole. */
+	return peer->is_wire && g->used < chain_max && g->used < ring->size ? 0 : -EPROTO;
 }
 
-int memif_peer_receive(struct memif_peer *peer, uint8_t *room, size_t room_bytes)
+int memif_peer_receive_by(struct memif_peer *peer, uint8_t *room, size_t room_bytes,
+			  memif_copy *copy, bool *right)
 {
-	uint16_t used;
+	struct gathering g = {.room = room, .room_bytes = room_bytes, .copy = copy, .fits = true};
 	int count, len;
 
+	*right = false;
 	if (unlikely(peer->state != MEMIF_STATE_CONNECTED))
 		return peer->state == MEMIF_STATE_BROKEN ? -EPROTO : 0;
 	count = ring_count(&peer->to_server);
@@ -88,11 +117,25 @@ int memif_peer_receive(struct memif_peer *peer, uint8_t *room, size_t room_bytes
 		return 0;
 	if (unlikely(count < 0))
 		return peer_break(peer);
-	len = peer_gather(peer, count, room, room_bytes, &used);
-	if (unlikely(len < 0))
+	len = peer_gather(peer, count, &g);
+	if (unlikely(len == 0)) {
+		/* What has been seen is not all that it will be. */
+		peer->to_server.seen = peer->to_server.own;
+		return 0;
+	}
+	if (unlikely(len < 0 && len != -EMSGSIZE))
 		return peer_break(peer);
-	peer->to_server.own = (uint16_t)(peer->to_server.own + used);
+	*right = g.right;
+	peer->to_server.own = (uint16_t)(peer->to_server.own + g.used);
 	return len;
+}
+
+int memif_peer_receive(struct memif_peer *peer, uint8_t *room, size_t room_bytes)
+{
+	bool right;
+	const int len = memif_peer_receive_by(peer, room, room_bytes, NULL, &right);
+
+	return unlikely(len == -EMSGSIZE) ? peer_break(peer) : len;
 }
 
 void memif_peer_release(struct memif_peer *peer)
@@ -112,35 +155,116 @@ void memif_peer_listen(struct memif_peer *peer, bool on)
 
 bool memif_peer_waits(const struct memif_peer *peer)
 {
-	return peer->state == MEMIF_STATE_CONNECTED && ring_count(&peer->to_server) != 0;
+	const struct memif_ring *ring = &peer->to_server;
+
+	/* What is no index that can be true is found out by who receives. */
+	return peer->state == MEMIF_STATE_CONNECTED &&
+	       __atomic_load_n(&ring->memory->head, __ATOMIC_ACQUIRE) != ring->own;
+}
+
+/* Buffers that are ready; less than 0: a rule was broken. */
+static int peer_room(struct memif_peer *peer)
+{
+	const int count = ring_count(&peer->to_client);
+
+	return unlikely(count < 0) ? peer_break(peer) : count;
+}
+
+bool memif_peer_has_room(struct memif_peer *peer)
+{
+	return peer->state == MEMIF_STATE_CONNECTED && peer_room(peer) > 0;
+}
+
+uint8_t *memif_peer_place(struct memif_peer *peer, size_t len)
+{
+	struct memif_ring *ring = &peer->to_client;
+	struct memif_descriptor descriptor;
+	uint8_t *to;
+
+	if (unlikely(peer->state != MEMIF_STATE_CONNECTED) || peer_room(peer) <= 0)
+		return NULL;
+	descriptor = ring_read(ring, ring->own);
+	to = peer_find(peer, &descriptor);
+	if (unlikely(!to))
+		peer_break(peer);
+	return likely(to && descriptor.length >= len) ? to : NULL;
+}
+
+void memif_peer_placed(struct memif_peer *peer, size_t len)
+{
+	ring_describe(&peer->to_client, peer->to_client.own, 0, len);
+	peer->to_client.own++;
+}
+
+bool memif_peer_push(struct memif_peer *peer)
+{
+	struct memif_ring *ring = &peer->to_client;
+
+	if (unlikely(peer->state != MEMIF_STATE_CONNECTED))
+		return false;
+	/* Release: packets and descriptors are seen before it. */
+	__atomic_store_n(&ring->memory->tail, ring->own, __ATOMIC_RELEASE);
+	if (!peer->is_wire || peer->bell_fd < 0)
+		return false;
+	/* Orders that store before the load: whoever sleeps looks after it has said so. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return !(__atomic_load_n(&ring->memory->flags, __ATOMIC_RELAXED) & MEMIF_QUIET);
+}
+
+/* A packet over several buffers. */
+static int peer_scatter(struct memif_peer *peer, const uint8_t *packet, size_t len, int count)
+{
+	struct memif_ring *ring = &peer->to_client;
+	uint32_t pieces[MEMIF_WIRE_CHAIN_MAX];
+	int used = 0;
+
+	while (len > 0) {
+		const struct memif_descriptor descriptor =
+			ring_read(ring, (uint16_t)(ring->own + used));
+		uint8_t *to = peer_find(peer, &descriptor);
+
+		if (unlikely(!to || descriptor.length == 0))
+			return peer_break(peer);
+		pieces[used] = (uint32_t)RTE_MIN(len, (size_t)descriptor.length);
+		memcpy(to, packet, pieces[used]);
+		packet += pieces[used];
+		len -= pieces[used];
+		used++;
+		if (len > 0 && used == RTE_MIN(count, MEMIF_WIRE_CHAIN_MAX))
+			return used == count && (uint32_t)count < ring->size ? -EAGAIN : -EMSGSIZE;
+	}
+	for (int i = 0; i < used; i++)
+		ring_describe(ring, ring->own++, i + 1 < used ? MEMIF_MORE : 0, pieces[i]);
+	return 0;
 }
 
 int memif_peer_send(struct memif_peer *peer, const uint8_t *packet, size_t len)
 {
 	struct memif_ring *ring = &peer->to_client;
-	struct memif_descriptor descriptor, *at;
 	uint8_t *to;
 	int count;
 
 	if (unlikely(peer->state != MEMIF_STATE_CONNECTED))
 		return peer->state == MEMIF_STATE_BROKEN ? -EPROTO : -EAGAIN;
-	count = ring_count(ring);
-	if (count == 0)
-		return -EAGAIN;
-	if (unlikely(count < 0))
-		return peer_break(peer);
-	descriptor = ring_read(ring, ring->own);
-	to = peer_find(peer, &descriptor);
-	if (unlikely(!to))
-		return peer_break(peer);
-	if (unlikely(descriptor.length < len))
+	count = peer_room(peer);
+	if (count <= 0)
+		return count < 0 ? count : -EAGAIN;
+	to = memif_peer_place(peer, len);
+	if (likely(to)) {
+		memcpy(to, packet, len);
+		memif_peer_placed(peer, len);
+	} else if (peer->state == MEMIF_STATE_BROKEN) {
+		return -EPROTO;
+	} else if (!peer->is_wire) {
 		return -EMSGSIZE;
-	memcpy(to, packet, len);
-	at = &ring->memory->descriptors[ring->own & (ring->size - 1)];
-	__atomic_store_n(&at->flags, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&at->length, (uint32_t)len, __ATOMIC_RELAXED);
-	ring->own++;
-	/* Release: packet and descriptor are seen before it. */
-	__atomic_store_n(&ring->memory->tail, ring->own, __ATOMIC_RELEASE);
+	} else {
+		/* All that is ready. */
+		count = ring_look(ring);
+		count = count < 0 ? peer_break(peer) : peer_scatter(peer, packet, len, count);
+		if (count != 0)
+			return count;
+	}
+	if (!peer->is_wire)
+		memif_peer_push(peer);
 	return 0;
 }

@@ -47,6 +47,27 @@ int memif_socket_send(int fd, const void *data, size_t len)
 	return send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
+int memif_socket_send_with(int fd, const void *data, size_t len, int passed_fd)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} room = {0};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &room,
+			     .msg_controllen = sizeof(room.room)};
+
+	if (passed_fd < 0)
+		return memif_socket_send(fd, data, len);
+	room.header.cmsg_level = SOL_SOCKET;
+	room.header.cmsg_type = SCM_RIGHTS;
+	room.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&room.header), &passed_fd, sizeof(passed_fd));
+	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
 /* The descriptors of a control message; the first goes to `first` where that has none. Returns how
  * many. */
 static size_t take_fds(struct cmsghdr *header, int *first)

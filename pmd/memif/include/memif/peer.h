@@ -22,6 +22,10 @@
 #define MEMIF_BYTES_MAX	    (UINT64_C(16) << 20) /* of all its regions */
 #define MEMIF_LOG2_RING_MAX 10
 #define MEMIF_CHAIN_MAX	    8 /* buffers that a packet is spread over */
+#define MEMIF_WIRE_LOG2_MAX \
+	14 /* of a wire that the user has set up; the protocol's own limit of old */
+#define MEMIF_WIRE_CHAIN_MAX 64
+#define MEMIF_WIRE_BYTES_MAX (UINT64_C(4) << 30)
 
 struct memif_region {
 	uint8_t *at;
@@ -32,7 +36,18 @@ struct memif_ring {
 	struct memif_ring_memory *memory; /* NULL: not there yet */
 	uint32_t size;			  /* a power of two */
 	uint16_t own;			  /* the index that we write */
+	uint16_t seen; /* the other's, when it was looked at last: not each time, for its line is
+			  the other's */
 };
+
+/**
+ * How a packet is copied out of shared memory.
+ *
+ * @return
+ *   Whether what has been copied was found to be right on the way, so that nobody need look at it
+ * again.
+ */
+typedef bool memif_copy(uint8_t *to, const uint8_t *from, size_t len);
 
 enum memif_state {
 	MEMIF_STATE_GREETED,
@@ -47,10 +62,17 @@ struct memif_peer {
 	uint32_t region_count;
 	uint64_t region_bytes; /* of all */
 	struct memif_ring to_server, to_client;
-	int wake_fd; /* eventfd: it has sent something, when we had asked for that; -1: none yet */
+	bool is_wire; /* as memif_peer_init_wire has it */
+	int wake_fd;  /* eventfd: it has sent something, when we had asked for that; -1: none yet */
+	int bell_fd;  /* eventfd: tells it of packets, where it asks for that; -1: it cannot */
 };
 
+/** To a client that sends what an isolated program sends, in few and short buffers. */
 void memif_peer_init(struct memif_peer *peer);
+
+/** To whatever the user has put at the other end of a wire: rings and packets of any size, and the
+ * client is told of what was sent where it sleeps. */
+void memif_peer_init_wire(struct memif_peer *peer);
 
 /** The first message of a connection. */
 void memif_peer_greet(struct memif_message *message, const char *name);
@@ -77,6 +99,17 @@ int memif_peer_take(struct memif_peer *peer, const struct memif_message *message
  */
 int memif_peer_receive(struct memif_peer *peer, uint8_t *room, size_t room_bytes);
 
+/**
+ * The same, by a copy of the caller's where the packet is in one piece.
+ *
+ * @param right
+ *   Set to what `copy` says, else false.
+ * @return
+ *   As above; -EMSGSIZE: there was one, which did not fit and is gone.
+ */
+int memif_peer_receive_by(struct memif_peer *peer, uint8_t *room, size_t room_bytes,
+			  memif_copy *copy, bool *right);
+
 /** Give back the buffers of what was received. */
 void memif_peer_release(struct memif_peer *peer);
 
@@ -94,6 +127,19 @@ bool memif_peer_waits(const struct memif_peer *peer);
  * -EPROTO: it broke a rule.
  */
 int memif_peer_send(struct memif_peer *peer, const uint8_t *packet, size_t len);
+
+/** Whether it has a buffer ready. */
+bool memif_peer_has_room(struct memif_peer *peer);
+
+/** The buffer that the next packet is to be built in, where it has `len` bytes; else NULL. Whoever
+ * builds there keeps in mind that the client reads and writes it meanwhile. */
+uint8_t *memif_peer_place(struct memif_peer *peer, size_t len);
+
+/** A packet of so many bytes is there; it is seen after memif_peer_push. */
+void memif_peer_placed(struct memif_peer *peer, size_t len);
+
+/** Show what was placed, or sent. Whether the client sleeps, and is to be told over `bell_fd`. */
+bool memif_peer_push(struct memif_peer *peer);
 
 void memif_peer_fini(struct memif_peer *peer);
 

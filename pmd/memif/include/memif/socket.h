@@ -9,6 +9,9 @@
 /** Send a datagram. Does not wait. MT-safe. 0 or -errno. */
 int memif_socket_send(int fd, const void *data, size_t len);
 
+/** The same, with a descriptor, which stays the caller's too; none with -1. */
+int memif_socket_send_with(int fd, const void *data, size_t len, int passed_fd);
+
 /**
  * Receive a datagram, and the descriptor that comes with it, closed on exec. Does not wait.
  * MT-safe.

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets out of and into a client's own memory. */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "memif/client.h"
+#include "ring.h"
+
+#define COLLECT_EVERY 32 /* packets: then the server has done with some */
+
+static int client_break(struct memif_client *client)
+{
+	client->step = MEMIF_CLIENT_BROKEN;
+	return -EPROTO;
+}
+
+static bool client_is_connected(const struct memif_client *client)
+{
+	return likely(client->step == MEMIF_CLIENT_CONNECTED);
+}
+
+static uint8_t *client_buffer(const struct memif_client *client, uint32_t buffer)
+{
+	return client->memory + client->buffers_at + (size_t)buffer * client->stride;
+}
+
+/* How far the server's `tail` is ahead of us, of buffers that we have laid ready. */
+static int client_count(struct memif_client *client)
+{
+	struct memif_ring *ring = &client->to_client;
+	uint16_t tail;
+
+	if (ring->seen != ring->own)
+		return (uint16_t)(ring->seen - ring->own);
+	/* Acquire: what the descriptors and buffers before it hold is seen. */
+	tail = __atomic_load_n(&ring->memory->tail, __ATOMIC_ACQUIRE);
+	if (unlikely((uint16_t)(tail - ring->own) > (uint16_t)(client->posted - ring->own)))
+		return client_break(client);
+	ring->seen = tail;
+	return (uint16_t)(tail - ring->own);
+}
+
+/* The buffer behind an index of the ring from the server is always the same. */
+static const uint8_t *client_received(const struct memif_client *client, uint16_t index)
+{
+	const struct memif_ring *ring = &client->to_client;
+
+	return client_buffer(client, ring->size + (index & (ring->size - 1)));
+}
+
+/* A packet in several buffers, of which `count` are there. */
+static int client_gather(struct memif_client *client, int count, uint8_t *room, size_t room_bytes)
+{
+	struct memif_ring *ring = &client->to_client;
+	bool fits = true;
+	size_t len = 0;
+
+	for (uint16_t used = 0; used < count;) {
+		const struct memif_descriptor descriptor =
+			ring_read(ring, (uint16_t)(ring->own + used));
+		const uint8_t *from = client_received(client, (uint16_t)(ring->own + used));
+
+		if (descriptor.length > client->config.buffer_bytes)
+			return client_break(client);
+		fits = fits && descriptor.length <= room_bytes - len;
+		if (fits) {
+			memcpy(room + len, from, descriptor.length);
+			len += descriptor.length;
+		}
+		used++;
+		if (descriptor.flags & MEMIF_MORE)
+			continue;
+		ring->own = (uint16_t)(ring->own + used);
+		return fits && len > 0 ? (int)len : -EMSGSIZE;
+	}
+	/* The rest is still to come, unless it has no buffers left. */
+	if ((uint32_t)count == ring->size)
+		return client_break(client);
+	ring->seen = ring->own;
+	return 0;
+}
+
+int memif_client_receive_by(struct memif_client *client, uint8_t *room, size_t room_bytes,
+			    memif_copy *copy, bool *right)
+{
+	struct memif_ring *ring = &client->to_client;
+	struct memif_descriptor descriptor;
+	int count;
+
+	*right = false;
+	if (!client_is_connected(client))
+		return client->step == MEMIF_CLIENT_BROKEN ? -EPROTO : 0;
+	count = client_count(client);
+	if (count <= 0)
+		return count;
+	descriptor = ring_read(ring, ring->own);
+	if (unlikely((descriptor.flags & MEMIF_MORE) || descriptor.length > room_bytes ||
+		     descriptor.length > client->config.buffer_bytes || descriptor.length == 0))
+		return client_gather(client, count, room, room_bytes);
+	*right = copy(room, client_received(client, ring->own), descriptor.length);
+	ring->own++;
+	return (int)descriptor.length;
+}
+
+void memif_client_release(struct memif_client *client)
+{
+	struct memif_ring *ring = &client->to_client;
+	const uint16_t end = (uint16_t)(ring->own + ring->size);
+
+	if (!client_is_connected(client) || client->posted == end)
+		return;
+	while (client->posted != end)
+		ring_describe(ring, client->posted++, 0, client->config.buffer_bytes);
+	/* Release: buffers have been read, and may be written. */
+	__atomic_store_n(&ring->memory->head, client->posted, __ATOMIC_RELEASE);
+}
+
+void memif_client_listen(struct memif_client *client, bool on)
+{
+	if (client_is_connected(client))
+		__atomic_store_n(&client->to_client.memory->flags, on ? 0 : MEMIF_QUIET,
+				 __ATOMIC_RELAXED);
+}
+
+bool memif_client_waits(const struct memif_client *client)
+{
+	const struct memif_ring *ring = &client->to_client;
+
+	return client_is_connected(client) &&
+	       __atomic_load_n(&ring->memory->tail, __ATOMIC_ACQUIRE) != ring->own;
+}
+
+/* Take back the buffers that the server has read. */
+static void client_collect(struct memif_client *client)
+{
+	struct memif_ring *ring = &client->to_server;
+	const uint16_t tail = __atomic_load_n(&ring->memory->tail, __ATOMIC_ACQUIRE);
+
+	/* An index that goes back, or ahead of us, cannot be true. */
+	if (unlikely((uint16_t)(tail - client->collected) >
+		     (uint16_t)(ring->seen - client->collected))) {
+		client_break(client);
+		return;
+	}
+	while (client->collected != tail)
+		client->stock[client->stock_count++] =
+			client->placed[client->collected++ & (ring->size - 1)];
+}
+
+/* Free places of the ring, as far as is known where that is enough. */
+static uint32_t client_room(struct memif_client *client, size_t wanted)
+{
+	struct memif_ring *ring = &client->to_server;
+	uint32_t room = ring->size - (uint16_t)(ring->own - client->collected);
+
+	/* Not each time: the line with its index is the server's to write. */
+	if ((uint16_t)(ring->own - client->looked) >= COLLECT_EVERY || room < wanted) {
+		client->looked = ring->own;
+		client_collect(client);
+		room = ring->size - (uint16_t)(ring->own - client->collected);
+	}
+	return client_is_connected(client) ? room : 0;
+}
+
+bool memif_client_has_room(struct memif_client *client)
+{
+	return client_is_connected(client) && client_room(client, 1) > 0;
+}
+
+uint8_t *memif_client_place(struct memif_client *client, size_t len)
+{
+	if (!client_is_connected(client) || len > client->config.buffer_bytes ||
+	    client_room(client, 1) == 0)
+		return NULL;
+	return client_buffer(client, client->stock[client->stock_count - 1]);
+}
+
+static void client_put(struct memif_client *client, uint16_t flags, size_t len)
+{
+	struct memif_ring *ring = &client->to_server;
+	const uint32_t buffer = client->stock[--client->stock_count];
+
+	client->placed[ring->own & (ring->size - 1)] = buffer;
+	/* All of it: the server may have written there. */
+	*ring_at(ring, ring->own) = (struct memif_descriptor){
+		.flags = flags,
+		.length = (uint32_t)len,
+		.offset = (uint32_t)(client->buffers_at + (size_t)buffer * client->stride),
+	};
+	ring->own++;
+}
+
+void memif_client_placed(struct memif_client *client, size_t len)
+{
+	client_put(client, 0, len);
+}
+
+int memif_client_send(struct memif_client *client, const uint8_t *packet, size_t len)
+{
+	const size_t most = client->config.buffer_bytes;
+	const size_t pieces = (len + most - 1) / most;
+
+	if (!client_is_connected(client))
+		return client->step == MEMIF_CLIENT_BROKEN ? -EPROTO : -EAGAIN;
+	if (pieces > client->to_server.size)
+		return -EMSGSIZE;
+	if (client_room(client, pieces) < pieces)
+		return -EAGAIN;
+	while (len > 0) {
+		const size_t piece = RTE_MIN(len, most);
+
+		memcpy(client_buffer(client, client->stock[client->stock_count - 1]), packet,
+		       piece);
+		packet += piece;
+		len -= piece;
+		client_put(client, len > 0 ? MEMIF_MORE : 0, piece);
+	}
+	return 0;
+}
+
+bool memif_client_push(struct memif_client *client)
+{
+	struct memif_ring *ring = &client->to_server;
+
+	if (!client_is_connected(client))
+		return false;
+	ring->seen = ring->own;
+	/* Release: packets and descriptors are seen before it. */
+	__atomic_store_n(&ring->memory->head, ring->own, __ATOMIC_RELEASE);
+	/* Orders that store before the load: whoever sleeps looks after it has said so. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return !(__atomic_load_n(&ring->memory->flags, __ATOMIC_RELAXED) & MEMIF_QUIET);
+}
