@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets that get lost on request, by a callback of ethdev's on each received burst. */
+/* Packets that get lost on request, by a look at each received burst. */
 #include "loss.h"
 
 #include <errno.h>
@@ -18,6 +18,8 @@
 /* The engine's owner reads, and whoever holds the engine writes. */
 static struct {
 	const struct rte_eth_rxtx_callback *callback;
+	const struct port_ops *wire; /* those of a port that is not DPDK's */
+	struct port_ops lossy;	     /* the same, but for what is lost */
 	uint64_t per_million;
 	uint64_t random;
 } loss;
@@ -46,15 +48,10 @@ static bool is_unlucky(void)
 	return (loss.random * UINT64_C(0x2545f4914f6cdd1d) >> 32) % MILLION < loss.per_million;
 }
 
-static uint16_t on_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t count,
-			 uint16_t max, void *arg)
+static uint16_t lose(struct rte_mbuf **mbufs, uint16_t count)
 {
 	uint16_t kept = 0;
 
-	(void)port;
-	(void)queue;
-	(void)max;
-	(void)arg;
 	if (loss.per_million == 0)
 		return count;
 	for (uint16_t i = 0; i < count; i++) {
@@ -66,15 +63,44 @@ static uint16_t on_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs,
 	return kept;
 }
 
-int loss_set(const struct port *port, uint64_t per_million, uint64_t seed)
+static uint16_t on_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t count,
+			 uint16_t max, void *arg)
 {
-	if (per_million > 0 && port->ops)
-		return -ENOTSUP;
-	/* It stays: to take it away, one would have to know that no burst is under way. */
-	if (per_million > 0 && !loss.callback)
+	(void)port;
+	(void)queue;
+	(void)max;
+	(void)arg;
+	return lose(mbufs, count);
+}
+
+static uint16_t on_wire_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	return lose(mbufs, loss.wire->rx_burst(arg, mbufs, n));
+}
+
+/* It stays: to take it away, one would have to know that no burst is under way. */
+static int loss_begin(struct port *port)
+{
+	if (loss.callback || loss.wire)
+		return 0;
+	if (port->driver == PORT_WIRE) {
+		loss.wire = port->ops;
+		loss.lossy = *port->ops;
+		loss.lossy.rx_burst = on_wire_burst;
+		port->ops = &loss.lossy;
+		return 0;
+	}
+	if (!port->ops)
 		loss.callback = rte_eth_add_rx_callback(port->id, 0, on_burst, NULL);
-	if (per_million > 0 && !loss.callback)
-		return -ENOTSUP;
+	return loss.callback ? 0 : -ENOTSUP;
+}
+
+int loss_set(struct port *port, uint64_t per_million, uint64_t seed)
+{
+	const int rc = per_million > 0 ? loss_begin(port) : 0;
+
+	if (rc != 0)
+		return rc;
 	loss.random = seed | UINT64_C(1) << 63;
 	loss.per_million = per_million;
 	return 0;

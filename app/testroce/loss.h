@@ -17,6 +17,6 @@ struct port;
  * @return
  *   0; or -ENOTSUP: the port is another process's.
  */
-int loss_set(const struct port *port, uint64_t per_million, uint64_t seed);
+int loss_set(struct port *port, uint64_t per_million, uint64_t seed);
 
 #endif

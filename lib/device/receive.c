@@ -61,7 +61,8 @@ static bool is_to_us(struct device *device, const struct packet *packet)
 {
 	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
-	/* No packet comes to the address of a free entry: that would be a valid one of all zeros. */
+	/* No packet comes to the address of a free entry: that would be a valid one of all zeros.
+	 */
 	if (likely(is_gid(&device->gids[device->gid_hint], packet, vlan)))
 		return !gid_is_zero(packet->dgid);
 	for (uint32_t i = 0; i < DEVICE_GIDS_MAX && !gid_is_zero(packet->dgid); i++) {
@@ -85,12 +86,12 @@ static bool is_of_our_network(const struct device *device, const struct packet *
 	return false;
 }
 
-static enum drop check(struct device *device, const struct packet *packet, bool trusted)
+static enum drop check(struct device *device, const struct packet *packet, unsigned int known)
 {
-	if (!trusted && !packet_icrc_ok(packet))
+	if (!(known & (FRAME_TRUSTED | FRAME_ICRC_GOOD)) && !packet_icrc_ok(packet))
 		return DROP_ICRC;
 	if (gid_is_multicast(packet->dgid) ? !is_of_our_network(device, packet)
-					 : !is_to_us(device, packet))
+					   : !is_to_us(device, packet))
 		return DROP_GID;
 	if ((packet->pkey & PKEY_PARTITION_MASK) != (WIRE_PKEY_DEFAULT & PKEY_PARTITION_MASK))
 		return DROP_PKEY;
@@ -137,18 +138,18 @@ void device_prefetch(const struct device *device, const uint8_t *frame, size_t l
 		qp_prefetch_receive(qp);
 }
 
-bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
-		    bool checksums_known_good, uint64_t now_ns, struct qp **qp)
+bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,
+		    uint64_t now_ns, struct qp **qp)
 {
 	enum packet_status status;
 	struct packet packet;
 	enum drop drop;
 
 	*qp = NULL;
-	status = packet_parse(frame, len, trusted || checksums_known_good, &packet);
+	status = packet_parse(frame, len, known & (FRAME_TRUSTED | FRAME_SUMS_GOOD), &packet);
 	if (status == PACKET_NOT_ROCE)
 		return false;
-	if (trusted) {
+	if (known & FRAME_TRUSTED) {
 		counters_add(&device->counters, COUNTER_rx_loopback_packets, 1);
 	} else {
 		counters_add(&device->counters, COUNTER_rx_packets, 1);
@@ -156,7 +157,7 @@ bool device_receive(struct device *device, const uint8_t *frame, size_t len, boo
 	}
 	drop = check_parsed(status);
 	if (drop == DROP_NONE)
-		drop = check(device, &packet, trusted);
+		drop = check(device, &packet, known);
 	if (drop == DROP_NONE)
 		drop = deliver(device, &packet, now_ns, qp);
 	if (drop != DROP_NONE)

@@ -238,8 +238,20 @@ static bool engine_sums_are_good(uint64_t flags)
 	       (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_NONE;
 }
 
-static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool trusted)
+static unsigned int engine_knows(const struct rte_mbuf *mbuf, bool looped)
 {
+	unsigned int known = engine_sums_are_good(mbuf->ol_flags) ? FRAME_SUMS_GOOD : 0;
+
+	if (looped || mbuf->port == PORT_HANDED_OVER)
+		known |= FRAME_TRUSTED;
+	if (mbuf->port == PORT_VERIFIED)
+		known |= FRAME_ICRC_GOOD;
+	return known;
+}
+
+static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
+{
+	const unsigned int known = engine_knows(mbuf, looped);
 	struct rte_mbuf *answer;
 	struct qp *qp = NULL;
 	uint8_t *frame;
@@ -251,8 +263,7 @@ static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool trus
 	frame = engine_frame(engine, mbuf);
 	if (unlikely(!frame))
 		return;
-	if (device_receive(engine->device, frame, mbuf->pkt_len, trusted,
-			   engine_sums_are_good(mbuf->ol_flags), engine->now_ns, &qp)) {
+	if (device_receive(engine->device, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
 		if (qp)
 			engine_mark_ready(engine, qp);
 		return;
@@ -301,7 +312,7 @@ static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, u
 			engine_prefetch_frame(mbufs[i + ahead]);
 		if (unlikely(prefetches) && i + AHEAD < n)
 			engine_prefetch_receiver(engine, mbufs[i + AHEAD]);
-		engine_input(engine, mbufs[i], looped || mbufs[i]->port == PORT_HANDED_OVER);
+		engine_input(engine, mbufs[i], looped);
 		if (unlikely(!tuning.batch_ack))
 			engine_run_ready(engine, false);
 	}

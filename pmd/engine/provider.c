@@ -25,6 +25,7 @@
 #include "link/footprint.h"
 #include "link/gate.h"
 #include "link/link.h"
+#include "link/memif.h"
 #include "link/runtime.h"
 #include "report/set.h"
 #include "report/telemetry.h"
@@ -103,6 +104,32 @@ static int provider_ended(void *arg)
 
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
 }
+
+static void provider_tend_enter(void *arg)
+{
+	struct engine *engine = arg;
+	int turns = 0;
+
+	engine_lock(engine);
+	/* As above. */
+	while (turns++ < 64 && engine_turn(engine) > 0)
+		;
+}
+
+static uint64_t provider_tend_leave(void *arg)
+{
+	struct engine *engine = arg;
+
+	engine_check_link(engine);
+	engine_release(engine);
+	return 0;
+}
+
+static const struct gate_ops provider_tending = {
+	.enter = provider_tend_enter,
+	.leave = provider_tend_leave,
+	.ended = provider_ended,
+};
 
 static const struct gate_ops provider_gate = {
 	.enter = provider_gate_enter,
@@ -185,6 +212,8 @@ static int provider_isolate(const struct settings *settings, struct link *link, 
 	int rc;
 
 	rc = share_isolate(settings, report_fd, facts, &port, &client);
+	/* Its connection is passed on, once it has been made within this process. */
+	link->port.keeps_driver = true;
 	if (rc == 0)
 		rc = provider_open_link(&port, link);
 	if (rc != 0)
@@ -300,6 +329,10 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 		return rc;
 	if (link->port.driver == PORT_MEMIF)
 		gate_open(&provider_gate, engine, link->port.listen_fd);
+	if (memif_tends(&link->port))
+		rc = memif_tend_always(&link->port, &provider_tending, engine);
+	if (rc != 0)
+		return rc;
 	provider_wait_for_peer(engine);
 	return 0;
 }

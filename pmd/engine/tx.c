@@ -28,11 +28,25 @@ static void tx_drop_pending(struct tx *tx)
 	tx->pending_bytes = 0;
 }
 
+static void tx_push(struct tx *tx)
+{
+	const struct port *port = tx->port;
+
+	port->ops->push(port->ops_arg);
+	tx->given_up = false;
+	counters_add(tx->counters, COUNTER_tx_packets, tx->placed);
+	counters_add(tx->counters, COUNTER_tx_bytes, tx->placed_bytes);
+	tx->placed = 0;
+	tx->placed_bytes = 0;
+}
+
 void tx_flush(struct tx *tx)
 {
 	uint64_t left_bytes = 0;
 	uint32_t sent;
 
+	if (tx->placed > 0)
+		tx_push(tx);
 	if (tx->count == 0)
 		return;
 	if (!tx->connected) {
@@ -89,14 +103,30 @@ static struct rte_mbuf *tx_next_buffer(struct tx *tx)
 	return likely(tx->spares > 0) ? tx->spare[--tx->spares] : rte_pktmbuf_alloc(tx->port->pool);
 }
 
+static bool tx_places(const struct tx *tx)
+{
+	return tx->port->ops && tx->port->ops->place && tx->connected;
+}
+
+/* Whether a port that packets are built in has no room. */
+static bool tx_is_full(struct tx *tx)
+{
+	const struct port *port = tx->port;
+
+	if (!tx_places(tx) || likely(port->ops->has_room(port->ops_arg)))
+		return false;
+	tx_flush(tx);
+	return !port->ops->has_room(port->ops_arg);
+}
+
 /* Both ways out have to be open, for which one a packet takes is known only when it is built. */
 static struct packet_out *tx_get(struct packet_sink *sink)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
 
-	if (tx->count == TX_BATCH)
+	if (tx->count == TX_BATCH || tx->placed == TX_BATCH)
 		tx_flush(tx);
-	if (tx->count == TX_BATCH || tx_loop_full(tx))
+	if (tx->count == TX_BATCH || tx_loop_full(tx) || tx_is_full(tx))
 		goto stuck;
 	if (tx->count == 0 && likely(tuning.prefetch))
 		port_expect(tx->port);
@@ -221,6 +251,35 @@ static void tx_fetch_body(const struct tx *tx, const struct packet_out *out)
 		tx_fetch(tx->spare[tx->spares - BODIES_AHEAD], PACKET_HDR_MAX, packet_length(out));
 }
 
+/*
+ * Build the rest of a packet where the port sends it from. The headers come from a buffer of our
+ * own: who sees the place changes nothing there that we rely on. Returns bytes; 0 where it has to
+ * go another way, or -EFAULT. What waits in buffers goes first.
+ */
+static int tx_put_in_place(struct tx *tx, struct packet_out *out)
+{
+	const struct port *port = tx->port;
+	uint8_t *place;
+	int len;
+
+	if (tx->count > 0 || !tx_places(tx))
+		return 0;
+	place = port->ops->place(port->ops_arg,
+				 RTE_MAX(packet_length(out), (uint32_t)PACKET_HDR_MAX));
+	if (unlikely(!place))
+		return 0;
+	memcpy(place, out->frame, PACKET_HDR_MAX);
+	out->frame = place;
+	len = packet_seal(out);
+	out->frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
+	if (unlikely(len < 0))
+		return len;
+	port->ops->placed(port->ops_arg, (uint32_t)len);
+	tx->placed++;
+	tx->placed_bytes += (uint32_t)len;
+	return len;
+}
+
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
@@ -232,6 +291,11 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 
 	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
 	out->udp_sum_by_port = tx->port->sums_udp;
+	if (!is_local && !to_group) {
+		len = tx_put_in_place(tx, out);
+		if (len != 0)
+			return len < 0 ? len : 0;
+	}
 	tx_fetch_body(tx, out);
 	len = tx_seal(tx, out, mbuf, !is_local && !to_group);
 	if (unlikely(len < 0))

@@ -108,10 +108,12 @@ static void link_init(struct link *link)
 {
 	int (*const make_pool)(struct port * port) = link->port.make_pool;
 	void *const make_pool_arg = link->port.make_pool_arg;
+	const bool keeps_driver = link->port.keeps_driver;
 
 	memset(link, 0, sizeof(*link));
 	link->port.make_pool = make_pool;
 	link->port.make_pool_arg = make_pool_arg;
+	link->port.keeps_driver = keeps_driver;
 	link->mute_fd = -1;
 	link->watch_fd = -1;
 	pthread_mutex_init(&link->addresses_lock, NULL);

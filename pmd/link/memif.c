@@ -40,7 +40,7 @@ static bool memif_is_abstract(const struct devargs *devargs, const char *path)
 	return strcmp(value, "no") != 0;
 }
 
-static socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr)
+socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr)
 {
 	memset(addr, 0, sizeof(*addr));
 	addr->sun_family = AF_UNIX;
@@ -51,6 +51,13 @@ static socklen_t memif_address(const char *path, bool is_abstract, struct sockad
 	snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "%s", path);
 	/* The driver's way to count: as many bytes as the name has, and the zero before it. */
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
+}
+
+void memif_place_of(const struct devargs *devargs, char *path, size_t size, bool *is_abstract)
+{
+	snprintf(path, size, "%s", MEMIF_SOCKET);
+	devargs_get(devargs, "socket", path, size);
+	*is_abstract = memif_is_abstract(devargs, path);
 }
 
 /* Who stands at a server's place. */
@@ -189,6 +196,22 @@ static int memif_add_mac(struct devargs *devargs, const char *path)
 	return devargs_default(devargs, "mac", text);
 }
 
+/* The driver knows the old names, too. */
+static int memif_check_role(const struct devargs *devargs)
+{
+	static const char *const roles[] = {"server", "master", "client", "slave"};
+	char role[DEVARGS_TEXT_MAX];
+
+	if (!devargs_get(devargs, "role", role, sizeof(role)))
+		return 0;
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		if (strcmp(role, roles[i]) == 0)
+			return 0;
+	}
+	log_error("port '%s': the role is server or client, not '%s'", devargs->name, role);
+	return -EINVAL;
+}
+
 int memif_prepare(struct devargs *devargs)
 {
 	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
@@ -197,7 +220,9 @@ int memif_prepare(struct devargs *devargs)
 
 	devargs_get(devargs, "socket", path, sizeof(path));
 	is_abstract = memif_is_abstract(devargs, path);
-	rc = memif_check_path(path, is_abstract);
+	rc = memif_check_role(devargs);
+	if (rc == 0)
+		rc = memif_check_path(path, is_abstract);
 	if (rc == 0 && memif_is_server(devargs))
 		rc = memif_prepare_server(path, is_abstract);
 	if (rc != 0)

@@ -4,6 +4,9 @@
 #define MEMIF_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "link/devargs.h"
 
@@ -13,6 +16,12 @@
 /** Add what the user left out: buffers that fit our frames, a MAC address that stays; remove a dead
  * server's socket. 0 or -errno (logged). */
 int memif_prepare(struct devargs *devargs);
+
+/** A wire's socket: its name, which fits into an address's, and whether that is an abstract one. */
+void memif_place_of(const struct devargs *devargs, char *path, size_t size, bool *is_abstract);
+
+/** The address of a socket; returns its length. */
+socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr);
 
 /** Whether this is the end that waits; the driver's default is the other. */
 bool memif_is_server(const struct devargs *devargs);

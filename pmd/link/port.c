@@ -21,6 +21,7 @@
 #include "link/netdev.h"
 #include "link/plan.h"
 #include "memif.h"
+#include "memif_port.h"
 #include "nic.h"
 #include "wire/build.h"
 
@@ -78,7 +79,8 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
 	if (rc != 0)
 		return rc;
 	if (devargs_is(&port->devargs, MEMIF_DRIVER)) {
-		port->driver = PORT_MEMIF;
+		port->driver = port->keeps_driver || !memif_port_suits(&port->devargs) ? PORT_MEMIF
+										       : PORT_WIRE;
 		port->waits_for_peer = true;
 		rc = memif_prepare(&port->devargs);
 		port->is_client = !memif_is_server(&port->devargs);
@@ -139,9 +141,13 @@ static int port_make_pool(struct port *port)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	const uint16_t room = (uint16_t)(port->mbuf_bytes + RTE_PKTMBUF_HEADROOM);
-	const int socket = rte_eth_dev_socket_id(port->id);
+	const bool is_ours = port->driver == PORT_WIRE;
+	const int socket = is_ours ? SOCKET_ID_ANY : rte_eth_dev_socket_id(port->id);
 
-	snprintf(name, sizeof(name), "uroce_%u", port->id);
+	if (is_ours)
+		snprintf(name, sizeof(name), "uroce_memif");
+	else
+		snprintf(name, sizeof(name), "uroce_%u", port->id);
 	port->pool = rte_pktmbuf_pool_create_by_ops(name, port->mbufs, POOL_CACHE, 0, room, socket,
 						    "stack");
 	if (!port->pool)
@@ -311,6 +317,10 @@ int port_open(struct port *port)
 	struct footprint footprint;
 	int rc;
 
+	if (port->driver == PORT_WIRE) {
+		rc = port_make_pool(port);
+		return rc == 0 ? memif_port_open(port) : rc;
+	}
 	rc = footprint_save(&footprint);
 	if (rc != 0)
 		return rc;

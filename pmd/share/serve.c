@@ -154,6 +154,8 @@ static int serve_open_link(struct server *server, const struct serve_config *con
 					 .file_prefix = serve_prefix(settings)};
 	int rc;
 
+	/* Processes' buffers are its buffers, and it may be captured. */
+	link->port.keeps_driver = true;
 	rc = link_prepare(link, settings);
 	if (rc == 0)
 		rc = serve_check_driver(&link->port.devargs);

@@ -424,7 +424,7 @@ void world_receive(struct world *world, const uint8_t *frame, size_t len)
 	parsed = packet_parse(copy, len, true, &packet) == PACKET_OK && packet_icrc_ok(&packet);
 	if (parsed)
 		mark = coverage_before(world, &packet);
-	device_receive(world->device, copy, len, false, false, world->now_ns, &qp);
+	device_receive(world->device, copy, len, 0, world->now_ns, &qp);
 	if (parsed)
 		coverage_after(&mark, &packet);
 	if (qp != NULL)

@@ -20,6 +20,7 @@
 #include <rte_cycles.h>
 #include <rte_lcore.h>
 
+#include "link/memif.h"
 #include "link/port.h"
 #include "link/runtime.h"
 #include "packet_work.h"
@@ -48,11 +49,29 @@ static void start(const char *text)
 	/* As engines do: the pool's stack of buffers is that of an lcore. */
 	RTE_PER_LCORE(_lcore_id) = 0;
 	while (!port_connected(&port)) {
-		if (!port.started)
+		if (memif_tends(&port))
+			memif_tend(&port);
+		else if (!port.started)
 			port_start(&port);
 		usleep(1000);
 	}
 	usleep(100000);
+}
+
+/* Where the port has places that it sends from, packets are made there. Returns how many. */
+static uint16_t make_in_place(uint16_t n, uint32_t len)
+{
+	const struct port_ops *ops = port.ops;
+	uint16_t made = 0;
+	uint8_t *place;
+
+	while (made < n &&
+	       (place = ops->place(port.ops_arg, WORK_HEADER_BYTES + len + 4)) != NULL) {
+		ops->placed(port.ops_arg, work_make(&work, place, WORK_STORE, 0, len));
+		made++;
+	}
+	ops->push(port.ops_arg);
+	return made;
 }
 
 static struct rte_mbuf *make(enum work_kind kind, uint64_t value, uint32_t len)
@@ -87,6 +106,17 @@ static void send_one(enum work_kind kind, uint64_t value)
 
 	work_require(mbuf != NULL, "bench_limit: a buffer");
 	send_all(&mbuf, 1);
+}
+
+static uint16_t make_in_buffers(uint32_t len)
+{
+	struct rte_mbuf *mbufs[BURST];
+	uint16_t n = 0;
+
+	while (n < BURST && (mbufs[n] = make(WORK_STORE, 0, len)) != NULL)
+		n++;
+	send_all(mbufs, n);
+	return n;
 }
 
 static bool is_ours(const struct rte_mbuf *mbuf)
@@ -178,13 +208,8 @@ static double stream(uint32_t len, double seconds)
 	from = rte_rdtsc();
 	until = from + (uint64_t)(seconds * hz);
 	for (unsigned int sent = 0; rte_rdtsc() < until;) {
-		struct rte_mbuf *mbufs[BURST];
-		uint16_t n = 0;
-
-		while (n < BURST && (mbufs[n] = make(WORK_STORE, 0, len)) != NULL)
-			n++;
-		send_all(mbufs, n);
-		sent += n;
+		sent += port.ops && port.ops->place ? make_in_place(BURST, len)
+						    : make_in_buffers(len);
 		if (sent < COUNT_EVERY)
 			continue;
 		sent = 0;

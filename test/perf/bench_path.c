@@ -206,8 +206,7 @@ static void receive(struct node *node, struct node *from)
 	for (uint32_t i = 0; i < from->frames; i++) {
 		if (i + AHEAD < from->frames && prefetches())
 			device_prefetch(node->device, from->frame[i + AHEAD], from->len[i + AHEAD]);
-		device_receive(node->device, from->frame[i], from->len[i], false, false, now_ns,
-			       &qp);
+		device_receive(node->device, from->frame[i], from->len[i], 0, now_ns, &qp);
 	}
 	from->frames = 0;
 }

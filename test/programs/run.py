@@ -23,7 +23,7 @@ from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
 from vhost import VhostTest  # noqa: E402
-from wires import MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
+from wires import ForeignTest, MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
 
 
 def run_wires(report, work_dir, rng):
@@ -33,6 +33,7 @@ def run_wires(report, work_dir, rng):
     for wire in (memif, VethWire(work_dir)):
         WireTest(report, wire, rng).run_all()
     WithoutTest(report, memif, rng).run_all()
+    ForeignTest(report, memif, rng).run_all()
 
     def no_leak():
         left = huge_files() - before

@@ -37,11 +37,13 @@ class MemifWire:
         self.tcp_address = "127.0.0.1"
         self.addresses = ["10.9.1.1", "10.9.1.2"]
 
-    def set_options(self, more):
-        """Options of uroce-run, on both sides, beside those of the port."""
+    def set_options(self, more, foreign=None):
+        """Options of uroce-run, on both sides, beside those of the port; the `foreign` end is DPDK's own driver."""
         self.hosts = []
         for cpu, role in enumerate(("server", "client")):
             port = f"net_memif0,socket={self.work_dir}/memif.sock,role={role},id=0"
+            if role == foreign:
+                port += ",zero-copy=no"  # which only that knows
             options = ["--port", port, "--ip", f"10.9.1.{cpu + 1}/24", *more]
             self.hosts.append(uroce_host(f"memif-{role}", self.work_dir, cpu, self._namespace, options))
 
@@ -192,6 +194,20 @@ class WireTest:
             server, client = self._sides([None, None])
             kill_pair(program, server, client, self._port, victim, delay)
         self._check(f"{program.name}, {victim} killed after {delay:.3f} s", cell)
+
+
+class ForeignTest(WireTest):
+    """Over memif with DPDK's own driver at either end."""
+
+    def run_all(self):
+        for role in ("server", "client"):
+            self._wire.set_options([], foreign=role)
+            self._check(f"DPDK's {role}: verified data", self._pingpong, PingPong(["-m", "4096"], 300, 32768), "ipv4")
+            self._check(f"DPDK's {role}: verified data, asleep between", self._pingpong, PingPong(["-e"], 100, 4096), "ipv6")
+            self._check(f"DPDK's {role}: ib_write_bw", self._run_default_gid, PerfTest("ib_write_bw", [], 1000))
+            self._check(f"DPDK's {role}: ib_read_bw", self._run_default_gid, PerfTest("ib_read_bw", [], 1000))
+            self._kill(PerfTest("ib_write_bw", ["-D", "60"]), role)
+        self._wire.set_options([])
 
 
 class WithoutTest(WireTest):

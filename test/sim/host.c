@@ -245,8 +245,8 @@ static uint32_t host_take_in(struct host *host)
 		struct qp *qp;
 
 		TAILQ_REMOVE(&host->arrived, frame, link);
-		device_receive(host->device, frame->bytes, frame->len, frame->trusted, false,
-			       host->clock->now_ns, &qp);
+		device_receive(host->device, frame->bytes, frame->len,
+			       frame->trusted ? FRAME_TRUSTED : 0, host->clock->now_ns, &qp);
 		if (qp != NULL)
 			host_ready(qp_user(qp));
 		free(frame);

@@ -95,8 +95,7 @@ static void node_deliver(void *context, void *argument)
 	struct frame *frame = argument;
 	struct qp *qp;
 
-	device_receive(node->device, frame->bytes, frame->len, false, false,
-		       node->pair->clock.now_ns, &qp);
+	device_receive(node->device, frame->bytes, frame->len, 0, node->pair->clock.now_ns, &qp);
 	free(frame);
 	if (node->pair->attr.took != NULL)
 		node->pair->attr.took(node->pair, node->number);

@@ -120,7 +120,7 @@ static size_t build_good(void)
 static bool receive(size_t len)
 {
 	struct qp *qp = (struct qp *)1;
-	const bool taken = device_receive(env.device, env.frame, len, false, false, NOW_NS, &qp);
+	const bool taken = device_receive(env.device, env.frame, len, 0, NOW_NS, &qp);
 
 	assert_ptr_equal(qp, env.received ? THE_QP : NULL);
 	return taken;
@@ -216,13 +216,29 @@ static void device_receive__checksums_that_the_port_verified_are_not_verified_ag
 
 	(void)state;
 	env.frame[14 + 10] ^= 1; /* outside the ICRC */
-	assert_true(device_receive(env.device, env.frame, len, false, true, NOW_NS, &qp));
+	assert_true(device_receive(env.device, env.frame, len, FRAME_SUMS_GOOD, NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
 	/* The ICRC still is. */
 	env.frame[len - 1] ^= 1;
-	assert_true(device_receive(env.device, env.frame, len, false, true, NOW_NS, &qp));
+	assert_true(device_receive(env.device, env.frame, len, FRAME_SUMS_GOOD, NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
 	assert_null(qp);
+}
+
+static void device_receive__an_icrc_that_was_verified_is_not_verified_again(void **state)
+{
+	const size_t len = build_good();
+	struct qp *qp;
+
+	(void)state;
+	env.frame[len - 1] ^= 1;
+	assert_true(device_receive(env.device, env.frame, len, FRAME_ICRC_GOOD, NOW_NS, &qp));
+	assert_int_equal(env.received, 1);
+	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_packets), 1);
+	/* The checksums still are. */
+	env.frame[14 + 10] ^= 1;
+	assert_true(device_receive(env.device, env.frame, len, FRAME_ICRC_GOOD, NOW_NS, &qp));
+	assert_int_equal(env.received, 1);
 }
 
 static void device_receive__every_changed_byte_of_payload_breaks_the_icrc(void **state)
@@ -247,7 +263,7 @@ static void device_receive__a_trusted_frame_needs_no_checksums(void **state)
 	(void)state;
 	env.frame[14 + 10] ^= 1;
 	env.frame[len - 1] ^= 1;
-	assert_true(device_receive(env.device, env.frame, len, true, false, NOW_NS, &qp));
+	assert_true(device_receive(env.device, env.frame, len, FRAME_TRUSTED, NOW_NS, &qp));
 	assert_ptr_equal(qp, THE_QP);
 	assert_int_equal(env.received, 1);
 	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_loopback_packets), 1);
@@ -382,6 +398,7 @@ int main(void)
 		TEST(device_receive__contradicting_lengths_are_malformed),
 		TEST(device_receive__a_wrong_header_checksum_counts_as_one),
 		TEST(device_receive__checksums_that_the_port_verified_are_not_verified_again),
+		TEST(device_receive__an_icrc_that_was_verified_is_not_verified_again),
 		TEST(device_receive__every_changed_byte_of_payload_breaks_the_icrc),
 		TEST(device_receive__a_trusted_frame_needs_no_checksums),
 		TEST(device_receive__unknown_opcodes_are_dropped),

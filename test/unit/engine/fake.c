@@ -102,15 +102,15 @@ int packet_seal_in_place(struct packet_out *out, uint8_t *tail)
 
 unsigned int fake_known_good;
 
-bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
-		    bool checksums_known_good, uint64_t now_ns, struct qp **qp)
+bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,
+		    uint64_t now_ns, struct qp **qp)
 {
 	(void)device, (void)now_ns;
 	*qp = NULL;
 	if (len != FAKE_FRAME_LEN || frame[len - 1] != 0x91)
 		return false;
-	fake_looped += trusted;
-	fake_known_good += checksums_known_good;
+	fake_looped += (known & FRAME_TRUSTED) != 0;
+	fake_known_good += (known & FRAME_SUMS_GOOD) != 0;
 	*qp = fake_receiver;
 	if (*qp)
 		(*qp)->received++;

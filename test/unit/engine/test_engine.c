@@ -205,6 +205,129 @@ static void engine_check_link__a_lost_port_ends_everything(void **state)
 	assert_int_equal(qp.runs, 1);
 }
 
+/* A port that packets are built in. */
+static struct {
+	uint8_t places[4][256];
+	uint32_t room; /* places that are free */
+	uint32_t placed, pushed, burst;
+} wire;
+
+static bool wire_has_room(void *arg)
+{
+	(void)arg;
+	return wire.room > wire.placed - wire.pushed;
+}
+
+static uint8_t *wire_place(void *arg, uint32_t len)
+{
+	return wire_has_room(arg) && len <= sizeof(wire.places[0]) ? wire.places[wire.placed % 4]
+								   : NULL;
+}
+
+static void wire_placed(void *arg, uint32_t len)
+{
+	(void)arg;
+	assert_int_equal(len, FAKE_FRAME_LEN);
+	assert_int_equal(wire.places[wire.placed % 4][FAKE_FRAME_LEN - 1], 0x91);
+	wire.placed++;
+}
+
+static void wire_push(void *arg)
+{
+	(void)arg;
+	wire.room -= wire.placed - wire.pushed;
+	wire.pushed = wire.placed;
+}
+
+static uint16_t wire_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg;
+	rte_pktmbuf_free_bulk(mbufs, n);
+	wire.burst += n;
+	return n;
+}
+
+static uint16_t wire_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg, (void)mbufs, (void)n;
+	return 0;
+}
+
+static bool wire_connected(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static const struct port_ops wire_ops = {
+	.rx_burst = wire_rx_burst,
+	.tx_burst = wire_tx_burst,
+	.has_room = wire_has_room,
+	.place = wire_place,
+	.placed = wire_placed,
+	.push = wire_push,
+	.link_up = wire_connected,
+	.connected = wire_connected,
+	.lost = lost_says_no,
+};
+
+static void engine_transmit__builds_in_the_ports_places(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = &engine->link->port;
+	port->ops = &wire_ops;
+	memset(&wire, 0, sizeof(wire));
+	wire.room = 3;
+	qp.to_send = 5;
+	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	/* What has no place waits for one. */
+	assert_int_equal(wire.pushed, 3);
+	assert_int_equal(count(COUNTER_tx_packets), 3);
+	assert_int_equal(count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
+	assert_true(tx_waits_for_port(&engine->tx));
+	wire.room = 4;
+	engine_transmit(engine);
+	assert_int_equal(wire.pushed, 5);
+	/* To ourselves nothing goes that others see. */
+	qp.to_send = 1;
+	memcpy(qp.dst_mac, port->mac, sizeof(qp.dst_mac));
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	assert_int_equal(wire.placed, 5);
+	assert_int_equal(wire.burst, 0);
+	assert_int_equal(engine->tx.loop_tail - engine->tx.loop_head, 1);
+	turns(1);
+	port->ops = NULL;
+}
+
+static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = &engine->link->port;
+	port->ops = &wire_ops;
+	memset(&wire, 0, sizeof(wire));
+	wire.room = 4;
+	qp.to_send = 1;
+	memset(qp.dst_mac, FAKE_UNREADABLE, sizeof(qp.dst_mac));
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	assert_int_equal(qp.faults, 1);
+	assert_int_equal(wire.placed, 0);
+	/* The packet may be built anew: not where others see it. */
+	assert_ptr_equal(engine->tx.out.frame, rte_pktmbuf_mtod(engine->tx.current, uint8_t *));
+	port->ops = NULL;
+}
+
 static void engine_turn__queue_pairs_take_turns(void **state)
 {
 	(void)state;
@@ -1074,6 +1197,8 @@ int main(void)
 		INLINE(engine_turn__unblocks_the_signals_of_faults),
 		INLINE(engine_turn__what_goes_to_others_of_our_address_leaves),
 		INLINE(engine_check_link__a_lost_port_ends_everything),
+		INLINE(engine_transmit__builds_in_the_ports_places),
+		INLINE(engine_transmit__goes_without_a_payload_that_is_gone),
 		INLINE(engine_turn__queue_pairs_take_turns),
 		INLINE(engine_turn__what_the_port_does_not_take_waits),
 		INLINE(engine_turn__sending_what_was_left_is_work),

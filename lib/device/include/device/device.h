@@ -156,20 +156,26 @@ void device_free_qpn(struct device *device, uint32_t qpn);
 /** The queue pair of a number, or NULL. Engine's thread or lock. */
 struct qp *device_find_qp(const struct device *device, uint32_t qpn);
 
+/* What is known of a frame that is received. */
+enum frame_known {
+	FRAME_TRUSTED = 1 << 0, /* it never left this device (loopback): checksums and ICRC are not
+				   looked at */
+	FRAME_SUMS_GOOD = 1 << 1, /* the port has verified IPv4 and UDP checksums */
+	FRAME_ICRC_GOOD = 1 << 2, /* packet_copy has found that the ICRC is right */
+};
+
 /**
  * Engine: take in one received frame: parse, verify ICRC, address, partition and queue pair; count what is dropped and why.
  *
- * @param trusted
- *   The frame never left this device (loopback): checksums and ICRC are not verified.
- * @param checksums_known_good
- *   The port has verified IPv4 and UDP checksums.
+ * @param known
+ *   Of enum frame_known.
  * @param qp
  *   Set to the queue pair that took the packet and now wants qp_run, or NULL.
  * @return
  *   false where the frame is not RoCE: it is somebody else's.
  */
-bool device_receive(struct device *device, const uint8_t *frame, size_t len, bool trusted,
-		    bool checksums_known_good, uint64_t now_ns, struct qp **qp);
+bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,
+		    uint64_t now_ns, struct qp **qp);
 
 /** Engine: have the queue pair fetched that a frame, which may be anything, seems to be for. */
 void device_prefetch(const struct device *device, const uint8_t *frame, size_t len);

@@ -79,6 +79,15 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 				struct packet *packet);
 
 /**
+ * Copy a frame that somebody else may be writing, and look in the same pass whether it is a packet
+ * whose ICRC is right. MT-safe; ranges do not overlap.
+ *
+ * @return
+ *   Whether that has been found, of the copy; where it has not, packet_icrc_ok tells.
+ */
+bool packet_copy(uint8_t *to, const uint8_t *from, size_t len);
+
+/**
  * Whether the packet's invariant CRC is right. MT-safe. Only after packet_parse said PACKET_OK.
  *
  * Linux's rxe (as of 6.12) takes a FLUSH to have its headers for payload as well, and computes the CRC over them

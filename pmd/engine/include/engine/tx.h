@@ -25,10 +25,12 @@ struct tx {
 	struct counters *counters;
 	struct dma *dma; /* memory that packets may be sent from in place; NULL: none */
 	const uint32_t *groups; /* how many multicast groups we are in ourselves, or NULL */
-	bool connected; /* else what is sent reaches nobody, and is dropped as a cable would */
-	bool stuck;	/* since tx_begin: a packet was asked for and could not be given */
-	bool given_up;	/* it was waited for in vain, and has taken nothing since */
-	uint32_t count; /* packets not yet taken by the port */
+	bool connected;	 /* else what is sent reaches nobody, and is dropped as a cable would */
+	bool stuck;	 /* since tx_begin: a packet was asked for and could not be given */
+	bool given_up;	 /* it was waited for in vain, and has taken nothing since */
+	uint32_t count;	 /* packets not yet taken by the port */
+	uint32_t placed; /* those built where the port sends them from, and not sent yet */
+	uint64_t placed_bytes;
 	uint64_t pending_bytes;
 	struct rte_mbuf *current; /* given by get and not yet put */
 	uint32_t spares;	  /* buffers that the next packets are built in */

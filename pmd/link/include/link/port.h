@@ -15,7 +15,8 @@
 
 enum port_driver {
 	PORT_GENERIC,
-	PORT_MEMIF,
+	PORT_MEMIF, /* DPDK's driver of it */
+	PORT_WIRE,  /* memif by ourselves: link/memif.h */
 	PORT_AF_PACKET,
 	PORT_SHARED, /* another process has the port: share/attach.h */
 	PORT_GUEST,  /* the application's, that runs DPDK itself: link/guest.h */
@@ -28,7 +29,11 @@ enum port_dma {
 	PORT_DMA_PHYSICAL, /* by itself, at the addresses that memory has in the machine */
 };
 
-/* In an mbuf's port: the packet never left the memory of this host, and comes from who is trusted. */
+/* In an mbuf's port: the packet's ICRC was found to be right when it was received. */
+#define PORT_VERIFIED (UINT16_MAX - 2)
+
+/* In an mbuf's port: the packet never left the memory of this host, and comes from who is trusted.
+ */
 #define PORT_HANDED_OVER (UINT16_MAX - 1)
 
 /*
@@ -53,8 +58,20 @@ struct port_ops {
 	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
 	/* A burst is being made, and will be sent in a moment. May be NULL. */
 	void (*expect)(void *arg);
-	/* From here on wake_fd tells of frames, until it has told of one. Whether some wait already. MT-safe. */
+	/*
+	 * Packets that are built where the port sends them from; NULL: it takes them in mbufs only.
+	 * Whether there is a place; the place, or NULL where it has not that many bytes; a packet
+	 * of so many bytes is there; what was placed is sent. Whoever is at the other end may see a
+	 * place while it is written, and change it.
+	 */
+	bool (*has_room)(void *arg);
+	uint8_t *(*place)(void *arg, uint32_t len);
+	void (*placed)(void *arg, uint32_t len);
+	void (*push)(void *arg);
+	/* From here on wake_fd tells of frames, until it has told of one. Whether some wait
+	 * already. MT-safe, but for where port.interrupts is set. */
 	bool (*arm)(void *arg);
+	void (*disarm)(void *arg); /* Where port.interrupts is set: no more. */
 	bool (*link_up)(void *arg);
 	bool (*connected)(void *arg);
 	/* Whether the port has gone for good, with all that was to come through it. */
@@ -74,6 +91,7 @@ struct port {
 		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
+	bool keeps_driver; /* set before: DPDK's own driver, also where we could do without */
 
 	/* Makes the pool in place of port_open, of memory that `dma` is for, or NULL; 0 or -errno (logged). */
 	int (*make_pool)(struct port *port);
@@ -186,7 +204,11 @@ static inline bool port_arm(struct port *port)
 /** After sleeping. Engine's lock. */
 static inline void port_disarm(struct port *port)
 {
-	if (port_is_armed(port))
+	if (!port_is_armed(port))
+		return;
+	if (port->ops)
+		port->ops->disarm(port->ops_arg);
+	else
 		port_disarm_interrupt(port);
 }
 

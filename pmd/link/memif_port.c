@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets over a memif wire. What is sent is built in the wire's own buffers, and what is received
+ * is copied out of them once, the ICRC being computed on the way: so what was checked is what is
+ * used, whatever the other end writes there meanwhile.
+ */
+#include "memif_port.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_ether.h>
+
+#include "base/log.h"
+#include "base/tuning.h"
+#include "link/memif.h"
+#include "memif.h"
+#include "wire/packet.h"
+
+#define WIRE_MBPS 10000 /* as DPDK's driver says */
+#define RX_BYTES                                                                                   \
+	16384 /* of a burst: what was copied shall still be in the nearest cache when it is looked \
+		 at */
+
+static const char *const known_arguments[] = {"role", "socket", "socket-abstract", "id",
+					      "mac",  "secret", "bsize",	   "rsize"};
+
+static bool is_known(const char *argument, size_t len)
+{
+	for (size_t i = 0; i < sizeof(known_arguments) / sizeof(known_arguments[0]); i++) {
+		if (strlen(known_arguments[i]) == len &&
+		    strncmp(known_arguments[i], argument, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool memif_port_suits(const struct devargs *devargs)
+{
+	const char *at = devargs->args;
+
+	while (*at != '\0') {
+		const size_t len = strcspn(at, ",");
+
+		if (!is_known(at, strcspn(at, "=,")))
+			return false;
+		at += len + (at[len] == ',');
+	}
+	return true;
+}
+
+bool memif_port_is_connected(const struct memif_port *memif)
+{
+	return memif->is_server ? memif->peer.state == MEMIF_STATE_CONNECTED
+				: memif->client.step == MEMIF_CLIENT_CONNECTED;
+}
+
+void memif_port_alarm(const struct memif_port *memif)
+{
+	const uint64_t one = 1;
+
+	/* The only failure is a counter that is full, and then it is known. */
+	if (write(memif->alarm_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static bool memif_copy_plain(uint8_t *to, const uint8_t *from, size_t len)
+{
+	memcpy(to, from, len);
+	return false;
+}
+
+static int memif_receive(struct memif_port *memif, struct rte_mbuf *mbuf)
+{
+	memif_copy *const copy = likely(tuning.fused_copy) ? packet_copy : memif_copy_plain;
+	uint8_t *room = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	const size_t room_bytes = rte_pktmbuf_tailroom(mbuf);
+	bool right;
+	const int len =
+		memif->is_server
+			? memif_peer_receive_by(&memif->peer, room, room_bytes, copy, &right)
+			: memif_client_receive_by(&memif->client, room, room_bytes, copy, &right);
+
+	if (len <= 0)
+		return len;
+	mbuf->data_len = (uint16_t)len;
+	mbuf->pkt_len = (uint32_t)len;
+	mbuf->port = right ? PORT_VERIFIED : 0;
+	return len;
+}
+
+/* What has been received is the other's to write again. */
+static void memif_release(struct memif_port *memif)
+{
+	if (memif->is_server)
+		memif_peer_release(&memif->peer);
+	else
+		memif_client_release(&memif->client);
+}
+
+static bool memif_has_spare(struct memif_port *memif)
+{
+	if (likely(memif->spares > 0))
+		return true;
+	if (rte_pktmbuf_alloc_bulk(memif->port->pool, memif->spare, MEMIF_SPARES) != 0)
+		return false;
+	memif->spares = MEMIF_SPARES;
+	return true;
+}
+
+static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct memif_port *memif = arg;
+	uint32_t bytes = 0;
+	uint16_t taken = 0;
+	int len = 0;
+
+	while (taken < n && bytes < RX_BYTES && memif_has_spare(memif)) {
+		struct rte_mbuf *mbuf = memif->spare[memif->spares - 1];
+
+		len = memif_receive(memif, mbuf);
+		if (unlikely(len == -EMSGSIZE))
+			continue;
+		if (len <= 0)
+			break;
+		memif->spares--;
+		mbufs[taken++] = mbuf;
+		bytes += (uint32_t)len;
+	}
+	if (taken > 0)
+		memif_release(memif);
+	if (unlikely(len < 0))
+		memif_port_alarm(memif);
+	return taken;
+}
+
+static bool memif_has_room(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	return memif->is_server ? memif_peer_has_room(&memif->peer)
+				: memif_client_has_room(&memif->client);
+}
+
+static uint8_t *memif_place(void *arg, uint32_t len)
+{
+	struct memif_port *memif = arg;
+
+	return memif->is_server ? memif_peer_place(&memif->peer, len)
+				: memif_client_place(&memif->client, len);
+}
+
+static void memif_placed(void *arg, uint32_t len)
+{
+	struct memif_port *memif = arg;
+
+	if (memif->is_server)
+		memif_peer_placed(&memif->peer, len);
+	else
+		memif_client_placed(&memif->client, len);
+}
+
+/*
+ * Nobody who has the other end of the eventfd shall be able to stop us by filling it; one who fills
+ * it just now, does, and would be the user's own program at the other end of a wire.
+ */
+static void memif_ring_bell(int fd)
+{
+	const uint64_t one = 1;
+	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+
+	if (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT) &&
+	    write(fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void memif_push(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	if (memif->is_server) {
+		if (unlikely(memif_peer_push(&memif->peer)))
+			memif_ring_bell(memif->peer.bell_fd);
+	} else if (unlikely(memif_client_push(&memif->client))) {
+		memif_ring_bell(memif->client.bell_fd);
+	}
+}
+
+static int memif_send(struct memif_port *memif, const struct rte_mbuf *mbuf)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(mbuf, const uint8_t *);
+
+	return memif->is_server ? memif_peer_send(&memif->peer, frame, mbuf->data_len)
+				: memif_client_send(&memif->client, frame, mbuf->data_len);
+}
+
+/* What was built elsewhere. Without a peer it is lost, as on a cable. */
+static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct memif_port *memif = arg;
+	const bool connected = memif_port_is_connected(memif);
+	uint16_t sent = 0;
+
+	while (sent < n && (!connected || memif_send(memif, mbufs[sent]) != -EAGAIN))
+		sent++;
+	if (sent > 0) {
+		memif_push(memif);
+		rte_pktmbuf_free_bulk(mbufs, sent);
+	}
+	return sent;
+}
+
+static bool memif_waits(const struct memif_port *memif)
+{
+	return memif->is_server ? memif_peer_waits(&memif->peer)
+				: memif_client_waits(&memif->client);
+}
+
+static void memif_listen(struct memif_port *memif, bool on)
+{
+	if (memif->is_server)
+		memif_peer_listen(&memif->peer, on);
+	else
+		memif_client_listen(&memif->client, on);
+	__atomic_store_n(&memif->port->armed, on, __ATOMIC_RELAXED);
+}
+
+static bool memif_arm(void *arg)
+{
+	struct memif_port *memif = arg;
+	struct epoll_event event;
+
+	/* What it told of before is known. */
+	epoll_wait(memif->epoll_fd, &event, 1, 0);
+	memif_listen(memif, true);
+	/* Orders the store before the load: either we see what the other sends, or it sees that we
+	 * sleep. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return memif_waits(memif);
+}
+
+static void memif_disarm(void *arg)
+{
+	memif_listen(arg, false);
+}
+
+static bool memif_connected(void *arg)
+{
+	return memif_port_is_connected(arg);
+}
+
+static bool memif_link_up(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	return memif_port_is_connected(memif) || !memif->had_peer;
+}
+
+static bool memif_lost(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void memif_close(void *arg)
+{
+	memif_line_close(arg);
+}
+
+static const struct port_ops memif_ops = {
+	.rx_burst = memif_rx_burst,
+	.tx_burst = memif_tx_burst,
+	.has_room = memif_has_room,
+	.place = memif_place,
+	.placed = memif_placed,
+	.push = memif_push,
+	.arm = memif_arm,
+	.disarm = memif_disarm,
+	.link_up = memif_link_up,
+	.connected = memif_connected,
+	.lost = memif_lost,
+	.close = memif_close,
+};
+
+static int memif_refuse(const struct port *port, const char *what)
+{
+	log_error("port '%s': %s", port->devargs.name, what);
+	return -EINVAL;
+}
+
+static int memif_configure(struct memif_port *memif)
+{
+	const struct port *port = memif->port;
+	const unsigned long id = devargs_get_number(&port->devargs, "id", 0);
+	const unsigned long buffer_bytes = devargs_get_number(&port->devargs, "bsize", 0);
+	const unsigned long log2_size = devargs_get_number(&port->devargs, "rsize", 0);
+	char secret[DEVARGS_TEXT_MAX] = "";
+
+	devargs_get(&port->devargs, "secret", secret, sizeof(secret));
+	if (id > UINT32_MAX)
+		return memif_refuse(port, "id is a number of 32 bits");
+	if (buffer_bytes == 0 || buffer_bytes > UINT16_MAX)
+		return memif_refuse(port, "bsize is from 1 to 65535");
+	if (log2_size > MEMIF_WIRE_LOG2_MAX)
+		return memif_refuse(port, "rsize is the logarithm of at most 16384 buffers: 14");
+	if (strlen(secret) >= sizeof(memif->config.secret))
+		return memif_refuse(port, "secret has at most 23 characters");
+	memif->config.id = (uint32_t)id;
+	memif->config.buffer_bytes = (uint16_t)buffer_bytes;
+	memif->config.log2_size = (uint8_t)log2_size;
+	snprintf(memif->config.secret, sizeof(memif->config.secret), "%s", secret);
+	return 0;
+}
+
+static int memif_read_mac(struct port *port)
+{
+	struct rte_ether_addr mac;
+	char text[64];
+
+	if (!devargs_get(&port->devargs, "mac", text, sizeof(text)) ||
+	    rte_ether_unformat_addr(text, &mac) != 0)
+		return memif_refuse(port, "mac is of the form 02:00:00:00:00:01");
+	memcpy(port->mac, &mac, sizeof(port->mac));
+	return 0;
+}
+
+static int memif_make(struct memif_port *memif)
+{
+	int rc;
+
+	memif->is_server = !memif->port->is_client;
+	memif->listen_fd = -1;
+	memif->wire_fd = -1;
+	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
+		memif->strangers[i] = -1;
+	rc = memif_configure(memif);
+	if (rc == 0)
+		rc = memif_read_mac(memif->port);
+	if (rc != 0)
+		return rc;
+	memif_peer_init_wire(&memif->peer);
+	memif_client_init(&memif->client, &memif->config);
+	memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return memif->epoll_fd < 0 || memif->alarm_fd < 0 ? -errno : memif_line_open(memif);
+}
+
+int memif_port_open(struct port *port)
+{
+	struct memif_port *memif = calloc(1, sizeof(*memif));
+	int rc = memif ? 0 : -ENOMEM;
+
+	if (rc == 0) {
+		memif->port = port;
+		rc = memif_make(memif);
+	}
+	if (rc != 0) {
+		free(memif);
+		return rc;
+	}
+	port->ops = &memif_ops;
+	port->ops_arg = memif;
+	port->link_mbps = WIRE_MBPS;
+	port->interrupts = true;
+	port->wake_fd = memif->epoll_fd;
+	port->started = true;
+	return 0;
+}
+
+bool memif_tends(const struct port *port)
+{
+	return port->driver == PORT_WIRE;
+}
