@@ -4,7 +4,7 @@ next is asked for."""
 
 from figures import Figure, Group
 from machine import CPUS
-from wires import Attached, Memif, Veth, Vhost, uroced
+from wires import Attached, Isolated, Memif, Veth, Vhost, uroced
 
 HOT = ["--region", "512K"]  # as the limits' regions are
 ONE = ["--region", "64K"]  # perftest writes one message's memory over and over
@@ -100,6 +100,14 @@ def hand_over(machine, seconds):
         yield Group("perftest by hand-over", _perftest(wire, seconds))
 
 
+def isolated(machine, seconds):
+    """two isolated programs of one uroced"""
+    path = f"{machine.dir}/isolated.sock"
+    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", f"--isolated={path}"):
+        write, _, half, _ = _perftest(Isolated(machine, path), seconds)
+        yield Group("isolated programs, by perftest", [write, half])
+
+
 def cold(machine, seconds):
     """1 MiB messages through 1 GiB of memory"""
     wire = Memif(machine)
@@ -180,6 +188,5 @@ def registration(machine, _seconds):
     yield Group("registration of 1 GiB", [Figure(keys, "us, by pages: " + ", ".join(REGISTER), "us", measure)])
 
 
-ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "cold": cold, "qps": qps, "idle": idle, "veth": veth,
-        "registration": registration}
-
+ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "cold": cold, "qps": qps,
+        "idle": idle, "veth": veth, "registration": registration}

@@ -124,6 +124,17 @@ class Attached(Wire):
                                                      "1"]).split()))
 
 
+class Isolated(Wire):
+    """Two programs of one uroced that share memory with nobody: their packets are copied, and pass uroced."""
+
+    def __init__(self, machine, socket):
+        super().__init__(machine, "isolated")
+        self._socket = socket
+
+    def options(self, side):
+        return [f"--isolated={self._socket}"]
+
+
 class Veth(Wire):
     """A kernel interface on either side."""
 
