@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine: engine.c, tx.c, ops.c and helper.c, on a port whose transmit side is its
+/* Tests of pmd/engine: engine.c and ops.c, on a port whose transmit side is its
  * receive side. */
-#include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include <setjmp.h>
@@ -18,55 +14,12 @@
 
 #include <cmocka.h>
 
-#include "device/device.h"
-#include "fake.h"
-#include "helper.h"
+#include "rig.h"
 #include "link/arp.h"
 #include "wire/opcode.h"
 #include "link/tag.h"
 #include "report/read.h"
 #include "report/write.h"
-#include "telemetry/counters.h"
-
-#define PATIENCE_MS 20000 /* for things that happen at once on an idle machine */
-
-static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 0x99};
-static const struct engine_ops *const ops = &engine_ops_pmd;
-
-static bool have_port;
-static struct engine *engine;
-static struct qp qp, other;
-
-static int group_set_up(void **state)
-{
-	(void)state;
-	have_port = fake_start();
-	return 0;
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	if (!have_port)
-		return 0;
-	engine = fake_engine(SETTINGS_PROGRESS_INLINE);
-	fake_qp_init(&qp, peer_mac);
-	fake_qp_init(&other, peer_mac);
-	return engine ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (have_port)
-		fake_engine_end(engine);
-	return 0;
-}
-
-static uint64_t count(enum counter counter)
-{
-	return counters_get(&engine->device->counters, counter);
-}
 
 static void turns(int n)
 {
@@ -110,8 +63,8 @@ static void engine_turn__sends_and_receives(void **state)
 	engine_mark_ready(engine, &qp);
 	turns(1);
 	assert_int_equal(other.received, 3);
-	assert_int_equal(count(COUNTER_tx_packets), 3);
-	assert_int_equal(count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
 	/* What asked for an answer runs in the next turn. */
 	assert_int_equal(other.runs, 0);
 	turns(1);
@@ -156,14 +109,14 @@ static void engine_turn__what_goes_to_others_of_our_address_leaves(void **state)
 	qp.to_send = 1;
 	engine_mark_ready(engine, &qp);
 	turns(2);
-	assert_int_equal(count(COUNTER_tx_packets), 1);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 	assert_int_equal(fake_looped, 0);
 	port->own_qpn_first = 0;
 	qp.to_send = 1;
 	engine_mark_ready(engine, &qp);
 	turns(2);
 	port->own_qpn_count = 0;
-	assert_int_equal(count(COUNTER_tx_packets), 1);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 	assert_int_equal(fake_looped, 1);
 }
 
@@ -288,8 +241,8 @@ static void engine_transmit__builds_in_the_ports_places(void **state)
 	engine_transmit(engine);
 	/* What has no place waits for one. */
 	assert_int_equal(wire.pushed, 3);
-	assert_int_equal(count(COUNTER_tx_packets), 3);
-	assert_int_equal(count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
 	assert_true(tx_waits_for_port(&engine->tx));
 	wire.room = 4;
 	engine_transmit(engine);
@@ -360,12 +313,12 @@ static void engine_turn__what_the_port_does_not_take_waits(void **state)
 	for (int i = 0; i < 200; i++)
 		engine_transmit(engine);
 	assert_true(qp.to_send > 0);
-	assert_true(count(COUNTER_tx_no_buffer) > 0);
+	assert_true(rig_count(COUNTER_tx_no_buffer) > 0);
 	while (other.received < 5000 && n++ < 2000)
 		turns(1);
 	assert_int_equal(other.received, 5000);
 	assert_int_equal(qp.to_send, 0);
-	assert_int_equal(count(COUNTER_tx_packets), 5000);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 5000);
 }
 
 /* The port's other end is this one: what was sent is there to be received. */
@@ -418,7 +371,7 @@ static void engine_turn__own_address_goes_round_inside(void **state)
 	turns(200);
 	assert_int_equal(other.received, 2000);
 	assert_int_equal(fake_looped, 2000);
-	assert_int_equal(count(COUNTER_tx_packets), 0);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
 }
 
 /* Each of many queue pairs that end may owe something. */
@@ -474,7 +427,7 @@ static void engine_turn__nothing_leaves_without_a_link(void **state)
 	turns(10);
 	assert_int_equal(qp.to_send, 0);
 	assert_int_equal(other.received, 0);
-	assert_int_equal(count(COUNTER_tx_packets), 0);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
 }
 
 static void engine_turn__unreadable_payload_is_not_sent(void **state)
@@ -491,7 +444,7 @@ static void engine_turn__unreadable_payload_is_not_sent(void **state)
 	turns(2);
 	assert_int_equal(qp.faults, 3);
 	assert_int_equal(other.received, 0);
-	assert_int_equal(count(COUNTER_tx_packets), 0);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
 }
 
 static void engine_turn__timers_fire_once(void **state)
@@ -645,7 +598,7 @@ static void ops_kick__sends_at_once(void **state)
 	qp.to_send = 1;
 	ops->kick(engine, &qp);
 	assert_int_equal(qp.to_send, 0);
-	assert_int_equal(count(COUNTER_tx_packets), 1);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 }
 
 static void ops_kick__of_a_taken_engine_is_served_by_its_owner(void **state)
@@ -772,131 +725,6 @@ static void engine_turn__believes_the_port_of_checksums(void **state)
 	}
 }
 
-/* What a port with DMA would have made of a HUGETLB region. */
-static void make_region(struct dma_region *region, const void *addr, size_t length)
-{
-	static struct rte_mempool *parts;
-
-	if (!parts)
-		parts = rte_pktmbuf_pool_create("parts", 64, 0, 0, 0, SOCKET_ID_ANY);
-	assert_non_null(parts);
-	memset(region, 0, sizeof(*region));
-	region->addr = (uintptr_t)addr;
-	region->length = length;
-	region->iova = UINT64_C(1) << 40;
-	rte_mbuf_ext_refcnt_set(&region->shared, 1);
-	engine->dma.parts = parts;
-	LIST_INSERT_HEAD(&engine->dma.regions, region, link);
-}
-
-static struct rte_mbuf *send_payload(const uint8_t *payload, uint32_t len)
-{
-	struct rte_mbuf *mbuf;
-
-	qp.payload = payload;
-	qp.payload_len = len;
-	qp.to_send = 1;
-	ops->kick(engine, &qp);
-	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
-	return mbuf;
-}
-
-static void tx__huge_payload_stays_in_its_place(void **state)
-{
-	static uint8_t memory[8192];
-	struct dma_region region;
-	struct rte_mbuf *mbuf, *body;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	make_region(&region, memory, sizeof(memory));
-	mbuf = send_payload(memory + 4096, 4096);
-	assert_int_equal(mbuf->nb_segs, 3);
-	assert_int_equal(mbuf->pkt_len, FAKE_FRAME_LEN + 4096 + 4);
-	body = mbuf->next;
-	assert_ptr_equal(rte_pktmbuf_mtod(body, uint8_t *), memory + 4096);
-	assert_int_equal(rte_pktmbuf_iova(body), region.iova + 4096);
-	assert_int_equal(body->data_len, 4096);
-	assert_int_equal(body->next->data_len, 4);
-	assert_int_equal(*rte_pktmbuf_mtod(body->next, uint8_t *), FAKE_TAIL);
-	/* as the port will have it */
-	assert_int_equal(rte_pktmbuf_iova(body->next) - rte_pktmbuf_iova(mbuf),
-			 rte_pktmbuf_mtod(body->next, uint8_t *) -
-				 rte_pktmbuf_mtod(mbuf, uint8_t *));
-	assert_true(dma_is_busy(&region));
-	rte_pktmbuf_free(mbuf);
-	assert_false(dma_is_busy(&region));
-	assert_int_equal(count(COUNTER_tx_in_place_packets), 1);
-	assert_int_equal(count(COUNTER_tx_bytes), FAKE_FRAME_LEN + 4096 + 4);
-}
-
-static void tx__what_may_change_under_way_is_copied(void **state)
-{
-	static uint8_t memory[8192], other_memory[4096];
-	struct dma_region region;
-	const struct {
-		const uint8_t *payload;
-		uint32_t len;
-		uint8_t opcode;
-		bool again;
-	} cases[] = {
-		{memory, 512, OPCODE_RC | OPCODE_SEND_ONLY, false}, /* short */
-		{memory + 4097, 4096, OPCODE_RC | OPCODE_SEND_ONLY,
-		 false}, /* not all of it is in the region */
-		{other_memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY, false},
-		{memory, 4096, OPCODE_RC | OPCODE_READ_RESPONSE_ONLY, false},
-		{memory, 4096, OPCODE_UC | OPCODE_SEND_ONLY,
-		 false}, /* completes before it is read */
-		{memory, 4096, OPCODE_UD | OPCODE_SEND_ONLY, false},
-		{memory, 4096, OPCODE_RC | OPCODE_SEND_ONLY,
-		 true}, /* maybe it did not fit its ICRC */
-	};
-
-	(void)state;
-	if (!have_port)
-		skip();
-	make_region(&region, memory, sizeof(memory));
-	for (size_t i = 0; i < RTE_DIM(cases); i++) {
-		struct rte_mbuf *mbuf;
-
-		qp.opcode = cases[i].opcode;
-		qp.again = cases[i].again;
-		mbuf = send_payload(cases[i].payload, cases[i].len);
-		assert_int_equal(mbuf->nb_segs, 1);
-		rte_pktmbuf_free(mbuf);
-	}
-	/* to ourselves: what comes round would be looked for in one piece */
-	qp.opcode = OPCODE_RC | OPCODE_SEND_ONLY;
-	qp.again = false;
-	memcpy(qp.dst_mac, engine->link->port.mac, sizeof(qp.dst_mac));
-	qp.to_send = 1;
-	qp.payload = memory;
-	qp.payload_len = 4096;
-	ops->kick(engine, &qp);
-	assert_int_equal(count(COUNTER_tx_in_place_packets), 0);
-	assert_false(dma_is_busy(&region));
-}
-
-static void tx__unreadable_payload_in_place_is_a_fault(void **state)
-{
-	static uint8_t memory[4096];
-	struct dma_region region;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	make_region(&region, memory, sizeof(memory));
-	qp.payload = memory;
-	qp.payload_len = sizeof(memory);
-	qp.dst_mac[0] = FAKE_UNREADABLE;
-	qp.to_send = 1;
-	ops->kick(engine, &qp);
-	assert_int_equal(qp.faults, 1);
-	assert_false(dma_is_busy(&region));
-	assert_int_equal(rte_mempool_in_use_count(engine->dma.parts), 0);
-}
-
 static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 {
 	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
@@ -931,136 +759,6 @@ static void engine_disown__makes_every_call_return(void **state)
 	assert_int_equal(qp.runs, 0);
 }
 
-static bool eventually(const unsigned int *value, unsigned int want)
-{
-	for (int i = 0; i < PATIENCE_MS; i++) {
-		if (__atomic_load_n(value, __ATOMIC_ACQUIRE) == want)
-			return true;
-		usleep(1000);
-	}
-	return false;
-}
-
-static int set_up_hybrid(void **state)
-{
-	(void)state;
-	if (!have_port)
-		return 0;
-	engine = fake_engine(SETTINGS_PROGRESS_HYBRID);
-	fake_qp_init(&qp, peer_mac);
-	fake_qp_init(&other, peer_mac);
-	return engine ? helper_start(engine) : -1;
-}
-
-static void helper__takes_over_when_nobody_polls(void **state)
-{
-	(void)state;
-	if (!have_port)
-		skip();
-	fake_receiver = &other;
-	qp.to_send = 1000;
-	ops->kick(engine, &qp);
-	assert_true(eventually(&other.received, 1000));
-}
-
-static void helper__serves_timers_while_the_program_sleeps(void **state)
-{
-	(void)state;
-	if (!have_port)
-		skip();
-	qp.deadline_ns = clock_ns(&engine->clock) + 3000000;
-	ops->kick(engine, &qp);
-	ops->wait(engine);
-	assert_true(eventually(&qp.timeouts, 1));
-}
-
-static void helper__lets_a_polling_program_run_the_engine(void **state)
-{
-	const uint64_t before = engine ? engine->app_turns : 0;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	for (int i = 0; i < PATIENCE_MS * 100 && engine->app_turns < before + 1000; i++)
-		ops->poll(engine);
-	assert_true(engine->app_turns >= before + 1000);
-}
-
-static int set_up_idle_hybrid(void **state)
-{
-	(void)state;
-	if (!have_port)
-		return 0;
-	engine = fake_engine(SETTINGS_PROGRESS_HYBRID);
-	return engine ? 0 : -1;
-}
-
-/* A socket like the port's of an interface that went down: in error until the error is read. */
-static int socket_in_error(void)
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	struct pollfd poll_fd = {.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-	const int silent = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(addr);
-
-	assert_int_equal(bind(silent, (const struct sockaddr *)&addr, len), 0);
-	assert_int_equal(getsockname(silent, (struct sockaddr *)&addr, &len), 0);
-	close(silent);
-	assert_int_equal(connect(poll_fd.fd, (const struct sockaddr *)&addr, len), 0);
-	assert_int_equal(send(poll_fd.fd, "", 1, 0), 1);
-	assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
-	assert_int_equal(poll_fd.revents, POLLERR);
-	return poll_fd.fd;
-}
-
-static void helper__reads_the_error_of_a_port_that_went_down(void **state)
-{
-	struct pollfd poll_fd = {.events = 0};
-	int left = PATIENCE_MS;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	poll_fd.fd = socket_in_error();
-	engine->link->port.wake_fd = poll_fd.fd;
-	assert_int_equal(helper_start(engine), 0);
-	while (poll(&poll_fd, 1, 0) != 0 && left-- > 0)
-		usleep(1000);
-	helper_stop(engine);
-	engine->link->port.wake_fd = -1;
-	close(poll_fd.fd);
-	assert_true(left > 0);
-}
-
-/* This port has none, which shows when they are armed. */
-static void helper__arms_interrupts_as_the_owner_alone(void **state)
-{
-	const int fd = eventfd(0, EFD_CLOEXEC);
-	struct port *port;
-	bool left = true;
-
-	(void)state;
-	assert_true(fd >= 0);
-	if (!have_port)
-		skip();
-	port = &engine->link->port;
-	port->interrupts = true;
-	port->wake_fd = fd;
-	engine_lock(engine);
-	assert_int_equal(helper_start(engine), 0);
-	/* Longer than it takes to fall asleep; shorter on a busy machine, where nothing is shown.
-	 */
-	usleep(20000);
-	assert_true(port_interrupts(port));
-	engine_release(engine);
-	for (int i = 0; i < PATIENCE_MS && (left = port_interrupts(port)); i++)
-		usleep(1000);
-	helper_stop(engine);
-	assert_false(left);
-	assert_int_equal(port_wake_fd(port), -1);
-	close(fd);
-}
-
 static void *cancelled_in_a_turn(void *arg)
 {
 	assert_true(engine_try(engine));
@@ -1090,69 +788,6 @@ static void engine_try__protects_the_owner_from_being_cancelled(void **state)
 	assert_true(engine_try(engine));
 	engine_release(engine);
 }
-
-static int set_up_dedicated(void **state)
-{
-	(void)state;
-	if (!have_port)
-		return 0;
-	engine = fake_engine(SETTINGS_PROGRESS_DEDICATED);
-	fake_qp_init(&qp, peer_mac);
-	fake_qp_init(&other, peer_mac);
-	return engine ? helper_start(engine) : -1;
-}
-
-static void helper__dedicated_serves_kicks_and_the_program_no_turns(void **state)
-{
-	(void)state;
-	if (!have_port)
-		skip();
-	fake_receiver = &other;
-	qp.to_send = 50;
-	ops->kick(engine, &qp);
-	for (int i = 0; i < 100; i++)
-		ops->poll(engine);
-	assert_int_equal(engine->app_turns, 0);
-	assert_true(eventually(&other.received, 50));
-}
-
-/* Kicks from several threads against a running helper: none is lost. */
-static void *kicker(void *arg)
-{
-	for (int i = 0; i < 2000; i++) {
-		__atomic_fetch_add(&((struct qp *)arg)->to_send, 0, __ATOMIC_SEQ_CST);
-		ops->kick(engine, arg);
-	}
-	return NULL;
-}
-
-static void ops_kick__none_is_lost_between_threads(void **state)
-{
-	struct qp qps[3];
-	pthread_t threads[3];
-
-	(void)state;
-	if (!have_port)
-		skip();
-	for (int i = 0; i < 3; i++) {
-		fake_qp_init(&qps[i], peer_mac);
-		assert_int_equal(pthread_create(&threads[i], NULL, kicker, &qps[i]), 0);
-	}
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
-	for (int i = 0; i < 3; i++) {
-		qps[i].to_send = 1;
-		ops->kick(engine, &qps[i]);
-		assert_true(eventually(&qps[i].to_send, 0));
-	}
-	ops->lock(engine);
-	for (int i = 0; i < 3; i++)
-		ops->detach(engine, &qps[i]);
-	ops->unlock(engine);
-}
-
-#define INLINE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-#define HYBRID(test) cmocka_unit_test_setup_teardown(test, set_up_hybrid, tear_down)
 
 /* Its next packet may be one into memory that is gone. */
 static void engine_turn__unblocks_the_signals_of_faults(void **state)
@@ -1187,6 +822,8 @@ static void engine__others_write_apart_from_its_owner(void **state)
 	assert_int_equal(sizeof(struct engine) % RTE_CACHE_LINE_SIZE, 0);
 }
 
+#define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1214,9 +851,6 @@ int main(void)
 		INLINE(engine_turn__puts_a_stripped_tag_back),
 		INLINE(engine_turn__takes_frames_over_several_buffers),
 		INLINE(engine_turn__believes_the_port_of_checksums),
-		INLINE(tx__huge_payload_stays_in_its_place),
-		INLINE(tx__what_may_change_under_way_is_copied),
-		INLINE(tx__unreadable_payload_in_place_is_a_fault),
 		INLINE(engine_forget__leaves_no_trace),
 		INLINE(engine_check_link__tells_of_changes_once),
 		INLINE(ops_kick__sends_at_once),
@@ -1225,18 +859,7 @@ int main(void)
 		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
 		INLINE(engine_disown__makes_every_call_return),
 		INLINE(engine_try__protects_the_owner_from_being_cancelled),
-		cmocka_unit_test_setup_teardown(helper__reads_the_error_of_a_port_that_went_down,
-						set_up_idle_hybrid, tear_down),
-		cmocka_unit_test_setup_teardown(helper__arms_interrupts_as_the_owner_alone,
-						set_up_idle_hybrid, tear_down),
-		HYBRID(helper__takes_over_when_nobody_polls),
-		HYBRID(helper__serves_timers_while_the_program_sleeps),
-		HYBRID(helper__lets_a_polling_program_run_the_engine),
-		HYBRID(ops_kick__none_is_lost_between_threads),
-		cmocka_unit_test_setup_teardown(
-			helper__dedicated_serves_kicks_and_the_program_no_turns, set_up_dedicated,
-			tear_down),
 	};
 
-	return cmocka_run_group_tests(tests, group_set_up, NULL);
+	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What tests of the engine begin with: an engine on the fake's port, and two queue pairs. */
+#ifndef RIG_H
+#define RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device.h"
+#include "fake.h"
+#include "telemetry/counters.h"
+
+#define PATIENCE_MS 20000 /* for things that happen at once on an idle machine */
+
+extern bool have_port; /* else every test that wants one is skipped */
+extern struct engine *engine;
+extern struct qp qp, other;
+extern const uint8_t peer_mac[6];
+extern const struct engine_ops *const ops;
+
+/** Of cmocka: once a program, and before and after each test. */
+int rig_group_set_up(void **state);
+int rig_set_up(void **state);
+int rig_tear_down(void **state);
+
+/** For an engine that makes progress in another way than inline. 0 or -1. */
+int rig_begin(enum settings_progress progress);
+
+uint64_t rig_count(enum counter counter);
+
+#endif

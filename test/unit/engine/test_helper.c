@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/engine/helper.c, and of ops.c beside a running helper. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "helper.h"
+#include "rig.h"
+
+static bool eventually(const unsigned int *value, unsigned int want)
+{
+	for (int i = 0; i < PATIENCE_MS; i++) {
+		if (__atomic_load_n(value, __ATOMIC_ACQUIRE) == want)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+static int set_up_hybrid(void **state)
+{
+	const int rc = rig_begin(SETTINGS_PROGRESS_HYBRID);
+
+	(void)state;
+	return rc == 0 && have_port ? helper_start(engine) : rc;
+}
+
+static void helper__takes_over_when_nobody_polls(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &other;
+	qp.to_send = 1000;
+	ops->kick(engine, &qp);
+	assert_true(eventually(&other.received, 1000));
+}
+
+static void helper__serves_timers_while_the_program_sleeps(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.deadline_ns = clock_ns(&engine->clock) + 3000000;
+	ops->kick(engine, &qp);
+	ops->wait(engine);
+	assert_true(eventually(&qp.timeouts, 1));
+}
+
+static void helper__lets_a_polling_program_run_the_engine(void **state)
+{
+	const uint64_t before = engine ? engine->app_turns : 0;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	for (int i = 0; i < PATIENCE_MS * 100 && engine->app_turns < before + 1000; i++)
+		ops->poll(engine);
+	assert_true(engine->app_turns >= before + 1000);
+}
+
+static int set_up_idle(void **state)
+{
+	(void)state;
+	return rig_begin(SETTINGS_PROGRESS_HYBRID);
+}
+
+/* A socket like the port's of an interface that went down: in error until the error is read. */
+static int socket_in_error(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct pollfd poll_fd = {.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+	const int silent = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(addr);
+
+	assert_int_equal(bind(silent, (const struct sockaddr *)&addr, len), 0);
+	assert_int_equal(getsockname(silent, (struct sockaddr *)&addr, &len), 0);
+	close(silent);
+	assert_int_equal(connect(poll_fd.fd, (const struct sockaddr *)&addr, len), 0);
+	assert_int_equal(send(poll_fd.fd, "", 1, 0), 1);
+	assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
+	assert_int_equal(poll_fd.revents, POLLERR);
+	return poll_fd.fd;
+}
+
+static void helper__reads_the_error_of_a_port_that_went_down(void **state)
+{
+	struct pollfd poll_fd = {.events = 0};
+	int left = PATIENCE_MS;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	poll_fd.fd = socket_in_error();
+	engine->link->port.wake_fd = poll_fd.fd;
+	assert_int_equal(helper_start(engine), 0);
+	while (poll(&poll_fd, 1, 0) != 0 && left-- > 0)
+		usleep(1000);
+	helper_stop(engine);
+	engine->link->port.wake_fd = -1;
+	close(poll_fd.fd);
+	assert_true(left > 0);
+}
+
+/* This port has none, which shows when they are armed. */
+static void helper__arms_interrupts_as_the_owner_alone(void **state)
+{
+	const int fd = eventfd(0, EFD_CLOEXEC);
+	struct port *port;
+	bool left = true;
+
+	(void)state;
+	assert_true(fd >= 0);
+	if (!have_port)
+		skip();
+	port = &engine->link->port;
+	port->interrupts = true;
+	port->wake_fd = fd;
+	engine_lock(engine);
+	assert_int_equal(helper_start(engine), 0);
+	/* Longer than it takes to fall asleep; shorter on a busy machine, where nothing is shown.
+	 */
+	usleep(20000);
+	assert_true(port_interrupts(port));
+	engine_release(engine);
+	for (int i = 0; i < PATIENCE_MS && (left = port_interrupts(port)); i++)
+		usleep(1000);
+	helper_stop(engine);
+	assert_false(left);
+	assert_int_equal(port_wake_fd(port), -1);
+	close(fd);
+}
+
+static int set_up_dedicated(void **state)
+{
+	const int rc = rig_begin(SETTINGS_PROGRESS_DEDICATED);
+
+	(void)state;
+	return rc == 0 && have_port ? helper_start(engine) : rc;
+}
+
+static void helper__dedicated_serves_kicks_and_the_program_no_turns(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &other;
+	qp.to_send = 50;
+	ops->kick(engine, &qp);
+	for (int i = 0; i < 100; i++)
+		ops->poll(engine);
+	assert_int_equal(engine->app_turns, 0);
+	assert_true(eventually(&other.received, 50));
+}
+
+/* Kicks from several threads against a running helper: none is lost. */
+static void *kicker(void *arg)
+{
+	for (int i = 0; i < 2000; i++) {
+		__atomic_fetch_add(&((struct qp *)arg)->to_send, 0, __ATOMIC_SEQ_CST);
+		ops->kick(engine, arg);
+	}
+	return NULL;
+}
+
+static void ops_kick__none_is_lost_between_threads(void **state)
+{
+	struct qp qps[3];
+	pthread_t threads[3];
+
+	(void)state;
+	if (!have_port)
+		skip();
+	for (int i = 0; i < 3; i++) {
+		fake_qp_init(&qps[i], peer_mac);
+		assert_int_equal(pthread_create(&threads[i], NULL, kicker, &qps[i]), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < 3; i++) {
+		qps[i].to_send = 1;
+		ops->kick(engine, &qps[i]);
+		assert_true(eventually(&qps[i].to_send, 0));
+	}
+	ops->lock(engine);
+	for (int i = 0; i < 3; i++)
+		ops->detach(engine, &qps[i]);
+	ops->unlock(engine);
+}
+
+#define HYBRID(test) cmocka_unit_test_setup_teardown(test, set_up_hybrid, rig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(helper__reads_the_error_of_a_port_that_went_down,
+						set_up_idle, rig_tear_down),
+		cmocka_unit_test_setup_teardown(helper__arms_interrupts_as_the_owner_alone,
+						set_up_idle, rig_tear_down),
+		HYBRID(helper__takes_over_when_nobody_polls),
+		HYBRID(helper__serves_timers_while_the_program_sleeps),
+		HYBRID(helper__lets_a_polling_program_run_the_engine),
+		HYBRID(ops_kick__none_is_lost_between_threads),
+		cmocka_unit_test_setup_teardown(
+			helper__dedicated_serves_kicks_and_the_program_no_turns, set_up_dedicated,
+			rig_tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
+}
