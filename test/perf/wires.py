@@ -60,7 +60,7 @@ class Wire:
 
 
 class Memif(Wire):
-    """Shared memory, by DPDK's own driver."""
+    """Shared memory, by memif."""
 
     def __init__(self, machine):
         super().__init__(machine, "memif")
