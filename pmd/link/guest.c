@@ -21,6 +21,7 @@
 #define POOL_FRAMES    8191
 #define POOL_CACHE     256
 #define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN)
+#define TAP_DRIVER     "net_tap"
 #define REPLY_MAX      2048 /* link/link.h: frames that are not RoCE */
 
 static uint16_t guest_take_given(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
@@ -216,13 +217,19 @@ int guest_open(struct guest *guest, struct port *port)
 	return rc;
 }
 
+/* net_tap makes rules with pointers and descriptors of its own process: in another they are stray. */
+static bool guest_rules_are_anothers(const struct guest *guest, const struct rte_eth_dev_info *info)
+{
+	return guest->alone && info->driver_name && strcmp(info->driver_name, TAP_DRIVER) == 0;
+}
+
 void guest_steer(struct guest *guest, const struct addresses *own)
 {
 	struct rte_eth_dev_info info;
 	size_t steered;
 
 	if (guest->rx_queue == GUEST_NO_QUEUE || rte_eth_dev_info_get(guest->port_id, &info) != 0 ||
-	    info.nb_rx_queues < 2)
+	    info.nb_rx_queues < 2 || guest_rules_are_anothers(guest, &info))
 		return;
 	guest->flow = (struct flow){.port_id = guest->port_id, .queue = guest->rx_queue};
 	steered = flow_steer(&guest->flow, own);

@@ -59,6 +59,7 @@ class GuestsTest:
         self._report.check("primary: frames that are not its own go through", self._through)
         self._stop()
         self._report.check("testpmd: verified data between secondaries of two", self._testpmd)
+        self._report.check("testpmd: verified data between a secondary on net_tap and its interface", self._testpmd_tap)
 
     def _stop(self):
         if self._application:
@@ -92,28 +93,54 @@ class GuestsTest:
     def _between(self):
         self._meet(self._primary_prefix(), self._primary_prefix(), "between")
 
+    def _start_testpmd(self, name, vdev, prefix=()):
+        """Stock testpmd has a port, and leaves queue 1 of it to process 1, which is a program of ours."""
+        testpmd = Process(
+            [*prefix, "dpdk-testpmd", "-l", "0,1", "-m", "64", f"--file-prefix={name}", "--no-pci", "--no-telemetry",
+             "--vdev", vdev, "--", "--num-procs=2", "--proc-id=0", "--rxq=2", "--txq=2",
+             "--total-num-mbufs=4096", "--forward-mode=rxonly", "--stats-period=1"], self._log("testpmd"))
+        if not wait_until(lambda: "NIC statistics" in testpmd.output() or testpmd.poll() is not None, SECONDS) or \
+                testpmd.poll() is not None:
+            testpmd.kill()
+            remove_primary(name)
+            raise CheckFailed("testpmd does not run", testpmd.story("testpmd"))
+        return testpmd
+
+    @staticmethod
+    def _secondary(name, port, address):
+        return [UROCE_RUN, "--secondary", "1", "--file-prefix", name, "--port", port, "--ip", f"{address}/24", "--"]
+
     def _testpmd(self):
-        """Stock testpmd has a wire's ends, and leaves queue 1 of each to process 1, which is a program of ours."""
-        primaries, prefixes = [], []
+        """One at each end of a wire."""
+        names = [f"uroce-test-{os.getpid()}-{end}" for end in range(2)]
+        primaries = []
         try:
-            for end, role in enumerate(("server", "client")):
-                name = f"uroce-test-{os.getpid()}-{end}"
+            for name, role in zip(names, ("server", "client")):
                 wire = f"net_memif0,role={role},socket={self._work_dir}/testpmd.sock,socket-abstract=no"
-                primaries.append(Process(
-                    ["dpdk-testpmd", "-l", "0,1", "-m", "64", f"--file-prefix={name}", "--no-pci", "--no-telemetry",
-                     "--vdev", wire, "--", "--num-procs=2", "--proc-id=0", "--rxq=2", "--txq=2",
-                     "--total-num-mbufs=4096", "--forward-mode=rxonly", "--stats-period=1"], self._log("testpmd")))
-                if not wait_until(lambda: "NIC statistics" in primaries[end].output(), SECONDS):
-                    raise CheckFailed("testpmd does not run", primaries[end].story("testpmd"))
-                prefixes.append([UROCE_RUN, "--secondary", "1", "--file-prefix", name, "--port", "net_memif0", "--ip",
-                                 f"10.9.8.{end + 1}/24", "--"])
+                primaries.append(self._start_testpmd(name, wire))
             self._application = primaries[0]
-            self._meet(prefixes[0], prefixes[1], "testpmd")
+            self._meet(*[self._secondary(name, "net_memif0", f"10.9.8.{end + 1}") for end, name in enumerate(names)],
+                       "testpmd")
         finally:
             self._application = None
-            for end, primary in enumerate(primaries):
+            for name, primary in zip(names, primaries):
                 primary.kill()
-                remove_primary(f"uroce-test-{os.getpid()}-{end}")
+                remove_primary(name)
+
+    def _testpmd_tap(self):
+        """Answers come to the queue that was sent from, so the secondary begins; the interface is its peer's."""
+        name = f"uroce-test-{os.getpid()}-tap"
+        here = self._middle.prefix
+        self._application = self._start_testpmd(name, "net_tap0,iface=tap0", here)
+        try:
+            # The driver's port has the interface's first address.
+            self._middle.run("ip", "link", "set", "tap0", "address", "02:00:00:00:00:01", "up")
+            self._middle.run("ip", "addr", "add", "10.9.9.2/24", "dev", "tap0")
+            self._meet([*here, UROCE_RUN, "--netdev", "tap0", "--"],
+                       [*here, *self._secondary(name, "net_tap0", "10.9.9.1")], "tap")
+        finally:
+            self._stop()
+            remove_primary(name)
 
     def _meet(self, server_prefix, client_prefix, name):
         """A program that waits for another one, and looks at what that has written."""
