@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <rte_branch_prediction.h>
+
 #include "wire/packet.h"
 
 bool receive_take(struct receive *receive, struct rq *rq, struct srq *srq)
@@ -17,7 +19,11 @@ bool receive_take(struct receive *receive, struct rq *rq, struct srq *srq)
 		receive->wr_id = wqe->wr_id;
 		receive->length = wqe->length;
 		receive->num_sge = wqe->num_sge;
-		memcpy(receive->sge, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
+		/* One is no call. */
+		if (likely(wqe->num_sge == 1))
+			receive->sge[0] = wqe->sge[0];
+		else
+			memcpy(receive->sge, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
 		rq_pop(rq);
 		if (srq != NULL)
 			srq_taken(srq);

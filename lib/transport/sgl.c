@@ -47,12 +47,12 @@ static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t
 
 /* A piece of the entry that the next byte is in, which ends behind it. */
 static enum mr_status sgl_take_piece(struct sgl *sgl, const struct pd *pd, uint32_t len,
-				     struct packet_frag *frag)
+				     unsigned int need, struct packet_frag *frag)
 {
 	const struct ibv_sge *sge = &sgl->sge[sgl->index];
 	uint8_t *addr;
 	const enum mr_status status =
-		mr_resolve(pd, sge->lkey, sge->addr + sgl->offset, len, 0, &addr);
+		mr_resolve(pd, sge->lkey, sge->addr + sgl->offset, len, need, &addr);
 
 	if (unlikely(status != MR_OK))
 		return status;
@@ -62,14 +62,20 @@ static enum mr_status sgl_take_piece(struct sgl *sgl, const struct pd *pd, uint3
 	return MR_OK;
 }
 
+/* Whether the next bytes are of one entry, as mostly. Where they end with it, the next call finds
+ * nothing left of it. */
+static bool sgl_is_piece(const struct sgl *sgl, uint32_t len)
+{
+	return len > 0 && sgl->index < sgl->num_sge &&
+	       len <= sgl->sge[sgl->index].length - sgl->offset;
+}
+
 enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
 			  struct packet_frag *frags, uint32_t *count)
 {
-	/* Mostly. Where it ends with its entry, the next call finds nothing left of that. */
-	if (likely(len > 0 && sgl->index < sgl->num_sge &&
-		   len <= sgl->sge[sgl->index].length - sgl->offset)) {
+	if (likely(sgl_is_piece(sgl, len))) {
 		*count = 1;
-		return sgl_take_piece(sgl, pd, len, frags);
+		return sgl_take_piece(sgl, pd, len, 0, frags);
 	}
 	return sgl_resolve(sgl, pd, len, 0, frags, count);
 }
@@ -100,7 +106,22 @@ static void scatter_copy(void *arg)
 	scatter->stored = stored;
 }
 
-enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len)
+static enum mr_status sgl_scatter_piece(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+					uint32_t len)
+{
+	struct packet_frag frag;
+	const enum mr_status status = sgl_take_piece(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, &frag);
+
+	if (status != MR_OK || frag.kind == FRAG_ZERO)
+		return status;
+	if (place_guarded((uint8_t *)(uintptr_t)frag.addr, src, len) != 0)
+		return MR_FAULT;
+	sgl->stored += len;
+	return MR_OK;
+}
+
+static enum mr_status sgl_scatter_all(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+				      uint32_t len)
 {
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	struct scatter scatter = {.frag = frags, .src = src};
@@ -109,16 +130,16 @@ enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *
 
 	if (status != MR_OK)
 		return status;
-	if (scatter.count == 1 && frags[0].kind == FRAG_COPY) {
-		if (place_guarded((uint8_t *)(uintptr_t)frags[0].addr, src, len) != 0)
-			return MR_FAULT;
-		sgl->stored += len;
-		return MR_OK;
-	}
 	if (guard_run(scatter_copy, &scatter) != 0)
 		return MR_FAULT;
 	sgl->stored += scatter.stored;
 	return MR_OK;
+}
+
+enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len)
+{
+	return likely(sgl_is_piece(sgl, len)) ? sgl_scatter_piece(sgl, pd, src, len)
+					      : sgl_scatter_all(sgl, pd, src, len);
 }
 
 /* Where the next bytes of a list belong, if all of them belong into one entry, of this access. */

@@ -26,6 +26,8 @@ int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 	struct face_qp *qp = face_qp(ibv);
 	int rc = qp_post_recv(qp->qp, wr, bad);
 
+	/* The request before the look at the state: who sets that looks for requests after it. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	/* A queue pair in error flushes what is posted; in the other states a packet uses it. */
 	if (unlikely(qp_state(qp->qp) == IBV_QPS_ERR) && (rc == 0 || *bad != wr))
 		kick(qp);
