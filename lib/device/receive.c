@@ -135,7 +135,7 @@ void device_prefetch(const struct device *device, const uint8_t *frame, size_t l
 	bth = (const struct bth *)(frame + bth_offset(frame));
 	qp = device_find_qp(device, wire_get24(bth->dest_qpn));
 	if (qp)
-		qp_prefetch_receive(qp);
+		qp_prefetch_receive(qp, opcode_info(bth->opcode)->flags & OPCODE_REQUEST);
 }
 
 bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,

@@ -73,15 +73,20 @@ static void prefetch(const void *from, size_t bytes)
 		rte_prefetch0(line);
 }
 
-/* A request's way is the longer one. */
-void qp_prefetch_receive(const struct qp *qp)
+void qp_prefetch_receive(const struct qp *qp, bool request)
 {
 	prefetch(&qp->sched, sizeof(qp->sched));
 	prefetch(&qp->kind, sizeof(qp->kind) + sizeof(qp->state));
 	prefetch(&qp->attr.ah_attr.grh, sizeof(qp->attr.ah_attr.grh));
 	prefetch(&qp->peer.path.sgid, sizeof(qp->peer.path.sgid));
-	prefetch(&qp->replies, sizeof(qp->replies));
-	prefetch(&qp->responder, sizeof(qp->responder));
+	if (request) {
+		prefetch(&qp->replies, sizeof(qp->replies));
+		prefetch(&qp->responder, sizeof(qp->responder));
+	} else {
+		prefetch(&qp->sq, sizeof(qp->sq));
+		prefetch(&qp->flight, sizeof(qp->flight) + sizeof(qp->recovery));
+		prefetch(&qp->completer, sizeof(qp->completer));
+	}
 }
 
 void qp_prefetch_run(const struct qp *qp)
@@ -90,6 +95,12 @@ void qp_prefetch_run(const struct qp *qp)
 	prefetch(&qp->kind, sizeof(qp->kind) + sizeof(qp->state));
 	prefetch(&qp->sq, sizeof(qp->sq));
 	prefetch(&qp->peer, offsetof(struct qp, responder) - offsetof(struct qp, peer));
+}
+
+void qp_prefetch_work(const struct qp *qp)
+{
+	if (qp->sq.ring)
+		prefetch(sq_at(&qp->sq, qp->requester.index), sizeof(struct send_wqe));
 }
 
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)

@@ -146,12 +146,18 @@ static bool engine_prefetches(const struct engine *engine)
 	return __atomic_load_n(&engine->device->qps, __ATOMIC_RELAXED) > FEW_QPS && tuning.prefetch;
 }
 
+/* What is ready second is fetched, and then of the first, of which that was done a turn before, what
+ * it points to. */
 static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 {
-	const struct qp *next = TAILQ_FIRST(&engine->ready);
+	struct qp *next = TAILQ_FIRST(&engine->ready), *second;
 
-	if (unlikely(prefetches) && next)
-		qp_prefetch_run(next);
+	if (likely(!prefetches) || !next)
+		return;
+	second = TAILQ_NEXT(qp_sched(next), ready_link);
+	if (second)
+		qp_prefetch_run(second);
+	qp_prefetch_work(next);
 }
 
 /* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may

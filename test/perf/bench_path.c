@@ -190,8 +190,10 @@ static bool prefetches(void)
 static void run(struct node *node, uint32_t count)
 {
 	for (uint32_t i = 0; i < RTE_MIN(count, qps); i++) {
-		if (i + 1 < RTE_MIN(count, qps) && prefetches())
-			qp_prefetch_run(node->qp[(turn + i + 1) % qps]);
+		if (i + 2 < RTE_MIN(count, qps) && prefetches()) {
+			qp_prefetch_run(node->qp[(turn + i + 2) % qps]);
+			qp_prefetch_work(node->qp[(turn + i + 1) % qps]);
+		}
 		while (qp_run(node->qp[(turn + i) % qps], now_ns, &node->sink, 32))
 			require(node->frames < FRAMES_MAX, "a batch within the frames there are");
 	}

@@ -36,9 +36,10 @@ uint32_t qp_number(const struct qp *qp)
 	return qp->number;
 }
 
-void qp_prefetch_receive(const struct qp *qp)
+void qp_prefetch_receive(const struct qp *qp, bool request)
 {
 	(void)qp;
+	(void)request;
 }
 
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)

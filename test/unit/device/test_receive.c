@@ -35,11 +35,13 @@ static struct {
 	struct packet packet;
 	uint64_t now_ns;
 	const struct qp *prefetched;
+	bool prefetched_request;
 } env;
 
-void qp_prefetch_receive(const struct qp *qp)
+void qp_prefetch_receive(const struct qp *qp, bool request)
 {
 	env.prefetched = qp;
+	env.prefetched_request = request;
 }
 
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
@@ -376,6 +378,20 @@ static void device_prefetch__finds_the_queue_pair_of_either_ip(void **state)
 	assert_int_equal(env.received, 0);
 }
 
+static void device_prefetch__tells_requests_from_responses(void **state)
+{
+	struct path_attr attr = path_to(peer_ipv4, our_ipv4);
+	struct bth_fields bth = bth_to(env.qpn);
+
+	(void)state;
+	bth.opcode = OPCODE_RC | OPCODE_WRITE_ONLY;
+	device_prefetch(env.device, env.frame, build(&attr, &bth));
+	assert_true(env.prefetched_request);
+	bth.opcode = OPCODE_RC | OPCODE_ACKNOWLEDGE;
+	device_prefetch(env.device, env.frame, build(&attr, &bth));
+	assert_false(env.prefetched_request);
+}
+
 static void device_prefetch__believes_no_frame(void **state)
 {
 	(void)state;
@@ -406,6 +422,7 @@ int main(void)
 		TEST(device_receive__the_tag_must_be_that_of_the_address),
 		TEST(device_receive__the_partition_must_be_ours),
 		TEST(device_prefetch__finds_the_queue_pair_of_either_ip),
+		TEST(device_prefetch__tells_requests_from_responses),
 		TEST(device_prefetch__believes_no_frame),
 		TEST(device_receive__the_queue_pair_must_be_there),
 	};

@@ -24,6 +24,11 @@ void qp_prefetch_run(const struct qp *qp)
 	(void)qp;
 }
 
+void qp_prefetch_work(const struct qp *qp)
+{
+	(void)qp;
+}
+
 void device_prefetch(const struct device *device, const uint8_t *frame, size_t len)
 {
 	(void)device;

@@ -150,10 +150,13 @@ int qp_post_built(struct qp *qp);
  * is in error. */
 int qp_post_recv(struct qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
-/** Engine: have fetched what qp_receive will look at, or qp_run, of a queue pair that was not used of
- * late. */
-void qp_prefetch_receive(const struct qp *qp);
+/** Engine: have fetched what qp_receive will look at for a request, or else a response, or qp_run, of
+ * a queue pair that was not used of late. */
+void qp_prefetch_receive(const struct qp *qp, bool request);
 void qp_prefetch_run(const struct qp *qp);
+
+/** Engine: then the work itself that is posted next, of a queue pair of which that was done before. */
+void qp_prefetch_work(const struct qp *qp);
 
 /** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called.
  */
