@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "internal.h"
 #include "mem/pd.h"
 #include "queue/cq.h"
@@ -180,7 +181,7 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	    (init->srq == NULL && init->cap.max_recv_sge > PACKET_FRAGS_MAX))
 		return -EINVAL;
 	/* Lines of its own: what engine and poster write lies apart in it. */
-	qp = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*qp));
+	qp = lines_alloc(sizeof(*qp));
 	if (qp == NULL)
 		return -ENOMEM;
 	memset(qp, 0, sizeof(*qp));
@@ -217,7 +218,7 @@ fini_queues:
 put_pd:
 	pd_put(init->pd);
 free_qp:
-	free(qp);
+	lines_free(qp, sizeof(*qp));
 	return err;
 }
 
@@ -238,7 +239,7 @@ void qp_destroy(struct qp *qp)
 	replies_fini(&qp->replies);
 	qp_fini_queues(qp);
 	free(qp->receive.sge);
-	free(qp);
+	lines_free(qp, sizeof(*qp));
 }
 
 void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too)

@@ -4,9 +4,10 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include <rte_common.h>
+
+#include "base/lines.h"
 
 static int alloc_foreign(const struct ring_allocator *allocator, size_t bytes, enum ring_kind kind,
 			 struct ring_memory *memory)
@@ -35,10 +36,9 @@ int ring_alloc(const struct queue_domain *domain, size_t bytes, enum ring_kind k
 			return rc;
 	}
 	/* Not cleared: pages of a large ring are touched when they are first used. */
-	if (posix_memalign(&memory->base, RTE_CACHE_LINE_SIZE, bytes) == 0)
-		return 0;
-	memory->base = NULL;
-	return -ENOMEM;
+	memory->base = lines_alloc(bytes);
+	memory->bytes = (uint32_t)RTE_MIN(bytes, (size_t)UINT32_MAX);
+	return memory->base ? 0 : -ENOMEM;
 }
 
 void ring_free(struct ring_memory *memory)
@@ -46,6 +46,6 @@ void ring_free(struct ring_memory *memory)
 	if (memory->base && memory->from)
 		memory->from->free(memory->from->user, memory->base, memory->kind);
 	else
-		free(memory->base);
+		lines_free(memory->base, memory->bytes);
 	memory->base = NULL;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that an idle queue pair takes: qp_memory [-d DEPTH] [QPS]. Prints bytes of the heap
- * for each of so many RC queue pairs, connected each to itself, with queues of DEPTH requests, one
- * READ or atomic at a time. A program of verbs only.
+ * The memory that an idle queue pair takes: qp_memory [-d DEPTH] [QPS]. Prints how many bytes the
+ * process has grown by for each of so many RC queue pairs, connected each to itself, with queues of
+ * DEPTH requests, one READ or atomic at a time. A program of verbs only.
  */
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +26,15 @@ static void require(int ok, const char *what)
 	exit(1);
 }
 
-static size_t heap_bytes(void)
+/* All that is in memory, of which a page counts whole. */
+static unsigned long resident_bytes(void)
 {
-	const struct mallinfo2 info = mallinfo2();
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long all, resident = 0;
 
-	return info.uordblks + info.hblkhd;
+	require(file && fscanf(file, "%lu %lu", &all, &resident) == 2, "qp_memory: statm");
+	fclose(file);
+	return resident * (unsigned long)sysconf(_SC_PAGESIZE);
 }
 
 static void open_device(void)
@@ -76,7 +79,7 @@ static void make_qp(unsigned int depth)
 int main(int argc, char **argv)
 {
 	unsigned long qps = 10000, depth = 1;
-	size_t before;
+	unsigned long before;
 	int option;
 
 	while ((option = getopt(argc, argv, "d:")) != -1) {
@@ -91,9 +94,9 @@ int main(int argc, char **argv)
 	open_device();
 	/* What is made with the first one is not each one's. */
 	make_qp((unsigned int)depth);
-	before = heap_bytes();
+	before = resident_bytes();
 	for (unsigned long i = 0; i < qps; i++)
 		make_qp((unsigned int)depth);
-	printf("%zu\n", (heap_bytes() - before) / qps);
+	printf("%lu\n", (resident_bytes() - before) / qps);
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What a ring is for. An allocator may treat them differently. */
 enum ring_kind {
@@ -37,6 +38,7 @@ struct ring_memory {
 	void *base;			   /* of cache lines; not cleared */
 	const struct ring_allocator *from; /* NULL: the heap */
 	enum ring_kind kind;
+	uint32_t bytes; /* of the heap's, or the most that this can tell */
 };
 
 /**

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Cache lines are cut from chunks of pages; what is given back waits for the next of its size. */
+#include "base/lines.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <rte_common.h>
+
+#define BYTES_MAX   4096u /* what is larger fills pages by itself */
+#define SMALL_BYTES (UINT64_C(64) << 10)
+#define SMALL_TOTAL (UINT64_C(512) << 10) /* then chunks are huge pages: few objects need none */
+#define HUGE_BYTES  (UINT64_C(2) << 20)
+
+#if defined(__SANITIZE_ADDRESS__)
+#define FROM_HEAP 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FROM_HEAP 1
+#endif
+#endif
+#ifndef FROM_HEAP
+#define FROM_HEAP 0 /* 1: AddressSanitizer sees each object */
+#endif
+
+struct gap {
+	struct gap *next;
+};
+
+/* All under the lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gap *gaps[BYTES_MAX / RTE_CACHE_LINE_SIZE + 1]; /* by cache lines */
+static uint8_t *chunk;					      /* what is not cut yet */
+static size_t chunk_bytes;
+static uint64_t total_bytes;
+
+/* A child of fork() may go on with it, whatever other threads were doing. */
+static void lock_it(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void unlock_it(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void lines_init(void)
+{
+	pthread_atfork(lock_it, unlock_it, unlock_it);
+}
+
+static void *map(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* A huge page's worth, where the kernel can give one. */
+static uint8_t *map_huge(void)
+{
+	uint8_t *const at = map(2 * HUGE_BYTES), *aligned;
+
+	if (!at)
+		return NULL;
+	aligned = RTE_PTR_ALIGN_CEIL(at, HUGE_BYTES);
+	if (aligned > at)
+		munmap(at, (size_t)(aligned - at));
+	munmap(aligned + HUGE_BYTES, (size_t)(at + HUGE_BYTES - aligned));
+	madvise(aligned, HUGE_BYTES, MADV_HUGEPAGE);
+	return aligned;
+}
+
+static void put_gap(void *at, size_t bytes)
+{
+	struct gap *gap = at;
+
+	gap->next = gaps[bytes / RTE_CACHE_LINE_SIZE];
+	gaps[bytes / RTE_CACHE_LINE_SIZE] = gap;
+}
+
+/* What is left of the old chunk is less than was wanted. */
+static int next_chunk(void)
+{
+	const bool huge = total_bytes >= SMALL_TOTAL;
+	uint8_t *next = huge ? map_huge() : map(SMALL_BYTES);
+
+	if (!next)
+		return -1;
+	if (chunk_bytes > 0)
+		put_gap(chunk, chunk_bytes);
+	chunk = next;
+	chunk_bytes = huge ? HUGE_BYTES : SMALL_BYTES;
+	total_bytes += chunk_bytes;
+	return 0;
+}
+
+static void *cut(size_t bytes)
+{
+	uint8_t *at;
+
+	if (chunk_bytes < bytes && next_chunk() != 0)
+		return NULL;
+	at = chunk;
+	chunk += bytes;
+	chunk_bytes -= bytes;
+	return at;
+}
+
+void *lines_alloc(size_t bytes)
+{
+	const size_t whole = RTE_ALIGN_CEIL(RTE_MAX(bytes, (size_t)1), RTE_CACHE_LINE_SIZE);
+	struct gap *gap;
+	void *at;
+
+	if (bytes > BYTES_MAX || FROM_HEAP)
+		return posix_memalign(&at, RTE_CACHE_LINE_SIZE, bytes) == 0 ? at : NULL;
+	pthread_mutex_lock(&lock);
+	gap = gaps[whole / RTE_CACHE_LINE_SIZE];
+	if (gap)
+		gaps[whole / RTE_CACHE_LINE_SIZE] = gap->next;
+	at = gap ? gap : cut(whole);
+	pthread_mutex_unlock(&lock);
+	return at;
+}
+
+void lines_free(void *at, size_t bytes)
+{
+	if (bytes > BYTES_MAX || FROM_HEAP) {
+		free(at);
+		return;
+	}
+	if (!at)
+		return;
+	pthread_mutex_lock(&lock);
+	put_gap(at, RTE_ALIGN_CEIL(RTE_MAX(bytes, (size_t)1), RTE_CACHE_LINE_SIZE));
+	pthread_mutex_unlock(&lock);
+}
