@@ -31,6 +31,18 @@ void channel_fini(struct channel *channel)
 	pthread_mutex_destroy(&channel->lock);
 }
 
+static void raise_locked(struct channel *channel, struct channel_source *source)
+{
+	if (source->pending == CHANNEL_PENDING_MAX)
+		return;
+	if (source->pending++ == 0)
+		TAILQ_INSERT_TAIL(&channel->ready, source, link);
+	/* Under the lock, or an early reader would find its event forgotten by nobody. Cannot fail
+	 * below 2^64 events. */
+	while (eventfd_write(channel->fd, 1) != 0 && errno == EINTR)
+		;
+}
+
 void channel_raise(struct channel *channel, struct channel_source *source)
 {
 	const int saved_errno = errno;
@@ -39,12 +51,7 @@ void channel_raise(struct channel *channel, struct channel_source *source)
 	/* A thread that is cancelled as it writes would take the lock with it. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
-	if (source->pending++ == 0)
-		TAILQ_INSERT_TAIL(&channel->ready, source, link);
-	/* Under the lock, or an early reader would find its event forgotten by nobody. Cannot fail
-	 * below 2^64 events. */
-	while (eventfd_write(channel->fd, 1) != 0 && errno == EINTR)
-		;
+	raise_locked(channel, source);
 	pthread_mutex_unlock(&channel->lock);
 	pthread_setcancelstate(cancel_state, NULL);
 	errno = saved_errno;
@@ -65,7 +72,7 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
 	source->taken++;
 	*object = source->object;
-	*code = source->code;
+	*code = (int)source->code;
 	return true;
 }
 

@@ -4,10 +4,10 @@
 
 #include "verbs_internal.h"
 
+/* Paths do not migrate here. */
 static const enum ibv_event_type qp_events[FACE_QP_EVENTS] = {
-	IBV_EVENT_QP_FATAL,	IBV_EVENT_QP_REQ_ERR,	       IBV_EVENT_QP_ACCESS_ERR,
-	IBV_EVENT_COMM_EST,	IBV_EVENT_SQ_DRAINED,	       IBV_EVENT_PATH_MIG,
-	IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED,
+	IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
+	IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_LAST_WQE_REACHED,
 };
 
 static const enum ibv_event_type srq_events[FACE_SRQ_EVENTS] = {
@@ -25,14 +25,15 @@ static void init_sources(struct channel_source *sources, const enum ibv_event_ty
 			 void *object)
 {
 	for (int i = 0; i < n; i++)
-		sources[i] = (struct channel_source){.object = object, .code = (int)types[i]};
+		sources[i] = (struct channel_source){.object = object, .code = types[i]};
 }
 
-static struct channel_source *find_source(struct channel_source *sources, int n,
+static struct channel_source *find_source(struct channel_source *sources,
+					  const enum ibv_event_type *types, int n,
 					  enum ibv_event_type type)
 {
 	for (int i = 0; i < n; i++) {
-		if (sources[i].code == (int)type)
+		if (types[i] == type)
 			return &sources[i];
 	}
 	return NULL;
@@ -61,7 +62,7 @@ void event_init_context(struct face_context *context)
 void event_raise_qp(void *user, enum ibv_event_type type)
 {
 	struct face_qp *qp = user;
-	struct channel_source *source = find_source(qp->events, FACE_QP_EVENTS, type);
+	struct channel_source *source = find_source(qp->events, qp_events, FACE_QP_EVENTS, type);
 
 	if (source)
 		channel_raise(&face_context(qp->ibv.context)->async, source);
@@ -80,8 +81,9 @@ void event_raise_srq_limit(void *user)
 {
 	struct face_srq *srq = user;
 
-	channel_raise(&face_context(srq->ibv.context)->async,
-		      find_source(srq->events, FACE_SRQ_EVENTS, IBV_EVENT_SRQ_LIMIT_REACHED));
+	channel_raise(
+		&face_context(srq->ibv.context)->async,
+		find_source(srq->events, srq_events, FACE_SRQ_EVENTS, IBV_EVENT_SRQ_LIMIT_REACHED));
 }
 
 void event_raise_cq(void *user)
@@ -100,7 +102,7 @@ void event_raise_device(void *user, enum ibv_event_type type)
 	pthread_mutex_lock(&face->lock);
 	TAILQ_FOREACH (context, &face->contexts, link) {
 		struct channel_source *source =
-			find_source(context->port_events, FACE_PORT_EVENTS, type);
+			find_source(context->port_events, port_events, FACE_PORT_EVENTS, type);
 
 		if (source && context->open)
 			channel_raise(&context->async, source);

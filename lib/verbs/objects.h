@@ -2,8 +2,9 @@
 /*
  * What stands behind the pointers that verbs hand out.
  *
- * Each object begins with its public struct, so a cast leads from one to the other, and points to
- * the object of the room that does its work.
+ * Each object begins with its public struct, so a cast leads from one to the other (a queue pair
+ * ends with it, since not all have the whole of it), and points to the object of the room that does
+ * its work.
  */
 #ifndef VERBS_OBJECTS_H
 #define VERBS_OBJECTS_H
@@ -33,7 +34,7 @@ struct srq;
 
 #define FACE_PORT	  1 /* the only port of a device */
 #define FACE_COMP_VECTORS 1
-#define FACE_QP_EVENTS	  8 /* kinds of events that a queue pair has */
+#define FACE_QP_EVENTS	  6 /* kinds of events that a queue pair has */
 #define FACE_SRQ_EVENTS	  2 /* kinds that a shared receive queue has */
 #define FACE_PORT_EVENTS  8 /* kinds that belong to no object */
 
@@ -213,28 +214,38 @@ struct face_qp_ex_later {
 };
 
 struct face_qp {
-	union {
-		struct ibv_qp ibv;
-		struct ibv_qp_ex ex; /* the same, and more */
-		struct face_qp_ex_later later;
-	};
-	struct qp *qp;
-	struct device *device;
+	struct channel_source events[FACE_QP_EVENTS];
 	struct pd *pd; /* used; the handle in ibv.pd may go before (ibv_unimport_pd(3)) */
 	struct face_parent *parent;
-	bool is_ex;	     /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
-	uint32_t wr_opcodes; /* what may then be built: bits of enum ibv_wr_opcode */
-	struct sq *build_sq; /* where it is; in a child process nowhere */
-	LIST_ENTRY(face_qp) ex_link;
 	uint32_t groups; /* multicast groups that it is attached to; engine's lock */
 	bool blocks_own_mcast;
-	struct channel_source events[FACE_QP_EVENTS];
+	bool is_ex; /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
+	LIST_ENTRY(face_qp) ex_link;
 
 	/* XRC_RECV only, else NULL */
 	struct face_target *target;
 	struct face_xrcd *xrcd;
 	TAILQ_ENTRY(face_qp) target_link;
+
+	/* To post takes these and what follows: one cache line. */
+	struct qp *qp;
+	struct device *device;
+	union {
+		struct ibv_qp ibv;
+		/* From here on there is only what is_ex has. */
+		struct ibv_qp_ex ex; /* the same, and more */
+		struct face_qp_ex_later later;
+	};
+	struct sq *build_sq; /* where lists are built; in a child process nowhere */
+	uint32_t wr_opcodes; /* what may be: bits of enum ibv_wr_opcode */
 };
+
+/* What of it there is. */
+static inline size_t face_qp_bytes(bool is_ex)
+{
+	return is_ex ? sizeof(struct face_qp)
+		     : offsetof(struct face_qp, ibv) + sizeof(struct ibv_qp);
+}
 
 static inline struct face_device *face_device(struct ibv_device *ibv)
 {
@@ -301,7 +312,7 @@ static inline struct face_xrcd *face_xrcd(struct ibv_xrcd *ibv)
 
 static inline struct face_qp *face_qp(struct ibv_qp *ibv)
 {
-	return (struct face_qp *)ibv;
+	return (struct face_qp *)((char *)ibv - offsetof(struct face_qp, ibv));
 }
 
 #endif

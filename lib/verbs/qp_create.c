@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making queue pairs: what each type needs, the device's limits, and the parts they are made of. */
-#include <stdlib.h>
+#include <string.h>
 
+#include "base/lines.h"
 #include "device/limits.h"
 #include "qp/qp.h"
 #include "queue/srq.h"
@@ -90,11 +91,13 @@ static int check_extensions(const struct ibv_qp_init_attr_ex *attr)
 int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	     struct face_qp **allocated)
 {
-	struct face_qp *qp = calloc(1, sizeof(*qp));
+	const bool is_ex = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	struct face_qp *qp = lines_alloc(face_qp_bytes(is_ex));
 	struct ibv_qp *ibv;
 
 	if (!qp)
 		return -ENOMEM;
+	memset(qp, 0, face_qp_bytes(is_ex));
 	ibv = &qp->ibv;
 	ibv->context = &context->verbs.context;
 	ibv->qp_context = attr->qp_context;
@@ -116,9 +119,8 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	qp->device = context->device;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
 		qp->blocks_own_mcast = attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+	if (is_ex) {
 		wr_fill(qp, attr->send_ops_flags);
-	if (qp->is_ex) {
 		pthread_mutex_lock(&context->face->lock);
 		LIST_INSERT_HEAD(&context->ex_qps, qp, ex_link);
 		pthread_mutex_unlock(&context->face->lock);
@@ -142,7 +144,7 @@ void qp_free(struct face_qp *qp)
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	parent_put(qp->parent);
 	context_put(context);
-	free(qp);
+	lines_free(qp, face_qp_bytes(qp->is_ex));
 }
 
 static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex *attr,
@@ -196,7 +198,8 @@ static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 		return rc;
 	}
 	qp->ibv.qp_num = init.qpn;
-	qp->build_sq = qp_sq(qp->qp);
+	if (qp->is_ex)
+		qp->build_sq = qp_sq(qp->qp);
 	attr->cap = granted;
 	return 0;
 }

@@ -8,15 +8,16 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#define CHANNEL_PENDING_MAX ((1u << 24) - 1)
+
 /* A thing that events are about: embedded in its object, so that raising an event allocates
- * nothing. */
+ * nothing. Each queue pair has several: it is kept small. All under channel->lock. */
 struct channel_source {
 	TAILQ_ENTRY(channel_source) link;
-	uint32_t pending; /* events raised and not yet read; under channel->lock */
-	uint32_t taken; /* events read, which must be acknowledged before the object goes; same lock
-			 */
-	void *object;	/* what channel_read returns */
-	int code;	/* what kind of event; returned beside object */
+	uint32_t pending : 24; /* events raised and not yet read; of more no more is told */
+	uint32_t code : 8;     /* what kind of event; returned beside object */
+	uint32_t taken;	       /* events read, which must be acknowledged before the object goes */
+	void *object;	       /* what channel_read returns */
 };
 
 struct channel {
