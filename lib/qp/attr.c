@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <rte_common.h>
 
@@ -226,7 +227,7 @@ int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct att
 	return 0;
 }
 
-void attr_apply(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+void attr_apply(struct attr_kept *to, const struct ibv_qp_attr *from, int mask)
 {
 	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
 		to->en_sqd_async_notify = from->en_sqd_async_notify;
@@ -262,4 +263,26 @@ void attr_apply(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask
 		to->dest_qp_num = from->dest_qp_num;
 	if (mask & IBV_QP_RATE_LIMIT)
 		to->rate_limit = from->rate_limit;
+}
+
+void attr_tell(const struct attr_kept *from, struct ibv_qp_attr *to)
+{
+	memset(to, 0, sizeof(*to));
+	to->ah_attr = from->ah_attr;
+	to->path_mtu = from->path_mtu;
+	to->qkey = from->qkey;
+	to->rq_psn = from->rq_psn;
+	to->sq_psn = from->sq_psn;
+	to->dest_qp_num = from->dest_qp_num;
+	to->qp_access_flags = from->qp_access_flags;
+	to->rate_limit = from->rate_limit;
+	to->pkey_index = from->pkey_index;
+	to->en_sqd_async_notify = from->en_sqd_async_notify;
+	to->max_rd_atomic = from->max_rd_atomic;
+	to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	to->min_rnr_timer = from->min_rnr_timer;
+	to->port_num = from->port_num;
+	to->timeout = from->timeout;
+	to->retry_cnt = from->retry_cnt;
+	to->rnr_retry = from->rnr_retry;
 }

@@ -4,6 +4,7 @@
 #define QP_INTERNAL_H
 
 #include "mem/mw.h"
+#include "qp/attr.h"
 #include "qp/qp.h"
 #include "queue/rq.h"
 #include "queue/sq.h"
@@ -12,20 +13,44 @@
 #include "transport/requester.h"
 #include "transport/responder.h"
 
+/* What of its qp_init is looked at later. */
+struct qp_made {
+	struct pd *pd;
+	struct cq *send_cq;
+	struct cq *recv_cq;
+	struct srq *srq;
+	struct counters *counters;
+	void (*event)(void *user, enum ibv_event_type type);
+	void *user;
+	uint32_t qpn;
+	uint32_t max_rate_kbps;
+	enum ibv_qp_type type;
+	enum ibv_mtu port_mtu;
+	bool sig_all;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+};
+
+/*
+ * There may be very many: no more lines than need be, and those that a message needs side by side.
+ * Only the first line of either queue is written by who posts.
+ */
 struct qp {
-	struct qp_sched sched; /* the engine's; first: qp_sched finds it there */
-	struct qp_init init;
+	struct qp_sched sched
+		__rte_cache_aligned; /* the engine's; first: qp_sched finds it there */
+
+	struct sq sq __rte_cache_aligned;
 	const struct qp_kind *kind;
+	struct rq *rq;		 /* own_rq or the shared one */
 	enum ibv_qp_state state; /* written by engine and control, read by posters */
 	bool established;	 /* the event that tells of the first packet was raised */
-	bool requests_waited; /* answers took the last turn's whole budget: requests first now */
+	bool requests_waited;	 /* answers took the last turn's whole budget: requests first now */
 	bool drained_told;	 /* the event that tells of SQD being drained was raised */
-	struct ibv_qp_attr attr; /* as last set */
 
-	struct sq sq;
-	struct rq own_rq;
-	struct rq *rq; /* own_rq or the shared one */
-
+	struct rq own_rq __rte_cache_aligned;
+	struct attr_kept attr; /* as last set */
+	struct qp_made init;
+	uint32_t sges;		/* entries of sge */
 	struct mw_list windows; /* of type 2 that it has bound */
 
 	struct peer peer;
@@ -36,9 +61,17 @@ struct qp {
 	struct completer completer;
 	struct replies replies;
 	struct receive receive; /* of whichever role receives */
-	struct responder responder;
-	struct datagram datagram; /* UD; uses the completer for its send queue */
+	union {
+		struct responder responder;
+		struct datagram datagram; /* UD; uses the completer for its send queue */
+	};
+	struct ibv_sge sge[]; /* receive.sge */
 };
+
+static inline bool qp_is_datagram(const struct qp *qp)
+{
+	return qp->init.type == IBV_QPT_UD;
+}
 
 /* What the types of queue pairs differ in. */
 struct qp_kind {

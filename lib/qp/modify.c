@@ -76,6 +76,23 @@ static void qp_pace(struct qp *qp, uint32_t rate, uint32_t burst_bytes, uint32_t
 	pacer_set(&qp->pacer, rate, burst_bytes, typical_bytes);
 }
 
+static void qp_apply_responder(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	qp->responder.mtu = qp->peer.mtu;
+	qp->responder.peer_qpn = qp->peer.qpn;
+	qp->responder.access = qp->attr.qp_access_flags;
+	qp->responder.min_rnr_timer = qp->attr.min_rnr_timer;
+	if (mask & IBV_QP_RQ_PSN)
+		responder_reset(&qp->responder, psn_make(attr->rq_psn));
+}
+
+static void qp_apply_datagram(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	qp->datagram.qkey = qp->attr.qkey;
+	if (mask & IBV_QP_SQ_PSN)
+		qp->datagram.psn = psn_make(attr->sq_psn);
+}
+
 /* Attributes that the roles keep a copy of. */
 static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		    const struct path *path)
@@ -96,25 +113,21 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	qp->peer.pkey = WIRE_PKEY_DEFAULT;
 	qp->peer.mtu = qp->attr.path_mtu == 0 ? 0 : 128u << qp->attr.path_mtu;
 	qp->completer.mtu = qp->peer.mtu;
-	qp->responder.mtu = qp->peer.mtu;
-	qp->responder.peer_qpn = qp->peer.qpn;
-	qp->responder.access = qp->attr.qp_access_flags;
-	qp->responder.min_rnr_timer = qp->attr.min_rnr_timer;
 	qp->flight.max_responses = qp->attr.max_rd_atomic;
 	qp->recovery.timeout_ns = ack_timeout_ns(qp->attr.timeout);
 	qp->recovery.retry_cnt = qp->attr.retry_cnt;
 	qp->recovery.rnr_retry = qp->attr.rnr_retry;
-	qp->datagram.qkey = qp->attr.qkey;
 	if (mask & IBV_QP_RATE_LIMIT)
 		qp_pace(qp, attr->rate_limit, 0, 0);
-	if (mask & IBV_QP_RQ_PSN)
-		responder_reset(&qp->responder, psn_make(attr->rq_psn));
 	if (mask & IBV_QP_SQ_PSN) {
 		flight_init(&qp->flight, psn_make(attr->sq_psn));
 		recovery_reset(&qp->recovery);
 		completer_reset(&qp->completer);
-		qp->datagram.psn = psn_make(attr->sq_psn);
 	}
+	if (qp_is_datagram(qp))
+		qp_apply_datagram(qp, attr, mask);
+	else
+		qp_apply_responder(qp, attr, mask);
 	return 0;
 }
 

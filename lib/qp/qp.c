@@ -2,7 +2,6 @@
 /* Queue pairs: made of their roles and queues, asked about, posted to. */
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/lines.h"
@@ -38,9 +37,8 @@ const struct qp_kind *qp_kind(enum ibv_qp_type type)
 	}
 }
 
-static void qp_connect_roles(struct qp *qp)
+static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 {
-	const struct qp_init *init = &qp->init;
 	const uint8_t service = qp->kind->service;
 
 	qp->requester = (struct requester){.sq = &qp->sq,
@@ -64,6 +62,21 @@ static void qp_connect_roles(struct qp *qp)
 	qp->replies.qpn = init->qpn;
 	qp->replies.peer = &qp->peer;
 	qp->replies.counters = init->counters;
+	if (qp_is_datagram(qp)) {
+		qp->datagram = (struct datagram){.sq = &qp->sq,
+						 .rq = qp->rq,
+						 .srq = init->srq,
+						 .recv_cq = init->recv_cq,
+						 .receive = &qp->receive,
+						 .completer = &qp->completer,
+						 .pacer = &qp->pacer,
+						 .pd = init->pd,
+						 .counters = init->counters,
+						 .qpn = init->qpn,
+						 .mtu = 128u << init->port_mtu,
+						 .pkey = WIRE_PKEY_DEFAULT};
+		return;
+	}
 	qp->responder = (struct responder){.pd = init->pd,
 					   .rq = qp->rq,
 					   .srq = init->srq,
@@ -76,18 +89,6 @@ static void qp_connect_roles(struct qp *qp)
 					   .early.pool = init->early,
 					   .qpn = init->qpn,
 					   .service = service};
-	qp->datagram = (struct datagram){.sq = &qp->sq,
-					 .rq = qp->rq,
-					 .srq = init->srq,
-					 .recv_cq = init->recv_cq,
-					 .receive = &qp->receive,
-					 .completer = &qp->completer,
-					 .pacer = &qp->pacer,
-					 .pd = init->pd,
-					 .counters = init->counters,
-					 .qpn = init->qpn,
-					 .mtu = 128u << init->port_mtu,
-					 .pkey = WIRE_PKEY_DEFAULT};
 }
 
 void qp_reset(struct qp *qp)
@@ -105,7 +106,9 @@ void qp_reset(struct qp *qp)
 	pacer_set(&qp->pacer, 0, 0, 0);
 	completer_reset(&qp->completer);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
-	responder_reset(&qp->responder, psn_make(0));
+	qp->receive.taken = false;
+	if (!qp_is_datagram(qp))
+		responder_reset(&qp->responder, psn_make(0));
 }
 
 void qp_set_state(struct qp *qp, enum ibv_qp_state state)
@@ -113,41 +116,43 @@ void qp_set_state(struct qp *qp, enum ibv_qp_state state)
 	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
 }
 
-static int qp_init_queues(struct qp *qp)
+static int qp_init_queues(struct qp *qp, const struct qp_init *init)
 {
-	const struct ibv_qp_cap *cap = &qp->init.cap;
-	const struct sq_attr sq_attr = {.max_wr = cap->max_send_wr,
+	const struct ibv_qp_cap *cap = &init->cap;
+	const struct sq_attr sq_attr = {.max_wr = qp->kind->sends ? cap->max_send_wr : 0,
 					.max_sge = cap->max_send_sge,
 					.max_inline = cap->max_inline_data,
-					.sig_all = qp->init.sig_all,
-					.type = qp->init.type,
-					.domain = qp->init.queues};
-	int err = sq_init(&qp->sq, &sq_attr);
+					.sig_all = init->sig_all,
+					.type = (uint8_t)init->type};
+	int err = sq_init_in(init->queues, &qp->sq, &sq_attr);
 
 	if (err != 0)
 		return err;
-	if (qp->init.srq != NULL) {
-		qp->rq = &qp->init.srq->rq;
+	if (init->srq != NULL) {
+		qp->rq = &init->srq->rq;
 		return 0;
 	}
 	qp->rq = &qp->own_rq;
-	err = rq_init_in(qp->init.queues, RING_RECV, &qp->own_rq, cap->max_recv_wr,
-			 cap->max_recv_sge);
+	err = rq_init_in(init->queues, RING_RECV, &qp->own_rq,
+			 qp->kind->receives ? cap->max_recv_wr : 0, cap->max_recv_sge);
 	if (err != 0)
 		sq_fini(&qp->sq);
 	return err;
 }
 
-/* Room for the longest list of receive buffers: an XRC target takes requests from any queue of its
- * domain. */
-static int qp_init_receive(struct qp *qp)
+/* The longest list of receive buffers: an XRC target takes requests from any queue of its domain.
+ */
+static uint32_t receive_sges(const struct qp_init *init)
 {
-	uint32_t max_sge = qp->rq->max_sge;
+	if (init->type == IBV_QPT_XRC_RECV)
+		return PACKET_FRAGS_MAX;
+	return init->srq != NULL ? init->srq->rq.max_sge : init->cap.max_recv_sge;
+}
 
-	if (qp->init.type == IBV_QPT_XRC_RECV)
-		max_sge = PACKET_FRAGS_MAX;
-	qp->receive.sge = calloc(RTE_MAX(max_sge, 1u), sizeof(*qp->receive.sge));
-	return qp->receive.sge != NULL ? 0 : -ENOMEM;
+static size_t qp_bytes(uint32_t sges)
+{
+	/* The list begins in what would else be padding. */
+	return RTE_MAX(sizeof(struct qp), offsetof(struct qp, sge) + sges * sizeof(struct ibv_sge));
 }
 
 static void qp_fini_queues(struct qp *qp)
@@ -160,7 +165,7 @@ static void qp_fini_queues(struct qp *qp)
 /* What may not be destroyed before the queue pair, as its domain: an XRC one has not all of it. */
 static void qp_count_users(const struct qp *qp, int step)
 {
-	const struct qp_init *init = &qp->init;
+	const struct qp_made *init = &qp->init;
 
 	if (init->send_cq != NULL)
 		__atomic_fetch_add(&init->send_cq->users, (uint32_t)step, __ATOMIC_RELEASE);
@@ -170,8 +175,40 @@ static void qp_count_users(const struct qp *qp, int step)
 		__atomic_fetch_add(&init->srq->users, (uint32_t)step, __ATOMIC_RELEASE);
 }
 
+static void qp_keep(struct qp *qp, const struct qp_init *init)
+{
+	qp->kind = qp_kind(init->type);
+	qp->init = (struct qp_made){.pd = init->pd,
+				    .send_cq = init->send_cq,
+				    .recv_cq = init->recv_cq,
+				    .srq = init->srq,
+				    .counters = init->counters,
+				    .event = init->event,
+				    .user = init->user,
+				    .qpn = init->qpn,
+				    .max_rate_kbps = init->max_rate_kbps,
+				    .type = init->type,
+				    .port_mtu = init->port_mtu,
+				    .sig_all = init->sig_all,
+				    .max_rd_atomic = init->max_rd_atomic,
+				    .max_dest_rd_atomic = init->max_dest_rd_atomic};
+}
+
+/* As granted. */
+static struct ibv_qp_cap qp_cap(const struct qp *qp)
+{
+	const bool own = qp->rq == &qp->own_rq;
+
+	return (struct ibv_qp_cap){.max_send_wr = qp->sq.attr.max_wr,
+				   .max_send_sge = qp->sq.attr.max_sge,
+				   .max_inline_data = qp->sq.attr.max_inline,
+				   .max_recv_wr = own ? qp->own_rq.max_wr : 0,
+				   .max_recv_sge = own ? qp->own_rq.max_sge : 0};
+}
+
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **out)
 {
+	const uint32_t sges = receive_sges(init);
 	struct qp *qp;
 	int err;
 
@@ -181,70 +218,58 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	    (init->srq == NULL && init->cap.max_recv_sge > PACKET_FRAGS_MAX))
 		return -EINVAL;
 	/* Lines of its own: what engine and poster write lies apart in it. */
-	qp = lines_alloc(sizeof(*qp));
+	qp = lines_alloc(qp_bytes(sges));
 	if (qp == NULL)
 		return -ENOMEM;
-	memset(qp, 0, sizeof(*qp));
-	qp->init = *init;
-	qp->kind = qp_kind(init->type);
-	if (!qp->kind->sends)
-		qp->init.cap.max_send_wr = 0;
-	if (!qp->kind->receives)
-		qp->init.cap.max_recv_wr = 0;
+	memset(qp, 0, qp_bytes(sges));
+	qp_keep(qp, init);
+	qp->receive.sge = qp->sge;
+	qp->sges = sges;
 	err = pd_get(init->pd);
 	if (err != 0)
 		goto free_qp;
-	err = qp_init_queues(qp);
+	err = qp_init_queues(qp, init);
 	if (err != 0)
 		goto put_pd;
-	err = qp_init_receive(qp);
-	if (err != 0)
-		goto fini_queues;
-	qp->init.queues = NULL;
-	qp_connect_roles(qp);
+	qp_connect_roles(qp, init);
 	qp_reset(qp);
 	qp->state = IBV_QPS_RESET;
-	cap->max_send_wr = qp->sq.attr.max_wr;
-	cap->max_send_sge = qp->sq.attr.max_sge;
-	cap->max_inline_data = qp->sq.attr.max_inline;
-	cap->max_recv_wr = init->srq == NULL ? qp->own_rq.max_wr : 0;
-	cap->max_recv_sge = init->srq == NULL ? qp->own_rq.max_sge : 0;
-	qp->init.cap = *cap;
+	*cap = qp_cap(qp);
 	qp_count_users(qp, 1);
 	*out = qp;
 	return 0;
-fini_queues:
-	qp_fini_queues(qp);
 put_pd:
 	pd_put(init->pd);
 free_qp:
-	lines_free(qp, sizeof(*qp));
+	lines_free(qp, qp_bytes(sges));
 	return err;
 }
 
 void qp_retire(struct qp *qp)
 {
 	mw_unbind_all(&qp->windows);
-	early_clear(&qp->responder.early);
 	early_clear(&qp->completer.early);
+	if (!qp_is_datagram(qp))
+		early_clear(&qp->responder.early);
 }
 
 void qp_destroy(struct qp *qp)
 {
 	/* The engine uses their pool for others, and windows are in their regions' count. */
 	assert(LIST_EMPTY(&qp->windows));
-	assert(qp->responder.early.count == 0 && qp->completer.early.count == 0);
+	assert(qp->completer.early.count == 0);
+	assert(qp_is_datagram(qp) || qp->responder.early.count == 0);
 	qp_count_users(qp, -1);
 	pd_put(qp->init.pd);
 	replies_fini(&qp->replies);
 	qp_fini_queues(qp);
-	free(qp->receive.sge);
-	lines_free(qp, sizeof(*qp));
+	lines_free(qp, qp_bytes(qp->sges));
 }
 
 void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too)
 {
-	responder_forget_srq(&qp->responder, srq, qp->init.pd);
+	if (!qp_is_datagram(qp))
+		responder_forget_srq(&qp->responder, srq, qp->init.pd);
 	if (pd_too)
 		replies_forget_pd(&qp->replies, srq->pd, qp->init.pd);
 }
@@ -271,24 +296,24 @@ void *qp_user(const struct qp *qp)
 
 void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
 {
-	*attr = qp->attr;
+	attr_tell(&qp->attr, attr);
 	attr->qp_state = qp->state;
 	attr->cur_qp_state = qp->state;
 	attr->path_mig_state = IBV_MIG_MIGRATED;
-	attr->cap = qp->init.cap;
+	attr->cap = qp_cap(qp);
 	attr->sq_draining = qp->state == IBV_QPS_SQD && !requester_drained(&qp->requester);
-	if (qp->state >= IBV_QPS_RTR)
+	if (qp->state >= IBV_QPS_RTR && !qp_is_datagram(qp))
 		attr->rq_psn = qp->responder.epsn.v;
 	if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
 		attr->sq_psn = qp->flight.next.v;
-	init->cap = qp->init.cap;
+	init->cap = attr->cap;
 	init->qp_type = qp->init.type;
 	init->sq_sig_all = qp->init.sig_all;
 }
 
 void qp_look(const struct qp *qp, struct qp_view *view)
 {
-	const struct qp_init *init = &qp->init;
+	const struct qp_made *init = &qp->init;
 	const bool has_peer = qp->state >= IBV_QPS_RTR && init->type != IBV_QPT_UD;
 
 	*view = (struct qp_view){
@@ -303,7 +328,7 @@ void qp_look(const struct qp *qp, struct qp_view *view)
 		.send_cq = init->send_cq ? init->send_cq->number : 0,
 		.recv_cq = init->recv_cq ? init->recv_cq->number : 0,
 	};
-	if (qp->state >= IBV_QPS_RTR)
+	if (qp->state >= IBV_QPS_RTR && !qp_is_datagram(qp))
 		view->rq_psn = qp->responder.epsn.v;
 	if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
 		view->sq_psn = init->type == IBV_QPT_UD ? qp->datagram.psn.v : qp->flight.next.v;
@@ -324,7 +349,7 @@ int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad
 		*bad = wr;
 		return EINVAL;
 	}
-	return sq_post(&qp->sq, qp->init.type, wr, bad);
+	return sq_post(&qp->sq, (enum ibv_qp_type)qp->sq.attr.type, wr, bad);
 }
 
 struct sq *qp_sq(struct qp *qp)

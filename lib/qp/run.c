@@ -76,7 +76,8 @@ static void prefetch(const void *from, size_t bytes)
 void qp_prefetch_receive(const struct qp *qp, bool request)
 {
 	prefetch(&qp->sched, sizeof(qp->sched));
-	prefetch(&qp->kind, sizeof(qp->kind) + sizeof(qp->state));
+	prefetch(&qp->kind, offsetof(struct qp, own_rq) - offsetof(struct qp, kind));
+	prefetch(&qp->init.type, sizeof(qp->init.type));
 	prefetch(&qp->attr.ah_attr.grh, sizeof(qp->attr.ah_attr.grh));
 	prefetch(&qp->peer.path.sgid, sizeof(qp->peer.path.sgid));
 	if (request) {
@@ -92,7 +93,7 @@ void qp_prefetch_receive(const struct qp *qp, bool request)
 void qp_prefetch_run(const struct qp *qp)
 {
 	prefetch(&qp->sched, sizeof(qp->sched));
-	prefetch(&qp->kind, sizeof(qp->kind) + sizeof(qp->state));
+	prefetch(&qp->init.type, sizeof(qp->init.type));
 	prefetch(&qp->sq, sizeof(qp->sq));
 	prefetch(&qp->peer, offsetof(struct qp, responder) - offsetof(struct qp, peer));
 }

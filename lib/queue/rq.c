@@ -22,7 +22,6 @@ static void use_ring(struct rq *rq, const struct rq_ring *ring)
 {
 	rq->memory = ring->memory;
 	rq->ring = ring->memory.base;
-	rq->mask = ring->slots - 1;
 	rq->max_wr = ring->slots;
 }
 
@@ -65,7 +64,7 @@ static int fill(const struct rq *rq, uint32_t index, const struct ibv_recv_wr *w
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge ||
 	    (wr->num_sge > 0 && !wr->sg_list))
 		return EINVAL;
-	wqe = (struct recv_wqe *)(rq->ring + (uint64_t)(index & rq->mask) * rq->stride);
+	wqe = (struct recv_wqe *)(rq->ring + (uint64_t)(index & (rq->max_wr - 1)) * rq->stride);
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = (uint32_t)wr->num_sge;
 	wqe->length = 0;
@@ -110,7 +109,7 @@ static void copy_posted(const struct rq *rq, const struct rq_ring *ring)
 
 	for (uint32_t i = rq->cons; i != rq->prod; i++)
 		memcpy(to + (uint64_t)(i & mask) * rq->stride,
-		       rq->ring + (uint64_t)(i & rq->mask) * rq->stride, rq->stride);
+		       rq->ring + (uint64_t)(i & (rq->max_wr - 1)) * rq->stride, rq->stride);
 }
 
 int rq_change_ring(struct rq *rq, struct rq_ring *ring)

@@ -20,26 +20,24 @@
 
 #define BIT(opcode) (1u << (opcode))
 
-int sq_init(struct sq *sq, const struct sq_attr *attr)
+int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq_attr *attr)
 {
 	uint32_t payload;
 	int rc;
 
-	*sq = (struct sq){.attr = *attr, .lock = queue_lock_make(attr->domain)};
-	sq->attr.domain = NULL;
+	*sq = (struct sq){.attr = *attr, .lock = queue_lock_make(domain)};
 	if (attr->max_wr > SQ_WR_MAX || attr->max_sge > SQ_SGE_MAX ||
 	    attr->max_inline > SQ_INLINE_MAX)
 		return -EINVAL;
 	if (attr->max_wr == 0)
 		return 0;
 	sq->attr.max_wr = rte_align32pow2(attr->max_wr);
-	sq->mask = sq->attr.max_wr - 1;
 	payload = RTE_MAX(attr->max_sge * (uint32_t)sizeof(struct ibv_sge), attr->max_inline);
 	if (attr->type == IBV_QPT_UD)
 		payload = RTE_ALIGN(payload, (uint32_t) _Alignof(struct path)) +
 			  (uint32_t)sizeof(struct path);
 	sq->stride = RTE_ALIGN((uint32_t)sizeof(struct send_wqe) + payload, RTE_CACHE_LINE_SIZE);
-	rc = ring_alloc(attr->domain, (size_t)sq->attr.max_wr * sq->stride, RING_SEND, &sq->memory);
+	rc = ring_alloc(domain, (size_t)sq->attr.max_wr * sq->stride, RING_SEND, &sq->memory);
 	sq->ring = sq->memory.base;
 	return rc;
 }

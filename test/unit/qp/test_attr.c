@@ -4,6 +4,7 @@
  * ibv_modify_qp(3)): one row an attribute, one column a transition.
  */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -336,7 +337,7 @@ static void attr_check_values__each_has_its_range(void **state)
 }
 
 /* A structure of bytes that all differ from zero, then the attributes of `mask` taken over. */
-static void applied(struct ibv_qp_attr *to, int mask)
+static void applied(struct attr_kept *to, int mask)
 {
 	struct ibv_qp_attr from;
 
@@ -347,7 +348,7 @@ static void applied(struct ibv_qp_attr *to, int mask)
 
 static void attr_apply__takes_what_the_mask_names(void **state)
 {
-	struct ibv_qp_attr to;
+	struct attr_kept to;
 
 	(void)state;
 	applied(&to, IBV_QP_EN_SQD_ASYNC_NOTIFY);
@@ -390,7 +391,7 @@ static void attr_apply__takes_what_the_mask_names(void **state)
 
 static void attr_apply__takes_nothing_else(void **state)
 {
-	struct ibv_qp_attr to, rest;
+	struct attr_kept to, rest;
 	int named = 0;
 
 	(void)state;
@@ -399,7 +400,7 @@ static void attr_apply__takes_nothing_else(void **state)
 	assert_memory_equal(&to, &rest, sizeof(to));
 	/* Each attribute has bytes of its own: taken one after the other they make all of them. */
 	for (size_t i = 0; i < ATTRS; i++) {
-		struct ibv_qp_attr one, both;
+		struct attr_kept one, both;
 		const uint8_t *a = (const uint8_t *)&one, *b = (const uint8_t *)&both;
 
 		applied(&one, attrs[i]);
@@ -408,6 +409,19 @@ static void attr_apply__takes_nothing_else(void **state)
 			assert_false(a[byte] != 0 && b[byte] != 0);
 		named |= attrs[i];
 	}
+}
+
+static void attr_tell__tells_all_that_is_kept(void **state)
+{
+	struct attr_kept kept, again = {0};
+	struct ibv_qp_attr told;
+
+	(void)state;
+	applied(&kept, INT_MAX);
+	attr_tell(&kept, &told);
+	attr_apply(&again, &told, INT_MAX);
+	assert_memory_equal(&again, &kept, offsetof(struct attr_kept, rnr_retry) + 1);
+	assert_int_equal(told.alt_port_num, 0);
 }
 
 int main(void)
@@ -422,6 +436,7 @@ int main(void)
 		cmocka_unit_test(attr_check_values__each_has_its_range),
 		cmocka_unit_test(attr_apply__takes_what_the_mask_names),
 		cmocka_unit_test(attr_apply__takes_nothing_else),
+		cmocka_unit_test(attr_tell__tells_all_that_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

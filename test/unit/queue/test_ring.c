@@ -156,21 +156,22 @@ static void ring_alloc__gives_back_what_is_not_aligned(void **state)
 
 static void sq_init__is_in_the_allocators_memory(void **state)
 {
-	const struct sq_attr attr = {.max_wr = 5,
-				     .max_sge = 2,
-				     .max_inline = 100,
-				     .type = IBV_QPT_RC,
-				     .domain = &domain};
+	const struct sq_attr attr = {
+		.max_wr = 5,
+		.max_sge = 2,
+		.max_inline = 100,
+		.type = IBV_QPT_RC,
+	};
 	struct sq sq;
 
 	(void)state;
-	assert_int_equal(sq_init(&sq, &attr), 0);
+	assert_int_equal(sq_init_in(&domain, &sq, &attr), 0);
 	assert_int_equal(source.kinds[0], RING_SEND);
 	assert_true(is_in_block(0, sq_at(&sq, 0)));
-	assert_true(is_in_block(0, (uint8_t *)sq_at(&sq, sq.mask) + sq.stride - 1));
+	assert_true(is_in_block(0, (uint8_t *)sq_at(&sq, sq.attr.max_wr - 1) + sq.stride - 1));
 	sq_fini(&sq);
 	source.rc = -ENOMEM;
-	assert_int_equal(sq_init(&sq, &attr), -ENOMEM);
+	assert_int_equal(sq_init_in(&domain, &sq, &attr), -ENOMEM);
 	sq_fini(&sq);
 }
 
@@ -250,8 +251,7 @@ static void cq_create_in__is_in_the_allocators_memory_with_its_stamps(void **sta
 static void queues__of_one_thread_take_no_lock(void **state)
 {
 	const struct queue_domain single = {.single_threaded = true};
-	const struct sq_attr sq_attr = {
-		.max_wr = 4, .max_sge = 1, .type = IBV_QPT_RC, .domain = &single};
+	const struct sq_attr sq_attr = {.max_wr = 4, .max_sge = 1, .type = IBV_QPT_RC};
 	const struct cq_attr cq_attr = {.cqe = 4, .domain = &single};
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
 	struct ibv_recv_wr recv = {0}, *bad_recv;
@@ -261,7 +261,7 @@ static void queues__of_one_thread_take_no_lock(void **state)
 	struct rq rq;
 
 	(void)state;
-	assert_int_equal(sq_init(&sq, &sq_attr), 0);
+	assert_int_equal(sq_init_in(&single, &sq, &sq_attr), 0);
 	assert_int_equal(rq_init_in(&single, RING_RECV, &rq, 4, 1), 0);
 	assert_int_equal(cq_create_in(&cq_attr, &cq), 0);
 	rte_spinlock_lock(&sq.lock.spin);

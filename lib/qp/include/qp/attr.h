@@ -14,6 +14,27 @@ struct attr_limits {
 	enum ibv_mtu port_mtu;
 };
 
+/* What is kept of them, with the names of struct ibv_qp_attr. */
+struct attr_kept {
+	struct ibv_ah_attr ah_attr;
+	enum ibv_mtu path_mtu;
+	uint32_t qkey;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t dest_qp_num;
+	unsigned int qp_access_flags;
+	uint32_t rate_limit;
+	uint16_t pkey_index;
+	uint8_t en_sqd_async_notify;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint8_t min_rnr_timer;
+	uint8_t port_num;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+};
+
 /**
  * What a mask names of a type's own attributes. MT-safe. Those of the half that an XRC queue pair
  * does not have are passed over, as Linux does: programs set them as for RC.
@@ -37,6 +58,9 @@ int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
 int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct attr_limits *limits);
 
 /** Take over the values that the mask names. */
-void attr_apply(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask);
+void attr_apply(struct attr_kept *to, const struct ibv_qp_attr *from, int mask);
+
+/** Tell them all; what is not kept is 0. */
+void attr_tell(const struct attr_kept *from, struct ibv_qp_attr *to);
 
 #endif

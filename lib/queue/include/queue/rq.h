@@ -4,7 +4,9 @@
 #ifndef QUEUE_RQ_H
 #define QUEUE_RQ_H
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
@@ -21,21 +23,24 @@ struct recv_wqe {
 };
 
 struct rq {
-	/* A line that the responder reads for `prod` anyway. */
-	uint8_t *ring __rte_cache_aligned; /* slots of `stride` bytes */
-	uint32_t mask;
-	uint32_t stride;
-	uint32_t max_wr; /* as granted, at least what was asked for */
+	/* A line that the responder reads for `prod` anyway. Whoever has a queue puts it at the
+	 * beginning of one. */
+	uint8_t *ring;	 /* slots of `stride` bytes */
+	uint32_t max_wr; /* as granted, at least what was asked for: a power of two, or 0 */
 	uint32_t max_sge;
+	uint32_t stride;
 	uint32_t prod; /* poster's, under lock; release-stored */
 	struct queue_lock lock;
-
 	struct queue_domain domain; /* where its next ring comes from */
 	enum ring_kind kind;
-	struct ring_memory memory;
+	uint32_t spare[3];
 
-	uint32_t cons __rte_cache_aligned; /* responder's; release-stored */
+	/* The responder's line, whose rest is free for what the engine writes. */
+	uint32_t cons; /* release-stored */
+	struct ring_memory memory;
 };
+
+static_assert(offsetof(struct rq, cons) == RTE_CACHE_LINE_SIZE, "the poster's line ends there");
 
 /**
  * Allocate. max_wr of 0 gives a queue that takes nothing.
@@ -72,7 +77,7 @@ static inline struct recv_wqe *rq_head(const struct rq *rq)
 {
 	if (rq->cons == __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE))
 		return NULL;
-	return (struct recv_wqe *)(rq->ring + (uint64_t)(rq->cons & rq->mask) * rq->stride);
+	return (struct recv_wqe *)(rq->ring + (uint64_t)(rq->cons & (rq->max_wr - 1)) * rq->stride);
 }
 
 /** How many requests are posted. Responder only. */

@@ -4,7 +4,9 @@
 #ifndef QUEUE_SQ_H
 #define QUEUE_SQ_H
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
@@ -72,10 +74,8 @@ struct sq_attr {
 	uint32_t max_wr; /* work requests; rounded up to a power of two */
 	uint32_t max_sge;
 	uint32_t max_inline; /* bytes */
+	uint8_t type; /* enum ibv_qp_type; a UD one's slots hold the path of an address handle */
 	bool sig_all;
-	enum ibv_qp_type
-		type; /* of the queue pair; a UD one's slots hold the path of an address handle */
-	const struct queue_domain *domain; /* read by sq_init only; NULL for none */
 };
 
 /* A list of work requests that is being built (queue/sq_build.h); under the queue's lock. */
@@ -88,22 +88,33 @@ struct sq_build {
 };
 
 struct sq {
-	/* A line that the requester reads for `prod` anyway: with all that ibv_post_send(3) needs. */
-	uint8_t *ring __rte_cache_aligned; /* slots of `stride` bytes */
-	uint32_t mask;
-	uint32_t stride;
+	/*
+	 * A line that the requester reads for `prod` anyway: with all that ibv_post_send(3) needs.
+	 * Whoever has a queue puts it at the beginning of one.
+	 */
+	uint8_t *ring;	     /* slots of `stride` bytes */
 	struct sq_attr attr; /* as granted, at least what was asked for */
-	uint32_t prod;	     /* poster's, under lock; release-stored */
+	uint32_t stride;
+	uint32_t prod; /* poster's, under lock; release-stored */
 	struct queue_lock lock;
-
 	struct sq_build build;
-	struct ring_memory memory;
 
-	uint32_t cons __rte_cache_aligned; /* requester's: oldest slot in use; release-stored */
+	/* The requester's line, whose rest is free for what the engine writes. */
+	uint32_t cons; /* oldest slot in use; release-stored */
+	struct ring_memory memory;
 };
 
-/** Allocate. 0, -EINVAL, -ENOMEM. */
-int sq_init(struct sq *sq, const struct sq_attr *attr);
+static_assert(offsetof(struct sq, cons) == RTE_CACHE_LINE_SIZE, "the poster's line ends there");
+
+/** Allocate; `domain` may be NULL. 0, -EINVAL, -ENOMEM. */
+int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq_attr *attr);
+
+/** The same in no domain. */
+static inline int sq_init(struct sq *sq, const struct sq_attr *attr)
+{
+	return sq_init_in(NULL, sq, attr);
+}
+
 void sq_fini(struct sq *sq);
 
 /** What a queue pair of a type may send: bits of enum ibv_wr_opcode. MT-safe. */
@@ -151,7 +162,8 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 
 static inline struct send_wqe *sq_at(const struct sq *sq, uint32_t index)
 {
-	return (struct send_wqe *)(sq->ring + (uint64_t)(index & sq->mask) * sq->stride);
+	return (struct send_wqe *)(sq->ring +
+				   (uint64_t)(index & (sq->attr.max_wr - 1)) * sq->stride);
 }
 
 /* Where a datagram goes: a copy at the end of its slot, so that the handle may be destroyed at any

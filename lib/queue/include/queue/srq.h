@@ -11,7 +11,7 @@ struct cq;
 struct pd;
 
 struct srq {
-	struct rq rq;
+	struct rq rq __rte_cache_aligned;
 	struct pd *pd; /* its receive buffers', and with XRC that of the memory that peers name */
 	struct cq
 		*cq; /* XRC: where its completions go; else NULL, and they go to the queue pair's */
