@@ -16,7 +16,8 @@
 	X(short_icrc, "short-icrc", "headers and a short payload are one piece to the CRC")    \
 	X(batch_ack, "batch-ack", "one acknowledgement answers all packets of a burst")        \
 	X(buffer_cache, "buffer-cache", "packet buffers are taken from the pool by the dozen") \
-	X(prefetch, "prefetch", "what a packet needs is fetched while one before it is taken")
+	X(prefetch, "prefetch", "what a packet needs is fetched while one before it is taken") \
+	X(runs, "runs", "packets that follow each other go to a kernel interface in one piece")
 
 struct tuning {
 #define TUNING_FIELD(field, name, meaning) bool field;

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the headers of a UDP frame are, and what of them is the same in frames that can be one. */
+#ifndef PSOCK_HEADERS_H
+#define PSOCK_HEADERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HEADERS_MAX 66 /* Ethernet, a VLAN tag, IPv6, UDP */
+
+struct headers {
+	uint8_t l3_off;
+	uint8_t l4_off;
+	uint8_t len; /* up to the UDP payload */
+	bool ipv6;
+};
+
+/**
+ * Find the headers of a UDP packet, at most one VLAN tag deep, that has no IP options and is no
+ * fragment. MT-safe.
+ *
+ * @param len
+ *   Bytes of the frame that can be read.
+ * @return
+ *   false: it is no such frame, or its headers are not all within `len`.
+ */
+bool headers_find(const uint8_t *frame, uint32_t len, struct headers *headers);
+
+/** What IP and UDP say of the UDP payload's length agree, and it is this. MT-safe. */
+bool headers_say(const uint8_t *frame, const struct headers *headers, uint32_t payload_len);
+
+/** Write the lengths of IP and UDP for so much UDP payload, and an IPv4 packet's identification and
+ * checksum. MT-safe. */
+void headers_set(uint8_t *frame, const struct headers *headers, uint32_t payload_len, uint16_t id);
+
+/** The identification of an IPv4 packet; 0 of an IPv6 one. MT-safe. */
+uint16_t headers_id(const uint8_t *frame, const struct headers *headers);
+
+/** Whether two frames, the headers of one known, differ in lengths, identification and checksums at
+ * most. MT-safe. */
+bool headers_same(const uint8_t *a, const uint8_t *b, const struct headers *headers);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a packet socket is made of, for the files that receive and send. */
+#ifndef PSOCK_INTERNAL_H
+#define PSOCK_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <linux/virtio_net.h>
+
+#include "psock/psock.h"
+#include "psock/run.h"
+#include "psock/split.h"
+
+/* Of the ring: the longest packet with what the kernel writes before it, in whole pages. */
+#define FRAME_BYTES  (SPLIT_ROOM + 4096u)
+#define BLOCK_FRAMES 15u /* nearly 1 MiB, of which the kernel makes powers of two */
+#ifndef FRAMES
+#define FRAMES 480u /* what a burst may fill while this process waits for a CPU */
+#endif
+#define PSOCK_RING_BYTES ((size_t)FRAMES * FRAME_BYTES)
+
+#define SEND_BURST	64
+#define IOVS_PER_PACKET 3 /* offload, headers, payload; of the others of a run the payload alone \
+			   */
+
+/* Received packets that a burst had no room for. */
+struct psock_held {
+	uint32_t first;
+	uint32_t count; /* atomic: psock_holds */
+	struct rte_mbuf *mbufs[SPLIT_PACKETS_MAX];
+};
+
+struct psock_ring {
+	uint8_t *memory;
+	uint32_t next; /* the frame that the kernel fills next, or has filled */
+};
+
+/* One system call's worth. */
+struct psock_batch {
+	uint32_t messages;
+	uint16_t packets[SEND_BURST]; /* of each message */
+	struct mmsghdr headers[SEND_BURST];
+	struct iovec iovs[SEND_BURST * IOVS_PER_PACKET];
+	struct virtio_net_hdr offloads[SEND_BURST];
+	uint8_t run_headers[SEND_BURST][HEADERS_MAX];
+};
+
+struct psock {
+	int fd;
+	uint32_t room; /* of a buffer, for one packet */
+	struct rte_mempool *pool;
+	struct psock_ring ring;
+	struct psock_held held;
+	bool sends_runs;      /* until the kernel refuses one */
+	bool bypasses_qdiscs; /* the kernel does not part runs for who does */
+	struct psock_batch batch;
+};
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packet sockets: made, bound and closed. */
+#include "psock/psock.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_mbuf.h>
+
+#include "base/log.h"
+#include "internal.h"
+
+#ifndef PACKET_IGNORE_OUTGOING
+#define PACKET_IGNORE_OUTGOING 23
+#endif
+
+#define SEND_BYTES (2 << 20)
+
+static int set_option(int fd, int option, int value)
+{
+	return setsockopt(fd, SOL_PACKET, option, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+/* Past the limit for everybody, where this process may. */
+static void set_send_buffer(int fd, int bytes)
+{
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) < 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) < 0)
+		log_debug("a packet socket's buffer stays as it is: %s", strerror(errno));
+}
+
+static int make_ring(struct psock *psock)
+{
+	const struct tpacket_req request = {
+		.tp_block_size = BLOCK_FRAMES * FRAME_BYTES,
+		.tp_block_nr = FRAMES / BLOCK_FRAMES,
+		.tp_frame_size = FRAME_BYTES,
+		.tp_frame_nr = FRAMES,
+	};
+	struct psock_ring *ring = &psock->ring;
+
+	if (setsockopt(psock->fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof(request)) < 0)
+		return -errno;
+	ring->memory = mmap(NULL, PSOCK_RING_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_POPULATE, psock->fd, 0);
+	return ring->memory == MAP_FAILED ? -errno : 0;
+}
+
+/* The first two decide what the ring is like; the others are for the sake of speed. */
+static int set_options(struct psock *psock)
+{
+	int rc = set_option(psock->fd, PACKET_VERSION, TPACKET_V2);
+
+	if (rc == 0)
+		rc = set_option(psock->fd, PACKET_VNET_HDR, 1);
+	if (rc != 0)
+		return rc;
+	psock->bypasses_qdiscs = set_option(psock->fd, PACKET_QDISC_BYPASS, 1) == 0;
+	set_option(psock->fd, PACKET_IGNORE_OUTGOING, 1);
+	set_send_buffer(psock->fd, SEND_BYTES / 2);
+	return 0;
+}
+
+int psock_open(struct psock **out, struct rte_mempool *pool)
+{
+	struct psock *psock = calloc(1, sizeof(*psock));
+	int rc;
+
+	if (!psock)
+		return -ENOMEM;
+	psock->pool = pool;
+	psock->room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
+	psock->ring.memory = MAP_FAILED;
+	psock->sends_runs = true;
+	psock->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	rc = psock->fd < 0 ? -errno : set_options(psock);
+	if (rc == 0)
+		rc = make_ring(psock);
+	if (rc != 0) {
+		psock_close(psock);
+		return rc;
+	}
+	*out = psock;
+	return 0;
+}
+
+int psock_fd(const struct psock *psock)
+{
+	return psock->fd;
+}
+
+int psock_start(struct psock *psock, unsigned int ifindex)
+{
+	const struct sockaddr_ll address = {.sll_family = AF_PACKET,
+					    .sll_protocol = htons(ETH_P_ALL),
+					    .sll_ifindex = (int)ifindex};
+
+	return bind(psock->fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+}
+
+void psock_close(struct psock *psock)
+{
+	struct psock_held *held = &psock->held;
+
+	rte_pktmbuf_free_bulk(held->mbufs + held->first, held->count);
+	if (psock->ring.memory != MAP_FAILED)
+		munmap(psock->ring.memory, PSOCK_RING_BYTES);
+	if (psock->fd >= 0)
+		close(psock->fd);
+	free(psock);
+}

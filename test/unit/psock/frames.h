@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames of RoCE as queue pairs send them, for tests. */
+#ifndef FRAMES_H
+#define FRAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FRAME_MAX (66 + 12 + 4096 + 4)
+
+struct frame {
+	bool ipv6;
+	bool tagged;
+	uint16_t id;
+	uint16_t source_port;
+	uint32_t psn;
+	uint32_t len; /* of the payload, a multiple of 4 */
+	uint8_t fill;
+};
+
+/** Make a middle packet of a SEND with a right ICRC; its bytes. */
+uint32_t frame_make(const struct frame *frame, uint8_t at[FRAME_MAX]);
+
+/** Whether it is one of ours, whole, and its ICRC fits. */
+bool frame_is_right(const uint8_t *at, uint32_t bytes);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/psock/psock.c, receive.c and send.c: RoCE over a cable between two interfaces. */
+#include <net/if.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_mbuf.h>
+
+#include "base/tuning.h"
+#include "frames.h"
+#include "link/mute.h"
+#include "link/runtime.h"
+#include "netns.h"
+#include "psock/psock.h"
+
+#define MBUFS	 256
+#define ROOM	 4480
+#define MAX	 40
+#define DEADLINE 30000 /* ms */
+
+static bool have_network;
+static struct rte_mempool *pool;
+static struct psock *left, *right;
+static uint8_t sent[MAX][FRAME_MAX];
+static uint32_t lens[MAX];
+
+static struct psock *open_on(const char *ifname)
+{
+	struct psock *psock;
+
+	assert_int_equal(psock_open(&psock, pool), 0);
+	assert_int_equal(mute_packet_socket(psock_fd(psock)), 0);
+	assert_int_equal(psock_start(psock, if_nametoindex(ifname)), 0);
+	return psock;
+}
+
+static int group_set_up(void **state)
+{
+	const struct runtime_config config = {.memory_bytes = 4 << 20};
+
+	(void)state;
+	have_network = netns_enter();
+	if (!have_network)
+		return 0;
+	if (runtime_start(&config) != 0)
+		return -1;
+	pool = rte_pktmbuf_pool_create("psock", MBUFS, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM,
+				       SOCKET_ID_ANY);
+	return pool ? 0 : -1;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (!have_network)
+		return 0;
+	netns_run("ip link set left gso_max_size 65536");
+	left = open_on("left");
+	right = open_on("right");
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (!have_network)
+		return 0;
+	psock_close(left);
+	psock_close(right);
+	tuning.runs = true;
+	/* Nothing keeps a buffer. */
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+	return 0;
+}
+
+/* Frames that the interface has counted as sent. */
+static unsigned long left_has_sent(void)
+{
+	unsigned long count = 0;
+	FILE *file = popen("ip -s -o link show left | sed 's/.*TX: *[^\\\\]*\\\\ *[0-9]* "
+			   "*\\([0-9]*\\).*/\\1/'",
+			   "r");
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu", &count), 1);
+	pclose(file);
+	return count;
+}
+
+static struct rte_mbuf *mbuf_of(uint32_t i)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(pool);
+
+	assert_non_null(mbuf);
+	memcpy(rte_pktmbuf_append(mbuf, (uint16_t)lens[i]), sent[i], lens[i]);
+	return mbuf;
+}
+
+/* Send `n` like the first, the last of them shorter. */
+static void send_frames(struct frame frame, uint32_t n)
+{
+	struct rte_mbuf *mbufs[MAX];
+
+	for (uint32_t i = 0; i < n; i++) {
+		frame.psn = i;
+		frame.fill = (uint8_t)i;
+		if (i + 1 == n)
+			frame.len -= 4;
+		lens[i] = frame_make(&frame, sent[i]);
+		mbufs[i] = mbuf_of(i);
+		frame.id++;
+	}
+	assert_int_equal(psock_tx_burst(left, mbufs, (uint16_t)n), n);
+}
+
+/* The next ones that come, which is waited for. */
+static uint16_t receive(struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct pollfd pfd = {.fd = psock_fd(right), .events = POLLIN};
+	uint16_t received = psock_rx_burst(right, mbufs, n);
+
+	if (received == 0) {
+		assert_int_equal(poll(&pfd, 1, DEADLINE), 1);
+		received = psock_rx_burst(right, mbufs, n);
+	}
+	return received;
+}
+
+/* A checksum that was left out is no difference. */
+static void assert_is_sent(const struct rte_mbuf *mbuf, uint32_t i, uint32_t sum_at)
+{
+	uint8_t *at = rte_pktmbuf_mtod(mbuf, uint8_t *);
+
+	assert_int_equal(mbuf->data_len, lens[i]);
+	assert_int_equal(mbuf->pkt_len, lens[i]);
+	assert_true(frame_is_right(at, lens[i]));
+	memset(at + sum_at, 0, 2);
+	memset(sent[i] + sum_at, 0, 2);
+	assert_memory_equal(at, sent[i], lens[i]);
+}
+
+static void receive_frames(const struct frame *like, uint32_t n, uint16_t burst)
+{
+	const uint32_t sum_at = 14u + (like->tagged ? 4 : 0) + (like->ipv6 ? 40 : 20) + 6;
+	struct rte_mbuf *mbufs[MAX];
+
+	for (uint32_t i = 0; i < n;) {
+		const uint16_t received = receive(mbufs, burst);
+
+		for (uint16_t j = 0; j < received; j++, i++) {
+			assert_true(i < n);
+			assert_is_sent(mbufs[j], i, sum_at);
+			rte_pktmbuf_free(mbufs[j]);
+		}
+	}
+	assert_int_equal(psock_rx_burst(right, mbufs, burst), 0);
+}
+
+/* The long ones come first. */
+#define LONG_KINDS 4
+static const struct frame kinds[] = {
+	{.id = 0xfff8, .len = 4096},   {.ipv6 = true, .len = 4096},
+	{.tagged = true, .len = 4096}, {.ipv6 = true, .tagged = true, .len = 4096},
+	{.id = 1, .len = 8},	       {.ipv6 = true, .len = 8},
+};
+
+static void psock_tx_burst__sends_a_run_in_one_piece(void **state)
+{
+	(void)state;
+	if (!have_network)
+		skip();
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const unsigned long before = left_has_sent();
+
+		send_frames(kinds[i], 15);
+		receive_frames(&kinds[i], 15, MAX);
+		/* The kernel may have said something itself, but not that often. */
+		assert_in_range(left_has_sent() - before, 1, 9);
+	}
+}
+
+/* Here the kernel fills in what the ICRC has been computed over. */
+static void psock_tx_burst__is_understood_where_the_kernel_parts_runs(void **state)
+{
+	(void)state;
+	if (!have_network || !netns_run("ip link set left gso_max_size 1000"))
+		skip();
+	for (size_t i = 0; i < LONG_KINDS; i++) {
+		const unsigned long before = left_has_sent();
+
+		send_frames(kinds[i], 15);
+		receive_frames(&kinds[i], 15, MAX);
+		assert_true(left_has_sent() - before >= 15);
+	}
+}
+
+static void psock_tx_burst__sends_one_by_one_what_is_no_run(void **state)
+{
+	(void)state;
+	if (!have_network)
+		skip();
+	tuning.runs = false;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const unsigned long before = left_has_sent();
+
+		send_frames(kinds[i], 15);
+		receive_frames(&kinds[i], 15, MAX);
+		assert_true(left_has_sent() - before >= 15);
+	}
+}
+
+static void psock_tx_burst__loses_what_the_interface_does_not_take(void **state)
+{
+	struct pollfd pfd = {.fd = psock_fd(right), .events = POLLIN};
+	int tries = 0;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_true(netns_run("ip link set left down"));
+	send_frames(kinds[0], 15);
+	assert_true(netns_run("ip link set left up"));
+	/* Which takes the kernel a moment. */
+	do
+		send_frames(kinds[0], 15);
+	while (poll(&pfd, 1, DEADLINE / 100) == 0 && ++tries < 100);
+	receive_frames(&kinds[0], 15, MAX);
+}
+
+static void psock_rx_burst__keeps_what_a_burst_has_no_room_for(void **state)
+{
+	struct rte_mbuf *mbuf;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	send_frames(kinds[0], 14);
+	assert_int_equal(receive(&mbuf, 1), 1);
+	rte_pktmbuf_free(mbuf);
+	assert_true(psock_holds(right));
+	for (int i = 0; i < 13; i++) {
+		assert_int_equal(psock_rx_burst(right, &mbuf, 1), 1);
+		rte_pktmbuf_free(mbuf);
+	}
+	assert_false(psock_holds(right));
+	send_frames(kinds[0], 14);
+	receive_frames(&kinds[0], 14, 3);
+}
+
+static void psock_rx_burst__waits_for_buffers(void **state)
+{
+	struct rte_mbuf *taken[MBUFS], *mbuf;
+	unsigned int count;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	send_frames(kinds[0], 15);
+	count = rte_mempool_avail_count(pool);
+	assert_int_equal(rte_pktmbuf_alloc_bulk(pool, taken, count), 0);
+	assert_int_equal(receive(&mbuf, 1), 0);
+	rte_pktmbuf_free_bulk(taken, count);
+	receive_frames(&kinds[0], 15, MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_a_run_in_one_piece, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			psock_tx_burst__is_understood_where_the_kernel_parts_runs, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_one_by_one_what_is_no_run,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			psock_tx_burst__loses_what_the_interface_does_not_take, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(psock_rx_burst__keeps_what_a_burst_has_no_room_for,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(psock_rx_burst__waits_for_buffers, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, group_set_up, NULL);
+}
