@@ -83,7 +83,7 @@ static int loss_begin(struct port *port)
 {
 	if (loss.callback || loss.wire)
 		return 0;
-	if (port->driver == PORT_WIRE) {
+	if (port->driver == PORT_WIRE || port->own_socket) {
 		loss.wire = port->ops;
 		loss.lossy = *port->ops;
 		loss.lossy.rx_burst = on_wire_burst;

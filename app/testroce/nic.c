@@ -117,7 +117,7 @@ void nic_without(const struct nic *nic, uint64_t without)
 int nic_set_loss(const struct nic *nic, uint64_t per_million, uint64_t seed)
 {
 	const struct device *device = device_of(nic);
-	const struct engine *engine = device->engine;
+	struct engine *engine = device->engine;
 	int rc;
 
 	device->ops->lock(device->engine);

@@ -291,6 +291,8 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 
 	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
 	out->udp_sum_by_port = tx->port->sums_udp;
+	/* Packets that follow each other count up, as the kernel lets those do that it parts (psock/run.h). */
+	out->ip_id = tx->next_ip_id++;
 	if (!is_local && !to_group) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)

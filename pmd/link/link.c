@@ -92,6 +92,8 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
 			 settings->netdev);
 	link->port.shared = true;
+	link->port.own_socket = true;
+	link->port.watched = settings->capture != SETTINGS_CAPTURE_NO;
 	/* A number of its own, where a process has several. */
 	snprintf(text, sizeof(text), "net_af_packet%u,iface=%s", link->ifindex, settings->netdev);
 	rc = port_prepare(&link->port, text, settings->mtu);

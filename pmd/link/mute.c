@@ -6,8 +6,12 @@
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -74,6 +78,17 @@ int mute_packet_socket(int fd)
 											   : 0;
 }
 
+/* Before Linux 6.2, what the kernel joins on its way in for such a socket is kept from packet
+ * sockets. */
+static bool kernel_tells_of_runs(void)
+{
+	unsigned int major, minor;
+	struct utsname name;
+
+	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 2));
+}
+
 /* A datagram socket of a family on the RoCE port, on one interface only, that takes nothing. */
 static int mute_open(int family, const char *ifname)
 {
@@ -89,6 +104,9 @@ static int mute_open(int family, const char *ifname)
 	fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	/* Else the kernel parts runs of packets for it. */
+	if (kernel_tells_of_runs())
+		setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
 	if (family == AF_INET6) {
 		((struct sockaddr_in6 *)&addr)->sin6_port = port;
 		addr_len = sizeof(struct sockaddr_in6);

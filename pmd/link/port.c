@@ -15,6 +15,7 @@
 
 #include "af_packet.h"
 #include "base/log.h"
+#include "interface.h"
 #include "link/eal_log.h"
 #include "link/footprint.h"
 #include "link/mute.h"
@@ -142,7 +143,8 @@ static int port_make_pool(struct port *port)
 	char name[RTE_MEMPOOL_NAMESIZE];
 	const uint16_t room = (uint16_t)(port->mbuf_bytes + RTE_PKTMBUF_HEADROOM);
 	const bool is_ours = port->driver == PORT_WIRE;
-	const int socket = is_ours ? SOCKET_ID_ANY : rte_eth_dev_socket_id(port->id);
+	const int socket =
+		is_ours || port->own_socket ? SOCKET_ID_ANY : rte_eth_dev_socket_id(port->id);
 
 	if (is_ours)
 		snprintf(name, sizeof(name), "uroce_memif");
@@ -312,6 +314,13 @@ static int port_share_interface(struct port *port)
 	return rc;
 }
 
+static int port_open_interface(struct port *port)
+{
+	const int rc = port->make_pool ? port->make_pool(port) : port_make_pool(port);
+
+	return rc == 0 ? interface_open(port) : rc;
+}
+
 int port_open(struct port *port)
 {
 	struct footprint footprint;
@@ -321,6 +330,8 @@ int port_open(struct port *port)
 		rc = port_make_pool(port);
 		return rc == 0 ? memif_port_open(port) : rc;
 	}
+	if (port->own_socket)
+		return port_open_interface(port);
 	rc = footprint_save(&footprint);
 	if (rc != 0)
 		return rc;

@@ -28,6 +28,7 @@ struct tx {
 	bool connected;	 /* else what is sent reaches nobody, and is dropped as a cable would */
 	bool stuck;	 /* since tx_begin: a packet was asked for and could not be given */
 	bool given_up;	 /* it was waited for in vain, and has taken nothing since */
+	uint16_t next_ip_id; /* IPv4 identification of the next packet */
 	uint32_t count;	 /* packets not yet taken by the port */
 	uint32_t placed; /* those built where the port sends them from, and not sent yet */
 	uint64_t placed_bytes;

@@ -79,6 +79,8 @@ struct port_ops {
 	void (*close)(void *arg);
 };
 
+struct psock;
+
 struct port {
 	/* set by port_prepare */
 	struct devargs devargs;
@@ -87,6 +89,8 @@ struct port {
 	bool is_client;	 /* memif: the other end has to be there first */
 	bool waits_for_peer; /* a wire in memory, whose other end may come later */
 	bool shared;	 /* af_packet: the kernel goes on using the interface */
+	bool own_socket; /* shared: not by DPDK's driver, but by a packet socket of ours */
+	bool watched;	 /* own_socket: DPDK's pdump shall see the packets */
 	uint32_t
 		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
@@ -97,7 +101,7 @@ struct port {
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
-	/* PORT_SHARED, PORT_GUEST */
+	/* PORT_SHARED, PORT_GUEST, own_socket */
 	const struct port_ops *ops;
 	void *ops_arg;
 	uint64_t tsc_hz; /* of the time stamp counter; 0: EAL knows */
@@ -120,7 +124,10 @@ struct port {
 	int wake_fd; /* readable when frames wait, or -1; atomic: a port that is lost has none */
 	int listen_fd;	  /* memif server: readable when a client comes, or -1 */
 
+	struct psock *psock; /* own_socket */
+
 	/* engine's thread or lock */
+	bool was_running; /* own_socket: the interface, as of the last look */
 	bool started; /* a memif client starts when its server is there */
 	bool had_peer;
 	bool removed; /* the device is no more, or wanted back; atomic */

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A kernel interface as a port: a packet socket of our own in the place of a DPDK driver. */
+#include "interface.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "link/mute.h"
+#include "link/netdev.h"
+#include "link/port.h"
+#include "psock/psock.h"
+#include "stand_in.h"
+
+static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const struct port *port = arg;
+
+	const uint16_t received = psock_rx_burst(port->psock, mbufs, n);
+
+	return unlikely(port->watched) ? stand_in_received(port->id, mbufs, received, n) : received;
+}
+
+static uint16_t interface_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const struct port *port = arg;
+
+	if (unlikely(port->watched))
+		n = stand_in_sends(port->id, mbufs, n);
+	return psock_tx_burst(port->psock, mbufs, n);
+}
+
+/* The descriptor tells of everything else. */
+static bool interface_arm(void *arg)
+{
+	const struct port *port = arg;
+
+	return psock_holds(port->psock);
+}
+
+static bool interface_connected(void *arg)
+{
+	struct port *port = arg;
+
+	port->was_running = netdev_running(port->ifname);
+	return port->was_running;
+}
+
+static bool interface_link_up(void *arg)
+{
+	const struct port *port = arg;
+
+	return port->was_running;
+}
+
+/* One that is taken away is down from then on. */
+static bool interface_lost(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void interface_close(void *arg)
+{
+	struct port *port = arg;
+
+	psock_close(port->psock);
+	port->psock = NULL;
+}
+
+static const struct port_ops interface_ops = {
+	.rx_burst = interface_rx_burst,
+	.tx_burst = interface_tx_burst,
+	.arm = interface_arm,
+	.link_up = interface_link_up,
+	.connected = interface_connected,
+	.lost = interface_lost,
+	.close = interface_close,
+};
+
+static int interface_start(const struct port *port, const struct netdev *netdev)
+{
+	int rc = mute_packet_socket(psock_fd(port->psock));
+
+	if (rc == 0)
+		rc = psock_start(port->psock, netdev->ifindex);
+	return rc;
+}
+
+int interface_open(struct port *port)
+{
+	struct netdev netdev;
+	int rc;
+
+	rc = netdev_query(port->ifname, &netdev);
+	if (rc != 0)
+		return rc;
+	rc = port->watched ? stand_in_make(port->ifname, port->pool, &port->id) : 0;
+	if (rc == 0)
+		rc = psock_open(&port->psock, port->pool);
+	if (rc == 0)
+		rc = interface_start(port, &netdev);
+	if (rc != 0) {
+		log_error("no packet socket for interface '%s': %s", port->ifname, strerror(-rc));
+		if (port->psock)
+			interface_close(port);
+		return rc;
+	}
+	memcpy(port->mac, netdev.mac, sizeof(port->mac));
+	port->dma = PORT_COPIES;
+	port->wake_fd = psock_fd(port->psock);
+	port->ops = &interface_ops;
+	port->ops_arg = port;
+	port->started = true;
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port of DPDK's that leads nowhere, and is shown the packets of one that is not DPDK's. */
+#include "stand_in.h"
+
+#include <stdio.h>
+
+#define DESCRIPTORS 64
+
+int stand_in_make(const char *ifname, struct rte_mempool *pool, uint16_t *id)
+{
+	const struct rte_eth_conf conf = {0};
+	char name[RTE_ETH_NAME_MAX_LEN];
+	int rc;
+
+	snprintf(name, sizeof(name), "net_null_%s", ifname);
+	rc = rte_eal_hotplug_add("vdev", name, "no-rx=1");
+	if (rc == 0)
+		rc = rte_eth_dev_get_port_by_name(name, id);
+	if (rc == 0)
+		rc = rte_eth_dev_configure(*id, 1, 1, &conf);
+	if (rc == 0)
+		rc = rte_eth_rx_queue_setup(*id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL, pool);
+	if (rc == 0)
+		rc = rte_eth_tx_queue_setup(*id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL);
+	return rc == 0 ? rte_eth_dev_start(*id) : rc;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An ethdev that stands for a port which is none, so that DPDK's tools (pdump) see the port's
+ * packets pass. */
+#ifndef STAND_IN_H
+#define STAND_IN_H
+
+#include <rte_ethdev.h>
+
+/**
+ * Make one. After EAL's start. Not MT-safe.
+ *
+ * @param id
+ *   Gets its number.
+ * @return
+ *   0 or -errno.
+ */
+int stand_in_make(const char *ifname, struct rte_mempool *pool, uint16_t *id);
+
+/** What was received, of a burst of `max`; how many there are then. Engine's thread. */
+static inline uint16_t stand_in_received(uint16_t id, struct rte_mbuf **mbufs, uint16_t n,
+					 uint16_t max)
+{
+	void *const watcher =
+		__atomic_load_n((void **)&rte_eth_fp_ops[id].rxq.clbk[0], __ATOMIC_RELAXED);
+
+	return watcher ? rte_eth_call_rx_callbacks(id, 0, mbufs, n, max, watcher) : n;
+}
+
+/** What will be sent; how many there are then. Engine's thread. */
+static inline uint16_t stand_in_sends(uint16_t id, struct rte_mbuf **mbufs, uint16_t n)
+{
+	void *const watcher =
+		__atomic_load_n((void **)&rte_eth_fp_ops[id].txq.clbk[0], __ATOMIC_RELAXED);
+
+	return watcher ? rte_eth_call_tx_callbacks(id, 0, mbufs, n, watcher) : n;
+}
+
+#endif
