@@ -10,6 +10,8 @@
  *                                 half round trip of an 8 B packet in us (p50, p99)
  *     -r MIB                      the size of the region, on either side: more than the caches
  *                                 hold shows what memory costs
+ *     -n                          PORT is the name of a kernel interface, and driven as --netdev
+ * does
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +40,17 @@
 static struct port port;
 static struct work work;
 
-static void start(const char *text)
+static void start(const char *text, bool netdev)
 {
 	struct runtime_config config = {.device_count = 0};
+	char interface[64];
 
+	port.shared = port.own_socket = netdev;
+	if (netdev) {
+		snprintf(interface, sizeof(interface), "net_af_packet0,iface=%s", text);
+		text = interface;
+		work_use_udp(&work);
+	}
 	work_require(port_prepare(&port, text, PORT_MTU) == 0, "bench_limit: port_prepare");
 	config.memory_bytes = port_memory_bytes(&port);
 	work_require(runtime_start(&config) == 0, "bench_limit: runtime_start");
@@ -256,12 +265,14 @@ int main(int argc, char **argv)
 {
 	double seconds = 2, gbits, mpps, p50, p99;
 	size_t region_bytes = REGION_BYTES;
-	bool client = false;
+	bool client = false, netdev = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "cs:r:")) != -1) {
+	while ((option = getopt(argc, argv, "cns:r:")) != -1) {
 		if (option == 'c')
 			client = true;
+		else if (option == 'n')
+			netdev = true;
 		else if (option == 's')
 			seconds = strtod(optarg, NULL);
 		else if (option == 'r')
@@ -272,7 +283,7 @@ int main(int argc, char **argv)
 	if (optind + 1 != argc || region_bytes == 0)
 		return 2;
 	work_init(&work, region_bytes);
-	start(argv[optind]);
+	start(argv[optind], netdev);
 	if (!client) {
 		serve();
 		return 0;

@@ -15,11 +15,13 @@
 #include <sys/mman.h>
 
 #include "mem/place.h"
+#include "psock/headers.h"
+#include "wire/headers.h"
 #include "wire/icrc.h"
 
 #define WORK_HEADER_BYTES 64u
-#define WORK_KIND_AT	  16 /* behind addresses and type: ports may look at those */
-#define WORK_VALUE_AT	  24
+#define WORK_KIND_AT	  44 /* behind the headers that ports may look at: up to UDP's */
+#define WORK_VALUE_AT	  48
 #define WORK_PACKET_MAX	  (WORK_HEADER_BYTES + 4096u + 4u)
 
 /* What the receiver does with a packet. */
@@ -30,6 +32,10 @@ struct work {
 	size_t region_bytes;
 	size_t offset;
 	bool no_crc; /* copies alone, as where two trust each other */
+	bool udp; /* UDP packets to RoCE's port, as a kernel interface is asked for; what they are
+		     else is nobody's */
+	struct headers headers; /* of these */
+	uint16_t id;
 	uint8_t header[WORK_HEADER_BYTES];
 };
 
@@ -59,6 +65,22 @@ static inline void work_init(struct work *work, size_t region_bytes)
 	work->header[13] = 0xb5;
 }
 
+/* After work_init: see work.udp. */
+static inline void work_use_udp(struct work *work)
+{
+	work->udp = true;
+	work->header[12] = 0x08;
+	work->header[13] = 0;
+	work->header[14] = 0x45;
+	work->header[20] = 0x40; /* DF */
+	work->header[22] = 64;
+	work->header[23] = 17;
+	work->header[36] = WIRE_UDP_PORT >> 8;
+	work->header[37] = WIRE_UDP_PORT & 0xff;
+	work_require(headers_find(work->header, sizeof(work->header), &work->headers),
+		     "UDP headers");
+}
+
 static inline uint8_t *work_next(struct work *work, uint32_t len)
 {
 	uint8_t *const at = work->region + work->offset;
@@ -73,6 +95,9 @@ static inline uint32_t work_make(struct work *work, uint8_t *at, enum work_kind 
 {
 	uint32_t crc;
 
+	if (work->udp)
+		headers_set(work->header, &work->headers,
+			    WORK_HEADER_BYTES + len + 4 - work->headers.len, work->id++);
 	work->header[WORK_KIND_AT] = (uint8_t)kind;
 	memcpy(work->header + WORK_VALUE_AT, &value, sizeof(value));
 	if (work->no_crc) {

@@ -148,8 +148,7 @@ class Veth(Wire):
 
     def limit(self, seconds):
         tool = self.machine.tool("bench_limit")
-        out, _ = self.machine.pair([tool, "net_af_packet0,iface=veth0"],
-                                   [tool, "-c", "-s", str(seconds), "net_af_packet0,iface=veth0"], self.spaces)
+        out, _ = self.machine.pair([tool, "-n", "veth0"], [tool, "-n", "-c", "-s", str(seconds), "veth0"], self.spaces)
         return tuple(map(float, out.split()))
 
     def iperf(self, seconds):
