@@ -24,6 +24,9 @@ void qp_flush_receives(struct qp *qp)
 static void qp_enter_error(struct qp *qp)
 {
 	qp_set_state(qp, IBV_QPS_ERR);
+	/* Pairs with post_recv_op: who posts a receive request sees the state, or we see the
+	 * request. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	recovery_reset(&qp->recovery);
 	pacer_stop(&qp->pacer);

@@ -31,6 +31,7 @@
 #define WATCH_SLOW_MAX_NS UINT64_C(5000000) /* the same where a look costs much */
 #define WATCH_MIN_LOOKS	  2		    /* that a tick lasts for, at first */
 #define WATCH_MAX_LOOKS	  32		    /* and in the end */
+#define LOOK_MAX_NS	  UINT64_C(200000) /* more is not what a look costs: a CPU was taken away */
 
 #define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
@@ -127,10 +128,10 @@ static uint64_t helper_cpu_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* What a look costs, smoothed: where a hypervisor takes the CPU away, it seems to cost more. */
-static uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns)
+uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns)
 {
-	return before_ns == 0 ? look_ns : before_ns - before_ns / 8 + look_ns / 8;
+	look_ns = RTE_MIN(look_ns, LOOK_MAX_NS);
+	return look_ns < before_ns ? look_ns : before_ns + (look_ns - before_ns) / 8;
 }
 
 /*
@@ -217,7 +218,7 @@ static uint64_t helper_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t 
 }
 
 /* How long to sleep when there was something to do just now. Frames that wake us need no looking
- * for; nobody tells of timers that the program sets meanwhile. */
+ * for; nobody but ops_kick tells of timers that are set meanwhile. */
 static uint64_t helper_first_ns(const struct engine *engine)
 {
 	return port_wake_fd(&engine->link->port) >= 0 ? SLEEP_MAX_NS : SLEEP_MIN_NS;
@@ -249,6 +250,19 @@ static bool helper_shares_cpu(void)
 static uint64_t helper_spin_ns(bool shares_cpu, const struct polling *polling, uint64_t now_ns)
 {
 	return shares_cpu && now_ns - polling->polled_ns < POLLED_NS ? 0 : SPIN_NS;
+}
+
+/* Sleep for so long at most, and until there is something to do. */
+static void helper_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
+{
+	uint64_t *const until_ns = &engine->helper_dozes_until_ns;
+
+	/* Before the look at what is left to do: whoever leaves something later sees it. */
+	__atomic_store_n(until_ns, now_ns + limit_ns, __ATOMIC_SEQ_CST);
+	limit_ns = helper_idle_ns(engine, now_ns, limit_ns);
+	__atomic_store_n(until_ns, now_ns + limit_ns, __ATOMIC_SEQ_CST);
+	helper_sleep(engine, limit_ns, true);
+	__atomic_store_n(until_ns, 0, __ATOMIC_SEQ_CST);
 }
 
 /* Returns when the program polls again. */
@@ -289,9 +303,8 @@ static void helper_run(struct engine *engine)
 			 * before. */
 			helper_sleep(engine, SLEEP_MIN_NS, false);
 		} else {
-			helper_sleep(engine, helper_idle_ns(engine, now_ns, sleep_ns), true);
-			if (sleep_ns < helper_longest_ns(engine))
-				sleep_ns *= 2;
+			helper_doze(engine, now_ns, sleep_ns);
+			sleep_ns = RTE_MIN(sleep_ns * 2, helper_longest_ns(engine));
 		}
 	}
 }
@@ -349,6 +362,17 @@ void helper_wake(struct engine *engine)
 	if (__atomic_load_n(&engine->helper_sleeps, __ATOMIC_SEQ_CST) &&
 	    write(engine->wake_fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+bool helper_is_missed(const struct engine *engine, const struct qp *qp)
+{
+	const uint64_t until_ns = __atomic_load_n(&engine->helper_dozes_until_ns, __ATOMIC_SEQ_CST);
+
+	if (until_ns == 0)
+		return false;
+	/* A timer that it sleeps until ends within a slot of the wheel before that. */
+	return engine->tx.count > 0 || engine->tx.stuck || !TAILQ_EMPTY(&engine->ready) ||
+	       qp_deadline_ns(qp) < until_ns - (UINT64_C(1) << WHEEL_SLOT_SHIFT);
 }
 
 void helper_stop(struct engine *engine)

@@ -3,13 +3,31 @@
 #ifndef HELPER_H
 #define HELPER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct engine;
+struct qp;
 
 /** Start the thread, if the engine's progress mode has one. Not MT-safe. 0 or -errno. */
 int helper_start(struct engine *engine);
 
 /** Take over at once: an application thread is about to sleep. MT-safe. */
 void helper_wake(struct engine *engine);
+
+/**
+ * Whether the thread sleeps, not knowing what the program has just left undone: packets for more
+ * than one turn, or a timer of `qp` that ends before the sleep. One that watches a program that
+ * polls is not missed: the program's next turn goes on. Owner; helper_wake is for when the engine is
+ * given back.
+ */
+bool helper_is_missed(const struct engine *engine, const struct qp *qp);
+
+/**
+ * What a look at a polling program costs, of what it was believed to cost and what the newest did.
+ * It rises slowly and falls at once: a hypervisor that takes the CPU away makes a look seem dear.
+ */
+uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns);
 
 /** End the thread, while the engine goes on. Not MT-safe. */
 void helper_stop(struct engine *engine);

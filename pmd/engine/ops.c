@@ -61,6 +61,18 @@ static void ops_detach(void *arg, struct qp *qp)
 	engine_forget(engine, qp);
 }
 
+/* Send what is ready. What this leaves undone is the helper's, if the program will not poll. */
+static void ops_transmit(struct engine *engine, const struct qp *qp)
+{
+	bool missed;
+
+	engine_transmit(engine);
+	missed = helper_is_missed(engine, qp);
+	engine_release(engine);
+	if (unlikely(missed))
+		helper_wake(engine);
+}
+
 static void ops_kick(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
@@ -69,16 +81,13 @@ static void ops_kick(void *arg, struct qp *qp)
 		return;
 	if (engine->progress != SETTINGS_PROGRESS_DEDICATED && engine_try(engine)) {
 		engine_mark_ready(engine, qp);
-		engine_transmit(engine);
-		engine_release(engine);
+		ops_transmit(engine, qp);
 		return;
 	}
 	engine_push_kick(engine, qp);
 	/* The owner may have looked for kicks just before this one, and gone. */
-	if (engine->progress != SETTINGS_PROGRESS_DEDICATED && engine_try(engine)) {
-		engine_transmit(engine);
-		engine_release(engine);
-	}
+	if (engine->progress != SETTINGS_PROGRESS_DEDICATED && engine_try(engine))
+		ops_transmit(engine, qp);
 }
 
 /*

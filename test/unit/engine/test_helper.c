@@ -140,6 +140,58 @@ static void helper__arms_interrupts_as_the_owner_alone(void **state)
 	close(fd);
 }
 
+/* No thread here: it only seems to sleep. */
+static void helper__is_missed_for_what_a_kick_leaves(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_receiver = &other;
+	engine->helper_dozes_until_ns = clock_ns(&engine->clock) + UINT64_C(1000000000000);
+	engine_lock(engine);
+	qp.to_send = 1;
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	assert_false(helper_is_missed(engine, &qp));
+	qp.to_send = 1000;
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	assert_true(helper_is_missed(engine, &qp));
+	/* Nobody is missed who watches, or is at work. */
+	engine->helper_dozes_until_ns = 0;
+	assert_false(helper_is_missed(engine, &qp));
+	engine_release(engine);
+}
+
+static void helper__is_missed_for_a_timer_that_ends_before_its_sleep(void **state)
+{
+	uint64_t start_ns;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	start_ns = clock_ns(&engine->clock);
+	engine_lock(engine);
+	qp.deadline_ns = start_ns + 5000000;
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	engine->helper_dozes_until_ns = start_ns + 1000000;
+	assert_false(helper_is_missed(engine, &qp));
+	engine->helper_dozes_until_ns = start_ns + 20000000;
+	assert_true(helper_is_missed(engine, &qp));
+	engine_release(engine);
+}
+
+static void helper_average__rises_slowly_and_falls_at_once(void **state)
+{
+	(void)state;
+	assert_int_equal(helper_average_ns(0, 4000), 500);
+	assert_int_equal(helper_average_ns(4000, 3000), 3000);
+	/* A CPU that was taken away for long is no more than a dear look. */
+	assert_int_equal(helper_average_ns(0, 10000000), 25000);
+	assert_int_equal(helper_average_ns(200000, 10000000), 200000);
+}
+
 static int set_up_dedicated(void **state)
 {
 	const int rc = rig_begin(SETTINGS_PROGRESS_DEDICATED);
@@ -207,6 +259,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(helper__arms_interrupts_as_the_owner_alone,
 						set_up_idle, rig_tear_down),
 		HYBRID(helper__takes_over_when_nobody_polls),
+		cmocka_unit_test_setup_teardown(helper__is_missed_for_what_a_kick_leaves,
+						set_up_idle, rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			helper__is_missed_for_a_timer_that_ends_before_its_sleep, set_up_idle,
+			rig_tear_down),
+		cmocka_unit_test(helper_average__rises_slowly_and_falls_at_once),
 		HYBRID(helper__serves_timers_while_the_program_sleeps),
 		HYBRID(helper__lets_a_polling_program_run_the_engine),
 		HYBRID(ops_kick__none_is_lost_between_threads),

@@ -29,7 +29,7 @@
 
 #define IDLE_QPS		10000
 #define READS			16
-#define LINE			RTE_CACHE_LINE_SIZE
+#define LINE			RTE_CACHE_LINE_MIN_SIZE
 #define END(type, field)	(offsetof(type, field) + sizeof(((type *)NULL)->field))
 #define FIRST_LINE(type, field) (offsetof(type, field) / LINE)
 #define LAST_LINE(type, field)	((END(type, field) - 1) / LINE)

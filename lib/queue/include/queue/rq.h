@@ -40,7 +40,7 @@ struct rq {
 	struct ring_memory memory;
 };
 
-static_assert(offsetof(struct rq, cons) == RTE_CACHE_LINE_SIZE, "the poster's line ends there");
+static_assert(offsetof(struct rq, cons) == RTE_CACHE_LINE_MIN_SIZE, "the poster's line ends there");
 
 /**
  * Allocate. max_wr of 0 gives a queue that takes nothing.

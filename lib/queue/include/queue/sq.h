@@ -104,7 +104,7 @@ struct sq {
 	struct ring_memory memory;
 };
 
-static_assert(offsetof(struct sq, cons) == RTE_CACHE_LINE_SIZE, "the poster's line ends there");
+static_assert(offsetof(struct sq, cons) == RTE_CACHE_LINE_MIN_SIZE, "the poster's line ends there");
 
 /** Allocate; `domain` may be NULL. 0, -EINVAL, -ENOMEM. */
 int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq_attr *attr);

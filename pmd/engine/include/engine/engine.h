@@ -66,6 +66,7 @@ struct engine {
 	int wake_fd; /* eventfd */
 	uint32_t helper_wanted; /* atomic: an application thread is about to sleep */
 	bool helper_sleeps; /* atomic */
+	uint64_t helper_dozes_until_ns; /* atomic: it sleeps, and the program runs no turns; else 0 */
 	bool helper_quits; /* atomic: the thread ends, the engine does not */
 };
 
