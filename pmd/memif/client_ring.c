@@ -33,14 +33,16 @@ static int client_count(struct memif_client *client)
 	struct memif_ring *ring = &client->to_client;
 	uint16_t tail;
 
-	if (ring->seen != ring->own)
+	if (ring->seen != ring->own && !ring->unfinished)
 		return (uint16_t)(ring->seen - ring->own);
 	/* Acquire: what the descriptors and buffers before it hold is seen. */
 	tail = __atomic_load_n(&ring->memory->tail, __ATOMIC_ACQUIRE);
-	if (unlikely((uint16_t)(tail - ring->own) > (uint16_t)(client->posted - ring->own)))
+	if (unlikely((uint16_t)(tail - ring->own) > (uint16_t)(client->posted - ring->own) ||
+		     (uint16_t)(tail - ring->own) < (uint16_t)(ring->seen - ring->own)))
 		return client_break(client);
+	ring->unfinished = ring->unfinished && tail == ring->seen;
 	ring->seen = tail;
-	return (uint16_t)(tail - ring->own);
+	return unlikely(ring->unfinished) ? 0 : (uint16_t)(tail - ring->own);
 }
 
 /* The buffer behind an index of the ring from the server is always the same. */
@@ -58,7 +60,7 @@ static int client_gather(struct memif_client *client, int count, uint8_t *room, 
 	bool fits = true;
 	size_t len = 0;
 
-	for (uint16_t used = 0; used < count;) {
+	for (uint16_t used = 0; used < RTE_MIN(count, MEMIF_WIRE_CHAIN_MAX);) {
 		const struct memif_descriptor descriptor =
 			ring_read(ring, (uint16_t)(ring->own + used));
 		const uint8_t *from = client_received(client, (uint16_t)(ring->own + used));
@@ -76,10 +78,10 @@ static int client_gather(struct memif_client *client, int count, uint8_t *room, 
 		ring->own = (uint16_t)(ring->own + used);
 		return fits && len > 0 ? (int)len : -EMSGSIZE;
 	}
-	/* The rest is still to come, unless it has no buffers left. */
-	if ((uint32_t)count == ring->size)
+	/* The rest is still to come, unless it has no buffers left, or has had enough of them. */
+	if (count >= MEMIF_WIRE_CHAIN_MAX || (uint32_t)count == ring->size)
 		return client_break(client);
-	ring->seen = ring->own;
+	ring->unfinished = true;
 	return 0;
 }
 
@@ -130,7 +132,7 @@ bool memif_client_waits(const struct memif_client *client)
 	const struct memif_ring *ring = &client->to_client;
 
 	return client_is_connected(client) &&
-	       __atomic_load_n(&ring->memory->tail, __ATOMIC_ACQUIRE) != ring->own;
+	       ring_has_news(ring, __atomic_load_n(&ring->memory->tail, __ATOMIC_ACQUIRE));
 }
 
 /* Take back the buffers that the server has read. */
@@ -205,7 +207,8 @@ int memif_client_send(struct memif_client *client, const uint8_t *packet, size_t
 
 	if (!client_is_connected(client))
 		return client->step == MEMIF_CLIENT_BROKEN ? -EPROTO : -EAGAIN;
-	if (pieces > client->to_server.size)
+	/* More than a server takes, of ours, has it end the connection. */
+	if (pieces > RTE_MIN(client->to_server.size, (uint32_t)MEMIF_WIRE_CHAIN_MAX))
 		return -EMSGSIZE;
 	if (client_room(client, pieces) < pieces)
 		return -EAGAIN;

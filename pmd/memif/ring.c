@@ -27,25 +27,26 @@ static uint8_t *peer_find(const struct memif_peer *peer, const struct memif_desc
 	return region->at + descriptor->offset;
 }
 
-/* How far `head` is ahead of us; more than the ring has cannot be true. */
+/* How far `head` is ahead of us; more than the ring has cannot be true, nor less than it was. */
 static int ring_look(struct memif_ring *ring)
 {
 	/* Acquire: what the descriptors and buffers before it hold is seen. */
 	const uint16_t head = __atomic_load_n(&ring->memory->head, __ATOMIC_ACQUIRE);
 	const uint16_t count = (uint16_t)(head - ring->own);
 
-	if (unlikely(count > ring->size))
+	if (unlikely(count > ring->size || count < (uint16_t)(ring->seen - ring->own)))
 		return -EPROTO;
+	ring->unfinished = ring->unfinished && head == ring->seen;
 	ring->seen = head;
-	return count;
+	return unlikely(ring->unfinished) ? 0 : count;
 }
 
-/* The same as far as is known; where that is nothing, it is looked at. */
+/* The same as far as is known; where that is nothing, or no whole packet, it is looked at. */
 static int ring_count(struct memif_ring *ring)
 {
 	const uint16_t known = (uint16_t)(ring->seen - ring->own);
 
-	return likely(known > 0) ? known : ring_look(ring);
+	return likely(known > 0 && !ring->unfinished) ? known : ring_look(ring);
 }
 
 /* A packet that is being put together, of pieces that are checked one by one. */
@@ -119,8 +120,7 @@ int memif_peer_receive_by(struct memif_peer *peer, uint8_t *room, size_t room_by
 		return peer_break(peer);
 	len = peer_gather(peer, count, &g);
 	if (unlikely(len == 0)) {
-		/* What has been seen is not all that it will be. */
-		peer->to_server.seen = peer->to_server.own;
+		peer->to_server.unfinished = true;
 		return 0;
 	}
 	if (unlikely(len < 0 && len != -EMSGSIZE))
@@ -159,7 +159,7 @@ bool memif_peer_waits(const struct memif_peer *peer)
 
 	/* What is no index that can be true is found out by who receives. */
 	return peer->state == MEMIF_STATE_CONNECTED &&
-	       __atomic_load_n(&ring->memory->head, __ATOMIC_ACQUIRE) != ring->own;
+	       ring_has_news(ring, __atomic_load_n(&ring->memory->head, __ATOMIC_ACQUIRE));
 }
 
 /* Buffers that are ready; less than 0: a rule was broken. */
@@ -230,8 +230,10 @@ static int peer_scatter(struct memif_peer *peer, const uint8_t *packet, size_t l
 		packet += pieces[used];
 		len -= pieces[used];
 		used++;
-		if (len > 0 && used == RTE_MIN(count, MEMIF_WIRE_CHAIN_MAX))
-			return used == count && (uint32_t)count < ring->size ? -EAGAIN : -EMSGSIZE;
+		if (len > 0 && used >= RTE_MIN(count, MEMIF_WIRE_CHAIN_MAX))
+			return used < MEMIF_WIRE_CHAIN_MAX && (uint32_t)count < ring->size
+				       ? -EAGAIN
+				       : -EMSGSIZE;
 	}
 	for (int i = 0; i < used; i++)
 		ring_describe(ring, ring->own++, i + 1 < used ? MEMIF_MORE : 0, pieces[i]);

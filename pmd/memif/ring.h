@@ -4,6 +4,7 @@
 #ifndef RING_H
 #define RING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "memif/peer.h"
@@ -24,6 +25,13 @@ static inline struct memif_descriptor ring_read(const struct memif_ring *ring, u
 		.length = __atomic_load_n(&at->length, __ATOMIC_RELAXED),
 		.offset = __atomic_load_n(&at->offset, __ATOMIC_RELAXED),
 	};
+}
+
+/* Whether there is something to take where the other's index is `index`: the begin of a packet that
+ * was seen to be no more than that is none. */
+static inline bool ring_has_news(const struct memif_ring *ring, uint16_t index)
+{
+	return index != (ring->unfinished ? ring->seen : ring->own);
 }
 
 /* What a packet's piece is, in a buffer that stays as it was. */

@@ -55,15 +55,20 @@ static void connect_both(struct wire *wire)
 	wire->to_client = wire->peer.to_client.memory;
 }
 
-static int setup(void **state)
+static int setup_with(void **state, const struct memif_client_config *with)
 {
 	struct wire *wire = test_calloc(1, sizeof(*wire));
 
-	memif_client_init(&wire->client, &config);
+	memif_client_init(&wire->client, with);
 	memif_peer_init_wire(&wire->peer);
 	connect_both(wire);
 	*state = wire;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_with(state, &config);
 }
 
 static int teardown(void **state)
@@ -316,6 +321,93 @@ static void memif_receive_by__waits_for_the_rest(void **state)
 	expect_bytes(room, 1, 2 * BUFFER);
 }
 
+/* Nobody stays awake for it, nor looks at what is there again. */
+static void memif_waits__not_for_a_packet_whose_rest_does_not_come(void **state)
+{
+	struct wire *wire = *state;
+	uint8_t packet[ROOM], room[ROOM];
+
+	fill(packet, 1, 3 * BUFFER);
+	memif_client_send(&wire->client, packet, 3 * BUFFER);
+	memif_peer_send(&wire->peer, packet, 3 * BUFFER);
+	for (uint16_t there = 1; there <= 3; there++) {
+		__atomic_store_n(&wire->to_server->head, there, __ATOMIC_RELEASE);
+		__atomic_store_n(&wire->to_client->tail, there, __ATOMIC_RELEASE);
+		assert_true(memif_peer_waits(&wire->peer));
+		assert_true(memif_client_waits(&wire->client));
+		if (there == 3)
+			break;
+		/* Whether it is looked at again shows in what is made of it. */
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(peer_receives(wire, room), 0);
+			assert_int_equal(client_receives(wire, room), 0);
+			assert_false(memif_peer_waits(&wire->peer));
+			assert_false(memif_client_waits(&wire->client));
+			memset(room, 0, sizeof(room));
+		}
+		assert_int_equal(peer_receives(wire, room), 0);
+		assert_int_equal(client_receives(wire, room), 0);
+		assert_int_equal(room[0], 0);
+	}
+	assert_int_equal(peer_receives(wire, room), 3 * BUFFER);
+	expect_bytes(room, 1, 3 * BUFFER);
+	assert_int_equal(client_receives(wire, room), 3 * BUFFER);
+	expect_bytes(room, 1, 3 * BUFFER);
+	assert_false(memif_peer_waits(&wire->peer));
+	assert_false(memif_client_waits(&wire->client));
+}
+
+/* A server takes no longer ones, and would end the connection. */
+static void memif_client_send__keeps_to_what_servers_take(void **state)
+{
+	static const struct memif_client_config small = {
+		.id = 7, .log2_size = 8, .buffer_bytes = 16};
+	struct wire *wire = *state;
+	uint8_t packet[ROOM] = {0}, room[ROOM];
+	const size_t most = MEMIF_WIRE_CHAIN_MAX * small.buffer_bytes;
+
+	assert_int_equal(teardown(state), 0);
+	assert_int_equal(setup_with(state, &small), 0);
+	wire = *state;
+	assert_int_equal(memif_client_send(&wire->client, packet, most + 1), -EMSGSIZE);
+	assert_int_equal(memif_peer_send(&wire->peer, packet, most + 1), -EMSGSIZE);
+	assert_int_equal(memif_client_send(&wire->client, packet, most), 0);
+	assert_int_equal(memif_peer_send(&wire->peer, packet, most), 0);
+	memif_client_push(&wire->client);
+	memif_peer_push(&wire->peer);
+	assert_int_equal(peer_receives(wire, room), most);
+	assert_int_equal(client_receives(wire, room), most);
+}
+
+/* Buffers that were ready stay so: what is sent over several is measured by how many there are. */
+static void memif_peer_send__refuses_what_went_back(void **state)
+{
+	struct wire *wire = *state;
+	uint8_t packet[ROOM] = {0};
+
+	for (uint32_t i = 0; i < SIZE; i++)
+		wire->to_client->descriptors[i].length = 1;
+	wire->to_client->head = 1;
+	assert_true(memif_peer_has_room(&wire->peer));
+	wire->to_client->head = 0;
+	assert_int_equal(memif_peer_send(&wire->peer, packet, sizeof(packet)), -EPROTO);
+	assert_int_equal(wire->peer.state, MEMIF_STATE_BROKEN);
+}
+
+/* As a server might that has begun a packet. */
+static void memif_client_receive_by__refuses_what_went_back(void **state)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+
+	wire->to_client->descriptors[0].flags = MEMIF_MORE;
+	wire->to_client->descriptors[1].flags = MEMIF_MORE;
+	wire->to_client->tail = 2;
+	assert_int_equal(client_receives(wire, room), 0);
+	wire->to_client->tail = 1;
+	assert_int_equal(client_receives(wire, room), -EPROTO);
+}
+
 static void memif_push__tells_who_sleeps(void **state)
 {
 	struct wire *wire = *state;
@@ -475,6 +567,10 @@ int main(void)
 		T(memif_client_send__does_not_fit),
 		T(memif_receive_by__goes_on_after_too_long_ones),
 		T(memif_receive_by__waits_for_the_rest),
+		T(memif_waits__not_for_a_packet_whose_rest_does_not_come),
+		T(memif_client_send__keeps_to_what_servers_take),
+		T(memif_peer_send__refuses_what_went_back),
+		T(memif_client_receive_by__refuses_what_went_back),
 		T(memif_push__tells_who_sleeps),
 		T(memif_client_receive_by__refuses_more_than_is_ready),
 		T(memif_client_receive_by__refuses_long_lengths),

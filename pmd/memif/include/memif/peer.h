@@ -38,6 +38,7 @@ struct memif_ring {
 	uint16_t own;			  /* the index that we write */
 	uint16_t seen; /* the other's, when it was looked at last: not each time, for its line is
 			  the other's */
+	bool unfinished; /* what was seen is the begin of a packet, whose rest is still to come */
 };
 
 /**
