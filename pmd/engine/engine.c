@@ -267,8 +267,10 @@ static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool loop
 	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0)
 		return;
 	frame = engine_frame(engine, mbuf);
-	if (unlikely(!frame))
+	if (unlikely(!frame)) {
+		counters_add(&engine->device->counters, COUNTER_rx_too_long, 1);
 		return;
+	}
 	if (device_receive(engine->device, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
 		if (qp)
 			engine_mark_ready(engine, qp);
@@ -329,31 +331,47 @@ static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, u
 /*
  * Timers fire only when nothing waits any more that may have come in time: this thread may just
  * have got its CPU back. On a port that is full without end, what came in time is in after so many
- * bursts.
+ * frames.
  */
-static bool engine_may_fire(struct engine *engine, bool full)
+static bool engine_may_fire(struct engine *engine, bool full, uint32_t frames)
 {
-	if (full && ++engine->full_bursts < ENGINE_FULL_BURSTS)
+	engine->full_frames += frames;
+	if (full && engine->full_frames < ENGINE_FULL_FRAMES)
 		return false;
-	engine->full_bursts = 0;
+	engine->full_frames = 0;
 	return true;
+}
+
+/* What the port has dropped of what was received: how many frames. */
+static uint32_t engine_count_dropped(struct engine *engine, uint64_t before)
+{
+	const uint64_t dropped = engine->link->port.rx_too_long - before;
+
+	if (unlikely(dropped > 0))
+		counters_add(&engine->device->counters, COUNTER_rx_too_long, dropped);
+	return (uint32_t)dropped;
 }
 
 static unsigned int engine_receive(struct engine *engine)
 {
+	const struct port *port = &engine->link->port;
 	const unsigned int lcore = lcore_enter(engine);
+	const uint64_t dropped = port->rx_too_long;
 	struct rte_mbuf *mbufs[RX_BURST];
 	unsigned int fired = 0;
 	uint16_t received, looped;
+	bool full;
 
-	received = port_rx_burst(&engine->link->port, mbufs, RX_BURST);
+	received = port_rx_burst(port, mbufs, RX_BURST);
+	engine->taken = received + engine_count_dropped(engine, dropped);
 	engine_input_burst(engine, mbufs, received, false);
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
 	engine_input_burst(engine, mbufs, looped, true);
 	lcore_leave(lcore);
-	if (engine_may_fire(engine, received == RX_BURST || looped == RX_BURST))
+	full = received == RX_BURST || looped == RX_BURST || port->rx_cut;
+	if (engine_may_fire(engine, full, engine->taken + looped))
 		fired = engine_fire_timers(engine);
-	return fired + received + looped;
+	return fired + engine->taken + looped;
 }
 
 static void engine_fail_qp(struct qp *qp, void *arg)
@@ -449,6 +467,18 @@ unsigned int engine_turn(struct engine *engine)
 	if (work > 0)
 		engine->busy_ns = engine->now_ns;
 	return work;
+}
+
+void engine_empty_port(struct engine *engine)
+{
+	uint32_t frames = 0;
+
+	/* The port's own word, and not how much there was to do: of that there is more with each
+	 * turn, where the program goes on. */
+	do {
+		engine_turn(engine);
+		frames += engine->taken;
+	} while (engine->taken > 0 && frames < ENGINE_FULL_FRAMES);
 }
 
 void engine_release(struct engine *engine)

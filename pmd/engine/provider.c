@@ -76,13 +76,11 @@ static void provider_watch(void)
 static void provider_gate_enter(void *arg)
 {
 	struct engine *engine = arg;
-	int turns = 0;
 
 	engine_lock(engine);
 	/* What a peer sent before it went away is still in its rings, which the driver will unmap.
 	 */
-	while (turns++ < 64 && engine_turn(engine) > 0)
-		;
+	engine_empty_port(engine);
 	reconnect_round_begin(&engine->reconnect, clock_ns(&engine->clock));
 }
 
@@ -108,12 +106,10 @@ static int provider_ended(void *arg)
 static void provider_tend_enter(void *arg)
 {
 	struct engine *engine = arg;
-	int turns = 0;
 
 	engine_lock(engine);
 	/* As above. */
-	while (turns++ < 64 && engine_turn(engine) > 0)
-		;
+	engine_empty_port(engine);
 }
 
 static uint64_t provider_tend_leave(void *arg)

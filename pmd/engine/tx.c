@@ -40,8 +40,23 @@ static void tx_push(struct tx *tx)
 	tx->placed_bytes = 0;
 }
 
+/* Of so many packets and bytes that the port took, some did not leave: `before`, it had dropped
+ * those. */
+static void tx_count(struct tx *tx, const struct port_drops *before, uint64_t packets,
+		     uint64_t bytes)
+{
+	const struct port_drops *now = &tx->port->tx_too_long;
+	const uint64_t dropped = now->packets - before->packets;
+
+	if (unlikely(dropped > 0))
+		counters_add(tx->counters, COUNTER_tx_too_long, dropped);
+	counters_add(tx->counters, COUNTER_tx_packets, packets - dropped);
+	counters_add(tx->counters, COUNTER_tx_bytes, bytes - (now->bytes - before->bytes));
+}
+
 void tx_flush(struct tx *tx)
 {
+	const struct port_drops dropped = tx->port->tx_too_long;
 	uint64_t left_bytes = 0;
 	uint32_t sent;
 
@@ -56,14 +71,13 @@ void tx_flush(struct tx *tx)
 	sent = port_tx_burst(tx->port, tx->pending, (uint16_t)tx->count);
 	if (sent > 0)
 		tx->given_up = false;
-	counters_add(tx->counters, COUNTER_tx_packets, sent);
 	tx->count -= sent;
 	if (tx->count > 0) {
 		memmove(tx->pending, tx->pending + sent, tx->count * sizeof(tx->pending[0]));
 		for (uint32_t i = 0; i < tx->count; i++)
 			left_bytes += tx->pending[i]->pkt_len;
 	}
-	counters_add(tx->counters, COUNTER_tx_bytes, tx->pending_bytes - left_bytes);
+	tx_count(tx, &dropped, sent, tx->pending_bytes - left_bytes);
 	tx->pending_bytes = left_bytes;
 }
 

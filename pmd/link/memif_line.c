@@ -171,12 +171,6 @@ static int client_hear(struct memif_port *memif, const struct memif_message *mes
 	return rc;
 }
 
-static bool line_is_broken(const struct memif_port *memif)
-{
-	return memif->is_server ? memif->peer.state == MEMIF_STATE_BROKEN
-				: memif->client.step == MEMIF_CLIENT_BROKEN;
-}
-
 /* All that has come over the wire's socket. */
 static void line_hear(struct memif_port *memif)
 {
@@ -199,7 +193,7 @@ static void line_hear(struct memif_port *memif)
 		memif_port_alarm(memif);
 	} else if (rc == -ECONNRESET) {
 		line_hang_up(memif, "the other end has gone");
-	} else if (rc < 0 || line_is_broken(memif)) {
+	} else if (rc < 0 || memif_port_is_broken(memif)) {
 		line_hang_up(memif, "the other end does not speak memif as we do");
 	}
 }

@@ -21,6 +21,7 @@
 #include "base/tuning.h"
 #include "link/memif.h"
 #include "memif.h"
+#include "wire/build.h"
 #include "wire/packet.h"
 
 #define WIRE_MBPS 10000 /* as DPDK's driver says */
@@ -61,6 +62,12 @@ bool memif_port_is_connected(const struct memif_port *memif)
 				: memif->client.step == MEMIF_CLIENT_CONNECTED;
 }
 
+bool memif_port_is_broken(const struct memif_port *memif)
+{
+	return memif->is_server ? memif->peer.state == MEMIF_STATE_BROKEN
+				: memif->client.step == MEMIF_CLIENT_BROKEN;
+}
+
 void memif_port_alarm(const struct memif_port *memif)
 {
 	const uint64_t one = 1;
@@ -68,6 +75,13 @@ void memif_port_alarm(const struct memif_port *memif)
 	/* The only failure is a counter that is full, and then it is known. */
 	if (write(memif->alarm_fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+/* After what may have found out: packets go nowhere until the connection has been made anew. */
+static void memif_look(const struct memif_port *memif)
+{
+	if (unlikely(memif_port_is_broken(memif)))
+		memif_port_alarm(memif);
 }
 
 static bool memif_copy_plain(uint8_t *to, const uint8_t *from, size_t len)
@@ -117,43 +131,52 @@ static bool memif_has_spare(struct memif_port *memif)
 static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct memif_port *memif = arg;
+	uint16_t taken = 0, dropped = 0;
 	uint32_t bytes = 0;
-	uint16_t taken = 0;
-	int len = 0;
 
-	while (taken < n && bytes < RX_BYTES && memif_has_spare(memif)) {
+	/* What is dropped counts: the other end could go on with it for ever. */
+	while (taken + dropped < n && bytes < RX_BYTES && memif_has_spare(memif)) {
 		struct rte_mbuf *mbuf = memif->spare[memif->spares - 1];
+		const int len = memif_receive(memif, mbuf);
 
-		len = memif_receive(memif, mbuf);
-		if (unlikely(len == -EMSGSIZE))
+		if (unlikely(len == -EMSGSIZE)) {
+			dropped++;
 			continue;
+		}
 		if (len <= 0)
 			break;
 		memif->spares--;
 		mbufs[taken++] = mbuf;
 		bytes += (uint32_t)len;
 	}
-	if (taken > 0)
+	memif->port->rx_cut = taken + dropped == n || bytes >= RX_BYTES;
+	memif->port->rx_too_long += dropped;
+	if (taken + dropped > 0)
 		memif_release(memif);
-	if (unlikely(len < 0))
-		memif_port_alarm(memif);
+	memif_look(memif);
 	return taken;
 }
 
 static bool memif_has_room(void *arg)
 {
 	struct memif_port *memif = arg;
+	const bool has_room = memif->is_server ? memif_peer_has_room(&memif->peer)
+					       : memif_client_has_room(&memif->client);
 
-	return memif->is_server ? memif_peer_has_room(&memif->peer)
-				: memif_client_has_room(&memif->client);
+	if (unlikely(!has_room))
+		memif_look(memif);
+	return has_room;
 }
 
 static uint8_t *memif_place(void *arg, uint32_t len)
 {
 	struct memif_port *memif = arg;
+	uint8_t *place = memif->is_server ? memif_peer_place(&memif->peer, len)
+					  : memif_client_place(&memif->client, len);
 
-	return memif->is_server ? memif_peer_place(&memif->peer, len)
-				: memif_client_place(&memif->client, len);
+	if (unlikely(!place))
+		memif_look(memif);
+	return place;
 }
 
 static void memif_placed(void *arg, uint32_t len)
@@ -168,7 +191,9 @@ static void memif_placed(void *arg, uint32_t len)
 
 /*
  * Nobody who has the other end of the eventfd shall be able to stop us by filling it; one who fills
- * it just now, does, and would be the user's own program at the other end of a wire.
+ * it just now, and has made it a blocking one, does, and would be the user's own program at the
+ * other end of a wire. There is no write that would not wait there: O_NONBLOCK is of both ends, and
+ * RWF_NOWAIT is not for eventfds. An isolated program's is not written to.
  */
 static void memif_ring_bell(int fd)
 {
@@ -205,10 +230,20 @@ static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct memif_port *memif = arg;
 	const bool connected = memif_port_is_connected(memif);
+	struct port_drops *too_long = &memif->port->tx_too_long;
 	uint16_t sent = 0;
 
-	while (sent < n && (!connected || memif_send(memif, mbufs[sent]) != -EAGAIN))
-		sent++;
+	for (; sent < n; sent++) {
+		const int rc = connected ? memif_send(memif, mbufs[sent]) : 0;
+
+		if (rc == -EAGAIN)
+			break;
+		if (unlikely(rc == -EMSGSIZE)) {
+			too_long->packets++;
+			too_long->bytes += mbufs[sent]->pkt_len;
+		}
+	}
+	memif_look(memif);
 	if (sent > 0) {
 		memif_push(memif);
 		rte_pktmbuf_free_bulk(mbufs, sent);
@@ -294,6 +329,16 @@ static int memif_refuse(const struct port *port, const char *what)
 	return -EINVAL;
 }
 
+/* The longest frame that is sent here, or may come, over as many buffers as either end takes. */
+static bool memif_holds_frames(const struct port *port, unsigned long buffer_bytes,
+			       unsigned long log2_size)
+{
+	const unsigned long frame = RTE_MIN(port->mtu_bytes + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN,
+					    (uint32_t)PACKET_FRAME_MAX);
+
+	return frame <= buffer_bytes * RTE_MIN(1UL << log2_size, (unsigned long)MEMIF_WIRE_CHAIN_MAX);
+}
+
 static int memif_configure(struct memif_port *memif)
 {
 	const struct port *port = memif->port;
@@ -309,6 +354,10 @@ static int memif_configure(struct memif_port *memif)
 		return memif_refuse(port, "bsize is from 1 to 65535");
 	if (log2_size > MEMIF_WIRE_LOG2_MAX)
 		return memif_refuse(port, "rsize is the logarithm of at most 16384 buffers: 14");
+	/* The buffers are the client's. */
+	if (!memif->is_server && !memif_holds_frames(port, buffer_bytes, log2_size))
+		return memif_refuse(port, "the longest frame needs more buffers of bsize bytes than "
+					  "the ring has, or than 64: make bsize larger, or rsize");
 	if (strlen(secret) >= sizeof(memif->config.secret))
 		return memif_refuse(port, "secret has at most 23 characters");
 	memif->config.id = (uint32_t)id;

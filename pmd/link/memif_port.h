@@ -48,6 +48,9 @@ int memif_port_open(struct port *port);
 /** Whether packets get to somebody. Engine's lock. */
 bool memif_port_is_connected(const struct memif_port *memif);
 
+/** Whether the other end has broken a rule. Engine's lock. */
+bool memif_port_is_broken(const struct memif_port *memif);
+
 /** Have whoever looks after the connection look at it: it is broken. MT-safe. */
 void memif_port_alarm(const struct memif_port *memif);
 

@@ -163,6 +163,12 @@ static struct {
 	uint8_t places[4][256];
 	uint32_t room; /* places that are free */
 	uint32_t placed, pushed, burst;
+	uint32_t longest; /* that fits into a place; 0: all */
+	uint32_t takes;	  /* of a burst at most; 0: all */
+	uint32_t drops;	  /* of the next burst, for they are too long */
+	uint32_t waiting; /* to be received */
+	uint32_t rx_max;  /* of a burst at most */
+	uint32_t rx_drops; /* that are dropped at each */
 } wire;
 
 static bool wire_has_room(void *arg)
@@ -173,8 +179,9 @@ static bool wire_has_room(void *arg)
 
 static uint8_t *wire_place(void *arg, uint32_t len)
 {
-	return wire_has_room(arg) && len <= sizeof(wire.places[0]) ? wire.places[wire.placed % 4]
-								   : NULL;
+	const uint32_t longest = wire.longest > 0 ? wire.longest : sizeof(wire.places[0]);
+
+	return wire_has_room(arg) && len <= longest ? wire.places[wire.placed % 4] : NULL;
 }
 
 static void wire_placed(void *arg, uint32_t len)
@@ -194,16 +201,33 @@ static void wire_push(void *arg)
 
 static uint16_t wire_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
+	struct port_drops *too_long = &engine->link->port.tx_too_long;
+
 	(void)arg;
+	n = wire.takes > 0 ? RTE_MIN(n, (uint16_t)wire.takes) : n;
 	rte_pktmbuf_free_bulk(mbufs, n);
 	wire.burst += n;
+	too_long->packets += wire.drops;
+	too_long->bytes += wire.drops * FAKE_FRAME_LEN;
+	wire.drops = 0;
 	return n;
 }
 
 static uint16_t wire_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
-	(void)arg, (void)mbufs, (void)n;
-	return 0;
+	struct port *port = &engine->link->port;
+	const uint16_t taken = (uint16_t)RTE_MIN(n, RTE_MIN(wire.rx_max, wire.waiting));
+
+	(void)arg;
+	for (uint16_t i = 0; i < taken; i++) {
+		mbufs[i] = tx_alloc(&engine->tx);
+		memset(rte_pktmbuf_append(mbufs[i], FAKE_FRAME_LEN), 0x91, FAKE_FRAME_LEN);
+	}
+	wire.waiting -= taken;
+	port->rx_too_long += RTE_MIN(wire.rx_drops, wire.waiting);
+	wire.waiting -= RTE_MIN(wire.rx_drops, wire.waiting);
+	port->rx_cut = wire.waiting > 0;
+	return taken;
 }
 
 static bool wire_connected(void *arg)
@@ -257,6 +281,156 @@ static void engine_transmit__builds_in_the_ports_places(void **state)
 	assert_int_equal(engine->tx.loop_tail - engine->tx.loop_head, 1);
 	turns(1);
 	port->ops = NULL;
+}
+
+static struct port *wire_begin(uint32_t room)
+{
+	struct port *port = &engine->link->port;
+
+	port->ops = &wire_ops;
+	memset(&wire, 0, sizeof(wire));
+	wire.room = room;
+	return port;
+}
+
+static void wire_end(struct port *port)
+{
+	port->ops = NULL;
+	port->rx_cut = false;
+}
+
+/* Places that are too short for it: it goes in a buffer, and what comes next waits behind. */
+static void engine_transmit__what_fits_no_place_goes_another_way(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = wire_begin(4);
+	wire.longest = 63;
+	wire.takes = 2;
+	qp.to_send = 5;
+	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	assert_int_equal(wire.placed, 0);
+	assert_int_equal(wire.burst, 2);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 2);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 2 * FAKE_FRAME_LEN);
+	wire.longest = 0;
+	engine_transmit(engine);
+	engine_transmit(engine);
+	assert_int_equal(wire.burst, 5);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 5);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 5 * FAKE_FRAME_LEN);
+	wire_end(port);
+}
+
+static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = wire_begin(4);
+	wire.longest = 63;
+	wire.drops = 2;
+	qp.to_send = 5;
+	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
+	engine_mark_ready(engine, &qp);
+	engine_transmit(engine);
+	assert_int_equal(wire.burst, 5);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
+	assert_int_equal(rig_count(COUNTER_tx_too_long), 2);
+	wire_end(port);
+}
+
+/* A burst that is short because the port has cut it is not the last. */
+static void engine_turn__what_a_short_burst_leaves_goes_before_timers(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = wire_begin(4);
+	fake_receiver = &other;
+	wire.waiting = 10;
+	wire.rx_max = 4;
+	other.deadline_ns = 1;
+	wheel_set(&engine->wheel, &other, 1);
+	/* The wheel looks at a slot when its time is over. */
+	usleep(1000);
+	for (uint32_t received = 4; received <= 8; received += 4) {
+		turns(1);
+		assert_int_equal(other.received, received);
+		assert_int_equal(other.timeouts, 0);
+	}
+	for (int i = 0; i < PATIENCE_MS && other.timeouts == 0; i++) {
+		turns(1);
+		usleep(20);
+	}
+	assert_int_equal(other.timeouts, 1);
+	assert_int_equal(other.received, 10);
+	wire_end(port);
+}
+
+/* Nor do those end it that were dropped; and a flood of them keeps no timer. */
+static void engine_turn__counts_what_is_too_long(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = wire_begin(4);
+	wire.waiting = UINT32_MAX;
+	wire.rx_drops = 32;
+	other.deadline_ns = 1;
+	wheel_set(&engine->wheel, &other, 1);
+	usleep(1000);
+	turns(1);
+	assert_int_equal(rig_count(COUNTER_rx_too_long), 32);
+	turns(ENGINE_FULL_FRAMES / 32 - 2);
+	assert_int_equal(other.timeouts, 0);
+	for (int i = 0; i < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; i++)
+		turns(1);
+	assert_int_equal(other.timeouts, 1);
+	wire_end(port);
+}
+
+static void engine_empty_port__takes_all_that_waits(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = wire_begin(4);
+	fake_receiver = &other;
+	wire.waiting = 1000;
+	wire.rx_max = 1;
+	assert_true(engine_try(engine));
+	engine_empty_port(engine);
+	assert_int_equal(other.received, 1000);
+	/* Of what comes without end, as much as a ring holds. */
+	wire.waiting = UINT32_MAX;
+	wire.rx_max = 32;
+	engine_empty_port(engine);
+	assert_int_equal(UINT32_MAX - wire.waiting, ENGINE_FULL_FRAMES);
+	/* What the program has to send all the time does not matter. */
+	wire.waiting = 0;
+	wire.room = UINT32_MAX;
+	qp.to_send = UINT32_MAX;
+	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
+	engine_mark_ready(engine, &qp);
+	engine_empty_port(engine);
+	qp.to_send = 0;
+	engine_release(engine);
+	wire_end(port);
 }
 
 static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)
@@ -510,10 +684,10 @@ static void engine_turn__timers_fire_on_a_full_port_too(void **state)
 	wheel_set(&engine->wheel, &other, 1);
 	engine_mark_ready(engine, &qp);
 	engine_transmit(engine);
-	for (; turn < 100 * ENGINE_FULL_BURSTS && other.timeouts == 0; turn++)
+	for (; turn < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; turn++)
 		turns(1);
 	assert_int_equal(other.timeouts, 1);
-	assert_true(turn + 1 >= ENGINE_FULL_BURSTS);
+	assert_true(turn + 1 >= ENGINE_FULL_FRAMES / 64);
 	qp.to_send = 0;
 	turns(3);
 }
@@ -835,6 +1009,11 @@ int main(void)
 		INLINE(engine_turn__what_goes_to_others_of_our_address_leaves),
 		INLINE(engine_check_link__a_lost_port_ends_everything),
 		INLINE(engine_transmit__builds_in_the_ports_places),
+		INLINE(engine_transmit__what_fits_no_place_goes_another_way),
+		INLINE(engine_transmit__what_the_port_drops_was_not_sent),
+		INLINE(engine_turn__what_a_short_burst_leaves_goes_before_timers),
+		INLINE(engine_turn__counts_what_is_too_long),
+		INLINE(engine_empty_port__takes_all_that_waits),
 		INLINE(engine_transmit__goes_without_a_payload_that_is_gone),
 		INLINE(engine_turn__queue_pairs_take_turns),
 		INLINE(engine_turn__what_the_port_does_not_take_waits),

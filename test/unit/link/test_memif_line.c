@@ -118,7 +118,7 @@ static void memif_tend__meets_the_next_one(void **state)
 	(void)state;
 	open_port(&server, "server", "");
 	for (int i = 0; i < 3; i++) {
-		open_port(&client, "client", i == 1 ? ",rsize=4,bsize=64" : "");
+		open_port(&client, "client", i == 1 ? ",rsize=4,bsize=512" : "");
 		tend(&client, &server);
 		expect_traffic(&server, &client);
 		close_port(&client);
@@ -253,9 +253,11 @@ static void memif_port_suits__knows_its_arguments(void **state)
 
 static void memif_port_open__refuses_what_cannot_be(void **state)
 {
+	/* The last two: too few buffers, and too short, for a packet. */
 	static const char *const odd[] = {"rsize=15",	  "bsize=0",
 					  "bsize=65536",  "id=4294967296",
-					  "mac=02:00:00", "secret=0123456789012345678901234"};
+					  "mac=02:00:00", "secret=0123456789012345678901234",
+					  "bsize=64",	  "rsize=4,bsize=256"};
 	struct port port;
 	char text[256];
 

@@ -22,8 +22,8 @@
 struct device;
 struct report;
 
-/* Full bursts in a row after which timers fire all the same: more frames than any port's ring holds. */
-#define ENGINE_FULL_BURSTS 256
+/* Frames that came in bursts without end, after which timers fire all the same: as many as any port's ring holds. */
+#define ENGINE_FULL_FRAMES 16384
 
 struct engine {
 	struct owner owner __rte_cache_aligned;
@@ -46,7 +46,8 @@ struct engine {
 	int cancel_state; /* the owner's own, while it is not to be cancelled */
 	uint64_t now_ns;
 	uint64_t busy_ns; /* when there was something to do last */
-	uint32_t full_bursts; /* in a row */
+	uint32_t full_frames; /* in bursts that left some behind, in a row */
+	uint32_t taken;	      /* frames that the last turn took from the port, or dropped there */
 	uint64_t link_due_ns; /* when the link's state is looked at next */
 	uint64_t ack_hold_ns; /* how long a lone acknowledgement may wait for company */
 	struct qp_list ready; /* queue pairs that want qp_run */
@@ -79,6 +80,9 @@ int engine_set_progress(struct engine *engine, enum settings_progress progress);
 
 /** Run one turn: send, then receive. Owner. Returns how much there was to do; 0: nothing. */
 unsigned int engine_turn(struct engine *engine);
+
+/** Take what waits in the port, as much as any ring holds. Owner. */
+void engine_empty_port(struct engine *engine);
 
 /** The transmitting half of a turn. Owner. Returns how much there was to do. */
 unsigned int engine_transmit(struct engine *engine);

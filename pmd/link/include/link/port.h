@@ -53,8 +53,10 @@ static inline uint32_t port_local_qpn(const struct rte_mbuf *mbuf)
 
 /* What a port is that is not DPDK's own. Engine's thread or lock. */
 struct port_ops {
+	/* Where it gives less than it might, it says so in port.rx_cut. */
 	uint16_t (*rx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
-	/* Of PORT_SHARED: each packet has had port_set_local_qpn. */
+	/* Of PORT_SHARED: each packet has had port_set_local_qpn. What is dropped counts as sent,
+	 * and in port.tx_too_long. */
 	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
 	/* A burst is being made, and will be sent in a moment. May be NULL. */
 	void (*expect)(void *arg);
@@ -80,6 +82,10 @@ struct port_ops {
 };
 
 struct psock;
+
+struct port_drops {
+	uint64_t packets, bytes;
+};
 
 struct port {
 	/* set by port_prepare */
@@ -131,6 +137,9 @@ struct port {
 	bool started; /* a memif client starts when its server is there */
 	bool had_peer;
 	bool removed; /* the device is no more, or wanted back; atomic */
+	bool rx_cut;  /* of port_ops: the last burst ended before what waits did */
+	uint64_t rx_too_long; /* frames that port_ops have dropped since the beginning */
+	struct port_drops tx_too_long; /* and packets */
 
 	bool armed; /* frames interrupt; atomic */
 };

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/link/memif_port.c: bursts over a wire between two ports of this process. */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "link/memif.h"
+#include "memif_port.h"
+#include "rig.h"
+
+#define BURST  32
+#define ROUNDS 40
+
+static char dir[] = "/tmp/uroce-wire-XXXXXX";
+static char path[64];
+static struct port server, client;
+
+static int group_set_up(void **state)
+{
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/wire", dir);
+	return rig_group_set_up(state);
+}
+
+static int group_tear_down(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+static void open_port(struct port *port, const char *role, const char *more)
+{
+	char text[256];
+
+	memset(port, 0, sizeof(*port));
+	snprintf(text, sizeof(text), "net_memif0,role=%s,socket=%s%s", role, path, more);
+	assert_int_equal(port_prepare(port, text, 0), 0);
+	port->pool = engine->link->port.pool;
+	assert_int_equal(memif_port_open(port), 0);
+}
+
+/* As many looks as two ends need for all their messages, and some more. */
+static void tend(void)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		memif_tend(&client);
+		memif_tend(&server);
+	}
+}
+
+static void open_both(const char *more)
+{
+	open_port(&server, "server", "");
+	open_port(&client, "client", more);
+	tend();
+	assert_true(port_connected(&server) && port_connected(&client));
+}
+
+static void close_port(struct port *port)
+{
+	struct memif_port *memif = port->ops_arg;
+
+	port_close(port);
+	rte_pktmbuf_free_bulk(memif->spare, memif->spares);
+	close(memif->epoll_fd);
+	close(memif->alarm_fd);
+	free(memif);
+}
+
+static void close_both(void)
+{
+	close_port(&client);
+	close_port(&server);
+}
+
+static struct rte_mbuf *make(uint16_t len)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.pool);
+
+	assert_non_null(mbuf);
+	memset(rte_pktmbuf_append(mbuf, len), 0x91, len);
+	return mbuf;
+}
+
+static void send_by(struct port *port, uint16_t len, int count)
+{
+	while (count-- > 0) {
+		struct rte_mbuf *mbuf = make(len);
+
+		assert_int_equal(port_tx_burst(port, &mbuf, 1), 1);
+	}
+}
+
+/* All of one burst; each is as long as that. */
+static uint16_t receive_by(struct port *port, uint16_t len)
+{
+	struct rte_mbuf *mbufs[BURST];
+	const uint16_t received = port_rx_burst(port, mbufs, BURST);
+
+	for (uint16_t i = 0; i < received; i++)
+		assert_int_equal(mbufs[i]->data_len, len);
+	rte_pktmbuf_free_bulk(mbufs, received);
+	return received;
+}
+
+static bool is_alarmed(const struct port *port)
+{
+	const struct memif_port *memif = port->ops_arg;
+	struct pollfd alarm = {.fd = memif->alarm_fd, .events = POLLIN};
+
+	return poll(&alarm, 1, 0) == 1;
+}
+
+/* Both ways, in one buffer of the ring and in several. */
+static void memif_port__bursts_arrive(void **state)
+{
+	static const char *const arguments[] = {"", ",bsize=256"};
+
+	(void)state;
+	if (!have_port)
+		skip();
+	for (int i = 0; i < 2; i++) {
+		open_both(arguments[i]);
+		for (int k = 0; k < 40; k++) {
+			send_by(&client, 600, 10);
+			send_by(&server, 600, 10);
+			assert_int_equal(receive_by(&server, 600), 10);
+			assert_int_equal(receive_by(&client, 600), 10);
+			assert_false(server.rx_cut || client.rx_cut);
+		}
+		assert_int_equal(receive_by(&server, 600), 0);
+		close_both();
+	}
+}
+
+/* What is in one burst is to stay in a cache; whoever asks is told that there is more. */
+static void memif_port__tells_where_a_burst_is_cut(void **state)
+{
+	struct port *ends[] = {&server, &client};
+
+	(void)state;
+	if (!have_port)
+		skip();
+	open_both("");
+	for (int i = 0; i < 2; i++) {
+		int received = 0;
+
+		send_by(ends[!i], 4096, 20);
+		do {
+			const uint16_t n = receive_by(ends[i], 4096);
+
+			assert_true(n > 0 && n < BURST);
+			received += n;
+			assert_true(ends[i]->rx_cut || received == 20);
+		} while (received < 20);
+		assert_int_equal(receive_by(ends[i], 4096), 0);
+		assert_false(ends[i]->rx_cut);
+		send_by(ends[!i], 64, 2 * BURST);
+		assert_int_equal(receive_by(ends[i], 64), BURST);
+		assert_true(ends[i]->rx_cut);
+		assert_int_equal(receive_by(ends[i], 64), BURST);
+		assert_int_equal(receive_by(ends[i], 64), 0);
+		assert_false(ends[i]->rx_cut);
+	}
+	close_both();
+}
+
+/* Longer than any buffer of ours; `count` of them, to the server. */
+static void send_long(int count)
+{
+	struct memif_port *memif = client.ops_arg;
+	static uint8_t frame[8192];
+
+	while (count-- > 0)
+		assert_int_equal(memif_client_send(&memif->client, frame, sizeof(frame)), 0);
+	client.ops->push(memif);
+}
+
+/* They go, and are counted, and the ring is free for others again. */
+static void memif_port__goes_on_after_too_long_ones(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	open_both(",rsize=6,bsize=8192");
+	for (int i = 0; i < 3; i++) {
+		send_long(64);
+		assert_false(client.ops->has_room(client.ops_arg));
+		/* No more at a time than are asked for. */
+		assert_int_equal(receive_by(&server, 0), 0);
+		assert_int_equal(server.rx_too_long, i * 64 + BURST);
+		assert_true(server.rx_cut);
+		assert_true(client.ops->has_room(client.ops_arg));
+		assert_int_equal(receive_by(&server, 0), 0);
+		assert_int_equal(server.rx_too_long, i * 64 + 64);
+		send_by(&client, 100, 1);
+		assert_int_equal(receive_by(&server, 100), 1);
+		assert_false(server.rx_cut);
+	}
+	assert_true(port_connected(&server));
+	close_both();
+}
+
+/* What fits into no buffers of the other end's is lost, and said to be. */
+static void memif_port__drops_what_it_cannot_send(void **state)
+{
+	struct rte_mbuf *mbufs[3];
+	struct memif_port *memif;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	open_both("");
+	memif = client.ops_arg;
+	/* Longer than 64 of these. */
+	memif->client.config.buffer_bytes = 16;
+	for (int i = 0; i < 3; i++)
+		mbufs[i] = make(i == 1 ? 4000 : 100);
+	assert_int_equal(port_tx_burst(&client, mbufs, 3), 3);
+	assert_int_equal(client.tx_too_long.packets, 1);
+	assert_int_equal(client.tx_too_long.bytes, 4000);
+	assert_int_equal(receive_by(&server, 100), 2);
+	assert_true(port_connected(&server) && port_connected(&client));
+	close_both();
+}
+
+static void memif_port__a_full_ring_takes_fewer(void **state)
+{
+	struct rte_mbuf *mbufs[BURST];
+	uint16_t sent;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	open_both(",rsize=4,bsize=512");
+	for (int i = 0; i < BURST; i++)
+		mbufs[i] = make(64);
+	sent = port_tx_burst(&client, mbufs, BURST);
+	assert_int_equal(sent, 16);
+	assert_false(client.ops->has_room(client.ops_arg));
+	assert_int_equal(port_tx_burst(&client, mbufs + sent, 1), 0);
+	assert_int_equal(receive_by(&server, 64), 16);
+	assert_int_equal(port_tx_burst(&client, mbufs + sent, BURST - 16), 16);
+	assert_int_equal(receive_by(&server, 64), 16);
+	close_both();
+}
+
+/* Whoever sends finds out as well as who receives. */
+static void memif_port__a_broken_rule_rings_the_alarm(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	for (int i = 0; i < 4; i++) {
+		struct memif_port *memif;
+
+		open_both("");
+		memif = client.ops_arg;
+		/* More than the ring has. */
+		if (i == 0)
+			memif->client.to_server.memory->head = 0x8000;
+		else
+			memif->client.to_client.memory->head = 0x8000;
+		assert_false(is_alarmed(&server));
+		memif = server.ops_arg;
+		memif->peer.to_client.seen = memif->peer.to_client.own;
+		if (i == 0)
+			assert_int_equal(receive_by(&server, 0), 0);
+		else if (i == 1)
+			assert_false(server.ops->has_room(server.ops_arg));
+		else if (i == 2)
+			assert_null(server.ops->place(server.ops_arg, 64));
+		else
+			send_by(&server, 64, 1);
+		assert_true(is_alarmed(&server));
+		tend();
+		assert_true(port_connected(&server) && port_connected(&client));
+		close_both();
+	}
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
+	const struct CMUnitTest tests[] = {
+		T(memif_port__bursts_arrive),
+		T(memif_port__tells_where_a_burst_is_cut),
+		T(memif_port__goes_on_after_too_long_ones),
+		T(memif_port__drops_what_it_cannot_send),
+		T(memif_port__a_full_ring_takes_fewer),
+		T(memif_port__a_broken_rule_rings_the_alarm),
+	};
+#undef T
+
+	return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
+}
