@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "link/mute.h"
@@ -31,11 +32,15 @@ static uint16_t interface_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t 
 	return psock_tx_burst(port->psock, mbufs, n);
 }
 
-/* The descriptor tells of everything else. */
+/* The descriptor tells of everything else. An interface that goes down leaves an error there, which
+ * would end every sleep at once until it is read. */
 static bool interface_arm(void *arg)
 {
 	const struct port *port = arg;
+	int error;
+	socklen_t len = sizeof(error);
 
+	(void)getsockopt(psock_fd(port->psock), SOL_SOCKET, SO_ERROR, &error, &len);
 	return psock_holds(port->psock);
 }
 
@@ -67,6 +72,7 @@ static void interface_close(void *arg)
 
 	psock_close(port->psock);
 	port->psock = NULL;
+	port->wake_fd = -1;
 }
 
 static const struct port_ops interface_ops = {

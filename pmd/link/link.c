@@ -91,7 +91,6 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	if (!netdev_running(settings->netdev))
 		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
 			 settings->netdev);
-	link->port.shared = true;
 	link->port.own_socket = true;
 	link->port.watched = settings->capture != SETTINGS_CAPTURE_NO;
 	/* A number of its own, where a process has several. */

@@ -18,7 +18,6 @@
 #include "interface.h"
 #include "link/eal_log.h"
 #include "link/footprint.h"
-#include "link/mute.h"
 #include "link/netdev.h"
 #include "link/plan.h"
 #include "memif.h"
@@ -303,17 +302,6 @@ static int port_bring_up(struct port *port)
 	return port_learn(port);
 }
 
-static int port_share_interface(struct port *port)
-{
-	const int rc = mute_packet_socket(port->wake_fd);
-
-	if (rc == 0)
-		return 0;
-	log_error("cannot put a filter on the packet socket of %s: %s", port->ifname,
-		  strerror(-rc));
-	return rc;
-}
-
 static int port_open_interface(struct port *port)
 {
 	const int rc = port->make_pool ? port->make_pool(port) : port_make_pool(port);
@@ -342,8 +330,7 @@ int port_open(struct port *port)
 		port->listen_fd = memif_find_listener(&port->devargs);
 	if (rc == 0 && port->driver == PORT_AF_PACKET) {
 		port->wake_fd = af_packet_find_socket(&footprint.fds);
-		rc = port->shared ? port_share_interface(port)
-				  : af_packet_listen_to_groups(port->wake_fd, port->ifname);
+		rc = af_packet_listen_to_groups(port->wake_fd, port->ifname);
 	}
 	footprint_restore(&footprint);
 	return rc;

@@ -45,7 +45,7 @@ static void start(const char *text, bool netdev)
 	struct runtime_config config = {.device_count = 0};
 	char interface[64];
 
-	port.shared = port.own_socket = netdev;
+	port.own_socket = netdev;
 	if (netdev) {
 		snprintf(interface, sizeof(interface), "net_af_packet0,iface=%s", text);
 		text = interface;

@@ -94,8 +94,7 @@ struct port {
 	char ifname[16]; /* of af_packet */
 	bool is_client;	 /* memif: the other end has to be there first */
 	bool waits_for_peer; /* a wire in memory, whose other end may come later */
-	bool shared;	 /* af_packet: the kernel goes on using the interface */
-	bool own_socket; /* shared: not by DPDK's driver, but by a packet socket of ours */
+	bool own_socket; /* af_packet: by a packet socket of ours, beside the kernel's own use */
 	bool watched;	 /* own_socket: DPDK's pdump shall see the packets */
 	uint32_t
 		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
