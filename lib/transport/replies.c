@@ -265,6 +265,7 @@ static bool replies_build_read(const struct replies *replies, const struct reply
 			      IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
 		return false;
 	packet_begin(out, &replies->peer->path, &bth);
+	out->again = reply->repeated;
 	if (opcode_info(bth.opcode)->flags & OPCODE_HAS_AETH)
 		replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
 	if (len > 0)

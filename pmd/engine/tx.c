@@ -10,6 +10,7 @@
 #include "base/prefetch.h"
 #include "base/tuning.h"
 #include "link/dma.h"
+#include "psock/psock.h"
 #include "telemetry/counters.h"
 #include "wire/opcode.h"
 
@@ -294,6 +295,18 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 	return len;
 }
 
+/*
+ * Packets that follow each other count up, as the kernel lets those do that it parts (psock/run.h).
+ * One that is sent again follows none, and none follows it: maybe the peer takes no runs.
+ */
+static uint16_t tx_next_id(struct tx *tx, bool again)
+{
+	const uint16_t id = (uint16_t)(tx->next_ip_id + again);
+
+	tx->next_ip_id = (uint16_t)(id + 1 + again);
+	return id;
+}
+
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
@@ -305,8 +318,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 
 	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
 	out->udp_sum_by_port = tx->port->sums_udp;
-	/* Packets that follow each other count up, as the kernel lets those do that it parts (psock/run.h). */
-	out->ip_id = tx->next_ip_id++;
+	out->ip_id = tx_next_id(tx, out->again);
 	if (!is_local && !to_group) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)
@@ -326,6 +338,9 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	if (unlikely(to_group) && tx->groups && *tx->groups > 0)
 		tx_loop_copy(tx, mbuf);
 	port_set_local_qpn(mbuf, qpn);
+	/* IPv6 has no identification. */
+	if (unlikely(out->again))
+		mbuf->port = PSOCK_ALONE;
 	tx->pending[tx->count++] = mbuf;
 	tx->pending_bytes += (uint32_t)len;
 	return 0;

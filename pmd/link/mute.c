@@ -78,15 +78,18 @@ int mute_packet_socket(int fd)
 											   : 0;
 }
 
-/* Before Linux 6.2, what the kernel joins on its way in for such a socket is kept from packet
- * sockets. */
+/*
+ * Before Linux 6.2, what the kernel joins on its way in for such a socket is kept from packet
+ * sockets. Before 6.9 it joins packets whatever their IPv4 identifications are, which the ICRC
+ * covers, and which nobody can tell afterwards.
+ */
 static bool kernel_tells_of_runs(void)
 {
 	unsigned int major, minor;
 	struct utsname name;
 
 	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-	       (major > 6 || (major == 6 && minor >= 2));
+	       (major > 6 || (major == 6 && minor >= 9));
 }
 
 /* A datagram socket of a family on the RoCE port, on one interface only, that takes nothing. */

@@ -56,6 +56,7 @@ struct psock {
 	struct psock_held held;
 	bool sends_runs;      /* until the kernel refuses one */
 	bool bypasses_qdiscs; /* the kernel does not part runs for who does */
+	bool told_of_size;
 	struct psock_batch batch;
 };
 

@@ -22,13 +22,14 @@ void run_begin(struct run *run, const uint8_t *frame, uint32_t len)
 
 bool run_add(struct run *run, const uint8_t *frame, uint32_t len)
 {
-	const uint16_t id = (uint16_t)(headers_id(run->first, &run->headers) + run->count);
 	struct headers headers;
 	uint32_t payload_len;
+	uint16_t id;
 
 	if (run->ended || run->count == RUN_PACKETS_MAX || !headers_find(frame, len, &headers))
 		return false;
 	payload_len = len - headers.len;
+	id = (uint16_t)(headers_id(run->first, &run->headers) + run->count);
 	if (headers.len != run->headers.len || payload_len == 0 || payload_len > run->segment_len ||
 	    payload_len > RUN_BYTES_MAX - headers.len - run->payload_len ||
 	    !headers_same(run->first, frame, &run->headers) ||

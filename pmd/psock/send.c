@@ -44,6 +44,12 @@ static uint32_t put_run(struct psock_batch *batch, uint32_t iov, const struct ru
 	return iov;
 }
 
+static bool joins(struct run *run, const struct rte_mbuf *mbuf)
+{
+	return mbuf->port != PSOCK_ALONE &&
+	       run_add(run, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len);
+}
+
 static void make_batch(struct psock *psock, struct rte_mbuf *const *mbufs, uint32_t n)
 {
 	const bool runs = psock->sends_runs && tuning.runs;
@@ -54,9 +60,8 @@ static void make_batch(struct psock *psock, struct rte_mbuf *const *mbufs, uint3
 	batch->messages = 0;
 	for (uint32_t i = 0; i < n; i += run.count) {
 		run_begin(&run, rte_pktmbuf_mtod(mbufs[i], uint8_t *), mbufs[i]->data_len);
-		while (runs && i + run.count < n &&
-		       run_add(&run, rte_pktmbuf_mtod(mbufs[i + run.count], uint8_t *),
-			       mbufs[i + run.count]->data_len))
+		while (runs && mbufs[i]->port != PSOCK_ALONE && i + run.count < n &&
+		       joins(&run, mbufs[i + run.count]))
 			;
 		iov = put_run(batch, iov, &run, &mbufs[i]);
 	}
@@ -72,27 +77,49 @@ static uint32_t packets_in(const struct psock_batch *batch, uint32_t messages)
 	return packets;
 }
 
-/* Ask for less, where that can be why the kernel did not take a run. Whether there was less to ask
- * for. */
-static bool refuse_run(struct psock *psock, int err)
+static bool set_bypass(struct psock *psock, bool on)
 {
-	const int off = 0;
+	const int value = on;
 
-	if (err == ENETDOWN || err == ENXIO || err == ENODEV)
+	if (setsockopt(psock->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &value, sizeof(value)) < 0)
 		return false;
-	/* Where a device does not part runs, the kernel does, on the way through its queues alone.
-	 */
-	if (psock->bypasses_qdiscs && err == ENOBUFS) {
-		psock->bypasses_qdiscs = false;
-		log_debug("the interface does not part runs of packets: the kernel does");
-		return setsockopt(psock->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &off, sizeof(off)) ==
-		       0;
-	}
-	if (err == ENOBUFS)
+	psock->bypasses_qdiscs = on;
+	return true;
+}
+
+/*
+ * Whether to try again by the kernel's queues. On the way through them alone the kernel parts runs
+ * for a device that does not, and keeps what a device has no room for. Where it does not help (the
+ * carrier is off, the queue is full), they are passed by as before.
+ */
+static bool try_queues(struct psock *psock, int sent, bool *tries)
+{
+	const bool was_tried = *tries;
+
+	*tries = sent == -ENOBUFS && psock->bypasses_qdiscs && set_bypass(psock, false);
+	if (was_tried && sent == -ENOBUFS)
+		set_bypass(psock, true);
+	else if (was_tried && sent > 0)
+		log_debug("packets pass the kernel's queues: the interface did not take them");
+	return *tries;
+}
+
+/* Whether a kernel or a device that knows no runs says so; then they leave one by one. */
+static bool refuse_runs(struct psock *psock, int err)
+{
+	if (err != EINVAL && err != EOPNOTSUPP && err != EIO)
 		return false;
 	log_debug("the kernel takes no runs of packets: %s", strerror(err));
 	psock->sends_runs = false;
 	return true;
+}
+
+static void tell_of_loss(struct psock *psock, int err)
+{
+	if (err != EMSGSIZE || psock->told_of_size)
+		return;
+	psock->told_of_size = true;
+	log_warn("the interface's MTU is too small for packets, which are lost");
 }
 
 static int send_batch(const struct psock *psock)
@@ -110,6 +137,7 @@ static int send_batch(const struct psock *psock)
 uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct psock_batch *batch = &psock->batch;
+	bool tries = false;
 	uint16_t done = 0;
 
 	while (done < n) {
@@ -120,9 +148,13 @@ uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
 		sent = send_batch(psock);
 		if (sent == -EAGAIN)
 			break;
-		if (unlikely(sent < 0 && batch->packets[0] > 1 && refuse_run(psock, -sent)))
+		if (unlikely((sent < 0 || tries) && try_queues(psock, sent, &tries)))
+			continue;
+		if (unlikely(sent < 0 && batch->packets[0] > 1 && refuse_runs(psock, -sent)))
 			continue;
 		/* What the interface does not take is lost, as on a wire. */
+		if (unlikely(sent < 0))
+			tell_of_loss(psock, -sent);
 		packets = packets_in(batch, sent < 0 ? 1 : (uint32_t)sent);
 		rte_pktmbuf_free_bulk(mbufs + done, packets);
 		done = (uint16_t)(done + packets);

@@ -11,6 +11,7 @@
 #include <rte_mbuf.h>
 
 #include "link/addresses.h"
+#include "psock/psock.h"
 #include "share/blocks.h"
 #include "share/lane.h"
 #include "share/layout.h"
@@ -136,6 +137,7 @@ static inline uint64_t client_pack(const struct share_client *client, const stru
 {
 	return share_pack(&(struct share_packet){
 		.buffer = (uint32_t)(mbuf - client->mbufs),
+		.flags = mbuf->port == PSOCK_ALONE ? SHARE_FLAG_ALONE : 0,
 		.offset = mbuf->data_off,
 		.len = mbuf->data_len,
 	});

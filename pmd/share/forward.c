@@ -7,6 +7,7 @@
 
 #include <rte_ether.h>
 
+#include "psock/psock.h"
 #include "server.h"
 
 #define RETURN_BURST 64
@@ -246,6 +247,8 @@ static bool forward_output(struct server *server, uint16_t number,
 	mbuf->data_off = packet->offset;
 	mbuf->data_len = packet->len;
 	mbuf->pkt_len = packet->len;
+	if (packet->flags & SHARE_FLAG_ALONE)
+		mbuf->port = PSOCK_ALONE;
 	ledger_take(&server->ledger, packet->buffer, number);
 	if (forward_send_on(server, number, mbuf))
 		return true;

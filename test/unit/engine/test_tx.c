@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "psock/psock.h"
 #include "rig.h"
 #include "wire/opcode.h"
 
@@ -117,6 +118,28 @@ static void tx__what_may_change_under_way_is_copied(void **state)
 	assert_false(dma_is_busy(&region));
 }
 
+/* No run of a kernel interface's: of neighbours that do not count up, or are marked (psock/psock.h).
+ */
+static void tx__what_is_sent_again_leaves_alone(void **state)
+{
+	static const bool again[] = {false, true, true, false};
+	static const uint16_t ids[] = {1, 4, 7, 8}; /* of who comes next */
+	static uint8_t memory[64];
+
+	(void)state;
+	if (!have_port)
+		skip();
+	for (size_t i = 0; i < RTE_DIM(again); i++) {
+		struct rte_mbuf *mbuf;
+
+		qp.again = again[i];
+		mbuf = send_payload(memory, sizeof(memory));
+		assert_int_equal(mbuf->port == PSOCK_ALONE, again[i]);
+		assert_int_equal(engine->tx.next_ip_id, ids[i]);
+		rte_pktmbuf_free(mbuf);
+	}
+}
+
 static void tx__unreadable_payload_in_place_is_a_fault(void **state)
 {
 	static uint8_t memory[4096];
@@ -143,6 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		INLINE(tx__huge_payload_stays_in_its_place),
 		INLINE(tx__what_may_change_under_way_is_copied),
+		INLINE(tx__what_is_sent_again_leaves_alone),
 		INLINE(tx__unreadable_payload_in_place_is_a_fault),
 	};
 

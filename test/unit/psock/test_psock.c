@@ -25,7 +25,8 @@
 #define MAX	 40
 #define DEADLINE 30000 /* ms */
 
-static bool have_network;
+static bool have_network, have_runs;
+static uint16_t mark = RTE_MBUF_PORT_INVALID; /* of what is sent */
 static struct rte_mempool *pool;
 static struct psock *left, *right;
 static uint8_t sent[MAX][FRAME_MAX];
@@ -39,21 +40,6 @@ static struct psock *open_on(const char *ifname)
 	assert_int_equal(mute_packet_socket(psock_fd(psock)), 0);
 	assert_int_equal(psock_start(psock, if_nametoindex(ifname)), 0);
 	return psock;
-}
-
-static int group_set_up(void **state)
-{
-	const struct runtime_config config = {.memory_bytes = 4 << 20};
-
-	(void)state;
-	have_network = netns_enter();
-	if (!have_network)
-		return 0;
-	if (runtime_start(&config) != 0)
-		return -1;
-	pool = rte_pktmbuf_pool_create("psock", MBUFS, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM,
-				       SOCKET_ID_ANY);
-	return pool ? 0 : -1;
 }
 
 static int set_up(void **state)
@@ -75,6 +61,7 @@ static int tear_down(void **state)
 	psock_close(left);
 	psock_close(right);
 	tuning.runs = true;
+	mark = RTE_MBUF_PORT_INVALID;
 	/* Nothing keeps a buffer. */
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 	return 0;
@@ -99,6 +86,7 @@ static struct rte_mbuf *mbuf_of(uint32_t i)
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(pool);
 
 	assert_non_null(mbuf);
+	mbuf->port = mark;
 	memcpy(rte_pktmbuf_append(mbuf, (uint16_t)lens[i]), sent[i], lens[i]);
 	return mbuf;
 }
@@ -171,10 +159,34 @@ static const struct frame kinds[] = {
 	{.id = 1, .len = 8},	       {.ipv6 = true, .len = 8},
 };
 
+static int group_set_up(void **state)
+{
+	const struct runtime_config config = {.memory_bytes = 4 << 20};
+	unsigned long before;
+
+	(void)state;
+	have_network = netns_enter();
+	if (!have_network)
+		return 0;
+	if (runtime_start(&config) != 0)
+		return -1;
+	pool = rte_pktmbuf_pool_create("psock", MBUFS, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM,
+				       SOCKET_ID_ANY);
+	if (!pool)
+		return -1;
+	/* Linux before 6.2 takes none. */
+	set_up(state);
+	before = left_has_sent();
+	send_frames(kinds[0], 15);
+	receive_frames(&kinds[0], 15, MAX);
+	have_runs = left_has_sent() - before < 15;
+	return tear_down(state);
+}
+
 static void psock_tx_burst__sends_a_run_in_one_piece(void **state)
 {
 	(void)state;
-	if (!have_network)
+	if (!have_runs)
 		skip();
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		const unsigned long before = left_has_sent();
@@ -216,10 +228,26 @@ static void psock_tx_burst__sends_one_by_one_what_is_no_run(void **state)
 	}
 }
 
+static void psock_tx_burst__sends_one_by_one_what_is_marked(void **state)
+{
+	(void)state;
+	if (!have_network)
+		skip();
+	mark = PSOCK_ALONE;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const unsigned long before = left_has_sent();
+
+		send_frames(kinds[i], 15);
+		receive_frames(&kinds[i], 15, MAX);
+		assert_true(left_has_sent() - before >= 15);
+	}
+}
+
 static void psock_tx_burst__loses_what_the_interface_does_not_take(void **state)
 {
 	struct pollfd pfd = {.fd = psock_fd(right), .events = POLLIN};
-	int tries = 0;
+	struct rte_mbuf *mbufs[MAX];
+	int tries = 0, received = 0;
 
 	(void)state;
 	if (!have_network)
@@ -231,7 +259,13 @@ static void psock_tx_burst__loses_what_the_interface_does_not_take(void **state)
 	do
 		send_frames(kinds[0], 15);
 	while (poll(&pfd, 1, DEADLINE / 100) == 0 && ++tries < 100);
-	receive_frames(&kinds[0], 15, MAX);
+	/* More may come, of the tries before. */
+	while (received < 15) {
+		const uint16_t n = receive(mbufs, MAX);
+
+		rte_pktmbuf_free_bulk(mbufs, n);
+		received += n;
+	}
 }
 
 static void psock_rx_burst__keeps_what_a_burst_has_no_room_for(void **state)
@@ -239,7 +273,7 @@ static void psock_rx_burst__keeps_what_a_burst_has_no_room_for(void **state)
 	struct rte_mbuf *mbuf;
 
 	(void)state;
-	if (!have_network)
+	if (!have_runs)
 		skip();
 	send_frames(kinds[0], 14);
 	assert_int_equal(receive(&mbuf, 1), 1);
@@ -279,6 +313,8 @@ int main(void)
 			psock_tx_burst__is_understood_where_the_kernel_parts_runs, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_one_by_one_what_is_no_run,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_one_by_one_what_is_marked,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			psock_tx_burst__loses_what_the_interface_does_not_take, set_up, tear_down),

@@ -81,7 +81,7 @@ struct packet_out {
 	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before packet_seal */
 	bool icrc_repeats; /* the ICRC covers the transport headers twice; see packet_icrc_ok */
 	bool unsealed; /* set before packet_seal: who gets it trusts us and checks no ICRC */
-	bool again;    /* sent before: its payload is better copied than read twice from its place */
+	bool again;    /* sent before: its payload is copied, and it leaves in a packet of its own */
 	uint8_t frags;
 	uint32_t ipv4_sum;
 	struct packet_frag frag[PACKET_FRAGS_MAX];

@@ -17,6 +17,12 @@ struct rte_mbuf;
 struct rte_mempool;
 struct psock;
 
+/*
+ * In the port of an mbuf that is sent: in no run, whatever surrounds it. A reader at the other end
+ * that does not understand runs gets it all the same.
+ */
+#define PSOCK_ALONE (UINT16_MAX - 3)
+
 /* One thread at a time, unless said otherwise. */
 
 /**

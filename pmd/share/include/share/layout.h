@@ -68,7 +68,8 @@ static inline size_t share_ring_offset(enum share_ring_kind kind)
 /* A word of a ring: a packet in a buffer. Of an empty buffer the number alone counts. */
 #define SHARE_FLAG_LOCAL \
 	0x1 /* handed over: it comes from a process of this host, which is trusted */
-#define SHARE_FLAG_SUMS 0x2 /* the port has verified IPv4 and UDP checksums */
+#define SHARE_FLAG_SUMS	 0x2 /* the port has verified IPv4 and UDP checksums */
+#define SHARE_FLAG_ALONE 0x4 /* sent: PSOCK_ALONE */
 
 struct share_packet {
 	uint32_t buffer; /* 24 bits */
