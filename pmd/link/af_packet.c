@@ -26,16 +26,18 @@ int af_packet_prepare(struct devargs *devargs, uint32_t mtu_bytes)
 {
 	/* Frames longer than RoCE's longest may be cut: they are not for us. */
 	const uint32_t longest = RTE_MIN(mtu_bytes + L2_MAX, (uint32_t)PACKET_FRAME_MAX);
-	uint32_t frame = FRAME_MIN;
+	unsigned long frame = FRAME_MIN;
 	char text[16];
 	int rc;
 
 	while (frame < longest + RING_FRAME_HEADER && frame < FRAME_MAX)
 		frame *= 2;
-	snprintf(text, sizeof(text), "%u", frame);
+	rc = devargs_get_number(devargs, "framesz", &frame);
+	if (rc != 0)
+		return rc;
+	snprintf(text, sizeof(text), "%lu", frame);
 	rc = devargs_default(devargs, "framesz", text);
-	frame = (uint32_t)devargs_get_number(devargs, "framesz", frame);
-	snprintf(text, sizeof(text), "%u", RING_BYTES / RTE_MAX(frame, 1u));
+	snprintf(text, sizeof(text), "%lu", RING_BYTES / RTE_MAX(frame, 1ul));
 	if (rc == 0)
 		rc = devargs_default(devargs, "framecnt", text);
 	snprintf(text, sizeof(text), "%u", BLOCK_BYTES);

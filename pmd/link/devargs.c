@@ -124,13 +124,25 @@ bool devargs_get(const struct devargs *devargs, const char *key, char *value, si
 	return true;
 }
 
-unsigned long devargs_get_number(const struct devargs *devargs, const char *key,
-				 unsigned long otherwise)
+int devargs_get_number(const struct devargs *devargs, const char *key, unsigned long *number)
 {
-	char value[32];
+	size_t len;
+	const char *value = devargs_find(devargs, key, &len);
+	unsigned long read;
+	char *end;
 
-	return devargs_get(devargs, key, value, sizeof(value)) ? strtoul(value, NULL, 0)
-							       : otherwise;
+	if (!value)
+		return 0;
+	errno = 0;
+	read = strtoul(value, &end, 10);
+	/* strtoul() itself would take blanks and signs. */
+	if (!isdigit((unsigned char)*value) || end != value + len || errno != 0) {
+		log_error("port '%s': %s is a number, not '%.*s'", devargs->name, key, (int)len,
+			  value);
+		return -EINVAL;
+	}
+	*number = read;
+	return 0;
 }
 
 int devargs_default(struct devargs *devargs, const char *key, const char *value)

@@ -182,10 +182,13 @@ static int memif_check_path(const char *path, bool is_abstract)
 static int memif_add_mac(struct devargs *devargs, const char *path)
 {
 	char wire[DEVARGS_TEXT_MAX];
+	unsigned long id = 0;
 	char text[18];
 	uint64_t hash;
 
-	snprintf(wire, sizeof(wire), "%s %lu %s", path, devargs_get_number(devargs, "id", 0),
+	if (devargs_get_number(devargs, "id", &id) != 0)
+		return -EINVAL;
+	snprintf(wire, sizeof(wire), "%s %lu %s", path, id,
 		 memif_is_server(devargs) ? "server" : "client");
 	hash = unique_hash(wire);
 	/* Locally administered, no group. */
@@ -212,6 +215,17 @@ static int memif_check_role(const struct devargs *devargs)
 	return -EINVAL;
 }
 
+static int memif_check_abstract(const struct devargs *devargs)
+{
+	char value[DEVARGS_TEXT_MAX];
+
+	if (!devargs_get(devargs, "socket-abstract", value, sizeof(value)) ||
+	    strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)
+		return 0;
+	log_error("port '%s': socket-abstract is yes or no, not '%s'", devargs->name, value);
+	return -EINVAL;
+}
+
 int memif_prepare(struct devargs *devargs)
 {
 	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
@@ -221,6 +235,8 @@ int memif_prepare(struct devargs *devargs)
 	devargs_get(devargs, "socket", path, sizeof(path));
 	is_abstract = memif_is_abstract(devargs, path);
 	rc = memif_check_role(devargs);
+	if (rc == 0)
+		rc = memif_check_abstract(devargs);
 	if (rc == 0)
 		rc = memif_check_path(path, is_abstract);
 	if (rc == 0 && memif_is_server(devargs))
@@ -235,7 +251,7 @@ int memif_prepare(struct devargs *devargs)
 		rc = devargs_default(devargs, "rsize", MEMIF_RING_LOG2);
 	if (rc == 0)
 		rc = memif_add_mac(devargs, path);
-	if (rc != 0)
+	if (rc == -ENOSPC)
 		log_error("the arguments of port '%s' are too long", devargs->name);
 	return rc;
 }

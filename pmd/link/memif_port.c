@@ -342,11 +342,13 @@ static bool memif_holds_frames(const struct port *port, unsigned long buffer_byt
 static int memif_configure(struct memif_port *memif)
 {
 	const struct port *port = memif->port;
-	const unsigned long id = devargs_get_number(&port->devargs, "id", 0);
-	const unsigned long buffer_bytes = devargs_get_number(&port->devargs, "bsize", 0);
-	const unsigned long log2_size = devargs_get_number(&port->devargs, "rsize", 0);
+	unsigned long id = 0, buffer_bytes = 0, log2_size = 0;
 	char secret[DEVARGS_TEXT_MAX] = "";
 
+	if (devargs_get_number(&port->devargs, "id", &id) != 0 ||
+	    devargs_get_number(&port->devargs, "bsize", &buffer_bytes) != 0 ||
+	    devargs_get_number(&port->devargs, "rsize", &log2_size) != 0)
+		return -EINVAL;
 	devargs_get(&port->devargs, "secret", secret, sizeof(secret));
 	if (id > UINT32_MAX)
 		return memif_refuse(port, "id is a number of 32 bits");
@@ -375,6 +377,8 @@ static int memif_read_mac(struct port *port)
 	if (!devargs_get(&port->devargs, "mac", text, sizeof(text)) ||
 	    rte_ether_unformat_addr(text, &mac) != 0)
 		return memif_refuse(port, "mac is of the form 02:00:00:00:00:01");
+	if (!rte_is_valid_assigned_ether_addr(&mac))
+		return memif_refuse(port, "mac is one interface's: not a group's, and not zero");
 	memcpy(port->mac, &mac, sizeof(port->mac));
 	return 0;
 }

@@ -39,6 +39,7 @@
 
 static int port_prepare_af_packet(struct port *port)
 {
+	unsigned long frame = 2048;
 	struct netdev netdev;
 	int rc;
 
@@ -63,9 +64,10 @@ static int port_prepare_af_packet(struct port *port)
 	}
 	if (port->mtu_bytes == 0)
 		port->mtu_bytes = netdev.mtu_bytes;
-	port->mbuf_bytes = (uint32_t)devargs_get_number(&port->devargs, "framesz", 2048);
 	port->link_mbps = netdev.mbps;
-	return 0;
+	rc = devargs_get_number(&port->devargs, "framesz", &frame);
+	port->mbuf_bytes = (uint32_t)frame;
+	return rc;
 }
 
 int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -77,6 +78,7 @@ static void devargs_is__wants_the_driver_and_a_number(void **state)
 
 static void devargs_get__finds_whole_keys_only(void **state)
 {
+	unsigned long number = 7;
 	char value[8];
 
 	(void)state;
@@ -88,8 +90,30 @@ static void devargs_get__finds_whole_keys_only(void **state)
 	assert_true(devargs_get(&d, "socket", value, sizeof(value)));
 	assert_string_equal(value, "");
 	assert_false(devargs_get(&d, "role", value, sizeof(value)));
-	assert_int_equal(devargs_get_number(&d, "idx", 7), 3);
-	assert_int_equal(devargs_get_number(&d, "rsize", 7), 7);
+	assert_int_equal(devargs_get_number(&d, "idx", &number), 0);
+	assert_int_equal(number, 3);
+	assert_int_equal(devargs_get_number(&d, "rsize", &number), 0);
+	assert_int_equal(number, 3);
+}
+
+static void devargs_get_number__takes_numbers_only(void **state)
+{
+	static const char *const odd[] = {"abc", "4k", "0x10",
+					  "",	 " 1", "-1",
+					  "+1",	 "1 ", "99999999999999999999999999999999999"};
+	unsigned long number = 7;
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		snprintf(text, sizeof(text), "net_memif0,id=%s,rsize=1", odd[i]);
+		devargs_parse(text, &d);
+		assert_int_equal(devargs_get_number(&d, "id", &number), -EINVAL);
+		assert_int_equal(number, 7);
+	}
+	devargs_parse("net_memif0,id=010", &d);
+	assert_int_equal(devargs_get_number(&d, "id", &number), 0);
+	assert_int_equal(number, 10);
 }
 
 static void devargs_get__does_not_cut_a_value(void **state)
@@ -130,6 +154,7 @@ int main(void)
 		cmocka_unit_test(devargs_parse__refuses_what_is_no_device),
 		cmocka_unit_test(devargs_is__wants_the_driver_and_a_number),
 		cmocka_unit_test(devargs_get__finds_whole_keys_only),
+		cmocka_unit_test(devargs_get_number__takes_numbers_only),
 		cmocka_unit_test(devargs_get__does_not_cut_a_value),
 		cmocka_unit_test(devargs_default__adds_only_what_is_missing),
 		cmocka_unit_test(devargs_default__leaves_no_half_argument),

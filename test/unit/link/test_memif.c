@@ -75,12 +75,15 @@ static int listen_at(const char *name)
 
 static void memif_prepare__fills_in_what_the_user_left_out(void **state)
 {
+	unsigned long number = 0;
 	char value[32];
 
 	(void)state;
 	assert_int_equal(prepare("server", ",socket-abstract=no,rsize=11"), 0);
-	assert_true(devargs_get_number(&d, "bsize", 0) >= 4096 + 128);
-	assert_int_equal(devargs_get_number(&d, "rsize", 0), 11);
+	assert_int_equal(devargs_get_number(&d, "bsize", &number), 0);
+	assert_true(number >= 4096 + 128);
+	assert_int_equal(devargs_get_number(&d, "rsize", &number), 0);
+	assert_int_equal(number, 11);
 	assert_true(devargs_get(&d, "mac", value, sizeof(value)));
 }
 

@@ -31,9 +31,9 @@ bool devargs_is(const struct devargs *devargs, const char *driver);
 /** Copy an argument's value; false where it is not there or does not fit. */
 bool devargs_get(const struct devargs *devargs, const char *key, char *value, size_t size);
 
-/** An argument's value as a number; `otherwise` where it is not there. */
-unsigned long devargs_get_number(const struct devargs *devargs, const char *key,
-				 unsigned long otherwise);
+/** Read an argument's value, a decimal number; where it is not there, `number` stays. 0, or -EINVAL
+ * (logged) where it is none. */
+int devargs_get_number(const struct devargs *devargs, const char *key, unsigned long *number);
 
 /** Add an argument unless the user gave it. 0 or -ENOSPC. */
 int devargs_default(struct devargs *devargs, const char *key, const char *value);
