@@ -166,18 +166,18 @@ static int client_answer(struct memif_client *client, const struct memif_message
 		client->step = MEMIF_CLIENT_INIT;
 		return rc;
 	}
-	/* Some servers acknowledge CONNECT, too. */
-	if (client->step == MEMIF_CLIENT_CONNECT && message->type == MEMIF_CONNECTED) {
+	if ((client->step == MEMIF_CLIENT_CONNECT || client->step == MEMIF_CLIENT_ACKNOWLEDGED) &&
+	    message->type == MEMIF_CONNECTED) {
 		client->step = MEMIF_CLIENT_CONNECTED;
 		client_post_all(client);
 		return 0;
 	}
-	if (message->type != MEMIF_ACK || client->step >= MEMIF_CLIENT_CONNECTED)
+	/* Each step is acknowledged once: so a server has us read a few messages, and no more. */
+	if (message->type != MEMIF_ACK || client->step >= MEMIF_CLIENT_ACKNOWLEDGED)
 		return -EPROTO;
-	if (client->step == MEMIF_CLIENT_CONNECT)
-		return 0;
 	client->step++;
-	return client_tell(client, answer, answer_fd);
+	return client->step == MEMIF_CLIENT_ACKNOWLEDGED ? 0
+							 : client_tell(client, answer, answer_fd);
 }
 
 int memif_client_take(struct memif_client *client, const struct memif_message *message,

@@ -35,6 +35,7 @@ enum memif_client_step {
 	MEMIF_CLIENT_RING_TO_SERVER,
 	MEMIF_CLIENT_RING_TO_CLIENT,
 	MEMIF_CLIENT_CONNECT,
+	MEMIF_CLIENT_ACKNOWLEDGED, /* CONNECT was, which not all servers do */
 	MEMIF_CLIENT_CONNECTED,
 	MEMIF_CLIENT_BROKEN, /* it broke a rule: nothing goes in or out any more */
 };
