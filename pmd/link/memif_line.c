@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of a memif wire: who knocks, who is let in, and who has gone. */
+/* The connection of a memif wire: how it is made, and how it ends. */
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <poll.h>
@@ -18,10 +19,52 @@
 #include "memif/socket.h"
 #include "memif_port.h"
 
-#define BACKLOG	 8
-#define RETRY_MS 50 /* for a server that is not there yet */
+#define RETRY_MS 50 /* for a server that is not there yet, or what a server has no room for */
 
-static int line_socket(void)
+/* In the order of enum memif_complaint. */
+static const char *const complaints[] = {
+	"somebody was refused who does not speak memif 2.0 as a client",
+	"a client was refused that asks for another interface: give both ends the same id",
+	"a client was refused that has another secret: give both ends the same",
+	"a client was refused, since another one is connected: a wire has two ends, so give each "
+	"client a socket of its own",
+	"a client was refused whose memory could become shorter under us: start it without "
+	"zero-copy=yes, or have DPDK's driver be the server by zero-copy=no",
+	"a connection was given up for lack of memory or descriptors",
+	"a connection was given up, since the other end does not keep to the protocol: look which "
+	"program it is",
+};
+
+static_assert(sizeof(complaints) / sizeof(complaints[0]) == MEMIF_COMPLAINTS, "one for each");
+
+void memif_line_complain(struct memif_port *memif, enum memif_complaint complaint)
+{
+	const uint32_t bit = UINT32_C(1) << complaint;
+
+	if (memif->complaints & bit)
+		return;
+	memif->complaints |= bit;
+	log_warn("memif socket %s: %s", memif->path, complaints[complaint]);
+}
+
+/* Why a connection ends that is not given up by the other end. */
+static enum memif_complaint line_complaint(const struct memif_port *memif, int rc)
+{
+	switch (-rc) {
+	case EPERM:
+		return memif->is_server ? MEMIF_UNSEALED : MEMIF_NO_ROOM;
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case EBUSY:
+	case ENOSPC:
+		return MEMIF_NO_ROOM;
+	default:
+		return MEMIF_NO_RULE;
+	}
+}
+
+int memif_line_socket(void)
 {
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -30,28 +73,13 @@ static int line_socket(void)
 
 int memif_line_open(struct memif_port *memif)
 {
-	struct sockaddr_un addr;
-	socklen_t len;
-	int rc = 0;
-
 	memif_place_of(&memif->port->devargs, memif->path, sizeof(memif->path),
 		       &memif->is_abstract);
-	if (!memif->is_server)
-		return 0;
-	len = memif_address(memif->path, memif->is_abstract, &addr);
-	memif->listen_fd = line_socket();
-	if (memif->listen_fd < 0)
-		rc = memif->listen_fd;
-	else if (bind(memif->listen_fd, (const struct sockaddr *)&addr, len) != 0 ||
-		 listen(memif->listen_fd, BACKLOG) != 0)
-		rc = -errno;
-	if (rc != 0)
-		log_error("memif socket %s cannot be made: %s", memif->path, strerror(-rc));
-	return rc;
+	return memif->is_server ? memif_server_open(memif) : 0;
 }
 
 /* Either end may be gone already. */
-static void line_say_goodbye(int fd, const char *reason)
+void memif_line_say_goodbye(int fd, const char *reason)
 {
 	struct memif_message message = {.type = MEMIF_DISCONNECT};
 
@@ -60,15 +88,14 @@ static void line_say_goodbye(int fd, const char *reason)
 		log_debug("memif: nobody was told: %s", reason);
 }
 
-/* The wire's memory goes; what was in it has been received. */
-static void line_hang_up(struct memif_port *memif, const char *reason)
+void memif_line_hang_up(struct memif_port *memif, const char *reason)
 {
 	const int wake_fd = memif->is_server ? memif->peer.wake_fd : memif->client.wake_fd;
 
 	log_debug("memif socket %s: %s", memif->path, reason);
 	if (wake_fd >= 0)
 		epoll_ctl(memif->epoll_fd, EPOLL_CTL_DEL, wake_fd, NULL);
-	line_say_goodbye(memif->wire_fd, reason);
+	memif_line_say_goodbye(memif->wire_fd, reason);
 	/* It is closed at any time later. */
 	shutdown(memif->wire_fd, SHUT_RDWR);
 	memif_socket_discard(memif->wire_fd);
@@ -85,14 +112,11 @@ static void line_hang_up(struct memif_port *memif, const char *reason)
 void memif_line_close(struct memif_port *memif)
 {
 	if (memif->wire_fd >= 0)
-		line_hang_up(memif, "the program ends");
-	if (memif->listen_fd >= 0 && !memif->is_abstract)
-		unlink(memif->path);
+		memif_line_hang_up(memif, "the program ends");
+	memif_server_close(memif);
 }
 
-/* A message, with its descriptor; 0: there is none; -errno: the other end has gone, or broke a
- * rule. */
-static int line_read(int fd, struct memif_message *message, int *passed_fd)
+int memif_line_read(int fd, struct memif_message *message, int *passed_fd)
 {
 	const int len = memif_socket_receive(fd, message, sizeof(*message), passed_fd);
 
@@ -114,14 +138,21 @@ static int line_connected(struct memif_port *memif, int wake_fd)
 	memif->had_peer = true;
 	memif->refused = false;
 	log_debug("memif socket %s: connected", memif->path);
-	return epoll_ctl(memif->epoll_fd, EPOLL_CTL_ADD, wake_fd, &event) == 0 ? 0 : -errno;
+	if (epoll_ctl(memif->epoll_fd, EPOLL_CTL_ADD, wake_fd, &event) != 0)
+		return -errno;
+	memif_port_arm_again(memif);
+	return 0;
 }
 
-static int server_hear(struct memif_port *memif, const struct memif_message *message, int fd)
+int memif_line_take(struct memif_port *memif, const struct memif_message *message, int fd)
 {
 	struct memif_message answer;
 	int rc;
 
+	if (message->type == MEMIF_ADD_REGION && fd >= 0 && !memif_socket_is_sealed(fd)) {
+		memif_socket_discard(fd);
+		return -EPERM;
+	}
 	rc = memif_peer_take(&memif->peer, message, fd, &answer);
 	if (rc == 0)
 		rc = memif_socket_send(memif->wire_fd, &answer, sizeof(answer));
@@ -171,18 +202,18 @@ static int client_hear(struct memif_port *memif, const struct memif_message *mes
 	return rc;
 }
 
-/* All that has come over the wire's socket. */
+/* All that has come over the wire's socket: the protocol bounds how many messages that can be. */
 static void line_hear(struct memif_port *memif)
 {
 	struct memif_message message;
 	int fd, rc;
 
 	if (memif->leaves) {
-		line_hang_up(memif, "the other end has gone");
+		memif_line_hang_up(memif, "the other end has gone");
 		return;
 	}
-	while ((rc = line_read(memif->wire_fd, &message, &fd)) > 0) {
-		rc = memif->is_server ? server_hear(memif, &message, fd)
+	while ((rc = memif_line_read(memif->wire_fd, &message, &fd)) > 0) {
+		rc = memif->is_server ? memif_line_take(memif, &message, fd)
 				      : client_hear(memif, &message, fd);
 		if (rc < 0)
 			break;
@@ -191,10 +222,11 @@ static void line_hear(struct memif_port *memif)
 	if (rc == -ECONNRESET && memif_port_is_connected(memif)) {
 		memif->leaves = true;
 		memif_port_alarm(memif);
-	} else if (rc == -ECONNRESET) {
-		line_hang_up(memif, "the other end has gone");
+	} else if (rc == -ECONNRESET || rc == -EPIPE) {
+		memif_line_hang_up(memif, "the other end has gone");
 	} else if (rc < 0 || memif_port_is_broken(memif)) {
-		line_hang_up(memif, "the other end does not speak memif as we do");
+		memif_line_complain(memif, line_complaint(memif, rc));
+		memif_line_hang_up(memif, "the other end does not speak memif as we do");
 	}
 }
 
@@ -202,86 +234,15 @@ static void client_call(struct memif_port *memif)
 {
 	struct sockaddr_un addr;
 	const socklen_t len = memif_address(memif->path, memif->is_abstract, &addr);
-	const int fd = line_socket();
+	const int fd = memif_socket_is_stuck() ? -EBUSY : memif_line_socket();
 
+	/* The last server's connection may not be closed yet. */
 	if (fd < 0)
 		return;
 	if (connect(fd, (const struct sockaddr *)&addr, len) == 0)
 		memif->wire_fd = fd;
 	else
 		close(fd);
-}
-
-/* Where there is no room the one who has been silent for longest goes. */
-static void server_keep(struct memif_port *memif, int fd)
-{
-	int *place = NULL;
-
-	for (int i = 0; i < MEMIF_STRANGERS_MAX && !place; i++) {
-		if (memif->strangers[i] < 0)
-			place = &memif->strangers[i];
-	}
-	if (!place) {
-		place = &memif->strangers[memif->oldest++ % MEMIF_STRANGERS_MAX];
-		memif_socket_discard(*place);
-	}
-	*place = fd;
-}
-
-static void server_accept(struct memif_port *memif)
-{
-	struct memif_message greeting;
-	int fd;
-
-	memif_peer_greet(&greeting, "uroce");
-	greeting.hello.max_log2_ring_size = MEMIF_WIRE_LOG2_MAX;
-	while ((fd = accept4(memif->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-		if (memif_socket_send(fd, &greeting, sizeof(greeting)) == 0)
-			server_keep(memif, fd);
-		else
-			close(fd);
-	}
-}
-
-/* Why a client's first message does not make it our peer; NULL: it does. */
-static const char *server_objects(const struct memif_port *memif,
-				  const struct memif_message *message)
-{
-	if (message->type != MEMIF_INIT)
-		return "Expected INIT";
-	if (message->init.id != memif->config.id)
-		return "Wrong id";
-	if (memif->wire_fd >= 0)
-		return "Already connected";
-	if (memif->config.secret[0] != '\0' &&
-	    memcmp(memif->config.secret, message->init.secret, sizeof(memif->config.secret)) != 0)
-		return "Incorrect secret";
-	return NULL;
-}
-
-static void server_ask(struct memif_port *memif, int *stranger)
-{
-	struct memif_message message;
-	const char *objection;
-	int passed_fd;
-	const int rc = line_read(*stranger, &message, &passed_fd);
-
-	if (rc == 0)
-		return;
-	objection = rc < 0 ? "Invalid message" : server_objects(memif, &message);
-	if (!objection) {
-		memif->wire_fd = *stranger;
-		*stranger = -1;
-		if (server_hear(memif, &message, passed_fd) != 0)
-			line_hang_up(memif, "Wrong version or mode");
-		return;
-	}
-	if (rc > 0) {
-		memif_socket_discard(passed_fd);
-		line_say_goodbye(*stranger, objection);
-	}
-	memif_socket_discard(*stranger);
-	*stranger = -1;
 }
 
 static void line_clear_alarm(const struct memif_port *memif)
@@ -301,13 +262,8 @@ void memif_tend(struct port *port)
 		client_call(memif);
 	if (memif->wire_fd >= 0)
 		line_hear(memif);
-	if (!memif->is_server)
-		return;
-	server_accept(memif);
-	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++) {
-		if (memif->strangers[i] >= 0)
-			server_ask(memif, &memif->strangers[i]);
-	}
+	if (memif->is_server)
+		memif_server_look(memif);
 }
 
 /* What a thread does that looks after a wire. */
@@ -320,15 +276,16 @@ struct tending {
 /* Until there is something to see. Only this thread changes the descriptors, but for the end. */
 static void tending_wait(const struct memif_port *memif)
 {
+	const bool retries = memif->is_server ? memif->pauses : memif->wire_fd < 0;
 	struct pollfd fds[3 + MEMIF_STRANGERS_MAX] = {
 		{.fd = memif->alarm_fd, .events = POLLIN},
-		{.fd = memif->listen_fd, .events = POLLIN},
+		{.fd = memif->pauses ? -1 : memif->listen_fd, .events = POLLIN},
 		{.fd = memif->wire_fd, .events = POLLIN},
 	};
 
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
 		fds[3 + i] = (struct pollfd){.fd = memif->strangers[i], .events = POLLIN};
-	poll(fds, 3 + MEMIF_STRANGERS_MAX, !memif->is_server && memif->wire_fd < 0 ? RETRY_MS : -1);
+	poll(fds, 3 + MEMIF_STRANGERS_MAX, retries ? RETRY_MS : -1);
 }
 
 static void *tending_run(void *arg)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <rte_ether.h>
+#include <rte_pause.h>
 
 #include "base/log.h"
 #include "base/tuning.h"
@@ -24,7 +25,8 @@
 #include "wire/build.h"
 #include "wire/packet.h"
 
-#define WIRE_MBPS 10000 /* as DPDK's driver says */
+#define WIRE_MBPS     10000 /* as DPDK's driver says */
+#define SETTLE_PAUSES 32
 #define RX_BYTES                                                                                   \
 	16384 /* of a burst: what was copied shall still be in the nearest cache when it is looked \
 		 at */
@@ -266,6 +268,29 @@ static void memif_listen(struct memif_port *memif, bool on)
 	__atomic_store_n(&memif->port->armed, on, __ATOMIC_RELAXED);
 }
 
+/* Orders the store before the loads that follow: either we see what the other sends, or it sees
+ * that we sleep. */
+static void memif_ask_to_be_woken(struct memif_port *memif)
+{
+	memif_listen(memif, true);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void memif_port_arm_again(struct memif_port *memif)
+{
+	if (!port_is_armed(memif->port))
+		return;
+	memif_ask_to_be_woken(memif);
+	if (memif_waits(memif))
+		memif_ring_bell(memif->is_server ? memif->peer.wake_fd : memif->client.wake_fd);
+}
+
+/*
+ * Other ends than ours (DPDK's driver, libmemif) may load our flag before their store of an index
+ * is seen, for they have no fence there; then neither end knows of the other. So the ring is looked
+ * at for about a microsecond, in which a store comes out of its CPU's buffer. One that takes longer
+ * is found at the next look, which is at most 32 ms later.
+ */
 static bool memif_arm(void *arg)
 {
 	struct memif_port *memif = arg;
@@ -273,10 +298,12 @@ static bool memif_arm(void *arg)
 
 	/* What it told of before is known. */
 	epoll_wait(memif->epoll_fd, &event, 1, 0);
-	memif_listen(memif, true);
-	/* Orders the store before the load: either we see what the other sends, or it sees that we
-	 * sleep. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	memif_ask_to_be_woken(memif);
+	for (int i = 0; i < SETTLE_PAUSES; i++) {
+		if (memif_waits(memif))
+			return true;
+		rte_pause();
+	}
 	return memif_waits(memif);
 }
 
@@ -388,6 +415,8 @@ static int memif_make(struct memif_port *memif)
 	int rc;
 
 	memif->is_server = !memif->port->is_client;
+	memif->epoll_fd = -1;
+	memif->alarm_fd = -1;
 	memif->listen_fd = -1;
 	memif->wire_fd = -1;
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
@@ -404,17 +433,28 @@ static int memif_make(struct memif_port *memif)
 	return memif->epoll_fd < 0 || memif->alarm_fd < 0 ? -errno : memif_line_open(memif);
 }
 
+/* All that was made of one that cannot be used. */
+static void memif_unmake(struct memif_port *memif)
+{
+	memif_line_close(memif);
+	if (memif->epoll_fd >= 0)
+		close(memif->epoll_fd);
+	if (memif->alarm_fd >= 0)
+		close(memif->alarm_fd);
+	free(memif);
+}
+
 int memif_port_open(struct port *port)
 {
 	struct memif_port *memif = calloc(1, sizeof(*memif));
-	int rc = memif ? 0 : -ENOMEM;
+	int rc;
 
-	if (rc == 0) {
-		memif->port = port;
-		rc = memif_make(memif);
-	}
+	if (!memif)
+		return -ENOMEM;
+	memif->port = port;
+	rc = memif_make(memif);
 	if (rc != 0) {
-		free(memif);
+		memif_unmake(memif);
 		return rc;
 	}
 	port->ops = &memif_ops;

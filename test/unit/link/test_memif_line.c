@@ -17,98 +17,21 @@
 
 #include "link/memif.h"
 #include "memif/wire.h"
-#include "memif_port.h"
-
-#define ROUNDS 40
-
-static char dir[] = "/tmp/uroce-line-XXXXXX";
-static char path[64];
-
-static int group_set_up(void **state)
-{
-	(void)state;
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/wire", dir);
-	return 0;
-}
-
-static int group_tear_down(void **state)
-{
-	(void)state;
-	return rmdir(dir);
-}
-
-/* A port without packet buffers: nothing is received here. */
-static void open_port(struct port *port, const char *role, const char *more)
-{
-	char text[256];
-
-	memset(port, 0, sizeof(*port));
-	snprintf(text, sizeof(text), "net_memif0,role=%s,socket=%s%s", role, path, more);
-	assert_int_equal(port_prepare(port, text, 0), 0);
-	assert_int_equal(port->driver, PORT_WIRE);
-	assert_int_equal(memif_port_open(port), 0);
-	assert_true(memif_tends(port));
-	assert_false(port_connected(port));
-	assert_true(port_link_up(port, false));
-}
-
-static void close_port(struct port *port)
-{
-	struct memif_port *memif = port->ops_arg;
-
-	port_close(port);
-	close(memif->epoll_fd);
-	close(memif->alarm_fd);
-	free(memif);
-}
-
-/* As many looks as two ends need for all their messages, and some more. */
-static void tend(struct port *a, struct port *b)
-{
-	for (int i = 0; i < ROUNDS; i++) {
-		memif_tend(a);
-		memif_tend(b);
-	}
-}
-
-static void expect_traffic(struct port *a, struct port *b)
-{
-	struct port *ends[] = {a, b};
-
-	assert_true(port_connected(a) && port_connected(b));
-	for (int i = 0; i < 2; i++) {
-		struct pollfd wake = {.fd = port_wake_fd(ends[!i]), .events = POLLIN};
-
-		assert_false(port_arm(ends[!i]));
-		assert_int_equal(poll(&wake, 1, 0), 0);
-		memset(ends[i]->ops->place(ends[i]->ops_arg, 64), i, 64);
-		ends[i]->ops->placed(ends[i]->ops_arg, 64);
-		ends[i]->ops->push(ends[i]->ops_arg);
-		/* It wakes who has asked for that, once, and the rest is seen by looking. */
-		assert_int_equal(poll(&wake, 1, 0), 1);
-		assert_true(port_arm(ends[!i]));
-		assert_int_equal(poll(&wake, 1, 0), 0);
-		port_disarm(ends[!i]);
-		ends[i]->ops->push(ends[i]->ops_arg);
-		assert_int_equal(poll(&wake, 1, 0), 0);
-	}
-}
+#include "memif_ends.h"
 
 static void memif_tend__ends_meet_in_either_order(void **state)
 {
 	struct port server, client;
 
 	(void)state;
-	open_port(&client, "client", ",id=3");
+	ends_open(&client, "client", ",id=3");
 	memif_tend(&client);
-	open_port(&server, "server", ",id=3");
-	tend(&client, &server);
-	expect_traffic(&server, &client);
-	close_port(&client);
-	close_port(&server);
-	assert_int_equal(access(path, F_OK), -1);
+	ends_open(&server, "server", ",id=3");
+	ends_tend(&client, &server);
+	ends_expect_traffic(&server, &client);
+	ends_close(&client);
+	ends_close(&server);
+	assert_int_equal(access(ends_path, F_OK), -1);
 }
 
 static void memif_tend__meets_the_next_one(void **state)
@@ -116,93 +39,26 @@ static void memif_tend__meets_the_next_one(void **state)
 	struct port server, client;
 
 	(void)state;
-	open_port(&server, "server", "");
+	ends_open(&server, "server", "");
 	for (int i = 0; i < 3; i++) {
-		open_port(&client, "client", i == 1 ? ",rsize=4,bsize=512" : "");
-		tend(&client, &server);
-		expect_traffic(&server, &client);
-		close_port(&client);
-		tend(&server, &server);
+		ends_open(&client, "client", i == 1 ? ",rsize=4,bsize=512" : "");
+		ends_tend(&client, &server);
+		ends_expect_traffic(&server, &client);
+		ends_close(&client);
+		ends_tend(&server, &server);
 		assert_false(port_connected(&server));
 		assert_false(port_link_up(&server, false));
 	}
-	open_port(&client, "client", "");
-	tend(&client, &server);
-	close_port(&server);
-	tend(&client, &client);
+	ends_open(&client, "client", "");
+	ends_tend(&client, &server);
+	ends_close(&server);
+	ends_tend(&client, &client);
 	assert_false(port_connected(&client));
-	open_port(&server, "server", "");
-	tend(&client, &server);
-	expect_traffic(&server, &client);
-	close_port(&client);
-	close_port(&server);
-}
-
-static void memif_tend__keeps_others_away(void **state)
-{
-	static const char *const others[] = {",id=2", ",secret=wrong", ""};
-	struct port server, client, other;
-
-	(void)state;
-	open_port(&server, "server", ",secret=word");
-	for (size_t i = 0; i < 3; i++) {
-		open_port(&other, "client", others[i]);
-		tend(&other, &server);
-		assert_false(port_connected(&other));
-		assert_false(port_connected(&server));
-		close_port(&other);
-	}
-	open_port(&client, "client", ",secret=word");
-	tend(&client, &server);
-	open_port(&other, "client", ",secret=word");
-	tend(&other, &server);
-	assert_false(port_connected(&other));
-	expect_traffic(&server, &client);
-	/* Its turn comes. */
-	close_port(&client);
-	tend(&other, &server);
-	expect_traffic(&server, &other);
-	close_port(&other);
-	close_port(&server);
-}
-
-static int connect_to(const char *name)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	strcpy(addr.sun_path, name);
-	assert_int_equal(connect(fd, (const struct sockaddr *)&addr, sizeof(addr)), 0);
-	return fd;
-}
-
-static void memif_tend__strangers_are_in_nobodys_way(void **state)
-{
-	struct memif_message message = {.type = MEMIF_CONNECT};
-	struct port server, client;
-	int silent[3 * MEMIF_STRANGERS_MAX];
-
-	(void)state;
-	open_port(&server, "server", "");
-	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
-		silent[i] = connect_to(path);
-		memif_tend(&server);
-		assert_int_equal(recv(silent[i], &message, sizeof(message), 0), sizeof(message));
-		assert_int_equal(message.type, MEMIF_HELLO);
-	}
-	message.type = MEMIF_CONNECT;
-	/* One that is still waited for, and says what makes no sense. */
-	assert_true(send(silent[sizeof(silent) / sizeof(silent[0]) - 1], &message, 100,
-			 MSG_NOSIGNAL) > 0);
-	open_port(&client, "client", "");
-	tend(&client, &server);
-	expect_traffic(&server, &client);
-	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
-		close(silent[i]);
-	tend(&client, &server);
-	assert_true(port_connected(&server) && port_connected(&client));
-	close_port(&client);
-	close_port(&server);
+	ends_open(&server, "server", "");
+	ends_tend(&client, &server);
+	ends_expect_traffic(&server, &client);
+	ends_close(&client);
+	ends_close(&server);
 }
 
 static void memif_tend__breaks_with_who_keeps_no_rule(void **state)
@@ -213,9 +69,9 @@ static void memif_tend__breaks_with_who_keeps_no_rule(void **state)
 	bool right;
 
 	(void)state;
-	open_port(&server, "server", "");
-	open_port(&client, "client", "");
-	tend(&client, &server);
+	ends_open(&server, "server", "");
+	ends_open(&client, "client", "");
+	ends_tend(&client, &server);
 	memif = client.ops_arg;
 	/* More than the ring has. */
 	__atomic_store_n(&memif->client.to_server.memory->head, 0x8000, __ATOMIC_RELEASE);
@@ -223,11 +79,70 @@ static void memif_tend__breaks_with_who_keeps_no_rule(void **state)
 	assert_int_equal(memif_peer_receive_by(&memif->peer, byte, sizeof(byte), NULL, &right),
 			 -EPROTO);
 	assert_false(port_connected(&server));
-	tend(&server, &client);
-	tend(&server, &client);
-	expect_traffic(&server, &client);
-	close_port(&client);
-	close_port(&server);
+	ends_tend(&server, &client);
+	ends_tend(&server, &client);
+	ends_expect_traffic(&server, &client);
+	ends_close(&client);
+	ends_close(&server);
+}
+
+static void memif_tend__wakes_who_slept_before(void **state)
+{
+	struct port server, client, *ends[] = {&server, &client};
+
+	(void)state;
+	ends_open(&server, "server", "");
+	ends_open(&client, "client", "");
+	assert_false(port_arm(&server));
+	assert_false(port_arm(&client));
+	ends_tend(&client, &server);
+	for (int i = 0; i < 2; i++) {
+		struct pollfd wake = {.fd = port_wake_fd(ends[!i]), .events = POLLIN};
+
+		assert_int_equal(poll(&wake, 1, 0), 0);
+		assert_non_null(ends[i]->ops->place(ends[i]->ops_arg, 64));
+		ends[i]->ops->placed(ends[i]->ops_arg, 64);
+		ends[i]->ops->push(ends[i]->ops_arg);
+		assert_int_equal(poll(&wake, 1, 0), 1);
+	}
+	ends_close(&client);
+	ends_close(&server);
+}
+
+/* A server that acknowledges for ever: a client that is not connected listens to so many. */
+static void memif_tend__ends_what_does_not_end(void **state)
+{
+	struct memif_message message;
+	struct memif_port *memif;
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct port client;
+	int fd;
+
+	(void)state;
+	strcpy(addr.sun_path, ends_path);
+	assert_int_equal(bind(listener, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	ends_open(&client, "client", "");
+	memif = client.ops_arg;
+	memif_tend(&client);
+	fd = accept(listener, NULL, NULL);
+	memif_peer_greet(&message, "x");
+	assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
+	message = (struct memif_message){.type = MEMIF_ACK};
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
+		memif_tend(&client);
+		assert_true(memif->wire_fd >= 0);
+	}
+	assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
+	memif_tend(&client);
+	assert_int_equal(memif->wire_fd, -1);
+	assert_int_equal(memif->complaints, 1u << MEMIF_NO_RULE);
+	close(fd);
+	close(listener);
+	assert_int_equal(unlink(ends_path), 0);
+	ends_close(&client);
 }
 
 static void memif_port_suits__knows_its_arguments(void **state)
@@ -275,7 +190,8 @@ static void memif_port_open__refuses_what_cannot_be(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		memset(&port, 0, sizeof(port));
-		snprintf(text, sizeof(text), "net_memif0,role=client,socket=%s,%s", path, odd[i]);
+		snprintf(text, sizeof(text), "net_memif0,role=client,socket=%s,%s", ends_path,
+			 odd[i]);
 		rc = port_prepare(&port, text, 0);
 		assert_int_equal(rc == 0 ? memif_port_open(&port) : rc, -EINVAL);
 	}
@@ -288,12 +204,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memif_tend__ends_meet_in_either_order),
 		cmocka_unit_test(memif_tend__meets_the_next_one),
-		cmocka_unit_test(memif_tend__keeps_others_away),
-		cmocka_unit_test(memif_tend__strangers_are_in_nobodys_way),
 		cmocka_unit_test(memif_tend__breaks_with_who_keeps_no_rule),
+		cmocka_unit_test(memif_tend__wakes_who_slept_before),
+		cmocka_unit_test(memif_tend__ends_what_does_not_end),
 		cmocka_unit_test(memif_port_suits__knows_its_arguments),
 		cmocka_unit_test(memif_port_open__refuses_what_cannot_be),
 	};
 
-	return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
+	return cmocka_run_group_tests(tests, ends_set_up, ends_tear_down);
 }
