@@ -213,8 +213,6 @@ static int storage_check(const struct plan *plan, char *error, size_t error_size
 	/* A picked block is free, for there are more than are under way. */
 	if (storage_region(plan) / plan->size_bytes < 2 * plan->qps * plan->depth)
 		what = "the region holds less than twice the blocks under way";
-	else if (storage_local(plan) > PLAN_REGION_MAX)
-		what = "size, qps and depth together take too much memory";
 	else if (plan->verify && plan->size_bytes < VERIFY_MIN_BYTES)
 		what = "verified blocks have at least 512 bytes";
 	if (!what)

@@ -13,6 +13,7 @@
 
 #include "base/tuning.h"
 #include "device/limits.h"
+#include "endpoint.h"
 #include "loss.h"
 #include "mode.h"
 
@@ -289,7 +290,7 @@ struct slots plan_slots(const struct plan *plan, uint64_t depth)
 	uint64_t limit_bytes = plan->region_bytes > 0 ? plan->region_bytes : PLAN_SPREAD_DEFAULT;
 
 	if (!plan_shares_places(plan))
-		limit_bytes = PLAN_REGION_MAX;
+		limit_bytes = UINT64_MAX;
 	slots.per_qp = RTE_MAX(depth, plan->region_bytes / qp_bytes);
 	slots.total = RTE_MIN(slots.per_qp * plan->qps,
 			      RTE_MAX(limit_bytes / slots.stride_bytes, (uint64_t)1));
@@ -319,10 +320,22 @@ static int check_ranges(const struct plan *plan, char *error, size_t error_size)
 	return 0;
 }
 
+/* Each mode knows how many places it has. */
+static int check_memory(const struct plan *plan, char *error, size_t error_size)
+{
+	struct endpoint_config active = {.qps = (uint32_t)plan->qps}, passive = active;
+
+	modes[plan->mode]->shape(plan, &active, &passive);
+	if (RTE_MAX(active.region_bytes, passive.region_bytes) <= PLAN_REGION_MAX)
+		return 0;
+	snprintf(error, error_size, "size, qps, depth and region together take more than %d GiB",
+		 (int)(PLAN_REGION_MAX >> 30));
+	return -EINVAL;
+}
+
 int plan_check(const struct plan *plan, char *error, size_t error_size)
 {
-	const int rc = check_ranges(plan, error, error_size);
-	struct slots slots;
+	int rc = check_ranges(plan, error, error_size);
 
 	if (rc != 0)
 		return rc;
@@ -331,13 +344,6 @@ int plan_check(const struct plan *plan, char *error, size_t error_size)
 			 plan->depth);
 		return -EINVAL;
 	}
-	/* Receivers have room for twice as many. */
-	slots = plan_slots(plan, 2 * plan->depth);
-	if (slots_bytes(&slots) > PLAN_REGION_MAX ||
-	    (!plan_shares_places(plan) && slots.total < slots.per_qp * plan->qps)) {
-		snprintf(error, error_size, "size, qps and depth together take more than %d GiB",
-			 (int)(PLAN_REGION_MAX >> 30));
-		return -EINVAL;
-	}
-	return modes[plan->mode]->check(plan, error, error_size);
+	rc = check_memory(plan, error, error_size);
+	return rc == 0 ? modes[plan->mode]->check(plan, error, error_size) : rc;
 }

@@ -80,7 +80,8 @@ uint64_t plan_signal(const struct plan *plan);
 /** The queue pairs' acknowledgement timer, as ibv_modify_qp(3) takes it. */
 uint8_t plan_timeout(const struct plan *plan);
 
-/** Places for the messages under way, `depth` of a queue pair. MT-safe. */
+/** Places for the messages under way, `depth` of a queue pair; plan_check bounds what they are
+ * together. MT-safe. */
 struct slots plan_slots(const struct plan *plan, uint64_t depth);
 
 static inline uint64_t slots_bytes(const struct slots *slots)

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "endpoint.h"
 #include "mode.h"
 #include "plan.h"
 
@@ -182,6 +183,54 @@ static void plan_check__bounds_memory(void **state)
 	assert_int_equal(check(), 0);
 }
 
+/* Two places for each queue pair and direction, whatever the depth. */
+static void plan_check__counts_the_places_of_the_latency_mode(void **state)
+{
+	(void)state;
+	plan.mode = MODE_LATENCY;
+	plan.size_bytes = UINT64_C(64) << 20;
+	assert_int_equal(check(), 0);
+	plan.size_bytes = UINT64_C(1) << 20;
+	plan.qps = 64;
+	assert_int_equal(check(), 0);
+	plan.size_bytes = UINT64_C(1) << 30;
+	plan.qps = 1;
+	plan.depth = 1;
+	assert_int_equal(check(), 0);
+	plan.qps = 2;
+	assert_int_equal(check(), -EINVAL);
+	assert_non_null(strstr(error, "4 GiB"));
+	plan.size_bytes = 64;
+	plan.region_bytes = PLAN_REGION_MAX;
+	assert_int_equal(check(), -EINVAL);
+}
+
+/* A server gives no more to whoever asks. */
+static void plan_check__no_mode_takes_more_than_the_limit(void **state)
+{
+	static const uint64_t sizes[] = {8, 4096, UINT64_C(1) << 20, UINT64_C(1) << 30};
+	static const uint64_t counts[] = {1, 2, 3, 64, PLAN_QPS_MAX};
+	static const uint64_t regions[] = {0, 1, UINT64_C(1) << 30, PLAN_REGION_MAX};
+
+	(void)state;
+	for (size_t i = 0; i < 4 * 5 * 5 * 4 * MODE_COUNT * 2; i++) {
+		struct endpoint_config active = {0}, passive = {0};
+
+		plan.size_bytes = sizes[i % 4];
+		plan.qps = counts[i / 4 % 5];
+		plan.depth = counts[i / 20 % 5];
+		plan.region_bytes = regions[i / 100 % 4];
+		plan.mode = i / 400 % MODE_COUNT;
+		plan.verify = i / 400 / MODE_COUNT;
+		if (check() != 0)
+			continue;
+		active.qps = passive.qps = (uint32_t)plan.qps;
+		modes[plan.mode]->shape(&plan, &active, &passive);
+		assert_true(active.region_bytes <= PLAN_REGION_MAX);
+		assert_true(passive.region_bytes <= PLAN_REGION_MAX);
+	}
+}
+
 static void plan_slots__all_places_are_inside(void **state)
 {
 	static const struct {
@@ -268,6 +317,8 @@ int main(void)
 		cmocka_unit_test_setup(plan_check__refuses_what_does_not_fit, setup),
 		cmocka_unit_test_setup(plan_check__refuses_any_field_out_of_range, setup),
 		cmocka_unit_test_setup(plan_check__bounds_memory, setup),
+		cmocka_unit_test_setup(plan_check__counts_the_places_of_the_latency_mode, setup),
+		cmocka_unit_test_setup(plan_check__no_mode_takes_more_than_the_limit, setup),
 		cmocka_unit_test_setup(plan_slots__all_places_are_inside, setup),
 		cmocka_unit_test_setup(plan_slots__verified_messages_share_none, setup),
 		cmocka_unit_test_setup(plan_slots__a_region_that_is_named_is_all_there_is, setup),
