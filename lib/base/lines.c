@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cache lines are cut from chunks of pages; what is given back waits for the next of its size. */
+/* Cache lines are cut from chunks of pages, or from larger ones that were given back; what is given
+ * back waits for the next of its size. */
 #include "base/lines.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -83,28 +83,55 @@ static void put_gap(void *at, size_t bytes)
 	gaps[bytes / RTE_CACHE_LINE_SIZE] = gap;
 }
 
+/* What is left behind is a gap too. */
+static void *take_gap(size_t gap_bytes, size_t bytes)
+{
+	struct gap *gap = gaps[gap_bytes / RTE_CACHE_LINE_SIZE];
+
+	gaps[gap_bytes / RTE_CACHE_LINE_SIZE] = gap->next;
+	if (gap_bytes > bytes)
+		put_gap((uint8_t *)gap + bytes, gap_bytes - bytes);
+	return gap;
+}
+
+/* Of the smallest that is large enough. */
+static void *find_gap(size_t bytes)
+{
+	for (size_t at = bytes; at <= BYTES_MAX; at += RTE_CACHE_LINE_SIZE)
+		if (gaps[at / RTE_CACHE_LINE_SIZE])
+			return take_gap(at, bytes);
+	return NULL;
+}
+
 /* What is left of the old chunk is less than was wanted. */
 static int next_chunk(void)
 {
-	const bool huge = total_bytes >= SMALL_TOTAL;
-	uint8_t *next = huge ? map_huge() : map(SMALL_BYTES);
+	uint8_t *next = total_bytes >= SMALL_TOTAL ? map_huge() : NULL;
+	const size_t bytes = next ? HUGE_BYTES : SMALL_BYTES;
 
+	/* A process may have less address space left than two huge pages. */
+	if (!next)
+		next = map(SMALL_BYTES);
 	if (!next)
 		return -1;
 	if (chunk_bytes > 0)
 		put_gap(chunk, chunk_bytes);
 	chunk = next;
-	chunk_bytes = huge ? HUGE_BYTES : SMALL_BYTES;
+	chunk_bytes = bytes;
 	total_bytes += chunk_bytes;
 	return 0;
 }
 
+/* A larger gap is only cut where a chunk would have to be mapped. */
 static void *cut(size_t bytes)
 {
 	uint8_t *at;
 
-	if (chunk_bytes < bytes && next_chunk() != 0)
-		return NULL;
+	if (chunk_bytes < bytes) {
+		at = find_gap(bytes);
+		if (at || next_chunk() != 0)
+			return at;
+	}
 	at = chunk;
 	chunk += bytes;
 	chunk_bytes -= bytes;
@@ -114,16 +141,12 @@ static void *cut(size_t bytes)
 void *lines_alloc(size_t bytes)
 {
 	const size_t whole = RTE_ALIGN_CEIL(RTE_MAX(bytes, (size_t)1), RTE_CACHE_LINE_SIZE);
-	struct gap *gap;
 	void *at;
 
 	if (bytes > BYTES_MAX || FROM_HEAP)
 		return posix_memalign(&at, RTE_CACHE_LINE_SIZE, bytes) == 0 ? at : NULL;
 	pthread_mutex_lock(&lock);
-	gap = gaps[whole / RTE_CACHE_LINE_SIZE];
-	if (gap)
-		gaps[whole / RTE_CACHE_LINE_SIZE] = gap->next;
-	at = gap ? gap : cut(whole);
+	at = gaps[whole / RTE_CACHE_LINE_SIZE] ? take_gap(whole, whole) : cut(whole);
 	pthread_mutex_unlock(&lock);
 	return at;
 }

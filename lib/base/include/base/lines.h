@@ -3,6 +3,9 @@
  * Memory of small objects of which there may be very many, each used now and then: whole cache
  * lines, side by side, on huge pages once they fill some. From the heap ten thousand queue pairs
  * lie on as many small pages, and each packet waits for the translation of its addresses.
+ *
+ * What is given back is kept for objects of its size and of smaller ones, and the process's until
+ * it ends: neither are neighbours joined nor pages given back to the kernel.
  */
 #ifndef BASE_LINES_H
 #define BASE_LINES_H
