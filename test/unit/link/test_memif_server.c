@@ -308,6 +308,8 @@ static void memif_port_open__leaves_nothing_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* First: another thread closes what strangers bring, in its time. */
+		cmocka_unit_test(memif_port_open__leaves_nothing_behind),
 		cmocka_unit_test(memif_tend__keeps_others_away),
 		cmocka_unit_test(memif_tend__strangers_are_in_nobodys_way),
 		cmocka_unit_test(memif_tend__pauses_without_descriptors),
@@ -316,7 +318,6 @@ int main(void)
 		cmocka_unit_test(memif_tend__lets_in_who_restarts),
 		cmocka_unit_test(memif_tend__says_what_is_wrong),
 		cmocka_unit_test(memif_tend__says_that_memory_is_not_sealed),
-		cmocka_unit_test(memif_port_open__leaves_nothing_behind),
 	};
 
 	return cmocka_run_group_tests(tests, ends_set_up, ends_tear_down);
