@@ -44,8 +44,8 @@ static void seal_udp_checksum(const struct packet_out *out)
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)(out->frame + out->l3_off);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(out->frame + out->l4_off);
 
-	udp->dgram_cksum = out->udp_sum_by_port ? rte_ipv6_phdr_cksum(ip, 0)
-						: rte_ipv6_udptcp_cksum(ip, udp);
+	udp->dgram_cksum =
+		out->udp_sum_by_port ? rte_ipv6_phdr_cksum(ip, 0) : rte_ipv6_udptcp_cksum(ip, udp);
 }
 
 /* What the guarded part of sealing works on. */

@@ -146,8 +146,8 @@ static bool engine_prefetches(const struct engine *engine)
 	return __atomic_load_n(&engine->device->qps, __ATOMIC_RELAXED) > FEW_QPS && tuning.prefetch;
 }
 
-/* What is ready second is fetched, and then of the first, of which that was done a turn before, what
- * it points to. */
+/* What is ready second is fetched, and then of the first, of which that was done a turn before,
+ * what it points to. */
 static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 {
 	struct qp *next = TAILQ_FIRST(&engine->ready), *second;

@@ -217,7 +217,8 @@ int guest_open(struct guest *guest, struct port *port)
 	return rc;
 }
 
-/* net_tap makes rules with pointers and descriptors of its own process: in another they are stray. */
+/* net_tap makes rules with pointers and descriptors of its own process: in another they are stray.
+ */
 static bool guest_rules_are_anothers(const struct guest *guest, const struct rte_eth_dev_info *info)
 {
 	return guest->alone && info->driver_name && strcmp(info->driver_name, TAP_DRIVER) == 0;

@@ -29,8 +29,8 @@ bool memif_is_server(const struct devargs *devargs)
 	       (strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
 }
 
-/* An abstract socket is open to every user of the host, and to no other network namespace: so a path is a
- * path unless the user says otherwise. */
+/* An abstract socket is open to every user of the host, and to no other network namespace: so a
+ * path is a path unless the user says otherwise. */
 static bool memif_is_abstract(const struct devargs *devargs, const char *path)
 {
 	char value[8];
@@ -69,8 +69,8 @@ enum occupant {
 };
 
 /*
- * The server's greeting is waited for: DPDK 22.11's driver goes on using what it has freed when a client is
- * gone before that.
+ * The server's greeting is waited for: DPDK 22.11's driver goes on using what it has freed when a
+ * client is gone before that.
  */
 static enum occupant memif_ask(int fd, const char *path, bool is_abstract)
 {
@@ -372,7 +372,8 @@ bool memif_owns(const struct devargs *devargs, int fd)
 	target[len] = '\0';
 	if (strncmp(target, memory, strlen(memory)) == 0)
 		return true;
-	/* Nothing tells one eventfd's owner from another's; these are at least of the driver's kind. */
+	/* Nothing tells one eventfd's owner from another's; these are at least of the driver's
+	 * kind. */
 	if (strcmp(target, doorbell) == 0)
 		return fcntl(fd, F_GETFL) & O_NONBLOCK;
 	return memif_owns_socket(devargs, fd);

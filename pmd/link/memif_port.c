@@ -363,7 +363,8 @@ static bool memif_holds_frames(const struct port *port, unsigned long buffer_byt
 	const unsigned long frame = RTE_MIN(port->mtu_bytes + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN,
 					    (uint32_t)PACKET_FRAME_MAX);
 
-	return frame <= buffer_bytes * RTE_MIN(1UL << log2_size, (unsigned long)MEMIF_WIRE_CHAIN_MAX);
+	return frame <=
+	       buffer_bytes * RTE_MIN(1UL << log2_size, (unsigned long)MEMIF_WIRE_CHAIN_MAX);
 }
 
 static int memif_configure(struct memif_port *memif)
@@ -385,8 +386,9 @@ static int memif_configure(struct memif_port *memif)
 		return memif_refuse(port, "rsize is the logarithm of at most 16384 buffers: 14");
 	/* The buffers are the client's. */
 	if (!memif->is_server && !memif_holds_frames(port, buffer_bytes, log2_size))
-		return memif_refuse(port, "the longest frame needs more buffers of bsize bytes than "
-					  "the ring has, or than 64: make bsize larger, or rsize");
+		return memif_refuse(port,
+				    "the longest frame needs more buffers of bsize bytes than "
+				    "the ring has, or than 64: make bsize larger, or rsize");
 	if (strlen(secret) >= sizeof(memif->config.secret))
 		return memif_refuse(port, "secret has at most 23 characters");
 	memif->config.id = (uint32_t)id;

@@ -163,11 +163,11 @@ static struct {
 	uint8_t places[4][256];
 	uint32_t room; /* places that are free */
 	uint32_t placed, pushed, burst;
-	uint32_t longest; /* that fits into a place; 0: all */
-	uint32_t takes;	  /* of a burst at most; 0: all */
-	uint32_t drops;	  /* of the next burst, for they are too long */
-	uint32_t waiting; /* to be received */
-	uint32_t rx_max;  /* of a burst at most */
+	uint32_t longest;  /* that fits into a place; 0: all */
+	uint32_t takes;	   /* of a burst at most; 0: all */
+	uint32_t drops;	   /* of the next burst, for they are too long */
+	uint32_t waiting;  /* to be received */
+	uint32_t rx_max;   /* of a burst at most */
 	uint32_t rx_drops; /* that are dropped at each */
 } wire;
 

@@ -118,7 +118,8 @@ static void tx__what_may_change_under_way_is_copied(void **state)
 	assert_false(dma_is_busy(&region));
 }
 
-/* No run of a kernel interface's: of neighbours that do not count up, or are marked (psock/psock.h).
+/* No run of a kernel interface's: of neighbours that do not count up, or are marked
+ * (psock/psock.h).
  */
 static void tx__what_is_sent_again_leaves_alone(void **state)
 {

@@ -378,8 +378,9 @@ static void packet_seal_in_place__makes_the_packet_that_packet_seal_makes(void *
 
 		packet_begin(&out, &path, &send_only);
 		assert_int_equal(packet_payload(&out, FRAG_COPY, data, payload / 2), 0);
-		assert_int_equal(packet_payload(&out, FRAG_COPY, data + payload / 2,
-						payload - payload / 2), 0);
+		assert_int_equal(
+			packet_payload(&out, FRAG_COPY, data + payload / 2, payload - payload / 2),
+			0);
 		len = packet_seal(&out);
 		memcpy(whole, frame, (size_t)len);
 		packet_begin(&out, &path, &send_only);
