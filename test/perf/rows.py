@@ -65,9 +65,9 @@ def _perftest(wire, seconds):
                _latency(wire, seconds, "--size", "8", progress="hybrid"))]
 
 
-def _limit(wire, seconds, *options, name="limit", title="limit"):
+def _limit(wire, seconds, *options, name="limit", title="limit", **more):
     keys = " ".join(f"{wire.name}.{name}.{what}" for what in ("gbps", "mps", "p50", "p99"))
-    return Figure(keys, f"{title}: Gb/s, M/s, us p50, p99", "", lambda: wire.limit(seconds, *options))
+    return Figure(keys, f"{title}: Gb/s, M/s, us p50, p99", "", lambda: wire.limit(seconds, *options, **more))
 
 
 def _null(wire, seconds):
@@ -77,7 +77,9 @@ def _null(wire, seconds):
 def memif(machine, seconds):
     """two processes over shared memory"""
     wire = Memif(machine)
-    yield Group("memif", [_limit(wire, seconds), *_bandwidths(wire, seconds), *_null(wire, seconds),
+    yield Group("memif", [_limit(wire, seconds),
+                          _limit(wire, seconds, name="dpdk", title="limit over DPDK's driver", driver=",zero-copy=no"),
+                          *_bandwidths(wire, seconds), *_null(wire, seconds),
                           *_rates(wire, seconds), *_small(wire, seconds)])
     yield Group("perftest over memif", _perftest(wire, seconds))
 

@@ -69,9 +69,10 @@ class Memif(Wire):
         return ["--port", f"net_memif0,socket={self.machine.dir}/memif.sock,role={('server', 'client')[side]},id=0",
                 "--ip", f"10.99.1.{side + 1}/24"]
 
-    def limit(self, seconds, *options):
-        """Without a protocol: Gb/s, million a second, p50 and p99 in us."""
-        tool, port = self.machine.tool("bench_limit"), f"net_memif0,socket={self.machine.dir}/limit.sock,id=0,role="
+    def limit(self, seconds, *options, driver=""):
+        """Without a protocol: Gb/s, million a second, p50 and p99 in us. DPDK's driver with arguments that are its own."""
+        tool = self.machine.tool("bench_limit")
+        port = f"net_memif0,socket={self.machine.dir}/limit.sock,id=0{driver},role="
         out, _ = self.machine.pair([tool, *options, port + "server"],
                                    [tool, "-c", "-s", str(seconds), *options, port + "client"])
         return tuple(map(float, out.split()))
