@@ -31,18 +31,14 @@ static uint8_t *client_buffer(const struct memif_client *client, uint32_t buffer
 static int client_count(struct memif_client *client)
 {
 	struct memif_ring *ring = &client->to_client;
-	uint16_t tail;
+	int count = ring_known(ring);
 
-	if (ring->seen != ring->own && !ring->unfinished)
-		return (uint16_t)(ring->seen - ring->own);
+	if (likely(count > 0))
+		return count;
 	/* Acquire: what the descriptors and buffers before it hold is seen. */
-	tail = __atomic_load_n(&ring->memory->tail, __ATOMIC_ACQUIRE);
-	if (unlikely((uint16_t)(tail - ring->own) > (uint16_t)(client->posted - ring->own) ||
-		     (uint16_t)(tail - ring->own) < (uint16_t)(ring->seen - ring->own)))
-		return client_break(client);
-	ring->unfinished = ring->unfinished && tail == ring->seen;
-	ring->seen = tail;
-	return unlikely(ring->unfinished) ? 0 : (uint16_t)(tail - ring->own);
+	count = ring_see(ring, __atomic_load_n(&ring->memory->tail, __ATOMIC_ACQUIRE),
+			 (uint16_t)(client->posted - ring->own));
+	return unlikely(count < 0) ? client_break(client) : count;
 }
 
 /* The buffer behind an index of the ring from the server is always the same. */
@@ -123,8 +119,7 @@ void memif_client_release(struct memif_client *client)
 void memif_client_listen(struct memif_client *client, bool on)
 {
 	if (client_is_connected(client))
-		__atomic_store_n(&client->to_client.memory->flags, on ? 0 : MEMIF_QUIET,
-				 __ATOMIC_RELAXED);
+		ring_listen(&client->to_client, on);
 }
 
 bool memif_client_waits(const struct memif_client *client)
@@ -233,7 +228,5 @@ bool memif_client_push(struct memif_client *client)
 	ring->seen = ring->own;
 	/* Release: packets and descriptors are seen before it. */
 	__atomic_store_n(&ring->memory->head, ring->own, __ATOMIC_RELEASE);
-	/* Orders that store before the load: whoever sleeps looks after it has said so. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return !(__atomic_load_n(&ring->memory->flags, __ATOMIC_RELAXED) & MEMIF_QUIET);
+	return ring_wants_bell(ring);
 }

@@ -27,26 +27,19 @@ static uint8_t *peer_find(const struct memif_peer *peer, const struct memif_desc
 	return region->at + descriptor->offset;
 }
 
-/* How far `head` is ahead of us; more than the ring has cannot be true, nor less than it was. */
+/* How far `head` is ahead of us. */
 static int ring_look(struct memif_ring *ring)
 {
 	/* Acquire: what the descriptors and buffers before it hold is seen. */
-	const uint16_t head = __atomic_load_n(&ring->memory->head, __ATOMIC_ACQUIRE);
-	const uint16_t count = (uint16_t)(head - ring->own);
-
-	if (unlikely(count > ring->size || count < (uint16_t)(ring->seen - ring->own)))
-		return -EPROTO;
-	ring->unfinished = ring->unfinished && head == ring->seen;
-	ring->seen = head;
-	return unlikely(ring->unfinished) ? 0 : count;
+	return ring_see(ring, __atomic_load_n(&ring->memory->head, __ATOMIC_ACQUIRE), ring->size);
 }
 
 /* The same as far as is known; where that is nothing, or no whole packet, it is looked at. */
 static int ring_count(struct memif_ring *ring)
 {
-	const uint16_t known = (uint16_t)(ring->seen - ring->own);
+	const int known = ring_known(ring);
 
-	return likely(known > 0 && !ring->unfinished) ? known : ring_look(ring);
+	return likely(known > 0) ? known : ring_look(ring);
 }
 
 /* A packet that is being put together, of pieces that are checked one by one. */
@@ -149,8 +142,7 @@ void memif_peer_release(struct memif_peer *peer)
 void memif_peer_listen(struct memif_peer *peer, bool on)
 {
 	if (peer->state == MEMIF_STATE_CONNECTED)
-		__atomic_store_n(&peer->to_server.memory->flags, on ? 0 : MEMIF_QUIET,
-				 __ATOMIC_RELAXED);
+		ring_listen(&peer->to_server, on);
 }
 
 bool memif_peer_waits(const struct memif_peer *peer)
@@ -204,11 +196,7 @@ bool memif_peer_push(struct memif_peer *peer)
 		return false;
 	/* Release: packets and descriptors are seen before it. */
 	__atomic_store_n(&ring->memory->tail, ring->own, __ATOMIC_RELEASE);
-	if (!peer->is_wire || peer->bell_fd < 0)
-		return false;
-	/* Orders that store before the load: whoever sleeps looks after it has said so. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return !(__atomic_load_n(&ring->memory->flags, __ATOMIC_RELAXED) & MEMIF_QUIET);
+	return peer->is_wire && peer->bell_fd >= 0 && ring_wants_bell(ring);
 }
 
 /* A packet over several buffers. */

@@ -4,8 +4,11 @@
 #ifndef RING_H
 #define RING_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include <rte_branch_prediction.h>
 
 #include "memif/peer.h"
 
@@ -32,6 +35,39 @@ static inline struct memif_descriptor ring_read(const struct memif_ring *ring, u
 static inline bool ring_has_news(const struct memif_ring *ring, uint16_t index)
 {
 	return index != (ring->unfinished ? ring->seen : ring->own);
+}
+
+/* How far the other's index was ahead of ours at the last look; 0 where it is to be looked at. */
+static inline int ring_known(const struct memif_ring *ring)
+{
+	return likely(!ring->unfinished) ? (uint16_t)(ring->seen - ring->own) : 0;
+}
+
+/* How far it is now, as it was just loaded: more than `most` cannot be true, nor less than it was.
+ * -EPROTO then. */
+static inline int ring_see(struct memif_ring *ring, uint16_t index, uint32_t most)
+{
+	const uint16_t count = (uint16_t)(index - ring->own);
+
+	if (unlikely(count > most || count < (uint16_t)(ring->seen - ring->own)))
+		return -EPROTO;
+	ring->unfinished = ring->unfinished && index == ring->seen;
+	ring->seen = index;
+	return unlikely(ring->unfinished) ? 0 : count;
+}
+
+/* Ask to be told of what comes, or not to be. */
+static inline void ring_listen(const struct memif_ring *ring, bool on)
+{
+	__atomic_store_n(&ring->memory->flags, on ? 0 : MEMIF_QUIET, __ATOMIC_RELAXED);
+}
+
+/* Whether the other asks to be told of what was just published. Orders that store before the load:
+ * whoever sleeps looks after it has said so. */
+static inline bool ring_wants_bell(const struct memif_ring *ring)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return !(__atomic_load_n(&ring->memory->flags, __ATOMIC_RELAXED) & MEMIF_QUIET);
 }
 
 /* What a packet's piece is, in a buffer that stays as it was. */
