@@ -173,14 +173,16 @@ static bool tx_is_local(const struct tx *tx, const struct packet_out *out)
 	return memcmp(out->frame, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0;
 }
 
+static const struct bth *tx_bth(const struct packet_out *out)
+{
+	return (const struct bth *)(const void *)(out->frame + out->l4_off +
+						  sizeof(struct rte_udp_hdr));
+}
+
 /* The queue pair that a packet is for. */
 static uint32_t tx_qpn(const struct packet_out *out)
 {
-	const struct bth *bth = (const struct bth *)(const void *)(out->frame + out->l4_off +
-								   sizeof(struct rte_udp_hdr));
-
-	return (uint32_t)bth->dest_qpn[0] << 16 | (uint32_t)bth->dest_qpn[1] << 8 |
-	       bth->dest_qpn[2];
+	return wire_get24(tx_bth(out)->dest_qpn);
 }
 
 /* Whether a packet that stays on this host comes back to this device; where others share its port,
@@ -216,8 +218,7 @@ static struct dma_region *tx_find_place(const struct tx *tx, const struct packet
 	if (out->payload_len < IN_PLACE_MIN || out->frags != 1 || out->frag[0].kind != FRAG_COPY ||
 	    out->again || (out->ipv6 && !out->udp_sum_by_port))
 		return NULL;
-	bth = (const struct bth *)(const void *)(out->frame + out->l4_off +
-						 sizeof(struct rte_udp_hdr));
+	bth = tx_bth(out);
 	if (!(opcode_info(bth->opcode)->flags & OPCODE_REQUEST) ||
 	    (bth->opcode & OPCODE_SERVICE_MASK) != OPCODE_RC)
 		return NULL;

@@ -92,7 +92,6 @@ enum steer steer_frame(const uint8_t *frame, size_t len, struct steering *steeri
 	bth = rest_take(&rest, sizeof(*bth));
 	if (!bth)
 		return STEER_OTHER;
-	steering->qpn = (uint32_t)bth->dest_qpn[0] << 16 | (uint32_t)bth->dest_qpn[1] << 8 |
-			bth->dest_qpn[2];
+	steering->qpn = wire_get24(bth->dest_qpn);
 	return steering->qpn == WIRE_QPN_MULTICAST ? STEER_MULTICAST : STEER_QP;
 }
