@@ -202,14 +202,19 @@ static bool helper_is_relieved(const struct engine *engine, struct polling *poll
 	return false;
 }
 
+/* What a full port has left, or has no buffer for, waits for no timer; nor does an acknowledgement
+ * that is held. Owner. */
+static bool helper_has_left(const struct engine *engine)
+{
+	return engine->tx.count > 0 || engine->tx.stuck || !TAILQ_EMPTY(&engine->ready);
+}
+
 /* How long nothing has to be done, as far as timers tell, which are the owner's. */
 static uint64_t helper_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 {
 	if (!engine_try(engine))
 		return SLEEP_MIN_NS;
-	/* What a full port has left, or has no buffer for, waits for no timer; nor does an
-	 * acknowledgement that is held. */
-	if (engine->tx.count > 0 || engine->tx.stuck || !TAILQ_EMPTY(&engine->ready))
+	if (helper_has_left(engine))
 		limit_ns = SLEEP_MIN_NS;
 	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
 	limit_ns = moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
@@ -371,7 +376,7 @@ bool helper_is_missed(const struct engine *engine, const struct qp *qp)
 	if (until_ns == 0)
 		return false;
 	/* A timer that it sleeps until ends within a slot of the wheel before that. */
-	return engine->tx.count > 0 || engine->tx.stuck || !TAILQ_EMPTY(&engine->ready) ||
+	return helper_has_left(engine) ||
 	       qp_deadline_ns(qp) < until_ns - (UINT64_C(1) << WHEEL_SLOT_SHIFT);
 }
 

@@ -73,42 +73,12 @@ static void provider_watch(void)
 		log_warn("no room for an exit handler: packets of the last moment may be lost");
 }
 
-static void provider_gate_enter(void *arg)
-{
-	struct engine *engine = arg;
-
-	engine_lock(engine);
-	/* What a peer sent before it went away is still in its rings, which the driver will unmap.
-	 */
-	engine_empty_port(engine);
-	reconnect_round_begin(&engine->reconnect, clock_ns(&engine->clock));
-}
-
-static uint64_t provider_gate_leave(void *arg)
-{
-	struct engine *engine = arg;
-	const uint64_t pause_ns = reconnect_round_end(&engine->reconnect, clock_ns(&engine->clock));
-
-	if (provider_isolated)
-		share_isolate_pass(provider_isolated);
-	engine_check_link(engine);
-	engine_release(engine);
-	return pause_ns;
-}
-
-static int provider_ended(void *arg)
-{
-	const struct engine *engine = arg;
-
-	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
-}
-
 static void provider_tend_enter(void *arg)
 {
 	struct engine *engine = arg;
 
 	engine_lock(engine);
-	/* As above. */
+	/* What a peer sent before it went away is still in its rings, which will be unmapped. */
 	engine_empty_port(engine);
 }
 
@@ -119,6 +89,32 @@ static uint64_t provider_tend_leave(void *arg)
 	engine_check_link(engine);
 	engine_release(engine);
 	return 0;
+}
+
+static void provider_gate_enter(void *arg)
+{
+	struct engine *engine = arg;
+
+	provider_tend_enter(engine);
+	reconnect_round_begin(&engine->reconnect, clock_ns(&engine->clock));
+}
+
+static uint64_t provider_gate_leave(void *arg)
+{
+	struct engine *engine = arg;
+	const uint64_t pause_ns = reconnect_round_end(&engine->reconnect, clock_ns(&engine->clock));
+
+	if (provider_isolated)
+		share_isolate_pass(provider_isolated);
+	provider_tend_leave(engine);
+	return pause_ns;
+}
+
+static int provider_ended(void *arg)
+{
+	const struct engine *engine = arg;
+
+	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
 }
 
 static const struct gate_ops provider_tending = {
