@@ -21,7 +21,6 @@
 #define POOL_FRAMES    8191
 #define POOL_CACHE     256
 #define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN)
-#define TAP_DRIVER     "net_tap"
 #define REPLY_MAX      2048 /* link/link.h: frames that are not RoCE */
 
 static uint16_t guest_take_given(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)

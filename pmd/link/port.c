@@ -34,7 +34,6 @@
 #define POOL_CACHE     256
 #define NULL_DRIVER    "net_null"
 #define VHOST_DRIVER   "net_vhost"
-#define TAP_DRIVER     "net_tap"
 #define DRAIN_NS       10000000
 
 static int port_prepare_af_packet(struct port *port)

@@ -17,9 +17,7 @@
 /* Of the ring: the longest packet with what the kernel writes before it, in whole pages. */
 #define FRAME_BYTES  (SPLIT_ROOM + 4096u)
 #define BLOCK_FRAMES 15u /* nearly 1 MiB, of which the kernel makes powers of two */
-#ifndef FRAMES
-#define FRAMES 480u /* what a burst may fill while this process waits for a CPU */
-#endif
+#define FRAMES	     480u /* what a burst may fill while this process waits for a CPU */
 #define PSOCK_RING_BYTES ((size_t)FRAMES * FRAME_BYTES)
 
 #define SEND_BURST	64

@@ -12,6 +12,7 @@
 #include "link/devargs.h"
 
 #define VIRTIO_USER_DRIVER "net_virtio_user"
+#define TAP_DRIVER	   "net_tap"
 
 enum port_driver {
 	PORT_GENERIC,
