@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An engine on the fake's port, and two queue pairs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
 #include "rig.h"
 
 bool have_port;
@@ -42,4 +49,36 @@ int rig_tear_down(void **state)
 uint64_t rig_count(enum counter counter)
 {
 	return counters_get(&engine->device->counters, counter);
+}
+
+void rig_send(struct qp *sender, unsigned int n)
+{
+	sender->to_send = n;
+	engine_mark_ready(engine, sender);
+}
+
+void rig_turns(int n)
+{
+	while (n-- > 0) {
+		assert_true(engine_try(engine));
+		engine_turn(engine);
+		engine_release(engine);
+	}
+}
+
+void rig_empty_port(void)
+{
+	struct rte_mbuf *mbufs[32];
+	uint16_t n;
+
+	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+void rig_add_address(const uint8_t gid[GID_LEN])
+{
+	struct address address = {.prefix_len = 24, .vlan = VLAN_NONE};
+
+	memcpy(address.gid, gid, GID_LEN);
+	addresses_add(&engine->link->addresses, &address);
 }

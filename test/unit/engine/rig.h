@@ -28,4 +28,15 @@ int rig_begin(enum settings_progress progress);
 
 uint64_t rig_count(enum counter counter);
 
+/** Have `sender` send `n` frames from now on. */
+void rig_send(struct qp *sender, unsigned int n);
+
+/** So many turns of the engine, each of which takes it and gives it back. */
+void rig_turns(int n);
+
+/** Throw away what was sent: the port's other end is this one. */
+void rig_empty_port(void);
+
+void rig_add_address(const uint8_t gid[GID_LEN]);
+
 #endif

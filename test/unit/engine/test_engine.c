@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine: engine.c and ops.c, on a port whose transmit side is its
- * receive side. */
+/* Tests of pmd/engine/engine.c, on a port whose transmit side is its receive side. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,15 +20,6 @@
 #include "report/read.h"
 #include "report/write.h"
 
-static void turns(int n)
-{
-	while (n-- > 0) {
-		assert_true(engine_try(engine));
-		engine_turn(engine);
-		engine_release(engine);
-	}
-}
-
 static void engine_turn__answers_who_watches(void **state)
 {
 	struct report *report;
@@ -41,12 +31,12 @@ static void engine_turn__answers_who_watches(void **state)
 		skip();
 	assert_int_equal(report_create(&fd, &report), 0);
 	engine->report = report;
-	turns(1);
+	rig_turns(1);
 	assert_int_equal(report->sequence, 0);
 	asked = report_ask(report);
 	assert_false(report_answered(report, asked));
 	engine->link_due_ns = 0;
-	turns(1);
+	rig_turns(1);
 	assert_true(report_answered(report, asked));
 	engine->report = NULL;
 	report_unmap(report);
@@ -59,15 +49,14 @@ static void engine_turn__sends_and_receives(void **state)
 	if (!have_port)
 		skip();
 	fake_receiver = &other;
-	qp.to_send = 3;
-	engine_mark_ready(engine, &qp);
-	turns(1);
+	rig_send(&qp, 3);
+	rig_turns(1);
 	assert_int_equal(other.received, 3);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
 	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
 	/* What asked for an answer runs in the next turn. */
 	assert_int_equal(other.runs, 0);
-	turns(1);
+	rig_turns(1);
 	assert_int_equal(other.runs, 1);
 }
 
@@ -78,17 +67,15 @@ static void engine_turn__a_lone_acknowledgement_waits_for_company(void **state)
 		skip();
 	engine->ack_hold_ns = UINT64_MAX;
 	qp.only_ack = true;
-	qp.to_send = 1;
-	engine_mark_ready(engine, &qp);
-	turns(3);
+	rig_send(&qp, 1);
+	rig_turns(3);
 	assert_int_equal(qp.runs, 0);
 	/* What the program posts takes it along. */
 	engine_transmit(engine);
 	assert_int_equal(qp.runs, 1);
-	qp.to_send = 1;
-	engine_mark_ready(engine, &qp);
+	rig_send(&qp, 1);
 	engine->ack_hold_ns = 1;
-	turns(2);
+	rig_turns(2);
 	assert_int_equal(qp.runs, 2);
 }
 
@@ -106,15 +93,13 @@ static void engine_turn__what_goes_to_others_of_our_address_leaves(void **state)
 	/* The frames are to queue pair 0. */
 	port->own_qpn_first = 1;
 	port->own_qpn_count = 1;
-	qp.to_send = 1;
-	engine_mark_ready(engine, &qp);
-	turns(2);
+	rig_send(&qp, 1);
+	rig_turns(2);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 	assert_int_equal(fake_looped, 0);
 	port->own_qpn_first = 0;
-	qp.to_send = 1;
-	engine_mark_ready(engine, &qp);
-	turns(2);
+	rig_send(&qp, 1);
+	rig_turns(2);
 	port->own_qpn_count = 0;
 	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 	assert_int_equal(fake_looped, 1);
@@ -154,305 +139,8 @@ static void engine_check_link__a_lost_port_ends_everything(void **state)
 	port->ops = NULL;
 	port->started = true;
 	assert_int_equal(fake_last_event, 0);
-	turns(1);
+	rig_turns(1);
 	assert_int_equal(qp.runs, 1);
-}
-
-/* A port that packets are built in. */
-static struct {
-	uint8_t places[4][256];
-	uint32_t room; /* places that are free */
-	uint32_t placed, pushed, burst;
-	uint32_t longest;  /* that fits into a place; 0: all */
-	uint32_t takes;	   /* of a burst at most; 0: all */
-	uint32_t drops;	   /* of the next burst, for they are too long */
-	uint32_t waiting;  /* to be received */
-	uint32_t rx_max;   /* of a burst at most */
-	uint32_t rx_drops; /* that are dropped at each */
-} wire;
-
-static bool wire_has_room(void *arg)
-{
-	(void)arg;
-	return wire.room > wire.placed - wire.pushed;
-}
-
-static uint8_t *wire_place(void *arg, uint32_t len)
-{
-	const uint32_t longest = wire.longest > 0 ? wire.longest : sizeof(wire.places[0]);
-
-	return wire_has_room(arg) && len <= longest ? wire.places[wire.placed % 4] : NULL;
-}
-
-static void wire_placed(void *arg, uint32_t len)
-{
-	(void)arg;
-	assert_int_equal(len, FAKE_FRAME_LEN);
-	assert_int_equal(wire.places[wire.placed % 4][FAKE_FRAME_LEN - 1], 0x91);
-	wire.placed++;
-}
-
-static void wire_push(void *arg)
-{
-	(void)arg;
-	wire.room -= wire.placed - wire.pushed;
-	wire.pushed = wire.placed;
-}
-
-static uint16_t wire_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
-{
-	struct port_drops *too_long = &engine->link->port.tx_too_long;
-
-	(void)arg;
-	n = wire.takes > 0 ? RTE_MIN(n, (uint16_t)wire.takes) : n;
-	rte_pktmbuf_free_bulk(mbufs, n);
-	wire.burst += n;
-	too_long->packets += wire.drops;
-	too_long->bytes += wire.drops * FAKE_FRAME_LEN;
-	wire.drops = 0;
-	return n;
-}
-
-static uint16_t wire_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
-{
-	struct port *port = &engine->link->port;
-	const uint16_t taken = (uint16_t)RTE_MIN(n, RTE_MIN(wire.rx_max, wire.waiting));
-
-	(void)arg;
-	for (uint16_t i = 0; i < taken; i++) {
-		mbufs[i] = tx_alloc(&engine->tx);
-		memset(rte_pktmbuf_append(mbufs[i], FAKE_FRAME_LEN), 0x91, FAKE_FRAME_LEN);
-	}
-	wire.waiting -= taken;
-	port->rx_too_long += RTE_MIN(wire.rx_drops, wire.waiting);
-	wire.waiting -= RTE_MIN(wire.rx_drops, wire.waiting);
-	port->rx_cut = wire.waiting > 0;
-	return taken;
-}
-
-static bool wire_connected(void *arg)
-{
-	(void)arg;
-	return true;
-}
-
-static const struct port_ops wire_ops = {
-	.rx_burst = wire_rx_burst,
-	.tx_burst = wire_tx_burst,
-	.has_room = wire_has_room,
-	.place = wire_place,
-	.placed = wire_placed,
-	.push = wire_push,
-	.link_up = wire_connected,
-	.connected = wire_connected,
-	.lost = lost_says_no,
-};
-
-static void engine_transmit__builds_in_the_ports_places(void **state)
-{
-	struct port *port;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	port = &engine->link->port;
-	port->ops = &wire_ops;
-	memset(&wire, 0, sizeof(wire));
-	wire.room = 3;
-	qp.to_send = 5;
-	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
-	engine_mark_ready(engine, &qp);
-	engine_transmit(engine);
-	/* What has no place waits for one. */
-	assert_int_equal(wire.pushed, 3);
-	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
-	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
-	assert_true(tx_waits_for_port(&engine->tx));
-	wire.room = 4;
-	engine_transmit(engine);
-	assert_int_equal(wire.pushed, 5);
-	/* To ourselves nothing goes that others see. */
-	qp.to_send = 1;
-	memcpy(qp.dst_mac, port->mac, sizeof(qp.dst_mac));
-	engine_mark_ready(engine, &qp);
-	engine_transmit(engine);
-	assert_int_equal(wire.placed, 5);
-	assert_int_equal(wire.burst, 0);
-	assert_int_equal(engine->tx.loop_tail - engine->tx.loop_head, 1);
-	turns(1);
-	port->ops = NULL;
-}
-
-static struct port *wire_begin(uint32_t room)
-{
-	struct port *port = &engine->link->port;
-
-	port->ops = &wire_ops;
-	memset(&wire, 0, sizeof(wire));
-	wire.room = room;
-	return port;
-}
-
-static void wire_end(struct port *port)
-{
-	port->ops = NULL;
-	port->rx_cut = false;
-}
-
-/* Places that are too short for it: it goes in a buffer, and what comes next waits behind. */
-static void engine_transmit__what_fits_no_place_goes_another_way(void **state)
-{
-	struct port *port;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	port = wire_begin(4);
-	wire.longest = 63;
-	wire.takes = 2;
-	qp.to_send = 5;
-	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
-	engine_mark_ready(engine, &qp);
-	engine_transmit(engine);
-	assert_int_equal(wire.placed, 0);
-	assert_int_equal(wire.burst, 2);
-	assert_int_equal(rig_count(COUNTER_tx_packets), 2);
-	assert_int_equal(rig_count(COUNTER_tx_bytes), 2 * FAKE_FRAME_LEN);
-	wire.longest = 0;
-	engine_transmit(engine);
-	engine_transmit(engine);
-	assert_int_equal(wire.burst, 5);
-	assert_int_equal(rig_count(COUNTER_tx_packets), 5);
-	assert_int_equal(rig_count(COUNTER_tx_bytes), 5 * FAKE_FRAME_LEN);
-	wire_end(port);
-}
-
-static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
-{
-	struct port *port;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	port = wire_begin(4);
-	wire.longest = 63;
-	wire.drops = 2;
-	qp.to_send = 5;
-	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
-	engine_mark_ready(engine, &qp);
-	engine_transmit(engine);
-	assert_int_equal(wire.burst, 5);
-	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
-	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
-	assert_int_equal(rig_count(COUNTER_tx_too_long), 2);
-	wire_end(port);
-}
-
-/* A burst that is short because the port has cut it is not the last. */
-static void engine_turn__what_a_short_burst_leaves_goes_before_timers(void **state)
-{
-	struct port *port;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	port = wire_begin(4);
-	fake_receiver = &other;
-	wire.waiting = 10;
-	wire.rx_max = 4;
-	other.deadline_ns = 1;
-	wheel_set(&engine->wheel, &other, 1);
-	/* The wheel looks at a slot when its time is over. */
-	usleep(1000);
-	for (uint32_t received = 4; received <= 8; received += 4) {
-		turns(1);
-		assert_int_equal(other.received, received);
-		assert_int_equal(other.timeouts, 0);
-	}
-	for (int i = 0; i < PATIENCE_MS && other.timeouts == 0; i++) {
-		turns(1);
-		usleep(20);
-	}
-	assert_int_equal(other.timeouts, 1);
-	assert_int_equal(other.received, 10);
-	wire_end(port);
-}
-
-/* Nor do those end it that were dropped; and a flood of them keeps no timer. */
-static void engine_turn__counts_what_is_too_long(void **state)
-{
-	struct port *port;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	port = wire_begin(4);
-	wire.waiting = UINT32_MAX;
-	wire.rx_drops = 32;
-	other.deadline_ns = 1;
-	wheel_set(&engine->wheel, &other, 1);
-	usleep(1000);
-	turns(1);
-	assert_int_equal(rig_count(COUNTER_rx_too_long), 32);
-	turns(ENGINE_FULL_FRAMES / 32 - 2);
-	assert_int_equal(other.timeouts, 0);
-	for (int i = 0; i < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; i++)
-		turns(1);
-	assert_int_equal(other.timeouts, 1);
-	wire_end(port);
-}
-
-static void engine_empty_port__takes_all_that_waits(void **state)
-{
-	struct port *port;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	port = wire_begin(4);
-	fake_receiver = &other;
-	wire.waiting = 1000;
-	wire.rx_max = 1;
-	assert_true(engine_try(engine));
-	engine_empty_port(engine);
-	assert_int_equal(other.received, 1000);
-	/* Of what comes without end, as much as a ring holds. */
-	wire.waiting = UINT32_MAX;
-	wire.rx_max = 32;
-	engine_empty_port(engine);
-	assert_int_equal(UINT32_MAX - wire.waiting, ENGINE_FULL_FRAMES);
-	/* What the program has to send all the time does not matter. */
-	wire.waiting = 0;
-	wire.room = UINT32_MAX;
-	qp.to_send = UINT32_MAX;
-	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
-	engine_mark_ready(engine, &qp);
-	engine_empty_port(engine);
-	qp.to_send = 0;
-	engine_release(engine);
-	wire_end(port);
-}
-
-static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)
-{
-	struct port *port;
-
-	(void)state;
-	if (!have_port)
-		skip();
-	port = &engine->link->port;
-	port->ops = &wire_ops;
-	memset(&wire, 0, sizeof(wire));
-	wire.room = 4;
-	qp.to_send = 1;
-	memset(qp.dst_mac, FAKE_UNREADABLE, sizeof(qp.dst_mac));
-	engine_mark_ready(engine, &qp);
-	engine_transmit(engine);
-	assert_int_equal(qp.faults, 1);
-	assert_int_equal(wire.placed, 0);
-	/* The packet may be built anew: not where others see it. */
-	assert_ptr_equal(engine->tx.out.frame, rte_pktmbuf_mtod(engine->tx.current, uint8_t *));
-	port->ops = NULL;
 }
 
 static void engine_turn__queue_pairs_take_turns(void **state)
@@ -464,11 +152,11 @@ static void engine_turn__queue_pairs_take_turns(void **state)
 	other.to_send = 5;
 	engine_mark_ready(engine, &qp);
 	engine_mark_ready(engine, &other);
-	turns(1);
+	rig_turns(1);
 	assert_true(qp.to_send > 0);
 	assert_int_equal(other.to_send, 0);
 	assert_int_equal(qp.runs, 1);
-	turns(10);
+	rig_turns(10);
 	assert_int_equal(qp.to_send, 0);
 }
 
@@ -481,28 +169,17 @@ static void engine_turn__what_the_port_does_not_take_waits(void **state)
 	if (!have_port)
 		skip();
 	fake_receiver = &other;
-	qp.to_send = 5000;
-	engine_mark_ready(engine, &qp);
+	rig_send(&qp, 5000);
 	/* Without receiving, until the port is full. */
 	for (int i = 0; i < 200; i++)
 		engine_transmit(engine);
 	assert_true(qp.to_send > 0);
 	assert_true(rig_count(COUNTER_tx_no_buffer) > 0);
 	while (other.received < 5000 && n++ < 2000)
-		turns(1);
+		rig_turns(1);
 	assert_int_equal(other.received, 5000);
 	assert_int_equal(qp.to_send, 0);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 5000);
-}
-
-/* The port's other end is this one: what was sent is there to be received. */
-static void empty_port(void)
-{
-	struct rte_mbuf *mbufs[32];
-	uint16_t n;
-
-	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
-		rte_pktmbuf_free_bulk(mbufs, n);
 }
 
 /* The tail of a message, that waits for nothing but the port. */
@@ -516,8 +193,7 @@ static void engine_turn__sending_what_was_left_is_work(void **state)
 		skip();
 	engine->tx.connected = true;
 	engine->link_due_ns = UINT64_MAX;
-	qp.to_send = 5000;
-	engine_mark_ready(engine, &qp);
+	rig_send(&qp, 5000);
 	while (qp.to_send > 0 && engine_transmit(engine) > 0 && !engine->tx.stuck)
 		;
 	assert_int_equal(engine->tx.count, TX_BATCH);
@@ -527,9 +203,9 @@ static void engine_turn__sending_what_was_left_is_work(void **state)
 	assert_true(n > 0);
 	rte_pktmbuf_free_bulk(mbufs, n);
 	assert_true(engine_transmit(engine) > 0);
-	empty_port();
+	rig_empty_port();
 	engine_transmit(engine);
-	empty_port();
+	rig_empty_port();
 	assert_int_equal(engine->tx.count, 0);
 }
 
@@ -540,52 +216,11 @@ static void engine_turn__own_address_goes_round_inside(void **state)
 		skip();
 	fake_qp_init(&qp, engine->link->port.mac);
 	fake_receiver = &other;
-	qp.to_send = 2000;
-	engine_mark_ready(engine, &qp);
-	turns(200);
+	rig_send(&qp, 2000);
+	rig_turns(200);
 	assert_int_equal(other.received, 2000);
 	assert_int_equal(fake_looped, 2000);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
-}
-
-/* Each of many queue pairs that end may owe something. */
-static void ops_detach__waits_for_a_full_port_once(void **state)
-{
-	(void)state;
-	if (!have_port)
-		skip();
-	qp.to_send = 1000000;
-	engine_mark_ready(engine, &qp);
-	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
-		;
-	assert_true(tx_waits_for_port(&engine->tx));
-	ops->lock(engine);
-	ops->detach(engine, &qp);
-	ops->unlock(engine);
-	assert_true(engine->tx.given_up);
-	empty_port();
-	engine_transmit(engine);
-	assert_false(engine->tx.given_up);
-	empty_port();
-}
-
-static void ops_detach__does_not_wait_for_what_goes_round_inside(void **state)
-{
-	(void)state;
-	if (!have_port)
-		skip();
-	fake_qp_init(&qp, engine->link->port.mac);
-	fake_receiver = &other;
-	qp.to_send = 2000;
-	engine_mark_ready(engine, &qp);
-	ops->lock(engine);
-	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
-		;
-	assert_true(engine->tx.stuck);
-	ops->detach(engine, &qp);
-	assert_false(engine->tx.given_up);
-	ops->unlock(engine);
-	turns(200);
 }
 
 static void engine_turn__nothing_leaves_without_a_link(void **state)
@@ -596,9 +231,8 @@ static void engine_turn__nothing_leaves_without_a_link(void **state)
 	engine->tx.connected = false;
 	engine->link_due_ns = UINT64_MAX;
 	fake_receiver = &other;
-	qp.to_send = 100;
-	engine_mark_ready(engine, &qp);
-	turns(10);
+	rig_send(&qp, 100);
+	rig_turns(10);
 	assert_int_equal(qp.to_send, 0);
 	assert_int_equal(other.received, 0);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
@@ -613,9 +247,8 @@ static void engine_turn__unreadable_payload_is_not_sent(void **state)
 		skip();
 	fake_qp_init(&qp, bad_mac);
 	fake_receiver = &other;
-	qp.to_send = 3;
-	engine_mark_ready(engine, &qp);
-	turns(2);
+	rig_send(&qp, 3);
+	rig_turns(2);
 	assert_int_equal(qp.faults, 3);
 	assert_int_equal(other.received, 0);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
@@ -628,17 +261,17 @@ static void engine_turn__timers_fire_once(void **state)
 		skip();
 	qp.deadline_ns = clock_ns(&engine->clock) + UINT64_C(3600000000000);
 	engine_mark_ready(engine, &qp);
-	turns(3);
+	rig_turns(3);
 	assert_int_equal(qp.timeouts, 0);
 	assert_int_equal(qp.runs, 1);
 	qp.deadline_ns = 1;
 	engine_mark_ready(engine, &qp);
 	for (int i = 0; i < PATIENCE_MS && qp.timeouts == 0; i++) {
 		usleep(20);
-		turns(1);
+		rig_turns(1);
 	}
 	assert_int_equal(qp.timeouts, 1);
-	turns(3);
+	rig_turns(3);
 	assert_int_equal(qp.timeouts, 1);
 	assert_int_equal(qp.runs, 3);
 }
@@ -657,15 +290,15 @@ static void engine_turn__what_has_come_goes_before_timers(void **state)
 	engine_mark_ready(engine, &qp);
 	for (int i = 0; i < 10; i++)
 		engine_transmit(engine);
-	turns(1);
+	rig_turns(1);
 	assert_true(other.received > 0 && other.received < 100);
 	assert_int_equal(other.timeouts, 0);
-	turns(10);
+	rig_turns(10);
 	assert_int_equal(other.received, 100);
 	/* The wheel looks at a slot when its time is over. */
 	for (int i = 0; i < PATIENCE_MS && other.timeouts == 0; i++) {
 		usleep(20);
-		turns(1);
+		rig_turns(1);
 	}
 	assert_int_equal(other.timeouts, 1);
 }
@@ -685,19 +318,11 @@ static void engine_turn__timers_fire_on_a_full_port_too(void **state)
 	engine_mark_ready(engine, &qp);
 	engine_transmit(engine);
 	for (; turn < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; turn++)
-		turns(1);
+		rig_turns(1);
 	assert_int_equal(other.timeouts, 1);
 	assert_true(turn + 1 >= ENGINE_FULL_FRAMES / 64);
 	qp.to_send = 0;
-	turns(3);
-}
-
-static void add_address(const uint8_t gid[GID_LEN])
-{
-	struct address address = {.prefix_len = 24, .vlan = VLAN_NONE};
-
-	memcpy(address.gid, gid, GID_LEN);
-	addresses_add(&engine->link->addresses, &address);
+	rig_turns(3);
 }
 
 static void engine_turn__answers_arp(void **state)
@@ -711,12 +336,12 @@ static void engine_turn__answers_arp(void **state)
 	if (!have_port)
 		skip();
 	gid_from_ipv4(own_ip, gid);
-	add_address(gid);
+	rig_add_address(gid);
 	mbuf = tx_alloc(&engine->tx);
 	tx_send(&engine->tx, mbuf,
 		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip,
 					    own_ip));
-	turns(1);
+	rig_turns(1);
 	/* The answer is on the wire now, which leads back to us. */
 	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
 	assert_true(arp_parse(rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len, &arp));
@@ -736,7 +361,7 @@ static void engine_forget__leaves_no_trace(void **state)
 	engine_push_kick(engine, &qp);
 	engine_push_kick(engine, &other);
 	engine_forget(engine, &qp);
-	turns(2);
+	rig_turns(2);
 	assert_int_equal(qp.runs, 0);
 	assert_int_equal(qp.timeouts, 0);
 	assert_int_equal(other.runs, 1);
@@ -764,46 +389,6 @@ static void engine_check_link__tells_of_changes_once(void **state)
 	assert_int_equal(fake_last_event, 0);
 }
 
-static void ops_kick__sends_at_once(void **state)
-{
-	(void)state;
-	if (!have_port)
-		skip();
-	qp.to_send = 1;
-	ops->kick(engine, &qp);
-	assert_int_equal(qp.to_send, 0);
-	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
-}
-
-static void ops_kick__of_a_taken_engine_is_served_by_its_owner(void **state)
-{
-	(void)state;
-	if (!have_port)
-		skip();
-	assert_true(engine_try(engine));
-	qp.to_send = 1;
-	ops->kick(engine, &qp);
-	ops->kick(engine, &qp);
-	assert_int_equal(qp.to_send, 1);
-	engine_release(engine);
-	assert_int_equal(qp.to_send, 0);
-	assert_int_equal(qp.runs, 1);
-}
-
-static void ops_lock__pays_what_is_owed_first(void **state)
-{
-	(void)state;
-	if (!have_port)
-		skip();
-	qp.to_send = 1;
-	engine_mark_ready(engine, &qp);
-	ops->lock(engine);
-	assert_int_equal(qp.to_send, 0);
-	assert_false(engine_try(engine));
-	ops->unlock(engine);
-	assert_true(engine_try(engine));
-}
-
 /* A driver that takes tags off says so in the packet's metadata. */
 static void engine_turn__puts_a_stripped_tag_back(void **state)
 {
@@ -822,7 +407,7 @@ static void engine_turn__puts_a_stripped_tag_back(void **state)
 	tx_send(&engine->tx, mbuf,
 		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip,
 					    own_ip));
-	turns(1);
+	rig_turns(1);
 	/* The answer has the tag in the frame. */
 	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
 	assert_int_equal(mbuf->data_len, ARP_FRAME_LEN + TAG_LEN);
@@ -861,13 +446,13 @@ static void engine_turn__takes_frames_over_several_buffers(void **state)
 		mbuf = make_chain(FAKE_FRAME_LEN, part_len);
 		qp.received = 0;
 		assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
-		turns(1);
+		rig_turns(1);
 		assert_int_equal(qp.received, 1);
 	}
 	/* longer than any of RoCE: dropped */
 	mbuf = make_chain(2 * PACKET_FRAME_MAX, PACKET_FRAME_MAX - 1);
 	assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
-	turns(1);
+	rig_turns(1);
 	assert_int_equal(qp.received, 1);
 }
 
@@ -894,26 +479,9 @@ static void engine_turn__believes_the_port_of_checksums(void **state)
 		mbuf->ol_flags = cases[i].flags;
 		fake_known_good = 0;
 		assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
-		turns(1);
+		rig_turns(1);
 		assert_int_equal(fake_known_good, cases[i].good);
 	}
-}
-
-static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
-{
-	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
-	union ibv_gid gid;
-	uint8_t mac[6];
-
-	(void)state;
-	if (!have_port)
-		skip();
-	gid_from_ipv4(own_ip, gid.raw);
-	add_address(gid.raw);
-	assert_int_equal(ops->resolve(engine, 0, &gid, mac), 0);
-	assert_memory_equal(mac, engine->link->port.mac, 6);
-	gid_from_ipv4(far_ip, gid.raw);
-	assert_int_equal(ops->resolve(engine, 0, &gid, mac), -ENETUNREACH);
 }
 
 /* An engine that has ended, or belongs to a fork's parent, does nothing and blocks nobody. */
@@ -971,11 +539,11 @@ static void engine_turn__unblocks_the_signals_of_faults(void **state)
 	(void)state;
 	if (!have_port)
 		skip();
-	turns(1);
+	rig_turns(1);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	usleep(1000); /* longer than GUARD_PERIOD_NS */
-	turns(1);
+	rig_turns(1);
 	pthread_sigmask(SIG_SETMASK, &before, &now);
 	assert_false(sigismember(&now, SIGSEGV) || sigismember(&now, SIGBUS));
 	assert_true(sigismember(&now, SIGTERM));
@@ -1008,19 +576,10 @@ int main(void)
 		INLINE(engine_turn__unblocks_the_signals_of_faults),
 		INLINE(engine_turn__what_goes_to_others_of_our_address_leaves),
 		INLINE(engine_check_link__a_lost_port_ends_everything),
-		INLINE(engine_transmit__builds_in_the_ports_places),
-		INLINE(engine_transmit__what_fits_no_place_goes_another_way),
-		INLINE(engine_transmit__what_the_port_drops_was_not_sent),
-		INLINE(engine_turn__what_a_short_burst_leaves_goes_before_timers),
-		INLINE(engine_turn__counts_what_is_too_long),
-		INLINE(engine_empty_port__takes_all_that_waits),
-		INLINE(engine_transmit__goes_without_a_payload_that_is_gone),
 		INLINE(engine_turn__queue_pairs_take_turns),
 		INLINE(engine_turn__what_the_port_does_not_take_waits),
 		INLINE(engine_turn__sending_what_was_left_is_work),
 		INLINE(engine_turn__own_address_goes_round_inside),
-		INLINE(ops_detach__waits_for_a_full_port_once),
-		INLINE(ops_detach__does_not_wait_for_what_goes_round_inside),
 		INLINE(engine_turn__nothing_leaves_without_a_link),
 		INLINE(engine_turn__unreadable_payload_is_not_sent),
 		INLINE(engine_turn__timers_fire_once),
@@ -1032,10 +591,6 @@ int main(void)
 		INLINE(engine_turn__believes_the_port_of_checksums),
 		INLINE(engine_forget__leaves_no_trace),
 		INLINE(engine_check_link__tells_of_changes_once),
-		INLINE(ops_kick__sends_at_once),
-		INLINE(ops_kick__of_a_taken_engine_is_served_by_its_owner),
-		INLINE(ops_lock__pays_what_is_owed_first),
-		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
 		INLINE(engine_disown__makes_every_call_return),
 		INLINE(engine_try__protects_the_owner_from_being_cancelled),
 	};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/memif_server.c: who is let in to a wire, and who is kept away. */
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "fds.h"
 #include "link/memif.h"
 #include "memif/socket.h"
 #include "memif/wire.h"
@@ -272,18 +272,6 @@ static void memif_tend__says_that_memory_is_not_sealed(void **state)
 	ends_close(&server);
 }
 
-static unsigned int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
-
 static void memif_port_open__leaves_nothing_behind(void **state)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -298,9 +286,9 @@ static void memif_port_open__leaves_nothing_behind(void **state)
 	/* Somebody else was faster. */
 	strcpy(addr.sun_path, ends_path);
 	assert_int_equal(bind(other, (const struct sockaddr *)&addr, sizeof(addr)), 0);
-	before = count_fds();
+	before = fds_count();
 	assert_int_equal(memif_port_open(&port), -EADDRINUSE);
-	assert_int_equal(count_fds(), before);
+	assert_int_equal(fds_count(), before);
 	close(other);
 	assert_int_equal(unlink(ends_path), 0);
 }

@@ -15,6 +15,7 @@
 
 #include "base/guard.h"
 #include "mem/place.h"
+#include "sanitizer.h"
 
 #define LONGEST 300
 #define GUARD	16
@@ -40,7 +41,7 @@ static void place_strict__copies_all_and_nothing_else(void **state)
 }
 
 /* No atomic orders the two threads, as none orders a peer's write and who polls its last byte. */
-#ifndef __SANITIZE_THREAD__
+#if !THREAD_SANITIZER
 #define ROUNDS 20000
 #define BYTES  200
 
@@ -107,7 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(place_strict__copies_all_and_nothing_else),
-#ifndef __SANITIZE_THREAD__
+#if !THREAD_SANITIZER
 		cmocka_unit_test(place_strict__the_last_byte_comes_last),
 #endif
 		cmocka_unit_test(place_guarded__stores_or_says_that_it_cannot),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "client.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,25 +11,15 @@
 
 #include <cmocka.h>
 
+#include "fds.h"
+
 #define RING_BYTES \
 	(sizeof(struct memif_ring_memory) + CLIENT_RING * sizeof(struct memif_descriptor))
 #define BUFFERS_AT 4096
 
-unsigned int client_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
-
 void client_wait_fds(unsigned int count)
 {
-	for (int i = 0; client_fds() > count; i++) {
+	for (int i = 0; fds_count() > count; i++) {
 		assert_true(i < 60000);
 		usleep(1000);
 	}

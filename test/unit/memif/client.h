@@ -35,9 +35,6 @@ struct memif_message client_ring(bool to_server);
 /** All messages up to CONNECT. */
 void client_connect(struct client *client);
 
-/** How many descriptors this process has. */
-unsigned int client_fds(void);
-
 /** Wait until there are no more than that: they are closed by threads, at any time. */
 void client_wait_fds(unsigned int count);
 

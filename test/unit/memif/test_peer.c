@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "client.h"
+#include "fds.h"
 
 static int setup(void **state)
 {
@@ -327,7 +328,7 @@ static void memif_peer_take__lets_it_leave(void **state)
 static void memif_peer_take__keeps_no_descriptor(void **state)
 {
 	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
-	const unsigned int before = client_fds();
+	const unsigned int before = fds_count();
 	struct client *client = *state;
 
 	client_connect(client);
@@ -340,7 +341,7 @@ static void memif_peer_take__wants_no_descriptor_with_other_messages(void **stat
 {
 	static const uint16_t types[] = {MEMIF_DISCONNECT, MEMIF_ACK, MEMIF_CONNECT};
 	const struct memif_message init = client_begin_message();
-	const unsigned int before = client_fds();
+	const unsigned int before = fds_count();
 	struct client *client = *state;
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "client.h"
+#include "fds.h"
 
 #define FDS_MAX	  253 /* of a message: SCM_MAX_FD */
 #define STUCK_MAX 320 /* more than are closed at one time, and wait for it */
@@ -115,7 +116,7 @@ static void memif_socket_receive__refuses_a_descriptor_without_data(void **state
 
 static void memif_socket_receive__keeps_no_pidfd(void **state)
 {
-	const unsigned int before = client_fds();
+	const unsigned int before = fds_count();
 	const int *pair = *state, on = 1;
 	char room[8];
 	int fd;
@@ -197,7 +198,7 @@ static int lingering_queue(const struct sockaddr_in *address)
 /* These tests do not end where the caller waits. */
 static void memif_socket_receive__does_not_linger(void **state)
 {
-	const unsigned int before = client_fds();
+	const unsigned int before = fds_count();
 	struct sockaddr_in address;
 	const int listener = listen_deaf(&address);
 	const int fds[] = {eventfd(0, EFD_CLOEXEC), lingering(&address)}, *pair = *state;
@@ -215,7 +216,7 @@ static void memif_socket_receive__does_not_linger(void **state)
 
 static void memif_socket_end__does_not_linger(void **state)
 {
-	const unsigned int before = client_fds();
+	const unsigned int before = fds_count();
 	const int epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event event = {.events = EPOLLIN};
 	struct sockaddr_in address;

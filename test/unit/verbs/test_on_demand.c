@@ -8,6 +8,7 @@
 
 #include "base/guard.h"
 
+#include "sanitizer.h"
 #include "talk.h"
 
 #define ACCESS                                                                       \
@@ -161,12 +162,6 @@ static void advise_mr__errors_are_values(void **state)
 	write_to_target(IBV_WC_SUCCESS);
 }
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 /* A list so long that there is no memory to note its ranges in. */
 static void advise_mr__no_memory(void **state)
 {
@@ -178,9 +173,8 @@ static void advise_mr__no_memory(void **state)
 	int rc;
 
 	(void)state;
-#ifdef SANITIZED
-	skip(); /* its allocator does not fail */
-#endif
+	if (ADDRESS_SANITIZER || THREAD_SANITIZER)
+		skip(); /* its allocator does not fail */
 	statm = fopen("/proc/self/statm", "re");
 	assert_non_null(statm);
 	assert_int_equal(fscanf(statm, "%lu", &pages), 1);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port that packets are built in, and that does what a test tells it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "places.h"
+#include "rig.h"
+
+struct places places;
+
+static bool places_has_room(void *arg)
+{
+	(void)arg;
+	return places.room > places.placed - places.pushed;
+}
+
+static uint8_t *places_place(void *arg, uint32_t len)
+{
+	const uint32_t longest = places.longest > 0 ? places.longest : sizeof(places.frames[0]);
+
+	return places_has_room(arg) && len <= longest ? places.frames[places.placed % PLACES]
+						      : NULL;
+}
+
+static void places_placed(void *arg, uint32_t len)
+{
+	(void)arg;
+	assert_int_equal(len, FAKE_FRAME_LEN);
+	assert_int_equal(places.frames[places.placed % PLACES][FAKE_FRAME_LEN - 1], 0x91);
+	places.placed++;
+}
+
+static void places_push(void *arg)
+{
+	(void)arg;
+	places.room -= places.placed - places.pushed;
+	places.pushed = places.placed;
+}
+
+static uint16_t places_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct port_drops *too_long = &engine->link->port.tx_too_long;
+
+	(void)arg;
+	n = places.takes > 0 ? RTE_MIN(n, (uint16_t)places.takes) : n;
+	rte_pktmbuf_free_bulk(mbufs, n);
+	places.burst += n;
+	too_long->packets += places.drops;
+	too_long->bytes += places.drops * FAKE_FRAME_LEN;
+	places.drops = 0;
+	return n;
+}
+
+static uint16_t places_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct port *port = &engine->link->port;
+	const uint16_t taken = (uint16_t)RTE_MIN(n, RTE_MIN(places.rx_max, places.waiting));
+
+	(void)arg;
+	for (uint16_t i = 0; i < taken; i++) {
+		mbufs[i] = tx_alloc(&engine->tx);
+		memset(rte_pktmbuf_append(mbufs[i], FAKE_FRAME_LEN), 0x91, FAKE_FRAME_LEN);
+	}
+	places.waiting -= taken;
+	port->rx_too_long += RTE_MIN(places.rx_drops, places.waiting);
+	places.waiting -= RTE_MIN(places.rx_drops, places.waiting);
+	port->rx_cut = places.waiting > 0;
+	return taken;
+}
+
+static bool places_connected(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static bool places_lost(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+struct port *places_begin(uint32_t room)
+{
+	static const struct port_ops port_ops = {
+		.rx_burst = places_rx_burst,
+		.tx_burst = places_tx_burst,
+		.has_room = places_has_room,
+		.place = places_place,
+		.placed = places_placed,
+		.push = places_push,
+		.link_up = places_connected,
+		.connected = places_connected,
+		.lost = places_lost,
+	};
+	struct port *port = &engine->link->port;
+
+	port->ops = &port_ops;
+	memset(&places, 0, sizeof(places));
+	places.room = room;
+	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
+	return port;
+}
+
+void places_end(struct port *port)
+{
+	port->ops = NULL;
+	port->rx_cut = false;
+}

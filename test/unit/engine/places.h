@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port that packets are built in, and that does what a test tells it. */
+#ifndef PLACES_H
+#define PLACES_H
+
+#include <stdint.h>
+
+#include "fake.h"
+#include "link/port.h"
+
+#define PLACES 4 /* in a row, used again and again */
+
+struct places {
+	uint8_t frames[PLACES][256];
+	uint32_t room; /* places that are free */
+	uint32_t placed, pushed, burst;
+	uint32_t longest;  /* that fits into a place; 0: all */
+	uint32_t takes;	   /* of a burst at most; 0: all */
+	uint32_t drops;	   /* of the next burst, for they are too long */
+	uint32_t waiting;  /* to be received */
+	uint32_t rx_max;   /* of a burst at most */
+	uint32_t rx_drops; /* that are dropped at each */
+};
+
+extern struct places places;
+
+/** From here on until places_end the rig's engine has this port, with `room` free places; its queue
+ * pair sends to somebody else. */
+struct port *places_begin(uint32_t room);
+void places_end(struct port *port);
+
+#endif

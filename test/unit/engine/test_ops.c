@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/engine/ops.c: what verbs ask of an engine. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rig.h"
+
+static void ops_kick__sends_at_once(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	assert_int_equal(qp.to_send, 0);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
+}
+
+static void ops_kick__of_a_taken_engine_is_served_by_its_owner(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	assert_true(engine_try(engine));
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	ops->kick(engine, &qp);
+	assert_int_equal(qp.to_send, 1);
+	engine_release(engine);
+	assert_int_equal(qp.to_send, 0);
+	assert_int_equal(qp.runs, 1);
+}
+
+static void ops_lock__pays_what_is_owed_first(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	rig_send(&qp, 1);
+	ops->lock(engine);
+	assert_int_equal(qp.to_send, 0);
+	assert_false(engine_try(engine));
+	ops->unlock(engine);
+	assert_true(engine_try(engine));
+}
+
+/* Each of many queue pairs that end may owe something. */
+static void ops_detach__waits_for_a_full_port_once(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	rig_send(&qp, 1000000);
+	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
+		;
+	assert_true(tx_waits_for_port(&engine->tx));
+	ops->lock(engine);
+	ops->detach(engine, &qp);
+	ops->unlock(engine);
+	assert_true(engine->tx.given_up);
+	rig_empty_port();
+	engine_transmit(engine);
+	assert_false(engine->tx.given_up);
+	rig_empty_port();
+}
+
+static void ops_detach__does_not_wait_for_what_goes_round_inside(void **state)
+{
+	(void)state;
+	if (!have_port)
+		skip();
+	fake_qp_init(&qp, engine->link->port.mac);
+	fake_receiver = &other;
+	rig_send(&qp, 2000);
+	ops->lock(engine);
+	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
+		;
+	assert_true(engine->tx.stuck);
+	ops->detach(engine, &qp);
+	assert_false(engine->tx.given_up);
+	ops->unlock(engine);
+	rig_turns(200);
+}
+
+static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
+{
+	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
+	union ibv_gid gid;
+	uint8_t mac[6];
+
+	(void)state;
+	if (!have_port)
+		skip();
+	gid_from_ipv4(own_ip, gid.raw);
+	rig_add_address(gid.raw);
+	assert_int_equal(ops->resolve(engine, 0, &gid, mac), 0);
+	assert_memory_equal(mac, engine->link->port.mac, 6);
+	gid_from_ipv4(far_ip, gid.raw);
+	assert_int_equal(ops->resolve(engine, 0, &gid, mac), -ENETUNREACH);
+}
+
+#define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		INLINE(ops_kick__sends_at_once),
+		INLINE(ops_kick__of_a_taken_engine_is_served_by_its_owner),
+		INLINE(ops_lock__pays_what_is_owed_first),
+		INLINE(ops_detach__waits_for_a_full_port_once),
+		INLINE(ops_detach__does_not_wait_for_what_goes_round_inside),
+		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
+	};
+
+	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
+}

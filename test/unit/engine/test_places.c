@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/engine/engine.c, on a port with places that packets are built in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "places.h"
+#include "rig.h"
+
+static void engine_transmit__builds_in_the_ports_places(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = places_begin(3);
+	rig_send(&qp, 5);
+	engine_transmit(engine);
+	/* What has no place waits for one. */
+	assert_int_equal(places.pushed, 3);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
+	assert_true(tx_waits_for_port(&engine->tx));
+	places.room = 4;
+	engine_transmit(engine);
+	assert_int_equal(places.pushed, 5);
+	/* To ourselves nothing goes that others see. */
+	memcpy(qp.dst_mac, port->mac, sizeof(qp.dst_mac));
+	rig_send(&qp, 1);
+	engine_transmit(engine);
+	assert_int_equal(places.placed, 5);
+	assert_int_equal(places.burst, 0);
+	assert_int_equal(engine->tx.loop_tail - engine->tx.loop_head, 1);
+	rig_turns(1);
+	places_end(port);
+}
+
+/* Places that are too short for it: it goes in a buffer, and what comes next waits behind. */
+static void engine_transmit__what_fits_no_place_goes_another_way(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = places_begin(4);
+	places.longest = 63;
+	places.takes = 2;
+	rig_send(&qp, 5);
+	engine_transmit(engine);
+	assert_int_equal(places.placed, 0);
+	assert_int_equal(places.burst, 2);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 2);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 2 * FAKE_FRAME_LEN);
+	places.longest = 0;
+	engine_transmit(engine);
+	engine_transmit(engine);
+	assert_int_equal(places.burst, 5);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 5);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 5 * FAKE_FRAME_LEN);
+	places_end(port);
+}
+
+static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = places_begin(4);
+	places.longest = 63;
+	places.drops = 2;
+	rig_send(&qp, 5);
+	engine_transmit(engine);
+	assert_int_equal(places.burst, 5);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
+	assert_int_equal(rig_count(COUNTER_tx_too_long), 2);
+	places_end(port);
+}
+
+static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = places_begin(4);
+	memset(qp.dst_mac, FAKE_UNREADABLE, sizeof(qp.dst_mac));
+	rig_send(&qp, 1);
+	engine_transmit(engine);
+	assert_int_equal(qp.faults, 1);
+	assert_int_equal(places.placed, 0);
+	/* The packet may be built anew: not where others see it. */
+	assert_ptr_equal(engine->tx.out.frame, rte_pktmbuf_mtod(engine->tx.current, uint8_t *));
+	places_end(port);
+}
+
+/* A burst that is short because the port has cut it is not the last. */
+static void engine_turn__what_a_short_burst_leaves_goes_before_timers(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = places_begin(4);
+	fake_receiver = &other;
+	places.waiting = 10;
+	places.rx_max = 4;
+	other.deadline_ns = 1;
+	wheel_set(&engine->wheel, &other, 1);
+	/* The wheel looks at a slot when its time is over. */
+	usleep(1000);
+	for (uint32_t received = 4; received <= 8; received += 4) {
+		rig_turns(1);
+		assert_int_equal(other.received, received);
+		assert_int_equal(other.timeouts, 0);
+	}
+	for (int i = 0; i < PATIENCE_MS && other.timeouts == 0; i++) {
+		rig_turns(1);
+		usleep(20);
+	}
+	assert_int_equal(other.timeouts, 1);
+	assert_int_equal(other.received, 10);
+	places_end(port);
+}
+
+/* Nor do those end it that were dropped; and a flood of them keeps no timer. */
+static void engine_turn__counts_what_is_too_long(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = places_begin(4);
+	places.waiting = UINT32_MAX;
+	places.rx_drops = 32;
+	other.deadline_ns = 1;
+	wheel_set(&engine->wheel, &other, 1);
+	usleep(1000);
+	rig_turns(1);
+	assert_int_equal(rig_count(COUNTER_rx_too_long), 32);
+	rig_turns(ENGINE_FULL_FRAMES / 32 - 2);
+	assert_int_equal(other.timeouts, 0);
+	for (int i = 0; i < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; i++)
+		rig_turns(1);
+	assert_int_equal(other.timeouts, 1);
+	places_end(port);
+}
+
+static void engine_empty_port__takes_all_that_waits(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = places_begin(4);
+	fake_receiver = &other;
+	places.waiting = 1000;
+	places.rx_max = 1;
+	assert_true(engine_try(engine));
+	engine_empty_port(engine);
+	assert_int_equal(other.received, 1000);
+	/* Of what comes without end, as much as a ring holds. */
+	places.waiting = UINT32_MAX;
+	places.rx_max = 32;
+	engine_empty_port(engine);
+	assert_int_equal(UINT32_MAX - places.waiting, ENGINE_FULL_FRAMES);
+	/* What the program has to send all the time does not matter. */
+	places.waiting = 0;
+	places.room = UINT32_MAX;
+	rig_send(&qp, UINT32_MAX);
+	engine_empty_port(engine);
+	qp.to_send = 0;
+	engine_release(engine);
+	places_end(port);
+}
+
+#define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		INLINE(engine_transmit__builds_in_the_ports_places),
+		INLINE(engine_transmit__what_fits_no_place_goes_another_way),
+		INLINE(engine_transmit__what_the_port_drops_was_not_sent),
+		INLINE(engine_transmit__goes_without_a_payload_that_is_gone),
+		INLINE(engine_turn__what_a_short_burst_leaves_goes_before_timers),
+		INLINE(engine_turn__counts_what_is_too_long),
+		INLINE(engine_empty_port__takes_all_that_waits),
+	};
+
+	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
+}
