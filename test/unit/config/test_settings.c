@@ -197,6 +197,23 @@ static void settings_set__words(void **state)
 	assert_refused("file-prefix", "../x", "no name of a directory");
 }
 
+/* Who compares two settings compares bytes: nothing stays of a longer word. */
+static void settings_set__leaves_nothing_of_what_was_there(void **state)
+{
+	static const char *const names[] = {"netdev", "name", "file-prefix"};
+	struct settings once, twice;
+
+	(void)state;
+	settings_init(&once);
+	settings_init(&twice);
+	for (size_t i = 0; i < RTE_DIM(names); i++) {
+		set(&once, names[i], "e1");
+		set(&twice, names[i], "longer.than.that");
+		set(&twice, names[i], "e1");
+	}
+	assert_memory_equal(&once, &twice, sizeof(once));
+}
+
 static void settings_set__name_is_safe_in_a_path(void **state)
 {
 	char name[65];
@@ -408,6 +425,7 @@ int main(void)
 		cmocka_unit_test(settings_set__too_many_ips),
 		cmocka_unit_test(settings_set__mtu_range),
 		cmocka_unit_test(settings_set__words),
+		cmocka_unit_test(settings_set__leaves_nothing_of_what_was_there),
 		cmocka_unit_test(settings_set__name_is_safe_in_a_path),
 		cmocka_unit_test(settings_set__port_is_one_word),
 		cmocka_unit_test(settings_set__error_is_cut_to_size),

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Text that is written into a caller's buffer. Private to this room. */
+#ifndef CONFIG_TEXT_H
+#define CONFIG_TEXT_H
+
+#include <stddef.h>
+
+#include <rte_common.h>
+
+/* What does not fit is counted, not written. */
+struct text {
+	char *at;
+	size_t size;
+	size_t len;
+};
+
+void __rte_format_printf(2, 3) text_add(struct text *text, const char *format, ...);
+
+/** Say why a value is refused. -EINVAL. */
+int __rte_format_printf(2, 3) text_refuse(struct text *why, const char *format, ...);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kinds of values that settings have: how each is read from text, checked, and told as text.
+ * Private to this room. */
+#ifndef CONFIG_VALUE_H
+#define CONFIG_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "text.h"
+
+struct value_kind;
+
+/* A setting: its name, where it is, and what may be in it. */
+struct value {
+	const char *name;
+	const struct value_kind *kind;
+	size_t offset; /* of a member of struct settings */
+	size_t size;   /* of that */
+	/* What a kind wants to know more. */
+	const char *assumed;		/* where an option comes without a value, or NULL */
+	bool (*fits)(const char *text); /* words: or they are refused, and `rule` is why; or NULL */
+	const char *rule;
+	const char *unit; /* counts: "number" or "number of ..." */
+	uint32_t min, max;
+	const char *const *choices; /* by number */
+	size_t choice_count;
+};
+
+struct value_kind {
+	/* 0 or -EINVAL with `why`. */
+	int (*set)(const struct value *value, void *member, const char *text, struct text *why);
+	/* As `set` takes it; nothing where it is not set. */
+	void (*get)(const struct value *value, const void *member, struct text *text);
+};
+
+extern const struct value_kind value_word;   /* char[]: no white space */
+extern const struct value_kind value_path;   /* char[]: an absolute path */
+extern const struct value_kind value_mode;   /* uint32_t: of a file, octal */
+extern const struct value_kind value_choice; /* an enum or int: one of `choices` */
+extern const struct value_kind value_count;  /* uint32_t: from `min` to `max`; 0: not set */
+extern const struct value_kind value_bytes;  /* uint64_t: 512, or 512M; 0: not set */
+extern const struct value_kind value_yes_no; /* bool */
+
+#endif
