@@ -18,6 +18,7 @@
 #define HEADERS_AHEAD 4	   /* buffers whose first lines are being fetched, to be written */
 #define BODIES_AHEAD  2	   /* after a long packet: all lines, for the next will be one as well */
 #define BODY_MIN      1024 /* bytes: less needs no help */
+#define PLACE_MIN     1024 /* bytes of payload: what is less is copied once more */
 #define STIR_LEN      60
 #define STIR_TYPE \
 	0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
@@ -143,8 +144,8 @@ static struct packet_out *tx_get(struct packet_sink *sink)
 		tx_flush(tx);
 	if (tx->count == TX_BATCH || tx_loop_full(tx) || tx_is_full(tx))
 		goto stuck;
-	if (tx->count == 0 && likely(tuning.prefetch))
-		port_expect(tx->port);
+	if ((tx->count == 0 || tx_places(tx)) && likely(tuning.prefetch))
+		port_expect(tx->port, tx->count, PACKET_HDR_MAX);
 	if (!tx->current)
 		tx->current = tx_next_buffer(tx);
 	if (unlikely(!tx->current))
@@ -267,10 +268,26 @@ static void tx_fetch_body(const struct tx *tx, const struct packet_out *out)
 		tx_fetch(tx->spare[tx->spares - BODIES_AHEAD], PACKET_HDR_MAX, packet_length(out));
 }
 
+/* Where the next packet of so many bytes goes, behind what waits in buffers; or NULL. */
+static uint8_t *tx_find_room(struct tx *tx, uint32_t len)
+{
+	const struct port *port = tx->port;
+	uint8_t *place = port->ops->place(port->ops_arg, len);
+
+	if (!place || likely(tx->count == 0))
+		return place;
+	tx_flush(tx);
+	return tx->count == 0 ? port->ops->place(port->ops_arg, len) : NULL;
+}
+
 /*
  * Build the rest of a packet where the port sends it from. The headers come from a buffer of our
  * own: who sees the place changes nothing there that we rely on. Returns bytes; 0 where it has to
  * go another way, or -EFAULT. What waits in buffers goes first.
+ *
+ * A short packet is built in a buffer, and copied when all of the burst are. The CRC reads what has
+ * just been written; and where that waits behind what was written to another CPU's lines, each
+ * packet would wait for them, one after the other.
  */
 static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 {
@@ -278,10 +295,9 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 	uint8_t *place;
 	int len;
 
-	if (tx->count > 0 || !tx_places(tx))
+	if (out->payload_len < PLACE_MIN || !tx_places(tx))
 		return 0;
-	place = port->ops->place(port->ops_arg,
-				 RTE_MAX(packet_length(out), (uint32_t)PACKET_HDR_MAX));
+	place = tx_find_room(tx, RTE_MAX(packet_length(out), (uint32_t)PACKET_HDR_MAX));
 	if (unlikely(!place))
 		return 0;
 	memcpy(place, out->frame, PACKET_HDR_MAX);
@@ -293,6 +309,8 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 	port->ops->placed(port->ops_arg, (uint32_t)len);
 	tx->placed++;
 	tx->placed_bytes += (uint32_t)len;
+	if (likely(tuning.prefetch))
+		port_expect(port, BODIES_AHEAD - 1, (uint32_t)len);
 	return len;
 }
 

@@ -170,6 +170,16 @@ static bool memif_has_room(void *arg)
 	return has_room;
 }
 
+static void memif_expect(void *arg, uint32_t ahead, uint32_t len)
+{
+	const struct memif_port *memif = arg;
+
+	if (memif->is_server)
+		memif_peer_expect(&memif->peer, ahead, len);
+	else
+		memif_client_expect(&memif->client, ahead, len);
+}
+
 static uint8_t *memif_place(void *arg, uint32_t len)
 {
 	struct memif_port *memif = arg;
@@ -338,6 +348,7 @@ static void memif_close(void *arg)
 static const struct port_ops memif_ops = {
 	.rx_burst = memif_rx_burst,
 	.tx_burst = memif_tx_burst,
+	.expect = memif_expect,
 	.has_room = memif_has_room,
 	.place = memif_place,
 	.placed = memif_placed,

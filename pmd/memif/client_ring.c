@@ -81,10 +81,26 @@ static int client_gather(struct memif_client *client, int count, uint8_t *room, 
 	return 0;
 }
 
+/* Of `count` buffers that are there, those that come after the next one: all that are near where
+ * they are `news`, else the one at the far end. Their descriptors we write as soon as they are
+ * read. */
+static void client_fetch_ahead(const struct memif_client *client, int count, bool news)
+{
+	const struct memif_ring *ring = &client->to_client;
+
+	for (int i = news ? 0 : RING_FRAMES_AHEAD; i <= RING_FRAMES_AHEAD && i < count; i++) {
+		const uint16_t index = (uint16_t)(ring->own + i);
+
+		prefetch_write(ring_at(ring, index));
+		ring_fetch(client_received(client, index));
+	}
+}
+
 int memif_client_receive_by(struct memif_client *client, uint8_t *room, size_t room_bytes,
 			    memif_copy *copy, bool *right)
 {
 	struct memif_ring *ring = &client->to_client;
+	const bool news = ring_known(ring) <= 0;
 	struct memif_descriptor descriptor;
 	int count;
 
@@ -94,6 +110,7 @@ int memif_client_receive_by(struct memif_client *client, uint8_t *room, size_t r
 	count = client_count(client);
 	if (count <= 0)
 		return count;
+	client_fetch_ahead(client, count, news);
 	descriptor = ring_read(ring, ring->own);
 	if (unlikely((descriptor.flags & MEMIF_MORE) || descriptor.length > room_bytes ||
 		     descriptor.length > client->config.buffer_bytes || descriptor.length == 0))
@@ -173,6 +190,17 @@ uint8_t *memif_client_place(struct memif_client *client, size_t len)
 	    client_room(client, 1) == 0)
 		return NULL;
 	return client_buffer(client, client->stock[client->stock_count - 1]);
+}
+
+void memif_client_expect(const struct memif_client *client, uint32_t ahead, size_t len)
+{
+	const struct memif_ring *ring = &client->to_server;
+
+	if (!client_is_connected(client) || ahead >= client->stock_count)
+		return;
+	prefetch_write(ring_at(ring, (uint16_t)(ring->own + ahead)));
+	ring_fetch_to_write(client_buffer(client, client->stock[client->stock_count - 1 - ahead]),
+			    RTE_MIN(len, (size_t)client->config.buffer_bytes));
 }
 
 static void client_put(struct memif_client *client, uint16_t flags, size_t len)

@@ -97,10 +97,32 @@ static int peer_gather(const struct memif_peer *peer, int count, struct gatherin
 	return peer->is_wire && g->used < chain_max && g->used < ring->size ? 0 : -EPROTO;
 }
 
+/* What a descriptor says is for fetching alone here: it is read again. */
+static void peer_fetch(const struct memif_peer *peer, uint16_t index)
+{
+	const struct memif_descriptor descriptor = ring_read(&peer->to_server, index);
+	const uint8_t *from = peer_find(peer, &descriptor);
+
+	rte_prefetch0(ring_at(&peer->to_server, (uint16_t)(index + RING_DESCRIPTORS_AHEAD)));
+	if (likely(from))
+		ring_fetch(from);
+}
+
+/* Of `count` buffers that are there, those that come after the next one: all that are near where
+ * they are `news`, else the one at the far end. */
+static void peer_fetch_ahead(const struct memif_peer *peer, int count, bool news)
+{
+	const uint16_t own = peer->to_server.own;
+
+	for (int i = news ? 0 : RING_FRAMES_AHEAD; i <= RING_FRAMES_AHEAD && i < count; i++)
+		peer_fetch(peer, (uint16_t)(own + i));
+}
+
 int memif_peer_receive_by(struct memif_peer *peer, uint8_t *room, size_t room_bytes,
 			  memif_copy *copy, bool *right)
 {
 	struct gathering g = {.room = room, .room_bytes = room_bytes, .copy = copy, .fits = true};
+	const bool news = ring_known(&peer->to_server) <= 0;
 	int count, len;
 
 	*right = false;
@@ -111,6 +133,7 @@ int memif_peer_receive_by(struct memif_peer *peer, uint8_t *room, size_t room_by
 		return 0;
 	if (unlikely(count < 0))
 		return peer_break(peer);
+	peer_fetch_ahead(peer, count, news);
 	len = peer_gather(peer, count, &g);
 	if (unlikely(len == 0)) {
 		peer->to_server.unfinished = true;
@@ -180,6 +203,22 @@ uint8_t *memif_peer_place(struct memif_peer *peer, size_t len)
 	if (unlikely(!to))
 		peer_break(peer);
 	return likely(to && descriptor.length >= len) ? to : NULL;
+}
+
+void memif_peer_expect(const struct memif_peer *peer, uint32_t ahead, size_t len)
+{
+	const struct memif_ring *ring = &peer->to_client;
+	const uint16_t index = (uint16_t)(ring->own + ahead);
+	struct memif_descriptor descriptor;
+	const uint8_t *to;
+
+	if (unlikely(peer->state != MEMIF_STATE_CONNECTED) || (int)ahead >= ring_known(ring))
+		return;
+	prefetch_write(ring_at(ring, (uint16_t)(index + RING_DESCRIPTORS_AHEAD)));
+	descriptor = ring_read(ring, index);
+	to = peer_find(peer, &descriptor);
+	if (likely(to))
+		ring_fetch_to_write(to, RTE_MIN(len, (size_t)descriptor.length));
 }
 
 void memif_peer_placed(struct memif_peer *peer, size_t len)

@@ -9,12 +9,33 @@
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_prefetch.h>
 
+#include "base/prefetch.h"
 #include "memif/peer.h"
+
+#define RING_FRAMES_AHEAD      8 /* that are being fetched: a CPU waits for some 16 lines at once */
+#define RING_DESCRIPTORS_AHEAD 16
+#define RING_FIRST_BYTES       128 /* of a frame: its headers, and all of a small message */
 
 static inline struct memif_descriptor *ring_at(const struct memif_ring *ring, uint16_t index)
 {
 	return &ring->memory->descriptors[index & (ring->size - 1)];
+}
+
+/* The begin of what the other has written: it is in another CPU's cache. */
+static inline void ring_fetch(const uint8_t *frame)
+{
+	for (uint32_t at = 0; at < RING_FIRST_BYTES; at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(frame + at);
+}
+
+/* What the other has read, and we are about to write. */
+static inline void ring_fetch_to_write(const uint8_t *place, size_t len)
+{
+	for (size_t at = 0; at < len; at += RTE_CACHE_LINE_SIZE)
+		prefetch_write(place + at);
 }
 
 /* A descriptor, which the other may be changing. */

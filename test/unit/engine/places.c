@@ -18,6 +18,13 @@ static bool places_has_room(void *arg)
 	return places.room > places.placed - places.pushed;
 }
 
+static void places_expect(void *arg, uint32_t ahead, uint32_t len)
+{
+	(void)arg;
+	assert_true(len > 0);
+	places.expected = RTE_MAX(places.expected, ahead);
+}
+
 static uint8_t *places_place(void *arg, uint32_t len)
 {
 	const uint32_t longest = places.longest > 0 ? places.longest : sizeof(places.frames[0]);
@@ -86,9 +93,11 @@ static bool places_lost(void *arg)
 
 struct port *places_begin(uint32_t room)
 {
+	static const uint8_t payload[PLACES_PAYLOAD];
 	static const struct port_ops port_ops = {
 		.rx_burst = places_rx_burst,
 		.tx_burst = places_tx_burst,
+		.expect = places_expect,
 		.has_room = places_has_room,
 		.place = places_place,
 		.placed = places_placed,
@@ -103,6 +112,8 @@ struct port *places_begin(uint32_t room)
 	memset(&places, 0, sizeof(places));
 	places.room = room;
 	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
+	qp.payload = payload;
+	qp.payload_len = sizeof(payload);
 	return port;
 }
 

@@ -11,9 +11,10 @@
 #define PLACES 4 /* in a row, used again and again */
 
 struct places {
-	uint8_t frames[PLACES][256];
+	uint8_t frames[PLACES][2048];
 	uint32_t room; /* places that are free */
 	uint32_t placed, pushed, burst;
+	uint32_t expected; /* the most packets that one was to be sent after */
 	uint32_t longest;  /* that fits into a place; 0: all */
 	uint32_t takes;	   /* of a burst at most; 0: all */
 	uint32_t drops;	   /* of the next burst, for they are too long */
@@ -24,8 +25,10 @@ struct places {
 
 extern struct places places;
 
+#define PLACES_PAYLOAD 1024 /* less is not built in a place */
+
 /** From here on until places_end the rig's engine has this port, with `room` free places; its queue
- * pair sends to somebody else. */
+ * pair sends to somebody else, with so much payload. */
 struct port *places_begin(uint32_t room);
 void places_end(struct port *port);
 

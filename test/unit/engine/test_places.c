@@ -40,6 +40,45 @@ static void engine_transmit__builds_in_the_ports_places(void **state)
 	places_end(port);
 }
 
+/* Short ones go in buffers, and keep their place in the row. */
+static void engine_transmit__copies_short_ones(void **state)
+{
+	struct port *port;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	port = places_begin(8);
+	qp.payload_len = PLACES_PAYLOAD - 1;
+	rig_send(&qp, 5);
+	engine_transmit(engine);
+	assert_int_equal(places.placed, 0);
+	assert_int_equal(places.burst, 5);
+	/* Each was told of while it was made. */
+	assert_int_equal(places.expected, 4);
+	/* With the port full, a long one waits behind them. */
+	places.takes = 1;
+	rig_send(&qp, 2);
+	qp_run(&qp, 0, &engine->tx.sink, 2);
+	assert_int_equal(engine->tx.count, 2);
+	qp.payload_len = PLACES_PAYLOAD;
+	rig_send(&qp, 1);
+	qp_run(&qp, 0, &engine->tx.sink, 1);
+	assert_int_equal(places.burst, 6);
+	assert_int_equal(places.placed, 0);
+	assert_int_equal(engine->tx.count, 2);
+	/* And else they leave before it. */
+	places.takes = 0;
+	rig_send(&qp, 1);
+	qp_run(&qp, 0, &engine->tx.sink, 1);
+	assert_int_equal(places.burst, 8);
+	assert_int_equal(places.placed, 1);
+	engine_transmit(engine);
+	assert_int_equal(places.pushed, 1);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 9);
+	places_end(port);
+}
+
 /* Places that are too short for it: it goes in a buffer, and what comes next waits behind. */
 static void engine_transmit__what_fits_no_place_goes_another_way(void **state)
 {
@@ -192,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		INLINE(engine_transmit__builds_in_the_ports_places),
+		INLINE(engine_transmit__copies_short_ones),
 		INLINE(engine_transmit__what_fits_no_place_goes_another_way),
 		INLINE(engine_transmit__what_the_port_drops_was_not_sent),
 		INLINE(engine_transmit__goes_without_a_payload_that_is_gone),

@@ -219,6 +219,35 @@ static void memif_client_place__is_seen_when_pushed(void **state)
 	expect_bytes(room, 9, 100);
 }
 
+/* What is expected may never come; and there may be no room for it. */
+static void memif_expect__changes_nothing(void **state)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+
+	for (uint32_t i = 0; i < 3 * SIZE; i++) {
+		for (uint32_t ahead = 0; ahead < 2 * SIZE; ahead++) {
+			memif_client_expect(&wire->client, ahead, ROOM);
+			memif_peer_expect(&wire->peer, ahead, ROOM);
+		}
+		fill(room, (uint8_t)i, 100);
+		assert_int_equal(memif_client_send(&wire->client, room, 100), 0);
+		assert_int_equal(memif_peer_send(&wire->peer, room, 100), 0);
+		if (i % (SIZE / 2) != 0)
+			continue;
+		memif_client_push(&wire->client);
+		memif_peer_push(&wire->peer);
+		while (peer_receives(wire, room) > 0)
+			expect_bytes(room, room[0], 100);
+		assert_int_equal(room[0], i);
+		while (client_receives(wire, room) > 0)
+			expect_bytes(room, room[0], 100);
+		assert_int_equal(room[0], i);
+		memif_peer_release(&wire->peer);
+		memif_client_release(&wire->client);
+	}
+}
+
 static void memif_client_place__has_as_many_as_the_ring(void **state)
 {
 	struct wire *wire = *state;
@@ -535,6 +564,8 @@ static void memif_client__survives_anything(void **state)
 			break;
 		case 3:
 			memif_client_release(&wire->client);
+			memif_client_expect(&wire->client, (uint32_t)rand_r(&seed) % (2 * SIZE),
+					    ROOM);
 			break;
 		case 4:
 			memif_client_send(&wire->client, room,
@@ -562,6 +593,7 @@ int main(void)
 		T(memif_client_take__wants_nothing_once_connected),
 		T(memif_client_send__arrives),
 		T(memif_client_place__is_seen_when_pushed),
+		T(memif_expect__changes_nothing),
 		T(memif_client_place__has_as_many_as_the_ring),
 		T(memif_peer_place__has_as_many_as_are_ready),
 		T(memif_client_send__does_not_fit),

@@ -322,6 +322,7 @@ static void memif_peer_receive__survives_anything(void **state)
 		len = memif_peer_receive(&client->peer, room, ROOM);
 		assert_true(len == -EPROTO || (len >= 0 && len <= ROOM));
 		received += len > 0;
+		memif_peer_expect(&client->peer, (uint32_t)random() % (2 * CLIENT_RING), ROOM);
 		len = memif_peer_send(&client->peer, room, (size_t)random() % ROOM + 1);
 		assert_true(len == 0 || len == -EPROTO || len == -EAGAIN || len == -EMSGSIZE);
 		sent += len == 0;

@@ -59,8 +59,9 @@ struct port_ops {
 	/* Of PORT_SHARED: each packet has had port_set_local_qpn. What is dropped counts as sent,
 	 * and in port.tx_too_long. */
 	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
-	/* A burst is being made, and will be sent in a moment. May be NULL. */
-	void (*expect)(void *arg);
+	/* A packet that is being made, of `len` bytes at least, will be sent in a moment, after
+	 * `ahead` others. May be NULL. */
+	void (*expect)(void *arg, uint32_t ahead, uint32_t len);
 	/*
 	 * Packets that are built where the port sends them from; NULL: it takes them in mbufs only.
 	 * Whether there is a place; the place, or NULL where it has not that many bytes; a packet
@@ -246,11 +247,11 @@ static inline uint16_t port_tx_burst(const struct port *port, struct rte_mbuf **
 			 : rte_eth_tx_burst(port->id, 0, mbufs, n);
 }
 
-/** Have the port fetch what it writes to for a packet, while that is being made. Engine's thread. */
-static inline void port_expect(const struct port *port)
+/** Have the port fetch what it writes a packet to, while that is being made. Engine's thread. */
+static inline void port_expect(const struct port *port, uint32_t ahead, uint32_t len)
 {
 	if (port->ops && port->ops->expect)
-		port->ops->expect(port->ops_arg);
+		port->ops->expect(port->ops_arg, ahead, len);
 }
 
 #endif

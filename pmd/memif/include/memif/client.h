@@ -85,6 +85,7 @@ bool memif_client_waits(const struct memif_client *client);
 bool memif_client_has_room(struct memif_client *client);
 int memif_client_send(struct memif_client *client, const uint8_t *packet, size_t len);
 uint8_t *memif_client_place(struct memif_client *client, size_t len);
+void memif_client_expect(const struct memif_client *client, uint32_t ahead, size_t len);
 void memif_client_placed(struct memif_client *client, size_t len);
 bool memif_client_push(struct memif_client *client);
 

@@ -136,6 +136,10 @@ bool memif_peer_has_room(struct memif_peer *peer);
  * builds there keeps in mind that the client reads and writes it meanwhile. */
 uint8_t *memif_peer_place(struct memif_peer *peer, size_t len);
 
+/** A packet of `len` bytes will be sent after `ahead` others: have the lines fetched that it is
+ * written to, which may be in the client's CPU's cache. */
+void memif_peer_expect(const struct memif_peer *peer, uint32_t ahead, size_t len);
+
 /** A packet of so many bytes is there; it is seen after memif_peer_push. */
 void memif_peer_placed(struct memif_peer *peer, size_t len);
 
