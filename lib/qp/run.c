@@ -163,6 +163,8 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 			recovery_sent(&qp->recovery, now_ns);
 		else if (flight_idle(&qp->flight))
 			recovery_idle(&qp->recovery);
+		if (sent > 0 && psn_eq(qp->flight.next, qp->flight.top))
+			recovery_time(&qp->recovery, psn_add(qp->flight.next, -1), now_ns);
 		break;
 	}
 	*budget -= sent;

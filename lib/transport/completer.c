@@ -108,6 +108,7 @@ static void completer_advance(struct completer *completer, struct psn psn, uint6
 	struct flight *flight = completer->flight;
 
 	flight_acked(flight, psn);
+	recovery_answered(completer->recovery, psn, now_ns);
 	recovery_progress(completer->recovery, now_ns, flight_outstanding(flight) > 0);
 }
 
@@ -607,7 +608,7 @@ static void completer_repair_again(struct completer *completer)
 		flight->repair_next = flight->una;
 	} else if (!psn_eq(flight->una, flight->next)) {
 		flight_mend(flight, REPAIR_PROBE, psn_add(flight->una, 1));
-		completer->recovery->probing = false;
+		recovery_probe(completer->recovery, flight->una);
 		counters_add(completer->counters, COUNTER_probes, 1);
 	}
 }

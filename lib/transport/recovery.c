@@ -2,6 +2,8 @@
 /* When a requester sends again, and when it gives up: timers and retry counters. */
 #include "transport/recovery.h"
 
+#include <rte_branch_prediction.h>
+
 #include "wire/headers.h"
 
 static uint64_t recovery_wait_ns(const struct recovery *recovery)
@@ -9,12 +11,22 @@ static uint64_t recovery_wait_ns(const struct recovery *recovery)
 	return recovery->repair_wait_ns != 0 ? recovery->repair_wait_ns : RECOVERY_REPAIR_NS;
 }
 
-static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
+/* Peers may be slow: never sooner than after what is usual. */
+static uint64_t recovery_probe_wait_ns(const struct recovery *recovery)
 {
 	uint64_t wait_ns = recovery_wait_ns(recovery);
 
 	if (wait_ns < RECOVERY_PROBE_MIN_NS)
 		wait_ns = RECOVERY_PROBE_MIN_NS;
+	if (wait_ns < RECOVERY_REPAIR_FACTOR * recovery->answer_ns)
+		wait_ns = RECOVERY_REPAIR_FACTOR * recovery->answer_ns;
+	return wait_ns < RECOVERY_REPAIR_MAX_NS ? wait_ns : RECOVERY_REPAIR_MAX_NS;
+}
+
+static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
+{
+	const uint64_t wait_ns = recovery_probe_wait_ns(recovery);
+
 	recovery->probing = true;
 	recovery->repair_tries = 0;
 	recovery->repair_ns = RECOVERY_PROBE_WAITS * wait_ns < recovery->timeout_ns
@@ -31,7 +43,8 @@ static void recovery_arm(struct recovery *recovery, uint64_t now_ns)
 		recovery_arm_probe(recovery, now_ns);
 }
 
-void recovery_reset(struct recovery *recovery)
+/* All is well. */
+static void recovery_calm(struct recovery *recovery)
 {
 	recovery->state = RECOVERY_SMOOTH;
 	recovery->retries_left = recovery->retry_cnt;
@@ -40,10 +53,38 @@ void recovery_reset(struct recovery *recovery)
 	recovery->repair_ns = RECOVERY_NEVER;
 }
 
+void recovery_reset(struct recovery *recovery)
+{
+	recovery_calm(recovery);
+	recovery->timing = false;
+	recovery->answer_ns = 0;
+}
+
 void recovery_sent(struct recovery *recovery, uint64_t now_ns)
 {
 	if (recovery->deadline_ns == RECOVERY_NEVER)
 		recovery_arm(recovery, now_ns);
+}
+
+void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_ns)
+{
+	const uint64_t took_ns = now_ns - recovery->since_ns;
+
+	if (likely(!recovery->timing) || !psn_before(recovery->timed, una))
+		return;
+	recovery->timing = false;
+	if (took_ns > recovery->answer_ns)
+		recovery->answer_ns = took_ns;
+	else
+		recovery->answer_ns -= (recovery->answer_ns - took_ns) / RECOVERY_ANSWER_PART;
+}
+
+void recovery_probe(struct recovery *recovery, struct psn una)
+{
+	recovery->answer_ns = 2 * recovery_probe_wait_ns(recovery) / RECOVERY_REPAIR_FACTOR;
+	recovery->probing = false;
+	if (psn_eq(recovery->timed, una))
+		recovery->timing = false;
 }
 
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding)
@@ -52,12 +93,12 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 
 	if (recovery->state == RECOVERY_RNR_WAIT) {
 		/* A late answer to something older: the peer's wish to wait stands. */
-		recovery_reset(recovery);
+		recovery_calm(recovery);
 		recovery->state = RECOVERY_RNR_WAIT;
 		recovery->deadline_ns = rnr_deadline_ns;
 		return;
 	}
-	recovery_reset(recovery);
+	recovery_calm(recovery);
 	if (outstanding)
 		recovery_arm(recovery, now_ns);
 }
@@ -65,6 +106,7 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 void recovery_lost(struct recovery *recovery, uint64_t now_ns)
 {
 	recovery->state = RECOVERY_RESENDING;
+	recovery->timing = false;
 	recovery_sent(recovery, now_ns);
 }
 
@@ -76,7 +118,7 @@ static void recovery_arm_repair(struct recovery *recovery, uint64_t now_ns)
 /* The first answer to a repair has come. Of one that was sent twice nobody knows to which. */
 static void recovery_measure(struct recovery *recovery, uint64_t now_ns)
 {
-	const uint64_t took_ns = now_ns - recovery->repair_since_ns;
+	const uint64_t took_ns = now_ns - recovery->since_ns;
 
 	if (recovery->measured)
 		return;
@@ -91,7 +133,7 @@ static void recovery_measure(struct recovery *recovery, uint64_t now_ns)
 void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins)
 {
 	if (begins) {
-		recovery->repair_since_ns = now_ns;
+		recovery->since_ns = now_ns;
 		recovery->repair_tries = 0;
 		recovery->measured = false;
 		recovery_lost(recovery, now_ns);
@@ -99,6 +141,7 @@ void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins)
 		recovery_measure(recovery, now_ns);
 	}
 	recovery->probing = false;
+	recovery->timing = false;
 	recovery_arm_repair(recovery, now_ns);
 }
 
@@ -123,6 +166,7 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 	/* The peer answers: the other retries are for one that does not. */
 	recovery->retries_left = recovery->retry_cnt;
 	recovery->state = RECOVERY_RNR_WAIT;
+	recovery->timing = false;
 	recovery->deadline_ns = now_ns + rnr_timer_ns(timer_code);
 	recovery->repair_ns = RECOVERY_NEVER;
 	return true;
@@ -149,6 +193,7 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns
 		return RECOVERY_GIVE_UP;
 	recovery->retries_left--;
 	recovery->state = RECOVERY_RESENDING;
+	recovery->timing = false;
 	recovery_arm(recovery, now_ns);
 	return RECOVERY_RESEND;
 }

@@ -281,13 +281,141 @@ static void recovery_sent__a_probe_goes_out_long_before_the_timer(void **state)
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RECOVERY_REPAIR_NS);
 	assert_int_equal(recovery_expire(&recovery, NOW_NS + RECOVERY_REPAIR_NS), RECOVERY_REPAIR);
+	recovery_probe(&recovery, (struct psn){0});
 	assert_int_equal(recovery.retries_left, 3);
 	/* The peer is slow: the next one waits longer. */
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 3 * RECOVERY_REPAIR_NS);
 	recovery_progress(&recovery, NOW_NS, true);
-	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RECOVERY_REPAIR_NS);
+	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 2 * RECOVERY_REPAIR_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	assert_int_equal(recovery_deadline_ns(&recovery), RECOVERY_NEVER);
+}
+
+#define LAST	    ((struct psn){7})
+#define BEHIND_LAST ((struct psn){8})
+
+/* The packet LAST is sent, and answered after so long. */
+static void answer_after(uint64_t took_ns)
+{
+	recovery_sent(&recovery, NOW_NS);
+	recovery_time(&recovery, LAST, NOW_NS);
+	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + took_ns);
+	recovery_progress(&recovery, NOW_NS + took_ns, false);
+}
+
+/* How long a probe waits now. */
+static uint64_t probe_wait_ns(void)
+{
+	recovery_sent(&recovery, NOW_NS);
+	return recovery_deadline_ns(&recovery) - NOW_NS;
+}
+
+static void recovery_answered__a_probe_waits_for_what_is_usual(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	answer_after(5 * RECOVERY_REPAIR_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_FACTOR * 5 * RECOVERY_REPAIR_NS);
+	recovery_progress(&recovery, NOW_NS, false);
+	/* One that is faster is no reason yet. */
+	answer_after(1 * RECOVERY_REPAIR_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_FACTOR * 4 * RECOVERY_REPAIR_NS);
+	recovery_progress(&recovery, NOW_NS, false);
+	for (int i = 0; i < 100; i++)
+		answer_after(10);
+	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
+	recovery_progress(&recovery, NOW_NS, false);
+	answer_after(UINT64_C(1) << 35);
+	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_MAX_NS);
+	recovery_reset(&recovery);
+	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
+}
+
+static void recovery_answered__one_packet_at_a_time_is_timed(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery_sent(&recovery, NOW_NS);
+	recovery_time(&recovery, LAST, NOW_NS);
+	recovery_time(&recovery, BEHIND_LAST, NOW_NS + RECOVERY_REPAIR_NS);
+	/* What was before it is no answer to it. */
+	recovery_answered(&recovery, LAST, NOW_NS + RECOVERY_REPAIR_NS);
+	assert_int_equal(recovery.answer_ns, 0);
+	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 2 * RECOVERY_REPAIR_NS);
+	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_REPAIR_NS);
+	recovery_answered(&recovery, psn_add(BEHIND_LAST, 1), NOW_NS + 9 * RECOVERY_REPAIR_NS);
+	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_REPAIR_NS);
+}
+
+static void lose(void)
+{
+	recovery_lost(&recovery, NOW_NS);
+}
+
+static void mend(void)
+{
+	recovery_repair(&recovery, NOW_NS, true);
+}
+
+static void be_told_to_wait(void)
+{
+	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+}
+
+static void probe(void)
+{
+	recovery_probe(&recovery, LAST);
+}
+
+static void time_out(void)
+{
+	assert_int_equal(recovery_expire(&recovery, recovery.deadline_ns), RECOVERY_RESEND);
+}
+
+static void recovery_answered__what_was_sent_twice_is_not_timed(void **state)
+{
+	void (*const twice[])(void) = {lose, mend, be_told_to_wait, probe, time_out};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++) {
+		recovery.timeout_ns = UINT64_C(1) << 40;
+		recovery_reset(&recovery);
+		recovery_sent(&recovery, NOW_NS);
+		recovery_time(&recovery, LAST, NOW_NS);
+		twice[i]();
+		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 5 * RECOVERY_REPAIR_NS);
+		assert_true(recovery.answer_ns < 5 * RECOVERY_REPAIR_NS);
+	}
+	/* A probe of another packet tells nothing of this one. */
+	recovery_reset(&recovery);
+	recovery_sent(&recovery, NOW_NS);
+	recovery_time(&recovery, LAST, NOW_NS);
+	recovery_probe(&recovery, psn_add(LAST, -1));
+	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 5 * RECOVERY_REPAIR_NS);
+	assert_int_equal(recovery.answer_ns, 5 * RECOVERY_REPAIR_NS);
+}
+
+/* Each packet that is sent alone is sent twice, until one is given the time that it takes. */
+static void recovery_expire__probes_that_come_too_early_come_later(void **state)
+{
+	const uint64_t takes_ns = 7 * RECOVERY_REPAIR_NS;
+	int probes = 0;
+
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	for (int i = 0; i < 10; i++) {
+		recovery_sent(&recovery, NOW_NS);
+		recovery_time(&recovery, LAST, NOW_NS);
+		while (recovery_expire(&recovery, NOW_NS + takes_ns) == RECOVERY_REPAIR) {
+			recovery_probe(&recovery, LAST);
+			recovery.repair_ns = RECOVERY_NEVER;
+			probes++;
+		}
+		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + takes_ns);
+		recovery_progress(&recovery, NOW_NS + takes_ns, false);
+	}
+	assert_int_equal(probes, 3);
+	assert_int_equal(recovery.answer_ns, takes_ns);
 }
 
 static void recovery_sent__no_probes_beside_a_short_timer(void **state)
@@ -345,6 +473,10 @@ int main(void)
 		TEST(recovery_sent__a_probe_goes_out_long_before_the_timer),
 		TEST(recovery_sent__no_probes_beside_a_short_timer),
 		TEST(recovery_repair__ends_with_progress_and_with_an_rnr_nak),
+		TEST(recovery_answered__a_probe_waits_for_what_is_usual),
+		TEST(recovery_answered__one_packet_at_a_time_is_timed),
+		TEST(recovery_answered__what_was_sent_twice_is_not_timed),
+		TEST(recovery_expire__probes_that_come_too_early_come_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

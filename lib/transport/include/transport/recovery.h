@@ -15,6 +15,11 @@
  * without an answer the oldest packet is sent again alone (a probe). Neither uses up retries. There
  * are no probes where the acknowledgement timer is as short, or never runs out.
  *
+ * How long a probe has to wait is measured: a wire may be emulated, and a peer sleep. One packet at
+ * a time is timed from when it is sent to its acknowledgement, but for those that were sent twice,
+ * of which nobody knows to which sending the answer is (Karn). Where a probe goes out before
+ * anything could be measured, the next one waits twice as long, until something is.
+ *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), send
  * again at once. They use up no retry, but do not start the timer anew either: a loss that is
  * reported over and over, as on a network that reorders and repeats, ends when the timer says so.
@@ -27,6 +32,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/psn.h"
+
 #define RECOVERY_NEVER	     UINT64_MAX
 #define RECOVERY_RNR_FOREVER 7 /* rnr_retry: no limit */
 
@@ -38,8 +45,10 @@
 #define RECOVERY_PROBE_MIN_NS UINT64_C(100000)
 /* Acknowledgement timers of fewer such waits need no probes. */
 #define RECOVERY_PROBE_WAITS 4
-/* A measured one times this. */
+/* A measured one times this; also a measured answer, for a probe. */
 #define RECOVERY_REPAIR_FACTOR 4
+/* Slower answers count at once, and faster ones by this part. */
+#define RECOVERY_ANSWER_PART 4
 /* Its wait doubles so often, at most. */
 #define RECOVERY_REPAIR_DOUBLINGS 10
 
@@ -61,12 +70,15 @@ struct recovery {
 	uint8_t rnr_left;
 	uint64_t deadline_ns; /* of the timer that runs; RECOVERY_NEVER when none does */
 
-	uint64_t repair_ns;	  /* deadline of the repair timer, or RECOVERY_NEVER */
-	uint64_t repair_since_ns; /* the repair began */
-	uint64_t repair_wait_ns;  /* that the first wait of a repair takes; 0: none was measured */
-	uint8_t repair_tries;	  /* waits of this repair that ran out */
+	uint64_t repair_ns;	 /* deadline of the repair timer, or RECOVERY_NEVER */
+	uint64_t since_ns;	 /* the repair began, or the packet that is timed was sent */
+	uint64_t answer_ns;	 /* what an answer takes; 0: none was measured */
+	uint64_t repair_wait_ns; /* that the first wait of a repair takes; 0: none was measured */
+	uint8_t repair_tries;	 /* waits of this repair that ran out */
 	bool measured; /* the time until this repair's first answer is known, or cannot be */
 	bool probing;  /* repair_ns is for a probe */
+	bool timing;   /* no repair goes on, and a packet is timed: */
+	struct psn timed;
 };
 
 /* When recovery_expire wants to be called. */
@@ -89,6 +101,22 @@ void recovery_sent(struct recovery *recovery, uint64_t now_ns);
  *   Packets are still unacknowledged.
  */
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding);
+
+/** Packets up to `last` were sent, for the first time: it may be timed. */
+static inline void recovery_time(struct recovery *recovery, struct psn last, uint64_t now_ns)
+{
+	if (recovery->timing || !recovery->probing)
+		return;
+	recovery->timing = true;
+	recovery->timed = last;
+	recovery->since_ns = now_ns;
+}
+
+/** A probe is sent: the packet `una`, once more. */
+void recovery_probe(struct recovery *recovery, struct psn una);
+
+/** Everything before `una` is acknowledged; comes before recovery_progress. */
+void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
 /** Nothing is in flight: no timer runs. */
 static inline void recovery_idle(struct recovery *recovery)
