@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "memif/socket.h"
+#include "memory.h"
 
 #define MEMORY_NAME "memif_region"
 
@@ -59,6 +60,7 @@ static int client_map(struct memif_client *client)
 		return -errno;
 	}
 	madvise(client->memory, client->bytes, MADV_DONTFORK);
+	memory_have(client->memory, client->bytes);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "memif/socket.h"
+#include "memory.h"
 
 void memif_peer_init(struct memif_peer *peer)
 {
@@ -61,6 +62,9 @@ static int peer_map(struct memif_peer *peer, uint64_t bytes, int fd)
 	if (memory == MAP_FAILED)
 		return -errno;
 	madvise(memory, bytes, MADV_DONTFORK);
+	/* Not of strangers, of whom there may be many, and whose packets wait for none of them. */
+	if (peer->is_wire)
+		memory_have(memory, bytes);
 	region->at = memory;
 	region->bytes = bytes;
 	peer->region_count++;
