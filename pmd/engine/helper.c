@@ -42,6 +42,13 @@
 #define HANDBACK_POLLS 4 /* as many polls within HANDBACK_NS: the program is back */
 #define JOIN_NS	       100000000
 
+/* What the helper is wanted for: engine->helper_wanted. */
+enum wanted {
+	WANTED_NOT,
+	WANTED_TO_LOOK, /* at what a thread of the program has left, which is likely to poll next */
+	WANTED_TO_RUN,	/* nobody else will */
+};
+
 static bool helper_ended(const struct engine *engine)
 {
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE) ||
@@ -101,7 +108,7 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 	uint64_t count;
 
 	__atomic_store_n(&engine->helper_sleeps, true, __ATOMIC_SEQ_CST);
-	/* Pairs with helper_wake: either it sees that we sleep, or we see that we are wanted. */
+	/* Pairs with helper_ring: either it sees that we sleep, or we see that we are wanted. */
 	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine) &&
 	    !(for_frames && helper_arm(engine))) {
 		if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
@@ -114,10 +121,11 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 	__atomic_store_n(&engine->helper_sleeps, false, __ATOMIC_SEQ_CST);
 }
 
-static bool helper_take_wanted(struct engine *engine)
+static uint32_t helper_take_wanted(struct engine *engine)
 {
-	return __atomic_load_n(&engine->helper_wanted, __ATOMIC_RELAXED) != 0 &&
-	       __atomic_exchange_n(&engine->helper_wanted, 0, __ATOMIC_SEQ_CST) != 0;
+	if (__atomic_load_n(&engine->helper_wanted, __ATOMIC_RELAXED) == WANTED_NOT)
+		return WANTED_NOT;
+	return __atomic_exchange_n(&engine->helper_wanted, WANTED_NOT, __ATOMIC_SEQ_CST);
 }
 
 static uint64_t helper_cpu_ns(void)
@@ -286,15 +294,22 @@ static void helper_run(struct engine *engine)
 	while (!helper_ended(engine)) {
 		unsigned int work;
 		const bool had_turn = helper_turn(engine, &work);
+		uint32_t wanted;
 
 		now_ns = clock_ns(&engine->clock);
 		if (helper_is_relieved(engine, &polling, now_ns)) {
 			helper_disarm(engine);
 			return;
 		}
-		if (work > 0 || helper_take_wanted(engine)) {
+		wanted = helper_take_wanted(engine);
+		if (work > 0 || wanted != WANTED_NOT) {
 			busy_ns = now_ns;
 			sleep_ns = helper_first_ns(engine);
+		}
+		if (wanted == WANTED_TO_LOOK) {
+			/* If it polls by then, this is its engine again. */
+			polling.polled_ns = now_ns;
+			sleep_ns = HANDBACK_NS;
 		}
 		if (now_ns - busy_ns < helper_spin_ns(shares_cpu, &polling, now_ns)) {
 			/*
@@ -356,17 +371,33 @@ int helper_start(struct engine *engine)
 	return 0;
 }
 
-void helper_wake(struct engine *engine)
+static void helper_ring(const struct engine *engine)
 {
 	const uint64_t one = 1;
 
-	if (!engine->has_helper)
-		return;
-	__atomic_store_n(&engine->helper_wanted, 1, __ATOMIC_SEQ_CST);
 	/* The only failure is a counter that is full, and then it is awake. */
 	if (__atomic_load_n(&engine->helper_sleeps, __ATOMIC_SEQ_CST) &&
 	    write(engine->wake_fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+void helper_wake(struct engine *engine)
+{
+	if (!engine->has_helper)
+		return;
+	__atomic_store_n(&engine->helper_wanted, WANTED_TO_RUN, __ATOMIC_SEQ_CST);
+	helper_ring(engine);
+}
+
+void helper_tell(struct engine *engine)
+{
+	uint32_t not = WANTED_NOT;
+
+	/* Whoever is wanted already has been woken. */
+	if (engine->has_helper &&
+	    __atomic_compare_exchange_n(&engine->helper_wanted, &not, WANTED_TO_LOOK, false,
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		helper_ring(engine);
 }
 
 bool helper_is_missed(const struct engine *engine, const struct qp *qp)

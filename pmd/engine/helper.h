@@ -16,9 +16,15 @@ int helper_start(struct engine *engine);
 void helper_wake(struct engine *engine);
 
 /**
+ * Look at what a thread of the program has just left. That thread goes on, and may need this very
+ * CPU for it: so this takes over only when it turns out not to poll. MT-safe.
+ */
+void helper_tell(struct engine *engine);
+
+/**
  * Whether the thread sleeps, not knowing what the program has just left undone: packets for more
  * than one turn, or a timer of `qp` that ends before the sleep. One that watches a program that
- * polls is not missed: the program's next turn goes on. Owner; helper_wake is for when the engine is
+ * polls is not missed: the program's next turn goes on. Owner; helper_tell is for when the engine is
  * given back.
  */
 bool helper_is_missed(const struct engine *engine, const struct qp *qp);

@@ -70,7 +70,7 @@ static void ops_transmit(struct engine *engine, const struct qp *qp)
 	missed = helper_is_missed(engine, qp);
 	engine_release(engine);
 	if (unlikely(missed))
-		helper_wake(engine);
+		helper_tell(engine);
 }
 
 static void ops_kick(void *arg, struct qp *qp)

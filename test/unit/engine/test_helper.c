@@ -182,6 +182,27 @@ static void helper__is_missed_for_a_timer_that_ends_before_its_sleep(void **stat
 	engine_release(engine);
 }
 
+/* No thread here either. */
+static void helper_tell__takes_no_order_to_run_back(void **state)
+{
+	uint32_t look, run;
+
+	(void)state;
+	if (!have_port)
+		skip();
+	engine->has_helper = true;
+	helper_tell(engine);
+	look = engine->helper_wanted;
+	helper_wake(engine);
+	run = engine->helper_wanted;
+	helper_tell(engine);
+	engine->has_helper = false;
+	assert_int_not_equal(look, 0);
+	assert_int_not_equal(run, look);
+	assert_int_equal(engine->helper_wanted, run);
+	engine->helper_wanted = 0;
+}
+
 static void helper_average__rises_slowly_and_falls_at_once(void **state)
 {
 	(void)state;
@@ -264,6 +285,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			helper__is_missed_for_a_timer_that_ends_before_its_sleep, set_up_idle,
 			rig_tear_down),
+		cmocka_unit_test_setup_teardown(helper_tell__takes_no_order_to_run_back,
+						set_up_idle, rig_tear_down),
 		cmocka_unit_test(helper_average__rises_slowly_and_falls_at_once),
 		HYBRID(helper__serves_timers_while_the_program_sleeps),
 		HYBRID(helper__lets_a_polling_program_run_the_engine),

@@ -65,7 +65,7 @@ struct engine {
 	bool has_helper;
 	uint64_t look_ns; /* CPU time of a look at a program that polls; the helper's own */
 	int wake_fd; /* eventfd */
-	uint32_t helper_wanted; /* atomic: an application thread is about to sleep */
+	uint32_t helper_wanted; /* atomic: what for; helper.c */
 	bool helper_sleeps; /* atomic */
 	uint64_t helper_dozes_until_ns; /* atomic: it sleeps, and the program runs no turns; else 0 */
 	bool helper_quits; /* atomic: the thread ends, the engine does not */
