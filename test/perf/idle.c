@@ -7,10 +7,20 @@
  *     idle SOCKET SECONDS       waits for that, and longer; then READs 8 bytes from there, again
  *                               and again with pauses, and prints the median and the longest time
  *                               that took, in us
+ *     idle -w SLEEPER WAKER     the limit: two processes on these CPUs, of which one sleeps on an
+ *                               eventfd, is woken with the same pauses, and stores a word that the
+ *                               other looks for: median and longest
  */
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,6 +104,12 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void print_times(double us[READS])
+{
+	qsort(us, READS, sizeof(us[0]), compare);
+	printf("%.2f %.2f\n", us[READS / 2], us[READS - 1]);
+}
+
 static void call(const char *path, double seconds)
 {
 	struct meet meet;
@@ -105,18 +121,82 @@ static void call(const char *path, double seconds)
 		us[i] = read_us(&meet);
 		sleep_us(PAUSE_US);
 	}
-	qsort(us, READS, sizeof(us[0]), compare);
-	printf("%.2f %.2f\n", us[READS / 2], us[READS - 1]);
+	print_times(us);
+}
+
+static void go_to_cpu(const char *number)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET((size_t)strtoul(number, NULL, 10), &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus) != 0) {
+		perror("idle: sched_setaffinity");
+		exit(1);
+	}
+}
+
+/* Stores how often it was woken. */
+static void sleep_and_answer(int fd, uint64_t *word)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	uint64_t count;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (uint64_t answers = 1;; answers++) {
+		poll(&poll_fd, 1, -1);
+		if (read(fd, &count, sizeof(count)) < 0)
+			exit(1);
+		__atomic_store_n(word, answers, __ATOMIC_RELEASE);
+	}
+}
+
+static double wake_us(int fd, const uint64_t *word, uint64_t answer)
+{
+	const double from = now_us();
+	const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		exit(1);
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != answer)
+		;
+	return now_us() - from;
+}
+
+static void wake(const char *sleeper, const char *waker)
+{
+	uint64_t *word = mmap(NULL, sizeof(*word), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const int fd = eventfd(0, EFD_CLOEXEC);
+	double us[READS];
+	pid_t child;
+
+	if (word == MAP_FAILED || fd < 0 || (child = fork()) < 0) {
+		perror("idle");
+		exit(1);
+	}
+	go_to_cpu(child == 0 ? sleeper : waker);
+	if (child == 0)
+		sleep_and_answer(fd, word);
+	sleep_us(SETTLE_S * 1e6);
+	for (int i = 0; i < READS; i++) {
+		us[i] = wake_us(fd, word, (uint64_t)i + 1);
+		sleep_us(PAUSE_US);
+	}
+	kill(child, SIGKILL);
+	print_times(us);
 }
 
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "-s") == 0) {
 		serve(argv[2], strtod(argv[3], NULL));
+	} else if (argc == 4 && strcmp(argv[1], "-w") == 0) {
+		wake(argv[2], argv[3]);
 	} else if (argc == 3) {
 		call(argv[1], strtod(argv[2], NULL));
 	} else {
-		fprintf(stderr, "usage: idle [-s] SOCKET SECONDS\n");
+		fprintf(stderr, "usage: idle [-s] SOCKET SECONDS | idle -w SLEEPER WAKER\n");
 		return 2;
 	}
 	return 0;

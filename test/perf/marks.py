@@ -10,9 +10,10 @@ NEAR = "near"
 
 class Mark:
     """A figure against a multiple of another one (the best, where `against` names several that were measured), or
-    against a number: at least, or (`most`) at most."""
+    against a number: at least, or (`most`) at most. A number may have a figure `beside` it, to which the ratio is told;
+    the number decides."""
 
-    def __init__(self, title, port, key, text, factor, against=None, most=False, double=False):
+    def __init__(self, title, port, key, text, factor, against=None, most=False, double=False, beside=None):
         self.title = title
         self.port = port
         self.key = key
@@ -20,17 +21,19 @@ class Mark:
         self.factor = factor
         self.against = against
         self.most = most
+        self.beside = beside
         self.double = double  # the keys are of half round trips
 
     def _base(self, records):
-        values = [value for value in map(_value, map(records.get, self.against.split())) if value is not None]
+        keys = (self.against or self.beside or "").split()
+        values = [value for value in map(_value, map(records.get, keys)) if value is not None]
         return (min if self.most else max)(values, default=None)
 
     def judge(self, records):
         """A row of the table: figure, port, what it is here, mark, what it is compared with, the ratio, met."""
         record = records.get(self.key)
         value = _value(record)
-        base = self._base(records) if self.against else None
+        base = self._base(records)
         scale = 2 if self.double else 1
         row = {"figure": self.title, "port": self.port, "here": "-", "unit": record["unit"] if record else "",
                "mark": self.text, "limit": "-" if base is None else number_text(base * scale), "ratio": "", "met": "-",
@@ -38,12 +41,13 @@ class Mark:
         if value is None:
             return row
         row["here"] = number_text(value * scale)
-        if self.against and base:
+        if base:
             ratio = value / base
             row["ratio"] = f"{ratio:.2f}" if ratio >= 0.1 else f"1/{1 / ratio:.0f}" if ratio > 0 else "0"
+        if self.against:
+            if not base:
+                return row
             limit = self.factor * base
-        elif self.against:
-            return row
         else:
             limit = self.factor
             if row["state"] != NEAR:
@@ -99,7 +103,8 @@ MARKS = [
     Mark("8 B WRITE, 10,000 QPs", "memif", "qps.10000", "80% of one QP's", 0.8, "qps.1"),
     Mark("memory of an idle QP", "", "qps.bytes", "at most 2048 B", 2048, most=True),
     Mark("idle program's CPU, %", "memif", "idle.cpu", "at most 1% of a core", 1, most=True),
-    Mark("first answer after idling, us", "memif", "idle.p50", "within 100 us", 100, most=True),
+    Mark("first answer after idling, us", "memif", "idle.p50", "within 100 us (ratio: to a bare wake-up)", 100,
+         most=True, beside="idle.wake"),
     Mark("64 B round trip", "veth", "veth.p50", "TCP spinning: 1.5 times as fast", 1 / 1.5, "tcp.spin.p50", most=True,
          double=True),
     Mark("64 B round trip", "veth", "veth.p50", "TCP blocking: 8 times as fast", 1 / 8, "tcp.block.p50", most=True,

@@ -144,8 +144,12 @@ def qps(machine, seconds):
 def idle(machine, seconds):
     """a program that does nothing"""
     wire = Memif(machine)
-    yield Group("idle", [Figure("idle.cpu idle.p50 idle.max", "CPU %, first answer in us: median / longest", "",
-                                lambda: wire.idle(max(1, 3 * seconds)))])
+    bare = [machine.tool("idle"), "-w", *map(str, CPUS)]
+    yield Group("idle", [
+        Figure("idle.wake idle.wake.max", "bare wake-up of an idle process: median / longest", "us",
+               lambda: tuple(map(float, machine.output(bare).split()))),
+        Figure("idle.cpu idle.p50 idle.max", "CPU %, first answer in us: median / longest", "",
+               lambda: wire.idle(max(1, 3 * seconds)))])
 
 
 def veth(machine, seconds):
