@@ -81,14 +81,12 @@ static int client_gather(struct memif_client *client, int count, uint8_t *room, 
 	return 0;
 }
 
-/* Of `count` buffers that are there, those that come after the next one: all that are near where
- * they are `news`, else the one at the far end. Their descriptors we write as soon as they are
- * read. */
+/* Descriptors too, which we write as soon as they are read. */
 static void client_fetch_ahead(const struct memif_client *client, int count, bool news)
 {
 	const struct memif_ring *ring = &client->to_client;
 
-	for (int i = news ? 0 : RING_FRAMES_AHEAD; i <= RING_FRAMES_AHEAD && i < count; i++) {
+	for (int i = ring_fetch_from(news); i < ring_fetch_to(count); i++) {
 		const uint16_t index = (uint16_t)(ring->own + i);
 
 		prefetch_write(ring_at(ring, index));

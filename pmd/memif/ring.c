@@ -108,13 +108,11 @@ static void peer_fetch(const struct memif_peer *peer, uint16_t index)
 		ring_fetch(from);
 }
 
-/* Of `count` buffers that are there, those that come after the next one: all that are near where
- * they are `news`, else the one at the far end. */
 static void peer_fetch_ahead(const struct memif_peer *peer, int count, bool news)
 {
 	const uint16_t own = peer->to_server.own;
 
-	for (int i = news ? 0 : RING_FRAMES_AHEAD; i <= RING_FRAMES_AHEAD && i < count; i++)
+	for (int i = ring_fetch_from(news); i < ring_fetch_to(count); i++)
 		peer_fetch(peer, (uint16_t)(own + i));
 }
 

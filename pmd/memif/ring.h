@@ -13,6 +13,7 @@
 #include <rte_prefetch.h>
 
 #include "base/prefetch.h"
+#include "base/tuning.h"
 #include "memif/peer.h"
 
 #define RING_FRAMES_AHEAD      8 /* that are being fetched: a CPU waits for some 16 lines at once */
@@ -22,6 +23,18 @@
 static inline struct memif_descriptor *ring_at(const struct memif_ring *ring, uint16_t index)
 {
 	return &ring->memory->descriptors[index & (ring->size - 1)];
+}
+
+/* Of `count` packets, which of those behind the next one are fetched: all that are near where they
+ * are `news`, else the one at the far end. */
+static inline int ring_fetch_from(bool news)
+{
+	return news ? 0 : RING_FRAMES_AHEAD;
+}
+
+static inline int ring_fetch_to(int count)
+{
+	return likely(tuning.prefetch) ? RTE_MIN(count, RING_FRAMES_AHEAD + 1) : 0;
 }
 
 /* The begin of what the other has written: it is in another CPU's cache. */
