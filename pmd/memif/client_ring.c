@@ -224,7 +224,7 @@ void memif_client_placed(struct memif_client *client, size_t len)
 int memif_client_send(struct memif_client *client, const uint8_t *packet, size_t len)
 {
 	const size_t most = client->config.buffer_bytes;
-	const size_t pieces = (len + most - 1) / most;
+	const size_t pieces = likely(len <= most) ? 1 : (len + most - 1) / most;
 
 	if (!client_is_connected(client))
 		return client->step == MEMIF_CLIENT_BROKEN ? -EPROTO : -EAGAIN;
