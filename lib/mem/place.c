@@ -8,18 +8,19 @@ struct placement {
 	uint8_t *dst;
 	const uint8_t *src;
 	uint32_t len;
+	uint32_t next;
 };
 
 static void place(void *arg)
 {
 	const struct placement *placement = arg;
 
-	place_strict(placement->dst, placement->src, placement->len);
+	place_strict(placement->dst, placement->src, placement->len, placement->next);
 }
 
-int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len)
+int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next)
 {
-	struct placement placement = {.dst = dst, .src = src, .len = len};
+	struct placement placement = {.dst = dst, .src = src, .len = len, .next = next};
 
 	if (len == sizeof(uint64_t))
 		return guard_copy_word(dst, src);

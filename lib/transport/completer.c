@@ -201,6 +201,7 @@ static enum fault completer_store(struct completer *completer, const struct send
 		return sgl_leads_to(&sgl, completer->pd, len, early_placed(&completer->early))
 			       ? FAULT_NONE
 			       : FAULT_SEND_PROTECTION;
+	sgl.next = (uint32_t)(wqe->length - position - len);
 	if (sgl_scatter(&sgl, completer->pd, data, len) != MR_OK)
 		return FAULT_SEND_PROTECTION;
 	counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);

@@ -143,7 +143,7 @@ static const uint8_t *responder_place_early(struct responder *responder,
 			      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING,
 			      &addr) != MR_OK)
 		return NULL;
-	if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
+	if (place_guarded(addr, packet->payload, packet->payload_len, 0) != 0)
 		return NULL;
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
 	return addr;
@@ -331,6 +331,7 @@ static enum verdict execute_send(struct responder *responder, const struct packe
 	if ((packet->op->flags & OPCODE_HAS_IETH) &&
 	    unlikely(replies_owe_read(responder->replies, packet->rkey)))
 		return responder_lose(responder);
+	responder->receive->sgl.next = packet->op->flags & OPCODE_LAST ? 0 : responder->mtu;
 	if (receive_store(responder->receive, responder->pd, packet->payload,
 			  packet->payload_len) != MR_OK)
 		return FAIL_RECEIVE;
@@ -361,7 +362,8 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 		return FAIL_ACCESS;
 	}
 	if (likely(packet->payload != NULL)) {
-		if (place_guarded(addr, packet->payload, packet->payload_len) != 0)
+		if (place_guarded(addr, packet->payload, packet->payload_len,
+				  responder->write_left - packet->payload_len) != 0)
 			return FAIL_ACCESS;
 		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
 			     packet->payload_len);

@@ -98,7 +98,7 @@ static void scatter_copy(void *arg)
 		const struct packet_frag *frag = &scatter->frag[i];
 
 		if (frag->kind == FRAG_COPY) {
-			place_strict((uint8_t *)(uintptr_t)frag->addr, src, frag->len);
+			place_strict((uint8_t *)(uintptr_t)frag->addr, src, frag->len, 0);
 			stored += frag->len;
 		}
 		src += frag->len;
@@ -109,12 +109,14 @@ static void scatter_copy(void *arg)
 static enum mr_status sgl_scatter_piece(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
 					uint32_t len)
 {
+	const struct ibv_sge *sge = &sgl->sge[sgl->index];
 	struct packet_frag frag;
 	const enum mr_status status = sgl_take_piece(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, &frag);
 
 	if (status != MR_OK || frag.kind == FRAG_ZERO)
 		return status;
-	if (place_guarded((uint8_t *)(uintptr_t)frag.addr, src, len) != 0)
+	if (place_guarded((uint8_t *)(uintptr_t)frag.addr, src, len,
+			  RTE_MIN(sgl->next, sge->length - sgl->offset)) != 0)
 		return MR_FAULT;
 	sgl->stored += len;
 	return MR_OK;
@@ -160,7 +162,7 @@ const uint8_t *sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uin
 	uint8_t *addr =
 		sgl_single(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 
-	if (addr == NULL || place_guarded(addr, src, len) != 0)
+	if (addr == NULL || place_guarded(addr, src, len, 0) != 0)
 		return NULL;
 	sgl->stored += len;
 	return addr;

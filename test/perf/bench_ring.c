@@ -217,7 +217,7 @@ static void run_loop(struct work *from, const char *cpu, size_t region_bytes, do
 			uint8_t *const at = work_next(&to, 4096);
 
 			if (no_crc)
-				place_strict(at, work_next(from, 4096), 4096);
+				place_strict(at, work_next(from, 4096), 4096, 4096);
 			else
 				icrc_copy(0, at, work_next(from, 4096), 4096);
 		}

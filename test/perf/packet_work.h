@@ -102,7 +102,7 @@ static inline uint32_t work_make(struct work *work, uint8_t *at, enum work_kind 
 	memcpy(work->header + WORK_VALUE_AT, &value, sizeof(value));
 	if (work->no_crc) {
 		memcpy(at, work->header, WORK_HEADER_BYTES);
-		place_strict(at + WORK_HEADER_BYTES, work_next(work, len), len);
+		place_strict(at + WORK_HEADER_BYTES, work_next(work, len), len, 0);
 		return WORK_HEADER_BYTES + len + 4;
 	}
 	crc = icrc_copy(0, at, work->header, WORK_HEADER_BYTES);
@@ -120,13 +120,15 @@ static inline bool work_is_ours(const struct work *work, const uint8_t *at, uint
 static inline enum work_kind work_take(struct work *work, const uint8_t *at, uint32_t bytes)
 {
 	const uint32_t len = bytes - WORK_HEADER_BYTES - 4u;
+	uint8_t *to;
 
 	if (!work->no_crc)
 		work_require(icrc_load(at + WORK_HEADER_BYTES + len) ==
 				     icrc_update(icrc_update(0, at, WORK_HEADER_BYTES),
 						 at + WORK_HEADER_BYTES, len),
 			     "a checksum");
-	place_strict(work_next(work, len), at + WORK_HEADER_BYTES, len);
+	to = work_next(work, len);
+	place_strict(to, at + WORK_HEADER_BYTES, len, len);
 	return (enum work_kind)at[WORK_KIND_AT];
 }
 

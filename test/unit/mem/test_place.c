@@ -17,7 +17,7 @@
 #include "mem/place.h"
 #include "sanitizer.h"
 
-#define LONGEST 300
+#define LONGEST 2200 /* more than two pieces (base/copy.h) */
 #define GUARD	16
 
 static void place_strict__copies_all_and_nothing_else(void **state)
@@ -29,9 +29,10 @@ static void place_strict__copies_all_and_nothing_else(void **state)
 		src[i] = (uint8_t)(i * 7 + 1);
 	for (uint32_t len = 0; len <= LONGEST; len++) {
 		uint8_t *at = dst + GUARD - len % 8; /* at every alignment */
+		const uint32_t next = len % 3 * 100;
 
 		memset(dst, 0, sizeof(dst));
-		place_strict(at, src, len);
+		place_strict(at, src, len, next); /* of which nothing is touched */
 		assert_memory_equal(at, src, len);
 		for (const uint8_t *p = dst; p < dst + sizeof(dst); p++) {
 			if (p < at || p >= at + len)
@@ -57,7 +58,7 @@ static void *place_many(void *arg)
 	(void)arg;
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
 		memset(src, (int)(round & 0xff), sizeof(src));
-		place_strict(race.memory, src, sizeof(src));
+		place_strict(race.memory, src, sizeof(src), 0);
 		while (__atomic_load_n(&race.round_read, __ATOMIC_ACQUIRE) != round)
 			sched_yield();
 	}
@@ -96,11 +97,11 @@ static void place_guarded__stores_or_says_that_it_cannot(void **state)
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	assert_int_equal(munmap(memory + page, page), 0);
 	assert_int_equal(guard_install(), 0);
-	assert_int_equal(place_guarded(memory + page - LONGEST, src, LONGEST), 0);
+	assert_int_equal(place_guarded(memory + page - LONGEST, src, LONGEST, 100), 0);
 	assert_memory_equal(memory + page - LONGEST, src, LONGEST);
-	assert_int_equal(place_guarded(memory + page - LONGEST + 1, src, LONGEST), -EFAULT);
-	assert_int_equal(place_guarded(memory + page, src, 1), -EFAULT);
-	assert_int_equal(place_guarded(NULL, src, 0), 0);
+	assert_int_equal(place_guarded(memory + page - LONGEST + 1, src, LONGEST, 0), -EFAULT);
+	assert_int_equal(place_guarded(memory + page, src, 1, 0), -EFAULT);
+	assert_int_equal(place_guarded(NULL, src, 0, 0), 0);
 	munmap(memory, page);
 }
 

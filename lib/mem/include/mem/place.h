@@ -8,6 +8,8 @@
 
 #include <rte_atomic.h>
 
+#include "base/copy.h"
+
 /* Eight bytes at any address, stored at once. */
 struct place_tail {
 	uint64_t v;
@@ -16,14 +18,15 @@ struct place_tail {
 /*
  * Copy with the last eight bytes (or as many as there are) stored last. memcpy alone may store the
  * end first. Programs poll the last byte of an RDMA WRITE (perftest's latency test does); the
- * barrier orders the bulk before the tail, and pairs with the poller's own load.
+ * barrier orders the bulk before the tail, and pairs with the poller's own load. `next` bytes of
+ * memory are expected to be written after these, and right behind them.
  */
-static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len)
+static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next)
 {
 	uint64_t tail;
 
 	if (len > sizeof(tail)) {
-		memcpy(dst, src, len - sizeof(tail));
+		copy_ahead(dst, src, len - sizeof(tail), next > 0 ? sizeof(tail) + next : 0);
 		dst += len - sizeof(tail);
 		src += len - sizeof(tail);
 		len = sizeof(tail);
@@ -38,8 +41,8 @@ static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len)
 		((volatile uint8_t *)dst)[i] = src[i];
 }
 
-/** place_strict, to memory that may not be there. MT-safe. 0, or -EFAULT: some of the bytes may
- * have been stored. */
-int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len);
+/** place_strict, to memory that may not be there, nor what follows. MT-safe. 0, or -EFAULT: some of
+ * the bytes may have been stored. */
+int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next);
 
 #endif

@@ -19,6 +19,7 @@ struct sgl {
 	uint32_t num_sge;
 	uint32_t index;	 /* of the entry the next byte is in */
 	uint32_t offset; /* of the next byte in that entry */
+	uint32_t next;	 /* bytes expected behind those of the next call; 0: none, or not known */
 	uint64_t stored; /* bytes of memory written since sgl_seek */
 };
 
@@ -29,6 +30,7 @@ static inline void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t
 	sgl->sge = sge;
 	sgl->num_sge = num_sge;
 	sgl->index = 0;
+	sgl->next = 0;
 	sgl->stored = 0;
 	while (sgl->index < num_sge && position >= sge[sgl->index].length)
 		position -= sge[sgl->index++].length;
