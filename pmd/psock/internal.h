@@ -21,6 +21,7 @@
 #define PSOCK_RING_BYTES ((size_t)FRAMES * FRAME_BYTES)
 
 #define SEND_BURST	64
+#define SHORT_BYTES	1024 /* of a message: from one place the kernel takes it sooner */
 #define IOVS_PER_PACKET 3 /* offload, headers, payload; of the others of a run the payload alone \
 			   */
 
@@ -44,6 +45,7 @@ struct psock_batch {
 	struct iovec iovs[SEND_BURST * IOVS_PER_PACKET];
 	struct virtio_net_hdr offloads[SEND_BURST];
 	uint8_t run_headers[SEND_BURST][HEADERS_MAX];
+	uint8_t whole[SHORT_BYTES];
 };
 
 struct psock {

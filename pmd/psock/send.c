@@ -122,15 +122,41 @@ static void tell_of_loss(struct psock *psock, int err)
 	log_warn("the interface's MTU is too small for packets, which are lost");
 }
 
-static int send_batch(const struct psock *psock)
+/* The pieces of the first message in one place; how many bytes, or 0 where they are too many. */
+static size_t gather_short(struct psock_batch *batch)
 {
-	const struct psock_batch *batch = &psock->batch;
-	struct mmsghdr *headers = (struct mmsghdr *)(uintptr_t)batch->headers;
-	int sent = sendmmsg(psock->fd, headers, batch->messages, MSG_DONTWAIT);
+	const struct msghdr *message = &batch->headers[0].msg_hdr;
+	size_t len = 0;
+
+	for (size_t i = 0; i < message->msg_iovlen; i++) {
+		const struct iovec *iov = &message->msg_iov[i];
+
+		if (iov->iov_len > sizeof(batch->whole) - len)
+			return 0;
+		memcpy(batch->whole + len, iov->iov_base, iov->iov_len);
+		len += iov->iov_len;
+	}
+	return len;
+}
+
+/* Messages that left, or -1. A short one alone is what somebody waits for. */
+static int send_messages(struct psock *psock)
+{
+	struct psock_batch *batch = &psock->batch;
+	const size_t len = batch->messages == 1 ? gather_short(batch) : 0;
+
+	if (len > 0)
+		return send(psock->fd, batch->whole, len, MSG_DONTWAIT) < 0 ? -1 : 1;
+	return sendmmsg(psock->fd, batch->headers, batch->messages, MSG_DONTWAIT);
+}
+
+static int send_batch(struct psock *psock)
+{
+	int sent = send_messages(psock);
 
 	/* That the interface went down is told once, even when it is up again. */
 	if (unlikely(sent < 0 && errno == ENETDOWN))
-		sent = sendmmsg(psock->fd, headers, batch->messages, MSG_DONTWAIT);
+		sent = send_messages(psock);
 	return sent < 0 ? -errno : sent;
 }
 

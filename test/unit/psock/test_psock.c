@@ -243,6 +243,20 @@ static void psock_tx_burst__sends_one_by_one_what_is_marked(void **state)
 	}
 }
 
+/* Alone, and two in a run that is still short: in one place, and with the longest in pieces. */
+static void psock_tx_burst__sends_few_at_once(void **state)
+{
+	(void)state;
+	if (!have_network)
+		skip();
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		for (uint32_t n = 1; n <= 2; n++) {
+			send_frames(kinds[i], n);
+			receive_frames(&kinds[i], n, MAX);
+		}
+	}
+}
+
 static void psock_tx_burst__loses_what_the_interface_does_not_take(void **state)
 {
 	struct pollfd pfd = {.fd = psock_fd(right), .events = POLLIN};
@@ -316,6 +330,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_one_by_one_what_is_marked,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_few_at_once, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(
 			psock_tx_burst__loses_what_the_interface_does_not_take, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(psock_rx_burst__keeps_what_a_burst_has_no_room_for,
