@@ -2,6 +2,7 @@
 /* A kernel interface as a port: a packet socket of our own in the place of a DPDK driver. */
 #include "interface.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <net/if.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include "link/port.h"
 #include "psock/psock.h"
 #include "stand_in.h"
+
+static_assert(PSOCK_VERIFIED == PORT_VERIFIED, "what a packet socket says, engines understand");
 
 static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {

@@ -125,7 +125,8 @@ static void write_headers(const struct received *packet, struct split *split,
 {
 	if (split->count > 1) {
 		split_header(split, 1, frame_of(packet, mbufs[1]));
-		split_find_step(split, frame_of(packet, mbufs[1]));
+		if (split_find_step(split, frame_of(packet, mbufs[1])))
+			mbufs[1]->port = PSOCK_VERIFIED;
 	}
 	for (uint32_t i = 0; i < split->count; i++) {
 		if (i != 1)

@@ -46,14 +46,17 @@ static bool fits(const struct split *split, const uint8_t *packet)
 	       packet_icrc_ok(&parsed);
 }
 
-void split_find_step(struct split *split, uint8_t *second)
+bool split_find_step(struct split *split, uint8_t *second)
 {
-	if (split->count < 2 || split->headers.ipv6 || fits(split, second))
-		return;
+	if (split->count < 2 || split->headers.ipv6)
+		return false;
+	if (fits(split, second))
+		return true;
 	split->id_step = 0;
 	split_header(split, 1, second);
 	if (fits(split, second))
-		return;
+		return true;
 	split->id_step = 1;
 	split_header(split, 1, second);
+	return false;
 }

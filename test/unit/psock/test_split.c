@@ -63,7 +63,7 @@ static void assert_all_right(void)
 	assert_true(split_begin(&split, whole, HEADERS_MAX, whole_len, &offload));
 	assert_int_equal(split.count, PACKETS);
 	packet(1, at);
-	split_find_step(&split, at);
+	assert_int_equal(split_find_step(&split, at), !split.headers.ipv6);
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		assert_int_equal(packet(i, at), lens[i]);
 		assert_true(frame_is_right(at, lens[i]));
@@ -100,7 +100,7 @@ static void split_find_step__goes_on_counting_where_neither_fits(void **state)
 	join((struct frame){.id = 9}, 7);
 	assert_true(split_begin(&split, whole, HEADERS_MAX, whole_len, &offload));
 	packet(1, at);
-	split_find_step(&split, at);
+	assert_false(split_find_step(&split, at));
 	assert_int_equal(split.id_step, 1);
 	assert_int_equal(headers_id(at, &split.headers), 10);
 }

@@ -23,6 +23,9 @@ struct psock;
  */
 #define PSOCK_ALONE (UINT16_MAX - 3)
 
+/* In the port of an mbuf that was received: its ICRC was computed on the way, and is right. */
+#define PSOCK_VERIFIED (UINT16_MAX - 2)
+
 /* One thread at a time, unless said otherwise. */
 
 /**

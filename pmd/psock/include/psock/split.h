@@ -55,7 +55,9 @@ void split_header(const struct split *split, uint32_t index, uint8_t *header);
  * @param second
  *   The second packet whole, with a header by split_header. Gets the header by which its ICRC is
  * right, if one is.
+ * @return
+ *   Whether its ICRC was computed, and is right.
  */
-void split_find_step(struct split *split, uint8_t *second);
+bool split_find_step(struct split *split, uint8_t *second);
 
 #endif
