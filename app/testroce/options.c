@@ -23,7 +23,7 @@ const char options_help[] =
 	"\n"
 	"The sides:\n"
 	"  --listen [ADDR:]PORT serve whoever connects\n"
-	"  --once               and end with the first\n"
+	"  --once               and end when all who came have gone\n"
 	"  --pair               both, in two processes with shared memory between them; no port\n"
 	"  --connect ADDR[:PORT] measure with the testroce that listens there\n"
 	"  -i, --interactive    take commands at a prompt; \"help\" lists them\n"

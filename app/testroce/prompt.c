@@ -222,7 +222,7 @@ COMMAND(command_clear, do_clear, "clear stats: count from here on", (void *)&tok
 	(void *)&token_stats);
 COMMAND(command_set, do_set,
 	"set size|qps|depth|mtu|batch|signal|inline|read-percent|region|seconds|messages|seed|loss "
-	"NUMBER",
+	"NUMBER, set without LIST",
 	(void *)&token_set, (void *)&token_number, (void *)&token_any);
 COMMAND(command_set_mode, do_set, "set mode MODE", (void *)&token_set, (void *)&token_mode,
 	(void *)&token_modes);
