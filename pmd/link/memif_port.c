@@ -299,7 +299,7 @@ void memif_port_arm_again(struct memif_port *memif)
  * Other ends than ours (DPDK's driver, libmemif) may load our flag before their store of an index
  * is seen, for they have no fence there; then neither end knows of the other. So the ring is looked
  * at for about a microsecond, in which a store comes out of its CPU's buffer. One that takes longer
- * is found at the next look, which is at most 32 ms later.
+ * is found at the next look, which is at most 20 ms later.
  */
 static bool memif_arm(void *arg)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One DPDK port with one receive and one transmit queue, and the pool its packets live in. */
+/* A port, DPDK's or of our own, with one receive and one transmit queue, and the pool its packets
+ * live in. */
 #ifndef LINK_PORT_H
 #define LINK_PORT_H
 
@@ -108,7 +109,7 @@ struct port {
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
-	/* PORT_SHARED, PORT_GUEST, own_socket */
+	/* PORT_WIRE, PORT_SHARED, PORT_GUEST, own_socket */
 	const struct port_ops *ops;
 	void *ops_arg;
 	uint64_t tsc_hz; /* of the time stamp counter; 0: EAL knows */
