@@ -160,13 +160,19 @@ class Bench:
 
 
 def table(values):
-    """The rows: medians of both stacks, and how many times better uroce's is."""
+    """
+    The rows: medians of both stacks, and how many times better uroce's is: the median of each round's ratio, for what the
+    machine has to give changes from round to round.
+    """
     for path_mtu, title in dict.fromkeys(key[:2] for key in values):
-        both = [[value for value in values[path_mtu, title, stack] if value] for stack in STACKS]
-        if not all(both):
+        pairs = [pair for pair in zip(*(values[path_mtu, title, stack] for stack in STACKS)) if all(pair)]
+        if not pairs:
             continue
+        both = list(zip(*pairs))
         rxe, uroce = (statistics.median(runs) for runs in both)
-        ratio = rxe / uroce if title == LATENCY else uroce / rxe
+        ratio = statistics.median(uroce / rxe for rxe, uroce in pairs)
+        if title == LATENCY:
+            ratio = 1 / ratio
         spread = "; ".join(" ".join(f"{value:.4g}" for value in runs) for runs in both)
         yield f"| {path_mtu} | {title} | {rxe:.3g} | {uroce:.3g} | {ratio:.1f} | {spread} |"
 
