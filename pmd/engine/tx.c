@@ -144,7 +144,7 @@ static struct packet_out *tx_get(struct packet_sink *sink)
 		tx_flush(tx);
 	if (tx->count == TX_BATCH || tx_loop_full(tx) || tx_is_full(tx))
 		goto stuck;
-	if ((tx->count == 0 || tx_places(tx)) && likely(tuning.prefetch))
+	if (likely(tuning.prefetch))
 		port_expect(tx->port, tx->count, PACKET_HDR_MAX);
 	if (!tx->current)
 		tx->current = tx_next_buffer(tx);

@@ -132,15 +132,16 @@ int client_ask(struct share_client *client, struct share_message *message);
 /** Put an empty buffer of ours back. Engine's thread or lock. */
 void client_keep(struct share_client *client, uint32_t buffer);
 
-/** A packet in a buffer of ours as a word. */
-static inline uint64_t client_pack(const struct share_client *client, const struct rte_mbuf *mbuf)
+/** A packet in a buffer of ours, as others are told of it. */
+static inline struct share_packet client_packet(const struct share_client *client,
+						const struct rte_mbuf *mbuf)
 {
-	return share_pack(&(struct share_packet){
+	return (struct share_packet){
 		.buffer = (uint32_t)(mbuf - client->mbufs),
 		.flags = mbuf->port == PSOCK_ALONE ? SHARE_FLAG_ALONE : 0,
 		.offset = mbuf->data_off,
 		.len = mbuf->data_len,
-	});
+	};
 }
 
 /** Whether a word of another process tells of a packet inside a buffer. */

@@ -14,7 +14,7 @@
 
 #define POOL_OPS   "uroce_lent"
 #define BURST_MAX  64
-#define COLLECT_AT 32 /* packets that the other process may have done with already */
+#define COLLECT_AT 32 /* buffers that the other process may have done with already */
 
 /* A packet that was borrowed is given back where it came from. */
 static int lent_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
@@ -94,22 +94,22 @@ static struct client_lane *lane_create(struct share_client *client,
 {
 	struct client_lane *lane =
 		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_CACHE_LINE_ROUNDUP(sizeof(*lane)));
-	void *memory;
+	struct lane_memory *memory;
 
 	if (!lane)
 		return NULL;
 	memset(lane, 0, sizeof(*lane));
 	lane->pool = client_new_pool(POOL_OPS, lane, LANE_WORDS, client->buffer_bytes);
-	memory = mmap(NULL, lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
+	memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED,
 		      offer->fds[SHARE_LANE_FD_MEMORY], 0);
 	if (!lane->pool || memory == MAP_FAILED) {
 		if (memory != MAP_FAILED)
-			munmap(memory, lane_bytes());
+			munmap(memory, sizeof(*memory));
 		free(lane->pool);
 		free(lane);
 		return NULL;
 	}
-	madvise(memory, lane_bytes(), MADV_DONTFORK);
+	madvise(memory, sizeof(*memory), MADV_DONTFORK);
 	lane->offer = offer->offer;
 	lane->memory = memory;
 	lane->peer_fd = offer->fds[SHARE_LANE_FD_PEER];
@@ -120,7 +120,7 @@ static struct client_lane *lane_create(struct share_client *client,
 
 static void lane_destroy(struct client_lane *lane)
 {
-	munmap(lane->memory, lane_bytes());
+	munmap(lane->memory, sizeof(*lane->memory));
 	close(lane->peer_fd);
 	free(lane->pool);
 	free(lane);
@@ -298,22 +298,36 @@ static uint16_t client_lose_patience(struct share_client *client, struct client_
 	return n;
 }
 
+/* Those that went without their buffers. */
+static void client_keep_short(struct share_client *client, const struct share_packet *packets,
+			      uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (lane_is_short(&packets[i]))
+			client_keep(client, packets[i].buffer);
+	}
+}
+
 uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 			 struct rte_mbuf **mbufs, uint16_t n)
 {
-	uint64_t words[BURST_MAX];
+	struct share_packet packets[BURST_MAX];
+	const uint8_t *frames[BURST_MAX];
 	uint16_t put;
 
 	if (!client_has_switched(client, lane))
 		return 0;
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
-	for (uint16_t i = 0; i < n; i++)
-		words[i] = client_pack(client, mbufs[i]);
+	for (uint16_t i = 0; i < n; i++) {
+		packets[i] = client_packet(client, mbufs[i]);
+		frames[i] = rte_pktmbuf_mtod(mbufs[i], const uint8_t *);
+	}
 	/* Not each time: the line with the index that tells of them is the other process's to
 	 * write. */
-	if (lane_lent(&lane->tx) + n > COLLECT_AT)
+	if (lane->tx.lent + n > COLLECT_AT || lane_used(&lane->tx) + n > LANE_WORDS / 2)
 		lane_collect_own(client, lane);
-	put = (uint16_t)lane_put(&lane->tx, words, n);
+	put = (uint16_t)lane_put(&lane->tx, packets, frames, n);
+	client_keep_short(client, packets, put);
 	if (put > 0) {
 		lane->touched = true;
 		client->last_lane = lane;
@@ -346,29 +360,46 @@ void client_lanes_wake(struct share_client *client)
 	}
 }
 
+/* Whether a word of the other process tells of a packet that is inside its buffer, or its slot. */
+static bool lane_is_sane(const struct share_client *client, const struct share_packet *packet)
+{
+	return packet->flags & SHARE_FLAG_SHORT ? lane_is_short(packet)
+						: client_is_sane(client, packet);
+}
+
+static void lane_fill_mbuf(const struct share_client *client, const struct client_lane *lane,
+			   uint32_t index, const struct share_packet *packet, struct rte_mbuf *mbuf)
+{
+	if (packet->flags & SHARE_FLAG_SHORT) {
+		mbuf->buf_addr = lane_frame(&lane->rx, index);
+		mbuf->data_off = 0;
+	} else {
+		mbuf->buf_addr = client->arena + (size_t)packet->buffer * client->buffer_stride;
+		mbuf->data_off = packet->offset;
+	}
+	mbuf->data_len = packet->len;
+	mbuf->pkt_len = packet->len;
+	mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : 0;
+}
+
 static uint16_t client_take_from(struct share_client *client, struct client_lane *lane,
 				 struct rte_mbuf **mbufs, uint16_t n)
 {
-	uint64_t words[BURST_MAX];
+	struct share_packet packets[BURST_MAX];
 	uint16_t received = 0;
 	uint32_t count, first;
 	bool refused = false;
 
-	count = lane_take(&lane->rx, words, RTE_MIN(n, (uint16_t)BURST_MAX), &first);
+	count = lane_take(&lane->rx, packets, RTE_MIN(n, (uint16_t)BURST_MAX), &first);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct share_packet packet = share_unpack(words[i]);
 		struct rte_mbuf *mbuf = &lane->mbufs[(first + i) % LANE_WORDS];
 
-		if (unlikely(!client_is_sane(client, &packet))) {
+		if (unlikely(!lane_is_sane(client, &packets[i]))) {
 			lane_done(&lane->rx, first + i);
 			refused = true;
 			continue;
 		}
-		mbuf->buf_addr = client->arena + (size_t)packet.buffer * client->buffer_stride;
-		mbuf->data_off = packet.offset;
-		mbuf->data_len = packet.len;
-		mbuf->pkt_len = packet.len;
-		mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : 0;
+		lane_fill_mbuf(client, lane, first + i, &packets[i], mbuf);
 		mbufs[received++] = mbuf;
 	}
 	if (unlikely(refused))

@@ -25,8 +25,11 @@ static uint16_t client_put_to_owner(struct share_client *client, struct rte_mbuf
 {
 	uint64_t words[BURST_MAX];
 
-	for (uint16_t i = 0; i < n; i++)
-		words[i] = client_pack(client, mbufs[i]);
+	for (uint16_t i = 0; i < n; i++) {
+		const struct share_packet packet = client_packet(client, mbufs[i]);
+
+		words[i] = share_pack(&packet);
+	}
 	return (uint16_t)share_ring_put(&client->rings[SHARE_RING_TX], words, n);
 }
 
@@ -59,14 +62,15 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return sent;
 }
 
-/* The ring's lines; those of packets are the buffers', which whoever builds them fetches. */
+/* The slots of a lane; the lines of longer packets are the buffers', which whoever builds them
+ * fetches. */
 static void client_expect(void *arg, uint32_t ahead, uint32_t len)
 {
 	const struct share_client *client = arg;
 
 	(void)len;
-	if (ahead == 0 && client->last_lane)
-		lane_fetch(&client->last_lane->tx);
+	if (client->last_lane)
+		lane_fetch(&client->last_lane->tx, ahead);
 }
 
 static uint16_t client_take_from_owner(struct share_client *client, struct rte_mbuf **mbufs,

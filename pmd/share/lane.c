@@ -4,73 +4,121 @@
 
 #include <string.h>
 
+#include <rte_prefetch.h>
+
 static_assert((LANE_WORDS & (LANE_WORDS - 1)) == 0, "indices are taken modulo a power of two");
 
-void lane_init(struct lane_tx *tx, struct lane_rx *rx, void *memory, unsigned int side)
+void lane_init(struct lane_tx *tx, struct lane_rx *rx, struct lane_memory *memory,
+	       unsigned int side)
 {
-	uint8_t *at = memory;
-
 	memset(tx, 0, sizeof(*tx));
 	memset(rx, 0, sizeof(*rx));
-	share_ring_init(&tx->ring, at + lane_ring_offset(side), LANE_WORDS);
-	share_ring_init(&rx->ring, at + lane_ring_offset(!side), LANE_WORDS);
+	tx->ring = &memory->rings[side];
+	rx->ring = &memory->rings[!side];
 }
 
-uint32_t lane_put(struct lane_tx *tx, const uint64_t *words, uint32_t n)
+static uint64_t lane_word(const struct share_packet *packet, uint32_t index)
+{
+	struct share_packet marked = *packet;
+
+	marked.flags |= lane_round(index);
+	if (lane_is_short(packet))
+		marked.flags |= SHARE_FLAG_SHORT;
+	return share_pack(&marked);
+}
+
+/* What the word of a packet tells of. */
+static void lane_fill(struct lane_tx *tx, uint32_t index, const struct share_packet *packet,
+		      const uint8_t *frame)
+{
+	const bool is_short = lane_is_short(packet);
+
+	tx->buffers[index % LANE_WORDS] = is_short ? LANE_NO_BUFFER : packet->buffer;
+	tx->lent += !is_short;
+	if (is_short)
+		memcpy(tx->ring->slots[index % LANE_WORDS].frame, frame, packet->len);
+}
+
+uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
+		  const uint8_t *const *frames, uint32_t n)
 {
 	/* Not all that the ring has room for: what was lent is noted until it is collected. */
-	const uint32_t room = LANE_WORDS - lane_lent(tx);
+	const uint32_t room = tx->broken ? 0 : LANE_WORDS - lane_used(tx), first = tx->own;
 
 	n = RTE_MIN(n, room);
 	for (uint32_t i = 0; i < n; i++)
-		tx->buffers[(tx->ring.own + i) % LANE_WORDS] = share_unpack(words[i]).buffer;
-	return share_ring_put(&tx->ring, words, n);
+		lane_fill(tx, first + i, &packets[i], frames[i]);
+	tx->own += n;
+	/* Before the words: who is killed between has lent no more than this tells. */
+	__atomic_store_n(&tx->ring->prod, tx->own, __ATOMIC_RELEASE);
+	/* Release: the packet that it tells of, and that index, are seen before each. Pairs with
+	 * lane_take. */
+	for (uint32_t i = 0; i < n; i++)
+		__atomic_store_n(&tx->ring->slots[(first + i) % LANE_WORDS].word,
+				 lane_word(&packets[i], first + i), __ATOMIC_RELEASE);
+	return n;
 }
 
 static uint32_t lane_collect_to(struct lane_tx *tx, uint32_t end, uint32_t *buffers)
 {
 	uint32_t n = 0;
 
-	while (tx->collected != end)
-		buffers[n++] = tx->buffers[tx->collected++ % LANE_WORDS];
+	for (; tx->collected != end; tx->collected++) {
+		const uint32_t buffer = tx->buffers[tx->collected % LANE_WORDS];
+
+		if (buffer != LANE_NO_BUFFER)
+			buffers[n++] = buffer;
+	}
+	tx->lent -= n;
 	return n;
 }
 
 uint32_t lane_collect(struct lane_tx *tx, uint32_t *buffers)
 {
-	share_ring_room(&tx->ring);
+	/* Acquire: what is given back has been read, and may be overwritten. Pairs with
+	 * lane_tell. */
+	const uint32_t end = __atomic_load_n(&tx->ring->cons, __ATOMIC_ACQUIRE);
+
 	/* An index that goes back gives back nothing, and what it once gave is not given again. */
-	if (tx->ring.other - tx->collected > tx->ring.own - tx->collected)
-		tx->ring.broken = true;
-	return tx->ring.broken ? 0 : lane_collect_to(tx, tx->ring.other, buffers);
+	if (end - tx->collected > lane_used(tx))
+		tx->broken = true;
+	return tx->broken ? 0 : lane_collect_to(tx, end, buffers);
 }
 
 uint32_t lane_reclaim(struct lane_tx *tx, uint32_t *buffers)
 {
-	return lane_collect_to(tx, tx->ring.own, buffers);
+	return lane_collect_to(tx, tx->own, buffers);
 }
 
-/* Packets that wait and may be taken. */
-static uint32_t lane_count(struct lane_rx *rx)
+/* The packet at an index, which is inside the ring. */
+static bool lane_look(const struct lane_rx *rx, uint32_t index, struct share_packet *packet)
 {
-	uint32_t end;
+	const struct lane_slot *slot = &rx->ring->slots[index % LANE_WORDS];
 
-	share_ring_count(&rx->ring);
-	end = rx->ends ? rx->end : rx->ring.other;
-	/* An index that goes back, too, is none. */
-	if (end - rx->seen > LANE_WORDS - (rx->seen - rx->ring.own))
-		rx->ring.broken = true;
-	return rx->ring.broken ? 0 : end - rx->seen;
+	if (!lane_unpack(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE), index, packet))
+		return false;
+	/* A short packet has one more line. */
+	rte_prefetch0((const uint8_t *)slot + RTE_CACHE_LINE_SIZE);
+	return true;
 }
 
-uint32_t lane_take(struct lane_rx *rx, uint64_t *words, uint32_t n, uint32_t *first)
+/* Packets that may be taken, should they be there: never more than there are slots. */
+static uint32_t lane_limit(const struct lane_rx *rx)
 {
-	n = RTE_MIN(n, lane_count(rx));
+	return rx->ends ? rx->end - rx->seen : LANE_WORDS - (rx->seen - rx->own);
+}
+
+uint32_t lane_take(struct lane_rx *rx, struct share_packet *packets, uint32_t n, uint32_t *first)
+{
+	uint32_t taken = 0;
+
+	n = RTE_MIN(n, lane_limit(rx));
 	*first = rx->seen;
-	for (uint32_t i = 0; i < n; i++)
-		words[i] = rx->ring.memory->words[(rx->seen + i) % LANE_WORDS];
-	rx->seen += n;
-	return n;
+	while (taken < n && lane_look(rx, rx->seen, &packets[taken])) {
+		rx->seen++;
+		taken++;
+	}
+	return taken;
 }
 
 void lane_done(struct lane_rx *rx, uint32_t index)
@@ -78,32 +126,46 @@ void lane_done(struct lane_rx *rx, uint32_t index)
 	rx->done[index % LANE_WORDS] = true;
 }
 
+/* When all has been given back that will ever come, what the sender was about to put has been as
+ * well. */
+static void lane_tell(struct lane_rx *rx)
+{
+	const uint32_t own = lane_is_over(rx) ? __atomic_load_n(&rx->ring->prod, __ATOMIC_RELAXED)
+					      : rx->own;
+
+	__atomic_store_n(&rx->ring->cons, own, __ATOMIC_RELEASE);
+}
+
 void lane_give_back(struct lane_rx *rx)
 {
-	uint32_t n = 0;
+	const uint32_t before = rx->own;
 
-	while (rx->ring.own + n != rx->seen && rx->done[(rx->ring.own + n) % LANE_WORDS]) {
-		rx->done[(rx->ring.own + n) % LANE_WORDS] = false;
-		n++;
-	}
-	if (n > 0)
-		share_ring_skip(&rx->ring, n);
+	while (rx->own != rx->seen && rx->done[rx->own % LANE_WORDS])
+		rx->done[rx->own++ % LANE_WORDS] = false;
+	if (rx->own != before)
+		lane_tell(rx);
 }
 
 void lane_end(struct lane_rx *rx)
 {
-	share_ring_count(&rx->ring);
-	rx->end = rx->ring.broken ? rx->seen : rx->ring.other;
+	const uint32_t limit = lane_limit(rx);
+	struct share_packet packet;
+	uint32_t n = 0;
+
+	while (n < limit && lane_look(rx, rx->seen + n, &packet))
+		n++;
+	rx->end = rx->seen + n;
 	rx->ends = true;
+	lane_tell(rx);
 }
 
 bool lane_is_over(const struct lane_rx *rx)
 {
-	return rx->ends && rx->seen == rx->ring.own && (rx->ring.broken || rx->seen == rx->end);
+	return rx->ends && rx->seen == rx->own && rx->seen == rx->end;
 }
 
 bool lane_waits(const struct lane_rx *rx)
 {
-	return __atomic_load_n(&rx->ring.memory->prod, __ATOMIC_ACQUIRE) !=
-	       __atomic_load_n(&rx->ring.memory->cons, __ATOMIC_RELAXED);
+	return __atomic_load_n(&rx->ring->prod, __ATOMIC_ACQUIRE) !=
+	       __atomic_load_n(&rx->ring->cons, __ATOMIC_RELAXED);
 }

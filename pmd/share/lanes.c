@@ -30,17 +30,15 @@ struct server_lane {
 	uint32_t aside[LANE_WORDS];
 };
 
-static struct share_ring_memory *lane_ring(const struct server_lane *lane, unsigned int side)
+static const struct lane_ring *lane_ring(const struct server_lane *lane, unsigned int side)
 {
-	uint8_t *at = (uint8_t *)lane->memory + lane_ring_offset(side);
-
-	return (struct share_ring_memory *)(void *)at;
+	return &lane->memory->rings[side];
 }
 
 static void lane_free(struct server_lane *lane)
 {
 	LIST_REMOVE(lane, link);
-	munmap(lane->memory, lane_bytes());
+	munmap(lane->memory, sizeof(*lane->memory));
 	free(lane);
 }
 
@@ -52,10 +50,10 @@ static int lane_map(struct server_lane *lane)
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)lane_bytes()) != 0 ||
+	if (ftruncate(fd, (off_t)sizeof(*lane->memory)) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
 		goto failed;
-	memory = mmap(NULL, lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memory = mmap(NULL, sizeof(*lane->memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		goto failed;
 	lane->memory = memory;
@@ -204,18 +202,21 @@ static void lane_retrieve(struct server *server, struct server_lane *lane)
  */
 static void lane_set_aside(struct server *server, struct server_lane *lane, unsigned int side)
 {
-	const struct share_ring_memory *ring = lane_ring(lane, side);
+	const struct lane_ring *ring = lane_ring(lane, side);
 	const uint32_t prod = __atomic_load_n(&ring->prod, __ATOMIC_ACQUIRE);
 	const uint32_t cons = __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE);
 	const uint32_t count = RTE_MIN(prod - cons, (uint32_t)LANE_WORDS);
+	struct share_packet packet;
 
 	for (uint32_t i = 1; i <= count; i++) {
-		const uint64_t word =
-			__atomic_load_n(&ring->words[(prod - i) % LANE_WORDS], __ATOMIC_RELAXED);
-		const uint32_t buffer = share_unpack(word).buffer;
+		const uint64_t word = __atomic_load_n(&ring->slots[(prod - i) % LANE_WORDS].word,
+						      __ATOMIC_RELAXED);
 
-		if (ledger_set_aside(&server->ledger, buffer, lane->slots[side]))
-			lane->aside[lane->aside_count++] = buffer;
+		/* Killed before it put it. */
+		if (!lane_unpack(word, prod - i, &packet) || (packet.flags & SHARE_FLAG_SHORT))
+			continue;
+		if (ledger_set_aside(&server->ledger, packet.buffer, lane->slots[side]))
+			lane->aside[lane->aside_count++] = packet.buffer;
 	}
 }
 
@@ -247,7 +248,7 @@ void lanes_look(struct server *server)
 	struct server_lane *lane, *next;
 
 	for (lane = LIST_FIRST(&server->lanes); lane; lane = next) {
-		const struct share_ring_memory *ring = lane_ring(lane, lane->ended[1]);
+		const struct lane_ring *ring = lane_ring(lane, lane->ended[1]);
 
 		next = LIST_NEXT(lane, link);
 		if (lane->aside_count > 0 && __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE) ==

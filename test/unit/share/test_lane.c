@@ -26,7 +26,7 @@
 /* Both ends of a lane, of which side 0 sends and side 1 receives, and buffers that hold a number
  * each. */
 struct ends {
-	void *memory;
+	struct lane_memory *memory;
 	uint64_t *buffers; /* shared, by number */
 	struct lane_tx tx, back;
 	struct lane_rx rx, front;
@@ -42,7 +42,7 @@ static void *map(size_t bytes)
 
 static void ends_init(struct ends *ends)
 {
-	ends->memory = map(lane_bytes());
+	ends->memory = map(sizeof(*ends->memory));
 	ends->buffers = map(BUFFERS * sizeof(ends->buffers[0]));
 	lane_init(&ends->tx, &ends->front, ends->memory, 0);
 	lane_init(&ends->back, &ends->rx, ends->memory, 1);
@@ -50,36 +50,56 @@ static void ends_init(struct ends *ends)
 
 static void ends_fini(struct ends *ends)
 {
-	munmap(ends->memory, lane_bytes());
+	munmap(ends->memory, sizeof(*ends->memory));
 	munmap(ends->buffers, BUFFERS * sizeof(ends->buffers[0]));
 }
 
-static uint64_t word_of(uint32_t buffer)
+#define LONG_BYTES (LANE_SHORT_BYTES + 1)
+
+/* A packet that is lent with its buffer, or, of at most LANE_SHORT_BYTES, goes without. */
+static bool put_one(struct ends *ends, uint32_t buffer, uint16_t len, const void *frame)
 {
-	return share_pack(&(struct share_packet){.buffer = buffer, .len = 64});
+	const struct share_packet packet = {.buffer = buffer, .len = len};
+	const uint8_t *frames[] = {frame};
+
+	return lane_put(&ends->tx, &packet, frames, 1) == 1;
 }
 
 static uint32_t put_some(struct ends *ends, uint32_t first, uint32_t n)
 {
-	uint64_t words[LANE_WORDS + 1];
+	struct share_packet packets[LANE_WORDS + 1];
+	const uint8_t *frames[LANE_WORDS + 1] = {NULL};
 
 	for (uint32_t i = 0; i < n; i++)
-		words[i] = word_of(first + i);
-	return lane_put(&ends->tx, words, n);
+		packets[i] = (struct share_packet){.buffer = first + i, .len = LONG_BYTES};
+	return lane_put(&ends->tx, packets, frames, n);
+}
+
+/* The receiver takes up to `n`, and gives them back; how many. */
+static uint32_t take_and_give_back(struct ends *ends, uint32_t n)
+{
+	struct share_packet packets[LANE_WORDS];
+	uint32_t first;
+
+	n = lane_take(&ends->rx, packets, n, &first);
+	for (uint32_t i = 0; i < n; i++)
+		lane_done(&ends->rx, first + i);
+	lane_give_back(&ends->rx);
+	return n;
 }
 
 static void lane_collect__gives_what_is_done_in_a_row(void **state)
 {
 	uint32_t buffers[LANE_WORDS], first;
-	uint64_t words[4];
+	struct share_packet packets[4];
 	struct ends ends;
 
 	(void)state;
 	ends_init(&ends);
 	assert_int_equal(put_some(&ends, 100, 4), 4);
 	assert_true(lane_waits(&ends.rx));
-	assert_int_equal(lane_take(&ends.rx, words, 4, &first), 4);
-	assert_int_equal(share_unpack(words[2]).buffer, 102);
+	assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 4);
+	assert_int_equal(packets[2].buffer, 102);
 	assert_int_equal(lane_collect(&ends.tx, buffers), 0);
 	/* The first is still needed. */
 	lane_done(&ends.rx, first + 1);
@@ -99,13 +119,13 @@ static void lane_collect__gives_what_is_done_in_a_row(void **state)
 static void lane_put__waits_for_what_is_not_collected(void **state)
 {
 	uint32_t buffers[LANE_WORDS], first;
-	uint64_t words[LANE_WORDS];
+	struct share_packet packets[LANE_WORDS];
 	struct ends ends;
 
 	(void)state;
 	ends_init(&ends);
 	assert_int_equal(put_some(&ends, 0, LANE_WORDS + 1), LANE_WORDS);
-	assert_int_equal(lane_take(&ends.rx, words, LANE_WORDS, &first), LANE_WORDS);
+	assert_int_equal(lane_take(&ends.rx, packets, LANE_WORDS, &first), LANE_WORDS);
 	for (uint32_t i = 0; i < 3; i++)
 		lane_done(&ends.rx, first + i);
 	lane_give_back(&ends.rx);
@@ -126,12 +146,12 @@ static void lane_collect__does_not_believe_the_receiver(void **state)
 	for (size_t i = 0; i < RTE_DIM(lies); i++) {
 		ends_init(&ends);
 		assert_int_equal(put_some(&ends, 0, 4), 4);
-		cons = &ends.tx.ring.memory->cons;
+		cons = &ends.tx.ring->cons;
 		*cons = 2;
 		assert_int_equal(lane_collect(&ends.tx, buffers), 2);
 		*cons = lies[i];
 		assert_int_equal(lane_collect(&ends.tx, buffers), 0);
-		assert_true(ends.tx.ring.broken);
+		assert_true(ends.tx.broken);
 		*cons = 4;
 		assert_int_equal(lane_collect(&ends.tx, buffers), 0);
 		assert_int_equal(put_some(&ends, 0, 1), 0);
@@ -140,35 +160,36 @@ static void lane_collect__does_not_believe_the_receiver(void **state)
 	/* Back to what it said before. */
 	ends_init(&ends);
 	assert_int_equal(put_some(&ends, 0, 4), 4);
-	ends.tx.ring.memory->cons = 3;
+	ends.tx.ring->cons = 3;
 	assert_int_equal(lane_collect(&ends.tx, buffers), 3);
-	ends.tx.ring.memory->cons = 1;
+	ends.tx.ring->cons = 1;
 	assert_int_equal(lane_collect(&ends.tx, buffers), 0);
 	assert_int_equal(lane_reclaim(&ends.tx, buffers), 1);
 	ends_fini(&ends);
 }
 
+/* Words in all slots, also where packets are that have not been given back. */
 static void lane_take__does_not_believe_the_sender(void **state)
 {
-	static const uint32_t lies[] = {3, LANE_WORDS + 3, LANE_WORDS + 2, (uint32_t)-1,
-					0x80000000};
-	uint64_t words[LANE_WORDS];
+	struct share_packet packets[LANE_WORDS];
 	struct ends ends;
 	uint32_t first;
 
 	(void)state;
-	for (size_t i = 0; i < RTE_DIM(lies); i++) {
+	for (uint32_t lie = 0; lie < 2; lie++) {
 		ends_init(&ends);
 		assert_int_equal(put_some(&ends, 0, 4), 4);
-		assert_int_equal(lane_take(&ends.rx, words, LANE_WORDS, &first), 4);
+		assert_int_equal(lane_take(&ends.rx, packets, LANE_WORDS, &first), 4);
 		lane_done(&ends.rx, first);
 		lane_give_back(&ends.rx);
-		ends.rx.ring.memory->prod = lies[i];
+		for (uint32_t i = 4; i < LANE_WORDS + 4; i++)
+			ends.tx.ring->slots[i % LANE_WORDS].word = share_pack(
+				&(struct share_packet){.flags = lane_round(i + lie * LANE_WORDS)});
 		/* At most what the ring holds beside what we have. */
-		assert_in_range(lane_take(&ends.rx, words, LANE_WORDS, &first), 0, LANE_WORDS - 3);
-		assert_int_equal(ends.rx.ring.broken, lies[i] != LANE_WORDS + 1);
+		assert_int_equal(lane_take(&ends.rx, packets, LANE_WORDS, &first),
+				 lie ? 0 : LANE_WORDS - 3);
 		lane_end(&ends.rx);
-		for (uint32_t at = 1; at < 4; at++)
+		for (uint32_t at = 1; at != ends.rx.seen; at++)
 			lane_done(&ends.rx, at);
 		lane_give_back(&ends.rx);
 		assert_true(lane_is_over(&ends.rx));
@@ -176,9 +197,79 @@ static void lane_take__does_not_believe_the_sender(void **state)
 	}
 }
 
+static void lane_take__tells_each_round_from_the_one_before(void **state)
+{
+	uint32_t buffers[LANE_WORDS];
+	struct ends ends;
+
+	(void)state;
+	ends_init(&ends);
+	for (uint32_t round = 0; round < 5; round++) {
+		assert_int_equal(take_and_give_back(&ends, LANE_WORDS), 0);
+		assert_int_equal(put_some(&ends, 0, 10), 10);
+		assert_int_equal(take_and_give_back(&ends, LANE_WORDS), 10);
+		assert_int_equal(put_some(&ends, 10, LANE_WORDS - 10), LANE_WORDS - 10);
+		assert_int_equal(take_and_give_back(&ends, LANE_WORDS), LANE_WORDS - 10);
+		assert_int_equal(lane_collect(&ends.tx, buffers), LANE_WORDS);
+	}
+	ends_fini(&ends);
+}
+
+/* Its buffer is the sender's at once, and the packet beside the word. */
+static void lane_put__copies_what_is_short(void **state)
+{
+	uint8_t frame[LANE_SHORT_BYTES];
+	uint32_t buffers[LANE_WORDS], first;
+	struct share_packet packets[4];
+	struct ends ends;
+
+	(void)state;
+	memset(frame, 7, sizeof(frame));
+	ends_init(&ends);
+	assert_true(put_one(&ends, 5, sizeof(frame), frame));
+	memset(frame, 8, sizeof(frame));
+	assert_int_equal(ends.tx.lent, 0);
+	assert_int_equal(put_some(&ends, 6, 1), 1);
+	assert_int_equal(ends.tx.lent, 1);
+	assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 2);
+	assert_true(packets[0].flags & SHARE_FLAG_SHORT);
+	assert_int_equal(packets[0].len, sizeof(frame));
+	for (size_t i = 0; i < sizeof(frame); i++)
+		assert_int_equal(lane_frame(&ends.rx, first)[i], 7);
+	assert_false(packets[1].flags & SHARE_FLAG_SHORT);
+	lane_done(&ends.rx, first);
+	lane_done(&ends.rx, first + 1);
+	lane_give_back(&ends.rx);
+	assert_int_equal(lane_collect(&ends.tx, buffers), 1);
+	assert_int_equal(buffers[0], 6);
+	assert_int_equal(ends.tx.lent, 0);
+	assert_int_equal(lane_used(&ends.tx), 0);
+	ends_fini(&ends);
+}
+
+/* What it was about to put never comes, and nobody waits for it to be given back. */
+static void lane_end__of_a_sender_killed_before_its_words(void **state)
+{
+	struct ends ends;
+
+	(void)state;
+	for (int taken = 0; taken < 2; taken++) {
+		ends_init(&ends);
+		assert_int_equal(put_some(&ends, 0, 2), 2);
+		ends.tx.ring->prod = 5;
+		if (taken)
+			assert_int_equal(take_and_give_back(&ends, LANE_WORDS), 2);
+		lane_end(&ends.rx);
+		assert_int_equal(take_and_give_back(&ends, LANE_WORDS), taken ? 0 : 2);
+		assert_true(lane_is_over(&ends.rx));
+		assert_false(lane_waits(&ends.rx));
+		ends_fini(&ends);
+	}
+}
+
 static void lane_is_over__when_all_is_taken_and_given_back(void **state)
 {
-	uint64_t words[LANE_WORDS];
+	struct share_packet packets[LANE_WORDS];
 	struct ends ends;
 	uint32_t first;
 
@@ -188,7 +279,7 @@ static void lane_is_over__when_all_is_taken_and_given_back(void **state)
 	put_some(&ends, 0, 2);
 	lane_end(&ends.rx);
 	put_some(&ends, 2, 2);
-	assert_int_equal(lane_take(&ends.rx, words, LANE_WORDS, &first), 2);
+	assert_int_equal(lane_take(&ends.rx, packets, LANE_WORDS, &first), 2);
 	assert_false(lane_is_over(&ends.rx));
 	lane_done(&ends.rx, first);
 	lane_done(&ends.rx, first + 1);
@@ -208,21 +299,24 @@ static void send_numbers(struct ends *ends, uint64_t last)
 		free_count++;
 	}
 	for (uint64_t number = 1; number <= last;) {
+		/* By turns in the buffer, and beside the word. */
+		const uint16_t len = number % 2 ? LONG_BYTES : sizeof(number);
 		uint32_t buffer;
-		uint64_t word;
 
 		free_count += lane_collect(&ends->tx, free_buffers + free_count);
-		if (free_count == 0 || ends->tx.ring.own - ends->tx.collected == LANE_WORDS) {
+		if (free_count == 0 || lane_used(&ends->tx) == LANE_WORDS) {
 			sched_yield();
 			continue;
 		}
 		buffer = free_buffers[--free_count];
 		ends->buffers[buffer] = number;
-		word = word_of(buffer);
-		if (lane_put(&ends->tx, &word, 1) == 1)
-			number++;
-		else
+		if (!put_one(ends, buffer, len, &number)) {
 			free_count++;
+			continue;
+		}
+		if (len == sizeof(number))
+			free_buffers[free_count++] = buffer;
+		number++;
 	}
 }
 
@@ -232,16 +326,26 @@ static void *sender_main(void *arg)
 	return NULL;
 }
 
+static uint64_t number_of(const struct ends *ends, const struct share_packet *packet,
+			  uint32_t index)
+{
+	uint64_t number;
+
+	if (!(packet->flags & SHARE_FLAG_SHORT))
+		return ends->buffers[packet->buffer];
+	memcpy(&number, lane_frame(&ends->rx, index), sizeof(number));
+	return number;
+}
+
 /* What is borrowed stays as it is until it is given back. */
 static uint64_t receive_numbers(struct ends *ends, uint64_t expected)
 {
-	uint64_t words[7];
+	struct share_packet packets[7];
 	uint32_t first;
-	const uint32_t n = lane_take(&ends->rx, words, 7, &first);
+	const uint32_t n = lane_take(&ends->rx, packets, 7, &first);
 
 	for (uint32_t i = n; i > 0; i--) {
-		assert_int_equal(ends->buffers[share_unpack(words[i - 1]).buffer],
-				 expected + i - 1);
+		assert_int_equal(number_of(ends, &packets[i - 1], first + i - 1), expected + i - 1);
 		lane_done(&ends->rx, first + i - 1);
 	}
 	lane_give_back(&ends->rx);
@@ -276,7 +380,8 @@ static void lane__survives_kills_of_the_sender(void **state)
 	(void)state;
 	for (int kill_no = 0; kill_no < KILLS; kill_no++) {
 		bool held[BUFFERS] = {false};
-		uint64_t expected = 1, words[LANE_WORDS];
+		uint64_t expected = 1;
+		struct share_packet packets[LANE_WORDS];
 		struct ends ends;
 		uint32_t first, n;
 		pid_t pid;
@@ -291,19 +396,23 @@ static void lane__survives_kills_of_the_sender(void **state)
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		lane_end(&ends.rx);
-		n = lane_take(&ends.rx, words, LANE_WORDS, &first);
+		n = lane_take(&ends.rx, packets, LANE_WORDS, &first);
 		for (uint32_t i = 0; i < n; i++) {
-			const uint32_t buffer = share_unpack(words[i]).buffer;
+			const uint32_t buffer = packets[i].buffer;
 
+			assert_int_equal(number_of(&ends, &packets[i], first + i), expected + i);
+			if (packets[i].flags & SHARE_FLAG_SHORT) {
+				lane_done(&ends.rx, first + i);
+				continue;
+			}
 			assert_true(buffer < BUFFERS);
 			assert_false(held[buffer]);
 			held[buffer] = true;
-			assert_int_equal(ends.buffers[buffer], expected + i);
 			lane_done(&ends.rx, first + i);
 		}
 		lane_give_back(&ends.rx);
 		assert_true(lane_is_over(&ends.rx));
-		assert_false(ends.rx.ring.broken);
+		assert_false(lane_waits(&ends.rx));
 		ends_fini(&ends);
 	}
 }
@@ -368,6 +477,9 @@ int main(void)
 		cmocka_unit_test(lane_put__waits_for_what_is_not_collected),
 		cmocka_unit_test(lane_collect__does_not_believe_the_receiver),
 		cmocka_unit_test(lane_take__does_not_believe_the_sender),
+		cmocka_unit_test(lane_take__tells_each_round_from_the_one_before),
+		cmocka_unit_test(lane_put__copies_what_is_short),
+		cmocka_unit_test(lane_end__of_a_sender_killed_before_its_words),
 		cmocka_unit_test(lane_is_over__when_all_is_taken_and_given_back),
 		cmocka_unit_test(lane__keeps_what_is_lent_between_threads),
 		cmocka_unit_test(lane__survives_kills_of_the_sender),

@@ -76,14 +76,15 @@ static int teardown(void **state)
 	return 0;
 }
 
-static bool take_offer(struct rig *rig, int process, struct share_message *message, void **memory)
+static bool take_offer(struct rig *rig, int process, struct share_message *message,
+		       struct lane_memory **memory)
 {
 	int fds[SHARE_FDS];
 
 	if (message_receive(rig->sockets[process], message, fds) != 0)
 		return false;
 	assert_int_equal(message->type, SHARE_LANE);
-	*memory = mmap(NULL, lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
+	*memory = mmap(NULL, sizeof(**memory), PROT_READ | PROT_WRITE, MAP_SHARED,
 		       fds[SHARE_LANE_FD_MEMORY], 0);
 	assert_ptr_not_equal(*memory, MAP_FAILED);
 	close(fds[SHARE_LANE_FD_MEMORY]);
@@ -97,7 +98,7 @@ static void talk(struct rig *rig, uint16_t a, uint16_t b, struct lane_tx *tx, st
 	struct share_message message;
 	struct lane_tx other_tx;
 	struct lane_rx other_rx;
-	void *memory = NULL;
+	struct lane_memory *memory = NULL;
 
 	for (int i = 0; i < PACKETS; i++)
 		lanes_note(&rig->server, a, b);
@@ -114,11 +115,12 @@ static void talk(struct rig *rig, uint16_t a, uint16_t b, struct lane_tx *tx, st
 static void put(struct rig *rig, struct lane_tx *tx, uint16_t holder, uint32_t first, uint32_t n)
 {
 	for (uint32_t i = first; i < first + n; i++) {
-		const uint64_t word = share_pack(&(struct share_packet){.buffer = i, .len = 64});
+		const struct share_packet packet = {.buffer = i, .len = LANE_SHORT_BYTES + 1};
+		const uint8_t *frame = NULL;
 
 		if (i < BUFFERS)
 			ledger_give(&rig->server.ledger, i, holder);
-		assert_int_equal(lane_put(tx, &word, 1), 1);
+		assert_int_equal(lane_put(tx, &packet, &frame, 1), 1);
 	}
 }
 
@@ -155,7 +157,7 @@ static void lanes_note__offers_one_to_both(void **state)
 	struct share_message message;
 	struct lane_tx tx;
 	struct lane_rx rx;
-	void *memory;
+	struct lane_memory *memory;
 
 	talk(rig, 0, 1, &tx, &rx);
 	for (int i = 0; i < 10 * PACKETS; i++) {
@@ -173,7 +175,7 @@ static void lanes_note__none_where_all_passes_the_owner(void **state)
 {
 	struct rig *rig = *state;
 	struct share_message message;
-	void *memory;
+	struct lane_memory *memory;
 
 	rig->server.passes_all = true;
 	for (int i = 0; i < 10 * PACKETS; i++)
@@ -185,7 +187,7 @@ static void lanes_note__withdraws_what_one_cannot_be_told(void **state)
 {
 	struct rig *rig = *state;
 	struct share_message message;
-	void *memory;
+	struct lane_memory *memory;
 
 	close(rig->sockets[1]);
 	for (int i = 0; i < PACKETS; i++)
@@ -198,14 +200,14 @@ static void lanes_note__withdraws_what_one_cannot_be_told(void **state)
 static void lanes_end__sets_aside_what_is_lent_until_it_is_given_back(void **state)
 {
 	struct rig *rig = *state;
-	uint64_t words[4];
+	struct share_packet packets[4];
 	struct lane_tx tx;
 	struct lane_rx rx;
 	uint32_t first;
 
 	talk(rig, 0, 1, &tx, &rx);
 	put(rig, &tx, 0, 0, 4);
-	assert_int_equal(lane_take(&rx, words, 2, &first), 2);
+	assert_int_equal(lane_take(&rx, packets, 2, &first), 2);
 	lane_done(&rx, first);
 	lane_give_back(&rx);
 	/* Of the four one is given back, one is being read, and two wait. */
@@ -214,13 +216,40 @@ static void lanes_end__sets_aside_what_is_lent_until_it_is_given_back(void **sta
 	assert_int_equal(rig->server.ledger.aside, 3);
 	lanes_look(&rig->server);
 	assert_int_equal(come_back(rig), 0);
-	assert_int_equal(lane_take(&rx, words, 2, &first), 2);
+	assert_int_equal(lane_take(&rx, packets, 2, &first), 2);
 	for (uint32_t i = 1; i < 4; i++)
 		lane_done(&rx, i);
 	lane_give_back(&rx);
 	lanes_look(&rig->server);
 	assert_int_equal(come_back(rig), 3);
 	assert_int_equal(rig->server.ledger.aside, 0);
+}
+
+/* What is beside its word names no buffer, nor does what was announced and not put. */
+static void lanes_end__leaves_out_what_is_in_no_buffer(void **state)
+{
+	const struct share_packet packet = {.buffer = 1, .len = 1};
+	const uint8_t *frame = &(const uint8_t){5};
+	struct rig *rig = *state;
+	struct share_packet packets[4];
+	struct lane_tx tx;
+	struct lane_rx rx;
+	uint32_t first;
+
+	talk(rig, 0, 1, &tx, &rx);
+	put(rig, &tx, 0, 0, 1);
+	ledger_give(&rig->server.ledger, 1, 0);
+	assert_int_equal(lane_put(&tx, &packet, &frame, 1), 1);
+	tx.ring->prod = 4;
+	assert_int_equal(end(rig, 0), 1);
+	assert_int_equal(rig->server.ledger.aside, 1);
+	lane_end(&rx);
+	assert_int_equal(lane_take(&rx, packets, 4, &first), 2);
+	for (uint32_t i = 0; i < 2; i++)
+		lane_done(&rx, i);
+	lane_give_back(&rx);
+	lanes_look(&rig->server);
+	assert_int_equal(come_back(rig), 1);
 }
 
 static void lanes_end__of_the_other_takes_back_all(void **state)
@@ -271,7 +300,7 @@ static void lanes_end__does_not_believe_the_ring(void **state)
 	memset(rig->server.ledger.held, 0, SERVE_SLOTS_MAX * sizeof(rig->server.ledger.held[0]));
 	rig->server.ledger.held[0] = 2;
 	rig->server.ledger.held[1] = 1;
-	tx.ring.memory->prod = 0x80000006;
+	tx.ring->prod = 0x80000006;
 	assert_int_equal(end(rig, 0), 0);
 	assert_int_equal(rig->server.ledger.aside, 2);
 	assert_int_equal(rig->server.ledger.held[1], 1);
@@ -310,6 +339,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			lanes_end__sets_aside_what_is_lent_until_it_is_given_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(lanes_end__leaves_out_what_is_in_no_buffer, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(lanes_end__of_the_other_takes_back_all, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(lanes_end__of_the_receiver_leaves_all_to_the_sender,

@@ -12,6 +12,13 @@
  *   the receiver has ended   the sender takes back all that is not given back
  *   the sender has ended     the owner sets aside what the ring holds until it is given back, or
  * the receiver ends as well (pmd/share/lanes.c)
+ *
+ * A packet is a slot of the ring: a word that tells of it, and behind the word the packet itself
+ * where it is so short; then no buffer is lent. The receiver looks at the words alone, so that a
+ * short message has come with the line that tells of it: each line that is waited for after another
+ * one costs as much as all the instructions that a message takes. A word tells by a bit of its own,
+ * which is another one in each round, whether it is there. The index of the sender is ahead of its
+ * words, and is for who looks for what was lent, and for who is about to sleep.
  */
 #ifndef SHARE_LANE_H
 #define SHARE_LANE_H
@@ -23,9 +30,11 @@
 
 #include "base/prefetch.h"
 #include "share/layout.h"
-#include "share/ring.h"
 
-#define LANE_WORDS 256 /* packets on their way, each direction */
+#define LANE_WORDS	256 /* packets on their way, each direction; a power of two */
+#define LANE_SLOT_BYTES 128 /* two lines, which CPUs like to fetch together */
+/* Packets of so many need no buffer. */
+#define LANE_SHORT_BYTES (LANE_SLOT_BYTES - sizeof(uint64_t))
 
 /* One process's end. */
 struct lane_side {
@@ -33,57 +42,103 @@ struct lane_side {
 	uint32_t sleeps __rte_cache_aligned; /* atomic: who puts must wake it */
 };
 
+struct lane_slot {
+	/* atomic; a struct share_packet with SHARE_FLAG_ROUND and SHARE_FLAG_SHORT */
+	uint64_t word;
+	uint8_t frame[LANE_SHORT_BYTES]; /* SHARE_FLAG_SHORT: the packet */
+} __rte_aligned(LANE_SLOT_BYTES);
+
+static_assert(sizeof(struct lane_slot) == LANE_SLOT_BYTES, "a slot is that long");
+
+/* Of one direction, in shared memory; zeros are an empty one. */
+struct lane_ring {
+	/* atomic; free-running; the sender's: nothing from here on has been put */
+	uint32_t prod __rte_aligned(LANE_SLOT_BYTES);
+	/* atomic; free-running; the receiver's: all before it has been given back */
+	uint32_t cons __rte_aligned(LANE_SLOT_BYTES);
+	struct lane_slot slots[LANE_WORDS];
+};
+
 /* The begin of the memory; the ring from side 0 to side 1, and the one back, follow. Zeros at
  * first. */
 struct lane_memory {
-	struct lane_side sides[2];
+	struct lane_side sides[2] __rte_aligned(LANE_SLOT_BYTES);
+	struct lane_ring rings[2];
 };
 
 static_assert(SHARE_LANES_MAX * LANE_WORDS < SHARE_HELD_MAX,
 	      "a process whose peers have all stopped has buffers left");
 
-static inline size_t lane_ring_offset(unsigned int side)
-{
-	return sizeof(struct lane_memory) + side * share_ring_bytes(LANE_WORDS);
-}
-
-static inline size_t lane_bytes(void)
-{
-	return lane_ring_offset(2);
-}
+/* No number of a buffer. */
+#define LANE_NO_BUFFER UINT32_MAX
 
 /* The sender's view. One thread at a time. */
 struct lane_tx {
-	struct share_ring ring;
-	uint32_t collected;	      /* index up to which buffers have been taken back */
-	uint32_t buffers[LANE_WORDS]; /* by index: what was lent */
+	struct lane_ring *ring;
+	uint32_t own;	    /* index up to which packets have been put */
+	uint32_t collected; /* index up to which buffers have been taken back */
+	uint32_t lent;	    /* buffers that have not been taken back */
+	bool broken;	    /* the other side's index cannot be true: nothing goes in any more */
+	uint32_t buffers[LANE_WORDS]; /* by index modulo: what was lent, or LANE_NO_BUFFER */
 };
 
 /* The receiver's view. One thread at a time. */
 struct lane_rx {
-	struct share_ring ring; /* own: up to here all has been given back */
-	uint32_t seen;		/* index up to which packets have been taken */
-	bool ends;		/* nothing behind `end` is taken any more */
+	struct lane_ring *ring;
+	uint32_t own;  /* index up to which all has been given back */
+	uint32_t seen; /* index up to which packets have been taken */
+	bool ends;     /* nothing from `end` on is taken any more */
 	uint32_t end;
 	bool done[LANE_WORDS]; /* by index modulo: taken, and not needed any more */
 };
 
 /** Look at the two rings of a lane whose memory is still all zeros, from a side. */
-void lane_init(struct lane_tx *tx, struct lane_rx *rx, void *memory, unsigned int side);
+void lane_init(struct lane_tx *tx, struct lane_rx *rx, struct lane_memory *memory,
+	       unsigned int side);
 
-/** Lend packets whose buffers are ours; returns how many had room. */
-uint32_t lane_put(struct lane_tx *tx, const uint64_t *words, uint32_t n);
+/**
+ * Put packets whose buffers are ours.
+ *
+ * @param frames
+ *   Where each packet is: one of at most LANE_SHORT_BYTES is copied, and its buffer is not lent.
+ * @return
+ *   How many had room.
+ */
+uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
+		  const uint8_t *const *frames, uint32_t n);
 
-/** Fetch the line that the next packet is told of in, which the receiver has read. */
-static inline void lane_fetch(const struct lane_tx *tx)
+/** Whether a packet goes without its buffer. */
+static inline bool lane_is_short(const struct share_packet *packet)
 {
-	prefetch_write(&tx->ring.memory->words[tx->ring.own % LANE_WORDS]);
+	return packet->len <= LANE_SHORT_BYTES;
 }
 
-/** How many packets are lent, as far as has been looked. */
-static inline uint32_t lane_lent(const struct lane_tx *tx)
+/** Fetch the slot of the next packet but `ahead`, which the receiver has read. */
+static inline void lane_fetch(const struct lane_tx *tx, uint32_t ahead)
 {
-	return tx->ring.own - tx->collected;
+	const struct lane_slot *slot = &tx->ring->slots[(tx->own + ahead) % LANE_WORDS];
+
+	prefetch_write(slot);
+	prefetch_write((const uint8_t *)slot + RTE_CACHE_LINE_SIZE);
+}
+
+/** Of the word of the packet at an index. In memory of zeros there is none. */
+static inline uint8_t lane_round(uint32_t index)
+{
+	return (index / LANE_WORDS) % 2 == 0 ? SHARE_FLAG_ROUND : 0;
+}
+
+/** What a word tells of the packet at an index; false: it is not there yet. */
+static inline bool lane_unpack(uint64_t word, uint32_t index, struct share_packet *packet)
+{
+	*packet = share_unpack(word);
+	return (packet->flags & SHARE_FLAG_ROUND) == lane_round(index);
+}
+
+/** Slots that are in use, as far as has been looked. */
+static inline uint32_t lane_used(const struct lane_tx *tx)
+{
+	return tx->own - tx->collected;
 }
 
 /** Take back what the receiver has done with; `buffers` has room for LANE_WORDS. Returns how many.
@@ -99,7 +154,13 @@ uint32_t lane_reclaim(struct lane_tx *tx, uint32_t *buffers);
  * @param first
  *   Set to the index of the first.
  */
-uint32_t lane_take(struct lane_rx *rx, uint64_t *words, uint32_t n, uint32_t *first);
+uint32_t lane_take(struct lane_rx *rx, struct share_packet *packets, uint32_t n, uint32_t *first);
+
+/** Where the packet at an index is, whose flags have SHARE_FLAG_SHORT. */
+static inline uint8_t *lane_frame(const struct lane_rx *rx, uint32_t index)
+{
+	return rx->ring->slots[index % LANE_WORDS].frame;
+}
 
 /** Note that the packet at an index is needed no more. */
 void lane_done(struct lane_rx *rx, uint32_t index);
@@ -113,7 +174,8 @@ void lane_end(struct lane_rx *rx);
 /** Whether, after lane_end, everything has been taken and given back. */
 bool lane_is_over(const struct lane_rx *rx);
 
-/** Whether packets wait, as far as both indices tell that are in shared memory. MT-safe. */
+/** Whether packets wait, or will in a moment, as both indices tell that are in shared memory.
+ * MT-safe. */
 bool lane_waits(const struct lane_rx *rx);
 
 #endif

@@ -70,6 +70,9 @@ static inline size_t share_ring_offset(enum share_ring_kind kind)
 	0x1 /* handed over: it comes from a process of this host, which is trusted */
 #define SHARE_FLAG_SUMS	 0x2 /* the port has verified IPv4 and UDP checksums */
 #define SHARE_FLAG_ALONE 0x4 /* sent: PSOCK_ALONE */
+/* Of a lane's (share/lane.h): the packet is beside the word; there is one, in every other round. */
+#define SHARE_FLAG_SHORT 0x40
+#define SHARE_FLAG_ROUND 0x80
 
 struct share_packet {
 	uint32_t buffer; /* 24 bits */

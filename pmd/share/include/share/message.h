@@ -11,7 +11,7 @@
 #include "link/link.h"
 
 /* Both ends are of one build: another build has another number here, and is told so. */
-#define SHARE_VERSION 3
+#define SHARE_VERSION 4
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 16384
