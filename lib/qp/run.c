@@ -135,6 +135,7 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
 			     unsigned int *budget)
 {
+	const struct psn top = qp->flight.top;
 	enum fault fault = FAULT_NONE;
 	unsigned int sent = 0;
 	bool more = false;
@@ -163,8 +164,9 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 			recovery_sent(&qp->recovery, now_ns);
 		else if (flight_idle(&qp->flight))
 			recovery_idle(&qp->recovery);
-		if (sent > 0 && psn_eq(qp->flight.next, qp->flight.top))
-			recovery_time(&qp->recovery, psn_add(qp->flight.next, -1), now_ns);
+		/* The last packet is sent for the first time. */
+		if (!psn_eq(qp->flight.top, top))
+			recovery_time(&qp->recovery, psn_add(qp->flight.top, -1), now_ns);
 		break;
 	}
 	*budget -= sent;

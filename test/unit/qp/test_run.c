@@ -11,6 +11,7 @@
 
 #include "mem/mw.h"
 #include "qp_rig.h"
+#include "transport/recovery.h"
 #include "wire/headers.h"
 
 static uint64_t counter(enum counter which)
@@ -581,6 +582,44 @@ static void qp_timeout__what_was_lost_is_sent_again(void **state)
 	}
 }
 
+/* Whether an answer is to the first sending or to the second, nobody knows. */
+static void qp_run__times_nothing_that_is_sent_again(void **state)
+{
+	(void)state;
+	A->attr.timeout = 14;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, MTU, 8, MTU), 0);
+	rig.lose[0] = 1;
+	end_run(A, 9);
+	end_deliver(A);
+	end_run(B, 9);
+	end_deliver(B);
+	/* All of it again. */
+	end_run(A, 9);
+	assert_int_equal(A->catcher.count, 2);
+	rig.now_ns += RECOVERY_REPAIR_NS;
+	end_deliver(A);
+	end_run(B, 9);
+	end_deliver(B);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	/* A probe waits as before. */
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns + RECOVERY_REPAIR_NS);
+	/* What is sent once is timed. */
+	rig.now_ns += RECOVERY_REPAIR_NS;
+	end_deliver(A);
+	end_run(B, 9);
+	end_deliver(B);
+	end_sent(A, 3, IBV_WC_SUCCESS);
+	assert_int_equal(end_send(A, 4, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_int_equal(qp_deadline_ns(A->qp),
+			 rig.now_ns + RECOVERY_REPAIR_FACTOR * RECOVERY_REPAIR_NS);
+}
+
 static void qp_timeout__a_silent_peer_is_given_up(void **state)
 {
 	unsigned int sent = 0;
@@ -819,6 +858,7 @@ int main(void)
 		TEST(qp_run__in_error_says_why_and_nothing_more),
 		TEST(qp_run__a_completion_queue_that_overruns),
 		TEST(qp_timeout__what_was_lost_is_sent_again),
+		TEST(qp_run__times_nothing_that_is_sent_again),
 		TEST(qp_timeout__a_silent_peer_is_given_up),
 		TEST(qp_timeout__an_early_call_does_nothing),
 		TEST(qp_timeout__a_timeout_of_zero_waits_for_ever),

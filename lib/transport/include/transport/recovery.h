@@ -102,7 +102,7 @@ void recovery_sent(struct recovery *recovery, uint64_t now_ns);
  */
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding);
 
-/** Packets up to `last` were sent, for the first time: it may be timed. */
+/** Packets up to `last` were sent, and that one for the first time: it may be timed. */
 static inline void recovery_time(struct recovery *recovery, struct psn last, uint64_t now_ns)
 {
 	if (recovery->timing || !recovery->probing)
