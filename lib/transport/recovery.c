@@ -73,7 +73,10 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 	if (likely(!recovery->timing) || !psn_before(recovery->timed, una))
 		return;
 	recovery->timing = false;
-	if (took_ns > recovery->answer_ns)
+	/* No probe waits longer: of a peer that stood still nothing more is remembered. */
+	if (took_ns > RECOVERY_REPAIR_MAX_NS / RECOVERY_REPAIR_FACTOR)
+		recovery->answer_ns = RECOVERY_REPAIR_MAX_NS / RECOVERY_REPAIR_FACTOR;
+	else if (took_ns > recovery->answer_ns)
 		recovery->answer_ns = took_ns;
 	else
 		recovery->answer_ns -= (recovery->answer_ns - took_ns) / RECOVERY_ANSWER_PART;

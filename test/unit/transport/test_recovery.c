@@ -327,6 +327,11 @@ static void recovery_answered__a_probe_waits_for_what_is_usual(void **state)
 	recovery_progress(&recovery, NOW_NS, false);
 	answer_after(UINT64_C(1) << 35);
 	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_MAX_NS);
+	recovery_progress(&recovery, NOW_NS, false);
+	/* However long it stood still, this is soon forgotten. */
+	for (int i = 0; i < 17; i++)
+		answer_after(10);
+	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
 	recovery_reset(&recovery);
 	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
 }
