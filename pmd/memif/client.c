@@ -60,7 +60,7 @@ static int client_map(struct memif_client *client)
 		return -errno;
 	}
 	madvise(client->memory, client->bytes, MADV_DONTFORK);
-	memory_have(client->memory, client->bytes);
+	memory_have(client->memory, client->bytes, 0);
 	return 0;
 }
 

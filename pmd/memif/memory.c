@@ -10,15 +10,15 @@
 
 #include <rte_common.h>
 
-#define HAVE_BYTES_MAX ((size_t)16 << 20) /* of a ring that is longer: the engine waits for it */
+#define HAVE_BYTES_MAX ((size_t)16 << 20) /* of a wire that has more: the engine waits for it */
 
 #ifndef MADV_POPULATE_WRITE /* since Linux 5.14; before it, pages come one by one */
 #define MADV_POPULATE_WRITE 23
 #endif
 
-void memory_have(void *memory, size_t bytes)
+void memory_have(void *memory, size_t bytes, size_t had)
 {
-	const size_t now = RTE_MIN(bytes, HAVE_BYTES_MAX);
+	const size_t now = RTE_MIN(bytes, HAVE_BYTES_MAX - RTE_MIN(had, HAVE_BYTES_MAX));
 
 	/* Neither is more than a wish. */
 	madvise(memory, bytes, MADV_HUGEPAGE);

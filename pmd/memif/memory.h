@@ -5,8 +5,13 @@
 
 #include <stddef.h>
 
-/** In large pages where the kernel has some for who asks. What cannot be had comes later, page by
- * page. */
-void memory_have(void *memory, size_t bytes);
+/**
+ * In large pages where the kernel has some for who asks. What cannot be had, or would be too much
+ * at once, comes later, page by page.
+ *
+ * @param had
+ *   Bytes of the same wire that this was called for before.
+ */
+void memory_have(void *memory, size_t bytes, size_t had);
 
 #endif

@@ -64,7 +64,7 @@ static int peer_map(struct memif_peer *peer, uint64_t bytes, int fd)
 	madvise(memory, bytes, MADV_DONTFORK);
 	/* Not of strangers, of whom there may be many, and whose packets wait for none of them. */
 	if (peer->is_wire)
-		memory_have(memory, bytes);
+		memory_have(memory, bytes, peer->region_bytes);
 	region->at = memory;
 	region->bytes = bytes;
 	peer->region_count++;

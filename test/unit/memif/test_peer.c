@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -156,6 +157,34 @@ static void memif_peer_take__bounds_regions(void **state)
 	}
 	region.add_region.index = MEMIF_REGIONS_MAX;
 	assert_int_equal(say_region(client, &region, 4096), -EPROTO);
+}
+
+/* Its memory is had, but not without end: whoever has the wire waits for it, and a hole of the
+ * client's becomes memory. */
+static void memif_peer_take__has_some_pages_of_a_wire(void **state)
+{
+	static const uint64_t bytes = 12 << 20;
+	struct client *client = *state;
+	struct memif_message region = client_region();
+	const struct memif_message init = client_begin_message();
+	uint64_t had = 0;
+
+	memif_peer_fini(&client->peer);
+	memif_peer_init_wire(&client->peer);
+	assert_int_equal(client_say(client, &init, -1), 0);
+	region.add_region.bytes = bytes;
+	for (uint16_t i = 0; i < MEMIF_REGIONS_MAX; i++) {
+		const int fd = client_file(bytes, F_SEAL_SHRINK);
+		struct stat file;
+
+		region.add_region.index = i;
+		assert_int_equal(client_say(client, &region, fd), 0);
+		assert_int_equal(fstat(fd, &file), 0);
+		had += (uint64_t)file.st_blocks * 512;
+		close(fd);
+	}
+	/* In pages of 2 MiB, perhaps. */
+	assert_in_range(had, 0, 18 << 20);
 }
 
 static void memif_peer_take__wants_regions_in_order(void **state)
@@ -369,6 +398,7 @@ int main(void)
 		TEST(memif_peer_take__wants_memory_that_stays),
 		TEST(memif_peer_take__refuses_huge_pages),
 		TEST(memif_peer_take__bounds_regions),
+		TEST(memif_peer_take__has_some_pages_of_a_wire),
 		TEST(memif_peer_take__wants_regions_in_order),
 		TEST(memif_peer_take__bounds_rings),
 		TEST(memif_peer_take__takes_a_ring_at_the_end),
