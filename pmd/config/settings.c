@@ -130,7 +130,9 @@ static int set_without(const struct value *value, void *member, const char *text
 				   tuning_names());
 	if (strlen(text) >= value->size)
 		return text_refuse(why, "%s: the list is too long", value->name);
-	snprintf(member, value->size, "%s", text);
+	/* Whole, as settings are compared as bytes. */
+	memset(member, 0, value->size);
+	memcpy(member, text, strlen(text));
 	return 0;
 }
 

@@ -211,6 +211,9 @@ static void settings_set__leaves_nothing_of_what_was_there(void **state)
 		set(&twice, names[i], "longer.than.that");
 		set(&twice, names[i], "e1");
 	}
+	set(&once, "without", "prefetch");
+	set(&twice, "without", "prefetch,buffer-cache");
+	set(&twice, "without", "prefetch");
 	assert_memory_equal(&once, &twice, sizeof(once));
 }
 
