@@ -176,7 +176,7 @@ static const struct value values[] = {
 	{SETTING("capture", choice, capture), CHOICES(capture_names)},
 	{SETTING("without", without, without)},
 	{SETTING("secondary", count, secondary), COUNT(1, SECONDARY_MAX)},
-	{SETTING("max-qp", count, max_qp), COUNT(1, 65536)},
+	{SETTING("max-qp", count, max_qp), COUNT(1, SETTINGS_QP_MAX)},
 	{SETTING("max-memory", bytes, max_memory)},
 	{SETTING("max-buffers", count, max_buffers),
 	 COUNT(SETTINGS_BUFFERS_MIN, SETTINGS_BUFFERS_MAX)},

@@ -5,6 +5,7 @@
  * The page is a new one each time, so whatever is left of an earlier process can touch nothing of a
  * later one.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include <rte_cycles.h>
 
 #include "base/log.h"
+#include "config/settings.h"
 #include "memif/socket.h"
 #include "server.h"
 #include "share/message.h"
@@ -226,6 +228,7 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 		return rc;
 	slot->qpn_first = (uint32_t)rc;
 	/* Twice as many numbers as queue pairs: one that was destroyed rests. */
+	static_assert(2 * SETTINGS_QP_MAX == BLOCK_QPNS, "no more than a block has numbers for");
 	slot->qpn_count = BLOCK_QPNS;
 	if (server->max_qp > 0)
 		slot->qpn_count = RTE_MIN(2 * server->max_qp, BLOCK_QPNS);

@@ -181,9 +181,9 @@ static void settings_set__words(void **state)
 	assert_refused("progress", "Hybrid", "hybrid, inline and dedicated");
 	assert_refused("log-level", "9", "error, warn, info and debug");
 	assert_refused("telemetry", "on", "neither yes nor no");
-	assert_refused("max-qp", "0", "from 1 to 65536");
+	assert_refused("max-qp", "0", "from 1 to 8192");
 	assert_refused("capture", "yes", "no, port and all");
-	assert_refused("max-qp", "70000", "from 1 to 65536");
+	assert_refused("max-qp", "8193", "from 1 to 8192");
 	assert_refused("max-buffers", "5", "from 768 to 1536");
 	assert_refused("max-memory", "0", "512M");
 	assert_refused("max-memory", "5X", "512M");

@@ -14,6 +14,7 @@
 #define SETTINGS_DEFAULT_ISOLATED "/run/uroce/isolated.sock"
 #define SETTINGS_DEFAULT_NAME "uroce0"
 #define SETTINGS_DEFAULT_PREFIX "uroced"
+#define SETTINGS_QP_MAX 8192 /* of a process that attaches: what its numbers are enough for */
 /* Packet buffers of a process: less would be too few for what one port and its own queues hold. */
 #define SETTINGS_BUFFERS_MIN 768
 #define SETTINGS_BUFFERS_MAX 1536
