@@ -207,8 +207,9 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 		more_requests = qp_run_requester(qp, now_ns, sink, &share);
 		budget += share;
 		qp->requests_waited = false;
-		/* It need not wait until the acknowledgement is made. */
-		if (ack_last && sink->hurry)
+		/* It need not wait until the acknowledgement is made. Where more follows, it is a
+		 * stream, which larger bursts carry better. */
+		if (ack_last && !more_requests && sink->hurry)
 			sink->hurry(sink);
 	} else {
 		more_requests = true;

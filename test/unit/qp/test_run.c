@@ -143,6 +143,24 @@ static void qp_run__hurries_what_goes_before_the_acknowledgement(void **state)
 	assert_int_equal(hurries, 1);
 }
 
+/* More is to be sent than there is a share for: all of it leaves in one burst. */
+static void qp_run__hurries_no_stream(void **state)
+{
+	(void)state;
+	rig_connect();
+	hurries = 0;
+	A->catcher.sink.hurry = note_hurry;
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	for (uint64_t i = 2; i < 7; i++)
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_false(end_run(A, 8));
+	assert_int_equal(A->catcher.count, 6);
+	assert_int_equal(catcher_at(&A->catcher, 4)->opcode, OPCODE_ACKNOWLEDGE);
+	assert_int_equal(hurries, 0);
+}
+
 static void qp_run__a_peer_that_reads_on_leaves_requests_their_share(void **state)
 {
 	(void)state;
@@ -836,6 +854,7 @@ int main(void)
 		TEST(qp_run__a_reply_comes_behind_the_acknowledgement),
 		TEST(qp_run__what_the_peer_looks_for_in_memory_comes_first),
 		TEST(qp_run__hurries_what_goes_before_the_acknowledgement),
+		TEST(qp_run__hurries_no_stream),
 		TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share),
 		TEST(qp_run__a_read_that_no_answer_may_be_awaited_for_fails),
 		TEST(qp_run__owes_no_answers_after_its_own_fault),
