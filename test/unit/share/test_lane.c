@@ -215,6 +215,39 @@ static void lane_take__tells_each_round_from_the_one_before(void **state)
 	ends_fini(&ends);
 }
 
+/* Both sides have come as far as an index, in words that the ring then holds. */
+static void go_on_from(struct ends *ends, uint32_t index)
+{
+	ends->tx.own = ends->tx.collected = ends->tx.ring->prod = index;
+	ends->rx.own = ends->rx.seen = ends->tx.ring->cons = index;
+	for (uint32_t i = 1; i <= LANE_WORDS; i++)
+		ends->tx.ring->slots[(index - i) % LANE_WORDS].word =
+			share_pack(&(struct share_packet){.flags = lane_round(index - i)});
+}
+
+static void lane_take__goes_on_where_indices_begin_anew(void **state)
+{
+	uint32_t buffers[LANE_WORDS];
+	struct ends ends;
+
+	(void)state;
+	ends_init(&ends);
+	go_on_from(&ends, UINT32_MAX - LANE_WORDS - 5);
+	for (uint32_t round = 0; round < 4; round++) {
+		assert_int_equal(take_and_give_back(&ends, LANE_WORDS), 0);
+		assert_int_equal(put_some(&ends, 0, LANE_WORDS - 3), LANE_WORDS - 3);
+		assert_true(lane_waits(&ends.rx));
+		assert_int_equal(take_and_give_back(&ends, LANE_WORDS), LANE_WORDS - 3);
+		assert_int_equal(lane_collect(&ends.tx, buffers), LANE_WORDS - 3);
+	}
+	assert_false(ends.tx.broken);
+	put_some(&ends, 0, 2);
+	lane_end(&ends.rx);
+	assert_int_equal(take_and_give_back(&ends, LANE_WORDS), 2);
+	assert_true(lane_is_over(&ends.rx));
+	ends_fini(&ends);
+}
+
 /* Its buffer is the sender's at once, and the packet beside the word. */
 static void lane_put__copies_what_is_short(void **state)
 {
@@ -478,6 +511,7 @@ int main(void)
 		cmocka_unit_test(lane_collect__does_not_believe_the_receiver),
 		cmocka_unit_test(lane_take__does_not_believe_the_sender),
 		cmocka_unit_test(lane_take__tells_each_round_from_the_one_before),
+		cmocka_unit_test(lane_take__goes_on_where_indices_begin_anew),
 		cmocka_unit_test(lane_put__copies_what_is_short),
 		cmocka_unit_test(lane_end__of_a_sender_killed_before_its_words),
 		cmocka_unit_test(lane_is_over__when_all_is_taken_and_given_back),
