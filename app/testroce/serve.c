@@ -11,12 +11,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
+
 #include "control.h"
 #include "nic.h"
 #include "passive.h"
 
-#define CLIENTS_MAX  32
-#define LOOK_TURNS   1024 /* looking at the sockets costs a system call each */
+#define CLIENTS_MAX 32
+/* Between looks at the sockets during tests: each costs a system call. */
+#define LOOK_NS	     UINT64_C(5000000)
 #define IDLE_WAIT_MS 1
 
 struct client {
@@ -28,16 +31,20 @@ struct server {
 	struct nic *nic;
 	int listen_fd;
 	struct client clients[CLIENTS_MAX];
-	unsigned int count; /* connected */
+	struct client *connected[CLIENTS_MAX]; /* of these */
+	unsigned int count;		       /* in `connected` */
 	bool had_one;
 };
 
-static void server_drop(struct server *server, struct client *client)
+/* By its place among those that are connected. */
+static void server_drop(struct server *server, unsigned int i)
 {
+	struct client *client = server->connected[i];
+
 	passive_close(&client->passive);
 	close(client->fd);
 	client->fd = -1;
-	server->count--;
+	server->connected[i] = server->connected[--server->count];
 }
 
 static void server_accept(struct server *server)
@@ -55,7 +62,7 @@ static void server_accept(struct server *server)
 			continue;
 		client->fd = fd;
 		passive_init(&client->passive, server->nic);
-		server->count++;
+		server->connected[server->count++] = client;
 		server->had_one = true;
 		return;
 	}
@@ -92,18 +99,19 @@ static bool client_has_failed(const struct client *client)
 static void server_look(struct server *server)
 {
 	server_accept(server);
-	for (int i = 0; i < CLIENTS_MAX; i++) {
-		struct client *client = &server->clients[i];
+	/* From the end: who is dropped leaves its place to the last one. */
+	for (unsigned int i = server->count; i-- > 0;) {
+		struct client *client = server->connected[i];
 
-		if (client->fd >= 0 && (client_has_failed(client) || !client_listen(client)))
-			server_drop(server, client);
+		if (client_has_failed(client) || !client_listen(client))
+			server_drop(server, i);
 	}
 }
 
 static bool server_has_tests(const struct server *server)
 {
-	for (int i = 0; i < CLIENTS_MAX; i++)
-		if (server->clients[i].fd >= 0 && server->clients[i].passive.open)
+	for (unsigned int i = 0; i < server->count; i++)
+		if (server->connected[i]->passive.open)
 			return true;
 	return false;
 }
@@ -118,9 +126,8 @@ static void server_wait(struct server *server)
 
 static void server_turn(struct server *server)
 {
-	for (int i = 0; i < CLIENTS_MAX; i++)
-		if (server->clients[i].fd >= 0)
-			passive_turn(&server->clients[i].passive);
+	for (unsigned int i = 0; i < server->count; i++)
+		passive_turn(&server->connected[i]->passive);
 	nic_turn(server->nic);
 }
 
@@ -128,7 +135,7 @@ int serve_run(struct nic *nic, const char *where, bool once, const volatile sig_
 	      char *error, size_t error_size)
 {
 	static struct server server;
-	unsigned int turns = 0;
+	uint64_t looked_tsc = 0;
 
 	server.nic = nic;
 	for (int i = 0; i < CLIENTS_MAX; i++)
@@ -143,13 +150,14 @@ int serve_run(struct nic *nic, const char *where, bool once, const volatile sig_
 
 		if (idle)
 			server_wait(&server);
-		if (idle || ++turns % LOOK_TURNS == 0)
+		if (idle || nic_ns(nic, rte_rdtsc() - looked_tsc) > LOOK_NS) {
+			looked_tsc = rte_rdtsc();
 			server_look(&server);
+		}
 		server_turn(&server);
 	}
-	for (int i = 0; i < CLIENTS_MAX; i++)
-		if (server.clients[i].fd >= 0)
-			server_drop(&server, &server.clients[i]);
+	while (server.count > 0)
+		server_drop(&server, 0);
 	close(server.listen_fd);
 	return 0;
 }
