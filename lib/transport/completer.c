@@ -601,7 +601,7 @@ enum fault completer_sent(struct completer *completer, uint64_t now_ns)
 }
 
 /* The repair was lost; or, where there is none, the oldest packet may be. */
-static void completer_repair_again(struct completer *completer)
+static void completer_repair_again(struct completer *completer, uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
 
@@ -609,7 +609,7 @@ static void completer_repair_again(struct completer *completer)
 		flight->repair_next = flight->una;
 	} else if (!psn_eq(flight->una, flight->next)) {
 		flight_mend(flight, REPAIR_PROBE, psn_add(flight->una, 1));
-		recovery_probe(completer->recovery, flight->una);
+		recovery_probe(completer->recovery, flight->una, now_ns);
 		counters_add(completer->counters, COUNTER_probes, 1);
 	}
 }
@@ -622,7 +622,7 @@ enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
 	case RECOVERY_RNR_OVER:
 		return FAULT_NONE;
 	case RECOVERY_REPAIR:
-		completer_repair_again(completer);
+		completer_repair_again(completer, now_ns);
 		return FAULT_NONE;
 	case RECOVERY_RESEND:
 		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);

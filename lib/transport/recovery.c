@@ -57,6 +57,7 @@ void recovery_reset(struct recovery *recovery)
 {
 	recovery_calm(recovery);
 	recovery->timing = false;
+	recovery->answered = false;
 	recovery->answer_ns = 0;
 }
 
@@ -68,26 +69,40 @@ void recovery_sent(struct recovery *recovery, uint64_t now_ns)
 
 void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
-	const uint64_t took_ns = now_ns - recovery->since_ns;
+	/* No probe waits longer: of a peer that stood still nothing more is remembered. */
+	uint64_t took_ns = RECOVERY_REPAIR_MAX_NS / RECOVERY_REPAIR_FACTOR;
 
-	if (likely(!recovery->timing) || !psn_before(recovery->timed, una))
+	if (!recovery->timing)
+		return;
+	if (took_ns > now_ns - recovery->since_ns)
+		took_ns = now_ns - recovery->since_ns;
+	if (took_ns < recovery->longest_ns)
+		took_ns = recovery->longest_ns;
+	recovery->longest_ns = took_ns;
+	recovery->since_ns = now_ns;
+	if (unlikely(!recovery->answered && !recovery->probed)) {
+		recovery->answered = true;
+		recovery->answer_ns = took_ns;
+	}
+	if (likely(!psn_before(recovery->timed, una)))
 		return;
 	recovery->timing = false;
-	/* No probe waits longer: of a peer that stood still nothing more is remembered. */
-	if (took_ns > RECOVERY_REPAIR_MAX_NS / RECOVERY_REPAIR_FACTOR)
-		recovery->answer_ns = RECOVERY_REPAIR_MAX_NS / RECOVERY_REPAIR_FACTOR;
-	else if (took_ns > recovery->answer_ns)
+	if (took_ns > recovery->answer_ns)
 		recovery->answer_ns = took_ns;
-	else
+	else if (!recovery->probed)
 		recovery->answer_ns -= (recovery->answer_ns - took_ns) / RECOVERY_ANSWER_PART;
 }
 
-void recovery_probe(struct recovery *recovery, struct psn una)
+void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
-	recovery->answer_ns = 2 * recovery_probe_wait_ns(recovery) / RECOVERY_REPAIR_FACTOR;
+	if (!recovery->answered)
+		recovery->answer_ns = 2 * recovery_probe_wait_ns(recovery) / RECOVERY_REPAIR_FACTOR;
 	recovery->probing = false;
-	if (psn_eq(recovery->timed, una))
-		recovery->timing = false;
+	recovery->timing = true;
+	recovery->probed = true;
+	recovery->timed = una;
+	recovery->since_ns = now_ns;
+	recovery->longest_ns = 0;
 }
 
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding)
@@ -183,6 +198,7 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns
 		if (recovery->repair_tries < RECOVERY_REPAIR_DOUBLINGS)
 			recovery->repair_tries++;
 		recovery->measured = true;
+		recovery->timing = false;
 		recovery_arm_repair(recovery, now_ns);
 		return RECOVERY_REPAIR;
 	}

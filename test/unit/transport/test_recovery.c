@@ -281,7 +281,7 @@ static void recovery_sent__a_probe_goes_out_long_before_the_timer(void **state)
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RECOVERY_REPAIR_NS);
 	assert_int_equal(recovery_expire(&recovery, NOW_NS + RECOVERY_REPAIR_NS), RECOVERY_REPAIR);
-	recovery_probe(&recovery, (struct psn){0});
+	recovery_probe(&recovery, (struct psn){0}, NOW_NS);
 	assert_int_equal(recovery.retries_left, 3);
 	/* The peer is slow: the next one waits longer. */
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 3 * RECOVERY_REPAIR_NS);
@@ -343,10 +343,11 @@ static void recovery_answered__one_packet_at_a_time_is_timed(void **state)
 	recovery_sent(&recovery, NOW_NS);
 	recovery_time(&recovery, LAST, NOW_NS);
 	recovery_time(&recovery, BEHIND_LAST, NOW_NS + RECOVERY_REPAIR_NS);
-	/* What was before it is no answer to it. */
-	recovery_answered(&recovery, LAST, NOW_NS + RECOVERY_REPAIR_NS);
-	assert_int_equal(recovery.answer_ns, 0);
-	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 2 * RECOVERY_REPAIR_NS);
+	/* What was before it is no answer to it; yet a probe would not have waited for more. */
+	recovery_answered(&recovery, psn_add(LAST, -1), NOW_NS + 2 * RECOVERY_REPAIR_NS);
+	recovery_answered(&recovery, LAST, NOW_NS + 3 * RECOVERY_REPAIR_NS);
+	assert_true(recovery.timing);
+	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 4 * RECOVERY_REPAIR_NS);
 	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_REPAIR_NS);
 	recovery_answered(&recovery, psn_add(BEHIND_LAST, 1), NOW_NS + 9 * RECOVERY_REPAIR_NS);
 	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_REPAIR_NS);
@@ -367,9 +368,10 @@ static void be_told_to_wait(void)
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 }
 
-static void probe(void)
+static void probe_twice(void)
 {
-	recovery_probe(&recovery, LAST);
+	recovery_probe(&recovery, LAST, NOW_NS);
+	assert_int_equal(recovery_expire(&recovery, recovery.repair_ns), RECOVERY_REPAIR);
 }
 
 static void time_out(void)
@@ -379,7 +381,7 @@ static void time_out(void)
 
 static void recovery_answered__what_was_sent_twice_is_not_timed(void **state)
 {
-	void (*const twice[])(void) = {lose, mend, be_told_to_wait, probe, time_out};
+	void (*const twice[])(void) = {lose, mend, be_told_to_wait, probe_twice, time_out};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++) {
@@ -391,13 +393,42 @@ static void recovery_answered__what_was_sent_twice_is_not_timed(void **state)
 		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 5 * RECOVERY_REPAIR_NS);
 		assert_true(recovery.answer_ns < 5 * RECOVERY_REPAIR_NS);
 	}
-	/* A probe of another packet tells nothing of this one. */
-	recovery_reset(&recovery);
+}
+
+/* A probe that is answered after `took_ns`. */
+static void probe_after(uint64_t wait_ns, uint64_t took_ns)
+{
+	const uint64_t probe_ns = NOW_NS + wait_ns;
+
 	recovery_sent(&recovery, NOW_NS);
 	recovery_time(&recovery, LAST, NOW_NS);
-	recovery_probe(&recovery, psn_add(LAST, -1));
-	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 5 * RECOVERY_REPAIR_NS);
-	assert_int_equal(recovery.answer_ns, 5 * RECOVERY_REPAIR_NS);
+	assert_int_equal(recovery_expire(&recovery, probe_ns), RECOVERY_REPAIR);
+	recovery_probe(&recovery, psn_add(LAST, -3), probe_ns);
+	recovery_answered(&recovery, BEHIND_LAST, probe_ns + took_ns);
+	recovery_progress(&recovery, probe_ns + took_ns, false);
+}
+
+/* Else it would wait ever longer where much is lost. */
+static void recovery_probe__of_what_was_lost_lets_no_other_wait(void **state)
+{
+	(void)state;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	answer_after(10);
+	for (int i = 0; i < 100; i++)
+		probe_after(RECOVERY_REPAIR_NS, 10);
+	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
+	recovery_progress(&recovery, NOW_NS, false);
+	/* Answers take as long as that to a probe, at least. */
+	probe_after(RECOVERY_REPAIR_NS, 2 * RECOVERY_REPAIR_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_FACTOR * 2 * RECOVERY_REPAIR_NS);
+	recovery_progress(&recovery, NOW_NS, false);
+	/* The first that is timed counts whatever was guessed before. */
+	recovery_reset(&recovery);
+	probe_after(RECOVERY_REPAIR_NS, 10);
+	assert_int_equal(probe_wait_ns(), 2 * RECOVERY_REPAIR_NS);
+	recovery_progress(&recovery, NOW_NS, false);
+	answer_after(10);
+	assert_int_equal(recovery.answer_ns, 10);
 }
 
 /* Each packet that is sent alone is sent twice, until one is given the time that it takes. */
@@ -411,15 +442,18 @@ static void recovery_expire__probes_that_come_too_early_come_later(void **state)
 	for (int i = 0; i < 10; i++) {
 		recovery_sent(&recovery, NOW_NS);
 		recovery_time(&recovery, LAST, NOW_NS);
-		while (recovery_expire(&recovery, NOW_NS + takes_ns) == RECOVERY_REPAIR) {
-			recovery_probe(&recovery, LAST);
+		while (recovery.repair_ns < NOW_NS + takes_ns) {
+			const uint64_t probe_ns = recovery.repair_ns;
+
+			assert_int_equal(recovery_expire(&recovery, probe_ns), RECOVERY_REPAIR);
+			recovery_probe(&recovery, LAST, probe_ns);
 			recovery.repair_ns = RECOVERY_NEVER;
 			probes++;
 		}
 		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + takes_ns);
 		recovery_progress(&recovery, NOW_NS + takes_ns, false);
 	}
-	assert_int_equal(probes, 3);
+	assert_int_equal(probes, 1);
 	assert_int_equal(recovery.answer_ns, takes_ns);
 }
 
@@ -481,6 +515,7 @@ int main(void)
 		TEST(recovery_answered__a_probe_waits_for_what_is_usual),
 		TEST(recovery_answered__one_packet_at_a_time_is_timed),
 		TEST(recovery_answered__what_was_sent_twice_is_not_timed),
+		TEST(recovery_probe__of_what_was_lost_lets_no_other_wait),
 		TEST(recovery_expire__probes_that_come_too_early_come_later),
 	};
 
