@@ -76,10 +76,7 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 		return;
 	if (took_ns > now_ns - recovery->since_ns)
 		took_ns = now_ns - recovery->since_ns;
-	if (took_ns < recovery->longest_ns)
-		took_ns = recovery->longest_ns;
-	recovery->longest_ns = took_ns;
-	recovery->since_ns = now_ns;
+	/* The first answer of all; if to what was sent before it, better than a guess. */
 	if (unlikely(!recovery->answered && !recovery->probed)) {
 		recovery->answered = true;
 		recovery->answer_ns = took_ns;
@@ -102,7 +99,6 @@ void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 	recovery->probed = true;
 	recovery->timed = una;
 	recovery->since_ns = now_ns;
-	recovery->longest_ns = 0;
 }
 
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding)

@@ -16,12 +16,13 @@
  * are no probes where the acknowledgement timer is as short, or never runs out.
  *
  * How long a probe has to wait is measured: a wire may be emulated, and a peer sleep. One packet at
- * a time is watched from when it is sent until it is acknowledged: the longest time meanwhile in
- * which nothing was acknowledged is what an answer takes. Not watched are those that were sent
- * twice, of which nobody knows to which sending the answer is (Karn). A probe is timed as well:
- * answers take no less than that, whichever sending it is to. Where one goes out before anything
- * could be measured, the next one waits twice as long, until something is. Later none is a reason
- * to wait longer by itself: on a wire that loses much, most of them are for what was lost.
+ * a time is timed from when it is sent to its acknowledgement, but for those that were sent twice,
+ * of which nobody knows to which sending the answer is (Karn). A probe is timed as well: answers
+ * take no less than that, whichever sending it is to. Where one goes out before anything could be
+ * measured, the next one waits twice as long, until something is; what comes meanwhile for older
+ * packets will do, as on a wire that loses much hardly any packet is acknowledged before something
+ * is sent again. Later no probe is a reason to wait longer by itself: there, most of them are for
+ * what was lost.
  *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), send
  * again at once. They use up no retry, but do not start the timer anew either: a loss that is
@@ -74,8 +75,7 @@ struct recovery {
 	uint64_t deadline_ns; /* of the timer that runs; RECOVERY_NEVER when none does */
 
 	uint64_t repair_ns;	 /* deadline of the repair timer, or RECOVERY_NEVER */
-	uint64_t since_ns;	 /* the repair began, or what is timed was sent, or the last answer came */
-	uint64_t longest_ns;	 /* without an answer, since it was sent */
+	uint64_t since_ns;	 /* the repair began, or what is timed was sent */
 	uint64_t answer_ns;	 /* what an answer takes; 0: none was measured */
 	uint64_t repair_wait_ns; /* that the first wait of a repair takes; 0: none was measured */
 	uint8_t repair_tries;	 /* waits of this repair that ran out */
@@ -83,7 +83,7 @@ struct recovery {
 	bool probing;  /* repair_ns is for a probe */
 	bool timing;   /* a packet is timed, */
 	bool probed;   /* which is a probe */
-	bool answered; /* one was measured that is no probe */
+	bool answered; /* one was timed that is no probe, or had an answer before it */
 	struct psn timed;
 };
 
@@ -117,7 +117,6 @@ static inline void recovery_time(struct recovery *recovery, struct psn last, uin
 	recovery->probed = false;
 	recovery->timed = last;
 	recovery->since_ns = now_ns;
-	recovery->longest_ns = 0;
 }
 
 /** A probe is sent: the packet `una`, once more. */
