@@ -197,20 +197,14 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	 * reply to it is there. And requests come first every other time: a peer that never stops
 	 * READing leaves them half.
 	 */
-	const bool ack_last =
-		replies_owe_ack_only(&qp->replies) && requester_writes_next(&qp->requester);
-
-	if (ack_last || qp->requests_waited) {
+	if ((replies_owe_ack_only(&qp->replies) && requester_writes_next(&qp->requester)) ||
+	    qp->requests_waited) {
 		unsigned int share = budget / 2;
 
 		budget -= share;
 		more_requests = qp_run_requester(qp, now_ns, sink, &share);
 		budget += share;
 		qp->requests_waited = false;
-		/* It need not wait until the acknowledgement is made. Where more follows, it is a
-		 * stream, which larger bursts carry better. */
-		if (ack_last && !more_requests && sink->hurry)
-			sink->hurry(sink);
 	} else {
 		more_requests = true;
 	}

@@ -365,19 +365,11 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	return 0;
 }
 
-static void tx_hurry(struct packet_sink *sink)
-{
-	tx_flush((struct tx *)(void *)sink);
-}
-
 void tx_init(struct tx *tx, struct port *port, struct counters *counters)
 {
 	memset(tx, 0, sizeof(*tx));
 	tx->sink.get = tx_get;
 	tx->sink.put = tx_put;
-	/* In memory a burst costs little; elsewhere it is a system call, or a write to a device. */
-	if (port->driver == PORT_SHARED || port->driver == PORT_WIRE)
-		tx->sink.hurry = tx_hurry;
 	tx->port = port;
 	tx->counters = counters;
 }

@@ -162,22 +162,6 @@ static void tx__unreadable_payload_in_place_is_a_fault(void **state)
 
 #define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 
-/* Where a burst costs a system call, or a write to a device, more goes into one. */
-static void tx_init__hurries_on_ports_in_memory(void **state)
-{
-	static const enum port_driver drivers[] = {PORT_SHARED, PORT_WIRE, PORT_GENERIC,
-						   PORT_AF_PACKET};
-	static struct port port;
-	static struct tx tx;
-
-	(void)state;
-	for (size_t i = 0; i < RTE_DIM(drivers); i++) {
-		port.driver = drivers[i];
-		tx_init(&tx, &port, NULL);
-		assert_int_equal(tx.sink.hurry != NULL, i < 2);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,7 +169,6 @@ int main(void)
 		INLINE(tx__what_may_change_under_way_is_copied),
 		INLINE(tx__what_is_sent_again_leaves_alone),
 		INLINE(tx__unreadable_payload_in_place_is_a_fault),
-		cmocka_unit_test(tx_init__hurries_on_ports_in_memory),
 	};
 
 	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);

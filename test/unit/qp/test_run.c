@@ -108,59 +108,6 @@ static void qp_run__what_the_peer_looks_for_in_memory_comes_first(void **state)
 	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_ACKNOWLEDGE);
 }
 
-static unsigned int hurries, hurried; /* calls; packets that had been put by the last one */
-
-static void note_hurry(struct packet_sink *sink)
-{
-	hurries++;
-	hurried = ((struct catcher *)(void *)sink)->count;
-}
-
-/* The acknowledgement behind it is not waited for; alone, neither is in a hurry. */
-static void qp_run__hurries_what_goes_before_the_acknowledgement(void **state)
-{
-	(void)state;
-	rig_connect();
-	hurries = 0;
-	A->catcher.sink.hurry = note_hurry;
-	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	end_run(B, 9);
-	end_deliver(B);
-	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	assert_false(end_run(A, 9));
-	assert_int_equal(A->catcher.count, 2);
-	assert_int_equal(hurries, 1);
-	assert_int_equal(hurried, 1);
-	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	assert_false(end_run(A, 9));
-	assert_int_equal(hurries, 1);
-	end_run(B, 9);
-	end_deliver(A);
-	assert_int_equal(end_send(B, 4, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	end_run(B, 9);
-	end_deliver(B);
-	assert_false(end_run(A, 9));
-	assert_int_equal(hurries, 1);
-}
-
-/* More is to be sent than there is a share for: all of it leaves in one burst. */
-static void qp_run__hurries_no_stream(void **state)
-{
-	(void)state;
-	rig_connect();
-	hurries = 0;
-	A->catcher.sink.hurry = note_hurry;
-	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	end_run(B, 9);
-	end_deliver(B);
-	for (uint64_t i = 2; i < 7; i++)
-		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	assert_false(end_run(A, 8));
-	assert_int_equal(A->catcher.count, 6);
-	assert_int_equal(catcher_at(&A->catcher, 4)->opcode, OPCODE_ACKNOWLEDGE);
-	assert_int_equal(hurries, 0);
-}
-
 static void qp_run__a_peer_that_reads_on_leaves_requests_their_share(void **state)
 {
 	(void)state;
@@ -853,8 +800,6 @@ int main(void)
 		TEST(qp_run__answers_before_it_asks_and_keeps_to_the_budget),
 		TEST(qp_run__a_reply_comes_behind_the_acknowledgement),
 		TEST(qp_run__what_the_peer_looks_for_in_memory_comes_first),
-		TEST(qp_run__hurries_what_goes_before_the_acknowledgement),
-		TEST(qp_run__hurries_no_stream),
 		TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share),
 		TEST(qp_run__a_read_that_no_answer_may_be_awaited_for_fails),
 		TEST(qp_run__owes_no_answers_after_its_own_fault),

@@ -16,9 +16,6 @@ struct packet_sink {
 	 * anew and put, or left.
 	 */
 	int (*put)(struct packet_sink *sink, struct packet_out *out);
-	/* Somebody may be waiting for what was put so far, and not for what will be: send it. NULL
-	 * where that costs more than it saves. */
-	void (*hurry)(struct packet_sink *sink);
 };
 
 #endif
