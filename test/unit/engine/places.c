@@ -91,7 +91,7 @@ static bool places_lost(void *arg)
 	return false;
 }
 
-struct port *places_begin(uint32_t room)
+void places_begin(void)
 {
 	static const uint8_t payload[PLACES_PAYLOAD];
 	static const struct port_ops port_ops = {
@@ -106,19 +106,16 @@ struct port *places_begin(uint32_t room)
 		.connected = places_connected,
 		.lost = places_lost,
 	};
-	struct port *port = &engine->link->port;
-
-	port->ops = &port_ops;
+	engine->link->port.ops = &port_ops;
 	memset(&places, 0, sizeof(places));
-	places.room = room;
+	places.room = PLACES;
 	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
 	qp.payload = payload;
 	qp.payload_len = sizeof(payload);
-	return port;
 }
 
-void places_end(struct port *port)
+void places_end(void)
 {
-	port->ops = NULL;
-	port->rx_cut = false;
+	engine->link->port.ops = NULL;
+	engine->link->port.rx_cut = false;
 }

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "fake.h"
-#include "link/port.h"
 
 #define PLACES 4 /* in a row, used again and again */
 
@@ -27,9 +26,9 @@ extern struct places places;
 
 #define PLACES_PAYLOAD 1024 /* less is not built in a place */
 
-/** From here on until places_end the rig's engine has this port, with `room` free places; its queue
+/** From here on until places_end the rig's engine has this port, with PLACES free places; its queue
  * pair sends to somebody else, with so much payload. */
-struct port *places_begin(uint32_t room);
-void places_end(struct port *port);
+void places_begin(void);
+void places_end(void);
 
 #endif

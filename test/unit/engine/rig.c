@@ -3,13 +3,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "rig.h"
 
-bool have_port;
+#define SKIPPED 77 /* as Meson understands it */
+
 struct engine *engine;
 struct qp qp, other;
 const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 0x99};
@@ -18,14 +20,13 @@ const struct engine_ops *const ops = &engine_ops_pmd;
 int rig_group_set_up(void **state)
 {
 	(void)state;
-	have_port = fake_start();
+	if (!fake_start())
+		exit(SKIPPED);
 	return 0;
 }
 
 int rig_begin(enum settings_progress progress)
 {
-	if (!have_port)
-		return 0;
 	engine = fake_engine(progress);
 	fake_qp_init(&qp, peer_mac);
 	fake_qp_init(&other, peer_mac);
@@ -41,8 +42,7 @@ int rig_set_up(void **state)
 int rig_tear_down(void **state)
 {
 	(void)state;
-	if (have_port)
-		fake_engine_end(engine);
+	fake_engine_end(engine);
 	return 0;
 }
 

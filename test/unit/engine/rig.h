@@ -12,13 +12,13 @@
 
 #define PATIENCE_MS 20000 /* for things that happen at once on an idle machine */
 
-extern bool have_port; /* else every test that wants one is skipped */
 extern struct engine *engine;
 extern struct qp qp, other;
 extern const uint8_t peer_mac[6];
 extern const struct engine_ops *const ops;
 
-/** Of cmocka: once a program, and before and after each test. */
+/** Of cmocka: once a program, which is skipped where EAL and a port cannot be had; and before and
+ * after each test. */
 int rig_group_set_up(void **state);
 int rig_set_up(void **state);
 int rig_tear_down(void **state);

@@ -31,14 +31,12 @@ static int set_up_hybrid(void **state)
 	const int rc = rig_begin(SETTINGS_PROGRESS_HYBRID);
 
 	(void)state;
-	return rc == 0 && have_port ? helper_start(engine) : rc;
+	return rc == 0 ? helper_start(engine) : rc;
 }
 
 static void helper__takes_over_when_nobody_polls(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	fake_receiver = &other;
 	qp.to_send = 1000;
 	ops->kick(engine, &qp);
@@ -48,8 +46,6 @@ static void helper__takes_over_when_nobody_polls(void **state)
 static void helper__serves_timers_while_the_program_sleeps(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	qp.deadline_ns = clock_ns(&engine->clock) + 3000000;
 	ops->kick(engine, &qp);
 	ops->wait(engine);
@@ -61,8 +57,6 @@ static void helper__lets_a_polling_program_run_the_engine(void **state)
 	const uint64_t before = engine ? engine->app_turns : 0;
 
 	(void)state;
-	if (!have_port)
-		skip();
 	for (int i = 0; i < PATIENCE_MS * 100 && engine->app_turns < before + 1000; i++)
 		ops->poll(engine);
 	assert_true(engine->app_turns >= before + 1000);
@@ -98,8 +92,6 @@ static void helper__reads_the_error_of_a_port_that_went_down(void **state)
 	int left = PATIENCE_MS;
 
 	(void)state;
-	if (!have_port)
-		skip();
 	poll_fd.fd = socket_in_error();
 	engine->link->port.wake_fd = poll_fd.fd;
 	assert_int_equal(helper_start(engine), 0);
@@ -120,8 +112,6 @@ static void helper__arms_interrupts_as_the_owner_alone(void **state)
 
 	(void)state;
 	assert_true(fd >= 0);
-	if (!have_port)
-		skip();
 	port = &engine->link->port;
 	port->interrupts = true;
 	port->wake_fd = fd;
@@ -144,8 +134,6 @@ static void helper__arms_interrupts_as_the_owner_alone(void **state)
 static void helper__is_missed_for_what_a_kick_leaves(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	fake_receiver = &other;
 	engine->helper_dozes_until_ns = clock_ns(&engine->clock) + UINT64_C(1000000000000);
 	engine_lock(engine);
@@ -168,8 +156,6 @@ static void helper__is_missed_for_a_timer_that_ends_before_its_sleep(void **stat
 	uint64_t start_ns;
 
 	(void)state;
-	if (!have_port)
-		skip();
 	start_ns = clock_ns(&engine->clock);
 	engine_lock(engine);
 	qp.deadline_ns = start_ns + 5000000;
@@ -188,8 +174,6 @@ static void helper_tell__takes_no_order_to_run_back(void **state)
 	uint32_t look, run;
 
 	(void)state;
-	if (!have_port)
-		skip();
 	engine->has_helper = true;
 	helper_tell(engine);
 	look = engine->helper_wanted;
@@ -218,14 +202,12 @@ static int set_up_dedicated(void **state)
 	const int rc = rig_begin(SETTINGS_PROGRESS_DEDICATED);
 
 	(void)state;
-	return rc == 0 && have_port ? helper_start(engine) : rc;
+	return rc == 0 ? helper_start(engine) : rc;
 }
 
 static void helper__dedicated_serves_kicks_and_the_program_no_turns(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	fake_receiver = &other;
 	qp.to_send = 50;
 	ops->kick(engine, &qp);
@@ -251,8 +233,6 @@ static void ops_kick__none_is_lost_between_threads(void **state)
 	pthread_t threads[3];
 
 	(void)state;
-	if (!have_port)
-		skip();
 	for (int i = 0; i < 3; i++) {
 		fake_qp_init(&qps[i], peer_mac);
 		assert_int_equal(pthread_create(&threads[i], NULL, kicker, &qps[i]), 0);

@@ -26,10 +26,10 @@ static struct port server, client;
 
 static int group_set_up(void **state)
 {
-	if (!mkdtemp(dir))
+	if (rig_group_set_up(state) != 0 || !mkdtemp(dir))
 		return -1;
 	snprintf(path, sizeof(path), "%s/wire", dir);
-	return rig_group_set_up(state);
+	return 0;
 }
 
 static int group_tear_down(void **state)
@@ -127,8 +127,6 @@ static void memif_port__bursts_arrive(void **state)
 	static const char *const arguments[] = {"", ",bsize=256"};
 
 	(void)state;
-	if (!have_port)
-		skip();
 	for (int i = 0; i < 2; i++) {
 		open_both(arguments[i]);
 		for (int k = 0; k < 40; k++) {
@@ -149,8 +147,6 @@ static void memif_port__tells_where_a_burst_is_cut(void **state)
 	struct port *ends[] = {&server, &client};
 
 	(void)state;
-	if (!have_port)
-		skip();
 	open_both("");
 	for (int i = 0; i < 2; i++) {
 		int received = 0;
@@ -190,8 +186,6 @@ static void send_long(int count)
 static void memif_port__goes_on_after_too_long_ones(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	open_both(",rsize=6,bsize=8192");
 	for (int i = 0; i < 3; i++) {
 		send_long(64);
@@ -218,8 +212,6 @@ static void memif_port__drops_what_it_cannot_send(void **state)
 	struct memif_port *memif;
 
 	(void)state;
-	if (!have_port)
-		skip();
 	open_both("");
 	memif = client.ops_arg;
 	/* Longer than 64 of these. */
@@ -240,8 +232,6 @@ static void memif_port__a_full_ring_takes_fewer(void **state)
 	uint16_t sent;
 
 	(void)state;
-	if (!have_port)
-		skip();
 	open_both(",rsize=4,bsize=512");
 	for (int i = 0; i < BURST; i++)
 		mbufs[i] = make(64);
@@ -259,8 +249,6 @@ static void memif_port__a_full_ring_takes_fewer(void **state)
 static void memif_port__a_broken_rule_rings_the_alarm(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	for (int i = 0; i < 4; i++) {
 		struct memif_port *memif;
 

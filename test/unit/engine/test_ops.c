@@ -14,8 +14,6 @@
 static void ops_kick__sends_at_once(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	qp.to_send = 1;
 	ops->kick(engine, &qp);
 	assert_int_equal(qp.to_send, 0);
@@ -25,8 +23,6 @@ static void ops_kick__sends_at_once(void **state)
 static void ops_kick__of_a_taken_engine_is_served_by_its_owner(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	assert_true(engine_try(engine));
 	qp.to_send = 1;
 	ops->kick(engine, &qp);
@@ -40,8 +36,6 @@ static void ops_kick__of_a_taken_engine_is_served_by_its_owner(void **state)
 static void ops_lock__pays_what_is_owed_first(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	rig_send(&qp, 1);
 	ops->lock(engine);
 	assert_int_equal(qp.to_send, 0);
@@ -54,8 +48,6 @@ static void ops_lock__pays_what_is_owed_first(void **state)
 static void ops_detach__waits_for_a_full_port_once(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	rig_send(&qp, 1000000);
 	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
 		;
@@ -73,8 +65,6 @@ static void ops_detach__waits_for_a_full_port_once(void **state)
 static void ops_detach__does_not_wait_for_what_goes_round_inside(void **state)
 {
 	(void)state;
-	if (!have_port)
-		skip();
 	fake_qp_init(&qp, engine->link->port.mac);
 	fake_receiver = &other;
 	rig_send(&qp, 2000);
@@ -95,8 +85,6 @@ static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	if (!have_port)
-		skip();
 	gid_from_ipv4(own_ip, gid.raw);
 	rig_add_address(gid.raw);
 	assert_int_equal(ops->resolve(engine, 0, &gid, mac), 0);

@@ -11,14 +11,25 @@
 #include "places.h"
 #include "rig.h"
 
+static int set_up(void **state)
+{
+	const int rc = rig_set_up(state);
+
+	if (rc == 0)
+		places_begin();
+	return rc;
+}
+
+static int tear_down(void **state)
+{
+	places_end();
+	return rig_tear_down(state);
+}
+
 static void engine_transmit__builds_in_the_ports_places(void **state)
 {
-	struct port *port;
-
 	(void)state;
-	if (!have_port)
-		skip();
-	port = places_begin(3);
+	places.room = 3;
 	rig_send(&qp, 5);
 	engine_transmit(engine);
 	/* What has no place waits for one. */
@@ -30,25 +41,20 @@ static void engine_transmit__builds_in_the_ports_places(void **state)
 	engine_transmit(engine);
 	assert_int_equal(places.pushed, 5);
 	/* To ourselves nothing goes that others see. */
-	memcpy(qp.dst_mac, port->mac, sizeof(qp.dst_mac));
+	memcpy(qp.dst_mac, engine->link->port.mac, sizeof(qp.dst_mac));
 	rig_send(&qp, 1);
 	engine_transmit(engine);
 	assert_int_equal(places.placed, 5);
 	assert_int_equal(places.burst, 0);
 	assert_int_equal(engine->tx.loop_tail - engine->tx.loop_head, 1);
 	rig_turns(1);
-	places_end(port);
 }
 
 /* Short ones go in buffers, and keep their place in the row. */
 static void engine_transmit__copies_short_ones(void **state)
 {
-	struct port *port;
-
 	(void)state;
-	if (!have_port)
-		skip();
-	port = places_begin(8);
+	places.room = 8;
 	qp.payload_len = PLACES_PAYLOAD - 1;
 	rig_send(&qp, 5);
 	engine_transmit(engine);
@@ -76,18 +82,12 @@ static void engine_transmit__copies_short_ones(void **state)
 	engine_transmit(engine);
 	assert_int_equal(places.pushed, 1);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 9);
-	places_end(port);
 }
 
 /* Places that are too short for it: it goes in a buffer, and what comes next waits behind. */
 static void engine_transmit__what_fits_no_place_goes_another_way(void **state)
 {
-	struct port *port;
-
 	(void)state;
-	if (!have_port)
-		skip();
-	port = places_begin(4);
 	places.longest = 63;
 	places.takes = 2;
 	rig_send(&qp, 5);
@@ -102,17 +102,11 @@ static void engine_transmit__what_fits_no_place_goes_another_way(void **state)
 	assert_int_equal(places.burst, 5);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 5);
 	assert_int_equal(rig_count(COUNTER_tx_bytes), 5 * FAKE_FRAME_LEN);
-	places_end(port);
 }
 
 static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
 {
-	struct port *port;
-
 	(void)state;
-	if (!have_port)
-		skip();
-	port = places_begin(4);
 	places.longest = 63;
 	places.drops = 2;
 	rig_send(&qp, 5);
@@ -121,17 +115,11 @@ static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
 	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
 	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
 	assert_int_equal(rig_count(COUNTER_tx_too_long), 2);
-	places_end(port);
 }
 
 static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)
 {
-	struct port *port;
-
 	(void)state;
-	if (!have_port)
-		skip();
-	port = places_begin(4);
 	memset(qp.dst_mac, FAKE_UNREADABLE, sizeof(qp.dst_mac));
 	rig_send(&qp, 1);
 	engine_transmit(engine);
@@ -139,18 +127,12 @@ static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)
 	assert_int_equal(places.placed, 0);
 	/* The packet may be built anew: not where others see it. */
 	assert_ptr_equal(engine->tx.out.frame, rte_pktmbuf_mtod(engine->tx.current, uint8_t *));
-	places_end(port);
 }
 
 /* A burst that is short because the port has cut it is not the last. */
 static void engine_turn__what_a_short_burst_leaves_goes_before_timers(void **state)
 {
-	struct port *port;
-
 	(void)state;
-	if (!have_port)
-		skip();
-	port = places_begin(4);
 	fake_receiver = &other;
 	places.waiting = 10;
 	places.rx_max = 4;
@@ -169,18 +151,12 @@ static void engine_turn__what_a_short_burst_leaves_goes_before_timers(void **sta
 	}
 	assert_int_equal(other.timeouts, 1);
 	assert_int_equal(other.received, 10);
-	places_end(port);
 }
 
 /* Nor do those end it that were dropped; and a flood of them keeps no timer. */
 static void engine_turn__counts_what_is_too_long(void **state)
 {
-	struct port *port;
-
 	(void)state;
-	if (!have_port)
-		skip();
-	port = places_begin(4);
 	places.waiting = UINT32_MAX;
 	places.rx_drops = 32;
 	other.deadline_ns = 1;
@@ -193,17 +169,11 @@ static void engine_turn__counts_what_is_too_long(void **state)
 	for (int i = 0; i < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; i++)
 		rig_turns(1);
 	assert_int_equal(other.timeouts, 1);
-	places_end(port);
 }
 
 static void engine_empty_port__takes_all_that_waits(void **state)
 {
-	struct port *port;
-
 	(void)state;
-	if (!have_port)
-		skip();
-	port = places_begin(4);
 	fake_receiver = &other;
 	places.waiting = 1000;
 	places.rx_max = 1;
@@ -222,22 +192,21 @@ static void engine_empty_port__takes_all_that_waits(void **state)
 	engine_empty_port(engine);
 	qp.to_send = 0;
 	engine_release(engine);
-	places_end(port);
 }
 
-#define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		INLINE(engine_transmit__builds_in_the_ports_places),
-		INLINE(engine_transmit__copies_short_ones),
-		INLINE(engine_transmit__what_fits_no_place_goes_another_way),
-		INLINE(engine_transmit__what_the_port_drops_was_not_sent),
-		INLINE(engine_transmit__goes_without_a_payload_that_is_gone),
-		INLINE(engine_turn__what_a_short_burst_leaves_goes_before_timers),
-		INLINE(engine_turn__counts_what_is_too_long),
-		INLINE(engine_empty_port__takes_all_that_waits),
+		TEST(engine_transmit__builds_in_the_ports_places),
+		TEST(engine_transmit__copies_short_ones),
+		TEST(engine_transmit__what_fits_no_place_goes_another_way),
+		TEST(engine_transmit__what_the_port_drops_was_not_sent),
+		TEST(engine_transmit__goes_without_a_payload_that_is_gone),
+		TEST(engine_turn__what_a_short_burst_leaves_goes_before_timers),
+		TEST(engine_turn__counts_what_is_too_long),
+		TEST(engine_empty_port__takes_all_that_waits),
 	};
 
 	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
