@@ -85,10 +85,7 @@ void tx_flush(struct tx *tx)
 
 static void tx_fetch(const struct rte_mbuf *mbuf, uint32_t from, uint32_t to)
 {
-	const char *frame = rte_pktmbuf_mtod(mbuf, const char *);
-
-	for (; from < to; from += RTE_CACHE_LINE_SIZE)
-		prefetch_write(frame + from);
+	prefetch_write_bytes(rte_pktmbuf_mtod_offset(mbuf, const char *, from), to - from);
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/prefetch.h"
 #include "memif/client.h"
 #include "ring.h"
 
@@ -197,8 +198,8 @@ void memif_client_expect(const struct memif_client *client, uint32_t ahead, size
 	if (!client_is_connected(client) || ahead >= client->stock_count)
 		return;
 	prefetch_write(ring_at(ring, (uint16_t)(ring->own + ahead)));
-	ring_fetch_to_write(client_buffer(client, client->stock[client->stock_count - 1 - ahead]),
-			    RTE_MIN(len, (size_t)client->config.buffer_bytes));
+	prefetch_write_bytes(client_buffer(client, client->stock[client->stock_count - 1 - ahead]),
+			     RTE_MIN(len, (size_t)client->config.buffer_bytes));
 }
 
 static void client_put(struct memif_client *client, uint16_t flags, size_t len)

@@ -5,6 +5,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/prefetch.h"
 #include "ring.h"
 
 static int peer_break(struct memif_peer *peer)
@@ -216,7 +217,7 @@ void memif_peer_expect(const struct memif_peer *peer, uint32_t ahead, size_t len
 	descriptor = ring_read(ring, index);
 	to = peer_find(peer, &descriptor);
 	if (likely(to))
-		ring_fetch_to_write(to, RTE_MIN(len, (size_t)descriptor.length));
+		prefetch_write_bytes(to, RTE_MIN(len, (size_t)descriptor.length));
 }
 
 void memif_peer_placed(struct memif_peer *peer, size_t len)

@@ -12,7 +12,6 @@
 #include <rte_common.h>
 #include <rte_prefetch.h>
 
-#include "base/prefetch.h"
 #include "base/tuning.h"
 #include "memif/peer.h"
 
@@ -42,13 +41,6 @@ static inline void ring_fetch(const uint8_t *frame)
 {
 	for (uint32_t at = 0; at < RING_FIRST_BYTES; at += RTE_CACHE_LINE_SIZE)
 		rte_prefetch0(frame + at);
-}
-
-/* What the other has read, and we are about to write. */
-static inline void ring_fetch_to_write(const uint8_t *place, size_t len)
-{
-	for (size_t at = 0; at < len; at += RTE_CACHE_LINE_SIZE)
-		prefetch_write(place + at);
 }
 
 /* A descriptor, which the other may be changing. */

@@ -19,11 +19,7 @@
 /** Fetch the lines of `len` bytes that are written soon, or those of a piece of them. MT-safe. */
 static inline void copy_expect(const void *to, size_t len)
 {
-	const uint8_t *const at = to;
-
-	len = RTE_MIN(len, COPY_PIECE_BYTES);
-	for (size_t i = 0; i < len; i += RTE_CACHE_LINE_SIZE)
-		prefetch_write(at + i);
+	prefetch_write_bytes(to, RTE_MIN(len, COPY_PIECE_BYTES));
 }
 
 /**

@@ -118,8 +118,7 @@ static inline void lane_fetch(const struct lane_tx *tx, uint32_t ahead)
 {
 	const struct lane_slot *slot = &tx->ring->slots[(tx->own + ahead) % LANE_WORDS];
 
-	prefetch_write(slot);
-	prefetch_write((const uint8_t *)slot + RTE_CACHE_LINE_SIZE);
+	prefetch_write_bytes(__builtin_assume_aligned(slot, LANE_SLOT_BYTES), LANE_SLOT_BYTES);
 }
 
 /** Of the word of the packet at an index. In memory of zeros there is none. */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which lines bytes lie in, and that fetching them asks nothing of the memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/prefetch.h"
+
+#define LINE ((size_t)RTE_CACHE_LINE_SIZE)
+
+/* Counted one by one. */
+static size_t count_lines(uintptr_t from, size_t len)
+{
+	size_t lines = 0;
+
+	for (uintptr_t at = from; at < from + len; at++)
+		lines += at == from || at % LINE == 0;
+	return lines;
+}
+
+static void prefetch_lines__counts_the_line_of_each_byte(void **state)
+{
+	(void)state;
+	for (uintptr_t from = 3 * LINE; from < 4 * LINE; from++) {
+		for (size_t len = 0; len <= 3 * LINE + 1; len++)
+			assert_int_equal(prefetch_lines((const void *)from, len),
+					 count_lines(from, len));
+	}
+}
+
+static void prefetch_lines__ends_where_addresses_end(void **state)
+{
+	const void *const last = (const void *)UINTPTR_MAX;
+
+	(void)state;
+	assert_int_equal(prefetch_lines(last, 0), 0);
+	assert_int_equal(prefetch_lines(last, 1), 1);
+	assert_int_equal(prefetch_lines((const void *)(UINTPTR_MAX - LINE), LINE + 1), 2);
+}
+
+static void prefetch_write_bytes__leaves_memory_as_it_is(void **state)
+{
+	uint8_t bytes[3 * LINE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)i;
+	for (size_t i = 0; i < LINE; i++)
+		prefetch_write_bytes(bytes + i, sizeof(bytes) - i);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		assert_int_equal(bytes[i], (uint8_t)i);
+}
+
+static void prefetch_write_bytes__needs_no_memory(void **state)
+{
+	(void)state;
+	prefetch_write_bytes(NULL, 3 * LINE);
+	prefetch_write_bytes((const void *)(UINTPTR_MAX - LINE), LINE + 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prefetch_lines__counts_the_line_of_each_byte),
+		cmocka_unit_test(prefetch_lines__ends_where_addresses_end),
+		cmocka_unit_test(prefetch_write_bytes__leaves_memory_as_it_is),
+		cmocka_unit_test(prefetch_write_bytes__needs_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
