@@ -5,6 +5,8 @@
 
 #include <rte_branch_prediction.h>
 
+#include "duplicate.h"
+#include "gap.h"
 #include "mem/atomics.h"
 #include "mem/mr.h"
 #include "mem/mw.h"
@@ -49,14 +51,6 @@ static uint8_t operation(const struct packet *packet)
 	return packet->opcode & OPCODE_OPERATION_MASK;
 }
 
-static uint32_t responder_psns(const struct responder *responder, uint32_t dma_length)
-{
-	if (dma_length == 0)
-		return 1;
-	/* A power of two. */
-	return (uint32_t)(((uint64_t)dma_length + responder->mtu - 1) >> rte_bsf32(responder->mtu));
-}
-
 static int responder_complete(struct responder *responder, enum ibv_wc_status status,
 			      const struct packet *packet)
 {
@@ -65,129 +59,6 @@ static int responder_complete(struct responder *responder, enum ibv_wc_status st
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
 		     responder->receive->sgl.stored);
 	return receive_complete(responder->receive, responder->cq, &wc, status, packet);
-}
-
-/* Duplicates (9.7.5.1.3): SENDs and WRITEs are acknowledged again, READs and atomics answered from
- * memory; ATOMIC WRITEs and FLUSHes were executed, as all before the expected PSN. */
-static void responder_duplicate(struct responder *responder, const struct packet *packet)
-{
-	const struct reply *known;
-	struct reply reply;
-
-	counters_add(responder->counters, COUNTER_duplicate_request, 1);
-	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)) {
-		replies_ack(responder->replies, responder->ack_psn, responder->msn);
-		return;
-	}
-	if (placement_is(packet)) {
-		replies_word(responder->replies, packet->psn, responder->msn);
-		return;
-	}
-	known = replies_find(responder->replies, packet->psn);
-	if (known == NULL)
-		return;
-	reply = *known;
-	reply.msn = responder->msn;
-	if (packet->op->flags & OPCODE_IS_ATOMIC) {
-		if (reply.kind == REPLY_ATOMIC)
-			replies_repeat(responder->replies, &reply);
-		return;
-	}
-	/* A READ may be repeated from its middle on; it must then stand for the same bytes. */
-	reply.first = packet->psn;
-	reply.iova = packet->iova;
-	reply.length = packet->dma_length;
-	reply.last =
-		psn_add(packet->psn, (int32_t)responder_psns(responder, packet->dma_length) - 1);
-	if (reply.kind == REPLY_READ && packet->rkey == known->rkey &&
-	    packet->iova - known->iova ==
-		    (uint64_t)psn_diff(packet->psn, known->first) * responder->mtu &&
-	    packet->dma_length <= known->length - (packet->iova - known->iova))
-		replies_repeat(responder->replies, &reply);
-}
-
-/* The expected packet is missing, and one behind it is there. */
-static void responder_nak_sequence(struct responder *responder, struct psn behind)
-{
-	responder->gap_psn = behind;
-	responder->nak_sent = true;
-	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
-		    responder->msn);
-}
-
-/*
- * Place the payload of an early packet of the WRITE in progress, where the region lets bytes come
- * in any order: the message's first packet was checked and executed, so key, rights and range are
- * known, and so is the packet's place. No packet in between is of another message, so that nothing
- * is overtaken that could fail, or that writes the same bytes. All checks are made at the packet's
- * turn once more. Returns where the payload is, or NULL.
- */
-static const uint8_t *responder_place_early(struct responder *responder,
-					    const struct packet *packet)
-{
-	const uint64_t ahead = (uint64_t)psn_diff(packet->psn, responder->epsn) * responder->mtu;
-	const uint32_t flags = packet->op->flags;
-	uint8_t *addr;
-	uint64_t left;
-
-	if (responder->message != MESSAGE_WRITE || !(flags & OPCODE_IS_WRITE) ||
-	    (flags & OPCODE_FIRST) || ahead >= responder->write_left ||
-	    !(responder->access & IBV_ACCESS_REMOTE_WRITE) || responder->service != OPCODE_RC)
-		return NULL;
-	left = responder->write_left - ahead;
-	if (packet->payload_len != (flags & OPCODE_LAST ? left : responder->mtu) ||
-	    packet->payload_len > responder->mtu)
-		return NULL;
-	if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
-			      responder->write_iova + ahead, packet->payload_len,
-			      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING,
-			      &addr) != MR_OK)
-		return NULL;
-	if (place_guarded(addr, packet->payload, packet->payload_len, 0) != 0)
-		return NULL;
-	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
-	return addr;
-}
-
-/* Keep a packet for its turn. false where there is no room (its requester sends it again), or where
- * it is there already. */
-static bool responder_keep(struct responder *responder, const struct packet *packet)
-{
-	const uint8_t *placed;
-	uint32_t place;
-
-	if (!early_takes(&responder->early, packet, responder->epsn, &place))
-		return false;
-	placed = responder_place_early(responder, packet);
-	early_keep(&responder->early, packet, place, placed);
-	counters_add(responder->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
-	return true;
-}
-
-/*
- * One NAK a gap (C9-112); another when the requester has gone back and the expected packet was lost
- * again. Then the gap's first packet comes once more; what the network repeats or delays is hardly
- * that one.
- */
-static void responder_early(struct responder *responder, const struct packet *packet)
-{
-	const bool first = !responder->nak_sent || psn_eq(responder->gap_psn, responder->epsn);
-	const bool kept = responder_keep(responder, packet);
-	const bool again = !first && !kept && psn_diff(packet->psn, responder->gap_psn) <= 0;
-
-	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
-	if (again || !responder->nak_sent)
-		responder_nak_sequence(responder, packet->psn);
-	else if (first)
-		responder->gap_psn = packet->psn;
-}
-
-/* The packet that a NAK was for is there. Where that NAK still waits to be sent, an acknowledgement
- * goes in its place. */
-static void responder_gap_closes(struct responder *responder)
-{
-	responder->nak_sent = false;
-	replies_withdraw_nak(responder->replies, responder->ack_psn, responder->msn);
 }
 
 static enum verdict check_psn(struct responder *responder, const struct packet *packet)
@@ -203,14 +74,14 @@ static enum verdict check_psn(struct responder *responder, const struct packet *
 	}
 	if (likely(ahead == 0)) {
 		if (unlikely(responder->nak_sent))
-			responder_gap_closes(responder);
+			gap_closes(responder);
 		return GO_ON;
 	}
 	if (ahead < 0) {
-		responder_duplicate(responder, packet);
+		duplicate_answer(responder, packet);
 		return DONE;
 	}
-	responder_early(responder, packet);
+	gap_keep(responder, packet);
 	return DONE;
 }
 
@@ -562,26 +433,6 @@ static enum fault responder_take(struct responder *responder, const struct packe
 	return fault;
 }
 
-/*
- * Packets are kept: the next one whose turn it is, or NULL. They are acknowledged unasked, so that
- * a requester that goes back sends none of them again; and if there is another gap behind them, its
- * NAK is due now, for perhaps nothing more comes that would show it.
- */
-static const struct packet *responder_next(struct responder *responder)
-{
-	const struct packet *packet;
-
-	if (responder->nak_sent)
-		return NULL;
-	if (early_drop_before(&responder->early, responder->epsn))
-		replies_ack(responder->replies, responder->ack_psn, responder->msn);
-	packet = early_first(&responder->early);
-	if (packet == NULL || psn_eq(packet->psn, responder->epsn))
-		return packet;
-	responder_nak_sequence(responder, packet->psn);
-	return NULL;
-}
-
 enum fault responder_receive(struct responder *responder, const struct packet *packet)
 {
 	enum fault fault;
@@ -589,7 +440,7 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 	do
 		fault = responder_take(responder, packet);
 	while (unlikely(responder->early.count > 0) && fault == FAULT_NONE &&
-	       (packet = responder_next(responder)) != NULL);
+	       (packet = gap_next(responder)) != NULL);
 	return fault;
 }
 

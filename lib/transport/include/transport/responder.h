@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_common.h>
+
 #include "base/psn.h"
 #include "queue/cq.h"
 #include "queue/rq.h"
@@ -65,6 +67,15 @@ struct responder {
 
 	struct early early; /* what came behind a gap; while it holds something, nak_sent is true */
 };
+
+/** PSNs that the responses of a READ of so many bytes take up. */
+static inline uint32_t responder_psns(const struct responder *responder, uint32_t dma_length)
+{
+	if (dma_length == 0)
+		return 1;
+	/* A power of two. */
+	return (uint32_t)(((uint64_t)dma_length + responder->mtu - 1) >> rte_bsf32(responder->mtu));
+}
 
 /** Start over, expecting `epsn`. */
 void responder_reset(struct responder *responder, struct psn epsn);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/completer.c, behind a requester that sends: what is sent again after a
+/* Tests of lib/transport/repair.c, behind a requester that sends: what is sent again after a
  * loss, what is kept meanwhile, and what is learnt of the peer. */
 #include "completer_rig.h"
 

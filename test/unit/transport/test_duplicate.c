@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/responder.c: duplicate requests (IBTA 9.7.5.1.3). */
+/* Tests of lib/transport/duplicate.c: duplicate requests (IBTA 9.7.5.1.3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/responder.c: packets that come before their turn, and are kept. */
+/* Tests of lib/transport/gap.c: packets that come before their turn, and are kept. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that a responder has executed before: they are answered again. */
+#include "duplicate.h"
+
+#include "transport/placement.h"
+#include "wire/packet.h"
+
+/* Duplicates (9.7.5.1.3): SENDs and WRITEs are acknowledged again, READs and atomics answered from
+ * memory; ATOMIC WRITEs and FLUSHes were executed, as all before the expected PSN. */
+void duplicate_answer(struct responder *responder, const struct packet *packet)
+{
+	const struct reply *known;
+	struct reply reply;
+
+	counters_add(responder->counters, COUNTER_duplicate_request, 1);
+	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)) {
+		replies_ack(responder->replies, responder->ack_psn, responder->msn);
+		return;
+	}
+	if (placement_is(packet)) {
+		replies_word(responder->replies, packet->psn, responder->msn);
+		return;
+	}
+	known = replies_find(responder->replies, packet->psn);
+	if (known == NULL)
+		return;
+	reply = *known;
+	reply.msn = responder->msn;
+	if (packet->op->flags & OPCODE_IS_ATOMIC) {
+		if (reply.kind == REPLY_ATOMIC)
+			replies_repeat(responder->replies, &reply);
+		return;
+	}
+	/* A READ may be repeated from its middle on; it must then stand for the same bytes. */
+	reply.first = packet->psn;
+	reply.iova = packet->iova;
+	reply.length = packet->dma_length;
+	reply.last =
+		psn_add(packet->psn, (int32_t)responder_psns(responder, packet->dma_length) - 1);
+	if (reply.kind == REPLY_READ && packet->rkey == known->rkey &&
+	    packet->iova - known->iova ==
+		    (uint64_t)psn_diff(packet->psn, known->first) * responder->mtu &&
+	    packet->dma_length <= known->length - (packet->iova - known->iova))
+		replies_repeat(responder->replies, &reply);
+}

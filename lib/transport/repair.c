@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a completer does about a loss: it keeps what comes early, has what is missing sent again,
+ * and learns what its peer does with packets behind a gap (IBTA 9.7.5.1.1 and 9.7.5.2). */
+#include "repair.h"
+
+#include "transport/requester.h"
+#include "transport/sgl.h"
+
+/* Send again from the oldest unacknowledged packet on. */
+static void repair_resend(struct completer *completer, uint64_t now_ns)
+{
+	recovery_lost(completer->recovery, now_ns);
+	flight_rewind(completer->flight, true);
+}
+
+/* Send again what is missing before `to`, and nothing else. */
+static void repair_mend(struct completer *completer, enum flight_repair repair, struct psn to,
+			uint64_t now_ns)
+{
+	flight_mend(completer->flight, repair, to);
+	recovery_repair(completer->recovery, now_ns, true);
+}
+
+/*
+ * The peer misses what una stands for. Whether it keeps what is behind shows in its answer to that
+ * one packet alone; if so, nothing else is ever sent again. If the answer is that the next packet
+ * is missing too, more is sent each time. Of a READ or atomic it would not show: responses alone do
+ * not tell that nothing more follows.
+ */
+void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+	const struct send_wqe *wqe = completer_oldest(completer);
+	uint32_t run = 1;
+
+	counters_add(completer->counters, COUNTER_packet_seq_err, 1);
+	/* About packets behind one that was not received for lack of a buffer: all of them are sent
+	 * again when the RNR timer runs out, and none before (9.7.5.2.8). What is to be sent again
+	 * next is no news, and what was just sent again alone has its own timer. */
+	if (completer->recovery->state == RECOVERY_RNR_WAIT || psn_eq(flight->next, flight->una) ||
+	    (flight->repair != REPAIR_NONE && psn_before(flight->una, flight->repair_to)))
+		return;
+	if (flight->repair == REPAIR_REQUEST) {
+		if (psn_before(flight->repair_to, flight->una))
+			flight_peer_keeps(flight);
+		else if (flight->peer == FLIGHT_PEER_UNKNOWN && ++flight->doubts > 1)
+			flight->peer = FLIGHT_PEER_DROPS;
+		else
+			run = 2 * flight->repair_run;
+		recovery_repaired(completer->recovery, now_ns);
+	}
+	if (flight->peer == FLIGHT_PEER_DROPS ||
+	    (flight->peer == FLIGHT_PEER_UNKNOWN && requester_wants_response(wqe))) {
+		repair_resend(completer, now_ns);
+		flight->went_back = true;
+		return;
+	}
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		run = requester_segment_psns(wqe, flight->una);
+	else if (run > FLIGHT_REPAIR_MAX)
+		run = FLIGHT_REPAIR_MAX;
+	if (run > flight_outstanding(flight))
+		run = flight_outstanding(flight);
+	flight->repair_run = run;
+	repair_mend(completer, REPAIR_REQUEST, psn_add(flight->una, (int32_t)run), now_ns);
+}
+
+/* The request that a PSN in the air is of, or NULL. */
+static const struct send_wqe *repair_find(const struct completer *completer, struct psn psn)
+{
+	const struct sq *sq = completer->sq;
+	const uint32_t prod = sq_prod(sq);
+
+	for (uint32_t i = sq->cons; i != prod && sq_at(sq, i)->started; i++) {
+		if (!psn_before(sq_at(sq, i)->last_psn, psn))
+			return sq_at(sq, i);
+	}
+	return NULL;
+}
+
+/* Place an early response of the READ in progress where its memory lets bytes come in any order.
+ * Returns where it is, or NULL. */
+static const uint8_t *repair_place(struct completer *completer, const struct send_wqe *wqe,
+				   const struct packet *packet)
+{
+	const uint64_t position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
+	const uint8_t *addr;
+	struct sgl sgl;
+
+	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
+	addr = sgl_scatter_early(&sgl, completer->pd, packet->payload, packet->payload_len);
+	counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);
+	return addr;
+}
+
+/* Keep a response for its turn. One that does not fit its request is not worth it: when it comes
+ * in its turn, it is a bad response. */
+static void repair_keep(struct completer *completer, const struct packet *packet)
+{
+	const struct send_wqe *wqe = repair_find(completer, packet->psn);
+	const uint8_t *placed = NULL;
+	uint32_t place;
+
+	if (wqe == NULL || !early_takes(&completer->early, packet, completer->flight->una, &place))
+		return;
+	if (packet->op->flags & OPCODE_IS_READ_RESPONSE) {
+		if (!requester_wants_data(wqe) && !requester_wants_word(wqe))
+			return;
+		if (wqe->opcode == IBV_WR_RDMA_READ &&
+		    packet->payload_len != completer_expected(completer, wqe, packet->psn))
+			return;
+		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))
+			placed = repair_place(completer, wqe, packet);
+	} else if (!sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) ||
+		   (packet->opcode & OPCODE_OPERATION_MASK) != OPCODE_ATOMIC_ACKNOWLEDGE) {
+		return;
+	}
+	early_keep(&completer->early, packet, place, placed);
+	counters_add(completer->counters,
+		     placed != NULL ? COUNTER_early_placed : COUNTER_early_kept, 1);
+}
+
+/*
+ * Responses before `flight->executed` are missing: the next one that is kept, and whose turn it is,
+ * or NULL.
+ */
+static const struct packet *repair_next(struct completer *completer, uint64_t now_ns,
+					enum fault *fault)
+{
+	struct flight *flight = completer->flight;
+	const struct packet *packet;
+
+	if (completer_acknowledge(completer, flight->executed, now_ns, fault)) {
+		flight->waits = false;
+		early_clear(&completer->early);
+		return NULL;
+	}
+	early_drop_before(&completer->early, flight->una);
+	packet = early_first(&completer->early);
+	return packet != NULL && psn_eq(packet->psn, flight->una) ? packet : NULL;
+}
+
+/*
+ * A response came that the responder sends only after one that did not come: that one was lost
+ * (9.7.5.1.1, implied NAK). Ask for what is missing up to the first that is kept, once.
+ */
+static void repair_ask(struct completer *completer, uint64_t now_ns)
+{
+	const struct send_wqe *wqe = completer_oldest(completer);
+	const struct packet *kept = early_first(&completer->early);
+	const struct flight *flight = completer->flight;
+	struct psn to = psn_add(wqe->last_psn, 1);
+
+	if (completer->recovery->state == RECOVERY_RNR_WAIT || psn_eq(flight->una, flight->next))
+		return;
+	counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
+	if (kept != NULL && psn_before(kept->psn, to))
+		to = kept->psn;
+	if (psn_before(flight->executed, to))
+		to = flight->executed;
+	if (psn_before(flight->next, to))
+		to = flight->next;
+	repair_mend(completer, REPAIR_RESPONSE, to, now_ns);
+}
+
+/*
+ * The repair's end is reached. What the peer said to a request that was sent again alone: more than
+ * that (it keeps what comes early), or just that (it does not, or not this time: what is behind is
+ * to be sent again). A response leaves it open; if nothing follows it, the repair timer asks.
+ */
+static void repair_ended(struct completer *completer, bool acknowledged, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+	const bool leaps = psn_before(flight->repair_to, flight->una);
+	const enum flight_repair repair = flight->repair;
+
+	flight->repair = REPAIR_NONE;
+	if (repair != REPAIR_PROBE)
+		recovery_repaired(completer->recovery, now_ns);
+	if (repair == REPAIR_RESPONSE || (repair == REPAIR_PROBE && leaps))
+		return;
+	if (leaps) {
+		flight_peer_keeps(flight);
+		return;
+	}
+	if (psn_eq(flight->una, flight->next))
+		return;
+	if (repair == REPAIR_PROBE) {
+		repair_resend(completer, now_ns);
+		return;
+	}
+	if (!acknowledged) {
+		repair_mend(completer, REPAIR_REQUEST, psn_add(flight->una, 1), now_ns);
+		flight->repair_next = flight->repair_to;
+		return;
+	}
+	flight->peer = flight->peer == FLIGHT_PEER_KEEPS ? FLIGHT_PEER_UNKNOWN : FLIGHT_PEER_DROPS;
+	repair_resend(completer, now_ns);
+	flight->went_back = true;
+}
+
+const struct packet *repair_settle(struct completer *completer, bool acknowledged, uint64_t now_ns,
+				   enum fault *fault)
+{
+	struct flight *flight = completer->flight;
+
+	if (flight->waits) {
+		const struct packet *packet = repair_next(completer, now_ns, fault);
+
+		if (packet != NULL || *fault != FAULT_NONE)
+			return packet;
+	}
+	if (flight->repair != REPAIR_NONE && !psn_before(flight->una, flight->repair_to))
+		repair_ended(completer, acknowledged, now_ns);
+	if (flight->waits && flight->repair == REPAIR_NONE)
+		repair_ask(completer, now_ns);
+	/* Progress has made its timer one for probes. */
+	if (flight->repair != REPAIR_NONE && completer->recovery->probing)
+		recovery_repair(completer->recovery, now_ns, false);
+	return NULL;
+}
+
+void repair_early(struct completer *completer, const struct packet *packet, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+
+	/* What a NAK asks for is behind una, too: everything is sent again. */
+	if ((packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
+	    !completer_is_ack(packet)) {
+		if (completer->recovery->state != RECOVERY_RNR_WAIT &&
+		    !psn_eq(flight->next, flight->una)) {
+			counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
+			repair_resend(completer, now_ns);
+		}
+		return;
+	}
+	/* What it is in its turn shows then. */
+	if (!completer_means_what_it_is(packet))
+		return;
+	/* Of the responses that were asked for again, some have come, and now one is missing. */
+	if (flight->repair == REPAIR_RESPONSE && psn_before(flight->repair_from, flight->una) &&
+	    psn_before(packet->psn, flight->repair_to))
+		flight->repair = REPAIR_NONE;
+	repair_keep(completer, packet);
+	flight_executed(flight, psn_add(packet->psn, 1));
+}
+
+void repair_again(struct completer *completer, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+
+	if (flight->repair != REPAIR_NONE) {
+		flight->repair_next = flight->una;
+	} else if (!psn_eq(flight->una, flight->next)) {
+		flight_mend(flight, REPAIR_PROBE, psn_add(flight->una, 1));
+		recovery_probe(completer->recovery, flight->una, now_ns);
+		counters_add(completer->counters, COUNTER_probes, 1);
+	}
+}
