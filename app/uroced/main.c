@@ -107,6 +107,17 @@ static void *serve_thread(void *arg)
 	return NULL;
 }
 
+static void warn_of_idle_settings(const struct settings *settings)
+{
+	char names[128];
+
+	options_name_idle(settings, names, sizeof(names));
+	if (names[0] != '\0')
+		log_warn("%s: only uroce-run uses that, from a file that is named to it, or from "
+			 "its command line; here it does nothing",
+			 names);
+}
+
 /* The main thread has the first port, and ends with the others. Signals are its own. */
 static int serve_all(void)
 {
@@ -161,6 +172,7 @@ static int run(const struct settings *settings, size_t count)
 	if (!names_find_group(settings->socket_group, &config.socket_group))
 		return fail("socket-group: there is no such group");
 	log_set_level((enum log_level)settings->log_level);
+	warn_of_idle_settings(settings);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	/* Sleeps end when they should, and not 50 us later. */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "config/command_line.h"
 
 const char options_help[] =
@@ -85,6 +87,9 @@ static const struct option long_options[] = {
 	{"version", no_argument, NULL, CODE_VERSION},
 	{NULL, 0, NULL, 0},
 };
+
+/* Settings that a file may have for uroce-run, and that do nothing here. */
+static const char *const idle_settings[] = {"progress", "telemetry", "without"};
 
 /* What the first pass over the command line finds. */
 struct overview {
@@ -187,6 +192,12 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 		snprintf(settings->socket, sizeof(settings->socket), "%s", SETTINGS_DEFAULT_SOCKET);
 	if (result == OPTIONS_STATUS)
 		return result;
+	if (settings->secondary != 0) {
+		snprintf(error, error_size,
+			 "secondary is set, which is uroce-run's: uroced's ports are its own; take "
+			 "it out, or name another file with --config");
+		return OPTIONS_BAD;
+	}
 	rc = options_read_ports(&overview, settings, count, error, error_size);
 	if (rc < 0)
 		return OPTIONS_BAD;
@@ -197,4 +208,22 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 		return OPTIONS_BAD;
 	}
 	return result;
+}
+
+void options_name_idle(const struct settings *settings, char *names, size_t size)
+{
+	struct settings untouched;
+	size_t len = 0;
+
+	settings_init(&untouched);
+	names[0] = '\0';
+	for (size_t i = 0; i < RTE_DIM(idle_settings); i++) {
+		char value[512], usual[512];
+
+		settings_get(settings, idle_settings[i], value, sizeof(value));
+		settings_get(&untouched, idle_settings[i], usual, sizeof(usual));
+		if (strcmp(value, usual) != 0 && len < size)
+			len += (size_t)snprintf(names + len, size - len, "%s%s",
+						len > 0 ? ", " : "", idle_settings[i]);
+	}
 }

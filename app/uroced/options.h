@@ -28,6 +28,15 @@ enum options_result {
 enum options_result options_parse(int argc, char **argv, const char *default_file,
 				  struct settings *settings, size_t *count, char *error, size_t error_size);
 
+/**
+ * Name what is set that only uroce-run uses: a file may be for both, but whoever expects it to do
+ * something here shall know that it does not.
+ *
+ * @param names
+ *   Set to the settings' names, with commas between them; "" where there are none.
+ */
+void options_name_idle(const struct settings *settings, char *names, size_t size);
+
 /** What --help prints. */
 extern const char options_help[];
 

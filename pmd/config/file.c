@@ -17,6 +17,9 @@
 
 static const char whitespace[] = " \t\r\n";
 
+/* What a section [port NAME] may have: all else is of the whole uroced, or of no port of its. */
+static const char *const port_settings[] = {"netdev", "port", "ip", "kernel", "mtu", "name"};
+
 /*
  * rte_cfgfile passes over lines that are neither a section nor an assignment, so a forgotten '='
  * would be a setting that is ignored. The number of the first such line, 0 where there is none, or
@@ -74,7 +77,21 @@ static struct rte_cfgfile *file_load(const char *path, char *error, size_t error
 	return cfg;
 }
 
-static int file_apply_entry(struct settings *settings, const char *path,
+static bool is_port(const char *section)
+{
+	return strncmp(section, PORT_SECTION, strlen(PORT_SECTION)) == 0;
+}
+
+static bool may_stand_in(const char *section, const char *setting)
+{
+	for (size_t i = 0; i < RTE_DIM(port_settings); i++) {
+		if (strcmp(port_settings[i], setting) == 0)
+			return true;
+	}
+	return !is_port(section);
+}
+
+static int file_apply_entry(struct settings *settings, const char *path, const char *section,
 			    const struct rte_cfgfile_entry *entry, char *error, size_t error_size)
 {
 	char why[256];
@@ -87,9 +104,18 @@ static int file_apply_entry(struct settings *settings, const char *path,
 		return -EINVAL;
 	}
 	ret = settings_set(settings, entry->name, entry->value, why, sizeof(why));
-	if (ret < 0)
+	if (ret < 0) {
 		snprintf(error, error_size, "%s: %s", path, why);
-	return ret;
+		return ret;
+	}
+	if (!may_stand_in(section, entry->name)) {
+		snprintf(error, error_size,
+			 "%s: section [%s]: %s is no setting of one port; what holds for all "
+			 "stands in [" SECTION "]",
+			 path, section, entry->name);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 static int file_apply_section(struct settings *settings, const char *path, struct rte_cfgfile *cfg,
@@ -109,7 +135,7 @@ static int file_apply_section(struct settings *settings, const char *path, struc
 	}
 	count = rte_cfgfile_section_entries_by_index(cfg, index, section, entries, count);
 	for (int i = 0; i < count && ret == 0; i++)
-		ret = file_apply_entry(settings, path, &entries[i], error, error_size);
+		ret = file_apply_entry(settings, path, section, &entries[i], error, error_size);
 	free(entries);
 	return ret;
 }
@@ -145,11 +171,6 @@ static int file_each_section(const char *path, section_fn *each, void *arg, char
 	}
 	rte_cfgfile_close(cfg);
 	return ret;
-}
-
-static bool is_port(const char *name)
-{
-	return strncmp(name, PORT_SECTION, strlen(PORT_SECTION)) == 0;
 }
 
 static int read_common(void *arg, const char *path, struct rte_cfgfile *cfg, int index,

@@ -161,6 +161,10 @@ static void settings_read_ports__bad_contents(void **state)
 	assert_bad_port("[port a]\nnetdev = x\nname = b\n", "the section's");
 	assert_bad_port("[port a]\nnetdev = x\n[port a]\nnetdev = y\n", "twice");
 	assert_bad_port("[port a]\nnetdev = x\nmtu = 12\n", "mtu: '12'");
+	assert_bad_port("[port a]\nnetdev = x\nsocket-mode = 0600\n",
+			"section [port a]: socket-mode is no setting of one port");
+	assert_bad_port("[port a]\nport = x\nip = 10.0.0.1/24\nsecondary = 1\n",
+			"secondary is no setting of one port");
 }
 
 static void settings_read_file__bad_lines_are_named(void **state)

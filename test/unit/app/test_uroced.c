@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of app/uroced/options.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "options.h"
+
+#define NO_FILE "/nonexistent/uroce.conf"
+
+static struct settings settings[SETTINGS_PORTS_MAX];
+static size_t count;
+static char error[1024];
+
+/* The words of a command line behind "uroced". */
+#define PARSE(default_file, ...) parse(default_file, (char *[]){"uroced", __VA_ARGS__, NULL})
+
+static enum options_result parse(const char *default_file, char **argv)
+{
+	int argc = 0;
+
+	while (argv[argc] != NULL)
+		argc++;
+	error[0] = '\0';
+	count = 0;
+	return options_parse(argc, argv, default_file, settings, &count, error, sizeof(error));
+}
+
+/* As uroced reads a file with this text, and the words behind it. */
+static enum options_result parse_file(const char *text, char *option)
+{
+	char path[] = "/tmp/uroce-test-XXXXXX";
+	const int fd = mkstemp(path);
+	enum options_result result;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	result = PARSE(NO_FILE, "--config", path, option);
+	unlink(path);
+	return result;
+}
+
+static void assert_refused(const char *text, const char *why)
+{
+	assert_int_equal(parse_file(text, NULL), OPTIONS_BAD);
+	if (strstr(error, why) == NULL || strchr(error, '\n') != NULL)
+		fail_msg("the message is '%s'", error);
+}
+
+static void options_parse__a_port(void **state)
+{
+	(void)state;
+	assert_int_equal(PARSE(NO_FILE, "--port", "net_null0", "--ip", "10.0.0.1/24"), OPTIONS_RUN);
+	assert_int_equal(count, 1);
+	assert_string_equal(settings[0].port, "net_null0");
+	assert_string_equal(settings[0].socket, SETTINGS_DEFAULT_SOCKET);
+	assert_int_equal(PARSE(NO_FILE, NULL), OPTIONS_BAD);
+	assert_non_null(strstr(error, "no port"));
+}
+
+static void options_parse__ports_of_a_file(void **state)
+{
+	(void)state;
+	assert_int_equal(parse_file("[uroce]\nnetdev = a\n[port b]\nnetdev = c\n", NULL),
+			 OPTIONS_RUN);
+	assert_int_equal(count, 2);
+	assert_string_equal(settings[0].name, SETTINGS_DEFAULT_NAME);
+	assert_string_equal(settings[1].name, "b");
+	assert_refused("[uroce]\nnetdev = a\n[port uroce0]\nnetdev = c\n",
+		       "two devices are called uroce0");
+}
+
+static void options_parse__another_application_s_port_is_not_shared(void **state)
+{
+	static const char shared[] = "[uroce]\nport = net_memif0\nip = 10.0.0.1/24\n"
+				     "secondary = 1\n";
+
+	(void)state;
+	assert_refused(shared, "secondary is set, which is uroce-run's");
+	assert_refused("[uroce]\nsecondary = 1\n[port a]\nnetdev = b\n",
+		       "secondary is set, which is uroce-run's");
+	/* Nothing is opened: the socket is all that is asked for. */
+	assert_int_equal(parse_file(shared, "--status"), OPTIONS_STATUS);
+}
+
+static void options_name_idle__names_settings_of_uroce_run(void **state)
+{
+	char names[64], few[8];
+
+	(void)state;
+	assert_int_equal(parse_file("[uroce]\nnetdev = a\nname = b\nmtu = 2000\nmax-qp = 4\n"
+				    "progress = hybrid\ntelemetry = no\n",
+				    NULL),
+			 OPTIONS_RUN);
+	options_name_idle(settings, names, sizeof(names));
+	assert_string_equal(names, "");
+	assert_int_equal(parse_file("[uroce]\nnetdev = a\nprogress = inline\n", NULL), OPTIONS_RUN);
+	options_name_idle(settings, names, sizeof(names));
+	assert_string_equal(names, "progress");
+	assert_int_equal(parse_file("[uroce]\nnetdev = a\nwithout = batch-ack\ntelemetry = yes\n"
+				    "progress = dedicated\n",
+				    NULL),
+			 OPTIONS_RUN);
+	options_name_idle(settings, names, sizeof(names));
+	assert_string_equal(names, "progress, telemetry, without");
+	options_name_idle(settings, few, sizeof(few));
+	assert_string_equal(few, "progres");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_parse__a_port),
+		cmocka_unit_test(options_parse__ports_of_a_file),
+		cmocka_unit_test(options_parse__another_application_s_port_is_not_shared),
+		cmocka_unit_test(options_name_idle__names_settings_of_uroce_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
