@@ -415,7 +415,7 @@ static bool client_may_take(struct share_client *client, struct client_lane *lan
 {
 	if (likely(lane->has_received))
 		return true;
-	if (!lane_waits(&lane->rx) || share_ring_count(&client->rings[SHARE_RING_RX]) > 0)
+	if (!lane_has_some(&lane->rx) || share_ring_count(&client->rings[SHARE_RING_RX]) > 0)
 		return false;
 	lane->has_received = true;
 	return true;

@@ -169,3 +169,8 @@ bool lane_waits(const struct lane_rx *rx)
 	return __atomic_load_n(&rx->ring->prod, __ATOMIC_ACQUIRE) !=
 	       __atomic_load_n(&rx->ring->cons, __ATOMIC_RELAXED);
 }
+
+bool lane_has_some(const struct lane_rx *rx)
+{
+	return rx->ends ? rx->seen != rx->end : lane_waits(rx);
+}

@@ -300,6 +300,27 @@ static void lane_end__of_a_sender_killed_before_its_words(void **state)
 	}
 }
 
+/* Its index tells nothing, or what is not there: all that is there is taken, and it ends. */
+static void lane_has_some__of_a_sender_that_left_a_wrong_index(void **state)
+{
+	struct ends ends;
+
+	(void)state;
+	for (uint32_t index = 0; index < 8; index++) {
+		ends_init(&ends);
+		assert_int_equal(put_some(&ends, 0, 2), 2);
+		ends.tx.ring->prod = index;
+		assert_int_equal(lane_has_some(&ends.rx), index != 0);
+		lane_end(&ends.rx);
+		assert_true(lane_has_some(&ends.rx));
+		assert_int_equal(take_and_give_back(&ends, LANE_WORDS), 2);
+		ends.tx.ring->prod = index + 9;
+		assert_false(lane_has_some(&ends.rx));
+		assert_true(lane_is_over(&ends.rx));
+		ends_fini(&ends);
+	}
+}
+
 static void lane_is_over__when_all_is_taken_and_given_back(void **state)
 {
 	struct share_packet packets[LANE_WORDS];
@@ -514,6 +535,7 @@ int main(void)
 		cmocka_unit_test(lane_take__goes_on_where_indices_begin_anew),
 		cmocka_unit_test(lane_put__copies_what_is_short),
 		cmocka_unit_test(lane_end__of_a_sender_killed_before_its_words),
+		cmocka_unit_test(lane_has_some__of_a_sender_that_left_a_wrong_index),
 		cmocka_unit_test(lane_is_over__when_all_is_taken_and_given_back),
 		cmocka_unit_test(lane__keeps_what_is_lent_between_threads),
 		cmocka_unit_test(lane__survives_kills_of_the_sender),

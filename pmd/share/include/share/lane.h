@@ -177,4 +177,8 @@ bool lane_is_over(const struct lane_rx *rx);
  * MT-safe. */
 bool lane_waits(const struct lane_rx *rx);
 
+/** The same for who takes them: after lane_end, what there is to take is known here, whatever a
+ * sender that ended so has left in its index. */
+bool lane_has_some(const struct lane_rx *rx);
+
 #endif
