@@ -46,12 +46,13 @@ static void client_lay_out(struct memif_client *client, struct memif_ring *ring,
 		};
 }
 
-/* A file that stays as long as it is: the server would be killed for what is not there any more. */
+/* A file that stays as long as it is: the server would be killed for what is not there any more.
+ * Nor does anybody else make it longer, or forbid that its pages are taken back. */
 static int client_map(struct memif_client *client)
 {
 	client->memory_fd = memfd_create(MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (client->memory_fd < 0 || ftruncate(client->memory_fd, (off_t)client->bytes) != 0 ||
-	    fcntl(client->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+	    fcntl(client->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
 		return -errno;
 	client->memory =
 		mmap(NULL, client->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, client->memory_fd, 0);
@@ -205,8 +206,9 @@ void memif_client_fini(struct memif_client *client)
 {
 	const struct memif_client_config config = client->config;
 
+	/* A server may keep the file for as long as it likes, but not our pages in it. */
 	if (client->memory)
-		munmap(client->memory, client->bytes);
+		memif_socket_remove(client->memory, client->bytes);
 	/* Eventfds may be in an epoll set of the server's: another thread closes them. */
 	close_fd(client->memory_fd);
 	memif_socket_discard(client->wake_fd);

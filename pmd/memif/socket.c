@@ -171,6 +171,7 @@ struct job {
 	int fd; /* -1: memory */
 	void *memory;
 	size_t bytes;
+	bool ours; /* memory: of a file of our own */
 };
 
 static pthread_mutex_t lock =
@@ -196,19 +197,28 @@ static struct job *job_next(void)
 	return job;
 }
 
-static void *closer_run(void *arg)
+static void job_do(const struct job *job)
 {
 	const struct linger none = {.l_onoff = 0};
+
+	if (job->fd >= 0) {
+		/* No socket: nothing happens. */
+		setsockopt(job->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+		close(job->fd);
+		return;
+	}
+	/* It punches a hole as large as the file, whose lock is for anybody who has it open. */
+	if (job->ours)
+		madvise(job->memory, job->bytes, MADV_REMOVE);
+	munmap(job->memory, job->bytes);
+}
+
+static void *closer_run(void *arg)
+{
 	struct job *job;
 
 	while ((job = job_next()) != NULL) {
-		if (job->fd >= 0) {
-			/* No socket: nothing happens. */
-			setsockopt(job->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-			close(job->fd);
-		} else {
-			munmap(job->memory, job->bytes);
-		}
+		job_do(job);
 		free(job);
 	}
 	return arg;
@@ -234,7 +244,7 @@ static void closer_start(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void let_go(int fd, void *memory, size_t bytes)
+static void let_go(const struct job *what)
 {
 	struct job *job = malloc(sizeof(*job));
 	bool starts;
@@ -242,7 +252,7 @@ static void let_go(int fd, void *memory, size_t bytes)
 	/* Without memory it stays. */
 	if (!job)
 		return;
-	*job = (struct job){.fd = fd, .memory = memory, .bytes = bytes};
+	*job = *what;
 	pthread_mutex_lock(&lock);
 	STAILQ_INSERT_TAIL(&waiting, job, link);
 	waiting_count++;
@@ -266,12 +276,17 @@ bool memif_socket_is_stuck(void)
 void memif_socket_discard(int fd)
 {
 	if (fd >= 0)
-		let_go(fd, NULL, 0);
+		let_go(&(const struct job){.fd = fd});
 }
 
 void memif_socket_unmap(void *memory, size_t bytes)
 {
-	let_go(-1, memory, bytes);
+	let_go(&(const struct job){.fd = -1, .memory = memory, .bytes = bytes});
+}
+
+void memif_socket_remove(void *memory, size_t bytes)
+{
+	let_go(&(const struct job){.fd = -1, .memory = memory, .bytes = bytes, .ours = true});
 }
 
 void memif_socket_end(int epoll_fd, int fd)

@@ -3,11 +3,13 @@
 #include "memif/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,6 +19,8 @@
 #define BUFFER 256
 #define ROOM   8192
 #define ROUNDS 200000
+
+#define PATIENCE_MS 30000
 
 struct wire {
 	struct memif_client client;
@@ -583,6 +587,33 @@ static void memif_client__survives_anything(void **state)
 	}
 }
 
+/* The server keeps descriptor and mapping: it has the file, but none of our pages. */
+static void memif_client_fini__leaves_the_server_no_pages(void **state)
+{
+	struct wire *wire = *state;
+	const int kept = dup(wire->client.memory_fd);
+	const off_t bytes = (off_t)wire->client.bytes;
+	struct stat file;
+
+	assert_true(kept >= 0);
+	assert_int_equal(fstat(kept, &file), 0);
+	assert_true(file.st_blocks > 0);
+	/* Nor can a server have it that they stay, or make more of them. */
+	assert_int_equal(fcntl(kept, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
+	assert_int_equal(ftruncate(kept, 2 * bytes), -1);
+	memif_client_fini(&wire->client);
+	/* Another thread takes them. */
+	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
+		usleep(1000);
+		assert_int_equal(fstat(kept, &file), 0);
+	}
+	assert_int_equal(file.st_blocks, 0);
+	/* So the mapping is still good. */
+	assert_int_equal(file.st_size, bytes);
+	assert_int_equal(__atomic_load_n(&wire->to_client->cookie, __ATOMIC_RELAXED), 0);
+	close(kept);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -609,6 +640,7 @@ int main(void)
 		T(memif_client_receive_by__refuses_endless_chains),
 		T(memif_client_receive_by__believes_no_place),
 		T(memif_client_place__refuses_what_was_not_sent),
+		T(memif_client_fini__leaves_the_server_no_pages),
 		T(memif_client__survives_anything),
 	};
 #undef T

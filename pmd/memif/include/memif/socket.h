@@ -46,6 +46,10 @@ void memif_socket_end(int epoll_fd, int fd);
 /** Unmap memory of a file that may be of any size, and go with it, as above. MT-safe. */
 void memif_socket_unmap(void *memory, size_t bytes);
 
+/** The same with memory of a file of our own, whose pages go as well: whoever else has it open or
+ * mapped has zeros there from then on. MT-safe. */
+void memif_socket_remove(void *memory, size_t bytes);
+
 /** Whether so many are being closed, and do not come to it, that no more should be taken. MT-safe.
  */
 bool memif_socket_is_stuck(void);
