@@ -19,6 +19,12 @@ enum ibv_event_type fake_last_event;
 static struct link fake_link;
 static struct device fake_device;
 
+/* One thread runs the engine at a time; tests look on meanwhile, some from another. */
+static void count_to(unsigned int *count, unsigned int value)
+{
+	__atomic_store_n(count, value, __ATOMIC_RELEASE);
+}
+
 void qp_prefetch_run(const struct qp *qp)
 {
 	(void)qp;
@@ -44,8 +50,8 @@ uint64_t qp_deadline_ns(const struct qp *qp)
 void qp_timeout(struct qp *qp, uint64_t now_ns)
 {
 	(void)now_ns;
-	qp->timeouts++;
 	qp->deadline_ns = UINT64_MAX;
+	count_to(&qp->timeouts, qp->timeouts + 1);
 }
 
 bool qp_owes_ack_only(const struct qp *qp)
@@ -69,8 +75,8 @@ static void fake_name_payload(struct packet_out *out, const struct qp *qp)
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
 	(void)now_ns;
-	qp->runs++;
-	while (qp->to_send > 0 && budget-- > 0) {
+	count_to(&qp->runs, qp->runs + 1);
+	while (__atomic_load_n(&qp->to_send, __ATOMIC_ACQUIRE) > 0 && budget-- > 0) {
 		struct packet_out *out = sink->get(sink);
 
 		if (!out)
@@ -83,10 +89,10 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 		if (qp->payload)
 			fake_name_payload(out, qp);
 		if (sink->put(sink, out) != 0)
-			qp->faults++;
-		qp->to_send--;
+			count_to(&qp->faults, qp->faults + 1);
+		count_to(&qp->to_send, qp->to_send - 1);
 	}
-	return qp->to_send > 0;
+	return __atomic_load_n(&qp->to_send, __ATOMIC_ACQUIRE) > 0;
 }
 
 int packet_seal(struct packet_out *out)
@@ -118,7 +124,7 @@ bool device_receive(struct device *device, const uint8_t *frame, size_t len, uns
 	fake_known_good += (known & FRAME_SUMS_GOOD) != 0;
 	*qp = fake_receiver;
 	if (*qp)
-		(*qp)->received++;
+		count_to(&(*qp)->received, (*qp)->received + 1);
 	return true;
 }
 

@@ -18,7 +18,7 @@
 /* A queue pair that sends `to_send` frames, and wants a timer at `deadline_ns`. */
 struct qp {
 	struct qp_sched sched; /* first, as qp_sched expects */
-	unsigned int to_send;
+	unsigned int to_send;  /* atomic, as all that is counted here */
 	bool only_ack; /* may wait for company */
 	uint8_t dst_mac[6];
 	uint64_t deadline_ns;

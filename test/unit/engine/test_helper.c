@@ -240,7 +240,7 @@ static void ops_kick__none_is_lost_between_threads(void **state)
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < 3; i++) {
-		qps[i].to_send = 1;
+		__atomic_store_n(&qps[i].to_send, 1, __ATOMIC_RELEASE);
 		ops->kick(engine, &qps[i]);
 		assert_true(eventually(&qps[i].to_send, 0));
 	}
