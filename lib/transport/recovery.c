@@ -153,9 +153,9 @@ void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins)
 		recovery_lost(recovery, now_ns);
 	} else {
 		recovery_measure(recovery, now_ns);
+		recovery->timing = false;
 	}
 	recovery->probing = false;
-	recovery->timing = false;
 	recovery_arm_repair(recovery, now_ns);
 }
 
