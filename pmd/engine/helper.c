@@ -393,7 +393,9 @@ void helper_tell(struct engine *engine)
 {
 	uint32_t not = WANTED_NOT;
 
-	/* Whoever is wanted already has been woken. */
+	/* Whoever is wanted already has been woken, or is as soon as the thread that wants it goes
+	 * on: to ring each time, as helper_wake does, would cost each request that is posted until
+	 * the helper has a CPU a system call. */
 	if (engine->has_helper &&
 	    __atomic_compare_exchange_n(&engine->helper_wanted, &not, WANTED_TO_LOOK, false,
 					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
