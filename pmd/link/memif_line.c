@@ -88,7 +88,7 @@ void memif_line_say_goodbye(int fd, const char *reason)
 		log_debug("memif: nobody was told: %s", reason);
 }
 
-void memif_line_hang_up(struct memif_port *memif, const char *reason)
+static void line_end(struct memif_port *memif, const char *reason)
 {
 	const int wake_fd = memif->is_server ? memif->peer.wake_fd : memif->client.wake_fd;
 
@@ -109,10 +109,18 @@ void memif_line_hang_up(struct memif_port *memif, const char *reason)
 	}
 }
 
+void memif_line_hang_up(struct memif_port *memif, const char *reason)
+{
+	if (!memif->is_server)
+		memif_client_take_back(&memif->client);
+	line_end(memif, reason);
+}
+
+/* What was sent until now is there for the other end to take. */
 void memif_line_close(struct memif_port *memif)
 {
 	if (memif->wire_fd >= 0)
-		memif_line_hang_up(memif, "the program ends");
+		line_end(memif, "the program ends");
 	memif_server_close(memif);
 }
 

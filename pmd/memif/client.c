@@ -202,13 +202,20 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+void memif_client_take_back(struct memif_client *client)
+{
+	if (!client->memory)
+		return;
+	memif_socket_remove(client->memory, client->bytes);
+	client->memory = NULL;
+}
+
 void memif_client_fini(struct memif_client *client)
 {
 	const struct memif_client_config config = client->config;
 
-	/* A server may keep the file for as long as it likes, but not our pages in it. */
 	if (client->memory)
-		memif_socket_remove(client->memory, client->bytes);
+		munmap(client->memory, client->bytes);
 	/* Eventfds may be in an epoll set of the server's: another thread closes them. */
 	close_fd(client->memory_fd);
 	memif_socket_discard(client->wake_fd);

@@ -588,7 +588,7 @@ static void memif_client__survives_anything(void **state)
 }
 
 /* The server keeps descriptor and mapping: it has the file, but none of our pages. */
-static void memif_client_fini__leaves_the_server_no_pages(void **state)
+static void memif_client_take_back__leaves_the_server_no_pages(void **state)
 {
 	struct wire *wire = *state;
 	const int kept = dup(wire->client.memory_fd);
@@ -601,7 +601,7 @@ static void memif_client_fini__leaves_the_server_no_pages(void **state)
 	/* Nor can a server have it that they stay, or make more of them. */
 	assert_int_equal(fcntl(kept, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
 	assert_int_equal(ftruncate(kept, 2 * bytes), -1);
-	memif_client_fini(&wire->client);
+	memif_client_take_back(&wire->client);
 	/* Another thread takes them. */
 	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
 		usleep(1000);
@@ -612,6 +612,22 @@ static void memif_client_fini__leaves_the_server_no_pages(void **state)
 	assert_int_equal(file.st_size, bytes);
 	assert_int_equal(__atomic_load_n(&wire->to_client->cookie, __ATOMIC_RELAXED), 0);
 	close(kept);
+}
+
+/* A last acknowledgement, from a program that ends: its peer waits for it. */
+static void memif_client_fini__leaves_the_server_what_it_was_sent(void **state)
+{
+	struct wire *wire = *state;
+	uint8_t packet[BUFFER], room[ROOM];
+
+	fill(packet, 7, sizeof(packet));
+	assert_int_equal(memif_client_send(&wire->client, packet, sizeof(packet)), 0);
+	memif_client_push(&wire->client);
+	memif_client_fini(&wire->client);
+	/* Another thread would have taken it by now. */
+	usleep(100000);
+	assert_int_equal(peer_receives(wire, room), sizeof(packet));
+	expect_bytes(room, 7, sizeof(packet));
 }
 
 int main(void)
@@ -640,7 +656,8 @@ int main(void)
 		T(memif_client_receive_by__refuses_endless_chains),
 		T(memif_client_receive_by__believes_no_place),
 		T(memif_client_place__refuses_what_was_not_sent),
-		T(memif_client_fini__leaves_the_server_no_pages),
+		T(memif_client_take_back__leaves_the_server_no_pages),
+		T(memif_client_fini__leaves_the_server_what_it_was_sent),
 		T(memif_client__survives_anything),
 	};
 #undef T

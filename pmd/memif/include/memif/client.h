@@ -89,6 +89,9 @@ void memif_client_expect(const struct memif_client *client, uint32_t ahead, size
 void memif_client_placed(struct memif_client *client, size_t len);
 bool memif_client_push(struct memif_client *client);
 
+/** After the server's end: it may keep the file for as long as it likes, but not our pages in it.
+ * Where we end a connection it may still take what it was sent, and keeps them. */
+void memif_client_take_back(struct memif_client *client);
 void memif_client_fini(struct memif_client *client);
 
 #endif
