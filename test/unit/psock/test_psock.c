@@ -158,6 +158,19 @@ static const struct frame kinds[] = {
 	{.tagged = true, .len = 4096}, {.ipv6 = true, .tagged = true, .len = 4096},
 	{.id = 1, .len = 8},	       {.ipv6 = true, .len = 8},
 };
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* 15 frames of each of the first kinds, which would be a run. */
+static void assert_leave_one_by_one(size_t of_kinds)
+{
+	for (size_t i = 0; i < of_kinds; i++) {
+		const unsigned long before = left_has_sent();
+
+		send_frames(kinds[i], 15);
+		receive_frames(&kinds[i], 15, MAX);
+		assert_true(left_has_sent() - before >= 15);
+	}
+}
 
 static int group_set_up(void **state)
 {
@@ -188,7 +201,7 @@ static void psock_tx_burst__sends_a_run_in_one_piece(void **state)
 	(void)state;
 	if (!have_runs)
 		skip();
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < KINDS; i++) {
 		const unsigned long before = left_has_sent();
 
 		send_frames(kinds[i], 15);
@@ -204,13 +217,7 @@ static void psock_tx_burst__is_understood_where_the_kernel_parts_runs(void **sta
 	(void)state;
 	if (!have_network || !netns_run("ip link set left gso_max_size 1000"))
 		skip();
-	for (size_t i = 0; i < LONG_KINDS; i++) {
-		const unsigned long before = left_has_sent();
-
-		send_frames(kinds[i], 15);
-		receive_frames(&kinds[i], 15, MAX);
-		assert_true(left_has_sent() - before >= 15);
-	}
+	assert_leave_one_by_one(LONG_KINDS);
 }
 
 static void psock_tx_burst__sends_one_by_one_what_is_no_run(void **state)
@@ -219,13 +226,7 @@ static void psock_tx_burst__sends_one_by_one_what_is_no_run(void **state)
 	if (!have_network)
 		skip();
 	tuning.runs = false;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		const unsigned long before = left_has_sent();
-
-		send_frames(kinds[i], 15);
-		receive_frames(&kinds[i], 15, MAX);
-		assert_true(left_has_sent() - before >= 15);
-	}
+	assert_leave_one_by_one(KINDS);
 }
 
 static void psock_tx_burst__sends_one_by_one_what_is_marked(void **state)
@@ -234,13 +235,7 @@ static void psock_tx_burst__sends_one_by_one_what_is_marked(void **state)
 	if (!have_network)
 		skip();
 	mark = PSOCK_ALONE;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		const unsigned long before = left_has_sent();
-
-		send_frames(kinds[i], 15);
-		receive_frames(&kinds[i], 15, MAX);
-		assert_true(left_has_sent() - before >= 15);
-	}
+	assert_leave_one_by_one(KINDS);
 }
 
 /* Alone, and two in a run that is still short: in one place, and with the longest in pieces. */
@@ -249,7 +244,7 @@ static void psock_tx_burst__sends_few_at_once(void **state)
 	(void)state;
 	if (!have_network)
 		skip();
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < KINDS; i++) {
 		for (uint32_t n = 1; n <= 2; n++) {
 			send_frames(kinds[i], n);
 			receive_frames(&kinds[i], n, MAX);
@@ -310,7 +305,7 @@ static void psock_rx_burst__says_what_it_has_verified(void **state)
 	(void)state;
 	if (!have_runs)
 		skip();
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < KINDS; i++) {
 		send_frames(kinds[i], 3);
 		assert_int_equal(receive(mbufs, MAX), 3);
 		for (int j = 0; j < 3; j++)
