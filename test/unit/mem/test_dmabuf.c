@@ -16,6 +16,7 @@
 #include "env.h"
 
 #include "mem/dmabuf.h"
+#include "skipped.h"
 
 #define BUFFER_PAGES 4
 #define IOVA	     UINT64_C(0x7000000000)
@@ -298,8 +299,10 @@ static void dmabuf_register__reaches_the_buffer(void **state)
 	uint8_t *addr, *own;
 
 	(void)state;
-	if (buffer.fd < 0)
-		skip(); /* no driver that makes one */
+	if (buffer.fd < 0) {
+		skipped_for("no driver here makes dma-bufs (udmabuf)");
+		skip();
+	}
 	own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, buffer.fd, 0);
 	assert_ptr_not_equal(own, MAP_FAILED);
 	assert_int_equal(reg(0, size + 1, IOVA, RW, &mr), -EINVAL);

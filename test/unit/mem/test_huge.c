@@ -8,6 +8,7 @@
 #include "env.h"
 #include "huge.h"
 #include "maps.h"
+#include "skipped.h"
 
 #define MB ((size_t)1 << 20)
 #define GB ((size_t)1 << 30)
@@ -27,8 +28,10 @@ static uint8_t *reserve(size_t length, int flags)
 	void *map = mmap(NULL, length, PROT_READ | PROT_WRITE, NOT_RESERVED | MAP_HUGETLB | flags,
 			 -1, 0);
 
-	if (map == MAP_FAILED)
-		skip(); /* a kernel without them */
+	if (map == MAP_FAILED) {
+		skipped_for("this kernel or CPU has no huge pages of that size");
+		skip();
+	}
 	return map;
 }
 

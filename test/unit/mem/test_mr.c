@@ -5,6 +5,7 @@
 #include "env.h"
 
 #include "base/verbs_later.h"
+#include "skipped.h"
 
 static void mr_register__fills_the_region_and_faults_its_pages_in(void **state)
 {
@@ -205,8 +206,10 @@ static void mr_register__on_demand_huge_pages(void **state)
 	struct mr *mr;
 
 	(void)state;
-	if (huge == MAP_FAILED)
+	if (huge == MAP_FAILED) {
+		skipped_for("this kernel has no huge pages");
 		skip();
+	}
 	assert_int_equal(env_register(huge, ENV_HUGE_BYTES,
 				      RW | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, &mr),
 			 0);
@@ -262,8 +265,10 @@ static void mr_register__hugetlb_is_believed_where_it_is_true(void **state)
 	struct mr *mr;
 
 	(void)state;
-	if (huge == MAP_FAILED)
-		skip(); /* none free on this machine */
+	if (huge == MAP_FAILED) {
+		skipped_for("no huge page is free: config/setup.sh hugepages");
+		skip();
+	}
 	assert_int_equal(env_register(huge + 1, ENV_HUGE_BYTES - 1, RW | IBV_ACCESS_HUGETLB, &mr),
 			 0);
 	mr_deregister(mr);
