@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a queue pair and pmd/engine/tx.c make together of what is due at once: a program that waits
+ * for its completion in ibv_poll_cq, and then for the peer's WRITE in memory, polls no more from
+ * the first on. So the acknowledgement that completes its work is there as soon as the WRITE is:
+ * whoever has seen the WRITE, and stops polling, needs nothing else.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/settings.h"
+#include "engine/tx.h"
+#include "link/link.h"
+#include "link/runtime.h"
+#include "qp_rig.h"
+
+#define SKIPPED	   77 /* as Meson understands it */
+#define BURSTS_MAX 8
+#define PKTS_MAX   8
+#define BTH_AT	   42 /* behind Ethernet, IPv4 and UDP */
+
+static struct link nic;
+
+/* What has left, burst by burst. */
+static struct {
+	uint8_t opcodes[BURSTS_MAX][PKTS_MAX];
+	uint16_t pkts[BURSTS_MAX];
+	unsigned int bursts;
+} left;
+
+static uint16_t note_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg;
+	assert_true(left.bursts < BURSTS_MAX && n <= PKTS_MAX);
+	for (uint16_t i = 0; i < n; i++)
+		left.opcodes[left.bursts][i] =
+			*rte_pktmbuf_mtod_offset(mbufs[i], uint8_t *, BTH_AT);
+	left.pkts[left.bursts++] = n;
+	rte_pktmbuf_free_bulk(mbufs, n);
+	return n;
+}
+
+/* EAL is for the pool of packets alone. */
+static int group_set_up(void **state)
+{
+	static const struct port_ops ops = {.tx_burst = note_burst};
+	struct runtime_config config = {.memory_bytes = 32 << 20};
+	struct settings settings;
+
+	(void)state;
+	settings_init(&settings);
+	strcpy(settings.port, "net_ring0");
+	if (link_prepare(&nic, &settings) != 0 || runtime_start(&config) != 0 ||
+	    link_open(&nic, &settings) != 0)
+		exit(SKIPPED);
+	nic.port.ops = &ops;
+	/* The driver's own is all zeros, as are the peer's here. */
+	nic.port.mac[0] = 2;
+	return 0;
+}
+
+/* One pass of an engine over the first end's queue pair. */
+static void send_all(enum port_driver driver)
+{
+	struct counters counters = {0};
+	struct tx tx;
+
+	memset(&left, 0, sizeof(left));
+	nic.port.driver = driver;
+	tx_init(&tx, &nic.port, &counters);
+	tx.connected = true;
+	tx_begin(&tx);
+	qp_run(A->qp, rig.now_ns, &tx.sink, 9);
+	tx_flush(&tx);
+	tx_fini(&tx);
+}
+
+static void tx__a_write_is_not_there_without_the_acknowledgement(void **state)
+{
+	static const enum port_driver drivers[] = {PORT_SHARED, PORT_WIRE, PORT_GENERIC,
+						   PORT_AF_PACKET};
+
+	(void)state;
+	rig_connect();
+	for (size_t i = 0; i < RTE_DIM(drivers); i++) {
+		assert_int_equal(end_send(B, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		end_run(B, 9);
+		end_deliver(B);
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		send_all(drivers[i]);
+		assert_int_equal(left.bursts, 1);
+		assert_int_equal(left.pkts[0], 2);
+		assert_int_equal(left.opcodes[0][0], OPCODE_WRITE_ONLY);
+		assert_int_equal(left.opcodes[0][1], OPCODE_ACKNOWLEDGE);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			tx__a_write_is_not_there_without_the_acknowledgement, qp_rig_set_up,
+			qp_rig_tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, group_set_up, NULL);
+}
