@@ -58,6 +58,11 @@ static const struct {
 	{"guest_tx", STAGE_transmit},
 	{"client_rx", STAGE_receive},
 	{"guest_rx", STAGE_receive},
+	{"client_short", STAGE_transmit},
+	{"memif_rx", STAGE_receive},
+	{"memif_peer_re", STAGE_receive}, /* receive, release */
+	{"memif_client_re", STAGE_receive},
+	{"memif_", STAGE_transmit},
 	{"client_lane", STAGE_receive},
 	{"lane_", STAGE_receive},
 	{"tx_", STAGE_transmit},
