@@ -14,6 +14,10 @@
 #include "telemetry/counters.h"
 #include "wire/opcode.h"
 
+static_assert(PORT_OFFER_BYTES >= sizeof(((struct path *)0)->hdr) + sizeof(struct bth) + 4 +
+					  sizeof(struct atomiceth),
+	      "any headers fit into an offer, and what is built there may still turn out longer");
+
 #define IN_PLACE_MIN  1024 /* bytes: two buffers more cost as much as copying less */
 #define HEADERS_AHEAD 4	   /* buffers whose first lines are being fetched, to be written */
 #define BODIES_AHEAD  2	   /* after a long packet: all lines, for the next will be one as well */
@@ -62,6 +66,7 @@ void tx_flush(struct tx *tx)
 	uint64_t left_bytes = 0;
 	uint32_t sent;
 
+	tx->in_pass += tx->placed + tx->count;
 	if (tx->placed > 0)
 		tx_push(tx);
 	if (tx->count == 0)
@@ -132,6 +137,20 @@ static bool tx_is_full(struct tx *tx)
 	return !port->ops->has_room(port->ops_arg);
 }
 
+/*
+ * A place for a short packet to another process of this host, if the next packet is one as the last
+ * was: it needs no buffer. One alone is a little sooner there in a buffer. What waits in buffers
+ * goes first.
+ */
+static uint8_t *tx_find_offer(const struct tx *tx)
+{
+	const struct port *port = tx->port;
+
+	if (!tx->streams || !tx->was_short || tx->count > 0 || !tx->connected)
+		return NULL;
+	return port->ops->offer(port->ops_arg);
+}
+
 /* Both ways out have to be open, for which one a packet takes is known only when it is built. */
 static struct packet_out *tx_get(struct packet_sink *sink)
 {
@@ -141,13 +160,14 @@ static struct packet_out *tx_get(struct packet_sink *sink)
 		tx_flush(tx);
 	if (tx->count == TX_BATCH || tx_loop_full(tx) || tx_is_full(tx))
 		goto stuck;
-	if (likely(tuning.prefetch))
-		port_expect(tx->port, tx->count, PACKET_HDR_MAX);
 	if (!tx->current)
 		tx->current = tx_next_buffer(tx);
 	if (unlikely(!tx->current))
 		goto stuck;
-	tx->out.frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
+	tx->offer = tx_find_offer(tx);
+	if (!tx->offer && likely(tuning.prefetch))
+		port_expect(tx->port, tx->count, PACKET_HDR_MAX);
+	tx->out.frame = tx->offer ? tx->offer : rte_pktmbuf_mtod(tx->current, uint8_t *);
 	return &tx->out;
 stuck:
 	if (!tx->stuck)
@@ -311,6 +331,34 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 	return len;
 }
 
+static bool tx_is_short(const struct tx *tx, const struct packet_out *out)
+{
+	return out->unsealed && tx->port->ops && tx->port->ops->offer &&
+	       packet_length(out) <= PORT_OFFER_BYTES;
+}
+
+/* Finish a packet that is built in the place which was offered. Returns bytes; 0 where it has to go
+ * another way, and its headers have moved to the buffer for that; or -EFAULT. */
+static int tx_put_in_offer(struct tx *tx, struct packet_out *out, uint32_t qpn)
+{
+	const struct port *port = tx->port;
+	int len;
+
+	if (unlikely(!tx_is_short(tx, out) || !port->ops->suits(port->ops_arg, qpn))) {
+		out->frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
+		memcpy(out->frame, tx->offer, out->hdr_len);
+		tx->offer = NULL;
+		return 0;
+	}
+	len = packet_seal(out);
+	if (unlikely(len < 0))
+		return len;
+	port->ops->placed(port->ops_arg, (uint32_t)len);
+	tx->placed++;
+	tx->placed_bytes += (uint32_t)len;
+	return len;
+}
+
 /*
  * Packets that follow each other count up, as the kernel lets those do that it parts (psock/run.h).
  * One that is sent again follows none, and none follows it: maybe the peer takes no runs.
@@ -335,6 +383,12 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
 	out->udp_sum_by_port = tx->port->sums_udp;
 	out->ip_id = tx_next_id(tx, out->again);
+	if (tx->offer) {
+		len = tx_put_in_offer(tx, out, qpn);
+		if (len != 0)
+			return len < 0 ? len : 0;
+	}
+	tx->was_short = tx_is_short(tx, out);
 	if (!is_local && !to_group) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)

@@ -77,7 +77,7 @@ struct share_client {
 	/* written by the engine's thread with the lock, read by it without */
 	pthread_mutex_t lanes_lock;
 	struct client_lane *lanes[SHARE_LANES_MAX];
-	const struct client_lane *last_lane; /* that something was put into last, or NULL; engine's thread alone */
+	struct client_lane *last_lane; /* that something was put into last, or NULL; engine's thread alone */
 
 	/* isolated: engine's lock */
 	struct port *port; /* DPDK's, which is the client of a memif wire; or NULL */
@@ -161,12 +161,15 @@ void client_lanes_look(struct share_client *client);
 void client_lanes_offer(struct share_client *client, const struct share_message *message,
 			   const int *fds);
 
-/** The lane that a packet goes through, or NULL: to the owner. */
-struct client_lane *client_lane_of(struct share_client *client, const struct rte_mbuf *mbuf);
+/** The lane that packets to a queue pair go through, or NULL: to the owner. */
+struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn);
 
 /** Send; returns how many were taken: those there was room for, and those that nobody waits for any more. */
 uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 			    struct rte_mbuf **mbufs, uint16_t n);
+
+/** Take back what the other process has done with. */
+void client_lane_collect(struct share_client *client, struct client_lane *lane);
 
 /** Wake processes that sleep and have been sent something. */
 void client_lanes_wake(struct share_client *client);
@@ -182,6 +185,12 @@ void client_lanes_say_asleep(struct share_client *client);
 
 /** After that and a full fence: whether packets wait. MT-safe. */
 bool client_lanes_wait(struct share_client *client);
+
+/* client_short.c: of port_ops */
+uint8_t *client_short_offer(void *arg);
+bool client_short_suits(void *arg, uint32_t qpn);
+void client_short_placed(void *arg, uint32_t len);
+void client_short_push(void *arg);
 
 extern const struct rte_mempool_ops lane_pool_ops;
 extern const struct port_ops client_port_ops;

@@ -92,8 +92,7 @@ static void lane_prepare_mbufs(struct share_client *client, struct client_lane *
 static struct client_lane *lane_create(struct share_client *client,
 				       const struct client_offer *offer)
 {
-	struct client_lane *lane =
-		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_CACHE_LINE_ROUNDUP(sizeof(*lane)));
+	struct client_lane *lane = aligned_alloc(_Alignof(struct client_lane), sizeof(*lane));
 	struct lane_memory *memory;
 
 	if (!lane)
@@ -227,9 +226,8 @@ void client_lanes_look(struct share_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
-struct client_lane *client_lane_of(struct share_client *client, const struct rte_mbuf *mbuf)
+struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn)
 {
-	const uint32_t qpn = port_local_qpn(mbuf);
 	struct client_lane *lane;
 	uint8_t route;
 
@@ -266,7 +264,7 @@ static bool client_has_switched(struct share_client *client, struct client_lane 
 	return true;
 }
 
-static void lane_collect_own(struct share_client *client, struct client_lane *lane)
+void client_lane_collect(struct share_client *client, struct client_lane *lane)
 {
 	uint32_t buffers[LANE_WORDS];
 
@@ -277,7 +275,7 @@ void client_lanes_collect(struct share_client *client)
 {
 	for (int i = 0; i < SHARE_LANES_MAX; i++) {
 		if (client->lanes[i] && client->lanes[i]->state != LANE_CLOSED)
-			lane_collect_own(client, client->lanes[i]);
+			client_lane_collect(client, client->lanes[i]);
 	}
 }
 
@@ -325,7 +323,7 @@ uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 	/* Not each time: the line with the index that tells of them is the other process's to
 	 * write. */
 	if (lane->tx.lent + n > COLLECT_AT || lane_used(&lane->tx) + n > LANE_WORDS / 2)
-		lane_collect_own(client, lane);
+		client_lane_collect(client, lane);
 	put = (uint16_t)lane_put(&lane->tx, packets, frames, n);
 	client_keep_short(client, packets, put);
 	if (put > 0) {

@@ -42,10 +42,10 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
 	/* Packets in a row for one receiver at a time. */
 	do {
-		struct client_lane *lane = client_lane_of(client, mbufs[sent]);
+		struct client_lane *lane = client_lane_of(client, port_local_qpn(mbufs[sent]));
 
 		for (run = 1; sent + run < n; run++) {
-			if (client_lane_of(client, mbufs[sent + run]) != lane)
+			if (client_lane_of(client, port_local_qpn(mbufs[sent + run])) != lane)
 				break;
 		}
 		to_owner |= !lane;
@@ -178,6 +178,10 @@ const struct port_ops client_port_ops = {
 	.rx_burst = client_rx_burst,
 	.tx_burst = client_tx_burst,
 	.expect = client_expect,
+	.offer = client_short_offer,
+	.suits = client_short_suits,
+	.placed = client_short_placed,
+	.push = client_short_push,
 	.arm = client_arm,
 	.link_up = client_link_up,
 	.connected = client_connected,

@@ -42,9 +42,13 @@ static void lane_fill(struct lane_tx *tx, uint32_t index, const struct share_pac
 uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
 		  const uint8_t *const *frames, uint32_t n)
 {
-	/* Not all that the ring has room for: what was lent is noted until it is collected. */
-	const uint32_t room = tx->broken ? 0 : LANE_WORDS - lane_used(tx), first = tx->own;
+	uint32_t room, first;
 
+	if (unlikely(tx->staged > 0))
+		lane_show(tx);
+	first = tx->own;
+	/* Not all that the ring has room for: what was lent is noted until it is collected. */
+	room = tx->broken ? 0 : LANE_WORDS - lane_used(tx);
 	n = RTE_MIN(n, room);
 	for (uint32_t i = 0; i < n; i++)
 		lane_fill(tx, first + i, &packets[i], frames[i]);
@@ -57,6 +61,34 @@ uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
 		__atomic_store_n(&tx->ring->slots[(first + i) % LANE_WORDS].word,
 				 lane_word(&packets[i], first + i), __ATOMIC_RELEASE);
 	return n;
+}
+
+void lane_placed(struct lane_tx *tx, uint32_t len)
+{
+	const struct share_packet packet = {.len = (uint16_t)len};
+
+	tx->stage[tx->staged].word = lane_word(&packet, tx->own + tx->staged);
+	tx->staged++;
+}
+
+void lane_show(struct lane_tx *tx)
+{
+	const uint32_t first = tx->own, n = tx->staged;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct lane_slot *slot = &tx->ring->slots[(first + i) % LANE_WORDS];
+
+		tx->buffers[(first + i) % LANE_WORDS] = LANE_NO_BUFFER;
+		/* All of it, whatever the packet's length: so it is no call. */
+		memcpy(slot->frame, tx->stage[i].frame, sizeof(slot->frame));
+	}
+	tx->own += n;
+	tx->staged = 0;
+	/* In the order of lane_put. */
+	__atomic_store_n(&tx->ring->prod, tx->own, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < n; i++)
+		__atomic_store_n(&tx->ring->slots[(first + i) % LANE_WORDS].word, tx->stage[i].word,
+				 __ATOMIC_RELEASE);
 }
 
 static uint32_t lane_collect_to(struct lane_tx *tx, uint32_t end, uint32_t *buffers)

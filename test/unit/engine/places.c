@@ -33,6 +33,20 @@ static uint8_t *places_place(void *arg, uint32_t len)
 						      : NULL;
 }
 
+static uint8_t *places_offer(void *arg)
+{
+	(void)arg;
+	return places.placed - places.pushed < places.offers ? places.frames[places.placed % PLACES]
+							     : NULL;
+}
+
+static bool places_suits(void *arg, uint32_t qpn)
+{
+	(void)arg;
+	(void)qpn;
+	return places.suits;
+}
+
 static void places_placed(void *arg, uint32_t len)
 {
 	(void)arg;
@@ -54,6 +68,9 @@ static uint16_t places_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 
 	(void)arg;
 	n = places.takes > 0 ? RTE_MIN(n, (uint16_t)places.takes) : n;
+	for (uint16_t i = 0; i < n; i++)
+		assert_int_equal(*rte_pktmbuf_mtod_offset(mbufs[i], uint8_t *, FAKE_FRAME_LEN - 1),
+				 0x91);
 	rte_pktmbuf_free_bulk(mbufs, n);
 	places.burst += n;
 	too_long->packets += places.drops;
@@ -100,6 +117,8 @@ void places_begin(void)
 		.expect = places_expect,
 		.has_room = places_has_room,
 		.place = places_place,
+		.offer = places_offer,
+		.suits = places_suits,
 		.placed = places_placed,
 		.push = places_push,
 		.link_up = places_connected,
@@ -117,5 +136,7 @@ void places_begin(void)
 void places_end(void)
 {
 	engine->link->port.ops = NULL;
+	engine->link->port.spares_icrc = false;
+	engine->link->port.own_qpn_count = 0;
 	engine->link->port.rx_cut = false;
 }

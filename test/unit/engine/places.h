@@ -14,6 +14,8 @@ struct places {
 	uint32_t room; /* places that are free */
 	uint32_t placed, pushed, burst;
 	uint32_t expected; /* the most packets that one was to be sent after */
+	uint32_t offers;   /* places for short packets that may be given in a row; 0: none */
+	bool suits;	   /* packets to others on this host may go there */
 	uint32_t longest;  /* that fits into a place; 0: all */
 	uint32_t takes;	   /* of a burst at most; 0: all */
 	uint32_t drops;	   /* of the next burst, for they are too long */

@@ -104,6 +104,105 @@ static void engine_transmit__what_fits_no_place_goes_another_way(void **state)
 	assert_int_equal(rig_count(COUNTER_tx_bytes), 5 * FAKE_FRAME_LEN);
 }
 
+/* The packets that are for another process of this host. */
+static void send_to_neighbours(uint32_t n)
+{
+	rig_send(&qp, n);
+	engine_transmit(engine);
+}
+
+static void begin_neighbours(void)
+{
+	struct port *port = &engine->link->port;
+
+	port->spares_icrc = true;
+	port->own_qpn_first = 1; /* not that of the packets */
+	port->own_qpn_count = 1;
+	memcpy(qp.dst_mac, port->mac, sizeof(qp.dst_mac));
+	qp.payload_len = 8;
+	places.offers = PLACES;
+	places.room = UINT32_MAX;
+	places.suits = true;
+}
+
+/* Streams of them alone, and what was short the last time is so again. */
+static void engine_transmit__takes_offers_for_short_ones_to_this_host(void **state)
+{
+	(void)state;
+	begin_neighbours();
+	send_to_neighbours(4);
+	assert_int_equal(places.burst, 4);
+	send_to_neighbours(4);
+	assert_int_equal(places.pushed, 4);
+	assert_int_equal(places.burst, 4);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 8);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 8 * FAKE_FRAME_LEN);
+	/* Long ones move out. */
+	qp.payload_len = PORT_OFFER_BYTES - FAKE_FRAME_LEN;
+	send_to_neighbours(4);
+	assert_int_equal(places.pushed, 4);
+	assert_int_equal(places.burst, 8);
+	qp.payload_len = 8;
+	send_to_neighbours(4);
+	assert_int_equal(places.burst, 12);
+	/* And so does what is for somebody else. */
+	places.suits = false;
+	send_to_neighbours(4);
+	assert_int_equal(places.pushed, 4);
+	assert_int_equal(places.burst, 16);
+	/* No more than are offered; the rest behind them. */
+	places.suits = true;
+	places.offers = 3;
+	send_to_neighbours(4);
+	assert_int_equal(places.pushed, 7);
+	assert_int_equal(places.burst, 17);
+	/* Not behind one alone. */
+	send_to_neighbours(1);
+	assert_int_equal(places.pushed, 8);
+	send_to_neighbours(1);
+	assert_int_equal(places.pushed, 8);
+	assert_int_equal(places.burst, 18);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 26);
+}
+
+static void engine_transmit__takes_no_offers_for_what_is_sealed(void **state)
+{
+	(void)state;
+	begin_neighbours();
+	engine->link->port.spares_icrc = false;
+	send_to_neighbours(4);
+	send_to_neighbours(4);
+	assert_int_equal(places.placed, 0);
+	assert_int_equal(places.burst, 8);
+	/* Nor for what leaves this host. */
+	engine->link->port.spares_icrc = true;
+	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
+	send_to_neighbours(4);
+	send_to_neighbours(4);
+	assert_int_equal(places.placed, 0);
+	assert_int_equal(places.burst, 16);
+}
+
+static void engine_transmit__goes_without_what_cannot_be_read_in_an_offer(void **state)
+{
+	struct port *port = &engine->link->port;
+	const uint8_t first = port->mac[0];
+
+	(void)state;
+	begin_neighbours();
+	send_to_neighbours(4);
+	send_to_neighbours(4);
+	assert_int_equal(places.pushed, 4);
+	port->mac[0] = qp.dst_mac[0] = FAKE_UNREADABLE;
+	send_to_neighbours(1);
+	assert_int_equal(qp.faults, 1);
+	assert_int_equal(places.placed, 4);
+	port->mac[0] = qp.dst_mac[0] = first;
+	send_to_neighbours(1);
+	assert_int_equal(places.pushed, 5);
+	assert_int_equal(places.burst, 4);
+}
+
 static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
 {
 	(void)state;
@@ -202,6 +301,9 @@ int main(void)
 		TEST(engine_transmit__builds_in_the_ports_places),
 		TEST(engine_transmit__copies_short_ones),
 		TEST(engine_transmit__what_fits_no_place_goes_another_way),
+		TEST(engine_transmit__takes_offers_for_short_ones_to_this_host),
+		TEST(engine_transmit__takes_no_offers_for_what_is_sealed),
+		TEST(engine_transmit__goes_without_what_cannot_be_read_in_an_offer),
 		TEST(engine_transmit__what_the_port_drops_was_not_sent),
 		TEST(engine_transmit__goes_without_a_payload_that_is_gone),
 		TEST(engine_turn__what_a_short_burst_leaves_goes_before_timers),

@@ -280,6 +280,93 @@ static void lane_put__copies_what_is_short(void **state)
 	ends_fini(&ends);
 }
 
+/* Packets of a byte each, which tells them apart. */
+static void place_some(struct ends *ends, uint8_t first, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t *place = lane_place(&ends->tx);
+
+		assert_non_null(place);
+		memset(place, first + (int)i, LANE_SHORT_BYTES);
+		lane_placed(&ends->tx, LANE_SHORT_BYTES - i);
+	}
+}
+
+/* Round after round, so that indices of the ring and of what is put together differ. */
+static void lane_show__puts_what_was_placed(void **state)
+{
+	uint32_t buffers[LANE_WORDS], first;
+	struct share_packet packets[4];
+	struct ends ends;
+
+	(void)state;
+	ends_init(&ends);
+	for (uint32_t round = 0; round < LANE_WORDS; round++) {
+		place_some(&ends, 10, 3);
+		assert_false(lane_waits(&ends.rx));
+		assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 0);
+		lane_show(&ends.tx);
+		assert_true(lane_waits(&ends.rx));
+		assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 3);
+		for (uint32_t i = 0; i < 3; i++) {
+			assert_true(packets[i].flags & SHARE_FLAG_SHORT);
+			assert_int_equal(packets[i].len, LANE_SHORT_BYTES - i);
+			assert_int_equal(lane_frame(&ends.rx, first + i)[0], 10 + i);
+			assert_int_equal(lane_frame(&ends.rx, first + i)[packets[i].len - 1],
+					 10 + i);
+			lane_done(&ends.rx, first + i);
+		}
+		lane_give_back(&ends.rx);
+		assert_int_equal(lane_collect(&ends.tx, buffers), 0);
+		assert_int_equal(lane_used(&ends.tx), 0);
+	}
+	ends_fini(&ends);
+}
+
+static void lane_put__comes_behind_what_was_placed(void **state)
+{
+	struct share_packet packets[4];
+	struct ends ends;
+	uint32_t first;
+
+	(void)state;
+	ends_init(&ends);
+	place_some(&ends, 20, 2);
+	assert_int_equal(put_some(&ends, 5, 1), 1);
+	assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 3);
+	assert_int_equal(lane_frame(&ends.rx, first + 1)[0], 21);
+	assert_int_equal(packets[2].buffer, 5);
+	assert_int_equal(ends.tx.lent, 1);
+	/* None of them is shown again. */
+	lane_show(&ends.tx);
+	assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 0);
+	ends_fini(&ends);
+}
+
+static void lane_place__has_no_more_than_the_ring(void **state)
+{
+	uint32_t buffers[LANE_WORDS];
+	struct ends ends;
+
+	(void)state;
+	ends_init(&ends);
+	place_some(&ends, 0, LANE_STAGED_MAX);
+	assert_null(lane_place(&ends.tx));
+	lane_show(&ends.tx);
+	assert_int_equal(put_some(&ends, 0, LANE_WORDS), LANE_WORDS - LANE_STAGED_MAX);
+	assert_null(lane_place(&ends.tx));
+	assert_int_equal(take_and_give_back(&ends, 2), 2);
+	lane_collect(&ends.tx, buffers);
+	place_some(&ends, 0, 2);
+	assert_null(lane_place(&ends.tx));
+	/* What cannot be true. */
+	ends.tx.ring->cons -= 1;
+	lane_collect(&ends.tx, buffers);
+	lane_show(&ends.tx);
+	assert_null(lane_place(&ends.tx));
+	ends_fini(&ends);
+}
+
 /* What it was about to put never comes, and nobody waits for it to be given back. */
 static void lane_end__of_a_sender_killed_before_its_words(void **state)
 {
@@ -534,6 +621,9 @@ int main(void)
 		cmocka_unit_test(lane_take__tells_each_round_from_the_one_before),
 		cmocka_unit_test(lane_take__goes_on_where_indices_begin_anew),
 		cmocka_unit_test(lane_put__copies_what_is_short),
+		cmocka_unit_test(lane_show__puts_what_was_placed),
+		cmocka_unit_test(lane_put__comes_behind_what_was_placed),
+		cmocka_unit_test(lane_place__has_no_more_than_the_ring),
 		cmocka_unit_test(lane_end__of_a_sender_killed_before_its_words),
 		cmocka_unit_test(lane_has_some__of_a_sender_that_left_a_wrong_index),
 		cmocka_unit_test(lane_is_over__when_all_is_taken_and_given_back),

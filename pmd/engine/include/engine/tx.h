@@ -15,6 +15,7 @@ struct counters;
 struct dma;
 
 #define TX_BATCH    32
+#define TX_STREAM_MIN 4 /* packets in a pass */
 #define TX_LOOP_MAX 512 /* packets to ourselves that wait for the next turn; a power of two */
 
 /* Engine's thread. */
@@ -34,6 +35,10 @@ struct tx {
 	uint64_t placed_bytes;
 	uint64_t pending_bytes;
 	struct rte_mbuf *current; /* given by get and not yet put */
+	uint8_t *offer; /* get gave the port's place for short packets in its stead; or NULL */
+	bool was_short; /* the packet put last could have been built there */
+	bool streams;	/* more than a few packets were sent in the last pass that sent some */
+	uint32_t in_pass; /* packets since tx_begin */
 	uint32_t spares;	  /* buffers that the next packets are built in */
 	struct rte_mbuf *spare[TX_BATCH]; /* the next one is the last */
 	struct rte_mbuf *pending[TX_BATCH];
@@ -60,6 +65,9 @@ void tx_fini(struct tx *tx);
 /** At the begin of a pass: ask the port again, which may have been full. */
 static inline void tx_begin(struct tx *tx)
 {
+	if (tx->in_pass > 0)
+		tx->streams = tx->in_pass >= TX_STREAM_MIN;
+	tx->in_pass = 0;
 	tx->stuck = false;
 }
 

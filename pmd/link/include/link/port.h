@@ -31,6 +31,8 @@ enum port_dma {
 	PORT_DMA_PHYSICAL, /* by itself, at the addresses that memory has in the machine */
 };
 
+#define PORT_OFFER_BYTES 120 /* headers fit, and what most short messages have */
+
 /* In an mbuf's port: the packet's ICRC was found to be right when it was received. */
 #define PORT_VERIFIED (UINT16_MAX - 2)
 
@@ -71,6 +73,13 @@ struct port_ops {
 	 */
 	bool (*has_room)(void *arg);
 	uint8_t *(*place)(void *arg, uint32_t len);
+	/*
+	 * The same of short packets to others on this host, from a port that spares the ICRC; NULL:
+	 * they go as all do. A place of PORT_OFFER_BYTES for the next one, or NULL; and, when that
+	 * is known, whether a packet to a queue pair may go from there.
+	 */
+	uint8_t *(*offer)(void *arg);
+	bool (*suits)(void *arg, uint32_t qpn);
 	void (*placed)(void *arg, uint32_t len);
 	void (*push)(void *arg);
 	/* From here on wake_fd tells of frames, until it has told of one. Whether some wait

@@ -28,11 +28,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+
 #include "base/prefetch.h"
 #include "share/layout.h"
 
 #define LANE_WORDS	256 /* packets on their way, each direction; a power of two */
 #define LANE_SLOT_BYTES 128 /* two lines, which CPUs like to fetch together */
+#define LANE_STAGED_MAX 32
 /* Packets of so many need no buffer. */
 #define LANE_SHORT_BYTES (LANE_SLOT_BYTES - sizeof(uint64_t))
 
@@ -80,6 +83,10 @@ struct lane_tx {
 	uint32_t lent;	    /* buffers that have not been taken back */
 	bool broken;	    /* the other side's index cannot be true: nothing goes in any more */
 	uint32_t buffers[LANE_WORDS]; /* by index modulo: what was lent, or LANE_NO_BUFFER */
+	/* Short packets that are put together. They are built here, and not in the ring, since the
+	 * receiver looks at the next slot there all the time, and takes its lines away. */
+	uint32_t staged;
+	struct lane_slot stage[LANE_STAGED_MAX];
 };
 
 /* The receiver's view. One thread at a time. */
@@ -113,10 +120,33 @@ static inline bool lane_is_short(const struct share_packet *packet)
 	return packet->len <= LANE_SHORT_BYTES;
 }
 
+/** Slots that are in use, as far as has been looked. */
+static inline uint32_t lane_used(const struct lane_tx *tx)
+{
+	return tx->own - tx->collected;
+}
+
+/** Where the next packet may be built if it is of at most LANE_SHORT_BYTES; NULL: there is no room.
+ */
+static inline uint8_t *lane_place(struct lane_tx *tx)
+{
+	if (unlikely(tx->broken || tx->staged == LANE_STAGED_MAX ||
+		     lane_used(tx) + tx->staged == LANE_WORDS))
+		return NULL;
+	return tx->stage[tx->staged].frame;
+}
+
+/** A packet of so many bytes was built there; lane_show puts it. */
+void lane_placed(struct lane_tx *tx, uint32_t len);
+
+/** Put all that was placed. */
+void lane_show(struct lane_tx *tx);
+
 /** Fetch the slot of the next packet but `ahead`, which the receiver has read. */
 static inline void lane_fetch(const struct lane_tx *tx, uint32_t ahead)
 {
-	const struct lane_slot *slot = &tx->ring->slots[(tx->own + ahead) % LANE_WORDS];
+	const struct lane_slot *slot =
+		&tx->ring->slots[(tx->own + tx->staged + ahead) % LANE_WORDS];
 
 	prefetch_write_bytes(__builtin_assume_aligned(slot, LANE_SLOT_BYTES), LANE_SLOT_BYTES);
 }
@@ -132,12 +162,6 @@ static inline bool lane_unpack(uint64_t word, uint32_t index, struct share_packe
 {
 	*packet = share_unpack(word);
 	return (packet->flags & SHARE_FLAG_ROUND) == lane_round(index);
-}
-
-/** Slots that are in use, as far as has been looked. */
-static inline uint32_t lane_used(const struct lane_tx *tx)
-{
-	return tx->own - tx->collected;
 }
 
 /** Take back what the receiver has done with; `buffers` has room for LANE_WORDS. Returns how many.
