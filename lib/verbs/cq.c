@@ -207,7 +207,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 
 /*
  * Whoever asks for more than there is has time to run the engine. An application that always finds
- * as many as it asks for catches up first: the queue is finite.
+ * as many as it asks for catches up first, as far as the engine lets it.
  */
 int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
@@ -217,8 +217,11 @@ int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	if (unlikely(n < 0))
 		return -EINVAL;
 	got = cq_poll(cq->cq, n, wc);
-	if (got == n)
+	if (got == n) {
+		if (likely(n > 0))
+			cq->device->ops->polled(cq->device->engine, n);
 		return got;
+	}
 	cq->device->ops->poll(cq->device->engine);
 	return got + cq_poll(cq->cq, n - got, wc + got);
 }

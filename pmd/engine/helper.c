@@ -151,19 +151,25 @@ static uint64_t helper_tick_ns(const struct engine *engine, uint64_t least_ns, u
 	return RTE_MAX(least_ns, RTE_MIN(looks * engine->look_ns, WATCH_SLOW_MAX_NS));
 }
 
-/* Returns when the program has run no turn for a while, or is about to sleep. */
+/* Grows with each of the program's turns, and where it takes completions and comes to none. */
+static uint64_t helper_signs(const struct engine *engine)
+{
+	return __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&engine->found, __ATOMIC_RELAXED);
+}
+
+/* Returns when the program has given no such sign for a while, or is about to sleep. */
 static void helper_watch(struct engine *engine)
 {
 	uint64_t tick_ns = helper_tick_ns(engine, WATCH_MIN_NS, WATCH_MIN_LOOKS);
 	uint64_t cpu_ns = helper_cpu_ns();
 
 	while (!helper_ended(engine)) {
-		const uint64_t turns = __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED);
+		const uint64_t signs = helper_signs(engine);
 		const uint64_t before_ns = cpu_ns;
 
 		helper_sleep(engine, tick_ns, false);
-		if (helper_take_wanted(engine) ||
-		    __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED) == turns)
+		if (helper_take_wanted(engine) || helper_signs(engine) == signs)
 			return;
 		cpu_ns = helper_cpu_ns();
 		engine->look_ns = helper_average_ns(engine->look_ns, cpu_ns - before_ns);

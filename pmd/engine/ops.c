@@ -15,6 +15,7 @@
 #define RESOLVE_PAUSE_NS   20000
 #define UNMAP_WAIT_NS	   UINT64_C(100000000)
 #define UNMAP_PAUSE_NS	   20000
+#define FOUND_A_TURN	   8 /* polls that find all they ask for */
 #define YIELD_AFTER_NS \
 	UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
 
@@ -107,6 +108,13 @@ static void ops_yield(struct engine *engine, uint64_t now_ns)
 				 __ATOMIC_RELAXED);
 }
 
+/* Only a measure for the helper: a count lost between two threads does no harm. */
+static void ops_count_polls(struct engine *engine, unsigned int n)
+{
+	__atomic_store_n(&engine->polls, __atomic_load_n(&engine->polls, __ATOMIC_RELAXED) + n,
+			 __ATOMIC_RELAXED);
+}
+
 static void ops_poll(void *arg)
 {
 	struct engine *engine = arg;
@@ -114,9 +122,7 @@ static void ops_poll(void *arg)
 
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
-	/* Only a measure for the helper: a count lost between two threads does no harm. */
-	__atomic_store_n(&engine->polls, __atomic_load_n(&engine->polls, __ATOMIC_RELAXED) + 1,
-			 __ATOMIC_RELAXED);
+	ops_count_polls(engine, 1);
 	if (!engine_try(engine))
 		return;
 	__atomic_store_n(&engine->app_turns, engine->app_turns + 1, __ATOMIC_RELAXED);
@@ -126,6 +132,25 @@ static void ops_poll(void *arg)
 	engine_release(engine);
 	if (idle_ns > YIELD_AFTER_NS)
 		ops_yield(engine, now_ns);
+}
+
+/*
+ * The program catches up with its completions: that is polling as well, and no reason for the helper
+ * to take the engine, whose turns would add to them. But who takes them one by one may take long,
+ * and peers wait: so some of these polls are turns.
+ */
+static void ops_polled(void *arg, int n)
+{
+	struct engine *engine = arg;
+	const uint64_t found = __atomic_load_n(&engine->found, __ATOMIC_RELAXED) + 1;
+
+	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
+		return;
+	/* Who takes many at once takes long to come back. */
+	ops_count_polls(engine, (unsigned int)n);
+	__atomic_store_n(&engine->found, found, __ATOMIC_RELAXED);
+	if (found % FOUND_A_TURN == 0)
+		ops_poll(engine);
 }
 
 static void ops_wait(void *arg)
@@ -282,6 +307,7 @@ const struct engine_ops engine_ops_pmd = {
 	.detach = ops_detach,
 	.kick = ops_kick,
 	.poll = ops_poll,
+	.polled = ops_polled,
 	.wait = ops_wait,
 	.now = ops_now,
 	.join = ops_join,

@@ -96,6 +96,12 @@ static void nothing(void *engine)
 	(void)engine;
 }
 
+static void nothing_polled(void *engine, int n)
+{
+	(void)engine;
+	(void)n;
+}
+
 static void about_qp(void *engine, struct qp *qp)
 {
 	(void)engine;
@@ -109,6 +115,7 @@ static const struct engine_ops ops = {
 	.detach = about_qp,
 	.kick = about_qp,
 	.poll = nothing,
+	.polled = nothing_polled,
 	.wait = nothing,
 };
 

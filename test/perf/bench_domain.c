@@ -35,6 +35,12 @@ static void engine_nothing(void *engine)
 	(void)engine;
 }
 
+static void engine_polled(void *engine, int n)
+{
+	(void)engine;
+	(void)n;
+}
+
 static void engine_ignore(void *engine, struct qp *qp)
 {
 	(void)engine;
@@ -73,6 +79,7 @@ static int start(struct device **devices, size_t max)
 		.detach = engine_ignore,
 		.kick = engine_complete,
 		.poll = engine_nothing,
+		.polled = engine_polled,
 		.wait = engine_nothing,
 		.resolve = engine_resolve,
 	};

@@ -83,6 +83,12 @@ static void host_engine_poll(void *engine)
 	(void)engine;
 }
 
+static void host_engine_polled(void *engine, int n)
+{
+	(void)engine;
+	(void)n;
+}
+
 static const uint8_t group_mac[6] = {0x33, 0x33, 0, 0, 0, 9};
 
 /* The port hears the group from now on, or no more. */
@@ -124,6 +130,7 @@ static const struct engine_ops host_engine_ops = {
 	.detach = host_detach,
 	.kick = host_engine_kick,
 	.poll = host_engine_poll,
+	.polled = host_engine_polled,
 	.wait = host_engine_poll,
 	.resolve = host_resolve,
 	.join = host_join,

@@ -93,6 +93,19 @@ static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 	assert_int_equal(ops->resolve(engine, 0, &gid, mac), -ENETUNREACH);
 }
 
+static void ops_polled__some_are_turns(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 7; i++)
+		ops->polled(engine, 4);
+	assert_int_equal(engine->app_turns, 0);
+	ops->polled(engine, 4);
+	assert_int_equal(engine->app_turns, 1);
+	/* All of them show that the program polls. */
+	assert_int_equal(engine->found, 8);
+	assert_int_equal(engine->polls, 8 * 4 + 1);
+}
+
 #define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 
 int main(void)
@@ -103,6 +116,7 @@ int main(void)
 		INLINE(ops_lock__pays_what_is_owed_first),
 		INLINE(ops_detach__waits_for_a_full_port_once),
 		INLINE(ops_detach__does_not_wait_for_what_goes_round_inside),
+		INLINE(ops_polled__some_are_turns),
 		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
 	};
 

@@ -130,6 +130,12 @@ static void fake_poll(void *engine)
 		carry();
 }
 
+static void fake_polled(void *engine, int n)
+{
+	assert_ptr_equal(engine, &fake);
+	fake.found += n;
+}
+
 static void fake_wait(void *engine)
 {
 	assert_ptr_equal(engine, &fake);
@@ -178,6 +184,7 @@ static const struct engine_ops fake_ops = {
 	.detach = fake_detach,
 	.kick = fake_kick,
 	.poll = fake_poll,
+	.polled = fake_polled,
 	.wait = fake_wait,
 	.now = fake_now,
 	.join = fake_join,

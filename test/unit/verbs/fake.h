@@ -30,6 +30,7 @@ struct fake {
 	unsigned int locks;
 	unsigned int kicks;
 	unsigned int polls;
+	int found; /* completions by polls that found all they asked for */
 	unsigned int waits;
 	unsigned int resolves;
 	unsigned int detaches;

@@ -71,11 +71,14 @@ static void poll_cq__runs_the_engine_when_there_is_less_than_asked_for(void **st
 	assert_int_equal(fake.polls, 1);
 	for (uint64_t i = 0; i < 5; i++)
 		complete(cq, i);
+	assert_int_equal(fake.found, 0);
 	assert_int_equal(ibv_poll_cq(cq, 4, wc), 4);
 	assert_int_equal(fake.polls, 1);
+	assert_int_equal(fake.found, 4);
 	assert_int_equal(wc[3].wr_id, 3);
 	assert_int_equal(ibv_poll_cq(cq, 4, wc), 1);
 	assert_int_equal(fake.polls, 2);
+	assert_int_equal(fake.found, 4);
 	assert_int_equal(wc[0].wr_id, 4);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }

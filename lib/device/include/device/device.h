@@ -103,6 +103,8 @@ struct engine_ops {
 	void (*kick)(void *engine, struct qp *qp);
 	/* The application polls and found nothing: run a turn if nobody else does. MT-safe. */
 	void (*poll)(void *engine);
+	/* The application polls, and found all `n` completions that it asked for. MT-safe; may run a turn. */
+	void (*polled)(void *engine, int n);
 	/* The application is about to sleep on a channel: somebody else must run the engine. MT-safe. */
 	void (*wait)(void *engine);
 	/* The engine's clock now, in nanoseconds; it goes as CLOCK_MONOTONIC does. MT-safe. */

@@ -32,8 +32,9 @@ struct engine {
 	struct qp *kicks __rte_cache_aligned;
 
 	/* Written by whoever polls, read by the helper; relaxed. */
-	uint64_t polls __rte_cache_aligned; /* calls of engine_poll */
-	uint64_t app_turns; /* those that became turns */
+	uint64_t polls __rte_cache_aligned; /* calls of ops_poll, and completions that ops_polled tells of */
+	uint64_t app_turns; /* calls of ops_poll that became turns */
+	uint64_t found; /* calls of ops_polled */
 	uint64_t yield_due_ns; /* until then a poll that finds nothing keeps the CPU; relaxed */
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or is a fork's child */
