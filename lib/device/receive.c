@@ -111,6 +111,8 @@ static enum drop deliver(const struct device *device, const struct packet *packe
 	if (!*qp)
 		return DROP_QPN;
 	qp_receive(*qp, packet, now_ns);
+	if (qp_is_quiet(*qp))
+		*qp = NULL;
 	return DROP_NONE;
 }
 

@@ -65,6 +65,17 @@ static bool is_of_path(const struct qp *qp, const struct packet *packet)
 	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
 }
 
+/* Nothing is posted that has not completed: the requester has nothing to send, and no timer to wait for. */
+static bool has_no_requests(const struct qp *qp)
+{
+	return qp->state == IBV_QPS_RTS && qp->sq.cons == sq_prod(&qp->sq);
+}
+
+bool qp_is_quiet(const struct qp *qp)
+{
+	return has_no_requests(qp) && !replies_due(&qp->replies);
+}
+
 static void prefetch(const void *from, size_t bytes)
 {
 	const char *line = RTE_PTR_ALIGN_FLOOR(from, RTE_CACHE_LINE_SIZE);
@@ -186,6 +197,9 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
+	/* Most that only answer need not look at their requester: its lines may be far away. What
+	 * is posted from here on kicks again. */
+	const bool answers_only = has_no_requests(qp);
 	enum fault fault;
 	bool more_requests = false;
 	bool more;
@@ -197,8 +211,10 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	 * reply to it is there. And requests come first every other time: a peer that never stops
 	 * READing leaves them half.
 	 */
-	if ((replies_owe_ack_only(&qp->replies) && requester_writes_next(&qp->requester)) ||
-	    qp->requests_waited) {
+	if (answers_only) {
+		qp->requests_waited = false;
+	} else if ((replies_owe_ack_only(&qp->replies) && requester_writes_next(&qp->requester)) ||
+		   qp->requests_waited) {
 		unsigned int share = budget / 2;
 
 		budget -= share;
@@ -218,6 +234,8 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	switch (qp->state) {
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
+		if (answers_only)
+			break;
 		if (!more)
 			more_requests = qp_run_requester(qp, now_ns, sink, &budget);
 		else
@@ -239,11 +257,15 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 bool qp_owes_ack_only(const struct qp *qp)
 {
 	return replies_owe_ack_only(&qp->replies) &&
-	       (qp->state == IBV_QPS_RTR || qp->requester.index == sq_prod(&qp->sq));
+	       (qp->state == IBV_QPS_RTR || has_no_requests(qp) ||
+		qp->requester.index == sq_prod(&qp->sq));
 }
 
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
+	/* What is left of a timer then, as of a peer that was not ready, is for the next request. */
+	if (has_no_requests(qp))
+		return UINT64_MAX;
 	return RTE_MIN(recovery_deadline_ns(&qp->recovery), qp->pacer.deadline_ns);
 }
 

@@ -389,7 +389,7 @@ unsigned int replies_send(struct replies *replies, struct packet_sink *sink, uns
 
 	*more = false;
 	*fault = FAULT_NONE;
-	while (replies->head != replies->tail || replies->ack != ACK_NONE_DUE) {
+	while (replies_due(replies)) {
 		struct packet_out *out = sent < budget ? sink->get(sink) : NULL;
 
 		if (out == NULL) {

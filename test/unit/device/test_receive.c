@@ -36,6 +36,7 @@ static struct {
 	uint64_t now_ns;
 	const struct qp *prefetched;
 	bool prefetched_request;
+	bool quiet; /* it wants nothing more */
 } env;
 
 void qp_prefetch_receive(const struct qp *qp, bool request)
@@ -50,6 +51,12 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 	env.qp = qp;
 	env.packet = *packet;
 	env.now_ns = now_ns;
+}
+
+bool qp_is_quiet(const struct qp *qp)
+{
+	assert_ptr_equal(qp, THE_QP);
+	return env.quiet;
 }
 
 static int add_gid(const uint8_t raw[16], int32_t vlan_id)
@@ -257,6 +264,18 @@ static void device_receive__every_changed_byte_of_payload_breaks_the_icrc(void *
 	assert_int_equal(env.received, 1);
 }
 
+static void device_receive__a_quiet_queue_pair_wants_nothing_more(void **state)
+{
+	const size_t len = build_good();
+	struct qp *qp = THE_QP;
+
+	(void)state;
+	env.quiet = true;
+	assert_true(device_receive(env.device, env.frame, len, 0, NOW_NS, &qp));
+	assert_int_equal(env.received, 1);
+	assert_null(qp);
+}
+
 static void device_receive__a_trusted_frame_needs_no_checksums(void **state)
 {
 	const size_t len = build_good();
@@ -416,6 +435,7 @@ int main(void)
 		TEST(device_receive__checksums_that_the_port_verified_are_not_verified_again),
 		TEST(device_receive__an_icrc_that_was_verified_is_not_verified_again),
 		TEST(device_receive__every_changed_byte_of_payload_breaks_the_icrc),
+		TEST(device_receive__a_quiet_queue_pair_wants_nothing_more),
 		TEST(device_receive__a_trusted_frame_needs_no_checksums),
 		TEST(device_receive__unknown_opcodes_are_dropped),
 		TEST(device_receive__an_address_of_others_is_dropped),

@@ -792,6 +792,56 @@ static void qp_run__paced_and_in_error_waits_for_nothing(void **state)
 	expect_error(A);
 }
 
+/* What need not be run. */
+
+static void qp_is_quiet__when_all_is_complete_and_nothing_is_owed(void **state)
+{
+	(void)state;
+	rig_connect();
+	assert_true(qp_is_quiet(A->qp));
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_false(qp_is_quiet(A->qp));
+	end_run(A, 9);
+	assert_false(qp_is_quiet(A->qp));
+	end_deliver(A);
+	assert_false(qp_is_quiet(B->qp));
+	end_run(B, 9);
+	assert_true(qp_is_quiet(B->qp));
+	end_deliver(B);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_true(qp_is_quiet(A->qp));
+	/* What is posted there is flushed. */
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	assert_false(qp_is_quiet(A->qp));
+}
+
+/* The pacer holds what is to be sent again, and then its acknowledgement comes. */
+static void qp_is_quiet__with_no_timer_left(void **state)
+{
+	const struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1};
+
+	(void)state;
+	rig_connect();
+	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
+	end_run(A, 9);
+	end_time_out(A);
+	end_run(A, 9);
+	assert_int_equal(A->catcher.count, 1);
+	end_deliver(A);
+	end_run(B, 9);
+	end_deliver(B);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_true(qp_is_quiet(A->qp));
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_idle(A);
+	end_time_out(A);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
@@ -833,6 +883,8 @@ int main(void)
 		TEST(qp_run__a_shared_queue_is_not_flushed),
 		TEST(qp_run__paced_to_its_rate),
 		TEST(qp_run__paced_and_in_error_waits_for_nothing),
+		TEST(qp_is_quiet__when_all_is_complete_and_nothing_is_owed),
+		TEST(qp_is_quiet__with_no_timer_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,7 +172,7 @@ enum frame_known {
  * @param known
  *   Of enum frame_known.
  * @param qp
- *   Set to the queue pair that took the packet and now wants qp_run, or NULL.
+ *   Set to the queue pair that took the packet and now wants qp_run, or NULL: none, or it is quiet.
  * @return
  *   false where the frame is not RoCE: it is somebody else's.
  */

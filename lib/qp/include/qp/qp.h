@@ -158,8 +158,8 @@ void qp_prefetch_run(const struct qp *qp);
 /** Engine: then the work itself that is posted next, of a queue pair of which that was done before. */
 void qp_prefetch_work(const struct qp *qp);
 
-/** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called.
- */
+/** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called, unless
+ * it is quiet. */
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
 
 /**
@@ -170,6 +170,10 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
  *   true while there is more to send right now (budget or sink ended it).
  */
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget);
+
+/** Engine: what is posted has completed, and nothing is owed: neither qp_run nor qp_timeout has anything
+ * to do. */
+bool qp_is_quiet(const struct qp *qp);
 
 /** Engine: an acknowledgement is all that qp_run would send; it may wait a little. */
 bool qp_owes_ack_only(const struct qp *qp);

@@ -96,6 +96,12 @@ static inline bool replies_room(const struct replies *replies)
 	return replies->tail - replies->head - replies->repeats < replies->resources;
 }
 
+/** Whether anything is owed. */
+static inline bool replies_due(const struct replies *replies)
+{
+	return replies->head != replies->tail || replies->ack != ACK_NONE_DUE;
+}
+
 /** Whether an acknowledgement is all that is owed. */
 static inline bool replies_owe_ack_only(const struct replies *replies)
 {
