@@ -32,7 +32,10 @@ struct qp_made {
 };
 
 /*
- * There may be very many: no more lines than need be, and those that a message needs side by side.
+ * There may be very many, which no cache holds: a message needs no more lines than need be, and those
+ * side by side. The first twelve are a requester's, who in its turn writes to another one each time; a
+ * responder of such needs sched, sq, peer, the first line of replies and two of its own. What comes
+ * behind is for the setting up, for receive requests, and for what goes wrong.
  * Only the first line of either queue is written by who posts.
  */
 struct qp {
@@ -47,13 +50,7 @@ struct qp {
 	bool requests_waited;	 /* answers took the last turn's whole budget: requests first now */
 	bool drained_told;	 /* the event that tells of SQD being drained was raised */
 
-	struct rq own_rq __rte_cache_aligned;
-	struct attr_kept attr; /* as last set */
-	struct qp_made init;
-	uint32_t sges;		/* entries of sge */
-	struct mw_list windows; /* of type 2 that it has bound */
-
-	struct peer peer;
+	struct peer peer __rte_cache_aligned;
 	struct flight flight;
 	struct recovery recovery;
 	struct pacer pacer;
@@ -65,21 +62,29 @@ struct qp {
 		struct responder responder;
 		struct datagram datagram; /* UD; uses the completer for its send queue */
 	};
+
+	struct attr_kept attr; /* as last set */
+	struct mw_list windows; /* of type 2 that it has bound */
+	struct qp_made init;
+
+	struct rq own_rq __rte_cache_aligned;
+	uint32_t sges; /* entries of sge */
 	struct ibv_sge sge[]; /* receive.sge */
 };
 
-static inline bool qp_is_datagram(const struct qp *qp)
-{
-	return qp->init.type == IBV_QPT_UD;
-}
-
 /* What the types of queue pairs differ in. */
 struct qp_kind {
+	enum ibv_qp_type type;
 	uint8_t service; /* enum opcode_service */
 	bool sends;	 /* has a send queue */
 	bool receives;	 /* has receive requests of its own, or a shared queue's */
 	bool answers;	 /* reliable: has a peer that acknowledges */
 };
+
+static inline bool qp_is_datagram(const struct qp *qp)
+{
+	return qp->kind->type == IBV_QPT_UD;
+}
 
 /* The row of a type, or NULL for one that is not built. */
 const struct qp_kind *qp_kind(enum ibv_qp_type type);

@@ -15,11 +15,11 @@
 
 const struct qp_kind *qp_kind(enum ibv_qp_type type)
 {
-	static const struct qp_kind rc = {OPCODE_RC, true, true, true};
-	static const struct qp_kind uc = {OPCODE_UC, true, true, false};
-	static const struct qp_kind ud = {OPCODE_UD, true, true, false};
-	static const struct qp_kind xrc_send = {OPCODE_XRC, true, false, true};
-	static const struct qp_kind xrc_recv = {OPCODE_XRC, false, false, true};
+	static const struct qp_kind rc = {IBV_QPT_RC, OPCODE_RC, true, true, true};
+	static const struct qp_kind uc = {IBV_QPT_UC, OPCODE_UC, true, true, false};
+	static const struct qp_kind ud = {IBV_QPT_UD, OPCODE_UD, true, true, false};
+	static const struct qp_kind xrc_send = {IBV_QPT_XRC_SEND, OPCODE_XRC, true, false, true};
+	static const struct qp_kind xrc_recv = {IBV_QPT_XRC_RECV, OPCODE_XRC, false, false, true};
 
 	switch (type) {
 	case IBV_QPT_RC:

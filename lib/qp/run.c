@@ -60,7 +60,7 @@ static bool is_of_path(const struct qp *qp, const struct packet *packet)
 {
 	const struct path *path = &qp->peer.path;
 
-	return memcmp(packet->sgid, qp->attr.ah_attr.grh.dgid.raw, sizeof(packet->sgid)) == 0 &&
+	return path_leads_to(path, packet->sgid) &&
 	       memcmp(packet->dgid, path->sgid, sizeof(packet->dgid)) == 0 &&
 	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
 }
@@ -86,27 +86,20 @@ static void prefetch(const void *from, size_t bytes)
 
 void qp_prefetch_receive(const struct qp *qp, bool request)
 {
-	prefetch(&qp->sched, sizeof(qp->sched));
-	prefetch(&qp->kind, offsetof(struct qp, own_rq) - offsetof(struct qp, kind));
-	prefetch(&qp->init.type, sizeof(qp->init.type));
-	prefetch(&qp->attr.ah_attr.grh, sizeof(qp->attr.ah_attr.grh));
-	prefetch(&qp->peer.path.sgid, sizeof(qp->peer.path.sgid));
+	prefetch(qp, offsetof(struct qp, flight));
 	if (request) {
-		prefetch(&qp->replies, sizeof(qp->replies));
-		prefetch(&qp->responder, sizeof(qp->responder));
+		prefetch(&qp->replies, offsetof(struct replies, mask));
+		prefetch(&qp->responder.pd, offsetof(struct responder, peer_qpn) -
+						    offsetof(struct responder, pd));
 	} else {
-		prefetch(&qp->sq, sizeof(qp->sq));
-		prefetch(&qp->flight, sizeof(qp->flight) + sizeof(qp->recovery));
-		prefetch(&qp->completer, sizeof(qp->completer));
+		/* With what is needed to send again: the program most often posts what is next. */
+		prefetch(&qp->flight, offsetof(struct qp, receive) - offsetof(struct qp, flight));
 	}
 }
 
 void qp_prefetch_run(const struct qp *qp)
 {
-	prefetch(&qp->sched, sizeof(qp->sched));
-	prefetch(&qp->init.type, sizeof(qp->init.type));
-	prefetch(&qp->sq, sizeof(qp->sq));
-	prefetch(&qp->peer, offsetof(struct qp, responder) - offsetof(struct qp, peer));
+	prefetch(qp, offsetof(struct qp, receive));
 }
 
 void qp_prefetch_work(const struct qp *qp)
@@ -131,7 +124,7 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
 		return;
 	}
-	if ((packet->op->flags & OPCODE_REQUEST) && qp->init.type != IBV_QPT_XRC_SEND)
+	if ((packet->op->flags & OPCODE_REQUEST) && qp->kind->type != IBV_QPT_XRC_SEND)
 		qp_receive_request(qp, packet);
 	else if (!(packet->op->flags & OPCODE_REQUEST) && qp->kind->sends)
 		qp_receive_response(qp, packet, now_ns);
@@ -155,7 +148,7 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 		return false;
 
 	pacer_turn(&qp->pacer, now_ns);
-	switch (qp->init.type) {
+	switch (qp->kind->type) {
 	case IBV_QPT_UD:
 		if (qp->requester.state == REQUESTER_RUNNING)
 			fault = datagram_send(&qp->datagram, sink, *budget, &more);

@@ -247,7 +247,8 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 	responder->write_left -= packet->payload_len;
 	/* Only the last packet, with immediate data, has a receive request: its completion tells
 	 * the whole length. */
-	responder->receive->filled = responder->write_length;
+	if (packet->op->flags & OPCODE_HAS_IMM)
+		responder->receive->filled = responder->write_length;
 	return GO_ON;
 }
 

@@ -2,6 +2,7 @@
 /* The prebuilt Ethernet, IP and UDP headers of a path. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <rte_ether.h>
@@ -78,4 +79,14 @@ int path_init(struct path *path, const struct path_attr *attr)
 	memcpy(path->sgid, attr->sgid, sizeof(path->sgid));
 	path->vlan_id = vlan_of_tci(attr->vlan_tci);
 	return 0;
+}
+
+bool path_leads_to(const struct path *path, const uint8_t gid[GID_LEN])
+{
+	const uint8_t *ip = path->hdr + path->l3_off;
+
+	if (path->ipv6)
+		return memcmp(ip + offsetof(struct rte_ipv6_hdr, dst_addr), gid, GID_LEN) == 0;
+	return gid_is_ipv4(gid) && memcmp(ip + offsetof(struct rte_ipv4_hdr, dst_addr),
+					  gid + GID_IPV4_OFFSET, sizeof(rte_be32_t)) == 0;
 }

@@ -75,6 +75,21 @@ static void qp__posters_write_in_its_queues_only(void **state)
 	assert_int_equal(sizeof(struct qp) % LINE, 0);
 }
 
+/* How many lines from this field to that one. */
+#define LINES(from, to) (LAST_LINE(struct qp, to) - FIRST_LINE(struct qp, from) + 1)
+
+static void qp__a_message_needs_few_lines(void **state)
+{
+	(void)state;
+	/* Who sends: all from the queue pair's begin, of the replies what says that none is owed. */
+	assert_int_equal(LINES(sched, replies.tail), 12);
+	/* Who receives: whose packet it is, and what to say to it; what it may write. */
+	assert_int_equal(LINES(sched, state), 3);
+	assert_int_equal(LINES(peer, peer.pkey), 2);
+	assert_int_equal(LINES(replies.peer, replies.tail), 1);
+	assert_int_equal(LINES(responder.pd, responder.early.count), 2);
+}
+
 static void qp_create__aligns(void **state)
 {
 	struct key_table *keys;
@@ -167,6 +182,7 @@ int main(void)
 		cmocka_unit_test(rq__poster_and_responder_write_apart),
 		cmocka_unit_test(cq__engine_and_poller_write_apart),
 		cmocka_unit_test(qp__posters_write_in_its_queues_only),
+		cmocka_unit_test(qp__a_message_needs_few_lines),
 		cmocka_unit_test(qp_create__aligns),
 		cmocka_unit_test(qp__idle_takes_less_than_two_kib),
 	};

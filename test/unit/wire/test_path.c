@@ -134,6 +134,30 @@ static void path_init__refuses_gids_of_two_families(void **state)
 	assert_int_equal(path_init(&path, &attr), -EINVAL);
 }
 
+static void path_leads_to__where_its_packets_go(void **state)
+{
+	static const struct path_attr *const attrs[] = {&ipv4_attr, &ipv6_attr};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		for (int tci = -1; tci < 2; tci++) {
+			struct path_attr attr = *attrs[i];
+			struct path path;
+
+			attr.vlan_tci = tci;
+			assert_int_equal(path_init(&path, &attr), 0);
+			assert_true(path_leads_to(&path, attr.dgid));
+			assert_false(path_leads_to(&path, attr.sgid));
+			assert_false(path_leads_to(&path, attrs[1 - i]->dgid));
+			for (size_t byte = 0; byte < sizeof(attr.dgid); byte++) {
+				attr.dgid[byte] ^= 1;
+				assert_false(path_leads_to(&path, attr.dgid));
+				attr.dgid[byte] ^= 1;
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +167,7 @@ int main(void)
 		cmocka_unit_test(path_init__vlan),
 		cmocka_unit_test(path_init__vlan_zero_is_a_priority_tag),
 		cmocka_unit_test(path_init__refuses_gids_of_two_families),
+		cmocka_unit_test(path_leads_to__where_its_packets_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #define PACER_NEVER UINT64_MAX
@@ -57,6 +58,8 @@ static inline void pacer_set(struct pacer *pacer, uint32_t rate_kbps, uint32_t b
 /* A turn begins. */
 static inline void pacer_turn(struct pacer *pacer, uint64_t now_ns)
 {
+	if (likely(pacer->rate_kbps == 0))
+		return;
 	pacer->now_ns = now_ns;
 	pacer->deadline_ns = PACER_NEVER;
 }

@@ -69,9 +69,9 @@ struct recovery {
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
 
-	enum recovery_state state;
 	uint8_t retries_left;
 	uint8_t rnr_left;
+	enum recovery_state state;
 	uint64_t deadline_ns; /* of the timer that runs; RECOVERY_NEVER when none does */
 
 	uint64_t repair_ns;	 /* deadline of the repair timer, or RECOVERY_NEVER */

@@ -50,7 +50,21 @@ struct replies {
 	const struct peer *peer;
 	uint32_t qpn;	 /* our own, which windows are bound for */
 	uint8_t service; /* OPCODE_RC or OPCODE_XRC */
-	struct counters *counters;
+
+	uint8_t nak_syndrome;
+	enum acknowledgement ack;
+	struct psn ack_psn;
+	uint32_t ack_msn;
+
+	/*
+	 * What is still to be sent: a ring of twice as many entries as `resource`, [head, tail).
+	 * Duplicates take no room from new requests: who sends one of these may have got the answer
+	 * meanwhile.
+	 */
+	uint32_t head;
+	uint32_t tail;
+	struct reply *pending;
+	uint32_t repeats; /* entries that are repeated, at most mask + 1 */
 
 	uint32_t resources; /* max_dest_rd_atomic */
 	/* A power of two, - 1: the indices wrap. The rings are there when the first reply is owed, and grow until that is
@@ -58,23 +72,10 @@ struct replies {
 	uint32_t mask;
 
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
-	struct reply *resource;
 	uint32_t newest;     /* counts up */
 	uint32_t remembered; /* entries that are valid, at most `resources` and mask + 1 */
-
-	/*
-	 * What is still to be sent: a ring of twice as many entries, [head, tail). Duplicates take
-	 * no room from new requests: who sends one of these may have got the answer meanwhile.
-	 */
-	struct reply *pending;
-	uint32_t head;
-	uint32_t tail;
-	uint32_t repeats; /* entries that are repeated, at most mask + 1 */
-
-	enum acknowledgement ack;
-	struct psn ack_psn;
-	uint32_t ack_msn;
-	uint8_t nak_syndrome;
+	struct reply *resource;
+	struct counters *counters;
 };
 
 /** From now on `resources` READs and atomics at a time. What is owed and remembered stays, as far

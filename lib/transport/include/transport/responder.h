@@ -28,27 +28,23 @@ enum responder_message {
 	MESSAGE_WRITE,
 };
 
+/* What a WRITE needs stands together, behind three pointers (lib/qp/internal.h has the lines). */
 struct responder {
 	/* narrow pointers, set once */
-	const struct pd *pd;
 	struct rq *rq;
 	struct srq *srq; /* that rq is of, or NULL */
 	struct cq *cq;
+	const struct pd *pd;
 	struct receive *receive;
 	struct replies *replies;
 	struct counters *counters;
 	uint32_t qpn;	 /* our own, for completions */
 	uint8_t service; /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
-	/* XRC: each packet names a shared receive queue of the domain, which gives pd, rq, srq and
-	 * cq */
-	struct srq *(*find_srq)(void *domain, uint32_t number);
-	void *domain;
 
 	/* attributes of the queue pair */
-	uint32_t peer_qpn;
+	uint8_t min_rnr_timer;
 	uint32_t mtu;	     /* path MTU, bytes */
 	unsigned int access; /* IBV_ACCESS_REMOTE_*: operations that are enabled */
-	uint8_t min_rnr_timer;
 
 	struct psn epsn;    /* expected PSN */
 	struct psn ack_psn; /* of the newest SEND or WRITE packet executed; what came behind it
@@ -65,7 +61,14 @@ struct responder {
 	uint32_t write_left;   /* bytes */
 	uint32_t write_rkey;
 
+	uint32_t peer_qpn; /* an attribute, for completions */
+
 	struct early early; /* what came behind a gap; while it holds something, nak_sent is true */
+
+	/* XRC: each packet names a shared receive queue of the domain, which gives pd, rq, srq and
+	 * cq */
+	struct srq *(*find_srq)(void *domain, uint32_t number);
+	void *domain;
 };
 
 /** PSNs that the responses of a READ of so many bytes take up. */

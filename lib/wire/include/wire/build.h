@@ -54,6 +54,9 @@ struct path {
  */
 int path_init(struct path *path, const struct path_attr *attr);
 
+/** Whether a GID is the one that packets of the path go to. MT-safe. */
+bool path_leads_to(const struct path *path, const uint8_t gid[16]);
+
 /* How the bytes of a fragment are had. */
 enum frag_kind {
 	FRAG_COPY, /* from the application's memory, which may go away */
