@@ -154,6 +154,11 @@ class Bench:
         for guest in self._guests:
             guest.come_first()
 
+    def spread(self, processors):
+        cpus = sorted(os.sched_getaffinity(0))
+        for n, guest in enumerate(self._guests):
+            guest.spread(n * processors, cpus)
+
     def stop(self):
         for guest in self._guests:
             guest.stop()
@@ -191,6 +196,8 @@ def main():
     parser.add_argument("--seconds", type=int, default=8, help="seconds of each run (8); perftest counts half of them")
     parser.add_argument("--mtu", default="4096,1024", help="path MTUs (4096,1024)")
     parser.add_argument("--cpus", type=int, default=1, help="CPUs of each guest (1)")
+    parser.add_argument("--spread", action="store_true",
+                        help="give each guest's CPU one of the machine's, and QEMU's other threads the others")
     options = parser.parse_args()
     exit_on_signals()
     if os.geteuid() != 0:
@@ -204,6 +211,8 @@ def main():
         os.mkdir(f"{work_dir}/image")
         bench = Bench(report, network, add_uroce(IMAGE_DIR, f"{work_dir}/image"), work_dir, options.cpus)
         bench.come_first()
+        if options.spread:
+            bench.spread(options.cpus)
         for _ in range(options.repeat):
             for stack in STACKS:
                 bench.round(stack, [int(mtu) for mtu in options.mtu.split(",")], options.seconds)

@@ -174,6 +174,17 @@ class Guest:
             with open(f"/proc/{self._qemu.pid}/autogroup", "w", encoding="ascii") as file:
                 file.write(str(PRECEDENCE))
 
+    def spread(self, first, cpus):
+        """
+        Each of its processors on a CPU of its own, from cpus[first] on, and what QEMU does beside on the others. Where
+        the scheduler chooses, the threads that carry the packets may wait for one CPU while another has nothing to do.
+        """
+        processors = [int(thread) for thread in re.findall(r"thread_id=(\d+)", self.monitor("info cpus"))]
+        own = {thread: cpus[(first + n) % len(cpus)] for n, thread in enumerate(processors)}
+        others = set(cpus) - set(own.values()) or set(cpus)
+        for thread in map(int, os.listdir(f"/proc/{self._qemu.pid}/task")):
+            os.sched_setaffinity(thread, {own[thread]} if thread in own else others)
+
     def start(self, argv):
         self._programs += 1
         return GuestProcess(self, argv, f"/tmp/{self._programs}")
