@@ -64,22 +64,27 @@ static uint32_t masked_portable(uint32_t state, const uint8_t *data, const uint8
 	return crc32_gzip_refl(state, masked, len);
 }
 
+static uint32_t copy_masked_portable(uint32_t state, uint8_t *dst, const uint8_t *src,
+				     const uint8_t *ones, size_t len)
+{
+	memcpy(dst, src, len);
+	return masked_portable(state, dst, ones, len);
+}
+
 const struct icrc_kernel icrc_kernel_portable = {
 	.name = "portable",
 	.supported = supported_anywhere,
 	.update = update_portable,
 	.copy = copy_portable,
 	.masked = masked_portable,
+	.copy_masked = copy_masked_portable,
 };
 
 const struct icrc_kernel *const icrc_kernels[] = {
 #ifdef __x86_64__
-	&icrc_kernel_avx512,
-	&icrc_kernel_pclmul,
+	&icrc_kernel_avx512, &icrc_kernel_pclmul,
 #endif
-	&icrc_kernel_words,
-	&icrc_kernel_portable,
-	NULL,
+	&icrc_kernel_words,  &icrc_kernel_portable, NULL,
 };
 
 /* A copy of the best kernel, so that a call loads one pointer. Constant once main runs. */
@@ -87,6 +92,7 @@ static struct icrc_kernel kernel = {
 	.update = update_portable,
 	.copy = copy_portable,
 	.masked = masked_portable,
+	.copy_masked = copy_masked_portable,
 };
 
 __attribute__((constructor)) static void choose_kernel(void)
@@ -98,11 +104,19 @@ __attribute__((constructor)) static void choose_kernel(void)
 	kernel = **candidate;
 }
 
+static const uint8_t *ones_of(size_t l3_len)
+{
+	return l3_len == sizeof(struct rte_ipv4_hdr) ? ones_ipv4 : ones_ipv6;
+}
+
 uint32_t icrc_headers(const uint8_t *l3, size_t l3_len, size_t headers_len)
 {
-	const uint8_t *ones = l3_len == sizeof(struct rte_ipv4_hdr) ? ones_ipv4 : ones_ipv6;
+	return kernel.masked(ICRC_AFTER_LRH, l3, ones_of(l3_len), headers_len);
+}
 
-	return kernel.masked(ICRC_AFTER_LRH, l3, ones, headers_len);
+uint32_t icrc_copy_headers(uint8_t *dst, const uint8_t *l3, size_t l3_len, size_t headers_len)
+{
+	return kernel.copy_masked(ICRC_AFTER_LRH, dst, l3, ones_of(l3_len), headers_len);
 }
 
 uint32_t icrc_update(uint32_t state, const void *data, size_t len)

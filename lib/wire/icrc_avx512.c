@@ -193,6 +193,12 @@ AVX512_ENTRY uint32_t masked_avx512(uint32_t state, const uint8_t *data, const u
 	return run_64(state, (struct stream){.from = data, .ones = ones}, len);
 }
 
+AVX512_ENTRY uint32_t copy_masked_avx512(uint32_t state, uint8_t *dst, const uint8_t *src,
+					 const uint8_t *ones, size_t len)
+{
+	return run_64(state, (struct stream){.from = src, .to = dst, .ones = ones}, len);
+}
+
 static bool supported_avx512(void)
 {
 	__builtin_cpu_init();
@@ -208,6 +214,7 @@ const struct icrc_kernel icrc_kernel_avx512 = {
 	.update = update_avx512,
 	.copy = copy_avx512,
 	.masked = masked_avx512,
+	.copy_masked = copy_masked_avx512,
 };
 
 #endif

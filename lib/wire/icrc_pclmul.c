@@ -159,6 +159,12 @@ static uint32_t masked_pclmul(uint32_t state, const uint8_t *data, const uint8_t
 	return icrc_kernel_portable.masked(state, data, ones, len);
 }
 
+static uint32_t copy_masked_pclmul(uint32_t state, uint8_t *dst, const uint8_t *src,
+				   const uint8_t *ones, size_t len)
+{
+	return icrc_kernel_portable.copy_masked(state, dst, src, ones, len);
+}
+
 static bool supported_pclmul(void)
 {
 	__builtin_cpu_init();
@@ -171,6 +177,7 @@ const struct icrc_kernel icrc_kernel_pclmul = {
 	.update = update_pclmul,
 	.copy = copy_pclmul,
 	.masked = masked_pclmul,
+	.copy_masked = copy_masked_pclmul,
 };
 
 #endif

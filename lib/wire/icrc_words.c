@@ -156,6 +156,13 @@ static uint32_t masked_words(uint32_t state, const uint8_t *data, const uint8_t 
 	return ~reg;
 }
 
+static uint32_t copy_masked_words(uint32_t state, uint8_t *dst, const uint8_t *src,
+				  const uint8_t *ones, size_t len)
+{
+	memcpy(dst, src, len);
+	return masked_words(state, dst, ones, len);
+}
+
 static bool supported_words(void)
 {
 	return true;
@@ -179,4 +186,5 @@ const struct icrc_kernel icrc_kernel_words = {
 	.update = update_words,
 	.copy = copy_words,
 	.masked = masked_words,
+	.copy_masked = copy_masked_words,
 };

@@ -145,6 +145,19 @@ static void icrc_headers__leaves_out_what_changes_on_the_way_ipv6(void **state)
 	check_mask(ipv6_ack, 40, sizeof(ipv6_ack), masked);
 }
 
+static void icrc_copy_headers__is_icrc_headers_of_a_copy(void **state)
+{
+	uint8_t copied[sizeof(ipv4_read) + sizeof(ipv6_ack)];
+
+	(void)state;
+	assert_int_equal(icrc_copy_headers(copied, ipv4_read, 20, sizeof(ipv4_read)),
+			 icrc_headers(ipv4_read, 20, sizeof(ipv4_read)));
+	assert_memory_equal(copied, ipv4_read, sizeof(ipv4_read));
+	assert_int_equal(icrc_copy_headers(copied, ipv6_ack, 40, sizeof(ipv6_ack)),
+			 icrc_headers(ipv6_ack, 40, sizeof(ipv6_ack)));
+	assert_memory_equal(copied, ipv6_ack, sizeof(ipv6_ack));
+}
+
 static void icrc_headers__takes_the_longest(void **state)
 {
 	uint8_t headers[ICRC_HEADERS_MAX], image[8 + ICRC_HEADERS_MAX];
@@ -284,6 +297,7 @@ int main(void)
 		cmocka_unit_test(icrc_headers__is_what_a_linux_peer_sends),
 		cmocka_unit_test(icrc_headers__leaves_out_what_changes_on_the_way_ipv4),
 		cmocka_unit_test(icrc_headers__leaves_out_what_changes_on_the_way_ipv6),
+		cmocka_unit_test(icrc_copy_headers__is_icrc_headers_of_a_copy),
 		cmocka_unit_test(icrc_headers__takes_the_longest),
 		cmocka_unit_test(icrc_update__check_value),
 		cmocka_unit_test(icrc_update__every_length_up_to_two_blocks),

@@ -110,6 +110,28 @@ static void masked__every_length(void **state)
 	}
 }
 
+static void copy_masked__is_a_copy_and_the_crc_of_what_is_masked(void **state)
+{
+	uint8_t ones[ICRC_HEADERS_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ones); i++)
+		ones[i] = (uint8_t)(next_random() & next_random());
+	for (size_t len = 1; len <= ICRC_HEADERS_MAX; len++) {
+		const uint32_t crc = kernel->masked((uint32_t)len, source + len, ones, len);
+		uint8_t *const to = target + 64 + len * 11 % 64;
+
+		memset(target, 0xa5, 64 + 64 + len + 64);
+		assert_int_equal(kernel->copy_masked((uint32_t)len, to, source + len, ones, len),
+				 crc);
+		assert_memory_equal(to, source + len, len);
+		for (const uint8_t *at = target; at < to; at++)
+			assert_int_equal(*at, 0xa5);
+		for (size_t i = 0; i < 64; i++)
+			assert_int_equal(to[len + i], 0xa5);
+	}
+}
+
 /* A page that can be used between two that cannot. */
 static uint8_t *map_island(size_t page)
 {
@@ -140,7 +162,8 @@ static void edges__nothing_beside_the_buffers_is_touched(void **state)
 				 expected(2, from, len));
 		assert_memory_equal(to + page - len, from, len);
 		if (len > 0 && len <= ICRC_HEADERS_MAX)
-			(void)kernel->masked(1, tail, source, len);
+			assert_int_equal(kernel->copy_masked(1, to + page - len, tail, source, len),
+					 kernel->masked(1, tail, source, len));
 	}
 	munmap(from - page, 3 * page);
 	munmap(to - page, 3 * page);
@@ -176,6 +199,7 @@ int main(void)
 		cmocka_unit_test(copy__every_length),
 		cmocka_unit_test(copy__random_lengths_and_alignments),
 		cmocka_unit_test(masked__every_length),
+		cmocka_unit_test(copy_masked__is_a_copy_and_the_crc_of_what_is_masked),
 		cmocka_unit_test(edges__nothing_beside_the_buffers_is_touched),
 		cmocka_unit_test(kernels__the_last_runs_anywhere),
 	};

@@ -20,6 +20,9 @@ uint32_t icrc_headers(const uint8_t *l3, size_t l3_len, size_t headers_len);
 
 #define ICRC_HEADERS_MAX 128
 
+/** icrc_headers of what is copied to `dst`: each byte is read once. MT-safe. */
+uint32_t icrc_copy_headers(uint8_t *dst, const uint8_t *l3, size_t l3_len, size_t headers_len);
+
 /** CRC state after `len` more bytes. MT-safe. */
 uint32_t icrc_update(uint32_t state, const void *data, size_t len);
 

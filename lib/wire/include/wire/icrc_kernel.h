@@ -21,6 +21,9 @@ struct icrc_kernel {
 	/** As update over `data | ones`; len from 1 to ICRC_HEADERS_MAX, which is also the size of
 	 * `ones`. */
 	uint32_t (*masked)(uint32_t state, const uint8_t *data, const uint8_t *ones, size_t len);
+	/** masked of what is copied meanwhile; the CRC is of what is written, as copy's. */
+	uint32_t (*copy_masked)(uint32_t state, uint8_t *dst, const uint8_t *src,
+				const uint8_t *ones, size_t len);
 };
 
 /** All kernels that were built, best first, NULL last; the last one runs anywhere. */
