@@ -9,6 +9,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "base/copy.h"
 #include "base/guard.h"
 #include "base/tuning.h"
 #include "wire/icrc.h"
@@ -95,7 +96,7 @@ static void gather_payload(void *arg)
 		if (frag->kind == FRAG_ZERO)
 			memset(at, 0, frag->len);
 		else
-			memcpy(at, frag->addr, frag->len);
+			copy_ahead(at, frag->addr, frag->len, 0);
 		at += frag->len;
 	}
 }

@@ -7,6 +7,7 @@
 #include <rte_ether.h>
 #include <rte_udp.h>
 
+#include "base/copy.h"
 #include "base/prefetch.h"
 #include "base/tuning.h"
 #include "link/dma.h"
@@ -20,10 +21,12 @@ static_assert(PORT_OFFER_BYTES >= sizeof(((struct path *)0)->hdr) + sizeof(struc
 
 #define IN_PLACE_MIN  1024 /* bytes: two buffers more cost as much as copying less */
 #define HEADERS_AHEAD 4	   /* buffers whose first lines are being fetched, to be written */
-#define BODIES_AHEAD  2	   /* after a long packet: all lines, for the next will be one as well */
-#define BODY_MIN      1024 /* bytes: less needs no help */
-#define PLACE_MIN     1024 /* bytes of payload: what is less is copied once more */
-#define STIR_LEN      60
+#define PLACES_AHEAD  2	   /* after a long packet: all lines, for the next will be one as well */
+/* bytes of a buffer that are asked for before it is its turn: the copy asks for the rest */
+#define BODY_AHEAD (PACKET_HDR_MAX + COPY_PIECE_BYTES)
+#define BODY_MIN   1024 /* bytes: less needs no help */
+#define PLACE_MIN  1024 /* bytes of payload: what is less is copied once more */
+#define STIR_LEN   60
 #define STIR_TYPE \
 	0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
 
@@ -277,12 +280,14 @@ static int tx_seal(struct tx *tx, struct packet_out *out, struct rte_mbuf *mbuf,
 	return len;
 }
 
-/* Copies into lines that another CPU has wait for each few of them. */
+/* Copies into lines that another CPU has wait for each few of them. After a long packet the next
+ * will be one as well. */
 static void tx_fetch_body(const struct tx *tx, const struct packet_out *out)
 {
-	if (out->copy_len >= BODY_MIN && tx->port->spares_icrc && tx->spares >= BODIES_AHEAD &&
+	if (out->copy_len >= BODY_MIN && tx->port->spares_icrc && tx->spares > 0 &&
 	    likely(tuning.prefetch))
-		tx_fetch(tx->spare[tx->spares - BODIES_AHEAD], PACKET_HDR_MAX, packet_length(out));
+		tx_fetch(tx->spare[tx->spares - 1], PACKET_HDR_MAX,
+			 RTE_MIN(packet_length(out), (uint32_t)BODY_AHEAD));
 }
 
 /* Where the next packet of so many bytes goes, behind what waits in buffers; or NULL. */
@@ -327,7 +332,7 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 	tx->placed++;
 	tx->placed_bytes += (uint32_t)len;
 	if (likely(tuning.prefetch))
-		port_expect(port, BODIES_AHEAD - 1, (uint32_t)len);
+		port_expect(port, PLACES_AHEAD - 1, (uint32_t)len);
 	return len;
 }
 
