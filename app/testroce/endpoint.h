@@ -18,7 +18,7 @@ struct endpoint_config {
 	uint32_t recv_wr; /* of each queue pair, or of the shared queue */
 	uint32_t inline_bytes;
 	uint32_t path_mtu_bytes;
-	uint8_t timeout; /* ibv_qp_attr's */
+	uint8_t timeout;       /* ibv_qp_attr's */
 	uint64_t region_bytes; /* of ordinary memory; 0: none */
 	bool null_region;      /* instead of memory */
 	bool shared_receive;

@@ -24,8 +24,8 @@ struct pair {
  */
 int pair_fork(struct pair *pair, struct options *options, char *error, size_t error_size);
 
-/** Wait for the passive side, which ends when the active one has gone; remove the wire. Where it was
- * not served, the active side has failed, and may not have been there at all: it is ended. */
+/** Wait for the passive side, which ends when the active one has gone; remove the wire. Where it
+ * was not served, the active side has failed, and may not have been there at all: it is ended. */
 void pair_join(struct pair *pair, bool was_served);
 
 #endif

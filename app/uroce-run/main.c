@@ -46,8 +46,8 @@ int main(int argc, char **argv)
 	struct settings settings;
 	char **program, error[1024];
 
-	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, SETTINGS_DEFAULT_SOCKET, &settings, &program, error,
-			      sizeof(error))) {
+	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, SETTINGS_DEFAULT_SOCKET, &settings,
+			      &program, error, sizeof(error))) {
 	case OPTIONS_RUN:
 		return run(&settings, program);
 	case OPTIONS_HELP:

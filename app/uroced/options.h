@@ -26,7 +26,8 @@ enum options_result {
  *   Read where it exists, and neither a file nor a port is named on the command line.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_file,
-				  struct settings *settings, size_t *count, char *error, size_t error_size);
+				  struct settings *settings, size_t *count, char *error,
+				  size_t error_size);
 
 /**
  * Name what is set that only uroce-run uses: a file may be for both, but whoever expects it to do

@@ -31,7 +31,8 @@ enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes)
 /*
  * An EUI-64 of our own making: the first three octets of the MAC address, then 40 bits of a hash of
  * everything that tells this port of this host from others, for MAC addresses of virtual ports
- * repeat, or are made up at each start. Hence always the bit for "locally administered", and never the one for a group.
+ * repeat, or are made up at each start. Hence always the bit for "locally administered", and never
+ * the one for a group.
  */
 uint64_t device_guid(const struct device_config *config)
 {

@@ -34,12 +34,14 @@ int qpn_init(struct device *device)
 	    (ssize_t)sizeof(device->qpn_next))
 		return -EIO;
 	if (device->config.qpn_count > 0) {
-		/* So a number that was freed rests for as many creations as there may be queue pairs. */
+		/* So a number that was freed rests for as many creations as there may be queue
+		 * pairs. */
 		device->qp_max = RTE_MIN(device->config.qpn_count / 2, (uint32_t)DEVICE_MAX_QP);
-		device->qpn_next = device->config.qpn_first + device->qpn_next % device->config.qpn_count;
+		device->qpn_next =
+			device->config.qpn_first + device->qpn_next % device->config.qpn_count;
 	} else {
-		/* Windows begin at multiples of their size, so the upper bits of qpn_next say for ever
-		 * which one is used. */
+		/* Windows begin at multiples of their size, so the upper bits of qpn_next say for
+		 * ever which one is used. */
 		device->qp_max = DEVICE_MAX_QP;
 		device->qpn_next &= (1u << 24) - 1;
 	}
@@ -97,7 +99,8 @@ static uint32_t next_qpn(const struct device *device, uint32_t qpn)
 
 static int alloc_locked(struct device *device)
 {
-	const uint32_t tries = device->config.qpn_count > 0 ? device->config.qpn_count : WINDOW_QPNS;
+	const uint32_t tries =
+		device->config.qpn_count > 0 ? device->config.qpn_count : WINDOW_QPNS;
 
 	if (device->qps >= device->qp_max)
 		return -ENOSPC;

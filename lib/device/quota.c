@@ -7,14 +7,13 @@
 #include "device/device.h"
 #include "device/limits.h"
 
+/* clang-format off: one a line */
 static const uint32_t limits[DEVICE_QUOTA_KINDS] = {
-	[DEVICE_QUOTA_PD] = DEVICE_MAX_PD,
-	[DEVICE_QUOTA_CQ] = DEVICE_MAX_CQ,
-	[DEVICE_QUOTA_AH] = DEVICE_MAX_AH,
-	[DEVICE_QUOTA_MR] = DEVICE_MAX_MR,
-	[DEVICE_QUOTA_MW] = DEVICE_MAX_MW,
-	[DEVICE_QUOTA_SRQ] = DEVICE_MAX_SRQ,
+	[DEVICE_QUOTA_PD] = DEVICE_MAX_PD, [DEVICE_QUOTA_CQ] = DEVICE_MAX_CQ,
+	[DEVICE_QUOTA_AH] = DEVICE_MAX_AH, [DEVICE_QUOTA_MR] = DEVICE_MAX_MR,
+	[DEVICE_QUOTA_MW] = DEVICE_MAX_MW, [DEVICE_QUOTA_SRQ] = DEVICE_MAX_SRQ,
 };
+/* clang-format on */
 
 int quota_take(struct device *device, enum device_quota kind)
 {

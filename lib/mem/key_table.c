@@ -51,7 +51,8 @@ struct key_table {
 	uint32_t random[RANDOM_WORDS];
 	uint32_t random_left;
 
-	struct key_slot *chunks[]; /* atomic; release-stored when a chunk is made, never taken back */
+	/* atomic; release-stored when a chunk is made, never taken back */
+	struct key_slot *chunks[];
 };
 
 static struct key_slot *slot_at(const struct key_table *table, uint32_t index)
@@ -81,8 +82,7 @@ static int random_word_locked(struct key_table *table, uint32_t *word)
 }
 
 /* Numbers of `bits` bits for each half of `from_bits`. */
-static int fill_round(struct key_table *table, uint16_t *round, uint32_t from_bits,
-			     uint32_t bits)
+static int fill_round(struct key_table *table, uint16_t *round, uint32_t from_bits, uint32_t bits)
 {
 	for (uint32_t i = 0; i < 1u << from_bits; i++) {
 		uint32_t word = 0;

@@ -75,7 +75,7 @@ int dm_free_op(struct ibv_dm *ibv)
 {
 	struct face_dm *face = face_dm(ibv);
 	int rc = context_is_orphan(ibv->context) || !face->shared ? dm_destroy(face->dm)
-						: shared_destroy(face->shared);
+								  : shared_destroy(face->shared);
 
 	if (rc != 0)
 		return -rc;

@@ -19,9 +19,9 @@
 /* What counts as memory of a region: an on-demand one keeps none, device memory is the device's. */
 static uint64_t charge(enum mr_kind kind, unsigned int access, uint64_t length)
 {
-	return kind == MR_DMABUF || (kind == MR_MEMORY && !(access & IBV_ACCESS_ON_DEMAND))
-		       ? length
-		       : 0;
+	const bool keeps = kind == MR_MEMORY && !(access & IBV_ACCESS_ON_DEMAND);
+
+	return keeps || kind == MR_DMABUF ? length : 0;
 }
 
 /* The public half of a region that is to be made; face_end joins the two. */

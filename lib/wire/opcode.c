@@ -3,11 +3,11 @@
 #include "wire/opcode.h"
 
 /* Bytes of the extended headers, 9.3. */
-#define EXT_LEN(flags)                                                                   \
-	(((flags)&OPCODE_HAS_XRCETH ? 4 : 0) + ((flags)&OPCODE_HAS_DETH ? 8 : 0) +       \
-	 ((flags)&OPCODE_HAS_FETH ? 4 : 0) + ((flags)&OPCODE_HAS_RETH ? 16 : 0) +        \
-	 ((flags)&OPCODE_HAS_ATOMICETH ? 28 : 0) + ((flags)&OPCODE_HAS_AETH ? 4 : 0) +   \
-	 ((flags)&OPCODE_HAS_ATOMICACKETH ? 8 : 0) + ((flags)&OPCODE_HAS_IMM ? 4 : 0) +  \
+#define EXT_LEN(flags)                                                                  \
+	(((flags)&OPCODE_HAS_XRCETH ? 4 : 0) + ((flags)&OPCODE_HAS_DETH ? 8 : 0) +      \
+	 ((flags)&OPCODE_HAS_FETH ? 4 : 0) + ((flags)&OPCODE_HAS_RETH ? 16 : 0) +       \
+	 ((flags)&OPCODE_HAS_ATOMICETH ? 28 : 0) + ((flags)&OPCODE_HAS_AETH ? 4 : 0) +  \
+	 ((flags)&OPCODE_HAS_ATOMICACKETH ? 8 : 0) + ((flags)&OPCODE_HAS_IMM ? 4 : 0) + \
 	 ((flags)&OPCODE_HAS_IETH ? 4 : 0))
 
 #define ENTRY(service, operation, what, is)         \

@@ -24,8 +24,8 @@ void helper_tell(struct engine *engine);
 /**
  * Whether the thread sleeps, not knowing what the program has just left undone: packets for more
  * than one turn, or a timer of `qp` that ends before the sleep. One that watches a program that
- * polls is not missed: the program's next turn goes on. Owner; helper_tell is for when the engine is
- * given back.
+ * polls is not missed: the program's next turn goes on. Owner; helper_tell is for when the engine
+ * is given back.
  */
 bool helper_is_missed(const struct engine *engine, const struct qp *qp);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What EAL is started with: memory, the one device that it shall look for, an lcore that pins nobody. */
+/* What EAL is started with: memory, the one device that it shall look for, an lcore that pins
+ * nobody. */
 #ifndef EAL_ARGS_H
 #define EAL_ARGS_H
 
@@ -24,11 +25,12 @@ enum eal_pages {
 };
 
 /** All but the lcore. */
-void eal_args_make(struct eal_args *args, const struct runtime_config *config, enum eal_pages pages);
+void eal_args_make(struct eal_args *args, const struct runtime_config *config,
+		   enum eal_pages pages);
 
 /**
- * One lcore that may run on every CPU that the caller may: so EAL has nobody to pin, and its own threads stay
- * as free as the program's. May change the caller's affinity.
+ * One lcore that may run on every CPU that the caller may: so EAL has nobody to pin, and its own
+ * threads stay as free as the program's. May change the caller's affinity.
  */
 void eal_args_add_lcore(struct eal_args *args);
 

@@ -107,8 +107,8 @@ static void set_cloexec(int fd, void *arg)
 		fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
 
-/* A driver that is told of packets by a signal (net_tap) takes a real-time one that nobody uses, and would
- * be killed by it without its handler. */
+/* A driver that is told of packets by a signal (net_tap) takes a real-time one that nobody uses,
+ * and would be killed by it without its handler. */
 static bool is_drivers(int sig, const struct sigaction *saved, const struct sigaction *now)
 {
 	return sig >= SIGRTMIN && sig <= SIGRTMAX && saved->sa_handler == SIG_DFL &&
@@ -127,7 +127,8 @@ static void restore_action(int sig, const struct sigaction *saved)
 		sigaction(sig, saved, NULL);
 		return;
 	}
-	/* It interrupts the program's threads: their calls go on, and it runs on the stack they have for it. */
+	/* It interrupts the program's threads: their calls go on, and it runs on the stack they
+	 * have for it. */
 	now.sa_flags |= SA_RESTART | SA_ONSTACK;
 	sigaction(sig, &now, NULL);
 }

@@ -301,5 +301,5 @@ size_t membership_build(uint8_t *frame, const uint8_t mac[6], const uint8_t own[
 			const uint8_t group[GID_LEN], enum membership_change change, bool old)
 {
 	return gid_is_ipv4(group) ? build_ipv4(frame, mac, own, group, change, old)
-				      : build_ipv6(frame, mac, own, group, change, old);
+				  : build_ipv6(frame, mac, own, group, change, old);
 }

@@ -33,22 +33,24 @@ int memif_find_listener(const struct devargs *devargs);
 bool memif_has_connection(const struct devargs *devargs);
 
 /**
- * Begin to ask a server whether it is awake, over a connection of our own: the driver's connect() waits for
- * as long as a stopped server's queue is full. MT-safe; does not wait.
+ * Begin to ask a server whether it is awake, over a connection of our own: the driver's connect()
+ * waits for as long as a stopped server's queue is full. MT-safe; does not wait.
  *
  * @return
  *   A descriptor, or -errno; -EAGAIN: the queue is full.
  */
 int memif_probe(const struct devargs *devargs);
 
-/** What came of it: 1, the server has greeted; 0, nothing yet; -errno, it is gone. Does not wait. */
+/** What came of it: 1, the server has greeted; 0, nothing yet; -errno, it is gone. Does not wait.
+ */
 int memif_probe_answer(int fd);
 
-/** Whether a descriptor of this process, just opened, is one that the driver opens for the wire. MT-safe. */
+/** Whether a descriptor of this process, just opened, is one that the driver opens for the wire.
+ * MT-safe. */
 bool memif_owns(const struct devargs *devargs, int fd);
 
-/** Whether a descriptor of this process is a control connection of either end of the wire, or its listener.
- * MT-safe. */
+/** Whether a descriptor of this process is a control connection of either end of the wire, or its
+ * listener. MT-safe. */
 bool memif_owns_socket(const struct devargs *devargs, int fd);
 
 #endif

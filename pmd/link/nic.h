@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What only hardware does: it is bound to a driver of the kernel, interrupts, and can be pulled out. */
+/* What only hardware does: it is bound to a driver of the kernel, interrupts, and can be pulled
+ * out. */
 #ifndef NIC_H
 #define NIC_H
 
@@ -13,7 +14,8 @@ int nic_explain(const char *name);
 /** How the device comes to memory. */
 enum port_dma nic_dma(const struct port *port);
 
-/** For a port that was started: hear of its removal, and use the interrupts that it was set up with. Not MT-safe. */
+/** For a port that was started: hear of its removal, and use the interrupts that it was set up
+ * with. Not MT-safe. */
 void nic_watch(struct port *port, bool interrupts);
 
 /** Whether the device is no more, or shall be given up. Engine's thread or lock. */

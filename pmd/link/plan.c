@@ -30,8 +30,8 @@ static void plan_mtu(const struct rte_eth_dev_info *info, const struct plan_wish
 
 /*
  * Frames over several buffers are put together by the engine. Drivers take of a buffer what their
- * hardware counts in, the power of two below: so the port is asked to scatter what is longer than that,
- * and only where it cannot, buffers are as long as its longest frame.
+ * hardware counts in, the power of two below: so the port is asked to scatter what is longer than
+ * that, and only where it cannot, buffers are as long as its longest frame.
  */
 static void plan_buffers(const struct rte_eth_dev_info *info, const struct plan_wish *wish,
 			 struct plan *plan)
@@ -46,8 +46,8 @@ static void plan_buffers(const struct rte_eth_dev_info *info, const struct plan_
 		else
 			plan->mbuf_bytes = RTE_MAX(plan->mbuf_bytes, frame);
 	}
-	plan->mbuf_bytes = RTE_MIN(RTE_ALIGN_CEIL(plan->mbuf_bytes, (uint32_t)RTE_CACHE_LINE_SIZE),
-				   longest);
+	plan->mbuf_bytes =
+		RTE_MIN(RTE_ALIGN_CEIL(plan->mbuf_bytes, (uint32_t)RTE_CACHE_LINE_SIZE), longest);
 }
 
 static bool plan_can_gather(const struct rte_eth_dev_info *info)

@@ -109,8 +109,8 @@ static void reconnect_ask(struct reconnect *reconnect, uint64_t now_ns)
 		reconnect->making_until_ns = now_ns + MAKING_NS;
 }
 
-/* A client's driver tries once, when the port starts, and for as long as it takes: so the port starts
- * when the server is known to be awake. */
+/* A client's driver tries once, when the port starts, and for as long as it takes: so the port
+ * starts when the server is known to be awake. */
 static void reconnect_hear(struct reconnect *reconnect, uint64_t now_ns)
 {
 	const int answer = memif_probe_answer(reconnect->probe_fd);

@@ -15,15 +15,16 @@
 #include "psock/split.h"
 
 /* Of the ring: the longest packet with what the kernel writes before it, in whole pages. */
-#define FRAME_BYTES  (SPLIT_ROOM + 4096u)
-#define BLOCK_FRAMES 15u /* nearly 1 MiB, of which the kernel makes powers of two */
-#define FRAMES	     480u /* what a burst may fill while this process waits for a CPU */
+#define FRAME_BYTES	 (SPLIT_ROOM + 4096u)
+#define BLOCK_FRAMES	 15u  /* nearly 1 MiB, of which the kernel makes powers of two */
+#define FRAMES		 480u /* what a burst may fill while this process waits for a CPU */
 #define PSOCK_RING_BYTES ((size_t)FRAMES * FRAME_BYTES)
 
-#define SEND_BURST	64
-#define SHORT_BYTES	1024 /* of a message: from one place the kernel takes it sooner */
-#define IOVS_PER_PACKET 3 /* offload, headers, payload; of the others of a run the payload alone \
-			   */
+#define SEND_BURST  64
+#define SHORT_BYTES 1024 /* of a message: from one place the kernel takes it sooner */
+#define IOVS_PER_PACKET                                                          \
+	3 /* offload, headers, payload; of the others of a run the payload alone \
+	   */
 
 /* Received packets that a burst had no room for. */
 struct psock_held {

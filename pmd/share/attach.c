@@ -17,9 +17,9 @@
 #include "client.h"
 #include "link/link.h"
 
-#define WELCOME_MS  10000
-#define PATIENCE_MS 100 /* for a process that takes nothing: longer than it waits for a busy CPU \
-			 */
+#define WELCOME_MS 10000
+/* For a process that takes nothing: longer than it waits for a busy CPU. */
+#define PATIENCE_MS 100
 
 static int attach_connect(const char *path, uint32_t number)
 {

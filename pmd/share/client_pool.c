@@ -149,8 +149,8 @@ struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, 
 }
 
 /*
- * Not by a constructor: DPDK knows operations by the order in which they were registered, which has to be the primary's in
- * its secondary processes (secondary.c), where none of these is used.
+ * Not by a constructor: DPDK knows operations by the order in which they were registered, which has
+ * to be the primary's in its secondary processes (secondary.c), where none of these is used.
  */
 static int client_register_ops(void)
 {

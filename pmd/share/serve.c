@@ -22,8 +22,8 @@
 
 #define LINK_PERIOD_NS UINT64_C(100000000)
 #define POLL_MS	       1 /* where no descriptor tells of frames */
-#define ISOLATED_MS    5 /* DPDK's memif may miss, in a moment, that it was asked to tell of packets \
-			  */
+/* DPDK's memif may miss, in a moment, that it was asked to tell of packets. */
+#define ISOLATED_MS	5
 #define LINK_PAUSE_NS	10000000
 #define LINK_TRIES	600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */

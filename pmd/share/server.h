@@ -23,10 +23,10 @@
 #include "share/serve.h"
 #include "share/steer.h"
 
-#define SERVER_BURST	     32
-#define SERVER_ISOLATED_MAX  16 /* of the slots: those who are trusted always find some */
-#define SERVER_ISOLATED_USER_MAX 8 /* of those; of one user, but for the superuser */
-#define SERVER_STRANGERS_MAX 32 /* who have not said yet what they want */
+#define SERVER_BURST		 32
+#define SERVER_ISOLATED_MAX	 16 /* of the slots: those who are trusted always find some */
+#define SERVER_ISOLATED_USER_MAX 8  /* of those; of one user, but for the superuser */
+#define SERVER_STRANGERS_MAX	 32 /* who have not said yet what they want */
 
 enum slot_state {
 	SLOT_FREE,
@@ -41,12 +41,13 @@ struct share_message;
 
 struct slot {
 	enum slot_state state;
-	struct isolated *isolated; /* its wire; NULL: it shares memory with us, and has a page, rings and lanes */
+	struct isolated *isolated; /* its wire; NULL: it shares memory with us, and has a page,
+				      rings and lanes */
 	uint32_t generation;
 	pid_t pid;
 	uid_t uid;
 	int socket;
-	int pidfd;	/* readable when the process has ended */
+	int pidfd;	       /* readable when the process has ended */
 	struct report *report; /* what it shows of itself, in the set; or NULL */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
@@ -54,8 +55,8 @@ struct slot {
 	int process_fd; /* eventfd that wakes it */
 	int bell_fd;	/* eventfd by which it wakes us: it can make no other's useless */
 	struct share_ring rings[SHARE_RINGS];
-	bool touched;		/* in this turn something was put into its rings */
-	bool addresses_due;	/* it has not been told of them yet */
+	bool touched;		  /* in this turn something was put into its rings */
+	bool addresses_due;	  /* it has not been told of them yet */
 	struct patience patience; /* its rx ring had no room */
 	uint64_t tx_packets, rx_packets, rx_dropped;
 };
@@ -71,7 +72,7 @@ struct server {
 	struct link link;
 	bool connected; /* the link, when it was last looked at */
 	bool up;	/* likewise */
-	bool lost; /* atomic: the port has gone for good */
+	bool lost;	/* atomic: the port has gone for good */
 	uint64_t now_ns;
 	uint64_t link_due_ns;
 
@@ -79,7 +80,7 @@ struct server {
 	uint8_t *arena;
 	size_t arena_bytes; /* whole pages of its kind */
 	uint32_t buffer_stride;
-	uint32_t held_max; /* buffers that a process may hold */
+	uint32_t held_max;	 /* buffers that a process may hold */
 	struct rte_mbuf **mbufs; /* by number of the buffer */
 	struct ledger ledger;
 
@@ -92,9 +93,10 @@ struct server {
 
 	LIST_HEAD(, server_lane) lanes;
 	uint32_t lane_number; /* the last that was given */
-	bool spares_icrc; /* between processes packets need none */
-	bool passes_all;	 /* no lanes: all packets pass here */
-	uint16_t handed[SERVE_SLOTS_MAX][SERVE_SLOTS_MAX]; /* packets from process to process, modulo */
+	bool spares_icrc;     /* between processes packets need none */
+	bool passes_all;      /* no lanes: all packets pass here */
+	/* packets from process to process, modulo */
+	uint16_t handed[SERVE_SLOTS_MAX][SERVE_SLOTS_MAX];
 
 	uint32_t pending_count; /* packets that the port has not taken yet */
 	struct rte_mbuf *pending[SERVER_BURST];
@@ -116,18 +118,19 @@ struct server {
 	uint32_t stranger_next;
 	int strangers[SERVER_STRANGERS_MAX]; /* or -1 */
 	char unique[512];
-	char name[64];	/* what programs call the device; "": as each likes */
-	uint32_t ports; /* of this process */
+	char name[64];	 /* what programs call the device; "": as each likes */
+	uint32_t ports;	 /* of this process */
 	uint32_t number; /* of this one among them */
 	struct serve_totals totals;
 
-	bool gated; /* the port is a memif wire */
+	bool gated;	  /* the port is a memif wire */
 	bool gate_wanted; /* atomic: the interrupt thread waits for gate_lock */
 	bool gate_ended;  /* atomic */
-	pthread_mutex_t gate_lock; /* of everything here; the owner's thread has it but for its sleep */
+	/* of everything here; the owner's thread has it but for its sleep */
+	pthread_mutex_t gate_lock;
 	struct reconnect reconnect; /* interrupt thread, under gate_lock */
 
-	bool captures; /* what is handed over */
+	bool captures;		/* what is handed over */
 	char shared_prefix[32]; /* of files that DPDK's memory is in; "": in none */
 	uint16_t capture_port;
 	uint32_t max_qp;     /* of a process; 0: no limit but that of its numbers */
@@ -180,10 +183,10 @@ struct listen_config {
 	gid_t group;
 };
 
-/** Listen, with what nobody listens on any more taken away. Both are set as soon as there is something to be undone. 0
- * or -errno. */
-int listen_open(struct server *server, const struct listen_config *config,
-		enum server_event event, int *listen_fd, char bound[108]);
+/** Listen, with what nobody listens on any more taken away. Both are set as soon as there is
+ * something to be undone. 0 or -errno. */
+int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
+		int *listen_fd, char bound[108]);
 
 /* slot.c */
 
@@ -223,8 +226,8 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 /** Take what a process has put into its rings, at most `most` packets. Returns how many. */
 uint32_t forward_take(struct server *server, uint16_t number, uint32_t most);
 
-/** Send on what came from a process, in a buffer that is the owner's. false, and the packet is still the caller's: not
- * now. */
+/** Send on what came from a process, in a buffer that is the owner's. false, and the packet is
+ * still the caller's: not now. */
 bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
 
 /** Lay empty buffers ready for a process. */
@@ -267,8 +270,8 @@ void isolated_destroy(struct server *server, struct slot *slot);
 /** Take a descriptor for its wire, in place of what it had. 0, or -errno: a rule was broken. */
 int isolated_plug(struct server *server, uint16_t number, int fd);
 
-/** Before one that goes is let go of: what it sent is as good as sent, acknowledgements above all. It goes in turns, as
- * everybody's packets do, and any of them may end it. */
+/** Before one that goes is let go of: what it sent is as good as sent, acknowledgements above all.
+ * It goes in turns, as everybody's packets do, and any of them may end it. */
 void isolated_drain(struct server *server, uint16_t number);
 
 /** Hear what comes over the wire's socket. 0, or -errno: a rule was broken. */

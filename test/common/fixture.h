@@ -44,7 +44,7 @@ struct fixture {
 	struct pd *other_pd;
 	struct cq *cq;
 	struct counters counters;
-	struct peer peer; /* whom the roles talk to */
+	struct peer peer;   /* whom the roles talk to */
 	struct pacer pacer; /* lets everything go */
 	struct catcher catcher;
 

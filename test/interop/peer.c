@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What no stock program does: memory windows, SEND with invalidate, ATOMIC WRITE and FLUSH, huge page
- * regions that come and go, between two runs of this program that may have any RDMA device.
+ * What no stock program does: memory windows, SEND with invalidate, ATOMIC WRITE and FLUSH, huge
+ * page regions that come and go, between two runs of this program that may have any RDMA device.
  *
  * usage: interop_peer -d DEVICE -g GID_INDEX -p PORT CASE [SERVER]
  *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preloaded into a program: a machine whose huge pages run out after HUGE_PAGE_MAPPINGS mappings of them. */
+/* Preloaded into a program: a machine whose huge pages run out after HUGE_PAGE_MAPPINGS mappings of
+ * them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

@@ -110,7 +110,7 @@ struct host {
 	struct rng rng;
 	struct host_pace pace;
 	bool ipv6;
-	bool keeps; /* packets that come before their turn; else it is a go-back-N peer */
+	bool keeps;	      /* packets that come before their turn; else it is a go-back-N peer */
 	bool naks_behind_rnr; /* as Soft-RoCE does */
 	uint8_t mac[6];
 	union ibv_gid gid;

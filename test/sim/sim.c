@@ -110,7 +110,8 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: sim [--seed N | --start-seed N] [--seconds N] [--scenario NAME] [--without LIST] [--verbose]\n"
+	"usage: sim [--seed N | --start-seed N] [--seconds N] [--scenario NAME] [--without LIST] "
+	"[--verbose]\n"
 	"  --seed N         run the program of one seed\n"
 	"  --start-seed N   run programs from this seed on; without it from seed 1, then from "
 	"SIM_SEED or a random one\n"

@@ -124,9 +124,9 @@ static void address_parse__takes_a_vlan(void **state)
 
 static void address_format__is_the_inverse(void **state)
 {
-	static const char *const texts[] = {"10.0.0.1/24", "192.168.255.254/32", "fd00::1/64",
-					    "fe80::1:2ff:fe03:405/128", "10.0.0.1/24@5",
-					    "fd00::1/64@4094"};
+	static const char *const texts[] = {"10.0.0.1/24",   "192.168.255.254/32",
+					    "fd00::1/64",    "fe80::1:2ff:fe03:405/128",
+					    "10.0.0.1/24@5", "fd00::1/64@4094"};
 	char error[256], text[ADDRESS_TEXT_MAX];
 	struct settings_ip ip;
 

@@ -116,7 +116,8 @@ static void device_each_qp__finds_those_that_are_there(void **state)
 	device_set_qp(device, numbers[2], second);
 	device_each_qp(device, count_qp, found);
 	assert_ptr_equal(found[2], NULL);
-	assert_true((found[0] == first && found[1] == second) || (found[0] == second && found[1] == first));
+	assert_true((found[0] == first && found[1] == second) ||
+		    (found[0] == second && found[1] == first));
 }
 
 static void device_alloc_qpn__the_management_numbers_are_never_given(void **state)

@@ -19,7 +19,7 @@
 struct qp {
 	struct qp_sched sched; /* first, as qp_sched expects */
 	unsigned int to_send;  /* atomic, as all that is counted here */
-	bool only_ack; /* may wait for company */
+	bool only_ack;	       /* may wait for company */
 	uint8_t dst_mac[6];
 	uint64_t deadline_ns;
 	unsigned int runs;
@@ -29,14 +29,14 @@ struct qp {
 	uint32_t payload_len;
 	bool again; /* they were sent before */
 	uint8_t opcode;
-	bool failed; /* was put into ERR */
+	bool failed;	     /* was put into ERR */
 	unsigned int faults; /* packets that could not be read */
 };
 
 /* The queue pair that device_receive gives every RoCE frame to, or NULL; a frame is RoCE if its
  * last byte is 0x91. */
 extern struct qp *fake_receiver;
-extern unsigned int fake_looped; /* frames that were trusted */
+extern unsigned int fake_looped;     /* frames that were trusted */
 extern unsigned int fake_known_good; /* whose checksums were verified by the port */
 extern enum ibv_event_type fake_last_event;
 

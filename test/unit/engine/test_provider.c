@@ -264,7 +264,8 @@ static void leaves_no_trace(void)
 	pthread_sigmask(SIG_SETMASK, NULL, &mask_after);
 	REQUIRE(sigismember(&mask_after, SIGUSR1) && !sigismember(&mask_after, SIGTERM));
 	REQUIRE(count_leaks(&fds) == 0);
-	/* The client knows that it is connected after the server does, which then has what it will ever open. */
+	/* The client knows that it is connected after the server does, which then has what it will
+	 * ever open. */
 	/* Its number stays in use, so that a descriptor made anew gets the number it had. */
 	REQUIRE(dup3(client.ready_fd, client.start_fd, O_CLOEXEC) == client.start_fd);
 	REQUIRE(read(client.ready_fd, &ready, 1) == 1);
@@ -315,7 +316,7 @@ static void provider_start__a_wrong_port_is_one_line_and_exit_1(void **state)
 	assert_true(lines() <= 2);
 }
 
-/* Of a child with one thread the leak sanitizer cannot say what the others' stacks still lead to. */
+/* Of a child with one thread the leak sanitizer cannot say what others' stacks still lead to. */
 static bool in_fork;
 int __lsan_is_turned_off(void);
 

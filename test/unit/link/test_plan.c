@@ -65,8 +65,7 @@ static void plan_make__has_udp_checksums_made_where_the_port_can(void **state)
 static void plan_make__frees_fast_unless_it_gathers(void **state)
 {
 	(void)state;
-	info.tx_offload_capa =
-		RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	info.tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	plan_make(&info, &wish, &plan);
 	assert_false(plan.gathers);
 	assert_int_equal(plan.conf.txmode.offloads, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);

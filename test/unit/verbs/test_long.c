@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The longest messages, on a real engine. Null regions, and regions that show the same pages again and
- * again, take no memory for them. */
+/* The longest messages, on a real engine. Null regions, and regions that show the same pages again
+ * and again, take no memory for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

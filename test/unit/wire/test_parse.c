@@ -601,10 +601,11 @@ static void packet_icrc_ok__covers_headers_payload_and_pad(void **state)
 	}
 }
 
-/* Linux's rxe covers a FLUSH's transport headers once more; nobody else's, and no other packet's. */
+/* Linux's rxe covers a FLUSH's transport headers once more; nobody else, and of no other packet. */
 static void packet_icrc_ok__takes_rxes_flush(void **state)
 {
-	static const uint8_t opcodes[] = {OPCODE_RC | OPCODE_FLUSH, OPCODE_RC | OPCODE_READ_REQUEST};
+	static const uint8_t opcodes[] = {OPCODE_RC | OPCODE_FLUSH,
+					  OPCODE_RC | OPCODE_READ_REQUEST};
 	uint32_t icrc;
 
 	(void)state;

@@ -5,8 +5,9 @@
  * process.
  *
  * SIGSEGV and SIGBUS are handled for this. Every signal that is not the fault of a guarded copy
- * goes on to whatever would have had it without us, in the way it would have had it. Of these two, one that
- * the program ignores stays so: then a faulty copy ends the process, as any fault does there.
+ * goes on to whatever would have had it without us, in the way it would have had it. Of these two,
+ * one that the program ignores stays so: then a faulty copy ends the process, as any fault does
+ * there.
  */
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H

@@ -8,7 +8,8 @@
 
 #define HASH_START UINT64_C(0xcbf29ce484222325) /* FNV-1a's */
 
-/** FNV-1a: go on from `hash`, or begin with HASH_START. MT-safe. Its last bytes reach the upper bits only. */
+/** FNV-1a: go on from `hash`, or begin with HASH_START. MT-safe. Its last bytes reach the upper
+ * bits only. */
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t len);
 
 /** Hash this host's id and name; the same at every call. MT-safe. */

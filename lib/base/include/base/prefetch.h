@@ -11,8 +11,8 @@
 /**
  * Bring a line into the cache as ours to write; it need not be there. MT-safe.
  *
- * DPDK's own asks for it as for a line to be read, where the compiler is not told of a processor that has this
- * instruction; on those that do not have it, it does nothing.
+ * DPDK's own asks for it as for a line to be read, where the compiler is not told of a processor
+ * that has this instruction; on those that do not have it, it does nothing.
  */
 static inline void prefetch_write(const void *line)
 {

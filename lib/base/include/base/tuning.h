@@ -25,8 +25,8 @@ struct tuning {
 #undef TUNING_FIELD
 };
 
-/* Looked at by every step, and set before there are devices; a program that compares (testroce) changes it between
- * measurements, and what is under way then is right by either setting. */
+/* Looked at by every step, and set before there are devices; a program that compares (testroce)
+ * changes it between measurements, and what is under way then is right by either setting. */
 extern struct tuning tuning;
 
 /**

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions that an engine may send from their place: those whose pages are huge, and so stay where they are. */
+/* Regions that an engine may send from their place: those whose pages are huge, and so stay where
+ * they are. */
 #ifndef DEVICE_DMA_H
 #define DEVICE_DMA_H
 
 struct device;
 struct mr;
 
-/** A region is new, or was given other memory: let the engine map it, if it is huge pages. Engine's lock. */
+/** A region is new, or was given other memory: let the engine map it, if it is huge pages. Engine's
+ * lock. */
 void device_map(struct device *device, struct mr *mr);
 
 /**

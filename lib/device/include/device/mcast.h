@@ -28,7 +28,7 @@ int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp,
  * attached. */
 int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp);
 
-/** Give a datagram to all queue pairs of its group. Engine's thread. False where nobody is in it. */
+/** Give a datagram to all queue pairs of its group. Engine's thread. False: nobody is in it. */
 bool mcast_deliver(const struct device *device, const struct packet *packet, uint64_t now_ns);
 
 #endif

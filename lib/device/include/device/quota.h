@@ -7,7 +7,8 @@
 
 struct device;
 
-/* Queue pairs have a table of their own, which is full when they are. Regions and windows share one. */
+/* Queue pairs have a table of their own, which is full when they are. Regions and windows share
+ * one. */
 enum device_quota {
 	DEVICE_QUOTA_PD,
 	DEVICE_QUOTA_CQ,

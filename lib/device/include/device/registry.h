@@ -9,9 +9,9 @@ struct device;
 
 struct device_provider {
 	/*
-	 * Start what the process was configured to use, on first need. Called once, and again in a child of fork(),
-	 * under the registry's lock.
-	 * Fills at most `max` devices, which live until the process ends. Returns how many, or -errno (already logged).
+	 * Start what the process was configured to use, on first need. Called once, and again in a
+	 * child of fork(), under the registry's lock. Fills at most `max` devices, which live until
+	 * the process ends. Returns how many, or -errno (already logged).
 	 */
 	int (*start)(struct device **devices, size_t max);
 };

@@ -26,8 +26,8 @@ struct mr {
 	unsigned int access; /* enum ibv_access_flags */
 	uint32_t key;	     /* both lkey and rkey */
 	enum mr_kind kind;
-	uint32_t windows;    /* that are bound to it; engine's thread */
-	void *dma;	     /* what sends from its place has mapped it so, or NULL; engine's lock */
+	uint32_t windows; /* that are bound to it; engine's thread */
+	void *dma;	  /* what sends from its place has mapped it so, or NULL; engine's lock */
 	uint32_t prefetches; /* on their way (advise.h); under that file's lock */
 	union {
 		struct dm *dm;	       /* MR_DEVICE: what it is a part of */

@@ -22,7 +22,7 @@ struct receive {
 	uint64_t length; /* bytes its list holds */
 	uint64_t filled; /* bytes of the message so far */
 	uint32_t num_sge;
-	struct sgl sgl; /* at the next byte */
+	struct sgl sgl;	     /* at the next byte */
 	struct ibv_sge *sge; /* set once: room for the longest list of the queue */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GIDs of RoCEv2 are IP addresses, those of IPv4 as ::ffff:a.b.c.d (A17.4.5.1.2). All functions MT-safe. */
+/* GIDs of RoCEv2 are IP addresses, those of IPv4 as ::ffff:a.b.c.d (A17.4.5.1.2). All functions
+ * MT-safe. */
 #ifndef WIRE_GID_H
 #define WIRE_GID_H
 
@@ -33,8 +34,8 @@ static inline void gid_from_ipv4(const void *ipv4, uint8_t gid[GID_LEN])
 	rte_be32_t address;
 	halves whole;
 
-	/* By one store: who compares the GID next loads it in larger pieces, and what several stores have made
-	 * cannot be loaded before they are through. */
+	/* By one store: who compares the GID next loads it in larger pieces, and what several
+	 * stores have made cannot be loaded before they are through. */
 	memcpy(&address, ipv4, sizeof(address));
 	whole = (halves){0, rte_cpu_to_be_64(UINT64_C(0xffff) << 32 | rte_be_to_cpu_32(address))};
 	memcpy(gid, &whole, sizeof(whole));

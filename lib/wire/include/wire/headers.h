@@ -8,21 +8,22 @@
 
 #include <rte_byteorder.h>
 
-#define WIRE_UDP_PORT 4791 /* A17.4.1.2 */
+#define WIRE_UDP_PORT	   4791	  /* A17.4.1.2 */
 #define WIRE_UDP_SPORT_MIN 0xc000 /* entropy source ports are taken from the dynamic range */
-#define WIRE_PKEY_DEFAULT 0xffff /* 10.9.1: full member of the default partition */
-#define WIRE_QPN_MASK 0xffffffu
+#define WIRE_PKEY_DEFAULT  0xffff /* 10.9.1: full member of the default partition */
+#define WIRE_QPN_MASK	   0xffffffu
 #define WIRE_QPN_MULTICAST 0xffffffu /* 3.5.10: whoever is attached to the group */
-#define WIRE_ICRC_LEN 4
-#define WIRE_MTU_MIN 256
-#define WIRE_MTU_MAX 4096
-/* The longest headers around a payload: IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC. Linux subtracts the same. */
+#define WIRE_ICRC_LEN	   4
+#define WIRE_MTU_MIN	   256
+#define WIRE_MTU_MAX	   4096
+/* The longest headers around a payload: IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC. Linux subtracts
+ * the same. */
 #define WIRE_OVERHEAD_MAX (40 + 8 + 12 + 4 + 28 + 4)
-#define WIRE_MESSAGE_MAX 0x80000000u /* 9.7.1: 2^31 bytes */
+#define WIRE_MESSAGE_MAX  0x80000000u /* 9.7.1: 2^31 bytes */
 
 /*
- * The structs are packed, of alignment 1: behind Ethernet and IP nothing aligns them. Fill and read their
- * fields through the struct, never through a pointer to a field.
+ * The structs are packed, of alignment 1: behind Ethernet and IP nothing aligns them. Fill and read
+ * their fields through the struct, never through a pointer to a field.
  */
 
 /* Base transport header, 9.2. */
@@ -38,13 +39,13 @@ struct bth {
 static_assert(sizeof(struct bth) == 12, "BTH is 12 bytes");
 
 #define BTH_SOLICITED 0x80
-#define BTH_MIGRATED 0x40
+#define BTH_MIGRATED  0x40
 #define BTH_PAD_SHIFT 4
-#define BTH_PAD_MASK 0x3
+#define BTH_PAD_MASK  0x3
 #define BTH_TVER_MASK 0x0f /* always 0, 9.2.4 */
-#define BTH_FECN 0x80
-#define BTH_BECN 0x40
-#define BTH_ACK_REQ 0x80
+#define BTH_FECN      0x80
+#define BTH_BECN      0x40
+#define BTH_ACK_REQ   0x80
 
 /* RDMA extended transport header, 9.3.3. */
 struct reth {
@@ -113,10 +114,11 @@ enum nak_code {
 	NAK_REMOTE_OPERATIONAL = 3,
 };
 
-/** Nanoseconds that an RNR NAK timer code asks to wait, 9.7.5.2.8 table 46. MT-safe; code below 32. */
+/** Nanoseconds that an RNR NAK timer code, below 32, asks to wait, 9.7.5.2.8 table 46. MT-safe. */
 uint64_t rnr_timer_ns(uint8_t code);
 
-/** Nanoseconds of a local ACK timeout exponent (4.096 us * 2^exponent), 9.7.6.1.3; 0 means none. MT-safe. */
+/** Nanoseconds of a local ACK timeout exponent (4.096 us * 2^exponent), 9.7.6.1.3; 0 means none.
+ * MT-safe. */
 uint64_t ack_timeout_ns(uint8_t exponent);
 
 static inline uint32_t wire_get24(const uint8_t p[3])

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A received RoCEv2 frame, parsed: every length checked, every field in host order, nothing copied. */
+/* A received RoCEv2 frame, parsed: all lengths checked, all fields in host order, nothing copied.
+ */
 #ifndef WIRE_PACKET_H
 #define WIRE_PACKET_H
 
@@ -13,21 +14,22 @@
 /* Outcome of packet_parse. */
 enum packet_status {
 	PACKET_OK,
-	PACKET_NOT_ROCE, /* not IP, not UDP, not port 4791, or a fragment: somebody else's */
-	PACKET_BAD_LENGTH, /* lengths of frame, IP, UDP and headers contradict each other, or a bad pad count */
+	PACKET_NOT_ROCE,   /* not IP, not UDP, not port 4791, or a fragment: somebody else's */
+	PACKET_BAD_LENGTH, /* lengths of frame, IP, UDP and headers contradict each other, or a bad
+			      pad count */
 	PACKET_BAD_CHECKSUM, /* IPv4 header checksum, or a UDP checksum that is set and wrong */
-	PACKET_BAD_VERSION, /* BTH TVER is not 0 */
-	PACKET_BAD_OPCODE, /* an opcode that IBTA does not define */
+	PACKET_BAD_VERSION,  /* BTH TVER is not 0 */
+	PACKET_BAD_OPCODE,   /* an opcode that IBTA does not define */
 };
 
 struct packet {
-	const uint8_t *l3; /* IP header */
+	const uint8_t *l3;	/* IP header */
 	const uint8_t *payload; /* behind the last extended header */
 	const uint8_t *src_mac; /* in the frame */
-	uint32_t payload_len; /* bytes, without pad and ICRC */
-	uint16_t headers_len; /* from l3 to payload */
-	uint8_t l3_len; /* 20 or 40 */
-	uint8_t pad; /* bytes between payload and ICRC, 0 to 3 */
+	uint32_t payload_len;	/* bytes, without pad and ICRC */
+	uint16_t headers_len;	/* from l3 to payload */
+	uint8_t l3_len;		/* 20 or 40 */
+	uint8_t pad;		/* bytes between payload and ICRC, 0 to 3 */
 	bool ipv6;
 	uint8_t tclass; /* DSCP and ECN */
 	uint8_t hop_limit;
@@ -49,20 +51,20 @@ struct packet {
 	struct psn psn;
 
 	/* Valid where op->flags has the header. */
-	uint8_t flush_place; /* FETH: FETH_PLACE_* */
-	uint8_t flush_select; /* FETH: FETH_SELECT_* */
-	uint64_t iova; /* RETH, AtomicETH */
-	uint32_t rkey; /* RETH, AtomicETH; IETH: the key to invalidate */
-	uint32_t dma_length; /* RETH */
-	uint64_t swap_add; /* AtomicETH */
-	uint64_t compare; /* AtomicETH */
+	uint8_t flush_place;	  /* FETH: FETH_PLACE_* */
+	uint8_t flush_select;	  /* FETH: FETH_SELECT_* */
+	uint64_t iova;		  /* RETH, AtomicETH */
+	uint32_t rkey;		  /* RETH, AtomicETH; IETH: the key to invalidate */
+	uint32_t dma_length;	  /* RETH */
+	uint64_t swap_add;	  /* AtomicETH */
+	uint64_t compare;	  /* AtomicETH */
 	uint64_t atomic_original; /* AtomicAckETH */
-	uint8_t syndrome; /* AETH */
-	uint32_t msn; /* AETH */
-	uint32_t imm_be; /* ImmDt, still in network order as verbs want it */
-	uint32_t qkey; /* DETH */
-	uint32_t src_qpn; /* DETH */
-	uint32_t xrc_srqn; /* XRCETH */
+	uint8_t syndrome;	  /* AETH */
+	uint32_t msn;		  /* AETH */
+	uint32_t imm_be;	  /* ImmDt, still in network order as verbs want it */
+	uint32_t qkey;		  /* DETH */
+	uint32_t src_qpn;	  /* DETH */
+	uint32_t xrc_srqn;	  /* XRCETH */
 };
 
 /**
@@ -90,8 +92,8 @@ bool packet_copy(uint8_t *to, const uint8_t *from, size_t len);
 /**
  * Whether the packet's invariant CRC is right. MT-safe. Only after packet_parse said PACKET_OK.
  *
- * Linux's rxe (as of 6.12) takes a FLUSH to have its headers for payload as well, and computes the CRC over them
- * twice, the second time with nothing masked. That is taken for right too.
+ * Linux's rxe (as of 6.12) takes a FLUSH to have its headers for payload as well, and computes the
+ * CRC over them twice, the second time with nothing masked. That is taken for right too.
  */
 bool packet_icrc_ok(const struct packet *packet);
 

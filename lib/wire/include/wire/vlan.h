@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/** The VLAN that a frame with this tag is in; -1, as tag and as VLAN, is none. A tag of VLAN 0 only carries a
- * priority: the frame counts as untagged. MT-safe. */
+/** The VLAN that a frame with this tag is in; -1, as tag and as VLAN, is none. A tag of VLAN 0 only
+ * carries a priority: the frame counts as untagged. MT-safe. */
 static inline int32_t vlan_of_tci(int32_t tci)
 {
 	const int32_t vid = tci & 0xfff;

@@ -24,7 +24,8 @@ static inline void clock_init(struct engine_clock *clock, uint64_t tsc_hz)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	clock->start_tsc = rte_rdtsc();
 	clock->start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	clock->ns_per_tsc = (UINT64_C(1000000000) << CLOCK_SHIFT) / (tsc_hz ? tsc_hz : rte_get_tsc_hz());
+	clock->ns_per_tsc =
+		(UINT64_C(1000000000) << CLOCK_SHIFT) / (tsc_hz ? tsc_hz : rte_get_tsc_hz());
 }
 
 /** Nanoseconds of CLOCK_MONOTONIC, nearly. MT-safe. */

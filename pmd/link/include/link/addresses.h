@@ -9,8 +9,8 @@
 
 #include "wire/gid.h"
 
-#define ADDRESSES_MAX 128
-#define VLAN_NONE     (-1) /* untagged */
+#define ADDRESSES_MAX	  128
+#define VLAN_NONE	  (-1) /* untagged */
 #define LINK_LOCAL_PREFIX 64
 
 /* IPv4 addresses stand as ::ffff:a.b.c.d (A17.4.5.1.2); their prefix lengths count IPv4's bits. */
@@ -40,9 +40,9 @@ int addresses_add(struct addresses *addresses, const struct address *address);
 /** Whether an address is one of the port's own in a VLAN. */
 bool addresses_have(const struct addresses *addresses, int32_t vlan, const uint8_t gid[GID_LEN]);
 
-/** Whether an address is reached without a router: it is link-local, or in a prefix of ours in that VLAN. */
-bool addresses_on_link(const struct addresses *addresses, int32_t vlan,
-		       const uint8_t gid[GID_LEN]);
+/** Whether an address is reached without a router: it is link-local, or in a prefix of ours in that
+ * VLAN. */
+bool addresses_on_link(const struct addresses *addresses, int32_t vlan, const uint8_t gid[GID_LEN]);
 
 /** Whether the address at an index is the first of its VLAN: so each VLAN is seen once. */
 bool addresses_first_of_vlan(const struct addresses *addresses, size_t index);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of the application that the port reads by itself. Addresses that it is given are ours to choose (an IOMMU
- * translates them), and are never used for two regions at once: what the port still holds of a region that has gone is
- * not another one's.
+ * Memory of the application that the port reads by itself. Addresses that it is given are ours to
+ * choose (an IOMMU translates them), and are never used for two regions at once: what the port
+ * still holds of a region that has gone is not another one's.
  */
 #ifndef LINK_DMA_H
 #define LINK_DMA_H
@@ -21,12 +21,14 @@ struct dma_region {
 	uintptr_t addr; /* whole pages */
 	size_t length;
 	uint64_t iova;
-	struct rte_mbuf_ext_shared_info shared; /* its references: one of ours, and one a packet that is with the port */
+	/* its references: one of ours, and one a packet that is with the port */
+	struct rte_mbuf_ext_shared_info shared;
 };
 
 /* Engine's thread or lock. */
 struct dma {
-	struct rte_mempool *parts; /* mbufs without a buffer of their own; NULL: the port has no DMA of that kind */
+	/* mbufs without a buffer of their own; NULL: the port has no DMA of that kind */
+	struct rte_mempool *parts;
 	uint64_t next_iova;
 	struct dma_region *last; /* that dma_find found */
 	LIST_HEAD(, dma_region) regions;
@@ -34,8 +36,8 @@ struct dma {
 };
 
 /**
- * Map memory for PORT_DMA_IOMMU, for as long as the process lives: packet buffers that are not DPDK's. For ports
- * that have no regions. Not MT-safe.
+ * Map memory for PORT_DMA_IOMMU, for as long as the process lives: packet buffers that are not
+ * DPDK's. For ports that have no regions. Not MT-safe.
  *
  * @return
  *   The address that the port has for it, or RTE_BAD_IOVA (rte_errno says why).
@@ -64,8 +66,9 @@ void dma_unmap(struct dma *dma, struct dma_region *region);
 struct dma_region *dma_find(struct dma *dma, const void *addr, size_t length);
 
 /**
- * Make a packet of three parts: what is in its first buffer already, `length` bytes of a region in their place, and
- * what stands at `tail` in the first buffer. The caller has two mbufs of dma->parts for it.
+ * Make a packet of three parts: what is in its first buffer already, `length` bytes of a region in
+ * their place, and what stands at `tail` in the first buffer. The caller has two mbufs of
+ * dma->parts for it.
  */
 void dma_chain(struct dma_region *region, struct rte_mbuf *head, struct rte_mbuf *const parts[2],
 	       const void *payload, uint16_t length, uint8_t *tail, uint16_t tail_len);

@@ -9,7 +9,8 @@
 #include "link/addresses.h"
 
 /**
- * Build the answer to an echo request for one of our addresses of a VLAN, whose tag is off. MT-safe.
+ * Build the answer to an echo request for one of our addresses of a VLAN, whose tag is off.
+ * MT-safe.
  *
  * @param reply
  *   Room for the answer, which is at most as long as the request.

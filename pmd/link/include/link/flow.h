@@ -22,15 +22,17 @@ struct flow {
 };
 
 /**
- * Make rules for RoCE to these addresses: each as exact as the port takes it, by address and UDP port, or by UDP port
- * alone. What no rule is for comes by the port's other queues as before. Not MT-safe.
+ * Make rules for RoCE to these addresses: each as exact as the port takes it, by address and UDP
+ * port, or by UDP port alone. What no rule is for comes by the port's other queues as before. Not
+ * MT-safe.
  *
  * @return
  *   How many of the addresses have a rule.
  */
 size_t flow_steer(struct flow *flow, const struct addresses *own);
 
-/** The same for ARP and ICMPv6, which neighbours are found by. Whether the port took a rule for each. Not MT-safe. */
+/** The same for ARP and ICMPv6, which neighbours are found by. Whether the port took a rule for
+ * each. Not MT-safe. */
 bool flow_steer_neighbours(struct flow *flow);
 
 /** Take all rules away. The port has not been stopped since. Not MT-safe. */

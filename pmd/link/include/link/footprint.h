@@ -36,8 +36,8 @@ struct footprint {
  */
 int footprint_save(struct footprint *footprint);
 
-/** Put everything back, but for a handler that has appeared on a real-time signal, which is a driver's;
- * descriptors that appeared meanwhile become close-on-exec. Frees what was saved. */
+/** Put everything back, but for a handler that has appeared on a real-time signal, which is a
+ * driver's; descriptors that appeared meanwhile become close-on-exec. Frees what was saved. */
 void footprint_restore(struct footprint *footprint);
 
 #endif

@@ -33,7 +33,7 @@ struct guest {
 	struct rte_ring *in, *out;
 	struct flow flow; /* that bring RoCE to rx_queue */
 	int wake_fd;
-	bool in_first; /* whose turn it is to be looked at first */
+	bool in_first;	 /* whose turn it is to be looked at first */
 	uint32_t sleeps; /* atomic: who gives must wake it */
 };
 
@@ -41,7 +41,8 @@ struct guest {
  * MT-safe. 0 or -errno (logged). */
 int guest_open(struct guest *guest, struct port *port);
 
-/** Have the port bring RoCE for these addresses to the guest's queue, as far as it has flow rules. Not MT-safe. */
+/** Have the port bring RoCE for these addresses to the guest's queue, as far as it has flow rules.
+ * Not MT-safe. */
 void guest_steer(struct guest *guest, const struct addresses *own);
 
 /** Give received frames; returns how many there was room for. MT-safe. */

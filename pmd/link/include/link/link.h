@@ -23,8 +23,8 @@ struct link;
 struct link_hop;
 
 /*
- * A link whose port another process has: what is asked of addresses, groups and neighbours is asked of that one.
- * Each as the function of that name below.
+ * A link whose port another process has: what is asked of addresses, groups and neighbours is asked
+ * of that one. Each as the function of that name below.
  */
 struct link_remote {
 	bool (*refresh)(struct link *link);
@@ -32,7 +32,8 @@ struct link_remote {
 	int (*leave)(struct link *link, const uint8_t gid[GID_LEN]);
 	int (*route)(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
 		     struct link_hop *hop);
-	bool (*resolve)(struct link *link, const struct address *from, const uint8_t gid[GID_LEN], uint8_t mac[6]);
+	bool (*resolve)(struct link *link, const struct address *from, const uint8_t gid[GID_LEN],
+			uint8_t mac[6]);
 };
 
 /* Keeps the kernel silent about RoCE on a VLAN's interface. */
@@ -46,14 +47,15 @@ struct link {
 	const struct link_remote *remote; /* NULL: the port is ours */
 	void *remote_arg;
 	struct addresses addresses; /* the first is untagged and link-local */
-	pthread_mutex_t addresses_lock; /* those of an interface change; the engine's thread writes */
+	/* those of an interface change; the engine's thread writes */
+	pthread_mutex_t addresses_lock;
 	unsigned int ifindex; /* of a kernel interface that is shared or beside the port, which
 				 answers ARP itself; else 0 */
 	char ifname[16];
-	int mute_fd;	      /* keeps the kernel silent about RoCE, or -1 */
+	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t mute_count;
-	int watch_fd;	      /* hears of changes of addresses, or -1 */
+	int watch_fd;		       /* hears of changes of addresses, or -1 */
 	struct neigh_table neighbours; /* engine's lock */
 	struct groups groups;	       /* engine's lock */
 };
@@ -64,7 +66,8 @@ int link_prepare(struct link *link, const struct settings *settings);
 /** Bring the port up, after EAL's start. Not MT-safe. 0 or -errno (logged). */
 int link_open(struct link *link, const struct settings *settings);
 
-/** The same on a port of the application's, which runs DPDK itself. Not MT-safe. 0 or -errno (logged). */
+/** The same on a port of the application's, which runs DPDK itself. Not MT-safe. 0 or -errno
+ * (logged). */
 int link_open_guest(struct link *link, struct guest *guest, const struct settings *settings);
 
 /**
@@ -119,8 +122,8 @@ struct link_hop {
 	uint8_t gid[GID_LEN]; /* else: the neighbour to ask for */
 };
 
-/** Find the next hop from one of our addresses, by our prefixes or the kernel's routes. MT-safe; asks
- * the kernel. 0 or -ENETUNREACH. */
+/** Find the next hop from one of our addresses, by our prefixes or the kernel's routes. MT-safe;
+ * asks the kernel. 0 or -ENETUNREACH. */
 int link_route(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
 	       struct link_hop *hop);
 

@@ -12,10 +12,9 @@ struct netdev {
 	unsigned int ifindex;
 	uint8_t mac[6];
 	uint32_t mtu_bytes;
-	uint64_t mbps; /* 0: not known, as on virtual interfaces */
-	struct addresses
-		addresses; /* IPv6 link-local first, then the others in the kernel's order, then
-			      those of the VLANs on it */
+	uint64_t mbps;		    /* 0: not known, as on virtual interfaces */
+	struct addresses addresses; /* IPv6 link-local first, then the others in the kernel's order,
+				       then those of the VLANs on it */
 };
 
 /**

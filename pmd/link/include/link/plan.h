@@ -25,9 +25,9 @@ struct plan {
 	struct rte_eth_conf conf;
 	uint32_t mtu_bytes; /* 0: left as it is */
 	uint32_t mbuf_bytes;
-	bool checks_sums;   /* the port verifies IPv4 and UDP checksums */
-	bool sums_udp;	    /* the port computes UDP checksums */
-	bool gathers;	    /* a packet may be PLAN_GATHER_PARTS buffers */
+	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
+	bool sums_udp;	  /* the port computes UDP checksums */
+	bool gathers;	  /* a packet may be PLAN_GATHER_PARTS buffers */
 };
 
 /** Make a plan. MT-safe. What is wanted and not to be had is left out: no port is refused. */

@@ -13,9 +13,9 @@ struct runtime_config {
 	const struct devargs *devices;
 	size_t device_count;
 	size_t memory_bytes; /* what will be needed of it */
-	bool telemetry;	     /* EAL's socket, which is a file until the process exits, and its threads */
+	bool telemetry; /* EAL's socket, which is a file until the process exits, and its threads */
 	const char *file_prefix; /* of such files; NULL: EAL's own */
-	bool secondary; /* of the primary process with that prefix, whose memory it is */
+	bool secondary;		 /* of the primary process with that prefix, whose memory it is */
 	bool shared; /* others may be secondaries of this one: memory and more are files */
 };
 
@@ -28,7 +28,8 @@ struct runtime_config {
  */
 int runtime_start(const struct runtime_config *config);
 
-/** The program has started EAL itself, with options of its own: runtime_start finds it running. Not MT-safe. */
+/** The program has started EAL itself, with options of its own: runtime_start finds it running. Not
+ * MT-safe. */
 void runtime_adopt(void);
 
 /**

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 802.1Q tags of frames that are not RoCE: taken out before they are understood, put in before they are sent. */
+/* 802.1Q tags of frames that are not RoCE: taken out before they are understood, put in before they
+ * are sent. */
 #ifndef LINK_TAG_H
 #define LINK_TAG_H
 
@@ -18,7 +19,8 @@
  */
 uint8_t *tag_remove(uint8_t *frame, size_t *len, int32_t *vlan);
 
-/** Put a tag in, unless `vlan` is VLAN_NONE; there is room for TAG_LEN bytes more. MT-safe. The frame's length then. */
+/** Put a tag in, unless `vlan` is VLAN_NONE; there is room for TAG_LEN bytes more. MT-safe. The
+ * frame's length then. */
 size_t tag_insert(uint8_t *frame, size_t len, int32_t vlan);
 
 #endif

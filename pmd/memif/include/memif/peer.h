@@ -36,8 +36,8 @@ struct memif_ring {
 	struct memif_ring_memory *memory; /* NULL: not there yet */
 	uint32_t size;			  /* a power of two */
 	uint16_t own;			  /* the index that we write */
-	uint16_t seen; /* the other's, when it was looked at last: not each time, for its line is
-			  the other's */
+	uint16_t seen;	 /* the other's, when it was looked at last: not each time, for its line is
+			    the other's */
 	bool unfinished; /* what was seen is the begin of a packet, whose rest is still to come */
 };
 

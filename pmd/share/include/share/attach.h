@@ -40,8 +40,8 @@ struct settings;
 struct share_client;
 
 /**
- * Attach without sharing memory: the port is DPDK's client of a memif wire, and the owner has its other
- * end. Not MT-safe.
+ * Attach without sharing memory: the port is DPDK's client of a memif wire, and the owner has its
+ * other end. Not MT-safe.
  *
  * @param port
  *   Set to how the port is to be opened, as one of our own.

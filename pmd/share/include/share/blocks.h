@@ -11,12 +11,13 @@
 #define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
 #define BLOCK_NONE  UINT16_MAX
 
-/* As long as peers may go on sending again to a process that has died, with timeouts as programs have. */
+/* As long as peers may go on sending again to a process that has died, with timeouts as programs
+ * have. */
 #define BLOCK_REST_NS UINT64_C(4000000000)
 
 /* One thread at a time. */
 struct blocks {
-	uint16_t slots[BLOCKS]; /* whose, or BLOCK_NONE */
+	uint16_t slots[BLOCKS];	    /* whose, or BLOCK_NONE */
 	uint64_t rested_ns[BLOCKS]; /* of one that is free: when it will have rested */
 	uint32_t next;		    /* where the search for a free one begins */
 	uint32_t used;

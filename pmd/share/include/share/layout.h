@@ -17,12 +17,14 @@
 
 #define SHARE_TX_WORDS	   512	/* packets of a process that wait for the owner */
 #define SHARE_RX_WORDS	   1024 /* packets that wait for a process */
-#define SHARE_STOCK_WORDS  512	/* empty buffers that wait for a process: it sends so many between two turns of the owner */
 #define SHARE_RETURN_WORDS 2048 /* at least as many as a process may hold: it always has room */
 #define SHARE_HELD_MAX	   1536 /* buffers that a process holds at most, full or empty */
 #define SHARE_PEERS_MAX	   32	/* processes on a port */
-#define SHARE_LANES_MAX \
-	5 /* with other processes (share/lane.h): those that take nothing have lent less than all it holds */
+/* Empty buffers that wait for a process: it sends so many between two turns of the owner. */
+#define SHARE_STOCK_WORDS 512
+/* Lanes to other processes (share/lane.h): what those hold that take nothing is less than all that
+ * it may hold. */
+#define SHARE_LANES_MAX 5
 
 /* The begin of a slot's page; its rings follow. Each side writes what it says, atomically. */
 struct share_page {
@@ -31,7 +33,8 @@ struct share_page {
 		__rte_cache_aligned; /* process: 1 before it sleeps; owner: 0 when it wakes it */
 	uint32_t link_up __rte_cache_aligned; /* owner */
 	uint32_t connected;		      /* owner: packets reach somebody */
-	/* owner: the number of the lane with the process in each slot; 0 where there is none, or none any more */
+	/* owner: the number of the lane with the process in each slot; 0 where there is none, or
+	 * none any more */
 	uint32_t lanes[SHARE_PEERS_MAX];
 };
 

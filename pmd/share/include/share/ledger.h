@@ -12,7 +12,8 @@
 #include "share/layout.h"
 
 #define LEDGER_OWNER UINT16_MAX /* held by the owner: in its pool, its port, its hands */
-#define LEDGER_ASIDE (UINT16_MAX - 1) /* a process that has ended had lent it to another, which still has it */
+/* A process that has ended had lent it to another, which still has it. */
+#define LEDGER_ASIDE (UINT16_MAX - 1)
 
 /* One thread at a time. */
 struct ledger {
@@ -21,7 +22,7 @@ struct ledger {
 	uint32_t buffers;
 	uint32_t buffer_bytes;
 	uint32_t slots;
-	uint32_t aside; /* how many are LEDGER_ASIDE */
+	uint32_t aside;	   /* how many are LEDGER_ASIDE */
 	uint32_t held_max; /* of a slot; SHARE_HELD_MAX, or less where that is wanted */
 };
 

@@ -48,9 +48,9 @@ enum share_lane_fd {
 
 /* A lane, as one of its two processes sees it. */
 struct share_offer {
-	uint32_t number; /* its own, never 0 */
-	uint16_t peer;	 /* slot of the other process */
-	uint16_t side;	 /* ours, 0 or 1 */
+	uint32_t number;    /* its own, never 0 */
+	uint16_t peer;	    /* slot of the other process */
+	uint16_t side;	    /* ours, 0 or 1 */
 	uint32_t qpn_first; /* the other's */
 	uint32_t qpn_count;
 };
@@ -70,10 +70,11 @@ struct share_welcome {
 	uint64_t link_mbps;
 	uint64_t tsc_hz;
 	bool spares_icrc; /* between its processes packets need none */
-	uint32_t ports;	 /* that the owner shares; the second one's socket has ".1" behind its name */
-	char name[64];	 /* the device's, or "" where it is as each likes */
-	uint32_t max_qp; /* that it may have; 0: no limit but that of its numbers */
-	uint64_t max_memory; /* bytes that it may register; 0: no limit */
+	/* that the owner shares; the second one's socket has ".1" behind its name */
+	uint32_t ports;
+	char name[64];		       /* the device's, or "" where it is as each likes */
+	uint32_t max_qp;	       /* that it may have; 0: no limit but that of its numbers */
+	uint64_t max_memory;	       /* bytes that it may register; 0: no limit */
 	char unique[SHARE_UNIQUE_MAX]; /* what makes the port's GUID its own */
 };
 
@@ -84,7 +85,7 @@ struct share_message {
 	uint32_t version;
 	struct share_welcome welcome;
 	struct addresses addresses; /* SHARE_WELCOME, SHARE_ADDRESSES */
-	bool link_up; /* likewise */
+	bool link_up;		    /* likewise */
 	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
 	uint8_t gid[GID_LEN];	    /* all four requests */
 	struct share_offer offer;   /* SHARE_LANE */

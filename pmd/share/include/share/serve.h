@@ -22,12 +22,13 @@ struct settings;
 struct serve_config {
 	const struct settings *settings; /* of all ports; this one's are those at `number` */
 	struct guest *guest; /* of an application that runs DPDK itself; NULL: the settings' port */
-	uint32_t ports;	 /* that this process shares (0: one), and which of them it is; the first is 0 */
+	uint32_t ports; /* that this process shares (0: one), and which of them it is; the first is
+			   0 */
 	uint32_t number;
 	const char *socket_path; /* of the first; the others' have ".1" and so on behind it */
 	mode_t socket_mode;
-	uid_t socket_owner; /* (uid_t)-1: who runs this */
-	gid_t socket_group; /* (gid_t)-1: of who runs this */
+	uid_t socket_owner;	    /* (uid_t)-1: who runs this */
+	gid_t socket_group;	    /* (gid_t)-1: of who runs this */
 	struct report_set *reports; /* where those of processes, and its own, are put in */
 };
 
@@ -55,19 +56,19 @@ struct serve_totals {
 	uint32_t blocks_used;  /* of queue pair numbers */
 	uint32_t groups;       /* multicast memberships of processes */
 	uint32_t processes;
-	uint64_t attached;    /* ever */
-	uint64_t ended;	      /* of those */
-	uint64_t rx_packets;  /* from the port */
-	uint64_t tx_packets;  /* to the port */
-	uint64_t handed_over; /* from process to process, through the owner */
-	uint64_t lanes;	      /* between processes, ever made */
-	uint64_t lane_packets; /* through those of now, as they say themselves */
-	uint64_t unknown_qpn; /* for nobody */
-	uint64_t tx_dropped;  /* the link was down */
+	uint64_t attached;	    /* ever */
+	uint64_t ended;		    /* of those */
+	uint64_t rx_packets;	    /* from the port */
+	uint64_t tx_packets;	    /* to the port */
+	uint64_t handed_over;	    /* from process to process, through the owner */
+	uint64_t lanes;		    /* between processes, ever made */
+	uint64_t lane_packets;	    /* through those of now, as they say themselves */
+	uint64_t unknown_qpn;	    /* for nobody */
+	uint64_t tx_dropped;	    /* the link was down */
 	uint64_t kernel_rx_packets; /* from the port to the kernel's interface */
 	uint64_t kernel_tx_packets; /* from there */
 	uint64_t kernel_dropped;    /* it did not take them */
-	uint64_t refused;     /* words and messages that broke the rules */
+	uint64_t refused;	    /* words and messages that broke the rules */
 };
 
 /**
@@ -92,7 +93,8 @@ void serve_sleep(struct server *server, int ms);
 /** Make serve_sleep return. MT-safe, and safe in a signal handler. */
 void serve_wake(struct server *server);
 
-/** Whether the port was pulled out: the processes have been told, and nobody can attach any more. MT-safe. */
+/** Whether the port was pulled out: the processes have been told, and nobody can attach any more.
+ * MT-safe. */
 bool serve_is_lost(const struct server *server);
 
 /** The link that is shared. */

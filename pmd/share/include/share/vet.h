@@ -20,8 +20,8 @@ struct vet {
 
 /**
  * Whether a frame is a RoCE packet of at most that length, that comes from that MAC address, one
- * of those IP addresses, in the VLAN where it is one, and, where a packet tells of it, from one of those queue pairs.
- * MT-safe.
+ * of those IP addresses, in the VLAN where it is one, and, where a packet tells of it, from one of
+ * those queue pairs. MT-safe.
  */
 bool vet_frame(const struct vet *vet, const uint8_t *frame, size_t len);
 
