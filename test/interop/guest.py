@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The Linux peer: boots it in QEMU and runs commands in it over a virtio-serial port."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -168,8 +169,7 @@ class Guest:
 
     def come_first(self):
         """Before other load of the machine. Where each session has its share of it, a thread's nice value is not enough."""
-        for thread in os.listdir(f"/proc/{self._qemu.pid}/task"):
-            os.setpriority(os.PRIO_PROCESS, int(thread), PRECEDENCE)
+        self._each_thread(lambda thread: os.setpriority(os.PRIO_PROCESS, thread, PRECEDENCE))
         if os.path.exists("/proc/self/autogroup"):
             with open(f"/proc/{self._qemu.pid}/autogroup", "w", encoding="ascii") as file:
                 file.write(str(PRECEDENCE))
@@ -182,8 +182,13 @@ class Guest:
         processors = [int(thread) for thread in re.findall(r"thread_id=(\d+)", self.monitor("info cpus"))]
         own = {thread: cpus[(first + n) % len(cpus)] for n, thread in enumerate(processors)}
         others = set(cpus) - set(own.values()) or set(cpus)
-        for thread in map(int, os.listdir(f"/proc/{self._qemu.pid}/task")):
-            os.sched_setaffinity(thread, {own[thread]} if thread in own else others)
+        self._each_thread(lambda thread: os.sched_setaffinity(thread, {own[thread]} if thread in own else others))
+
+    def _each_thread(self, change):
+        """QEMU's threads for files and blocks end when they have nothing to do: also between being listed and changed."""
+        for thread in os.listdir(f"/proc/{self._qemu.pid}/task"):
+            with contextlib.suppress(ProcessLookupError):
+                change(int(thread))
 
     def start(self, argv):
         self._programs += 1
