@@ -207,9 +207,12 @@ static void job_do(const struct job *job)
 		close(job->fd);
 		return;
 	}
-	/* It punches a hole as large as the file, whose lock is for anybody who has it open. */
-	if (job->ours)
+	/* It punches a hole as large as the file, whose lock is for anybody who has it open; not
+	 * in what is locked in memory, as all is of a program that called mlockall. */
+	if (job->ours) {
+		munlock(job->memory, job->bytes);
 		madvise(job->memory, job->bytes, MADV_REMOVE);
+	}
 	munmap(job->memory, job->bytes);
 }
 

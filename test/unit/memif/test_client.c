@@ -614,6 +614,25 @@ static void memif_client_take_back__leaves_the_server_no_pages(void **state)
 	close(kept);
 }
 
+/* Of a program that calls mlockall. */
+static void memif_client_take_back__takes_what_is_locked(void **state)
+{
+	struct wire *wire = *state;
+	const int kept = dup(wire->client.memory_fd);
+	struct stat file;
+
+	assert_true(kept >= 0);
+	assert_int_equal(mlock(wire->client.memory, 1), 0);
+	memif_client_take_back(&wire->client);
+	assert_int_equal(fstat(kept, &file), 0);
+	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
+		usleep(1000);
+		assert_int_equal(fstat(kept, &file), 0);
+	}
+	assert_int_equal(file.st_blocks, 0);
+	close(kept);
+}
+
 /* A last acknowledgement, from a program that ends: its peer waits for it. */
 static void memif_client_fini__leaves_the_server_what_it_was_sent(void **state)
 {
@@ -657,6 +676,7 @@ int main(void)
 		T(memif_client_receive_by__believes_no_place),
 		T(memif_client_place__refuses_what_was_not_sent),
 		T(memif_client_take_back__leaves_the_server_no_pages),
+		T(memif_client_take_back__takes_what_is_locked),
 		T(memif_client_fini__leaves_the_server_what_it_was_sent),
 		T(memif_client__survives_anything),
 	};
