@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include <rte_branch_prediction.h>
+
 #include "device/device.h"
 #include "device/limits.h"
 #include "qp/qp.h"
@@ -124,6 +126,9 @@ bool mcast_deliver(const struct device *device, const struct packet *packet, uin
 		    device_find_gid(device, packet->sgid) >= 0)
 			continue;
 		qp_receive(member->qp, packet, now_ns);
+		/* It had no place for it: what is posted behind is flushed in its turn. */
+		if (unlikely(qp_state(member->qp) == IBV_QPS_ERR))
+			device->ops->kick(device->engine, member->qp);
 	}
 	return true;
 }

@@ -104,7 +104,7 @@ static enum drop deliver(const struct device *device, const struct packet *packe
 	if (gid_is_multicast(packet->dgid)) {
 		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
 			return DROP_QPN;
-		/* Datagrams only: what the queue pairs owe for them is nothing. */
+		/* Datagrams only: what the queue pairs owe for them is nothing. One that fails is kicked. */
 		return mcast_deliver(device, packet, now_ns) ? DROP_NONE : DROP_GID;
 	}
 	*qp = device_find_qp(device, packet->dest_qpn);

@@ -20,6 +20,8 @@
 struct qp {
 	uint32_t number;
 	unsigned int received;
+	enum ibv_qp_state state;
+	unsigned int kicked;
 };
 
 static const union ibv_gid ipv4_group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
@@ -55,6 +57,17 @@ bool qp_is_quiet(const struct qp *qp)
 	return false;
 }
 
+enum ibv_qp_state qp_state(const struct qp *qp)
+{
+	return qp->state;
+}
+
+static void kick(void *engine, struct qp *qp)
+{
+	assert_ptr_equal(engine, &joins);
+	qp->kicked++;
+}
+
 static int join(void *engine, const union ibv_gid *gid)
 {
 	(void)gid;
@@ -70,7 +83,7 @@ static void leave(void *engine, const union ibv_gid *gid)
 	leaves++;
 }
 
-static const struct engine_ops ops = {.join = join, .leave = leave};
+static const struct engine_ops ops = {.join = join, .leave = leave, .kick = kick};
 
 static int set_up(void **state)
 {
@@ -153,6 +166,20 @@ static void mcast_attach__own_datagrams_may_be_blocked(void **state)
 	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[1]), 0);
 }
 
+static void mcast_deliver__who_fails_is_run(void **state)
+{
+	(void)state;
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], false), 1);
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[1], false), 1);
+	qps[0].state = IBV_QPS_RTR;
+	qps[1].state = IBV_QPS_ERR;
+	assert_true(deliver(&ipv4_group, 5, &ipv6_group));
+	assert_int_equal(qps[0].kicked, 0);
+	assert_int_equal(qps[1].kicked, 1);
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[0]), 0);
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[1]), 0);
+}
+
 static void mcast_attach__keeps_the_limits(void **state)
 {
 	union ibv_gid gid = ipv6_group;
@@ -205,6 +232,7 @@ int main(void)
 		UNIT(mcast_attach__takes_groups_only),
 		UNIT(mcast_attach__one_copy_to_each),
 		UNIT(mcast_attach__own_datagrams_may_be_blocked),
+		UNIT(mcast_deliver__who_fails_is_run),
 		UNIT(mcast_attach__keeps_the_limits),
 		UNIT(mcast_attach__fails_where_the_port_cannot_join),
 	};
