@@ -31,6 +31,7 @@
 #define WATCH_SLOW_MAX_NS UINT64_C(5000000) /* the same where a look costs much */
 #define WATCH_MIN_LOOKS	  2		    /* that a tick lasts for, at first */
 #define WATCH_MAX_LOOKS	  32		    /* and in the end */
+#define WATCH_FOUND_TICKS 2		    /* of the longest: completions, and no turn */
 #define LOOK_MAX_NS	  UINT64_C(200000) /* more is not what a look costs: a CPU was taken away */
 
 #define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
@@ -151,29 +152,40 @@ static uint64_t helper_tick_ns(const struct engine *engine, uint64_t least_ns, u
 	return RTE_MAX(least_ns, RTE_MIN(looks * engine->look_ns, WATCH_SLOW_MAX_NS));
 }
 
-/* Grows with each of the program's turns, and where it takes completions and comes to none. */
-static uint64_t helper_signs(const struct engine *engine)
+bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
+		      uint64_t longest_ns)
 {
-	return __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED) +
-	       __atomic_load_n(&engine->found, __ATOMIC_RELAXED);
+	const uint64_t turns = __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED);
+	const uint64_t found = __atomic_load_n(&engine->found, __ATOMIC_RELAXED);
+	const bool has_polled = turns != watch->turns || found != watch->found;
+
+	watch->without_ns = turns != watch->turns ? 0 : watch->without_ns + tick_ns;
+	watch->turns = turns;
+	watch->found = found;
+	return !has_polled || watch->without_ns >= WATCH_FOUND_TICKS * longest_ns;
 }
 
-/* Returns when the program has given no such sign for a while, or is about to sleep. */
+/* Returns when the program does not run the engine, or is about to sleep. */
 static void helper_watch(struct engine *engine)
 {
 	uint64_t tick_ns = helper_tick_ns(engine, WATCH_MIN_NS, WATCH_MIN_LOOKS);
 	uint64_t cpu_ns = helper_cpu_ns();
+	struct helper_watch watch = {
+		.turns = __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED),
+		.found = __atomic_load_n(&engine->found, __ATOMIC_RELAXED),
+	};
 
 	while (!helper_ended(engine)) {
-		const uint64_t signs = helper_signs(engine);
+		const uint64_t longest_ns = helper_tick_ns(engine, WATCH_MAX_NS, WATCH_MAX_LOOKS);
 		const uint64_t before_ns = cpu_ns;
 
 		helper_sleep(engine, tick_ns, false);
-		if (helper_take_wanted(engine) || helper_signs(engine) == signs)
+		if (helper_take_wanted(engine) ||
+		    helper_is_needed(&watch, engine, tick_ns, longest_ns))
 			return;
 		cpu_ns = helper_cpu_ns();
 		engine->look_ns = helper_average_ns(engine->look_ns, cpu_ns - before_ns);
-		if (tick_ns < helper_tick_ns(engine, WATCH_MAX_NS, WATCH_MAX_LOOKS))
+		if (tick_ns < longest_ns)
 			tick_ns *= 2;
 	}
 }

@@ -35,6 +35,19 @@ bool helper_is_missed(const struct engine *engine, const struct qp *qp);
  */
 uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns);
 
+/* What a helper has seen of the program that it watches. */
+struct helper_watch {
+	uint64_t turns, found; /* the engine's counts, at the last look */
+	uint64_t without_ns;   /* since the last look that saw a turn */
+};
+
+/**
+ * After a tick of watching: whether the program does not run the engine. One that finds all the
+ * completions it asks for comes to few turns: it has longer, but not for ever, for its peers wait.
+ */
+bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
+		      uint64_t longest_ns);
+
 /** End the thread, while the engine goes on. Not MT-safe. */
 void helper_stop(struct engine *engine);
 

@@ -197,6 +197,35 @@ static void helper_average__rises_slowly_and_falls_at_once(void **state)
 	assert_int_equal(helper_average_ns(200000, 10000000), 200000);
 }
 
+static void helper_is_needed__after_a_tick_without_polls(void **state)
+{
+	struct helper_watch watch = {.turns = 0};
+
+	(void)state;
+	engine->app_turns = 1;
+	assert_false(helper_is_needed(&watch, engine, 20, 320));
+	assert_true(helper_is_needed(&watch, engine, 20, 320));
+}
+
+static void helper_is_needed__by_who_finds_much_and_runs_no_turn(void **state)
+{
+	struct helper_watch watch = {.turns = 0};
+
+	(void)state;
+	for (uint64_t ns = 0; ns < 640 - 20; ns += 20) {
+		engine->found++;
+		assert_false(helper_is_needed(&watch, engine, 20, 320));
+	}
+	engine->found++;
+	assert_true(helper_is_needed(&watch, engine, 20, 320));
+	/* A turn now and then will do. */
+	for (int i = 0; i < 10; i++) {
+		engine->found++;
+		engine->app_turns += i % 2 == 0;
+		assert_false(helper_is_needed(&watch, engine, 320, 320));
+	}
+}
+
 static int set_up_dedicated(void **state)
 {
 	const int rc = rig_begin(SETTINGS_PROGRESS_DEDICATED);
@@ -268,6 +297,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(helper_tell__takes_no_order_to_run_back,
 						set_up_idle, rig_tear_down),
 		cmocka_unit_test(helper_average__rises_slowly_and_falls_at_once),
+		cmocka_unit_test_setup_teardown(helper_is_needed__after_a_tick_without_polls,
+						set_up_idle, rig_tear_down),
+		cmocka_unit_test_setup_teardown(
+			helper_is_needed__by_who_finds_much_and_runs_no_turn, set_up_idle,
+			rig_tear_down),
 		HYBRID(helper__serves_timers_while_the_program_sleeps),
 		HYBRID(helper__lets_a_polling_program_run_the_engine),
 		HYBRID(ops_kick__none_is_lost_between_threads),
