@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+# of a program, shown where it failed
+HEAD_LINES = 5
 TAIL_LINES = 15
 
 # states in /proc/net/tcp
@@ -76,11 +78,17 @@ class Process:
             return file.read()
 
     def story(self, title):
-        """The command, how it stands and its last words, for a failed check."""
+        """The command, how it stands, its first words and its last ones, for a failed check.
+
+        The first: what went wrong is told at once, what a program has printed before often not until its end.
+        """
         status = self.poll()
         state = "still running" if status is None else f"exit {status}"
         lines = [f"{title}: {' '.join(self.argv)}: {state}"]
-        return lines + ["| " + line for line in self.output().splitlines()[-TAIL_LINES:]]
+        words = self.output().splitlines()
+        if len(words) > HEAD_LINES + TAIL_LINES:
+            words[HEAD_LINES:-TAIL_LINES] = ["..."]
+        return lines + ["| " + line for line in words]
 
 
 def tcp_tables(pid):
