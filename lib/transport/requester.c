@@ -165,16 +165,25 @@ static struct request requester_next(const struct requester *requester, const st
 	return request;
 }
 
-/* What is missing of a READ's responses, and no more. */
+/*
+ * What is missing of a READ's responses, and no more. But a peer that has not seen the request
+ * would take a shorter one for all of it, and could then not answer a longer one of the same PSN:
+ * so one of which nothing tells that it came is sent again as it was, and the repair is as long.
+ */
 static void requester_shorten(const struct requester *requester, struct request *request)
 {
 	const struct send_wqe *wqe = request->wqe;
-	const struct flight *flight = requester->flight;
+	struct flight *flight = requester->flight;
 	const uint32_t missing = (uint32_t)psn_diff(flight->repair_to, flight->next);
+	const uint32_t done = (uint32_t)psn_diff(flight->next, wqe->first_psn);
 
 	request->repairs = true;
 	if (request->psns <= missing)
 		return;
+	if (flight->repair != REPAIR_RESPONSE && done % REQUESTER_READ_SEGMENT_PKTS == 0) {
+		flight->repair_to = psn_add(flight->next, request->psns);
+		return;
+	}
 	request->psns = missing;
 	requester_fit(request, (uint32_t)psn_diff(flight->next, wqe->first_psn),
 		      (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1, requester->peer->mtu);

@@ -879,6 +879,30 @@ static void requester_send__a_repair_asks_neither_for_window_nor_for_resources(v
 	assert_int_equal(flight.responses, RESPONSES);
 }
 
+/* A peer that has not seen it would take a shorter one for all of it, and execute that. */
+static void requester_send__a_read_that_may_not_have_come_is_sent_as_it_was(void **state)
+{
+	static const enum flight_repair repairs[] = {REPAIR_PROBE, REPAIR_REQUEST};
+
+	(void)state;
+	post(IBV_WR_RDMA_READ, 4 * MTU, 0);
+	assert_int_equal(send_all(), 1);
+	for (int i = 0; i < 2; i++) {
+		flight_mend(&flight, repairs[i], psn_make(FIRST_PSN + 1));
+		assert_int_equal(send_all(), 1);
+		expect_packet(0, OPCODE_READ_REQUEST, 0);
+		assert_int_equal(packet_at(0)->dma_length, 4 * MTU);
+		/* It ends with its last response. */
+		assert_int_equal(flight.repair_to.v, psn_make(FIRST_PSN + 4).v);
+	}
+	/* Where responses have come, the peer has it. */
+	acknowledge(2, 0);
+	flight_mend(&flight, REPAIR_PROBE, psn_make(FIRST_PSN + 3));
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(packet_at(0)->iova, REMOTE + 2 * MTU);
+	assert_int_equal(packet_at(0)->dma_length, MTU);
+}
+
 static void requester_send__a_repair_goes_on_when_there_is_room_again(void **state)
 {
 	(void)state;
@@ -941,6 +965,7 @@ int main(void)
 		TEST(requester_send__paced),
 		TEST(requester_send__a_repair_does_not_move_the_place_of_new_packets),
 		TEST(requester_send__a_repair_asks_neither_for_window_nor_for_resources),
+		TEST(requester_send__a_read_that_may_not_have_come_is_sent_as_it_was),
 		TEST(requester_send__a_repair_goes_on_when_there_is_room_again),
 	};
 
