@@ -342,28 +342,30 @@ static bool engine_may_fire(struct engine *engine, bool full, uint32_t frames)
 	return true;
 }
 
-/* What the port has dropped of what was received: how many frames. */
-static uint32_t engine_count_dropped(struct engine *engine, uint64_t before)
+/* Add to a counter what the port has lost since `before`, and return how many frames that is. */
+static uint32_t engine_count_lost(struct engine *engine, enum counter counter, uint64_t now,
+				  uint64_t before)
 {
-	const uint64_t dropped = engine->link->port.rx_too_long - before;
-
-	if (unlikely(dropped > 0))
-		counters_add(&engine->device->counters, COUNTER_rx_too_long, dropped);
-	return (uint32_t)dropped;
+	if (unlikely(now != before))
+		counters_add(&engine->device->counters, counter, now - before);
+	return (uint32_t)(now - before);
 }
 
 static unsigned int engine_receive(struct engine *engine)
 {
 	const struct port *port = &engine->link->port;
 	const unsigned int lcore = lcore_enter(engine);
-	const uint64_t dropped = port->rx_too_long;
+	const uint64_t too_long = port->rx_too_long;
+	const uint64_t missed = port->rx_missed;
 	struct rte_mbuf *mbufs[RX_BURST];
 	unsigned int fired = 0;
 	uint16_t received, looped;
 	bool full;
 
 	received = port_rx_burst(port, mbufs, RX_BURST);
-	engine->taken = received + engine_count_dropped(engine, dropped);
+	engine->taken = received + engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long,
+						     too_long);
+	engine_count_lost(engine, COUNTER_rx_missed, port->rx_missed, missed);
 	engine_input_burst(engine, mbufs, received, false);
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
 	engine_input_burst(engine, mbufs, looped, true);

@@ -19,10 +19,10 @@ static_assert(PSOCK_VERIFIED == PORT_VERIFIED, "what a packet socket says, engin
 
 static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
-	const struct port *port = arg;
-
+	struct port *port = arg;
 	const uint16_t received = psock_rx_burst(port->psock, mbufs, n);
 
+	port->rx_missed = psock_missed(port->psock);
 	return unlikely(port->watched) ? stand_in_received(port->id, mbufs, received, n) : received;
 }
 

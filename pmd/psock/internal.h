@@ -58,6 +58,7 @@ struct psock {
 	bool sends_runs;      /* until the kernel refuses one */
 	bool bypasses_qdiscs; /* the kernel does not part runs for who does */
 	bool told_of_size;
+	uint64_t missed; /* frames that the kernel dropped because the ring was full */
 	struct psock_batch batch;
 };
 

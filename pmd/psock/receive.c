@@ -152,6 +152,16 @@ static bool take_run(struct psock *psock, const struct received *packet)
 	return true;
 }
 
+/* The kernel dropped frames since it was asked last. The question resets its count. */
+static void count_missed(struct psock *psock)
+{
+	struct tpacket_stats stats;
+	socklen_t len = sizeof(stats);
+
+	if (getsockopt(psock->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len) == 0)
+		psock->missed += stats.tp_drops;
+}
+
 /* The next packet of the ring; whether there was one, and buffers for it. */
 static bool take(struct psock *psock)
 {
@@ -167,6 +177,8 @@ static bool take(struct psock *psock)
 								 : take_run(psock, &packet)))
 		return false;
 	ring_advance(&psock->ring, header);
+	if (unlikely(status & TP_STATUS_LOSING))
+		count_missed(psock);
 	return true;
 }
 
@@ -184,6 +196,11 @@ uint16_t psock_rx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
 		__atomic_store_n(&held->count, held->count - count, __ATOMIC_RELAXED);
 	} while (received < n && take(psock));
 	return (uint16_t)received;
+}
+
+uint64_t psock_missed(const struct psock *psock)
+{
+	return psock->missed;
 }
 
 bool psock_holds(const struct psock *psock)

@@ -112,8 +112,10 @@ class WireTest:
                 self._check(f"{family} {program.name}", self._pingpong, program, family)
         for program in wire_programs():
             self._check(program.name, self._run_default_gid, program)
+        # Fewer than the 480 datagrams that a packet socket holds for a receiver that waits for its CPU: the rest would
+        # be lost, as the service allows, and the server would wait for them without end.
         for family, mgid in MULTICAST_GIDS.items():
-            program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", mgid], 500)
+            program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", mgid], 400)
             self._check(f"{family} {program.name}", self._pingpong, program, family)
         for program in option_programs() if isinstance(self._wire, MemifWire) else option_programs_short():
             by_gid = isinstance(program, PingPong)

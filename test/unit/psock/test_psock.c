@@ -25,6 +25,8 @@
 #define MAX	 40
 #define DEADLINE 30000 /* ms */
 
+#define RING_FRAMES 480 /* that the kernel keeps for a socket at a time */
+
 static bool have_network, have_runs;
 static uint16_t mark = RTE_MBUF_PORT_INVALID; /* of what is sent */
 static struct rte_mempool *pool;
@@ -332,6 +334,35 @@ static void psock_rx_burst__waits_for_buffers(void **state)
 	receive_frames(&kinds[0], 15, MAX);
 }
 
+/* More frames than the ring has room for. The kernel says in the next frame that some were lost. */
+static void psock_missed__counts_what_the_ring_had_no_room_for(void **state)
+{
+	struct rte_mbuf *mbufs[MAX];
+	uint64_t frames = 0, received = 0;
+
+	(void)state;
+	if (!have_network)
+		skip();
+	mark = PSOCK_ALONE;
+	while (frames < RING_FRAMES + MAX) {
+		send_frames(kinds[0], MAX);
+		frames += MAX;
+	}
+	assert_int_equal(psock_missed(right), 0);
+	do {
+		uint16_t n;
+
+		send_frames(kinds[0], 1);
+		frames++;
+		for (n = receive(mbufs, MAX); n > 0; n = psock_rx_burst(right, mbufs, MAX)) {
+			rte_pktmbuf_free_bulk(mbufs, n);
+			received += n;
+		}
+	} while (received + psock_missed(right) < frames);
+	assert_int_equal(received + psock_missed(right), frames);
+	assert_in_range(psock_missed(right), 1, frames - RING_FRAMES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +383,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(psock_rx_burst__says_what_it_has_verified, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(psock_missed__counts_what_the_ring_had_no_room_for,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(psock_rx_burst__waits_for_buffers, set_up,
 						tear_down),
 	};

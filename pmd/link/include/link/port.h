@@ -149,7 +149,9 @@ struct port {
 	bool had_peer;
 	bool removed; /* the device is no more, or wanted back; atomic */
 	bool rx_cut;  /* of port_ops: the last burst ended before what waits did */
-	uint64_t rx_too_long; /* frames that port_ops have dropped since the beginning */
+	/* Frames lost since the beginning, as port_ops know: */
+	uint64_t rx_too_long; /* dropped by port_ops */
+	uint64_t rx_missed;   /* dropped before port_ops could take them */
 	struct port_drops tx_too_long; /* and packets */
 
 	bool armed; /* frames interrupt; atomic */
