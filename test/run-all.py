@@ -21,6 +21,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness.process import Process, exit_on_signals  # noqa: E402
+from harness.report import SECOND_TRY  # noqa: E402
 
 TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
@@ -43,6 +44,7 @@ class Total:
 
     def __init__(self):
         self.counts = [0, 0, 0]
+        self.second_tries = []
 
     def add(self, passed=0, failed=0, skipped=0):
         for index, number in enumerate((passed, failed, skipped)):
@@ -162,7 +164,9 @@ def add_summary(total, what, lines, status):
     summary = None
     for line in lines:
         summary = SUMMARY.match(line)
-        if not summary:
+        if line.startswith(SECOND_TRY):
+            total.second_tries.append(line)
+        elif not summary:
             print(line, end="", flush=True)
     status = status()
     if summary:
@@ -227,7 +231,9 @@ def main():
         beside(total)
     else:
         everything(total)
-    print("\n{} passed, {} failed, {} skipped".format(*total.counts))
+    print()
+    print(*total.second_tries, sep="", end="")
+    print("{} passed, {} failed, {} skipped".format(*total.counts))
     return 1 if total.counts[1] or not total.counts[0] else 0
 
 

@@ -5,12 +5,36 @@ import sys
 import time
 
 
+SECOND_TRY = "passed at the second try: "
+
+
 class CheckFailed(Exception):
     """Says what a check saw instead of what it expects; `details` are lines to print below."""
 
     def __init__(self, reason, details=()):
         super().__init__(reason)
         self.details = list(details)
+
+
+class CpuTime:
+    """What the CPUs did since this was made. A check that failed may have had none of their time."""
+
+    def __init__(self):
+        self._before = self._read()
+
+    @staticmethod
+    def _read():
+        with open("/proc/stat", encoding="ascii") as file:
+            return [int(ticks) for ticks in file.readline().split()[1:9]]
+
+    def __str__(self):
+        ticks = [after - before for before, after in zip(self._before, self._read())]
+        total = sum(ticks) or 1
+        idle, stolen = ticks[3] + ticks[4], ticks[7]
+        with open("/proc/loadavg", encoding="ascii") as file:
+            load = file.read().split()[0]
+        return (f"the CPUs meanwhile: {100 * idle // total} % idle, {100 * stolen // total} % taken by the hypervisor; "
+                f"load {load}")
 
 
 class Report:
@@ -32,10 +56,11 @@ class Report:
         if self.only and self.only not in name:
             return
         start = time.monotonic()
+        cpus = CpuTime()
         try:
             function(*args)
         except CheckFailed as failure:
-            self._line("AGAIN", name, start, str(failure), failure.details)
+            self._line("AGAIN", name, start, str(failure), [str(cpus), *failure.details])
             if self.require(name, function, *args):
                 self.second_tries.append(name)
             return
@@ -68,7 +93,7 @@ class Report:
     def summary(self):
         """The last line of every test command; the exit status goes with it."""
         for name in self.second_tries:
-            print(f"passed at the second try: {name}")
+            print(f"{SECOND_TRY}{name}")
         print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped")
         sys.stdout.flush()
         return 1 if self.failed or not self.passed else 0

@@ -4,6 +4,7 @@
 import ipaddress
 import os
 import re
+import subprocess
 
 from .process import wait_until
 from .report import CheckFailed
@@ -11,6 +12,8 @@ from .report import CheckFailed
 UROCE_RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                          "..", "..", "build", "app", "uroce-run")
 UROCE_RUN = os.path.normpath(os.environ.get("UROCE_RUN", UROCE_RUN))
+UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
+PLAIN_COUNTERS = r"(rx|tx)_(packets|bytes|in_place_packets|loopback_packets|payload_bytes_\w+)"
 DEVICE = "uroce0"
 START_SECONDS = 60  # emulated peers on a busy machine are slow
 END_SECONDS = 20    # for the second side to end after the first
@@ -108,6 +111,16 @@ class PerfTest:
                 raise CheckFailed(f"{iterations} iterations of {size} bytes, not {self._iterations}")
 
 
+def lost_packets():
+    """What the devices that are left have counted beside plain traffic: losses, retransmissions, errors."""
+    shown = subprocess.run([UROCE_CTL, "statistic", "show"], capture_output=True, text=True, check=False)
+    for line in shown.stdout.splitlines():
+        words = line.split()
+        counters = [f"{name} {value}" for name, value in zip(words[6::2], words[7::2])
+                    if value != "0" and not re.fullmatch(PLAIN_COUNTERS, name)]
+        yield " ".join(words[:6] + (counters or ["nothing was lost"]))
+
+
 class _Pair:
     """A server and a client of one program, running; leaves nothing behind."""
 
@@ -138,7 +151,7 @@ class _Pair:
         story = self.server.story("server")
         if self.client:
             story += self.client.story("client")
-        raise CheckFailed(reason, story)
+        raise CheckFailed(reason, [*lost_packets(), *story])
 
 
 def run_pair(program, server, client, port, seconds=60):
