@@ -36,6 +36,7 @@
 #define ANSWER_SECONDS 0.05
 #define STUCK_SECONDS  5
 #define LOST_MAX       100
+#define EMPTY_LOOKS    100000 /* of the server, before it asks whether the client is still there */
 
 static struct port port;
 static struct work work;
@@ -159,16 +160,28 @@ static unsigned int answers(uint64_t *value)
 	return ours;
 }
 
-/* The number of packets stored since the start answers a question for it. */
+/*
+ * The number of packets stored since the start answers a question for it. The client says when it is
+ * done, and leaves: a server that had no CPU meanwhile finds the connection closed, and its last
+ * packet gone.
+ */
 static void serve(void)
 {
 	struct rte_mbuf *mbufs[BURST];
 	uint64_t count = 0, value;
+	unsigned int empty = 0;
 	bool ended = false;
 
 	while (!ended) {
 		const uint16_t n = port_rx_burst(&port, mbufs, BURST);
 
+		empty = n > 0 ? 0 : empty + 1;
+		if (empty == EMPTY_LOOKS) {
+			if (memif_tends(&port))
+				memif_tend(&port);
+			ended = !port_connected(&port);
+			empty = 0;
+		}
 		for (uint16_t i = 0; i < n; i++) {
 			if (!is_ours(mbufs[i]))
 				continue;
