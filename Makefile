@@ -3,7 +3,10 @@
 
 SETUP = config/setup.sh
 
-.PHONY: all build demo test test-interop test-interop-all perf perf-doc perf-rxe fuzz clean distclean help
+# What the demonstration runs, and no more: a newcomer waits for it.
+DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
+
+.PHONY: all build demo check test test-interop test-interop-all perf perf-doc perf-rxe fuzz clean distclean help
 
 all: build
 
@@ -14,8 +17,15 @@ build:
 
 demo:
 	@$(SETUP) demo
-	@$(MAKE) --no-print-directory build
+	@test -f build/build.ninja || meson setup build
+	@ninja -C build $(DEMO_TARGETS)
 	@test/programs/demo.sh
+
+check:
+	@$(SETUP) build
+	@$(MAKE) --no-print-directory build
+	@meson test -C build --no-rebuild --quiet --no-suite sim
+	@meson test -C build --no-rebuild --quiet sim-quick
 
 test:
 	@$(SETUP) test
@@ -62,11 +72,12 @@ distclean: clean
 help:
 	@echo "make               build (installs the packages it needs, as root)"
 	@echo "make demo          ib_write_bw on uroce, two processes, as the first thing to see"
+	@echo "make check         unit tests, ABI and a short simulation, in less than a minute: while you change code"
 	@echo "make test          every test that needs no virtual machine"
 	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 12 minutes"
-	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's table anew; 20 minutes"
+	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 20 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
 	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

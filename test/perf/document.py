@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write doc/performance.md's figures, tables and plots anew, and the README's table: what perf.py has measured (--json),
+"""Write doc/performance.md's figures, tables and plots anew, and the README's five figures: what perf.py has measured (--json),
 and what testroce tells of itself, which is measured here. Takes about six minutes beside perf.py's.
 
 What is written stands between <!-- begin NAME --> and <!-- end NAME -->; the rest of the text is kept."""
@@ -31,6 +31,13 @@ STAGES = (("64 KiB WRITE", HOT), ("64 KiB READ", [*HOT, "--mode", "read"]), ("64
           ("8 B SEND, SRQ", ["--mode", "incast", "--size", "8", "--batch", "32", "--depth", "256"]))
 TITLES = {"bandwidth": "Bandwidth against message size", "rate-qps": "Rate against queue pairs",
           "rate-depth": "Rate against depth", "loss": "Goodput against loss", "latency": "Latency of 8 bytes"}
+# A line a figure: its keys by column, "" where there is none.
+README_COLUMNS = ("memif", "two programs of one uroced", "veth", "kernel TCP on that veth")
+README_FIGURES = (("64 KiB WRITE", ("memif.write", "hand-over.write", "veth.write", "tcp.gbps")),
+                  ("64 KiB READ", ("memif.read", "hand-over.read", "", "")),
+                  ("8 B WRITE, one queue pair", ("memif.rate1", "hand-over.rate1", "veth.rate1", "")),
+                  ("half round trip, p50", ("memif.p50", "hand-over.p50", "veth.p50", "tcp.spin.p50")),
+                  ("half round trip, p99", ("memif.p99", "hand-over.p99", "", "tcp.spin.p99")))
 SERIES_SECONDS = 600  # at most, of a sweep or an ablation
 
 
@@ -75,13 +82,25 @@ def figures_table(data):
     return "\n".join(lines)
 
 
+def readme_figures(data):
+    def cell(key):
+        record = data["figures"].get(key)
+        return f"{number_text(record['median'])} {record['unit']}" if record and record["median"] is not None else ""
+
+    about = data["about"]
+    lines = [f"| | {' | '.join(README_COLUMNS)} |", f"|{'---|' * (len(README_COLUMNS) + 1)}"]
+    lines += [f"| {title} | {' | '.join(map(cell, keys))} |" for title, keys in README_FIGURES]
+    return "\n".join(lines) + (f"\n\n{about['machine']}, one CPU for each side, {about['when']}; medians of "
+                               f"{about['repeat']}.")
+
+
 def write_measured(data):
     rows = judge_all(data["figures"], set(data["figures"]))
     met = sum(row["met"] == "yes" for row in rows)
     table = f"{about_text(data)}\n\n{markdown_table(rows)}\n\n{met} of {len(rows)} marks are met (bold)."
     put(DOCUMENT, "marks", table)
     put(DOCUMENT, "figures", figures_table(data))
-    put(README, "marks", table)
+    put(README, "figures", readme_figures(data))
 
 
 # ---- what testroce tells of itself ----
