@@ -105,7 +105,7 @@ void qp_prefetch_run(const struct qp *qp)
 void qp_prefetch_work(const struct qp *qp)
 {
 	if (qp->sq.ring)
-		prefetch(sq_at(&qp->sq, qp->requester.index), sizeof(struct send_wqe));
+		prefetch(sq_at(&qp->sq, qp->sq.next), sizeof(struct send_wqe));
 }
 
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
@@ -251,7 +251,7 @@ bool qp_owes_ack_only(const struct qp *qp)
 {
 	return replies_owe_ack_only(&qp->replies) &&
 	       (qp->state == IBV_QPS_RTR || has_no_requests(qp) ||
-		qp->requester.index == sq_prod(&qp->sq));
+		qp->sq.next == sq_prod(&qp->sq));
 }
 
 uint64_t qp_deadline_ns(const struct qp *qp)

@@ -257,5 +257,6 @@ void sq_clear(struct sq *sq)
 	queue_lock(&sq->lock);
 	__atomic_store_n(&sq->prod, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&sq->cons, 0, __ATOMIC_RELAXED);
+	sq->next = 0;
 	queue_unlock(&sq->lock);
 }

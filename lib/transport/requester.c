@@ -58,10 +58,27 @@ struct request {
 	bool repairs;
 };
 
-/* index and sgl stand for nothing: they are found again before the next packet. */
+/* The place is found again before the next packet. */
 static void requester_unlocate(struct requester *requester)
 {
-	requester->position_psn.v = UINT32_MAX;
+	requester->place_psn = psn_none();
+}
+
+/* sq->next and sgl stand for flight->next. */
+static bool requester_stands(const struct requester *requester)
+{
+	return psn_eq(requester->place_psn, requester->flight->next) &&
+	       requester->place_index == requester->sq->next;
+}
+
+/* Send what is in this slot next; the caller sets sgl to where flight->next is in it. */
+static void requester_stand_at(struct requester *requester, uint32_t index)
+{
+	struct sq *sq = requester->sq;
+
+	sq_seek(sq, index);
+	requester->place_psn = requester->flight->next;
+	requester->place_index = index;
 }
 
 void requester_reset(struct requester *requester, enum requester_state state)
@@ -97,8 +114,7 @@ static void requester_locate(struct requester *requester)
 	while (index != prod && sq_at(sq, index)->started &&
 	       psn_before(sq_at(sq, index)->last_psn, next))
 		index++;
-	requester->index = index;
-	requester->position_psn = next;
+	requester_stand_at(requester, index);
 	if (index != prod) {
 		const struct send_wqe *wqe = sq_at(sq, index);
 		uint64_t position = 0;
@@ -309,9 +325,11 @@ static void requester_start(struct requester *requester, struct send_wqe *wqe)
 
 static void requester_next_request(struct requester *requester)
 {
-	requester->index++;
-	if (requester->index != sq_prod(requester->sq)) {
-		const struct send_wqe *wqe = sq_at(requester->sq, requester->index);
+	const struct sq *sq = requester->sq;
+
+	requester_stand_at(requester, sq->next + 1);
+	if (sq->next != sq_prod(sq)) {
+		const struct send_wqe *wqe = sq_at(sq, sq->next);
 
 		sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
 	}
@@ -327,16 +345,16 @@ static void requester_advance(struct requester *requester, const struct request 
 	if (requester_wants_response(request->wqe))
 		flight->responses++;
 	flight_sent(flight, request->psns);
-	requester->position_psn = flight->next;
+	requester->place_psn = flight->next;
 	if (request->last)
 		requester_next_request(requester);
 }
 
-/* The request at the index cannot be sent; it fails when all before it are complete. */
+/* The request to be sent next cannot be sent; it fails when all before it are complete. */
 static void requester_stop_at(struct requester *requester, enum fault fault)
 {
 	requester->fault = fault;
-	requester->faulty_index = requester->index;
+	requester->faulty_index = requester->sq->next;
 	requester_unlocate(requester);
 }
 
@@ -405,9 +423,9 @@ static enum put requester_repair_next(struct requester *requester, struct packet
 	struct request request;
 
 	requester_locate(requester);
-	if (requester->index == sq_prod(sq) || !sq_at(sq, requester->index)->started)
+	if (sq->next == sq_prod(sq) || !sq_at(sq, sq->next)->started)
 		return PUT_FAULTY;
-	request = requester_next(requester, sq_at(sq, requester->index));
+	request = requester_next(requester, sq_at(sq, sq->next));
 	requester_shorten(requester, &request);
 	return requester_put(requester, sink, &request);
 }
@@ -458,16 +476,16 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 		if (*more || requester->fault != FAULT_NONE || flight_holds(requester->flight))
 			return sent;
 	}
-	if (!psn_eq(requester->position_psn, requester->flight->next))
+	if (!requester_stands(requester))
 		requester_locate(requester);
 	while (requester->state != REQUESTER_STOPPED) {
 		struct request request;
 		struct send_wqe *wqe;
 		enum put put;
 
-		if (requester->index == sq_prod(requester->sq))
+		if (requester->sq->next == sq_prod(requester->sq))
 			break;
-		wqe = sq_at(requester->sq, requester->index);
+		wqe = sq_at(requester->sq, requester->sq->next);
 		/* No answer to it could be waited for (ibv_modify_qp(3), max_rd_atomic). */
 		if (requester_wants_response(wqe) && requester->flight->max_responses == 0) {
 			requester_stop_at(requester, FAULT_SEND_OPERATION);

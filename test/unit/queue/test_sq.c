@@ -422,7 +422,7 @@ static void sq_post__counters_may_wrap(void **state)
 
 	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
-	sq.prod = sq.cons = UINT32_MAX - 1;
+	sq.prod = sq.cons = sq.next = UINT32_MAX - 1;
 	for (uint32_t i = 0; i < 4; i++) {
 		wr.wr_id = i;
 		assert_int_equal(post(&sq, &wr), 0);
@@ -430,6 +430,49 @@ static void sq_post__counters_may_wrap(void **state)
 	assert_int_equal(post(&sq, &wr), ENOMEM);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(sq_at(&sq, UINT32_MAX - 1 + i)->wr_id, i);
+	sq_fini(&sq);
+}
+
+static void sq_pop__moves_along_what_is_sent_next(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	/* Over the wrap of the counters. */
+	sq.prod = sq.cons = sq.next = UINT32_MAX - 1;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(post(&sq, &wr), 0);
+	sq_seek(&sq, 0);
+	sq_pop(&sq);
+	assert_int_equal(sq.next, 0);
+	sq_seek(&sq, UINT32_MAX);
+	sq_pop(&sq);
+	assert_int_equal(sq.next, 0);
+	sq_pop(&sq);
+	sq_pop(&sq);
+	assert_int_equal(sq.next, sq_prod(&sq));
+	sq_fini(&sq);
+}
+
+static void sq_has__what_is_posted_and_the_next_one(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct sq sq;
+
+	(void)state;
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	sq.prod = sq.cons = sq.next = UINT32_MAX;
+	assert_int_equal(post(&sq, &wr), 0);
+	assert_int_equal(post(&sq, &wr), 0);
+	assert_false(sq_has(&sq, UINT32_MAX - 1));
+	assert_true(sq_has(&sq, UINT32_MAX));
+	assert_true(sq_has(&sq, 0));
+	assert_true(sq_has(&sq, 1));
+	assert_false(sq_has(&sq, 2));
+	sq_pop(&sq);
+	assert_false(sq_has(&sq, UINT32_MAX));
 	sq_fini(&sq);
 }
 
@@ -442,8 +485,10 @@ static void sq_clear__drops_everything(void **state)
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(post(&sq, &wr), 0);
+	sq_seek(&sq, 3);
 	sq_clear(&sq);
 	assert_int_equal(sq_prod(&sq), sq.cons);
+	assert_int_equal(sq.next, sq.cons);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(post(&sq, &wr), 0);
 	assert_int_equal(post(&sq, &wr), ENOMEM);
@@ -543,6 +588,8 @@ int main(void)
 		cmocka_unit_test(sq_post__what_stands_before_the_bad_one_is_posted),
 		cmocka_unit_test(sq_post__counters_may_wrap),
 		cmocka_unit_test(sq_post__threads_keep_their_order),
+		cmocka_unit_test(sq_pop__moves_along_what_is_sent_next),
+		cmocka_unit_test(sq_has__what_is_posted_and_the_next_one),
 		cmocka_unit_test(sq_clear__drops_everything),
 	};
 

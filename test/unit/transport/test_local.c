@@ -332,6 +332,57 @@ static void local__what_is_not_executed_is_flushed(void **state)
 	fixture_completion(fixture.cq, 1, IBV_WC_WR_FLUSH_ERR);
 }
 
+/*
+ * A retransmission stops for the window just before a binding that was executed, and an
+ * acknowledgement of all before it completes the binding as well: its slot is the next request's.
+ */
+static void local__its_slot_is_not_sent_from_once_it_has_left(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 8; i++)
+		post_remote(i, IBV_WR_RDMA_WRITE);
+	post_bind(8, SIGNALED);
+	for (uint64_t i = 9; i < 16; i++)
+		post_remote(i, IBV_WR_RDMA_WRITE);
+	assert_int_equal(turn(), 15);
+	while (flight.window > 8)
+		flight_rewind(&flight, true);
+	flight_rewind(&flight, true);
+	assert_int_equal(turn(), 8);
+	assert_int_equal(sq.next, 8);
+	take(OPCODE_ACKNOWLEDGE, 7);
+	for (uint64_t i = 0; i <= 8; i++)
+		expect_success(i);
+	assert_int_equal(sq.next, 9);
+	for (uint64_t i = 16; i < 25; i++)
+		post_remote(i, IBV_WR_SEND);
+	/* What went out before is a WRITE still. */
+	assert_int_equal(turn(), 16);
+	for (unsigned int i = 0; i < 16; i++) {
+		assert_int_equal(catcher_at(&fixture.catcher, i)->psn.v, 8 + i);
+		assert_int_equal(catcher_at(&fixture.catcher, i)->opcode,
+				 i < 7 ? OPCODE_WRITE_ONLY : OPCODE_SEND_ONLY);
+	}
+}
+
+/* The same without a window: local work stands last, and nothing follows it until it has left. */
+static void local__what_is_posted_behind_it_is_sent_after_a_late_answer(void **state)
+{
+	(void)state;
+	post_remote(1, IBV_WR_RDMA_WRITE);
+	post_bind(2, SIGNALED);
+	assert_int_equal(turn(), 1);
+	flight_rewind(&flight, true);
+	take(OPCODE_ACKNOWLEDGE, 0);
+	expect_success(1);
+	expect_success(2);
+	assert_int_equal(sq.next, sq_prod(&sq));
+	post_remote(3, IBV_WR_SEND);
+	assert_int_equal(turn(), 1);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->opcode, OPCODE_SEND_ONLY);
+	assert_int_equal(catcher_at(&fixture.catcher, 0)->psn.v, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -346,6 +397,8 @@ int main(void)
 		TEST(local__a_fence_waits_for_reads),
 		TEST(local__draining_begins_none),
 		TEST(local__what_is_not_executed_is_flushed),
+		TEST(local__its_slot_is_not_sent_from_once_it_has_left),
+		TEST(local__what_is_posted_behind_it_is_sent_after_a_late_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,18 +4,25 @@
 #ifndef BASE_PSN_H
 #define BASE_PSN_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define PSN_MASK 0xffffffu
 
 struct psn {
-	uint32_t v; /* always below 2^24 */
+	uint32_t v; /* always below 2^24, but for psn_none */
 };
 
 static inline struct psn psn_make(uint32_t v)
 {
 	return (struct psn){v & PSN_MASK};
+}
+
+/* No PSN: equal to none, and neither before nor behind any. */
+static inline struct psn psn_none(void)
+{
+	return (struct psn){UINT32_MAX};
 }
 
 static inline struct psn psn_add(struct psn a, int32_t n)
@@ -26,6 +33,7 @@ static inline struct psn psn_add(struct psn a, int32_t n)
 /* How far `a` is ahead of `b`: negative when behind, in [-2^23, 2^23). */
 static inline int32_t psn_diff(struct psn a, struct psn b)
 {
+	assert(a.v <= PSN_MASK && b.v <= PSN_MASK);
 	return (int32_t)((a.v - b.v) << 8) >> 8;
 }
 

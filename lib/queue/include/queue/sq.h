@@ -101,6 +101,13 @@ struct sq {
 
 	/* The requester's line, whose rest is free for what the engine writes. */
 	uint32_t cons; /* oldest slot in use; release-stored */
+	/*
+	 * The slot whose request is sent next: cons <= next <= prod, always. The requester moves
+	 * it, back as well, when packets are sent again. sq_pop moves it along: a slot that is free
+	 * may hold another request at once, and nobody may send that in place of the one that has
+	 * left.
+	 */
+	uint32_t next;
 	struct ring_memory memory;
 };
 
@@ -179,9 +186,25 @@ static inline uint32_t sq_prod(const struct sq *sq)
 	return __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
 }
 
+/* A request is posted to this slot and not complete, or the next one will be posted to it. */
+static inline bool sq_has(const struct sq *sq, uint32_t index)
+{
+	return index - sq->cons <= sq_prod(sq) - sq->cons;
+}
+
+/* Send what is in this slot next. Requester only. */
+static inline void sq_seek(struct sq *sq, uint32_t index)
+{
+	assert(sq_has(sq, index));
+	sq->next = index;
+}
+
 /* Free the oldest slot. Requester only. */
 static inline void sq_pop(struct sq *sq)
 {
+	assert(sq->cons != sq_prod(sq));
+	if (sq->next == sq->cons)
+		sq->next++;
 	__atomic_store_n(&sq->cons, sq->cons + 1, __ATOMIC_RELEASE);
 }
 

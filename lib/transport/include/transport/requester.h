@@ -53,13 +53,17 @@ struct requester {
 	 * be acknowledged meanwhile, and then there is nothing wrong with it.
 	 */
 	enum fault fault;
-	uint32_t faulty_index;
-	uint32_t index;		 /* in the send queue: the request that position_psn is in */
-	struct psn position_psn; /* what index and sgl stand for; differs from flight->next after a
-				    rewind, or is no PSN at all */
-	struct sgl sgl;		 /* of the request at index, at the next byte to send */
-	bool flush_repeats;	 /* the form of FLUSHes' ICRC; see packet_icrc_ok */
-	uint32_t unasked;	 /* packets sent since an acknowledgement was asked for */
+	uint32_t faulty_index; /* only compared with sq->cons */
+	/*
+	 * The place of the newest packet's end: sq->next and sgl stand for flight->next only while
+	 * both are what they were then (requester_stands). Neither is ever compared for order, so
+	 * neither has to be moved along; the PSN is psn_none() where nothing was located.
+	 */
+	struct psn place_psn;
+	uint32_t place_index;
+	struct sgl sgl;	    /* of the request at place_index, at the next byte to send */
+	bool flush_repeats; /* the form of FLUSHes' ICRC; see packet_icrc_ok */
+	uint32_t unasked;   /* packets sent since an acknowledgement was asked for */
 };
 
 /** Start over at flight->next, with the oldest request of the queue. */
@@ -89,8 +93,7 @@ static inline bool requester_writes_next(const struct requester *requester)
 {
 	const struct sq *sq = requester->sq;
 
-	return requester->index != sq_prod(sq) &&
-	       sq_at(sq, requester->index)->opcode == IBV_WR_RDMA_WRITE;
+	return sq->next != sq_prod(sq) && sq_at(sq, sq->next)->opcode == IBV_WR_RDMA_WRITE;
 }
 
 /** Whether a draining requester has nothing left in the air or half sent. */
