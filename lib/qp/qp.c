@@ -41,6 +41,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 {
 	const uint8_t service = qp->kind->service;
 
+	qp->flight.window_max = init->window_max;
 	qp->requester = (struct requester){.sq = &qp->sq,
 					   .pd = init->pd,
 					   .peer = &qp->peer,
@@ -215,7 +216,8 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	if (qp_kind(init->type) == NULL)
 		return -EOPNOTSUPP;
 	if (init->cap.max_send_sge > PACKET_FRAGS_MAX ||
-	    (init->srq == NULL && init->cap.max_recv_sge > PACKET_FRAGS_MAX))
+	    (init->srq == NULL && init->cap.max_recv_sge > PACKET_FRAGS_MAX) ||
+	    init->window_max > FLIGHT_WINDOW_LIMIT)
 		return -EINVAL;
 	/* Lines of its own: what engine and poster write lies apart in it. */
 	qp = lines_alloc(qp_bytes(sges));

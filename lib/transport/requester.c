@@ -133,7 +133,8 @@ static enum requester_obstacle requester_check(const struct requester *requester
 
 	if (requester->state == REQUESTER_DRAINING && !wqe->started)
 		return NOTHING_TO_SEND;
-	if (flight_full(flight))
+	/* An unreliable one waits for nobody. */
+	if (requester->service != OPCODE_UC && flight_full(flight))
 		return WINDOW_FULL;
 	if (begins && (wqe->flags & IBV_SEND_FENCE) && flight->responses > 0)
 		return FENCED;

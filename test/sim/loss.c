@@ -23,6 +23,7 @@
  * again: a request for less would be another one to a peer that has not seen the first. */
 #define EXCESS_READ_MAX 2.5
 #define EXCESS_START 0.01
+#define WINDOWS_LOSS_PPM 10000
 
 struct outcome {
 	double ratio; /* packets of data sent for each that is needed */
@@ -38,10 +39,11 @@ static void check(const struct pair *pair)
 }
 
 static struct outcome measure(enum ibv_wr_opcode opcode, uint32_t loss_ppm, uint32_t reorder_ppm,
-			      bool keeps)
+			      bool keeps, uint16_t window_max)
 {
 	const struct pair_attr attr = {.seed = 1,
 				       .keeps = keeps,
+				       .window_max = window_max,
 				       .mtu = IBV_MTU_1024,
 				       .bytes = IN_FLIGHT * MESSAGE_BYTES,
 				       .link = {.latency_ns = LATENCY_NS,
@@ -74,18 +76,47 @@ static struct outcome measure(enum ibv_wr_opcode opcode, uint32_t loss_ppm, uint
 	return outcome;
 }
 
+static double ratio_max(enum ibv_wr_opcode opcode, uint32_t ppm)
+{
+	return 1 + EXCESS_START +
+	       ppm / 1e6 * (opcode == IBV_WR_RDMA_READ ? EXCESS_READ_MAX : EXCESS_MAX);
+}
+
 static bool line(const char *name, enum ibv_wr_opcode opcode, uint32_t loss_ppm,
 		 uint32_t reorder_ppm)
 {
-	const struct outcome before = measure(opcode, loss_ppm, reorder_ppm, false);
-	const struct outcome after = measure(opcode, loss_ppm, reorder_ppm, true);
-	const double factor = opcode == IBV_WR_RDMA_READ ? EXCESS_READ_MAX : EXCESS_MAX;
-	const double excess_max = factor * (loss_ppm + reorder_ppm) / 1e6 + EXCESS_START;
-	const bool good = after.ratio - 1 <= excess_max && after.gbps >= before.gbps * 0.99;
+	const struct outcome before = measure(opcode, loss_ppm, reorder_ppm, false, 0);
+	const struct outcome after = measure(opcode, loss_ppm, reorder_ppm, true, 0);
+	const bool good = after.ratio <= ratio_max(opcode, loss_ppm + reorder_ppm) &&
+			  after.gbps >= before.gbps * 0.99;
 
 	printf("%-6s %6.1f%% %9.1f%%   %8.3f %8.3f   %7.1f %7.1f%s\n", name, loss_ppm / 1e4,
 	       reorder_ppm / 1e4, before.ratio, after.ratio, before.gbps, after.gbps,
 	       good ? "" : "   too much");
+	return good;
+}
+
+/* Queue pairs with windows of all lengths get their data through; without losses nothing goes out
+ * twice. */
+static bool windows(enum ibv_wr_opcode opcode)
+{
+	static const uint16_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 1000, 4096};
+	bool good = true;
+
+	printf("\n       window        sent / needed, none lost, %.1f%% lost: drops, keeps\n",
+	       WINDOWS_LOSS_PPM / 1e4);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		const struct outcome sound = measure(opcode, 0, 0, true, lengths[i]);
+		const struct outcome drops =
+			measure(opcode, WINDOWS_LOSS_PPM, 0, false, lengths[i]);
+		const struct outcome keeps =
+			measure(opcode, WINDOWS_LOSS_PPM, 0, true, lengths[i]);
+
+		printf("%-6s %6u %25.3f   %8.3f %8.3f   %7.1f Gbit/s\n",
+		       opcode == IBV_WR_RDMA_READ ? "READ" : "WRITE", lengths[i], sound.ratio,
+		       drops.ratio, keeps.ratio, sound.gbps);
+		good &= sound.ratio <= 1 && keeps.ratio <= ratio_max(opcode, WINDOWS_LOSS_PPM);
+	}
 	return good;
 }
 
@@ -104,5 +135,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof(losses_ppm) / sizeof(losses_ppm[0]); i++)
 		good &= line("READ", IBV_WR_RDMA_READ, losses_ppm[i], 0);
 	good &= line("READ", IBV_WR_RDMA_READ, 0, 10000);
+	good &= windows(IBV_WR_RDMA_WRITE);
+	good &= windows(IBV_WR_RDMA_READ);
 	return good ? 0 : 1;
 }

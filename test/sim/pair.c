@@ -158,6 +158,7 @@ static void node_set_up(struct node *node)
 	init.counters = &node->device->counters;
 	init.early = pair->attr.keeps ? node->device->early : NULL;
 	init.port_mtu = node->device->mtu;
+	init.window_max = pair->attr.window_max;
 	must(qp_create(&init, &granted, &node->qp) == 0, "qp_create");
 	device_set_qp(node->device, node->qpn, node->qp);
 	node->sink = (struct packet_sink){.get = node_get, .put = node_put};

@@ -20,6 +20,7 @@ struct pair;
 struct pair_attr {
 	uint64_t seed;
 	struct link_attr link;
+	uint16_t window_max; /* packets in flight at most; 0: as usual */
 	uint8_t resources;   /* READs and atomics in flight at most; 0: 16 */
 	bool keeps;	     /* packets that come early; else both are go-back-N peers */
 	unsigned int access; /* of both memories, beside all rights */

@@ -14,6 +14,7 @@
 #include "mem/pd.h"
 #include "qp_rig.h"
 #include "transport/early.h"
+#include "transport/flight.h"
 
 static struct qp_init init_of(struct end *end)
 {
@@ -99,6 +100,23 @@ static void qp_create__refuses_more_than_a_packet_holds(void **state)
 	expect_refused(init, -EINVAL);
 	init = init_of(A);
 	init.cap.max_send_wr = UINT32_MAX;
+	expect_refused(init, -EINVAL);
+}
+
+static void qp_create__has_the_window_that_was_asked_for(void **state)
+{
+	static const uint16_t asked[] = {0, 1, FLIGHT_WINDOW_LIMIT};
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(asked); i++) {
+		init.window_max = asked[i];
+		assert_int_equal(qp_create(&init, &cap, &qp), 0);
+		qp_destroy(qp);
+	}
+	init.window_max = FLIGHT_WINDOW_LIMIT + 1;
 	expect_refused(init, -EINVAL);
 }
 
@@ -369,6 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(qp_create__grants_at_least_what_was_asked_for),
 		TEST(qp_create__holds_its_domain_and_queues),
+		TEST(qp_create__has_the_window_that_was_asked_for),
 		TEST(qp_create__refuses_more_than_a_packet_holds),
 		TEST(qp_create__refuses_types_that_are_not_built),
 		TEST(qp_create__without_room_nothing_can_be_posted),

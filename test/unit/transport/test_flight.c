@@ -143,6 +143,33 @@ static void flight_acked__the_window_has_a_limit(void **state)
 	}
 }
 
+/* Each window that a queue pair may be made with opens, and narrows within its limits. */
+static void flight_init__takes_each_window(void **state)
+{
+	(void)state;
+	for (uint32_t max = 1; max <= FLIGHT_WINDOW_LIMIT; max++) {
+		const uint32_t least = max < FLIGHT_WINDOW_MIN ? max : FLIGHT_WINDOW_MIN;
+
+		flight = (struct flight){.window_max = max};
+		flight_init(&flight, psn_make(FIRST));
+		assert_false(flight_full(&flight));
+		flight_sent(&flight, max);
+		assert_true(flight_full(&flight));
+		for (int i = 0; i < 12; i++) {
+			flight_rewind(&flight, true);
+			assert_in_range(flight.window, least, max);
+		}
+		for (uint32_t i = 0; flight.window < max; i++) {
+			assert_in_range(i, 0, max);
+			flight_sent(&flight, flight.window);
+			flight_acked(&flight, flight.next);
+		}
+		assert_int_equal(flight.window, max);
+		flight_init(&flight, psn_make(5));
+		assert_int_equal(flight.window_max, max);
+	}
+}
+
 static void flight_mend__narrows_the_window_once_for_one_flight(void **state)
 {
 	(void)state;
@@ -191,6 +218,7 @@ int main(void)
 		cmocka_unit_test_setup(flight_acked__a_window_acknowledged_widens_the_window,
 				       set_up),
 		cmocka_unit_test_setup(flight_acked__the_window_has_a_limit, set_up),
+		cmocka_unit_test(flight_init__takes_each_window),
 		cmocka_unit_test_setup(flight_mend__narrows_the_window_once_for_one_flight, set_up),
 		cmocka_unit_test_setup(flight_holds__only_while_an_unknown_peer_is_tried, set_up),
 	};

@@ -37,8 +37,8 @@ static int set_up(void **state)
 	fixture_set_up(&fixture, MTU, 4);
 	region_set_up(&memory, fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
 	assert_int_equal(sq_init(&sq, &attr), 0);
+	flight = (struct flight){.max_responses = RESPONSES};
 	flight_init(&flight, psn_make(FIRST_PSN));
-	flight.max_responses = RESPONSES;
 	requester = (struct requester){.sq = &sq,
 				       .pd = fixture.pd,
 				       .peer = &fixture.peer,
@@ -482,6 +482,42 @@ static void requester_send__stops_at_the_window(void **state)
 	assert_int_equal(send_all(), 10);
 	expect_packet(0, OPCODE_WRITE_MIDDLE, FLIGHT_WINDOW_MAX);
 	expect_payload(0, FLIGHT_WINDOW_MAX * MTU, MTU);
+}
+
+/* A READ segment is longer than such a window: it goes out whole, and nothing behind it. */
+static void requester_send__a_window_of_1_is_a_packet_at_a_time(void **state)
+{
+	(void)state;
+	flight.window_max = 1;
+	flight_init(&flight, psn_make(FIRST_PSN));
+	post(IBV_WR_RDMA_WRITE, 2 * MTU, 0);
+	post(IBV_WR_RDMA_READ, 100 * MTU, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(send_all(), 1);
+		assert_true(packet_at(0)->ack_req);
+		assert_int_equal(send_all(), 0);
+		acknowledge(i + 1, i);
+	}
+	assert_int_equal(send_all(), 1);
+	expect_packet(0, OPCODE_READ_REQUEST, 2);
+	assert_int_equal(send_all(), 0);
+	flight.responses = 0;
+	acknowledge(2 + REQUESTER_READ_SEGMENT_PKTS, 0);
+	assert_int_equal(send_all(), 1);
+	expect_packet(0, OPCODE_READ_REQUEST, 2 + REQUESTER_READ_SEGMENT_PKTS);
+	/* Lost: the same again. */
+	flight_rewind(&flight, true);
+	assert_int_equal(send_all(), 1);
+	expect_packet(0, OPCODE_READ_REQUEST, 2 + REQUESTER_READ_SEGMENT_PKTS);
+}
+
+static void requester_send__unreliable_has_no_window(void **state)
+{
+	(void)state;
+	requester.service = OPCODE_UC;
+	flight.window = 1;
+	post(IBV_WR_RDMA_WRITE, 40 * MTU, 0);
+	assert_int_equal(send_all(), 40);
 }
 
 static void requester_send__a_fence_waits_for_reads_and_atomics(void **state)
@@ -943,6 +979,8 @@ int main(void)
 		TEST(requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement),
 		TEST(requester_send__unreliable_asks_for_none),
 		TEST(requester_send__stops_at_the_window),
+		TEST(requester_send__a_window_of_1_is_a_packet_at_a_time),
+		TEST(requester_send__unreliable_has_no_window),
 		TEST(requester_send__a_fence_waits_for_reads_and_atomics),
 		TEST(requester_send__a_fence_does_not_wait_for_sends_and_writes),
 		TEST(requester_send__a_fenced_message_that_is_begun_goes_on),

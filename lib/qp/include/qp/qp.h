@@ -58,6 +58,7 @@ struct qp_init {
 	struct early_pool *early; /* where packets wait for their turn; NULL: they are dropped */
 	uint8_t max_rd_atomic; /* the device's limits */
 	uint8_t max_dest_rd_atomic;
+	uint16_t window_max; /* packets in flight at most (transport/flight.h); 0: as usual */
 	uint32_t max_rate_kbps;
 	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */
 	/* An affiliated asynchronous event; engine's or control's thread. */

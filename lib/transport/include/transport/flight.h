@@ -11,6 +11,8 @@
 
 #define FLIGHT_WINDOW_MAX \
 	256 /* packets; enough for 1 MiB at the largest MTU, and less than the ports' rings */
+#define FLIGHT_WINDOW_LIMIT 4096 /* the longest that a queue pair may be made with */
+/* Losses do not narrow the window below this; one that is made with less stays as it is. */
 #define FLIGHT_WINDOW_MIN  4
 #define FLIGHT_WINDOW_STEP 8
 
@@ -44,6 +46,7 @@ struct flight {
 	uint32_t acked;		/* packets acknowledged since the window last grew */
 	uint32_t responses;	/* READ segments and atomics sent and not answered */
 	uint32_t max_responses; /* the peer's responder resources: max_rd_atomic */
+	uint32_t window_max; /* of the window: 1 to FLIGHT_WINDOW_LIMIT, or 0 for the usual one */
 
 	enum flight_peer peer;
 	enum flight_repair repair;
@@ -58,12 +61,15 @@ struct flight {
 	struct psn slowed_to; /* losses of packets before this have narrowed the window already */
 };
 
+/* Start over at `first`. What the queue pair was made with stays: window_max, max_responses. */
 static inline void flight_init(struct flight *flight, struct psn first)
 {
 	flight->una = first;
 	flight->next = first;
 	flight->top = first;
-	flight->window = FLIGHT_WINDOW_MAX;
+	if (flight->window_max == 0)
+		flight->window_max = FLIGHT_WINDOW_MAX;
+	flight->window = flight->window_max;
 	flight->acked = 0;
 	flight->responses = 0;
 	flight->peer = FLIGHT_PEER_UNKNOWN;
@@ -122,8 +128,8 @@ static inline void flight_acked(struct flight *flight, struct psn psn)
 	if (flight->acked >= flight->window) {
 		flight->acked = 0;
 		flight->window += FLIGHT_WINDOW_STEP;
-		if (flight->window > FLIGHT_WINDOW_MAX)
-			flight->window = FLIGHT_WINDOW_MAX;
+		if (flight->window > flight->window_max)
+			flight->window = flight->window_max;
 	}
 }
 
