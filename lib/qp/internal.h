@@ -105,4 +105,14 @@ void qp_fail(struct qp *qp, enum fault fault);
 /* Complete all that is posted to receive; a shared queue is its owner's. */
 void qp_flush_receives(struct qp *qp);
 
+/* Assert what always holds; called when the engine is done with the queue pair for now. */
+#ifdef NDEBUG
+static inline void qp_check(const struct qp *qp)
+{
+	(void)qp;
+}
+#else
+void qp_check(const struct qp *qp);
+#endif
+
 #endif

@@ -108,7 +108,7 @@ void qp_prefetch_work(const struct qp *qp)
 		prefetch(sq_at(&qp->sq, qp->sq.next), sizeof(struct send_wqe));
 }
 
-void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+static void qp_take(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
 	const uint8_t service = packet->opcode & OPCODE_SERVICE_MASK;
 
@@ -130,6 +130,12 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 		qp_receive_response(qp, packet, now_ns);
 	else
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
+}
+
+void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	qp_take(qp, packet, now_ns);
+	qp_check(qp);
 }
 
 /*
@@ -244,6 +250,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	default:
 		break;
 	}
+	qp_check(qp);
 	return more || (more_requests && (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD));
 }
 
@@ -272,4 +279,5 @@ void qp_timeout(struct qp *qp, uint64_t now_ns)
 	fault = completer_timeout(&qp->completer, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
+	qp_check(qp);
 }

@@ -208,6 +208,14 @@ static inline void sq_pop(struct sq *sq)
 	__atomic_store_n(&sq->cons, sq->cons + 1, __ATOMIC_RELEASE);
 }
 
+/* Assert what always holds. Requester only: others post meanwhile. */
+static inline void sq_check(const struct sq *sq)
+{
+	assert(sq_has(sq, sq->next));
+	assert(sq_prod(sq) - sq->cons <= sq->attr.max_wr);
+	(void)sq;
+}
+
 /** Drop everything (queue pair to RESET). The engine is stopped. */
 void sq_clear(struct sq *sq);
 
