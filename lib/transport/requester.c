@@ -445,8 +445,6 @@ static unsigned int requester_repair(struct requester *requester, struct packet_
 	unsigned int sent = 0;
 	bool paced = false;
 
-	if (psn_before(flight->repair_next, flight->una))
-		flight->repair_next = flight->una;
 	if (requester->state == REQUESTER_STOPPED ||
 	    !psn_before(flight->repair_next, flight->repair_to))
 		return 0;

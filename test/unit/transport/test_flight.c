@@ -187,6 +187,50 @@ static void flight_mend__narrows_the_window_once_for_one_flight(void **state)
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 4);
 }
 
+/* So many PSNs without a loss. */
+static void age(uint32_t psns)
+{
+	while (psns > 0) {
+		const uint32_t n = psns < FLIGHT_WINDOW_MAX ? psns : FLIGHT_WINDOW_MAX;
+
+		flight_sent(&flight, n);
+		flight_acked(&flight, flight.next);
+		psns -= n;
+	}
+}
+
+static void flight_mend__narrows_the_window_however_long_nothing_was_lost(void **state)
+{
+	static const uint32_t quiet[] = {0,	   1000,	   (1u << 23) - 1,
+					 1u << 23, (1u << 23) + 1, (1u << 24) - 10};
+
+	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++) {
+		set_up(state);
+		/* Also where a loss has set the mark before. */
+		flight_sent(&flight, 20);
+		flight_mend(&flight, REPAIR_REQUEST, psn_add(flight.una, 1));
+		flight_acked(&flight, flight.next);
+		flight.repair = REPAIR_NONE;
+		flight.window = FLIGHT_WINDOW_MAX;
+		age(quiet[i]);
+		flight_sent(&flight, 20);
+		flight_mend(&flight, REPAIR_REQUEST, psn_add(flight.una, 1));
+		assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
+	}
+}
+
+static void flight_acked__moves_a_repair_along(void **state)
+{
+	(void)state;
+	flight_sent(&flight, 20);
+	flight_mend(&flight, REPAIR_REQUEST, psn_add(flight.una, 10));
+	flight_acked(&flight, psn_make(FIRST + 3));
+	assert_int_equal(flight.repair_next.v, psn_make(FIRST + 3).v);
+	flight.repair_next = psn_make(FIRST + 8);
+	flight_acked(&flight, psn_make(FIRST + 5));
+	assert_int_equal(flight.repair_next.v, psn_make(FIRST + 8).v);
+}
+
 static void flight_holds__only_while_an_unknown_peer_is_tried(void **state)
 {
 	(void)state;
@@ -220,6 +264,8 @@ int main(void)
 		cmocka_unit_test_setup(flight_acked__the_window_has_a_limit, set_up),
 		cmocka_unit_test(flight_init__takes_each_window),
 		cmocka_unit_test_setup(flight_mend__narrows_the_window_once_for_one_flight, set_up),
+		cmocka_unit_test(flight_mend__narrows_the_window_however_long_nothing_was_lost),
+		cmocka_unit_test_setup(flight_acked__moves_a_repair_along, set_up),
 		cmocka_unit_test_setup(flight_holds__only_while_an_unknown_peer_is_tried, set_up),
 	};
 

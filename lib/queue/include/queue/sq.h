@@ -57,11 +57,16 @@ struct send_wqe {
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t flags;	/* enum ibv_send_flags; IBV_SEND_SIGNALED also for sq_sig_all */
 
-	/* the requester's */
+	/*
+	 * The requester's. The PSNs are kept until the request is complete: flight.una is in the
+	 * oldest request, and the others follow it without a gap. A request has at most 2^23 PSNs
+	 * (2^31 bytes by the smallest MTU): each of its own has a distance from first_psn, and what
+	 * lies behind it is compared with last_psn.
+	 */
 	struct psn first_psn; /* of the request; a READ's responses use the PSNs up to last_psn */
-	struct psn last_psn;
-	bool started;	/* the PSNs are assigned */
-	uint8_t status; /* enum ibv_wc_status; set when it is known to have failed */
+	struct psn last_psn;  /* local work has none: first_psn - 1 */
+	bool started;	      /* the PSNs are assigned */
+	uint8_t status;	      /* enum ibv_wc_status; set when it is known to have failed */
 
 	/* gather list, or data with IBV_SEND_INLINE */
 	union {

@@ -38,6 +38,11 @@ enum flight_repair {
 	REPAIR_PROBE,	 /* nothing is known to be missing, but no answer comes */
 };
 
+/*
+ * Each PSN that is kept here lies between una and top, which are less than 2^23 apart: una moves
+ * with each acknowledgement (flight_acked), and moves along what it would leave behind. One that
+ * has a meaning for a while only says when that ends.
+ */
 struct flight {
 	struct psn una;	 /* oldest PSN not acknowledged */
 	struct psn next; /* PSN of the packet to be sent next; una <= next <= top */
@@ -50,15 +55,20 @@ struct flight {
 
 	enum flight_peer peer;
 	enum flight_repair repair;
+	/* Only while repair is not REPAIR_NONE, which ends when una comes to repair_to
+	 * (repair_settle). */
 	struct psn repair_from; /* where una was when it began */
-	struct psn repair_next; /* to be sent by the repair next; una <= repair_next <= repair_to */
-	struct psn repair_to;	/* its end */
-	uint32_t repair_run;	/* packets of the newest REPAIR_REQUEST */
-	uint32_t doubts; /* of an unknown peer: repairs that were answered with the next gap */
-	bool went_back;	 /* since the newest sequence NAK: `next` is what is to be sent again */
-	bool waits;	 /* una waits for responses, and more than they is executed: up to here: */
-	struct psn executed;  /* one past it */
-	struct psn slowed_to; /* losses of packets before this have narrowed the window already */
+	struct psn repair_next; /* to be sent by the repair next; una <= repair_next <= repair_to;
+				   flight_acked moves it along */
+	struct psn repair_to;	/* its end; una < repair_to <= next */
+	uint32_t repair_run; /* packets of the newest REPAIR_REQUEST */
+	uint32_t doubts;     /* of an unknown peer: repairs that were answered with the next gap */
+	bool went_back;	     /* since the newest sequence NAK: `next` is what is to be sent again */
+	bool waits; /* una waits for READ responses, but the peer has executed everything before
+		       `executed`; ends when una comes to that (repair_settle) */
+	struct psn executed;  /* only while `waits`; una < executed <= top */
+	struct psn slowed_to; /* losses of packets before this have narrowed the window already;
+				 una <= slowed_to <= top; flight_acked moves it along */
 };
 
 /* Start over at `first`. What the queue pair was made with stays: window_max, max_responses. */
@@ -117,14 +127,18 @@ static inline void flight_sent(struct flight *flight, uint32_t count)
  * no third sending. */
 static inline void flight_acked(struct flight *flight, struct psn psn)
 {
-	flight->acked += (uint32_t)psn_diff(psn, flight->una);
-	flight->una = psn;
 	if (psn_before(flight->next, psn)) {
-		flight->next = psn;
 		/* The peer has what it did not accept in order, and what was not sent again. */
 		if (flight->went_back)
 			flight_peer_keeps(flight);
+		flight->next = psn;
 	}
+	flight->acked += (uint32_t)psn_diff(psn, flight->una);
+	flight->una = psn;
+	if (psn_before(flight->slowed_to, psn))
+		flight->slowed_to = psn;
+	if (flight->repair != REPAIR_NONE && psn_before(flight->repair_next, psn))
+		flight->repair_next = psn;
 	if (flight->acked >= flight->window) {
 		flight->acked = 0;
 		flight->window += FLIGHT_WINDOW_STEP;

@@ -79,12 +79,13 @@ struct recovery {
 	uint64_t answer_ns;	 /* what an answer takes; 0: none was measured */
 	uint64_t repair_wait_ns; /* that the first wait of a repair takes; 0: none was measured */
 	uint8_t repair_tries;	 /* waits of this repair that ran out */
-	bool measured; /* the time until this repair's first answer is known, or cannot be */
-	bool probing;  /* repair_ns is for a probe */
-	bool timing;   /* a packet is timed, */
-	bool probed;   /* which is a probe */
-	bool answered; /* one was timed that is no probe, or had an answer before it */
-	struct psn timed;
+	bool measured;	  /* the time until this repair's first answer is known, or cannot be */
+	bool probing;	  /* repair_ns is for a probe */
+	bool timing;	  /* a packet is timed, */
+	bool probed;	  /* which is a probe */
+	bool answered;	  /* one was timed that is no probe, or had an answer before it */
+	struct psn timed; /* only while `timing`, which ends when una passes it
+			     (recovery_answered): una <= timed < top */
 };
 
 /* When recovery_expire wants to be called. */
