@@ -21,6 +21,15 @@ static void repair_mend(struct completer *completer, enum flight_repair repair, 
 	recovery_repair(completer->recovery, now_ns, true);
 }
 
+/* What answers before a repair was sent does not tell how long an answer to it takes. */
+static void repair_unmeasured(struct completer *completer)
+{
+	const struct flight *flight = completer->flight;
+
+	if (!flight->repair_sent && psn_before(flight->repair_from, flight->una))
+		completer->recovery->measured = true;
+}
+
 /*
  * The peer misses what una stands for. Whether it keeps what is behind shows in its answer to that
  * one packet alone; if so, nothing else is ever sent again. If the answer is that the next packet
@@ -41,7 +50,10 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
 	    (flight->repair != REPAIR_NONE && psn_before(flight->una, flight->repair_to)))
 		return;
 	if (flight->repair == REPAIR_REQUEST) {
-		if (psn_before(flight->repair_to, flight->una))
+		repair_unmeasured(completer);
+		if (!flight->repair_sent)
+			run = flight->repair_run;
+		else if (psn_before(flight->repair_to, flight->una))
 			flight_peer_keeps(flight);
 		else if (flight->peer == FLIGHT_PEER_UNKNOWN && ++flight->doubts > 1)
 			flight->peer = FLIGHT_PEER_DROPS;
@@ -180,7 +192,8 @@ static void repair_ended(struct completer *completer, bool acknowledged, uint64_
 	if (repair == REPAIR_RESPONSE || (repair == REPAIR_PROBE && leaps))
 		return;
 	if (leaps) {
-		flight_peer_keeps(flight);
+		if (flight->repair_sent)
+			flight_peer_keeps(flight);
 		return;
 	}
 	if (psn_eq(flight->una, flight->next))
@@ -210,6 +223,8 @@ const struct packet *repair_settle(struct completer *completer, bool acknowledge
 		if (packet != NULL || *fault != FAULT_NONE)
 			return packet;
 	}
+	if (flight->repair != REPAIR_NONE)
+		repair_unmeasured(completer);
 	if (flight->repair != REPAIR_NONE && !psn_before(flight->una, flight->repair_to))
 		repair_ended(completer, acknowledged, now_ns);
 	if (flight->waits && flight->repair == REPAIR_NONE)

@@ -455,6 +455,7 @@ static unsigned int requester_repair(struct requester *requester, struct packet_
 		flight->repair_next = flight->next;
 		sent += put == PUT_DONE;
 	}
+	flight->repair_sent |= sent > 0;
 	*more = put == PUT_NO_ROOM ||
 		(put == PUT_DONE && !paced && psn_before(flight->repair_next, flight->repair_to));
 	flight->next = next;

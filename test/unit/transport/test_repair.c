@@ -396,6 +396,59 @@ static void completer_receive__a_peer_that_was_misjudged_shows_it(void **state)
 	assert_int_equal(send_all(), 1);
 }
 
+/* A packet that is only late comes before it is sent again: go-back-N peers take it as well. */
+static void completer_receive__a_late_packet_does_not_tell_what_peer_it_is(void **state)
+{
+	static const enum flight_peer before[] = {FLIGHT_PEER_UNKNOWN, FLIGHT_PEER_DROPS};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(before); i++) {
+		rig.flight.peer = before[i];
+		post(i, IBV_WR_RDMA_WRITE, 10 * MTU);
+		assert_int_equal(send_all(), 10);
+		nak(10 * (uint32_t)i + 5);
+		/* Two of them: more than would be sent again alone. */
+		acknowledge(10 * (uint32_t)i + 6);
+		assert_int_equal(rig.flight.peer, before[i]);
+		nak(10 * (uint32_t)i + 8);
+		assert_int_equal(rig.flight.peer, before[i]);
+		acknowledge(10 * (uint32_t)i + 9);
+		expect_success(i);
+		assert_int_equal(rig.flight.repair, REPAIR_NONE);
+	}
+}
+
+static void completer_receive__a_late_response_does_not_either(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_RDMA_READ, 8);
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	nak(0);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = 8);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_UNKNOWN);
+	/* What follows it is sent again. */
+	assert_int_equal(send_all(), 1);
+}
+
+/* Nor does it tell how long an answer to a repair takes. */
+static void completer_receive__a_late_packet_is_not_measured(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	nak(5);
+	acknowledge(9);
+	assert_int_equal(rig.recovery.repair_wait_ns, 0);
+	post(2, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	nak(15);
+	assert_int_equal(send_all(), 1);
+	acknowledge(19);
+	assert_int_not_equal(rig.recovery.repair_wait_ns, 0);
+}
+
 /* After a timeout a late answer says nothing of the kind. */
 static void completer_receive__a_late_answer_does_not_tell_what_peer_it_is(void **state)
 {
@@ -667,6 +720,9 @@ int main(void)
 		TEST(completer_receive__a_peer_that_keeps_is_remembered),
 		TEST(completer_receive__a_peer_that_drops_gets_everything_again),
 		TEST(completer_receive__a_peer_that_was_misjudged_shows_it),
+		TEST(completer_receive__a_late_packet_does_not_tell_what_peer_it_is),
+		TEST(completer_receive__a_late_response_does_not_either),
+		TEST(completer_receive__a_late_packet_is_not_measured),
 		TEST(completer_receive__a_late_answer_does_not_tell_what_peer_it_is),
 		TEST(completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again),
 		TEST(completer_receive__a_gap_that_grows_doubles_the_repair),

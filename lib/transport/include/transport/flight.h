@@ -61,6 +61,8 @@ struct flight {
 	struct psn repair_next; /* to be sent by the repair next; una <= repair_next <= repair_to;
 				   flight_acked moves it along */
 	struct psn repair_to;	/* its end; una < repair_to <= next */
+	bool repair_sent; /* some of it was sent: before, an answer is to what was sent first, and
+			     tells nothing of the repair */
 	uint32_t repair_run; /* packets of the newest REPAIR_REQUEST */
 	uint32_t doubts;     /* of an unknown peer: repairs that were answered with the next gap */
 	bool went_back;	     /* since the newest sequence NAK: `next` is what is to be sent again */
@@ -128,8 +130,10 @@ static inline void flight_sent(struct flight *flight, uint32_t count)
 static inline void flight_acked(struct flight *flight, struct psn psn)
 {
 	if (psn_before(flight->next, psn)) {
-		/* The peer has what it did not accept in order, and what was not sent again. */
-		if (flight->went_back)
+		/* The peer has what it did not accept in order, and what was not sent again. But
+		 * where nothing was sent again yet, the missing packet was late: any peer takes it,
+		 * and what follows it. */
+		if (flight->went_back && !psn_eq(flight->next, flight->una))
 			flight_peer_keeps(flight);
 		flight->next = psn;
 	}
@@ -173,6 +177,7 @@ static inline void flight_mend(struct flight *flight, enum flight_repair repair,
 	flight->repair_from = flight->una;
 	flight->repair_next = flight->una;
 	flight->repair_to = to;
+	flight->repair_sent = false;
 	if (repair != REPAIR_PROBE && !psn_before(flight->una, flight->slowed_to)) {
 		flight->slowed_to = flight->next;
 		flight_narrow(flight);
