@@ -213,7 +213,7 @@ static void requester_put_headers(struct packet_out *out, uint8_t service,
 	const struct send_wqe *wqe = request->wqe;
 
 	if (flags & OPCODE_HAS_XRCETH) {
-		const rte_be32_t srqn = rte_cpu_to_be_32(wqe->remote_srqn);
+		const rte_be32_t srqn = rte_cpu_to_be_32(wqe->remote_srqn & WIRE_QPN_MASK);
 
 		memcpy(packet_extend(out, sizeof(srqn)), &srqn, sizeof(srqn));
 	}

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <rte_udp.h>
+
 #include "fixture.h"
 #include "queue/sq_build.h"
 #include "transport/requester.h"
@@ -959,6 +961,29 @@ static void requester_send__a_repair_goes_on_when_there_is_room_again(void **sta
 	assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + 3).v);
 }
 
+static void requester_send__the_reserved_byte_of_xrceth_is_zero(void **state)
+{
+	struct ibv_sge sge = region_sge(&memory, 0, 8);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .qp_type.xrc.remote_srqn = 0xab000005},
+			   *bad;
+	static const uint8_t xrceth[] = {0, 0, 0, 5};
+	const struct packet *packet;
+
+	(void)state;
+	requester.service = OPCODE_XRC;
+	sq.attr.type = IBV_QPT_XRC_SEND;
+	assert_int_equal(sq_post(&sq, IBV_QPT_XRC_SEND, &wr, &bad), 0);
+	assert_int_equal(send_all(), 1);
+	packet = packet_at(0);
+	assert_int_equal(packet->xrc_srqn, 5);
+	assert_memory_equal(packet->l3 + packet->l3_len + sizeof(struct rte_udp_hdr) +
+				    sizeof(struct bth),
+			    xrceth, sizeof(xrceth));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -1005,6 +1030,7 @@ int main(void)
 		TEST(requester_send__a_repair_asks_neither_for_window_nor_for_resources),
 		TEST(requester_send__a_read_that_may_not_have_come_is_sent_as_it_was),
 		TEST(requester_send__a_repair_goes_on_when_there_is_room_again),
+		TEST(requester_send__the_reserved_byte_of_xrceth_is_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
