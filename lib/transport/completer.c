@@ -230,13 +230,15 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 				uint64_t now_ns)
 {
 	const uint8_t value = packet->syndrome & AETH_VALUE_MASK;
+	enum recovery_state before;
 
 	switch (packet->syndrome & AETH_KIND_MASK) {
 	case AETH_RNR_NAK:
 		counters_add(completer->counters, COUNTER_rnr_nak_retry_err, 1);
+		before = completer->recovery->state;
 		if (!recovery_rnr(completer->recovery, value, now_ns))
 			return FAULT_RNR_RETRIES_EXHAUSTED;
-		flight_rewind(completer->flight, false);
+		repair_rnr_nak(completer, before);
 		return FAULT_NONE;
 	case AETH_NAK:
 		if (value != NAK_PSN_SEQUENCE)
@@ -322,6 +324,8 @@ enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
 	case RECOVERY_WAIT:
 		return FAULT_NONE;
 	case RECOVERY_RNR_OVER:
+		if (completer->flight->repair != REPAIR_NONE)
+			recovery_repair(completer->recovery, now_ns, true);
 		return FAULT_NONE;
 	case RECOVERY_REPAIR:
 		repair_again(completer, now_ns);

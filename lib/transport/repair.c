@@ -49,7 +49,7 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
 	if (completer->recovery->state == RECOVERY_RNR_WAIT || psn_eq(flight->next, flight->una) ||
 	    (flight->repair != REPAIR_NONE && psn_before(flight->una, flight->repair_to)))
 		return;
-	if (flight->repair == REPAIR_REQUEST) {
+	if (flight->repair == REPAIR_REQUEST || flight->repair == REPAIR_RNR) {
 		repair_unmeasured(completer);
 		if (!flight->repair_sent)
 			run = flight->repair_run;
@@ -75,6 +75,31 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
 		run = flight_outstanding(flight);
 	flight->repair_run = run;
 	repair_mend(completer, REPAIR_REQUEST, psn_add(flight->una, (int32_t)run), now_ns);
+}
+
+/*
+ * The peer had no receive request for what una stands for. It may keep what is behind that: when
+ * the timer has run out, una's packet is sent again alone, as after a loss. A peer that refuses a
+ * packet that was not sent again has kept it. To one that drops them all are sent again; but if
+ * una's is refused once more, that one goes alone until it is taken.
+ */
+void repair_rnr_nak(struct completer *completer, enum recovery_state before)
+{
+	struct flight *flight = completer->flight;
+	const bool unsent =
+		flight->repair == REPAIR_RNR && !flight->repair_sent && before != RECOVERY_RNR_WAIT;
+	const bool behind = (flight->repair == REPAIR_REQUEST || flight->repair == REPAIR_RNR) &&
+			    flight->repair_sent && !psn_before(flight->una, flight->repair_to);
+
+	if (unsent || behind)
+		flight_peer_keeps(flight);
+	if (psn_eq(flight->una, flight->next) ||
+	    (flight->peer == FLIGHT_PEER_DROPS && before == RECOVERY_SMOOTH)) {
+		flight_rewind(flight, false);
+		return;
+	}
+	flight->repair_run = 1;
+	flight_mend(flight, REPAIR_RNR, psn_add(flight->una, 1));
 }
 
 /* The request that a PSN in the air is of, or NULL. */
@@ -176,6 +201,38 @@ static void repair_ask(struct completer *completer, uint64_t now_ns)
 }
 
 /*
+ * The peer took what it had refused, and tells of nothing more. If it keeps, it may have no receive
+ * request for the next message, and say so at once; what is missing shows when more is sent, or by
+ * a probe. Where that is not known, the next one alone shows it, and nothing was lost meanwhile.
+ */
+static void repair_refused(struct completer *completer, uint64_t now_ns)
+{
+	struct flight *flight = completer->flight;
+
+	if (flight->peer == FLIGHT_PEER_KEEPS)
+		return;
+	if (flight->peer == FLIGHT_PEER_DROPS || ++flight->doubts > 1) {
+		flight->peer = FLIGHT_PEER_DROPS;
+		recovery_lost(completer->recovery, now_ns);
+		flight_rewind(flight, false);
+		return;
+	}
+	repair_mend(completer, REPAIR_RNR, psn_add(flight->una, 1), now_ns);
+}
+
+/* Nothing is sent until the RNR timer runs out: then what is the oldest by that time goes first. */
+static void repair_wait(struct completer *completer)
+{
+	struct flight *flight = completer->flight;
+
+	if (flight->repair == REPAIR_NONE || psn_before(flight->una, flight->repair_to))
+		return;
+	flight->repair = REPAIR_NONE;
+	if (!psn_eq(flight->una, flight->next))
+		flight_mend(flight, REPAIR_RNR, psn_add(flight->una, 1));
+}
+
+/*
  * The repair's end is reached. What the peer said to a request that was sent again alone: more than
  * that (it keeps what comes early), or just that (it does not, or not this time: what is behind is
  * to be sent again). A response leaves it open; if nothing follows it, the repair timer asks.
@@ -202,6 +259,10 @@ static void repair_ended(struct completer *completer, bool acknowledged, uint64_
 		repair_resend(completer, now_ns);
 		return;
 	}
+	if (repair == REPAIR_RNR) {
+		repair_refused(completer, now_ns);
+		return;
+	}
 	if (!acknowledged) {
 		repair_mend(completer, REPAIR_REQUEST, psn_add(flight->una, 1), now_ns);
 		flight->repair_next = flight->repair_to;
@@ -222,6 +283,10 @@ const struct packet *repair_settle(struct completer *completer, bool acknowledge
 
 		if (packet != NULL || *fault != FAULT_NONE)
 			return packet;
+	}
+	if (completer->recovery->state == RECOVERY_RNR_WAIT) {
+		repair_wait(completer);
+		return NULL;
 	}
 	if (flight->repair != REPAIR_NONE)
 		repair_unmeasured(completer);

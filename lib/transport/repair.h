@@ -15,6 +15,10 @@
 /** The peer says that what una stands for is missing. */
 void repair_sequence_nak(struct completer *completer, uint64_t now_ns);
 
+/** The peer is not ready for what una stands for. `before` is the recovery's state before it was
+ * told so. */
+void repair_rnr_nak(struct completer *completer, enum recovery_state before);
+
 /** An answer came from behind missing responses. */
 void repair_early(struct completer *completer, const struct packet *packet, uint64_t now_ns);
 

@@ -275,23 +275,43 @@ void pair_post(struct pair *pair, enum ibv_wr_opcode opcode, size_t local, uint3
 	node_want_turn(node);
 }
 
+void pair_receive(struct pair *pair, size_t place, uint32_t len)
+{
+	struct node *node = &pair->node[1];
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)node->memory + place, .length = len, .lkey = node->mr->key};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	must(qp_post_recv(node->qp, &wr, &bad) == 0, "qp_post_recv");
+}
+
 void pair_step(struct pair *pair)
 {
 	must(clock_step(&pair->clock), "nothing happens any more");
 }
 
-unsigned int pair_poll(struct pair *pair)
+static unsigned int node_poll(struct node *node)
 {
 	struct ibv_wc wc[POLL_MAX];
 	unsigned int total = 0;
 	int n;
 
-	while ((n = cq_poll(pair->node[0].cq, POLL_MAX, wc)) > 0) {
+	while ((n = cq_poll(node->cq, POLL_MAX, wc)) > 0) {
 		for (int i = 0; i < n; i++)
 			must(wc[i].status == IBV_WC_SUCCESS, "a request failed");
 		total += (unsigned int)n;
 	}
 	return total;
+}
+
+unsigned int pair_poll(struct pair *pair)
+{
+	return node_poll(&pair->node[0]);
+}
+
+unsigned int pair_poll_received(struct pair *pair)
+{
+	return node_poll(&pair->node[1]);
 }
 
 uint64_t pair_counted(const struct pair *pair, int node, enum counter counter)

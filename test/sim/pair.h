@@ -65,11 +65,17 @@ void pair_tear_down(struct pair *pair);
 void pair_post(struct pair *pair, enum ibv_wr_opcode opcode, size_t local, uint32_t len,
 	       size_t remote);
 
+/** Post a receive request of the second node: `len` bytes at `place` in its memory. */
+void pair_receive(struct pair *pair, size_t place, uint32_t len);
+
 /** Let the next thing happen; exits when nothing is left. */
 void pair_step(struct pair *pair);
 
 /** Successful completions of the first node that are there now. Exits on an error completion. */
 unsigned int pair_poll(struct pair *pair);
+
+/** The same of the second node's receive requests. */
+unsigned int pair_poll_received(struct pair *pair);
 
 uint64_t pair_counted(const struct pair *pair, int node, enum counter counter);
 

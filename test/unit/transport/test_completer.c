@@ -377,7 +377,7 @@ static void completer_receive__an_rnr_nak_waits_and_sends_again(void **state)
 	assert_int_equal(send_all(), 3);
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 1, .syndrome = AETH_RNR_NAK | RNR_CODE);
 	expect_success(1);
-	expect_flight(1, 1);
+	expect_flight(1, 3);
 	/* Nothing was lost. */
 	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX);
 	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
@@ -385,7 +385,8 @@ static void completer_receive__an_rnr_nak_waits_and_sends_again(void **state)
 	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + RNR_NS - 1), FAULT_NONE);
 	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
 	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + RNR_NS), FAULT_NONE);
-	assert_int_equal(send_all(), 2);
+	/* The peer may have kept the second packet. */
+	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_FIRST, FIRST_PSN + 1);
 	acknowledge(2);
 	expect_success(2);

@@ -699,6 +699,149 @@ static void completer_receive__sequence_naks_use_up_no_retries(void **state)
 	expect_success(1);
 }
 
+/* The peer is not ready for this PSN, and the RNR timer runs out. */
+static void refuse(uint32_t psn)
+{
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = AETH_RNR_NAK | RNR_CODE);
+	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.deadline_ns), FAULT_NONE);
+	assert_int_not_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
+}
+
+static void completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again(void **state)
+{
+	(void)state;
+	rig.recovery.rnr_retry = rig.recovery.rnr_left = RECOVERY_RNR_FOREVER;
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, IBV_WR_SEND, 4 * MTU);
+	assert_int_equal(send_all(), 16);
+	for (int i = 0; i < 3; i++) {
+		refuse(0);
+		assert_int_equal(send_all(), 1);
+		catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_FIRST, FIRST_PSN);
+	}
+	/* There was one receive request: its message is acknowledged, the next is refused. */
+	acknowledge(3);
+	expect_success(0);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	refuse(4);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_FIRST, FIRST_PSN + 4);
+	/* Without the acknowledgement. */
+	rig.flight.peer = FLIGHT_PEER_UNKNOWN;
+	refuse(8);
+	expect_success(1);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(send_all(), 1);
+	acknowledge(15);
+	expect_success(2);
+	expect_success(3);
+	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets), 5);
+}
+
+/* Messages of a packet: the one that was refused is acknowledged by itself, the next is refused,
+ * which was not sent again. */
+static void
+completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	refuse(0);
+	assert_int_equal(send_all(), 1);
+	acknowledge(0);
+	expect_success(0);
+	refuse(1);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(send_all(), 1);
+	/* If nothing more is refused, it is not sent again either. */
+	acknowledge(1);
+	expect_success(1);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(send_all(), 0);
+	acknowledge(3);
+	expect_success(2);
+	expect_success(3);
+}
+
+static void completer_receive__a_peer_that_drops_gets_everything_after_a_refusal(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_DROPS;
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	refuse(0);
+	assert_int_equal(send_all(), 4);
+	/* Once more: it is not worth to send what is behind, until this one is taken. */
+	refuse(0);
+	post(4, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 1);
+	acknowledge(0);
+	expect_success(0);
+	assert_int_equal(send_all(), 4);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_DROPS);
+	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX);
+	acknowledge(4);
+	for (uint64_t i = 1; i < 5; i++)
+		expect_success(i);
+}
+
+/* An unknown peer that drops is found out by two packets. */
+static void completer_receive__a_refusal_finds_a_peer_that_drops(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	refuse(0);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(send_all(), 1);
+		acknowledge(i);
+		expect_success(i);
+	}
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_DROPS);
+	assert_int_equal(send_all(), 2);
+	acknowledge(3);
+	expect_success(2);
+	expect_success(3);
+}
+
+/* The network brought the refused packet twice: what is the oldest when the timer runs out goes
+ * first. */
+static void completer_receive__what_is_taken_during_the_wait_is_not_sent_again(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
+	acknowledge(1);
+	expect_success(0);
+	expect_success(1);
+	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.deadline_ns), FAULT_NONE);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
+	acknowledge(3);
+	expect_success(2);
+	expect_success(3);
+	/* All of it: nothing is left to be sent. */
+	post(4, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 4, .syndrome = AETH_RNR_NAK | RNR_CODE);
+	acknowledge(4);
+	expect_success(4);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.deadline_ns), FAULT_NONE);
+	assert_int_equal(rig.flight.repair, REPAIR_NONE);
+	assert_int_equal(send_all(), 0);
+}
+
 int main(void)
 {
 #define TEST(name) \
@@ -736,6 +879,11 @@ int main(void)
 		TEST(completer_timeout__a_probe_of_a_read_asks_for_all_of_it),
 		TEST(completer_timeout__ends_a_repair),
 		TEST(completer_receive__sequence_naks_use_up_no_retries),
+		TEST(completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again),
+		TEST(completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps),
+		TEST(completer_receive__a_peer_that_drops_gets_everything_after_a_refusal),
+		TEST(completer_receive__a_refusal_finds_a_peer_that_drops),
+		TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,7 @@ enum flight_peer {
 enum flight_repair {
 	REPAIR_NONE,
 	REPAIR_REQUEST,	 /* the peer has told what it misses: its answer shows what peer it is */
+	REPAIR_RNR,	 /* the peer was not ready for it; the same, but nothing was lost */
 	REPAIR_RESPONSE, /* a response is missing: the request for it */
 	REPAIR_PROBE,	 /* nothing is known to be missing, but no answer comes */
 };
@@ -169,8 +170,8 @@ static inline void flight_rewind(struct flight *flight, bool lost)
 		flight_narrow(flight);
 }
 
-/* Send again what is missing before `to`; half as fast, if that is not so already for losses of the
- * same flight. */
+/* Send again what is missing before `to`; half as fast where it was lost, if that is not so already
+ * for losses of the same flight. */
 static inline void flight_mend(struct flight *flight, enum flight_repair repair, struct psn to)
 {
 	flight->repair = repair;
@@ -178,16 +179,18 @@ static inline void flight_mend(struct flight *flight, enum flight_repair repair,
 	flight->repair_next = flight->una;
 	flight->repair_to = to;
 	flight->repair_sent = false;
-	if (repair != REPAIR_PROBE && !psn_before(flight->una, flight->slowed_to)) {
+	if ((repair == REPAIR_REQUEST || repair == REPAIR_RESPONSE) &&
+	    !psn_before(flight->una, flight->slowed_to)) {
 		flight->slowed_to = flight->next;
 		flight_narrow(flight);
 	}
 }
 
-/* Nothing new is sent to a peer of which it is not known whether it keeps it. */
+/* Nothing new is sent to a peer that may drop it. */
 static inline bool flight_holds(const struct flight *flight)
 {
-	return flight->repair == REPAIR_REQUEST && flight->peer == FLIGHT_PEER_UNKNOWN;
+	return (flight->repair == REPAIR_REQUEST || flight->repair == REPAIR_RNR) &&
+	       flight->peer != FLIGHT_PEER_KEEPS;
 }
 
 /* Everything before `psn` is executed; responses before it are missing. */
