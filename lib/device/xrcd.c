@@ -13,6 +13,7 @@
 #include "device/limits.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
+#include "queue/cq.h"
 #include "queue/srq.h"
 
 /*
@@ -207,6 +208,16 @@ void xrcd_add_qp(struct xrcd *xrcd, struct xrcd_member *member)
 void xrcd_remove_qp(struct xrcd_member *member)
 {
 	LIST_REMOVE(member, link);
+}
+
+static void forget_in(const struct device_object *object, void *qpn)
+{
+	cq_forget_qp((struct cq *)(uintptr_t)object->what, *(const uint32_t *)qpn);
+}
+
+void xrcd_forget_qp(const struct xrcd *xrcd, uint32_t qpn)
+{
+	objects_each(xrcd->device, DEVICE_OBJECT_CQ, forget_in, &qpn);
 }
 
 struct srq *xrcd_find_srq(void *domain, uint32_t number)

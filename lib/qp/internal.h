@@ -102,6 +102,13 @@ void qp_raise(struct qp *qp, enum ibv_event_type type);
  * transport/status.h. */
 void qp_fail(struct qp *qp, enum fault fault);
 
+/*
+ * Drop what the queue pair completed and nobody has polled, as adapters do when it is reset or
+ * destroyed: the application may free what a wr_id points to. Those of an XRC_RECV one are in the
+ * queues of its domain, where xrcd_forget_qp drops them. Control.
+ */
+void qp_forget_completions(struct qp *qp);
+
 /* Complete all that is posted to receive; a shared queue is its owner's. */
 void qp_flush_receives(struct qp *qp);
 

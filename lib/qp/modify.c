@@ -4,6 +4,7 @@
 
 #include "internal.h"
 #include "qp/attr.h"
+#include "queue/cq.h"
 #include "wire/headers.h"
 
 void qp_raise(struct qp *qp, enum ibv_event_type type)
@@ -134,8 +135,7 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	return 0;
 }
 
-/* As adapters do: what the queue pair did before it was reset is not told any more. */
-static void qp_forget_completions(struct qp *qp)
+void qp_forget_completions(struct qp *qp)
 {
 	if (qp->init.send_cq != NULL)
 		cq_forget_qp(qp->init.send_cq, qp->init.qpn);

@@ -249,6 +249,7 @@ free_qp:
 
 void qp_retire(struct qp *qp)
 {
+	qp_forget_completions(qp);
 	mw_unbind_all(&qp->windows);
 	early_clear(&qp->completer.early);
 	if (!qp_is_datagram(qp))

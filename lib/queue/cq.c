@@ -198,11 +198,12 @@ void cq_arm(struct cq *cq, bool solicited_only)
 
 void cq_forget_qp(struct cq *cq, uint32_t qpn)
 {
+	const uint32_t last = cq->prod;
 	uint32_t kept;
 
 	queue_lock(&cq->lock);
 	kept = cq->cons;
-	for (uint32_t i = cq->cons; i != cq->prod; i++) {
+	for (uint32_t i = cq->cons; i != last; i++) {
 		if (cq->ring.entries[i & cq->ring.mask].qp_num == qpn)
 			continue;
 		cq->ring.entries[kept & cq->ring.mask] = cq->ring.entries[i & cq->ring.mask];
@@ -210,7 +211,10 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 			cq->ring.stamps[kept & cq->ring.mask] = cq->ring.stamps[i & cq->ring.mask];
 		kept++;
 	}
+	/* Never behind `cons`, so what comes next still is behind what an arming saw (cq_push). */
 	__atomic_store_n(&cq->prod, kept, __ATOMIC_RELEASE);
+	if (kept != last)
+		moderator_forget(cq, kept - cq->cons);
 	queue_unlock(&cq->lock);
 }
 

@@ -62,6 +62,16 @@ bool moderator_due(struct cq *cq)
 	return false;
 }
 
+void moderator_forget(struct cq *cq, uint32_t waiting)
+{
+	struct cq_moderation *moderation = &cq->moderation;
+
+	if (waiting == 0)
+		stop_waiting(cq);
+	else if (moderation->pending > waiting)
+		moderation->pending = waiting;
+}
+
 void moderator_expire(struct moderator *moderator, uint64_t now_ns)
 {
 	uint64_t earliest_ns = MODERATOR_NEVER;

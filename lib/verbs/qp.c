@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: modify, query, destroy. */
+#include "device/xrcd.h"
 #include "qp/qp.h"
 
 #include "verbs_internal.h"
@@ -45,6 +46,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return -rc;
 	rc = qp_modify(qp->qp, attr, mask, &path);
 	ibv->state = qp_state(qp->qp);
+	if (rc == 0 && ibv->state == IBV_QPS_RESET && qp->target)
+		xrcd_forget_qp(qp->target->xrcd, ibv->qp_num);
 	context_unlock(context);
 	if (rc == 0)
 		qp->device->ops->kick(qp->device->engine, qp->qp);
@@ -92,6 +95,8 @@ static void stop_locked(struct face_qp *qp)
 
 	device->ops->detach(device->engine, qp->qp);
 	device_set_qp(device, qp->ibv.qp_num, NULL);
+	if (qp->xrcd)
+		xrcd_forget_qp(qp->xrcd->xrcd, qp->ibv.qp_num);
 	qp_retire(qp->qp);
 }
 

@@ -127,9 +127,54 @@ static void cq_forget_qp__leaves_the_others_in_their_order(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
+/* The next completion stands at an index that was used already when the queue was armed. */
+static void cq_forget_qp__an_armed_queue_tells_of_the_next_one(void **state)
+{
+	struct channel channel;
+	struct ibv_wc wc = {.qp_num = 7};
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(channel_init(&channel), 0);
+	assert_int_equal(cq_create(4, &channel, NULL, NULL, &cq), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(cq_push(cq, &wc, false), 0);
+	assert_int_equal(cq_poll(cq, 1, &wc), 1);
+	cq_arm(cq, false);
+	cq_forget_qp(cq, 7);
+	assert_true(cq_empty(cq));
+	assert_int_equal(cq->source.pending, 0);
+	assert_int_equal(push(cq, 1), 0);
+	assert_int_equal(cq->source.pending, 1);
+	assert_polled(cq, 1, 1);
+	assert_int_equal(cq_destroy(cq), 0);
+	channel_fini(&channel);
+}
+
 static void count_overrun(void *user)
 {
 	(*(int *)user)++;
+}
+
+static void cq_forget_qp__makes_room_in_a_queue_that_overran(void **state)
+{
+	const struct ibv_wc wc = {.qp_num = 7};
+	int overruns = 0;
+	struct cq *cq;
+
+	(void)state;
+	assert_int_equal(cq_create(2, NULL, &overruns, count_overrun, &cq), 0);
+	for (int round = 1; round <= 2; round++) {
+		assert_int_equal(cq_push(cq, &wc, false), 0);
+		assert_int_equal(cq_push(cq, &wc, false), 0);
+		assert_int_equal(cq_push(cq, &wc, false), -ENOSPC);
+		assert_int_equal(overruns, round);
+		/* The queue is empty: who was told begins anew. */
+		cq_forget_qp(cq, 7);
+	}
+	assert_int_equal(push(cq, 1), 0);
+	assert_polled(cq, 1, 1);
+	assert_int_equal(cq_destroy(cq), 0);
 }
 
 static void cq_push__a_full_queue_loses_the_newest_and_tells_once(void **state)
@@ -545,6 +590,8 @@ int main(void)
 		cmocka_unit_test(cq_poll__takes_the_oldest_first_and_no_more_than_asked),
 		cmocka_unit_test(cq_poll__every_field_comes_through),
 		cmocka_unit_test(cq_forget_qp__leaves_the_others_in_their_order),
+		cmocka_unit_test(cq_forget_qp__an_armed_queue_tells_of_the_next_one),
+		cmocka_unit_test(cq_forget_qp__makes_room_in_a_queue_that_overran),
 		cmocka_unit_test(cq_poll__two_threads_share_the_completions),
 		WITH_CHANNEL(cq_arm__fires_once_for_what_it_was_armed_for),
 		WITH_CHANNEL(cq_arm__any_is_not_weakened_by_solicited),

@@ -51,6 +51,13 @@ static void complete(unsigned int count)
 		assert_int_equal(cq_push(cq, &wc, false), 0);
 }
 
+static void complete_of(uint32_t qpn)
+{
+	const struct ibv_wc wc = {.status = IBV_WC_SUCCESS, .qp_num = qpn};
+
+	assert_int_equal(cq_push(cq, &wc, false), 0);
+}
+
 static void pass(uint64_t ns)
 {
 	now_ns += ns;
@@ -170,6 +177,47 @@ static void set__zero_ends_it(void **state)
 	}
 }
 
+static void forget__an_event_does_not_wait_for_what_was_dropped(void **state)
+{
+	(void)state;
+	complete_of(7);
+	complete_of(7);
+	cq_forget_qp(cq, 7);
+	pass(PERIOD_NS);
+	assert_int_equal(events(), 0);
+	/* The queue is armed as before. */
+	complete(COUNT - 1);
+	assert_int_equal(events(), 0);
+	complete(1);
+	assert_int_equal(events(), 1);
+}
+
+static void forget__an_event_counts_what_is_left(void **state)
+{
+	(void)state;
+	complete_of(7);
+	complete_of(8);
+	complete_of(7);
+	cq_forget_qp(cq, 7);
+	complete(COUNT - 2);
+	assert_int_equal(events(), 0);
+	complete(1);
+	assert_int_equal(events(), 1);
+}
+
+/* The event is for what was taken as well: nothing was dropped. */
+static void forget__of_nothing_changes_nothing(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	complete_of(7);
+	assert_int_equal(cq_poll(cq, 1, &wc), 1);
+	cq_forget_qp(cq, 7);
+	pass(PERIOD_NS);
+	assert_int_equal(events(), 1);
+}
+
 static void destroy__takes_the_queue_out(void **state)
 {
 	(void)state;
@@ -193,6 +241,9 @@ int main(void)
 		UNIT(due__who_is_not_armed_waits_for_nothing),
 		UNIT(set__an_event_that_waits_is_raised),
 		UNIT(set__zero_ends_it),
+		UNIT(forget__an_event_does_not_wait_for_what_was_dropped),
+		UNIT(forget__an_event_counts_what_is_left),
+		UNIT(forget__of_nothing_changes_nothing),
 		UNIT(destroy__takes_the_queue_out),
 	};
 

@@ -112,6 +112,164 @@ static void destroy_qp__makes_the_number_find_nothing(void **state)
 		assert_null(fake.attached[i]);
 }
 
+/* Two queue pairs of one domain that complete in one queue, and receive from `srq` if there is one.
+ */
+struct couple {
+	struct ibv_cq *cq;
+	struct ibv_qp *a;
+	struct ibv_qp *b;
+};
+
+static struct couple couple_create(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = srq,
+		.cap = {.max_send_wr = 8, .max_recv_wr = srq ? 0 : 8},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	struct couple couple = {
+		.cq = cq, .a = ibv_create_qp(pd, &init), .b = ibv_create_qp(pd, &init)};
+
+	fake.carries = true;
+	assert_int_equal(fake_connect(couple.a, couple.b->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	assert_int_equal(fake_connect(couple.b, couple.a->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
+	return couple;
+}
+
+/* A sends to B `count` times; nobody polls. */
+static void couple_send(const struct couple *couple, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		struct ibv_recv_wr recv = {.wr_id = 100 + i}, *bad_recv;
+		struct ibv_send_wr send = {.wr_id = i, .opcode = IBV_WR_SEND}, *bad_send;
+
+		if (couple->b->srq)
+			assert_int_equal(ibv_post_srq_recv(couple->b->srq, &recv, &bad_recv), 0);
+		else
+			assert_int_equal(ibv_post_recv(couple->b, &recv, &bad_recv), 0);
+		assert_int_equal(ibv_post_send(couple->a, &send, &bad_send), 0);
+	}
+}
+
+static void expect_polled(struct ibv_cq *cq, uint32_t qpn, uint64_t first, uint64_t count)
+{
+	struct ibv_wc wc;
+
+	for (uint64_t i = 0; i < count; i++) {
+		assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+		assert_int_equal(wc.qp_num, qpn);
+		assert_int_equal(wc.wr_id, first + i);
+	}
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+}
+
+/* Programs free what the wr_id of the queue pair's work points to. */
+static void destroy_qp__its_completions_are_gone(void **state)
+{
+	struct fake_pair pair = fake_pair_create(*state);
+	struct couple couple = couple_create(pair.pd, pair.cq, NULL);
+
+	couple_send(&couple, 3);
+	assert_int_equal(ibv_destroy_qp(couple.a), 0);
+	expect_polled(pair.cq, couple.b->qp_num, 100, 3);
+	assert_int_equal(ibv_destroy_qp(couple.b), 0);
+
+	couple = couple_create(pair.pd, pair.cq, NULL);
+	couple_send(&couple, 3);
+	assert_int_equal(ibv_destroy_qp(couple.b), 0);
+	expect_polled(pair.cq, couple.a->qp_num, 0, 3);
+	assert_int_equal(ibv_destroy_qp(couple.a), 0);
+	fake_pair_destroy(&pair);
+}
+
+static void destroy_qp__what_it_flushed_is_gone(void **state)
+{
+	struct fake_pair pair = fake_pair_create(*state);
+	struct couple couple = couple_create(pair.pd, pair.cq, NULL);
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
+
+	assert_int_equal(ibv_post_recv(couple.b, &recv, &bad), 0);
+	assert_int_equal(ibv_modify_qp(couple.b, &error, IBV_QP_STATE), 0);
+	assert_int_equal(ibv_destroy_qp(couple.b), 0);
+	expect_polled(pair.cq, 0, 0, 0);
+	assert_int_equal(ibv_destroy_qp(couple.a), 0);
+	fake_pair_destroy(&pair);
+}
+
+static void reset_qp__its_completions_are_gone(void **state)
+{
+	struct fake_pair pair = fake_pair_create(*state);
+	struct couple couple = couple_create(pair.pd, pair.cq, NULL);
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	couple_send(&couple, 3);
+	assert_int_equal(ibv_modify_qp(couple.a, &reset, IBV_QP_STATE), 0);
+	expect_polled(pair.cq, couple.b->qp_num, 100, 3);
+	assert_int_equal(ibv_destroy_qp(couple.a), 0);
+	assert_int_equal(ibv_destroy_qp(couple.b), 0);
+	fake_pair_destroy(&pair);
+}
+
+/* Each request that the queue pair took from the shared queue has given its slot back. */
+static void destroy_qp__leaves_a_shared_queue_its_room(void **state)
+{
+	struct fake_pair pair = fake_pair_create(*state);
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(pair.pd, &init);
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
+
+	for (int round = 0; round < 3; round++) {
+		struct couple couple = couple_create(pair.pd, pair.cq, srq);
+
+		couple_send(&couple, init.attr.max_wr);
+		assert_int_equal(ibv_destroy_qp(couple.b), 0);
+		expect_polled(pair.cq, couple.a->qp_num, 0, init.attr.max_wr);
+		assert_int_equal(ibv_destroy_qp(couple.a), 0);
+	}
+	for (uint32_t i = 0; i < init.attr.max_wr; i++)
+		assert_int_equal(ibv_post_srq_recv(srq, &recv, &bad), 0);
+	assert_int_equal(ibv_post_srq_recv(srq, &recv, &bad), ENOMEM);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	fake_pair_destroy(&pair);
+}
+
+/* The completion that the iterator stands at was taken; those behind it were not. */
+static void destroy_qp__amid_an_iteration(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(*state, &attr);
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct couple couple = couple_create(pd, cq, NULL);
+	struct ibv_poll_cq_attr nothing = {.comp_mask = 0};
+	const uint32_t a = couple.a->qp_num, b = couple.b->qp_num;
+
+	/* Receive and send complete in turns. */
+	couple_send(&couple, 3);
+	assert_int_equal(ibv_start_poll(ex, &nothing), 0);
+	assert_int_equal(ibv_wc_read_qp_num(ex), b);
+	assert_int_equal(ibv_destroy_qp(couple.b), 0);
+	assert_int_equal(ibv_wc_read_qp_num(ex), b);
+	assert_int_equal(ex->wr_id, 100);
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(ibv_next_poll(ex), 0);
+		assert_int_equal(ibv_wc_read_qp_num(ex), a);
+		assert_int_equal(ex->wr_id, i);
+		if (i == 1)
+			break;
+	}
+	assert_int_equal(ibv_destroy_qp(couple.a), 0);
+	assert_int_equal(ibv_next_poll(ex), ENOENT);
+	ibv_end_poll(ex);
+	assert_int_equal(ibv_start_poll(ex, &nothing), ENOENT);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 static void rate_limit__is_set_in_rts(void **state)
 {
 	struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000000};
@@ -167,6 +325,11 @@ int main(void)
 		UNIT(query_qp__gives_what_was_set),
 		UNIT(query_qp__refreshes_the_public_state),
 		UNIT(destroy_qp__makes_the_number_find_nothing),
+		UNIT(destroy_qp__its_completions_are_gone),
+		UNIT(destroy_qp__what_it_flushed_is_gone),
+		UNIT(destroy_qp__leaves_a_shared_queue_its_room),
+		UNIT(destroy_qp__amid_an_iteration),
+		UNIT(reset_qp__its_completions_are_gone),
 		UNIT(rate_limit__is_set_in_rts),
 		UNIT(extras__that_no_queue_pair_has),
 		UNIT(data_in_order__is_promised_for_what_places_bytes),

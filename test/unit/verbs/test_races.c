@@ -345,12 +345,141 @@ static void channel__no_wake_up_is_lost_and_none_is_for_nothing(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+#define ROUNDS 400
+#define PIECE  8 /* requests of either queue pair, a round */
+
+/* A queue that is polled while queue pairs that complete in it are destroyed; one of them stays. */
+struct outlived {
+	struct ibv_cq *cq;
+	struct ibv_cq_ex *ex; /* the same */
+	struct ibv_qp *stays; /* its wr_id counts from 0 on */
+	uint64_t gone; /* queue pairs that are destroyed, of those that count from 1; atomic */
+	unsigned int received; /* completions of the one that stays; atomic */
+	bool fills;	       /* nobody polls, so that completions gather; atomic */
+};
+
+/* A wr_id of a queue pair that is destroyed: which one it is. */
+#define DOOMED UINT64_C(0x100000000)
+
+static void take_outlived(struct outlived *outlived, uint64_t gone, uint64_t wr_id,
+			  enum ibv_wc_status status)
+{
+	MUST(status == IBV_WC_SUCCESS);
+	if (wr_id >= DOOMED) {
+		MUST(wr_id - DOOMED > gone);
+		return;
+	}
+	MUST(wr_id == outlived->received);
+	__atomic_store_n(&outlived->received, outlived->received + 1, __ATOMIC_RELEASE);
+}
+
+static void iterate_outlived(struct outlived *outlived, uint64_t gone)
+{
+	struct ibv_poll_cq_attr nothing = {.comp_mask = 0};
+	struct ibv_cq_ex *ex = outlived->ex;
+
+	if (ibv_start_poll(ex, &nothing) != 0)
+		return;
+	do {
+		take_outlived(outlived, gone, ex->wr_id, ex->status);
+		/* What is destroyed from here on may have been taken. */
+		gone = __atomic_load_n(&outlived->gone, __ATOMIC_ACQUIRE);
+	} while (ibv_next_poll(ex) == 0);
+	ibv_end_poll(ex);
+}
+
+/* Whoever begins to poll when a queue pair is gone sees nothing of it. */
+static void *poll_outlived(void *arg)
+{
+	struct outlived *outlived = arg;
+
+	for (unsigned int i = 0; outlived->received < ROUNDS * PIECE; i++) {
+		const uint64_t gone = __atomic_load_n(&outlived->gone, __ATOMIC_ACQUIRE);
+		struct ibv_wc wc[3];
+		int n = 0;
+
+		if (__atomic_load_n(&outlived->fills, __ATOMIC_RELAXED)) {
+			sched_yield();
+			continue;
+		}
+		if (i % 4 == 0)
+			iterate_outlived(outlived, gone);
+		else
+			n = ibv_poll_cq(outlived->cq, 3, wc);
+		MUST(n >= 0);
+		for (int j = 0; j < n; j++)
+			take_outlived(outlived, gone, wc[j].wr_id, wc[j].status);
+	}
+	return NULL;
+}
+
+static void post_piece(struct ibv_qp *qp, uint64_t first, uint64_t step)
+{
+	for (uint64_t i = 0; i < PIECE; i++) {
+		struct ibv_send_wr wr = {.wr_id = first + i * step,
+					 .opcode = IBV_WR_RDMA_WRITE,
+					 .send_flags = IBV_SEND_SIGNALED},
+				   *bad;
+
+		MUST(ibv_post_send(qp, &wr, &bad) == 0);
+	}
+}
+
+/* Some turns of the engine, in which what was posted to a queue pair of this device completes. */
+static void run_turns(struct ibv_cq *empty)
+{
+	struct ibv_wc wc;
+
+	for (int i = 0; i < 20; i++)
+		MUST(ibv_poll_cq(empty, 1, &wc) == 0);
+}
+
+static void destroy_qp__while_its_queue_is_polled(void **state)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 128};
+	struct ibv_pd *pd = ibv_alloc_pd(live_context);
+	struct ibv_cq *other = ibv_create_cq(live_context, 16, NULL, NULL, 0);
+	struct outlived outlived = {.ex = ibv_create_cq_ex(live_context, &attr)};
+	struct ibv_qp *peer, *doomed;
+	pthread_t poller;
+
+	(void)state;
+	outlived.cq = ibv_cq_ex_to_cq(outlived.ex);
+	outlived.stays = create_qp(pd, outlived.cq, outlived.cq);
+	peer = create_qp(pd, other, other);
+	assert_true(live_connect(outlived.stays, peer->qp_num, 0));
+	assert_true(live_connect(peer, outlived.stays->qp_num, 0));
+	assert_int_equal(pthread_create(&poller, NULL, poll_outlived, &outlived), 0);
+	for (uint64_t round = 1; round <= ROUNDS; round++) {
+		/* It talks to itself: what it posts completes at once. */
+		doomed = create_qp(pd, outlived.cq, outlived.cq);
+		assert_true(live_connect(doomed, doomed->qp_num, 0));
+		__atomic_store_n(&outlived.fills, true, __ATOMIC_RELAXED);
+		post_piece(doomed, DOOMED + round, 0);
+		post_piece(outlived.stays, (round - 1) * PIECE, 1);
+		run_turns(other);
+		__atomic_store_n(&outlived.fills, false, __ATOMIC_RELAXED);
+		assert_int_equal(ibv_destroy_qp(doomed), 0);
+		__atomic_store_n(&outlived.gone, round, __ATOMIC_RELEASE);
+		while (round * PIECE - __atomic_load_n(&outlived.received, __ATOMIC_ACQUIRE) >
+		       2 * PIECE)
+			sched_yield();
+	}
+	assert_int_equal(pthread_join(poller, NULL), 0);
+	assert_int_equal(ibv_destroy_qp(outlived.stays), 0);
+	assert_int_equal(ibv_destroy_qp(peer), 0);
+	assert_int_equal(ibv_destroy_cq(outlived.cq), 0);
+	assert_int_equal(ibv_destroy_cq(other), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resize_cq__under_traffic),
 		cmocka_unit_test(resize_cq__under_traffic_and_the_iterator),
 		cmocka_unit_test(channel__no_wake_up_is_lost_and_none_is_for_nothing),
+		cmocka_unit_test(destroy_qp__while_its_queue_is_polled),
 	};
 
 	return cmocka_run_group_tests(tests, live_set_up, live_tear_down);

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "queue/cq.h"
+
 #include "fake.h"
 
 static uint8_t bytes[4096];
@@ -205,6 +207,95 @@ static void destroy_srq__makes_its_number_nobodys(void **state)
 	domain_end(&domain);
 }
 
+static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_xrcd *xrcd, uint32_t qpn,
+			      void *user)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE |
+			     IBV_QP_OPEN_ATTR_CONTEXT,
+		.qp_num = qpn,
+		.xrcd = xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+		.qp_context = user,
+	};
+
+	return ibv_open_qp(context, &attr);
+}
+
+static void receive_two(struct domain *domain)
+{
+	uint32_t srqn;
+
+	assert_int_equal(ibv_get_srq_num(domain->srq, &srqn), 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		post(domain, i);
+		request(domain, IBV_WR_SEND, srqn);
+		expect_sent(domain, IBV_WC_SUCCESS);
+	}
+}
+
+static void expect_received(const struct domain *domain, int count)
+{
+	struct ibv_wc wc[4];
+
+	assert_int_equal(ibv_poll_cq(domain->srq_cq, 4, wc), count);
+}
+
+static void reset_qp__its_completions_are_gone(void **state)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct domain domain;
+
+	domain_start(&domain, *state);
+	receive_two(&domain);
+	assert_int_equal(ibv_modify_qp(domain.ini, &reset, IBV_QP_STATE), 0);
+	assert_int_equal(cq_empty(face_cq(domain.srq_cq)->cq), false);
+	assert_int_equal(ibv_modify_qp(domain.tgt, &reset, IBV_QP_STATE), 0);
+	expect_received(&domain, 0);
+	domain_end(&domain);
+}
+
+static void destroy_qp__its_completions_are_gone(void **state)
+{
+	struct domain domain;
+
+	domain_start(&domain, *state);
+	receive_two(&domain);
+	assert_int_equal(ibv_destroy_qp(domain.tgt), 0);
+	domain.tgt = NULL;
+	expect_received(&domain, 0);
+	domain_end(&domain);
+}
+
+/* Not before the last handle goes, though, with which the queue pair does. */
+static void destroy_qp__of_one_handle_leaves_them(void **state)
+{
+	struct domain domain;
+	struct ibv_qp *second;
+
+	domain_start(&domain, *state);
+	second = open_qp(domain.context, domain.xrcd, domain.tgt->qp_num, NULL);
+	receive_two(&domain);
+	assert_int_equal(ibv_destroy_qp(domain.tgt), 0);
+	domain.tgt = second;
+	expect_received(&domain, 2);
+	domain_end(&domain);
+}
+
+static void destroy_qp__finds_them_where_their_queue_has_gone(void **state)
+{
+	struct domain domain;
+
+	domain_start(&domain, *state);
+	receive_two(&domain);
+	assert_int_equal(ibv_destroy_srq(domain.srq), 0);
+	domain.srq = NULL;
+	assert_int_equal(ibv_destroy_qp(domain.tgt), 0);
+	domain.tgt = NULL;
+	expect_received(&domain, 0);
+	domain_end(&domain);
+}
+
 static void open_xrcd__shares_by_file(void **state)
 {
 	const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -225,21 +316,6 @@ static void open_xrcd__shares_by_file(void **state)
 	assert_int_equal(ibv_close_xrcd(a), 0);
 	assert_int_equal(ibv_close_xrcd(b), 0);
 	close(fd);
-}
-
-static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_xrcd *xrcd, uint32_t qpn,
-			      void *user)
-{
-	struct ibv_qp_open_attr attr = {
-		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE |
-			     IBV_QP_OPEN_ATTR_CONTEXT,
-		.qp_num = qpn,
-		.xrcd = xrcd,
-		.qp_type = IBV_QPT_XRC_RECV,
-		.qp_context = user,
-	};
-
-	return ibv_open_qp(context, &attr);
 }
 
 static void open_qp__gives_another_handle(void **state)
@@ -318,6 +394,10 @@ int main(void)
 		UNIT(send__arrives_in_the_queue_of_the_number),
 		UNIT(read__uses_the_protection_domain_of_the_number),
 		UNIT(destroy_srq__makes_its_number_nobodys),
+		UNIT(reset_qp__its_completions_are_gone),
+		UNIT(destroy_qp__its_completions_are_gone),
+		UNIT(destroy_qp__of_one_handle_leaves_them),
+		UNIT(destroy_qp__finds_them_where_their_queue_has_gone),
 		UNIT(open_xrcd__shares_by_file),
 		UNIT(open_qp__gives_another_handle),
 		UNIT(open_qp__refuses_those_of_others),

@@ -48,6 +48,12 @@ void xrcd_remove_srq(struct xrcd *xrcd, struct srq *srq);
 void xrcd_add_qp(struct xrcd *xrcd, struct xrcd_member *member);
 void xrcd_remove_qp(struct xrcd_member *member);
 
+/**
+ * Drop what a queue pair of the domain completed and nobody has polled. It may be in any completion
+ * queue: its shared receive queues may have gone since. Engine's lock.
+ */
+void xrcd_forget_qp(const struct xrcd *xrcd, uint32_t qpn);
+
 /** The queue of a number in the domain (a struct xrcd), or NULL. Engine's thread. */
 struct srq *xrcd_find_srq(void *xrcd, uint32_t number);
 

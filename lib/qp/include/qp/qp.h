@@ -76,11 +76,11 @@ static inline struct qp_sched *qp_sched(struct qp *qp)
  * what was granted. */
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **qp);
 
-/** Before qp_destroy: it gives back what it keeps of the device's, and unbinds its windows of type
- * 2. The engine finds it no more. Engine's lock. */
+/** Before qp_destroy: it gives back what it keeps of the device's, unbinds its windows of type 2, and
+ * drops the completions of it that nobody has polled. The engine finds it no more. Engine's lock. */
 void qp_retire(struct qp *qp);
 
-/** Outstanding work vanishes without completions, as ibv_destroy_qp(3) says. It is retired. */
+/** Outstanding work vanishes without completions. It is retired. */
 void qp_destroy(struct qp *qp);
 
 /**

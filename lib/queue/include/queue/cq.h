@@ -128,8 +128,8 @@ static inline enum cq_armed cq_armed_for(const struct cq *cq)
 	return (enum cq_armed)(uint32_t)__atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
 }
 
-/** Drop what a queue pair completed here and nobody has polled. MT-safe against polling; the engine
- * is stopped. */
+/** Drop what a queue pair completed here and nobody has polled. An event that was raised for it
+ * stays raised. MT-safe against polling; the engine is stopped. */
 void cq_forget_qp(struct cq *cq, uint32_t qpn);
 
 /** Make a ring of at least `cqe` entries for a queue. MT-safe. 0, -EINVAL for cqe of 0, -ENOMEM. */

@@ -52,6 +52,10 @@ void moderator_set(struct cq *cq, struct moderator *moderator, uint32_t count, u
 /** A completion came that an event is due for: whether to raise it now. */
 bool moderator_due(struct cq *cq);
 
+/** Completions were dropped, and only `waiting` are left in the queue: an event does not count, nor
+ * wait for, others. It stays armed. */
+void moderator_forget(struct cq *cq, uint32_t waiting);
+
 /** Raise the events whose time has come. */
 void moderator_expire(struct moderator *moderator, uint64_t now_ns);
 
