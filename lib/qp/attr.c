@@ -13,10 +13,14 @@
 #include "base/verbs_later.h"
 #include "wire/headers.h"
 
-#define ATTR_ACCESS_FLAGS                                                            \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND |      \
-	 LATER_ACCESS_FLUSH_GLOBAL | LATER_ACCESS_FLUSH_PERSISTENT)
+/* Programs use one word for their regions and their queue pairs: all that a region may have is
+ * kept, and told again, as by Linux. Only the remote rights mean something here. */
+#define ATTR_ACCESS_FLAGS                                                                        \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                       \
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | \
+			IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |      \
+			LATER_ACCESS_FLUSH_GLOBAL | LATER_ACCESS_FLUSH_PERSISTENT |              \
+			IBV_ACCESS_OPTIONAL_RANGE))
 
 struct transition {
 	enum ibv_qp_state from;
@@ -196,7 +200,7 @@ int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct att
 		return -EINVAL;
 	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
 		return -EINVAL;
-	if ((mask & IBV_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~(unsigned)ATTR_ACCESS_FLAGS))
+	if ((mask & IBV_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~ATTR_ACCESS_FLAGS))
 		return -EINVAL;
 	if ((mask & IBV_QP_PATH_MTU) &&
 	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > limits->port_mtu))

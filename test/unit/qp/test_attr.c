@@ -325,10 +325,11 @@ static void attr_check_values__each_has_its_range(void **state)
 	EXPECT_LAST(IBV_QP_RNR_RETRY, rnr_retry, 7, 8);
 	EXPECT_LAST(IBV_QP_RATE_LIMIT, rate_limit, 5000, 5001);
 	EXPECT_LAST(IBV_QP_PATH_MIG_STATE, path_mig_state, IBV_MIG_MIGRATED, IBV_MIG_REARM);
-	EXPECT_LAST(IBV_QP_ACCESS_FLAGS, qp_access_flags,
-		    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ON_DEMAND,
-		    1u << 20);
+	/* What a region may have, and whatever is optional. */
+	EXPECT_LAST(IBV_QP_ACCESS_FLAGS, qp_access_flags, 0x3ff | IBV_ACCESS_RELAXED_ORDERING,
+		    1u << 10);
+	EXPECT_LAST(IBV_QP_ACCESS_FLAGS, qp_access_flags, IBV_ACCESS_OPTIONAL_RANGE, 1u << 19);
+	EXPECT_LAST(IBV_QP_ACCESS_FLAGS, qp_access_flags, 1u << 29, 1u << 30);
 	/* The mask of 24 bits is the application's to forget, as everywhere. */
 	assert_int_equal(VALUE(IBV_QP_RQ_PSN, rq_psn, UINT32_MAX), 0);
 	assert_int_equal(VALUE(IBV_QP_SQ_PSN, sq_psn, UINT32_MAX), 0);
