@@ -108,7 +108,9 @@ void qp_reset(struct qp *qp)
 	completer_reset(&qp->completer);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	qp->receive.taken = false;
-	if (!qp_is_datagram(qp))
+	if (qp_is_datagram(qp))
+		qp->datagram.psn = psn_make(0);
+	else
 		responder_reset(&qp->responder, psn_make(0));
 }
 
@@ -297,6 +299,23 @@ void *qp_user(const struct qp *qp)
 	return qp->init.user;
 }
 
+static struct psn next_sent(const struct qp *qp)
+{
+	return qp_is_datagram(qp) ? qp->datagram.psn : qp->flight.top;
+}
+
+/* The states of which the numbers are told: 0 where none was set. Datagrams are expected in none.
+ */
+static bool has_sent(const struct qp *qp)
+{
+	return qp->state >= IBV_QPS_RTS;
+}
+
+static bool has_expected(const struct qp *qp)
+{
+	return qp->state >= IBV_QPS_RTR && !qp_is_datagram(qp);
+}
+
 void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
 {
 	attr_tell(&qp->attr, attr);
@@ -305,10 +324,10 @@ void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *
 	attr->path_mig_state = IBV_MIG_MIGRATED;
 	attr->cap = qp_cap(qp);
 	attr->sq_draining = qp->state == IBV_QPS_SQD && !requester_drained(&qp->requester);
-	if (qp->state >= IBV_QPS_RTR && !qp_is_datagram(qp))
+	if (has_expected(qp))
 		attr->rq_psn = qp->responder.epsn.v;
-	if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
-		attr->sq_psn = qp->flight.next.v;
+	if (has_sent(qp))
+		attr->sq_psn = next_sent(qp).v;
 	init->cap = attr->cap;
 	init->qp_type = qp->init.type;
 	init->sq_sig_all = qp->init.sig_all;
@@ -331,10 +350,10 @@ void qp_look(const struct qp *qp, struct qp_view *view)
 		.send_cq = init->send_cq ? init->send_cq->number : 0,
 		.recv_cq = init->recv_cq ? init->recv_cq->number : 0,
 	};
-	if (qp->state >= IBV_QPS_RTR && !qp_is_datagram(qp))
+	if (has_expected(qp))
 		view->rq_psn = qp->responder.epsn.v;
-	if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
-		view->sq_psn = init->type == IBV_QPT_UD ? qp->datagram.psn.v : qp->flight.next.v;
+	if (has_sent(qp))
+		view->sq_psn = next_sent(qp).v;
 	if (has_peer)
 		memcpy(view->dgid, &qp->attr.ah_attr.grh.dgid, sizeof(view->dgid));
 }

@@ -13,6 +13,7 @@
 #include "mem/mw.h"
 #include "mem/pd.h"
 #include "qp_rig.h"
+#include "queue/ah.h"
 #include "transport/early.h"
 #include "transport/flight.h"
 
@@ -309,6 +310,83 @@ static void qp_query__psns_go_on_with_the_traffic(void **state)
 	assert_int_equal(attr.sq_psn, 1);
 }
 
+static uint32_t queried_sq_psn(const struct end *end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct qp_view view;
+
+	qp_query(end->qp, &attr, &init);
+	qp_look(end->qp, &view);
+	assert_int_equal(view.sq_psn, attr.sq_psn);
+	return attr.sq_psn;
+}
+
+static void qp_query__psns_of_every_type_go_on(void **state)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		end_recreate(A, types[i], NULL);
+		end_raise(A, IBV_QPS_RTS);
+		assert_int_equal(queried_sq_psn(A), 100);
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 3 * MTU, 0), 0);
+		end_run(A, 16);
+		assert_int_equal(queried_sq_psn(A), 103);
+		/* Nor is it another one after an error, or when what is lost is sent again. */
+		if (types[i] != IBV_QPT_UC)
+			end_time_out(A);
+		assert_int_equal(queried_sq_psn(A), 103);
+		assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+		assert_int_equal(queried_sq_psn(A), 103);
+		qp_query(A->qp, &attr, &init);
+		assert_int_equal(attr.rq_psn, 0xfffffe);
+	}
+}
+
+static void qp_query__psns_of_datagrams_go_on(void **state)
+{
+	(void)state;
+	end_recreate(A, IBV_QPT_UD, NULL);
+	for (int round = 0; round < 2; round++) {
+		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .sq_psn = 100};
+		struct ibv_qp_init_attr init;
+
+		assert_int_equal(
+			qp_modify(A->qp, &attr,
+				  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+				  NULL),
+			0);
+		attr.qp_state = IBV_QPS_RTR;
+		assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE, NULL), 0);
+		/* Nothing of before the reset is told. */
+		assert_int_equal(queried_sq_psn(A), 0);
+		attr.qp_state = IBV_QPS_RTS;
+		assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, NULL), 0);
+		assert_int_equal(queried_sq_psn(A), 100);
+		for (uint64_t i = 0; i < 5; i++) {
+			struct ah ah = {.path = A->path};
+			struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+						 .wr.ud = {.ah = (struct ibv_ah *)&ah,
+							   .remote_qpn = FIXTURE_PEER_QPN}},
+					   *bad;
+
+			assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
+			end_run(A, 16);
+		}
+		assert_int_equal(queried_sq_psn(A), 105);
+		qp_query(A->qp, &attr, &init);
+		assert_int_equal(attr.rq_psn, 0);
+		assert_int_equal(qp_modify(A->qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
+					   IBV_QP_STATE, NULL),
+				 0);
+		assert_int_equal(queried_sq_psn(A), 0);
+	}
+}
+
 /* ibv_post_send(3), ibv_post_recv(3), IBTA 10.3.1: what each state does with posted work. */
 
 static void qp_post_send__only_from_rts_on(void **state)
@@ -396,6 +474,8 @@ int main(void)
 		TEST(qp_run__xrc_binds_no_window_of_type_2),
 		TEST(qp_query__tells_what_was_set),
 		TEST(qp_query__psns_go_on_with_the_traffic),
+		TEST(qp_query__psns_of_every_type_go_on),
+		TEST(qp_query__psns_of_datagrams_go_on),
 		TEST(qp_post_send__only_from_rts_on),
 		TEST(qp_post_recv__from_init_on),
 		TEST(qp_post_send__a_full_queue),
