@@ -11,6 +11,8 @@
 #define TIME_FLAGS \
 	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
+#define TELL_AFTER 32 /* completions of one iteration */
+
 static struct face_cq *of_ex(struct ibv_cq_ex *ex)
 {
 	return (struct face_cq *)ex;
@@ -26,7 +28,26 @@ static int take_next(struct face_cq *cq)
 	}
 	cq->ex.wr_id = cq->wc.wr_id;
 	cq->ex.status = cq->wc.status;
+	cq->untold++;
 	return 0;
+}
+
+/*
+ * Who iterates polls, as who calls ibv_poll_cq: else the helper would take the engine from a
+ * program that always finds something, and no turn would be run in between.
+ */
+static void tell_engine(const struct face_cq *cq, int taken)
+{
+	if (likely(taken > 0))
+		cq->device->ops->polled(cq->device->engine, taken);
+}
+
+static int take_untold(struct face_cq *cq)
+{
+	const int taken = cq->untold;
+
+	cq->untold = 0;
+	return taken;
 }
 
 static void iterator_unlock(struct face_cq *cq)
@@ -63,17 +84,24 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	return rc;
 }
 
-/* A batch ends where the queue is empty: what arrived since is for the next start_poll. */
+/* A batch ends where the queue is empty: what arrived since is for the next start_poll. One that
+ * does not end tells of itself now and then. */
 static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct face_cq *cq = of_ex(ex);
 
+	if (unlikely(cq->untold >= TELL_AFTER))
+		tell_engine(cq, take_untold(cq));
 	return cq_empty(cq->cq) ? ENOENT : take_next(cq);
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	iterator_unlock(of_ex(ex));
+	struct face_cq *cq = of_ex(ex);
+	const int taken = take_untold(cq);
+
+	iterator_unlock(cq);
+	tell_engine(cq, taken);
 }
 
 /* A child's calls (fork.c): the completions are its parent's. */

@@ -170,6 +170,7 @@ struct face_cq {
 	pthread_mutex_t iterator_lock;
 	bool single_threaded; /* the application's promise: iterator_lock is not taken */
 	struct ibv_wc wc;     /* the current completion */
+	int untold;	      /* completions taken that the engine does not know of */
 	uint64_t stamp_ns;    /* when it was added, if wanted */
 	bool wants_wallclock;
 	uint64_t wallclock_offset_ns; /* what the engine's clock lacks to CLOCK_REALTIME */

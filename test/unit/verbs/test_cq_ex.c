@@ -121,6 +121,39 @@ static void poll__iterates_and_ends_with_enoent(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
+/* As of polls by ibv_poll_cq: the helper leaves the engine to a program that always finds some. */
+static void poll__tells_the_engine(void **state)
+{
+	struct ibv_cq_init_attr_ex init = {.cqe = 64};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(*state, &init);
+	struct ibv_poll_cq_attr attr = {0};
+	unsigned int polls;
+
+	assert_int_equal(ibv_start_poll(cq, &attr), ENOENT);
+	assert_int_equal(fake.polls, 1);
+	assert_int_equal(fake.found, 0);
+	for (uint64_t i = 0; i < 3; i++)
+		complete(cq, i);
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	assert_int_equal(ibv_next_poll(cq), 0);
+	assert_int_equal(fake.found, 0);
+	ibv_end_poll(cq);
+	assert_int_equal(fake.found, 2);
+	polls = fake.polls;
+	/* A long iteration does not wait for its end to tell. */
+	for (uint64_t i = 0; i < 60; i++)
+		complete(cq, i);
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	for (uint64_t i = 0; i < 60; i++)
+		assert_int_equal(ibv_next_poll(cq), 0);
+	assert_true(fake.found > 2 && fake.found < 63);
+	assert_int_equal(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+	assert_int_equal(fake.found, 63);
+	assert_int_equal(fake.polls, polls);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
 struct poller {
 	struct ibv_cq_ex *cq;
 	bool done; /* atomic */
@@ -290,6 +323,7 @@ int main(void)
 		UNIT(create__refuses_what_is_not_defined),
 		UNIT(poll__reads_every_field),
 		UNIT(poll__iterates_and_ends_with_enoent),
+		UNIT(poll__tells_the_engine),
 		UNIT(poll__by_two_threads_takes_turns),
 		UNIT(poll__single_threaded_takes_no_lock),
 		UNIT(overrun__may_be_ignored),
