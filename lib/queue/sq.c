@@ -18,6 +18,9 @@
 #define SEND_FLAGS_KNOWN \
 	((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
 
+/* What a program chooses of a window's key (ibv_inc_rkey(3)); the rest stays the window's. */
+#define KEY_TAG_MASK 0xffu
+
 #define BIT(opcode) (1u << (opcode))
 
 int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq_attr *attr)
@@ -111,7 +114,7 @@ int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
 	if (!mw || (!info->mr && info->length > 0))
 		return EINVAL;
 	wqe->bind_window = mw->rkey;
-	wqe->rkey = rkey;
+	wqe->rkey = (mw->rkey & ~KEY_TAG_MASK) | (rkey & KEY_TAG_MASK);
 	wqe->remote_addr = info->addr;
 	wqe->bind_length = info->length;
 	wqe->bind_lkey = info->mr ? info->mr->lkey : 0;
@@ -121,10 +124,17 @@ int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
 
 static int fill_local(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 {
+	int rc;
+
 	wqe->length = 0;
 	wqe->num_sge = 0;
-	if (wr->opcode == IBV_WR_BIND_MW)
-		return sq_fill_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	if (wr->opcode == IBV_WR_BIND_MW) {
+		rc = sq_fill_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		/* Programs read it there once it is posted, as they do after ibv_bind_mw(3). */
+		if (rc == 0)
+			wr->bind_mw.mw->rkey = wqe->rkey;
+		return rc;
+	}
 	wqe->rkey = wr->invalidate_rkey;
 	return 0;
 }

@@ -84,7 +84,7 @@ static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct
 	return face_qp(ibv_qp)->pd == face_mw(ibv_mw)->mw->view.pd ? 0 : EPERM;
 }
 
-/* A window of type 1: its next key is chosen here, and told at once (ibv_bind_mw(3)). */
+/* A window of type 1: its next key is chosen here, and told when it is posted (ibv_bind_mw(3)). */
 int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct ibv_send_wr wr = {
@@ -96,9 +96,5 @@ int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	struct ibv_send_wr *bad;
 	int rc = check_bind(qp, mw, bind);
 
-	if (rc == 0)
-		rc = ibv_post_send(qp, &wr, &bad);
-	if (rc == 0)
-		mw->rkey = wr.bind_mw.rkey;
-	return rc;
+	return rc == 0 ? ibv_post_send(qp, &wr, &bad) : rc;
 }

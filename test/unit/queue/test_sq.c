@@ -274,6 +274,13 @@ static void sq_post__a_binding_is_described_by_keys(void **state)
 	wqe = posted(&sq, &wr);
 	assert_int_equal(wqe->bind_window, 0x3344);
 	assert_int_equal(wqe->rkey, 0x3345);
+	/* The window is told its key. Of what is asked for, the lowest byte counts. */
+	assert_int_equal(mw.rkey, 0x3345);
+	wr.bind_mw.rkey = 0xabcdef46;
+	wqe = posted(&sq, &wr);
+	assert_int_equal(wqe->bind_window, 0x3345);
+	assert_int_equal(wqe->rkey, 0x3346);
+	assert_int_equal(mw.rkey, 0x3346);
 	assert_int_equal(wqe->bind_lkey, 0x1122);
 	assert_int_equal(wqe->remote_addr, 0x5566778899);
 	assert_int_equal(wqe->bind_length, 1ull << 40);

@@ -301,6 +301,23 @@ static void atomic_write__has_its_data_and_takes_no_other(void **state)
 	expect_refused(EINVAL);
 }
 
+/* Nobody knows yet whether the list will be posted: the window keeps the key that it has. */
+static void bind__takes_the_lowest_byte_of_the_key(void **state)
+{
+	const struct ibv_mw_bind_info info = {.length = 0};
+	struct ibv_mw mw = {.rkey = 0x3344};
+	struct send_wqe *wqe;
+
+	(void)state;
+	start();
+	wqe = next(IBV_WR_BIND_MW);
+	assert_int_equal(sq_fill_bind(wqe, &mw, 0xabcdef46, &info), 0);
+	assert_int_equal(sq_build_complete(&sq), 0);
+	assert_int_equal(sq_at(&sq, 0)->bind_window, 0x3344);
+	assert_int_equal(sq_at(&sq, 0)->rkey, 0x3346);
+	assert_int_equal(mw.rkey, 0x3344);
+}
+
 static void flush__says_what_and_how_far(void **state)
 {
 	static const struct {
@@ -457,6 +474,7 @@ int main(void)
 		UNIT(inline__refuses_what_does_not_fit),
 		UNIT(complete__an_atomic_has_one_aligned_result),
 		UNIT(atomic_write__has_its_data_and_takes_no_other),
+		UNIT(bind__takes_the_lowest_byte_of_the_key),
 		UNIT(flush__says_what_and_how_far),
 		UNIT(complete__a_datagram_needs_an_address),
 		UNIT(complete__xrc_needs_a_number),

@@ -284,6 +284,28 @@ static void type_2__is_used_and_invalidated_here(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
+/* ConnectX and irdma take the lowest byte of the key that is asked for, and programs count on it.
+ */
+static void type_2__the_lowest_byte_of_the_key_is_the_programs(void **state)
+{
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	const uint32_t before = mw->rkey;
+	const uint32_t rkey = (before & ~0xffu) | 0x42;
+
+	post_bind(mw, 0x42, part(IBV_ACCESS_REMOTE_WRITE));
+	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	assert_int_equal(mw->rkey, rkey);
+	reach(IBV_WR_RDMA_WRITE, rkey, 100, IBV_WC_SUCCESS);
+	post_key(talk.b.qp, IBV_WR_LOCAL_INV, rkey);
+	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	post_bind(mw, ~before, part(IBV_ACCESS_REMOTE_WRITE));
+	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
+	assert_int_equal(mw->rkey, before ^ 0xff);
+	reach(IBV_WR_RDMA_WRITE, mw->rkey, 100, IBV_WC_SUCCESS);
+	reach_no_more(*state, rkey);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
 static void type_2__is_invalidated_by_the_peer(void **state)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
@@ -530,6 +552,7 @@ int main(void)
 		UNIT(bind_mw__the_tag_goes_around),
 		UNIT(bind_mw__of_length_0_takes_it_back),
 		UNIT(type_2__is_used_and_invalidated_here),
+		UNIT(type_2__the_lowest_byte_of_the_key_is_the_programs),
 		UNIT(type_2__is_invalidated_by_the_peer),
 		UNIT(region__stays_as_it_was_while_a_window_is_bound),
 		UNIT(region__counts_its_windows),

@@ -150,13 +150,21 @@ static inline bool sq_has_payload(enum ibv_wr_opcode opcode)
 	       (int)opcode != LATER_WR_FLUSH;
 }
 
-/** Describe the binding of a window. 0, or EINVAL (positive) without a window, or a region where
- * one is needed. */
+/**
+ * Describe the binding of a window.
+ *
+ * @param rkey
+ *   Its lowest byte is that of the window's next key; the others are not looked at, as by adapters.
+ * @return
+ *   0, or EINVAL (positive) without a window, or a region where one is needed.
+ */
 int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
 		 const struct ibv_mw_bind_info *info);
 
 /**
  * Post a list of work requests. MT-safe.
+ *
+ * A window that is bound is told its next key at once, in its `rkey`.
  *
  * @param qp_type
  *   Which opcodes are allowed.
