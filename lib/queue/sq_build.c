@@ -34,8 +34,7 @@ static void finish(struct sq *sq)
 		sq_build_fail(sq, EINVAL);
 	if (!sq_is_atomic((enum ibv_wr_opcode)wqe->opcode))
 		return;
-	if (wqe->num_sge != 1 || wqe->sge[0].length < SQ_ATOMIC_BYTES ||
-	    wqe->remote_addr % SQ_ATOMIC_BYTES != 0) {
+	if (wqe->num_sge != 1 || wqe->sge[0].length < SQ_ATOMIC_BYTES) {
 		sq_build_fail(sq, EINVAL);
 		return;
 	}
@@ -139,10 +138,6 @@ void sq_build_atomic_write(struct sq *sq, uint64_t remote_addr, uint32_t rkey, c
 
 	if (!wqe)
 		return;
-	if (remote_addr % ATOMIC_WRITE_BYTES != 0) {
-		sq_build_fail(sq, EINVAL);
-		return;
-	}
 	wqe->remote_addr = remote_addr;
 	wqe->rkey = rkey;
 	wqe->length = ATOMIC_WRITE_BYTES;

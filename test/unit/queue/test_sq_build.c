@@ -234,13 +234,13 @@ static void inline__refuses_what_does_not_fit(void **state)
 	assert_int_equal(sq_build_complete(&sq), 0);
 }
 
-static void complete__an_atomic_has_one_aligned_result(void **state)
+static void complete__an_atomic_has_one_result(void **state)
 {
 	static const struct {
 		uint64_t remote_addr;
 		uint32_t length;
 		int error;
-	} cases[] = {{8, 8, 0}, {16, 100, 0}, {4, 8, EINVAL}, {8, 7, EINVAL}, {8, 0, EINVAL}};
+	} cases[] = {{8, 8, 0}, {16, 100, 0}, {4, 8, 0}, {8, 7, EINVAL}, {8, 0, EINVAL}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -289,10 +289,6 @@ static void atomic_write__has_its_data_and_takes_no_other(void **state)
 	next(IBV_WR_ATOMIC_WRITE);
 	sq_build_atomic_write(&sq, 0x1000, 9, data);
 	sq_build_inline(&sq, 1, &other);
-	expect_refused(EINVAL);
-	start();
-	next(IBV_WR_ATOMIC_WRITE);
-	sq_build_atomic_write(&sq, 0x1004, 9, data);
 	expect_refused(EINVAL);
 	/* No such request, so nothing to describe. */
 	sq_build_start(&sq, 1u << IBV_WR_SEND);
@@ -472,7 +468,7 @@ int main(void)
 		UNIT(sge_list__refuses_what_is_too_long),
 		UNIT(inline__copies_at_once),
 		UNIT(inline__refuses_what_does_not_fit),
-		UNIT(complete__an_atomic_has_one_aligned_result),
+		UNIT(complete__an_atomic_has_one_result),
 		UNIT(atomic_write__has_its_data_and_takes_no_other),
 		UNIT(bind__takes_the_lowest_byte_of_the_key),
 		UNIT(flush__says_what_and_how_far),

@@ -49,6 +49,28 @@ static void write__to_a_region_that_is_gone_fails(void **state)
 	talk_end(&talk);
 }
 
+/* The specification leaves it to the responder (9.4.5), and ConnectX does: nothing is written. */
+static void atomic__at_an_odd_address_is_refused_by_the_peer(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE};
+
+	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		struct talk talk = talk_start(*state, FAKE_GID_V4);
+		struct ibv_sge sge = talk_source(&talk, 0, 8);
+		uint8_t *target = talk.target;
+
+		talk.target += 4;
+		talk_post(&talk, opcodes[i], &sge, 1);
+		talk.target = target;
+		talk_wait(talk.a.cq, IBV_WC_REM_INV_REQ_ERR);
+		talk_event(*state, IBV_EVENT_QP_REQ_ERR);
+		for (size_t j = 0; j < 16; j++)
+			assert_int_equal(target[j], 0);
+		talk_end(&talk);
+	}
+}
+
 static void event__wakes_who_waits_for_a_completion(void **state)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
@@ -89,6 +111,7 @@ int main(void)
 		UNIT(send__arrives),
 		UNIT(write__arrives_over_ipv6),
 		UNIT(write__to_a_region_that_is_gone_fails),
+		UNIT(atomic__at_an_odd_address_is_refused_by_the_peer),
 		UNIT(event__wakes_who_waits_for_a_completion),
 	};
 

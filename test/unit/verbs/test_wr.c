@@ -223,6 +223,7 @@ static void atomic_write__stores_its_word(void **state)
 				 .sg_list = &sge,
 				 .num_sge = 1},
 			   *bad;
+	struct ibv_wc wc;
 
 	begin(&extended, 1);
 	ibv_wr_atomic_write(extended.ex, extended.target->rkey, (uintptr_t)target + 16, source);
@@ -237,7 +238,12 @@ static void atomic_write__stores_its_word(void **state)
 	assert_memory_equal(target + 32, source, 8);
 	begin(&extended, 3);
 	ibv_wr_atomic_write(extended.ex, extended.target->rkey, (uintptr_t)target + 4, source);
-	assert_int_equal(ibv_wr_complete(extended.ex), EINVAL);
+	assert_int_equal(ibv_wr_complete(extended.ex), 0);
+	/* The responder refuses the address. */
+	assert_int_equal(ibv_poll_cq(extended.cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_REM_INV_REQ_ERR);
+	assert_int_equal(wc.wr_id, 3);
+	assert_int_equal(target[4], 0);
 	end(&extended);
 }
 

@@ -173,9 +173,8 @@ int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
  * @return
  *   0; ENOMEM (positive, as ibv_post_send(3) returns it) when the queue is full; EINVAL for a bad
  * opcode, too many entries, inline data too long or with READ and atomics, atomics whose list is
- * not one entry of at least 8 bytes, an ATOMIC WRITE not of 8 bytes, a remote address of either
- * that is not a multiple of 8, a message over 2^31 bytes, a FLUSH (which only a list that is built
- * can describe).
+ * not one entry of at least 8 bytes, an ATOMIC WRITE not of 8 bytes, a message over 2^31 bytes, a
+ * FLUSH (which only a list that is built can describe).
  */
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad);
