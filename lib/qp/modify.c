@@ -48,6 +48,13 @@ static void qp_enter_send_error(struct qp *qp)
 	completer_flush(&qp->completer);
 }
 
+/* A send request of ours is wrong by itself. */
+static bool is_of_sender(enum fault fault)
+{
+	return fault == FAULT_SEND_PROTECTION || fault == FAULT_SEND_LENGTH ||
+	       fault == FAULT_SEND_WINDOW || fault == FAULT_SEND_OPERATION;
+}
+
 void qp_fail(struct qp *qp, enum fault fault)
 {
 	const struct fault_info *info = fault_info(fault);
@@ -61,9 +68,7 @@ void qp_fail(struct qp *qp, enum fault fault)
 	/* Nothing is owed to the peer but the NAK that tells it of its own fault. */
 	if (info->nak == FAULT_NO_NAK)
 		replies_clear(&qp->replies);
-	if ((fault == FAULT_SEND_PROTECTION || fault == FAULT_SEND_LENGTH ||
-	     fault == FAULT_SEND_WINDOW) &&
-	    !qp->kind->answers) {
+	if (is_of_sender(fault) && !qp->kind->answers) {
 		qp_enter_send_error(qp);
 		return;
 	}

@@ -73,6 +73,31 @@ uint32_t sq_opcodes(enum ibv_qp_type qp_type)
 	}
 }
 
+/*
+ * What only other types can do, and is posted all the same: as on adapters it fails in its turn,
+ * with IBV_WC_LOC_QP_OP_ERR.
+ */
+static uint32_t doomed_opcodes(enum ibv_qp_type qp_type)
+{
+	const uint32_t answered = BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_ATOMIC_CMP_AND_SWP) |
+				  BIT(IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+	switch (qp_type) {
+	case IBV_QPT_UC:
+		return answered;
+	case IBV_QPT_UD:
+		return answered | BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM);
+	default:
+		return 0;
+	}
+}
+
+/* Where the address of what is posted is an address handle. */
+static bool is_datagram(const struct sq *sq, enum ibv_wr_opcode opcode)
+{
+	return sq->attr.type == IBV_QPT_UD && (sq_opcodes(IBV_QPT_UD) & BIT(opcode));
+}
+
 /* Everything but the length of the message. */
 static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr *wr)
 {
@@ -86,7 +111,7 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->attr.max_sge ||
 	    (wr->num_sge > 0 && !wr->sg_list))
 		return EINVAL;
-	if (sq->attr.type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > WIRE_QPN_MASK))
+	if (is_datagram(sq, wr->opcode) && !wr->wr.ud.ah)
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) && !sq_has_payload(wr->opcode))
 		return EINVAL;
@@ -229,7 +254,7 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 	};
 	if (sq_is_local(wr->opcode))
 		return fill_local(wqe, wr);
-	if (sq->attr.type == IBV_QPT_UD)
+	if (is_datagram(sq, wr->opcode))
 		fill_datagram(sq, wqe, wr);
 	else
 		fill_remote(wqe, wr);
@@ -242,7 +267,7 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad)
 {
-	const uint32_t opcodes = sq_opcodes(qp_type);
+	const uint32_t opcodes = sq_opcodes(qp_type) | doomed_opcodes(qp_type);
 	uint32_t prod;
 	int rc = 0;
 

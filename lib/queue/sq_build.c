@@ -171,7 +171,7 @@ void sq_build_datagram(struct sq *sq, const struct ibv_ah *ah, uint32_t qpn, uin
 
 	if (!wqe)
 		return;
-	if (sq->attr.type != IBV_QPT_UD || !ah || qpn > WIRE_QPN_MASK) {
+	if (sq->attr.type != IBV_QPT_UD || !ah) {
 		sq_build_fail(sq, EINVAL);
 		return;
 	}

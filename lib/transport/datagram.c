@@ -2,6 +2,8 @@
 /* Unreliable datagrams: one packet a message, no peer, no memory of what was sent (IBTA 9.8.3). */
 #include "transport/datagram.h"
 
+#include <rte_branch_prediction.h>
+
 #include "transport/sgl.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -34,12 +36,20 @@ static void datagram_build(const struct datagram *datagram, const struct send_wq
 		memcpy(packet_extend(out, sizeof(wqe->imm_be)), &wqe->imm_be, sizeof(wqe->imm_be));
 }
 
+/* READs, WRITEs and atomics can be posted too (sq_post), and fail. */
+static bool datagram_is(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM;
+}
+
 static enum fault datagram_gather(const struct datagram *datagram, const struct send_wqe *wqe,
 				  struct packet_frag *frags, uint32_t *count)
 {
 	struct sgl sgl;
 
 	*count = 0;
+	if (unlikely(!datagram_is(wqe)))
+		return FAULT_SEND_OPERATION;
 	if (wqe->length > datagram->mtu)
 		return FAULT_SEND_LENGTH;
 	if (wqe->length == 0)
@@ -56,6 +66,22 @@ static enum fault datagram_gather(const struct datagram *datagram, const struct 
 		       : FAULT_SEND_PROTECTION;
 }
 
+/* Make and send its packet. */
+static enum fault datagram_put(struct datagram *datagram, struct packet_sink *sink,
+			       struct packet_out *out, const struct send_wqe *wqe,
+			       const struct packet_frag *frags, uint32_t count)
+{
+	datagram_build(datagram, wqe, out);
+	for (uint32_t i = 0; i < count; i++)
+		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
+	if (sink->put(sink, out) != 0)
+		return FAULT_SEND_PROTECTION;
+	counters_add(datagram->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
+	pacer_sent(datagram->pacer, packet_length(out));
+	datagram->psn = psn_add(datagram->psn, 1);
+	return FAULT_NONE;
+}
+
 enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, unsigned int budget,
 			 bool *more)
 {
@@ -64,30 +90,28 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 	uint32_t count;
 
 	*more = false;
-	while (sq->cons != sq_prod(sq)) {
+	for (; sq->cons != sq_prod(sq); budget--) {
 		const struct send_wqe *wqe = sq_at(sq, sq->cons);
 		enum fault fault = datagram_gather(datagram, wqe, frags, &count);
+		const bool is_lost = wqe->remote_qpn > WIRE_QPN_MASK;
 		struct packet_out *out;
 
 		if (fault != FAULT_NONE)
 			return fault;
 		if (pacer_holds(datagram->pacer))
 			break;
-		out = budget > 0 ? sink->get(sink) : NULL;
-		if (out == NULL) {
+		out = budget > 0 && !is_lost ? sink->get(sink) : NULL;
+		if (budget == 0 || (out == NULL && !is_lost)) {
 			*more = true;
 			break;
 		}
-		datagram_build(datagram, wqe, out);
-		for (uint32_t i = 0; i < count; i++)
-			packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
-		if (sink->put(sink, out) != 0)
-			return FAULT_SEND_PROTECTION;
-		counters_add(datagram->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
-		pacer_sent(datagram->pacer, packet_length(out));
-		budget--;
-		datagram->psn = psn_add(datagram->psn, 1);
-		fault = completer_done(datagram->completer);
+		/* No packet can name such a queue pair: the datagram is lost, as any may be. */
+		if (unlikely(is_lost))
+			counters_add(datagram->counters, COUNTER_tx_wrong_qpn, 1);
+		else
+			fault = datagram_put(datagram, sink, out, wqe, frags, count);
+		if (fault == FAULT_NONE)
+			fault = completer_done(datagram->completer);
 		if (fault != FAULT_NONE)
 			return fault;
 	}

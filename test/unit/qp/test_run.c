@@ -722,6 +722,31 @@ static void qp_run__unreliable_a_bad_request_stops_the_sending_half(void **state
 	end_received(B, 11, IBV_WC_SUCCESS);
 }
 
+/* Neither has a way for answers. */
+static void qp_run__unreliable_what_wants_an_answer_fails(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
+
+	(void)state;
+	for (uint64_t i = 0; i < 2; i++) {
+		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+		connect_unreliable();
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		assert_int_equal(end_send(A, 2, opcodes[i], 0, 8, 0), 0);
+		assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		rig_run();
+		end_sent(A, 1, IBV_WC_SUCCESS);
+		end_sent(A, 2, IBV_WC_LOC_QP_OP_ERR);
+		end_sent(A, 3, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(qp_state(A->qp), IBV_QPS_SQE);
+		assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE, NULL), 0);
+		assert_int_equal(end_send(A, 4, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		rig_run();
+		end_sent(A, 4, IBV_WC_SUCCESS);
+	}
+}
+
 static void qp_run__a_shared_queue_is_not_flushed(void **state)
 {
 	struct ibv_recv_wr wr = {.wr_id = 10}, *bad;
@@ -880,6 +905,7 @@ int main(void)
 		TEST(qp_timeout__gives_up_a_receiver_that_stays_not_ready),
 		TEST(qp_run__unreliable_a_loss_is_nobodys_fault),
 		TEST(qp_run__unreliable_a_bad_request_stops_the_sending_half),
+		TEST(qp_run__unreliable_what_wants_an_answer_fails),
 		TEST(qp_run__a_shared_queue_is_not_flushed),
 		TEST(qp_run__paced_to_its_rate),
 		TEST(qp_run__paced_and_in_error_waits_for_nothing),

@@ -233,6 +233,56 @@ static void datagram_send__what_cannot_be_sent_is_a_fault(void **state)
 	assert_int_equal(fixture.catcher.count, 0);
 }
 
+/* Such work may be posted, as to adapters; what looks like a handle is none. */
+static void datagram_send__of_other_services_is_a_fault(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+						     IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
+						     IBV_WR_ATOMIC_FETCH_AND_ADD};
+	struct ibv_sge sge = region_sge(&memory, 0, 8);
+
+	(void)state;
+	for (uint64_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		struct ibv_send_wr wr = {.wr_id = i,
+					 .opcode = opcodes[i],
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .wr.rdma = {.remote_addr = 8, .rkey = 9}},
+				   *bad;
+
+		assert_int_equal(sq_post(&sq, IBV_QPT_UD, &wr, &bad), 0);
+		assert_int_equal(send_all(), FAULT_SEND_OPERATION);
+		assert_int_equal(fixture.catcher.count, 0);
+		completer_fail(&completer, FAULT_SEND_OPERATION);
+		fixture_completion(fixture.cq, i, IBV_WC_LOC_QP_OP_ERR);
+	}
+}
+
+/* It is lost like any other, and not sent to who has the lower 24 bits. */
+static void datagram_send__to_more_than_24_bits_is_dropped(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .wr.ud = {.ah = &ah.ibv, .remote_qpn = 0x1000000 | REMOTE_QPN}},
+			   *bad;
+	bool more;
+
+	(void)state;
+	for (wr.wr_id = 1; wr.wr_id <= 3; wr.wr_id++)
+		assert_int_equal(sq_post(&sq, IBV_QPT_UD, &wr, &bad), 0);
+	post(4, 8);
+	assert_int_equal(send_some(2, &more), FAULT_NONE);
+	assert_true(more);
+	fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS);
+	fixture_completion(fixture.cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(fixture.catcher.count, 0);
+	assert_int_equal(send_all(), FAULT_NONE);
+	fixture_completion(fixture.cq, 3, IBV_WC_SUCCESS);
+	fixture_completion(fixture.cq, 4, IBV_WC_SUCCESS);
+	assert_int_equal(fixture.catcher.count, 1);
+	assert_int_equal(sent(0)->psn.v, FIRST_PSN);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_tx_wrong_qpn), 3);
+}
+
 /* Receiving. */
 
 static void post_receive(uint64_t wr_id, size_t offset, uint32_t length)
@@ -390,6 +440,8 @@ int main(void)
 		TEST(datagram_send__takes_the_path_when_it_is_posted),
 		TEST(datagram_send__stops_at_budget_and_sink),
 		TEST(datagram_send__what_cannot_be_sent_is_a_fault),
+		TEST(datagram_send__of_other_services_is_a_fault),
+		TEST(datagram_send__to_more_than_24_bits_is_dropped),
 		TEST(datagram_receive__stores_the_message_behind_forty_bytes),
 		TEST(datagram_receive__tells_ipv6_header_and_priority),
 		TEST(datagram_receive__the_wrong_key_is_dropped),

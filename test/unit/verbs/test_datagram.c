@@ -169,6 +169,39 @@ static void send__with_a_wrong_qkey_is_dropped_and_counted(void **state)
 }
 
 /* The address is in the request: what is posted goes where the handle said. */
+/* As on adapters; from SQE the program goes on. */
+static void write__completes_as_what_the_queue_pair_cannot_do(void **state)
+{
+	struct datagrams datagrams = start(*state);
+	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
+	struct ibv_ah *ah = ibv_create_ah(datagrams.pd, &attr);
+	struct ibv_sge sge = {(uintptr_t)outbox, 100, datagrams.out->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = 5,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = {.remote_addr = (uintptr_t)inbox, .rkey = datagrams.in->rkey},
+	};
+	struct ibv_qp_attr again = {.qp_state = IBV_QPS_RTS};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_post_send(datagrams.qp[0], &wr, &bad), 0);
+	assert_int_equal(ibv_poll_cq(datagrams.cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 5);
+	assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
+	assert_int_equal(inbox[0], 0xee);
+	assert_int_equal(ibv_modify_qp(datagrams.qp[0], &again, IBV_QP_STATE), 0);
+	receive(&datagrams, 1);
+	send(&datagrams, 0, ah, datagrams.qp[1]->qp_num | 0x80000000, FAKE_QKEY);
+	assert_int_equal(ibv_poll_cq(datagrams.cq, 1, &wc), 0);
+	send(&datagrams, 0, ah, datagrams.qp[1]->qp_num, FAKE_QKEY);
+	expect_received(&datagrams, 1, &wc);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	end(&datagrams);
+}
+
 static void destroy_ah__after_posting_does_no_harm(void **state)
 {
 	struct datagrams datagrams = start(*state);
@@ -226,6 +259,7 @@ int main(void)
 		UNIT(send__and_reply_ipv4),
 		UNIT(send__and_reply_ipv6),
 		UNIT(send__with_a_wrong_qkey_is_dropped_and_counted),
+		UNIT(write__completes_as_what_the_queue_pair_cannot_do),
 		UNIT(destroy_ah__after_posting_does_no_harm),
 		UNIT(datagram__from_and_into_memory_that_is_gone),
 	};

@@ -27,9 +27,9 @@ struct send_wqe {
 	uint64_t remote_addr; /* of a window's binding: in the region */
 	union {
 		uint64_t compare_add;
-		uint8_t atomic_write[8]; /* with IBV_SEND_INLINE: the data of an ATOMIC WRITE */
-		struct {		 /* of a datagram; its path is at sq_path */
-			uint32_t remote_qpn;
+		uint8_t atomic_write[8];     /* with IBV_SEND_INLINE: the data of an ATOMIC WRITE */
+		struct {		     /* of a datagram; its path is at sq_path */
+			uint32_t remote_qpn; /* of more than 24 bits: nobody's */
 			uint32_t remote_qkey;
 		};
 		uint64_t bind_length;
@@ -167,7 +167,8 @@ int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
  * A window that is bound is told its next key at once, in its `rkey`.
  *
  * @param qp_type
- *   Which opcodes are allowed.
+ *   Which opcodes are allowed. Of UC and UD also READs, WRITEs and atomics that the type does not
+ *   have: who takes them from the queue fails them.
  * @param bad
  *   The first request that was not posted, on failure; those before it are.
  * @return
