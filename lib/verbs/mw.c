@@ -67,7 +67,8 @@ int mw_dealloc_op(struct ibv_mw *ibv)
 	return 0;
 }
 
-/* What can be told before the binding's turn comes; the rest becomes a completion. */
+/* What can be told before the binding's turn comes; the rest becomes a completion, and that they
+ * are of different domains too (verbs.h itself looks at region and window only). */
 static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct ibv_mw_bind *bind)
 {
 	const struct ibv_mw_bind_info *info = &bind->bind_info;
@@ -79,9 +80,7 @@ static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct
 	/* ibv_alloc_null_mr(3): the use of ibv_bind_mw with it is invalid. */
 	if (info->mr && face_mr(info->mr)->is_null)
 		return EINVAL;
-	if (ibv_qp->context != ibv_mw->context)
-		return EINVAL;
-	return face_qp(ibv_qp)->pd == face_mw(ibv_mw)->mw->view.pd ? 0 : EPERM;
+	return ibv_qp->context == ibv_mw->context ? 0 : EINVAL;
 }
 
 /* A window of type 1: its next key is chosen here, and told when it is posted (ibv_bind_mw(3)). */
