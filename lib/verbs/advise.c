@@ -31,8 +31,8 @@ int mr_advise_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t 
 	int rc;
 
 	if (!ranges)
-		return ENOMEM;
+		return face_errno(-ENOMEM);
 	rc = advise(face_context(ibv->context), ibv, advice, flags, sge, num_sge, ranges);
 	free(ranges);
-	return -rc;
+	return face_errno(rc);
 }

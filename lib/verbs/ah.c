@@ -50,7 +50,7 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 	struct face_ah *ah = face_ah(ibv);
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	quota_give(face_context(ibv->context)->device, DEVICE_QUOTA_AH);
 	pd_put(ah->pd);
 	parent_put(ah->parent);

@@ -31,9 +31,9 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	struct face_channel *channel = face_channel(ibv);
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (__atomic_load_n(&ibv->refcnt, __ATOMIC_ACQUIRE) != 0)
-		return EBUSY;
+		return face_errno(-EBUSY);
 	channel_fini(&channel->channel);
 	context_put(face_context(ibv->context));
 	free(channel);

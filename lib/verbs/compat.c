@@ -16,7 +16,7 @@
 		__VA_ARGS__;                                 \
 	}
 
-#define OLD_ERRNO(name)	  OLD(name, "IBVERBS_1.0", int, return EOPNOTSUPP)
+#define OLD_ERRNO(name)	  OLD(name, "IBVERBS_1.0", int, return errno = EOPNOTSUPP)
 #define OLD_MINUS_1(name) OLD(name, "IBVERBS_1.0", int, errno = EOPNOTSUPP; return -1)
 #define OLD_NULL(name)	  OLD(name, "IBVERBS_1.0", void *, errno = EOPNOTSUPP; return NULL)
 #define OLD_NOTHING(name) OLD(name, "IBVERBS_1.0", void, return )

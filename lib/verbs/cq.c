@@ -116,15 +116,15 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	int rc;
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (cqe < 0)
-		return EINVAL;
+		return face_errno(-EINVAL);
 	rc = check_attr(context, (uint32_t)cqe, NULL, 0);
 	/* The engine runs on while memory is got and given: that may be the application's code. */
 	if (rc == 0)
 		rc = cq_make_ring(cq->cq, (uint32_t)cqe, &ring);
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	rc = context_lock(context);
 	if (rc == 0) {
 		rc = cq_change_ring(cq->cq, &ring);
@@ -133,7 +133,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		context_unlock(context);
 	}
 	ring_free(&ring.memory);
-	return -rc;
+	return face_errno(rc);
 }
 
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
@@ -144,12 +144,12 @@ int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	int rc;
 
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return EINVAL;
+		return face_errno(-EINVAL);
 	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
 		return 0;
 	rc = context_lock(context);
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	cq->now_ns = device->now_ns;
 	moderator_set(cq, &device->moderator, attr->moderate.cq_count,
 		      (uint64_t)attr->moderate.cq_period * 1000);
@@ -179,14 +179,14 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	int rc = retire(context, cq);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	/* Events that were read remain. */
 	event_drain_cq(cq);
 	objects_remove(context->device, DEVICE_OBJECT_CQ, &cq->listed);
 	rc = cq_destroy(cq->cq);
 	if (rc != 0) {
 		objects_add(context->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
-		return -rc;
+		return face_errno(rc);
 	}
 	quota_give(context->device, DEVICE_QUOTA_CQ);
 	if (cq->is_ex) {

@@ -73,7 +73,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	int rc;
 
 	if (attr && attr->comp_mask != 0)
-		return EINVAL;
+		return face_errno(-EINVAL);
 	if (!cq->single_threaded)
 		pthread_mutex_lock(&cq->iterator_lock);
 	rc = take_next(cq);
@@ -109,12 +109,12 @@ static void end_poll(struct ibv_cq_ex *ex)
 static int child_start_poll(struct ibv_cq_ex *ex __rte_unused,
 			    struct ibv_poll_cq_attr *attr __rte_unused)
 {
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 static int child_next_poll(struct ibv_cq_ex *ex __rte_unused)
 {
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 static void child_end_poll(struct ibv_cq_ex *ex __rte_unused)

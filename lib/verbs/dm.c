@@ -8,12 +8,12 @@
 
 static int copy_to(struct ibv_dm *ibv, uint64_t offset, const void *host_addr, size_t length)
 {
-	return -dm_write(face_dm(ibv)->dm, offset, host_addr, length);
+	return face_errno(dm_write(face_dm(ibv)->dm, offset, host_addr, length));
 }
 
 static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t offset, size_t length)
 {
-	return -dm_read(face_dm(ibv)->dm, offset, host_addr, length);
+	return face_errno(dm_read(face_dm(ibv)->dm, offset, host_addr, length));
 }
 
 struct face_dm *dm_handle(struct ibv_context *ibv, struct dm *dm, uint32_t handle)
@@ -78,7 +78,7 @@ int dm_free_op(struct ibv_dm *ibv)
 								  : shared_destroy(face->shared);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	dm_free_handle(face);
 	return 0;
 }

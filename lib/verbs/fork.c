@@ -26,28 +26,28 @@ static int child_poll_cq(struct ibv_cq *ibv __rte_unused, int n __rte_unused,
 
 static int child_req_notify_cq(struct ibv_cq *ibv __rte_unused, int solicited_only __rte_unused)
 {
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 static int child_post_send(struct ibv_qp *ibv __rte_unused, struct ibv_send_wr *wr,
 			   struct ibv_send_wr **bad)
 {
 	*bad = wr;
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 static int child_post_recv(struct ibv_qp *ibv __rte_unused, struct ibv_recv_wr *wr,
 			   struct ibv_recv_wr **bad)
 {
 	*bad = wr;
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 static int child_post_srq_recv(struct ibv_srq *ibv __rte_unused, struct ibv_recv_wr *wr,
 			       struct ibv_recv_wr **bad)
 {
 	*bad = wr;
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 /* The calls of the data path do not look at the generation; they are replaced instead. */

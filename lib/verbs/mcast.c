@@ -12,15 +12,15 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid 
 	int rc;
 
 	if (ibv->qp_type != IBV_QPT_UD)
-		return EINVAL;
+		return face_errno(-EINVAL);
 	rc = context_lock(context);
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	rc = mcast_attach(qp->device, gid, qp->qp, qp->blocks_own_mcast);
 	if (rc > 0)
 		qp->groups++;
 	context_unlock(context);
-	return rc < 0 ? -rc : 0;
+	return face_errno(RTE_MIN(rc, 0));
 }
 
 int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid __rte_unused)
@@ -30,10 +30,10 @@ int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid 
 	int rc = context_lock(context);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	rc = mcast_detach(qp->device, gid, qp->qp);
 	if (rc == 0)
 		qp->groups--;
 	context_unlock(context);
-	return -rc;
+	return face_errno(rc);
 }

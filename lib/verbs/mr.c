@@ -294,7 +294,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	int rc = context_lock(context);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	if (is_live(mr)) {
 		bytes = charge(mr->mr->kind, mr->mr->access, mr->mr->length);
 		rc = deregister(context->device, mr->mr);
@@ -303,7 +303,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	}
 	context_unlock(context);
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	quota_give_bytes(context->device, bytes);
 	quota_give(context->device, DEVICE_QUOTA_MR);
 	parent_put(mr->parent);

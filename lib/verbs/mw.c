@@ -57,7 +57,7 @@ int mw_dealloc_op(struct ibv_mw *ibv)
 	int rc = context_lock(context);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	mw_destroy(mw->mw);
 	context_unlock(context);
 	quota_give(context->device, DEVICE_QUOTA_MW);
@@ -74,13 +74,13 @@ static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct
 	const struct ibv_mw_bind_info *info = &bind->bind_info;
 
 	if (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED))
-		return EINVAL;
+		return -EINVAL;
 	if (info->mw_access_flags & ~MW_ACCESS)
-		return EINVAL;
+		return -EINVAL;
 	/* ibv_alloc_null_mr(3): the use of ibv_bind_mw with it is invalid. */
 	if (info->mr && face_mr(info->mr)->is_null)
-		return EINVAL;
-	return ibv_qp->context == ibv_mw->context ? 0 : EINVAL;
+		return -EINVAL;
+	return ibv_qp->context == ibv_mw->context ? 0 : -EINVAL;
 }
 
 /* A window of type 1: its next key is chosen here, and told when it is posted (ibv_bind_mw(3)). */
@@ -95,5 +95,5 @@ int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	struct ibv_send_wr *bad;
 	int rc = check_bind(qp, mw, bind);
 
-	return rc == 0 ? ibv_post_send(qp, &wr, &bad) : rc;
+	return rc == 0 ? ibv_post_send(qp, &wr, &bad) : face_errno(rc);
 }

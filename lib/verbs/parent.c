@@ -29,9 +29,9 @@ int td_dealloc_op(struct ibv_td *ibv)
 	struct face_td *td = (struct face_td *)ibv;
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (__atomic_load_n(&td->users, __ATOMIC_ACQUIRE) != 0)
-		return EBUSY;
+		return face_errno(-EBUSY);
 	context_put(face_context(ibv->context));
 	free(td);
 	return 0;

@@ -57,12 +57,12 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	int rc;
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (pd->parent)
-		return -parent_dealloc(pd->parent);
+		return face_errno(parent_dealloc(pd->parent));
 	rc = shared_destroy(pd->shared);
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	pd_release_hold(pd->pd);
 	context_put(face_context(ibv->context));
 	free(pd);

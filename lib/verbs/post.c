@@ -18,7 +18,7 @@ int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr 
 	/* What stood before a bad request is posted. */
 	if (likely(rc == 0) || *bad != wr)
 		kick(qp);
-	return rc;
+	return face_errno(-rc);
 }
 
 int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -31,11 +31,11 @@ int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 	/* A queue pair in error flushes what is posted; in the other states a packet uses it. */
 	if (unlikely(qp_state(qp->qp) == IBV_QPS_ERR) && (rc == 0 || *bad != wr))
 		kick(qp);
-	return rc;
+	return face_errno(-rc);
 }
 
 /* Whichever queue pair receives next takes it: nobody has to be told. */
 int post_srq_recv_op(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return rq_post(&face_srq(ibv)->srq->rq, wr, bad);
+	return face_errno(-rq_post(&face_srq(ibv)->srq->rq, wr, bad));
 }

@@ -34,7 +34,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	int rc = 0;
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (mask & IBV_QP_AV) {
 		rc = check_modify(context, qp, attr, mask, &dest_qpn);
 		if (rc == 0)
@@ -43,7 +43,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (rc == 0)
 		rc = context_lock(context);
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	rc = qp_modify(qp->qp, attr, mask, &path);
 	ibv->state = qp_state(qp->qp);
 	if (rc == 0 && ibv->state == IBV_QPS_RESET && qp->target)
@@ -51,7 +51,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	context_unlock(context);
 	if (rc == 0)
 		qp->device->ops->kick(qp->device->engine, qp->qp);
-	return -rc;
+	return face_errno(rc);
 }
 
 int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr)
@@ -61,12 +61,12 @@ int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr)
 	int rc = context_lock(context);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	rc = qp_limit_rate(qp->qp, attr);
 	context_unlock(context);
 	if (rc == 0)
 		qp->device->ops->kick(qp->device->engine, qp->qp);
-	return -rc;
+	return face_errno(rc);
 }
 
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask __rte_unused,
@@ -76,7 +76,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask __rte_un
 	int rc = context_lock(context);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	qp_query(face_qp(ibv)->qp, attr, init);
 	ibv->state = attr->qp_state;
 	context_unlock(context);
@@ -109,10 +109,10 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	bool last;
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	if (qp->groups > 0) {
 		context_unlock(context);
-		return EBUSY;
+		return face_errno(-EBUSY);
 	}
 	last = !qp->target || xrc_leave_target(qp);
 	if (last)
@@ -158,11 +158,11 @@ int ibv_query_qp_data_in_order(struct ibv_qp *ibv __rte_unused, enum ibv_wr_opco
 
 int ibv_set_ece(struct ibv_qp *ibv __rte_unused, struct ibv_ece *ece __rte_unused)
 {
-	return EOPNOTSUPP;
+	return face_errno(-EOPNOTSUPP);
 }
 
 int ibv_query_ece(struct ibv_qp *ibv __rte_unused, struct ibv_ece *ece)
 {
 	*ece = (struct ibv_ece){0};
-	return EOPNOTSUPP;
+	return face_errno(-EOPNOTSUPP);
 }

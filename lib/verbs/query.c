@@ -28,9 +28,9 @@ int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex
 	struct ibv_device_attr_ex answer = {0};
 
 	if (input && input->comp_mask != 0)
-		return EINVAL;
+		return face_errno(-EINVAL);
 	if (attr_size < sizeof(attr->orig_attr))
-		return EINVAL;
+		return face_errno(-EINVAL);
 	device_query(face_context(ibv)->device, &answer);
 	copy_sized(attr, attr_size, &answer, sizeof(answer));
 	return 0;
@@ -51,9 +51,9 @@ int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_
 	struct ibv_port_attr answer = {0};
 
 	if (context_is_orphan(ibv))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (port_num != FACE_PORT)
-		return EINVAL;
+		return face_errno(-EINVAL);
 	device_query_port(face_context(ibv)->device, &answer);
 	copy_sized(attr, attr_size, &answer, sizeof(answer));
 	return 0;
@@ -65,9 +65,9 @@ int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values)
 	struct device *device = face_context(ibv)->device;
 
 	if (context_is_orphan(ibv))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
-		return EINVAL;
+		return face_errno(-EINVAL);
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
 		values->raw_clock = (struct timespec){
 			.tv_nsec = (long)device->ops->now(device->engine),
@@ -141,12 +141,12 @@ int _ibv_query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_i
 	int rc;
 
 	if (flags != 0)
-		return EOPNOTSUPP;
+		return face_errno(-EOPNOTSUPP);
 	rc = read_gid(ibv, port_num, gid_index, &found);
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	if (gid_is_zero(found.gid.raw))
-		return ENODATA;
+		return face_errno(-ENODATA);
 	answer = gid_entry(&found, gid_index);
 	copy_sized(entry, entry_size, &answer, sizeof(answer));
 	return 0;

@@ -149,9 +149,9 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number)
 	const struct face_srq *srq = face_srq(ibv);
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (!srq->xrcd)
-		return EINVAL;
+		return face_errno(-EINVAL);
 	*number = srq->srq->number;
 	return 0;
 }
@@ -183,9 +183,9 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	int rc = 0;
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return EINVAL;
+		return face_errno(-EINVAL);
 	/* The engine runs on while memory is got and given: that may be the application's code. */
 	if (mask & IBV_SRQ_MAX_WR)
 		rc = attr->max_wr > DEVICE_MAX_QP_WR ? -EINVAL
@@ -197,7 +197,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 		context_unlock(context);
 	}
 	ring_free(&ring.memory);
-	return -rc;
+	return face_errno(rc);
 }
 
 /* Its size may be changed by another thread just now. */
@@ -208,7 +208,7 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	int rc = context_lock(context);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	*attr = (struct ibv_srq_attr){
 		.max_wr = srq->rq.max_wr,
 		.max_sge = srq->rq.max_sge,
@@ -241,7 +241,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	int rc = leave(context, srq);
 
 	if (rc != 0)
-		return -rc;
+		return face_errno(rc);
 	event_drain_srq(srq);
 	if (srq->xrcd) {
 		__atomic_sub_fetch(&srq->srq->cq->users, 1, __ATOMIC_RELEASE);

@@ -5,10 +5,10 @@
 /* The parameters are the slots'; nothing looks at them. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define ANSWER_ERRNO(name, ...)      \
-	static int name(__VA_ARGS__) \
-	{                            \
-		return EOPNOTSUPP;   \
+#define ANSWER_ERRNO(name, ...)                 \
+	static int name(__VA_ARGS__)            \
+	{                                       \
+		return face_errno(-EOPNOTSUPP); \
 	}
 #define ANSWER_NULL(type, name, ...)           \
 	static type *name(__VA_ARGS__)         \
@@ -87,7 +87,7 @@ static int poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 	static int name(struct object *o, struct request *wr, struct request **bad) \
 	{                                                                           \
 		*bad = wr;                                                          \
-		return EOPNOTSUPP;                                                  \
+		return face_errno(-EOPNOTSUPP);                                     \
 	}
 
 ANSWER_POST(post_srq_ops, ibv_srq, ibv_ops_wr)

@@ -17,6 +17,15 @@ static inline void *face_null(int rc)
 	return NULL;
 }
 
+/* What a call that returns a value of errno ends with: errno has it too, as where a system call of
+ * Linux's drivers has failed. Programs look at either. */
+static inline int face_errno(int rc)
+{
+	if (unlikely(rc != 0))
+		errno = -rc;
+	return -rc;
+}
+
 /* What a call that returns -1 ends with when it failed. */
 static inline int face_minus_one(int rc)
 {

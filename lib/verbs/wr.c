@@ -177,7 +177,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 	if (likely(rc == 0))
 		qp->device->ops->kick(qp->device->engine, qp->qp);
-	return rc;
+	return face_errno(-rc);
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
@@ -251,7 +251,7 @@ static void child_wr_start(struct ibv_qp_ex *ex __rte_unused)
 
 static int child_wr_complete(struct ibv_qp_ex *ex __rte_unused)
 {
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 void wr_disable(struct face_qp *qp)

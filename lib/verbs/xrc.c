@@ -36,9 +36,9 @@ int xrcd_close_op(struct ibv_xrcd *ibv)
 	struct face_xrcd *xrcd = face_xrcd(ibv);
 
 	if (context_is_orphan(ibv->context))
-		return ENODEV;
+		return face_errno(-ENODEV);
 	if (__atomic_load_n(&xrcd->users, __ATOMIC_ACQUIRE) != 0)
-		return EBUSY;
+		return face_errno(-EBUSY);
 	xrcd_close(xrcd->xrcd);
 	context_put(face_context(ibv->context));
 	free(xrcd);
