@@ -15,17 +15,29 @@ static const uint32_t limits[DEVICE_QUOTA_KINDS] = {
 };
 /* clang-format on */
 
+/* Never more than the limit, not even for a moment: another thread would be refused. */
 int quota_take(struct device *device, enum device_quota kind)
 {
-	if (__atomic_add_fetch(&device->quota[kind], 1, __ATOMIC_RELAXED) <= limits[kind])
-		return 0;
-	quota_give(device, kind);
-	return -ENOMEM;
+	uint32_t used = __atomic_load_n(&device->quota[kind], __ATOMIC_RELAXED);
+
+	do {
+		if (used >= limits[kind])
+			return -ENOMEM;
+	} while (!__atomic_compare_exchange_n(&device->quota[kind], &used, used + 1, true,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return 0;
 }
 
+/* Never less than none: a program that ends something twice would find the device full for ever. */
 void quota_give(struct device *device, enum device_quota kind)
 {
-	__atomic_sub_fetch(&device->quota[kind], 1, __ATOMIC_RELAXED);
+	uint32_t used = __atomic_load_n(&device->quota[kind], __ATOMIC_RELAXED);
+
+	do {
+		if (used == 0)
+			return;
+	} while (!__atomic_compare_exchange_n(&device->quota[kind], &used, used - 1, true,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
 int quota_take_bytes(struct device *device, uint64_t bytes)
@@ -36,6 +48,8 @@ int quota_take_bytes(struct device *device, uint64_t bytes)
 	do {
 		if (limit > 0 && (used > limit || bytes > limit - used))
 			return -ENOMEM;
+		if (bytes > UINT64_MAX - used)
+			return -ENOMEM;
 	} while (!__atomic_compare_exchange_n(&device->mr_bytes, &used, used + bytes, true,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return 0;
@@ -43,5 +57,11 @@ int quota_take_bytes(struct device *device, uint64_t bytes)
 
 void quota_give_bytes(struct device *device, uint64_t bytes)
 {
-	__atomic_sub_fetch(&device->mr_bytes, bytes, __ATOMIC_RELAXED);
+	uint64_t used = __atomic_load_n(&device->mr_bytes, __ATOMIC_RELAXED);
+	uint64_t left;
+
+	do
+		left = used > bytes ? used - bytes : 0;
+	while (!__atomic_compare_exchange_n(&device->mr_bytes, &used, left, true, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED));
 }

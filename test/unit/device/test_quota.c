@@ -42,6 +42,29 @@ static void quota_take__keeps_what_device_query_tells(void **state)
 	device_destroy(device);
 }
 
+static void quota_give__never_counts_below_none(void **state)
+{
+	const struct device_config config = {
+		.name = "uroce0", .port_mtu_bytes = 1500, .mr_limit_bytes = 100};
+	struct device *device;
+
+	(void)state;
+	assert_int_equal(device_create(&config, &device), 0);
+	for (int kind = 0; kind < DEVICE_QUOTA_KINDS; kind++) {
+		assert_int_equal(quota_take(device, (enum device_quota)kind), 0);
+		for (int i = 0; i < 3; i++)
+			quota_give(device, (enum device_quota)kind);
+		assert_int_equal(device->quota[kind], 0);
+		assert_int_equal(quota_take(device, (enum device_quota)kind), 0);
+	}
+	assert_int_equal(quota_take_bytes(device, 60), 0);
+	quota_give_bytes(device, 61);
+	assert_int_equal(device->mr_bytes, 0);
+	assert_int_equal(quota_take_bytes(device, 100), 0);
+	assert_int_equal(quota_take_bytes(device, 1), -ENOMEM);
+	device_destroy(device);
+}
+
 static void quota_take_bytes__as_configured(void **state)
 {
 	struct device_config config = {
@@ -61,6 +84,8 @@ static void quota_take_bytes__as_configured(void **state)
 	config.mr_limit_bytes = 0;
 	assert_int_equal(device_create(&config, &device), 0);
 	assert_int_equal(quota_take_bytes(device, UINT64_MAX / 2), 0);
+	/* Nor does the sum go around. */
+	assert_int_equal(quota_take_bytes(device, UINT64_MAX), -ENOMEM);
 	device_destroy(device);
 }
 
@@ -89,6 +114,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quota_take__keeps_what_device_query_tells),
+		cmocka_unit_test(quota_give__never_counts_below_none),
 		cmocka_unit_test(quota_take_bytes__as_configured),
 		cmocka_unit_test(device_alloc_qpn__as_configured),
 	};

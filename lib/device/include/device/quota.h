@@ -22,14 +22,14 @@ enum device_quota {
 /** Count one more. MT-safe. 0, or -ENOMEM where there are as many as there may be. */
 int quota_take(struct device *device, enum device_quota kind);
 
-/** Count one less. MT-safe. */
+/** Count one less; nothing where there is none. MT-safe. */
 void quota_give(struct device *device, enum device_quota kind);
 
 /** Count bytes of registered memory, held against the device's configuration. MT-safe. 0 or
  * -ENOMEM. */
 int quota_take_bytes(struct device *device, uint64_t bytes);
 
-/** Count them out. MT-safe. */
+/** Count them out, as far as there are so many. MT-safe. */
 void quota_give_bytes(struct device *device, uint64_t bytes);
 
 #endif
