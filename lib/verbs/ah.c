@@ -35,6 +35,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 	ah->ah.ibv.handle = context_handle(context);
 	ah->parent = parent_get(ibv);
 	context_get(context);
+	handles_add(&ah->ah.ibv);
 	return &ah->ah.ibv;
 give_quota:
 	quota_give(context->device, DEVICE_QUOTA_AH);
@@ -45,16 +46,22 @@ free_handle:
 	return face_null(rc);
 }
 
-int ibv_destroy_ah(struct ibv_ah *ibv)
+static int end_ah(void *handle)
 {
+	struct ibv_ah *ibv = handle;
 	struct face_ah *ah = face_ah(ibv);
 
 	if (context_is_orphan(ibv->context))
-		return face_errno(-ENODEV);
+		return -ENODEV;
 	quota_give(face_context(ibv->context)->device, DEVICE_QUOTA_AH);
 	pd_put(ah->pd);
 	parent_put(ah->parent);
 	context_put(face_context(ibv->context));
 	free(ah);
 	return 0;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ibv)
+{
+	return handles_end(ibv, end_ah);
 }

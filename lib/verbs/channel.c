@@ -23,21 +23,28 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ibv)
 	context_get(context);
 	channel->ibv.context = ibv;
 	channel->ibv.fd = channel->channel.fd;
+	handles_add(&channel->ibv);
 	return &channel->ibv;
 }
 
-int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+static int end_channel(void *handle)
 {
+	struct ibv_comp_channel *ibv = handle;
 	struct face_channel *channel = face_channel(ibv);
 
 	if (context_is_orphan(ibv->context))
-		return face_errno(-ENODEV);
+		return -ENODEV;
 	if (__atomic_load_n(&ibv->refcnt, __ATOMIC_ACQUIRE) != 0)
-		return face_errno(-EBUSY);
+		return -EBUSY;
 	channel_fini(&channel->channel);
 	context_put(face_context(ibv->context));
 	free(channel);
 	return 0;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	return handles_end(ibv, end_channel);
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)

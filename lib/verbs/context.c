@@ -155,6 +155,7 @@ int context_create(struct face_device *face, int cmd_fd, struct face_context *ro
 	context->open = true;
 	TAILQ_INSERT_TAIL(&face->contexts, context, link);
 	pthread_mutex_unlock(&face->lock);
+	handles_add(&context->verbs.context);
 	*created = context;
 	return 0;
 }
@@ -171,17 +172,23 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 	return rc == 0 ? &context->verbs.context : face_null(rc);
 }
 
-int ibv_close_device(struct ibv_context *ibv)
+static int close_context(void *handle)
 {
+	struct ibv_context *ibv = handle;
 	struct face_context *context = face_context(ibv);
 	struct face_device *face = context->face;
 
 	if (context_is_orphan(ibv))
-		return face_minus_one(-ENODEV);
+		return -ENODEV;
 	pthread_mutex_lock(&face->lock);
 	context->open = false;
 	pthread_mutex_unlock(&face->lock);
 	close(ibv->cmd_fd);
 	context_put(context);
 	return 0;
+}
+
+int ibv_close_device(struct ibv_context *ibv)
+{
+	return handles_end(ibv, close_context) == 0 ? 0 : -1;
 }

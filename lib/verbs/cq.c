@@ -91,6 +91,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	pthread_mutex_init(&cq->iterator_lock, NULL);
 	event_init_cq(cq);
 	cq->cq->number = objects_add(cq->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
+	handles_add(&cq->ibv);
 	*created = cq;
 	return 0;
 }
@@ -172,21 +173,22 @@ static int retire(struct face_context *context, struct face_cq *cq)
 	return rc;
 }
 
-int ibv_destroy_cq(struct ibv_cq *ibv)
+static int end_cq(void *handle)
 {
+	struct ibv_cq *ibv = handle;
 	struct face_context *context = face_context(ibv->context);
 	struct face_cq *cq = face_cq(ibv);
 	int rc = retire(context, cq);
 
 	if (rc != 0)
-		return face_errno(rc);
+		return rc;
 	/* Events that were read remain. */
 	event_drain_cq(cq);
 	objects_remove(context->device, DEVICE_OBJECT_CQ, &cq->listed);
 	rc = cq_destroy(cq->cq);
 	if (rc != 0) {
 		objects_add(context->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
-		return face_errno(rc);
+		return rc;
 	}
 	quota_give(context->device, DEVICE_QUOTA_CQ);
 	if (cq->is_ex) {
@@ -203,6 +205,11 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	free(cq);
 	context_put(context);
 	return 0;
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	return handles_end(ibv, end_cq);
 }
 
 /*

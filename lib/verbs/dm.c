@@ -61,8 +61,10 @@ struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *at
 	dm_hold(dm);
 	face = dm_handle(ibv, dm, context_handle(context));
 	rc = face ? share(context, face) : -ENOMEM;
-	if (rc == 0)
+	if (rc == 0) {
+		handles_add(&face->ibv);
 		return &face->ibv;
+	}
 	dm_destroy(dm);
 	if (face)
 		dm_free_handle(face);
@@ -71,14 +73,20 @@ struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *at
 	return face_null(rc);
 }
 
-int dm_free_op(struct ibv_dm *ibv)
+static int end_dm(void *handle)
 {
+	struct ibv_dm *ibv = handle;
 	struct face_dm *face = face_dm(ibv);
 	int rc = context_is_orphan(ibv->context) || !face->shared ? dm_destroy(face->dm)
 								  : shared_destroy(face->shared);
 
 	if (rc != 0)
-		return face_errno(rc);
+		return rc;
 	dm_free_handle(face);
 	return 0;
+}
+
+int dm_free_op(struct ibv_dm *ibv)
+{
+	return handles_end(ibv, end_dm);
 }

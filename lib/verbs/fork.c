@@ -82,21 +82,24 @@ static void unlock_device(struct face_device *face, void *arg __rte_unused)
 	pthread_mutex_unlock(&face->lock);
 }
 
-/* The child must find the lists of contexts whole. */
+/* The child must find the lists of contexts and the table of handles whole. */
 static void before_fork(void)
 {
 	device_list_lock();
 	device_list_visit(lock_device, NULL);
+	handles_lock();
 }
 
 static void after_fork_in_parent(void)
 {
+	handles_unlock();
 	device_list_visit(unlock_device, NULL);
 	device_list_unlock();
 }
 
 static void after_fork_in_child(void)
 {
+	handles_unlock();
 	fork_generation++;
 	device_list_visit(disable_contexts, NULL);
 	device_list_visit(unlock_device, NULL);

@@ -76,20 +76,30 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 	pd->pd = object;
 	pd->ibv.context = ibv;
 	pd->ibv.handle = pd_handle;
+	handles_add(&pd->ibv);
 	return &pd->ibv;
 }
 
 /* A parent domain is no handle of anything: it ends by ibv_dealloc_pd only. */
-void ibv_unimport_pd(struct ibv_pd *ibv)
+static int unimport_pd(void *handle)
 {
+	struct ibv_pd *ibv = handle;
 	struct face_pd *pd = face_pd(ibv);
 
-	if (context_is_orphan(ibv->context) || pd->parent)
-		return;
+	if (context_is_orphan(ibv->context))
+		return -ENODEV;
+	if (pd->parent)
+		return -EINVAL;
 	shared_release(pd->shared);
 	pd_release_hold(pd->pd);
 	context_put(face_context(ibv->context));
 	free(pd);
+	return 0;
+}
+
+void ibv_unimport_pd(struct ibv_pd *ibv)
+{
+	handles_end(ibv, unimport_pd);
 }
 
 /* The handle of a region is its key. */
@@ -134,18 +144,26 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
 	mr->ibv.context = ibv->context;
 	mr->ibv.pd = ibv;
 	mr->ibv.handle = mr_handle;
+	handles_add(&mr->ibv);
 	return &mr->ibv;
+}
+
+static int unimport_mr(void *handle)
+{
+	struct ibv_mr *ibv = handle;
+	struct face_mr *mr = face_mr(ibv);
+
+	if (context_is_orphan(ibv->context))
+		return -ENODEV;
+	parent_put(mr->parent);
+	context_put(face_context(ibv->context));
+	free(mr);
+	return 0;
 }
 
 void ibv_unimport_mr(struct ibv_mr *ibv)
 {
-	struct face_mr *mr = face_mr(ibv);
-
-	if (context_is_orphan(ibv->context))
-		return;
-	parent_put(mr->parent);
-	context_put(face_context(ibv->context));
-	free(mr);
+	handles_end(ibv, unimport_mr);
 }
 
 struct ibv_dm *ibv_import_dm(struct ibv_context *ibv, uint32_t dm_handle_number)
@@ -166,15 +184,23 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *ibv, uint32_t dm_handle_number)
 		return face_null(-ENOMEM);
 	}
 	dm->shared = shared;
+	handles_add(&dm->ibv);
 	return &dm->ibv;
+}
+
+static int unimport_dm(void *handle)
+{
+	struct ibv_dm *ibv = handle;
+	struct face_dm *dm = face_dm(ibv);
+
+	if (context_is_orphan(ibv->context))
+		return -ENODEV;
+	shared_release(dm->shared);
+	dm_free_handle(dm);
+	return 0;
 }
 
 void ibv_unimport_dm(struct ibv_dm *ibv)
 {
-	struct face_dm *dm = face_dm(ibv);
-
-	if (context_is_orphan(ibv->context))
-		return;
-	shared_release(dm->shared);
-	dm_free_handle(dm);
+	handles_end(ibv, unimport_dm);
 }

@@ -63,6 +63,7 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 	mr->key = mr->mr->key;
 	mr->ibv.lkey = mr->mr->key;
 	mr->ibv.rkey = mr->mr->key;
+	handles_add(&mr->ibv);
 	return &mr->ibv;
 }
 
@@ -286,15 +287,16 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	return 0;
 }
 
-int ibv_dereg_mr(struct ibv_mr *ibv)
+static int end_mr(void *handle)
 {
+	struct ibv_mr *ibv = handle;
 	struct face_context *context = face_context(ibv->context);
 	struct face_mr *mr = face_mr(ibv);
 	uint64_t bytes = 0;
 	int rc = context_lock(context);
 
 	if (rc != 0)
-		return face_errno(rc);
+		return rc;
 	if (is_live(mr)) {
 		bytes = charge(mr->mr->kind, mr->mr->access, mr->mr->length);
 		rc = deregister(context->device, mr->mr);
@@ -303,11 +305,16 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	}
 	context_unlock(context);
 	if (rc != 0)
-		return face_errno(rc);
+		return rc;
 	quota_give_bytes(context->device, bytes);
 	quota_give(context->device, DEVICE_QUOTA_MR);
 	parent_put(mr->parent);
 	context_put(context);
 	free(mr);
 	return 0;
+}
+
+int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	return handles_end(ibv, end_mr);
 }

@@ -28,6 +28,7 @@ static int mw_open(struct face_context *context, struct ibv_pd *pd, enum ibv_mw_
 	mw->ibv.rkey = mw->mw->view.key;
 	mw->ibv.handle = context_handle(context);
 	mw->ibv.type = type;
+	handles_add(&mw->ibv);
 	*created = mw;
 	return 0;
 }
@@ -50,14 +51,15 @@ struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type)
 	return face_null(rc);
 }
 
-int mw_dealloc_op(struct ibv_mw *ibv)
+static int end_mw(void *handle)
 {
+	struct ibv_mw *ibv = handle;
 	struct face_context *context = face_context(ibv->context);
 	struct face_mw *mw = face_mw(ibv);
 	int rc = context_lock(context);
 
 	if (rc != 0)
-		return face_errno(rc);
+		return rc;
 	mw_destroy(mw->mw);
 	context_unlock(context);
 	quota_give(context->device, DEVICE_QUOTA_MW);
@@ -65,6 +67,11 @@ int mw_dealloc_op(struct ibv_mw *ibv)
 	context_put(context);
 	free(mw);
 	return 0;
+}
+
+int mw_dealloc_op(struct ibv_mw *ibv)
+{
+	return handles_end(ibv, end_mw);
 }
 
 /* What can be told before the binding's turn comes; the rest becomes a completion, and that they

@@ -21,20 +21,27 @@ struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *att
 		return face_null(-ENOMEM);
 	context_get(face_context(ibv));
 	td->ibv.context = ibv;
+	handles_add(&td->ibv);
 	return &td->ibv;
+}
+
+static int end_td(void *handle)
+{
+	struct ibv_td *ibv = handle;
+	struct face_td *td = (struct face_td *)ibv;
+
+	if (context_is_orphan(ibv->context))
+		return -ENODEV;
+	if (__atomic_load_n(&td->users, __ATOMIC_ACQUIRE) != 0)
+		return -EBUSY;
+	context_put(face_context(ibv->context));
+	free(td);
+	return 0;
 }
 
 int td_dealloc_op(struct ibv_td *ibv)
 {
-	struct face_td *td = (struct face_td *)ibv;
-
-	if (context_is_orphan(ibv->context))
-		return face_errno(-ENODEV);
-	if (__atomic_load_n(&td->users, __ATOMIC_ACQUIRE) != 0)
-		return face_errno(-EBUSY);
-	context_put(face_context(ibv->context));
-	free(td);
-	return 0;
+	return handles_end(ibv, end_td);
 }
 
 static uint64_t resource_type(enum ring_kind kind)
@@ -128,6 +135,7 @@ struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain
 	if (parent->td)
 		__atomic_add_fetch(&parent->td->users, 1, __ATOMIC_RELAXED);
 	context_get(face_context(ibv));
+	handles_add(&parent->domain.ibv);
 	return &parent->domain.ibv;
 }
 

@@ -48,23 +48,30 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
 		return face_null(rc);
 	}
 	context_get(context);
+	handles_add(&pd->ibv);
 	return &pd->ibv;
 }
 
-int ibv_dealloc_pd(struct ibv_pd *ibv)
+static int end_pd(void *handle)
 {
+	struct ibv_pd *ibv = handle;
 	struct face_pd *pd = face_pd(ibv);
 	int rc;
 
 	if (context_is_orphan(ibv->context))
-		return face_errno(-ENODEV);
+		return -ENODEV;
 	if (pd->parent)
-		return face_errno(parent_dealloc(pd->parent));
+		return parent_dealloc(pd->parent);
 	rc = shared_destroy(pd->shared);
 	if (rc != 0)
-		return face_errno(rc);
+		return rc;
 	pd_release_hold(pd->pd);
 	context_put(face_context(ibv->context));
 	free(pd);
 	return 0;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	return handles_end(ibv, end_pd);
 }

@@ -100,8 +100,9 @@ static void stop_locked(struct face_qp *qp)
 	qp_retire(qp->qp);
 }
 
-int ibv_destroy_qp(struct ibv_qp *ibv)
+static int end_qp(void *handle)
 {
+	struct ibv_qp *ibv = handle;
 	struct face_context *context = face_context(ibv->context);
 	struct face_qp *qp = face_qp(ibv);
 	struct face_xrcd *xrcd = qp->xrcd;
@@ -109,10 +110,10 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	bool last;
 
 	if (rc != 0)
-		return face_errno(rc);
+		return rc;
 	if (qp->groups > 0) {
 		context_unlock(context);
-		return face_errno(-EBUSY);
+		return -EBUSY;
 	}
 	last = !qp->target || xrc_leave_target(qp);
 	if (last)
@@ -130,6 +131,11 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		__atomic_sub_fetch(&xrcd->users, 1, __ATOMIC_RELEASE);
 	qp_free(qp);
 	return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	return handles_end(ibv, end_qp);
 }
 
 /*

@@ -254,7 +254,10 @@ struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_
 		rc = check_limits(attr);
 	if (rc == 0)
 		rc = create(face_context(ibv), attr, &qp);
-	return rc == 0 ? &qp->ibv : face_null(rc);
+	if (rc != 0)
+		return face_null(rc);
+	handles_add(&qp->ibv);
+	return &qp->ibv;
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)

@@ -123,6 +123,7 @@ struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_at
 	srq->parent = parent_get(attr->pd);
 	attr->attr.max_wr = srq->srq->rq.max_wr;
 	attr->attr.max_sge = srq->srq->rq.max_sge;
+	handles_add(&srq->ibv);
 	return &srq->ibv;
 }
 
@@ -233,15 +234,16 @@ static int leave(struct face_context *context, struct face_srq *srq)
 	return rc;
 }
 
-int ibv_destroy_srq(struct ibv_srq *ibv)
+static int end_srq(void *handle)
 {
+	struct ibv_srq *ibv = handle;
 	struct face_context *context = face_context(ibv->context);
 	struct face_srq *srq = face_srq(ibv);
 	struct pd *pd = srq->srq->pd;
 	int rc = leave(context, srq);
 
 	if (rc != 0)
-		return face_errno(rc);
+		return rc;
 	event_drain_srq(srq);
 	if (srq->xrcd) {
 		__atomic_sub_fetch(&srq->srq->cq->users, 1, __ATOMIC_RELEASE);
@@ -256,4 +258,9 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	free(srq);
 	context_put(context);
 	return 0;
+}
+
+int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	return handles_end(ibv, end_srq);
 }

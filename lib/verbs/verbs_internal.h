@@ -97,6 +97,28 @@ uint32_t context_handle(struct face_context *context);
 void context_get(struct face_context *context);
 void context_put(struct face_context *context);
 
+/* handles.c */
+
+/** The application gets a handle, which is a pointer to the public half of an object. MT-safe. */
+void handles_add(const void *handle);
+
+/**
+ * The application ends a handle, which nobody else can from now on; where it cannot be ended,
+ * handles_add gives it back. MT-safe.
+ *
+ * @return
+ *   false where it has none such: it was ended, or never was one.
+ */
+bool handles_take(const void *handle);
+
+/** What a call that ends a handle is: EINVAL for what is none, else what `end` says (0 or -errno).
+ */
+int handles_end(void *handle, int (*end)(void *handle));
+
+/** Around fork(): the child finds the table whole. */
+void handles_lock(void);
+void handles_unlock(void);
+
 /* unsupported.c */
 
 /* Every slot filled with a function that answers EOPNOTSUPP. */

@@ -28,21 +28,28 @@ struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr
 	}
 	xrcd->ibv.context = ibv;
 	context_get(context);
+	handles_add(&xrcd->ibv);
 	return &xrcd->ibv;
 }
 
-int xrcd_close_op(struct ibv_xrcd *ibv)
+static int end_xrcd(void *handle)
 {
+	struct ibv_xrcd *ibv = handle;
 	struct face_xrcd *xrcd = face_xrcd(ibv);
 
 	if (context_is_orphan(ibv->context))
-		return face_errno(-ENODEV);
+		return -ENODEV;
 	if (__atomic_load_n(&xrcd->users, __ATOMIC_ACQUIRE) != 0)
-		return face_errno(-EBUSY);
+		return -EBUSY;
 	xrcd_close(xrcd->xrcd);
 	context_put(face_context(ibv->context));
 	free(xrcd);
 	return 0;
+}
+
+int xrcd_close_op(struct ibv_xrcd *ibv)
+{
+	return handles_end(ibv, end_xrcd);
 }
 
 /* Engine's lock. */
@@ -149,5 +156,6 @@ struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr
 		return face_null(rc);
 	}
 	use_xrcd(qp, attr->xrcd);
+	handles_add(&qp->ibv);
 	return &qp->ibv;
 }

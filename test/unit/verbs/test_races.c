@@ -473,6 +473,53 @@ static void destroy_qp__while_its_queue_is_polled(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+/* A handle that two threads destroy at once. */
+struct contested {
+	pthread_barrier_t barrier; /* of both, before and after each round */
+	struct ibv_qp *qp;
+	unsigned int destroyed; /* atomic */
+};
+
+static void destroy_contested(struct contested *contested)
+{
+	int rc;
+
+	pthread_barrier_wait(&contested->barrier);
+	rc = ibv_destroy_qp(contested->qp);
+	MUST(rc == 0 || rc == EINVAL);
+	__atomic_fetch_add(&contested->destroyed, rc == 0, __ATOMIC_RELAXED);
+	pthread_barrier_wait(&contested->barrier);
+}
+
+static void *contest(void *arg)
+{
+	for (int round = 0; round < ROUNDS; round++)
+		destroy_contested(arg);
+	return NULL;
+}
+
+static void destroy_qp__by_two_threads_happens_once(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(live_context);
+	struct ibv_cq *cq = ibv_create_cq(live_context, 16, NULL, NULL, 0);
+	struct contested contested = {.destroyed = 0};
+	pthread_t other;
+
+	(void)state;
+	assert_int_equal(pthread_barrier_init(&contested.barrier, NULL, 2), 0);
+	assert_int_equal(pthread_create(&other, NULL, contest, &contested), 0);
+	for (unsigned int round = 1; round <= ROUNDS; round++) {
+		contested.qp = create_qp(pd, cq, cq);
+		assert_non_null(contested.qp);
+		destroy_contested(&contested);
+		assert_int_equal(__atomic_load_n(&contested.destroyed, __ATOMIC_RELAXED), round);
+	}
+	assert_int_equal(pthread_join(other, NULL), 0);
+	pthread_barrier_destroy(&contested.barrier);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,6 +527,7 @@ int main(void)
 		cmocka_unit_test(resize_cq__under_traffic_and_the_iterator),
 		cmocka_unit_test(channel__no_wake_up_is_lost_and_none_is_for_nothing),
 		cmocka_unit_test(destroy_qp__while_its_queue_is_polled),
+		cmocka_unit_test(destroy_qp__by_two_threads_happens_once),
 	};
 
 	return cmocka_run_group_tests(tests, live_set_up, live_tear_down);

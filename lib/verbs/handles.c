@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The handles that the application has: pointers to objects that it has created and not destroyed.
+ *
+ * A program may destroy an object twice. Its memory may be somebody else's by then, so that it
+ * cannot be asked whether it still is one. A table of the process's handles can: open addressing,
+ * linear probing, never more than three quarters full. What cannot be told is a handle whose
+ * address a later object has got.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "verbs_internal.h"
+
+#define FIRST_BITS 6
+
+static struct {
+	pthread_mutex_t lock; /* of all below; nothing is locked below it */
+	const void **slots;   /* NULL: free */
+	unsigned int bits;    /* 1 << bits slots, where there are any */
+	size_t count;
+	bool is_incomplete; /* memory ran out: handles that are not here may be good */
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t mask(void)
+{
+	return ((size_t)1 << table.bits) - 1;
+}
+
+/* Where a handle belongs. Objects are far from each other: the upper bits of the product differ. */
+static size_t home_of(const void *handle)
+{
+	return (size_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >>
+			(64 - table.bits));
+}
+
+/* Where a handle is, or the free slot where it would be. */
+static size_t find_locked(const void *handle)
+{
+	size_t at = home_of(handle);
+
+	while (table.slots[at] && table.slots[at] != handle)
+		at = (at + 1) & mask();
+	return at;
+}
+
+static bool grow_locked(void)
+{
+	const void **const old = table.slots;
+	const size_t slots = old ? mask() + 1 : 0;
+	const unsigned int bits = old ? table.bits + 1 : FIRST_BITS;
+	const void **const new = calloc((size_t)1 << bits, sizeof(*new));
+
+	if (!new)
+		return false;
+	table.slots = new;
+	table.bits = bits;
+	for (size_t i = 0; i < slots; i++) {
+		if (old[i])
+			table.slots[find_locked(old[i])] = old[i];
+	}
+	free(old);
+	return true;
+}
+
+static bool has_room_locked(void)
+{
+	return table.slots && table.count + 1 <= (mask() + 1) / 4 * 3;
+}
+
+/* Close the gap: whatever stands behind it and belongs there or before it moves up. */
+static void empty_locked(size_t gap)
+{
+	for (size_t at = (gap + 1) & mask(); table.slots[at]; at = (at + 1) & mask()) {
+		const size_t home = home_of(table.slots[at]);
+
+		if (((at - home) & mask()) < ((at - gap) & mask()))
+			continue;
+		table.slots[gap] = table.slots[at];
+		gap = at;
+	}
+	table.slots[gap] = NULL;
+	table.count--;
+}
+
+void handles_add(const void *handle)
+{
+	pthread_mutex_lock(&table.lock);
+	if (has_room_locked() || grow_locked()) {
+		table.slots[find_locked(handle)] = handle;
+		table.count++;
+	} else {
+		table.is_incomplete = true;
+	}
+	pthread_mutex_unlock(&table.lock);
+}
+
+bool handles_take(const void *handle)
+{
+	bool taken = false;
+
+	pthread_mutex_lock(&table.lock);
+	if (table.slots && handle) {
+		const size_t at = find_locked(handle);
+
+		taken = table.slots[at];
+		if (taken)
+			empty_locked(at);
+	}
+	taken |= table.is_incomplete;
+	pthread_mutex_unlock(&table.lock);
+	return taken;
+}
+
+int handles_end(void *handle, int (*end)(void *handle))
+{
+	int rc;
+
+	if (!handles_take(handle))
+		return face_errno(-EINVAL);
+	rc = end(handle);
+	if (rc != 0)
+		handles_add(handle);
+	return face_errno(rc);
+}
+
+void handles_lock(void)
+{
+	pthread_mutex_lock(&table.lock);
+}
+
+void handles_unlock(void)
+{
+	pthread_mutex_unlock(&table.lock);
+}
