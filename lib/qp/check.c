@@ -8,9 +8,30 @@
 
 #ifndef NDEBUG
 
+#include <assert.h>
+
+#include "transport/check.h"
+
+/* Of one that sends to a peer. In the other states what was in flight does not matter any more. */
+static void qp_check_requester(const struct qp *qp)
+{
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		return;
+	flight_check(&qp->flight);
+	recovery_check(&qp->recovery, &qp->flight);
+	requester_check(&qp->requester);
+	completer_check(&qp->completer);
+}
+
 void qp_check(const struct qp *qp)
 {
+	if (!qp->kind->sends)
+		return;
 	sq_check(&qp->sq);
+	if (qp_is_datagram(qp))
+		assert(qp->sq.next == qp->sq.cons);
+	else
+		qp_check_requester(qp);
 }
 
 #endif

@@ -64,13 +64,6 @@ static void requester_unlocate(struct requester *requester)
 	requester->place_psn = psn_none();
 }
 
-/* sq->next and sgl stand for flight->next. */
-static bool requester_stands(const struct requester *requester)
-{
-	return psn_eq(requester->place_psn, requester->flight->next) &&
-	       requester->place_index == requester->sq->next;
-}
-
 /* Send what is in this slot next; the caller sets sgl to where flight->next is in it. */
 static void requester_stand_at(struct requester *requester, uint32_t index)
 {

@@ -66,6 +66,13 @@ struct requester {
 	uint32_t unasked;   /* packets sent since an acknowledgement was asked for */
 };
 
+/* sq->next and sgl stand for flight->next. */
+static inline bool requester_stands(const struct requester *requester)
+{
+	return psn_eq(requester->place_psn, requester->flight->next) &&
+	       requester->place_index == requester->sq->next;
+}
+
 /** Start over at flight->next, with the oldest request of the queue. */
 void requester_reset(struct requester *requester, enum requester_state state);
 

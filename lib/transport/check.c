@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asserts what always holds of a requester, its flight, its timers and its completer. */
+#include "transport/check.h"
+
+#ifndef NDEBUG
+
+#include <assert.h>
+
+#include "transport/completer.h"
+#include "transport/flight.h"
+#include "transport/recovery.h"
+#include "transport/requester.h"
+
+/* `from` <= psn <= `to`, which are less than 2^23 apart. */
+static bool between(struct psn from, struct psn psn, struct psn to)
+{
+	return !psn_before(psn, from) && !psn_before(to, psn);
+}
+
+static void flight_check_repair(const struct flight *flight)
+{
+	if (flight->repair == REPAIR_NONE)
+		return;
+	assert(psn_before(flight->una, flight->repair_to));
+	assert(!psn_before(flight->next, flight->repair_to));
+	assert(between(flight->una, flight->repair_next, flight->repair_to));
+	assert(!psn_before(flight->una, flight->repair_from));
+	assert(flight->repair_run >= 1);
+}
+
+void flight_check(const struct flight *flight)
+{
+	assert(between(flight->una, flight->next, flight->top));
+	/* The last packet may be a request for a READ segment. */
+	assert((uint32_t)psn_diff(flight->top, flight->una) <
+	       flight->window_max + REQUESTER_READ_SEGMENT_PKTS);
+	assert(flight->window >= 1 && flight->window <= flight->window_max);
+	assert(flight->acked < flight->window_max);
+	assert(between(flight->una, flight->slowed_to, flight->top));
+	assert(!flight->waits || (psn_before(flight->una, flight->executed) &&
+				  !psn_before(flight->top, flight->executed)));
+	flight_check_repair(flight);
+}
+
+void recovery_check(const struct recovery *recovery, const struct flight *flight)
+{
+	const bool in_air = !psn_eq(flight->una, flight->top);
+
+	assert(recovery->repair_tries <= RECOVERY_REPAIR_DOUBLINGS);
+	assert(!recovery->timing || (!psn_before(recovery->timed, flight->una) &&
+				     psn_before(recovery->timed, flight->top)));
+	/* What is in the air has a timer, where there is one. */
+	if (recovery->state == RECOVERY_RNR_WAIT)
+		assert(recovery->deadline_ns != RECOVERY_NEVER &&
+		       recovery->repair_ns == RECOVERY_NEVER);
+	else if (!in_air)
+		assert(flight->repair == REPAIR_NONE);
+	else if (!psn_eq(flight->una, flight->next) && recovery->timeout_ns != 0)
+		assert(recovery->deadline_ns != RECOVERY_NEVER);
+}
+
+/* READ segments and other requests in [from, to) that are answered by responses of their own. */
+static uint32_t responses_between(const struct send_wqe *wqe, struct psn from, struct psn to)
+{
+	uint32_t first, last;
+
+	if (psn_before(from, wqe->first_psn))
+		from = wqe->first_psn;
+	if (psn_before(wqe->last_psn, to))
+		to = psn_add(wqe->last_psn, 1);
+	if (!psn_before(from, to))
+		return 0;
+	first = (uint32_t)psn_diff(from, wqe->first_psn) / REQUESTER_READ_SEGMENT_PKTS;
+	last = ((uint32_t)psn_diff(to, wqe->first_psn) - 1) / REQUESTER_READ_SEGMENT_PKTS;
+	return last - first + 1;
+}
+
+/*
+ * Requests that were started are in a row, without a gap in their PSNs: the oldest has una, if
+ * anything is in the air, and the newest ends at top or behind.
+ */
+static void requester_check_requests(const struct requester *requester)
+{
+	const struct flight *flight = requester->flight;
+	const struct sq *sq = requester->sq;
+	const uint32_t prod = sq_prod(sq);
+	struct psn end = flight->una;
+	uint32_t responses = 0;
+	uint32_t i = sq->cons;
+
+	for (; i != prod && sq_at(sq, i)->started; i++) {
+		const struct send_wqe *wqe = sq_at(sq, i);
+
+		assert(i == sq->cons ? between(wqe->first_psn, flight->una, wqe->last_psn)
+				     : psn_eq(wqe->first_psn, end));
+		end = psn_add(wqe->last_psn, 1);
+		if (requester_wants_response(wqe))
+			responses += responses_between(wqe, flight->una, flight->next);
+	}
+	assert(!psn_before(end, flight->top));
+	assert(flight->responses == responses);
+	/* The others wait for their turn. */
+	for (; i != prod; i++)
+		assert(!sq_at(sq, i)->started);
+}
+
+void requester_check(const struct requester *requester)
+{
+	const struct flight *flight = requester->flight;
+	const struct sq *sq = requester->sq;
+	const struct send_wqe *wqe;
+
+	requester_check_requests(requester);
+	if (!requester_stands(requester) || sq->next == sq_prod(sq))
+		return;
+	wqe = sq_at(sq, sq->next);
+	/* Local work ends before it begins. */
+	if (wqe->started && sq_is_local((enum ibv_wr_opcode)wqe->opcode))
+		assert(psn_eq(wqe->first_psn, flight->next));
+	else if (wqe->started)
+		assert(between(wqe->first_psn, flight->next, wqe->last_psn));
+	else
+		assert(psn_eq(flight->next, flight->top));
+}
+
+void completer_check(const struct completer *completer)
+{
+	const struct packet *first = early_first(&completer->early);
+
+	assert(first == NULL || completer->flight->waits);
+}
+
+#endif
