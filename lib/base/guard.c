@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "hold.h"
 
 /*
  * A place in front of a program's handler. There are several of each signal because a program that
@@ -59,6 +60,8 @@ static __thread void **volatile guard_frame __attribute__((tls_model("initial-ex
 /* When this thread's signal mask was last put right; a time of whoever calls guard_refresh. */
 static __thread uint64_t guard_ready_ns __attribute__((tls_model("initial-exec")));
 static __thread bool guard_ready __attribute__((tls_model("initial-exec")));
+/* How often guard_owes was asked since the signals that are kept were not taken by the program. */
+static __thread uint32_t guard_given_back __attribute__((tls_model("initial-exec")));
 
 /* Caused by an instruction of this thread, which would fault again if it ran again. */
 static bool is_fault(int sig, const siginfo_t *info)
@@ -177,38 +180,92 @@ static void go_on(const struct sigaction *next, int sig, siginfo_t *info, void *
 	guard_frame = frame;
 }
 
-/* A fault of guard_copy_word; it goes on behind its two instructions. */
-static bool redirect_word(int sig, const siginfo_t *info, ucontext_t *context)
+/* In the two instructions of guard_copy_word. The kernel gives this processor's handlers the
+ * context with and without SA_SIGINFO. */
+static bool is_word(const ucontext_t *context)
 {
 #if defined(__x86_64__)
-	greg_t *rip = &context->uc_mcontext.gregs[REG_RIP];
 	const uintptr_t begin = (uintptr_t)guard_move_word;
 
-	if (!is_fault(sig, info) ||
-	    (uintptr_t)*rip - begin >= (uintptr_t)guard_move_word_end - begin)
-		return false;
-	*rip = (greg_t)(uintptr_t)guard_move_word_fault;
-	return true;
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP] - begin <
+	       (uintptr_t)guard_move_word_end - begin;
 #else
-	(void)sig, (void)info, (void)context;
+	(void)context;
 	return false;
 #endif
 }
 
-static void handle(const struct place *place, int sig, siginfo_t *info, void *context)
+/* A fault of guard_copy_word; it goes on behind its two instructions. */
+static bool redirect_word(int sig, const siginfo_t *info, ucontext_t *context)
 {
+	if (!is_fault(sig, info) || !is_word(context))
+		return false;
+#if defined(__x86_64__)
+	context->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)guard_move_word_fault;
+#endif
+	return true;
+}
+
+/*
+ * The flags that our handlers need, whoever sets them. The next handler finds the mask and the
+ * stack that it asked for: they are ours too.
+ */
+static void set_flags(const struct place *place, struct sigaction *action)
+{
+	action->sa_flags &= ~(int)SA_RESETHAND;
+	action->sa_flags |= SA_SIGINFO;
+	if (place->next.sa_handler == SIG_DFL)
+		action->sa_flags |= SA_ONSTACK;
+}
+
+/*
+ * signal(3) has put our handler back without SA_SIGINFO: what it is given beside the signal's
+ * number means nothing. The flags are set again. Returns true where they were missing.
+ */
+static bool lacked_info(const struct place *place, int sig, void (*self)(int, siginfo_t *, void *))
+{
+	struct sigaction now;
+
+	if (sigaction(sig, NULL, &now) != 0 || now.sa_sigaction != self ||
+	    (now.sa_flags & SA_SIGINFO))
+		return false;
+	set_flags(place, &now);
+	sigaction(sig, &now, NULL);
+	return true;
+}
+
+/*
+ * A signal of which nothing is known but its number. In a copy it is taken for the copy's fault,
+ * which happens again as soon as the handler returns, and is then known. Elsewhere the program's
+ * handler gets no more than it would have got without us.
+ */
+static void handle_blindly(const struct place *place, int sig, void *context)
+{
+	siginfo_t none = {.si_signo = sig};
+
+	if (!guard_frame && !is_word(context))
+		go_on(&place->next, sig, &none, context);
+}
+
+static void handle(const struct place *place, int sig, siginfo_t *info, void *context,
+		   void (*self)(int, siginfo_t *, void *))
+{
+	if (lacked_info(place, sig, self)) {
+		handle_blindly(place, sig, context);
+		return;
+	}
 	if (redirect_word(sig, info, context))
 		return;
 	if (is_copy(sig, info, context))
 		redirect(context);
-	else
+	else if (is_fault(sig, info) || !hold_keep(sig, info))
 		go_on(&place->next, sig, info, context);
 }
 
-#define HANDLER(name, which, n)                                         \
-	static void name##_##n(int sig, siginfo_t *info, void *context) \
-	{                                                               \
-		handle(&places[which][n], sig, info, context);          \
+#define HANDLER(name, which, n)                                            \
+	static void name##_##n(int sig, siginfo_t *info, void *context)    \
+	{                                                                  \
+		handle(&places[which][n], sig, info, context, name##_##n); \
 	}
 /* Four of them; all of them. */
 #define HANDLER_4(name, which, a, b, c, d) \
@@ -280,35 +337,39 @@ static int find_place_locked(int which, const struct sigaction *next)
 	return -1;
 }
 
-static bool is_ours(int which, const struct sigaction *action)
+/* The place whose handler this is, or NULL. */
+static struct place *place_of(int which, const struct sigaction *action)
 {
 	for (int i = 0; i < PLACES; i++) {
 		if (action->sa_sigaction == handlers[which][i])
-			return true;
+			return &places[which][i];
 	}
-	return false;
+	return NULL;
 }
 
-/* The action that shall be in the place of `next`: one of ours that goes on to it. Itself, where it
- * is one of ours, or ignores the signal: an exec keeps that for the next program, and no handler.
+/*
+ * The action that shall be in the place of `next`: one of ours that goes on to it. Itself, where it
+ * ignores the signal: an exec keeps that for the next program, and no handler. One of ours gets its
+ * flags back, because signal(3) restores a handler without them.
  */
 static int choose_locked(int which, const struct sigaction *next, struct sigaction *chosen)
 {
+	const struct place *ours = place_of(which, next);
 	int i;
 
 	*chosen = *next;
-	if (is_ours(which, next) || next->sa_handler == SIG_IGN)
+	if (next->sa_handler == SIG_IGN)
 		return 0;
+	if (ours) {
+		set_flags(ours, chosen);
+		return 0;
+	}
 	i = find_place_locked(which, next);
 	if (i < 0)
 		return -ENOSPC;
 	if (!places[which][i].used)
 		places[which][i] = (struct place){.used = true, .next = *next};
-	/* The next handler finds the mask and the stack that it asked for: they are ours too. */
-	chosen->sa_flags &= ~(int)SA_RESETHAND;
-	chosen->sa_flags |= SA_SIGINFO;
-	if (next->sa_handler == SIG_DFL)
-		chosen->sa_flags |= SA_ONSTACK;
+	set_flags(&places[which][i], chosen);
 	chosen->sa_sigaction = handlers[which][i];
 	return 0;
 }
@@ -347,29 +408,82 @@ static void warn_once_locked(void)
 	warned = true;
 }
 
+static void lock_places(void)
+{
+	pthread_mutex_lock(&places_lock);
+}
+
+static void unlock_places(void)
+{
+	pthread_mutex_unlock(&places_lock);
+}
+
+/* A child finds the places whole, and nobody in them. */
+static void watch_fork_locked(void)
+{
+	static bool watching;
+
+	if (!watching)
+		watching = pthread_atfork(lock_places, unlock_places, unlock_places) == 0;
+}
+
 int guard_install(void)
 {
-	int rc;
+	int rc, cancel_state;
 
-	pthread_mutex_lock(&places_lock);
+	/* A thread that is cancelled as it warns would take the lock with it. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	lock_places();
+	watch_fork_locked();
 	rc = stand_in_front_locked(SEGV);
 	if (rc == 0)
 		rc = stand_in_front_locked(BUS);
 	if (rc == -ENOSPC)
 		warn_once_locked();
-	pthread_mutex_unlock(&places_lock);
+	unlock_places();
+	pthread_setcancelstate(cancel_state, NULL);
 	return rc;
 }
 
-static __attribute__((noinline, cold)) void get_ready(void)
+static void change_mask(int how)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	for (int i = 0; i < SIGNALS; i++)
 		sigaddset(&set, signals[i]);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	pthread_sigmask(how, &set, NULL);
+}
+
+static __attribute__((noinline, cold)) void get_ready(void)
+{
+	change_mask(SIG_UNBLOCK);
 	guard_ready = true;
+	if (!hold_has())
+		guard_given_back = 0;
+}
+
+void guard_serve(void)
+{
+	hold_begin();
+}
+
+void guard_rest(void)
+{
+	if (guard_ready)
+		change_mask(SIG_BLOCK);
+	guard_ready = false;
+	if (hold_has())
+		hold_give_back();
+}
+
+/* The first times at once, and then less and less often: a program may never read it. */
+bool guard_owes(void)
+{
+	if (__builtin_expect(!hold_has(), 1))
+		return false;
+	guard_given_back++;
+	return (guard_given_back & (guard_given_back - 1)) == 0;
 }
 
 /* A time before the last one is far from it, too: engines' clocks differ a little. */

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "device/device.h"
 #include "engine/engine.h"
 #include "link/cpu.h"
@@ -42,6 +43,7 @@
 #define HANDBACK_NS    UINT64_C(20000)
 #define HANDBACK_POLLS 4 /* as many polls within HANDBACK_NS: the program is back */
 #define JOIN_NS	       100000000
+#define GIVE_BACK_NS   100000
 
 /* What the helper is wanted for: engine->helper_wanted. */
 enum wanted {
@@ -112,6 +114,7 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 	/* Pairs with helper_ring: either it sees that we sleep, or we see that we are wanted. */
 	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine) &&
 	    !(for_frames && helper_arm(engine))) {
+		guard_rest();
 		if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
 			helper_sleep_off_error(fds, &time);
 		if ((fds[0].revents & POLLIN) && read(engine->wake_fd, &count, sizeof(count)) < 0)
@@ -190,6 +193,16 @@ static void helper_watch(struct engine *engine)
 	}
 }
 
+/* A signal of the program's that came here while there is no time to sleep. The program's thread
+ * that waits for it takes it meanwhile, or the next turn gets it again. */
+static void helper_give_back(void)
+{
+	const struct timespec moment = {.tv_nsec = GIVE_BACK_NS};
+
+	guard_rest();
+	nanosleep(&moment, NULL);
+}
+
 /* Whether there was a turn; it did this much work. */
 static bool helper_turn(struct engine *engine, unsigned int *work)
 {
@@ -201,6 +214,8 @@ static bool helper_turn(struct engine *engine, unsigned int *work)
 	}
 	*work = engine_turn(engine);
 	engine_release(engine);
+	if (unlikely(guard_owes()))
+		helper_give_back();
 	return true;
 }
 
@@ -352,6 +367,7 @@ static void *helper_main(void *arg)
 	struct engine *engine = arg;
 	unsigned int work;
 
+	guard_serve();
 	/* Sleeps of microseconds should be that, and not the 50 that the kernel adds by default. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	cpu_shorten_slices();

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/tuning.h"
 #include "config/settings.h"
@@ -77,6 +78,7 @@ static void provider_tend_enter(void *arg)
 {
 	struct engine *engine = arg;
 
+	guard_serve();
 	engine_lock(engine);
 	/* What a peer sent before it went away is still in its rings, which will be unmapped. */
 	engine_empty_port(engine);
@@ -88,6 +90,7 @@ static uint64_t provider_tend_leave(void *arg)
 
 	engine_check_link(engine);
 	engine_release(engine);
+	guard_rest();
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 /* Tests of lib/base/guard.c. What changes a signal's action happens in child processes. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -630,6 +632,156 @@ static void guard_run__does_not_swallow_the_faults_of_handlers(void **state)
 }
 
 /* Across the end of the page that is there, to or from: at the begin of none. */
+/* As programs do that try something out and restore what was there. */
+static void save_and_restore(int sig)
+{
+	void (*const before)(int) = signal(sig, SIG_IGN);
+
+	signal(sig, before);
+}
+
+static void fault_after_restored_handlers(void)
+{
+	void *const gone = memory + PAGE;
+
+	mprotect(gone, PAGE, PROT_NONE);
+	guard_install();
+	save_and_restore(SIGSEGV);
+	if (run(local, gone, 8) != -EFAULT)
+		_exit(1);
+	save_and_restore(SIGSEGV);
+	_exit(guard_copy_word(local, gone) == -EFAULT ? 0 : 2);
+}
+
+static void own_fault_after_restored_handlers(void)
+{
+	guard_install();
+	save_and_restore(SIGSEGV);
+	fault();
+}
+
+static void sent_after_restored_handlers(void)
+{
+	guard_install();
+	save_and_restore(SIGSEGV);
+	kill_segv();
+}
+
+static void flags_after_restored_handlers(void)
+{
+	struct sigaction now;
+
+	guard_install();
+	save_and_restore(SIGSEGV);
+	guard_install();
+	sigaction(SIGSEGV, NULL, &now);
+	_exit(now.sa_flags & SA_SIGINFO && now.sa_flags & SA_ONSTACK ? 0 : 1);
+}
+
+static void guard_install__handlers_that_signal_restores_serve_as_before(void **state)
+{
+	(void)state;
+	expect_exit(fault_after_restored_handlers, 0);
+	expect_exit(flags_after_restored_handlers, 0);
+	expect_killed(own_fault_after_restored_handlers, SIGSEGV);
+	expect_killed(sent_after_restored_handlers, SIGSEGV);
+}
+
+static int told[2]; /* a pipe */
+
+/* A thread of ours: it makes copies, is sent a signal, and rests. */
+static void *serve(void *arg)
+{
+	guard_serve();
+	guard_refresh(1);
+	if (write(told[1], "", 1) != 1)
+		return NULL;
+	while (!guard_owes())
+		sched_yield();
+	/* Copies fail as ever while the signal is kept. */
+	if (write(told[1], "", 1) != 1 || run(local, memory + PAGE, 8) != -EFAULT)
+		return NULL;
+	guard_rest();
+	return arg;
+}
+
+static void read_by_signalfd(void)
+{
+	const union sigval value = {.sival_int = 4711};
+	struct signalfd_siginfo info;
+	pthread_t thread;
+	sigset_t set;
+	void *served;
+	char byte;
+	int fd;
+
+	mprotect(memory + PAGE, PAGE, PROT_NONE);
+	guard_install();
+	sigfillset(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGBUS);
+	fd = signalfd(-1, &set, 0);
+	if (fd < 0 || pipe(told) != 0 || pthread_create(&thread, NULL, serve, local) != 0)
+		_exit(1);
+	/* The only thread that does not block it is the other one, which has it in the end. */
+	if (read(told[0], &byte, 1) != 1 || sigqueue(getpid(), SIGBUS, value) != 0 ||
+	    read(told[0], &byte, 1) != 1)
+		_exit(2);
+	if (read(fd, &info, sizeof(info)) != sizeof(info))
+		_exit(3);
+	pthread_join(thread, &served);
+	_exit(served == local && info.ssi_signo == SIGBUS && info.ssi_int == 4711 &&
+			      info.ssi_pid == (uint32_t)getpid()
+		      ? 0
+		      : 4);
+}
+
+static void guard_rest__gives_back_what_the_program_reads_by_signalfd(void **state)
+{
+	(void)state;
+	expect_exit(read_by_signalfd, 0);
+}
+
+static void *install_without_end(void *arg)
+{
+	while (guard_install() == 0)
+		;
+	return arg;
+}
+
+static void install_and_leave(void)
+{
+	_exit(guard_install() == 0 ? 0 : 1);
+}
+
+static void fork_while_handlers_are_installed(void)
+{
+	pthread_t thread;
+
+	guard_install();
+	if (pthread_create(&thread, NULL, install_without_end, NULL) != 0)
+		_exit(1);
+	for (int i = 0; i < 200; i++) {
+		const pid_t child = fork();
+		int status;
+
+		if (child == 0) {
+			alarm(10);
+			install_and_leave();
+		}
+		if (waitpid(child, &status, 0) != child || status != 0)
+			_exit(2);
+	}
+	_exit(0);
+}
+
+static void guard_install__works_in_a_child_of_fork(void **state)
+{
+	(void)state;
+	expect_exit(fork_while_handlers_are_installed, 0);
+}
+
 static void guard_copy_word__memory_that_is_not_there_is_an_error(void **state)
 {
 	static const uint64_t value = 0x1122334455667788;
@@ -684,6 +836,9 @@ int main(void)
 		TEST(guard_run__works_in_a_thread_that_blocks_all_signals),
 		TEST(guard_refresh__unblocks_what_was_blocked_since),
 		TEST(guard_run__nests),
+		TEST(guard_install__handlers_that_signal_restores_serve_as_before),
+		TEST(guard_rest__gives_back_what_the_program_reads_by_signalfd),
+		TEST(guard_install__works_in_a_child_of_fork),
 		TEST(guard_copy_word__memory_that_is_not_there_is_an_error),
 		TEST(guard_copy_word__in_a_guarded_run_leaves_it_alone),
 		TEST(guard_install__what_is_not_a_copys_kills_as_ever),

@@ -12,6 +12,7 @@
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The kernel ends a process for a fault whose signal the thread blocks, whatever handler there is.
@@ -58,5 +59,19 @@ int guard_copy_word(void *to, const void *from);
  *   The time, of a clock that does not stand still.
  */
 void guard_refresh(uint64_t now_ns);
+
+/**
+ * Say that this thread is not the program's. A SIGSEGV or SIGBUS that somebody has sent to the
+ * process and that arrives here is kept, and given back to the process by guard_rest.
+ */
+void guard_serve(void);
+
+/** Block the two signals in this thread, before it sleeps or leaves the engine, and give back what
+ * it has kept: the program's threads take it as if we were not there. Only after guard_serve. */
+void guard_rest(void);
+
+/** Return true if guard_rest has something to give back, and a thread that never sleeps should call
+ * it now, and then let the program's threads run for a moment. */
+bool guard_owes(void);
 
 #endif

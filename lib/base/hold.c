@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals that a thread of ours keeps until it can give them back to the process. */
+#include "hold.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Both are standard signals: the kernel too keeps no more than one of each. */
+enum { HELD_SEGV, HELD_BUS, HELD };
+
+struct held {
+	volatile bool any;
+	bool keeps;		/* this thread is ours */
+	siginfo_t signal[HELD]; /* si_signo is 0 where none is kept */
+};
+
+/* Of a model that needs no call to find it: the handler uses it. */
+static __thread struct held held __attribute__((tls_model("initial-exec")));
+
+void hold_begin(void)
+{
+	held.keeps = true;
+}
+
+bool hold_keep(int sig, const siginfo_t *info)
+{
+	if (!held.keeps)
+		return false;
+	memcpy(&held.signal[sig == SIGBUS ? HELD_BUS : HELD_SEGV], info, sizeof(*info));
+	held.any = true;
+	return true;
+}
+
+bool hold_has(void)
+{
+	return held.any;
+}
+
+void hold_give_back(void)
+{
+	/* By the id of this thread, the kernel lets a thread repeat what others have sent; the
+	 * signal goes to the whole process nevertheless. */
+	const pid_t self = (pid_t)syscall(SYS_gettid);
+
+	held.any = false;
+	for (int i = 0; i < HELD; i++) {
+		const int sig = held.signal[i].si_signo;
+
+		if (sig != 0)
+			syscall(SYS_rt_sigqueueinfo, self, sig, &held.signal[i]);
+		held.signal[i].si_signo = 0;
+	}
+}
