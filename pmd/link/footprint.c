@@ -3,13 +3,18 @@
 #include "link/footprint.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include <rte_common.h>
 
 static int compare_fds(const void *a, const void *b)
 {
@@ -98,32 +103,163 @@ int footprint_save(struct footprint *footprint)
 	return -rc;
 }
 
-static void set_cloexec(int fd, void *arg)
+static void set_cloexec(int fd)
 {
 	const int flags = fcntl(fd, F_GETFD);
 
-	(void)arg;
 	if (flags >= 0)
 		fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
 
-/* A driver that is told of packets by a signal (net_tap) takes a real-time one that nobody uses,
- * and would be killed by it without its handler. */
-static bool is_drivers(int sig, const struct sigaction *saved, const struct sigaction *now)
+/* The name that the kernel shows for a descriptor. False where there is none. */
+static bool read_name(int fd, char *name, size_t size)
 {
-	return sig >= SIGRTMIN && sig <= SIGRTMAX && saved->sa_handler == SIG_DFL &&
-	       now->sa_handler != SIG_DFL && now->sa_handler != SIG_IGN;
+	char path[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	len = readlink(path, name, size - 1);
+	if (len < 0)
+		return false;
+	name[len] = '\0';
+	return true;
 }
 
-/* Only what differs is written: a handler that the program sets just now stays. */
+/* The kinds of files that EAL and drivers open, and that a program hardly leaves to those that it
+ * executes. */
+static bool is_dpdks_file(const char *name)
+{
+	static const char *const begins[] = {
+		"anon_inode:[eventpoll]",
+		"anon_inode:[eventfd]",
+		"anon_inode:[timerfd]",
+		"anon_inode:[vfio-device]",
+		"/memfd:seg_", /* EAL's huge pages */
+		"/memfd:memif_region",
+		"/dev/vfio/",
+		"/dev/uio",
+		"/dev/net/tun",
+		"/dev/vhost-net",
+		"/sys/bus/pci/",
+		"/sys/class/uio/",
+	};
+
+	for (size_t i = 0; i < RTE_DIM(begins); i++) {
+		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+			return true;
+	}
+	/* EAL's directory of files that are shared with other DPDK processes, wherever it is; and
+	 * its files of huge pages. */
+	return strstr(name, "/dpdk/") || (name[0] == '/' && strstr(name, "map_"));
+}
+
+/* Packet and netlink sockets are for such as drivers. Others are told by footprint_seal. */
+static bool is_dpdks_socket(int fd)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
+	socklen_t len = sizeof(addr);
+	int domain;
+	socklen_t domain_len = sizeof(domain);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_len) != 0)
+		return false;
+	if (domain == AF_PACKET || domain == AF_NETLINK)
+		return true;
+	return domain == AF_UNIX && getsockname(fd, (struct sockaddr *)&addr, &len) == 0 &&
+	       len > offsetof(struct sockaddr_un, sun_path) &&
+	       memmem(addr.sun_path, sizeof(addr.sun_path), "/dpdk/", 6);
+}
+
+/* A search among descriptors for a set that watches a pipe of this name. */
+struct pipe_search {
+	const char *name;
+	bool found;
+};
+
+static void match_watcher(int fd, void *arg)
+{
+	struct pipe_search *search = arg;
+	char path[64], line[128], name[64];
+	int watched;
+	FILE *info;
+
+	if (search->found || !read_name(fd, name, sizeof(name)) ||
+	    strcmp(name, "anon_inode:[eventpoll]") != 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = fopen(path, "re");
+	while (info && !search->found && fgets(line, sizeof(line), info))
+		search->found = sscanf(line, "tfd: %d", &watched) == 1 &&
+				read_name(watched, name, sizeof(name)) &&
+				strcmp(name, search->name) == 0;
+	if (info)
+		fclose(info);
+}
+
+/* Seal what DPDK has opened. EAL's interrupt thread has a pipe, which its new set watches. */
+static void seal_dpdks(int fd, void *arg)
+{
+	const struct footprint *footprint = arg;
+	char name[256];
+	struct pipe_search search = {.name = name};
+
+	if (!read_name(fd, name, sizeof(name)))
+		return;
+	if (strncmp(name, "pipe:", 5) == 0)
+		fd_list_new(&footprint->fds, match_watcher, &search);
+	if (search.found || is_dpdks_file(name) || is_dpdks_socket(fd))
+		set_cloexec(fd);
+}
+
+/* What a driver has opened, as its port tells. */
+struct seal {
+	bool (*is_ours)(const void *arg, int fd);
+	const void *arg;
+};
+
+static void seal_ours(int fd, void *arg)
+{
+	const struct seal *seal = arg;
+
+	if (seal->is_ours(seal->arg, fd))
+		set_cloexec(fd);
+}
+
+void footprint_seal(const struct footprint *footprint, bool (*is_ours)(const void *arg, int fd),
+		    const void *arg)
+{
+	struct seal seal = {.is_ours = is_ours, .arg = arg};
+
+	fd_list_new(&footprint->fds, seal_ours, &seal);
+}
+
+/* The program's other threads run on, and what they set meanwhile is theirs. */
+static bool is_dpdks_handler(const struct sigaction *action)
+{
+	const char *name;
+	Dl_info found;
+
+	if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN ||
+	    dladdr((const void *)(uintptr_t)action->sa_handler, &found) == 0 || !found.dli_fname)
+		return false;
+	name = strrchr(found.dli_fname, '/');
+	return strncmp(name ? name + 1 : found.dli_fname, "librte_", strlen("librte_")) == 0;
+}
+
+/* A driver that is told of packets by a signal (net_tap) takes a real-time one that nobody uses,
+ * and would be killed by it without its handler. */
+static bool is_needed(int sig, const struct sigaction *saved)
+{
+	return sig >= SIGRTMIN && sig <= SIGRTMAX && saved->sa_handler == SIG_DFL;
+}
+
 static void restore_action(int sig, const struct sigaction *saved)
 {
 	struct sigaction now;
 
-	if (sigaction(sig, NULL, &now) != 0 ||
-	    (now.sa_handler == saved->sa_handler && now.sa_flags == saved->sa_flags))
+	if (sigaction(sig, NULL, &now) != 0 || !is_dpdks_handler(&now))
 		return;
-	if (!is_drivers(sig, saved, &now)) {
+	if (!is_needed(sig, saved)) {
 		sigaction(sig, saved, NULL);
 		return;
 	}
@@ -135,7 +271,7 @@ static void restore_action(int sig, const struct sigaction *saved)
 
 void footprint_restore(struct footprint *footprint)
 {
-	fd_list_new(&footprint->fds, set_cloexec, NULL);
+	fd_list_new(&footprint->fds, seal_dpdks, footprint);
 	fd_list_free(&footprint->fds);
 	for (int sig = 1; sig < NSIG; sig++)
 		restore_action(sig, &footprint->actions[sig]);

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 
 #include <rte_dev.h>
@@ -310,6 +312,24 @@ static int port_open_interface(struct port *port)
 	return rc == 0 ? interface_open(port) : rc;
 }
 
+/* A driver's socket is named in its arguments, on either end. */
+static bool port_owns(const void *arg, int fd)
+{
+	const struct port *port = arg;
+	struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
+	socklen_t len = sizeof(addr) - 1;
+
+	if (port->driver == PORT_MEMIF)
+		return memif_owns_socket(&port->devargs, fd);
+	if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0) {
+		len = sizeof(addr) - 1;
+		if (getsockname(fd, (struct sockaddr *)&addr, &len) != 0)
+			return false;
+	}
+	return addr.sun_family == AF_UNIX && addr.sun_path[0] == '/' &&
+	       strstr(port->devargs.args, addr.sun_path);
+}
+
 int port_open(struct port *port)
 {
 	struct footprint footprint;
@@ -333,6 +353,7 @@ int port_open(struct port *port)
 		port->wake_fd = af_packet_find_socket(&footprint.fds);
 		rc = af_packet_listen_to_groups(port->wake_fd, port->ifname);
 	}
+	footprint_seal(&footprint, port_owns, port);
 	footprint_restore(&footprint);
 	return rc;
 }

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/footprint.c. */
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +16,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <rte_lcore.h>
 
 #include "link/footprint.h"
 
@@ -40,19 +47,84 @@ static void fd_list_new__names_what_was_opened(void **state)
 	fd_list_free(&before);
 }
 
-static void footprint_restore__closes_new_descriptors_on_exec_and_no_others(void **state)
+static bool closes_on_exec(int fd)
 {
-	const int old = open("/dev/null", O_RDONLY);
-	int fresh;
+	return fcntl(fd, F_GETFD) & FD_CLOEXEC;
+}
+
+/* As EAL's interrupt thread has them; `fds` are a set, and a pipe that it watches. */
+static void open_as_eal(int fds[3])
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	fds[0] = epoll_create(1);
+	assert_int_equal(pipe(fds + 1), 0);
+	assert_int_equal(epoll_ctl(fds[0], EPOLL_CTL_ADD, fds[1], &event), 0);
+}
+
+static void close_all(const int *fds, int n)
+{
+	for (int i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+static void footprint_restore__closes_dpdks_descriptors_on_exec(void **state)
+{
+	int before[3], fds[7];
+
+	(void)state;
+	open_as_eal(before);
+	assert_int_equal(footprint_save(&footprint), 0);
+	open_as_eal(fds);
+	fds[3] = timerfd_create(CLOCK_MONOTONIC, 0);
+	fds[4] = memfd_create("seg_0", 0);
+	fds[5] = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+	fds[6] = eventfd(0, 0);
+	footprint_restore(&footprint);
+	for (int i = 0; i < 7; i++)
+		assert_true(closes_on_exec(fds[i]));
+	for (int i = 0; i < 3; i++)
+		assert_false(closes_on_exec(before[i]));
+	close_all(before, 3);
+	close_all(fds, 7);
+}
+
+/* The program's other threads open files while devices start, and mean to leave them to those that
+ * they execute. */
+static void footprint_restore__leaves_the_programs_descriptors(void **state)
+{
+	int fds[6];
 
 	(void)state;
 	assert_int_equal(footprint_save(&footprint), 0);
-	fresh = open("/dev/null", O_RDONLY);
+	fds[0] = open("/dev/null", O_RDONLY);
+	fds[1] = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(pipe(fds + 2), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds + 4), 0);
 	footprint_restore(&footprint);
-	assert_int_equal(fcntl(old, F_GETFD) & FD_CLOEXEC, 0);
-	assert_int_equal(fcntl(fresh, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	close(old);
-	close(fresh);
+	for (int i = 0; i < 6; i++)
+		assert_false(closes_on_exec(fds[i]));
+	close_all(fds, 6);
+}
+
+static bool is_this(const void *arg, int fd)
+{
+	return *(const int *)arg == fd;
+}
+
+static void footprint_seal__closes_on_exec_what_it_is_told(void **state)
+{
+	int fds[2], ours;
+
+	(void)state;
+	assert_int_equal(footprint_save(&footprint), 0);
+	assert_int_equal(pipe(fds), 0);
+	ours = fds[1];
+	footprint_seal(&footprint, is_this, &ours);
+	footprint_restore(&footprint);
+	assert_false(closes_on_exec(fds[0]));
+	assert_true(closes_on_exec(fds[1]));
+	close_all(fds, 2);
 }
 
 static void footprint_save__blocks_signals_and_restore_gives_them_back(void **state)
@@ -79,39 +151,69 @@ static void handler(int sig)
 	(void)sig;
 }
 
+/* A function of DPDK's, which is never called. */
+static void set_dpdks(int sig)
+{
+	struct sigaction action = {.sa_flags = 0};
+
+	action.sa_handler = (void (*)(int))(uintptr_t)rte_lcore_count;
+	sigaction(sig, &action, NULL);
+}
+
+static void *handler_of(int sig)
+{
+	struct sigaction now;
+
+	sigaction(sig, NULL, &now);
+	return (void *)(uintptr_t)now.sa_handler;
+}
+
 static void footprint_restore__puts_handlers_back(void **state)
 {
-	struct sigaction other = {.sa_handler = SIG_IGN}, now;
+	(void)state;
+	signal(SIGBUS, handler);
+	signal(SIGURG, SIG_DFL);
+	assert_int_equal(footprint_save(&footprint), 0);
+	set_dpdks(SIGBUS);
+	set_dpdks(SIGURG);
+	footprint_restore(&footprint);
+	assert_ptr_equal(handler_of(SIGBUS), handler);
+	assert_ptr_equal(handler_of(SIGURG), SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
+}
 
+static void footprint_restore__leaves_handlers_that_the_program_sets_meanwhile(void **state)
+{
 	(void)state;
 	signal(SIGUSR2, handler);
 	assert_int_equal(footprint_save(&footprint), 0);
-	sigaction(SIGUSR2, &other, NULL);
-	sigaction(SIGURG, &other, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, handler);
+	signal(SIGUSR2, SIG_DFL);
 	footprint_restore(&footprint);
-	sigaction(SIGUSR2, NULL, &now);
-	assert_ptr_equal(now.sa_handler, handler);
-	sigaction(SIGURG, NULL, &now);
-	assert_ptr_equal(now.sa_handler, SIG_DFL);
+	assert_ptr_equal(handler_of(SIGPIPE), SIG_IGN);
+	assert_ptr_equal(handler_of(SIGCHLD), handler);
+	assert_ptr_equal(handler_of(SIGUSR2), SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGCHLD, SIG_DFL);
 }
 
 static void footprint_restore__keeps_a_drivers_real_time_handler(void **state)
 {
 	const int free_sig = SIGRTMIN + 1, used_sig = SIGRTMIN + 2;
-	struct sigaction driver = {.sa_handler = handler}, now;
+	struct sigaction now;
 
 	(void)state;
 	signal(free_sig, SIG_DFL);
 	signal(used_sig, SIG_IGN);
 	assert_int_equal(footprint_save(&footprint), 0);
-	sigaction(free_sig, &driver, NULL);
-	sigaction(used_sig, &driver, NULL);
+	set_dpdks(free_sig);
+	set_dpdks(used_sig);
 	footprint_restore(&footprint);
 	sigaction(free_sig, NULL, &now);
-	assert_ptr_equal(now.sa_handler, handler);
+	assert_ptr_equal((void *)(uintptr_t)now.sa_handler, (void *)(uintptr_t)rte_lcore_count);
 	assert_true(now.sa_flags & SA_RESTART);
-	sigaction(used_sig, NULL, &now);
-	assert_ptr_equal(now.sa_handler, SIG_IGN);
+	assert_ptr_equal(handler_of(used_sig), SIG_IGN);
 	signal(free_sig, SIG_DFL);
 	signal(used_sig, SIG_DFL);
 }
@@ -138,9 +240,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fd_list_new__names_what_was_opened),
-		cmocka_unit_test(footprint_restore__closes_new_descriptors_on_exec_and_no_others),
+		cmocka_unit_test(footprint_restore__closes_dpdks_descriptors_on_exec),
+		cmocka_unit_test(footprint_restore__leaves_the_programs_descriptors),
+		cmocka_unit_test(footprint_seal__closes_on_exec_what_it_is_told),
 		cmocka_unit_test(footprint_save__blocks_signals_and_restore_gives_them_back),
 		cmocka_unit_test(footprint_restore__puts_handlers_back),
+		cmocka_unit_test(
+			footprint_restore__leaves_handlers_that_the_program_sets_meanwhile),
 		cmocka_unit_test(footprint_restore__keeps_a_drivers_real_time_handler),
 		cmocka_unit_test(footprint_restore__puts_affinity_back),
 	};

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct fd_list {
@@ -36,8 +37,16 @@ struct footprint {
  */
 int footprint_save(struct footprint *footprint);
 
-/** Put everything back, but for a handler that has appeared on a real-time signal, which is a
- * driver's; descriptors that appeared meanwhile become close-on-exec. Frees what was saved. */
+/** Make close-on-exec what was opened since and is `is_ours`. */
+void footprint_seal(const struct footprint *footprint, bool (*is_ours)(const void *arg, int fd),
+		    const void *arg);
+
+/**
+ * Put back what DPDK has changed; what the program's other threads have set and opened meanwhile
+ * stays as it is. A handler of DPDK's goes, unless it has appeared on a real-time signal, which a
+ * driver then needs. Descriptors of the kinds that DPDK opens become close-on-exec. Frees what was
+ * saved.
+ */
 void footprint_restore(struct footprint *footprint);
 
 #endif
