@@ -96,6 +96,17 @@ int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp,
 	return 1;
 }
 
+static void leave(struct device *device, struct mcast_group *group, struct member *member)
+{
+	*member = group->members[--group->count];
+	if (group->count > 0)
+		return;
+	LIST_REMOVE(group, link);
+	device->group_count--;
+	device->ops->leave(device->engine, &group->gid);
+	free(group);
+}
+
 int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp)
 {
 	struct mcast_group *group = find(device, gid->raw);
@@ -103,14 +114,24 @@ int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp)
 
 	if (!member)
 		return -EINVAL;
-	*member = group->members[--group->count];
-	if (group->count > 0)
-		return 0;
-	LIST_REMOVE(group, link);
-	device->group_count--;
-	device->ops->leave(device->engine, gid);
-	free(group);
+	leave(device, group, member);
 	return 0;
+}
+
+void mcast_detach_all(struct device *device, struct qp *qp)
+{
+	for (unsigned int i = 0; i < DEVICE_MCAST_BUCKETS; i++) {
+		struct mcast_group *group = LIST_FIRST(&device->groups[i]);
+
+		while (group) {
+			struct mcast_group *next = LIST_NEXT(group, link);
+			struct member *member = member_of(group, qp);
+
+			if (member)
+				leave(device, group, member);
+			group = next;
+		}
+	}
 }
 
 bool mcast_deliver(const struct device *device, const struct packet *packet, uint64_t now_ns)

@@ -34,7 +34,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 	ah->ah.ibv.pd = ibv;
 	ah->ah.ibv.handle = context_handle(context);
 	ah->parent = parent_get(ibv);
-	context_get(context);
+	context_add(context, FACE_AH, &ah->object);
 	handles_add(&ah->ah.ibv);
 	return &ah->ah.ibv;
 give_quota:
@@ -46,6 +46,18 @@ free_handle:
 	return face_null(rc);
 }
 
+static void give_back(struct face_ah *ah)
+{
+	quota_give(face_context(ah->ah.ibv.context)->device, DEVICE_QUOTA_AH);
+	pd_put(ah->pd);
+	parent_put(ah->parent);
+}
+
+void ah_end(struct face_object *object)
+{
+	give_back(container_of(object, struct face_ah, object));
+}
+
 static int end_ah(void *handle)
 {
 	struct ibv_ah *ibv = handle;
@@ -53,10 +65,8 @@ static int end_ah(void *handle)
 
 	if (context_is_orphan(ibv->context))
 		return -ENODEV;
-	quota_give(face_context(ibv->context)->device, DEVICE_QUOTA_AH);
-	pd_put(ah->pd);
-	parent_put(ah->parent);
-	context_put(face_context(ibv->context));
+	give_back(ah);
+	context_remove(face_context(ibv->context), &ah->object);
 	free(ah);
 	return 0;
 }

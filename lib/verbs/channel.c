@@ -20,11 +20,16 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ibv)
 		free(channel);
 		return face_null(rc);
 	}
-	context_get(context);
 	channel->ibv.context = ibv;
 	channel->ibv.fd = channel->channel.fd;
+	context_add(context, FACE_CHANNEL, &channel->object);
 	handles_add(&channel->ibv);
 	return &channel->ibv;
+}
+
+void channel_end(struct face_object *object)
+{
+	channel_fini(&container_of(object, struct face_channel, object)->channel);
 }
 
 static int end_channel(void *handle)
@@ -37,7 +42,7 @@ static int end_channel(void *handle)
 	if (__atomic_load_n(&ibv->refcnt, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
 	channel_fini(&channel->channel);
-	context_put(face_context(ibv->context));
+	context_remove(face_context(ibv->context), &channel->object);
 	free(channel);
 	return 0;
 }

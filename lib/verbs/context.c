@@ -30,10 +30,23 @@ void context_get(struct face_context *context)
 	__atomic_add_fetch(&context->users, 1, __ATOMIC_RELAXED);
 }
 
-/*
- * The last to leave frees it. An application that closes a device before its objects keeps them
- * working until it destroys them, or forever, but nothing points to freed memory.
- */
+void context_add(struct face_context *context, enum face_kind kind, struct face_object *object)
+{
+	context_get(context);
+	pthread_mutex_lock(&context->face->lock);
+	LIST_INSERT_HEAD(&context->objects[kind], object, link);
+	pthread_mutex_unlock(&context->face->lock);
+}
+
+void context_remove(struct face_context *context, struct face_object *object)
+{
+	pthread_mutex_lock(&context->face->lock);
+	LIST_REMOVE(object, link);
+	pthread_mutex_unlock(&context->face->lock);
+	context_put(context);
+}
+
+/* The last to leave frees it: who is closing it, or another thread that is just importing it. */
 void context_put(struct face_context *context)
 {
 	struct face_device *face = context->face;
@@ -172,19 +185,39 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 	return rc == 0 ? &context->verbs.context : face_null(rc);
 }
 
+/* Close one of the contexts that share a file. Returns true if it was the last one open. */
+static bool close_one(struct face_context *context)
+{
+	struct face_device *face = context->face;
+	const struct face_context *other;
+
+	pthread_mutex_lock(&face->lock);
+	context->open = false;
+	TAILQ_FOREACH (other, &face->contexts, link) {
+		if (other->open && other->root == context->root)
+			break;
+	}
+	pthread_mutex_unlock(&face->lock);
+	return other == NULL;
+}
+
 static int close_context(void *handle)
 {
 	struct ibv_context *ibv = handle;
 	struct face_context *context = face_context(ibv);
-	struct face_device *face = context->face;
+	struct face_context *root = context->root;
+	const int cmd_fd = ibv->cmd_fd;
+	bool last;
 
 	if (context_is_orphan(ibv))
 		return -ENODEV;
-	pthread_mutex_lock(&face->lock);
-	context->open = false;
-	pthread_mutex_unlock(&face->lock);
-	close(ibv->cmd_fd);
+	context_get(root);
+	last = close_one(context);
+	if (last)
+		close_contexts(root);
+	close(cmd_fd);
 	context_put(context);
+	context_put(root);
 	return 0;
 }
 

@@ -74,7 +74,6 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 		free(cq);
 		return rc;
 	}
-	context_get(context);
 	if (channel)
 		__atomic_add_fetch(&channel->refcnt, 1, __ATOMIC_RELAXED);
 	cq->device = context->device;
@@ -91,6 +90,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	pthread_mutex_init(&cq->iterator_lock, NULL);
 	event_init_cq(cq);
 	cq->cq->number = objects_add(cq->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
+	context_add(context, FACE_CQ, &cq->object);
 	handles_add(&cq->ibv);
 	*created = cq;
 	return 0;
@@ -173,6 +173,29 @@ static int retire(struct face_context *context, struct face_cq *cq)
 	return rc;
 }
 
+static void unlist_ex(struct face_context *context, struct face_cq *cq)
+{
+	if (!cq->is_ex)
+		return;
+	pthread_mutex_lock(&context->face->lock);
+	LIST_REMOVE(cq, ex_link);
+	pthread_mutex_unlock(&context->face->lock);
+}
+
+/* Its queue pairs have ended before. */
+void cq_end(struct face_object *object)
+{
+	struct face_cq *cq = container_of(object, struct face_cq, object);
+	struct face_context *context = face_context(cq->ibv.context);
+
+	retire(context, cq);
+	objects_remove(context->device, DEVICE_OBJECT_CQ, &cq->listed);
+	cq_destroy(cq->cq);
+	quota_give(context->device, DEVICE_QUOTA_CQ);
+	unlist_ex(context, cq);
+	parent_put(cq->parent);
+}
+
 static int end_cq(void *handle)
 {
 	struct ibv_cq *ibv = handle;
@@ -191,19 +214,15 @@ static int end_cq(void *handle)
 		return rc;
 	}
 	quota_give(context->device, DEVICE_QUOTA_CQ);
-	if (cq->is_ex) {
-		pthread_mutex_lock(&context->face->lock);
-		LIST_REMOVE(cq, ex_link);
-		pthread_mutex_unlock(&context->face->lock);
-	}
+	unlist_ex(context, cq);
 	if (ibv->channel)
 		__atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	pthread_mutex_destroy(&cq->iterator_lock);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
 	parent_put(cq->parent);
+	context_remove(context, &cq->object);
 	free(cq);
-	context_put(context);
 	return 0;
 }
 

@@ -27,15 +27,39 @@ struct face_dm *dm_handle(struct ibv_context *ibv, struct dm *dm, uint32_t handl
 	face->ibv.memcpy_to_dm = copy_to;
 	face->ibv.memcpy_from_dm = copy_from;
 	face->ibv.handle = handle;
-	context_get(face_context(ibv));
+	context_add(face_context(ibv), FACE_DM, &face->object);
 	return face;
 }
 
 void dm_free_handle(struct face_dm *face)
 {
 	dm_release_hold(face->dm);
-	context_put(face_context(face->ibv.context));
+	context_remove(face_context(face->ibv.context), &face->object);
 	free(face);
+}
+
+static int closed_copy_to(struct ibv_dm *ibv __rte_unused, uint64_t offset __rte_unused,
+			  const void *host_addr __rte_unused, size_t length __rte_unused)
+{
+	return ENODEV;
+}
+
+static int closed_copy_from(void *host_addr __rte_unused, struct ibv_dm *ibv __rte_unused,
+			    uint64_t offset __rte_unused, size_t length __rte_unused)
+{
+	return ENODEV;
+}
+
+/* The memory itself goes with what is shared (shared_end). */
+void dm_end(struct face_object *object)
+{
+	struct face_dm *face = container_of(object, struct face_dm, object);
+
+	face->ibv.memcpy_to_dm = closed_copy_to;
+	face->ibv.memcpy_from_dm = closed_copy_from;
+	if (face->shared)
+		shared_release(face->shared);
+	dm_release_hold(face->dm);
 }
 
 /* The lock of what is shared may have been taken when a child began. */
@@ -53,6 +77,8 @@ struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *at
 	struct dm *dm;
 	int rc;
 
+	if (context->generation == FACE_CLOSED)
+		return face_null(-ENODEV);
 	if (!attr || attr->comp_mask != 0)
 		return face_null(-EINVAL);
 	rc = dm_create(&context->device->dm_pool, attr->length, attr->log_align_req, &dm);
@@ -77,9 +103,12 @@ static int end_dm(void *handle)
 {
 	struct ibv_dm *ibv = handle;
 	struct face_dm *face = face_dm(ibv);
-	int rc = context_is_orphan(ibv->context) || !face->shared ? dm_destroy(face->dm)
-								  : shared_destroy(face->shared);
+	int rc;
 
+	if (face_context(ibv->context)->generation == FACE_CLOSED)
+		return ENODEV;
+	rc = context_is_orphan(ibv->context) || !face->shared ? dm_destroy(face->dm)
+							      : shared_destroy(face->shared);
 	if (rc != 0)
 		return rc;
 	dm_free_handle(face);

@@ -51,25 +51,29 @@ static int child_post_srq_recv(struct ibv_srq *ibv __rte_unused, struct ibv_recv
 }
 
 /* The calls of the data path do not look at the generation; they are replaced instead. */
-static void disable_contexts(struct face_device *face, void *arg __rte_unused)
+void context_disable(struct face_context *context)
 {
-	struct face_context *context;
+	struct ibv_context_ops *ops = &context->verbs.context.ops;
 	struct face_qp *qp;
 	struct face_cq *cq;
 
-	TAILQ_FOREACH (context, &face->contexts, link) {
-		struct ibv_context_ops *ops = &context->verbs.context.ops;
+	ops->poll_cq = child_poll_cq;
+	ops->req_notify_cq = child_req_notify_cq;
+	ops->post_send = child_post_send;
+	ops->post_recv = child_post_recv;
+	ops->post_srq_recv = child_post_srq_recv;
+	LIST_FOREACH (qp, &context->ex_qps, ex_link)
+		wr_disable(qp);
+	LIST_FOREACH (cq, &context->ex_cqs, ex_link)
+		cq_ex_disable(cq);
+}
 
-		ops->poll_cq = child_poll_cq;
-		ops->req_notify_cq = child_req_notify_cq;
-		ops->post_send = child_post_send;
-		ops->post_recv = child_post_recv;
-		ops->post_srq_recv = child_post_srq_recv;
-		LIST_FOREACH (qp, &context->ex_qps, ex_link)
-			wr_disable(qp);
-		LIST_FOREACH (cq, &context->ex_cqs, ex_link)
-			cq_ex_disable(cq);
-	}
+static void disable_contexts(struct face_device *face, void *arg __rte_unused)
+{
+	struct face_context *context;
+
+	TAILQ_FOREACH (context, &face->contexts, link)
+		context_disable(context);
 }
 
 static void lock_device(struct face_device *face, void *arg __rte_unused)

@@ -72,10 +72,10 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 		free(pd);
 		return face_null(-ENOENT);
 	}
-	context_get(context);
 	pd->pd = object;
 	pd->ibv.context = ibv;
 	pd->ibv.handle = pd_handle;
+	context_add(context, FACE_PD, &pd->object);
 	handles_add(&pd->ibv);
 	return &pd->ibv;
 }
@@ -92,7 +92,7 @@ static int unimport_pd(void *handle)
 		return -EINVAL;
 	shared_release(pd->shared);
 	pd_release_hold(pd->pd);
-	context_put(face_context(ibv->context));
+	context_remove(face_context(ibv->context), &pd->object);
 	free(pd);
 	return 0;
 }
@@ -138,12 +138,12 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
 		free(mr);
 		return face_null(rc);
 	}
-	context_get(context);
 	mr->imported = true;
 	mr->parent = parent_get(ibv);
 	mr->ibv.context = ibv->context;
 	mr->ibv.pd = ibv;
 	mr->ibv.handle = mr_handle;
+	context_add(context, FACE_MR, &mr->object);
 	handles_add(&mr->ibv);
 	return &mr->ibv;
 }
@@ -156,7 +156,7 @@ static int unimport_mr(void *handle)
 	if (context_is_orphan(ibv->context))
 		return -ENODEV;
 	parent_put(mr->parent);
-	context_put(face_context(ibv->context));
+	context_remove(face_context(ibv->context), &mr->object);
 	free(mr);
 	return 0;
 }

@@ -53,7 +53,6 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 		free(mr);
 		return face_null(rc);
 	}
-	context_get(context);
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
 	mr->parent = parent_get(pd);
@@ -63,6 +62,7 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 	mr->key = mr->mr->key;
 	mr->ibv.lkey = mr->mr->key;
 	mr->ibv.rkey = mr->mr->key;
+	context_add(context, FACE_MR, &mr->object);
 	handles_add(&mr->ibv);
 	return &mr->ibv;
 }
@@ -287,11 +287,9 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	return 0;
 }
 
-static int end_mr(void *handle)
+/* The region itself. -EINVAL where another handle has ended it. */
+static int end_region(struct face_context *context, struct face_mr *mr)
 {
-	struct ibv_mr *ibv = handle;
-	struct face_context *context = face_context(ibv->context);
-	struct face_mr *mr = face_mr(ibv);
 	uint64_t bytes = 0;
 	int rc = context_lock(context);
 
@@ -308,8 +306,29 @@ static int end_mr(void *handle)
 		return rc;
 	quota_give_bytes(context->device, bytes);
 	quota_give(context->device, DEVICE_QUOTA_MR);
+	return 0;
+}
+
+/* Its windows have ended before, so that nothing keeps the region. */
+void mr_end(struct face_object *object)
+{
+	struct face_mr *mr = container_of(object, struct face_mr, object);
+
+	end_region(face_context(mr->ibv.context), mr);
 	parent_put(mr->parent);
-	context_put(context);
+}
+
+static int end_mr(void *handle)
+{
+	struct ibv_mr *ibv = handle;
+	struct face_context *context = face_context(ibv->context);
+	struct face_mr *mr = face_mr(ibv);
+	const int rc = end_region(context, mr);
+
+	if (rc != 0)
+		return rc;
+	parent_put(mr->parent);
+	context_remove(context, &mr->object);
 	free(mr);
 	return 0;
 }

@@ -21,13 +21,13 @@ static int mw_open(struct face_context *context, struct ibv_pd *pd, enum ibv_mw_
 		free(mw);
 		return rc;
 	}
-	context_get(context);
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;
 	mw->parent = parent_get(pd);
 	mw->ibv.rkey = mw->mw->view.key;
 	mw->ibv.handle = context_handle(context);
 	mw->ibv.type = type;
+	context_add(context, FACE_MW, &mw->object);
 	handles_add(&mw->ibv);
 	*created = mw;
 	return 0;
@@ -51,11 +51,8 @@ struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type)
 	return face_null(rc);
 }
 
-static int end_mw(void *handle)
+static int end_window(struct face_context *context, struct face_mw *mw)
 {
-	struct ibv_mw *ibv = handle;
-	struct face_context *context = face_context(ibv->context);
-	struct face_mw *mw = face_mw(ibv);
 	int rc = context_lock(context);
 
 	if (rc != 0)
@@ -64,7 +61,26 @@ static int end_mw(void *handle)
 	context_unlock(context);
 	quota_give(context->device, DEVICE_QUOTA_MW);
 	parent_put(mw->parent);
-	context_put(context);
+	return 0;
+}
+
+void mw_end(struct face_object *object)
+{
+	struct face_mw *mw = container_of(object, struct face_mw, object);
+
+	end_window(face_context(mw->ibv.context), mw);
+}
+
+static int end_mw(void *handle)
+{
+	struct ibv_mw *ibv = handle;
+	struct face_context *context = face_context(ibv->context);
+	struct face_mw *mw = face_mw(ibv);
+	const int rc = end_window(context, mw);
+
+	if (rc != 0)
+		return rc;
+	context_remove(context, &mw->object);
 	free(mw);
 	return 0;
 }
@@ -100,7 +116,7 @@ int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
 	};
 	struct ibv_send_wr *bad;
-	int rc = check_bind(qp, mw, bind);
+	int rc = context_is_orphan(qp->context) ? ENODEV : check_bind(qp, mw, bind);
 
 	return rc == 0 ? ibv_post_send(qp, &wr, &bad) : face_errno(rc);
 }

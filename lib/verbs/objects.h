@@ -42,6 +42,34 @@ TAILQ_HEAD(face_context_list, face_context);
 LIST_HEAD(face_ex_qps, face_qp);
 LIST_HEAD(face_ex_cqs, face_cq);
 
+/* The kinds of objects that a context has. ibv_close_device ends them in this order, each before
+ * what it is made of. */
+enum face_kind {
+	FACE_QP,
+	FACE_MW,
+	FACE_MR,
+	FACE_SRQ,
+	FACE_CQ,
+	FACE_CHANNEL,
+	FACE_AH,
+	FACE_XRCD,
+	FACE_PARENT,
+	FACE_TD,
+	FACE_DM,
+	FACE_PD,
+	FACE_KINDS,
+};
+
+/* The place of an object in its context's list of its kind. */
+struct face_object {
+	LIST_ENTRY(face_object) link;
+};
+
+LIST_HEAD(face_object_list, face_object);
+
+/* In the place of a generation: the device was closed, and what it had is gone. */
+#define FACE_CLOSED UINT32_MAX
+
 /* Lives from the first ibv_get_device_list to the end of the process. */
 struct face_device {
 	struct ibv_device ibv;
@@ -58,10 +86,12 @@ struct face_context {
 	struct verbs_context verbs; /* ends in the struct ibv_context that the application holds */
 	struct face_device *face;
 	struct device *device;
-	uint32_t generation; /* the fork_generation that it is of */
+	uint32_t generation; /* the fork_generation that it is of, or FACE_CLOSED */
 	/* under face->lock */
 	TAILQ_ENTRY(face_context) link;
 	bool open;
+	bool closing; /* with objects */
+	struct face_object_list objects[FACE_KINDS];
 	struct face_ex_qps ex_qps; /* whose operations are their own, not the context's */
 	struct face_ex_cqs ex_cqs;
 
@@ -97,11 +127,13 @@ struct shared {
 
 struct face_td {
 	struct ibv_td ibv;
+	struct face_object object;
 	uint32_t users; /* parent domains; atomic */
 };
 
 struct face_pd {
 	struct ibv_pd ibv;
+	struct face_object object;
 	struct pd *pd; /* held; with a parent domain, that of the one which it extends, and used */
 	struct shared *shared;	    /* NULL with a parent domain */
 	struct face_parent *parent; /* itself, if it is a parent domain; else NULL */
@@ -124,6 +156,7 @@ struct face_parent {
 
 struct face_mr {
 	struct ibv_mr ibv;
+	struct face_object object;
 	struct mr *mr;
 	uint32_t key; /* by which it is known whether another handle has ended it */
 	bool imported;
@@ -133,18 +166,21 @@ struct face_mr {
 
 struct face_mw {
 	struct ibv_mw ibv;
+	struct face_object object;
 	struct mw *mw;
 	struct face_parent *parent;
 };
 
 struct face_dm {
 	struct ibv_dm ibv;
+	struct face_object object;
 	struct dm *dm;
 	struct shared *shared; /* NULL in a child process, which shares nothing */
 };
 
 struct face_ah {
 	struct ah ah; /* what posting reads */
+	struct face_object object;
 	struct ibv_ah_attr attr;
 	struct pd *pd;
 	struct face_parent *parent;
@@ -152,6 +188,7 @@ struct face_ah {
 
 struct face_channel {
 	struct ibv_comp_channel ibv; /* refcnt: completion queues that use it; atomic */
+	struct face_object object;
 	struct channel channel;
 };
 
@@ -160,6 +197,7 @@ struct face_cq {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex; /* the same, and more */
 	};
+	struct face_object object;
 	struct cq *cq;
 	struct device *device;
 	struct device_object listed;
@@ -181,12 +219,14 @@ struct face_cq {
 
 struct face_xrcd {
 	struct ibv_xrcd ibv;
+	struct face_object object;
 	struct xrcd *xrcd;
 	uint32_t users; /* shared receive queues and queue pairs opened through it; atomic */
 };
 
 struct face_srq {
 	struct ibv_srq ibv;
+	struct face_object object;
 	struct srq *srq;
 	struct device *device;
 	struct face_parent *parent;
@@ -215,6 +255,7 @@ struct face_qp_ex_later {
 };
 
 struct face_qp {
+	struct face_object object;
 	struct channel_source events[FACE_QP_EVENTS];
 	struct pd *pd; /* used; the handle in ibv.pd may go before (ibv_unimport_pd(3)) */
 	struct face_parent *parent;

@@ -19,8 +19,8 @@ struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *att
 	td = calloc(1, sizeof(*td));
 	if (!td)
 		return face_null(-ENOMEM);
-	context_get(face_context(ibv));
 	td->ibv.context = ibv;
+	context_add(face_context(ibv), FACE_TD, &td->object);
 	handles_add(&td->ibv);
 	return &td->ibv;
 }
@@ -34,7 +34,7 @@ static int end_td(void *handle)
 		return -ENODEV;
 	if (__atomic_load_n(&td->users, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
-	context_put(face_context(ibv->context));
+	context_remove(face_context(ibv->context), &td->object);
 	free(td);
 	return 0;
 }
@@ -134,9 +134,14 @@ struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain
 	parent->outer = parent_get(attr->pd);
 	if (parent->td)
 		__atomic_add_fetch(&parent->td->users, 1, __ATOMIC_RELAXED);
-	context_get(face_context(ibv));
+	context_add(face_context(ibv), FACE_PARENT, &parent->domain.object);
 	handles_add(&parent->domain.ibv);
 	return &parent->domain.ibv;
+}
+
+void parent_end(struct face_object *object)
+{
+	pd_put(container_of(object, struct face_pd, object)->pd);
 }
 
 int parent_dealloc(struct face_parent *parent)
@@ -147,7 +152,7 @@ int parent_dealloc(struct face_parent *parent)
 		__atomic_sub_fetch(&parent->td->users, 1, __ATOMIC_RELEASE);
 	pd_put(parent->domain.pd);
 	parent_put(parent->outer);
-	context_put(face_context(parent->domain.ibv.context));
+	context_remove(face_context(parent->domain.ibv.context), &parent->domain.object);
 	free(parent);
 	return 0;
 }

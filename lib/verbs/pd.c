@@ -47,9 +47,18 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
 		free(pd);
 		return face_null(rc);
 	}
-	context_get(context);
+	context_add(context, FACE_PD, &pd->object);
 	handles_add(&pd->ibv);
 	return &pd->ibv;
+}
+
+/* The domain itself goes with what is shared (shared_end). */
+void pd_end(struct face_object *object)
+{
+	struct face_pd *pd = container_of(object, struct face_pd, object);
+
+	shared_release(pd->shared);
+	pd_release_hold(pd->pd);
 }
 
 static int end_pd(void *handle)
@@ -66,7 +75,7 @@ static int end_pd(void *handle)
 	if (rc != 0)
 		return rc;
 	pd_release_hold(pd->pd);
-	context_put(face_context(ibv->context));
+	context_remove(face_context(ibv->context), &pd->object);
 	free(pd);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: modify, query, destroy. */
+#include "device/mcast.h"
 #include "device/xrcd.h"
 #include "qp/qp.h"
 
@@ -100,12 +101,51 @@ static void stop_locked(struct face_qp *qp)
 	qp_retire(qp->qp);
 }
 
+/* The last handle of a queue pair goes, or one of several. Returns true if it is the last. Engine's
+ * lock. */
+static bool leave_locked(struct face_qp *qp)
+{
+	const bool last = !qp->target || xrc_leave_target(qp);
+
+	if (last)
+		stop_locked(qp);
+	return last;
+}
+
+/* The engine does not know it any more, and runs on: its memory may go to the application's code.
+ */
+static void give_back(struct face_qp *qp, bool last)
+{
+	if (last) {
+		qp_destroy(qp->qp);
+		device_free_qpn(qp->device, qp->ibv.qp_num);
+	}
+	if (qp->xrcd)
+		__atomic_sub_fetch(&qp->xrcd->users, 1, __ATOMIC_RELEASE);
+}
+
+void qp_end(struct face_object *object)
+{
+	struct face_qp *qp = container_of(object, struct face_qp, object);
+	struct device *device = qp->device;
+	bool last;
+
+	device->ops->lock(device->engine);
+	if (qp->groups > 0)
+		mcast_detach_all(device, qp->qp);
+	last = leave_locked(qp);
+	device->ops->unlock(device->engine);
+	give_back(qp, last);
+	qp_unlist(qp);
+	parent_put(qp->parent);
+	qp->ibv.state = IBV_QPS_ERR;
+}
+
 static int end_qp(void *handle)
 {
 	struct ibv_qp *ibv = handle;
 	struct face_context *context = face_context(ibv->context);
 	struct face_qp *qp = face_qp(ibv);
-	struct face_xrcd *xrcd = qp->xrcd;
 	int rc = context_lock(context);
 	bool last;
 
@@ -115,20 +155,11 @@ static int end_qp(void *handle)
 		context_unlock(context);
 		return -EBUSY;
 	}
-	last = !qp->target || xrc_leave_target(qp);
-	if (last)
-		stop_locked(qp);
+	last = leave_locked(qp);
 	context_unlock(context);
 	/* No event is raised any more; who has read one still holds `ibv`. */
 	event_drain_qp(qp);
-	/* Nor does the engine know it, which runs on: its memory may go to the application's code.
-	 */
-	if (last) {
-		qp_destroy(qp->qp);
-		device_free_qpn(qp->device, ibv->qp_num);
-	}
-	if (xrcd)
-		__atomic_sub_fetch(&xrcd->users, 1, __ATOMIC_RELEASE);
+	give_back(qp, last);
 	qp_free(qp);
 	return 0;
 }

@@ -126,24 +126,31 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 		pthread_mutex_unlock(&context->face->lock);
 	}
 	event_init_qp(qp);
-	context_get(context);
+	context_add(context, FACE_QP, &qp->object);
 	*allocated = qp;
 	return 0;
+}
+
+void qp_unlist(struct face_qp *qp)
+{
+	struct face_context *context = face_context(qp->ibv.context);
+
+	if (!qp->is_ex)
+		return;
+	pthread_mutex_lock(&context->face->lock);
+	LIST_REMOVE(qp, ex_link);
+	pthread_mutex_unlock(&context->face->lock);
 }
 
 void qp_free(struct face_qp *qp)
 {
 	struct face_context *context = face_context(qp->ibv.context);
 
-	if (qp->is_ex) {
-		pthread_mutex_lock(&context->face->lock);
-		LIST_REMOVE(qp, ex_link);
-		pthread_mutex_unlock(&context->face->lock);
-	}
+	qp_unlist(qp);
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	parent_put(qp->parent);
-	context_put(context);
+	context_remove(context, &qp->object);
 	lines_free(qp, face_qp_bytes(qp->is_ex));
 }
 

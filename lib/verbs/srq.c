@@ -119,8 +119,8 @@ struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_at
 		free(srq);
 		return face_null(rc);
 	}
-	context_get(context);
 	srq->parent = parent_get(attr->pd);
+	context_add(context, FACE_SRQ, &srq->object);
 	attr->attr.max_wr = srq->srq->rq.max_wr;
 	attr->attr.max_sge = srq->srq->rq.max_sge;
 	handles_add(&srq->ibv);
@@ -234,17 +234,11 @@ static int leave(struct face_context *context, struct face_srq *srq)
 	return rc;
 }
 
-static int end_srq(void *handle)
+/* All but the handle. */
+static void give_back(struct face_srq *srq)
 {
-	struct ibv_srq *ibv = handle;
-	struct face_context *context = face_context(ibv->context);
-	struct face_srq *srq = face_srq(ibv);
 	struct pd *pd = srq->srq->pd;
-	int rc = leave(context, srq);
 
-	if (rc != 0)
-		return rc;
-	event_drain_srq(srq);
 	if (srq->xrcd) {
 		__atomic_sub_fetch(&srq->srq->cq->users, 1, __ATOMIC_RELEASE);
 		__atomic_sub_fetch(&srq->xrcd->users, 1, __ATOMIC_RELEASE);
@@ -253,10 +247,32 @@ static int end_srq(void *handle)
 	quota_give(srq->device, DEVICE_QUOTA_SRQ);
 	pd_put(pd);
 	parent_put(srq->parent);
+}
+
+/* Its queue pairs have ended before. */
+void srq_end(struct face_object *object)
+{
+	struct face_srq *srq = container_of(object, struct face_srq, object);
+
+	leave(face_context(srq->ibv.context), srq);
+	give_back(srq);
+}
+
+static int end_srq(void *handle)
+{
+	struct ibv_srq *ibv = handle;
+	struct face_context *context = face_context(ibv->context);
+	struct face_srq *srq = face_srq(ibv);
+	int rc = leave(context, srq);
+
+	if (rc != 0)
+		return rc;
+	event_drain_srq(srq);
+	give_back(srq);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
+	context_remove(context, &srq->object);
 	free(srq);
-	context_put(context);
 	return 0;
 }
 

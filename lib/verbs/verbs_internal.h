@@ -53,7 +53,8 @@ struct face_device *device_list_present(struct face_device *face);
 /* How many forks lie between the first process that started devices and this one. */
 extern uint32_t fork_generation;
 
-/** Whether a context was opened by a parent of this process: nothing of it works here. */
+/** Return true if nothing of a context works here: a parent of this process has opened it, or it
+ * was closed with objects. */
 static inline bool context_is_orphan(const struct ibv_context *ibv)
 {
 	const struct verbs_context *verbs =
@@ -61,6 +62,9 @@ static inline bool context_is_orphan(const struct ibv_context *ibv)
 
 	return unlikely(((const struct face_context *)verbs)->generation != fork_generation);
 }
+
+/** Let every call of the data path fail with ENODEV from now on. face->lock, or nobody calls. */
+void context_disable(struct face_context *context);
 
 /** Prepare for fork() from now on: devices were started. */
 void fork_watch(void);
@@ -93,9 +97,34 @@ int context_create(struct face_device *face, int cmd_fd, struct face_context *ro
  * whose handles are their keys. MT-safe. */
 uint32_t context_handle(struct face_context *context);
 
-/** Keep a context for an object of it, and give it back. MT-safe. */
+/** Keep a context, and give it back. MT-safe. */
 void context_get(struct face_context *context);
 void context_put(struct face_context *context);
+
+/** Keep a context for an object of it, which ibv_close_device ends, and give it back. MT-safe. */
+void context_add(struct face_context *context, enum face_kind kind, struct face_object *object);
+void context_remove(struct face_context *context, struct face_object *object);
+
+/* close.c */
+
+/** End every object of the contexts that share one file. None of them is open any more; their
+ * memory stays, as the program may still have pointers to them. */
+void close_contexts(struct face_context *root);
+
+/* The functions that end an object of a kind: what it has is given back, and nothing but the memory
+ * of its handle stays. Nobody waits, and no other object is looked at that may have ended before.
+ * In the files of the objects. */
+void qp_end(struct face_object *object);
+void mw_end(struct face_object *object);
+void mr_end(struct face_object *object);
+void srq_end(struct face_object *object);
+void cq_end(struct face_object *object);
+void channel_end(struct face_object *object);
+void ah_end(struct face_object *object);
+void xrcd_end(struct face_object *object);
+void parent_end(struct face_object *object);
+void dm_end(struct face_object *object);
+void pd_end(struct face_object *object);
 
 /* handles.c */
 
@@ -227,6 +256,9 @@ struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_
 /** A queue pair's public half, its events; 0 or -ENOMEM. */
 int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr, struct face_qp **qp);
 void qp_free(struct face_qp *qp);
+
+/** Take it out of the list of those whose operations are their own. */
+void qp_unlist(struct face_qp *qp);
 
 /** Give the queue pair a number, make it and let the engine know it. 0 or -errno. */
 int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr);

@@ -27,9 +27,15 @@ struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr
 		return face_null(rc);
 	}
 	xrcd->ibv.context = ibv;
-	context_get(context);
+	context_add(context, FACE_XRCD, &xrcd->object);
 	handles_add(&xrcd->ibv);
 	return &xrcd->ibv;
+}
+
+/* What was opened through it has ended before. */
+void xrcd_end(struct face_object *object)
+{
+	xrcd_close(container_of(object, struct face_xrcd, object)->xrcd);
 }
 
 static int end_xrcd(void *handle)
@@ -42,7 +48,7 @@ static int end_xrcd(void *handle)
 	if (__atomic_load_n(&xrcd->users, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
 	xrcd_close(xrcd->xrcd);
-	context_put(face_context(ibv->context));
+	context_remove(face_context(ibv->context), &xrcd->object);
 	free(xrcd);
 	return 0;
 }

@@ -48,29 +48,6 @@ static void close__closes_the_descriptor(void **state)
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
-/* Programs that leave objects behind must not find the engine writing to freed memory. */
-static void close__leaves_a_context_in_place_until_its_last_object_goes(void **state)
-{
-	struct ibv_context *context = fake_open();
-	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
-	struct fake_pair pair = fake_pair_create(context);
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
-	struct ibv_ah *ah = ibv_create_ah(pair.pd, &attr);
-	char buf[8];
-	struct ibv_mr *mr = ibv_reg_mr(pair.pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
-	const int fd = context->async_fd;
-
-	(void)state;
-	assert_int_equal(ibv_close_device(context), 0);
-	event_raise_qp(face_qp(pair.qp), IBV_EVENT_QP_FATAL);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	assert_int_equal(ibv_destroy_ah(ah), 0);
-	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
-	assert_int_not_equal(fcntl(fd, F_GETFD), -1);
-	fake_pair_destroy(&pair);
-	assert_int_equal(fcntl(fd, F_GETFD), -1);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -81,7 +58,6 @@ int main(void)
 			open__gives_a_descriptor_that_programs_do_not_inherit, fake_setup,
 			fake_close),
 		cmocka_unit_test(close__closes_the_descriptor),
-		cmocka_unit_test(close__leaves_a_context_in_place_until_its_last_object_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

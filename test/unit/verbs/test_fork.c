@@ -337,19 +337,6 @@ static void inline_entry_points__of_a_list_that_was_begun(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* Objects keep working after ibv_close_device, and stop working in a child all the same. */
-static void inline_entry_points__of_a_closed_context(void **state)
-{
-	struct ibv_context *context = fake_open();
-	struct ibv_pd *pd = ibv_alloc_pd(context);
-
-	make_shared(context, pd);
-	assert_int_equal(ibv_close_device(context), 0);
-	run_on_shared(*state, child_uses_inline_entry_points);
-	destroy_shared();
-	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
 static void child_uses_other_calls(struct ibv_context *context, struct fake_pair *pair)
 {
 	struct ibv_parent_domain_init_attr parent_init = {.pd = pair->pd};
@@ -445,7 +432,6 @@ int main(void)
 		UNIT(device_list__is_started_anew_in_a_child),
 		UNIT(inline_entry_points__do_not_touch_shared_rings),
 		UNIT(inline_entry_points__of_a_list_that_was_begun),
-		UNIT(inline_entry_points__of_a_closed_context),
 		UNIT(control_path__fails_whole_in_a_child),
 		UNIT(fork_init__is_not_needed),
 	};

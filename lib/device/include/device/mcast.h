@@ -28,6 +28,9 @@ int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp,
  * attached. */
 int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp);
 
+/** Detach from every group. Engine's lock. */
+void mcast_detach_all(struct device *device, struct qp *qp);
+
 /** Give a datagram to all queue pairs of its group. Engine's thread. False: nobody is in it. */
 bool mcast_deliver(const struct device *device, const struct packet *packet, uint64_t now_ns);
 
