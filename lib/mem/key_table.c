@@ -258,11 +258,14 @@ static int insert_locked(struct key_table *table, struct mr *mr, uint32_t *key)
 
 int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key)
 {
-	int rc;
+	int rc, cancel_state;
 
+	/* A thread that is cancelled in getrandom(2) would take the lock with it. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&table->lock);
 	rc = insert_locked(table, mr, key);
 	pthread_mutex_unlock(&table->lock);
+	pthread_setcancelstate(cancel_state, NULL);
 	return rc;
 }
 

@@ -12,6 +12,10 @@
  * handlers take it again (fork.c).
  */
 static pthread_mutex_t list_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+/* Under it: how often it is locked, and whether its thread could be cancelled before that. A thread
+ * that is cancelled while it starts devices would take the lock with it. */
+static unsigned int list_depth;
+static int list_cancel_state;
 static struct face_device *faces;
 static size_t face_count;
 
@@ -20,12 +24,22 @@ static const char not_a_driver[sizeof(void *)];
 
 void device_list_lock(void)
 {
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&list_lock);
+	if (list_depth++ == 0)
+		list_cancel_state = cancel_state;
 }
 
 void device_list_unlock(void)
 {
+	const int cancel_state = list_cancel_state;
+	const bool left = --list_depth == 0;
+
 	pthread_mutex_unlock(&list_lock);
+	if (left)
+		pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* What the program still has of the list leads to memory that stays. */
@@ -36,6 +50,8 @@ void device_list_forget(void)
 	registry_forget();
 	/* The owner is a thread of the parent, so a child cannot unlock it: made anew. */
 	list_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	list_depth = 0;
+	pthread_setcancelstate(list_cancel_state, NULL);
 }
 
 void device_list_visit(void (*visit)(struct face_device *face, void *arg), void *arg)

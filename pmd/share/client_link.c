@@ -71,8 +71,10 @@ static int client_wait_locked(struct share_client *client, uint32_t number,
 
 int client_ask(struct share_client *client, struct share_message *message)
 {
-	int rc = -ENETDOWN;
+	int rc = -ENETDOWN, cancel_state;
 
+	/* A thread that is cancelled as it waits would take the lock with it. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&client->lock);
 	if (!client->lost) {
 		const uint32_t number = ++client->requests;
@@ -84,6 +86,7 @@ int client_ask(struct share_client *client, struct share_message *message)
 			rc = client_wait_locked(client, number, message);
 	}
 	pthread_mutex_unlock(&client->lock);
+	pthread_setcancelstate(cancel_state, NULL);
 	return rc;
 }
 

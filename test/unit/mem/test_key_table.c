@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -48,6 +49,33 @@ static void key_table_insert__every_region_is_found_by_its_key(void **state)
 	}
 	for (size_t i = 0; i < 5000; i++)
 		assert_ptr_equal(key_table_find(table, keys[i]), region(i));
+	key_table_destroy(table);
+}
+
+static void *insert_when_cancelled(void *arg)
+{
+	uint32_t key;
+
+	pthread_cancel(pthread_self());
+	/* The first ones fetch random numbers. */
+	for (size_t i = 0; i < 100; i++)
+		key_table_insert(arg, region(i), &key);
+	return arg;
+}
+
+static void key_table_insert__a_cancelled_thread_keeps_no_lock(void **state)
+{
+	struct key_table *table;
+	pthread_t thread;
+	uint32_t key;
+
+	(void)state;
+	assert_int_equal(key_table_create(1 << 20, &table), 0);
+	assert_int_equal(pthread_create(&thread, NULL, insert_when_cancelled, table), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	alarm(30);
+	assert_int_equal(key_table_insert(table, region(100), &key), 0);
+	alarm(0);
 	key_table_destroy(table);
 }
 
@@ -506,6 +534,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(key_table_create__some_bits_stay_for_chance),
+		cmocka_unit_test(key_table_insert__a_cancelled_thread_keeps_no_lock),
 		cmocka_unit_test(key_table_insert__every_region_is_found_by_its_key),
 		cmocka_unit_test(
 			key_table_insert__a_full_table_answers_enospc_until_a_key_is_freed),

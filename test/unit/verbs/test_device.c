@@ -1,8 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of devices. */
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake.h"
+
+static void *list_when_cancelled(void *arg)
+{
+	/* What is pending takes effect wherever the thread may be cancelled. */
+	pthread_cancel(pthread_self());
+	ibv_free_device_list(ibv_get_device_list(NULL));
+	return arg;
+}
+
+/* The first call of all: it starts the devices. */
+static void get_device_list__a_cancelled_thread_keeps_no_lock(void **state)
+{
+	struct ibv_device **list;
+	pthread_t thread;
+	int num = 0;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, list_when_cancelled, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	alarm(30);
+	list = ibv_get_device_list(&num);
+	alarm(0);
+	assert_int_equal(num, 1);
+	ibv_free_device_list(list);
+}
 
 static void get_device_list__is_null_terminated(void **state)
 {
@@ -62,6 +89,7 @@ static void get_device_list__has_an_address_of_ours_behind_the_device(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(get_device_list__a_cancelled_thread_keeps_no_lock),
 		cmocka_unit_test(get_device_list__is_null_terminated),
 		cmocka_unit_test(get_device_list__gives_the_same_device_again),
 		cmocka_unit_test(get_device_list__describes_a_channel_adapter),
