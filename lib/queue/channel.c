@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/own.h"
+
 /*
  * Under the lock, the sum of all `pending` and `owed` is the descriptor's count plus the readers
  * that have taken a unit and wait for the lock. Whoever took a unit therefore finds an event, or,
@@ -19,6 +21,7 @@ int channel_init(struct channel *channel)
 	channel->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (channel->fd < 0)
 		return -errno;
+	own_mark(channel->fd);
 	channel->owed = 0;
 	pthread_mutex_init(&channel->lock, NULL);
 	TAILQ_INIT(&channel->ready);
@@ -27,7 +30,8 @@ int channel_init(struct channel *channel)
 
 void channel_fini(struct channel *channel)
 {
-	close(channel->fd);
+	if (own_is(channel->fd))
+		close(channel->fd);
 	pthread_mutex_destroy(&channel->lock);
 }
 
@@ -37,6 +41,10 @@ static void raise_locked(struct channel *channel, struct channel_source *source)
 		return;
 	if (source->pending++ == 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
+	/* The program has closed it, and may have the number for a file of its own: who asks for
+	 * events finds them in the list. */
+	if (!own_is(channel->fd))
+		return;
 	/* Under the lock, or an early reader would find its event forgotten by nobody. Cannot fail
 	 * below 2^64 events. */
 	while (eventfd_write(channel->fd, 1) != 0 && errno == EINTR)
@@ -66,6 +74,9 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 		channel->owed--;
 		return false;
 	}
+	/* Without its descriptor the sum does not hold. */
+	if (!source)
+		return false;
 	TAILQ_REMOVE(&channel->ready, source, link);
 	/* Behind the others: no source that is raised faster than it is read hides them. */
 	if (--source->pending > 0)
@@ -76,6 +87,18 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 	return true;
 }
 
+/* The program has closed the descriptor: nobody can sleep on it, but what happened is told. */
+static int read_list(struct channel *channel, void **object, int *code)
+{
+	bool taken;
+
+	pthread_mutex_lock(&channel->lock);
+	channel->owed = 0;
+	taken = take_locked(channel, object, code);
+	pthread_mutex_unlock(&channel->lock);
+	return taken ? 0 : -EBADF;
+}
+
 int channel_read(struct channel *channel, void **object, int *code)
 {
 	bool taken;
@@ -83,6 +106,8 @@ int channel_read(struct channel *channel, void **object, int *code)
 	do {
 		eventfd_t unit;
 
+		if (!own_is(channel->fd))
+			return read_list(channel, object, code);
 		if (eventfd_read(channel->fd, &unit) != 0)
 			return -errno;
 		pthread_mutex_lock(&channel->lock);
@@ -99,6 +124,8 @@ static bool take_unit(int fd)
 	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
 	ssize_t got;
 
+	if (!own_is(fd))
+		return false;
 	do {
 		got = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 	} while (got < 0 && errno == EINTR);

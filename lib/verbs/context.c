@@ -207,15 +207,20 @@ static int close_context(void *handle)
 	struct face_context *context = face_context(ibv);
 	struct face_context *root = context->root;
 	const int cmd_fd = ibv->cmd_fd;
-	bool last;
+	struct stat file;
+	bool last, is_file;
 
 	if (context_is_orphan(ibv))
 		return -ENODEV;
 	context_get(root);
+	/* The program may have closed it, and have the number for a file of its own. */
+	is_file = fstat(cmd_fd, &file) == 0 && file.st_dev == context->file_dev &&
+		  file.st_ino == context->file_ino;
 	last = close_one(context);
 	if (last)
 		close_contexts(root);
-	close(cmd_fd);
+	if (is_file)
+		close(cmd_fd);
 	context_put(context);
 	context_put(root);
 	return 0;

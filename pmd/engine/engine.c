@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/guard.h"
+#include "base/own.h"
 #include "base/tuning.h"
 #include "device/device.h"
 #include "gids.h"
@@ -388,9 +389,20 @@ static void engine_fail_qp(struct qp *qp, void *arg)
 static void engine_lose(struct engine *engine)
 {
 	engine->lost = true;
+	if (__atomic_load_n(&engine->robbed, __ATOMIC_RELAXED))
+		log_error("this program has closed descriptors of '%s': the device is lost",
+			  engine->device->config.name);
 	port_lose(&engine->link->port);
 	device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
 	device_each_qp(engine->device, engine_fail_qp, engine);
+}
+
+/* A program that closes one descriptor of ours closes all. */
+static bool engine_is_robbed(struct engine *engine)
+{
+	if (engine->canary_fd >= 0 && !own_is(engine->canary_fd))
+		__atomic_store_n(&engine->robbed, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&engine->robbed, __ATOMIC_RELAXED);
 }
 
 void engine_check_link(struct engine *engine)
@@ -398,7 +410,7 @@ void engine_check_link(struct engine *engine)
 	struct port *port = &engine->link->port;
 	bool connected, up;
 
-	if (!engine->lost && unlikely(port_lost(port)))
+	if (!engine->lost && unlikely(port_lost(port) || engine_is_robbed(engine)))
 		engine_lose(engine);
 	connected = port_connected(port);
 	up = port_link_up(port, connected);
@@ -508,6 +520,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->link = link;
 	engine->progress = progress;
 	engine->wake_fd = -1;
+	engine->canary_fd = -1;
 	engine->ack_hold_ns =
 		link->port.driver == PORT_AF_PACKET ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
 	clock_init(&engine->clock, link->port.tsc_hz);

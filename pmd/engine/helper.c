@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/guard.h"
+#include "base/own.h"
 #include "device/device.h"
 #include "engine/engine.h"
 #include "link/cpu.h"
@@ -98,13 +99,23 @@ static void helper_disarm(struct engine *engine)
 	engine_release(engine);
 }
 
+/* The program has closed what we sleep on. */
+static bool helper_is_robbed(struct engine *engine)
+{
+	if (unlikely(!own_is(engine->wake_fd)))
+		__atomic_store_n(&engine->robbed, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&engine->robbed, __ATOMIC_RELAXED);
+}
+
 /* Sleep until the time is over, a program thread goes to sleep, or (with the port's descriptor)
  * frames wait. */
 static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 {
+	const bool robbed = helper_is_robbed(engine);
 	struct pollfd fds[2] = {
-		{.fd = engine->wake_fd, .events = POLLIN},
-		{.fd = for_frames ? port_wake_fd(&engine->link->port) : -1, .events = POLLIN},
+		{.fd = robbed ? -1 : engine->wake_fd, .events = POLLIN},
+		{.fd = for_frames && !robbed ? port_wake_fd(&engine->link->port) : -1,
+		 .events = POLLIN},
 	};
 	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
 				      .tv_nsec = (long)(ns % 1000000000)};
@@ -113,7 +124,7 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 	__atomic_store_n(&engine->helper_sleeps, true, __ATOMIC_SEQ_CST);
 	/* Pairs with helper_ring: either it sees that we sleep, or we see that we are wanted. */
 	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine) &&
-	    !(for_frames && helper_arm(engine))) {
+	    !(for_frames && !robbed && helper_arm(engine))) {
 		guard_rest();
 		if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
 			helper_sleep_off_error(fds, &time);
@@ -393,6 +404,7 @@ int helper_start(struct engine *engine)
 		engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (engine->wake_fd < 0)
 		return -errno;
+	own_mark(engine->wake_fd);
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -410,7 +422,7 @@ static void helper_ring(const struct engine *engine)
 	const uint64_t one = 1;
 
 	/* The only failure is a counter that is full, and then it is awake. */
-	if (__atomic_load_n(&engine->helper_sleeps, __ATOMIC_SEQ_CST) &&
+	if (__atomic_load_n(&engine->helper_sleeps, __ATOMIC_SEQ_CST) && own_is(engine->wake_fd) &&
 	    write(engine->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }

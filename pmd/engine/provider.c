@@ -15,6 +15,7 @@
 
 #include "base/guard.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "base/tuning.h"
 #include "config/settings.h"
 #include "device/device.h"
@@ -314,6 +315,8 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 		return rc;
 	show_begin(report, &facts, link, *device);
 	engine->report = report;
+	own_mark(report_fd);
+	engine->canary_fd = report_fd;
 	provider_engines[provider_count++] = engine;
 	if (settings->telemetry && !provider_attaches(settings))
 		rc = provider_start_telemetry(report);

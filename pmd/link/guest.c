@@ -14,6 +14,7 @@
 #include <rte_ring.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "link/port.h"
 #include "wire/build.h"
 
@@ -65,7 +66,8 @@ static bool guest_arm(void *arg)
 	if (guest->wake_fd < 0)
 		return false;
 	/* What it told of before is known. */
-	if (read(guest->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+	if (own_is(guest->wake_fd) && read(guest->wake_fd, &count, sizeof(count)) < 0 &&
+	    errno != EAGAIN)
 		return true;
 	__atomic_store_n(&guest->sleeps, 1, __ATOMIC_RELAXED);
 	/* Orders the store before the load: either we see what is given, or who gives sees that we
@@ -133,6 +135,7 @@ static int guest_make_rings(struct guest *guest)
 		guest->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (guest->wake_fd < 0)
 			return -ENOMEM;
+		own_mark(guest->wake_fd);
 	}
 	if (guest->tx_queue != GUEST_NO_QUEUE)
 		return 0;
@@ -251,7 +254,7 @@ uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 	if (__atomic_load_n(&guest->sleeps, __ATOMIC_RELAXED) != 0 &&
 	    __atomic_exchange_n(&guest->sleeps, 0, __ATOMIC_RELAXED) != 0 &&
 	    /* The only failure is a counter that is full, and then it is awake. */
-	    write(guest->wake_fd, &one, sizeof(one)) < 0)
+	    own_is(guest->wake_fd) && write(guest->wake_fd, &one, sizeof(one)) < 0)
 		return given;
 	return given;
 }

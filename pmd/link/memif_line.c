@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "link/memif.h"
 #include "memif.h"
 #include "memif/socket.h"
@@ -161,6 +162,7 @@ int memif_line_take(struct memif_port *memif, const struct memif_message *messag
 		memif_socket_discard(fd);
 		return -EPERM;
 	}
+	own_mark(fd);
 	rc = memif_peer_take(&memif->peer, message, fd, &answer);
 	if (rc == 0)
 		rc = memif_socket_send(memif->wire_fd, &answer, sizeof(answer));
@@ -299,9 +301,11 @@ static void tending_wait(const struct memif_port *memif)
 static void *tending_run(void *arg)
 {
 	const struct tending *tending = arg;
+	const struct memif_port *memif = tending->port->ops_arg;
 
 	for (;;) {
-		while (tending->ops->ended(tending->user))
+		/* Also where the program has closed what the thread sleeps on. */
+		while (tending->ops->ended(tending->user) || !own_is(memif->alarm_fd))
 			pause();
 		tending->ops->enter(tending->user);
 		memif_tend(tending->port);

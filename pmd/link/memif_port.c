@@ -19,6 +19,7 @@
 #include <rte_pause.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "base/tuning.h"
 #include "link/memif.h"
 #include "memif.h"
@@ -75,7 +76,7 @@ void memif_port_alarm(const struct memif_port *memif)
 	const uint64_t one = 1;
 
 	/* The only failure is a counter that is full, and then it is known. */
-	if (write(memif->alarm_fd, &one, sizeof(one)) < 0)
+	if (own_is(memif->alarm_fd) && write(memif->alarm_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -212,7 +213,7 @@ static void memif_ring_bell(int fd)
 	const uint64_t one = 1;
 	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
 
-	if (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT) &&
+	if (own_is(fd) && poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT) &&
 	    write(fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -307,7 +308,8 @@ static bool memif_arm(void *arg)
 	struct epoll_event event;
 
 	/* What it told of before is known. */
-	epoll_wait(memif->epoll_fd, &event, 1, 0);
+	if (own_is(memif->epoll_fd))
+		epoll_wait(memif->epoll_fd, &event, 1, 0);
 	memif_ask_to_be_woken(memif);
 	for (int i = 0; i < SETTLE_PAUSES; i++) {
 		if (memif_waits(memif))
@@ -443,6 +445,8 @@ static int memif_make(struct memif_port *memif)
 	memif_client_init(&memif->client, &memif->config);
 	memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	own_mark(memif->epoll_fd);
+	own_mark(memif->alarm_fd);
 	return memif->epoll_fd < 0 || memif->alarm_fd < 0 ? -errno : memif_line_open(memif);
 }
 

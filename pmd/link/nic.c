@@ -11,6 +11,7 @@
 #include <rte_vfio.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "link/eal_log.h"
 
 #define PCI_DEVICES    "/sys/bus/pci/devices"
@@ -98,6 +99,7 @@ void nic_watch(struct port *port, bool interrupts)
 		log_info("port '%s': its removal will not be noticed", port->devargs.name);
 	if (interrupts)
 		port->wake_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, 0);
+	own_mark(port->wake_fd);
 	port->interrupts = port->wake_fd >= 0;
 }
 
@@ -150,7 +152,8 @@ void port_disarm_interrupt(struct port *port)
 
 	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);
 	rte_eth_dev_rx_intr_disable(port->id, 0);
-	if (read(port->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+	if (own_is(port->wake_fd) && read(port->wake_fd, &count, sizeof(count)) < 0 &&
+	    errno != EAGAIN)
 		log_info("port '%s' tells of no interrupts: %s", port->devargs.name,
 			 strerror(errno));
 }

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/own.h"
+
 int watch_open(void)
 {
 	const struct sockaddr_nl address = {
@@ -24,6 +26,7 @@ int watch_open(void)
 		close(fd);
 		return -err;
 	}
+	own_mark(fd);
 	return fd;
 }
 
@@ -34,10 +37,11 @@ bool watch_changed(int fd)
 
 	/* Only that there is a message counts. Where there were too many, some were lost (ENOBUFS).
 	 */
-	for (;;) {
+	while (own_is(fd)) {
 		if (recv(fd, &message, sizeof(message), MSG_TRUNC) >= 0 || errno == ENOBUFS)
 			changed = true;
 		else if (errno != EINTR)
-			return changed;
+			break;
 	}
+	return changed;
 }

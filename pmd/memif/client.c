@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "memif/socket.h"
 #include "memory.h"
 
@@ -85,6 +86,8 @@ static int client_make(struct memif_client *client, uint8_t log2_size)
 	client->placed = calloc(size, sizeof(*client->placed));
 	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	client->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	own_mark(client->wake_fd);
+	own_mark(client->bell_fd);
 	if (!client->stock || !client->placed || client->wake_fd < 0 || client->bell_fd < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < size; i++)

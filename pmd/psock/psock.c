@@ -14,6 +14,7 @@
 #include <rte_mbuf.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "internal.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
@@ -79,6 +80,7 @@ int psock_open(struct psock **out, struct rte_mempool *pool)
 	psock->ring.memory = MAP_FAILED;
 	psock->sends_runs = true;
 	psock->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	own_mark(psock->fd);
 	rc = psock->fd < 0 ? -errno : set_options(psock);
 	if (rc == 0)
 		rc = make_ring(psock);

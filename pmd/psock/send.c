@@ -8,6 +8,7 @@
 #include <rte_mbuf.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "base/tuning.h"
 #include "internal.h"
 
@@ -145,6 +146,11 @@ static int send_messages(struct psock *psock)
 	struct psock_batch *batch = &psock->batch;
 	const size_t len = batch->messages == 1 ? gather_short(batch) : 0;
 
+	/* The program has closed it: the engine will see that too, and what is sent is lost. */
+	if (unlikely(!own_is(psock->fd))) {
+		errno = EBADF;
+		return -1;
+	}
 	if (len > 0)
 		return send(psock->fd, batch->whole, len, MSG_DONTWAIT) < 0 ? -1 : 1;
 	return sendmmsg(psock->fd, batch->headers, batch->messages, MSG_DONTWAIT);

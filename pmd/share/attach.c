@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "client.h"
 #include "link/link.h"
 
@@ -85,6 +86,7 @@ int attach_open(const char *path, uint32_t number, int report_fd, struct share_c
 	if (rc < 0)
 		goto failed;
 	client->socket = rc;
+	own_mark(client->socket);
 	rc = attach_greet(client->socket, report_fd, welcome, fds);
 	if (rc == 0) {
 		*out = client;
@@ -145,6 +147,8 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	client->patience_tsc = welcome->tsc_hz / 1000 * PATIENCE_MS;
 	client->owner_fd = fds[SHARE_FD_OWNER];
 	client->process_fd = fds[SHARE_FD_PROCESS];
+	own_mark(client->owner_fd);
+	own_mark(client->process_fd);
 	client->arena = attach_map(fds[SHARE_FD_ARENA], client->arena_bytes);
 	client->page = attach_map(fds[SHARE_FD_PAGE], client->page_bytes);
 	/* Pages of it that are never used cost nothing. */

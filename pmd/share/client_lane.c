@@ -9,6 +9,7 @@
 
 #include <rte_cycles.h>
 
+#include "base/own.h"
 #include "client.h"
 #include "link/port.h"
 
@@ -112,6 +113,7 @@ static struct client_lane *lane_create(struct share_client *client,
 	lane->offer = offer->offer;
 	lane->memory = memory;
 	lane->peer_fd = offer->fds[SHARE_LANE_FD_PEER];
+	own_mark(lane->peer_fd);
 	lane_init(&lane->tx, &lane->rx, memory, offer->offer.side);
 	lane_prepare_mbufs(client, lane);
 	return lane;
@@ -353,7 +355,7 @@ void client_lanes_wake(struct share_client *client)
 		    __atomic_exchange_n(&peer->sleeps, 0, __ATOMIC_RELAXED) == 0)
 			continue;
 		/* The only failure is a counter that is full, and then it is awake. */
-		if (write(lane->peer_fd, &one, sizeof(one)) < 0)
+		if (own_is(lane->peer_fd) && write(lane->peer_fd, &one, sizeof(one)) < 0)
 			continue;
 	}
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "client.h"
 #include "link/link.h"
 
@@ -18,7 +19,8 @@ static void client_lose(struct share_client *client)
 static int client_receive_locked(struct share_client *client, struct share_message *message)
 {
 	int fds[SHARE_FDS];
-	const int rc = message_receive(client->socket, message, fds);
+	const int rc =
+		own_is(client->socket) ? message_receive(client->socket, message, fds) : -EBADF;
 
 	if (rc != 0) {
 		if (rc != -EAGAIN)
@@ -76,7 +78,7 @@ int client_ask(struct share_client *client, struct share_message *message)
 	/* A thread that is cancelled as it waits would take the lock with it. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&client->lock);
-	if (!client->lost) {
+	if (!client->lost && own_is(client->socket)) {
 		const uint32_t number = ++client->requests;
 
 		message->version = SHARE_VERSION;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "client.h"
 #include "link/port.h"
 
@@ -16,7 +17,7 @@ static void client_wake_owner(struct share_client *client)
 	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
 		return;
 	/* It only fails where we have filled the counter ourselves. */
-	if (write(client->owner_fd, &one, sizeof(one)) < 0)
+	if (own_is(client->owner_fd) && write(client->owner_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -127,7 +128,8 @@ static bool client_arm(void *arg)
 	uint64_t count;
 
 	/* What it told of before is known. */
-	if (read(client->process_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+	if (own_is(client->process_fd) && read(client->process_fd, &count, sizeof(count)) < 0 &&
+	    errno != EAGAIN)
 		return true;
 	__atomic_store_n(&client->page->process_sleeps, 1, __ATOMIC_RELAXED);
 	client_lanes_say_asleep(client);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/own.h"
 #include "rig.h"
 #include "link/arp.h"
 #include "wire/opcode.h"
@@ -131,6 +133,33 @@ static void engine_check_link__a_lost_port_ends_everything(void **state)
 	assert_int_equal(fake_last_event, 0);
 	rig_turns(1);
 	assert_int_equal(qp.runs, 1);
+}
+
+/* The program has closed all its descriptors, and another file has the number. */
+static void engine_check_link__a_closed_descriptor_ends_everything(void **state)
+{
+	const struct port_ops good = {
+		.lost = lost_says_no, .link_up = lost_says_no, .connected = lost_says_no};
+	const int ours = eventfd(0, EFD_CLOEXEC), theirs = eventfd(0, EFD_CLOEXEC);
+	struct port *port;
+
+	(void)state;
+	port = &engine->link->port;
+	fake_receiver = &qp;
+	engine->device->link_up = false;
+	port->ops = &good;
+	own_mark(ours);
+	engine->canary_fd = ours;
+	engine_check_link(engine);
+	assert_int_equal(fake_last_event, 0);
+	assert_int_equal(dup2(theirs, ours), ours);
+	engine_check_link(engine);
+	port->ops = NULL;
+	port->started = true;
+	assert_int_equal(fake_last_event, IBV_EVENT_DEVICE_FATAL);
+	assert_true(qp.failed);
+	close(ours);
+	close(theirs);
 }
 
 static void engine_turn__queue_pairs_take_turns(void **state)
@@ -532,6 +561,7 @@ int main(void)
 		INLINE(engine_turn__unblocks_the_signals_of_faults),
 		INLINE(engine_turn__what_goes_to_others_of_our_address_leaves),
 		INLINE(engine_check_link__a_lost_port_ends_everything),
+		INLINE(engine_check_link__a_closed_descriptor_ends_everything),
 		INLINE(engine_turn__queue_pairs_take_turns),
 		INLINE(engine_turn__what_the_port_does_not_take_waits),
 		INLINE(engine_turn__sending_what_was_left_is_work),

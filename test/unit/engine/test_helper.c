@@ -43,6 +43,30 @@ static void helper__takes_over_when_nobody_polls(void **state)
 	assert_true(eventually(&other.received, 1000));
 }
 
+/* The helper neither reads nor writes what has the number of its descriptor. */
+static void helper__leaves_a_descriptor_of_the_programs_alone(void **state)
+{
+	bool *const robbed = &engine->robbed;
+	int ends[2], left = PATIENCE_MS;
+	char bytes[16];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(dup2(ends[0], engine->wake_fd), engine->wake_fd);
+	close(ends[0]);
+	assert_int_equal(write(ends[1], "hello", 5), 5);
+	while (!__atomic_load_n(robbed, __ATOMIC_ACQUIRE) && left-- > 0) {
+		ops->wait(engine);
+		usleep(1000);
+	}
+	assert_true(left > 0);
+	for (int i = 0; i < 100; i++)
+		ops->wait(engine);
+	assert_int_equal(recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT), -1);
+	assert_int_equal(recv(engine->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
+	close(ends[1]);
+}
+
 static void helper__serves_timers_while_the_program_sleeps(void **state)
 {
 	(void)state;
@@ -302,6 +326,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			helper_is_needed__by_who_finds_much_and_runs_no_turn, set_up_idle,
 			rig_tear_down),
+		HYBRID(helper__leaves_a_descriptor_of_the_programs_alone),
 		HYBRID(helper__serves_timers_while_the_program_sleeps),
 		HYBRID(helper__lets_a_polling_program_run_the_engine),
 		HYBRID(ops_kick__none_is_lost_between_threads),

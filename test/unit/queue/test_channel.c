@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -291,6 +292,44 @@ static void channel_forget__no_event_is_lost_or_made_up_under_stress(void **stat
 	assert_false(readable());
 }
 
+/* As a program does that closes all its descriptors and then opens its own. Returns the other end.
+ */
+static int take_number(int fd)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(dup2(ends[0], fd), fd);
+	close(ends[0]);
+	return ends[1];
+}
+
+static void channel__a_descriptor_of_the_programs_is_left_alone(void **state)
+{
+	struct channel_source before = {.object = &before, .code = 1}, after = before;
+	char bytes[16];
+	void *object;
+	int code, other;
+
+	(void)state;
+	after.object = &after;
+	channel_raise(&channel, &before);
+	other = take_number(channel.fd);
+	assert_int_equal(write(other, "hello", 5), 5);
+	channel_raise(&channel, &after);
+	assert_next(&before);
+	assert_next(&after);
+	assert_int_equal(channel_read(&channel, &object, &code), -EBADF);
+	channel_raise(&channel, &after);
+	assert_int_equal(channel_forget(&channel, &after), 1);
+	channel_fini(&channel);
+	assert_int_equal(recv(other, bytes, sizeof(bytes), MSG_DONTWAIT), -1);
+	assert_int_equal(recv(channel.fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
+	close(channel.fd);
+	close(other);
+	assert_int_equal(channel_init(&channel), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -304,6 +343,7 @@ int main(void)
 		TEST(channel_forget__the_count_follows),
 		TEST(channel_forget__leaves_the_descriptors_flags_alone),
 		TEST(channel_forget__a_unit_that_a_reader_holds_is_owed),
+		TEST(channel__a_descriptor_of_the_programs_is_left_alone),
 		TEST(channel_forget__no_event_is_lost_or_made_up_under_stress),
 	};
 

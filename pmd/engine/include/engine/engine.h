@@ -65,6 +65,8 @@ struct engine {
 	pthread_t helper;
 	bool has_helper;
 	uint64_t look_ns; /* CPU time of a look at a program that polls; the helper's own */
+	int canary_fd; /* the report's: looked at now and then; or -1 */
+	bool robbed;   /* the program has closed descriptors of ours; atomic */
 	int wake_fd; /* eventfd */
 	uint32_t helper_wanted; /* atomic: what for; helper.c */
 	bool helper_sleeps; /* atomic */
