@@ -33,6 +33,7 @@
 #define ACK_HOLD_NS	      UINT64_C(1000) /* in which a polling program answers */
 #define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* two packets come that far apart over a veth */
 #define STIR_FRAMES	      32	     /* some hardware tells of that many at once */
+#define LEFT_NS		      UINT64_C(10000) /* no longer than the helper naps */
 #define END_TURNS	      64
 #define END_WAIT_NS	      UINT64_C(100000000)
 
@@ -64,39 +65,6 @@ void engine_mark_ready(struct engine *engine, struct qp *qp)
 	sched->is_ready = true;
 	sched->ready_ns = engine->now_ns;
 	QP_LIST_INSERT_TAIL(&engine->ready, qp, ready_link);
-}
-
-static void engine_drain_kicks(struct engine *engine)
-{
-	struct qp *qp;
-
-	if (!__atomic_load_n(&engine->kicks, __ATOMIC_RELAXED))
-		return;
-	qp = __atomic_exchange_n(&engine->kicks, NULL, __ATOMIC_ACQUIRE);
-	while (qp) {
-		struct qp_sched *sched = qp_sched(qp);
-		struct qp *next = sched->kick_next;
-
-		/* Cleared before qp_run looks: what is posted later kicks again. Pairs with
-		 * engine_kick's exchange. */
-		__atomic_store_n(&sched->kicked, false, __ATOMIC_SEQ_CST);
-		engine_mark_ready(engine, qp);
-		qp = next;
-	}
-}
-
-void engine_push_kick(struct engine *engine, struct qp *qp)
-{
-	struct qp_sched *sched = qp_sched(qp);
-	struct qp *head;
-
-	if (__atomic_exchange_n(&sched->kicked, true, __ATOMIC_SEQ_CST))
-		return;
-	head = __atomic_load_n(&engine->kicks, __ATOMIC_RELAXED);
-	do
-		sched->kick_next = head;
-	while (!__atomic_compare_exchange_n(&engine->kicks, &head, qp, true, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED));
 }
 
 void engine_forget(struct engine *engine, struct qp *qp)
@@ -495,17 +463,30 @@ void engine_empty_port(struct engine *engine)
 	} while (engine->taken > 0 && frames < ENGINE_FULL_FRAMES);
 }
 
-void engine_release(struct engine *engine)
+/* Packets for more than one turn or more than the port takes, those to ourselves, and
+ * acknowledgements that are held: nothing of this waits for a timer. */
+static bool engine_has_left(const struct engine *engine)
 {
-	const int cancel_state = engine->cancel_state;
+	return engine->tx.count > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
+	       !TAILQ_EMPTY(&engine->ready);
+}
 
-	owner_unlock(&engine->owner);
-	/* Who kicked while the engine was ours went away: his work is ours. */
-	while (__atomic_load_n(&engine->kicks, __ATOMIC_SEQ_CST) && engine_try(engine)) {
-		engine_transmit(engine);
-		owner_unlock(&engine->owner);
-	}
-	pthread_setcancelstate(cancel_state, NULL);
+uint64_t engine_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
+{
+	wheel_watch(&engine->wheel);
+	if (engine_has_left(engine))
+		limit_ns = RTE_MIN(limit_ns, LEFT_NS);
+	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
+	return moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
+}
+
+uint64_t engine_due_ns(const struct engine *engine)
+{
+	const uint64_t event_ns = moderator_next_ns(&engine->device->moderator, 0, UINT64_MAX);
+
+	if (engine_has_left(engine))
+		return 0;
+	return RTE_MIN(wheel_watched_ns(&engine->wheel), event_ns);
 }
 
 int engine_create(struct device *device, struct link *link, enum settings_progress progress,
@@ -519,8 +500,8 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->device = device;
 	engine->link = link;
 	engine->progress = progress;
-	engine->wake_fd = -1;
 	engine->canary_fd = -1;
+	engine->helper.wake_fd = -1;
 	engine->ack_hold_ns =
 		link->port.driver == PORT_AF_PACKET ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
 	clock_init(&engine->clock, link->port.tsc_hz);
@@ -587,15 +568,16 @@ static void engine_log_counters(const struct engine *engine)
 void engine_end(struct engine *engine)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
+	unsigned int tries = 0;
 	bool owned;
 
 	if (__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE))
 		return;
 	/* Not owner_lock: exit() may be called by a signal handler, inside a turn that never ends
 	 * now. */
-	do
-		owned = owner_try(&engine->owner);
-	while (!owned && clock_ns(&engine->clock) - start_ns < END_WAIT_NS);
+	while (!(owned = owner_try(&engine->owner)) &&
+	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS)
+		tries = shared_wait(tries);
 	if (owned)
 		engine_drain(engine);
 	/* The engine stays taken: no turn begins any more. */

@@ -46,17 +46,10 @@
 #define JOIN_NS	       100000000
 #define GIVE_BACK_NS   100000
 
-/* What the helper is wanted for: engine->helper_wanted. */
-enum wanted {
-	WANTED_NOT,
-	WANTED_TO_LOOK, /* at what a thread of the program has left, which is likely to poll next */
-	WANTED_TO_RUN,	/* nobody else will */
-};
-
 static bool helper_ended(const struct engine *engine)
 {
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE) ||
-	       __atomic_load_n(&engine->helper_quits, __ATOMIC_ACQUIRE);
+	       __atomic_load_n(&engine->helper.quits, __ATOMIC_ACQUIRE);
 }
 
 /* An interface that goes down leaves an error on its socket, which would wake us at once for ever.
@@ -102,18 +95,16 @@ static void helper_disarm(struct engine *engine)
 /* The program has closed what we sleep on. */
 static bool helper_is_robbed(struct engine *engine)
 {
-	if (unlikely(!own_is(engine->wake_fd)))
+	if (unlikely(!own_is(engine->helper.wake_fd)))
 		__atomic_store_n(&engine->robbed, true, __ATOMIC_RELAXED);
 	return __atomic_load_n(&engine->robbed, __ATOMIC_RELAXED);
 }
 
-/* Sleep until the time is over, a program thread goes to sleep, or (with the port's descriptor)
- * frames wait. */
-static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
+void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 {
 	const bool robbed = helper_is_robbed(engine);
 	struct pollfd fds[2] = {
-		{.fd = robbed ? -1 : engine->wake_fd, .events = POLLIN},
+		{.fd = robbed ? -1 : engine->helper.wake_fd, .events = POLLIN},
 		{.fd = for_frames && !robbed ? port_wake_fd(&engine->link->port) : -1,
 		 .events = POLLIN},
 	};
@@ -121,26 +112,22 @@ static void helper_sleep(struct engine *engine, uint64_t ns, bool for_frames)
 				      .tv_nsec = (long)(ns % 1000000000)};
 	uint64_t count;
 
-	__atomic_store_n(&engine->helper_sleeps, true, __ATOMIC_SEQ_CST);
-	/* Pairs with helper_ring: either it sees that we sleep, or we see that we are wanted. */
-	if (!__atomic_load_n(&engine->helper_wanted, __ATOMIC_SEQ_CST) && !helper_ended(engine) &&
-	    !(for_frames && !robbed && helper_arm(engine))) {
-		guard_rest();
-		if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
-			helper_sleep_off_error(fds, &time);
-		if ((fds[0].revents & POLLIN) && read(engine->wake_fd, &count, sizeof(count)) < 0)
-			fds[0].revents = 0;
-		/* Not where arming was all: once armed, and nothing found, the next call sleeps. */
-		helper_disarm(engine);
-	}
-	__atomic_store_n(&engine->helper_sleeps, false, __ATOMIC_SEQ_CST);
+	if (helper_ended(engine) || (for_frames && !robbed && helper_arm(engine)))
+		return;
+	guard_rest();
+	if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
+		helper_sleep_off_error(fds, &time);
+	if ((fds[0].revents & POLLIN) && read(engine->helper.wake_fd, &count, sizeof(count)) < 0)
+		fds[0].revents = 0;
+	/* Not where arming was all: once armed, and nothing found, the next call sleeps. */
+	helper_disarm(engine);
 }
 
-static uint32_t helper_take_wanted(struct engine *engine)
+/* Sleep a tick, which frames do not shorten. */
+static void helper_nap(struct engine *engine, uint64_t ns)
 {
-	if (__atomic_load_n(&engine->helper_wanted, __ATOMIC_RELAXED) == WANTED_NOT)
-		return WANTED_NOT;
-	return __atomic_exchange_n(&engine->helper_wanted, WANTED_NOT, __ATOMIC_SEQ_CST);
+	handover_nap(engine);
+	handover_sleep(engine, ns, false);
 }
 
 static uint64_t helper_cpu_ns(void)
@@ -163,7 +150,7 @@ uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns)
  */
 static uint64_t helper_tick_ns(const struct engine *engine, uint64_t least_ns, uint64_t looks)
 {
-	return RTE_MAX(least_ns, RTE_MIN(looks * engine->look_ns, WATCH_SLOW_MAX_NS));
+	return RTE_MAX(least_ns, RTE_MIN(looks * engine->helper.look_ns, WATCH_SLOW_MAX_NS));
 }
 
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
@@ -193,12 +180,13 @@ static void helper_watch(struct engine *engine)
 		const uint64_t longest_ns = helper_tick_ns(engine, WATCH_MAX_NS, WATCH_MAX_LOOKS);
 		const uint64_t before_ns = cpu_ns;
 
-		helper_sleep(engine, tick_ns, false);
-		if (helper_take_wanted(engine) ||
+		helper_nap(engine, tick_ns);
+		if (handover_take_call(engine) != CALL_NONE ||
 		    helper_is_needed(&watch, engine, tick_ns, longest_ns))
 			return;
 		cpu_ns = helper_cpu_ns();
-		engine->look_ns = helper_average_ns(engine->look_ns, cpu_ns - before_ns);
+		engine->helper.look_ns =
+			helper_average_ns(engine->helper.look_ns, cpu_ns - before_ns);
 		if (tick_ns < longest_ns)
 			tick_ns *= 2;
 	}
@@ -254,28 +242,8 @@ static bool helper_is_relieved(const struct engine *engine, struct polling *poll
 	return false;
 }
 
-/* What a full port has left, or has no buffer for, waits for no timer; nor does an acknowledgement
- * that is held. Owner. */
-static bool helper_has_left(const struct engine *engine)
-{
-	return engine->tx.count > 0 || engine->tx.stuck || !TAILQ_EMPTY(&engine->ready);
-}
-
-/* How long nothing has to be done, as far as timers tell, which are the owner's. */
-static uint64_t helper_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
-{
-	if (!engine_try(engine))
-		return SLEEP_MIN_NS;
-	if (helper_has_left(engine))
-		limit_ns = SLEEP_MIN_NS;
-	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
-	limit_ns = moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
-	engine_release(engine);
-	return limit_ns;
-}
-
 /* How long to sleep when there was something to do just now. Frames that wake us need no looking
- * for; nobody but ops_kick tells of timers that are set meanwhile. */
+ * for; each owner tells of timers that it sets meanwhile. */
 static uint64_t helper_first_ns(const struct engine *engine)
 {
 	return port_wake_fd(&engine->link->port) >= 0 ? SLEEP_MAX_NS : SLEEP_MIN_NS;
@@ -312,14 +280,8 @@ static uint64_t helper_spin_ns(bool shares_cpu, const struct polling *polling, u
 /* Sleep for so long at most, and until there is something to do. */
 static void helper_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 {
-	uint64_t *const until_ns = &engine->helper_dozes_until_ns;
-
-	/* Before the look at what is left to do: whoever leaves something later sees it. */
-	__atomic_store_n(until_ns, now_ns + limit_ns, __ATOMIC_SEQ_CST);
-	limit_ns = helper_idle_ns(engine, now_ns, limit_ns);
-	__atomic_store_n(until_ns, now_ns + limit_ns, __ATOMIC_SEQ_CST);
-	helper_sleep(engine, limit_ns, true);
-	__atomic_store_n(until_ns, 0, __ATOMIC_SEQ_CST);
+	limit_ns = handover_doze(engine, now_ns, limit_ns);
+	handover_sleep(engine, limit_ns, true);
 }
 
 /* Returns when the program polls again. */
@@ -338,19 +300,19 @@ static void helper_run(struct engine *engine)
 	while (!helper_ended(engine)) {
 		unsigned int work;
 		const bool had_turn = helper_turn(engine, &work);
-		uint32_t wanted;
+		enum helper_call call;
 
 		now_ns = clock_ns(&engine->clock);
 		if (helper_is_relieved(engine, &polling, now_ns)) {
 			helper_disarm(engine);
 			return;
 		}
-		wanted = helper_take_wanted(engine);
-		if (work > 0 || wanted != WANTED_NOT) {
+		call = handover_take_call(engine);
+		if (work > 0 || call != CALL_NONE) {
 			busy_ns = now_ns;
 			sleep_ns = helper_first_ns(engine);
 		}
-		if (wanted == WANTED_TO_LOOK) {
+		if (call == CALL_TO_LOOK) {
 			/* If it polls by then, this is its engine again. */
 			polling.polled_ns = now_ns;
 			sleep_ns = HANDBACK_NS;
@@ -365,7 +327,7 @@ static void helper_run(struct engine *engine)
 		} else if (!had_turn) {
 			/* Not for frames: once armed, a NIC does not tell of those that came
 			 * before. */
-			helper_sleep(engine, SLEEP_MIN_NS, false);
+			helper_nap(engine, SLEEP_MIN_NS);
 		} else {
 			helper_doze(engine, now_ns, sleep_ns);
 			sleep_ns = RTE_MIN(sleep_ns * 2, helper_longest_ns(engine));
@@ -400,81 +362,55 @@ int helper_start(struct engine *engine)
 
 	if (engine->progress == SETTINGS_PROGRESS_INLINE)
 		return 0;
-	if (engine->wake_fd < 0)
-		engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (engine->wake_fd < 0)
+	if (engine->helper.wake_fd < 0)
+		engine->helper.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (engine->helper.wake_fd < 0)
 		return -errno;
-	own_mark(engine->wake_fd);
+	own_mark(engine->helper.wake_fd);
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&engine->helper, NULL, helper_main, engine);
+	rc = pthread_create(&engine->helper.thread, NULL, helper_main, engine);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0)
 		return -rc;
-	pthread_setname_np(engine->helper, "uroce");
-	engine->has_helper = true;
+	pthread_setname_np(engine->helper.thread, "uroce");
+	engine->helper.exists = true;
 	return 0;
 }
 
-static void helper_ring(const struct engine *engine)
+void helper_ring(const struct engine *engine)
 {
 	const uint64_t one = 1;
 
 	/* The only failure is a counter that is full, and then it is awake. */
-	if (__atomic_load_n(&engine->helper_sleeps, __ATOMIC_SEQ_CST) && own_is(engine->wake_fd) &&
-	    write(engine->wake_fd, &one, sizeof(one)) < 0)
+	if (own_is(engine->helper.wake_fd) &&
+	    write(engine->helper.wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
 void helper_wake(struct engine *engine)
 {
-	if (!engine->has_helper)
-		return;
-	__atomic_store_n(&engine->helper_wanted, WANTED_TO_RUN, __ATOMIC_SEQ_CST);
-	helper_ring(engine);
-}
-
-void helper_tell(struct engine *engine)
-{
-	uint32_t not = WANTED_NOT;
-
-	/* Whoever is wanted already has been woken, or is as soon as the thread that wants it goes
-	 * on: to ring each time, as helper_wake does, would cost each request that is posted until
-	 * the helper has a CPU a system call. */
-	if (engine->has_helper &&
-	    __atomic_compare_exchange_n(&engine->helper_wanted, &not, WANTED_TO_LOOK, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		helper_ring(engine);
-}
-
-bool helper_is_missed(const struct engine *engine, const struct qp *qp)
-{
-	const uint64_t until_ns = __atomic_load_n(&engine->helper_dozes_until_ns, __ATOMIC_SEQ_CST);
-
-	if (until_ns == 0)
-		return false;
-	/* A timer that it sleeps until ends within a slot of the wheel before that. */
-	return helper_has_left(engine) ||
-	       qp_deadline_ns(qp) < until_ns - (UINT64_C(1) << WHEEL_SLOT_SHIFT);
+	if (engine->helper.exists)
+		handover_call(engine, CALL_TO_RUN);
 }
 
 void helper_stop(struct engine *engine)
 {
-	if (!engine->has_helper)
+	if (!engine->helper.exists)
 		return;
-	__atomic_store_n(&engine->helper_quits, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&engine->helper.quits, true, __ATOMIC_SEQ_CST);
 	helper_wake(engine);
-	pthread_join(engine->helper, NULL);
-	engine->has_helper = false;
-	__atomic_store_n(&engine->helper_quits, false, __ATOMIC_SEQ_CST);
+	pthread_join(engine->helper.thread, NULL);
+	engine->helper.exists = false;
+	__atomic_store_n(&engine->helper.quits, false, __ATOMIC_SEQ_CST);
 }
 
 void helper_join(struct engine *engine)
 {
 	struct timespec until;
 
-	if (!engine->has_helper)
+	if (!engine->helper.exists)
 		return;
 	helper_wake(engine);
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -485,5 +421,5 @@ void helper_join(struct engine *engine)
 	}
 	/* A thread that does not get a CPU in that time touches nothing later: the engine has
 	 * ended. */
-	pthread_timedjoin_np(engine->helper, NULL, &until);
+	pthread_timedjoin_np(engine->helper.thread, NULL, &until);
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 struct engine;
-struct qp;
 
 /** Start the thread, if the engine's progress mode has one. Not MT-safe. 0 or -errno. */
 int helper_start(struct engine *engine);
@@ -15,19 +14,12 @@ int helper_start(struct engine *engine);
 /** Take over at once: an application thread is about to sleep. MT-safe. */
 void helper_wake(struct engine *engine);
 
-/**
- * Look at what a thread of the program has just left. That thread goes on, and may need this very
- * CPU for it: so this takes over only when it turns out not to poll. MT-safe.
- */
-void helper_tell(struct engine *engine);
+/** Wake the thread where it sleeps, or the next time it is about to. MT-safe; for handover.c. */
+void helper_ring(const struct engine *engine);
 
-/**
- * Whether the thread sleeps, not knowing what the program has just left undone: packets for more
- * than one turn, or a timer of `qp` that ends before the sleep. One that watches a program that
- * polls is not missed: the program's next turn goes on. Owner; helper_tell is for when the engine
- * is given back.
- */
-bool helper_is_missed(const struct engine *engine, const struct qp *qp);
+/** Sleep until rung for, or the time is over, or (with the port's descriptor) frames wait. The
+ * helper's own; for handover.c. */
+void helper_wait(struct engine *engine, uint64_t ns, bool for_frames);
 
 /**
  * What a look at a polling program costs, of what it was believed to cost and what the newest did.

@@ -62,33 +62,12 @@ static void ops_detach(void *arg, struct qp *qp)
 	engine_forget(engine, qp);
 }
 
-/* Send what is ready. What this leaves undone is the helper's, if the program will not poll. */
-static void ops_transmit(struct engine *engine, const struct qp *qp)
-{
-	bool missed;
-
-	engine_transmit(engine);
-	missed = helper_is_missed(engine, qp);
-	engine_release(engine);
-	if (unlikely(missed))
-		helper_tell(engine);
-}
-
 static void ops_kick(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
 
-	if (engine_has_ended(engine))
-		return;
-	if (engine->progress != SETTINGS_PROGRESS_DEDICATED && engine_try(engine)) {
-		engine_mark_ready(engine, qp);
-		ops_transmit(engine, qp);
-		return;
-	}
-	engine_push_kick(engine, qp);
-	/* The owner may have looked for kicks just before this one, and gone. */
-	if (engine->progress != SETTINGS_PROGRESS_DEDICATED && engine_try(engine))
-		ops_transmit(engine, qp);
+	if (!engine_has_ended(engine))
+		engine_kick(engine, qp);
 }
 
 /*
@@ -135,9 +114,9 @@ static void ops_poll(void *arg)
 }
 
 /*
- * The program catches up with its completions: that is polling as well, and no reason for the helper
- * to take the engine, whose turns would add to them. But who takes them one by one may take long,
- * and peers wait: so some of these polls are turns.
+ * The program catches up with its completions: that is polling as well, and no reason for the
+ * helper to take the engine, whose turns would add to them. But who takes them one by one may take
+ * long, and peers wait: so some of these polls are turns.
  */
 static void ops_polled(void *arg, int n)
 {

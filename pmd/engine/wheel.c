@@ -11,6 +11,7 @@ void wheel_init(struct wheel *wheel, uint64_t now_ns)
 		TAILQ_INIT(&wheel->slots[i]);
 	wheel->now_slot = now_ns >> WHEEL_SLOT_SHIFT;
 	wheel->entries = 0;
+	wheel_watch(wheel);
 }
 
 void wheel_remove(struct wheel *wheel, struct qp *qp)
@@ -45,6 +46,8 @@ void wheel_set(struct wheel *wheel, struct qp *qp, uint64_t deadline_ns)
 	sched->is_timed = true;
 	QP_LIST_INSERT_TAIL(&wheel->slots[slot & SLOT_MASK], qp, timer_link);
 	wheel->entries++;
+	if (slot < wheel->watched_slot)
+		wheel->watched_slot = slot;
 }
 
 struct qp *wheel_fire(struct wheel *wheel, uint64_t now_ns)

@@ -180,6 +180,7 @@ struct engine *fake_engine(enum settings_progress progress)
 
 	memset(&fake_device, 0, sizeof(fake_device));
 	fake_device.gids[0].vlan_id = -1;
+	moderator_init(&fake_device.moderator);
 	fake_receiver = NULL;
 	fake_looped = 0;
 	fake_last_event = 0;

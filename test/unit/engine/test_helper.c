@@ -154,61 +154,78 @@ static void helper__arms_interrupts_as_the_owner_alone(void **state)
 	close(fd);
 }
 
-/* No thread here: it only seems to sleep. */
-static void helper__is_missed_for_what_a_kick_leaves(void **state)
+/* No thread here: it only seems to doze. */
+static void doze_until(uint64_t now_ns, uint64_t until_ns)
 {
+	handover_take_call(engine);
+	assert_true(handover_doze(engine, now_ns, until_ns - now_ns) > 0);
+}
+
+static void helper__is_called_for_what_a_kick_leaves(void **state)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+
 	(void)state;
 	fake_receiver = &other;
-	engine->helper_dozes_until_ns = clock_ns(&engine->clock) + UINT64_C(1000000000000);
-	engine_lock(engine);
+	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
 	qp.to_send = 1;
-	engine_mark_ready(engine, &qp);
-	engine_transmit(engine);
-	assert_false(helper_is_missed(engine, &qp));
+	ops->kick(engine, &qp);
+	assert_int_equal(handover_take_call(engine), CALL_NONE);
 	qp.to_send = 1000;
-	engine_mark_ready(engine, &qp);
-	engine_transmit(engine);
-	assert_true(helper_is_missed(engine, &qp));
-	/* Nobody is missed who watches, or is at work. */
-	engine->helper_dozes_until_ns = 0;
-	assert_false(helper_is_missed(engine, &qp));
-	engine_release(engine);
+	ops->kick(engine, &qp);
+	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
 }
 
-static void helper__is_missed_for_a_timer_that_ends_before_its_sleep(void **state)
+/* Another thread's kick, of one that took the engine for a control call. */
+static void helper__is_called_for_what_a_release_leaves(void **state)
 {
-	uint64_t start_ns;
+	const uint64_t start_ns = clock_ns(&engine->clock);
 
 	(void)state;
-	start_ns = clock_ns(&engine->clock);
-	engine_lock(engine);
+	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
+	ops->lock(engine);
+	qp.to_send = 1000;
+	ops->kick(engine, &qp);
+	ops->unlock(engine);
+	assert_true(qp.to_send < 1000 && qp.to_send > 0);
+	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
+}
+
+/* Nor does an acknowledgement wait that a poll holds back. */
+static void helper__is_called_for_what_a_poll_leaves(void **state)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+
+	(void)state;
+	engine->ack_hold_ns = UINT64_MAX;
+	fake_receiver = &other;
+	other.only_ack = true;
+	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	assert_int_equal(handover_take_call(engine), CALL_NONE);
+	ops->poll(engine);
+	assert_int_equal(other.received, 1);
+	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
+}
+
+static void helper__is_called_for_a_timer_that_ends_before_its_sleep(void **state)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+
+	(void)state;
 	qp.deadline_ns = start_ns + 5000000;
-	engine_mark_ready(engine, &qp);
-	engine_transmit(engine);
-	engine->helper_dozes_until_ns = start_ns + 1000000;
-	assert_false(helper_is_missed(engine, &qp));
-	engine->helper_dozes_until_ns = start_ns + 20000000;
-	assert_true(helper_is_missed(engine, &qp));
-	engine_release(engine);
-}
-
-/* No thread here either. */
-static void helper_tell__takes_no_order_to_run_back(void **state)
-{
-	uint32_t look, run;
-
-	(void)state;
-	engine->has_helper = true;
-	helper_tell(engine);
-	look = engine->helper_wanted;
-	helper_wake(engine);
-	run = engine->helper_wanted;
-	helper_tell(engine);
-	engine->has_helper = false;
-	assert_int_not_equal(look, 0);
-	assert_int_not_equal(run, look);
-	assert_int_equal(engine->helper_wanted, run);
-	engine->helper_wanted = 0;
+	doze_until(start_ns, start_ns + 1000000);
+	ops->kick(engine, &qp);
+	assert_int_equal(handover_take_call(engine), CALL_NONE);
+	handover_sleep(engine, 0, false);
+	/* It has seen this timer; the next is earlier. */
+	doze_until(start_ns, start_ns + 20000000);
+	ops->kick(engine, &qp);
+	assert_int_equal(handover_take_call(engine), CALL_NONE);
+	qp.deadline_ns = start_ns + 2000000;
+	ops->kick(engine, &qp);
+	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
 }
 
 static void helper_average__rises_slowly_and_falls_at_once(void **state)
@@ -305,6 +322,8 @@ static void ops_kick__none_is_lost_between_threads(void **state)
 
 #define HYBRID(test) cmocka_unit_test_setup_teardown(test, set_up_hybrid, rig_tear_down)
 
+#define IDLE(test) cmocka_unit_test_setup_teardown(test, set_up_idle, rig_tear_down)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,13 +332,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(helper__arms_interrupts_as_the_owner_alone,
 						set_up_idle, rig_tear_down),
 		HYBRID(helper__takes_over_when_nobody_polls),
-		cmocka_unit_test_setup_teardown(helper__is_missed_for_what_a_kick_leaves,
-						set_up_idle, rig_tear_down),
-		cmocka_unit_test_setup_teardown(
-			helper__is_missed_for_a_timer_that_ends_before_its_sleep, set_up_idle,
-			rig_tear_down),
-		cmocka_unit_test_setup_teardown(helper_tell__takes_no_order_to_run_back,
-						set_up_idle, rig_tear_down),
+		IDLE(helper__is_called_for_what_a_kick_leaves),
+		IDLE(helper__is_called_for_what_a_release_leaves),
+		IDLE(helper__is_called_for_what_a_poll_leaves),
+		IDLE(helper__is_called_for_a_timer_that_ends_before_its_sleep),
 		cmocka_unit_test(helper_average__rises_slowly_and_falls_at_once),
 		cmocka_unit_test_setup_teardown(helper_is_needed__after_a_tick_without_polls,
 						set_up_idle, rig_tear_down),

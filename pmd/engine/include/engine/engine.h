@@ -11,6 +11,7 @@
 
 #include "config/settings.h"
 #include "engine/clock.h"
+#include "engine/handover.h"
 #include "engine/owner.h"
 #include "engine/qp_list.h"
 #include "engine/tx.h"
@@ -61,17 +62,10 @@ struct engine {
 	bool lost; /* the port has gone for good */
 	struct report *report; /* what is shown to who watches; NULL: nothing */
 
-	/* helper.c */
-	pthread_t helper;
-	bool has_helper;
-	uint64_t look_ns; /* CPU time of a look at a program that polls; the helper's own */
 	int canary_fd; /* the report's: looked at now and then; or -1 */
 	bool robbed;   /* the program has closed descriptors of ours; atomic */
-	int wake_fd; /* eventfd */
-	uint32_t helper_wanted; /* atomic: what for; helper.c */
-	bool helper_sleeps; /* atomic */
-	uint64_t helper_dozes_until_ns; /* atomic: it sleeps, and the program runs no turns; else 0 */
-	bool helper_quits; /* atomic: the thread ends, the engine does not */
+
+	struct helper helper __rte_cache_aligned;
 };
 
 /** Make an engine of a device and its link, which is up. Not MT-safe. 0 or -errno. */
@@ -87,6 +81,15 @@ unsigned int engine_turn(struct engine *engine);
 /** Take what waits in the port, as much as any ring holds. Owner. */
 void engine_empty_port(struct engine *engine);
 
+/**
+ * Return how long nothing has to be done, at most `limit_ns`; hardly any time where something is left that waits for no timer. From
+ * here on engine_due_ns tells of what comes up. Owner.
+ */
+uint64_t engine_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
+
+/** Return when the first of what has come up since engine_idle_ns has to be done; 0: already. Owner. */
+uint64_t engine_due_ns(const struct engine *engine);
+
 /** The transmitting half of a turn. Owner. Returns how much there was to do. */
 unsigned int engine_transmit(struct engine *engine);
 
@@ -95,9 +98,6 @@ void engine_wait_for_room(struct engine *engine);
 
 /** Put a queue pair on the ready list. Owner. */
 void engine_mark_ready(struct engine *engine, struct qp *qp);
-
-/** Leave word that a queue pair has work, for whoever is the owner. MT-safe. */
-void engine_push_kick(struct engine *engine, struct qp *qp);
 
 /** Take a queue pair off every list; nobody kicks it any more. Owner. */
 void engine_forget(struct engine *engine, struct qp *qp);
@@ -131,9 +131,6 @@ static inline void engine_lock(struct engine *engine)
 	owner_lock(&engine->owner);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &engine->cancel_state);
 }
-
-/** Give the engine back, and send what others posted meanwhile. Owner. */
-void engine_release(struct engine *engine);
 
 /** Stop for good, at the end of the process: send what is ready, close the port. MT-safe. */
 void engine_end(struct engine *engine);

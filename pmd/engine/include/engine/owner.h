@@ -4,13 +4,10 @@
 #ifndef ENGINE_OWNER_H
 #define ENGINE_OWNER_H
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <rte_pause.h>
-
-#define OWNER_SPINS 200 /* a turn takes microseconds: longer, and its thread has lost its CPU */
+#include "engine/shared.h"
 
 struct owner {
 	uint32_t held;	  /* atomic */
@@ -20,27 +17,24 @@ struct owner {
 /** Take it for a turn, unless somebody has it or waits for it. MT-safe. */
 static inline bool owner_try(struct owner *owner)
 {
-	if (__atomic_load_n(&owner->held, __ATOMIC_RELAXED) != 0 ||
-	    __atomic_load_n(&owner->waiters, __ATOMIC_RELAXED) != 0)
+	/* Not relaxed: a thread that has left word for the owner must not have looked before. */
+	if (shared_load(&owner->held, __ATOMIC_SEQ_CST) != 0 ||
+	    shared_load(&owner->waiters, __ATOMIC_SEQ_CST) != 0)
 		return false;
 	/* Acquire: what the last owner did to the engine is seen. */
-	return __atomic_exchange_n(&owner->held, 1, __ATOMIC_SEQ_CST) == 0;
+	return shared_exchange(&owner->held, 1) == 0;
 }
 
 /** Take it, waiting for the end of a turn. MT-safe; may not nest. */
 static inline void owner_lock(struct owner *owner)
 {
-	unsigned int spins = 0;
+	unsigned int tries = 0;
 
-	__atomic_fetch_add(&owner->waiters, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&owner->held, __ATOMIC_RELAXED) != 0 ||
-	       __atomic_exchange_n(&owner->held, 1, __ATOMIC_SEQ_CST) != 0) {
-		if (++spins < OWNER_SPINS)
-			rte_pause();
-		else
-			sched_yield();
-	}
-	__atomic_fetch_sub(&owner->waiters, 1, __ATOMIC_SEQ_CST);
+	shared_fetch_add(&owner->waiters, 1);
+	while (shared_load(&owner->held, __ATOMIC_RELAXED) != 0 ||
+	       shared_exchange(&owner->held, 1) != 0)
+		tries = shared_wait(tries);
+	shared_fetch_sub(&owner->waiters, 1);
 }
 
 /**
@@ -49,7 +43,7 @@ static inline void owner_lock(struct owner *owner)
  */
 static inline void owner_unlock(struct owner *owner)
 {
-	__atomic_exchange_n(&owner->held, 0, __ATOMIC_SEQ_CST);
+	(void)shared_exchange(&owner->held, 0);
 }
 
 #endif

@@ -46,9 +46,15 @@ struct tx {
 	struct rte_mbuf *loop[TX_LOOP_MAX];
 };
 
+/** How many packets that we sent to ourselves wait for tx_loop_burst. */
+static inline uint32_t tx_loop_count(const struct tx *tx)
+{
+	return tx->loop_tail - tx->loop_head;
+}
+
 static inline bool tx_loop_full(const struct tx *tx)
 {
-	return tx->loop_tail - tx->loop_head == TX_LOOP_MAX;
+	return tx_loop_count(tx) == TX_LOOP_MAX;
 }
 
 /** Whether there is more to send when the port takes some. What waits in the loop waits for a turn. */

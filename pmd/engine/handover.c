@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work from thread to thread: kicks, what an owner leaves, and the helper's sleep. */
+#include "engine/handover.h"
+
+#include "engine/engine.h"
+#include "engine/shared.h"
+#include "helper.h"
+
+/* A shorter sleep is over before a call could shorten it. */
+#define NAP_NS UINT64_C(10000)
+
+/* The helper's word. */
+#define STATE_MASK UINT64_C(0x3)
+#define CALL_SHIFT 2
+#define CALL_MASK  (UINT64_C(0x3) << CALL_SHIFT)
+#define RUNG	   (UINT64_C(1) << 4)
+#define DOZE	   (UINT64_C(1) << 5) /* their count is above */
+
+static enum helper_state word_state(uint64_t word)
+{
+	return (enum helper_state)(word & STATE_MASK);
+}
+
+static enum helper_call word_call(uint64_t word)
+{
+	return (enum helper_call)((word & CALL_MASK) >> CALL_SHIFT);
+}
+
+static uint64_t word_with_call(uint64_t word, enum helper_call call)
+{
+	return (word & ~CALL_MASK) | (uint64_t)call << CALL_SHIFT;
+}
+
+static uint64_t word_load(const struct engine *engine)
+{
+	return shared_load(&engine->helper.word, __ATOMIC_SEQ_CST);
+}
+
+/* A thread that sees no call which is needed need not be the one that calls. */
+static bool wants_call(uint64_t word, enum helper_call call)
+{
+	return word_call(word) < call && (call == CALL_TO_RUN || word_state(word) == HELPER_DOZES);
+}
+
+void handover_call(struct engine *engine, enum helper_call call)
+{
+	uint64_t word = word_load(engine);
+
+	while (wants_call(word, call)) {
+		const uint64_t called = word_with_call(word, call);
+
+		if (shared_swap_if(&engine->helper.word, &word, called))
+			word = called;
+	}
+	if (word_state(word) == HELPER_AWAKE || word_call(word) == CALL_NONE || (word & RUNG))
+		return;
+	helper_ring(engine);
+	/* Fails where the helper has woken, or is called for more, by a thread that rings itself.
+	 */
+	(void)shared_swap_if(&engine->helper.word, &word, word | RUNG);
+}
+
+/* Unless called. The helper's thread; to doze as the owner. */
+static void helper_falls_asleep(struct engine *engine, uint64_t state)
+{
+	uint64_t word = word_load(engine);
+
+	while (word_call(word) == CALL_NONE &&
+	       !shared_swap_if(&engine->helper.word, &word, word + state))
+		;
+}
+
+void handover_nap(struct engine *engine)
+{
+	helper_falls_asleep(engine, HELPER_NAPS);
+}
+
+uint64_t handover_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
+{
+	if (!engine_try(engine)) {
+		helper_falls_asleep(engine, HELPER_NAPS);
+		return NAP_NS;
+	}
+	limit_ns = engine_idle_ns(engine, now_ns, limit_ns);
+	engine->helper.until_ns = now_ns + limit_ns;
+	/* Before the engine is given back: each later owner sees until when this thread sleeps. */
+	helper_falls_asleep(engine, limit_ns > NAP_NS ? HELPER_DOZES + DOZE : HELPER_NAPS);
+	engine_release(engine);
+	return limit_ns > 0 ? limit_ns : NAP_NS;
+}
+
+void handover_sleep(struct engine *engine, uint64_t ns, bool for_frames)
+{
+	uint64_t word = word_load(engine);
+
+	if (word_call(word) == CALL_NONE)
+		helper_wait(engine, ns, for_frames);
+	while (!shared_swap_if(&engine->helper.word, &word, word & ~(STATE_MASK | RUNG)))
+		;
+}
+
+enum helper_call handover_take_call(struct engine *engine)
+{
+	uint64_t word = word_load(engine);
+
+	while (word_call(word) != CALL_NONE &&
+	       !shared_swap_if(&engine->helper.word, &word, word_with_call(word, CALL_NONE)))
+		;
+	return word_call(word);
+}
+
+void engine_drain_kicks(struct engine *engine)
+{
+	struct qp *qp;
+
+	if (!shared_load(&engine->kicks, __ATOMIC_RELAXED))
+		return;
+	qp = shared_exchange(&engine->kicks, (struct qp *)NULL);
+	while (qp) {
+		struct qp_sched *sched = qp_sched(qp);
+		struct qp *next = sched->kick_next;
+
+		/* Cleared before qp_run looks: what is posted later kicks again. Pairs with
+		 * the exchange in engine_push_kick. */
+		shared_store(&sched->kicked, false, __ATOMIC_SEQ_CST);
+		engine_mark_ready(engine, qp);
+		qp = next;
+	}
+}
+
+void engine_push_kick(struct engine *engine, struct qp *qp)
+{
+	struct qp_sched *sched = qp_sched(qp);
+	struct qp *head;
+
+	if (shared_exchange(&sched->kicked, true))
+		return;
+	head = shared_load(&engine->kicks, __ATOMIC_RELAXED);
+	do
+		sched->kick_next = head;
+	while (!shared_swap_if(&engine->kicks, &head, qp));
+}
+
+static void engine_serve_kick(struct engine *engine, struct qp *qp)
+{
+	engine_mark_ready(engine, qp);
+	engine_transmit(engine);
+	engine_release(engine);
+}
+
+void engine_kick(struct engine *engine, struct qp *qp)
+{
+	if (engine->progress == SETTINGS_PROGRESS_DEDICATED) {
+		engine_push_kick(engine, qp);
+	} else if (engine_try(engine)) {
+		engine_serve_kick(engine, qp);
+	} else {
+		engine_push_kick(engine, qp);
+		/* The owner may have looked for kicks just before this one, and gone. */
+		if (engine_try(engine))
+			engine_serve_kick(engine, qp);
+	}
+}
+
+/*
+ * Return true where the helper dozes for longer than it may, with what is left here. Owner: the
+ * helper dozes off as the owner, so one that does so later sees what is left by itself.
+ */
+static bool helper_is_missed(const struct engine *engine)
+{
+	return word_state(word_load(engine)) == HELPER_DOZES &&
+	       engine_due_ns(engine) < engine->helper.until_ns;
+}
+
+void engine_release(struct engine *engine)
+{
+	const int cancel_state = engine->cancel_state;
+	bool missed = helper_is_missed(engine);
+
+	owner_unlock(&engine->owner);
+	/* A thread that kicked meanwhile has gone away: its work is for this one. */
+	while (shared_load(&engine->kicks, __ATOMIC_SEQ_CST) && engine_try(engine)) {
+		engine_transmit(engine);
+		missed = helper_is_missed(engine);
+		owner_unlock(&engine->owner);
+	}
+	if (missed)
+		handover_call(engine, CALL_TO_LOOK);
+	pthread_setcancelstate(cancel_state, NULL);
+}
