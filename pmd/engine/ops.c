@@ -16,8 +16,17 @@
 #define UNMAP_WAIT_NS	   UINT64_C(100000000)
 #define UNMAP_PAUSE_NS	   20000
 #define FOUND_A_TURN	   8 /* polls that find all they ask for */
+#define LONG_TURN_NS	   UINT64_C(100000)
+#define OWNER_PAUSE_NS	   50000
 #define YIELD_AFTER_NS \
 	UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
+
+static void pause_ns(long ns)
+{
+	const struct timespec time = {.tv_nsec = ns};
+
+	nanosleep(&time, NULL);
+}
 
 static bool engine_has_ended(const struct engine *engine)
 {
@@ -87,6 +96,24 @@ static void ops_yield(struct engine *engine, uint64_t now_ns)
 				 __ATOMIC_RELAXED);
 }
 
+/*
+ * The owner, or a control call that waits for it, has had the engine for longer than a turn takes.
+ * It may have lost its CPU, and to this very thread: one of real-time priority loses none by
+ * itself, and sched_yield gives none to threads of less priority. So this thread sleeps a while.
+ */
+static void ops_wait_for_owner(struct engine *engine)
+{
+	const uint64_t times = __atomic_load_n(&engine->taken_times, __ATOMIC_RELAXED);
+	const uint64_t now_ns = clock_ns(&engine->clock);
+
+	if (times != __atomic_load_n(&engine->refused_times, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&engine->refused_ns, now_ns, __ATOMIC_RELAXED);
+		__atomic_store_n(&engine->refused_times, times, __ATOMIC_RELAXED);
+	} else if (now_ns - __atomic_load_n(&engine->refused_ns, __ATOMIC_RELAXED) > LONG_TURN_NS) {
+		pause_ns(OWNER_PAUSE_NS);
+	}
+}
+
 /* Only a measure for the helper: a count lost between two threads does no harm. */
 static void ops_count_polls(struct engine *engine, unsigned int n)
 {
@@ -102,8 +129,11 @@ static void ops_poll(void *arg)
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
 	ops_count_polls(engine, 1);
-	if (!engine_try(engine))
+	if (!engine_try(engine)) {
+		if (!engine_has_ended(engine))
+			ops_wait_for_owner(engine);
 		return;
+	}
 	__atomic_store_n(&engine->app_turns, engine->app_turns + 1, __ATOMIC_RELAXED);
 	engine_turn(engine);
 	now_ns = engine->now_ns;
@@ -170,13 +200,6 @@ static void ops_leave(void *arg, const union ibv_gid *gid)
 		if (len > 0)
 			engine_send_frame(engine, frame, len);
 	}
-}
-
-static void pause_ns(long ns)
-{
-	const struct timespec time = {.tv_nsec = ns};
-
-	nanosleep(&time, NULL);
 }
 
 /* One step of address resolution: look, ask if it is time to. Returns whether `mac` is known. */

@@ -24,6 +24,7 @@
 #include "embed.h"
 #include "gids.h"
 #include "helper.h"
+#include "link/cpu.h"
 #include "link/footprint.h"
 #include "link/gate.h"
 #include "link/link.h"
@@ -221,10 +222,19 @@ static int provider_isolate(const struct settings *settings, struct link *link, 
 	return 0;
 }
 
-static int provider_get_link(const struct settings *settings, uint32_t number, int report_fd,
-			     struct share_facts *facts)
+struct link_request {
+	const struct settings *settings;
+	uint32_t number;
+	int report_fd;
+	struct share_facts *facts;
+};
+
+static int provider_get_link(void *arg)
 {
-	struct link *link = &provider_links[number];
+	const struct link_request *request = arg;
+	const struct settings *settings = request->settings;
+	struct link *link = &provider_links[request->number];
+	struct share_facts *facts = request->facts;
 
 	if (embed_settings()) {
 		const int rc = embed_open_link(link);
@@ -233,9 +243,10 @@ static int provider_get_link(const struct settings *settings, uint32_t number, i
 		return rc;
 	}
 	if (provider_isolates(settings))
-		return provider_isolate(settings, link, report_fd, facts);
+		return provider_isolate(settings, link, request->report_fd, facts);
 	if (provider_attaches(settings))
-		return share_attach(link, settings->socket, number, report_fd, facts);
+		return share_attach(link, settings->socket, request->number, request->report_fd,
+				    facts);
 	snprintf(facts->unique, sizeof(facts->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
 	return provider_open_link(settings, link);
@@ -294,6 +305,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 {
 	struct link *link = &provider_links[number];
 	struct share_facts facts = {0};
+	struct link_request request;
 	struct engine *engine;
 	struct report *report;
 	int report_fd;
@@ -305,7 +317,8 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 		log_error("no memory to show devices in: %s", strerror(-rc));
 		return rc;
 	}
-	rc = provider_get_link(settings, number, report_fd, &facts);
+	request = (struct link_request){settings, number, report_fd, &facts};
+	rc = cpu_run_ordinary(provider_get_link, &request);
 	*ports = facts.ports;
 	if (rc == 0)
 		rc = provider_make_device(settings, &facts, link, device);

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,4 +53,66 @@ bool cpu_is_short(void)
 	if (sscanf(text, "%*s %*s %*s %u", &running) != 1)
 		return true;
 	return running > (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+struct ordinary_run {
+	int (*run)(void *arg);
+	void *arg;
+	int rc;
+};
+
+static void *run_ordinary(void *arg)
+{
+	struct ordinary_run *ordinary = arg;
+
+	ordinary->rc = ordinary->run(ordinary->arg);
+	return NULL;
+}
+
+/* The program's signals are for its own threads; but a fault ends a thread that blocks it. */
+static void block_signals(sigset_t *before)
+{
+	static const int faults[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE};
+	sigset_t all;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < RTE_DIM(faults); i++)
+		sigdelset(&all, faults[i]);
+	pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+static int start_ordinary(struct ordinary_run *ordinary, pthread_t *thread)
+{
+	const struct sched_param param = {.sched_priority = 0};
+	pthread_attr_t attr;
+	sigset_t before;
+	int rc;
+
+	rc = pthread_attr_init(&attr);
+	if (rc != 0)
+		return -rc;
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
+	pthread_attr_setschedparam(&attr, &param);
+	block_signals(&before);
+	rc = pthread_create(thread, &attr, run_ordinary, ordinary);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+int cpu_run_ordinary(int (*run)(void *arg), void *arg)
+{
+	struct ordinary_run ordinary = {.run = run, .arg = arg};
+	const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+	pthread_t thread;
+	int rc;
+
+	if (policy != SCHED_FIFO && policy != SCHED_RR)
+		return run(arg);
+	rc = start_ordinary(&ordinary, &thread);
+	if (rc != 0)
+		return rc;
+	pthread_join(thread, NULL);
+	return ordinary.rc;
 }

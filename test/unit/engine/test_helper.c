@@ -52,7 +52,7 @@ static void helper__leaves_a_descriptor_of_the_programs_alone(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-	assert_int_equal(dup2(ends[0], engine->wake_fd), engine->wake_fd);
+	assert_int_equal(dup2(ends[0], engine->helper.wake_fd), engine->helper.wake_fd);
 	close(ends[0]);
 	assert_int_equal(write(ends[1], "hello", 5), 5);
 	while (!__atomic_load_n(robbed, __ATOMIC_ACQUIRE) && left-- > 0) {
@@ -63,7 +63,7 @@ static void helper__leaves_a_descriptor_of_the_programs_alone(void **state)
 	for (int i = 0; i < 100; i++)
 		ops->wait(engine);
 	assert_int_equal(recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT), -1);
-	assert_int_equal(recv(engine->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
+	assert_int_equal(recv(engine->helper.wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
 	close(ends[1]);
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/ops.c: what verbs ask of an engine. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -106,6 +108,40 @@ static void ops_polled__some_are_turns(void **state)
 	assert_int_equal(engine->polls, 8 * 4 + 1);
 }
 
+static long gave_cpu_up(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+	return usage.ru_nvcsw;
+}
+
+/* The owner may be a thread of less priority that needs this CPU: sched_yield is nothing to it. */
+static void *poll_until_asleep(void *arg)
+{
+	const long before = gave_cpu_up();
+	bool *slept = arg;
+
+	for (int i = 0; i < 100 * PATIENCE_MS && !*slept; i++) {
+		ops->poll(engine);
+		*slept = gave_cpu_up() > before;
+	}
+	return NULL;
+}
+
+static void ops_poll__sleeps_where_the_owner_does_not_go_on(void **state)
+{
+	bool slept = false;
+	pthread_t thread;
+
+	(void)state;
+	engine_lock(engine);
+	assert_int_equal(pthread_create(&thread, NULL, poll_until_asleep, &slept), 0);
+	pthread_join(thread, NULL);
+	engine_release(engine);
+	assert_true(slept);
+}
+
 #define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 
 int main(void)
@@ -116,6 +152,7 @@ int main(void)
 		INLINE(ops_lock__pays_what_is_owed_first),
 		INLINE(ops_detach__waits_for_a_full_port_once),
 		INLINE(ops_detach__does_not_wait_for_what_goes_round_inside),
+		INLINE(ops_poll__sleeps_where_the_owner_does_not_go_on),
 		INLINE(ops_polled__some_are_turns),
 		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
 	};

@@ -37,6 +37,8 @@ struct engine {
 	uint64_t app_turns; /* calls of ops_poll that became turns */
 	uint64_t found; /* calls of ops_polled */
 	uint64_t yield_due_ns; /* until then a poll that finds nothing keeps the CPU; relaxed */
+	uint64_t refused_times; /* taken_times, at the first of the polls that have found the engine taken since; relaxed */
+	uint64_t refused_ns; /* when that was; relaxed */
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or is a fork's child */
 	enum settings_progress progress;
@@ -46,6 +48,7 @@ struct engine {
 
 	/* owner's */
 	int cancel_state; /* the owner's own, while it is not to be cancelled */
+	uint64_t taken_times; /* how often the engine was taken; others read it, relaxed */
 	uint64_t now_ns;
 	uint64_t busy_ns; /* when there was something to do last */
 	uint32_t full_frames; /* in bursts that left some behind, in a row */
@@ -116,12 +119,18 @@ void engine_check_link(struct engine *engine);
  * ended there would leave the engine taken for ever. So owners are not cancelled.
  */
 
+static inline void engine_taken(struct engine *engine)
+{
+	__atomic_store_n(&engine->taken_times, engine->taken_times + 1, __ATOMIC_RELAXED);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &engine->cancel_state);
+}
+
 /** Take the engine for a turn. MT-safe. */
 static inline bool engine_try(struct engine *engine)
 {
 	if (__atomic_load_n(&engine->ended, __ATOMIC_RELAXED) || !owner_try(&engine->owner))
 		return false;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &engine->cancel_state);
+	engine_taken(engine);
 	return true;
 }
 
@@ -129,7 +138,7 @@ static inline bool engine_try(struct engine *engine)
 static inline void engine_lock(struct engine *engine)
 {
 	owner_lock(&engine->owner);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &engine->cancel_state);
+	engine_taken(engine);
 }
 
 /** Stop for good, at the end of the process: send what is ready, close the port. MT-safe. */

@@ -16,4 +16,15 @@ void cpu_shorten_slices(void);
  * work. MT-safe; asks the kernel. */
 bool cpu_is_short(void);
 
+/**
+ * Run a function that starts threads of other libraries, and waits for them. Where this thread is
+ * of real-time priority it runs in one of ordinary priority: threads take over the priority of the
+ * thread that starts them, and a library that waits for its threads by looking over and over would
+ * leave them no time on the only CPU. Not MT-safe.
+ *
+ * @return
+ *   what the function returns, or -errno: there can be no thread.
+ */
+int cpu_run_ordinary(int (*run)(void *arg), void *arg);
+
 #endif
