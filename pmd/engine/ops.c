@@ -98,20 +98,28 @@ static void ops_yield(struct engine *engine, uint64_t now_ns)
 
 /*
  * The owner, or a control call that waits for it, has had the engine for longer than a turn takes.
- * It may have lost its CPU, and to this very thread: one of real-time priority loses none by
- * itself, and sched_yield gives none to threads of less priority. So this thread sleeps a while.
+ * It may have lost its CPU, perhaps to this very thread. Hundreds of threads that poll on meanwhile
+ * use up hundreds of time slices in which nothing moves, so this thread yields. Where that does not
+ * help it sleeps a while: a thread of real-time priority loses its CPU to none of less priority,
+ * and sched_yield gives them none.
  */
 static void ops_wait_for_owner(struct engine *engine)
 {
 	const uint64_t times = __atomic_load_n(&engine->taken_times, __ATOMIC_RELAXED);
 	const uint64_t now_ns = clock_ns(&engine->clock);
+	int64_t refused_ns;
 
 	if (times != __atomic_load_n(&engine->refused_times, __ATOMIC_RELAXED)) {
 		__atomic_store_n(&engine->refused_ns, now_ns, __ATOMIC_RELAXED);
 		__atomic_store_n(&engine->refused_times, times, __ATOMIC_RELAXED);
-	} else if (now_ns - __atomic_load_n(&engine->refused_ns, __ATOMIC_RELAXED) > LONG_TURN_NS) {
-		pause_ns(OWNER_PAUSE_NS);
+		return;
 	}
+	/* Another thread may have stored a later time meanwhile. */
+	refused_ns = (int64_t)(now_ns - __atomic_load_n(&engine->refused_ns, __ATOMIC_RELAXED));
+	if (refused_ns > (int64_t)LONG_TURN_NS)
+		pause_ns(OWNER_PAUSE_NS);
+	else if (refused_ns > (int64_t)YIELD_AFTER_NS)
+		sched_yield();
 }
 
 /* Only a measure for the helper: a count lost between two threads does no harm. */

@@ -13,6 +13,17 @@
 
 #include "rig.h"
 
+static unsigned int yields;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+int __wrap_sched_yield(void)
+{
+	yields++;
+	return __real_sched_yield();
+}
+
 static void ops_kick__sends_at_once(void **state)
 {
 	(void)state;
@@ -142,6 +153,38 @@ static void ops_poll__sleeps_where_the_owner_does_not_go_on(void **state)
 	assert_true(slept);
 }
 
+/* The owner has lost its CPU, perhaps to this thread. A turn that is much too long is slept through,
+ * so a new one begins now and then, in case this thread loses its CPU at the wrong time. */
+static void ops_poll__gives_up_the_cpu_where_a_turn_does_not_end(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	yields = 0;
+	for (int i = 0; i < PATIENCE_MS && yields == 0; i++) {
+		assert_true(engine_try(engine));
+		for (int polls = 0; polls < 1000; polls++)
+			ops->poll(engine);
+		engine_release(engine);
+	}
+	assert_int_not_equal(yields, 0);
+	before = engine->app_turns;
+	ops->poll(engine);
+	assert_int_equal(engine->app_turns, before + 1);
+}
+
+static void ops_poll__keeps_the_cpu_while_turns_go_on(void **state)
+{
+	(void)state;
+	yields = 0;
+	for (int i = 0; i < 100000; i++) {
+		assert_true(engine_try(engine));
+		ops->poll(engine);
+		engine_release(engine);
+	}
+	assert_int_equal(yields, 0);
+}
+
 #define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 
 int main(void)
@@ -153,6 +196,8 @@ int main(void)
 		INLINE(ops_detach__waits_for_a_full_port_once),
 		INLINE(ops_detach__does_not_wait_for_what_goes_round_inside),
 		INLINE(ops_poll__sleeps_where_the_owner_does_not_go_on),
+		INLINE(ops_poll__gives_up_the_cpu_where_a_turn_does_not_end),
+		INLINE(ops_poll__keeps_the_cpu_while_turns_go_on),
 		INLINE(ops_polled__some_are_turns),
 		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
 	};

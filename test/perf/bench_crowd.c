@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Many threads that share one engine: bench_crowd [-t THREADS] [-n REQUESTS] [-s BYTES] [-d DEPTH]
+ * [-o read|send]. Each thread has queue pairs, queues and memory of its own, on one device, and
+ * does so many requests; a SEND is received from a shared queue of the same thread's. Prints
+ * requests a second of all, and when the first thread, half of them and the last one were done:
+ * those that share fairly are done at the same time. A program of verbs only.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "raise_rc.h"
+
+static struct {
+	unsigned int threads;
+	unsigned long requests; /* of a thread */
+	uint32_t bytes;
+	uint32_t depth;
+	bool sends;
+} wanted = {.threads = 16, .requests = 100000, .bytes = 8192, .depth = 16};
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static union ibv_gid gid;
+static enum ibv_mtu mtu;
+static pthread_barrier_t begin;
+
+struct lane {
+	pthread_t thread;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *from;
+	struct ibv_qp *to;
+	struct ibv_mr *mr;
+	uint8_t *memory;
+	double done_s; /* since the start */
+};
+
+static void require(bool condition, const char *what)
+{
+	if (condition)
+		return;
+	fprintf(stderr, "bench_crowd: ");
+	perror(what);
+	exit(1);
+}
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_port_attr port;
+
+	require(list && list[0], "no RDMA device");
+	context = ibv_open_device(list[0]);
+	require(context != NULL, "ibv_open_device");
+	pd = ibv_alloc_pd(context);
+	require(pd && ibv_query_gid(context, 1, 0, &gid) == 0 &&
+			ibv_query_port(context, 1, &port) == 0,
+		"a domain");
+	mtu = port.active_mtu;
+}
+
+static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
+{
+	struct ibv_qp_attr attr = {
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = mtu,
+		.dest_qp_num = dest_qpn,
+		.max_rd_atomic = 16,
+		.max_dest_rd_atomic = 16,
+		.min_rnr_timer = 1,
+		.timeout = 18,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 64}}};
+
+	require(raise_rc(qp, &attr) == 0, "ibv_modify_qp");
+}
+
+static void open_lane(struct lane *lane)
+{
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = wanted.depth, .max_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.cap = {.max_send_wr = wanted.depth, .max_send_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+
+	lane->memory = calloc(2, wanted.bytes);
+	lane->cq = ibv_create_cq(context, (int)wanted.depth * 2, NULL, NULL, 0);
+	lane->srq = ibv_create_srq(pd, &srq);
+	require(lane->memory && lane->cq && lane->srq, "queues");
+	lane->mr = ibv_reg_mr(pd, lane->memory, 2 * (size_t)wanted.bytes,
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+				      IBV_ACCESS_REMOTE_WRITE);
+	require(lane->mr != NULL, "ibv_reg_mr");
+	init.send_cq = init.recv_cq = lane->cq;
+	init.srq = lane->srq;
+	lane->from = ibv_create_qp(pd, &init);
+	lane->to = ibv_create_qp(pd, &init);
+	require(lane->from && lane->to, "ibv_create_qp");
+	connect_to(lane->from, lane->to->qp_num);
+	connect_to(lane->to, lane->from->qp_num);
+}
+
+static void post_receive(const struct lane *lane)
+{
+	struct ibv_sge sge = {(uintptr_t)lane->memory + wanted.bytes, wanted.bytes, lane->mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	require(ibv_post_srq_recv(lane->srq, &wr, &bad) == 0, "ibv_post_srq_recv");
+}
+
+static void post_request(const struct lane *lane)
+{
+	struct ibv_sge sge = {(uintptr_t)lane->memory, wanted.bytes, lane->mr->lkey};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = wanted.sends ? IBV_WR_SEND : IBV_WR_RDMA_READ,
+		.wr.rdma = {.remote_addr = (uintptr_t)lane->memory + wanted.bytes,
+			    .rkey = lane->mr->rkey},
+	};
+	struct ibv_send_wr *bad;
+
+	require(ibv_post_send(lane->from, &wr, &bad) == 0, "ibv_post_send");
+}
+
+/* Returns how many requests have completed. */
+static unsigned int take(const struct lane *lane)
+{
+	unsigned int requests = 0;
+	struct ibv_wc wc[16];
+	const int n = ibv_poll_cq(lane->cq, 16, wc);
+
+	for (int i = 0; i < n; i++) {
+		if (wc[i].status != IBV_WC_SUCCESS) {
+			fprintf(stderr, "bench_crowd: %s\n", ibv_wc_status_str(wc[i].status));
+			exit(1);
+		}
+		if (wc[i].opcode & IBV_WC_RECV)
+			post_receive(lane);
+		else
+			requests++;
+	}
+	return requests;
+}
+
+static void *run(void *arg)
+{
+	unsigned long posted = 0, completed = 0;
+	struct lane *lane = arg;
+	double start_s;
+
+	for (uint32_t i = 0; i < wanted.depth; i++)
+		post_receive(lane);
+	pthread_barrier_wait(&begin);
+	start_s = now_s();
+	while (completed < wanted.requests) {
+		for (; posted < wanted.requests && posted - completed < wanted.depth; posted++)
+			post_request(lane);
+		completed += take(lane);
+	}
+	lane->done_s = now_s() - start_s;
+	return NULL;
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct lane *x = a, *y = b;
+
+	return (x->done_s > y->done_s) - (x->done_s < y->done_s);
+}
+
+static void read_options(int argc, char **argv)
+{
+	int option;
+
+	while ((option = getopt(argc, argv, "t:n:s:d:o:")) != -1) {
+		switch (option) {
+		case 't':
+			wanted.threads = (unsigned int)strtoul(optarg, NULL, 10);
+			break;
+		case 'n':
+			wanted.requests = strtoul(optarg, NULL, 10);
+			break;
+		case 's':
+			wanted.bytes = (uint32_t)strtoul(optarg, NULL, 10);
+			break;
+		case 'd':
+			wanted.depth = (uint32_t)strtoul(optarg, NULL, 10);
+			break;
+		case 'o':
+			wanted.sends = strcmp(optarg, "send") == 0;
+			break;
+		default:
+			exit(2);
+		}
+	}
+	if (wanted.threads == 0 || wanted.depth == 0)
+		exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	struct lane *lanes;
+	double last_s;
+
+	read_options(argc, argv);
+	lanes = calloc(wanted.threads, sizeof(*lanes));
+	require(lanes != NULL, "memory");
+	open_device();
+	pthread_barrier_init(&begin, NULL, wanted.threads);
+	for (unsigned int i = 0; i < wanted.threads; i++)
+		open_lane(&lanes[i]);
+	for (unsigned int i = 0; i < wanted.threads; i++)
+		require(pthread_create(&lanes[i].thread, NULL, run, &lanes[i]) == 0, "a thread");
+	for (unsigned int i = 0; i < wanted.threads; i++)
+		pthread_join(lanes[i].thread, NULL);
+	qsort(lanes, wanted.threads, sizeof(*lanes), by_end);
+	last_s = lanes[wanted.threads - 1].done_s;
+	printf("%.0f requests/s, first %.2f s, median %.2f s, last %.2f s\n",
+	       (double)wanted.threads * (double)wanted.requests / last_s, lanes[0].done_s,
+	       lanes[wanted.threads / 2].done_s, last_s);
+	return 0;
+}
