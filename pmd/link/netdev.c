@@ -186,23 +186,14 @@ bool netdev_running(const char *name)
 
 int netdev_mac_of(const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
-	struct ifaddrs *list;
-	uint8_t other[GID_LEN];
+	char name[IF_NAMESIZE];
+	unsigned int ifindex;
 	struct ifreq ifr;
-	int rc = -ENOENT;
 
-	if (getifaddrs(&list) < 0)
-		return -errno;
-	for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
-		if (!netdev_gid(ifa->ifa_addr, other) || memcmp(other, gid, GID_LEN) != 0)
-			continue;
-		if (netdev_ioctl(ifa->ifa_name, SIOCGIFHWADDR, &ifr) == 0 &&
-		    ifr.ifr_hwaddr.sa_family == ARPHRD_ETHER) {
-			memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
-			rc = 0;
-			break;
-		}
-	}
-	freeifaddrs(list);
-	return rc;
+	if (rtnl_local(gid, &ifindex) != 0 || !if_indextoname(ifindex, name) ||
+	    netdev_ioctl(name, SIOCGIFHWADDR, &ifr) != 0 ||
+	    ifr.ifr_hwaddr.sa_family != ARPHRD_ETHER)
+		return -ENOENT;
+	memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
+	return 0;
 }

@@ -97,6 +97,15 @@ static int rtnl_ask(struct rtnl_request *request, void *buffer, size_t buffer_le
 	return 0;
 }
 
+static const struct rtattr *rtnl_find(const struct rtattr *attr, size_t len, unsigned short type)
+{
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
+		if ((attr->rta_type & NLA_TYPE_MASK) == type)
+			return attr;
+	}
+	return NULL;
+}
+
 /* RTA_VIA: a router of another address family, as in IPv4 routes over IPv6 routers (RFC 5549). */
 static bool rtnl_parse_via(const struct rtattr *attr, uint8_t gid[GID_LEN])
 {
@@ -107,21 +116,17 @@ static bool rtnl_parse_via(const struct rtattr *attr, uint8_t gid[GID_LEN])
 	return gid_from_ip(via->rtvia_addr, RTA_PAYLOAD(attr) - sizeof(*via), gid);
 }
 
-/* One look at the routes; with `ifindex` not 0, at those of that interface only. */
-static int rtnl_lookup(unsigned int ifindex, const uint8_t dgid[GID_LEN], unsigned int *via_ifindex,
-		       uint8_t next_hop[GID_LEN])
+/* Ask for the route to a destination; with `ifindex` not 0, among those of that interface only. */
+static int rtnl_ask_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], unsigned int flags,
+			  void *buffer, size_t buffer_len, struct nlmsghdr **answer)
 {
 	struct rtnl_request request = {
 		.header.nlmsg_type = RTM_GETROUTE,
 		.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+		.fixed.route.rtm_flags = flags,
 	};
-	uint8_t buffer[RTNL_BUFFER_LEN] __attribute__((aligned(NLMSG_ALIGNTO)));
-	const struct rtmsg *message;
-	const struct rtattr *attr;
-	struct nlmsghdr *answer;
 	const uint8_t *ip;
 	size_t ip_len;
-	size_t len;
 	int rc;
 
 	ip = gid_ip(dgid, &request.fixed.route.rtm_family, &ip_len);
@@ -129,12 +134,29 @@ static int rtnl_lookup(unsigned int ifindex, const uint8_t dgid[GID_LEN], unsign
 	rtnl_add(&request, RTA_DST, ip, ip_len);
 	if (ifindex != 0)
 		rtnl_add(&request, RTA_OIF, &ifindex, sizeof(ifindex));
-	rc = rtnl_ask(&request, buffer, sizeof(buffer), &answer);
+	rc = rtnl_ask(&request, buffer, buffer_len, answer);
 	if (rc != 0)
 		return rc;
-	if (answer->nlmsg_type != RTM_NEWROUTE ||
-	    answer->nlmsg_len < NLMSG_LENGTH(sizeof(*message)))
-		return -EPROTO;
+	return (*answer)->nlmsg_type == RTM_NEWROUTE &&
+			       (*answer)->nlmsg_len >= NLMSG_LENGTH(sizeof(struct rtmsg))
+		       ? 0
+		       : -EPROTO;
+}
+
+/* One look at the routes; with `ifindex` not 0, at those of that interface only. */
+static int rtnl_lookup(unsigned int ifindex, const uint8_t dgid[GID_LEN], unsigned int *via_ifindex,
+		       uint8_t next_hop[GID_LEN])
+{
+	uint8_t buffer[RTNL_BUFFER_LEN] __attribute__((aligned(NLMSG_ALIGNTO)));
+	const struct rtmsg *message;
+	const struct rtattr *attr;
+	struct nlmsghdr *answer;
+	size_t len;
+	int rc;
+
+	rc = rtnl_ask_route(ifindex, dgid, 0, buffer, sizeof(buffer), &answer);
+	if (rc != 0)
+		return rc;
 	message = NLMSG_DATA(answer);
 	if (message->rtm_type != RTN_UNICAST)
 		return -ENETUNREACH;
@@ -163,6 +185,26 @@ int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_h
 	if (rc == 0 && via_ifindex != ifindex)
 		rc = rtnl_lookup(ifindex, dgid, &via_ifindex, next_hop);
 	return rc == 0 ? 0 : -ENETUNREACH;
+}
+
+int rtnl_local(const uint8_t gid[GID_LEN], unsigned int *ifindex)
+{
+	uint8_t buffer[RTNL_BUFFER_LEN] __attribute__((aligned(NLMSG_ALIGNTO)));
+	const struct rtmsg *message;
+	const struct rtattr *oif;
+	struct nlmsghdr *answer;
+	int rc;
+
+	/* Without the flag the kernel names the loopback interface, over which it would send. */
+	rc = rtnl_ask_route(0, gid, RTM_F_FIB_MATCH, buffer, sizeof(buffer), &answer);
+	if (rc != 0)
+		return -ENOENT;
+	message = NLMSG_DATA(answer);
+	oif = rtnl_find(RTM_RTA(message), RTM_PAYLOAD(answer), RTA_OIF);
+	if (message->rtm_type != RTN_LOCAL || !oif || RTA_PAYLOAD(oif) != sizeof(*ifindex))
+		return -ENOENT;
+	memcpy(ifindex, RTA_DATA(oif), sizeof(*ifindex));
+	return 0;
 }
 
 int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6], bool *confirmed)
@@ -203,15 +245,6 @@ int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6],
 		}
 	}
 	return -ENOENT;
-}
-
-static const struct rtattr *rtnl_find(const struct rtattr *attr, size_t len, unsigned short type)
-{
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
-		if ((attr->rta_type & NLA_TYPE_MASK) == type)
-			return attr;
-	}
-	return NULL;
 }
 
 static const struct rtattr *rtnl_find_in(const struct rtattr *nest, unsigned short type)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/netdev.c, on interfaces of a namespace of their own. */
 #include <errno.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,16 @@
 
 static bool have_network;
 static struct netdev netdev;
+static int lists; /* of all interfaces that were asked for */
+
+int __real_getifaddrs(struct ifaddrs **list);
+int __wrap_getifaddrs(struct ifaddrs **list);
+
+int __wrap_getifaddrs(struct ifaddrs **list)
+{
+	lists++;
+	return __real_getifaddrs(list);
+}
 
 static int group_set_up(void **state)
 {
@@ -136,6 +147,41 @@ static void netdev_mac_of__finds_who_has_an_address(void **state)
 	assert_int_equal(netdev_mac_of(loopback, mac), -ENOENT);
 }
 
+static void netdev_mac_of__finds_ipv6_addresses(void **state)
+{
+	const uint8_t global[GID_LEN] = {0xfd, 0x07, [13] = 2, [15] = 1};
+	const uint8_t nobody[GID_LEN] = {0xfd, 0x07, [13] = 2, [15] = 2};
+	const uint8_t local[GID_LEN] = {0xfe, 0x80, [13] = 2, [15] = 1};
+	uint8_t mac[6];
+
+	(void)state;
+	if (!have_network)
+		skip();
+	assert_true(running_becomes("right", true));
+	assert_true(netns_run("ip -6 addr add fd07::2:1/64 dev right nodad && "
+			      "ip -6 addr add fe80::2:1/64 dev right nodad"));
+	assert_int_equal(netdev_query("right", &netdev), 0);
+	assert_int_equal(netdev_mac_of(global, mac), 0);
+	assert_memory_equal(mac, netdev.mac, 6);
+	assert_int_equal(netdev_mac_of(local, mac), 0);
+	assert_memory_equal(mac, netdev.mac, 6);
+	assert_int_equal(netdev_mac_of(nobody, mac), -ENOENT);
+}
+
+/* Each packet of an owner's neighbours waits for the answer: a host has thousands of interfaces. */
+static void netdev_mac_of__asks_for_no_list(void **state)
+{
+	const uint8_t right[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 2};
+	uint8_t mac[6];
+
+	(void)state;
+	if (!have_network)
+		skip();
+	lists = 0;
+	assert_int_equal(netdev_mac_of(right, mac), 0);
+	assert_int_equal(lists, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +191,8 @@ int main(void)
 		cmocka_unit_test(netdev_running__follows_the_carrier),
 		cmocka_unit_test(netdev_query__adds_the_addresses_of_vlans),
 		cmocka_unit_test(netdev_mac_of__finds_who_has_an_address),
+		cmocka_unit_test(netdev_mac_of__finds_ipv6_addresses),
+		cmocka_unit_test(netdev_mac_of__asks_for_no_list),
 	};
 
 	return cmocka_run_group_tests(tests, group_set_up, NULL);

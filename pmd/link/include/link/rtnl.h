@@ -19,6 +19,15 @@
 int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_hop[GID_LEN]);
 
 /**
+ * Find the interface of this host that has an address, as the kernel's table of local addresses
+ * says: the cost does not depend on how many interfaces there are. MT-safe.
+ *
+ * @return
+ *   0 or -ENOENT.
+ */
+int rtnl_local(const uint8_t gid[GID_LEN], unsigned int *ifindex);
+
+/**
  * What the kernel knows of a neighbour on an interface. MT-safe.
  *
  * @param confirmed
