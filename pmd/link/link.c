@@ -203,6 +203,16 @@ bool link_refresh(struct link *link)
 	return true;
 }
 
+/* Learn a neighbour that asks for us. Packets never go straight to an address that is not on the
+ * link, and such an entry would only displace others. */
+static void link_learn(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN],
+		       const uint8_t mac[6], uint64_t now_ns)
+{
+	if (addresses_on_link(&link->addresses, vlan, gid) &&
+	    !addresses_have(&link->addresses, vlan, gid))
+		neigh_learn(&link->neighbours, vlan, gid, mac, now_ns);
+}
+
 static size_t link_input_arp(struct link *link, int32_t vlan, const struct arp *arp,
 			     uint64_t now_ns, uint8_t *reply)
 {
@@ -212,15 +222,14 @@ static size_t link_input_arp(struct link *link, int32_t vlan, const struct arp *
 	gid_from_ipv4(arp->sender_ip, sender);
 	gid_from_ipv4(arp->target_ip, target);
 	if (!arp->request) {
-		neigh_answer(&link->neighbours, vlan, sender, arp->sender_mac, now_ns);
+		neigh_answer(&link->neighbours, vlan, sender, arp->sender_mac, true, now_ns);
 		return 0;
 	}
 	if (link->ifindex != 0 || !addresses_have(&link->addresses, vlan, target))
 		return 0;
 	/* A probe (RFC 5227) comes from nobody. */
-	if (memcmp(arp->sender_ip, none, sizeof(none)) != 0 &&
-	    !addresses_have(&link->addresses, vlan, sender))
-		neigh_learn(&link->neighbours, vlan, sender, arp->sender_mac, now_ns);
+	if (memcmp(arp->sender_ip, none, sizeof(none)) != 0)
+		link_learn(link, vlan, sender, arp->sender_mac, now_ns);
 	return arp_build_reply(reply, link->port.mac, arp);
 }
 
@@ -229,13 +238,14 @@ static size_t link_input_nd(struct link *link, int32_t vlan, const struct nd *nd
 {
 	if (!nd->solicitation) {
 		if (nd->has_mac)
-			neigh_answer(&link->neighbours, vlan, nd->target, nd->mac, now_ns);
+			neigh_answer(&link->neighbours, vlan, nd->target, nd->mac, nd->overrides,
+				     now_ns);
 		return 0;
 	}
 	if (link->ifindex != 0 || !addresses_have(&link->addresses, vlan, nd->target))
 		return 0;
-	if (nd->has_mac && !addresses_have(&link->addresses, vlan, nd->src_ip))
-		neigh_learn(&link->neighbours, vlan, nd->src_ip, nd->mac, now_ns);
+	if (nd->has_mac)
+		link_learn(link, vlan, nd->src_ip, nd->mac, now_ns);
 	return nd_build_advertisement(reply, link->port.mac, nd);
 }
 

@@ -101,6 +101,7 @@ bool nd_parse(const uint8_t *frame, size_t len, struct nd *nd)
 	if (rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
 		return false;
 	nd->solicitation = message.type == ICMPV6_SOLICITATION;
+	nd->overrides = message.flags & rte_cpu_to_be_32(FLAG_OVERRIDE);
 	memcpy(nd->src_ip, ip.src_addr, sizeof(nd->src_ip));
 	memcpy(nd->target, message.target, sizeof(nd->target));
 	if (gid_is_multicast(nd->target))

@@ -109,12 +109,16 @@ bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const u
 }
 
 void neigh_answer(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
-		  const uint8_t mac[6], uint64_t now_ns)
+		  const uint8_t mac[6], bool overrides, uint64_t now_ns)
 {
 	struct neigh *neigh = neigh_lookup(table, vlan, gid);
 
-	if (neigh)
-		neigh_set(neigh, mac, now_ns);
+	if (!neigh)
+		return;
+	if (neigh->state == NEIGH_KNOWN && !overrides &&
+	    memcmp(neigh->mac, mac, sizeof(neigh->mac)) != 0)
+		return;
+	neigh_set(neigh, mac, now_ns);
 }
 
 void neigh_learn(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],

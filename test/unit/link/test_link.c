@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <arpa/inet.h>
+
 #include <cmocka.h>
 
 #include "config/settings.h"
@@ -89,6 +91,49 @@ static void link_input__answers_an_arp_probe_and_learns_nobody(void **state)
 	(void)state;
 	assert_int_equal(link_input(&link, in, len, 1, out), ARP_FRAME_LEN);
 	assert_false(knows(none4));
+}
+
+/* The table is for neighbours alone. */
+static void link_input__learns_nobody_who_is_not_on_the_link(void **state)
+{
+	const uint8_t far_ip[4] = {10, 0, 1, 2};
+	const uint8_t far6[GID_LEN] = {0xfc, [15] = 2};
+	size_t len = arp_build_request(in, peer_mac, far_ip, own_ip);
+
+	(void)state;
+	assert_int_equal(link_input(&link, in, len, 1, out), ARP_FRAME_LEN);
+	assert_false(knows(far4));
+	len = nd_build_solicitation(in, peer_mac, far6, own6);
+	assert_int_equal(link_input(&link, in, len, 1, out), ND_FRAME_LEN);
+	assert_false(knows(far6));
+}
+
+static void link_input__keeps_a_neighbour_that_is_not_overridden(void **state)
+{
+	const uint8_t other_mac[6] = {2, 0, 0, 0, 0, 3};
+	const struct nd asked = {.target = {0xfd, [15] = 2}, .src_ip = {0xfd, [15] = 1}};
+	const size_t flags = 54 + 4; /* behind Ethernet, IPv6 and ICMPv6 */
+	uint16_t checksum;
+	size_t len;
+
+	(void)state;
+	assert_false(knows(peer6)); /* is wanted from here on */
+	len = nd_build_advertisement(in, peer_mac, &asked);
+	link_input(&link, in, len, 1, out);
+	assert_true(knows(peer6));
+	len = nd_build_advertisement(in, other_mac, &asked);
+	assert_int_equal(in[flags], 0x20);
+	in[flags] = 0;
+	memcpy(&checksum, in + 54 + 2, sizeof(checksum));
+	/* RFC 1624: a word of the sum is less by 0x2000. */
+	checksum = (uint16_t)~checksum;
+	checksum = (uint16_t)(checksum - htons(0x2000) - (checksum < htons(0x2000)));
+	checksum = (uint16_t)~checksum;
+	memcpy(in + 54 + 2, &checksum, sizeof(checksum));
+	assert_true(nd_parse(in, len, &(struct nd){0}));
+	link_input(&link, in, len, 1, out);
+	assert_true(knows(peer6));
+	assert_memory_equal(mac, peer_mac, 6);
 }
 
 static void link_input__nobody_takes_our_address(void **state)
@@ -282,6 +327,9 @@ int main(void)
 		cmocka_unit_test_setup(link_input__answers_arp_for_us_and_learns_who_asks, set_up),
 		cmocka_unit_test_setup(link_input__is_silent_about_others_addresses, set_up),
 		cmocka_unit_test_setup(link_input__answers_an_arp_probe_and_learns_nobody, set_up),
+		cmocka_unit_test_setup(link_input__learns_nobody_who_is_not_on_the_link, set_up),
+		cmocka_unit_test_setup(link_input__keeps_a_neighbour_that_is_not_overridden,
+				       set_up),
 		cmocka_unit_test_setup(link_input__nobody_takes_our_address, set_up),
 		cmocka_unit_test_setup(link_input__believes_only_answers_that_were_asked_for,
 				       set_up),

@@ -50,7 +50,7 @@ static void neigh_find__knows_what_was_answered_for_its_lifetime(void **state)
 {
 	(void)state;
 	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 5, mac, &ask);
-	neigh_answer(&table, VLAN_NONE, peer, mac_a, 10);
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 10);
 	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 10 + NEIGH_LIFETIME_NS - 1,
 			       mac, &ask));
 	assert_memory_equal(mac, mac_a, 6);
@@ -62,7 +62,7 @@ static void neigh_find__knows_what_was_answered_for_its_lifetime(void **state)
 static void neigh_answer__of_strangers_is_not_believed(void **state)
 {
 	(void)state;
-	neigh_answer(&table, VLAN_NONE, peer, mac_a, 1);
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 1);
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 2, mac, &ask));
 }
 
@@ -70,9 +70,24 @@ static void neigh_answer__replaces_an_older_one(void **state)
 {
 	(void)state;
 	neigh_learn(&table, VLAN_NONE, peer, mac_a, 1);
-	neigh_answer(&table, VLAN_NONE, peer, mac_b, 2);
+	neigh_answer(&table, VLAN_NONE, peer, mac_b, true, 2);
 	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 3, mac, &ask));
 	assert_memory_equal(mac, mac_b, 6);
+}
+
+/* RFC 4861, 7.2.5. */
+static void neigh_answer__replaces_nothing_unless_it_may(void **state)
+{
+	(void)state;
+	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1, mac, &ask);
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, false, 1);
+	neigh_answer(&table, VLAN_NONE, peer, mac_b, false, 2);
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 3, mac, &ask));
+	assert_memory_equal(mac, mac_a, 6);
+	/* The same address again is a confirmation. */
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, false, 9);
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 8 + NEIGH_LIFETIME_NS, mac,
+			       &ask));
 }
 
 static void neigh_learn__displaces_known_ones_in_turn(void **state)
@@ -102,7 +117,7 @@ static void neigh_learn__never_displaces_a_wanted_one(void **state)
 		numbered(gid, i);
 		neigh_learn(&table, VLAN_NONE, gid, mac_b, 2);
 	}
-	neigh_answer(&table, VLAN_NONE, peer, mac_a, 3);
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 3);
 	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 4, mac, &ask));
 	assert_memory_equal(mac, mac_a, 6);
 }
@@ -136,7 +151,7 @@ static void neigh_find__takes_the_place_of_those_that_never_answered(void **stat
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1 + NEIGH_FORSAKEN_NS, mac,
 				&ask));
 	assert_true(ask);
-	neigh_answer(&table, VLAN_NONE, peer, mac_a, 2 + NEIGH_FORSAKEN_NS);
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 2 + NEIGH_FORSAKEN_NS);
 	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 3 + NEIGH_FORSAKEN_NS, mac,
 			       &ask));
 	assert_memory_equal(mac, mac_a, 6);
@@ -165,7 +180,7 @@ static void neigh_find__of_one_not_trusted_wants_only_some(void **state)
 	}
 	neigh_find(&table, 4, VLAN_NONE, peer, 3, mac, &ask);
 	assert_true(ask);
-	neigh_answer(&table, VLAN_NONE, peer, mac_b, 4);
+	neigh_answer(&table, VLAN_NONE, peer, mac_b, true, 4);
 	assert_true(neigh_find(&table, 4, VLAN_NONE, peer, 5, mac, &ask));
 }
 
@@ -185,7 +200,7 @@ static void neigh_find__of_one_not_trusted_goes_on(void **state)
 	/* What it waits for it goes on asking for. */
 	neigh_find(&table, 3, VLAN_NONE, gid, 1 + NEIGH_RETRANSMIT_NS, mac, &ask);
 	assert_true(ask);
-	neigh_answer(&table, VLAN_NONE, gid, mac_a, 2 + NEIGH_RETRANSMIT_NS);
+	neigh_answer(&table, VLAN_NONE, gid, mac_a, true, 2 + NEIGH_RETRANSMIT_NS);
 	neigh_find(&table, 3, VLAN_NONE, peer, 2 + NEIGH_RETRANSMIT_NS, mac, &ask);
 	assert_true(ask);
 	for (int i = 0; i < NEIGH_WANTED_MAX - 1; i++) {
@@ -239,6 +254,7 @@ int main(void)
 				       set_up),
 		cmocka_unit_test_setup(neigh_answer__of_strangers_is_not_believed, set_up),
 		cmocka_unit_test_setup(neigh_answer__replaces_an_older_one, set_up),
+		cmocka_unit_test_setup(neigh_answer__replaces_nothing_unless_it_may, set_up),
 		cmocka_unit_test_setup(neigh_learn__displaces_known_ones_in_turn, set_up),
 		cmocka_unit_test_setup(neigh_learn__never_displaces_a_wanted_one, set_up),
 		cmocka_unit_test_setup(neigh_find__does_without_when_all_are_wanted, set_up),

@@ -15,6 +15,7 @@ struct nd {
 	uint8_t target[16];
 	bool has_mac;	/* the link-layer address option was there */
 	uint8_t mac[6]; /* solicitation: the sender's; advertisement: the target's */
+	bool overrides; /* advertisement: it replaces what was said before */
 };
 
 /** Parse a frame and check it as RFC 4861, 7.1 wants it. MT-safe. */

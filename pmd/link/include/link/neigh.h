@@ -56,10 +56,15 @@ struct neigh_table {
 bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const uint8_t gid[GID_LEN],
 		uint64_t now_ns, uint8_t mac[6], bool *ask);
 
-/** A neighbour answered: believed if it was wanted or known, so that strangers cannot fill the
- * table. */
+/**
+ * Take in a neighbour's answer: it is believed if it was wanted or known, so that strangers cannot
+ * fill the table.
+ *
+ * @param overrides
+ *   The answer may replace another MAC address that is known; else it does not (RFC 4861, 7.2.5).
+ */
 void neigh_answer(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
-		  const uint8_t mac[6], uint64_t now_ns);
+		  const uint8_t mac[6], bool overrides, uint64_t now_ns);
 
 /** A neighbour asked for us, and will soon be talked to. Never displaces one that is waited
  * for. */
