@@ -16,6 +16,45 @@ static pid_t owner_of(const struct report_view *view)
 	return view->facts.role == REPORT_ATTACHED ? view->facts.owner_pid : view->pid;
 }
 
+/* Whether an owner of a port names a process. */
+static bool names(const struct report_view *owner, const struct report_view *view)
+{
+	if (owner->facts.role != REPORT_OWNER || strcmp(owner->facts.port, view->facts.port) != 0)
+		return false;
+	for (uint32_t i = 0; i < owner->attached_count; i++) {
+		if (owner->attached[i] == view->pid)
+			return true;
+	}
+	return false;
+}
+
+static bool is_believed(const struct report_views *views, const struct report_view *view)
+{
+	bool seen = false;
+
+	for (uint32_t i = 0; i < views->count; i++) {
+		if (views->list[i].pid != view->facts.owner_pid)
+			continue;
+		if (names(&views->list[i], view))
+			return true;
+		seen = true;
+	}
+	return !seen;
+}
+
+/* Take from those who are not attached what they say of it. */
+static void check_roles(const struct report_views *views)
+{
+	for (uint32_t i = 0; i < views->count; i++) {
+		struct report_view *view = &views->list[i];
+
+		if (view->facts.role != REPORT_ATTACHED || is_believed(views, view))
+			continue;
+		view->facts.role = REPORT_STANDALONE;
+		view->facts.owner_pid = 0;
+	}
+}
+
 static bool is_of(const struct ctl_device *device, const struct report_view *view)
 {
 	return owner_of(device->head) == owner_of(view) &&
@@ -41,9 +80,6 @@ static void count_in(struct ctl_device *device, const struct report_view *view)
 		return;
 	}
 	device->processes++;
-	/* Programs may name it; its owner only knows what they do when they do not. */
-	if (!device->name)
-		device->name = view->facts.device;
 	for (int kind = 0; kind < REPORT_KINDS; kind++)
 		device->totals[kind] += view->totals[kind];
 }
@@ -59,16 +95,15 @@ int devices_sort(struct ctl_devices *devices, const struct report_views *views)
 		devices_release(devices);
 		return -ENOMEM;
 	}
+	check_roles(views);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct report_view *view = &devices->views.list[i];
 
 		devices->of[i] = find_or_add(devices, view);
 		count_in(&devices->list[devices->of[i]], view);
 	}
-	for (uint32_t i = 0; i < devices->count; i++) {
-		if (!devices->list[i].name)
-			devices->list[i].name = devices->list[i].head->facts.device;
-	}
+	for (uint32_t i = 0; i < devices->count; i++)
+		devices->list[i].name = devices->list[i].head->facts.device;
 	return 0;
 }
 
@@ -83,7 +118,11 @@ int devices_look(struct ctl_devices *devices)
 	if (rc == 0)
 		rc = report_set_collect(&set, ANSWER_MS, &views);
 	report_set_fini(&set);
-	return rc == 0 ? devices_sort(devices, &views) : rc;
+	if (rc == 0)
+		rc = devices_sort(devices, &views);
+	if (rc == 0)
+		devices->left_out = set.left_out;
+	return rc;
 }
 
 void devices_release(struct ctl_devices *devices)

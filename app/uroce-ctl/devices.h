@@ -21,12 +21,18 @@ struct ctl_devices {
 	struct ctl_device *list;
 	uint32_t *of; /* of each view: which device it is of */
 	uint32_t count;
+	uint32_t left_out; /* reports that were found and not looked at */
 };
 
 /** Look at all processes of this host. 0 or -errno. */
 int devices_look(struct ctl_devices *devices);
 
-/** The same at what is there already: `views` becomes its own. 0 or -ENOMEM. */
+/**
+ * The same at what is there already: `views` becomes its own. A process is of another one's device
+ * where that one, as the owner of the port, says so too; what only says so of itself has a device
+ * of its own. Where the owner's report cannot be looked at, its processes are believed: they are
+ * all the reader's own. 0 or -ENOMEM.
+ */
 int devices_sort(struct ctl_devices *devices, const struct report_views *views);
 
 void devices_release(struct ctl_devices *devices);

@@ -43,6 +43,11 @@ static int run(const struct command *command)
 	if (rc != 0)
 		return rc;
 	show(command, &devices);
+	if (devices.left_out > 0)
+		fprintf(stderr,
+			"uroce-ctl: %u reports are left out: a process or user has too many, or "
+			"they cannot be opened\n",
+			devices.left_out);
 	devices_release(&devices);
 	return 0;
 }

@@ -203,7 +203,10 @@ static void print_all(const struct show_filter *filter, const struct ctl_devices
 		processes += now->list[i].processes;
 		qps += now->list[i].totals[REPORT_QP];
 	}
-	printf("uroce: %u devices, %u programs, %u queue pairs\n\n", now->count, processes, qps);
+	printf("uroce: %u devices, %u programs, %u queue pairs", now->count, processes, qps);
+	if (now->left_out > 0)
+		printf(", %u reports left out", now->left_out);
+	fputs("\n\n", stdout);
 	left = print_processes(filter, before, now, left) - 2;
 	if (left <= 0)
 		return;

@@ -291,7 +291,7 @@ static int provider_start_telemetry(struct report *report)
 	int rc;
 
 	report_set_init(&set);
-	rc = report_set_add(&set, report->pid, report);
+	rc = report_set_add(&set, report->pid, 0, report);
 	if (rc == 0)
 		rc = report_telemetry_start(&set);
 	if (rc != 0)

@@ -23,12 +23,21 @@ bool report_answered(const struct report *report, uint32_t asked)
 	       (__atomic_load_n(&report->sequence, __ATOMIC_ACQUIRE) & 1) == 0;
 }
 
+static void make_printable(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (char *c = text; *c != '\0'; c++) {
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+}
+
 static void end_texts(struct report_view *view)
 {
-	view->facts.device[sizeof(view->facts.device) - 1] = '\0';
-	view->facts.port[sizeof(view->facts.port) - 1] = '\0';
+	make_printable(view->facts.device, sizeof(view->facts.device));
+	make_printable(view->facts.port, sizeof(view->facts.port));
 	for (uint32_t i = 0; i < view->stat_count; i++)
-		view->stats[i].name[sizeof(view->stats[i].name) - 1] = '\0';
+		make_printable(view->stats[i].name, sizeof(view->stats[i].name));
 }
 
 /* The numbers that say how much there is are read once: they may change at any time. */
@@ -36,9 +45,11 @@ static int copy(const struct report *report, struct report_view *view)
 {
 	const uint32_t records = __atomic_load_n(&report->record_count, __ATOMIC_RELAXED);
 	const uint32_t stats = __atomic_load_n(&report->stat_count, __ATOMIC_RELAXED);
+	const uint32_t attached = __atomic_load_n(&report->attached_count, __ATOMIC_RELAXED);
 	struct report_record *more;
 
-	if (records > REPORT_RECORDS_MAX || stats > REPORT_STATS_MAX)
+	if (records > REPORT_RECORDS_MAX || stats > REPORT_STATS_MAX ||
+	    attached > REPORT_ATTACHED_MAX)
 		return -EPROTO;
 	more = realloc(view->records, (records + 1) * sizeof(*more));
 	if (!more)
@@ -48,6 +59,8 @@ static int copy(const struct report *report, struct report_view *view)
 	view->stat_count = stats;
 	view->written_ns = report->written_ns;
 	view->facts = report->facts;
+	view->attached_count = attached;
+	memcpy(view->attached, report->attached, attached * sizeof(view->attached[0]));
 	memcpy(view->totals, report->totals, sizeof(view->totals));
 	memcpy(view->stats, report->stats, stats * sizeof(view->stats[0]));
 	memcpy(more, report->records, records * sizeof(*more));
@@ -106,4 +119,5 @@ void report_comm(pid_t pid, char comm[32])
 	}
 	comm[len > 0 ? len : 0] = '\0';
 	comm[strcspn(comm, "\n")] = '\0';
+	make_printable(comm, 32);
 }

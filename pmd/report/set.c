@@ -13,16 +13,18 @@ void report_set_init(struct report_set *set)
 {
 	pthread_mutex_init(&set->lock, NULL);
 	set->count = 0;
+	set->left_out = 0;
 }
 
-int report_set_add(struct report_set *set, pid_t pid, struct report *report)
+int report_set_add(struct report_set *set, pid_t pid, pid_t owner, struct report *report)
 {
 	struct report_source *source = malloc(sizeof(*source));
 	int rc = 0;
 
 	if (!source)
 		return -ENOMEM;
-	*source = (struct report_source){.pid = pid, .holders = 1, .report = report};
+	*source =
+		(struct report_source){.pid = pid, .owner = owner, .holders = 1, .report = report};
 	pthread_mutex_lock(&set->lock);
 	if (set->count == REPORT_SET_MAX)
 		rc = -ENOSPC;
@@ -133,6 +135,10 @@ static int read_all(const struct look *look, struct report_views *views)
 		if (report_read(source->report, view) != 0)
 			continue;
 		view->pid = source->pid;
+		if (source->owner != 0) {
+			view->facts.role = REPORT_ATTACHED;
+			view->facts.owner_pid = source->owner;
+		}
 		view->fresh = is_answered(look, i);
 		report_comm(source->pid, view->comm);
 		views->count++;

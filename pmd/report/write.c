@@ -68,6 +68,7 @@ void report_begin(struct report *report)
 			 __ATOMIC_RELAXED);
 	report->stat_count = 0;
 	report->record_count = 0;
+	report->attached_count = 0;
 	for (int kind = 0; kind < REPORT_KINDS; kind++)
 		report->totals[kind] = 0;
 }
@@ -88,6 +89,12 @@ void report_add(struct report *report, const struct report_record *record)
 	report->totals[record->kind]++;
 	if (report->record_count < REPORT_RECORDS_MAX)
 		report->records[report->record_count++] = *record;
+}
+
+void report_add_attached(struct report *report, int32_t pid)
+{
+	if (report->attached_count < REPORT_ATTACHED_MAX)
+		report->attached[report->attached_count++] = pid;
 }
 
 void report_end(struct report *report)

@@ -293,7 +293,7 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 	/* Of another PID namespace: nobody would know whose it is. */
 	if (slot->pid == 0 || report_map(fd, &report) != 0)
 		return;
-	if (report_set_add(server->reports, slot->pid, report) == 0)
+	if (report_set_add(server->reports, slot->pid, getpid(), report) == 0)
 		slot->report = report;
 	else
 		report_unmap(report);

@@ -160,6 +160,10 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "buffers_held", totals.buffers_held);
 	report_add_stat(report, "buffers_free", totals.buffers_free);
 	report_add_stat(report, "blocks_used", totals.blocks_used);
+	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
+		if (server->slots[i].state != SLOT_FREE)
+			report_add_attached(report, server->slots[i].pid);
+	}
 	report_end(report);
 }
 
@@ -171,7 +175,7 @@ int status_open_report(struct server *server, const struct settings *settings)
 		return rc;
 	status_fill_facts(server, settings, &server->report->facts);
 	status_write_report(server);
-	rc = report_set_add(server->reports, server->report->pid, server->report);
+	rc = report_set_add(server->reports, server->report->pid, 0, server->report);
 	if (rc == 0)
 		return 0;
 	report_unmap(server->report);

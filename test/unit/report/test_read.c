@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -96,6 +97,75 @@ static void report_read__lies(void **state)
 	assert_int_equal(report_read(report, &view), -EPROTO);
 }
 
+/* A terminal obeys what it is shown. */
+static void report_read__makes_names_printable(void **state)
+{
+	struct report_view view;
+
+	(void)state;
+	report_begin(report);
+	report_add_stat(report, "\033c", 1);
+	strcpy(report->facts.device, "\033[31mRED");
+	strcpy(report->facts.port, "a\nb\x9bJ");
+	report_end(report);
+	assert_int_equal(report_read(report, &view), 0);
+	assert_string_equal(view.facts.device, "?[31mRED");
+	assert_string_equal(view.facts.port, "a?b?J");
+	assert_string_equal(view.stats[0].name, "?c");
+	report_release(&view);
+}
+
+static void report_comm__is_printable(void **state)
+{
+	char before[32], comm[32];
+
+	(void)state;
+	assert_int_equal(prctl(PR_GET_NAME, before), 0);
+	assert_int_equal(prctl(PR_SET_NAME, "\033]0;PWN\007x"), 0);
+	report_comm(getpid(), comm);
+	assert_string_equal(comm, "?]0;PWN?x");
+	assert_int_equal(prctl(PR_SET_NAME, before), 0);
+}
+
+static void report_read__attached_processes(void **state)
+{
+	struct report_view view;
+
+	(void)state;
+	report_begin(report);
+	for (int i = 0; i < REPORT_ATTACHED_MAX + 1; i++)
+		report_add_attached(report, 1000 + i);
+	report_end(report);
+	assert_int_equal(report_read(report, &view), 0);
+	assert_int_equal(view.attached_count, REPORT_ATTACHED_MAX);
+	assert_int_equal(view.attached[1], 1001);
+	report_release(&view);
+	report->attached_count = REPORT_ATTACHED_MAX + 1;
+	assert_int_equal(report_read(report, &view), -EPROTO);
+}
+
+/* An owner knows who is attached to it. */
+static void report_set_collect__believes_the_owner(void **state)
+{
+	struct report_set set;
+	struct report_views views;
+	struct report *mapped;
+
+	(void)state;
+	report->facts.role = REPORT_OWNER;
+	report_begin(report);
+	report_end(report);
+	assert_int_equal(report_map(fd, &mapped), 0);
+	report_set_init(&set);
+	assert_int_equal(report_set_add(&set, 10, 77, mapped), 0);
+	assert_int_equal(report_set_collect(&set, 0, &views), 0);
+	assert_int_equal(views.count, 1);
+	assert_int_equal(views.list[0].facts.role, REPORT_ATTACHED);
+	assert_int_equal(views.list[0].facts.owner_pid, 77);
+	report_views_release(&views);
+	report_set_fini(&set);
+}
+
 static void report_add__counts_what_has_no_room(void **state)
 {
 	const struct report_record record = {.kind = REPORT_MR};
@@ -152,8 +222,8 @@ static void report_set_collect__knows_who_answers(void **state)
 	report_set_init(&set);
 	report_begin(report);
 	report_end(report);
-	assert_int_equal(report_set_add(&set, 10, mapped), 0);
-	assert_int_equal(report_set_add(&set, 9, second), 0);
+	assert_int_equal(report_set_add(&set, 10, 0, mapped), 0);
+	assert_int_equal(report_set_add(&set, 9, 0, second), 0);
 	/* One has never written; the other does not answer, but had. */
 	assert_int_equal(report_set_collect(&set, 2, &views), 0);
 	assert_int_equal(views.count, 1);
@@ -290,7 +360,7 @@ static void report_set_remove__leaves_a_report_to_who_reads_it(void **state)
 		const uint32_t wanted = __atomic_load_n(&report->wanted, __ATOMIC_RELAXED);
 
 		assert_int_equal(report_map(fd, &mapped), 0);
-		assert_int_equal(report_set_add(&set, 10, mapped), 0);
+		assert_int_equal(report_set_add(&set, 10, 0, mapped), 0);
 		while (__atomic_load_n(&report->wanted, __ATOMIC_RELAXED) == wanted)
 			sched_yield();
 		report_set_remove(&set, mapped);
@@ -308,6 +378,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(report_read__nothing_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(report_read__lies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(report_add__counts_what_has_no_room, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(report_read__makes_names_printable, set_up,
+						tear_down),
+		cmocka_unit_test(report_comm__is_printable),
+		cmocka_unit_test_setup_teardown(report_read__attached_processes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(report_set_collect__believes_the_owner, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(report_map__refuses_what_may_shrink, set_up,
 						tear_down),

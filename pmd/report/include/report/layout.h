@@ -14,10 +14,11 @@
 
 #include <rte_common.h>
 
-#define REPORT_FILE	   "uroce-report" /* its name, as /proc shows it */
-#define REPORT_VERSION	   1
-#define REPORT_STATS_MAX   96
-#define REPORT_RECORDS_MAX 16384
+#define REPORT_FILE	    "uroce-report" /* its name, as /proc shows it */
+#define REPORT_VERSION	    2
+#define REPORT_STATS_MAX    96
+#define REPORT_RECORDS_MAX  16384
+#define REPORT_ATTACHED_MAX 64
 
 enum report_role {
 	REPORT_STANDALONE, /* a program with a port of its own */
@@ -109,6 +110,8 @@ struct report {
 	struct report_facts facts;
 	uint32_t stat_count;
 	uint32_t record_count;
+	uint32_t attached_count;
+	int32_t attached[REPORT_ATTACHED_MAX]; /* REPORT_OWNER: the processes that are attached */
 	uint32_t totals[REPORT_KINDS]; /* more than there are records of where these did not fit */
 	struct report_stat stats[REPORT_STATS_MAX];
 	struct report_record records[REPORT_RECORDS_MAX];

@@ -16,6 +16,8 @@ struct report_view {
 	bool fresh; /* written after it was asked for, not before: the process is not stopped */
 	uint64_t written_ns;
 	struct report_facts facts;
+	uint32_t attached_count;
+	int32_t attached[REPORT_ATTACHED_MAX];
 	uint32_t totals[REPORT_KINDS];
 	uint32_t stat_count;
 	uint32_t record_count;
@@ -31,7 +33,8 @@ uint32_t report_ask(struct report *report);
 bool report_answered(const struct report *report, uint32_t asked);
 
 /**
- * Copy what was last written. MT-safe.
+ * Copy what was last written. Names in the copy are printable: a byte that is not is a '?', since
+ * it may be an order to the reader's terminal. MT-safe.
  *
  * @return
  *   0; -EAGAIN where nothing whole can be had: it was never written, or its writer was killed
@@ -42,7 +45,7 @@ int report_read(const struct report *report, struct report_view *view);
 /** Let go of what report_read has taken. */
 void report_release(struct report_view *view);
 
-/** A process's name, as ps(1) shows it; "" where it has gone. MT-safe. */
+/** A process's name, as ps(1) shows it, and printable as above; "" where it has gone. MT-safe. */
 void report_comm(pid_t pid, char comm[32]);
 
 /* Where the fields of something go. */

@@ -5,8 +5,19 @@
 
 #include "report/set.h"
 
-/** Take in the reports of all processes whose descriptors may be looked at: one's own, or
- * everybody's where one is root. MT-safe. 0 or -errno. */
+/* Nobody hides the reports of others behind many of their own. An uroced has one for each of its
+ * ports, a program one for each of its devices, and a child may have those of its parent too. */
+#define SCAN_PROCESS_MAX 64
+#define SCAN_USER_MAX	 256 /* of a user's processes; the superuser's are not limited */
+
+/**
+ * Take in the reports of all processes whose descriptors may be looked at: one's own, or
+ * everybody's where one is root. Those that are left out are counted in the set: they are behind a
+ * limit, or cannot be opened at once. MT-safe.
+ *
+ * @return
+ *   0 or -errno.
+ */
 int report_scan(struct report_set *set);
 
 #endif

@@ -13,6 +13,7 @@
 
 struct report_source {
 	pid_t pid;
+	pid_t owner;	  /* not 0: the process is attached to this one, whatever its report says */
 	uint32_t holders; /* the set, and each look that is going on; the last one unmaps it */
 	struct report *report;
 };
@@ -22,13 +23,20 @@ struct report_set {
 		lock; /* of all below; held for moments only: who forwards packets takes it */
 	uint32_t count;
 	struct report_source *sources[REPORT_SET_MAX];
+	uint32_t left_out; /* reports that were found and not taken in: report/scan.h */
 };
 
 void report_set_init(struct report_set *set);
 
-/** Take in a process's report, which is the set's from now on. MT-safe. 0, or -ENOSPC or
- * -ENOMEM: it is the caller's still. */
-int report_set_add(struct report_set *set, pid_t pid, struct report *report);
+/**
+ * Take in a process's report, which is the set's from now on. MT-safe.
+ *
+ * @param owner
+ *   The process that it is known to be attached to; or 0: it may say so itself.
+ * @return
+ *   0, or -ENOSPC or -ENOMEM: the report is the caller's still.
+ */
+int report_set_add(struct report_set *set, pid_t pid, pid_t owner, struct report *report);
 
 /** Let go of a report that was taken in, and unmap it when nobody looks at it any more; nothing
  * with NULL. MT-safe. */

@@ -39,6 +39,9 @@ void report_add_stat(struct report *report, const char *name, uint64_t value);
 /** Add a record; it is only counted where there is no room. */
 void report_add(struct report *report, const struct report_record *record);
 
+/** Add a process that is attached to the owner whose report it is. */
+void report_add_attached(struct report *report, int32_t pid);
+
 /** All is written. */
 void report_end(struct report *report);
 
