@@ -30,8 +30,13 @@
 #define SO_PASSPIDFD 76
 #endif
 
-#define CLOSERS_MAX 32	/* threads that close at one time */
-#define WAITING_MAX 256 /* for them, before nothing more is taken that would have to be closed */
+#define CLOSERS_MAX	 32 /* threads that close at one time */
+#define CLOSERS_USER_MAX 8  /* of them, for one user */
+/* Waiting for them, before nothing more is taken that would have to be closed: in all, of one user,
+ * and before nobody is let in. A message that is taken brings up to 253 more. */
+#define WAITING_MAX	 512
+#define WAITING_USER_MAX 64
+#define WAITING_LATE_MAX 128
 
 /*
  * Room for all descriptors that a message can bring (SCM_MAX_FD, 253), with credentials and a label
@@ -165,9 +170,18 @@ bool memif_socket_is_sealed(int fd)
 	       file_system.f_type == TMPFS_MAGIC;
 }
 
+/* Whose descriptors are being closed, while there are any. */
+struct user {
+	LIST_ENTRY(user) link;
+	uint64_t number;
+	uint32_t waiting; /* jobs */
+	uint32_t closers; /* threads that do one */
+};
+
 /* What is to be let go. */
 struct job {
 	STAILQ_ENTRY(job) link;
+	struct user *user;
 	int fd; /* -1: memory */
 	void *memory;
 	size_t bytes;
@@ -177,19 +191,77 @@ struct job {
 static pthread_mutex_t lock =
 	PTHREAD_MUTEX_INITIALIZER; /* of what follows; held for a moment only */
 static STAILQ_HEAD(, job) waiting = STAILQ_HEAD_INITIALIZER(waiting);
+static LIST_HEAD(, user) users = LIST_HEAD_INITIALIZER(users);
 static uint32_t waiting_count;
 static uint32_t closer_count; /* threads */
+static struct user nobody;
+static __thread uint64_t charged; /* a user's number */
 
-/* The next; NULL: there is none, and the caller's thread is not counted any more. */
-static struct job *job_next(void)
+static struct user *user_find_locked(uint64_t number)
+{
+	struct user *user;
+
+	if (number == 0)
+		return &nobody;
+	LIST_FOREACH (user, &users, link) {
+		if (user->number == number)
+			return user;
+	}
+	return NULL;
+}
+
+static struct user *user_get_locked(uint64_t number)
+{
+	struct user *user = user_find_locked(number);
+
+	if (user)
+		return user;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return &nobody;
+	user->number = number;
+	LIST_INSERT_HEAD(&users, user, link);
+	return user;
+}
+
+static void user_put_locked(struct user *user)
+{
+	if (user == &nobody || user->waiting > 0 || user->closers > 0)
+		return;
+	LIST_REMOVE(user, link);
+	free(user);
+}
+
+/* The first job whose user has threads left; what is nobody's has all of them. */
+static struct job *job_find_locked(void)
+{
+	struct job *job;
+
+	STAILQ_FOREACH (job, &waiting, link) {
+		if (job->user == &nobody || job->user->closers < CLOSERS_USER_MAX)
+			return job;
+	}
+	return NULL;
+}
+
+/* The next after one that is done, or NULL; NULL: there is none, and the caller's thread is not
+ * counted any more. */
+static struct job *job_next(struct job *done)
 {
 	struct job *job;
 
 	pthread_mutex_lock(&lock);
-	job = STAILQ_FIRST(&waiting);
+	if (done) {
+		done->user->closers--;
+		user_put_locked(done->user);
+		free(done);
+	}
+	job = job_find_locked();
 	if (job) {
-		STAILQ_REMOVE_HEAD(&waiting, link);
+		STAILQ_REMOVE(&waiting, job, job, link);
 		waiting_count--;
+		job->user->waiting--;
+		job->user->closers++;
 	} else {
 		closer_count--;
 	}
@@ -218,12 +290,10 @@ static void job_do(const struct job *job)
 
 static void *closer_run(void *arg)
 {
-	struct job *job;
+	struct job *job = NULL;
 
-	while ((job = job_next()) != NULL) {
+	while ((job = job_next(job)) != NULL)
 		job_do(job);
-		free(job);
-	}
 	return arg;
 }
 
@@ -257,6 +327,8 @@ static void let_go(const struct job *what)
 		return;
 	*job = *what;
 	pthread_mutex_lock(&lock);
+	job->user = user_get_locked(charged);
+	job->user->waiting++;
 	STAILQ_INSERT_TAIL(&waiting, job, link);
 	waiting_count++;
 	starts = closer_count < CLOSERS_MAX;
@@ -266,14 +338,32 @@ static void let_go(const struct job *what)
 		closer_start();
 }
 
+void memif_socket_charge(uint64_t user)
+{
+	charged = user;
+}
+
 bool memif_socket_is_stuck(void)
 {
+	const struct user *user;
 	bool stuck;
 
 	pthread_mutex_lock(&lock);
-	stuck = waiting_count >= WAITING_MAX;
+	user = user_find_locked(charged);
+	stuck = waiting_count >= WAITING_MAX ||
+		(user && user != &nobody && user->waiting >= WAITING_USER_MAX);
 	pthread_mutex_unlock(&lock);
 	return stuck;
+}
+
+bool memif_socket_is_late(void)
+{
+	bool late;
+
+	pthread_mutex_lock(&lock);
+	late = waiting_count >= WAITING_LATE_MAX;
+	pthread_mutex_unlock(&lock);
+	return late;
 }
 
 void memif_socket_discard(int fd)

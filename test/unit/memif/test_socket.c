@@ -20,7 +20,8 @@
 #include "fds.h"
 
 #define FDS_MAX	  253 /* of a message: SCM_MAX_FD */
-#define STUCK_MAX 320 /* more than are closed at one time, and wait for it */
+#define STUCK_MAX 600 /* more than are closed at one time, and wait for it */
+#define USER_MAX  80  /* the same of one user */
 
 #ifndef SO_PASSPIDFD
 #define SO_PASSPIDFD 76
@@ -260,6 +261,45 @@ static void memif_socket_receive__takes_no_more_descriptors_when_stuck(void **st
 	close(event);
 }
 
+/* What one user gives to be closed keeps nobody else's waiting. */
+static void memif_socket_charge__keeps_users_apart(void **state)
+{
+	const int *pair = *state;
+	struct sockaddr_in address;
+	const int listener = listen_deaf(&address);
+	int pipes[2];
+	char byte;
+
+	(void)pair;
+	memif_socket_charge(7);
+	for (int i = 0; i < USER_MAX; i++)
+		memif_socket_discard(lingering_queue(&address));
+	assert_true(memif_socket_is_stuck());
+	memif_socket_charge(8);
+	assert_false(memif_socket_is_stuck());
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	memif_socket_discard(pipes[1]);
+	assert_int_equal(read(pipes[0], &byte, 1), 0);
+	close(pipes[0]);
+	memif_socket_charge(0);
+	assert_false(memif_socket_is_stuck());
+	assert_false(memif_socket_is_late());
+	for (int i = 0; i < USER_MAX; i++)
+		memif_socket_discard(lingering_queue(&address));
+	/* Nobody is let in before those who are in are stuck. */
+	memif_socket_charge(9);
+	for (int i = 0; i < USER_MAX; i++)
+		memif_socket_discard(lingering_queue(&address));
+	memif_socket_charge(0);
+	assert_true(memif_socket_is_late());
+	assert_false(memif_socket_is_stuck());
+	close(listener);
+	for (int i = 0; memif_socket_is_late(); i++) {
+		assert_true(i < 60000);
+		usleep(1000);
+	}
+}
+
 static void memif_socket_receive__tells_lengths_and_ends(void **state)
 {
 	int *pair = *state;
@@ -346,6 +386,7 @@ int main(void)
 		TEST(memif_socket_is_eventfd__knows_them),
 		TEST(memif_socket_is_sealed__knows_it),
 		TEST(memif_socket_discard__closes_in_the_end),
+		TEST(memif_socket_charge__keeps_users_apart),
 		TEST(memif_socket_receive__takes_no_more_descriptors_when_stuck),
 	};
 

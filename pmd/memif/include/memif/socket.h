@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /** Send a datagram. Does not wait. MT-safe. 0 or -errno. */
 int memif_socket_send(int fd, const void *data, size_t len);
@@ -50,8 +51,19 @@ void memif_socket_unmap(void *memory, size_t bytes);
  * mapped has zeros there from then on. MT-safe. */
 void memif_socket_remove(void *memory, size_t bytes);
 
-/** Whether so many are being closed, and do not come to it, that no more should be taken. MT-safe.
+/**
+ * Have what this thread gives to be closed from here on count as a user's, whatever number stands
+ * for that one; 0: as nobody's. What a user gave delays what others gave as little as it can: it
+ * has a part of the threads that close, and is stuck before others are. MT-safe.
  */
+void memif_socket_charge(uint64_t user);
+
+/** Return true while so many are being closed, and do not come to it, that no more should be taken:
+ * in all, or of the user of now. MT-safe. */
 bool memif_socket_is_stuck(void);
+
+/** Return true while so many are that nobody new should be let in, for whoever is in shall not be
+ * stuck by them. MT-safe. */
+bool memif_socket_is_late(void);
 
 #endif
