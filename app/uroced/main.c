@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -25,11 +26,12 @@
 #include "share/message.h"
 #include "share/serve.h"
 
-#define SLEEP_MS  100
-#define SPIN_NS	  20000 /* without work before it sleeps, where no other thread wants the CPU */
-#define LOOK_NS	  10000000
-#define TURNS_MAX 256 /* before descriptors have their turn */
-#define STATUS_MS 5000
+#define SLEEP_MS    100
+#define SPIN_NS	    20000 /* without work before it sleeps, where no other thread wants the CPU */
+#define LOOK_NS	    10000000
+#define TURNS_MAX   256 /* before descriptors have their turn */
+#define STATUS_MS   5000
+#define DESCRIPTORS 16384
 
 static volatile sig_atomic_t stop;
 static struct server *servers[SETTINGS_PORTS_MAX];
@@ -154,6 +156,19 @@ static int create_all(struct serve_config *config, const struct settings *settin
 	return 0;
 }
 
+/* What programs that are not trusted may take of them is bounded, but by more than the 1,024 that
+ * are the rule. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS)
+		return;
+	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+		log_debug("no more descriptors: %s", strerror(errno));
+}
+
 static int run(const struct settings *settings, size_t count)
 {
 	struct serve_config config = {
@@ -177,6 +192,7 @@ static int run(const struct settings *settings, size_t count)
 	sigaction(SIGINT, &action, NULL);
 	/* Sleeps end when they should, and not 50 us later. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
+	raise_descriptors();
 	report_set_init(&reports);
 	rc = create_all(&config, settings, count);
 	if (rc == 0 && report_telemetry_start(&reports) != 0)

@@ -228,6 +228,11 @@ int attach_error(const char *path, int rc)
 			  "programs, until it ends, and will keep no more: start a new process",
 			  path);
 		break;
+	case -EAGAIN:
+		log_error("uroced at %s has seen too many programs of this user end in the last "
+			  "seconds: try again",
+			  path);
+		break;
 	case -ENOSPC:
 		log_error("uroced at %s has as many processes as it takes", path);
 		break;

@@ -20,6 +20,7 @@ int blocks_init(struct blocks *blocks)
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		blocks->slots[i] = BLOCK_NONE;
 		blocks->rested_ns[i] = 0;
+		blocks->users[i] = USER_TRUSTED;
 	}
 	blocks->next = random % BLOCKS;
 	blocks->used = 0;
@@ -44,12 +45,28 @@ static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns)
 	return chosen;
 }
 
-int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, bool trusted)
+/* Whoever attaches and ends over and over shall not have all blocks rest. */
+static bool user_has_many(const struct blocks *blocks, uint64_t now_ns, user_t user)
+{
+	uint32_t count = 0;
+
+	if (!user_is_limited(user))
+		return false;
+	for (uint32_t i = 0; i < BLOCKS; i++)
+		count += blocks->users[i] == user &&
+			 (blocks->slots[i] != BLOCK_NONE || blocks->rested_ns[i] > now_ns);
+	return count >= BLOCKS_USER_MAX;
+}
+
+int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t user)
 {
 	const uint32_t block = blocks_choose(blocks, now_ns);
 
-	if (block == BLOCKS || (!trusted && blocks->rested_ns[block] > now_ns))
+	if (user_has_many(blocks, now_ns, user))
+		return -EAGAIN;
+	if (block == BLOCKS || (user != USER_TRUSTED && blocks->rested_ns[block] > now_ns))
 		return -ENOSPC;
+	blocks->users[block] = user;
 	blocks->slots[block] = slot;
 	blocks->next = block + 1;
 	blocks->used++;

@@ -12,6 +12,8 @@
 #include "share/message.h"
 
 #define GROUPS_MAX 256 /* of a process */
+/* Of a user who is not trusted: groups, each in all our networks. The kernel takes 20 a socket. */
+#define MEMBERSHIPS_USER_MAX 512
 
 static struct server_group *find_group(struct server *server, int slot, const uint8_t gid[GID_LEN])
 {
@@ -34,6 +36,32 @@ static unsigned int count_groups(const struct server *server, uint16_t number)
 	return count;
 }
 
+static unsigned int count_networks(const struct addresses *addresses)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < addresses->count; i++)
+		count += addresses_first_of_vlan(addresses, i);
+	return RTE_MAX(count, 1u);
+}
+
+/* Whether a process may be in one more group: each costs a part of a socket in each network. */
+static bool control_may_join(const struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots[number];
+	unsigned int count = 0;
+
+	if (count_groups(server, number) == GROUPS_MAX)
+		return false;
+	if (!slot->isolated || !user_is_limited(slot->user))
+		return true;
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
+		if (server->slots[i].isolated && server->slots[i].user == slot->user)
+			count += count_groups(server, i);
+	}
+	return (count + 1) * count_networks(&server->link.addresses) <= MEMBERSHIPS_USER_MAX;
+}
+
 /* The port is in a group while one process is. */
 static int control_join(struct server *server, uint16_t number, const uint8_t gid[GID_LEN])
 {
@@ -44,7 +72,7 @@ static int control_join(struct server *server, uint16_t number, const uint8_t gi
 		return 0;
 	if (!gid_is_multicast(gid))
 		return -EINVAL;
-	if (count_groups(server, number) == GROUPS_MAX)
+	if (!control_may_join(server, number))
 		return -ENOMEM;
 	group = calloc(1, sizeof(*group));
 	if (!group)
@@ -193,7 +221,9 @@ static void control_socket(struct server *server, uint16_t number)
 	int rc;
 
 	rc = control_receive(server, number, &message);
-	if (rc == -EAGAIN)
+	if (rc == -EBUSY)
+		rest_slot(server, number);
+	if (rc == -EAGAIN || rc == -EBUSY)
 		return;
 	if (rc == 0 && !(slot->isolated && message.type == SHARE_WIRE)) {
 		message.result = control_answer(server, number, &message);
@@ -209,7 +239,9 @@ static void control_wire(struct server *server, uint16_t number)
 {
 	const int rc = isolated_hear(server, number);
 
-	if (rc != 0)
+	if (rc == -EBUSY)
+		rest_slot(server, number);
+	else if (rc != 0)
 		control_give_up(server, number, rc);
 }
 
@@ -236,7 +268,7 @@ static void control_send_status(struct server *server, int fd)
 
 static void control_listen(struct server *server)
 {
-	const int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const int fd = listen_accept(server, &server->trusted);
 
 	if (fd < 0)
 		return;
@@ -276,7 +308,18 @@ static void control_greeting(struct server *server, int fd)
 	close(fd);
 }
 
-void control_event(struct server *server, enum server_event event, uint32_t number)
+/* What comes from an isolated process counts as its user's. */
+static void control_hear(struct server *server, enum server_event event, uint16_t number)
+{
+	memif_socket_charge(server->slots[number].user);
+	if (event == EVENT_SOCKET)
+		control_socket(server, number);
+	else
+		control_wire(server, number);
+	memif_socket_charge(USER_TRUSTED);
+}
+
+static void control_do(struct server *server, enum server_event event, uint32_t number)
 {
 	switch (event) {
 	case EVENT_WAKE:
@@ -289,7 +332,8 @@ void control_event(struct server *server, enum server_event event, uint32_t numb
 		control_greeting(server, (int)number);
 		break;
 	case EVENT_SOCKET:
-		control_socket(server, (uint16_t)number);
+	case EVENT_WIRE:
+		control_hear(server, event, (uint16_t)number);
 		break;
 	case EVENT_PIDFD:
 		slot_end(server, (uint16_t)number);
@@ -300,10 +344,25 @@ void control_event(struct server *server, enum server_event event, uint32_t numb
 	case EVENT_STRANGER:
 		stranger_greeting(server, (int)number);
 		break;
-	case EVENT_WIRE:
-		control_wire(server, (uint16_t)number);
-		break;
 	case EVENT_BELL:
 		break;
 	}
+}
+
+/* Who is not trusted pays by the time that it took. */
+void control_event(struct server *server, enum server_event event, uint32_t number)
+{
+	const uint64_t begun_ns = server_now_ns();
+	const bool newcomer = event == EVENT_STRANGER || event == EVENT_LISTEN_ISOLATED;
+	bool isolated = false;
+
+	if (event == EVENT_SOCKET || event == EVENT_WIRE || event == EVENT_PIDFD)
+		isolated = server->slots[number].isolated != NULL;
+	server->clock_ns = begun_ns;
+	control_do(server, event, number);
+	server->clock_ns = server_now_ns();
+	if (isolated && server->slots[number].state == SLOT_LIVE)
+		rest_charge_slot(server, (uint16_t)number, server->clock_ns - begun_ns);
+	else if (isolated || newcomer)
+		rest_charge_newcomers(server, server->clock_ns - begun_ns);
 }

@@ -2,7 +2,6 @@
 /* Packets between the port and the processes, and between processes. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_ether.h>
@@ -411,11 +410,9 @@ unsigned int forward_turn(struct server *server)
 	struct rte_mbuf *mbufs[SERVER_BURST];
 	uint16_t numbers[SERVE_SLOTS_MAX];
 	const uint16_t count = server->live_count;
-	struct timespec now;
 	unsigned int work;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	server->now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	server->now_ns = server_now_ns();
 	work = port_rx_burst(&server->link.port, mbufs, SERVER_BURST);
 	server->totals.rx_packets += work;
 	for (unsigned int i = 0; i < work; i++)
@@ -433,6 +430,8 @@ unsigned int forward_turn(struct server *server)
 	}
 	forward_flush(server);
 	forward_wake(server);
+	if (work > 0)
+		server->worked_ns = server->now_ns;
 	return work;
 }
 

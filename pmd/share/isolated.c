@@ -75,7 +75,6 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 {
 	struct isolated *isolated = server->slots[number].isolated;
 	struct memif_message greeting;
-	int rc;
 
 	if (fd < 0 || !isolated_is_wire(&server->slots[number], fd)) {
 		memif_socket_discard(fd);
@@ -85,14 +84,15 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	memif_socket_quiet(fd);
 	isolated->wire_fd = fd;
 	memif_peer_greet(&greeting, "uroced");
-	rc = server_watch(server, fd, EVENT_WIRE, number);
-	/* Who is gone already was one that only tried. */
-	if (rc != 0 || memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
+	/* Who is gone already was one that only tried. Where something is missing here, the driver
+	 * sees the wire's end, and tries again. */
+	if (server_watch(server, fd, EVENT_WIRE, number) != 0 ||
+	    memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
 		isolated_unplug(server, isolated);
-	return rc;
+	return 0;
 }
 
-/* 0; -ECONNRESET: the wire is no more; -errno: a rule was broken. */
+/* 0; -EBUSY: not now; -ECONNRESET: the wire is no more; -EPROTO: a rule was broken. */
 static int isolated_talk(struct server *server, uint16_t number)
 {
 	struct isolated *isolated = server->slots[number].isolated;
@@ -111,11 +111,12 @@ static int isolated_talk(struct server *server, uint16_t number)
 		return -EPROTO;
 	}
 	rc = memif_peer_take(&isolated->peer, &message, fd, &answer);
+	/* Memory that is missing here breaks no rule: the driver tries again. */
 	if (rc != 0)
-		return rc;
+		return rc == -EPROTO ? rc : -ECONNRESET;
 	if (answer.type == MEMIF_CONNECTED &&
 	    server_watch(server, isolated->peer.wake_fd, EVENT_BELL, number) != 0)
-		return -EPROTO;
+		return -ECONNRESET;
 	return memif_socket_send(isolated->wire_fd, &answer, sizeof(answer)) == 0 ? 0 : -ECONNRESET;
 }
 
@@ -220,6 +221,11 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 	memif_peer_release(&isolated->peer);
 	slot->tx_packets += taken;
 	return taken;
+}
+
+int isolated_wire(const struct slot *slot)
+{
+	return slot->isolated ? slot->isolated->wire_fd : -1;
 }
 
 bool isolated_is_broken(const struct slot *slot)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sockets that an owner listens on, and who may come to them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +13,9 @@
 #include "server.h"
 #include "share/message.h"
 
-#define BACKLOG 64
+#define BACKLOG	 64
+#define PAUSE_NS UINT64_C(50000000) /* without descriptors */
+#define WARN_NS	 UINT64_C(10000000000)
 
 /* A socket that nobody listens on is what a killed owner left. */
 static int listen_remove_stale(const struct sockaddr_un *address)
@@ -52,7 +55,7 @@ static void listen_make_directory(const char *path)
 }
 
 int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
-		int *listen_fd, char bound[108])
+		struct listener *listener)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	mode_t mask;
@@ -68,16 +71,68 @@ int listen_open(struct server *server, const struct listen_config *config, enum 
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	*listen_fd = fd;
+	listener->fd = fd;
 	/* Nobody may come in before owner and mode are what they should be. */
 	mask = umask(0777);
 	rc = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
 	umask(mask);
 	if (rc != 0)
 		return rc;
-	strcpy(bound, address.sun_path);
+	strcpy(listener->path, address.sun_path);
 	if (chown(address.sun_path, config->owner, config->group) != 0 ||
 	    chmod(address.sun_path, config->mode) != 0 || listen(fd, BACKLOG) != 0)
 		return -errno;
 	return server_watch(server, fd, event, 0);
+}
+
+/* There are no descriptors, or there is no memory. */
+static bool is_short(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+}
+
+/* Who comes would wait for an answer that never comes: it is told. */
+static void listen_turn_away(struct server *server, const struct listener *listener)
+{
+	const struct share_message answer = {
+		.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EMFILE};
+	int fd;
+
+	if (server->spare_fd < 0)
+		return;
+	close(server->spare_fd);
+	fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		message_send(fd, &answer, NULL, 0);
+		close(fd);
+	}
+	server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int listen_accept(struct server *server, struct listener *listener)
+{
+	const int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const int err = fd < 0 ? errno : 0;
+
+	if (fd >= 0)
+		return fd;
+	if (!is_short(err))
+		return -err;
+	if (server->clock_ns - listener->until_ns > WARN_NS)
+		log_warn("no process can attach just now: %s", strerror(err));
+	/* To close what comes from who is not trusted may take long. */
+	if (listener == &server->trusted)
+		listen_turn_away(server, listener);
+	listener->until_ns = server->clock_ns + PAUSE_NS;
+	rest_listener(server, listener);
+	return -err;
+}
+
+void listen_close(struct listener *listener)
+{
+	if (listener->path[0] != '\0')
+		unlink(listener->path);
+	if (listener->fd >= 0)
+		close(listener->fd);
+	listener->fd = -1;
 }

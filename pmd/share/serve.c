@@ -3,6 +3,7 @@
 #include "share/serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,18 @@
 #define POLL_MS	       1 /* where no descriptor tells of frames */
 /* DPDK's memif may miss, in a moment, that it was asked to tell of packets. */
 #define ISOLATED_MS	5
+#define REST_MS		1 /* before who is not listened to may be heard */
 #define LINK_PAUSE_NS	10000000
 #define LINK_TRIES	600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
+
+uint64_t server_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 static int server_control(struct server *server, int operation, int fd, enum server_event event,
 			  uint32_t number)
@@ -77,15 +87,14 @@ static int serve_listen(struct server *server, const struct serve_config *config
 				      .group = config->socket_group};
 	int rc;
 
-	rc = listen_open(server, &where, EVENT_LISTEN, &server->listen_fd, server->socket_path);
+	rc = listen_open(server, &where, EVENT_LISTEN, &server->trusted);
 	if (rc != 0 || settings->isolated[0] == '\0') {
 		serve_say_where(where.path, rc);
 		return rc;
 	}
 	where.path = settings->isolated;
 	where.mode = (mode_t)settings->isolated_mode;
-	rc = listen_open(server, &where, EVENT_LISTEN_ISOLATED, &server->isolated_fd,
-			 server->isolated_path);
+	rc = listen_open(server, &where, EVENT_LISTEN_ISOLATED, &server->isolated);
 	serve_say_where(where.path, rc);
 	return rc;
 }
@@ -200,6 +209,7 @@ static int serve_open_events(struct server *server)
 
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (server->epoll_fd < 0 || server->wake_fd < 0)
 		return -errno;
 	rc = server_watch(server, server->wake_fd, EVENT_WAKE, 0);
@@ -266,9 +276,9 @@ int serve_create(const struct serve_config *config, struct server **out)
 
 	if (!server)
 		return -ENOMEM;
-	server->arena_fd = server->epoll_fd = server->listen_fd = server->wake_fd = -1;
-	server->report_fd = server->isolated_fd = server->port_fd = -1;
-	memset(server->strangers, 0xff, sizeof(server->strangers));
+	server->arena_fd = server->epoll_fd = server->trusted.fd = server->wake_fd = -1;
+	server->report_fd = server->isolated.fd = server->port_fd = server->spare_fd = -1;
+	stranger_init(server);
 	if (settings->capture != SETTINGS_CAPTURE_NO)
 		snprintf(server->shared_prefix, sizeof(server->shared_prefix), "%s",
 			 serve_prefix(settings));
@@ -380,6 +390,8 @@ static int serve_longest_ms(const struct server *server, int ms)
 		ms = RTE_MIN(ms, POLL_MS);
 	if (server->isolated_count > 0)
 		ms = RTE_MIN(ms, ISOLATED_MS);
+	if (server->resting > 0)
+		ms = RTE_MIN(ms, REST_MS);
 	return ms;
 }
 
@@ -389,6 +401,7 @@ void serve_sleep(struct server *server, int ms)
 
 	gated_lock(server);
 	serve_look_around(server);
+	rest_look(server);
 	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
@@ -431,12 +444,8 @@ static void close_fd(int fd)
 void serve_destroy(struct server *server)
 {
 	/* First of all: who comes from here on is told that nobody is here. */
-	if (server->socket_path[0] != '\0')
-		unlink(server->socket_path);
-	if (server->isolated_path[0] != '\0')
-		unlink(server->isolated_path);
-	close_fd(server->listen_fd);
-	close_fd(server->isolated_fd);
+	listen_close(&server->trusted);
+	listen_close(&server->isolated);
 	stranger_close_all(server);
 	gated_end(server);
 	while (server->live_count > 0)
@@ -451,6 +460,7 @@ void serve_destroy(struct server *server)
 	lanes_destroy(server);
 	close_fd(server->epoll_fd);
 	close_fd(server->wake_fd);
+	close_fd(server->spare_fd);
 	arena_destroy(server);
 	if (server->shared_prefix[0] != '\0')
 		runtime_remove_files(server->shared_prefix);

@@ -17,16 +17,19 @@
 #include "report/set.h"
 #include "report/write.h"
 #include "share/blocks.h"
+#include "share/budget.h"
 #include "share/layout.h"
 #include "share/ledger.h"
 #include "share/patience.h"
 #include "share/serve.h"
 #include "share/steer.h"
+#include "share/user.h"
 
-#define SERVER_BURST		 32
-#define SERVER_ISOLATED_MAX	 16 /* of the slots: those who are trusted always find some */
-#define SERVER_ISOLATED_USER_MAX 8  /* of those; of one user, but for the superuser */
-#define SERVER_STRANGERS_MAX	 32 /* who have not said yet what they want */
+#define SERVER_BURST		  32
+#define SERVER_ISOLATED_MAX	  16 /* of the slots: those who are trusted always find some */
+#define SERVER_ISOLATED_USER_MAX  8  /* of those; of one user, but for the superuser */
+#define SERVER_STRANGERS_MAX	  32 /* who have not said yet what they want */
+#define SERVER_STRANGERS_USER_MAX 8  /* of those; of one user, but for the superuser */
 
 enum slot_state {
 	SLOT_FREE,
@@ -46,6 +49,7 @@ struct slot {
 	uint32_t generation;
 	pid_t pid;
 	uid_t uid;
+	user_t user; /* isolated: whom limits of a user count it for */
 	int socket;
 	int pidfd;	       /* readable when the process has ended */
 	struct report *report; /* what it shows of itself, in the set; or NULL */
@@ -58,6 +62,8 @@ struct slot {
 	bool touched;		  /* in this turn something was put into its rings */
 	bool addresses_due;	  /* it has not been told of them yet */
 	struct patience patience; /* its rx ring had no room */
+	struct budget budget;	  /* isolated: what its messages took */
+	bool rests;		  /* isolated: its sockets are not watched (rest.c) */
 	uint64_t tx_packets, rx_packets, rx_dropped;
 };
 
@@ -68,12 +74,30 @@ struct server_group {
 	uint8_t gid[GID_LEN];
 };
 
+/* A socket where processes come. */
+struct listener {
+	int fd; /* or -1 */
+	char path[108];
+	bool rests;	   /* it is not watched (rest.c) */
+	uint64_t until_ns; /* at least */
+};
+
+/* Who came there, is not trusted, and has not said yet what it wants. */
+struct stranger {
+	int fd; /* or -1 */
+	user_t user;
+	uint32_t number; /* of all who came */
+	bool rests;
+};
+
 struct server {
 	struct link link;
-	bool connected; /* the link, when it was last looked at */
-	bool up;	/* likewise */
-	bool lost;	/* atomic: the port has gone for good */
-	uint64_t now_ns;
+	bool connected;	    /* the link, when it was last looked at */
+	bool up;	    /* likewise */
+	bool lost;	    /* atomic: the port has gone for good */
+	uint64_t now_ns;    /* of the turn */
+	uint64_t clock_ns;  /* of the last look at descriptors */
+	uint64_t worked_ns; /* when there were packets last */
 	uint64_t link_due_ns;
 
 	int arena_fd;
@@ -108,15 +132,16 @@ struct server {
 	struct rte_mbuf *kernel_frames[SERVER_BURST];
 
 	int epoll_fd;
-	int listen_fd;
-	int wake_fd; /* eventfd, of serve_wake */
-	int port_fd; /* the port's, as long as it is watched; or -1 */
-	char socket_path[108];
-	int isolated_fd; /* where those come who are not trusted, or -1 */
-	char isolated_path[108];
-	uint16_t isolated_count; /* slots of theirs */
+	struct listener trusted;
+	struct listener isolated; /* where those come who are not trusted */
+	int wake_fd;		  /* eventfd, of serve_wake */
+	int port_fd;		  /* the port's, as long as it is watched; or -1 */
+	int spare_fd;		 /* given up where there are no descriptors, to tell who comes so */
+	uint32_t resting;	 /* who are not listened to (rest.c) */
+	uint16_t isolated_count; /* slots of those who are not trusted */
 	uint32_t stranger_next;
-	int strangers[SERVER_STRANGERS_MAX]; /* or -1 */
+	struct stranger strangers[SERVER_STRANGERS_MAX];
+	struct budget newcomers; /* what letting them in took */
 	char unique[512];
 	char name[64];	 /* what programs call the device; "": as each likes */
 	uint32_t ports;	 /* of this process */
@@ -155,6 +180,9 @@ enum server_event {
 	EVENT_BELL,	/* number: the slot; edge-triggered */
 };
 
+/** CLOCK_MONOTONIC. */
+uint64_t server_now_ns(void);
+
 /** Watch a descriptor. 0 or -errno. */
 int server_watch(struct server *server, int fd, enum server_event event, uint32_t number);
 
@@ -183,10 +211,34 @@ struct listen_config {
 	gid_t group;
 };
 
-/** Listen, with what nobody listens on any more taken away. Both are set as soon as there is
- * something to be undone. 0 or -errno. */
+/** Listen, with what nobody listens on any more taken away. What there is to be undone is noted in
+ * the listener, whose descriptor was -1. 0 or -errno. */
 int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
-		int *listen_fd, char bound[108]);
+		struct listener *listener);
+
+/** Let somebody in. The socket, or -errno: there is nobody, or the listener rests. */
+int listen_accept(struct server *server, struct listener *listener);
+
+void listen_close(struct listener *listener);
+
+/* rest.c */
+
+/** Listen no more to an isolated process, to one that came, or for those who come, until they may
+ * be heard. */
+void rest_slot(struct server *server, uint16_t number);
+void rest_stranger(struct server *server, struct stranger *stranger);
+void rest_listener(struct server *server, struct listener *listener);
+
+/** Who rested is to be let go of. */
+void rest_forget_slot(struct server *server, struct slot *slot);
+void rest_forget_stranger(struct server *server, struct stranger *stranger);
+
+/** Listen again to those who may be heard. */
+void rest_look(struct server *server);
+
+/** Somebody was heard until now, and that took so long. */
+void rest_charge_slot(struct server *server, uint16_t number, uint64_t took_ns);
+void rest_charge_newcomers(struct server *server, uint64_t took_ns);
 
 /* slot.c */
 
@@ -250,6 +302,8 @@ void forward_wake(struct server *server);
 
 /* stranger.c */
 
+void stranger_init(struct server *server);
+
 void stranger_accept(struct server *server);
 
 /** Hear what one wants. */
@@ -282,6 +336,9 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 
 /** As forward_take. */
 uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most);
+
+/** The socket of its wire, or -1. */
+int isolated_wire(const struct slot *slot);
 
 bool isolated_is_broken(const struct slot *slot);
 

@@ -14,7 +14,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -86,17 +85,24 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
+	struct pollfd ended;
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
 		return -errno;
 	slot->pid = peer.pid;
 	slot->uid = peer.uid;
+	slot->user = isolated ? user_of(socket) : USER_TRUSTED;
 	/* Of another PID namespace that ours does not contain: of the end of who shares nothing,
 	 * the socket tells enough. */
 	if (peer.pid == 0)
 		return isolated ? 0 : -EPERM;
-	slot->pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-	return slot->pidfd < 0 ? -errno : 0;
+	slot->pidfd = user_pidfd(socket, &peer);
+	if (slot->pidfd < 0)
+		return slot->pidfd;
+	/* While it is there, its number is no other process's, and what was found by that is true.
+	 */
+	ended = (struct pollfd){.fd = slot->pidfd, .events = POLLIN};
+	return poll(&ended, 1, 0) == 0 ? 0 : -ESRCH;
 }
 
 static int slot_make_page(struct slot *slot, int *page_fd)
@@ -168,6 +174,7 @@ static void slot_release(struct server *server, struct slot *slot)
 	if (slot->pidfd >= 0)
 		close(slot->pidfd);
 	server->isolated_count -= slot->isolated != NULL;
+	rest_forget_slot(server, slot);
 	isolated_destroy(server, slot);
 	slot->state = SLOT_FREE;
 }
@@ -188,14 +195,14 @@ static int slot_make_shared(struct server *server, uint16_t number, int *page_fd
 }
 
 /* No user takes all from the others, but the superuser, who could anyway. */
-static bool slot_user_has_all(const struct server *server, uid_t uid)
+static bool slot_user_has_all(const struct server *server, user_t user)
 {
 	unsigned int count = 0;
 
-	if (uid == 0)
+	if (!user_is_limited(user))
 		return false;
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++)
-		count += server->slots[i].isolated && server->slots[i].uid == uid;
+		count += server->slots[i].isolated && server->slots[i].user == user;
 	return count >= SERVER_ISOLATED_USER_MAX;
 }
 
@@ -203,7 +210,7 @@ static int slot_make_isolated(struct server *server, struct slot *slot)
 {
 	int rc;
 
-	if (server->isolated_count == SERVER_ISOLATED_MAX || slot_user_has_all(server, slot->uid))
+	if (server->isolated_count == SERVER_ISOLATED_MAX || slot_user_has_all(server, slot->user))
 		return -ENOSPC;
 	rc = isolated_create(slot);
 	server->isolated_count += rc == 0;
@@ -223,7 +230,7 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 			      : slot_make_shared(server, number, page_fd);
 	if (rc != 0)
 		return rc;
-	rc = blocks_alloc(&server->blocks, number, server->now_ns, !isolated);
+	rc = blocks_alloc(&server->blocks, number, server->now_ns, slot->user);
 	if (rc < 0)
 		return rc;
 	slot->qpn_first = (uint32_t)rc;
@@ -354,9 +361,11 @@ void slot_condemn(struct server *server, uint16_t number)
 		close(slot->socket);
 		return;
 	}
+	memif_socket_charge(slot->user);
 	memif_socket_end(server->epoll_fd, slot->socket);
 	/* It shares nothing that would have to be waited for. */
 	slot_end(server, number);
+	memif_socket_charge(USER_TRUSTED);
 }
 
 void slot_hang_up(struct server *server, uint16_t number)

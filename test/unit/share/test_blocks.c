@@ -19,7 +19,7 @@ static void blocks_alloc__gives_numbers_that_lead_to_the_slot(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	first = blocks_alloc(&blocks, 7, 0, true);
+	first = blocks_alloc(&blocks, 7, 0, USER_TRUSTED);
 	assert_true(first >= 2);
 	assert_int_equal(blocks_find(&blocks, (uint32_t)first), 7);
 	assert_int_equal(blocks_find(&blocks, (uint32_t)first + BLOCK_QPNS - 1), 7);
@@ -35,14 +35,14 @@ static void blocks_alloc__leaves_management_and_multicast_alone(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	while (blocks_alloc(&blocks, 1, 0, true) >= 0)
+	while (blocks_alloc(&blocks, 1, 0, USER_TRUSTED) >= 0)
 		given++;
 	assert_int_equal(given, BLOCKS - 2);
 	assert_int_equal(blocks.used, BLOCKS - 2);
 	assert_int_equal(blocks_find(&blocks, 0), BLOCK_NONE);
 	assert_int_equal(blocks_find(&blocks, 1), BLOCK_NONE);
 	assert_int_equal(blocks_find(&blocks, 0xffffff), BLOCK_NONE);
-	assert_int_equal(blocks_alloc(&blocks, 1, 0, true), -ENOSPC);
+	assert_int_equal(blocks_alloc(&blocks, 1, 0, USER_TRUSTED), -ENOSPC);
 }
 
 /* What comes late for a process that died must not meet another one's queue pairs. */
@@ -53,9 +53,9 @@ static void blocks_alloc__gives_a_block_back_after_all_others(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	first = blocks_alloc(&blocks, 1, 0, true);
+	first = blocks_alloc(&blocks, 1, 0, USER_TRUSTED);
 	blocks_free(&blocks, (uint32_t)first, 0);
-	while ((next = blocks_alloc(&blocks, 1, 0, true)) != first) {
+	while ((next = blocks_alloc(&blocks, 1, 0, USER_TRUSTED)) != first) {
 		assert_true(next > 0);
 		blocks_free(&blocks, (uint32_t)next, 0);
 		others++;
@@ -69,7 +69,7 @@ static int walk_round(struct blocks *blocks, uint64_t now_ns)
 {
 	int count = 0, first;
 
-	while ((first = blocks_alloc(blocks, 1, now_ns, false)) >= 0) {
+	while ((first = blocks_alloc(blocks, 1, now_ns, USER_ROOT)) >= 0) {
 		blocks_free(blocks, (uint32_t)first, now_ns);
 		count++;
 	}
@@ -86,13 +86,13 @@ static void blocks_alloc__lets_a_block_rest(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	dead = blocks_alloc(&blocks, 2, 1, false);
+	dead = blocks_alloc(&blocks, 2, 1, USER_ROOT);
 	assert_int_equal(walk_round(&blocks, 1), BLOCKS - 3);
 	blocks_free(&blocks, (uint32_t)dead, died_ns);
 	assert_int_equal(walk_round(&blocks, died_ns), 0);
 	/* The others have rested, and it has not. */
 	assert_int_equal(walk_round(&blocks, died_ns + BLOCK_REST_NS - 1), BLOCKS - 3);
-	assert_int_equal(blocks_alloc(&blocks, 3, died_ns + BLOCK_REST_NS, false), dead);
+	assert_int_equal(blocks_alloc(&blocks, 3, died_ns + BLOCK_REST_NS, USER_ROOT), dead);
 }
 
 static void blocks_alloc__gives_the_trusted_what_has_rested_longest(void **state)
@@ -102,14 +102,34 @@ static void blocks_alloc__gives_the_trusted_what_has_rested_longest(void **state
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	oldest = blocks_alloc(&blocks, 2, 7, false);
-	while (blocks_alloc(&blocks, 1, 7, false) >= 0)
+	oldest = blocks_alloc(&blocks, 2, 7, USER_ROOT);
+	while (blocks_alloc(&blocks, 1, 7, USER_ROOT) >= 0)
 		;
 	for (uint32_t block = 1; block < BLOCKS - 1; block++)
 		blocks_free(&blocks, block << BLOCK_SHIFT,
 			    block << BLOCK_SHIFT == (uint32_t)oldest ? 8 : 9);
-	assert_int_equal(blocks_alloc(&blocks, 3, 10, false), -ENOSPC);
-	assert_int_equal(blocks_alloc(&blocks, 3, 10, true), oldest);
+	assert_int_equal(blocks_alloc(&blocks, 3, 10, USER_ROOT), -ENOSPC);
+	assert_int_equal(blocks_alloc(&blocks, 3, 10, USER_TRUSTED), oldest);
+}
+
+/* One user has them rest, and the others still get some. */
+static void blocks_alloc__counts_what_rests_as_its_users(void **state)
+{
+	const user_t user = user_of_uid(1000), other = user_of_uid(1001);
+	struct blocks blocks;
+	int first, count = 0;
+
+	(void)state;
+	assert_int_equal(blocks_init(&blocks), 0);
+	while ((first = blocks_alloc(&blocks, 1, 5, user)) >= 0) {
+		if (count++ > 2)
+			blocks_free(&blocks, (uint32_t)first, 5);
+	}
+	assert_int_equal(first, -EAGAIN);
+	assert_int_equal(count, BLOCKS_USER_MAX);
+	assert_true(blocks_alloc(&blocks, 2, 5, other) >= 0);
+	assert_int_equal(blocks_alloc(&blocks, 1, 4 + BLOCK_REST_NS, user), -EAGAIN);
+	assert_true(blocks_alloc(&blocks, 1, 5 + BLOCK_REST_NS, user) >= 0);
 }
 
 static void blocks_init__begins_anywhere(void **state)
@@ -121,7 +141,7 @@ static void blocks_init__begins_anywhere(void **state)
 	(void)state;
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(blocks_init(&blocks), 0);
-		first[i] = blocks_alloc(&blocks, 1, 0, true);
+		first[i] = blocks_alloc(&blocks, 1, 0, USER_TRUSTED);
 		differ += first[i] != first[0];
 	}
 	assert_true(differ > 0);
@@ -134,7 +154,7 @@ static void blocks_free__takes_a_block_once(void **state)
 
 	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
-	first = blocks_alloc(&blocks, 1, 0, true);
+	first = blocks_alloc(&blocks, 1, 0, USER_TRUSTED);
 	blocks_free(&blocks, (uint32_t)first, 0);
 	blocks_free(&blocks, (uint32_t)first, 0);
 	assert_int_equal(blocks.used, 0);
@@ -148,6 +168,7 @@ int main(void)
 		cmocka_unit_test(blocks_alloc__gives_a_block_back_after_all_others),
 		cmocka_unit_test(blocks_alloc__lets_a_block_rest),
 		cmocka_unit_test(blocks_alloc__gives_the_trusted_what_has_rested_longest),
+		cmocka_unit_test(blocks_alloc__counts_what_rests_as_its_users),
 		cmocka_unit_test(blocks_init__begins_anywhere),
 		cmocka_unit_test(blocks_free__takes_a_block_once),
 	};

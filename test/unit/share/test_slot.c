@@ -185,6 +185,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		server.slots[i] = (struct slot){.state = SLOT_LIVE,
 						.uid = uid,
+						.user = user_of_uid(uid),
 						.socket = -1,
 						.pidfd = -1,
 						.process_fd = -1,

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "share/user.h"
+
 #define BLOCK_SHIFT 14
 #define BLOCK_QPNS  (1u << BLOCK_SHIFT)
 #define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
@@ -15,10 +17,14 @@
  * have. */
 #define BLOCK_REST_NS UINT64_C(4000000000)
 
+/* Of a user who is not trusted: blocks that its processes have, or had and that rest. */
+#define BLOCKS_USER_MAX 64
+
 /* One thread at a time. */
 struct blocks {
 	uint16_t slots[BLOCKS];	    /* whose, or BLOCK_NONE */
 	uint64_t rested_ns[BLOCKS]; /* of one that is free: when it will have rested */
+	user_t users[BLOCKS];	    /* whose it is, and was */
 	uint32_t next;		    /* where the search for a free one begins */
 	uint32_t used;
 };
@@ -30,12 +36,13 @@ int blocks_init(struct blocks *blocks);
  * Give a block. They are given in turn: one that came back is given again after all the others, and
  * when it has rested.
  *
- * @param trusted
- *   Where none has rested, it may have the one that has rested the longest.
+ * @param user
+ *   USER_TRUSTED: where none has rested, it may have the one that has rested the longest.
  * @return
- *   The first queue pair number of it, or -ENOSPC.
+ *   The first queue pair number of it; -ENOSPC; -EAGAIN: too many are this user's, or rest since
+ *   they were.
  */
-int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, bool trusted);
+int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t user);
 
 /** Take back the block that begins with a number. */
 void blocks_free(struct blocks *blocks, uint32_t qpn_first, uint64_t now_ns);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is not listened to for a while: one that has had its part of the owner's time, or would bring
+ * descriptors while those that it brought before cannot be closed; and a socket where nobody can be
+ * let in. What is sent meanwhile waits in the kernel: nothing is lost, and nothing wakes the owner
+ * in vain.
+ */
+#include <sys/epoll.h>
+
+#include "memif/socket.h"
+#include "server.h"
+
+#define BUSY_NS UINT64_C(100000000) /* after packets, more may come at any time */
+
+static void rest_fd(struct server *server, int fd)
+{
+	if (fd >= 0)
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void rest_slot(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+
+	if (slot->rests)
+		return;
+	rest_fd(server, slot->socket);
+	rest_fd(server, isolated_wire(slot));
+	slot->rests = true;
+	server->resting++;
+}
+
+void rest_stranger(struct server *server, struct stranger *stranger)
+{
+	if (stranger->rests)
+		return;
+	rest_fd(server, stranger->fd);
+	stranger->rests = true;
+	server->resting++;
+}
+
+void rest_listener(struct server *server, struct listener *listener)
+{
+	if (listener->rests)
+		return;
+	rest_fd(server, listener->fd);
+	listener->rests = true;
+	server->resting++;
+}
+
+void rest_forget_slot(struct server *server, struct slot *slot)
+{
+	server->resting -= slot->rests;
+	slot->rests = false;
+}
+
+void rest_forget_stranger(struct server *server, struct stranger *stranger)
+{
+	server->resting -= stranger->rests;
+	stranger->rests = false;
+}
+
+static bool is_stuck(user_t user)
+{
+	bool stuck;
+
+	memif_socket_charge(user);
+	stuck = memif_socket_is_stuck();
+	memif_socket_charge(USER_TRUSTED);
+	return stuck;
+}
+
+static void wake_slot(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+
+	if (!slot->rests || is_stuck(slot->user) ||
+	    budget_is_spent(&slot->budget, server->clock_ns))
+		return;
+	rest_forget_slot(server, slot);
+	if (server_watch(server, slot->socket, EVENT_SOCKET, number) != 0 ||
+	    (isolated_wire(slot) >= 0 &&
+	     server_watch(server, isolated_wire(slot), EVENT_WIRE, number) != 0))
+		slot_condemn(server, number);
+}
+
+static void wake_stranger(struct server *server, struct stranger *stranger)
+{
+	if (!stranger->rests || is_stuck(stranger->user) ||
+	    budget_is_spent(&server->newcomers, server->clock_ns))
+		return;
+	rest_forget_stranger(server, stranger);
+	if (server_watch(server, stranger->fd, EVENT_STRANGER, (uint32_t)stranger->fd) != 0)
+		rest_stranger(server, stranger);
+}
+
+static void wake_listener(struct server *server, struct listener *listener, enum server_event event)
+{
+	if (!listener->rests || server->clock_ns < listener->until_ns)
+		return;
+	if (event == EVENT_LISTEN_ISOLATED &&
+	    (memif_socket_is_late() || budget_is_spent(&server->newcomers, server->clock_ns)))
+		return;
+	listener->rests = false;
+	server->resting--;
+	if (server_watch(server, listener->fd, event, 0) != 0)
+		rest_listener(server, listener);
+}
+
+void rest_look(struct server *server)
+{
+	if (server->resting == 0)
+		return;
+	server->clock_ns = server_now_ns();
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		wake_slot(server, i);
+	for (int i = 0; i < SERVER_STRANGERS_MAX; i++)
+		wake_stranger(server, &server->strangers[i]);
+	wake_listener(server, &server->trusted, EVENT_LISTEN);
+	wake_listener(server, &server->isolated, EVENT_LISTEN_ISOLATED);
+}
+
+/* While nothing passes, nobody is kept waiting: what is asked then costs nothing. */
+static bool is_busy(const struct server *server)
+{
+	return server->clock_ns - server->worked_ns < BUSY_NS;
+}
+
+void rest_charge_slot(struct server *server, uint16_t number, uint64_t took_ns)
+{
+	struct slot *slot = &server->slots[number];
+
+	if (slot->state != SLOT_LIVE || !slot->isolated || !is_busy(server))
+		return;
+	budget_spend(&slot->budget, server->clock_ns, took_ns);
+	if (budget_is_spent(&slot->budget, server->clock_ns))
+		rest_slot(server, number);
+}
+
+void rest_charge_newcomers(struct server *server, uint64_t took_ns)
+{
+	if (!is_busy(server))
+		return;
+	budget_spend(&server->newcomers, server->clock_ns, took_ns);
+	if (!budget_is_spent(&server->newcomers, server->clock_ns))
+		return;
+	rest_listener(server, &server->isolated);
+	for (int i = 0; i < SERVER_STRANGERS_MAX; i++) {
+		if (server->strangers[i].fd >= 0)
+			rest_stranger(server, &server->strangers[i]);
+	}
+}

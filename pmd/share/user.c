@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Users, and the user namespaces by which one has many user ids. */
+#include "share/user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define OF_NAMESPACE (UINT64_C(1) << 63) /* and its inode's number */
+
+static ino_t inode_of(int fd)
+{
+	struct stat file;
+
+	return fstat(fd, &file) == 0 ? file.st_ino : 0;
+}
+
+static ino_t own_namespace(void)
+{
+	struct stat file;
+
+	return stat("/proc/self/ns/user", &file) == 0 ? file.st_ino : 0;
+}
+
+/* The user who has made a namespace; where that is the superuser, as container engines run by it
+ * do, the namespace itself. */
+static user_t namespace_user(int fd)
+{
+	uid_t uid;
+
+	if (ioctl(fd, NS_GET_OWNER_UID, &uid) == 0 && uid != 0)
+		return user_of_uid(uid);
+	return OF_NAMESPACE | inode_of(fd);
+}
+
+/* Of the namespaces that a process is in, the one right below ours; takes over the descriptor. */
+static int topmost(int fd, ino_t own)
+{
+	for (;;) {
+		const int parent = ioctl(fd, NS_GET_PARENT);
+
+		if (parent < 0)
+			return fd;
+		if (inode_of(parent) == own) {
+			close(parent);
+			return fd;
+		}
+		close(fd);
+		fd = parent;
+	}
+}
+
+int user_pidfd(int socket, const struct ucred *peer)
+{
+	socklen_t len = sizeof(int);
+	int fd;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0)
+		return fd;
+	/* Linux before 6.5 does not know the option. */
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	fd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The namespace of a process; -1: it cannot be told, or is ours. */
+static int user_namespace(const struct ucred *peer, ino_t own)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", peer->pid);
+	fd = peer->pid != 0 && own != 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd >= 0 && inode_of(fd) == own) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+user_t user_of(int socket)
+{
+	const ino_t own = own_namespace();
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+	user_t user;
+	int fd;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+		return user_of_uid((uid_t)-1);
+	fd = user_namespace(&peer, own);
+	if (fd < 0)
+		return user_of_uid(peer.uid);
+	fd = topmost(fd, own);
+	user = namespace_user(fd);
+	close(fd);
+	return user;
+}
