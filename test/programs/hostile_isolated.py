@@ -71,11 +71,12 @@ class Deaf:
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self._listener.bind(("127.0.0.1", 0))
-        self._listener.listen()
+        self._listener.listen(128)
 
     def lingering(self):
         """A socket whose last descriptor should be closed by others."""
-        made = socket.create_connection(self._listener.getsockname())
+        made = socket.socket()
+        made.connect(self._listener.getsockname())
         made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 65535))
         made.setblocking(False)

@@ -13,7 +13,9 @@ from operate import ctl, expect
 from share import END_SECONDS, SECONDS, Uroced
 
 HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile_isolated.py")
+GREEDY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "greedy.py")
 FIRST_PORT = 27000
+DESCRIPTORS = 1024  # of uroced here: what many a host's services have
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
 KILLS = 4
 ADDRESSES = {"beyond": "10.9.7.2"}
@@ -38,6 +40,7 @@ class IsolatedTest:
         self._socket = f"{self._work_dir}/isolated.sock"
         self._owner = Uroced(self._here, self._work_dir, "veth0", f"--isolated={self._socket}",
                              "--file-prefix", f"uroce-isolated-{os.getpid()}")
+        self._owner.argv = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", *self._owner.argv]
         self._names = 0
         self._port = FIRST_PORT
         self._indices = {}
@@ -76,6 +79,8 @@ class IsolatedTest:
         self._check("who may", self._rights)
         self._check(f"{KILLS} kills", self._kills)
         self._check("a hostile client", self._hostile)
+        self._check("a user takes all descriptors", self._greedy, "descriptors")
+        self._check("a user takes all numbers", self._greedy, "numbers")
         self._check("everything comes back", self._comes_back)
         self._check("uroced is killed", self._owner_killed)
 
@@ -185,6 +190,28 @@ class IsolatedTest:
         expect(wait_until(lambda: self._descriptors() == before, SECONDS),
                f"seed {seed}: {self._descriptors()} descriptors, not {before}")
         self._run(PingPong([], 100, 16384), "isolated", "isolated")
+
+    def _greedy(self, what):
+        """One user takes all that it gets: others attach as ever, and uroced has descriptors left."""
+        expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
+        before = self._descriptors()
+        other = ["setpriv", "--reuid", "daemon", "--regid", "nogroup", "--clear-groups"]
+        greedy = LocalHost(f"isolated-{what}", self._work_dir, []).start(
+            [sys.executable, GREEDY, self._socket, what, str(2 * SECONDS)])
+        try:
+            expect(wait_until(lambda: "ready" in greedy.output(), SECONDS), "it gets nothing", *greedy.story("greedy"))
+            for host in [["--socket", self._owner.socket]] * 3 + [[f"--isolated={self._socket}"]] * (what == "numbers"):
+                user = other if host[0].startswith("--isolated") else []
+                done = subprocess.run([*self._here.prefix, *user, UROCE_RUN, *host, "--", "ibv_devinfo"],
+                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+                expect(done.returncode == 0, f"{host[0]}: nobody else can attach", done.stderr,
+                       f"{self._descriptors()} descriptors")
+            expect(self._descriptors() < DESCRIPTORS * 3 // 4, "it has most descriptors", self._descriptors())
+        finally:
+            greedy.kill()
+        expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back", self._owner.status())
+        expect(wait_until(lambda: self._descriptors() <= before, SECONDS), "descriptors do not come back",
+               self._descriptors(), before)
 
     def _descriptors(self):
         return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
