@@ -15,6 +15,7 @@ from share import END_SECONDS, SECONDS, Uroced
 HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile_isolated.py")
 GREEDY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "greedy.py")
 FIRST_PORT = 27000
+GREEDY_SECONDS = 3
 DESCRIPTORS = 1024  # of uroced here: what many a host's services have
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
 KILLS = 4
@@ -197,16 +198,17 @@ class IsolatedTest:
         before = self._descriptors()
         other = ["setpriv", "--reuid", "daemon", "--regid", "nogroup", "--clear-groups"]
         greedy = LocalHost(f"isolated-{what}", self._work_dir, []).start(
-            [sys.executable, GREEDY, self._socket, what, str(2 * SECONDS)])
+            [sys.executable, GREEDY, self._socket, str(self._owner.process.pid), what, str(2 * SECONDS)])
         try:
             expect(wait_until(lambda: "ready" in greedy.output(), SECONDS), "it gets nothing", *greedy.story("greedy"))
+            expect(not wait_until(lambda: self._descriptors() > DESCRIPTORS * 3 // 4, GREEDY_SECONDS),
+                   "it has most descriptors", self._descriptors())
             for host in [["--socket", self._owner.socket]] * 3 + [[f"--isolated={self._socket}"]] * (what == "numbers"):
                 user = other if host[0].startswith("--isolated") else []
                 done = subprocess.run([*self._here.prefix, *user, UROCE_RUN, *host, "--", "ibv_devinfo"],
                                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
                 expect(done.returncode == 0, f"{host[0]}: nobody else can attach", done.stderr,
                        f"{self._descriptors()} descriptors")
-            expect(self._descriptors() < DESCRIPTORS * 3 // 4, "it has most descriptors", self._descriptors())
         finally:
             greedy.kill()
         expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back", self._owner.status())
