@@ -17,6 +17,7 @@ from beside import BesideTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
 from guests import GuestsTest  # noqa: E402
+from fuzz import FuzzTest  # noqa: E402
 from isolated import IsolatedTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from share import ShareTest  # noqa: E402
@@ -65,6 +66,7 @@ def main():
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()
+        FuzzTest(report, work_dir, random.Random(options.seed)).run_all()
         TestroceTest(report, work_dir).run_all()
         GuestsTest(report, work_dir).run_all()
         BesideTest(report, work_dir).run_all()

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages, descriptors and their order and timing, at random, for a socket of uroced's: argv are the socket, "isolated" or
+"trusted", and the seed. Goes on until it is killed. What is done follows from the seed alone; when, not."""
+
+import contextlib
+import os
+import random
+import select
+import socket
+import struct
+import sys
+import tempfile
+import time
+
+from hostile import HELLO, Client
+from hostile_isolated import FDS_MAX, MESSAGE_BYTES, REGION_BYTES, RING, RING_BYTES, WIRE, Broken, Deaf, Wire, sealed
+
+KINDS = 12             # of messages, from HELLO on
+WAIT_SECONDS = 0.3     # for an answer
+CONNECTIONS = 24       # at one time
+GID_AT = 16            # from here on of a message bytes are noise
+LINGER_SECONDS = 2     # of what is closed here, should we be the last
+
+
+def quietly(act):
+    """Does something that uroced may end in the middle."""
+    with contextlib.suppress(OSError, Broken, AssertionError, struct.error, ValueError, IndexError):
+        act()
+
+
+class Files:
+    """Descriptors of every kind of file."""
+
+    def __init__(self, rng, trusted):
+        self._rng = rng
+        self._deaf = Deaf(0)
+        self._makes = [self._memory, self._sealed, self._pipe, self._pair, self._eventfd, self._epoll, self._pidfd,
+                       lambda: [os.open("/dev/null", os.O_RDWR)], lambda: [os.open("/", os.O_RDONLY)],
+                       lambda: [os.open("/", os.O_PATH)], lambda: [os.open("/proc/self/status", os.O_RDONLY)],
+                       lambda: [os.open("/proc/self/ns/user", os.O_RDONLY)], lambda: list(os.openpty()),
+                       self._deleted, self._listener, self._datagram, self._inotify]
+        if not trusted:  # who is trusted is trusted not to do that
+            self._makes += [self._lingering, self._nested]
+
+    def make(self):
+        """Some of one kind; the caller closes them."""
+        try:
+            return self._rng.choice(self._makes)()
+        except OSError:
+            return []
+
+    def _memory(self):
+        fd = os.memfd_create(self._rng.choice(("hostile", "uroce-report")), os.MFD_ALLOW_SEALING)
+        os.truncate(fd, self._rng.choice((0, 1, 4096, REGION_BYTES, 1 << 40)))
+        return [fd]
+
+    def _sealed(self):
+        return [sealed(self._rng.choice((0, 4096, REGION_BYTES, 1 << 21)))]
+
+    @staticmethod
+    def _pipe():
+        return list(os.pipe())
+
+    @staticmethod
+    def _pair():
+        return [end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)]
+
+    @staticmethod
+    def _eventfd():
+        return [os.eventfd(0)]
+
+    @staticmethod
+    def _epoll():
+        epoll, event = select.epoll(), os.eventfd(0)
+        epoll.register(event)
+        fds = [os.dup(epoll.fileno()), event]
+        epoll.close()
+        return fds
+
+    @staticmethod
+    def _pidfd():
+        return [os.pidfd_open(os.getpid())]
+
+    @staticmethod
+    def _deleted():
+        with tempfile.TemporaryFile() as file:
+            return [os.dup(file.fileno())]
+
+    @staticmethod
+    def _listener():
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind("")
+        listener.listen()
+        return [listener.detach()]
+
+    @staticmethod
+    def _datagram():
+        return [end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)]
+
+    @staticmethod
+    def _inotify():
+        return [os.open("/proc/self/mountinfo", os.O_RDONLY)]
+
+    def _lingering(self):
+        made = self._deaf.lingering()
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGER_SECONDS))
+        return [made.detach()]
+
+    def _nested(self):
+        outer, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        fds = self.make()
+        quietly(lambda: socket.send_fds(outer, [b"x"], fds))
+        for fd in fds:
+            os.close(fd)
+        outer.close()
+        return [inner.detach()]
+
+
+class Fuzzer:
+    """Connections, and what is done with them."""
+
+    def __init__(self, path, trusted, rng):
+        self._path = path
+        self._rng = rng
+        self._files = Files(rng, trusted)
+        self._clients = []
+        self._acts = [self._connect, self._connect, self._say, self._say, self._hello, self._drop, self._request]
+        if not trusted:
+            self._acts += [self._wire, self._wire, self._plug]
+        client = self._client()
+        client.send(b"?")
+        answer, _ = client.receive()
+        self._bytes, self._version = len(answer), struct.unpack_from("<4I", answer)[3]
+        client.socket.close()
+
+    def _client(self):
+        client = Client(self._path)
+        client.socket.settimeout(WAIT_SECONDS)
+        return client
+
+    def _message(self, kind):
+        """Right in its length and version, as a rule, and noise else."""
+        head = struct.pack("<4I", kind, self._rng.getrandbits(32), 0, self._version)
+        noise = self._rng.randbytes if self._rng.random() < 0.5 else bytes
+        message = head + noise(self._bytes - len(head))
+        if self._rng.random() < 0.1:
+            at = self._rng.randrange(len(message))
+            message = message[:at] + self._rng.randbytes(1) + message[at + 1:]
+        if self._rng.random() < 0.1:
+            message = message[:self._rng.randrange(len(message))]
+        return message
+
+    def _with_files(self, to, data):
+        """Sends with what comes to mind."""
+        fds = self._files.make() if self._rng.random() < 0.5 else []
+        if fds and self._rng.random() < 0.1:
+            count = self._rng.choice((2, FDS_MAX))
+            fds += [os.dup(fds[0]) for _ in range(count - len(fds))]
+        try:
+            quietly(lambda: socket.send_fds(to, [data], fds))
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _some(self):
+        return self._rng.choice(self._clients)
+
+    def _connect(self):
+        if len(self._clients) == CONNECTIONS:
+            self._drop()
+        self._clients.append(self._client())
+
+    def _drop(self):
+        self._clients.pop(self._rng.randrange(len(self._clients))).socket.close()
+
+    def _say(self):
+        self._with_files(self._some().socket, self._message(HELLO + self._rng.randrange(KINDS)))
+
+    def _hello(self):
+        client = self._some()
+        client.send(struct.pack("<4I", HELLO, 0, 0, self._version).ljust(self._bytes, b"\0"))
+        client.receive()
+
+    def _request(self):
+        """Many, as fast as they are answered."""
+        client = self._some()
+        for _ in range(self._rng.randrange(100)):
+            client.send(self._message(HELLO + self._rng.randrange(4, 8)))
+            client.receive()
+
+    def _plug(self):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client = self._some()
+        client.send(struct.pack("<4I", WIRE, 0, 0, self._version).ljust(self._bytes, b"\0"), [theirs.fileno()])
+        for _ in range(self._rng.randrange(8)):
+            self._with_files(ours, struct.pack("<H", self._rng.randrange(10)) + self._rng.randbytes(MESSAGE_BYTES - 2))
+        ours.close()
+        theirs.close()
+
+    def _wire(self):
+        """A right one, whose rings then are noise."""
+        wire = Wire(self._path, lambda kind: struct.pack("<4I", kind, 0, 0, self._version).ljust(self._bytes, b"\0"))
+        wire.socket.settimeout(WAIT_SECONDS)
+        wire.client.socket.settimeout(WAIT_SECONDS)
+        try:
+            wire.connect()
+            for _ in range(self._rng.randrange(60)):
+                where = self._rng.randrange(0, 2 * RING_BYTES - 8)
+                wire.memory[where:where + 8] = self._rng.randbytes(8)
+                wire.head(0, self._rng.randrange(RING + 1))
+                wire.ring_bell()
+        finally:
+            wire.close()
+
+    def run(self):
+        """Without an end."""
+        while True:
+            quietly(self._rng.choice(self._acts))
+            if self._rng.random() < 0.05:
+                time.sleep(self._rng.random() / 100)
+
+
+def main():
+    path, who, seed = sys.argv[1:4]
+    Fuzzer(path, who == "trusted", random.Random(seed)).run()
+
+
+if __name__ == "__main__":
+    main()
