@@ -14,7 +14,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
 	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)) {
-		replies_ack(responder->replies, responder->ack_psn, responder->msn);
+		responder_acknowledge(responder);
 		return;
 	}
 	if (placement_is(packet)) {

@@ -88,7 +88,8 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 void gap_closes(struct responder *responder)
 {
 	responder->nak_sent = false;
-	replies_withdraw_nak(responder->replies, responder->ack_psn, responder->msn);
+	if (replies_withdraw_nak(responder->replies))
+		responder_acknowledge(responder);
 }
 
 /*
@@ -103,7 +104,7 @@ const struct packet *gap_next(struct responder *responder)
 	if (responder->nak_sent)
 		return NULL;
 	if (early_drop_before(&responder->early, responder->epsn))
-		replies_ack(responder->replies, responder->ack_psn, responder->msn);
+		responder_acknowledge(responder);
 	packet = early_first(&responder->early);
 	if (packet == NULL || psn_eq(packet->psn, responder->epsn))
 		return packet;

@@ -12,6 +12,8 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
+/* A request is a duplicate less than so many PSNs after it was new. */
+#define REPLIES_REACH (1u << 23)
 /* Entries that a ring begins with, if no less are asked for. */
 #define REPLIES_FIRST 2
 
@@ -137,8 +139,19 @@ void replies_forget_pd(struct replies *replies, const struct pd *pd, const struc
 	}
 }
 
+void replies_forget_old(struct replies *replies, struct psn expected)
+{
+	/* The oldest first. */
+	while (replies->remembered > 0 &&
+	       psn_since(expected,
+			 replies_resource(replies, replies->newest - replies->remembered)->last) >=
+		       REPLIES_REACH)
+		replies->remembered--;
+}
+
 void replies_add(struct replies *replies, const struct reply *reply)
 {
+	replies_forget_old(replies, reply->first);
 	replies_remember(replies, reply);
 	replies_push(replies, reply);
 }
@@ -224,12 +237,20 @@ void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint
 	replies->ack_msn = msn;
 }
 
-void replies_withdraw_nak(struct replies *replies, struct psn psn, uint32_t msn)
+bool replies_withdraw_nak(struct replies *replies)
 {
 	if (replies->ack != NAK_DUE || replies->nak_syndrome != (AETH_NAK | NAK_PSN_SEQUENCE))
-		return;
+		return false;
 	replies->ack = ACK_NONE_DUE;
-	replies_ack(replies, psn, msn);
+	return true;
+}
+
+bool replies_withdraw_ack(struct replies *replies)
+{
+	if (replies->ack != ACK_DUE)
+		return false;
+	replies->ack = ACK_NONE_DUE;
+	return true;
 }
 
 static void replies_put_aeth(struct packet_out *out, uint8_t syndrome, uint32_t msn)

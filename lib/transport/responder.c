@@ -347,6 +347,20 @@ static enum verdict execute(struct responder *responder, const struct packet *pa
 	return execute_read(responder, packet);
 }
 
+/*
+ * Move along what is kept of PSNs before it is 2^23 behind epsn, where it would seem to be ahead.
+ * Since the last time epsn has moved by less than RESPONDER_AGE_PSNS, and by a READ's responses, at
+ * most 2^23.
+ */
+static void responder_age(struct responder *responder)
+{
+	if (psn_since(responder->epsn, responder->ack_psn) > RESPONDER_ACK_REACH)
+		responder->ack_psn = psn_add(responder->epsn, -(int32_t)RESPONDER_ACK_REACH - 1);
+	replies_forget_old(responder->replies, responder->epsn);
+	if (replies_withdraw_ack(responder->replies))
+		responder_acknowledge(responder);
+}
+
 /* The packet is executed: expect the next one, and owe an acknowledgement where it is asked for. */
 static enum verdict finish(struct responder *responder, const struct packet *packet)
 {
@@ -355,6 +369,8 @@ static enum verdict finish(struct responder *responder, const struct packet *pac
 	if (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE))
 		responder->ack_psn = responder->epsn;
 	responder->epsn = psn_add(responder->epsn, 1);
+	if (unlikely((responder->epsn.v ^ packet->psn.v) & ~(RESPONDER_AGE_PSNS - 1)))
+		responder_age(responder);
 	if (flags & OPCODE_LAST) {
 		responder->message = MESSAGE_NONE;
 		responder->msn = (responder->msn + 1) & PSN_MASK;

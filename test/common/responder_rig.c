@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -120,4 +121,28 @@ void rig_post(uint64_t wr_id, struct ibv_sge sge)
 uint32_t rig_posted(void)
 {
 	return rig.rq.prod - rig.rq.cons;
+}
+
+void rig_read_on(uint32_t from, uint32_t psns)
+{
+	const size_t bytes = WIRE_MESSAGE_MAX;
+	void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct mr *mr;
+
+	assert_ptr_not_equal(addr, MAP_FAILED);
+	assert_int_equal(mr_register(rig.fixture.pd, addr, bytes, (uintptr_t)addr,
+				     REMOTE | IBV_ACCESS_LOCAL_WRITE, &mr),
+			 0);
+	while (psns > 0) {
+		const uint32_t some = RTE_MIN(psns, WIRE_MESSAGE_MAX / MTU);
+
+		EXPECT_TAKEN(OPCODE_READ_REQUEST, from, .iova = (uintptr_t)addr, .rkey = mr->key,
+			     .dma_length = some * MTU);
+		rig.replies.head = rig.replies.tail;
+		from += some;
+		psns -= some;
+	}
+	assert_int_equal(mr_deregister(mr), 0);
+	munmap(addr, bytes);
 }

@@ -63,4 +63,7 @@ void rig_post(uint64_t wr_id, struct ibv_sge sge);
 /* How many wait. */
 uint32_t rig_posted(void);
 
+/* READs from the PSN `from` on that take up so many PSNs, and whose responses have gone out. */
+void rig_read_on(uint32_t from, uint32_t psns);
+
 #endif

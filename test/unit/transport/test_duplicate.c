@@ -200,6 +200,45 @@ static void responder__duplicate_atomic_is_answered_from_memory(void **state)
 	expect_no_answer();
 }
 
+/* What is remembered of a request does not answer one that has its PSN 2^24 later. */
+static void responder__a_request_is_forgotten_before_its_psn_comes_again(void **state)
+{
+	const uint32_t all = 1u << 24;
+	uint32_t psn = 1;
+
+	(void)state;
+	assert_int_equal(replies_init(&rig.replies, 8), 0);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY, .swap_add = 1);
+	assert_int_equal(rig_answers(), 1);
+	rig_read_on(psn, all - 10);
+	for (psn += all - 10; psn < all + 10; psn++)
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, all, TO_MEMORY, .swap_add = 1);
+	expect_no_answer();
+}
+
+/* As far back as a requester that has 2^23 PSNs in the air may go. */
+static void responder__a_request_is_remembered_for_almost_2_23_psns(void **state)
+{
+	const uint32_t half = 1u << 23;
+
+	(void)state;
+	assert_int_equal(replies_init(&rig.replies, 8), 0);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY, .swap_add = 1);
+	assert_int_equal(rig_answers(), 1);
+	rig_read_on(1, half - 2);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY, .swap_add = 1);
+	assert_int_equal(rig_answers(), 1);
+	expect_answer(0, OPCODE_ATOMIC_ACKNOWLEDGE, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, half - 1, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY, .swap_add = 1);
+	assert_int_equal(rig_answers(), 1);
+	/* Then it is forgotten, also where no other request that is remembered comes. */
+	for (uint32_t i = 0; i < RESPONDER_AGE_PSNS; i++)
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, half + i, TO_MEMORY);
+	assert_int_equal(rig.replies.remembered, 1);
+}
+
 int main(void)
 {
 #define TEST(name) \
@@ -215,6 +254,8 @@ int main(void)
 		TEST(responder__duplicate_read_outside_resources_is_dropped),
 		TEST(responder__duplicate_read_leaves_room_for_a_new_one),
 		TEST(responder__duplicate_atomic_is_answered_from_memory),
+		TEST(responder__a_request_is_forgotten_before_its_psn_comes_again),
+		TEST(responder__a_request_is_remembered_for_almost_2_23_psns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

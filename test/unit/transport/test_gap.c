@@ -253,6 +253,54 @@ static void responder__flush_and_reset_drop_what_is_kept(void **state)
 	assert_int_equal(rig.responder.early.count, 0);
 }
 
+/* Two requests change places: what closes the gap is answered, and nothing else is told. After so
+ * many PSNs of READs, with no SEND or WRITE in between. */
+static void expect_no_old_acknowledgement(uint32_t psns)
+{
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	rig_read_on(1, psns);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, psns + 2, TO_MEMORY, .dma_length = 8);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, psns + 1, TO_MEMORY, .dma_length = 8);
+	assert_int_equal(rig_answers(), 2);
+	expect_answer(0, OPCODE_READ_RESPONSE_ONLY, psns + 1);
+	expect_answer(1, OPCODE_READ_RESPONSE_ONLY, psns + 2);
+	/* Nor for a duplicate of what a requester does not wait for any more. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, psns, TO_MEMORY);
+	expect_no_answer();
+	/* The next WRITE is acknowledged as ever. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, psns + 3, TO_MEMORY, .ack_req = true);
+	assert_int_equal(rig_answers(), 1);
+	expect_answer(0, OPCODE_ACKNOWLEDGE, psns + 3);
+}
+
+static void responder__an_old_write_is_not_acknowledged_after_many_reads(void **state)
+{
+	static const uint32_t psns[] = {
+		RESPONDER_ACK_REACH, (1u << 23) - 1,	     1u << 23, 3u << 22,
+		(1u << 24) - 10,     (1u << 24) + (1u << 23)};
+
+	for (size_t i = 0; i < sizeof(psns) / sizeof(psns[0]); i++) {
+		expect_no_old_acknowledgement(psns[i]);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+/* In the same way, where the program READs a little at a time. */
+static void responder__nor_after_many_short_reads(void **state)
+{
+	const uint32_t step = 1u << 19;
+
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	for (uint32_t psns = 0; psns < 1u << 24; psns += step) {
+		rig_read_on(1 + psns, step);
+		/* The network repeats the WRITE. */
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psns, TO_MEMORY);
+		assert_int_equal(rig_answers(), psns + step < RESPONDER_ACK_REACH);
+	}
+}
+
 /* Relaxed ordering. */
 
 static void responder__a_relaxed_region_takes_early_bytes_at_once(void **state)
@@ -377,6 +425,8 @@ int main(void)
 		TEST(responder__a_key_that_goes_meanwhile_does_not_open_memory),
 		TEST(responder__not_ready_for_a_kept_packet),
 		TEST(responder__flush_and_reset_drop_what_is_kept),
+		TEST(responder__an_old_write_is_not_acknowledged_after_many_reads),
+		TEST(responder__nor_after_many_short_reads),
 		TEST(responder__a_relaxed_region_takes_early_bytes_at_once),
 		TEST(responder__early_bytes_of_memory_that_a_key_leads_to_no_more),
 		TEST(responder__a_strict_region_waits),

@@ -47,4 +47,10 @@ static inline bool psn_before(struct psn a, struct psn b)
 	return psn_diff(a, b) < 0;
 }
 
+/* How far `a` has come since it was `b`, if that is less than 2^24. */
+static inline uint32_t psn_since(struct psn a, struct psn b)
+{
+	return (a.v - b.v) & PSN_MASK;
+}
+
 #endif

@@ -28,7 +28,9 @@ enum reply_kind {
 struct reply {
 	enum reply_kind kind;
 	const struct pd *pd; /* READ: that its memory is of */
-	struct psn first;    /* of the responses */
+	/* Of the responses. Nobody moves them along: replies_forget_old forgets them in time, and a
+	 * requester does not go on for 2^23 PSNs without a response that it waits for. */
+	struct psn first;
 	struct psn last;
 	uint32_t msn;	   /* after the request */
 	uint64_t iova;	   /* READ: of the first response's payload */
@@ -53,7 +55,8 @@ struct replies {
 
 	uint8_t nak_syndrome;
 	enum acknowledgement ack;
-	struct psn ack_psn;
+	struct psn
+		ack_psn; /* an acknowledgement's: responder_age moves it along; a NAK's is epsn */
 	uint32_t ack_msn;
 
 	/*
@@ -67,8 +70,9 @@ struct replies {
 	uint32_t repeats; /* entries that are repeated, at most mask + 1 */
 
 	uint32_t resources; /* max_dest_rd_atomic */
-	/* A power of two, - 1: the indices wrap. The rings are there when the first reply is owed, and grow until that is
-	 * at least `resources`: who asks for many and never READs takes no memory for them. */
+	/* A power of two, - 1: the indices wrap. The rings are there when the first reply is owed,
+	 * and grow until that is at least `resources`: who asks for many and never READs takes no
+	 * memory for them. */
 	uint32_t mask;
 
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
@@ -120,6 +124,10 @@ static inline bool replies_reserve(struct replies *replies)
 	       replies_grow(replies);
 }
 
+/** Forget the requests whose duplicates would not be told from new ones: those 2^23 PSNs and more
+ * before `expected`. To be called at least every 2^22 PSNs; replies_add does it too. */
+void replies_forget_old(struct replies *replies, struct psn expected);
+
 /** Owe and remember a new reply. Only with replies_room and replies_reserve. */
 void replies_add(struct replies *replies, const struct reply *reply);
 
@@ -164,8 +172,12 @@ void replies_ack(struct replies *replies, struct psn psn, uint32_t msn);
 /** Owe a NAK or RNR NAK. */
 void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn);
 
-/** A PSN sequence NAK that is owed has become wrong: owe an acknowledgement instead. */
-void replies_withdraw_nak(struct replies *replies, struct psn psn, uint32_t msn);
+/** A PSN sequence NAK that is owed has become wrong. Return whether one was owed: it may stand for
+ * an acknowledgement. */
+bool replies_withdraw_nak(struct replies *replies);
+
+/** An acknowledgement that is owed has become too old. Return whether one was owed. */
+bool replies_withdraw_ack(struct replies *replies);
 
 /**
  * Send what is owed.

@@ -46,12 +46,16 @@ struct responder {
 	uint32_t mtu;	     /* path MTU, bytes */
 	unsigned int access; /* IBV_ACCESS_REMOTE_*: operations that are enabled */
 
-	struct psn epsn;    /* expected PSN */
-	struct psn ack_psn; /* of the newest SEND or WRITE packet executed; what came behind it
-			       (READs, atomics) is answered, not acknowledged */
-	uint32_t msn;	    /* messages executed, 24 bits */
+	struct psn epsn; /* expected PSN */
+	/*
+	 * Of the newest SEND or WRITE packet executed; what came behind it (READs, atomics) is
+	 * answered, not acknowledged. responder_age moves it along: more than RESPONDER_ACK_REACH
+	 * behind epsn it is of none, and there is nothing to acknowledge.
+	 */
+	struct psn ack_psn;
+	uint32_t msn; /* messages executed, 24 bits */
 	enum responder_message message;
-	bool nak_sent; /* a NAK for epsn is out: what comes behind it gets none (C9-112) */
+	bool nak_sent;	    /* a NAK for epsn is out: what comes behind it gets none (C9-112) */
 	struct psn gap_psn; /* of the first packet behind the gap; epsn after an RNR NAK, until one
 			       comes */
 
@@ -70,6 +74,20 @@ struct responder {
 	struct srq *(*find_srq)(void *domain, uint32_t number);
 	void *domain;
 };
+
+/* How far behind epsn an acknowledgement may be. A requester compares it with what it has sent, so
+ * the other half of what PSNs can tell apart is for its packets from epsn on. A SEND or WRITE that
+ * is older is acknowledged by the responses of the READs that follow it. */
+#define RESPONDER_ACK_REACH (1u << 22)
+/* epsn passes a multiple of this at least as often as PSNs that are kept must be moved along. */
+#define RESPONDER_AGE_PSNS (1u << 21)
+
+/** Owe an acknowledgement of what was executed, if that has to be acknowledged. */
+static inline void responder_acknowledge(struct responder *responder)
+{
+	if (psn_since(responder->epsn, responder->ack_psn) <= RESPONDER_ACK_REACH)
+		replies_ack(responder->replies, responder->ack_psn, responder->msn);
+}
 
 /** PSNs that the responses of a READ of so many bytes take up. */
 static inline uint32_t responder_psns(const struct responder *responder, uint32_t dma_length)
