@@ -83,13 +83,11 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 		responder->gap_psn = packet->psn;
 }
 
-/* The packet that a NAK was for is there. Where that NAK still waits to be sent, an acknowledgement
- * goes in its place. */
+/* The packet that a NAK was for is there. */
 void gap_closes(struct responder *responder)
 {
 	responder->nak_sent = false;
-	if (replies_withdraw_nak(responder->replies))
-		responder_acknowledge(responder);
+	replies_withdraw_nak(responder->replies);
 }
 
 /*

@@ -78,7 +78,8 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
 	replies->pending = pending;
 	replies->resources = resources;
 	replies->mask = entries - 1;
-	replies->ack = old.ack;
+	replies->ack_due = old.ack_due;
+	replies->nak_due = old.nak_due;
 	replies_take_over(replies, &old);
 	replies_fini(&old);
 	return 0;
@@ -120,7 +121,8 @@ void replies_clear(struct replies *replies)
 	replies->head = 0;
 	replies->tail = 0;
 	replies->repeats = 0;
-	replies->ack = ACK_NONE_DUE;
+	replies->ack_due = false;
+	replies->nak_due = false;
 }
 
 void replies_forget_pd(struct replies *replies, const struct pd *pd, const struct pd *instead)
@@ -222,35 +224,25 @@ void replies_word(struct replies *replies, struct psn psn, uint32_t msn)
 
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn)
 {
-	if (replies->ack == NAK_DUE)
-		return;
-	replies->ack = ACK_DUE;
+	replies->ack_due = true;
 	replies->ack_psn = psn;
 	replies->ack_msn = msn;
 }
 
 void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn)
 {
-	replies->ack = NAK_DUE;
+	replies->nak_due = true;
 	replies->nak_syndrome = syndrome;
-	replies->ack_psn = psn;
-	replies->ack_msn = msn;
-}
-
-bool replies_withdraw_nak(struct replies *replies)
-{
-	if (replies->ack != NAK_DUE || replies->nak_syndrome != (AETH_NAK | NAK_PSN_SEQUENCE))
-		return false;
-	replies->ack = ACK_NONE_DUE;
-	return true;
+	replies->nak_psn = psn;
+	replies->nak_msn = msn;
 }
 
 bool replies_withdraw_ack(struct replies *replies)
 {
-	if (replies->ack != ACK_DUE)
-		return false;
-	replies->ack = ACK_NONE_DUE;
-	return true;
+	const bool due = replies->ack_due;
+
+	replies->ack_due = false;
+	return due;
 }
 
 static void replies_put_aeth(struct packet_out *out, uint8_t syndrome, uint32_t msn)
@@ -329,12 +321,18 @@ static void replies_build_acknowledge(const struct replies *replies, struct pack
 /* The acknowledgement or NAK that is due. */
 static void replies_build_ack(struct replies *replies, struct packet_out *out)
 {
-	const uint8_t ack = AETH_ACK | AETH_CREDIT_NONE;
+	const bool is_rnr = (replies->nak_syndrome & AETH_KIND_MASK) == AETH_RNR_NAK;
+	const bool nak = replies->nak_due && !(is_rnr && replies->ack_due);
 
-	replies_build_acknowledge(replies, out,
-				  replies->ack == NAK_DUE ? replies->nak_syndrome : ack,
-				  replies->ack_psn, replies->ack_msn);
-	replies->ack = ACK_NONE_DUE;
+	replies->ack_due = false;
+	if (nak) {
+		replies_build_acknowledge(replies, out, replies->nak_syndrome, replies->nak_psn,
+					  replies->nak_msn);
+		replies->nak_due = false;
+	} else {
+		replies_build_acknowledge(replies, out, AETH_ACK | AETH_CREDIT_NONE,
+					  replies->ack_psn, replies->ack_msn);
+	}
 }
 
 static void replies_sent(struct replies *replies, struct reply *reply)
@@ -344,8 +342,8 @@ static void replies_sent(struct replies *replies, struct reply *reply)
 		return;
 	replies_pop(replies);
 	/* A response acknowledges all that was requested before it (9.7.5.1.1). */
-	if (replies->ack == ACK_DUE && psn_before(replies->ack_psn, reply->last))
-		replies->ack = ACK_NONE_DUE;
+	if (replies->ack_due && psn_before(replies->ack_psn, reply->last))
+		replies->ack_due = false;
 }
 
 /* The memory of the oldest READ owed may not be read any more. */
@@ -361,7 +359,8 @@ static enum fault replies_build_refusal(struct replies *replies, struct packet_o
 	}
 	replies->head = replies->tail;
 	replies->repeats = 0;
-	replies->ack = ACK_NONE_DUE;
+	replies->ack_due = false;
+	replies->nak_due = false;
 	return FAULT_ACCESS;
 }
 

@@ -229,7 +229,11 @@ static void responder__not_ready_for_a_kept_packet(void **state)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .ack_req = true);
-	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 1, 1);
+	assert_int_equal(rig_answers(), 2);
+	expect_answer(0, OPCODE_ACKNOWLEDGE, 0);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->syndrome, ACK);
+	expect_answer(1, OPCODE_ACKNOWLEDGE, 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 1)->syndrome, AETH_RNR_NAK | RNR_TIMER);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_no_answer();
 	expect_memory_untouched();

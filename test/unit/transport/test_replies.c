@@ -432,6 +432,47 @@ static void replies_nak__the_last_one_is_sent(void **state)
 	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 9, 4);
 }
 
+/* A requester takes the acknowledgement for progress, and the RNR NAK for the lack of it. */
+static void replies_nak__an_acknowledgement_goes_before_an_rnr_nak(void **state)
+{
+	(void)state;
+	replies_ack(&replies, psn_make(8), 4);
+	replies_nak(&replies, AETH_RNR_NAK | 3, psn_make(9), 4);
+	assert_false(replies_owe_ack_only(&replies));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+	expect_ack(0, AETH_ACK | AETH_CREDIT_NONE, 8, 4);
+	expect_ack(1, AETH_RNR_NAK | 3, 9, 4);
+	assert_false(replies_due(&replies));
+	replies_nak(&replies, AETH_RNR_NAK | 3, psn_make(9), 4);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	expect_ack(0, AETH_RNR_NAK | 3, 9, 4);
+}
+
+static void replies_withdraw_nak__leaves_the_acknowledgement(void **state)
+{
+	(void)state;
+	replies_ack(&replies, psn_make(8), 4);
+	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(9), 4);
+	replies_withdraw_nak(&replies);
+	assert_true(replies_owe_ack_only(&replies));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 1);
+	expect_ack(0, AETH_ACK | AETH_CREDIT_NONE, 8, 4);
+}
+
+static void replies_withdraw_nak__of_either_kind(void **state)
+{
+	(void)state;
+	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(9), 4);
+	replies_withdraw_nak(&replies);
+	assert_false(replies_due(&replies));
+	replies_nak(&replies, AETH_RNR_NAK | 3, psn_make(9), 4);
+	replies_withdraw_nak(&replies);
+	assert_false(replies_due(&replies));
+}
+
 static void replies_send__one_response_of_a_short_read(void **state)
 {
 	(void)state;
@@ -614,6 +655,9 @@ int main(void)
 		TEST(replies_ack__the_newest_stands_for_all),
 		TEST(replies_nak__stays_over_an_acknowledgement),
 		TEST(replies_nak__the_last_one_is_sent),
+		TEST(replies_nak__an_acknowledgement_goes_before_an_rnr_nak),
+		TEST(replies_withdraw_nak__leaves_the_acknowledgement),
+		TEST(replies_withdraw_nak__of_either_kind),
 		TEST(replies_send__one_response_of_a_short_read),
 		TEST(replies_send__responses_of_a_long_read_over_the_wrap),
 		TEST(replies_send__an_empty_read_needs_no_key),

@@ -41,12 +41,6 @@ struct reply {
 	bool repeated;	   /* for a duplicate request, or a word: takes none of the resources */
 };
 
-enum acknowledgement {
-	ACK_NONE_DUE,
-	ACK_DUE, /* everything up to the newest executed request */
-	NAK_DUE, /* with nak_syndrome, for nak_psn */
-};
-
 struct replies {
 	/* narrow pointers, set once */
 	const struct peer *peer;
@@ -54,10 +48,12 @@ struct replies {
 	uint8_t service; /* OPCODE_RC or OPCODE_XRC */
 
 	uint8_t nak_syndrome;
-	enum acknowledgement ack;
-	struct psn
-		ack_psn; /* an acknowledgement's: responder_age moves it along; a NAK's is epsn */
+	bool ack_due; /* an acknowledgement, up to ack_psn, which responder_age moves along */
+	bool nak_due; /* a NAK or RNR NAK for nak_psn, which is epsn until it is withdrawn */
+	struct psn ack_psn;
 	uint32_t ack_msn;
+	struct psn nak_psn;
+	uint32_t nak_msn;
 
 	/*
 	 * What is still to be sent: a ring of twice as many entries as `resource`, [head, tail).
@@ -104,13 +100,13 @@ static inline bool replies_room(const struct replies *replies)
 /** Whether anything is owed. */
 static inline bool replies_due(const struct replies *replies)
 {
-	return replies->head != replies->tail || replies->ack != ACK_NONE_DUE;
+	return replies->head != replies->tail || replies->ack_due || replies->nak_due;
 }
 
 /** Whether an acknowledgement is all that is owed. */
 static inline bool replies_owe_ack_only(const struct replies *replies)
 {
-	return replies->head == replies->tail && replies->ack == ACK_DUE;
+	return replies->head == replies->tail && replies->ack_due && !replies->nak_due;
 }
 
 /** The rings are there, or larger; or there is no memory: false. */
@@ -166,15 +162,21 @@ bool replies_owe_read(const struct replies *replies, uint32_t rkey);
  */
 void replies_repeat(struct replies *replies, const struct reply *reply);
 
-/** Owe an acknowledgement of everything up to `psn`. A NAK that is due stays. */
+/** Owe an acknowledgement of everything up to `psn`. */
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn);
 
-/** Owe a NAK or RNR NAK. */
+/**
+ * Owe a NAK or RNR NAK, behind all that is owed. It acknowledges what is before it, so that an
+ * acknowledgement goes with it; but one goes out before an RNR NAK: requesters take it for
+ * progress, and have all their RNR retries again.
+ */
 void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn);
 
-/** A PSN sequence NAK that is owed has become wrong. Return whether one was owed: it may stand for
- * an acknowledgement. */
-bool replies_withdraw_nak(struct replies *replies);
+/** A NAK that is owed has become wrong, for its packet has come. */
+static inline void replies_withdraw_nak(struct replies *replies)
+{
+	replies->nak_due = false;
+}
 
 /** An acknowledgement that is owed has become too old. Return whether one was owed. */
 bool replies_withdraw_ack(struct replies *replies);
