@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/guard.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 
@@ -167,17 +168,21 @@ static uint32_t early_before(const struct early *early, struct psn psn)
 	return low;
 }
 
-bool early_takes(const struct early *early, const struct packet *packet, struct psn expected,
-		 uint32_t *place)
+enum early_verdict early_look(const struct early *early, const struct packet *packet,
+			      struct psn expected, uint32_t *place)
 {
 	const int32_t ahead = psn_diff(packet->psn, expected);
 
 	if (early->pool == NULL || ahead <= 0 || ahead >= EARLY_REACH ||
-	    packet->payload_len > WIRE_MTU_MAX || early->count == EARLY_LIST_PKTS ||
-	    (early_pool_empty(early->pool) && TAILQ_FIRST(&early->pool->lists) == early))
-		return false;
+	    packet->payload_len > WIRE_MTU_MAX)
+		return EARLY_REFUSED;
 	*place = early_before(early, packet->psn);
-	return *place == early->count || !psn_eq(early_entries(early)[*place].psn, packet->psn);
+	if (*place < early->count && psn_eq(early_entries(early)[*place].psn, packet->psn))
+		return EARLY_THERE;
+	if (early->count == EARLY_LIST_PKTS ||
+	    (early_pool_empty(early->pool) && TAILQ_FIRST(&early->pool->lists) == early))
+		return EARLY_REFUSED;
+	return EARLY_TAKEN;
 }
 
 /* The first packet of a list comes. */
@@ -224,20 +229,68 @@ void early_keep(struct early *early, const struct packet *packet, uint32_t place
 		.psn = packet->psn, .packet = (uint32_t)(kept - early->pool->packets)};
 }
 
-/* Of a list that is not empty. */
-static const struct early_packet *early_head(const struct early *early)
+static const struct early_packet *early_kept(const struct early *early, uint32_t place)
 {
-	return &early->pool->packets[early_entries(early)[0].packet];
+	return &early->pool->packets[early_entries(early)[place].packet];
+}
+
+const struct packet *early_at(const struct early *early, uint32_t place)
+{
+	return &early_kept(early, place)->packet;
+}
+
+const void *early_placed_at(const struct early *early, uint32_t place)
+{
+	return early_kept(early, place)->placed;
 }
 
 const struct packet *early_first(const struct early *early)
 {
-	return early->count == 0 ? NULL : &early_head(early)->packet;
+	return early->count == 0 ? NULL : early_at(early, 0);
 }
 
 const void *early_placed(const struct early *early)
 {
-	return early->count == 0 ? NULL : early_head(early)->placed;
+	return early->count == 0 ? NULL : early_placed_at(early, 0);
+}
+
+/* What the guarded part of a comparison works on. */
+struct comparison {
+	const void *a;
+	const void *b;
+	uint32_t len;
+	bool same;
+};
+
+static void compare(void *arg)
+{
+	struct comparison *comparison = arg;
+
+	comparison->same = memcmp(comparison->a, comparison->b, comparison->len) == 0;
+}
+
+bool early_same_payload(const struct early *early, uint32_t place, const struct packet *packet)
+{
+	const struct early_packet *kept = early_kept(early, place);
+	struct comparison comparison = {.a = kept->placed != NULL ? kept->placed : kept->bytes,
+					.b = packet->payload,
+					.len = packet->payload_len};
+
+	if (kept->packet.payload_len != packet->payload_len)
+		return false;
+	/* Memory of the application may be gone. */
+	if (packet->payload_len > 0 && guard_run(compare, &comparison) != 0)
+		return false;
+	return packet->payload_len == 0 || comparison.same;
+}
+
+void early_remove(struct early *early, uint32_t place)
+{
+	struct early_entry *entry = early_entries(early) + place;
+	const uint32_t packet = entry->packet;
+
+	memmove(entry, entry + 1, (early->count - place - 1) * sizeof(*entry));
+	early_free(early, packet);
 }
 
 void early_drop(struct early *early)

@@ -3,6 +3,8 @@
  * for (IBTA 9.7.4, C9-112). */
 #include "gap.h"
 
+#include <rte_common.h>
+
 #include "mem/mr.h"
 #include "mem/place.h"
 #include "wire/headers.h"
@@ -11,20 +13,20 @@
 /* The expected packet is missing, and one behind it is there. */
 static void gap_nak(struct responder *responder, struct psn behind)
 {
+	responder->gap = GAP_NAKED;
 	responder->gap_psn = behind;
-	responder->nak_sent = true;
 	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
 		    responder->msn);
 }
 
 /*
- * Place the payload of an early packet of the WRITE in progress, where the region lets bytes come
- * in any order: the message's first packet was checked and executed, so key, rights and range are
- * known, and so is the packet's place. No packet in between is of another message, so that nothing
- * is overtaken that could fail, or that writes the same bytes. All checks are made at the packet's
- * turn once more. Returns where the payload is, or NULL.
+ * Return where the payload of a packet of the WRITE in progress belongs, if the region lets bytes
+ * come in any order, or NULL. The message's first packet was checked and executed, so key, rights
+ * and range are known, and so is the packet's place. No packet in between is of another message, so
+ * that nothing is overtaken that could fail, or that writes the same bytes. All checks are made at
+ * the packet's turn once more.
  */
-static const uint8_t *gap_place(struct responder *responder, const struct packet *packet)
+static uint8_t *gap_spot(const struct responder *responder, const struct packet *packet)
 {
 	const uint64_t ahead = (uint64_t)psn_diff(packet->psn, responder->epsn) * responder->mtu;
 	const uint32_t flags = packet->op->flags;
@@ -44,25 +46,94 @@ static const uint8_t *gap_place(struct responder *responder, const struct packet
 			      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING,
 			      &addr) != MR_OK)
 		return NULL;
-	if (place_guarded(addr, packet->payload, packet->payload_len, 0) != 0)
-		return NULL;
-	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
 	return addr;
 }
 
-/* Keep a packet for its turn. false where there is no room (its requester sends it again), or where
- * it is there already. */
-static bool gap_store(struct responder *responder, const struct packet *packet)
+/* Place the payload, if it may be placed now. Return where it is, or NULL. */
+static const uint8_t *gap_place(struct responder *responder, const struct packet *packet)
+{
+	uint8_t *spot = gap_spot(responder, packet);
+
+	if (spot == NULL || place_guarded(spot, packet->payload, packet->payload_len, 0) != 0)
+		return NULL;
+	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
+	return spot;
+}
+
+static bool gap_same_headers(const struct packet *a, const struct packet *b)
+{
+	const uint32_t flags = a->op->flags;
+
+	/* All but the wish for an acknowledgement, which requesters add when they send again. */
+	if (a->opcode != b->opcode || a->solicited != b->solicited)
+		return false;
+	if ((flags & (OPCODE_HAS_RETH | OPCODE_HAS_ATOMICETH)) && a->iova != b->iova)
+		return false;
+	if ((flags & (OPCODE_HAS_RETH | OPCODE_HAS_ATOMICETH | OPCODE_HAS_IETH)) &&
+	    a->rkey != b->rkey)
+		return false;
+	if ((flags & OPCODE_HAS_RETH) && a->dma_length != b->dma_length)
+		return false;
+	if ((flags & OPCODE_HAS_ATOMICETH) &&
+	    (a->swap_add != b->swap_add || a->compare != b->compare))
+		return false;
+	if ((flags & OPCODE_HAS_FETH) &&
+	    (a->flush_place != b->flush_place || a->flush_select != b->flush_select))
+		return false;
+	if ((flags & OPCODE_HAS_IMM) && a->imm_be != b->imm_be)
+		return false;
+	return !(flags & OPCODE_HAS_XRCETH) || a->xrc_srqn == b->xrc_srqn;
+}
+
+/* Return true if a packet is the one that is kept, sent again. */
+static bool gap_same(const struct responder *responder, uint32_t place, const struct packet *packet)
+{
+	const struct early *early = &responder->early;
+	const void *placed = early_placed_at(early, place);
+
+	return gap_same_headers(early_at(early, place), packet) &&
+	       (placed == NULL || gap_spot(responder, packet) == placed) &&
+	       early_same_payload(early, place, packet);
+}
+
+/* What becomes of a packet from behind the gap. */
+enum fate {
+	KEPT,
+	NOT_KEPT, /* out of reach, or no room: its requester sends it again */
+	REPEATED, /* it is kept already */
+	DIFFERED, /* from the one that was kept: neither is trusted, both are to be sent again */
+};
+
+static enum fate gap_store(struct responder *responder, const struct packet *packet)
 {
 	const uint8_t *placed;
 	uint32_t place;
 
-	if (!early_takes(&responder->early, packet, responder->epsn, &place))
-		return false;
-	placed = gap_place(responder, packet);
-	early_keep(&responder->early, packet, place, placed);
-	counters_add(responder->counters, placed ? COUNTER_early_placed : COUNTER_early_kept, 1);
-	return true;
+	switch (early_look(&responder->early, packet, responder->epsn, &place)) {
+	case EARLY_TAKEN:
+		placed = gap_place(responder, packet);
+		early_keep(&responder->early, packet, place, placed);
+		counters_add(responder->counters,
+			     placed != NULL ? COUNTER_early_placed : COUNTER_early_kept, 1);
+		return KEPT;
+	case EARLY_THERE:
+		if (gap_same(responder, place, packet))
+			return REPEATED;
+		early_remove(&responder->early, place);
+		counters_add(responder->counters, COUNTER_early_differed, 1);
+		return DIFFERED;
+	case EARLY_REFUSED:
+	default:
+		return NOT_KEPT;
+	}
+}
+
+/* The turn of the first packet kept has come, but not that of its execution. */
+static bool gap_holds_back(const struct responder *responder)
+{
+	const struct packet *first = early_first(&responder->early);
+
+	return first != NULL && psn_eq(first->psn, responder->epsn);
 }
 
 /*
@@ -72,40 +143,77 @@ static bool gap_store(struct responder *responder, const struct packet *packet)
  */
 void gap_keep(struct responder *responder, const struct packet *packet)
 {
-	const bool first = !responder->nak_sent || psn_eq(responder->gap_psn, responder->epsn);
-	const bool kept = gap_store(responder, packet);
-	const bool again = !first && !kept && psn_diff(packet->psn, responder->gap_psn) <= 0;
+	enum fate fate;
 
 	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
-	if (again || !responder->nak_sent)
+	/* All of it is sent again when the RNR timer runs out. */
+	if (responder->gap == GAP_NOT_READY)
+		return;
+	fate = gap_store(responder, packet);
+	if (responder->gap == GAP_NONE) {
 		gap_nak(responder, packet->psn);
-	else if (first)
+		return;
+	}
+	if (fate == KEPT) {
+		responder->gap_hints++;
+		/* What follows the one that is held back has come, and no other of its PSN. */
+		if (gap_holds_back(responder)) {
+			replies_withdraw_nak(responder->replies);
+			responder->gap = GAP_CLOSING;
+			return;
+		}
+	}
+	if (psn_eq(responder->gap_psn, responder->epsn))
 		responder->gap_psn = packet->psn;
+	else if ((fate == REPEATED || fate == NOT_KEPT) &&
+		 psn_diff(packet->psn, responder->gap_psn) <= 0)
+		gap_nak(responder, packet->psn);
 }
 
-/* The packet that a NAK was for is there. */
-void gap_closes(struct responder *responder)
+void gap_closes(struct responder *responder, const struct packet *packet)
 {
-	responder->nak_sent = false;
 	replies_withdraw_nak(responder->replies);
+	responder->gap = responder->early.count > 0 ? GAP_CLOSING : GAP_NONE;
+	/* The one that was held back was not sent by this requester, and says nothing of the
+	 * others. */
+	if (gap_holds_back(responder) && early_first(&responder->early) != packet &&
+	    !gap_same(responder, 0, packet)) {
+		counters_add(responder->counters, COUNTER_early_differed, 1);
+		responder->gap = GAP_NONE;
+	}
 }
 
 /*
- * Packets are kept: the next one whose turn it is, or NULL. They are acknowledged unasked, so that
- * a requester that goes back sends none of them again; and if there is another gap behind them, its
- * NAK is due now, for perhaps nothing more comes that would show it.
+ * The gap is closed, and packets behind it are kept: they are executed, and acknowledged unasked,
+ * so that a requester that goes back sends none of them again. If there is another gap behind them,
+ * its NAK is due now, for perhaps nothing more comes that would show it. But each packet is
+ * evidence of one gap only: one that is far ahead, and may never have been sent by the requester,
+ * must not draw a NAK for each packet that comes in its turn before it.
+ *
+ * Where no gap is, requests have come in their turn up to one that has overtaken them. If that is
+ * not the requester's, the genuine one comes next: it is asked for, and executed if it comes. The
+ * other is held back until then, or until a packet from behind it comes.
  */
 const struct packet *gap_next(struct responder *responder)
 {
+	const bool closing = responder->gap == GAP_CLOSING;
 	const struct packet *packet;
 
-	if (responder->nak_sent)
+	if (responder->gap == GAP_NAKED || responder->gap == GAP_NOT_READY)
 		return NULL;
 	if (early_drop_before(&responder->early, responder->epsn))
 		responder_acknowledge(responder);
 	packet = early_first(&responder->early);
-	if (packet == NULL || psn_eq(packet->psn, responder->epsn))
-		return packet;
-	gap_nak(responder, packet->psn);
+	responder->gap_hints = RTE_MIN(responder->gap_hints, responder->early.count);
+	if (gap_holds_back(responder)) {
+		if (closing)
+			return packet;
+		gap_nak(responder, responder->epsn);
+	} else if (closing && responder->gap_hints > 0) {
+		responder->gap_hints--;
+		gap_nak(responder, packet->psn);
+	} else {
+		responder->gap = GAP_NONE;
+	}
 	return NULL;
 }

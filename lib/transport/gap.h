@@ -8,10 +8,10 @@
 /** A packet from behind the expected one. */
 void gap_keep(struct responder *responder, const struct packet *packet);
 
-/** The packet that a NAK was for is there. */
-void gap_closes(struct responder *responder);
+/** The expected packet is there, and a NAK was made for it. */
+void gap_closes(struct responder *responder, const struct packet *packet);
 
-/** Packets are kept: the next one whose turn it is, or NULL. */
+/** Packets are kept, and one has been taken in: return the next one to execute, or NULL. */
 const struct packet *gap_next(struct responder *responder);
 
 #endif

@@ -3,8 +3,13 @@
  * and learns what its peer does with packets behind a gap (IBTA 9.7.5.1.1 and 9.7.5.2). */
 #include "repair.h"
 
+#include <assert.h>
+
 #include "transport/requester.h"
 #include "transport/sgl.h"
+
+static_assert(EARLY_REACH == FLIGHT_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
+	      "responses in the air are in reach");
 
 /* Send again from the oldest unacknowledged packet on. */
 static void repair_resend(struct completer *completer, uint64_t now_ns)
@@ -130,31 +135,70 @@ static const uint8_t *repair_place(struct completer *completer, const struct sen
 	return addr;
 }
 
-/* Keep a response for its turn. One that does not fit its request is not worth it: when it comes
- * in its turn, it is a bad response. */
+/* One that does not fit its request is not worth to be kept: when it comes in its turn, it is a bad
+ * response. */
+static bool repair_fits(const struct completer *completer, const struct send_wqe *wqe,
+			const struct packet *packet)
+{
+	if (!(packet->op->flags & OPCODE_IS_READ_RESPONSE))
+		return sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) &&
+		       (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ATOMIC_ACKNOWLEDGE;
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		return packet->payload_len == completer_expected(completer, wqe, packet->psn);
+	return requester_wants_data(wqe) || requester_wants_word(wqe);
+}
+
+/* Return true if a response has the data of the one that is kept. Which of FIRST to ONLY it is, and
+ * the MSN, may have changed since (9.7.5.1.3). */
+static bool repair_same(const struct completer *completer, const struct send_wqe *wqe,
+			uint32_t place, const struct packet *packet)
+{
+	const struct packet *kept = early_at(&completer->early, place);
+	const void *placed = early_placed_at(&completer->early, place);
+
+	if ((kept->op->flags ^ packet->op->flags) & OPCODE_IS_READ_RESPONSE)
+		return false;
+	if (!(packet->op->flags & OPCODE_IS_READ_RESPONSE))
+		return kept->atomic_original == packet->atomic_original;
+	if (placed != NULL) {
+		struct sgl sgl;
+
+		sgl_seek(&sgl, wqe->sge, wqe->num_sge,
+			 (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu);
+		if (!sgl_leads_to(&sgl, completer->pd, packet->payload_len, placed))
+			return false;
+	}
+	return early_same_payload(&completer->early, place, packet);
+}
+
+/* Keep a response for its turn. Of two that differ neither is trusted: both are dropped, and asked
+ * for again. */
 static void repair_keep(struct completer *completer, const struct packet *packet)
 {
 	const struct send_wqe *wqe = repair_find(completer, packet->psn);
 	const uint8_t *placed = NULL;
 	uint32_t place;
 
-	if (wqe == NULL || !early_takes(&completer->early, packet, completer->flight->una, &place))
+	if (wqe == NULL || !repair_fits(completer, wqe, packet))
 		return;
-	if (packet->op->flags & OPCODE_IS_READ_RESPONSE) {
-		if (!requester_wants_data(wqe) && !requester_wants_word(wqe))
-			return;
-		if (wqe->opcode == IBV_WR_RDMA_READ &&
-		    packet->payload_len != completer_expected(completer, wqe, packet->psn))
-			return;
+	switch (early_look(&completer->early, packet, completer->flight->una, &place)) {
+	case EARLY_TAKEN:
 		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))
 			placed = repair_place(completer, wqe, packet);
-	} else if (!sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) ||
-		   (packet->opcode & OPCODE_OPERATION_MASK) != OPCODE_ATOMIC_ACKNOWLEDGE) {
-		return;
+		early_keep(&completer->early, packet, place, placed);
+		counters_add(completer->counters,
+			     placed != NULL ? COUNTER_early_placed : COUNTER_early_kept, 1);
+		break;
+	case EARLY_THERE:
+		if (repair_same(completer, wqe, place, packet))
+			break;
+		early_remove(&completer->early, place);
+		counters_add(completer->counters, COUNTER_early_differed, 1);
+		break;
+	case EARLY_REFUSED:
+	default:
+		break;
 	}
-	early_keep(&completer->early, packet, place, placed);
-	counters_add(completer->counters,
-		     placed != NULL ? COUNTER_early_placed : COUNTER_early_kept, 1);
 }
 
 /*

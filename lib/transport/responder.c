@@ -38,9 +38,10 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->epsn = epsn;
 	responder->ack_psn = psn_add(epsn, -1);
 	responder->gap_psn = epsn;
+	responder->gap_hints = 0;
+	responder->gap = GAP_NONE;
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
-	responder->nak_sent = false;
 	responder->receive->taken = false;
 	responder->write_left = 0;
 	early_clear(&responder->early);
@@ -73,8 +74,8 @@ static enum verdict check_psn(struct responder *responder, const struct packet *
 		return GO_ON;
 	}
 	if (likely(ahead == 0)) {
-		if (unlikely(responder->nak_sent))
-			gap_closes(responder);
+		if (unlikely(responder->gap != GAP_NONE))
+			gap_closes(responder, packet);
 		return GO_ON;
 	}
 	if (ahead < 0) {
@@ -156,14 +157,17 @@ static enum verdict check_length(struct responder *responder, const struct packe
 	return GO_ON;
 }
 
-/* RNR NAK (9.7.5.2.8): nothing is executed, the same PSN stays expected. */
+/* RNR NAK (9.7.5.2.8): nothing is executed, the same PSN stays expected. What is behind it is sent
+ * again with it; kept, it would draw RNR NAKs at its turn, beside those that it draws when it comes
+ * again. */
 static enum verdict responder_not_ready(struct responder *responder)
 {
 	counters_add(responder->counters, COUNTER_rnr_nak_sent, 1);
 	replies_nak(responder->replies, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer),
 		    responder->epsn, responder->msn);
-	responder->nak_sent = true;
-	responder->gap_psn = responder->epsn;
+	responder->gap = GAP_NOT_READY;
+	responder->gap_hints = 0;
+	early_clear(&responder->early);
 	return DONE;
 }
 
@@ -190,7 +194,7 @@ static enum verdict responder_lose(struct responder *responder)
 {
 	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
 		    responder->msn);
-	responder->nak_sent = true;
+	responder->gap = GAP_NAKED;
 	responder->gap_psn = responder->epsn;
 	return DONE;
 }

@@ -5,9 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/guard.h"
 #include "transport/early.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -43,15 +46,21 @@ static struct packet ahead(uint32_t n, uint32_t len)
 		.psn = psn_make(EXPECTED + n), .payload = payload, .payload_len = len};
 }
 
-static bool keep(struct early *list, uint32_t n, uint32_t len)
+/* Where `from` is expected. */
+static bool keep_from(struct early *list, uint32_t from, uint32_t n, uint32_t len)
 {
 	const struct packet packet = ahead(n, len);
 	uint32_t place;
 
-	if (!early_takes(list, &packet, psn_make(EXPECTED), &place))
+	if (early_look(list, &packet, psn_make(EXPECTED + from), &place) != EARLY_TAKEN)
 		return false;
 	early_keep(list, &packet, place, NULL);
 	return true;
+}
+
+static bool keep(struct early *list, uint32_t n, uint32_t len)
+{
+	return keep_from(list, 0, n, len);
 }
 
 static void expect_first(uint32_t n, uint32_t len)
@@ -118,7 +127,7 @@ static void early_keep__of_many_each_once_in_any_order(void **state)
 
 		random = random * 1103515245 + 12345;
 		n = from + (random >> 16) % window;
-		assert_int_equal(keep(&early, n, 1), !there[n]);
+		assert_int_equal(keep_from(&early, from - 1, n, 1), !there[n]);
 		count += !there[n];
 		there[n] = true;
 		if (i % 3 == 0) {
@@ -136,7 +145,7 @@ static void early_keep__of_many_each_once_in_any_order(void **state)
 	early_pool_destroy(large);
 }
 
-static void early_takes__no_packet_twice(void **state)
+static void early_look__no_packet_twice(void **state)
 {
 	(void)state;
 	assert_true(keep(&early, 1, 1));
@@ -147,7 +156,7 @@ static void early_takes__no_packet_twice(void **state)
 	assert_int_equal(early.count, 3);
 }
 
-static void early_takes__only_what_is_ahead_and_in_reach(void **state)
+static void early_look__only_what_is_ahead_and_in_reach(void **state)
 {
 	(void)state;
 	assert_false(keep(&early, 0, 1));
@@ -157,7 +166,7 @@ static void early_takes__only_what_is_ahead_and_in_reach(void **state)
 	assert_true(keep(&early, EARLY_REACH - 1, 1));
 }
 
-static void early_takes__as_many_as_the_pool_has(void **state)
+static void early_look__as_many_as_the_pool_has(void **state)
 {
 	struct early other = {.pool = pool};
 
@@ -221,7 +230,7 @@ static void early_keep__lists_that_stand_still_keep_nobody_out(void **state)
 	early_pool_destroy(large);
 }
 
-static void early_takes__as_many_as_one_list_may(void **state)
+static void early_look__as_many_as_one_list_may(void **state)
 {
 	struct early_pool *large;
 	struct early greedy = {0};
@@ -236,7 +245,88 @@ static void early_takes__as_many_as_one_list_may(void **state)
 	early_pool_destroy(large);
 }
 
-static void early_takes__nothing_without_a_pool(void **state)
+/* One that is there is found also where there is no room for more. */
+static void early_look__tells_of_what_is_there(void **state)
+{
+	struct packet packet;
+	uint32_t place;
+
+	(void)state;
+	for (uint32_t n = POOL; n > 0; n--)
+		assert_true(keep(&early, 2 * n, n));
+	for (uint32_t n = 1; n <= POOL; n++) {
+		packet = ahead(2 * n, n);
+		assert_int_equal(early_look(&early, &packet, psn_make(EXPECTED), &place),
+				 EARLY_THERE);
+		assert_int_equal(place, n - 1);
+		assert_int_equal(early_at(&early, place)->psn.v, packet.psn.v);
+		packet = ahead(2 * n + 1, n);
+		assert_int_equal(early_look(&early, &packet, psn_make(EXPECTED), &place),
+				 EARLY_REFUSED);
+	}
+}
+
+static void early_same_payload__byte_for_byte(void **state)
+{
+	struct packet packet;
+
+	(void)state;
+	assert_true(keep(&early, 1, WIRE_MTU_MAX));
+	packet = ahead(1, WIRE_MTU_MAX);
+	assert_true(early_same_payload(&early, 0, &packet));
+	packet.payload_len--;
+	assert_false(early_same_payload(&early, 0, &packet));
+	packet.payload_len++;
+	payload[WIRE_MTU_MAX - 1] ^= 1;
+	assert_false(early_same_payload(&early, 0, &packet));
+	assert_true(keep(&early, 2, 0));
+	packet = ahead(2, 0);
+	packet.payload = NULL;
+	assert_true(early_same_payload(&early, 1, &packet));
+}
+
+/* It is compared where it is, which may be nowhere by now. */
+static void early_same_payload__of_what_was_placed(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *memory =
+		mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct packet packet = ahead(1, 100);
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_int_equal(guard_install(), 0);
+	memset(memory, 1, 100);
+	early_keep(&early, &packet, 0, memory);
+	assert_ptr_equal(early_placed_at(&early, 0), memory);
+	assert_true(early_same_payload(&early, 0, &packet));
+	memory[99] ^= 1;
+	assert_false(early_same_payload(&early, 0, &packet));
+	munmap(memory, page);
+	assert_false(early_same_payload(&early, 0, &packet));
+}
+
+static void early_remove__from_anywhere(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= 5; n++)
+		assert_true(keep(&early, n, n));
+	early_remove(&early, 4);
+	early_remove(&early, 2);
+	early_remove(&early, 0);
+	assert_int_equal(early.count, 2);
+	/* It can come again. */
+	assert_true(keep(&early, 3, 30));
+	expect_first(2, 2);
+	expect_first(3, 30);
+	expect_first(4, 4);
+	assert_true(keep(&early, 7, 1));
+	early_remove(&early, 0);
+	assert_int_equal(early.count, 0);
+	assert_null(early_first(&early));
+}
+
+static void early_look__nothing_without_a_pool(void **state)
 {
 	struct early none = {0};
 
@@ -266,13 +356,17 @@ int main(void)
 		TEST(early_keep__of_the_longest_payload),
 		TEST(early_keep__what_is_placed_has_no_payload),
 		TEST(early_keep__of_many_each_once_in_any_order),
-		TEST(early_takes__no_packet_twice),
-		TEST(early_takes__only_what_is_ahead_and_in_reach),
-		TEST(early_takes__as_many_as_the_pool_has),
+		TEST(early_look__no_packet_twice),
+		TEST(early_look__only_what_is_ahead_and_in_reach),
+		TEST(early_look__as_many_as_the_pool_has),
 		TEST(early_keep__the_list_that_stood_still_longest_gives_its_farthest),
 		TEST(early_keep__lists_that_stand_still_keep_nobody_out),
-		TEST(early_takes__as_many_as_one_list_may),
-		TEST(early_takes__nothing_without_a_pool),
+		TEST(early_look__as_many_as_one_list_may),
+		TEST(early_look__tells_of_what_is_there),
+		TEST(early_same_payload__byte_for_byte),
+		TEST(early_same_payload__of_what_was_placed),
+		TEST(early_remove__from_anywhere),
+		TEST(early_look__nothing_without_a_pool),
 		TEST(early_drop_before__across_the_wrap),
 	};
 

@@ -237,13 +237,318 @@ static void responder__not_ready_for_a_kept_packet(void **state)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_no_answer();
 	expect_memory_untouched();
-	/* It comes again; what is kept behind needs not. */
+	assert_int_equal(rig.responder.early.count, 0);
+	/* It comes again, and what is behind it. */
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 4);
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
 	expect_payload(rig.memory.bytes, 3, 4);
 	expect_aeth(ACK, 3, 4);
+}
+
+/* The requester sends all of it again, and counts each RNR NAK as a retry. */
+static void responder__one_rnr_nak_for_one_packet(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4, .ack_req = true);
+	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
+	for (uint32_t psn = 1; psn < 4; psn++)
+		EXPECT_TAKEN(OPCODE_SEND_ONLY, psn, .len = 4, .ack_req = true);
+	expect_no_answer();
+	rig_post(1, region_sge(&rig.inbox, 0, MTU));
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4, .ack_req = true);
+	expect_aeth(ACK, 0, 1);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 4, .ack_req = true);
+	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 1, 1);
+	for (uint32_t psn = 2; psn < 4; psn++)
+		EXPECT_TAKEN(OPCODE_SEND_ONLY, psn, .len = 4, .ack_req = true);
+	expect_no_answer();
+}
+
+/* An RNR NAK that has not left when its packet comes again, to a receive request. */
+static void responder__an_rnr_nak_is_withdrawn(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4);
+	rig_post(1, region_sge(&rig.inbox, 0, MTU));
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4, .ack_req = true);
+	expect_aeth(ACK, 0, 1);
+}
+
+/* Forged packets, and those that the network has delayed for long. */
+
+static void post_three(void)
+{
+	for (uint64_t i = 0; i < 3; i++)
+		rig_post(i, region_sge(&rig.inbox, i * 8, 8));
+}
+
+static const uint8_t forged[8] = "FORGED!", genuine[8] = "genuine";
+
+#define SEND_8(number, bytes) \
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, number, .payload = bytes, .len = 8, .ack_req = true)
+
+static void expect_three_genuine(void)
+{
+	for (uint64_t i = 0; i < 3; i++) {
+		fixture_completion(rig.fixture.cq, i, IBV_WC_SUCCESS);
+		assert_memory_equal(rig.inbox.bytes + i * 8, genuine, 8);
+	}
+}
+
+static void responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next(void **state)
+{
+	(void)state;
+	post_three();
+	SEND_8(2, forged);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	SEND_8(0, genuine);
+	expect_aeth(ACK, 0, 1);
+	SEND_8(1, genuine);
+	/* It is asked for, for it may be lost. */
+	expect_aeth(NAK_SEQUENCE, 2, 2);
+	SEND_8(2, genuine);
+	expect_aeth(ACK, 2, 3);
+	expect_three_genuine();
+	assert_int_equal(counted(COUNTER_early_differed), 1);
 	assert_int_equal(rig.responder.early.count, 0);
+}
+
+/* The same where the network has put one packet in front of two others. */
+static void responder__a_packet_that_overtook_two_is_executed_when_another_follows(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+	expect_memory_untouched();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY);
+	expect_payload(rig.memory.bytes, 2, 4);
+	/* What was to be asked for need not be any more. */
+	expect_aeth(ACK, 3, 4);
+}
+
+/* Or where it comes again because it was asked for, and others are kept behind it. */
+static void responder__a_packet_that_was_held_back_and_comes_again_closes_the_gap(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	for (uint32_t psn = 0; psn < 3; psn++)
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 3, 3);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_aeth(ACK, 4, 5);
+}
+
+/* A run of forged packets is no better than one. */
+static void responder__forged_packets_do_not_vouch_for_each_other(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 6; i++)
+		rig_post(i, region_sge(&rig.inbox, i * 8, 8));
+	SEND_8(4, forged);
+	SEND_8(5, forged);
+	for (uint32_t psn = 0; psn < 6; psn++)
+		SEND_8(psn, genuine);
+	for (uint64_t i = 0; i < 6; i++) {
+		fixture_completion(rig.fixture.cq, i, IBV_WC_SUCCESS);
+		assert_memory_equal(rig.inbox.bytes + i * 8, genuine, 8);
+	}
+	expect_aeth(ACK, 5, 6);
+}
+
+static void responder__packets_out_of_reach_are_not_kept(void **state)
+{
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, EARLY_REACH, TO_MEMORY);
+	assert_int_equal(rig.responder.early.count, 0);
+	/* A peer with a longer window hears of its gap all the same. */
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, EARLY_REACH - 1, TO_MEMORY);
+	assert_int_equal(rig.responder.early.count, 1);
+}
+
+/* One that nobody has sent is ahead: what comes in its turn is acknowledged. */
+static void responder__requests_in_order_draw_no_nak_before_one_from_ahead(void **state)
+{
+	static const uint32_t aheads[] = {EARLY_REACH - 1, 16383};
+
+	for (size_t i = 0; i < sizeof(aheads) / sizeof(aheads[0]); i++) {
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, aheads[i], TO_MEMORY);
+		expect_aeth(NAK_SEQUENCE, 0, 0);
+		for (uint32_t psn = 0; psn < 1000; psn++) {
+			EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY, .dma_length = 4, .len = 4,
+				     .ack_req = true);
+			if (psn == aheads[i] - 1)
+				expect_aeth(NAK_SEQUENCE, psn + 1, psn + 1);
+			else
+				expect_aeth(ACK, psn, psn + 1);
+		}
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+/* Many of them draw no more NAKs than they are. */
+static void responder__each_packet_draws_one_nak_at_most(void **state)
+{
+	const unsigned int ghosts = 60;
+	unsigned int naks = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < ghosts; i++) {
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, 150 + 2 * i, TO_MEMORY);
+		rig_answers();
+	}
+	for (uint32_t psn = 0; psn < 150; psn++) {
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY, .ack_req = true);
+		assert_int_equal(rig_answers(), 1);
+		naks += catcher_at(&rig.fixture.catcher, 0)->syndrome == NAK_SEQUENCE;
+	}
+	assert_in_range(naks, 1, ghosts);
+}
+
+/* Of two that differ in anything neither is executed; both are asked for again. */
+static void expect_distrust(void (*change)(struct packet_fields *fields), bool differs)
+{
+	static const uint8_t data[4] = "data";
+	const struct packet_fields one = {.opcode = OPCODE_WRITE_ONLY_IMM,
+					  .psn = 1,
+					  .iova = region_iova(&rig.memory, 0),
+					  .rkey = rig.memory.mr->key,
+					  .dma_length = 4,
+					  .payload = data,
+					  .len = 4};
+	struct packet_fields other = one;
+
+	change(&other);
+	rig_post(1, (struct ibv_sge){0});
+	assert_int_equal(rig_take(one), FAULT_NONE);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	assert_int_equal(rig_take(other), FAULT_NONE);
+	rig_answers();
+	assert_int_equal(counted(COUNTER_early_differed), differs);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	if (differs) {
+		expect_aeth(NAK_SEQUENCE, 1, 1);
+		expect_memory_untouched();
+		assert_int_equal(rig_take(one), FAULT_NONE);
+	}
+	expect_aeth(ACK, 2, 3);
+	assert_memory_equal(rig.memory.bytes, data, 4);
+	tear_down(NULL);
+	set_up(NULL);
+}
+
+static void other_opcode(struct packet_fields *fields)
+{
+	fields->opcode = OPCODE_WRITE_ONLY;
+}
+
+static void other_address(struct packet_fields *fields)
+{
+	fields->iova++;
+}
+
+static void other_key(struct packet_fields *fields)
+{
+	fields->rkey++;
+}
+
+static void other_length(struct packet_fields *fields)
+{
+	fields->dma_length++;
+}
+
+static void other_payload(struct packet_fields *fields)
+{
+	static const uint8_t other[4] = "dats";
+
+	fields->payload = other;
+}
+
+static void shorter_payload(struct packet_fields *fields)
+{
+	fields->len--;
+}
+
+static void other_immediate(struct packet_fields *fields)
+{
+	fields->imm_be++;
+}
+
+static void solicited(struct packet_fields *fields)
+{
+	fields->solicited = true;
+}
+
+static void asks_for_ack(struct packet_fields *fields)
+{
+	fields->ack_req = true;
+}
+
+static void responder__two_packets_of_one_psn_that_differ_are_dropped(void **state)
+{
+	(void)state;
+	expect_distrust(other_opcode, true);
+	expect_distrust(other_address, true);
+	expect_distrust(other_key, true);
+	expect_distrust(other_length, true);
+	expect_distrust(other_payload, true);
+	expect_distrust(shorter_payload, true);
+	expect_distrust(other_immediate, true);
+	expect_distrust(solicited, true);
+	/* A requester may ask for that when it sends again. */
+	expect_distrust(asks_for_ack, false);
+}
+
+static void responder__atomics_that_differ_are_dropped(void **state)
+{
+	const struct packet_fields one = {.opcode = OPCODE_COMPARE_SWAP,
+					  .psn = 1,
+					  .iova = region_iova(&rig.memory, 0),
+					  .rkey = rig.memory.mr->key,
+					  .swap_add = 5,
+					  .compare = 6};
+	struct packet_fields others[3] = {one, one, one};
+
+	(void)state;
+	others[0].swap_add++;
+	others[1].compare++;
+	others[2].iova += 8;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(rig_take(one), FAULT_NONE);
+		assert_int_equal(rig.responder.early.count, 1);
+		assert_int_equal(rig_take(others[i]), FAULT_NONE);
+		assert_int_equal(rig.responder.early.count, 0);
+	}
+}
+
+/* Relaxed memory: what a forged packet placed is written over by the genuine one. */
+static void responder__what_was_placed_is_compared_where_it_is(void **state)
+{
+	static const uint8_t lie[MTU] = {1}, truth[MTU] = {2};
+
+	(void)state;
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU, .len = MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = lie, .len = MTU);
+	assert_int_equal(counted(COUNTER_early_placed), 1);
+	expect_aeth(NAK_SEQUENCE, 1, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = lie, .len = MTU);
+	assert_int_equal(counted(COUNTER_early_differed), 0);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = truth, .len = MTU);
+	assert_int_equal(counted(COUNTER_early_differed), 1);
+	assert_int_equal(rig.responder.early.count, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 1, .len = MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = truth, .len = MTU, .ack_req = true);
+	assert_memory_equal(relaxed.bytes + 2 * MTU, truth, MTU);
+	expect_aeth(ACK, 2, 1);
 }
 
 static void responder__flush_and_reset_drop_what_is_kept(void **state)
@@ -428,6 +733,18 @@ int main(void)
 		TEST(responder__a_kept_packet_fails_at_its_turn),
 		TEST(responder__a_key_that_goes_meanwhile_does_not_open_memory),
 		TEST(responder__not_ready_for_a_kept_packet),
+		TEST(responder__one_rnr_nak_for_one_packet),
+		TEST(responder__an_rnr_nak_is_withdrawn),
+		TEST(responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next),
+		TEST(responder__a_packet_that_overtook_two_is_executed_when_another_follows),
+		TEST(responder__a_packet_that_was_held_back_and_comes_again_closes_the_gap),
+		TEST(responder__forged_packets_do_not_vouch_for_each_other),
+		TEST(responder__packets_out_of_reach_are_not_kept),
+		TEST(responder__requests_in_order_draw_no_nak_before_one_from_ahead),
+		TEST(responder__each_packet_draws_one_nak_at_most),
+		TEST(responder__two_packets_of_one_psn_that_differ_are_dropped),
+		TEST(responder__atomics_that_differ_are_dropped),
+		TEST(responder__what_was_placed_is_compared_where_it_is),
 		TEST(responder__flush_and_reset_drop_what_is_kept),
 		TEST(responder__an_old_write_is_not_acknowledged_after_many_reads),
 		TEST(responder__nor_after_many_short_reads),

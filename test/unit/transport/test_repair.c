@@ -212,6 +212,80 @@ static void completer_receive__relaxed_memory_takes_early_responses_at_once(void
 	region_tear_down(&relaxed);
 }
 
+/* Of two responses with one PSN that differ neither is trusted: what they are of is asked for
+ * again. */
+static void completer_receive__two_early_responses_that_differ_are_dropped(void **state)
+{
+	static const uint8_t lie[MTU] = {1};
+
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .payload = lie, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	assert_int_equal(rig.completer.early.count, 2);
+	/* The answer to a request that was repeated from here on has another opcode, and may tell
+	 * another MSN. */
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 3, .syndrome = ACK, .msn = 7, .len = MTU);
+	assert_int_equal(rig.completer.early.count, 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
+	assert_int_equal(rig.completer.early.count, 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_differed), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	region_expect_pattern(&rig.memory, 2 * MTU, 2 * MTU, SEED);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	for (uint32_t i = 0; i < 4; i++)
+		expect_stored(i * MTU, i, MTU);
+}
+
+static void completer_receive__two_early_results_that_differ_are_dropped(void **state)
+{
+	(void)state;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 8);
+	post(2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK, .original = 5);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK, .original = 5);
+	assert_int_equal(rig.completer.early.count, 1);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK, .original = 6);
+	assert_int_equal(rig.completer.early.count, 0);
+}
+
+/* Placed bytes are compared where they are. */
+static void completer_receive__a_placed_response_that_differs_is_dropped(void **state)
+{
+	static const uint8_t lie[MTU] = {1};
+	struct region relaxed;
+	struct ibv_sge sge;
+
+	(void)state;
+	let_keep();
+	region_set_up(&relaxed, rig.fixture.pd, 3 * MTU,
+		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, SEED + 2);
+	sge = region_sge(&relaxed, 0, 3 * MTU);
+	post_list(1, IBV_WR_RDMA_READ, SIGNALED, &sge, 1);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .payload = lie, .len = MTU);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_placed), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .payload = lie, .len = MTU);
+	assert_int_equal(rig.completer.early.count, 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = MTU);
+	assert_int_equal(rig.completer.early.count, 0);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	for (uint32_t i = 0; i < MTU; i++)
+		assert_int_equal(relaxed.bytes[2 * MTU + i], pattern_byte(FIRST_PSN + 2, i));
+	region_tear_down(&relaxed);
+}
+
 /* A READ whose second response came early, into a zero-based region of relaxed ordering. */
 static struct mr *read_early(const struct region *relaxed)
 {
@@ -929,6 +1003,9 @@ int main(void)
 		TEST(completer_receive__an_acknowledgement_does_not_complete_a_read),
 		TEST(completer_receive__a_lost_response_is_asked_for_again),
 		TEST(completer_receive__early_responses_are_kept),
+		TEST(completer_receive__two_early_responses_that_differ_are_dropped),
+		TEST(completer_receive__two_early_results_that_differ_are_dropped),
+		TEST(completer_receive__a_placed_response_that_differs_is_dropped),
 		TEST(completer_receive__a_second_gap_is_asked_for_at_once),
 		TEST(completer_receive__what_is_lost_of_a_repair_is_asked_for_again),
 		TEST(completer_receive__an_early_response_of_another_length_is_not_kept),

@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "base/psn.h"
+#include "transport/flight.h"
 
 struct early_pool;
 struct packet;
@@ -21,9 +22,10 @@ struct packet;
 #define EARLY_POOL_PKTS 4096
 /* Of them, for one role of a queue pair: a window of our own requester (transport/flight.h). */
 #define EARLY_LIST_PKTS 256
-/* How far ahead a packet may be, in PSNs (the responses of READs in between have theirs). What is
- * farther is hardly of this connection, or of this time. */
-#define EARLY_REACH 16384
+/* How far ahead a packet may be, in PSNs: as far as a requester with our own window has packets in
+ * the air, the newest of which may ask for a segment of a READ. What is farther may be forged, or
+ * of an earlier connection; a peer with a longer window sends it again. */
+#define EARLY_REACH (FLIGHT_WINDOW_MAX + 64)
 
 struct early_order;
 
@@ -47,18 +49,27 @@ int early_pool_create(uint32_t packets, struct early_pool **pool);
 /** All lists are empty. NULL is none. */
 void early_pool_destroy(struct early_pool *pool);
 
-/**
- * Whether a packet can be kept: it is ahead of `expected`, but not out of reach, it is not there
- * yet, and there is room, or a list that has not moved on for longer gives its own.
- *
- * @param place
- *   Set to its place in the list, for early_keep.
- */
-bool early_takes(const struct early *early, const struct packet *packet, struct psn expected,
-		 uint32_t *place);
+/* What becomes of a packet. */
+enum early_verdict {
+	EARLY_TAKEN,   /* it can be kept */
+	EARLY_THERE,   /* one with its PSN is kept */
+	EARLY_REFUSED, /* it is not ahead, or out of reach; or there is no room */
+};
 
 /**
- * Keep a packet. Only where early_takes, with nothing in between.
+ * Tell whether a packet can be kept. There is room also where a list that has not moved on for
+ * longer gives its own.
+ *
+ * @param expected
+ *   The PSN of the packet whose turn it is.
+ * @param place
+ *   Set to the packet's place in the list, but for EARLY_REFUSED.
+ */
+enum early_verdict early_look(const struct early *early, const struct packet *packet,
+			      struct psn expected, uint32_t *place);
+
+/**
+ * Keep a packet. Only where early_look said EARLY_TAKEN, with nothing in between.
  *
  * @param place
  *   Which that told.
@@ -68,6 +79,19 @@ bool early_takes(const struct early *early, const struct packet *packet, struct 
  */
 void early_keep(struct early *early, const struct packet *packet, uint32_t place,
 		const void *placed);
+
+/** The packet at a place that early_look told, until the list changes. */
+const struct packet *early_at(const struct early *early, uint32_t place);
+
+/** Where its payload was placed, as early_keep was told. */
+const void *early_placed_at(const struct early *early, uint32_t place);
+
+/** Return true if its payload is the same as that of `packet`. One that was placed is read where it
+ * is, which the caller knows to be memory that it may read. */
+bool early_same_payload(const struct early *early, uint32_t place, const struct packet *packet);
+
+/** Drop the packet at a place. */
+void early_remove(struct early *early, uint32_t place);
 
 /** The packet that is the next in turn, or NULL. It is the list's until early_drop. */
 const struct packet *early_first(const struct early *early);

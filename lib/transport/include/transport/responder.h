@@ -28,6 +28,15 @@ enum responder_message {
 	MESSAGE_WRITE,
 };
 
+/* What is known of the expected packet. */
+enum responder_gap {
+	GAP_NONE,    /* nothing */
+	GAP_NAKED,   /* a sequence NAK for it was made: what comes behind it draws none (C9-112) */
+	GAP_CLOSING, /* within a turn: a NAK was made for it and it has come; what is kept behind it
+			is executed */
+	GAP_NOT_READY, /* an RNR NAK for it was made: nothing is kept behind it, or answered */
+};
+
 /* What a WRITE needs stands together, behind three pointers (lib/qp/internal.h has the lines). */
 struct responder {
 	/* narrow pointers, set once */
@@ -55,9 +64,11 @@ struct responder {
 	struct psn ack_psn;
 	uint32_t msn; /* messages executed, 24 bits */
 	enum responder_message message;
-	bool nak_sent;	    /* a NAK for epsn is out: what comes behind it gets none (C9-112) */
-	struct psn gap_psn; /* of the first packet behind the gap; epsn after an RNR NAK, until one
-			       comes */
+	uint8_t gap;	    /* enum responder_gap */
+	uint16_t gap_hints; /* packets kept that no NAK was made for: at most so many are due */
+	/* While GAP_NAKED, of the first packet behind the gap; epsn until one comes. That stands
+	 * still meanwhile, so nobody has to move this along. */
+	struct psn gap_psn;
 
 	/* the WRITE in progress */
 	uint64_t write_iova;   /* of the next byte */
@@ -67,7 +78,8 @@ struct responder {
 
 	uint32_t peer_qpn; /* an attribute, for completions */
 
-	struct early early; /* what came behind a gap; while it holds something, nak_sent is true */
+	/* What came before its turn. Each time epsn has moved, gap_next drops what is before it. */
+	struct early early;
 
 	/* XRC: each packet names a shared receive queue of the domain, which gives pd, rq, srq and
 	 * cq */
