@@ -182,9 +182,11 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 			return responder->service != OPCODE_UC ? responder_not_ready(responder)
 							       : FAIL_INVALID;
 	}
+	/* 9.7.1: what is too long for any list is the peer's fault, and not the list's. */
 	if ((flags & OPCODE_IS_SEND) &&
-	    packet->payload_len > responder->receive->length - responder->receive->filled)
-		return FAIL_TOO_LONG;
+	    packet->payload_len > RTE_MIN(responder->receive->length, (uint64_t)WIRE_MESSAGE_MAX) -
+					  responder->receive->filled)
+		return responder->receive->length > WIRE_MESSAGE_MAX ? FAIL_INVALID : FAIL_TOO_LONG;
 	return GO_ON;
 }
 
