@@ -147,6 +147,7 @@ static enum fault datagram_complete(struct datagram *datagram, const struct pack
 enum fault datagram_receive(struct datagram *datagram, const struct packet *packet)
 {
 	uint8_t grh[DATAGRAM_GRH_BYTES];
+	const struct pd *pd = srq_buffers_pd(datagram->srq, datagram->pd);
 	struct receive *receive = datagram->receive;
 	enum fault fault = FAULT_NONE;
 	enum ibv_wc_status status;
@@ -167,8 +168,8 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 		return FAULT_NONE;
 	}
 	datagram_grh(packet, grh);
-	if (receive_store(receive, datagram->pd, grh, sizeof(grh)) != MR_OK ||
-	    receive_store(receive, datagram->pd, packet->payload, packet->payload_len) != MR_OK)
+	if (receive_store(receive, pd, grh, sizeof(grh)) != MR_OK ||
+	    receive_store(receive, pd, packet->payload, packet->payload_len) != MR_OK)
 		fault = FAULT_RECEIVE_PROTECTION;
 	/* No NAK goes out with it, where the responder of a connection would count it. */
 	if (fault != FAULT_NONE) {

@@ -209,8 +209,8 @@ static enum verdict execute_send(struct responder *responder, const struct packe
 	    unlikely(replies_owe_read(responder->replies, packet->rkey)))
 		return responder_lose(responder);
 	responder->receive->sgl.next = packet->op->flags & OPCODE_LAST ? 0 : responder->mtu;
-	if (receive_store(responder->receive, responder->pd, packet->payload,
-			  packet->payload_len) != MR_OK)
+	if (receive_store(responder->receive, srq_buffers_pd(responder->srq, responder->pd),
+			  packet->payload, packet->payload_len) != MR_OK)
 		return FAIL_RECEIVE;
 	/* Whoever sees the completion finds the window invalid. */
 	if ((packet->op->flags & OPCODE_HAS_IETH) &&

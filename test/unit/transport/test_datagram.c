@@ -397,6 +397,34 @@ static void datagram_receive__memory_that_may_not_be_written(void **state)
 	fixture_completion(recv_cq, 1, IBV_WC_LOC_PROT_ERR);
 }
 
+static void datagram_receive__a_shared_queue_has_a_domain_of_its_own(void **state)
+{
+	struct ibv_recv_wr wr = {.wr_id = 1, .num_sge = 1}, *bad;
+	struct region other;
+	struct ibv_sge sge;
+	struct srq *srq;
+
+	(void)state;
+	region_set_up(&other, fixture.other_pd, 64, IBV_ACCESS_LOCAL_WRITE, 1);
+	assert_int_equal(srq_create(2, 1, fixture.other_pd, &srq), 0);
+	datagram.srq = srq;
+	datagram.rq = &srq->rq;
+	wr.sg_list = &sge;
+	sge = region_sge(&other, 0, 64);
+	assert_int_equal(rq_post(&srq->rq, &wr, &bad), 0);
+	sge = region_sge(&memory, 0, 64);
+	assert_int_equal(rq_post(&srq->rq, &wr, &bad), 0);
+	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	fixture_completion(recv_cq, 1, IBV_WC_SUCCESS);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(other.bytes[GRH + i], pattern_byte(77, i));
+	assert_int_equal(take(QKEY, 8), FAULT_RECEIVE_PROTECTION);
+	fixture_completion(recv_cq, 1, IBV_WC_LOC_PROT_ERR);
+	region_expect_pattern(&memory, 0, MEMORY, SEED);
+	assert_int_equal(srq_destroy(srq), 0);
+	region_tear_down(&other);
+}
+
 static void datagram_flush__in_order(void **state)
 {
 	(void)state;
@@ -449,6 +477,7 @@ int main(void)
 		TEST(datagram_receive__what_does_not_fit_is_dropped_and_the_request_waits),
 		TEST(datagram_receive__longer_than_the_port_carries),
 		TEST(datagram_receive__memory_that_may_not_be_written),
+		TEST(datagram_receive__a_shared_queue_has_a_domain_of_its_own),
 		TEST(datagram_flush__in_order),
 		TEST(datagram_send__paced),
 	};

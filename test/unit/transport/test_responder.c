@@ -328,6 +328,36 @@ static void responder_flush__leaves_a_shared_queue_alone(void **state)
 	assert_int_equal(rig_posted(), 1);
 }
 
+/* Its receive buffers are of its own domain; what peers name is of the queue pair's. */
+static void responder__a_shared_queue_has_a_domain_of_its_own(void **state)
+{
+	struct ibv_recv_wr wr = {.num_sge = 1}, *bad;
+	struct region other;
+	struct ibv_sge sge;
+	struct srq *srq;
+
+	(void)state;
+	region_set_up(&other, rig.fixture.other_pd, 64, REMOTE | IBV_ACCESS_LOCAL_WRITE, 1);
+	assert_int_equal(srq_create(2, 1, rig.fixture.other_pd, &srq), 0);
+	rig.responder.srq = srq;
+	rig.responder.rq = &srq->rq;
+	wr.sg_list = &sge;
+	sge = region_sge(&other, 0, 64);
+	assert_int_equal(rq_post(&srq->rq, &wr, &bad), 0);
+	sge = region_sge(&rig.inbox, 0, 64);
+	assert_int_equal(rq_post(&srq->rq, &wr, &bad), 0);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 8);
+	fixture_completion(rig.fixture.cq, 0, IBV_WC_SUCCESS);
+	expect_payload(other.bytes, 0, 8);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_payload(rig.memory.bytes, 1, 4);
+	EXPECT_FAULT(FAULT_RECEIVE_PROTECTION, OPCODE_SEND_ONLY, 2, .len = 8);
+	fixture_completion(rig.fixture.cq, 0, IBV_WC_LOC_PROT_ERR);
+	region_expect_pattern(&rig.inbox, 0, INBOX, SEED + 1);
+	assert_int_equal(srq_destroy(srq), 0);
+	region_tear_down(&other);
+}
+
 /* Unreliable connections: the rig's packets under another service. */
 
 static void expect_dropped_or_done(uint8_t operation, uint32_t psn, struct packet_fields fields)
@@ -409,6 +439,7 @@ int main(void)
 		TEST(responder__a_completion_that_finds_no_room_is_not_acknowledged),
 		TEST(responder_flush__in_the_order_of_posting),
 		TEST(responder_flush__leaves_a_shared_queue_alone),
+		TEST(responder__a_shared_queue_has_a_domain_of_its_own),
 		TEST(responder__unreliable_a_gap_drops_its_message_only),
 		TEST(responder__unreliable_a_write_does_not_complete_a_dropped_send),
 		TEST(responder__unreliable_a_bad_packet_is_dropped_without_a_word),

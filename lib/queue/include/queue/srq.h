@@ -23,6 +23,13 @@ struct srq {
 	void *user;
 };
 
+/** The protection domain that receive buffers are of: the shared queue's (ibv_create_srq(3)), or
+ * `own` where `srq` is NULL. */
+static inline const struct pd *srq_buffers_pd(const struct srq *srq, const struct pd *own)
+{
+	return srq != NULL ? srq->pd : own;
+}
+
 /** Create; `domain` may be NULL. MT-safe. 0, -EINVAL for max_wr of 0 or max_sge over
  * PACKET_FRAGS_MAX, -ENOMEM. */
 int srq_create_in(const struct queue_domain *domain, uint32_t max_wr, uint32_t max_sge,

@@ -43,7 +43,7 @@ struct responder {
 	struct rq *rq;
 	struct srq *srq; /* that rq is of, or NULL */
 	struct cq *cq;
-	const struct pd *pd;
+	const struct pd *pd; /* of the memory that peers name; a shared queue has one for its own */
 	struct receive *receive;
 	struct replies *replies;
 	struct counters *counters;
