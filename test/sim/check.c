@@ -248,10 +248,11 @@ static bool may_fail_receive(const struct flow *flow, uint32_t index, enum ibv_w
 		if (status == info->receiver)
 			return true;
 		/* A WRITE with immediate data that is refused has its receive request by then. */
-		if (info->peer_fails && info->receiver == IBV_WC_SUCCESS && status == info->sender)
+		if (info->peer_fails && info->receiver == IBV_WC_SUCCESS &&
+		    info->sender == IBV_WC_REM_ACCESS_ERR && status == IBV_WC_LOC_ACCESS_ERR)
 			return true;
 	}
-	if (flow->loose && status == IBV_WC_REM_ACCESS_ERR &&
+	if (flow->loose && status == IBV_WC_LOC_ACCESS_ERR &&
 	    (flow->sim->scenario == SCENARIO_GONE || flow->sim->scenario == SCENARIO_LOST))
 		return true;
 	if (flow->loose && flow->sim->scenario == SCENARIO_LOST && status == IBV_WC_LOC_PROT_ERR)

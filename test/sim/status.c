@@ -13,6 +13,7 @@ const char *status_text(enum ibv_wc_status status)
 		[IBV_WC_MW_BIND_ERR] = "window bind error",
 		[IBV_WC_BAD_RESP_ERR] = "bad response",
 		[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request",
+		[IBV_WC_LOC_ACCESS_ERR] = "local access error",
 		[IBV_WC_REM_ACCESS_ERR] = "remote access error",
 		[IBV_WC_REM_OP_ERR] = "remote operation error",
 		[IBV_WC_RETRY_EXC_ERR] = "retries exceeded",

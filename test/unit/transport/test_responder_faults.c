@@ -411,7 +411,7 @@ static void responder__a_refused_write_with_immediate_fails_the_receive_it_took(
 	rig_post(1, region_sge(&rig.inbox, 0, 8));
 	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_ONLY_IMM, 0, .rkey = FIXTURE_NOBODY,
 		     .dma_length = 4, .len = 4);
-	fixture_completion(rig.fixture.cq, 1, IBV_WC_REM_ACCESS_ERR);
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_LOC_ACCESS_ERR);
 	expect_aeth(AETH_NAK | NAK_REMOTE_ACCESS, 0, 0);
 }
 

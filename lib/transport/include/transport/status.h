@@ -20,7 +20,8 @@
 	/* responder: the peer's request is wrong (IBTA 9.7.4, 9.9.3) */                           \
 	FAULT(INVALID_REQUEST, NAK_INVALID_REQUEST, REM_INV_REQ_ERR, QP_REQ_ERR,                   \
 	      resp_invalid_request)                                                                \
-	FAULT(ACCESS, NAK_REMOTE_ACCESS, REM_ACCESS_ERR, QP_ACCESS_ERR, resp_remote_access_errors) \
+	/* the only one that has a receive request then is a WRITE with immediate data (11.6.2) */ \
+	FAULT(ACCESS, NAK_REMOTE_ACCESS, LOC_ACCESS_ERR, QP_ACCESS_ERR, resp_remote_access_errors) \
 	FAULT(MESSAGE_TOO_LONG, NAK_INVALID_REQUEST, LOC_LEN_ERR, FAULT_NO_EVENT,                  \
 	      resp_local_length_error)                                                             \
 	FAULT(INVALIDATE, NAK_REMOTE_ACCESS, REM_INV_REQ_ERR, FAULT_NO_EVENT,                      \
