@@ -245,23 +245,28 @@ static void repair_ask(struct completer *completer, uint64_t now_ns)
 }
 
 /*
- * The peer took what it had refused, and tells of nothing more. If it keeps, it may have no receive
- * request for the next message, and say so at once; what is missing shows when more is sent, or by
- * a probe. Where that is not known, the next one alone shows it, and nothing was lost meanwhile.
+ * The peer took what it had refused. It may have no receive request for the next message, and wait
+ * for its first packet before it says so: so that goes alone as well, until nothing is in flight.
+ * But where the answers do not leap over what was sent before, the peer has dropped that.
  */
-static void repair_refused(struct completer *completer, uint64_t now_ns)
+static void repair_refused(struct completer *completer, bool leaps, uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
 
-	if (flight->peer == FLIGHT_PEER_KEEPS)
+	if (leaps && flight->repair_sent)
+		flight_peer_keeps(flight);
+	if (psn_eq(flight->una, flight->next))
 		return;
-	if (flight->peer == FLIGHT_PEER_DROPS || ++flight->doubts > 1) {
-		flight->peer = FLIGHT_PEER_DROPS;
-		recovery_lost(completer->recovery, now_ns);
-		flight_rewind(flight, false);
+	if (leaps || (flight->peer != FLIGHT_PEER_DROPS && ++flight->doubts <= 1)) {
+		repair_mend(completer, REPAIR_RNR, psn_add(flight->una, 1), now_ns);
 		return;
 	}
-	repair_mend(completer, REPAIR_RNR, psn_add(flight->una, 1), now_ns);
+	/* A peer may keep what is behind a loss, and drop what is behind a refusal. */
+	if (flight->peer == FLIGHT_PEER_UNKNOWN)
+		flight->peer = FLIGHT_PEER_DROPS;
+	flight->doubts = 0;
+	recovery_lost(completer->recovery, now_ns);
+	flight_rewind(flight, false);
 }
 
 /* Nothing is sent until the RNR timer runs out: then what is the oldest by that time goes first. */
@@ -292,6 +297,10 @@ static void repair_ended(struct completer *completer, bool acknowledged, uint64_
 		recovery_repaired(completer->recovery, now_ns);
 	if (repair == REPAIR_RESPONSE || (repair == REPAIR_PROBE && leaps))
 		return;
+	if (repair == REPAIR_RNR) {
+		repair_refused(completer, leaps, now_ns);
+		return;
+	}
 	if (leaps) {
 		if (flight->repair_sent)
 			flight_peer_keeps(flight);
@@ -301,10 +310,6 @@ static void repair_ended(struct completer *completer, bool acknowledged, uint64_
 		return;
 	if (repair == REPAIR_PROBE) {
 		repair_resend(completer, now_ns);
-		return;
-	}
-	if (repair == REPAIR_RNR) {
-		repair_refused(completer, now_ns);
 		return;
 	}
 	if (!acknowledged) {

@@ -17,7 +17,9 @@
 #define IN_FLIGHT  16u
 #define LATENCY_NS 5000
 #define MBPS	   100000
-/* With peers that keep: a packet for each RNR NAK, and the losses themselves, some twice. */
+/* With peers that keep: the refused packet, the next one that may be held back, and that one again
+ * when it was refused; and the losses themselves, some twice. */
+#define EXCESS_RNR   3
 #define EXCESS_LOSS  1.5
 #define EXCESS_START 0.01
 
@@ -120,7 +122,7 @@ static bool line(const struct wanting *wanting)
 {
 	const struct outcome drops = measure(wanting, false);
 	const struct outcome keeps = measure(wanting, true);
-	const double ratio_max = 1 + EXCESS_START + keeps.rnr / packets_of(wanting) +
+	const double ratio_max = 1 + EXCESS_START + EXCESS_RNR * keeps.rnr / packets_of(wanting) +
 				 EXCESS_LOSS * (wanting->loss_ppm + wanting->reorder_ppm) / 1e6;
 	const bool good = keeps.ratio <= ratio_max && keeps.gbps >= drops.gbps * 0.99;
 

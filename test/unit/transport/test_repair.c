@@ -831,14 +831,41 @@ completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps(
 	refuse(1);
 	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
 	assert_int_equal(send_all(), 1);
-	/* If nothing more is refused, it is not sent again either. */
+	/* It may wait for the next one before it refuses that. Nothing new goes out meanwhile. */
 	acknowledge(1);
 	expect_success(1);
-	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
-	assert_int_equal(send_all(), 0);
+	post(4, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
 	acknowledge(3);
 	expect_success(2);
 	expect_success(3);
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(send_all(), 1);
+	acknowledge(4);
+	expect_success(4);
+}
+
+/* It keeps what is behind a loss, but not what is behind a refusal. */
+static void completer_receive__a_peer_may_drop_what_is_behind_a_refusal_only(void **state)
+{
+	(void)state;
+	rig.flight.peer = FLIGHT_PEER_KEEPS;
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	refuse(0);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(send_all(), 1);
+		acknowledge(i);
+		expect_success(i);
+	}
+	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
+	assert_int_equal(send_all(), 2);
+	acknowledge(3);
+	expect_success(2);
+	expect_success(3);
+	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX);
 }
 
 static void completer_receive__a_peer_that_drops_gets_everything_after_a_refusal(void **state)
@@ -1036,6 +1063,7 @@ int main(void)
 		TEST(completer_receive__sequence_naks_use_up_no_retries),
 		TEST(completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again),
 		TEST(completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps),
+		TEST(completer_receive__a_peer_may_drop_what_is_behind_a_refusal_only),
 		TEST(completer_receive__a_peer_that_drops_gets_everything_after_a_refusal),
 		TEST(completer_receive__a_refusal_finds_a_peer_that_drops),
 		TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again),

@@ -186,11 +186,11 @@ static inline void flight_mend(struct flight *flight, enum flight_repair repair,
 	}
 }
 
-/* Nothing new is sent to a peer that may drop it. */
+/* Nothing new is sent to a peer that may drop it, or that was not ready for what it has. */
 static inline bool flight_holds(const struct flight *flight)
 {
-	return (flight->repair == REPAIR_REQUEST || flight->repair == REPAIR_RNR) &&
-	       flight->peer != FLIGHT_PEER_KEEPS;
+	return flight->repair == REPAIR_RNR ||
+	       (flight->repair == REPAIR_REQUEST && flight->peer == FLIGHT_PEER_UNKNOWN);
 }
 
 /* Everything before `psn` is executed; responses before it are missing. */
