@@ -414,7 +414,7 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 	const struct fault_info *info = fault_info(fault);
 
 	counters_add(responder->counters, info->counter, 1);
-	if (responder->service != OPCODE_UC)
+	if (responder->service != OPCODE_UC && info->nak != FAULT_SILENT)
 		replies_nak(responder->replies, (uint8_t)(AETH_NAK | info->nak), responder->epsn,
 			    responder->msn);
 	if (responder->receive->taken) {

@@ -12,7 +12,7 @@
 #include "telemetry/counters.h"
 
 /*
- * Why a queue pair fails. One row each: NAK code to the peer (FAULT_NO_NAK for none), status of the
+ * Why a queue pair fails. One row each: NAK code to the peer (or why there is none), status of the
  * work request at fault, asynchronous event where no work request is (FAULT_NO_EVENT for none),
  * counter.
  */
@@ -24,8 +24,8 @@
 	FAULT(ACCESS, NAK_REMOTE_ACCESS, LOC_ACCESS_ERR, QP_ACCESS_ERR, resp_remote_access_errors) \
 	FAULT(MESSAGE_TOO_LONG, NAK_INVALID_REQUEST, LOC_LEN_ERR, FAULT_NO_EVENT,                  \
 	      resp_local_length_error)                                                             \
-	FAULT(INVALIDATE, NAK_REMOTE_ACCESS, REM_INV_REQ_ERR, FAULT_NO_EVENT,                      \
-	      resp_invalidate_errors)                                                              \
+	/* class J: the message has come, what fails is done to it here; the peer hears nothing */ \
+	FAULT(INVALIDATE, FAULT_SILENT, REM_INV_REQ_ERR, FAULT_NO_EVENT, resp_invalidate_errors)   \
 	/* responder: our own receive request or memory is wrong */                                \
 	FAULT(RECEIVE_PROTECTION, NAK_REMOTE_OPERATIONAL, LOC_PROT_ERR, FAULT_NO_EVENT,            \
 	      resp_operational_errors)                                                             \
@@ -60,12 +60,13 @@ enum fault {
 		FAULT_COUNT
 };
 
-#define FAULT_NO_NAK   (-1)
+#define FAULT_NO_NAK   (-1) /* not a responder's fault */
+#define FAULT_SILENT   (-2) /* a responder's, without a NAK */
 #define FAULT_NO_EVENT (-1)
 
 struct fault_info {
 	const char *name;
-	int nak; /* enum nak_code or FAULT_NO_NAK */
+	int nak; /* enum nak_code, FAULT_NO_NAK or FAULT_SILENT */
 	enum ibv_wc_status status;
 	int event; /* enum ibv_event_type or FAULT_NO_EVENT */
 	enum counter counter;
