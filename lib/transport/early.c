@@ -2,6 +2,7 @@
 /* Packets that came before their turn: a pool of the device, and lists in the order of PSNs. */
 #include "transport/early.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,4 +317,24 @@ void early_clear(struct early *early)
 {
 	while (early->count > 0)
 		early_drop(early);
+}
+
+void early_check(const struct early *early)
+{
+#ifndef NDEBUG
+	const struct early_entry *entries;
+
+	assert((early->count > 0) == (early->order != NULL));
+	if (early->count == 0)
+		return;
+	assert(early->order->first + early->count <= EARLY_LIST_PKTS);
+	entries = early_entries(early);
+	for (uint32_t i = 0; i < early->count; i++) {
+		assert(i == 0 || psn_before(entries[i - 1].psn, entries[i].psn));
+		assert(entries[i].packet < early->pool->used);
+		assert(psn_eq(early_at(early, i)->psn, entries[i].psn));
+	}
+#else
+	(void)early;
+#endif
 }

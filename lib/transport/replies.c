@@ -423,3 +423,26 @@ unsigned int replies_send(struct replies *replies, struct packet_sink *sink, uns
 	}
 	return sent;
 }
+
+void replies_check(const struct replies *replies)
+{
+#ifndef NDEBUG
+	uint32_t repeats = 0;
+
+	assert(replies->tail - replies->head <= 2 * (replies->mask + 1));
+	assert(replies->remembered <= replies->mask + 1);
+	assert(replies->remembered <= replies->resources);
+	assert(replies->resource != NULL || replies->head == replies->tail);
+	assert(replies->resource != NULL || replies->remembered == 0);
+	for (uint32_t i = replies->head; i != replies->tail; i++) {
+		const struct reply *reply = replies_pending(replies, i);
+
+		assert(reply->sent <= psn_since(reply->last, reply->first));
+		repeats += reply->repeated;
+	}
+	assert(repeats == replies->repeats);
+	assert(repeats <= replies->mask + 1);
+#else
+	(void)replies;
+#endif
+}

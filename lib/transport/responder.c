@@ -3,6 +3,8 @@
  * (IBTA 9.7.4 and 9.7.5). */
 #include "transport/responder.h"
 
+#include <assert.h>
+
 #include <rte_branch_prediction.h>
 
 #include "duplicate.h"
@@ -456,6 +458,29 @@ static enum fault responder_take(struct responder *responder, const struct packe
 	return fault;
 }
 
+void responder_check(const struct responder *responder)
+{
+#ifndef NDEBUG
+	const struct packet *first = early_first(&responder->early);
+
+	early_check(&responder->early);
+	replies_check(responder->replies);
+	assert(responder->gap != GAP_CLOSING);
+	assert(responder->gap != GAP_NOT_READY || first == NULL);
+	/* What is executed waits to be dropped only while nothing can be executed. */
+	assert(responder->gap != GAP_NONE || first == NULL ||
+	       psn_before(responder->epsn, first->psn));
+	assert(!responder->replies->nak_due ||
+	       (responder->gap != GAP_NONE &&
+		psn_eq(responder->replies->nak_psn, responder->epsn)));
+	/* An unreliable connection acknowledges nothing. */
+	assert(responder->service == OPCODE_UC || psn_since(responder->epsn, responder->ack_psn) <=
+							  RESPONDER_ACK_REACH + RESPONDER_AGE_PSNS);
+#else
+	(void)responder;
+#endif
+}
+
 enum fault responder_receive(struct responder *responder, const struct packet *packet)
 {
 	enum fault fault;
@@ -464,6 +489,10 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 		fault = responder_take(responder, packet);
 	while (unlikely(responder->early.count > 0) && fault == FAULT_NONE &&
 	       (packet = gap_next(responder)) != NULL);
+#ifndef NDEBUG
+	if (fault == FAULT_NONE)
+		responder_check(responder);
+#endif
 	return fault;
 }
 

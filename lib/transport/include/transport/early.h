@@ -108,4 +108,7 @@ bool early_drop_before(struct early *early, struct psn psn);
 /** Drop everything. */
 void early_clear(struct early *early);
 
+/** Assert what holds between two calls; for builds with assertions. */
+void early_check(const struct early *early);
+
 #endif

@@ -181,6 +181,9 @@ static inline void replies_withdraw_nak(struct replies *replies)
 /** An acknowledgement that is owed has become too old. Return whether one was owed. */
 bool replies_withdraw_ack(struct replies *replies);
 
+/** Assert what holds between two calls; for builds with assertions. */
+void replies_check(const struct replies *replies);
+
 /**
  * Send what is owed.
  *

@@ -123,6 +123,10 @@ void responder_reset(struct responder *responder, struct psn epsn);
  */
 enum fault responder_receive(struct responder *responder, const struct packet *packet);
 
+/** Assert what holds between two packets while the queue pair receives; for builds with assertions.
+ */
+void responder_check(const struct responder *responder);
+
 /**
  * XRC: a shared receive queue goes. A message that uses it cannot go on, and its receive request
  * vanishes.
