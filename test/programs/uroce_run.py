@@ -23,6 +23,7 @@ if not verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0]):
     sys.exit("no device")
 """
 HUGE_PAGES = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "libhuge_pages.so")
+EXPECTATIONS = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "expectations")
 NULL_PORT = ["--port", "net_null0", "--ip", "10.9.3.1/24"]
 
 
@@ -66,6 +67,16 @@ class UroceRunTest:
         self._check("nothing of its own on stdout", self._stdout)
         self._check("--name names the device", self._device_name)
         self._check("CPU affinity is untouched", self._affinity)
+        expectations = {
+            "destroyed": "completions of a queue pair go with it",
+            "relaxed": "one word of access flags for regions and queue pairs",
+            "datagrams": "datagrams count their PSNs, and fail what they cannot do",
+            "atomic": "an atomic at an odd address is refused by the responder",
+            "window": "the lowest byte of a window's key is the program's",
+            "ended": "errors are in errno, and handles end once",
+        }
+        for name, text in expectations.items():
+            self._check(text, self._expectation, name)
 
     def _make_interfaces(self):
         self._namespace.run("ip", "link", "add", "tiny0", "mtu", "300", "type", "veth", "peer", "name", "bare0")
@@ -134,6 +145,10 @@ class UroceRunTest:
         lines = done.stdout.splitlines()
         self._expect(len(lines) == 3 and "uroce0" in lines[2], "stdout is not ibv_devices'", done)
         self._expect("EAL" not in done.stderr, "EAL talks on stderr", done)
+
+    def _expectation(self, name):
+        done = self._run(NULL_PORT, EXPECTATIONS, name)
+        self._expect(done.returncode == 0, "it is not so", done)
 
     def _device_name(self):
         done = self._run([*NULL_PORT, "--name", "other7"], "ibv_devices")
