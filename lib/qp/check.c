@@ -25,6 +25,9 @@ static void qp_check_requester(const struct qp *qp)
 
 void qp_check(const struct qp *qp)
 {
+	if (!qp_is_datagram(qp) && (qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS ||
+				    qp->state == IBV_QPS_SQD))
+		responder_check(&qp->responder);
 	if (!qp->kind->sends)
 		return;
 	sq_check(&qp->sq);

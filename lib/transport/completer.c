@@ -289,6 +289,18 @@ static enum fault completer_take(struct completer *completer, const struct packe
 	return fault != FAULT_NONE || is_ack ? fault : completer_answer(completer, packet, now_ns);
 }
 
+/*
+ * Return true for a sequence NAK that asks for the next PSN, which was never sent: a packet that was
+ * not ours came to the peer. The NAK may stand in the place of the only acknowledgement of what was
+ * sent before (9.7.5.1.1).
+ */
+static bool completer_is_about_all(const struct flight *flight, const struct packet *packet)
+{
+	return psn_eq(packet->psn, flight->top) && !flight_idle(flight) &&
+	       (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
+	       packet->syndrome == (AETH_NAK | NAK_PSN_SEQUENCE);
+}
+
 enum fault completer_receive(struct completer *completer, const struct packet *packet,
 			     uint64_t now_ns)
 {
@@ -298,7 +310,8 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 
 	/* Not about anything in the air: an answer that came twice, or to nothing (9.7.5.1, ghost).
 	 */
-	if (psn_before(packet->psn, flight->una) || !psn_before(packet->psn, flight->top))
+	if (psn_before(packet->psn, flight->una) ||
+	    (!psn_before(packet->psn, flight->top) && !completer_is_about_all(flight, packet)))
 		return FAULT_NONE;
 	do {
 		is_ack = completer_is_ack(packet);

@@ -14,6 +14,7 @@
 static void gap_nak(struct responder *responder, struct psn behind)
 {
 	responder->gap = GAP_NAKED;
+	responder->refused = false;
 	responder->gap_psn = behind;
 	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
 		    responder->msn);
@@ -146,10 +147,11 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 	enum fate fate;
 
 	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
-	/* All of it is sent again when the RNR timer runs out. */
-	if (responder->gap == GAP_NOT_READY)
-		return;
 	fate = gap_store(responder, packet);
+	if (responder->gap == GAP_NOT_READY) {
+		responder->gap_hints += fate == KEPT;
+		return;
+	}
 	if (responder->gap == GAP_NONE) {
 		gap_nak(responder, packet->psn);
 		return;
@@ -174,6 +176,7 @@ void gap_closes(struct responder *responder, const struct packet *packet)
 {
 	replies_withdraw_nak(responder->replies);
 	responder->gap = responder->early.count > 0 ? GAP_CLOSING : GAP_NONE;
+	responder->refused &= responder->early.count > 0;
 	/* The one that was held back was not sent by this requester, and says nothing of the
 	 * others. */
 	if (gap_holds_back(responder) && early_first(&responder->early) != packet &&
@@ -214,6 +217,7 @@ const struct packet *gap_next(struct responder *responder)
 		gap_nak(responder, packet->psn);
 	} else {
 		responder->gap = GAP_NONE;
+		responder->refused &= responder->early.count > 0;
 	}
 	return NULL;
 }

@@ -42,6 +42,7 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->gap_psn = epsn;
 	responder->gap_hints = 0;
 	responder->gap = GAP_NONE;
+	responder->refused = false;
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
 	responder->receive->taken = false;
@@ -159,17 +160,22 @@ static enum verdict check_length(struct responder *responder, const struct packe
 	return GO_ON;
 }
 
-/* RNR NAK (9.7.5.2.8): nothing is executed, the same PSN stays expected. What is behind it is sent
- * again with it; kept, it would draw RNR NAKs at its turn, beside those that it draws when it comes
- * again. */
-static enum verdict responder_not_ready(struct responder *responder)
+/*
+ * RNR NAK (9.7.5.2.8): nothing is executed, the same PSN stays expected. What is kept behind it comes
+ * again, if the requester goes back, or its oldest packet does. So a packet that was kept draws no
+ * RNR NAK at its turn, but when it comes again: the requester's retries are for one each.
+ */
+static enum verdict responder_not_ready(struct responder *responder, const struct packet *packet)
 {
+	const bool held = responder->refused && packet == early_first(&responder->early);
+
+	responder->gap = GAP_NOT_READY;
+	if (held)
+		return DONE;
+	responder->refused = true;
 	counters_add(responder->counters, COUNTER_rnr_nak_sent, 1);
 	replies_nak(responder->replies, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer),
 		    responder->epsn, responder->msn);
-	responder->gap = GAP_NOT_READY;
-	responder->gap_hints = 0;
-	early_clear(&responder->early);
 	return DONE;
 }
 
@@ -181,7 +187,7 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
 	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
 		if (!receive_take(responder->receive, responder->rq, responder->srq))
-			return responder->service != OPCODE_UC ? responder_not_ready(responder)
+			return responder->service != OPCODE_UC ? responder_not_ready(responder, packet)
 							       : FAIL_INVALID;
 	}
 	/* 9.7.1: what is too long for any list is the peer's fault, and not the list's. */
@@ -466,7 +472,8 @@ void responder_check(const struct responder *responder)
 	early_check(&responder->early);
 	replies_check(responder->replies);
 	assert(responder->gap != GAP_CLOSING);
-	assert(responder->gap != GAP_NOT_READY || first == NULL);
+	assert(responder->gap != GAP_NOT_READY || first == NULL ||
+	       !psn_before(first->psn, responder->epsn));
 	/* What is executed waits to be dropped only while nothing can be executed. */
 	assert(responder->gap != GAP_NONE || first == NULL ||
 	       psn_before(responder->epsn, first->psn));

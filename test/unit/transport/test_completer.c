@@ -77,11 +77,30 @@ static void completer_receive__answers_to_nothing_in_the_air_are_ignored(void **
 		EXPECT_TAKEN(operations[i], 0x800000, .syndrome = ACK);
 	}
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_NAK | NAK_REMOTE_ACCESS);
-	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 3, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 4, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 3, .syndrome = AETH_RNR_NAK);
 	expect_none();
 	expect_flight(1, 3);
 	assert_int_equal(rig.recovery.state, RECOVERY_SMOOTH);
+}
+
+/* A packet that was not ours came to the peer. Its NAK is all that is heard of the acknowledgement
+ * that was owed. */
+static void completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_rest(void **state)
+{
+	(void)state;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	expect_success(1);
+	expect_success(2);
+	expect_none();
+	expect_flight(2, 2);
+	assert_int_equal(rig.recovery.state, RECOVERY_SMOOTH);
+	/* Nothing is in flight: it says nothing. */
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
+	expect_flight(2, 2);
 }
 
 static void completer_receive__answers_before_anything_was_sent_are_ignored(void **state)
@@ -528,6 +547,7 @@ int main(void)
 		TEST(completer_receive__in_the_middle_of_a_message_nothing_completes),
 		TEST(completer_receive__what_is_not_signaled_completes_silently),
 		TEST(completer_receive__answers_to_nothing_in_the_air_are_ignored),
+		TEST(completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_rest),
 		TEST(completer_receive__answers_before_anything_was_sent_are_ignored),
 		TEST(completer_receive__each_request_completes_under_its_name),
 		TEST(completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write),
