@@ -117,7 +117,9 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 	guard_rest();
 	if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
 		helper_sleep_off_error(fds, &time);
-	if ((fds[0].revents & POLLIN) && read(engine->helper.wake_fd, &count, sizeof(count)) < 0)
+	/* The number may be another file's since: poll looks it up again as it wakes. */
+	if ((fds[0].revents & POLLIN) && !helper_is_robbed(engine) &&
+	    read(engine->helper.wake_fd, &count, sizeof(count)) < 0)
 		fds[0].revents = 0;
 	/* Not where arming was all: once armed, and nothing found, the next call sleeps. */
 	helper_disarm(engine);

@@ -62,6 +62,10 @@ static void helper__leaves_a_descriptor_of_the_programs_alone(void **state)
 	assert_true(left > 0);
 	for (int i = 0; i < 100; i++)
 		ops->wait(engine);
+	helper_stop(engine);
+	/* The port is the next test's. */
+	engine->link->port.started = true;
+	engine->link->port.removed = false;
 	assert_int_equal(recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT), -1);
 	assert_int_equal(recv(engine->helper.wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
 	close(ends[1]);
