@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "maps.h"
 
 /* Linux 6.11's PROCMAP_QUERY (linux/fs.h), which the installed headers may not have yet. */
@@ -55,6 +56,43 @@ static int query(int fd, uint64_t next, uint64_t last)
 	}
 }
 
+/* Opened before the program may change its root directory. A child of fork() has another memory
+ * than the one that this tells of. */
+static int kept_fd = -1;   /* atomic */
+static pid_t kept_process; /* atomic */
+
+void huge_prepare(void)
+{
+	int fd, none = -1;
+
+	if (__atomic_load_n(&kept_process, __ATOMIC_ACQUIRE) == getpid())
+		return;
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	own_mark(fd);
+	if (__atomic_load_n(&kept_process, __ATOMIC_RELAXED) != 0) {
+		/* The parent's. */
+		none = __atomic_exchange_n(&kept_fd, -1, __ATOMIC_RELAXED);
+		if (own_is(none))
+			close(none);
+		none = -1;
+	}
+	/* Another thread may have been faster. */
+	if (fd >= 0 && !__atomic_compare_exchange_n(&kept_fd, &none, fd, false, __ATOMIC_RELAXED,
+						    __ATOMIC_RELAXED))
+		close(fd);
+	__atomic_store_n(&kept_process, getpid(), __ATOMIC_RELEASE);
+}
+
+/* Without /proc. */
+static int query_kept(uintptr_t addr, size_t length)
+{
+	const int fd = __atomic_load_n(&kept_fd, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&kept_process, __ATOMIC_ACQUIRE) != getpid() || !own_is(fd))
+		return -EINVAL;
+	return query(fd, addr, addr + (length - 1)) == 0 ? 0 : -EINVAL;
+}
+
 int huge_check(uintptr_t addr, size_t length)
 {
 	int fd, rc;
@@ -63,7 +101,7 @@ int huge_check(uintptr_t addr, size_t length)
 		return 0;
 	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return maps_no_answer(errno) == -ENOMEM ? -ENOMEM : -EINVAL;
+		return maps_no_answer(errno) == -ENOMEM ? -ENOMEM : query_kept(addr, length);
 	rc = query(fd, addr, addr + (length - 1));
 	close(fd);
 	if (rc == 0 || rc == -EINVAL || rc == -EFAULT || rc == -ENOMEM)

@@ -16,4 +16,8 @@
  */
 int huge_check(uintptr_t addr, size_t length);
 
+/** Keep a descriptor by which huge_check finds out later in a program without /proc: it may change
+ * its root directory. Since Linux 6.11. MT-safe. */
+void huge_prepare(void);
+
 #endif

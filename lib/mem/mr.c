@@ -12,6 +12,7 @@
 #include "mem/advise.h"
 #include "mem/key_table.h"
 #include "mem/pd.h"
+#include "huge.h"
 #include "range.h"
 #include "region.h"
 
@@ -119,4 +120,9 @@ int mr_deregister(struct mr *mr)
 	pd_put(mr->pd);
 	free(mr);
 	return 0;
+}
+
+void mr_prepare(void)
+{
+	huge_prepare();
 }

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mem/mr.h"
+
 #include "verbs_internal.h"
 
 int context_lock(struct face_context *context)
@@ -181,6 +183,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 
 	if (!face)
 		return face_null(-ENODEV);
+	mr_prepare();
 	rc = context_create(face, -1, NULL, &context);
 	return rc == 0 ? &context->verbs.context : face_null(rc);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/huge.c, and of maps_check_huge, which older kernels leave it to. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <linux/memfd.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "env.h"
 #include "huge.h"
@@ -134,6 +136,39 @@ static void huge_check__without_descriptors_is_enomem(void **state)
 	expect(env.memory, env.page, -EINVAL);
 }
 
+static void ask_without_proc(void *map)
+{
+	char root[] = "/tmp/test-huge-XXXXXX";
+	int before, after, status;
+
+	huge_prepare();
+	if (!mkdtemp(root) || chroot(root) != 0)
+		_exit(1);
+	before = huge_check((uintptr_t)map, 2 * MB);
+	after = huge_check((uintptr_t)env.memory, env.page);
+	/* A child's memory is another one. */
+	if (fork() == 0)
+		_exit(huge_check((uintptr_t)map, 2 * MB) == -EINVAL ? 0 : 1);
+	wait(&status);
+	_exit(before == 0 && after == -EINVAL && status == 0 ? 0 : 2);
+}
+
+static void huge_check__needs_no_proc_once_it_is_prepared(void **state)
+{
+	void *map = reserve(2 * MB, 21 << MAP_HUGE_SHIFT);
+	const pid_t child = geteuid() == 0 ? fork() : -1;
+	int status;
+
+	(void)state;
+	if (child < 0)
+		skip();
+	if (child == 0)
+		ask_without_proc(map);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	munmap(map, 2 * MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +180,7 @@ int main(void)
 		TEST(huge_check__looks_at_every_mapping),
 		TEST(huge_check__of_nothing_promises_nothing),
 		TEST(huge_check__without_descriptors_is_enomem),
+		TEST(huge_check__needs_no_proc_once_it_is_prepared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
