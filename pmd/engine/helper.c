@@ -26,6 +26,7 @@
 #include "device/device.h"
 #include "engine/engine.h"
 #include "link/cpu.h"
+#include "link/privilege.h"
 
 #define WATCH_MIN_NS UINT64_C(20000)
 #define WATCH_MAX_NS \
@@ -343,6 +344,7 @@ static void *helper_main(void *arg)
 	unsigned int work;
 
 	guard_serve();
+	privilege_drop(false);
 	/* Sleeps of microseconds should be that, and not the 50 that the kernel adds by default. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	cpu_shorten_slices();

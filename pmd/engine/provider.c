@@ -368,6 +368,17 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	return rc;
 }
 
+/* DPDK's own driver of a memif client connects, and does it again, on EAL's interrupt thread. */
+static bool provider_connects(void)
+{
+	bool connects = false;
+
+	for (uint32_t i = 0; i < provider_count; i++)
+		connects |= provider_links[i].port.driver == PORT_MEMIF &&
+			    provider_links[i].port.is_client;
+	return connects;
+}
+
 /* Nothing that was opened on the way shall be seen by a program that this one executes. */
 static int provider_bring_quietly(const struct settings *settings, struct device **devices,
 				  size_t max)
@@ -382,7 +393,7 @@ static int provider_bring_quietly(const struct settings *settings, struct device
 	}
 	rc = provider_bring(settings, devices, max);
 	if (rc == 0 && !provider_attaches(settings) && !embed_settings())
-		runtime_settle();
+		runtime_settle(provider_connects());
 	footprint_restore(&footprint);
 	return rc;
 }

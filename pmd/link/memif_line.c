@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "link/memif.h"
+#include "link/privilege.h"
 #include "memif.h"
 #include "memif/socket.h"
 #include "memif_port.h"
@@ -303,6 +304,8 @@ static void *tending_run(void *arg)
 	const struct tending *tending = arg;
 	const struct memif_port *memif = tending->port->ops_arg;
 
+	/* A client connects by the name of its server's socket. */
+	privilege_drop(!memif->is_server);
 	for (;;) {
 		/* Also where the program has closed what the thread sleeps on. */
 		while (tending->ops->ended(tending->user) || !own_is(memif->alarm_fd))

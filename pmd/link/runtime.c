@@ -22,6 +22,7 @@
 #include "eal_args.h"
 #include "link/eal_log.h"
 #include "link/footprint.h"
+#include "link/privilege.h"
 
 #define SETTLE_S       1
 #define MIB	       (UINT64_C(1) << 20)
@@ -162,16 +163,21 @@ void runtime_remove_files(const char *file_prefix)
 		fclose(maps);
 }
 
+static bool runtime_opens_files; /* EAL's interrupt thread does */
+
+/* On EAL's interrupt thread. */
 static void runtime_settled(void *arg)
 {
+	privilege_drop(runtime_opens_files);
 	sem_post(arg);
 }
 
-void runtime_settle(void)
+void runtime_settle(bool opens_files)
 {
 	static sem_t settled;
 	struct timespec until;
 
+	runtime_opens_files = opens_files;
 	sem_init(&settled, 0, 0);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += SETTLE_S;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What threads of ours may do: less than the program that they are in. */
+#ifndef LINK_PRIVILEGE_H
+#define LINK_PRIVILEGE_H
+
+#include <stdbool.h>
+
+/**
+ * Give up the calling thread's capabilities, and those that an exec could bring. Each thread has
+ * its own: when the program drops its capabilities later, those of our threads would stay. The
+ * program's threads keep what they have.
+ *
+ * What stays: CAP_SETUID and CAP_SETGID, because the C library has all threads change their user
+ * with the program, and aborts where one may not; these two go with the user. And CAP_IPC_LOCK,
+ * without which a thread gets no memory in a program that has called mlockall(2) and exceeds its
+ * limit.
+ *
+ * @param opens_files
+ *   The thread connects to sockets by their names, and keeps the right to any file's
+ *   (CAP_DAC_OVERRIDE).
+ */
+void privilege_drop(bool opens_files);
+
+#endif
