@@ -18,6 +18,7 @@ from ethernet import EthernetTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
 from guests import GuestsTest  # noqa: E402
 from fuzz import FuzzTest  # noqa: E402
+from inside import InsideTest  # noqa: E402
 from isolated import IsolatedTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from share import ShareTest  # noqa: E402
@@ -61,6 +62,7 @@ def main():
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="uroce-programs-") as work_dir:
         UroceRunTest(report, work_dir).run_all()
+        InsideTest(report).run_all()
         EthernetTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()

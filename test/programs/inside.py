@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a program with threads, handlers and descriptors of its own notices of the device that it opens (doc/guest.md)."""
+
+import os
+import subprocess
+
+from harness.process import Namespace
+from harness.report import CheckFailed
+from harness.tools import UROCE_RUN
+
+INSIDE = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "inside")
+SECONDS = 60
+CHECKS = {
+    "start": "handlers and files of other threads stay while devices start",
+    "descriptors": "closed descriptors are a fatal event, and their numbers the program's",
+    "signals": "signals that the program reads by a descriptor come to it",
+    "privileges": "no thread keeps capabilities that the program has dropped",
+}
+
+
+class InsideTest:
+    """Each check is a process, with the helper asleep or without end."""
+
+    def __init__(self, report):
+        self._report = report
+        self._namespace = Namespace("inside")
+
+    def run_all(self):
+        for check, name in CHECKS.items():
+            for progress in ("hybrid", "dedicated"):
+                self._report.check(f"inside: {name} ({progress})", self._run, check, progress)
+
+    def _run(self, check, progress):
+        argv = [*self._namespace.prefix, UROCE_RUN, "--port", "net_null0", "--ip", "10.9.7.1/24",
+                "--progress", progress, "--", INSIDE, check]
+        try:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+        except subprocess.TimeoutExpired as timeout:
+            raise CheckFailed(f"hangs: {' '.join(argv)}") from timeout
+        if done.returncode != 0 or done.stdout != "good\n":
+            raise CheckFailed(f"exit {done.returncode}", [*done.stdout.splitlines(), *done.stderr.splitlines()])
