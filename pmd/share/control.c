@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -349,20 +350,29 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 	}
 }
 
+/* What this thread has worked: not what others had the CPU meanwhile, for which nobody pays. */
+static uint64_t control_worked_ns(void)
+{
+	struct timespec worked;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &worked);
+	return (uint64_t)worked.tv_sec * 1000000000 + (uint64_t)worked.tv_nsec;
+}
+
 /* Who is not trusted pays by the time that it took. */
 void control_event(struct server *server, enum server_event event, uint32_t number)
 {
-	const uint64_t begun_ns = server_now_ns();
+	const uint64_t begun_ns = control_worked_ns();
 	const bool newcomer = event == EVENT_STRANGER || event == EVENT_LISTEN_ISOLATED;
 	bool isolated = false;
 
 	if (event == EVENT_SOCKET || event == EVENT_WIRE || event == EVENT_PIDFD)
 		isolated = server->slots[number].isolated != NULL;
-	server->clock_ns = begun_ns;
+	server->clock_ns = server_now_ns();
 	control_do(server, event, number);
 	server->clock_ns = server_now_ns();
 	if (isolated && server->slots[number].state == SLOT_LIVE)
-		rest_charge_slot(server, (uint16_t)number, server->clock_ns - begun_ns);
+		rest_charge_slot(server, (uint16_t)number, control_worked_ns() - begun_ns);
 	else if (isolated || newcomer)
-		rest_charge_newcomers(server, server->clock_ns - begun_ns);
+		rest_charge_newcomers(server, control_worked_ns() - begun_ns);
 }

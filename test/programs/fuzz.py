@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fuzzer of uroced's sockets, by several users at once, and a pair of trusted programs that measure their own latency."""
+"""A fuzzer of uroced's sockets, by several users at once, and a pair of trusted programs that measures its latency."""
 
 import os
 import re
@@ -17,6 +17,7 @@ from share import SECONDS, Uroced
 FUZZER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuzz_uroced.py")
 FIRST_PORT = 29000
 FUZZ_SECONDS = 60
+INTERFACES = 1000
 PAIRS_MIN = 8           # of windows
 ITERATIONS = 1000
 TIMES = 1.5             # the median with the fuzzer, of that without
@@ -53,11 +54,21 @@ class FuzzTest:
         for number in range(2):
             self._here.run("ip", "link", "set", f"veth{number}", "up")
         self._here.run("ip", "addr", "add", "10.9.4.1/24", "dev", "veth0")
+        self._add_interfaces()
         self._socket = f"{self._work_dir}/isolated.sock"
         self._owner = Uroced(self._here, self._work_dir, "veth0", f"--isolated={self._socket}", "--hand-over", "owner",
                              "--file-prefix", f"uroce-fuzz-{os.getpid()}")
         self._names = 0
         self._fuzzers = []
+
+    def _add_interfaces(self):
+        """As a host has them that runs many containers."""
+        path = f"{self._work_dir}/interfaces"
+        with open(path, "w", encoding="ascii") as batch:
+            for number in range(INTERFACES // 2):
+                batch.write(f"link add more{number} type veth peer name rest{number}\n"
+                            f"addr add 10.8.{number // 250}.{number % 250 + 1}/32 dev more{number}\n")
+        self._here.run("ip", "-batch", path)
 
     def run_all(self):
         if not self._report.require("fuzz: uroced starts", self._owner.run):
@@ -68,6 +79,7 @@ class FuzzTest:
 
     def _start(self):
         """They have a CPU when nobody else wants it: it is uroced's time that they shall not take."""
+        self._fuzzers = []
         for index, uid in enumerate(USERS):
             user = ["setpriv", "--reuid", str(uid), "--regid", "nogroup", "--clear-groups"]
             self._run_fuzzer(user, self._socket, "isolated", index)
@@ -79,7 +91,8 @@ class FuzzTest:
 
     def _signal(self, number):
         for fuzzer in self._fuzzers:
-            os.killpg(fuzzer.pid, number)
+            if fuzzer.poll() is None:
+                os.killpg(fuzzer.pid, number)
 
     def _side(self):
         self._names += 1
@@ -101,7 +114,7 @@ class FuzzTest:
                     self._signal(signal.SIGCONT if fuzzing else signal.SIGSTOP)
                     port += 1
                     run_pair(program, self._side(), self._side(), port)
-            for fuzzer in self._fuzzers:
+            for fuzzer in self._fuzzers:  # one that has ended says nothing any more
                 expect(fuzzer.poll() is None, "a fuzzer has ended", *fuzzer.story("fuzzer"))
         finally:
             self._signal(signal.SIGCONT)

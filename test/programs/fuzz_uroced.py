@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages, descriptors and their order and timing, at random, for a socket of uroced's: argv are the socket, "isolated" or
-"trusted", and the seed. Goes on until it is killed. What is done follows from the seed alone; when, not."""
+"""Messages and descriptors for a socket of uroced's, at random: argv are the socket, "isolated" or "trusted", and the
+seed. Goes on until it is killed. What it tries follows from the seed and from what is answered; when, does not."""
 
 import contextlib
 import os
@@ -18,7 +18,9 @@ from hostile_isolated import FDS_MAX, MESSAGE_BYTES, REGION_BYTES, RING, RING_BY
 KINDS = 12             # of messages, from HELLO on
 WAIT_SECONDS = 0.3     # for an answer
 CONNECTIONS = 24       # at one time
-GID_AT = 16            # from here on of a message bytes are noise
+ADDRESS_BYTES = 28
+FROM_AT = 128 * ADDRESS_BYTES + 12  # behind the begin of the addresses (message.h)
+MAPPED = bytes(10) + b"\xff\xff"
 LINGER_SECONDS = 2     # of what is closed here, should we be the last
 
 
@@ -124,19 +126,31 @@ class Fuzzer:
         self._rng = rng
         self._files = Files(rng, trusted)
         self._clients = []
-        self._acts = [self._connect, self._connect, self._say, self._say, self._hello, self._drop, self._request]
+        self._attached = None
+        self._from = None
+        self._acts = [self._connect, self._connect, self._say, self._say, self._hello, self._drop, self._request, self._request]
         if not trusted:
-            self._acts += [self._wire, self._wire, self._plug]
+            self._acts += [self._wire, self._plug]
+        self._bytes = self._version = 0
+        while not self._bytes:
+            quietly(self._learn)
+
+    def _learn(self):
+        """How long a message is, and its version. Others may be in the way."""
         client = self._client()
         client.send(b"?")
         answer, _ = client.receive()
-        self._bytes, self._version = len(answer), struct.unpack_from("<4I", answer)[3]
+        self._version = struct.unpack_from("<4I", answer)[3]
+        self._bytes = len(answer)
         client.socket.close()
 
     def _client(self):
         client = Client(self._path)
         client.socket.settimeout(WAIT_SECONDS)
         return client
+
+    def _plain(self, kind):
+        return struct.pack("<4I", kind, 0, 0, self._version).ljust(self._bytes, b"\0")
 
     def _message(self, kind):
         """Right in its length and version, as a rule, and noise else."""
@@ -165,6 +179,9 @@ class Fuzzer:
     def _some(self):
         return self._rng.choice(self._clients)
 
+    def _attached_or_some(self):
+        return self._attached if self._attached and self._rng.random() < 0.9 else self._some()
+
     def _connect(self):
         if len(self._clients) == CONNECTIONS:
             self._drop()
@@ -178,28 +195,50 @@ class Fuzzer:
 
     def _hello(self):
         client = self._some()
-        client.send(struct.pack("<4I", HELLO, 0, 0, self._version).ljust(self._bytes, b"\0"))
-        client.receive()
+        client.send(self._plain(HELLO))
+        answer, fds = client.receive()
+        for fd in fds:
+            os.close(fd)
+        # The second address of the port is the first of IPv4.
+        at = answer.find(MAPPED)
+        if struct.unpack_from("<4Ii", answer)[2] == 0 and at > ADDRESS_BYTES:
+            self._attached = client
+            self._from = at - ADDRESS_BYTES + FROM_AT, answer[at:at + ADDRESS_BYTES]
+
+    def _right_request(self):
+        """For a way or a neighbour, from an address of the port's."""
+        at, address = self._from
+        head = struct.pack("<4I", HELLO + self._rng.choice((4, 5)), 0, 0, self._version).ljust(at, b"\0")
+        gid = address[:15] + self._rng.randbytes(1)
+        return (head + address + gid).ljust(self._bytes, b"\0")
 
     def _request(self):
         """Many, as fast as they are answered."""
-        client = self._some()
+        client = self._attached_or_some()
         for _ in range(self._rng.randrange(100)):
-            client.send(self._message(HELLO + self._rng.randrange(4, 8)))
-            client.receive()
+            right = self._from and self._rng.random() < 0.8
+            client.send(self._right_request() if right else self._message(HELLO + self._rng.randrange(4, 8)))
+            if not client.receive()[0]:
+                self._attached = None
+                break
 
     def _plug(self):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        client = self._some()
-        client.send(struct.pack("<4I", WIRE, 0, 0, self._version).ljust(self._bytes, b"\0"), [theirs.fileno()])
+        client = self._attached_or_some()
+        client.send(self._plain(WIRE), [theirs.fileno()])
         for _ in range(self._rng.randrange(8)):
-            self._with_files(ours, struct.pack("<H", self._rng.randrange(10)) + self._rng.randbytes(MESSAGE_BYTES - 2))
+            kind = struct.pack("<H", self._rng.randrange(10))
+            self._with_files(ours, kind + self._rng.randbytes(MESSAGE_BYTES - 2))
         ours.close()
         theirs.close()
 
     def _wire(self):
-        """A right one, whose rings then are noise."""
-        wire = Wire(self._path, lambda kind: struct.pack("<4I", kind, 0, 0, self._version).ljust(self._bytes, b"\0"))
+        """A right one, whose rings then are noise. A process has one slot."""
+        if self._attached in self._clients:
+            self._clients.remove(self._attached)
+            self._attached.socket.close()
+        self._attached = None
+        wire = Wire(self._path, self._plain)
         wire.socket.settimeout(WAIT_SECONDS)
         wire.client.socket.settimeout(WAIT_SECONDS)
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A user of uroced's isolated socket who takes all that there is: argv are the socket, uroced's number, what to take, and
-for how many seconds. Begun by root, who stops uroced for a moment. Prints "ready" when it has what it gets."""
+"""A user of uroced's isolated socket who takes all that there is: argv are the socket, uroced's number, what to take,
+and for how many seconds. Begun by root, who stops uroced for a moment. Prints "ready" when it has what it gets."""
 
 import os
 import resource
