@@ -344,7 +344,6 @@ static void *helper_main(void *arg)
 	unsigned int work;
 
 	guard_serve();
-	privilege_drop(false);
 	/* Sleeps of microseconds should be that, and not the 50 that the kernel adds by default. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	cpu_shorten_slices();
@@ -374,10 +373,10 @@ int helper_start(struct engine *engine)
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&engine->helper.thread, NULL, helper_main, engine);
+	rc = privilege_create(&engine->helper.thread, helper_main, engine, false);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0)
-		return -rc;
+		return rc;
 	pthread_setname_np(engine->helper.thread, "uroce");
 	engine->helper.exists = true;
 	return 0;

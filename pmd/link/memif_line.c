@@ -304,8 +304,6 @@ static void *tending_run(void *arg)
 	const struct tending *tending = arg;
 	const struct memif_port *memif = tending->port->ops_arg;
 
-	/* A client connects by the name of its server's socket. */
-	privilege_drop(!memif->is_server);
 	for (;;) {
 		/* Also where the program has closed what the thread sleeps on. */
 		while (tending->ops->ended(tending->user) || !own_is(memif->alarm_fd))
@@ -331,11 +329,13 @@ int memif_tend_always(struct port *port, const struct gate_ops *ops, void *user)
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, NULL, tending_run, tending);
+	/* A client connects by the name of its server's socket. */
+	rc = privilege_create(&thread, tending_run, tending,
+			      !((const struct memif_port *)port->ops_arg)->is_server);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0) {
 		free(tending);
-		return -rc;
+		return rc;
 	}
 	pthread_setname_np(thread, "uroce-wire");
 	return 0;

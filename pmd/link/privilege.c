@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <linux/capability.h>
+#include <semaphore.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,4 +40,36 @@ void privilege_drop(bool opens_files)
 	if (syscall(SYS_capset, &header, data) != 0)
 		log_info("a thread keeps its capabilities: %s", strerror(errno));
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+struct start {
+	void *(*run)(void *arg);
+	void *arg;
+	bool opens_files;
+	sem_t dropped;
+};
+
+static void *start_run(void *arg)
+{
+	struct start *start = arg;
+	void *(*const run)(void *) = start->run;
+	void *const run_arg = start->arg;
+
+	privilege_drop(start->opens_files);
+	/* The other thread goes on, and `start` is no more. */
+	sem_post(&start->dropped);
+	return run(run_arg);
+}
+
+int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files)
+{
+	struct start start = {.run = run, .arg = arg, .opens_files = opens_files};
+	int rc;
+
+	sem_init(&start.dropped, 0, 0);
+	rc = pthread_create(thread, NULL, start_run, &start);
+	while (rc == 0 && sem_wait(&start.dropped) != 0)
+		;
+	sem_destroy(&start.dropped);
+	return -rc;
 }

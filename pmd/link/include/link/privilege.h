@@ -3,6 +3,7 @@
 #ifndef LINK_PRIVILEGE_H
 #define LINK_PRIVILEGE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 /**
@@ -20,5 +21,8 @@
  *   (CAP_DAC_OVERRIDE).
  */
 void privilege_drop(bool opens_files);
+
+/** pthread_create, for a thread that has called privilege_drop when this returns. 0 or -errno. */
+int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files);
 
 #endif
