@@ -6,7 +6,7 @@ SETUP = config/setup.sh
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build demo check test test-interop test-interop-all perf perf-doc perf-rxe fuzz clean distclean help
+.PHONY: all build demo check test soak test-interop test-interop-all perf perf-doc perf-rxe fuzz clean distclean help
 
 all: build
 
@@ -42,6 +42,14 @@ test-interop-all:
 	@$(MAKE) --no-print-directory build
 	@test/interop/run.py --all
 
+# Random programs on every CPU; what fails is named, and kept in build/soak.
+soak:
+	@$(SETUP) build
+	@test -f build/build.ninja || meson setup build
+	@ninja -C build test/sim/sim
+	@mkdir -p build/soak
+	@build/test/sim/sim --hours $(or $(HOURS),1) --jobs 0 --vary --save build/soak
+
 perf:
 	@$(SETUP) perf
 	@$(MAKE) --no-print-directory build
@@ -74,6 +82,7 @@ help:
 	@echo "make demo          ib_write_bw on uroce, two processes, as the first thing to see"
 	@echo "make check         unit tests, ABI and a short simulation, in less than a minute: while you change code"
 	@echo "make test          every test that needs no virtual machine"
+	@echo "make soak          random programs in the simulator, on every CPU, for HOURS=1"
 	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 12 minutes"

@@ -50,6 +50,7 @@ static void connect_create(struct end *end)
 			       .early = host->keeps ? device->early : NULL,
 			       .max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
+			       .window_max = (uint16_t)sim->variant.window,
 			       .max_rate_kbps = UINT32_MAX,
 			       .port_mtu = device->mtu,
 			       .event = check_event,

@@ -5,10 +5,16 @@
  * the C library's.
  */
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "rng.h"
 #include "sim.h"
+#include "supervise.h"
 
 static struct rng entropy;
 
@@ -25,4 +31,15 @@ ssize_t getrandom(void *buffer, size_t length, unsigned int flags)
 	for (size_t i = 0; i < length; i++)
 		to[i] = (uint8_t)rng_next(&entropy);
 	return (ssize_t)length;
+}
+
+uint64_t entropy_true(void)
+{
+	uint64_t v = 0;
+
+	if (syscall(SYS_getrandom, &v, sizeof(v), 0) != sizeof(v)) {
+		perror("sim: getrandom");
+		exit(1);
+	}
+	return v;
 }

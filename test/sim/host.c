@@ -10,12 +10,15 @@
 
 #include <rte_common.h>
 
+#include "age.h"
 #include "device/device.h"
+#include "inside.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "sim.h"
 #include "transport/pacer.h"
+#include "wire/headers.h"
 #include "wire/packet.h"
 
 static void host_lock(void *engine)
@@ -167,6 +170,19 @@ static void host_check_pace(struct host *host, const struct packet *packet, uint
 	end->paced_bytes += len;
 }
 
+/* Nobody acknowledges what he has not executed. */
+static void host_check_ack(const struct host *host, const struct packet *packet)
+{
+	const struct end *end = host->running;
+
+	if ((packet->opcode & OPCODE_OPERATION_MASK) != OPCODE_ACKNOWLEDGE ||
+	    (packet->syndrome & AETH_KIND_MASK) != AETH_ACK)
+		return;
+	sim_check(host->sim, psn_before(packet->psn, inside_expected(end->qp)),
+		  "qp %06x: acknowledges PSN %06x, and expects %06x", end->qpn, packet->psn.v,
+		  inside_expected(end->qp).v);
+}
+
 /* What leaves a host must be what a peer can take in. */
 static void host_check_frame(struct host *host, uint32_t len, struct packet *packet)
 {
@@ -177,6 +193,7 @@ static void host_check_frame(struct host *host, uint32_t len, struct packet *pac
 	sim_check(host->sim, packet_icrc_ok(packet), "host %d: made a frame with a bad ICRC",
 		  host->number);
 	host_check_pace(host, packet, len);
+	host_check_ack(host, packet);
 }
 
 static int host_put(struct packet_sink *sink, struct packet_out *out)
@@ -254,8 +271,10 @@ static uint32_t host_take_in(struct host *host)
 		TAILQ_REMOVE(&host->arrived, frame, link);
 		device_receive(host->device, frame->bytes, frame->len,
 			       frame->trusted ? FRAME_TRUSTED : 0, host->clock->now_ns, &qp);
-		if (qp != NULL)
+		if (qp != NULL) {
 			host_ready(qp_user(qp));
+			age_check(qp_user(qp));
+		}
 		free(frame);
 		n++;
 	}

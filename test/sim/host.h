@@ -72,6 +72,9 @@ struct end {
 	uint64_t
 		timer_ns; /* the deadline that an event of the clock stands for; UINT64_MAX: none */
 
+	/* that it had when it grew old; 0 when it has had a loss since, or is young */
+	uint32_t aged_window;
+
 	bool unconnected;	      /* RTR or RTS come later, by an event of the clock */
 	bool late;		      /* they do, or did */
 	bool paused;		      /* SQD was asked for, and RTS not yet again */

@@ -181,7 +181,7 @@ bool post_sends(struct flow *flow)
 	int err;
 
 	/* Not yet connected: posting is refused before RTS. */
-	if (!end_sends(flow->from))
+	if (flow->sim->holding || !end_sends(flow->from))
 		return false;
 	batch.count = 0;
 	batch.built = false;

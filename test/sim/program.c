@@ -9,9 +9,9 @@
 #include "device/limits.h"
 #include "sim.h"
 
-#define BYTES_SMALL (16u << 10) /* of a flow's largest message */
-#define BYTES_LARGE (1u << 20)
-#define WORKS_MAX   40
+#define BYTES_SMALL	 (16u << 10) /* of a flow's largest message */
+#define BYTES_LARGE	 (1u << 20)
+#define WORKS_SHARED_MAX 200 /* of a flow, where words are shared */
 
 static unsigned int mtu_bytes(enum ibv_mtu mtu)
 {
@@ -33,7 +33,7 @@ static void make_scenario(struct sim *sim)
 	sim->tight = sim->lossless && rng_chance(&sim->rng, 300000);
 	sim->twice = sim->scenario == SCENARIO_SOUND && rng_chance(&sim->rng, 150000);
 	sim->abrupt = sim->twice && rng_chance(&sim->rng, 600000);
-	sim->strike_after = (uint32_t)rng_below(&sim->rng, WORKS_MAX);
+	sim->strike_after = (uint32_t)rng_below(&sim->rng, WORKS_USUAL);
 }
 
 static void make_pace(struct host_pace *pace, struct rng *rng)
@@ -92,6 +92,26 @@ static uint32_t some_ppm(struct rng *rng, uint32_t max)
 	return divisor == 0 ? 0 : (uint32_t)rng_range(rng, 1, max / divisor);
 }
 
+/* A wire without what the variant calms, and with less of the rest. */
+static void calm_link(const struct variant *variant, struct link_attr *attr)
+{
+	const struct {
+		enum calm calm;
+		uint32_t *ppm;
+	} faults[] = {
+		{CALM_LOSS, &attr->loss_ppm},		{CALM_BURST, &attr->burst_ppm},
+		{CALM_DUPLICATE, &attr->duplicate_ppm}, {CALM_GHOST, &attr->ghost_ppm},
+		{CALM_DAMAGE, &attr->corrupt_ppm},	{CALM_REORDER, &attr->reorder_ppm},
+	};
+
+	for (unsigned int i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		if (variant->calm & faults[i].calm)
+			*faults[i].ppm = 0;
+		if (variant->mild < 100)
+			*faults[i].ppm = *faults[i].ppm * (uint64_t)(100 - variant->mild) / 100;
+	}
+}
+
 static void make_links(struct sim *sim)
 {
 	struct link_attr attr = {.latency_ns = rng_range(&sim->rng, 100, 50000),
@@ -108,6 +128,7 @@ static void make_links(struct sim *sim)
 		attr.ghost_ppm = some_ppm(rng, 20000);
 		attr.burst_ppm = some_ppm(rng, 1000);
 	}
+	calm_link(&sim->variant, &attr);
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		for (unsigned int j = 0; j < sim->hosts; j++) {
 			struct link *link = &sim->link[i][j];
@@ -158,6 +179,15 @@ static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struc
 		end->rate_kbps = (uint32_t)rng_range(rng, 100000, 20000000);
 }
 
+/* Who receives has little room, and none when messages come. */
+static void starve(struct flow *flow)
+{
+	flow->receive_gap_ns = rng_range(&flow->rng, 1, 1000ull << rng_range(&flow->rng, 0, 10));
+	if (flow->to->cap.max_recv_wr > 0)
+		flow->to->cap.max_recv_wr = (uint32_t)rng_range(&flow->rng, 1, 3);
+	flow->to->min_rnr_timer = (uint8_t)rng_range(&flow->rng, 1, 10);
+}
+
 static void make_flow(struct sim *sim, unsigned int number)
 {
 	struct flow *flow = &sim->flow[number];
@@ -175,6 +205,8 @@ static void make_flow(struct sim *sim, unsigned int number)
 	flow->receive_failed = -1;
 	if (rng_chance(&flow->rng, 300000))
 		flow->receive_gap_ns = rng_range(&flow->rng, 1, 3000000);
+	if (sim->variant.starve)
+		starve(flow);
 	end->out = flow;
 	end->peer->in = flow;
 }
@@ -209,8 +241,11 @@ static void make_types(const struct sim *sim, struct end *ends, struct rng *rng)
  */
 static void make_window(const struct sim *sim, struct flow *flow)
 {
+	const uint32_t ppm = sim->variant.local ? 1000000 : 400000;
+
 	flow->window.in_use = flow->from->type == IBV_QPT_RC && sim->scenario != SCENARIO_GONE &&
-			      !sim->twice && rng_chance(&flow->rng, 400000);
+			      !sim->twice && rng_chance(&flow->rng, ppm);
+	flow->window.most = sim->variant.local ? EPISODES_MAX : EPISODES_USUAL;
 	flow->window.type = rng_chance(&flow->rng, 700000) ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1;
 }
 
@@ -260,8 +295,8 @@ static void make_words(struct sim *sim)
 	struct host *host = &sim->host[rng_below(&sim->rng, sim->hosts)];
 
 	sim->words = 0;
-	/* What they hold is known only where every work is. */
-	if (sim->scenario != SCENARIO_SOUND || sim->abrupt)
+	/* What they hold is known only where every work is; and found out slowly where many are. */
+	if (sim->scenario != SCENARIO_SOUND || sim->abrupt || sim->variant.works > WORKS_SHARED_MAX)
 		return;
 	sim->word_region =
 		memory_add_region(&host->memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
@@ -275,24 +310,37 @@ static void make_words(struct sim *sim)
 	}
 }
 
+/* How many works a flow is made of. */
+static uint32_t count_works(struct flow *flow, bool large)
+{
+	const struct variant *variant = &flow->sim->variant;
+	uint32_t works = (uint32_t)rng_range(&flow->rng, 1,
+					     variant->works != 0 ? variant->works : WORKS_USUAL);
+
+	if (rng_chance(&flow->rng, 150000))
+		works = 0;
+	if (large)
+		works = works < 4 ? 4 : works / 4;
+	if (variant->first != 0 && works > variant->first)
+		works = variant->first;
+	if (flow->from->type == IBV_QPT_XRC_RECV || (variant->idle >> flow->number & 1))
+		works = 0;
+	return works;
+}
+
 /* Works for every flow; now and then one with large messages. */
 static void make_works(struct sim *sim)
 {
-	const bool large = rng_chance(&sim->rng, 40000);
+	const uint32_t usual = sim->variant.bytes != 0 ? sim->variant.bytes : BYTES_SMALL;
+	const bool any_large = rng_chance(&sim->rng, 40000) && sim->variant.bytes == 0;
 	const unsigned int large_flow = (unsigned int)rng_below(&sim->rng, 2 * sim->pairs);
 
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		struct flow *flow = &sim->flow[i];
-		uint32_t works = (uint32_t)rng_range(&flow->rng, 1, WORKS_MAX);
+		const bool large = any_large && i == large_flow && flow->pool == NULL &&
+				   flow->from->type != IBV_QPT_XRC_RECV;
 
-		if (rng_chance(&flow->rng, 150000))
-			works = 0;
-		if (flow->from->type == IBV_QPT_XRC_RECV)
-			flow_make(flow, 0, BYTES_SMALL);
-		else if (large && i == large_flow && flow->pool == NULL)
-			flow_make(flow, works < 4 ? 4 : works / 4, BYTES_LARGE);
-		else
-			flow_make(flow, works, BYTES_SMALL);
+		flow_make(flow, count_works(flow, large), large ? BYTES_LARGE : usual);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "age.h"
 #include "device/device.h"
 #include "mem/mr.h"
 #include "qp/qp.h"
@@ -226,13 +227,37 @@ static void check_pools(struct host *host)
 	}
 }
 
+/*
+ * In the middle the applications post no more until all is done, and the wire is empty: what is on
+ * it now would be of another age. Then they go on with queue pairs that are older.
+ */
+static void grow_old(struct sim *sim)
+{
+	uint64_t events = 0;
+
+	sim->holding = true;
+	while (!age_is_quiet(sim))
+		step(sim, &events);
+	sim->halted = true;
+	sim->progress_ns = sim->clock.now_ns;
+	rest(sim);
+	check_quiet(sim);
+	age_pairs(sim);
+	sim->age_after = sim->works_closed + 1 + rng_below(&sim->age_rng, 4 * WORKS_USUAL);
+	sim->holding = false;
+	sim->halted = false;
+	app_start(sim);
+}
+
 static void play(struct sim *sim, bool first)
 {
+
 	uint64_t events = 0;
 
 	sim->draining = false;
 	sim->halted = false;
 	connect_all(sim);
+	age_pairs(sim);
 	plan_pauses(sim);
 	app_start(sim);
 	while (!app_finished(sim)) {
@@ -242,6 +267,9 @@ static void play(struct sim *sim, bool first)
 			sim->halted = true;
 			return;
 		}
+		if (sim->variant.age != 0 && sim->works_closed >= sim->age_after &&
+		    age_is_connected(sim))
+			grow_old(sim);
 	}
 	sim->draining = true;
 	rest(sim);
@@ -294,6 +322,9 @@ void sim_run(struct sim *sim)
 {
 	sim->rng = rng_fork(sim->seed, 0);
 	entropy_seed(sim->seed);
+	sim->age_rng = rng_fork(sim->seed, 501);
+	sim->age_after = rng_below(&sim->age_rng, 2 * WORKS_USUAL);
+	sim->holding = false;
 	sim->clock = (struct clock){.now_ns = 1000};
 	sim->flushing = false;
 	sim->gone = NULL;

@@ -4,8 +4,6 @@
 #include "sim.h"
 
 #include <getopt.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,141 +11,35 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/tuning.h"
-#include "qp/qp.h"
+#include "supervise.h"
 
 /* Every run begins with these seeds: 1 to FIXED_SEEDS. */
 #define FIXED_SEEDS 500
 
-static const char *const scenario_names[SCENARIOS] = {
-	[SCENARIO_SOUND] = "sound", [SCENARIO_MISHAP] = "mishap", [SCENARIO_CUT] = "cut",
-	[SCENARIO_KILL] = "kill",   [SCENARIO_GONE] = "gone",	  [SCENARIO_LOST] = "lost",
-};
-
-static const char *const type_names[] = {
-	[IBV_QPT_RC] = "RC",
-	[IBV_QPT_UC] = "UC",
-	[IBV_QPT_UD] = "UD",
-	[IBV_QPT_XRC_SEND] = "XRC",
-	[IBV_QPT_XRC_RECV] = "XRC (receives)",
-};
-
-static void dump_flow(const struct flow *flow)
-{
-	const struct end *from = flow->from;
-
-	printf("flow %2d: %s%s%s, host %d qp %06x > host %d qp %06x: %u works, %u posted, %u "
-	       "closed%s; %u receives, %u posted, %u complete, gap %llu ns",
-	       flow->number, type_names[from->type], flow->exact ? " exact" : "",
-	       flow->pool ? " pooled" : "", from->host->number, from->qpn, flow->to->host->number,
-	       flow->to->qpn, flow->work_count, flow->posted, flow->closed,
-	       flow->loose ? " (loose)" : "", flow->receive_count, flow->receives_posted,
-	       flow->received, (unsigned long long)flow->receive_gap_ns);
-	if (flow->mishap_at >= 0)
-		printf("; mishap at %d: %s", flow->mishap_at,
-		       mishap_info(flow->works[flow->mishap_at].mishap)->name);
-	printf("\n         mtu %u psn %06x timeout %u rnr_retry %u rnr_timer %u rd_atomic %u/%u sq "
-	       "%u rq %u",
-	       128u << from->mtu, from->sq_psn, from->timeout, from->rnr_retry,
-	       flow->to->min_rnr_timer, from->max_rd_atomic, flow->to->max_dest_rd_atomic,
-	       from->cap.max_send_wr, flow->to->cap.max_recv_wr);
-	if (from->qp != NULL) {
-		struct ibv_qp_init_attr init;
-		struct ibv_qp_attr attr;
-
-		qp_query(from->qp, &attr, &init);
-		printf("; state %d sq_psn %06x rq_psn %06x deadline %lld ns", (int)attr.qp_state,
-		       attr.sq_psn, attr.rq_psn, (long long)qp_deadline_ns(from->qp));
-	}
-	printf("\n");
-}
-
-void sim_dump(const struct sim *sim)
-{
-	const struct link_attr *attr = &sim->link[0][1].attr;
-
-	printf("seed %llu: %s%s%s, %u hosts, %u pairs, now %llu ns, newest completion %llu ns\n",
-	       (unsigned long long)sim->seed, scenario_names[sim->scenario],
-	       sim->tight ? ", tight" : "",
-	       sim->abrupt  ? ", twice abruptly"
-	       : sim->twice ? ", twice"
-			    : "",
-	       sim->hosts, sim->pairs, (unsigned long long)sim->clock.now_ns,
-	       (unsigned long long)sim->progress_ns);
-	printf("link: latency %llu ns, %llu Mb/s; ppm lost %u, bursts %u, duplicated %u, ghosts "
-	       "%u, "
-	       "damaged %u, reordered %u; est %llu ns\n",
-	       (unsigned long long)attr->latency_ns, (unsigned long long)attr->mbps, attr->loss_ppm,
-	       attr->burst_ppm, attr->duplicate_ppm, attr->ghost_ppm, attr->corrupt_ppm,
-	       attr->reorder_ppm, (unsigned long long)sim->est_ns);
-	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
-		dump_flow(&sim->flow[i]);
-}
-
-void sim_fail(struct sim *sim, const char *format, ...)
-{
-	va_list args;
-
-	sim_dump(sim);
-	fflush(stdout);
-	fprintf(stderr, "sim: seed %llu: ", (unsigned long long)sim->seed);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fprintf(stderr, "\nsim: repeat it with: sim --seed %llu%s%s --verbose\n",
-		(unsigned long long)sim->seed, sim->only >= 0 ? " --scenario " : "",
-		sim->only >= 0 ? scenario_names[sim->only] : "");
-	exit(1);
-}
-
-struct options {
-	uint64_t seed;
-	bool one;	      /* only this seed */
-	bool from;	      /* from this seed on, without the fixed ones */
-	unsigned int seconds; /* of CPU */
-	bool verbose;
-	int only;
-};
-
 static const char usage[] =
-	"usage: sim [--seed N | --start-seed N] [--seconds N] [--scenario NAME] [--without LIST] "
-	"[--verbose]\n"
+	"usage: sim [--seed N [--shrink] | --start-seed N] [--seconds N | --hours N] [--jobs N]\n"
+	"           [--scenario NAME] [--vary] [--save FOLDER] [--verbose] [OPTION OF A "
+	"PROGRAM...]\n"
 	"  --seed N         run the program of one seed\n"
+	"  --shrink         if it fails, look for a smaller one that fails\n"
 	"  --start-seed N   run programs from this seed on; without it from seed 1, then from "
 	"SIM_SEED or a random one\n"
 	"  --seconds N      of CPU time to run (10)\n"
+	"  --hours N        of time to run, whatever fails: a soak; from random seeds on\n"
+	"  --jobs N         processes to run at a time (1); 0: one on each CPU\n"
 	"  --scenario NAME  only sound, mishap, cut, kill, gone or lost\n"
-	"  --without LIST   optimisations to do without (base/tuning.h)\n"
-	"  --verbose        print every frame, completion and event\n";
+	"  --vary           draw the options of each program from its seed, but for seeds 1 to "
+	"500\n"
+	"  --save FOLDER    keep a log of each program that fails\n"
+	"  --verbose        print every frame, completion and event\n"
+	"options of a program:\n";
 
 static struct sim sim;
 
-/* Of the sanitizers, where they are linked in. */
-void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
-
-static void say_seed(void)
+static void tell_usage(FILE *to)
 {
-	fflush(stdout);
-	fprintf(stderr, "sim: seed %llu crashed\n", (unsigned long long)sim.seed);
-}
-
-static void crashed(int signal)
-{
-	say_seed();
-	_exit(128 + signal);
-}
-
-/* A crash too must tell how to repeat it. */
-static void catch_crashes(void)
-{
-	if (__sanitizer_set_death_callback != NULL) {
-		__sanitizer_set_death_callback(say_seed);
-		return;
-	}
-	signal(SIGSEGV, crashed);
-	signal(SIGBUS, crashed);
-	signal(SIGABRT, crashed);
-	signal(SIGFPE, crashed);
+	fputs(usage, to);
+	variant_usage(to);
 }
 
 static uint64_t number(const char *text)
@@ -156,7 +48,20 @@ static uint64_t number(const char *text)
 	const uint64_t v = strtoull(text, &end, 0);
 
 	if (*text == '\0' || *end != '\0') {
-		fprintf(stderr, "sim: \"%s\" is not a number\n%s", text, usage);
+		fprintf(stderr, "sim: \"%s\" is not a number\n", text);
+		tell_usage(stderr);
+		exit(2);
+	}
+	return v;
+}
+
+static double hours(const char *text)
+{
+	char *end;
+	const double v = strtod(text, &end);
+
+	if (*text == '\0' || *end != '\0' || !(v > 0)) {
+		fprintf(stderr, "sim: \"%s\" is no number of hours\n", text);
 		exit(2);
 	}
 	return v;
@@ -165,75 +70,102 @@ static uint64_t number(const char *text)
 static int scenario_named(const char *name)
 {
 	for (int i = 0; i < SCENARIOS; i++) {
-		if (strcmp(name, scenario_names[i]) == 0)
+		if (strcmp(name, sim_scenario_name(i)) == 0)
 			return i;
 	}
-	fprintf(stderr, "sim: no scenario \"%s\"\n%s", name, usage);
+	fprintf(stderr, "sim: no scenario \"%s\"\n", name);
+	tell_usage(stderr);
 	exit(2);
+}
+
+#define VARIANT_OPTION 1000 /* what getopt_long returns for the first option of a program */
+
+static const struct option longs[] = {
+	{"seed", required_argument, NULL, 's'},
+	{"shrink", no_argument, NULL, 'k'},
+	{"start-seed", required_argument, NULL, 'f'},
+	{"seconds", required_argument, NULL, 't'},
+	{"hours", required_argument, NULL, 'r'},
+	{"jobs", required_argument, NULL, 'j'},
+	{"scenario", required_argument, NULL, 'o'},
+	{"vary", no_argument, NULL, 'y'},
+	{"save", required_argument, NULL, 'd'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+#define VARIANT_LONG(field, name, value, meaning) \
+	{name, required_argument, NULL, VARIANT_OPTION + VARIANT_##field},
+	VARIANTS(VARIANT_LONG){NULL, 0, NULL, 0},
+};
+
+static void take(struct options *options, int c)
+{
+	switch (c) {
+	case 's':
+		options->one = true;
+		options->seed = number(optarg);
+		break;
+	case 'k':
+		options->shrink = true;
+		break;
+	case 'f':
+		options->from = true;
+		options->seed = number(optarg);
+		break;
+	case 't':
+		options->seconds = (unsigned int)number(optarg);
+		break;
+	case 'r':
+		options->hours = hours(optarg);
+		break;
+	case 'j':
+		options->jobs = (unsigned int)number(optarg);
+		break;
+	case 'o':
+		options->only = scenario_named(optarg);
+		break;
+	case 'y':
+		options->vary = true;
+		break;
+	case 'd':
+		options->save = optarg;
+		break;
+	case 'v':
+		options->verbose = true;
+		break;
+	default:
+		tell_usage(c == 'h' ? stdout : stderr);
+		exit(c == 'h' ? 0 : 2);
+	}
 }
 
 static struct options parse(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"start-seed", required_argument, NULL, 'f'},
-		{"seconds", required_argument, NULL, 't'},
-		{"scenario", required_argument, NULL, 'o'},
-		{"without", required_argument, NULL, 'w'},
-		{"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct options options = {.seconds = 10, .only = -1};
+	struct options options = {.seconds = 10, .only = -1, .jobs = 1};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			options.one = true;
-			options.seed = number(optarg);
-			break;
-		case 'f':
-			options.from = true;
-			options.seed = number(optarg);
-			break;
-		case 't':
-			options.seconds = (unsigned int)number(optarg);
-			break;
-		case 'o':
-			options.only = scenario_named(optarg);
-			break;
-		case 'w':
-			if (tuning_without(optarg) != 0) {
-				fprintf(stderr, "sim: --without takes some of %s\n",
-					tuning_names());
-				exit(2);
-			}
-			break;
-		case 'v':
-			options.verbose = true;
-			break;
-		default:
-			fputs(usage, c == 'h' ? stdout : stderr);
-			exit(c == 'h' ? 0 : 2);
-		}
+		if (c >= VARIANT_OPTION)
+			variant_parse(&options.variant, (unsigned int)(c - VARIANT_OPTION), optarg);
+		else
+			take(&options, c);
 	}
 	if (optind != argc) {
-		fprintf(stderr, "sim: what is \"%s\"?\n%s", argv[optind], usage);
+		fprintf(stderr, "sim: what is \"%s\"?\n", argv[optind]);
+		tell_usage(stderr);
 		exit(2);
 	}
+	if (options.jobs == 0)
+		options.jobs = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+	if (options.jobs > SUPERVISE_JOBS_MAX)
+		options.jobs = SUPERVISE_JOBS_MAX;
 	return options;
 }
 
 static uint64_t random_start(void)
 {
 	const char *wish = getenv("SIM_SEED");
-	struct timespec now;
 
-	if (wish != NULL && *wish != '\0')
-		return number(wish);
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return wish != NULL && *wish != '\0' ? number(wish) : entropy_true();
 }
 
 static double cpu_seconds(void)
@@ -241,10 +173,24 @@ static double cpu_seconds(void)
 	return (double)clock() / CLOCKS_PER_SEC;
 }
 
-static void run_seed(uint64_t seed, uint64_t fates[LINK_FATES])
+void sim_run_seed(const struct options *options, uint64_t seed, const struct variant *variant)
 {
+	sim_watch();
+	report->seed = seed;
+	report->variant = *variant;
 	sim.seed = seed;
+	sim.variant = *variant;
+	sim.only = options->only;
+	sim.verbose = options->verbose;
+	variant_tune(variant);
 	sim_run(&sim);
+	report->programs++;
+	report->works = sim.stats_works;
+	report->packets = sim.packets;
+}
+
+static void add_fates(uint64_t fates[LINK_FATES])
+{
 	for (int i = 0; i < SIM_HOSTS_MAX * SIM_HOSTS_MAX; i++) {
 		const unsigned int from = (unsigned int)i / SIM_HOSTS_MAX,
 				   to = (unsigned int)i % SIM_HOSTS_MAX;
@@ -256,19 +202,43 @@ static void run_seed(uint64_t seed, uint64_t fates[LINK_FATES])
 	}
 }
 
-int main(int argc, char **argv)
+static void tell_passed(uint64_t last, const uint64_t fates[LINK_FATES])
 {
-	const struct options options = parse(argc, argv);
-	uint64_t fates[LINK_FATES] = {0};
-	uint64_t seed = options.from || options.one ? options.seed : 1;
-	bool fixed = !options.from && !options.one;
+	printf("sim: %llu programs passed, the last of seed %llu: %llu works, %llu bytes, %llu "
+	       "unreliable messages (%llu copies of a group), %llu packets "
+	       "(%llu lost, %llu damaged, %llu late, %llu duplicates, %llu ghosts, %llu forged)\n",
+	       (unsigned long long)sim.stats_programs, (unsigned long long)last,
+	       (unsigned long long)sim.stats_works, (unsigned long long)sim.stats_bytes,
+	       (unsigned long long)sim.stats_delivered, (unsigned long long)sim.stats_copied,
+	       (unsigned long long)sim.packets, (unsigned long long)fates[LINK_LOST],
+	       (unsigned long long)fates[LINK_DAMAGED], (unsigned long long)fates[LINK_HELD_BACK],
+	       (unsigned long long)fates[LINK_DUPLICATED], (unsigned long long)fates[LINK_GHOST],
+	       (unsigned long long)sim.stats_forged);
+}
 
-	log_set_level(LOG_LEVEL_ERROR);
-	catch_crashes();
-	sim.only = options.only;
-	sim.verbose = options.verbose;
+static bool goes_on(const struct options *options, time_t began)
+{
+	struct timespec now;
+
+	if (options->hours == 0)
+		return cpu_seconds() < options->seconds;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - began) < options->hours * 3600;
+}
+
+void sim_run_seeds(const struct options *options, uint64_t seed, bool fixed)
+{
+	uint64_t fates[LINK_FATES] = {0};
+	struct timespec began;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
 	do {
-		run_seed(seed++, fates);
+		struct variant variant = options->variant;
+
+		if (options->vary && !fixed)
+			variant_draw(&variant, seed);
+		sim_run_seed(options, seed++, &variant);
+		add_fates(fates);
 		if (fixed && seed > FIXED_SEEDS) {
 			fixed = false;
 			seed = random_start();
@@ -276,17 +246,36 @@ int main(int argc, char **argv)
 			       (unsigned long long)seed);
 			fflush(stdout);
 		}
-	} while (!options.one && cpu_seconds() < options.seconds);
+	} while (goes_on(options, began.tv_sec));
 	for (int i = 0; i < SIM_HOSTS_MAX; i++)
 		host_fini(&sim.host[i]);
-	printf("sim: %llu programs passed, the last of seed %llu: %llu works, %llu bytes, %llu "
-	       "unreliable messages (%llu copies of a group), %llu packets "
-	       "(%llu lost, %llu damaged, %llu late, %llu duplicates, %llu ghosts)\n",
-	       (unsigned long long)sim.stats_programs, (unsigned long long)seed - 1,
-	       (unsigned long long)sim.stats_works, (unsigned long long)sim.stats_bytes,
-	       (unsigned long long)sim.stats_delivered, (unsigned long long)sim.stats_copied,
-	       (unsigned long long)sim.packets, (unsigned long long)fates[LINK_LOST],
-	       (unsigned long long)fates[LINK_DAMAGED], (unsigned long long)fates[LINK_HELD_BACK],
-	       (unsigned long long)fates[LINK_DUPLICATED], (unsigned long long)fates[LINK_GHOST]);
+	tell_passed(seed - 1, fates);
+}
+
+/* In this process: for debuggers, and to see what is printed as it happens. */
+static void run_here(const struct options *options)
+{
+	uint64_t fates[LINK_FATES] = {0};
+	struct variant variant = options->variant;
+
+	if (options->vary)
+		variant_draw(&variant, options->seed);
+	sim_run_seed(options, options->seed, &variant);
+	add_fates(fates);
+	for (int i = 0; i < SIM_HOSTS_MAX; i++)
+		host_fini(&sim.host[i]);
+	tell_passed(options->seed, fates);
+}
+
+int main(int argc, char **argv)
+{
+	const struct options options = parse(argc, argv);
+
+	log_set_level(LOG_LEVEL_ERROR);
+	sim_catch_crashes();
+	if (options.one && !options.shrink)
+		run_here(&options);
+	else
+		return supervise(&options);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "link.h"
 #include "program.h"
 #include "rng.h"
+#include "variant.h"
 
 /* With work outstanding, something must become complete within so long. */
 #define SIM_PATIENCE_NS 60000000000ull
@@ -33,6 +34,7 @@ struct sim {
 	uint64_t seed;
 	bool verbose;
 	int only; /* scenario asked for, -1 for any */
+	struct variant variant;
 	struct rng rng;
 	struct clock clock;
 
@@ -42,6 +44,9 @@ struct sim {
 	bool twice;    /* in the middle all queue pairs are reset and connected again */
 	bool abrupt;   /* then in the middle of everything, and what is outstanding is forgotten */
 	bool halted;   /* the applications are stopped for that */
+	bool holding;  /* they post no more sends, until their queue pairs are older */
+	uint64_t age_after; /* works closed before that */
+	struct rng age_rng;
 	uint64_t est_ns; /* the longest that an answer takes without losses */
 	unsigned int hosts;
 	struct host host[SIM_HOSTS_MAX];
@@ -70,6 +75,7 @@ struct sim {
 	uint64_t stats_delivered; /* messages that were not sure to be */
 	uint64_t stats_copied;	  /* of them, to others of a group */
 	uint64_t stats_bytes;
+	uint64_t stats_forged;
 };
 
 /** Say what is wrong, dump the state, say how to repeat the run, and exit. */
@@ -82,7 +88,14 @@ void sim_fail(struct sim *sim, const char *format, ...)
 			sim_fail((sim), __VA_ARGS__); \
 	} while (0)
 
-/** Run the program of sim->seed. Returns when all its promises were kept. */
+/** The name of a scenario. */
+const char *sim_scenario_name(int scenario);
+
+/** Tell how to repeat a program that crashes, or does not end from now on. */
+void sim_catch_crashes(void);
+void sim_watch(void);
+
+/** Run the program of sim->seed and sim->variant. Returns when all its promises were kept. */
 void sim_run(struct sim *sim);
 
 /** Print everything that helps to see who waits for what. */

@@ -34,7 +34,7 @@ static bool open_episode(struct flow *flow, const struct work *work)
 	struct rng *rng = &flow->rng;
 	struct episode *episode = &window->episodes[window->count];
 
-	if (window->count == EPISODES_MAX || work->length == 0)
+	if (window->count == window->most || work->length == 0)
 		return false;
 	*episode = (struct episode){.span = work->remote,
 				    .whole = rng_chance(rng, 600000),

@@ -15,7 +15,8 @@
 
 #include "memory.h"
 
-#define EPISODES_MAX 6
+#define EPISODES_USUAL 6
+#define EPISODES_MAX   48
 
 struct flow;
 struct mw;
@@ -43,6 +44,7 @@ struct window {
 	bool in_use;
 	enum ibv_mw_type type;
 	struct episode episodes[EPISODES_MAX];
+	unsigned int most; /* episodes that it may have */
 	unsigned int count;
 	unsigned int planned; /* works that the owner has for it so far: two an episode */
 	bool open;	      /* while it is made up: the newest episode can be used */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making queue pairs old, from READs that nobody plays. */
+#include "age.h"
+
+#include <rte_common.h>
+
+#include "inside.h"
+#include "mem/mr.h"
+#include "qp/qp.h"
+#include "queue/srq.h"
+#include "sim.h"
+
+/* READs as our requester splits them; so many of them come last, and are remembered. */
+#define SEGMENT_PKTS  64
+#define SEGMENTS      20
+#define WINDOW_NARROW 8 /* such a window is narrow enough */
+/* A longer step could not be told from one backwards. */
+#define STEP_PKTS (1u << 22)
+
+static bool may_age(const struct end *from)
+{
+	return (from->type == IBV_QPT_RC || from->type == IBV_QPT_XRC_SEND) &&
+	       qp_state(from->qp) == IBV_QPS_RTS && qp_state(from->peer->qp) == IBV_QPS_RTS &&
+	       inside_is_readable(from->peer->qp);
+}
+
+bool age_is_connected(const struct sim *sim)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		if (sim->end[i].unconnected)
+			return false;
+	}
+	return true;
+}
+
+bool age_is_quiet(const struct sim *sim)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
+		const struct end *end = &sim->end[i];
+
+		if (end->paused || (qp_state(end->qp) == IBV_QPS_RTS && !inside_is_done(end->qp)))
+			return false;
+	}
+	return true;
+}
+
+/* All of memory, for READs of any length that are never answered. */
+static struct mr *open_memory(const struct host *host)
+{
+	struct mr *mr;
+
+	sim_check(host->sim,
+		  mr_register(host->pd, NULL, SIZE_MAX, 0,
+			      IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_READ, &mr) == 0,
+		  "mr_register of all memory");
+	return mr;
+}
+
+/* The next step of so many PSNs that are left: long ones first. */
+static uint32_t step(uint32_t left, uint32_t longest)
+{
+	const uint32_t last = SEGMENTS * SEGMENT_PKTS;
+
+	return left > last ? RTE_MIN(left - last, longest) : RTE_MIN(left, SEGMENT_PKTS);
+}
+
+static void age_end(struct end *from, uint32_t psns)
+{
+	struct host *host = from->host, *peer_host = from->peer->host;
+	struct mr *mr = open_memory(peer_host);
+	const uint32_t srqn =
+		from->type == IBV_QPT_XRC_SEND ? peer_host->pools[POOL_XRC].srq->number : 0;
+	uint32_t left, n;
+
+	sim_check(host->sim, psn_eq(inside_top(from->qp), inside_expected(from->peer->qp)),
+		  "qp %06x: nothing is in flight, the next PSN is %06x, and %06x is expected",
+		  from->qpn, inside_top(from->qp).v, inside_expected(from->peer->qp).v);
+	for (left = psns; left > 0; left -= n) {
+		n = step(left, inside_longest_read(from->peer->qp));
+		sim_check(host->sim, inside_age_responder(from->peer->qp, n, mr->key, srqn),
+			  "qp %06x: a READ of %u PSNs is not taken", from->peer->qpn, n);
+	}
+	for (left = psns; left > 0; left -= n) {
+		n = step(left, STEP_PKTS);
+		inside_age_requester(from->qp, n, host->clock->now_ns);
+	}
+	mr_deregister(mr);
+	if (host->sim->verbose)
+		printf("%12llu host %d: qp %06x is older by %u PSNs, at %06x\n",
+		       (unsigned long long)host->clock->now_ns, host->number, from->qpn, psns,
+		       inside_top(from->qp).v);
+	from->aged_window = inside_window(from->qp);
+	host_kick(from->peer);
+}
+
+void age_check(struct end *end)
+{
+	if (end->aged_window == 0 || !inside_repairs(end->qp))
+		return;
+	sim_check(end->host->sim,
+		  end->aged_window <= WINDOW_NARROW || inside_window(end->qp) < end->aged_window,
+		  "qp %06x: a loss has not narrowed its window of %u", end->qpn, end->aged_window);
+	end->aged_window = 0;
+}
+
+void age_pairs(struct sim *sim)
+{
+	for (unsigned int i = 0; i < 2 * sim->pairs && sim->variant.age != 0; i++) {
+		if (rng_chance(&sim->age_rng, 500000) && may_age(&sim->end[i]))
+			age_end(&sim->end[i], sim->variant.age);
+	}
+}

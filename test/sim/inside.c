@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The insides of queue pairs: only a test may reach there. */
+#include "inside.h"
+
+#include "../../lib/qp/internal.h"
+#include "wire/headers.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+
+struct psn inside_una(const struct qp *qp)
+{
+	return qp->flight.una;
+}
+
+struct psn inside_top(const struct qp *qp)
+{
+	return qp->flight.top;
+}
+
+struct psn inside_expected(const struct qp *qp)
+{
+	return qp->responder.epsn;
+}
+
+uint32_t inside_window(const struct qp *qp)
+{
+	return qp->flight.window;
+}
+
+bool inside_repairs(const struct qp *qp)
+{
+	return qp->flight.repair == REPAIR_REQUEST || qp->flight.repair == REPAIR_RESPONSE;
+}
+
+bool inside_is_done(const struct qp *qp)
+{
+	return qp->sq.cons == sq_prod(&qp->sq);
+}
+
+bool inside_is_readable(const struct qp *qp)
+{
+	return qp->responder.access & IBV_ACCESS_REMOTE_READ;
+}
+
+uint32_t inside_longest_read(const struct qp *qp)
+{
+	return WIRE_MESSAGE_MAX / qp->responder.mtu;
+}
+
+void inside_age_requester(struct qp *qp, uint32_t psns, uint64_t now_ns)
+{
+	struct flight *flight = &qp->flight;
+
+	flight_sent(flight, psns);
+	/* With nothing posted it stands at the end of the queue either way. */
+	requester_reset(&qp->requester, qp->requester.state);
+	/* What the completer calls when a response has come. */
+	flight_acked(flight, flight->next);
+	recovery_answered(&qp->recovery, flight->una, now_ns);
+	recovery_progress(&qp->recovery, now_ns, false);
+}
+
+bool inside_age_responder(struct qp *qp, uint32_t psns, uint32_t rkey, uint32_t srqn)
+{
+	struct responder *responder = &qp->responder;
+	const struct psn after = psn_add(responder->epsn, (int32_t)psns);
+	const uint8_t opcode = (uint8_t)(qp->kind->service | OPCODE_READ_REQUEST);
+	const struct packet packet = {
+		.op = opcode_info(opcode),
+		.opcode = opcode,
+		.ack_req = true,
+		.dest_qpn = qp->init.qpn,
+		.psn = responder->epsn,
+		.iova = 1u << 12,
+		.rkey = rkey,
+		.dma_length = psns * responder->mtu,
+		.xrc_srqn = srqn,
+	};
+
+	if (responder_receive(responder, &packet) != FAULT_NONE || !psn_eq(responder->epsn, after))
+		return false;
+	qp->replies.head = qp->replies.tail;
+	return true;
+}
