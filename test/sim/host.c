@@ -211,6 +211,7 @@ static int host_put(struct packet_sink *sink, struct packet_out *out)
 		return len;
 	host_check_frame(host, (uint32_t)len, &packet);
 	sim->packets++;
+	forge_sent(host, out->frame, (uint32_t)len);
 	if (memcmp(out->frame, group_mac, 6) == 0) {
 		for (unsigned int i = 0; i < sim->hosts; i++) {
 			if (sim->host[i].hears_group)
@@ -259,6 +260,24 @@ static void host_arm(struct end *end)
 	clock_at(host->clock, at_ns, host_timer, end, (void *)(uintptr_t)deadline_ns);
 }
 
+static void host_receive(struct host *host, const uint8_t *bytes, uint32_t len, bool trusted)
+{
+	struct qp *qp;
+
+	device_receive(host->device, (uint8_t *)(uintptr_t)bytes, len, trusted ? FRAME_TRUSTED : 0,
+		       host->clock->now_ns, &qp);
+	if (qp == NULL)
+		return;
+	host_ready(qp_user(qp));
+	age_check(qp_user(qp));
+}
+
+void host_inject(struct host *host, const uint8_t *bytes, uint32_t len)
+{
+	host_receive(host, bytes, len, false);
+	host_want_turn(host, rng_range(&host->rng, 1, host->pace.turn_ns));
+}
+
 static uint32_t host_take_in(struct host *host)
 {
 	const uint64_t burst = rng_range(&host->rng, 1, host->pace.receive_burst);
@@ -266,15 +285,8 @@ static uint32_t host_take_in(struct host *host)
 	uint32_t n = 0;
 
 	while (n < burst && (frame = TAILQ_FIRST(&host->arrived)) != NULL) {
-		struct qp *qp;
-
 		TAILQ_REMOVE(&host->arrived, frame, link);
-		device_receive(host->device, frame->bytes, frame->len,
-			       frame->trusted ? FRAME_TRUSTED : 0, host->clock->now_ns, &qp);
-		if (qp != NULL) {
-			host_ready(qp_user(qp));
-			age_check(qp_user(qp));
-		}
+		host_receive(host, frame->bytes, frame->len, frame->trusted);
 		free(frame);
 		n++;
 	}

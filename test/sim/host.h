@@ -10,6 +10,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/psn.h"
 #include "device/xrcd.h"
 #include "link.h"
 #include "memory.h"
@@ -71,6 +72,8 @@ struct end {
 	bool is_ready;
 	uint64_t
 		timer_ns; /* the deadline that an event of the clock stands for; UINT64_MAX: none */
+
+	struct psn newest_psn; /* of its requests when it was reset */
 
 	/* that it had when it grew old; 0 when it has had a loss since, or is young */
 	uint32_t aged_window;
@@ -155,6 +158,9 @@ void host_fini(struct host *host);
 
 /** A queue pair wants its turn. */
 void host_kick(struct end *end);
+
+/** A frame of nobody comes in. */
+void host_inject(struct host *host, const uint8_t *bytes, uint32_t len);
 
 /** A frame has come (a clock_fn: host, frame). */
 void host_deliver(void *host, void *frame);

@@ -6,6 +6,7 @@
 
 #include "age.h"
 #include "device/device.h"
+#include "inside.h"
 #include "mem/mr.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
@@ -192,6 +193,7 @@ static void stop(struct sim *sim)
 		window_stop(&sim->flow[i]);
 	for (unsigned int i = 0; i < sim->hosts; i++)
 		host_stop(&sim->host[i]);
+	forge_free(sim);
 	program_free(sim);
 }
 
@@ -303,12 +305,14 @@ static void reset_all(struct sim *sim)
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		struct end *end = &sim->end[i];
 
+		end->newest_psn = inside_top(end->qp);
 		connect_modify(end, IBV_QPS_RESET);
 		end->unconnected = false;
 		end->paused = false;
 		end->sq_psn = (uint32_t)rng_below(&sim->rng, 1u << 24);
 		end->events[IBV_EVENT_COMM_EST] = 0;
 	}
+	forge_reset(sim);
 	/* Until nothing of the old connections is on the wire any more. */
 	sim->draining = true;
 	sim->progress_ns = sim->clock.now_ns;
@@ -324,6 +328,8 @@ void sim_run(struct sim *sim)
 	entropy_seed(sim->seed);
 	sim->age_rng = rng_fork(sim->seed, 501);
 	sim->age_after = rng_below(&sim->age_rng, 2 * WORKS_USUAL);
+	sim->forge_rng = rng_fork(sim->seed, 502);
+	sim->second = false;
 	sim->holding = false;
 	sim->clock = (struct clock){.now_ns = 1000};
 	sim->flushing = false;
@@ -341,6 +347,7 @@ void sim_run(struct sim *sim)
 	}
 	set_limits(sim, true);
 	play(sim, false);
+	forge_check(sim);
 	tear_down(sim);
 	if (sim->scenario == SCENARIO_LOST)
 		memory_give_back(sim->lost->memory);

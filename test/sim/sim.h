@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "clock.h"
+#include "forge.h"
 #include "host.h"
 #include "link.h"
 #include "program.h"
@@ -47,6 +48,9 @@ struct sim {
 	bool holding;  /* they post no more sends, until their queue pairs are older */
 	uint64_t age_after; /* works closed before that */
 	struct rng age_rng;
+	bool second;   /* they were connected again */
+	struct forger forger;
+	struct rng forge_rng;
 	uint64_t est_ns; /* the longest that an answer takes without losses */
 	unsigned int hosts;
 	struct host host[SIM_HOSTS_MAX];
