@@ -144,10 +144,14 @@ static struct options parse(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		if (c >= VARIANT_OPTION)
-			variant_parse(&options.variant, (unsigned int)(c - VARIANT_OPTION), optarg);
-		else
+		const unsigned int index = (unsigned int)(c - VARIANT_OPTION);
+
+		if (c < VARIANT_OPTION) {
 			take(&options, c);
+			continue;
+		}
+		variant_parse(&options.variant, index, optarg);
+		options.given |= 1u << index;
 	}
 	if (optind != argc) {
 		fprintf(stderr, "sim: what is \"%s\"?\n", argv[optind]);
@@ -236,7 +240,7 @@ void sim_run_seeds(const struct options *options, uint64_t seed, bool fixed)
 		struct variant variant = options->variant;
 
 		if (options->vary && !fixed)
-			variant_draw(&variant, seed);
+			variant_draw(&variant, options->given, seed);
 		sim_run_seed(options, seed++, &variant);
 		add_fates(fates);
 		if (fixed && seed > FIXED_SEEDS) {
@@ -259,7 +263,7 @@ static void run_here(const struct options *options)
 	struct variant variant = options->variant;
 
 	if (options->vary)
-		variant_draw(&variant, options->seed);
+		variant_draw(&variant, options->given, options->seed);
 	sim_run_seed(options, options->seed, &variant);
 	add_fates(fates);
 	for (int i = 0; i < SIM_HOSTS_MAX; i++)

@@ -48,7 +48,7 @@ struct sim {
 	bool holding;  /* they post no more sends, until their queue pairs are older */
 	uint64_t age_after; /* works closed before that */
 	struct rng age_rng;
-	bool second;   /* they were connected again */
+	bool second; /* they were connected again */
 	struct forger forger;
 	struct rng forge_rng;
 	uint64_t est_ns; /* the longest that an answer takes without losses */

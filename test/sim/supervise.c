@@ -338,7 +338,7 @@ static int run_one(struct soak *soak)
 	struct outcome outcome;
 
 	if (options->vary)
-		variant_draw(&variant, options->seed);
+		variant_draw(&variant, options->given, options->seed);
 	outcome = supervise_try(options, result, options->seed, &variant, "/dev/null");
 	result->seed = options->seed;
 	result->variant = variant;

@@ -29,6 +29,7 @@ struct options {
 	int only;	  /* scenario asked for, -1 for any */
 	const char *save; /* folder for failing programs, or NULL */
 	struct variant variant;
+	uint32_t given; /* of its options, a bit each: vary leaves them */
 };
 
 /* What a process tells of its programs; in memory that it shares with who supervises it. */

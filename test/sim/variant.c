@@ -159,7 +159,7 @@ static uint32_t draw_age(struct rng *rng)
 	}
 }
 
-void variant_draw(struct variant *variant, uint64_t seed)
+static void draw(struct variant *variant, uint64_t seed)
 {
 	struct rng rng = rng_fork(seed, 500);
 
@@ -179,4 +179,15 @@ void variant_draw(struct variant *variant, uint64_t seed)
 		variant->window = (uint32_t)rng_range(&rng, 1, 1ull << rng_range(&rng, 0, 12));
 	if (rng_chance(&rng, 300000))
 		variant->without = (uint32_t)rng_range(&rng, 1, (1u << TUNING_CHOICES) - 1);
+}
+
+void variant_draw(struct variant *variant, uint32_t given, uint64_t seed)
+{
+	struct variant drawn = {0};
+
+	draw(&drawn, seed);
+	for (unsigned int i = 0; i < VARIANTS_COUNT; i++) {
+		if (!(given >> i & 1))
+			*variant_field(variant, i) = *variant_field(&drawn, i);
+	}
 }

@@ -55,8 +55,9 @@ enum calm {
 	CALM_ALL = (1 << 6) - 1,
 };
 
-/** Draw every option from the seed, but those that only make a program smaller. */
-void variant_draw(struct variant *variant, uint64_t seed);
+/** Draw every option from the seed, but those that only make a program smaller, and those that the
+ * command line gives (`given`, a bit each). */
+void variant_draw(struct variant *variant, uint32_t given, uint64_t seed);
 
 /** The value of one of the options. */
 uint32_t *variant_field(struct variant *variant, unsigned int index);
