@@ -81,7 +81,8 @@ static void age_end(struct end *from, uint32_t psns)
 			  "qp %06x: a READ of %u PSNs is not taken", from->peer->qpn, n);
 	}
 	for (left = psns; left > 0; left -= n) {
-		n = step(left, STEP_PKTS);
+		n = inside_window_is_whole(from->qp) ? step(left, STEP_PKTS)
+						     : RTE_MIN(left, SEGMENT_PKTS);
 		inside_age_requester(from->qp, n, host->clock->now_ns);
 	}
 	mr_deregister(mr);
@@ -89,7 +90,8 @@ static void age_end(struct end *from, uint32_t psns)
 		printf("%12llu host %d: qp %06x is older by %u PSNs, at %06x\n",
 		       (unsigned long long)host->clock->now_ns, host->number, from->qpn, psns,
 		       inside_top(from->qp).v);
-	from->aged_window = inside_window(from->qp);
+	if (inside_window_is_whole(from->qp))
+		from->aged_window = inside_window(from->qp);
 	host_kick(from->peer);
 }
 

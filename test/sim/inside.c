@@ -27,6 +27,11 @@ uint32_t inside_window(const struct qp *qp)
 	return qp->flight.window;
 }
 
+bool inside_window_is_whole(const struct qp *qp)
+{
+	return qp->flight.window == qp->flight.window_max;
+}
+
 bool inside_repairs(const struct qp *qp)
 {
 	return qp->flight.repair == REPAIR_REQUEST || qp->flight.repair == REPAIR_RESPONSE;

@@ -20,6 +20,9 @@ struct psn inside_expected(const struct qp *qp);
 /** How many packets a requester may have in flight now. */
 uint32_t inside_window(const struct qp *qp);
 
+/** Whether they are as many as they can be. */
+bool inside_window_is_whole(const struct qp *qp);
+
 /** Whether a requester sends again what its peer told it was lost, or what its answers show. */
 bool inside_repairs(const struct qp *qp);
 
