@@ -2,6 +2,8 @@
 /* The applications' posting: what the program says, as soon as there is room, in lists. */
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "qp/qp.h"
 #include "sim.h"
 
@@ -164,6 +166,19 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 	batch->built |= work_flushes(work);
 }
 
+/* What was posted is the stack's; what it was posted from is rubbish at once. */
+static void spoil(struct batch *batch)
+{
+	for (uint32_t i = 0; i < batch->count; i++) {
+		const uint32_t entries =
+			(uint32_t)RTE_MAX(batch->send[i].num_sge, batch->recv[i].num_sge);
+
+		if (batch->send[i].send_flags & IBV_SEND_INLINE)
+			memset(batch->data[i], 0xee, sizeof(batch->data[i]));
+		memset(batch->sge[i], 0xee, entries * sizeof(batch->sge[i][0]));
+	}
+}
+
 /* A program describes them call by call, or hands them over in a list. */
 static int give(struct flow *flow, struct batch *batch)
 {
@@ -194,8 +209,7 @@ bool post_sends(struct flow *flow)
 	err = give(flow, &batch);
 	sim_check(flow->sim, err == 0, "flow %d: posting up to work %u is refused: %s",
 		  flow->number, flow->posted, strerror(err));
-	memset(batch.data, 0xee, sizeof(batch.data));
-	memset(batch.sge, 0xee, sizeof(batch.sge));
+	spoil(&batch);
 	flow->posted_ns = flow->sim->clock.now_ns;
 	host_kick(flow->from);
 	return true;
@@ -242,7 +256,7 @@ static bool post_receives(struct flow *flow, uint64_t wanted)
 	err = qp_post_recv(flow->to->qp, &batch.recv[0], &bad);
 	sim_check(flow->sim, err == 0, "flow %d: post_recv refuses: %s", flow->number,
 		  strerror(err));
-	memset(batch.sge, 0xee, sizeof(batch.sge));
+	spoil(&batch);
 	if (qp_state(flow->to->qp) == IBV_QPS_ERR)
 		host_kick(flow->to);
 	return true;
