@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Holding every completion and event against what the program promises. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "qp/qp.h"
@@ -25,6 +26,26 @@ static void check_spans(struct flow *flow, uint32_t first, uint32_t spans, const
 	}
 }
 
+#define BREAK_BYTES 300 /* of a READ that SIM_BREAK spoils, at least */
+
+/* Behave like a stack with a fault, where the environment says so: for tests of what becomes of a
+ * program that fails. */
+static void maybe_break(const struct flow *flow, const struct work *work)
+{
+	const char *how = flow->sim->breaks;
+
+	if (how == NULL || work->opcode != IBV_WR_RDMA_READ || work->length < BREAK_BYTES)
+		return;
+	if (strcmp(how, "crash") == 0)
+		abort();
+	for (uint32_t i = 0; i < work->spans; i++) {
+		const struct span *span = &flow->spans[work->first_span + i];
+
+		if (span->len > 0 && !span->region->is_null)
+			span_actual(span)[0] ^= 1;
+	}
+}
+
 /* What a completed work has changed is there to be seen. */
 static void check_work_done(struct flow *flow, struct work *work)
 {
@@ -33,6 +54,7 @@ static void check_work_done(struct flow *flow, struct work *work)
 	work->status = IBV_WC_SUCCESS;
 	flow->sim->stats_works++;
 	flow->sim->stats_bytes += work->length;
+	maybe_break(flow, work);
 	if (work->word != NULL)
 		memcpy(&work->word->seen, span_actual(&flow->spans[work->first_span]), 8);
 	else if (work_lands(work))

@@ -124,7 +124,7 @@ static bool reduce(struct search *search, unsigned int index)
 	case VARIANT_calm:
 		return add_bits(search, index, 6);
 	case VARIANT_mild:
-		return soften(search, index);
+		return search->best.calm != CALM_ALL && soften(search, index);
 	case VARIANT_first:
 		return halve(search, index, works);
 	case VARIANT_bytes:

@@ -186,6 +186,7 @@ void sim_run_seed(const struct options *options, uint64_t seed, const struct var
 	sim.variant = *variant;
 	sim.only = options->only;
 	sim.verbose = options->verbose;
+	sim.breaks = getenv("SIM_BREAK");
 	variant_tune(variant);
 	sim_run(&sim);
 	report->programs++;

@@ -36,6 +36,7 @@ struct sim {
 	bool verbose;
 	int only; /* scenario asked for, -1 for any */
 	struct variant variant;
+	const char *breaks; /* SIM_BREAK: how the stack is to look broken; or NULL */
 	struct rng rng;
 	struct clock clock;
 

@@ -124,7 +124,7 @@ void variant_print(const struct variant *variant, char text[VARIANT_TEXT_MAX])
 			len += print_list(text + len, VARIANT_TEXT_MAX - (size_t)len, names_of(i),
 					  v);
 		else
-			len += snprintf(text + len, VARIANT_TEXT_MAX - (size_t)len, "%u", v);
+			len += snprintf(text + len, VARIANT_TEXT_MAX - (size_t)len, i == VARIANT_idle ? "0x%x" : "%u", v);
 	}
 }
 

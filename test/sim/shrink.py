@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lets the simulator look for a fault that it fakes, and runs the smallest program that it prints.
+
+usage: shrink.py SIM
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+
+def run(sim, arguments, **environment):
+    done = subprocess.run([sim, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          env={**os.environ, **environment})
+    return done.returncode, done.stdout + done.stderr
+
+
+def works(arguments):
+    """At most so many works a flow."""
+    return int(arguments[arguments.index("--first") + 1]) if "--first" in arguments else 2000
+
+
+def check(sim, breaks, message):
+    status, text = run(sim, ["--start-seed", "1", "--seconds", "20", "--vary"], SIM_BREAK=breaks)
+    found = re.search(r"^sim: repeat it with: sim (.*?) \(\d+ smaller ones were tried\)$", text, re.M)
+    assert status != 0 and found, f"{breaks}: exit {status}\n{text}"
+    smallest = found.group(1).split()
+    # one READ, and what is posted before it; it was up to 2,000 works a flow
+    assert works(smallest) <= 20, f"{breaks}: not small: {smallest}"
+    status, text = run(sim, smallest, SIM_BREAK=breaks)
+    assert status != 0 and re.search(message, text), f"{breaks}: {smallest}: exit {status}\n{text}"
+    status, text = run(sim, smallest)
+    assert status == 0, f"{smallest}: exit {status} without a fault\n{text}"
+    print(f"{breaks}: {' '.join(smallest)}")
+
+
+def soak(sim):
+    """A soak goes on behind a failure, and counts it."""
+    status, text = run(sim, ["--hours", "0.0006", "--jobs", "2"], SIM_BREAK="crash")
+    found = re.search(r"^soak: (\d+) programs, (\d+) work requests, \d+ packets, (\d+) violations$", text, re.M)
+    assert status != 0 and found, f"exit {status}\n{text}"
+    assert int(found.group(1)) > 1 and int(found.group(3)) > 1, found.group(0)
+    print(found.group(0))
+
+
+def main():
+    sim = sys.argv[1]
+    check(sim, "read", r"landing of work \d+")
+    check(sim, "crash", r"seed \d+ crashed")
+    soak(sim)
+
+
+if __name__ == "__main__":
+    main()
