@@ -13,7 +13,7 @@
 
 #define SURPLUS_MAX 8
 #define SGE_MAX	    32
-#define REPEATS_MAX 40 /* messages that come a second time, of one flow */
+#define REPEATS_MAX 40 /* messages that come a second time, of one flow of few */
 
 static void *allocate(struct sim *sim, size_t count, size_t size)
 {
@@ -23,12 +23,18 @@ static void *allocate(struct sim *sim, size_t count, size_t size)
 	return p;
 }
 
+/* Messages of a flow that may come a second time. */
+static uint32_t repeats(const struct flow *flow)
+{
+	return flow->work_count > 2 * WORKS_USUAL ? REPEATS_MAX + flow->work_count : REPEATS_MAX;
+}
+
 static uint32_t group_works(const struct sim *sim)
 {
 	uint32_t works = 0;
 
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++)
-		works += sim->flow[i].group ? sim->flow[i].work_count + REPEATS_MAX : 0;
+		works += sim->flow[i].group ? sim->flow[i].work_count + repeats(&sim->flow[i]) : 0;
 	return works;
 }
 
@@ -49,7 +55,7 @@ static uint32_t longest(const struct pool *pool, uint32_t *messages)
 		}
 		/* What the network repeats takes one too, and what is for the group. */
 		if (flow->pool == pool && !flow_reliable(flow))
-			*messages += REPEATS_MAX;
+			*messages += repeats(flow);
 		if (flow->pool == pool && flow->to->in_group)
 			*messages += group_works(sim);
 	}
