@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making queue pairs old, from READs that nobody plays. */
+/* Queue pairs age, by READs that are not played. */
 #include "age.h"
 
 #include <rte_common.h>
@@ -10,11 +10,11 @@
 #include "queue/srq.h"
 #include "sim.h"
 
-/* READs as our requester splits them; so many of them come last, and are remembered. */
+/* The last READs are segments of our requester, because the responder remembers them. */
 #define SEGMENT_PKTS  64
 #define SEGMENTS      20
-#define WINDOW_NARROW 8 /* such a window is narrow enough */
-/* A longer step could not be told from one backwards. */
+#define WINDOW_NARROW 8 /* packets; a loss does not narrow such a window */
+/* A step of 2^23 PSNs or more would read as a step backwards. */
 #define STEP_PKTS (1u << 22)
 
 static bool may_age(const struct end *from)
@@ -44,7 +44,7 @@ bool age_is_quiet(const struct sim *sim)
 	return true;
 }
 
-/* All of memory, for READs of any length that are never answered. */
+/* Register all of memory, for READs of any length. They are never answered: nothing is read. */
 static struct mr *open_memory(const struct host *host)
 {
 	struct mr *mr;
@@ -56,7 +56,7 @@ static struct mr *open_memory(const struct host *host)
 	return mr;
 }
 
-/* The next step of so many PSNs that are left: long ones first. */
+/* Return the next step of the PSNs that are left: long steps first. */
 static uint32_t step(uint32_t left, uint32_t longest)
 {
 	const uint32_t last = SEGMENTS * SEGMENT_PKTS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making queue pairs old: their PSNs are where READs of so many PSNs would have left them. None of
- * those READs is played; the functions of the library that they would have called are, with longer
- * steps, so that whatever these functions keep is as it would be: moved along, or left behind.
+ * Queue pairs age: their PSNs jump to where READs of so many PSNs would have left them. Those READs
+ * are not played. The functions of the library that they would have called are called, in longer
+ * steps. So a PSN that these functions keep is moved along, or left behind, as it would be.
  */
 #ifndef SIM_AGE_H
 #define SIM_AGE_H
@@ -12,17 +12,17 @@
 struct end;
 struct sim;
 
-/** Let some of the connected pairs be old, where the variant says so. Nothing is in flight. */
+/** Age some of the connected pairs, if the variant says so. Nothing may be in flight. */
 void age_pairs(struct sim *sim);
 
-/** Whether all queue pairs are connected, or have been. */
+/** Return true if no queue pair is still to be connected. */
 bool age_is_connected(const struct sim *sim);
 
-/** A packet was taken in: the first loss of a queue pair that has grown old narrows its window, as
- * any does. */
+/** Check, after each packet that an end takes in, that the first loss since it aged narrows its
+ * window. */
 void age_check(struct end *end);
 
-/** Whether nothing that is posted waits any more, complete or not. */
+/** Return true if every request that is posted was executed, with or without a completion. */
 bool age_is_quiet(const struct sim *sim);
 
 #endif

@@ -77,8 +77,8 @@ unsigned int app_poll(struct host *host)
 
 void app_wake(struct host *host)
 {
-	/* Most turns raise no event, and to ask the descriptor takes as long as a packet. When it
-	 * polls, the application asks that all the same. */
+	/* Most turns raise no event, and reading the descriptor costs as much as a packet. app_poll
+	 * reads it all the same. */
 	if (!TAILQ_EMPTY(&host->channel.ready))
 		read_events(host);
 	for (unsigned int i = 0; i < host->cq_count && host->pace.wakes == WAKES_ANY; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program that breaks a promise, or crashes, leaves behind: its state, what is wrong, and
- * the command that repeats it. */
+/* Tell of a program that breaks a promise, crashes or does not end: its state, the fault, and the
+ * command that repeats it. */
 #include <assert.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "sim.h"
 #include "supervise.h"
 
-#define CPU_LIMIT_S 120 /* of one program: it never ends */
+#define CPU_LIMIT_S 120 /* CPU time; a program that takes longer does not end */
 
 static const char *const scenario_names[SCENARIOS] = {
 	[SCENARIO_SOUND] = "sound", [SCENARIO_MISHAP] = "mishap", [SCENARIO_CUT] = "cut",
@@ -86,7 +86,7 @@ void sim_dump(const struct sim *sim)
 		dump_flow(&sim->flow[i]);
 }
 
-/* Keep what is wrong for who supervises this process. */
+/* Keep the fault for the supervisor of this process. */
 static void __attribute__((format(printf, 2, 0)))
 record(const char *kind, const char *format, va_list args)
 {
@@ -125,7 +125,7 @@ record_assertion(const char *assertion, const char *format, ...)
 	va_end(args);
 }
 
-/* This definition stands before the C library's: the message is a kind of failure of its own. */
+/* Stands before the C library's definition: each assertion is a kind of failure. */
 void __assert_fail(const char *assertion, const char *file, unsigned int line, const char *function)
 {
 	record_assertion(assertion, "%s:%u: %s: assertion \"%s\"", file, line, function, assertion);
@@ -133,7 +133,7 @@ void __assert_fail(const char *assertion, const char *file, unsigned int line, c
 	abort();
 }
 
-/* Of the sanitizers, where they are linked in. */
+/* The sanitizers' function, if they are linked in. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 static void say_seed(void)
@@ -148,7 +148,7 @@ static void crashed(int signal)
 	_exit(128 + signal);
 }
 
-/* A program that takes so long never ends. */
+/* Limit the CPU time of the next program. */
 void sim_watch(void)
 {
 	const struct itimerval limit = {.it_value.tv_sec = CPU_LIMIT_S};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets of somebody who knows no PSN, and late ones of earlier connections. */
+/* Packets of an attacker who knows no PSN, and late packets of earlier connections. */
 #include "forge.h"
 
 #include <stdio.h>
@@ -18,13 +18,8 @@
  * flight behind the PSN that is expected. */
 #define WINDOW_USUAL 256
 #define SEGMENT_PSNS 64
-/* Packets so far ahead may once have been kept. */
+/* PSNs; responders once kept packets that were less far ahead. */
 #define REACH_ONCE 16384
-
-static struct rng *forge_rng(struct sim *sim)
-{
-	return &sim->forge_rng;
-}
 
 static bool connected(const struct end *end)
 {
@@ -35,7 +30,7 @@ static bool connected(const struct end *end)
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
 }
 
-/* Whether a request of this PSN can be none of those in flight to an end, now and soon. */
+/* Return true if no request with this PSN can be in flight to an end, or be sent to it soon. */
 static bool misses_responder(const struct end *to, struct psn psn)
 {
 	const uint32_t window = to->host->sim->variant.window;
@@ -45,11 +40,11 @@ static bool misses_responder(const struct end *to, struct psn psn)
 
 	if (ahead >= 0)
 		return (uint32_t)ahead > most;
-	/* One that was executed, and its requester does not know yet. */
+	/* The requester may still wait for the answer to a request that was executed. */
 	return qp_state(to->peer->qp) != IBV_QPS_RTS || psn_diff(psn, inside_una(to->peer->qp)) < 0;
 }
 
-/* Whether a response of this PSN answers nothing. */
+/* Return true if a response with this PSN answers nothing that is in flight. */
 static bool misses_requester(const struct end *to, struct psn psn)
 {
 	return psn_diff(psn, inside_una(to->qp)) < 0 || psn_diff(psn, inside_top(to->qp)) >= 0;
@@ -60,7 +55,7 @@ static bool misses(const struct end *to, bool request, struct psn psn)
 	return request ? misses_responder(to, psn) : misses_requester(to, psn);
 }
 
-/* It comes in, past the link. */
+/* Let a frame come in now, past the link: no PSN moves before it is taken in. */
 static void inject(struct end *to, const uint8_t *bytes, uint32_t len, bool request, struct psn psn)
 {
 	struct sim *sim = to->host->sim;
@@ -75,7 +70,7 @@ static void inject(struct end *to, const uint8_t *bytes, uint32_t len, bool requ
 	host_inject(to->host, bytes, len);
 }
 
-/* Somewhere: anywhere, near, just out of reach. */
+/* Choose any PSN, or one near those in flight. The caller drops those that might hit. */
 static struct psn choose_psn(struct rng *rng, const struct end *to, bool request)
 {
 	const struct psn base = request ? inside_expected(to->qp) : inside_una(to->qp);
@@ -105,7 +100,7 @@ static uint8_t choose_opcode(struct rng *rng, const struct end *to)
 	}
 }
 
-/* Some bytes of the host that a packet goes to, and their key. */
+/* Choose some memory of the host that a packet goes to, and its key. */
 static void choose_memory(struct rng *rng, const struct host *host, uint64_t *iova, uint32_t *key)
 {
 	const struct region *region = host->memory.regions;
@@ -138,7 +133,7 @@ static uint32_t choose_syndrome(struct rng *rng)
 	return kind | (uint8_t)rng_below(rng, kind == AETH_NAK ? 5 : AETH_VALUE_MASK + 1);
 }
 
-/* All headers behind the BTH, in their order (lib/wire/opcode.h). */
+/* Put the extended headers, in their order on the wire (wire/opcode.h). */
 static void put_headers(struct rng *rng, struct packet_out *out, const struct end *to,
 			uint32_t flags, uint32_t len)
 {
@@ -186,11 +181,11 @@ static uint32_t choose_length(struct rng *rng, const struct end *to, uint8_t opc
 				   : mtu;
 }
 
-/* Make a packet up, whose ICRC is right, and send it to an end. */
+/* Make up a packet with a right ICRC, and send it to an end. */
 static void forge_packet(struct sim *sim, struct end *to)
 {
 	static uint8_t frame[PACKET_FRAME_MAX], payload[WIRE_MTU_MAX];
-	struct rng *rng = forge_rng(sim);
+	struct rng *rng = &sim->forge_rng;
 	const uint8_t opcode = choose_opcode(rng, to);
 	const uint32_t flags = opcode_info(opcode)->flags;
 	const uint32_t len = choose_length(rng, to, opcode);
@@ -215,6 +210,7 @@ static void forge_packet(struct sim *sim, struct end *to)
 	inject(to, frame, (uint32_t)packet_seal(&out), flags & OPCODE_REQUEST, bth.psn);
 }
 
+/* Send a ghost to where it once went. */
 static void haunt(struct sim *sim, const struct ghost *ghost)
 {
 	struct end *to = &sim->end[ghost->to];
@@ -230,7 +226,7 @@ static void strike(void *context, void *argument)
 {
 	struct sim *sim = context;
 	struct forger *forger = &sim->forger;
-	struct rng *rng = forge_rng(sim);
+	struct rng *rng = &sim->forge_rng;
 	struct end *to = &sim->end[rng_below(rng, 2 * sim->pairs)];
 
 	(void)argument;
@@ -259,7 +255,7 @@ static void keep(struct host *host, const uint8_t *frame, uint32_t len)
 void forge_sent(struct host *host, const uint8_t *frame, uint32_t len)
 {
 	struct sim *sim = host->sim;
-	struct rng *rng = forge_rng(sim);
+	struct rng *rng = &sim->forge_rng;
 
 	if (sim->variant.forge == 0)
 		return;
@@ -273,21 +269,21 @@ void forge_sent(struct host *host, const uint8_t *frame, uint32_t len)
 
 void forge_reset(struct sim *sim)
 {
-	struct rng *rng = forge_rng(sim);
+	struct rng *rng = &sim->forge_rng;
 
 	sim->second = true;
 	for (unsigned int i = 0; i < 2 * sim->pairs && sim->variant.forge != 0; i++) {
 		struct end *end = &sim->end[i];
 
-		/* Old packets lie ahead of it. */
+		/* The ghosts are ahead of it. */
 		if (rng_chance(rng, 700000))
 			end->sq_psn =
 				psn_add(end->newest_psn, -(int32_t)rng_range(rng, 300, 2000)).v;
 	}
 }
 
-/* Where nothing is lost or late, and everybody is ready, a requester is told of nothing missing,
- * but once for each packet that seems to come from behind something. */
+/* A forged packet ahead of the expected one may draw one sequence NAK. If the link loses nothing
+ * and nobody was not ready, no other packet draws one. */
 void forge_check(struct sim *sim)
 {
 	uint64_t naks = 0;

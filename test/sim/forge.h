@@ -14,7 +14,7 @@ struct sim;
 
 #define FORGE_GHOSTS_MAX 64
 
-/* A frame of an earlier connection. */
+/* A frame of the connection before RESET. */
 struct ghost {
 	uint8_t *bytes;
 	uint32_t len;
@@ -24,20 +24,20 @@ struct ghost {
 struct forger {
 	struct ghost ghosts[FORGE_GHOSTS_MAX];
 	unsigned int ghost_count;
-	uint64_t ahead; /* requests sent from ahead of what is expected */
+	uint64_t ahead; /* forged requests with a PSN ahead of the expected one */
 };
 
-/** A frame left a host: somebody may send another one. */
+/** A frame leaves a host: perhaps the attacker sends one soon. */
 void forge_sent(struct host *host, const uint8_t *frame, uint32_t len);
 
-/** All queue pairs are reset, and are to be connected again: so that what is left of now is not far
- * from what comes then. */
+/** Choose PSNs for the next connection of all queue pairs, near those of the one that was just
+ * reset: its ghosts are ahead of them. */
 void forge_reset(struct sim *sim);
 
-/** The program has ended: forged packets have drawn no more answers than one each. */
+/** Check at the end of a program that each forged packet has drawn one NAK at most. */
 void forge_check(struct sim *sim);
 
-/** Forget what was kept. */
+/** Free the ghosts. */
 void forge_free(struct sim *sim);
 
 #endif

@@ -170,7 +170,7 @@ static void host_check_pace(struct host *host, const struct packet *packet, uint
 	end->paced_bytes += len;
 }
 
-/* Nobody acknowledges what he has not executed. */
+/* A responder acknowledges only what it has executed. */
 static void host_check_ack(const struct host *host, const struct packet *packet)
 {
 	const struct end *end = host->running;

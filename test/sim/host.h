@@ -73,9 +73,9 @@ struct end {
 	uint64_t
 		timer_ns; /* the deadline that an event of the clock stands for; UINT64_MAX: none */
 
-	struct psn newest_psn; /* of its requests when it was reset */
+	struct psn newest_psn; /* one past the newest request when it was reset */
 
-	/* that it had when it grew old; 0 when it has had a loss since, or is young */
+	/* its window when it aged; 0 after the first loss since then */
 	uint32_t aged_window;
 
 	bool unconnected;	      /* RTR or RTS come later, by an event of the clock */
@@ -159,7 +159,7 @@ void host_fini(struct host *host);
 /** A queue pair wants its turn. */
 void host_kick(struct end *end);
 
-/** A frame of nobody comes in. */
+/** Take in a frame now, past the links. */
 void host_inject(struct host *host, const uint8_t *bytes, uint32_t len);
 
 /** A frame has come (a clock_fn: host, frame). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The insides of queue pairs: only a test may reach there. */
+/* Access to the internals of a queue pair, past the interface of its room. */
 #include "inside.h"
 
 #include "../../lib/qp/internal.h"
@@ -57,9 +57,9 @@ void inside_age_requester(struct qp *qp, uint32_t psns, uint64_t now_ns)
 	struct flight *flight = &qp->flight;
 
 	flight_sent(flight, psns);
-	/* With nothing posted it stands at the end of the queue either way. */
+	/* Nothing is posted, so it stands at the end of the queue either way. */
 	requester_reset(&qp->requester, qp->requester.state);
-	/* What the completer calls when a response has come. */
+	/* The completer makes these calls for each response. */
 	flight_acked(flight, flight->next);
 	recovery_answered(&qp->recovery, flight->una, now_ns);
 	recovery_progress(&qp->recovery, now_ns, false);
@@ -84,6 +84,7 @@ bool inside_age_responder(struct qp *qp, uint32_t psns, uint32_t rkey, uint32_t 
 
 	if (responder_receive(responder, &packet) != FAULT_NONE || !psn_eq(responder->epsn, after))
 		return false;
+	/* The responses have been sent. */
 	qp->replies.head = qp->replies.tail;
 	return true;
 }

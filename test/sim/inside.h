@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The insides of queue pairs, for tests that must know where their PSNs are, or move them. */
+/* Access to the internals of a queue pair, for tests that read its PSNs or move them. */
 #ifndef SIM_INSIDE_H
 #define SIM_INSIDE_H
 
@@ -10,40 +10,39 @@
 
 struct qp;
 
-/** The oldest PSN that a requester has in flight, and one past the newest that it ever sent. */
+/** Return the oldest PSN that is not acknowledged, and one past the newest that was ever sent. */
 struct psn inside_una(const struct qp *qp);
 struct psn inside_top(const struct qp *qp);
 
-/** The PSN that a responder expects. */
+/** Return the PSN that the responder expects. */
 struct psn inside_expected(const struct qp *qp);
 
-/** How many packets a requester may have in flight now. */
+/** Return how many packets the requester may have in flight now. */
 uint32_t inside_window(const struct qp *qp);
 
-/** Whether they are as many as they can be. */
+/** Return true if that is as many as the queue pair was made with. */
 bool inside_window_is_whole(const struct qp *qp);
 
-/** Whether a requester sends again what its peer told it was lost, or what its answers show. */
+/** Return true if the requester retransmits packets that were reported lost, or seem to be. */
 bool inside_repairs(const struct qp *qp);
 
-/** Whether a requester has executed all that is posted, complete or not. */
+/** Return true if every request that is posted was executed. */
 bool inside_is_done(const struct qp *qp);
 
-/** Whether a responder may be asked for READs. */
+/** Return true if the queue pair grants READs. */
 bool inside_is_readable(const struct qp *qp);
 
-/** The longest READ that a responder takes, in PSNs. */
+/** Return the PSNs of the longest READ that the responder takes. */
 uint32_t inside_longest_read(const struct qp *qp);
 
 /**
- * READs of so many PSNs were requested and answered. None of them is played; what the library calls
- * for them is called, in longer steps, so that whatever that keeps is as it would be: moved along,
- * or left behind. Nothing is in flight.
+ * Leave the requester as READs of so many PSNs, all answered, would leave it: make the calls that
+ * they would have made to the rooms below, once instead of once a packet. Nothing may be in flight.
  */
 void inside_age_requester(struct qp *qp, uint32_t psns, uint64_t now_ns);
 
-/** The other side of it: one READ came, by this key, and its responses have gone out. Whether it
- * was taken. */
+/** Let the responder take in one READ of so many PSNs by this key, as if its responses had been
+ * sent. Return false if it does not take it. */
 bool inside_age_responder(struct qp *qp, uint32_t psns, uint32_t rkey, uint32_t srqn);
 
 #endif

@@ -23,7 +23,7 @@ static void *allocate(struct sim *sim, size_t count, size_t size)
 	return p;
 }
 
-/* Messages of a flow that may come a second time. */
+/* Return how many messages of a flow may come a second time. */
 static uint32_t repeats(const struct flow *flow)
 {
 	return flow->work_count > 2 * WORKS_USUAL ? REPEATS_MAX + flow->work_count : REPEATS_MAX;

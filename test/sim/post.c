@@ -166,7 +166,7 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 	batch->built |= work_flushes(work);
 }
 
-/* What was posted is the stack's; what it was posted from is rubbish at once. */
+/* A post call has copied what it needs: fill the batch with rubbish. */
 static void spoil(struct batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {

@@ -92,7 +92,7 @@ static uint32_t some_ppm(struct rng *rng, uint32_t max)
 	return divisor == 0 ? 0 : (uint32_t)rng_range(rng, 1, max / divisor);
 }
 
-/* A wire without what the variant calms, and with less of the rest. */
+/* Take away the faults of a link that the variant does without, and some of the rest. */
 static void calm_link(const struct variant *variant, struct link_attr *attr)
 {
 	const struct {
@@ -179,7 +179,7 @@ static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struc
 		end->rate_kbps = (uint32_t)rng_range(rng, 100000, 20000000);
 }
 
-/* Who receives has little room, and none when messages come. */
+/* Let receive requests be few, and late. */
 static void starve(struct flow *flow)
 {
 	flow->receive_gap_ns = rng_range(&flow->rng, 1, 1000ull << rng_range(&flow->rng, 0, 10));
@@ -310,7 +310,7 @@ static void make_words(struct sim *sim)
 	}
 }
 
-/* How many works a flow is made of. */
+/* Draw how many works a flow is made of. */
 static uint32_t count_works(struct flow *flow, bool large)
 {
 	const struct variant *variant = &flow->sim->variant;

@@ -230,8 +230,8 @@ static void check_pools(struct host *host)
 }
 
 /*
- * In the middle the applications post no more until all is done, and the wire is empty: what is on
- * it now would be of another age. Then they go on with queue pairs that are older.
+ * The applications pause until all is executed and the links are empty: no packet may survive the
+ * jump of PSNs. Then they go on with older queue pairs.
  */
 static void grow_old(struct sim *sim)
 {

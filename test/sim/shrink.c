@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making a program that fails smaller: option by option, as long as it fails in the same way. */
+/* Make a program that fails smaller: option by option, as long as it fails in the same way. */
 #include "shrink.h"
 
 #include <string.h>
@@ -7,12 +7,12 @@
 
 #include "program.h"
 
-#define SHRINK_SECONDS 60 /* of the clock */
+#define SHRINK_SECONDS 60 /* wall clock */
 
 struct search {
 	const struct options *options;
 	const struct report *failure;
-	int status; /* how its process ended */
+	int status; /* of its process */
 	struct report *result;
 	struct variant best;
 	unsigned int tried;
@@ -27,7 +27,7 @@ static time_t now(void)
 	return t.tv_sec;
 }
 
-/* Whether a variant fails as the first one did. Then it is the best so far. */
+/* Run a variant. If it fails as the first one did, it is the best so far: return true. */
 static bool fails(struct search *search, const struct variant *variant)
 {
 	struct outcome outcome;
@@ -44,14 +44,14 @@ static bool fails(struct search *search, const struct variant *variant)
 	return true;
 }
 
-/* Do without an option. */
+/* Set an option to its usual value. */
 static bool drop(struct search *search, uint32_t *field, struct variant *variant)
 {
 	*field = 0;
 	return fails(search, variant);
 }
 
-/* Halve what may be smaller and is not nothing, as long as it fails. */
+/* Halve an option, whose usual value is given, as long as the program fails. */
 static bool halve(struct search *search, unsigned int index, uint32_t usual)
 {
 	bool smaller = false;
@@ -66,7 +66,7 @@ static bool halve(struct search *search, unsigned int index, uint32_t usual)
 			break;
 		smaller = true;
 	}
-	/* And a little less, where half is too little. */
+	/* Half is too little: take away an eighth at a time. */
 	for (;;) {
 		struct variant variant = search->best;
 		uint32_t *field = variant_field(&variant, index);
@@ -80,7 +80,7 @@ static bool halve(struct search *search, unsigned int index, uint32_t usual)
 	return smaller;
 }
 
-/* Add one bit after another to a mask of what the program does without. */
+/* Add bits, one by one, to a mask of things that the program does without. */
 static bool add_bits(struct search *search, unsigned int index, unsigned int bits)
 {
 	bool smaller = false;
@@ -94,7 +94,7 @@ static bool add_bits(struct search *search, unsigned int index, unsigned int bit
 	return smaller;
 }
 
-/* Misbehave a tenth of the time less, and so on. */
+/* Let the wire misbehave ten times less often, or half as often. */
 static bool soften(struct search *search, unsigned int index)
 {
 	static const uint32_t percents[] = {90, 50};

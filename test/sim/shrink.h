@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making a program that fails smaller, as long as it fails in the same way. */
+/* Make a program that fails smaller, as long as it fails in the same way. */
 #ifndef SIM_SHRINK_H
 #define SIM_SHRINK_H
 
@@ -8,9 +8,11 @@
 #include "supervise.h"
 
 /**
- * Find a smaller variant of the program that a report tells of. Its children run for a while, so
- * long that it is worth it; not in the process of a program.
+ * Find a smaller variant of a program that failed, by running others in children for up to a
+ * minute.
  *
+ * @param status
+ *   How the failed program's process ended, as waitpid has it.
  * @param variant
  *   Set to the smallest that was found.
  * @return

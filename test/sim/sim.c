@@ -78,7 +78,7 @@ static int scenario_named(const char *name)
 	exit(2);
 }
 
-#define VARIANT_OPTION 1000 /* what getopt_long returns for the first option of a program */
+#define VARIANT_OPTION 1000 /* getopt_long's result for the first option of a program */
 
 static const struct option longs[] = {
 	{"seed", required_argument, NULL, 's'},
@@ -257,7 +257,7 @@ void sim_run_seeds(const struct options *options, uint64_t seed, bool fixed)
 	tell_passed(seed - 1, fates);
 }
 
-/* In this process: for debuggers, and to see what is printed as it happens. */
+/* Run one program in this process, for debuggers. */
 static void run_here(const struct options *options)
 {
 	uint64_t fates[LINK_FATES] = {0};

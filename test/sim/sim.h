@@ -36,7 +36,7 @@ struct sim {
 	bool verbose;
 	int only; /* scenario asked for, -1 for any */
 	struct variant variant;
-	const char *breaks; /* SIM_BREAK: how the stack is to look broken; or NULL */
+	const char *breaks; /* SIM_BREAK: the fault that is faked, or NULL */
 	struct rng rng;
 	struct clock clock;
 
@@ -46,10 +46,10 @@ struct sim {
 	bool twice;    /* in the middle all queue pairs are reset and connected again */
 	bool abrupt;   /* then in the middle of everything, and what is outstanding is forgotten */
 	bool halted;   /* the applications are stopped for that */
-	bool holding;  /* they post no more sends, until their queue pairs are older */
-	uint64_t age_after; /* works closed before that */
+	bool holding;  /* they post no sends until their queue pairs have aged */
+	uint64_t age_after; /* works closed before they age next */
 	struct rng age_rng;
-	bool second; /* they were connected again */
+	bool second; /* the queue pairs are connected for the second time */
 	struct forger forger;
 	struct rng forge_rng;
 	uint64_t est_ns; /* the longest that an answer takes without losses */
@@ -93,10 +93,11 @@ void sim_fail(struct sim *sim, const char *format, ...)
 			sim_fail((sim), __VA_ARGS__); \
 	} while (0)
 
-/** The name of a scenario. */
+/** Return the name of a scenario. */
 const char *sim_scenario_name(int scenario);
 
-/** Tell how to repeat a program that crashes, or does not end from now on. */
+/** Tell how to repeat a program that crashes; sim_watch: also one that does not end, from now on.
+ */
 void sim_catch_crashes(void);
 void sim_watch(void);
 

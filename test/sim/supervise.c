@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Running programs in processes of their own, and what becomes of those that fail. */
+/* Run programs in child processes, and tell of those that fail. */
 #include "supervise.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "shrink.h"
 #include "sim.h"
 
-#define CPU_LIMIT_S    120 /* of one program that is tried: it never ends */
+#define CPU_LIMIT_S    120 /* CPU time; a program that takes longer does not end */
 #define TELL_SECONDS   60
 #define SAVED_MAX      100 /* programs */
 #define SHRUNK_OF_KIND 2   /* programs that fail in one way and are made smaller */
@@ -43,7 +43,7 @@ struct totals {
 struct soak {
 	const struct options *options;
 	struct job jobs[SUPERVISE_JOBS_MAX];
-	struct totals ended; /* of processes that have ended */
+	struct totals ended; /* by processes that failed */
 	const char *kinds[KINDS_MAX];
 	unsigned int kind_count[KINDS_MAX];
 	time_t began;
@@ -82,7 +82,7 @@ static time_t seconds_now(void)
 	return now.tv_sec;
 }
 
-/* The child's side of a fork: it reports, ends with its parent, and prints into a file. */
+/* Begin a child: it reports, ends with its parent, and prints into a file. */
 static void begin_child(struct report *shared, const char *log)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -116,7 +116,7 @@ struct outcome supervise_try(const struct options *options, struct report *resul
 	struct outcome outcome;
 	pid_t pid;
 
-	/* In a run that shows what it does the failure is printed too. */
+	/* A run that is shown prints its failure too. */
 	*result = (struct report){.supervised = log != NULL && strcmp(log, "/dev/null") == 0};
 	pid = fork_child();
 	if (pid == 0) {
@@ -158,7 +158,7 @@ static void start_job(const struct soak *soak, unsigned int index, uint64_t seed
 	exit(0);
 }
 
-/* How often programs have failed in this way before. */
+/* Return how many programs have failed in this way before. */
 static unsigned int count_kind(struct soak *soak, const char *kind)
 {
 	for (unsigned int i = 0; i < KINDS_MAX; i++) {
@@ -240,7 +240,7 @@ static bool time_is_up(const struct soak *soak)
 	return (double)(seconds_now() - soak->began) >= soak->options->hours * 3600;
 }
 
-/* A process has ended. Whether its job is over. */
+/* A process has ended: if it failed, tell, and go on behind the seed that failed. */
 static bool end_job(struct soak *soak, unsigned int index, int status)
 {
 	struct job *job = &soak->jobs[index];
@@ -249,7 +249,7 @@ static bool end_job(struct soak *soak, unsigned int index, int status)
 
 	if (status == 0 || interrupted)
 		return true;
-	/* What it counted so far; its successor begins at 0. */
+	/* Keep its counts: its successor begins at 0. */
 	soak->ended.programs += failure.programs;
 	soak->ended.works += failure.works;
 	soak->ended.packets += failure.packets;
@@ -329,7 +329,7 @@ static void tell_end(struct soak *soak)
 	       cpu > 0 ? (double)totals.works / cpu : 0);
 }
 
-/* The only program of a run that fails is to be made smaller. */
+/* Run one program, and make it smaller if it fails. */
 static int run_one(struct soak *soak)
 {
 	const struct options *options = soak->options;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Running programs in processes of their own: one a job, each from seed to seed. What breaks a
- * promise, crashes or never ends is made smaller, told and, in a soak, saved; the job goes on with
- * the next seed.
+ * Run programs in child processes: one child a job, from seed to seed. A program that breaks a
+ * promise, crashes or does not end is made smaller, printed and, in a soak, saved; its job goes on
+ * with the next seed.
  */
 #ifndef SIM_SUPERVISE_H
 #define SIM_SUPERVISE_H
@@ -15,7 +15,7 @@
 #define REPORT_MESSAGE_MAX 512
 #define SUPERVISE_JOBS_MAX 256
 
-/* What the command line asks for. */
+/* The command line. */
 struct options {
 	uint64_t seed;
 	bool one;    /* only this seed */
@@ -23,43 +23,44 @@ struct options {
 	bool vary;   /* draw the options of each program from its seed */
 	bool shrink; /* make this one seed smaller, if it fails */
 	bool verbose;
-	unsigned int seconds; /* of CPU, for one job */
-	double hours;	      /* of the clock, instead; 0: none */
+	unsigned int seconds; /* CPU time of one job */
+	double hours;	      /* wall clock, instead of seconds; 0: none */
 	unsigned int jobs;
 	int only;	  /* scenario asked for, -1 for any */
 	const char *save; /* folder for failing programs, or NULL */
 	struct variant variant;
-	uint32_t given; /* of its options, a bit each: vary leaves them */
+	uint32_t given; /* a bit for each option in `variant` that the command line sets */
 };
 
-/* What a process tells of its programs; in memory that it shares with who supervises it. */
+/* A process tells its supervisor of its programs here, in shared memory. */
 struct report {
 	bool supervised; /* a failure is recorded here, and not printed */
-	uint64_t seed;	 /* that runs, or failed */
+	uint64_t seed;	 /* of the program that runs, or failed */
 	struct variant variant;
 	uint64_t programs; /* that passed */
 	uint64_t works;
 	uint64_t packets;
-	/* of a failure: the format of its message, which tells one kind from another, and the
-	 * message */
+	/* Of a failure: `kind` is the format of its message, by which two failures are of one kind;
+	 * NULL for a crash. */
 	const char *kind;
 	char message[REPORT_MESSAGE_MAX];
 };
 
-/** Of this process. */
+/** The report of this process. */
 extern struct report *report;
 
-/** Memory that children share. Exits where there is none. */
+/** Map and unmap a report that children share. Exits if there is no memory. */
 struct report *report_create(void);
 void report_destroy(struct report *shared);
 
-/* How a child ended. */
+/* The end of a child. */
 struct outcome {
 	bool failed;
 	int status; /* as waitpid has it */
 };
 
-/** Run one program in a child, with what it prints or without. Its report is `result`. */
+/** Run one program in a child that prints into a file, or, if `log` is NULL, as we do. Its report
+ * is `result`. */
 struct outcome supervise_try(const struct options *options, struct report *result, uint64_t seed,
 			     const struct variant *variant, const char *log);
 
@@ -76,7 +77,7 @@ void sim_run_seeds(const struct options *options, uint64_t seed, bool fixed);
 /** Run one program in this process (in sim.c). */
 void sim_run_seed(const struct options *options, uint64_t seed, const struct variant *variant);
 
-/** A number that nobody can guess, for the first seed (in entropy.c). */
+/** Return a truly random number, for the first seed (in entropy.c). */
 uint64_t entropy_true(void);
 
 #endif

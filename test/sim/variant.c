@@ -20,7 +20,7 @@ static const struct {
 	VARIANTS(VARIANT_INFO)};
 
 static const char calm_names[] = "loss,burst,duplicate,ghost,damage,reorder";
-/* Of the optimisations (base/tuning.h) those that are in lib/. */
+/* The optimisations that lib/ has (base/tuning.h). */
 static const char tuning_choices[] = "key-cache,fused-copy,short-icrc";
 #define TUNING_CHOICES 3
 
@@ -29,7 +29,7 @@ uint32_t *variant_field(struct variant *variant, unsigned int index)
 	return (uint32_t *)(void *)((uint8_t *)variant + infos[index].offset);
 }
 
-/* The names of a list that a field's bits stand for, or NULL where the field is a number. */
+/* Return the names that the bits of an option stand for, or NULL if it is a number. */
 static const char *names_of(unsigned int index)
 {
 	if (index == VARIANT_without)
@@ -37,7 +37,7 @@ static const char *names_of(unsigned int index)
 	return index == VARIANT_calm ? calm_names : NULL;
 }
 
-/* The bit of one name, of `len` bytes, or 0. */
+/* Return the bit of a name of `len` bytes, or 0. */
 static uint32_t bit_of(const char *names, const char *name, size_t len)
 {
 	for (uint32_t bit = 1;; bit <<= 1) {
@@ -124,7 +124,8 @@ void variant_print(const struct variant *variant, char text[VARIANT_TEXT_MAX])
 			len += print_list(text + len, VARIANT_TEXT_MAX - (size_t)len, names_of(i),
 					  v);
 		else
-			len += snprintf(text + len, VARIANT_TEXT_MAX - (size_t)len, i == VARIANT_idle ? "0x%x" : "%u", v);
+			len += snprintf(text + len, VARIANT_TEXT_MAX - (size_t)len,
+					i == VARIANT_idle ? "0x%x" : "%u", v);
 	}
 }
 
@@ -142,7 +143,7 @@ void variant_tune(const struct variant *variant)
 	tuning_without(text);
 }
 
-/* PSNs that make those kept from before them seem just behind, or ahead. */
+/* Draw a number of PSNs after which older ones seem to be near. */
 static uint32_t draw_age(struct rng *rng)
 {
 	switch (rng_below(rng, 5)) {
@@ -163,7 +164,7 @@ static void draw(struct variant *variant, uint64_t seed)
 {
 	struct rng rng = rng_fork(seed, 500);
 
-	/* Many small works are many a second. */
+	/* Small works are executed fastest. */
 	if (rng_chance(&rng, 300000)) {
 		variant->works = (uint32_t)rng_range(&rng, 100, 2000);
 		variant->bytes = (uint32_t)1 << rng_range(&rng, 4, 10);
@@ -174,7 +175,7 @@ static void draw(struct variant *variant, uint64_t seed)
 		variant->forge = (uint32_t)rng_range(&rng, 1000, 100000);
 	variant->starve = rng_chance(&rng, 250000);
 	variant->local = rng_chance(&rng, 250000);
-	/* Powers of two and a little more, from 1 to 4096. */
+	/* 1 to 4096, small ones as often as large ones. */
 	if (rng_chance(&rng, 600000))
 		variant->window = (uint32_t)rng_range(&rng, 1, 1ull << rng_range(&rng, 0, 12));
 	if (rng_chance(&rng, 300000))

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #define VARIANT_TEXT_MAX 512
-#define WORKS_USUAL	 40 /* of a flow, at most */
+#define WORKS_USUAL	 40 /* the most works of a flow without options */
 
 /* field, name, its value in the usage text, meaning */
 #define VARIANTS(X)                                                                               \
@@ -36,7 +36,7 @@ struct variant {
 #undef VARIANT_FIELD
 };
 
-/* Their numbers, for variant_field and its like. */
+/* The numbers of the options. */
 enum {
 #define VARIANT_NUMBER(field, name, value, meaning) VARIANT_##field,
 	VARIANTS(VARIANT_NUMBER)
@@ -55,11 +55,11 @@ enum calm {
 	CALM_ALL = (1 << 6) - 1,
 };
 
-/** Draw every option from the seed, but those that only make a program smaller, and those that the
- * command line gives (`given`, a bit each). */
+/** Draw the options from the seed, but for those that only make a program smaller and those that
+ * the command line sets (a bit of `given` each). */
 void variant_draw(struct variant *variant, uint32_t given, uint64_t seed);
 
-/** The value of one of the options. */
+/** Return where the value of an option is. */
 uint32_t *variant_field(struct variant *variant, unsigned int index);
 
 /** Set an option from the command line. Exits where the value is not one. */
@@ -71,7 +71,7 @@ void variant_print(const struct variant *variant, char text[VARIANT_TEXT_MAX]);
 /** Print a line of the usage text for each option. */
 void variant_usage(FILE *to);
 
-/** Switch the library's optimisations on and off as the variant has them. */
+/** Switch the library's optimisations on, but for those that the variant does without. */
 void variant_tune(const struct variant *variant);
 
 #endif
