@@ -106,7 +106,7 @@ static int end_dm(void *handle)
 	int rc;
 
 	if (face_context(ibv->context)->generation == FACE_CLOSED)
-		return ENODEV;
+		return -ENODEV;
 	rc = context_is_orphan(ibv->context) || !face->shared ? dm_destroy(face->dm)
 							      : shared_destroy(face->shared);
 	if (rc != 0)

@@ -116,7 +116,7 @@ int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
 	};
 	struct ibv_send_wr *bad;
-	int rc = context_is_orphan(qp->context) ? ENODEV : check_bind(qp, mw, bind);
+	int rc = context_is_orphan(qp->context) ? -ENODEV : check_bind(qp, mw, bind);
 
 	return rc == 0 ? ibv_post_send(qp, &wr, &bad) : face_errno(rc);
 }
