@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IP addressing of the connection manager (annex A11): service ids of port spaces, and the header
+ * in front of the user's private data in REQ and SIDR_REQ. */
+#ifndef WIRE_CM_IP_H
+#define WIRE_CM_IP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CM_IP_LEN                                                                                \
+	36 /* in front of the user's private data: 56 bytes of a REQ are left, 180 of a SIDR_REQ \
+	    */
+
+/* Port spaces, A11: 0x0000000001 in front of an IP protocol number and a port. Linux's
+ * rdma_port_space. */
+enum cm_port_space {
+	CM_PS_IPOIB = 0x0002,
+	CM_PS_TCP = 0x0106,
+	CM_PS_UDP = 0x0111,
+	CM_PS_IB = 0x013f,
+};
+
+/* The header, A11, in host order. */
+struct cm_ip {
+	uint8_t version; /* of IP: 4 or 6 */
+	uint16_t port;	 /* the sender's */
+	uint8_t src[16]; /* an IPv4 address as GID, ::ffff:a.b.c.d */
+	uint8_t dst[16];
+};
+
+/** The service id of a port. MT-safe. */
+static inline uint64_t cm_service_id(enum cm_port_space space, uint16_t port)
+{
+	return (uint64_t)space << 16 | port;
+}
+
+/**
+ * Parse the header at the beginning of private data. MT-safe.
+ *
+ * @return
+ *   0, or -EBADMSG where the header has another version than 0.0, or is neither IPv4 nor IPv6,
+ *   or calls an IPv4 address one of IPv6.
+ */
+int cm_ip_parse(const uint8_t *private_data, size_t len, struct cm_ip *ip);
+
+/** Write CM_IP_LEN bytes. MT-safe. 0, or -EINVAL: no IP version, or an address that is not of it.
+ */
+int cm_ip_build(const struct cm_ip *ip, uint8_t *private_data);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/wire/mad.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/mad.h"
+
+static void make(uint8_t *mad, uint8_t method)
+{
+	memset(mad, 0x5a, MAD_LEN);
+	mad[0] = 9; /* a version that nobody has */
+	mad[1] = 0x04;
+	mad[2] = 1;
+	mad[3] = method;
+}
+
+static void respond__keeps_class_tid_and_attribute(void **state)
+{
+	uint8_t mad[MAD_LEN], response[MAD_LEN];
+
+	(void)state;
+	make(mad, MAD_GET);
+	memset(response, 0xff, sizeof(response));
+	assert_true(mad_respond(mad, MAD_CODE_BAD_ATTRIBUTE, response));
+	assert_int_equal(response[0], MAD_BASE_VERSION);
+	assert_memory_equal(response + 1, mad + 1, 2);
+	assert_int_equal(response[3], 0x81);
+	assert_int_equal(response[4] << 8 | response[5], 0x000c);
+	assert_memory_equal(response + 6, mad + 6, sizeof(struct mad_header) - 6);
+	for (size_t i = sizeof(struct mad_header); i < MAD_LEN; i++)
+		assert_int_equal(response[i], 0);
+}
+
+static void respond__set_has_a_response_too(void **state)
+{
+	uint8_t mad[MAD_LEN], response[MAD_LEN];
+
+	(void)state;
+	make(mad, MAD_SET);
+	assert_true(mad_respond(mad, MAD_CODE_BAD_ATTRIBUTE, response));
+	assert_int_equal(response[3], 0x81);
+}
+
+static void respond__nothing_else_has_one(void **state)
+{
+	uint8_t mad[MAD_LEN], response[MAD_LEN];
+
+	(void)state;
+	for (unsigned int method = 0; method < 256; method++) {
+		if (method == MAD_GET || method == MAD_SET)
+			continue;
+		make(mad, (uint8_t)method);
+		assert_false(mad_respond(mad, MAD_CODE_BAD_ATTRIBUTE, response));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(respond__keeps_class_tid_and_attribute),
+		cmocka_unit_test(respond__set_has_a_response_too),
+		cmocka_unit_test(respond__nothing_else_has_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
