@@ -8,10 +8,12 @@
 #include <rte_udp.h>
 
 #include "device/device.h"
+#include "device/gsi.h"
 #include "device/mcast.h"
 #include "qp/qp.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
+#include "wire/mad.h"
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
@@ -28,13 +30,14 @@ enum drop {
 	DROP_GID,
 	DROP_PKEY,
 	DROP_QPN,
+	DROP_QKEY,
 };
 
 static const enum counter drop_counters[] = {
 	[DROP_MALFORMED] = COUNTER_rx_malformed, [DROP_CHECKSUM] = COUNTER_rx_checksum_errors,
 	[DROP_OPCODE] = COUNTER_rx_wrong_opcode, [DROP_ICRC] = COUNTER_rx_icrc_errors,
 	[DROP_GID] = COUNTER_rx_wrong_gid,	 [DROP_PKEY] = COUNTER_rx_wrong_pkey,
-	[DROP_QPN] = COUNTER_rx_wrong_qpn,
+	[DROP_QPN] = COUNTER_rx_wrong_qpn,	 [DROP_QKEY] = COUNTER_rx_wrong_qkey,
 };
 
 static enum drop check_parsed(enum packet_status status)
@@ -98,7 +101,21 @@ static enum drop check(struct device *device, const struct packet *packet, unsig
 	return DROP_NONE;
 }
 
-static enum drop deliver(const struct device *device, const struct packet *packet, uint64_t now_ns,
+static enum drop deliver_mad(struct device *device, const struct packet *packet, uint64_t now_ns)
+{
+	switch (gsi_receive(device, packet, now_ns)) {
+	case GSI_TAKEN:
+		return DROP_NONE;
+	case GSI_NO_MAD:
+		return DROP_OPCODE;
+	case GSI_WRONG_KEY:
+		return DROP_QKEY;
+	default:
+		return DROP_QPN;
+	}
+}
+
+static enum drop deliver(struct device *device, const struct packet *packet, uint64_t now_ns,
 			 struct qp **qp)
 {
 	if (gid_is_multicast(packet->dgid)) {
@@ -107,6 +124,8 @@ static enum drop deliver(const struct device *device, const struct packet *packe
 		/* Datagrams only: what the queue pairs owe for them is nothing. One that fails is kicked. */
 		return mcast_deliver(device, packet, now_ns) ? DROP_NONE : DROP_GID;
 	}
+	if (unlikely(packet->dest_qpn == GSI_QPN))
+		return deliver_mad(device, packet, now_ns);
 	*qp = device_find_qp(device, packet->dest_qpn);
 	if (!*qp)
 		return DROP_QPN;

@@ -20,6 +20,7 @@
 
 struct early_pool;
 struct engine_ops;
+struct gsi_ops;
 struct key_table;
 struct mcast_group;
 struct qp;
@@ -65,6 +66,11 @@ struct device {
 	void *engine;
 	const uint64_t *now_ns; /* the time of the engine's turn; engine's thread or lock */
 	struct moderator moderator; /* of completion events; run by the engine */
+
+	/* The receiver of MADs to QP 1 (device/gsi.h); changed under the engine's lock. */
+	const struct gsi_ops *gsi;
+	void *gsi_user;
+	struct psn gsi_psn; /* of the next MAD that goes out; engine's thread or lock */
 
 	pthread_mutex_t qpn_lock;
 	uint32_t qpn_next;

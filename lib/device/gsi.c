@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* QP 1: datagrams to it are checked and given to who takes MADs, and MADs are made datagrams. */
+#include "device/gsi.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "transport/sink.h"
+#include "wire/gid.h"
+#include "wire/headers.h"
+#include "wire/mad.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+#include "wire/vlan.h"
+
+#define HOP_LIMIT 64 /* Linux's value */
+
+enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, uint64_t now_ns)
+{
+	struct gsi_address from = {
+		.vlan_id = vlan_of_tci(packet->vlan_tci),
+		.mac_known = true,
+	};
+
+	if (!device->gsi)
+		return GSI_NOBODY;
+	if (packet->opcode != (OPCODE_UD | OPCODE_SEND_ONLY))
+		return GSI_NO_MAD;
+	/* Nobody sends to us from another queue pair, since we redirect nobody to one (13.5). */
+	if (packet->qkey != GSI_QKEY || packet->src_qpn != GSI_QPN)
+		return GSI_WRONG_KEY;
+	memcpy(from.local, packet->dgid, sizeof(from.local));
+	memcpy(from.remote, packet->sgid, sizeof(from.remote));
+	memcpy(from.mac, packet->src_mac, sizeof(from.mac));
+	device->gsi->receive(device->gsi_user, &from, packet->payload, packet->payload_len, now_ns);
+	return GSI_TAKEN;
+}
+
+static bool is_ours(const struct device *device, const struct gsi_address *address)
+{
+	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
+		if (device->gids[i].vlan_id == address->vlan_id &&
+		    memcmp(device->gids[i].gid.raw, address->local, GID_LEN) == 0)
+			return !gid_is_zero(address->local);
+	}
+	return false;
+}
+
+static int make_path(const struct device *device, const struct gsi_address *to, struct path *path)
+{
+	struct path_attr attr = {
+		.vlan_tci = to->vlan_id,
+		.hop_limit = HOP_LIMIT,
+		.udp_sport = WIRE_UDP_SPORT_MIN,
+	};
+
+	memcpy(attr.src_mac, device->config.mac, sizeof(attr.src_mac));
+	memcpy(attr.dst_mac, to->mac, sizeof(attr.dst_mac));
+	memcpy(attr.sgid, to->local, sizeof(attr.sgid));
+	memcpy(attr.dgid, to->remote, sizeof(attr.dgid));
+	return path_init(path, &attr);
+}
+
+static void put_deth(struct packet_out *out)
+{
+	struct deth *deth = packet_extend(out, sizeof(*deth));
+
+	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
+	deth->reserved = 0;
+	wire_put24(deth->src_qpn, GSI_QPN);
+}
+
+int gsi_send(struct device *device, const struct gsi_address *to, const uint8_t *mad,
+	     struct packet_sink *sink)
+{
+	const struct bth_fields bth = {
+		.opcode = OPCODE_UD | OPCODE_SEND_ONLY,
+		.pkey = WIRE_PKEY_DEFAULT,
+		.dest_qpn = GSI_QPN,
+		.psn = device->gsi_psn,
+	};
+	struct packet_out *out;
+	struct path path;
+
+	if (!to->mac_known)
+		return -EDESTADDRREQ;
+	if (!is_ours(device, to) || make_path(device, to, &path) != 0)
+		return -EADDRNOTAVAIL;
+	out = sink->get(sink);
+	if (!out)
+		return -EAGAIN;
+	packet_begin(out, &path, &bth);
+	put_deth(out);
+	packet_payload(out, FRAG_OWN, mad, MAD_LEN);
+	device->gsi_psn = psn_add(device->gsi_psn, 1);
+	return sink->put(sink, out);
+}
