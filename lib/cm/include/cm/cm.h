@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connection manager (IBTA chapter 12): MADs and calls in; MADs, events and a deadline out. No
+ * clock, no I/O.
+ *
+ * Timers, each of a connection and in nanoseconds of the caller's clock:
+ * - response: REQ, REP, DREQ and SIDR_REQ are sent again until they are answered, `max_cm_retries`
+ * times (12.9)
+ * - MRA: the peer has asked for more time (12.6.6); then as before
+ * - timewait: until no packet of the connection can be under way (12.9)
+ * - linger: how long a REJ or SIDR_REP is kept for a peer that asks again, since the first one may
+ * be lost
+ *
+ * Nothing here is MT-safe: the caller has the manager's lock.
+ */
+#ifndef CM_CM_H
+#define CM_CM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cm/state.h"
+#include "device/gsi.h"
+#include "wire/cm.h"
+#include "wire/cm_ip.h"
+
+struct cm;
+struct cm_conn;
+struct cm_listener;
+
+/*
+ * Where MADs of MAD_LEN bytes go. A MAD that cannot be sent is lost; the timers make up for it.
+ * `send` may not call the manager: a MAD to this host itself must wait until the manager's call is
+ * over.
+ */
+struct cm_sink {
+	void (*send)(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad);
+};
+
+struct cm_config {
+	uint64_t ca_guid;
+	uint8_t ack_delay; /* of the device, as in a REP */
+	/* Communication ids that are ours: those with `id_value` in the bits of `id_mask`. 0, 0:
+	 * all. */
+	uint32_t id_mask;
+	uint32_t id_value;
+	uint32_t half_open_max; /* connections that a peer has asked for and not confirmed; 0: 4096
+				 */
+	uint32_t lingering_max; /* answers that are kept for peers that ask again; 0: 4096 */
+	struct cm_sink *sink;
+};
+
+/* Counters of a manager. */
+struct cm_stats {
+	uint64_t received;   /* MADs */
+	uint64_t sent;	     /* the first time */
+	uint64_t resent;     /* on a timer, or because the peer asked again */
+	uint64_t malformed;  /* dropped: not of the connection manager, or a field that cannot be */
+	uint64_t unknown;    /* dropped: no such connection, or not of this peer */
+	uint64_t unexpected; /* dropped: a connection in this state has no use for it */
+	uint64_t no_room;    /* dropped: too many half-open connections, or no memory */
+	uint64_t grey;	     /* dropped: REQs of a flood, until they come again */
+};
+
+/** Make a manager. 0, -ENOMEM, or -EIO where the system has no random numbers. */
+int cm_create(const struct cm_config *config, struct cm **cm);
+
+/** End it, with all connections and listeners. Nothing is sent; the caller's pointers are invalid.
+ */
+void cm_destroy(struct cm *cm);
+
+/** Take in a MAD for QP 1, of any content and length. */
+void cm_receive(struct cm *cm, const uint8_t *mad, size_t len, const struct gsi_address *from,
+		uint64_t now_ns);
+
+/** When cm_expire is due; UINT64_MAX: never. */
+uint64_t cm_deadline_ns(const struct cm *cm);
+
+/** Run the timers that are due. */
+void cm_expire(struct cm *cm, uint64_t now_ns);
+
+const struct cm_stats *cm_stats(const struct cm *cm);
+
+/** How many connections there are, those included that their user has destroyed and that are not
+ * over. */
+uint32_t cm_conn_count(const struct cm *cm);
+
+struct cm_event {
+	enum cm_event_type type; /* never NONE */
+	struct cm_conn *conn;
+	void *user; /* of the connection; REQ and SIDR_REQ: of the listener */
+	/* UNREACHABLE: -ETIMEDOUT. REJECTED: the REJ's reason. SIDR_REP: its status. DISCONNECTED:
+	 * 0, or -ETIMEDOUT where no DREP came. */
+	int status;
+	bool has_mad; /* a message is the cause */
+	struct cm_mad mad;
+	bool has_ip; /* REQ, SIDR_REQ: the message has the IP header, which is not in private_data
+		      */
+	struct cm_ip ip;
+	const uint8_t *private_data; /* in `bytes`, as are all pointers of `mad` */
+	uint8_t private_len;
+	uint8_t bytes[MAD_LEN];
+};
+
+/** Take the next event. false where there is none. A connection of a REQ or SIDR_REQ is the
+ * caller's from then on. */
+bool cm_next_event(struct cm *cm, struct cm_event *event);
+
+struct cm_listen_attr {
+	uint64_t service_id;
+	bool datagrams; /* SIDR_REQs and no REQs */
+	/* Requests have the IP header (annex A11). */
+	bool ip;
+	uint8_t ip_version; /* 4, 6, or 0: both */
+	bool any_address;
+	uint8_t address[16]; /* GID, where not any_address */
+	int32_t vlan_id;     /* of the address */
+	uint32_t backlog;    /* requests that wait for cm_next_event; more are rejected */
+	void *user;
+};
+
+/**
+ * Listen for requests. A request goes to the listener of its address before that of any.
+ *
+ * @return
+ *   0, -ENOMEM, or -EADDRINUSE where a listener has the same service, version and address.
+ */
+int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listener **listener);
+
+/** End a listener. Requests that nobody has taken are rejected. */
+void cm_unlisten(struct cm_listener *listener, uint64_t now_ns);
+
+struct cm_connect_attr {
+	struct gsi_address to;
+	uint64_t service_id;
+	const struct cm_ip *ip; /* NULL: no IP header in front of the private data */
+	uint32_t qpn;
+	uint32_t qkey;
+	uint8_t transport;     /* enum cm_transport */
+	uint8_t extended_type; /* 1: XRC */
+	bool srq;
+	bool flow_control;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t mtu;		  /* enum ibv_mtu */
+	uint8_t packet_life_time; /* 4.096 us * 2^n; Linux 6.1: 18 */
+	uint8_t response_timeout; /* 4.096 us * 2^n, of either side; Linux: 20 */
+	uint8_t max_cm_retries;	  /* Linux: 15 */
+	uint32_t flow_label;
+	uint8_t hop_limit;
+	uint8_t tclass;
+	const void *private_data;
+	uint8_t private_len; /* at most CM_REQ_PRIVATE, less CM_IP_LEN with an IP header */
+	void *user;
+};
+
+/** Ask for a connection. 0, -EINVAL, or -ENOMEM: no memory, or no random numbers. */
+int cm_connect(struct cm *cm, const struct cm_connect_attr *attr, uint64_t now_ns,
+	       struct cm_conn **conn);
+
+struct cm_resolve_attr {
+	struct gsi_address to;
+	uint64_t service_id;
+	const struct cm_ip *ip;
+	uint8_t response_timeout;
+	uint8_t max_cm_retries;
+	const void *private_data;
+	uint8_t private_len; /* at most CM_SIDR_REQ_PRIVATE, less CM_IP_LEN with an IP header */
+	void *user;
+};
+
+/** Ask for the queue pair of a service. As cm_connect. */
+int cm_resolve(struct cm *cm, const struct cm_resolve_attr *attr, uint64_t now_ns,
+	       struct cm_conn **conn);
+
+struct cm_accept_attr {
+	uint32_t qpn;
+	uint32_t qkey;
+	bool srq;
+	bool flow_control;
+	uint8_t responder_resources; /* cut to the peer's initiator depth */
+	uint8_t initiator_depth;     /* cut to the peer's responder resources */
+	uint8_t rnr_retry_count;
+	const void *private_data;
+	uint8_t private_len;
+	void *user;
+};
+
+/*
+ * Calls on a connection. They return 0; -EINVAL where its state does not have the call, or where
+ * private data is too long; -ENOMEM where nothing is changed. Private data may be NULL with a
+ * length of 0.
+ */
+
+int cm_accept(struct cm_conn *conn, const struct cm_accept_attr *attr, uint64_t now_ns);
+int cm_establish(struct cm_conn *conn, const void *private_data, uint8_t private_len,
+		 uint64_t now_ns);
+int cm_reject(struct cm_conn *conn, uint16_t reason, const void *private_data, uint8_t private_len,
+	      uint64_t now_ns);
+int cm_disconnect(struct cm_conn *conn, const void *private_data, uint8_t private_len,
+		  uint64_t now_ns);
+
+/** The queue pair has received from the peer: established, though the RTU is not here yet. */
+int cm_data_arrived(struct cm_conn *conn, uint64_t now_ns);
+
+struct cm_reply_attr {
+	uint8_t status; /* enum cm_sidr_status */
+	uint32_t qpn;
+	uint32_t qkey;
+	const void *private_data;
+	uint8_t private_len;
+};
+
+/** Answer a SIDR_REQ. */
+int cm_reply(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t now_ns);
+
+/** Give a connection up in any state; the peer is told. The pointer is invalid, and no event is
+ * left of it. */
+void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns);
+
+enum cm_state cm_conn_state(const struct cm_conn *conn);
+
+/** Name the user of a connection's later events. */
+void cm_conn_set_user(struct cm_conn *conn, void *user);
+
+/* Values that both sides have agreed on, for the attributes of the queue pair. */
+struct cm_agreed {
+	struct gsi_address address;
+	uint32_t local_qpn;
+	uint32_t remote_qpn;
+	uint32_t remote_qkey;
+	struct psn sq_psn;
+	struct psn rq_psn;
+	uint8_t max_rd_atomic;	    /* our initiator depth */
+	uint8_t max_dest_rd_atomic; /* our responder resources */
+	uint8_t ack_timeout;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t mtu;
+	bool remote_srq;
+	uint32_t flow_label;
+	uint8_t hop_limit;
+	uint8_t tclass;
+};
+
+/** Tell it; complete from REP_RCVD (active side) or REQ_RCVD (passive side; its own values from
+ * REP_SENT) on. */
+void cm_conn_agreed(const struct cm_conn *conn, struct cm_agreed *agreed);
+
+#endif

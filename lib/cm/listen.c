@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listeners: which requests are for whom. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "wire/gid.h"
+
+static bool is_same(const struct cm_listen_attr *a, const struct cm_listen_attr *b)
+{
+	if (a->service_id != b->service_id || a->datagrams != b->datagrams ||
+	    a->ip_version != b->ip_version || a->any_address != b->any_address)
+		return false;
+	return a->any_address || (a->vlan_id == b->vlan_id &&
+				  memcmp(a->address, b->address, sizeof(a->address)) == 0);
+}
+
+int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listener **listener)
+{
+	struct cm_listener *made;
+
+	LIST_FOREACH (made, &cm->listeners, next) {
+		if (is_same(&made->attr, attr))
+			return -EADDRINUSE;
+	}
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return -ENOMEM;
+	made->cm = cm;
+	made->attr = *attr;
+	if (made->attr.backlog == 0)
+		made->attr.backlog = CM_BACKLOG_DEFAULT;
+	LIST_INSERT_HEAD(&cm->listeners, made, next);
+	*listener = made;
+	return 0;
+}
+
+/* A request of the listener's that nobody has taken. */
+static struct cm_conn *find_waiting(const struct cm_listener *listener)
+{
+	struct cm_pending *pending;
+
+	TAILQ_FOREACH (pending, &listener->cm->events, next) {
+		if (pending->conn->listener == listener)
+			return pending->conn;
+	}
+	return NULL;
+}
+
+void cm_unlisten(struct cm_listener *listener, uint64_t now_ns)
+{
+	LIST_REMOVE(listener, next);
+	while (listener->waiting > 0)
+		cm_conn_destroy(find_waiting(listener), now_ns);
+	free(listener);
+}
+
+static bool is_for(const struct cm_listen_attr *attr, uint64_t service_id, bool datagrams,
+		   const struct gsi_address *from)
+{
+	const uint8_t version = gid_is_ipv4(from->local) ? 4 : 6;
+
+	if (attr->service_id != service_id || attr->datagrams != datagrams ||
+	    (attr->ip_version != 0 && attr->ip_version != version))
+		return false;
+	return attr->any_address ||
+	       (attr->vlan_id == from->vlan_id &&
+		memcmp(attr->address, from->local, sizeof(attr->address)) == 0);
+}
+
+/* How narrowly a listener is bound: to an address, to a version, to neither. */
+static int narrowness(const struct cm_listen_attr *attr)
+{
+	return 2 * !attr->any_address + (attr->ip_version != 0);
+}
+
+struct cm_listener *listener_find(struct cm *cm, uint64_t service_id, bool datagrams,
+				  const struct gsi_address *from)
+{
+	struct cm_listener *listener, *best = NULL;
+
+	LIST_FOREACH (listener, &cm->listeners, next) {
+		if (is_for(&listener->attr, service_id, datagrams, from) &&
+		    (!best || narrowness(&listener->attr) > narrowness(&best->attr)))
+			best = listener;
+	}
+	return best;
+}

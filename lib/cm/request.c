@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests from peers that we do not know: REQ and SIDR_REQ. */
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_jhash.h>
+
+#include "internal.h"
+#include "wire/gid.h"
+#include "wire/headers.h"
+
+#define MTU_MIN	     1 /* enum ibv_mtu */
+#define MTU_MAX	     5
+#define EXTENDED_XRC 1	    /* A14 */
+#define PKEY_MEMBER  0x7fff /* without the membership bit */
+
+void request_reject(struct cm *cm, const struct cm_mad *mad, const struct gsi_address *to,
+		    enum cm_rej_reason reason, const void *info, uint8_t info_len)
+{
+	const struct cm_mad rej = {
+		.message = CM_REJ,
+		.tid = mad->tid,
+		.remote_id = mad->local_id,
+		.rej = {.about = CM_ABOUT_REQ,
+			.reason = (uint16_t)reason,
+			.info = info,
+			.info_len = info_len},
+	};
+	uint8_t bytes[MAD_LEN];
+
+	if (cm_mad_build(&rej, bytes) == 0)
+		cm_send(cm, to, bytes);
+}
+
+static void sidr_refuse(struct cm *cm, const struct cm_mad *mad, const struct gsi_address *to,
+			enum cm_sidr_status status)
+{
+	const struct cm_mad rep = {
+		.message = CM_SIDR_REP,
+		.tid = mad->tid,
+		.local_id = mad->local_id,
+		.sidr_rep = {.status = (uint8_t)status, .service_id = mad->sidr_req.service_id},
+	};
+	uint8_t bytes[MAD_LEN];
+
+	if (cm_mad_build(&rep, bytes) == 0)
+		cm_send(cm, to, bytes);
+}
+
+static void refuse(struct cm *cm, const struct cm_mad *mad, const struct gsi_address *to,
+		   enum cm_rej_reason reason, enum cm_sidr_status status)
+{
+	if (mad->message == CM_REQ)
+		request_reject(cm, mad, to, reason, NULL, 0);
+	else
+		sidr_refuse(cm, mad, to, status);
+}
+
+static bool is_transport(const struct cm_req *req)
+{
+	switch (req->transport) {
+	case CM_TRANSPORT_RC:
+	case CM_TRANSPORT_UC:
+		return true;
+	case CM_TRANSPORT_EXTENDED:
+		return req->extended_type == EXTENDED_XRC;
+	default:
+		return false;
+	}
+}
+
+/* Check what a REQ says of the connection. Return 0, or the reason of the REJ. */
+static int check_req(const struct cm_req *req, const struct gsi_address *from)
+{
+	if (!is_transport(req))
+		return CM_REJ_INVALID_TRANSPORT_TYPE;
+	if (req->mtu < MTU_MIN || req->mtu > MTU_MAX)
+		return CM_REJ_INVALID_MTU;
+	if ((req->pkey & PKEY_MEMBER) != (WIRE_PKEY_DEFAULT & PKEY_MEMBER))
+		return CM_REJ_UNSUPPORTED_REQUEST;
+	/* The connection's packets go where the REQ comes from, and to nobody else. */
+	if (memcmp(req->primary.local_gid, from->remote, GID_LEN) != 0 ||
+	    memcmp(req->primary.remote_gid, from->local, GID_LEN) != 0)
+		return CM_REJ_INVALID_GID;
+	return 0;
+}
+
+/* The IP header, where the listener's requests have one, tells the same addresses as the packet. */
+static int check_ip(const struct cm_listener *listener, const struct cm_mad *mad,
+		    const struct gsi_address *from)
+{
+	struct cm_ip ip;
+
+	if (!listener->attr.ip)
+		return 0;
+	if (cm_ip_parse(mad->private_data, mad->private_len, &ip) != 0)
+		return CM_REJ_CONSUMER_DEFINED;
+	if (memcmp(ip.src, from->remote, GID_LEN) != 0 || memcmp(ip.dst, from->local, GID_LEN) != 0)
+		return CM_REJ_INVALID_GID;
+	return 0;
+}
+
+/* Handle a request whose id its sender already uses: the same request, or another one. */
+static void receive_again(struct cm_conn *conn, const uint8_t *bytes, const struct cm_mad *mad,
+			  const struct gsi_address *from, uint64_t now_ns)
+{
+	const enum cm_input input = conn->sidr ? CM_INPUT_SIDR_REQ_AGAIN : CM_INPUT_REQ_AGAIN;
+	const bool same = !conn->active && conn->tid == mad->tid && conn_is_peer(conn, from) &&
+			  (conn->sidr || conn->agreed.remote_qpn == mad->req.qpn);
+
+	if (same && conn_step(conn, input, bytes, 0, NULL, now_ns) == 0)
+		return;
+	conn->cm->stats.unexpected++;
+	if (!same && mad->message == CM_REQ)
+		request_reject(conn->cm, mad, from, CM_REJ_DUPLICATE_LOCAL_COMM_ID, NULL, 0);
+}
+
+/* Return true, and reject the REQ, if we still have a connection with its queue pair (12.9). */
+static bool is_stale(struct cm *cm, const struct cm_mad *mad, const struct gsi_address *from,
+		     uint64_t now_ns)
+{
+	struct cm_conn *old;
+
+	if (mad->message != CM_REQ)
+		return false;
+	old = conn_find_qpn(cm, from, mad->req.qpn);
+	if (!old)
+		return false;
+	request_reject(cm, mad, from, CM_REJ_STALE_CONNECTION, NULL, 0);
+	conn_step(old, CM_INPUT_STALE, NULL, 0, NULL, now_ns);
+	return true;
+}
+
+static bool came_before(struct cm *cm, const struct cm_mad *mad, const struct gsi_address *from,
+			uint64_t now_ns)
+{
+	uint32_t words[8] = {mad->local_id, (uint32_t)(mad->tid >> 32), (uint32_t)mad->tid,
+			     (uint32_t)from->vlan_id};
+	uint32_t high = cm->hash_seed, low = ~cm->hash_seed;
+
+	memcpy(words + 4, from->remote, sizeof(from->remote));
+	rte_jhash_32b_2hashes(words, RTE_DIM(words), &high, &low);
+	return grey_seen(&cm->grey, (uint64_t)high << 32 | low, now_ns);
+}
+
+/*
+ * Return true if there is room for one more request. The last quarter of a backlog, and of all
+ * half-open connections, is for requests that come for the second time: an honest peer asks again,
+ * the made-up peers of a flood do not.
+ */
+static bool has_room(struct cm *cm, struct cm_listener *listener, const struct cm_mad *mad,
+		     const struct gsi_address *from, uint64_t now_ns)
+{
+	const uint32_t backlog = listener->attr.backlog;
+	const uint32_t spare = backlog > 1 ? RTE_MAX(backlog / 4, 1u) : 0;
+
+	if (cm->half_open >= cm->config.half_open_max) {
+		cm->stats.no_room++;
+		return false;
+	}
+	if ((listener->waiting >= backlog - spare && spare > 0) ||
+	    cm->half_open >= cm->config.half_open_max - cm->config.half_open_max / 4) {
+		if (!came_before(cm, mad, from, now_ns)) {
+			cm->stats.grey++;
+			return false;
+		}
+	}
+	if (listener->waiting >= backlog) {
+		refuse(cm, mad, from, CM_REJ_NO_RESOURCES, CM_SIDR_REJECTED);
+		return false;
+	}
+	return true;
+}
+
+static uint64_t bounded_ns(uint8_t exponent)
+{
+	return cm_time_ns(RTE_MIN(exponent, CM_EXPONENT_MAX));
+}
+
+static void take_req(struct cm_conn *conn, const struct cm_req *req)
+{
+	const uint8_t ack_timeout = req->primary.ack_timeout;
+
+	conn->remote_guid = req->ca_guid;
+	conn->offered_resources = req->responder_resources;
+	conn->offered_depth = req->initiator_depth;
+	conn->alternate = !gid_is_zero(req->alternate.local_gid);
+	conn->agreed.remote_qpn = req->qpn;
+	conn->agreed.remote_qkey = req->qkey;
+	conn->agreed.remote_srq = req->srq;
+	conn->agreed.rq_psn = req->psn;
+	conn->agreed.max_rd_atomic = req->responder_resources;
+	conn->agreed.max_dest_rd_atomic = req->initiator_depth;
+	conn->agreed.ack_timeout = ack_timeout;
+	conn->agreed.retry_count = req->retry_count;
+	conn->agreed.rnr_retry_count = req->rnr_retry_count;
+	conn->agreed.mtu = req->mtu;
+	conn->agreed.flow_label = req->primary.flow_label;
+	conn->agreed.hop_limit = req->primary.hop_limit;
+	conn->agreed.tclass = req->primary.tclass;
+	conn->max_retries = req->max_cm_retries;
+	conn->response_ns = bounded_ns(req->local_response_timeout);
+	conn->life_ns = bounded_ns(ack_timeout > 0 ? ack_timeout - 1 : 0);
+	conn->wait_ns = bounded_ns(ack_timeout);
+	conn->linger_ns = 2 * (bounded_ns(req->remote_response_timeout) + 2 * conn->life_ns);
+}
+
+static void take_sidr_req(struct cm_conn *conn, const struct cm_sidr_req *req)
+{
+	conn->sidr = true;
+	conn->service_id = req->service_id;
+	conn->linger_ns = 2 * cm_time_ns(CM_RESPONSE_EXPONENT);
+}
+
+static void take(struct cm_listener *listener, const uint8_t *bytes, const struct cm_mad *mad,
+		 const struct gsi_address *from, uint64_t now_ns)
+{
+	struct cm *cm = listener->cm;
+	struct cm_conn *conn = conn_create(cm, from);
+
+	if (!conn) {
+		cm->stats.no_room++;
+		return;
+	}
+	conn->remote_id = mad->local_id;
+	conn->tid = mad->tid;
+	conn->has_ip = listener->attr.ip;
+	if (mad->message == CM_REQ)
+		take_req(conn, &mad->req);
+	else
+		take_sidr_req(conn, &mad->sidr_req);
+	if (conn_step(conn, mad->message == CM_REQ ? CM_INPUT_REQ : CM_INPUT_SIDR_REQ, bytes, 0,
+		      NULL, now_ns) != 0) {
+		cm->stats.no_room++;
+		conn_free(conn);
+		return;
+	}
+	conn->listener = listener;
+	listener->waiting++;
+	conn_enter_remote(conn);
+}
+
+void request_receive(struct cm *cm, const uint8_t *bytes, const struct cm_mad *mad,
+		     const struct gsi_address *from, uint64_t now_ns)
+{
+	const bool sidr = mad->message == CM_SIDR_REQ;
+	const uint64_t service_id = sidr ? mad->sidr_req.service_id : mad->req.service_id;
+	struct cm_conn *conn = conn_find_remote(cm, from, mad->local_id, sidr);
+	struct cm_listener *listener;
+	int reason;
+
+	if (conn) {
+		receive_again(conn, bytes, mad, from, now_ns);
+		return;
+	}
+	reason = sidr ? 0 : check_req(&mad->req, from);
+	if (reason != 0) {
+		request_reject(cm, mad, from, (enum cm_rej_reason)reason, from->local,
+			       reason == CM_REJ_INVALID_GID ? sizeof(from->local) : 0);
+		return;
+	}
+	if (is_stale(cm, mad, from, now_ns))
+		return;
+	listener = listener_find(cm, service_id, sidr, from);
+	if (!listener) {
+		refuse(cm, mad, from, CM_REJ_INVALID_SERVICE_ID, CM_SIDR_UNSUPPORTED_SERVICE);
+		return;
+	}
+	reason = check_ip(listener, mad, from);
+	if (reason != 0) {
+		refuse(cm, mad, from, (enum cm_rej_reason)reason, CM_SIDR_REJECTED);
+		return;
+	}
+	if (has_room(cm, listener, mad, from, now_ns))
+		take(listener, bytes, mad, from, now_ns);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/cm/call.c: what calls put into messages, and what they refuse. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cm_rig.h"
+
+static const uint8_t data[256] = "data";
+static struct cm_rig rig;
+
+static int set_up(void **state)
+{
+	(void)state;
+	rig_init(&rig);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	rig_fini(&rig);
+	return 0;
+}
+
+static void connect__req_is_as_linux_has_it(void **state)
+{
+	const struct cm_connect_attr attr = rig_connect_attr(&rig);
+	struct cm_conn *conn;
+	struct cm_mad mad;
+
+	(void)state;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
+	mad = rig_sent(&rig);
+	assert_int_equal(mad.message, CM_REQ);
+	assert_true(mad.req.service_id == RIG_SERVICE);
+	assert_true(mad.req.ca_guid == RIG_OUR_GUID);
+	assert_int_equal(mad.req.qpn, RIG_OUR_QPN);
+	assert_int_equal(mad.req.responder_resources, 4);
+	assert_int_equal(mad.req.initiator_depth, 8);
+	assert_int_equal(mad.req.remote_response_timeout, RIG_TIME);
+	assert_int_equal(mad.req.local_response_timeout, RIG_TIME);
+	assert_int_equal(mad.req.transport, CM_TRANSPORT_RC);
+	assert_int_equal(mad.req.retry_count, 7);
+	assert_int_equal(mad.req.rnr_retry_count, 6);
+	assert_int_equal(mad.req.pkey, 0xffff);
+	assert_int_equal(mad.req.mtu, 5);
+	assert_int_equal(mad.req.max_cm_retries, RIG_RETRIES);
+	assert_int_equal(mad.req.primary.local_lid, 0xffff);
+	assert_int_equal(mad.req.primary.remote_lid, 0xffff);
+	assert_memory_equal(mad.req.primary.local_gid, rig.peer.local, 16);
+	assert_memory_equal(mad.req.primary.remote_gid, rig.peer.remote, 16);
+	assert_int_equal(mad.req.primary.hop_limit, 64);
+	/* A packet's life is 16, our ACK delay 15: there and back, and one more. */
+	assert_int_equal(mad.req.primary.ack_timeout, 17);
+	assert_memory_equal(mad.private_data, "ours", 5);
+	/* 12.9, as Linux: twice a packet's life, and the peer's response time. */
+	assert_true(cm_deadline_ns(rig.cm) ==
+		    rig.now_ns + cm_time_ns(RIG_TIME) + 2 * cm_time_ns(RIG_LIFE));
+}
+
+static void connect__numbers_differ_from_one_to_the_next(void **state)
+{
+	const struct cm_connect_attr attr = rig_connect_attr(&rig);
+	struct cm_mad mads[2];
+	struct cm_conn *conn;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
+		mads[i] = rig_sent(&rig);
+	}
+	assert_true(mads[0].local_id != mads[1].local_id);
+	assert_true(mads[0].tid != mads[1].tid);
+	assert_true(mads[0].req.psn.v != mads[1].req.psn.v);
+}
+
+static void connect__ip_header_stands_in_front(void **state)
+{
+	struct cm_connect_attr attr = rig_connect_attr(&rig);
+	struct cm_ip ip = {.version = 4, .port = 4711}, sent;
+	struct cm_conn *conn;
+	struct cm_mad mad;
+
+	(void)state;
+	memcpy(ip.src, rig.peer.local, 16);
+	memcpy(ip.dst, rig.peer.remote, 16);
+	attr.ip = &ip;
+	attr.private_data = data;
+	attr.private_len = 57;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+	attr.private_len = 56;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
+	mad = rig_sent(&rig);
+	assert_int_equal(cm_ip_parse(mad.private_data, mad.private_len, &sent), 0);
+	assert_int_equal(sent.port, 4711);
+	assert_memory_equal(mad.private_data + CM_IP_LEN, data, 56);
+}
+
+static void connect__what_cannot_be_is_refused(void **state)
+{
+	struct cm_connect_attr attr = rig_connect_attr(&rig);
+	const struct cm_ip ip = {.version = 5};
+	struct cm_conn *conn;
+
+	(void)state;
+	attr.private_data = data;
+	attr.private_len = CM_REQ_PRIVATE + 1;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+	attr = rig_connect_attr(&rig);
+	attr.response_timeout = 32;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+	attr = rig_connect_attr(&rig);
+	attr.packet_life_time = 32;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+	attr = rig_connect_attr(&rig);
+	attr.ip = &ip;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+	assert_int_equal(cm_conn_count(rig.cm), 0);
+	assert_int_equal(rig.sent, 0);
+}
+
+static void resolve__sidr_req_is_sent_and_answered(void **state)
+{
+	struct cm_mad rep;
+
+	(void)state;
+	rig_bring(&rig, CM_STATE_SIDR_REQ_SENT);
+	assert_true(rig_sent(&rig).sidr_req.service_id == RIG_DATAGRAMS);
+	assert_int_equal(rig_sent(&rig).sidr_req.pkey, 0xffff);
+	rep = rig_message(&rig, CM_SIDR_REP);
+	rep.sidr_rep.qkey = 0x77;
+	rig_receive(&rig, &rep);
+	rig_event(&rig, CM_EVENT_SIDR_REP);
+	assert_int_equal(rig.event.status, CM_SIDR_VALID);
+	assert_int_equal(rig.event.mad.sidr_rep.qkey, 0x77);
+	assert_int_equal(rig.event.private_len, CM_SIDR_REP_PRIVATE);
+}
+
+static void resolve__too_much_is_refused(void **state)
+{
+	struct cm_resolve_attr attr = {
+		.to = rig.peer, .private_data = data, .private_len = CM_SIDR_REQ_PRIVATE + 1};
+	struct cm_conn *conn;
+
+	(void)state;
+	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+	attr.private_len = CM_SIDR_REQ_PRIVATE;
+	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), 0);
+}
+
+static void accept__rep_is_cut_to_what_was_asked_for(void **state)
+{
+	const struct cm_accept_attr attr = rig_accept_attr();
+	struct cm_agreed agreed;
+	struct cm_mad mad;
+
+	(void)state;
+	rig_bring(&rig, CM_STATE_REQ_RCVD);
+	assert_int_equal(cm_accept(rig.conn, &attr, rig.now_ns), 0);
+	mad = rig_sent(&rig);
+	assert_int_equal(mad.tid, RIG_PEER_TID);
+	assert_int_equal(mad.remote_id, RIG_PEER_ID);
+	assert_int_equal(mad.rep.qpn, RIG_OUR_QPN);
+	assert_true(mad.rep.ca_guid == RIG_OUR_GUID);
+	assert_int_equal(mad.rep.target_ack_delay, 15);
+	assert_int_equal(mad.rep.rnr_retry_count, 7);
+	assert_int_equal(mad.rep.failover, 0);
+	/* 16 and 16, where the REQ had an initiator depth of 8 and responder resources of 4. */
+	assert_int_equal(mad.rep.responder_resources, 8);
+	assert_int_equal(mad.rep.initiator_depth, 4);
+	cm_conn_agreed(rig.conn, &agreed);
+	assert_int_equal(agreed.max_dest_rd_atomic, 8);
+	assert_int_equal(agreed.max_rd_atomic, 4);
+	assert_int_equal(agreed.local_qpn, RIG_OUR_QPN);
+	assert_int_equal(agreed.sq_psn.v, mad.rep.psn.v);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(RIG_TIME));
+}
+
+static void accept__alternate_path_is_not_taken(void **state)
+{
+	const struct cm_accept_attr attr = rig_accept_attr();
+	struct cm_mad req = rig_req();
+
+	(void)state;
+	memset(req.req.alternate.local_gid, 0xfe, 16);
+	rig_receive(&rig, &req);
+	rig_event(&rig, CM_EVENT_REQ);
+	assert_int_equal(cm_accept(rig.event.conn, &attr, rig.now_ns), 0);
+	assert_int_equal(rig_sent(&rig).rep.failover, 1);
+}
+
+/* Nobody keeps us busy for hours by a REQ that says so. */
+static void accept__retries_are_at_most_17_s_apart(void **state)
+{
+	const struct cm_accept_attr attr = rig_accept_attr();
+	struct cm_mad req = rig_req();
+
+	(void)state;
+	req.req.local_response_timeout = 31;
+	rig_receive(&rig, &req);
+	rig_event(&rig, CM_EVENT_REQ);
+	assert_int_equal(cm_accept(rig.event.conn, &attr, rig.now_ns), 0);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(22));
+}
+
+static void establish__rtu_has_both_ids_and_the_tid(void **state)
+{
+	struct cm_mad req, rtu;
+
+	(void)state;
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	req = rig_sent(&rig);
+	rtu = rig_message(&rig, CM_REP);
+	rig_receive(&rig, &rtu);
+	assert_int_equal(cm_establish(rig.conn, "rtu", 3, rig.now_ns), 0);
+	rtu = rig_sent(&rig);
+	assert_int_equal(rtu.message, CM_RTU);
+	assert_true(rtu.tid == req.tid);
+	assert_int_equal(rtu.local_id, req.local_id);
+	assert_int_equal(rtu.remote_id, RIG_PEER_ID);
+	assert_memory_equal(rtu.private_data, "rtu", 3);
+}
+
+static void disconnect__dreq_names_the_peers_queue_pair(void **state)
+{
+	(void)state;
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	assert_int_equal(cm_disconnect(rig.conn, data, CM_DREQ_PRIVATE, rig.now_ns), 0);
+	assert_int_equal(rig_sent(&rig).dreq_qpn, RIG_PEER_QPN);
+	assert_memory_equal(rig_sent(&rig).private_data, data, CM_DREQ_PRIVATE);
+}
+
+static void destroy__leaves_no_event(void **state)
+{
+	struct cm_mad mad;
+
+	(void)state;
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	mad = rig_message(&rig, CM_DREQ);
+	rig_receive(&rig, &mad);
+	cm_conn_destroy(rig.conn, rig.now_ns);
+	rig_no_event(&rig);
+	assert_int_equal(rig_sent(&rig).message, CM_DREP);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(connect__req_is_as_linux_has_it),
+		TEST(connect__numbers_differ_from_one_to_the_next),
+		TEST(connect__ip_header_stands_in_front),
+		TEST(connect__what_cannot_be_is_refused),
+		TEST(resolve__sidr_req_is_sent_and_answered),
+		TEST(resolve__too_much_is_refused),
+		TEST(accept__rep_is_cut_to_what_was_asked_for),
+		TEST(accept__alternate_path_is_not_taken),
+		TEST(accept__retries_are_at_most_17_s_apart),
+		TEST(establish__rtu_has_both_ids_and_the_tid),
+		TEST(disconnect__dreq_names_the_peers_queue_pair),
+		TEST(destroy__leaves_no_event),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/cm/cm.c and conn.c: deadlines, events, and what is counted. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cm_rig.h"
+
+#define MANY 5000
+
+static struct cm_rig rig;
+
+static int set_up(void **state)
+{
+	(void)state;
+	rig_init(&rig);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	rig_fini(&rig);
+	return 0;
+}
+
+static void deadline__never_without_a_timer(void **state)
+{
+	(void)state;
+	assert_true(cm_deadline_ns(rig.cm) == UINT64_MAX);
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	assert_true(cm_deadline_ns(rig.cm) == UINT64_MAX);
+}
+
+static void expire__nothing_before_its_time(void **state)
+{
+	unsigned int sent;
+
+	(void)state;
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	sent = rig.sent;
+	cm_expire(rig.cm, cm_deadline_ns(rig.cm) - 1);
+	assert_int_equal(rig.sent, sent);
+	cm_expire(rig.cm, cm_deadline_ns(rig.cm));
+	assert_int_equal(rig.sent, sent + 1);
+}
+
+static void expire__unreachable_has_its_errno(void **state)
+{
+	(void)state;
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	while (!cm_next_event(rig.cm, &rig.event))
+		rig_expire(&rig);
+	assert_int_equal(rig.event.type, CM_EVENT_UNREACHABLE);
+	assert_int_equal(rig.event.status, -ETIMEDOUT);
+	assert_ptr_equal(rig.event.user, &rig);
+	assert_false(rig.event.has_mad);
+}
+
+static void events__come_in_their_order_with_their_own_data(void **state)
+{
+	struct cm_mad mad;
+
+	(void)state;
+	rig_bring(&rig, CM_STATE_REP_SENT);
+	cm_conn_set_user(rig.conn, &mad);
+	mad = rig_message(&rig, CM_RTU);
+	mad.private_data = (const uint8_t *)"rtu!";
+	rig_receive(&rig, &mad);
+	mad = rig_message(&rig, CM_DREQ);
+	mad.private_data = (const uint8_t *)"dreq";
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_ESTABLISHED);
+	assert_ptr_equal(rig.event.user, &mad);
+	assert_int_equal(rig.event.private_len, CM_RTU_PRIVATE);
+	assert_memory_equal(rig.event.private_data, "rtu!", 4);
+	rig_event(&rig, CM_EVENT_DISCONNECTED);
+	assert_int_equal(rig.event.private_len, CM_DREQ_PRIVATE);
+	assert_memory_equal(rig.event.private_data, "dreq", 4);
+	assert_int_equal(rig.event.status, 0);
+}
+
+/* All ids, buckets and timers of many at once. */
+static void many__are_found_and_end(void **state)
+{
+	static struct cm_conn *conns[MANY];
+	const struct cm_connect_attr attr = rig_connect_attr(&rig);
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct cm_mad rep;
+
+		assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns + i, &conns[i]), 0);
+		rig.our_id = rig_sent(&rig).local_id;
+		rep = rig_message(&rig, CM_REP);
+		rep.local_id = i + 1;
+		rep.rep.qpn = i + 2;
+		rig_receive(&rig, &rep);
+		rig_event(&rig, CM_EVENT_REP);
+		assert_ptr_equal(rig.event.conn, conns[i]);
+		assert_int_equal(cm_establish(conns[i], NULL, 0, rig.now_ns), 0);
+	}
+	assert_int_equal(cm_conn_count(rig.cm), MANY);
+	for (uint32_t i = 0; i < MANY; i++)
+		cm_conn_destroy(conns[i], rig.now_ns + i);
+	while (cm_deadline_ns(rig.cm) != UINT64_MAX)
+		rig_expire(&rig);
+	assert_int_equal(cm_conn_count(rig.cm), 0);
+}
+
+static void stats__tell_what_was_done(void **state)
+{
+	struct cm_mad mad;
+
+	(void)state;
+	rig_bring(&rig, CM_STATE_ESTABLISHED); /* REQ and RTU out, REP in */
+	mad = rig_message(&rig, CM_REP);
+	rig_receive(&rig, &mad);
+	mad = rig_message(&rig, CM_RTU);
+	rig_receive(&rig, &mad);
+	mad = rig_message(&rig, CM_LAP);
+	rig_receive(&rig, &mad);
+	assert_int_equal(cm_stats(rig.cm)->received, 4);
+	assert_int_equal(cm_stats(rig.cm)->sent, 2);
+	assert_int_equal(cm_stats(rig.cm)->resent, 1);
+	assert_int_equal(cm_stats(rig.cm)->unknown, 1);
+	assert_int_equal(cm_stats(rig.cm)->unexpected, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(deadline__never_without_a_timer),
+		TEST(expire__nothing_before_its_time),
+		TEST(expire__unreachable_has_its_errno),
+		TEST(events__come_in_their_order_with_their_own_data),
+		TEST(many__are_found_and_end),
+		TEST(stats__tell_what_was_done),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

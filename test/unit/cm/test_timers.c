@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/cm/timers.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "timers.h"
+
+#define COUNT 300
+
+static struct cm_timers timers;
+static struct cm_timer_entry entries[COUNT];
+
+static int set_up(void **state)
+{
+	(void)state;
+	timers = (struct cm_timers){0};
+	for (int i = 0; i < COUNT; i++)
+		entries[i] = (struct cm_timer_entry){0};
+	return timers_reserve(&timers, COUNT);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	timers_fini(&timers);
+	return 0;
+}
+
+static void first__of_none_is_null(void **state)
+{
+	(void)state;
+	assert_null(timers_first(&timers));
+}
+
+/* By looking at all of them. */
+static const struct cm_timer_entry *earliest(void)
+{
+	const struct cm_timer_entry *first = NULL;
+
+	for (int i = 0; i < COUNT; i++) {
+		if (entries[i].slot != 0 && (!first || entries[i].at_ns < first->at_ns))
+			first = &entries[i];
+	}
+	return first;
+}
+
+static void arm__the_earliest_is_first_whatever_was_done(void **state)
+{
+	(void)state;
+	srandom(1);
+	for (int i = 0; i < 20000; i++) {
+		struct cm_timer_entry *entry = &entries[random() % COUNT];
+
+		if (random() % 3 == 0)
+			timers_disarm(&timers, entry);
+		else
+			timers_arm(&timers, entry, (uint64_t)random() % 1000);
+		if (!earliest())
+			assert_null(timers_first(&timers));
+		else
+			assert_int_equal(timers_first(&timers)->at_ns, earliest()->at_ns);
+	}
+}
+
+static void disarm__twice_does_nothing(void **state)
+{
+	(void)state;
+	timers_arm(&timers, &entries[0], 1);
+	timers_arm(&timers, &entries[1], 2);
+	timers_disarm(&timers, &entries[0]);
+	timers_disarm(&timers, &entries[0]);
+	assert_ptr_equal(timers_first(&timers), &entries[1]);
+}
+
+static void reserve__keeps_what_is_armed(void **state)
+{
+	(void)state;
+	timers_arm(&timers, &entries[0], 7);
+	assert_int_equal(timers_reserve(&timers, 10 * COUNT), 0);
+	assert_ptr_equal(timers_first(&timers), &entries[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(first__of_none_is_null, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(arm__the_earliest_is_first_whatever_was_done,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(disarm__twice_does_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(reserve__keeps_what_is_armed, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
