@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Applications: they ask, accept, reject, disconnect and destroy, soon or late. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm_sim.h"
+
+#define FIRST_QPN 1000
+#define MRA_EXPONENT \
+	24 /* the longest time for which one side can keep the other waiting, a message */
+
+typedef void (*act_fn)(struct endpoint *endpoint);
+
+struct act {
+	struct endpoint *endpoint;
+	struct cm_conn *conn; /* it is still this one's */
+	act_fn act;
+};
+
+static struct endpoint *add_endpoint(struct cm_host *host)
+{
+	struct cm_sim *sim = host->sim;
+	struct endpoint *endpoint = &sim->endpoint[sim->endpoints];
+
+	cm_check(sim, sim->endpoints < CM_ENDPOINTS_MAX, "too many endpoints");
+	memset(endpoint, 0, sizeof(*endpoint));
+	endpoint->sim = sim;
+	endpoint->host = host;
+	endpoint->qpn = FIRST_QPN + sim->endpoints++;
+	endpoint->since_ns = sim->clock.now_ns;
+	return endpoint;
+}
+
+static struct endpoint *endpoint_of_qpn(struct cm_sim *sim, uint32_t qpn)
+{
+	const uint32_t index = qpn - FIRST_QPN;
+
+	cm_check(sim, index < sim->endpoints, "queue pair %u is nobody's", qpn);
+	return &sim->endpoint[index];
+}
+
+static void run_act(void *context, void *argument)
+{
+	struct act *act = argument;
+	struct endpoint *endpoint = act->endpoint;
+
+	(void)context;
+	if (endpoint->conn != NULL && endpoint->conn == act->conn) {
+		act->act(endpoint);
+		cm_host_look(endpoint->host);
+	}
+	free(act);
+}
+
+/* Do something after a while, unless the connection is gone by then. */
+static void later(struct endpoint *endpoint, act_fn fn)
+{
+	struct cm_sim *sim = endpoint->sim;
+	struct act *act = malloc(sizeof(*act));
+
+	*act = (struct act){endpoint, endpoint->conn, fn};
+	clock_at(&sim->clock, sim->clock.now_ns + rng_below(&sim->rng, sim->think_ns + 1), run_act,
+		 sim, act);
+}
+
+void app_destroy(struct endpoint *endpoint)
+{
+	struct cm_conn *conn = endpoint->conn;
+
+	if (!conn)
+		return;
+	endpoint->conn = NULL;
+	if (endpoint->outcome == OUTCOME_NONE)
+		endpoint->outcome = OUTCOME_DESTROYED;
+	cm_conn_destroy(conn, endpoint->sim->clock.now_ns);
+}
+
+void app_disconnect(struct endpoint *endpoint)
+{
+	/* -EINVAL: the peer was first, or it is over already. */
+	if (endpoint->conn)
+		cm_disconnect(endpoint->conn, NULL, 0, endpoint->sim->clock.now_ns);
+}
+
+/* Both sides that are connected have agreed on the same. */
+static void check_agreed(const struct endpoint *a, const struct endpoint *b)
+{
+	struct cm_agreed ours, theirs;
+
+	if (!a->conn || !b->conn || !a->established || !b->established || a->peer != b ||
+	    b->peer != a)
+		return;
+	cm_conn_agreed(a->conn, &ours);
+	cm_conn_agreed(b->conn, &theirs);
+	cm_check(a->sim, ours.sq_psn.v == theirs.rq_psn.v && ours.rq_psn.v == theirs.sq_psn.v,
+		 "PSNs differ");
+	cm_check(a->sim, ours.remote_qpn == theirs.local_qpn && ours.local_qpn == theirs.remote_qpn,
+		 "queue pairs differ");
+	cm_check(a->sim,
+		 ours.max_rd_atomic <= theirs.max_dest_rd_atomic &&
+			 theirs.max_rd_atomic <= ours.max_dest_rd_atomic,
+		 "more READs than resources");
+}
+
+static void become_established(struct endpoint *endpoint)
+{
+	endpoint->established = true;
+	endpoint->sim->stats_established++;
+	check_agreed(endpoint, endpoint->peer);
+	if (!endpoint->keeper)
+		later(endpoint, rng_chance(&endpoint->sim->rng, endpoint->sim->destroy_ppm)
+					? app_destroy
+					: app_disconnect);
+}
+
+static void accept_it(struct endpoint *endpoint)
+{
+	const struct cm_accept_attr attr = {
+		.qpn = endpoint->qpn,
+		.responder_resources = (uint8_t)rng_below(&endpoint->sim->rng, 20),
+		.initiator_depth = (uint8_t)rng_below(&endpoint->sim->rng, 20),
+		.private_data = &endpoint->qpn,
+		.private_len = sizeof(endpoint->qpn),
+		.user = endpoint,
+	};
+
+	/* -EINVAL: the peer has given up. */
+	cm_accept(endpoint->conn, &attr, endpoint->sim->clock.now_ns);
+}
+
+static void reject_it(struct endpoint *endpoint)
+{
+	if (cm_reject(endpoint->conn, CM_REJ_CONSUMER_DEFINED, NULL, 0,
+		      endpoint->sim->clock.now_ns) == 0 &&
+	    endpoint->outcome == OUTCOME_NONE)
+		endpoint->outcome = OUTCOME_DESTROYED;
+	later(endpoint, app_destroy);
+}
+
+static void reply_it(struct endpoint *endpoint)
+{
+	const struct cm_reply_attr attr = {.qpn = endpoint->qpn, .qkey = endpoint->qpn + 1};
+
+	cm_check(endpoint->sim, cm_reply(endpoint->conn, &attr, endpoint->sim->clock.now_ns) == 0,
+		 "cm_reply");
+	endpoint->outcome = OUTCOME_RESOLVED;
+	later(endpoint, app_destroy);
+}
+
+/* The first packet of data overtakes the RTU. */
+static void data_arrives(struct endpoint *endpoint)
+{
+	struct cm_agreed agreed;
+
+	if (!endpoint->conn || endpoint->established)
+		return;
+	cm_conn_agreed(endpoint->conn, &agreed);
+	if (agreed.remote_qpn == endpoint->peer->qpn)
+		cm_data_arrived(endpoint->conn, endpoint->sim->clock.now_ns);
+}
+
+static void establish_it(struct endpoint *endpoint)
+{
+	struct endpoint *peer = endpoint->peer;
+
+	if (cm_establish(endpoint->conn, NULL, 0, endpoint->sim->clock.now_ns) != 0)
+		return;
+	become_established(endpoint);
+	if (peer->conn && peer->peer == endpoint &&
+	    rng_chance(&endpoint->sim->rng, endpoint->sim->data_ppm)) {
+		data_arrives(peer);
+		cm_host_look(peer->host);
+	}
+}
+
+/* As long as all retries can take, each put off by an MRA. */
+static uint64_t patience_ns(const struct cm_sim *sim)
+{
+	return (sim->max_cm_retries + 2u) *
+	       (cm_time_ns(sim->response_timeout) + 3 * cm_time_ns(sim->packet_life_time) +
+		cm_time_ns(MRA_EXPONENT));
+}
+
+static void resolve(struct endpoint *endpoint, unsigned int to)
+{
+	struct cm_sim *sim = endpoint->sim;
+	const struct cm_resolve_attr attr = {
+		.to = cm_address(endpoint->host->index, to),
+		.service_id = CM_UDP_SERVICE,
+		.response_timeout = sim->response_timeout,
+		.max_cm_retries = sim->max_cm_retries,
+		.user = endpoint,
+	};
+
+	cm_check(sim,
+		 cm_resolve(endpoint->host->cm, &attr, sim->clock.now_ns, &endpoint->conn) == 0,
+		 "cm_resolve");
+}
+
+static void connect_it(struct endpoint *endpoint, unsigned int to)
+{
+	struct cm_sim *sim = endpoint->sim;
+	const struct cm_connect_attr attr = {
+		.to = cm_address(endpoint->host->index, to),
+		.service_id = CM_TCP_SERVICE,
+		.qpn = endpoint->qpn,
+		.responder_resources = (uint8_t)rng_below(&sim->rng, 20),
+		.initiator_depth = (uint8_t)rng_below(&sim->rng, 20),
+		.mtu = 5,
+		.packet_life_time = sim->packet_life_time,
+		.response_timeout = sim->response_timeout,
+		.max_cm_retries = sim->max_cm_retries,
+		.private_data = &endpoint->qpn,
+		.private_len = sizeof(endpoint->qpn),
+		.user = endpoint,
+	};
+
+	cm_check(sim,
+		 cm_connect(endpoint->host->cm, &attr, sim->clock.now_ns, &endpoint->conn) == 0,
+		 "cm_connect");
+}
+
+void app_connect(struct cm_sim *sim, unsigned int from, unsigned int to, bool sidr)
+{
+	struct endpoint *endpoint = add_endpoint(&sim->host[from]);
+
+	endpoint->active = true;
+	endpoint->sidr = sidr;
+	endpoint->keeper = rng_chance(&sim->rng, 200000);
+	endpoint->due_ns = sim->clock.now_ns + patience_ns(sim);
+	sim->stats_connects++;
+	if (sidr)
+		resolve(endpoint, to);
+	else
+		connect_it(endpoint, to);
+	if (rng_chance(&sim->rng, sim->destroy_ppm))
+		later(endpoint, app_destroy);
+	cm_host_look(endpoint->host);
+}
+
+static void on_request(struct cm_host *host, const struct cm_event *event)
+{
+	struct cm_sim *sim = host->sim;
+	struct endpoint *endpoint = add_endpoint(host);
+	uint32_t qpn;
+
+	endpoint->conn = event->conn;
+	endpoint->sidr = event->type == CM_EVENT_SIDR_REQ;
+	endpoint->events = 1u << event->type;
+	cm_conn_set_user(event->conn, endpoint);
+	if (endpoint->sidr) {
+		later(endpoint, rng_chance(&sim->rng, sim->destroy_ppm) ? app_destroy : reply_it);
+		return;
+	}
+	memcpy(&qpn, event->private_data, sizeof(qpn));
+	cm_check(sim, qpn == event->mad.req.qpn, "private data of another REQ");
+	endpoint->peer = endpoint_of_qpn(sim, qpn);
+	endpoint->keeper = endpoint->peer->keeper;
+	if (rng_chance(&sim->rng, sim->reject_ppm))
+		later(endpoint, reject_it);
+	else
+		later(endpoint, accept_it);
+	if (rng_chance(&sim->rng, sim->destroy_ppm))
+		later(endpoint, app_destroy);
+}
+
+static void on_rep(struct endpoint *endpoint, const struct cm_event *event)
+{
+	struct cm_sim *sim = endpoint->sim;
+	uint32_t qpn;
+
+	memcpy(&qpn, event->private_data, sizeof(qpn));
+	cm_check(sim, qpn == event->mad.rep.qpn, "private data of another REP");
+	endpoint->peer = endpoint_of_qpn(sim, qpn);
+	cm_check(sim, endpoint->peer->peer == endpoint, "a REP of another connection");
+	later(endpoint, rng_chance(&sim->rng, sim->reject_ppm) ? reject_it : establish_it);
+}
+
+static void end(struct endpoint *endpoint, enum outcome outcome)
+{
+	cm_check(endpoint->sim, endpoint->outcome == OUTCOME_NONE, "ended twice");
+	endpoint->outcome = outcome;
+	endpoint->established = false;
+	/* A DREQ is answered by disconnecting, or by destroying. */
+	if (rng_chance(&endpoint->sim->rng, 500000))
+		app_disconnect(endpoint);
+	later(endpoint, app_destroy);
+}
+
+static enum outcome outcome_of(const struct cm_event *event)
+{
+	switch (event->type) {
+	case CM_EVENT_REJECTED:
+		return OUTCOME_REJECTED;
+	case CM_EVENT_UNREACHABLE:
+		return OUTCOME_UNREACHABLE;
+	case CM_EVENT_SIDR_REP:
+		return OUTCOME_RESOLVED;
+	default:
+		return event->status == 0 ? OUTCOME_DISCONNECTED : OUTCOME_TIMED_OUT;
+	}
+}
+
+static void on_event(struct endpoint *endpoint, const struct cm_event *event)
+{
+	struct cm_sim *sim = endpoint->sim;
+
+	cm_check(sim, endpoint->conn == event->conn, "an event of another connection");
+	cm_check(sim, endpoint->events < 1u << event->type, "%s after %x",
+		 cm_event_name(event->type), endpoint->events);
+	endpoint->events |= 1u << event->type;
+	endpoint->due_ns = 0;
+	switch (event->type) {
+	case CM_EVENT_REP:
+		on_rep(endpoint, event);
+		return;
+	case CM_EVENT_ESTABLISHED:
+		cm_check(sim, !endpoint->active, "established by itself");
+		become_established(endpoint);
+		return;
+	case CM_EVENT_TIMEWAIT_EXIT:
+		return;
+	default:
+		end(endpoint, outcome_of(event));
+		return;
+	}
+}
+
+void app_event(struct cm_host *host, const struct cm_event *event)
+{
+	cm_say(host->sim, "%u %s %d", host->index, cm_event_name(event->type), event->status);
+	if (event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ)
+		on_request(host, event);
+	else
+		on_event(event->user, event);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hosts, and the network between them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm_sim.h"
+
+#define LATENCY_NS 2000
+#define STRANGER   99 /* the last byte of an address that no host has */
+
+struct datagram {
+	struct cm_sim *sim;
+	unsigned int to;
+	struct gsi_address from; /* as its receiver sees it */
+	uint8_t mad[MAD_LEN];
+};
+
+struct wake {
+	struct cm_host *host;
+	unsigned int life;
+};
+
+struct gsi_address cm_address(unsigned int from, unsigned int to)
+{
+	struct gsi_address address = {.local = {[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(from + 1)},
+				      .remote = {[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(to + 1)},
+				      .vlan_id = -1,
+				      .mac_known = true,
+				      .mac = {2, [5] = (uint8_t)to}};
+
+	return address;
+}
+
+static void deliver(void *context, void *argument)
+{
+	struct datagram *datagram = argument;
+	struct cm_sim *sim = context;
+	struct cm_host *host = &sim->host[datagram->to];
+
+	cm_receive(host->cm, datagram->mad, MAD_LEN, &datagram->from, sim->clock.now_ns);
+	cm_host_look(host);
+	free(datagram);
+}
+
+static void put_on_wire(struct cm_sim *sim, unsigned int from, unsigned int to, const uint8_t *mad)
+{
+	struct datagram *datagram = malloc(sizeof(*datagram));
+	uint64_t at_ns = sim->clock.now_ns + LATENCY_NS + rng_below(&sim->rng, LATENCY_NS);
+
+	*datagram = (struct datagram){.sim = sim, .to = to, .from = cm_address(to, from)};
+	memcpy(datagram->mad, mad, MAD_LEN);
+	if (rng_chance(&sim->rng, sim->late_ppm))
+		at_ns += rng_below(&sim->rng, sim->late_ns);
+	clock_at(&sim->clock, at_ns, deliver, sim, datagram);
+}
+
+static void send_mad(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
+{
+	struct cm_host *host = (struct cm_host *)sink;
+	struct cm_sim *sim = host->sim;
+	const unsigned int index = to->remote[15] - 1u;
+	struct cm_mad parsed;
+
+	sim->stats_mads++;
+	cm_check(sim, cm_mad_parse(mad, MAD_LEN, &parsed) == CM_MAD_OK,
+		 "a MAD that does not parse");
+	cm_say(sim, "%u -> %u %s %08x %08x", host->index, index, cm_message_name(parsed.message),
+	       parsed.local_id, parsed.remote_id);
+	if (index >= sim->hosts) /* what a stranger has drawn */
+		return;
+	if (rng_chance(&sim->rng, sim->replay_ppm))
+		put_on_wire(sim, STRANGER, index, mad);
+	if (rng_chance(&sim->rng, sim->loss_ppm)) {
+		sim->stats_lost++;
+		return;
+	}
+	put_on_wire(sim, host->index, index, mad);
+	while (rng_chance(&sim->rng, sim->duplicate_ppm))
+		put_on_wire(sim, host->index, index, mad);
+}
+
+static void wake(void *context, void *argument)
+{
+	struct wake *wake = argument;
+	struct cm_host *host = wake->host;
+	struct cm_sim *sim = context;
+
+	if (host->life == wake->life) {
+		host->woken_ns = UINT64_MAX;
+		cm_expire(host->cm, sim->clock.now_ns);
+		cm_host_look(host);
+	}
+	free(wake);
+}
+
+void cm_host_look(struct cm_host *host)
+{
+	struct cm_event event;
+	uint64_t deadline_ns;
+	struct wake *next;
+
+	while (cm_next_event(host->cm, &event))
+		app_event(host, &event);
+	deadline_ns = cm_deadline_ns(host->cm);
+	if (deadline_ns >= host->woken_ns)
+		return;
+	cm_check(host->sim, deadline_ns >= host->sim->clock.now_ns, "a deadline in the past");
+	next = malloc(sizeof(*next));
+	*next = (struct wake){host, host->life};
+	host->woken_ns = deadline_ns;
+	clock_at(&host->sim->clock, deadline_ns, wake, host->sim, next);
+}
+
+static void listen_on(struct cm_host *host)
+{
+	const struct cm_listen_attr tcp = {
+		.service_id = CM_TCP_SERVICE, .any_address = true, .user = host, .backlog = 16};
+	struct cm_listen_attr udp = tcp;
+
+	udp.service_id = CM_UDP_SERVICE;
+	udp.datagrams = true;
+	cm_check(host->sim, cm_listen(host->cm, &tcp, &host->tcp) == 0, "cm_listen");
+	cm_check(host->sim, cm_listen(host->cm, &udp, &host->udp) == 0, "cm_listen");
+}
+
+void cm_host_start(struct cm_sim *sim, unsigned int index)
+{
+	struct cm_host *host = &sim->host[index];
+	const struct cm_config config = {.ca_guid = index + 1, .ack_delay = 5, .sink = &host->sink};
+
+	host->sink.send = send_mad;
+	host->sim = sim;
+	host->index = index;
+	host->woken_ns = UINT64_MAX;
+	cm_check(sim, cm_create(&config, &host->cm) == 0, "cm_create");
+	if (host->listens)
+		listen_on(host);
+}
+
+void cm_host_kill(struct cm_host *host)
+{
+	struct cm_sim *sim = host->sim;
+
+	cm_say(sim, "%u killed", host->index);
+	for (unsigned int i = 0; i < sim->endpoints; i++) {
+		struct endpoint *endpoint = &sim->endpoint[i];
+
+		if (endpoint->host != host || !endpoint->conn)
+			continue;
+		endpoint->conn = NULL;
+		endpoint->outcome = OUTCOME_DESTROYED;
+	}
+	cm_destroy(host->cm);
+	host->life++;
+	sim->stats_kills++;
+}

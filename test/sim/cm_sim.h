@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connection managers that talk over a bad network: hosts, their applications, and what a model of
+ * both remembers. */
+#ifndef SIM_CM_SIM_H
+#define SIM_CM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "cm/cm.h"
+#include "rng.h"
+
+#define CM_HOSTS_MAX	 4
+#define CM_ENDPOINTS_MAX 400
+#define CM_TCP_SERVICE	 0x0000000001061000
+#define CM_UDP_SERVICE	 0x0000000001111000
+
+struct cm_sim;
+
+/* How an endpoint's connection ended for its application. */
+enum outcome {
+	OUTCOME_NONE,
+	OUTCOME_REJECTED,
+	OUTCOME_UNREACHABLE,
+	OUTCOME_DISCONNECTED,
+	OUTCOME_TIMED_OUT, /* disconnected, and no DREP came */
+	OUTCOME_RESOLVED,
+	OUTCOME_DESTROYED, /* by the application, or its host was killed */
+};
+
+/* A side of a connection as its application sees it. */
+struct endpoint {
+	struct cm_sim *sim;
+	struct cm_host *host;
+	struct cm_conn *conn; /* NULL: destroyed */
+	bool active;
+	bool sidr;
+	bool keeper;	       /* its application disconnects at the end only */
+	bool established;      /* as far as its application knows */
+	uint32_t qpn;	       /* of no other endpoint */
+	struct endpoint *peer; /* passive side: who asked. Active side: who accepted last */
+	unsigned int events;   /* a bit a type */
+	enum outcome outcome;
+	uint64_t since_ns;
+	uint64_t due_ns; /* active side: when the application must have heard something */
+};
+
+struct cm_host {
+	struct cm_sink sink; /* first: the sink is the host */
+	struct cm_sim *sim;
+	struct cm *cm;
+	unsigned int index;
+	unsigned int life; /* counts kills */
+	bool listens;
+	struct cm_listener *tcp;
+	struct cm_listener *udp;
+	uint64_t woken_ns; /* when a wake-up is under way; UINT64_MAX: none */
+};
+
+struct cm_sim {
+	uint64_t seed;
+	bool verbose;
+	struct rng rng;
+	struct clock clock;
+	/* the network */
+	uint32_t loss_ppm;
+	uint32_t duplicate_ppm;
+	uint32_t late_ppm; /* held back, so that others overtake it */
+	uint64_t late_ns;
+	uint32_t replay_ppm; /* sent once more from an address that is not its sender's */
+	/* the applications */
+	uint64_t think_ns; /* longest until it does what it has decided */
+	uint32_t reject_ppm;
+	uint32_t destroy_ppm;
+	uint32_t data_ppm; /* data arrives before the RTU */
+	uint32_t kills;
+	bool ending; /* keepers let go, nobody is asked any more */
+	bool sure;   /* nothing is lost and nobody is killed or destroys */
+	unsigned int hosts;
+	struct cm_host host[CM_HOSTS_MAX];
+	unsigned int endpoints;
+	struct endpoint endpoint[CM_ENDPOINTS_MAX];
+	uint8_t response_timeout;
+	uint8_t packet_life_time;
+	uint8_t max_cm_retries;
+
+	uint64_t stats_runs;
+	uint64_t stats_connects;
+	uint64_t stats_established;
+	uint64_t stats_outcomes[OUTCOME_DESTROYED + 1];
+	uint64_t stats_mads;
+	uint64_t stats_lost;
+	uint64_t stats_kills;
+};
+
+/** Say what is wrong and how to repeat the run, and exit. */
+void cm_fail(const struct cm_sim *sim, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+#define cm_check(sim, condition, ...)              \
+	do {                                       \
+		if (!(condition))                  \
+			cm_fail(sim, __VA_ARGS__); \
+	} while (0)
+
+/** A line of what happens, where that was asked for. */
+void cm_say(const struct cm_sim *sim, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* cm_net.c */
+
+/** Start a host, or the next life of one that was killed. */
+void cm_host_start(struct cm_sim *sim, unsigned int index);
+
+/** Kill a host: all that it knows is gone, and nobody is told. */
+void cm_host_kill(struct cm_host *host);
+
+/** The addresses of a packet from one host to another. */
+struct gsi_address cm_address(unsigned int from, unsigned int to);
+
+/** Look at a host once more: events, and its next deadline. After every call on its manager. */
+void cm_host_look(struct cm_host *host);
+
+/* cm_app.c */
+
+/** Ask for a connection, or for the queue pair of a datagram service. */
+void app_connect(struct cm_sim *sim, unsigned int from, unsigned int to, bool sidr);
+
+/** Take an event. */
+void app_event(struct cm_host *host, const struct cm_event *event);
+
+/** The application lets go of its end, if it still has it. */
+void app_destroy(struct endpoint *endpoint);
+
+/** The application disconnects, if it still has its end. */
+void app_disconnect(struct endpoint *endpoint);
+
+#endif
