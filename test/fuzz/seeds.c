@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Inputs to begin with: the captures of a Linux peer, cut into records. They are written to a
- * folder of their own at start-up, which is given to the fuzzer beside what the user named, and
- * removed at the end.
- */
+/* Inputs to begin with: the captures of a Linux peer, cut into records. */
 #include <dirent.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "corpus.h"
 #include "coverage.h"
 #include "dialogue.h"
 #include "pcap.h"
@@ -20,27 +14,9 @@
 #include "wire/packet.h"
 #include "world.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 #define RECORDS_OF_A_SEED 24
-
-static char folder[] = "/tmp/fuzz-seeds-XXXXXX";
-
-static void remove_folder(void)
-{
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
-	char path[512];
-
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		unlink(path);
-	}
-	if (dir != NULL)
-		closedir(dir);
-	rmdir(folder);
-}
 
 /* A packet as it was, but to a queue pair of ours, with the PSN that this expects. */
 static void write_record(FILE *file, const struct packet *packet, unsigned int qp)
@@ -84,8 +60,8 @@ static void write_seeds(const char *capture, const char *name)
 		if (packet_parse(frame.data, frame.len, false, &packet) != PACKET_OK)
 			continue;
 		if (file == NULL) {
-			snprintf(path, sizeof(path), "%s/%s-%u", folder, name, seeds);
-			file = fopen(path, "wb");
+			snprintf(path, sizeof(path), "%s-%u", name, seeds);
+			file = corpus_file(path);
 			if (file == NULL)
 				break;
 		}
@@ -108,8 +84,8 @@ static void write_dialogues(void)
 		char path[512];
 		FILE *file;
 
-		snprintf(path, sizeof(path), "%s/dialogue-%u", folder, i);
-		file = fopen(path, "wb");
+		snprintf(path, sizeof(path), "dialogue-%u", i);
+		file = corpus_file(path);
 		if (file == NULL)
 			return;
 		dialogue_write(i, file);
@@ -117,46 +93,14 @@ static void write_dialogues(void)
 	}
 }
 
-static void play_file(const char *path)
-{
-	static uint8_t bytes[1 << 20];
-	FILE *file = fopen(path, "rb");
-
-	if (file == NULL)
-		return;
-	LLVMFuzzerTestOneInput(bytes, fread(bytes, 1, sizeof(bytes), file));
-	fclose(file);
-}
-
-/* Play all seeds, and say what they reach; it must be everything. */
-static void play_seeds(void)
-{
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
-	char path[512];
-
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		if (entry->d_name[0] != '.')
-			play_file(path);
-	}
-	if (dir != NULL)
-		closedir(dir);
-	if (coverage_report() > 0)
-		exit(1);
-}
-
-static bool make_folder(void)
+static void write_all(void)
 {
 	DIR *dir = opendir(TEST_DATA "/wire");
 	struct dirent *entry;
 
-	if (dir == NULL || mkdtemp(folder) == NULL) {
+	if (dir == NULL)
 		fprintf(stderr, "fuzz: no seeds: cannot read %s/wire\n", TEST_DATA);
-		return false;
-	}
-	atexit(remove_folder);
-	while ((entry = readdir(dir)) != NULL) {
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		char path[512];
 
 		if (strstr(entry->d_name, ".pcap") == NULL)
@@ -164,34 +108,13 @@ static bool make_folder(void)
 		snprintf(path, sizeof(path), TEST_DATA "/wire/%s", entry->d_name);
 		write_seeds(path, entry->d_name);
 	}
-	closedir(dir);
+	if (dir != NULL)
+		closedir(dir);
 	write_dialogues();
-	play_seeds();
-	return true;
-}
-
-/* A single input to be played again, or a fork of the fuzzer's own. */
-static bool plays_files(int argc, char **argv)
-{
-	struct stat st;
-
-	for (int i = 1; i < argc; i++) {
-		if (strncmp(argv[i], "-merge", 6) == 0 || strncmp(argv[i], "-help", 5) == 0)
-			return true;
-		if (argv[i][0] != '-' && stat(argv[i], &st) == 0 && S_ISREG(st.st_mode))
-			return true;
-	}
-	return false;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static char *more[64];
-
-	if (*argc > 60 || plays_files(*argc, *argv) || !make_folder())
-		return 0;
-	memcpy(more, *argv, (size_t)*argc * sizeof(more[0]));
-	more[(*argc)++] = folder;
-	*argv = more;
+	corpus_begin(argc, argv, write_all, coverage_report);
 	return 0;
 }
