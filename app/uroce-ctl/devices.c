@@ -16,7 +16,7 @@ static pid_t owner_of(const struct report_view *view)
 	return view->facts.role == REPORT_ATTACHED ? view->facts.owner_pid : view->pid;
 }
 
-/* Whether an owner of a port names a process. */
+/* Return true if the owner of a port names this process as attached to it. */
 static bool names(const struct report_view *owner, const struct report_view *view)
 {
 	if (owner->facts.role != REPORT_OWNER || strcmp(owner->facts.port, view->facts.port) != 0)

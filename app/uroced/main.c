@@ -156,8 +156,8 @@ static int create_all(struct serve_config *config, const struct settings *settin
 	return 0;
 }
 
-/* What programs that are not trusted may take of them is bounded, but by more than the 1,024 that
- * are the rule. */
+/* Untrusted programs can take a bounded number of descriptors, but that is more than the usual
+ * limit of 1,024. */
 static void raise_descriptors(void)
 {
 	struct rlimit limit;

@@ -15,7 +15,7 @@ struct held {
 	siginfo_t signal[HELD]; /* si_signo is 0 where none is kept */
 };
 
-/* Of a model that needs no call to find it: the handler uses it. */
+/* The signal handler uses this variable: its thread-local model needs no call to find it. */
 static __thread struct held held __attribute__((tls_model("initial-exec")));
 
 void hold_begin(void)

@@ -12,7 +12,8 @@
 
 #include "transport/check.h"
 
-/* Of one that sends to a peer. In the other states what was in flight does not matter any more. */
+/* Check a queue pair that sends to a peer. In other states nothing depends on what was in flight.
+ */
 static void qp_check_requester(const struct qp *qp)
 {
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
@@ -25,8 +26,8 @@ static void qp_check_requester(const struct qp *qp)
 
 void qp_check(const struct qp *qp)
 {
-	if (!qp_is_datagram(qp) && (qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS ||
-				    qp->state == IBV_QPS_SQD))
+	if (!qp_is_datagram(qp) &&
+	    (qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD))
 		responder_check(&qp->responder);
 	if (!qp->kind->sends)
 		return;

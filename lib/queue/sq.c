@@ -18,7 +18,8 @@
 #define SEND_FLAGS_KNOWN \
 	((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
 
-/* What a program chooses of a window's key (ibv_inc_rkey(3)); the rest stays the window's. */
+/* The program chooses these bits of a window's key (ibv_inc_rkey(3)); the window keeps the others.
+ */
 #define KEY_TAG_MASK 0xffu
 
 #define BIT(opcode) (1u << (opcode))

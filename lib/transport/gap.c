@@ -158,7 +158,8 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 	}
 	if (fate == KEPT) {
 		responder->gap_hints++;
-		/* What follows the one that is held back has come, and no other of its PSN. */
+		/* A packet from behind the one that is held back has come, and no other packet of
+		 * that PSN: execute it. */
 		if (gap_holds_back(responder)) {
 			replies_withdraw_nak(responder->replies);
 			responder->gap = GAP_CLOSING;

@@ -26,7 +26,7 @@ static void repair_mend(struct completer *completer, enum flight_repair repair, 
 	recovery_repair(completer->recovery, now_ns, true);
 }
 
-/* What answers before a repair was sent does not tell how long an answer to it takes. */
+/* An answer that comes before a repair was sent does not tell how long an answer to it takes. */
 static void repair_unmeasured(struct completer *completer)
 {
 	const struct flight *flight = completer->flight;
@@ -135,8 +135,8 @@ static const uint8_t *repair_place(struct completer *completer, const struct sen
 	return addr;
 }
 
-/* One that does not fit its request is not worth to be kept: when it comes in its turn, it is a bad
- * response. */
+/* Return true if a response fits its request. One that does not is not kept: it is a bad response
+ * when it comes in its turn. */
 static bool repair_fits(const struct completer *completer, const struct send_wqe *wqe,
 			const struct packet *packet)
 {

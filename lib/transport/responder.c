@@ -161,9 +161,9 @@ static enum verdict check_length(struct responder *responder, const struct packe
 }
 
 /*
- * RNR NAK (9.7.5.2.8): nothing is executed, the same PSN stays expected. What is kept behind it comes
- * again, if the requester goes back, or its oldest packet does. So a packet that was kept draws no
- * RNR NAK at its turn, but when it comes again: the requester's retries are for one each.
+ * RNR NAK (9.7.5.2.8): nothing is executed, the same PSN stays expected. What is kept behind it
+ * comes again, if the requester goes back, or its oldest packet does. So a packet that was kept
+ * draws no RNR NAK at its turn, but when it comes again: the requester's retries are for one each.
  */
 static enum verdict responder_not_ready(struct responder *responder, const struct packet *packet)
 {
@@ -187,8 +187,9 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
 	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
 		if (!receive_take(responder->receive, responder->rq, responder->srq))
-			return responder->service != OPCODE_UC ? responder_not_ready(responder, packet)
-							       : FAIL_INVALID;
+			return responder->service != OPCODE_UC
+				       ? responder_not_ready(responder, packet)
+				       : FAIL_INVALID;
 	}
 	/* 9.7.1: what is too long for any list is the peer's fault, and not the list's. */
 	if ((flags & OPCODE_IS_SEND) &&
@@ -474,7 +475,7 @@ void responder_check(const struct responder *responder)
 	assert(responder->gap != GAP_CLOSING);
 	assert(responder->gap != GAP_NOT_READY || first == NULL ||
 	       !psn_before(first->psn, responder->epsn));
-	/* What is executed waits to be dropped only while nothing can be executed. */
+	/* Kept packets that were executed wait to be dropped only while nothing can be executed. */
 	assert(responder->gap != GAP_NONE || first == NULL ||
 	       psn_before(responder->epsn, first->psn));
 	assert(!responder->replies->nak_due ||

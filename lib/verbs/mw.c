@@ -90,8 +90,9 @@ int mw_dealloc_op(struct ibv_mw *ibv)
 	return handles_end(ibv, end_mw);
 }
 
-/* What can be told before the binding's turn comes; the rest becomes a completion, and that they
- * are of different domains too (verbs.h itself looks at region and window only). */
+/* Check what can be checked before the binding's turn comes. All else becomes a completion, also
+ * that queue pair and window are of different domains (verbs.h itself compares region and window).
+ */
 static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct ibv_mw_bind *bind)
 {
 	const struct ibv_mw_bind_info *info = &bind->bind_info;

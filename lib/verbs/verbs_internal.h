@@ -17,8 +17,8 @@ static inline void *face_null(int rc)
 	return NULL;
 }
 
-/* What a call that returns a value of errno ends with: errno has it too, as where a system call of
- * Linux's drivers has failed. Programs look at either. */
+/* End a call that returns a value of errno. It sets errno too, as after a failed system call of
+ * Linux's drivers: programs look at either. */
 static inline int face_errno(int rc)
 {
 	if (unlikely(rc != 0))
@@ -140,8 +140,8 @@ void handles_add(const void *handle);
  */
 bool handles_take(const void *handle);
 
-/** What a call that ends a handle is: EINVAL for what is none, else what `end` says (0 or -errno).
- */
+/** End a handle by `end` (0 or -errno). Returns a value of errno, EINVAL for a pointer that is no
+ * handle. */
 int handles_end(void *handle, int (*end)(void *handle));
 
 /** Around fork(): the child finds the table whole. */

@@ -211,7 +211,7 @@ static void seal_dpdks(int fd, void *arg)
 		set_cloexec(fd);
 }
 
-/* What a driver has opened, as its port tells. */
+/* Tells which descriptors a port's driver has opened. */
 struct seal {
 	bool (*is_ours)(const void *arg, int fd);
 	const void *arg;

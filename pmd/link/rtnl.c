@@ -143,7 +143,7 @@ static int rtnl_ask_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uns
 		       : -EPROTO;
 }
 
-/* One look at the routes; with `ifindex` not 0, at those of that interface only. */
+/* Look up a route once; if `ifindex` is not 0, among those of that interface only. */
 static int rtnl_lookup(unsigned int ifindex, const uint8_t dgid[GID_LEN], unsigned int *via_ifindex,
 		       uint8_t next_hop[GID_LEN])
 {

@@ -67,7 +67,7 @@ static bool see(struct scan *scan, uint64_t inode)
 	return true;
 }
 
-/* Whether one more of a user's may be looked at. */
+/* Return true if one more report of this user may be read. */
 static bool user_may(struct scan *scan, uid_t uid)
 {
 	struct user *users;

@@ -13,7 +13,7 @@
 #include "share/message.h"
 
 #define GROUPS_MAX 256 /* of a process */
-/* Of a user who is not trusted: groups, each in all our networks. The kernel takes 20 a socket. */
+/* Groups of an untrusted user, counted once for each network. The kernel takes 20 a socket. */
 #define MEMBERSHIPS_USER_MAX 512
 
 static struct server_group *find_group(struct server *server, int slot, const uint8_t gid[GID_LEN])
@@ -46,7 +46,8 @@ static unsigned int count_networks(const struct addresses *addresses)
 	return RTE_MAX(count, 1u);
 }
 
-/* Whether a process may be in one more group: each costs a part of a socket in each network. */
+/* Return true if a process may join one more group. A group costs a part of a socket in each
+ * network. */
 static bool control_may_join(const struct server *server, uint16_t number)
 {
 	const struct slot *slot = &server->slots[number];
@@ -309,7 +310,7 @@ static void control_greeting(struct server *server, int fd)
 	close(fd);
 }
 
-/* What comes from an isolated process counts as its user's. */
+/* Charge the descriptors that come from an isolated process to its user. */
 static void control_hear(struct server *server, enum server_event event, uint16_t number)
 {
 	memif_socket_charge(server->slots[number].user);
@@ -350,7 +351,7 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 	}
 }
 
-/* What this thread has worked: not what others had the CPU meanwhile, for which nobody pays. */
+/* Return this thread's CPU time. Nobody pays for the time that other threads had the CPU. */
 static uint64_t control_worked_ns(void)
 {
 	struct timespec worked;
@@ -359,7 +360,7 @@ static uint64_t control_worked_ns(void)
 	return (uint64_t)worked.tv_sec * 1000000000 + (uint64_t)worked.tv_nsec;
 }
 
-/* Who is not trusted pays by the time that it took. */
+/* Handle an event, and charge its CPU time to the untrusted user that caused it. */
 void control_event(struct server *server, enum server_event event, uint32_t number)
 {
 	const uint64_t begun_ns = control_worked_ns();

@@ -84,8 +84,8 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	memif_socket_quiet(fd);
 	isolated->wire_fd = fd;
 	memif_peer_greet(&greeting, "uroced");
-	/* Who is gone already was one that only tried. Where something is missing here, the driver
-	 * sees the wire's end, and tries again. */
+	/* A client that has gone already only tried. If resources are missing here, the client's
+	 * driver sees the end of the connection and tries again. */
 	if (server_watch(server, fd, EVENT_WIRE, number) != 0 ||
 	    memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
 		isolated_unplug(server, isolated);

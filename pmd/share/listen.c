@@ -91,7 +91,7 @@ static bool is_short(int err)
 	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
-/* Who comes would wait for an answer that never comes: it is told. */
+/* Refuse a program that connects, which would otherwise wait for an answer without end. */
 static void listen_turn_away(struct server *server, const struct listener *listener)
 {
 	const struct share_message answer = {

@@ -82,7 +82,7 @@ struct listener {
 	uint64_t until_ns; /* at least */
 };
 
-/* Who came there, is not trusted, and has not said yet what it wants. */
+/* An untrusted client that has connected and not yet said what it wants. */
 struct stranger {
 	int fd; /* or -1 */
 	user_t user;
@@ -229,7 +229,7 @@ void rest_slot(struct server *server, uint16_t number);
 void rest_stranger(struct server *server, struct stranger *stranger);
 void rest_listener(struct server *server, struct listener *listener);
 
-/** Who rested is to be let go of. */
+/** Forget a slot or client that rested. */
 void rest_forget_slot(struct server *server, struct slot *slot);
 void rest_forget_stranger(struct server *server, struct stranger *stranger);
 

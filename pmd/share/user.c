@@ -42,7 +42,8 @@ static user_t namespace_user(int fd)
 	return OF_NAMESPACE | inode_of(fd);
 }
 
-/* Of the namespaces that a process is in, the one right below ours; takes over the descriptor. */
+/* Return the namespace right below ours among those that a process is in. Takes over the
+ * descriptor. */
 static int topmost(int fd, ino_t own)
 {
 	for (;;) {

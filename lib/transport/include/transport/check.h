@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What always holds of the structs of a requester between two calls of its engine; assertions, so
- * only where those are on. */
+/* Functions that assert the invariants of a requester's structs between two calls of its engine.
+ * They exist only where assertions are on. */
 #ifndef TRANSPORT_CHECK_H
 #define TRANSPORT_CHECK_H
 

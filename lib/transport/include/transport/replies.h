@@ -28,8 +28,9 @@ enum reply_kind {
 struct reply {
 	enum reply_kind kind;
 	const struct pd *pd; /* READ: that its memory is of */
-	/* Of the responses. Nobody moves them along: replies_forget_old forgets them in time, and a
-	 * requester does not go on for 2^23 PSNs without a response that it waits for. */
+	/* The PSNs of the responses. Nobody moves them along: replies_forget_old forgets them in
+	 * time, and a requester does not go on for 2^23 PSNs without a response that it waits for.
+	 */
 	struct psn first;
 	struct psn last;
 	uint32_t msn;	   /* after the request */

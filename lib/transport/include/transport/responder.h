@@ -80,7 +80,7 @@ struct responder {
 
 	uint32_t peer_qpn; /* an attribute, for completions */
 
-	/* What came before its turn. Each time epsn has moved, gap_next drops what is before it. */
+	/* Packets that came out of order. Each time epsn has moved, gap_next drops those before it. */
 	struct early early;
 
 	/* XRC: each packet names a shared receive queue of the domain, which gives pd, rq, srq and

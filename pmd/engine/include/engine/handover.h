@@ -82,7 +82,7 @@ void engine_release(struct engine *engine);
 /** Call the helper, and ring where it sleeps. MT-safe. */
 void handover_call(struct engine *engine, enum helper_call call);
 
-/* Of the helper's thread: */
+/* Called by the helper thread: */
 
 /** Fall asleep for a tick, or less. */
 void handover_nap(struct engine *engine);

@@ -17,7 +17,7 @@
  * have. */
 #define BLOCK_REST_NS UINT64_C(4000000000)
 
-/* Of a user who is not trusted: blocks that its processes have, or had and that rest. */
+/* Blocks of an untrusted user, with those that rest after its processes have ended. */
 #define BLOCKS_USER_MAX 64
 
 /* One thread at a time. */

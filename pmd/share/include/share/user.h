@@ -31,7 +31,7 @@ user_t user_of(int socket);
  * other one: its number may be another's by now. Closed on exec. MT-safe. -errno: it has ended. */
 int user_pidfd(int socket, const struct ucred *peer);
 
-/** Whether limits of a user hold. */
+/** Return true if the limits a user apply. They do not apply to root. */
 static inline bool user_is_limited(user_t user)
 {
 	return user > USER_ROOT;
