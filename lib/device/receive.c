@@ -121,7 +121,8 @@ static enum drop deliver(struct device *device, const struct packet *packet, uin
 	if (gid_is_multicast(packet->dgid)) {
 		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
 			return DROP_QPN;
-		/* Datagrams only: what the queue pairs owe for them is nothing. One that fails is kicked. */
+		/* Datagrams only: what the queue pairs owe for them is nothing. One that fails is
+		 * kicked. */
 		return mcast_deliver(device, packet, now_ns) ? DROP_NONE : DROP_GID;
 	}
 	if (unlikely(packet->dest_qpn == GSI_QPN))

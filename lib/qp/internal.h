@@ -32,11 +32,11 @@ struct qp_made {
 };
 
 /*
- * There may be very many, which no cache holds: a message needs no more lines than need be, and those
- * side by side. The first twelve are a requester's, who in its turn writes to another one each time; a
- * responder of such needs sched, sq, peer, the first line of replies and two of its own. What comes
- * behind is for the setting up, for receive requests, and for what goes wrong.
- * Only the first line of either queue is written by who posts.
+ * There may be very many, which no cache holds: a message needs no more lines than need be, and
+ * those side by side. The first twelve are a requester's, who in its turn writes to another one
+ * each time; a responder of such needs sched, sq, peer, the first line of replies and two of its
+ * own. What comes behind is for the setting up, for receive requests, and for what goes wrong. Only
+ * the first line of either queue is written by who posts.
  */
 struct qp {
 	struct qp_sched sched
@@ -63,12 +63,12 @@ struct qp {
 		struct datagram datagram; /* UD; uses the completer for its send queue */
 	};
 
-	struct attr_kept attr; /* as last set */
+	struct attr_kept attr;	/* as last set */
 	struct mw_list windows; /* of type 2 that it has bound */
 	struct qp_made init;
 
 	struct rq own_rq __rte_cache_aligned;
-	uint32_t sges; /* entries of sge */
+	uint32_t sges;	      /* entries of sge */
 	struct ibv_sge sge[]; /* receive.sge */
 };
 

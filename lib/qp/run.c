@@ -65,7 +65,8 @@ static bool is_of_path(const struct qp *qp, const struct packet *packet)
 	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
 }
 
-/* Nothing is posted that has not completed: the requester has nothing to send, and no timer to wait for. */
+/* Nothing is posted that has not completed: the requester has nothing to send, and no timer to wait
+ * for. */
 static bool has_no_requests(const struct qp *qp)
 {
 	return qp->state == IBV_QPS_RTS && qp->sq.cons == sq_prod(&qp->sq);
@@ -89,8 +90,8 @@ void qp_prefetch_receive(const struct qp *qp, bool request)
 	prefetch(qp, offsetof(struct qp, flight));
 	if (request) {
 		prefetch(&qp->replies, offsetof(struct replies, mask));
-		prefetch(&qp->responder.pd, offsetof(struct responder, peer_qpn) -
-						    offsetof(struct responder, pd));
+		prefetch(&qp->responder.pd,
+			 offsetof(struct responder, peer_qpn) - offsetof(struct responder, pd));
 	} else {
 		/* With what is needed to send again: the program most often posts what is next. */
 		prefetch(&qp->flight, offsetof(struct qp, receive) - offsetof(struct qp, flight));
@@ -257,13 +258,13 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 bool qp_owes_ack_only(const struct qp *qp)
 {
 	return replies_owe_ack_only(&qp->replies) &&
-	       (qp->state == IBV_QPS_RTR || has_no_requests(qp) ||
-		qp->sq.next == sq_prod(&qp->sq));
+	       (qp->state == IBV_QPS_RTR || has_no_requests(qp) || qp->sq.next == sq_prod(&qp->sq));
 }
 
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
-	/* What is left of a timer then, as of a peer that was not ready, is for the next request. */
+	/* What is left of a timer then, as of a peer that was not ready, is for the next request.
+	 */
 	if (has_no_requests(qp))
 		return UINT64_MAX;
 	return RTE_MIN(recovery_deadline_ns(&qp->recovery), qp->pacer.deadline_ns);

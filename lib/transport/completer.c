@@ -290,9 +290,9 @@ static enum fault completer_take(struct completer *completer, const struct packe
 }
 
 /*
- * Return true for a sequence NAK that asks for the next PSN, which was never sent: a packet that was
- * not ours came to the peer. The NAK may stand in the place of the only acknowledgement of what was
- * sent before (9.7.5.1.1).
+ * Return true for a sequence NAK that asks for the next PSN, which was never sent: a packet that
+ * was not ours came to the peer. The NAK may stand in the place of the only acknowledgement of what
+ * was sent before (9.7.5.1.1).
  */
 static bool completer_is_about_all(const struct flight *flight, const struct packet *packet)
 {

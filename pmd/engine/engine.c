@@ -30,9 +30,9 @@
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
 #define ENGINE_LCORE	      0
-#define ACK_HOLD_NS	      UINT64_C(1000) /* in which a polling program answers */
-#define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* two packets come that far apart over a veth */
-#define STIR_FRAMES	      32	     /* some hardware tells of that many at once */
+#define ACK_HOLD_NS	      UINT64_C(1000)  /* in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS    UINT64_C(5000)  /* two packets come that far apart over a veth */
+#define STIR_FRAMES	      32	      /* some hardware tells of that many at once */
 #define LEFT_NS		      UINT64_C(10000) /* no longer than the helper naps */
 #define END_TURNS	      64
 #define END_WAIT_NS	      UINT64_C(100000000)
@@ -332,8 +332,8 @@ static unsigned int engine_receive(struct engine *engine)
 	bool full;
 
 	received = port_rx_burst(port, mbufs, RX_BURST);
-	engine->taken = received + engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long,
-						     too_long);
+	engine->taken = received +
+			engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long, too_long);
 	engine_count_lost(engine, COUNTER_rx_missed, port->rx_missed, missed);
 	engine_input_burst(engine, mbufs, received, false);
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);

@@ -387,8 +387,7 @@ void helper_ring(const struct engine *engine)
 	const uint64_t one = 1;
 
 	/* The only failure is a counter that is full, and then it is awake. */
-	if (own_is(engine->helper.wake_fd) &&
-	    write(engine->helper.wake_fd, &one, sizeof(one)) < 0)
+	if (own_is(engine->helper.wake_fd) && write(engine->helper.wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
 

@@ -26,19 +26,20 @@ struct client_lane {
 
 	enum client_lane_state {
 		LANE_UNREADY, /* the other process has not mapped it yet */
-		/* What went to it through the owner is on its way still: nothing may overtake it. */
+		/* What went to it through the owner is on its way still: nothing may overtake it.
+		 */
 		LANE_SWITCHES,
 		LANE_OPEN,
 		LANE_CLOSED, /* the other process has ended: nothing goes there any more */
 	} state;
 	uint32_t owner_ring_end; /* LANE_SWITCHES: the owner has to take as far as this */
-	bool has_received; /* what came through the owner before has been taken */
-	bool touched;	   /* in this burst something was put into it */
+	bool has_received;	 /* what came through the owner before has been taken */
+	bool touched;		 /* in this burst something was put into it */
 	uint64_t full_since_tsc; /* it had no room; 0: it has */
 	uint64_t dropped;	 /* packets that the other process did not take in time */
 	struct lane_tx tx;
 	struct lane_rx rx;
-	struct rte_mempool *pool; /* of `mbufs`: takes them back only */
+	struct rte_mempool *pool;	   /* of `mbufs`: takes them back only */
 	struct rte_mbuf mbufs[LANE_WORDS]; /* by index modulo: packets that we have borrowed */
 };
 
@@ -63,21 +64,23 @@ struct share_client {
 	struct rte_mbuf *mbufs; /* one for each buffer; those that we hold mean something */
 	struct rte_mempool *pool;
 	uint8_t mac[6];
-	bool spares_icrc; /* between processes packets need none */
+	bool spares_icrc;      /* between processes packets need none */
 	uint64_t patience_tsc; /* for a process that takes nothing */
 
 	/* engine's thread or lock */
 	struct share_ring rings[SHARE_RINGS];
 	uint32_t stock_count;
-	uint32_t *stock; /* empty buffers, the one used last on top */
-	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 and the index of the lane there, or 0 */
+	uint32_t *stock;	/* empty buffers, the one used last on top */
+	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 and the index of the lane
+				   there, or 0 */
 	bool owner_first;	/* of the two ways, in the next burst */
-	uint32_t first_lane; /* whose turn it is to be received from */
+	uint32_t first_lane;	/* whose turn it is to be received from */
 
 	/* written by the engine's thread with the lock, read by it without */
 	pthread_mutex_t lanes_lock;
 	struct client_lane *lanes[SHARE_LANES_MAX];
-	struct client_lane *last_lane; /* that something was put into last, or NULL; engine's thread alone */
+	struct client_lane
+		*last_lane; /* that something was put into last, or NULL; engine's thread alone */
 
 	/* isolated: engine's lock */
 	struct port *port; /* DPDK's, which is the client of a memif wire; or NULL */
@@ -85,7 +88,7 @@ struct share_client {
 
 	pthread_mutex_t lock; /* of the socket and what follows */
 	uint32_t requests;
-	bool lost; /* the owner has gone, or let us go; atomic */
+	bool lost;    /* the owner has gone, or let us go; atomic */
 	bool link_up; /* isolated: of the owner's port; atomic */
 	bool addresses_changed;
 	uint32_t offer_count;
@@ -159,14 +162,15 @@ void client_lanes_look(struct share_client *client);
 
 /** Keep an offer for client_lanes_look. Holds client->lock. */
 void client_lanes_offer(struct share_client *client, const struct share_message *message,
-			   const int *fds);
+			const int *fds);
 
 /** The lane that packets to a queue pair go through, or NULL: to the owner. */
 struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn);
 
-/** Send; returns how many were taken: those there was room for, and those that nobody waits for any more. */
+/** Send; returns how many were taken: those there was room for, and those that nobody waits for any
+ * more. */
 uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
-			    struct rte_mbuf **mbufs, uint16_t n);
+			 struct rte_mbuf **mbufs, uint16_t n);
 
 /** Take back what the other process has done with. */
 void client_lane_collect(struct share_client *client, struct client_lane *lane);

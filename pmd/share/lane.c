@@ -162,8 +162,8 @@ void lane_done(struct lane_rx *rx, uint32_t index)
  * well. */
 static void lane_tell(struct lane_rx *rx)
 {
-	const uint32_t own = lane_is_over(rx) ? __atomic_load_n(&rx->ring->prod, __ATOMIC_RELAXED)
-					      : rx->own;
+	const uint32_t own =
+		lane_is_over(rx) ? __atomic_load_n(&rx->ring->prod, __ATOMIC_RELAXED) : rx->own;
 
 	__atomic_store_n(&rx->ring->cons, own, __ATOMIC_RELEASE);
 }

@@ -161,8 +161,8 @@ static unsigned int answers(uint64_t *value)
 }
 
 /*
- * The number of packets stored since the start answers a question for it. The client says when it is
- * done, and leaves: a server that had no CPU meanwhile finds the connection closed, and its last
+ * The number of packets stored since the start answers a question for it. The client says when it
+ * is done, and leaves: a server that had no CPU meanwhile finds the connection closed, and its last
  * packet gone.
  */
 static void serve(void)

@@ -28,8 +28,8 @@ static void check_spans(struct flow *flow, uint32_t first, uint32_t spans, const
 
 #define BREAK_BYTES 300 /* of a READ that SIM_BREAK spoils, at least */
 
-/* Fake a fault of the stack, if the environment asks for it: a test of the supervisor needs programs
- * that fail. */
+/* Fake a fault of the stack, if the environment asks for it: a test of the supervisor needs
+ * programs that fail. */
 static void maybe_break(const struct flow *flow, const struct work *work)
 {
 	const char *how = flow->sim->breaks;

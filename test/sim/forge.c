@@ -302,7 +302,8 @@ void forge_check(struct sim *sim)
 		naks += counters_get(&sim->host[i].device->counters, COUNTER_packet_seq_err);
 	}
 	sim_check(sim,
-		  !sim->lossless || sim->scenario != SCENARIO_SOUND || naks <= copies * sim->forger.ahead,
+		  !sim->lossless || sim->scenario != SCENARIO_SOUND ||
+			  naks <= copies * sim->forger.ahead,
 		  "%llu NAKs for packets out of sequence, and nothing was lost; %llu were forged",
 		  (unsigned long long)naks, (unsigned long long)sim->forger.ahead);
 }

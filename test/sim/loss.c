@@ -18,11 +18,11 @@
 #define MBPS	      100000
 /* With peers that keep: the losses themselves, some twice, what is asked for again in vain, and the
  * flights by which the peer is found to keep. */
-#define EXCESS_MAX   1.5
+#define EXCESS_MAX 1.5
 /* Where neither request nor response is known to have come, all that a READ asked for is asked for
  * again: a request for less would be another one to a peer that has not seen the first. */
-#define EXCESS_READ_MAX 2.5
-#define EXCESS_START 0.01
+#define EXCESS_READ_MAX	 2.5
+#define EXCESS_START	 0.01
 #define WINDOWS_LOSS_PPM 10000
 
 struct outcome {
@@ -109,8 +109,7 @@ static bool windows(enum ibv_wr_opcode opcode)
 		const struct outcome sound = measure(opcode, 0, 0, true, lengths[i]);
 		const struct outcome drops =
 			measure(opcode, WINDOWS_LOSS_PPM, 0, false, lengths[i]);
-		const struct outcome keeps =
-			measure(opcode, WINDOWS_LOSS_PPM, 0, true, lengths[i]);
+		const struct outcome keeps = measure(opcode, WINDOWS_LOSS_PPM, 0, true, lengths[i]);
 
 		printf("%-6s %6u %25.3f   %8.3f %8.3f   %7.1f Gbit/s\n",
 		       opcode == IBV_WR_RDMA_READ ? "READ" : "WRITE", lengths[i], sound.ratio,

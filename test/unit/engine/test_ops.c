@@ -153,8 +153,9 @@ static void ops_poll__sleeps_where_the_owner_does_not_go_on(void **state)
 	assert_true(slept);
 }
 
-/* The owner has lost its CPU, perhaps to this thread. A turn that is much too long is slept through,
- * so a new one begins now and then, in case this thread loses its CPU at the wrong time. */
+/* The owner has lost its CPU, perhaps to this thread. A turn that is much too long is slept
+ * through, so a new one begins now and then, in case this thread loses its CPU at the wrong time.
+ */
 static void ops_poll__gives_up_the_cpu_where_a_turn_does_not_end(void **state)
 {
 	uint64_t before;

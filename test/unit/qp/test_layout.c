@@ -81,7 +81,8 @@ static void qp__posters_write_in_its_queues_only(void **state)
 static void qp__a_message_needs_few_lines(void **state)
 {
 	(void)state;
-	/* Who sends: all from the queue pair's begin, of the replies what says that none is owed. */
+	/* Who sends: all from the queue pair's begin, of the replies what says that none is owed.
+	 */
 	assert_int_equal(LINES(sched, replies.tail), 12);
 	/* Who receives: whose packet it is, and what to say to it; what it may write. */
 	assert_int_equal(LINES(sched, state), 3);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device: its port, addresses, limits, queue pairs by number, and the way in for every received frame. */
+/* A device: its port, addresses, limits, queue pairs by number, and the way in for every received
+ * frame. */
 #ifndef DEVICE_DEVICE_H
 #define DEVICE_DEVICE_H
 
@@ -27,28 +28,29 @@ struct qp;
 struct srq_table;
 struct xrcd;
 
-#define DEVICE_GIDS_MAX 128
-#define DEVICE_NAME_MAX 64
+#define DEVICE_GIDS_MAX	     128
+#define DEVICE_NAME_MAX	     64
 #define DEVICE_MCAST_BUCKETS 256
 
 struct device_gid {
-	union ibv_gid gid; /* all zero: the entry is free */
+	union ibv_gid gid;     /* all zero: the entry is free */
 	uint32_t ndev_ifindex; /* kernel interface, 0 for none */
-	int32_t vlan_id; /* -1: untagged */
+	int32_t vlan_id;       /* -1: untagged */
 };
 
 struct device_config {
 	char name[DEVICE_NAME_MAX];
 	uint8_t mac[6];
-	bool mac_is_random; /* another at each start: nothing of it is in the GUID */
+	bool mac_is_random;	 /* another at each start: nothing of it is in the GUID */
 	uint32_t port_mtu_bytes; /* largest IP packet of the port (an interface's MTU) */
 	uint64_t link_mbps;
 	/* queue pair numbers that are ours, where others share the port; 0, 0: all */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
-	uint32_t qp_limit;	   /* queue pairs at most; 0: as many as there are numbers for */
+	uint32_t qp_limit;	 /* queue pairs at most; 0: as many as there are numbers for */
 	uint64_t mr_limit_bytes; /* of memory in regions that keep their pages; 0: none */
-	const char *unique; /* what makes this port of this host different from every other: hashed into the GUID */
+	const char *unique; /* what makes this port of this host different from every other: hashed
+			       into the GUID */
 };
 
 struct device {
@@ -56,15 +58,16 @@ struct device {
 	uint64_t node_guid_be;
 	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the engine's lock */
 	uint32_t gid_hint; /* where the newest packet's address was found; engine's thread */
-	bool link_up; /* atomic */
-	enum ibv_mtu mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
+	bool link_up;	   /* atomic */
+	enum ibv_mtu
+		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
 	struct counters counters; /* written by the engine's thread */
 	struct early_pool *early; /* packets that came before their turn; engine's thread */
 
 	const struct engine_ops *ops; /* set by who drives the device */
 	void *engine;
-	const uint64_t *now_ns; /* the time of the engine's turn; engine's thread or lock */
+	const uint64_t *now_ns;	    /* the time of the engine's turn; engine's thread or lock */
 	struct moderator moderator; /* of completion events; run by the engine */
 
 	/* The receiver of MADs to QP 1 (device/gsi.h); changed under the engine's lock. */
@@ -75,19 +78,20 @@ struct device {
 	pthread_mutex_t qpn_lock;
 	uint32_t qpn_next;
 	uint32_t qp_max;
-	uint32_t qps; /* in use; atomic */
+	uint32_t qps;		/* in use; atomic */
 	struct qp ***qpn_pages; /* [qpn >> 12][qpn & 0xfff], pages made on demand and kept */
 
 	LIST_HEAD(, mcast_group) groups[DEVICE_MCAST_BUCKETS]; /* engine's lock */
 	uint32_t group_count;
 
 	uint32_t quota[DEVICE_QUOTA_KINDS]; /* objects there are; atomic */
-	uint64_t mr_bytes; /* in such regions; atomic */
+	uint64_t mr_bytes;		    /* in such regions; atomic */
 	struct device_objects objects;
 	struct dm_pool dm_pool;
 	pthread_mutex_t xrcd_lock; /* below it: xrcds */
 	LIST_HEAD(, xrcd) xrcds;
-	struct srq_table *srq_table; /* XRC; NULL until there was a domain; its content under the engine's lock */
+	struct srq_table *srq_table; /* XRC; NULL until there was a domain; its content under the
+					engine's lock */
 
 	/* An unaffiliated event (port up, down, GID change, fatal); set by the facade. */
 	void (*event)(void *user, enum ibv_event_type type);
@@ -99,39 +103,47 @@ struct device {
  * The functions get device->engine.
  */
 struct engine_ops {
-	/* Stop the engine between two turns, and start it again: around every control call. MT-safe, may not nest. */
+	/* Stop the engine between two turns, and start it again: around every control call.
+	 * MT-safe, may not nest. */
 	void (*lock)(void *engine);
 	void (*unlock)(void *engine);
 	/* A queue pair is new, or goes: under lock. */
 	void (*attach)(void *engine, struct qp *qp);
 	void (*detach)(void *engine, struct qp *qp);
-	/* Work was posted or a state changed: the queue pair wants qp_run. MT-safe; may itself run the engine. */
+	/* Work was posted or a state changed: the queue pair wants qp_run. MT-safe; may itself run
+	 * the engine. */
 	void (*kick)(void *engine, struct qp *qp);
 	/* The application polls and found nothing: run a turn if nobody else does. MT-safe. */
 	void (*poll)(void *engine);
-	/* The application polls, and found all `n` completions that it asked for. MT-safe; may run a turn. */
+	/* The application polls, and found all `n` completions that it asked for. MT-safe; may run
+	 * a turn. */
 	void (*polled)(void *engine, int n);
-	/* The application is about to sleep on a channel: somebody else must run the engine. MT-safe. */
+	/* The application is about to sleep on a channel: somebody else must run the engine.
+	 * MT-safe. */
 	void (*wait)(void *engine);
 	/* The engine's clock now, in nanoseconds; it goes as CLOCK_MONOTONIC does. MT-safe. */
 	uint64_t (*now)(void *engine);
-	/* A multicast group has its first member on this device, or lost its last. Under lock. 0 or -errno. */
+	/* A multicast group has its first member on this device, or lost its last. Under lock. 0 or
+	 * -errno. */
 	int (*join)(void *engine, const union ibv_gid *gid);
 	void (*leave)(void *engine, const union ibv_gid *gid);
 	/*
-	 * Memory in huge pages may be sent from its place from now on: what unmap takes, or NULL where it is copied.
-	 * After unmap the port reads nothing of it any more. Both may be NULL. Under lock.
+	 * Memory in huge pages may be sent from its place from now on: what unmap takes, or NULL
+	 * where it is copied. After unmap the port reads nothing of it any more. Both may be NULL.
+	 * Under lock.
 	 */
 	void *(*map)(void *engine, const void *addr, size_t length);
 	void (*unmap)(void *engine, void *mapping);
-	/* The link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT, -ENETUNREACH. Not under lock. */
+	/* The link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT,
+	 * -ENETUNREACH. Not under lock. */
 	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
 };
 
 /** Create a device without addresses and without an engine. 0, -EINVAL, -ENOMEM. */
 int device_create(const struct device_config *config, struct device **device);
 
-/** The largest path MTU on a port that carries IP packets of so many bytes; 0 where not even the smallest fits. MT-safe. */
+/** The largest path MTU on a port that carries IP packets of so many bytes; 0 where not even the
+ * smallest fits. MT-safe. */
 enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes);
 
 /** The GUID that a device of this configuration has, in network order. MT-safe. */
@@ -140,21 +152,23 @@ uint64_t device_guid(const struct device_config *config);
 /** Destroy a device that has no queue pairs left. */
 void device_destroy(struct device *device);
 
-/** Put an address in the first free entry of the GID table (untagged or a VLAN's). Engine's lock. Index, -EEXIST, -ENOSPC. */
+/** Put an address in the first free entry of the GID table (untagged or a VLAN's). Engine's lock.
+ * Index, -EEXIST, -ENOSPC. */
 int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
 		   uint32_t ifindex);
 
 /**
  * Make the GID table say what it is told: what is not in the list goes, what is new comes into the
- * first free entries, the others keep their index. Raises IBV_EVENT_GID_CHANGE for a change. Engine's
- * lock.
+ * first free entries, the others keep their index. Raises IBV_EVENT_GID_CHANGE for a change.
+ * Engine's lock.
  */
 void device_sync_gids(struct device *device, const struct device_gid *gids, size_t count);
 
 /** Index of an address, or -ENOENT. */
 int device_find_gid(const struct device *device, const uint8_t gid[16]);
 
-/** Give a queue pair its number; device_free_qpn when it goes. MT-safe. QPN in [2, 2^24), or -ENOSPC. Starts at a random number. */
+/** Give a queue pair its number; device_free_qpn when it goes. MT-safe. QPN in [2, 2^24), or
+ * -ENOSPC. Starts at a random number. */
 int device_alloc_qpn(struct device *device);
 
 /** Make a number find its queue pair (NULL: no more). Engine's lock. */
@@ -173,7 +187,8 @@ enum frame_known {
 };
 
 /**
- * Engine: take in one received frame: parse, verify ICRC, address, partition and queue pair; count what is dropped and why.
+ * Engine: take in one received frame: parse, verify ICRC, address, partition and queue pair; count
+ * what is dropped and why.
  *
  * @param known
  *   Of enum frame_known.
@@ -198,8 +213,8 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr);
 void device_query_port(const struct device *device, struct ibv_port_attr *attr);
 
 /** Build the path of an address vector (GRH needed). Engine's lock. 0, -EINVAL. */
-int device_make_path(const struct device *device, const struct ibv_ah_attr *ah, const uint8_t dst_mac[6],
-		     uint16_t udp_sport, struct path *path);
+int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
+		     const uint8_t dst_mac[6], uint16_t udp_sport, struct path *path);
 
 /** Raise an unaffiliated event. MT-safe. */
 void device_raise(struct device *device, enum ibv_event_type type);

@@ -141,8 +141,8 @@ enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key
 /** Whether a peer may use a key so, without regard to a range. As above. */
 enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need);
 
-/** Keep what registration needs of the system, before the program gives up what it may ask. MT-safe;
- * again in a child of fork(). */
+/** Keep what registration needs of the system, before the program gives up what it may ask.
+ * MT-safe; again in a child of fork(). */
 void mr_prepare(void);
 
 #endif

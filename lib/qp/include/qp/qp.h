@@ -56,7 +56,7 @@ struct qp_init {
 	uint32_t qpn;
 	struct counters *counters;
 	struct early_pool *early; /* where packets wait for their turn; NULL: they are dropped */
-	uint8_t max_rd_atomic; /* the device's limits */
+	uint8_t max_rd_atomic;	  /* the device's limits */
 	uint8_t max_dest_rd_atomic;
 	uint16_t window_max; /* packets in flight at most (transport/flight.h); 0: as usual */
 	uint32_t max_rate_kbps;
@@ -76,8 +76,9 @@ static inline struct qp_sched *qp_sched(struct qp *qp)
  * what was granted. */
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **qp);
 
-/** Before qp_destroy: it gives back what it keeps of the device's, unbinds its windows of type 2, and
- * drops the completions of it that nobody has polled. The engine finds it no more. Engine's lock. */
+/** Before qp_destroy: it gives back what it keeps of the device's, unbinds its windows of type 2,
+ * and drops the completions of it that nobody has polled. The engine finds it no more. Engine's
+ * lock. */
 void qp_retire(struct qp *qp);
 
 /** Outstanding work vanishes without completions. It is retired. */
@@ -151,16 +152,17 @@ int qp_post_built(struct qp *qp);
  * is in error. */
 int qp_post_recv(struct qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
-/** Engine: have fetched what qp_receive will look at for a request, or else a response, or qp_run, of
- * a queue pair that was not used of late. */
+/** Engine: have fetched what qp_receive will look at for a request, or else a response, or qp_run,
+ * of a queue pair that was not used of late. */
 void qp_prefetch_receive(const struct qp *qp, bool request);
 void qp_prefetch_run(const struct qp *qp);
 
-/** Engine: then the work itself that is posted next, of a queue pair of which that was done before. */
+/** Engine: then the work itself that is posted next, of a queue pair of which that was done before.
+ */
 void qp_prefetch_work(const struct qp *qp);
 
-/** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called, unless
- * it is quiet. */
+/** Engine: a parsed packet with a good ICRC to this queue pair. Afterwards qp_run must be called,
+ * unless it is quiet. */
 void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
 
 /**
@@ -172,8 +174,8 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
  */
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget);
 
-/** Engine: what is posted has completed, and nothing is owed: neither qp_run nor qp_timeout has anything
- * to do. */
+/** Engine: what is posted has completed, and nothing is owed: neither qp_run nor qp_timeout has
+ * anything to do. */
 bool qp_is_quiet(const struct qp *qp);
 
 /** Engine: an acknowledgement is all that qp_run would send; it may wait a little. */

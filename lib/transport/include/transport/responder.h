@@ -34,8 +34,8 @@ enum responder_gap {
 	GAP_NAKED,   /* a sequence NAK for it was made: what comes behind it draws none (C9-112) */
 	GAP_CLOSING, /* within a turn: a NAK was made for it and it has come; what is kept behind it
 			is executed */
-	GAP_NOT_READY, /* an RNR NAK for it was made, or is when it comes again: what is behind it is
-			  kept without an answer */
+	GAP_NOT_READY, /* an RNR NAK for it was made, or is when it comes again: what is behind it
+			  is kept without an answer */
 };
 
 /* What a WRITE needs stands together, behind three pointers (lib/qp/internal.h has the lines). */
@@ -67,7 +67,7 @@ struct responder {
 	enum responder_message message;
 	uint8_t gap;	    /* enum responder_gap */
 	uint16_t gap_hints; /* packets kept that no NAK was made for: at most so many are due */
-	bool refused; /* an RNR NAK was made, and what is kept behind it comes again */
+	bool refused;	    /* an RNR NAK was made, and what is kept behind it comes again */
 	/* While GAP_NAKED, of the first packet behind the gap; epsn until one comes. That stands
 	 * still meanwhile, so nobody has to move this along. */
 	struct psn gap_psn;
@@ -80,7 +80,8 @@ struct responder {
 
 	uint32_t peer_qpn; /* an attribute, for completions */
 
-	/* Packets that came out of order. Each time epsn has moved, gap_next drops those before it. */
+	/* Packets that came out of order. Each time epsn has moved, gap_next drops those before it.
+	 */
 	struct early early;
 
 	/* XRC: each packet names a shared receive queue of the domain, which gives pd, rq, srq and

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Building a RoCEv2 frame: a path's prebuilt headers, transport headers, payload by reference, then one sealing pass. */
+/* Building a RoCEv2 frame: a path's prebuilt headers, transport headers, payload by reference, then
+ * one sealing pass. */
 #ifndef WIRE_BUILD_H
 #define WIRE_BUILD_H
 
@@ -14,9 +15,10 @@
 #include "base/psn.h"
 #include "wire/headers.h"
 
-#define PACKET_HDR_MAX 128 /* Ethernet, VLAN, IPv6, UDP, BTH and the longest extended headers fit */
+#define PACKET_HDR_MAX 128 /* Ethernet, VLAN, IPv6, UDP, BTH and the longest extended headers fit \
+			    */
 #define PACKET_FRAGS_MAX 32
-#define PACKET_TAIL_MAX 8 /* pad and ICRC */
+#define PACKET_TAIL_MAX	 8 /* pad and ICRC */
 /* Room that a frame buffer needs: headers, payload, pad, ICRC. */
 #define PACKET_FRAME_MAX (PACKET_HDR_MAX + WIRE_MTU_MAX + 4 + WIRE_ICRC_LEN)
 
@@ -40,7 +42,8 @@ struct path {
 	uint8_t l3_off;
 	uint8_t l4_off;
 	bool ipv6;
-	uint32_t ipv4_sum; /* ones' complement sum of the IPv4 header with length, id and checksum 0 */
+	uint32_t ipv4_sum; /* ones' complement sum of the IPv4 header with length, id and checksum 0
+			    */
 	/* What packets that come back are sent to. */
 	uint8_t sgid[16];
 	int32_t vlan_id; /* -1: untagged */
@@ -72,19 +75,21 @@ struct packet_frag {
 
 /* A packet to be sent. The owner of the sink gives `frame`; packet_begin resets the rest. */
 struct packet_out {
-	uint8_t *frame; /* at least PACKET_FRAME_MAX bytes, headers first, payload contiguous behind */
+	uint8_t *frame; /* at least PACKET_FRAME_MAX bytes, headers first, payload contiguous behind
+			 */
 	uint16_t hdr_len; /* headers written so far */
-	uint16_t ip_id; /* IPv4 identification; 0 unless set before packet_seal (DF is set) */
+	uint16_t ip_id;	  /* IPv4 identification; 0 unless set before packet_seal (DF is set) */
 	uint32_t payload_len;
 	uint32_t copy_len; /* of it, bytes that are read from memory */
 	bool guarded;	   /* some of those may not be there when they are read */
 	uint8_t l3_off;
 	uint8_t l4_off;
 	bool ipv6;
-	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before packet_seal */
-	bool icrc_repeats; /* the ICRC covers the transport headers twice; see packet_icrc_ok */
-	bool unsealed; /* set before packet_seal: who gets it trusts us and checks no ICRC */
-	bool again;    /* sent before: its payload is copied, and it leaves in a packet of its own */
+	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before
+				 packet_seal */
+	bool icrc_repeats;    /* the ICRC covers the transport headers twice; see packet_icrc_ok */
+	bool unsealed;	      /* set before packet_seal: who gets it trusts us and checks no ICRC */
+	bool again; /* sent before: its payload is copied, and it leaves in a packet of its own */
 	uint8_t frags;
 	uint32_t ipv4_sum;
 	struct packet_frag frag[PACKET_FRAGS_MAX];
@@ -135,16 +140,18 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	out->again = false;
 	out->frags = 0;
 	out->ipv4_sum = path->ipv4_sum;
-	/* struct bth, a word at a time; no array of words: what is copied out of one in larger pieces would have to wait
-	 * until the store buffer is empty. */
+	/* struct bth, a word at a time; no array of words: what is copied out of one in larger
+	 * pieces would have to wait until the store buffer is empty. */
 	at = packet_extend(out, sizeof(struct bth));
 	word = rte_cpu_to_be_32((uint32_t)fields->opcode << 24 |
 				(fields->solicited ? (uint32_t)BTH_SOLICITED << 16 : 0) |
-				(fields->migrated ? (uint32_t)BTH_MIGRATED << 16 : 0) | fields->pkey);
+				(fields->migrated ? (uint32_t)BTH_MIGRATED << 16 : 0) |
+				fields->pkey);
 	memcpy(at, &word, sizeof(word));
 	word = rte_cpu_to_be_32((fields->becn ? (uint32_t)BTH_BECN << 24 : 0) | fields->dest_qpn);
 	memcpy(at + sizeof(word), &word, sizeof(word));
-	word = rte_cpu_to_be_32((fields->ack_req ? (uint32_t)BTH_ACK_REQ << 24 : 0) | fields->psn.v);
+	word = rte_cpu_to_be_32((fields->ack_req ? (uint32_t)BTH_ACK_REQ << 24 : 0) |
+				fields->psn.v);
 	memcpy(at + 2 * sizeof(word), &word, sizeof(word));
 }
 
@@ -152,8 +159,8 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
  * Name the next bytes of payload; they are read by packet_seal. Not MT-safe per packet.
  *
  * @return
- *   0, -ENOSPC when the packet has PACKET_FRAGS_MAX fragments, or -EMSGSIZE when the payload would be
- *   longer than WIRE_MTU_MAX.
+ *   0, -ENOSPC when the packet has PACKET_FRAGS_MAX fragments, or -EMSGSIZE when the payload would
+ * be longer than WIRE_MTU_MAX.
  */
 static inline int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr,
 				 uint32_t len)
@@ -180,20 +187,21 @@ static inline uint32_t packet_length(const struct packet_out *out)
 }
 
 /**
- * Finish a packet: copy the payload, pad, and write lengths, checksums and ICRC. Not MT-safe per packet.
- * The payload's memory is the application's, which may take it away at any time: the copy is guarded.
- * The UDP checksum is 0 on IPv4; on IPv6 it is computed (RFC 8200, 8.1), or left for the port to complete.
- * An unsealed packet has zeros for ICRC and UDP checksum.
+ * Finish a packet: copy the payload, pad, and write lengths, checksums and ICRC. Not MT-safe per
+ * packet. The payload's memory is the application's, which may take it away at any time: the copy
+ * is guarded. The UDP checksum is 0 on IPv4; on IPv6 it is computed (RFC 8200, 8.1), or left for
+ * the port to complete. An unsealed packet has zeros for ICRC and UDP checksum.
  *
  * @return
- *   Bytes of the frame, without Ethernet FCS and without padding to the Ethernet minimum; or -EFAULT where
- *   the payload cannot be read: there is no packet then.
+ *   Bytes of the frame, without Ethernet FCS and without padding to the Ethernet minimum; or
+ * -EFAULT where the payload cannot be read: there is no packet then.
  */
 int packet_seal(struct packet_out *out);
 
 /**
- * The same for a packet whose payload (all FRAG_COPY) stays where it is: headers are in out->frame, and pad and ICRC go to
- * `tail`, which has PACKET_TAIL_MAX bytes. Over IPv6 the UDP checksum has to be the port's.
+ * The same for a packet whose payload (all FRAG_COPY) stays where it is: headers are in out->frame,
+ * and pad and ICRC go to `tail`, which has PACKET_TAIL_MAX bytes. Over IPv6 the UDP checksum has to
+ * be the port's.
  *
  * @return
  *   Bytes at `tail`, or -EFAULT.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The invariant CRC of RoCEv2 (IBTA 7.8.1 and A17.3.4): CRC-32 over a packet whose changeable fields read as ones. */
+/* The invariant CRC of RoCEv2 (IBTA 7.8.1 and A17.3.4): CRC-32 over a packet whose changeable
+ * fields read as ones. */
 #ifndef WIRE_ICRC_H
 #define WIRE_ICRC_H
 

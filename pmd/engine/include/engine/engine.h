@@ -23,22 +23,26 @@
 struct device;
 struct report;
 
-/* Frames that came in bursts without end, after which timers fire all the same: as many as any port's ring holds. */
+/* Frames that came in bursts without end, after which timers fire all the same: as many as any
+ * port's ring holds. */
 #define ENGINE_FULL_FRAMES 16384
 
 struct engine {
 	struct owner owner __rte_cache_aligned;
 
-	/* Queue pairs that were kicked while somebody else ran the engine: a stack through kick_next. Atomic. */
+	/* Queue pairs that were kicked while somebody else ran the engine: a stack through
+	 * kick_next. Atomic. */
 	struct qp *kicks __rte_cache_aligned;
 
 	/* Written by whoever polls, read by the helper; relaxed. */
-	uint64_t polls __rte_cache_aligned; /* calls of ops_poll, and completions that ops_polled tells of */
-	uint64_t app_turns; /* calls of ops_poll that became turns */
-	uint64_t found; /* calls of ops_polled */
-	uint64_t yield_due_ns; /* until then a poll that finds nothing keeps the CPU; relaxed */
-	uint64_t refused_times; /* taken_times, at the first of the polls that have found the engine taken since; relaxed */
-	uint64_t refused_ns; /* when that was; relaxed */
+	uint64_t polls __rte_cache_aligned; /* calls of ops_poll, and completions that ops_polled
+					       tells of */
+	uint64_t app_turns;		    /* calls of ops_poll that became turns */
+	uint64_t found;			    /* calls of ops_polled */
+	uint64_t yield_due_ns;	/* until then a poll that finds nothing keeps the CPU; relaxed */
+	uint64_t refused_times; /* taken_times, at the first of the polls that have found the engine
+				   taken since; relaxed */
+	uint64_t refused_ns;	/* when that was; relaxed */
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or is a fork's child */
 	enum settings_progress progress;
@@ -47,10 +51,10 @@ struct engine {
 	struct engine_clock clock;
 
 	/* owner's */
-	int cancel_state; /* the owner's own, while it is not to be cancelled */
+	int cancel_state;     /* the owner's own, while it is not to be cancelled */
 	uint64_t taken_times; /* how often the engine was taken; others read it, relaxed */
 	uint64_t now_ns;
-	uint64_t busy_ns; /* when there was something to do last */
+	uint64_t busy_ns;     /* when there was something to do last */
 	uint32_t full_frames; /* in bursts that left some behind, in a row */
 	uint32_t taken;	      /* frames that the last turn took from the port, or dropped there */
 	uint64_t link_due_ns; /* when the link's state is looked at next */
@@ -61,9 +65,10 @@ struct engine {
 	struct wheel wheel;
 	struct reconnect reconnect;
 
-	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; for the time of engine_input */
-	bool lost; /* the port has gone for good */
-	struct report *report; /* what is shown to who watches; NULL: nothing */
+	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; for the time of
+					     engine_input */
+	bool lost;			  /* the port has gone for good */
+	struct report *report;		  /* what is shown to who watches; NULL: nothing */
 
 	int canary_fd; /* the report's: looked at now and then; or -1 */
 	bool robbed;   /* the program has closed descriptors of ours; atomic */
@@ -75,7 +80,8 @@ struct engine {
 int engine_create(struct device *device, struct link *link, enum settings_progress progress,
 		  struct engine **engine);
 
-/** Have another run the engine from here on. Not MT-safe; nobody sleeps on a channel. 0 or -errno. */
+/** Have another run the engine from here on. Not MT-safe; nobody sleeps on a channel. 0 or -errno.
+ */
 int engine_set_progress(struct engine *engine, enum settings_progress progress);
 
 /** Run one turn: send, then receive. Owner. Returns how much there was to do; 0: nothing. */
@@ -85,18 +91,20 @@ unsigned int engine_turn(struct engine *engine);
 void engine_empty_port(struct engine *engine);
 
 /**
- * Return how long nothing has to be done, at most `limit_ns`; hardly any time where something is left that waits for no timer. From
- * here on engine_due_ns tells of what comes up. Owner.
+ * Return how long nothing has to be done, at most `limit_ns`; hardly any time where something is
+ * left that waits for no timer. From here on engine_due_ns tells of what comes up. Owner.
  */
 uint64_t engine_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
 
-/** Return when the first of what has come up since engine_idle_ns has to be done; 0: already. Owner. */
+/** Return when the first of what has come up since engine_idle_ns has to be done; 0: already.
+ * Owner. */
 uint64_t engine_due_ns(const struct engine *engine);
 
 /** The transmitting half of a turn. Owner. Returns how much there was to do. */
 unsigned int engine_transmit(struct engine *engine);
 
-/** Where the port is full, wait a while until it has taken what is owed: who asks will not be there to send it later. Owner. */
+/** Where the port is full, wait a while until it has taken what is owed: who asks will not be there
+ * to send it later. Owner. */
 void engine_wait_for_room(struct engine *engine);
 
 /** Put a queue pair on the ready list. Owner. */
@@ -144,7 +152,8 @@ static inline void engine_lock(struct engine *engine)
 /** Stop for good, at the end of the process: send what is ready, close the port. MT-safe. */
 void engine_end(struct engine *engine);
 
-/** In a child of fork(): the engine is the parent's. Everything asked of it from here on does nothing. */
+/** In a child of fork(): the engine is the parent's. Everything asked of it from here on does
+ * nothing. */
 void engine_disown(struct engine *engine);
 
 /** The table that a device calls its engine by. */

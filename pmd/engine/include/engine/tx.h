@@ -14,9 +14,9 @@
 struct counters;
 struct dma;
 
-#define TX_BATCH    32
-#define TX_STREAM_MIN 4 /* packets in a pass */
-#define TX_LOOP_MAX 512 /* packets to ourselves that wait for the next turn; a power of two */
+#define TX_BATCH      32
+#define TX_STREAM_MIN 4	  /* packets in a pass */
+#define TX_LOOP_MAX   512 /* packets to ourselves that wait for the next turn; a power of two */
 
 /* Engine's thread. */
 struct tx {
@@ -24,22 +24,22 @@ struct tx {
 	struct packet_out out;
 	struct port *port;
 	struct counters *counters;
-	struct dma *dma; /* memory that packets may be sent from in place; NULL: none */
+	struct dma *dma;	/* memory that packets may be sent from in place; NULL: none */
 	const uint32_t *groups; /* how many multicast groups we are in ourselves, or NULL */
-	bool connected;	 /* else what is sent reaches nobody, and is dropped as a cable would */
-	bool stuck;	 /* since tx_begin: a packet was asked for and could not be given */
-	bool given_up;	 /* it was waited for in vain, and has taken nothing since */
+	bool connected;	     /* else what is sent reaches nobody, and is dropped as a cable would */
+	bool stuck;	     /* since tx_begin: a packet was asked for and could not be given */
+	bool given_up;	     /* it was waited for in vain, and has taken nothing since */
 	uint16_t next_ip_id; /* IPv4 identification of the next packet */
-	uint32_t count;	 /* packets not yet taken by the port */
-	uint32_t placed; /* those built where the port sends them from, and not sent yet */
+	uint32_t count;	     /* packets not yet taken by the port */
+	uint32_t placed;     /* those built where the port sends them from, and not sent yet */
 	uint64_t placed_bytes;
 	uint64_t pending_bytes;
 	struct rte_mbuf *current; /* given by get and not yet put */
-	uint8_t *offer; /* get gave the port's place for short packets in its stead; or NULL */
-	bool was_short; /* the packet put last could have been built there */
-	bool streams;	/* more than a few packets were sent in the last pass that sent some */
+	uint8_t *offer;	  /* get gave the port's place for short packets in its stead; or NULL */
+	bool was_short;	  /* the packet put last could have been built there */
+	bool streams;	  /* more than a few packets were sent in the last pass that sent some */
 	uint32_t in_pass; /* packets since tx_begin */
-	uint32_t spares;	  /* buffers that the next packets are built in */
+	uint32_t spares;  /* buffers that the next packets are built in */
 	struct rte_mbuf *spare[TX_BATCH]; /* the next one is the last */
 	struct rte_mbuf *pending[TX_BATCH];
 	uint32_t loop_head, loop_tail; /* free-running */
@@ -57,7 +57,8 @@ static inline bool tx_loop_full(const struct tx *tx)
 	return tx_loop_count(tx) == TX_LOOP_MAX;
 }
 
-/** Whether there is more to send when the port takes some. What waits in the loop waits for a turn. */
+/** Whether there is more to send when the port takes some. What waits in the loop waits for a turn.
+ */
 static inline bool tx_waits_for_port(const struct tx *tx)
 {
 	return tx->count > 0 || (tx->stuck && !tx_loop_full(tx));
@@ -80,7 +81,8 @@ static inline void tx_begin(struct tx *tx)
 /** Give the port what is pending; what it does not take stays. */
 void tx_flush(struct tx *tx);
 
-/** Send a frame that nobody takes: so a driver comes to give back buffers of packets that have left. */
+/** Send a frame that nobody takes: so a driver comes to give back buffers of packets that have
+ * left. */
 void tx_stir(struct tx *tx);
 
 /** A buffer for a frame that is no RoCE packet, or NULL. */

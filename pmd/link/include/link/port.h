@@ -103,8 +103,8 @@ struct port {
 	/* set by port_prepare */
 	struct devargs devargs;
 	enum port_driver driver;
-	char ifname[16]; /* of af_packet */
-	bool is_client;	 /* memif: the other end has to be there first */
+	char ifname[16];     /* of af_packet */
+	bool is_client;	     /* memif: the other end has to be there first */
 	bool waits_for_peer; /* a wire in memory, whose other end may come later */
 	bool own_socket; /* af_packet: by a packet socket of ours, beside the kernel's own use */
 	bool watched;	 /* own_socket: DPDK's pdump shall see the packets */
@@ -114,15 +114,17 @@ struct port {
 	uint32_t mbufs;
 	bool keeps_driver; /* set before: DPDK's own driver, also where we could do without */
 
-	/* Makes the pool in place of port_open, of memory that `dma` is for, or NULL; 0 or -errno (logged). */
+	/* Makes the pool in place of port_open, of memory that `dma` is for, or NULL; 0 or -errno
+	 * (logged). */
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
 	/* PORT_WIRE, PORT_SHARED, PORT_GUEST, own_socket */
 	const struct port_ops *ops;
 	void *ops_arg;
-	uint64_t tsc_hz; /* of the time stamp counter; 0: EAL knows */
-	bool spares_icrc; /* PORT_SHARED: packets to our own MAC stay on this host, and need no ICRC */
+	uint64_t tsc_hz;  /* of the time stamp counter; 0: EAL knows */
+	bool spares_icrc; /* PORT_SHARED: packets to our own MAC stay on this host, and need no ICRC
+			   */
 	uint32_t own_qpn_first; /* packets to our MAC and other queue pairs than these go out too */
 	uint32_t own_qpn_count;
 
@@ -138,20 +140,20 @@ struct port {
 	bool gathers;	  /* the port does DMA, and sends a packet from several buffers */
 	bool interrupts; /* the port has receive interrupts, and wake_fd tells of them once they are
 			    armed; atomic */
-	int wake_fd; /* readable when frames wait, or -1; atomic: a port that is lost has none */
-	int listen_fd;	  /* memif server: readable when a client comes, or -1 */
+	int wake_fd;   /* readable when frames wait, or -1; atomic: a port that is lost has none */
+	int listen_fd; /* memif server: readable when a client comes, or -1 */
 
 	struct psock *psock; /* own_socket */
 
 	/* engine's thread or lock */
 	bool was_running; /* own_socket: the interface, as of the last look */
-	bool started; /* a memif client starts when its server is there */
+	bool started;	  /* a memif client starts when its server is there */
 	bool had_peer;
 	bool removed; /* the device is no more, or wanted back; atomic */
 	bool rx_cut;  /* of port_ops: the last burst ended before what waits did */
 	/* Frames lost since the beginning, as port_ops know: */
-	uint64_t rx_too_long; /* dropped by port_ops */
-	uint64_t rx_missed;   /* dropped before port_ops could take them */
+	uint64_t rx_too_long;	       /* dropped by port_ops */
+	uint64_t rx_missed;	       /* dropped before port_ops could take them */
 	struct port_drops tx_too_long; /* and packets */
 
 	bool armed; /* frames interrupt; atomic */
@@ -187,10 +189,10 @@ int port_start(struct port *port);
 bool port_connected(const struct port *port);
 
 /**
- * Whether the link is up, as of when port_connected told `connected`: asked twice, a link that comes
- * up in between would be told as both. Engine's lock. A wire in memory counts as up until its first
- * peer has come and gone: programs refuse a port that is down, and the first of two to start cannot
- * have a peer.
+ * Whether the link is up, as of when port_connected told `connected`: asked twice, a link that
+ * comes up in between would be told as both. Engine's lock. A wire in memory counts as up until its
+ * first peer has come and gone: programs refuse a port that is down, and the first of two to start
+ * cannot have a peer.
  */
 bool port_link_up(struct port *port, bool connected);
 
@@ -224,7 +226,8 @@ static inline int port_wake_fd(const struct port *port)
 	return __atomic_load_n(&port->wake_fd, __ATOMIC_RELAXED);
 }
 
-/** Before sleeping on wake_fd: whether frames wait already, or may. Engine's lock where there are interrupts, else MT-safe. */
+/** Before sleeping on wake_fd: whether frames wait already, or may. Engine's lock where there are
+ * interrupts, else MT-safe. */
 static inline bool port_arm(struct port *port)
 {
 	return port->ops ? port->ops->arm(port->ops_arg) : port_arm_interrupt(port);

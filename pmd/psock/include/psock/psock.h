@@ -47,8 +47,8 @@ int psock_start(struct psock *psock, unsigned int ifindex);
 /** As rte_eth_rx_burst. */
 uint16_t psock_rx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Return how many frames the kernel has dropped so far because the ring was full, as known when the
- * newest frame was received. */
+/** Return how many frames the kernel has dropped so far because the ring was full, as known when
+ * the newest frame was received. */
 uint64_t psock_missed(const struct psock *psock);
 
 /** As rte_eth_tx_burst; each packet in one buffer. */
