@@ -17,7 +17,7 @@ umask 022
 BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf libibverbs-dev
 	librdmacm-dev libisal-dev libcmocka-dev"
 DEMO_PKGS="perftest"
-TEST_PKGS="clang libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
+TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
 	iperf3 tcpdump tshark python3 python3-pyverbs"
 PERF_PKGS="gnuplot-nox"
 INTEROP_PKGS="qemu-system-x86 cpio kmod"
@@ -25,7 +25,7 @@ INTEROP_PKGS="qemu-system-x86 cpio kmod"
 # The same where there is no dpkg to ask: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
-TEST_PARTS="clang ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3"
+TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3"
 PERF_PARTS="gnuplot"
 INTEROP_PARTS="qemu-system-x86_64 cpio modprobe"
 

@@ -196,8 +196,25 @@ def beside(total):
     build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), THREADED_TARGETS)
 
 
+def formatting(total):
+    """Every file is as .clang-format has it. One test; outside a checkout nobody knows which files there are."""
+    title("format")
+    files = subprocess.run(["git", "ls-files", "*.c", "*.h"], capture_output=True, text=True, check=False).stdout.split()
+    if not files:
+        print("skip  format: this is no checkout of git", flush=True)
+        total.add(skipped=1)
+        return
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *files], capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(done.stderr[-10000:])
+        total.fail("format: run clang-format -i on these files")
+    else:
+        total.add(passed=1)
+
+
 def everything(total):
     """Runs all tests."""
+    formatting(total)
     title("unit tests, ABI")
     meson_test(total, "build", "--no-suite", "sim")
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
