@@ -15,8 +15,8 @@
 #include "base/psn.h"
 #include "wire/headers.h"
 
-#define PACKET_HDR_MAX 128 /* Ethernet, VLAN, IPv6, UDP, BTH and the longest extended headers fit \
-			    */
+/* Room for Ethernet, VLAN, IPv6, UDP, BTH and the longest extended headers. */
+#define PACKET_HDR_MAX	 128
 #define PACKET_FRAGS_MAX 32
 #define PACKET_TAIL_MAX	 8 /* pad and ICRC */
 /* Room that a frame buffer needs: headers, payload, pad, ICRC. */
