@@ -152,7 +152,7 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 		responder->gap_hints += fate == KEPT;
 		return;
 	}
-	if (responder->gap == GAP_NONE) {
+	if (responder->gap == GAP_NONE || responder->gap == GAP_WAITS) {
 		gap_nak(responder, packet->psn);
 		return;
 	}
@@ -203,7 +203,8 @@ const struct packet *gap_next(struct responder *responder)
 	const bool closing = responder->gap == GAP_CLOSING;
 	const struct packet *packet;
 
-	if (responder->gap == GAP_NAKED || responder->gap == GAP_NOT_READY)
+	if (responder->gap == GAP_NAKED || responder->gap == GAP_NOT_READY ||
+	    responder->gap == GAP_WAITS)
 		return NULL;
 	if (early_drop_before(&responder->early, responder->epsn))
 		responder_acknowledge(responder);

@@ -169,7 +169,7 @@ static enum verdict responder_not_ready(struct responder *responder, const struc
 {
 	const bool held = responder->refused && packet == early_first(&responder->early);
 
-	responder->gap = GAP_NOT_READY;
+	responder->gap = held ? GAP_WAITS : GAP_NOT_READY;
 	if (held)
 		return DONE;
 	responder->refused = true;
@@ -473,7 +473,7 @@ void responder_check(const struct responder *responder)
 	early_check(&responder->early);
 	replies_check(responder->replies);
 	assert(responder->gap != GAP_CLOSING);
-	assert(responder->gap != GAP_NOT_READY || first == NULL ||
+	assert((responder->gap != GAP_NOT_READY && responder->gap != GAP_WAITS) || first == NULL ||
 	       !psn_before(first->psn, responder->epsn));
 	/* Kept packets that were executed wait to be dropped only while nothing can be executed. */
 	assert(responder->gap != GAP_NONE || first == NULL ||

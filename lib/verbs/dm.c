@@ -41,13 +41,13 @@ void dm_free_handle(struct face_dm *face)
 static int closed_copy_to(struct ibv_dm *ibv __rte_unused, uint64_t offset __rte_unused,
 			  const void *host_addr __rte_unused, size_t length __rte_unused)
 {
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 static int closed_copy_from(void *host_addr __rte_unused, struct ibv_dm *ibv __rte_unused,
 			    uint64_t offset __rte_unused, size_t length __rte_unused)
 {
-	return ENODEV;
+	return face_errno(-ENODEV);
 }
 
 /* The memory itself goes with what is shared (shared_end). */

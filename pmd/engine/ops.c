@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a device asks of its engine: the table of operations of device/device.h. */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -21,11 +22,15 @@
 #define YIELD_AFTER_NS \
 	UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
 
+/* Programs do not expect a thread to be cancelled in a verb. */
 static void pause_ns(long ns)
 {
 	const struct timespec time = {.tv_nsec = ns};
+	int cancel_state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	nanosleep(&time, NULL);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 static bool engine_has_ended(const struct engine *engine)

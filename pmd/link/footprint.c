@@ -125,6 +125,20 @@ static bool read_name(int fd, char *name, size_t size)
 	return true;
 }
 
+/* EAL's files of huge pages are "rtemap_0" and the like, in whatever directory. */
+static bool is_huge_file(const char *name)
+{
+	const char *base = strrchr(name, '/');
+	const char *map = base ? strstr(base, "map_") : NULL;
+	size_t digits;
+
+	if (!map)
+		return false;
+	map += strlen("map_");
+	digits = strspn(map, "0123456789");
+	return digits > 0 && (map[digits] == '\0' || strcmp(map + digits, " (deleted)") == 0);
+}
+
 /* The kinds of files that EAL and drivers open, and that a program hardly leaves to those that it
  * executes. */
 static bool is_dpdks_file(const char *name)
@@ -148,9 +162,8 @@ static bool is_dpdks_file(const char *name)
 		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
 			return true;
 	}
-	/* EAL's directory of files that are shared with other DPDK processes, wherever it is; and
-	 * its files of huge pages. */
-	return strstr(name, "/dpdk/") || (name[0] == '/' && strstr(name, "map_"));
+	/* EAL's directory of files that are shared with other DPDK processes, wherever it is. */
+	return strstr(name, "/dpdk/") || is_huge_file(name);
 }
 
 /* Packet and netlink sockets are for such as drivers. Others are told by footprint_seal. */

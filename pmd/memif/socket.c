@@ -338,9 +338,12 @@ static void let_go(const struct job *what)
 		closer_start();
 }
 
-void memif_socket_charge(uint64_t user)
+uint64_t memif_socket_charge(uint64_t user)
 {
+	const uint64_t before = charged;
+
 	charged = user;
+	return before;
 }
 
 bool memif_socket_is_stuck(void)

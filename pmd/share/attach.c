@@ -58,7 +58,8 @@ static int attach_greet(int fd, int report_fd, struct share_message *message, in
 	message->type = SHARE_HELLO;
 	message->version = SHARE_VERSION;
 	rc = message_send(fd, message, &report_fd, 1);
-	if (rc != 0)
+	/* An owner that refused us before we said anything has told why. */
+	if (rc != 0 && rc != -EPIPE)
 		return rc;
 	do
 		rc = poll(&poll_fd, 1, WELCOME_MS);

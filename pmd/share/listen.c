@@ -91,6 +91,24 @@ static bool is_short(int err)
 	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
+/* Another thread may have taken the last descriptor while this one was given up. */
+static void listen_keep_spare(struct server *server)
+{
+	if (server->spare_fd < 0)
+		server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Tell a process that it cannot attach. A socket that is closed with unread messages in it loses
+ * the answer as well, so they are read, and no more are taken. */
+static void listen_refuse(int fd, const struct share_message *answer)
+{
+	shutdown(fd, SHUT_RD);
+	message_send(fd, answer, NULL, 0);
+	while (recv(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC) > 0)
+		;
+	close(fd);
+}
+
 /* Refuse a program that connects, which would otherwise wait for an answer without end. */
 static void listen_turn_away(struct server *server, const struct listener *listener)
 {
@@ -102,11 +120,10 @@ static void listen_turn_away(struct server *server, const struct listener *liste
 		return;
 	close(server->spare_fd);
 	fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd >= 0) {
-		message_send(fd, &answer, NULL, 0);
-		close(fd);
-	}
-	server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		listen_refuse(fd, &answer);
+	server->spare_fd = -1;
+	listen_keep_spare(server);
 }
 
 int listen_accept(struct server *server, struct listener *listener)
@@ -114,8 +131,10 @@ int listen_accept(struct server *server, struct listener *listener)
 	const int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	const int err = fd < 0 ? errno : 0;
 
-	if (fd >= 0)
+	if (fd >= 0) {
+		listen_keep_spare(server);
 		return fd;
+	}
 	if (!is_short(err))
 		return -err;
 	if (server->clock_ns - listener->until_ns > WARN_NS)

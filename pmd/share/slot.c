@@ -350,6 +350,7 @@ static void slot_leave_live(struct server *server, uint16_t number)
 void slot_condemn(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots[number];
+	uint64_t before;
 
 	if (slot->state != SLOT_LIVE)
 		return;
@@ -361,11 +362,12 @@ void slot_condemn(struct server *server, uint16_t number)
 		close(slot->socket);
 		return;
 	}
-	memif_socket_charge(slot->user);
+	/* The owner may be hearing another user just now, who is charged again after this. */
+	before = memif_socket_charge(slot->user);
 	memif_socket_end(server->epoll_fd, slot->socket);
 	/* It shares nothing that would have to be waited for. */
 	slot_end(server, number);
-	memif_socket_charge(USER_TRUSTED);
+	memif_socket_charge(before);
 }
 
 void slot_hang_up(struct server *server, uint16_t number)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -89,6 +90,23 @@ static int user_namespace(const struct ucred *peer, ino_t own)
 	return fd;
 }
 
+/* Return true if there is nobody to be asked: the number of a process that has ended may be
+ * another's. */
+static bool has_ended(int socket, const struct ucred *peer)
+{
+	struct pollfd process = {.events = POLLIN};
+	bool ended;
+
+	if (peer->pid == 0)
+		return false;
+	process.fd = user_pidfd(socket, peer);
+	if (process.fd < 0)
+		return true;
+	ended = poll(&process, 1, 0) != 0;
+	close(process.fd);
+	return ended;
+}
+
 user_t user_of(int socket)
 {
 	const ino_t own = own_namespace();
@@ -98,8 +116,13 @@ user_t user_of(int socket)
 	int fd;
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
-		return user_of_uid((uid_t)-1);
+		return USER_UNKNOWN;
 	fd = user_namespace(&peer, own);
+	if (has_ended(socket, &peer)) {
+		if (fd >= 0)
+			close(fd);
+		return USER_UNKNOWN;
+	}
 	if (fd < 0)
 		return user_of_uid(peer.uid);
 	fd = topmost(fd, own);

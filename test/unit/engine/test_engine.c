@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/engine.c, on a port whose transmit side is its receive side. */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -516,6 +517,36 @@ static void engine_try__protects_the_owner_from_being_cancelled(void **state)
 	engine_release(engine);
 }
 
+static void *cancelled_as_it_waits(void *arg)
+{
+	pthread_cancel(pthread_self());
+	engine_lock(engine);
+	engine_release(engine);
+	pthread_testcancel();
+	return arg;
+}
+
+static void engine_lock__protects_who_waits_from_being_cancelled(void **state)
+{
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	assert_true(engine_try(engine));
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_as_it_waits, NULL), 0);
+	/* It waits, for some time before it sleeps, where it could be cancelled. */
+	while (__atomic_load_n(&engine->owner.waiters, __ATOMIC_SEQ_CST) == 0)
+		sched_yield();
+	usleep(50000);
+	engine_release(engine);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	/* Turns stand back for nobody. */
+	assert_int_equal(engine->owner.waiters, 0);
+	assert_true(engine_try(engine));
+	engine_release(engine);
+}
+
 /* Its next packet may be one into memory that is gone. */
 static void engine_turn__unblocks_the_signals_of_faults(void **state)
 {
@@ -579,6 +610,7 @@ int main(void)
 		INLINE(engine_check_link__tells_of_changes_once),
 		INLINE(engine_disown__makes_every_call_return),
 		INLINE(engine_try__protects_the_owner_from_being_cancelled),
+		INLINE(engine_lock__protects_who_waits_from_being_cancelled),
 	};
 
 	/* Which needs no port. */

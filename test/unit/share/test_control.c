@@ -2,6 +2,7 @@
 /* Tests of pmd/share/control.c and rest.c: what isolated processes may ask for, and when they are
  * heard. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,7 +12,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -217,6 +220,60 @@ static void slot_end__of_one_that_rests(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* One that comes may be the end of another slot of its process. */
+static void slot_condemn__leaves_what_is_charged(void **state)
+{
+	const uint16_t slot = attach(USER);
+
+	(void)state;
+	memif_socket_charge(user_of_uid(USER + 1));
+	slot_condemn(&server, slot);
+	assert_int_equal(memif_socket_charge(USER_TRUSTED), user_of_uid(USER + 1));
+}
+
+/* Leave this process no descriptor but the one that is to spare. Returns the limit before. */
+static struct rlimit take_all_descriptors(void)
+{
+	struct rlimit before, limit;
+
+	server.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(server.spare_fd >= 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)server.spare_fd + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return before;
+}
+
+static void listen_accept__tells_who_is_turned_away(void **state)
+{
+	struct share_message message = {.type = SHARE_HELLO, .version = SHARE_VERSION};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(address.sun_family);
+	struct rlimit before;
+	int fd;
+
+	(void)state;
+	fd = server.trusted.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	len = sizeof(address);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+	own = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	assert_int_equal(connect(own, (struct sockaddr *)&address, len), 0);
+	/* It is faster than the owner. */
+	assert_int_equal(message_send(own, &message, NULL, 0), 0);
+	before = take_all_descriptors();
+	assert_int_equal(listen_accept(&server, &server.trusted), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(message_receive(own, &message, NULL), 0);
+	assert_int_equal(message.type, SHARE_WELCOME);
+	assert_int_equal(message.result, -EMFILE);
+	assert_true(server.spare_fd >= 0);
+	close(server.spare_fd);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +281,8 @@ int main(void)
 		TEST(rest_charge_slot__has_who_had_its_part_wait),
 		TEST(control_event__tries_again_when_descriptors_can_be_closed),
 		TEST(slot_end__of_one_that_rests),
+		TEST(slot_condemn__leaves_what_is_charged),
+		TEST(listen_accept__tells_who_is_turned_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

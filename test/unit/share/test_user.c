@@ -106,7 +106,7 @@ static void write_map(pid_t pid, const char *name, const char *map)
 }
 
 /* A process of a user makes a namespace, and is some other user there. Returns its socket. */
-static int start_in_namespace(uid_t maker, uid_t inner, pid_t *child)
+static int start_in_namespace(uid_t maker, uid_t inner, bool waits, pid_t *child)
 {
 	int pair[2], fd;
 	char byte;
@@ -121,7 +121,7 @@ static int start_in_namespace(uid_t maker, uid_t inner, pid_t *child)
 			_exit(1);
 		if (setresuid(inner, inner, inner) != 0)
 			_exit(1);
-		pass_a_socket(pair[1], true);
+		pass_a_socket(pair[1], waits);
 	}
 	if (read(pair[0], &byte, 1) != 1)
 		return -1;
@@ -167,7 +167,7 @@ static void user_of__subordinate_ids_are_their_users(void **state)
 		struct ucred peer;
 		socklen_t len = sizeof(peer);
 		pid_t child;
-		const int fd = start_in_namespace(USER, inner, &child);
+		const int fd = start_in_namespace(USER, inner, true, &child);
 
 		assert_true(fd >= 0);
 		assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len), 0);
@@ -176,6 +176,24 @@ static void user_of__subordinate_ids_are_their_users(void **state)
 		close(fd);
 		end(child);
 	}
+}
+
+/* There is no process to ask whose namespace it is in. */
+static void user_of__processes_that_have_ended_are_one_user(void **state)
+{
+	(void)state;
+	if (!may_make_namespaces())
+		skip();
+	for (uid_t inner = 5; inner < 7; inner++) {
+		pid_t child;
+		const int fd = start_in_namespace(USER, inner, false, &child);
+
+		assert_true(fd >= 0);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		assert_int_equal(user_of(fd), USER_UNKNOWN);
+		close(fd);
+	}
+	assert_true(user_is_limited(USER_UNKNOWN));
 }
 
 /* Container engines of the superuser make namespaces for others: they are limited too, each as one.
@@ -188,8 +206,8 @@ static void user_of__a_namespace_of_the_superuser_is_one(void **state)
 	(void)state;
 	if (!may_make_namespaces())
 		skip();
-	fds[0] = start_in_namespace(0, 5, &first);
-	fds[1] = start_in_namespace(0, 5, &second);
+	fds[0] = start_in_namespace(0, 5, true, &first);
+	fds[1] = start_in_namespace(0, 5, true, &second);
 	assert_true(fds[0] >= 0 && fds[1] >= 0);
 	assert_true(user_is_limited(user_of(fds[0])));
 	assert_int_equal(user_of(fds[0]), user_of(fds[0]));
@@ -256,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(user_of__a_process_of_ours),
 		cmocka_unit_test(user_of__subordinate_ids_are_their_users),
+		cmocka_unit_test(user_of__processes_that_have_ended_are_one_user),
 		cmocka_unit_test(user_of__a_namespace_of_the_superuser_is_one),
 		cmocka_unit_test(user_pidfd__is_of_no_later_process_with_the_number),
 	};

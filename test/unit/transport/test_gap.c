@@ -266,6 +266,25 @@ static void responder__one_rnr_nak_for_one_packet(void **state)
 	expect_no_answer();
 }
 
+/* What was kept behind a refusal waits until it comes again, and that packet is lost: it is asked
+ * for when a packet from behind it comes, as in any gap. */
+static void responder__a_kept_packet_behind_a_refusal_is_asked_for(void **state)
+{
+	(void)state;
+	for (uint32_t psn = 0; psn < 3; psn++)
+		EXPECT_TAKEN(OPCODE_SEND_ONLY, psn, .len = 4, .ack_req = true);
+	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
+	rig_post(1, region_sge(&rig.inbox, 0, MTU));
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4, .ack_req = true);
+	expect_aeth(ACK, 0, 1);
+	rig_post(2, region_sge(&rig.inbox, 0, MTU));
+	rig_post(3, region_sge(&rig.inbox, 0, MTU));
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 2, .len = 4, .ack_req = true);
+	expect_aeth(NAK_SEQUENCE, 1, 1);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 4, .ack_req = true);
+	expect_aeth(ACK, 2, 3);
+}
+
 /* An RNR NAK that has not left when its packet comes again, to a receive request. */
 static void responder__an_rnr_nak_is_withdrawn(void **state)
 {
@@ -733,6 +752,7 @@ int main(void)
 		TEST(responder__a_key_that_goes_meanwhile_does_not_open_memory),
 		TEST(responder__not_ready_for_a_kept_packet),
 		TEST(responder__one_rnr_nak_for_one_packet),
+		TEST(responder__a_kept_packet_behind_a_refusal_is_asked_for),
 		TEST(responder__an_rnr_nak_is_withdrawn),
 		TEST(responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next),
 		TEST(responder__a_packet_that_overtook_two_is_executed_when_another_follows),

@@ -34,8 +34,9 @@ enum responder_gap {
 	GAP_NAKED,   /* a sequence NAK for it was made: what comes behind it draws none (C9-112) */
 	GAP_CLOSING, /* within a turn: a NAK was made for it and it has come; what is kept behind it
 			is executed */
-	GAP_NOT_READY, /* an RNR NAK for it was made, or is when it comes again: what is behind it
-			  is kept without an answer */
+	GAP_NOT_READY, /* an RNR NAK for it was made: what is behind it is kept without an answer */
+	GAP_WAITS,     /* it is kept, and had no receive request: an RNR NAK is made when it comes
+			  again, or a sequence NAK when a packet from behind it comes before */
 };
 
 /* What a WRITE needs stands together, behind three pointers (lib/qp/internal.h has the lines). */

@@ -124,29 +124,36 @@ void engine_check_link(struct engine *engine);
 
 /*
  * A turn makes system calls, and the program may cancel the thread that makes them: a thread that
- * ended there would leave the engine taken for ever. So owners are not cancelled.
+ * ended there would leave the engine taken for ever. So owners are not cancelled, nor threads that
+ * wait to be the owner: turns would stand back for such a thread for ever.
  */
 
-static inline void engine_taken(struct engine *engine)
+static inline void engine_taken(struct engine *engine, int cancel_state)
 {
 	__atomic_store_n(&engine->taken_times, engine->taken_times + 1, __ATOMIC_RELAXED);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &engine->cancel_state);
+	engine->cancel_state = cancel_state;
 }
 
 /** Take the engine for a turn. MT-safe. */
 static inline bool engine_try(struct engine *engine)
 {
+	int cancel_state;
+
 	if (__atomic_load_n(&engine->ended, __ATOMIC_RELAXED) || !owner_try(&engine->owner))
 		return false;
-	engine_taken(engine);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	engine_taken(engine, cancel_state);
 	return true;
 }
 
 /** Take the engine for a control call. MT-safe; may not nest. */
 static inline void engine_lock(struct engine *engine)
 {
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	owner_lock(&engine->owner);
-	engine_taken(engine);
+	engine_taken(engine, cancel_state);
 }
 
 /** Stop for good, at the end of the process: send what is ready, close the port. MT-safe. */

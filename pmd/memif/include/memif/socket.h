@@ -54,9 +54,10 @@ void memif_socket_remove(void *memory, size_t bytes);
 /**
  * Have what this thread gives to be closed from here on count as a user's, whatever number stands
  * for that one; 0: as nobody's. What a user gave delays what others gave as little as it can: it
- * has a part of the threads that close, and is stuck before others are. MT-safe.
+ * has a part of the threads that close, and is stuck before others are. Returns whose it was
+ * before. MT-safe.
  */
-void memif_socket_charge(uint64_t user);
+uint64_t memif_socket_charge(uint64_t user);
 
 /** Return true while so many are being closed, and do not come to it, that no more should be taken:
  * in all, or of the user of now. MT-safe. */

@@ -11,8 +11,9 @@
 /* A user, or all users of a namespace that has been made by the superuser. */
 typedef uint64_t user_t;
 
-#define USER_TRUSTED UINT64_C(0) /* nobody in particular, whom no limit holds */
-#define USER_ROOT    UINT64_C(1) /* the superuser, whom no limit of a user holds */
+#define USER_TRUSTED UINT64_C(0)	 /* nobody in particular, whom no limit holds */
+#define USER_ROOT    UINT64_C(1)	 /* the superuser, whom no limit of a user holds */
+#define USER_UNKNOWN (UINT64_C(1) << 32) /* all whose process has ended; no user id is as great */
 
 /** The user with a number. */
 static inline user_t user_of_uid(uid_t uid)
@@ -23,7 +24,8 @@ static inline user_t user_of_uid(uid_t uid)
 /**
  * Find whose the process at the other end of a socket is. A process in a user namespace below ours
  * counts as of the one who has made the namespace: it may take on as many user ids as that one has
- * subordinate ones (subuid(5)). MT-safe.
+ * subordinate ones (subuid(5)). All whose process has ended count as one user: there is nobody to
+ * be asked, and its user id may be a subordinate one. MT-safe.
  */
 user_t user_of(int socket);
 
