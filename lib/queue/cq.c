@@ -203,7 +203,15 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 
 	queue_lock(&cq->lock);
 	kept = cq->cons;
-	for (uint32_t i = cq->cons; i != last; i++) {
+	while (kept != last && cq->ring.entries[kept & cq->ring.mask].qp_num != qpn)
+		kept++;
+	/* Write nothing to a queue that has no such completion: without a lock, its thread may
+	 * poll. */
+	if (kept == last) {
+		queue_unlock(&cq->lock);
+		return;
+	}
+	for (uint32_t i = kept; i != last; i++) {
 		if (cq->ring.entries[i & cq->ring.mask].qp_num == qpn)
 			continue;
 		cq->ring.entries[kept & cq->ring.mask] = cq->ring.entries[i & cq->ring.mask];
@@ -211,10 +219,10 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 			cq->ring.stamps[kept & cq->ring.mask] = cq->ring.stamps[i & cq->ring.mask];
 		kept++;
 	}
-	/* Never behind `cons`, so what comes next still is behind what an arming saw (cq_push). */
+	/* `prod` moves back, but never behind `cons`: the next completion is behind those that an
+	 * arming saw (cq_push). */
 	__atomic_store_n(&cq->prod, kept, __ATOMIC_RELEASE);
-	if (kept != last)
-		moderator_forget(cq, kept - cq->cons);
+	moderator_forget(cq, kept - cq->cons);
 	queue_unlock(&cq->lock);
 }
 

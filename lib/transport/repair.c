@@ -83,10 +83,11 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
 }
 
 /*
- * The peer had no receive request for what una stands for. It may keep what is behind that: when
- * the timer has run out, una's packet is sent again alone, as after a loss. A peer that refuses a
- * packet that was not sent again has kept it. To one that drops them all are sent again; but if
- * una's is refused once more, that one goes alone until it is taken.
+ * The peer had no receive request for the packet at una. It may keep the packets behind that one,
+ * so the packet at una is sent again alone when the RNR timer has run out, as after a loss. A peer
+ * that refuses a packet that was not sent again has kept it. A peer that drops out-of-order packets
+ * gets all of them again; if it refuses the packet at una once more, that packet goes alone until
+ * it is taken.
  */
 void repair_rnr_nak(struct completer *completer, enum recovery_state before)
 {

@@ -161,9 +161,9 @@ static enum verdict check_length(struct responder *responder, const struct packe
 }
 
 /*
- * RNR NAK (9.7.5.2.8): nothing is executed, the same PSN stays expected. What is kept behind it
- * comes again, if the requester goes back, or its oldest packet does. So a packet that was kept
- * draws no RNR NAK at its turn, but when it comes again: the requester's retries are for one each.
+ * Owe an RNR NAK (9.7.5.2.8): nothing is executed, and the same PSN stays expected. A packet that
+ * was kept behind an earlier refusal draws none at its turn. Its requester sends it again, and
+ * would count two RNR NAKs for one packet; so the RNR NAK is owed when it comes again.
  */
 static enum verdict responder_not_ready(struct responder *responder, const struct packet *packet)
 {

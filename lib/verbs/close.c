@@ -17,6 +17,14 @@ static void (*const ends[FACE_KINDS])(struct face_object *object) = {
 	[FACE_DM] = dm_end,   [FACE_PD] = pd_end,
 };
 
+/* From here on nothing of a context is posted or polled, and its memory stays. face->lock. */
+static void begin_closing(struct face_context *context)
+{
+	if (!context->closing)
+		context_disable(context);
+	context->closing = true;
+}
+
 /* Take an object of a kind out of its list. NULL where there is none. */
 static struct face_object *take(struct face_context *root, enum face_kind kind)
 {
@@ -30,10 +38,9 @@ static struct face_object *take(struct face_context *root, enum face_kind kind)
 			continue;
 		object = LIST_FIRST(&context->objects[kind]);
 		LIST_REMOVE(object, link);
-		/* From here on nothing is posted or polled. */
-		if (!context->closing)
-			context_disable(context);
-		context->closing = true;
+		begin_closing(context);
+		/* A context leads to the first of those that share its file. */
+		begin_closing(root);
 		break;
 	}
 	pthread_mutex_unlock(&face->lock);

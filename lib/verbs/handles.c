@@ -2,10 +2,10 @@
 /*
  * The handles that the application has: pointers to objects that it has created and not destroyed.
  *
- * A program may destroy an object twice. Its memory may be somebody else's by then, so that it
- * cannot be asked whether it still is one. A table of the process's handles can: open addressing,
- * linear probing, never more than three quarters full. What cannot be told is a handle whose
- * address a later object has got.
+ * A program may destroy an object twice. Its memory may belong to somebody else by then, so the
+ * memory cannot tell whether the object still exists. This table of the process's handles can: open
+ * addressing, linear probing, never more than three quarters full. It cannot tell an old handle
+ * from that of a later object at the same address.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ bool handles_take(const void *handle)
 		if (taken)
 			empty_locked(at);
 	}
-	taken |= table.is_incomplete;
+	taken |= handle && table.is_incomplete;
 	pthread_mutex_unlock(&table.lock);
 	return taken;
 }

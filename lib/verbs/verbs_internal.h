@@ -111,9 +111,9 @@ void context_remove(struct face_context *context, struct face_object *object);
  * memory stays, as the program may still have pointers to them. */
 void close_contexts(struct face_context *root);
 
-/* The functions that end an object of a kind: what it has is given back, and nothing but the memory
- * of its handle stays. Nobody waits, and no other object is looked at that may have ended before.
- * In the files of the objects. */
+/* Each of these ends an object of one kind when its device is closed. It gives back everything that
+ * the object has, and only the memory of the handle stays. It waits for nobody, and looks at no
+ * other object, since that may have ended before. They stand in the files of the objects. */
 void qp_end(struct face_object *object);
 void mw_end(struct face_object *object);
 void mr_end(struct face_object *object);

@@ -277,6 +277,21 @@ static void close_device__waits_for_the_last_import(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), ENODEV);
 }
 
+/* The first context has nothing of its own. */
+static void close_device__ends_the_first_of_its_imports(void **state)
+{
+	struct ibv_context *context = fake_open(), *imported;
+	const int async_fd = context->async_fd;
+
+	(void)state;
+	imported = ibv_import_device(dup(context->cmd_fd));
+	assert_non_null(imported);
+	assert_non_null(ibv_alloc_pd(imported));
+	assert_int_equal(ibv_close_device(context), 0);
+	assert_int_equal(ibv_close_device(imported), 0);
+	assert_false(is_open(async_fd));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +303,8 @@ int main(void)
 						fake_close),
 		cmocka_unit_test_setup_teardown(close_device__waits_for_the_last_import, fake_setup,
 						fake_close),
+		cmocka_unit_test_setup_teardown(close_device__ends_the_first_of_its_imports,
+						fake_setup, fake_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

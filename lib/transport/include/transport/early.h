@@ -74,8 +74,8 @@ enum early_verdict early_look(const struct early *early, const struct packet *pa
  * @param place
  *   Which that told.
  * @param placed
- *   NULL, or where its payload is already, in the words of who put it there: it is not copied, and
- *   at the packet's turn it has none (`payload` is NULL, payload_len stays).
+ *   NULL, or the address where the caller has put the payload. It is not copied then, and at the
+ *   packet's turn `payload` is NULL; payload_len stays.
  */
 void early_keep(struct early *early, const struct packet *packet, uint32_t place,
 		const void *placed);

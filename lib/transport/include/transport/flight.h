@@ -33,8 +33,9 @@ enum flight_peer {
  */
 enum flight_repair {
 	REPAIR_NONE,
-	REPAIR_REQUEST,	 /* the peer has told what it misses: its answer shows what peer it is */
-	REPAIR_RNR,	 /* the peer was not ready for it; the same, but nothing was lost */
+	REPAIR_REQUEST, /* the peer has told what it misses: its answer shows what peer it is */
+	REPAIR_RNR, /* the peer was not ready for the packet at una: as REPAIR_REQUEST, but nothing
+		       was lost */
 	REPAIR_RESPONSE, /* a response is missing: the request for it */
 	REPAIR_PROBE,	 /* nothing is known to be missing, but no answer comes */
 };

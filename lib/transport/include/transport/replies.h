@@ -167,9 +167,9 @@ void replies_repeat(struct replies *replies, const struct reply *reply);
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn);
 
 /**
- * Owe a NAK or RNR NAK, behind all that is owed. It acknowledges what is before it, so that an
- * acknowledgement goes with it; but one goes out before an RNR NAK: requesters take it for
- * progress, and have all their RNR retries again.
+ * Owe a NAK or RNR NAK, behind all that is owed. A sequence NAK acknowledges everything before its
+ * PSN, so it takes the place of an acknowledgement. Before an RNR NAK the acknowledgement leaves as
+ * a packet of its own: a requester takes it for progress and has all its RNR retries again.
  */
 void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn);
 

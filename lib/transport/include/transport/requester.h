@@ -55,9 +55,9 @@ struct requester {
 	enum fault fault;
 	uint32_t faulty_index; /* only compared with sq->cons */
 	/*
-	 * The place of the newest packet's end: sq->next and sgl stand for flight->next only while
-	 * both are what they were then (requester_stands). Neither is ever compared for order, so
-	 * neither has to be moved along; the PSN is psn_none() where nothing was located.
+	 * flight->next and sq->next as they were when sgl was placed. sgl is valid only while both
+	 * are still the same (requester_stands). Neither is ever compared for order, so nobody has
+	 * to move them along. The PSN is psn_none() where nothing was located.
 	 */
 	struct psn place_psn;
 	uint32_t place_index;
