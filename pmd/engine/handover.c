@@ -36,7 +36,8 @@ static uint64_t word_load(const struct engine *engine)
 	return shared_load(&engine->helper.word, __ATOMIC_SEQ_CST);
 }
 
-/* A thread that sees no call which is needed need not be the one that calls. */
+/* Return true if the helper has to be called. It has not where another thread has called it for as
+ * much already. */
 static bool wants_call(uint64_t word, enum helper_call call)
 {
 	return word_call(word) < call && (call == CALL_TO_RUN || word_state(word) == HELPER_DOZES);
@@ -55,12 +56,13 @@ void handover_call(struct engine *engine, enum helper_call call)
 	if (word_state(word) == HELPER_AWAKE || word_call(word) == CALL_NONE || (word & RUNG))
 		return;
 	helper_ring(engine);
-	/* Fails where the helper has woken, or is called for more, by a thread that rings itself.
-	 */
+	/* The swap fails if the helper has woken meanwhile, or if another thread has called it for
+	 * more; that thread rings, too. */
 	(void)shared_swap_if(&engine->helper.word, &word, word | RUNG);
 }
 
-/* Unless called. The helper's thread; to doze as the owner. */
+/* Note that the helper sleeps, unless it was called. Helper thread; as the owner if it is to doze.
+ */
 static void helper_falls_asleep(struct engine *engine, uint64_t state)
 {
 	uint64_t word = word_load(engine);

@@ -122,7 +122,7 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 	if ((fds[0].revents & POLLIN) && !helper_is_robbed(engine) &&
 	    read(engine->helper.wake_fd, &count, sizeof(count)) < 0)
 		fds[0].revents = 0;
-	/* Not where arming was all: once armed, and nothing found, the next call sleeps. */
+	/* A call that has only armed the port returned above: it stays armed for the next call. */
 	helper_disarm(engine);
 }
 

@@ -139,7 +139,7 @@ int listen_accept(struct server *server, struct listener *listener)
 		return -err;
 	if (server->clock_ns - listener->until_ns > WARN_NS)
 		log_warn("no process can attach just now: %s", strerror(err));
-	/* To close what comes from who is not trusted may take long. */
+	/* An untrusted client is not told: closing what it sends may take long. */
 	if (listener == &server->trusted)
 		listen_turn_away(server, listener);
 	listener->until_ns = server->clock_ns + PAUSE_NS;

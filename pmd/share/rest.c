@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is not listened to for a while: one that has had its part of the owner's time, or would bring
- * descriptors while those that it brought before cannot be closed; and a socket where nobody can be
- * let in. What is sent meanwhile waits in the kernel: nothing is lost, and nothing wakes the owner
- * in vain.
+ * Clients and sockets that the owner does not listen to for a while. A client rests when it has had
+ * its part of the owner's time, or while the descriptors that it brought cannot be closed. A
+ * listening socket rests while nobody can be let in. Messages wait in the kernel meanwhile: nothing
+ * is lost, and nothing wakes the owner in vain.
  */
 #include <sys/epoll.h>
 

@@ -25,8 +25,8 @@ static struct stranger *older(struct stranger *a, struct stranger *b)
 	return a && (int32_t)(a->number - b->number) < 0 ? a : b;
 }
 
-/* A place for one of a user, who has so many at most; who comes when all are taken has the place of
- * who came first. */
+/* Return a place for a new client. A user has a limited number of places. If all are taken, the new
+ * client gets the place of the one that came first. */
 static struct stranger *stranger_place(struct server *server, user_t user)
 {
 	struct stranger *first = NULL, *own = NULL, *place = NULL;

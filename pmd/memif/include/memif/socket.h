@@ -63,8 +63,8 @@ uint64_t memif_socket_charge(uint64_t user);
  * in all, or of the user of now. MT-safe. */
 bool memif_socket_is_stuck(void);
 
-/** Return true while so many are that nobody new should be let in, for whoever is in shall not be
- * stuck by them. MT-safe. */
+/** Return true while so many are being closed that no new client should be let in, so that those
+ * who are in can go on. MT-safe. */
 bool memif_socket_is_late(void);
 
 #endif

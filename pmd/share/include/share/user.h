@@ -29,8 +29,8 @@ static inline user_t user_of_uid(uid_t uid)
  */
 user_t user_of(int socket);
 
-/** Get a descriptor of the process at the other end of a socket, which may have ended, but is no
- * other one: its number may be another's by now. Closed on exec. MT-safe. -errno: it has ended. */
+/** Return a descriptor (pidfd) of the process at the other end of a socket, or -errno if that
+ * process has ended. It is never a later process with the same number. Closed on exec. MT-safe. */
 int user_pidfd(int socket, const struct ucred *peer);
 
 /** Return true if the limits a user apply. They do not apply to root. */
