@@ -70,10 +70,16 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	struct link *link = &server.link;
+	uint8_t frame[GROUPS_FRAME_MAX];
 	struct server_group *group;
+	size_t len;
 
 	(void)state;
 	while ((group = LIST_FIRST(&server.groups)) != NULL) {
+		while (groups_leave(&link->groups, group->gid, 0, link->port.mac, &link->addresses,
+				    frame, &len))
+			;
 		LIST_REMOVE(group, link);
 		free(group);
 	}
