@@ -47,7 +47,8 @@ static bool misses_responder(const struct end *to, struct psn psn)
 /* Return true if a response with this PSN answers nothing that is in flight. */
 static bool misses_requester(const struct end *to, struct psn psn)
 {
-	return psn_diff(psn, inside_una(to->qp)) < 0 || psn_diff(psn, inside_top(to->qp)) >= 0;
+	/* A sequence NAK for the next PSN acknowledges all that is in flight. */
+	return psn_diff(psn, inside_una(to->qp)) < 0 || psn_diff(psn, inside_top(to->qp)) > 0;
 }
 
 static bool misses(const struct end *to, bool request, struct psn psn)
