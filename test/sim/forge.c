@@ -283,11 +283,13 @@ void forge_reset(struct sim *sim)
 	}
 }
 
-/* A forged packet ahead of the expected one may draw one sequence NAK, and one more if the link
- * repeats it. If the link loses nothing and nobody was not ready, no other packet draws one. */
+/* A forged packet ahead of the expected one may draw one sequence NAK, and what is sent again for
+ * that NAK may draw one more, where the responder has no room for an answer yet. The link may
+ * repeat any of them. If the link loses nothing and nobody was not ready, no other packet draws
+ * one. */
 void forge_check(struct sim *sim)
 {
-	const uint64_t copies = sim->link[0][1].attr.duplicate_ppm > 0 ? 2 : 1;
+	const uint64_t copies = sim->link[0][1].attr.duplicate_ppm > 0 ? 4 : 2;
 	uint64_t naks = 0;
 
 	/* Of the first connection, an end that was late is not known any more. */

@@ -16,7 +16,7 @@
 #include "variant.h"
 
 /* With work outstanding, something must become complete within so long. */
-#define SIM_PATIENCE_NS 60000000000ull
+#define SIM_PATIENCE_NS 120000000000ull
 
 struct packet;
 
