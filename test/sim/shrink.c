@@ -51,8 +51,8 @@ static bool drop(struct search *search, uint32_t *field, struct variant *variant
 	return fails(search, variant);
 }
 
-/* Halve an option, whose usual value is given, as long as the program fails. */
-static bool halve(struct search *search, unsigned int index, uint32_t usual)
+/* Take a part of an option's value away, as long as the program fails. */
+static bool take_away(struct search *search, unsigned int index, uint32_t usual, uint32_t part)
 {
 	bool smaller = false;
 
@@ -61,23 +61,20 @@ static bool halve(struct search *search, unsigned int index, uint32_t usual)
 		uint32_t *field = variant_field(&variant, index);
 		const uint32_t from = *field == 0 ? usual : *field;
 
-		*field = from / 2;
-		if (*field == 0 || !fails(search, &variant))
-			break;
-		smaller = true;
-	}
-	/* Half is too little: take away an eighth at a time. */
-	for (;;) {
-		struct variant variant = search->best;
-		uint32_t *field = variant_field(&variant, index);
-		const uint32_t from = *field == 0 ? usual : *field;
-
-		*field = from - (from + 7) / 8;
+		*field = from - (from + part - 1) / part;
 		if (*field == 0 || !fails(search, &variant))
 			break;
 		smaller = true;
 	}
 	return smaller;
+}
+
+/* Make an option smaller, whose usual value is given: by halves, then an eighth at a time. */
+static bool halve(struct search *search, unsigned int index, uint32_t usual)
+{
+	const bool by_half = take_away(search, index, usual, 2);
+
+	return take_away(search, index, usual, 8) || by_half;
 }
 
 /* Add bits, one by one, to a mask of things that the program does without. */
