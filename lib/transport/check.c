@@ -127,6 +127,7 @@ void completer_check(const struct completer *completer)
 {
 	const struct packet *first = early_first(&completer->early);
 
+	early_check(&completer->early);
 	assert(first == NULL || completer->flight->waits);
 }
 

@@ -497,10 +497,6 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 		fault = responder_take(responder, packet);
 	while (unlikely(responder->early.count > 0) && fault == FAULT_NONE &&
 	       (packet = gap_next(responder)) != NULL);
-#ifndef NDEBUG
-	if (fault == FAULT_NONE)
-		responder_check(responder);
-#endif
 	return fault;
 }
 

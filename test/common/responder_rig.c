@@ -58,10 +58,19 @@ void responder_rig_renew(void)
 	responder_rig_set_up(NULL);
 }
 
+enum fault rig_receive(const struct packet *packet)
+{
+	const enum fault fault = responder_receive(&rig.responder, packet);
+
+	if (fault == FAULT_NONE)
+		responder_check(&rig.responder);
+	return fault;
+}
+
 enum fault rig_take(struct packet_fields fields)
 {
 	fields.psn += FIRST_PSN;
-	return responder_receive(&rig.responder, fixture_packet(&rig.fixture, &fields));
+	return rig_receive(fixture_packet(&rig.fixture, &fields));
 }
 
 unsigned int rig_answers(void)

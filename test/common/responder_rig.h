@@ -38,6 +38,9 @@ int responder_rig_tear_down(void **state);
 /* As between two tests. */
 void responder_rig_renew(void);
 
+/* Give the responder a packet, and check its invariants. */
+enum fault rig_receive(const struct packet *packet);
+
 /* A packet from the peer; its PSN is counted from FIRST_PSN. */
 enum fault rig_take(struct packet_fields fields);
 #define EXPECT_FAULT(fault, op, number, ...)                                                      \

@@ -64,7 +64,7 @@ static enum fault take(uint32_t srqn, struct packet_fields fields)
 	fields.psn += FIRST_PSN;
 	fixture_packet(&rig.fixture, &fields);
 	rig.fixture.packet.xrc_srqn = srqn;
-	return responder_receive(&rig.responder, &rig.fixture.packet);
+	return rig_receive(&rig.fixture.packet);
 }
 
 #define TAKE(srqn, op, number, ...) \
