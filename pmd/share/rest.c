@@ -7,10 +7,14 @@
  */
 #include <sys/epoll.h>
 
+#include <rte_common.h>
+
 #include "memif/socket.h"
 #include "server.h"
 
 #define BUSY_NS UINT64_C(100000000) /* after packets, more may come at any time */
+#define LOOK_MS 1		    /* between two looks at those that rest */
+#define IDLE_MS 20 /* the same while no packets pass: who cannot be closed may rest for hours */
 
 static void rest_fd(struct server *server, int fd)
 {
@@ -124,6 +128,13 @@ void rest_look(struct server *server)
 static bool is_busy(const struct server *server)
 {
 	return server->clock_ns - server->worked_ns < BUSY_NS;
+}
+
+int rest_longest_ms(const struct server *server, int ms)
+{
+	if (server->resting == 0)
+		return ms;
+	return RTE_MIN(ms, is_busy(server) ? LOOK_MS : IDLE_MS);
 }
 
 void rest_charge_slot(struct server *server, uint16_t number, uint64_t took_ns)

@@ -25,7 +25,6 @@
 #define POLL_MS	       1 /* where no descriptor tells of frames */
 /* DPDK's memif may miss, in a moment, that it was asked to tell of packets. */
 #define ISOLATED_MS	5
-#define REST_MS		1 /* before who is not listened to may be heard */
 #define LINK_PAUSE_NS	10000000
 #define LINK_TRIES	600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
@@ -390,9 +389,7 @@ static int serve_longest_ms(const struct server *server, int ms)
 		ms = RTE_MIN(ms, POLL_MS);
 	if (server->isolated_count > 0)
 		ms = RTE_MIN(ms, ISOLATED_MS);
-	if (server->resting > 0)
-		ms = RTE_MIN(ms, REST_MS);
-	return ms;
+	return rest_longest_ms(server, ms);
 }
 
 void serve_sleep(struct server *server, int ms)

@@ -236,6 +236,9 @@ void rest_forget_stranger(struct server *server, struct stranger *stranger);
 /** Listen again to those who may be heard. */
 void rest_look(struct server *server);
 
+/* Return how long the owner may sleep, of `ms`, before it has to look at those that rest. */
+int rest_longest_ms(const struct server *server, int ms);
+
 /** Somebody was heard until now, and that took so long. */
 void rest_charge_slot(struct server *server, uint16_t number, uint64_t took_ns);
 void rest_charge_newcomers(struct server *server, uint64_t took_ns);

@@ -179,6 +179,9 @@ static void rest_charge_slot__has_who_had_its_part_wait(void **state)
 	rest_look(&server);
 	assert_false(is_heard(slot));
 	assert_int_equal(server.resting, 1);
+	assert_int_equal(rest_longest_ms(&server, 1000), 1);
+	server.worked_ns = server.clock_ns - UINT64_C(1000000000);
+	assert_in_range(rest_longest_ms(&server, 1000), 10, 100);
 	memset(&server.slots[slot].budget, 0, sizeof(struct budget));
 	rest_look(&server);
 	assert_true(is_heard(slot));
