@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "engine/engine.h"
 #include "helper.h"
+#include "link/cpu.h"
 
 #define RESOLVE_TIMEOUT_NS UINT64_C(3000000000)
 #define RESOLVE_STALE_NS   UINT64_C(500000000) /* then an old answer is better than none */
@@ -21,6 +22,8 @@
 #define OWNER_PAUSE_NS	   50000
 #define YIELD_AFTER_NS \
 	UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
+#define NAP_AFTER_NS UINT64_C(2000000) /* of polling for nothing, and between two naps */
+#define NAP_NS	     50000
 
 /* Programs do not expect a thread to be cancelled in a verb. */
 static void pause_ns(long ns)
@@ -102,6 +105,21 @@ static void ops_yield(struct engine *engine, uint64_t now_ns)
 }
 
 /*
+ * sched_yield leaves the CPU to threads of the caller's own group alone, and Linux makes a group of
+ * each session. So a peer, or uroced, may wait behind a thread that polls until its retries are
+ * used up: 540 ms were seen. Where more threads want to run than there are CPUs, a poll that has
+ * found nothing for long sleeps now and then.
+ */
+static void ops_nap(struct engine *engine, uint64_t now_ns)
+{
+	if (now_ns < __atomic_load_n(&engine->nap_due_ns, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&engine->nap_due_ns, now_ns + NAP_AFTER_NS, __ATOMIC_RELAXED);
+	if (cpu_is_short())
+		pause_ns(NAP_NS);
+}
+
+/*
  * The owner, or a control call that waits for it, has had the engine for longer than a turn takes.
  * It may have lost its CPU, perhaps to this very thread. Hundreds of threads that poll on meanwhile
  * use up hundreds of time slices in which nothing moves, so this thread yields. Where that does not
@@ -154,6 +172,8 @@ static void ops_poll(void *arg)
 	engine_release(engine);
 	if (idle_ns > YIELD_AFTER_NS)
 		ops_yield(engine, now_ns);
+	if (idle_ns > NAP_AFTER_NS)
+		ops_nap(engine, now_ns);
 }
 
 /*

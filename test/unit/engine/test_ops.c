@@ -24,6 +24,15 @@ int __wrap_sched_yield(void)
 	return __real_sched_yield();
 }
 
+static bool is_short;
+
+bool __wrap_cpu_is_short(void);
+
+bool __wrap_cpu_is_short(void)
+{
+	return is_short;
+}
+
 static void ops_kick__sends_at_once(void **state)
 {
 	(void)state;
@@ -186,6 +195,26 @@ static void ops_poll__keeps_the_cpu_while_turns_go_on(void **state)
 	assert_int_equal(yields, 0);
 }
 
+/* Poll for nothing for so long, and return how often this thread has slept. */
+static long naps_in_ms(unsigned int ms)
+{
+	const uint64_t until_ns = ops->now(engine) + ms * UINT64_C(1000000);
+	const long before = gave_cpu_up();
+
+	while (ops->now(engine) < until_ns)
+		ops->poll(engine);
+	return gave_cpu_up() - before;
+}
+
+static void ops_poll__sleeps_now_and_then_where_cpus_are_short(void **state)
+{
+	(void)state;
+	is_short = true;
+	assert_in_range(naps_in_ms(100), 1, 50);
+	is_short = false;
+	assert_int_equal(naps_in_ms(100), 0);
+}
+
 #define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
 
 int main(void)
@@ -199,6 +228,7 @@ int main(void)
 		INLINE(ops_poll__sleeps_where_the_owner_does_not_go_on),
 		INLINE(ops_poll__gives_up_the_cpu_where_a_turn_does_not_end),
 		INLINE(ops_poll__keeps_the_cpu_while_turns_go_on),
+		INLINE(ops_poll__sleeps_now_and_then_where_cpus_are_short),
 		INLINE(ops_polled__some_are_turns),
 		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
 	};

@@ -40,6 +40,7 @@ struct engine {
 	uint64_t app_turns;		    /* calls of ops_poll that became turns */
 	uint64_t found;			    /* calls of ops_polled */
 	uint64_t yield_due_ns;	/* until then a poll that finds nothing keeps the CPU; relaxed */
+	uint64_t nap_due_ns;	/* until then no such poll sleeps; relaxed */
 	uint64_t refused_times; /* taken_times, at the first of the polls that have found the engine
 				   taken since; relaxed */
 	uint64_t refused_ns;	/* when that was; relaxed */
