@@ -27,11 +27,6 @@ const char *report_kind_name(enum report_kind kind)
 	return kinds[kind].name;
 }
 
-const char *report_number_name(enum report_kind kind)
-{
-	return kinds[kind].number;
-}
-
 /* A word of a table, which may have gaps; whatever a process wrote there. */
 static const char *word(const char *const *words, size_t count, uint32_t i)
 {

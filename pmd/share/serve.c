@@ -427,11 +427,6 @@ void serve_wake(struct server *server)
 		return;
 }
 
-const struct link *serve_link(const struct server *server)
-{
-	return &server->link;
-}
-
 static void close_fd(int fd)
 {
 	if (fd >= 0)

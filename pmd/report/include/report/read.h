@@ -58,9 +58,6 @@ struct report_fields {
 /** "qp", "cq", "mr", "pd". MT-safe. */
 const char *report_kind_name(enum report_kind kind);
 
-/** What the number of a record is called: "lqpn", "cqn", "mrn", "pdn". MT-safe. */
-const char *report_number_name(enum report_kind kind);
-
 /** Tell all fields of a record, the number first, named as rdma(8) does. MT-safe. */
 void report_tell_record(const struct report_record *record, const struct report_fields *fields);
 

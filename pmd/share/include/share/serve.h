@@ -97,9 +97,6 @@ void serve_wake(struct server *server);
  * MT-safe. */
 bool serve_is_lost(const struct server *server);
 
-/** The link that is shared. */
-const struct link *serve_link(const struct server *server);
-
 /** Look at all. */
 void serve_totals(const struct server *server, struct serve_totals *totals);
 
