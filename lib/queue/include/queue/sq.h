@@ -66,7 +66,6 @@ struct send_wqe {
 	struct psn first_psn; /* of the request; a READ's responses use the PSNs up to last_psn */
 	struct psn last_psn;  /* local work has none: first_psn - 1 */
 	bool started;	      /* the PSNs are assigned */
-	uint8_t status;	      /* enum ibv_wc_status; set when it is known to have failed */
 
 	/* gather list, or data with IBV_SEND_INLINE */
 	union {
