@@ -9,16 +9,6 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
-/* What stands between a requester and its next packet, in the order of the checks. */
-enum requester_obstacle {
-	CAN_SEND,
-	NOTHING_TO_SEND, /* nothing posted, or draining at a message's begin */
-	WINDOW_FULL,
-	FENCED,		/* an earlier READ or atomic is not answered (IBTA 10.8.3.3) */
-	RESPONSES_FULL, /* as many READs and atomics as the responder has resources for */
-	PACED,		/* the queue pair has sent as fast as it may */
-};
-
 /* Wire operations of a message, by its work request's opcode. */
 struct message_ops {
 	uint8_t first;
@@ -118,24 +108,24 @@ static void requester_locate(struct requester *requester)
 	}
 }
 
-static enum requester_obstacle requester_check(const struct requester *requester,
-					       const struct send_wqe *wqe)
+/* Return true if the next packet of this request may leave now. */
+static bool requester_may_send(const struct requester *requester, const struct send_wqe *wqe)
 {
 	const struct flight *flight = requester->flight;
 	const bool begins = !wqe->started || psn_eq(wqe->first_psn, flight->next);
 
 	if (requester->state == REQUESTER_DRAINING && !wqe->started)
-		return NOTHING_TO_SEND;
-	/* An unreliable one waits for nobody. */
+		return false;
+	/* The flow control of acknowledgements is for reliable services alone. */
 	if (requester->service != OPCODE_UC && flight_full(flight))
-		return WINDOW_FULL;
+		return false;
+	/* IBTA 10.8.3.3: a fence waits for the earlier READs and atomics. */
 	if (begins && (wqe->flags & IBV_SEND_FENCE) && flight->responses > 0)
-		return FENCED;
+		return false;
+	/* The responder has resources for so many READs and atomics. */
 	if (requester_wants_response(wqe) && flight->responses >= flight->max_responses)
-		return RESPONSES_FULL;
-	if (!sq_is_local((enum ibv_wr_opcode)wqe->opcode) && pacer_holds(requester->pacer))
-		return PACED;
-	return CAN_SEND;
+		return false;
+	return sq_is_local((enum ibv_wr_opcode)wqe->opcode) || !pacer_holds(requester->pacer);
 }
 
 uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn)
@@ -484,7 +474,7 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 			requester_stop_at(requester, FAULT_SEND_OPERATION);
 			break;
 		}
-		if (requester_check(requester, wqe) != CAN_SEND)
+		if (!requester_may_send(requester, wqe))
 			break;
 		if (sent == budget) {
 			*more = true;
