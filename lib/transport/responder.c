@@ -17,23 +17,12 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
-/* Outcome of one check of a request. The order of the checks is the specification's. */
-enum verdict {
-	GO_ON, /* to the next check */
-	DONE,  /* the packet is dealt with: dropped, or an answer is owed */
-	/* the queue pair fails with the fault of the same name */
-	FAIL_INVALID,
-	FAIL_ACCESS,
-	FAIL_TOO_LONG,
-	FAIL_RECEIVE,
-	FAIL_INVALIDATE,
-};
-
-static const enum fault verdict_faults[] = {
-	[FAIL_INVALID] = FAULT_INVALID_REQUEST,	  [FAIL_ACCESS] = FAULT_ACCESS,
-	[FAIL_TOO_LONG] = FAULT_MESSAGE_TOO_LONG, [FAIL_RECEIVE] = FAULT_RECEIVE_PROTECTION,
-	[FAIL_INVALIDATE] = FAULT_INVALIDATE,
-};
+/*
+ * A check of a request returns FAULT_NONE for "go on to the next check", the fault that the queue
+ * pair fails with, or this: the packet is dealt with (dropped, or an answer is owed). The order of
+ * the checks is the specification's.
+ */
+#define RESPONDER_DONE FAULT_COUNT
 
 void responder_reset(struct responder *responder, struct psn epsn)
 {
@@ -65,7 +54,7 @@ static int responder_complete(struct responder *responder, enum ibv_wc_status st
 	return receive_complete(responder->receive, responder->cq, &wc, status, packet);
 }
 
-static enum verdict check_psn(struct responder *responder, const struct packet *packet)
+static enum fault check_psn(struct responder *responder, const struct packet *packet)
 {
 	const int32_t ahead = psn_diff(packet->psn, responder->epsn);
 
@@ -74,54 +63,54 @@ static enum verdict check_psn(struct responder *responder, const struct packet *
 		 */
 		responder->message = MESSAGE_NONE;
 		responder->epsn = packet->psn;
-		return GO_ON;
+		return FAULT_NONE;
 	}
 	if (likely(ahead == 0)) {
 		if (unlikely(responder->gap != GAP_NONE))
 			gap_closes(responder, packet);
-		return GO_ON;
+		return FAULT_NONE;
 	}
 	if (ahead < 0) {
 		duplicate_answer(responder, packet);
-		return DONE;
+		return RESPONDER_DONE;
 	}
 	gap_keep(responder, packet);
-	return DONE;
+	return RESPONDER_DONE;
 }
 
 /* C9-83: a message goes on as it began. */
-static enum verdict check_sequence(struct responder *responder, const struct packet *packet)
+static enum fault check_sequence(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
 	enum responder_message expected = MESSAGE_NONE;
 
 	if (!(flags & OPCODE_FIRST))
 		expected = flags & OPCODE_IS_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
-	return responder->message == expected ? GO_ON : FAIL_INVALID;
+	return responder->message == expected ? FAULT_NONE : FAULT_INVALID_REQUEST;
 }
 
 /*
  * XRC: the shared receive queue that the packet names (annex A14). It gives the protection domain
  * too. A message in progress keeps the queue that its first packet named.
  */
-static enum verdict check_srq(struct responder *responder, const struct packet *packet)
+static enum fault check_srq(struct responder *responder, const struct packet *packet)
 {
 	struct srq *srq;
 
 	if (responder->service != OPCODE_XRC)
-		return GO_ON;
+		return FAULT_NONE;
 	srq = responder->find_srq(responder->domain, packet->xrc_srqn);
 	if (srq == NULL || (responder->receive->taken && srq != responder->srq))
-		return FAIL_INVALID;
+		return FAULT_INVALID_REQUEST;
 	responder->srq = srq;
 	responder->rq = &srq->rq;
 	responder->pd = srq->pd;
 	responder->cq = srq->cq;
-	return GO_ON;
+	return FAULT_NONE;
 }
 
 /* C9-86: the operation is enabled on this queue pair. */
-static enum verdict check_enabled(struct responder *responder, const struct packet *packet)
+static enum fault check_enabled(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
 	unsigned int need = 0;
@@ -134,30 +123,30 @@ static enum verdict check_enabled(struct responder *responder, const struct pack
 		need = placement_access(packet);
 	else if (flags & OPCODE_IS_ATOMIC)
 		need = IBV_ACCESS_REMOTE_ATOMIC;
-	return (responder->access & need) == need ? GO_ON : FAIL_INVALID;
+	return (responder->access & need) == need ? FAULT_NONE : FAULT_INVALID_REQUEST;
 }
 
 /* C9-89 to C9-93: payload lengths by the packet's place in its message, and the message's length as
  * announced. */
-static enum verdict check_length(struct responder *responder, const struct packet *packet)
+static enum fault check_length(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
 	const uint32_t len = packet->payload_len;
 
 	if (!(flags & OPCODE_LAST) && len != responder->mtu)
-		return FAIL_INVALID;
+		return FAULT_INVALID_REQUEST;
 	if (len > responder->mtu || (!(flags & OPCODE_FIRST) && len == 0))
-		return FAIL_INVALID;
+		return FAULT_INVALID_REQUEST;
 	if ((flags & OPCODE_HAS_RETH) && packet->dma_length > WIRE_MESSAGE_MAX)
-		return FAIL_INVALID;
+		return FAULT_INVALID_REQUEST;
 	if (flags & OPCODE_IS_WRITE) {
 		const uint32_t left =
 			flags & OPCODE_FIRST ? packet->dma_length : responder->write_left;
 
 		if (len > left || ((flags & OPCODE_LAST) && len != left))
-			return FAIL_INVALID;
+			return FAULT_INVALID_REQUEST;
 	}
-	return GO_ON;
+	return FAULT_NONE;
 }
 
 /*
@@ -165,22 +154,22 @@ static enum verdict check_length(struct responder *responder, const struct packe
  * was kept behind an earlier refusal draws none at its turn. Its requester sends it again, and
  * would count two RNR NAKs for one packet; so the RNR NAK is owed when it comes again.
  */
-static enum verdict responder_not_ready(struct responder *responder, const struct packet *packet)
+static enum fault responder_not_ready(struct responder *responder, const struct packet *packet)
 {
 	const bool held = responder->refused && packet == early_first(&responder->early);
 
 	responder->gap = held ? GAP_WAITS : GAP_NOT_READY;
 	if (held)
-		return DONE;
+		return RESPONDER_DONE;
 	responder->refused = true;
 	counters_add(responder->counters, COUNTER_rnr_nak_sent, 1);
 	replies_nak(responder->replies, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer),
 		    responder->epsn, responder->msn);
-	return DONE;
+	return RESPONDER_DONE;
 }
 
 /* A receive request for what needs one: a SEND's first packet, a WRITE's with immediate data. */
-static enum verdict check_receive(struct responder *responder, const struct packet *packet)
+static enum fault check_receive(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
 
@@ -189,28 +178,29 @@ static enum verdict check_receive(struct responder *responder, const struct pack
 		if (!receive_take(responder->receive, responder->rq, responder->srq))
 			return responder->service != OPCODE_UC
 				       ? responder_not_ready(responder, packet)
-				       : FAIL_INVALID;
+				       : FAULT_INVALID_REQUEST;
 	}
 	/* 9.7.1: what is too long for any list is the peer's fault, and not the list's. */
 	if ((flags & OPCODE_IS_SEND) &&
 	    packet->payload_len > RTE_MIN(responder->receive->length, (uint64_t)WIRE_MESSAGE_MAX) -
 					  responder->receive->filled)
-		return responder->receive->length > WIRE_MESSAGE_MAX ? FAIL_INVALID : FAIL_TOO_LONG;
-	return GO_ON;
+		return responder->receive->length > WIRE_MESSAGE_MAX ? FAULT_INVALID_REQUEST
+								     : FAULT_MESSAGE_TOO_LONG;
+	return FAULT_NONE;
 }
 
 /* What is owed, or a lack of memory, stands in the way of this request: as if it had been lost. Its
  * NAK goes out behind all that, so that the way is free when it comes again. */
-static enum verdict responder_lose(struct responder *responder)
+static enum fault responder_lose(struct responder *responder)
 {
 	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
 		    responder->msn);
 	responder->gap = GAP_NAKED;
 	responder->gap_psn = responder->epsn;
-	return DONE;
+	return RESPONDER_DONE;
 }
 
-static enum verdict execute_send(struct responder *responder, const struct packet *packet)
+static enum fault execute_send(struct responder *responder, const struct packet *packet)
 {
 	/* 9.5: requests are executed in their order. A READ is when its responses go out, for that
 	 * reads the memory; what invalidates the key that it goes by is not before. */
@@ -220,15 +210,15 @@ static enum verdict execute_send(struct responder *responder, const struct packe
 	responder->receive->sgl.next = packet->op->flags & OPCODE_LAST ? 0 : responder->mtu;
 	if (receive_store(responder->receive, srq_buffers_pd(responder->srq, responder->pd),
 			  packet->payload, packet->payload_len) != MR_OK)
-		return FAIL_RECEIVE;
+		return FAULT_RECEIVE_PROTECTION;
 	/* Whoever sees the completion finds the window invalid. */
 	if ((packet->op->flags & OPCODE_HAS_IETH) &&
 	    mw_invalidate(responder->pd, responder->qpn, packet->rkey) != 0)
-		return FAIL_INVALIDATE;
-	return GO_ON;
+		return FAULT_INVALIDATE;
+	return FAULT_NONE;
 }
 
-static enum verdict execute_write(struct responder *responder, const struct packet *packet)
+static enum fault execute_write(struct responder *responder, const struct packet *packet)
 {
 	uint8_t *addr;
 
@@ -237,7 +227,7 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 		 * first again, for the region may go. */
 		if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
 				      packet->dma_length, IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
-			return FAIL_ACCESS;
+			return FAULT_ACCESS;
 		responder->write_iova = packet->iova;
 		responder->write_length = packet->dma_length;
 		responder->write_left = packet->dma_length;
@@ -245,18 +235,18 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 	} else if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
 				     responder->write_iova, packet->payload_len,
 				     IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK) {
-		return FAIL_ACCESS;
+		return FAULT_ACCESS;
 	}
 	if (likely(packet->payload != NULL)) {
 		if (place_guarded(addr, packet->payload, packet->payload_len,
 				  responder->write_left - packet->payload_len) != 0)
-			return FAIL_ACCESS;
+			return FAULT_ACCESS;
 		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
 			     packet->payload_len);
 	} else if (addr != early_placed(&responder->early)) {
 		/* It came early and was placed; now the key leads to other memory
 		 * (ibv_rereg_mr(3)), which the bytes are not in. */
-		return FAIL_ACCESS;
+		return FAULT_ACCESS;
 	}
 	responder->write_iova += packet->payload_len;
 	responder->write_left -= packet->payload_len;
@@ -264,10 +254,10 @@ static enum verdict execute_write(struct responder *responder, const struct pack
 	 * the whole length. */
 	if (packet->op->flags & OPCODE_HAS_IMM)
 		responder->receive->filled = responder->write_length;
-	return GO_ON;
+	return FAULT_NONE;
 }
 
-static enum verdict execute_read(struct responder *responder, const struct packet *packet)
+static enum fault execute_read(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t psns = responder_psns(responder, packet->dma_length);
 	const struct reply reply = {
@@ -284,18 +274,18 @@ static enum verdict execute_read(struct responder *responder, const struct packe
 
 	/* C9-110: more requests than the resources that were agreed on. */
 	if (!replies_room(responder->replies))
-		return FAIL_INVALID;
+		return FAULT_INVALID_REQUEST;
 	if (unlikely(!replies_reserve(responder->replies)))
 		return responder_lose(responder);
 	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
 			      packet->dma_length, IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
-		return FAIL_ACCESS;
+		return FAULT_ACCESS;
 	replies_add(responder->replies, &reply);
 	responder->epsn = psn_add(responder->epsn, (int32_t)psns - 1);
-	return GO_ON;
+	return FAULT_NONE;
 }
 
-static enum verdict execute_atomic(struct responder *responder, const struct packet *packet)
+static enum fault execute_atomic(struct responder *responder, const struct packet *packet)
 {
 	struct reply reply = {
 		.kind = REPLY_ATOMIC,
@@ -309,45 +299,42 @@ static enum verdict execute_atomic(struct responder *responder, const struct pac
 
 	/* 9.4.5: the address is a multiple of eight. */
 	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
-		return FAIL_INVALID;
+		return FAULT_INVALID_REQUEST;
 	if (unlikely(!replies_reserve(responder->replies)))
 		return responder_lose(responder);
 	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
 			      sizeof(*addr), IBV_ACCESS_REMOTE_ATOMIC, &bytes) != MR_OK)
-		return FAIL_ACCESS;
+		return FAULT_ACCESS;
 	addr = (uint64_t *)(void *)bytes;
 	/* A region may start at an odd address of this process under an even one of the key's. */
 	if ((uintptr_t)addr % sizeof(*addr) != 0)
-		return FAIL_INVALID;
+		return FAULT_INVALID_REQUEST;
 	if (operation(packet) == OPCODE_FETCH_ADD)
 		rc = atomics_fetch_add(addr, packet->swap_add, &reply.original);
 	else
 		rc = atomics_compare_swap(addr, packet->compare, packet->swap_add, &reply.original);
 	if (rc != 0)
-		return FAIL_ACCESS;
+		return FAULT_ACCESS;
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, sizeof(*addr));
 	replies_add(responder->replies, &reply);
-	return GO_ON;
+	return FAULT_NONE;
 }
 
-static enum verdict execute_placement(struct responder *responder, const struct packet *packet)
+static enum fault execute_placement(struct responder *responder, const struct packet *packet)
 {
+	enum fault fault;
+
 	if (!replies_reserve_word(responder->replies))
 		return responder_lose(responder);
-	switch (placement_execute(responder->pd, responder->qpn, packet)) {
-	case FAULT_NONE:
-		break;
-	case FAULT_ACCESS:
-		return FAIL_ACCESS;
-	default:
-		return FAIL_INVALID;
-	}
+	fault = placement_execute(responder->pd, responder->qpn, packet);
+	if (fault != FAULT_NONE)
+		return fault;
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
 	replies_word(responder->replies, packet->psn, (responder->msn + 1) & PSN_MASK);
-	return GO_ON;
+	return FAULT_NONE;
 }
 
-static enum verdict execute(struct responder *responder, const struct packet *packet)
+static enum fault execute(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
 
@@ -377,7 +364,7 @@ static void responder_age(struct responder *responder)
 }
 
 /* The packet is executed: expect the next one, and owe an acknowledgement where it is asked for. */
-static enum verdict finish(struct responder *responder, const struct packet *packet)
+static void finish(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
 
@@ -395,7 +382,6 @@ static enum verdict finish(struct responder *responder, const struct packet *pac
 	if (packet->ack_req && responder->service != OPCODE_UC &&
 	    (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
 		replies_ack(responder->replies, responder->ack_psn, responder->msn);
-	return DONE;
 }
 
 static enum fault responder_complete_message(struct responder *responder,
@@ -436,27 +422,26 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 /* Take in a packet, whose turn it may be. */
 static enum fault responder_take(struct responder *responder, const struct packet *packet)
 {
-	enum verdict verdict = check_psn(responder, packet);
-	enum fault fault;
+	enum fault fault = check_psn(responder, packet);
 
-	if (verdict == GO_ON)
-		verdict = check_sequence(responder, packet);
-	if (verdict == GO_ON)
-		verdict = check_srq(responder, packet);
-	if (verdict == GO_ON)
-		verdict = check_enabled(responder, packet);
-	if (verdict == GO_ON)
-		verdict = check_length(responder, packet);
-	if (verdict == GO_ON)
-		verdict = check_receive(responder, packet);
-	if (verdict == GO_ON)
-		verdict = execute(responder, packet);
-	if (verdict == DONE)
+	if (fault == FAULT_NONE)
+		fault = check_sequence(responder, packet);
+	if (fault == FAULT_NONE)
+		fault = check_srq(responder, packet);
+	if (fault == FAULT_NONE)
+		fault = check_enabled(responder, packet);
+	if (fault == FAULT_NONE)
+		fault = check_length(responder, packet);
+	if (fault == FAULT_NONE)
+		fault = check_receive(responder, packet);
+	if (fault == FAULT_NONE)
+		fault = execute(responder, packet);
+	if (fault == RESPONDER_DONE)
 		return FAULT_NONE;
-	if (unlikely(verdict != GO_ON))
-		return responder->service == OPCODE_UC && verdict != FAIL_RECEIVE
+	if (unlikely(fault != FAULT_NONE))
+		return responder->service == OPCODE_UC && fault != FAULT_RECEIVE_PROTECTION
 			       ? responder_drop_message(responder, packet)
-			       : responder_fail(responder, verdict_faults[verdict]);
+			       : responder_fail(responder, fault);
 	/* The completion is pushed before the acknowledgement is owed: an overrun is not
 	 * acknowledged. */
 	fault = responder_complete_message(responder, packet);
