@@ -501,7 +501,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->link = link;
 	engine->progress = progress;
 	engine->canary_fd = -1;
-	engine->refused_times = UINT64_MAX;
+	polling_init(&engine->polling);
 	engine->helper.wake_fd = -1;
 	engine->ack_hold_ns =
 		link->port.driver == PORT_AF_PACKET ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;

@@ -159,8 +159,8 @@ static uint64_t helper_tick_ns(const struct engine *engine, uint64_t least_ns, u
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns)
 {
-	const uint64_t turns = __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED);
-	const uint64_t found = __atomic_load_n(&engine->found, __ATOMIC_RELAXED);
+	const uint64_t turns = polling_read(&engine->polling.turns);
+	const uint64_t found = polling_read(&engine->polling.found);
 	const bool has_polled = turns != watch->turns || found != watch->found;
 
 	watch->without_ns = turns != watch->turns ? 0 : watch->without_ns + tick_ns;
@@ -175,8 +175,8 @@ static void helper_watch(struct engine *engine)
 	uint64_t tick_ns = helper_tick_ns(engine, WATCH_MIN_NS, WATCH_MIN_LOOKS);
 	uint64_t cpu_ns = helper_cpu_ns();
 	struct helper_watch watch = {
-		.turns = __atomic_load_n(&engine->app_turns, __ATOMIC_RELAXED),
-		.found = __atomic_load_n(&engine->found, __ATOMIC_RELAXED),
+		.turns = polling_read(&engine->polling.turns),
+		.found = polling_read(&engine->polling.found),
 	};
 
 	while (!helper_ended(engine)) {
@@ -222,25 +222,25 @@ static bool helper_turn(struct engine *engine, unsigned int *work)
 }
 
 /* What the helper knows of the program's polling while it runs the engine itself. */
-struct polling {
+struct program_polls {
 	uint64_t polls;	    /* seen at the last look */
 	uint64_t look_ns;   /* when that was */
 	uint64_t polled_ns; /* the newest look that saw new polls */
 };
 
 /* Whether the program polls often enough to run the engine itself. */
-static bool helper_is_relieved(const struct engine *engine, struct polling *polling,
+static bool helper_is_relieved(const struct engine *engine, struct program_polls *seen,
 			       uint64_t now_ns)
 {
-	const uint64_t polls = __atomic_load_n(&engine->polls, __ATOMIC_RELAXED);
+	const uint64_t polls = polling_read(&engine->polling.polls);
 
-	if (polls - polling->polls >= HANDBACK_POLLS)
+	if (polls - seen->polls >= HANDBACK_POLLS)
 		return true;
-	if (now_ns - polling->look_ns >= HANDBACK_NS) {
-		if (polls != polling->polls)
-			polling->polled_ns = now_ns;
-		polling->look_ns = now_ns;
-		polling->polls = polls;
+	if (now_ns - seen->look_ns >= HANDBACK_NS) {
+		if (polls != seen->polls)
+			seen->polled_ns = now_ns;
+		seen->look_ns = now_ns;
+		seen->polls = polls;
 	}
 	return false;
 }
@@ -275,9 +275,9 @@ static bool helper_shares_cpu(void)
  * moment ago: it is likely to be reading the memory that the last packet changed, and can only do
  * that when we sleep.
  */
-static uint64_t helper_spin_ns(bool shares_cpu, const struct polling *polling, uint64_t now_ns)
+static uint64_t helper_spin_ns(bool shares_cpu, const struct program_polls *seen, uint64_t now_ns)
 {
-	return shares_cpu && now_ns - polling->polled_ns < POLLED_NS ? 0 : SPIN_NS;
+	return shares_cpu && now_ns - seen->polled_ns < POLLED_NS ? 0 : SPIN_NS;
 }
 
 /* Sleep for so long at most, and until there is something to do. */
@@ -292,8 +292,8 @@ static void helper_run(struct engine *engine)
 {
 	const bool shares_cpu = helper_shares_cpu();
 	uint64_t now_ns = clock_ns(&engine->clock);
-	struct polling polling = {
-		.polls = __atomic_load_n(&engine->polls, __ATOMIC_RELAXED),
+	struct program_polls seen = {
+		.polls = polling_read(&engine->polling.polls),
 		.look_ns = now_ns,
 		.polled_ns = now_ns,
 	};
@@ -306,7 +306,7 @@ static void helper_run(struct engine *engine)
 		enum helper_call call;
 
 		now_ns = clock_ns(&engine->clock);
-		if (helper_is_relieved(engine, &polling, now_ns)) {
+		if (helper_is_relieved(engine, &seen, now_ns)) {
 			helper_disarm(engine);
 			return;
 		}
@@ -317,10 +317,10 @@ static void helper_run(struct engine *engine)
 		}
 		if (call == CALL_TO_LOOK) {
 			/* If it polls by then, this is its engine again. */
-			polling.polled_ns = now_ns;
+			seen.polled_ns = now_ns;
 			sleep_ns = HANDBACK_NS;
 		}
-		if (now_ns - busy_ns < helper_spin_ns(shares_cpu, &polling, now_ns)) {
+		if (now_ns - busy_ns < helper_spin_ns(shares_cpu, &seen, now_ns)) {
 			/*
 			 * Not sched_yield: since Linux 6.18 each call gives up a whole time slice,
 			 * and a hundred of them on a busy CPU keep this thread, and so the peer,

@@ -1,40 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a device asks of its engine: the table of operations of device/device.h. */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "device/device.h"
 #include "engine/engine.h"
+#include "engine/polling.h"
 #include "helper.h"
-#include "link/cpu.h"
 
 #define RESOLVE_TIMEOUT_NS UINT64_C(3000000000)
 #define RESOLVE_STALE_NS   UINT64_C(500000000) /* then an old answer is better than none */
 #define RESOLVE_PAUSE_NS   20000
 #define UNMAP_WAIT_NS	   UINT64_C(100000000)
 #define UNMAP_PAUSE_NS	   20000
-#define FOUND_A_TURN	   8 /* polls that find all they ask for */
-#define LONG_TURN_NS	   UINT64_C(100000)
-#define OWNER_PAUSE_NS	   50000
-#define YIELD_AFTER_NS \
-	UINT64_C(20000) /* of polling for nothing; longer than a round trip on a fast link */
-#define NAP_AFTER_NS UINT64_C(2000000) /* of polling for nothing, and between two naps */
-#define NAP_NS	     50000
-
-/* Programs do not expect a thread to be cancelled in a verb. */
-static void pause_ns(long ns)
-{
-	const struct timespec time = {.tv_nsec = ns};
-	int cancel_state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	nanosleep(&time, NULL);
-	pthread_setcancelstate(cancel_state, NULL);
-}
 
 static bool engine_has_ended(const struct engine *engine)
 {
@@ -87,71 +66,6 @@ static void ops_kick(void *arg, struct qp *qp)
 		engine_kick(engine, qp);
 }
 
-/*
- * The peer, or the helper, may be waiting for this very CPU. While they are, each poll that finds
- * nothing gives it up; where nobody was, the call is for nothing, and is not made again so soon.
- */
-static void ops_yield(struct engine *engine, uint64_t now_ns)
-{
-	uint64_t after_ns;
-
-	if (now_ns < __atomic_load_n(&engine->yield_due_ns, __ATOMIC_RELAXED))
-		return;
-	sched_yield();
-	after_ns = clock_ns(&engine->clock);
-	if (after_ns - now_ns < YIELD_AFTER_NS)
-		__atomic_store_n(&engine->yield_due_ns, after_ns + YIELD_AFTER_NS,
-				 __ATOMIC_RELAXED);
-}
-
-/*
- * sched_yield leaves the CPU to threads of the caller's own group alone, and Linux makes a group of
- * each session. So a peer, or uroced, may wait behind a thread that polls until its retries are
- * used up: 540 ms were seen. Where more threads want to run than there are CPUs, a poll that has
- * found nothing for long sleeps now and then.
- */
-static void ops_nap(struct engine *engine, uint64_t now_ns)
-{
-	if (now_ns < __atomic_load_n(&engine->nap_due_ns, __ATOMIC_RELAXED))
-		return;
-	__atomic_store_n(&engine->nap_due_ns, now_ns + NAP_AFTER_NS, __ATOMIC_RELAXED);
-	if (cpu_is_short())
-		pause_ns(NAP_NS);
-}
-
-/*
- * The owner, or a control call that waits for it, has had the engine for longer than a turn takes.
- * It may have lost its CPU, perhaps to this very thread. Hundreds of threads that poll on meanwhile
- * use up hundreds of time slices in which nothing moves, so this thread yields. Where that does not
- * help it sleeps a while: a thread of real-time priority loses its CPU to none of less priority,
- * and sched_yield gives them none.
- */
-static void ops_wait_for_owner(struct engine *engine)
-{
-	const uint64_t times = __atomic_load_n(&engine->taken_times, __ATOMIC_RELAXED);
-	const uint64_t now_ns = clock_ns(&engine->clock);
-	int64_t refused_ns;
-
-	if (times != __atomic_load_n(&engine->refused_times, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&engine->refused_ns, now_ns, __ATOMIC_RELAXED);
-		__atomic_store_n(&engine->refused_times, times, __ATOMIC_RELAXED);
-		return;
-	}
-	/* Another thread may have stored a later time meanwhile. */
-	refused_ns = (int64_t)(now_ns - __atomic_load_n(&engine->refused_ns, __ATOMIC_RELAXED));
-	if (refused_ns > (int64_t)LONG_TURN_NS)
-		pause_ns(OWNER_PAUSE_NS);
-	else if (refused_ns > (int64_t)YIELD_AFTER_NS)
-		sched_yield();
-}
-
-/* Only a measure for the helper: a count lost between two threads does no harm. */
-static void ops_count_polls(struct engine *engine, unsigned int n)
-{
-	__atomic_store_n(&engine->polls, __atomic_load_n(&engine->polls, __ATOMIC_RELAXED) + n,
-			 __ATOMIC_RELAXED);
-}
-
 static void ops_poll(void *arg)
 {
 	struct engine *engine = arg;
@@ -159,39 +73,34 @@ static void ops_poll(void *arg)
 
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
-	ops_count_polls(engine, 1);
+	polling_count(&engine->polling);
 	if (!engine_try(engine)) {
 		if (!engine_has_ended(engine))
-			ops_wait_for_owner(engine);
+			polling_wait_for_owner(
+				&engine->polling, &engine->clock,
+				__atomic_load_n(&engine->taken_times, __ATOMIC_RELAXED));
 		return;
 	}
-	__atomic_store_n(&engine->app_turns, engine->app_turns + 1, __ATOMIC_RELAXED);
+	polling_count_turn(&engine->polling);
 	engine_turn(engine);
 	now_ns = engine->now_ns;
 	idle_ns = now_ns - engine->busy_ns;
 	engine_release(engine);
-	if (idle_ns > YIELD_AFTER_NS)
-		ops_yield(engine, now_ns);
-	if (idle_ns > NAP_AFTER_NS)
-		ops_nap(engine, now_ns);
+	if (idle_ns > POLLING_YIELD_AFTER_NS)
+		polling_yield(&engine->polling, &engine->clock, now_ns);
+	if (idle_ns > POLLING_NAP_AFTER_NS)
+		polling_nap(&engine->polling, now_ns);
 }
 
-/*
- * The program catches up with its completions: that is polling as well, and no reason for the
- * helper to take the engine, whose turns would add to them. But who takes them one by one may take
- * long, and peers wait: so some of these polls are turns.
- */
+/* A program that catches up with its completions polls as well: the helper, whose turns would add
+ * to them, does not take the engine. */
 static void ops_polled(void *arg, int n)
 {
 	struct engine *engine = arg;
-	const uint64_t found = __atomic_load_n(&engine->found, __ATOMIC_RELAXED) + 1;
 
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
-	/* Who takes many at once takes long to come back. */
-	ops_count_polls(engine, (unsigned int)n);
-	__atomic_store_n(&engine->found, found, __ATOMIC_RELAXED);
-	if (found % FOUND_A_TURN == 0)
+	if (polling_count_found(&engine->polling, (unsigned int)n))
 		ops_poll(engine);
 }
 
@@ -301,7 +210,7 @@ static int ops_resolve(void *arg, uint8_t sgid_index, const union ibv_gid *dgid,
 			return -ETIMEDOUT;
 		/* Nobody else may be there to take in the answer. */
 		ops_poll(engine);
-		pause_ns(RESOLVE_PAUSE_NS);
+		polling_pause(RESOLVE_PAUSE_NS);
 	}
 	return 0;
 }
@@ -330,7 +239,7 @@ static void ops_unmap(void *arg, void *mapping)
 	while (dma_is_busy(mapping) && clock_ns(&engine->clock) - start_ns < UNMAP_WAIT_NS) {
 		engine_stir(engine);
 		if (dma_is_busy(mapping))
-			pause_ns(UNMAP_PAUSE_NS);
+			polling_pause(UNMAP_PAUSE_NS);
 	}
 	dma_unmap(&engine->dma, mapping);
 }

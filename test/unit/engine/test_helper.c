@@ -82,12 +82,12 @@ static void helper__serves_timers_while_the_program_sleeps(void **state)
 
 static void helper__lets_a_polling_program_run_the_engine(void **state)
 {
-	const uint64_t before = engine ? engine->app_turns : 0;
+	const uint64_t before = engine ? engine->polling.turns : 0;
 
 	(void)state;
-	for (int i = 0; i < PATIENCE_MS * 100 && engine->app_turns < before + 1000; i++)
+	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.turns < before + 1000; i++)
 		ops->poll(engine);
-	assert_true(engine->app_turns >= before + 1000);
+	assert_true(engine->polling.turns >= before + 1000);
 }
 
 static int set_up_idle(void **state)
@@ -247,7 +247,7 @@ static void helper_is_needed__after_a_tick_without_polls(void **state)
 	struct helper_watch watch = {.turns = 0};
 
 	(void)state;
-	engine->app_turns = 1;
+	engine->polling.turns = 1;
 	assert_false(helper_is_needed(&watch, engine, 20, 320));
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
 }
@@ -258,15 +258,15 @@ static void helper_is_needed__by_who_finds_much_and_runs_no_turn(void **state)
 
 	(void)state;
 	for (uint64_t ns = 0; ns < 640 - 20; ns += 20) {
-		engine->found++;
+		engine->polling.found++;
 		assert_false(helper_is_needed(&watch, engine, 20, 320));
 	}
-	engine->found++;
+	engine->polling.found++;
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
 	/* A turn now and then will do. */
 	for (int i = 0; i < 10; i++) {
-		engine->found++;
-		engine->app_turns += i % 2 == 0;
+		engine->polling.found++;
+		engine->polling.turns += i % 2 == 0;
 		assert_false(helper_is_needed(&watch, engine, 320, 320));
 	}
 }
@@ -287,7 +287,7 @@ static void helper__dedicated_serves_kicks_and_the_program_no_turns(void **state
 	ops->kick(engine, &qp);
 	for (int i = 0; i < 100; i++)
 		ops->poll(engine);
-	assert_int_equal(engine->app_turns, 0);
+	assert_int_equal(engine->polling.turns, 0);
 	assert_true(eventually(&other.received, 50));
 }
 

@@ -120,12 +120,12 @@ static void ops_polled__some_are_turns(void **state)
 	(void)state;
 	for (int i = 0; i < 7; i++)
 		ops->polled(engine, 4);
-	assert_int_equal(engine->app_turns, 0);
+	assert_int_equal(engine->polling.turns, 0);
 	ops->polled(engine, 4);
-	assert_int_equal(engine->app_turns, 1);
+	assert_int_equal(engine->polling.turns, 1);
 	/* All of them show that the program polls. */
-	assert_int_equal(engine->found, 8);
-	assert_int_equal(engine->polls, 8 * 4 + 1);
+	assert_int_equal(engine->polling.found, 8);
+	assert_int_equal(engine->polling.polls, 8 * 4 + 1);
 }
 
 static long gave_cpu_up(void)
@@ -178,9 +178,9 @@ static void ops_poll__gives_up_the_cpu_where_a_turn_does_not_end(void **state)
 		engine_release(engine);
 	}
 	assert_int_not_equal(yields, 0);
-	before = engine->app_turns;
+	before = engine->polling.turns;
 	ops->poll(engine);
-	assert_int_equal(engine->app_turns, before + 1);
+	assert_int_equal(engine->polling.turns, before + 1);
 }
 
 static void ops_poll__keeps_the_cpu_while_turns_go_on(void **state)

@@ -13,6 +13,7 @@
 #include "engine/clock.h"
 #include "engine/handover.h"
 #include "engine/owner.h"
+#include "engine/polling.h"
 #include "engine/qp_list.h"
 #include "engine/tx.h"
 #include "engine/wheel.h"
@@ -34,16 +35,7 @@ struct engine {
 	 * kick_next. Atomic. */
 	struct qp *kicks __rte_cache_aligned;
 
-	/* Written by whoever polls, read by the helper; relaxed. */
-	uint64_t polls __rte_cache_aligned; /* calls of ops_poll, and completions that ops_polled
-					       tells of */
-	uint64_t app_turns;		    /* calls of ops_poll that became turns */
-	uint64_t found;			    /* calls of ops_polled */
-	uint64_t yield_due_ns;	/* until then a poll that finds nothing keeps the CPU; relaxed */
-	uint64_t nap_due_ns;	/* until then no such poll sleeps; relaxed */
-	uint64_t refused_times; /* taken_times, at the first of the polls that have found the engine
-				   taken since; relaxed */
-	uint64_t refused_ns;	/* when that was; relaxed */
+	struct polling polling __rte_cache_aligned;
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or is a fork's child */
 	enum settings_progress progress;

@@ -58,7 +58,10 @@ struct helper {
 	uint64_t
 		until_ns; /* of the last doze; written by the helper as the owner, read by owners */
 
-	/* helper.c's own */
+	/*
+	 * helper.c's own. The thread: none; exists; exists and quits; none again, and may be
+	 * started anew. The end of the engine (engine.ended) ends it as well.
+	 */
 	pthread_t thread;
 	bool exists;
 	bool quits;	  /* atomic: the thread ends, the engine does not */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of the program that poll: what they tell the helper, and how they wait for others. */
+#include "engine/polling.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include "engine/clock.h"
+#include "link/cpu.h"
+
+#define LONG_TURN_NS   UINT64_C(100000)
+#define OWNER_PAUSE_NS 50000
+#define NAP_NS	       50000
+
+static void store(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+void polling_init(struct polling *polling)
+{
+	*polling = (struct polling){.refused_times = UINT64_MAX};
+}
+
+void polling_pause(long ns)
+{
+	const struct timespec time = {.tv_nsec = ns};
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	nanosleep(&time, NULL);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+/* While another thread wants the CPU, each poll that finds nothing yields. Where none does, the
+ * call is for nothing, and is not made again so soon. */
+void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns)
+{
+	uint64_t after_ns;
+
+	if (now_ns < polling_read(&polling->yield_due_ns))
+		return;
+	sched_yield();
+	after_ns = clock_ns(clock);
+	if (after_ns - now_ns < POLLING_YIELD_AFTER_NS)
+		store(&polling->yield_due_ns, after_ns + POLLING_YIELD_AFTER_NS);
+}
+
+/*
+ * sched_yield leaves the CPU to threads of the caller's own group alone, and Linux makes a group of
+ * each session. So a peer, or uroced, may wait behind a thread that polls until its retries are
+ * used up: 540 ms were seen. Where more threads want to run than there are CPUs, a poll that has
+ * found nothing for long sleeps now and then.
+ */
+void polling_nap(struct polling *polling, uint64_t now_ns)
+{
+	if (now_ns < polling_read(&polling->nap_due_ns))
+		return;
+	store(&polling->nap_due_ns, now_ns + POLLING_NAP_AFTER_NS);
+	if (cpu_is_short())
+		polling_pause(NAP_NS);
+}
+
+/*
+ * The owner, or a control call that waits for it, has had the engine for longer than a turn takes.
+ * It may have lost its CPU, perhaps to this very thread. Hundreds of threads that poll on meanwhile
+ * use up hundreds of time slices in which nothing moves, so this thread yields. Where that does not
+ * help it sleeps a while: a thread of real-time priority loses its CPU to none of less priority,
+ * and sched_yield gives them none.
+ */
+void polling_wait_for_owner(struct polling *polling, const struct engine_clock *clock,
+			    uint64_t taken_times)
+{
+	const uint64_t now_ns = clock_ns(clock);
+	int64_t refused_ns;
+
+	if (taken_times != polling_read(&polling->refused_times)) {
+		store(&polling->refused_ns, now_ns);
+		store(&polling->refused_times, taken_times);
+		return;
+	}
+	/* Another thread may have stored a later time meanwhile. */
+	refused_ns = (int64_t)(now_ns - polling_read(&polling->refused_ns));
+	if (refused_ns > (int64_t)LONG_TURN_NS)
+		polling_pause(OWNER_PAUSE_NS);
+	else if (refused_ns > (int64_t)POLLING_YIELD_AFTER_NS)
+		sched_yield();
+}
