@@ -233,8 +233,10 @@ static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool loop
 	size_t len;
 
 	/* A driver may have taken the tag off; what is below looks for it in the frame. */
-	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0)
+	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0) {
+		counters_add(&engine->device->counters, COUNTER_rx_vlan_errors, 1);
 		return;
+	}
 	frame = engine_frame(engine, mbuf);
 	if (unlikely(!frame)) {
 		counters_add(&engine->device->counters, COUNTER_rx_too_long, 1);

@@ -49,46 +49,58 @@ static void tx_push(struct tx *tx)
 	tx->placed_bytes = 0;
 }
 
-/* Of so many packets and bytes that the port took, some did not leave: `before`, it had dropped
- * those. */
-static void tx_count(struct tx *tx, const struct port_drops *before, uint64_t packets,
-		     uint64_t bytes)
+/* Count what the port has dropped in place of sending it since `before`. Returns how much that is.
+ */
+static struct port_drops tx_count_drops(struct tx *tx, enum counter counter,
+					const struct port_drops *now,
+					const struct port_drops *before)
 {
-	const struct port_drops *now = &tx->port->tx_too_long;
-	const uint64_t dropped = now->packets - before->packets;
+	const struct port_drops drops = {.packets = now->packets - before->packets,
+					 .bytes = now->bytes - before->bytes};
 
-	if (unlikely(dropped > 0))
-		counters_add(tx->counters, COUNTER_tx_too_long, dropped);
-	counters_add(tx->counters, COUNTER_tx_packets, packets - dropped);
-	counters_add(tx->counters, COUNTER_tx_bytes, bytes - (now->bytes - before->bytes));
+	if (unlikely(drops.packets > 0))
+		counters_add(tx->counters, counter, drops.packets);
+	return drops;
+}
+
+/* Give a burst to the port, and count what has left. Returns how many packets the port took. */
+static uint32_t tx_burst(struct tx *tx)
+{
+	const struct port *port = tx->port;
+	const struct port_drops long_before = port->tx_too_long, refused_before = port->tx_refused;
+	const uint64_t before_bytes = tx->pending_bytes;
+	const uint32_t sent = port_tx_burst(port, tx->pending, (uint16_t)tx->count);
+	struct port_drops too_long, refused;
+
+	tx->count -= sent;
+	tx->pending_bytes = 0;
+	if (tx->count > 0) {
+		memmove(tx->pending, tx->pending + sent, tx->count * sizeof(tx->pending[0]));
+		for (uint32_t i = 0; i < tx->count; i++)
+			tx->pending_bytes += tx->pending[i]->pkt_len;
+	}
+	too_long = tx_count_drops(tx, COUNTER_tx_too_long, &port->tx_too_long, &long_before);
+	refused = tx_count_drops(tx, COUNTER_tx_refused, &port->tx_refused, &refused_before);
+	counters_add(tx->counters, COUNTER_tx_packets, sent - too_long.packets - refused.packets);
+	counters_add(tx->counters, COUNTER_tx_bytes,
+		     before_bytes - tx->pending_bytes - too_long.bytes - refused.bytes);
+	return sent;
 }
 
 void tx_flush(struct tx *tx)
 {
-	const struct port_drops dropped = tx->port->tx_too_long;
-	uint64_t left_bytes = 0;
-	uint32_t sent;
-
 	tx->in_pass += tx->placed + tx->count;
 	if (tx->placed > 0)
 		tx_push(tx);
 	if (tx->count == 0)
 		return;
 	if (!tx->connected) {
+		counters_add(tx->counters, COUNTER_tx_unconnected, tx->count);
 		tx_drop_pending(tx);
 		return;
 	}
-	sent = port_tx_burst(tx->port, tx->pending, (uint16_t)tx->count);
-	if (sent > 0)
+	if (tx_burst(tx) > 0)
 		tx->given_up = false;
-	tx->count -= sent;
-	if (tx->count > 0) {
-		memmove(tx->pending, tx->pending + sent, tx->count * sizeof(tx->pending[0]));
-		for (uint32_t i = 0; i < tx->count; i++)
-			left_bytes += tx->pending[i]->pkt_len;
-	}
-	tx_count(tx, &dropped, sent, tx->pending_bytes - left_bytes);
-	tx->pending_bytes = left_bytes;
 }
 
 static void tx_fetch(const struct rte_mbuf *mbuf, uint32_t from, uint32_t to)
@@ -184,8 +196,11 @@ static void tx_loop_copy(struct tx *tx, const struct rte_mbuf *mbuf)
 {
 	struct rte_mbuf *copy = rte_pktmbuf_copy(mbuf, tx->port->pool, 0, UINT32_MAX);
 
-	if (copy)
-		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = copy;
+	if (!copy) {
+		counters_add(tx->counters, COUNTER_tx_loopback_no_buffer, 1);
+		return;
+	}
+	tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = copy;
 }
 
 /* Whether a packet stays on this host. */
@@ -432,22 +447,35 @@ void tx_init(struct tx *tx, struct port *port, struct counters *counters)
 
 struct rte_mbuf *tx_alloc(struct tx *tx)
 {
-	return rte_pktmbuf_alloc(tx->port->pool);
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(tx->port->pool);
+
+	if (!mbuf)
+		counters_add(tx->counters, COUNTER_tx_other_dropped, 1);
+	return mbuf;
 }
 
-void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
+/* Returns false where the port did not take the frame, which is dropped. */
+static bool tx_try_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
 {
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = len;
 	port_set_local_qpn(mbuf, 0);
-	/* Not counted with RoCE's, and never in their way: whoever asked asks again. */
-	if (!tx->connected || port_tx_burst(tx->port, &mbuf, 1) == 0)
-		rte_pktmbuf_free(mbuf);
+	if (tx->connected && port_tx_burst(tx->port, &mbuf, 1) == 1)
+		return true;
+	rte_pktmbuf_free(mbuf);
+	return false;
+}
+
+void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
+{
+	/* Such frames never stand in RoCE's way: the host that asked asks again. */
+	if (!tx_try_send(tx, mbuf, len))
+		counters_add(tx->counters, COUNTER_tx_other_dropped, 1);
 }
 
 void tx_stir(struct tx *tx)
 {
-	struct rte_mbuf *mbuf = tx_alloc(tx);
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(tx->port->pool);
 	struct rte_ether_hdr *eth;
 
 	if (!mbuf)
@@ -457,7 +485,7 @@ void tx_stir(struct tx *tx)
 	memcpy(&eth->dst_addr, tx->port->mac, sizeof(eth->dst_addr));
 	memcpy(&eth->src_addr, tx->port->mac, sizeof(eth->src_addr));
 	eth->ether_type = rte_cpu_to_be_16(STIR_TYPE);
-	tx_send(tx, mbuf, STIR_LEN);
+	tx_try_send(tx, mbuf, STIR_LEN);
 }
 
 uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n)

@@ -28,11 +28,14 @@ static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t 
 
 static uint16_t interface_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
-	const struct port *port = arg;
+	struct port *port = arg;
+	uint16_t sent;
 
 	if (unlikely(port->watched))
 		n = stand_in_sends(port->id, mbufs, n);
-	return psock_tx_burst(port->psock, mbufs, n);
+	sent = psock_tx_burst(port->psock, mbufs, n);
+	psock_refused(port->psock, &port->tx_refused.packets, &port->tx_refused.bytes);
+	return sent;
 }
 
 /* The descriptor tells of everything else. An interface that goes down leaves an error there, which

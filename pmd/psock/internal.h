@@ -58,7 +58,9 @@ struct psock {
 	bool sends_runs;      /* until the kernel refuses one */
 	bool bypasses_qdiscs; /* the kernel does not part runs for who does */
 	bool told_of_size;
-	uint64_t missed; /* frames that the kernel dropped because the ring was full */
+	uint64_t missed;	  /* frames that the kernel dropped because the ring was full */
+	uint64_t refused_packets; /* that the interface did not take */
+	uint64_t refused_bytes;
 	struct psock_batch batch;
 };
 

@@ -115,8 +115,19 @@ static bool refuse_runs(struct psock *psock, int err)
 	return true;
 }
 
-static void tell_of_loss(struct psock *psock, int err)
+void psock_refused(const struct psock *psock, uint64_t *packets, uint64_t *bytes)
 {
+	*packets = psock->refused_packets;
+	*bytes = psock->refused_bytes;
+}
+
+/* Count the packets of one message, which the interface did not take. */
+static void count_refused(struct psock *psock, struct rte_mbuf *const *mbufs, uint32_t packets,
+			  int err)
+{
+	psock->refused_packets += packets;
+	for (uint32_t i = 0; i < packets; i++)
+		psock->refused_bytes += mbufs[i]->pkt_len;
 	if (err != EMSGSIZE || psock->told_of_size)
 		return;
 	psock->told_of_size = true;
@@ -184,10 +195,10 @@ uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
 			continue;
 		if (unlikely(sent < 0 && batch->packets[0] > 1 && refuse_runs(psock, -sent)))
 			continue;
+		packets = packets_in(batch, sent < 0 ? 1 : (uint32_t)sent);
 		/* What the interface does not take is lost, as on a wire. */
 		if (unlikely(sent < 0))
-			tell_of_loss(psock, -sent);
-		packets = packets_in(batch, sent < 0 ? 1 : (uint32_t)sent);
+			count_refused(psock, mbufs + done, packets, -sent);
 		rte_pktmbuf_free_bulk(mbufs + done, packets);
 		done = (uint16_t)(done + packets);
 	}

@@ -76,6 +76,9 @@ static uint16_t places_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	too_long->packets += places.drops;
 	too_long->bytes += places.drops * FAKE_FRAME_LEN;
 	places.drops = 0;
+	engine->link->port.tx_refused.packets += places.refuses;
+	engine->link->port.tx_refused.bytes += places.refuses * FAKE_FRAME_LEN;
+	places.refuses = 0;
 	return n;
 }
 

@@ -13,15 +13,16 @@ struct places {
 	uint8_t frames[PLACES][2048];
 	uint32_t room; /* places that are free */
 	uint32_t placed, pushed, burst;
-	uint32_t expected; /* the most packets that one was to be sent after */
-	uint32_t offers;   /* places for short packets that may be given in a row; 0: none */
-	bool suits;	   /* packets to others on this host may go there */
-	uint32_t longest;  /* that fits into a place; 0: all */
-	uint32_t takes;	   /* of a burst at most; 0: all */
-	uint32_t drops;	   /* of the next burst, for they are too long */
-	uint32_t waiting;  /* to be received */
-	uint32_t rx_max;   /* of a burst at most */
-	uint32_t rx_drops; /* that are dropped at each */
+	uint32_t expected;    /* the most packets that one was to be sent after */
+	uint32_t offers;      /* places for short packets that may be given in a row; 0: none */
+	bool suits;	      /* packets to others on this host may go there */
+	uint32_t longest;     /* that fits into a place; 0: all */
+	uint32_t takes;	      /* of a burst at most; 0: all */
+	uint32_t drops;	      /* of the next burst, for they are too long */
+	unsigned int refuses; /* how many packets the next burst drops as an interface does */
+	uint32_t waiting;     /* to be received */
+	uint32_t rx_max;      /* of a burst at most */
+	uint32_t rx_drops;    /* that are dropped at each */
 };
 
 extern struct places places;

@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include <rte_lcore.h>
+
 #include "base/own.h"
 #include "rig.h"
 #include "link/arp.h"
@@ -246,6 +248,9 @@ static void engine_turn__nothing_leaves_without_a_link(void **state)
 	assert_int_equal(qp.to_send, 0);
 	assert_int_equal(other.received, 0);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
+	assert_int_equal(rig_count(COUNTER_tx_unconnected), 100);
+	engine_send_frame(engine, peer_mac, sizeof(peer_mac));
+	assert_int_equal(rig_count(COUNTER_tx_other_dropped), 1);
 }
 
 static void engine_turn__unreadable_payload_is_not_sent(void **state)
@@ -408,6 +413,51 @@ static void engine_turn__puts_a_stripped_tag_back(void **state)
 	assert_memory_equal(rte_pktmbuf_mtod_offset(mbuf, uint8_t *, 12),
 			    ((uint8_t[]){0x81, 0, 0, 5}), 4);
 	rte_pktmbuf_free(mbuf);
+}
+
+static void engine_turn__counts_a_frame_without_room_for_its_tag(void **state)
+{
+	struct rte_mbuf *mbuf = tx_alloc(&engine->tx);
+
+	(void)state;
+	fake_receiver = &other;
+	mbuf->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+	mbuf->data_off = 0;
+	memset(rte_pktmbuf_mtod(mbuf, uint8_t *), 0x91, FAKE_FRAME_LEN);
+	tx_send(&engine->tx, mbuf, FAKE_FRAME_LEN);
+	rig_turns(1);
+	assert_int_equal(other.received, 0);
+	assert_int_equal(rig_count(COUNTER_rx_vlan_errors), 1);
+}
+
+/* Not even the one buffer that a multicast datagram needs for its way round inside. */
+static void engine_turn__counts_what_is_lost_for_want_of_a_buffer(void **state)
+{
+	static struct rte_mbuf *taken[1 << 16];
+	const uint32_t groups = 1;
+	const uint8_t group_mac[6] = {1, 0, 0x5e, 0, 0, 1};
+	const unsigned int lcore = RTE_PER_LCORE(_lcore_id);
+	uint32_t n = 0;
+
+	(void)state;
+	/* The pool keeps free buffers for each lcore: those of the engine's are to be taken. */
+	RTE_PER_LCORE(_lcore_id) = 0;
+	engine->tx.groups = &groups;
+	fake_qp_init(&qp, group_mac);
+	while (n < RTE_DIM(taken) && (taken[n] = tx_alloc(&engine->tx)) != NULL)
+		n++;
+	assert_in_range(n, 2, RTE_DIM(taken) - 1);
+	assert_int_equal(rig_count(COUNTER_tx_other_dropped), 1);
+	engine_send_frame(engine, peer_mac, sizeof(peer_mac));
+	assert_int_equal(rig_count(COUNTER_tx_other_dropped), 2);
+	rte_pktmbuf_free(taken[--n]);
+	rig_send(&qp, 1);
+	rig_turns(1);
+	rte_pktmbuf_free_bulk(taken, n);
+	RTE_PER_LCORE(_lcore_id) = lcore;
+	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
+	assert_int_equal(rig_count(COUNTER_tx_loopback_no_buffer), 1);
+	engine->tx.groups = &engine->device->group_count;
 }
 
 /* A chain of buffers with one RoCE frame, `part_len` bytes in each; enough for the fake. */
@@ -606,6 +656,8 @@ int main(void)
 		INLINE(engine_turn__timers_fire_on_a_full_port_too),
 		INLINE(engine_turn__answers_arp),
 		INLINE(engine_turn__puts_a_stripped_tag_back),
+		INLINE(engine_turn__counts_a_frame_without_room_for_its_tag),
+		INLINE(engine_turn__counts_what_is_lost_for_want_of_a_buffer),
 		INLINE(engine_turn__takes_frames_over_several_buffers),
 		INLINE(engine_turn__believes_the_port_of_checksums),
 		INLINE(engine_forget__leaves_no_trace),

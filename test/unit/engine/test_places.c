@@ -208,12 +208,14 @@ static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
 	(void)state;
 	places.longest = 63;
 	places.drops = 2;
+	places.refuses = 1;
 	rig_send(&qp, 5);
 	engine_transmit(engine);
 	assert_int_equal(places.burst, 5);
-	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
-	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 2);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), 2 * FAKE_FRAME_LEN);
 	assert_int_equal(rig_count(COUNTER_tx_too_long), 2);
+	assert_int_equal(rig_count(COUNTER_tx_refused), 1);
 }
 
 static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)

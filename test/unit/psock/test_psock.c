@@ -258,6 +258,7 @@ static void psock_tx_burst__loses_what_the_interface_does_not_take(void **state)
 {
 	struct pollfd pfd = {.events = POLLIN};
 	struct rte_mbuf *mbufs[MAX];
+	uint64_t packets, bytes, before_packets, before_bytes;
 	int tries = 0, received = 0;
 
 	(void)state;
@@ -265,7 +266,11 @@ static void psock_tx_burst__loses_what_the_interface_does_not_take(void **state)
 		skip();
 	pfd.fd = psock_fd(right);
 	assert_true(netns_run("ip link set left down"));
+	psock_refused(left, &before_packets, &before_bytes);
 	send_frames(kinds[0], 15);
+	psock_refused(left, &packets, &bytes);
+	assert_int_equal(packets - before_packets, 15);
+	assert_true(bytes - before_bytes > packets - before_packets);
 	assert_true(netns_run("ip link set left up"));
 	/* Which takes the kernel a moment. */
 	do

@@ -51,6 +51,10 @@ uint16_t psock_rx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
  * the newest frame was received. */
 uint64_t psock_missed(const struct psock *psock);
 
+/** Tell how many packets, and bytes of them, psock_tx_burst has dropped so far because the kernel's
+ * interface did not take them. */
+void psock_refused(const struct psock *psock, uint64_t *packets, uint64_t *bytes);
+
 /** As rte_eth_tx_burst; each packet in one buffer. */
 uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n);
 
