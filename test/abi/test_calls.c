@@ -3,15 +3,14 @@
  * versions answer errors. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
 #include <infiniband/verbs.h>
+
+#include "test.h"
 
 #define TEST_SKIPPED 77
 
@@ -37,18 +36,16 @@ static function find_version(const char *name, const char *version)
 	return (function)(uintptr_t)symbol;
 }
 
-static void libraries__are_two(void **state)
+TEST(libraries__are_two)
 {
-	(void)state;
 	assert_true(find(ours, "ibv_wc_status_str") != find(systems, "ibv_wc_status_str"));
 }
 
-static void strs__are_the_systems(void **state)
+TEST(strs__are_the_systems)
 {
 	static const char *const names[] = {"ibv_node_type_str", "ibv_port_state_str",
 					    "ibv_event_type_str", "ibv_wc_status_str"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *(*our)(int) = (const char *(*)(int))find(ours, names[i]);
 		const char *(*system)(int) = (const char *(*)(int))find(systems, names[i]);
@@ -58,12 +55,11 @@ static void strs__are_the_systems(void **state)
 	}
 }
 
-static void rates__are_the_systems(void **state)
+TEST(rates__are_the_systems)
 {
 	static const char *const names[] = {"ibv_rate_to_mult", "mult_to_ibv_rate",
 					    "ibv_rate_to_mbps", "mbps_to_ibv_rate"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		int (*our)(int) = (int (*)(int))find(ours, names[i]);
 		int (*system)(int) = (int (*)(int))find(systems, names[i]);
@@ -76,26 +72,24 @@ static void rates__are_the_systems(void **state)
 	}
 }
 
-static void versions__newest_is_the_default(void **state)
+TEST(versions__newest_is_the_default)
 {
 	static const char *const names[] = {"ibv_open_device", "ibv_create_qp", "ibv_reg_mr",
 					    "ibv_query_port"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		assert_true(find(ours, names[i]) == find_version(names[i], "IBVERBS_1.1"));
 		assert_true(find(ours, names[i]) != find_version(names[i], "IBVERBS_1.0"));
 	}
 }
 
-static void old_versions__of_calls_that_return_objects(void **state)
+TEST(old_versions__of_calls_that_return_objects)
 {
 	static const char *const names[] = {
 		"ibv_get_device_list", "ibv_open_device", "ibv_alloc_pd",  "ibv_reg_mr",
 		"ibv_create_cq",       "ibv_create_srq",  "ibv_create_qp", "ibv_create_ah",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		void *(*old)(void *) = (void *(*)(void *))find_version(names[i], "IBVERBS_1.0");
 
@@ -105,7 +99,7 @@ static void old_versions__of_calls_that_return_objects(void **state)
 	}
 }
 
-static void old_versions__of_calls_that_return_errors(void **state)
+TEST(old_versions__of_calls_that_return_errors)
 {
 	static const char *const errno_names[] = {
 		"ibv_query_device", "ibv_query_port", "ibv_dealloc_pd", "ibv_dereg_mr",
@@ -116,7 +110,6 @@ static void old_versions__of_calls_that_return_errors(void **state)
 		"ibv_query_gid",    "ibv_query_pkey",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(errno_names) / sizeof(errno_names[0]); i++) {
 		int (*old)(void *) = (int (*)(void *))find_version(errno_names[i], "IBVERBS_1.0");
 
@@ -132,9 +125,8 @@ static void old_versions__of_calls_that_return_errors(void **state)
 	}
 }
 
-static void old_versions__of_calls_that_return_nothing(void **state)
+TEST(old_versions__of_calls_that_return_nothing)
 {
-	(void)state;
 	((void (*)(void *))find_version("ibv_free_device_list", "IBVERBS_1.0"))(NULL);
 	((void (*)(void *))find_version("ibv_ack_async_event", "IBVERBS_1.0"))(NULL);
 	((void (*)(void *))find_version("ibv_register_driver", "IBVERBS_1.1"))(NULL);
@@ -142,16 +134,6 @@ static void old_versions__of_calls_that_return_nothing(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(libraries__are_two),
-		cmocka_unit_test(strs__are_the_systems),
-		cmocka_unit_test(rates__are_the_systems),
-		cmocka_unit_test(versions__newest_is_the_default),
-		cmocka_unit_test(old_versions__of_calls_that_return_objects),
-		cmocka_unit_test(old_versions__of_calls_that_return_errors),
-		cmocka_unit_test(old_versions__of_calls_that_return_nothing),
-	};
-
 	if (argc != 3) {
 		fprintf(stderr, "usage: %s OURS SYSTEMS\n", argv[0]);
 		return 2;
@@ -166,5 +148,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", dlerror());
 		return 1;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run_all(NULL);
 }

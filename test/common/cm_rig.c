@@ -2,11 +2,9 @@
 /* A connection manager, and a peer that the test plays. */
 #include "cm_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static void keep(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
 {

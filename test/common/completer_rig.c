@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A completer behind a requester that sends. */
 #include "completer_rig.h"
+#include "test.h"
 
 struct completer_rig completer_rig;
 
-int completer_rig_set_up(void **state)
+int completer_rig_set_up(TEST_STATE)
 {
 	const struct sq_attr attr = {.max_wr = 64, .max_sge = 4};
 
-	(void)state;
 	fixture_set_up(&rig.fixture, MTU, CQE);
 	region_set_up(&rig.memory, rig.fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
 	region_set_up(&rig.readable, rig.fixture.pd, MTU, 0, SEED + 1);
@@ -37,9 +37,8 @@ int completer_rig_set_up(void **state)
 	return 0;
 }
 
-int completer_rig_tear_down(void **state)
+int completer_rig_tear_down(TEST_STATE)
 {
-	(void)state;
 	completer_reset(&rig.completer);
 	early_pool_destroy(rig.pool);
 	rig.pool = NULL;

@@ -3,17 +3,14 @@
 #ifndef TEST_COMMON_COMPLETER_RIG_H
 #define TEST_COMMON_COMPLETER_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 #include "transport/completer.h"
 #include "transport/requester.h"
 #include "wire/headers.h"
+#include "test.h"
 
 #define MTU	   256u
 #define FIRST_PSN  0xfffffeu

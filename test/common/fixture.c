@@ -2,16 +2,13 @@
 /* What surrounds a transport role under test. */
 #include "fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "mem/key_table.h"
 #include "mem/pd.h"
 #include "wire/headers.h"
+#include "test.h"
 
 #define CANARY	     0xc5
 #define CANARY_BYTES 64

@@ -2,11 +2,9 @@
 /* Two queue pairs, the link between them, and a clock. */
 #include "qp_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 struct qp_rig rig;
 
@@ -91,12 +89,11 @@ static void set_up_end(struct end *end)
 	end_recreate(end, IBV_QPT_RC, NULL);
 }
 
-int qp_rig_set_up(void **state)
+int qp_rig_set_up(TEST_STATE)
 {
 	static const uint8_t gids[2][16] = {{[10] = 0xff, 0xff, 10, 0, 0, 1},
 					    {[10] = 0xff, 0xff, 10, 0, 0, 2}};
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	fixture_set_up(&rig.fixture, MTU, CQE);
 	memcpy(A->gid, gids[0], sizeof(A->gid));
@@ -107,9 +104,8 @@ int qp_rig_set_up(void **state)
 	return 0;
 }
 
-int qp_rig_tear_down(void **state)
+int qp_rig_tear_down(TEST_STATE)
 {
-	(void)state;
 	for (struct end *end = A; end <= B; end++) {
 		if (end->qp != NULL)
 			qp_destroy(end->qp);

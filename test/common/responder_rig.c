@@ -2,19 +2,16 @@
 /* A responder with everything around it. */
 #include "responder_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 struct responder_rig rig;
 
-int responder_rig_set_up(void **state)
+int responder_rig_set_up(TEST_STATE)
 {
 	struct fixture *fixture = &rig.fixture;
 
-	(void)state;
 	fixture_set_up(fixture, MTU, CQE);
 	region_set_up(&rig.memory, fixture->pd, MEMORY, REMOTE | IBV_ACCESS_LOCAL_WRITE, SEED);
 	region_set_up(&rig.inbox, fixture->pd, INBOX, IBV_ACCESS_LOCAL_WRITE, SEED + 1);
@@ -41,9 +38,8 @@ int responder_rig_set_up(void **state)
 	return 0;
 }
 
-int responder_rig_tear_down(void **state)
+int responder_rig_tear_down(TEST_STATE)
 {
-	(void)state;
 	replies_fini(&rig.replies);
 	rq_fini(&rig.rq);
 	region_tear_down(&rig.memory);

@@ -5,8 +5,6 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <rte_common.h>
 
 #include "check.h"
 #include "config/settings.h"
+#include "test.h"
 
 /* A host as getifaddrs() tells of it. */
 static struct sockaddr_ll ether = {.sll_family = AF_PACKET, .sll_hatype = ARPHRD_ETHER};
@@ -55,18 +53,16 @@ static void assert_bad(const char *name, int expected, const char *why)
 		fail_msg("%s: the message is '%s'", name, error);
 }
 
-static void check_interface__with_an_address_of_either_kind(void **state)
+TEST(check_interface__with_an_address_of_either_kind)
 {
 	char error[512];
 
-	(void)state;
 	assert_int_equal(check_interface(host, "eth0", error, sizeof(error)), 0);
 	assert_int_equal(check_interface(host, "eth1", error, sizeof(error)), 0);
 }
 
-static void check_interface__refusals(void **state)
+TEST(check_interface__refusals)
 {
-	(void)state;
 	assert_bad("eth9", -ENODEV, "no interface 'eth9'");
 	assert_bad("eth", -ENODEV, "no interface 'eth'");
 	assert_bad("lo", -EPROTONOSUPPORT, "lo is not Ethernet");
@@ -75,11 +71,10 @@ static void check_interface__refusals(void **state)
 	assert_bad("eth3", -EADDRNOTAVAIL, "ip addr add ADDR/LEN dev eth3");
 }
 
-static void check_interface_mtu__fits(void **state)
+TEST(check_interface_mtu__fits)
 {
 	char error[512] = "";
 
-	(void)state;
 	assert_int_equal(check_interface_mtu("eth0", 1500, 1500, error, sizeof(error)), 0);
 	assert_int_equal(check_interface_mtu("eth0", 1501, 1500, error, sizeof(error)), -EMSGSIZE);
 	assert_non_null(strstr(error, "ip link set eth0 mtu 1501"));
@@ -97,11 +92,10 @@ static int check(const char *netdev, const char *port, char *error, size_t error
 	return check_settings(&settings, error, error_size);
 }
 
-static void check_settings__on_this_host(void **state)
+TEST(check_settings__on_this_host)
 {
 	char error[512] = "";
 
-	(void)state;
 	assert_int_equal(check("no-such-iface", NULL, error, sizeof(error)), -ENODEV);
 	assert_int_equal(check("lo", NULL, error, sizeof(error)), -EPROTONOSUPPORT);
 	assert_int_equal(check(NULL, "net_null0", error, sizeof(error)), 0);
@@ -113,12 +107,11 @@ static void check_settings__on_this_host(void **state)
 }
 
 /* Rights cannot be got back, so a child gives them up. */
-static void check_settings__an_interface_beside_the_port_is_uroceds(void **state)
+TEST(check_settings__an_interface_beside_the_port_is_uroceds)
 {
 	struct settings settings;
 	char error[512] = "";
 
-	(void)state;
 	settings_init(&settings);
 	settings_set(&settings, "port", "net_null0", error, sizeof(error));
 	settings_set(&settings, "kernel", "tap0", error, sizeof(error));
@@ -126,13 +119,12 @@ static void check_settings__an_interface_beside_the_port_is_uroceds(void **state
 	assert_non_null(strstr(error, "run uroced"));
 }
 
-static void check_settings__without_the_right_to_raw_packets(void **state)
+TEST(check_settings__without_the_right_to_raw_packets)
 {
 	char error[512] = "";
 	int status, ret;
 	pid_t pid;
 
-	(void)state;
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -148,18 +140,4 @@ static void check_settings__without_the_right_to_raw_packets(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_interface__with_an_address_of_either_kind),
-		cmocka_unit_test(check_interface__refusals),
-		cmocka_unit_test(check_interface_mtu__fits),
-		cmocka_unit_test(check_settings__on_this_host),
-		cmocka_unit_test(check_settings__an_interface_beside_the_port_is_uroceds),
-		cmocka_unit_test(check_settings__without_the_right_to_raw_packets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

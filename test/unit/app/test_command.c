@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of app/uroce-ctl/command.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "command.h"
+#include "test.h"
 
 #define WORDS_MAX 12
 
@@ -32,9 +28,8 @@ static bool parse(const char *line)
 	return command_parse(argc, argv, &command, error, sizeof(error));
 }
 
-static void command_parse__as_rdma_does(void **state)
+TEST(command_parse__as_rdma_does)
 {
-	(void)state;
 	assert_true(parse("dev"));
 	assert_int_equal(command.object, COMMAND_DEV);
 	assert_null(command.filter.device);
@@ -64,7 +59,7 @@ static void command_parse__as_rdma_does(void **state)
 	assert_int_equal(command.object, COMMAND_VERSION);
 }
 
-static void command_parse__refuses(void **state)
+TEST(command_parse__refuses)
 {
 	static const char *const lines[] = {
 		"",
@@ -81,19 +76,8 @@ static void command_parse__refuses(void **state)
 		"top size 3",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		assert_false(parse(lines[i]));
 		assert_string_not_equal(error, "");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(command_parse__as_rdma_does),
-		cmocka_unit_test(command_parse__refuses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
 /* Tests of app/uroce-run/devargs.c. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <rte_common.h>
 
 #include "devargs.h"
+#include "test.h"
 
 /* Without knowing any driver, each is taken to be there; see test_drivers.c. */
 #define NO_DRIVERS "/nonexistent"
@@ -32,12 +30,11 @@ static const struct fake {
 };
 
 /* What /sys/bus/pci/devices has of a device, as far as it is looked at. */
-static int make_sysfs(void **state)
+static int make_sysfs(TEST_STATE)
 {
 	char path[128];
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(sysfs));
 	for (size_t i = 0; i < RTE_DIM(fakes); i++) {
 		snprintf(path, sizeof(path), "%s/%s", sysfs, fakes[i].name);
@@ -55,11 +52,10 @@ static int make_sysfs(void **state)
 	return 0;
 }
 
-static int remove_sysfs(void **state)
+static int remove_sysfs(TEST_STATE)
 {
 	char path[128];
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(fakes); i++) {
 		snprintf(path, sizeof(path), "%s/%s/class", sysfs, fakes[i].name);
 		unlink(path);
@@ -70,6 +66,8 @@ static int remove_sysfs(void **state)
 	}
 	return rmdir(sysfs);
 }
+
+TEST_GROUP(make_sysfs, remove_sysfs);
 
 static void assert_good(const char *devargs)
 {
@@ -88,9 +86,8 @@ static void assert_bad(const char *devargs, int expected, const char *why)
 		fail_msg("'%s': the message is '%s'", devargs, error);
 }
 
-static void devargs_check__virtual_devices(void **state)
+TEST(devargs_check__virtual_devices)
 {
-	(void)state;
 	assert_good("net_null0");
 	assert_good("vdev:net_null0");
 	assert_good("net_memif0,role=server,socket=/run/x.sock,socket-abstract=no");
@@ -98,7 +95,7 @@ static void devargs_check__virtual_devices(void **state)
 	assert_good("net_bonding0,member=[a,b],mode=1");
 }
 
-static void devargs_check__form(void **state)
+TEST(devargs_check__form)
 {
 	static const char *const bad[] = {
 		",role=server",
@@ -111,7 +108,6 @@ static void devargs_check__form(void **state)
 		"net_bonding0,m=[[a]]",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(bad); i++)
 		assert_bad(bad[i], -EINVAL, "not of the form");
 	assert_bad("net memif0", -EINVAL, "neither a driver's name");
@@ -120,11 +116,10 @@ static void devargs_check__form(void **state)
 }
 
 /* On this host, where the drivers tell what they take. */
-static void devargs_check__arguments_that_would_be_ignored(void **state)
+TEST(devargs_check__arguments_that_would_be_ignored)
 {
 	char error[512] = "";
 
-	(void)state;
 	assert_int_equal(devargs_check("net_memif0,role=server,sokcet=/run/x.sock", sysfs,
 				       RTE_EAL_PMD_PATH, error, sizeof(error)),
 			 -EINVAL);
@@ -141,7 +136,7 @@ static void devargs_check__arguments_that_would_be_ignored(void **state)
 }
 
 /* On this host, where the drivers tell what they take. */
-static void devargs_check__arguments_that_a_driver_refuses(void **state)
+TEST(devargs_check__arguments_that_a_driver_refuses)
 {
 	static const struct {
 		const char *devargs, *why;
@@ -168,7 +163,6 @@ static void devargs_check__arguments_that_a_driver_refuses(void **state)
 	};
 	char error[512] = "";
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(bad); i++) {
 		assert_int_equal(devargs_check(bad[i].devargs, sysfs, RTE_EAL_PMD_PATH, error,
 					       sizeof(error)),
@@ -182,39 +176,34 @@ static void devargs_check__arguments_that_a_driver_refuses(void **state)
 	}
 }
 
-static void devargs_check__kernel_interface_is_named_as_such(void **state)
+TEST(devargs_check__kernel_interface_is_named_as_such)
 {
-	(void)state;
 	assert_bad("lo", -EINVAL, "use --netdev");
 }
 
-static void devargs_check__pci_device_is_there_and_free(void **state)
+TEST(devargs_check__pci_device_is_there_and_free)
 {
-	(void)state;
 	assert_good("0000:00:03.0");
 	assert_good("pci:0000:00:03.0");
 	assert_good("00:04.0");
 	assert_good("0001:af:1f.7,dv_flow_en=0");
 }
 
-static void devargs_check__pci_device_is_not_there(void **state)
+TEST(devargs_check__pci_device_is_not_there)
 {
-	(void)state;
 	assert_bad("0000:00:05.0", -ENODEV, "no PCI device 0000:00:05.0");
 	assert_bad("00:05.0", -ENODEV, "no PCI device 0000:00:05.0");
 	assert_bad("0000:00:0g.0", -EINVAL, "is not a PCI address");
 	assert_bad("0000:00:04", -EINVAL, "is not a PCI address");
 }
 
-static void devargs_check__pci_device_of_another_kind(void **state)
+TEST(devargs_check__pci_device_of_another_kind)
 {
-	(void)state;
 	assert_bad("0000:00:01.0", -ENODEV, "not a network device");
 }
 
-static void devargs_check__pci_device_in_use(void **state)
+TEST(devargs_check__pci_device_in_use)
 {
-	(void)state;
 	assert_bad("0000:00:02.0", -EBUSY, "in the hands of the kernel (virtio-pci)");
 }
 
@@ -227,20 +216,18 @@ static void assert_iface(const char *devargs, const char *expected)
 	assert_string_equal(iface, expected);
 }
 
-static void devargs_find_iface__of_drivers_that_have_one(void **state)
+TEST(devargs_find_iface__of_drivers_that_have_one)
 {
-	(void)state;
 	assert_iface("net_af_packet0,qpairs=1,iface=veth0", "veth0");
 	assert_iface("vdev:net_af_xdp7,iface=veth1,start_queue=0", "veth1");
 	assert_iface("net_null0", "");
 	assert_iface("net_tap0,iface=tap0", "");
 }
 
-static void devargs_find_iface__must_be_named(void **state)
+TEST(devargs_find_iface__must_be_named)
 {
 	char iface[16], error[512] = "";
 
-	(void)state;
 	assert_int_equal(
 		devargs_find_iface("net_af_packet0", iface, sizeof(iface), error, sizeof(error)),
 		-EINVAL);
@@ -248,23 +235,4 @@ static void devargs_find_iface__must_be_named(void **state)
 	assert_int_equal(devargs_find_iface("net_af_packet0,iface", iface, sizeof(iface), error,
 					    sizeof(error)),
 			 -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devargs_check__virtual_devices),
-		cmocka_unit_test(devargs_check__form),
-		cmocka_unit_test(devargs_check__arguments_that_would_be_ignored),
-		cmocka_unit_test(devargs_check__arguments_that_a_driver_refuses),
-		cmocka_unit_test(devargs_check__kernel_interface_is_named_as_such),
-		cmocka_unit_test(devargs_check__pci_device_is_there_and_free),
-		cmocka_unit_test(devargs_check__pci_device_is_not_there),
-		cmocka_unit_test(devargs_check__pci_device_of_another_kind),
-		cmocka_unit_test(devargs_check__pci_device_in_use),
-		cmocka_unit_test(devargs_find_iface__of_drivers_that_have_one),
-		cmocka_unit_test(devargs_find_iface__must_be_named),
-	};
-
-	return cmocka_run_group_tests(tests, make_sysfs, remove_sysfs);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of app/uroce-ctl/devices.c: which process is of which device, whatever it says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "devices.h"
+#include "test.h"
 
 #define OWNER	 100
 #define PROGRAM	 101
@@ -20,20 +16,20 @@ static struct report_view views[8];
 static uint32_t count;
 static struct ctl_devices devices;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	memset(views, 0, sizeof(views));
 	count = 0;
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	devices_release(&devices);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static struct report_view *add(pid_t pid, enum report_role role, pid_t owner, const char *device)
 {
@@ -72,9 +68,8 @@ static const struct ctl_device *device_of(uint32_t n)
 	return &devices.list[devices.of[n]];
 }
 
-static void devices_sort__joins_what_the_owner_names(void **state)
+TEST(devices_sort__joins_what_the_owner_names)
 {
-	(void)state;
 	add_owner();
 	add(PROGRAM, REPORT_ATTACHED, OWNER, "mine");
 	sort();
@@ -85,9 +80,8 @@ static void devices_sort__joins_what_the_owner_names(void **state)
 	assert_string_equal(devices.list[0].name, "uroce0");
 }
 
-static void devices_sort__believes_no_process_of_itself(void **state)
+TEST(devices_sort__believes_no_process_of_itself)
 {
-	(void)state;
 	add(LIAR, REPORT_ATTACHED, OWNER, "forged");
 	add_owner();
 	add(PROGRAM, REPORT_ATTACHED, OWNER, "uroce0");
@@ -100,11 +94,10 @@ static void devices_sort__believes_no_process_of_itself(void **state)
 	assert_int_equal(device_of(0)->head->facts.role, REPORT_STANDALONE);
 }
 
-static void devices_sort__believes_no_forged_owner(void **state)
+TEST(devices_sort__believes_no_forged_owner)
 {
 	struct report_view *forged;
 
-	(void)state;
 	forged = add(LIAR, REPORT_OWNER, 0, "forged");
 	forged->attached[0] = PROGRAM;
 	forged->attached_count = 1;
@@ -116,9 +109,8 @@ static void devices_sort__believes_no_forged_owner(void **state)
 }
 
 /* A program with a port of its own has nobody attached to it. */
-static void devices_sort__lets_nobody_join_a_program(void **state)
+TEST(devices_sort__lets_nobody_join_a_program)
 {
-	(void)state;
 	add(LIAR, REPORT_ATTACHED, PROGRAM, "forged");
 	add(PROGRAM, REPORT_STANDALONE, 0, "alone");
 	sort();
@@ -127,27 +119,11 @@ static void devices_sort__lets_nobody_join_a_program(void **state)
 	assert_string_equal(device_of(1)->name, "alone");
 }
 
-static void devices_sort__joins_programs_of_an_owner_that_is_not_seen(void **state)
+TEST(devices_sort__joins_programs_of_an_owner_that_is_not_seen)
 {
-	(void)state;
 	add(PROGRAM, REPORT_ATTACHED, NOT_SEEN, "uroce0");
 	add(PROGRAM + 1, REPORT_ATTACHED, NOT_SEEN, "uroce0");
 	sort();
 	assert_int_equal(devices.count, 1);
 	assert_int_equal(devices.list[0].processes, 2);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(devices_sort__joins_what_the_owner_names),
-		TEST(devices_sort__believes_no_process_of_itself),
-		TEST(devices_sort__believes_no_forged_owner),
-		TEST(devices_sort__lets_nobody_join_a_program),
-		TEST(devices_sort__joins_programs_of_an_owner_that_is_not_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of app/uroce-run/drivers.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <rte_common.h>
 
 #include "drivers.h"
+#include "test.h"
 
 #define INFO(name, pci_ids) \
 	"PMD_INFO_STRING= {\"name\": \"" name "\", \"params\": \"x\", \"pci_ids\": [" pci_ids "]}"
@@ -54,12 +52,11 @@ static void path_of(const char *name, char *path, size_t size)
 	snprintf(path, size, "%s/%s", dir, name);
 }
 
-static int make_dir(void **state)
+static int make_dir(TEST_STATE)
 {
 	char path[128];
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	for (size_t i = 0; i < RTE_DIM(fakes); i++) {
 		path_of(fakes[i].name, path, sizeof(path));
@@ -73,11 +70,10 @@ static int make_dir(void **state)
 	return 0;
 }
 
-static int remove_dir(void **state)
+static int remove_dir(TEST_STATE)
 {
 	char path[128];
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(fakes); i++) {
 		path_of(fakes[i].name, path, sizeof(path));
 		unlink(path);
@@ -87,9 +83,10 @@ static int remove_dir(void **state)
 	return rmdir(dir);
 }
 
-static void drivers_find__installed(void **state)
+TEST_GROUP(make_dir, remove_dir);
+
+TEST(drivers_find__installed)
 {
-	(void)state;
 	assert_int_equal(find(dir, "net_wire0"), 0);
 	assert_int_equal(find(dir, "net_wire_left"), 0);
 	assert_int_equal(find(dir, "net_two_a1"), 0);
@@ -97,9 +94,8 @@ static void drivers_find__installed(void **state)
 	assert_int_equal(find(dir, "net_soft0"), 0);
 }
 
-static void drivers_find__tells_the_drivers_arguments(void **state)
+TEST(drivers_find__tells_the_drivers_arguments)
 {
-	(void)state;
 	assert_int_equal(find(dir, "net_wire0"), 0);
 	assert_string_equal(params, "x");
 	assert_int_equal(find(dir, "net_long0"), 0);
@@ -110,49 +106,31 @@ static void drivers_find__tells_the_drivers_arguments(void **state)
 	assert_non_null(strstr(params, "size=<int>"));
 }
 
-static void drivers_find__not_installed(void **state)
+TEST(drivers_find__not_installed)
 {
-	(void)state;
 	assert_int_equal(find(dir, "net_wir"), -ENOENT);
 	assert_int_equal(find(dir, "net_nosuch0"), -ENOENT);
 	assert_int_equal(find(dir, "net_cut0"), -ENOENT);
 	assert_int_equal(find(dir, "crypto_x0"), -ENOENT);
 }
 
-static void drivers_find__drivers_of_cards_take_no_virtual_device(void **state)
+TEST(drivers_find__drivers_of_cards_take_no_virtual_device)
 {
-	(void)state;
 	assert_int_equal(find(dir, "net_card0"), -ENOENT);
 }
 
-static void drivers_find__cannot_tell(void **state)
+TEST(drivers_find__cannot_tell)
 {
-	(void)state;
 	assert_int_equal(find("/nonexistent", "net_wire0"), -ENODATA);
 	assert_int_equal(find("/proc/self/fdinfo", "net_wire0"), -ENODATA);
 	assert_int_equal(find(dir, "eth_wire0"), -ENODATA);
 }
 
-static void drivers_find__of_this_host(void **state)
+TEST(drivers_find__of_this_host)
 {
-	(void)state;
 	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_null0"), 0);
 	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_memif0"), 0);
 	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_af_packet0"), 0);
 	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_virtio_user0"), 0);
 	assert_int_equal(find(RTE_EAL_PMD_PATH, "net_nosuch0"), -ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drivers_find__installed),
-		cmocka_unit_test(drivers_find__tells_the_drivers_arguments),
-		cmocka_unit_test(drivers_find__not_installed),
-		cmocka_unit_test(drivers_find__drivers_of_cards_take_no_virtual_device),
-		cmocka_unit_test(drivers_find__cannot_tell),
-		cmocka_unit_test(drivers_find__of_this_host),
-	};
-
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

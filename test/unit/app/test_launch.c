@@ -2,8 +2,6 @@
 /* Tests of app/uroce-run/launch.c. */
 #include <errno.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "launch.h"
+#include "test.h"
 
 static char root[PATH_MAX];
 
 /* A build tree: root/app and root/lib/verbs/libibverbs.so.1. */
-static int make_tree(void **state)
+static int make_tree(TEST_STATE)
 {
 	char path[] = "/tmp/uroce-test-XXXXXX";
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	assert_non_null(realpath(path, root));
 	assert_int_equal(chdir(root), 0);
@@ -37,9 +33,8 @@ static int make_tree(void **state)
 	return 0;
 }
 
-static int remove_tree(void **state)
+static int remove_tree(TEST_STATE)
 {
-	(void)state;
 	unlink("script");
 	unlink("lib/verbs/libibverbs.so.1");
 	rmdir("lib/verbs");
@@ -49,11 +44,12 @@ static int remove_tree(void **state)
 	return rmdir(root);
 }
 
-static void launch_find_library__in_a_build(void **state)
+TEST_GROUP(make_tree, remove_tree);
+
+TEST(launch_find_library__in_a_build)
 {
 	char bin_dir[PATH_MAX + 8], dir[PATH_MAX], expected[PATH_MAX + 16], error[1024] = "";
 
-	(void)state;
 	snprintf(bin_dir, sizeof(bin_dir), "%s/app", root);
 	snprintf(expected, sizeof(expected), "%s/lib/verbs", root);
 	assert_int_equal(launch_find_library(bin_dir, dir, sizeof(dir), error, sizeof(error)), 0);
@@ -62,33 +58,30 @@ static void launch_find_library__in_a_build(void **state)
 			 -ENAMETOOLONG);
 }
 
-static void launch_find_library__missing(void **state)
+TEST(launch_find_library__missing)
 {
 	char dir[PATH_MAX], error[1024] = "";
 
-	(void)state;
 	assert_int_equal(launch_find_library(root, dir, sizeof(dir), error, sizeof(error)),
 			 -ENOENT);
 	assert_non_null(strstr(error, root));
 	assert_non_null(strstr(error, "libibverbs.so.1"));
 }
 
-static void launch_find_self__is_a_folder_with_us_in_it(void **state)
+TEST(launch_find_self__is_a_folder_with_us_in_it)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 32];
 
-	(void)state;
 	assert_int_equal(launch_find_self(dir, sizeof(dir)), 0);
 	snprintf(path, sizeof(path), "%s/test_app_launch", dir);
 	assert_int_equal(access(path, X_OK), 0);
 	assert_int_equal(launch_find_self(dir, 2), -ENAMETOOLONG);
 }
 
-static void launch_prepend_library_path__keeps_what_was_there(void **state)
+TEST(launch_prepend_library_path__keeps_what_was_there)
 {
 	char error[256];
 
-	(void)state;
 	unsetenv("LD_LIBRARY_PATH");
 	assert_int_equal(launch_prepend_library_path("/a", error, sizeof(error)), 0);
 	assert_string_equal(getenv("LD_LIBRARY_PATH"), "/a");
@@ -99,11 +92,10 @@ static void launch_prepend_library_path__keeps_what_was_there(void **state)
 	assert_string_equal(getenv("LD_LIBRARY_PATH"), "/a");
 }
 
-static void launch_prepend_library_path__refuses_what_would_be_two(void **state)
+TEST(launch_prepend_library_path__refuses_what_would_be_two)
 {
 	char error[256] = "";
 
-	(void)state;
 	assert_int_equal(launch_prepend_library_path("/a:b", error, sizeof(error)), -EINVAL);
 	assert_int_equal(launch_prepend_library_path("/a;b", error, sizeof(error)), -EINVAL);
 	assert_int_equal(launch_prepend_library_path("/$LIB", error, sizeof(error)), -EINVAL);
@@ -136,52 +128,31 @@ static void write_script(const char *text, mode_t mode)
 	assert_int_equal(chmod("script", mode), 0);
 }
 
-static void launch_exec__exit_code_is_the_programs(void **state)
+TEST(launch_exec__exit_code_is_the_programs)
 {
-	(void)state;
 	assert_int_equal(exit_code((char *[]){"sh", "-c", "exit 42", NULL}), 42);
 	assert_int_equal(exit_code((char *[]){"true", NULL}), 0);
 }
 
-static void launch_exec__scripts(void **state)
+TEST(launch_exec__scripts)
 {
-	(void)state;
 	write_script("#!/bin/sh\nexit 43\n", 0700);
 	assert_int_equal(exit_code((char *[]){"./script", NULL}), 43);
 	write_script("exit 44\n", 0700);
 	assert_int_equal(exit_code((char *[]){"./script", NULL}), 44);
 }
 
-static void launch_exec__not_found(void **state)
+TEST(launch_exec__not_found)
 {
-	(void)state;
 	assert_int_equal(exit_code((char *[]){"no-such-program", NULL}), LAUNCH_NOT_FOUND);
 	assert_int_equal(exit_code((char *[]){"./no-such-program", NULL}), LAUNCH_NOT_FOUND);
 	write_script("#!/no/such/interpreter\n", 0700);
 	assert_int_equal(exit_code((char *[]){"./script", NULL}), LAUNCH_NOT_FOUND);
 }
 
-static void launch_exec__not_executable(void **state)
+TEST(launch_exec__not_executable)
 {
-	(void)state;
 	write_script("#!/bin/sh\n", 0600);
 	assert_int_equal(exit_code((char *[]){"./script", NULL}), LAUNCH_NOT_EXECUTABLE);
 	assert_int_equal(exit_code((char *[]){"/", NULL}), LAUNCH_NOT_EXECUTABLE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(launch_find_library__in_a_build),
-		cmocka_unit_test(launch_find_library__missing),
-		cmocka_unit_test(launch_find_self__is_a_folder_with_us_in_it),
-		cmocka_unit_test(launch_prepend_library_path__keeps_what_was_there),
-		cmocka_unit_test(launch_prepend_library_path__refuses_what_would_be_two),
-		cmocka_unit_test(launch_exec__exit_code_is_the_programs),
-		cmocka_unit_test(launch_exec__scripts),
-		cmocka_unit_test(launch_exec__not_found),
-		cmocka_unit_test(launch_exec__not_executable),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, remove_tree);
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of app/uroce-run/options.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <rte_common.h>
 
 #include "options.h"
+#include "test.h"
 
 #define NO_FILE "/nonexistent/uroce.conf"
 
@@ -35,7 +33,7 @@ static enum options_result parse(const char *default_file, char **argv)
 			     sizeof(error));
 }
 
-static int make_file(void **state)
+static int make_file(TEST_STATE)
 {
 	static const char text[] = "[uroce]\n"
 				   "port = net_null0\n"
@@ -44,21 +42,20 @@ static int make_file(void **state)
 				   "mtu = 1500\n";
 	int fd = mkstemp(file);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
 	return close(fd);
 }
 
-static int remove_file(void **state)
+static int remove_file(TEST_STATE)
 {
-	(void)state;
 	return unlink(file);
 }
 
-static void options_parse__settings_and_program(void **state)
+TEST_GROUP(make_file, remove_file);
+
+TEST(options_parse__settings_and_program)
 {
-	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--port", "net_null0", "--ip=10.0.0.1/24", "--ip",
 			       "fd00::1/64", "--name", "x", "--mtu", "1500", "--progress", "inline",
 			       "--log-level", "info", "--without", "prefetch", "--", "prog",
@@ -77,9 +74,8 @@ static void options_parse__settings_and_program(void **state)
 	assert_null(program[3]);
 }
 
-static void options_parse__options_of_the_program_are_its_own(void **state)
+TEST(options_parse__options_of_the_program_are_its_own)
 {
-	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--netdev", "veth0", "prog", "--help", "--mtu", "9"),
 			 OPTIONS_RUN);
 	assert_int_equal(settings.mtu, 0);
@@ -88,9 +84,8 @@ static void options_parse__options_of_the_program_are_its_own(void **state)
 }
 
 /* The file says what uroced's port is; as long as that runs, nobody else may open it. */
-static void options_parse__attaches_where_no_port_is_named(void **state)
+TEST(options_parse__attaches_where_no_port_is_named)
 {
-	(void)state;
 	assert_int_equal(PARSE(file, "--socket", "/run/x.sock", "prog"), OPTIONS_RUN);
 	assert_string_equal(settings.socket, "/run/x.sock");
 	assert_string_equal(settings.port, "");
@@ -117,9 +112,8 @@ static void assert_bad(enum options_result result, const char *why)
 		fail_msg("the message is '%s'", error);
 }
 
-static void options_parse__attaches_isolated(void **state)
+TEST(options_parse__attaches_isolated)
 {
-	(void)state;
 	default_socket = file;
 	assert_int_equal(PARSE(file, "--isolated", "prog"), OPTIONS_RUN);
 	default_socket = NO_FILE;
@@ -134,16 +128,14 @@ static void options_parse__attaches_isolated(void **state)
 	assert_bad(PARSE(NO_FILE, "--isolated", "--mtu", "1500", "prog"), "mtu");
 }
 
-static void options_parse__help_and_version(void **state)
+TEST(options_parse__help_and_version)
 {
-	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--help"), OPTIONS_HELP);
 	assert_int_equal(PARSE(NO_FILE, "--version"), OPTIONS_VERSION);
 }
 
-static void options_parse__bad_command_lines(void **state)
+TEST(options_parse__bad_command_lines)
 {
-	(void)state;
 	assert_bad(PARSE(NO_FILE, "prog"), "no port");
 	assert_bad(PARSE(NO_FILE, "--socket", "x.sock", "prog"), "absolute");
 	assert_bad(PARSE(NO_FILE, "--socket", "/x.sock", "--mtu", "1500", "prog"), "mtu");
@@ -164,9 +156,8 @@ static void options_parse__bad_command_lines(void **state)
 		   NO_FILE ": No such file");
 }
 
-static void options_parse__file_first_then_options(void **state)
+TEST(options_parse__file_first_then_options)
 {
-	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--mtu", "4200", "--config", file, "prog"), OPTIONS_RUN);
 	assert_string_equal(settings.port, "net_null0");
 	assert_int_equal(settings.ip_count, 2);
@@ -174,18 +165,16 @@ static void options_parse__file_first_then_options(void **state)
 	assert_int_equal(settings.mtu, 4200);
 }
 
-static void options_parse__addresses_replace_those_of_the_file(void **state)
+TEST(options_parse__addresses_replace_those_of_the_file)
 {
-	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--config", file, "--ip", "10.0.0.1/8", "prog"),
 			 OPTIONS_RUN);
 	assert_int_equal(settings.ip_count, 1);
 	assert_int_equal(settings.ips[0].prefix_len, 8);
 }
 
-static void options_parse__netdev_replaces_port_and_addresses(void **state)
+TEST(options_parse__netdev_replaces_port_and_addresses)
 {
-	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--config", file, "--netdev", "veth0", "prog"),
 			 OPTIONS_RUN);
 	assert_string_equal(settings.netdev, "veth0");
@@ -194,16 +183,14 @@ static void options_parse__netdev_replaces_port_and_addresses(void **state)
 	assert_string_equal(settings.name, "from-file");
 }
 
-static void options_parse__default_file(void **state)
+TEST(options_parse__default_file)
 {
-	(void)state;
 	assert_int_equal(PARSE(file, "prog"), OPTIONS_RUN);
 	assert_string_equal(settings.name, "from-file");
 }
 
-static void options_parse__default_file_gives_way_to_a_port(void **state)
+TEST(options_parse__default_file_gives_way_to_a_port)
 {
-	(void)state;
 	assert_int_equal(PARSE(file, "--netdev", "veth0", "prog"), OPTIONS_RUN);
 	assert_string_equal(settings.name, "uroce0");
 	assert_int_equal(PARSE(file, "--port", "net_null1", "--ip", "10.0.0.3/24", "prog"),
@@ -212,34 +199,13 @@ static void options_parse__default_file_gives_way_to_a_port(void **state)
 	assert_int_equal(settings.ip_count, 1);
 }
 
-static void options_help__tells_every_option(void **state)
+TEST(options_help__tells_every_option)
 {
 	static const char *const names[] = {"--netdev",	   "--port",	"--ip",
 					    "--name",	   "--mtu",	"--progress",
 					    "--config",	   "--help",	"--version",
 					    "--log-level", "--without", SETTINGS_DEFAULT_FILE};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(names); i++)
 		assert_non_null(strstr(options_help, names[i]));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_parse__settings_and_program),
-		cmocka_unit_test(options_parse__options_of_the_program_are_its_own),
-		cmocka_unit_test(options_parse__attaches_where_no_port_is_named),
-		cmocka_unit_test(options_parse__attaches_isolated),
-		cmocka_unit_test(options_parse__help_and_version),
-		cmocka_unit_test(options_parse__bad_command_lines),
-		cmocka_unit_test(options_parse__file_first_then_options),
-		cmocka_unit_test(options_parse__addresses_replace_those_of_the_file),
-		cmocka_unit_test(options_parse__netdev_replaces_port_and_addresses),
-		cmocka_unit_test(options_parse__default_file),
-		cmocka_unit_test(options_parse__default_file_gives_way_to_a_port),
-		cmocka_unit_test(options_help__tells_every_option),
-	};
-
-	return cmocka_run_group_tests(tests, make_file, remove_file);
 }

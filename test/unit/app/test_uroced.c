@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of app/uroced/options.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "options.h"
+#include "test.h"
 
 #define NO_FILE "/nonexistent/uroce.conf"
 
@@ -54,9 +51,8 @@ static void assert_refused(const char *text, const char *why)
 		fail_msg("the message is '%s'", error);
 }
 
-static void options_parse__a_port(void **state)
+TEST(options_parse__a_port)
 {
-	(void)state;
 	assert_int_equal(PARSE(NO_FILE, "--port", "net_null0", "--ip", "10.0.0.1/24"), OPTIONS_RUN);
 	assert_int_equal(count, 1);
 	assert_string_equal(settings[0].port, "net_null0");
@@ -65,9 +61,8 @@ static void options_parse__a_port(void **state)
 	assert_non_null(strstr(error, "no port"));
 }
 
-static void options_parse__ports_of_a_file(void **state)
+TEST(options_parse__ports_of_a_file)
 {
-	(void)state;
 	assert_int_equal(parse_file("[uroce]\nnetdev = a\n[port b]\nnetdev = c\n", NULL),
 			 OPTIONS_RUN);
 	assert_int_equal(count, 2);
@@ -77,12 +72,11 @@ static void options_parse__ports_of_a_file(void **state)
 		       "two devices are called uroce0");
 }
 
-static void options_parse__another_application_s_port_is_not_shared(void **state)
+TEST(options_parse__another_application_s_port_is_not_shared)
 {
 	static const char shared[] = "[uroce]\nport = net_memif0\nip = 10.0.0.1/24\n"
 				     "secondary = 1\n";
 
-	(void)state;
 	assert_refused(shared, "secondary is set, which is uroce-run's");
 	assert_refused("[uroce]\nsecondary = 1\n[port a]\nnetdev = b\n",
 		       "secondary is set, which is uroce-run's");
@@ -90,11 +84,10 @@ static void options_parse__another_application_s_port_is_not_shared(void **state
 	assert_int_equal(parse_file(shared, "--status"), OPTIONS_STATUS);
 }
 
-static void options_name_idle__names_settings_of_uroce_run(void **state)
+TEST(options_name_idle__names_settings_of_uroce_run)
 {
 	char names[64], few[8];
 
-	(void)state;
 	assert_int_equal(parse_file("[uroce]\nnetdev = a\nname = b\nmtu = 2000\nmax-qp = 4\n"
 				    "progress = hybrid\ntelemetry = no\n",
 				    NULL),
@@ -112,16 +105,4 @@ static void options_name_idle__names_settings_of_uroce_run(void **state)
 	assert_string_equal(names, "progress, telemetry, without");
 	options_name_idle(settings, few, sizeof(few));
 	assert_string_equal(few, "progres");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_parse__a_port),
-		cmocka_unit_test(options_parse__ports_of_a_file),
-		cmocka_unit_test(options_parse__another_application_s_port_is_not_shared),
-		cmocka_unit_test(options_name_idle__names_settings_of_uroce_run),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,10 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/guard.h"
 #include "sanitizer.h"
+#include "test.h"
 
 #define PAGE 4096
 
@@ -55,21 +53,21 @@ static void expect_copy(void *dst, const void *src, size_t len, int rc)
 	assert_int_equal(run(dst, src, len), rc);
 }
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct rlimit no_core = {0, 0};
 
-	(void)state;
 	setrlimit(RLIMIT_CORE, &no_core);
 	memory = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return memory == MAP_FAILED ? -1 : 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	return munmap(memory, 2 * PAGE);
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* Run in a child, and return how it ended (wait(2)). */
 static int in_child(void (*what)(void))
@@ -104,16 +102,14 @@ static void expect_killed(void (*what)(void), int sig)
 	assert_int_equal(WTERMSIG(status), sig);
 }
 
-static void guard_run__a_good_copy_is_made(void **state)
+TEST(guard_run__a_good_copy_is_made)
 {
-	(void)state;
 	expect_copy(memory, "good", 5, 0);
 	assert_string_equal((char *)memory, "good");
 }
 
-static void guard_run__memory_that_is_gone_is_a_fault(void **state)
+TEST(guard_run__memory_that_is_gone_is_a_fault)
 {
-	(void)state;
 	assert_int_equal(munmap(memory + PAGE, PAGE), 0);
 	expect_copy(memory + PAGE, local, 1, -EFAULT);
 	expect_copy(local, memory + PAGE, 1, -EFAULT);
@@ -124,9 +120,8 @@ static void guard_run__memory_that_is_gone_is_a_fault(void **state)
 	expect_copy(local, memory, 1, 0);
 }
 
-static void guard_run__protected_memory_is_a_fault(void **state)
+TEST(guard_run__protected_memory_is_a_fault)
 {
-	(void)state;
 	assert_int_equal(mprotect(memory, PAGE, PROT_READ), 0);
 	expect_copy(memory, local, 1, -EFAULT);
 	expect_copy(local, memory, 1, 0);
@@ -134,12 +129,11 @@ static void guard_run__protected_memory_is_a_fault(void **state)
 	expect_copy(local, memory, 1, -EFAULT);
 }
 
-static void guard_run__a_file_cut_short_is_a_fault(void **state)
+TEST(guard_run__a_file_cut_short_is_a_fault)
 {
 	const int fd = memfd_create("short", MFD_CLOEXEC);
 	uint8_t *map;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, 2 * PAGE), 0);
 	map = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	expect_copy(map + PAGE, local, 1, 0);
@@ -151,11 +145,10 @@ static void guard_run__a_file_cut_short_is_a_fault(void **state)
 	close(fd);
 }
 
-static void guard_run__leaves_the_signal_mask_alone(void **state)
+TEST(guard_run__leaves_the_signal_mask_alone)
 {
 	sigset_t before, after;
 
-	(void)state;
 	expect_copy(NULL, local, 1, -EFAULT);
 	sigprocmask(SIG_BLOCK, NULL, &before);
 	for (int i = 0; i < 10; i++)
@@ -180,12 +173,11 @@ static void *fault_with_all_blocked(void *arg)
 	return NULL;
 }
 
-static void guard_run__works_in_a_thread_that_blocks_all_signals(void **state)
+TEST(guard_run__works_in_a_thread_that_blocks_all_signals)
 {
 	pthread_t thread;
 	int rc = 0;
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	assert_int_equal(pthread_create(&thread, NULL, fault_with_all_blocked, &rc), 0);
 	pthread_join(thread, NULL);
@@ -234,9 +226,8 @@ static void block_between_copies(void)
 	_exit(run(NULL, local, 1) == -EFAULT ? 42 : 5);
 }
 
-static void guard_refresh__unblocks_what_was_blocked_since(void **state)
+TEST(guard_refresh__unblocks_what_was_blocked_since)
 {
-	(void)state;
 	expect_exit(block_between_copies, 42);
 }
 
@@ -249,11 +240,10 @@ static void nest(void *arg)
 	copy(arg);
 }
 
-static void guard_run__nests(void **state)
+TEST(guard_run__nests)
 {
 	struct job good = {memory, local, 1}, bad = {NULL, local, 1};
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	inner_rc = 0;
 	assert_int_equal(guard_run(nest, &good), 0);
@@ -288,9 +278,8 @@ static void kill_bus(void)
 	raise(SIGBUS);
 }
 
-static void guard_install__what_is_not_a_copys_kills_as_ever(void **state)
+TEST(guard_install__what_is_not_a_copys_kills_as_ever)
 {
-	(void)state;
 	expect_killed(fault, SIGSEGV);
 	expect_killed(kill_segv, SIGSEGV);
 	expect_killed(kill_bus, SIGBUS);
@@ -419,9 +408,8 @@ static void handler_that_jumps(void)
 	_exit(42);
 }
 
-static void guard_install__the_programs_handler_runs_as_it_asked(void **state)
+TEST(guard_install__the_programs_handler_runs_as_it_asked)
 {
-	(void)state;
 	expect_exit(handler_with_cause, 42);
 	expect_exit(handler_of_one_argument, 42);
 	expect_killed(handler_that_serves_once, SIGSEGV);
@@ -451,9 +439,8 @@ static void ignore_fault(void)
 	fault_at_64();
 }
 
-static void guard_install__ignored_signals_stay_so(void **state)
+TEST(guard_install__ignored_signals_stay_so)
 {
-	(void)state;
 	expect_exit(ignore_sent, 42);
 	/* As the kernel does it: nobody ignores his own faults. */
 	expect_killed(ignore_fault, SIGSEGV);
@@ -582,9 +569,8 @@ static void handlers_set_meanwhile(void)
 	_exit(42);
 }
 
-static void guard_install__loses_no_handler(void **state)
+TEST(guard_install__loses_no_handler)
 {
-	(void)state;
 	expect_exit(many_handlers, 42);
 	/* Its sigaction is not one step: of two threads that set an action at once, each may be
 	 * told what the other found. */
@@ -592,9 +578,8 @@ static void guard_install__loses_no_handler(void **state)
 		expect_exit(handlers_set_meanwhile, 42);
 }
 
-static void guard_install__again_stands_in_front_of_later_handlers(void **state)
+TEST(guard_install__again_stands_in_front_of_later_handlers)
 {
-	(void)state;
 	expect_exit(later_handler_that_goes_on, 42);
 	expect_killed(later_handler_and_a_fault_of_the_program, SIGSEGV);
 	expect_exit(handlers_that_come_and_go, 42);
@@ -625,9 +610,8 @@ static void mistake_in_a_handler(void)
 	guard_run(raise_usr1, NULL);
 }
 
-static void guard_run__does_not_swallow_the_faults_of_handlers(void **state)
+TEST(guard_run__does_not_swallow_the_faults_of_handlers)
 {
-	(void)state;
 	expect_killed(mistake_in_a_handler, SIGSEGV);
 }
 
@@ -678,9 +662,8 @@ static void flags_after_restored_handlers(void)
 	_exit(now.sa_flags & SA_SIGINFO && now.sa_flags & SA_ONSTACK ? 0 : 1);
 }
 
-static void guard_install__handlers_that_signal_restores_serve_as_before(void **state)
+TEST(guard_install__handlers_that_signal_restores_serve_as_before)
 {
-	(void)state;
 	expect_exit(fault_after_restored_handlers, 0);
 	expect_exit(flags_after_restored_handlers, 0);
 	expect_killed(own_fault_after_restored_handlers, SIGSEGV);
@@ -737,9 +720,8 @@ static void read_by_signalfd(void)
 		      : 4);
 }
 
-static void guard_rest__gives_back_what_the_program_reads_by_signalfd(void **state)
+TEST(guard_rest__gives_back_what_the_program_reads_by_signalfd)
 {
-	(void)state;
 	expect_exit(read_by_signalfd, 0);
 }
 
@@ -776,18 +758,16 @@ static void fork_while_handlers_are_installed(void)
 	_exit(0);
 }
 
-static void guard_install__works_in_a_child_of_fork(void **state)
+TEST(guard_install__works_in_a_child_of_fork)
 {
-	(void)state;
 	expect_exit(fork_while_handlers_are_installed, 0);
 }
 
-static void guard_copy_word__memory_that_is_not_there_is_an_error(void **state)
+TEST(guard_copy_word__memory_that_is_not_there_is_an_error)
 {
 	static const uint64_t value = 0x1122334455667788;
 	uint64_t kept = 1;
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	assert_int_equal(mprotect(memory + PAGE, PAGE, PROT_NONE), 0);
 	assert_int_equal(guard_copy_word(memory + PAGE, &value), -EFAULT);
@@ -811,43 +791,13 @@ static void nested_word(void *arg)
 	*(volatile uint8_t *)(memory + PAGE) = 1;
 }
 
-static void guard_copy_word__in_a_guarded_run_leaves_it_alone(void **state)
+TEST(guard_copy_word__in_a_guarded_run_leaves_it_alone)
 {
 	int rc = 0;
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	assert_int_equal(mprotect(memory + PAGE, PAGE, PROT_NONE), 0);
 	assert_int_equal(guard_run(nested_word, &rc), -EFAULT);
 	assert_int_equal(rc, -EFAULT);
 	assert_int_equal(mprotect(memory + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(guard_run__a_good_copy_is_made),
-		TEST(guard_run__memory_that_is_gone_is_a_fault),
-		TEST(guard_run__protected_memory_is_a_fault),
-		TEST(guard_run__a_file_cut_short_is_a_fault),
-		TEST(guard_run__leaves_the_signal_mask_alone),
-		TEST(guard_run__works_in_a_thread_that_blocks_all_signals),
-		TEST(guard_refresh__unblocks_what_was_blocked_since),
-		TEST(guard_run__nests),
-		TEST(guard_install__handlers_that_signal_restores_serve_as_before),
-		TEST(guard_rest__gives_back_what_the_program_reads_by_signalfd),
-		TEST(guard_install__works_in_a_child_of_fork),
-		TEST(guard_copy_word__memory_that_is_not_there_is_an_error),
-		TEST(guard_copy_word__in_a_guarded_run_leaves_it_alone),
-		TEST(guard_install__what_is_not_a_copys_kills_as_ever),
-		TEST(guard_install__the_programs_handler_runs_as_it_asked),
-		TEST(guard_install__ignored_signals_stay_so),
-		TEST(guard_install__loses_no_handler),
-		TEST(guard_install__again_stands_in_front_of_later_handlers),
-		TEST(guard_run__does_not_swallow_the_faults_of_handlers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

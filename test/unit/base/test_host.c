@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/base/host.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "base/host.h"
+#include "test.h"
 
 /* Of the FNV authors' test suite. */
-static void hash_bytes__is_fnv_1a(void **state)
+TEST(hash_bytes__is_fnv_1a)
 {
-	(void)state;
 	assert_true(hash_bytes(HASH_START, "", 0) == UINT64_C(0xcbf29ce484222325));
 	assert_true(hash_bytes(HASH_START, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
 	assert_true(hash_bytes(HASH_START, "foobar", 6) == UINT64_C(0x85944171f73967e8));
@@ -20,20 +15,9 @@ static void hash_bytes__is_fnv_1a(void **state)
 		    UINT64_C(0x85944171f73967e8));
 }
 
-static void hash_host__stays_and_goes_on(void **state)
+TEST(hash_host__stays_and_goes_on)
 {
-	(void)state;
 	assert_true(hash_host(HASH_START) == hash_host(HASH_START));
 	assert_true(hash_host(HASH_START) != HASH_START);
 	assert_true(hash_host(HASH_START) != hash_host(1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hash_bytes__is_fnv_1a),
-		cmocka_unit_test(hash_host__stays_and_goes_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of many small objects. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,13 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <rte_common.h>
 
 #include "base/lines.h"
 #include "sanitizer.h"
+#include "test.h"
 
 #define OBJECTS 4000 /* of several pages each, and of several huge ones together */
 
@@ -58,19 +55,17 @@ static void *use(void *arg)
 	return (void *)wrong;
 }
 
-static void lines_alloc__gives_each_its_own(void **state)
+TEST(lines_alloc__gives_each_its_own)
 {
-	(void)state;
 	for (uintptr_t round = 0; round < 3; round++)
 		assert_null(use((void *)round));
 }
 
-static void lines_alloc__threads_share_nothing(void **state)
+TEST(lines_alloc__threads_share_nothing)
 {
 	pthread_t threads[4];
 	void *wrong;
 
-	(void)state;
 	for (uintptr_t i = 0; i < RTE_DIM(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, use, (void *)(100 * i)), 0);
 	for (size_t i = 0; i < RTE_DIM(threads); i++) {
@@ -79,18 +74,16 @@ static void lines_alloc__threads_share_nothing(void **state)
 	}
 }
 
-static void lines_free__takes_nothing(void **state)
+TEST(lines_free__takes_nothing)
 {
-	(void)state;
 	lines_free(NULL, 64);
 	lines_free(NULL, 10000);
 }
 
-static void lines_free__what_it_takes_is_used_again(void **state)
+TEST(lines_free__what_it_takes_is_used_again)
 {
 	void *at;
 
-	(void)state;
 	if (ADDRESS_SANITIZER)
 		skip();
 	at = lines_alloc(150);
@@ -142,11 +135,10 @@ static bool is_advised(const void *at)
 	return advised || access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0;
 }
 
-static void lines_alloc__many_objects_fill_huge_pages(void **state)
+TEST(lines_alloc__many_objects_fill_huge_pages)
 {
 	size_t whole = 0;
 
-	(void)state;
 	if (ADDRESS_SANITIZER)
 		skip();
 	assert_int_equal(alloc_all(PAGE_BYTES, PAGES), PAGES);
@@ -248,21 +240,18 @@ static void in_child(int (*child)(void))
 	assert_int_equal(status_of(pid), 0);
 }
 
-static void lines_alloc__without_memory(void **state)
+TEST(lines_alloc__without_memory)
 {
-	(void)state;
 	in_child(child_without_memory);
 }
 
-static void lines_alloc__cuts_what_is_larger_before_it_takes_more(void **state)
+TEST(lines_alloc__cuts_what_is_larger_before_it_takes_more)
 {
-	(void)state;
 	in_child(child_cuts_gaps);
 }
 
-static void lines_alloc__does_without_huge_pages(void **state)
+TEST(lines_alloc__does_without_huge_pages)
 {
-	(void)state;
 	in_child(child_without_huge_pages);
 }
 
@@ -277,13 +266,12 @@ static void *use_until_told(void *arg)
 }
 
 /* Else it waits for ever for a thread that it does not have. */
-static void lines_alloc__in_a_child_of_a_process_of_threads(void **state)
+TEST(lines_alloc__in_a_child_of_a_process_of_threads)
 {
 	atomic_bool stop = false;
 	pthread_t threads[2];
 	int status = 0;
 
-	(void)state;
 	if (ADDRESS_SANITIZER) /* the lock is the heap's */
 		skip();
 	for (size_t i = 0; i < RTE_DIM(threads); i++)
@@ -302,21 +290,4 @@ static void lines_alloc__in_a_child_of_a_process_of_threads(void **state)
 	for (size_t i = 0; i < RTE_DIM(threads); i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_int_equal(status, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_alloc__gives_each_its_own),
-		cmocka_unit_test(lines_alloc__threads_share_nothing),
-		cmocka_unit_test(lines_free__takes_nothing),
-		cmocka_unit_test(lines_free__what_it_takes_is_used_again),
-		cmocka_unit_test(lines_alloc__many_objects_fill_huge_pages),
-		cmocka_unit_test(lines_alloc__without_memory),
-		cmocka_unit_test(lines_alloc__cuts_what_is_larger_before_it_takes_more),
-		cmocka_unit_test(lines_alloc__does_without_huge_pages),
-		cmocka_unit_test(lines_alloc__in_a_child_of_a_process_of_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

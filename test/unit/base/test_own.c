@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/base/include/base/own.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/own.h"
+#include "test.h"
 
 #define KINDS 5
 
@@ -25,11 +20,10 @@ static void open_kinds(int fds[KINDS])
 	fds[4] = socket(AF_INET, SOCK_DGRAM, 0);
 }
 
-static void own_is__every_kind_of_ours(void **state)
+TEST(own_is__every_kind_of_ours)
 {
 	int fds[KINDS];
 
-	(void)state;
 	open_kinds(fds);
 	for (int i = 0; i < KINDS; i++) {
 		assert_false(own_is(fds[i]));
@@ -45,11 +39,10 @@ static void own_is__every_kind_of_ours(void **state)
 }
 
 /* The number is the same, and the kind too. */
-static void own_is__not_what_has_taken_its_place(void **state)
+TEST(own_is__not_what_has_taken_its_place)
 {
 	int ours[KINDS], theirs[KINDS];
 
-	(void)state;
 	open_kinds(ours);
 	open_kinds(theirs);
 	for (int i = 0; i < KINDS; i++) {
@@ -59,14 +52,4 @@ static void own_is__not_what_has_taken_its_place(void **state)
 		close(ours[i]);
 		close(theirs[i]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(own_is__every_kind_of_ours),
-		cmocka_unit_test(own_is__not_what_has_taken_its_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

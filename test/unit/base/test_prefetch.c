@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which lines bytes lie in, and that fetching them asks nothing of the memory. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "base/prefetch.h"
+#include "test.h"
 
 #define LINE ((size_t)RTE_CACHE_LINE_SIZE)
 
@@ -21,9 +18,8 @@ static size_t count_lines(uintptr_t from, size_t len)
 	return lines;
 }
 
-static void prefetch_lines__counts_the_line_of_each_byte(void **state)
+TEST(prefetch_lines__counts_the_line_of_each_byte)
 {
-	(void)state;
 	for (uintptr_t from = 3 * LINE; from < 4 * LINE; from++) {
 		for (size_t len = 0; len <= 3 * LINE + 1; len++)
 			assert_int_equal(prefetch_lines((const void *)from, len),
@@ -31,21 +27,19 @@ static void prefetch_lines__counts_the_line_of_each_byte(void **state)
 	}
 }
 
-static void prefetch_lines__ends_where_addresses_end(void **state)
+TEST(prefetch_lines__ends_where_addresses_end)
 {
 	const void *const last = (const void *)UINTPTR_MAX;
 
-	(void)state;
 	assert_int_equal(prefetch_lines(last, 0), 0);
 	assert_int_equal(prefetch_lines(last, 1), 1);
 	assert_int_equal(prefetch_lines((const void *)(UINTPTR_MAX - LINE), LINE + 1), 2);
 }
 
-static void prefetch_write_bytes__leaves_memory_as_it_is(void **state)
+TEST(prefetch_write_bytes__leaves_memory_as_it_is)
 {
 	uint8_t bytes[3 * LINE];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)i;
 	for (size_t i = 0; i < LINE; i++)
@@ -54,24 +48,11 @@ static void prefetch_write_bytes__leaves_memory_as_it_is(void **state)
 		assert_int_equal(bytes[i], (uint8_t)i);
 }
 
-static void prefetch_write_bytes__needs_no_memory(void **state)
+TEST(prefetch_write_bytes__needs_no_memory)
 {
 	/* The compiler shall not know them. */
 	static volatile const uintptr_t nowhere[] = {LINE, UINTPTR_MAX - 3 * LINE};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++)
 		prefetch_write_bytes((const void *)nowhere[i], 3 * LINE + 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prefetch_lines__counts_the_line_of_each_byte),
-		cmocka_unit_test(prefetch_lines__ends_where_addresses_end),
-		cmocka_unit_test(prefetch_write_bytes__leaves_memory_as_it_is),
-		cmocka_unit_test(prefetch_write_bytes__needs_no_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arithmetic of packet sequence numbers, above all where they wrap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "base/psn.h"
+#include "test.h"
 
-static void psn_make__keeps_24_bits(void **state)
+TEST(psn_make__keeps_24_bits)
 {
-	(void)state;
 	assert_int_equal(psn_make(0x12345678).v, 0x345678);
 	assert_int_equal(psn_make(PSN_MASK).v, PSN_MASK);
 	assert_int_equal(psn_make(PSN_MASK + 1).v, 0);
 }
 
-static void psn_add__wraps_both_ways(void **state)
+TEST(psn_add__wraps_both_ways)
 {
-	(void)state;
 	assert_int_equal(psn_add(psn_make(5), 3).v, 8);
 	assert_int_equal(psn_add(psn_make(PSN_MASK), 1).v, 0);
 	assert_int_equal(psn_add(psn_make(PSN_MASK - 1), 4).v, 2);
@@ -27,9 +21,8 @@ static void psn_add__wraps_both_ways(void **state)
 	assert_int_equal(psn_add(psn_make(2), -4).v, PSN_MASK - 1);
 }
 
-static void psn_diff__is_signed_distance(void **state)
+TEST(psn_diff__is_signed_distance)
 {
-	(void)state;
 	assert_int_equal(psn_diff(psn_make(7), psn_make(7)), 0);
 	assert_int_equal(psn_diff(psn_make(9), psn_make(7)), 2);
 	assert_int_equal(psn_diff(psn_make(7), psn_make(9)), -2);
@@ -37,9 +30,8 @@ static void psn_diff__is_signed_distance(void **state)
 	assert_int_equal(psn_diff(psn_make(PSN_MASK), psn_make(1)), -2);
 }
 
-static void psn_diff__half_of_the_space_is_ahead(void **state)
+TEST(psn_diff__half_of_the_space_is_ahead)
 {
-	(void)state;
 	/* 9.7.2: the PSNs up to 2^23 - 1 ahead are new, the other half are duplicates. */
 	assert_int_equal(psn_diff(psn_make(0x7fffff), psn_make(0)), 0x7fffff);
 	assert_int_equal(psn_diff(psn_make(0x800000), psn_make(0)), -0x800000);
@@ -47,11 +39,10 @@ static void psn_diff__half_of_the_space_is_ahead(void **state)
 	assert_int_equal(psn_diff(psn_make(0x7fffff), psn_make(PSN_MASK)), -0x800000);
 }
 
-static void psn_diff__undoes_add(void **state)
+TEST(psn_diff__undoes_add)
 {
 	uint32_t start, n;
 
-	(void)state;
 	for (start = 0; start <= PSN_MASK; start += 65521)
 		for (n = 0; n < 0x800000; n += 99991) {
 			struct psn psn = psn_make(start);
@@ -61,34 +52,17 @@ static void psn_diff__undoes_add(void **state)
 		}
 }
 
-static void psn_eq__compares_values(void **state)
+TEST(psn_eq__compares_values)
 {
-	(void)state;
 	assert_true(psn_eq(psn_make(3), psn_make(3 + PSN_MASK + 1)));
 	assert_false(psn_eq(psn_make(3), psn_make(4)));
 }
 
-static void psn_before__wraps(void **state)
+TEST(psn_before__wraps)
 {
-	(void)state;
 	assert_true(psn_before(psn_make(1), psn_make(2)));
 	assert_false(psn_before(psn_make(2), psn_make(2)));
 	assert_false(psn_before(psn_make(2), psn_make(1)));
 	assert_true(psn_before(psn_make(PSN_MASK), psn_make(0)));
 	assert_false(psn_before(psn_make(0), psn_make(PSN_MASK)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(psn_make__keeps_24_bits),
-		cmocka_unit_test(psn_add__wraps_both_ways),
-		cmocka_unit_test(psn_diff__is_signed_distance),
-		cmocka_unit_test(psn_diff__half_of_the_space_is_ahead),
-		cmocka_unit_test(psn_diff__undoes_add),
-		cmocka_unit_test(psn_eq__compares_values),
-		cmocka_unit_test(psn_before__wraps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,39 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/call.c: what calls put into messages, and what they refuse. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cm_rig.h"
+#include "test.h"
 
 static const uint8_t data[256] = "data";
 static struct cm_rig rig;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	rig_init(&rig);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	rig_fini(&rig);
 	return 0;
 }
 
-static void connect__req_is_as_linux_has_it(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(connect__req_is_as_linux_has_it)
 {
 	const struct cm_connect_attr attr = rig_connect_attr(&rig);
 	struct cm_conn *conn;
 	struct cm_mad mad;
 
-	(void)state;
 	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
 	mad = rig_sent(&rig);
 	assert_int_equal(mad.message, CM_REQ);
@@ -63,13 +59,12 @@ static void connect__req_is_as_linux_has_it(void **state)
 		    rig.now_ns + cm_time_ns(RIG_TIME) + 2 * cm_time_ns(RIG_LIFE));
 }
 
-static void connect__numbers_differ_from_one_to_the_next(void **state)
+TEST(connect__numbers_differ_from_one_to_the_next)
 {
 	const struct cm_connect_attr attr = rig_connect_attr(&rig);
 	struct cm_mad mads[2];
 	struct cm_conn *conn;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
 		mads[i] = rig_sent(&rig);
@@ -79,14 +74,13 @@ static void connect__numbers_differ_from_one_to_the_next(void **state)
 	assert_true(mads[0].req.psn.v != mads[1].req.psn.v);
 }
 
-static void connect__ip_header_stands_in_front(void **state)
+TEST(connect__ip_header_stands_in_front)
 {
 	struct cm_connect_attr attr = rig_connect_attr(&rig);
 	struct cm_ip ip = {.version = 4, .port = 4711}, sent;
 	struct cm_conn *conn;
 	struct cm_mad mad;
 
-	(void)state;
 	memcpy(ip.src, rig.peer.local, 16);
 	memcpy(ip.dst, rig.peer.remote, 16);
 	attr.ip = &ip;
@@ -101,13 +95,12 @@ static void connect__ip_header_stands_in_front(void **state)
 	assert_memory_equal(mad.private_data + CM_IP_LEN, data, 56);
 }
 
-static void connect__what_cannot_be_is_refused(void **state)
+TEST(connect__what_cannot_be_is_refused)
 {
 	struct cm_connect_attr attr = rig_connect_attr(&rig);
 	const struct cm_ip ip = {.version = 5};
 	struct cm_conn *conn;
 
-	(void)state;
 	attr.private_data = data;
 	attr.private_len = CM_REQ_PRIVATE + 1;
 	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
@@ -124,11 +117,10 @@ static void connect__what_cannot_be_is_refused(void **state)
 	assert_int_equal(rig.sent, 0);
 }
 
-static void resolve__sidr_req_is_sent_and_answered(void **state)
+TEST(resolve__sidr_req_is_sent_and_answered)
 {
 	struct cm_mad rep;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_SIDR_REQ_SENT);
 	assert_true(rig_sent(&rig).sidr_req.service_id == RIG_DATAGRAMS);
 	assert_int_equal(rig_sent(&rig).sidr_req.pkey, 0xffff);
@@ -141,25 +133,23 @@ static void resolve__sidr_req_is_sent_and_answered(void **state)
 	assert_int_equal(rig.event.private_len, CM_SIDR_REP_PRIVATE);
 }
 
-static void resolve__too_much_is_refused(void **state)
+TEST(resolve__too_much_is_refused)
 {
 	struct cm_resolve_attr attr = {
 		.to = rig.peer, .private_data = data, .private_len = CM_SIDR_REQ_PRIVATE + 1};
 	struct cm_conn *conn;
 
-	(void)state;
 	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
 	attr.private_len = CM_SIDR_REQ_PRIVATE;
 	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), 0);
 }
 
-static void accept__rep_is_cut_to_what_was_asked_for(void **state)
+TEST(accept__rep_is_cut_to_what_was_asked_for)
 {
 	const struct cm_accept_attr attr = rig_accept_attr();
 	struct cm_agreed agreed;
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_RCVD);
 	assert_int_equal(cm_accept(rig.conn, &attr, rig.now_ns), 0);
 	mad = rig_sent(&rig);
@@ -181,12 +171,11 @@ static void accept__rep_is_cut_to_what_was_asked_for(void **state)
 	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(RIG_TIME));
 }
 
-static void accept__alternate_path_is_not_taken(void **state)
+TEST(accept__alternate_path_is_not_taken)
 {
 	const struct cm_accept_attr attr = rig_accept_attr();
 	struct cm_mad req = rig_req();
 
-	(void)state;
 	memset(req.req.alternate.local_gid, 0xfe, 16);
 	rig_receive(&rig, &req);
 	rig_event(&rig, CM_EVENT_REQ);
@@ -195,12 +184,11 @@ static void accept__alternate_path_is_not_taken(void **state)
 }
 
 /* Nobody keeps us busy for hours by a REQ that says so. */
-static void accept__retries_are_at_most_17_s_apart(void **state)
+TEST(accept__retries_are_at_most_17_s_apart)
 {
 	const struct cm_accept_attr attr = rig_accept_attr();
 	struct cm_mad req = rig_req();
 
-	(void)state;
 	req.req.local_response_timeout = 31;
 	rig_receive(&rig, &req);
 	rig_event(&rig, CM_EVENT_REQ);
@@ -208,11 +196,10 @@ static void accept__retries_are_at_most_17_s_apart(void **state)
 	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(22));
 }
 
-static void establish__rtu_has_both_ids_and_the_tid(void **state)
+TEST(establish__rtu_has_both_ids_and_the_tid)
 {
 	struct cm_mad req, rtu;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	req = rig_sent(&rig);
 	rtu = rig_message(&rig, CM_REP);
@@ -226,45 +213,22 @@ static void establish__rtu_has_both_ids_and_the_tid(void **state)
 	assert_memory_equal(rtu.private_data, "rtu", 3);
 }
 
-static void disconnect__dreq_names_the_peers_queue_pair(void **state)
+TEST(disconnect__dreq_names_the_peers_queue_pair)
 {
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	assert_int_equal(cm_disconnect(rig.conn, data, CM_DREQ_PRIVATE, rig.now_ns), 0);
 	assert_int_equal(rig_sent(&rig).dreq_qpn, RIG_PEER_QPN);
 	assert_memory_equal(rig_sent(&rig).private_data, data, CM_DREQ_PRIVATE);
 }
 
-static void destroy__leaves_no_event(void **state)
+TEST(destroy__leaves_no_event)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	mad = rig_message(&rig, CM_DREQ);
 	rig_receive(&rig, &mad);
 	cm_conn_destroy(rig.conn, rig.now_ns);
 	rig_no_event(&rig);
 	assert_int_equal(rig_sent(&rig).message, CM_DREP);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(connect__req_is_as_linux_has_it),
-		TEST(connect__numbers_differ_from_one_to_the_next),
-		TEST(connect__ip_header_stands_in_front),
-		TEST(connect__what_cannot_be_is_refused),
-		TEST(resolve__sidr_req_is_sent_and_answered),
-		TEST(resolve__too_much_is_refused),
-		TEST(accept__rep_is_cut_to_what_was_asked_for),
-		TEST(accept__alternate_path_is_not_taken),
-		TEST(accept__retries_are_at_most_17_s_apart),
-		TEST(establish__rtu_has_both_ids_and_the_tid),
-		TEST(disconnect__dreq_names_the_peers_queue_pair),
-		TEST(destroy__leaves_no_event),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

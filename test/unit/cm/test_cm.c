@@ -1,46 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/cm.c and conn.c: deadlines, events, and what is counted. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cm_rig.h"
+#include "test.h"
 
 #define MANY 5000
 
 static struct cm_rig rig;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	rig_init(&rig);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	rig_fini(&rig);
 	return 0;
 }
 
-static void deadline__never_without_a_timer(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(deadline__never_without_a_timer)
 {
-	(void)state;
 	assert_true(cm_deadline_ns(rig.cm) == UINT64_MAX);
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	assert_true(cm_deadline_ns(rig.cm) == UINT64_MAX);
 }
 
-static void expire__nothing_before_its_time(void **state)
+TEST(expire__nothing_before_its_time)
 {
 	unsigned int sent;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	sent = rig.sent;
 	cm_expire(rig.cm, cm_deadline_ns(rig.cm) - 1);
@@ -49,9 +44,8 @@ static void expire__nothing_before_its_time(void **state)
 	assert_int_equal(rig.sent, sent + 1);
 }
 
-static void expire__unreachable_has_its_errno(void **state)
+TEST(expire__unreachable_has_its_errno)
 {
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	while (!cm_next_event(rig.cm, &rig.event))
 		rig_expire(&rig);
@@ -61,11 +55,10 @@ static void expire__unreachable_has_its_errno(void **state)
 	assert_false(rig.event.has_mad);
 }
 
-static void events__come_in_their_order_with_their_own_data(void **state)
+TEST(events__come_in_their_order_with_their_own_data)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REP_SENT);
 	cm_conn_set_user(rig.conn, &mad);
 	mad = rig_message(&rig, CM_RTU);
@@ -85,12 +78,11 @@ static void events__come_in_their_order_with_their_own_data(void **state)
 }
 
 /* All ids, buckets and timers of many at once. */
-static void many__are_found_and_end(void **state)
+TEST(many__are_found_and_end)
 {
 	static struct cm_conn *conns[MANY];
 	const struct cm_connect_attr attr = rig_connect_attr(&rig);
 
-	(void)state;
 	for (uint32_t i = 0; i < MANY; i++) {
 		struct cm_mad rep;
 
@@ -112,11 +104,10 @@ static void many__are_found_and_end(void **state)
 	assert_int_equal(cm_conn_count(rig.cm), 0);
 }
 
-static void stats__tell_what_was_done(void **state)
+TEST(stats__tell_what_was_done)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED); /* REQ and RTU out, REP in */
 	mad = rig_message(&rig, CM_REP);
 	rig_receive(&rig, &mad);
@@ -129,19 +120,4 @@ static void stats__tell_what_was_done(void **state)
 	assert_int_equal(cm_stats(rig.cm)->resent, 1);
 	assert_int_equal(cm_stats(rig.cm)->unknown, 1);
 	assert_int_equal(cm_stats(rig.cm)->unexpected, 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(deadline__never_without_a_timer),
-		TEST(expire__nothing_before_its_time),
-		TEST(expire__unreachable_has_its_errno),
-		TEST(events__come_in_their_order_with_their_own_data),
-		TEST(many__are_found_and_end),
-		TEST(stats__tell_what_was_done),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

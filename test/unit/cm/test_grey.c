@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/grey.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "grey.h"
+#include "test.h"
 
 #define FLOOD 100000
 
@@ -19,22 +15,20 @@ static uint64_t mix(uint64_t z)
 	return z ^ (z >> 31);
 }
 
-static void seen__the_second_time_only(void **state)
+TEST(seen__the_second_time_only)
 {
 	struct grey grey = {0};
 
-	(void)state;
 	assert_false(grey_seen(&grey, mix(1), 0));
 	assert_true(grey_seen(&grey, mix(1), 0));
 	assert_false(grey_seen(&grey, mix(2), 0));
 	grey_fini(&grey);
 }
 
-static void seen__for_a_period_at_least_and_two_at_most(void **state)
+TEST(seen__for_a_period_at_least_and_two_at_most)
 {
 	struct grey grey = {0};
 
-	(void)state;
 	grey_seen(&grey, mix(1), 0);
 	assert_true(grey_seen(&grey, mix(1), GREY_PERIOD_NS + GREY_PERIOD_NS / 2));
 	grey_seen(&grey, mix(2), 2 * GREY_PERIOD_NS + GREY_PERIOD_NS / 2);
@@ -44,27 +38,15 @@ static void seen__for_a_period_at_least_and_two_at_most(void **state)
 }
 
 /* Hardly any of 100,000 requests that come once are let through; one that comes again is. */
-static void seen__a_flood_is_told_from_who_comes_again(void **state)
+TEST(seen__a_flood_is_told_from_who_comes_again)
 {
 	struct grey grey = {0};
 	unsigned int passed = 0;
 
-	(void)state;
 	grey_seen(&grey, mix(0), 0);
 	for (uint64_t i = 1; i <= FLOOD; i++)
 		passed += grey_seen(&grey, mix(i), i * 1000);
 	assert_true(grey_seen(&grey, mix(0), FLOOD * 1000));
 	assert_in_range(passed, 0, FLOOD / 50);
 	grey_fini(&grey);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(seen__the_second_time_only),
-		cmocka_unit_test(seen__for_a_period_at_least_and_two_at_most),
-		cmocka_unit_test(seen__a_flood_is_told_from_who_comes_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,33 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The manager beside Linux's own: it takes Linux's requests, and sends the same ones. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cm_rig.h"
 #include "pcap.h"
 #include "wire/packet.h"
+#include "test.h"
 
 static struct cm_rig rig;
 static uint8_t bytes[MAD_LEN]; /* the first message of this kind in a capture */
 static struct gsi_address from;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	rig_init(&rig);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	rig_fini(&rig);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static struct cm_mad load(const char *capture, enum cm_message message)
 {
@@ -68,13 +65,12 @@ static void listen_ip(uint64_t service_id, bool datagrams)
 	assert_int_equal(cm_listen(rig.cm, &attr, &listener), 0);
 }
 
-static void linux_req__is_taken(void **state)
+TEST(linux_req__is_taken)
 {
 	const struct cm_mad req = load("cm_rping", CM_REQ);
 	const struct cm_accept_attr accept = rig_accept_attr();
 	struct cm_agreed agreed;
 
-	(void)state;
 	listen_ip(req.req.service_id, false);
 	cm_receive(rig.cm, bytes, sizeof(bytes), &from, rig.now_ns);
 	rig_event(&rig, CM_EVENT_REQ);
@@ -90,11 +86,10 @@ static void linux_req__is_taken(void **state)
 	assert_int_equal(rig_sent(&rig).remote_id, req.local_id);
 }
 
-static void linux_sidr_req__is_taken(void **state)
+TEST(linux_sidr_req__is_taken)
 {
 	const struct cm_mad req = load("cm_sidr", CM_SIDR_REQ);
 
-	(void)state;
 	listen_ip(req.sidr_req.service_id, true);
 	cm_receive(rig.cm, bytes, sizeof(bytes), &from, rig.now_ns);
 	rig_event(&rig, CM_EVENT_SIDR_REQ);
@@ -103,7 +98,7 @@ static void linux_sidr_req__is_taken(void **state)
 }
 
 /* Everything in a REQ, but for what is drawn anew for each connection. */
-static void connect__req_is_linuxs_byte_for_byte(void **state)
+TEST(connect__req_is_linuxs_byte_for_byte)
 {
 	const struct cm_mad req = load("cm_rping", CM_REQ);
 	struct cm_connect_attr attr = {.service_id = req.req.service_id,
@@ -123,7 +118,6 @@ static void connect__req_is_linuxs_byte_for_byte(void **state)
 	uint8_t ours[MAD_LEN];
 	struct cm_ip ip;
 
-	(void)state;
 	assert_int_equal(cm_ip_parse(req.private_data, req.private_len, &ip), 0);
 	attr.ip = &ip;
 	memcpy(attr.to.local, from.remote, 16);
@@ -139,11 +133,10 @@ static void connect__req_is_linuxs_byte_for_byte(void **state)
 }
 
 /* The REJ of a port that nobody listens on, and the answer of a service. */
-static void linux_answers__are_heard(void **state)
+TEST(linux_answers__are_heard)
 {
 	struct cm_mad mad = load("cm_rej", CM_REJ);
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	mad.remote_id = rig.our_id;
 	rig_receive(&rig, &mad);
@@ -158,12 +151,11 @@ static void linux_answers__are_heard(void **state)
 }
 
 /* A whole connection: Linux's REP, DREQ and DREP, with our ids put in. */
-static void linux_connection__from_rep_to_drep(void **state)
+TEST(linux_connection__from_rep_to_drep)
 {
 	struct cm_mad mad = load("cm_rping", CM_REP);
 	const uint32_t their_id = mad.local_id;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	mad.remote_id = rig.our_id;
 	rig_receive(&rig, &mad);
@@ -177,18 +169,4 @@ static void linux_connection__from_rep_to_drep(void **state)
 	rig_receive(&rig, &mad);
 	rig_event(&rig, CM_EVENT_DISCONNECTED);
 	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_TIMEWAIT);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(linux_req__is_taken),
-		TEST(linux_sidr_req__is_taken),
-		TEST(connect__req_is_linuxs_byte_for_byte),
-		TEST(linux_answers__are_heard),
-		TEST(linux_connection__from_rep_to_drep),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,32 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/listen.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cm_rig.h"
+#include "test.h"
 
 static struct cm_rig rig;
 static char of_any, of_version, of_address, of_vlan;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	rig_init(&rig);
 	cm_unlisten(rig.listener, rig.now_ns);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	rig_fini(&rig);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static struct cm_listen_attr any(void)
 {
@@ -61,11 +58,10 @@ static void *taker(uint32_t id)
 	return cm_next_event(rig.cm, &rig.event) ? rig.event.user : NULL;
 }
 
-static void listen__narrower_one_takes_it(void **state)
+TEST(listen__narrower_one_takes_it)
 {
 	struct cm_listen_attr attr = any();
 
-	(void)state;
 	assert_null(taker(10));
 	attr.ip_version = 6;
 	listen_at(&attr);
@@ -87,23 +83,21 @@ static void listen__narrower_one_takes_it(void **state)
 	assert_ptr_equal(taker(15), &of_address);
 }
 
-static void listen__another_address_does_not_take_it(void **state)
+TEST(listen__another_address_does_not_take_it)
 {
 	struct cm_listen_attr attr = bound();
 
-	(void)state;
 	attr.address[15]++;
 	listen_at(&attr);
 	assert_null(taker(10));
 	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_INVALID_SERVICE_ID);
 }
 
-static void listen__twice_the_same_is_in_use(void **state)
+TEST(listen__twice_the_same_is_in_use)
 {
 	struct cm_listen_attr attr = bound();
 	struct cm_listener *listener;
 
-	(void)state;
 	listen_at(&attr);
 	assert_int_equal(cm_listen(rig.cm, &attr, &listener), -EADDRINUSE);
 	attr.address[15]++;
@@ -115,14 +109,13 @@ static void listen__twice_the_same_is_in_use(void **state)
 	listen_at(&attr);
 }
 
-static void unlisten__rejects_what_nobody_has_taken(void **state)
+TEST(unlisten__rejects_what_nobody_has_taken)
 {
 	const struct cm_listen_attr attr = any();
 	struct cm_listener *listener;
 	struct cm_conn *taken;
 	struct cm_mad req = rig_req();
 
-	(void)state;
 	assert_int_equal(cm_listen(rig.cm, &attr, &listener), 0);
 	assert_non_null(taker(10));
 	taken = rig.event.conn;
@@ -137,17 +130,4 @@ static void unlisten__rejects_what_nobody_has_taken(void **state)
 	assert_int_equal(cm_conn_state(taken), CM_STATE_REQ_RCVD);
 	rig_no_event(&rig);
 	assert_null(taker(13));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(listen__narrower_one_takes_it),
-		TEST(listen__another_address_does_not_take_it),
-		TEST(listen__twice_the_same_is_in_use),
-		TEST(unlisten__rejects_what_nobody_has_taken),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

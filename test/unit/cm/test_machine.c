@@ -2,14 +2,11 @@
 /* Tests of lib/cm/machine.c: in each state each message, call and timer does what the table says,
  * and nothing else. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cm_rig.h"
+#include "test.h"
 
 #define NO_INPUT CM_INPUT_COUNT
 
@@ -104,13 +101,12 @@ static void bring(struct cm_rig *rig, enum cm_state state, unsigned int *sent, u
 		memcpy(last, rig->mads[(rig->sent - 1) % RIG_SENT_MAX].bytes, MAD_LEN);
 }
 
-static void step__each_message_in_each_state(void **state)
+TEST(step__each_message_in_each_state)
 {
 	static struct cm_rig rig;
 	uint8_t last[MAD_LEN];
 	unsigned int sent;
 
-	(void)state;
 	for (int from = CM_STATE_IDLE + 1; from < CM_STATE_COUNT; from++) {
 		for (int i = CM_FIRST_MESSAGE; i <= CM_LAST_MESSAGE; i++) {
 			const enum cm_input input =
@@ -157,13 +153,12 @@ static int call(struct cm_rig *rig, enum cm_input input)
 	}
 }
 
-static void step__each_call_in_each_state(void **state)
+TEST(step__each_call_in_each_state)
 {
 	static struct cm_rig rig;
 	uint8_t last[MAD_LEN];
 	unsigned int sent;
 
-	(void)state;
 	for (int from = CM_STATE_IDLE; from < CM_STATE_COUNT; from++) {
 		for (int input = CM_INPUT_ACCEPT; input <= CM_INPUT_DISCONNECT; input++) {
 			const bool defined =
@@ -186,13 +181,12 @@ static void expire_at_last(struct cm_rig *rig, unsigned int sent, const uint8_t 
 }
 
 /* All retries, each at its time, and then the end. */
-static void step__timers_in_each_state(void **state)
+TEST(step__timers_in_each_state)
 {
 	static struct cm_rig rig;
 	uint8_t last[MAD_LEN];
 	unsigned int sent;
 
-	(void)state;
 	for (int from = CM_STATE_IDLE; from < CM_STATE_COUNT; from++) {
 		const bool retries = cm_transition((enum cm_state)from, CM_INPUT_TIMEOUT)->defined;
 
@@ -214,13 +208,12 @@ static void step__timers_in_each_state(void **state)
 }
 
 /* Nothing is left of one that is destroyed in any state once its timers have run. */
-static void step__destroy_in_each_state(void **state)
+TEST(step__destroy_in_each_state)
 {
 	static struct cm_rig rig;
 	uint8_t last[MAD_LEN];
 	unsigned int sent;
 
-	(void)state;
 	for (int from = CM_STATE_IDLE; from < CM_STATE_COUNT; from++) {
 		const struct cm_transition *row =
 			cm_transition((enum cm_state)from, CM_INPUT_DESTROY);
@@ -236,12 +229,11 @@ static void step__destroy_in_each_state(void **state)
 	}
 }
 
-static void step__rej_tells_what_it_rejects(void **state)
+TEST(step__rej_tells_what_it_rejects)
 {
 	static struct cm_rig rig;
 	struct cm_mad mad;
 
-	(void)state;
 	rig_init(&rig);
 	rig_bring(&rig, CM_STATE_REQ_RCVD);
 	assert_int_equal(cm_reject(rig.conn, CM_REJ_NO_QP, "no", 2, rig.now_ns), 0);
@@ -260,13 +252,12 @@ static void step__rej_tells_what_it_rejects(void **state)
 }
 
 /* The peer cannot know our id: it finds the connection by its own GUID and id. */
-static void step__rej_of_a_timeout_names_the_guid(void **state)
+TEST(step__rej_of_a_timeout_names_the_guid)
 {
 	static const uint8_t guid[8] = {0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11};
 	static struct cm_rig rig;
 	struct cm_mad mad;
 
-	(void)state;
 	rig_init(&rig);
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	cm_conn_destroy(rig.conn, rig.now_ns);
@@ -278,12 +269,11 @@ static void step__rej_of_a_timeout_names_the_guid(void **state)
 	rig_fini(&rig);
 }
 
-static void step__drep_has_the_tid_of_its_dreq(void **state)
+TEST(step__drep_has_the_tid_of_its_dreq)
 {
 	static struct cm_rig rig;
 	struct cm_mad dreq;
 
-	(void)state;
 	rig_init(&rig);
 	rig_bring(&rig, CM_STATE_TIMEWAIT);
 	dreq = rig_message(&rig, CM_DREQ);
@@ -295,12 +285,11 @@ static void step__drep_has_the_tid_of_its_dreq(void **state)
 }
 
 /* A DREP in between is not what a request draws that comes again. */
-static void step__rej_is_kept_beside_a_drep(void **state)
+TEST(step__rej_is_kept_beside_a_drep)
 {
 	static struct cm_rig rig;
 	struct cm_mad mad;
 
-	(void)state;
 	rig_init(&rig);
 	rig_bring(&rig, CM_STATE_REJ_SENT);
 	mad = rig_message(&rig, CM_DREQ);
@@ -313,12 +302,11 @@ static void step__rej_is_kept_beside_a_drep(void **state)
 }
 
 /* With room for two answers the oldest is forgotten, and asked again: the request is new. */
-static void step__answers_kept_are_bounded(void **state)
+TEST(step__answers_kept_are_bounded)
 {
 	const struct cm_config config = {.lingering_max = 2};
 	static struct cm_rig rig;
 
-	(void)state;
 	rig_init_with(&rig, &config);
 	for (uint32_t i = 0; i < 5; i++) {
 		struct cm_mad req = rig_req();
@@ -334,13 +322,12 @@ static void step__answers_kept_are_bounded(void **state)
 }
 
 /* A message that cannot be built changes nothing. */
-static void step__private_data_too_long_changes_nothing(void **state)
+TEST(step__private_data_too_long_changes_nothing)
 {
 	static const uint8_t data[256];
 	static struct cm_rig rig;
 	unsigned int sent;
 
-	(void)state;
 	rig_init(&rig);
 	rig_bring(&rig, CM_STATE_REP_RCVD);
 	sent = rig.sent;
@@ -350,22 +337,4 @@ static void step__private_data_too_long_changes_nothing(void **state)
 	assert_int_equal(rig.sent, sent);
 	assert_int_equal(cm_establish(rig.conn, data, CM_RTU_PRIVATE, rig.now_ns), 0);
 	rig_fini(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(step__each_message_in_each_state),
-		cmocka_unit_test(step__each_call_in_each_state),
-		cmocka_unit_test(step__timers_in_each_state),
-		cmocka_unit_test(step__destroy_in_each_state),
-		cmocka_unit_test(step__rej_tells_what_it_rejects),
-		cmocka_unit_test(step__rej_of_a_timeout_names_the_guid),
-		cmocka_unit_test(step__drep_has_the_tid_of_its_dreq),
-		cmocka_unit_test(step__rej_is_kept_beside_a_drep),
-		cmocka_unit_test(step__answers_kept_are_bounded),
-		cmocka_unit_test(step__private_data_too_long_changes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,31 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/receive.c: a connection hears its peer only, and what is nobody's is answered or
  * dropped. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cm_rig.h"
 #include "wire/mad.h"
+#include "test.h"
 
 static struct cm_rig rig;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	rig_init(&rig);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	rig_fini(&rig);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* Nothing moves on it: no state, event or answer. */
 static void assert_ignored(const struct gsi_address *from, const struct cm_mad *mad)
@@ -65,9 +62,8 @@ static void assert_ignored_of_others(enum cm_message message, uint8_t about)
 	assert_ignored(&rig.peer, &mad);
 }
 
-static void receive__others_change_nothing(void **state)
+TEST(receive__others_change_nothing)
 {
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	assert_ignored_of_others(CM_REP, 0);
 	assert_ignored_of_others(CM_MRA, CM_ABOUT_REQ);
@@ -82,9 +78,8 @@ static void receive__others_change_nothing(void **state)
 	assert_ignored_of_others(CM_DREP, 0);
 }
 
-static void receive__others_change_nothing_of_a_passive_side(void **state)
+TEST(receive__others_change_nothing_of_a_passive_side)
 {
-	(void)state;
 	rig_bring(&rig, CM_STATE_REP_SENT);
 	assert_ignored_of_others(CM_RTU, 0);
 	assert_ignored_of_others(CM_DREQ, 0);
@@ -92,11 +87,10 @@ static void receive__others_change_nothing_of_a_passive_side(void **state)
 	assert_ignored_of_others(CM_REJ, CM_ABOUT_OTHER);
 }
 
-static void receive__others_answer_no_resolution(void **state)
+TEST(receive__others_answer_no_resolution)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_SIDR_REQ_SENT);
 	mad = rig_message(&rig, CM_SIDR_REP);
 	assert_ignored(&rig.other, &mad);
@@ -104,11 +98,10 @@ static void receive__others_answer_no_resolution(void **state)
 	assert_ignored(&rig.peer, &mad);
 }
 
-static void receive__dreq_of_another_queue_pair(void **state)
+TEST(receive__dreq_of_another_queue_pair)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	mad = rig_message(&rig, CM_DREQ);
 	mad.dreq_qpn++;
@@ -116,12 +109,11 @@ static void receive__dreq_of_another_queue_pair(void **state)
 }
 
 /* The peer has given up, and only knows its own id. */
-static void receive__rej_by_guid_of_who_has_no_answer(void **state)
+TEST(receive__rej_by_guid_of_who_has_no_answer)
 {
 	const rte_be64_t guid = rte_cpu_to_be_64(RIG_PEER_GUID), other = guid + 1;
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_RCVD);
 	mad = rig_message(&rig, CM_REJ);
 	mad.remote_id = 0;
@@ -138,11 +130,10 @@ static void receive__rej_by_guid_of_who_has_no_answer(void **state)
 	assert_int_equal(rig.event.status, CM_REJ_TIMEOUT);
 }
 
-static void receive__rej_stale_goes_through_timewait(void **state)
+TEST(receive__rej_stale_goes_through_timewait)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	mad = rig_message(&rig, CM_REJ);
 	mad.local_id = 0; /* as Linux's of a REQ */
@@ -156,11 +147,10 @@ static void receive__rej_stale_goes_through_timewait(void **state)
 }
 
 /* The peer's REP was lost, and then it has rejected: it names an id that we have not heard of. */
-static void receive__rej_of_a_peer_whose_rep_was_lost(void **state)
+TEST(receive__rej_of_a_peer_whose_rep_was_lost)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	mad = rig_message(&rig, CM_REJ);
 	rig_receive(&rig, &mad);
@@ -169,11 +159,10 @@ static void receive__rej_of_a_peer_whose_rep_was_lost(void **state)
 	assert_int_equal(rig.event.status, CM_REJ_CONSUMER_DEFINED);
 }
 
-static void receive__rej_of_a_dreq_is_no_error(void **state)
+TEST(receive__rej_of_a_dreq_is_no_error)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_DREQ_SENT);
 	mad = rig_message(&rig, CM_REJ);
 	rig_receive(&rig, &mad);
@@ -182,12 +171,11 @@ static void receive__rej_of_a_dreq_is_no_error(void **state)
 }
 
 /* 0 is an id as any other. */
-static void receive__peer_with_id_0(void **state)
+TEST(receive__peer_with_id_0)
 {
 	unsigned int sent;
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	mad = rig_message(&rig, CM_REP);
 	mad.local_id = 0;
@@ -201,11 +189,10 @@ static void receive__peer_with_id_0(void **state)
 	assert_int_equal(rig_sent(&rig).remote_id, 0);
 }
 
-static void receive__rep_is_agreed_on(void **state)
+TEST(receive__rep_is_agreed_on)
 {
 	struct cm_agreed agreed;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REP_RCVD);
 	cm_conn_agreed(rig.conn, &agreed);
 	assert_int_equal(agreed.local_qpn, RIG_OUR_QPN);
@@ -220,12 +207,11 @@ static void receive__rep_is_agreed_on(void **state)
 	assert_memory_equal(&agreed.address, &rig.peer, sizeof(rig.peer));
 }
 
-static void receive__rep_of_a_queue_pair_that_is_connected(void **state)
+TEST(receive__rep_of_a_queue_pair_that_is_connected)
 {
 	struct cm_conn *old;
 	struct cm_mad rep;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	old = rig.conn;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
@@ -244,11 +230,10 @@ static void receive__rep_of_a_queue_pair_that_is_connected(void **state)
 	assert_int_equal(rig_sent(&rig).remote_id, RIG_PEER_ID + 1);
 }
 
-static void receive__rep_with_an_id_that_the_peer_uses(void **state)
+TEST(receive__rep_with_an_id_that_the_peer_uses)
 {
 	struct cm_mad rep;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	rep = rig_message(&rig, CM_REP);
@@ -256,19 +241,17 @@ static void receive__rep_with_an_id_that_the_peer_uses(void **state)
 	assert_ignored(&rig.peer, &rep);
 }
 
-static void receive__mra_moves_the_timer(void **state)
+TEST(receive__mra_moves_the_timer)
 {
-	(void)state;
 	rig_bring(&rig, CM_STATE_MRA_REQ_RCVD);
 	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(22) + cm_time_ns(RIG_LIFE));
 }
 
 /* More than 17 minutes is not believed. */
-static void receive__mra_is_bounded(void **state)
+TEST(receive__mra_is_bounded)
 {
 	struct cm_mad mra;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	mra = rig_message(&rig, CM_MRA);
 	mra.mra = (struct cm_mra){.about = CM_ABOUT_REQ, .service_timeout = 31};
@@ -277,11 +260,10 @@ static void receive__mra_is_bounded(void **state)
 }
 
 /* For an id of ours that is free the peer need not wait: DREP for a DREQ, REJ for a REP. */
-static void receive__unknown_connection_is_answered(void **state)
+TEST(receive__unknown_connection_is_answered)
 {
 	struct cm_mad mad = rig_message(&rig, CM_DREQ);
 
-	(void)state;
 	mad.remote_id = 0x777;
 	rig_receive(&rig, &mad);
 	assert_int_equal(rig_sent(&rig).message, CM_DREP);
@@ -298,11 +280,10 @@ static void receive__unknown_connection_is_answered(void **state)
 }
 
 /* The same where the connection is over, and its user has not let go of it yet. */
-static void receive__connection_that_is_over_is_answered(void **state)
+TEST(receive__connection_that_is_over_is_answered)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	while (cm_conn_state(rig.conn) != CM_STATE_IDLE)
 		rig_expire(&rig);
@@ -321,12 +302,11 @@ static void receive__connection_that_is_over_is_answered(void **state)
 	assert_int_equal(rig_sent(&rig).tid, mad.tid);
 }
 
-static void receive__id_of_another_process_is_not_answered(void **state)
+TEST(receive__id_of_another_process_is_not_answered)
 {
 	const struct cm_config config = {.id_mask = 0xfff00000, .id_value = 0x12300000};
 	struct cm_mad mad;
 
-	(void)state;
 	rig_fini(&rig);
 	rig_init_with(&rig, &config);
 	rig_bring(&rig, CM_STATE_REQ_SENT);
@@ -340,11 +320,10 @@ static void receive__id_of_another_process_is_not_answered(void **state)
 }
 
 /* Linux drops both on RoCE. */
-static void receive__lap_and_apr_are_dropped(void **state)
+TEST(receive__lap_and_apr_are_dropped)
 {
 	struct cm_mad mad;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	mad = rig_message(&rig, CM_LAP);
 	assert_ignored(&rig.peer, &mad);
@@ -376,9 +355,8 @@ static int status_of(uint8_t class, uint8_t version, uint8_t method, uint8_t att
 }
 
 /* 13.4.7 */
-static void receive__what_nobody_has_is_answered_by_status(void **state)
+TEST(receive__what_nobody_has_is_answered_by_status)
 {
-	(void)state;
 	assert_int_equal(status_of(0x04, 1, MAD_GET, 1), MAD_CODE_BAD_VERSION);
 	assert_int_equal(status_of(0x04, 1, MAD_SET, 1), MAD_CODE_BAD_VERSION);
 	assert_int_equal(status_of(MAD_CLASS_CM, 1, MAD_GET, 1), MAD_CODE_BAD_VERSION);
@@ -386,11 +364,10 @@ static void receive__what_nobody_has_is_answered_by_status(void **state)
 	assert_int_equal(status_of(MAD_CLASS_CM, 2, MAD_SET, 1), MAD_CODE_BAD_ATTRIBUTE);
 }
 
-static void receive__what_has_no_response_is_dropped(void **state)
+TEST(receive__what_has_no_response_is_dropped)
 {
 	static const uint8_t methods[] = {MAD_SEND, MAD_GET_RESPONSE, 0x05, 0x06, 0x07, 0x84, 0xff};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(methods); i++) {
 		assert_int_equal(status_of(0x04, 1, methods[i], 1), -1);
 		assert_int_equal(status_of(MAD_CLASS_CM, 1, methods[i], 1), -1);
@@ -399,11 +376,10 @@ static void receive__what_has_no_response_is_dropped(void **state)
 	assert_int_equal(status_of(MAD_CLASS_CM, 2, MAD_SEND, 0x01), -1);
 }
 
-static void receive__class_port_info(void **state)
+TEST(receive__class_port_info)
 {
 	const uint8_t *data = rig.mads[rig.sent % RIG_SENT_MAX].bytes + sizeof(struct mad_header);
 
-	(void)state;
 	assert_int_equal(status_of(MAD_CLASS_CM, 2, MAD_GET, 1), 0);
 	assert_int_equal(data[0], MAD_BASE_VERSION);
 	assert_int_equal(data[1], CM_CLASS_VERSION);
@@ -411,12 +387,11 @@ static void receive__class_port_info(void **state)
 	assert_int_equal(data[7], 20);
 }
 
-static void receive__req_of_another_class_version(void **state)
+TEST(receive__req_of_another_class_version)
 {
 	const struct cm_mad req = rig_req();
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	assert_int_equal(cm_mad_build(&req, bytes), 0);
 	bytes[2] = 3;
 	cm_receive(rig.cm, bytes, sizeof(bytes), &rig.peer, rig.now_ns);
@@ -424,12 +399,11 @@ static void receive__req_of_another_class_version(void **state)
 	assert_int_equal(cm_conn_count(rig.cm), 0);
 }
 
-static void receive__other_lengths_are_dropped(void **state)
+TEST(receive__other_lengths_are_dropped)
 {
 	const struct cm_mad req = rig_req();
 	uint8_t bytes[MAD_LEN + 1] = {0};
 
-	(void)state;
 	assert_int_equal(cm_mad_build(&req, bytes), 0);
 	for (size_t len = 0; len <= sizeof(bytes); len++) {
 		uint8_t *copy = malloc(len + 1); /* the address sanitizer sees a read beyond */
@@ -441,36 +415,4 @@ static void receive__other_lengths_are_dropped(void **state)
 	}
 	assert_int_equal(rig.sent, 0);
 	assert_int_equal(cm_stats(rig.cm)->malformed, MAD_LEN + 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(receive__others_change_nothing),
-		TEST(receive__others_change_nothing_of_a_passive_side),
-		TEST(receive__others_answer_no_resolution),
-		TEST(receive__dreq_of_another_queue_pair),
-		TEST(receive__rej_by_guid_of_who_has_no_answer),
-		TEST(receive__rej_stale_goes_through_timewait),
-		TEST(receive__rej_of_a_peer_whose_rep_was_lost),
-		TEST(receive__rej_of_a_dreq_is_no_error),
-		TEST(receive__peer_with_id_0),
-		TEST(receive__rep_is_agreed_on),
-		TEST(receive__rep_of_a_queue_pair_that_is_connected),
-		TEST(receive__rep_with_an_id_that_the_peer_uses),
-		TEST(receive__mra_moves_the_timer),
-		TEST(receive__mra_is_bounded),
-		TEST(receive__unknown_connection_is_answered),
-		TEST(receive__connection_that_is_over_is_answered),
-		TEST(receive__id_of_another_process_is_not_answered),
-		TEST(receive__lap_and_apr_are_dropped),
-		TEST(receive__what_nobody_has_is_answered_by_status),
-		TEST(receive__what_has_no_response_is_dropped),
-		TEST(receive__class_port_info),
-		TEST(receive__req_of_another_class_version),
-		TEST(receive__other_lengths_are_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

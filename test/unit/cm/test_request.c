@@ -1,38 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/request.c: which requests become connections, and what a flood of them costs. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cm_rig.h"
+#include "test.h"
 
 #define FLOOD 100000
 
 static struct cm_rig rig;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	rig_init(&rig);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	rig_fini(&rig);
 	return 0;
 }
 
-static void request__tells_all_to_the_caller(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(request__tells_all_to_the_caller)
 {
 	const struct cm_mad req = rig_req();
 	struct cm_agreed agreed;
 
-	(void)state;
 	rig_receive(&rig, &req);
 	rig_event(&rig, CM_EVENT_REQ);
 	assert_ptr_equal(rig.event.user, &rig);
@@ -67,11 +63,10 @@ static void assert_refused(const struct cm_mad *req, enum cm_rej_reason reason)
 	rig_no_event(&rig);
 }
 
-static void request__what_cannot_be_is_refused(void **state)
+TEST(request__what_cannot_be_is_refused)
 {
 	struct cm_mad req = rig_req();
 
-	(void)state;
 	req.req.service_id++;
 	assert_refused(&req, CM_REJ_INVALID_SERVICE_ID);
 	req = rig_req();
@@ -93,11 +88,10 @@ static void request__what_cannot_be_is_refused(void **state)
 }
 
 /* A connection leads to who has asked for it, not to somebody else. */
-static void request__for_another_host_is_refused(void **state)
+TEST(request__for_another_host_is_refused)
 {
 	struct cm_mad req = rig_req();
 
-	(void)state;
 	memcpy(req.req.primary.local_gid, rig.other.remote, 16);
 	assert_refused(&req, CM_REJ_INVALID_GID);
 	assert_int_equal(rig_sent(&rig).rej.info_len, 16);
@@ -127,13 +121,12 @@ static struct cm_mad ip_req(const struct cm_ip *ip, uint8_t *data)
 	return req;
 }
 
-static void request__ip_header_is_not_private_data(void **state)
+TEST(request__ip_header_is_not_private_data)
 {
 	struct cm_ip ip = {.version = 4, .port = 4711};
 	uint8_t data[CM_REQ_PRIVATE] = {0};
 	struct cm_mad req;
 
-	(void)state;
 	listen_ip();
 	memcpy(ip.src, rig.peer.remote, 16);
 	memcpy(ip.dst, rig.peer.local, 16);
@@ -147,13 +140,12 @@ static void request__ip_header_is_not_private_data(void **state)
 	assert_memory_equal(rig.event.private_data, "user", 5);
 }
 
-static void request__ip_header_of_another_host_is_refused(void **state)
+TEST(request__ip_header_of_another_host_is_refused)
 {
 	struct cm_ip ip = {.version = 4, .port = 4711};
 	uint8_t data[CM_REQ_PRIVATE] = {0};
 	struct cm_mad req;
 
-	(void)state;
 	listen_ip();
 	memcpy(ip.src, rig.other.remote, 16);
 	memcpy(ip.dst, rig.peer.local, 16);
@@ -163,12 +155,11 @@ static void request__ip_header_of_another_host_is_refused(void **state)
 	assert_refused(&req, CM_REJ_CONSUMER_DEFINED);
 }
 
-static void request__that_comes_again_draws_the_same_answer(void **state)
+TEST(request__that_comes_again_draws_the_same_answer)
 {
 	const struct cm_accept_attr accept = rig_accept_attr();
 	const struct cm_mad req = rig_req();
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_RCVD);
 	assert_int_equal(cm_accept(rig.conn, &accept, rig.now_ns), 0);
 	rig_receive(&rig, &req);
@@ -179,11 +170,10 @@ static void request__that_comes_again_draws_the_same_answer(void **state)
 	assert_int_equal(cm_conn_count(rig.cm), 1);
 }
 
-static void request__that_was_rejected_is_rejected_again(void **state)
+TEST(request__that_was_rejected_is_rejected_again)
 {
 	const struct cm_mad req = rig_req();
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_RCVD);
 	assert_int_equal(cm_reject(rig.conn, CM_REJ_CONSUMER_DEFINED, "no", 2, rig.now_ns), 0);
 	cm_conn_destroy(rig.conn, rig.now_ns);
@@ -197,11 +187,10 @@ static void request__that_was_rejected_is_rejected_again(void **state)
 }
 
 /* An id is in use until its connection is over. */
-static void request__another_with_the_same_id_is_refused(void **state)
+TEST(request__another_with_the_same_id_is_refused)
 {
 	struct cm_mad req = rig_req();
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REP_SENT);
 	req.req.qpn++;
 	rig_receive(&rig, &req);
@@ -219,13 +208,12 @@ static void request__another_with_the_same_id_is_refused(void **state)
 }
 
 /* Both sides call at once: two connections, neither of which hears of the other. */
-static void request__while_we_ask_the_same_peer(void **state)
+TEST(request__while_we_ask_the_same_peer)
 {
 	const struct cm_accept_attr accept = rig_accept_attr();
 	struct cm_mad mad = rig_req();
 	struct cm_conn *ours;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_REQ_SENT);
 	ours = rig.conn;
 	rig_receive(&rig, &mad);
@@ -243,11 +231,10 @@ static void request__while_we_ask_the_same_peer(void **state)
 }
 
 /* The peer's host has started anew, and uses the queue pair again. */
-static void request__of_a_connected_queue_pair_ends_the_old_connection(void **state)
+TEST(request__of_a_connected_queue_pair_ends_the_old_connection)
 {
 	struct cm_mad req = rig_req();
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	req.local_id = RIG_PEER_ID + 1;
 	rig_receive(&rig, &req);
@@ -262,11 +249,10 @@ static void request__of_a_connected_queue_pair_ends_the_old_connection(void **st
 }
 
 /* From another address nobody can end it that way. */
-static void request__of_another_host_ends_no_connection(void **state)
+TEST(request__of_another_host_ends_no_connection)
 {
 	struct cm_mad req = rig_req();
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	req.local_id = RIG_PEER_ID + 1;
 	memcpy(req.req.primary.local_gid, rig.other.remote, 16);
@@ -275,13 +261,12 @@ static void request__of_another_host_ends_no_connection(void **state)
 	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_ESTABLISHED);
 }
 
-static void sidr_request__is_answered(void **state)
+TEST(sidr_request__is_answered)
 {
 	const struct cm_reply_attr reply = {
 		.qpn = 0x333, .qkey = 0x44, .private_data = "ours", .private_len = 4};
 	struct cm_mad sent;
 
-	(void)state;
 	rig_bring(&rig, CM_STATE_SIDR_REQ_RCVD);
 	assert_int_equal(cm_reply(rig.conn, &reply, rig.now_ns), 0);
 	sent = rig_sent(&rig);
@@ -294,11 +279,10 @@ static void sidr_request__is_answered(void **state)
 	assert_memory_equal(sent.private_data, "ours", 4);
 }
 
-static void sidr_request__for_nobody_is_refused(void **state)
+TEST(sidr_request__for_nobody_is_refused)
 {
 	struct cm_mad req = rig_sidr_req();
 
-	(void)state;
 	req.sidr_req.service_id = RIG_SERVICE;
 	rig_receive(&rig, &req);
 	assert_int_equal(rig_sent(&rig).sidr_rep.status, CM_SIDR_UNSUPPORTED_SERVICE);
@@ -325,9 +309,8 @@ static void receive_of(uint32_t i)
 	rig_receive_from(&rig, &from, &req);
 }
 
-static void backlog__full_rejects(void **state)
+TEST(backlog__full_rejects)
 {
-	(void)state;
 	listen_with(1);
 	receive_of(1);
 	assert_int_equal(rig.sent, 0);
@@ -340,9 +323,8 @@ static void backlog__full_rejects(void **state)
 }
 
 /* The last quarter is for those that ask again. */
-static void backlog__last_ones_must_ask_twice(void **state)
+TEST(backlog__last_ones_must_ask_twice)
 {
-	(void)state;
 	listen_with(8);
 	for (uint32_t i = 0; i < 6; i++)
 		receive_of(i);
@@ -364,12 +346,11 @@ static void backlog__last_ones_must_ask_twice(void **state)
  * Nobody takes requests while 100,000 made-up hosts ask once each; then one more host asks, and
  * asks again. Meanwhile a connection goes on.
  */
-static void flood__leaves_room_for_who_asks_again(void **state)
+TEST(flood__leaves_room_for_who_asks_again)
 {
 	struct cm_conn *established;
 	struct cm_mad dreq;
 
-	(void)state;
 	listen_with(256);
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
 	established = rig.conn;
@@ -399,12 +380,11 @@ static void flood__leaves_room_for_who_asks_again(void **state)
 
 /* A server that accepts whatever comes: half-open connections are bounded, and end by their timers.
  */
-static void flood__half_open_connections_are_bounded(void **state)
+TEST(flood__half_open_connections_are_bounded)
 {
 	const struct cm_config config = {.half_open_max = 100, .lingering_max = 10};
 	const struct cm_accept_attr accept = rig_accept_attr();
 
-	(void)state;
 	rig_fini(&rig);
 	rig_init_with(&rig, &config);
 	for (uint32_t i = 0; i < FLOOD; i++) {
@@ -421,30 +401,4 @@ static void flood__half_open_connections_are_bounded(void **state)
 		}
 	}
 	assert_int_equal(cm_conn_count(rig.cm), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(request__tells_all_to_the_caller),
-		TEST(request__what_cannot_be_is_refused),
-		TEST(request__for_another_host_is_refused),
-		TEST(request__ip_header_is_not_private_data),
-		TEST(request__ip_header_of_another_host_is_refused),
-		TEST(request__that_comes_again_draws_the_same_answer),
-		TEST(request__that_was_rejected_is_rejected_again),
-		TEST(request__another_with_the_same_id_is_refused),
-		TEST(request__while_we_ask_the_same_peer),
-		TEST(request__of_a_connected_queue_pair_ends_the_old_connection),
-		TEST(request__of_another_host_ends_no_connection),
-		TEST(sidr_request__is_answered),
-		TEST(sidr_request__for_nobody_is_refused),
-		TEST(backlog__full_rejects),
-		TEST(backlog__last_ones_must_ask_twice),
-		TEST(flood__leaves_room_for_who_asks_again),
-		TEST(flood__half_open_connections_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/state.c: the table, row by row, and what must be true of any such table. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cm/state.h"
+#include "test.h"
 
 /* State, input, next state, message, timer, event: the figures of chapter 12.9 and what Linux adds,
  * written down apart. */
@@ -161,12 +158,11 @@ static bool is_listed(const char *text)
 	return false;
 }
 
-static void transition__each_is_as_the_standard_has_it(void **state)
+TEST(transition__each_is_as_the_standard_has_it)
 {
 	char text[200];
 	size_t defined = 0;
 
-	(void)state;
 	for (int from = 0; from < CM_STATE_COUNT; from++) {
 		for (int input = 0; input < CM_INPUT_COUNT; input++) {
 			if (!cm_transition((enum cm_state)from, (enum cm_input)input)->defined)
@@ -180,9 +176,8 @@ static void transition__each_is_as_the_standard_has_it(void **state)
 	assert_int_equal(defined, ROWS);
 }
 
-static void transition__every_state_can_be_destroyed(void **state)
+TEST(transition__every_state_can_be_destroyed)
 {
-	(void)state;
 	for (int from = 0; from < CM_STATE_COUNT; from++) {
 		const struct cm_transition *row =
 			cm_transition((enum cm_state)from, CM_INPUT_DESTROY);
@@ -193,9 +188,8 @@ static void transition__every_state_can_be_destroyed(void **state)
 }
 
 /* A state with retries has an end of them, and a state with a timer has a row for when it fires. */
-static void transition__every_timer_has_an_end(void **state)
+TEST(transition__every_timer_has_an_end)
 {
-	(void)state;
 	for (int from = 0; from < CM_STATE_COUNT; from++) {
 		for (int input = 0; input < CM_INPUT_COUNT; input++) {
 			const struct cm_transition *row =
@@ -213,9 +207,8 @@ static void transition__every_timer_has_an_end(void **state)
 }
 
 /* A connection that was destroyed ends by its timers, even if the peer says nothing. */
-static void transition__destroyed_ones_end_by_timers_alone(void **state)
+TEST(transition__destroyed_ones_end_by_timers_alone)
 {
-	(void)state;
 	for (int from = 0; from < CM_STATE_COUNT; from++) {
 		enum cm_state at =
 			(enum cm_state)cm_transition((enum cm_state)from, CM_INPUT_DESTROY)->next;
@@ -255,11 +248,10 @@ static void collect(unsigned int *before)
 	}
 }
 
-static void transition__no_event_comes_twice_or_before_an_earlier_one(void **state)
+TEST(transition__no_event_comes_twice_or_before_an_earlier_one)
 {
 	unsigned int before[CM_STATE_COUNT] = {0};
 
-	(void)state;
 	collect(before);
 	for (int from = 0; from < CM_STATE_COUNT; from++) {
 		for (int input = 0; input < CM_INPUT_COUNT; input++) {
@@ -272,27 +264,12 @@ static void transition__no_event_comes_twice_or_before_an_earlier_one(void **sta
 	}
 }
 
-static void names__are_those_of_the_lists(void **state)
+TEST(names__are_those_of_the_lists)
 {
-	(void)state;
 	assert_string_equal(cm_state_name(CM_STATE_IDLE), "IDLE");
 	assert_string_equal(cm_state_name(CM_STATE_SIDR_REP_SENT), "SIDR_REP_SENT");
 	assert_string_equal(cm_input_name(CM_INPUT_CONNECT), "CONNECT");
 	assert_string_equal(cm_input_name(CM_INPUT_EXPIRED), "EXPIRED");
 	assert_string_equal(cm_event_name(CM_EVENT_NONE), "NONE");
 	assert_string_equal(cm_event_name(CM_EVENT_TIMEWAIT_EXIT), "TIMEWAIT_EXIT");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(transition__each_is_as_the_standard_has_it),
-		cmocka_unit_test(transition__every_state_can_be_destroyed),
-		cmocka_unit_test(transition__every_timer_has_an_end),
-		cmocka_unit_test(transition__destroyed_ones_end_by_timers_alone),
-		cmocka_unit_test(transition__no_event_comes_twice_or_before_an_earlier_one),
-		cmocka_unit_test(names__are_those_of_the_lists),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,39 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/timers.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "timers.h"
+#include "test.h"
 
 #define COUNT 300
 
 static struct cm_timers timers;
 static struct cm_timer_entry entries[COUNT];
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	timers = (struct cm_timers){0};
 	for (int i = 0; i < COUNT; i++)
 		entries[i] = (struct cm_timer_entry){0};
 	return timers_reserve(&timers, COUNT);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	timers_fini(&timers);
 	return 0;
 }
 
-static void first__of_none_is_null(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(first__of_none_is_null)
 {
-	(void)state;
 	assert_null(timers_first(&timers));
 }
 
@@ -49,9 +45,8 @@ static const struct cm_timer_entry *earliest(void)
 	return first;
 }
 
-static void arm__the_earliest_is_first_whatever_was_done(void **state)
+TEST(arm__the_earliest_is_first_whatever_was_done)
 {
-	(void)state;
 	srandom(1);
 	for (int i = 0; i < 20000; i++) {
 		struct cm_timer_entry *entry = &entries[random() % COUNT];
@@ -67,9 +62,8 @@ static void arm__the_earliest_is_first_whatever_was_done(void **state)
 	}
 }
 
-static void disarm__twice_does_nothing(void **state)
+TEST(disarm__twice_does_nothing)
 {
-	(void)state;
 	timers_arm(&timers, &entries[0], 1);
 	timers_arm(&timers, &entries[1], 2);
 	timers_disarm(&timers, &entries[0]);
@@ -77,23 +71,9 @@ static void disarm__twice_does_nothing(void **state)
 	assert_ptr_equal(timers_first(&timers), &entries[1]);
 }
 
-static void reserve__keeps_what_is_armed(void **state)
+TEST(reserve__keeps_what_is_armed)
 {
-	(void)state;
 	timers_arm(&timers, &entries[0], 7);
 	assert_int_equal(timers_reserve(&timers, 10 * COUNT), 0);
 	assert_ptr_equal(timers_first(&timers), &entries[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(first__of_none_is_null, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(arm__the_earliest_is_first_whatever_was_done,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(disarm__twice_does_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(reserve__keeps_what_is_armed, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

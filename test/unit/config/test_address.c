@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/config/address.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <rte_common.h>
 
 #include "address.h"
+#include "test.h"
 
 static void assert_refused(const char *text, const char *why)
 {
@@ -22,33 +20,30 @@ static void assert_refused(const char *text, const char *why)
 		fail_msg("'%s': the message is '%s'", text, error);
 }
 
-static void address_parse__ipv4_is_mapped(void **state)
+TEST(address_parse__ipv4_is_mapped)
 {
 	static const uint8_t gid[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
 	struct settings_ip ip;
 	char error[256];
 
-	(void)state;
 	assert_int_equal(address_parse("10.0.0.1/24", &ip, error, sizeof(error)), 0);
 	assert_memory_equal(ip.gid, gid, sizeof(gid));
 	assert_int_equal(ip.prefix_len, 24);
 }
 
-static void address_parse__ipv6(void **state)
+TEST(address_parse__ipv6)
 {
 	static const uint8_t gid[16] = {0xfd, [15] = 2};
 	struct settings_ip ip;
 	char error[256];
 
-	(void)state;
 	assert_int_equal(address_parse("fd00::2/64", &ip, error, sizeof(error)), 0);
 	assert_memory_equal(ip.gid, gid, sizeof(gid));
 	assert_int_equal(ip.prefix_len, 64);
 }
 
-static void address_parse__refuses_bad_text(void **state)
+TEST(address_parse__refuses_bad_text)
 {
-	(void)state;
 	assert_refused("", "prefix length is missing");
 	assert_refused("10.0.0.1", "prefix length is missing");
 	assert_refused("/24", "not an IP address");
@@ -60,13 +55,12 @@ static void address_parse__refuses_bad_text(void **state)
 		       "too long");
 }
 
-static void address_parse__refuses_bad_prefix(void **state)
+TEST(address_parse__refuses_bad_prefix)
 {
 	static const char *const prefixes[] = {"",   "0",  "33",  "+8",
 					       "-1", "8x", "0x8", "4294967304"};
 	char text[64];
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(prefixes); i++) {
 		snprintf(text, sizeof(text), "10.0.0.1/%s", prefixes[i]);
 		assert_refused(text, "from 1 to 32");
@@ -75,9 +69,8 @@ static void address_parse__refuses_bad_prefix(void **state)
 	assert_refused("fd00::1/129", "from 1 to 128");
 }
 
-static void address_parse__refuses_what_no_host_has(void **state)
+TEST(address_parse__refuses_what_no_host_has)
 {
-	(void)state;
 	assert_refused("0.0.0.1/8", "a host can have");
 	assert_refused("127.0.0.1/8", "a host can have");
 	assert_refused("224.0.0.1/24", "a host can have");
@@ -91,12 +84,11 @@ static void address_parse__refuses_what_no_host_has(void **state)
 	assert_refused("::ffff:10.0.0.1/96", "as IPv4");
 }
 
-static void address_parse__links_of_two_have_no_broadcast(void **state)
+TEST(address_parse__links_of_two_have_no_broadcast)
 {
 	struct settings_ip ip;
 	char error[256];
 
-	(void)state;
 	assert_int_equal(address_parse("10.0.0.0/31", &ip, error, sizeof(error)), 0);
 	assert_int_equal(address_parse("10.0.0.1/31", &ip, error, sizeof(error)), 0);
 	assert_int_equal(address_parse("10.0.0.0/32", &ip, error, sizeof(error)), 0);
@@ -104,12 +96,11 @@ static void address_parse__links_of_two_have_no_broadcast(void **state)
 	assert_int_equal(address_parse("10.0.0.0/1", &ip, error, sizeof(error)), 0);
 }
 
-static void address_parse__takes_a_vlan(void **state)
+TEST(address_parse__takes_a_vlan)
 {
 	struct settings_ip ip;
 	char error[256];
 
-	(void)state;
 	assert_int_equal(address_parse("10.0.0.1/24", &ip, error, sizeof(error)), 0);
 	assert_int_equal(ip.vlan, -1);
 	assert_int_equal(address_parse("10.0.0.1/24@4094", &ip, error, sizeof(error)), 0);
@@ -122,7 +113,7 @@ static void address_parse__takes_a_vlan(void **state)
 	assert_refused("10.0.0.1@5", "prefix length is missing");
 }
 
-static void address_format__is_the_inverse(void **state)
+TEST(address_format__is_the_inverse)
 {
 	static const char *const texts[] = {"10.0.0.1/24",   "192.168.255.254/32",
 					    "fd00::1/64",    "fe80::1:2ff:fe03:405/128",
@@ -130,26 +121,9 @@ static void address_format__is_the_inverse(void **state)
 	char error[256], text[ADDRESS_TEXT_MAX];
 	struct settings_ip ip;
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(texts); i++) {
 		assert_int_equal(address_parse(texts[i], &ip, error, sizeof(error)), 0);
 		address_format(&ip, text);
 		assert_string_equal(text, texts[i]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(address_parse__ipv4_is_mapped),
-		cmocka_unit_test(address_parse__ipv6),
-		cmocka_unit_test(address_parse__refuses_bad_text),
-		cmocka_unit_test(address_parse__refuses_bad_prefix),
-		cmocka_unit_test(address_parse__refuses_what_no_host_has),
-		cmocka_unit_test(address_parse__links_of_two_have_no_broadcast),
-		cmocka_unit_test(address_parse__takes_a_vlan),
-		cmocka_unit_test(address_format__is_the_inverse),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

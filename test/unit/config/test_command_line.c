@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/config/command_line.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "config/command_line.h"
+#include "test.h"
 
 enum { CODE_SETTING = 256, CODE_OTHER };
 
@@ -32,9 +28,8 @@ static void make_way(bool netdev, bool port, bool ip)
 	command_line_make_way(&settings, netdev, port, ip);
 }
 
-static void command_line_make_way__a_port_takes_the_place_of_the_files(void **state)
+TEST(command_line_make_way__a_port_takes_the_place_of_the_files)
 {
-	(void)state;
 	make_way(false, false, false);
 	assert_string_equal(settings.netdev, "eth0");
 	assert_string_equal(settings.port, "net_null0");
@@ -53,12 +48,11 @@ static void command_line_make_way__a_port_takes_the_place_of_the_files(void **st
 	assert_string_equal(settings.kernel, "");
 }
 
-static void command_line_apply__sets_settings_and_nothing_else(void **state)
+TEST(command_line_apply__sets_settings_and_nothing_else)
 {
 	char *good[] = {"x", "--config", "no-such-file", "--mtu", "1500", NULL};
 	char *bad[] = {"x", "--mtu", "nonsense", "--mtu", "1500", NULL};
 
-	(void)state;
 	settings_init(&settings);
 	assert_int_equal(command_line_apply(5, good, "", options, CODE_SETTING, &settings, error,
 					    sizeof(error)),
@@ -70,14 +64,4 @@ static void command_line_apply__sets_settings_and_nothing_else(void **state)
 			 -EINVAL);
 	assert_int_equal(settings.mtu, 0);
 	assert_non_null(strstr(error, "nonsense"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(command_line_make_way__a_port_takes_the_place_of_the_files),
-		cmocka_unit_test(command_line_apply__sets_settings_and_nothing_else),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/config/file.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "config/settings.h"
+#include "test.h"
 
 /* Read settings from a file with this text. */
 static int read_text(const char *text, struct settings *settings, char *error, size_t error_size)
@@ -41,7 +38,7 @@ static void assert_bad(const char *text, int expected, const char *why)
 		fail_msg("the message is '%s'", error);
 }
 
-static void settings_read_file__every_setting(void **state)
+TEST(settings_read_file__every_setting)
 {
 	static const char text[] = "# a comment\n"
 				   "\n"
@@ -56,7 +53,6 @@ static void settings_read_file__every_setting(void **state)
 	struct settings settings;
 	char error[512] = "";
 
-	(void)state;
 	assert_int_equal(read_text(text, &settings, error, sizeof(error)), 0);
 	assert_string_equal(settings.port, "net_memif0,role=client,socket=/run/x.sock");
 	assert_int_equal(settings.ip_count, 3);
@@ -67,12 +63,11 @@ static void settings_read_file__every_setting(void **state)
 	assert_int_equal(settings.log_level, 2);
 }
 
-static void settings_read_file__without_settings_changes_nothing(void **state)
+TEST(settings_read_file__without_settings_changes_nothing)
 {
 	struct settings settings, defaults;
 	char error[512];
 
-	(void)state;
 	settings_init(&defaults);
 	assert_int_equal(read_text("", &settings, error, sizeof(error)), 0);
 	assert_memory_equal(&settings, &defaults, sizeof(settings));
@@ -80,12 +75,11 @@ static void settings_read_file__without_settings_changes_nothing(void **state)
 	assert_memory_equal(&settings, &defaults, sizeof(settings));
 }
 
-static void settings_read_file__section_in_two_parts(void **state)
+TEST(settings_read_file__section_in_two_parts)
 {
 	struct settings settings;
 	char error[512];
 
-	(void)state;
 	assert_int_equal(read_text("[uroce]\nmtu = 1500\n[uroce]\nname = x\n", &settings, error,
 				   sizeof(error)),
 			 0);
@@ -113,7 +107,7 @@ static int read_ports(const char *text, struct settings *ports, size_t max, char
 	return ret;
 }
 
-static void settings_read_ports__each_section(void **state)
+TEST(settings_read_ports__each_section)
 {
 	static const char text[] = "[port a]\nnetdev = eth1\n"
 				   "[uroce]\nmax-qp = 5\nnetdev = eth0\nmtu = 2000\n"
@@ -124,7 +118,6 @@ static void settings_read_ports__each_section(void **state)
 	struct settings ports[2];
 	char error[512] = "";
 
-	(void)state;
 	assert_int_equal(read_ports(text, ports, 2, error, sizeof(error)), 2);
 	assert_string_equal(ports[0].name, "a");
 	assert_string_equal(ports[0].netdev, "eth1");
@@ -152,9 +145,8 @@ static void assert_bad_port(const char *text, const char *why)
 		fail_msg("the message is '%s'", error);
 }
 
-static void settings_read_ports__bad_contents(void **state)
+TEST(settings_read_ports__bad_contents)
 {
-	(void)state;
 	assert_bad_port("[port a]\nmtu = 2000\n", "neither netdev nor port");
 	assert_bad_port("[port a]\nnetdev = x\nport = net_null0\n", "both set");
 	assert_bad_port("[port a/b]\nnetdev = x\n", "[port a/b]");
@@ -167,30 +159,27 @@ static void settings_read_ports__bad_contents(void **state)
 			"secondary is no setting of one port");
 }
 
-static void settings_read_file__bad_lines_are_named(void **state)
+TEST(settings_read_file__bad_lines_are_named)
 {
-	(void)state;
 	assert_bad("[uroce]\nmtu 1500\n", -EINVAL, "line 2");
 	assert_bad("[uroce]\n\n[uroce\n", -EINVAL, "line 3");
 	assert_bad("[uroce]\nmtu =\n", -EINVAL, "line 2");
 	assert_bad("mtu = 1500\n", -EINVAL, "below a line [uroce]");
 }
 
-static void settings_read_file__bad_contents(void **state)
+TEST(settings_read_file__bad_contents)
 {
-	(void)state;
 	assert_bad("[uroce]\nmtu = 12\n", -EINVAL, "mtu: '12'");
 	assert_bad("[uroce]\nspeed = 12\n", -ENOENT, "there is no setting 'speed'");
 	assert_bad("[other]\nmtu = 1500\n", -EINVAL, "section [other] is unknown");
 }
 
-static void settings_read_file__long_value_is_not_cut(void **state)
+TEST(settings_read_file__long_value_is_not_cut)
 {
 	char text[600];
 	struct settings settings;
 	char error[512] = "";
 
-	(void)state;
 	snprintf(text, sizeof(text), "[uroce]\nport = %0254d\n", 1);
 	assert_int_equal(read_text(text, &settings, error, sizeof(error)), 0);
 	assert_int_equal(strlen(settings.port), 254);
@@ -201,14 +190,13 @@ static void settings_read_file__long_value_is_not_cut(void **state)
 }
 
 /* Read the example as it is when the lines that start with "#key" are settings. */
-static void settings_read_file__the_example_is_true(void **state)
+TEST(settings_read_file__the_example_is_true)
 {
 	struct settings settings;
 	char line[256], text[4096] = "[uroce]\n", error[512] = "";
 	int least = 0, most = 0;
 	FILE *file = fopen(EXAMPLE, "r");
 
-	(void)state;
 	assert_non_null(file);
 	while (fgets(line, sizeof(line), file) != NULL) {
 		sscanf(line, "# The largest IP packet in bytes, %d to %d;", &least, &most);
@@ -234,12 +222,11 @@ static void settings_read_file__the_example_is_true(void **state)
 	}
 }
 
-static void settings_read_file__missing(void **state)
+TEST(settings_read_file__missing)
 {
 	struct settings settings;
 	char error[512] = "";
 
-	(void)state;
 	settings_init(&settings);
 	assert_int_equal(
 		settings_read_file(&settings, "/nonexistent/uroce.conf", error, sizeof(error)),
@@ -247,31 +234,11 @@ static void settings_read_file__missing(void **state)
 	assert_string_equal(error, "/nonexistent/uroce.conf: No such file or directory");
 }
 
-static void settings_read_file__folder(void **state)
+TEST(settings_read_file__folder)
 {
 	struct settings settings;
 	char error[512] = "";
 
-	(void)state;
 	settings_init(&settings);
 	assert_int_equal(settings_read_file(&settings, "/tmp", error, sizeof(error)), -EISDIR);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings_read_file__every_setting),
-		cmocka_unit_test(settings_read_file__without_settings_changes_nothing),
-		cmocka_unit_test(settings_read_file__section_in_two_parts),
-		cmocka_unit_test(settings_read_ports__each_section),
-		cmocka_unit_test(settings_read_ports__bad_contents),
-		cmocka_unit_test(settings_read_file__bad_lines_are_named),
-		cmocka_unit_test(settings_read_file__bad_contents),
-		cmocka_unit_test(settings_read_file__long_value_is_not_cut),
-		cmocka_unit_test(settings_read_file__the_example_is_true),
-		cmocka_unit_test(settings_read_file__missing),
-		cmocka_unit_test(settings_read_file__folder),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

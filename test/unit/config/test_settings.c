@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/config/settings.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <rte_common.h>
 
 #include "base/log.h"
 #include "config/settings.h"
+#include "test.h"
 
 static void set(struct settings *settings, const char *name, const char *value)
 {
@@ -35,11 +33,10 @@ static void assert_refused(const char *name, const char *value, const char *why)
 	assert_memory_equal(&settings, &before, sizeof(settings));
 }
 
-static void settings_init__defaults(void **state)
+TEST(settings_init__defaults)
 {
 	struct settings settings;
 
-	(void)state;
 	memset(&settings, 0xa5, sizeof(settings));
 	settings_init(&settings);
 	assert_string_equal(settings.netdev, "");
@@ -52,11 +49,10 @@ static void settings_init__defaults(void **state)
 	assert_int_equal(settings.log_level, LOG_LEVEL_WARN);
 }
 
-static void settings_set__every_name(void **state)
+TEST(settings_set__every_name)
 {
 	struct settings settings;
 
-	(void)state;
 	settings_init(&settings);
 	set(&settings, "netdev", "veth0");
 	set(&settings, "port", "net_memif0,role=server,socket=/run/x.sock");
@@ -92,22 +88,20 @@ static void settings_set__every_name(void **state)
 	assert_int_equal(settings.max_memory, 123);
 }
 
-static void settings_set__unknown_name(void **state)
+TEST(settings_set__unknown_name)
 {
 	struct settings settings;
 	char error[256];
 
-	(void)state;
 	settings_init(&settings);
 	assert_int_equal(settings_set(&settings, "speed", "fast", error, sizeof(error)), -ENOENT);
 	assert_string_equal(error, "there is no setting 'speed'");
 }
 
-static void settings_set__ips_add_up(void **state)
+TEST(settings_set__ips_add_up)
 {
 	struct settings settings;
 
-	(void)state;
 	settings_init(&settings);
 	set(&settings, "ip", "10.0.0.1/24");
 	set(&settings, "ip", " 10.0.0.2/24 ,\tfd00::1/64");
@@ -116,19 +110,17 @@ static void settings_set__ips_add_up(void **state)
 	assert_int_equal(settings.ips[2].gid[0], 0xfd);
 }
 
-static void settings_set__ip_list_with_a_hole(void **state)
+TEST(settings_set__ip_list_with_a_hole)
 {
-	(void)state;
 	assert_refused("ip", "", "an address is missing");
 	assert_refused("ip", ",10.0.0.1/24", "an address is missing");
 }
 
-static void settings_set__ip_twice(void **state)
+TEST(settings_set__ip_twice)
 {
 	struct settings settings;
 	char error[256];
 
-	(void)state;
 	settings_init(&settings);
 	set(&settings, "ip", "10.0.0.1/24");
 	assert_int_equal(settings_set(&settings, "ip", "10.0.0.1/16", error, sizeof(error)),
@@ -136,12 +128,11 @@ static void settings_set__ip_twice(void **state)
 	assert_non_null(strstr(error, "twice"));
 }
 
-static void settings_set__too_many_ips(void **state)
+TEST(settings_set__too_many_ips)
 {
 	struct settings settings;
 	char text[32], error[256];
 
-	(void)state;
 	settings_init(&settings);
 	for (int i = 1; i <= SETTINGS_IPS_MAX; i++) {
 		snprintf(text, sizeof(text), "10.0.0.%d/24", i);
@@ -153,14 +144,13 @@ static void settings_set__too_many_ips(void **state)
 	assert_int_equal(settings.ip_count, SETTINGS_IPS_MAX);
 }
 
-static void settings_set__mtu_range(void **state)
+TEST(settings_set__mtu_range)
 {
 	static const char *const bad[] = {
 		"351",	 "65536", "",	  "-1",	   "+1500",
 		" 1500", "1500x", "1.5k", "0x600", "18446744073709553116"};
 	struct settings settings;
 
-	(void)state;
 	settings_init(&settings);
 	set(&settings, "mtu", "352");
 	assert_int_equal(settings.mtu, 352);
@@ -170,9 +160,8 @@ static void settings_set__mtu_range(void **state)
 		assert_refused("mtu", bad[i], "from 352 to 65535");
 }
 
-static void settings_set__words(void **state)
+TEST(settings_set__words)
 {
-	(void)state;
 	assert_refused("secondary", "0", "a number from 1");
 	assert_refused("hand-over", "never", "direct, checked and owner");
 	assert_refused("progress", "fast", "hybrid, inline and dedicated");
@@ -198,12 +187,11 @@ static void settings_set__words(void **state)
 }
 
 /* Who compares two settings compares bytes: nothing stays of a longer word. */
-static void settings_set__leaves_nothing_of_what_was_there(void **state)
+TEST(settings_set__leaves_nothing_of_what_was_there)
 {
 	static const char *const names[] = {"netdev", "name", "file-prefix"};
 	struct settings once, twice;
 
-	(void)state;
 	settings_init(&once);
 	settings_init(&twice);
 	for (size_t i = 0; i < RTE_DIM(names); i++) {
@@ -217,11 +205,10 @@ static void settings_set__leaves_nothing_of_what_was_there(void **state)
 	assert_memory_equal(&once, &twice, sizeof(once));
 }
 
-static void settings_set__name_is_safe_in_a_path(void **state)
+TEST(settings_set__name_is_safe_in_a_path)
 {
 	char name[65];
 
-	(void)state;
 	assert_refused("name", "", "empty");
 	assert_refused("name", "..", "starts with a letter or digit");
 	assert_refused("name", "a/b", "may only have");
@@ -232,11 +219,10 @@ static void settings_set__name_is_safe_in_a_path(void **state)
 	assert_refused("name", name, "longer than 63");
 }
 
-static void settings_set__port_is_one_word(void **state)
+TEST(settings_set__port_is_one_word)
 {
 	char port[513];
 
-	(void)state;
 	assert_refused("port", "", "empty");
 	assert_refused("port", "net_null0\n", "white space");
 	assert_refused("netdev", "", "empty");
@@ -245,19 +231,18 @@ static void settings_set__port_is_one_word(void **state)
 	assert_refused("port", port, "longer than 511");
 }
 
-static void settings_set__error_is_cut_to_size(void **state)
+TEST(settings_set__error_is_cut_to_size)
 {
 	struct settings settings;
 	char error[8];
 
-	(void)state;
 	settings_init(&settings);
 	memset(error, 'x', sizeof(error));
 	assert_int_equal(settings_set(&settings, "mtu", "no", error, 5), -EINVAL);
 	assert_memory_equal(error, "mtu:\0xxx", 8);
 }
 
-static void settings_get__is_what_set_takes(void **state)
+TEST(settings_get__is_what_set_takes)
 {
 	static const char *const values[][2] = {
 		{"netdev", "veth0"},	{"port", "net_null0"},	 {"ip", "10.0.0.1/24,fd00::1/64"},
@@ -270,7 +255,6 @@ static void settings_get__is_what_set_takes(void **state)
 	struct settings settings;
 	char value[1024];
 
-	(void)state;
 	settings_init(&settings);
 	for (size_t i = 0; i < RTE_DIM(values); i++) {
 		set(&settings, values[i][0], values[i][1]);
@@ -279,13 +263,12 @@ static void settings_get__is_what_set_takes(void **state)
 	}
 }
 
-static void settings_get__unset_is_empty(void **state)
+TEST(settings_get__unset_is_empty)
 {
 	static const char *const names[] = {"netdev", "port", "ip", "mtu"};
 	struct settings settings;
 	char value[1024];
 
-	(void)state;
 	settings_init(&settings);
 	for (size_t i = 0; i < RTE_DIM(names); i++) {
 		strcpy(value, "old");
@@ -294,12 +277,11 @@ static void settings_get__unset_is_empty(void **state)
 	}
 }
 
-static void settings_get__errors(void **state)
+TEST(settings_get__errors)
 {
 	struct settings settings;
 	char value[8];
 
-	(void)state;
 	settings_init(&settings);
 	assert_int_equal(settings_get(&settings, "speed", value, sizeof(value)), -ENOENT);
 	assert_int_equal(settings_get(&settings, "name", value, 6), -ENOSPC);
@@ -315,12 +297,11 @@ static void assert_unfit(const struct settings *settings, const char *why)
 		fail_msg("the message is '%s'", error);
 }
 
-static void settings_set__who_may_attach(void **state)
+TEST(settings_set__who_may_attach)
 {
 	struct settings settings;
 	char error[256], value[64];
 
-	(void)state;
 	settings_init(&settings);
 	assert_int_equal(settings.socket_mode, 0660);
 	set(&settings, "socket-owner", "root");
@@ -339,12 +320,11 @@ static void settings_set__who_may_attach(void **state)
 			 -EINVAL);
 }
 
-static void settings_set__who_may_attach_isolated(void **state)
+TEST(settings_set__who_may_attach_isolated)
 {
 	struct settings settings;
 	char error[256], value[64];
 
-	(void)state;
 	settings_init(&settings);
 	assert_string_equal(settings.isolated, "");
 	assert_int_equal(settings.isolated_mode, 0666);
@@ -365,12 +345,11 @@ static void settings_set__who_may_attach_isolated(void **state)
 	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
 }
 
-static void settings_check__one_port_with_addresses(void **state)
+TEST(settings_check__one_port_with_addresses)
 {
 	struct settings settings;
 	char error[256];
 
-	(void)state;
 	settings_init(&settings);
 	assert_unfit(&settings, "no port");
 	set(&settings, "socket", "/run/x.sock");
@@ -385,12 +364,11 @@ static void settings_check__one_port_with_addresses(void **state)
 	assert_unfit(&settings, "both");
 }
 
-static void settings_check__addresses_of_a_netdev_are_the_kernels(void **state)
+TEST(settings_check__addresses_of_a_netdev_are_the_kernels)
 {
 	struct settings settings;
 	char error[256];
 
-	(void)state;
 	settings_init(&settings);
 	set(&settings, "netdev", "veth0");
 	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
@@ -398,12 +376,11 @@ static void settings_check__addresses_of_a_netdev_are_the_kernels(void **state)
 	assert_unfit(&settings, "the kernel's");
 }
 
-static void settings_check__addresses_of_the_kernels_end_are_the_kernels(void **state)
+TEST(settings_check__addresses_of_the_kernels_end_are_the_kernels)
 {
 	struct settings settings;
 	char error[256];
 
-	(void)state;
 	settings_init(&settings);
 	set(&settings, "kernel", "tap0");
 	set(&settings, "netdev", "veth0");
@@ -414,33 +391,4 @@ static void settings_check__addresses_of_the_kernels_end_are_the_kernels(void **
 	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
 	set(&settings, "ip", "10.0.0.1/24");
 	assert_unfit(&settings, "the addresses of tap0 are the kernel's");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settings_init__defaults),
-		cmocka_unit_test(settings_set__every_name),
-		cmocka_unit_test(settings_set__unknown_name),
-		cmocka_unit_test(settings_set__ips_add_up),
-		cmocka_unit_test(settings_set__ip_list_with_a_hole),
-		cmocka_unit_test(settings_set__ip_twice),
-		cmocka_unit_test(settings_set__too_many_ips),
-		cmocka_unit_test(settings_set__mtu_range),
-		cmocka_unit_test(settings_set__words),
-		cmocka_unit_test(settings_set__leaves_nothing_of_what_was_there),
-		cmocka_unit_test(settings_set__name_is_safe_in_a_path),
-		cmocka_unit_test(settings_set__port_is_one_word),
-		cmocka_unit_test(settings_set__error_is_cut_to_size),
-		cmocka_unit_test(settings_get__is_what_set_takes),
-		cmocka_unit_test(settings_get__unset_is_empty),
-		cmocka_unit_test(settings_get__errors),
-		cmocka_unit_test(settings_set__who_may_attach),
-		cmocka_unit_test(settings_set__who_may_attach_isolated),
-		cmocka_unit_test(settings_check__one_port_with_addresses),
-		cmocka_unit_test(settings_check__addresses_of_a_netdev_are_the_kernels),
-		cmocka_unit_test(settings_check__addresses_of_the_kernels_end_are_the_kernels),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/device.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "device/device.h"
+#include "test.h"
 
 static const struct device_config good = {
 	.name = "uroce0",
@@ -35,11 +32,10 @@ static struct guid guid_of(const struct device_config *config)
 	return guid;
 }
 
-static void device_create__starts_with_nothing_in_it(void **state)
+TEST(device_create__starts_with_nothing_in_it)
 {
 	struct device *device;
 
-	(void)state;
 	assert_int_equal(device_create(&good, &device), 0);
 	assert_string_equal(device->config.name, "uroce0");
 	assert_memory_equal(device->config.mac, good.mac, 6);
@@ -55,7 +51,7 @@ static void device_create__starts_with_nothing_in_it(void **state)
 	device_destroy(NULL);
 }
 
-static void device_create__path_mtu_leaves_room_for_the_headers(void **state)
+TEST(device_create__path_mtu_leaves_room_for_the_headers)
 {
 	static const struct {
 		uint32_t port_mtu_bytes;
@@ -77,7 +73,6 @@ static void device_create__path_mtu_leaves_room_for_the_headers(void **state)
 		{UINT32_MAX, IBV_MTU_4096},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct device_config config = good;
 		struct device *device;
@@ -91,32 +86,29 @@ static void device_create__path_mtu_leaves_room_for_the_headers(void **state)
 	}
 }
 
-static void device_create__a_name_is_needed(void **state)
+TEST(device_create__a_name_is_needed)
 {
 	struct device_config config = good;
 	struct device *device;
 
-	(void)state;
 	config.name[0] = '\0';
 	assert_int_equal(device_create(&config, &device), -EINVAL);
 	memset(config.name, 'x', sizeof(config.name));
 	assert_int_equal(device_create(&config, &device), -EINVAL);
 }
 
-static void device_create__the_guid_stays_for_the_same_port(void **state)
+TEST(device_create__the_guid_stays_for_the_same_port)
 {
 	const struct guid a = guid_of(&good), b = guid_of(&good);
 
-	(void)state;
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
-static void device_create__the_guid_has_nothing_of_a_random_mac(void **state)
+TEST(device_create__the_guid_has_nothing_of_a_random_mac)
 {
 	struct device_config config = good;
 	struct guid a, b;
 
-	(void)state;
 	config.mac_is_random = true;
 	a = guid_of(&config);
 	memset(config.mac, 0xc2, sizeof(config.mac));
@@ -128,13 +120,12 @@ static void device_create__the_guid_has_nothing_of_a_random_mac(void **state)
 	assert_int_equal(a.octets[0], 0x02);
 }
 
-static void device_create__the_guid_differs_for_another_port(void **state)
+TEST(device_create__the_guid_differs_for_another_port)
 {
 	struct device_config config = good;
 	const struct guid a = guid_of(&good);
 	struct guid b;
 
-	(void)state;
 	config.unique = "net_null1";
 	b = guid_of(&config);
 	assert_memory_not_equal(&a, &b, sizeof(a));
@@ -147,12 +138,11 @@ static void device_create__the_guid_differs_for_another_port(void **state)
 	assert_memory_not_equal(&a, &b, sizeof(a));
 }
 
-static void device_create__the_guid_is_a_locally_administered_eui64(void **state)
+TEST(device_create__the_guid_is_a_locally_administered_eui64)
 {
 	struct device_config config = good;
 	struct guid guid;
 
-	(void)state;
 	config.mac[0] = 0x01; /* a group address by mistake */
 	guid = guid_of(&config);
 	assert_int_equal(guid.octets[0], 0x02);
@@ -164,12 +154,11 @@ static void keep_event(void *user, enum ibv_event_type type)
 	*(enum ibv_event_type *)user = type;
 }
 
-static void device_raise__tells_who_asked(void **state)
+TEST(device_raise__tells_who_asked)
 {
 	enum ibv_event_type type = IBV_EVENT_DEVICE_FATAL;
 	struct device *device;
 
-	(void)state;
 	assert_int_equal(device_create(&good, &device), 0);
 	device_raise(device, IBV_EVENT_PORT_ACTIVE); /* to nobody */
 	device->event = keep_event;
@@ -177,20 +166,4 @@ static void device_raise__tells_who_asked(void **state)
 	device_raise(device, IBV_EVENT_PORT_ERR);
 	assert_int_equal(type, IBV_EVENT_PORT_ERR);
 	device_destroy(device);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device_create__starts_with_nothing_in_it),
-		cmocka_unit_test(device_create__path_mtu_leaves_room_for_the_headers),
-		cmocka_unit_test(device_create__a_name_is_needed),
-		cmocka_unit_test(device_create__the_guid_stays_for_the_same_port),
-		cmocka_unit_test(device_create__the_guid_has_nothing_of_a_random_mac),
-		cmocka_unit_test(device_create__the_guid_differs_for_another_port),
-		cmocka_unit_test(device_create__the_guid_is_a_locally_administered_eui64),
-		cmocka_unit_test(device_raise__tells_who_asked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

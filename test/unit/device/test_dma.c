@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/dma.c: which regions an engine hears of. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "device/device.h"
 #include "device/dma.h"
 #include "mem/mr.h"
+#include "test.h"
 
 static int maps, unmaps;
 static uint8_t memory[64];
@@ -35,9 +32,8 @@ static const struct engine_ops ops = {.map = map, .unmap = unmap};
 static struct device device;
 static struct mr mr;
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
-	(void)state;
 	maps = unmaps = 0;
 	device.ops = &ops;
 	mr = (struct mr){.addr = memory,
@@ -47,9 +43,10 @@ static int setup(void **state)
 	return 0;
 }
 
-static void device_map__tells_of_huge_pages_once(void **state)
+TEST_FIXTURE(setup, NULL);
+
+TEST(device_map__tells_of_huge_pages_once)
 {
-	(void)state;
 	device_map(&device, &mr);
 	device_unmap(&device, &mr);
 	device_unmap(&device, &mr);
@@ -57,9 +54,8 @@ static void device_map__tells_of_huge_pages_once(void **state)
 	assert_int_equal(unmaps, 1);
 }
 
-static void device_map__tells_of_no_other_memory(void **state)
+TEST(device_map__tells_of_no_other_memory)
 {
-	(void)state;
 	mr.access = IBV_ACCESS_REMOTE_READ;
 	device_map(&device, &mr);
 	mr.access = IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND;
@@ -71,25 +67,13 @@ static void device_map__tells_of_no_other_memory(void **state)
 	assert_int_equal(maps + unmaps, 0);
 }
 
-static void device_map__needs_no_engine_that_maps(void **state)
+TEST(device_map__needs_no_engine_that_maps)
 {
 	static const struct engine_ops plain;
 
-	(void)state;
 	device.ops = &plain;
 	device_map(&device, &mr);
 	device.ops = NULL;
 	device_map(&device, &mr);
 	assert_null(mr.dma);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(device_map__tells_of_huge_pages_once, setup),
-		cmocka_unit_test_setup(device_map__tells_of_no_other_memory, setup),
-		cmocka_unit_test_setup(device_map__needs_no_engine_that_maps, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

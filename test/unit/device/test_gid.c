@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/gid.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "device/device.h"
+#include "test.h"
 
 static const union ibv_gid no_gid;
 static const union ibv_gid ipv4_a = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}};
@@ -20,25 +17,24 @@ static const uint8_t dst_mac[6] = {2, 0, 0, 0, 0, 2};
 
 static struct device *device;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct device_config config = {
 		.name = "uroce0", .mac = {2, 0, 0, 0, 0, 1}, .port_mtu_bytes = 1500};
 
-	(void)state;
 	return device_create(&config, &device);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	device_destroy(device);
 	return 0;
 }
 
-static void device_add_gid__fills_the_table_from_the_front(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(device_add_gid__fills_the_table_from_the_front)
 {
-	(void)state;
 	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 7), 0);
 	assert_int_equal(device_add_gid(device, &ipv6_a, -1, 0), 1);
 	assert_memory_equal(&device->gids[0].gid, &ipv4_a, sizeof(ipv4_a));
@@ -58,7 +54,7 @@ static void count_change(void *user, enum ibv_event_type type)
 	changes++;
 }
 
-static void device_sync_gids__changes_only_what_has_changed(void **state)
+TEST(device_sync_gids__changes_only_what_has_changed)
 {
 	const struct device_gid first[] = {{.gid = ipv6_a, .ndev_ifindex = 3, .vlan_id = -1},
 					   {.gid = ipv4_a, .ndev_ifindex = 3, .vlan_id = -1},
@@ -67,7 +63,6 @@ static void device_sync_gids__changes_only_what_has_changed(void **state)
 					    {.gid = ipv4_a, .ndev_ifindex = 4, .vlan_id = 5},
 					    {.gid = ipv6_a, .ndev_ifindex = 3, .vlan_id = -1}};
 
-	(void)state;
 	changes = 0;
 	device->event = count_change;
 	device_sync_gids(device, first, 3);
@@ -92,9 +87,8 @@ static void device_sync_gids__changes_only_what_has_changed(void **state)
 		assert_memory_equal(&device->gids[i].gid, &no_gid, sizeof(no_gid));
 }
 
-static void device_add_gid__one_address_stands_once_a_vlan(void **state)
+TEST(device_add_gid__one_address_stands_once_a_vlan)
 {
-	(void)state;
 	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
 	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), -EEXIST);
 	assert_int_equal(device_add_gid(device, &ipv4_a, 5, 0), 1);
@@ -102,20 +96,18 @@ static void device_add_gid__one_address_stands_once_a_vlan(void **state)
 	assert_int_equal(device_add_gid(device, &ipv4_a, 6, 0), 2);
 }
 
-static void device_add_gid__nonsense_is_refused(void **state)
+TEST(device_add_gid__nonsense_is_refused)
 {
-	(void)state;
 	assert_int_equal(device_add_gid(device, &no_gid, -1, 0), -EINVAL);
 	assert_int_equal(device_add_gid(device, &ipv4_a, -2, 0), -EINVAL);
 	assert_int_equal(device_add_gid(device, &ipv4_a, 4095, 0), -EINVAL);
 	assert_int_equal(device_add_gid(device, &ipv4_a, 4094, 0), 0);
 }
 
-static void device_add_gid__a_full_table_is_enospc(void **state)
+TEST(device_add_gid__a_full_table_is_enospc)
 {
 	union ibv_gid gid = ipv6_a;
 
-	(void)state;
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
 		gid.raw[1] = (uint8_t)i;
 		assert_int_equal(device_add_gid(device, &gid, -1, 0), i);
@@ -125,9 +117,8 @@ static void device_add_gid__a_full_table_is_enospc(void **state)
 	assert_int_equal(device_add_gid(device, &gid, -1, 0), -ENOSPC);
 }
 
-static void device_find_gid__finds_what_was_added(void **state)
+TEST(device_find_gid__finds_what_was_added)
 {
-	(void)state;
 	assert_int_equal(device_find_gid(device, ipv4_a.raw), -ENOENT);
 	assert_int_equal(device_find_gid(device, no_gid.raw), -ENOENT);
 	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
@@ -149,7 +140,7 @@ static struct ibv_ah_attr ah_to(const union ibv_gid *dgid, uint8_t sgid_index)
 					    .hop_limit = 3}};
 }
 
-static void device_make_path__ipv4_headers(void **state)
+TEST(device_make_path__ipv4_headers)
 {
 	static const uint8_t expected[] = {
 		2,    0,    0,	  0,	0,  2, 2,    0, 0, 0,  0, 1, 0x08, 0x00, /* Ethernet */
@@ -161,7 +152,6 @@ static void device_make_path__ipv4_headers(void **state)
 	struct ibv_ah_attr ah = ah_to(&ipv4_b, 0);
 	struct path path;
 
-	(void)state;
 	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
 	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), 0);
 	assert_false(path.ipv6);
@@ -169,7 +159,7 @@ static void device_make_path__ipv4_headers(void **state)
 	assert_memory_equal(path.hdr, expected, sizeof(expected));
 }
 
-static void device_make_path__ipv6_headers_on_a_vlan(void **state)
+TEST(device_make_path__ipv6_headers_on_a_vlan)
 {
 	static const uint8_t expected[] = {
 		2,    0,    0,	  0,	0,    2,    2,	0, 0, 0, 0, 1, /* Ethernet */
@@ -183,7 +173,6 @@ static void device_make_path__ipv6_headers_on_a_vlan(void **state)
 	struct ibv_ah_attr ah = ah_to(&ipv6_b, 0);
 	struct path path;
 
-	(void)state;
 	ah.sl = 3;
 	ah.grh.flow_label |= 0xfff00000; /* only 20 bits are meant */
 	assert_int_equal(device_add_gid(device, &ipv6_a, 5, 0), 0);
@@ -193,24 +182,22 @@ static void device_make_path__ipv6_headers_on_a_vlan(void **state)
 	assert_memory_equal(path.hdr, expected, sizeof(expected));
 }
 
-static void device_make_path__hop_limit_0_becomes_64(void **state)
+TEST(device_make_path__hop_limit_0_becomes_64)
 {
 	struct ibv_ah_attr ah = ah_to(&ipv4_b, 0);
 	struct path path;
 
-	(void)state;
 	ah.grh.hop_limit = 0;
 	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
 	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), 0);
 	assert_int_equal(path.hdr[14 + 8], 64);
 }
 
-static void device_make_path__needs_a_grh_and_addresses_that_go_together(void **state)
+TEST(device_make_path__needs_a_grh_and_addresses_that_go_together)
 {
 	struct ibv_ah_attr ah;
 	struct path path;
 
-	(void)state;
 	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
 	ah = ah_to(&ipv4_b, 0);
 	ah.is_global = 0;
@@ -230,24 +217,4 @@ static void device_make_path__needs_a_grh_and_addresses_that_go_together(void **
 	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), -EINVAL);
 	ah = ah_to(&ipv4_b, 0);
 	assert_int_equal(device_make_path(device, &ah, dst_mac, 0xc123, &path), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(device_add_gid__fills_the_table_from_the_front),
-		TEST(device_add_gid__one_address_stands_once_a_vlan),
-		TEST(device_sync_gids__changes_only_what_has_changed),
-		TEST(device_add_gid__nonsense_is_refused),
-		TEST(device_add_gid__a_full_table_is_enospc),
-		TEST(device_find_gid__finds_what_was_added),
-		TEST(device_make_path__ipv4_headers),
-		TEST(device_make_path__ipv6_headers_on_a_vlan),
-		TEST(device_make_path__hop_limit_0_becomes_64),
-		TEST(device_make_path__needs_a_grh_and_addresses_that_go_together),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

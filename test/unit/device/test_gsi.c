@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/gsi.c, and of the way to it through device_receive. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "device/device.h"
 #include "device/gsi.h"
@@ -14,6 +10,7 @@
 #include "transport/sink.h"
 #include "wire/mad.h"
 #include "wire/packet.h"
+#include "test.h"
 
 #define NOW_NS 12345
 
@@ -68,12 +65,11 @@ static int put(struct packet_sink *sink, struct packet_out *out)
 	return 0;
 }
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500, .mac = {2}};
 	union ibv_gid gid;
 
-	(void)state;
 	memset(&env, 0, sizeof(env));
 	env.sink = (struct packet_sink){.get = get, .put = put};
 	if (device_create(&config, &env.device) != 0)
@@ -84,12 +80,13 @@ static int set_up(void **state)
 	return device_add_gid(env.device, &gid, -1, 0);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	device_destroy(env.device);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static bool offer(const uint8_t *frame, size_t len)
 {
@@ -101,13 +98,12 @@ static bool offer(const uint8_t *frame, size_t len)
 }
 
 /* Linux's MADs, to our address as the capture's server has it. */
-static void receive__linux_mads(void **state)
+TEST(receive__linux_mads)
 {
 	struct pcap_frame frame;
 	struct pcap pcap;
 	int ret;
 
-	(void)state;
 	assert_int_equal(pcap_open(&pcap, TEST_DATA "/wire/cm_rej.pcap"), 0);
 	while ((ret = pcap_next(&pcap, &frame)) > 0)
 		assert_true(offer(frame.data, frame.len));
@@ -124,7 +120,7 @@ static void receive__linux_mads(void **state)
 	pcap_close(&pcap);
 }
 
-static void send__is_received_by_the_peer(void **state)
+TEST(send__is_received_by_the_peer)
 {
 	static const struct gsi_address to_us = {.local = {[10] = 0xff, 0xff, 10, 9, 0, 1},
 						 .remote = {[10] = 0xff, 0xff, 10, 9, 0, 1},
@@ -132,7 +128,6 @@ static void send__is_received_by_the_peer(void **state)
 						 .mac_known = true};
 	uint8_t mad[MAD_LEN];
 
-	(void)state;
 	memset(mad, 0x5a, sizeof(mad));
 	assert_int_equal(gsi_send(env.device, &to_us, mad, &env.sink), 0);
 	assert_true(offer(env.frame, env.len));
@@ -140,12 +135,11 @@ static void send__is_received_by_the_peer(void **state)
 	assert_memory_equal(env.mad, mad, sizeof(mad));
 }
 
-static void send__is_as_linux_sends_it(void **state)
+TEST(send__is_as_linux_sends_it)
 {
 	static const uint8_t mad[MAD_LEN] = {1, 7, 2, 3};
 	struct packet packet;
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(gsi_send(env.device, &to_peer, mad, &env.sink), 0);
 		assert_int_equal(packet_parse(env.frame, env.len, false, &packet), PACKET_OK);
@@ -162,12 +156,11 @@ static void send__is_as_linux_sends_it(void **state)
 	}
 }
 
-static void send__what_cannot_be_sent(void **state)
+TEST(send__what_cannot_be_sent)
 {
 	struct gsi_address to = to_peer;
 	const uint8_t mad[MAD_LEN] = {0};
 
-	(void)state;
 	to.mac_known = false;
 	assert_int_equal(gsi_send(env.device, &to, mad, &env.sink), -EDESTADDRREQ);
 	to = to_peer;
@@ -220,11 +213,10 @@ static void assert_dropped(uint32_t len, enum counter reason)
 	assert_int_equal(counters_get(&env.device->counters, reason), before + 1);
 }
 
-static void receive__wrong_ones_are_dropped(void **state)
+TEST(receive__wrong_ones_are_dropped)
 {
 	const uint8_t send_only = OPCODE_UD | OPCODE_SEND_ONLY;
 
-	(void)state;
 	assert_dropped(build(send_only, GSI_QKEY + 1, GSI_QPN), COUNTER_rx_wrong_qkey);
 	assert_dropped(build(send_only, GSI_QKEY, 2), COUNTER_rx_wrong_qkey);
 	assert_dropped(build(OPCODE_UD | OPCODE_SEND_ONLY_IMM, GSI_QKEY, GSI_QPN),
@@ -232,18 +224,4 @@ static void receive__wrong_ones_are_dropped(void **state)
 	assert_dropped(build(OPCODE_RC | OPCODE_SEND_ONLY, 0, 0), COUNTER_rx_wrong_opcode);
 	env.device->gsi = NULL;
 	assert_dropped(build(send_only, GSI_QKEY, GSI_QPN), COUNTER_rx_wrong_qpn);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(receive__linux_mads),
-		TEST(send__is_received_by_the_peer),
-		TEST(send__is_as_linux_sends_it),
-		TEST(send__what_cannot_be_sent),
-		TEST(receive__wrong_ones_are_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/mcast.c. Stand-ins for queue pairs count what they are given. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "device/device.h"
 #include "device/limits.h"
 #include "device/mcast.h"
 #include "qp/qp.h"
 #include "wire/packet.h"
+#include "test.h"
 
 #define QPS (DEVICE_MAX_MCAST_QP_ATTACH + 1)
 
@@ -85,11 +81,10 @@ static void leave(void *engine, const union ibv_gid *gid)
 
 static const struct engine_ops ops = {.join = join, .leave = leave, .kick = kick};
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
 
-	(void)state;
 	memset(qps, 0, sizeof(qps));
 	for (uint32_t i = 0; i < QPS; i++)
 		qps[i].number = 100 + i;
@@ -102,14 +97,15 @@ static int set_up(void **state)
 	return device_add_gid(device, &own_gid, -1, 0);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	assert_int_equal(device->group_count, 0);
 	assert_int_equal(joins, leaves);
 	device_destroy(device);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static bool deliver(const union ibv_gid *group, uint32_t src_qpn, const union ibv_gid *source)
 {
@@ -120,9 +116,8 @@ static bool deliver(const union ibv_gid *group, uint32_t src_qpn, const union ib
 	return mcast_deliver(device, &packet, 77);
 }
 
-static void mcast_attach__one_copy_to_each(void **state)
+TEST(mcast_attach__one_copy_to_each)
 {
-	(void)state;
 	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], false), 1);
 	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[1], false), 1);
 	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[1], false), 0);
@@ -148,11 +143,10 @@ static void mcast_attach__one_copy_to_each(void **state)
 }
 
 /* What it sent itself is known by its number and an address of this device. */
-static void mcast_attach__own_datagrams_may_be_blocked(void **state)
+TEST(mcast_attach__own_datagrams_may_be_blocked)
 {
 	const union ibv_gid other = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 2}};
 
-	(void)state;
 	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], true), 1);
 	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[1], false), 1);
 	assert_true(deliver(&ipv4_group, qps[0].number, &own_gid));
@@ -166,9 +160,8 @@ static void mcast_attach__own_datagrams_may_be_blocked(void **state)
 	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[1]), 0);
 }
 
-static void mcast_deliver__who_fails_is_run(void **state)
+TEST(mcast_deliver__who_fails_is_run)
 {
-	(void)state;
 	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], false), 1);
 	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[1], false), 1);
 	qps[0].state = IBV_QPS_RTR;
@@ -180,12 +173,11 @@ static void mcast_deliver__who_fails_is_run(void **state)
 	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[1]), 0);
 }
 
-static void mcast_attach__keeps_the_limits(void **state)
+TEST(mcast_attach__keeps_the_limits)
 {
 	union ibv_gid gid = ipv6_group;
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	device_query(device, &attr);
 	assert_int_equal(attr.orig_attr.max_mcast_qp_attach, DEVICE_MAX_MCAST_QP_ATTACH);
 	for (int i = 0; i < attr.orig_attr.max_mcast_qp_attach; i++)
@@ -210,32 +202,14 @@ static void mcast_attach__keeps_the_limits(void **state)
 	}
 }
 
-static void mcast_attach__fails_where_the_port_cannot_join(void **state)
+TEST(mcast_attach__fails_where_the_port_cannot_join)
 {
-	(void)state;
 	join_result = -ENODEV;
 	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], false), -ENODEV);
 	assert_false(deliver(&ipv4_group, 5, &ipv6_group));
 }
 
-static void mcast_attach__takes_groups_only(void **state)
+TEST(mcast_attach__takes_groups_only)
 {
-	(void)state;
 	assert_int_equal(mcast_attach(device, &own_gid, &qps[0], false), -EINVAL);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(mcast_attach__takes_groups_only),
-		UNIT(mcast_attach__one_copy_to_each),
-		UNIT(mcast_attach__own_datagrams_may_be_blocked),
-		UNIT(mcast_deliver__who_fails_is_run),
-		UNIT(mcast_attach__keeps_the_limits),
-		UNIT(mcast_attach__fails_where_the_port_cannot_join),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

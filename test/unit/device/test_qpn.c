@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/qpn.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "device/device.h"
 #include "device/limits.h"
+#include "test.h"
 
 #define QPNS (1u << 24)
 
@@ -21,22 +18,22 @@ static char objects[2];
 static struct device *device;
 static uint8_t *seen; /* a byte a number */
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
 
-	(void)state;
 	seen = calloc(QPNS, 1);
 	return seen ? device_create(&config, &device) : -1;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	device_destroy(device);
 	free(seen);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* A number that must be good, and not one of those in use. */
 static uint32_t alloc(void)
@@ -49,11 +46,10 @@ static uint32_t alloc(void)
 	return (uint32_t)qpn;
 }
 
-static void device_alloc_qpn__gives_as_many_as_the_device_has(void **state)
+TEST(device_alloc_qpn__gives_as_many_as_the_device_has)
 {
 	uint32_t qpn = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < DEVICE_MAX_QP; i++)
 		qpn = alloc();
 	assert_int_equal(device->qps, DEVICE_MAX_QP);
@@ -64,22 +60,20 @@ static void device_alloc_qpn__gives_as_many_as_the_device_has(void **state)
 	assert_int_equal(device_alloc_qpn(device), -ENOSPC);
 }
 
-static void device_alloc_qpn__a_freed_number_rests(void **state)
+TEST(device_alloc_qpn__a_freed_number_rests)
 {
-	(void)state;
 	for (uint32_t i = 0; i < DEVICE_MAX_QP * 3; i++)
 		device_free_qpn(device, alloc());
 	assert_int_equal(device->qps, 0);
 }
 
-static void device_alloc_qpn__keeps_to_a_range(void **state)
+TEST(device_alloc_qpn__keeps_to_a_range)
 {
 	struct device_config config = {
 		.name = "uroce0", .port_mtu_bytes = 1500, .qpn_first = 0x4000, .qpn_count = 64};
 	uint32_t uses[64] = {0};
 	struct device *ranged;
 
-	(void)state;
 	assert_int_equal(device_create(&config, &ranged), 0);
 	for (int i = 0; i < 6400; i++) {
 		const int qpn = device_alloc_qpn(ranged);
@@ -105,13 +99,12 @@ static void count_qp(struct qp *qp, void *arg)
 	*found = qp;
 }
 
-static void device_each_qp__finds_those_that_are_there(void **state)
+TEST(device_each_qp__finds_those_that_are_there)
 {
 	struct qp *const first = (struct qp *)&seen[0], *const second = (struct qp *)&seen[1];
 	struct qp *found[4] = {NULL};
 	const uint32_t numbers[] = {alloc(), alloc(), alloc()};
 
-	(void)state;
 	device_set_qp(device, numbers[0], first);
 	device_set_qp(device, numbers[2], second);
 	device_each_qp(device, count_qp, found);
@@ -120,9 +113,8 @@ static void device_each_qp__finds_those_that_are_there(void **state)
 		    (found[0] == second && found[1] == first));
 }
 
-static void device_alloc_qpn__the_management_numbers_are_never_given(void **state)
+TEST(device_alloc_qpn__the_management_numbers_are_never_given)
 {
-	(void)state;
 	/* The window at the start of the number space, and the one at its end. */
 	device->qpn_next = 0;
 	assert_int_equal(alloc(), 2);
@@ -132,12 +124,11 @@ static void device_alloc_qpn__the_management_numbers_are_never_given(void **stat
 	assert_int_not_equal(alloc(), 0xffffff);
 }
 
-static void device_alloc_qpn__the_first_number_is_random(void **state)
+TEST(device_alloc_qpn__the_first_number_is_random)
 {
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
 	uint32_t ones = 0, zeros = 0;
 
-	(void)state;
 	for (int i = 0; i < 64; i++) {
 		struct device *other;
 		int qpn;
@@ -153,11 +144,10 @@ static void device_alloc_qpn__the_first_number_is_random(void **state)
 	assert_int_equal(zeros & 0xffffff, 0xffffff);
 }
 
-static void device_find_qp__finds_what_was_set(void **state)
+TEST(device_find_qp__finds_what_was_set)
 {
 	const uint32_t a = alloc(), b = alloc();
 
-	(void)state;
 	assert_null(device_find_qp(device, a)); /* given, and no queue pair yet */
 	device_set_qp(device, a, QP(0));
 	device_set_qp(device, b, QP(1));
@@ -174,11 +164,10 @@ static void device_find_qp__finds_what_was_set(void **state)
 	assert_ptr_equal(device_find_qp(device, b), QP(1));
 }
 
-static void device_find_qp__numbers_that_nobody_has(void **state)
+TEST(device_find_qp__numbers_that_nobody_has)
 {
 	const uint32_t qpn = alloc();
 
-	(void)state;
 	device_set_qp(device, qpn, QP(0));
 	assert_null(device_find_qp(device, 0));
 	assert_null(device_find_qp(device, 1));
@@ -209,11 +198,10 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-static void device_alloc_qpn__threads_do_not_share_a_number(void **state)
+TEST(device_alloc_qpn__threads_do_not_share_a_number)
 {
 	pthread_t threads[THREADS];
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, churn, NULL), 0);
 	for (int i = 0; i < THREADS; i++) {
@@ -223,23 +211,4 @@ static void device_alloc_qpn__threads_do_not_share_a_number(void **state)
 		assert_null(wrong);
 	}
 	assert_int_equal(device->qps, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(device_alloc_qpn__gives_as_many_as_the_device_has),
-		TEST(device_alloc_qpn__a_freed_number_rests),
-		TEST(device_alloc_qpn__keeps_to_a_range),
-		TEST(device_each_qp__finds_those_that_are_there),
-		TEST(device_alloc_qpn__the_management_numbers_are_never_given),
-		TEST(device_alloc_qpn__the_first_number_is_random),
-		TEST(device_alloc_qpn__threads_do_not_share_a_number),
-		TEST(device_find_qp__finds_what_was_set),
-		TEST(device_find_qp__numbers_that_nobody_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,41 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/query.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/verbs_later.h"
 #include "device/device.h"
 #include "device/limits.h"
+#include "test.h"
 
 static struct device *device;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct device_config config = {
 		.name = "uroce0", .port_mtu_bytes = 4200, .link_mbps = 25000};
 
-	(void)state;
 	return device_create(&config, &device);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	device_destroy(device);
 	return 0;
 }
 
-static void device_query__the_limits_are_told(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(device_query__the_limits_are_told)
 {
 	struct ibv_device_attr_ex attr;
 	const struct ibv_device_attr *basic = &attr.orig_attr;
 
-	(void)state;
 	memset(&attr, 0xff, sizeof(attr));
 	device_query(device, &attr);
 	assert_int_equal(basic->max_qp, DEVICE_MAX_QP);
@@ -72,11 +68,10 @@ static void device_query__the_limits_are_told(void **state)
 	assert_int_equal(basic->page_size_cap & 0x200fff, 0x200000);
 }
 
-static void device_query__stamps_are_nanoseconds(void **state)
+TEST(device_query__stamps_are_nanoseconds)
 {
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	device_query(device, &attr);
 	assert_true(attr.completion_timestamp_mask == UINT64_MAX);
 	assert_int_equal(attr.hca_core_clock, 1000000);
@@ -84,12 +79,11 @@ static void device_query__stamps_are_nanoseconds(void **state)
 	assert_int_equal(attr.cq_mod_caps.max_cq_period, UINT16_MAX);
 }
 
-static void device_query__who_sends_can_be_paced(void **state)
+TEST(device_query__who_sends_can_be_paced)
 {
 	const struct ibv_packet_pacing_caps *caps;
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	device_query(device, &attr);
 	caps = &attr.packet_pacing_caps;
 	assert_int_equal(caps->qp_rate_limit_min, 1);
@@ -98,14 +92,13 @@ static void device_query__who_sends_can_be_paced(void **state)
 						       1 << IBV_QPT_XRC_SEND);
 }
 
-static void device_query__what_is_not_built_is_not_told(void **state)
+TEST(device_query__what_is_not_built_is_not_told)
 {
 	const unsigned int not_built = IBV_DEVICE_MEM_WINDOW_TYPE_2A |
 				       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_UD_IP_CSUM |
 				       IBV_DEVICE_AUTO_PATH_MIG;
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	memset(&attr, 0xff, sizeof(attr));
 	device_query(device, &attr);
 	assert_int_equal(attr.orig_attr.device_cap_flags & not_built, 0);
@@ -114,13 +107,12 @@ static void device_query__what_is_not_built_is_not_told(void **state)
 	assert_int_equal(attr.comp_mask, 0);
 }
 
-static void device_query__on_demand_paging_is_told_by_type(void **state)
+TEST(device_query__on_demand_paging_is_told_by_type)
 {
 	const uint32_t send = IBV_ODP_SUPPORT_SEND;
 	const uint32_t receive = IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	device_query(device, &attr);
 	assert_int_equal(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
 	assert_int_equal(attr.odp_caps.per_transport_caps.rc_odp_caps,
@@ -134,12 +126,11 @@ static void device_query__on_demand_paging_is_told_by_type(void **state)
 						    IBV_ODP_SUPPORT_ATOMIC);
 }
 
-static void device_query__it_is_its_own_device(void **state)
+TEST(device_query__it_is_its_own_device)
 {
 	static const uint32_t taken[] = {0, 0xffffff, 0x15b3, 5157, 0x8086};
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	device_query(device, &attr);
 	assert_string_equal(attr.orig_attr.fw_ver, UROCE_VERSION);
 	assert_int_equal(attr.orig_attr.node_guid, device->node_guid_be);
@@ -152,11 +143,10 @@ static void device_query__it_is_its_own_device(void **state)
 	assert_int_equal(attr.orig_attr.vendor_id >> 16 & 1, 1);
 }
 
-static void device_query_port__follows_the_link(void **state)
+TEST(device_query_port__follows_the_link)
 {
 	struct ibv_port_attr attr;
 
-	(void)state;
 	device_query_port(device, &attr);
 	assert_int_equal(attr.state, IBV_PORT_DOWN);
 	assert_int_equal(attr.phys_state, 3);
@@ -166,11 +156,10 @@ static void device_query_port__follows_the_link(void **state)
 	assert_int_equal(attr.phys_state, 5);
 }
 
-static void device_query_port__it_is_a_roce_port(void **state)
+TEST(device_query_port__it_is_a_roce_port)
 {
 	struct ibv_port_attr attr;
 
-	(void)state;
 	memset(&attr, 0xff, sizeof(attr));
 	counters_add(&device->counters, COUNTER_rx_wrong_pkey, 3);
 	device_query_port(device, &attr);
@@ -188,7 +177,7 @@ static void device_query_port__it_is_a_roce_port(void **state)
 	assert_int_equal(attr.port_cap_flags2, 0);
 }
 
-static void device_query_port__the_rate_is_that_of_the_link(void **state)
+TEST(device_query_port__the_rate_is_that_of_the_link)
 {
 	static const struct {
 		uint64_t mbps;
@@ -201,30 +190,10 @@ static void device_query_port__the_rate_is_that_of_the_link(void **state)
 	};
 	struct ibv_port_attr attr;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		device->config.link_mbps = cases[i].mbps;
 		device_query_port(device, &attr);
 		assert_int_equal(attr.active_width, cases[i].width);
 		assert_int_equal(attr.active_speed, cases[i].speed);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(device_query__the_limits_are_told),
-		TEST(device_query__stamps_are_nanoseconds),
-		TEST(device_query__who_sends_can_be_paced),
-		TEST(device_query__what_is_not_built_is_not_told),
-		TEST(device_query__on_demand_paging_is_told_by_type),
-		TEST(device_query__it_is_its_own_device),
-		TEST(device_query_port__follows_the_link),
-		TEST(device_query_port__it_is_a_roce_port),
-		TEST(device_query_port__the_rate_is_that_of_the_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

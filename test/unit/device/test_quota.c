@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/quota.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "device/device.h"
+#include "test.h"
 
-static void quota_take__keeps_what_device_query_tells(void **state)
+TEST(quota_take__keeps_what_device_query_tells)
 {
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
 	struct ibv_device_attr_ex attr;
 	struct device *device;
 
-	(void)state;
 	assert_int_equal(device_create(&config, &device), 0);
 	device_query(device, &attr);
 	{
@@ -42,13 +37,12 @@ static void quota_take__keeps_what_device_query_tells(void **state)
 	device_destroy(device);
 }
 
-static void quota_give__never_counts_below_none(void **state)
+TEST(quota_give__never_counts_below_none)
 {
 	const struct device_config config = {
 		.name = "uroce0", .port_mtu_bytes = 1500, .mr_limit_bytes = 100};
 	struct device *device;
 
-	(void)state;
 	assert_int_equal(device_create(&config, &device), 0);
 	for (int kind = 0; kind < DEVICE_QUOTA_KINDS; kind++) {
 		assert_int_equal(quota_take(device, (enum device_quota)kind), 0);
@@ -65,13 +59,12 @@ static void quota_give__never_counts_below_none(void **state)
 	device_destroy(device);
 }
 
-static void quota_take_bytes__as_configured(void **state)
+TEST(quota_take_bytes__as_configured)
 {
 	struct device_config config = {
 		.name = "uroce0", .port_mtu_bytes = 1500, .mr_limit_bytes = 100};
 	struct device *device;
 
-	(void)state;
 	assert_int_equal(device_create(&config, &device), 0);
 	assert_int_equal(quota_take_bytes(device, 60), 0);
 	assert_int_equal(quota_take_bytes(device, 41), -ENOMEM);
@@ -89,7 +82,7 @@ static void quota_take_bytes__as_configured(void **state)
 	device_destroy(device);
 }
 
-static void device_alloc_qpn__as_configured(void **state)
+TEST(device_alloc_qpn__as_configured)
 {
 	const struct device_config config = {
 		.name = "uroce0", .port_mtu_bytes = 1500, .qp_limit = 2};
@@ -97,7 +90,6 @@ static void device_alloc_qpn__as_configured(void **state)
 	struct device *device;
 	int qpn;
 
-	(void)state;
 	assert_int_equal(device_create(&config, &device), 0);
 	device_query(device, &attr);
 	assert_int_equal(attr.orig_attr.max_qp, 2);
@@ -108,16 +100,4 @@ static void device_alloc_qpn__as_configured(void **state)
 	device_free_qpn(device, (uint32_t)qpn);
 	assert_true(device_alloc_qpn(device) > 0);
 	device_destroy(device);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(quota_take__keeps_what_device_query_tells),
-		cmocka_unit_test(quota_give__never_counts_below_none),
-		cmocka_unit_test(quota_take_bytes__as_configured),
-		cmocka_unit_test(device_alloc_qpn__as_configured),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/device/receive.c. A stand-in for qp_receive keeps what arrives. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "device/device.h"
 #include "qp/qp.h"
@@ -14,6 +10,7 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
+#include "test.h"
 
 #define NOW_NS 12345
 
@@ -67,11 +64,10 @@ static int add_gid(const uint8_t raw[16], int32_t vlan_id)
 	return device_add_gid(env.device, &gid, vlan_id, 0);
 }
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 9000};
 
-	(void)state;
 	memset(&env, 0, sizeof(env));
 	if (device_create(&config, &env.device) != 0)
 		return -1;
@@ -80,12 +76,13 @@ static int set_up(void **state)
 	return add_gid(our_ipv4, -1) == 0 && add_gid(our_ipv6, -1) == 1 ? 0 : -1;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	device_destroy(env.device);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static struct path_attr path_to(const uint8_t sgid[16], const uint8_t dgid[16])
 {
@@ -153,11 +150,10 @@ static void assert_dropped(size_t len, enum counter reason)
 	}
 }
 
-static void device_receive__a_good_packet_reaches_its_queue_pair(void **state)
+TEST(device_receive__a_good_packet_reaches_its_queue_pair)
 {
 	const size_t len = build_good();
 
-	(void)state;
 	assert_true(receive(len));
 	assert_int_equal(env.received, 1);
 	assert_ptr_equal(env.qp, THE_QP);
@@ -171,21 +167,19 @@ static void device_receive__a_good_packet_reaches_its_queue_pair(void **state)
 	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_loopback_packets), 0);
 }
 
-static void device_receive__ipv6_reaches_it_too(void **state)
+TEST(device_receive__ipv6_reaches_it_too)
 {
 	const struct path_attr attr = path_to(peer_ipv6, our_ipv6);
 	const struct bth_fields bth = bth_to(env.qpn);
 
-	(void)state;
 	assert_true(receive(build(&attr, &bth)));
 	assert_int_equal(env.received, 1);
 }
 
-static void device_receive__what_is_not_roce_is_left_to_others(void **state)
+TEST(device_receive__what_is_not_roce_is_left_to_others)
 {
 	const size_t len = build_good();
 
-	(void)state;
 	env.frame[14 + 20 + 2] ^= 0xff; /* UDP destination port */
 	assert_false(receive(len));
 	build_good();
@@ -198,32 +192,29 @@ static void device_receive__what_is_not_roce_is_left_to_others(void **state)
 		assert_int_equal(counters_get(&env.device->counters, (enum counter)i), 0);
 }
 
-static void device_receive__contradicting_lengths_are_malformed(void **state)
+TEST(device_receive__contradicting_lengths_are_malformed)
 {
 	const size_t len = build_good();
 
-	(void)state;
 	assert_dropped(len - 1, COUNTER_rx_malformed);
 	/* TVER is not 0, and the ICRC is not even looked at. */
 	env.frame[14 + 20 + 8 + 1] |= 1;
 	assert_dropped(len, COUNTER_rx_malformed);
 }
 
-static void device_receive__a_wrong_header_checksum_counts_as_one(void **state)
+TEST(device_receive__a_wrong_header_checksum_counts_as_one)
 {
 	const size_t len = build_good();
 
-	(void)state;
 	env.frame[14 + 10] ^= 1;
 	assert_dropped(len, COUNTER_rx_checksum_errors);
 }
 
-static void device_receive__checksums_that_the_port_verified_are_not_verified_again(void **state)
+TEST(device_receive__checksums_that_the_port_verified_are_not_verified_again)
 {
 	const size_t len = build_good();
 	struct qp *qp;
 
-	(void)state;
 	env.frame[14 + 10] ^= 1; /* outside the ICRC */
 	assert_true(device_receive(env.device, env.frame, len, FRAME_SUMS_GOOD, NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
@@ -234,12 +225,11 @@ static void device_receive__checksums_that_the_port_verified_are_not_verified_ag
 	assert_null(qp);
 }
 
-static void device_receive__an_icrc_that_was_verified_is_not_verified_again(void **state)
+TEST(device_receive__an_icrc_that_was_verified_is_not_verified_again)
 {
 	const size_t len = build_good();
 	struct qp *qp;
 
-	(void)state;
 	env.frame[len - 1] ^= 1;
 	assert_true(device_receive(env.device, env.frame, len, FRAME_ICRC_GOOD, NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
@@ -250,11 +240,10 @@ static void device_receive__an_icrc_that_was_verified_is_not_verified_again(void
 	assert_int_equal(env.received, 1);
 }
 
-static void device_receive__every_changed_byte_of_payload_breaks_the_icrc(void **state)
+TEST(device_receive__every_changed_byte_of_payload_breaks_the_icrc)
 {
 	const size_t len = build_good();
 
-	(void)state;
 	for (size_t i = len - 14; i < len; i++) {
 		env.frame[i] ^= 0x10;
 		assert_dropped(len, COUNTER_rx_icrc_errors);
@@ -264,24 +253,22 @@ static void device_receive__every_changed_byte_of_payload_breaks_the_icrc(void *
 	assert_int_equal(env.received, 1);
 }
 
-static void device_receive__a_quiet_queue_pair_wants_nothing_more(void **state)
+TEST(device_receive__a_quiet_queue_pair_wants_nothing_more)
 {
 	const size_t len = build_good();
 	struct qp *qp = THE_QP;
 
-	(void)state;
 	env.quiet = true;
 	assert_true(device_receive(env.device, env.frame, len, 0, NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
 	assert_null(qp);
 }
 
-static void device_receive__a_trusted_frame_needs_no_checksums(void **state)
+TEST(device_receive__a_trusted_frame_needs_no_checksums)
 {
 	const size_t len = build_good();
 	struct qp *qp;
 
-	(void)state;
 	env.frame[14 + 10] ^= 1;
 	env.frame[len - 1] ^= 1;
 	assert_true(device_receive(env.device, env.frame, len, FRAME_TRUSTED, NOW_NS, &qp));
@@ -292,12 +279,11 @@ static void device_receive__a_trusted_frame_needs_no_checksums(void **state)
 	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_bytes), 0);
 }
 
-static void device_receive__unknown_opcodes_are_dropped(void **state)
+TEST(device_receive__unknown_opcodes_are_dropped)
 {
 	static const uint8_t unknown[] = {0x18, 0x1f, 0x46, 0xff};
 	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(unknown); i++) {
 		struct bth_fields bth = bth_to(env.qpn);
 
@@ -306,7 +292,7 @@ static void device_receive__unknown_opcodes_are_dropped(void **state)
 	}
 }
 
-static void device_receive__an_address_of_others_is_dropped(void **state)
+TEST(device_receive__an_address_of_others_is_dropped)
 {
 	static const uint8_t nobody[16] = {[10] = 0xff, 0xff, 10, 0, 0, 3};
 	static const uint8_t everybody[16] = {[10] = 0xff, 0xff, 255, 255, 255, 255};
@@ -314,7 +300,6 @@ static void device_receive__an_address_of_others_is_dropped(void **state)
 	const struct bth_fields bth = bth_to(env.qpn);
 	struct path_attr attr;
 
-	(void)state;
 	attr = path_to(peer_ipv4, nobody);
 	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_gid);
 	attr = path_to(peer_ipv4, everybody);
@@ -324,13 +309,12 @@ static void device_receive__an_address_of_others_is_dropped(void **state)
 	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_gid);
 }
 
-static void device_receive__the_tag_must_be_that_of_the_address(void **state)
+TEST(device_receive__the_tag_must_be_that_of_the_address)
 {
 	const struct bth_fields bth = bth_to(env.qpn);
 	struct path_attr attr = path_to(peer_ipv4, our_ipv4);
 	struct path_attr both = path_to(peer_ipv6, our_ipv6);
 
-	(void)state;
 	attr.vlan_tci = 5;
 	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_gid);
 	both.vlan_tci = 0x6005; /* priority 3, VLAN 5 */
@@ -348,12 +332,11 @@ static void device_receive__the_tag_must_be_that_of_the_address(void **state)
 	assert_int_equal(env.received, 3);
 }
 
-static void device_receive__the_partition_must_be_ours(void **state)
+TEST(device_receive__the_partition_must_be_ours)
 {
 	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
 	struct bth_fields bth = bth_to(env.qpn);
 
-	(void)state;
 	bth.pkey = 0xfffe;
 	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_pkey);
 	bth.pkey = 0;
@@ -364,12 +347,11 @@ static void device_receive__the_partition_must_be_ours(void **state)
 	assert_int_equal(env.received, 1);
 }
 
-static void device_receive__the_queue_pair_must_be_there(void **state)
+TEST(device_receive__the_queue_pair_must_be_there)
 {
 	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
 	const uint32_t others[] = {0, 1, 0xffffff, env.qpn ^ 1, env.qpn ^ 0x800000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		const struct bth_fields bth = bth_to(others[i]);
 
@@ -379,15 +361,12 @@ static void device_receive__the_queue_pair_must_be_there(void **state)
 	assert_dropped(build_good(), COUNTER_rx_wrong_qpn);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-static void device_prefetch__finds_the_queue_pair_of_either_ip(void **state)
+TEST(device_prefetch__finds_the_queue_pair_of_either_ip)
 {
 	const struct path_attr attr = path_to(peer_ipv6, our_ipv6);
 	const struct bth_fields bth = bth_to(env.qpn);
 	size_t len = build_good();
 
-	(void)state;
 	device_prefetch(env.device, env.frame, len);
 	assert_ptr_equal(env.prefetched, THE_QP);
 	env.prefetched = NULL;
@@ -397,12 +376,11 @@ static void device_prefetch__finds_the_queue_pair_of_either_ip(void **state)
 	assert_int_equal(env.received, 0);
 }
 
-static void device_prefetch__tells_requests_from_responses(void **state)
+TEST(device_prefetch__tells_requests_from_responses)
 {
 	struct path_attr attr = path_to(peer_ipv4, our_ipv4);
 	struct bth_fields bth = bth_to(env.qpn);
 
-	(void)state;
 	bth.opcode = OPCODE_RC | OPCODE_WRITE_ONLY;
 	device_prefetch(env.device, env.frame, build(&attr, &bth));
 	assert_true(env.prefetched_request);
@@ -411,9 +389,8 @@ static void device_prefetch__tells_requests_from_responses(void **state)
 	assert_false(env.prefetched_request);
 }
 
-static void device_prefetch__believes_no_frame(void **state)
+TEST(device_prefetch__believes_no_frame)
 {
-	(void)state;
 	build_good();
 	/* The BTH may not be there. */
 	for (size_t len = 0; len < 54; len++)
@@ -422,30 +399,4 @@ static void device_prefetch__believes_no_frame(void **state)
 	memset(env.frame, 0xff, sizeof(env.frame));
 	device_prefetch(env.device, env.frame, sizeof(env.frame));
 	assert_null(env.prefetched);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(device_receive__a_good_packet_reaches_its_queue_pair),
-		TEST(device_receive__ipv6_reaches_it_too),
-		TEST(device_receive__what_is_not_roce_is_left_to_others),
-		TEST(device_receive__contradicting_lengths_are_malformed),
-		TEST(device_receive__a_wrong_header_checksum_counts_as_one),
-		TEST(device_receive__checksums_that_the_port_verified_are_not_verified_again),
-		TEST(device_receive__an_icrc_that_was_verified_is_not_verified_again),
-		TEST(device_receive__every_changed_byte_of_payload_breaks_the_icrc),
-		TEST(device_receive__a_quiet_queue_pair_wants_nothing_more),
-		TEST(device_receive__a_trusted_frame_needs_no_checksums),
-		TEST(device_receive__unknown_opcodes_are_dropped),
-		TEST(device_receive__an_address_of_others_is_dropped),
-		TEST(device_receive__the_tag_must_be_that_of_the_address),
-		TEST(device_receive__the_partition_must_be_ours),
-		TEST(device_prefetch__finds_the_queue_pair_of_either_ip),
-		TEST(device_prefetch__tells_requests_from_responses),
-		TEST(device_prefetch__believes_no_frame),
-		TEST(device_receive__the_queue_pair_must_be_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

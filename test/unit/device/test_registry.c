@@ -2,16 +2,12 @@
 /* Tests of lib/device/registry.c. What is started stays so: each test has its own process. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "device/registry.h"
+#include "test.h"
 
 #define THREADS 4
 
@@ -117,38 +113,22 @@ static int from_threads(void)
 	return starts == 1 ? 0 : 3;
 }
 
-static void registry_devices__is_empty_without_a_provider(void **state)
+TEST(registry_devices__is_empty_without_a_provider)
 {
-	(void)state;
 	assert_passes_in_child(without_provider);
 }
 
-static void registry_devices__starts_on_first_need_and_once(void **state)
+TEST(registry_devices__starts_on_first_need_and_once)
 {
-	(void)state;
 	assert_passes_in_child(with_two);
 }
 
-static void registry_devices__a_failure_is_not_tried_again(void **state)
+TEST(registry_devices__a_failure_is_not_tried_again)
 {
-	(void)state;
 	assert_passes_in_child(with_failure);
 }
 
-static void registry_devices__threads_start_it_once(void **state)
+TEST(registry_devices__threads_start_it_once)
 {
-	(void)state;
 	assert_passes_in_child(from_threads);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registry_devices__is_empty_without_a_provider),
-		cmocka_unit_test(registry_devices__starts_on_first_need_and_once),
-		cmocka_unit_test(registry_devices__a_failure_is_not_tried_again),
-		cmocka_unit_test(registry_devices__threads_start_it_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

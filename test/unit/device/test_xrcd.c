@@ -2,37 +2,34 @@
 /* Tests of lib/device/xrcd.c. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "device/device.h"
 #include "device/limits.h"
 #include "device/xrcd.h"
 #include "queue/srq.h"
+#include "test.h"
 
 static struct device *device;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
 
-	(void)state;
 	return device_create(&config, &device);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	assert_true(LIST_EMPTY(&device->xrcds));
 	device_destroy(device);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* A file that nobody else opens; it has no name. */
 static int temporary_file(void)
@@ -45,12 +42,11 @@ static int temporary_file(void)
 	return fd;
 }
 
-static void xrcd_open__one_domain_a_file(void **state)
+TEST(xrcd_open__one_domain_a_file)
 {
 	const int fd = temporary_file(), same = dup(fd), other = temporary_file();
 	struct xrcd *a, *b, *c;
 
-	(void)state;
 	assert_int_equal(xrcd_open(device, fd, 0, &a), -EAGAIN);
 	assert_int_equal(xrcd_open(device, fd, O_CREAT | O_EXCL, &a), 0);
 	assert_int_equal(xrcd_open(device, same, 0, &b), 0);
@@ -73,11 +69,10 @@ static void xrcd_open__one_domain_a_file(void **state)
 	assert_int_equal(xrcd_open(device, fd, O_CREAT, &a), -EBADF);
 }
 
-static void xrcd_open__without_a_file_each_has_its_own(void **state)
+TEST(xrcd_open__without_a_file_each_has_its_own)
 {
 	struct xrcd *a, *b;
 
-	(void)state;
 	assert_int_equal(xrcd_open(device, -1, 0, &a), -EAGAIN);
 	assert_int_equal(xrcd_open(device, -1, O_CREAT, &a), 0);
 	assert_int_equal(xrcd_open(device, -1, O_CREAT | O_EXCL, &b), 0);
@@ -87,12 +82,11 @@ static void xrcd_open__without_a_file_each_has_its_own(void **state)
 	xrcd_close(b);
 }
 
-static void xrcd_find_srq__finds_the_domains_own_only(void **state)
+TEST(xrcd_find_srq__finds_the_domains_own_only)
 {
 	struct srq *srq, *other;
 	struct xrcd *a, *b;
 
-	(void)state;
 	assert_int_equal(xrcd_open(device, -1, O_CREAT, &a), 0);
 	assert_int_equal(xrcd_open(device, -1, O_CREAT, &b), 0);
 	assert_int_equal(srq_create(1, 1, NULL, &srq), 0);
@@ -118,14 +112,13 @@ static void xrcd_find_srq__finds_the_domains_own_only(void **state)
 	xrcd_close(b);
 }
 
-static void xrcd_add_srq__gives_as_many_numbers_as_there_are_queues(void **state)
+TEST(xrcd_add_srq__gives_as_many_numbers_as_there_are_queues)
 {
 	struct srq *srqs = calloc(DEVICE_MAX_SRQ, sizeof(*srqs));
 	struct srq *one_more;
 	struct xrcd *xrcd;
 	uint32_t first;
 
-	(void)state;
 	assert_non_null(srqs);
 	assert_int_equal(srq_create(1, 1, NULL, &one_more), 0);
 	assert_int_equal(xrcd_open(device, -1, O_CREAT, &xrcd), 0);
@@ -144,18 +137,4 @@ static void xrcd_add_srq__gives_as_many_numbers_as_there_are_queues(void **state
 	assert_int_equal(srq_destroy(one_more), 0);
 	xrcd_close(xrcd);
 	free(srqs);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(xrcd_open__one_domain_a_file),
-		UNIT(xrcd_open__without_a_file_each_has_its_own),
-		UNIT(xrcd_find_srq__finds_the_domains_own_only),
-		UNIT(xrcd_add_srq__gives_as_many_numbers_as_there_are_queues),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A port that packets are built in, and that does what a test tells it. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "places.h"
 #include "rig.h"
+#include "test.h"
 
 struct places places;
 

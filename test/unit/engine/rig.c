@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An engine on the fake's port, and two queue pairs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "rig.h"
 #include "skipped.h"
+#include "test.h"
 
 #define SKIPPED 77 /* as Meson understands it */
 
@@ -18,9 +14,8 @@ struct qp qp, other;
 const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 0x99};
 const struct engine_ops *const ops = &engine_ops_pmd;
 
-int rig_group_set_up(void **state)
+int rig_group_set_up(TEST_STATE)
 {
-	(void)state;
 	if (!fake_start()) {
 		skipped_for("EAL does not start here, or has no net_ring driver");
 		exit(SKIPPED);
@@ -36,15 +31,13 @@ int rig_begin(enum settings_progress progress)
 	return engine ? 0 : -1;
 }
 
-int rig_set_up(void **state)
+int rig_set_up(TEST_STATE)
 {
-	(void)state;
 	return rig_begin(SETTINGS_PROGRESS_INLINE);
 }
 
-int rig_tear_down(void **state)
+int rig_tear_down(TEST_STATE)
 {
-	(void)state;
 	fake_engine_end(engine);
 	return 0;
 }

@@ -7,13 +7,9 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_lcore.h>
 
@@ -24,14 +20,17 @@
 #include "link/tag.h"
 #include "report/read.h"
 #include "report/write.h"
+#include "test.h"
 
-static void engine_turn__answers_who_watches(void **state)
+TEST_GROUP(rig_group_set_up, NULL);
+TEST_FIXTURE(rig_set_up, rig_tear_down);
+
+TEST(engine_turn__answers_who_watches)
 {
 	struct report *report;
 	uint32_t asked;
 	int fd;
 
-	(void)state;
 	assert_int_equal(report_create(&fd, &report), 0);
 	engine->report = report;
 	rig_turns(1);
@@ -46,9 +45,8 @@ static void engine_turn__answers_who_watches(void **state)
 	close(fd);
 }
 
-static void engine_turn__sends_and_receives(void **state)
+TEST(engine_turn__sends_and_receives)
 {
-	(void)state;
 	fake_receiver = &other;
 	rig_send(&qp, 3);
 	rig_turns(1);
@@ -61,9 +59,8 @@ static void engine_turn__sends_and_receives(void **state)
 	assert_int_equal(other.runs, 1);
 }
 
-static void engine_turn__a_lone_acknowledgement_waits_for_company(void **state)
+TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
 {
-	(void)state;
 	engine->ack_hold_ns = UINT64_MAX;
 	qp.only_ack = true;
 	rig_send(&qp, 1);
@@ -79,11 +76,10 @@ static void engine_turn__a_lone_acknowledgement_waits_for_company(void **state)
 }
 
 /* Where processes share a port, its address is that of other processes as well. */
-static void engine_turn__what_goes_to_others_of_our_address_leaves(void **state)
+TEST(engine_turn__what_goes_to_others_of_our_address_leaves)
 {
 	struct port *port;
 
-	(void)state;
 	port = &engine->link->port;
 	fake_receiver = &other;
 	fake_qp_init(&qp, port->mac);
@@ -114,13 +110,12 @@ static bool lost_says_yes(void *arg)
 	return true;
 }
 
-static void engine_check_link__a_lost_port_ends_everything(void **state)
+TEST(engine_check_link__a_lost_port_ends_everything)
 {
 	const struct port_ops lost = {
 		.lost = lost_says_yes, .link_up = lost_says_no, .connected = lost_says_no};
 	struct port *port;
 
-	(void)state;
 	port = &engine->link->port;
 	fake_receiver = &qp;
 	engine->device->link_up = false;
@@ -139,14 +134,13 @@ static void engine_check_link__a_lost_port_ends_everything(void **state)
 }
 
 /* The program has closed all its descriptors, and another file has the number. */
-static void engine_check_link__a_closed_descriptor_ends_everything(void **state)
+TEST(engine_check_link__a_closed_descriptor_ends_everything)
 {
 	const struct port_ops good = {
 		.lost = lost_says_no, .link_up = lost_says_no, .connected = lost_says_no};
 	const int ours = eventfd(0, EFD_CLOEXEC), theirs = eventfd(0, EFD_CLOEXEC);
 	struct port *port;
 
-	(void)state;
 	port = &engine->link->port;
 	fake_receiver = &qp;
 	engine->device->link_up = false;
@@ -165,9 +159,8 @@ static void engine_check_link__a_closed_descriptor_ends_everything(void **state)
 	close(theirs);
 }
 
-static void engine_turn__queue_pairs_take_turns(void **state)
+TEST(engine_turn__queue_pairs_take_turns)
 {
-	(void)state;
 	qp.to_send = 100;
 	other.to_send = 5;
 	engine_mark_ready(engine, &qp);
@@ -181,11 +174,10 @@ static void engine_turn__queue_pairs_take_turns(void **state)
 }
 
 /* The port's ring holds fewer than that: nothing may be lost, and everything goes in the end. */
-static void engine_turn__what_the_port_does_not_take_waits(void **state)
+TEST(engine_turn__what_the_port_does_not_take_waits)
 {
 	unsigned int n = 0;
 
-	(void)state;
 	fake_receiver = &other;
 	rig_send(&qp, 5000);
 	/* Without receiving, until the port is full. */
@@ -201,12 +193,11 @@ static void engine_turn__what_the_port_does_not_take_waits(void **state)
 }
 
 /* The tail of a message, that waits for nothing but the port. */
-static void engine_turn__sending_what_was_left_is_work(void **state)
+TEST(engine_turn__sending_what_was_left_is_work)
 {
 	struct rte_mbuf *mbufs[32];
 	uint16_t n;
 
-	(void)state;
 	engine->tx.connected = true;
 	engine->link_due_ns = UINT64_MAX;
 	rig_send(&qp, 5000);
@@ -225,9 +216,8 @@ static void engine_turn__sending_what_was_left_is_work(void **state)
 	assert_int_equal(engine->tx.count, 0);
 }
 
-static void engine_turn__own_address_goes_round_inside(void **state)
+TEST(engine_turn__own_address_goes_round_inside)
 {
-	(void)state;
 	fake_qp_init(&qp, engine->link->port.mac);
 	fake_receiver = &other;
 	rig_send(&qp, 2000);
@@ -237,9 +227,8 @@ static void engine_turn__own_address_goes_round_inside(void **state)
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
 }
 
-static void engine_turn__nothing_leaves_without_a_link(void **state)
+TEST(engine_turn__nothing_leaves_without_a_link)
 {
-	(void)state;
 	engine->tx.connected = false;
 	engine->link_due_ns = UINT64_MAX;
 	fake_receiver = &other;
@@ -253,11 +242,10 @@ static void engine_turn__nothing_leaves_without_a_link(void **state)
 	assert_int_equal(rig_count(COUNTER_tx_other_dropped), 1);
 }
 
-static void engine_turn__unreadable_payload_is_not_sent(void **state)
+TEST(engine_turn__unreadable_payload_is_not_sent)
 {
 	const uint8_t bad_mac[6] = {FAKE_UNREADABLE};
 
-	(void)state;
 	fake_qp_init(&qp, bad_mac);
 	fake_receiver = &other;
 	rig_send(&qp, 3);
@@ -267,9 +255,8 @@ static void engine_turn__unreadable_payload_is_not_sent(void **state)
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
 }
 
-static void engine_turn__timers_fire_once(void **state)
+TEST(engine_turn__timers_fire_once)
 {
-	(void)state;
 	qp.deadline_ns = clock_ns(&engine->clock) + UINT64_C(3600000000000);
 	engine_mark_ready(engine, &qp);
 	rig_turns(3);
@@ -289,9 +276,8 @@ static void engine_turn__timers_fire_once(void **state)
 
 /* A thread that was away finds the answer in the port beside the timer that it should have stopped.
  */
-static void engine_turn__what_has_come_goes_before_timers(void **state)
+TEST(engine_turn__what_has_come_goes_before_timers)
 {
-	(void)state;
 	fake_receiver = &other;
 	qp.to_send = 100;
 	other.deadline_ns = 1;
@@ -313,11 +299,10 @@ static void engine_turn__what_has_come_goes_before_timers(void **state)
 }
 
 /* Whoever floods the port must not keep queue pairs from giving up. */
-static void engine_turn__timers_fire_on_a_full_port_too(void **state)
+TEST(engine_turn__timers_fire_on_a_full_port_too)
 {
 	int turn = 0;
 
-	(void)state;
 	qp.to_send = UINT32_MAX;
 	qp.deadline_ns = UINT64_MAX;
 	other.deadline_ns = 1;
@@ -332,14 +317,13 @@ static void engine_turn__timers_fire_on_a_full_port_too(void **state)
 	rig_turns(3);
 }
 
-static void engine_turn__answers_arp(void **state)
+TEST(engine_turn__answers_arp)
 {
 	const uint8_t ip[4] = {10, 0, 0, 2}, own_ip[4] = {10, 0, 0, 1};
 	uint8_t gid[GID_LEN];
 	struct rte_mbuf *mbuf;
 	struct arp arp;
 
-	(void)state;
 	gid_from_ipv4(own_ip, gid);
 	rig_add_address(gid);
 	mbuf = tx_alloc(&engine->tx);
@@ -355,9 +339,8 @@ static void engine_turn__answers_arp(void **state)
 	rte_pktmbuf_free(mbuf);
 }
 
-static void engine_forget__leaves_no_trace(void **state)
+TEST(engine_forget__leaves_no_trace)
 {
-	(void)state;
 	qp.deadline_ns = 1;
 	wheel_set(&engine->wheel, &qp, 1);
 	engine_mark_ready(engine, &qp);
@@ -370,11 +353,10 @@ static void engine_forget__leaves_no_trace(void **state)
 	assert_int_equal(other.runs, 1);
 }
 
-static void engine_check_link__tells_of_changes_once(void **state)
+TEST(engine_check_link__tells_of_changes_once)
 {
 	struct port *port;
 
-	(void)state;
 	port = &engine->link->port;
 	assert_true(engine->device->link_up);
 	port->started = false;
@@ -391,13 +373,12 @@ static void engine_check_link__tells_of_changes_once(void **state)
 }
 
 /* A driver that takes tags off says so in the packet's metadata. */
-static void engine_turn__puts_a_stripped_tag_back(void **state)
+TEST(engine_turn__puts_a_stripped_tag_back)
 {
 	const uint8_t ip[4] = {10, 0, 0, 2}, own_ip[4] = {10, 0, 0, 1};
 	struct address address = {.prefix_len = 24, .vlan = 5};
 	struct rte_mbuf *mbuf;
 
-	(void)state;
 	gid_from_ipv4(own_ip, address.gid);
 	addresses_add(&engine->link->addresses, &address);
 	mbuf = tx_alloc(&engine->tx);
@@ -415,11 +396,10 @@ static void engine_turn__puts_a_stripped_tag_back(void **state)
 	rte_pktmbuf_free(mbuf);
 }
 
-static void engine_turn__counts_a_frame_without_room_for_its_tag(void **state)
+TEST(engine_turn__counts_a_frame_without_room_for_its_tag)
 {
 	struct rte_mbuf *mbuf = tx_alloc(&engine->tx);
 
-	(void)state;
 	fake_receiver = &other;
 	mbuf->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
 	mbuf->data_off = 0;
@@ -431,7 +411,7 @@ static void engine_turn__counts_a_frame_without_room_for_its_tag(void **state)
 }
 
 /* Not even the one buffer that a multicast datagram needs for its way round inside. */
-static void engine_turn__counts_what_is_lost_for_want_of_a_buffer(void **state)
+TEST(engine_turn__counts_what_is_lost_for_want_of_a_buffer)
 {
 	static struct rte_mbuf *taken[1 << 16];
 	const uint32_t groups = 1;
@@ -439,7 +419,6 @@ static void engine_turn__counts_what_is_lost_for_want_of_a_buffer(void **state)
 	const unsigned int lcore = RTE_PER_LCORE(_lcore_id);
 	uint32_t n = 0;
 
-	(void)state;
 	/* The pool keeps free buffers for each lcore: those of the engine's are to be taken. */
 	RTE_PER_LCORE(_lcore_id) = 0;
 	engine->tx.groups = &groups;
@@ -478,11 +457,10 @@ static struct rte_mbuf *make_chain(size_t len, size_t part_len)
 	return head;
 }
 
-static void engine_turn__takes_frames_over_several_buffers(void **state)
+TEST(engine_turn__takes_frames_over_several_buffers)
 {
 	struct rte_mbuf *mbuf;
 
-	(void)state;
 	fake_receiver = &qp;
 	for (size_t part_len = 1; part_len <= FAKE_FRAME_LEN; part_len += 21) {
 		mbuf = make_chain(FAKE_FRAME_LEN, part_len);
@@ -498,7 +476,7 @@ static void engine_turn__takes_frames_over_several_buffers(void **state)
 	assert_int_equal(qp.received, 1);
 }
 
-static void engine_turn__believes_the_port_of_checksums(void **state)
+TEST(engine_turn__believes_the_port_of_checksums)
 {
 	static const struct {
 		uint64_t flags;
@@ -511,7 +489,6 @@ static void engine_turn__believes_the_port_of_checksums(void **state)
 		{RTE_MBUF_F_RX_L4_CKSUM_NONE, 1}, /* from a virtual machine: not computed yet */
 	};
 
-	(void)state;
 	fake_receiver = &qp;
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		struct rte_mbuf *mbuf = make_chain(FAKE_FRAME_LEN, FAKE_FRAME_LEN);
@@ -525,9 +502,8 @@ static void engine_turn__believes_the_port_of_checksums(void **state)
 }
 
 /* An engine that has ended, or belongs to a fork's parent, does nothing and blocks nobody. */
-static void engine_disown__makes_every_call_return(void **state)
+TEST(engine_disown__makes_every_call_return)
 {
-	(void)state;
 	assert_true(engine_try(engine));
 	engine_disown(engine);
 	ops->lock(engine);
@@ -551,13 +527,12 @@ static void *cancelled_in_a_turn(void *arg)
 	return NULL;
 }
 
-static void engine_try__protects_the_owner_from_being_cancelled(void **state)
+TEST(engine_try__protects_the_owner_from_being_cancelled)
 {
 	pthread_t thread;
 	bool released = false;
 	void *result;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, cancelled_in_a_turn, &released), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	/* Not before it had given the engine back, and not much later. */
@@ -576,12 +551,11 @@ static void *cancelled_as_it_waits(void *arg)
 	return arg;
 }
 
-static void engine_lock__protects_who_waits_from_being_cancelled(void **state)
+TEST(engine_lock__protects_who_waits_from_being_cancelled)
 {
 	pthread_t thread;
 	void *result;
 
-	(void)state;
 	assert_true(engine_try(engine));
 	assert_int_equal(pthread_create(&thread, NULL, cancelled_as_it_waits, NULL), 0);
 	/* It waits, for some time before it sleeps, where it could be cancelled. */
@@ -598,11 +572,10 @@ static void engine_lock__protects_who_waits_from_being_cancelled(void **state)
 }
 
 /* Its next packet may be one into memory that is gone. */
-static void engine_turn__unblocks_the_signals_of_faults(void **state)
+TEST(engine_turn__unblocks_the_signals_of_faults)
 {
 	sigset_t all, before, now;
 
-	(void)state;
 	rig_turns(1);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -611,63 +584,4 @@ static void engine_turn__unblocks_the_signals_of_faults(void **state)
 	pthread_sigmask(SIG_SETMASK, &before, &now);
 	assert_false(sigismember(&now, SIGSEGV) || sigismember(&now, SIGBUS));
 	assert_true(sigismember(&now, SIGTERM));
-}
-
-#define LINE_OF(field) (offsetof(struct engine, field) / RTE_CACHE_LINE_SIZE)
-
-/* Who only asks for the engine, or leaves work for it, slows its owner no more than that. */
-static void engine__others_write_apart_from_its_owner(void **state)
-{
-	(void)state;
-	assert_int_not_equal(LINE_OF(owner), LINE_OF(kicks));
-	assert_int_not_equal(LINE_OF(kicks), LINE_OF(polling));
-	assert_int_not_equal((offsetof(struct engine, polling) + sizeof(struct polling) - 1) /
-				     RTE_CACHE_LINE_SIZE,
-			     LINE_OF(ended));
-	assert_int_not_equal(LINE_OF(polling), LINE_OF(ready));
-	/* Engines of a process are apart as well. */
-	assert_int_equal(_Alignof(struct engine) % RTE_CACHE_LINE_SIZE, 0);
-	assert_int_equal(sizeof(struct engine) % RTE_CACHE_LINE_SIZE, 0);
-}
-
-#define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest layout[] = {
-		cmocka_unit_test(engine__others_write_apart_from_its_owner),
-	};
-	const struct CMUnitTest tests[] = {
-		INLINE(engine_turn__answers_who_watches),
-		INLINE(engine_turn__sends_and_receives),
-		INLINE(engine_turn__a_lone_acknowledgement_waits_for_company),
-		INLINE(engine_turn__unblocks_the_signals_of_faults),
-		INLINE(engine_turn__what_goes_to_others_of_our_address_leaves),
-		INLINE(engine_check_link__a_lost_port_ends_everything),
-		INLINE(engine_check_link__a_closed_descriptor_ends_everything),
-		INLINE(engine_turn__queue_pairs_take_turns),
-		INLINE(engine_turn__what_the_port_does_not_take_waits),
-		INLINE(engine_turn__sending_what_was_left_is_work),
-		INLINE(engine_turn__own_address_goes_round_inside),
-		INLINE(engine_turn__nothing_leaves_without_a_link),
-		INLINE(engine_turn__unreadable_payload_is_not_sent),
-		INLINE(engine_turn__timers_fire_once),
-		INLINE(engine_turn__what_has_come_goes_before_timers),
-		INLINE(engine_turn__timers_fire_on_a_full_port_too),
-		INLINE(engine_turn__answers_arp),
-		INLINE(engine_turn__puts_a_stripped_tag_back),
-		INLINE(engine_turn__counts_a_frame_without_room_for_its_tag),
-		INLINE(engine_turn__counts_what_is_lost_for_want_of_a_buffer),
-		INLINE(engine_turn__takes_frames_over_several_buffers),
-		INLINE(engine_turn__believes_the_port_of_checksums),
-		INLINE(engine_forget__leaves_no_trace),
-		INLINE(engine_check_link__tells_of_changes_once),
-		INLINE(engine_disown__makes_every_call_return),
-		INLINE(engine_try__protects_the_owner_from_being_cancelled),
-		INLINE(engine_lock__protects_who_waits_from_being_cancelled),
-	};
-
-	/* Which needs no port. */
-	return cmocka_run_group_tests(layout, NULL, NULL) +
-	       cmocka_run_group_tests(tests, rig_group_set_up, NULL);
 }

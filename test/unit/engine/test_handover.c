@@ -4,20 +4,17 @@
  * and owner.h as they are. What is asked: when no thread can make a step any more, all that was
  * posted is done. The helper's naps end by themselves, its dozes only when it is rung for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/engine.h"
 #include "engine/shared.h"
 #include "handover_before.h"
 #include "helper.h"
 #include "interleave.h"
+#include "test.h"
 
 #define QPS	2
 #define EVER_NS UINT64_C(1000000000)
@@ -268,9 +265,8 @@ static const struct scenario lost_ringer =
 	SCENARIO("one posts after a thread that is about to ring", &engine.owner.waiters, help,
 		 post_long, post_after_ringer);
 
-static void handover__leaves_no_work(void **state)
+TEST(handover__leaves_no_work)
 {
-	(void)state;
 	ringer_stops = false;
 	assert_null(check(&now, &one_poster).fault);
 	assert_null(check(&now, &two_posters).fault);
@@ -278,38 +274,23 @@ static void handover__leaves_no_work(void **state)
 	assert_null(check(&now, &with_control).fault);
 }
 
-static void handover__waits_for_no_thread_that_is_about_to_ring(void **state)
+TEST(handover__waits_for_no_thread_that_is_about_to_ring)
 {
-	(void)state;
 	ringer_stops = true;
 	assert_null(check(&now, &lost_ringer).fault);
 }
 
 /* The checker finds what there was to find. */
-static void before__left_work_to_nobody(void **state)
+TEST(before__left_work_to_nobody)
 {
-	(void)state;
 	ringer_stops = false;
 	assert_string_equal(check(&before, &one_poster).fault, "work is left");
 	assert_string_equal(check(&before, &two_posters).fault, "work is left");
 	assert_string_equal(check(&before, &with_control).fault, "work is left");
 }
 
-static void before__waited_for_a_thread_that_was_about_to_ring(void **state)
+TEST(before__waited_for_a_thread_that_was_about_to_ring)
 {
-	(void)state;
 	ringer_stops = true;
 	assert_string_equal(check(&before, &lost_ringer).fault, "work is left");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handover__leaves_no_work),
-		cmocka_unit_test(handover__waits_for_no_thread_that_is_about_to_ring),
-		cmocka_unit_test(before__left_work_to_nobody),
-		cmocka_unit_test(before__waited_for_a_thread_that_was_about_to_ring),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

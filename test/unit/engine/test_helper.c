@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/helper.c, and of ops.c beside a running helper. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <netinet/in.h>
@@ -11,10 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "helper.h"
 #include "rig.h"
+#include "test.h"
+
+TEST_GROUP(rig_group_set_up, NULL);
 
 static bool eventually(const unsigned int *value, unsigned int want)
 {
@@ -26,17 +25,15 @@ static bool eventually(const unsigned int *value, unsigned int want)
 	return false;
 }
 
-static int set_up_hybrid(void **state)
+static int set_up_hybrid(TEST_STATE)
 {
 	const int rc = rig_begin(SETTINGS_PROGRESS_HYBRID);
 
-	(void)state;
 	return rc == 0 ? helper_start(engine) : rc;
 }
 
-static void helper__takes_over_when_nobody_polls(void **state)
+TEST(helper__takes_over_when_nobody_polls, .setup = set_up_hybrid)
 {
-	(void)state;
 	fake_receiver = &other;
 	qp.to_send = 1000;
 	ops->kick(engine, &qp);
@@ -44,13 +41,12 @@ static void helper__takes_over_when_nobody_polls(void **state)
 }
 
 /* The helper neither reads nor writes what has the number of its descriptor. */
-static void helper__leaves_a_descriptor_of_the_programs_alone(void **state)
+TEST(helper__leaves_a_descriptor_of_the_programs_alone, .setup = set_up_hybrid)
 {
 	bool *const robbed = &engine->robbed;
 	int ends[2], left = PATIENCE_MS;
 	char bytes[16];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	assert_int_equal(dup2(ends[0], engine->helper.wake_fd), engine->helper.wake_fd);
 	close(ends[0]);
@@ -71,30 +67,29 @@ static void helper__leaves_a_descriptor_of_the_programs_alone(void **state)
 	close(ends[1]);
 }
 
-static void helper__serves_timers_while_the_program_sleeps(void **state)
+TEST(helper__serves_timers_while_the_program_sleeps, .setup = set_up_hybrid)
 {
-	(void)state;
 	qp.deadline_ns = clock_ns(&engine->clock) + 3000000;
 	ops->kick(engine, &qp);
 	ops->wait(engine);
 	assert_true(eventually(&qp.timeouts, 1));
 }
 
-static void helper__lets_a_polling_program_run_the_engine(void **state)
+TEST(helper__lets_a_polling_program_run_the_engine, .setup = set_up_hybrid)
 {
 	const uint64_t before = engine ? engine->polling.turns : 0;
 
-	(void)state;
 	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.turns < before + 1000; i++)
 		ops->poll(engine);
 	assert_true(engine->polling.turns >= before + 1000);
 }
 
-static int set_up_idle(void **state)
+static int set_up_idle(TEST_STATE)
 {
-	(void)state;
 	return rig_begin(SETTINGS_PROGRESS_HYBRID);
 }
+
+TEST_FIXTURE(set_up_idle, rig_tear_down);
 
 /* A socket like the port's of an interface that went down: in error until the error is read. */
 static int socket_in_error(void)
@@ -114,12 +109,11 @@ static int socket_in_error(void)
 	return poll_fd.fd;
 }
 
-static void helper__reads_the_error_of_a_port_that_went_down(void **state)
+TEST(helper__reads_the_error_of_a_port_that_went_down)
 {
 	struct pollfd poll_fd = {.events = 0};
 	int left = PATIENCE_MS;
 
-	(void)state;
 	poll_fd.fd = socket_in_error();
 	engine->link->port.wake_fd = poll_fd.fd;
 	assert_int_equal(helper_start(engine), 0);
@@ -132,13 +126,12 @@ static void helper__reads_the_error_of_a_port_that_went_down(void **state)
 }
 
 /* This port has none, which shows when they are armed. */
-static void helper__arms_interrupts_as_the_owner_alone(void **state)
+TEST(helper__arms_interrupts_as_the_owner_alone)
 {
 	const int fd = eventfd(0, EFD_CLOEXEC);
 	struct port *port;
 	bool left = true;
 
-	(void)state;
 	assert_true(fd >= 0);
 	port = &engine->link->port;
 	port->interrupts = true;
@@ -165,11 +158,10 @@ static void doze_until(uint64_t now_ns, uint64_t until_ns)
 	assert_true(handover_doze(engine, now_ns, until_ns - now_ns) > 0);
 }
 
-static void helper__is_called_for_what_a_kick_leaves(void **state)
+TEST(helper__is_called_for_what_a_kick_leaves)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	(void)state;
 	fake_receiver = &other;
 	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
 	qp.to_send = 1;
@@ -181,11 +173,10 @@ static void helper__is_called_for_what_a_kick_leaves(void **state)
 }
 
 /* Another thread's kick, of one that took the engine for a control call. */
-static void helper__is_called_for_what_a_release_leaves(void **state)
+TEST(helper__is_called_for_what_a_release_leaves)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	(void)state;
 	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
 	ops->lock(engine);
 	qp.to_send = 1000;
@@ -196,11 +187,10 @@ static void helper__is_called_for_what_a_release_leaves(void **state)
 }
 
 /* Nor does an acknowledgement wait that a poll holds back. */
-static void helper__is_called_for_what_a_poll_leaves(void **state)
+TEST(helper__is_called_for_what_a_poll_leaves)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	(void)state;
 	engine->ack_hold_ns = UINT64_MAX;
 	fake_receiver = &other;
 	other.only_ack = true;
@@ -213,11 +203,10 @@ static void helper__is_called_for_what_a_poll_leaves(void **state)
 	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
 }
 
-static void helper__is_called_for_a_timer_that_ends_before_its_sleep(void **state)
+TEST(helper__is_called_for_a_timer_that_ends_before_its_sleep)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	(void)state;
 	qp.deadline_ns = start_ns + 5000000;
 	doze_until(start_ns, start_ns + 1000000);
 	ops->kick(engine, &qp);
@@ -232,9 +221,8 @@ static void helper__is_called_for_a_timer_that_ends_before_its_sleep(void **stat
 	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
 }
 
-static void helper_average__rises_slowly_and_falls_at_once(void **state)
+TEST(helper_average__rises_slowly_and_falls_at_once, .bare = true)
 {
-	(void)state;
 	assert_int_equal(helper_average_ns(0, 4000), 500);
 	assert_int_equal(helper_average_ns(4000, 3000), 3000);
 	/* A CPU that was taken away for long is no more than a dear look. */
@@ -242,21 +230,19 @@ static void helper_average__rises_slowly_and_falls_at_once(void **state)
 	assert_int_equal(helper_average_ns(200000, 10000000), 200000);
 }
 
-static void helper_is_needed__after_a_tick_without_polls(void **state)
+TEST(helper_is_needed__after_a_tick_without_polls)
 {
 	struct helper_watch watch = {.turns = 0};
 
-	(void)state;
 	engine->polling.turns = 1;
 	assert_false(helper_is_needed(&watch, engine, 20, 320));
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
 }
 
-static void helper_is_needed__by_who_finds_much_and_runs_no_turn(void **state)
+TEST(helper_is_needed__by_who_finds_much_and_runs_no_turn)
 {
 	struct helper_watch watch = {.turns = 0};
 
-	(void)state;
 	for (uint64_t ns = 0; ns < 640 - 20; ns += 20) {
 		engine->polling.found++;
 		assert_false(helper_is_needed(&watch, engine, 20, 320));
@@ -271,17 +257,15 @@ static void helper_is_needed__by_who_finds_much_and_runs_no_turn(void **state)
 	}
 }
 
-static int set_up_dedicated(void **state)
+static int set_up_dedicated(TEST_STATE)
 {
 	const int rc = rig_begin(SETTINGS_PROGRESS_DEDICATED);
 
-	(void)state;
 	return rc == 0 ? helper_start(engine) : rc;
 }
 
-static void helper__dedicated_serves_kicks_and_the_program_no_turns(void **state)
+TEST(helper__dedicated_serves_kicks_and_the_program_no_turns, .setup = set_up_dedicated)
 {
-	(void)state;
 	fake_receiver = &other;
 	qp.to_send = 50;
 	ops->kick(engine, &qp);
@@ -301,12 +285,11 @@ static void *kicker(void *arg)
 	return NULL;
 }
 
-static void ops_kick__none_is_lost_between_threads(void **state)
+TEST(ops_kick__none_is_lost_between_threads, .setup = set_up_hybrid)
 {
 	struct qp qps[3];
 	pthread_t threads[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		fake_qp_init(&qps[i], peer_mac);
 		assert_int_equal(pthread_create(&threads[i], NULL, kicker, &qps[i]), 0);
@@ -322,38 +305,4 @@ static void ops_kick__none_is_lost_between_threads(void **state)
 	for (int i = 0; i < 3; i++)
 		ops->detach(engine, &qps[i]);
 	ops->unlock(engine);
-}
-
-#define HYBRID(test) cmocka_unit_test_setup_teardown(test, set_up_hybrid, rig_tear_down)
-
-#define IDLE(test) cmocka_unit_test_setup_teardown(test, set_up_idle, rig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(helper__reads_the_error_of_a_port_that_went_down,
-						set_up_idle, rig_tear_down),
-		cmocka_unit_test_setup_teardown(helper__arms_interrupts_as_the_owner_alone,
-						set_up_idle, rig_tear_down),
-		HYBRID(helper__takes_over_when_nobody_polls),
-		IDLE(helper__is_called_for_what_a_kick_leaves),
-		IDLE(helper__is_called_for_what_a_release_leaves),
-		IDLE(helper__is_called_for_what_a_poll_leaves),
-		IDLE(helper__is_called_for_a_timer_that_ends_before_its_sleep),
-		cmocka_unit_test(helper_average__rises_slowly_and_falls_at_once),
-		cmocka_unit_test_setup_teardown(helper_is_needed__after_a_tick_without_polls,
-						set_up_idle, rig_tear_down),
-		cmocka_unit_test_setup_teardown(
-			helper_is_needed__by_who_finds_much_and_runs_no_turn, set_up_idle,
-			rig_tear_down),
-		HYBRID(helper__leaves_a_descriptor_of_the_programs_alone),
-		HYBRID(helper__serves_timers_while_the_program_sleeps),
-		HYBRID(helper__lets_a_polling_program_run_the_engine),
-		HYBRID(ops_kick__none_is_lost_between_threads),
-		cmocka_unit_test_setup_teardown(
-			helper__dedicated_serves_kicks_and_the_program_no_turns, set_up_dedicated,
-			rig_tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
 }

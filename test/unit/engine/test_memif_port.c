@@ -2,20 +2,18 @@
 /* Tests of pmd/link/memif_port.c: bursts over a wire between two ports of this process. */
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "link/memif.h"
 #include "memif_port.h"
 #include "rig.h"
+#include "test.h"
+
+TEST_FIXTURE(rig_set_up, rig_tear_down);
 
 #define BURST  32
 #define ROUNDS 40
@@ -32,11 +30,12 @@ static int group_set_up(void **state)
 	return 0;
 }
 
-static int group_tear_down(void **state)
+static int group_tear_down(TEST_STATE)
 {
-	(void)state;
 	return rmdir(dir);
 }
+
+TEST_GROUP(group_set_up, group_tear_down);
 
 static void open_port(struct port *port, const char *role, const char *more)
 {
@@ -122,11 +121,10 @@ static bool is_alarmed(const struct port *port)
 }
 
 /* Both ways, in one buffer of the ring and in several. */
-static void memif_port__bursts_arrive(void **state)
+TEST(memif_port__bursts_arrive)
 {
 	static const char *const arguments[] = {"", ",bsize=256"};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		open_both(arguments[i]);
 		for (int k = 0; k < 40; k++) {
@@ -142,11 +140,10 @@ static void memif_port__bursts_arrive(void **state)
 }
 
 /* What is in one burst is to stay in a cache; whoever asks is told that there is more. */
-static void memif_port__tells_where_a_burst_is_cut(void **state)
+TEST(memif_port__tells_where_a_burst_is_cut)
 {
 	struct port *ends[] = {&server, &client};
 
-	(void)state;
 	open_both("");
 	for (int i = 0; i < 2; i++) {
 		int received = 0;
@@ -183,9 +180,8 @@ static void send_long(int count)
 }
 
 /* They go, and are counted, and the ring is free for others again. */
-static void memif_port__goes_on_after_too_long_ones(void **state)
+TEST(memif_port__goes_on_after_too_long_ones)
 {
-	(void)state;
 	open_both(",rsize=6,bsize=8192");
 	for (int i = 0; i < 3; i++) {
 		send_long(64);
@@ -206,12 +202,11 @@ static void memif_port__goes_on_after_too_long_ones(void **state)
 }
 
 /* What fits into no buffers of the other end's is lost, and said to be. */
-static void memif_port__drops_what_it_cannot_send(void **state)
+TEST(memif_port__drops_what_it_cannot_send)
 {
 	struct rte_mbuf *mbufs[3];
 	struct memif_port *memif;
 
-	(void)state;
 	open_both("");
 	memif = client.ops_arg;
 	/* Longer than 64 of these. */
@@ -226,12 +221,11 @@ static void memif_port__drops_what_it_cannot_send(void **state)
 	close_both();
 }
 
-static void memif_port__a_full_ring_takes_fewer(void **state)
+TEST(memif_port__a_full_ring_takes_fewer)
 {
 	struct rte_mbuf *mbufs[BURST];
 	uint16_t sent;
 
-	(void)state;
 	open_both(",rsize=4,bsize=512");
 	for (int i = 0; i < BURST; i++)
 		mbufs[i] = make(64);
@@ -246,9 +240,8 @@ static void memif_port__a_full_ring_takes_fewer(void **state)
 }
 
 /* Whoever sends finds out as well as who receives. */
-static void memif_port__a_broken_rule_rings_the_alarm(void **state)
+TEST(memif_port__a_broken_rule_rings_the_alarm)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct memif_port *memif;
 
@@ -275,20 +268,4 @@ static void memif_port__a_broken_rule_rings_the_alarm(void **state)
 		assert_true(port_connected(&server) && port_connected(&client));
 		close_both();
 	}
-}
-
-int main(void)
-{
-#define T(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		T(memif_port__bursts_arrive),
-		T(memif_port__tells_where_a_burst_is_cut),
-		T(memif_port__goes_on_after_too_long_ones),
-		T(memif_port__drops_what_it_cannot_send),
-		T(memif_port__a_full_ring_takes_fewer),
-		T(memif_port__a_broken_rule_rings_the_alarm),
-	};
-#undef T
-
-	return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
 }

@@ -2,16 +2,17 @@
 /* Tests of pmd/engine/ops.c: what verbs ask of an engine. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include <cmocka.h>
-
 #include "rig.h"
+#include "test.h"
+
+TEST_GROUP(rig_group_set_up, NULL);
+
+TEST_FIXTURE(rig_set_up, rig_tear_down);
 
 static unsigned int yields;
 
@@ -33,18 +34,16 @@ bool __wrap_cpu_is_short(void)
 	return is_short;
 }
 
-static void ops_kick__sends_at_once(void **state)
+TEST(ops_kick__sends_at_once)
 {
-	(void)state;
 	qp.to_send = 1;
 	ops->kick(engine, &qp);
 	assert_int_equal(qp.to_send, 0);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 }
 
-static void ops_kick__of_a_taken_engine_is_served_by_its_owner(void **state)
+TEST(ops_kick__of_a_taken_engine_is_served_by_its_owner)
 {
-	(void)state;
 	assert_true(engine_try(engine));
 	qp.to_send = 1;
 	ops->kick(engine, &qp);
@@ -55,9 +54,8 @@ static void ops_kick__of_a_taken_engine_is_served_by_its_owner(void **state)
 	assert_int_equal(qp.runs, 1);
 }
 
-static void ops_lock__pays_what_is_owed_first(void **state)
+TEST(ops_lock__pays_what_is_owed_first)
 {
-	(void)state;
 	rig_send(&qp, 1);
 	ops->lock(engine);
 	assert_int_equal(qp.to_send, 0);
@@ -67,9 +65,8 @@ static void ops_lock__pays_what_is_owed_first(void **state)
 }
 
 /* Each of many queue pairs that end may owe something. */
-static void ops_detach__waits_for_a_full_port_once(void **state)
+TEST(ops_detach__waits_for_a_full_port_once)
 {
-	(void)state;
 	rig_send(&qp, 1000000);
 	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
 		;
@@ -84,9 +81,8 @@ static void ops_detach__waits_for_a_full_port_once(void **state)
 	rig_empty_port();
 }
 
-static void ops_detach__does_not_wait_for_what_goes_round_inside(void **state)
+TEST(ops_detach__does_not_wait_for_what_goes_round_inside)
 {
-	(void)state;
 	fake_qp_init(&qp, engine->link->port.mac);
 	fake_receiver = &other;
 	rig_send(&qp, 2000);
@@ -100,13 +96,12 @@ static void ops_detach__does_not_wait_for_what_goes_round_inside(void **state)
 	rig_turns(200);
 }
 
-static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
+TEST(ops_resolve__finds_ourselves_and_nobody_far)
 {
 	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
 	union ibv_gid gid;
 	uint8_t mac[6];
 
-	(void)state;
 	gid_from_ipv4(own_ip, gid.raw);
 	rig_add_address(gid.raw);
 	assert_int_equal(ops->resolve(engine, 0, &gid, mac), 0);
@@ -115,9 +110,8 @@ static void ops_resolve__finds_ourselves_and_nobody_far(void **state)
 	assert_int_equal(ops->resolve(engine, 0, &gid, mac), -ENETUNREACH);
 }
 
-static void ops_polled__some_are_turns(void **state)
+TEST(ops_polled__some_are_turns)
 {
-	(void)state;
 	for (int i = 0; i < 7; i++)
 		ops->polled(engine, 4);
 	assert_int_equal(engine->polling.turns, 0);
@@ -149,12 +143,11 @@ static void *poll_until_asleep(void *arg)
 	return NULL;
 }
 
-static void ops_poll__sleeps_where_the_owner_does_not_go_on(void **state)
+TEST(ops_poll__sleeps_where_the_owner_does_not_go_on)
 {
 	bool slept = false;
 	pthread_t thread;
 
-	(void)state;
 	engine_lock(engine);
 	assert_int_equal(pthread_create(&thread, NULL, poll_until_asleep, &slept), 0);
 	pthread_join(thread, NULL);
@@ -165,11 +158,10 @@ static void ops_poll__sleeps_where_the_owner_does_not_go_on(void **state)
 /* The owner has lost its CPU, perhaps to this thread. A turn that is much too long is slept
  * through, so a new one begins now and then, in case this thread loses its CPU at the wrong time.
  */
-static void ops_poll__gives_up_the_cpu_where_a_turn_does_not_end(void **state)
+TEST(ops_poll__gives_up_the_cpu_where_a_turn_does_not_end)
 {
 	uint64_t before;
 
-	(void)state;
 	yields = 0;
 	for (int i = 0; i < PATIENCE_MS && yields == 0; i++) {
 		assert_true(engine_try(engine));
@@ -183,9 +175,8 @@ static void ops_poll__gives_up_the_cpu_where_a_turn_does_not_end(void **state)
 	assert_int_equal(engine->polling.turns, before + 1);
 }
 
-static void ops_poll__keeps_the_cpu_while_turns_go_on(void **state)
+TEST(ops_poll__keeps_the_cpu_while_turns_go_on)
 {
-	(void)state;
 	yields = 0;
 	for (int i = 0; i < 100000; i++) {
 		assert_true(engine_try(engine));
@@ -206,32 +197,10 @@ static long naps_in_ms(unsigned int ms)
 	return gave_cpu_up() - before;
 }
 
-static void ops_poll__sleeps_now_and_then_where_cpus_are_short(void **state)
+TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 {
-	(void)state;
 	is_short = true;
 	assert_in_range(naps_in_ms(100), 1, 50);
 	is_short = false;
 	assert_int_equal(naps_in_ms(100), 0);
-}
-
-#define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		INLINE(ops_kick__sends_at_once),
-		INLINE(ops_kick__of_a_taken_engine_is_served_by_its_owner),
-		INLINE(ops_lock__pays_what_is_owed_first),
-		INLINE(ops_detach__waits_for_a_full_port_once),
-		INLINE(ops_detach__does_not_wait_for_what_goes_round_inside),
-		INLINE(ops_poll__sleeps_where_the_owner_does_not_go_on),
-		INLINE(ops_poll__gives_up_the_cpu_where_a_turn_does_not_end),
-		INLINE(ops_poll__keeps_the_cpu_while_turns_go_on),
-		INLINE(ops_poll__sleeps_now_and_then_where_cpus_are_short),
-		INLINE(ops_polled__some_are_turns),
-		INLINE(ops_resolve__finds_ourselves_and_nobody_far),
-	};
-
-	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
 }

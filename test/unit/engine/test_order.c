@@ -5,19 +5,18 @@
  * the first on. So the acknowledgement that completes its work is there as soon as the WRITE is:
  * whoever has seen the WRITE, and stops polling, needs nothing else.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "config/settings.h"
 #include "engine/tx.h"
 #include "link/link.h"
 #include "link/runtime.h"
 #include "qp_rig.h"
+#include "test.h"
+
+TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 
 #define SKIPPED	   77 /* as Meson understands it */
 #define BURSTS_MAX 8
@@ -46,13 +45,12 @@ static uint16_t note_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 }
 
 /* EAL is for the pool of packets alone. */
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
 	static const struct port_ops ops = {.tx_burst = note_burst};
 	struct runtime_config config = {.memory_bytes = 32 << 20};
 	struct settings settings;
 
-	(void)state;
 	settings_init(&settings);
 	strcpy(settings.port, "net_ring0");
 	if (link_prepare(&nic, &settings) != 0 || runtime_start(&config) != 0 ||
@@ -63,6 +61,8 @@ static int group_set_up(void **state)
 	nic.port.mac[0] = 2;
 	return 0;
 }
+
+TEST_GROUP(group_set_up, NULL);
 
 /* One pass of an engine over the first end's queue pair. */
 static void send_all(enum port_driver driver)
@@ -80,12 +80,11 @@ static void send_all(enum port_driver driver)
 	tx_fini(&tx);
 }
 
-static void tx__a_write_is_not_there_without_the_acknowledgement(void **state)
+TEST(tx__a_write_is_not_there_without_the_acknowledgement)
 {
 	static const enum port_driver drivers[] = {PORT_SHARED, PORT_WIRE, PORT_GENERIC,
 						   PORT_AF_PACKET};
 
-	(void)state;
 	rig_connect();
 	for (size_t i = 0; i < RTE_DIM(drivers); i++) {
 		assert_int_equal(end_send(B, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -98,15 +97,4 @@ static void tx__a_write_is_not_there_without_the_acknowledgement(void **state)
 		assert_int_equal(left.opcodes[0][0], OPCODE_WRITE_ONLY);
 		assert_int_equal(left.opcodes[0][1], OPCODE_ACKNOWLEDGE);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			tx__a_write_is_not_there_without_the_acknowledgement, qp_rig_set_up,
-			qp_rig_tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, group_set_up, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/include/engine/owner.h. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/owner.h"
+#include "test.h"
 
 #define THREADS 3
 #define ROUNDS	20000
@@ -17,26 +14,25 @@
 static struct owner owner;
 static uint64_t guarded; /* not atomic: only the owner may touch it */
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	memset(&owner, 0, sizeof(owner));
 	guarded = 0;
 	return 0;
 }
 
-static void owner_try__has_one_winner(void **state)
+TEST_FIXTURE(set_up, NULL);
+
+TEST(owner_try__has_one_winner)
 {
-	(void)state;
 	assert_true(owner_try(&owner));
 	assert_false(owner_try(&owner));
 	owner_unlock(&owner);
 	assert_true(owner_try(&owner));
 }
 
-static void owner_try__stands_back_for_a_waiter(void **state)
+TEST(owner_try__stands_back_for_a_waiter)
 {
-	(void)state;
 	owner.waiters = 1;
 	assert_false(owner_try(&owner));
 	owner.waiters = 0;
@@ -69,11 +65,10 @@ static void *trier(void *arg)
 	return NULL;
 }
 
-static void owner_lock__excludes_turns_and_other_calls(void **state)
+TEST(owner_lock__excludes_turns_and_other_calls)
 {
 	pthread_t threads[THREADS];
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, i == 0 ? trier : locker, NULL),
 				 0);
@@ -82,15 +77,4 @@ static void owner_lock__excludes_turns_and_other_calls(void **state)
 	assert_int_equal(guarded, THREADS * ROUNDS);
 	assert_int_equal(owner.waiters, 0);
 	assert_int_equal(owner.held, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(owner_try__has_one_winner, set_up),
-		cmocka_unit_test_setup(owner_try__stands_back_for_a_waiter, set_up),
-		cmocka_unit_test_setup(owner_lock__excludes_turns_and_other_calls, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/engine.c, on a port with places that packets are built in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "places.h"
 #include "rig.h"
+#include "test.h"
+
+TEST_GROUP(rig_group_set_up, NULL);
 
 static int set_up(void **state)
 {
@@ -26,9 +24,10 @@ static int tear_down(void **state)
 	return rig_tear_down(state);
 }
 
-static void engine_transmit__builds_in_the_ports_places(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(engine_transmit__builds_in_the_ports_places)
 {
-	(void)state;
 	places.room = 3;
 	rig_send(&qp, 5);
 	engine_transmit(engine);
@@ -51,9 +50,8 @@ static void engine_transmit__builds_in_the_ports_places(void **state)
 }
 
 /* Short ones go in buffers, and keep their place in the row. */
-static void engine_transmit__copies_short_ones(void **state)
+TEST(engine_transmit__copies_short_ones)
 {
-	(void)state;
 	places.room = 8;
 	qp.payload_len = PLACES_PAYLOAD - 1;
 	rig_send(&qp, 5);
@@ -85,9 +83,8 @@ static void engine_transmit__copies_short_ones(void **state)
 }
 
 /* Places that are too short for it: it goes in a buffer, and what comes next waits behind. */
-static void engine_transmit__what_fits_no_place_goes_another_way(void **state)
+TEST(engine_transmit__what_fits_no_place_goes_another_way)
 {
-	(void)state;
 	places.longest = 63;
 	places.takes = 2;
 	rig_send(&qp, 5);
@@ -126,9 +123,8 @@ static void begin_neighbours(void)
 }
 
 /* Streams of them alone, and what was short the last time is so again. */
-static void engine_transmit__takes_offers_for_short_ones_to_this_host(void **state)
+TEST(engine_transmit__takes_offers_for_short_ones_to_this_host)
 {
-	(void)state;
 	begin_neighbours();
 	send_to_neighbours(4);
 	assert_int_equal(places.burst, 4);
@@ -165,9 +161,8 @@ static void engine_transmit__takes_offers_for_short_ones_to_this_host(void **sta
 	assert_int_equal(rig_count(COUNTER_tx_packets), 26);
 }
 
-static void engine_transmit__takes_no_offers_for_what_is_sealed(void **state)
+TEST(engine_transmit__takes_no_offers_for_what_is_sealed)
 {
-	(void)state;
 	begin_neighbours();
 	engine->link->port.spares_icrc = false;
 	send_to_neighbours(4);
@@ -183,12 +178,11 @@ static void engine_transmit__takes_no_offers_for_what_is_sealed(void **state)
 	assert_int_equal(places.burst, 16);
 }
 
-static void engine_transmit__goes_without_what_cannot_be_read_in_an_offer(void **state)
+TEST(engine_transmit__goes_without_what_cannot_be_read_in_an_offer)
 {
 	struct port *port = &engine->link->port;
 	const uint8_t first = port->mac[0];
 
-	(void)state;
 	begin_neighbours();
 	send_to_neighbours(4);
 	send_to_neighbours(4);
@@ -203,9 +197,8 @@ static void engine_transmit__goes_without_what_cannot_be_read_in_an_offer(void *
 	assert_int_equal(places.burst, 4);
 }
 
-static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
+TEST(engine_transmit__what_the_port_drops_was_not_sent)
 {
-	(void)state;
 	places.longest = 63;
 	places.drops = 2;
 	places.refuses = 1;
@@ -218,9 +211,8 @@ static void engine_transmit__what_the_port_drops_was_not_sent(void **state)
 	assert_int_equal(rig_count(COUNTER_tx_refused), 1);
 }
 
-static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)
+TEST(engine_transmit__goes_without_a_payload_that_is_gone)
 {
-	(void)state;
 	memset(qp.dst_mac, FAKE_UNREADABLE, sizeof(qp.dst_mac));
 	rig_send(&qp, 1);
 	engine_transmit(engine);
@@ -231,9 +223,8 @@ static void engine_transmit__goes_without_a_payload_that_is_gone(void **state)
 }
 
 /* A burst that is short because the port has cut it is not the last. */
-static void engine_turn__what_a_short_burst_leaves_goes_before_timers(void **state)
+TEST(engine_turn__what_a_short_burst_leaves_goes_before_timers)
 {
-	(void)state;
 	fake_receiver = &other;
 	places.waiting = 10;
 	places.rx_max = 4;
@@ -255,9 +246,8 @@ static void engine_turn__what_a_short_burst_leaves_goes_before_timers(void **sta
 }
 
 /* Nor do those end it that were dropped; and a flood of them keeps no timer. */
-static void engine_turn__counts_what_is_too_long(void **state)
+TEST(engine_turn__counts_what_is_too_long)
 {
-	(void)state;
 	places.waiting = UINT32_MAX;
 	places.rx_drops = 32;
 	other.deadline_ns = 1;
@@ -272,9 +262,8 @@ static void engine_turn__counts_what_is_too_long(void **state)
 	assert_int_equal(other.timeouts, 1);
 }
 
-static void engine_empty_port__takes_all_that_waits(void **state)
+TEST(engine_empty_port__takes_all_that_waits)
 {
-	(void)state;
 	fake_receiver = &other;
 	places.waiting = 1000;
 	places.rx_max = 1;
@@ -293,25 +282,4 @@ static void engine_empty_port__takes_all_that_waits(void **state)
 	engine_empty_port(engine);
 	qp.to_send = 0;
 	engine_release(engine);
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(engine_transmit__builds_in_the_ports_places),
-		TEST(engine_transmit__copies_short_ones),
-		TEST(engine_transmit__what_fits_no_place_goes_another_way),
-		TEST(engine_transmit__takes_offers_for_short_ones_to_this_host),
-		TEST(engine_transmit__takes_no_offers_for_what_is_sealed),
-		TEST(engine_transmit__goes_without_what_cannot_be_read_in_an_offer),
-		TEST(engine_transmit__what_the_port_drops_was_not_sent),
-		TEST(engine_transmit__goes_without_a_payload_that_is_gone),
-		TEST(engine_turn__what_a_short_burst_leaves_goes_before_timers),
-		TEST(engine_turn__counts_what_is_too_long),
-		TEST(engine_empty_port__takes_all_that_waits),
-	};
-
-	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
 }

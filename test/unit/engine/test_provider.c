@@ -4,11 +4,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +14,25 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "config/settings.h"
 #include "device/device.h"
 #include "device/registry.h"
 #include "link/footprint.h"
+#include "test.h"
 
 #define OUTPUT_MAX 4096
 
 static char output[OUTPUT_MAX]; /* what the child wrote to stdout and stderr */
 
 static pid_t test_pid; /* in the name of every wire: the same test may run twice at a time */
+
+static int note_pid(TEST_STATE)
+{
+	test_pid = getpid();
+	return 0;
+}
+
+TEST_GROUP(note_pid, NULL);
 
 static void give_settings(const char *name, const char *value)
 {
@@ -119,9 +123,8 @@ static void without_settings(void)
 	REQUIRE(registry_devices(&devices) == 0);
 }
 
-static void provider_start__no_settings_no_device(void **state)
+TEST(provider_start__no_settings_no_device)
 {
-	(void)state;
 	assert_int_equal(in_child(without_settings), 0);
 	assert_string_equal(output, "");
 }
@@ -140,9 +143,8 @@ static void with_null_port(void)
 	REQUIRE(strcmp(device->config.name, "uroce0") == 0);
 }
 
-static void provider_start__port_with_addresses(void **state)
+TEST(provider_start__port_with_addresses)
 {
-	(void)state;
 	assert_int_equal(in_child(with_null_port), 0);
 	/* At most the word that there are no huge pages. */
 	assert_true(lines() <= 1);
@@ -155,11 +157,10 @@ static void print_guid(void)
 }
 
 /* Its driver makes up a MAC address at each start. */
-static void provider_start__a_null_port_keeps_its_guid(void **state)
+TEST(provider_start__a_null_port_keeps_its_guid)
 {
 	char first[OUTPUT_MAX];
 
-	(void)state;
 	assert_int_equal(in_child(print_guid), 0);
 	assert_non_null(strstr(output, "guid "));
 	strcpy(first, strstr(output, "guid "));
@@ -277,11 +278,10 @@ static void leaves_no_trace(void)
 	REQUIRE(waitpid(client.pid, NULL, 0) == client.pid);
 }
 
-static void provider_start__leaves_no_trace_in_the_program(void **state)
+TEST(provider_start__leaves_no_trace_in_the_program)
 {
 	int rc;
 
-	(void)state;
 	rc = in_child(leaves_no_trace);
 	if (rc != 0)
 		print_message("%s", output);
@@ -305,9 +305,8 @@ static void with_bad_argument(void)
 	registry_devices(&devices);
 }
 
-static void provider_start__a_wrong_port_is_one_line_and_exit_1(void **state)
+TEST(provider_start__a_wrong_port_is_one_line_and_exit_1)
 {
-	(void)state;
 	assert_int_equal(in_child(with_missing_interface), 1);
 	assert_int_equal(lines(), 1);
 	assert_non_null(strstr(output, "nosuchdev"));
@@ -348,11 +347,10 @@ static void fork_after_start(void)
 	device->ops->unlock(device->engine);
 }
 
-static void provider_start__a_forks_child_does_no_harm(void **state)
+TEST(provider_start__a_forks_child_does_no_harm)
 {
 	const int rc = in_child(fork_after_start);
 
-	(void)state;
 	if (rc != 0)
 		print_message("%s", output);
 	assert_int_equal(rc, 0);
@@ -378,9 +376,8 @@ static void exit_inside_a_control_call(void)
 		pause();
 }
 
-static void provider_exit__works_while_the_engine_is_taken(void **state)
+TEST(provider_exit__works_while_the_engine_is_taken)
 {
-	(void)state;
 	assert_int_equal(in_child(exit_inside_a_control_call), 7);
 }
 
@@ -393,9 +390,8 @@ static void memif_server(void)
 	REQUIRE(access(memif_path, F_OK) == 0);
 }
 
-static void provider_exit__removes_the_memif_socket(void **state)
+TEST(provider_exit__removes_the_memif_socket)
 {
-	(void)state;
 	snprintf(memif_path, sizeof(memif_path), "/tmp/uroce-test-%d", (int)test_pid);
 	assert_int_equal(in_child(memif_server), 0);
 	assert_int_equal(access(memif_path, F_OK), -1);
@@ -453,31 +449,12 @@ static void memif_server_and_clients(void)
 	}
 }
 
-static void provider__memif_peers_come_and_go(void **state)
+TEST(provider__memif_peers_come_and_go)
 {
 	int rc;
 
-	(void)state;
 	rc = in_child(memif_server_and_clients);
 	if (rc != 0)
 		print_message("%s", output);
 	assert_int_equal(rc, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(provider_start__no_settings_no_device),
-		cmocka_unit_test(provider_start__port_with_addresses),
-		cmocka_unit_test(provider_start__a_null_port_keeps_its_guid),
-		cmocka_unit_test(provider_start__leaves_no_trace_in_the_program),
-		cmocka_unit_test(provider_start__a_wrong_port_is_one_line_and_exit_1),
-		cmocka_unit_test(provider_start__a_forks_child_does_no_harm),
-		cmocka_unit_test(provider_exit__works_while_the_engine_is_taken),
-		cmocka_unit_test(provider_exit__removes_the_memif_socket),
-		cmocka_unit_test(provider__memif_peers_come_and_go),
-	};
-
-	test_pid = getpid();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

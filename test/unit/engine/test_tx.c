@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/tx.c: payload that stays in its place. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "psock/psock.h"
 #include "rig.h"
 #include "wire/opcode.h"
+#include "test.h"
+
+TEST_GROUP(rig_group_set_up, NULL);
+
+TEST_FIXTURE(rig_set_up, rig_tear_down);
 
 /* What a port with DMA would have made of a HUGETLB region. */
 static void make_region(struct dma_region *region, const void *addr, size_t length)
@@ -41,13 +42,12 @@ static struct rte_mbuf *send_payload(const uint8_t *payload, uint32_t len)
 	return mbuf;
 }
 
-static void tx__huge_payload_stays_in_its_place(void **state)
+TEST(tx__huge_payload_stays_in_its_place)
 {
 	static uint8_t memory[8192];
 	struct dma_region region;
 	struct rte_mbuf *mbuf, *body;
 
-	(void)state;
 	make_region(&region, memory, sizeof(memory));
 	mbuf = send_payload(memory + 4096, 4096);
 	assert_int_equal(mbuf->nb_segs, 3);
@@ -69,7 +69,7 @@ static void tx__huge_payload_stays_in_its_place(void **state)
 	assert_int_equal(rig_count(COUNTER_tx_bytes), FAKE_FRAME_LEN + 4096 + 4);
 }
 
-static void tx__what_may_change_under_way_is_copied(void **state)
+TEST(tx__what_may_change_under_way_is_copied)
 {
 	static uint8_t memory[8192], other_memory[4096];
 	struct dma_region region;
@@ -91,7 +91,6 @@ static void tx__what_may_change_under_way_is_copied(void **state)
 		 true}, /* maybe it did not fit its ICRC */
 	};
 
-	(void)state;
 	make_region(&region, memory, sizeof(memory));
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		struct rte_mbuf *mbuf;
@@ -117,13 +116,12 @@ static void tx__what_may_change_under_way_is_copied(void **state)
 /* No run of a kernel interface's: of neighbours that do not count up, or are marked
  * (psock/psock.h).
  */
-static void tx__what_is_sent_again_leaves_alone(void **state)
+TEST(tx__what_is_sent_again_leaves_alone)
 {
 	static const bool again[] = {false, true, true, false};
 	static const uint16_t ids[] = {1, 4, 7, 8}; /* of who comes next */
 	static uint8_t memory[64];
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(again); i++) {
 		struct rte_mbuf *mbuf;
 
@@ -135,12 +133,11 @@ static void tx__what_is_sent_again_leaves_alone(void **state)
 	}
 }
 
-static void tx__unreadable_payload_in_place_is_a_fault(void **state)
+TEST(tx__unreadable_payload_in_place_is_a_fault)
 {
 	static uint8_t memory[4096];
 	struct dma_region region;
 
-	(void)state;
 	make_region(&region, memory, sizeof(memory));
 	qp.payload = memory;
 	qp.payload_len = sizeof(memory);
@@ -150,18 +147,4 @@ static void tx__unreadable_payload_in_place_is_a_fault(void **state)
 	assert_int_equal(qp.faults, 1);
 	assert_false(dma_is_busy(&region));
 	assert_int_equal(rte_mempool_in_use_count(engine->dma.parts), 0);
-}
-
-#define INLINE(test) cmocka_unit_test_setup_teardown(test, rig_set_up, rig_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		INLINE(tx__huge_payload_stays_in_its_place),
-		INLINE(tx__what_may_change_under_way_is_copied),
-		INLINE(tx__what_is_sent_again_leaves_alone),
-		INLINE(tx__unreadable_payload_in_place_is_a_fault),
-	};
-
-	return cmocka_run_group_tests(tests, rig_group_set_up, NULL);
 }

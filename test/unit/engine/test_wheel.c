@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/wheel.c. */
 #include <stdlib.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/wheel.h"
 #include "fake.h"
+#include "test.h"
 
 #define SLOT_NS	 (UINT64_C(1) << WHEEL_SLOT_SHIFT)
 #define ROUND_NS (WHEEL_SLOTS * SLOT_NS)
@@ -20,22 +17,22 @@
 static struct wheel wheel;
 static struct qp qp, other;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	static const uint8_t mac[6];
 
-	(void)state;
 	wheel_init(&wheel, START_NS);
 	fake_qp_init(&qp, mac);
 	fake_qp_init(&other, mac);
 	return 0;
 }
 
-static void wheel_fire__not_before_the_deadline_and_soon_after(void **state)
+TEST_FIXTURE(set_up, NULL);
+
+TEST(wheel_fire__not_before_the_deadline_and_soon_after)
 {
 	const uint64_t deadline = START_NS + 1000000;
 
-	(void)state;
 	wheel_set(&wheel, &qp, deadline);
 	assert_null(wheel_fire(&wheel, deadline - 1));
 	assert_null(wheel_fire(&wheel, deadline));
@@ -44,46 +41,41 @@ static void wheel_fire__not_before_the_deadline_and_soon_after(void **state)
 	assert_false(qp.sched.is_timed);
 }
 
-static void wheel_set__an_earlier_deadline_counts(void **state)
+TEST(wheel_set__an_earlier_deadline_counts)
 {
-	(void)state;
 	wheel_set(&wheel, &qp, START_NS + 100 * SLOT_NS);
 	wheel_set(&wheel, &qp, START_NS + 10 * SLOT_NS);
 	assert_ptr_equal(wheel_fire(&wheel, START_NS + 12 * SLOT_NS), &qp);
 	assert_int_equal(wheel.entries, 0);
 }
 
-static void wheel_set__a_later_deadline_is_left_for_firing(void **state)
+TEST(wheel_set__a_later_deadline_is_left_for_firing)
 {
-	(void)state;
 	wheel_set(&wheel, &qp, START_NS + 10 * SLOT_NS);
 	wheel_set(&wheel, &qp, START_NS + 100 * SLOT_NS);
 	assert_int_equal(wheel.entries, 1);
 	assert_ptr_equal(wheel_fire(&wheel, START_NS + 12 * SLOT_NS), &qp);
 }
 
-static void wheel_set__no_deadline_sets_nothing(void **state)
+TEST(wheel_set__no_deadline_sets_nothing)
 {
-	(void)state;
 	wheel_set(&wheel, &qp, UINT64_MAX);
 	assert_int_equal(wheel.entries, 0);
 }
 
-static void wheel_set__the_past_fires_next(void **state)
+TEST(wheel_set__the_past_fires_next)
 {
-	(void)state;
 	wheel_set(&wheel, &qp, 1);
 	assert_ptr_equal(wheel_fire(&wheel, START_NS + SLOT_NS), &qp);
 }
 
 /* Further than a round: it comes round early, to be set again, and never late. */
-static void wheel_set__far_deadlines_go_round(void **state)
+TEST(wheel_set__far_deadlines_go_round)
 {
 	const uint64_t deadline = START_NS + 5 * ROUND_NS / 2;
 	uint64_t now = START_NS;
 	unsigned int rounds = 0;
 
-	(void)state;
 	wheel_set(&wheel, &qp, deadline);
 	while (now < deadline + 2 * SLOT_NS) {
 		now += SLOT_NS;
@@ -98,9 +90,8 @@ static void wheel_set__far_deadlines_go_round(void **state)
 	assert_in_range(rounds, 2, 4);
 }
 
-static void wheel_fire__after_a_long_sleep_gives_all(void **state)
+TEST(wheel_fire__after_a_long_sleep_gives_all)
 {
-	(void)state;
 	wheel_set(&wheel, &qp, START_NS + 3 * SLOT_NS);
 	wheel_set(&wheel, &other, START_NS + 900 * SLOT_NS);
 	assert_non_null(wheel_fire(&wheel, START_NS + 40 * ROUND_NS));
@@ -112,11 +103,10 @@ static void wheel_fire__after_a_long_sleep_gives_all(void **state)
 	assert_ptr_equal(wheel_fire(&wheel, START_NS + 40 * ROUND_NS + 3 * SLOT_NS), &qp);
 }
 
-static void wheel_remove__takes_out_of_the_middle(void **state)
+TEST(wheel_remove__takes_out_of_the_middle)
 {
 	struct qp third;
 
-	(void)state;
 	fake_qp_init(&third, qp.dst_mac);
 	wheel_set(&wheel, &qp, START_NS + 5 * SLOT_NS);
 	wheel_set(&wheel, &other, START_NS + 5 * SLOT_NS);
@@ -128,9 +118,8 @@ static void wheel_remove__takes_out_of_the_middle(void **state)
 	assert_null(wheel_fire(&wheel, START_NS + ROUND_NS));
 }
 
-static void wheel_next_ns__tells_how_long_to_sleep(void **state)
+TEST(wheel_next_ns__tells_how_long_to_sleep)
 {
-	(void)state;
 	assert_int_equal(wheel_next_ns(&wheel, START_NS, 777), 777);
 	wheel_set(&wheel, &qp, START_NS + 10 * SLOT_NS);
 	assert_in_range(wheel_next_ns(&wheel, START_NS, 1 << 30), 10 * SLOT_NS, 11 * SLOT_NS);
@@ -139,12 +128,11 @@ static void wheel_next_ns__tells_how_long_to_sleep(void **state)
 }
 
 /* Against the obvious model: every deadline fires in the first slot that begins behind it. */
-static void wheel_fire__as_a_sorted_list_would(void **state)
+TEST(wheel_fire__as_a_sorted_list_would)
 {
 	static struct qp qps[QPS];
 	uint64_t now = START_NS;
 
-	(void)state;
 	srand(4791);
 	for (int i = 0; i < QPS; i++) {
 		fake_qp_init(&qps[i], qp.dst_mac);
@@ -164,22 +152,4 @@ static void wheel_fire__as_a_sorted_list_would(void **state)
 	}
 	for (int i = 0; i < QPS; i++)
 		assert_int_equal(qps[i].timeouts, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(wheel_fire__not_before_the_deadline_and_soon_after, set_up),
-		cmocka_unit_test_setup(wheel_set__an_earlier_deadline_counts, set_up),
-		cmocka_unit_test_setup(wheel_set__a_later_deadline_is_left_for_firing, set_up),
-		cmocka_unit_test_setup(wheel_set__no_deadline_sets_nothing, set_up),
-		cmocka_unit_test_setup(wheel_set__the_past_fires_next, set_up),
-		cmocka_unit_test_setup(wheel_set__far_deadlines_go_round, set_up),
-		cmocka_unit_test_setup(wheel_fire__after_a_long_sleep_gives_all, set_up),
-		cmocka_unit_test_setup(wheel_remove__takes_out_of_the_middle, set_up),
-		cmocka_unit_test_setup(wheel_next_ns__tells_how_long_to_sleep, set_up),
-		cmocka_unit_test_setup(wheel_fire__as_a_sorted_list_would, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,6 @@
 #include "memif_ends.h"
 
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +9,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "link/memif.h"
+#include "test.h"
 
 #define ROUNDS 40
 
 static char dir[] = "/tmp/uroce-line-XXXXXX";
 char ends_path[64];
 
-int ends_set_up(void **state)
+int ends_set_up(TEST_STATE)
 {
-	(void)state;
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(ends_path, sizeof(ends_path), "%s/wire", dir);
 	return 0;
 }
 
-int ends_tear_down(void **state)
+int ends_tear_down(TEST_STATE)
 {
-	(void)state;
 	return rmdir(dir);
 }
 

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/addresses.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/addresses.h"
+#include "test.h"
 
 static const uint8_t v4[GID_LEN] = {[10] = 0xff, 0xff, 10, 1, 2, 3};
 static const uint8_t v4_near[GID_LEN] = {[10] = 0xff, 0xff, 10, 1, 2, 200};
@@ -26,7 +22,7 @@ static int add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t 
 	return addresses_add(addresses, &address);
 }
 
-static void address_link_local__inverts_the_universal_bit(void **state)
+TEST(address_link_local__inverts_the_universal_bit)
 {
 	/* RFC 4291 appendix A's example of EUI-48 to modified EUI-64. */
 	const uint8_t mac[6] = {0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde};
@@ -34,19 +30,17 @@ static void address_link_local__inverts_the_universal_bit(void **state)
 				       0xff, 0xfe, 0x9a,       0xbc, 0xde};
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	address_link_local(mac, gid);
 	assert_memory_equal(gid, want, GID_LEN);
 	assert_true(address_is_link_local(gid));
 }
 
-static void address_multicast_mac__follows_the_family(void **state)
+TEST(address_multicast_mac__follows_the_family)
 {
 	const uint8_t group4[GID_LEN] = {[10] = 0xff, 0xff, 224, 0x81, 2, 3};
 	const uint8_t group6[GID_LEN] = {0xff, 2, [11] = 1, 0xff, 0xaa, 0xbb, 0xcc};
 	uint8_t mac[6];
 
-	(void)state;
 	/* RFC 1112: 23 bits of the group only. */
 	address_multicast_mac(group4, mac);
 	assert_memory_equal(mac, ((uint8_t[]){0x01, 0x00, 0x5e, 0x01, 2, 3}), 6);
@@ -54,12 +48,11 @@ static void address_multicast_mac__follows_the_family(void **state)
 	assert_memory_equal(mac, ((uint8_t[]){0x33, 0x33, 0xff, 0xaa, 0xbb, 0xcc}), 6);
 }
 
-static void addresses_add__refuses_doubles_and_more_than_fit(void **state)
+TEST(addresses_add__refuses_doubles_and_more_than_fit)
 {
 	struct addresses own = {.count = 0};
 	uint8_t gid[GID_LEN] = {0xfd};
 
-	(void)state;
 	assert_int_equal(add(&own, v4, 24), 0);
 	assert_int_equal(add(&own, v4, 16), -EEXIST);
 	for (int i = 1; i < ADDRESSES_MAX; i++) {
@@ -71,11 +64,10 @@ static void addresses_add__refuses_doubles_and_more_than_fit(void **state)
 	assert_false(addresses_have(&own, VLAN_NONE, v6));
 }
 
-static void addresses_on_link__compares_whole_prefixes(void **state)
+TEST(addresses_on_link__compares_whole_prefixes)
 {
 	struct addresses own = {.count = 0};
 
-	(void)state;
 	add(&own, v4, 24);
 	add(&own, v6, 60);
 	assert_true(addresses_on_link(&own, VLAN_NONE, v4_near));
@@ -84,11 +76,10 @@ static void addresses_on_link__compares_whole_prefixes(void **state)
 	assert_false(addresses_on_link(&own, VLAN_NONE, v6_far));
 }
 
-static void addresses_on_link__host_prefixes_reach_nobody_else(void **state)
+TEST(addresses_on_link__host_prefixes_reach_nobody_else)
 {
 	struct addresses own = {.count = 0};
 
-	(void)state;
 	add(&own, v4, 32);
 	add(&own, v6, 128);
 	assert_false(addresses_on_link(&own, VLAN_NONE, v4_near));
@@ -97,11 +88,10 @@ static void addresses_on_link__host_prefixes_reach_nobody_else(void **state)
 	assert_true(addresses_on_link(&own, VLAN_NONE, v6));
 }
 
-static void addresses_on_link__prefix_0_takes_its_own_family_only(void **state)
+TEST(addresses_on_link__prefix_0_takes_its_own_family_only)
 {
 	struct addresses own = {.count = 0};
 
-	(void)state;
 	add(&own, v6, 0);
 	assert_true(addresses_on_link(&own, VLAN_NONE, v6_far));
 	assert_false(addresses_on_link(&own, VLAN_NONE, v4));
@@ -114,21 +104,19 @@ static void addresses_on_link__prefix_0_takes_its_own_family_only(void **state)
 	assert_false(addresses_on_link(&own, VLAN_NONE, v4));
 }
 
-static void addresses_on_link__link_local_always(void **state)
+TEST(addresses_on_link__link_local_always)
 {
 	const struct addresses own = {.count = 0};
 	const uint8_t gid[GID_LEN] = {0xfe, 0x80, [15] = 1};
 
-	(void)state;
 	assert_true(addresses_on_link(&own, VLAN_NONE, gid));
 }
 
-static void addresses__are_told_apart_by_vlan(void **state)
+TEST(addresses__are_told_apart_by_vlan)
 {
 	struct address tagged = {.prefix_len = 24, .vlan = 5};
 	struct addresses own = {.count = 0};
 
-	(void)state;
 	memcpy(tagged.gid, v4, GID_LEN);
 	assert_int_equal(add(&own, v6, 64), 0);
 	assert_int_equal(addresses_add(&own, &tagged), 0);
@@ -142,20 +130,4 @@ static void addresses__are_told_apart_by_vlan(void **state)
 	assert_true(addresses_first_of_vlan(&own, 0));
 	assert_true(addresses_first_of_vlan(&own, 1));
 	assert_false(addresses_first_of_vlan(&own, 2));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(address_link_local__inverts_the_universal_bit),
-		cmocka_unit_test(address_multicast_mac__follows_the_family),
-		cmocka_unit_test(addresses_add__refuses_doubles_and_more_than_fit),
-		cmocka_unit_test(addresses_on_link__compares_whole_prefixes),
-		cmocka_unit_test(addresses_on_link__host_prefixes_reach_nobody_else),
-		cmocka_unit_test(addresses_on_link__prefix_0_takes_its_own_family_only),
-		cmocka_unit_test(addresses_on_link__link_local_always),
-		cmocka_unit_test(addresses__are_told_apart_by_vlan),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/arp.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/arp.h"
+#include "test.h"
 
 static const uint8_t mac_a[6] = {2, 0, 0, 0, 0, 0xa};
 static const uint8_t mac_b[6] = {2, 0, 0, 0, 0, 0xb};
@@ -23,20 +20,18 @@ static const uint8_t request_frame[ARP_FRAME_LEN] = {
 	0,    0,    0,	  0,	0,    0,    10, 0, 0, 2, /* target */
 };
 
-static void arp_build_request__is_as_the_rfc_says(void **state)
+TEST(arp_build_request__is_as_the_rfc_says)
 {
 	uint8_t frame[ARP_FRAME_LEN];
 
-	(void)state;
 	assert_int_equal(arp_build_request(frame, mac_a, ip_a, ip_b), ARP_FRAME_LEN);
 	assert_memory_equal(frame, request_frame, ARP_FRAME_LEN);
 }
 
-static void arp_parse__takes_a_request(void **state)
+TEST(arp_parse__takes_a_request)
 {
 	struct arp arp;
 
-	(void)state;
 	assert_true(arp_parse(request_frame, ARP_FRAME_LEN, &arp));
 	assert_true(arp.request);
 	assert_memory_equal(arp.sender_mac, mac_a, 6);
@@ -44,12 +39,11 @@ static void arp_parse__takes_a_request(void **state)
 	assert_memory_equal(arp.target_ip, ip_b, 4);
 }
 
-static void arp_build_reply__answers_the_sender(void **state)
+TEST(arp_build_reply__answers_the_sender)
 {
 	uint8_t frame[ARP_FRAME_LEN];
 	struct arp request, reply;
 
-	(void)state;
 	arp_parse(request_frame, ARP_FRAME_LEN, &request);
 	assert_int_equal(arp_build_reply(frame, mac_b, &request), ARP_FRAME_LEN);
 	assert_memory_equal(frame, mac_a, 6);
@@ -63,13 +57,12 @@ static void arp_build_reply__answers_the_sender(void **state)
 }
 
 /* Every byte that says what the frame is makes it another's when it is changed. */
-static void arp_parse__refuses_other_frames(void **state)
+TEST(arp_parse__refuses_other_frames)
 {
 	static const size_t offsets[] = {12, 13, 14, 15, 16, 17, 18, 19, 20};
 	uint8_t frame[ARP_FRAME_LEN];
 	struct arp arp;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
 		memcpy(frame, request_frame, sizeof(frame));
 		frame[offsets[i]] ^= 0x40;
@@ -80,38 +73,22 @@ static void arp_parse__refuses_other_frames(void **state)
 	assert_false(arp_parse(frame, sizeof(frame), &arp));
 }
 
-static void arp_parse__refuses_short_frames(void **state)
+TEST(arp_parse__refuses_short_frames)
 {
 	struct arp arp;
 
-	(void)state;
 	for (size_t len = 0; len < ARP_FRAME_LEN; len++)
 		assert_false(arp_parse(request_frame, len, &arp));
 }
 
-static void arp_parse__refuses_senders_that_are_no_host(void **state)
+TEST(arp_parse__refuses_senders_that_are_no_host)
 {
 	uint8_t frame[ARP_FRAME_LEN];
 	struct arp arp;
 
-	(void)state;
 	memcpy(frame, request_frame, sizeof(frame));
 	memset(frame + 22, 0xff, 6);
 	assert_false(arp_parse(frame, sizeof(frame), &arp));
 	memset(frame + 22, 0, 6);
 	assert_false(arp_parse(frame, sizeof(frame), &arp));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arp_build_request__is_as_the_rfc_says),
-		cmocka_unit_test(arp_parse__takes_a_request),
-		cmocka_unit_test(arp_build_reply__answers_the_sender),
-		cmocka_unit_test(arp_parse__refuses_other_frames),
-		cmocka_unit_test(arp_parse__refuses_short_frames),
-		cmocka_unit_test(arp_parse__refuses_senders_that_are_no_host),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

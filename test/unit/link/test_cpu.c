@@ -3,16 +3,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "link/cpu.h"
 #include "skipped.h"
+#include "test.h"
 
 struct look {
 	int policy;
@@ -34,23 +30,21 @@ static int look(void *arg)
 	return -ENOTTY;
 }
 
-static void cpu_run_ordinary__stays_in_an_ordinary_thread(void **state)
+TEST(cpu_run_ordinary__stays_in_an_ordinary_thread)
 {
 	struct look seen;
 
-	(void)state;
 	assert_int_equal(cpu_run_ordinary(look, &seen), -ENOTTY);
 	assert_true(pthread_equal(seen.thread, pthread_self()));
 	assert_true(seen.takes_signals);
 }
 
-static void cpu_run_ordinary__gives_threads_no_real_time_priority(void **state)
+TEST(cpu_run_ordinary__gives_threads_no_real_time_priority)
 {
 	const struct sched_param high = {.sched_priority = 1}, none = {.sched_priority = 0};
 	struct look seen;
 	int rc, policy;
 
-	(void)state;
 	if (sched_setscheduler(0, SCHED_FIFO, &high) != 0) {
 		skipped_for("no real-time priority may be had");
 		skip();
@@ -63,14 +57,4 @@ static void cpu_run_ordinary__gives_threads_no_real_time_priority(void **state)
 	assert_int_equal(seen.policy, SCHED_OTHER);
 	assert_false(seen.takes_signals);
 	assert_true(seen.takes_faults);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpu_run_ordinary__stays_in_an_ordinary_thread),
-		cmocka_unit_test(cpu_run_ordinary__gives_threads_no_real_time_priority),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

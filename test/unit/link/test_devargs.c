@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/devargs.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/log.h"
 #include "link/devargs.h"
+#include "test.h"
 
 static struct devargs d;
 
-static void devargs_parse__takes_virtual_devices(void **state)
+TEST(devargs_parse__takes_virtual_devices)
 {
-	(void)state;
 	assert_int_equal(devargs_parse("net_memif0,role=server,id=3", &d), 0);
 	assert_int_equal(d.bus, DEVARGS_VDEV);
 	assert_string_equal(d.name, "net_memif0");
@@ -28,12 +23,11 @@ static void devargs_parse__takes_virtual_devices(void **state)
 	assert_string_equal(d.args, "");
 }
 
-static void devargs_parse__takes_pci_addresses_and_adds_the_domain(void **state)
+TEST(devargs_parse__takes_pci_addresses_and_adds_the_domain)
 {
 	static const char *const texts[] = {"0000:03:1f.7", "03:1f.7", "pci:0000:03:1f.7",
 					    "pci:03:1f.7"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		assert_int_equal(devargs_parse(texts[i], &d), 0);
 		assert_int_equal(d.bus, DEVARGS_PCI);
@@ -43,19 +37,17 @@ static void devargs_parse__takes_pci_addresses_and_adds_the_domain(void **state)
 	assert_string_equal(d.args, "promisc=1");
 }
 
-static void devargs_parse__leaves_other_buses_to_eal(void **state)
+TEST(devargs_parse__leaves_other_buses_to_eal)
 {
-	(void)state;
 	assert_int_equal(devargs_parse("auxiliary:mlx5_core.sf.2", &d), 0);
 	assert_int_equal(d.bus, DEVARGS_OTHER);
 	assert_string_equal(d.name, "auxiliary:mlx5_core.sf.2");
 }
 
-static void devargs_parse__refuses_what_is_no_device(void **state)
+TEST(devargs_parse__refuses_what_is_no_device)
 {
 	char text[DEVARGS_TEXT_MAX + DEVARGS_NAME_MAX];
 
-	(void)state;
 	assert_int_equal(devargs_parse("", &d), -EINVAL);
 	assert_int_equal(devargs_parse(",role=server", &d), -EINVAL);
 	assert_int_equal(devargs_parse("pci:net_memif0", &d), -EINVAL);
@@ -66,9 +58,8 @@ static void devargs_parse__refuses_what_is_no_device(void **state)
 	assert_int_equal(devargs_parse(text, &d), -EINVAL);
 }
 
-static void devargs_is__wants_the_driver_and_a_number(void **state)
+TEST(devargs_is__wants_the_driver_and_a_number)
 {
-	(void)state;
 	devargs_parse("net_memif12", &d);
 	assert_true(devargs_is(&d, "net_memif"));
 	assert_false(devargs_is(&d, "net_null"));
@@ -76,12 +67,11 @@ static void devargs_is__wants_the_driver_and_a_number(void **state)
 	assert_false(devargs_is(&d, "net_memif"));
 }
 
-static void devargs_get__finds_whole_keys_only(void **state)
+TEST(devargs_get__finds_whole_keys_only)
 {
 	unsigned long number = 7;
 	char value[8];
 
-	(void)state;
 	devargs_parse("net_memif0,xid=1,id=22,idx=3,socket=", &d);
 	assert_true(devargs_get(&d, "id", value, sizeof(value)));
 	assert_string_equal(value, "22");
@@ -96,7 +86,7 @@ static void devargs_get__finds_whole_keys_only(void **state)
 	assert_int_equal(number, 3);
 }
 
-static void devargs_get_number__takes_numbers_only(void **state)
+TEST(devargs_get_number__takes_numbers_only)
 {
 	static const char *const odd[] = {"abc", "4k", "0x10",
 					  "",	 " 1", "-1",
@@ -104,7 +94,6 @@ static void devargs_get_number__takes_numbers_only(void **state)
 	unsigned long number = 7;
 	char text[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		snprintf(text, sizeof(text), "net_memif0,id=%s,rsize=1", odd[i]);
 		devargs_parse(text, &d);
@@ -116,18 +105,16 @@ static void devargs_get_number__takes_numbers_only(void **state)
 	assert_int_equal(number, 10);
 }
 
-static void devargs_get__does_not_cut_a_value(void **state)
+TEST(devargs_get__does_not_cut_a_value)
 {
 	char value[4];
 
-	(void)state;
 	devargs_parse("net_memif0,secret=abcd", &d);
 	assert_false(devargs_get(&d, "secret", value, sizeof(value)));
 }
 
-static void devargs_default__adds_only_what_is_missing(void **state)
+TEST(devargs_default__adds_only_what_is_missing)
 {
-	(void)state;
 	devargs_parse("net_memif0", &d);
 	assert_int_equal(devargs_default(&d, "rsize", "9"), 0);
 	assert_string_equal(d.args, "rsize=9");
@@ -136,29 +123,10 @@ static void devargs_default__adds_only_what_is_missing(void **state)
 	assert_string_equal(d.args, "rsize=9,bsize=2048");
 }
 
-static void devargs_default__leaves_no_half_argument(void **state)
+TEST(devargs_default__leaves_no_half_argument)
 {
-	(void)state;
 	devargs_parse("net_memif0", &d);
 	memset(d.args, 'a', sizeof(d.args) - 4);
 	assert_int_equal(devargs_default(&d, "rsize", "9"), -ENOSPC);
 	assert_int_equal(strlen(d.args), sizeof(d.args) - 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devargs_parse__takes_virtual_devices),
-		cmocka_unit_test(devargs_parse__takes_pci_addresses_and_adds_the_domain),
-		cmocka_unit_test(devargs_parse__leaves_other_buses_to_eal),
-		cmocka_unit_test(devargs_parse__refuses_what_is_no_device),
-		cmocka_unit_test(devargs_is__wants_the_driver_and_a_number),
-		cmocka_unit_test(devargs_get__finds_whole_keys_only),
-		cmocka_unit_test(devargs_get_number__takes_numbers_only),
-		cmocka_unit_test(devargs_get__does_not_cut_a_value),
-		cmocka_unit_test(devargs_default__adds_only_what_is_missing),
-		cmocka_unit_test(devargs_default__leaves_no_half_argument),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/dma.c, with VFIO's part noted down. How memory is really mapped:
  * test/interop/nic. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <rte_eal.h>
 
 #include "link/dma.h"
+#include "test.h"
 
 #define WINDOW (UINT64_C(1) << 38) /* where DPDK works with physical addresses */
 #define MIB    (UINT64_C(1) << 20)
@@ -45,11 +42,10 @@ enum rte_iova_mode __wrap_rte_eal_iova_mode(void)
 	return RTE_IOVA_PA;
 }
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
 	static struct port port;
 
-	(void)state;
 	memset(&dma, 0, sizeof(dma));
 	dma_init(&dma, &port);
 	maps = unmaps = 0;
@@ -65,19 +61,19 @@ static int setup_gathering(void **state)
 	return 0;
 }
 
-static void dma_map__of_a_port_without_dma_maps_nothing(void **state)
+TEST_FIXTURE(setup_gathering, NULL);
+
+TEST(dma_map__of_a_port_without_dma_maps_nothing, .setup = setup)
 {
-	(void)state;
 	assert_null(dma_map(&dma, memory, sizeof(memory)));
 	assert_null(dma_find(&dma, memory, 1));
 }
 
-static void dma_find__finds_what_lies_in_one_region(void **state)
+TEST(dma_find__finds_what_lies_in_one_region, .setup = setup)
 {
 	struct dma_region first = {.addr = (uintptr_t)memory, .length = 4096};
 	struct dma_region second = {.addr = (uintptr_t)memory + 4096, .length = 4096};
 
-	(void)state;
 	LIST_INSERT_HEAD(&dma.regions, &first, link);
 	LIST_INSERT_HEAD(&dma.regions, &second, link);
 	assert_ptr_equal(dma_find(&dma, memory, 4096), &first);
@@ -89,11 +85,10 @@ static void dma_find__finds_what_lies_in_one_region(void **state)
 	assert_null(dma_find(&dma, (const void *)1, 1));
 }
 
-static void dma_forget__finds_a_region_no_more(void **state)
+TEST(dma_forget__finds_a_region_no_more, .setup = setup)
 {
 	struct dma_region region = {.addr = (uintptr_t)memory, .length = 4096};
 
-	(void)state;
 	LIST_INSERT_HEAD(&dma.regions, &region, link);
 	assert_ptr_equal(dma_find(&dma, memory, 4096), &region);
 	dma_forget(&dma, &region);
@@ -106,14 +101,13 @@ static void remove_region(struct dma_region *region)
 	dma_unmap(&dma, region);
 }
 
-static void dma_map__has_a_place_like_the_memorys(void **state)
+TEST(dma_map__has_a_place_like_the_memorys)
 {
 	const void *odd = (const void *)(uintptr_t)(5 * GIB + 6 * MIB + 12345);
 	struct dma_region *small = dma_map(&dma, memory, 1);
 	struct dma_region *large = dma_map(&dma, odd, 2 * MIB);
 	struct dma_region *huge = dma_map(&dma, (const void *)(uintptr_t)(3 * GIB + 2 * MIB), GIB);
 
-	(void)state;
 	assert_int_equal(small->length, 4096);
 	assert_int_equal(large->addr, 5 * GIB + 6 * MIB + 12288);
 	assert_int_equal(large->length, 2 * MIB + 4096);
@@ -129,14 +123,13 @@ static void dma_map__has_a_place_like_the_memorys(void **state)
 	assert_int_equal(unmaps, 3);
 }
 
-static void dma_map__passes_by_what_lasts(void **state)
+TEST(dma_map__passes_by_what_lasts)
 {
 	const void *at = (const void *)(uintptr_t)(7 * GIB);
 	struct dma_region *lasting = dma_map(&dma, at, 2 * MIB), *region;
 	bool again = false;
 	uint64_t before = 0;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		region = dma_map(&dma, at, 8 * GIB);
 		assert_non_null(region);
@@ -152,12 +145,11 @@ static void dma_map__passes_by_what_lasts(void **state)
 	remove_region(lasting);
 }
 
-static void dma_unmap__waits_for_what_the_port_holds(void **state)
+TEST(dma_unmap__waits_for_what_the_port_holds)
 {
 	struct dma_region *busy = dma_map(&dma, memory, 4096), *other;
 	const uint64_t iova = busy->iova;
 
-	(void)state;
 	rte_mbuf_ext_refcnt_update(&busy->shared, 1);
 	remove_region(busy);
 	assert_int_equal(unmaps, 0);
@@ -173,26 +165,10 @@ static void dma_unmap__waits_for_what_the_port_holds(void **state)
 	assert_int_equal(unmaps, 2);
 }
 
-static void dma_map__of_what_vfio_refuses_is_none(void **state)
+TEST(dma_map__of_what_vfio_refuses_is_none)
 {
-	(void)state;
 	refused = true;
 	assert_null(dma_map(&dma, memory, 4096));
 	assert_null(dma_find(&dma, memory, 1));
 	assert_int_equal(unmaps, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(dma_map__of_a_port_without_dma_maps_nothing, setup),
-		cmocka_unit_test_setup(dma_find__finds_what_lies_in_one_region, setup),
-		cmocka_unit_test_setup(dma_forget__finds_a_region_no_more, setup),
-		cmocka_unit_test_setup(dma_map__has_a_place_like_the_memorys, setup_gathering),
-		cmocka_unit_test_setup(dma_map__passes_by_what_lasts, setup_gathering),
-		cmocka_unit_test_setup(dma_unmap__waits_for_what_the_port_holds, setup_gathering),
-		cmocka_unit_test_setup(dma_map__of_what_vfio_refuses_is_none, setup_gathering),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/due.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "link/due.h"
+#include "test.h"
 
 #define THINGS 300
 
-static void due_set__the_earliest_comes_first(void **state)
+TEST(due_set__the_earliest_comes_first)
 {
 	struct due things[THINGS];
 	struct due_heap heap = {.count = 0};
 	unsigned int random = 1;
 
-	(void)state;
 	assert_int_equal(due_reserve(&heap, THINGS), 0);
 	assert_null(due_first(&heap));
 	for (size_t i = 0; i < THINGS; i++)
@@ -42,13 +38,4 @@ static void due_set__the_earliest_comes_first(void **state)
 		due_set(&heap, &things[i], DUE_NEVER);
 	assert_null(due_first(&heap));
 	due_fini(&heap);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(due_set__the_earliest_comes_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/eal_args.c. */
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "eal_args.h"
+#include "test.h"
 
 static struct eal_args args;
 
@@ -48,11 +44,10 @@ static void make(const char *port, enum eal_pages pages)
 	eal_args_make(&args, &config, pages);
 }
 
-static void eal_args_make__only_the_named_device_is_probed(void **state)
+TEST(eal_args_make__only_the_named_device_is_probed)
 {
 	const char *next;
 
-	(void)state;
 	make("0000:00:04.0,key=value", EAL_PAGES_2_MIB);
 	assert_int_equal(count("-a", &next), 1);
 	assert_string_equal(next, "0000:00:04.0,key=value");
@@ -61,21 +56,19 @@ static void eal_args_make__only_the_named_device_is_probed(void **state)
 	assert_int_equal(count("--iova-mode=va", &next), 0);
 }
 
-static void eal_args_make__for_a_virtual_port_no_device_is_probed(void **state)
+TEST(eal_args_make__for_a_virtual_port_no_device_is_probed)
 {
 	const char *next;
 
-	(void)state;
 	make("net_null0", EAL_PAGES_2_MIB);
 	assert_int_equal(count("-a", &next), 0);
 	assert_int_equal(count("--no-pci", &next), 1);
 }
 
-static void eal_args_make__leaves_no_files(void **state)
+TEST(eal_args_make__leaves_no_files)
 {
 	const char *next;
 
-	(void)state;
 	for (int huge = 0; huge < 2; huge++) {
 		make("net_null0", huge ? EAL_PAGES_HUGE : EAL_PAGES_PLAIN);
 		assert_int_equal(count("--no-telemetry", &next), 1);
@@ -85,11 +78,10 @@ static void eal_args_make__leaves_no_files(void **state)
 	}
 }
 
-static void eal_args_make__telemetry_where_it_is_asked_for(void **state)
+TEST(eal_args_make__telemetry_where_it_is_asked_for)
 {
 	const char *next;
 
-	(void)state;
 	prefix = "uroced";
 	make("net_null0", EAL_PAGES_2_MIB);
 	prefix = NULL;
@@ -98,11 +90,10 @@ static void eal_args_make__telemetry_where_it_is_asked_for(void **state)
 	assert_string_equal(next, "uroced");
 }
 
-static void eal_args_make__files_where_others_shall_attach(void **state)
+TEST(eal_args_make__files_where_others_shall_attach)
 {
 	const char *next;
 
-	(void)state;
 	shared = true;
 	make("net_null0", EAL_PAGES_2_MIB);
 	shared = false;
@@ -111,13 +102,12 @@ static void eal_args_make__files_where_others_shall_attach(void **state)
 	assert_int_equal(count("--no-shconf", &next), 0);
 }
 
-static void eal_args_make__a_larger_page_is_left_to_the_program(void **state)
+TEST(eal_args_make__a_larger_page_is_left_to_the_program)
 {
 	const char *next;
 	char *end;
 	int nodes = 0;
 
-	(void)state;
 	make("net_null0", EAL_PAGES_2_MIB);
 	assert_int_equal(count("--socket-limit", &next), 1);
 	/* Each node's is less than such a page. */
@@ -127,11 +117,10 @@ static void eal_args_make__a_larger_page_is_left_to_the_program(void **state)
 	assert_int_equal(nodes, RTE_MAX_NUMA_NODES);
 }
 
-static void eal_args_make__larger_pages_where_smaller_are_too_few(void **state)
+TEST(eal_args_make__larger_pages_where_smaller_are_too_few)
 {
 	const char *next;
 
-	(void)state;
 	make("net_null0", EAL_PAGES_HUGE);
 	assert_int_equal(count("--socket-limit", &next), 0);
 	make("net_null0", EAL_PAGES_PLAIN);
@@ -142,23 +131,21 @@ static void eal_args_make__larger_pages_where_smaller_are_too_few(void **state)
 	assert_int_equal(count("--socket-limit", &next), 0);
 }
 
-static void eal_args_make__ordinary_memory_has_room_for_what_is_wanted(void **state)
+TEST(eal_args_make__ordinary_memory_has_room_for_what_is_wanted)
 {
 	const char *next;
 
-	(void)state;
 	make("net_null0", EAL_PAGES_PLAIN);
 	assert_int_equal(count("-m", &next), 1);
 	assert_true(atoi(next) > 10);
 }
 
-static void eal_args_add_lcore__may_run_where_the_caller_may(void **state)
+TEST(eal_args_add_lcore__may_run_where_the_caller_may)
 {
 	cpu_set_t before, one;
 	const char *next;
 	int cpu = 0;
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	while (!CPU_ISSET(cpu, &before))
 		cpu++;
@@ -172,21 +159,4 @@ static void eal_args_add_lcore__may_run_where_the_caller_may(void **state)
 	assert_int_equal(atoi(next + 3), cpu);
 	assert_null(strpbrk(next, ",-"));
 	sched_setaffinity(0, sizeof(before), &before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(eal_args_make__only_the_named_device_is_probed),
-		cmocka_unit_test(eal_args_make__for_a_virtual_port_no_device_is_probed),
-		cmocka_unit_test(eal_args_make__leaves_no_files),
-		cmocka_unit_test(eal_args_make__telemetry_where_it_is_asked_for),
-		cmocka_unit_test(eal_args_make__files_where_others_shall_attach),
-		cmocka_unit_test(eal_args_make__a_larger_page_is_left_to_the_program),
-		cmocka_unit_test(eal_args_make__larger_pages_where_smaller_are_too_few),
-		cmocka_unit_test(eal_args_make__ordinary_memory_has_room_for_what_is_wanted),
-		cmocka_unit_test(eal_args_add_lcore__may_run_where_the_caller_may),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

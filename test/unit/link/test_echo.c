@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/echo.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/echo.h"
+#include "test.h"
 
 #define DATA_LEN 10
 #define V4_LEN	 (14 + 20 + 8 + DATA_LEN)
@@ -60,11 +57,10 @@ static void seal_v6(uint8_t *f)
 	store_sum(f + 56, add16(58 + 8 + DATA_LEN, f + 22, 32 + 8 + DATA_LEN));
 }
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const uint8_t ip_head[] = {0x45, 0, 0, V4_LEN - 14, 0x12, 0x34, 0x40, 0, 63, 1};
 
-	(void)state;
 	own.count = 0;
 	add(&own, own4, 24);
 	add(&own, own6, 64);
@@ -93,16 +89,17 @@ static int set_up(void **state)
 	return 0;
 }
 
+TEST_FIXTURE(set_up, NULL);
+
 static size_t answer(const uint8_t *frame, size_t len)
 {
 	return echo_reply(&own, VLAN_NONE, own_mac, frame, len, reply, sizeof(reply));
 }
 
-static void echo_reply__ipv4_turns_the_request_round(void **state)
+TEST(echo_reply__ipv4_turns_the_request_round)
 {
 	uint8_t want[V4_LEN];
 
-	(void)state;
 	assert_int_equal(answer(v4, sizeof(v4)), V4_LEN);
 	memcpy(want, v4, sizeof(want));
 	memcpy(want, peer_mac, 6);
@@ -114,11 +111,10 @@ static void echo_reply__ipv4_turns_the_request_round(void **state)
 	assert_memory_equal(reply, want, sizeof(want));
 }
 
-static void echo_reply__ipv6_turns_the_request_round(void **state)
+TEST(echo_reply__ipv6_turns_the_request_round)
 {
 	uint8_t want[V6_LEN];
 
-	(void)state;
 	assert_int_equal(answer(v6, sizeof(v6)), V6_LEN);
 	memcpy(want, v6, sizeof(want));
 	memcpy(want, peer_mac, 6);
@@ -130,34 +126,30 @@ static void echo_reply__ipv6_turns_the_request_round(void **state)
 	assert_memory_equal(reply, want, sizeof(want));
 }
 
-static void echo_reply__padding_of_short_frames_is_not_echoed(void **state)
+TEST(echo_reply__padding_of_short_frames_is_not_echoed)
 {
 	uint8_t padded[V4_LEN + 8] = {0};
 
-	(void)state;
 	memcpy(padded, v4, sizeof(v4));
 	assert_int_equal(answer(padded, sizeof(padded)), V4_LEN);
 }
 
-static void echo_reply__no_answer_to_truncated_frames(void **state)
+TEST(echo_reply__no_answer_to_truncated_frames)
 {
-	(void)state;
 	for (size_t len = 0; len < V4_LEN; len++)
 		assert_int_equal(answer(v4, len), 0);
 	for (size_t len = 0; len < V6_LEN; len++)
 		assert_int_equal(answer(v6, len), 0);
 }
 
-static void echo_reply__no_answer_that_does_not_fit(void **state)
+TEST(echo_reply__no_answer_that_does_not_fit)
 {
-	(void)state;
 	assert_int_equal(echo_reply(&own, VLAN_NONE, own_mac, v4, V4_LEN, reply, V4_LEN - 1), 0);
 	assert_int_equal(echo_reply(&own, VLAN_NONE, own_mac, v4, V4_LEN, reply, V4_LEN), V4_LEN);
 }
 
-static void echo_reply__no_answer_to_fragments_and_options(void **state)
+TEST(echo_reply__no_answer_to_fragments_and_options)
 {
-	(void)state;
 	v4[20] = 0x20; /* more fragments */
 	seal_v4(v4);
 	assert_int_equal(answer(v4, sizeof(v4)), 0);
@@ -171,9 +163,8 @@ static void echo_reply__no_answer_to_fragments_and_options(void **state)
 	assert_int_equal(answer(v4, sizeof(v4)), 0);
 }
 
-static void echo_reply__no_answer_with_wrong_checksums(void **state)
+TEST(echo_reply__no_answer_with_wrong_checksums)
 {
-	(void)state;
 	v4[25] ^= 1;
 	assert_int_equal(answer(v4, sizeof(v4)), 0);
 	v4[25] ^= 1;
@@ -183,9 +174,8 @@ static void echo_reply__no_answer_with_wrong_checksums(void **state)
 	assert_int_equal(answer(v6, sizeof(v6)), 0);
 }
 
-static void echo_reply__no_answer_for_others(void **state)
+TEST(echo_reply__no_answer_for_others)
 {
-	(void)state;
 	v4[33] = 9;
 	seal_v4(v4);
 	assert_int_equal(answer(v4, sizeof(v4)), 0);
@@ -197,30 +187,12 @@ static void echo_reply__no_answer_for_others(void **state)
 	assert_int_equal(answer(v4, sizeof(v4)), 0);
 }
 
-static void echo_reply__no_answer_to_answers(void **state)
+TEST(echo_reply__no_answer_to_answers)
 {
-	(void)state;
 	v4[34] = 0;
 	seal_v4(v4);
 	assert_int_equal(answer(v4, sizeof(v4)), 0);
 	v6[54] = 129;
 	seal_v6(v6);
 	assert_int_equal(answer(v6, sizeof(v6)), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(echo_reply__ipv4_turns_the_request_round, set_up),
-		cmocka_unit_test_setup(echo_reply__ipv6_turns_the_request_round, set_up),
-		cmocka_unit_test_setup(echo_reply__padding_of_short_frames_is_not_echoed, set_up),
-		cmocka_unit_test_setup(echo_reply__no_answer_to_truncated_frames, set_up),
-		cmocka_unit_test_setup(echo_reply__no_answer_that_does_not_fit, set_up),
-		cmocka_unit_test_setup(echo_reply__no_answer_to_fragments_and_options, set_up),
-		cmocka_unit_test_setup(echo_reply__no_answer_with_wrong_checksums, set_up),
-		cmocka_unit_test_setup(echo_reply__no_answer_for_others, set_up),
-		cmocka_unit_test_setup(echo_reply__no_answer_to_answers, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/flow.c, on a port that takes what a test lets it. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <rte_flow.h>
 
 #include "link/flow.h"
+#include "test.h"
 
 #define RULES_MAX 300
 
@@ -170,9 +168,8 @@ static const uint8_t ipv4[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1};
 static const uint8_t other_ipv4[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2};
 static const uint8_t ipv6[16] = {0xfd, [15] = 1};
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	memset(&port, 0, sizeof(port));
 	port.room = RULES_MAX;
 	memset(&own, 0, sizeof(own));
@@ -182,9 +179,10 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void flow_steer__by_address_and_port(void **state)
+TEST_FIXTURE(set_up, NULL);
+
+TEST(flow_steer__by_address_and_port)
 {
-	(void)state;
 	port.exact = port.plain = true;
 	add(ipv4, VLAN_NONE);
 	add(ipv6, VLAN_NONE);
@@ -201,9 +199,8 @@ static void flow_steer__by_address_and_port(void **state)
 	assert_int_equal(rules[1].udp_port, 4791);
 }
 
-static void flow_steer__in_a_vlan(void **state)
+TEST(flow_steer__in_a_vlan)
 {
-	(void)state;
 	port.exact = true;
 	add(ipv4, 5);
 	assert_int_equal(flow_steer(&flow, &own), 1);
@@ -211,9 +208,8 @@ static void flow_steer__in_a_vlan(void **state)
 	assert_true(rules[0].exact);
 }
 
-static void flow_steer__by_port_alone_once_for_all(void **state)
+TEST(flow_steer__by_port_alone_once_for_all)
 {
-	(void)state;
 	port.plain = true;
 	add(ipv4, VLAN_NONE);
 	add(ipv6, VLAN_NONE);
@@ -229,9 +225,8 @@ static void flow_steer__by_port_alone_once_for_all(void **state)
 	assert_int_equal(rules[2].vlan, 5);
 }
 
-static void flow_steer__a_port_without_rules(void **state)
+TEST(flow_steer__a_port_without_rules)
 {
-	(void)state;
 	add(ipv4, VLAN_NONE);
 	add(other_ipv4, VLAN_NONE);
 	assert_int_equal(flow_steer(&flow, &own), 0);
@@ -239,18 +234,16 @@ static void flow_steer__a_port_without_rules(void **state)
 	assert_false(flow_steer_neighbours(&flow));
 }
 
-static void flow_steer__a_port_that_does_not_keep_its_word(void **state)
+TEST(flow_steer__a_port_that_does_not_keep_its_word)
 {
-	(void)state;
 	port.exact = port.plain = port.lies = true;
 	add(ipv4, VLAN_NONE);
 	assert_int_equal(flow_steer(&flow, &own), 0);
 	assert_int_equal(flow.count, 0);
 }
 
-static void flow_steer__a_port_that_is_full(void **state)
+TEST(flow_steer__a_port_that_is_full)
 {
-	(void)state;
 	port.exact = true;
 	port.room = 1;
 	add(ipv4, VLAN_NONE);
@@ -259,11 +252,10 @@ static void flow_steer__a_port_that_is_full(void **state)
 	assert_int_equal(flow.count, 1);
 }
 
-static void flow_steer__as_many_addresses_as_there_may_be(void **state)
+TEST(flow_steer__as_many_addresses_as_there_may_be)
 {
 	uint8_t gid[16];
 
-	(void)state;
 	port.exact = port.neighbours = true;
 	memcpy(gid, ipv6, sizeof(gid));
 	for (int i = 0; i < ADDRESSES_MAX; i++) {
@@ -278,9 +270,8 @@ static void flow_steer__as_many_addresses_as_there_may_be(void **state)
 	assert_int_equal(rule_count, FLOW_RULES_MAX);
 }
 
-static void flow_steer_neighbours__arp_and_icmpv6(void **state)
+TEST(flow_steer_neighbours__arp_and_icmpv6)
 {
-	(void)state;
 	port.neighbours = true;
 	assert_true(flow_steer_neighbours(&flow));
 	assert_int_equal(rule_count, 2);
@@ -292,9 +283,8 @@ static void flow_steer_neighbours__arp_and_icmpv6(void **state)
 	assert_int_equal(rules[1].udp_port, 0);
 }
 
-static void flow_end__takes_each_rule_away_once(void **state)
+TEST(flow_end__takes_each_rule_away_once)
 {
-	(void)state;
 	port.exact = port.neighbours = true;
 	add(ipv4, VLAN_NONE);
 	add(ipv6, VLAN_NONE);
@@ -304,21 +294,4 @@ static void flow_end__takes_each_rule_away_once(void **state)
 	assert_int_equal(destroyed, 4);
 	flow_end(&flow);
 	assert_int_equal(destroyed, 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(flow_steer__by_address_and_port, set_up),
-		cmocka_unit_test_setup(flow_steer__in_a_vlan, set_up),
-		cmocka_unit_test_setup(flow_steer__by_port_alone_once_for_all, set_up),
-		cmocka_unit_test_setup(flow_steer__a_port_without_rules, set_up),
-		cmocka_unit_test_setup(flow_steer__a_port_that_does_not_keep_its_word, set_up),
-		cmocka_unit_test_setup(flow_steer__a_port_that_is_full, set_up),
-		cmocka_unit_test_setup(flow_steer__as_many_addresses_as_there_may_be, set_up),
-		cmocka_unit_test_setup(flow_steer_neighbours__arp_and_icmpv6, set_up),
-		cmocka_unit_test_setup(flow_end__takes_each_rule_away_once, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,16 +9,14 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <rte_lcore.h>
 
 #include "link/footprint.h"
+#include "test.h"
 
 static struct footprint footprint;
 
@@ -29,13 +27,12 @@ static void collect(int fd, void *arg)
 	found->fds[found->count++] = fd;
 }
 
-static void fd_list_new__names_what_was_opened(void **state)
+TEST(fd_list_new__names_what_was_opened)
 {
 	int fds[16];
 	struct fd_list before, found = {.fds = fds};
 	int pipe_fds[2];
 
-	(void)state;
 	assert_int_equal(fd_list_read(&before), 0);
 	assert_int_equal(pipe(pipe_fds), 0);
 	fd_list_new(&before, collect, &found);
@@ -68,11 +65,10 @@ static void close_all(const int *fds, int n)
 		close(fds[i]);
 }
 
-static void footprint_restore__closes_dpdks_descriptors_on_exec(void **state)
+TEST(footprint_restore__closes_dpdks_descriptors_on_exec)
 {
 	int before[3], fds[7];
 
-	(void)state;
 	open_as_eal(before);
 	assert_int_equal(footprint_save(&footprint), 0);
 	open_as_eal(fds);
@@ -91,11 +87,10 @@ static void footprint_restore__closes_dpdks_descriptors_on_exec(void **state)
 
 /* The program's other threads open files while devices start, and mean to leave them to those that
  * they execute. */
-static void footprint_restore__leaves_the_programs_descriptors(void **state)
+TEST(footprint_restore__leaves_the_programs_descriptors)
 {
 	int fds[7];
 
-	(void)state;
 	assert_int_equal(footprint_save(&footprint), 0);
 	fds[0] = open("/dev/null", O_RDONLY);
 	fds[1] = socket(AF_INET, SOCK_STREAM, 0);
@@ -113,11 +108,10 @@ static bool is_this(const void *arg, int fd)
 	return *(const int *)arg == fd;
 }
 
-static void footprint_seal__closes_on_exec_what_it_is_told(void **state)
+TEST(footprint_seal__closes_on_exec_what_it_is_told)
 {
 	int fds[2], ours;
 
-	(void)state;
 	assert_int_equal(footprint_save(&footprint), 0);
 	assert_int_equal(pipe(fds), 0);
 	ours = fds[1];
@@ -128,11 +122,10 @@ static void footprint_seal__closes_on_exec_what_it_is_told(void **state)
 	close_all(fds, 2);
 }
 
-static void footprint_save__blocks_signals_and_restore_gives_them_back(void **state)
+TEST(footprint_save__blocks_signals_and_restore_gives_them_back)
 {
 	sigset_t before, during, after;
 
-	(void)state;
 	sigemptyset(&before);
 	sigaddset(&before, SIGUSR1);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -169,9 +162,8 @@ static void *handler_of(int sig)
 	return (void *)(uintptr_t)now.sa_handler;
 }
 
-static void footprint_restore__puts_handlers_back(void **state)
+TEST(footprint_restore__puts_handlers_back)
 {
-	(void)state;
 	signal(SIGBUS, handler);
 	signal(SIGURG, SIG_DFL);
 	assert_int_equal(footprint_save(&footprint), 0);
@@ -183,9 +175,8 @@ static void footprint_restore__puts_handlers_back(void **state)
 	signal(SIGBUS, SIG_DFL);
 }
 
-static void footprint_restore__leaves_handlers_that_the_program_sets_meanwhile(void **state)
+TEST(footprint_restore__leaves_handlers_that_the_program_sets_meanwhile)
 {
-	(void)state;
 	signal(SIGUSR2, handler);
 	assert_int_equal(footprint_save(&footprint), 0);
 	signal(SIGPIPE, SIG_IGN);
@@ -199,12 +190,11 @@ static void footprint_restore__leaves_handlers_that_the_program_sets_meanwhile(v
 	signal(SIGCHLD, SIG_DFL);
 }
 
-static void footprint_restore__keeps_a_drivers_real_time_handler(void **state)
+TEST(footprint_restore__keeps_a_drivers_real_time_handler)
 {
 	const int free_sig = SIGRTMIN + 1, used_sig = SIGRTMIN + 2;
 	struct sigaction now;
 
-	(void)state;
 	signal(free_sig, SIG_DFL);
 	signal(used_sig, SIG_IGN);
 	assert_int_equal(footprint_save(&footprint), 0);
@@ -219,12 +209,11 @@ static void footprint_restore__keeps_a_drivers_real_time_handler(void **state)
 	signal(used_sig, SIG_DFL);
 }
 
-static void footprint_restore__puts_affinity_back(void **state)
+TEST(footprint_restore__puts_affinity_back)
 {
 	cpu_set_t before, one, after;
 	int cpu = 0;
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	assert_int_equal(footprint_save(&footprint), 0);
 	while (!CPU_ISSET(cpu, &before))
@@ -235,22 +224,4 @@ static void footprint_restore__puts_affinity_back(void **state)
 	footprint_restore(&footprint);
 	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
 	assert_true(CPU_EQUAL(&before, &after));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fd_list_new__names_what_was_opened),
-		cmocka_unit_test(footprint_restore__closes_dpdks_descriptors_on_exec),
-		cmocka_unit_test(footprint_restore__leaves_the_programs_descriptors),
-		cmocka_unit_test(footprint_seal__closes_on_exec_what_it_is_told),
-		cmocka_unit_test(footprint_save__blocks_signals_and_restore_gives_them_back),
-		cmocka_unit_test(footprint_restore__puts_handlers_back),
-		cmocka_unit_test(
-			footprint_restore__leaves_handlers_that_the_program_sets_meanwhile),
-		cmocka_unit_test(footprint_restore__keeps_a_drivers_real_time_handler),
-		cmocka_unit_test(footprint_restore__puts_affinity_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,14 @@
 /* Tests of pmd/link/groups.c: when reports go out, and what the kernel joins. */
 #include <errno.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/groups.h"
 #include "link/membership.h"
 #include "netns.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -39,14 +36,13 @@ static int add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t 
 	return addresses_add(addresses, &address);
 }
 
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
 	static const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 0, 1};
 	static const uint8_t ipv6[GID_LEN] = {0xfe, 0x80, [15] = 1};
 	const struct address vlan5 = {
 		.gid = {[10] = 0xff, 0xff, 10, 0, 5, 1}, .prefix_len = 24, .vlan = 5};
 
-	(void)state;
 	have_network = netns_enter();
 	left = if_nametoindex("left");
 	add(&own, ipv6, 64);
@@ -55,9 +51,10 @@ static int group_set_up(void **state)
 	return 0;
 }
 
-static int set_up(void **state)
+TEST_GROUP(group_set_up, NULL);
+
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	now_ns = 5 * S;
 	groups_init(&groups);
 	return 0;
@@ -71,9 +68,8 @@ static size_t leave(const uint8_t gid[GID_LEN])
 	return len;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	while (!LIST_EMPTY(&groups.list)) {
 		uint8_t gid[GID_LEN];
 
@@ -82,6 +78,8 @@ static int tear_down(void **state)
 	}
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* What goes out until a time, as a count. */
 static unsigned int reports_until(uint64_t until_ns)
@@ -106,9 +104,8 @@ static uint8_t type6(void)
 	return frame[14 + 48];
 }
 
-static void join__is_told_twice_unasked(void **state)
+TEST(join__is_told_twice_unasked)
 {
-	(void)state;
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
 	assert_true(groups_report(&groups, now_ns, mac, &own, frame) > 0);
 	assert_int_equal(type4(), 0x22);
@@ -118,9 +115,8 @@ static void join__is_told_twice_unasked(void **state)
 	assert_int_equal(reports_until(now_ns + 1000 * S), 0);
 }
 
-static void join__all_hosts_are_in_some_groups_anyway(void **state)
+TEST(join__all_hosts_are_in_some_groups_anyway)
 {
-	(void)state;
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, hosts4, now_ns), 0);
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, nodes6, now_ns), 0);
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, host6, now_ns), 0);
@@ -130,9 +126,8 @@ static void join__all_hosts_are_in_some_groups_anyway(void **state)
 	assert_int_equal(leave(host6), 0);
 }
 
-static void leave__says_so(void **state)
+TEST(leave__says_so)
 {
-	(void)state;
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group6, now_ns), 0);
 	assert_true(leave(group4) > 0);
@@ -144,11 +139,10 @@ static void leave__says_so(void **state)
 	assert_int_equal(reports_until(now_ns + 10 * S), 0);
 }
 
-static void asked__each_group_answers_in_time(void **state)
+TEST(asked__each_group_answers_in_time)
 {
 	const struct membership_query query = {.ipv4 = true, .max_delay_ns = 3 * S};
 
-	(void)state;
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, other4, now_ns), 0);
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group6, now_ns), 0);
@@ -160,11 +154,10 @@ static void asked__each_group_answers_in_time(void **state)
 	assert_int_equal(reports_until(now_ns + 100 * S), 0);
 }
 
-static void asked__for_one_group_others_are_silent(void **state)
+TEST(asked__for_one_group_others_are_silent)
 {
 	struct membership_query query = {.max_delay_ns = S};
 
-	(void)state;
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group6, now_ns), 0);
 	assert_int_equal(reports_until(now_ns + 2 * S), 4);
@@ -177,11 +170,10 @@ static void asked__for_one_group_others_are_silent(void **state)
 	assert_int_equal(reports_until(now_ns + 2 * S), 0);
 }
 
-static void asked__by_an_old_router_answers_in_its_form(void **state)
+TEST(asked__by_an_old_router_answers_in_its_form)
 {
 	const struct membership_query old = {.ipv4 = true, .old = true, .max_delay_ns = S};
 
-	(void)state;
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
 	reports_until(now_ns + 2 * S);
 	groups_asked(&groups, VLAN_NONE, &old, now_ns);
@@ -197,13 +189,12 @@ static void asked__by_an_old_router_answers_in_its_form(void **state)
 	assert_int_equal(type4(), 0x22);
 }
 
-static void join__in_a_vlan_is_told_there(void **state)
+TEST(join__in_a_vlan_is_told_there)
 {
 	const struct membership_query query = {.ipv4 = true, .max_delay_ns = S};
 	const uint8_t tag[4] = {0x81, 0x00, 0x00, 0x05};
 	size_t len;
 
-	(void)state;
 	assert_int_equal(groups_join(&groups, 5, 0, group4, now_ns), 0);
 	assert_int_equal(groups_report(&groups, now_ns, mac, &own, frame), 14 + 4 + 24 + 16);
 	assert_memory_equal(frame + 12, tag, sizeof(tag));
@@ -232,9 +223,8 @@ static bool kernel_has(bool ipv4)
 				"/proc/self/net/igmp6");
 }
 
-static void join__the_kernel_joins_on_its_interface(void **state)
+TEST(join__the_kernel_joins_on_its_interface)
 {
-	(void)state;
 	if (!have_network)
 		skip();
 	groups_init(&groups);
@@ -253,13 +243,12 @@ static void join__the_kernel_joins_on_its_interface(void **state)
 }
 
 /* More than one socket may be in, and by fewer sockets than groups: a process may have 1024. */
-static void join__the_kernel_joins_many(void **state)
+TEST(join__the_kernel_joins_many)
 {
 	const struct member_socket *by;
 	unsigned int sockets = 0;
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	if (!have_network)
 		skip();
 	for (int i = 0; i < 2000; i++) {
@@ -302,13 +291,12 @@ static bool kernel_has_in_vlan(void)
 			 "on && /030201EF/ {found = 1} END {exit !found}' /proc/self/net/igmp");
 }
 
-static void follow__networks_that_come_later(void **state)
+TEST(follow__networks_that_come_later)
 {
 	const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 1};
 	const struct address untagged = {.prefix_len = 24, .vlan = VLAN_NONE, .ifindex = left};
 	struct addresses before = {.count = 0}, now;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	before.list[before.count++] = untagged;
@@ -335,12 +323,11 @@ static void follow__networks_that_come_later(void **state)
 }
 
 /* A network of a port of ours. */
-static void follow__says_so_in_the_new_network(void **state)
+TEST(follow__says_so_in_the_new_network)
 {
 	const struct address vlan6 = {.gid = {[10] = 0xff, 0xff, 10, 0, 6, 1}, .vlan = 6};
 	struct addresses more = own;
 
-	(void)state;
 	addresses_add(&more, &vlan6);
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group4, now_ns), 0);
 	assert_int_equal(groups_join(&groups, 5, 0, group4, now_ns), 0);
@@ -350,25 +337,4 @@ static void follow__says_so_in_the_new_network(void **state)
 	groups_follow(&groups, &more, now_ns);
 	assert_int_equal(groups_report(&groups, now_ns, mac, &more, frame), 14 + 4 + 24 + 16);
 	assert_int_equal(frame[15], 6);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(join__is_told_twice_unasked),
-		UNIT(join__all_hosts_are_in_some_groups_anyway),
-		UNIT(leave__says_so),
-		UNIT(asked__each_group_answers_in_time),
-		UNIT(asked__for_one_group_others_are_silent),
-		UNIT(asked__by_an_old_router_answers_in_its_form),
-		UNIT(join__in_a_vlan_is_told_there),
-		UNIT(join__the_kernel_joins_on_its_interface),
-		UNIT(join__the_kernel_joins_many),
-		UNIT(follow__networks_that_come_later),
-		UNIT(follow__says_so_in_the_new_network),
-	};
-
-	return cmocka_run_group_tests(tests, group_set_up, NULL);
 }

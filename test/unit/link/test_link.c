@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/link.c without a port: what comes in, what is answered, where packets go. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <arpa/inet.h>
 
-#include <cmocka.h>
-
 #include "config/settings.h"
 #include "link/arp.h"
 #include "link/link.h"
 #include "link/nd.h"
 #include "link/tag.h"
+#include "test.h"
 
 static const uint8_t own_mac[6] = {2, 0, 0, 0, 0, 1};
 static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 2};
@@ -41,15 +38,16 @@ static int add(struct addresses *addresses, const uint8_t gid[GID_LEN], uint8_t 
 	return addresses_add(addresses, &address);
 }
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	memset(&link, 0, sizeof(link));
 	memcpy(link.port.mac, own_mac, sizeof(own_mac));
 	add(&link.addresses, own4, 24);
 	add(&link.addresses, own6, 64);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, NULL);
 
 static bool knows(const uint8_t gid[GID_LEN])
 {
@@ -58,12 +56,11 @@ static bool knows(const uint8_t gid[GID_LEN])
 	return neigh_find(&link.neighbours, NEIGH_TRUSTED, VLAN_NONE, gid, 1, mac, &ask);
 }
 
-static void link_input__answers_arp_for_us_and_learns_who_asks(void **state)
+TEST(link_input__answers_arp_for_us_and_learns_who_asks)
 {
 	const size_t len = arp_build_request(in, peer_mac, peer_ip, own_ip);
 	struct arp reply;
 
-	(void)state;
 	assert_int_equal(link_input(&link, in, len, 1, out), ARP_FRAME_LEN);
 	assert_true(arp_parse(out, ARP_FRAME_LEN, &reply));
 	assert_false(reply.request);
@@ -72,35 +69,32 @@ static void link_input__answers_arp_for_us_and_learns_who_asks(void **state)
 	assert_memory_equal(mac, peer_mac, 6);
 }
 
-static void link_input__is_silent_about_others_addresses(void **state)
+TEST(link_input__is_silent_about_others_addresses)
 {
 	const uint8_t other_ip[4] = {10, 0, 0, 3};
 	const size_t len = arp_build_request(in, peer_mac, peer_ip, other_ip);
 
-	(void)state;
 	assert_int_equal(link_input(&link, in, len, 1, out), 0);
 	assert_false(knows(peer4));
 }
 
-static void link_input__answers_an_arp_probe_and_learns_nobody(void **state)
+TEST(link_input__answers_an_arp_probe_and_learns_nobody)
 {
 	const uint8_t none[4] = {0};
 	const uint8_t none4[GID_LEN] = {[10] = 0xff, 0xff};
 	const size_t len = arp_build_request(in, peer_mac, none, own_ip);
 
-	(void)state;
 	assert_int_equal(link_input(&link, in, len, 1, out), ARP_FRAME_LEN);
 	assert_false(knows(none4));
 }
 
 /* The table is for neighbours alone. */
-static void link_input__learns_nobody_who_is_not_on_the_link(void **state)
+TEST(link_input__learns_nobody_who_is_not_on_the_link)
 {
 	const uint8_t far_ip[4] = {10, 0, 1, 2};
 	const uint8_t far6[GID_LEN] = {0xfc, [15] = 2};
 	size_t len = arp_build_request(in, peer_mac, far_ip, own_ip);
 
-	(void)state;
 	assert_int_equal(link_input(&link, in, len, 1, out), ARP_FRAME_LEN);
 	assert_false(knows(far4));
 	len = nd_build_solicitation(in, peer_mac, far6, own6);
@@ -108,7 +102,7 @@ static void link_input__learns_nobody_who_is_not_on_the_link(void **state)
 	assert_false(knows(far6));
 }
 
-static void link_input__keeps_a_neighbour_that_is_not_overridden(void **state)
+TEST(link_input__keeps_a_neighbour_that_is_not_overridden)
 {
 	const uint8_t other_mac[6] = {2, 0, 0, 0, 0, 3};
 	const struct nd asked = {.target = {0xfd, [15] = 2}, .src_ip = {0xfd, [15] = 1}};
@@ -116,7 +110,6 @@ static void link_input__keeps_a_neighbour_that_is_not_overridden(void **state)
 	uint16_t checksum;
 	size_t len;
 
-	(void)state;
 	assert_false(knows(peer6)); /* is wanted from here on */
 	len = nd_build_advertisement(in, peer_mac, &asked);
 	link_input(&link, in, len, 1, out);
@@ -136,21 +129,19 @@ static void link_input__keeps_a_neighbour_that_is_not_overridden(void **state)
 	assert_memory_equal(mac, peer_mac, 6);
 }
 
-static void link_input__nobody_takes_our_address(void **state)
+TEST(link_input__nobody_takes_our_address)
 {
 	const size_t len = arp_build_request(in, peer_mac, own_ip, own_ip);
 
-	(void)state;
 	link_input(&link, in, len, 1, out);
 	assert_false(knows(own4));
 }
 
-static void link_input__believes_only_answers_that_were_asked_for(void **state)
+TEST(link_input__believes_only_answers_that_were_asked_for)
 {
 	const struct arp request = {.sender_ip = {10, 0, 0, 1}, .target_ip = {10, 0, 0, 2}};
 	const size_t len = arp_build_reply(in, peer_mac, &request);
 
-	(void)state;
 	assert_int_equal(link_input(&link, in, len, 1, out), 0);
 	assert_false(knows(peer4)); /* is wanted from here on */
 	link_input(&link, in, len, 1, out);
@@ -158,12 +149,11 @@ static void link_input__believes_only_answers_that_were_asked_for(void **state)
 	assert_memory_equal(mac, peer_mac, 6);
 }
 
-static void link_input__answers_neighbour_discovery(void **state)
+TEST(link_input__answers_neighbour_discovery)
 {
 	const size_t len = nd_build_solicitation(in, peer_mac, peer6, own6);
 	struct nd reply;
 
-	(void)state;
 	assert_int_equal(link_input(&link, in, len, 1, out), ND_FRAME_LEN);
 	assert_true(nd_parse(out, ND_FRAME_LEN, &reply));
 	assert_false(reply.solicitation);
@@ -171,11 +161,10 @@ static void link_input__answers_neighbour_discovery(void **state)
 	assert_true(knows(peer6));
 }
 
-static void link_input__leaves_a_shared_interface_to_the_kernel(void **state)
+TEST(link_input__leaves_a_shared_interface_to_the_kernel)
 {
 	size_t len = arp_build_request(in, peer_mac, peer_ip, own_ip);
 
-	(void)state;
 	link.ifindex = 7;
 	assert_int_equal(link_input(&link, in, len, 1, out), 0);
 	len = nd_build_solicitation(in, peer_mac, peer6, own6);
@@ -189,12 +178,11 @@ static void link_input__leaves_a_shared_interface_to_the_kernel(void **state)
 	assert_true(knows(peer6));
 }
 
-static void link_route__knows_us_and_groups(void **state)
+TEST(link_route__knows_us_and_groups)
 {
 	const uint8_t group[GID_LEN] = {0xff, 2, [15] = 1};
 	struct link_hop hop;
 
-	(void)state;
 	assert_int_equal(link_route(&link, &from4, own4, &hop), 0);
 	assert_true(hop.known);
 	assert_memory_equal(hop.mac, own_mac, 6);
@@ -203,24 +191,22 @@ static void link_route__knows_us_and_groups(void **state)
 	assert_memory_equal(hop.mac, ((uint8_t[]){0x33, 0x33, 0, 0, 0, 1}), 6);
 }
 
-static void link_route__reaches_what_is_in_our_prefixes(void **state)
+TEST(link_route__reaches_what_is_in_our_prefixes)
 {
 	struct link_hop hop;
 
-	(void)state;
 	assert_int_equal(link_route(&link, &from4, peer4, &hop), 0);
 	assert_false(hop.known);
 	assert_memory_equal(hop.gid, peer4, GID_LEN);
 	assert_int_equal(link_route(&link, &from4, far4, &hop), -ENETUNREACH);
 }
 
-static void link_resolve__asks_in_the_family_of_the_neighbour(void **state)
+TEST(link_resolve__asks_in_the_family_of_the_neighbour)
 {
 	struct arp arp;
 	struct nd nd;
 	size_t len;
 
-	(void)state;
 	assert_false(link_resolve(&link, NEIGH_TRUSTED, &from4, peer4, 1, mac, out, &len));
 	assert_true(arp_parse(out, len, &arp));
 	assert_memory_equal(arp.target_ip, peer_ip, 4);
@@ -238,7 +224,7 @@ static const struct address from5 = {
 	.gid = {[10] = 0xff, 0xff, 10, 0, 5, 1}, .prefix_len = 24, .vlan = 5};
 static const uint8_t peer5[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 5, 2};
 
-static void link_input__answers_in_the_vlan_that_has_the_address(void **state)
+TEST(link_input__answers_in_the_vlan_that_has_the_address)
 {
 	const uint8_t ip5[4] = {10, 0, 5, 1}, peer_ip5[4] = {10, 0, 5, 2};
 	size_t len = arp_build_request(in, peer_mac, peer_ip5, ip5);
@@ -246,7 +232,6 @@ static void link_input__answers_in_the_vlan_that_has_the_address(void **state)
 	int32_t vlan;
 	bool ask;
 
-	(void)state;
 	addresses_add(&link.addresses, &from5);
 	assert_int_equal(link_input(&link, in, len, 1, out), 0);
 	len = tag_insert(in, arp_build_request(in, peer_mac, peer_ip5, ip5), 6);
@@ -262,14 +247,13 @@ static void link_input__answers_in_the_vlan_that_has_the_address(void **state)
 	assert_false(knows(peer5));
 }
 
-static void link_resolve__asks_in_the_vlan(void **state)
+TEST(link_resolve__asks_in_the_vlan)
 {
 	struct link_hop hop;
 	struct arp arp;
 	int32_t vlan;
 	size_t len;
 
-	(void)state;
 	addresses_add(&link.addresses, &from5);
 	assert_int_equal(link_route(&link, &from5, peer5, &hop), 0);
 	assert_false(hop.known);
@@ -284,14 +268,13 @@ static void link_resolve__asks_in_the_vlan(void **state)
 	assert_memory_equal(arp.sender_ip, from5.gid + 12, 4);
 }
 
-static void link_join__in_every_network_of_ours(void **state)
+TEST(link_join__in_every_network_of_ours)
 {
 	const uint8_t group[GID_LEN] = {[10] = 0xff, 0xff, 239, 1, 2, 3};
 	unsigned int tagged = 0, untagged = 0;
 	int32_t vlan;
 	size_t len;
 
-	(void)state;
 	groups_init(&link.groups);
 	addresses_add(&link.addresses, &from5);
 	assert_int_equal(link_join(&link, group, 1), 0);
@@ -308,43 +291,14 @@ static void link_join__in_every_network_of_ours(void **state)
 	assert_false(link_leave(&link, group, 2, out, &len));
 }
 
-static void link_prepare__refuses_interfaces_and_ports_that_are_not_there(void **state)
+TEST(link_prepare__refuses_interfaces_and_ports_that_are_not_there)
 {
 	struct settings settings;
 
-	(void)state;
 	settings_init(&settings);
 	strcpy(settings.netdev, "nosuchdev");
 	assert_int_equal(link_prepare(&link, &settings), -ENODEV);
 	settings.netdev[0] = '\0';
 	strcpy(settings.port, "net_af_packet0");
 	assert_int_equal(link_prepare(&link, &settings), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(link_input__answers_arp_for_us_and_learns_who_asks, set_up),
-		cmocka_unit_test_setup(link_input__is_silent_about_others_addresses, set_up),
-		cmocka_unit_test_setup(link_input__answers_an_arp_probe_and_learns_nobody, set_up),
-		cmocka_unit_test_setup(link_input__learns_nobody_who_is_not_on_the_link, set_up),
-		cmocka_unit_test_setup(link_input__keeps_a_neighbour_that_is_not_overridden,
-				       set_up),
-		cmocka_unit_test_setup(link_input__nobody_takes_our_address, set_up),
-		cmocka_unit_test_setup(link_input__believes_only_answers_that_were_asked_for,
-				       set_up),
-		cmocka_unit_test_setup(link_input__answers_neighbour_discovery, set_up),
-		cmocka_unit_test_setup(link_input__leaves_a_shared_interface_to_the_kernel, set_up),
-		cmocka_unit_test_setup(link_route__knows_us_and_groups, set_up),
-		cmocka_unit_test_setup(link_route__reaches_what_is_in_our_prefixes, set_up),
-		cmocka_unit_test_setup(link_resolve__asks_in_the_family_of_the_neighbour, set_up),
-		cmocka_unit_test_setup(link_input__answers_in_the_vlan_that_has_the_address,
-				       set_up),
-		cmocka_unit_test_setup(link_resolve__asks_in_the_vlan, set_up),
-		cmocka_unit_test_setup(link_join__in_every_network_of_ours, set_up),
-		cmocka_unit_test_setup(
-			link_prepare__refuses_interfaces_and_ports_that_are_not_there, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

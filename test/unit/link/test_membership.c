@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/membership.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <rte_ip.h>
 
 #include "link/membership.h"
+#include "test.h"
 
 #define ETHER 14
 
@@ -46,7 +43,7 @@ static const uint8_t *expect_igmp(size_t len, size_t message_len, const uint8_t 
 	return ip + 24;
 }
 
-static void build__igmpv3(void **state)
+TEST(build__igmpv3)
 {
 	static const uint8_t to_mac[6] = {0x01, 0x00, 0x5e, 0, 0, 22}, to[4] = {224, 0, 0, 22};
 	static const struct {
@@ -54,7 +51,6 @@ static void build__igmpv3(void **state)
 		uint8_t record;
 	} cases[] = {{MEMBERSHIP_IS, 2}, {MEMBERSHIP_JOINED, 4}, {MEMBERSHIP_LEFT, 3}};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		const size_t len =
 			membership_build(frame, mac, own4, group4, cases[i].change, false);
@@ -68,14 +64,13 @@ static void build__igmpv3(void **state)
 	}
 }
 
-static void build__igmpv2(void **state)
+TEST(build__igmpv2)
 {
 	static const uint8_t group_mac[6] = {0x01, 0x00, 0x5e, 1, 2, 3};
 	static const uint8_t routers_mac[6] = {0x01, 0x00, 0x5e, 0, 0, 2};
 	static const uint8_t routers[4] = {224, 0, 0, 2};
 	const uint8_t *igmp;
 
-	(void)state;
 	igmp = expect_igmp(membership_build(frame, mac, own4, group4, MEMBERSHIP_JOINED, true), 8,
 			   group_mac, group4 + 12);
 	assert_int_equal(igmp[0], 0x16);
@@ -110,13 +105,12 @@ static const uint8_t *expect_mld(size_t len, size_t message_len, const uint8_t t
 	return frame + ETHER + 48;
 }
 
-static void build__mldv2(void **state)
+TEST(build__mldv2)
 {
 	static const uint8_t to_mac[6] = {0x33, 0x33, 0, 0, 0, 0x16};
 	static const uint8_t to[16] = {0xff, 0x02, [15] = 0x16};
 	const uint8_t *mld;
 
-	(void)state;
 	mld = expect_mld(membership_build(frame, mac, own6, group6, MEMBERSHIP_IS, false), 28,
 			 to_mac, to);
 	assert_int_equal(mld[0], 143);
@@ -125,14 +119,13 @@ static void build__mldv2(void **state)
 	assert_memory_equal(mld + 12, group6, 16);
 }
 
-static void build__mldv1(void **state)
+TEST(build__mldv1)
 {
 	static const uint8_t group_mac[6] = {0x33, 0x33, 0x11, 0x22, 0x33, 0x44};
 	static const uint8_t routers_mac[6] = {0x33, 0x33, 0, 0, 0, 2};
 	static const uint8_t routers[16] = {0xff, 0x02, [15] = 2};
 	const uint8_t *mld;
 
-	(void)state;
 	mld = expect_mld(membership_build(frame, mac, own6, group6, MEMBERSHIP_IS, true), 24,
 			 group_mac, group6);
 	assert_int_equal(mld[0], 131);
@@ -169,12 +162,11 @@ static size_t patch_igmp(uint8_t max_resp, const uint8_t group[4], size_t messag
 	return ETHER + 24 + message_len;
 }
 
-static void parse__igmp(void **state)
+TEST(parse__igmp)
 {
 	static const uint8_t every[4];
 	struct membership_query query;
 
-	(void)state;
 	memcpy(frame, igmp_query, sizeof(igmp_query));
 	assert_true(membership_parse(frame, sizeof(igmp_query), &query));
 	assert_true(query.ipv4);
@@ -195,13 +187,12 @@ static void parse__igmp(void **state)
 	assert_int_equal(query.max_delay_ns, 10000000000);
 }
 
-static void parse__igmp_that_is_malformed_or_no_query(void **state)
+TEST(parse__igmp_that_is_malformed_or_no_query)
 {
 	static const uint8_t every[4];
 	struct membership_query query;
 	const size_t len = sizeof(igmp_query);
 
-	(void)state;
 	for (size_t i = 0; i < len; i++) {
 		uint8_t *copy = test_malloc(i ? i : 1);
 
@@ -242,11 +233,10 @@ static size_t mld_query(uint16_t max_resp, const uint8_t group[16], bool old)
 	return len;
 }
 
-static void parse__mld(void **state)
+TEST(parse__mld)
 {
 	struct membership_query query;
 
-	(void)state;
 	assert_true(membership_parse(frame, mld_query(1000, none, false), &query));
 	assert_false(query.ipv4);
 	assert_false(query.old);
@@ -261,12 +251,11 @@ static void parse__mld(void **state)
 	assert_int_equal(query.max_delay_ns, 0x9123 * UINT64_C(1000000));
 }
 
-static void parse__mld_that_is_malformed_or_no_query(void **state)
+TEST(parse__mld_that_is_malformed_or_no_query)
 {
 	struct membership_query query;
 	const size_t len = mld_query(1000, none, false);
 
-	(void)state;
 	for (size_t i = 0; i < len; i++) {
 		uint8_t *copy = test_malloc(i ? i : 1);
 
@@ -280,20 +269,4 @@ static void parse__mld_that_is_malformed_or_no_query(void **state)
 	mld_query(1000, none, false);
 	frame[ETHER + 8] = 0x20;
 	assert_false(membership_parse(frame, len, &query));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(build__igmpv3),
-		cmocka_unit_test(build__igmpv2),
-		cmocka_unit_test(build__mldv2),
-		cmocka_unit_test(build__mldv1),
-		cmocka_unit_test(parse__igmp),
-		cmocka_unit_test(parse__igmp_that_is_malformed_or_no_query),
-		cmocka_unit_test(parse__mld),
-		cmocka_unit_test(parse__mld_that_is_malformed_or_no_query),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

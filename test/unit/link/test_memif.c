@@ -2,10 +2,7 @@
 /* Tests of pmd/link/memif.c: arguments, and what lies where the socket shall be. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,35 +13,35 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "memif.h"
+#include "test.h"
 
 static char dir[] = "/tmp/uroce-memif-XXXXXX";
 static char path[64];
 static struct devargs d;
 
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
-	(void)state;
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(path, sizeof(path), "%s/wire", dir);
 	return 0;
 }
 
-static int group_tear_down(void **state)
+static int group_tear_down(TEST_STATE)
 {
-	(void)state;
 	return rmdir(dir);
 }
 
-static int tear_down(void **state)
+TEST_GROUP(group_set_up, group_tear_down);
+
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	unlink(path);
 	return 0;
 }
+
+TEST_FIXTURE(NULL, tear_down);
 
 static int prepare(const char *role, const char *more)
 {
@@ -73,12 +70,11 @@ static int listen_at(const char *name)
 	return listen_as(name, SOCK_SEQPACKET);
 }
 
-static void memif_prepare__fills_in_what_the_user_left_out(void **state)
+TEST(memif_prepare__fills_in_what_the_user_left_out)
 {
 	unsigned long number = 0;
 	char value[32];
 
-	(void)state;
 	assert_int_equal(prepare("server", ",socket-abstract=no,rsize=11"), 0);
 	assert_int_equal(devargs_get_number(&d, "bsize", &number), 0);
 	assert_true(number >= 4096 + 128);
@@ -87,11 +83,10 @@ static void memif_prepare__fills_in_what_the_user_left_out(void **state)
 	assert_true(devargs_get(&d, "mac", value, sizeof(value)));
 }
 
-static void memif_prepare__a_path_is_a_file_unless_told_otherwise(void **state)
+TEST(memif_prepare__a_path_is_a_file_unless_told_otherwise)
 {
 	char value[8];
 
-	(void)state;
 	assert_int_equal(prepare("client", ""), 0);
 	assert_true(devargs_get(&d, "socket-abstract", value, sizeof(value)));
 	assert_string_equal(value, "no");
@@ -103,12 +98,11 @@ static void memif_prepare__a_path_is_a_file_unless_told_otherwise(void **state)
 	assert_false(devargs_get(&d, "socket-abstract", value, sizeof(value)));
 }
 
-static void memif_prepare__both_ends_have_macs_that_stay(void **state)
+TEST(memif_prepare__both_ends_have_macs_that_stay)
 {
 	char server[32], client[32], again[32], other[32];
 	unsigned int first;
 
-	(void)state;
 	prepare("server", "");
 	devargs_get(&d, "mac", server, sizeof(server));
 	prepare("client", "");
@@ -124,9 +118,8 @@ static void memif_prepare__both_ends_have_macs_that_stay(void **state)
 	assert_int_equal(first & 3, 2); /* locally administered, no group */
 }
 
-static void memif_prepare__removes_what_a_killed_server_left(void **state)
+TEST(memif_prepare__removes_what_a_killed_server_left)
 {
-	(void)state;
 	close(listen_at(path));
 	assert_int_equal(access(path, F_OK), 0);
 	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
@@ -135,21 +128,19 @@ static void memif_prepare__removes_what_a_killed_server_left(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void memif_prepare__leaves_a_live_server_alone(void **state)
+TEST(memif_prepare__leaves_a_live_server_alone)
 {
 	const int fd = listen_at(path);
 
-	(void)state;
 	assert_int_equal(prepare("server", ",socket-abstract=no"), -EADDRINUSE);
 	assert_int_equal(access(path, F_OK), 0);
 	close(fd);
 }
 
-static void memif_prepare__leaves_other_programs_sockets_alone(void **state)
+TEST(memif_prepare__leaves_other_programs_sockets_alone)
 {
 	static const int types[] = {SOCK_STREAM, SOCK_DGRAM};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		const int fd = listen_as(path, types[i]);
 
@@ -162,19 +153,17 @@ static void memif_prepare__leaves_other_programs_sockets_alone(void **state)
 	}
 }
 
-static void memif_prepare__removes_no_ordinary_file(void **state)
+TEST(memif_prepare__removes_no_ordinary_file)
 {
-	(void)state;
 	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	assert_int_equal(prepare("server", ",socket-abstract=no"), -EEXIST);
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-static void memif_prepare__refuses_paths_that_cannot_work(void **state)
+TEST(memif_prepare__refuses_paths_that_cannot_work)
 {
 	char text[256];
 
-	(void)state;
 	devargs_parse("net_memif0,role=server,socket-abstract=no,socket=relative", &d);
 	assert_int_equal(memif_prepare(&d), -EINVAL);
 	devargs_parse("net_memif0,role=server,socket-abstract=no,socket=/nosuchdir/x", &d);
@@ -184,11 +173,10 @@ static void memif_prepare__refuses_paths_that_cannot_work(void **state)
 	assert_int_equal(memif_prepare(&d), -EINVAL);
 }
 
-static void memif_find_listener__finds_this_process_own(void **state)
+TEST(memif_find_listener__finds_this_process_own)
 {
 	int fd;
 
-	(void)state;
 	assert_int_equal(prepare("server", ",socket-abstract=no"), 0);
 	assert_int_equal(memif_find_listener(&d), -1);
 	fd = listen_at(path);
@@ -196,13 +184,12 @@ static void memif_find_listener__finds_this_process_own(void **state)
 	close(fd);
 }
 
-static void memif_has_connection__sees_one_that_is_not_answered_yet(void **state)
+TEST(memif_has_connection__sees_one_that_is_not_answered_yet)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	const int fd = listen_at(path);
 	int client;
 
-	(void)state;
 	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
 	assert_false(memif_has_connection(&d));
 	client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -214,12 +201,11 @@ static void memif_has_connection__sees_one_that_is_not_answered_yet(void **state
 	close(fd);
 }
 
-static void memif_probe__hears_the_greeting(void **state)
+TEST(memif_probe__hears_the_greeting)
 {
 	const int fd = listen_at(path);
 	int server, probe;
 
-	(void)state;
 	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
 	probe = memif_probe(&d);
 	assert_true(probe >= 0);
@@ -235,13 +221,12 @@ static void memif_probe__hears_the_greeting(void **state)
 }
 
 /* A stopped server's queue is full after a few: the driver would wait there. */
-static void memif_probe__does_not_wait_for_a_full_server(void **state)
+TEST(memif_probe__does_not_wait_for_a_full_server)
 {
 	const int fd = listen_at(path);
 	int probes[8];
 	int count = 0;
 
-	(void)state;
 	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
 	while (count < 8 && (probes[count] = memif_probe(&d)) >= 0)
 		count++;
@@ -252,7 +237,7 @@ static void memif_probe__does_not_wait_for_a_full_server(void **state)
 	close(fd);
 }
 
-static void memif_owns__what_is_of_the_wire_and_nothing_else(void **state)
+TEST(memif_owns__what_is_of_the_wire_and_nothing_else)
 {
 	const int listener = listen_at(path);
 	const int memory = memfd_create("memif_region_0", MFD_CLOEXEC);
@@ -267,7 +252,6 @@ static void memif_owns__what_is_of_the_wire_and_nothing_else(void **state)
 	};
 	int client, server;
 
-	(void)state;
 	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
 	client = memif_probe(&d);
 	server = accept(listener, NULL, NULL);
@@ -286,31 +270,4 @@ static void memif_owns__what_is_of_the_wire_and_nothing_else(void **state)
 	close(memory);
 	close(doorbell);
 	close(listener);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(memif_prepare__fills_in_what_the_user_left_out,
-					  tear_down),
-		cmocka_unit_test_teardown(memif_prepare__a_path_is_a_file_unless_told_otherwise,
-					  tear_down),
-		cmocka_unit_test_teardown(memif_prepare__leaves_other_programs_sockets_alone,
-					  tear_down),
-		cmocka_unit_test_teardown(memif_prepare__both_ends_have_macs_that_stay, tear_down),
-		cmocka_unit_test_teardown(memif_prepare__removes_what_a_killed_server_left,
-					  tear_down),
-		cmocka_unit_test_teardown(memif_prepare__leaves_a_live_server_alone, tear_down),
-		cmocka_unit_test_teardown(memif_prepare__removes_no_ordinary_file, tear_down),
-		cmocka_unit_test_teardown(memif_prepare__refuses_paths_that_cannot_work, tear_down),
-		cmocka_unit_test_teardown(memif_find_listener__finds_this_process_own, tear_down),
-		cmocka_unit_test_teardown(memif_has_connection__sees_one_that_is_not_answered_yet,
-					  tear_down),
-		cmocka_unit_test_teardown(memif_probe__hears_the_greeting, tear_down),
-		cmocka_unit_test_teardown(memif_probe__does_not_wait_for_a_full_server, tear_down),
-		cmocka_unit_test_teardown(memif_owns__what_is_of_the_wire_and_nothing_else,
-					  tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
 }

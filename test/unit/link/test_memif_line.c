@@ -2,8 +2,6 @@
 /* Tests of pmd/link/memif_line.c: ends of a wire that meet, part, and are kept away. */
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,17 +11,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "link/memif.h"
 #include "memif/wire.h"
 #include "memif_ends.h"
+#include "test.h"
 
-static void memif_tend__ends_meet_in_either_order(void **state)
+TEST_GROUP(ends_set_up, ends_tear_down);
+
+TEST(memif_tend__ends_meet_in_either_order)
 {
 	struct port server, client;
 
-	(void)state;
 	ends_open(&client, "client", ",id=3");
 	memif_tend(&client);
 	ends_open(&server, "server", ",id=3");
@@ -34,11 +32,10 @@ static void memif_tend__ends_meet_in_either_order(void **state)
 	assert_int_equal(access(ends_path, F_OK), -1);
 }
 
-static void memif_tend__meets_the_next_one(void **state)
+TEST(memif_tend__meets_the_next_one)
 {
 	struct port server, client;
 
-	(void)state;
 	ends_open(&server, "server", "");
 	for (int i = 0; i < 3; i++) {
 		ends_open(&client, "client", i == 1 ? ",rsize=4,bsize=512" : "");
@@ -61,14 +58,13 @@ static void memif_tend__meets_the_next_one(void **state)
 	ends_close(&server);
 }
 
-static void memif_tend__breaks_with_who_keeps_no_rule(void **state)
+TEST(memif_tend__breaks_with_who_keeps_no_rule)
 {
 	struct port server, client;
 	struct memif_port *memif;
 	uint8_t byte[64] = {0};
 	bool right;
 
-	(void)state;
 	ends_open(&server, "server", "");
 	ends_open(&client, "client", "");
 	ends_tend(&client, &server);
@@ -86,11 +82,10 @@ static void memif_tend__breaks_with_who_keeps_no_rule(void **state)
 	ends_close(&server);
 }
 
-static void memif_tend__wakes_who_slept_before(void **state)
+TEST(memif_tend__wakes_who_slept_before)
 {
 	struct port server, client, *ends[] = {&server, &client};
 
-	(void)state;
 	ends_open(&server, "server", "");
 	ends_open(&client, "client", "");
 	assert_false(port_arm(&server));
@@ -110,7 +105,7 @@ static void memif_tend__wakes_who_slept_before(void **state)
 }
 
 /* A server that acknowledges for ever: a client that is not connected listens to so many. */
-static void memif_tend__ends_what_does_not_end(void **state)
+TEST(memif_tend__ends_what_does_not_end)
 {
 	struct memif_message message;
 	struct memif_port *memif;
@@ -119,7 +114,6 @@ static void memif_tend__ends_what_does_not_end(void **state)
 	struct port client;
 	int fd;
 
-	(void)state;
 	strcpy(addr.sun_path, ends_path);
 	assert_int_equal(bind(listener, (const struct sockaddr *)&addr, sizeof(addr)), 0);
 	assert_int_equal(listen(listener, 1), 0);
@@ -145,7 +139,7 @@ static void memif_tend__ends_what_does_not_end(void **state)
 	ends_close(&client);
 }
 
-static void memif_port_suits__knows_its_arguments(void **state)
+TEST(memif_port_suits__knows_its_arguments)
 {
 	static const struct {
 		const char *text;
@@ -159,14 +153,13 @@ static void memif_port_suits__knows_its_arguments(void **state)
 	};
 	struct devargs devargs;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
 		assert_int_equal(devargs_parse(ports[i].text, &devargs), 0);
 		assert_int_equal(memif_port_suits(&devargs), ports[i].suits);
 	}
 }
 
-static void memif_port_open__refuses_what_cannot_be(void **state)
+TEST(memif_port_open__refuses_what_cannot_be)
 {
 	/* The last two: too few buffers, and too short, for a packet. */
 	static const char *const odd[] = {"rsize=15",
@@ -187,7 +180,6 @@ static void memif_port_open__refuses_what_cannot_be(void **state)
 	char text[256];
 	int rc;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		memset(&port, 0, sizeof(port));
 		snprintf(text, sizeof(text), "net_memif0,role=client,socket=%s,%s", ends_path,
@@ -197,19 +189,4 @@ static void memif_port_open__refuses_what_cannot_be(void **state)
 	}
 	memset(&port, 0, sizeof(port));
 	assert_int_equal(port_prepare(&port, "net_memif0,role=nobody", 0), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memif_tend__ends_meet_in_either_order),
-		cmocka_unit_test(memif_tend__meets_the_next_one),
-		cmocka_unit_test(memif_tend__breaks_with_who_keeps_no_rule),
-		cmocka_unit_test(memif_tend__wakes_who_slept_before),
-		cmocka_unit_test(memif_tend__ends_what_does_not_end),
-		cmocka_unit_test(memif_port_suits__knows_its_arguments),
-		cmocka_unit_test(memif_port_open__refuses_what_cannot_be),
-	};
-
-	return cmocka_run_group_tests(tests, ends_set_up, ends_tear_down);
 }

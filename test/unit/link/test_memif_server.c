@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/memif_server.c: who is let in to a wire, and who is kept away. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -14,13 +11,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "fds.h"
 #include "link/memif.h"
 #include "memif/socket.h"
 #include "memif/wire.h"
 #include "memif_ends.h"
+#include "test.h"
+
+TEST_GROUP(ends_set_up, ends_tear_down);
 
 static bool stuck;
 
@@ -66,12 +64,32 @@ static int begin(struct port *server)
 	return fd;
 }
 
-static void memif_tend__keeps_others_away(void **state)
+/* The first test: another thread closes the descriptors of clients later. */
+TEST(memif_port_open__leaves_nothing_behind)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct port port = {0};
+	unsigned int before;
+	char text[128];
+
+	snprintf(text, sizeof(text), "net_memif0,role=server,socket=%s", ends_path);
+	assert_int_equal(port_prepare(&port, text, 0), 0);
+	/* Somebody else was faster. */
+	strcpy(addr.sun_path, ends_path);
+	assert_int_equal(bind(other, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	before = fds_count();
+	assert_int_equal(memif_port_open(&port), -EADDRINUSE);
+	assert_int_equal(fds_count(), before);
+	close(other);
+	assert_int_equal(unlink(ends_path), 0);
+}
+
+TEST(memif_tend__keeps_others_away)
 {
 	static const char *const others[] = {",id=2", ",secret=wrong", ""};
 	struct port server, client, other;
 
-	(void)state;
 	ends_open(&server, "server", ",secret=word");
 	for (size_t i = 0; i < 3; i++) {
 		ends_open(&other, "client", others[i]);
@@ -94,13 +112,12 @@ static void memif_tend__keeps_others_away(void **state)
 	ends_close(&server);
 }
 
-static void memif_tend__strangers_are_in_nobodys_way(void **state)
+TEST(memif_tend__strangers_are_in_nobodys_way)
 {
 	struct memif_message message = {.type = MEMIF_CONNECT};
 	struct port server, client;
 	int silent[3 * MEMIF_STRANGERS_MAX];
 
-	(void)state;
 	ends_open(&server, "server", "");
 	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
 		silent[i] = ends_connect();
@@ -123,13 +140,12 @@ static void memif_tend__strangers_are_in_nobodys_way(void **state)
 	ends_close(&server);
 }
 
-static void memif_tend__pauses_without_descriptors(void **state)
+TEST(memif_tend__pauses_without_descriptors)
 {
 	struct rlimit before, few;
 	struct port server;
 	int fd;
 
-	(void)state;
 	ends_open(&server, "server", "");
 	fd = ends_connect();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -147,12 +163,11 @@ static void memif_tend__pauses_without_descriptors(void **state)
 	ends_close(&server);
 }
 
-static void memif_tend__takes_nobody_when_stuck(void **state)
+TEST(memif_tend__takes_nobody_when_stuck)
 {
 	struct port server, client;
 	int fd;
 
-	(void)state;
 	ends_open(&server, "server", "");
 	ends_open(&client, "client", "");
 	fd = ends_connect();
@@ -170,13 +185,12 @@ static void memif_tend__takes_nobody_when_stuck(void **state)
 	ends_close(&server);
 }
 
-static void memif_tend__has_patience_for_a_while(void **state)
+TEST(memif_tend__has_patience_for_a_while)
 {
 	struct port server, client;
 	struct memif_port *memif;
 	int fd;
 
-	(void)state;
 	ends_open(&server, "server", "");
 	ends_open(&client, "client", "");
 	memif = server.ops_arg;
@@ -199,11 +213,10 @@ static void memif_tend__has_patience_for_a_while(void **state)
 }
 
 /* The next client knocks before the last one has gone, and says who it is before that is seen. */
-static void memif_tend__lets_in_who_restarts(void **state)
+TEST(memif_tend__lets_in_who_restarts)
 {
 	struct port server, old, new;
 
-	(void)state;
 	ends_open(&server, "server", "");
 	ends_open(&old, "client", "");
 	ends_tend(&server, &old);
@@ -219,7 +232,7 @@ static void memif_tend__lets_in_who_restarts(void **state)
 	ends_close(&server);
 }
 
-static void memif_tend__says_what_is_wrong(void **state)
+TEST(memif_tend__says_what_is_wrong)
 {
 	static const struct {
 		const char *arguments;
@@ -231,7 +244,6 @@ static void memif_tend__says_what_is_wrong(void **state)
 	};
 	struct port server, client, other;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		ends_open(&server, "server", ",secret=word");
 		ends_open(&client, "client", ",secret=word");
@@ -246,14 +258,13 @@ static void memif_tend__says_what_is_wrong(void **state)
 	}
 }
 
-static void memif_tend__says_that_memory_is_not_sealed(void **state)
+TEST(memif_tend__says_that_memory_is_not_sealed)
 {
 	struct memif_message message = {.type = MEMIF_ADD_REGION, .add_region = {.bytes = 4096}};
 	const int memory = memfd_create("test", MFD_CLOEXEC);
 	struct port server;
 	int fd;
 
-	(void)state;
 	assert_int_equal(ftruncate(memory, 4096), 0);
 	ends_open(&server, "server", "");
 	fd = begin(&server);
@@ -270,43 +281,4 @@ static void memif_tend__says_that_memory_is_not_sealed(void **state)
 	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);
 	close(memory);
 	ends_close(&server);
-}
-
-static void memif_port_open__leaves_nothing_behind(void **state)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	const int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct port port = {0};
-	unsigned int before;
-	char text[128];
-
-	(void)state;
-	snprintf(text, sizeof(text), "net_memif0,role=server,socket=%s", ends_path);
-	assert_int_equal(port_prepare(&port, text, 0), 0);
-	/* Somebody else was faster. */
-	strcpy(addr.sun_path, ends_path);
-	assert_int_equal(bind(other, (const struct sockaddr *)&addr, sizeof(addr)), 0);
-	before = fds_count();
-	assert_int_equal(memif_port_open(&port), -EADDRINUSE);
-	assert_int_equal(fds_count(), before);
-	close(other);
-	assert_int_equal(unlink(ends_path), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* First: another thread closes what strangers bring, in its time. */
-		cmocka_unit_test(memif_port_open__leaves_nothing_behind),
-		cmocka_unit_test(memif_tend__keeps_others_away),
-		cmocka_unit_test(memif_tend__strangers_are_in_nobodys_way),
-		cmocka_unit_test(memif_tend__pauses_without_descriptors),
-		cmocka_unit_test(memif_tend__takes_nobody_when_stuck),
-		cmocka_unit_test(memif_tend__has_patience_for_a_while),
-		cmocka_unit_test(memif_tend__lets_in_who_restarts),
-		cmocka_unit_test(memif_tend__says_what_is_wrong),
-		cmocka_unit_test(memif_tend__says_that_memory_is_not_sealed),
-	};
-
-	return cmocka_run_group_tests(tests, ends_set_up, ends_tear_down);
 }

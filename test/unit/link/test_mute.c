@@ -8,16 +8,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/mute.h"
 #include "netns.h"
+#include "test.h"
 
 #define FRAME_LEN 128
 
@@ -38,9 +34,8 @@ static int packet_socket(const char *ifname, uint16_t protocol)
 	return fd;
 }
 
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
-	(void)state;
 	have_network = netns_enter();
 	if (!have_network)
 		return 0;
@@ -48,6 +43,8 @@ static int group_set_up(void **state)
 	filtered = packet_socket("left", ETH_P_ALL);
 	return sender < 0 || filtered < 0 || mute_packet_socket(filtered) != 0;
 }
+
+TEST_GROUP(group_set_up, NULL);
 
 static void drain(int fd)
 {
@@ -100,11 +97,10 @@ static void make_ipv6(uint8_t frame[FRAME_LEN], uint8_t next)
 	frame[20] = next;
 }
 
-static void mute_packet_socket__passes_roce_over_ipv4(void **state)
+TEST(mute_packet_socket__passes_roce_over_ipv4)
 {
 	uint8_t frame[FRAME_LEN];
 
-	(void)state;
 	if (!have_network)
 		skip();
 	make_ipv4(frame, 5, 4791);
@@ -118,11 +114,10 @@ static void mute_packet_socket__passes_roce_over_ipv4(void **state)
 	assert_false(passes(frame));
 }
 
-static void mute_packet_socket__drops_fragments(void **state)
+TEST(mute_packet_socket__drops_fragments)
 {
 	uint8_t frame[FRAME_LEN];
 
-	(void)state;
 	if (!have_network)
 		skip();
 	make_ipv4(frame, 5, 4791);
@@ -133,11 +128,10 @@ static void mute_packet_socket__drops_fragments(void **state)
 	assert_false(passes(frame));
 }
 
-static void mute_packet_socket__passes_roce_and_advertisements_over_ipv6(void **state)
+TEST(mute_packet_socket__passes_roce_and_advertisements_over_ipv6)
 {
 	uint8_t frame[FRAME_LEN];
 
-	(void)state;
 	if (!have_network)
 		skip();
 	make_ipv6(frame, 17);
@@ -155,11 +149,10 @@ static void mute_packet_socket__passes_roce_and_advertisements_over_ipv6(void **
 	assert_false(passes(frame));
 }
 
-static void mute_packet_socket__drops_arp_requests_and_others(void **state)
+TEST(mute_packet_socket__drops_arp_requests_and_others)
 {
 	uint8_t frame[FRAME_LEN] = {[12] = 0x08, 0x06, [21] = 1};
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_false(passes(frame));
@@ -168,12 +161,11 @@ static void mute_packet_socket__drops_arp_requests_and_others(void **state)
 	assert_false(passes(frame));
 }
 
-static void mute_packet_socket__drops_what_this_host_sends(void **state)
+TEST(mute_packet_socket__drops_what_this_host_sends)
 {
 	uint8_t frame[FRAME_LEN], other[FRAME_LEN];
 	const int local = have_network ? packet_socket("left", 0) : -1;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	make_ipv4(frame, 5, 4791);
@@ -204,11 +196,10 @@ static bool is_refused(const char *ip)
 	return refused;
 }
 
-static void mute_kernel__keeps_the_kernel_from_answering(void **state)
+TEST(mute_kernel__keeps_the_kernel_from_answering)
 {
 	int fd, second;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	/* Within one host a datagram to an own address comes in by lo, and the answer before send()
@@ -226,25 +217,9 @@ static void mute_kernel__keeps_the_kernel_from_answering(void **state)
 	assert_true(is_refused("127.0.0.1"));
 }
 
-static void mute_kernel__refuses_an_interface_that_is_not_there(void **state)
+TEST(mute_kernel__refuses_an_interface_that_is_not_there)
 {
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_int_equal(mute_kernel("nosuchdev"), -ENODEV);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mute_packet_socket__passes_roce_over_ipv4),
-		cmocka_unit_test(mute_packet_socket__drops_fragments),
-		cmocka_unit_test(mute_packet_socket__passes_roce_and_advertisements_over_ipv6),
-		cmocka_unit_test(mute_packet_socket__drops_arp_requests_and_others),
-		cmocka_unit_test(mute_packet_socket__drops_what_this_host_sends),
-		cmocka_unit_test(mute_kernel__keeps_the_kernel_from_answering),
-		cmocka_unit_test(mute_kernel__refuses_an_interface_that_is_not_there),
-	};
-
-	return cmocka_run_group_tests(tests, group_set_up, NULL);
 }

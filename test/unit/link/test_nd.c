@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/nd.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/nd.h"
+#include "test.h"
 
 #define OFF_HOP_LIMIT 21
 #define OFF_SRC_IP    22
@@ -28,12 +25,13 @@ static const uint8_t ip_b[16] = {0xfd, [13] = 0x11, 0x22, 0x33};
 static uint8_t frame[ND_FRAME_LEN];
 static struct nd nd;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	nd_build_solicitation(frame, mac_a, ip_a, ip_b);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, NULL);
 
 /* The checksum of ICMPv6, written independently of the code under test. */
 static void seal(uint8_t *f)
@@ -49,12 +47,11 @@ static void seal(uint8_t *f)
 	f[OFF_CHECKSUM + 1] = (uint8_t)~sum;
 }
 
-static void nd_build_solicitation__goes_to_the_targets_group(void **state)
+TEST(nd_build_solicitation__goes_to_the_targets_group)
 {
 	const uint8_t group[16] = {0xff, 2, [11] = 1, 0xff, 0x11, 0x22, 0x33};
 	uint8_t sealed[ND_FRAME_LEN];
 
-	(void)state;
 	assert_memory_equal(frame, ((uint8_t[]){0x33, 0x33, 0xff, 0x11, 0x22, 0x33}), 6);
 	assert_memory_equal(frame + 6, mac_a, 6);
 	assert_memory_equal(frame + OFF_DST_IP, group, 16);
@@ -66,9 +63,8 @@ static void nd_build_solicitation__goes_to_the_targets_group(void **state)
 	assert_memory_equal(frame, sealed, sizeof(sealed));
 }
 
-static void nd_parse__takes_a_solicitation(void **state)
+TEST(nd_parse__takes_a_solicitation)
 {
-	(void)state;
 	assert_true(nd_parse(frame, sizeof(frame), &nd));
 	assert_true(nd.solicitation);
 	assert_memory_equal(nd.src_ip, ip_a, 16);
@@ -77,12 +73,11 @@ static void nd_parse__takes_a_solicitation(void **state)
 	assert_memory_equal(nd.mac, mac_a, 6);
 }
 
-static void nd_build_advertisement__answers_the_asker(void **state)
+TEST(nd_build_advertisement__answers_the_asker)
 {
 	uint8_t answer[ND_FRAME_LEN];
 	struct nd back;
 
-	(void)state;
 	nd_parse(frame, sizeof(frame), &nd);
 	assert_int_equal(nd_build_advertisement(answer, mac_b, &nd), ND_FRAME_LEN);
 	assert_memory_equal(answer, mac_a, 6);
@@ -97,11 +92,10 @@ static void nd_build_advertisement__answers_the_asker(void **state)
 }
 
 /* RFC 4861 7.2.4: duplicate address detection is answered to all nodes. */
-static void nd_build_advertisement__answers_a_prober_by_multicast(void **state)
+TEST(nd_build_advertisement__answers_a_prober_by_multicast)
 {
 	uint8_t answer[ND_FRAME_LEN];
 
-	(void)state;
 	nd_parse(frame, sizeof(frame), &nd);
 	memset(nd.src_ip, 0, sizeof(nd.src_ip));
 	nd.has_mac = false;
@@ -110,23 +104,20 @@ static void nd_build_advertisement__answers_a_prober_by_multicast(void **state)
 	assert_int_equal(answer[OFF_FLAGS], 0x20); /* override */
 }
 
-static void nd_parse__refuses_short_frames(void **state)
+TEST(nd_parse__refuses_short_frames)
 {
-	(void)state;
 	for (size_t len = 0; len < sizeof(frame); len++)
 		assert_false(nd_parse(frame, len, &nd));
 }
 
-static void nd_parse__refuses_what_a_router_may_have_passed(void **state)
+TEST(nd_parse__refuses_what_a_router_may_have_passed)
 {
-	(void)state;
 	frame[OFF_HOP_LIMIT] = 254;
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
 }
 
-static void nd_parse__refuses_other_messages(void **state)
+TEST(nd_parse__refuses_other_messages)
 {
-	(void)state;
 	frame[OFF_TYPE] = 134; /* router advertisement */
 	seal(frame);
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
@@ -141,16 +132,14 @@ static void nd_parse__refuses_other_messages(void **state)
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
 }
 
-static void nd_parse__refuses_a_wrong_checksum(void **state)
+TEST(nd_parse__refuses_a_wrong_checksum)
 {
-	(void)state;
 	frame[OFF_CHECKSUM] ^= 1;
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
 }
 
-static void nd_parse__refuses_options_that_do_not_end(void **state)
+TEST(nd_parse__refuses_options_that_do_not_end)
 {
-	(void)state;
 	frame[OFF_OPTION + 1] = 0; /* RFC 4861 4.6: a length of 0 is invalid */
 	seal(frame);
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
@@ -159,17 +148,15 @@ static void nd_parse__refuses_options_that_do_not_end(void **state)
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
 }
 
-static void nd_parse__refuses_the_mac_of_nobody(void **state)
+TEST(nd_parse__refuses_the_mac_of_nobody)
 {
-	(void)state;
 	memset(frame + OFF_SRC_IP, 0, 16);
 	seal(frame);
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
 }
 
-static void nd_parse__refuses_a_group_as_mac_or_target(void **state)
+TEST(nd_parse__refuses_a_group_as_mac_or_target)
 {
-	(void)state;
 	frame[OFF_OPTION + 2] = 0x33;
 	seal(frame);
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
@@ -177,24 +164,4 @@ static void nd_parse__refuses_a_group_as_mac_or_target(void **state)
 	frame[OFF_TARGET] = 0xff;
 	seal(frame);
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(nd_build_solicitation__goes_to_the_targets_group, set_up),
-		cmocka_unit_test_setup(nd_parse__takes_a_solicitation, set_up),
-		cmocka_unit_test_setup(nd_build_advertisement__answers_the_asker, set_up),
-		cmocka_unit_test_setup(nd_build_advertisement__answers_a_prober_by_multicast,
-				       set_up),
-		cmocka_unit_test_setup(nd_parse__refuses_short_frames, set_up),
-		cmocka_unit_test_setup(nd_parse__refuses_what_a_router_may_have_passed, set_up),
-		cmocka_unit_test_setup(nd_parse__refuses_other_messages, set_up),
-		cmocka_unit_test_setup(nd_parse__refuses_a_wrong_checksum, set_up),
-		cmocka_unit_test_setup(nd_parse__refuses_options_that_do_not_end, set_up),
-		cmocka_unit_test_setup(nd_parse__refuses_the_mac_of_nobody, set_up),
-		cmocka_unit_test_setup(nd_parse__refuses_a_group_as_mac_or_target, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

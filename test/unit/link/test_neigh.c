@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/neigh.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/neigh.h"
+#include "test.h"
 
 static const uint8_t peer[GID_LEN] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
 static const uint8_t mac_a[6] = {2, 0, 0, 0, 0, 0xa};
@@ -18,12 +14,13 @@ static struct neigh_table table;
 static uint8_t mac[6];
 static bool ask;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	memset(&table, 0, sizeof(table));
 	return 0;
 }
+
+TEST_FIXTURE(set_up, NULL);
 
 static void numbered(uint8_t gid[GID_LEN], int n)
 {
@@ -33,9 +30,8 @@ static void numbered(uint8_t gid[GID_LEN], int n)
 	gid[15] = (uint8_t)n;
 }
 
-static void neigh_find__asks_at_once_and_then_at_intervals(void **state)
+TEST(neigh_find__asks_at_once_and_then_at_intervals)
 {
-	(void)state;
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 0, mac, &ask));
 	assert_true(ask);
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, NEIGH_RETRANSMIT_NS - 1,
@@ -46,9 +42,8 @@ static void neigh_find__asks_at_once_and_then_at_intervals(void **state)
 	assert_true(ask);
 }
 
-static void neigh_find__knows_what_was_answered_for_its_lifetime(void **state)
+TEST(neigh_find__knows_what_was_answered_for_its_lifetime)
 {
-	(void)state;
 	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 5, mac, &ask);
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 10);
 	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 10 + NEIGH_LIFETIME_NS - 1,
@@ -59,16 +54,14 @@ static void neigh_find__knows_what_was_answered_for_its_lifetime(void **state)
 	assert_true(ask);
 }
 
-static void neigh_answer__of_strangers_is_not_believed(void **state)
+TEST(neigh_answer__of_strangers_is_not_believed)
 {
-	(void)state;
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 1);
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 2, mac, &ask));
 }
 
-static void neigh_answer__replaces_an_older_one(void **state)
+TEST(neigh_answer__replaces_an_older_one)
 {
-	(void)state;
 	neigh_learn(&table, VLAN_NONE, peer, mac_a, 1);
 	neigh_answer(&table, VLAN_NONE, peer, mac_b, true, 2);
 	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 3, mac, &ask));
@@ -76,9 +69,8 @@ static void neigh_answer__replaces_an_older_one(void **state)
 }
 
 /* RFC 4861, 7.2.5. */
-static void neigh_answer__replaces_nothing_unless_it_may(void **state)
+TEST(neigh_answer__replaces_nothing_unless_it_may)
 {
-	(void)state;
 	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1, mac, &ask);
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, false, 1);
 	neigh_answer(&table, VLAN_NONE, peer, mac_b, false, 2);
@@ -90,11 +82,10 @@ static void neigh_answer__replaces_nothing_unless_it_may(void **state)
 			       &ask));
 }
 
-static void neigh_learn__displaces_known_ones_in_turn(void **state)
+TEST(neigh_learn__displaces_known_ones_in_turn)
 {
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	for (int i = 0; i < NEIGH_MAX + 1; i++) {
 		numbered(gid, i);
 		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1);
@@ -107,11 +98,10 @@ static void neigh_learn__displaces_known_ones_in_turn(void **state)
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 2, mac, &ask));
 }
 
-static void neigh_learn__never_displaces_a_wanted_one(void **state)
+TEST(neigh_learn__never_displaces_a_wanted_one)
 {
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1, mac, &ask);
 	for (int i = 0; i < 3 * NEIGH_MAX; i++) {
 		numbered(gid, i);
@@ -122,11 +112,10 @@ static void neigh_learn__never_displaces_a_wanted_one(void **state)
 	assert_memory_equal(mac, mac_a, 6);
 }
 
-static void neigh_find__does_without_when_all_are_wanted(void **state)
+TEST(neigh_find__does_without_when_all_are_wanted)
 {
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	for (int i = 0; i < NEIGH_MAX; i++) {
 		numbered(gid, i);
 		assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1, mac, &ask));
@@ -136,11 +125,10 @@ static void neigh_find__does_without_when_all_are_wanted(void **state)
 	assert_false(ask);
 }
 
-static void neigh_find__takes_the_place_of_those_that_never_answered(void **state)
+TEST(neigh_find__takes_the_place_of_those_that_never_answered)
 {
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	for (int i = 0; i < NEIGH_MAX; i++) {
 		numbered(gid, i);
 		neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1, mac, &ask);
@@ -158,12 +146,11 @@ static void neigh_find__takes_the_place_of_those_that_never_answered(void **stat
 }
 
 /* Who is not trusted asks for all that there is: others neither forget nor go short. */
-static void neigh_find__of_one_not_trusted_wants_only_some(void **state)
+TEST(neigh_find__of_one_not_trusted_wants_only_some)
 {
 	uint8_t gid[GID_LEN];
 	int asked = 0;
 
-	(void)state;
 	for (int i = 0; i < NEIGH_MAX - NEIGH_WANTED_MAX; i++) {
 		numbered(gid, i);
 		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1);
@@ -185,11 +172,10 @@ static void neigh_find__of_one_not_trusted_wants_only_some(void **state)
 }
 
 /* Those that it has given up go first, and an answer lets it ask for another. */
-static void neigh_find__of_one_not_trusted_goes_on(void **state)
+TEST(neigh_find__of_one_not_trusted_goes_on)
 {
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	for (int i = 0; i < NEIGH_WANTED_MAX; i++) {
 		numbered(gid, i);
 		neigh_find(&table, 3, VLAN_NONE, gid, 1, mac, &ask);
@@ -210,11 +196,10 @@ static void neigh_find__of_one_not_trusted_goes_on(void **state)
 	}
 }
 
-static void neigh_find__takes_what_is_of_no_use_first(void **state)
+TEST(neigh_find__takes_what_is_of_no_use_first)
 {
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	for (int i = 0; i < NEIGH_MAX - 1; i++) {
 		numbered(gid, i);
 		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1 + NEIGH_FORSAKEN_NS);
@@ -230,9 +215,8 @@ static void neigh_find__takes_what_is_of_no_use_first(void **state)
 	}
 }
 
-static void neigh_find__tells_vlans_apart(void **state)
+TEST(neigh_find__tells_vlans_apart)
 {
-	(void)state;
 	neigh_learn(&table, 5, peer, mac_a, 1);
 	neigh_learn(&table, 6, peer, mac_b, 1);
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 2, mac, &ask));
@@ -240,27 +224,4 @@ static void neigh_find__tells_vlans_apart(void **state)
 	assert_memory_equal(mac, mac_a, 6);
 	assert_true(neigh_find(&table, NEIGH_TRUSTED, 6, peer, 2, mac, &ask));
 	assert_memory_equal(mac, mac_b, 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(neigh_find__of_one_not_trusted_wants_only_some, set_up),
-		cmocka_unit_test_setup(neigh_find__of_one_not_trusted_goes_on, set_up),
-		cmocka_unit_test_setup(neigh_find__takes_what_is_of_no_use_first, set_up),
-		cmocka_unit_test_setup(neigh_find__tells_vlans_apart, set_up),
-		cmocka_unit_test_setup(neigh_find__asks_at_once_and_then_at_intervals, set_up),
-		cmocka_unit_test_setup(neigh_find__knows_what_was_answered_for_its_lifetime,
-				       set_up),
-		cmocka_unit_test_setup(neigh_answer__of_strangers_is_not_believed, set_up),
-		cmocka_unit_test_setup(neigh_answer__replaces_an_older_one, set_up),
-		cmocka_unit_test_setup(neigh_answer__replaces_nothing_unless_it_may, set_up),
-		cmocka_unit_test_setup(neigh_learn__displaces_known_ones_in_turn, set_up),
-		cmocka_unit_test_setup(neigh_learn__never_displaces_a_wanted_one, set_up),
-		cmocka_unit_test_setup(neigh_find__does_without_when_all_are_wanted, set_up),
-		cmocka_unit_test_setup(neigh_find__takes_the_place_of_those_that_never_answered,
-				       set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,15 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "link/netdev.h"
 #include "netns.h"
 #include "skipped.h"
+#include "test.h"
 
 #define PATIENCE_MS 20000
 
@@ -32,19 +28,19 @@ int __wrap_getifaddrs(struct ifaddrs **list)
 	return __real_getifaddrs(list);
 }
 
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
-	(void)state;
 	have_network = netns_enter();
 	return 0;
 }
 
-static void netdev_query__tells_mac_mtu_and_addresses(void **state)
+TEST_GROUP(group_set_up, NULL);
+
+TEST(netdev_query__tells_mac_mtu_and_addresses)
 {
 	const uint8_t v4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 1};
 	const uint8_t v6[GID_LEN] = {0xfd, 0x07, [15] = 1};
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_true(netns_run("ip link set left address 02:00:00:00:00:77"));
@@ -60,11 +56,10 @@ static void netdev_query__tells_mac_mtu_and_addresses(void **state)
 	assert_int_equal(netdev.addresses.list[2].prefix_len, 64);
 }
 
-static void netdev_query__makes_a_link_local_address_where_there_is_none(void **state)
+TEST(netdev_query__makes_a_link_local_address_where_there_is_none)
 {
 	uint8_t want[GID_LEN];
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_true(netns_run("ip -6 addr flush dev left"));
@@ -75,9 +70,8 @@ static void netdev_query__makes_a_link_local_address_where_there_is_none(void **
 	assert_true(gid_is_ipv4(netdev.addresses.list[1].gid));
 }
 
-static void netdev_query__refuses_what_is_no_ethernet_interface(void **state)
+TEST(netdev_query__refuses_what_is_no_ethernet_interface)
 {
-	(void)state;
 	assert_int_equal(netdev_query("nosuchdev", &netdev), -ENODEV);
 	assert_int_equal(netdev_query("a-name-that-is-too-long-for-one", &netdev), -ENODEV);
 	assert_int_equal(netdev_query("lo", &netdev), -EINVAL);
@@ -91,9 +85,8 @@ static bool running_becomes(const char *name, bool running)
 	return netdev_running(name) == running;
 }
 
-static void netdev_running__follows_the_carrier(void **state)
+TEST(netdev_running__follows_the_carrier)
 {
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_true(running_becomes("left", true));
@@ -103,12 +96,11 @@ static void netdev_running__follows_the_carrier(void **state)
 	assert_false(netdev_running("nosuchdev"));
 }
 
-static void netdev_query__adds_the_addresses_of_vlans(void **state)
+TEST(netdev_query__adds_the_addresses_of_vlans)
 {
 	const uint8_t v4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 5, 1};
 	const struct address *last;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	/* Not every kernel has VLANs. */
@@ -130,14 +122,13 @@ static void netdev_query__adds_the_addresses_of_vlans(void **state)
 	assert_true(netns_run("ip link del left.5"));
 }
 
-static void netdev_mac_of__finds_who_has_an_address(void **state)
+TEST(netdev_mac_of__finds_who_has_an_address)
 {
 	const uint8_t right[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 2};
 	const uint8_t nobody[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 3};
 	const uint8_t loopback[GID_LEN] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
 	uint8_t mac[6];
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_int_equal(netdev_query("right", &netdev), 0);
@@ -147,14 +138,13 @@ static void netdev_mac_of__finds_who_has_an_address(void **state)
 	assert_int_equal(netdev_mac_of(loopback, mac), -ENOENT);
 }
 
-static void netdev_mac_of__finds_ipv6_addresses(void **state)
+TEST(netdev_mac_of__finds_ipv6_addresses)
 {
 	const uint8_t global[GID_LEN] = {0xfd, 0x07, [13] = 2, [15] = 1};
 	const uint8_t nobody[GID_LEN] = {0xfd, 0x07, [13] = 2, [15] = 2};
 	const uint8_t local[GID_LEN] = {0xfe, 0x80, [13] = 2, [15] = 1};
 	uint8_t mac[6];
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_true(running_becomes("right", true));
@@ -169,31 +159,14 @@ static void netdev_mac_of__finds_ipv6_addresses(void **state)
 }
 
 /* Each packet of an owner's neighbours waits for the answer: a host has thousands of interfaces. */
-static void netdev_mac_of__asks_for_no_list(void **state)
+TEST(netdev_mac_of__asks_for_no_list)
 {
 	const uint8_t right[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 2};
 	uint8_t mac[6];
 
-	(void)state;
 	if (!have_network)
 		skip();
 	lists = 0;
 	assert_int_equal(netdev_mac_of(right, mac), 0);
 	assert_int_equal(lists, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(netdev_query__tells_mac_mtu_and_addresses),
-		cmocka_unit_test(netdev_query__makes_a_link_local_address_where_there_is_none),
-		cmocka_unit_test(netdev_query__refuses_what_is_no_ethernet_interface),
-		cmocka_unit_test(netdev_running__follows_the_carrier),
-		cmocka_unit_test(netdev_query__adds_the_addresses_of_vlans),
-		cmocka_unit_test(netdev_mac_of__finds_who_has_an_address),
-		cmocka_unit_test(netdev_mac_of__finds_ipv6_addresses),
-		cmocka_unit_test(netdev_mac_of__asks_for_no_list),
-	};
-
-	return cmocka_run_group_tests(tests, group_set_up, NULL);
 }

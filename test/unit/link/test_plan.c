@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/plan.c: ports as drivers describe them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/plan.h"
+#include "test.h"
 
 #define RX_SUMS (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 
@@ -16,9 +12,8 @@ static struct rte_eth_dev_info info;
 static struct plan_wish wish;
 static struct plan plan;
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
-	(void)state;
 	memset(&info, 0, sizeof(info));
 	memset(&plan, 0xff, sizeof(plan));
 	info.min_mtu = 68;
@@ -27,9 +22,10 @@ static int setup(void **state)
 	return 0;
 }
 
-static void plan_make__uses_no_offload_that_is_not_there(void **state)
+TEST_FIXTURE(setup, NULL);
+
+TEST(plan_make__uses_no_offload_that_is_not_there)
 {
-	(void)state;
 	wish.dma = true;
 	plan_make(&info, &wish, &plan);
 	assert_int_equal(plan.conf.rxmode.offloads, 0);
@@ -39,9 +35,8 @@ static void plan_make__uses_no_offload_that_is_not_there(void **state)
 	assert_false(plan.gathers);
 }
 
-static void plan_make__believes_checksums_only_if_both_are_checked(void **state)
+TEST(plan_make__believes_checksums_only_if_both_are_checked)
 {
-	(void)state;
 	info.rx_offload_capa = RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
 	plan_make(&info, &wish, &plan);
 	assert_false(plan.checks_sums);
@@ -52,9 +47,8 @@ static void plan_make__believes_checksums_only_if_both_are_checked(void **state)
 	assert_int_equal(plan.conf.rxmode.offloads, RX_SUMS);
 }
 
-static void plan_make__has_udp_checksums_made_where_the_port_can(void **state)
+TEST(plan_make__has_udp_checksums_made_where_the_port_can)
 {
-	(void)state;
 	info.tx_offload_capa = RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
 	plan_make(&info, &wish, &plan);
 	assert_true(plan.sums_udp);
@@ -62,9 +56,8 @@ static void plan_make__has_udp_checksums_made_where_the_port_can(void **state)
 }
 
 /* Buffers of the application are nobody's to be freed fast. */
-static void plan_make__frees_fast_unless_it_gathers(void **state)
+TEST(plan_make__frees_fast_unless_it_gathers)
 {
-	(void)state;
 	info.tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	plan_make(&info, &wish, &plan);
 	assert_false(plan.gathers);
@@ -75,9 +68,8 @@ static void plan_make__frees_fast_unless_it_gathers(void **state)
 	assert_int_equal(plan.conf.txmode.offloads, RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
 }
 
-static void plan_make__gathers_no_more_parts_than_the_port_takes(void **state)
+TEST(plan_make__gathers_no_more_parts_than_the_port_takes)
 {
-	(void)state;
 	wish.dma = true;
 	info.tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	info.tx_desc_lim.nb_mtu_seg_max = PLAN_GATHER_PARTS - 1;
@@ -88,9 +80,8 @@ static void plan_make__gathers_no_more_parts_than_the_port_takes(void **state)
 	assert_true(plan.gathers);
 }
 
-static void plan_make__cuts_the_mtu_to_what_the_port_takes(void **state)
+TEST(plan_make__cuts_the_mtu_to_what_the_port_takes)
 {
-	(void)state;
 	info.max_mtu = 1500;
 	wish.mtu_bytes = 9000;
 	plan_make(&info, &wish, &plan);
@@ -101,9 +92,8 @@ static void plan_make__cuts_the_mtu_to_what_the_port_takes(void **state)
 	assert_int_equal(plan.mtu_bytes, 68);
 }
 
-static void plan_make__leaves_the_mtu_to_drivers_that_know_none(void **state)
+TEST(plan_make__leaves_the_mtu_to_drivers_that_know_none)
 {
-	(void)state;
 	wish.mtu_bytes = 9000;
 	wish.keeps_mtu = true;
 	info.max_mtu = 1500;
@@ -112,9 +102,8 @@ static void plan_make__leaves_the_mtu_to_drivers_that_know_none(void **state)
 	assert_int_equal(plan.mbuf_bytes, 4352);
 }
 
-static void plan_make__scatters_jumbo_frames_where_the_port_can(void **state)
+TEST(plan_make__scatters_jumbo_frames_where_the_port_can)
 {
-	(void)state;
 	wish.mtu_bytes = 9000;
 	wish.mbuf_bytes = 2048;
 	info.rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
@@ -123,9 +112,8 @@ static void plan_make__scatters_jumbo_frames_where_the_port_can(void **state)
 	assert_int_equal(plan.mbuf_bytes, 2048);
 }
 
-static void plan_make__makes_longer_buffers_where_it_cannot_scatter(void **state)
+TEST(plan_make__makes_longer_buffers_where_it_cannot_scatter)
 {
-	(void)state;
 	wish.mtu_bytes = 9000;
 	wish.mbuf_bytes = 2048;
 	plan_make(&info, &wish, &plan);
@@ -139,9 +127,8 @@ static void plan_make__makes_longer_buffers_where_it_cannot_scatter(void **state
 }
 
 /* Such hardware fills 4096 of 4352 bytes. */
-static void plan_make__scatters_what_a_power_of_two_does_not_hold(void **state)
+TEST(plan_make__scatters_what_a_power_of_two_does_not_hold)
 {
-	(void)state;
 	wish.mtu_bytes = 4200;
 	info.rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
 	plan_make(&info, &wish, &plan);
@@ -151,9 +138,8 @@ static void plan_make__scatters_what_a_power_of_two_does_not_hold(void **state)
 	assert_int_equal(plan.conf.rxmode.offloads, 0);
 }
 
-static void plan_make__gives_buffers_that_the_port_accepts(void **state)
+TEST(plan_make__gives_buffers_that_the_port_accepts)
 {
-	(void)state;
 	info.min_rx_bufsize = 5000;
 	plan_make(&info, &wish, &plan);
 	assert_in_range(plan.mbuf_bytes, 5000, UINT16_MAX - RTE_PKTMBUF_HEADROOM);
@@ -162,9 +148,8 @@ static void plan_make__gives_buffers_that_the_port_accepts(void **state)
 	assert_int_equal(plan.mbuf_bytes, UINT16_MAX - RTE_PKTMBUF_HEADROOM);
 }
 
-static void plan_reduce__gives_up_interrupts_then_the_long_mtu(void **state)
+TEST(plan_reduce__gives_up_interrupts_then_the_long_mtu)
 {
-	(void)state;
 	wish.mtu_bytes = 9000;
 	wish.interrupts = true;
 	plan_make(&info, &wish, &plan);
@@ -175,26 +160,4 @@ static void plan_reduce__gives_up_interrupts_then_the_long_mtu(void **state)
 	assert_true(plan_reduce(&info, &plan));
 	assert_int_equal(plan.conf.rxmode.mtu, 1500);
 	assert_false(plan_reduce(&info, &plan));
-}
-
-#define TEST(function) cmocka_unit_test_setup(function, setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(plan_make__uses_no_offload_that_is_not_there),
-		TEST(plan_make__believes_checksums_only_if_both_are_checked),
-		TEST(plan_make__has_udp_checksums_made_where_the_port_can),
-		TEST(plan_make__frees_fast_unless_it_gathers),
-		TEST(plan_make__gathers_no_more_parts_than_the_port_takes),
-		TEST(plan_make__cuts_the_mtu_to_what_the_port_takes),
-		TEST(plan_make__leaves_the_mtu_to_drivers_that_know_none),
-		TEST(plan_make__scatters_jumbo_frames_where_the_port_can),
-		TEST(plan_make__makes_longer_buffers_where_it_cannot_scatter),
-		TEST(plan_make__scatters_what_a_power_of_two_does_not_hold),
-		TEST(plan_make__gives_buffers_that_the_port_accepts),
-		TEST(plan_reduce__gives_up_interrupts_then_the_long_mtu),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

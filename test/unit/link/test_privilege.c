@@ -5,8 +5,6 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,9 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "link/privilege.h"
+#include "test.h"
 
 /* A line of the calling thread's status, in hexadecimal; UINT64_MAX where there is none. */
 static uint64_t status_of(const char *name)
@@ -60,14 +57,13 @@ static struct found drop_in_thread(bool opens_files)
 	return found;
 }
 
-static void privilege_drop__leaves_the_other_threads(void **state)
+TEST(privilege_drop__leaves_the_other_threads)
 {
 	const uint64_t before = status_of("CapEff"), no_new = status_of("NoNewPrivs");
 	const struct found found = drop_in_thread(false), connects = drop_in_thread(true);
 	const uint64_t kept = before & (CAP_TO_MASK(CAP_SETUID) | CAP_TO_MASK(CAP_SETGID) |
 					CAP_TO_MASK(CAP_IPC_LOCK));
 
-	(void)state;
 	assert_int_equal(found.effective, kept);
 	assert_int_equal(found.permitted, kept);
 	assert_int_equal(found.no_new, 1);
@@ -85,12 +81,11 @@ static void *drop_and_stay(void *arg)
 }
 
 /* The C library has each thread change its user, and ends a program in which one cannot. */
-static void privilege_drop__lets_the_program_change_its_user(void **state)
+TEST(privilege_drop__lets_the_program_change_its_user)
 {
 	const pid_t child = geteuid() == 0 ? fork() : -1;
 	int status;
 
-	(void)state;
 	if (child < 0)
 		skip();
 	if (child == 0) {
@@ -105,14 +100,4 @@ static void privilege_drop__lets_the_program_change_its_user(void **state)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(privilege_drop__leaves_the_other_threads),
-		cmocka_unit_test(privilege_drop__lets_the_program_change_its_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,13 @@
 /* Tests of pmd/link/rtnl.c, on the tables of a namespace of their own. */
 #include <errno.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "link/rtnl.h"
 #include "netns.h"
 #include "skipped.h"
+#include "test.h"
 
 static const uint8_t near4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 9};
 static const uint8_t far4[GID_LEN] = {[10] = 0xff, 0xff, 10, 8, 0, 9};
@@ -25,9 +21,8 @@ static bool have_network;
 static unsigned int left;
 static uint8_t next_hop[GID_LEN];
 
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
-	(void)state;
 	have_network =
 		netns_enter() && netns_run("ip route add 10.8.0.0/16 via 10.7.0.254 dev left && "
 					   "ip -6 route add fd08::/16 via fd07::ffff dev left");
@@ -35,9 +30,10 @@ static int group_set_up(void **state)
 	return 0;
 }
 
-static void rtnl_route__neighbours_are_their_own_next_hop(void **state)
+TEST_GROUP(group_set_up, NULL);
+
+TEST(rtnl_route__neighbours_are_their_own_next_hop)
 {
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_int_equal(rtnl_route(left, near4, next_hop), 0);
@@ -46,9 +42,8 @@ static void rtnl_route__neighbours_are_their_own_next_hop(void **state)
 	assert_memory_equal(next_hop, near6, GID_LEN);
 }
 
-static void rtnl_route__others_are_behind_the_router(void **state)
+TEST(rtnl_route__others_are_behind_the_router)
 {
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_int_equal(rtnl_route(left, far4, next_hop), 0);
@@ -58,11 +53,10 @@ static void rtnl_route__others_are_behind_the_router(void **state)
 }
 
 /* Where the host would go another way, the way from this interface counts. */
-static void rtnl_route__stays_on_the_interface(void **state)
+TEST(rtnl_route__stays_on_the_interface)
 {
 	const uint8_t other[GID_LEN] = {[10] = 0xff, 0xff, 10, 9, 0, 1};
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_true(netns_run("ip route add 10.9.0.0/16 via 10.7.0.77 dev right && "
@@ -71,23 +65,21 @@ static void rtnl_route__stays_on_the_interface(void **state)
 	assert_memory_equal(next_hop, router4, GID_LEN);
 }
 
-static void rtnl_route__unreachable_is_said_so(void **state)
+TEST(rtnl_route__unreachable_is_said_so)
 {
 	const uint8_t blocked[GID_LEN] = {[10] = 0xff, 0xff, 10, 99, 0, 1};
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_true(netns_run("ip route add prohibit 10.99.0.0/16"));
 	assert_int_equal(rtnl_route(left, blocked, next_hop), -ENETUNREACH);
 }
 
-static void rtnl_neigh__tells_what_the_kernel_knows(void **state)
+TEST(rtnl_neigh__tells_what_the_kernel_knows)
 {
 	uint8_t mac[6];
 	bool confirmed;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_int_equal(rtnl_neigh(left, near4, mac, &confirmed), -ENOENT);
@@ -103,12 +95,11 @@ static void rtnl_neigh__tells_what_the_kernel_knows(void **state)
 	assert_int_equal(mac[5], 0x0a);
 }
 
-static void rtnl_neigh__a_failed_one_is_not_known(void **state)
+TEST(rtnl_neigh__a_failed_one_is_not_known)
 {
 	uint8_t mac[6];
 	bool confirmed;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_true(netns_run("ip neigh replace 10.7.0.10 dev left nud failed"));
@@ -118,12 +109,11 @@ static void rtnl_neigh__a_failed_one_is_not_known(void **state)
 			 -ENOENT);
 }
 
-static void rtnl_vlan__knows_a_vlan_from_others(void **state)
+TEST(rtnl_vlan__knows_a_vlan_from_others)
 {
 	unsigned int lower = 0;
 	int32_t vlan = 0;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	/* A veth's other end is no interface below it. */
@@ -139,19 +129,4 @@ static void rtnl_vlan__knows_a_vlan_from_others(void **state)
 	assert_int_equal(vlan, 5);
 	assert_true(netns_run("ip link add link left name left.ad type vlan proto 802.1ad id 6"));
 	assert_int_equal(rtnl_vlan(if_nametoindex("left.ad"), &lower, &vlan), -ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rtnl_route__neighbours_are_their_own_next_hop),
-		cmocka_unit_test(rtnl_route__others_are_behind_the_router),
-		cmocka_unit_test(rtnl_route__stays_on_the_interface),
-		cmocka_unit_test(rtnl_route__unreachable_is_said_so),
-		cmocka_unit_test(rtnl_neigh__tells_what_the_kernel_knows),
-		cmocka_unit_test(rtnl_neigh__a_failed_one_is_not_known),
-		cmocka_unit_test(rtnl_vlan__knows_a_vlan_from_others),
-	};
-
-	return cmocka_run_group_tests(tests, group_set_up, NULL);
 }

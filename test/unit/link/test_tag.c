@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/tag.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "link/addresses.h"
 #include "link/tag.h"
+#include "test.h"
 
 static const uint8_t plain[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x08, 0x06, 0xaa, 0xbb};
 static const uint8_t tagged[] = {1,  2,	 3,    4,    5,	   6,	 7,    8,    9,	   10,
 				 11, 12, 0x81, 0x00, 0x0f, 0xfe, 0x08, 0x06, 0xaa, 0xbb};
 
-static void tag_insert__puts_it_behind_the_addresses(void **state)
+TEST(tag_insert__puts_it_behind_the_addresses)
 {
 	uint8_t frame[sizeof(tagged)];
 
-	(void)state;
 	memcpy(frame, plain, sizeof(plain));
 	assert_int_equal(tag_insert(frame, sizeof(plain), 0xffe), sizeof(tagged));
 	assert_memory_equal(frame, tagged, sizeof(tagged));
@@ -30,14 +26,13 @@ static void tag_insert__puts_it_behind_the_addresses(void **state)
 	assert_int_equal(tag_insert(frame, 0, 5), 0);
 }
 
-static void tag_remove__takes_vlan_and_tag(void **state)
+TEST(tag_remove__takes_vlan_and_tag)
 {
 	uint8_t frame[sizeof(tagged)];
 	size_t len = sizeof(frame);
 	int32_t vlan;
 	uint8_t *at;
 
-	(void)state;
 	memcpy(frame, tagged, sizeof(tagged));
 	frame[14] |= 0xf0; /* a priority */
 	at = tag_remove(frame, &len, &vlan);
@@ -46,14 +41,13 @@ static void tag_remove__takes_vlan_and_tag(void **state)
 	assert_memory_equal(at, plain, sizeof(plain));
 }
 
-static void tag_remove__a_priority_alone_is_no_vlan(void **state)
+TEST(tag_remove__a_priority_alone_is_no_vlan)
 {
 	uint8_t frame[sizeof(tagged)];
 	size_t len = sizeof(frame);
 	int32_t vlan;
 	uint8_t *at;
 
-	(void)state;
 	memcpy(frame, tagged, sizeof(tagged));
 	frame[14] = 0xe0;
 	frame[15] = 0;
@@ -62,13 +56,12 @@ static void tag_remove__a_priority_alone_is_no_vlan(void **state)
 	assert_memory_equal(at, plain, sizeof(plain));
 }
 
-static void tag_remove__leaves_other_frames(void **state)
+TEST(tag_remove__leaves_other_frames)
 {
 	uint8_t frame[sizeof(tagged)];
 	size_t len;
 	int32_t vlan;
 
-	(void)state;
 	memcpy(frame, plain, sizeof(plain));
 	len = sizeof(plain);
 	assert_ptr_equal(tag_remove(frame, &len, &vlan), frame);
@@ -81,16 +74,4 @@ static void tag_remove__leaves_other_frames(void **state)
 		assert_ptr_equal(tag_remove(frame, &left, &vlan), frame);
 		assert_int_equal(left, len);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tag_insert__puts_it_behind_the_addresses),
-		cmocka_unit_test(tag_remove__takes_vlan_and_tag),
-		cmocka_unit_test(tag_remove__a_priority_alone_is_no_vlan),
-		cmocka_unit_test(tag_remove__leaves_other_frames),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,34 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/watch.c, and of what a link does with it. */
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "link/link.h"
 #include "link/watch.h"
 #include "netns.h"
+#include "test.h"
 
 static bool have_network;
 
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
-	(void)state;
 	have_network = netns_enter();
 	return 0;
 }
 
-static void watch_changed__tells_of_each_change_once(void **state)
+TEST_GROUP(group_set_up, NULL);
+
+TEST(watch_changed__tells_of_each_change_once)
 {
 	int fd;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	fd = watch_open();
@@ -46,11 +43,10 @@ static void watch_changed__tells_of_each_change_once(void **state)
 }
 
 /* As many messages as the socket does not hold. */
-static void watch_changed__survives_a_flood(void **state)
+TEST(watch_changed__survives_a_flood)
 {
 	int fd;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	fd = watch_open();
@@ -63,12 +59,11 @@ static void watch_changed__survives_a_flood(void **state)
 	close(fd);
 }
 
-static void link_refresh__reads_the_addresses_anew(void **state)
+TEST(link_refresh__reads_the_addresses_anew)
 {
 	const uint8_t new[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 0, 6};
 	struct link link = {.watch_fd = -1};
 
-	(void)state;
 	if (!have_network)
 		skip();
 	assert_false(link_refresh(&link));
@@ -84,15 +79,4 @@ static void link_refresh__reads_the_addresses_anew(void **state)
 	assert_true(link_refresh(&link));
 	assert_false(addresses_have(&link.addresses, VLAN_NONE, new));
 	close(link.watch_fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(watch_changed__tells_of_each_change_once),
-		cmocka_unit_test(watch_changed__survives_a_flood),
-		cmocka_unit_test(link_refresh__reads_the_addresses_anew),
-	};
-
-	return cmocka_run_group_tests(tests, group_set_up, NULL);
 }

@@ -4,8 +4,6 @@
 #define TEST_MEM_ENV_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,12 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <infiniband/verbs.h>
 
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
+#include "test.h"
 
 #define ENV_PAGES      8
 #define ENV_REGIONS    16 /* that the key table holds */
@@ -34,9 +32,8 @@ static struct {
 	uint8_t *memory; /* ENV_PAGES pages, read and write */
 } env;
 
-static inline int env_set_up(void **state)
+static inline int env_set_up(TEST_STATE)
 {
-	(void)state;
 	env.page = (size_t)sysconf(_SC_PAGESIZE);
 	env.memory = mmap(NULL, ENV_PAGES * env.page, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -46,9 +43,8 @@ static inline int env_set_up(void **state)
 }
 
 /* Fails where a test has left a region. */
-static inline int env_tear_down(void **state)
+static inline int env_tear_down(TEST_STATE)
 {
-	(void)state;
 	munmap(env.memory, ENV_PAGES * env.page);
 	if (pd_destroy(env.pd) != 0 || pd_destroy(env.other_pd) != 0)
 		return -1;
@@ -69,7 +65,5 @@ static inline struct mr *env_region(size_t length, unsigned int access)
 	assert_int_equal(env_register(env.memory, length, access, &mr), 0);
 	return mr;
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, env_set_up, env_tear_down)
 
 #endif

@@ -10,6 +10,9 @@
 #include "mem/advise.h"
 #include "mem/mw.h"
 #include "sanitizer.h"
+#include "test.h"
+
+TEST_FIXTURE(env_set_up, env_tear_down);
 
 #define READ	 IBV_ADVISE_MR_ADVICE_PREFETCH
 #define WRITE	 IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE
@@ -64,13 +67,12 @@ static unsigned int present_pages(void)
 	return count;
 }
 
-static void advise_check__advice_flags_and_list(void **state)
+TEST(advise_check__advice_flags_and_list)
 {
 	struct mr *mr = env_region(env.page, ODP);
 	struct ibv_sge sge = sge_of(mr, env.memory, 1);
 	struct advise_range range;
 
-	(void)state;
 	assert_int_equal(advise_check(env.pd, (enum ibv_advise_mr_advice)3, 0, &sge, 1, &range),
 			 -EOPNOTSUPP);
 	assert_int_equal(advise_check(env.pd, READ, FLUSH | 2, &sge, 1, &range), -EINVAL);
@@ -83,12 +85,11 @@ static void advise_check__advice_flags_and_list(void **state)
 	mr_deregister(mr);
 }
 
-static void advise_check__keys_of_no_on_demand_region(void **state)
+TEST(advise_check__keys_of_no_on_demand_region)
 {
 	struct mr *pinned = env_region(env.page, RW), *null;
 	struct ibv_sge stale;
 
-	(void)state;
 	assert_int_equal(mr_create_null(env.pd, &null), 0);
 	assert_int_equal(check(READ, sge_of(pinned, env.memory, 1)), -ENOENT);
 	assert_int_equal(check(READ, sge_of(null, env.memory, 1)), -ENOENT);
@@ -99,7 +100,7 @@ static void advise_check__keys_of_no_on_demand_region(void **state)
 }
 
 /* Also where the region that it shows a part of is one. */
-static void advise_check__the_key_of_a_window(void **state)
+TEST(advise_check__the_key_of_a_window)
 {
 	struct mr *mr = env_region(env.page, ODP | IBV_ACCESS_MW_BIND);
 	struct mw_list bound = LIST_HEAD_INITIALIZER(bound);
@@ -109,7 +110,6 @@ static void advise_check__the_key_of_a_window(void **state)
 				     .access = IBV_ACCESS_REMOTE_READ};
 	struct mw *mw;
 
-	(void)state;
 	assert_int_equal(mw_create(env.pd, IBV_MW_TYPE_1, &mw), 0);
 	assert_int_equal(check(READ, sge_of(&mw->view, env.memory, 1)), -EINVAL);
 	binding.window = mw->view.key;
@@ -120,13 +120,12 @@ static void advise_check__the_key_of_a_window(void **state)
 	mr_deregister(mr);
 }
 
-static void advise_check__regions_that_are_not_for_it(void **state)
+TEST(advise_check__regions_that_are_not_for_it)
 {
 	struct mr *mr = env_region(env.page, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_READ);
 	struct ibv_sge sge = sge_of(mr, env.memory, 1);
 	struct advise_range range;
 
-	(void)state;
 	assert_int_equal(advise_check(env.other_pd, READ, 0, &sge, 1, &range), -EPERM);
 	assert_int_equal(check(WRITE, sge), -EPERM);
 	assert_int_equal(check(READ, sge), 0);
@@ -134,13 +133,12 @@ static void advise_check__regions_that_are_not_for_it(void **state)
 	mr_deregister(mr);
 }
 
-static void advise_check__what_is_not_in_the_region(void **state)
+TEST(advise_check__what_is_not_in_the_region)
 {
 	struct mr *mr, *implicit;
 	struct ibv_sge list[2];
 	struct advise_range ranges[2];
 
-	(void)state;
 	assert_int_equal(env_register(env.memory + env.page, env.page, ODP, &mr), 0);
 	assert_int_equal(check(READ, sge_of(mr, env.memory + env.page, (uint32_t)env.page)), 0);
 	assert_int_equal(check(READ, sge_of(mr, env.memory + env.page, (uint32_t)env.page + 1)),
@@ -157,11 +155,10 @@ static void advise_check__what_is_not_in_the_region(void **state)
 	mr_deregister(implicit);
 }
 
-static void advise_follow__pages_become_present_and_no_others(void **state)
+TEST(advise_follow__pages_become_present_and_no_others)
 {
 	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
 
-	(void)state;
 	assert_int_equal(present_pages(), 0);
 	assert_int_equal(advise(READ, sge_of(mr, env.memory + env.page - 1, 2), false), 0);
 	assert_int_equal(present_pages(), 2);
@@ -172,13 +169,12 @@ static void advise_follow__pages_become_present_and_no_others(void **state)
 }
 
 /* A page that can be read need not be one that can be written. */
-static void advise_follow__writing_needs_pages_that_may_be_written(void **state)
+TEST(advise_follow__writing_needs_pages_that_may_be_written)
 {
 	const int fd = memfd_create("cow", MFD_CLOEXEC);
 	struct mr *mr;
 	uint8_t *map;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, (off_t)env.page), 0);
 	map = mmap(NULL, env.page, PROT_READ, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(map, MAP_FAILED);
@@ -193,12 +189,11 @@ static void advise_follow__writing_needs_pages_that_may_be_written(void **state)
 	close(fd);
 }
 
-static void advise_follow__no_fault_brings_nothing_in(void **state)
+TEST(advise_follow__no_fault_brings_nothing_in)
 {
 	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
 	const struct ibv_sge all = sge_of(mr, env.memory, (uint32_t)(ENV_PAGES * env.page));
 
-	(void)state;
 	assert_int_equal(advise(NO_FAULT, all, false), 0);
 	assert_int_equal(advise(NO_FAULT, all, true), 0);
 	assert_int_equal(mr->prefetches, 0);
@@ -206,12 +201,11 @@ static void advise_follow__no_fault_brings_nothing_in(void **state)
 	mr_deregister(mr);
 }
 
-static void advise_follow__what_is_not_mapped_is_a_fault(void **state)
+TEST(advise_follow__what_is_not_mapped_is_a_fault)
 {
 	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
 	const struct ibv_sge all = sge_of(mr, env.memory, (uint32_t)(ENV_PAGES * env.page));
 
-	(void)state;
 	assert_int_equal(munmap(env.memory + env.page, env.page), 0);
 	assert_int_equal(advise(READ, all, false), -EFAULT);
 	assert_int_equal(advise(WRITE, all, false), -EFAULT);
@@ -225,11 +219,10 @@ static void wait_until_followed(struct mr *mr)
 		sched_yield();
 }
 
-static void advise_follow_later__pages_become_present(void **state)
+TEST(advise_follow_later__pages_become_present)
 {
 	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
 
-	(void)state;
 	for (size_t i = 0; i < ENV_PAGES; i++)
 		assert_int_equal(advise(i % 2 ? READ : WRITE,
 					sge_of(mr, env.memory + i * env.page, 1), true),
@@ -265,9 +258,8 @@ static int follow_in_child(void)
 	return waitpid(child, &status, 0) == child ? status : -1;
 }
 
-static void advise_follow_later__works_in_a_child(void **state)
+TEST(advise_follow_later__works_in_a_child)
 {
-	(void)state;
 	/* With the one a forked child may make no threads; with the other it may find the heap
 	 * locked by a thread that it has not. */
 	if (THREAD_SANITIZER || ADDRESS_SANITIZER)
@@ -276,11 +268,10 @@ static void advise_follow_later__works_in_a_child(void **state)
 		assert_int_equal(follow_in_child(), 0);
 }
 
-static void advise_follow_later__faults_are_nobodys(void **state)
+TEST(advise_follow_later__faults_are_nobodys)
 {
 	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
 
-	(void)state;
 	assert_int_equal(munmap(env.memory, env.page), 0);
 	assert_int_equal(advise(READ, sge_of(mr, env.memory, 1), true), 0);
 	wait_until_followed(mr);
@@ -288,13 +279,12 @@ static void advise_follow_later__faults_are_nobodys(void **state)
 }
 
 /* Nothing is faulted in behind the back of who has deregistered. */
-static void advise_cancel__nothing_happens_after_it(void **state)
+TEST(advise_cancel__nothing_happens_after_it)
 {
 	const size_t length = (size_t)64 << 20;
 	uint8_t *big = mmap(NULL, length, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	(void)state;
 	assert_ptr_not_equal(big, MAP_FAILED);
 	for (int i = 0; i < 20; i++) {
 		struct mr *mr;
@@ -313,25 +303,4 @@ static void advise_cancel__nothing_happens_after_it(void **state)
 		assert_false(is_present(big + length - env.page));
 	}
 	munmap(big, length);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(advise_check__advice_flags_and_list),
-		TEST(advise_check__keys_of_no_on_demand_region),
-		TEST(advise_check__the_key_of_a_window),
-		TEST(advise_check__regions_that_are_not_for_it),
-		TEST(advise_check__what_is_not_in_the_region),
-		TEST(advise_follow__pages_become_present_and_no_others),
-		TEST(advise_follow__writing_needs_pages_that_may_be_written),
-		TEST(advise_follow__no_fault_brings_nothing_in),
-		TEST(advise_follow__what_is_not_mapped_is_a_fault),
-		TEST(advise_follow_later__pages_become_present),
-		TEST(advise_follow_later__works_in_a_child),
-		TEST(advise_follow_later__faults_are_nobodys),
-		TEST(advise_cancel__nothing_happens_after_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

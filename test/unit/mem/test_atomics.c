@@ -6,6 +6,9 @@
 
 #include "base/guard.h"
 #include "mem/atomics.h"
+#include "test.h"
+
+TEST_FIXTURE(env_set_up, env_tear_down);
 
 #define ROUNDS 20000
 
@@ -14,22 +17,20 @@ static uint64_t *word(void)
 	return (uint64_t *)(void *)env.memory;
 }
 
-static void atomics_fetch_add__adds_and_wraps(void **state)
+TEST(atomics_fetch_add__adds_and_wraps)
 {
 	uint64_t original = 0;
 
-	(void)state;
 	*word() = UINT64_MAX - 1;
 	assert_int_equal(atomics_fetch_add(word(), 3, &original), 0);
 	assert_int_equal(original, UINT64_MAX - 1);
 	assert_int_equal(*word(), 1);
 }
 
-static void atomics_compare_swap__stores_where_equal(void **state)
+TEST(atomics_compare_swap__stores_where_equal)
 {
 	uint64_t original = 0;
 
-	(void)state;
 	*word() = 5;
 	assert_int_equal(atomics_compare_swap(word(), 4, 9, &original), 0);
 	assert_int_equal(original, 5);
@@ -39,19 +40,17 @@ static void atomics_compare_swap__stores_where_equal(void **state)
 	assert_int_equal(*word(), 9);
 }
 
-static void atomics_store__stores_the_word(void **state)
+TEST(atomics_store__stores_the_word)
 {
-	(void)state;
 	*word() = 5;
 	assert_int_equal(atomics_store(word(), UINT64_MAX - 1), 0);
 	assert_int_equal(*word(), UINT64_MAX - 1);
 }
 
-static void atomics__what_is_not_there_is_a_fault(void **state)
+TEST(atomics__what_is_not_there_is_a_fault)
 {
 	uint64_t original;
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	*word() = 5;
 	assert_int_equal(mprotect(env.memory, env.page, PROT_READ), 0);
@@ -74,27 +73,13 @@ static void *add_many(void *arg)
 }
 
 /* Towards what the program itself does with the word. */
-static void atomics_fetch_add__loses_nothing_to_other_threads(void **state)
+TEST(atomics_fetch_add__loses_nothing_to_other_threads)
 {
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, add_many, word()), 0);
 	for (int i = 0; i < ROUNDS; i++)
 		__atomic_fetch_add(word(), 1, __ATOMIC_SEQ_CST);
 	pthread_join(thread, NULL);
 	assert_int_equal(*word(), 2 * ROUNDS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(atomics_fetch_add__adds_and_wraps),
-		TEST(atomics_compare_swap__stores_where_equal),
-		TEST(atomics_store__stores_the_word),
-		TEST(atomics__what_is_not_there_is_a_fault),
-		TEST(atomics_fetch_add__loses_nothing_to_other_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "base/verbs_later.h"
 #include "mem/dm.h"
+#include "test.h"
 
 #define POOL_BYTES 4096
 #define LENGTH	   200
@@ -25,6 +26,8 @@ static int tear_down(void **state)
 	return env_tear_down(state) | dm_destroy(dm) | (pool.used_bytes != 0);
 }
 
+TEST_FIXTURE(set_up, tear_down);
+
 static struct mr *region(uint64_t offset, size_t length, unsigned int access)
 {
 	struct mr *mr;
@@ -33,12 +36,11 @@ static struct mr *region(uint64_t offset, size_t length, unsigned int access)
 	return mr;
 }
 
-static void dm_create__memory_of_zeros(void **state)
+TEST(dm_create__memory_of_zeros)
 {
 	static const uint8_t zeros[LENGTH];
 	uint8_t bytes[LENGTH];
 
-	(void)state;
 	memset(bytes, 0xee, sizeof(bytes));
 	assert_int_equal(dm_read(dm, 0, bytes, LENGTH), 0);
 	assert_memory_equal(bytes, zeros, LENGTH);
@@ -55,11 +57,10 @@ static void dm_create__memory_of_zeros(void **state)
 	}
 }
 
-static void dm_create__arguments_are_checked(void **state)
+TEST(dm_create__arguments_are_checked)
 {
 	struct dm *other;
 
-	(void)state;
 	assert_int_equal(dm_create(&pool, 0, 0, &other), -EINVAL);
 	assert_int_equal(dm_create(&pool, POOL_BYTES + 1, 0, &other), -EINVAL);
 	assert_int_equal(dm_create(&pool, UINT64_MAX, 0, &other), -EINVAL);
@@ -68,9 +69,8 @@ static void dm_create__arguments_are_checked(void **state)
 	assert_int_equal(dm_create(&pool, 1, UINT32_MAX, &other), -EINVAL);
 }
 
-static void dm_create__is_aligned_as_asked(void **state)
+TEST(dm_create__is_aligned_as_asked)
 {
-	(void)state;
 	for (uint32_t log_align = 0; log_align <= 12; log_align++) {
 		struct dm *aligned;
 
@@ -81,11 +81,10 @@ static void dm_create__is_aligned_as_asked(void **state)
 	}
 }
 
-static void dm_create__the_pool_is_kept_to(void **state)
+TEST(dm_create__the_pool_is_kept_to)
 {
 	struct dm *rest, *more;
 
-	(void)state;
 	/* 200 bytes take four blocks of 64. */
 	assert_int_equal(pool.used_bytes, 256);
 	assert_int_equal(dm_create(&pool, POOL_BYTES, 0, &more), -ENOMEM);
@@ -98,7 +97,7 @@ static void dm_create__the_pool_is_kept_to(void **state)
 	assert_int_equal(dm_destroy(more), 0);
 }
 
-static void dm_write__and_dm_read_stay_inside(void **state)
+TEST(dm_write__and_dm_read_stay_inside)
 {
 	static const struct {
 		uint64_t offset;
@@ -121,7 +120,6 @@ static void dm_write__and_dm_read_stay_inside(void **state)
 	};
 	uint8_t bytes[LENGTH] = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(dm_write(dm, cases[i].offset, bytes, cases[i].length),
 				 cases[i].rc);
@@ -135,7 +133,7 @@ static void dm_write__and_dm_read_stay_inside(void **state)
 	assert_int_equal(dm_read(dm, 0, NULL, 0), 0);
 }
 
-static void dm_register__access_is_checked(void **state)
+TEST(dm_register__access_is_checked)
 {
 	static const struct {
 		unsigned int access;
@@ -156,7 +154,6 @@ static void dm_register__access_is_checked(void **state)
 		{ZERO_BASED | 1u << 31, -EINVAL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr *mr;
 
@@ -168,11 +165,10 @@ static void dm_register__access_is_checked(void **state)
 	assert_int_equal(env.pd->users, 0);
 }
 
-static void dm_register__only_what_is_in_it(void **state)
+TEST(dm_register__only_what_is_in_it)
 {
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(dm_register(env.pd, dm, 0, LENGTH + 1, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm_register(env.pd, dm, 1, LENGTH, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm_register(env.pd, dm, LENGTH + 1, 0, ZERO_BASED, &mr), -EINVAL);
@@ -184,12 +180,11 @@ static void dm_register__only_what_is_in_it(void **state)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
-static void dm_register__is_zero_based(void **state)
+TEST(dm_register__is_zero_based)
 {
 	struct mr *mr = region(64, 100, RW | ZERO_BASED);
 	uint8_t *addr;
 
-	(void)state;
 	assert_int_equal(mr->iova, 0);
 	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 100, RW, &addr), MR_OK);
 	assert_ptr_equal(addr, dm->bytes + 64);
@@ -198,7 +193,7 @@ static void dm_register__is_zero_based(void **state)
 	mr_deregister(mr);
 }
 
-static void dm_register__cannot_be_changed(void **state)
+TEST(dm_register__cannot_be_changed)
 {
 	struct mr *mr = region(0, LENGTH, RW | ZERO_BASED);
 	const struct mr_change changes[] = {
@@ -207,18 +202,16 @@ static void dm_register__cannot_be_changed(void **state)
 		{.flags = IBV_REREG_MR_CHANGE_TRANSLATION, .addr = env.memory, .length = 1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
 		assert_int_equal(mr_check_change(mr, &changes[i]), -EINVAL);
 	mr_deregister(mr);
 }
 
-static void dm_destroy__not_while_a_region_is_on_it(void **state)
+TEST(dm_destroy__not_while_a_region_is_on_it)
 {
 	struct mr *first = region(0, LENGTH, ZERO_BASED), *second = region(0, 1, ZERO_BASED);
 	struct mr *mrs[ENV_REGIONS - 1];
 
-	(void)state;
 	assert_int_equal(dm_destroy(dm), -EBUSY);
 	assert_int_equal(mr_deregister(first), 0);
 	assert_int_equal(dm_destroy(dm), -EBUSY);
@@ -233,24 +226,4 @@ static void dm_destroy__not_while_a_region_is_on_it(void **state)
 	mr_deregister(second);
 	assert_int_equal(dm->users, 0);
 	assert_int_equal(env.pd->users, 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(dm_create__memory_of_zeros),
-		UNIT(dm_create__arguments_are_checked),
-		UNIT(dm_create__is_aligned_as_asked),
-		UNIT(dm_create__the_pool_is_kept_to),
-		UNIT(dm_write__and_dm_read_stay_inside),
-		UNIT(dm_register__access_is_checked),
-		UNIT(dm_register__only_what_is_in_it),
-		UNIT(dm_register__is_zero_based),
-		UNIT(dm_register__cannot_be_changed),
-		UNIT(dm_destroy__not_while_a_region_is_on_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 
 #include "mem/dmabuf.h"
 #include "skipped.h"
+#include "test.h"
 
 #define BUFFER_PAGES 4
 #define IOVA	     UINT64_C(0x7000000000)
@@ -195,6 +196,8 @@ static int tear_down(void **state)
 	return env_tear_down(state);
 }
 
+TEST_FIXTURE(set_up_disguised, tear_down);
+
 static int reg(uint64_t offset, size_t length, uint64_t iova, unsigned int access, struct mr **mr)
 {
 	return dmabuf_register(env.pd, offset, length, iova, buffer.fd, access, mr);
@@ -217,13 +220,12 @@ static unsigned int open_descriptors(void)
 	return count;
 }
 
-static void dmabuf_register__what_is_no_dma_buf_is_refused(void **state)
+TEST(dmabuf_register__what_is_no_dma_buf_is_refused, .setup = set_up)
 {
 	const int fd = buffer.fd, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	const unsigned int before = open_descriptors();
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(reg(0, env.page, IOVA, 0, &mr), -EINVAL);
 	buffer.fd = null;
 	assert_int_equal(reg(0, env.page, IOVA, 0, &mr), -EINVAL);
@@ -235,7 +237,7 @@ static void dmabuf_register__what_is_no_dma_buf_is_refused(void **state)
 	close(null);
 }
 
-static void dmabuf_register__access_is_checked(void **state)
+TEST(dmabuf_register__access_is_checked)
 {
 	static const struct {
 		unsigned int access;
@@ -254,7 +256,6 @@ static void dmabuf_register__access_is_checked(void **state)
 		{1u << 31, -EINVAL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr *mr;
 
@@ -265,12 +266,11 @@ static void dmabuf_register__access_is_checked(void **state)
 	assert_int_equal(buffer.started, buffer.ended);
 }
 
-static void dmabuf_register__ranges_are_checked(void **state)
+TEST(dmabuf_register__ranges_are_checked)
 {
 	const uint64_t size = BUFFER_PAGES * env.page;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(reg(0, size + 1, IOVA, 0, &mr), -EINVAL);
 	assert_int_equal(reg(size, 1, IOVA, 0, &mr), -EINVAL);
 	assert_int_equal(reg(1, size, IOVA + 1, 0, &mr), -EINVAL);
@@ -292,13 +292,12 @@ static void dmabuf_register__ranges_are_checked(void **state)
 	mr_deregister(mr);
 }
 
-static void dmabuf_register__reaches_the_buffer(void **state)
+TEST(dmabuf_register__reaches_the_buffer)
 {
 	const uint64_t size = BUFFER_PAGES * env.page, offset = env.page + 100;
 	struct mr *mr;
 	uint8_t *addr, *own;
 
-	(void)state;
 	if (buffer.fd < 0) {
 		skipped_for("no driver here makes dma-bufs (udmabuf)");
 		skip();
@@ -322,14 +321,18 @@ static void dmabuf_register__reaches_the_buffer(void **state)
 	munmap(own, size);
 }
 
-static void dmabuf_register__keeps_the_buffer_and_gives_it_back(void **state)
+TEST(dmabuf_register__reaches_a_real_buffer, .setup = set_up_real)
+{
+	dmabuf_register__reaches_the_buffer(state);
+}
+
+TEST(dmabuf_register__keeps_the_buffer_and_gives_it_back)
 {
 	const unsigned int before = open_descriptors();
 	struct mr *mr = region(8, 8, RW);
 	unsigned char resident;
 	uint8_t *addr, *page;
 
-	(void)state;
 	close(buffer.fd);
 	buffer.fd = -1;
 	buffer.memory_fd = -1;
@@ -347,13 +350,12 @@ static void dmabuf_register__keeps_the_buffer_and_gives_it_back(void **state)
 	assert_int_equal(errno, ENOMEM);
 }
 
-static void dmabuf_register__a_buffer_that_may_not_be_written(void **state)
+TEST(dmabuf_register__a_buffer_that_may_not_be_written)
 {
 	char path[64];
 	struct mr *mr;
 	int fd;
 
-	(void)state;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", buffer.memory_fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -365,13 +367,12 @@ static void dmabuf_register__a_buffer_that_may_not_be_written(void **state)
 }
 
 /* A directory has a size and no mapping, as some exporters' buffers have none. */
-static void dmabuf_register__a_buffer_that_cannot_be_mapped(void **state)
+TEST(dmabuf_register__a_buffer_that_cannot_be_mapped)
 {
 	const int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const unsigned int before = open_descriptors();
 	struct mr *mr;
 
-	(void)state;
 	if (lseek(fd, 0, SEEK_END) <= 0)
 		skip();
 	assert_int_equal(dmabuf_register(env.pd, 0, 1, IOVA, fd, 0, &mr), -EOPNOTSUPP);
@@ -379,12 +380,11 @@ static void dmabuf_register__a_buffer_that_cannot_be_mapped(void **state)
 	close(fd);
 }
 
-static void dmabuf_register__not_every_exporter_wants_to_know(void **state)
+TEST(dmabuf_register__not_every_exporter_wants_to_know)
 {
 	const unsigned int before = open_descriptors();
 	struct mr *mr;
 
-	(void)state;
 	buffer.sync_errno = ENOTTY;
 	mr_deregister(region(0, 8, 0));
 	buffer.sync_errno = EIO;
@@ -392,12 +392,11 @@ static void dmabuf_register__not_every_exporter_wants_to_know(void **state)
 	assert_int_equal(open_descriptors(), before);
 }
 
-static void dmabuf_register__a_full_table_is_enomem(void **state)
+TEST(dmabuf_register__a_full_table_is_enomem)
 {
 	struct mr *mrs[ENV_REGIONS], *mr;
 	unsigned int before;
 
-	(void)state;
 	for (size_t i = 0; i < ENV_REGIONS; i++)
 		mrs[i] = region(0, 8, 0);
 	before = open_descriptors();
@@ -410,7 +409,7 @@ static void dmabuf_register__a_full_table_is_enomem(void **state)
 	assert_int_equal(buffer.ended, ENV_REGIONS + 1);
 }
 
-static void dmabuf_register__cannot_be_changed(void **state)
+TEST(dmabuf_register__cannot_be_changed)
 {
 	struct mr *mr = region(0, env.page, RW);
 	const struct mr_change changes[] = {
@@ -419,31 +418,7 @@ static void dmabuf_register__cannot_be_changed(void **state)
 		{.flags = IBV_REREG_MR_CHANGE_TRANSLATION, .addr = env.memory, .length = 1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
 		assert_int_equal(mr_check_change(mr, &changes[i]), -EINVAL);
 	mr_deregister(mr);
-}
-
-#define AS_IS(name)	cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define DISGUISED(name) cmocka_unit_test_setup_teardown(name, set_up_disguised, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		AS_IS(dmabuf_register__what_is_no_dma_buf_is_refused),
-		DISGUISED(dmabuf_register__access_is_checked),
-		DISGUISED(dmabuf_register__ranges_are_checked),
-		DISGUISED(dmabuf_register__reaches_the_buffer),
-		{"dmabuf_register__reaches_a_real_buffer", dmabuf_register__reaches_the_buffer,
-		 set_up_real, tear_down, NULL},
-		DISGUISED(dmabuf_register__keeps_the_buffer_and_gives_it_back),
-		DISGUISED(dmabuf_register__a_buffer_that_may_not_be_written),
-		DISGUISED(dmabuf_register__a_buffer_that_cannot_be_mapped),
-		DISGUISED(dmabuf_register__not_every_exporter_wants_to_know),
-		DISGUISED(dmabuf_register__a_full_table_is_enomem),
-		DISGUISED(dmabuf_register__cannot_be_changed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

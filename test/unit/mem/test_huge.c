@@ -11,6 +11,9 @@
 #include "huge.h"
 #include "maps.h"
 #include "skipped.h"
+#include "test.h"
+
+TEST_FIXTURE(env_set_up, env_tear_down);
 
 #define MB ((size_t)1 << 20)
 #define GB ((size_t)1 << 30)
@@ -37,33 +40,30 @@ static uint8_t *reserve(size_t length, int flags)
 	return map;
 }
 
-static void huge_check__takes_pages_of_2_mib(void **state)
+TEST(huge_check__takes_pages_of_2_mib)
 {
 	uint8_t *map = reserve(4 * MB, 21 << MAP_HUGE_SHIFT);
 
-	(void)state;
 	expect(map, 4 * MB, 0);
 	expect(map + 1, 1, 0);
 	expect(map + 2 * MB - 1, 2, 0);
 	munmap(map, 4 * MB);
 }
 
-static void huge_check__takes_pages_of_1_gib(void **state)
+TEST(huge_check__takes_pages_of_1_gib)
 {
 	uint8_t *map = reserve(GB, 30 << MAP_HUGE_SHIFT);
 
-	(void)state;
 	expect(map, GB, 0);
 	expect(map + 17, 3, 0);
 	munmap(map, GB);
 }
 
-static void huge_check__takes_a_memory_file_of_huge_pages(void **state)
+TEST(huge_check__takes_a_memory_file_of_huge_pages)
 {
 	const int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
 	void *map;
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	assert_int_equal(ftruncate(fd, 2 * MB), 0);
@@ -74,20 +74,18 @@ static void huge_check__takes_a_memory_file_of_huge_pages(void **state)
 	close(fd);
 }
 
-static void huge_check__refuses_ordinary_pages(void **state)
+TEST(huge_check__refuses_ordinary_pages)
 {
-	(void)state;
 	expect(env.memory, 1, -EINVAL);
 	expect(env.memory, ENV_PAGES * env.page, -EINVAL);
 }
 
 /* The kernel may split them. */
-static void huge_check__refuses_transparent_huge_pages(void **state)
+TEST(huge_check__refuses_transparent_huge_pages)
 {
 	uint8_t *map =
 		mmap(NULL, 8 * MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_ptr_not_equal(map, MAP_FAILED);
 	madvise(map, 8 * MB, MADV_HUGEPAGE);
 	memset(map, 1, 8 * MB);
@@ -96,11 +94,10 @@ static void huge_check__refuses_transparent_huge_pages(void **state)
 }
 
 /* Huge pages, ordinary ones behind them, nothing behind those. */
-static void huge_check__looks_at_every_mapping(void **state)
+TEST(huge_check__looks_at_every_mapping)
 {
 	uint8_t *map = reserve(6 * MB, 21 << MAP_HUGE_SHIFT);
 
-	(void)state;
 	assert_int_equal(munmap(map + 2 * MB, 4 * MB), 0);
 	assert_ptr_equal(
 		mmap(map + 2 * MB, MB, PROT_READ | PROT_WRITE, NOT_RESERVED | MAP_FIXED, -1, 0),
@@ -113,19 +110,17 @@ static void huge_check__looks_at_every_mapping(void **state)
 	munmap(map, 2 * MB);
 }
 
-static void huge_check__of_nothing_promises_nothing(void **state)
+TEST(huge_check__of_nothing_promises_nothing)
 {
-	(void)state;
 	expect(NULL, 0, 0);
 }
 
 /* There is no saying, and the pages are not to blame. */
-static void huge_check__without_descriptors_is_enomem(void **state)
+TEST(huge_check__without_descriptors_is_enomem)
 {
 	struct rlimit limit;
 	rlim_t before;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	before = limit.rlim_cur;
 	limit.rlim_cur = 0;
@@ -153,13 +148,12 @@ static void ask_without_proc(void *map)
 	_exit(before == 0 && after == -EINVAL && status == 0 ? 0 : 2);
 }
 
-static void huge_check__needs_no_proc_once_it_is_prepared(void **state)
+TEST(huge_check__needs_no_proc_once_it_is_prepared)
 {
 	void *map = reserve(2 * MB, 21 << MAP_HUGE_SHIFT);
 	const pid_t child = geteuid() == 0 ? fork() : -1;
 	int status;
 
-	(void)state;
 	if (child < 0)
 		skip();
 	if (child == 0)
@@ -167,21 +161,4 @@ static void huge_check__needs_no_proc_once_it_is_prepared(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	munmap(map, 2 * MB);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(huge_check__takes_pages_of_2_mib),
-		TEST(huge_check__takes_pages_of_1_gib),
-		TEST(huge_check__takes_a_memory_file_of_huge_pages),
-		TEST(huge_check__refuses_ordinary_pages),
-		TEST(huge_check__refuses_transparent_huge_pages),
-		TEST(huge_check__looks_at_every_mapping),
-		TEST(huge_check__of_nothing_promises_nothing),
-		TEST(huge_check__without_descriptors_is_enomem),
-		TEST(huge_check__needs_no_proc_once_it_is_prepared),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,15 @@
 /* Tests of lib/mem/key_table.c. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "mem/key_table.h"
+#include "test.h"
 
 #define REST 65536u
 
@@ -25,23 +22,21 @@ static struct mr *region(size_t i)
 	return (struct mr *)&objects[i];
 }
 
-static void key_table_create__some_bits_stay_for_chance(void **state)
+TEST(key_table_create__some_bits_stay_for_chance)
 {
 	struct key_table *table;
 
-	(void)state;
 	assert_int_equal(key_table_create(UINT32_MAX, &table), -ENOMEM);
 	assert_int_equal(key_table_create((1 << 23) - REST + 1, &table), -ENOMEM);
 	assert_int_equal(key_table_create((1 << 23) - REST, &table), 0);
 	key_table_destroy(table);
 }
 
-static void key_table_insert__every_region_is_found_by_its_key(void **state)
+TEST(key_table_insert__every_region_is_found_by_its_key)
 {
 	static uint32_t keys[5000];
 	struct key_table *table;
 
-	(void)state;
 	assert_int_equal(key_table_create(1 << 20, &table), 0);
 	for (size_t i = 0; i < 5000; i++) {
 		assert_int_equal(key_table_insert(table, region(i), &keys[i]), 0);
@@ -63,13 +58,12 @@ static void *insert_when_cancelled(void *arg)
 	return arg;
 }
 
-static void key_table_insert__a_cancelled_thread_keeps_no_lock(void **state)
+TEST(key_table_insert__a_cancelled_thread_keeps_no_lock)
 {
 	struct key_table *table;
 	pthread_t thread;
 	uint32_t key;
 
-	(void)state;
 	assert_int_equal(key_table_create(1 << 20, &table), 0);
 	assert_int_equal(pthread_create(&thread, NULL, insert_when_cancelled, table), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -79,12 +73,11 @@ static void key_table_insert__a_cancelled_thread_keeps_no_lock(void **state)
 	key_table_destroy(table);
 }
 
-static void key_table_insert__a_full_table_answers_enospc_until_a_key_is_freed(void **state)
+TEST(key_table_insert__a_full_table_answers_enospc_until_a_key_is_freed)
 {
 	struct key_table *table;
 	uint32_t keys[700], key;
 
-	(void)state;
 	/* More than one chunk, and the last one not whole. */
 	assert_int_equal(key_table_create(700, &table), 0);
 	for (size_t i = 0; i < 700; i++)
@@ -97,12 +90,11 @@ static void key_table_insert__a_full_table_answers_enospc_until_a_key_is_freed(v
 	key_table_destroy(table);
 }
 
-static void key_table_insert__a_table_of_none_takes_none(void **state)
+TEST(key_table_insert__a_table_of_none_takes_none)
 {
 	struct key_table *table;
 	uint32_t key;
 
-	(void)state;
 	assert_int_equal(key_table_create(0, &table), 0);
 	assert_int_equal(key_table_insert(table, region(0), &key), -ENOSPC);
 	assert_null(key_table_find(table, 0x12345678));
@@ -130,12 +122,11 @@ static void remove_to_rest(struct key_table *table, uint32_t key)
 }
 
 /* All that share their upper 24 bits: a window's owner may choose the others. */
-static void key_table_insert__a_freed_key_rests(void **state)
+TEST(key_table_insert__a_freed_key_rests)
 {
 	static uint32_t keys[3000];
 	struct key_table *table;
 
-	(void)state;
 	freed_at = calloc(1 << 24, sizeof(*freed_at));
 	assert_non_null(freed_at);
 	insertions = 0;
@@ -155,13 +146,12 @@ static void key_table_insert__a_freed_key_rests(void **state)
 }
 
 /* As many as a large store has; look-up stays the same few instructions. */
-static void key_table_insert__a_million_regions(void **state)
+TEST(key_table_insert__a_million_regions)
 {
 	const uint32_t count = 1000000;
 	uint32_t *keys = malloc(count * sizeof(*keys));
 	struct key_table *table;
 
-	(void)state;
 	assert_non_null(keys);
 	assert_int_equal(key_table_create(1 << 20, &table), 0);
 	for (uint32_t i = 0; i < count; i++)
@@ -206,7 +196,7 @@ static __attribute__((noinline)) unsigned int count_instructions(struct key_tabl
 	return (unsigned int)steps;
 }
 
-static void key_table_find__takes_as_many_instructions_among_a_million(void **state)
+TEST(key_table_find__takes_as_many_instructions_among_a_million)
 {
 	const struct sigaction action = {.sa_handler = count_step};
 	const uint32_t count = 1000000;
@@ -215,7 +205,6 @@ static void key_table_find__takes_as_many_instructions_among_a_million(void **st
 	uint32_t first, key = 0;
 	unsigned int alone;
 
-	(void)state;
 	/* What is not remembered. */
 	assert_int_equal(tuning_without("key-cache"), 0);
 	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
@@ -234,12 +223,11 @@ static void key_table_find__takes_as_many_instructions_among_a_million(void **st
 }
 #endif
 
-static void key_table_change__another_tag(void **state)
+TEST(key_table_change__another_tag)
 {
 	struct key_table *table;
 	uint32_t key, other, changed;
 
-	(void)state;
 	assert_int_equal(key_table_create(16, &table), 0);
 	assert_int_equal(key_table_insert(table, region(1), &key), 0);
 	assert_int_equal(key_table_insert(table, region(2), &other), 0);
@@ -262,12 +250,11 @@ static void key_table_change__another_tag(void **state)
 	key_table_destroy(table);
 }
 
-static void key_table_insert__keys_are_not_predictable(void **state)
+TEST(key_table_insert__keys_are_not_predictable)
 {
 	uint32_t ones = 0, zeros = 0, same = 0;
 	struct key_table *a, *b;
 
-	(void)state;
 	assert_int_equal(key_table_create(1 << 20, &a), 0);
 	assert_int_equal(key_table_create(1 << 20, &b), 0);
 	/* Every bit that is left to chance takes both values, and two tables do not agree. */
@@ -327,12 +314,11 @@ static void fill_places(uint32_t place[PLACES])
 	key_table_destroy(table);
 }
 
-static void key_table_insert__places_are_not_predictable_from_others(void **state)
+TEST(key_table_insert__places_are_not_predictable_from_others)
 {
 	uint32_t place[PLACES], step[PLACES], change[PLACES];
 	const uint32_t mask = PLACE_MASK;
 
-	(void)state;
 	fill_places(place);
 	for (size_t i = 0; i + 1 < PLACES; i++)
 		step[i] = (place[i + 1] - place[i]) & mask;
@@ -345,11 +331,10 @@ static void key_table_insert__places_are_not_predictable_from_others(void **stat
 	assert_true(count_kinds(step, PLACES - 1) > 950);
 }
 
-static void key_table_insert__places_are_not_those_of_another_table(void **state)
+TEST(key_table_insert__places_are_not_those_of_another_table)
 {
 	uint32_t a[PLACES], b[PLACES], same = 0;
 
-	(void)state;
 	fill_places(a);
 	fill_places(b);
 	for (size_t i = 0; i < PLACES; i++)
@@ -358,11 +343,10 @@ static void key_table_insert__places_are_not_those_of_another_table(void **state
 }
 
 /* No bit of a place goes with one of how many came before. */
-static void key_table_insert__places_do_not_follow_the_count(void **state)
+TEST(key_table_insert__places_do_not_follow_the_count)
 {
 	uint32_t place[PLACES];
 
-	(void)state;
 	fill_places(place);
 	for (uint32_t of_place = 0; of_place < PLACE_BITS; of_place++) {
 		for (uint32_t of_count = 0; (1u << of_count) < PLACES; of_count++) {
@@ -376,12 +360,11 @@ static void key_table_insert__places_do_not_follow_the_count(void **state)
 }
 
 /* Of two rounds only, one half of the place would say how far apart two regions came. */
-static void key_table_insert__both_halves_of_a_place_are_mixed(void **state)
+TEST(key_table_insert__both_halves_of_a_place_are_mixed)
 {
 	const size_t apart = 1u << LOW_BITS, pairs = PLACES - apart;
 	uint32_t place[PLACES], low[PLACES], high[PLACES];
 
-	(void)state;
 	fill_places(place);
 	for (size_t i = 0; i < pairs; i++) {
 		const uint32_t change = place[i] ^ place[i + apart];
@@ -394,9 +377,8 @@ static void key_table_insert__both_halves_of_a_place_are_mixed(void **state)
 }
 
 /* In tables of indices with halves of one length and of two. */
-static void key_table_insert__no_two_slots_share_a_place(void **state)
+TEST(key_table_insert__no_two_slots_share_a_place)
 {
-	(void)state;
 	for (uint32_t bits = 17; bits <= 18; bits++) {
 		const uint32_t count = (1u << bits) - REST;
 		uint32_t *places = malloc(count * sizeof(*places));
@@ -416,12 +398,11 @@ static void key_table_insert__no_two_slots_share_a_place(void **state)
 	}
 }
 
-static void key_table_find__every_bit_of_the_key_counts(void **state)
+TEST(key_table_find__every_bit_of_the_key_counts)
 {
 	struct key_table *table;
 	uint32_t key;
 
-	(void)state;
 	assert_int_equal(key_table_create(1 << 20, &table), 0);
 	assert_int_equal(key_table_insert(table, region(0), &key), 0);
 	for (int bit = 0; bit < 32; bit++)
@@ -430,12 +411,11 @@ static void key_table_find__every_bit_of_the_key_counts(void **state)
 	key_table_destroy(table);
 }
 
-static void key_table_remove__only_the_named_key_goes(void **state)
+TEST(key_table_remove__only_the_named_key_goes)
 {
 	struct key_table *table;
 	uint32_t a, b;
 
-	(void)state;
 	assert_int_equal(key_table_create(16, &table), 0);
 	assert_int_equal(key_table_insert(table, region(1), &a), 0);
 	assert_int_equal(key_table_insert(table, region(2), &b), 0);
@@ -479,12 +459,11 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
-static void key_table_find__never_answers_with_another_region(void **state)
+TEST(key_table_find__never_answers_with_another_region)
 {
 	static struct race race;
 	pthread_t reader;
 
-	(void)state;
 	assert_int_equal(key_table_create(2, &race.table), 0);
 	assert_int_equal(pthread_create(&reader, NULL, look_up, &race), 0);
 	for (uint32_t i = 0; i < RACE_ROUNDS; i++) {
@@ -515,12 +494,11 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-static void key_table_insert__threads_do_not_share_a_key(void **state)
+TEST(key_table_insert__threads_do_not_share_a_key)
 {
 	static struct race race;
 	pthread_t threads[3];
 
-	(void)state;
 	assert_int_equal(key_table_create(24, &race.table), 0);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, churn, &race), 0);
@@ -528,34 +506,4 @@ static void key_table_insert__threads_do_not_share_a_key(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_int_equal(race.wrong, 0);
 	key_table_destroy(race.table);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(key_table_create__some_bits_stay_for_chance),
-		cmocka_unit_test(key_table_insert__a_cancelled_thread_keeps_no_lock),
-		cmocka_unit_test(key_table_insert__every_region_is_found_by_its_key),
-		cmocka_unit_test(
-			key_table_insert__a_full_table_answers_enospc_until_a_key_is_freed),
-		cmocka_unit_test(key_table_insert__a_table_of_none_takes_none),
-		cmocka_unit_test(key_table_insert__a_freed_key_rests),
-		cmocka_unit_test(key_table_insert__a_million_regions),
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-		cmocka_unit_test(key_table_find__takes_as_many_instructions_among_a_million),
-#endif
-		cmocka_unit_test(key_table_change__another_tag),
-		cmocka_unit_test(key_table_insert__keys_are_not_predictable),
-		cmocka_unit_test(key_table_insert__places_are_not_predictable_from_others),
-		cmocka_unit_test(key_table_insert__places_are_not_those_of_another_table),
-		cmocka_unit_test(key_table_insert__places_do_not_follow_the_count),
-		cmocka_unit_test(key_table_insert__both_halves_of_a_place_are_mixed),
-		cmocka_unit_test(key_table_insert__no_two_slots_share_a_place),
-		cmocka_unit_test(key_table_insert__threads_do_not_share_a_key),
-		cmocka_unit_test(key_table_find__every_bit_of_the_key_counts),
-		cmocka_unit_test(key_table_find__never_answers_with_another_region),
-		cmocka_unit_test(key_table_remove__only_the_named_key_goes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,15 @@
 
 #include "base/verbs_later.h"
 #include "skipped.h"
+#include "test.h"
 
-static void mr_register__fills_the_region_and_faults_its_pages_in(void **state)
+TEST_FIXTURE(env_set_up, env_tear_down);
+
+TEST(mr_register__fills_the_region_and_faults_its_pages_in)
 {
 	unsigned char resident[3];
 	struct mr *mr;
 
-	(void)state;
 	/* From the last byte of one page to the first of the page after the next. */
 	assert_int_equal(env_register(env.memory + env.page - 1, env.page + 2, RW, &mr), 0);
 	assert_ptr_equal(mr->pd, env.pd);
@@ -29,7 +31,7 @@ static void mr_register__fills_the_region_and_faults_its_pages_in(void **state)
 	assert_int_equal(env.pd->users, 0);
 }
 
-static void mr_register__access_is_checked(void **state)
+TEST(mr_register__access_is_checked)
 {
 	static const struct {
 		unsigned int access;
@@ -56,7 +58,6 @@ static void mr_register__access_is_checked(void **state)
 		{IBV_ACCESS_OPTIONAL_RANGE, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr *mr;
 
@@ -66,11 +67,10 @@ static void mr_register__access_is_checked(void **state)
 	}
 }
 
-static void mr_register__ranges_that_wrap_are_refused(void **state)
+TEST(mr_register__ranges_that_wrap_are_refused)
 {
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(env_register(env.memory, SIZE_MAX, RW, &mr), -EINVAL);
 	assert_int_equal(env_register((void *)(UINTPTR_MAX - 10), 10, RW, &mr), -EINVAL);
 	assert_int_equal(
@@ -81,24 +81,22 @@ static void mr_register__ranges_that_wrap_are_refused(void **state)
 		-EINVAL);
 }
 
-static void mr_register__page_offsets_of_addr_and_iova_agree(void **state)
+TEST(mr_register__page_offsets_of_addr_and_iova_agree)
 {
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mr_register(env.pd, env.memory + 8, 8, 0x100000, RW, &mr), -EINVAL);
 	assert_int_equal(mr_register(env.pd, env.memory + 8, 8, 0x100008, RW, &mr), 0);
 	assert_int_equal(mr->iova, 0x100008);
 	mr_deregister(mr);
 }
 
-static void mr_register__zero_based_counts_from_the_first_byte(void **state)
+TEST(mr_register__zero_based_counts_from_the_first_byte)
 {
 	const unsigned int access = RW | IBV_ACCESS_ZERO_BASED;
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mr_register(env.pd, env.memory + 8, 8, 0x100008, access, &mr), -EINVAL);
 	assert_int_equal(mr_register(env.pd, env.memory + 8, 8, 0, access, &mr), 0);
 	assert_int_equal(mr->iova, 0);
@@ -110,11 +108,10 @@ static void mr_register__zero_based_counts_from_the_first_byte(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_register__what_is_not_mapped_is_a_fault(void **state)
+TEST(mr_register__what_is_not_mapped_is_a_fault)
 {
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(env_register(NULL, 1, RW, &mr), -EFAULT);
 	assert_int_equal(munmap(env.memory + 3 * env.page, env.page), 0);
 	assert_int_equal(env_register(env.memory, 8 * env.page, RW, &mr), -EFAULT);
@@ -124,11 +121,10 @@ static void mr_register__what_is_not_mapped_is_a_fault(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_register__protection_must_allow_the_access(void **state)
+TEST(mr_register__protection_must_allow_the_access)
 {
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mprotect(env.memory + env.page, env.page, PROT_READ), 0);
 	assert_int_equal(env_register(env.memory, 3 * env.page, RW, &mr), -EFAULT);
 	assert_int_equal(env_register(env.memory, 3 * env.page, IBV_ACCESS_REMOTE_READ, &mr), 0);
@@ -137,13 +133,12 @@ static void mr_register__protection_must_allow_the_access(void **state)
 	assert_int_equal(env_register(env.memory, 3 * env.page, 0, &mr), -EFAULT);
 }
 
-static void mr_register__pages_behind_the_end_of_a_file_are_a_fault(void **state)
+TEST(mr_register__pages_behind_the_end_of_a_file_are_a_fault)
 {
 	const int fd = memfd_create("short", MFD_CLOEXEC);
 	struct mr *mr;
 	void *map;
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)env.page), 0);
 	map = mmap(NULL, 2 * env.page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -156,14 +151,13 @@ static void mr_register__pages_behind_the_end_of_a_file_are_a_fault(void **state
 }
 
 /* Pages that the kernel does not fault in on request; the vDSO's stand in for a device's. */
-static void mr_register__special_mappings_are_taken_as_they_are(void **state)
+TEST(mr_register__special_mappings_are_taken_as_they_are)
 {
 	unsigned long start = 0, end = 0;
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[512];
 	struct mr *mr;
 
-	(void)state;
 	assert_non_null(maps);
 	while (fgets(line, sizeof(line), maps)) {
 		if (strstr(line, "[vvar]") && sscanf(line, "%lx-%lx", &start, &end) == 2)
@@ -177,14 +171,13 @@ static void mr_register__special_mappings_are_taken_as_they_are(void **state)
 	assert_int_equal(env_register((void *)start, end - start, RW, &mr), -EFAULT);
 }
 
-static void mr_register__on_demand_pages_need_not_exist(void **state)
+TEST(mr_register__on_demand_pages_need_not_exist)
 {
 	const unsigned int access = RW | IBV_ACCESS_ON_DEMAND;
 	unsigned char resident;
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(env_register(env.memory, env.page, access, &mr), 0);
 	assert_int_equal(mincore(env.memory, env.page, &resident), 0);
 	assert_int_equal(resident & 1, 0);
@@ -199,13 +192,12 @@ static void mr_register__on_demand_pages_need_not_exist(void **state)
 			 -EFAULT);
 }
 
-static void mr_register__on_demand_huge_pages(void **state)
+TEST(mr_register__on_demand_huge_pages)
 {
 	uint8_t *huge = mmap(NULL, ENV_HUGE_BYTES, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_HUGETLB, -1, 0);
 	struct mr *mr;
 
-	(void)state;
 	if (huge == MAP_FAILED) {
 		skipped_for("this kernel has no huge pages");
 		skip();
@@ -217,7 +209,7 @@ static void mr_register__on_demand_huge_pages(void **state)
 	munmap(huge, ENV_HUGE_BYTES);
 }
 
-static void mr_register__implicit_is_all_addresses_but_the_first_page(void **state)
+TEST(mr_register__implicit_is_all_addresses_but_the_first_page)
 {
 	static const unsigned int refused[] = {
 		0,
@@ -228,7 +220,6 @@ static void mr_register__implicit_is_all_addresses_but_the_first_page(void **sta
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		assert_int_equal(env_register(NULL, SIZE_MAX, refused[i], &mr), -EINVAL);
 	assert_int_equal(mr_register(env.pd, NULL, SIZE_MAX, 4096, RW | IBV_ACCESS_ON_DEMAND, &mr),
@@ -246,25 +237,23 @@ static void mr_register__implicit_is_all_addresses_but_the_first_page(void **sta
 	mr_deregister(mr);
 }
 
-static void mr_register__iova_0_is_zero_based(void **state)
+TEST(mr_register__iova_0_is_zero_based)
 {
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mr_register(env.pd, env.memory + 8, 8, 0, RW, &mr), 0);
 	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 8, RW, &addr), MR_OK);
 	assert_ptr_equal(addr, env.memory + 8);
 	mr_deregister(mr);
 }
 
-static void mr_register__hugetlb_is_believed_where_it_is_true(void **state)
+TEST(mr_register__hugetlb_is_believed_where_it_is_true)
 {
 	uint8_t *huge = mmap(NULL, ENV_HUGE_BYTES, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 	struct mr *mr;
 
-	(void)state;
 	if (huge == MAP_FAILED) {
 		skipped_for("no huge page is free: config/setup.sh hugepages");
 		skip();
@@ -275,23 +264,21 @@ static void mr_register__hugetlb_is_believed_where_it_is_true(void **state)
 	munmap(huge, ENV_HUGE_BYTES);
 }
 
-static void mr_register__length_0_grants_nothing(void **state)
+TEST(mr_register__length_0_grants_nothing)
 {
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(env_register(NULL, 0, RW, &mr), 0);
 	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, 0, &addr), MR_OUT_OF_RANGE);
 	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 0, 0, &addr), MR_OK);
 	mr_deregister(mr);
 }
 
-static void mr_register__a_full_table_is_enomem(void **state)
+TEST(mr_register__a_full_table_is_enomem)
 {
 	struct mr *mrs[16], *mr;
 
-	(void)state;
 	for (size_t i = 0; i < 16; i++)
 		assert_int_equal(env_register(env.memory, 1, RW, &mrs[i]), 0);
 	assert_int_equal(env_register(env.memory, 1, RW, &mr), -ENOMEM);
@@ -300,42 +287,16 @@ static void mr_register__a_full_table_is_enomem(void **state)
 		mr_deregister(mrs[i]);
 }
 
-static void mr_deregister__the_key_is_dead(void **state)
+TEST(mr_deregister__the_key_is_dead)
 {
 	uint8_t *addr;
 	struct mr *mr;
 	uint32_t key;
 
-	(void)state;
 	assert_int_equal(env_register(env.memory, 1, RW, &mr), 0);
 	key = mr->key;
 	mr_deregister(mr);
 	addr = env.memory;
 	assert_int_equal(mr_resolve(env.pd, key, (uintptr_t)env.memory, 1, 0, &addr), MR_BAD_KEY);
 	assert_null(addr);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(mr_register__fills_the_region_and_faults_its_pages_in),
-		TEST(mr_register__access_is_checked),
-		TEST(mr_register__ranges_that_wrap_are_refused),
-		TEST(mr_register__page_offsets_of_addr_and_iova_agree),
-		TEST(mr_register__zero_based_counts_from_the_first_byte),
-		TEST(mr_register__what_is_not_mapped_is_a_fault),
-		TEST(mr_register__protection_must_allow_the_access),
-		TEST(mr_register__pages_behind_the_end_of_a_file_are_a_fault),
-		TEST(mr_register__special_mappings_are_taken_as_they_are),
-		TEST(mr_register__on_demand_pages_need_not_exist),
-		TEST(mr_register__on_demand_huge_pages),
-		TEST(mr_register__implicit_is_all_addresses_but_the_first_page),
-		TEST(mr_register__iova_0_is_zero_based),
-		TEST(mr_register__hugetlb_is_believed_where_it_is_true),
-		TEST(mr_register__length_0_grants_nothing),
-		TEST(mr_register__a_full_table_is_enomem),
-		TEST(mr_deregister__the_key_is_dead),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

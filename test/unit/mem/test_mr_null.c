@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/mr.c: the null region. */
 #include "env.h"
+#include "test.h"
+
+TEST_FIXTURE(env_set_up, env_tear_down);
 
 static struct mr *null_region(void)
 {
@@ -10,7 +13,7 @@ static struct mr *null_region(void)
 	return mr;
 }
 
-static void mr_create_null__every_address_is_in_it(void **state)
+TEST(mr_create_null__every_address_is_in_it)
 {
 	static const struct {
 		uint64_t iova, length;
@@ -19,7 +22,6 @@ static void mr_create_null__every_address_is_in_it(void **state)
 	};
 	struct mr *mr = null_region();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint8_t *addr = env.memory;
 
@@ -31,12 +33,11 @@ static void mr_create_null__every_address_is_in_it(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_create_null__nobody_reaches_it_from_afar(void **state)
+TEST(mr_create_null__nobody_reaches_it_from_afar)
 {
 	struct mr *mr = null_region();
 	uint8_t *addr;
 
-	(void)state;
 	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, IBV_ACCESS_REMOTE_READ, &addr),
 			 MR_NO_ACCESS);
 	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, IBV_ACCESS_REMOTE_WRITE, &addr),
@@ -47,21 +48,19 @@ static void mr_create_null__nobody_reaches_it_from_afar(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_create_null__cannot_be_changed(void **state)
+TEST(mr_create_null__cannot_be_changed)
 {
 	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_PD, .pd = env.other_pd};
 	struct mr *mr = null_region();
 
-	(void)state;
 	assert_int_equal(mr_check_change(mr, &change), -EINVAL);
 	mr_deregister(mr);
 }
 
-static void mr_create_null__counts_in_domain_and_table(void **state)
+TEST(mr_create_null__counts_in_domain_and_table)
 {
 	struct mr *mrs[ENV_REGIONS], *mr;
 
-	(void)state;
 	for (size_t i = 0; i < ENV_REGIONS; i++)
 		mrs[i] = null_region();
 	assert_int_equal(env.pd->users, ENV_REGIONS);
@@ -69,16 +68,4 @@ static void mr_create_null__counts_in_domain_and_table(void **state)
 	for (size_t i = 0; i < ENV_REGIONS; i++)
 		mr_deregister(mrs[i]);
 	assert_int_equal(env.pd->users, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(mr_create_null__every_address_is_in_it),
-		TEST(mr_create_null__nobody_reaches_it_from_afar),
-		TEST(mr_create_null__cannot_be_changed),
-		TEST(mr_create_null__counts_in_domain_and_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,9 @@
 #include "env.h"
 
 #include "mem/mw.h"
+#include "test.h"
+
+TEST_FIXTURE(env_set_up, env_tear_down);
 
 #define QPN	  17u
 #define BINDABLE  (RW | IBV_ACCESS_MW_BIND)
@@ -46,12 +49,11 @@ static enum mr_status reach(uint32_t qpn, uint32_t rkey, uint64_t iova, uint64_t
 	return mr_resolve_remote(env.pd, qpn, rkey, iova, length, need, &addr);
 }
 
-static void mw_create__types_are_checked_and_keys_open_nothing(void **state)
+TEST(mw_create__types_are_checked_and_keys_open_nothing)
 {
 	struct mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2), *other;
 	uint8_t *addr;
 
-	(void)state;
 	assert_int_equal(mw_create(env.pd, (enum ibv_mw_type)0, &other), -EINVAL);
 	assert_int_equal(mw_create(env.pd, (enum ibv_mw_type)3, &other), -EINVAL);
 	assert_int_not_equal(one->view.key, two->view.key);
@@ -64,11 +66,10 @@ static void mw_create__types_are_checked_and_keys_open_nothing(void **state)
 	assert_int_equal(env.pd->users, 0);
 }
 
-static void mw_create__counts_in_the_table(void **state)
+TEST(mw_create__counts_in_the_table)
 {
 	struct mw *mws[ENV_REGIONS], *mw;
 
-	(void)state;
 	for (size_t i = 0; i < ENV_REGIONS; i++)
 		mws[i] = window(IBV_MW_TYPE_2);
 	assert_int_equal(mw_create(env.pd, IBV_MW_TYPE_2, &mw), -ENOMEM);
@@ -76,11 +77,10 @@ static void mw_create__counts_in_the_table(void **state)
 		mw_destroy(mws[i]);
 }
 
-static void mw_bind__shows_its_part_and_no_more(void **state)
+TEST(mw_bind__shows_its_part_and_no_more)
 {
 	static const enum ibv_mw_type types[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct mr *mr = env_region(1000, BINDABLE);
 		struct mw *mw = window(types[i]);
@@ -114,13 +114,12 @@ static void mw_bind__shows_its_part_and_no_more(void **state)
 }
 
 /* 2B: queue pair and domain. */
-static void mw_bind__type_2_serves_the_queue_pair_that_bound_it(void **state)
+TEST(mw_bind__type_2_serves_the_queue_pair_that_bound_it)
 {
 	struct mr *mr = env_region(1000, BINDABLE);
 	struct mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
 	struct mw_binding first = binding_of(one, mr), second = binding_of(two, mr);
 
-	(void)state;
 	assert_int_equal(bind(&first), 0);
 	assert_int_equal(bind(&second), 0);
 	assert_int_equal(reach(QPN + 1, first.rkey, first.addr, 1, REMOTE_READ), MR_OK);
@@ -131,14 +130,13 @@ static void mw_bind__type_2_serves_the_queue_pair_that_bound_it(void **state)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
-static void mw_bind__zero_based_counts_from_its_first_byte(void **state)
+TEST(mw_bind__zero_based_counts_from_its_first_byte)
 {
 	struct mr *mr = env_region(1000, BINDABLE);
 	struct mw *mw = window(IBV_MW_TYPE_1);
 	struct mw_binding binding = binding_of(mw, mr);
 	uint8_t *addr;
 
-	(void)state;
 	binding.access |= IBV_ACCESS_ZERO_BASED;
 	assert_int_equal(bind(&binding), 0);
 	assert_int_equal(mr_resolve_remote(env.pd, QPN, binding.rkey, 99, 1, REMOTE_READ, &addr),
@@ -150,7 +148,7 @@ static void mw_bind__zero_based_counts_from_its_first_byte(void **state)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
-static void mw_bind__the_region_must_allow_it(void **state)
+TEST(mw_bind__the_region_must_allow_it)
 {
 	static const struct {
 		unsigned int of_region, of_window;
@@ -167,7 +165,6 @@ static void mw_bind__the_region_must_allow_it(void **state)
 		{BINDABLE, 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr *mr = env_region(1000, cases[i].of_region);
 		struct mw *mw = window(IBV_MW_TYPE_2);
@@ -182,14 +179,13 @@ static void mw_bind__the_region_must_allow_it(void **state)
 	}
 }
 
-static void mw_bind__keys_parts_and_domains_are_checked(void **state)
+TEST(mw_bind__keys_parts_and_domains_are_checked)
 {
 	struct mr *mr = env_region(1000, BINDABLE), *null, *foreign;
 	struct mw *mw = window(IBV_MW_TYPE_1);
 	const struct mw_binding good = binding_of(mw, mr);
 	struct mw_binding binding;
 
-	(void)state;
 	assert_int_equal(mr_create_null(env.pd, &null), 0);
 	assert_int_equal(mr_register(env.other_pd, env.memory, 1000, REGION_AT, BINDABLE, &foreign),
 			 0);
@@ -227,13 +223,12 @@ static void mw_bind__keys_parts_and_domains_are_checked(void **state)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
-static void mw_bind__type_1_moves_on_and_ends_with_length_0(void **state)
+TEST(mw_bind__type_1_moves_on_and_ends_with_length_0)
 {
 	struct mr *a = env_region(1000, BINDABLE), *b = env_region(1000, BINDABLE);
 	struct mw *mw = window(IBV_MW_TYPE_1);
 	struct mw_binding first = binding_of(mw, a), second, none;
 
-	(void)state;
 	assert_int_equal(bind(&first), 0);
 	assert_int_equal(mr_deregister(a), -EBUSY);
 	second = binding_of(mw, b);
@@ -253,13 +248,12 @@ static void mw_bind__type_1_moves_on_and_ends_with_length_0(void **state)
 	mw_destroy(mw);
 }
 
-static void mw_bind__type_2_is_bound_once(void **state)
+TEST(mw_bind__type_2_is_bound_once)
 {
 	struct mr *mr = env_region(1000, BINDABLE);
 	struct mw *mw = window(IBV_MW_TYPE_2);
 	struct mw_binding binding = binding_of(mw, mr);
 
-	(void)state;
 	binding.length = 0;
 	assert_int_equal(mw_bind(env.pd, QPN, NULL, &binding), -EINVAL); /* nobody's */
 	assert_int_equal(bind(&binding), -EINVAL);
@@ -274,13 +268,12 @@ static void mw_bind__type_2_is_bound_once(void **state)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
-static void mw_invalidate__only_what_this_queue_pair_has_bound(void **state)
+TEST(mw_invalidate__only_what_this_queue_pair_has_bound)
 {
 	struct mr *mr = env_region(1000, BINDABLE);
 	struct mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
 	struct mw_binding first = binding_of(one, mr), second = binding_of(two, mr);
 
-	(void)state;
 	assert_int_equal(mw_invalidate(env.pd, QPN, two->view.key), -EINVAL); /* not bound */
 	assert_int_equal(bind(&first), 0);
 	assert_int_equal(bind(&second), 0);
@@ -299,14 +292,13 @@ static void mw_invalidate__only_what_this_queue_pair_has_bound(void **state)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
-static void mw_destroy__unbinds(void **state)
+TEST(mw_destroy__unbinds)
 {
 	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_PD, .pd = env.other_pd};
 	struct mr *mr = env_region(1000, BINDABLE);
 	struct mw *mw = window(IBV_MW_TYPE_2);
 	struct mw_binding binding = binding_of(mw, mr);
 
-	(void)state;
 	assert_int_equal(bind(&binding), 0);
 	assert_int_equal(mr_deregister(mr), -EBUSY);
 	assert_int_equal(mr_check_change(mr, &change), 0);
@@ -318,7 +310,7 @@ static void mw_destroy__unbinds(void **state)
 }
 
 /* Windows of other queue pairs, and those of type 1, stay. */
-static void mw_unbind_all__of_one_queue_pair(void **state)
+TEST(mw_unbind_all__of_one_queue_pair)
 {
 	struct mr *mr = env_region(1000, BINDABLE), *other_mr = env_region(1000, BINDABLE);
 	struct mw *mws[] = {window(IBV_MW_TYPE_2), window(IBV_MW_TYPE_2), window(IBV_MW_TYPE_2)};
@@ -326,7 +318,6 @@ static void mw_unbind_all__of_one_queue_pair(void **state)
 	struct mw_list bound_by_other = LIST_HEAD_INITIALIZER(bound_by_other);
 	struct mw_binding binding;
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		binding = binding_of(mws[i], mr);
 		assert_int_equal(bind(&binding), 0);
@@ -356,14 +347,13 @@ static void mw_unbind_all__of_one_queue_pair(void **state)
 }
 
 /* Of all addresses, as of a region that has no pages yet. */
-static void mw_bind__to_on_demand_regions(void **state)
+TEST(mw_bind__to_on_demand_regions)
 {
 	struct mw *mw = window(IBV_MW_TYPE_1);
 	struct mw_binding binding;
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(env_register(NULL, SIZE_MAX, BINDABLE | IBV_ACCESS_ON_DEMAND, &mr), 0);
 	binding = binding_of(mw, mr);
 	binding.addr = REGION_AT;
@@ -374,25 +364,4 @@ static void mw_bind__to_on_demand_regions(void **state)
 	assert_ptr_equal(addr, env.memory + 99);
 	mw_destroy(mw);
 	assert_int_equal(mr_deregister(mr), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(mw_create__types_are_checked_and_keys_open_nothing),
-		TEST(mw_create__counts_in_the_table),
-		TEST(mw_bind__shows_its_part_and_no_more),
-		TEST(mw_bind__type_2_serves_the_queue_pair_that_bound_it),
-		TEST(mw_bind__zero_based_counts_from_its_first_byte),
-		TEST(mw_bind__the_region_must_allow_it),
-		TEST(mw_bind__keys_parts_and_domains_are_checked),
-		TEST(mw_bind__type_1_moves_on_and_ends_with_length_0),
-		TEST(mw_bind__type_2_is_bound_once),
-		TEST(mw_bind__to_on_demand_regions),
-		TEST(mw_invalidate__only_what_this_queue_pair_has_bound),
-		TEST(mw_destroy__unbinds),
-		TEST(mw_unbind_all__of_one_queue_pair),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

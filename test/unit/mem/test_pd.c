@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/pd.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "mem/key_table.h"
 #include "mem/pd.h"
+#include "test.h"
 
-static void pd_create__keeps_the_devices_keys(void **state)
+TEST(pd_create__keeps_the_devices_keys)
 {
 	struct key_table *keys;
 	struct pd *pd;
 
-	(void)state;
 	assert_int_equal(key_table_create(4, &keys), 0);
 	assert_int_equal(pd_create(keys, &pd), 0);
 	assert_ptr_equal(pd->keys, keys);
@@ -24,11 +19,10 @@ static void pd_create__keeps_the_devices_keys(void **state)
 	key_table_destroy(keys);
 }
 
-static void pd_destroy__is_busy_while_there_are_users(void **state)
+TEST(pd_destroy__is_busy_while_there_are_users)
 {
 	struct pd *pd;
 
-	(void)state;
 	assert_int_equal(pd_create(NULL, &pd), 0);
 	assert_int_equal(pd_get(pd), 0);
 	assert_int_equal(pd_get(pd), 0);
@@ -40,26 +34,14 @@ static void pd_destroy__is_busy_while_there_are_users(void **state)
 }
 
 /* Who holds one that is destroyed finds that out, and nothing is made in it. */
-static void pd_destroy__once_and_its_handles_stay(void **state)
+TEST(pd_destroy__once_and_its_handles_stay)
 {
 	struct pd *pd;
 
-	(void)state;
 	assert_int_equal(pd_create(NULL, &pd), 0);
 	pd_hold(pd);
 	assert_int_equal(pd_destroy(pd), 0);
 	assert_int_equal(pd_get(pd), -EINVAL);
 	assert_int_equal(pd_destroy(pd), -EINVAL);
 	pd_release_hold(pd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pd_create__keeps_the_devices_keys),
-		cmocka_unit_test(pd_destroy__is_busy_while_there_are_users),
-		cmocka_unit_test(pd_destroy__once_and_its_handles_stay),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,28 +3,24 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/guard.h"
 #include "mem/place.h"
 #include "sanitizer.h"
+#include "test.h"
 
 #define LONGEST 2200 /* more than two pieces (base/copy.h) */
 #define GUARD	16
 
-static void place_strict__copies_all_and_nothing_else(void **state)
+TEST(place_strict__copies_all_and_nothing_else)
 {
 	uint8_t src[LONGEST], dst[GUARD + LONGEST + GUARD];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(src); i++)
 		src[i] = (uint8_t)(i * 7 + 1);
 	for (uint32_t len = 0; len <= LONGEST; len++) {
@@ -65,12 +61,11 @@ static void *place_many(void *arg)
 	return NULL;
 }
 
-static void place_strict__the_last_byte_comes_last(void **state)
+TEST(place_strict__the_last_byte_comes_last)
 {
 	const volatile uint8_t *last = &race.memory[BYTES - 1];
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, place_many, NULL), 0);
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
 		uint8_t expected[BYTES];
@@ -86,14 +81,13 @@ static void place_strict__the_last_byte_comes_last(void **state)
 }
 #endif
 
-static void place_guarded__stores_or_says_that_it_cannot(void **state)
+TEST(place_guarded__stores_or_says_that_it_cannot)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *memory =
 		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t src[LONGEST] = {1, 2, 3};
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	assert_int_equal(munmap(memory + page, page), 0);
 	assert_int_equal(guard_install(), 0);
@@ -103,17 +97,4 @@ static void place_guarded__stores_or_says_that_it_cannot(void **state)
 	assert_int_equal(place_guarded(memory + page, src, 1, 0), -EFAULT);
 	assert_int_equal(place_guarded(NULL, src, 0, 0), 0);
 	munmap(memory, page);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(place_strict__copies_all_and_nothing_else),
-#if !THREAD_SANITIZER
-		cmocka_unit_test(place_strict__the_last_byte_comes_last),
-#endif
-		cmocka_unit_test(place_guarded__stores_or_says_that_it_cannot),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

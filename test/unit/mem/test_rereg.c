@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/rereg.c. */
 #include "env.h"
+#include "test.h"
+
+TEST_FIXTURE(env_set_up, env_tear_down);
 
 #define TRANSLATION IBV_REREG_MR_CHANGE_TRANSLATION
 #define PD	    IBV_REREG_MR_CHANGE_PD
@@ -24,14 +27,13 @@ static enum mr_status resolve(const struct pd *pd, const struct mr *mr, const vo
 	return mr_resolve(pd, mr->key, (uintptr_t)at, 1, need, &addr);
 }
 
-static void mr_check_change__arguments_are_checked(void **state)
+TEST(mr_check_change__arguments_are_checked)
 {
 	struct mr *mr = env_region(env.page, RW);
 	const struct mr before = *mr;
 	struct key_table *keys;
 	struct pd *foreign;
 
-	(void)state;
 	assert_int_equal(key_table_create(1, &keys), 0);
 	assert_int_equal(pd_create(keys, &foreign), 0);
 	const struct mr_change cases[] = {
@@ -58,12 +60,11 @@ static void mr_check_change__arguments_are_checked(void **state)
 	key_table_destroy(keys);
 }
 
-static void mr_check_change__a_range_that_is_not_mapped_leaves_the_old(void **state)
+TEST(mr_check_change__a_range_that_is_not_mapped_leaves_the_old)
 {
 	struct mr *mr = env_region(env.page, RW);
 	uint8_t *end = env.memory + (ENV_PAGES - 1) * env.page;
 
-	(void)state;
 	assert_int_equal(munmap(end, env.page), 0);
 	assert_int_equal(
 		rereg(mr, (struct mr_change){.flags = TRANSLATION, .addr = end - 1, .length = 2}),
@@ -74,11 +75,10 @@ static void mr_check_change__a_range_that_is_not_mapped_leaves_the_old(void **st
 }
 
 /* The old access needed the pages readable, the new one needs them writable. */
-static void mr_check_change__protection_must_allow_the_new_access(void **state)
+TEST(mr_check_change__protection_must_allow_the_new_access)
 {
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mprotect(env.memory, env.page, PROT_READ), 0);
 	mr = env_region(env.page, IBV_ACCESS_REMOTE_READ);
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS, .access = RW}), -EFAULT);
@@ -93,12 +93,11 @@ static void mr_check_change__protection_must_allow_the_new_access(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_check_change__faults_the_new_range_in(void **state)
+TEST(mr_check_change__faults_the_new_range_in)
 {
 	struct mr *mr = env_region(1, RW);
 	unsigned char resident[2];
 
-	(void)state;
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = TRANSLATION,
 						      .addr = env.memory + 3 * env.page - 1,
 						      .length = 2}),
@@ -108,14 +107,13 @@ static void mr_check_change__faults_the_new_range_in(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_apply_change__translation_moves_the_region_and_keeps_its_key(void **state)
+TEST(mr_apply_change__translation_moves_the_region_and_keeps_its_key)
 {
 	struct mr *mr = env_region(env.page, RW);
 	const uint32_t key = mr->key;
 	uint8_t *to = env.memory + 2 * env.page + 8;
 	uint8_t *addr;
 
-	(void)state;
 	assert_int_equal(
 		rereg(mr, (struct mr_change){.flags = TRANSLATION, .addr = to, .length = 16}), 0);
 	assert_int_equal(mr->key, key);
@@ -128,11 +126,10 @@ static void mr_apply_change__translation_moves_the_region_and_keeps_its_key(void
 	mr_deregister(mr);
 }
 
-static void mr_apply_change__pd_moves_the_region_to_the_other_domain(void **state)
+TEST(mr_apply_change__pd_moves_the_region_to_the_other_domain)
 {
 	struct mr *mr = env_region(env.page, RW);
 
-	(void)state;
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = PD, .pd = env.other_pd}), 0);
 	assert_int_equal(resolve(env.pd, mr, env.memory, 0), MR_WRONG_PD);
 	assert_int_equal(resolve(env.other_pd, mr, env.memory, RW), MR_OK);
@@ -145,11 +142,10 @@ static void mr_apply_change__pd_moves_the_region_to_the_other_domain(void **stat
 	mr_deregister(mr);
 }
 
-static void mr_apply_change__access_is_taken_and_given(void **state)
+TEST(mr_apply_change__access_is_taken_and_given)
 {
 	struct mr *mr = env_region(env.page, RW);
 
-	(void)state;
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS, .access = 0}), 0);
 	assert_int_equal(resolve(env.pd, mr, env.memory, 0), MR_OK);
 	assert_int_equal(resolve(env.pd, mr, env.memory, IBV_ACCESS_REMOTE_READ), MR_NO_ACCESS);
@@ -158,12 +154,11 @@ static void mr_apply_change__access_is_taken_and_given(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_apply_change__all_at_once(void **state)
+TEST(mr_apply_change__all_at_once)
 {
 	struct mr *mr = env_region(env.page, RW);
 	uint8_t *to = env.memory + env.page;
 
-	(void)state;
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = TRANSLATION | PD | ACCESS,
 						      .pd = env.other_pd,
 						      .addr = to,
@@ -176,12 +171,11 @@ static void mr_apply_change__all_at_once(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_apply_change__addresses_follow_the_zero_based_flag(void **state)
+TEST(mr_apply_change__addresses_follow_the_zero_based_flag)
 {
 	const unsigned int zero = RW | IBV_ACCESS_ZERO_BASED;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mr_register(env.pd, env.memory, 64, 0x10000, RW, &mr), 0);
 	/* An address of its own outlives a change of other access. */
 	assert_int_equal(
@@ -200,12 +194,11 @@ static void mr_apply_change__addresses_follow_the_zero_based_flag(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_apply_change__from_on_demand_and_back(void **state)
+TEST(mr_apply_change__from_on_demand_and_back)
 {
 	struct mr *mr = env_region(env.page, RW | IBV_ACCESS_ON_DEMAND);
 	unsigned char resident;
 
-	(void)state;
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS, .access = RW}), 0);
 	/* Now they must exist. */
 	assert_int_equal(mincore(env.memory, env.page, &resident), 0);
@@ -219,11 +212,10 @@ static void mr_apply_change__from_on_demand_and_back(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_apply_change__an_implicit_region_stays_one(void **state)
+TEST(mr_apply_change__an_implicit_region_stays_one)
 {
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(env_register(NULL, SIZE_MAX, RW | IBV_ACCESS_ON_DEMAND, &mr), 0);
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS, .access = RW}), -EINVAL);
 	assert_int_equal(
@@ -238,23 +230,4 @@ static void mr_apply_change__an_implicit_region_stays_one(void **state)
 	assert_int_equal(resolve(env.other_pd, mr, env.memory, IBV_ACCESS_LOCAL_WRITE),
 			 MR_NO_ACCESS);
 	mr_deregister(mr);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(mr_check_change__arguments_are_checked),
-		TEST(mr_check_change__a_range_that_is_not_mapped_leaves_the_old),
-		TEST(mr_check_change__protection_must_allow_the_new_access),
-		TEST(mr_check_change__faults_the_new_range_in),
-		TEST(mr_apply_change__translation_moves_the_region_and_keeps_its_key),
-		TEST(mr_apply_change__pd_moves_the_region_to_the_other_domain),
-		TEST(mr_apply_change__access_is_taken_and_given),
-		TEST(mr_apply_change__all_at_once),
-		TEST(mr_apply_change__addresses_follow_the_zero_based_flag),
-		TEST(mr_apply_change__from_on_demand_and_back),
-		TEST(mr_apply_change__an_implicit_region_stays_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

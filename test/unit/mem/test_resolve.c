@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/resolve.c. */
 #include "env.h"
+#include "test.h"
 
-static void mr_resolve__bounds_are_exact_and_do_not_wrap(void **state)
+TEST_FIXTURE(env_set_up, env_tear_down);
+
+TEST(mr_resolve__bounds_are_exact_and_do_not_wrap)
 {
 	const uint64_t iova = 0x7000;
 	static const struct {
@@ -30,7 +33,6 @@ static void mr_resolve__bounds_are_exact_and_do_not_wrap(void **state)
 	};
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mr_register(env.pd, env.memory, 100, iova, RW, &mr), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint8_t *addr = (uint8_t *)1;
@@ -44,13 +46,12 @@ static void mr_resolve__bounds_are_exact_and_do_not_wrap(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_resolve__a_region_at_the_top_of_iova_space_ends_there(void **state)
+TEST(mr_resolve__a_region_at_the_top_of_iova_space_ends_there)
 {
 	const uint64_t iova = -(uint64_t)env.page;
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	/* With the last byte of all. */
 	assert_int_equal(mr_register(env.pd, env.memory, env.page, iova, RW, &mr), 0);
 	assert_int_equal(mr_resolve(env.pd, mr->key, iova, env.page, 0, &addr), MR_OK);
@@ -62,13 +63,12 @@ static void mr_resolve__a_region_at_the_top_of_iova_space_ends_there(void **stat
 	mr_deregister(mr);
 }
 
-static void mr_resolve__all_needed_access_must_be_granted(void **state)
+TEST(mr_resolve__all_needed_access_must_be_granted)
 {
 	const uintptr_t iova = (uintptr_t)env.memory;
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(env_register(env.memory, 100, IBV_ACCESS_REMOTE_READ, &mr), 0);
 	assert_int_equal(mr_resolve(env.pd, mr->key, iova, 1, 0, &addr), MR_OK);
 	assert_int_equal(mr_resolve(env.pd, mr->key, iova, 1, IBV_ACCESS_REMOTE_READ, &addr),
@@ -84,13 +84,12 @@ static void mr_resolve__all_needed_access_must_be_granted(void **state)
 	mr_deregister(mr);
 }
 
-static void mr_resolve__a_key_of_another_domain_is_refused(void **state)
+TEST(mr_resolve__a_key_of_another_domain_is_refused)
 {
 	struct pd *other;
 	uint8_t *addr;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(pd_create(env.keys, &other), 0);
 	assert_int_equal(env_register(env.memory, 100, RW, &mr), 0);
 	assert_int_equal(mr_resolve(other, mr->key, (uintptr_t)env.memory, 1, 0, &addr),
@@ -99,12 +98,11 @@ static void mr_resolve__a_key_of_another_domain_is_refused(void **state)
 	assert_int_equal(pd_destroy(other), 0);
 }
 
-static void mr_check_remote__key_domain_and_access_whatever_the_range(void **state)
+TEST(mr_check_remote__key_domain_and_access_whatever_the_range)
 {
 	struct pd *other;
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(pd_create(env.keys, &other), 0);
 	assert_int_equal(env_register(env.memory, 100, IBV_ACCESS_REMOTE_READ, &mr), 0);
 	assert_int_equal(mr_check_remote(env.pd, 1, mr->key, 0), MR_OK);
@@ -118,26 +116,11 @@ static void mr_check_remote__key_domain_and_access_whatever_the_range(void **sta
 }
 
 /* IBTA C9-88. */
-static void mr_resolve__no_key_is_checked_for_length_0(void **state)
+TEST(mr_resolve__no_key_is_checked_for_length_0)
 {
 	uint8_t *addr = env.memory;
 
-	(void)state;
 	assert_int_equal(mr_resolve(env.pd, 0xdeadbeef, 1, 0, IBV_ACCESS_REMOTE_WRITE, &addr),
 			 MR_OK);
 	assert_null(addr);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(mr_resolve__bounds_are_exact_and_do_not_wrap),
-		TEST(mr_resolve__a_region_at_the_top_of_iova_space_ends_there),
-		TEST(mr_resolve__all_needed_access_must_be_granted),
-		TEST(mr_resolve__a_key_of_another_domain_is_refused),
-		TEST(mr_check_remote__key_domain_and_access_whatever_the_range),
-		TEST(mr_resolve__no_key_is_checked_for_length_0),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

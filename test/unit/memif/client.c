@@ -2,16 +2,13 @@
 #include "client.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "fds.h"
+#include "test.h"
 
 #define RING_BYTES \
 	(sizeof(struct memif_ring_memory) + CLIENT_RING * sizeof(struct memif_descriptor))

@@ -4,15 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define LOG2   4
 #define SIZE   (1u << LOG2)
@@ -85,6 +83,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+TEST_FIXTURE(setup, teardown);
+
 static bool copy(uint8_t *to, const uint8_t *from, size_t len)
 {
 	memcpy(to, from, len);
@@ -117,7 +117,7 @@ static int peer_receives(struct wire *wire, uint8_t *room)
 	return memif_peer_receive_by(&wire->peer, room, ROOM, copy, &right);
 }
 
-static void memif_client_take__wants_a_greeting(void **state)
+TEST(memif_client_take__wants_a_greeting, .bare = true)
 {
 	static const struct memif_message odd[] = {
 		{.type = MEMIF_ACK},
@@ -129,7 +129,6 @@ static void memif_client_take__wants_a_greeting(void **state)
 	struct memif_client client;
 	int fd;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		memif_client_init(&client, &config);
 		assert_int_equal(memif_client_take(&client, &odd[i], &answer, &fd), -EPROTO);
@@ -138,13 +137,12 @@ static void memif_client_take__wants_a_greeting(void **state)
 	}
 }
 
-static void memif_client_take__keeps_to_the_servers_ring_size(void **state)
+TEST(memif_client_take__keeps_to_the_servers_ring_size, .bare = true)
 {
 	struct memif_message greeting = hello(), answer;
 	struct memif_client client;
 	int fd;
 
-	(void)state;
 	greeting.hello.max_log2_ring_size = 2;
 	memif_client_init(&client, &config);
 	assert_int_equal(memif_client_take(&client, &greeting, &answer, &fd), 1);
@@ -152,7 +150,7 @@ static void memif_client_take__keeps_to_the_servers_ring_size(void **state)
 	memif_client_fini(&client);
 }
 
-static void memif_client_take__is_sent_away(void **state)
+TEST(memif_client_take__is_sent_away)
 {
 	const struct memif_message goodbye = {.type = MEMIF_DISCONNECT};
 	struct wire *wire = *state;
@@ -162,7 +160,7 @@ static void memif_client_take__is_sent_away(void **state)
 	assert_int_equal(memif_client_take(&wire->client, &goodbye, &answer, &fd), -ECONNRESET);
 }
 
-static void memif_client_take__wants_nothing_once_connected(void **state)
+TEST(memif_client_take__wants_nothing_once_connected)
 {
 	const struct memif_message acks[] = {{.type = MEMIF_ACK}, {.type = MEMIF_CONNECTED}};
 	struct wire *wire = *state;
@@ -175,7 +173,7 @@ static void memif_client_take__wants_nothing_once_connected(void **state)
 	}
 }
 
-static void memif_client_send__arrives(void **state)
+TEST(memif_client_send__arrives)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM], room[ROOM];
@@ -204,7 +202,7 @@ static void memif_client_send__arrives(void **state)
 	assert_int_equal(peer_receives(wire, room), 0);
 }
 
-static void memif_client_place__is_seen_when_pushed(void **state)
+TEST(memif_client_place__is_seen_when_pushed)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -224,7 +222,7 @@ static void memif_client_place__is_seen_when_pushed(void **state)
 }
 
 /* What is expected may never come; and there may be no room for it. */
-static void memif_expect__changes_nothing(void **state)
+TEST(memif_expect__changes_nothing)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -252,7 +250,7 @@ static void memif_expect__changes_nothing(void **state)
 	}
 }
 
-static void memif_client_place__has_as_many_as_the_ring(void **state)
+TEST(memif_client_place__has_as_many_as_the_ring)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -277,7 +275,7 @@ static void memif_client_place__has_as_many_as_the_ring(void **state)
 	assert_ptr_equal(memif_client_place(&wire->client, 1), places[0]);
 }
 
-static void memif_peer_place__has_as_many_as_are_ready(void **state)
+TEST(memif_peer_place__has_as_many_as_are_ready)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -295,7 +293,7 @@ static void memif_peer_place__has_as_many_as_are_ready(void **state)
 	assert_true(memif_peer_has_room(&wire->peer));
 }
 
-static void memif_client_send__does_not_fit(void **state)
+TEST(memif_client_send__does_not_fit)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM] = {0};
@@ -309,7 +307,7 @@ static void memif_client_send__does_not_fit(void **state)
 }
 
 /* What is longer than there is room for is lost, and nothing else. */
-static void memif_receive_by__goes_on_after_too_long_ones(void **state)
+TEST(memif_receive_by__goes_on_after_too_long_ones)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM] = {0}, room[100];
@@ -334,7 +332,7 @@ static void memif_receive_by__goes_on_after_too_long_ones(void **state)
 	}
 }
 
-static void memif_receive_by__waits_for_the_rest(void **state)
+TEST(memif_receive_by__waits_for_the_rest)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM], room[ROOM];
@@ -355,7 +353,7 @@ static void memif_receive_by__waits_for_the_rest(void **state)
 }
 
 /* Nobody stays awake for it, nor looks at what is there again. */
-static void memif_waits__not_for_a_packet_whose_rest_does_not_come(void **state)
+TEST(memif_waits__not_for_a_packet_whose_rest_does_not_come)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM], room[ROOM];
@@ -391,7 +389,7 @@ static void memif_waits__not_for_a_packet_whose_rest_does_not_come(void **state)
 }
 
 /* A server takes no longer ones, and would end the connection. */
-static void memif_client_send__keeps_to_what_servers_take(void **state)
+TEST(memif_client_send__keeps_to_what_servers_take)
 {
 	static const struct memif_client_config small = {
 		.id = 7, .log2_size = 8, .buffer_bytes = 16};
@@ -413,7 +411,7 @@ static void memif_client_send__keeps_to_what_servers_take(void **state)
 }
 
 /* Buffers that were ready stay so: what is sent over several is measured by how many there are. */
-static void memif_peer_send__refuses_what_went_back(void **state)
+TEST(memif_peer_send__refuses_what_went_back)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM] = {0};
@@ -428,7 +426,7 @@ static void memif_peer_send__refuses_what_went_back(void **state)
 }
 
 /* As a server might that has begun a packet. */
-static void memif_client_receive_by__refuses_what_went_back(void **state)
+TEST(memif_client_receive_by__refuses_what_went_back)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -441,7 +439,7 @@ static void memif_client_receive_by__refuses_what_went_back(void **state)
 	assert_int_equal(client_receives(wire, room), -EPROTO);
 }
 
-static void memif_push__tells_who_sleeps(void **state)
+TEST(memif_push__tells_who_sleeps)
 {
 	struct wire *wire = *state;
 	uint8_t packet[64] = {0};
@@ -468,7 +466,7 @@ static void expect_broken(struct wire *wire)
 	assert_false(memif_client_waits(&wire->client));
 }
 
-static void memif_client_receive_by__refuses_more_than_is_ready(void **state)
+TEST(memif_client_receive_by__refuses_more_than_is_ready)
 {
 	static const uint16_t tails[] = {SIZE + 1, UINT16_MAX, 0x8000};
 
@@ -484,7 +482,7 @@ static void memif_client_receive_by__refuses_more_than_is_ready(void **state)
 	}
 }
 
-static void memif_client_receive_by__refuses_long_lengths(void **state)
+TEST(memif_client_receive_by__refuses_long_lengths)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -495,7 +493,7 @@ static void memif_client_receive_by__refuses_long_lengths(void **state)
 	expect_broken(wire);
 }
 
-static void memif_client_receive_by__refuses_endless_chains(void **state)
+TEST(memif_client_receive_by__refuses_endless_chains)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -508,7 +506,7 @@ static void memif_client_receive_by__refuses_endless_chains(void **state)
 }
 
 /* Where buffers are is known here, whatever the server writes there. */
-static void memif_client_receive_by__believes_no_place(void **state)
+TEST(memif_client_receive_by__believes_no_place)
 {
 	struct wire *wire = *state;
 	uint8_t packet[64], room[ROOM];
@@ -522,7 +520,7 @@ static void memif_client_receive_by__believes_no_place(void **state)
 	expect_bytes(room, 3, 64);
 }
 
-static void memif_client_place__refuses_what_was_not_sent(void **state)
+TEST(memif_client_place__refuses_what_was_not_sent)
 {
 	static const uint16_t tails[] = {SIZE + 1, UINT16_MAX, 1};
 
@@ -544,7 +542,7 @@ static void memif_client_place__refuses_what_was_not_sent(void **state)
 
 /* Whatever the server writes, nothing outside our memory is touched (ASan), and no buffer is had
  * twice. */
-static void memif_client__survives_anything(void **state)
+TEST(memif_client__survives_anything)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -588,7 +586,7 @@ static void memif_client__survives_anything(void **state)
 }
 
 /* The server keeps descriptor and mapping: it has the file, but none of our pages. */
-static void memif_client_take_back__leaves_the_server_no_pages(void **state)
+TEST(memif_client_take_back__leaves_the_server_no_pages)
 {
 	struct wire *wire = *state;
 	const int kept = dup(wire->client.memory_fd);
@@ -615,7 +613,7 @@ static void memif_client_take_back__leaves_the_server_no_pages(void **state)
 }
 
 /* Of a program that calls mlockall. */
-static void memif_client_take_back__takes_what_is_locked(void **state)
+TEST(memif_client_take_back__takes_what_is_locked)
 {
 	struct wire *wire = *state;
 	const int kept = dup(wire->client.memory_fd);
@@ -634,7 +632,7 @@ static void memif_client_take_back__takes_what_is_locked(void **state)
 }
 
 /* A last acknowledgement, from a program that ends: its peer waits for it. */
-static void memif_client_fini__leaves_the_server_what_it_was_sent(void **state)
+TEST(memif_client_fini__leaves_the_server_what_it_was_sent)
 {
 	struct wire *wire = *state;
 	uint8_t packet[BUFFER], room[ROOM];
@@ -647,40 +645,4 @@ static void memif_client_fini__leaves_the_server_what_it_was_sent(void **state)
 	usleep(100000);
 	assert_int_equal(peer_receives(wire, room), sizeof(packet));
 	expect_bytes(room, 7, sizeof(packet));
-}
-
-int main(void)
-{
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memif_client_take__wants_a_greeting),
-		cmocka_unit_test(memif_client_take__keeps_to_the_servers_ring_size),
-		T(memif_client_take__is_sent_away),
-		T(memif_client_take__wants_nothing_once_connected),
-		T(memif_client_send__arrives),
-		T(memif_client_place__is_seen_when_pushed),
-		T(memif_expect__changes_nothing),
-		T(memif_client_place__has_as_many_as_the_ring),
-		T(memif_peer_place__has_as_many_as_are_ready),
-		T(memif_client_send__does_not_fit),
-		T(memif_receive_by__goes_on_after_too_long_ones),
-		T(memif_receive_by__waits_for_the_rest),
-		T(memif_waits__not_for_a_packet_whose_rest_does_not_come),
-		T(memif_client_send__keeps_to_what_servers_take),
-		T(memif_peer_send__refuses_what_went_back),
-		T(memif_client_receive_by__refuses_what_went_back),
-		T(memif_push__tells_who_sleeps),
-		T(memif_client_receive_by__refuses_more_than_is_ready),
-		T(memif_client_receive_by__refuses_long_lengths),
-		T(memif_client_receive_by__refuses_endless_chains),
-		T(memif_client_receive_by__believes_no_place),
-		T(memif_client_place__refuses_what_was_not_sent),
-		T(memif_client_take_back__leaves_the_server_no_pages),
-		T(memif_client_take_back__takes_what_is_locked),
-		T(memif_client_fini__leaves_the_server_what_it_was_sent),
-		T(memif_client__survives_anything),
-	};
-#undef T
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

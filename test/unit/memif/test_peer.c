@@ -3,18 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "client.h"
 #include "fds.h"
+#include "test.h"
 
 static int setup(void **state)
 {
@@ -32,11 +29,25 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void memif_peer_greet__says_what_is_taken(void **state)
+TEST_FIXTURE(setup, teardown);
+
+/* The first test: no descriptor of another test is being closed meanwhile. */
+TEST(memif_peer_take__keeps_no_descriptor)
+{
+	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
+	const unsigned int before = fds_count();
+	struct client *client = *state;
+
+	client_connect(client);
+	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
+	client_anew(client);
+	client_wait_fds(before);
+}
+
+TEST(memif_peer_greet__says_what_is_taken)
 {
 	struct memif_message message;
 
-	(void)state;
 	memif_peer_greet(&message, "a name that is longer than the room there is for it");
 	assert_int_equal(message.type, MEMIF_HELLO);
 	assert_int_equal(message.hello.min_version, MEMIF_VERSION);
@@ -46,7 +57,7 @@ static void memif_peer_greet__says_what_is_taken(void **state)
 	assert_int_equal(message.hello.name[MEMIF_NAME_LEN - 1], '\0');
 }
 
-static void memif_peer_take__wants_version_and_mode(void **state)
+TEST(memif_peer_take__wants_version_and_mode)
 {
 	struct client *client = *state;
 	struct memif_message init = client_begin_message();
@@ -59,7 +70,7 @@ static void memif_peer_take__wants_version_and_mode(void **state)
 	assert_int_equal(client_say(client, &init, -1), -EPROTO);
 }
 
-static void memif_peer_take__wants_a_begin(void **state)
+TEST(memif_peer_take__wants_a_begin)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region(), init = client_begin_message();
@@ -71,7 +82,7 @@ static void memif_peer_take__wants_a_begin(void **state)
 	assert_int_equal(client_say(client, &init, -1), -EPROTO);
 }
 
-static void memif_peer_take__connects(void **state)
+TEST(memif_peer_take__connects)
 {
 	struct client *client = *state;
 
@@ -80,7 +91,7 @@ static void memif_peer_take__connects(void **state)
 	assert_int_equal(client->to_server->flags, MEMIF_QUIET);
 }
 
-static void memif_peer_take__wants_memory_that_stays(void **state)
+TEST(memif_peer_take__wants_memory_that_stays)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region();
@@ -108,7 +119,7 @@ static void memif_peer_take__wants_memory_that_stays(void **state)
 	assert_int_equal(client->peer.region_count, 0);
 }
 
-static void memif_peer_take__refuses_huge_pages(void **state)
+TEST(memif_peer_take__refuses_huge_pages)
 {
 	struct client *client = *state;
 	struct memif_message region = client_region();
@@ -136,7 +147,7 @@ static int say_region(struct client *client, struct memif_message *region, uint6
 	return rc;
 }
 
-static void memif_peer_take__bounds_regions(void **state)
+TEST(memif_peer_take__bounds_regions)
 {
 	struct client *client = *state;
 	struct memif_message region = client_region();
@@ -161,7 +172,7 @@ static void memif_peer_take__bounds_regions(void **state)
 
 /* Its memory is had, but not without end: whoever has the wire waits for it, and a hole of the
  * client's becomes memory. */
-static void memif_peer_take__has_some_pages_of_a_wire(void **state)
+TEST(memif_peer_take__has_some_pages_of_a_wire)
 {
 	static const uint64_t bytes = 12 << 20;
 	struct client *client = *state;
@@ -187,7 +198,7 @@ static void memif_peer_take__has_some_pages_of_a_wire(void **state)
 	assert_in_range(had, 0, 18 << 20);
 }
 
-static void memif_peer_take__wants_regions_in_order(void **state)
+TEST(memif_peer_take__wants_regions_in_order)
 {
 	struct client *client = *state;
 	struct memif_message region = client_region();
@@ -208,7 +219,7 @@ static void refuse_ring(struct client *client, const struct memif_message *ring,
 	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
 }
 
-static void memif_peer_take__bounds_rings(void **state)
+TEST(memif_peer_take__bounds_rings)
 {
 	struct client *client = *state;
 	const uint32_t bytes =
@@ -247,7 +258,7 @@ static void memif_peer_take__bounds_rings(void **state)
 	close(event);
 }
 
-static void memif_peer_take__takes_a_ring_at_the_end(void **state)
+TEST(memif_peer_take__takes_a_ring_at_the_end)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region();
@@ -261,7 +272,7 @@ static void memif_peer_take__takes_a_ring_at_the_end(void **state)
 	assert_int_equal(client_say(client, &ring, -1), 0);
 }
 
-static void memif_peer_take__wants_an_eventfd(void **state)
+TEST(memif_peer_take__wants_an_eventfd)
 {
 	struct client *client = *state;
 	const struct memif_message ring = client_ring(true), other = client_ring(false);
@@ -277,7 +288,7 @@ static void memif_peer_take__wants_an_eventfd(void **state)
 	close(pipes[1]);
 }
 
-static void memif_peer_take__takes_a_ring_once(void **state)
+TEST(memif_peer_take__takes_a_ring_once)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region(), ring = client_ring(false);
@@ -288,7 +299,7 @@ static void memif_peer_take__takes_a_ring_once(void **state)
 	assert_int_equal(client_say(client, &ring, -1), -EPROTO);
 }
 
-static void memif_peer_take__connects_only_with_both_rings(void **state)
+TEST(memif_peer_take__connects_only_with_both_rings)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region(), ring = client_ring(false),
@@ -300,7 +311,7 @@ static void memif_peer_take__connects_only_with_both_rings(void **state)
 	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
 }
 
-static void memif_peer_take__wants_the_cookie(void **state)
+TEST(memif_peer_take__wants_the_cookie)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region(), to_server = client_ring(true),
@@ -317,7 +328,7 @@ static void memif_peer_take__wants_the_cookie(void **state)
 	close(event);
 }
 
-static void memif_peer_take__changes_nothing_once_connected(void **state)
+TEST(memif_peer_take__changes_nothing_once_connected)
 {
 	static const uint16_t types[] = {0,
 					 MEMIF_ACK,
@@ -342,7 +353,7 @@ static void memif_peer_take__changes_nothing_once_connected(void **state)
 	}
 }
 
-static void memif_peer_take__lets_it_leave(void **state)
+TEST(memif_peer_take__lets_it_leave)
 {
 	struct client *client = *state;
 	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
@@ -354,19 +365,7 @@ static void memif_peer_take__lets_it_leave(void **state)
 	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
 }
 
-static void memif_peer_take__keeps_no_descriptor(void **state)
-{
-	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
-	const unsigned int before = fds_count();
-	struct client *client = *state;
-
-	client_connect(client);
-	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
-	client_anew(client);
-	client_wait_fds(before);
-}
-
-static void memif_peer_take__wants_no_descriptor_with_other_messages(void **state)
+TEST(memif_peer_take__wants_no_descriptor_with_other_messages)
 {
 	static const uint16_t types[] = {MEMIF_DISCONNECT, MEMIF_ACK, MEMIF_CONNECT};
 	const struct memif_message init = client_begin_message();
@@ -383,33 +382,4 @@ static void memif_peer_take__wants_no_descriptor_with_other_messages(void **stat
 	memif_peer_init(&client->peer);
 	assert_int_equal(client_say(client, &init, client->memory_fd), -EPROTO);
 	client_wait_fds(before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		/* The first: nothing of other tests is closed meanwhile. */
-		TEST(memif_peer_take__keeps_no_descriptor),
-		TEST(memif_peer_greet__says_what_is_taken),
-		TEST(memif_peer_take__wants_version_and_mode),
-		TEST(memif_peer_take__wants_a_begin),
-		TEST(memif_peer_take__connects),
-		TEST(memif_peer_take__wants_memory_that_stays),
-		TEST(memif_peer_take__refuses_huge_pages),
-		TEST(memif_peer_take__bounds_regions),
-		TEST(memif_peer_take__has_some_pages_of_a_wire),
-		TEST(memif_peer_take__wants_regions_in_order),
-		TEST(memif_peer_take__bounds_rings),
-		TEST(memif_peer_take__takes_a_ring_at_the_end),
-		TEST(memif_peer_take__wants_an_eventfd),
-		TEST(memif_peer_take__takes_a_ring_once),
-		TEST(memif_peer_take__connects_only_with_both_rings),
-		TEST(memif_peer_take__wants_the_cookie),
-		TEST(memif_peer_take__changes_nothing_once_connected),
-		TEST(memif_peer_take__lets_it_leave),
-		TEST(memif_peer_take__wants_no_descriptor_with_other_messages),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

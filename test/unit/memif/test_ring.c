@@ -2,17 +2,14 @@
 #include "memif/peer.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "client.h"
+#include "test.h"
 
 #define ROOM   1024
 #define ROUNDS 200000
@@ -34,12 +31,14 @@ static int teardown(void **state)
 	return 0;
 }
 
+TEST_FIXTURE(setup, teardown);
+
 static void lay_ready(struct client *client, uint16_t count)
 {
 	client->to_client->head = (uint16_t)(client->to_client->head + count);
 }
 
-static void memif_peer_receive__copies(void **state)
+TEST(memif_peer_receive__copies)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
@@ -58,7 +57,7 @@ static void memif_peer_receive__copies(void **state)
 	}
 }
 
-static void memif_peer_receive__index_wraps(void **state)
+TEST(memif_peer_receive__index_wraps)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
@@ -71,7 +70,7 @@ static void memif_peer_receive__index_wraps(void **state)
 	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 0);
 }
 
-static void memif_peer_receive__joins_chains(void **state)
+TEST(memif_peer_receive__joins_chains)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
@@ -99,7 +98,7 @@ static void refuse(struct client *client)
 	assert_false(memif_peer_waits(&client->peer));
 }
 
-static void memif_peer_receive__refuses_endless_chains(void **state)
+TEST(memif_peer_receive__refuses_endless_chains)
 {
 	struct client *client = *state;
 
@@ -110,7 +109,7 @@ static void memif_peer_receive__refuses_endless_chains(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_half_chains(void **state)
+TEST(memif_peer_receive__refuses_half_chains)
 {
 	struct client *client = *state;
 
@@ -119,7 +118,7 @@ static void memif_peer_receive__refuses_half_chains(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_more_than_the_ring_has(void **state)
+TEST(memif_peer_receive__refuses_more_than_the_ring_has)
 {
 	struct client *client = *state;
 
@@ -127,7 +126,7 @@ static void memif_peer_receive__refuses_more_than_the_ring_has(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_what_went_back(void **state)
+TEST(memif_peer_receive__refuses_what_went_back)
 {
 	struct client *client = *state;
 
@@ -135,7 +134,7 @@ static void memif_peer_receive__refuses_what_went_back(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_other_regions(void **state)
+TEST(memif_peer_receive__refuses_other_regions)
 {
 	struct client *client = *state;
 
@@ -144,7 +143,7 @@ static void memif_peer_receive__refuses_other_regions(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_what_is_outside(void **state)
+TEST(memif_peer_receive__refuses_what_is_outside)
 {
 	struct client *client = *state;
 
@@ -153,7 +152,7 @@ static void memif_peer_receive__refuses_what_is_outside(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_what_wraps(void **state)
+TEST(memif_peer_receive__refuses_what_wraps)
 {
 	struct client *client = *state;
 
@@ -162,7 +161,7 @@ static void memif_peer_receive__refuses_what_wraps(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_too_long_ones(void **state)
+TEST(memif_peer_receive__refuses_too_long_ones)
 {
 	struct client *client = *state;
 
@@ -171,7 +170,7 @@ static void memif_peer_receive__refuses_too_long_ones(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_lengths_outside(void **state)
+TEST(memif_peer_receive__refuses_lengths_outside)
 {
 	struct client *client = *state;
 
@@ -180,7 +179,7 @@ static void memif_peer_receive__refuses_lengths_outside(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__refuses_empty_ones(void **state)
+TEST(memif_peer_receive__refuses_empty_ones)
 {
 	struct client *client = *state;
 
@@ -189,7 +188,7 @@ static void memif_peer_receive__refuses_empty_ones(void **state)
 	refuse(client);
 }
 
-static void memif_peer_receive__takes_the_last_bytes(void **state)
+TEST(memif_peer_receive__takes_the_last_bytes)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
@@ -200,7 +199,7 @@ static void memif_peer_receive__takes_the_last_bytes(void **state)
 }
 
 /* Its own indices are never read back. */
-static void memif_peer_receive__does_not_believe_tail(void **state)
+TEST(memif_peer_receive__does_not_believe_tail)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
@@ -215,7 +214,7 @@ static void memif_peer_receive__does_not_believe_tail(void **state)
 	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 0);
 }
 
-static void memif_peer_send__copies(void **state)
+TEST(memif_peer_send__copies)
 {
 	struct client *client = *state;
 	const uint8_t packet[] = "any packet";
@@ -235,7 +234,7 @@ static void memif_peer_send__copies(void **state)
 	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EAGAIN);
 }
 
-static void memif_peer_send__keeps_to_the_buffer(void **state)
+TEST(memif_peer_send__keeps_to_the_buffer)
 {
 	struct client *client = *state;
 	uint8_t packet[CLIENT_BUFFER + 1] = {0};
@@ -246,7 +245,7 @@ static void memif_peer_send__keeps_to_the_buffer(void **state)
 	assert_int_equal(memif_peer_send(&client->peer, packet, CLIENT_BUFFER), 0);
 }
 
-static void memif_peer_send__refuses_what_is_outside(void **state)
+TEST(memif_peer_send__refuses_what_is_outside)
 {
 	struct client *client = *state;
 	const uint8_t packet[20] = {0};
@@ -257,7 +256,7 @@ static void memif_peer_send__refuses_what_is_outside(void **state)
 	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
 }
 
-static void memif_peer_send__refuses_too_many_buffers(void **state)
+TEST(memif_peer_send__refuses_too_many_buffers)
 {
 	struct client *client = *state;
 	const uint8_t packet[20] = {0};
@@ -266,7 +265,7 @@ static void memif_peer_send__refuses_too_many_buffers(void **state)
 	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EPROTO);
 }
 
-static void memif_peer_listen__asks_for_signals(void **state)
+TEST(memif_peer_listen__asks_for_signals)
 {
 	struct client *client = *state;
 
@@ -280,7 +279,7 @@ static void memif_peer_listen__asks_for_signals(void **state)
  * A client that writes anything anywhere, for the most part near what would be right. The region
  * ends where nothing is mapped, and so does the room: a byte too far is a fault.
  */
-static void memif_peer_receive__survives_anything(void **state)
+TEST(memif_peer_receive__survives_anything)
 {
 	const size_t page = (size_t)getpagesize();
 	const unsigned int seed = (unsigned int)getpid();
@@ -336,34 +335,4 @@ static void memif_peer_receive__survives_anything(void **state)
 	print_message("%u received, %u sent\n", received, sent);
 	assert_true(received > ROUNDS / 100 && sent > ROUNDS / 100);
 	munmap(pages, 2 * page);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(memif_peer_receive__copies),
-		TEST(memif_peer_receive__index_wraps),
-		TEST(memif_peer_receive__joins_chains),
-		TEST(memif_peer_receive__refuses_endless_chains),
-		TEST(memif_peer_receive__refuses_half_chains),
-		TEST(memif_peer_receive__refuses_more_than_the_ring_has),
-		TEST(memif_peer_receive__refuses_what_went_back),
-		TEST(memif_peer_receive__refuses_other_regions),
-		TEST(memif_peer_receive__refuses_what_is_outside),
-		TEST(memif_peer_receive__refuses_what_wraps),
-		TEST(memif_peer_receive__refuses_too_long_ones),
-		TEST(memif_peer_receive__refuses_lengths_outside),
-		TEST(memif_peer_receive__refuses_empty_ones),
-		TEST(memif_peer_receive__takes_the_last_bytes),
-		TEST(memif_peer_receive__does_not_believe_tail),
-		TEST(memif_peer_send__copies),
-		TEST(memif_peer_send__keeps_to_the_buffer),
-		TEST(memif_peer_send__refuses_what_is_outside),
-		TEST(memif_peer_send__refuses_too_many_buffers),
-		TEST(memif_peer_listen__asks_for_signals),
-		TEST(memif_peer_receive__survives_anything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,10 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "client.h"
 #include "fds.h"
+#include "test.h"
 
 #define FDS_MAX	  253 /* of a message: SCM_MAX_FD */
 #define STUCK_MAX 600 /* more than are closed at one time, and wait for it */
@@ -67,7 +64,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void memif_socket_receive__takes_one_descriptor(void **state)
+TEST_FIXTURE(setup, teardown);
+
+TEST(memif_socket_receive__takes_one_descriptor)
 {
 	const int *pair = *state;
 	const int event = eventfd(0, EFD_CLOEXEC);
@@ -100,7 +99,7 @@ static void refuse(const int pair[2], size_t len, size_t count)
 	close(pipes[0]);
 }
 
-static void memif_socket_receive__refuses_more_than_one_descriptor(void **state)
+TEST(memif_socket_receive__refuses_more_than_one_descriptor)
 {
 	const int *pair = *state;
 
@@ -108,14 +107,14 @@ static void memif_socket_receive__refuses_more_than_one_descriptor(void **state)
 	refuse(pair, 2, FDS_MAX);
 }
 
-static void memif_socket_receive__refuses_a_descriptor_without_data(void **state)
+TEST(memif_socket_receive__refuses_a_descriptor_without_data)
 {
 	const int *pair = *state;
 
 	refuse(pair, 0, 1);
 }
 
-static void memif_socket_receive__keeps_no_pidfd(void **state)
+TEST(memif_socket_receive__keeps_no_pidfd)
 {
 	const unsigned int before = fds_count();
 	const int *pair = *state, on = 1;
@@ -135,7 +134,7 @@ static void memif_socket_receive__keeps_no_pidfd(void **state)
 	assert_int_equal(fd, -1);
 }
 
-static void memif_socket_receive__has_room_for_credentials(void **state)
+TEST(memif_socket_receive__has_room_for_credentials)
 {
 	const int *pair = *state, on = 1, event = eventfd(0, EFD_CLOEXEC);
 	char room[8];
@@ -197,7 +196,7 @@ static int lingering_queue(const struct sockaddr_in *address)
 }
 
 /* These tests do not end where the caller waits. */
-static void memif_socket_receive__does_not_linger(void **state)
+TEST(memif_socket_receive__does_not_linger)
 {
 	const unsigned int before = fds_count();
 	struct sockaddr_in address;
@@ -215,7 +214,7 @@ static void memif_socket_receive__does_not_linger(void **state)
 	client_wait_fds(before);
 }
 
-static void memif_socket_end__does_not_linger(void **state)
+TEST(memif_socket_end__does_not_linger)
 {
 	const unsigned int before = fds_count();
 	const int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -224,7 +223,6 @@ static void memif_socket_end__does_not_linger(void **state)
 	const int listener = listen_deaf(&address);
 	const int fd = lingering_queue(&address);
 
-	(void)state;
 	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
 	memif_socket_end(epoll, -1);
 	memif_socket_end(epoll, fd);
@@ -234,7 +232,7 @@ static void memif_socket_end__does_not_linger(void **state)
 	client_wait_fds(before);
 }
 
-static void memif_socket_receive__takes_no_more_descriptors_when_stuck(void **state)
+TEST(memif_socket_receive__takes_no_more_descriptors_when_stuck)
 {
 	const int *pair = *state, event = eventfd(0, EFD_CLOEXEC);
 	struct sockaddr_in address;
@@ -262,7 +260,7 @@ static void memif_socket_receive__takes_no_more_descriptors_when_stuck(void **st
 }
 
 /* What one user gives to be closed keeps nobody else's waiting. */
-static void memif_socket_charge__keeps_users_apart(void **state)
+TEST(memif_socket_charge__keeps_users_apart)
 {
 	const int *pair = *state;
 	struct sockaddr_in address;
@@ -300,7 +298,7 @@ static void memif_socket_charge__keeps_users_apart(void **state)
 	}
 }
 
-static void memif_socket_receive__tells_lengths_and_ends(void **state)
+TEST(memif_socket_receive__tells_lengths_and_ends)
 {
 	int *pair = *state;
 	char room[4];
@@ -318,7 +316,7 @@ static void memif_socket_receive__tells_lengths_and_ends(void **state)
 	assert_int_equal(memif_socket_send(pair[0], "x", 1), -EPIPE);
 }
 
-static void memif_socket_send__does_not_wait(void **state)
+TEST(memif_socket_send__does_not_wait)
 {
 	const int *pair = *state;
 	static const char message[4096];
@@ -329,7 +327,7 @@ static void memif_socket_send__does_not_wait(void **state)
 	assert_int_equal(rc, -EAGAIN);
 }
 
-static void memif_socket_is_eventfd__knows_them(void **state)
+TEST(memif_socket_is_eventfd__knows_them)
 {
 	const int *pair = *state;
 	const int event = eventfd(0, EFD_CLOEXEC);
@@ -343,7 +341,7 @@ static void memif_socket_is_eventfd__knows_them(void **state)
 	close(event);
 }
 
-static void memif_socket_is_sealed__knows_it(void **state)
+TEST(memif_socket_is_sealed__knows_it)
 {
 	const int *pair = *state;
 	const int sealed = client_file(4096, F_SEAL_SHRINK), open = client_file(4096, 0);
@@ -355,7 +353,7 @@ static void memif_socket_is_sealed__knows_it(void **state)
 	close(open);
 }
 
-static void memif_socket_discard__closes_in_the_end(void **state)
+TEST(memif_socket_discard__closes_in_the_end)
 {
 	const int *pair = *state;
 	int pipes[2];
@@ -368,27 +366,4 @@ static void memif_socket_discard__closes_in_the_end(void **state)
 	assert_false(memif_socket_is_stuck());
 	close(pipes[0]);
 	(void)pair;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(memif_socket_receive__takes_one_descriptor),
-		TEST(memif_socket_receive__refuses_more_than_one_descriptor),
-		TEST(memif_socket_receive__refuses_a_descriptor_without_data),
-		TEST(memif_socket_receive__keeps_no_pidfd),
-		TEST(memif_socket_receive__has_room_for_credentials),
-		TEST(memif_socket_receive__does_not_linger),
-		TEST(memif_socket_end__does_not_linger),
-		TEST(memif_socket_receive__tells_lengths_and_ends),
-		TEST(memif_socket_send__does_not_wait),
-		TEST(memif_socket_is_eventfd__knows_them),
-		TEST(memif_socket_is_sealed__knows_it),
-		TEST(memif_socket_discard__closes_in_the_end),
-		TEST(memif_socket_charge__keeps_users_apart),
-		TEST(memif_socket_receive__takes_no_more_descriptors_when_stuck),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/psock/headers.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "frames.h"
 #include "psock/headers.h"
+#include "test.h"
 
 static uint8_t frame[FRAME_MAX], other[FRAME_MAX];
 static struct headers headers;
 
-static void headers_find__knows_both_ips_with_and_without_a_tag(void **state)
+TEST(headers_find__knows_both_ips_with_and_without_a_tag)
 {
 	static const struct {
 		bool ipv6, tagged;
@@ -24,7 +21,6 @@ static void headers_find__knows_both_ips_with_and_without_a_tag(void **state)
 		     {true, false, 14, 54},
 		     {true, true, 18, 58}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct frame what = {
 			.ipv6 = cases[i].ipv6, .tagged = cases[i].tagged, .len = 64};
@@ -41,7 +37,7 @@ static void headers_find__knows_both_ips_with_and_without_a_tag(void **state)
 	}
 }
 
-static void headers_find__leaves_other_packets_alone(void **state)
+TEST(headers_find__leaves_other_packets_alone)
 {
 	static const struct {
 		size_t at;
@@ -49,7 +45,6 @@ static void headers_find__leaves_other_packets_alone(void **state)
 	} changes[] = {{13, 6}, {14, 0x46}, {14, 0x65}, {20, 0x20}, {21, 1}, {23, 6}};
 	const struct frame what = {.len = 64};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		const uint32_t len = frame_make(&what, frame);
 
@@ -58,9 +53,8 @@ static void headers_find__leaves_other_packets_alone(void **state)
 	}
 }
 
-static void headers_set__makes_what_was_sealed(void **state)
+TEST(headers_set__makes_what_was_sealed)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		const struct frame what = {
 			.ipv6 = i & 1, .tagged = i & 2, .id = 0xfffe, .len = 256};
@@ -77,9 +71,8 @@ static void headers_set__makes_what_was_sealed(void **state)
 	}
 }
 
-static void headers_same__minds_every_byte_but_what_the_kernel_writes(void **state)
+TEST(headers_same__minds_every_byte_but_what_the_kernel_writes)
 {
-	(void)state;
 	for (int v6 = 0; v6 < 2; v6++) {
 		const struct frame what = {.ipv6 = v6, .tagged = true, .len = 64};
 		const uint32_t len = frame_make(&what, frame);
@@ -96,16 +89,4 @@ static void headers_same__minds_every_byte_but_what_the_kernel_writes(void **sta
 			assert_int_equal(headers_same(frame, other, &headers), written);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_find__knows_both_ips_with_and_without_a_tag),
-		cmocka_unit_test(headers_find__leaves_other_packets_alone),
-		cmocka_unit_test(headers_set__makes_what_was_sealed),
-		cmocka_unit_test(headers_same__minds_every_byte_but_what_the_kernel_writes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

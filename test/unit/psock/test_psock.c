@@ -2,14 +2,10 @@
 /* Tests of pmd/psock/psock.c, receive.c and send.c: RoCE over a cable between two interfaces. */
 #include <net/if.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_mbuf.h>
 
@@ -19,6 +15,7 @@
 #include "link/runtime.h"
 #include "netns.h"
 #include "psock/psock.h"
+#include "test.h"
 
 #define MBUFS	 256
 #define ROOM	 4480
@@ -44,9 +41,8 @@ static struct psock *open_on(const char *ifname)
 	return psock;
 }
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	if (!have_network)
 		return 0;
 	netns_run("ip link set left gso_max_size 65536");
@@ -55,9 +51,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	if (!have_network)
 		return 0;
 	psock_close(left);
@@ -68,6 +63,8 @@ static int tear_down(void **state)
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* Frames that the interface has counted as sent. */
 static unsigned long left_has_sent(void)
@@ -174,12 +171,11 @@ static void assert_leave_one_by_one(size_t of_kinds)
 	}
 }
 
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
 	const struct runtime_config config = {.memory_bytes = 4 << 20};
 	unsigned long before;
 
-	(void)state;
 	have_network = netns_enter();
 	if (!have_network)
 		return 0;
@@ -198,9 +194,10 @@ static int group_set_up(void **state)
 	return tear_down(state);
 }
 
-static void psock_tx_burst__sends_a_run_in_one_piece(void **state)
+TEST_GROUP(group_set_up, NULL);
+
+TEST(psock_tx_burst__sends_a_run_in_one_piece)
 {
-	(void)state;
 	if (!have_runs)
 		skip();
 	for (size_t i = 0; i < KINDS; i++) {
@@ -214,26 +211,23 @@ static void psock_tx_burst__sends_a_run_in_one_piece(void **state)
 }
 
 /* Here the kernel fills in what the ICRC has been computed over. */
-static void psock_tx_burst__is_understood_where_the_kernel_parts_runs(void **state)
+TEST(psock_tx_burst__is_understood_where_the_kernel_parts_runs)
 {
-	(void)state;
 	if (!have_network || !netns_run("ip link set left gso_max_size 1000"))
 		skip();
 	assert_leave_one_by_one(LONG_KINDS);
 }
 
-static void psock_tx_burst__sends_one_by_one_what_is_no_run(void **state)
+TEST(psock_tx_burst__sends_one_by_one_what_is_no_run)
 {
-	(void)state;
 	if (!have_network)
 		skip();
 	tuning.runs = false;
 	assert_leave_one_by_one(KINDS);
 }
 
-static void psock_tx_burst__sends_one_by_one_what_is_marked(void **state)
+TEST(psock_tx_burst__sends_one_by_one_what_is_marked)
 {
-	(void)state;
 	if (!have_network)
 		skip();
 	mark = PSOCK_ALONE;
@@ -241,9 +235,8 @@ static void psock_tx_burst__sends_one_by_one_what_is_marked(void **state)
 }
 
 /* Alone, and two in a run that is still short: in one place, and with the longest in pieces. */
-static void psock_tx_burst__sends_few_at_once(void **state)
+TEST(psock_tx_burst__sends_few_at_once)
 {
-	(void)state;
 	if (!have_network)
 		skip();
 	for (size_t i = 0; i < KINDS; i++) {
@@ -254,14 +247,13 @@ static void psock_tx_burst__sends_few_at_once(void **state)
 	}
 }
 
-static void psock_tx_burst__loses_what_the_interface_does_not_take(void **state)
+TEST(psock_tx_burst__loses_what_the_interface_does_not_take)
 {
 	struct pollfd pfd = {.events = POLLIN};
 	struct rte_mbuf *mbufs[MAX];
 	uint64_t packets, bytes, before_packets, before_bytes;
 	int tries = 0, received = 0;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	pfd.fd = psock_fd(right);
@@ -285,11 +277,10 @@ static void psock_tx_burst__loses_what_the_interface_does_not_take(void **state)
 	}
 }
 
-static void psock_rx_burst__keeps_what_a_burst_has_no_room_for(void **state)
+TEST(psock_rx_burst__keeps_what_a_burst_has_no_room_for)
 {
 	struct rte_mbuf *mbuf;
 
-	(void)state;
 	if (!have_runs)
 		skip();
 	send_frames(kinds[0], 14);
@@ -306,11 +297,10 @@ static void psock_rx_burst__keeps_what_a_burst_has_no_room_for(void **state)
 }
 
 /* One packet's ICRC tells how identifications count; over IPv6 there are none. */
-static void psock_rx_burst__says_what_it_has_verified(void **state)
+TEST(psock_rx_burst__says_what_it_has_verified)
 {
 	struct rte_mbuf *mbufs[MAX];
 
-	(void)state;
 	if (!have_runs)
 		skip();
 	for (size_t i = 0; i < KINDS; i++) {
@@ -323,12 +313,11 @@ static void psock_rx_burst__says_what_it_has_verified(void **state)
 	}
 }
 
-static void psock_rx_burst__waits_for_buffers(void **state)
+TEST(psock_rx_burst__waits_for_buffers)
 {
 	struct rte_mbuf *taken[MBUFS], *mbuf;
 	unsigned int count;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	send_frames(kinds[0], 15);
@@ -340,12 +329,11 @@ static void psock_rx_burst__waits_for_buffers(void **state)
 }
 
 /* More frames than the ring has room for. The kernel says in the next frame that some were lost. */
-static void psock_missed__counts_what_the_ring_had_no_room_for(void **state)
+TEST(psock_missed__counts_what_the_ring_had_no_room_for)
 {
 	struct rte_mbuf *mbufs[MAX];
 	uint64_t frames = 0, received = 0;
 
-	(void)state;
 	if (!have_network)
 		skip();
 	mark = PSOCK_ALONE;
@@ -366,33 +354,4 @@ static void psock_missed__counts_what_the_ring_had_no_room_for(void **state)
 	} while (received + psock_missed(right) < frames);
 	assert_int_equal(received + psock_missed(right), frames);
 	assert_in_range(psock_missed(right), 1, frames - RING_FRAMES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_a_run_in_one_piece, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			psock_tx_burst__is_understood_where_the_kernel_parts_runs, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_one_by_one_what_is_no_run,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_one_by_one_what_is_marked,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(psock_tx_burst__sends_few_at_once, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			psock_tx_burst__loses_what_the_interface_does_not_take, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(psock_rx_burst__keeps_what_a_burst_has_no_room_for,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(psock_rx_burst__says_what_it_has_verified, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(psock_missed__counts_what_the_ring_had_no_room_for,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(psock_rx_burst__waits_for_buffers, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, group_set_up, NULL);
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/psock/run.c. */
 #include <linux/virtio_net.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "frames.h"
 #include "offload.h"
 #include "psock/run.h"
+#include "test.h"
 
 static uint8_t frames[2][FRAME_MAX];
 static struct run run;
@@ -27,9 +23,8 @@ static bool follows(struct frame first, struct frame second)
 	return run_add(&run, frames[1], second_len);
 }
 
-static void run_add__takes_what_counts_up(void **state)
+TEST(run_add__takes_what_counts_up)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		const struct frame first = {
 			.ipv6 = i & 1, .tagged = i & 2, .id = 0xffff, .len = 1024};
@@ -45,22 +40,20 @@ static void run_add__takes_what_counts_up(void **state)
 	}
 }
 
-static void run_add__takes_one_shorter_packet_and_then_no_more(void **state)
+TEST(run_add__takes_one_shorter_packet_and_then_no_more)
 {
 	const struct frame first = {.len = 1024};
 
-	(void)state;
 	assert_true(follows(first, (struct frame){.id = 1, .len = 1020}));
 	assert_false(run_add(&run, frames[1],
 			     frame_make(&(struct frame){.id = 2, .len = 1020}, frames[1])));
 	assert_false(follows(first, (struct frame){.id = 1, .len = 1028}));
 }
 
-static void run_add__keeps_flows_and_families_apart(void **state)
+TEST(run_add__keeps_flows_and_families_apart)
 {
 	const struct frame first = {.len = 64};
 
-	(void)state;
 	assert_false(follows(first, (struct frame){.id = 1, .len = 64, .source_port = 9}));
 	assert_false(follows(first, (struct frame){.id = 1, .len = 64, .ipv6 = true}));
 	assert_false(follows(first, (struct frame){.id = 1, .len = 64, .tagged = true}));
@@ -68,13 +61,12 @@ static void run_add__keeps_flows_and_families_apart(void **state)
 }
 
 /* Lengths that do not agree are not ours to mend. */
-static void run_begin__leaves_what_it_cannot_make_again_alone(void **state)
+TEST(run_begin__leaves_what_it_cannot_make_again_alone)
 {
 	const struct frame first = {.len = 64}, second = {.id = 1, .len = 64};
 	uint32_t len = frame_make(&first, frames[0]);
 	const uint32_t second_len = frame_make(&second, frames[1]);
 
-	(void)state;
 	run_begin(&run, frames[0], len + 2);
 	assert_false(run_add(&run, frames[1], second_len));
 	frames[0][13] = 6;
@@ -86,12 +78,11 @@ static void run_begin__leaves_what_it_cannot_make_again_alone(void **state)
 	assert_true(run_add(&run, frames[1], second_len));
 }
 
-static void run_add__ends_where_the_kernel_takes_no_more(void **state)
+TEST(run_add__ends_where_the_kernel_takes_no_more)
 {
 	struct frame frame = {.len = 4096};
 	uint32_t len = frame_make(&frame, frames[0]);
 
-	(void)state;
 	run_begin(&run, frames[0], len);
 	do {
 		frame.id++;
@@ -108,14 +99,13 @@ static void run_add__ends_where_the_kernel_takes_no_more(void **state)
 	assert_int_equal(run.count, RUN_PACKETS_MAX);
 }
 
-static void run_describe__says_all_that_the_kernel_needs(void **state)
+TEST(run_describe__says_all_that_the_kernel_needs)
 {
 	const struct frame first = {.id = 77, .len = 256, .tagged = true};
 	struct virtio_net_hdr offload;
 	uint8_t header[HEADERS_MAX];
 	struct headers headers;
 
-	(void)state;
 	assert_true(follows(first, (struct frame){.id = 78, .len = 100, .tagged = true}));
 	run_describe(&run, header, &offload);
 	assert_true(headers_find(header, run.headers.len, &headers));
@@ -128,18 +118,4 @@ static void run_describe__says_all_that_the_kernel_needs(void **state)
 	assert_int_equal(offload.hdr_len, headers.len);
 	assert_int_equal(offload.csum_start, headers.l4_off);
 	assert_int_equal(offload.csum_offset, 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(run_add__takes_what_counts_up),
-		cmocka_unit_test(run_add__takes_one_shorter_packet_and_then_no_more),
-		cmocka_unit_test(run_add__keeps_flows_and_families_apart),
-		cmocka_unit_test(run_begin__leaves_what_it_cannot_make_again_alone),
-		cmocka_unit_test(run_add__ends_where_the_kernel_takes_no_more),
-		cmocka_unit_test(run_describe__says_all_that_the_kernel_needs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

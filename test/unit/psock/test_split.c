@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/psock/split.c. */
 #include <linux/virtio_net.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "frames.h"
 #include "offload.h"
 #include "psock/run.h"
 #include "psock/split.h"
+#include "test.h"
 
 #define PACKETS 5
 
@@ -73,9 +69,8 @@ static void assert_all_right(void)
 	}
 }
 
-static void split_header__makes_the_packets_that_were_joined(void **state)
+TEST(split_header__makes_the_packets_that_were_joined)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		join((struct frame){.ipv6 = i & 1, .tagged = i & 2, .id = 0xfffe}, 1);
 		assert_all_right();
@@ -83,20 +78,18 @@ static void split_header__makes_the_packets_that_were_joined(void **state)
 }
 
 /* DF allows an identification that is the same in all. */
-static void split_find_step__sees_that_none_counted_up(void **state)
+TEST(split_find_step__sees_that_none_counted_up)
 {
-	(void)state;
 	join((struct frame){.id = 9}, 0);
 	assert_all_right();
 	assert_int_equal(split.id_step, 0);
 }
 
 /* What is no RoCE, or damaged, is counted as ever. */
-static void split_find_step__goes_on_counting_where_neither_fits(void **state)
+TEST(split_find_step__goes_on_counting_where_neither_fits)
 {
 	uint8_t at[FRAME_MAX];
 
-	(void)state;
 	join((struct frame){.id = 9}, 7);
 	assert_true(split_begin(&split, whole, HEADERS_MAX, whole_len, &offload));
 	packet(1, at);
@@ -105,11 +98,10 @@ static void split_find_step__goes_on_counting_where_neither_fits(void **state)
 	assert_int_equal(headers_id(at, &split.headers), 10);
 }
 
-static void split_begin__believes_no_lengths(void **state)
+TEST(split_begin__believes_no_lengths)
 {
 	struct virtio_net_hdr bad;
 
-	(void)state;
 	join((struct frame){.id = 9}, 1);
 	bad = offload;
 	bad.gso_size = 0;
@@ -128,16 +120,4 @@ static void split_begin__believes_no_lengths(void **state)
 	assert_true(split_begin(&split, whole, HEADERS_MAX, whole_len, &bad));
 	assert_int_equal(split.count, 1);
 	assert_int_equal(split_payload(&split, 0), whole_len - 42);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(split_header__makes_the_packets_that_were_joined),
-		cmocka_unit_test(split_find_step__sees_that_none_counted_up),
-		cmocka_unit_test(split_find_step__goes_on_counting_where_neither_fits),
-		cmocka_unit_test(split_begin__believes_no_lengths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

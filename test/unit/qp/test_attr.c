@@ -5,16 +5,13 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "qp/attr.h"
+#include "test.h"
 
 #define STATES (IBV_QPS_ERR + 1)
 #define ATTRS  21
@@ -213,9 +210,8 @@ static void check_column(const struct table *table, size_t column)
 	}
 }
 
-static void attr_check_mask__each_attribute_of_each_transition(void **state)
+TEST(attr_check_mask__each_attribute_of_each_transition)
 {
-	(void)state;
 	for (size_t t = 0; t < TABLES; t++)
 		for (size_t column = 0; column < COLUMNS; column++)
 			if (tables[t].rows[0][column] != 'x')
@@ -230,9 +226,8 @@ static bool in_table(const struct table *table, enum ibv_qp_state from, enum ibv
 	return false;
 }
 
-static void attr_check_mask__there_are_no_other_transitions(void **state)
+TEST(attr_check_mask__there_are_no_other_transitions)
 {
-	(void)state;
 	for (size_t t = 0; t < TABLES; t++)
 		for (int from = IBV_QPS_RESET; from < STATES; from++)
 			for (int to = IBV_QPS_RESET; to < STATES + 2; to++) {
@@ -251,11 +246,10 @@ static void attr_check_mask__there_are_no_other_transitions(void **state)
 			}
 }
 
-static void attr_check_mask__to_reset_and_error_from_everywhere_with_nothing_else(void **state)
+TEST(attr_check_mask__to_reset_and_error_from_everywhere_with_nothing_else)
 {
 	static const enum ibv_qp_state ends[] = {IBV_QPS_RESET, IBV_QPS_ERR};
 
-	(void)state;
 	for (int from = IBV_QPS_RESET; from < STATES; from++)
 		for (size_t end = 0; end < 2; end++) {
 			assert_int_equal(attr_check_mask(IBV_QPT_RC, (enum ibv_qp_state)from,
@@ -269,9 +263,8 @@ static void attr_check_mask__to_reset_and_error_from_everywhere_with_nothing_els
 		}
 }
 
-static void attr_check_mask__types_that_are_not_built(void **state)
+TEST(attr_check_mask__types_that_are_not_built)
 {
-	(void)state;
 	assert_int_equal(attr_check_mask(IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_INIT,
 					 IBV_QP_STATE | IBV_QP_PORT),
 			 -EINVAL);
@@ -280,13 +273,12 @@ static void attr_check_mask__types_that_are_not_built(void **state)
 			 -EINVAL);
 }
 
-static void attr_own__an_xrc_queue_pair_has_one_half(void **state)
+TEST(attr_own__an_xrc_queue_pair_has_one_half)
 {
 	const int responder = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	const int requester = IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
 	const int all = responder | requester | IBV_QP_TIMEOUT | IBV_QP_AV;
 
-	(void)state;
 	assert_int_equal(attr_own(IBV_QPT_RC, all), all);
 	assert_int_equal(attr_own(IBV_QPT_UD, all), all);
 	assert_int_equal(attr_own(IBV_QPT_XRC_SEND, all), all & ~responder);
@@ -308,9 +300,8 @@ static const struct attr_limits limits = {.max_rd_atomic = 16,
 		assert_int_equal(VALUE(0, field, wrong), 0);          \
 	} while (0)
 
-static void attr_check_values__each_has_its_range(void **state)
+TEST(attr_check_values__each_has_its_range)
 {
-	(void)state;
 	EXPECT_LAST(IBV_QP_PKEY_INDEX, pkey_index, 0, 1);
 	EXPECT_LAST(IBV_QP_PORT, port_num, 1, 2);
 	EXPECT_LAST(IBV_QP_PORT, port_num, 1, 0);
@@ -347,11 +338,10 @@ static void applied(struct attr_kept *to, int mask)
 	attr_apply(to, &from, mask);
 }
 
-static void attr_apply__takes_what_the_mask_names(void **state)
+TEST(attr_apply__takes_what_the_mask_names)
 {
 	struct attr_kept to;
 
-	(void)state;
 	applied(&to, IBV_QP_EN_SQD_ASYNC_NOTIFY);
 	assert_int_equal(to.en_sqd_async_notify, 0x5a);
 	applied(&to, IBV_QP_ACCESS_FLAGS);
@@ -390,12 +380,11 @@ static void attr_apply__takes_what_the_mask_names(void **state)
 	assert_int_equal(to.rate_limit, 0x5a5a5a5a);
 }
 
-static void attr_apply__takes_nothing_else(void **state)
+TEST(attr_apply__takes_nothing_else)
 {
 	struct attr_kept to, rest;
 	int named = 0;
 
-	(void)state;
 	memset(&rest, 0, sizeof(rest));
 	applied(&to, IBV_QP_STATE);
 	assert_memory_equal(&to, &rest, sizeof(to));
@@ -412,33 +401,14 @@ static void attr_apply__takes_nothing_else(void **state)
 	}
 }
 
-static void attr_tell__tells_all_that_is_kept(void **state)
+TEST(attr_tell__tells_all_that_is_kept)
 {
 	struct attr_kept kept, again = {0};
 	struct ibv_qp_attr told;
 
-	(void)state;
 	applied(&kept, INT_MAX);
 	attr_tell(&kept, &told);
 	attr_apply(&again, &told, INT_MAX);
 	assert_memory_equal(&again, &kept, offsetof(struct attr_kept, rnr_retry) + 1);
 	assert_int_equal(told.alt_port_num, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attr_check_mask__each_attribute_of_each_transition),
-		cmocka_unit_test(attr_check_mask__there_are_no_other_transitions),
-		cmocka_unit_test(
-			attr_check_mask__to_reset_and_error_from_everywhere_with_nothing_else),
-		cmocka_unit_test(attr_check_mask__types_that_are_not_built),
-		cmocka_unit_test(attr_own__an_xrc_queue_pair_has_one_half),
-		cmocka_unit_test(attr_check_values__each_has_its_range),
-		cmocka_unit_test(attr_apply__takes_what_the_mask_names),
-		cmocka_unit_test(attr_apply__takes_nothing_else),
-		cmocka_unit_test(attr_tell__tells_all_that_is_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,6 @@
  * Linux, one by one: kind, PSN, syndrome, MSN, data. A turn follows each packet, so that nothing is
  * coalesced. Where the standard leaves a choice and ours is another, it says so below.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,12 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
-
 #include "fixture.h"
 #include "pcap.h"
 #include "qp/qp.h"
 #include "wire/headers.h"
+#include "test.h"
 
 #define PAGE	      4096u
 #define FRAMES_MAX    256
@@ -453,11 +450,10 @@ static void expect_answers(const struct capture *capture, unsigned int count)
 	assert_int_equal(compared, count);
 }
 
-#define PLAY(name, count)                          \
-	static void captures__##name(void **state) \
-	{                                          \
-		(void)state;                       \
-		expect_answers(&name, count);      \
+#define PLAY(name, count)                     \
+	TEST(captures__##name)                \
+	{                                     \
+		expect_answers(&name, count); \
 	}
 PLAY(rc_send, 6)
 PLAY(rc_send_256, 6)
@@ -478,21 +474,3 @@ PLAY(loss_atomic, 4)
 PLAY(loss_cm, 13)
 PLAY(loss_cm_rep, 12)
 PLAY(cm_rping, 12)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(captures__rc_send),	   cmocka_unit_test(captures__rc_send_256),
-		cmocka_unit_test(captures__rc_write),	   cmocka_unit_test(captures__rc_read),
-		cmocka_unit_test(captures__rc_atomic),	   cmocka_unit_test(captures__rc_mix),
-		cmocka_unit_test(captures__rc_ipv6),	   cmocka_unit_test(captures__vlan5),
-		cmocka_unit_test(captures__rc_nak_rkey),   cmocka_unit_test(captures__rc_nak_perm),
-		cmocka_unit_test(captures__rc_rnr),	   cmocka_unit_test(captures__loss_req),
-		cmocka_unit_test(captures__loss_resp),	   cmocka_unit_test(captures__loss_write),
-		cmocka_unit_test(captures__loss_read_req), cmocka_unit_test(captures__loss_atomic),
-		cmocka_unit_test(captures__loss_cm),	   cmocka_unit_test(captures__loss_cm_rep),
-		cmocka_unit_test(captures__cm_rping),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

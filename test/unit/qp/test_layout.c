@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which cache lines of a queue pair and its queues are whose: no two threads write the same one on
  * the path. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "../../../lib/qp/internal.h"
 #include "mem/key_table.h"
 #include "mem/pd.h"
 #include "queue/srq.h"
 #include "raise_rc.h"
+#include "test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -38,35 +35,31 @@
 #define assert_apart(type, last_of_one, first_of_other) \
 	assert_true(LAST_LINE(type, last_of_one) < FIRST_LINE(type, first_of_other))
 
-static void sq__poster_and_requester_write_apart(void **state)
+TEST(sq__poster_and_requester_write_apart)
 {
-	(void)state;
 	assert_apart(struct sq, build, cons);
 	/* One line is enough to post. */
 	assert_int_equal(FIRST_LINE(struct sq, ring), LAST_LINE(struct sq, lock));
 }
 
-static void rq__poster_and_responder_write_apart(void **state)
+TEST(rq__poster_and_responder_write_apart)
 {
-	(void)state;
 	assert_apart(struct rq, kind, cons);
 	assert_int_equal(FIRST_LINE(struct rq, ring), LAST_LINE(struct rq, lock));
 	/* A shared one begins with it. */
 	assert_int_equal(_Alignof(struct srq) % LINE, 0);
 }
 
-static void cq__engine_and_poller_write_apart(void **state)
+TEST(cq__engine_and_poller_write_apart)
 {
-	(void)state;
 	assert_apart(struct cq, users, prod);
 	assert_apart(struct cq, moderation, cons);
 	assert_apart(struct cq, lock, armed);
 	assert_int_equal(sizeof(struct cq) % LINE, 0);
 }
 
-static void qp__posters_write_in_its_queues_only(void **state)
+TEST(qp__posters_write_in_its_queues_only)
 {
-	(void)state;
 	assert_int_equal(offsetof(struct qp, sq) % LINE, 0);
 	assert_int_equal(offsetof(struct qp, own_rq) % LINE, 0);
 	/* What the engine writes of a queue pair shares no line with another one, which may be
@@ -78,9 +71,8 @@ static void qp__posters_write_in_its_queues_only(void **state)
 /* How many lines from this field to that one. */
 #define LINES(from, to) (LAST_LINE(struct qp, to) - FIRST_LINE(struct qp, from) + 1)
 
-static void qp__a_message_needs_few_lines(void **state)
+TEST(qp__a_message_needs_few_lines)
 {
-	(void)state;
 	/* Who sends: all from the queue pair's begin, of the replies what says that none is owed.
 	 */
 	assert_int_equal(LINES(sched, replies.tail), 12);
@@ -91,7 +83,7 @@ static void qp__a_message_needs_few_lines(void **state)
 	assert_int_equal(LINES(responder.pd, responder.early.count), 2);
 }
 
-static void qp_create__aligns(void **state)
+TEST(qp_create__aligns)
 {
 	struct key_table *keys;
 	struct qp_init init = {.type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
@@ -99,7 +91,6 @@ static void qp_create__aligns(void **state)
 	struct ibv_qp_cap cap;
 	struct qp *qp[8];
 
-	(void)state;
 	assert_int_equal(key_table_create(1, &keys), 0);
 	assert_int_equal(pd_create(keys, &init.pd), 0);
 	init.counters = &counters;
@@ -143,7 +134,7 @@ static size_t resident_bytes(void)
  * What the process grows by for a connected queue pair that has done nothing yet. Its queues are as
  * short as can be: how long they are is the application's choice.
  */
-static void qp__idle_takes_less_than_two_kib(void **state)
+TEST(qp__idle_takes_less_than_two_kib)
 {
 	struct key_table *keys;
 	struct qp_init init = {.type = IBV_QPT_RC,
@@ -156,7 +147,6 @@ static void qp__idle_takes_less_than_two_kib(void **state)
 	static struct qp *qp[IDLE_QPS];
 	size_t before, bytes;
 
-	(void)state;
 	assert_int_equal(key_table_create(1, &keys), 0);
 	assert_int_equal(pd_create(keys, &init.pd), 0);
 	init.counters = &counters;
@@ -174,19 +164,4 @@ static void qp__idle_takes_less_than_two_kib(void **state)
 		qp_destroy(qp[i]);
 	assert_int_equal(pd_destroy(init.pd), 0);
 	key_table_destroy(keys);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sq__poster_and_requester_write_apart),
-		cmocka_unit_test(rq__poster_and_responder_write_apart),
-		cmocka_unit_test(cq__engine_and_poller_write_apart),
-		cmocka_unit_test(qp__posters_write_in_its_queues_only),
-		cmocka_unit_test(qp__a_message_needs_few_lines),
-		cmocka_unit_test(qp_create__aligns),
-		cmocka_unit_test(qp__idle_takes_less_than_two_kib),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,14 @@
 /* Tests of lib/qp/modify.c: the states, what their changes do to work and packets, and that a
  * refused one does nothing. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "qp_rig.h"
+#include "test.h"
+
+TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 
 static void expect_unchanged(const struct ibv_qp_attr *before)
 {
@@ -21,20 +20,19 @@ static void expect_unchanged(const struct ibv_qp_attr *before)
 	assert_memory_equal(&attr, before, sizeof(attr));
 }
 
-static void qp_modify__goes_through_the_states(void **state)
+TEST(qp_modify__goes_through_the_states)
 {
 	static const enum ibv_qp_state way[] = {
 		IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_RTS,   IBV_QPS_SQD,
 		IBV_QPS_SQD,  IBV_QPS_RTS,  IBV_QPS_ERR, IBV_QPS_ERR, IBV_QPS_RESET, IBV_QPS_RESET};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
 		assert_int_equal(end_modify(A, way[i]), 0);
 		assert_int_equal(qp_state(A->qp), way[i]);
 	}
 }
 
-static void qp_modify__refuses_other_ways(void **state)
+TEST(qp_modify__refuses_other_ways)
 {
 	static const enum ibv_qp_state wrong[][3] = {
 		[IBV_QPS_INIT] = {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE},
@@ -42,7 +40,6 @@ static void qp_modify__refuses_other_ways(void **state)
 		[IBV_QPS_RTS] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_SQE},
 	};
 
-	(void)state;
 	for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++) {
 		struct ibv_qp_init_attr init;
 		struct ibv_qp_attr before;
@@ -60,12 +57,11 @@ static void qp_modify__refuses_other_ways(void **state)
 	assert_int_equal(qp_state(A->qp), IBV_QPS_ERR);
 }
 
-static void qp_modify__a_refused_one_changes_nothing(void **state)
+TEST(qp_modify__a_refused_one_changes_nothing)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr before;
 
-	(void)state;
 	end_raise(A, IBV_QPS_INIT);
 	qp_query(A->qp, &before, &init);
 	A->attr.path_mtu = IBV_MTU_2048; /* more than the port carries */
@@ -83,11 +79,10 @@ static void qp_modify__a_refused_one_changes_nothing(void **state)
 	expect_unchanged(&before);
 }
 
-static void qp_modify__assumes_the_state_that_it_is_in(void **state)
+TEST(qp_modify__assumes_the_state_that_it_is_in)
 {
 	struct ibv_qp_attr attr = A->attr;
 
-	(void)state;
 	end_raise(A, IBV_QPS_RTS);
 	attr.cur_qp_state = IBV_QPS_SQD;
 	attr.qp_state = IBV_QPS_RTS;
@@ -96,9 +91,8 @@ static void qp_modify__assumes_the_state_that_it_is_in(void **state)
 	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, NULL), 0);
 }
 
-static void qp_modify__without_attributes_stays(void **state)
+TEST(qp_modify__without_attributes_stays)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	assert_int_equal(qp_modify(A->qp, &A->attr, 0, NULL), 0);
@@ -107,9 +101,8 @@ static void qp_modify__without_attributes_stays(void **state)
 	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
-static void qp_modify__to_error_flushes_in_order(void **state)
+TEST(qp_modify__to_error_flushes_in_order)
 {
-	(void)state;
 	rig_connect();
 	for (uint64_t i = 0; i < 4; i++) {
 		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
@@ -137,9 +130,8 @@ static void qp_modify__to_error_flushes_in_order(void **state)
 }
 
 /* IBTA 10.3.1: from any state. */
-static void qp_modify__to_error_before_anything_else(void **state)
+TEST(qp_modify__to_error_before_anything_else)
 {
-	(void)state;
 	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	assert_int_equal(end_receive(A, 2, 0, 8), 0);
@@ -151,9 +143,8 @@ static void qp_modify__to_error_before_anything_else(void **state)
 	rig_connect();
 }
 
-static void qp_modify__to_error_takes_owed_answers_back(void **state)
+TEST(qp_modify__to_error_takes_owed_answers_back)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 2 * MTU, 0), 0);
 	end_run(A, 9);
@@ -163,9 +154,8 @@ static void qp_modify__to_error_takes_owed_answers_back(void **state)
 	assert_int_equal(B->catcher.count, 0);
 }
 
-static void qp_modify__to_reset_forgets_work_without_a_word(void **state)
+TEST(qp_modify__to_reset_forgets_work_without_a_word)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_receive(A, 1, 0, 2 * MTU), 0);
 	assert_int_equal(end_receive(A, 2, 0, 8), 0);
@@ -200,9 +190,8 @@ static void qp_modify__to_reset_forgets_work_without_a_word(void **state)
 	end_idle(B);
 }
 
-static void qp_modify__from_error_only_through_reset(void **state)
+TEST(qp_modify__from_error_only_through_reset)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
 	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
@@ -213,11 +202,10 @@ static void qp_modify__from_error_only_through_reset(void **state)
 	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
-static void qp_modify__rights_change_while_connected(void **state)
+TEST(qp_modify__rights_change_while_connected)
 {
 	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(qp_modify(B->qp, &attr, IBV_QP_ACCESS_FLAGS, NULL), 0);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -245,9 +233,8 @@ static bool is_draining(struct end *end)
 	return attr.sq_draining;
 }
 
-static void qp_modify__sqd_finishes_what_is_begun_and_tells(void **state)
+TEST(qp_modify__sqd_finishes_what_is_begun_and_tells)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 3 * MTU, 0), 0);
 	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -274,9 +261,8 @@ static void qp_modify__sqd_finishes_what_is_begun_and_tells(void **state)
 	end_sent(A, 3, IBV_WC_SUCCESS);
 }
 
-static void qp_modify__sqd_without_work_is_drained_at_once(void **state)
+TEST(qp_modify__sqd_without_work_is_drained_at_once)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(drain(A, true), 0);
 	end_run(A, 9);
@@ -290,9 +276,8 @@ static void qp_modify__sqd_without_work_is_drained_at_once(void **state)
 	assert_int_equal(A->events, 2);
 }
 
-static void qp_modify__sqd_does_not_tell_who_did_not_ask(void **state)
+TEST(qp_modify__sqd_does_not_tell_who_did_not_ask)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(drain(A, false), 0);
 	end_run(A, 9);
@@ -306,9 +291,8 @@ static void qp_modify__sqd_does_not_tell_who_did_not_ask(void **state)
 	assert_int_equal(A->events, 1);
 }
 
-static void qp_modify__sqd_still_receives_and_answers(void **state)
+TEST(qp_modify__sqd_still_receives_and_answers)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(drain(A, false), 0);
 	assert_int_equal(end_receive(A, 1, 0, 8), 0);
@@ -320,9 +304,8 @@ static void qp_modify__sqd_still_receives_and_answers(void **state)
 	end_sent(B, 3, IBV_WC_SUCCESS);
 }
 
-static void qp_modify__sqd_sends_again_what_was_lost(void **state)
+TEST(qp_modify__sqd_sends_again_what_was_lost)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
 	end_run(A, 9);
@@ -334,7 +317,7 @@ static void qp_modify__sqd_sends_again_what_was_lost(void **state)
 	assert_int_equal(A->events, 1);
 }
 
-static void qp_modify__sqd_takes_other_retries_and_resources(void **state)
+TEST(qp_modify__sqd_takes_other_retries_and_resources)
 {
 	struct ibv_qp_attr attr = {.timeout = TIMEOUT + 1,
 				   .retry_cnt = 1,
@@ -345,7 +328,6 @@ static void qp_modify__sqd_takes_other_retries_and_resources(void **state)
 	const int mask = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 
-	(void)state;
 	rig_connect();
 	/* A READ is owed when the resources change. */
 	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 2 * MTU, 0), 0);
@@ -363,13 +345,12 @@ static void qp_modify__sqd_takes_other_retries_and_resources(void **state)
 	assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns + 2 * TIMEOUT_NS);
 }
 
-static void qp_modify__sqd_takes_another_path(void **state)
+TEST(qp_modify__sqd_takes_another_path)
 {
 	static const uint8_t elsewhere[16] = {[10] = 0xff, 0xff, 10, 0, 0, 3};
 	struct path_attr path = {.vlan_tci = -1, .hop_limit = 64, .udp_sport = 0xc000};
 	struct ibv_qp_attr attr = A->attr;
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(drain(A, false), 0);
 	memcpy(path.sgid, A->gid, 16);
@@ -383,13 +364,12 @@ static void qp_modify__sqd_takes_another_path(void **state)
 	assert_memory_equal(catcher_at(&A->catcher, 0)->dgid, elsewhere, 16);
 }
 
-static void qp_limit_rate__is_set_asked_for_and_forgotten(void **state)
+TEST(qp_limit_rate__is_set_asked_for_and_forgotten)
 {
 	struct ibv_qp_rate_limit_attr limit = {.rate_limit = RATE_MAX, .max_burst_sz = 4096};
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr = {.rate_limit = 7};
 
-	(void)state;
 	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
 	rig_connect();
 	qp_query(A->qp, &attr, &init);
@@ -412,51 +392,19 @@ static void qp_limit_rate__is_set_asked_for_and_forgotten(void **state)
 	assert_int_equal(attr.rate_limit, 0);
 }
 
-static void qp_limit_rate__of_who_does_not_send(void **state)
+TEST(qp_limit_rate__of_who_does_not_send)
 {
 	const struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000};
 
-	(void)state;
 	end_recreate(A, IBV_QPT_XRC_RECV, NULL);
 	end_raise(A, IBV_QPS_RTS);
 	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
 }
 
 /* As programs do that treat them as RC ones. */
-static void qp_modify__xrc_passes_over_what_the_other_half_has(void **state)
+TEST(qp_modify__xrc_passes_over_what_the_other_half_has)
 {
-	(void)state;
 	end_recreate(A, IBV_QPT_XRC_SEND, NULL);
 	end_recreate(B, IBV_QPT_XRC_RECV, NULL);
 	rig_connect();
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(qp_modify__goes_through_the_states),
-		TEST(qp_modify__refuses_other_ways),
-		TEST(qp_modify__a_refused_one_changes_nothing),
-		TEST(qp_modify__assumes_the_state_that_it_is_in),
-		TEST(qp_modify__without_attributes_stays),
-		TEST(qp_modify__to_error_flushes_in_order),
-		TEST(qp_modify__to_error_before_anything_else),
-		TEST(qp_modify__to_error_takes_owed_answers_back),
-		TEST(qp_modify__to_reset_forgets_work_without_a_word),
-		TEST(qp_modify__from_error_only_through_reset),
-		TEST(qp_modify__rights_change_while_connected),
-		TEST(qp_modify__sqd_finishes_what_is_begun_and_tells),
-		TEST(qp_modify__sqd_without_work_is_drained_at_once),
-		TEST(qp_modify__sqd_does_not_tell_who_did_not_ask),
-		TEST(qp_modify__sqd_still_receives_and_answers),
-		TEST(qp_modify__sqd_sends_again_what_was_lost),
-		TEST(qp_modify__sqd_takes_other_retries_and_resources),
-		TEST(qp_modify__sqd_takes_another_path),
-		TEST(qp_limit_rate__is_set_asked_for_and_forgotten),
-		TEST(qp_limit_rate__of_who_does_not_send),
-		TEST(qp_modify__xrc_passes_over_what_the_other_half_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
 /* Tests of lib/qp/qp.c: what a queue pair is made of, what it tells, and when work may be posted to
  * it. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "mem/mw.h"
 #include "mem/pd.h"
@@ -16,6 +12,9 @@
 #include "queue/ah.h"
 #include "transport/early.h"
 #include "transport/flight.h"
+#include "test.h"
+
+TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 
 static struct qp_init init_of(struct end *end)
 {
@@ -36,13 +35,12 @@ static struct qp_init init_of(struct end *end)
 				.port_mtu = IBV_MTU_1024};
 }
 
-static void qp_create__grants_at_least_what_was_asked_for(void **state)
+TEST(qp_create__grants_at_least_what_was_asked_for)
 {
 	const struct qp_init init = init_of(A);
 	struct ibv_qp_cap cap;
 	struct qp *qp;
 
-	(void)state;
 	assert_int_equal(qp_create(&init, &cap, &qp), 0);
 	assert_true(cap.max_send_wr >= 5 && cap.max_recv_wr >= 6);
 	assert_true(cap.max_send_sge >= 3 && cap.max_recv_sge >= 4);
@@ -55,14 +53,13 @@ static void qp_create__grants_at_least_what_was_asked_for(void **state)
 	qp_destroy(qp);
 }
 
-static void qp_create__holds_its_domain_and_queues(void **state)
+TEST(qp_create__holds_its_domain_and_queues)
 {
 	struct qp_init init = init_of(A);
 	struct ibv_qp_cap cap;
 	struct cq *cq;
 	struct qp *qp;
 
-	(void)state;
 	assert_int_equal(cq_create(4, NULL, NULL, NULL, &cq), 0);
 	init.send_cq = cq;
 	init.recv_cq = cq;
@@ -83,13 +80,12 @@ static void expect_refused(struct qp_init init, int err)
 	assert_int_equal(rig.fixture.other_pd->users, 0);
 }
 
-static void qp_create__refuses_more_than_a_packet_holds(void **state)
+TEST(qp_create__refuses_more_than_a_packet_holds)
 {
 	struct qp_init init = init_of(A);
 	struct ibv_qp_cap cap;
 	struct qp *qp;
 
-	(void)state;
 	init.cap.max_send_sge = PACKET_FRAGS_MAX;
 	init.cap.max_recv_sge = PACKET_FRAGS_MAX;
 	assert_int_equal(qp_create(&init, &cap, &qp), 0);
@@ -104,14 +100,13 @@ static void qp_create__refuses_more_than_a_packet_holds(void **state)
 	expect_refused(init, -EINVAL);
 }
 
-static void qp_create__has_the_window_that_was_asked_for(void **state)
+TEST(qp_create__has_the_window_that_was_asked_for)
 {
 	static const uint16_t asked[] = {0, 1, FLIGHT_WINDOW_LIMIT};
 	struct qp_init init = init_of(A);
 	struct ibv_qp_cap cap;
 	struct qp *qp;
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(asked); i++) {
 		init.window_max = asked[i];
 		assert_int_equal(qp_create(&init, &cap, &qp), 0);
@@ -121,18 +116,17 @@ static void qp_create__has_the_window_that_was_asked_for(void **state)
 	expect_refused(init, -EINVAL);
 }
 
-static void qp_create__refuses_types_that_are_not_built(void **state)
+TEST(qp_create__refuses_types_that_are_not_built)
 {
 	struct qp_init init = init_of(A);
 
-	(void)state;
 	init.type = IBV_QPT_RAW_PACKET;
 	expect_refused(init, -EOPNOTSUPP);
 	init.type = IBV_QPT_DRIVER;
 	expect_refused(init, -EOPNOTSUPP);
 }
 
-static void qp_create__without_room_nothing_can_be_posted(void **state)
+TEST(qp_create__without_room_nothing_can_be_posted)
 {
 	struct qp_init init = init_of(A);
 	struct ibv_recv_wr recv = {0}, *bad_recv;
@@ -140,7 +134,6 @@ static void qp_create__without_room_nothing_can_be_posted(void **state)
 	struct ibv_qp_cap cap;
 	struct qp *qp;
 
-	(void)state;
 	init.cap = (struct ibv_qp_cap){0};
 	assert_int_equal(qp_create(&init, &cap, &qp), 0);
 	assert_int_equal(cap.max_send_wr, 0);
@@ -156,13 +149,12 @@ static void qp_create__without_room_nothing_can_be_posted(void **state)
 }
 
 /* The pool is the device's: who retires a queue pair holds the engine, who destroys it does not. */
-static void qp_retire__gives_back_what_came_early(void **state)
+TEST(qp_retire__gives_back_what_came_early)
 {
 	struct qp_init init = init_of(B);
 	struct early_pool *pool;
 	struct ibv_qp_cap cap;
 
-	(void)state;
 	assert_int_equal(early_pool_create(1, &pool), 0);
 	init.pd = rig.fixture.pd;
 	init.qpn = FIXTURE_PEER_QPN;
@@ -212,12 +204,11 @@ static void bind(struct mw *mw, const struct mr *region, enum ibv_wc_status stat
 }
 
 /* Nobody else could invalidate them, and its number will be another's. */
-static void qp_retire__and_reset_unbind_windows(void **state)
+TEST(qp_retire__and_reset_unbind_windows)
 {
 	struct region region;
 	struct mw *mw;
 
-	(void)state;
 	region_set_up(&region, rig.fixture.pd, 8, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
 		      SEED);
 	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_2, &mw), 0);
@@ -235,12 +226,11 @@ static void qp_retire__and_reset_unbind_windows(void **state)
 }
 
 /* It would serve the queue pair that has bound it, which gets no requests. */
-static void qp_run__xrc_binds_no_window_of_type_2(void **state)
+TEST(qp_run__xrc_binds_no_window_of_type_2)
 {
 	struct region region;
 	struct mw *mw;
 
-	(void)state;
 	end_recreate(A, IBV_QPT_XRC_SEND, NULL);
 	end_recreate(B, IBV_QPT_XRC_RECV, NULL);
 	region_set_up(&region, rig.fixture.pd, 8, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
@@ -266,11 +256,10 @@ static void expect_queried(struct end *end, enum ibv_qp_state state, struct ibv_
 	assert_int_equal(init.sq_sig_all, 1);
 }
 
-static void qp_query__tells_what_was_set(void **state)
+TEST(qp_query__tells_what_was_set)
 {
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	expect_queried(A, IBV_QPS_RESET, &attr);
 	assert_int_equal(attr.qp_access_flags, 0);
 	end_raise(A, IBV_QPS_INIT);
@@ -295,11 +284,10 @@ static void qp_query__tells_what_was_set(void **state)
 	assert_int_equal(attr.sq_draining, 0);
 }
 
-static void qp_query__psns_go_on_with_the_traffic(void **state)
+TEST(qp_query__psns_go_on_with_the_traffic)
 {
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 3 * MTU, 0), 0);
 	rig_run();
@@ -322,13 +310,12 @@ static uint32_t queried_sq_psn(const struct end *end)
 	return attr.sq_psn;
 }
 
-static void qp_query__psns_of_every_type_go_on(void **state)
+TEST(qp_query__psns_of_every_type_go_on)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND};
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		end_recreate(A, types[i], NULL);
 		end_raise(A, IBV_QPS_RTS);
@@ -347,9 +334,8 @@ static void qp_query__psns_of_every_type_go_on(void **state)
 	}
 }
 
-static void qp_query__psns_of_datagrams_go_on(void **state)
+TEST(qp_query__psns_of_datagrams_go_on)
 {
-	(void)state;
 	end_recreate(A, IBV_QPT_UD, NULL);
 	for (int round = 0; round < 2; round++) {
 		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .sq_psn = 100};
@@ -389,9 +375,8 @@ static void qp_query__psns_of_datagrams_go_on(void **state)
 
 /* ibv_post_send(3), ibv_post_recv(3), IBTA 10.3.1: what each state does with posted work. */
 
-static void qp_post_send__only_from_rts_on(void **state)
+TEST(qp_post_send__only_from_rts_on)
 {
-	(void)state;
 	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), EINVAL);
 	for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTR; s++) {
 		assert_int_equal(end_modify(A, (enum ibv_qp_state)s), 0);
@@ -411,11 +396,10 @@ static void qp_post_send__only_from_rts_on(void **state)
 	end_idle(A);
 }
 
-static void qp_post_recv__from_init_on(void **state)
+TEST(qp_post_recv__from_init_on)
 {
 	uint64_t wr_id = 0;
 
-	(void)state;
 	assert_int_equal(end_receive(A, 9, 0, 8), EINVAL);
 	for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++) {
 		assert_int_equal(end_modify(A, (enum ibv_qp_state)s), 0);
@@ -431,9 +415,8 @@ static void qp_post_recv__from_init_on(void **state)
 	end_idle(A);
 }
 
-static void qp_post_send__a_full_queue(void **state)
+TEST(qp_post_send__a_full_queue)
 {
-	(void)state;
 	rig_connect();
 	for (uint64_t i = 0; i < WRS; i++)
 		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -445,11 +428,10 @@ static void qp_post_send__a_full_queue(void **state)
 		end_sent(A, i, IBV_WC_SUCCESS);
 }
 
-static void qp_post_recv__not_to_a_queue_that_is_shared(void **state)
+TEST(qp_post_recv__not_to_a_queue_that_is_shared)
 {
 	struct srq *srq;
 
-	(void)state;
 	assert_int_equal(srq_create(4, 2, rig.fixture.pd, &srq), 0);
 	end_recreate(A, IBV_QPT_RC, srq);
 	assert_int_equal(srq_destroy(srq), -EBUSY);
@@ -457,30 +439,4 @@ static void qp_post_recv__not_to_a_queue_that_is_shared(void **state)
 	assert_int_equal(end_receive(A, 1, 0, 8), EINVAL);
 	end_recreate(A, IBV_QPT_RC, NULL);
 	assert_int_equal(srq_destroy(srq), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(qp_create__grants_at_least_what_was_asked_for),
-		TEST(qp_create__holds_its_domain_and_queues),
-		TEST(qp_create__has_the_window_that_was_asked_for),
-		TEST(qp_create__refuses_more_than_a_packet_holds),
-		TEST(qp_create__refuses_types_that_are_not_built),
-		TEST(qp_create__without_room_nothing_can_be_posted),
-		TEST(qp_retire__gives_back_what_came_early),
-		TEST(qp_retire__and_reset_unbind_windows),
-		TEST(qp_run__xrc_binds_no_window_of_type_2),
-		TEST(qp_query__tells_what_was_set),
-		TEST(qp_query__psns_go_on_with_the_traffic),
-		TEST(qp_query__psns_of_every_type_go_on),
-		TEST(qp_query__psns_of_datagrams_go_on),
-		TEST(qp_post_send__only_from_rts_on),
-		TEST(qp_post_recv__from_init_on),
-		TEST(qp_post_send__a_full_queue),
-		TEST(qp_post_recv__not_to_a_queue_that_is_shared),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/qp/run.c, between two queue pairs: packets and turns reach their roles, faults both
  * ends, timers fire. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "mem/mw.h"
 #include "qp_rig.h"
 #include "transport/recovery.h"
 #include "wire/headers.h"
+#include "test.h"
+
+TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 
 static uint64_t counter(enum counter which)
 {
@@ -27,11 +26,10 @@ static void expect_error(struct end *end)
 
 /* Traffic that goes well. */
 
-static void qp_run__carries_each_kind_of_work(void **state)
+TEST(qp_run__carries_each_kind_of_work)
 {
 	uint64_t *counter_at = (uint64_t *)(void *)(B->memory.bytes + 32 * MTU);
 
-	(void)state;
 	rig_connect();
 	*counter_at = 41;
 	assert_int_equal(end_receive(B, 10, 0, 3 * MTU), 0);
@@ -61,9 +59,8 @@ static void qp_run__carries_each_kind_of_work(void **state)
 	assert_int_equal(A->events + B->events, 0);
 }
 
-static void qp_run__answers_before_it_asks_and_keeps_to_the_budget(void **state)
+TEST(qp_run__answers_before_it_asks_and_keeps_to_the_budget)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 3 * MTU, 0), 0);
 	end_run(B, 9);
@@ -81,9 +78,8 @@ static void qp_run__answers_before_it_asks_and_keeps_to_the_budget(void **state)
 	assert_int_equal(A->catcher.count, 2);
 }
 
-static void qp_run__a_reply_comes_behind_the_acknowledgement(void **state)
+TEST(qp_run__a_reply_comes_behind_the_acknowledgement)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_receive(A, 10, 0, MTU), 0);
 	assert_int_equal(end_send(B, 1, IBV_WR_SEND, 0, 8, 0), 0);
@@ -95,9 +91,8 @@ static void qp_run__a_reply_comes_behind_the_acknowledgement(void **state)
 	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_SEND_ONLY);
 }
 
-static void qp_run__what_the_peer_looks_for_in_memory_comes_first(void **state)
+TEST(qp_run__what_the_peer_looks_for_in_memory_comes_first)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	end_run(B, 9);
@@ -108,9 +103,8 @@ static void qp_run__what_the_peer_looks_for_in_memory_comes_first(void **state)
 	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_ACKNOWLEDGE);
 }
 
-static void qp_run__a_peer_that_reads_on_leaves_requests_their_share(void **state)
+TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
 	end_run(B, 9);
@@ -124,9 +118,8 @@ static void qp_run__a_peer_that_reads_on_leaves_requests_their_share(void **stat
 	assert_int_equal(catcher_at(&A->catcher, 2)->opcode, OPCODE_READ_RESPONSE_MIDDLE);
 }
 
-static void qp_run__a_read_that_no_answer_may_be_awaited_for_fails(void **state)
+TEST(qp_run__a_read_that_no_answer_may_be_awaited_for_fails)
 {
-	(void)state;
 	A->attr.max_rd_atomic = 0;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -137,9 +130,8 @@ static void qp_run__a_read_that_no_answer_may_be_awaited_for_fails(void **state)
 	expect_error(A);
 }
 
-static void qp_run__owes_no_answers_after_its_own_fault(void **state)
+TEST(qp_run__owes_no_answers_after_its_own_fault)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
 	end_run(B, 9);
@@ -156,9 +148,8 @@ static void qp_run__owes_no_answers_after_its_own_fault(void **state)
 	assert_int_equal(A->catcher.count, 0);
 }
 
-static void qp_run__waits_for_a_port_that_takes_nothing(void **state)
+TEST(qp_run__waits_for_a_port_that_takes_nothing)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
 	A->catcher.room = 1;
@@ -170,9 +161,8 @@ static void qp_run__waits_for_a_port_that_takes_nothing(void **state)
 	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
-static void qp_run__gives_up_on_a_port_that_never_takes_anything(void **state)
+TEST(qp_run__gives_up_on_a_port_that_never_takes_anything)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	for (int i = 0; i <= RETRIES; i++) {
@@ -184,13 +174,12 @@ static void qp_run__gives_up_on_a_port_that_never_takes_anything(void **state)
 	expect_error(A);
 }
 
-static void qp_run__a_port_that_was_stuck_before_local_work_is_no_silent_peer(void **state)
+TEST(qp_run__a_port_that_was_stuck_before_local_work_is_no_silent_peer)
 {
 	struct ibv_mw window = {.type = IBV_MW_TYPE_1};
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_BIND_MW, .bind_mw.mw = &window}, *bad;
 	struct mw *mw;
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_1, &mw), 0);
 	window.rkey = mw->view.key;
@@ -214,11 +203,10 @@ static void expect_unheard(const struct packet *packet)
 	assert_int_equal(counter(COUNTER_rx_wrong_qpn), dropped + 1);
 }
 
-static void qp_receive__a_connected_queue_pair_hears_its_peer_only(void **state)
+TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only)
 {
 	struct packet packet;
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_receive(A, 1, 0, 8), 0);
 	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
@@ -238,12 +226,11 @@ static void qp_receive__a_connected_queue_pair_hears_its_peer_only(void **state)
 	end_received(A, 1, IBV_WC_SUCCESS);
 }
 
-static void qp_receive__a_queue_pair_of_a_vlan_hears_that_only(void **state)
+TEST(qp_receive__a_queue_pair_of_a_vlan_hears_that_only)
 {
 	struct path_attr path = {.vlan_tci = 0x2005, .hop_limit = 64, .udp_sport = 0xc000};
 	struct packet packet;
 
-	(void)state;
 	memcpy(path.sgid, A->gid, sizeof(path.sgid));
 	memcpy(path.dgid, B->gid, sizeof(path.dgid));
 	assert_int_equal(path_init(&A->path, &path), 0);
@@ -260,12 +247,11 @@ static void qp_receive__a_queue_pair_of_a_vlan_hears_that_only(void **state)
 	end_received(A, 1, IBV_WC_SUCCESS);
 }
 
-static void qp_receive__another_service_is_not_heard(void **state)
+TEST(qp_receive__another_service_is_not_heard)
 {
 	static const uint8_t services[] = {OPCODE_UC, OPCODE_UD, OPCODE_XRC};
 	struct packet packet;
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_receive(A, 1, 0, 8), 0);
 	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
@@ -283,9 +269,8 @@ static void qp_receive__another_service_is_not_heard(void **state)
 	assert_int_equal(counter(COUNTER_rx_wrong_opcode), 4);
 }
 
-static void qp_receive__requests_are_taken_from_rtr_on(void **state)
+TEST(qp_receive__requests_are_taken_from_rtr_on)
 {
-	(void)state;
 	end_raise(B, IBV_QPS_RTS);
 	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
 	end_run(B, 9);
@@ -306,9 +291,8 @@ static void qp_receive__requests_are_taken_from_rtr_on(void **state)
 	end_sent(B, 2, IBV_WC_SUCCESS);
 }
 
-static void qp_receive__the_first_packet_in_rtr_is_told_once(void **state)
+TEST(qp_receive__the_first_packet_in_rtr_is_told_once)
 {
-	(void)state;
 	end_raise(A, IBV_QPS_RTR);
 	end_raise(B, IBV_QPS_RTS);
 	for (uint64_t i = 0; i < 2; i++)
@@ -319,13 +303,12 @@ static void qp_receive__the_first_packet_in_rtr_is_told_once(void **state)
 	assert_int_equal(B->events, 0);
 }
 
-static void qp_receive__answers_are_taken_from_rts_on(void **state)
+TEST(qp_receive__answers_are_taken_from_rts_on)
 {
 	const struct packet_fields ack = {
 		.opcode = OPCODE_ACKNOWLEDGE, .psn = 100, .syndrome = AETH_ACK | AETH_CREDIT_NONE};
 	struct packet packet = *fixture_packet(&rig.fixture, &ack);
 
-	(void)state;
 	end_raise(A, IBV_QPS_RTR);
 	memcpy(packet.sgid, B->gid, 16);
 	qp_receive(A->qp, &packet, rig.now_ns);
@@ -358,9 +341,8 @@ static void expect_refused(enum ibv_wr_opcode opcode, uint32_t length, enum ibv_
 }
 
 /* The READ's memory goes after the WRITE behind it has ended the queue pair. */
-static void qp_run__a_second_fault_raises_no_second_event(void **state)
+TEST(qp_run__a_second_fault_raises_no_second_event)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 4 * MTU, 0), 0);
 	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, MEMORY), 0);
@@ -375,7 +357,7 @@ static void qp_run__a_second_fault_raises_no_second_event(void **state)
 	end_expect_event(B, 0, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void qp_run__memory_beyond_the_peers_region(void **state)
+TEST(qp_run__memory_beyond_the_peers_region)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 						     IBV_WR_ATOMIC_FETCH_AND_ADD};
@@ -390,16 +372,14 @@ static void qp_run__memory_beyond_the_peers_region(void **state)
 	}
 }
 
-static void qp_run__an_operation_that_the_peer_does_not_allow(void **state)
+TEST(qp_run__an_operation_that_the_peer_does_not_allow)
 {
-	(void)state;
 	B->attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	expect_refused(IBV_WR_RDMA_READ, 8, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
 
-static void qp_run__a_message_longer_than_its_receive(void **state)
+TEST(qp_run__a_message_longer_than_its_receive)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_receive(B, 10, 0, 8), 0);
 	assert_int_equal(end_receive(B, 11, 0, 8), 0);
@@ -414,12 +394,11 @@ static void qp_run__a_message_longer_than_its_receive(void **state)
 	assert_int_equal(B->events, 0);
 }
 
-static void qp_run__a_receive_whose_memory_may_not_be_written(void **state)
+TEST(qp_run__a_receive_whose_memory_may_not_be_written)
 {
 	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
 	struct ibv_recv_wr wr = {.wr_id = 10, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(qp_post_recv(B->qp, &wr, &bad), 0);
 	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 9, 0), 0);
@@ -430,13 +409,12 @@ static void qp_run__a_receive_whose_memory_may_not_be_written(void **state)
 	expect_error(B);
 }
 
-static void qp_run__our_own_memory_may_not_be_read(void **state)
+TEST(qp_run__our_own_memory_may_not_be_read)
 {
 	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
 	struct ibv_send_wr wr = {.wr_id = 2, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
 			   *bad;
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
 	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
@@ -456,9 +434,8 @@ static void qp_run__our_own_memory_may_not_be_read(void **state)
 	assert_int_equal(qp_state(B->qp), IBV_QPS_RTS);
 }
 
-static void qp_run__memory_deregistered_while_it_is_read(void **state)
+TEST(qp_run__memory_deregistered_while_it_is_read)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 4 * MTU, 0), 0);
 	end_run(A, 9);
@@ -475,9 +452,8 @@ static void qp_run__memory_deregistered_while_it_is_read(void **state)
 	region_expect_pattern(&A->memory, 2 * MTU, 8 * MTU, SEED);
 }
 
-static void qp_run__in_error_says_why_and_nothing_more(void **state)
+TEST(qp_run__in_error_says_why_and_nothing_more)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, MEMORY), 0);
 	end_run(A, 9);
@@ -490,11 +466,10 @@ static void qp_run__in_error_says_why_and_nothing_more(void **state)
 	end_sent(B, 2, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void qp_run__a_completion_queue_that_overruns(void **state)
+TEST(qp_run__a_completion_queue_that_overruns)
 {
 	struct cq *small;
 
-	(void)state;
 	assert_int_equal(cq_create(1, NULL, NULL, NULL, &small), 0);
 	qp_destroy(A->qp);
 	A->qp = NULL;
@@ -514,7 +489,7 @@ static void qp_run__a_completion_queue_that_overruns(void **state)
 
 /* Losses and timers. */
 
-static void qp_timeout__what_was_lost_is_sent_again(void **state)
+TEST(qp_timeout__what_was_lost_is_sent_again)
 {
 	for (unsigned int lost = 1; lost <= 6; lost++) {
 		for (unsigned int e = 0; e < 2; e++) {
@@ -548,9 +523,8 @@ static void qp_timeout__what_was_lost_is_sent_again(void **state)
 }
 
 /* Whether an answer is to the first sending or to the second, nobody knows. */
-static void qp_run__times_nothing_that_is_sent_again(void **state)
+TEST(qp_run__times_nothing_that_is_sent_again)
 {
-	(void)state;
 	A->attr.timeout = 14;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
@@ -585,11 +559,10 @@ static void qp_run__times_nothing_that_is_sent_again(void **state)
 			 rig.now_ns + RECOVERY_REPAIR_FACTOR * RECOVERY_REPAIR_NS);
 }
 
-static void qp_timeout__a_silent_peer_is_given_up(void **state)
+TEST(qp_timeout__a_silent_peer_is_given_up)
 {
 	unsigned int sent = 0;
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_receive(A, 9, 0, 8), 0);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -608,9 +581,8 @@ static void qp_timeout__a_silent_peer_is_given_up(void **state)
 	expect_error(A);
 }
 
-static void qp_timeout__an_early_call_does_nothing(void **state)
+TEST(qp_timeout__an_early_call_does_nothing)
 {
-	(void)state;
 	rig_connect();
 	qp_timeout(A->qp, rig.now_ns);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -621,9 +593,8 @@ static void qp_timeout__an_early_call_does_nothing(void **state)
 	assert_int_equal(counter(COUNTER_local_ack_timeout_err), 0);
 }
 
-static void qp_timeout__a_timeout_of_zero_waits_for_ever(void **state)
+TEST(qp_timeout__a_timeout_of_zero_waits_for_ever)
 {
-	(void)state;
 	A->attr.timeout = 0;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -631,9 +602,8 @@ static void qp_timeout__a_timeout_of_zero_waits_for_ever(void **state)
 	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
 }
 
-static void qp_timeout__waits_for_a_receiver_that_is_not_ready(void **state)
+TEST(qp_timeout__waits_for_a_receiver_that_is_not_ready)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 2 * MTU, 0), 0);
 	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
@@ -651,9 +621,8 @@ static void qp_timeout__waits_for_a_receiver_that_is_not_ready(void **state)
 	end_received(B, 11, IBV_WC_SUCCESS);
 }
 
-static void qp_timeout__gives_up_a_receiver_that_stays_not_ready(void **state)
+TEST(qp_timeout__gives_up_a_receiver_that_stays_not_ready)
 {
-	(void)state;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), 0);
 	for (int i = 0; i < RETRIES; i++) {
@@ -676,9 +645,8 @@ static void connect_unreliable(void)
 	rig_connect();
 }
 
-static void qp_run__unreliable_a_loss_is_nobodys_fault(void **state)
+TEST(qp_run__unreliable_a_loss_is_nobodys_fault)
 {
-	(void)state;
 	connect_unreliable();
 	assert_int_equal(end_receive(B, 10, 0, 4 * MTU), 0);
 	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 3 * MTU, 0), 0);
@@ -692,14 +660,13 @@ static void qp_run__unreliable_a_loss_is_nobodys_fault(void **state)
 	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
 }
 
-static void qp_run__unreliable_a_bad_request_stops_the_sending_half(void **state)
+TEST(qp_run__unreliable_a_bad_request_stops_the_sending_half)
 {
 	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
 			   *bad;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 
-	(void)state;
 	connect_unreliable();
 	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
 	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
@@ -723,11 +690,10 @@ static void qp_run__unreliable_a_bad_request_stops_the_sending_half(void **state
 }
 
 /* Neither has a way for answers. */
-static void qp_run__unreliable_what_wants_an_answer_fails(void **state)
+TEST(qp_run__unreliable_what_wants_an_answer_fails)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-	(void)state;
 	for (uint64_t i = 0; i < 2; i++) {
 		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 
@@ -747,12 +713,11 @@ static void qp_run__unreliable_what_wants_an_answer_fails(void **state)
 	}
 }
 
-static void qp_run__a_shared_queue_is_not_flushed(void **state)
+TEST(qp_run__a_shared_queue_is_not_flushed)
 {
 	struct ibv_recv_wr wr = {.wr_id = 10}, *bad;
 	struct srq *srq;
 
-	(void)state;
 	assert_int_equal(srq_create(4, 2, rig.fixture.pd, &srq), 0);
 	end_recreate(B, IBV_QPT_RC, srq);
 	rig_connect();
@@ -771,14 +736,13 @@ static void qp_run__a_shared_queue_is_not_flushed(void **state)
 
 /* Pacing. */
 
-static void qp_run__paced_to_its_rate(void **state)
+TEST(qp_run__paced_to_its_rate)
 {
 	/* Two packets at once, the others 8 ms apart. */
 	const struct ibv_qp_rate_limit_attr limit = {
 		.rate_limit = 300, .max_burst_sz = 2 * (MTU + 74), .typical_pkt_sz = MTU + 74};
 	const uint64_t start_ns = rig.now_ns;
 
-	(void)state;
 	A->attr.retry_cnt = 0;
 	rig_connect();
 	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
@@ -802,11 +766,10 @@ static void qp_run__paced_to_its_rate(void **state)
 	assert_memory_equal(B->memory.bytes + MTU, A->memory.bytes + MTU, 6 * MTU);
 }
 
-static void qp_run__paced_and_in_error_waits_for_nothing(void **state)
+TEST(qp_run__paced_and_in_error_waits_for_nothing)
 {
 	const struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1};
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 4 * MTU, 0), 0);
@@ -819,9 +782,8 @@ static void qp_run__paced_and_in_error_waits_for_nothing(void **state)
 
 /* What need not be run. */
 
-static void qp_is_quiet__when_all_is_complete_and_nothing_is_owed(void **state)
+TEST(qp_is_quiet__when_all_is_complete_and_nothing_is_owed)
 {
-	(void)state;
 	rig_connect();
 	assert_true(qp_is_quiet(A->qp));
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
@@ -841,11 +803,10 @@ static void qp_is_quiet__when_all_is_complete_and_nothing_is_owed(void **state)
 }
 
 /* The pacer holds what is to be sent again, and then its acknowledgement comes. */
-static void qp_is_quiet__with_no_timer_left(void **state)
+TEST(qp_is_quiet__with_no_timer_left)
 {
 	const struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1};
 
-	(void)state;
 	rig_connect();
 	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
@@ -865,53 +826,4 @@ static void qp_is_quiet__with_no_timer_left(void **state)
 	end_time_out(A);
 	rig_run();
 	end_sent(A, 2, IBV_WC_SUCCESS);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, qp_rig_set_up, qp_rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(qp_run__carries_each_kind_of_work),
-		TEST(qp_run__answers_before_it_asks_and_keeps_to_the_budget),
-		TEST(qp_run__a_reply_comes_behind_the_acknowledgement),
-		TEST(qp_run__what_the_peer_looks_for_in_memory_comes_first),
-		TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share),
-		TEST(qp_run__a_read_that_no_answer_may_be_awaited_for_fails),
-		TEST(qp_run__owes_no_answers_after_its_own_fault),
-		TEST(qp_run__waits_for_a_port_that_takes_nothing),
-		TEST(qp_run__gives_up_on_a_port_that_never_takes_anything),
-		TEST(qp_run__a_port_that_was_stuck_before_local_work_is_no_silent_peer),
-		TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only),
-		TEST(qp_receive__a_queue_pair_of_a_vlan_hears_that_only),
-		TEST(qp_receive__another_service_is_not_heard),
-		TEST(qp_receive__requests_are_taken_from_rtr_on),
-		TEST(qp_receive__the_first_packet_in_rtr_is_told_once),
-		TEST(qp_receive__answers_are_taken_from_rts_on),
-		TEST(qp_run__a_second_fault_raises_no_second_event),
-		TEST(qp_run__memory_beyond_the_peers_region),
-		TEST(qp_run__an_operation_that_the_peer_does_not_allow),
-		TEST(qp_run__a_message_longer_than_its_receive),
-		TEST(qp_run__a_receive_whose_memory_may_not_be_written),
-		TEST(qp_run__our_own_memory_may_not_be_read),
-		TEST(qp_run__memory_deregistered_while_it_is_read),
-		TEST(qp_run__in_error_says_why_and_nothing_more),
-		TEST(qp_run__a_completion_queue_that_overruns),
-		TEST(qp_timeout__what_was_lost_is_sent_again),
-		TEST(qp_run__times_nothing_that_is_sent_again),
-		TEST(qp_timeout__a_silent_peer_is_given_up),
-		TEST(qp_timeout__an_early_call_does_nothing),
-		TEST(qp_timeout__a_timeout_of_zero_waits_for_ever),
-		TEST(qp_timeout__waits_for_a_receiver_that_is_not_ready),
-		TEST(qp_timeout__gives_up_a_receiver_that_stays_not_ready),
-		TEST(qp_run__unreliable_a_loss_is_nobodys_fault),
-		TEST(qp_run__unreliable_a_bad_request_stops_the_sending_half),
-		TEST(qp_run__unreliable_what_wants_an_answer_fails),
-		TEST(qp_run__a_shared_queue_is_not_flushed),
-		TEST(qp_run__paced_to_its_rate),
-		TEST(qp_run__paced_and_in_error_waits_for_nothing),
-		TEST(qp_is_quiet__when_all_is_complete_and_nothing_is_owed),
-		TEST(qp_is_quiet__with_no_timer_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

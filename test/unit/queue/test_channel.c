@@ -3,33 +3,30 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "queue/channel.h"
+#include "test.h"
 
 static struct channel channel;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	return channel_init(&channel);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	channel_fini(&channel);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static bool readable(void)
 {
@@ -54,21 +51,19 @@ static void assert_next(const struct channel_source *source)
 	assert_int_equal(code, source->code);
 }
 
-static void channel_init__the_descriptor_blocks_and_does_not_survive_exec(void **state)
+TEST(channel_init__the_descriptor_blocks_and_does_not_survive_exec)
 {
-	(void)state;
 	assert_int_equal(fcntl(channel.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	assert_int_equal(fcntl(channel.fd, F_GETFL) & O_NONBLOCK, 0);
 	assert_false(readable());
 }
 
-static void channel_raise__the_descriptor_is_readable_until_all_is_read(void **state)
+TEST(channel_raise__the_descriptor_is_readable_until_all_is_read)
 {
 	int a_object, b_object;
 	struct channel_source a = {.object = &a_object, .code = 1};
 	struct channel_source b = {.object = &b_object, .code = 2};
 
-	(void)state;
 	channel_raise(&channel, &a);
 	channel_raise(&channel, &b);
 	assert_true(readable());
@@ -80,14 +75,13 @@ static void channel_raise__the_descriptor_is_readable_until_all_is_read(void **s
 	assert_int_equal(b.taken, 1);
 }
 
-static void channel_read__sources_take_turns(void **state)
+TEST(channel_read__sources_take_turns)
 {
 	int a_object, b_object, c_object;
 	struct channel_source a = {.object = &a_object};
 	struct channel_source b = {.object = &b_object};
 	struct channel_source c = {.object = &c_object};
 
-	(void)state;
 	channel_raise(&channel, &a);
 	channel_raise(&channel, &b);
 	channel_raise(&channel, &a);
@@ -103,12 +97,11 @@ static void channel_read__sources_take_turns(void **state)
 	assert_false(readable());
 }
 
-static void channel_read__an_empty_non_blocking_channel_is_eagain(void **state)
+TEST(channel_read__an_empty_non_blocking_channel_is_eagain)
 {
 	void *object;
 	int code;
 
-	(void)state;
 	set_nonblocking();
 	assert_int_equal(channel_read(&channel, &object, &code), -EAGAIN);
 }
@@ -134,14 +127,13 @@ static void *read_one(void *arg)
 	return NULL;
 }
 
-static void channel_read__a_signal_ends_the_wait(void **state)
+TEST(channel_read__a_signal_ends_the_wait)
 {
 	const struct sigaction action = {.sa_handler = ignore}; /* without SA_RESTART */
 	struct blocked blocked = {0};
 	struct sigaction old;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
 	assert_int_equal(pthread_create(&thread, NULL, read_one, &blocked), 0);
 	/* A signal that comes before the thread sleeps does nothing: send more. */
@@ -154,13 +146,12 @@ static void channel_read__a_signal_ends_the_wait(void **state)
 	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
 
-static void channel_forget__the_count_follows(void **state)
+TEST(channel_forget__the_count_follows)
 {
 	int a_object, b_object;
 	struct channel_source a = {.object = &a_object};
 	struct channel_source b = {.object = &b_object};
 
-	(void)state;
 	assert_int_equal(channel_forget(&channel, &a), 0);
 	channel_raise(&channel, &a);
 	channel_raise(&channel, &b);
@@ -175,27 +166,25 @@ static void channel_forget__the_count_follows(void **state)
 	assert_false(readable());
 }
 
-static void channel_forget__leaves_the_descriptors_flags_alone(void **state)
+TEST(channel_forget__leaves_the_descriptors_flags_alone)
 {
 	int object;
 	struct channel_source source = {.object = &object};
 	const int flags = fcntl(channel.fd, F_GETFL);
 
-	(void)state;
 	channel_raise(&channel, &source);
 	assert_int_equal(channel_forget(&channel, &source), 1);
 	assert_int_equal(fcntl(channel.fd, F_GETFL), flags);
 }
 
 /* What a reader between its two steps does: it has a unit, and not yet the lock. */
-static void channel_forget__a_unit_that_a_reader_holds_is_owed(void **state)
+TEST(channel_forget__a_unit_that_a_reader_holds_is_owed)
 {
 	int a_object, b_object;
 	struct channel_source a = {.object = &a_object};
 	struct channel_source b = {.object = &b_object};
 	uint64_t unit;
 
-	(void)state;
 	channel_raise(&channel, &a);
 	assert_int_equal(read(channel.fd, &unit, sizeof(unit)), (ssize_t)sizeof(unit));
 	assert_int_equal(channel_forget(&channel, &a), 1);
@@ -258,13 +247,12 @@ static void *forget_many(void *arg)
 	return NULL;
 }
 
-static void channel_forget__no_event_is_lost_or_made_up_under_stress(void **state)
+TEST(channel_forget__no_event_is_lost_or_made_up_under_stress)
 {
 	pthread_t raisers[STRESS_RAISERS], readers[STRESS_READERS], forgetter;
 	void *object;
 	int code;
 
-	(void)state;
 	for (size_t i = 0; i < STRESS_SOURCES; i++)
 		stress.sources[i].object = &stress.sources[i];
 	stress.stop.object = &stress;
@@ -304,14 +292,13 @@ static int take_number(int fd)
 	return ends[1];
 }
 
-static void channel__a_descriptor_of_the_programs_is_left_alone(void **state)
+TEST(channel__a_descriptor_of_the_programs_is_left_alone)
 {
 	struct channel_source before = {.object = &before, .code = 1}, after = before;
 	char bytes[16];
 	void *object;
 	int code, other;
 
-	(void)state;
 	after.object = &after;
 	channel_raise(&channel, &before);
 	other = take_number(channel.fd);
@@ -328,24 +315,4 @@ static void channel__a_descriptor_of_the_programs_is_left_alone(void **state)
 	close(channel.fd);
 	close(other);
 	assert_int_equal(channel_init(&channel), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(channel_init__the_descriptor_blocks_and_does_not_survive_exec),
-		TEST(channel_raise__the_descriptor_is_readable_until_all_is_read),
-		TEST(channel_read__sources_take_turns),
-		TEST(channel_read__an_empty_non_blocking_channel_is_eagain),
-		TEST(channel_read__a_signal_ends_the_wait),
-		TEST(channel_forget__the_count_follows),
-		TEST(channel_forget__leaves_the_descriptors_flags_alone),
-		TEST(channel_forget__a_unit_that_a_reader_holds_is_owed),
-		TEST(channel__a_descriptor_of_the_programs_is_left_alone),
-		TEST(channel_forget__no_event_is_lost_or_made_up_under_stress),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "queue/cq.h"
+#include "test.h"
 
 static int push(struct cq *cq, uint64_t wr_id)
 {
@@ -30,12 +27,11 @@ static void assert_polled(struct cq *cq, uint64_t first, int count)
 	}
 }
 
-static void cq_create__room_is_at_least_what_was_asked_for(void **state)
+TEST(cq_create__room_is_at_least_what_was_asked_for)
 {
 	static const uint32_t asked[] = {1, 2, 3, 100, 4096, 4097};
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(0, NULL, NULL, NULL, &cq), -EINVAL);
 	assert_int_equal(cq_create(UINT32_MAX, NULL, NULL, NULL, &cq), -EINVAL);
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
@@ -49,12 +45,11 @@ static void cq_create__room_is_at_least_what_was_asked_for(void **state)
 	}
 }
 
-static void cq_poll__takes_the_oldest_first_and_no_more_than_asked(void **state)
+TEST(cq_poll__takes_the_oldest_first_and_no_more_than_asked)
 {
 	struct ibv_wc wc[8];
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(8, NULL, NULL, NULL, &cq), 0);
 	assert_int_equal(cq_poll(cq, 8, wc), 0);
 	for (uint64_t i = 0; i < 5; i++)
@@ -71,7 +66,7 @@ static void cq_poll__takes_the_oldest_first_and_no_more_than_asked(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
-static void cq_poll__every_field_comes_through(void **state)
+TEST(cq_poll__every_field_comes_through)
 {
 	const struct ibv_wc in = {.wr_id = 1,
 				  .status = IBV_WC_REM_ACCESS_ERR,
@@ -89,7 +84,6 @@ static void cq_poll__every_field_comes_through(void **state)
 	struct ibv_wc out;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(1, NULL, NULL, NULL, &cq), 0);
 	assert_int_equal(cq_push(cq, &in, false), 0);
 	assert_int_equal(cq_poll(cq, 1, &out), 1);
@@ -97,12 +91,11 @@ static void cq_poll__every_field_comes_through(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
-static void cq_forget_qp__leaves_the_others_in_their_order(void **state)
+TEST(cq_forget_qp__leaves_the_others_in_their_order)
 {
 	struct ibv_wc wc;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(8, NULL, NULL, NULL, &cq), 0);
 	/* The indices have wrapped round the ring. */
 	for (uint64_t i = 0; i < 5; i++)
@@ -128,13 +121,12 @@ static void cq_forget_qp__leaves_the_others_in_their_order(void **state)
 }
 
 /* The next completion stands at an index that was used already when the queue was armed. */
-static void cq_forget_qp__an_armed_queue_tells_of_the_next_one(void **state)
+TEST(cq_forget_qp__an_armed_queue_tells_of_the_next_one)
 {
 	struct channel channel;
 	struct ibv_wc wc = {.qp_num = 7};
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(channel_init(&channel), 0);
 	assert_int_equal(cq_create(4, &channel, NULL, NULL, &cq), 0);
 	for (int i = 0; i < 3; i++)
@@ -156,13 +148,12 @@ static void count_overrun(void *user)
 	(*(int *)user)++;
 }
 
-static void cq_forget_qp__makes_room_in_a_queue_that_overran(void **state)
+TEST(cq_forget_qp__makes_room_in_a_queue_that_overran)
 {
 	const struct ibv_wc wc = {.qp_num = 7};
 	int overruns = 0;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(2, NULL, &overruns, count_overrun, &cq), 0);
 	for (int round = 1; round <= 2; round++) {
 		assert_int_equal(cq_push(cq, &wc, false), 0);
@@ -177,12 +168,11 @@ static void cq_forget_qp__makes_room_in_a_queue_that_overran(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
-static void cq_push__a_full_queue_loses_the_newest_and_tells_once(void **state)
+TEST(cq_push__a_full_queue_loses_the_newest_and_tells_once)
 {
 	int overruns = 0;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(4, NULL, &overruns, count_overrun, &cq), 0);
 	for (uint64_t i = 0; i < 4; i++)
 		assert_int_equal(push(cq, i), 0);
@@ -212,13 +202,12 @@ static void fill_beyond(struct cq *cq)
 		;
 }
 
-static void cq_push__an_overrun_after_a_new_beginning_is_told_again(void **state)
+TEST(cq_push__an_overrun_after_a_new_beginning_is_told_again)
 {
 	struct ibv_wc wc[4];
 	int overruns = 0;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(4, NULL, &overruns, count_overrun, &cq), 0);
 	fill_beyond(cq);
 	assert_int_equal(cq_poll(cq, 3, wc), 3);
@@ -233,11 +222,10 @@ static void cq_push__an_overrun_after_a_new_beginning_is_told_again(void **state
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
-static void cq_push__counters_may_wrap(void **state)
+TEST(cq_push__counters_may_wrap)
 {
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(4, NULL, NULL, NULL, &cq), 0);
 	cq->prod = cq->cons = UINT32_MAX - 1;
 	for (uint64_t round = 0; round < 5; round++) {
@@ -251,17 +239,15 @@ static void cq_push__counters_may_wrap(void **state)
 
 static struct channel channel;
 
-static int set_up_channel(void **state)
+static int set_up_channel(TEST_STATE)
 {
-	(void)state;
 	if (channel_init(&channel) != 0)
 		return -1;
 	return fcntl(channel.fd, F_SETFL, O_NONBLOCK);
 }
 
-static int tear_down_channel(void **state)
+static int tear_down_channel(TEST_STATE)
 {
-	(void)state;
 	channel_fini(&channel);
 	return 0;
 }
@@ -289,12 +275,12 @@ static int events_of(struct cq *cq, bool solicited, enum ibv_wc_status status)
 	return events(cq->user);
 }
 
-static void cq_arm__fires_once_for_what_it_was_armed_for(void **state)
+TEST(cq_arm__fires_once_for_what_it_was_armed_for, .setup = set_up_channel,
+     .teardown = tear_down_channel)
 {
 	int user;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(8, &channel, &user, NULL, &cq), 0);
 	assert_int_equal(events_of(cq, true, IBV_WC_SUCCESS), 0);
 	cq_arm(cq, false);
@@ -310,12 +296,12 @@ static void cq_arm__fires_once_for_what_it_was_armed_for(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
-static void cq_arm__any_is_not_weakened_by_solicited(void **state)
+TEST(cq_arm__any_is_not_weakened_by_solicited, .setup = set_up_channel,
+     .teardown = tear_down_channel)
 {
 	int user;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(8, &channel, &user, NULL, &cq), 0);
 	cq_arm(cq, true);
 	cq_arm(cq, false);
@@ -326,12 +312,12 @@ static void cq_arm__any_is_not_weakened_by_solicited(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
-static void cq_arm__what_is_there_already_raises_nothing(void **state)
+TEST(cq_arm__what_is_there_already_raises_nothing, .setup = set_up_channel,
+     .teardown = tear_down_channel)
 {
 	int user;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(8, &channel, &user, NULL, &cq), 0);
 	assert_int_equal(push(cq, 0), 0);
 	cq_arm(cq, false);
@@ -341,11 +327,10 @@ static void cq_arm__what_is_there_already_raises_nothing(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
-static void cq_arm__without_a_channel_does_nothing(void **state)
+TEST(cq_arm__without_a_channel_does_nothing)
 {
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(8, NULL, NULL, NULL, &cq), 0);
 	cq_arm(cq, false);
 	assert_int_equal(push(cq, 0), 0);
@@ -353,12 +338,12 @@ static void cq_arm__without_a_channel_does_nothing(void **state)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
-static void cq_destroy__waits_for_its_users_and_forgets_its_events(void **state)
+TEST(cq_destroy__waits_for_its_users_and_forgets_its_events, .setup = set_up_channel,
+     .teardown = tear_down_channel)
 {
 	int user;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(8, &channel, &user, NULL, &cq), 0);
 	cq->users = 1;
 	assert_int_equal(cq_destroy(cq), -EBUSY);
@@ -369,11 +354,10 @@ static void cq_destroy__waits_for_its_users_and_forgets_its_events(void **state)
 	assert_int_equal(events(&user), 0);
 }
 
-static void cq_change_ring__keeps_what_waits(void **state)
+TEST(cq_change_ring__keeps_what_waits)
 {
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create(4, NULL, NULL, NULL, &cq), 0);
 	/* The ring's seam lies among the entries. */
 	cq->prod = cq->cons = 2;
@@ -409,7 +393,8 @@ static void *push_many(void *arg)
 }
 
 /* As every program sleeps: drain, arm, drain again, and sleep. A lost wake-up hangs it. */
-static void cq_arm__a_sleeper_never_misses_a_completion(void **state)
+TEST(cq_arm__a_sleeper_never_misses_a_completion, .setup = set_up_channel,
+     .teardown = tear_down_channel)
 {
 	uint64_t next = 0;
 	pthread_t engine;
@@ -418,7 +403,6 @@ static void cq_arm__a_sleeper_never_misses_a_completion(void **state)
 	struct cq *cq;
 	int code;
 
-	(void)state;
 	assert_int_equal(fcntl(channel.fd, F_SETFL, 0), 0);
 	assert_int_equal(cq_create(16, &channel, NULL, NULL, &cq), 0);
 	assert_int_equal(pthread_create(&engine, NULL, push_many, cq), 0);
@@ -458,11 +442,11 @@ static void *push_in_step(void *arg)
 
 /* Both sides at the same instant, again and again: either the poll finds the completion or the
  * event tells of it. */
-static void cq_arm__either_the_poll_or_the_event_tells(void **state)
+TEST(cq_arm__either_the_poll_or_the_event_tells, .setup = set_up_channel,
+     .teardown = tear_down_channel)
 {
 	pthread_t engine;
 
-	(void)state;
 	assert_int_equal(cq_create(1, &channel, &step, NULL, &step.cq), 0);
 	assert_int_equal(pthread_create(&engine, NULL, push_in_step, NULL), 0);
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
@@ -519,9 +503,9 @@ static void take_before_arming(bool armed_for_solicited)
 	assert_int_equal(cq_destroy(step.cq), 0);
 }
 
-static void cq_arm__nothing_tells_of_what_was_taken_before(void **state)
+TEST(cq_arm__nothing_tells_of_what_was_taken_before, .setup = set_up_channel,
+     .teardown = tear_down_channel)
 {
-	(void)state;
 	take_before_arming(false);
 	take_before_arming(true);
 }
@@ -557,11 +541,10 @@ static void *poll_many(void *arg)
 	return NULL;
 }
 
-static void cq_poll__two_threads_share_the_completions(void **state)
+TEST(cq_poll__two_threads_share_the_completions)
 {
 	pthread_t engine, threads[2];
 
-	(void)state;
 	assert_int_equal(cq_create(64, NULL, NULL, NULL, &pollers.cq), 0);
 	assert_int_equal(pthread_barrier_init(&pollers.start, NULL, 2), 0);
 	for (size_t i = 0; i < 2; i++)
@@ -575,33 +558,4 @@ static void cq_poll__two_threads_share_the_completions(void **state)
 		assert_int_equal(pollers.seen[i], 1);
 	pthread_barrier_destroy(&pollers.start);
 	assert_int_equal(cq_destroy(pollers.cq), 0);
-}
-
-#define WITH_CHANNEL(name) cmocka_unit_test_setup_teardown(name, set_up_channel, tear_down_channel)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cq_create__room_is_at_least_what_was_asked_for),
-		WITH_CHANNEL(cq_destroy__waits_for_its_users_and_forgets_its_events),
-		cmocka_unit_test(cq_push__a_full_queue_loses_the_newest_and_tells_once),
-		cmocka_unit_test(cq_push__an_overrun_after_a_new_beginning_is_told_again),
-		cmocka_unit_test(cq_push__counters_may_wrap),
-		cmocka_unit_test(cq_poll__takes_the_oldest_first_and_no_more_than_asked),
-		cmocka_unit_test(cq_poll__every_field_comes_through),
-		cmocka_unit_test(cq_forget_qp__leaves_the_others_in_their_order),
-		cmocka_unit_test(cq_forget_qp__an_armed_queue_tells_of_the_next_one),
-		cmocka_unit_test(cq_forget_qp__makes_room_in_a_queue_that_overran),
-		cmocka_unit_test(cq_poll__two_threads_share_the_completions),
-		WITH_CHANNEL(cq_arm__fires_once_for_what_it_was_armed_for),
-		WITH_CHANNEL(cq_arm__any_is_not_weakened_by_solicited),
-		WITH_CHANNEL(cq_arm__what_is_there_already_raises_nothing),
-		cmocka_unit_test(cq_arm__without_a_channel_does_nothing),
-		WITH_CHANNEL(cq_arm__a_sleeper_never_misses_a_completion),
-		WITH_CHANNEL(cq_arm__either_the_poll_or_the_event_tells),
-		WITH_CHANNEL(cq_arm__nothing_tells_of_what_was_taken_before),
-		cmocka_unit_test(cq_change_ring__keeps_what_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

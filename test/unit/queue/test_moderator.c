@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/queue/moderator.c: when events of a moderated completion queue are raised. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "queue/cq.h"
+#include "test.h"
 
 #define COUNT	  4
 #define PERIOD_NS 1000u
@@ -18,9 +15,8 @@ static struct cq *cq;
 static uint64_t now_ns;
 static unsigned int taken;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	now_ns = 5000;
 	taken = 0;
 	moderator_init(&moderator);
@@ -32,9 +28,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	if (cq)
 		cq_destroy(cq);
 	cq = NULL;
@@ -42,6 +37,8 @@ static int tear_down(void **state)
 	assert_true(TAILQ_EMPTY(&moderator.waiting));
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static void complete(unsigned int count)
 {
@@ -73,9 +70,8 @@ static unsigned int events(void)
 	return taken - before;
 }
 
-static void due__the_last_of_the_count_raises_it(void **state)
+TEST(due__the_last_of_the_count_raises_it)
 {
-	(void)state;
 	complete(COUNT - 1);
 	assert_int_equal(events(), 0);
 	complete(1);
@@ -90,9 +86,8 @@ static void due__the_last_of_the_count_raises_it(void **state)
 	assert_int_equal(events(), 1);
 }
 
-static void run__time_raises_it_too(void **state)
+TEST(run__time_raises_it_too)
 {
-	(void)state;
 	complete(1);
 	assert_int_equal(moderator.deadline_ns, now_ns + PERIOD_NS);
 	pass(PERIOD_NS - 1);
@@ -106,9 +101,8 @@ static void run__time_raises_it_too(void **state)
 	assert_int_equal(events(), 0);
 }
 
-static void run__counts_anew_after_the_event(void **state)
+TEST(run__counts_anew_after_the_event)
 {
-	(void)state;
 	complete(COUNT - 1);
 	pass(PERIOD_NS);
 	assert_int_equal(events(), 1);
@@ -119,11 +113,10 @@ static void run__counts_anew_after_the_event(void **state)
 	assert_int_equal(events(), 1);
 }
 
-static void run__knows_several_queues(void **state)
+TEST(run__knows_several_queues)
 {
 	struct cq *first = cq, *second;
 
-	(void)state;
 	assert_int_equal(cq_create(64, &channel, NULL, NULL, &second), 0);
 	second->now_ns = &now_ns;
 	moderator_set(second, &moderator, COUNT, PERIOD_NS / 2);
@@ -141,9 +134,8 @@ static void run__knows_several_queues(void **state)
 	cq = first;
 }
 
-static void due__who_is_not_armed_waits_for_nothing(void **state)
+TEST(due__who_is_not_armed_waits_for_nothing)
 {
-	(void)state;
 	complete(COUNT);
 	assert_int_equal(events(), 1);
 	complete(COUNT);
@@ -152,22 +144,20 @@ static void due__who_is_not_armed_waits_for_nothing(void **state)
 	assert_int_equal(events(), 0);
 }
 
-static void set__an_event_that_waits_is_raised(void **state)
+TEST(set__an_event_that_waits_is_raised)
 {
-	(void)state;
 	complete(1);
 	moderator_set(cq, &moderator, COUNT, PERIOD_NS);
 	assert_int_equal(events(), 1);
 }
 
-static void set__zero_ends_it(void **state)
+TEST(set__zero_ends_it)
 {
 	static const struct {
 		uint32_t count;
 		uint64_t period_ns;
 	} none[] = {{0, PERIOD_NS}, {COUNT, 0}, {0, 0}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		moderator_set(cq, &moderator, COUNT, PERIOD_NS);
 		moderator_set(cq, &moderator, none[i].count, none[i].period_ns);
@@ -177,9 +167,8 @@ static void set__zero_ends_it(void **state)
 	}
 }
 
-static void forget__an_event_does_not_wait_for_what_was_dropped(void **state)
+TEST(forget__an_event_does_not_wait_for_what_was_dropped)
 {
-	(void)state;
 	complete_of(7);
 	complete_of(7);
 	cq_forget_qp(cq, 7);
@@ -192,9 +181,8 @@ static void forget__an_event_does_not_wait_for_what_was_dropped(void **state)
 	assert_int_equal(events(), 1);
 }
 
-static void forget__an_event_counts_what_is_left(void **state)
+TEST(forget__an_event_counts_what_is_left)
 {
-	(void)state;
 	complete_of(7);
 	complete_of(8);
 	complete_of(7);
@@ -206,11 +194,10 @@ static void forget__an_event_counts_what_is_left(void **state)
 }
 
 /* The event is for what was taken as well: nothing was dropped. */
-static void forget__of_nothing_changes_nothing(void **state)
+TEST(forget__of_nothing_changes_nothing)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	complete_of(7);
 	assert_int_equal(cq_poll(cq, 1, &wc), 1);
 	cq_forget_qp(cq, 7);
@@ -218,34 +205,12 @@ static void forget__of_nothing_changes_nothing(void **state)
 	assert_int_equal(events(), 1);
 }
 
-static void destroy__takes_the_queue_out(void **state)
+TEST(destroy__takes_the_queue_out)
 {
-	(void)state;
 	complete(1);
 	assert_false(TAILQ_EMPTY(&moderator.waiting));
 	assert_int_equal(cq_destroy(cq), 0);
 	cq = NULL;
 	assert_true(TAILQ_EMPTY(&moderator.waiting));
 	pass(PERIOD_NS);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(due__the_last_of_the_count_raises_it),
-		UNIT(run__time_raises_it_too),
-		UNIT(run__counts_anew_after_the_event),
-		UNIT(run__knows_several_queues),
-		UNIT(due__who_is_not_armed_waits_for_nothing),
-		UNIT(set__an_event_that_waits_is_raised),
-		UNIT(set__zero_ends_it),
-		UNIT(forget__an_event_does_not_wait_for_what_was_dropped),
-		UNIT(forget__an_event_counts_what_is_left),
-		UNIT(forget__of_nothing_changes_nothing),
-		UNIT(destroy__takes_the_queue_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

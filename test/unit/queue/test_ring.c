@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/queue/ring.c, and of what each queue does with an allocator's memory. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "queue/cq.h"
 #include "queue/ring.h"
 #include "queue/sq.h"
 #include "queue/srq.h"
+#include "test.h"
 
 #define BLOCKS_MAX 8
 
@@ -67,19 +64,19 @@ static const struct ring_allocator allocator = {
 	.alloc = source_alloc, .free = source_free, .user = &source};
 static const struct queue_domain domain = {.allocator = &allocator};
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	memset(&source, 0, sizeof(source));
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	assert_int_equal(source.frees, source.allocs);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static bool is_in_block(unsigned int i, const void *at)
 {
@@ -88,12 +85,11 @@ static bool is_in_block(unsigned int i, const void *at)
 	return (const uint8_t *)at >= block && (const uint8_t *)at < block + source.bytes[i];
 }
 
-static void ring_alloc__without_a_domain_is_the_heaps(void **state)
+TEST(ring_alloc__without_a_domain_is_the_heaps)
 {
 	const struct queue_domain none = {.allocator = NULL};
 	struct ring_memory memory;
 
-	(void)state;
 	assert_int_equal(ring_alloc(NULL, 4096, RING_SEND, &memory), 0);
 	assert_non_null(memory.base);
 	assert_int_equal((uintptr_t)memory.base % RTE_CACHE_LINE_SIZE, 0);
@@ -104,11 +100,10 @@ static void ring_alloc__without_a_domain_is_the_heaps(void **state)
 	ring_free(&memory);
 }
 
-static void ring_alloc__asks_the_allocator(void **state)
+TEST(ring_alloc__asks_the_allocator)
 {
 	struct ring_memory memory;
 
-	(void)state;
 	assert_int_equal(ring_alloc(&domain, 640, RING_RECV, &memory), 0);
 	assert_ptr_equal(memory.base, source.blocks[0]);
 	assert_int_equal(source.bytes[0], 640);
@@ -119,11 +114,10 @@ static void ring_alloc__asks_the_allocator(void **state)
 	assert_int_equal(source.frees, 1);
 }
 
-static void ring_alloc__what_the_allocator_declines_is_the_heaps(void **state)
+TEST(ring_alloc__what_the_allocator_declines_is_the_heaps)
 {
 	struct ring_memory memory;
 
-	(void)state;
 	source.declines = true;
 	assert_int_equal(ring_alloc(&domain, 640, RING_SEND, &memory), 0);
 	memset(memory.base, 0xff, 640);
@@ -131,22 +125,20 @@ static void ring_alloc__what_the_allocator_declines_is_the_heaps(void **state)
 	assert_int_equal(source.frees, 0);
 }
 
-static void ring_alloc__fails_as_the_allocator_does(void **state)
+TEST(ring_alloc__fails_as_the_allocator_does)
 {
 	struct ring_memory memory;
 
-	(void)state;
 	source.rc = -ENOMEM;
 	assert_int_equal(ring_alloc(&domain, 640, RING_SEND, &memory), -ENOMEM);
 	ring_free(&memory);
 	assert_int_equal(source.frees, 0);
 }
 
-static void ring_alloc__gives_back_what_is_not_aligned(void **state)
+TEST(ring_alloc__gives_back_what_is_not_aligned)
 {
 	struct ring_memory memory;
 
-	(void)state;
 	source.misalign = 8;
 	assert_int_equal(ring_alloc(&domain, 640, RING_SEND, &memory), -ENOMEM);
 	assert_int_equal(source.allocs, 1);
@@ -154,7 +146,7 @@ static void ring_alloc__gives_back_what_is_not_aligned(void **state)
 	ring_free(&memory);
 }
 
-static void sq_init__is_in_the_allocators_memory(void **state)
+TEST(sq_init__is_in_the_allocators_memory)
 {
 	const struct sq_attr attr = {
 		.max_wr = 5,
@@ -164,7 +156,6 @@ static void sq_init__is_in_the_allocators_memory(void **state)
 	};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init_in(&domain, &sq, &attr), 0);
 	assert_int_equal(source.kinds[0], RING_SEND);
 	assert_true(is_in_block(0, sq_at(&sq, 0)));
@@ -175,13 +166,12 @@ static void sq_init__is_in_the_allocators_memory(void **state)
 	sq_fini(&sq);
 }
 
-static void rq_change_ring__gives_the_old_one_back(void **state)
+TEST(rq_change_ring__gives_the_old_one_back)
 {
 	struct ibv_recv_wr wr = {.wr_id = 7}, *bad;
 	struct rq_ring ring;
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init_in(&domain, RING_RECV, &rq, 4, 1), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(rq_post(&rq, &wr, &bad), 0);
@@ -205,11 +195,10 @@ static void rq_change_ring__gives_the_old_one_back(void **state)
 	rq_fini(&rq);
 }
 
-static void srq_create_in__is_in_the_allocators_memory(void **state)
+TEST(srq_create_in__is_in_the_allocators_memory)
 {
 	struct srq *srq;
 
-	(void)state;
 	assert_int_equal(srq_create_in(&domain, 4, 1, NULL, &srq), 0);
 	assert_int_equal(source.kinds[0], RING_SHARED_RECV);
 	assert_ptr_equal(srq->rq.ring, source.blocks[0]);
@@ -218,7 +207,7 @@ static void srq_create_in__is_in_the_allocators_memory(void **state)
 	assert_int_equal(srq_create_in(&domain, 4, 1, NULL, &srq), -ENOMEM);
 }
 
-static void cq_create_in__is_in_the_allocators_memory_with_its_stamps(void **state)
+TEST(cq_create_in__is_in_the_allocators_memory_with_its_stamps)
 {
 	const uint64_t clock_ns = 17;
 	const struct cq_attr attr = {.cqe = 3, .stamp_ns = &clock_ns, .domain = &domain};
@@ -228,7 +217,6 @@ static void cq_create_in__is_in_the_allocators_memory_with_its_stamps(void **sta
 	struct cq_ring ring;
 	struct cq *cq;
 
-	(void)state;
 	assert_int_equal(cq_create_in(&attr, &cq), 0);
 	assert_int_equal(source.allocs, 1);
 	assert_int_equal(source.kinds[0], RING_COMPLETION);
@@ -248,7 +236,7 @@ static void cq_create_in__is_in_the_allocators_memory_with_its_stamps(void **sta
 }
 
 /* Whose lock another thread holds for ever, as it were. */
-static void queues__of_one_thread_take_no_lock(void **state)
+TEST(queues__of_one_thread_take_no_lock)
 {
 	const struct queue_domain single = {.single_threaded = true};
 	const struct sq_attr sq_attr = {.max_wr = 4, .max_sge = 1, .type = IBV_QPT_RC};
@@ -260,7 +248,6 @@ static void queues__of_one_thread_take_no_lock(void **state)
 	struct sq sq;
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(sq_init_in(&single, &sq, &sq_attr), 0);
 	assert_int_equal(rq_init_in(&single, RING_RECV, &rq, 4, 1), 0);
 	assert_int_equal(cq_create_in(&cq_attr, &cq), 0);
@@ -277,24 +264,4 @@ static void queues__of_one_thread_take_no_lock(void **state)
 	sq_fini(&sq);
 	rq_fini(&rq);
 	assert_int_equal(cq_destroy(cq), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(ring_alloc__without_a_domain_is_the_heaps),
-		UNIT(ring_alloc__asks_the_allocator),
-		UNIT(ring_alloc__what_the_allocator_declines_is_the_heaps),
-		UNIT(ring_alloc__fails_as_the_allocator_does),
-		UNIT(ring_alloc__gives_back_what_is_not_aligned),
-		UNIT(sq_init__is_in_the_allocators_memory),
-		UNIT(rq_change_ring__gives_the_old_one_back),
-		UNIT(srq_create_in__is_in_the_allocators_memory),
-		UNIT(cq_create_in__is_in_the_allocators_memory_with_its_stamps),
-		UNIT(queues__of_one_thread_take_no_lock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

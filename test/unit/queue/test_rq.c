@@ -3,14 +3,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "queue/rq.h"
+#include "test.h"
 
 static int post(struct rq *rq, uint64_t wr_id, struct ibv_sge *sges, int num_sge)
 {
@@ -21,11 +18,10 @@ static int post(struct rq *rq, uint64_t wr_id, struct ibv_sge *sges, int num_sge
 	return rc;
 }
 
-static void rq_init__grants_at_least_what_was_asked_for(void **state)
+TEST(rq_init__grants_at_least_what_was_asked_for)
 {
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init(&rq, UINT32_MAX, 1), -EINVAL);
 	assert_int_equal(rq_init(&rq, 1, UINT32_MAX), -EINVAL);
 	assert_int_equal(rq_init(&rq, 5, 3), 0);
@@ -37,18 +33,17 @@ static void rq_init__grants_at_least_what_was_asked_for(void **state)
 	rq_fini(&rq);
 }
 
-static void rq_init__a_queue_of_0_takes_nothing(void **state)
+TEST(rq_init__a_queue_of_0_takes_nothing)
 {
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init(&rq, 0, 0), 0);
 	assert_int_equal(post(&rq, 0, NULL, 0), ENOMEM);
 	assert_null(rq_head(&rq));
 	rq_fini(&rq);
 }
 
-static void rq_post__copies_the_request(void **state)
+TEST(rq_post__copies_the_request)
 {
 	struct ibv_sge sges[3] = {{.addr = 1, .length = UINT32_MAX, .lkey = 2},
 				  {.addr = 3, .length = 0, .lkey = 4},
@@ -57,7 +52,6 @@ static void rq_post__copies_the_request(void **state)
 	struct recv_wqe *wqe;
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init(&rq, 2, 3), 0);
 	assert_int_equal(post(&rq, 77, sges, 3), 0);
 	sges[0].addr = 0; /* the application's again */
@@ -72,12 +66,11 @@ static void rq_post__copies_the_request(void **state)
 	rq_fini(&rq);
 }
 
-static void rq_post__bad_lists_are_refused(void **state)
+TEST(rq_post__bad_lists_are_refused)
 {
 	struct ibv_sge sges[3] = {{0}};
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init(&rq, 2, 2), 0);
 	assert_int_equal(post(&rq, 0, sges, 3), EINVAL);
 	assert_int_equal(post(&rq, 0, sges, -1), EINVAL);
@@ -87,14 +80,13 @@ static void rq_post__bad_lists_are_refused(void **state)
 	rq_fini(&rq);
 }
 
-static void rq_post__what_stands_before_the_bad_one_is_posted(void **state)
+TEST(rq_post__what_stands_before_the_bad_one_is_posted)
 {
 	struct ibv_recv_wr wrs[3] = {
 		{.wr_id = 0, .next = &wrs[1]}, {.wr_id = 1, .next = &wrs[2]}, {.wr_id = 2}};
 	struct ibv_recv_wr *bad = NULL;
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init(&rq, 2, 1), 0);
 	assert_int_equal(rq_post(&rq, NULL, &bad), 0);
 	assert_int_equal(rq_post(&rq, wrs, &bad), ENOMEM);
@@ -107,11 +99,10 @@ static void rq_post__what_stands_before_the_bad_one_is_posted(void **state)
 	rq_fini(&rq);
 }
 
-static void rq_post__counters_may_wrap(void **state)
+TEST(rq_post__counters_may_wrap)
 {
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init(&rq, 4, 1), 0);
 	rq.prod = rq.cons = UINT32_MAX - 1;
 	for (uint64_t i = 0; i < 4; i++)
@@ -125,11 +116,10 @@ static void rq_post__counters_may_wrap(void **state)
 	rq_fini(&rq);
 }
 
-static void rq_clear__drops_everything(void **state)
+TEST(rq_clear__drops_everything)
 {
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init(&rq, 2, 1), 0);
 	assert_int_equal(post(&rq, 0, NULL, 0), 0);
 	assert_int_equal(post(&rq, 1, NULL, 0), 0);
@@ -164,13 +154,12 @@ static void *post_many(void *arg)
 	return NULL;
 }
 
-static void rq_post__threads_keep_their_order(void **state)
+TEST(rq_post__threads_keep_their_order)
 {
 	pthread_t threads[STRESS_POSTERS];
 	uint32_t next[STRESS_POSTERS] = {0};
 	struct rq rq;
 
-	(void)state;
 	assert_int_equal(rq_init(&rq, 1024, 1), 0);
 	assert_int_equal(pthread_barrier_init(&start, NULL, STRESS_POSTERS), 0);
 	for (size_t i = 0; i < STRESS_POSTERS; i++)
@@ -194,20 +183,4 @@ static void rq_post__threads_keep_their_order(void **state)
 	pthread_barrier_destroy(&start);
 	assert_null(rq_head(&rq));
 	rq_fini(&rq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rq_init__grants_at_least_what_was_asked_for),
-		cmocka_unit_test(rq_init__a_queue_of_0_takes_nothing),
-		cmocka_unit_test(rq_post__copies_the_request),
-		cmocka_unit_test(rq_post__bad_lists_are_refused),
-		cmocka_unit_test(rq_post__what_stands_before_the_bad_one_is_posted),
-		cmocka_unit_test(rq_post__counters_may_wrap),
-		cmocka_unit_test(rq_post__threads_keep_their_order),
-		cmocka_unit_test(rq_clear__drops_everything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

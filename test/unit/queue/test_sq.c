@@ -3,15 +3,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "queue/sq.h"
+#include "test.h"
 
 static const struct sq_attr attr = {.max_wr = 4, .max_sge = 3, .max_inline = 100};
 
@@ -40,12 +37,11 @@ static struct send_wqe *posted(struct sq *sq, struct ibv_send_wr *wr)
 	return sq_at(sq, index);
 }
 
-static void sq_init__grants_at_least_what_was_asked_for(void **state)
+TEST(sq_init__grants_at_least_what_was_asked_for)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = UINT32_MAX}), -EINVAL);
 	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = 1, .max_sge = UINT32_MAX}),
 			 -EINVAL);
@@ -61,18 +57,17 @@ static void sq_init__grants_at_least_what_was_asked_for(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_init__a_queue_of_0_takes_nothing(void **state)
+TEST(sq_init__a_queue_of_0_takes_nothing)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_sge = 1}), 0);
 	assert_int_equal(post(&sq, &wr), ENOMEM);
 	sq_fini(&sq);
 }
 
-static void sq_post__opcodes_are_those_of_the_queue_pairs_type(void **state)
+TEST(sq_post__opcodes_are_those_of_the_queue_pairs_type)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -100,7 +95,6 @@ static void sq_post__opcodes_are_those_of_the_queue_pairs_type(void **state)
 		{(enum ibv_wr_opcode)0x80000002, false, false, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ibv_sge sge = {.length = 8};
 		struct ibv_mw mw = {0};
@@ -119,7 +113,7 @@ static void sq_post__opcodes_are_those_of_the_queue_pairs_type(void **state)
 	}
 }
 
-static void sq_post__copies_what_the_opcode_uses(void **state)
+TEST(sq_post__copies_what_the_opcode_uses)
 {
 	struct ibv_sge sges[3] = {{.addr = 1, .length = 100, .lkey = 2},
 				  {.addr = 3, .length = 0, .lkey = 4},
@@ -130,7 +124,6 @@ static void sq_post__copies_what_the_opcode_uses(void **state)
 	struct send_wqe *wqe;
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	/* What the last round left in the slots does not show. */
 	memset(sq.ring, 0xff, (size_t)sq.attr.max_wr * sq.stride);
@@ -171,24 +164,22 @@ static void sq_post__copies_what_the_opcode_uses(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__signal_all_sets_the_flag(void **state)
+TEST(sq_post__signal_all_sets_the_flag)
 {
 	const struct sq_attr all = {.max_wr = 1, .sig_all = true};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SOLICITED};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &all), 0);
 	assert_int_equal(posted(&sq, &wr)->flags, IBV_SEND_SOLICITED | IBV_SEND_SIGNALED);
 	sq_fini(&sq);
 }
 
-static void sq_post__flags_without_a_meaning_are_refused(void **state)
+TEST(sq_post__flags_without_a_meaning_are_refused)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_IP_CSUM};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	assert_int_equal(post(&sq, &wr), EINVAL);
 	wr.send_flags = 1u << 8;
@@ -196,7 +187,7 @@ static void sq_post__flags_without_a_meaning_are_refused(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__inline_data_is_copied_at_once(void **state)
+TEST(sq_post__inline_data_is_copied_at_once)
 {
 	uint8_t data[100];
 	struct ibv_sge sges[3] = {{.addr = (uintptr_t)data, .length = 60},
@@ -209,7 +200,6 @@ static void sq_post__inline_data_is_copied_at_once(void **state)
 	struct send_wqe *wqe;
 	struct sq sq;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)i;
 	assert_int_equal(sq_init(&sq, &attr), 0);
@@ -223,7 +213,7 @@ static void sq_post__inline_data_is_copied_at_once(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__inline_data_has_its_limit(void **state)
+TEST(sq_post__inline_data_has_its_limit)
 {
 	uint8_t data[101] = {0};
 	struct ibv_sge sges[2] = {{.addr = (uintptr_t)data, .length = 101},
@@ -234,7 +224,6 @@ static void sq_post__inline_data_has_its_limit(void **state)
 				 .num_sge = 1};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	assert_int_equal(post(&sq, &wr), EINVAL);
 	/* A sum that is small modulo 2^32. */
@@ -252,7 +241,7 @@ static void sq_post__inline_data_has_its_limit(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__a_binding_is_described_by_keys(void **state)
+TEST(sq_post__a_binding_is_described_by_keys)
 {
 	struct ibv_sge sge = {.length = 8};
 	struct ibv_mr mr = {.lkey = 0x1122};
@@ -269,7 +258,6 @@ static void sq_post__a_binding_is_described_by_keys(void **state)
 	struct send_wqe *wqe;
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	wqe = posted(&sq, &wr);
 	assert_int_equal(wqe->bind_window, 0x3344);
@@ -298,13 +286,12 @@ static void sq_post__a_binding_is_described_by_keys(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__a_message_has_at_most_2_gib(void **state)
+TEST(sq_post__a_message_has_at_most_2_gib)
 {
 	struct ibv_sge sges[3] = {{.length = 0x40000000}, {.length = 0x40000000}, {.length = 1}};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = sges, .num_sge = 2};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	assert_int_equal(posted(&sq, &wr)->length, 0x80000000);
 	wr.num_sge = 3;
@@ -314,13 +301,12 @@ static void sq_post__a_message_has_at_most_2_gib(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__bad_lists_are_refused(void **state)
+TEST(sq_post__bad_lists_are_refused)
 {
 	struct ibv_sge sges[4] = {{0}};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = sges, .num_sge = 4};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	assert_int_equal(post(&sq, &wr), EINVAL);
 	wr.num_sge = -1;
@@ -332,7 +318,7 @@ static void sq_post__bad_lists_are_refused(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__atomics_have_8_bytes(void **state)
+TEST(sq_post__atomics_have_8_bytes)
 {
 	struct ibv_sge sges[2] = {{.addr = 1, .length = 4096, .lkey = 2}, {.length = 8}};
 	struct ibv_send_wr wr = {
@@ -340,7 +326,6 @@ static void sq_post__atomics_have_8_bytes(void **state)
 	struct send_wqe *wqe;
 	struct sq sq;
 
-	(void)state;
 	wr.wr.atomic.remote_addr = 0x1000;
 	wr.wr.atomic.compare_add = 0x1111111111111111;
 	wr.wr.atomic.swap = 0x2222222222222222;
@@ -372,7 +357,7 @@ static void sq_post__atomics_have_8_bytes(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__an_atomic_write_has_8_bytes(void **state)
+TEST(sq_post__an_atomic_write_has_8_bytes)
 {
 	uint64_t value = 0x1122334455667788;
 	struct ibv_sge sge = {.addr = (uintptr_t)&value, .length = 8, .lkey = 2};
@@ -380,7 +365,6 @@ static void sq_post__an_atomic_write_has_8_bytes(void **state)
 	struct send_wqe *wqe;
 	struct sq sq;
 
-	(void)state;
 	wr.wr.rdma.remote_addr = 0x1000;
 	wr.wr.rdma.rkey = 3;
 	assert_int_equal(sq_init(&sq, &attr), 0);
@@ -400,14 +384,13 @@ static void sq_post__an_atomic_write_has_8_bytes(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__what_stands_before_the_bad_one_is_posted(void **state)
+TEST(sq_post__what_stands_before_the_bad_one_is_posted)
 {
 	struct ibv_send_wr wrs[3] = {
 		{.wr_id = 0, .next = &wrs[1]}, {.wr_id = 1, .next = &wrs[2]}, {.wr_id = 2}};
 	struct ibv_send_wr *bad = NULL;
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = 2}), 0);
 	assert_int_equal(sq_post(&sq, IBV_QPT_RC, NULL, &bad), 0);
 	assert_int_equal(sq_prod(&sq), 0);
@@ -419,12 +402,11 @@ static void sq_post__what_stands_before_the_bad_one_is_posted(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_post__counters_may_wrap(void **state)
+TEST(sq_post__counters_may_wrap)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	sq.prod = sq.cons = sq.next = UINT32_MAX - 1;
 	for (uint32_t i = 0; i < 4; i++) {
@@ -437,12 +419,11 @@ static void sq_post__counters_may_wrap(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_pop__moves_along_what_is_sent_next(void **state)
+TEST(sq_pop__moves_along_what_is_sent_next)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	/* Over the wrap of the counters. */
 	sq.prod = sq.cons = sq.next = UINT32_MAX - 1;
@@ -460,12 +441,11 @@ static void sq_pop__moves_along_what_is_sent_next(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_has__what_is_posted_and_the_next_one(void **state)
+TEST(sq_has__what_is_posted_and_the_next_one)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	sq.prod = sq.cons = sq.next = UINT32_MAX;
 	assert_int_equal(post(&sq, &wr), 0);
@@ -480,12 +460,11 @@ static void sq_has__what_is_posted_and_the_next_one(void **state)
 	sq_fini(&sq);
 }
 
-static void sq_clear__drops_everything(void **state)
+TEST(sq_clear__drops_everything)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(post(&sq, &wr), 0);
@@ -538,14 +517,13 @@ static void *post_many(void *arg)
 	return NULL;
 }
 
-static void sq_post__threads_keep_their_order(void **state)
+TEST(sq_post__threads_keep_their_order)
 {
 	const struct sq_attr small = {.max_wr = 1024, .max_sge = 1, .max_inline = 8};
 	pthread_t threads[STRESS_POSTERS];
 	uint32_t next[STRESS_POSTERS] = {0};
 	struct sq sq;
 
-	(void)state;
 	assert_int_equal(sq_init(&sq, &small), 0);
 	assert_int_equal(pthread_barrier_init(&start, NULL, STRESS_POSTERS), 0);
 	for (size_t i = 0; i < STRESS_POSTERS; i++)
@@ -571,31 +549,4 @@ static void sq_post__threads_keep_their_order(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	pthread_barrier_destroy(&start);
 	sq_fini(&sq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sq_init__grants_at_least_what_was_asked_for),
-		cmocka_unit_test(sq_init__a_queue_of_0_takes_nothing),
-		cmocka_unit_test(sq_post__opcodes_are_those_of_the_queue_pairs_type),
-		cmocka_unit_test(sq_post__copies_what_the_opcode_uses),
-		cmocka_unit_test(sq_post__signal_all_sets_the_flag),
-		cmocka_unit_test(sq_post__flags_without_a_meaning_are_refused),
-		cmocka_unit_test(sq_post__inline_data_is_copied_at_once),
-		cmocka_unit_test(sq_post__inline_data_has_its_limit),
-		cmocka_unit_test(sq_post__a_binding_is_described_by_keys),
-		cmocka_unit_test(sq_post__a_message_has_at_most_2_gib),
-		cmocka_unit_test(sq_post__bad_lists_are_refused),
-		cmocka_unit_test(sq_post__atomics_have_8_bytes),
-		cmocka_unit_test(sq_post__an_atomic_write_has_8_bytes),
-		cmocka_unit_test(sq_post__what_stands_before_the_bad_one_is_posted),
-		cmocka_unit_test(sq_post__counters_may_wrap),
-		cmocka_unit_test(sq_post__threads_keep_their_order),
-		cmocka_unit_test(sq_pop__moves_along_what_is_sent_next),
-		cmocka_unit_test(sq_has__what_is_posted_and_the_next_one),
-		cmocka_unit_test(sq_clear__drops_everything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "queue/ah.h"
 #include "queue/sq_build.h"
+#include "test.h"
 
 #define MAX_WR	   4
 #define MAX_SGE	   3
@@ -28,19 +25,19 @@ static void create(enum ibv_qp_type type)
 	assert_int_equal(sq_init(&sq, &attr), 0);
 }
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	create(IBV_QPT_RC);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	sq_fini(&sq);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static void start(void)
 {
@@ -70,12 +67,11 @@ static void expect_refused(int error)
 	rte_spinlock_unlock(&sq.lock.spin);
 }
 
-static void complete__shows_the_whole_list_at_once(void **state)
+TEST(complete__shows_the_whole_list_at_once)
 {
 	const struct ibv_sge list[2] = {{1, 100, 2}, {3, 50, 4}};
 	struct send_wqe *wqe;
 
-	(void)state;
 	start();
 	wqe = sq_build_next(&sq, IBV_WR_SEND, 11, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
 	assert_non_null(wqe);
@@ -104,17 +100,15 @@ static void complete__shows_the_whole_list_at_once(void **state)
 	assert_int_equal(wqe->length, 10);
 }
 
-static void complete__of_nothing_posts_nothing(void **state)
+TEST(complete__of_nothing_posts_nothing)
 {
-	(void)state;
 	start();
 	assert_int_equal(sq_build_complete(&sq), 0);
 	assert_int_equal(sq_prod(&sq), 0);
 }
 
-static void complete__a_message_may_have_no_data(void **state)
+TEST(complete__a_message_may_have_no_data)
 {
-	(void)state;
 	start();
 	assert_non_null(next(IBV_WR_SEND));
 	assert_int_equal(sq_build_complete(&sq), 0);
@@ -122,9 +116,8 @@ static void complete__a_message_may_have_no_data(void **state)
 	assert_int_equal(sq_at(&sq, 0)->num_sge, 0);
 }
 
-static void abort__forgets_the_list(void **state)
+TEST(abort__forgets_the_list)
 {
-	(void)state;
 	start();
 	assert_non_null(next(IBV_WR_SEND));
 	sq_build_abort(&sq);
@@ -134,9 +127,8 @@ static void abort__forgets_the_list(void **state)
 	assert_int_equal(sq_prod(&sq), 0);
 }
 
-static void next__a_full_queue_posts_nothing(void **state)
+TEST(next__a_full_queue_posts_nothing)
 {
-	(void)state;
 	start();
 	for (int i = 0; i < MAX_WR; i++)
 		assert_non_null(next(IBV_WR_SEND));
@@ -156,9 +148,8 @@ static void next__a_full_queue_posts_nothing(void **state)
 	assert_int_equal(sq_build_complete(&sq), 0);
 }
 
-static void next__refuses_what_was_not_asked_for(void **state)
+TEST(next__refuses_what_was_not_asked_for)
 {
-	(void)state;
 	sq_build_start(&sq, 1u << IBV_WR_SEND);
 	assert_non_null(next(IBV_WR_SEND));
 	assert_null(next(IBV_WR_RDMA_WRITE));
@@ -169,11 +160,10 @@ static void next__refuses_what_was_not_asked_for(void **state)
 	expect_refused(EINVAL);
 }
 
-static void sge_list__refuses_what_is_too_long(void **state)
+TEST(sge_list__refuses_what_is_too_long)
 {
 	struct ibv_sge list[MAX_SGE + 1];
 
-	(void)state;
 	memset(list, 0, sizeof(list));
 	start();
 	next(IBV_WR_SEND);
@@ -191,12 +181,11 @@ static void sge_list__refuses_what_is_too_long(void **state)
 	assert_int_equal(sq_build_complete(&sq), 0);
 }
 
-static void inline__copies_at_once(void **state)
+TEST(inline__copies_at_once)
 {
 	char first[] = "abc", second[] = "defgh";
 	const struct ibv_data_buf list[3] = {{first, 3}, {NULL, 0}, {second, 5}};
 
-	(void)state;
 	start();
 	assert_non_null(next(IBV_WR_SEND));
 	sq_build_inline(&sq, 3, list);
@@ -208,14 +197,13 @@ static void inline__copies_at_once(void **state)
 	assert_memory_equal(sq_at(&sq, 0)->data, "abcdefgh", 8);
 }
 
-static void inline__refuses_what_does_not_fit(void **state)
+TEST(inline__refuses_what_does_not_fit)
 {
 	static uint8_t bytes[MAX_INLINE + 1];
 	const struct ibv_data_buf fits[2] = {{bytes, MAX_INLINE - 1}, {bytes, 1}};
 	const struct ibv_data_buf not [2] = {{bytes, MAX_INLINE}, {bytes, 1}};
 	const struct ibv_data_buf wraps[2] = {{bytes, MAX_INLINE}, {bytes, SIZE_MAX}};
 
-	(void)state;
 	start();
 	next(IBV_WR_SEND);
 	sq_build_inline(&sq, 2, not );
@@ -234,7 +222,7 @@ static void inline__refuses_what_does_not_fit(void **state)
 	assert_int_equal(sq_build_complete(&sq), 0);
 }
 
-static void complete__an_atomic_has_one_result(void **state)
+TEST(complete__an_atomic_has_one_result)
 {
 	static const struct {
 		uint64_t remote_addr;
@@ -242,7 +230,6 @@ static void complete__an_atomic_has_one_result(void **state)
 		int error;
 	} cases[] = {{8, 8, 0}, {16, 100, 0}, {4, 8, 0}, {8, 7, EINVAL}, {8, 0, EINVAL}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct send_wqe *wqe;
 
@@ -263,13 +250,12 @@ static void complete__an_atomic_has_one_result(void **state)
 	}
 }
 
-static void atomic_write__has_its_data_and_takes_no_other(void **state)
+TEST(atomic_write__has_its_data_and_takes_no_other)
 {
 	const uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8};
 	const struct ibv_data_buf other = {(void *)(uintptr_t)data, 8};
 	const struct send_wqe *wqe = sq_at(&sq, 0);
 
-	(void)state;
 	start();
 	next(IBV_WR_ATOMIC_WRITE);
 	sq_build_atomic_write(&sq, 0x1000, 9, data);
@@ -298,13 +284,12 @@ static void atomic_write__has_its_data_and_takes_no_other(void **state)
 }
 
 /* Nobody knows yet whether the list will be posted: the window keeps the key that it has. */
-static void bind__takes_the_lowest_byte_of_the_key(void **state)
+TEST(bind__takes_the_lowest_byte_of_the_key)
 {
 	const struct ibv_mw_bind_info info = {.length = 0};
 	struct ibv_mw mw = {.rkey = 0x3344};
 	struct send_wqe *wqe;
 
-	(void)state;
 	start();
 	wqe = next(IBV_WR_BIND_MW);
 	assert_int_equal(sq_fill_bind(wqe, &mw, 0xabcdef46, &info), 0);
@@ -314,7 +299,7 @@ static void bind__takes_the_lowest_byte_of_the_key(void **state)
 	assert_int_equal(mw.rkey, 0x3344);
 }
 
-static void flush__says_what_and_how_far(void **state)
+TEST(flush__says_what_and_how_far)
 {
 	static const struct {
 		struct sq_flush flush;
@@ -331,7 +316,6 @@ static void flush__says_what_and_how_far(void **state)
 		{{0, 8, 9, FETH_PLACE_GLOBAL, 2}, EINVAL, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct send_wqe *wqe = sq_at(&sq, 0);
 
@@ -356,11 +340,10 @@ static void flush__says_what_and_how_far(void **state)
 	expect_refused(EINVAL);
 }
 
-static void complete__a_datagram_needs_an_address(void **state)
+TEST(complete__a_datagram_needs_an_address)
 {
 	struct ah ah = {.path = {.len = 42}};
 
-	(void)state;
 	tear_down(state);
 	create(IBV_QPT_UD);
 	start();
@@ -381,9 +364,8 @@ static void complete__a_datagram_needs_an_address(void **state)
 	assert_int_equal(sq_at(&sq, 0)->length, 5);
 }
 
-static void complete__xrc_needs_a_number(void **state)
+TEST(complete__xrc_needs_a_number)
 {
-	(void)state;
 	tear_down(state);
 	create(IBV_QPT_XRC_SEND);
 	start();
@@ -396,11 +378,10 @@ static void complete__xrc_needs_a_number(void **state)
 	assert_int_equal(sq_at(&sq, 0)->remote_srqn, 77);
 }
 
-static void setters__of_other_types_are_refused(void **state)
+TEST(setters__of_other_types_are_refused)
 {
 	struct ah ah = {.path = {.len = 42}};
 
-	(void)state;
 	start();
 	next(IBV_WR_SEND);
 	sq_build_datagram(&sq, &ah.ibv, 1, 2);
@@ -431,12 +412,11 @@ static void *post_thread(void *arg)
 	return NULL;
 }
 
-static void start__keeps_others_out(void **state)
+TEST(start__keeps_others_out)
 {
 	struct poster poster = {.posted = false};
 	pthread_t thread;
 
-	(void)state;
 	start();
 	assert_int_equal(pthread_create(&thread, NULL, post_thread, &poster), 0);
 	for (int i = 0; i < 1000; i++)
@@ -448,31 +428,4 @@ static void start__keeps_others_out(void **state)
 	assert_int_equal(sq_prod(&sq), 2);
 	assert_int_equal(sq_at(&sq, 0)->opcode, IBV_WR_RDMA_WRITE);
 	assert_int_equal(sq_at(&sq, 1)->opcode, IBV_WR_SEND);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(complete__shows_the_whole_list_at_once),
-		UNIT(complete__of_nothing_posts_nothing),
-		UNIT(complete__a_message_may_have_no_data),
-		UNIT(abort__forgets_the_list),
-		UNIT(next__a_full_queue_posts_nothing),
-		UNIT(next__refuses_what_was_not_asked_for),
-		UNIT(sge_list__refuses_what_is_too_long),
-		UNIT(inline__copies_at_once),
-		UNIT(inline__refuses_what_does_not_fit),
-		UNIT(complete__an_atomic_has_one_result),
-		UNIT(atomic_write__has_its_data_and_takes_no_other),
-		UNIT(bind__takes_the_lowest_byte_of_the_key),
-		UNIT(flush__says_what_and_how_far),
-		UNIT(complete__a_datagram_needs_an_address),
-		UNIT(complete__xrc_needs_a_number),
-		UNIT(setters__of_other_types_are_refused),
-		UNIT(start__keeps_others_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

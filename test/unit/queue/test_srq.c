@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/queue/srq.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "queue/srq.h"
 #include "wire/build.h"
+#include "test.h"
 
 static unsigned int told;
 
@@ -46,33 +43,30 @@ static void take(struct srq *srq)
 	srq_taken(srq);
 }
 
-static void srq_create__refuses_what_no_message_can_use(void **state)
+TEST(srq_create__refuses_what_no_message_can_use)
 {
 	struct srq *srq;
 
-	(void)state;
 	assert_int_equal(srq_create(0, 1, NULL, &srq), -EINVAL);
 	assert_int_equal(srq_create(1, PACKET_FRAGS_MAX + 1, NULL, &srq), -EINVAL);
 	assert_int_equal(srq_create(1, PACKET_FRAGS_MAX, NULL, &srq), 0);
 	assert_int_equal(srq_destroy(srq), 0);
 }
 
-static void srq_destroy__not_while_queue_pairs_use_it(void **state)
+TEST(srq_destroy__not_while_queue_pairs_use_it)
 {
 	struct srq *srq = make(4);
 
-	(void)state;
 	srq->users = 1;
 	assert_int_equal(srq_destroy(srq), -EBUSY);
 	srq->users = 0;
 	assert_int_equal(srq_destroy(srq), 0);
 }
 
-static void srq_set_limit__within_the_queue(void **state)
+TEST(srq_set_limit__within_the_queue)
 {
 	struct srq *srq = make(4);
 
-	(void)state;
 	assert_int_equal(srq_limit(srq), 0);
 	assert_int_equal(srq_set_limit(srq, srq->rq.max_wr + 1), -EINVAL);
 	assert_int_equal(srq_limit(srq), 0);
@@ -82,11 +76,10 @@ static void srq_set_limit__within_the_queue(void **state)
 }
 
 /* ibv_modify_srq(3): once, when fewer than the limit are left; then it is disarmed. */
-static void srq_taken__tells_once_below_the_limit(void **state)
+TEST(srq_taken__tells_once_below_the_limit)
 {
 	struct srq *srq = make(8);
 
-	(void)state;
 	post(srq, 6);
 	take(srq);
 	assert_int_equal(told, 0);
@@ -105,11 +98,10 @@ static void srq_taken__tells_once_below_the_limit(void **state)
 	assert_int_equal(srq_destroy(srq), 0);
 }
 
-static void srq_taken__a_limit_of_zero_is_none(void **state)
+TEST(srq_taken__a_limit_of_zero_is_none)
 {
 	struct srq *srq = make(4);
 
-	(void)state;
 	post(srq, 2);
 	assert_int_equal(srq_set_limit(srq, 2), 0);
 	assert_int_equal(srq_set_limit(srq, 0), 0);
@@ -117,17 +109,4 @@ static void srq_taken__a_limit_of_zero_is_none(void **state)
 	take(srq);
 	assert_int_equal(told, 0);
 	assert_int_equal(srq_destroy(srq), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(srq_create__refuses_what_no_message_can_use),
-		cmocka_unit_test(srq_destroy__not_while_queue_pairs_use_it),
-		cmocka_unit_test(srq_set_limit__within_the_queue),
-		cmocka_unit_test(srq_taken__tells_once_below_the_limit),
-		cmocka_unit_test(srq_taken__a_limit_of_zero_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

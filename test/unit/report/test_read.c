@@ -4,16 +4,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "device/device.h"
 #include "mem/mr.h"
@@ -22,30 +18,30 @@
 #include "queue/cq.h"
 #include "report/set.h"
 #include "report/write.h"
+#include "test.h"
 
 static int fd;
 static struct report *report;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	return report_create(&fd, &report);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	report_unmap(report);
 	close(fd);
 	return 0;
 }
 
-static void report_read__what_was_written(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(report_read__what_was_written)
 {
 	const struct report_record record = {.kind = REPORT_CQ, .number = 7, .cq = {.cqe = 16}};
 	struct report_view view;
 
-	(void)state;
 	strcpy(report->facts.device, "uroce0");
 	report_begin(report);
 	report_add_stat(report, "out_of_sequence", 3);
@@ -62,11 +58,10 @@ static void report_read__what_was_written(void **state)
 	report_release(&view);
 }
 
-static void report_read__nothing_whole(void **state)
+TEST(report_read__nothing_whole)
 {
 	struct report_view view;
 
-	(void)state;
 	assert_int_equal(report_read(report, &view), -EAGAIN);
 	report_begin(report);
 	/* Its writer was killed here. */
@@ -74,11 +69,10 @@ static void report_read__nothing_whole(void **state)
 	assert_null(view.records);
 }
 
-static void report_read__lies(void **state)
+TEST(report_read__lies)
 {
 	struct report_view view;
 
-	(void)state;
 	report_begin(report);
 	report_end(report);
 	report->record_count = REPORT_RECORDS_MAX + 1;
@@ -98,11 +92,10 @@ static void report_read__lies(void **state)
 }
 
 /* A terminal obeys what it is shown. */
-static void report_read__makes_names_printable(void **state)
+TEST(report_read__makes_names_printable)
 {
 	struct report_view view;
 
-	(void)state;
 	report_begin(report);
 	report_add_stat(report, "\033c", 1);
 	strcpy(report->facts.device, "\033[31mRED");
@@ -115,11 +108,10 @@ static void report_read__makes_names_printable(void **state)
 	report_release(&view);
 }
 
-static void report_comm__is_printable(void **state)
+TEST(report_comm__is_printable, .bare = true)
 {
 	char before[32], comm[32];
 
-	(void)state;
 	assert_int_equal(prctl(PR_GET_NAME, before), 0);
 	assert_int_equal(prctl(PR_SET_NAME, "\033]0;PWN\007x"), 0);
 	report_comm(getpid(), comm);
@@ -127,11 +119,10 @@ static void report_comm__is_printable(void **state)
 	assert_int_equal(prctl(PR_SET_NAME, before), 0);
 }
 
-static void report_read__attached_processes(void **state)
+TEST(report_read__attached_processes)
 {
 	struct report_view view;
 
-	(void)state;
 	report_begin(report);
 	for (int i = 0; i < REPORT_ATTACHED_MAX + 1; i++)
 		report_add_attached(report, 1000 + i);
@@ -145,13 +136,12 @@ static void report_read__attached_processes(void **state)
 }
 
 /* An owner knows who is attached to it. */
-static void report_set_collect__believes_the_owner(void **state)
+TEST(report_set_collect__believes_the_owner)
 {
 	struct report_set set;
 	struct report_views views;
 	struct report *mapped;
 
-	(void)state;
 	report->facts.role = REPORT_OWNER;
 	report_begin(report);
 	report_end(report);
@@ -166,12 +156,11 @@ static void report_set_collect__believes_the_owner(void **state)
 	report_set_fini(&set);
 }
 
-static void report_add__counts_what_has_no_room(void **state)
+TEST(report_add__counts_what_has_no_room)
 {
 	const struct report_record record = {.kind = REPORT_MR};
 	struct report_view view;
 
-	(void)state;
 	report_begin(report);
 	for (int i = 0; i < REPORT_RECORDS_MAX + 5; i++)
 		report_add(report, &record);
@@ -185,14 +174,13 @@ static void report_add__counts_what_has_no_room(void **state)
 	report_release(&view);
 }
 
-static void report_map__refuses_what_may_shrink(void **state)
+TEST(report_map__refuses_what_may_shrink)
 {
 	const int soft = memfd_create("report", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	const int small = memfd_create("report", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct report *mapped;
 	int pipes[2];
 
-	(void)state;
 	assert_int_equal(ftruncate(soft, sizeof(*mapped)), 0);
 	assert_int_equal(report_map(soft, &mapped), -EPROTO);
 	assert_int_equal(ftruncate(small, 100), 0);
@@ -209,14 +197,13 @@ static void report_map__refuses_what_may_shrink(void **state)
 	close(pipes[1]);
 }
 
-static void report_set_collect__knows_who_answers(void **state)
+TEST(report_set_collect__knows_who_answers)
 {
 	static struct report_set set;
 	struct report_views views;
 	struct report *second, *mapped;
 	int second_fd;
 
-	(void)state;
 	assert_int_equal(report_create(&second_fd, &second), 0);
 	assert_int_equal(report_map(fd, &mapped), 0);
 	report_set_init(&set);
@@ -259,7 +246,7 @@ static const struct report_record *find(const struct report_view *view, enum rep
 	return NULL;
 }
 
-static void report_write_device__all_objects(void **state)
+TEST(report_write_device__all_objects)
 {
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
 	struct device_object pd_object = {0}, cq_object = {0};
@@ -274,7 +261,6 @@ static void report_write_device__all_objects(void **state)
 	struct cq *cq;
 	int qpn;
 
-	(void)state;
 	assert_int_equal(device_create(&config, &device), 0);
 	assert_int_equal(pd_create(device->keys, &pd), 0);
 	pd->number = objects_add(device, DEVICE_OBJECT_PD, &pd_object, pd);
@@ -343,13 +329,12 @@ static void *look_on(void *arg)
 }
 
 /* Processes end while they are looked at. */
-static void report_set_remove__leaves_a_report_to_who_reads_it(void **state)
+TEST(report_set_remove__leaves_a_report_to_who_reads_it)
 {
 	static struct report_set set;
 	struct report *mapped;
 	pthread_t thread;
 
-	(void)state;
 	report_set_init(&set);
 	report_begin(report);
 	for (int i = 0; i < REPORT_RECORDS_MAX; i++)
@@ -369,31 +354,4 @@ static void report_set_remove__leaves_a_report_to_who_reads_it(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(set.count, 0);
 	report_set_fini(&set);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(report_read__what_was_written, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(report_read__nothing_whole, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(report_read__lies, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(report_add__counts_what_has_no_room, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(report_read__makes_names_printable, set_up,
-						tear_down),
-		cmocka_unit_test(report_comm__is_printable),
-		cmocka_unit_test_setup_teardown(report_read__attached_processes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(report_set_collect__believes_the_owner, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(report_map__refuses_what_may_shrink, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(report_set_collect__knows_who_answers, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(report_set_remove__leaves_a_report_to_who_reads_it,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(report_write_device__all_objects, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

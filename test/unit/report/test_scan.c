@@ -2,9 +2,7 @@
 /* Tests of pmd/report/scan.c. */
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,11 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "report/scan.h"
 #include "report/write.h"
 #include "skipped.h"
+#include "test.h"
 
 static struct report_set set;
 static uint32_t left_out; /* of the last look */
@@ -38,13 +35,12 @@ static int found(pid_t pid)
 	return count;
 }
 
-static void report_scan__finds_a_process_once(void **state)
+TEST(report_scan__finds_a_process_once)
 {
 	struct report *report;
 	pid_t child;
 	int fd;
 
-	(void)state;
 	assert_int_equal(found(getpid()), 0);
 	assert_int_equal(report_create(&fd, &report), 0);
 	assert_int_equal(found(getpid()), 1);
@@ -64,13 +60,12 @@ static void report_scan__finds_a_process_once(void **state)
 }
 
 /* Who opens a file that somebody has a lease on waits for 45 s, as a rule. */
-static void report_scan__does_not_wait_for_a_lease(void **state)
+TEST(report_scan__does_not_wait_for_a_lease)
 {
 	struct report *report;
 	char path[64];
 	int fd, leased;
 
-	(void)state;
 	assert_int_equal(report_create(&fd, &report), 0);
 	/* Nobody else may have the file open, or mapped. */
 	report_unmap(report);
@@ -88,13 +83,12 @@ static void report_scan__does_not_wait_for_a_lease(void **state)
 }
 
 /* Many of one process hide nobody else's. */
-static void report_scan__limits_a_process(void **state)
+TEST(report_scan__limits_a_process)
 {
 	const int more = 7;
 	struct report *reports[SCAN_PROCESS_MAX + 7];
 	int fds[SCAN_PROCESS_MAX + 7];
 
-	(void)state;
 	for (int i = 0; i < SCAN_PROCESS_MAX + more; i++)
 		assert_int_equal(report_create(&fds[i], &reports[i]), 0);
 	assert_int_equal(found(getpid()), SCAN_PROCESS_MAX);
@@ -132,14 +126,13 @@ static pid_t start_process(uid_t uid)
 	return child;
 }
 
-static void report_scan__limits_a_user(void **state)
+TEST(report_scan__limits_a_user)
 {
 	const uid_t uid = 54321;
 	const int processes = SCAN_USER_MAX / SCAN_PROCESS_MAX + 2;
 	pid_t children[SCAN_USER_MAX / SCAN_PROCESS_MAX + 2];
 	int count = 0;
 
-	(void)state;
 	if (geteuid() != 0) {
 		skipped_for("not root, which may look at others' descriptors");
 		skip();
@@ -187,13 +180,12 @@ static int look_beside_another_file(const char *directory)
 }
 
 /* The file could be of a file system that never answers: it is not opened. */
-static void report_scan__opens_no_other_file(void **state)
+TEST(report_scan__opens_no_other_file)
 {
 	char directory[] = "/tmp/test-scan-XXXXXX";
 	int status;
 	pid_t child;
 
-	(void)state;
 	if (geteuid() != 0) {
 		skipped_for("not root, which may change the root directory");
 		skip();
@@ -206,17 +198,4 @@ static void report_scan__opens_no_other_file(void **state)
 	rmdir(directory);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(report_scan__finds_a_process_once),
-		cmocka_unit_test(report_scan__does_not_wait_for_a_lease),
-		cmocka_unit_test(report_scan__opens_no_other_file),
-		cmocka_unit_test(report_scan__limits_a_process),
-		cmocka_unit_test(report_scan__limits_a_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/report/tell.c. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <infiniband/verbs.h>
 
 #include "report/read.h"
+#include "test.h"
 
 static char said[1024];
 
@@ -40,7 +38,7 @@ static const char *record_said(const struct report_record *record)
 	return said;
 }
 
-static void report_tell_record__each_kind(void **state)
+TEST(report_tell_record__each_kind)
 {
 	const struct report_record qp = {.kind = REPORT_QP,
 					 .number = 17,
@@ -59,7 +57,6 @@ static void report_tell_record__each_kind(void **state)
 		.kind = REPORT_MR, .number = 0xabc, .mr = {.length = 64, .iova = 0x1000, .pd = 1}};
 	const struct report_record pd = {.kind = REPORT_PD, .number = 1, .pd = {.users = 2}};
 
-	(void)state;
 	assert_string_equal(record_said(&qp),
 			    "lqpn=17 rqpn=18 dgid=::ffff:10.0.0.1 type=RC state=RTS rq-psn=0 "
 			    "sq-psn=5 path-mig-state=MIGRATED path-mtu=1024 sends=0 receives=0 "
@@ -71,11 +68,10 @@ static void report_tell_record__each_kind(void **state)
 	assert_string_equal(record_said(&pd), "pdn=1 users=2 ");
 }
 
-static void report_tell_record__whatever_is_there(void **state)
+TEST(report_tell_record__whatever_is_there)
 {
 	struct report_record record;
 
-	(void)state;
 	memset(&record, 0xff, sizeof(record));
 	assert_string_equal(record_said(&record), "");
 	record.kind = REPORT_QP;
@@ -84,11 +80,10 @@ static void report_tell_record__whatever_is_there(void **state)
 	assert_non_null(strstr(record_said(&record), "mr-type=UNKNOWN"));
 }
 
-static void report_tell_link__state_and_port(void **state)
+TEST(report_tell_link__state_and_port)
 {
 	struct report_facts facts = {.port = "eth1", .netdev = 1, .link_up = 1, .mtu_bytes = 1500};
 
-	(void)state;
 	said[0] = '\0';
 	report_tell_link(&facts, &fields);
 	assert_non_null(strstr(said, "state=ACTIVE physical_state=LINK_UP netdev=eth1 "));
@@ -96,15 +91,4 @@ static void report_tell_link__state_and_port(void **state)
 	said[0] = '\0';
 	report_tell_link(&facts, &fields);
 	assert_non_null(strstr(said, "state=DOWN physical_state=DISABLED devargs=eth1 "));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(report_tell_record__each_kind),
-		cmocka_unit_test(report_tell_record__whatever_is_there),
-		cmocka_unit_test(report_tell_link__state_and_port),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

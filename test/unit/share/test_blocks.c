@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/share/blocks.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "share/blocks.h"
+#include "test.h"
 
-static void blocks_alloc__gives_numbers_that_lead_to_the_slot(void **state)
+TEST(blocks_alloc__gives_numbers_that_lead_to_the_slot)
 {
 	struct blocks blocks;
 	int first;
 
-	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
 	first = blocks_alloc(&blocks, 7, 0, USER_TRUSTED);
 	assert_true(first >= 2);
@@ -28,12 +23,11 @@ static void blocks_alloc__gives_numbers_that_lead_to_the_slot(void **state)
 	assert_int_equal(blocks_find(&blocks, (uint32_t)first), BLOCK_NONE);
 }
 
-static void blocks_alloc__leaves_management_and_multicast_alone(void **state)
+TEST(blocks_alloc__leaves_management_and_multicast_alone)
 {
 	struct blocks blocks;
 	int given = 0;
 
-	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
 	while (blocks_alloc(&blocks, 1, 0, USER_TRUSTED) >= 0)
 		given++;
@@ -46,12 +40,11 @@ static void blocks_alloc__leaves_management_and_multicast_alone(void **state)
 }
 
 /* What comes late for a process that died must not meet another one's queue pairs. */
-static void blocks_alloc__gives_a_block_back_after_all_others(void **state)
+TEST(blocks_alloc__gives_a_block_back_after_all_others)
 {
 	struct blocks blocks;
 	int first, next, others = 0;
 
-	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
 	first = blocks_alloc(&blocks, 1, 0, USER_TRUSTED);
 	blocks_free(&blocks, (uint32_t)first, 0);
@@ -78,13 +71,12 @@ static int walk_round(struct blocks *blocks, uint64_t now_ns)
 }
 
 /* Nobody gets what a process has just had by walking round. */
-static void blocks_alloc__lets_a_block_rest(void **state)
+TEST(blocks_alloc__lets_a_block_rest)
 {
 	const uint64_t died_ns = 5;
 	struct blocks blocks;
 	int dead;
 
-	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
 	dead = blocks_alloc(&blocks, 2, 1, USER_ROOT);
 	assert_int_equal(walk_round(&blocks, 1), BLOCKS - 3);
@@ -95,12 +87,11 @@ static void blocks_alloc__lets_a_block_rest(void **state)
 	assert_int_equal(blocks_alloc(&blocks, 3, died_ns + BLOCK_REST_NS, USER_ROOT), dead);
 }
 
-static void blocks_alloc__gives_the_trusted_what_has_rested_longest(void **state)
+TEST(blocks_alloc__gives_the_trusted_what_has_rested_longest)
 {
 	struct blocks blocks;
 	int oldest;
 
-	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
 	oldest = blocks_alloc(&blocks, 2, 7, USER_ROOT);
 	while (blocks_alloc(&blocks, 1, 7, USER_ROOT) >= 0)
@@ -113,13 +104,12 @@ static void blocks_alloc__gives_the_trusted_what_has_rested_longest(void **state
 }
 
 /* One user has them rest, and the others still get some. */
-static void blocks_alloc__counts_what_rests_as_its_users(void **state)
+TEST(blocks_alloc__counts_what_rests_as_its_users)
 {
 	const user_t user = user_of_uid(1000), other = user_of_uid(1001);
 	struct blocks blocks;
 	int first, count = 0;
 
-	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
 	while ((first = blocks_alloc(&blocks, 1, 5, user)) >= 0) {
 		if (count++ > 2)
@@ -132,13 +122,12 @@ static void blocks_alloc__counts_what_rests_as_its_users(void **state)
 	assert_true(blocks_alloc(&blocks, 1, 5 + BLOCK_REST_NS, user) >= 0);
 }
 
-static void blocks_init__begins_anywhere(void **state)
+TEST(blocks_init__begins_anywhere)
 {
 	int first[8];
 	struct blocks blocks;
 	int differ = 0;
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(blocks_init(&blocks), 0);
 		first[i] = blocks_alloc(&blocks, 1, 0, USER_TRUSTED);
@@ -147,31 +136,14 @@ static void blocks_init__begins_anywhere(void **state)
 	assert_true(differ > 0);
 }
 
-static void blocks_free__takes_a_block_once(void **state)
+TEST(blocks_free__takes_a_block_once)
 {
 	struct blocks blocks;
 	int first;
 
-	(void)state;
 	assert_int_equal(blocks_init(&blocks), 0);
 	first = blocks_alloc(&blocks, 1, 0, USER_TRUSTED);
 	blocks_free(&blocks, (uint32_t)first, 0);
 	blocks_free(&blocks, (uint32_t)first, 0);
 	assert_int_equal(blocks.used, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_alloc__gives_numbers_that_lead_to_the_slot),
-		cmocka_unit_test(blocks_alloc__leaves_management_and_multicast_alone),
-		cmocka_unit_test(blocks_alloc__gives_a_block_back_after_all_others),
-		cmocka_unit_test(blocks_alloc__lets_a_block_rest),
-		cmocka_unit_test(blocks_alloc__gives_the_trusted_what_has_rested_longest),
-		cmocka_unit_test(blocks_alloc__counts_what_rests_as_its_users),
-		cmocka_unit_test(blocks_init__begins_anywhere),
-		cmocka_unit_test(blocks_free__takes_a_block_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of share/budget.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "share/budget.h"
+#include "test.h"
 
-static void budget_is_spent__after_a_burst(void **state)
+TEST(budget_is_spent__after_a_burst)
 {
 	struct budget budget = {0};
 
-	(void)state;
 	assert_false(budget_is_spent(&budget, 1000));
 	budget_spend(&budget, 1000, BUDGET_BURST_NS - 1);
 	assert_false(budget_is_spent(&budget, 1000));
@@ -23,9 +18,8 @@ static void budget_is_spent__after_a_burst(void **state)
 }
 
 /* Messages of any length get the same part of the time. */
-static void budget_spend__gets_its_part(void **state)
+TEST(budget_spend__gets_its_part)
 {
-	(void)state;
 	for (uint64_t took_ns = 1000; took_ns <= 1000000; took_ns *= 10) {
 		struct budget budget = {0};
 		uint64_t now_ns = 1, had_ns = 0;
@@ -43,14 +37,4 @@ static void budget_spend__gets_its_part(void **state)
 		assert_true(had_ns <= end_ns / BUDGET_PART + BUDGET_BURST_NS + 2 * took_ns);
 		assert_true(had_ns >= end_ns / BUDGET_PART - took_ns);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(budget_is_spent__after_a_burst),
-		cmocka_unit_test(budget_spend__gets_its_part),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of share/claim.h: what an application keeps of its frames. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_ether.h>
 #include <rte_ip.h>
@@ -17,6 +13,7 @@
 #include "link/tag.h"
 #include "share/claim.h"
 #include "wire/headers.h"
+#include "test.h"
 
 static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
 static const uint8_t other_mac[6] = {2, 0, 0, 0, 0, 2};
@@ -28,11 +25,10 @@ static const uint8_t other_ipv6[GID_LEN] = {0xfd, [15] = 2};
 static struct addresses own;
 static uint8_t frame[256];
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
 	struct address address = {.prefix_len = 24, .vlan = VLAN_NONE};
 
-	(void)state;
 	memset(&own, 0, sizeof(own));
 	memset(frame, 0, sizeof(frame));
 	gid_from_ipv4(ip, address.gid);
@@ -44,6 +40,8 @@ static int setup(void **state)
 	addresses_add(&own, &address);
 	return 0;
 }
+
+TEST_FIXTURE(setup, NULL);
 
 static enum claim claim(size_t len)
 {
@@ -68,12 +66,11 @@ static size_t build_udp(const uint8_t *dst_mac, const uint8_t *dst_ip, uint16_t 
 	return (size_t)((uint8_t *)(bth + 1) - frame);
 }
 
-static void claim_frame__takes_roce_to_our_mac(void **state)
+TEST(claim_frame__takes_roce_to_our_mac)
 {
 	static const uint8_t group[4] = {224, 0, 0, 9};
 	static const uint8_t group_mac[6] = {1, 0, 0x5e, 0, 0, 9};
 
-	(void)state;
 	assert_int_equal(claim(build_udp(mac, ip, WIRE_UDP_PORT, 7)), CLAIM_ALL);
 	/* Which address it is to is looked at by who gets it, and counted. */
 	assert_int_equal(claim(build_udp(mac, other_ip, WIRE_UDP_PORT, 7)), CLAIM_ALL);
@@ -82,19 +79,17 @@ static void claim_frame__takes_roce_to_our_mac(void **state)
 			 CLAIM_COPY);
 }
 
-static void claim_frame__takes_what_is_to_our_addresses(void **state)
+TEST(claim_frame__takes_what_is_to_our_addresses)
 {
-	(void)state;
 	assert_int_equal(claim(build_udp(mac, ip, 53, 0)), CLAIM_ALL);
 	assert_int_equal(claim(build_udp(mac, other_ip, 53, 0)), CLAIM_NOTHING);
 }
 
-static void claim_frame__takes_questions_for_us_and_copies_answers(void **state)
+TEST(claim_frame__takes_questions_for_us_and_copies_answers)
 {
 	const struct arp answer = {.sender_ip = {10, 0, 0, 2}, .target_ip = {10, 0, 0, 1}};
 	struct nd asked = {.solicitation = true, .src_ip = {0xfd, [15] = 1}};
 
-	(void)state;
 	assert_int_equal(claim(arp_build_request(frame, other_mac, other_ip, ip)), CLAIM_ALL);
 	assert_int_equal(claim(arp_build_request(frame, other_mac, ip, other_ip)), CLAIM_NOTHING);
 	assert_int_equal(claim(arp_build_reply(frame, other_mac, &answer)), CLAIM_COPY);
@@ -108,11 +103,10 @@ static void claim_frame__takes_questions_for_us_and_copies_answers(void **state)
 	assert_int_equal(claim(nd_build_advertisement(frame, other_mac, &asked)), CLAIM_ALL);
 }
 
-static void claim_frame__tells_vlans_apart(void **state)
+TEST(claim_frame__tells_vlans_apart)
 {
 	size_t len;
 
-	(void)state;
 	len = arp_build_request(frame, other_mac, other_ip, ip);
 	assert_int_equal(claim(tag_insert(frame, len, 5)), CLAIM_ALL);
 	setup(state);
@@ -124,7 +118,7 @@ static void claim_frame__tells_vlans_apart(void **state)
 }
 
 /* Every frame that ends early is one that nobody reads behind. */
-static void claim_frame__reads_no_further_than_the_frame(void **state)
+TEST(claim_frame__reads_no_further_than_the_frame, .bare = true)
 {
 	uint8_t *short_frame;
 	size_t len;
@@ -142,18 +136,4 @@ static void claim_frame__reads_no_further_than_the_frame(void **state)
 			test_free(short_frame);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(claim_frame__takes_roce_to_our_mac, setup),
-		cmocka_unit_test_setup(claim_frame__takes_what_is_to_our_addresses, setup),
-		cmocka_unit_test_setup(claim_frame__takes_questions_for_us_and_copies_answers,
-				       setup),
-		cmocka_unit_test_setup(claim_frame__tells_vlans_apart, setup),
-		cmocka_unit_test(claim_frame__reads_no_further_than_the_frame),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
  * heard. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,11 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "memif/socket.h"
 #include "server.h"
 #include "share/message.h"
+#include "test.h"
 
 #define USER	    54321
 #define NETWORKS    4
@@ -48,9 +45,8 @@ int __wrap_memif_socket_receive(int fd, void *data, size_t size, int *passed_fd)
 	return stuck ? -EBUSY : __real_memif_socket_receive(fd, data, size, passed_fd);
 }
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
-	(void)state;
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
 	LIST_INIT(&server.lanes);
@@ -68,14 +64,13 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(TEST_STATE)
 {
 	struct link *link = &server.link;
 	uint8_t frame[GROUPS_FRAME_MAX];
 	struct server_group *group;
 	size_t len;
 
-	(void)state;
 	while ((group = LIST_FIRST(&server.groups)) != NULL) {
 		while (groups_leave(&link->groups, group->gid, 0, link->port.mac, &link->addresses,
 				    frame, &len))
@@ -90,6 +85,8 @@ static int teardown(void **state)
 	close(own);
 	return 0;
 }
+
+TEST_FIXTURE(setup, teardown);
 
 /* An isolated process of a user attaches. Returns its slot. */
 static uint16_t attach(uid_t uid)
@@ -130,12 +127,11 @@ static int join(uint16_t slot, unsigned int n)
 }
 
 /* Each group costs a part of a socket in each network. */
-static void control_event__limits_a_users_groups_by_networks(void **state)
+TEST(control_event__limits_a_users_groups_by_networks)
 {
 	unsigned int count = 0;
 	uint16_t slot;
 
-	(void)state;
 	add_networks();
 	slot = attach(USER);
 	while (join(slot, count) == 0)
@@ -159,12 +155,11 @@ static bool is_heard(uint16_t slot)
 	return false;
 }
 
-static void rest_charge_slot__has_who_had_its_part_wait(void **state)
+TEST(rest_charge_slot__has_who_had_its_part_wait)
 {
 	const struct share_message message = {.type = SHARE_STATUS, .version = SHARE_VERSION};
 	const uint16_t slot = attach(USER);
 
-	(void)state;
 	assert_int_equal(message_send(own, &message, NULL, 0), 0);
 	assert_true(is_heard(slot));
 	/* Nobody is waited for: it costs nothing. */
@@ -189,13 +184,12 @@ static void rest_charge_slot__has_who_had_its_part_wait(void **state)
 }
 
 /* The others' descriptors are being closed: that is no fault of this one's. */
-static void control_event__tries_again_when_descriptors_can_be_closed(void **state)
+TEST(control_event__tries_again_when_descriptors_can_be_closed)
 {
 	const struct share_message message = {.type = SHARE_WIRE, .version = SHARE_VERSION};
 	const uint16_t slot = attach(USER);
 	int wire[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, wire), 0);
 	assert_int_equal(message_send(own, &message, &wire[0], 1), 0);
 	stuck = true;
@@ -215,11 +209,10 @@ static void control_event__tries_again_when_descriptors_can_be_closed(void **sta
 }
 
 /* One that rested leaves nothing that would be looked at. */
-static void slot_end__of_one_that_rests(void **state)
+TEST(slot_end__of_one_that_rests)
 {
 	const uint16_t slot = attach(USER);
 
-	(void)state;
 	rest_slot(&server, slot);
 	assert_int_equal(server.resting, 1);
 	slot_end(&server, slot);
@@ -227,14 +220,11 @@ static void slot_end__of_one_that_rests(void **state)
 	assert_int_equal(server.slots[slot].state, SLOT_FREE);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 /* One that comes may be the end of another slot of its process. */
-static void slot_condemn__leaves_what_is_charged(void **state)
+TEST(slot_condemn__leaves_what_is_charged)
 {
 	const uint16_t slot = attach(USER);
 
-	(void)state;
 	memif_socket_charge(user_of_uid(USER + 1));
 	slot_condemn(&server, slot);
 	assert_int_equal(memif_socket_charge(USER_TRUSTED), user_of_uid(USER + 1));
@@ -254,7 +244,7 @@ static struct rlimit take_all_descriptors(void)
 	return before;
 }
 
-static void listen_accept__tells_who_is_turned_away(void **state)
+TEST(listen_accept__tells_who_is_turned_away)
 {
 	struct share_message message = {.type = SHARE_HELLO, .version = SHARE_VERSION};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -262,7 +252,6 @@ static void listen_accept__tells_who_is_turned_away(void **state)
 	struct rlimit before;
 	int fd;
 
-	(void)state;
 	fd = server.trusted.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
 	assert_int_equal(listen(fd, 1), 0);
@@ -281,18 +270,4 @@ static void listen_accept__tells_who_is_turned_away(void **state)
 	assert_true(server.spare_fd >= 0);
 	close(server.spare_fd);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(control_event__limits_a_users_groups_by_networks),
-		TEST(rest_charge_slot__has_who_had_its_part_wait),
-		TEST(control_event__tries_again_when_descriptors_can_be_closed),
-		TEST(slot_end__of_one_that_rests),
-		TEST(slot_condemn__leaves_what_is_charged),
-		TEST(listen_accept__tells_who_is_turned_away),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

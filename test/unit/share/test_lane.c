@@ -3,21 +3,18 @@
  * it is killed. */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "share/lane.h"
+#include "test.h"
 
 #define BUFFERS (2 * LANE_WORDS)
 #define PASSED	100000
@@ -88,13 +85,12 @@ static uint32_t take_and_give_back(struct ends *ends, uint32_t n)
 	return n;
 }
 
-static void lane_collect__gives_what_is_done_in_a_row(void **state)
+TEST(lane_collect__gives_what_is_done_in_a_row)
 {
 	uint32_t buffers[LANE_WORDS], first;
 	struct share_packet packets[4];
 	struct ends ends;
 
-	(void)state;
 	ends_init(&ends);
 	assert_int_equal(put_some(&ends, 100, 4), 4);
 	assert_true(lane_waits(&ends.rx));
@@ -116,13 +112,12 @@ static void lane_collect__gives_what_is_done_in_a_row(void **state)
 	ends_fini(&ends);
 }
 
-static void lane_put__waits_for_what_is_not_collected(void **state)
+TEST(lane_put__waits_for_what_is_not_collected)
 {
 	uint32_t buffers[LANE_WORDS], first;
 	struct share_packet packets[LANE_WORDS];
 	struct ends ends;
 
-	(void)state;
 	ends_init(&ends);
 	assert_int_equal(put_some(&ends, 0, LANE_WORDS + 1), LANE_WORDS);
 	assert_int_equal(lane_take(&ends.rx, packets, LANE_WORDS, &first), LANE_WORDS);
@@ -136,13 +131,12 @@ static void lane_put__waits_for_what_is_not_collected(void **state)
 }
 
 /* Only what was put is ever collected, and once. */
-static void lane_collect__does_not_believe_the_receiver(void **state)
+TEST(lane_collect__does_not_believe_the_receiver)
 {
 	static const uint32_t lies[] = {5, (uint32_t)-1, 0x80000000, LANE_WORDS};
 	uint32_t buffers[LANE_WORDS], *cons;
 	struct ends ends;
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(lies); i++) {
 		ends_init(&ends);
 		assert_int_equal(put_some(&ends, 0, 4), 4);
@@ -169,13 +163,12 @@ static void lane_collect__does_not_believe_the_receiver(void **state)
 }
 
 /* Words in all slots, also where packets are that have not been given back. */
-static void lane_take__does_not_believe_the_sender(void **state)
+TEST(lane_take__does_not_believe_the_sender)
 {
 	struct share_packet packets[LANE_WORDS];
 	struct ends ends;
 	uint32_t first;
 
-	(void)state;
 	for (uint32_t lie = 0; lie < 2; lie++) {
 		ends_init(&ends);
 		assert_int_equal(put_some(&ends, 0, 4), 4);
@@ -197,12 +190,11 @@ static void lane_take__does_not_believe_the_sender(void **state)
 	}
 }
 
-static void lane_take__tells_each_round_from_the_one_before(void **state)
+TEST(lane_take__tells_each_round_from_the_one_before)
 {
 	uint32_t buffers[LANE_WORDS];
 	struct ends ends;
 
-	(void)state;
 	ends_init(&ends);
 	for (uint32_t round = 0; round < 5; round++) {
 		assert_int_equal(take_and_give_back(&ends, LANE_WORDS), 0);
@@ -225,12 +217,11 @@ static void go_on_from(struct ends *ends, uint32_t index)
 			share_pack(&(struct share_packet){.flags = lane_round(index - i)});
 }
 
-static void lane_take__goes_on_where_indices_begin_anew(void **state)
+TEST(lane_take__goes_on_where_indices_begin_anew)
 {
 	uint32_t buffers[LANE_WORDS];
 	struct ends ends;
 
-	(void)state;
 	ends_init(&ends);
 	go_on_from(&ends, UINT32_MAX - LANE_WORDS - 5);
 	for (uint32_t round = 0; round < 4; round++) {
@@ -249,14 +240,13 @@ static void lane_take__goes_on_where_indices_begin_anew(void **state)
 }
 
 /* Its buffer is the sender's at once, and the packet beside the word. */
-static void lane_put__copies_what_is_short(void **state)
+TEST(lane_put__copies_what_is_short)
 {
 	uint8_t frame[LANE_SHORT_BYTES];
 	uint32_t buffers[LANE_WORDS], first;
 	struct share_packet packets[4];
 	struct ends ends;
 
-	(void)state;
 	memset(frame, 7, sizeof(frame));
 	ends_init(&ends);
 	assert_true(put_one(&ends, 5, sizeof(frame), frame));
@@ -293,13 +283,12 @@ static void place_some(struct ends *ends, uint8_t first, uint32_t n)
 }
 
 /* Round after round, so that indices of the ring and of what is put together differ. */
-static void lane_show__puts_what_was_placed(void **state)
+TEST(lane_show__puts_what_was_placed)
 {
 	uint32_t buffers[LANE_WORDS], first;
 	struct share_packet packets[4];
 	struct ends ends;
 
-	(void)state;
 	ends_init(&ends);
 	for (uint32_t round = 0; round < LANE_WORDS; round++) {
 		place_some(&ends, 10, 3);
@@ -323,13 +312,12 @@ static void lane_show__puts_what_was_placed(void **state)
 	ends_fini(&ends);
 }
 
-static void lane_put__comes_behind_what_was_placed(void **state)
+TEST(lane_put__comes_behind_what_was_placed)
 {
 	struct share_packet packets[4];
 	struct ends ends;
 	uint32_t first;
 
-	(void)state;
 	ends_init(&ends);
 	place_some(&ends, 20, 2);
 	assert_int_equal(put_some(&ends, 5, 1), 1);
@@ -343,12 +331,11 @@ static void lane_put__comes_behind_what_was_placed(void **state)
 	ends_fini(&ends);
 }
 
-static void lane_place__has_no_more_than_the_ring(void **state)
+TEST(lane_place__has_no_more_than_the_ring)
 {
 	uint32_t buffers[LANE_WORDS];
 	struct ends ends;
 
-	(void)state;
 	ends_init(&ends);
 	place_some(&ends, 0, LANE_STAGED_MAX);
 	assert_null(lane_place(&ends.tx));
@@ -368,11 +355,10 @@ static void lane_place__has_no_more_than_the_ring(void **state)
 }
 
 /* What it was about to put never comes, and nobody waits for it to be given back. */
-static void lane_end__of_a_sender_killed_before_its_words(void **state)
+TEST(lane_end__of_a_sender_killed_before_its_words)
 {
 	struct ends ends;
 
-	(void)state;
 	for (int taken = 0; taken < 2; taken++) {
 		ends_init(&ends);
 		assert_int_equal(put_some(&ends, 0, 2), 2);
@@ -388,11 +374,10 @@ static void lane_end__of_a_sender_killed_before_its_words(void **state)
 }
 
 /* Its index tells nothing, or what is not there: all that is there is taken, and it ends. */
-static void lane_has_some__of_a_sender_that_left_a_wrong_index(void **state)
+TEST(lane_has_some__of_a_sender_that_left_a_wrong_index)
 {
 	struct ends ends;
 
-	(void)state;
 	for (uint32_t index = 0; index < 8; index++) {
 		ends_init(&ends);
 		assert_int_equal(put_some(&ends, 0, 2), 2);
@@ -408,13 +393,12 @@ static void lane_has_some__of_a_sender_that_left_a_wrong_index(void **state)
 	}
 }
 
-static void lane_is_over__when_all_is_taken_and_given_back(void **state)
+TEST(lane_is_over__when_all_is_taken_and_given_back)
 {
 	struct share_packet packets[LANE_WORDS];
 	struct ends ends;
 	uint32_t first;
 
-	(void)state;
 	ends_init(&ends);
 	assert_false(lane_is_over(&ends.rx));
 	put_some(&ends, 0, 2);
@@ -493,13 +477,12 @@ static uint64_t receive_numbers(struct ends *ends, uint64_t expected)
 	return expected + n;
 }
 
-static void lane__keeps_what_is_lent_between_threads(void **state)
+TEST(lane__keeps_what_is_lent_between_threads)
 {
 	uint64_t expected = 1;
 	pthread_t thread;
 	struct ends ends;
 
-	(void)state;
 	ends_init(&ends);
 	assert_int_equal(pthread_create(&thread, NULL, sender_main, &ends), 0);
 	while (expected <= PASSED) {
@@ -514,11 +497,10 @@ static void lane__keeps_what_is_lent_between_threads(void **state)
 }
 
 /* What the ring holds is what may still be read; all of it is whole, and nothing is in it twice. */
-static void lane__survives_kills_of_the_sender(void **state)
+TEST(lane__survives_kills_of_the_sender)
 {
 	unsigned int seed = 1;
 
-	(void)state;
 	for (int kill_no = 0; kill_no < KILLS; kill_no++) {
 		bool held[BUFFERS] = {false};
 		uint64_t expected = 1;
@@ -565,11 +547,10 @@ static void receive_for_ever(struct ends *ends)
 }
 
 /* The sender has them all again, each once. */
-static void lane__survives_kills_of_the_receiver(void **state)
+TEST(lane__survives_kills_of_the_receiver)
 {
 	unsigned int seed = 1;
 
-	(void)state;
 	for (int kill_no = 0; kill_no < KILLS; kill_no++) {
 		uint32_t buffers[LANE_WORDS];
 		bool lent[LANE_WORDS] = {false};
@@ -609,28 +590,4 @@ static void lane__survives_kills_of_the_receiver(void **state)
 			assert_false(lent[i]);
 		ends_fini(&ends);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lane_collect__gives_what_is_done_in_a_row),
-		cmocka_unit_test(lane_put__waits_for_what_is_not_collected),
-		cmocka_unit_test(lane_collect__does_not_believe_the_receiver),
-		cmocka_unit_test(lane_take__does_not_believe_the_sender),
-		cmocka_unit_test(lane_take__tells_each_round_from_the_one_before),
-		cmocka_unit_test(lane_take__goes_on_where_indices_begin_anew),
-		cmocka_unit_test(lane_put__copies_what_is_short),
-		cmocka_unit_test(lane_show__puts_what_was_placed),
-		cmocka_unit_test(lane_put__comes_behind_what_was_placed),
-		cmocka_unit_test(lane_place__has_no_more_than_the_ring),
-		cmocka_unit_test(lane_end__of_a_sender_killed_before_its_words),
-		cmocka_unit_test(lane_has_some__of_a_sender_that_left_a_wrong_index),
-		cmocka_unit_test(lane_is_over__when_all_is_taken_and_given_back),
-		cmocka_unit_test(lane__keeps_what_is_lent_between_threads),
-		cmocka_unit_test(lane__survives_kills_of_the_sender),
-		cmocka_unit_test(lane__survives_kills_of_the_receiver),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of the owner's part in lanes: who is offered one, and what comes back when, whatever stands
  * in its memory. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,6 +13,7 @@
 #include "server.h"
 #include "share/lane.h"
 #include "share/message.h"
+#include "test.h"
 
 #define PROCESSES 3
 #define BUFFERS	  64
@@ -75,6 +72,8 @@ static int teardown(void **state)
 	free(rig);
 	return 0;
 }
+
+TEST_FIXTURE(setup, teardown);
 
 static bool take_offer(struct rig *rig, int process, struct share_message *message,
 		       struct lane_memory **memory)
@@ -151,7 +150,7 @@ static uint32_t come_back(const struct rig *rig)
 	return count;
 }
 
-static void lanes_note__offers_one_to_both(void **state)
+TEST(lanes_note__offers_one_to_both)
 {
 	struct rig *rig = *state;
 	struct share_message message;
@@ -171,7 +170,7 @@ static void lanes_note__offers_one_to_both(void **state)
 	assert_true(lane_waits(&rx));
 }
 
-static void lanes_note__none_where_all_passes_the_owner(void **state)
+TEST(lanes_note__none_where_all_passes_the_owner)
 {
 	struct rig *rig = *state;
 	struct share_message message;
@@ -183,7 +182,7 @@ static void lanes_note__none_where_all_passes_the_owner(void **state)
 	assert_false(take_offer(rig, 0, &message, &memory));
 }
 
-static void lanes_note__withdraws_what_one_cannot_be_told(void **state)
+TEST(lanes_note__withdraws_what_one_cannot_be_told)
 {
 	struct rig *rig = *state;
 	struct share_message message;
@@ -197,7 +196,7 @@ static void lanes_note__withdraws_what_one_cannot_be_told(void **state)
 	assert_int_equal(rig->server.totals.lanes, 0);
 }
 
-static void lanes_end__sets_aside_what_is_lent_until_it_is_given_back(void **state)
+TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
 {
 	struct rig *rig = *state;
 	struct share_packet packets[4];
@@ -226,7 +225,7 @@ static void lanes_end__sets_aside_what_is_lent_until_it_is_given_back(void **sta
 }
 
 /* What is beside its word names no buffer, nor does what was announced and not put. */
-static void lanes_end__leaves_out_what_is_in_no_buffer(void **state)
+TEST(lanes_end__leaves_out_what_is_in_no_buffer)
 {
 	const struct share_packet packet = {.buffer = 1, .len = 1};
 	const uint8_t *frame = &(const uint8_t){5};
@@ -252,7 +251,7 @@ static void lanes_end__leaves_out_what_is_in_no_buffer(void **state)
 	assert_int_equal(come_back(rig), 1);
 }
 
-static void lanes_end__of_the_other_takes_back_all(void **state)
+TEST(lanes_end__of_the_other_takes_back_all)
 {
 	struct rig *rig = *state;
 	struct lane_tx tx;
@@ -268,7 +267,7 @@ static void lanes_end__of_the_other_takes_back_all(void **state)
 	assert_true(LIST_EMPTY(&rig->server.lanes));
 }
 
-static void lanes_end__of_the_receiver_leaves_all_to_the_sender(void **state)
+TEST(lanes_end__of_the_receiver_leaves_all_to_the_sender)
 {
 	struct rig *rig = *state;
 	struct lane_tx tx;
@@ -284,7 +283,7 @@ static void lanes_end__of_the_receiver_leaves_all_to_the_sender(void **state)
 }
 
 /* Words and indices are what a hostile process wants them to be. */
-static void lanes_end__does_not_believe_the_ring(void **state)
+TEST(lanes_end__does_not_believe_the_ring)
 {
 	struct rig *rig = *state;
 	struct lane_tx tx;
@@ -309,7 +308,7 @@ static void lanes_end__does_not_believe_the_ring(void **state)
 }
 
 /* The slot is another process's before what its last one lent is given back. */
-static void lanes_note__offers_anew_in_a_slot_that_is_given_again(void **state)
+TEST(lanes_note__offers_anew_in_a_slot_that_is_given_again)
 {
 	struct rig *rig = *state;
 	struct lane_tx old_tx, tx;
@@ -327,29 +326,4 @@ static void lanes_note__offers_anew_in_a_slot_that_is_given_again(void **state)
 	assert_int_equal(end(rig, 1), 0);
 	assert_int_equal(come_back(rig), 6);
 	assert_int_equal(rig->server.ledger.aside, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(lanes_note__offers_one_to_both, setup, teardown),
-		cmocka_unit_test_setup_teardown(lanes_note__none_where_all_passes_the_owner, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(lanes_note__withdraws_what_one_cannot_be_told,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			lanes_end__sets_aside_what_is_lent_until_it_is_given_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(lanes_end__leaves_out_what_is_in_no_buffer, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(lanes_end__of_the_other_takes_back_all, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(lanes_end__of_the_receiver_leaves_all_to_the_sender,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(lanes_end__does_not_believe_the_ring, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			lanes_note__offers_anew_in_a_slot_that_is_given_again, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/share/ledger.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "share/ledger.h"
+#include "test.h"
 
 #define BUFFERS	     4000
 #define BUFFER_BYTES 1000
@@ -31,6 +27,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+TEST_FIXTURE(setup, teardown);
+
 static void count_reclaimed(uint32_t buffer, void *arg)
 {
 	uint32_t *seen = arg;
@@ -38,7 +36,7 @@ static void count_reclaimed(uint32_t buffer, void *arg)
 	seen[buffer]++;
 }
 
-static void ledger_take__believes_only_who_has_it(void **state)
+TEST(ledger_take__believes_only_who_has_it)
 {
 	struct ledger *ledger = *state;
 
@@ -53,7 +51,7 @@ static void ledger_take__believes_only_who_has_it(void **state)
 	assert_int_equal(ledger->held[2], 0);
 }
 
-static void ledger_give__ends_at_the_most_a_slot_may_hold(void **state)
+TEST(ledger_give__ends_at_the_most_a_slot_may_hold)
 {
 	struct ledger *ledger = *state;
 
@@ -69,7 +67,7 @@ static void ledger_give__ends_at_the_most_a_slot_may_hold(void **state)
 	assert_true(ledger_give(ledger, SHARE_HELD_MAX, 2));
 }
 
-static void ledger_may_send__keeps_frames_inside_their_buffer(void **state)
+TEST(ledger_may_send__keeps_frames_inside_their_buffer)
 {
 	struct ledger *ledger = *state;
 	struct share_packet packet = {.buffer = 9, .offset = 100, .len = 900};
@@ -94,7 +92,7 @@ static void ledger_may_send__keeps_frames_inside_their_buffer(void **state)
 	assert_false(ledger_may_send(ledger, &packet, 3));
 }
 
-static void ledger_reclaim__brings_each_buffer_back_once(void **state)
+TEST(ledger_reclaim__brings_each_buffer_back_once)
 {
 	struct ledger *ledger = *state;
 	uint32_t *seen = calloc(BUFFERS, sizeof(*seen));
@@ -107,20 +105,4 @@ static void ledger_reclaim__brings_each_buffer_back_once(void **state)
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(seen[i * 37], i % 2);
 	free(seen);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(ledger_take__believes_only_who_has_it, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(ledger_give__ends_at_the_most_a_slot_may_hold,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(ledger_may_send__keeps_frames_inside_their_buffer,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(ledger_reclaim__brings_each_buffer_back_once, setup,
-						teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

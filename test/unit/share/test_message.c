@@ -2,41 +2,36 @@
 /* Tests of pmd/share/message.c. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "share/message.h"
+#include "test.h"
 
 static int ends[2];
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	close(ends[0]);
 	close(ends[1]);
 	return 0;
 }
 
-static void message_receive__what_was_sent_with_its_descriptors(void **state)
+TEST_FIXTURE(set_up, tear_down);
+
+TEST(message_receive__what_was_sent_with_its_descriptors)
 {
 	struct share_message out = {.type = SHARE_WELCOME, .version = SHARE_VERSION, .number = 7},
 			     in;
 	int tubes[2], fds[SHARE_FDS];
 
-	(void)state;
 	assert_int_equal(pipe(tubes), 0);
 	out.welcome.buffers = 53248;
 	assert_int_equal(message_send(ends[0], &out, tubes, 2), 0);
@@ -54,14 +49,13 @@ static void message_receive__what_was_sent_with_its_descriptors(void **state)
 }
 
 /* Nobody can make the owner collect descriptors. */
-static void message_receive__closes_descriptors_that_are_not_wanted(void **state)
+TEST(message_receive__closes_descriptors_that_are_not_wanted)
 {
 	const struct share_message out = {.type = SHARE_HELLO, .version = SHARE_VERSION};
 	struct share_message in;
 	int tubes[2];
 	char byte;
 
-	(void)state;
 	assert_int_equal(pipe(tubes), 0);
 	assert_int_equal(message_send(ends[0], &out, &tubes[1], 1), 0);
 	close(tubes[1]);
@@ -71,11 +65,10 @@ static void message_receive__closes_descriptors_that_are_not_wanted(void **state
 	close(tubes[0]);
 }
 
-static void message_receive__takes_nothing_else(void **state)
+TEST(message_receive__takes_nothing_else)
 {
 	struct share_message message = {.type = SHARE_HELLO, .version = SHARE_VERSION + 1};
 
-	(void)state;
 	assert_int_equal(message_receive(ends[1], &message, NULL), -EAGAIN);
 	assert_int_equal(send(ends[0], &message, 20, 0), 20);
 	assert_int_equal(message_receive(ends[1], &message, NULL), -EPROTO);
@@ -85,18 +78,4 @@ static void message_receive__takes_nothing_else(void **state)
 	shutdown(ends[0], SHUT_RDWR);
 	assert_int_equal(message_receive(ends[1], &message, NULL), -ECONNRESET);
 	assert_int_equal(message_send(ends[1], &message, NULL, 0), -EPIPE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(message_receive__what_was_sent_with_its_descriptors,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			message_receive__closes_descriptors_that_are_not_wanted, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(message_receive__takes_nothing_else, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

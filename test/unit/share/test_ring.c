@@ -2,21 +2,18 @@
 /* Tests of share/ring.h and the words of share/layout.h. */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "share/layout.h"
+#include "test.h"
 
 #define SIZE   8
 #define PASSED 200000
@@ -42,13 +39,12 @@ static void pair_fini(struct pair *pair)
 	munmap(pair->put.memory, share_ring_bytes(pair->put.size));
 }
 
-static void share_ring_put__takes_what_there_is_room_for(void **state)
+TEST(share_ring_put__takes_what_there_is_room_for)
 {
 	const uint64_t in[SIZE + 2] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
 	uint64_t out[SIZE + 2];
 	struct pair pair;
 
-	(void)state;
 	pair_init(&pair, SIZE);
 	assert_int_equal(share_ring_take(&pair.take, out, 1), 0);
 	assert_int_equal(share_ring_put(&pair.put, in, 5), 5);
@@ -66,12 +62,11 @@ static void share_ring_put__takes_what_there_is_room_for(void **state)
 }
 
 /* A process may write what it wants into its memory. */
-static void share_ring__does_not_believe_the_other_side(void **state)
+TEST(share_ring__does_not_believe_the_other_side)
 {
 	uint64_t words[SIZE] = {0};
 	struct pair pair;
 
-	(void)state;
 	pair_init(&pair, SIZE);
 	pair.put.memory->prod = SIZE + 1;
 	assert_int_equal(share_ring_take(&pair.take, words, SIZE), 0);
@@ -100,13 +95,12 @@ static void *producer_main(void *arg)
 	return NULL;
 }
 
-static void share_ring__keeps_order_between_threads(void **state)
+TEST(share_ring__keeps_order_between_threads)
 {
 	uint64_t words[3], expected = 1;
 	pthread_t thread;
 	struct pair pair;
 
-	(void)state;
 	pair_init(&pair, SIZE);
 	assert_int_equal(pthread_create(&thread, NULL, producer_main, &pair.put), 0);
 	while (expected <= PASSED) {
@@ -122,11 +116,10 @@ static void share_ring__keeps_order_between_threads(void **state)
 }
 
 /* Whatever a killed process was doing: what is seen of it is whole and in order. */
-static void share_ring__survives_kills_of_who_puts(void **state)
+TEST(share_ring__survives_kills_of_who_puts)
 {
 	unsigned int seed = 1;
 
-	(void)state;
 	for (int kill_no = 0; kill_no < KILLS; kill_no++) {
 		uint64_t words[4], expected = 1;
 		struct pair pair;
@@ -154,22 +147,20 @@ static void share_ring__survives_kills_of_who_puts(void **state)
 	}
 }
 
-static void share_pack__keeps_every_field(void **state)
+TEST(share_pack__keeps_every_field)
 {
 	const struct share_packet in = {
 		.buffer = 0xfffffe, .flags = 0xa5, .offset = 0xfedc, .len = 0xba98};
 	const struct share_packet out = share_unpack(share_pack(&in));
 
-	(void)state;
 	assert_int_equal(out.buffer, in.buffer);
 	assert_int_equal(out.flags, in.flags);
 	assert_int_equal(out.offset, in.offset);
 	assert_int_equal(out.len, in.len);
 }
 
-static void share_ring_offset__keeps_rings_apart(void **state)
+TEST(share_ring_offset__keeps_rings_apart)
 {
-	(void)state;
 	for (int kind = 0; kind < SHARE_RINGS; kind++) {
 		const size_t begin = share_ring_offset((enum share_ring_kind)kind);
 
@@ -181,18 +172,4 @@ static void share_ring_offset__keeps_rings_apart(void **state)
 	}
 	/* Who returns never waits. */
 	assert_true(share_ring_words(SHARE_RING_RETURN) >= SHARE_HELD_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(share_ring_put__takes_what_there_is_room_for),
-		cmocka_unit_test(share_ring__does_not_believe_the_other_side),
-		cmocka_unit_test(share_ring__keeps_order_between_threads),
-		cmocka_unit_test(share_ring__survives_kills_of_who_puts),
-		cmocka_unit_test(share_pack__keeps_every_field),
-		cmocka_unit_test(share_ring_offset__keeps_rings_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/share/slot.c: what a process is given, whatever it asks for. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -16,6 +12,7 @@
 
 #include "server.h"
 #include "share/message.h"
+#include "test.h"
 
 #define MAX_QP 4
 #define BEFORE 4 /* slots that a process may have had */
@@ -23,9 +20,8 @@
 static struct server server; /* without a port, and so without buffers to give */
 static struct report_set reports;
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
-	(void)state;
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
 	LIST_INIT(&server.lanes);
@@ -40,15 +36,16 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int teardown(TEST_STATE)
 {
-	(void)state;
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
 	ledger_fini(&server.ledger);
 	close(server.epoll_fd);
 	return 0;
 }
+
+TEST_FIXTURE(setup, teardown);
 
 /* This process asks for a slot; returns its own end of the socket, what it was given, and what the
  * owner makes of it. */
@@ -96,13 +93,12 @@ static bool hears_a_bell(void)
 	return false;
 }
 
-static void slot_begin__gives_as_many_numbers_as_the_limit_takes(void **state)
+TEST(slot_begin__gives_as_many_numbers_as_the_limit_takes)
 {
 	struct share_message message;
 	uint32_t first;
 	int fd, rc;
 
-	(void)state;
 	fd = attach(&message, &rc);
 	assert_int_equal(rc, 0);
 	first = message.welcome.qpn_first;
@@ -116,12 +112,11 @@ static void slot_begin__gives_as_many_numbers_as_the_limit_takes(void **state)
 	close(fd);
 }
 
-static void slot_begin__gives_a_whole_block_without_a_limit(void **state)
+TEST(slot_begin__gives_a_whole_block_without_a_limit)
 {
 	struct share_message message;
 	int fd, rc;
 
-	(void)state;
 	server.max_qp = 0;
 	fd = attach(&message, &rc);
 	assert_int_equal(rc, 0);
@@ -129,12 +124,11 @@ static void slot_begin__gives_a_whole_block_without_a_limit(void **state)
 	close(fd);
 }
 
-static void slot_begin__gives_a_process_one_slot(void **state)
+TEST(slot_begin__gives_a_process_one_slot)
 {
 	struct share_message message;
 	int fds[2], rc;
 
-	(void)state;
 	fds[0] = attach(&message, &rc);
 	assert_int_equal(rc, 0);
 	fds[1] = attach(&message, &rc);
@@ -144,12 +138,11 @@ static void slot_begin__gives_a_process_one_slot(void **state)
 	close(fds[0]);
 }
 
-static void slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever(void **state)
+TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever)
 {
 	struct share_message message;
 	int fd, rc;
 
-	(void)state;
 	for (int i = 0; i < BEFORE; i++) {
 		fd = attach(&message, &rc);
 		assert_int_equal(rc, 0);
@@ -161,12 +154,11 @@ static void slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever(void 
 	assert_int_equal(server.live_count, 0);
 }
 
-static void slot_begin__gives_nothing_where_the_port_has_gone(void **state)
+TEST(slot_begin__gives_nothing_where_the_port_has_gone)
 {
 	struct share_message message;
 	int fd, rc;
 
-	(void)state;
 	server.lost = true;
 	server.ports = 3;
 	fd = attach(&message, &rc);
@@ -207,11 +199,10 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	return rc;
 }
 
-static void slot_begin__gives_a_user_half_of_the_isolated_slots(void **state)
+TEST(slot_begin__gives_a_user_half_of_the_isolated_slots)
 {
 	const uid_t own = geteuid(), user = own != 0 ? own : 65534;
 
-	(void)state;
 	if (own == 0)
 		assert_int_equal(attach_isolated(0, SERVER_ISOLATED_MAX - 1), 0);
 	/* A socket's user is who makes it. */
@@ -224,16 +215,13 @@ static void slot_begin__gives_a_user_half_of_the_isolated_slots(void **state)
 	assert_int_equal(seteuid(own), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-static void slot_begin__no_process_can_fill_the_counter_of_another_ones_bell(void **state)
+TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell)
 {
 	const uint64_t full = UINT64_MAX - 1, one = 1;
 	struct share_message message;
 	int fds[SHARE_FDS], others[SHARE_FDS];
 	int fd, other, rc;
 
-	(void)state;
 	fd = attach_with(&message, &rc, fds);
 	assert_int_equal(rc, 0);
 	assert_false(hears_a_bell());
@@ -252,19 +240,4 @@ static void slot_begin__no_process_can_fill_the_counter_of_another_ones_bell(voi
 	close_all(fds);
 	close_all(others);
 	close(other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(slot_begin__gives_as_many_numbers_as_the_limit_takes),
-		TEST(slot_begin__gives_a_whole_block_without_a_limit),
-		TEST(slot_begin__gives_a_process_one_slot),
-		TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever),
-		TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell),
-		TEST(slot_begin__gives_a_user_half_of_the_isolated_slots),
-		TEST(slot_begin__gives_nothing_where_the_port_has_gone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/share/steer.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "share/steer.h"
 
 #include "wire/build.h"
+#include "test.h"
 
 #define QPN 0x123456
 
@@ -39,13 +36,12 @@ static size_t build(uint8_t *frame, const char *dgid4, const uint8_t *dgid6, int
 	return (size_t)len;
 }
 
-static void steer_frame__finds_the_queue_pair(void **state)
+TEST(steer_frame__finds_the_queue_pair)
 {
 	static const uint8_t gid[GID_LEN] = {0xfd, [15] = 2};
 	uint8_t frame[PACKET_FRAME_MAX];
 	struct steering steering;
 
-	(void)state;
 	for (int form = 0; form < 4; form++) {
 		const size_t len = build(frame, "\x0a\x00\x00\x02", form & 1 ? gid : NULL,
 					 form & 2 ? 5 : -1, QPN);
@@ -56,14 +52,13 @@ static void steer_frame__finds_the_queue_pair(void **state)
 	}
 }
 
-static void steer_frame__finds_the_group(void **state)
+TEST(steer_frame__finds_the_group)
 {
 	static const uint8_t group[GID_LEN] = {0xff, 0x0e, [15] = 2};
 	uint8_t frame[PACKET_FRAME_MAX], expected[GID_LEN];
 	struct steering steering;
 	size_t len;
 
-	(void)state;
 	len = build(frame, NULL, group, -1, 0xffffff);
 	assert_int_equal(steer_frame(frame, len, &steering), STEER_MULTICAST);
 	assert_memory_equal(steering.dgid, group, GID_LEN);
@@ -74,13 +69,12 @@ static void steer_frame__finds_the_group(void **state)
 }
 
 /* Only what is there is read: the frame ends with its memory. */
-static void steer_frame__leaves_short_frames_alone(void **state)
+TEST(steer_frame__leaves_short_frames_alone)
 {
 	uint8_t frame[PACKET_FRAME_MAX];
 	const size_t full = build(frame, "\x0a\x00\x00\x02", NULL, 5, QPN) - WIRE_ICRC_LEN;
 	struct steering steering;
 
-	(void)state;
 	for (size_t len = 0; len < full; len++) {
 		uint8_t *copy = malloc(len ? len : 1);
 
@@ -91,7 +85,7 @@ static void steer_frame__leaves_short_frames_alone(void **state)
 	assert_int_equal(steer_frame(frame, full, &steering), STEER_QP);
 }
 
-static void steer_frame__leaves_what_is_no_roce(void **state)
+TEST(steer_frame__leaves_what_is_no_roce)
 {
 	uint8_t frame[PACKET_FRAME_MAX];
 	const size_t len = build(frame, "\x0a\x00\x00\x02", NULL, -1, QPN);
@@ -108,7 +102,6 @@ static void steer_frame__leaves_what_is_no_roce(void **state)
 	};
 	struct steering steering;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		const uint8_t before = frame[changes[i].at];
 
@@ -117,16 +110,4 @@ static void steer_frame__leaves_what_is_no_roce(void **state)
 		frame[changes[i].at] = before;
 	}
 	assert_int_equal(steer_frame(frame, len, &steering), STEER_QP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steer_frame__finds_the_queue_pair),
-		cmocka_unit_test(steer_frame__finds_the_group),
-		cmocka_unit_test(steer_frame__leaves_short_frames_alone),
-		cmocka_unit_test(steer_frame__leaves_what_is_no_roce),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,7 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,19 +16,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "share/user.h"
 #include "skipped.h"
+#include "test.h"
 
 #define USER	    54321
 #define SUBORDINATE 300000 /* and the next ones are the user's too */
 
-static void user_of__a_process_of_ours(void **state)
+TEST(user_of__a_process_of_ours)
 {
 	int pair[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(user_of(pair[0]), user_of_uid(geteuid()));
 	close(pair[0]);
@@ -158,9 +154,8 @@ static bool may_make_namespaces(void)
 	return false;
 }
 
-static void user_of__subordinate_ids_are_their_users(void **state)
+TEST(user_of__subordinate_ids_are_their_users)
 {
-	(void)state;
 	if (!may_make_namespaces())
 		skip();
 	for (uid_t inner = 0; inner < 3; inner++) {
@@ -179,9 +174,8 @@ static void user_of__subordinate_ids_are_their_users(void **state)
 }
 
 /* There is no process to ask whose namespace it is in. */
-static void user_of__processes_that_have_ended_are_one_user(void **state)
+TEST(user_of__processes_that_have_ended_are_one_user)
 {
-	(void)state;
 	if (!may_make_namespaces())
 		skip();
 	for (uid_t inner = 5; inner < 7; inner++) {
@@ -198,12 +192,11 @@ static void user_of__processes_that_have_ended_are_one_user(void **state)
 
 /* Container engines of the superuser make namespaces for others: they are limited too, each as one.
  */
-static void user_of__a_namespace_of_the_superuser_is_one(void **state)
+TEST(user_of__a_namespace_of_the_superuser_is_one)
 {
 	pid_t first, second;
 	int fds[2];
 
-	(void)state;
 	if (!may_make_namespaces())
 		skip();
 	fds[0] = start_in_namespace(0, 5, true, &first);
@@ -226,7 +219,7 @@ static pid_t fork_as(pid_t number)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
-static void user_pidfd__is_of_no_later_process_with_the_number(void **state)
+TEST(user_pidfd__is_of_no_later_process_with_the_number)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -234,7 +227,6 @@ static void user_pidfd__is_of_no_later_process_with_the_number(void **state)
 	pid_t first, second;
 	int pair[2], fd;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	first = fork();
 	if (first == 0)
@@ -266,17 +258,4 @@ static void user_pidfd__is_of_no_later_process_with_the_number(void **state)
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(user_of__a_process_of_ours),
-		cmocka_unit_test(user_of__subordinate_ids_are_their_users),
-		cmocka_unit_test(user_of__processes_that_have_ended_are_one_user),
-		cmocka_unit_test(user_of__a_namespace_of_the_superuser_is_one),
-		cmocka_unit_test(user_pidfd__is_of_no_later_process_with_the_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/share/vet.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_ether.h>
 
@@ -15,6 +11,7 @@
 #include "wire/build.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
+#include "test.h"
 
 #define QPN	  0x123456
 #define QPN_FIRST 0x4000
@@ -97,11 +94,10 @@ static bool passes(const struct wish *wish)
 	return vet_frame(&vet, frame, len);
 }
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
 	struct address address = {.vlan = -1, .prefix_len = 24};
 
-	(void)state;
 	addresses.count = 0;
 	gid_from_ipv4("\x0a\x00\x00\x01", address.gid);
 	assert_int_equal(addresses_add(&addresses, &address), 0);
@@ -113,11 +109,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static void vet_frame__lets_pass_what_is_its_own(void **state)
+TEST_GROUP(setup, NULL);
+
+TEST(vet_frame__lets_pass_what_is_its_own)
 {
 	struct wish wish;
 
-	(void)state;
 	for (int form = 0; form < 2; form++) {
 		wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, form);
 		assert_true(passes(&wish));
@@ -132,20 +129,18 @@ static void vet_frame__lets_pass_what_is_its_own(void **state)
 	assert_true(passes(&wish));
 }
 
-static void vet_frame__knows_the_mac(void **state)
+TEST(vet_frame__knows_the_mac)
 {
 	struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
 
-	(void)state;
 	memcpy(wish.src_mac, other_mac, sizeof(other_mac));
 	assert_false(passes(&wish));
 }
 
-static void vet_frame__knows_the_addresses(void **state)
+TEST(vet_frame__knows_the_addresses)
 {
 	struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
 
-	(void)state;
 	gid_from_ipv4("\x0a\x00\x00\x02", wish.sgid);
 	assert_false(passes(&wish));
 	wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, true);
@@ -153,11 +148,10 @@ static void vet_frame__knows_the_addresses(void **state)
 	assert_false(passes(&wish));
 }
 
-static void vet_frame__knows_the_vlan(void **state)
+TEST(vet_frame__knows_the_vlan)
 {
 	struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
 
-	(void)state;
 	wish.vlan = VLAN;
 	assert_false(passes(&wish));
 	gid_from_ipv4("\x0a\x00\x05\x01", wish.sgid);
@@ -165,11 +159,10 @@ static void vet_frame__knows_the_vlan(void **state)
 	assert_false(passes(&wish));
 }
 
-static void vet_frame__knows_the_queue_pairs(void **state)
+TEST(vet_frame__knows_the_queue_pairs)
 {
 	struct wish wish = wish_for(OPCODE_UD | OPCODE_SEND_ONLY, false);
 
-	(void)state;
 	wish.src_qpn = QPN_FIRST - 1;
 	assert_false(passes(&wish));
 	wish.src_qpn = QPN_FIRST + QPN_COUNT;
@@ -178,14 +171,13 @@ static void vet_frame__knows_the_queue_pairs(void **state)
 	assert_false(passes(&wish));
 }
 
-static void vet_frame__knows_the_longest(void **state)
+TEST(vet_frame__knows_the_longest)
 {
 	const struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
 	uint8_t frame[PACKET_FRAME_MAX];
 	const size_t len = build(frame, &wish);
 	struct vet narrow = vet;
 
-	(void)state;
 	narrow.mtu_bytes = (uint32_t)len - RTE_ETHER_HDR_LEN;
 	assert_true(vet_frame(&narrow, frame, len));
 	narrow.mtu_bytes--;
@@ -201,13 +193,12 @@ static uint8_t *start_of(const uint8_t *frame, size_t len)
 	return start;
 }
 
-static void vet_frame__wants_whole_packets(void **state)
+TEST(vet_frame__wants_whole_packets)
 {
 	const struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, false);
 	uint8_t frame[PACKET_FRAME_MAX];
 	const size_t len = build(frame, &wish);
 
-	(void)state;
 	for (size_t end = 0; end < len; end++) {
 		uint8_t *copy = start_of(frame, end);
 
@@ -218,9 +209,8 @@ static void vet_frame__wants_whole_packets(void **state)
 	assert_false(vet_frame(&vet, frame, len));
 }
 
-static void vet_seal__gives_what_is_missing(void **state)
+TEST(vet_seal__gives_what_is_missing)
 {
-	(void)state;
 	for (int form = 0; form < 4; form++) {
 		struct wish wish = wish_for(form & 2 ? OPCODE_UD | OPCODE_SEND_ONLY
 						     : OPCODE_RC | OPCODE_SEND_ONLY,
@@ -240,13 +230,12 @@ static void vet_seal__gives_what_is_missing(void **state)
 	}
 }
 
-static void vet_seal__leaves_others_alone(void **state)
+TEST(vet_seal__leaves_others_alone)
 {
 	const struct wish wish = wish_for(OPCODE_RC | OPCODE_SEND_ONLY, true);
 	uint8_t frame[PACKET_FRAME_MAX];
 	const size_t len = build(frame, &wish);
 
-	(void)state;
 	for (size_t end = 0; end < len; end++) {
 		uint8_t *copy = start_of(frame, end);
 
@@ -254,21 +243,4 @@ static void vet_seal__leaves_others_alone(void **state)
 		assert_memory_equal(copy, frame, end);
 		free(copy);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vet_frame__lets_pass_what_is_its_own),
-		cmocka_unit_test(vet_frame__knows_the_mac),
-		cmocka_unit_test(vet_frame__knows_the_addresses),
-		cmocka_unit_test(vet_frame__knows_the_vlan),
-		cmocka_unit_test(vet_frame__knows_the_queue_pairs),
-		cmocka_unit_test(vet_frame__knows_the_longest),
-		cmocka_unit_test(vet_frame__wants_whole_packets),
-		cmocka_unit_test(vet_seal__gives_what_is_missing),
-		cmocka_unit_test(vet_seal__leaves_others_alone),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,52 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counters: their names, their meanings, and adding to them. */
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "telemetry/counters.h"
+#include "test.h"
 
-static void counters_add__adds_to_one_counter(void **state)
+TEST(counters_add__adds_to_one_counter)
 {
 	struct counters counters = {0};
 	unsigned int i;
 
-	(void)state;
 	counters_add(&counters, COUNTER_rx_packets, 3);
 	counters_add(&counters, COUNTER_rx_packets, 4);
 	for (i = 0; i < COUNTER_COUNT; i++)
 		assert_int_equal(counters.value[i], i == COUNTER_rx_packets ? 7 : 0);
 }
 
-static void counters_get__reads_what_was_added(void **state)
+TEST(counters_get__reads_what_was_added)
 {
 	struct counters counters = {0};
 
-	(void)state;
 	counters_add(&counters, COUNTER_tx_bytes, UINT64_C(1) << 40);
 	assert_int_equal(counters_get(&counters, COUNTER_tx_bytes), UINT64_C(1) << 40);
 	assert_int_equal(counters_get(&counters, COUNTER_rx_bytes), 0);
 }
 
-static void counter_name__is_the_kernels(void **state)
+TEST(counter_name__is_the_kernels)
 {
-	(void)state;
 	assert_string_equal(counter_name(COUNTER_rx_icrc_errors), "rx_icrc_errors");
 	assert_string_equal(counter_name(COUNTER_local_ack_timeout_err), "local_ack_timeout_err");
 	assert_string_equal(counter_name(COUNTER_rnr_nak_retry_err), "rnr_nak_retry_err");
 }
 
-static void counter_name__each_is_unique_and_a_word(void **state)
+TEST(counter_name__each_is_unique_and_a_word)
 {
 	unsigned int i, j;
 	const char *c;
 
-	(void)state;
 	for (i = 0; i < COUNTER_COUNT; i++) {
 		assert_true(*counter_name((enum counter)i) != '\0');
 		for (c = counter_name((enum counter)i); *c; c++)
@@ -57,32 +49,16 @@ static void counter_name__each_is_unique_and_a_word(void **state)
 	}
 }
 
-static void counter_name__outside_the_list_is_no_crash(void **state)
+TEST(counter_name__outside_the_list_is_no_crash)
 {
-	(void)state;
 	assert_string_equal(counter_name(COUNTER_COUNT), "?");
 	assert_string_equal(counter_meaning(COUNTER_COUNT), "?");
 }
 
-static void counter_meaning__each_is_a_sentence(void **state)
+TEST(counter_meaning__each_is_a_sentence)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < COUNTER_COUNT; i++)
 		assert_non_null(strchr(counter_meaning((enum counter)i), ' '));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counters_add__adds_to_one_counter),
-		cmocka_unit_test(counters_get__reads_what_was_added),
-		cmocka_unit_test(counter_name__is_the_kernels),
-		cmocka_unit_test(counter_name__each_is_unique_and_a_word),
-		cmocka_unit_test(counter_name__outside_the_list_is_no_crash),
-		cmocka_unit_test(counter_meaning__each_is_a_sentence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

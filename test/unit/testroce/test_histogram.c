@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The log-linear histogram: its buckets leave no gap, and quantiles are as exact as they say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "histogram.h"
+#include "test.h"
 
 static struct histogram histogram;
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
-	(void)state;
 	histogram_clear(&histogram);
 	return 0;
 }
 
-static void histogram_low__buckets_are_in_a_row(void **state)
+TEST_FIXTURE(setup, NULL);
+
+TEST(histogram_low__buckets_are_in_a_row)
 {
-	(void)state;
 	assert_int_equal(histogram_low(0), 0);
 	for (unsigned int i = 0; i + 1 < HISTOGRAM_BUCKETS; i++) {
 		assert_true(histogram_low(i) <= histogram_high(i));
@@ -29,16 +25,14 @@ static void histogram_low__buckets_are_in_a_row(void **state)
 	assert_int_equal(histogram_high(HISTOGRAM_BUCKETS - 1), UINT64_MAX);
 }
 
-static void histogram_low__width_is_a_64th_at_most(void **state)
+TEST(histogram_low__width_is_a_64th_at_most)
 {
-	(void)state;
 	for (unsigned int i = 0; i + 1 < HISTOGRAM_BUCKETS; i++)
 		assert_true(histogram_high(i) - histogram_low(i) <= histogram_low(i) / 64);
 }
 
-static void histogram_add__counts_in_the_bucket_of_the_value(void **state)
+TEST(histogram_add__counts_in_the_bucket_of_the_value)
 {
-	(void)state;
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		histogram_clear(&histogram);
 		histogram_add(&histogram, histogram_low(i));
@@ -48,9 +42,8 @@ static void histogram_add__counts_in_the_bucket_of_the_value(void **state)
 	}
 }
 
-static void histogram_add__keeps_the_extremes_exactly(void **state)
+TEST(histogram_add__keeps_the_extremes_exactly)
 {
-	(void)state;
 	histogram_add(&histogram, 1000003);
 	histogram_add(&histogram, 999999937);
 	histogram_add(&histogram, 5000000);
@@ -58,24 +51,21 @@ static void histogram_add__keeps_the_extremes_exactly(void **state)
 	assert_int_equal(histogram.max, 999999937);
 }
 
-static void histogram_quantile__none_of_nothing(void **state)
+TEST(histogram_quantile__none_of_nothing)
 {
-	(void)state;
 	assert_int_equal(histogram_quantile(&histogram, 500000), 0);
 }
 
-static void histogram_quantile__of_one_value_is_that(void **state)
+TEST(histogram_quantile__of_one_value_is_that)
 {
-	(void)state;
 	histogram_add(&histogram, 123456789);
 	assert_int_equal(histogram_quantile(&histogram, 0), 123456789);
 	assert_int_equal(histogram_quantile(&histogram, 500000), 123456789);
 	assert_int_equal(histogram_quantile(&histogram, 1000000), 123456789);
 }
 
-static void histogram_quantile__of_small_values_is_exact(void **state)
+TEST(histogram_quantile__of_small_values_is_exact)
 {
-	(void)state;
 	for (uint64_t value = 1; value <= 50; value++)
 		histogram_add(&histogram, value);
 	assert_int_equal(histogram_quantile(&histogram, 20000), 1);
@@ -84,9 +74,8 @@ static void histogram_quantile__of_small_values_is_exact(void **state)
 	assert_int_equal(histogram_quantile(&histogram, 990000), 50);
 }
 
-static void histogram_quantile__is_at_most_a_64th_above(void **state)
+TEST(histogram_quantile__is_at_most_a_64th_above)
 {
-	(void)state;
 	for (uint64_t value = 1; value <= 100000; value++)
 		histogram_add(&histogram, value);
 	for (uint32_t percent = 1; percent <= 100; percent++) {
@@ -96,20 +85,4 @@ static void histogram_quantile__is_at_most_a_64th_above(void **state)
 		assert_in_range(found, exact, exact + exact / 64);
 	}
 	assert_int_equal(histogram_quantile(&histogram, 1000000), 100000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(histogram_low__buckets_are_in_a_row, setup),
-		cmocka_unit_test_setup(histogram_low__width_is_a_64th_at_most, setup),
-		cmocka_unit_test_setup(histogram_add__counts_in_the_bucket_of_the_value, setup),
-		cmocka_unit_test_setup(histogram_add__keeps_the_extremes_exactly, setup),
-		cmocka_unit_test_setup(histogram_quantile__none_of_nothing, setup),
-		cmocka_unit_test_setup(histogram_quantile__of_one_value_is_that, setup),
-		cmocka_unit_test_setup(histogram_quantile__of_small_values_is_exact, setup),
-		cmocka_unit_test_setup(histogram_quantile__is_at_most_a_64th_above, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

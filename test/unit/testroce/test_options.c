@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of testroce. */
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "mode.h"
 #include "options.h"
+#include "test.h"
 
 #define ARGS_MAX 16
 
@@ -37,18 +35,16 @@ static enum options_result parse(const char *first, ...)
 	return options_parse(argc, argv, "/run/some.sock", &options, error, sizeof(error));
 }
 
-static void options_parse__without_a_port_it_attaches(void **state)
+TEST(options_parse__without_a_port_it_attaches)
 {
-	(void)state;
 	assert_int_equal(parse(NULL), OPTIONS_RUN);
 	assert_string_equal(options.settings.socket, "/run/some.sock");
 	assert_null(options.listen);
 	assert_null(options.connect);
 }
 
-static void options_parse__a_port_and_a_test(void **state)
+TEST(options_parse__a_port_and_a_test)
 {
-	(void)state;
 	assert_int_equal(parse("--port", "net_null0", "--ip", "10.0.0.1/24", "--mode", "send",
 			       "--size", "4K", "--path-mtu", "2048", "--mtu", "4200", "--verify",
 			       NULL),
@@ -62,9 +58,8 @@ static void options_parse__a_port_and_a_test(void **state)
 	assert_string_equal(options.settings.socket, "");
 }
 
-static void options_parse__size_follows_the_mode(void **state)
+TEST(options_parse__size_follows_the_mode)
 {
-	(void)state;
 	assert_int_equal(parse("--mode", "latency", NULL), OPTIONS_RUN);
 	assert_int_equal(options.plan.size_bytes, 8);
 	assert_int_equal(parse("--mode", "latency", "--size", "64", NULL), OPTIONS_RUN);
@@ -73,9 +68,8 @@ static void options_parse__size_follows_the_mode(void **state)
 	assert_int_equal(options.plan.size_bytes, 65536);
 }
 
-static void options_parse__at_the_prompt_tests_have_no_end(void **state)
+TEST(options_parse__at_the_prompt_tests_have_no_end)
 {
-	(void)state;
 	assert_int_equal(parse("-i", NULL), OPTIONS_RUN);
 	assert_true(options.interactive);
 	assert_int_equal(options.plan.duration_ns, 0);
@@ -83,9 +77,8 @@ static void options_parse__at_the_prompt_tests_have_no_end(void **state)
 	assert_int_equal(options.plan.duration_ns, UINT64_C(3000000000));
 }
 
-static void options_parse__a_pair_has_no_port_yet(void **state)
+TEST(options_parse__a_pair_has_no_port_yet)
 {
-	(void)state;
 	assert_int_equal(parse("--pair", "--ablation", NULL), OPTIONS_RUN);
 	assert_true(options.pair);
 	assert_string_equal(options.settings.socket, "");
@@ -98,9 +91,8 @@ static void options_parse__a_pair_has_no_port_yet(void **state)
 	assert_int_equal(parse("--pair", "--mode", "atomic", "--size", "9", NULL), OPTIONS_BAD);
 }
 
-static void options_parse__refuses(void **state)
+TEST(options_parse__refuses)
 {
-	(void)state;
 	assert_int_equal(parse("--nothing", NULL), OPTIONS_BAD);
 	assert_non_null(strstr(error, "--nothing"));
 	assert_int_equal(parse("file", NULL), OPTIONS_BAD);
@@ -116,36 +108,18 @@ static void options_parse__refuses(void **state)
 	assert_string_not_equal(error, "");
 }
 
-static void options_parse__help_and_version(void **state)
+TEST(options_parse__help_and_version)
 {
-	(void)state;
 	assert_int_equal(parse("--help", NULL), OPTIONS_HELP);
 	assert_int_equal(parse("--version", NULL), OPTIONS_VERSION);
 }
 
-static void options_eal_end__finds_the_dashes(void **state)
+TEST(options_eal_end__finds_the_dashes)
 {
 	char *with[] = {(char[]){"t"}, (char[]){"-l"}, (char[]){"0"}, (char[]){"--"},
 			(char[]){"--mode"}};
 	char *without[] = {(char[]){"t"}, (char[]){"--mode"}, (char[]){"read"}};
 
-	(void)state;
 	assert_int_equal(options_eal_end(5, with), 3);
 	assert_int_equal(options_eal_end(3, without), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_parse__without_a_port_it_attaches),
-		cmocka_unit_test(options_parse__a_port_and_a_test),
-		cmocka_unit_test(options_parse__size_follows_the_mode),
-		cmocka_unit_test(options_parse__at_the_prompt_tests_have_no_end),
-		cmocka_unit_test(options_parse__a_pair_has_no_port_yet),
-		cmocka_unit_test(options_parse__refuses),
-		cmocka_unit_test(options_parse__help_and_version),
-		cmocka_unit_test(options_eal_end__finds_the_dashes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

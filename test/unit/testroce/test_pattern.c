@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Patterns: any byte that changes is noticed, and so is another message's. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "pattern.h"
+#include "test.h"
 
 static uint8_t bytes[100];
 
-static void pattern_check__takes_what_was_filled(void **state)
+TEST(pattern_check__takes_what_was_filled)
 {
 	uint64_t tag;
 
-	(void)state;
 	for (size_t size = PATTERN_MIN_BYTES; size <= sizeof(bytes); size++) {
 		pattern_fill(bytes, size, 7, pattern_tag(3, size));
 		assert_true(pattern_check(bytes, size, 7, &tag));
@@ -23,11 +19,10 @@ static void pattern_check__takes_what_was_filled(void **state)
 	}
 }
 
-static void pattern_check__sees_every_byte(void **state)
+TEST(pattern_check__sees_every_byte)
 {
 	uint64_t tag;
 
-	(void)state;
 	for (size_t size = PATTERN_MIN_BYTES + 1; size <= sizeof(bytes); size++) {
 		pattern_fill(bytes, size, 7, 1);
 		for (size_t i = PATTERN_MIN_BYTES; i < size; i++) {
@@ -43,33 +38,19 @@ static void pattern_check__sees_every_byte(void **state)
 	}
 }
 
-static void pattern_check__tells_seeds_apart(void **state)
+TEST(pattern_check__tells_seeds_apart)
 {
 	uint64_t tag;
 
-	(void)state;
 	pattern_fill(bytes, sizeof(bytes), 7, 1);
 	assert_false(pattern_check(bytes, sizeof(bytes), 8, &tag));
 }
 
-static void pattern_fill__writes_no_byte_more(void **state)
+TEST(pattern_fill__writes_no_byte_more)
 {
-	(void)state;
 	for (size_t size = PATTERN_MIN_BYTES; size < sizeof(bytes); size++) {
 		bytes[size] = 0xa5;
 		pattern_fill(bytes, size, 1, 2);
 		assert_int_equal(bytes[size], 0xa5);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pattern_check__takes_what_was_filled),
-		cmocka_unit_test(pattern_check__sees_every_byte),
-		cmocka_unit_test(pattern_check__tells_seeds_apart),
-		cmocka_unit_test(pattern_fill__writes_no_byte_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

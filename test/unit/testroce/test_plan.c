@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans: values by name, their limits, and places of messages. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "endpoint.h"
 #include "mode.h"
 #include "plan.h"
+#include "test.h"
 
 static struct plan plan;
 static char error[256];
 
-static int setup(void **state)
+static int setup(TEST_STATE)
 {
-	(void)state;
 	plan_init(&plan);
 	error[0] = '\0';
 	return 0;
 }
+
+TEST_FIXTURE(setup, NULL);
 
 static int set(const char *name, const char *value)
 {
@@ -34,11 +32,10 @@ static int check(void)
 	return plan_check(&plan, error, sizeof(error));
 }
 
-static void plan_parse_number__takes_units(void **state)
+TEST(plan_parse_number__takes_units)
 {
 	uint64_t value;
 
-	(void)state;
 	assert_true(plan_parse_number("4096", &value));
 	assert_int_equal(value, 4096);
 	assert_true(plan_parse_number("64k", &value));
@@ -47,18 +44,17 @@ static void plan_parse_number__takes_units(void **state)
 	assert_int_equal(value, UINT64_C(3) << 30);
 }
 
-static void plan_parse_number__refuses_what_is_none(void **state)
+TEST(plan_parse_number__refuses_what_is_none)
 {
 	static const char *const bad[] = {
 		"", "-1", "1x", "1KK", "k", " 1", "99999999999999999999", "18446744073709551615G"};
 	uint64_t value;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(plan_parse_number(bad[i], &value));
 }
 
-static void plan_set__what_was_set_is_told(void **state)
+TEST(plan_set__what_was_set_is_told)
 {
 	static const char *const values[][2] = {
 		{"mode", "latency"},   {"op", "read"},
@@ -73,7 +69,6 @@ static void plan_set__what_was_set_is_told(void **state)
 	};
 	char value[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		assert_int_equal(set(values[i][0], values[i][1]), 0);
 		plan_get(&plan, values[i][0], value, sizeof(value));
@@ -85,7 +80,7 @@ static void plan_set__what_was_set_is_told(void **state)
 	}
 }
 
-static void plan_set__refuses_with_a_reason(void **state)
+TEST(plan_set__refuses_with_a_reason)
 {
 	static const char *const bad[][2] = {
 		{"mode", "fly"},
@@ -107,7 +102,6 @@ static void plan_set__refuses_with_a_reason(void **state)
 		{"without", "prefetch,luck"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const struct plan before = plan;
 
@@ -119,9 +113,8 @@ static void plan_set__refuses_with_a_reason(void **state)
 	assert_int_equal(set("nothing", "1"), -ENOENT);
 }
 
-static void plan_check__takes_the_defaults_of_each_mode(void **state)
+TEST(plan_check__takes_the_defaults_of_each_mode)
 {
-	(void)state;
 	for (uint64_t mode = 0; mode < MODE_COUNT; mode++) {
 		plan_init(&plan);
 		plan.mode = mode;
@@ -134,9 +127,8 @@ static void plan_check__takes_the_defaults_of_each_mode(void **state)
 	}
 }
 
-static void plan_check__refuses_what_does_not_fit(void **state)
+TEST(plan_check__refuses_what_does_not_fit)
 {
-	(void)state;
 	plan.batch = 65;
 	assert_int_equal(check(), -EINVAL);
 	setup(NULL);
@@ -156,9 +148,8 @@ static void plan_check__refuses_what_does_not_fit(void **state)
 }
 
 /* From the network come any numbers. */
-static void plan_check__refuses_any_field_out_of_range(void **state)
+TEST(plan_check__refuses_any_field_out_of_range)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(plan) / sizeof(uint64_t); i++) {
 		uint64_t *field = (uint64_t *)(void *)&plan + i;
 
@@ -170,9 +161,8 @@ static void plan_check__refuses_any_field_out_of_range(void **state)
 	}
 }
 
-static void plan_check__bounds_memory(void **state)
+TEST(plan_check__bounds_memory)
 {
-	(void)state;
 	plan.size_bytes = UINT64_C(1) << 30;
 	plan.verify = 1;
 	assert_int_equal(check(), -EINVAL);
@@ -184,9 +174,8 @@ static void plan_check__bounds_memory(void **state)
 }
 
 /* Two places for each queue pair and direction, whatever the depth. */
-static void plan_check__counts_the_places_of_the_latency_mode(void **state)
+TEST(plan_check__counts_the_places_of_the_latency_mode)
 {
-	(void)state;
 	plan.mode = MODE_LATENCY;
 	plan.size_bytes = UINT64_C(64) << 20;
 	assert_int_equal(check(), 0);
@@ -206,13 +195,12 @@ static void plan_check__counts_the_places_of_the_latency_mode(void **state)
 }
 
 /* A server gives no more to whoever asks. */
-static void plan_check__no_mode_takes_more_than_the_limit(void **state)
+TEST(plan_check__no_mode_takes_more_than_the_limit)
 {
 	static const uint64_t sizes[] = {8, 4096, UINT64_C(1) << 20, UINT64_C(1) << 30};
 	static const uint64_t counts[] = {1, 2, 3, 64, PLAN_QPS_MAX};
 	static const uint64_t regions[] = {0, 1, UINT64_C(1) << 30, PLAN_REGION_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < 4 * 5 * 5 * 4 * MODE_COUNT * 2; i++) {
 		struct endpoint_config active = {0}, passive = {0};
 
@@ -231,7 +219,7 @@ static void plan_check__no_mode_takes_more_than_the_limit(void **state)
 	}
 }
 
-static void plan_slots__all_places_are_inside(void **state)
+TEST(plan_slots__all_places_are_inside)
 {
 	static const struct {
 		uint64_t size, qps, depth, region, verify;
@@ -245,7 +233,6 @@ static void plan_slots__all_places_are_inside(void **state)
 		{8, PLAN_QPS_MAX, 256, 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct slots slots;
 
@@ -263,11 +250,10 @@ static void plan_slots__all_places_are_inside(void **state)
 	}
 }
 
-static void plan_slots__verified_messages_share_none(void **state)
+TEST(plan_slots__verified_messages_share_none)
 {
 	struct slots slots;
 
-	(void)state;
 	plan.verify = 1;
 	plan.qps = 3;
 	plan.size_bytes = 100;
@@ -278,11 +264,10 @@ static void plan_slots__verified_messages_share_none(void **state)
 			assert_int_equal(slot_of(&slots, qp, n), (qp * 5 + n) * 128);
 }
 
-static void plan_slots__a_region_that_is_named_is_all_there_is(void **state)
+TEST(plan_slots__a_region_that_is_named_is_all_there_is)
 {
 	struct slots slots;
 
-	(void)state;
 	plan.region_bytes = 512 << 10;
 	slots = plan_slots(&plan, 128);
 	assert_int_equal(slots_bytes(&slots), 512 << 10);
@@ -295,35 +280,12 @@ static void plan_slots__a_region_that_is_named_is_all_there_is(void **state)
 	assert_int_equal(slots_bytes(&slots), 128 * plan.size_bytes);
 }
 
-static void plan_timeout__is_shorter_where_packets_are_lost(void **state)
+TEST(plan_timeout__is_shorter_where_packets_are_lost, .bare = true)
 {
 	uint8_t sound;
 
-	(void)state;
 	plan_init(&plan);
 	sound = plan_timeout(&plan);
 	plan.loss_ppm = 1;
 	assert_true(plan_timeout(&plan) < sound);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(plan_parse_number__takes_units, setup),
-		cmocka_unit_test_setup(plan_parse_number__refuses_what_is_none, setup),
-		cmocka_unit_test_setup(plan_set__what_was_set_is_told, setup),
-		cmocka_unit_test_setup(plan_set__refuses_with_a_reason, setup),
-		cmocka_unit_test_setup(plan_check__takes_the_defaults_of_each_mode, setup),
-		cmocka_unit_test_setup(plan_check__refuses_what_does_not_fit, setup),
-		cmocka_unit_test_setup(plan_check__refuses_any_field_out_of_range, setup),
-		cmocka_unit_test_setup(plan_check__bounds_memory, setup),
-		cmocka_unit_test_setup(plan_check__counts_the_places_of_the_latency_mode, setup),
-		cmocka_unit_test_setup(plan_check__no_mode_takes_more_than_the_limit, setup),
-		cmocka_unit_test_setup(plan_slots__all_places_are_inside, setup),
-		cmocka_unit_test_setup(plan_slots__verified_messages_share_none, setup),
-		cmocka_unit_test_setup(plan_slots__a_region_that_is_named_is_all_there_is, setup),
-		cmocka_unit_test(plan_timeout__is_shorter_where_packets_are_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

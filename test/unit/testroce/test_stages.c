@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stages: functions are known by their names, and samples fall where the time goes. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "stages.h"
 #include "symbols.h"
 #include "wire/icrc.h"
+#include "test.h"
 
 #define SAMPLES	   50
 #define DEADLINE_S 60
 
-static void stages_of__files_of_the_path(void **state)
+TEST(stages_of__files_of_the_path)
 {
 	static const struct {
 		const char *function;
@@ -40,14 +37,12 @@ static void stages_of__files_of_the_path(void **state)
 		{"unheard_of", STAGE_other},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		assert_int_equal(stages_of(functions[i].function), functions[i].stage);
 }
 
-static void symbols_find__own_functions(void **state)
+TEST(symbols_find__own_functions)
 {
-	(void)state;
 	assert_int_equal(symbols_read(), 0);
 	assert_string_equal(symbols_find((uintptr_t)stages_of), "stages_of");
 	assert_string_equal(symbols_find((uintptr_t)stages_of + 1), "stages_of");
@@ -58,14 +53,13 @@ static void symbols_find__own_functions(void **state)
 	assert_null(symbols_find(UINTPTR_MAX));
 }
 
-static void stages_begin__samples_what_runs(void **state)
+TEST(stages_begin__samples_what_runs)
 {
 	static uint8_t bytes[65536];
 	const time_t begin = time(NULL);
 	volatile uint32_t crc = 0;
 	struct stages stages;
 
-	(void)state;
 	assert_int_equal(stages_begin(), 0);
 	do {
 		for (int i = 0; i < 100; i++)
@@ -78,15 +72,4 @@ static void stages_begin__samples_what_runs(void **state)
 	stages_clear();
 	stages_peek(&stages);
 	assert_int_equal(stages.count, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stages_of__files_of_the_path),
-		cmocka_unit_test(symbols_find__own_functions),
-		cmocka_unit_test(stages_begin__samples_what_runs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

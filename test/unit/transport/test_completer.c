@@ -3,12 +3,14 @@
  * fail, and what time does. Losses are in test_repair.c. */
 #include "completer_rig.h"
 #include "queue/sq_build.h"
+#include "test.h"
+
+TEST_FIXTURE(completer_rig_set_up, completer_rig_tear_down);
 
 /* Acknowledgements. */
 
-static void completer_receive__one_acknowledgement_completes_all_before_it(void **state)
+TEST(completer_receive__one_acknowledgement_completes_all_before_it)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_RDMA_WRITE, 2 * MTU);
 	post(3, IBV_WR_SEND_WITH_IMM, 0);
@@ -28,9 +30,8 @@ static void completer_receive__one_acknowledgement_completes_all_before_it(void 
 	assert_int_equal(rig.recovery.deadline_ns, RECOVERY_NEVER);
 }
 
-static void completer_receive__in_the_middle_of_a_message_nothing_completes(void **state)
+TEST(completer_receive__in_the_middle_of_a_message_nothing_completes)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 4 * MTU);
 	assert_int_equal(send_all(), 4);
 	acknowledge(2);
@@ -40,11 +41,10 @@ static void completer_receive__in_the_middle_of_a_message_nothing_completes(void
 	expect_success(1);
 }
 
-static void completer_receive__what_is_not_signaled_completes_silently(void **state)
+TEST(completer_receive__what_is_not_signaled_completes_silently)
 {
 	struct ibv_sge sge = region_sge(&rig.memory, 0, 8);
 
-	(void)state;
 	post_list(1, IBV_WR_SEND, 0, &sge, 1);
 	post_list(2, IBV_WR_RDMA_READ, 0, &sge, 1);
 	post_list(3, IBV_WR_SEND, SIGNALED, &sge, 1);
@@ -58,12 +58,11 @@ static void completer_receive__what_is_not_signaled_completes_silently(void **st
 	expect_none();
 }
 
-static void completer_receive__answers_to_nothing_in_the_air_are_ignored(void **state)
+TEST(completer_receive__answers_to_nothing_in_the_air_are_ignored)
 {
 	static const uint8_t operations[] = {OPCODE_ACKNOWLEDGE, OPCODE_READ_RESPONSE_ONLY,
 					     OPCODE_ATOMIC_ACKNOWLEDGE};
 
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_SEND, 8);
 	post(3, IBV_WR_SEND, 8);
@@ -86,9 +85,8 @@ static void completer_receive__answers_to_nothing_in_the_air_are_ignored(void **
 
 /* A packet that was not ours came to the peer. Its NAK is all that is heard of the acknowledgement
  * that was owed. */
-static void completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_rest(void **state)
+TEST(completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_rest)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 2);
@@ -103,9 +101,8 @@ static void completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_re
 	expect_flight(2, 2);
 }
 
-static void completer_receive__answers_before_anything_was_sent_are_ignored(void **state)
+TEST(completer_receive__answers_before_anything_was_sent_are_ignored)
 {
-	(void)state;
 	acknowledge(0);
 	acknowledge(0u - 1);
 	post(1, IBV_WR_SEND, 8);
@@ -114,7 +111,7 @@ static void completer_receive__answers_before_anything_was_sent_are_ignored(void
 	expect_flight(0, 0);
 }
 
-static void completer_receive__each_request_completes_under_its_name(void **state)
+TEST(completer_receive__each_request_completes_under_its_name)
 {
 	static const struct {
 		enum ibv_wr_opcode posted;
@@ -129,7 +126,6 @@ static void completer_receive__each_request_completes_under_its_name(void **stat
 		     {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD},
 		     {IBV_WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE}};
 
-	(void)state;
 	for (uint32_t i = 0; i < 9; i++) {
 		struct ibv_wc wc;
 
@@ -148,9 +144,8 @@ static void completer_receive__each_request_completes_under_its_name(void **stat
 	}
 }
 
-static void completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write(void **state)
+TEST(completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write)
 {
-	(void)state;
 	post(1, IBV_WR_ATOMIC_WRITE, 8);
 	post(2, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 2);
@@ -164,12 +159,11 @@ static void completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write(
 	assert_int_equal(rig.flight.responses, 0);
 }
 
-static void completer_receive__a_flush_is_answered_by_an_empty_response(void **state)
+TEST(completer_receive__a_flush_is_answered_by_an_empty_response)
 {
 	const struct sq_flush flush = {.rkey = 1, .place = FETH_PLACE_GLOBAL, .length = 4 * MTU};
 	struct ibv_wc wc;
 
-	(void)state;
 	post(1, IBV_WR_RDMA_WRITE, 8);
 	sq_build_start(&rig.sq, sq_opcodes(IBV_QPT_RC));
 	sq_build_next(&rig.sq, (enum ibv_wr_opcode)LATER_WR_FLUSH, 2, SIGNALED);
@@ -186,13 +180,12 @@ static void completer_receive__a_flush_is_answered_by_an_empty_response(void **s
 
 /* READs and atomics. */
 
-static void completer_receive__a_read_is_stored_in_its_list(void **state)
+TEST(completer_receive__a_read_is_stored_in_its_list)
 {
 	struct ibv_sge sge[] = {region_sge(&rig.memory, 10 * MTU, 100),
 				region_sge(&rig.memory, 0, 2 * MTU)};
 	uint8_t first[MTU];
 
-	(void)state;
 	post_list(1, IBV_WR_RDMA_READ, SIGNALED, sge, 2);
 	assert_int_equal(send_all(), 1);
 	for (uint32_t i = 0; i < MTU; i++)
@@ -210,18 +203,16 @@ static void completer_receive__a_read_is_stored_in_its_list(void **state)
 	assert_int_equal(rig.flight.responses, 0);
 }
 
-static void completer_receive__an_empty_read(void **state)
+TEST(completer_receive__an_empty_read)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_READ, 0);
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK);
 	assert_int_equal(expect_success(1).byte_len, 0);
 }
 
-static void completer_receive__a_response_acknowledges_what_was_sent_before(void **state)
+TEST(completer_receive__a_response_acknowledges_what_was_sent_before)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_RDMA_WRITE, 8);
 	post(3, IBV_WR_RDMA_READ, 2 * MTU);
@@ -233,11 +224,10 @@ static void completer_receive__a_response_acknowledges_what_was_sent_before(void
 	expect_stored(0, 2, MTU);
 }
 
-static void completer_receive__segments_give_their_resource_back(void **state)
+TEST(completer_receive__segments_give_their_resource_back)
 {
 	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
 
-	(void)state;
 	post(1, IBV_WR_RDMA_READ, (segment + 2) * MTU);
 	assert_int_equal(send_all(), 2);
 	assert_int_equal(rig.flight.responses, 2);
@@ -252,11 +242,10 @@ static void completer_receive__segments_give_their_resource_back(void **state)
 	expect_success(1);
 }
 
-static void completer_receive__the_result_of_an_atomic_is_in_host_order(void **state)
+TEST(completer_receive__the_result_of_an_atomic_is_in_host_order)
 {
 	const uint64_t *result = (const uint64_t *)(const void *)rig.memory.bytes;
 
-	(void)state;
 	post(1, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 0, .syndrome = ACK, .original = 0x0102030405060708);
@@ -265,7 +254,7 @@ static void completer_receive__the_result_of_an_atomic_is_in_host_order(void **s
 	region_expect_pattern(&rig.memory, 8, MTU, SEED);
 }
 
-static void completer_receive__responses_of_another_length_are_bad(void **state)
+TEST(completer_receive__responses_of_another_length_are_bad)
 {
 	static const struct {
 		uint8_t opcode;
@@ -293,7 +282,7 @@ static void completer_receive__responses_of_another_length_are_bad(void **state)
 	}
 }
 
-static void completer_receive__responses_to_requests_of_another_kind_are_bad(void **state)
+TEST(completer_receive__responses_to_requests_of_another_kind_are_bad)
 {
 	static const struct {
 		enum ibv_wr_opcode request;
@@ -322,11 +311,10 @@ static void completer_receive__responses_to_requests_of_another_kind_are_bad(voi
 	}
 }
 
-static void completer_receive__data_that_may_not_be_stored(void **state)
+TEST(completer_receive__data_that_may_not_be_stored)
 {
 	struct ibv_sge sge = region_sge(&rig.readable, 0, 8);
 
-	(void)state;
 	post_list(1, IBV_WR_RDMA_READ, SIGNALED, &sge, 1);
 	assert_int_equal(send_all(), 1);
 	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK,
@@ -340,9 +328,8 @@ static void completer_receive__data_that_may_not_be_stored(void **state)
 	region_expect_pattern(&rig.readable, 0, MTU, SEED + 1);
 }
 
-static void completer_receive__a_second_response_is_not_stored(void **state)
+TEST(completer_receive__a_second_response_is_not_stored)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_READ, 8);
 	post(2, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 2);
@@ -355,7 +342,7 @@ static void completer_receive__a_second_response_is_not_stored(void **state)
 	expect_none();
 }
 
-static void completer_receive__each_nak_fails_the_request_that_it_names(void **state)
+TEST(completer_receive__each_nak_fails_the_request_that_it_names)
 {
 	static const struct {
 		uint8_t syndrome;
@@ -388,9 +375,8 @@ static void completer_receive__each_nak_fails_the_request_that_it_names(void **s
 
 /* Receivers that are not ready, and timers. */
 
-static void completer_receive__an_rnr_nak_waits_and_sends_again(void **state)
+TEST(completer_receive__an_rnr_nak_waits_and_sends_again)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_SEND, 2 * MTU);
 	assert_int_equal(send_all(), 3);
@@ -412,9 +398,8 @@ static void completer_receive__an_rnr_nak_waits_and_sends_again(void **state)
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_local_ack_timeout_err), 0);
 }
 
-static void completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait(void **state)
+TEST(completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_RDMA_READ, 8);
 	post(3, IBV_WR_SEND, 8);
@@ -430,9 +415,8 @@ static void completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait(voi
 	assert_int_equal(rig.recovery.rnr_left, RETRIES - 1);
 }
 
-static void completer_receive__rnr_naks_use_up_their_own_retries(void **state)
+TEST(completer_receive__rnr_naks_use_up_their_own_retries)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	for (uint64_t i = 0; i < RETRIES; i++) {
 		assert_int_equal(send_all(), 1);
@@ -444,11 +428,10 @@ static void completer_receive__rnr_naks_use_up_their_own_retries(void **state)
 		     .syndrome = AETH_RNR_NAK | RNR_CODE);
 }
 
-static void completer_timeout__sends_all_again_until_no_retry_is_left(void **state)
+TEST(completer_timeout__sends_all_again_until_no_retry_is_left)
 {
 	uint64_t now_ns = NOW_NS;
 
-	(void)state;
 	post(1, IBV_WR_SEND, 2 * MTU);
 	assert_int_equal(send_all(), 2);
 	assert_int_equal(completer_timeout(&rig.completer, now_ns + TIMEOUT_NS - 1), FAULT_NONE);
@@ -466,18 +449,16 @@ static void completer_timeout__sends_all_again_until_no_retry_is_left(void **sta
 
 /* Ends. */
 
-static void completer_fail__without_work_there_is_nothing_to_complete(void **state)
+TEST(completer_fail__without_work_there_is_nothing_to_complete)
 {
-	(void)state;
 	assert_int_equal(completer_fail(&rig.completer, FAULT_RETRIES_EXHAUSTED), FAULT_NONE);
 	expect_none();
 }
 
-static void completer_fail__tells_also_what_is_not_signaled(void **state)
+TEST(completer_fail__tells_also_what_is_not_signaled)
 {
 	struct ibv_sge sge = region_sge(&rig.memory, 0, 8);
 
-	(void)state;
 	post_list(1, IBV_WR_SEND, 0, &sge, 1);
 	post_list(2, IBV_WR_SEND, 0, &sge, 1);
 	assert_int_equal(completer_fail(&rig.completer, FAULT_RETRIES_EXHAUSTED), FAULT_NONE);
@@ -489,20 +470,18 @@ static void completer_fail__tells_also_what_is_not_signaled(void **state)
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_req_cqe_flush_error), 1);
 }
 
-static void completer_receive__a_completion_that_finds_no_room(void **state)
+TEST(completer_receive__a_completion_that_finds_no_room)
 {
-	(void)state;
 	for (uint32_t i = 0; i <= CQE; i++)
 		post(i, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), CQE + 1);
 	EXPECT_FAULT(FAULT_CQ_OVERRUN, OPCODE_ACKNOWLEDGE, CQE, .syndrome = ACK);
 }
 
-static void completer_sent__unreliable_what_is_sent_is_done(void **state)
+TEST(completer_sent__unreliable_what_is_sent_is_done)
 {
 	bool more;
 
-	(void)state;
 	rig.requester.service = OPCODE_UC;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_RDMA_WRITE, 3 * MTU);
@@ -515,12 +494,11 @@ static void completer_sent__unreliable_what_is_sent_is_done(void **state)
 	expect_success(2);
 }
 
-static void completer_receive__data_with_a_syndrome_of_failure_is_a_bad_response(void **state)
+TEST(completer_receive__data_with_a_syndrome_of_failure_is_a_bad_response)
 {
 	static const uint8_t syndromes[] = {AETH_RNR_NAK | 1, AETH_NAK | NAK_REMOTE_ACCESS,
 					    0x40 | ACK};
 
-	(void)state;
 	post(1, IBV_WR_RDMA_READ, 8);
 	post(2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
 	assert_int_equal(send_all(), 2);
@@ -536,42 +514,4 @@ static void completer_receive__data_with_a_syndrome_of_failure_is_a_bad_response
 	expect_none();
 	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK);
 	expect_success(2);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, completer_rig_set_up, completer_rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(completer_receive__one_acknowledgement_completes_all_before_it),
-		TEST(completer_receive__in_the_middle_of_a_message_nothing_completes),
-		TEST(completer_receive__what_is_not_signaled_completes_silently),
-		TEST(completer_receive__answers_to_nothing_in_the_air_are_ignored),
-		TEST(completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_rest),
-		TEST(completer_receive__answers_before_anything_was_sent_are_ignored),
-		TEST(completer_receive__each_request_completes_under_its_name),
-		TEST(completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write),
-		TEST(completer_receive__a_flush_is_answered_by_an_empty_response),
-		TEST(completer_receive__a_read_is_stored_in_its_list),
-		TEST(completer_receive__an_empty_read),
-		TEST(completer_receive__a_response_acknowledges_what_was_sent_before),
-		TEST(completer_receive__segments_give_their_resource_back),
-		TEST(completer_receive__the_result_of_an_atomic_is_in_host_order),
-		TEST(completer_receive__responses_of_another_length_are_bad),
-		TEST(completer_receive__responses_to_requests_of_another_kind_are_bad),
-		TEST(completer_receive__data_that_may_not_be_stored),
-		TEST(completer_receive__a_second_response_is_not_stored),
-		TEST(completer_receive__each_nak_fails_the_request_that_it_names),
-		TEST(completer_receive__an_rnr_nak_waits_and_sends_again),
-		TEST(completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait),
-		TEST(completer_receive__rnr_naks_use_up_their_own_retries),
-		TEST(completer_timeout__sends_all_again_until_no_retry_is_left),
-		TEST(completer_fail__without_work_there_is_nothing_to_complete),
-		TEST(completer_fail__tells_also_what_is_not_signaled),
-		TEST(completer_receive__a_completion_that_finds_no_room),
-		TEST(completer_sent__unreliable_what_is_sent_is_done),
-		TEST(completer_receive__data_with_a_syndrome_of_failure_is_a_bad_response),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

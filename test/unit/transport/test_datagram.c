@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/datagram.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 #include "queue/ah.h"
 #include "transport/datagram.h"
 #include "wire/headers.h"
+#include "test.h"
 
 #define MTU	   1024u
 #define MEMORY	   (4 * MTU)
@@ -33,12 +30,11 @@ static struct receive receive;
 static struct ibv_sge list[PACKET_FRAGS_MAX];
 static struct ah ah;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct sq_attr attr = {
 		.max_wr = 16, .max_sge = 2, .max_inline = 64, .sig_all = true, .type = IBV_QPT_UD};
 
-	(void)state;
 	fixture_set_up(&fixture, MTU, CQE);
 	region_set_up(&memory, fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
 	assert_int_equal(sq_init(&sq, &attr), 0);
@@ -64,9 +60,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	sq_fini(&sq);
 	rq_fini(&rq);
 	assert_int_equal(cq_destroy(recv_cq), 0);
@@ -74,6 +69,8 @@ static int tear_down(void **state)
 	fixture_tear_down(&fixture);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static void post_list(uint64_t wr_id, struct ibv_send_wr wr, struct ibv_sge *sge, int num_sge)
 {
@@ -123,9 +120,8 @@ static const struct packet *sent(unsigned int i)
 	return catcher_at(&fixture.catcher, i);
 }
 
-static void datagram_send__one_packet_a_message(void **state)
+TEST(datagram_send__one_packet_a_message)
 {
-	(void)state;
 	post(1, 0);
 	post(2, MTU);
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -146,12 +142,11 @@ static void datagram_send__one_packet_a_message(void **state)
 	fixture_completion(fixture.cq, 2, IBV_WC_SUCCESS);
 }
 
-static void datagram_send__immediate_solicited_and_inline(void **state)
+TEST(datagram_send__immediate_solicited_and_inline)
 {
 	uint8_t bytes[11] = {1, 2, 3};
 	struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = sizeof(bytes)};
 
-	(void)state;
 	post_list(1,
 		  (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_IMM,
 				       .send_flags = IBV_SEND_SOLICITED | IBV_SEND_INLINE,
@@ -166,11 +161,10 @@ static void datagram_send__immediate_solicited_and_inline(void **state)
 	assert_memory_equal(sent(0)->payload, bytes, sizeof(bytes));
 }
 
-static void datagram_send__a_privileged_key_means_our_own(void **state)
+TEST(datagram_send__a_privileged_key_means_our_own)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
-	(void)state;
 	wr.wr.ud.remote_qkey = 0x80000000;
 	post_list(1, wr, NULL, 0);
 	wr.wr.ud.remote_qkey = 0x7fffffff;
@@ -180,9 +174,8 @@ static void datagram_send__a_privileged_key_means_our_own(void **state)
 	assert_int_equal(sent(1)->qkey, 0x7fffffff);
 }
 
-static void datagram_send__takes_the_path_when_it_is_posted(void **state)
+TEST(datagram_send__takes_the_path_when_it_is_posted)
 {
-	(void)state;
 	post(1, 8);
 	/* ibv_destroy_ah(3) may come at once. */
 	memset(&ah, 0xff, sizeof(ah));
@@ -190,11 +183,10 @@ static void datagram_send__takes_the_path_when_it_is_posted(void **state)
 	assert_int_equal(sent(0)->dgid[15], 2);
 }
 
-static void datagram_send__stops_at_budget_and_sink(void **state)
+TEST(datagram_send__stops_at_budget_and_sink)
 {
 	bool more;
 
-	(void)state;
 	post(1, 8);
 	post(2, 8);
 	post(3, 8);
@@ -215,9 +207,8 @@ static void datagram_send__stops_at_budget_and_sink(void **state)
 	fixture_completion(fixture.cq, 3, IBV_WC_SUCCESS);
 }
 
-static void datagram_send__what_cannot_be_sent_is_a_fault(void **state)
+TEST(datagram_send__what_cannot_be_sent_is_a_fault)
 {
-	(void)state;
 	post(1, 8);
 	post(2, MTU + 1);
 	post(3, 8);
@@ -234,14 +225,13 @@ static void datagram_send__what_cannot_be_sent_is_a_fault(void **state)
 }
 
 /* Such work may be posted, as to adapters; what looks like a handle is none. */
-static void datagram_send__of_other_services_is_a_fault(void **state)
+TEST(datagram_send__of_other_services_is_a_fault)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 						     IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 						     IBV_WR_ATOMIC_FETCH_AND_ADD};
 	struct ibv_sge sge = region_sge(&memory, 0, 8);
 
-	(void)state;
 	for (uint64_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
 		struct ibv_send_wr wr = {.wr_id = i,
 					 .opcode = opcodes[i],
@@ -259,14 +249,13 @@ static void datagram_send__of_other_services_is_a_fault(void **state)
 }
 
 /* It is lost like any other, and not sent to who has the lower 24 bits. */
-static void datagram_send__to_more_than_24_bits_is_dropped(void **state)
+TEST(datagram_send__to_more_than_24_bits_is_dropped)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
 				 .wr.ud = {.ah = &ah.ibv, .remote_qpn = 0x1000000 | REMOTE_QPN}},
 			   *bad;
 	bool more;
 
-	(void)state;
 	for (wr.wr_id = 1; wr.wr_id <= 3; wr.wr_id++)
 		assert_int_equal(sq_post(&sq, IBV_QPT_UD, &wr, &bad), 0);
 	post(4, 8);
@@ -305,11 +294,10 @@ static enum fault take(uint32_t qkey, uint32_t len)
 	return datagram_receive(&datagram, fixture_packet(&fixture, &fields));
 }
 
-static void datagram_receive__stores_the_message_behind_forty_bytes(void **state)
+TEST(datagram_receive__stores_the_message_behind_forty_bytes)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	post_receive(1, 0, 200);
 	assert_int_equal(take(QKEY, 100), FAULT_NONE);
 	wc = fixture_completion(recv_cq, 1, IBV_WC_SUCCESS);
@@ -327,7 +315,7 @@ static void datagram_receive__stores_the_message_behind_forty_bytes(void **state
 	region_expect_pattern(&memory, GRH + 100, MEMORY - GRH - 100, SEED);
 }
 
-static void datagram_receive__tells_ipv6_header_and_priority(void **state)
+TEST(datagram_receive__tells_ipv6_header_and_priority)
 {
 	struct path_attr attr = {.vlan_tci = 5 << 13 | 7,
 				 .sgid = {0xfe, 0x80, [15] = 2},
@@ -336,7 +324,6 @@ static void datagram_receive__tells_ipv6_header_and_priority(void **state)
 				 .hop_limit = 9,
 				 .udp_sport = 0xc001};
 
-	(void)state;
 	assert_int_equal(path_init(&fixture.path_back, &attr), 0);
 	post_receive(1, 0, 200);
 	assert_int_equal(take(QKEY, 8), FAULT_NONE);
@@ -344,9 +331,8 @@ static void datagram_receive__tells_ipv6_header_and_priority(void **state)
 	assert_memory_equal(memory.bytes, fixture.packet.l3, GRH);
 }
 
-static void datagram_receive__the_wrong_key_is_dropped(void **state)
+TEST(datagram_receive__the_wrong_key_is_dropped)
 {
-	(void)state;
 	post_receive(1, 0, 200);
 	assert_int_equal(take(QKEY ^ 1, 8), FAULT_NONE);
 	fixture_no_completion(recv_cq);
@@ -355,17 +341,15 @@ static void datagram_receive__the_wrong_key_is_dropped(void **state)
 	assert_int_equal(rq.prod - rq.cons, 1);
 }
 
-static void datagram_receive__without_a_request_it_is_dropped(void **state)
+TEST(datagram_receive__without_a_request_it_is_dropped)
 {
-	(void)state;
 	assert_int_equal(take(QKEY, 8), FAULT_NONE);
 	fixture_no_completion(recv_cq);
 	assert_int_equal(counters_get(&fixture.counters, COUNTER_rx_no_receive), 1);
 }
 
-static void datagram_receive__what_does_not_fit_is_dropped_and_the_request_waits(void **state)
+TEST(datagram_receive__what_does_not_fit_is_dropped_and_the_request_waits)
 {
-	(void)state;
 	post_receive(1, 0, GRH + 8);
 	assert_int_equal(take(QKEY, 9), FAULT_NONE);
 	fixture_no_completion(recv_cq);
@@ -375,9 +359,8 @@ static void datagram_receive__what_does_not_fit_is_dropped_and_the_request_waits
 	region_expect_pattern(&memory, GRH + 8, MEMORY - GRH - 8, SEED);
 }
 
-static void datagram_receive__longer_than_the_port_carries(void **state)
+TEST(datagram_receive__longer_than_the_port_carries)
 {
-	(void)state;
 	post_receive(1, 0, MEMORY);
 	assert_int_equal(take(QKEY, MTU + 1), FAULT_NONE);
 	fixture_no_completion(recv_cq);
@@ -385,26 +368,24 @@ static void datagram_receive__longer_than_the_port_carries(void **state)
 	fixture_completion(recv_cq, 1, IBV_WC_SUCCESS);
 }
 
-static void datagram_receive__memory_that_may_not_be_written(void **state)
+TEST(datagram_receive__memory_that_may_not_be_written)
 {
 	struct ibv_sge sge = {.addr = 4096, .length = 200, .lkey = FIXTURE_NOBODY};
 	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	(void)state;
 	assert_int_equal(rq_post(&rq, &wr, &bad), 0);
 	assert_int_equal(take(QKEY, 8), FAULT_RECEIVE_PROTECTION);
 	assert_int_equal(counters_get(&fixture.counters, COUNTER_resp_operational_errors), 1);
 	fixture_completion(recv_cq, 1, IBV_WC_LOC_PROT_ERR);
 }
 
-static void datagram_receive__a_shared_queue_has_a_domain_of_its_own(void **state)
+TEST(datagram_receive__a_shared_queue_has_a_domain_of_its_own)
 {
 	struct ibv_recv_wr wr = {.wr_id = 1, .num_sge = 1}, *bad;
 	struct region other;
 	struct ibv_sge sge;
 	struct srq *srq;
 
-	(void)state;
 	region_set_up(&other, fixture.other_pd, 64, IBV_ACCESS_LOCAL_WRITE, 1);
 	assert_int_equal(srq_create(2, 1, fixture.other_pd, &srq), 0);
 	datagram.srq = srq;
@@ -425,9 +406,8 @@ static void datagram_receive__a_shared_queue_has_a_domain_of_its_own(void **stat
 	region_tear_down(&other);
 }
 
-static void datagram_flush__in_order(void **state)
+TEST(datagram_flush__in_order)
 {
-	(void)state;
 	post_receive(1, 0, 8);
 	post_receive(2, 0, 8);
 	/* Taken by a message that did not fit. */
@@ -438,11 +418,10 @@ static void datagram_flush__in_order(void **state)
 	fixture_no_completion(recv_cq);
 }
 
-static void datagram_send__paced(void **state)
+TEST(datagram_send__paced)
 {
 	bool more = true;
 
-	(void)state;
 	pacer_set(&fixture.pacer, 8000, 1, MTU);
 	pacer_turn(&fixture.pacer, 0);
 	post(1, MTU);
@@ -456,31 +435,4 @@ static void datagram_send__paced(void **state)
 	assert_int_equal(fixture.catcher.count, 1);
 	fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS);
 	fixture_completion(fixture.cq, 2, IBV_WC_SUCCESS);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(datagram_send__one_packet_a_message),
-		TEST(datagram_send__immediate_solicited_and_inline),
-		TEST(datagram_send__a_privileged_key_means_our_own),
-		TEST(datagram_send__takes_the_path_when_it_is_posted),
-		TEST(datagram_send__stops_at_budget_and_sink),
-		TEST(datagram_send__what_cannot_be_sent_is_a_fault),
-		TEST(datagram_send__of_other_services_is_a_fault),
-		TEST(datagram_send__to_more_than_24_bits_is_dropped),
-		TEST(datagram_receive__stores_the_message_behind_forty_bytes),
-		TEST(datagram_receive__tells_ipv6_header_and_priority),
-		TEST(datagram_receive__the_wrong_key_is_dropped),
-		TEST(datagram_receive__without_a_request_it_is_dropped),
-		TEST(datagram_receive__what_does_not_fit_is_dropped_and_the_request_waits),
-		TEST(datagram_receive__longer_than_the_port_carries),
-		TEST(datagram_receive__memory_that_may_not_be_written),
-		TEST(datagram_receive__a_shared_queue_has_a_domain_of_its_own),
-		TEST(datagram_flush__in_order),
-		TEST(datagram_send__paced),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/duplicate.c: duplicate requests (IBTA 9.7.5.1.3). */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "responder_rig.h"
+#include "test.h"
 
-static void responder__duplicate_send_is_acknowledged_and_not_executed(void **state)
+TEST_FIXTURE(responder_rig_set_up, responder_rig_tear_down);
+
+TEST(responder__duplicate_send_is_acknowledged_and_not_executed)
 {
-	(void)state;
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	rig_post(2, region_sge(&rig.inbox, MTU, MTU));
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 8);
@@ -25,9 +23,8 @@ static void responder__duplicate_send_is_acknowledged_and_not_executed(void **st
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_duplicate_request), 1);
 }
 
-static void responder__duplicate_write_is_acknowledged_and_not_executed(void **state)
+TEST(responder__duplicate_write_is_acknowledged_and_not_executed)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = MTU + 4, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 1, .len = 4);
 	memset(rig.memory.bytes, 0, MTU + 4);
@@ -39,9 +36,8 @@ static void responder__duplicate_write_is_acknowledged_and_not_executed(void **s
 		assert_int_equal(rig.memory.bytes[i], 0);
 }
 
-static void responder__duplicates_are_acknowledged_up_to_the_newest_write(void **state)
+TEST(responder__duplicates_are_acknowledged_up_to_the_newest_write)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = 2 * MTU);
@@ -51,16 +47,14 @@ static void responder__duplicates_are_acknowledged_up_to_the_newest_write(void *
 	expect_aeth(ACK, 1, 3);
 }
 
-static void responder__a_packet_older_than_the_first_is_acknowledged(void **state)
+TEST(responder__a_packet_older_than_the_first_is_acknowledged)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0u - 5, .len = 8);
 	expect_aeth(ACK, 0u - 1, 0);
 }
 
-static void responder__duplicate_read_is_executed_again(void **state)
+TEST(responder__duplicate_read_is_executed_again)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 4 * MTU);
 	assert_int_equal(rig_answers(), 4);
 	assert_int_equal(rig.responder.epsn.v, psn_make(FIRST_PSN + 4).v);
@@ -79,7 +73,7 @@ static void responder__duplicate_read_is_executed_again(void **state)
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->msn, 2);
 }
 
-static void responder__duplicate_read_from_its_middle_on(void **state)
+TEST(responder__duplicate_read_from_its_middle_on)
 {
 	const struct packet_fields rest = {.opcode = OPCODE_READ_REQUEST,
 					   .psn = 2,
@@ -87,7 +81,6 @@ static void responder__duplicate_read_from_its_middle_on(void **state)
 					   .rkey = rig.memory.mr->key,
 					   .dma_length = MTU + 7};
 
-	(void)state;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 3 * MTU + 7);
 	rig_answers();
 	assert_int_equal(rig_take(rest), FAULT_NONE);
@@ -101,7 +94,7 @@ static void responder__duplicate_read_from_its_middle_on(void **state)
 			    rig.memory.bytes + 3 * MTU, 7);
 }
 
-static void responder__duplicate_read_of_other_bytes_is_dropped(void **state)
+TEST(responder__duplicate_read_of_other_bytes_is_dropped)
 {
 	const uint64_t iova = region_iova(&rig.memory, 0);
 	const struct packet_fields others[] = {
@@ -142,7 +135,6 @@ static void responder__duplicate_read_of_other_bytes_is_dropped(void **state)
 		 .swap_add = 1},
 	};
 
-	(void)state;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 2 * MTU);
 	rig_answers();
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -152,9 +144,8 @@ static void responder__duplicate_read_of_other_bytes_is_dropped(void **state)
 	expect_memory_untouched();
 }
 
-static void responder__duplicate_read_outside_resources_is_dropped(void **state)
+TEST(responder__duplicate_read_outside_resources_is_dropped)
 {
-	(void)state;
 	for (uint32_t psn = 0; psn < RESOURCES + 1; psn++) {
 		EXPECT_TAKEN(OPCODE_READ_REQUEST, psn, TO_MEMORY, .dma_length = 8);
 		assert_int_equal(rig_answers(), 1);
@@ -165,9 +156,8 @@ static void responder__duplicate_read_outside_resources_is_dropped(void **state)
 	assert_int_equal(rig_answers(), 1);
 }
 
-static void responder__duplicate_read_leaves_room_for_a_new_one(void **state)
+TEST(responder__duplicate_read_leaves_room_for_a_new_one)
 {
-	(void)state;
 	for (uint32_t psn = 0; psn < RESOURCES; psn++)
 		EXPECT_TAKEN(OPCODE_READ_REQUEST, psn, TO_MEMORY, .dma_length = 8);
 	rig_answers();
@@ -178,11 +168,10 @@ static void responder__duplicate_read_leaves_room_for_a_new_one(void **state)
 	assert_int_equal(rig_answers(), 2 * RESOURCES);
 }
 
-static void responder__duplicate_atomic_is_answered_from_memory(void **state)
+TEST(responder__duplicate_atomic_is_answered_from_memory)
 {
 	uint64_t *counter = (uint64_t *)(void *)rig.memory.bytes;
 
-	(void)state;
 	*counter = 40;
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY, .swap_add = 2);
 	assert_int_equal(rig_answers(), 1);
@@ -201,12 +190,11 @@ static void responder__duplicate_atomic_is_answered_from_memory(void **state)
 }
 
 /* What is remembered of a request does not answer one that has its PSN 2^24 later. */
-static void responder__a_request_is_forgotten_before_its_psn_comes_again(void **state)
+TEST(responder__a_request_is_forgotten_before_its_psn_comes_again)
 {
 	const uint32_t all = 1u << 24;
 	uint32_t psn = 1;
 
-	(void)state;
 	assert_int_equal(replies_init(&rig.replies, 8), 0);
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY, .swap_add = 1);
 	assert_int_equal(rig_answers(), 1);
@@ -218,11 +206,10 @@ static void responder__a_request_is_forgotten_before_its_psn_comes_again(void **
 }
 
 /* As far back as a requester that has 2^23 PSNs in the air may go. */
-static void responder__a_request_is_remembered_for_almost_2_23_psns(void **state)
+TEST(responder__a_request_is_remembered_for_almost_2_23_psns)
 {
 	const uint32_t half = 1u << 23;
 
-	(void)state;
 	assert_int_equal(replies_init(&rig.replies, 8), 0);
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY, .swap_add = 1);
 	assert_int_equal(rig_answers(), 1);
@@ -237,26 +224,4 @@ static void responder__a_request_is_remembered_for_almost_2_23_psns(void **state
 	for (uint32_t i = 0; i < RESPONDER_AGE_PSNS; i++)
 		EXPECT_TAKEN(OPCODE_WRITE_ONLY, half + i, TO_MEMORY);
 	assert_int_equal(rig.replies.remembered, 1);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, responder_rig_set_up, responder_rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(responder__duplicate_send_is_acknowledged_and_not_executed),
-		TEST(responder__duplicate_write_is_acknowledged_and_not_executed),
-		TEST(responder__duplicates_are_acknowledged_up_to_the_newest_write),
-		TEST(responder__a_packet_older_than_the_first_is_acknowledged),
-		TEST(responder__duplicate_read_is_executed_again),
-		TEST(responder__duplicate_read_from_its_middle_on),
-		TEST(responder__duplicate_read_of_other_bytes_is_dropped),
-		TEST(responder__duplicate_read_outside_resources_is_dropped),
-		TEST(responder__duplicate_read_leaves_room_for_a_new_one),
-		TEST(responder__duplicate_atomic_is_answered_from_memory),
-		TEST(responder__a_request_is_forgotten_before_its_psn_comes_again),
-		TEST(responder__a_request_is_remembered_for_almost_2_23_psns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

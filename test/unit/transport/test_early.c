@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/early.c: what is kept, in which order, and what is not. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/guard.h"
 #include "transport/early.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
+#include "test.h"
 
 #define EXPECTED 0xfffffeu /* PSNs wrap soon */
 #define POOL	 8u
@@ -22,21 +19,21 @@ static struct early_pool *pool;
 static struct early early;
 static uint8_t payload[WIRE_MTU_MAX + 4];
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	assert_int_equal(early_pool_create(POOL, &pool), 0);
 	early = (struct early){.pool = pool};
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	early_clear(&early);
 	early_pool_destroy(pool);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* A packet so far ahead, whose payload is its number. */
 static struct packet ahead(uint32_t n, uint32_t len)
@@ -75,12 +72,11 @@ static void expect_first(uint32_t n, uint32_t len)
 	early_drop(&early);
 }
 
-static void early_keep__in_the_order_of_psns_whatever_the_order_of_coming(void **state)
+TEST(early_keep__in_the_order_of_psns_whatever_the_order_of_coming)
 {
 	static const uint32_t numbers[] = {3, 1, 6, 2, 5};
 	static const uint32_t sorted[] = {1, 2, 3, 5, 6};
 
-	(void)state;
 	assert_null(early_first(&early));
 	for (size_t i = 0; i < 5; i++)
 		assert_true(keep(&early, numbers[i], 10 * numbers[i]));
@@ -91,19 +87,17 @@ static void early_keep__in_the_order_of_psns_whatever_the_order_of_coming(void *
 	assert_null(early_first(&early));
 }
 
-static void early_keep__of_the_longest_payload(void **state)
+TEST(early_keep__of_the_longest_payload)
 {
-	(void)state;
 	assert_true(keep(&early, 1, WIRE_MTU_MAX));
 	assert_false(keep(&early, 2, WIRE_MTU_MAX + 4));
 	expect_first(1, WIRE_MTU_MAX);
 }
 
-static void early_keep__what_is_placed_has_no_payload(void **state)
+TEST(early_keep__what_is_placed_has_no_payload)
 {
 	const struct packet packet = ahead(1, 77);
 
-	(void)state;
 	assert_null(early_placed(&early));
 	early_keep(&early, &packet, 0, payload);
 	assert_null(early_first(&early)->payload);
@@ -112,14 +106,13 @@ static void early_keep__what_is_placed_has_no_payload(void **state)
 }
 
 /* Over a window that moves on, as of a long loss. */
-static void early_keep__of_many_each_once_in_any_order(void **state)
+TEST(early_keep__of_many_each_once_in_any_order)
 {
 	const uint32_t window = EARLY_LIST_PKTS - 1, steps = 4000;
 	bool there[4000 / 3 + EARLY_LIST_PKTS + 1] = {false};
 	struct early_pool *large;
 	uint32_t from = 1, random = 1, count = 0;
 
-	(void)state;
 	assert_int_equal(early_pool_create(EARLY_LIST_PKTS, &large), 0);
 	early.pool = large;
 	for (uint32_t i = 0; i < steps; i++) {
@@ -145,9 +138,8 @@ static void early_keep__of_many_each_once_in_any_order(void **state)
 	early_pool_destroy(large);
 }
 
-static void early_look__no_packet_twice(void **state)
+TEST(early_look__no_packet_twice)
 {
-	(void)state;
 	assert_true(keep(&early, 1, 1));
 	assert_true(keep(&early, 3, 1));
 	assert_false(keep(&early, 1, 1));
@@ -156,9 +148,8 @@ static void early_look__no_packet_twice(void **state)
 	assert_int_equal(early.count, 3);
 }
 
-static void early_look__only_what_is_ahead_and_in_reach(void **state)
+TEST(early_look__only_what_is_ahead_and_in_reach)
 {
-	(void)state;
 	assert_false(keep(&early, 0, 1));
 	assert_false(keep(&early, 0u - 1, 1));
 	assert_false(keep(&early, EARLY_REACH, 1));
@@ -166,11 +157,10 @@ static void early_look__only_what_is_ahead_and_in_reach(void **state)
 	assert_true(keep(&early, EARLY_REACH - 1, 1));
 }
 
-static void early_look__as_many_as_the_pool_has(void **state)
+TEST(early_look__as_many_as_the_pool_has)
 {
 	struct early other = {.pool = pool};
 
-	(void)state;
 	for (uint32_t n = 1; n <= POOL / 2; n++) {
 		assert_true(keep(&early, n, 1));
 		assert_true(keep(&other, n, 1));
@@ -183,11 +173,10 @@ static void early_look__as_many_as_the_pool_has(void **state)
 	assert_int_equal(early.count, POOL);
 }
 
-static void early_keep__the_list_that_stood_still_longest_gives_its_farthest(void **state)
+TEST(early_keep__the_list_that_stood_still_longest_gives_its_farthest)
 {
 	struct early other = {.pool = pool};
 
-	(void)state;
 	for (uint32_t n = 1; n <= POOL / 2; n++) {
 		assert_true(keep(&early, n, 1));
 		assert_true(keep(&other, n, 1));
@@ -207,14 +196,13 @@ static void early_keep__the_list_that_stood_still_longest_gives_its_farthest(voi
 	early_clear(&other);
 }
 
-static void early_keep__lists_that_stand_still_keep_nobody_out(void **state)
+TEST(early_keep__lists_that_stand_still_keep_nobody_out)
 {
 	const uint32_t count = EARLY_POOL_PKTS / EARLY_LIST_PKTS;
 	struct early stuck[EARLY_POOL_PKTS / EARLY_LIST_PKTS] = {0};
 	struct early_pool *large;
 	struct early moving = {0};
 
-	(void)state;
 	assert_int_equal(early_pool_create(EARLY_POOL_PKTS, &large), 0);
 	for (uint32_t i = 0; i < count; i++) {
 		stuck[i].pool = large;
@@ -230,12 +218,11 @@ static void early_keep__lists_that_stand_still_keep_nobody_out(void **state)
 	early_pool_destroy(large);
 }
 
-static void early_look__as_many_as_one_list_may(void **state)
+TEST(early_look__as_many_as_one_list_may)
 {
 	struct early_pool *large;
 	struct early greedy = {0};
 
-	(void)state;
 	assert_int_equal(early_pool_create(EARLY_LIST_PKTS + 1, &large), 0);
 	greedy.pool = large;
 	for (uint32_t n = 1; n <= EARLY_LIST_PKTS; n++)
@@ -246,12 +233,11 @@ static void early_look__as_many_as_one_list_may(void **state)
 }
 
 /* One that is there is found also where there is no room for more. */
-static void early_look__tells_of_what_is_there(void **state)
+TEST(early_look__tells_of_what_is_there)
 {
 	struct packet packet;
 	uint32_t place;
 
-	(void)state;
 	for (uint32_t n = POOL; n > 0; n--)
 		assert_true(keep(&early, 2 * n, n));
 	for (uint32_t n = 1; n <= POOL; n++) {
@@ -266,11 +252,10 @@ static void early_look__tells_of_what_is_there(void **state)
 	}
 }
 
-static void early_same_payload__byte_for_byte(void **state)
+TEST(early_same_payload__byte_for_byte)
 {
 	struct packet packet;
 
-	(void)state;
 	assert_true(keep(&early, 1, WIRE_MTU_MAX));
 	packet = ahead(1, WIRE_MTU_MAX);
 	assert_true(early_same_payload(&early, 0, &packet));
@@ -286,14 +271,13 @@ static void early_same_payload__byte_for_byte(void **state)
 }
 
 /* It is compared where it is, which may be nowhere by now. */
-static void early_same_payload__of_what_was_placed(void **state)
+TEST(early_same_payload__of_what_was_placed)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *memory =
 		mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct packet packet = ahead(1, 100);
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	assert_int_equal(guard_install(), 0);
 	memset(memory, 1, 100);
@@ -306,9 +290,8 @@ static void early_same_payload__of_what_was_placed(void **state)
 	assert_false(early_same_payload(&early, 0, &packet));
 }
 
-static void early_remove__from_anywhere(void **state)
+TEST(early_remove__from_anywhere)
 {
-	(void)state;
 	for (uint32_t n = 1; n <= 5; n++)
 		assert_true(keep(&early, n, n));
 	early_remove(&early, 4);
@@ -326,49 +309,22 @@ static void early_remove__from_anywhere(void **state)
 	assert_null(early_first(&early));
 }
 
-static void early_look__nothing_without_a_pool(void **state)
+TEST(early_look__nothing_without_a_pool)
 {
 	struct early none = {0};
 
-	(void)state;
 	assert_false(keep(&none, 1, 1));
 	assert_null(early_first(&none));
 	early_drop_before(&none, psn_make(5));
 	early_clear(&none);
 }
 
-static void early_drop_before__across_the_wrap(void **state)
+TEST(early_drop_before__across_the_wrap)
 {
-	(void)state;
 	for (uint32_t n = 1; n <= 5; n++)
 		assert_true(keep(&early, n, n));
 	early_drop_before(&early, psn_make(EXPECTED + 4));
 	expect_first(4, 4);
 	early_drop_before(&early, psn_make(EXPECTED + 100));
 	assert_int_equal(early.count, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(early_keep__in_the_order_of_psns_whatever_the_order_of_coming),
-		TEST(early_keep__of_the_longest_payload),
-		TEST(early_keep__what_is_placed_has_no_payload),
-		TEST(early_keep__of_many_each_once_in_any_order),
-		TEST(early_look__no_packet_twice),
-		TEST(early_look__only_what_is_ahead_and_in_reach),
-		TEST(early_look__as_many_as_the_pool_has),
-		TEST(early_keep__the_list_that_stood_still_longest_gives_its_farthest),
-		TEST(early_keep__lists_that_stand_still_keep_nobody_out),
-		TEST(early_look__as_many_as_one_list_may),
-		TEST(early_look__tells_of_what_is_there),
-		TEST(early_same_payload__byte_for_byte),
-		TEST(early_same_payload__of_what_was_placed),
-		TEST(early_remove__from_anywhere),
-		TEST(early_look__nothing_without_a_pool),
-		TEST(early_drop_before__across_the_wrap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of transport/flight.h: PSNs and packets in the air, across the wrap of PSNs. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "transport/flight.h"
+#include "test.h"
 
 /* Two packets before PSNs wrap. */
 #define FIRST 0xfffffeu
 
 static struct flight flight;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	flight = (struct flight){.max_responses = 3};
 	flight_init(&flight, psn_make(FIRST));
 	return 0;
 }
+
+TEST_FIXTURE(set_up, NULL);
 
 static void expect(uint32_t una, uint32_t next, uint32_t top)
 {
@@ -29,9 +27,8 @@ static void expect(uint32_t una, uint32_t next, uint32_t top)
 	assert_int_equal(flight.top.v, top);
 }
 
-static void flight_init__nothing_is_in_the_air(void **state)
+TEST(flight_init__nothing_is_in_the_air)
 {
-	(void)state;
 	flight_sent(&flight, 9);
 	flight.responses = 2;
 	flight.window = 7;
@@ -44,9 +41,8 @@ static void flight_init__nothing_is_in_the_air(void **state)
 	assert_int_equal(flight.max_responses, 3);
 }
 
-static void flight_sent__moves_on_over_the_wrap(void **state)
+TEST(flight_sent__moves_on_over_the_wrap)
 {
-	(void)state;
 	flight_sent(&flight, 1);
 	expect(FIRST, 0xffffff, 0xffffff);
 	flight_sent(&flight, 4);
@@ -54,9 +50,8 @@ static void flight_sent__moves_on_over_the_wrap(void **state)
 	assert_int_equal(flight_outstanding(&flight), 5);
 }
 
-static void flight_sent__again_does_not_move_the_top(void **state)
+TEST(flight_sent__again_does_not_move_the_top)
 {
-	(void)state;
 	flight_sent(&flight, 10);
 	flight_rewind(&flight, true);
 	flight_sent(&flight, 4);
@@ -65,9 +60,8 @@ static void flight_sent__again_does_not_move_the_top(void **state)
 	expect(FIRST, 9, 9);
 }
 
-static void flight_full__at_the_window(void **state)
+TEST(flight_full__at_the_window)
 {
-	(void)state;
 	flight_sent(&flight, FLIGHT_WINDOW_MAX - 1);
 	assert_false(flight_full(&flight));
 	flight_sent(&flight, 1);
@@ -79,18 +73,16 @@ static void flight_full__at_the_window(void **state)
 	assert_false(flight_full(&flight));
 }
 
-static void flight_acked__moves_the_oldest_over_the_wrap(void **state)
+TEST(flight_acked__moves_the_oldest_over_the_wrap)
 {
-	(void)state;
 	flight_sent(&flight, 6);
 	flight_acked(&flight, psn_make(1));
 	expect(1, 4, 4);
 	assert_int_equal(flight_outstanding(&flight), 3);
 }
 
-static void flight_acked__what_was_to_be_sent_again_is_skipped(void **state)
+TEST(flight_acked__what_was_to_be_sent_again_is_skipped)
 {
-	(void)state;
 	flight_sent(&flight, 6);
 	flight_rewind(&flight, true);
 	flight_sent(&flight, 1);
@@ -99,9 +91,8 @@ static void flight_acked__what_was_to_be_sent_again_is_skipped(void **state)
 	assert_int_equal(flight_outstanding(&flight), 0);
 }
 
-static void flight_rewind__goes_back_to_the_oldest(void **state)
+TEST(flight_rewind__goes_back_to_the_oldest)
 {
-	(void)state;
 	flight_sent(&flight, 6);
 	flight.responses = 2;
 	flight_acked(&flight, psn_make(0));
@@ -111,9 +102,8 @@ static void flight_rewind__goes_back_to_the_oldest(void **state)
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX);
 }
 
-static void flight_rewind__a_loss_halves_the_window_down_to_its_least(void **state)
+TEST(flight_rewind__a_loss_halves_the_window_down_to_its_least)
 {
-	(void)state;
 	flight_rewind(&flight, true);
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
 	for (int i = 0; i < 10; i++)
@@ -122,9 +112,8 @@ static void flight_rewind__a_loss_halves_the_window_down_to_its_least(void **sta
 	assert_true(flight.window <= 2 * FLIGHT_WINDOW_MIN);
 }
 
-static void flight_acked__a_window_acknowledged_widens_the_window(void **state)
+TEST(flight_acked__a_window_acknowledged_widens_the_window)
 {
-	(void)state;
 	flight_rewind(&flight, true);
 	flight_sent(&flight, FLIGHT_WINDOW_MAX);
 	flight_acked(&flight, psn_make(FIRST + FLIGHT_WINDOW_MAX / 2 - 1));
@@ -133,9 +122,8 @@ static void flight_acked__a_window_acknowledged_widens_the_window(void **state)
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2 + FLIGHT_WINDOW_STEP);
 }
 
-static void flight_acked__the_window_has_a_limit(void **state)
+TEST(flight_acked__the_window_has_a_limit)
 {
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		flight_sent(&flight, FLIGHT_WINDOW_MAX);
 		flight_acked(&flight, flight.next);
@@ -144,9 +132,8 @@ static void flight_acked__the_window_has_a_limit(void **state)
 }
 
 /* Each window that a queue pair may be made with opens, and narrows within its limits. */
-static void flight_init__takes_each_window(void **state)
+TEST(flight_init__takes_each_window, .bare = true)
 {
-	(void)state;
 	for (uint32_t max = 1; max <= FLIGHT_WINDOW_LIMIT; max++) {
 		const uint32_t least = max < FLIGHT_WINDOW_MIN ? max : FLIGHT_WINDOW_MIN;
 
@@ -170,9 +157,8 @@ static void flight_init__takes_each_window(void **state)
 	}
 }
 
-static void flight_mend__narrows_the_window_once_for_one_flight(void **state)
+TEST(flight_mend__narrows_the_window_once_for_one_flight)
 {
-	(void)state;
 	flight_sent(&flight, 20);
 	flight_acked(&flight, psn_make(FIRST + 3));
 	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 4));
@@ -199,7 +185,7 @@ static void age(uint32_t psns)
 	}
 }
 
-static void flight_mend__narrows_the_window_however_long_nothing_was_lost(void **state)
+TEST(flight_mend__narrows_the_window_however_long_nothing_was_lost, .bare = true)
 {
 	static const uint32_t quiet[] = {0,	   1000,	   (1u << 23) - 1,
 					 1u << 23, (1u << 23) + 1, (1u << 24) - 10};
@@ -219,9 +205,8 @@ static void flight_mend__narrows_the_window_however_long_nothing_was_lost(void *
 	}
 }
 
-static void flight_acked__moves_a_repair_along(void **state)
+TEST(flight_acked__moves_a_repair_along)
 {
-	(void)state;
 	flight_sent(&flight, 20);
 	flight_mend(&flight, REPAIR_REQUEST, psn_add(flight.una, 10));
 	flight_acked(&flight, psn_make(FIRST + 3));
@@ -231,9 +216,8 @@ static void flight_acked__moves_a_repair_along(void **state)
 	assert_int_equal(flight.repair_next.v, psn_make(FIRST + 8).v);
 }
 
-static void flight_holds__only_while_an_unknown_peer_is_tried(void **state)
+TEST(flight_holds__only_while_an_unknown_peer_is_tried)
 {
-	(void)state;
 	flight_sent(&flight, 20);
 	assert_false(flight_holds(&flight));
 	flight_mend(&flight, REPAIR_RESPONSE, psn_make(FIRST + 1));
@@ -245,29 +229,4 @@ static void flight_holds__only_while_an_unknown_peer_is_tried(void **state)
 	flight.peer = FLIGHT_PEER_UNKNOWN;
 	flight_rewind(&flight, true);
 	assert_false(flight_holds(&flight));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(flight_init__nothing_is_in_the_air, set_up),
-		cmocka_unit_test_setup(flight_sent__moves_on_over_the_wrap, set_up),
-		cmocka_unit_test_setup(flight_sent__again_does_not_move_the_top, set_up),
-		cmocka_unit_test_setup(flight_full__at_the_window, set_up),
-		cmocka_unit_test_setup(flight_acked__moves_the_oldest_over_the_wrap, set_up),
-		cmocka_unit_test_setup(flight_acked__what_was_to_be_sent_again_is_skipped, set_up),
-		cmocka_unit_test_setup(flight_rewind__goes_back_to_the_oldest, set_up),
-		cmocka_unit_test_setup(flight_rewind__a_loss_halves_the_window_down_to_its_least,
-				       set_up),
-		cmocka_unit_test_setup(flight_acked__a_window_acknowledged_widens_the_window,
-				       set_up),
-		cmocka_unit_test_setup(flight_acked__the_window_has_a_limit, set_up),
-		cmocka_unit_test(flight_init__takes_each_window),
-		cmocka_unit_test_setup(flight_mend__narrows_the_window_once_for_one_flight, set_up),
-		cmocka_unit_test(flight_mend__narrows_the_window_however_long_nothing_was_lost),
-		cmocka_unit_test_setup(flight_acked__moves_a_repair_along, set_up),
-		cmocka_unit_test_setup(flight_holds__only_while_an_unknown_peer_is_tried, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/gap.c: packets that come before their turn, and are kept. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "responder_rig.h"
+#include "test.h"
 
 #define RELAXED_SEED 21u
 #define NAK_SEQUENCE (AETH_NAK | NAK_PSN_SEQUENCE)
@@ -34,6 +31,8 @@ static int tear_down(void **state)
 	return responder_rig_tear_down(state);
 }
 
+TEST_FIXTURE(set_up, tear_down);
+
 #define TO_RELAXED .iova = region_iova(&relaxed, 0), .rkey = relaxed.mr->key
 
 static uint64_t counted(enum counter counter)
@@ -41,9 +40,8 @@ static uint64_t counted(enum counter counter)
 	return counters_get(&rig.fixture.counters, counter);
 }
 
-static void responder__early_packets_are_executed_when_the_gap_closes(void **state)
+TEST(responder__early_packets_are_executed_when_the_gap_closes)
 {
-	(void)state;
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	rig_post(2, region_sge(&rig.inbox, MTU, 2 * MTU));
 	/* In any order among themselves. */
@@ -71,9 +69,8 @@ static void responder__early_packets_are_executed_when_the_gap_closes(void **sta
 }
 
 /* A requester that goes back learns at once what it need not send. */
-static void responder__what_was_kept_is_acknowledged_unasked(void **state)
+TEST(responder__what_was_kept_is_acknowledged_unasked)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
@@ -81,9 +78,8 @@ static void responder__what_was_kept_is_acknowledged_unasked(void **state)
 	expect_aeth(ACK, 2, 3);
 }
 
-static void responder__the_next_gap_gets_its_nak_at_once(void **state)
+TEST(responder__the_next_gap_gets_its_nak_at_once)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 6, TO_MEMORY);
@@ -102,9 +98,8 @@ static void responder__the_next_gap_gets_its_nak_at_once(void **state)
 }
 
 /* A requester that goes back, and loses the expected packet again. */
-static void responder__a_kept_packet_that_comes_again_asks_again(void **state)
+TEST(responder__a_kept_packet_that_comes_again_asks_again)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
@@ -122,17 +117,15 @@ static void responder__a_kept_packet_that_comes_again_asks_again(void **state)
 }
 
 /* Two packets change places on their way, and come in one burst. */
-static void responder__a_nak_that_was_not_sent_yet_is_withdrawn(void **state)
+TEST(responder__a_nak_that_was_not_sent_yet_is_withdrawn)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	expect_aeth(ACK, 1, 2);
 }
 
-static void responder__a_withdrawn_nak_leaves_an_acknowledgement(void **state)
+TEST(responder__a_withdrawn_nak_leaves_an_acknowledgement)
 {
-	(void)state;
 	rig.responder.early.pool = NULL;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .ack_req = true);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
@@ -140,11 +133,10 @@ static void responder__a_withdrawn_nak_leaves_an_acknowledgement(void **state)
 	expect_aeth(ACK, 0, 1);
 }
 
-static void responder__early_reads_and_atomics_take_their_turn(void **state)
+TEST(responder__early_reads_and_atomics_take_their_turn)
 {
 	uint64_t *word = (uint64_t *)(void *)rig.memory.bytes;
 
-	(void)state;
 	*word = 7;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = 3 * MTU);
 	/* Behind the READ's responses, whose PSNs nobody sends a request with. */
@@ -164,9 +156,8 @@ static void responder__early_reads_and_atomics_take_their_turn(void **state)
 }
 
 /* No request has such a PSN; the peer is mad, and hears of its READ only. */
-static void responder__what_was_kept_inside_of_a_read_vanishes(void **state)
+TEST(responder__what_was_kept_inside_of_a_read_vanishes)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 4 * MTU);
@@ -178,7 +169,7 @@ static void responder__what_was_kept_inside_of_a_read_vanishes(void **state)
 }
 
 /* Every check is made at the packet's turn, against what holds then. */
-static void responder__a_kept_packet_fails_at_its_turn(void **state)
+TEST(responder__a_kept_packet_fails_at_its_turn)
 {
 	static const struct {
 		struct packet_fields early;
@@ -212,9 +203,8 @@ static void responder__a_kept_packet_fails_at_its_turn(void **state)
 	}
 }
 
-static void responder__a_key_that_goes_meanwhile_does_not_open_memory(void **state)
+TEST(responder__a_key_that_goes_meanwhile_does_not_open_memory)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	region_deregister(&rig.memory);
@@ -222,9 +212,8 @@ static void responder__a_key_that_goes_meanwhile_does_not_open_memory(void **sta
 	region_expect_pattern(&rig.memory, 0, MEMORY, SEED);
 }
 
-static void responder__not_ready_for_a_kept_packet(void **state)
+TEST(responder__not_ready_for_a_kept_packet)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 4);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
@@ -248,9 +237,8 @@ static void responder__not_ready_for_a_kept_packet(void **state)
 }
 
 /* The requester sends all of it again, and counts each RNR NAK as a retry. */
-static void responder__one_rnr_nak_for_one_packet(void **state)
+TEST(responder__one_rnr_nak_for_one_packet)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4, .ack_req = true);
 	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
 	for (uint32_t psn = 1; psn < 4; psn++)
@@ -268,9 +256,8 @@ static void responder__one_rnr_nak_for_one_packet(void **state)
 
 /* What was kept behind a refusal waits until it comes again, and that packet is lost: it is asked
  * for when a packet from behind it comes, as in any gap. */
-static void responder__a_kept_packet_behind_a_refusal_is_asked_for(void **state)
+TEST(responder__a_kept_packet_behind_a_refusal_is_asked_for)
 {
-	(void)state;
 	for (uint32_t psn = 0; psn < 3; psn++)
 		EXPECT_TAKEN(OPCODE_SEND_ONLY, psn, .len = 4, .ack_req = true);
 	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
@@ -286,9 +273,8 @@ static void responder__a_kept_packet_behind_a_refusal_is_asked_for(void **state)
 }
 
 /* An RNR NAK that has not left when its packet comes again, to a receive request. */
-static void responder__an_rnr_nak_is_withdrawn(void **state)
+TEST(responder__an_rnr_nak_is_withdrawn)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4);
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4, .ack_req = true);
@@ -316,9 +302,8 @@ static void expect_three_genuine(void)
 	}
 }
 
-static void responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next(void **state)
+TEST(responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next)
 {
-	(void)state;
 	post_three();
 	SEND_8(2, forged);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
@@ -335,9 +320,8 @@ static void responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next(
 }
 
 /* The same where the network has put one packet in front of two others. */
-static void responder__a_packet_that_overtook_two_is_executed_when_another_follows(void **state)
+TEST(responder__a_packet_that_overtook_two_is_executed_when_another_follows)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
@@ -350,9 +334,8 @@ static void responder__a_packet_that_overtook_two_is_executed_when_another_follo
 }
 
 /* Or where it comes again because it was asked for, and others are kept behind it. */
-static void responder__a_packet_that_was_held_back_and_comes_again_closes_the_gap(void **state)
+TEST(responder__a_packet_that_was_held_back_and_comes_again_closes_the_gap)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
@@ -364,9 +347,8 @@ static void responder__a_packet_that_was_held_back_and_comes_again_closes_the_ga
 }
 
 /* A run of forged packets is no better than one. */
-static void responder__forged_packets_do_not_vouch_for_each_other(void **state)
+TEST(responder__forged_packets_do_not_vouch_for_each_other)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 6; i++)
 		rig_post(i, region_sge(&rig.inbox, i * 8, 8));
 	SEND_8(4, forged);
@@ -380,9 +362,8 @@ static void responder__forged_packets_do_not_vouch_for_each_other(void **state)
 	expect_aeth(ACK, 5, 6);
 }
 
-static void responder__packets_out_of_reach_are_not_kept(void **state)
+TEST(responder__packets_out_of_reach_are_not_kept)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, EARLY_REACH, TO_MEMORY);
 	assert_int_equal(rig.responder.early.count, 0);
 	/* A peer with a longer window hears of its gap all the same. */
@@ -392,7 +373,7 @@ static void responder__packets_out_of_reach_are_not_kept(void **state)
 }
 
 /* One that nobody has sent is ahead: what comes in its turn is acknowledged. */
-static void responder__requests_in_order_draw_no_nak_before_one_from_ahead(void **state)
+TEST(responder__requests_in_order_draw_no_nak_before_one_from_ahead)
 {
 	static const uint32_t aheads[] = {EARLY_REACH - 1, 16383};
 
@@ -413,12 +394,11 @@ static void responder__requests_in_order_draw_no_nak_before_one_from_ahead(void 
 }
 
 /* Many of them draw no more NAKs than they are. */
-static void responder__each_packet_draws_one_nak_at_most(void **state)
+TEST(responder__each_packet_draws_one_nak_at_most)
 {
 	const unsigned int ghosts = 60;
 	unsigned int naks = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < ghosts; i++) {
 		EXPECT_TAKEN(OPCODE_WRITE_ONLY, 150 + 2 * i, TO_MEMORY);
 		rig_answers();
@@ -511,9 +491,8 @@ static void asks_for_ack(struct packet_fields *fields)
 	fields->ack_req = true;
 }
 
-static void responder__two_packets_of_one_psn_that_differ_are_dropped(void **state)
+TEST(responder__two_packets_of_one_psn_that_differ_are_dropped)
 {
-	(void)state;
 	expect_distrust(other_opcode, true);
 	expect_distrust(other_address, true);
 	expect_distrust(other_key, true);
@@ -526,7 +505,7 @@ static void responder__two_packets_of_one_psn_that_differ_are_dropped(void **sta
 	expect_distrust(asks_for_ack, false);
 }
 
-static void responder__atomics_that_differ_are_dropped(void **state)
+TEST(responder__atomics_that_differ_are_dropped)
 {
 	const struct packet_fields one = {.opcode = OPCODE_COMPARE_SWAP,
 					  .psn = 1,
@@ -536,7 +515,6 @@ static void responder__atomics_that_differ_are_dropped(void **state)
 					  .compare = 6};
 	struct packet_fields others[3] = {one, one, one};
 
-	(void)state;
 	others[0].swap_add++;
 	others[1].compare++;
 	others[2].iova += 8;
@@ -549,11 +527,10 @@ static void responder__atomics_that_differ_are_dropped(void **state)
 }
 
 /* Relaxed memory: what a forged packet placed is written over by the genuine one. */
-static void responder__what_was_placed_is_compared_where_it_is(void **state)
+TEST(responder__what_was_placed_is_compared_where_it_is)
 {
 	static const uint8_t lie[MTU] = {1}, truth[MTU] = {2};
 
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = lie, .len = MTU);
 	assert_int_equal(counted(COUNTER_early_placed), 1);
@@ -569,9 +546,8 @@ static void responder__what_was_placed_is_compared_where_it_is(void **state)
 	expect_aeth(ACK, 2, 1);
 }
 
-static void responder__flush_and_reset_drop_what_is_kept(void **state)
+TEST(responder__flush_and_reset_drop_what_is_kept)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	responder_flush(&rig.responder);
 	assert_int_equal(rig.responder.early.count, 0);
@@ -600,7 +576,7 @@ static void expect_no_old_acknowledgement(uint32_t psns)
 	expect_answer(0, OPCODE_ACKNOWLEDGE, psns + 3);
 }
 
-static void responder__an_old_write_is_not_acknowledged_after_many_reads(void **state)
+TEST(responder__an_old_write_is_not_acknowledged_after_many_reads)
 {
 	static const uint32_t psns[] = {
 		RESPONDER_ACK_REACH, (1u << 23) - 1,	     1u << 23, 3u << 22,
@@ -614,11 +590,10 @@ static void responder__an_old_write_is_not_acknowledged_after_many_reads(void **
 }
 
 /* In the same way, where the program READs a little at a time. */
-static void responder__nor_after_many_short_reads(void **state)
+TEST(responder__nor_after_many_short_reads)
 {
 	const uint32_t step = 1u << 19;
 
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	for (uint32_t psns = 0; psns < 1u << 24; psns += step) {
 		rig_read_on(1 + psns, step);
@@ -630,9 +605,8 @@ static void responder__nor_after_many_short_reads(void **state)
 
 /* Relaxed ordering. */
 
-static void responder__a_relaxed_region_takes_early_bytes_at_once(void **state)
+TEST(responder__a_relaxed_region_takes_early_bytes_at_once)
 {
-	(void)state;
 	rig_post(1, (struct ibv_sge){0});
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU + 8, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST_IMM, 3, .len = 8, .ack_req = true);
@@ -658,7 +632,7 @@ static void responder__a_relaxed_region_takes_early_bytes_at_once(void **state)
 }
 
 /* The same key, range and rights, and yet not where the early bytes are. */
-static void responder__early_bytes_of_memory_that_a_key_leads_to_no_more(void **state)
+TEST(responder__early_bytes_of_memory_that_a_key_leads_to_no_more)
 {
 	const unsigned int access = REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING |
 				    IBV_ACCESS_ZERO_BASED;
@@ -667,7 +641,6 @@ static void responder__early_bytes_of_memory_that_a_key_leads_to_no_more(void **
 					 .length = MEMORY};
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mr_register(rig.fixture.pd, relaxed.bytes, MEMORY, 0, access, &mr), 0);
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, .rkey = mr->key, .dma_length = 3 * MTU, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);
@@ -681,9 +654,8 @@ static void responder__early_bytes_of_memory_that_a_key_leads_to_no_more(void **
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
-static void responder__a_strict_region_waits(void **state)
+TEST(responder__a_strict_region_waits)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = 3 * MTU, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);
 	region_expect_pattern(&rig.memory, MTU, MEMORY - MTU, SEED);
@@ -693,9 +665,8 @@ static void responder__a_strict_region_waits(void **state)
 }
 
 /* Where a packet belongs, and whether it may, is known of the message in progress only. */
-static void responder__early_bytes_of_a_later_message_wait(void **state)
+TEST(responder__early_bytes_of_a_later_message_wait)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_RELAXED, .dma_length = 4, .len = 4);
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 2, TO_RELAXED, .dma_length = 2 * MTU, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 3, .len = MTU);
@@ -705,7 +676,7 @@ static void responder__early_bytes_of_a_later_message_wait(void **state)
 	expect_payload(relaxed.bytes + MTU, 3, MTU);
 }
 
-static void responder__what_does_not_fit_its_message_is_not_placed(void **state)
+TEST(responder__what_does_not_fit_its_message_is_not_placed)
 {
 	static const struct packet_fields misfits[] = {
 		{.opcode = OPCODE_WRITE_LAST, .psn = 3, .len = 9}, /* beyond the end */
@@ -734,45 +705,4 @@ static void responder__what_does_not_fit_its_message_is_not_placed(void **state)
 	region_expect_pattern(&relaxed, MTU, MEMORY - MTU, RELAXED_SEED);
 	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_MIDDLE, 1, .len = MTU);
 	region_expect_pattern(&relaxed, MTU, MEMORY - MTU, RELAXED_SEED);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(responder__early_packets_are_executed_when_the_gap_closes),
-		TEST(responder__what_was_kept_is_acknowledged_unasked),
-		TEST(responder__the_next_gap_gets_its_nak_at_once),
-		TEST(responder__a_kept_packet_that_comes_again_asks_again),
-		TEST(responder__a_nak_that_was_not_sent_yet_is_withdrawn),
-		TEST(responder__a_withdrawn_nak_leaves_an_acknowledgement),
-		TEST(responder__early_reads_and_atomics_take_their_turn),
-		TEST(responder__what_was_kept_inside_of_a_read_vanishes),
-		TEST(responder__a_kept_packet_fails_at_its_turn),
-		TEST(responder__a_key_that_goes_meanwhile_does_not_open_memory),
-		TEST(responder__not_ready_for_a_kept_packet),
-		TEST(responder__one_rnr_nak_for_one_packet),
-		TEST(responder__a_kept_packet_behind_a_refusal_is_asked_for),
-		TEST(responder__an_rnr_nak_is_withdrawn),
-		TEST(responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next),
-		TEST(responder__a_packet_that_overtook_two_is_executed_when_another_follows),
-		TEST(responder__a_packet_that_was_held_back_and_comes_again_closes_the_gap),
-		TEST(responder__forged_packets_do_not_vouch_for_each_other),
-		TEST(responder__packets_out_of_reach_are_not_kept),
-		TEST(responder__requests_in_order_draw_no_nak_before_one_from_ahead),
-		TEST(responder__each_packet_draws_one_nak_at_most),
-		TEST(responder__two_packets_of_one_psn_that_differ_are_dropped),
-		TEST(responder__atomics_that_differ_are_dropped),
-		TEST(responder__what_was_placed_is_compared_where_it_is),
-		TEST(responder__flush_and_reset_drop_what_is_kept),
-		TEST(responder__an_old_write_is_not_acknowledged_after_many_reads),
-		TEST(responder__nor_after_many_short_reads),
-		TEST(responder__a_relaxed_region_takes_early_bytes_at_once),
-		TEST(responder__early_bytes_of_memory_that_a_key_leads_to_no_more),
-		TEST(responder__a_strict_region_waits),
-		TEST(responder__early_bytes_of_a_later_message_wait),
-		TEST(responder__what_does_not_fit_its_message_is_not_placed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

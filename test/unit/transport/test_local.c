@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/local.c, in the turn that requester and completer give to local work. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 #include "mem/mw.h"
@@ -13,6 +8,7 @@
 #include "transport/local.h"
 #include "transport/requester.h"
 #include "wire/headers.h"
+#include "test.h"
 
 #define MTU	 256u
 #define SEED	 3u
@@ -29,11 +25,10 @@ static struct recovery recovery;
 static struct requester requester;
 static struct completer completer;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct sq_attr attr = {.max_wr = 16, .max_sge = 1};
 
-	(void)state;
 	fixture_set_up(&fixture, MTU, 16);
 	region_set_up(&memory, fixture.pd, 4 * MTU, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
 		      SEED);
@@ -64,15 +59,16 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	sq_fini(&sq);
 	mw_destroy(window);
 	region_tear_down(&memory);
 	fixture_tear_down(&fixture);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static void post(struct ibv_send_wr wr)
 {
@@ -163,12 +159,11 @@ static bool is_bound(uint32_t rkey)
 				 IBV_ACCESS_REMOTE_READ, &addr) == MR_OK;
 }
 
-static void local__completes_in_the_turn_that_executes_it(void **state)
+TEST(local__completes_in_the_turn_that_executes_it)
 {
 	uint32_t rkey;
 	struct ibv_wc wc;
 
-	(void)state;
 	rkey = post_bind(1, SIGNALED);
 	assert_false(is_bound(rkey));
 	assert_int_equal(turn(), 0);
@@ -188,11 +183,10 @@ static void local__completes_in_the_turn_that_executes_it(void **state)
 	expect_success(3);
 }
 
-static void local__unsignaled_completes_silently(void **state)
+TEST(local__unsignaled_completes_silently)
 {
 	uint32_t rkey;
 
-	(void)state;
 	rkey = post_bind(1, 0);
 	turn();
 	expect_none();
@@ -200,11 +194,10 @@ static void local__unsignaled_completes_silently(void **state)
 	assert_int_equal(sq.cons, sq_prod(&sq));
 }
 
-static void local__completions_keep_the_order_of_posting(void **state)
+TEST(local__completions_keep_the_order_of_posting)
 {
 	uint32_t rkey;
 
-	(void)state;
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	rkey = post_bind(2, SIGNALED);
 	post_remote(3, IBV_WR_RDMA_WRITE);
@@ -220,11 +213,10 @@ static void local__completions_keep_the_order_of_posting(void **state)
 	expect_success(4);
 }
 
-static void local__one_acknowledgement_completes_through_it(void **state)
+TEST(local__one_acknowledgement_completes_through_it)
 {
 	uint32_t rkey;
 
-	(void)state;
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	rkey = post_bind(2, SIGNALED);
 	post_invalidate(3, SIGNALED, rkey);
@@ -236,9 +228,8 @@ static void local__one_acknowledgement_completes_through_it(void **state)
 }
 
 /* A READ's response acknowledges what stands before local work, and is then the oldest one's. */
-static void local__between_a_write_and_a_read(void **state)
+TEST(local__between_a_write_and_a_read)
 {
-	(void)state;
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	post_bind(2, SIGNALED);
 	post_remote(3, IBV_WR_RDMA_READ);
@@ -249,11 +240,10 @@ static void local__between_a_write_and_a_read(void **state)
 		expect_success(i);
 }
 
-static void local__is_executed_once_whatever_is_sent_again(void **state)
+TEST(local__is_executed_once_whatever_is_sent_again)
 {
 	uint32_t rkey;
 
-	(void)state;
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	rkey = post_bind(2, SIGNALED);
 	post_remote(3, IBV_WR_RDMA_WRITE);
@@ -272,9 +262,8 @@ static void local__is_executed_once_whatever_is_sent_again(void **state)
 		expect_success(i);
 }
 
-static void local__a_failure_waits_for_its_turn(void **state)
+TEST(local__a_failure_waits_for_its_turn)
 {
-	(void)state;
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	post_invalidate(2, 0, memory.mr->key);
 	post_remote(3, IBV_WR_RDMA_WRITE);
@@ -290,11 +279,10 @@ static void local__a_failure_waits_for_its_turn(void **state)
 			 IBV_WC_LOCAL_INV);
 }
 
-static void local__a_fence_waits_for_reads(void **state)
+TEST(local__a_fence_waits_for_reads)
 {
 	uint32_t rkey;
 
-	(void)state;
 	post_remote(1, IBV_WR_RDMA_READ);
 	rkey = post_bind(2, SIGNALED | IBV_SEND_FENCE);
 	assert_int_equal(turn(), 1);
@@ -307,11 +295,10 @@ static void local__a_fence_waits_for_reads(void **state)
 	assert_true(is_bound(rkey));
 }
 
-static void local__draining_begins_none(void **state)
+TEST(local__draining_begins_none)
 {
 	uint32_t rkey;
 
-	(void)state;
 	requester.state = REQUESTER_DRAINING;
 	rkey = post_bind(1, SIGNALED);
 	assert_int_equal(turn(), 0);
@@ -322,9 +309,8 @@ static void local__draining_begins_none(void **state)
 	expect_success(1);
 }
 
-static void local__what_is_not_executed_is_flushed(void **state)
+TEST(local__what_is_not_executed_is_flushed)
 {
-	(void)state;
 	requester.state = REQUESTER_STOPPED;
 	post_bind(1, 0);
 	turn();
@@ -336,9 +322,8 @@ static void local__what_is_not_executed_is_flushed(void **state)
  * A retransmission stops for the window just before a binding that was executed, and an
  * acknowledgement of all before it completes the binding as well: its slot is the next request's.
  */
-static void local__its_slot_is_not_sent_from_once_it_has_left(void **state)
+TEST(local__its_slot_is_not_sent_from_once_it_has_left)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 8; i++)
 		post_remote(i, IBV_WR_RDMA_WRITE);
 	post_bind(8, SIGNALED);
@@ -366,9 +351,8 @@ static void local__its_slot_is_not_sent_from_once_it_has_left(void **state)
 }
 
 /* The same without a window: local work stands last, and nothing follows it until it has left. */
-static void local__what_is_posted_behind_it_is_sent_after_a_late_answer(void **state)
+TEST(local__what_is_posted_behind_it_is_sent_after_a_late_answer)
 {
-	(void)state;
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	post_bind(2, SIGNALED);
 	assert_int_equal(turn(), 1);
@@ -381,25 +365,4 @@ static void local__what_is_posted_behind_it_is_sent_after_a_late_answer(void **s
 	assert_int_equal(turn(), 1);
 	assert_int_equal(catcher_at(&fixture.catcher, 0)->opcode, OPCODE_SEND_ONLY);
 	assert_int_equal(catcher_at(&fixture.catcher, 0)->psn.v, 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(local__completes_in_the_turn_that_executes_it),
-		TEST(local__unsignaled_completes_silently),
-		TEST(local__completions_keep_the_order_of_posting),
-		TEST(local__one_acknowledgement_completes_through_it),
-		TEST(local__between_a_write_and_a_read),
-		TEST(local__is_executed_once_whatever_is_sent_again),
-		TEST(local__a_failure_waits_for_its_turn),
-		TEST(local__a_fence_waits_for_reads),
-		TEST(local__draining_begins_none),
-		TEST(local__what_is_not_executed_is_flushed),
-		TEST(local__its_slot_is_not_sent_from_once_it_has_left),
-		TEST(local__what_is_posted_behind_it_is_sent_after_a_late_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of transport/pacer.h: bursts, gaps between them, and the rate that comes of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "transport/pacer.h"
+#include "test.h"
 
 #define NOW_NS	  UINT64_C(5000000)
 #define RATE	  8000u /* kbps: a byte takes a microsecond */
@@ -16,13 +12,14 @@
 
 static struct pacer pacer;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	pacer_set(&pacer, RATE, 3 * PACKET, PACKET);
 	pacer_turn(&pacer, NOW_NS);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, NULL);
 
 /* Packets that go now. */
 static unsigned int send_all(uint32_t bytes)
@@ -36,17 +33,15 @@ static unsigned int send_all(uint32_t bytes)
 	return sent;
 }
 
-static void pacer_holds__without_a_rate_nothing(void **state)
+TEST(pacer_holds__without_a_rate_nothing)
 {
-	(void)state;
 	pacer_set(&pacer, 0, 0, 0);
 	assert_int_equal(send_all(UINT32_MAX), 1000);
 	assert_true(pacer.deadline_ns == PACER_NEVER);
 }
 
-static void pacer_holds__what_is_behind_a_burst(void **state)
+TEST(pacer_holds__what_is_behind_a_burst)
 {
-	(void)state;
 	assert_int_equal(send_all(PACKET), 3);
 	assert_true(pacer.deadline_ns == NOW_NS + PACKET_NS);
 	pacer_turn(&pacer, NOW_NS + PACKET_NS - 1);
@@ -57,19 +52,17 @@ static void pacer_holds__what_is_behind_a_burst(void **state)
 	assert_int_equal(send_all(PACKET), 1);
 }
 
-static void pacer_holds__an_idle_time_saves_up_one_burst(void **state)
+TEST(pacer_holds__an_idle_time_saves_up_one_burst)
 {
-	(void)state;
 	send_all(PACKET);
 	pacer_turn(&pacer, NOW_NS + 100 * PACKET_NS);
 	assert_int_equal(send_all(PACKET), 3);
 }
 
-static void pacer_holds__late_turns_do_not_lower_the_rate(void **state)
+TEST(pacer_holds__late_turns_do_not_lower_the_rate)
 {
 	unsigned int sent = 0;
 
-	(void)state;
 	for (unsigned int i = 0; i < 1000; i++) {
 		pacer_turn(&pacer, NOW_NS + i * (PACKET_NS * 3 / 2));
 		sent += send_all(PACKET);
@@ -78,18 +71,16 @@ static void pacer_holds__late_turns_do_not_lower_the_rate(void **state)
 	assert_in_range(sent, 1500, 1503);
 }
 
-static void pacer_holds__one_packet_goes_however_short_the_burst(void **state)
+TEST(pacer_holds__one_packet_goes_however_short_the_burst)
 {
-	(void)state;
 	pacer_set(&pacer, RATE, 1, PACKET);
 	pacer_turn(&pacer, NOW_NS);
 	assert_int_equal(send_all(PACKET), 1);
 	assert_true(pacer.deadline_ns == NOW_NS + PACKET_NS);
 }
 
-static void pacer_set__the_default_burst_is_a_time(void **state)
+TEST(pacer_set__the_default_burst_is_a_time)
 {
-	(void)state;
 	/* A gigabit: a millisecond is 125000 bytes. */
 	pacer_set(&pacer, 1000000, 0, 1250);
 	pacer_turn(&pacer, NOW_NS);
@@ -100,36 +91,17 @@ static void pacer_set__the_default_burst_is_a_time(void **state)
 	assert_int_equal(send_all(2 * PACKET), 1);
 }
 
-static void pacer_sent__the_rate_is_a_maximum(void **state)
+TEST(pacer_sent__the_rate_is_a_maximum)
 {
-	(void)state;
 	/* 8/3 ns a byte, and not less. */
 	assert_int_equal(pacer_time_ns(1, 3000000), 3);
 	assert_int_equal(pacer_time_ns(3, 3000000), 8);
 	assert_true(pacer_time_ns(UINT32_MAX, 1) == UINT32_MAX * UINT64_C(8000000));
 }
 
-static void pacer_stop__waits_for_nothing(void **state)
+TEST(pacer_stop__waits_for_nothing)
 {
-	(void)state;
 	send_all(PACKET);
 	pacer_stop(&pacer);
 	assert_true(pacer.deadline_ns == PACER_NEVER);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-	const struct CMUnitTest tests[] = {
-		TEST(pacer_holds__without_a_rate_nothing),
-		TEST(pacer_holds__what_is_behind_a_burst),
-		TEST(pacer_holds__an_idle_time_saves_up_one_burst),
-		TEST(pacer_holds__late_turns_do_not_lower_the_rate),
-		TEST(pacer_holds__one_packet_goes_however_short_the_burst),
-		TEST(pacer_set__the_default_burst_is_a_time),
-		TEST(pacer_sent__the_rate_is_a_maximum),
-		TEST(pacer_stop__waits_for_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

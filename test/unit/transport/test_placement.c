@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/placement.c, behind a responder: what ATOMIC WRITE and FLUSH do, need and
  * are answered with. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
-
 #include "base/guard.h"
 #include "base/verbs_later.h"
 #include "responder_rig.h"
+#include "test.h"
 
 #define FLUSH_RANGE	 FETH_PLACE_GLOBAL
 #define FLUSH_REGION	 (FETH_SELECT_REGION << FETH_SELECT_SHIFT | FETH_PLACE_GLOBAL)
@@ -38,6 +35,8 @@ static int tear_down(void **state)
 	assert_int_equal(mr_deregister(flushable), 0);
 	return responder_rig_tear_down(state);
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static void renew(void)
 {
@@ -66,9 +65,8 @@ static void expect_refused(enum fault fault, uint8_t nak, struct packet_fields f
 	renew();
 }
 
-static void atomic_write__stores_eight_bytes_in_their_order(void **state)
+TEST(atomic_write__stores_eight_bytes_in_their_order)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_ATOMIC_WRITE, 0, .iova = region_iova(&rig.memory, 16),
 		     .rkey = rig.memory.mr->key, A_WORD);
 	expect_word(0, 1);
@@ -80,9 +78,8 @@ static void atomic_write__stores_eight_bytes_in_their_order(void **state)
 	expect_aeth(ACK, 1, 2);
 }
 
-static void atomic_write__is_answered_again_and_not_executed(void **state)
+TEST(atomic_write__is_answered_again_and_not_executed)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_ATOMIC_WRITE, 0, TO_MEMORY, A_WORD);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);
 	rig_answers();
@@ -99,9 +96,8 @@ static void atomic_write__is_answered_again_and_not_executed(void **state)
 	expect_word(0, 2 + 2 * RESOURCES);
 }
 
-static void atomic_write__of_other_lengths_and_places_is_refused(void **state)
+TEST(atomic_write__of_other_lengths_and_places_is_refused)
 {
-	(void)state;
 	for (uint32_t len = 0; len < 20; len++) {
 		if (len == 8)
 			continue;
@@ -133,11 +129,10 @@ static void atomic_write__of_other_lengths_and_places_is_refused(void **state)
 					      A_WORD});
 }
 
-static void atomic_write__at_an_odd_place_of_this_process_is_refused(void **state)
+TEST(atomic_write__at_an_odd_place_of_this_process_is_refused)
 {
 	struct mr *odd;
 
-	(void)state;
 	assert_int_equal(mr_register(rig.fixture.pd, rig.memory.bytes + 4, 64, 0,
 				     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &odd),
 			 0);
@@ -148,13 +143,12 @@ static void atomic_write__at_an_odd_place_of_this_process_is_refused(void **stat
 	assert_int_equal(mr_deregister(odd), 0);
 }
 
-static void atomic_write__to_memory_that_went_is_an_access_error(void **state)
+TEST(atomic_write__to_memory_that_went_is_an_access_error)
 {
 	uint8_t *page =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	assert_int_equal(mr_register(rig.fixture.pd, page, 4096, (uintptr_t)page,
 				     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &mr),
@@ -167,9 +161,8 @@ static void atomic_write__to_memory_that_went_is_an_access_error(void **state)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
-static void flush__of_range_and_region(void **state)
+TEST(flush__of_range_and_region)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_FLUSH, 0, .feth = FLUSH_RANGE, .iova = region_iova(&rig.memory, 5),
 		     .rkey = flushable->key, .dma_length = MEMORY - 5);
 	expect_word(0, 1);
@@ -185,7 +178,7 @@ static void flush__of_range_and_region(void **state)
 	expect_memory_untouched();
 }
 
-static void flush__needs_the_right_of_region_and_queue_pair(void **state)
+TEST(flush__needs_the_right_of_region_and_queue_pair)
 {
 	const struct packet_fields good = {.opcode = OPCODE_FLUSH,
 					   .feth = FLUSH_RANGE,
@@ -193,7 +186,6 @@ static void flush__needs_the_right_of_region_and_queue_pair(void **state)
 					   .dma_length = 8};
 	struct packet_fields fields;
 
-	(void)state;
 	/* The rig's own region has no such right; no length makes it needless. */
 	fields = good;
 	fields.rkey = rig.memory.mr->key;
@@ -223,13 +215,12 @@ static void flush__needs_the_right_of_region_and_queue_pair(void **state)
 	expect_refused(FAULT_INVALID_REQUEST, NAK_INVALID_REQUEST, fields);
 }
 
-static void flush__of_no_known_kind_is_refused(void **state)
+TEST(flush__of_no_known_kind_is_refused)
 {
 	static const uint32_t bits[] = {0, FETH_SELECT_REGION << FETH_SELECT_SHIFT,
 					2u << FETH_SELECT_SHIFT | FETH_PLACE_GLOBAL,
 					FETH_PLACE_GLOBAL | 4, 8};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
 		expect_refused(FAULT_INVALID_REQUEST, NAK_INVALID_REQUEST,
 			       (struct packet_fields){.opcode = OPCODE_FLUSH,
@@ -238,11 +229,10 @@ static void flush__of_no_known_kind_is_refused(void **state)
 }
 
 /* More of them at a time than answers are kept for: Linux's Soft-RoCE does not count them. */
-static void flush__without_room_is_asked_for_again(void **state)
+TEST(flush__without_room_is_asked_for_again)
 {
 	uint32_t psn = 0;
 
-	(void)state;
 	for (; replies_room_for_word(&rig.replies); psn++)
 		EXPECT_TAKEN(OPCODE_FLUSH, psn, .feth = FLUSH_REGION, .rkey = flushable->key);
 	EXPECT_TAKEN(OPCODE_FLUSH, psn, .feth = FLUSH_REGION, .rkey = flushable->key);
@@ -256,22 +246,4 @@ static void flush__without_room_is_asked_for_again(void **state)
 	EXPECT_TAKEN(OPCODE_FLUSH, psn + 1, .feth = FLUSH_REGION, .rkey = flushable->key);
 	assert_int_equal(rig_answers(), 2);
 	expect_answer(1, OPCODE_READ_RESPONSE_ONLY, psn + 1);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(atomic_write__stores_eight_bytes_in_their_order),
-		TEST(atomic_write__is_answered_again_and_not_executed),
-		TEST(atomic_write__of_other_lengths_and_places_is_refused),
-		TEST(atomic_write__at_an_odd_place_of_this_process_is_refused),
-		TEST(atomic_write__to_memory_that_went_is_an_access_error),
-		TEST(flush__of_range_and_region),
-		TEST(flush__needs_the_right_of_region_and_queue_pair),
-		TEST(flush__of_no_known_kind_is_refused),
-		TEST(flush__without_room_is_asked_for_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

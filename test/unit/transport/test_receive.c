@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/receive.c: a receive request from the queue to its completion. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "fixture.h"
 #include "transport/receive.h"
 #include "wire/opcode.h"
+#include "test.h"
 
 #define BYTES 64u
 #define SEED  4u
@@ -22,9 +19,8 @@ static struct receive receive;
 static struct ibv_sge list[PACKET_FRAGS_MAX];
 static const uint8_t data[BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	fixture_set_up(&fixture, 256, 4);
 	region_set_up(&inbox, fixture.pd, BYTES, IBV_ACCESS_LOCAL_WRITE, SEED);
 	assert_int_equal(rq_init(&rq, 4, 2), 0);
@@ -32,14 +28,15 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	rq_fini(&rq);
 	region_tear_down(&inbox);
 	fixture_tear_down(&fixture);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* Of two entries, 5 bytes and 10. */
 static void post(uint64_t wr_id)
@@ -50,9 +47,8 @@ static void post(uint64_t wr_id)
 	assert_int_equal(rq_post(&rq, &wr, &bad), 0);
 }
 
-static void receive_take__the_oldest(void **state)
+TEST(receive_take__the_oldest)
 {
-	(void)state;
 	assert_false(receive_take(&receive, &rq, NULL));
 	assert_false(receive.taken);
 	post(1);
@@ -64,9 +60,8 @@ static void receive_take__the_oldest(void **state)
 	assert_int_equal(rq.prod - rq.cons, 1);
 }
 
-static void receive_take__one_that_is_taken_starts_over(void **state)
+TEST(receive_take__one_that_is_taken_starts_over)
 {
-	(void)state;
 	post(1);
 	post(2);
 	assert_true(receive_take(&receive, &rq, NULL));
@@ -79,9 +74,8 @@ static void receive_take__one_that_is_taken_starts_over(void **state)
 	assert_memory_equal(inbox.bytes, data + 3, 4);
 }
 
-static void receive_take__is_a_copy(void **state)
+TEST(receive_take__is_a_copy)
 {
-	(void)state;
 	post(1);
 	assert_true(receive_take(&receive, &rq, NULL));
 	/* The slot goes to others meanwhile. */
@@ -96,12 +90,11 @@ static void count(void *user)
 	(*(int *)user)++;
 }
 
-static void receive_take__tells_a_shared_queue(void **state)
+TEST(receive_take__tells_a_shared_queue)
 {
 	int low = 0;
 	struct srq *srq;
 
-	(void)state;
 	assert_int_equal(srq_create(4, 2, fixture.pd, &srq), 0);
 	srq->low = count;
 	srq->user = &low;
@@ -120,9 +113,8 @@ static void receive_take__tells_a_shared_queue(void **state)
 	assert_int_equal(srq_destroy(srq), 0);
 }
 
-static void receive_store__up_to_the_end_of_the_list(void **state)
+TEST(receive_store__up_to_the_end_of_the_list)
 {
-	(void)state;
 	post(1);
 	assert_true(receive_take(&receive, &rq, NULL));
 	assert_int_equal(receive_store(&receive, fixture.pd, data, 6), MR_OK);
@@ -136,9 +128,8 @@ static void receive_store__up_to_the_end_of_the_list(void **state)
 	region_expect_pattern(&inbox, 30, BYTES - 30, SEED);
 }
 
-static void receive_store__of_another_domain(void **state)
+TEST(receive_store__of_another_domain)
 {
-	(void)state;
 	post(1);
 	assert_true(receive_take(&receive, &rq, NULL));
 	assert_int_equal(receive_store(&receive, fixture.other_pd, data, 1), MR_WRONG_PD);
@@ -165,20 +156,18 @@ static void expect_completion(uint8_t opcode, enum ibv_wc_opcode completed, unsi
 	assert_int_equal(wc.src_qp, 6);
 }
 
-static void receive_complete__says_what_the_packet_says(void **state)
+TEST(receive_complete__says_what_the_packet_says)
 {
-	(void)state;
 	expect_completion(OPCODE_SEND_ONLY, IBV_WC_RECV, 0);
 	expect_completion(OPCODE_SEND_LAST_IMM, IBV_WC_RECV, IBV_WC_WITH_IMM);
 	expect_completion(OPCODE_WRITE_LAST_IMM, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM);
 	expect_completion(OPCODE_UD | OPCODE_SEND_ONLY_IMM, IBV_WC_RECV, IBV_WC_WITH_IMM);
 }
 
-static void receive_complete__an_error_has_no_packet(void **state)
+TEST(receive_complete__an_error_has_no_packet)
 {
 	struct ibv_wc wc = {.qp_num = 5};
 
-	(void)state;
 	post(1);
 	assert_true(receive_take(&receive, &rq, NULL));
 	assert_int_equal(receive_complete(&receive, fixture.cq, &wc, IBV_WC_WR_FLUSH_ERR, NULL), 0);
@@ -186,32 +175,13 @@ static void receive_complete__an_error_has_no_packet(void **state)
 	assert_false(receive.taken);
 }
 
-static void receive_complete__a_full_queue(void **state)
+TEST(receive_complete__a_full_queue)
 {
 	struct ibv_wc wc = {0};
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(cq_push(fixture.cq, &wc, false), 0);
 	post(1);
 	assert_true(receive_take(&receive, &rq, NULL));
 	assert_true(receive_complete(&receive, fixture.cq, &wc, IBV_WC_SUCCESS, NULL) < 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(receive_take__the_oldest),
-		TEST(receive_take__one_that_is_taken_starts_over),
-		TEST(receive_take__is_a_copy),
-		TEST(receive_take__tells_a_shared_queue),
-		TEST(receive_store__up_to_the_end_of_the_list),
-		TEST(receive_store__of_another_domain),
-		TEST(receive_complete__says_what_the_packet_says),
-		TEST(receive_complete__an_error_has_no_packet),
-		TEST(receive_complete__a_full_queue),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

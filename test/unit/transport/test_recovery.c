@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/recovery.c: each sentence of recovery.h about timers and counters. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "transport/recovery.h"
+#include "test.h"
 
 #define TIMEOUT_NS 1000u
 #define NOW_NS	   UINT64_C(5000000)
@@ -16,13 +13,14 @@
 
 static struct recovery recovery;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	recovery = (struct recovery){.timeout_ns = TIMEOUT_NS, .retry_cnt = 3, .rnr_retry = 2};
 	recovery_reset(&recovery);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, NULL);
 
 static void expect(enum recovery_state state, uint64_t deadline_ns)
 {
@@ -30,27 +28,24 @@ static void expect(enum recovery_state state, uint64_t deadline_ns)
 	assert_int_equal(recovery.deadline_ns, deadline_ns);
 }
 
-static void recovery_reset__no_timer_runs_and_all_retries_are_left(void **state)
+TEST(recovery_reset__no_timer_runs_and_all_retries_are_left)
 {
-	(void)state;
 	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
 	assert_int_equal(recovery.retries_left, 3);
 	assert_int_equal(recovery.rnr_left, 2);
 	assert_int_equal(recovery_expire(&recovery, UINT64_MAX - 1), RECOVERY_WAIT);
 }
 
-static void recovery_sent__starts_the_timer_with_the_first_packet_only(void **state)
+TEST(recovery_sent__starts_the_timer_with_the_first_packet_only)
 {
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	expect(RECOVERY_SMOOTH, NOW_NS + TIMEOUT_NS);
 	recovery_sent(&recovery, NOW_NS + 10);
 	expect(RECOVERY_SMOOTH, NOW_NS + TIMEOUT_NS);
 }
 
-static void recovery_sent__a_timeout_of_zero_never_runs_out(void **state)
+TEST(recovery_sent__a_timeout_of_zero_never_runs_out)
 {
-	(void)state;
 	recovery.timeout_ns = 0;
 	recovery_sent(&recovery, NOW_NS);
 	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
@@ -60,25 +55,22 @@ static void recovery_sent__a_timeout_of_zero_never_runs_out(void **state)
 	expect(RECOVERY_RESENDING, RECOVERY_NEVER);
 }
 
-static void recovery_progress__starts_the_timer_anew(void **state)
+TEST(recovery_progress__starts_the_timer_anew)
 {
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	recovery_progress(&recovery, NOW_NS + 900, true);
 	expect(RECOVERY_SMOOTH, NOW_NS + 900 + TIMEOUT_NS);
 }
 
-static void recovery_progress__stops_the_timer_when_nothing_is_outstanding(void **state)
+TEST(recovery_progress__stops_the_timer_when_nothing_is_outstanding)
 {
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	recovery_progress(&recovery, NOW_NS + 900, false);
 	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
 }
 
-static void recovery_progress__gives_the_retries_back(void **state)
+TEST(recovery_progress__gives_the_retries_back)
 {
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_expire(&recovery, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
@@ -89,9 +81,8 @@ static void recovery_progress__gives_the_retries_back(void **state)
 	assert_int_equal(recovery.state, RECOVERY_SMOOTH);
 }
 
-static void recovery_progress__does_not_end_a_wait_for_the_rnr_timer(void **state)
+TEST(recovery_progress__does_not_end_a_wait_for_the_rnr_timer)
 {
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 	recovery_progress(&recovery, NOW_NS + 5, false);
@@ -101,9 +92,8 @@ static void recovery_progress__does_not_end_a_wait_for_the_rnr_timer(void **stat
 	assert_int_equal(recovery.rnr_left, 2);
 }
 
-static void recovery_lost__uses_up_no_retry_and_lets_the_timer_run(void **state)
+TEST(recovery_lost__uses_up_no_retry_and_lets_the_timer_run)
 {
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	for (uint64_t i = 1; i <= 20; i++)
 		recovery_lost(&recovery, NOW_NS + i);
@@ -112,16 +102,14 @@ static void recovery_lost__uses_up_no_retry_and_lets_the_timer_run(void **state)
 	assert_int_equal(recovery.deadline_ns, NOW_NS + TIMEOUT_NS);
 }
 
-static void recovery_lost__starts_a_timer_that_does_not_run(void **state)
+TEST(recovery_lost__starts_a_timer_that_does_not_run)
 {
-	(void)state;
 	recovery_lost(&recovery, NOW_NS);
 	assert_int_equal(recovery.deadline_ns, NOW_NS + TIMEOUT_NS);
 }
 
-static void recovery_rnr__waits_for_the_peers_time(void **state)
+TEST(recovery_rnr__waits_for_the_peers_time)
 {
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS + 1));
 	expect(RECOVERY_RNR_WAIT, NOW_NS + 1 + RNR_NS);
@@ -134,9 +122,8 @@ static void recovery_rnr__waits_for_the_peers_time(void **state)
 	assert_int_equal(recovery.retries_left, 3);
 }
 
-static void recovery_rnr__gives_the_other_retries_back(void **state)
+TEST(recovery_rnr__gives_the_other_retries_back)
 {
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_expire(&recovery, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
 	assert_int_equal(recovery.retries_left, 2);
@@ -145,16 +132,14 @@ static void recovery_rnr__gives_the_other_retries_back(void **state)
 	assert_int_equal(recovery.rnr_left, 1);
 }
 
-static void recovery_rnr__code_zero_is_the_longest_time(void **state)
+TEST(recovery_rnr__code_zero_is_the_longest_time)
 {
-	(void)state;
 	assert_true(recovery_rnr(&recovery, 0, NOW_NS));
 	assert_int_equal(recovery.deadline_ns, NOW_NS + UINT64_C(655360000));
 }
 
-static void recovery_rnr__gives_up_after_its_own_retries(void **state)
+TEST(recovery_rnr__gives_up_after_its_own_retries)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 		assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
@@ -163,9 +148,8 @@ static void recovery_rnr__gives_up_after_its_own_retries(void **state)
 	assert_int_equal(recovery.retries_left, 3);
 }
 
-static void recovery_rnr__seven_means_for_ever(void **state)
+TEST(recovery_rnr__seven_means_for_ever)
 {
-	(void)state;
 	recovery.rnr_retry = 7;
 	recovery_reset(&recovery);
 	for (int i = 0; i < 1000; i++) {
@@ -174,9 +158,8 @@ static void recovery_rnr__seven_means_for_ever(void **state)
 	}
 }
 
-static void recovery_rnr__six_means_six_times(void **state)
+TEST(recovery_rnr__six_means_six_times)
 {
-	(void)state;
 	recovery.rnr_retry = 6;
 	recovery_reset(&recovery);
 	for (int i = 0; i < 6; i++) {
@@ -186,20 +169,18 @@ static void recovery_rnr__six_means_six_times(void **state)
 	assert_false(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 }
 
-static void recovery_rnr__the_same_news_again_is_none(void **state)
+TEST(recovery_rnr__the_same_news_again_is_none)
 {
-	(void)state;
 	for (int i = 0; i < 9; i++)
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS + (uint64_t)i));
 	expect(RECOVERY_RNR_WAIT, NOW_NS + RNR_NS);
 	assert_int_equal(recovery.rnr_left, 1);
 }
 
-static void recovery_expire__sends_again_until_no_retry_is_left(void **state)
+TEST(recovery_expire__sends_again_until_no_retry_is_left)
 {
 	uint64_t now_ns = NOW_NS;
 
-	(void)state;
 	recovery_sent(&recovery, now_ns);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(recovery_expire(&recovery, now_ns + TIMEOUT_NS - 1),
@@ -211,22 +192,20 @@ static void recovery_expire__sends_again_until_no_retry_is_left(void **state)
 	assert_int_equal(recovery_expire(&recovery, now_ns + TIMEOUT_NS), RECOVERY_GIVE_UP);
 }
 
-static void recovery_expire__a_wait_before_its_end_changes_nothing(void **state)
+TEST(recovery_expire__a_wait_before_its_end_changes_nothing)
 {
 	struct recovery before;
 
-	(void)state;
 	recovery_sent(&recovery, NOW_NS);
 	before = recovery;
 	assert_int_equal(recovery_expire(&recovery, NOW_NS), RECOVERY_WAIT);
 	assert_memory_equal(&recovery, &before, sizeof(before));
 }
 
-static void recovery_repair__has_a_timer_of_its_own_that_doubles(void **state)
+TEST(recovery_repair__has_a_timer_of_its_own_that_doubles)
 {
 	uint64_t now_ns = NOW_NS;
 
-	(void)state;
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	recovery_sent(&recovery, NOW_NS);
 	recovery_repair(&recovery, NOW_NS, true);
@@ -243,9 +222,8 @@ static void recovery_repair__has_a_timer_of_its_own_that_doubles(void **state)
 	expect(RECOVERY_RESENDING, NOW_NS + recovery.timeout_ns);
 }
 
-static void recovery_repair__the_acknowledgement_timer_comes_first(void **state)
+TEST(recovery_repair__the_acknowledgement_timer_comes_first)
 {
-	(void)state;
 	recovery_repair(&recovery, NOW_NS, true);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + TIMEOUT_NS);
 	assert_int_equal(recovery_expire(&recovery, NOW_NS + 2 * RECOVERY_REPAIR_NS),
@@ -253,9 +231,8 @@ static void recovery_repair__the_acknowledgement_timer_comes_first(void **state)
 	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
 }
 
-static void recovery_repaired__the_next_one_waits_as_long_as_this_one_took(void **state)
+TEST(recovery_repaired__the_next_one_waits_as_long_as_this_one_took)
 {
-	(void)state;
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	recovery_repair(&recovery, NOW_NS, true);
 	recovery_repaired(&recovery, NOW_NS + 30000);
@@ -274,9 +251,8 @@ static void recovery_repaired__the_next_one_waits_as_long_as_this_one_took(void 
 	assert_int_equal(recovery.repair_ns, NOW_NS + RECOVERY_REPAIR_MIN_NS);
 }
 
-static void recovery_sent__a_probe_goes_out_long_before_the_timer(void **state)
+TEST(recovery_sent__a_probe_goes_out_long_before_the_timer)
 {
-	(void)state;
 	recovery.timeout_ns = UINT64_C(1) << 30;
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RECOVERY_REPAIR_NS);
@@ -310,9 +286,8 @@ static uint64_t probe_wait_ns(void)
 	return recovery_deadline_ns(&recovery) - NOW_NS;
 }
 
-static void recovery_answered__a_probe_waits_for_what_is_usual(void **state)
+TEST(recovery_answered__a_probe_waits_for_what_is_usual)
 {
-	(void)state;
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	answer_after(5 * RECOVERY_REPAIR_NS);
 	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_FACTOR * 5 * RECOVERY_REPAIR_NS);
@@ -336,9 +311,8 @@ static void recovery_answered__a_probe_waits_for_what_is_usual(void **state)
 	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
 }
 
-static void recovery_answered__one_packet_at_a_time_is_timed(void **state)
+TEST(recovery_answered__one_packet_at_a_time_is_timed)
 {
-	(void)state;
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	recovery_sent(&recovery, NOW_NS);
 	recovery_time(&recovery, LAST, NOW_NS);
@@ -378,11 +352,10 @@ static void time_out(void)
 	assert_int_equal(recovery_expire(&recovery, recovery.deadline_ns), RECOVERY_RESEND);
 }
 
-static void recovery_answered__what_was_sent_twice_is_not_timed(void **state)
+TEST(recovery_answered__what_was_sent_twice_is_not_timed)
 {
 	void (*const twice[])(void) = {lose, mend, be_told_to_wait, probe_twice, time_out};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++) {
 		recovery.timeout_ns = UINT64_C(1) << 40;
 		recovery_reset(&recovery);
@@ -408,9 +381,8 @@ static void probe_after(uint64_t wait_ns, uint64_t took_ns)
 }
 
 /* Else it would wait ever longer where much is lost. */
-static void recovery_probe__of_what_was_lost_lets_no_other_wait(void **state)
+TEST(recovery_probe__of_what_was_lost_lets_no_other_wait)
 {
-	(void)state;
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	answer_after(10);
 	for (int i = 0; i < 100; i++)
@@ -431,12 +403,11 @@ static void recovery_probe__of_what_was_lost_lets_no_other_wait(void **state)
 }
 
 /* Each packet that is sent alone is sent twice, until one is given the time that it takes. */
-static void recovery_expire__probes_that_come_too_early_come_later(void **state)
+TEST(recovery_expire__probes_that_come_too_early_come_later)
 {
 	const uint64_t takes_ns = 7 * RECOVERY_REPAIR_NS;
 	int probes = 0;
 
-	(void)state;
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	for (int i = 0; i < 10; i++) {
 		recovery_sent(&recovery, NOW_NS);
@@ -456,9 +427,8 @@ static void recovery_expire__probes_that_come_too_early_come_later(void **state)
 	assert_int_equal(recovery.answer_ns, takes_ns);
 }
 
-static void recovery_sent__no_probes_beside_a_short_timer(void **state)
+TEST(recovery_sent__no_probes_beside_a_short_timer)
 {
-	(void)state;
 	recovery.timeout_ns = RECOVERY_PROBE_WAITS * RECOVERY_REPAIR_NS;
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + recovery.timeout_ns);
@@ -468,9 +438,8 @@ static void recovery_sent__no_probes_beside_a_short_timer(void **state)
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 10 + RECOVERY_PROBE_MIN_NS);
 }
 
-static void recovery_repair__ends_with_progress_and_with_an_rnr_nak(void **state)
+TEST(recovery_repair__ends_with_progress_and_with_an_rnr_nak)
 {
-	(void)state;
 	recovery_repair(&recovery, NOW_NS, true);
 	recovery_progress(&recovery, NOW_NS + 5, true);
 	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
@@ -481,42 +450,4 @@ static void recovery_repair__ends_with_progress_and_with_an_rnr_nak(void **state
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RNR_NS);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-	const struct CMUnitTest tests[] = {
-		TEST(recovery_reset__no_timer_runs_and_all_retries_are_left),
-		TEST(recovery_sent__starts_the_timer_with_the_first_packet_only),
-		TEST(recovery_sent__a_timeout_of_zero_never_runs_out),
-		TEST(recovery_progress__starts_the_timer_anew),
-		TEST(recovery_progress__stops_the_timer_when_nothing_is_outstanding),
-		TEST(recovery_progress__gives_the_retries_back),
-		TEST(recovery_progress__does_not_end_a_wait_for_the_rnr_timer),
-		TEST(recovery_lost__uses_up_no_retry_and_lets_the_timer_run),
-		TEST(recovery_lost__starts_a_timer_that_does_not_run),
-		TEST(recovery_rnr__waits_for_the_peers_time),
-		TEST(recovery_rnr__gives_the_other_retries_back),
-		TEST(recovery_rnr__code_zero_is_the_longest_time),
-		TEST(recovery_rnr__gives_up_after_its_own_retries),
-		TEST(recovery_rnr__seven_means_for_ever),
-		TEST(recovery_rnr__six_means_six_times),
-		TEST(recovery_rnr__the_same_news_again_is_none),
-		TEST(recovery_expire__sends_again_until_no_retry_is_left),
-		TEST(recovery_expire__a_wait_before_its_end_changes_nothing),
-		TEST(recovery_repair__has_a_timer_of_its_own_that_doubles),
-		TEST(recovery_repair__the_acknowledgement_timer_comes_first),
-		TEST(recovery_repaired__the_next_one_waits_as_long_as_this_one_took),
-		TEST(recovery_sent__a_probe_goes_out_long_before_the_timer),
-		TEST(recovery_sent__no_probes_beside_a_short_timer),
-		TEST(recovery_repair__ends_with_progress_and_with_an_rnr_nak),
-		TEST(recovery_answered__a_probe_waits_for_what_is_usual),
-		TEST(recovery_answered__one_packet_at_a_time_is_timed),
-		TEST(recovery_answered__what_was_sent_twice_is_not_timed),
-		TEST(recovery_probe__of_what_was_lost_lets_no_other_wait),
-		TEST(recovery_expire__probes_that_come_too_early_come_later),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

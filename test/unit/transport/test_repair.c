@@ -2,10 +2,12 @@
 /* Tests of lib/transport/repair.c, behind a requester that sends: what is sent again after a
  * loss, what is kept meanwhile, and what is learnt of the peer. */
 #include "completer_rig.h"
+#include "test.h"
 
-static void completer_receive__a_missing_response_alone_is_asked_for_again(void **state)
+TEST_FIXTURE(completer_rig_set_up, completer_rig_tear_down);
+
+TEST(completer_receive__a_missing_response_alone_is_asked_for_again)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_RDMA_READ, 8);
 	post(3, IBV_WR_SEND, 8);
@@ -31,7 +33,7 @@ static void completer_receive__a_missing_response_alone_is_asked_for_again(void 
 	assert_int_equal(rig.recovery.deadline_ns, RECOVERY_NEVER);
 }
 
-static void completer_receive__an_acknowledgement_does_not_complete_a_read(void **state)
+TEST(completer_receive__an_acknowledgement_does_not_complete_a_read)
 {
 	static const enum ibv_wr_opcode requests[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP};
 
@@ -47,9 +49,8 @@ static void completer_receive__an_acknowledgement_does_not_complete_a_read(void 
 	}
 }
 
-static void completer_receive__a_lost_response_is_asked_for_again(void **state)
+TEST(completer_receive__a_lost_response_is_asked_for_again)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_READ, 4 * MTU);
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
@@ -74,9 +75,8 @@ static void let_keep(void)
 	rig.completer.early.pool = rig.pool;
 }
 
-static void completer_receive__early_responses_are_kept(void **state)
+TEST(completer_receive__early_responses_are_kept)
 {
-	(void)state;
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 5 * MTU);
 	assert_int_equal(send_all(), 1);
@@ -102,9 +102,8 @@ static void completer_receive__early_responses_are_kept(void **state)
 	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
 }
 
-static void completer_receive__a_second_gap_is_asked_for_at_once(void **state)
+TEST(completer_receive__a_second_gap_is_asked_for_at_once)
 {
-	(void)state;
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 4 * MTU);
 	post(2, IBV_WR_RDMA_WRITE, 8);
@@ -137,9 +136,8 @@ static void completer_receive__a_second_gap_is_asked_for_at_once(void **state)
 	assert_int_equal(rig.flight.waits, false);
 }
 
-static void completer_receive__what_is_lost_of_a_repair_is_asked_for_again(void **state)
+TEST(completer_receive__what_is_lost_of_a_repair_is_asked_for_again)
 {
-	(void)state;
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 6 * MTU);
 	assert_int_equal(send_all(), 1);
@@ -160,9 +158,8 @@ static void completer_receive__what_is_lost_of_a_repair_is_asked_for_again(void 
 	assert_int_equal(send_all(), 0);
 }
 
-static void completer_receive__an_early_response_of_another_length_is_not_kept(void **state)
+TEST(completer_receive__an_early_response_of_another_length_is_not_kept)
 {
-	(void)state;
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 2 * MTU + 8);
 	post(2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
@@ -177,12 +174,11 @@ static void completer_receive__an_early_response_of_another_length_is_not_kept(v
 	EXPECT_FAULT(FAULT_BAD_RESPONSE, OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU - 4);
 }
 
-static void completer_receive__relaxed_memory_takes_early_responses_at_once(void **state)
+TEST(completer_receive__relaxed_memory_takes_early_responses_at_once)
 {
 	struct ibv_sge sge[2];
 	struct region relaxed;
 
-	(void)state;
 	let_keep();
 	region_set_up(&relaxed, rig.fixture.pd, 8 * MTU,
 		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, SEED + 2);
@@ -214,11 +210,10 @@ static void completer_receive__relaxed_memory_takes_early_responses_at_once(void
 
 /* Of two responses with one PSN that differ neither is trusted: what they are of is asked for
  * again. */
-static void completer_receive__two_early_responses_that_differ_are_dropped(void **state)
+TEST(completer_receive__two_early_responses_that_differ_are_dropped)
 {
 	static const uint8_t lie[MTU] = {1};
 
-	(void)state;
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 4 * MTU);
 	assert_int_equal(send_all(), 1);
@@ -243,9 +238,8 @@ static void completer_receive__two_early_responses_that_differ_are_dropped(void 
 		expect_stored(i * MTU, i, MTU);
 }
 
-static void completer_receive__two_early_results_that_differ_are_dropped(void **state)
+TEST(completer_receive__two_early_results_that_differ_are_dropped)
 {
-	(void)state;
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 8);
 	post(2, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
@@ -258,13 +252,12 @@ static void completer_receive__two_early_results_that_differ_are_dropped(void **
 }
 
 /* Placed bytes are compared where they are. */
-static void completer_receive__a_placed_response_that_differs_is_dropped(void **state)
+TEST(completer_receive__a_placed_response_that_differs_is_dropped)
 {
 	static const uint8_t lie[MTU] = {1};
 	struct region relaxed;
 	struct ibv_sge sge;
 
-	(void)state;
 	let_keep();
 	region_set_up(&relaxed, rig.fixture.pd, 3 * MTU,
 		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, SEED + 2);
@@ -306,7 +299,7 @@ static struct mr *read_early(const struct region *relaxed)
 }
 
 /* The same key, range and rights, and yet not where the early bytes are. */
-static void completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more(void **state)
+TEST(completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more)
 {
 	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_TRANSLATION,
 					 .addr = rig.memory.bytes + 2 * MTU,
@@ -314,7 +307,6 @@ static void completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more
 	struct region relaxed;
 	struct mr *mr;
 
-	(void)state;
 	region_set_up(&relaxed, rig.fixture.pd, MTU, 0, SEED + 2);
 	mr = read_early(&relaxed);
 	assert_int_equal(mr_apply_change(mr, &change), 0);
@@ -329,11 +321,10 @@ static void completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more
 	region_tear_down(&relaxed);
 }
 
-static void completer_receive__early_bytes_of_a_region_that_is_gone(void **state)
+TEST(completer_receive__early_bytes_of_a_region_that_is_gone)
 {
 	struct region relaxed;
 
-	(void)state;
 	region_set_up(&relaxed, rig.fixture.pd, MTU, 0, SEED + 2);
 	assert_int_equal(mr_deregister(read_early(&relaxed)), 0);
 	memset(relaxed.bytes, 0, MTU);
@@ -346,12 +337,11 @@ static void completer_receive__early_bytes_of_a_region_that_is_gone(void **state
 }
 
 /* They would have to be remembered entry by entry. */
-static void completer_receive__early_bytes_of_two_entries_wait(void **state)
+TEST(completer_receive__early_bytes_of_two_entries_wait)
 {
 	struct ibv_sge sge[2];
 	struct region relaxed;
 
-	(void)state;
 	let_keep();
 	region_set_up(&relaxed, rig.fixture.pd, 3 * MTU,
 		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, SEED + 2);
@@ -369,9 +359,8 @@ static void completer_receive__early_bytes_of_two_entries_wait(void **state)
 	region_tear_down(&relaxed);
 }
 
-static void completer_receive__a_late_answer_overtakes_a_rewind(void **state)
+TEST(completer_receive__a_late_answer_overtakes_a_rewind)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 2 * MTU);
 	post(2, IBV_WR_RDMA_READ, 8);
 	post(3, IBV_WR_SEND, 8);
@@ -388,9 +377,8 @@ static void completer_receive__a_late_answer_overtakes_a_rewind(void **state)
 	assert_int_equal(rig.recovery.deadline_ns, RECOVERY_NEVER);
 }
 
-static void completer_receive__a_sequence_nak_sends_the_missing_packet_alone(void **state)
+TEST(completer_receive__a_sequence_nak_sends_the_missing_packet_alone)
 {
-	(void)state;
 	post(1, IBV_WR_SEND, 8);
 	post(2, IBV_WR_RDMA_WRITE, 3 * MTU);
 	assert_int_equal(send_all(), 4);
@@ -409,9 +397,8 @@ static void completer_receive__a_sequence_nak_sends_the_missing_packet_alone(voi
 }
 
 /* Whether the peer keeps what came early shows in its first answer. */
-static void completer_receive__a_peer_that_keeps_is_remembered(void **state)
+TEST(completer_receive__a_peer_that_keeps_is_remembered)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
 	assert_int_equal(send_all(), 6);
 	nak(1);
@@ -434,9 +421,8 @@ static void completer_receive__a_peer_that_keeps_is_remembered(void **state)
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets), 2);
 }
 
-static void completer_receive__a_peer_that_drops_gets_everything_again(void **state)
+TEST(completer_receive__a_peer_that_drops_gets_everything_again)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
 	assert_int_equal(send_all(), 6);
 	nak(1);
@@ -454,9 +440,8 @@ static void completer_receive__a_peer_that_drops_gets_everything_again(void **st
 	assert_int_equal(rig.flight.peer, FLIGHT_PEER_DROPS);
 }
 
-static void completer_receive__a_peer_that_was_misjudged_shows_it(void **state)
+TEST(completer_receive__a_peer_that_was_misjudged_shows_it)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_DROPS;
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
 	assert_int_equal(send_all(), 6);
@@ -471,11 +456,10 @@ static void completer_receive__a_peer_that_was_misjudged_shows_it(void **state)
 }
 
 /* A packet that is only late comes before it is sent again: go-back-N peers take it as well. */
-static void completer_receive__a_late_packet_does_not_tell_what_peer_it_is(void **state)
+TEST(completer_receive__a_late_packet_does_not_tell_what_peer_it_is)
 {
 	static const enum flight_peer before[] = {FLIGHT_PEER_UNKNOWN, FLIGHT_PEER_DROPS};
 
-	(void)state;
 	for (size_t i = 0; i < RTE_DIM(before); i++) {
 		rig.flight.peer = before[i];
 		post(i, IBV_WR_RDMA_WRITE, 10 * MTU);
@@ -492,9 +476,8 @@ static void completer_receive__a_late_packet_does_not_tell_what_peer_it_is(void 
 	}
 }
 
-static void completer_receive__a_late_response_does_not_either(void **state)
+TEST(completer_receive__a_late_response_does_not_either)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_READ, 8);
 	post(2, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 2);
@@ -506,9 +489,8 @@ static void completer_receive__a_late_response_does_not_either(void **state)
 }
 
 /* Nor does it tell how long an answer to a repair takes. */
-static void completer_receive__a_late_packet_is_not_measured(void **state)
+TEST(completer_receive__a_late_packet_is_not_measured)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
 	assert_int_equal(send_all(), 10);
@@ -524,9 +506,8 @@ static void completer_receive__a_late_packet_is_not_measured(void **state)
 }
 
 /* After a timeout a late answer says nothing of the kind. */
-static void completer_receive__a_late_answer_does_not_tell_what_peer_it_is(void **state)
+TEST(completer_receive__a_late_answer_does_not_tell_what_peer_it_is)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
 	assert_int_equal(send_all(), 6);
 	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
@@ -536,9 +517,8 @@ static void completer_receive__a_late_answer_does_not_tell_what_peer_it_is(void 
 }
 
 /* A peer that kept something once, and has no room now. */
-static void completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again(void **state)
+TEST(completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
 	assert_int_equal(send_all(), 6);
@@ -550,9 +530,8 @@ static void completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again(voi
 }
 
 /* Packets next to each other were lost: more each time. */
-static void completer_receive__a_gap_that_grows_doubles_the_repair(void **state)
+TEST(completer_receive__a_gap_that_grows_doubles_the_repair)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
 	assert_int_equal(send_all(), 20);
@@ -573,9 +552,8 @@ static void completer_receive__a_gap_that_grows_doubles_the_repair(void **state)
 	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX / 2);
 }
 
-static void completer_receive__an_unknown_peer_does_not_ask_for_ever(void **state)
+TEST(completer_receive__an_unknown_peer_does_not_ask_for_ever)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
 	assert_int_equal(send_all(), 20);
 	nak(1);
@@ -588,9 +566,8 @@ static void completer_receive__an_unknown_peer_does_not_ask_for_ever(void **stat
 }
 
 /* Their answers do not tell that nothing more follows. */
-static void completer_receive__reads_do_not_judge_an_unknown_peer(void **state)
+TEST(completer_receive__reads_do_not_judge_an_unknown_peer)
 {
-	(void)state;
 	post(1, IBV_WR_RDMA_READ, 8);
 	post(2, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 2);
@@ -599,9 +576,8 @@ static void completer_receive__reads_do_not_judge_an_unknown_peer(void **state)
 	assert_int_equal(send_all(), 2);
 }
 
-static void completer_receive__a_read_is_repaired_by_its_request(void **state)
+TEST(completer_receive__a_read_is_repaired_by_its_request)
 {
-	(void)state;
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_READ, 2 * MTU);
@@ -629,11 +605,10 @@ static void completer_receive__a_read_is_repaired_by_its_request(void **state)
 	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
 }
 
-static void completer_timeout__a_repair_that_is_lost_is_sent_again(void **state)
+TEST(completer_timeout__a_repair_that_is_lost_is_sent_again)
 {
 	uint64_t now_ns = NOW_NS;
 
-	(void)state;
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
@@ -658,11 +633,10 @@ static void completer_timeout__a_repair_that_is_lost_is_sent_again(void **state)
 	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
 }
 
-static void completer_timeout__a_lost_repair_is_sent_again_without_other_timers(void **state)
+TEST(completer_timeout__a_lost_repair_is_sent_again_without_other_timers)
 {
 	uint64_t now_ns = NOW_NS;
 
-	(void)state;
 	rig.recovery.timeout_ns = 0;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
@@ -680,9 +654,8 @@ static void completer_timeout__a_lost_repair_is_sent_again_without_other_timers(
 }
 
 /* The last packet of all is lost, or the answer to it: nothing comes behind that would show it. */
-static void completer_timeout__a_probe_finds_a_loss_at_the_end(void **state)
+TEST(completer_timeout__a_probe_finds_a_loss_at_the_end)
 {
-	(void)state;
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;
 	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
 	assert_int_equal(send_all(), 4);
@@ -705,9 +678,8 @@ static void completer_timeout__a_probe_finds_a_loss_at_the_end(void **state)
 	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
 }
 
-static void completer_timeout__what_a_probe_does_not_find_is_sent_again(void **state)
+TEST(completer_timeout__what_a_probe_does_not_find_is_sent_again)
 {
-	(void)state;
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;
 	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
 	assert_int_equal(send_all(), 4);
@@ -723,9 +695,8 @@ static void completer_timeout__what_a_probe_does_not_find_is_sent_again(void **s
 
 /* Of one response alone, a peer that has lost the request would make one of another length: if its
  * response is lost as well, it refuses the longer request that follows. */
-static void completer_timeout__a_probe_of_a_read_asks_for_all_of_it(void **state)
+TEST(completer_timeout__a_probe_of_a_read_asks_for_all_of_it)
 {
-	(void)state;
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;
 	post(1, IBV_WR_RDMA_READ, 4 * MTU);
 	assert_int_equal(send_all(), 1);
@@ -742,9 +713,8 @@ static void completer_timeout__a_probe_of_a_read_asks_for_all_of_it(void **state
 	assert_int_equal(send_all(), 0);
 }
 
-static void completer_timeout__ends_a_repair(void **state)
+TEST(completer_timeout__ends_a_repair)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
 	assert_int_equal(send_all(), 6);
@@ -758,9 +728,8 @@ static void completer_timeout__ends_a_repair(void **state)
 }
 
 /* On a network that reorders and repeats, one loss may be reported many times. */
-static void completer_receive__sequence_naks_use_up_no_retries(void **state)
+TEST(completer_receive__sequence_naks_use_up_no_retries)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_DROPS;
 	post(1, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 1);
@@ -783,9 +752,8 @@ static void refuse(uint32_t psn)
 	assert_int_not_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
 }
 
-static void completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again(void **state)
+TEST(completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again)
 {
-	(void)state;
 	rig.recovery.rnr_retry = rig.recovery.rnr_left = RECOVERY_RNR_FOREVER;
 	for (uint64_t i = 0; i < 4; i++)
 		post(i, IBV_WR_SEND, 4 * MTU);
@@ -817,10 +785,8 @@ static void completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_a
 
 /* Messages of a packet: the one that was refused is acknowledged by itself, the next is refused,
  * which was not sent again. */
-static void
-completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps(void **state)
+TEST(completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 4; i++)
 		post(i, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 4);
@@ -847,9 +813,8 @@ completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps(
 }
 
 /* It keeps what is behind a loss, but not what is behind a refusal. */
-static void completer_receive__a_peer_may_drop_what_is_behind_a_refusal_only(void **state)
+TEST(completer_receive__a_peer_may_drop_what_is_behind_a_refusal_only)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	for (uint64_t i = 0; i < 4; i++)
 		post(i, IBV_WR_SEND, 8);
@@ -868,9 +833,8 @@ static void completer_receive__a_peer_may_drop_what_is_behind_a_refusal_only(voi
 	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX);
 }
 
-static void completer_receive__a_peer_that_drops_gets_everything_after_a_refusal(void **state)
+TEST(completer_receive__a_peer_that_drops_gets_everything_after_a_refusal)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_DROPS;
 	for (uint64_t i = 0; i < 4; i++)
 		post(i, IBV_WR_SEND, 8);
@@ -892,9 +856,8 @@ static void completer_receive__a_peer_that_drops_gets_everything_after_a_refusal
 }
 
 /* An unknown peer that drops is found out by two packets. */
-static void completer_receive__a_refusal_finds_a_peer_that_drops(void **state)
+TEST(completer_receive__a_refusal_finds_a_peer_that_drops)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 4; i++)
 		post(i, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 4);
@@ -913,9 +876,8 @@ static void completer_receive__a_refusal_finds_a_peer_that_drops(void **state)
 
 /* The network brought the refused packet twice: what is the oldest when the timer runs out goes
  * first. */
-static void completer_receive__what_is_taken_during_the_wait_is_not_sent_again(void **state)
+TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again)
 {
-	(void)state;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	for (uint64_t i = 0; i < 4; i++)
 		post(i, IBV_WR_SEND, 8);
@@ -996,7 +958,7 @@ static uint32_t incidents(uint32_t at)
 
 /* Each PSN that is kept was set by the incidents before the quiet, and is too old to be told apart
  * from those to come, unless somebody has moved it along, or nobody looks at it. */
-static void completer_receive__losses_are_mended_after_a_long_quiet(void **state)
+TEST(completer_receive__losses_are_mended_after_a_long_quiet)
 {
 	static const uint32_t quiet[] = {0, (1u << 23) - 18, (1u << 23) - 1, 1u << 23,
 					 (1u << 24) - 10};
@@ -1019,56 +981,4 @@ static void completer_receive__losses_are_mended_after_a_long_quiet(void **state
 		}
 		incidents(at + quiet[i]);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, completer_rig_set_up, completer_rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(completer_receive__a_missing_response_alone_is_asked_for_again),
-		TEST(completer_receive__an_acknowledgement_does_not_complete_a_read),
-		TEST(completer_receive__a_lost_response_is_asked_for_again),
-		TEST(completer_receive__early_responses_are_kept),
-		TEST(completer_receive__two_early_responses_that_differ_are_dropped),
-		TEST(completer_receive__two_early_results_that_differ_are_dropped),
-		TEST(completer_receive__a_placed_response_that_differs_is_dropped),
-		TEST(completer_receive__a_second_gap_is_asked_for_at_once),
-		TEST(completer_receive__what_is_lost_of_a_repair_is_asked_for_again),
-		TEST(completer_receive__an_early_response_of_another_length_is_not_kept),
-		TEST(completer_receive__relaxed_memory_takes_early_responses_at_once),
-		TEST(completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more),
-		TEST(completer_receive__early_bytes_of_a_region_that_is_gone),
-		TEST(completer_receive__early_bytes_of_two_entries_wait),
-		TEST(completer_receive__a_late_answer_overtakes_a_rewind),
-		TEST(completer_receive__a_sequence_nak_sends_the_missing_packet_alone),
-		TEST(completer_receive__a_peer_that_keeps_is_remembered),
-		TEST(completer_receive__a_peer_that_drops_gets_everything_again),
-		TEST(completer_receive__a_peer_that_was_misjudged_shows_it),
-		TEST(completer_receive__a_late_packet_does_not_tell_what_peer_it_is),
-		TEST(completer_receive__a_late_response_does_not_either),
-		TEST(completer_receive__a_late_packet_is_not_measured),
-		TEST(completer_receive__a_late_answer_does_not_tell_what_peer_it_is),
-		TEST(completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again),
-		TEST(completer_receive__a_gap_that_grows_doubles_the_repair),
-		TEST(completer_receive__an_unknown_peer_does_not_ask_for_ever),
-		TEST(completer_receive__reads_do_not_judge_an_unknown_peer),
-		TEST(completer_receive__a_read_is_repaired_by_its_request),
-		TEST(completer_timeout__a_repair_that_is_lost_is_sent_again),
-		TEST(completer_timeout__a_lost_repair_is_sent_again_without_other_timers),
-		TEST(completer_timeout__a_probe_finds_a_loss_at_the_end),
-		TEST(completer_timeout__what_a_probe_does_not_find_is_sent_again),
-		TEST(completer_timeout__a_probe_of_a_read_asks_for_all_of_it),
-		TEST(completer_timeout__ends_a_repair),
-		TEST(completer_receive__sequence_naks_use_up_no_retries),
-		TEST(completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again),
-		TEST(completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps),
-		TEST(completer_receive__a_peer_may_drop_what_is_behind_a_refusal_only),
-		TEST(completer_receive__a_peer_that_drops_gets_everything_after_a_refusal),
-		TEST(completer_receive__a_refusal_finds_a_peer_that_drops),
-		TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again),
-		TEST(completer_receive__losses_are_mended_after_a_long_quiet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/replies.c: READ responses, atomic results and acknowledgements, their
  * order and their memory. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fixture.h"
 #include "transport/replies.h"
 #include "wire/headers.h"
+#include "test.h"
 
 #define MTU	  256u
 #define RESOURCES 3u
@@ -20,9 +17,8 @@ static struct fixture fixture;
 static struct replies replies;
 static struct region region;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	fixture_set_up(&fixture, MTU, 4);
 	region_set_up(&region, fixture.pd, 8 * MTU, IBV_ACCESS_REMOTE_READ, SEED);
 	replies = (struct replies){.peer = &fixture.peer, .counters = &fixture.counters};
@@ -30,14 +26,15 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	replies_fini(&replies);
 	region_tear_down(&region);
 	fixture_tear_down(&fixture);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static struct reply read_of(uint32_t psn, size_t offset, uint32_t length, uint32_t msn)
 {
@@ -107,9 +104,8 @@ static void expect_ack(unsigned int i, uint8_t syndrome, uint32_t psn, uint32_t 
 	expect_aeth(i, syndrome, msn);
 }
 
-static void replies_init__none_means_no_room(void **state)
+TEST(replies_init__none_means_no_room)
 {
-	(void)state;
 	assert_int_equal(replies_init(&replies, 0), 0);
 	assert_false(replies_room(&replies));
 	assert_null(replies_find(&replies, psn_make(1)));
@@ -118,9 +114,8 @@ static void replies_init__none_means_no_room(void **state)
 	assert_int_equal(fixture.catcher.count, 1);
 }
 
-static void replies_init__keeps_what_is_owed_and_remembered(void **state)
+TEST(replies_init__keeps_what_is_owed_and_remembered)
 {
-	(void)state;
 	add(atomic_of(1, 11, 1));
 	add(atomic_of(2, 22, 2));
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -142,9 +137,8 @@ static void replies_init__keeps_what_is_owed_and_remembered(void **state)
 	assert_int_equal(replies_find(&replies, psn_make(5))->original, 55);
 }
 
-static void replies_clear__forgets_everything(void **state)
+TEST(replies_clear__forgets_everything)
 {
-	(void)state;
 	add(read_of(1, 0, 8, 1));
 	replies_ack(&replies, psn_make(2), 2);
 	replies_clear(&replies);
@@ -154,12 +148,11 @@ static void replies_clear__forgets_everything(void **state)
 }
 
 /* As many as a byte can tell of, in memory that is taken when they come. */
-static void replies_grow__keeps_all_that_is_owed_and_remembered(void **state)
+TEST(replies_grow__keeps_all_that_is_owed_and_remembered)
 {
 	const struct reply first = read_of(0, 0, 8, 0);
 	uint32_t entries;
 
-	(void)state;
 	replies_fini(&replies);
 	assert_int_equal(replies_init(&replies, UINT8_MAX), 0);
 	entries = replies.mask + 1;
@@ -185,9 +178,8 @@ static void replies_grow__keeps_all_that_is_owed_and_remembered(void **state)
 	assert_null(replies_find(&replies, psn_make(UINT8_MAX - 1)));
 }
 
-static void replies_room__as_many_as_resources(void **state)
+TEST(replies_room__as_many_as_resources)
 {
-	(void)state;
 	for (uint32_t i = 0; i < RESOURCES; i++)
 		add(atomic_of(i, i, i));
 	assert_false(replies_room(&replies));
@@ -195,9 +187,8 @@ static void replies_room__as_many_as_resources(void **state)
 	assert_true(replies_room(&replies));
 }
 
-static void replies_room__duplicates_take_none(void **state)
+TEST(replies_room__duplicates_take_none)
 {
-	(void)state;
 	for (uint32_t i = 0; i < RESOURCES; i++)
 		add(atomic_of(i, i, i));
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -217,9 +208,8 @@ static void replies_room__duplicates_take_none(void **state)
 	catcher_expect(&fixture.catcher, 5, OPCODE_ATOMIC_ACKNOWLEDGE, 12);
 }
 
-static void replies_find__by_any_of_its_psns(void **state)
+TEST(replies_find__by_any_of_its_psns)
 {
-	(void)state;
 	add(read_of(0xfffffe, 0, 4 * MTU, 1));
 	add(atomic_of(2, 7, 2));
 	for (uint32_t i = 0; i < 4; i++)
@@ -229,9 +219,8 @@ static void replies_find__by_any_of_its_psns(void **state)
 	assert_null(replies_find(&replies, psn_make(3)));
 }
 
-static void replies_find__the_oldest_is_forgotten(void **state)
+TEST(replies_find__the_oldest_is_forgotten)
 {
-	(void)state;
 	for (uint32_t i = 0; i < RESOURCES + 1; i++) {
 		add(atomic_of(i, i, i));
 		send_all();
@@ -241,9 +230,8 @@ static void replies_find__the_oldest_is_forgotten(void **state)
 		assert_int_equal(replies_find(&replies, psn_make(i))->original, i);
 }
 
-static void replies_find__over_the_wrap_of_the_indices(void **state)
+TEST(replies_find__over_the_wrap_of_the_indices)
 {
-	(void)state;
 	replies.newest = replies.head = replies.tail = UINT32_MAX - 1;
 	for (uint32_t i = 0; i < RESOURCES; i++)
 		add(atomic_of(i, 10 + i, i));
@@ -255,11 +243,10 @@ static void replies_find__over_the_wrap_of_the_indices(void **state)
 		assert_int_equal(catcher_at(&fixture.catcher, i)->atomic_original, 10 + i);
 }
 
-static void replies_repeat__is_owed_once(void **state)
+TEST(replies_repeat__is_owed_once)
 {
 	struct reply reply = read_of(1, 0, 3 * MTU, 1);
 
-	(void)state;
 	add(reply);
 	replies_repeat(&replies, &reply);
 	reply = read_of(2, MTU, 2 * MTU, 1);
@@ -274,13 +261,12 @@ static void replies_repeat__is_owed_once(void **state)
 	expect_read(1, OPCODE_READ_RESPONSE_LAST, 3, 2 * MTU, MTU);
 }
 
-static void replies_repeat__what_was_sent_already_is_sent_again(void **state)
+TEST(replies_repeat__what_was_sent_already_is_sent_again)
 {
 	const struct reply reply = read_of(1, 0, 3 * MTU, 1);
 	enum fault fault;
 	bool more;
 
-	(void)state;
 	add(reply);
 	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 2, &more, &fault), 2);
 	replies_repeat(&replies, &reply);
@@ -290,9 +276,8 @@ static void replies_repeat__what_was_sent_already_is_sent_again(void **state)
 	expect_read(1, OPCODE_READ_RESPONSE_FIRST, 1, 0, MTU);
 }
 
-static void replies_repeat__more_than_fit_are_left_to_be_asked_for_again(void **state)
+TEST(replies_repeat__more_than_fit_are_left_to_be_asked_for_again)
 {
-	(void)state;
 	add(read_of(0, 0, 8 * MTU, 1));
 	assert_int_equal(send_all(), FAULT_NONE);
 	/* Each begins before the one before it: none is owed already. */
@@ -307,11 +292,10 @@ static void replies_repeat__more_than_fit_are_left_to_be_asked_for_again(void **
 }
 
 /* What is owed of more resources than there are now, and again. */
-static void replies_repeat__after_a_change_of_resources_overwrites_nothing(void **state)
+TEST(replies_repeat__after_a_change_of_resources_overwrites_nothing)
 {
 	const struct reply first = read_of(0, 0, MTU, 1);
 
-	(void)state;
 	assert_int_equal(replies_init(&replies, 8), 0);
 	for (uint32_t i = 0; i < 8; i++)
 		add(read_of(i, i * MTU, MTU, 1));
@@ -327,9 +311,8 @@ static void replies_repeat__after_a_change_of_resources_overwrites_nothing(void 
 		expect_read(i, OPCODE_READ_RESPONSE_ONLY, i, i * MTU, MTU);
 }
 
-static void replies_init__of_more_duplicates_than_fit_takes_over_the_first(void **state)
+TEST(replies_init__of_more_duplicates_than_fit_takes_over_the_first)
 {
-	(void)state;
 	for (uint32_t i = 0; i < RESOURCES; i++)
 		add(read_of(i, i * MTU, MTU, 1));
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -346,9 +329,8 @@ static void replies_init__of_more_duplicates_than_fit_takes_over_the_first(void 
 	expect_read(1, OPCODE_READ_RESPONSE_ONLY, 10, 0, MTU);
 }
 
-static void replies_word__stands_in_its_turn(void **state)
+TEST(replies_word__stands_in_its_turn)
 {
-	(void)state;
 	add(read_of(1, 0, 8, 1));
 	replies_word(&replies, psn_make(2), 2);
 	replies_word(&replies, psn_make(2), 2);
@@ -363,9 +345,8 @@ static void replies_word__stands_in_its_turn(void **state)
 	assert_null(replies_find(&replies, psn_make(2)));
 }
 
-static void replies_word__has_room_without_resources(void **state)
+TEST(replies_word__has_room_without_resources)
 {
-	(void)state;
 	assert_int_equal(replies_init(&replies, 0), 0);
 	assert_true(replies_reserve_word(&replies));
 	replies_word(&replies, psn_make(1), 1);
@@ -377,20 +358,18 @@ static void replies_word__has_room_without_resources(void **state)
 }
 
 /* Repeated requests come in bursts, also where few replies were owed before. */
-static void replies_word__has_as_much_room_as_resources(void **state)
+TEST(replies_word__has_as_much_room_as_resources)
 {
-	(void)state;
 	assert_int_equal(replies_init(&replies, 16), 0);
 	for (uint32_t i = 0; i < 16; i++)
 		replies_word(&replies, psn_make(i), 1);
 	assert_int_equal(replies.repeats, 16);
 }
 
-static void replies_word__leaves_room_for_reads(void **state)
+TEST(replies_word__leaves_room_for_reads)
 {
 	uint32_t words = 0;
 
-	(void)state;
 	for (; replies_reserve_word(&replies); words++)
 		replies_word(&replies, psn_make(words), 1);
 	assert_true(words >= RESOURCES);
@@ -400,9 +379,8 @@ static void replies_word__leaves_room_for_reads(void **state)
 	assert_int_equal(fixture.catcher.count, words + RESOURCES);
 }
 
-static void replies_ack__the_newest_stands_for_all(void **state)
+TEST(replies_ack__the_newest_stands_for_all)
 {
-	(void)state;
 	replies_ack(&replies, psn_make(0xffffff), 4);
 	replies_ack(&replies, psn_make(0), 5);
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -412,9 +390,8 @@ static void replies_ack__the_newest_stands_for_all(void **state)
 	assert_int_equal(fixture.catcher.count, 0);
 }
 
-static void replies_nak__stays_over_an_acknowledgement(void **state)
+TEST(replies_nak__stays_over_an_acknowledgement)
 {
-	(void)state;
 	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(9), 4);
 	replies_ack(&replies, psn_make(9), 5);
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -422,9 +399,8 @@ static void replies_nak__stays_over_an_acknowledgement(void **state)
 	expect_ack(0, AETH_NAK | NAK_PSN_SEQUENCE, 9, 4);
 }
 
-static void replies_nak__the_last_one_is_sent(void **state)
+TEST(replies_nak__the_last_one_is_sent)
 {
-	(void)state;
 	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(9), 4);
 	replies_nak(&replies, AETH_NAK | NAK_REMOTE_ACCESS, psn_make(9), 4);
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -433,9 +409,8 @@ static void replies_nak__the_last_one_is_sent(void **state)
 }
 
 /* A requester takes the acknowledgement for progress, and the RNR NAK for the lack of it. */
-static void replies_nak__an_acknowledgement_goes_before_an_rnr_nak(void **state)
+TEST(replies_nak__an_acknowledgement_goes_before_an_rnr_nak)
 {
-	(void)state;
 	replies_ack(&replies, psn_make(8), 4);
 	replies_nak(&replies, AETH_RNR_NAK | 3, psn_make(9), 4);
 	assert_false(replies_owe_ack_only(&replies));
@@ -450,9 +425,8 @@ static void replies_nak__an_acknowledgement_goes_before_an_rnr_nak(void **state)
 	expect_ack(0, AETH_RNR_NAK | 3, 9, 4);
 }
 
-static void replies_withdraw_nak__leaves_the_acknowledgement(void **state)
+TEST(replies_withdraw_nak__leaves_the_acknowledgement)
 {
-	(void)state;
 	replies_ack(&replies, psn_make(8), 4);
 	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(9), 4);
 	replies_withdraw_nak(&replies);
@@ -462,9 +436,8 @@ static void replies_withdraw_nak__leaves_the_acknowledgement(void **state)
 	expect_ack(0, AETH_ACK | AETH_CREDIT_NONE, 8, 4);
 }
 
-static void replies_withdraw_nak__of_either_kind(void **state)
+TEST(replies_withdraw_nak__of_either_kind)
 {
-	(void)state;
 	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(9), 4);
 	replies_withdraw_nak(&replies);
 	assert_false(replies_due(&replies));
@@ -473,9 +446,8 @@ static void replies_withdraw_nak__of_either_kind(void **state)
 	assert_false(replies_due(&replies));
 }
 
-static void replies_send__one_response_of_a_short_read(void **state)
+TEST(replies_send__one_response_of_a_short_read)
 {
-	(void)state;
 	add(read_of(0xffffff, 3, 5, 0xabcdef));
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 1);
@@ -483,9 +455,8 @@ static void replies_send__one_response_of_a_short_read(void **state)
 	expect_aeth(0, AETH_ACK | AETH_CREDIT_NONE, 0xabcdef);
 }
 
-static void replies_send__responses_of_a_long_read_over_the_wrap(void **state)
+TEST(replies_send__responses_of_a_long_read_over_the_wrap)
 {
-	(void)state;
 	add(read_of(0xfffffe, 1, 3 * MTU + 1, 9));
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 4);
@@ -497,11 +468,10 @@ static void replies_send__responses_of_a_long_read_over_the_wrap(void **state)
 	expect_aeth(3, AETH_ACK | AETH_CREDIT_NONE, 9);
 }
 
-static void replies_send__an_empty_read_needs_no_key(void **state)
+TEST(replies_send__an_empty_read_needs_no_key)
 {
 	struct reply reply = read_of(1, 0, 0, 1);
 
-	(void)state;
 	reply.rkey = FIXTURE_NOBODY;
 	add(reply);
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -509,9 +479,8 @@ static void replies_send__an_empty_read_needs_no_key(void **state)
 	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 1, 0, 0);
 }
 
-static void replies_send__the_result_of_an_atomic(void **state)
+TEST(replies_send__the_result_of_an_atomic)
 {
-	(void)state;
 	add(atomic_of(3, 0x0123456789abcdef, 2));
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 1);
@@ -520,9 +489,8 @@ static void replies_send__the_result_of_an_atomic(void **state)
 	assert_int_equal(catcher_at(&fixture.catcher, 0)->atomic_original, 0x0123456789abcdef);
 }
 
-static void replies_send__in_the_order_of_the_requests(void **state)
+TEST(replies_send__in_the_order_of_the_requests)
 {
-	(void)state;
 	add(read_of(1, 0, 2 * MTU, 1));
 	add(atomic_of(3, 1, 2));
 	replies_ack(&replies, psn_make(5), 4);
@@ -536,9 +504,8 @@ static void replies_send__in_the_order_of_the_requests(void **state)
 	expect_ack(4, AETH_ACK | AETH_CREDIT_NONE, 5, 4);
 }
 
-static void replies_send__a_response_acknowledges_what_came_before(void **state)
+TEST(replies_send__a_response_acknowledges_what_came_before)
 {
-	(void)state;
 	replies_ack(&replies, psn_make(0xffffff), 1);
 	add(read_of(0, 0, 8, 2));
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -546,9 +513,8 @@ static void replies_send__a_response_acknowledges_what_came_before(void **state)
 	catcher_expect(&fixture.catcher, 0, OPCODE_READ_RESPONSE_ONLY, 0);
 }
 
-static void replies_send__a_nak_follows_the_responses(void **state)
+TEST(replies_send__a_nak_follows_the_responses)
 {
-	(void)state;
 	add(read_of(1, 0, 8, 1));
 	replies_nak(&replies, AETH_NAK | NAK_INVALID_REQUEST, psn_make(2), 1);
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -557,12 +523,11 @@ static void replies_send__a_nak_follows_the_responses(void **state)
 	expect_ack(1, AETH_NAK | NAK_INVALID_REQUEST, 2, 1);
 }
 
-static void replies_send__stops_at_the_budget_and_goes_on(void **state)
+TEST(replies_send__stops_at_the_budget_and_goes_on)
 {
 	enum fault fault;
 	bool more;
 
-	(void)state;
 	add(read_of(1, 0, 3 * MTU, 1));
 	replies_ack(&replies, psn_make(4), 2);
 	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 0, &more, &fault), 0);
@@ -575,12 +540,11 @@ static void replies_send__stops_at_the_budget_and_goes_on(void **state)
 	catcher_expect(&fixture.catcher, 3, OPCODE_ACKNOWLEDGE, 4);
 }
 
-static void replies_send__stops_at_a_full_sink_and_goes_on(void **state)
+TEST(replies_send__stops_at_a_full_sink_and_goes_on)
 {
 	enum fault fault;
 	bool more;
 
-	(void)state;
 	add(read_of(1, 0, 3 * MTU, 1));
 	replies_ack(&replies, psn_make(4), 2);
 	for (unsigned int i = 0; i < 4; i++) {
@@ -593,12 +557,11 @@ static void replies_send__stops_at_a_full_sink_and_goes_on(void **state)
 	catcher_expect(&fixture.catcher, 3, OPCODE_ACKNOWLEDGE, 4);
 }
 
-static void replies_send__memory_that_went_away_is_a_fault_at_its_place(void **state)
+TEST(replies_send__memory_that_went_away_is_a_fault_at_its_place)
 {
 	enum fault fault;
 	bool more;
 
-	(void)state;
 	add(read_of(1, 0, 3 * MTU, 1));
 	add(atomic_of(4, 1, 2));
 	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 1, &more, &fault), 1);
@@ -611,11 +574,10 @@ static void replies_send__memory_that_went_away_is_a_fault_at_its_place(void **s
 	assert_int_equal(fixture.catcher.count, 0);
 }
 
-static void replies_send__memory_gone_since_the_first_answer_fails_nobody(void **state)
+TEST(replies_send__memory_gone_since_the_first_answer_fails_nobody)
 {
 	const struct reply reply = read_of(1, 0, 2 * MTU, 1);
 
-	(void)state;
 	add(reply);
 	assert_int_equal(send_all(), FAULT_NONE);
 	/* The requester has the answer, and said so to our application, before its duplicate came.
@@ -628,48 +590,4 @@ static void replies_send__memory_gone_since_the_first_answer_fails_nobody(void *
 	/* Who still waits for it learns why it will not come. */
 	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 1, 1);
 	catcher_expect(&fixture.catcher, 1, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(replies_init__none_means_no_room),
-		TEST(replies_init__keeps_what_is_owed_and_remembered),
-		TEST(replies_clear__forgets_everything),
-		TEST(replies_grow__keeps_all_that_is_owed_and_remembered),
-		TEST(replies_room__as_many_as_resources),
-		TEST(replies_room__duplicates_take_none),
-		TEST(replies_find__by_any_of_its_psns),
-		TEST(replies_find__the_oldest_is_forgotten),
-		TEST(replies_find__over_the_wrap_of_the_indices),
-		TEST(replies_repeat__is_owed_once),
-		TEST(replies_repeat__what_was_sent_already_is_sent_again),
-		TEST(replies_repeat__more_than_fit_are_left_to_be_asked_for_again),
-		TEST(replies_repeat__after_a_change_of_resources_overwrites_nothing),
-		TEST(replies_init__of_more_duplicates_than_fit_takes_over_the_first),
-		TEST(replies_word__stands_in_its_turn),
-		TEST(replies_word__has_room_without_resources),
-		TEST(replies_word__has_as_much_room_as_resources),
-		TEST(replies_word__leaves_room_for_reads),
-		TEST(replies_ack__the_newest_stands_for_all),
-		TEST(replies_nak__stays_over_an_acknowledgement),
-		TEST(replies_nak__the_last_one_is_sent),
-		TEST(replies_nak__an_acknowledgement_goes_before_an_rnr_nak),
-		TEST(replies_withdraw_nak__leaves_the_acknowledgement),
-		TEST(replies_withdraw_nak__of_either_kind),
-		TEST(replies_send__one_response_of_a_short_read),
-		TEST(replies_send__responses_of_a_long_read_over_the_wrap),
-		TEST(replies_send__an_empty_read_needs_no_key),
-		TEST(replies_send__the_result_of_an_atomic),
-		TEST(replies_send__in_the_order_of_the_requests),
-		TEST(replies_send__a_response_acknowledges_what_came_before),
-		TEST(replies_send__a_nak_follows_the_responses),
-		TEST(replies_send__stops_at_the_budget_and_goes_on),
-		TEST(replies_send__stops_at_a_full_sink_and_goes_on),
-		TEST(replies_send__memory_that_went_away_is_a_fault_at_its_place),
-		TEST(replies_send__memory_gone_since_the_first_answer_fails_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/requester.c: which packets posted work becomes, what holds them back, and
  * what is sent again. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_udp.h>
 
@@ -15,6 +11,7 @@
 #include "queue/sq_build.h"
 #include "transport/requester.h"
 #include "wire/headers.h"
+#include "test.h"
 
 #define MTU	  256u
 #define FIRST_PSN 0xfffffdu
@@ -31,11 +28,10 @@ static struct flight flight;
 static struct requester requester;
 static bool more;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	const struct sq_attr attr = {.max_wr = 64, .max_sge = 32, .max_inline = 600};
 
-	(void)state;
 	fixture_set_up(&fixture, MTU, 4);
 	region_set_up(&memory, fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
 	assert_int_equal(sq_init(&sq, &attr), 0);
@@ -52,14 +48,15 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	sq_fini(&sq);
 	region_tear_down(&memory);
 	fixture_tear_down(&fixture);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static void post_list(struct ibv_send_wr wr, struct ibv_sge *sge, int num_sge)
 {
@@ -190,13 +187,12 @@ static void expect_message(const struct message *message, uint32_t length, uint3
 	acknowledge(psn + packets, 1);
 }
 
-static void requester_send__first_middle_last_only_by_position(void **state)
+TEST(requester_send__first_middle_last_only_by_position)
 {
 	static const uint32_t lengths[] = {0,	    1,	     MTU - 1,	  MTU,
 					   MTU + 1, 2 * MTU, 2 * MTU + 1, 4 * MTU};
 	uint32_t psn = 0;
 
-	(void)state;
 	for (size_t m = 0; m < sizeof(messages) / sizeof(messages[0]); m++)
 		for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 			expect_message(&messages[m], lengths[i], psn);
@@ -204,11 +200,10 @@ static void requester_send__first_middle_last_only_by_position(void **state)
 		}
 }
 
-static void requester_send__immediate_and_key_stand_in_the_last_packet(void **state)
+TEST(requester_send__immediate_and_key_stand_in_the_last_packet)
 {
 	struct ibv_sge sge = region_sge(&memory, 0, MTU + 1);
 
-	(void)state;
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = 0x01020304},
 		  &sge, 1);
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = 0x77},
@@ -221,9 +216,8 @@ static void requester_send__immediate_and_key_stand_in_the_last_packet(void **st
 	assert_int_equal(packet_at(5)->imm_be, 5);
 }
 
-static void requester_send__solicited_stands_where_a_receive_is_taken(void **state)
+TEST(requester_send__solicited_stands_where_a_receive_is_taken)
 {
-	(void)state;
 	post(IBV_WR_SEND, MTU + 1, IBV_SEND_SOLICITED);
 	post(IBV_WR_RDMA_WRITE_WITH_IMM, MTU + 1, IBV_SEND_SOLICITED);
 	post(IBV_WR_RDMA_WRITE, 1, IBV_SEND_SOLICITED);
@@ -234,9 +228,8 @@ static void requester_send__solicited_stands_where_a_receive_is_taken(void **sta
 		assert_int_equal(packet_at(i)->solicited, i == 1 || i == 3);
 }
 
-static void requester_send__a_read_stands_for_the_psns_of_its_responses(void **state)
+TEST(requester_send__a_read_stands_for_the_psns_of_its_responses)
 {
-	(void)state;
 	post(IBV_WR_RDMA_READ, 3 * MTU + 1, 0);
 	post(IBV_WR_RDMA_READ, 0, 0);
 	assert_int_equal(send_all(), 2);
@@ -249,12 +242,11 @@ static void requester_send__a_read_stands_for_the_psns_of_its_responses(void **s
 	assert_int_equal(flight.responses, 2);
 }
 
-static void requester_send__atomics_carry_their_operands(void **state)
+TEST(requester_send__atomics_carry_their_operands)
 {
 	struct ibv_sge sge = region_sge(&memory, 0, 8);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_CMP_AND_SWP};
 
-	(void)state;
 	wr.wr.atomic.compare_add = 11;
 	wr.wr.atomic.swap = 22;
 	post_list(wr, &sge, 1);
@@ -272,13 +264,12 @@ static void requester_send__atomics_carry_their_operands(void **state)
 	assert_int_equal(flight.responses, 2);
 }
 
-static void requester_send__an_atomic_write_carries_its_word(void **state)
+TEST(requester_send__an_atomic_write_carries_its_word)
 {
 	uint64_t word = 0x0807060504030201;
 	struct ibv_sge local = {.addr = (uintptr_t)&word, .length = 8};
 	struct ibv_sge sge = region_sge(&memory, 8, 8);
 
-	(void)state;
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_ATOMIC_WRITE}, &sge, 1);
 	post_list(
 		(struct ibv_send_wr){.opcode = IBV_WR_ATOMIC_WRITE, .send_flags = IBV_SEND_INLINE},
@@ -306,12 +297,11 @@ static void build_flush(uint64_t length, uint8_t place, uint8_t select)
 	assert_int_equal(sq_build_complete(&sq), 0);
 }
 
-static void requester_send__a_flush_names_a_range_and_carries_nothing(void **state)
+TEST(requester_send__a_flush_names_a_range_and_carries_nothing)
 {
 	static const uint8_t headers[] = {0, 0, 0, 0x13, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66};
 	const struct packet *packet;
 
-	(void)state;
 	build_flush(1 << 20, FETH_PLACE_GLOBAL, FETH_SELECT_RANGE);
 	build_flush(0, FETH_PLACE_GLOBAL | FETH_PLACE_PERSISTENT, FETH_SELECT_REGION);
 	assert_int_equal(send_all(), 2);
@@ -339,11 +329,10 @@ static uint32_t icrc_of(unsigned int i)
 	return icrc;
 }
 
-static void requester_send__a_flush_without_answer_is_sent_as_rxe_wants_it(void **state)
+TEST(requester_send__a_flush_without_answer_is_sent_as_rxe_wants_it)
 {
 	uint32_t first, second;
 
-	(void)state;
 	build_flush(8, FETH_PLACE_GLOBAL, FETH_SELECT_RANGE);
 	build_flush(16, FETH_PLACE_GLOBAL, FETH_SELECT_RANGE);
 	assert_int_equal(send_all(), 2);
@@ -360,13 +349,12 @@ static void requester_send__a_flush_without_answer_is_sent_as_rxe_wants_it(void 
 	assert_int_equal(icrc_of(1), second);
 }
 
-static void requester_send__inline_data_needs_no_key(void **state)
+TEST(requester_send__inline_data_needs_no_key)
 {
 	uint8_t bytes[MTU + 44];
 	struct ibv_sge sge[] = {{.addr = (uintptr_t)bytes, .length = 100},
 				{.addr = (uintptr_t)bytes + 100, .length = MTU + 44 - 100}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = memory.bytes[i];
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE}, sge,
@@ -377,12 +365,11 @@ static void requester_send__inline_data_needs_no_key(void **state)
 	expect_payload(1, MTU, 44);
 }
 
-static void requester_send__gathers_from_as_many_entries_as_are_granted(void **state)
+TEST(requester_send__gathers_from_as_many_entries_as_are_granted)
 {
 	struct ibv_sge sge[32];
 	uint32_t at = 0;
 
-	(void)state;
 	/* Odd lengths, so that packets end within entries. */
 	for (uint32_t i = 0; i < 32; i++) {
 		sge[i] = region_sge(&memory, at, i == 7 ? 0 : 3 + i);
@@ -395,11 +382,10 @@ static void requester_send__gathers_from_as_many_entries_as_are_granted(void **s
 	expect_payload(2, 2 * MTU, at - 2 * MTU);
 }
 
-static void requester_send__a_read_goes_out_in_segments(void **state)
+TEST(requester_send__a_read_goes_out_in_segments)
 {
 	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
 
-	(void)state;
 	flight.max_responses = 9;
 	post(IBV_WR_RDMA_READ, (2 * segment + 1) * MTU + 5, 0);
 	assert_int_equal(send_all(), 3);
@@ -413,11 +399,10 @@ static void requester_send__a_read_goes_out_in_segments(void **state)
 	assert_int_equal(flight.next.v, psn_make(FIRST_PSN + 2 * segment + 2).v);
 }
 
-static void requester_send__a_read_is_asked_for_again_from_its_middle(void **state)
+TEST(requester_send__a_read_is_asked_for_again_from_its_middle)
 {
 	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
 
-	(void)state;
 	flight.max_responses = 9;
 	post(IBV_WR_RDMA_READ, 2 * segment * MTU, 0);
 	assert_int_equal(send_all(), 2);
@@ -434,9 +419,8 @@ static void requester_send__a_read_is_asked_for_again_from_its_middle(void **sta
 
 /* When an acknowledgement is asked for. */
 
-static void requester_send__asks_for_acknowledgements_within_long_messages(void **state)
+TEST(requester_send__asks_for_acknowledgements_within_long_messages)
 {
-	(void)state;
 	post(IBV_WR_RDMA_WRITE, 3 * REQUESTER_ACK_INTERVAL_PKTS * MTU + 1, 0);
 	assert_int_equal(send_all(), 3 * REQUESTER_ACK_INTERVAL_PKTS + 1);
 	for (unsigned int i = 0; i < fixture.catcher.count; i++)
@@ -445,10 +429,8 @@ static void requester_send__asks_for_acknowledgements_within_long_messages(void 
 					 i + 1 == fixture.catcher.count);
 }
 
-static void
-requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement(void **state)
+TEST(requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement)
 {
-	(void)state;
 	flight.window = 5;
 	post(IBV_WR_RDMA_WRITE, 20 * MTU, 0);
 	assert_int_equal(send_all(), 5);
@@ -460,9 +442,8 @@ requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement(voi
 	assert_true(packet_at(1)->ack_req);
 }
 
-static void requester_send__unreliable_asks_for_none(void **state)
+TEST(requester_send__unreliable_asks_for_none)
 {
-	(void)state;
 	requester.service = OPCODE_UC;
 	post(IBV_WR_RDMA_WRITE, 40 * MTU, 0);
 	assert_int_equal(send_all(), 40);
@@ -474,9 +455,8 @@ static void requester_send__unreliable_asks_for_none(void **state)
 
 /* What holds packets back. */
 
-static void requester_send__stops_at_the_window(void **state)
+TEST(requester_send__stops_at_the_window)
 {
-	(void)state;
 	post(IBV_WR_RDMA_WRITE, 300 * MTU, 0);
 	assert_int_equal(send_all(), FLIGHT_WINDOW_MAX);
 	assert_int_equal(send_all(), 0);
@@ -487,9 +467,8 @@ static void requester_send__stops_at_the_window(void **state)
 }
 
 /* A READ segment is longer than such a window: it goes out whole, and nothing behind it. */
-static void requester_send__a_window_of_1_is_a_packet_at_a_time(void **state)
+TEST(requester_send__a_window_of_1_is_a_packet_at_a_time)
 {
-	(void)state;
 	flight.window_max = 1;
 	flight_init(&flight, psn_make(FIRST_PSN));
 	post(IBV_WR_RDMA_WRITE, 2 * MTU, 0);
@@ -513,16 +492,15 @@ static void requester_send__a_window_of_1_is_a_packet_at_a_time(void **state)
 	expect_packet(0, OPCODE_READ_REQUEST, 2 + REQUESTER_READ_SEGMENT_PKTS);
 }
 
-static void requester_send__unreliable_has_no_window(void **state)
+TEST(requester_send__unreliable_has_no_window)
 {
-	(void)state;
 	requester.service = OPCODE_UC;
 	flight.window = 1;
 	post(IBV_WR_RDMA_WRITE, 40 * MTU, 0);
 	assert_int_equal(send_all(), 40);
 }
 
-static void requester_send__a_fence_waits_for_reads_and_atomics(void **state)
+TEST(requester_send__a_fence_waits_for_reads_and_atomics)
 {
 	static const enum ibv_wr_opcode before[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
 
@@ -544,27 +522,24 @@ static void requester_send__a_fence_waits_for_reads_and_atomics(void **state)
 	}
 }
 
-static void requester_send__a_fence_does_not_wait_for_sends_and_writes(void **state)
+TEST(requester_send__a_fence_does_not_wait_for_sends_and_writes)
 {
-	(void)state;
 	post(IBV_WR_SEND, 8, 0);
 	post(IBV_WR_RDMA_WRITE, 8, 0);
 	post(IBV_WR_RDMA_READ, 8, IBV_SEND_FENCE);
 	assert_int_equal(send_all(), 3);
 }
 
-static void requester_send__a_fenced_message_that_is_begun_goes_on(void **state)
+TEST(requester_send__a_fenced_message_that_is_begun_goes_on)
 {
-	(void)state;
 	post(IBV_WR_SEND, 4 * MTU, IBV_SEND_FENCE);
 	assert_int_equal(send_some(2), 2);
 	flight.responses = 1;
 	assert_int_equal(send_all(), 2);
 }
 
-static void requester_send__as_many_reads_and_atomics_as_the_peer_has_resources(void **state)
+TEST(requester_send__as_many_reads_and_atomics_as_the_peer_has_resources)
 {
-	(void)state;
 	post(IBV_WR_RDMA_READ, 8, 0);
 	post(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0);
 	post(IBV_WR_RDMA_READ, 8, 0);
@@ -578,9 +553,8 @@ static void requester_send__as_many_reads_and_atomics_as_the_peer_has_resources(
 	expect_packet(1, OPCODE_SEND_ONLY, 3);
 }
 
-static void requester_send__each_segment_of_a_read_takes_a_resource(void **state)
+TEST(requester_send__each_segment_of_a_read_takes_a_resource)
 {
-	(void)state;
 	post(IBV_WR_RDMA_READ, 3 * REQUESTER_READ_SEGMENT_PKTS * MTU, 0);
 	assert_int_equal(send_all(), 2);
 	acknowledge(REQUESTER_READ_SEGMENT_PKTS, 0);
@@ -589,9 +563,8 @@ static void requester_send__each_segment_of_a_read_takes_a_resource(void **state
 	expect_packet(0, OPCODE_READ_REQUEST, 2 * REQUESTER_READ_SEGMENT_PKTS);
 }
 
-static void requester_send__stops_at_the_budget_and_goes_on(void **state)
+TEST(requester_send__stops_at_the_budget_and_goes_on)
 {
-	(void)state;
 	post(IBV_WR_SEND, 3 * MTU, 0);
 	assert_int_equal(send_some(0), 0);
 	assert_true(more);
@@ -605,12 +578,11 @@ static void requester_send__stops_at_the_budget_and_goes_on(void **state)
 	assert_false(more);
 }
 
-static void requester_send__stops_at_a_full_sink_and_goes_on(void **state)
+TEST(requester_send__stops_at_a_full_sink_and_goes_on)
 {
 	struct ibv_sge sge[] = {region_sge(&memory, 0, 100),
 				region_sge(&memory, 100, 3 * MTU - 100)};
 
-	(void)state;
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, sge, 2);
 	for (uint32_t i = 0; i < 3; i++) {
 		catcher_clear(&fixture.catcher);
@@ -625,9 +597,8 @@ static void requester_send__stops_at_a_full_sink_and_goes_on(void **state)
 	}
 }
 
-static void requester_send__a_full_sink_does_not_hide_a_rewind(void **state)
+TEST(requester_send__a_full_sink_does_not_hide_a_rewind)
 {
-	(void)state;
 	for (uint32_t left = 1; left <= 3; left++) {
 		post(IBV_WR_SEND, 3 * MTU, 0);
 		post(IBV_WR_SEND, 8, 0);
@@ -645,9 +616,8 @@ static void requester_send__a_full_sink_does_not_hide_a_rewind(void **state)
 	}
 }
 
-static void requester_send__stopped_sends_nothing(void **state)
+TEST(requester_send__stopped_sends_nothing)
 {
-	(void)state;
 	post(IBV_WR_SEND, 8, 0);
 	requester_reset(&requester, REQUESTER_STOPPED);
 	assert_int_equal(send_all(), 0);
@@ -655,9 +625,8 @@ static void requester_send__stopped_sends_nothing(void **state)
 	assert_int_equal(send_all(), 1);
 }
 
-static void requester_send__draining_finishes_what_is_begun(void **state)
+TEST(requester_send__draining_finishes_what_is_begun)
 {
-	(void)state;
 	post(IBV_WR_SEND, 3 * MTU, 0);
 	post(IBV_WR_SEND, 8, 0);
 	assert_int_equal(send_some(1), 1);
@@ -678,9 +647,8 @@ static void requester_send__draining_finishes_what_is_begun(void **state)
 
 /* Sending again. */
 
-static void requester_send__sends_the_same_packets_again(void **state)
+TEST(requester_send__sends_the_same_packets_again)
 {
-	(void)state;
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	post(IBV_WR_RDMA_READ, 3 * MTU, 0);
 	post(IBV_WR_RDMA_WRITE, MTU + 9, 0);
@@ -702,12 +670,11 @@ static void requester_send__sends_the_same_packets_again(void **state)
 	}
 }
 
-static void requester_send__sends_again_from_the_middle_of_a_message(void **state)
+TEST(requester_send__sends_again_from_the_middle_of_a_message)
 {
 	struct ibv_sge sge[] = {region_sge(&memory, 0, 300),
 				region_sge(&memory, 300, 4 * MTU - 300)};
 
-	(void)state;
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_RDMA_WRITE}, sge, 2);
 	assert_int_equal(send_all(), 4);
 	acknowledge(1, 0);
@@ -719,9 +686,8 @@ static void requester_send__sends_again_from_the_middle_of_a_message(void **stat
 	expect_payload(2, 3 * MTU, MTU);
 }
 
-static void requester_send__does_not_send_again_what_an_acknowledgement_overtook(void **state)
+TEST(requester_send__does_not_send_again_what_an_acknowledgement_overtook)
 {
-	(void)state;
 	post(IBV_WR_SEND, 4 * MTU, 0);
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	post(IBV_WR_SEND, 8, 0);
@@ -736,9 +702,8 @@ static void requester_send__does_not_send_again_what_an_acknowledgement_overtook
 	expect_packet(1, OPCODE_SEND_ONLY, 6);
 }
 
-static void requester_send__goes_on_with_work_that_is_posted_meanwhile(void **state)
+TEST(requester_send__goes_on_with_work_that_is_posted_meanwhile)
 {
-	(void)state;
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	assert_int_equal(send_all(), 2);
 	flight_rewind(&flight, true);
@@ -753,9 +718,8 @@ static void requester_send__goes_on_with_work_that_is_posted_meanwhile(void **st
 
 /* Requests that cannot be sent. */
 
-static void requester_send__a_bad_key_fails_at_its_turn(void **state)
+TEST(requester_send__a_bad_key_fails_at_its_turn)
 {
-	(void)state;
 	post(IBV_WR_SEND, 8, 0);
 	post_bad();
 	post(IBV_WR_SEND, 8, 0);
@@ -772,11 +736,10 @@ static void requester_send__a_bad_key_fails_at_its_turn(void **state)
 	assert_int_equal(requester.fault, FAULT_SEND_PROTECTION);
 }
 
-static void requester_send__a_bad_key_in_the_second_packet(void **state)
+TEST(requester_send__a_bad_key_in_the_second_packet)
 {
 	struct ibv_sge sge[] = {region_sge(&memory, 0, MTU + 8), region_sge(&memory, 8, 8)};
 
-	(void)state;
 	sge[1].lkey = FIXTURE_NOBODY;
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, sge, 2);
@@ -794,12 +757,11 @@ static void requester_send__a_bad_key_in_the_second_packet(void **state)
 	assert_true(requester_fault_due(&requester));
 }
 
-static void requester_send__a_fault_that_an_acknowledgement_overtook_is_none(void **state)
+TEST(requester_send__a_fault_that_an_acknowledgement_overtook_is_none)
 {
 	struct region other;
 	struct ibv_sge sge;
 
-	(void)state;
 	region_set_up(&other, fixture.pd, MTU, 0, 8);
 	sge = region_sge(&other, 0, 8);
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, &sge, 1);
@@ -818,12 +780,11 @@ static void requester_send__a_fault_that_an_acknowledgement_overtook_is_none(voi
 	region_tear_down(&other);
 }
 
-static void requester_send__a_fault_is_judged_anew_each_turn(void **state)
+TEST(requester_send__a_fault_is_judged_anew_each_turn)
 {
 	struct region other;
 	struct ibv_sge sge[3];
 
-	(void)state;
 	region_set_up(&other, fixture.pd, MTU, 0, 8);
 	sge[0] = region_sge(&memory, 0, MTU);
 	sge[1] = region_sge(&other, 0, MTU);
@@ -841,9 +802,8 @@ static void requester_send__a_fault_is_judged_anew_each_turn(void **state)
 	region_tear_down(&other);
 }
 
-static void requester_send__a_faulty_requester_still_drains(void **state)
+TEST(requester_send__a_faulty_requester_still_drains)
 {
-	(void)state;
 	post(IBV_WR_SEND, 8, 0);
 	post_bad();
 	assert_int_equal(send_all(), 1);
@@ -853,9 +813,8 @@ static void requester_send__a_faulty_requester_still_drains(void **state)
 	assert_true(requester_fault_due(&requester));
 }
 
-static void requester_send__paced(void **state)
+TEST(requester_send__paced)
 {
-	(void)state;
 	/* A byte a microsecond; two packets at once. */
 	pacer_set(&fixture.pacer, 8000, 2 * (MTU + 74), MTU + 74);
 	pacer_turn(&fixture.pacer, 0);
@@ -876,9 +835,8 @@ static void requester_send__paced(void **state)
 
 /* Repairs: what is missing alone. */
 
-static void requester_send__a_repair_does_not_move_the_place_of_new_packets(void **state)
+TEST(requester_send__a_repair_does_not_move_the_place_of_new_packets)
 {
-	(void)state;
 	flight_peer_keeps(&flight);
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	post(IBV_WR_RDMA_WRITE, 6 * MTU, 0);
@@ -900,9 +858,8 @@ static void requester_send__a_repair_does_not_move_the_place_of_new_packets(void
 	assert_int_equal(send_all(), 0);
 }
 
-static void requester_send__a_repair_asks_neither_for_window_nor_for_resources(void **state)
+TEST(requester_send__a_repair_asks_neither_for_window_nor_for_resources)
 {
-	(void)state;
 	flight_peer_keeps(&flight);
 	for (uint32_t i = 0; i < RESPONSES; i++)
 		post(IBV_WR_RDMA_READ, 4 * MTU, 0);
@@ -918,11 +875,10 @@ static void requester_send__a_repair_asks_neither_for_window_nor_for_resources(v
 }
 
 /* A peer that has not seen it would take a shorter one for all of it, and execute that. */
-static void requester_send__a_read_that_may_not_have_come_is_sent_as_it_was(void **state)
+TEST(requester_send__a_read_that_may_not_have_come_is_sent_as_it_was)
 {
 	static const enum flight_repair repairs[] = {REPAIR_PROBE, REPAIR_REQUEST};
 
-	(void)state;
 	post(IBV_WR_RDMA_READ, 4 * MTU, 0);
 	assert_int_equal(send_all(), 1);
 	for (int i = 0; i < 2; i++) {
@@ -941,9 +897,8 @@ static void requester_send__a_read_that_may_not_have_come_is_sent_as_it_was(void
 	assert_int_equal(packet_at(0)->dma_length, MTU);
 }
 
-static void requester_send__a_repair_goes_on_when_there_is_room_again(void **state)
+TEST(requester_send__a_repair_goes_on_when_there_is_room_again)
 {
-	(void)state;
 	post(IBV_WR_SEND, 6 * MTU, 0);
 	assert_int_equal(send_all(), 6);
 	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST_PSN + 4));
@@ -961,7 +916,7 @@ static void requester_send__a_repair_goes_on_when_there_is_room_again(void **sta
 	assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + 3).v);
 }
 
-static void requester_send__the_reserved_byte_of_xrceth_is_zero(void **state)
+TEST(requester_send__the_reserved_byte_of_xrceth_is_zero)
 {
 	struct ibv_sge sge = region_sge(&memory, 0, 8);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
@@ -972,7 +927,6 @@ static void requester_send__the_reserved_byte_of_xrceth_is_zero(void **state)
 	static const uint8_t xrceth[] = {0, 0, 0, 5};
 	const struct packet *packet;
 
-	(void)state;
 	requester.service = OPCODE_XRC;
 	sq.attr.type = IBV_QPT_XRC_SEND;
 	assert_int_equal(sq_post(&sq, IBV_QPT_XRC_SEND, &wr, &bad), 0);
@@ -982,56 +936,4 @@ static void requester_send__the_reserved_byte_of_xrceth_is_zero(void **state)
 	assert_memory_equal(packet->l3 + packet->l3_len + sizeof(struct rte_udp_hdr) +
 				    sizeof(struct bth),
 			    xrceth, sizeof(xrceth));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(requester_send__first_middle_last_only_by_position),
-		TEST(requester_send__immediate_and_key_stand_in_the_last_packet),
-		TEST(requester_send__solicited_stands_where_a_receive_is_taken),
-		TEST(requester_send__a_read_stands_for_the_psns_of_its_responses),
-		TEST(requester_send__atomics_carry_their_operands),
-		TEST(requester_send__an_atomic_write_carries_its_word),
-		TEST(requester_send__a_flush_names_a_range_and_carries_nothing),
-		TEST(requester_send__a_flush_without_answer_is_sent_as_rxe_wants_it),
-		TEST(requester_send__inline_data_needs_no_key),
-		TEST(requester_send__gathers_from_as_many_entries_as_are_granted),
-		TEST(requester_send__a_read_goes_out_in_segments),
-		TEST(requester_send__a_read_is_asked_for_again_from_its_middle),
-		TEST(requester_send__asks_for_acknowledgements_within_long_messages),
-		TEST(requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement),
-		TEST(requester_send__unreliable_asks_for_none),
-		TEST(requester_send__stops_at_the_window),
-		TEST(requester_send__a_window_of_1_is_a_packet_at_a_time),
-		TEST(requester_send__unreliable_has_no_window),
-		TEST(requester_send__a_fence_waits_for_reads_and_atomics),
-		TEST(requester_send__a_fence_does_not_wait_for_sends_and_writes),
-		TEST(requester_send__a_fenced_message_that_is_begun_goes_on),
-		TEST(requester_send__as_many_reads_and_atomics_as_the_peer_has_resources),
-		TEST(requester_send__each_segment_of_a_read_takes_a_resource),
-		TEST(requester_send__stops_at_the_budget_and_goes_on),
-		TEST(requester_send__stops_at_a_full_sink_and_goes_on),
-		TEST(requester_send__a_full_sink_does_not_hide_a_rewind),
-		TEST(requester_send__stopped_sends_nothing),
-		TEST(requester_send__draining_finishes_what_is_begun),
-		TEST(requester_send__sends_the_same_packets_again),
-		TEST(requester_send__sends_again_from_the_middle_of_a_message),
-		TEST(requester_send__does_not_send_again_what_an_acknowledgement_overtook),
-		TEST(requester_send__goes_on_with_work_that_is_posted_meanwhile),
-		TEST(requester_send__a_bad_key_fails_at_its_turn),
-		TEST(requester_send__a_bad_key_in_the_second_packet),
-		TEST(requester_send__a_fault_that_an_acknowledgement_overtook_is_none),
-		TEST(requester_send__a_fault_is_judged_anew_each_turn),
-		TEST(requester_send__a_faulty_requester_still_drains),
-		TEST(requester_send__paced),
-		TEST(requester_send__a_repair_does_not_move_the_place_of_new_packets),
-		TEST(requester_send__a_repair_asks_neither_for_window_nor_for_resources),
-		TEST(requester_send__a_read_that_may_not_have_come_is_sent_as_it_was),
-		TEST(requester_send__a_repair_goes_on_when_there_is_room_again),
-		TEST(requester_send__the_reserved_byte_of_xrceth_is_zero),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

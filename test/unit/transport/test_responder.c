@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/responder.c: what requests that are right do, and what is owed for them,
  * also early and to a receiver that is not ready. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "mem/mw.h"
 #include "responder_rig.h"
+#include "test.h"
 
-static void responder__a_send_of_several_packets_fills_the_list(void **state)
+TEST_FIXTURE(responder_rig_set_up, responder_rig_tear_down);
+
+TEST(responder__a_send_of_several_packets_fills_the_list)
 {
 	struct ibv_sge sge[] = {region_sge(&rig.inbox, 0, 10), region_sge(&rig.inbox, 100, 400)};
 	struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = sge, .num_sge = 2}, *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(rq_post(&rig.rq, &wr, &bad), 0);
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
 	assert_int_equal(rig_posted(), 0);
@@ -38,9 +36,8 @@ static void responder__a_send_of_several_packets_fills_the_list(void **state)
 	expect_aeth(ACK, 1, 1);
 }
 
-static void responder__psns_and_msns_wrap(void **state)
+TEST(responder__psns_and_msns_wrap)
 {
-	(void)state;
 	rig.responder.msn = 0xffffff;
 	for (uint32_t psn = 0; psn < 8; psn += 4) {
 		EXPECT_TAKEN(OPCODE_WRITE_FIRST, psn, TO_MEMORY, .dma_length = 3 * MTU + 1,
@@ -56,9 +53,8 @@ static void responder__psns_and_msns_wrap(void **state)
 	fixture_no_completion(rig.fixture.cq);
 }
 
-static void responder__acknowledges_where_it_is_asked_to(void **state)
+TEST(responder__acknowledges_where_it_is_asked_to)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	expect_no_answer();
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 1, TO_MEMORY, .dma_length = MTU + 4, .len = MTU,
@@ -67,7 +63,7 @@ static void responder__acknowledges_where_it_is_asked_to(void **state)
 	expect_aeth(ACK, 1, 1);
 }
 
-static void responder__send_with_invalidate_invalidates_the_window(void **state)
+TEST(responder__send_with_invalidate_invalidates_the_window)
 {
 	struct mw_list bound = LIST_HEAD_INITIALIZER(bound);
 	struct mw_binding binding = {.lkey = 0, .length = 8, .access = IBV_ACCESS_REMOTE_WRITE};
@@ -75,7 +71,6 @@ static void responder__send_with_invalidate_invalidates_the_window(void **state)
 	struct mr *region;
 	struct mw *mw;
 
-	(void)state;
 	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_2, &mw), 0);
 	assert_int_equal(mr_register(rig.fixture.pd, rig.memory.bytes, 8, 0,
 				     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, &region),
@@ -101,9 +96,8 @@ static void responder__send_with_invalidate_invalidates_the_window(void **state)
 	assert_int_equal(mr_deregister(region), 0);
 }
 
-static void responder__one_nak_for_one_gap(void **state)
+TEST(responder__one_nak_for_one_gap)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .len = 0);
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 	for (uint32_t psn = 2; psn < 6; psn++) {
@@ -125,9 +119,8 @@ static void responder__one_nak_for_one_gap(void **state)
 
 /* What the network delays or repeats behind a gap is behind the newest packet, but no sign that the
  * requester went back. */
-static void responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own(void **state)
+TEST(responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
@@ -141,9 +134,8 @@ static void responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own(void **
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 }
 
-static void responder__a_packet_that_came_early_is_not_executed(void **state)
+TEST(responder__a_packet_that_came_early_is_not_executed)
 {
-	(void)state;
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 2, .len = 8);
@@ -154,9 +146,8 @@ static void responder__a_packet_that_came_early_is_not_executed(void **state)
 	expect_memory_untouched();
 }
 
-static void responder__a_receiver_that_is_not_ready_says_so_and_waits(void **state)
+TEST(responder__a_receiver_that_is_not_ready_says_so_and_waits)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
 	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
 	/* C9-112: what comes behind it gets no NAK of its own. */
@@ -175,9 +166,8 @@ static void responder__a_receiver_that_is_not_ready_says_so_and_waits(void **sta
 }
 
 /* C9-112: nor where the network repeats what follows. */
-static void responder__nothing_behind_an_rnr_nak_is_answered(void **state)
+TEST(responder__nothing_behind_an_rnr_nak_is_answered)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 1);
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 1);
 	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
@@ -188,11 +178,10 @@ static void responder__nothing_behind_an_rnr_nak_is_answered(void **state)
 	}
 }
 
-static void responder__not_ready_for_the_immediate_of_a_write(void **state)
+TEST(responder__not_ready_for_the_immediate_of_a_write)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = MTU + 4, .len = MTU);
 	for (int i = 0; i < 2; i++) {
 		EXPECT_TAKEN(OPCODE_WRITE_LAST_IMM, 1, .len = 4);
@@ -211,9 +200,8 @@ static void responder__not_ready_for_the_immediate_of_a_write(void **state)
 	expect_payload(rig.memory.bytes + MTU, 1, 4);
 }
 
-static void responder__a_read_takes_a_psn_for_each_response(void **state)
+TEST(responder__a_read_takes_a_psn_for_each_response)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 4 * MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY, .ack_req = true);
 	assert_int_equal(rig_answers(), 5);
@@ -223,11 +211,10 @@ static void responder__a_read_takes_a_psn_for_each_response(void **state)
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 4)->msn, 2);
 }
 
-static void responder__atomics_change_memory_once_and_tell_what_it_held(void **state)
+TEST(responder__atomics_change_memory_once_and_tell_what_it_held)
 {
 	uint64_t *word = (uint64_t *)(void *)rig.memory.bytes;
 
-	(void)state;
 	*word = 5;
 	EXPECT_TAKEN(OPCODE_COMPARE_SWAP, 0, TO_MEMORY, .compare = 5, .swap_add = 6);
 	assert_int_equal(*word, 6);
@@ -245,11 +232,10 @@ static void responder__atomics_change_memory_once_and_tell_what_it_held(void **s
 	region_expect_pattern(&rig.memory, 8, MEMORY - 8, SEED);
 }
 
-static void responder__a_write_of_several_packets_with_immediate_takes_one_receive(void **state)
+TEST(responder__a_write_of_several_packets_with_immediate_takes_one_receive)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	rig_post(1, region_sge(&rig.inbox, 0, 8));
 	rig_post(2, region_sge(&rig.inbox, 0, 8));
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = 3 * MTU, .len = MTU);
@@ -263,7 +249,7 @@ static void responder__a_write_of_several_packets_with_immediate_takes_one_recei
 	region_expect_pattern(&rig.inbox, 0, INBOX, SEED + 1);
 }
 
-static void responder__a_solicited_message_wakes_who_waits_for_one(void **state)
+TEST(responder__a_solicited_message_wakes_who_waits_for_one)
 {
 	static const uint8_t operations[] = {OPCODE_SEND_ONLY, OPCODE_SEND_ONLY_IMM,
 					     OPCODE_WRITE_ONLY_IMM};
@@ -271,7 +257,6 @@ static void responder__a_solicited_message_wakes_who_waits_for_one(void **state)
 	struct cq *cq;
 	uint32_t psn = 0;
 
-	(void)state;
 	assert_int_equal(channel_init(&channel), 0);
 	assert_int_equal(cq_create(16, &channel, NULL, NULL, &cq), 0);
 	rig.responder.cq = cq;
@@ -288,9 +273,8 @@ static void responder__a_solicited_message_wakes_who_waits_for_one(void **state)
 	channel_fini(&channel);
 }
 
-static void responder__a_completion_that_finds_no_room_is_not_acknowledged(void **state)
+TEST(responder__a_completion_that_finds_no_room_is_not_acknowledged)
 {
-	(void)state;
 	for (uint32_t i = 0; i < CQE; i++) {
 		rig_post(i, region_sge(&rig.inbox, 0, 8));
 		EXPECT_TAKEN(OPCODE_SEND_ONLY, i);
@@ -301,9 +285,8 @@ static void responder__a_completion_that_finds_no_room_is_not_acknowledged(void 
 	assert_int_equal(rig.responder.msn, CQE);
 }
 
-static void responder_flush__in_the_order_of_posting(void **state)
+TEST(responder_flush__in_the_order_of_posting)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 4; i++)
 		rig_post(i, region_sge(&rig.inbox, 0, INBOX));
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
@@ -315,9 +298,8 @@ static void responder_flush__in_the_order_of_posting(void **state)
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_resp_cqe_flush_error), 4);
 }
 
-static void responder_flush__leaves_a_shared_queue_alone(void **state)
+TEST(responder_flush__leaves_a_shared_queue_alone)
 {
-	(void)state;
 	rig_post(0, region_sge(&rig.inbox, 0, INBOX));
 	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
@@ -329,14 +311,13 @@ static void responder_flush__leaves_a_shared_queue_alone(void **state)
 }
 
 /* Its receive buffers are of its own domain; what peers name is of the queue pair's. */
-static void responder__a_shared_queue_has_a_domain_of_its_own(void **state)
+TEST(responder__a_shared_queue_has_a_domain_of_its_own)
 {
 	struct ibv_recv_wr wr = {.num_sge = 1}, *bad;
 	struct region other;
 	struct ibv_sge sge;
 	struct srq *srq;
 
-	(void)state;
 	region_set_up(&other, rig.fixture.other_pd, 64, REMOTE | IBV_ACCESS_LOCAL_WRITE, 1);
 	assert_int_equal(srq_create(2, 1, rig.fixture.other_pd, &srq), 0);
 	rig.responder.srq = srq;
@@ -371,9 +352,8 @@ static void expect_dropped_or_done(uint8_t operation, uint32_t psn, struct packe
 	expect_dropped_or_done(operation, psn, \
 			       (struct packet_fields){.ack_req = true, ##__VA_ARGS__})
 
-static void responder__unreliable_a_gap_drops_its_message_only(void **state)
+TEST(responder__unreliable_a_gap_drops_its_message_only)
 {
-	(void)state;
 	rig.responder.service = OPCODE_UC;
 	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
 	UC_TAKE(OPCODE_SEND_FIRST, 0, .len = MTU);
@@ -386,9 +366,8 @@ static void responder__unreliable_a_gap_drops_its_message_only(void **state)
 	fixture_no_completion(rig.fixture.cq);
 }
 
-static void responder__unreliable_a_write_does_not_complete_a_dropped_send(void **state)
+TEST(responder__unreliable_a_write_does_not_complete_a_dropped_send)
 {
-	(void)state;
 	rig.responder.service = OPCODE_UC;
 	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
 	UC_TAKE(OPCODE_SEND_FIRST, 0, .len = MTU);
@@ -399,9 +378,8 @@ static void responder__unreliable_a_write_does_not_complete_a_dropped_send(void 
 	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len, 8);
 }
 
-static void responder__unreliable_a_bad_packet_is_dropped_without_a_word(void **state)
+TEST(responder__unreliable_a_bad_packet_is_dropped_without_a_word)
 {
-	(void)state;
 	rig.responder.service = OPCODE_UC;
 	rig_post(1, region_sge(&rig.inbox, 0, 8));
 	UC_TAKE(OPCODE_WRITE_FIRST, 0, .rkey = FIXTURE_NOBODY, .dma_length = 2 * MTU, .len = MTU);
@@ -415,35 +393,4 @@ static void responder__unreliable_a_bad_packet_is_dropped_without_a_word(void **
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
 	/* Not ready is no matter for the peer either. */
 	UC_TAKE(OPCODE_SEND_ONLY, 6, .len = 8);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, responder_rig_set_up, responder_rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(responder__a_send_of_several_packets_fills_the_list),
-		TEST(responder__psns_and_msns_wrap),
-		TEST(responder__acknowledges_where_it_is_asked_to),
-		TEST(responder__send_with_invalidate_invalidates_the_window),
-		TEST(responder__one_nak_for_one_gap),
-		TEST(responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own),
-		TEST(responder__a_packet_that_came_early_is_not_executed),
-		TEST(responder__a_receiver_that_is_not_ready_says_so_and_waits),
-		TEST(responder__nothing_behind_an_rnr_nak_is_answered),
-		TEST(responder__not_ready_for_the_immediate_of_a_write),
-		TEST(responder__a_read_takes_a_psn_for_each_response),
-		TEST(responder__atomics_change_memory_once_and_tell_what_it_held),
-		TEST(responder__a_write_of_several_packets_with_immediate_takes_one_receive),
-		TEST(responder__a_solicited_message_wakes_who_waits_for_one),
-		TEST(responder__a_completion_that_finds_no_room_is_not_acknowledged),
-		TEST(responder_flush__in_the_order_of_posting),
-		TEST(responder_flush__leaves_a_shared_queue_alone),
-		TEST(responder__a_shared_queue_has_a_domain_of_its_own),
-		TEST(responder__unreliable_a_gap_drops_its_message_only),
-		TEST(responder__unreliable_a_write_does_not_complete_a_dropped_send),
-		TEST(responder__unreliable_a_bad_packet_is_dropped_without_a_word),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

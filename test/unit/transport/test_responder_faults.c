@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/responder.c: requests that are wrong, and the bytes that they do not
  * change. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "responder_rig.h"
+#include "test.h"
+
+TEST_FIXTURE(responder_rig_set_up, responder_rig_tear_down);
 
 struct wrong {
 	unsigned int count;
@@ -79,7 +78,7 @@ static void expect_out_of_order(bool begun, struct packet_fields first, const ui
 	}
 }
 
-static void responder__a_message_goes_on_as_it_began(void **state)
+TEST(responder__a_message_goes_on_as_it_began)
 {
 	static const struct packet_fields send_begun = SEND_BEGUN, write_begun = WRITE_BEGUN;
 	static const uint8_t after_nothing[] = {
@@ -100,13 +99,12 @@ static void responder__a_message_goes_on_as_it_began(void **state)
 		OPCODE_ATOMIC_WRITE,
 	};
 
-	(void)state;
 	expect_out_of_order(false, send_begun, after_nothing, sizeof(after_nothing));
 	expect_out_of_order(true, send_begun, in_send, sizeof(in_send));
 	expect_out_of_order(true, write_begun, in_write, sizeof(in_write));
 }
 
-static void responder__payload_lengths_are_checked(void **state)
+TEST(responder__payload_lengths_are_checked)
 {
 	static const struct wrong wrong[] = {
 		{1, {{.opcode = OPCODE_SEND_FIRST, .len = MTU - 1}}, INVALID},
@@ -139,11 +137,10 @@ static void responder__payload_lengths_are_checked(void **state)
 		{2, {WRITE_BEGUN, {.opcode = OPCODE_WRITE_LAST}}, INVALID},
 	};
 
-	(void)state;
 	EXPECT_ALL_WRONG(wrong);
 }
 
-static void responder__a_write_is_as_long_as_announced(void **state)
+TEST(responder__a_write_is_as_long_as_announced)
 {
 	static const struct wrong wrong[] = {
 		{1, {{.opcode = OPCODE_WRITE_ONLY, .dma_length = 9, .len = 8}}, INVALID},
@@ -179,11 +176,10 @@ static void responder__a_write_is_as_long_as_announced(void **state)
 		{1, {{.opcode = OPCODE_READ_REQUEST, .dma_length = UINT32_MAX}}, INVALID},
 	};
 
-	(void)state;
 	EXPECT_ALL_WRONG(wrong);
 }
 
-static void responder__an_operation_must_be_enabled(void **state)
+TEST(responder__an_operation_must_be_enabled)
 {
 	static const struct {
 		uint8_t opcode;
@@ -198,7 +194,6 @@ static void responder__an_operation_must_be_enabled(void **state)
 		{OPCODE_ATOMIC_WRITE, IBV_ACCESS_REMOTE_WRITE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
 		rig.responder.access = REMOTE & ~operations[i].need;
 		EXPECT_FAULT(FAULT_INVALID_REQUEST, operations[i].opcode, 0, TO_MEMORY);
@@ -213,9 +208,8 @@ static void responder__an_operation_must_be_enabled(void **state)
 }
 
 /* Only a window is invalidated so. */
-static void responder__send_with_invalidate_of_a_region_fails(void **state)
+TEST(responder__send_with_invalidate_of_a_region_fails)
 {
-	(void)state;
 	rig_post(1, region_sge(&rig.inbox, 0, 8));
 	EXPECT_FAULT(FAULT_INVALIDATE, OPCODE_SEND_ONLY_INV, 0, .rkey = rig.memory.mr->key,
 		     .len = 8);
@@ -238,7 +232,7 @@ static void expect_no_access(uint8_t opcode, uint64_t iova, uint32_t rkey, uint3
 	expect_memory_untouched();
 }
 
-static void responder__keys_and_ranges_are_checked_before_a_byte_moves(void **state)
+TEST(responder__keys_and_ranges_are_checked_before_a_byte_moves)
 {
 	static const struct {
 		uint8_t opcode;
@@ -249,7 +243,6 @@ static void responder__keys_and_ranges_are_checked_before_a_byte_moves(void **st
 			  {OPCODE_COMPARE_SWAP, IBV_ACCESS_REMOTE_ATOMIC}};
 	struct region other;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
 		const uint8_t opcode = operations[i].opcode;
 		const uint64_t iova = region_iova(&rig.memory, 0);
@@ -281,9 +274,8 @@ static void responder__keys_and_ranges_are_checked_before_a_byte_moves(void **st
 	assert_int_equal(rig.responder.epsn.v, FIRST_PSN);
 }
 
-static void responder__a_long_write_is_checked_as_a_whole(void **state)
+TEST(responder__a_long_write_is_checked_as_a_whole)
 {
-	(void)state;
 	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_FIRST, 0,
 		     .iova = region_iova(&rig.memory, MEMORY - 2 * MTU), .rkey = rig.memory.mr->key,
 		     .dma_length = 2 * MTU + 1, .len = MTU);
@@ -291,9 +283,8 @@ static void responder__a_long_write_is_checked_as_a_whole(void **state)
 	expect_memory_untouched();
 }
 
-static void responder__memory_deregistered_in_a_message_is_not_written_any_more(void **state)
+TEST(responder__memory_deregistered_in_a_message_is_not_written_any_more)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = 2 * MTU, .len = MTU);
 	region_deregister(&rig.memory);
 	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_LAST, 1, .len = MTU);
@@ -301,11 +292,10 @@ static void responder__memory_deregistered_in_a_message_is_not_written_any_more(
 	region_expect_pattern(&rig.memory, MTU, MEMORY - MTU, SEED);
 }
 
-static void responder__without_bytes_no_key_is_checked(void **state)
+TEST(responder__without_bytes_no_key_is_checked)
 {
 	const struct ibv_sge nobody = {.addr = 1, .length = 8, .lkey = FIXTURE_NOBODY};
 
-	(void)state;
 	rig_post(1, nobody);
 	rig_post(2, nobody);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, .rkey = FIXTURE_NOBODY);
@@ -319,11 +309,10 @@ static void responder__without_bytes_no_key_is_checked(void **state)
 	assert_int_equal(rig.responder.msn, 4);
 }
 
-static void responder__more_reads_and_atomics_than_resources(void **state)
+TEST(responder__more_reads_and_atomics_than_resources)
 {
 	static const uint8_t operations[] = {OPCODE_READ_REQUEST, OPCODE_FETCH_ADD};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(operations); i++) {
 		EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
 		EXPECT_TAKEN(OPCODE_FETCH_ADD, 1, TO_MEMORY);
@@ -338,9 +327,8 @@ static void responder__more_reads_and_atomics_than_resources(void **state)
 	}
 }
 
-static void responder__atomics_stand_at_multiples_of_eight(void **state)
+TEST(responder__atomics_stand_at_multiples_of_eight)
 {
-	(void)state;
 	for (uint32_t offset = 1; offset < 8; offset++) {
 		EXPECT_FAULT(FAULT_INVALID_REQUEST, OPCODE_FETCH_ADD, 0,
 			     .iova = region_iova(&rig.memory, offset), .rkey = rig.memory.mr->key,
@@ -351,11 +339,10 @@ static void responder__atomics_stand_at_multiples_of_eight(void **state)
 	}
 }
 
-static void responder__atomics_need_aligned_memory_under_an_aligned_address(void **state)
+TEST(responder__atomics_need_aligned_memory_under_an_aligned_address)
 {
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mr_register(rig.fixture.pd, rig.memory.bytes + 4, 64, 0,
 				     REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED, &mr),
 			 0);
@@ -368,9 +355,8 @@ static void responder__atomics_need_aligned_memory_under_an_aligned_address(void
 	mr_deregister(mr);
 }
 
-static void responder__a_message_longer_than_its_receive(void **state)
+TEST(responder__a_message_longer_than_its_receive)
 {
-	(void)state;
 	rig_post(1, region_sge(&rig.inbox, 0, MTU + 3));
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
 	EXPECT_FAULT(FAULT_MESSAGE_TOO_LONG, OPCODE_SEND_LAST, 1, .len = 4);
@@ -388,11 +374,10 @@ static void expect_bad_receive(struct ibv_sge sge)
 	expect_memory_untouched();
 }
 
-static void responder__a_receive_whose_memory_may_not_be_written(void **state)
+TEST(responder__a_receive_whose_memory_may_not_be_written)
 {
 	struct region other;
 
-	(void)state;
 	expect_bad_receive((struct ibv_sge){
 		.addr = region_iova(&rig.inbox, 0), .length = 8, .lkey = FIXTURE_NOBODY});
 	expect_bad_receive(region_sge(&rig.inbox, INBOX - 7, 8));
@@ -406,9 +391,8 @@ static void responder__a_receive_whose_memory_may_not_be_written(void **state)
 	region_tear_down(&other);
 }
 
-static void responder__a_refused_write_with_immediate_fails_the_receive_it_took(void **state)
+TEST(responder__a_refused_write_with_immediate_fails_the_receive_it_took)
 {
-	(void)state;
 	rig_post(1, region_sge(&rig.inbox, 0, 8));
 	EXPECT_FAULT(FAULT_ACCESS, OPCODE_WRITE_ONLY_IMM, 0, .rkey = FIXTURE_NOBODY,
 		     .dma_length = 4, .len = 4);
@@ -416,9 +400,8 @@ static void responder__a_refused_write_with_immediate_fails_the_receive_it_took(
 	expect_aeth(AETH_NAK | NAK_REMOTE_ACCESS, 0, 0);
 }
 
-static void responder__a_bad_packet_in_a_send_fails_its_receive(void **state)
+TEST(responder__a_bad_packet_in_a_send_fails_its_receive)
 {
-	(void)state;
 	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
 	EXPECT_FAULT(FAULT_INVALID_REQUEST, OPCODE_SEND_MIDDLE, 1, .len = 1);
@@ -428,7 +411,7 @@ static void responder__a_bad_packet_in_a_send_fails_its_receive(void **state)
 }
 
 /* 9.7.1: a message has at most 2^31 bytes, however long the list is that it is received in. */
-static void responder__a_send_is_no_longer_than_2_31_bytes(void **state)
+TEST(responder__a_send_is_no_longer_than_2_31_bytes)
 {
 	const uint32_t packets = WIRE_MESSAGE_MAX / WIRE_MTU_MAX;
 	static const uint8_t zeros[WIRE_MTU_MAX];
@@ -436,7 +419,6 @@ static void responder__a_send_is_no_longer_than_2_31_bytes(void **state)
 	struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = sge, .num_sge = 2}, *bad;
 	struct mr *null;
 
-	(void)state;
 	assert_int_equal(mr_create_null(rig.fixture.pd, &null), 0);
 	sge[0].lkey = null->key;
 	sge[1].lkey = null->key;
@@ -464,31 +446,4 @@ static void responder__a_send_is_no_longer_than_2_31_bytes(void **state)
 		fixture_completion(rig.fixture.cq, 7, IBV_WC_REM_INV_REQ_ERR);
 	}
 	mr_deregister(null);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, responder_rig_set_up, responder_rig_tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(responder__a_message_goes_on_as_it_began),
-		TEST(responder__payload_lengths_are_checked),
-		TEST(responder__a_write_is_as_long_as_announced),
-		TEST(responder__an_operation_must_be_enabled),
-		TEST(responder__send_with_invalidate_of_a_region_fails),
-		TEST(responder__keys_and_ranges_are_checked_before_a_byte_moves),
-		TEST(responder__a_long_write_is_checked_as_a_whole),
-		TEST(responder__memory_deregistered_in_a_message_is_not_written_any_more),
-		TEST(responder__without_bytes_no_key_is_checked),
-		TEST(responder__more_reads_and_atomics_than_resources),
-		TEST(responder__atomics_stand_at_multiples_of_eight),
-		TEST(responder__atomics_need_aligned_memory_under_an_aligned_address),
-		TEST(responder__a_message_longer_than_its_receive),
-		TEST(responder__a_receive_whose_memory_may_not_be_written),
-		TEST(responder__a_refused_write_with_immediate_fails_the_receive_it_took),
-		TEST(responder__a_bad_packet_in_a_send_fails_its_receive),
-		TEST(responder__a_send_is_no_longer_than_2_31_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/responder.c: SENDs that invalidate the window of READs before them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "mem/mw.h"
 #include "responder_rig.h"
+#include "test.h"
 
 static struct region bindable;
 static struct mw *window; /* of type 2, bound to it for reading */
@@ -38,14 +33,15 @@ static int tear_down(void **state)
 	return responder_rig_tear_down(state);
 }
 
+TEST_FIXTURE(set_up, tear_down);
+
 #define BY_WINDOW .iova = region_iova(&bindable, 0), .rkey = window->view.key
 #define INVALIDATE(number)                                                             \
 	EXPECT_TAKEN(OPCODE_SEND_ONLY_INV, number, .rkey = window->view.key, .len = 8, \
 		     .ack_req = true)
 
-static void responder__an_invalidation_waits_for_the_reads_before_it(void **state)
+TEST(responder__an_invalidation_waits_for_the_reads_before_it)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, BY_WINDOW, .dma_length = 3 * MTU);
 	INVALIDATE(3);
 	/* Nothing of it is executed: whoever sees its completion may reuse the memory. */
@@ -65,9 +61,8 @@ static void responder__an_invalidation_waits_for_the_reads_before_it(void **stat
 }
 
 /* A part of the READ was lost and is asked for again, before the invalidation comes again. */
-static void responder__an_invalidation_waits_for_a_repeated_read(void **state)
+TEST(responder__an_invalidation_waits_for_a_repeated_read)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, BY_WINDOW, .dma_length = 2 * MTU);
 	assert_int_equal(rig_answers(), 2);
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, BY_WINDOW, .dma_length = 2 * MTU);
@@ -78,23 +73,10 @@ static void responder__an_invalidation_waits_for_a_repeated_read(void **state)
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
 }
 
-static void responder__an_invalidation_waits_for_no_other_key(void **state)
+TEST(responder__an_invalidation_waits_for_no_other_key)
 {
-	(void)state;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 3 * MTU);
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 3, TO_MEMORY, .swap_add = 1);
 	INVALIDATE(4);
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(responder__an_invalidation_waits_for_the_reads_before_it),
-		TEST(responder__an_invalidation_waits_for_a_repeated_read),
-		TEST(responder__an_invalidation_waits_for_no_other_key),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/responder.c: XRC, where each packet names a shared receive queue, which
  * may go at any time. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "mem/pd.h"
 #include "queue/srq.h"
 #include "responder_rig.h"
+#include "test.h"
 
 #define NUMBER 0x123456u
 #define OTHER  0x654321u
@@ -51,6 +48,8 @@ static int tear_down(void **state)
 	return responder_rig_tear_down(state);
 }
 
+TEST_FIXTURE(set_up, tear_down);
+
 static void post(struct srq *to, uint64_t wr_id)
 {
 	struct ibv_sge sge = region_sge(&rig.inbox, 0, INBOX);
@@ -79,9 +78,8 @@ static void destroy_srq(void)
 	srq = NULL;
 }
 
-static void responder__xrc_receives_where_the_packet_says(void **state)
+TEST(responder__xrc_receives_where_the_packet_says)
 {
-	(void)state;
 	post(srq, 1);
 	post(other, 2);
 	assert_int_equal(TAKE(OTHER, OPCODE_SEND_ONLY, 0, .len = 5), FAULT_NONE);
@@ -90,18 +88,16 @@ static void responder__xrc_receives_where_the_packet_says(void **state)
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
 }
 
-static void responder__xrc_refuses_a_number_that_is_nobodys(void **state)
+TEST(responder__xrc_refuses_a_number_that_is_nobodys)
 {
-	(void)state;
 	post(srq, 1);
 	assert_int_equal(TAKE(NUMBER + 1, OPCODE_SEND_ONLY, 0, .len = 5), FAULT_INVALID_REQUEST);
 	fixture_no_completion(rig.fixture.cq);
 	expect_memory_untouched();
 }
 
-static void responder__xrc_refuses_a_message_to_two_queues(void **state)
+TEST(responder__xrc_refuses_a_message_to_two_queues)
 {
-	(void)state;
 	post(srq, 1);
 	post(other, 2);
 	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_FIRST, 0, .len = MTU), FAULT_NONE);
@@ -110,9 +106,8 @@ static void responder__xrc_refuses_a_message_to_two_queues(void **state)
 	fixture_no_completion(rig.fixture.cq);
 }
 
-static void responder_forget_srq__ends_the_message_in_progress(void **state)
+TEST(responder_forget_srq__ends_the_message_in_progress)
 {
-	(void)state;
 	post(srq, 1);
 	post(other, 2);
 	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_FIRST, 0, .len = MTU), FAULT_NONE);
@@ -124,9 +119,8 @@ static void responder_forget_srq__ends_the_message_in_progress(void **state)
 	fixture_no_completion(rig.fixture.cq);
 }
 
-static void responder_forget_srq__leaves_a_message_to_another_queue(void **state)
+TEST(responder_forget_srq__leaves_a_message_to_another_queue)
 {
-	(void)state;
 	post(other, 2);
 	assert_int_equal(TAKE(OTHER, OPCODE_SEND_FIRST, 0, .len = MTU), FAULT_NONE);
 	destroy_srq();
@@ -134,9 +128,8 @@ static void responder_forget_srq__leaves_a_message_to_another_queue(void **state
 	fixture_completion(rig.fixture.cq, 2, IBV_WC_SUCCESS);
 }
 
-static void responder_forget_srq__ends_a_write(void **state)
+TEST(responder_forget_srq__ends_a_write)
 {
-	(void)state;
 	assert_int_equal(
 		TAKE(NUMBER, OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = 2 * MTU, .len = MTU),
 		FAULT_NONE);
@@ -145,33 +138,15 @@ static void responder_forget_srq__ends_a_write(void **state)
 	region_expect_pattern(&rig.memory, MTU, MEMORY - MTU, SEED);
 }
 
-static void replies_forget_pd__fails_reads_that_are_owed(void **state)
+TEST(replies_forget_pd__fails_reads_that_are_owed)
 {
 	struct catcher *catcher = &rig.fixture.catcher;
 	enum fault fault;
 	bool more;
 
-	(void)state;
 	assert_int_equal(TAKE(NUMBER, OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8),
 			 FAULT_NONE);
 	destroy_srq();
 	replies_send(&rig.replies, &catcher->sink, 1000, &more, &fault);
 	assert_int_equal(fault, FAULT_ACCESS);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(responder__xrc_receives_where_the_packet_says),
-		UNIT(responder__xrc_refuses_a_number_that_is_nobodys),
-		UNIT(responder__xrc_refuses_a_message_to_two_queues),
-		UNIT(responder_forget_srq__ends_the_message_in_progress),
-		UNIT(responder_forget_srq__leaves_a_message_to_another_queue),
-		UNIT(responder_forget_srq__ends_a_write),
-		UNIT(replies_forget_pd__fails_reads_that_are_owed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/sgl.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "fixture.h"
 #include "transport/sgl.h"
+#include "test.h"
 
 static struct fixture fixture;
 static struct region writable;
@@ -20,23 +17,23 @@ static struct sgl sgl;
 static struct packet_frag frags[PACKET_FRAGS_MAX];
 static uint32_t count;
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
-	(void)state;
 	fixture_set_up(&fixture, 256, 4);
 	region_set_up(&writable, fixture.pd, 400, IBV_ACCESS_LOCAL_WRITE, 1);
 	region_set_up(&readable, fixture.pd, 400, 0, 2);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	region_tear_down(&writable);
 	region_tear_down(&readable);
 	fixture_tear_down(&fixture);
 	return 0;
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static void expect_frag(uint32_t i, const uint8_t *addr, uint32_t len)
 {
@@ -46,7 +43,7 @@ static void expect_frag(uint32_t i, const uint8_t *addr, uint32_t len)
 	assert_int_equal(frags[i].kind, FRAG_COPY);
 }
 
-static void sgl_seek__finds_the_entry_of_every_byte(void **state)
+TEST(sgl_seek__finds_the_entry_of_every_byte)
 {
 	const struct ibv_sge sge[] = {
 		{.length = 3}, {.length = 0}, {.length = 2}, {.length = 0}, {.length = 1}};
@@ -54,7 +51,6 @@ static void sgl_seek__finds_the_entry_of_every_byte(void **state)
 		uint32_t index, offset;
 	} places[] = {{0, 0}, {0, 1}, {0, 2}, {2, 0}, {2, 1}, {4, 0}};
 
-	(void)state;
 	for (uint64_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		sgl_seek(&sgl, sge, 5, i);
 		assert_int_equal(sgl.index, places[i].index);
@@ -62,23 +58,21 @@ static void sgl_seek__finds_the_entry_of_every_byte(void **state)
 	}
 }
 
-static void sgl_seek__beyond_four_gigabytes(void **state)
+TEST(sgl_seek__beyond_four_gigabytes)
 {
 	const struct ibv_sge sge[] = {
 		{.length = UINT32_MAX}, {.length = UINT32_MAX}, {.length = 9}};
 
-	(void)state;
 	sgl_seek(&sgl, sge, 3, 2ull * UINT32_MAX + 4);
 	assert_int_equal(sgl.index, 2);
 	assert_int_equal(sgl.offset, 4);
 }
 
-static void sgl_gather__walks_the_entries_from_where_it_stands(void **state)
+TEST(sgl_gather__walks_the_entries_from_where_it_stands)
 {
 	const struct ibv_sge sge[] = {region_sge(&readable, 10, 5), region_sge(&readable, 0, 0),
 				      region_sge(&writable, 7, 4), region_sge(&readable, 100, 50)};
 
-	(void)state;
 	sgl_seek(&sgl, sge, 4, 0);
 	assert_int_equal(sgl_gather(&sgl, fixture.pd, 3, frags, &count), MR_OK);
 	assert_int_equal(count, 1);
@@ -93,11 +87,10 @@ static void sgl_gather__walks_the_entries_from_where_it_stands(void **state)
 	expect_frag(0, readable.bytes + 101, 49);
 }
 
-static void sgl_gather__of_nothing_checks_nothing(void **state)
+TEST(sgl_gather__of_nothing_checks_nothing)
 {
 	const struct ibv_sge sge = {.addr = 1, .length = 8, .lkey = FIXTURE_NOBODY};
 
-	(void)state;
 	sgl_seek(&sgl, &sge, 1, 0);
 	assert_int_equal(sgl_gather(&sgl, fixture.pd, 0, frags, &count), MR_OK);
 	assert_int_equal(count, 0);
@@ -106,11 +99,10 @@ static void sgl_gather__of_nothing_checks_nothing(void **state)
 	assert_int_equal(count, 0);
 }
 
-static void sgl_gather__takes_as_many_entries_as_a_packet_has_fragments(void **state)
+TEST(sgl_gather__takes_as_many_entries_as_a_packet_has_fragments)
 {
 	struct ibv_sge sge[PACKET_FRAGS_MAX + 1];
 
-	(void)state;
 	for (uint32_t i = 0; i <= PACKET_FRAGS_MAX; i++)
 		sge[i] = region_sge(&readable, i * 2, 1);
 	sgl_seek(&sgl, sge, PACKET_FRAGS_MAX, 0);
@@ -123,20 +115,18 @@ static void sgl_gather__takes_as_many_entries_as_a_packet_has_fragments(void **s
 			     MR_OK);
 }
 
-static void sgl_gather__a_list_that_is_too_short_is_refused(void **state)
+TEST(sgl_gather__a_list_that_is_too_short_is_refused)
 {
 	const struct ibv_sge sge = region_sge(&readable, 0, 10);
 
-	(void)state;
 	sgl_seek(&sgl, &sge, 1, 0);
 	assert_int_equal(sgl_gather(&sgl, fixture.pd, 11, frags, &count), MR_OUT_OF_RANGE);
 }
 
-static void sgl_gather__every_entry_is_checked(void **state)
+TEST(sgl_gather__every_entry_is_checked)
 {
 	struct ibv_sge sge[] = {region_sge(&readable, 0, 4), region_sge(&readable, 8, 4)};
 
-	(void)state;
 	sge[1].lkey = FIXTURE_NOBODY;
 	sgl_seek(&sgl, sge, 2, 0);
 	assert_int_equal(sgl_gather(&sgl, fixture.pd, 4, frags, &count), MR_OK);
@@ -149,13 +139,12 @@ static void sgl_gather__every_entry_is_checked(void **state)
 	assert_int_equal(sgl_gather(&sgl, fixture.other_pd, 8, frags, &count), MR_WRONG_PD);
 }
 
-static void sgl_scatter__stores_over_the_entries(void **state)
+TEST(sgl_scatter__stores_over_the_entries)
 {
 	const struct ibv_sge sge[] = {region_sge(&writable, 300, 3), region_sge(&writable, 0, 0),
 				      region_sge(&writable, 20, 60)};
 	uint8_t bytes[40];
 
-	(void)state;
 	memset(bytes, 0xee, sizeof(bytes));
 	bytes[0] = 1;
 	bytes[3] = 2;
@@ -171,12 +160,11 @@ static void sgl_scatter__stores_over_the_entries(void **state)
 	region_expect_pattern(&writable, 303, 97, 1);
 }
 
-static void sgl_scatter__stores_no_byte_if_a_later_entry_is_bad(void **state)
+TEST(sgl_scatter__stores_no_byte_if_a_later_entry_is_bad)
 {
 	struct ibv_sge sge[] = {region_sge(&writable, 0, 8), region_sge(&readable, 0, 8)};
 	uint8_t bytes[16] = {0};
 
-	(void)state;
 	sgl_seek(&sgl, sge, 2, 0);
 	assert_int_equal(sgl_scatter(&sgl, fixture.pd, bytes, 9), MR_NO_ACCESS);
 	sge[1].lkey = FIXTURE_NOBODY;
@@ -189,7 +177,7 @@ static void sgl_scatter__stores_no_byte_if_a_later_entry_is_bad(void **state)
 	region_expect_pattern(&readable, 0, readable.length, 2);
 }
 
-static void sgl_scatter__memory_that_is_gone_is_a_fault(void **state)
+TEST(sgl_scatter__memory_that_is_gone_is_a_fault)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *memory =
@@ -198,7 +186,6 @@ static void sgl_scatter__memory_that_is_gone_is_a_fault(void **state)
 	struct ibv_sge sge[2];
 	struct mr *mr;
 
-	(void)state;
 	assert_int_equal(mr_register(fixture.pd, memory, page, 0, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
 	sge[0] = region_sge(&writable, 0, 8);
 	sge[1] = (struct ibv_sge){.addr = 0, .length = 8, .lkey = mr->key};
@@ -211,14 +198,13 @@ static void sgl_scatter__memory_that_is_gone_is_a_fault(void **state)
 	mr_deregister(mr);
 }
 
-static void sgl__a_null_region_stands_among_others(void **state)
+TEST(sgl__a_null_region_stands_among_others)
 {
 	struct ibv_sge sge[] = {
 		region_sge(&writable, 0, 3), {.addr = 0, .length = 5}, region_sge(&writable, 3, 3)};
 	const uint8_t bytes[11] = {[0 ... 10] = 0xee};
 	struct mr *null;
 
-	(void)state;
 	assert_int_equal(mr_create_null(fixture.pd, &null), 0);
 	sge[1].lkey = null->key;
 	sgl_seek(&sgl, sge, 3, 0);
@@ -237,14 +223,13 @@ static void sgl__a_null_region_stands_among_others(void **state)
 	mr_deregister(null);
 }
 
-static void sgl_scatter_early__only_into_one_entry_of_a_relaxed_region(void **state)
+TEST(sgl_scatter_early__only_into_one_entry_of_a_relaxed_region)
 {
 	const uint8_t bytes[16] = "fifteen letters";
 	struct region relaxed;
 	struct ibv_sge sge[3];
 	const uint8_t *at;
 
-	(void)state;
 	region_set_up(&relaxed, fixture.pd, 400,
 		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, 3);
 	sge[0] = region_sge(&relaxed, 100, 20);
@@ -268,25 +253,4 @@ static void sgl_scatter_early__only_into_one_entry_of_a_relaxed_region(void **st
 	region_expect_pattern(&relaxed, 120, 280, 3);
 	region_expect_pattern(&writable, 0, 400, 1);
 	region_tear_down(&relaxed);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(sgl_seek__finds_the_entry_of_every_byte),
-		TEST(sgl_seek__beyond_four_gigabytes),
-		TEST(sgl_gather__walks_the_entries_from_where_it_stands),
-		TEST(sgl_gather__of_nothing_checks_nothing),
-		TEST(sgl_gather__takes_as_many_entries_as_a_packet_has_fragments),
-		TEST(sgl_gather__a_list_that_is_too_short_is_refused),
-		TEST(sgl_gather__every_entry_is_checked),
-		TEST(sgl_scatter__stores_over_the_entries),
-		TEST(sgl_scatter__stores_no_byte_if_a_later_entry_is_bad),
-		TEST(sgl_scatter__memory_that_is_gone_is_a_fault),
-		TEST(sgl__a_null_region_stands_among_others),
-		TEST(sgl_scatter_early__only_into_one_entry_of_a_relaxed_region),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/status.c: what the specification and ibv_poll_cq(3) say of each fault. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "transport/status.h"
 #include "wire/headers.h"
+#include "test.h"
 
 /* Typed from IBTA 9.9.2 and 9.9.3 and the verbs' headers, not from the table under test. */
 static const struct row {
@@ -35,9 +32,8 @@ static const struct row {
 	{FAULT_CQ_OVERRUN, FAULT_NO_NAK, IBV_WC_GENERAL_ERR, IBV_EVENT_QP_FATAL},
 };
 
-static void fault_info__each_fault_has_its_nak_status_and_event(void **state)
+TEST(fault_info__each_fault_has_its_nak_status_and_event)
 {
-	(void)state;
 	/* A fault that is added gets a row here as well. */
 	assert_int_equal(sizeof(rows) / sizeof(rows[0]), FAULT_COUNT - 1);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -50,9 +46,8 @@ static void fault_info__each_fault_has_its_nak_status_and_event(void **state)
 	}
 }
 
-static void fault_info__each_fault_counts_apart(void **state)
+TEST(fault_info__each_fault_counts_apart)
 {
-	(void)state;
 	for (int a = FAULT_NONE + 1; a < FAULT_COUNT; a++) {
 		assert_non_null(fault_info((enum fault)a)->name);
 		for (int b = a + 1; b < FAULT_COUNT; b++)
@@ -61,9 +56,8 @@ static void fault_info__each_fault_counts_apart(void **state)
 	}
 }
 
-static void fault_info__counters_are_those_of_their_names(void **state)
+TEST(fault_info__counters_are_those_of_their_names)
 {
-	(void)state;
 	assert_int_equal(fault_info(FAULT_ACCESS)->counter, COUNTER_resp_remote_access_errors);
 	assert_int_equal(fault_info(FAULT_NAKED_ACCESS)->counter, COUNTER_req_remote_access_errors);
 	assert_int_equal(fault_info(FAULT_MESSAGE_TOO_LONG)->counter,
@@ -71,30 +65,15 @@ static void fault_info__counters_are_those_of_their_names(void **state)
 	assert_int_equal(fault_info(FAULT_CQ_OVERRUN)->counter, COUNTER_cq_overrun);
 }
 
-static void fault_of_nak__each_code_has_its_fault(void **state)
+TEST(fault_of_nak__each_code_has_its_fault)
 {
-	(void)state;
 	assert_int_equal(fault_of_nak(NAK_INVALID_REQUEST), FAULT_NAKED_INVALID);
 	assert_int_equal(fault_of_nak(NAK_REMOTE_ACCESS), FAULT_NAKED_ACCESS);
 	assert_int_equal(fault_of_nak(NAK_REMOTE_OPERATIONAL), FAULT_NAKED_OPERATIONAL);
 }
 
-static void fault_of_nak__reserved_codes_are_bad_responses(void **state)
+TEST(fault_of_nak__reserved_codes_are_bad_responses)
 {
-	(void)state;
 	for (unsigned int code = 4; code < 32; code++)
 		assert_int_equal(fault_of_nak((uint8_t)code), FAULT_BAD_RESPONSE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fault_info__each_fault_has_its_nak_status_and_event),
-		cmocka_unit_test(fault_info__each_fault_counts_apart),
-		cmocka_unit_test(fault_info__counters_are_those_of_their_names),
-		cmocka_unit_test(fault_of_nak__each_code_has_its_fault),
-		cmocka_unit_test(fault_of_nak__reserved_codes_are_bad_responses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

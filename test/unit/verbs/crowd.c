@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "live.h"
+#include "test.h"
 
 struct crowd crowd;
 
@@ -50,12 +51,11 @@ static bool connect_shared(void)
 	return ibv_modify_qp(crowd.ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
 }
 
-int crowd_open(void **state)
+int crowd_open(TEST_STATE)
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = CROWD_WR, .max_sge = 1}};
 	struct ibv_cq_init_attr_ex cq_ex = {.cqe = CROWD_CQE};
 
-	(void)state;
 	crowd.context = live_open("1500");
 	if (!crowd.context)
 		return -1;
@@ -73,9 +73,8 @@ int crowd_open(void **state)
 	return crowd.cq && crowd.cq_ex && crowd.srq && crowd.mr && connect_shared() ? 0 : -1;
 }
 
-int crowd_close(void **state)
+int crowd_close(TEST_STATE)
 {
-	(void)state;
 	if (ibv_destroy_qp(crowd.a) != 0 || ibv_destroy_qp(crowd.b) != 0 ||
 	    ibv_destroy_qp(crowd.ud) != 0)
 		return -1;

@@ -4,15 +4,11 @@
 #ifndef TEST_VERBS_FAKE_H
 #define TEST_VERBS_FAKE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "verbs_internal.h"
+#include "test.h"
 
 #define FAKE_QPS_MAX 8
 #define FAKE_GID_V4  0

@@ -6,6 +6,7 @@
 
 #include "config/settings.h"
 #include "raise_rc.h"
+#include "test.h"
 
 #define PSN_STEP      0x12345
 #define PSN_MASK      0xffffff
@@ -39,16 +40,14 @@ struct ibv_context *live_open(const char *mtu)
 	return context;
 }
 
-int live_set_up(void **state)
+int live_set_up(TEST_STATE)
 {
-	(void)state;
 	live_context = live_open("1500");
 	return live_context ? 0 : -1;
 }
 
-int live_tear_down(void **state)
+int live_tear_down(TEST_STATE)
 {
-	(void)state;
 	return ibv_close_device(live_context);
 }
 

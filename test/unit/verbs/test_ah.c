@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Address handles. */
 #include "fake.h"
+#include "test.h"
 
-static void create_ah__holds_its_domain(void **state)
+TEST_FIXTURE(fake_setup, fake_close);
+
+TEST(create_ah__holds_its_domain)
 {
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
@@ -16,7 +19,7 @@ static void create_ah__holds_its_domain(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void create_ah__fails_where_there_is_no_path(void **state)
+TEST(create_ah__fails_where_there_is_no_path)
 {
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
@@ -29,16 +32,4 @@ static void create_ah__fails_where_there_is_no_path(void **state)
 	assert_null(ibv_create_ah(pd, &attr));
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(create_ah__holds_its_domain),
-		UNIT(create_ah__fails_where_there_is_no_path),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

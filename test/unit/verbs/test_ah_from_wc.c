@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 /* The network header as a datagram's buffer has it. */
 union received {
@@ -26,7 +29,7 @@ static union received ipv4_header(void)
 					  0x5f,	       0x58, 10, 0,   0, 9, 10,	  0, 0, 1}};
 }
 
-static void init__without_grh_copies_the_local_part(void **state)
+TEST(init__without_grh_copies_the_local_part)
 {
 	struct ibv_wc wc = {.slid = 5, .sl = 3, .dlid_path_bits = 2};
 	struct ibv_ah_attr attr;
@@ -39,7 +42,7 @@ static void init__without_grh_copies_the_local_part(void **state)
 	assert_int_equal(attr.port_num, 1);
 }
 
-static void init__from_ipv6(void **state)
+TEST(init__from_ipv6)
 {
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
 	union received header = ipv6_header();
@@ -54,7 +57,7 @@ static void init__from_ipv6(void **state)
 	assert_int_equal(attr.grh.flow_label, 0x12345);
 }
 
-static void init__from_ipv4(void **state)
+TEST(init__from_ipv4)
 {
 	static const uint8_t peer[16] = {[10] = 0xff, 0xff, 10, 0, 0, 9};
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
@@ -69,7 +72,7 @@ static void init__from_ipv4(void **state)
 	assert_int_equal(attr.grh.traffic_class, 0x28);
 }
 
-static void init__fails_for_an_address_that_is_not_ours(void **state)
+TEST(init__fails_for_an_address_that_is_not_ours)
 {
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
 	union received header = ipv6_header();
@@ -81,7 +84,7 @@ static void init__fails_for_an_address_that_is_not_ours(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void init__fails_for_other_protocols(void **state)
+TEST(init__fails_for_other_protocols)
 {
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
 	union received header = ipv6_header();
@@ -100,7 +103,7 @@ static void init__fails_for_other_protocols(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void create__makes_the_handle(void **state)
+TEST(create__makes_the_handle)
 {
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
 	union received header = ipv4_header();
@@ -111,20 +114,4 @@ static void create__makes_the_handle(void **state)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_null(ibv_create_ah_from_wc(pd, &wc, &header.grh, 2));
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(init__without_grh_copies_the_local_part),
-		UNIT(init__from_ipv6),
-		UNIT(init__from_ipv4),
-		UNIT(init__fails_for_an_address_that_is_not_ours),
-		UNIT(init__fails_for_other_protocols),
-		UNIT(create__makes_the_handle),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,9 @@
 #include "queue/cq.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 static void complete(struct ibv_cq *cq)
 {
@@ -15,7 +18,7 @@ static void complete(struct ibv_cq *cq)
 	assert_int_equal(cq_push(face_cq(cq)->cq, &wc, false), 0);
 }
 
-static void create__gives_a_pollable_descriptor(void **state)
+TEST(create__gives_a_pollable_descriptor)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
 	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, channel, 0);
@@ -30,7 +33,7 @@ static void create__gives_a_pollable_descriptor(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-static void get_cq_event__returns_queue_and_context(void **state)
+TEST(get_cq_event__returns_queue_and_context)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
 	int mine;
@@ -50,7 +53,7 @@ static void get_cq_event__returns_queue_and_context(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-static void get_cq_event__does_not_sleep_where_the_user_said_so(void **state)
+TEST(get_cq_event__does_not_sleep_where_the_user_said_so)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
 	struct ibv_cq *cq;
@@ -63,7 +66,7 @@ static void get_cq_event__does_not_sleep_where_the_user_said_so(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-static void req_notify__without_a_channel_wakes_nobody(void **state)
+TEST(req_notify__without_a_channel_wakes_nobody)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, NULL, 0);
 
@@ -73,7 +76,7 @@ static void req_notify__without_a_channel_wakes_nobody(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void destroy__is_busy_while_queues_use_it(void **state)
+TEST(destroy__is_busy_while_queues_use_it)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
 	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, channel, 0);
@@ -99,7 +102,7 @@ static void *destroy_thread(void *arg)
 	return NULL;
 }
 
-static void destroy_cq__waits_until_events_are_acknowledged(void **state)
+TEST(destroy_cq__waits_until_events_are_acknowledged)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
 	struct destroyer destroyer = {.cq = ibv_create_cq(*state, 4, NULL, channel, 0)};
@@ -120,20 +123,4 @@ static void destroy_cq__waits_until_events_are_acknowledged(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(destroyer.done);
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(create__gives_a_pollable_descriptor),
-		UNIT(get_cq_event__returns_queue_and_context),
-		UNIT(get_cq_event__does_not_sleep_where_the_user_said_so),
-		UNIT(req_notify__without_a_channel_wakes_nobody),
-		UNIT(destroy__is_busy_while_queues_use_it),
-		UNIT(destroy_cq__waits_until_events_are_acknowledged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

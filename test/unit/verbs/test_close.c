@@ -8,6 +8,9 @@
 #include "qp/qp.h"
 
 #include "talk.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 /* One of everything. */
 struct all {
@@ -122,14 +125,13 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-static void close_device__gives_everything_back(void **state)
+TEST(close_device__gives_everything_back)
 {
 	struct device *device = fake.device;
 	uint32_t quota[DEVICE_QUOTA_KINDS];
 	const uint32_t qps = device->qps;
 	struct all all;
 
-	(void)state;
 	memcpy(quota, device->quota, sizeof(quota));
 	make_all(&all);
 	assert_int_equal(fake.joined, 1);
@@ -214,11 +216,10 @@ static void destroy_all(struct all *all)
 }
 
 /* A program that goes on with what it had gets errors, and touches no memory that is freed. */
-static void close_device__calls_on_what_it_had_fail(void **state)
+TEST(close_device__calls_on_what_it_had_fail)
 {
 	struct all all;
 
-	(void)state;
 	make_all(&all);
 	assert_int_equal(ibv_close_device(all.context), 0);
 	use_data_path(&all);
@@ -227,7 +228,7 @@ static void close_device__calls_on_what_it_had_fail(void **state)
 }
 
 /* The program frees the memory after closing, and it becomes somebody else's. */
-static void close_device__no_peer_writes_any_more(void **state)
+TEST(close_device__no_peer_writes_any_more)
 {
 	struct ibv_context *closed = fake_open();
 	struct talk near = talk_start(*state, FAKE_GID_V4), far = talk_start(closed, FAKE_GID_V4);
@@ -255,14 +256,13 @@ static void close_device__no_peer_writes_any_more(void **state)
 }
 
 /* A kernel's context lives as long as one descriptor of it does. */
-static void close_device__waits_for_the_last_import(void **state)
+TEST(close_device__waits_for_the_last_import)
 {
 	struct ibv_context *context = fake_open(), *imported;
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
 	struct fake_pair pair = fake_pair_create(context);
 	struct ibv_pd *pd;
 
-	(void)state;
 	imported = ibv_import_device(dup(context->cmd_fd));
 	assert_non_null(imported);
 	assert_int_equal(ibv_close_device(context), 0);
@@ -278,34 +278,15 @@ static void close_device__waits_for_the_last_import(void **state)
 }
 
 /* The first context has nothing of its own. */
-static void close_device__ends_the_first_of_its_imports(void **state)
+TEST(close_device__ends_the_first_of_its_imports)
 {
 	struct ibv_context *context = fake_open(), *imported;
 	const int async_fd = context->async_fd;
 
-	(void)state;
 	imported = ibv_import_device(dup(context->cmd_fd));
 	assert_non_null(imported);
 	assert_non_null(ibv_alloc_pd(imported));
 	assert_int_equal(ibv_close_device(context), 0);
 	assert_int_equal(ibv_close_device(imported), 0);
 	assert_false(is_open(async_fd));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(close_device__gives_everything_back, fake_setup,
-						fake_close),
-		cmocka_unit_test_setup_teardown(close_device__calls_on_what_it_had_fail, fake_setup,
-						fake_close),
-		cmocka_unit_test_setup_teardown(close_device__no_peer_writes_any_more, fake_setup,
-						fake_close),
-		cmocka_unit_test_setup_teardown(close_device__waits_for_the_last_import, fake_setup,
-						fake_close),
-		cmocka_unit_test_setup_teardown(close_device__ends_the_first_of_its_imports,
-						fake_setup, fake_close),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 
 #include "fake.h"
+#include "test.h"
 
-static void open__says_that_the_context_is_extended(void **state)
+TEST_FIXTURE(fake_setup, fake_close);
+
+TEST(open__says_that_the_context_is_extended)
 {
 	struct ibv_context *context = *state;
 	struct verbs_context *verbs = verbs_get_ctx(context);
@@ -17,7 +20,7 @@ static void open__says_that_the_context_is_extended(void **state)
 	assert_string_equal(context->device->name, "fake0");
 }
 
-static void open__fills_every_slot(void **state)
+TEST(open__fills_every_slot)
 {
 	struct ibv_context *context = *state;
 	struct verbs_context *verbs = verbs_get_ctx(context);
@@ -31,34 +34,18 @@ static void open__fills_every_slot(void **state)
 		assert_non_null(slots[i]);
 }
 
-static void open__gives_a_descriptor_that_programs_do_not_inherit(void **state)
+TEST(open__gives_a_descriptor_that_programs_do_not_inherit)
 {
 	struct ibv_context *context = *state;
 
 	assert_true(fcntl(context->async_fd, F_GETFD) & FD_CLOEXEC);
 }
 
-static void close__closes_the_descriptor(void **state)
+TEST(close__closes_the_descriptor, .bare = true)
 {
 	struct ibv_context *context = fake_open();
 	const int fd = context->async_fd;
 
-	(void)state;
 	assert_int_equal(ibv_close_device(context), 0);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(open__says_that_the_context_is_extended, fake_setup,
-						fake_close),
-		cmocka_unit_test_setup_teardown(open__fills_every_slot, fake_setup, fake_close),
-		cmocka_unit_test_setup_teardown(
-			open__gives_a_descriptor_that_programs_do_not_inherit, fake_setup,
-			fake_close),
-		cmocka_unit_test(close__closes_the_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,9 @@
 #include "queue/cq.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 static void complete(struct ibv_cq *cq, uint64_t wr_id)
 {
@@ -14,7 +17,7 @@ static void complete(struct ibv_cq *cq, uint64_t wr_id)
 	assert_int_equal(cq_push(face_cq(cq)->cq, &wc, false), 0);
 }
 
-static void create_cq__has_at_least_the_size_asked_for(void **state)
+TEST(create_cq__has_at_least_the_size_asked_for)
 {
 	int mine;
 	struct ibv_cq *cq = ibv_create_cq(*state, 100, &mine, NULL, 0);
@@ -27,7 +30,7 @@ static void create_cq__has_at_least_the_size_asked_for(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void create_cq__checks_its_arguments(void **state)
+TEST(create_cq__checks_its_arguments)
 {
 	struct ibv_context *other = fake_open();
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(other);
@@ -48,7 +51,7 @@ static void create_cq__checks_its_arguments(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void create_cq__tells_of_no_more_than_there_may_be(void **state)
+TEST(create_cq__tells_of_no_more_than_there_may_be)
 {
 	struct ibv_device_attr limits;
 	struct ibv_cq *cq;
@@ -62,7 +65,7 @@ static void create_cq__tells_of_no_more_than_there_may_be(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void poll_cq__runs_the_engine_when_there_is_less_than_asked_for(void **state)
+TEST(poll_cq__runs_the_engine_when_there_is_less_than_asked_for)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 8, NULL, NULL, 0);
 	struct ibv_wc wc[4];
@@ -83,7 +86,7 @@ static void poll_cq__runs_the_engine_when_there_is_less_than_asked_for(void **st
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void poll_cq__of_nothing_or_less(void **state)
+TEST(poll_cq__of_nothing_or_less)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 8, NULL, NULL, 0);
 	struct ibv_wc wc;
@@ -95,7 +98,7 @@ static void poll_cq__of_nothing_or_less(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void resize_cq__keeps_what_is_in_it(void **state)
+TEST(resize_cq__keeps_what_is_in_it)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, NULL, 0);
 	struct ibv_wc wc;
@@ -108,7 +111,7 @@ static void resize_cq__keeps_what_is_in_it(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void resize_cq__refuses_less_than_is_in_it(void **state)
+TEST(resize_cq__refuses_less_than_is_in_it)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, NULL, 0);
 	const int cqe = cq->cqe;
@@ -123,7 +126,7 @@ static void resize_cq__refuses_less_than_is_in_it(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void destroy_cq__is_busy_while_queue_pairs_use_it(void **state)
+TEST(destroy_cq__is_busy_while_queue_pairs_use_it)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -142,7 +145,7 @@ static bool fired(struct ibv_comp_channel *channel)
 	return true;
 }
 
-static void modify_cq__moderates_events(void **state)
+TEST(modify_cq__moderates_events)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
 	struct ibv_cq *cq = ibv_create_cq(*state, 64, NULL, channel, 0);
@@ -174,23 +177,4 @@ static void modify_cq__moderates_events(void **state)
 	assert_int_equal(ibv_modify_cq(cq, &attr), EINVAL);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(create_cq__has_at_least_the_size_asked_for),
-		UNIT(create_cq__checks_its_arguments),
-		UNIT(create_cq__tells_of_no_more_than_there_may_be),
-		UNIT(poll_cq__runs_the_engine_when_there_is_less_than_asked_for),
-		UNIT(poll_cq__of_nothing_or_less),
-		UNIT(resize_cq__keeps_what_is_in_it),
-		UNIT(resize_cq__refuses_less_than_is_in_it),
-		UNIT(destroy_cq__is_busy_while_queue_pairs_use_it),
-		UNIT(modify_cq__moderates_events),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,9 @@
 #include "queue/cq.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 static void complete(struct ibv_cq_ex *cq, uint64_t wr_id)
 {
@@ -40,7 +43,7 @@ static struct ibv_cq_ex *create(struct ibv_context *context, uint32_t flags)
 	return ibv_create_cq_ex(context, &attr);
 }
 
-static void create__is_a_queue_of_either_kind(void **state)
+TEST(create__is_a_queue_of_either_kind)
 {
 	struct ibv_cq_ex *cq = create(*state, 0);
 	struct ibv_wc wc;
@@ -52,7 +55,7 @@ static void create__is_a_queue_of_either_kind(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void create__refuses_what_is_not_built(void **state)
+TEST(create__refuses_what_is_not_built)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 8};
 
@@ -62,7 +65,7 @@ static void create__refuses_what_is_not_built(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-static void create__refuses_what_is_not_defined(void **state)
+TEST(create__refuses_what_is_not_defined)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 8, .comp_mask = 1u << 31};
 
@@ -78,7 +81,7 @@ static void create__refuses_what_is_not_defined(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void poll__reads_every_field(void **state)
+TEST(poll__reads_every_field)
 {
 	struct ibv_cq_ex *cq = create(*state, 0);
 	struct ibv_poll_cq_attr attr = {0};
@@ -101,7 +104,7 @@ static void poll__reads_every_field(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void poll__iterates_and_ends_with_enoent(void **state)
+TEST(poll__iterates_and_ends_with_enoent)
 {
 	struct ibv_cq_ex *cq = create(*state, 0);
 	struct ibv_poll_cq_attr attr = {0};
@@ -122,7 +125,7 @@ static void poll__iterates_and_ends_with_enoent(void **state)
 }
 
 /* As of polls by ibv_poll_cq: the helper leaves the engine to a program that always finds some. */
-static void poll__tells_the_engine(void **state)
+TEST(poll__tells_the_engine)
 {
 	struct ibv_cq_init_attr_ex init = {.cqe = 64};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(*state, &init);
@@ -172,7 +175,7 @@ static void *poll_thread(void *arg)
 	return NULL;
 }
 
-static void poll__by_two_threads_takes_turns(void **state)
+TEST(poll__by_two_threads_takes_turns)
 {
 	struct ibv_cq_ex *cq = create(*state, 0);
 	struct ibv_poll_cq_attr attr = {0};
@@ -193,7 +196,7 @@ static void poll__by_two_threads_takes_turns(void **state)
 }
 
 /* The promise of one thread is used: a second start_poll of that thread finds no lock. */
-static void poll__single_threaded_takes_no_lock(void **state)
+TEST(poll__single_threaded_takes_no_lock)
 {
 	struct ibv_cq_ex *cq = create(*state, IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 	struct ibv_poll_cq_attr attr = {0};
@@ -207,7 +210,7 @@ static void poll__single_threaded_takes_no_lock(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void overrun__may_be_ignored(void **state)
+TEST(overrun__may_be_ignored)
 {
 	struct ibv_cq_ex *cq = create(*state, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
 	struct ibv_context *context = *state;
@@ -244,7 +247,7 @@ static uint64_t wallclock(void)
 }
 
 /* The fake engine's clock goes on by turns only. */
-static void stamps__are_the_engines_time_of_the_completion(void **state)
+TEST(stamps__are_the_engines_time_of_the_completion)
 {
 	struct ibv_cq_init_attr_ex init = {
 		.cqe = 8,
@@ -278,7 +281,7 @@ static void stamps__are_the_engines_time_of_the_completion(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void stamps__move_with_a_resize(void **state)
+TEST(stamps__move_with_a_resize)
 {
 	struct ibv_cq_init_attr_ex init = {.cqe = 4,
 					   .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
@@ -303,7 +306,7 @@ static void stamps__move_with_a_resize(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void query_rt_values__answers_what_is_asked(void **state)
+TEST(query_rt_values__answers_what_is_asked)
 {
 	struct ibv_values_ex values = {.raw_clock.tv_nsec = 77};
 
@@ -311,26 +314,4 @@ static void query_rt_values__answers_what_is_asked(void **state)
 	assert_int_equal(values.raw_clock.tv_nsec, 77);
 	values.comp_mask = 1u << 31;
 	assert_int_equal(ibv_query_rt_values_ex(*state, &values), EINVAL);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(create__is_a_queue_of_either_kind),
-		UNIT(create__refuses_what_is_not_built),
-		UNIT(create__refuses_what_is_not_defined),
-		UNIT(poll__reads_every_field),
-		UNIT(poll__iterates_and_ends_with_enoent),
-		UNIT(poll__tells_the_engine),
-		UNIT(poll__by_two_threads_takes_turns),
-		UNIT(poll__single_threaded_takes_no_lock),
-		UNIT(overrun__may_be_ignored),
-		UNIT(stamps__are_the_engines_time_of_the_completion),
-		UNIT(stamps__move_with_a_resize),
-		UNIT(query_rt_values__answers_what_is_asked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

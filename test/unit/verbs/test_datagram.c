@@ -7,6 +7,9 @@
 #include "base/guard.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define GRH   40
 #define BYTES 4096
@@ -136,17 +139,17 @@ static void send__and_reply(struct ibv_context *context, uint8_t gid_index)
 	end(&datagrams);
 }
 
-static void send__and_reply_ipv4(void **state)
+TEST(send__and_reply_ipv4)
 {
 	send__and_reply(*state, FAKE_GID_V4);
 }
 
-static void send__and_reply_ipv6(void **state)
+TEST(send__and_reply_ipv6)
 {
 	send__and_reply(*state, FAKE_GID_V6);
 }
 
-static void send__with_a_wrong_qkey_is_dropped_and_counted(void **state)
+TEST(send__with_a_wrong_qkey_is_dropped_and_counted)
 {
 	struct datagrams datagrams = start(*state);
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
@@ -170,7 +173,7 @@ static void send__with_a_wrong_qkey_is_dropped_and_counted(void **state)
 
 /* The address is in the request: what is posted goes where the handle said. */
 /* As on adapters; from SQE the program goes on. */
-static void write__completes_as_what_the_queue_pair_cannot_do(void **state)
+TEST(write__completes_as_what_the_queue_pair_cannot_do)
 {
 	struct datagrams datagrams = start(*state);
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
@@ -202,7 +205,7 @@ static void write__completes_as_what_the_queue_pair_cannot_do(void **state)
 	end(&datagrams);
 }
 
-static void destroy_ah__after_posting_does_no_harm(void **state)
+TEST(destroy_ah__after_posting_does_no_harm)
 {
 	struct datagrams datagrams = start(*state);
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
@@ -219,7 +222,7 @@ static void destroy_ah__after_posting_does_no_harm(void **state)
 }
 
 /* Memory that went under its region, on either side. */
-static void datagram__from_and_into_memory_that_is_gone(void **state)
+TEST(datagram__from_and_into_memory_that_is_gone)
 {
 	struct datagrams datagrams = start(*state);
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
@@ -249,20 +252,4 @@ static void datagram__from_and_into_memory_that_is_gone(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	end(&datagrams);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(send__and_reply_ipv4),
-		UNIT(send__and_reply_ipv6),
-		UNIT(send__with_a_wrong_qkey_is_dropped_and_counted),
-		UNIT(write__completes_as_what_the_queue_pair_cannot_do),
-		UNIT(destroy_ah__after_posting_does_no_harm),
-		UNIT(datagram__from_and_into_memory_that_is_gone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "fake.h"
+#include "test.h"
 
 static void *list_when_cancelled(void *arg)
 {
@@ -15,13 +16,12 @@ static void *list_when_cancelled(void *arg)
 }
 
 /* The first call of all: it starts the devices. */
-static void get_device_list__a_cancelled_thread_keeps_no_lock(void **state)
+TEST(get_device_list__a_cancelled_thread_keeps_no_lock)
 {
 	struct ibv_device **list;
 	pthread_t thread;
 	int num = 0;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, list_when_cancelled, NULL), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	alarm(30);
@@ -31,12 +31,11 @@ static void get_device_list__a_cancelled_thread_keeps_no_lock(void **state)
 	ibv_free_device_list(list);
 }
 
-static void get_device_list__is_null_terminated(void **state)
+TEST(get_device_list__is_null_terminated)
 {
 	int num = -1;
 	struct ibv_device **list = ibv_get_device_list(&num);
 
-	(void)state;
 	assert_non_null(list);
 	assert_int_equal(num, 1);
 	assert_non_null(list[0]);
@@ -44,23 +43,21 @@ static void get_device_list__is_null_terminated(void **state)
 	ibv_free_device_list(list);
 }
 
-static void get_device_list__gives_the_same_device_again(void **state)
+TEST(get_device_list__gives_the_same_device_again)
 {
 	struct ibv_device **first = ibv_get_device_list(NULL);
 	struct ibv_device **second = ibv_get_device_list(NULL);
 
-	(void)state;
 	assert_ptr_equal(first[0], second[0]);
 	ibv_free_device_list(first);
 	ibv_free_device_list(second);
 }
 
-static void get_device_list__describes_a_channel_adapter(void **state)
+TEST(get_device_list__describes_a_channel_adapter)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_device *device = list[0];
 
-	(void)state;
 	assert_int_equal(device->node_type, IBV_NODE_CA);
 	assert_int_equal(device->transport_type, IBV_TRANSPORT_IB);
 	assert_string_equal(ibv_get_device_name(device), "fake0");
@@ -72,29 +69,15 @@ static void get_device_list__describes_a_channel_adapter(void **state)
 }
 
 /* libmlx5 and libefa compare the pointer behind struct ibv_device with a table of theirs. */
-static void get_device_list__has_an_address_of_ours_behind_the_device(void **state)
+TEST(get_device_list__has_an_address_of_ours_behind_the_device)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	const void *const *behind = (const void *const *)(list[0] + 1);
 	const char *target = *behind;
 	char first;
 
-	(void)state;
 	assert_non_null(target);
 	memcpy(&first, target, 1);
 	assert_int_equal(first, 0);
 	ibv_free_device_list(list);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(get_device_list__a_cancelled_thread_keeps_no_lock),
-		cmocka_unit_test(get_device_list__is_null_terminated),
-		cmocka_unit_test(get_device_list__gives_the_same_device_again),
-		cmocka_unit_test(get_device_list__describes_a_channel_adapter),
-		cmocka_unit_test(get_device_list__has_an_address_of_ours_behind_the_device),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

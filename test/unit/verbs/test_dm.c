@@ -8,6 +8,7 @@
 #include "mem/dm.h"
 
 #include "talk.h"
+#include "test.h"
 
 #define DM_BYTES 4096
 #define ACCESS                                                                       \
@@ -47,6 +48,8 @@ static int tear_down(void **state)
 	return talk_tear_down(&talk, state);
 }
 
+TEST_FIXTURE(set_up, tear_down);
+
 static void expect_dm(uint64_t offset, const void *bytes, size_t length)
 {
 	uint8_t found[DM_BYTES];
@@ -71,7 +74,7 @@ static void reach(enum ibv_wr_opcode opcode, uint64_t offset, uint32_t length,
 	talk_wait(talk.a.cq, status);
 }
 
-static void alloc_dm__fills_the_public_struct(void **state)
+TEST(alloc_dm__fills_the_public_struct)
 {
 	assert_ptr_equal(dm->context, *state);
 	assert_int_equal(dm->comp_mask, 0);
@@ -79,7 +82,7 @@ static void alloc_dm__fills_the_public_struct(void **state)
 	assert_non_null(dm->memcpy_from_dm);
 }
 
-static void alloc_dm__sets_errno(void **state)
+TEST(alloc_dm__sets_errno)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 1, .comp_mask = 1};
 	struct ibv_device_attr_ex device;
@@ -106,11 +109,10 @@ static void alloc_dm__sets_errno(void **state)
 	assert_int_equal(ibv_free_dm(rest), 0);
 }
 
-static void memcpy_dm__is_what_was_put_there(void **state)
+TEST(memcpy_dm__is_what_was_put_there)
 {
 	uint8_t found[8] = {0};
 
-	(void)state;
 	assert_int_equal(ibv_memcpy_to_dm(dm, 100, talk.source, 8), 0);
 	assert_int_equal(ibv_memcpy_from_dm(found, dm, 100, 8), 0);
 	assert_memory_equal(found, talk.source, 8);
@@ -120,7 +122,7 @@ static void memcpy_dm__is_what_was_put_there(void **state)
 	assert_memory_equal(found, talk.source, 8);
 }
 
-static void reg_dm_mr__fills_the_public_struct(void **state)
+TEST(reg_dm_mr__fills_the_public_struct)
 {
 	assert_ptr_equal(remote->context, *state);
 	assert_ptr_equal(remote->pd, talk.b.pd);
@@ -130,12 +132,11 @@ static void reg_dm_mr__fills_the_public_struct(void **state)
 	assert_int_equal(ibv_dealloc_pd(talk.b.pd), EBUSY);
 }
 
-static void reg_dm_mr__sets_errno(void **state)
+TEST(reg_dm_mr__sets_errno)
 {
 	struct ibv_context *other = fake_open();
 	struct ibv_pd *pd = ibv_alloc_pd(other);
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_reg_dm_mr(talk.a.pd, dm, 0, DM_BYTES, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EINVAL);
@@ -154,9 +155,8 @@ static void reg_dm_mr__sets_errno(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void rereg_mr__is_refused(void **state)
+TEST(rereg_mr__is_refused)
 {
-	(void)state;
 	errno = 0;
 	assert_int_equal(ibv_rereg_mr(local, IBV_REREG_MR_CHANGE_PD, talk.b.pd, NULL, 0, 0),
 			 IBV_REREG_MR_ERR_INPUT);
@@ -164,17 +164,15 @@ static void rereg_mr__is_refused(void **state)
 	assert_ptr_equal(local->pd, talk.a.pd);
 }
 
-static void free_dm__is_busy_while_a_region_is_on_it(void **state)
+TEST(free_dm__is_busy_while_a_region_is_on_it)
 {
-	(void)state;
 	assert_int_equal(ibv_free_dm(dm), EBUSY);
 	reach(IBV_WR_RDMA_WRITE, 0, 8, IBV_WC_SUCCESS);
 	expect_dm(64, talk.source, 8);
 }
 
-static void write__and_read_reach_it(void **state)
+TEST(write__and_read_reach_it)
 {
-	(void)state;
 	reach(IBV_WR_RDMA_WRITE, 4, DM_BYTES - 68, IBV_WC_SUCCESS);
 	expect_dm(68, talk.source, DM_BYTES - 68);
 	assert_int_equal(ibv_memcpy_to_dm(dm, 64, "device memory, 16", 16), 0);
@@ -182,17 +180,16 @@ static void write__and_read_reach_it(void **state)
 	assert_memory_equal(talk.source, "device memory", 13);
 }
 
-static void write__past_its_end_is_refused(void **state)
+TEST(write__past_its_end_is_refused)
 {
 	reach(IBV_WR_RDMA_WRITE, 1, DM_BYTES - 64, IBV_WC_REM_ACCESS_ERR);
 	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void atomic__operates_on_it(void **state)
+TEST(atomic__operates_on_it)
 {
 	uint64_t value = 41;
 
-	(void)state;
 	assert_int_equal(ibv_memcpy_to_dm(dm, 64 + 8, &value, sizeof(value)), 0);
 	reach(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 8, IBV_WC_SUCCESS);
 	assert_memory_equal(talk.source, &value, sizeof(value));
@@ -200,12 +197,11 @@ static void atomic__operates_on_it(void **state)
 	expect_dm(64 + 8, &value, sizeof(value));
 }
 
-static void send__from_it_and_into_it(void **state)
+TEST(send__from_it_and_into_it)
 {
 	struct ibv_sge from = {.addr = 0, .length = 100, .lkey = local->lkey};
 	struct ibv_sge to = {.addr = 1000, .length = 100, .lkey = remote->lkey};
 
-	(void)state;
 	assert_int_equal(ibv_memcpy_to_dm(dm, 0, talk.source, 100), 0);
 	talk_recv(&talk, &to, 1);
 	talk_post(&talk, IBV_WR_SEND, &from, 1);
@@ -214,7 +210,7 @@ static void send__from_it_and_into_it(void **state)
 	expect_dm(1064, talk.source, 100);
 }
 
-static void calls__work_in_a_child(void **state)
+TEST(calls__work_in_a_child)
 {
 	const pid_t pid = fork();
 	uint32_t word = 0x12345678, found = 0;
@@ -232,26 +228,4 @@ static void calls__work_in_a_child(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(alloc_dm__fills_the_public_struct),
-		UNIT(alloc_dm__sets_errno),
-		UNIT(memcpy_dm__is_what_was_put_there),
-		UNIT(reg_dm_mr__fills_the_public_struct),
-		UNIT(reg_dm_mr__sets_errno),
-		UNIT(rereg_mr__is_refused),
-		UNIT(free_dm__is_busy_while_a_region_is_on_it),
-		UNIT(write__and_read_reach_it),
-		UNIT(write__past_its_end_is_refused),
-		UNIT(atomic__operates_on_it),
-		UNIT(send__from_it_and_into_it),
-		UNIT(calls__work_in_a_child),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

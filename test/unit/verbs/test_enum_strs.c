@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "fake.h"
+#include "test.h"
 
-static void strs__name_their_values(void **state)
+TEST(strs__name_their_values)
 {
-	(void)state;
 	assert_string_equal(ibv_node_type_str(IBV_NODE_CA), "InfiniBand channel adapter");
 	assert_string_equal(ibv_port_state_str(IBV_PORT_ACTIVE), "active");
 	assert_string_equal(ibv_event_type_str(IBV_EVENT_COMM_EST), "communication established");
@@ -15,9 +15,8 @@ static void strs__name_their_values(void **state)
 			    "transport retry counter exceeded");
 }
 
-static void strs__of_other_values_are_unknown(void **state)
+TEST(strs__of_other_values_are_unknown)
 {
-	(void)state;
 	assert_string_equal(ibv_node_type_str(IBV_NODE_UNKNOWN), "unknown");
 	assert_string_equal(ibv_node_type_str((enum ibv_node_type)0), "unknown");
 	assert_string_equal(ibv_port_state_str((enum ibv_port_state)6), "unknown");
@@ -28,23 +27,11 @@ static void strs__of_other_values_are_unknown(void **state)
 }
 
 /* Every status that a completion may have has words of its own. */
-static void wc_status_str__differ(void **state)
+TEST(wc_status_str__differ)
 {
-	(void)state;
 	for (int i = 0; i <= IBV_WC_TM_RNDV_INCOMPLETE; i++) {
 		for (int j = 0; j < i; j++)
 			assert_string_not_equal(ibv_wc_status_str((enum ibv_wc_status)i),
 						ibv_wc_status_str((enum ibv_wc_status)j));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strs__name_their_values),
-		cmocka_unit_test(strs__of_other_values_are_unknown),
-		cmocka_unit_test(wc_status_str__differ),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

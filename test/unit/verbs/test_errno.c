@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 /* Nobody's value, so that each call has to set its own. */
 #define EXPECT(call, value)                     \
@@ -15,7 +18,7 @@
 		assert_int_equal(errno, value); \
 	} while (0)
 
-static void errno__of_what_is_in_use(void **state)
+TEST(errno__of_what_is_in_use)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
 	struct fake_pair pair = fake_pair_create(*state);
@@ -38,7 +41,7 @@ static void errno__of_what_is_in_use(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void errno__of_wrong_arguments(void **state)
+TEST(errno__of_wrong_arguments)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4}};
@@ -73,7 +76,7 @@ static void errno__of_wrong_arguments(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void errno__of_posting(void **state)
+TEST(errno__of_posting)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4}};
@@ -97,7 +100,7 @@ static void errno__of_posting(void **state)
 }
 
 /* What has worked leaves it, and so does a poll that finds nothing: that is no error. */
-static void errno__stays_where_nothing_failed(void **state)
+TEST(errno__stays_where_nothing_failed)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 8};
 	struct ibv_cq_ex *ex = ibv_create_cq_ex(*state, &attr);
@@ -112,18 +115,4 @@ static void errno__stays_where_nothing_failed(void **state)
 	assert_int_equal(errno, EXFULL);
 	fake_pair_destroy(&pair);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(errno__of_what_is_in_use),
-		UNIT(errno__of_wrong_arguments),
-		UNIT(errno__of_posting),
-		UNIT(errno__stays_where_nothing_failed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,9 @@
 #include "queue/cq.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 static bool readable(struct ibv_context *context)
 {
@@ -15,7 +18,7 @@ static bool readable(struct ibv_context *context)
 	return poll(&pollfd, 1, 0) == 1;
 }
 
-static void get__names_the_queue_pair(void **state)
+TEST(get__names_the_queue_pair)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_async_event event;
@@ -35,7 +38,7 @@ static void get__names_the_queue_pair(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void get__names_the_completion_queue_that_overran(void **state)
+TEST(get__names_the_completion_queue_that_overran)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 1, NULL, NULL, 0);
 	const struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
@@ -50,7 +53,7 @@ static void get__names_the_completion_queue_that_overran(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void get__tells_every_context_of_the_port(void **state)
+TEST(get__tells_every_context_of_the_port)
 {
 	struct ibv_context *other = fake_open();
 	struct ibv_async_event event;
@@ -68,7 +71,7 @@ static void get__tells_every_context_of_the_port(void **state)
 	ibv_ack_async_event(&event);
 }
 
-static void get__does_not_sleep_where_the_user_said_so(void **state)
+TEST(get__does_not_sleep_where_the_user_said_so)
 {
 	struct ibv_context *context = *state;
 	struct ibv_async_event event;
@@ -79,7 +82,7 @@ static void get__does_not_sleep_where_the_user_said_so(void **state)
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void destroy_qp__drops_what_was_not_read(void **state)
+TEST(destroy_qp__drops_what_was_not_read)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -102,7 +105,7 @@ static void *destroy_thread(void *arg)
 	return NULL;
 }
 
-static void destroy_qp__waits_for_the_acknowledgement(void **state)
+TEST(destroy_qp__waits_for_the_acknowledgement)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct destroyer destroyer = {.qp = pair.qp};
@@ -124,20 +127,4 @@ static void destroy_qp__waits_for_the_acknowledgement(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(ibv_destroy_cq(pair.cq), 0);
 	assert_int_equal(ibv_dealloc_pd(pair.pd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(get__names_the_queue_pair),
-		UNIT(get__names_the_completion_queue_that_overran),
-		UNIT(get__tells_every_context_of_the_port),
-		UNIT(get__does_not_sleep_where_the_user_said_so),
-		UNIT(destroy_qp__drops_what_was_not_read),
-		UNIT(destroy_qp__waits_for_the_acknowledgement),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "base/guard.h"
 
 #include "talk.h"
+#include "test.h"
 
 #define PAGE 4096
 
@@ -21,6 +22,8 @@ static int tear_down(void **state)
 {
 	return talk_tear_down(&talk, state);
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* The ways to take pages away; the registered range begins in the page before. */
 static void unmap(uint8_t *page)
@@ -95,65 +98,65 @@ static const struct outcome read_target = {.opcode = IBV_WR_RDMA_READ,
 					   .of_a = IBV_WC_REM_ACCESS_ERR,
 					   .event = true};
 
-static void send__from_unmapped_memory(void **state)
+TEST(send__from_unmapped_memory)
 {
 	expect(state, unmap, send_source);
 }
 
-static void send__from_a_file_cut_short(void **state)
+TEST(send__from_a_file_cut_short)
 {
 	expect(state, cut_short, send_source);
 }
 
-static void send__into_unmapped_memory(void **state)
+TEST(send__into_unmapped_memory)
 {
 	expect(state, unmap, send_target);
 	/* What came before the hole is there. */
 	assert_memory_equal(talk.target, talk.source + 8, 3 * 1024);
 }
 
-static void send__into_read_only_memory(void **state)
+TEST(send__into_read_only_memory)
 {
 	expect(state, make_read_only, send_target);
 }
 
-static void write__from_protected_memory(void **state)
+TEST(write__from_protected_memory)
 {
 	expect(state, protect, write_source);
 }
 
-static void write__into_unmapped_memory(void **state)
+TEST(write__into_unmapped_memory)
 {
 	expect(state, unmap, write_target);
 }
 
-static void write__into_read_only_memory(void **state)
+TEST(write__into_read_only_memory)
 {
 	expect(state, make_read_only, write_target);
 }
 
-static void write__into_a_file_cut_short(void **state)
+TEST(write__into_a_file_cut_short)
 {
 	expect(state, cut_short, write_target);
 }
 
-static void read__into_unmapped_memory(void **state)
+TEST(read__into_unmapped_memory)
 {
 	expect(state, unmap, read_sink);
 }
 
-static void read__of_unmapped_memory(void **state)
+TEST(read__of_unmapped_memory)
 {
 	expect(state, unmap, read_target);
 	assert_memory_equal(talk.target, talk.source + 8, 3 * 1024);
 }
 
-static void read__of_a_file_cut_short(void **state)
+TEST(read__of_a_file_cut_short)
 {
 	expect(state, cut_short, read_target);
 }
 
-static void atomic__on_unmapped_memory(void **state)
+TEST(atomic__on_unmapped_memory)
 {
 	struct ibv_sge result = talk_source(&talk, 0, 8);
 
@@ -164,7 +167,7 @@ static void atomic__on_unmapped_memory(void **state)
 	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void atomic__on_read_only_memory(void **state)
+TEST(atomic__on_read_only_memory)
 {
 	struct ibv_sge result = talk_source(&talk, 0, 8);
 
@@ -175,11 +178,10 @@ static void atomic__on_read_only_memory(void **state)
 	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void atomic__with_its_result_into_unmapped_memory(void **state)
+TEST(atomic__with_its_result_into_unmapped_memory)
 {
 	struct ibv_sge result = talk_source(&talk, 0, 8);
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	unmap(talk.source);
 	talk_post(&talk, IBV_WR_ATOMIC_FETCH_AND_ADD, &result, 1);
@@ -188,7 +190,7 @@ static void atomic__with_its_result_into_unmapped_memory(void **state)
 	assert_int_equal(*(uint64_t *)(void *)talk.target, 1);
 }
 
-static void atomic_write__on_unmapped_memory(void **state)
+TEST(atomic_write__on_unmapped_memory)
 {
 	struct ibv_sge word = talk_source(&talk, 0, 8);
 
@@ -199,7 +201,7 @@ static void atomic_write__on_unmapped_memory(void **state)
 	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void send__by_a_shared_queue_into_unmapped_memory(void **state)
+TEST(send__by_a_shared_queue_into_unmapped_memory)
 {
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(talk.b.pd, &srq_init);
@@ -207,7 +209,6 @@ static void send__by_a_shared_queue_into_unmapped_memory(void **state)
 	struct ibv_sge from = talk_source(&talk, 0, 8), to = talk_target(&talk, 0, 8);
 	struct ibv_recv_wr wr = {.sg_list = &to, .num_sge = 1}, *bad;
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	unmap(talk.target);
@@ -219,11 +220,10 @@ static void send__by_a_shared_queue_into_unmapped_memory(void **state)
 }
 
 /* Requests before the one at fault complete, those behind it are flushed. */
-static void send__fails_in_its_turn(void **state)
+TEST(send__fails_in_its_turn)
 {
 	struct ibv_sge good = talk_source(&talk, 0, 64), bad = talk_source(&talk, PAGE, 64);
 
-	(void)state;
 	assert_int_equal(guard_install(), 0);
 	unmap(talk.source + PAGE);
 	fake.carries = false;
@@ -235,31 +235,4 @@ static void send__fails_in_its_turn(void **state)
 	talk_wait(talk.a.cq, IBV_WC_LOC_PROT_ERR);
 	talk_wait(talk.a.cq, IBV_WC_WR_FLUSH_ERR);
 	assert_memory_equal(talk.source, talk.target, 64);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(send__from_unmapped_memory),
-		UNIT(send__from_a_file_cut_short),
-		UNIT(send__into_unmapped_memory),
-		UNIT(send__into_read_only_memory),
-		UNIT(write__from_protected_memory),
-		UNIT(write__into_unmapped_memory),
-		UNIT(write__into_read_only_memory),
-		UNIT(write__into_a_file_cut_short),
-		UNIT(read__into_unmapped_memory),
-		UNIT(read__of_unmapped_memory),
-		UNIT(read__of_a_file_cut_short),
-		UNIT(atomic__on_unmapped_memory),
-		UNIT(atomic__on_read_only_memory),
-		UNIT(atomic__with_its_result_into_unmapped_memory),
-		UNIT(atomic_write__on_unmapped_memory),
-		UNIT(send__by_a_shared_queue_into_unmapped_memory),
-		UNIT(send__fails_in_its_turn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,9 @@
 #include "private.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 /* Every check has a number, so that a failing child names it by its exit code. */
 #define REQUIRE(number, condition)     \
@@ -46,7 +49,7 @@ static void child_uses_data_path(struct ibv_context *context, struct fake_pair *
 	REQUIRE(5, fake.kicks == 0 && fake.polls == 0);
 }
 
-static void data_path__fails_in_a_child(void **state)
+TEST(data_path__fails_in_a_child)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -74,7 +77,7 @@ static void child_uses_control_path(struct ibv_context *context, struct fake_pai
 	REQUIRE(13, fake.locks == locks);
 }
 
-static void control_path__fails_in_a_child(void **state)
+TEST(control_path__fails_in_a_child)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -114,7 +117,7 @@ static void child_opens_what_was_listed(struct ibv_context *old, struct fake_pai
 	REQUIRE(42, ibv_close_device(context) == 0);
 }
 
-static void device_list__is_started_anew_in_a_child(void **state)
+TEST(device_list__is_started_anew_in_a_child)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -137,7 +140,7 @@ static void child_forks(struct ibv_context *context, struct fake_pair *pair)
 	REQUIRE(21, status == 0);
 }
 
-static void control_path__fails_in_a_grandchild(void **state)
+TEST(control_path__fails_in_a_grandchild)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -145,7 +148,7 @@ static void control_path__fails_in_a_grandchild(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void parent__is_not_disturbed(void **state)
+TEST(parent__is_not_disturbed)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_device **list;
@@ -303,7 +306,7 @@ static void run_on_shared(struct ibv_context *context,
 	free(before);
 }
 
-static void inline_entry_points__do_not_touch_shared_rings(void **state)
+TEST(inline_entry_points__do_not_touch_shared_rings)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 
@@ -323,7 +326,7 @@ static void child_goes_on(struct ibv_context *context, struct fake_pair *pair)
 	child_uses_inline_entry_points(context, pair);
 }
 
-static void inline_entry_points__of_a_list_that_was_begun(void **state)
+TEST(inline_entry_points__of_a_list_that_was_begun)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 
@@ -392,7 +395,7 @@ static void child_uses_other_calls(struct ibv_context *context, struct fake_pair
 	ibv_ack_cq_events(pair->cq, 1);
 }
 
-static void control_path__fails_whole_in_a_child(void **state)
+TEST(control_path__fails_whole_in_a_child)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -405,7 +408,7 @@ static void control_path__fails_whole_in_a_child(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void fork_init__is_not_needed(void **state)
+TEST(fork_init__is_not_needed)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	char buf[8];
@@ -418,23 +421,4 @@ static void fork_init__is_not_needed(void **state)
 	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
 	assert_int_equal(ibv_dontfork_range(buf, sizeof(buf)), 0);
 	assert_int_equal(ibv_dofork_range(buf, sizeof(buf)), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(data_path__fails_in_a_child),
-		UNIT(control_path__fails_in_a_child),
-		UNIT(control_path__fails_in_a_grandchild),
-		UNIT(parent__is_not_disturbed),
-		UNIT(device_list__is_started_anew_in_a_child),
-		UNIT(inline_entry_points__do_not_touch_shared_rings),
-		UNIT(inline_entry_points__of_a_list_that_was_begun),
-		UNIT(control_path__fails_whole_in_a_child),
-		UNIT(fork_init__is_not_needed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define HANDLES 10000
 
@@ -24,12 +27,11 @@ void *__wrap_calloc(size_t count, size_t size)
 		assert_int_equal(errno, EINVAL); \
 	} while (0)
 
-static void take__once_and_nothing_else(void **state)
+TEST(take__once_and_nothing_else)
 {
 	static char objects[HANDLES][32];
 	uint32_t order = 1;
 
-	(void)state;
 	for (size_t i = 0; i < HANDLES; i++)
 		handles_add(objects[i]);
 	/* Each one out of the middle of the others; 7919 is a prime. */
@@ -42,7 +44,7 @@ static void take__once_and_nothing_else(void **state)
 	assert_false(handles_take(NULL));
 }
 
-static void destroy__twice_is_refused(void **state)
+TEST(destroy__twice_is_refused)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_ah_attr ah_attr = fake_ah_attr(FAKE_GID_V4);
@@ -78,7 +80,7 @@ static void destroy__twice_is_refused(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void destroy__twice_what_verbs_h_looks_at(void **state)
+TEST(destroy__twice_what_verbs_h_looks_at)
 {
 	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
 	struct ibv_dm *dm = ibv_alloc_dm(*state, &dm_attr);
@@ -104,11 +106,10 @@ static void destroy__twice_what_verbs_h_looks_at(void **state)
 	assert_int_equal(ibv_dealloc_pd(parent_attr.pd), 0);
 }
 
-static void close__twice_is_refused(void **state)
+TEST(close__twice_is_refused)
 {
 	struct ibv_context *other = fake_open();
 
-	(void)state;
 	assert_int_equal(ibv_close_device(other), 0);
 	errno = 0;
 	assert_int_equal(ibv_close_device(other), -1);
@@ -116,7 +117,7 @@ static void close__twice_is_refused(void **state)
 }
 
 /* Neither is the second a handle, nor was there another in the first place. */
-static void unimport__twice_does_nothing(void **state)
+TEST(unimport__twice_does_nothing)
 {
 	struct ibv_context *context = *state;
 	struct ibv_pd *pd = ibv_alloc_pd(context), *second = ibv_import_pd(context, pd->handle);
@@ -135,7 +136,7 @@ static void unimport__twice_does_nothing(void **state)
 }
 
 /* What is in use stays a handle, and can be destroyed later. */
-static void destroy__that_fails_leaves_the_handle(void **state)
+TEST(destroy__that_fails_leaves_the_handle)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -146,7 +147,7 @@ static void destroy__that_fails_leaves_the_handle(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void destroy__what_is_no_handle_is_refused(void **state)
+TEST(destroy__what_is_no_handle_is_refused)
 {
 	struct ibv_pd mine = {.context = *state};
 
@@ -156,33 +157,14 @@ static void destroy__what_is_no_handle_is_refused(void **state)
 
 /* Without memory for the table nothing can be told, and nothing is refused. The last test: it never
  * can again. */
-static void add__without_memory_refuses_nothing(void **state)
+TEST(add__without_memory_refuses_nothing)
 {
 	static char objects[2 * HANDLES][32];
 
-	(void)state;
 	memory_is_out = true;
 	for (size_t i = 0; i < 2 * HANDLES; i++)
 		handles_add(objects[i]);
 	memory_is_out = false;
 	for (size_t i = 0; i < 2 * HANDLES; i++)
 		assert_true(handles_take(objects[i]));
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(take__once_and_nothing_else),
-		UNIT(destroy__twice_is_refused),
-		UNIT(destroy__twice_what_verbs_h_looks_at),
-		UNIT(close__twice_is_refused),
-		UNIT(unimport__twice_does_nothing),
-		UNIT(destroy__that_fails_leaves_the_handle),
-		UNIT(destroy__what_is_no_handle_is_refused),
-		UNIT(add__without_memory_refuses_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

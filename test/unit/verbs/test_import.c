@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include "talk.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define assert_refused(call, error)             \
 	do {                                    \
@@ -26,7 +29,7 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) != -1;
 }
 
-static void open_device__has_a_command_descriptor(void **state)
+TEST(open_device__has_a_command_descriptor)
 {
 	struct ibv_context *context = *state, *other = fake_open();
 	const int fd = other->cmd_fd;
@@ -38,7 +41,7 @@ static void open_device__has_a_command_descriptor(void **state)
 	assert_false(is_open(fd));
 }
 
-static void import_device__refuses_what_is_not_a_contexts(void **state)
+TEST(import_device__refuses_what_is_not_a_contexts)
 {
 	const int memory = memfd_create("other", MFD_CLOEXEC), file = open("/dev/null", O_RDWR);
 	struct ibv_context *context = *state, *closed = fake_open();
@@ -57,7 +60,7 @@ static void import_device__refuses_what_is_not_a_contexts(void **state)
 	close(of_closed);
 }
 
-static void import_device__takes_the_descriptor(void **state)
+TEST(import_device__takes_the_descriptor)
 {
 	struct ibv_context *context = *state, *imported;
 	struct ibv_device_attr attr;
@@ -75,12 +78,11 @@ static void import_device__takes_the_descriptor(void **state)
 	assert_int_equal(ibv_query_device(context, &attr), 0);
 }
 
-static void import_device__outlives_the_first_context(void **state)
+TEST(import_device__outlives_the_first_context)
 {
 	struct ibv_context *first = fake_open(), *second = import(first), *third;
 	struct ibv_pd *pd = ibv_alloc_pd(first), *imported;
 
-	(void)state;
 	assert_int_equal(ibv_close_device(first), 0);
 	third = import(second);
 	imported = ibv_import_pd(third, pd->handle);
@@ -91,7 +93,7 @@ static void import_device__outlives_the_first_context(void **state)
 	assert_int_equal(ibv_close_device(third), 0);
 }
 
-static void import_dm__keeps_the_memory(void **state)
+TEST(import_dm__keeps_the_memory)
 {
 	struct ibv_context *context = *state, *imported = import(context), *other = fake_open();
 	struct ibv_alloc_dm_attr attr = {.length = 64};
@@ -125,7 +127,7 @@ static void import_dm__keeps_the_memory(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void import_pd__finds_the_contexts_own(void **state)
+TEST(import_pd__finds_the_contexts_own)
 {
 	struct ibv_context *context = *state, *imported = import(context), *other = fake_open();
 	struct ibv_pd *pd = ibv_alloc_pd(context), *of_imported = ibv_alloc_pd(imported);
@@ -148,7 +150,7 @@ static void import_pd__finds_the_contexts_own(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void import_pd__is_the_same_domain(void **state)
+TEST(import_pd__is_the_same_domain)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_context *context = import(*state);
@@ -169,7 +171,7 @@ static void import_pd__is_the_same_domain(void **state)
 	talk_end(&talk);
 }
 
-static void dealloc_pd__through_any_handle_once(void **state)
+TEST(dealloc_pd__through_any_handle_once)
 {
 	struct ibv_context *context = import(*state);
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *imported = ibv_import_pd(context, pd->handle);
@@ -182,7 +184,7 @@ static void dealloc_pd__through_any_handle_once(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void unimport_pd__leaves_the_domain(void **state)
+TEST(unimport_pd__leaves_the_domain)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *again;
 	const uint32_t handle = pd->handle;
@@ -197,7 +199,7 @@ static void unimport_pd__leaves_the_domain(void **state)
 	assert_refused(ibv_import_pd(*state, handle), ENOENT);
 }
 
-static void unimport_pd__is_not_for_parent_domains(void **state)
+TEST(unimport_pd__is_not_for_parent_domains)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent, *imported;
 	struct ibv_parent_domain_init_attr attr = {.pd = pd};
@@ -212,7 +214,7 @@ static void unimport_pd__is_not_for_parent_domains(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void import_mr__finds_the_contexts_own(void **state)
+TEST(import_mr__finds_the_contexts_own)
 {
 	struct ibv_context *context = import(*state), *other = fake_open();
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *imported_pd = ibv_import_pd(context, pd->handle);
@@ -244,7 +246,7 @@ static void import_mr__finds_the_contexts_own(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void import_mr__of_a_null_region(void **state)
+TEST(import_mr__of_a_null_region)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_mr *mr = ibv_alloc_null_mr(pd), *imported = ibv_import_mr(pd, mr->handle);
@@ -257,7 +259,7 @@ static void import_mr__of_a_null_region(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void import_mr__is_the_same_region(void **state)
+TEST(import_mr__is_the_same_region)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_context *context = import(*state);
@@ -278,7 +280,7 @@ static void import_mr__is_the_same_region(void **state)
 	talk_end(&talk);
 }
 
-static void dereg_mr__through_any_handle_once(void **state)
+TEST(dereg_mr__through_any_handle_once)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	char buf[64];
@@ -306,7 +308,7 @@ static struct ibv_dm *alloc_dm(struct ibv_context *context)
 	return dm;
 }
 
-static void import_dm__is_the_same_memory(void **state)
+TEST(import_dm__is_the_same_memory)
 {
 	struct ibv_context *context = import(*state), *other = fake_open();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
@@ -336,7 +338,16 @@ static void import_dm__is_the_same_memory(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void free_dm__through_any_handle_once(void **state)
+/* Ends the context itself. */
+static int close_and_count(void **state)
+{
+	int rc = fake_close(state);
+
+	assert_int_equal(fake.device->dm_pool.used_bytes, 0);
+	return rc;
+}
+
+TEST(free_dm__through_any_handle_once, .teardown = close_and_count)
 {
 	struct ibv_dm *dm = alloc_dm(*state), *imported = ibv_import_dm(*state, dm->handle);
 
@@ -347,15 +358,6 @@ static void free_dm__through_any_handle_once(void **state)
 	/* One without handles goes with its context. */
 	ibv_unimport_dm(alloc_dm(*state));
 	assert_int_not_equal(fake.device->dm_pool.used_bytes, 0);
-}
-
-/* Ends the context itself. */
-static int close_and_count(void **state)
-{
-	int rc = fake_close(state);
-
-	assert_int_equal(fake.device->dm_pool.used_bytes, 0);
-	return rc;
 }
 
 #define THREADS	   4
@@ -381,7 +383,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-static void import__from_several_threads(void **state)
+TEST(import__from_several_threads)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	pthread_t threads[THREADS];
@@ -393,7 +395,7 @@ static void import__from_several_threads(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void rereg_mr__refuses_an_imported_region(void **state)
+TEST(rereg_mr__refuses_an_imported_region)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	char buf[64];
@@ -408,33 +410,4 @@ static void rereg_mr__refuses_an_imported_region(void **state)
 	ibv_unimport_mr(imported);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(open_device__has_a_command_descriptor),
-		UNIT(import_device__refuses_what_is_not_a_contexts),
-		UNIT(import_device__takes_the_descriptor),
-		UNIT(import_device__outlives_the_first_context),
-		UNIT(import_dm__keeps_the_memory),
-		UNIT(import_pd__finds_the_contexts_own),
-		UNIT(import_pd__is_the_same_domain),
-		UNIT(dealloc_pd__through_any_handle_once),
-		UNIT(unimport_pd__leaves_the_domain),
-		UNIT(unimport_pd__is_not_for_parent_domains),
-		UNIT(import_mr__finds_the_contexts_own),
-		UNIT(import_mr__of_a_null_region),
-		UNIT(import_mr__is_the_same_region),
-		UNIT(dereg_mr__through_any_handle_once),
-		UNIT(import__from_several_threads),
-		UNIT(rereg_mr__refuses_an_imported_region),
-		UNIT(import_dm__is_the_same_memory),
-		cmocka_unit_test_setup_teardown(free_dm__through_any_handle_once, fake_setup,
-						close_and_count),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,13 @@
 /* What ibv_query_device(3) tells as limits: so many objects can be had at a time, and of one more,
  * the call says that there is no room. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "live.h"
 #include "raise_rc.h"
 #include "sanitizer.h"
+#include "test.h"
 
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -123,36 +120,31 @@ static void expect_limit(int told, int there, void *(*create)(void), int (*destr
 	free(objects);
 }
 
-static void limits__of_protection_domains(void **state)
+TEST(limits__of_protection_domains)
 {
-	(void)state;
 	assert_int_equal(limits.max_pd, 65536);
 	expect_limit(limits.max_pd, 1, create_pd, destroy_pd);
 }
 
-static void limits__of_completion_queues(void **state)
+TEST(limits__of_completion_queues)
 {
-	(void)state;
 	assert_int_equal(limits.max_cq, 65536);
 	expect_limit(limits.max_cq, 1, create_cq, destroy_cq);
 }
 
-static void limits__of_shared_receive_queues(void **state)
+TEST(limits__of_shared_receive_queues)
 {
-	(void)state;
 	expect_limit(limits.max_srq, 0, create_srq, destroy_srq);
 }
 
-static void limits__of_queue_pairs(void **state)
+TEST(limits__of_queue_pairs)
 {
-	(void)state;
 	assert_int_equal(limits.max_qp, 65536);
 	expect_limit(limits.max_qp, 0, create_qp, destroy_qp);
 }
 
-static void limits__of_regions(void **state)
+TEST(limits__of_regions)
 {
-	(void)state;
 	/* Under it, a million regions take half a minute and more memory than some have. */
 	if (ADDRESS_SANITIZER)
 		skip();
@@ -160,15 +152,13 @@ static void limits__of_regions(void **state)
 	expect_limit(limits.max_mr, 0, create_mr, destroy_mr);
 }
 
-static void limits__of_windows(void **state)
+TEST(limits__of_windows)
 {
-	(void)state;
 	expect_limit(limits.max_mw, 0, create_mw, destroy_mw);
 }
 
-static void limits__of_address_handles(void **state)
+TEST(limits__of_address_handles)
 {
-	(void)state;
 	expect_limit(limits.max_ah, 0, create_ah, destroy_ah);
 }
 
@@ -187,11 +177,10 @@ static void expect_qp(struct ibv_qp_cap cap, int error)
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void limits__of_a_queue_pair(void **state)
+TEST(limits__of_a_queue_pair)
 {
 	const uint32_t wr = (uint32_t)limits.max_qp_wr, sge = (uint32_t)limits.max_sge;
 
-	(void)state;
 	expect_qp((struct ibv_qp_cap){wr, wr, sge, sge, 0}, 0);
 	expect_qp((struct ibv_qp_cap){wr + 1, 1, 1, 1, 0}, EINVAL);
 	expect_qp((struct ibv_qp_cap){1, wr + 1, 1, 1, 0}, EINVAL);
@@ -213,14 +202,13 @@ static void expect_srq(uint32_t max_wr, uint32_t max_sge, int error)
 		assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void limits__of_a_shared_receive_queue(void **state)
+TEST(limits__of_a_shared_receive_queue)
 {
 	const uint32_t wr = (uint32_t)limits.max_srq_wr, sge = (uint32_t)limits.max_srq_sge;
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_srq_attr attr = {.max_wr = wr};
 	struct ibv_srq *srq = ibv_create_srq(pd, &init);
 
-	(void)state;
 	expect_srq(wr, sge, 0);
 	expect_srq(wr + 1, 1, EINVAL);
 	expect_srq(1, sge + 1, EINVAL);
@@ -230,12 +218,11 @@ static void limits__of_a_shared_receive_queue(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void limits__of_a_region(void **state)
+TEST(limits__of_a_region)
 {
 	void *start = (void *)(uintptr_t)4096;
 	struct ibv_mr *all = ibv_reg_mr(pd, NULL, limits.max_mr_size, IBV_ACCESS_ON_DEMAND);
 
-	(void)state;
 	assert_non_null(all);
 	assert_int_equal(ibv_dereg_mr(all), 0);
 	/* Addresses end there. */
@@ -244,7 +231,7 @@ static void limits__of_a_region(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void limits__of_reads_and_atomics(void **state)
+TEST(limits__of_reads_and_atomics)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -257,7 +244,6 @@ static void limits__of_reads_and_atomics(void **state)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp *qp = create_qp();
 
-	(void)state;
 	/* Less is told than can be had, which is what the attributes' bytes hold. A program that
 	 * takes both ends' numbers for each other's must get along. */
 	assert_int_equal(limits.max_qp_rd_atom, 128);
@@ -284,21 +270,4 @@ static int tear_down(void **state)
 	return ibv_destroy_cq(cq) != 0 || ibv_dealloc_pd(pd) != 0 ? -1 : live_tear_down(state);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits__of_protection_domains),
-		cmocka_unit_test(limits__of_completion_queues),
-		cmocka_unit_test(limits__of_shared_receive_queues),
-		cmocka_unit_test(limits__of_queue_pairs),
-		cmocka_unit_test(limits__of_regions),
-		cmocka_unit_test(limits__of_windows),
-		cmocka_unit_test(limits__of_address_handles),
-		cmocka_unit_test(limits__of_a_queue_pair),
-		cmocka_unit_test(limits__of_a_shared_receive_queue),
-		cmocka_unit_test(limits__of_a_region),
-		cmocka_unit_test(limits__of_reads_and_atomics),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The longest messages, on a real engine. Null regions, and regions that show the same pages again
  * and again, take no memory for them. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "live.h"
+#include "test.h"
 
 #define LENGTH 0x80000000u /* IBTA 9.7.1 */
 #define CHUNK  0x200000u   /* what there is of a region's memory */
@@ -47,11 +44,10 @@ static struct ibv_sge whole(const struct ibv_mr *mr)
 	return (struct ibv_sge){.addr = (uintptr_t)mr->addr, .length = LENGTH, .lkey = mr->lkey};
 }
 
-static int set_up(void **state)
+static int set_up(TEST_STATE)
 {
 	struct ibv_context *context = live_open("4200");
 
-	(void)state;
 	if (!context || !lane_open(&lane, context))
 		return -1;
 	a = make_region();
@@ -60,20 +56,20 @@ static int set_up(void **state)
 	return a && b && null ? 0 : -1;
 }
 
-static int tear_down(void **state)
+static int tear_down(TEST_STATE)
 {
-	(void)state;
 	return ibv_dereg_mr(a) || ibv_dereg_mr(b) || ibv_dereg_mr(null) || !lane_close(&lane);
 }
 
-static void send__of_two_gib(void **state)
+TEST_GROUP(set_up, tear_down);
+
+TEST(send__of_two_gib)
 {
 	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct ibv_sge sge = whole(null);
 	struct ibv_wc wc;
 	unsigned int seen = 0;
 
-	(void)state;
 	assert_true(lane_recv(&lane, &sge));
 	assert_true(lane_send(&lane, wr, &sge));
 	while (seen < 2) {
@@ -101,36 +97,21 @@ static void expect_moved(enum ibv_wr_opcode opcode, struct ibv_mr *from, struct 
 	assert_memory_equal(from->addr, to->addr, CHUNK);
 }
 
-static void write__of_two_gib(void **state)
+TEST(write__of_two_gib)
 {
-	(void)state;
 	expect_moved(IBV_WR_RDMA_WRITE, a, b);
 }
 
-static void read__of_two_gib(void **state)
+TEST(read__of_two_gib)
 {
-	(void)state;
 	expect_moved(IBV_WR_RDMA_READ, b, a);
 }
 
-static void send__of_more_is_refused(void **state)
+TEST(send__of_more_is_refused)
 {
 	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct ibv_sge sge = whole(null);
 
-	(void)state;
 	sge.length++;
 	assert_false(lane_send(&lane, wr, &sge));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(send__of_two_gib),
-		cmocka_unit_test(write__of_two_gib),
-		cmocka_unit_test(read__of_two_gib),
-		cmocka_unit_test(send__of_more_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

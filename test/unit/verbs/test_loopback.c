@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program's view: two queue pairs of one device talk through nothing but verbs. */
 #include "talk.h"
+#include "test.h"
 
-static void send__arrives(void **state)
+TEST_FIXTURE(fake_setup, fake_close);
+
+TEST(send__arrives)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_sge from = talk_source(&talk, 0, 5000), to = talk_target(&talk, 0, TALK_BYTES);
@@ -21,7 +24,7 @@ static void send__arrives(void **state)
 	talk_end(&talk);
 }
 
-static void write__arrives_over_ipv6(void **state)
+TEST(write__arrives_over_ipv6)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V6);
 	struct ibv_sge from = talk_source(&talk, 0, TALK_BYTES);
@@ -32,7 +35,7 @@ static void write__arrives_over_ipv6(void **state)
 	talk_end(&talk);
 }
 
-static void write__to_a_region_that_is_gone_fails(void **state)
+TEST(write__to_a_region_that_is_gone_fails)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_sge from = talk_source(&talk, 0, 64);
@@ -50,7 +53,7 @@ static void write__to_a_region_that_is_gone_fails(void **state)
 }
 
 /* The specification leaves it to the responder (9.4.5), and ConnectX does: nothing is written. */
-static void atomic__at_an_odd_address_is_refused_by_the_peer(void **state)
+TEST(atomic__at_an_odd_address_is_refused_by_the_peer)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
 		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE};
@@ -71,7 +74,7 @@ static void atomic__at_an_odd_address_is_refused_by_the_peer(void **state)
 	}
 }
 
-static void event__wakes_who_waits_for_a_completion(void **state)
+TEST(event__wakes_who_waits_for_a_completion)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
@@ -101,19 +104,4 @@ static void event__wakes_who_waits_for_a_completion(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 	talk_end(&talk);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(send__arrives),
-		UNIT(write__arrives_over_ipv6),
-		UNIT(write__to_a_region_that_is_gone_fails),
-		UNIT(atomic__at_an_odd_address_is_refused_by_the_peer),
-		UNIT(event__wakes_who_waits_for_a_completion),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

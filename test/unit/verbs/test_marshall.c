@@ -8,6 +8,7 @@
 #include "private.h"
 
 #include "fake.h"
+#include "test.h"
 
 /* Different bytes everywhere, so that no two fields can be exchanged. */
 static void fill(void *object, size_t size)
@@ -31,23 +32,21 @@ static void assert_same_ah(const struct ibv_ah_attr *ah, const struct ib_uverbs_
 	assert_int_equal(ah->port_num, kern->port_num);
 }
 
-static void copy_ah_attr__takes_every_field(void **state)
+TEST(copy_ah_attr__takes_every_field)
 {
 	struct ib_uverbs_ah_attr kern;
 	struct ibv_ah_attr ah = {0};
 
-	(void)state;
 	fill(&kern, sizeof(kern));
 	ibv_copy_ah_attr_from_kern(&ah, &kern);
 	assert_same_ah(&ah, &kern);
 }
 
-static void copy_qp_attr__takes_every_field(void **state)
+TEST(copy_qp_attr__takes_every_field)
 {
 	struct ib_uverbs_qp_attr kern;
 	struct ibv_qp_attr qp = {0};
 
-	(void)state;
 	fill(&kern, sizeof(kern));
 	ibv_copy_qp_attr_from_kern(&qp, &kern);
 	assert_same_ah(&qp.ah_attr, &kern.ah_attr);
@@ -81,12 +80,11 @@ static void copy_qp_attr__takes_every_field(void **state)
 	assert_int_equal(qp.alt_timeout, kern.alt_timeout);
 }
 
-static void copy_path_rec__there_and_back(void **state)
+TEST(copy_path_rec__there_and_back)
 {
 	struct ib_user_path_rec kern, back = {0};
 	struct ibv_sa_path_rec rec = {0};
 
-	(void)state;
 	fill(&kern, sizeof(kern));
 	kern.mtu = 4; /* a byte in the record, a word in the command */
 	ibv_copy_path_rec_from_kern(&rec, &kern);
@@ -96,15 +94,4 @@ static void copy_path_rec__there_and_back(void **state)
 	assert_int_equal(rec.rate, kern.rate);
 	ibv_copy_path_rec_to_kern(&back, &rec);
 	assert_memory_equal(&back, &kern, sizeof(kern));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copy_ah_attr__takes_every_field),
-		cmocka_unit_test(copy_qp_attr__takes_every_field),
-		cmocka_unit_test(copy_path_rec__there_and_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

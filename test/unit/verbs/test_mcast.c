@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define GRH   40
 #define BYTES 4096
@@ -149,17 +152,17 @@ static void send__reaches_all_that_are_attached(struct ibv_context *context,
 	end(&members);
 }
 
-static void send__reaches_members_ipv4(void **state)
+TEST(send__reaches_members_ipv4)
 {
 	send__reaches_all_that_are_attached(*state, &group_v4);
 }
 
-static void send__reaches_members_ipv6(void **state)
+TEST(send__reaches_members_ipv6)
 {
 	send__reaches_all_that_are_attached(*state, &group_v6);
 }
 
-static void attach__refuses_what_is_wrong(void **state)
+TEST(attach__refuses_what_is_wrong)
 {
 	struct members members = start(*state);
 	struct fake_pair pair = fake_pair_create(*state);
@@ -171,17 +174,4 @@ static void attach__refuses_what_is_wrong(void **state)
 	assert_int_equal(ibv_attach_mcast(members.qp[0], &group_v4, 0), ENODEV);
 	fake_pair_destroy(&pair);
 	end(&members);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(send__reaches_members_ipv4),
-		UNIT(send__reaches_members_ipv6),
-		UNIT(attach__refuses_what_is_wrong),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

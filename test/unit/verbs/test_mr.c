@@ -8,6 +8,9 @@
 #include "mem/mr.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 static char buf[8192] __attribute__((aligned(4096)));
 
@@ -16,7 +19,7 @@ static const struct mr *found(const struct ibv_mr *mr)
 	return key_table_find(fake.device->keys, mr->rkey);
 }
 
-static void reg_mr__fills_the_public_struct(void **state)
+TEST(reg_mr__fills_the_public_struct)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_mr *mr =
@@ -35,7 +38,7 @@ static void reg_mr__fills_the_public_struct(void **state)
 }
 
 /* A flag of the optional range makes the macro call ibv_reg_mr_iova2. */
-static void reg_mr__takes_optional_access_flags(void **state)
+TEST(reg_mr__takes_optional_access_flags)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf),
@@ -47,7 +50,7 @@ static void reg_mr__takes_optional_access_flags(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void reg_mr_iova__has_an_address_of_its_own(void **state)
+TEST(reg_mr_iova__has_an_address_of_its_own)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_mr *mr = ibv_reg_mr_iova(pd, buf, sizeof(buf), 0x1000, IBV_ACCESS_LOCAL_WRITE);
@@ -59,7 +62,7 @@ static void reg_mr_iova__has_an_address_of_its_own(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void reg_mr__sets_errno(void **state)
+TEST(reg_mr__sets_errno)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 
@@ -84,7 +87,7 @@ static void reg_mr__sets_errno(void **state)
 }
 
 /* What the rest needs, a dma-buf, test/unit/mem/test_dmabuf.c has. */
-static void reg_dmabuf_mr__sets_errno(void **state)
+TEST(reg_dmabuf_mr__sets_errno)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	const int memory = memfd_create("no dma-buf", MFD_CLOEXEC);
@@ -104,7 +107,7 @@ static void reg_dmabuf_mr__sets_errno(void **state)
 }
 
 /* As many as the device says that it has; every one is found by its key. */
-static void reg_mr__a_million_regions(void **state)
+TEST(reg_mr__a_million_regions)
 {
 	struct ibv_dm *dm = ibv_alloc_dm(*state, &(struct ibv_alloc_dm_attr){.length = 64});
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
@@ -145,7 +148,7 @@ static void reg_mr__a_million_regions(void **state)
 	free(mrs);
 }
 
-static void rereg_mr__changes_the_region_with_the_engine_stopped(void **state)
+TEST(rereg_mr__changes_the_region_with_the_engine_stopped)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_pd *other = ibv_alloc_pd(*state);
@@ -170,7 +173,7 @@ static void rereg_mr__changes_the_region_with_the_engine_stopped(void **state)
 	assert_int_equal(ibv_dealloc_pd(other), 0);
 }
 
-static void rereg_mr__the_old_region_is_valid_after_an_error(void **state)
+TEST(rereg_mr__the_old_region_is_valid_after_an_error)
 {
 	struct ibv_context *context = fake_open();
 	struct ibv_pd *foreign = ibv_alloc_pd(context);
@@ -201,7 +204,7 @@ static void rereg_mr__the_old_region_is_valid_after_an_error(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void alloc_null_mr__has_a_local_key_only(void **state)
+TEST(alloc_null_mr__has_a_local_key_only)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_mr *mr = ibv_alloc_null_mr(pd);
@@ -223,7 +226,7 @@ static void alloc_null_mr__has_a_local_key_only(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void dereg_mr__makes_the_key_invalid_with_the_engine_stopped(void **state)
+TEST(dereg_mr__makes_the_key_invalid_with_the_engine_stopped)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
@@ -234,24 +237,4 @@ static void dereg_mr__makes_the_key_invalid_with_the_engine_stopped(void **state
 	assert_int_equal(fake.locks, locks + 1);
 	assert_null(key_table_find(fake.device->keys, key));
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(reg_mr__fills_the_public_struct),
-		UNIT(reg_mr__takes_optional_access_flags),
-		UNIT(reg_mr_iova__has_an_address_of_its_own),
-		UNIT(reg_mr__sets_errno),
-		UNIT(reg_dmabuf_mr__sets_errno),
-		UNIT(reg_mr__a_million_regions),
-		UNIT(rereg_mr__changes_the_region_with_the_engine_stopped),
-		UNIT(rereg_mr__the_old_region_is_valid_after_an_error),
-		UNIT(alloc_null_mr__has_a_local_key_only),
-		UNIT(dereg_mr__makes_the_key_invalid_with_the_engine_stopped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

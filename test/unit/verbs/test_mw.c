@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "talk.h"
+#include "test.h"
 
 static struct talk talk;
 
@@ -16,6 +17,8 @@ static int tear_down(void **state)
 {
 	return talk_tear_down(&talk, state);
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 static struct ibv_mw *window(enum ibv_mw_type type)
 {
@@ -96,7 +99,7 @@ static void reach_no_more(struct ibv_context *context, uint32_t rkey)
 	talk_event(context, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void alloc_mw__fills_the_public_struct(void **state)
+TEST(alloc_mw__fills_the_public_struct)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 
@@ -112,7 +115,7 @@ static void alloc_mw__fills_the_public_struct(void **state)
 }
 
 /* As many as the device says that it has. */
-static void alloc_mw__no_more_than_there_are(void **state)
+TEST(alloc_mw__no_more_than_there_are)
 {
 	struct ibv_device_attr attr;
 	struct ibv_mw **mws;
@@ -130,7 +133,7 @@ static void alloc_mw__no_more_than_there_are(void **state)
 	free(mws);
 }
 
-static void bind_mw__gives_the_key_at_once(void **state)
+TEST(bind_mw__gives_the_key_at_once)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
 	const uint32_t before = mw->rkey;
@@ -146,7 +149,7 @@ static void bind_mw__gives_the_key_at_once(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void bind_mw__what_is_wrong_is_told_at_once(void **state)
+TEST(bind_mw__what_is_wrong_is_told_at_once)
 {
 	struct ibv_context *context = *state;
 	struct ibv_mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
@@ -178,13 +181,12 @@ static void bind_mw__what_is_wrong_is_told_at_once(void **state)
 	assert_int_equal(ibv_dealloc_mw(two), 0);
 }
 
-static void bind_mw__what_is_wrong_in_its_turn_completes_so(void **state)
+TEST(bind_mw__what_is_wrong_in_its_turn_completes_so)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {.wr_id = 3, .bind_info = part(IBV_ACCESS_REMOTE_READ)};
 	struct ibv_wc wc;
 
-	(void)state;
 	bind.bind_info.length = TALK_BYTES + 1;
 	assert_int_equal(ibv_bind_mw(talk.b.qp, mw, &bind), 0);
 	wc = talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR);
@@ -194,13 +196,12 @@ static void bind_mw__what_is_wrong_in_its_turn_completes_so(void **state)
 
 /* Window and queue pair, or window and region, of different domains: adapters tell in the turn of
  * it. */
-static void bind_mw__of_two_domains_completes_so(void **state)
+TEST(bind_mw__of_two_domains_completes_so)
 {
 	struct ibv_mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
 	struct ibv_mw_bind bind = {.wr_id = 3, .bind_info = part(IBV_ACCESS_REMOTE_READ)};
 	struct ibv_mw_bind_info foreign = part(IBV_ACCESS_REMOTE_READ);
 
-	(void)state;
 	assert_int_equal(ibv_bind_mw(talk.a.qp, one, &bind), 0);
 	assert_int_equal(talk_wait(talk.a.cq, IBV_WC_MW_BIND_ERR).wr_id, 3);
 	foreign.mr = talk.source_mr;
@@ -236,9 +237,8 @@ static void expect_bind_on(enum ibv_qp_type type, int rc)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void bind_mw__on_every_connected_service(void **state)
+TEST(bind_mw__on_every_connected_service)
 {
-	(void)state;
 	expect_bind_on(IBV_QPT_RC, 0);
 	expect_bind_on(IBV_QPT_UC, 0);
 	expect_bind_on(IBV_QPT_XRC_SEND, 0);
@@ -246,16 +246,15 @@ static void bind_mw__on_every_connected_service(void **state)
 }
 
 /* ibv_inc_rkey(3): the tag goes up and around, the index stays. */
-static void inc_rkey__changes_the_tag(void **state)
+TEST(inc_rkey__changes_the_tag)
 {
-	(void)state;
 	assert_int_equal(ibv_inc_rkey(0x12345600), 0x12345601);
 	assert_int_equal(ibv_inc_rkey(0x123456ff), 0x12345600);
 	assert_int_equal(ibv_inc_rkey(0xffffffff), 0xffffff00);
 }
 
 /* As often as the tag has values, and once more; each key is good for its time only. */
-static void bind_mw__the_tag_goes_around(void **state)
+TEST(bind_mw__the_tag_goes_around)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
 	const uint32_t first = mw->rkey;
@@ -268,7 +267,7 @@ static void bind_mw__the_tag_goes_around(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void bind_mw__of_length_0_takes_it_back(void **state)
+TEST(bind_mw__of_length_0_takes_it_back)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
 	struct ibv_mw_bind_info none = part(0);
@@ -285,7 +284,7 @@ static void bind_mw__of_length_0_takes_it_back(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void type_2__is_used_and_invalidated_here(void **state)
+TEST(type_2__is_used_and_invalidated_here)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
@@ -304,7 +303,7 @@ static void type_2__is_used_and_invalidated_here(void **state)
 
 /* ConnectX and irdma take the lowest byte of the key that is asked for, and programs count on it.
  */
-static void type_2__the_lowest_byte_of_the_key_is_the_programs(void **state)
+TEST(type_2__the_lowest_byte_of_the_key_is_the_programs)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	const uint32_t before = mw->rkey;
@@ -324,7 +323,7 @@ static void type_2__the_lowest_byte_of_the_key_is_the_programs(void **state)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void type_2__is_invalidated_by_the_peer(void **state)
+TEST(type_2__is_invalidated_by_the_peer)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE);
@@ -342,13 +341,12 @@ static void type_2__is_invalidated_by_the_peer(void **state)
 }
 
 /* What is refused because of a window leaves both as they were (ibv_dereg_mr(3)). */
-static void region__stays_as_it_was_while_a_window_is_bound(void **state)
+TEST(region__stays_as_it_was_while_a_window_is_bound)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	const struct ibv_mr before = *talk.target_mr;
 
-	(void)state;
 	assert_int_equal(ibv_dereg_mr(talk.target_mr), EBUSY);
 	errno = 0;
 	assert_int_equal(ibv_rereg_mr(talk.target_mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
@@ -368,11 +366,10 @@ static void region__stays_as_it_was_while_a_window_is_bound(void **state)
 }
 
 /* Several at once; the region is free when the last is gone. */
-static void region__counts_its_windows(void **state)
+TEST(region__counts_its_windows)
 {
 	struct ibv_mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
 
-	(void)state;
 	bind_type_1(one, part(IBV_ACCESS_REMOTE_WRITE));
 	bind_type_2(two, IBV_ACCESS_REMOTE_READ);
 	/* Bound once more is bound once. */
@@ -391,27 +388,25 @@ static void expect_bind_error(struct ibv_mw *mw, struct ibv_mw_bind_info info)
 	assert_int_equal(talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR).wr_id, 8);
 }
 
-static void type_2__the_null_region_has_no_windows(void **state)
+TEST(type_2__the_null_region_has_no_windows)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	struct ibv_mr *null = ibv_alloc_null_mr(talk.b.pd);
 	struct ibv_mw_bind_info info = part(IBV_ACCESS_REMOTE_READ);
 
-	(void)state;
 	info.mr = null;
 	expect_bind_error(mw, info);
 	assert_int_equal(ibv_dereg_mr(null), 0);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void type_2__the_region_must_have_mw_bind(void **state)
+TEST(type_2__the_region_must_have_mw_bind)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	struct ibv_mr *mr = ibv_reg_mr(talk.b.pd, talk.target, TALK_BYTES, access);
 	struct ibv_mw_bind_info info = part(IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	info.mr = mr;
 	expect_bind_error(mw, info);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -431,30 +426,27 @@ static void expect_local_write_needed(unsigned int access)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void type_2__remote_write_needs_local_write(void **state)
+TEST(type_2__remote_write_needs_local_write)
 {
-	(void)state;
 	expect_local_write_needed(IBV_ACCESS_REMOTE_WRITE);
 }
 
-static void type_2__remote_atomic_needs_local_write(void **state)
+TEST(type_2__remote_atomic_needs_local_write)
 {
-	(void)state;
 	expect_local_write_needed(IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-static void type_2__is_not_bound_twice(void **state)
+TEST(type_2__is_not_bound_twice)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	post_bind(mw, ibv_inc_rkey(rkey), part(IBV_ACCESS_REMOTE_WRITE));
 	talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-static void type_2__takes_atomics(void **state)
+TEST(type_2__takes_atomics)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_ATOMIC);
@@ -468,7 +460,7 @@ static void type_2__takes_atomics(void **state)
 }
 
 /* What is 2B of it: a peer of another queue pair of the same domain does not get in. */
-static void type_2__serves_one_queue_pair(void **state)
+TEST(type_2__serves_one_queue_pair)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	struct ibv_qp_init_attr init = {
@@ -493,12 +485,11 @@ static void type_2__serves_one_queue_pair(void **state)
 
 /* IBV_WR_SEND_WITH_INV of what is no bound window: an error here, of which the peer hears nothing.
  */
-static void type_2__cannot_be_invalidated_unbound(void **state)
+TEST(type_2__cannot_be_invalidated_unbound)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	struct ibv_wc wc;
 
-	(void)state;
 	talk_recv(&talk, NULL, 0);
 	post_key(talk.a.qp, IBV_WR_SEND_WITH_INV, mw->rkey);
 	talk_wait(talk.b.cq, IBV_WC_REM_INV_REQ_ERR);
@@ -507,16 +498,15 @@ static void type_2__cannot_be_invalidated_unbound(void **state)
 }
 
 /* Nor is a region's key one that a peer, or its own queue pair, may invalidate. */
-static void region__is_not_invalidated(void **state)
+TEST(region__is_not_invalidated)
 {
-	(void)state;
 	post_key(talk.b.qp, IBV_WR_LOCAL_INV, talk.target_mr->rkey);
 	talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR);
 	assert_int_equal(ibv_dereg_mr(talk.target_mr), 0);
 	talk.target_mr = NULL;
 }
 
-static void type_2__ends_with_its_deallocation(void **state)
+TEST(type_2__ends_with_its_deallocation)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE);
@@ -529,13 +519,12 @@ static void type_2__ends_with_its_deallocation(void **state)
 	talk.target_mr = NULL;
 }
 
-static void type_2__zero_based(void **state)
+TEST(type_2__zero_based)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 	const uint32_t rkey = bind_type_2(mw, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
 	uint8_t *target = talk.target;
 
-	(void)state;
 	talk.target = (uint8_t *)92; /* the offset that A writes to */
 	reach(IBV_WR_RDMA_WRITE, rkey, 8, IBV_WC_SUCCESS);
 	talk.target = target;
@@ -545,51 +534,13 @@ static void type_2__zero_based(void **state)
 }
 
 /* The window goes while its binding waits for its turn. */
-static void type_2__gone_before_its_turn(void **state)
+TEST(type_2__gone_before_its_turn)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
 
-	(void)state;
 	fake.carries = false;
 	post_bind(mw, ibv_inc_rkey(mw->rkey), part(IBV_ACCESS_REMOTE_WRITE));
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	fake.carries = true;
 	talk_wait(talk.b.cq, IBV_WC_MW_BIND_ERR);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(alloc_mw__fills_the_public_struct),
-		UNIT(alloc_mw__no_more_than_there_are),
-		UNIT(bind_mw__gives_the_key_at_once),
-		UNIT(bind_mw__what_is_wrong_is_told_at_once),
-		UNIT(bind_mw__what_is_wrong_in_its_turn_completes_so),
-		UNIT(bind_mw__of_two_domains_completes_so),
-		UNIT(bind_mw__on_every_connected_service),
-		UNIT(inc_rkey__changes_the_tag),
-		UNIT(bind_mw__the_tag_goes_around),
-		UNIT(bind_mw__of_length_0_takes_it_back),
-		UNIT(type_2__is_used_and_invalidated_here),
-		UNIT(type_2__the_lowest_byte_of_the_key_is_the_programs),
-		UNIT(type_2__is_invalidated_by_the_peer),
-		UNIT(region__stays_as_it_was_while_a_window_is_bound),
-		UNIT(region__counts_its_windows),
-		UNIT(region__is_not_invalidated),
-		UNIT(type_2__the_null_region_has_no_windows),
-		UNIT(type_2__the_region_must_have_mw_bind),
-		UNIT(type_2__remote_write_needs_local_write),
-		UNIT(type_2__remote_atomic_needs_local_write),
-		UNIT(type_2__is_not_bound_twice),
-		UNIT(type_2__takes_atomics),
-		UNIT(type_2__serves_one_queue_pair),
-		UNIT(type_2__cannot_be_invalidated_unbound),
-		UNIT(type_2__ends_with_its_deallocation),
-		UNIT(type_2__zero_based),
-		UNIT(type_2__gone_before_its_turn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "talk.h"
+#include "test.h"
 
 static struct talk talk;
 static struct ibv_mr *null_a;
@@ -24,6 +25,8 @@ static int tear_down(void **state)
 	return talk_tear_down(&talk, state);
 }
 
+TEST_FIXTURE(set_up, tear_down);
+
 /* Addresses in it mean nothing: give odd ones. */
 static struct ibv_sge null_sge(const struct ibv_mr *mr, uint32_t length)
 {
@@ -36,12 +39,11 @@ static void expect_source_untouched(void)
 		assert_int_equal(talk.source[i], (uint8_t)(i * 31 + 7));
 }
 
-static void send__sends_zeros(void **state)
+TEST(send__sends_zeros)
 {
 	struct ibv_sge from[] = {talk_source(&talk, 0, 100), null_sge(null_a, 3000)};
 	struct ibv_sge to = talk_target(&talk, 0, TALK_BYTES);
 
-	(void)state;
 	memset(talk.target, 0xee, TALK_BYTES);
 	talk_recv(&talk, &to, 1);
 	talk_post(&talk, IBV_WR_SEND, from, 2);
@@ -52,12 +54,11 @@ static void send__sends_zeros(void **state)
 	assert_int_equal(talk.target[3100], 0xee);
 }
 
-static void receive__drops_what_comes(void **state)
+TEST(receive__drops_what_comes)
 {
 	struct ibv_sge to[] = {null_sge(null_b, 100), talk_target(&talk, 0, TALK_BYTES)};
 	struct ibv_sge from = talk_source(&talk, 0, 5000);
 
-	(void)state;
 	talk_recv(&talk, to, 2);
 	talk_post(&talk, IBV_WR_SEND, &from, 1);
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
@@ -67,7 +68,7 @@ static void receive__drops_what_comes(void **state)
 }
 
 /* The same where the buffer stands in a shared receive queue. */
-static void srq__drops_what_comes(void **state)
+TEST(srq__drops_what_comes)
 {
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 2}};
 	struct ibv_srq *srq = ibv_create_srq(talk.b.pd, &srq_init);
@@ -76,7 +77,6 @@ static void srq__drops_what_comes(void **state)
 	struct ibv_sge from = talk_source(&talk, 0, 5000);
 	struct ibv_recv_wr wr = {.sg_list = to, .num_sge = 2}, *bad;
 
-	(void)state;
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	talk_post(&talk, IBV_WR_SEND, &from, 1);
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
@@ -87,12 +87,11 @@ static void srq__drops_what_comes(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void read__into_it_drops_what_comes(void **state)
+TEST(read__into_it_drops_what_comes)
 {
 	struct ibv_sge to[] = {null_sge(null_a, 3), talk_source(&talk, 8, 8),
 			       null_sge(null_a, 4000)};
 
-	(void)state;
 	memset(talk.target, 0xee, TALK_BYTES);
 	talk_post(&talk, IBV_WR_RDMA_READ, to, 2);
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
@@ -106,11 +105,10 @@ static void read__into_it_drops_what_comes(void **state)
 		assert_int_equal(talk.source[i], 0xaa);
 }
 
-static void write__writes_zeros(void **state)
+TEST(write__writes_zeros)
 {
 	struct ibv_sge from = null_sge(null_a, TALK_BYTES);
 
-	(void)state;
 	memset(talk.target, 0xee, TALK_BYTES);
 	talk_post(&talk, IBV_WR_RDMA_WRITE, &from, 1);
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
@@ -136,12 +134,11 @@ static void expect_touched(enum ibv_wr_opcode opcode, struct ibv_sge *from, stru
 			 written);
 }
 
-static void counters__not_a_byte_is_touched(void **state)
+TEST(counters__not_a_byte_is_touched)
 {
 	struct ibv_sge from = talk_source(&talk, 0, 5000), to = talk_target(&talk, 0, 5000);
 	struct ibv_sge nothing = null_sge(null_a, 5000), nowhere = null_sge(null_b, 5000);
 
-	(void)state;
 	expect_touched(IBV_WR_SEND, &from, &to, 5000, 5000);
 	expect_touched(IBV_WR_SEND, &nothing, &to, 0, 5000);
 	expect_touched(IBV_WR_SEND, &from, &nowhere, 5000, 0);
@@ -152,12 +149,11 @@ static void counters__not_a_byte_is_touched(void **state)
 	expect_touched(IBV_WR_RDMA_READ, &nothing, NULL, 5000, 0);
 }
 
-static void atomic__result_is_dropped(void **state)
+TEST(atomic__result_is_dropped)
 {
 	struct ibv_sge to = null_sge(null_a, 8);
 	uint64_t value;
 
-	(void)state;
 	talk_post(&talk, IBV_WR_ATOMIC_FETCH_AND_ADD, &to, 1);
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
 	memcpy(&value, talk.target, sizeof(value));
@@ -166,7 +162,7 @@ static void atomic__result_is_dropped(void **state)
 }
 
 /* The local key, taken for a remote one, opens nothing. */
-static void write__to_it_from_afar_is_refused(void **state)
+TEST(write__to_it_from_afar_is_refused)
 {
 	struct ibv_sge from = talk_source(&talk, 0, 8);
 	struct ibv_mr guessed = {.rkey = null_b->lkey};
@@ -179,30 +175,10 @@ static void write__to_it_from_afar_is_refused(void **state)
 	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void send__with_that_of_another_domain_fails(void **state)
+TEST(send__with_that_of_another_domain_fails)
 {
 	struct ibv_sge from = null_sge(null_b, 8);
 
-	(void)state;
 	talk_post(&talk, IBV_WR_RDMA_WRITE, &from, 1);
 	talk_wait(talk.a.cq, IBV_WC_LOC_PROT_ERR);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(send__sends_zeros),
-		UNIT(receive__drops_what_comes),
-		UNIT(srq__drops_what_comes),
-		UNIT(read__into_it_drops_what_comes),
-		UNIT(write__writes_zeros),
-		UNIT(counters__not_a_byte_is_touched),
-		UNIT(atomic__result_is_dropped),
-		UNIT(write__to_it_from_afar_is_refused),
-		UNIT(send__with_that_of_another_domain_fails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "sanitizer.h"
 #include "talk.h"
+#include "test.h"
 
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
@@ -26,6 +27,8 @@ static int tear_down(void **state)
 {
 	return talk_tear_down(&talk, state);
 }
+
+TEST_FIXTURE(set_up, tear_down);
 
 /* Let the target's region be an on-demand one. */
 static void register_target(void *addr, size_t length)
@@ -58,9 +61,8 @@ static void write_to_target(enum ibv_wc_status status)
 		assert_memory_equal(talk.target, talk.source, TALK_BYTES);
 }
 
-static void explicit__memory_comes_after_the_region(void **state)
+TEST(explicit__memory_comes_after_the_region)
 {
-	(void)state;
 	unmap_target();
 	register_target(talk.target, TALK_BYTES);
 	map_target();
@@ -73,7 +75,7 @@ static void explicit__memory_comes_after_the_region(void **state)
 	write_to_target(IBV_WC_SUCCESS);
 }
 
-static void explicit__memory_that_is_not_there_is_an_error(void **state)
+TEST(explicit__memory_that_is_not_there_is_an_error)
 {
 	register_target(talk.target, TALK_BYTES);
 	unmap_target();
@@ -82,12 +84,11 @@ static void explicit__memory_that_is_not_there_is_an_error(void **state)
 }
 
 /* The region of everything, as target of each kind of operation, and as local memory. */
-static void implicit__serves_every_operation(void **state)
+TEST(implicit__serves_every_operation)
 {
 	struct ibv_sge from, to, stack;
 	uint64_t local[4] = {0};
 
-	(void)state;
 	register_target(NULL, SIZE_MAX);
 	assert_null(talk.target_mr->addr);
 	assert_int_equal(talk.target_mr->length, SIZE_MAX);
@@ -115,7 +116,7 @@ static void implicit__serves_every_operation(void **state)
 	assert_memory_equal(local, talk.source, sizeof(local));
 }
 
-static void implicit__null_is_not_in_it(void **state)
+TEST(implicit__null_is_not_in_it)
 {
 	struct ibv_sge from = talk_source(&talk, 0, 8);
 	uint8_t *target = talk.target;
@@ -128,11 +129,10 @@ static void implicit__null_is_not_in_it(void **state)
 	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void advise_mr__errors_are_values(void **state)
+TEST(advise_mr__errors_are_values)
 {
 	struct ibv_sge sge;
 
-	(void)state;
 	sge = talk_target(&talk, 0, 8);
 	assert_int_equal(ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1),
 			 ENOENT);
@@ -163,7 +163,7 @@ static void advise_mr__errors_are_values(void **state)
 }
 
 /* A list so long that there is no memory to note its ranges in. */
-static void advise_mr__no_memory(void **state)
+TEST(advise_mr__no_memory)
 {
 	const uint32_t count = 1u << 26;
 	struct ibv_sge sge = talk_target(&talk, 0, 8);
@@ -172,7 +172,6 @@ static void advise_mr__no_memory(void **state)
 	FILE *statm;
 	int rc;
 
-	(void)state;
 	if (ADDRESS_SANITIZER || THREAD_SANITIZER)
 		skip(); /* its allocator does not fail */
 	statm = fopen("/proc/self/statm", "re");
@@ -186,20 +185,4 @@ static void advise_mr__no_memory(void **state)
 	rc = ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, count);
 	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
 	assert_int_equal(rc, ENOMEM);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(explicit__memory_comes_after_the_region),
-		UNIT(explicit__memory_that_is_not_there_is_an_error),
-		UNIT(implicit__serves_every_operation),
-		UNIT(implicit__null_is_not_in_it),
-		UNIT(advise_mr__errors_are_values),
-		UNIT(advise_mr__no_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

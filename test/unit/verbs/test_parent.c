@@ -7,8 +7,11 @@
 
 #include "domains.h"
 #include "talk.h"
+#include "test.h"
 
-static void alloc_td__refuses_what_is_not_defined(void **state)
+TEST_FIXTURE(fake_setup, fake_close);
+
+TEST(alloc_td__refuses_what_is_not_defined)
 {
 	struct ibv_td *td;
 
@@ -18,7 +21,7 @@ static void alloc_td__refuses_what_is_not_defined(void **state)
 	assert_int_equal(ibv_dealloc_td(td), 0);
 }
 
-static void dealloc_td__is_busy_while_used(void **state)
+TEST(dealloc_td__is_busy_while_used)
 {
 	struct ibv_td *td = domains_td(*state);
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = domains_parent(pd, td);
@@ -41,7 +44,7 @@ static void never_free(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t 
 	(void)pd, (void)pd_context, (void)ptr, (void)resource_type;
 }
 
-static void alloc_parent_domain__refuses_what_is_not_defined(void **state)
+TEST(alloc_parent_domain__refuses_what_is_not_defined)
 {
 	struct ibv_context *context = *state, *other = fake_open();
 	struct ibv_pd *pd = ibv_alloc_pd(context), *pd_of_other = ibv_alloc_pd(other);
@@ -70,7 +73,7 @@ static void alloc_parent_domain__refuses_what_is_not_defined(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void dealloc_pd__is_busy_under_a_parent_domain(void **state)
+TEST(dealloc_pd__is_busy_under_a_parent_domain)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = domains_parent(pd, NULL);
 	struct ibv_pd *grand = domains_parent(parent, NULL);
@@ -84,7 +87,7 @@ static void dealloc_pd__is_busy_under_a_parent_domain(void **state)
 }
 
 /* Each kind of object alone keeps the parent domain. */
-static void parent_domain__is_busy_while_objects_are_made_with_it(void **state)
+TEST(parent_domain__is_busy_while_objects_are_made_with_it)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = domains_parent(pd, NULL);
 	struct ibv_cq *plain_cq = ibv_create_cq(*state, 16, NULL, NULL, 0), *cq;
@@ -146,7 +149,7 @@ static void parent_domain__is_busy_while_objects_are_made_with_it(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void rereg_mr__moves_between_a_domain_and_its_parent(void **state)
+TEST(rereg_mr__moves_between_a_domain_and_its_parent)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = domains_parent(pd, NULL);
 	char buf[64];
@@ -162,7 +165,7 @@ static void rereg_mr__moves_between_a_domain_and_its_parent(void **state)
 }
 
 /* What is made with the one works with what is made with the other. */
-static void parent_domain__is_interchangeable_with_its_domain(void **state)
+TEST(parent_domain__is_interchangeable_with_its_domain)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_pd *parent = domains_parent(talk.a.pd, NULL);
@@ -185,7 +188,7 @@ static void parent_domain__is_interchangeable_with_its_domain(void **state)
 }
 
 /* Window and region of the one, queue pair of the other. */
-static void bind_mw__across_a_domain_and_its_parent(void **state)
+TEST(bind_mw__across_a_domain_and_its_parent)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_pd *parent = domains_parent(talk.a.pd, NULL);
@@ -208,7 +211,7 @@ static void bind_mw__across_a_domain_and_its_parent(void **state)
 }
 
 /* A shared queue of the one, its queue pair and memory of the other. */
-static void srq__across_a_domain_and_its_parent(void **state)
+TEST(srq__across_a_domain_and_its_parent)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct fake_pair plain = talk.b;
@@ -243,7 +246,7 @@ static void srq__across_a_domain_and_its_parent(void **state)
 	talk_end(&talk);
 }
 
-static void create_cq_ex__wants_a_parent_domain_of_its_context(void **state)
+TEST(create_cq_ex__wants_a_parent_domain_of_its_context)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = domains_parent(pd, NULL);
 	struct ibv_context *other = fake_open();
@@ -259,7 +262,7 @@ static void create_cq_ex__wants_a_parent_domain_of_its_context(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void thread_domain__its_queues_take_no_lock(void **state)
+TEST(thread_domain__its_queues_take_no_lock)
 {
 	struct ibv_td *td = domains_td(*state);
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *single = domains_parent(pd, td);
@@ -287,25 +290,4 @@ static void thread_domain__its_queues_take_no_lock(void **state)
 	assert_int_equal(ibv_dealloc_pd(several), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	assert_int_equal(ibv_dealloc_td(td), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(alloc_td__refuses_what_is_not_defined),
-		UNIT(dealloc_td__is_busy_while_used),
-		UNIT(alloc_parent_domain__refuses_what_is_not_defined),
-		UNIT(dealloc_pd__is_busy_under_a_parent_domain),
-		UNIT(parent_domain__is_busy_while_objects_are_made_with_it),
-		UNIT(rereg_mr__moves_between_a_domain_and_its_parent),
-		UNIT(parent_domain__is_interchangeable_with_its_domain),
-		UNIT(bind_mw__across_a_domain_and_its_parent),
-		UNIT(srq__across_a_domain_and_its_parent),
-		UNIT(create_cq_ex__wants_a_parent_domain_of_its_context),
-		UNIT(thread_domain__its_queues_take_no_lock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,9 @@
 
 #include "domains.h"
 #include "talk.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define PIECES_MAX 32
 
@@ -99,7 +102,7 @@ static struct ibv_pd *open_shop(struct ibv_pd *pd, struct ibv_td *td, struct sho
 	return shop->pd;
 }
 
-static void alloc__provides_every_ring(void **state)
+TEST(alloc__provides_every_ring)
 {
 	struct shop shop;
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = open_shop(pd, NULL, &shop);
@@ -127,7 +130,7 @@ static void alloc__provides_every_ring(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void alloc__provides_the_rings_of_other_sizes(void **state)
+TEST(alloc__provides_the_rings_of_other_sizes)
 {
 	struct shop shop;
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = open_shop(pd, NULL, &shop);
@@ -162,7 +165,7 @@ static void alloc__provides_the_rings_of_other_sizes(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void alloc__null_fails_the_call(void **state)
+TEST(alloc__null_fails_the_call)
 {
 	struct shop shop;
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = open_shop(pd, NULL, &shop);
@@ -185,7 +188,7 @@ static void alloc__null_fails_the_call(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void alloc__may_leave_it_to_the_library(void **state)
+TEST(alloc__may_leave_it_to_the_library)
 {
 	struct shop shop;
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent = open_shop(pd, NULL, &shop);
@@ -218,7 +221,7 @@ static void *no_context_alloc(struct ibv_pd *pd, void *pd_context, size_t size, 
 	return IBV_ALLOCATOR_USE_DEFAULT;
 }
 
-static void alloc__gets_the_context_that_was_given(void **state)
+TEST(alloc__gets_the_context_that_was_given)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent;
 	struct ibv_parent_domain_init_attr attr = {
@@ -249,7 +252,7 @@ static void write_through(struct talk *talk)
 
 /* One side is made with a parent domain: its rings are the application's, its queues lock nothing.
  */
-static void traffic__with_the_applications_memory_and_thread(void **state)
+TEST(traffic__with_the_applications_memory_and_thread)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_td *td = domains_td(*state);
@@ -275,20 +278,4 @@ static void traffic__with_the_applications_memory_and_thread(void **state)
 	assert_int_equal(ibv_dealloc_td(td), 0);
 	talk.a = plain;
 	talk_end(&talk);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(alloc__provides_every_ring),
-		UNIT(alloc__provides_the_rings_of_other_sizes),
-		UNIT(alloc__null_fails_the_call),
-		UNIT(alloc__may_leave_it_to_the_library),
-		UNIT(alloc__gets_the_context_that_was_given),
-		UNIT(traffic__with_the_applications_memory_and_thread),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 /* The source port stands first in the UDP header. */
 static uint16_t sport(const struct path *path)
@@ -18,13 +21,12 @@ static uint16_t sport_of(const struct ibv_ah_attr *attr, uint32_t qpn, uint32_t 
 	return sport(&path);
 }
 
-static void resolve__writes_the_peers_link_address(void **state)
+TEST(resolve__writes_the_peers_link_address)
 {
 	const struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V6);
 	const uint8_t mac[6] = {2, 3, 4, 5, 6, 7};
 	struct path path;
 
-	(void)state;
 	memcpy(fake.mac, mac, sizeof(mac));
 	assert_int_equal(path_resolve(fake.device, &attr, 2, 3, &path), 0);
 	assert_memory_equal(path.hdr, mac, sizeof(mac));
@@ -32,22 +34,20 @@ static void resolve__writes_the_peers_link_address(void **state)
 	assert_true(path.ipv6);
 }
 
-static void resolve__takes_the_port_of_the_flow_label(void **state)
+TEST(resolve__takes_the_port_of_the_flow_label)
 {
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
 
-	(void)state;
 	attr.grh.flow_label = 0x12345;
 	assert_int_equal(sport_of(&attr, 2, 3), ibv_flow_label_to_udp_sport(0x12345));
 }
 
-static void resolve__spreads_connections_over_ports(void **state)
+TEST(resolve__spreads_connections_over_ports)
 {
 	const struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
 	unsigned int different = 0;
 	uint16_t last = 0;
 
-	(void)state;
 	for (uint32_t qpn = 0x100; qpn < 0x200; qpn++) {
 		const uint16_t port = sport_of(&attr, qpn, 0xabcdef);
 
@@ -59,13 +59,12 @@ static void resolve__spreads_connections_over_ports(void **state)
 	assert_true(different > 200);
 }
 
-static void resolve__refuses_a_wrong_address_without_asking_for_it(void **state)
+TEST(resolve__refuses_a_wrong_address_without_asking_for_it)
 {
 	const struct ibv_ah_attr good = fake_ah_attr(FAKE_GID_V4);
 	struct ibv_ah_attr attr = good;
 	struct path path;
 
-	(void)state;
 	attr.is_global = 0;
 	assert_int_equal(path_resolve(fake.device, &attr, 2, 3, &path), -EINVAL);
 	attr = good;
@@ -80,7 +79,7 @@ static void resolve__refuses_a_wrong_address_without_asking_for_it(void **state)
 	assert_int_equal(fake.resolves, 0);
 }
 
-static void resolve_eth_l2_from_gid__gives_address_and_vlan(void **state)
+TEST(resolve_eth_l2_from_gid__gives_address_and_vlan)
 {
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
 	uint8_t mac[6] = {0};
@@ -94,19 +93,4 @@ static void resolve_eth_l2_from_gid__gives_address_and_vlan(void **state)
 	assert_int_equal(ibv_resolve_eth_l2_from_gid(*state, &attr, mac, NULL), -ETIMEDOUT);
 	attr.grh.sgid_index = 255;
 	assert_int_equal(ibv_resolve_eth_l2_from_gid(*state, &attr, mac, NULL), -EINVAL);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(resolve__writes_the_peers_link_address),
-		UNIT(resolve__takes_the_port_of_the_flow_label),
-		UNIT(resolve__spreads_connections_over_ports),
-		UNIT(resolve__refuses_a_wrong_address_without_asking_for_it),
-		UNIT(resolve_eth_l2_from_gid__gives_address_and_vlan),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

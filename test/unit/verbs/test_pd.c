@@ -3,8 +3,11 @@
 #include <stdlib.h>
 
 #include "fake.h"
+#include "test.h"
 
-static void alloc_pd__belongs_to_its_context(void **state)
+TEST_FIXTURE(fake_setup, fake_close);
+
+TEST(alloc_pd__belongs_to_its_context)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 
@@ -13,7 +16,7 @@ static void alloc_pd__belongs_to_its_context(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void alloc_pd__gives_different_handles(void **state)
+TEST(alloc_pd__gives_different_handles)
 {
 	struct ibv_pd *a = ibv_alloc_pd(*state), *b = ibv_alloc_pd(*state);
 
@@ -23,7 +26,7 @@ static void alloc_pd__gives_different_handles(void **state)
 }
 
 /* As many as the device says that it has. */
-static void alloc_pd__no_more_than_there_are(void **state)
+TEST(alloc_pd__no_more_than_there_are)
 {
 	struct ibv_device_attr attr;
 	struct ibv_pd **pds;
@@ -46,7 +49,7 @@ static void alloc_pd__no_more_than_there_are(void **state)
 	free(pds);
 }
 
-static void dealloc_pd__is_busy_while_used(void **state)
+TEST(dealloc_pd__is_busy_while_used)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	char buf[64];
@@ -56,18 +59,4 @@ static void dealloc_pd__is_busy_while_used(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(alloc_pd__belongs_to_its_context),
-		UNIT(alloc_pd__gives_different_handles),
-		UNIT(alloc_pd__no_more_than_there_are),
-		UNIT(dealloc_pd__is_busy_while_used),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

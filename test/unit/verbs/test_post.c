@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting, and when the engine hears of it. */
 #include "fake.h"
+#include "test.h"
 
-static void post_send__kicks(void **state)
+TEST_FIXTURE(fake_setup, fake_close);
+
+TEST(post_send__kicks)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
@@ -16,7 +19,7 @@ static void post_send__kicks(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void post_send__kicks_for_what_stands_before_a_bad_request(void **state)
+TEST(post_send__kicks_for_what_stands_before_a_bad_request)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_send_wr wrong = {.opcode = IBV_WR_BIND_MW};
@@ -32,7 +35,7 @@ static void post_send__kicks_for_what_stands_before_a_bad_request(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void post_send__does_not_kick_for_nothing(void **state)
+TEST(post_send__does_not_kick_for_nothing)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
@@ -45,7 +48,7 @@ static void post_send__does_not_kick_for_nothing(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void post_recv__kicks_in_error_only(void **state)
+TEST(post_recv__kicks_in_error_only)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_recv_wr wr = {.wr_id = 5}, *bad = NULL;
@@ -68,18 +71,4 @@ static void post_recv__kicks_in_error_only(void **state)
 	assert_int_equal(wc.wr_id, 5);
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	fake_pair_destroy(&pair);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(post_send__kicks),
-		UNIT(post_send__kicks_for_what_stands_before_a_bad_request),
-		UNIT(post_send__does_not_kick_for_nothing),
-		UNIT(post_recv__kicks_in_error_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "private.h"
 
 #include "fake.h"
+#include "test.h"
 
 /* As a driver declares them, with parameters that nobody looks at. */
 void verbs_register_driver_34(const void *ops);
@@ -12,12 +13,11 @@ int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, void *cmd, 
 int ibv_cmd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int execute_ioctl(struct ibv_context *context, void *cmd);
 
-static void register_driver__is_harmless(void **state)
+TEST(register_driver__is_harmless)
 {
 	struct ibv_device **list;
 	int num = 0;
 
-	(void)state;
 	verbs_register_driver_34(&num);
 	list = ibv_get_device_list(&num);
 	assert_int_equal(num, 1);
@@ -25,12 +25,11 @@ static void register_driver__is_harmless(void **state)
 	assert_false(verbs_allow_disassociate_destroy);
 }
 
-static void private__answers_that_it_does_nothing(void **state)
+TEST(private__answers_that_it_does_nothing)
 {
 	struct ibv_pd pd = {.handle = 5};
 	struct ibv_wc wc;
 
-	(void)state;
 	errno = 0;
 	assert_null(verbs_open_device(NULL, NULL));
 	assert_int_equal(errno, EOPNOTSUPP);
@@ -38,14 +37,4 @@ static void private__answers_that_it_does_nothing(void **state)
 	assert_int_equal(pd.handle, 5);
 	assert_int_equal(execute_ioctl(NULL, NULL), EOPNOTSUPP);
 	assert_true(ibv_cmd_poll_cq(NULL, 1, &wc) < 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(register_driver__is_harmless),
-		cmocka_unit_test(private__answers_that_it_does_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

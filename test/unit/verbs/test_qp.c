@@ -3,8 +3,11 @@
 #include "qp/qp.h"
 
 #include "fake.h"
+#include "test.h"
 
-static void modify_qp__goes_through_the_states(void **state)
+TEST_FIXTURE(fake_setup, fake_close);
+
+TEST(modify_qp__goes_through_the_states)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -20,7 +23,7 @@ static void modify_qp__goes_through_the_states(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void modify_qp__tells_the_engine(void **state)
+TEST(modify_qp__tells_the_engine)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	const unsigned int kicks = fake.kicks;
@@ -32,7 +35,7 @@ static void modify_qp__tells_the_engine(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void modify_qp__changes_nothing_on_failure(void **state)
+TEST(modify_qp__changes_nothing_on_failure)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
@@ -43,7 +46,7 @@ static void modify_qp__changes_nothing_on_failure(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void modify_qp__passes_on_that_the_peer_does_not_answer(void **state)
+TEST(modify_qp__passes_on_that_the_peer_does_not_answer)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -54,7 +57,7 @@ static void modify_qp__passes_on_that_the_peer_does_not_answer(void **state)
 }
 
 /* A mistake is told at once, and the peer is not asked for its address in vain. */
-static void modify_qp__checks_before_it_resolves(void **state)
+TEST(modify_qp__checks_before_it_resolves)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .ah_attr = fake_ah_attr(FAKE_GID_V4)};
@@ -68,7 +71,7 @@ static void modify_qp__checks_before_it_resolves(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void query_qp__gives_what_was_set(void **state)
+TEST(query_qp__gives_what_was_set)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_qp_init_attr init;
@@ -88,7 +91,7 @@ static void query_qp__gives_what_was_set(void **state)
 }
 
 /* The engine moves a queue pair to ERR by itself; a query shows it. */
-static void query_qp__refreshes_the_public_state(void **state)
+TEST(query_qp__refreshes_the_public_state)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_qp_init_attr init;
@@ -101,7 +104,7 @@ static void query_qp__refreshes_the_public_state(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void destroy_qp__makes_the_number_find_nothing(void **state)
+TEST(destroy_qp__makes_the_number_find_nothing)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	const uint32_t qpn = pair.qp->qp_num;
@@ -167,7 +170,7 @@ static void expect_polled(struct ibv_cq *cq, uint32_t qpn, uint64_t first, uint6
 }
 
 /* Programs free what the wr_id of the queue pair's work points to. */
-static void destroy_qp__its_completions_are_gone(void **state)
+TEST(destroy_qp__its_completions_are_gone)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct couple couple = couple_create(pair.pd, pair.cq, NULL);
@@ -185,7 +188,7 @@ static void destroy_qp__its_completions_are_gone(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void destroy_qp__what_it_flushed_is_gone(void **state)
+TEST(destroy_qp__what_it_flushed_is_gone)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct couple couple = couple_create(pair.pd, pair.cq, NULL);
@@ -200,7 +203,7 @@ static void destroy_qp__what_it_flushed_is_gone(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void reset_qp__its_completions_are_gone(void **state)
+TEST(reset_qp__its_completions_are_gone)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct couple couple = couple_create(pair.pd, pair.cq, NULL);
@@ -215,7 +218,7 @@ static void reset_qp__its_completions_are_gone(void **state)
 }
 
 /* Each request that the queue pair took from the shared queue has given its slot back. */
-static void destroy_qp__leaves_a_shared_queue_its_room(void **state)
+TEST(destroy_qp__leaves_a_shared_queue_its_room)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
@@ -238,7 +241,7 @@ static void destroy_qp__leaves_a_shared_queue_its_room(void **state)
 }
 
 /* The completion that the iterator stands at was taken; those behind it were not. */
-static void destroy_qp__amid_an_iteration(void **state)
+TEST(destroy_qp__amid_an_iteration)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
 	struct ibv_cq_ex *ex = ibv_create_cq_ex(*state, &attr);
@@ -270,7 +273,7 @@ static void destroy_qp__amid_an_iteration(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void rate_limit__is_set_in_rts(void **state)
+TEST(rate_limit__is_set_in_rts)
 {
 	struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000000};
 	struct fake_pair pair = fake_pair_create(*state);
@@ -289,7 +292,7 @@ static void rate_limit__is_set_in_rts(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void extras__that_no_queue_pair_has(void **state)
+TEST(extras__that_no_queue_pair_has)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_ece ece = {.vendor_id = 1, .options = 2};
@@ -300,7 +303,7 @@ static void extras__that_no_queue_pair_has(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void data_in_order__is_promised_for_what_places_bytes(void **state)
+TEST(data_in_order__is_promised_for_what_places_bytes)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
@@ -310,30 +313,4 @@ static void data_in_order__is_promised_for_what_places_bytes(void **state)
 	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_ATOMIC_CMP_AND_SWP, 0), 0);
 	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_RDMA_WRITE, 1), 0);
 	fake_pair_destroy(&pair);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(modify_qp__goes_through_the_states),
-		UNIT(modify_qp__tells_the_engine),
-		UNIT(modify_qp__changes_nothing_on_failure),
-		UNIT(modify_qp__passes_on_that_the_peer_does_not_answer),
-		UNIT(modify_qp__checks_before_it_resolves),
-		UNIT(query_qp__gives_what_was_set),
-		UNIT(query_qp__refreshes_the_public_state),
-		UNIT(destroy_qp__makes_the_number_find_nothing),
-		UNIT(destroy_qp__its_completions_are_gone),
-		UNIT(destroy_qp__what_it_flushed_is_gone),
-		UNIT(destroy_qp__leaves_a_shared_queue_its_room),
-		UNIT(destroy_qp__amid_an_iteration),
-		UNIT(reset_qp__its_completions_are_gone),
-		UNIT(rate_limit__is_set_in_rts),
-		UNIT(extras__that_no_queue_pair_has),
-		UNIT(data_in_order__is_promised_for_what_places_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

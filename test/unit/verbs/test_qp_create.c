@@ -4,6 +4,9 @@
 #include "qp/qp.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 static struct ibv_qp_init_attr init_attr(struct ibv_cq *cq)
 {
@@ -15,7 +18,7 @@ static struct ibv_qp_init_attr init_attr(struct ibv_cq *cq)
 	};
 }
 
-static void create_qp__fills_the_public_struct(void **state)
+TEST(create_qp__fills_the_public_struct)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 	struct fake_pair pair = fake_pair_create(*state);
@@ -56,7 +59,7 @@ static void assert_refused(struct ibv_pd *pd, struct ibv_qp_init_attr init, int 
 	assert_int_equal(fake.device->qps, qps);
 }
 
-static void create_qp__refuses_what_is_wrong(void **state)
+TEST(create_qp__refuses_what_is_wrong)
 {
 	struct ibv_context *other = fake_open();
 	struct ibv_cq *foreign = ibv_create_cq(other, 4, NULL, NULL, 0);
@@ -94,7 +97,7 @@ static void create_qp__refuses_what_is_wrong(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void create_qp__grants_the_largest(void **state)
+TEST(create_qp__grants_the_largest)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_device_attr limits;
@@ -116,7 +119,7 @@ static void create_qp__grants_the_largest(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void create_qp__refuses_what_is_not_built(void **state)
+TEST(create_qp__refuses_what_is_not_built)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_qp_init_attr init = init_attr(pair.cq);
@@ -128,7 +131,7 @@ static void create_qp__refuses_what_is_not_built(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void create_qp_ex__takes_a_protection_domain(void **state)
+TEST(create_qp_ex__takes_a_protection_domain)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_qp_init_attr_ex init = {
@@ -159,7 +162,7 @@ static void create_qp_ex__takes_a_protection_domain(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void create_qp_ex__xrc_has_a_half_each(void **state)
+TEST(create_qp_ex__xrc_has_a_half_each)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_qp_init_attr_ex send = {
@@ -188,20 +191,4 @@ static void create_qp_ex__xrc_has_a_half_each(void **state)
 	assert_null(ibv_create_qp_ex(*state, &send));
 	assert_int_equal(errno, EINVAL);
 	fake_pair_destroy(&pair);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(create_qp__fills_the_public_struct),
-		UNIT(create_qp__refuses_what_is_wrong),
-		UNIT(create_qp__grants_the_largest),
-		UNIT(create_qp__refuses_what_is_not_built),
-		UNIT(create_qp_ex__takes_a_protection_domain),
-		UNIT(create_qp_ex__xrc_has_a_half_each),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

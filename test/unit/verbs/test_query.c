@@ -4,8 +4,11 @@
 
 #include "fake.h"
 #include "private.h"
+#include "test.h"
 
-static void query_device__tells_the_rooms_answer(void **state)
+TEST_FIXTURE(fake_setup, fake_close);
+
+TEST(query_device__tells_the_rooms_answer)
 {
 	struct ibv_device_attr_ex expected;
 	struct ibv_device_attr attr;
@@ -16,7 +19,7 @@ static void query_device__tells_the_rooms_answer(void **state)
 	assert_true(attr.node_guid == ibv_get_device_guid(((struct ibv_context *)*state)->device));
 }
 
-static void query_device_ex__answers_the_inline(void **state)
+TEST(query_device_ex__answers_the_inline)
 {
 	struct ibv_query_device_ex_input input = {.comp_mask = 1};
 	struct ibv_device_attr_ex attr;
@@ -28,7 +31,7 @@ static void query_device_ex__answers_the_inline(void **state)
 }
 
 /* A program built against older headers has a shorter struct. */
-static void query_device_ex__writes_no_more_than_the_caller_has(void **state)
+TEST(query_device_ex__writes_no_more_than_the_caller_has)
 {
 	struct verbs_context *verbs = verbs_get_ctx(*state);
 	const size_t old_size = offsetof(struct ibv_device_attr_ex, tso_caps);
@@ -45,7 +48,7 @@ static void query_device_ex__writes_no_more_than_the_caller_has(void **state)
 	assert_int_equal(verbs->query_device_ex(*state, NULL, &room.attr, 8), EINVAL);
 }
 
-static void query_port__answers_the_inline(void **state)
+TEST(query_port__answers_the_inline)
 {
 	struct ibv_port_attr attr;
 
@@ -55,7 +58,7 @@ static void query_port__answers_the_inline(void **state)
 	assert_int_equal(attr.active_mtu, IBV_MTU_4096);
 }
 
-static void query_port__knows_port_1_only(void **state)
+TEST(query_port__knows_port_1_only)
 {
 	struct ibv_port_attr attr;
 
@@ -64,7 +67,7 @@ static void query_port__knows_port_1_only(void **state)
 }
 
 /* Programs that were built before port_cap_flags2 have a struct that ends there. */
-static void query_port__of_old_programs_stays_in_its_struct(void **state)
+TEST(query_port__of_old_programs_stays_in_its_struct)
 {
 	const size_t old_size = offsetof(struct ibv_port_attr, port_cap_flags2);
 	union {
@@ -80,7 +83,7 @@ static void query_port__of_old_programs_stays_in_its_struct(void **state)
 		assert_int_equal(room.bytes[i], 0x5a);
 }
 
-static void query_gid__gives_entries_and_zeros(void **state)
+TEST(query_gid__gives_entries_and_zeros)
 {
 	union ibv_gid gid;
 
@@ -90,7 +93,7 @@ static void query_gid__gives_entries_and_zeros(void **state)
 	assert_int_equal(gid.global.interface_id, 0);
 }
 
-static void query_gid__refuses_what_is_not_in_the_table(void **state)
+TEST(query_gid__refuses_what_is_not_in_the_table)
 {
 	union ibv_gid gid;
 
@@ -101,7 +104,7 @@ static void query_gid__refuses_what_is_not_in_the_table(void **state)
 	assert_int_equal(ibv_query_gid(*state, 1, DEVICE_GIDS_MAX, &gid), -1);
 }
 
-static void query_gid_ex__describes_the_entry(void **state)
+TEST(query_gid_ex__describes_the_entry)
 {
 	struct ibv_gid_entry entry;
 
@@ -113,7 +116,7 @@ static void query_gid_ex__describes_the_entry(void **state)
 	assert_int_equal(entry.ndev_ifindex, 7);
 }
 
-static void query_gid_ex__tells_free_from_wrong(void **state)
+TEST(query_gid_ex__tells_free_from_wrong)
 {
 	struct ibv_gid_entry entry;
 
@@ -124,7 +127,7 @@ static void query_gid_ex__tells_free_from_wrong(void **state)
 	assert_int_equal(ibv_query_gid_ex(*state, 1, 0, &entry, 1), EOPNOTSUPP);
 }
 
-static void query_gid_table__gives_used_entries_only(void **state)
+TEST(query_gid_table__gives_used_entries_only)
 {
 	struct ibv_gid_entry entries[4];
 
@@ -134,7 +137,7 @@ static void query_gid_table__gives_used_entries_only(void **state)
 	assert_memory_equal(&entries[1].gid, &fake.device->gids[FAKE_GID_V6].gid, 16);
 }
 
-static void query_gid_table__refuses_a_short_array(void **state)
+TEST(query_gid_table__refuses_a_short_array)
 {
 	struct ibv_gid_entry entry;
 
@@ -142,7 +145,7 @@ static void query_gid_table__refuses_a_short_array(void **state)
 	assert_int_equal(ibv_query_gid_table(*state, &entry, 1, 1), -EOPNOTSUPP);
 }
 
-static void query_gid_type__is_roce_v2(void **state)
+TEST(query_gid_type__is_roce_v2)
 {
 	enum private_gid_type type = PRIVATE_GID_TYPE_ROCE_V1;
 
@@ -151,7 +154,7 @@ static void query_gid_type__is_roce_v2(void **state)
 	assert_int_equal(ibv_query_gid_type(*state, 2, 0, &type), -1);
 }
 
-static void query_pkey__has_the_default_partition(void **state)
+TEST(query_pkey__has_the_default_partition)
 {
 	__be16 pkey = 0;
 
@@ -161,34 +164,9 @@ static void query_pkey__has_the_default_partition(void **state)
 	assert_int_equal(ibv_query_pkey(*state, 2, 0, &pkey), -1);
 }
 
-static void get_pkey_index__finds_it(void **state)
+TEST(get_pkey_index__finds_it)
 {
 	assert_int_equal(ibv_get_pkey_index(*state, 1, 0xffff), 0);
 	assert_int_equal(ibv_get_pkey_index(*state, 1, 0x1234), -1);
 	assert_int_equal(ibv_get_pkey_index(*state, 2, 0xffff), -1);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(query_device__tells_the_rooms_answer),
-		UNIT(query_device_ex__answers_the_inline),
-		UNIT(query_device_ex__writes_no_more_than_the_caller_has),
-		UNIT(query_port__answers_the_inline),
-		UNIT(query_port__knows_port_1_only),
-		UNIT(query_port__of_old_programs_stays_in_its_struct),
-		UNIT(query_gid__gives_entries_and_zeros),
-		UNIT(query_gid__refuses_what_is_not_in_the_table),
-		UNIT(query_gid_ex__describes_the_entry),
-		UNIT(query_gid_ex__tells_free_from_wrong),
-		UNIT(query_gid_table__gives_used_entries_only),
-		UNIT(query_gid_table__refuses_a_short_array),
-		UNIT(query_gid_type__is_roce_v2),
-		UNIT(query_pkey__has_the_default_partition),
-		UNIT(get_pkey_index__finds_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,14 +9,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "live.h"
+#include "test.h"
+
+TEST_GROUP(live_set_up, live_tear_down);
 
 #define PATIENCE_MS 60000 /* for a wake-up that is not lost */
 
@@ -142,19 +141,17 @@ static void resize_between_threads(struct ibv_cq *cq, struct ibv_cq_ex *ex)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void resize_cq__under_traffic(void **state)
+TEST(resize_cq__under_traffic)
 {
-	(void)state;
 	resize_between_threads(ibv_create_cq(live_context, LIVE_WR_MAX, NULL, NULL, 0), NULL);
 }
 
-static void resize_cq__under_traffic_and_the_iterator(void **state)
+TEST(resize_cq__under_traffic_and_the_iterator)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = LIVE_WR_MAX,
 					   .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
 	struct ibv_cq_ex *ex = ibv_create_cq_ex(live_context, &attr);
 
-	(void)state;
 	resize_between_threads(ibv_cq_ex_to_cq(ex), ex);
 }
 
@@ -317,12 +314,11 @@ static void unwatch(struct watched *watched)
 	pthread_mutex_destroy(&watched->lock);
 }
 
-static void channel__no_wake_up_is_lost_and_none_is_for_nothing(void **state)
+TEST(channel__no_wake_up_is_lost_and_none_is_for_nothing)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(live_context);
 	pthread_t senders[LANES], sleepers[SLEEPERS];
 
-	(void)state;
 	room.channel = ibv_create_comp_channel(live_context);
 	assert_int_equal(fcntl(room.channel->fd, F_SETFL, O_NONBLOCK), 0);
 	room.busy = LANES;
@@ -434,7 +430,7 @@ static void run_turns(struct ibv_cq *empty)
 		MUST(ibv_poll_cq(empty, 1, &wc) == 0);
 }
 
-static void destroy_qp__while_its_queue_is_polled(void **state)
+TEST(destroy_qp__while_its_queue_is_polled)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 128};
 	struct ibv_pd *pd = ibv_alloc_pd(live_context);
@@ -443,7 +439,6 @@ static void destroy_qp__while_its_queue_is_polled(void **state)
 	struct ibv_qp *peer, *doomed;
 	pthread_t poller;
 
-	(void)state;
 	outlived.cq = ibv_cq_ex_to_cq(outlived.ex);
 	outlived.stays = create_qp(pd, outlived.cq, outlived.cq);
 	peer = create_qp(pd, other, other);
@@ -498,14 +493,13 @@ static void *contest(void *arg)
 	return NULL;
 }
 
-static void destroy_qp__by_two_threads_happens_once(void **state)
+TEST(destroy_qp__by_two_threads_happens_once)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(live_context);
 	struct ibv_cq *cq = ibv_create_cq(live_context, 16, NULL, NULL, 0);
 	struct contested contested = {.destroyed = 0};
 	pthread_t other;
 
-	(void)state;
 	assert_int_equal(pthread_barrier_init(&contested.barrier, NULL, 2), 0);
 	assert_int_equal(pthread_create(&other, NULL, contest, &contested), 0);
 	for (unsigned int round = 1; round <= ROUNDS; round++) {
@@ -518,17 +512,4 @@ static void destroy_qp__by_two_threads_happens_once(void **state)
 	pthread_barrier_destroy(&contested.barrier);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resize_cq__under_traffic),
-		cmocka_unit_test(resize_cq__under_traffic_and_the_iterator),
-		cmocka_unit_test(channel__no_wake_up_is_lost_and_none_is_for_nothing),
-		cmocka_unit_test(destroy_qp__while_its_queue_is_polled),
-		cmocka_unit_test(destroy_qp__by_two_threads_happens_once),
-	};
-
-	return cmocka_run_group_tests(tests, live_set_up, live_tear_down);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Static rates; test/abi compares all of them with the system's library. */
 #include "fake.h"
+#include "test.h"
 
-static void rate_to_mult__and_back(void **state)
+TEST(rate_to_mult__and_back)
 {
-	(void)state;
 	assert_int_equal(ibv_rate_to_mult(IBV_RATE_5_GBPS), 2);
 	for (int rate = IBV_RATE_MAX; rate <= IBV_RATE_1200_GBPS; rate++) {
 		const int mult = ibv_rate_to_mult((enum ibv_rate)rate);
@@ -14,32 +14,19 @@ static void rate_to_mult__and_back(void **state)
 	}
 }
 
-static void rate_to_mbps__and_back(void **state)
+TEST(rate_to_mbps__and_back)
 {
-	(void)state;
 	assert_int_equal(ibv_rate_to_mbps(IBV_RATE_5_GBPS), 5000);
 	for (int rate = IBV_RATE_2_5_GBPS; rate <= IBV_RATE_1200_GBPS; rate++)
 		assert_int_equal(mbps_to_ibv_rate(ibv_rate_to_mbps((enum ibv_rate)rate)), rate);
 }
 
-static void rates__that_are_none(void **state)
+TEST(rates__that_are_none)
 {
-	(void)state;
 	assert_int_equal(ibv_rate_to_mult(IBV_RATE_MAX), -1);
 	assert_int_equal(ibv_rate_to_mult(IBV_RATE_100_GBPS), -1);
 	assert_int_equal(ibv_rate_to_mbps((enum ibv_rate)99), -1);
 	assert_int_equal(mult_to_ibv_rate(0), IBV_RATE_MAX);
 	assert_int_equal(mult_to_ibv_rate(-1), IBV_RATE_MAX);
 	assert_int_equal(mbps_to_ibv_rate(1), IBV_RATE_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rate_to_mult__and_back),
-		cmocka_unit_test(rate_to_mbps__and_back),
-		cmocka_unit_test(rates__that_are_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

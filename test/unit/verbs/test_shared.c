@@ -4,6 +4,9 @@
 
 #include "domains.h"
 #include "talk.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 /* A second handle of a domain, which the first one has destroyed. */
 static struct ibv_pd *destroyed(struct ibv_context *context)
@@ -15,7 +18,7 @@ static struct ibv_pd *destroyed(struct ibv_context *context)
 	return left;
 }
 
-static void dealloc_pd__no_region_is_made_by_a_handle_that_is_left(void **state)
+TEST(dealloc_pd__no_region_is_made_by_a_handle_that_is_left)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *left = destroyed(*state);
 	struct ibv_dm *dm = ibv_alloc_dm(*state, &(struct ibv_alloc_dm_attr){.length = 64});
@@ -41,7 +44,7 @@ static void dealloc_pd__no_region_is_made_by_a_handle_that_is_left(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void dealloc_pd__no_queue_is_made_by_a_handle_that_is_left(void **state)
+TEST(dealloc_pd__no_queue_is_made_by_a_handle_that_is_left)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 16, NULL, NULL, 0);
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
@@ -59,7 +62,7 @@ static void dealloc_pd__no_queue_is_made_by_a_handle_that_is_left(void **state)
 }
 
 /* They know their domain without the handle. */
-static void unimport_pd__windows_and_queue_pairs_made_by_it_go_on(void **state)
+TEST(unimport_pd__windows_and_queue_pairs_made_by_it_go_on)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_pd *second = ibv_import_pd(*state, talk.b.pd->handle), *other;
@@ -85,7 +88,7 @@ static void unimport_pd__windows_and_queue_pairs_made_by_it_go_on(void **state)
 	talk_end(&talk);
 }
 
-static void dereg_mr__nothing_is_bound_by_a_handle_that_is_left(void **state)
+TEST(dereg_mr__nothing_is_bound_by_a_handle_that_is_left)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
 	struct ibv_mr *left = ibv_import_mr(talk.b.pd, talk.target_mr->handle);
@@ -105,7 +108,7 @@ static void dereg_mr__nothing_is_bound_by_a_handle_that_is_left(void **state)
 
 static struct mr *left_over; /* nobody frees it */
 
-static void close_device__a_domain_in_use_is_shown_no_more(void **state)
+TEST(close_device__a_domain_in_use_is_shown_no_more)
 {
 	static uint8_t memory[64];
 	struct ibv_context *context = *state, *other = ibv_open_device(context->device);
@@ -121,19 +124,4 @@ static void close_device__a_domain_in_use_is_shown_no_more(void **state)
 	pd = ibv_alloc_pd(context);
 	assert_non_null(pd);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(dealloc_pd__no_region_is_made_by_a_handle_that_is_left),
-		UNIT(dealloc_pd__no_queue_is_made_by_a_handle_that_is_left),
-		UNIT(unimport_pd__windows_and_queue_pairs_made_by_it_go_on),
-		UNIT(dereg_mr__nothing_is_bound_by_a_handle_that_is_left),
-		UNIT(close_device__a_domain_in_use_is_shown_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,9 @@
 #include "queue/srq.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define PAIRS 2
 
@@ -20,7 +23,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, uint32_t max_wr)
 	return srq;
 }
 
-static void create_srq__fills_the_public_struct(void **state)
+TEST(create_srq__fills_the_public_struct)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	int mine;
@@ -44,7 +47,7 @@ static void create_srq__fills_the_public_struct(void **state)
 	assert_int_equal(fake.device->quota[DEVICE_QUOTA_SRQ], 0);
 }
 
-static void create_srq__refuses_what_is_wrong(void **state)
+TEST(create_srq__refuses_what_is_wrong)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	const struct ibv_srq_attr wrong[] = {
@@ -72,7 +75,7 @@ static void create_srq__refuses_what_is_wrong(void **state)
 	assert_int_equal(fake.device->quota[DEVICE_QUOTA_SRQ], 0);
 }
 
-static void modify_srq__changes_all_or_nothing(void **state)
+TEST(modify_srq__changes_all_or_nothing)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_srq *srq = create(pd, 16);
@@ -213,17 +216,17 @@ static void post_srq_recv__serves_whoever_receives(void **state, enum ibv_qp_typ
 	group_end(&group);
 }
 
-static void post_srq_recv__serves_rc(void **state)
+TEST(post_srq_recv__serves_rc)
 {
 	post_srq_recv__serves_whoever_receives(state, IBV_QPT_RC);
 }
 
-static void post_srq_recv__serves_uc(void **state)
+TEST(post_srq_recv__serves_uc)
 {
 	post_srq_recv__serves_whoever_receives(state, IBV_QPT_UC);
 }
 
-static void post_srq_recv__names_what_found_no_room(void **state)
+TEST(post_srq_recv__names_what_found_no_room)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_srq *srq = create(pd, 2);
@@ -247,7 +250,7 @@ static struct ibv_async_event next_event(struct ibv_context *context)
 	return event;
 }
 
-static void limit__is_told_once(void **state)
+TEST(limit__is_told_once)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 3};
 	struct ibv_async_event event;
@@ -270,7 +273,7 @@ static void limit__is_told_once(void **state)
 	group_end(&group);
 }
 
-static void error__tells_of_the_last_request(void **state)
+TEST(error__tells_of_the_last_request)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct ibv_async_event event;
@@ -305,7 +308,7 @@ static void *destroy_thread(void *arg)
 	return NULL;
 }
 
-static void destroy_srq__waits_for_the_acknowledgement(void **state)
+TEST(destroy_srq__waits_for_the_acknowledgement)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct destroyer destroyer = {.srq = create(pd, 2)};
@@ -320,23 +323,4 @@ static void destroy_srq__waits_for_the_acknowledgement(void **state)
 	ibv_ack_async_event(&event);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(create_srq__fills_the_public_struct),
-		UNIT(create_srq__refuses_what_is_wrong),
-		UNIT(modify_srq__changes_all_or_nothing),
-		UNIT(post_srq_recv__serves_rc),
-		UNIT(post_srq_recv__serves_uc),
-		UNIT(post_srq_recv__names_what_found_no_room),
-		UNIT(limit__is_told_once),
-		UNIT(error__tells_of_the_last_request),
-		UNIT(destroy_srq__waits_for_the_acknowledgement),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

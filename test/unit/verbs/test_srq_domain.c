@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define BYTES 1024
 #define GRH   40
@@ -145,22 +148,22 @@ static void receive_as(struct ibv_context *context, enum ibv_qp_type type,
 	end(&scene);
 }
 
-static void receive__by_rc(void **state)
+TEST(receive__by_rc)
 {
 	receive_as(*state, IBV_QPT_RC, IBV_WC_REM_OP_ERR);
 }
 
-static void receive__by_uc(void **state)
+TEST(receive__by_uc)
 {
 	receive_as(*state, IBV_QPT_UC, IBV_WC_SUCCESS);
 }
 
-static void receive__by_ud(void **state)
+TEST(receive__by_ud)
 {
 	receive_as(*state, IBV_QPT_UD, IBV_WC_SUCCESS);
 }
 
-static void write__by_a_key_of_the_queue_pairs_domain(void **state)
+TEST(write__by_a_key_of_the_queue_pairs_domain)
 {
 	struct scene scene = start(*state, IBV_QPT_RC);
 
@@ -172,18 +175,4 @@ static void write__by_a_key_of_the_queue_pairs_domain(void **state)
 	expect(scene.send_cq, IBV_WC_REM_ACCESS_ERR);
 	assert_true(inbox_is_untouched());
 	end(&scene);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(receive__by_rc),
-		UNIT(receive__by_uc),
-		UNIT(receive__by_ud),
-		UNIT(write__by_a_key_of_the_queue_pairs_domain),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

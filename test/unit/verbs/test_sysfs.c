@@ -8,6 +8,7 @@
 #include "private.h"
 
 #include "fake.h"
+#include "test.h"
 
 static char dir[] = "/tmp/uroce-test-XXXXXX";
 
@@ -23,36 +24,34 @@ static void write_file(const char *name, const char *text)
 	fclose(file);
 }
 
-static int make_dir(void **state)
+static int make_dir(TEST_STATE)
 {
-	(void)state;
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-static int remove_dir(void **state)
+static int remove_dir(TEST_STATE)
 {
 	char path[64];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/file", dir);
 	unlink(path);
 	return rmdir(dir);
 }
 
-static void get_sysfs_path__has_no_slash_at_its_end(void **state)
+TEST_GROUP(make_dir, remove_dir);
+
+TEST(get_sysfs_path__has_no_slash_at_its_end)
 {
-	(void)state;
 	setenv("SYSFS_PATH", "/tmp//", 1);
 	assert_string_equal(ibv_get_sysfs_path(), "/tmp");
 	setenv("SYSFS_PATH", "/other", 1);
 	assert_string_equal(ibv_get_sysfs_path(), "/tmp");
 }
 
-static void read_sysfs_file__drops_the_newline(void **state)
+TEST(read_sysfs_file__drops_the_newline)
 {
 	char buf[16];
 
-	(void)state;
 	write_file("file", "hello\n");
 	assert_int_equal(ibv_read_sysfs_file(dir, "file", buf, sizeof(buf)), 5);
 	assert_string_equal(buf, "hello");
@@ -60,21 +59,19 @@ static void read_sysfs_file__drops_the_newline(void **state)
 	assert_string_equal(buf, "hello");
 }
 
-static void read_sysfs_file__without_a_newline(void **state)
+TEST(read_sysfs_file__without_a_newline)
 {
 	char buf[16];
 
-	(void)state;
 	write_file("file", "hello");
 	assert_int_equal(ibv_read_sysfs_file(dir, "file", buf, sizeof(buf)), 5);
 	assert_string_equal(buf, "hello");
 }
 
-static void read_sysfs_file__stays_in_its_buffer(void **state)
+TEST(read_sysfs_file__stays_in_its_buffer)
 {
 	char buf[8];
 
-	(void)state;
 	memset(buf, 'x', sizeof(buf));
 	write_file("file", "hello world\n");
 	errno = 0;
@@ -83,27 +80,13 @@ static void read_sysfs_file__stays_in_its_buffer(void **state)
 	assert_int_equal(buf[4], 'x');
 }
 
-static void read_sysfs_file__fails_with_errno(void **state)
+TEST(read_sysfs_file__fails_with_errno)
 {
 	char buf[8];
 
-	(void)state;
 	errno = 0;
 	assert_int_equal(ibv_read_sysfs_file(dir, "none", buf, sizeof(buf)), -1);
 	assert_int_equal(errno, ENOENT);
 	assert_int_equal(ibv_read_ibdev_sysfs_file(buf, sizeof(buf), NULL, "node_guid"), -1);
 	assert_int_equal(errno, EOPNOTSUPP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(get_sysfs_path__has_no_slash_at_its_end),
-		cmocka_unit_test(read_sysfs_file__drops_the_newline),
-		cmocka_unit_test(read_sysfs_file__without_a_newline),
-		cmocka_unit_test(read_sysfs_file__stays_in_its_buffer),
-		cmocka_unit_test(read_sysfs_file__fails_with_errno),
-	};
-
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -9,16 +9,15 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "crowd.h"
 #include "live.h"
+#include "test.h"
+
+TEST_GROUP(crowd_open, crowd_close);
 
 #define ROUNDS	  300
 #define OWN_BYTES 65536
@@ -452,12 +451,11 @@ static void *run_job(void *arg)
 	return NULL;
 }
 
-static void verbs__any_from_any_thread(void **state)
+TEST(verbs__any_from_any_thread)
 {
 	pthread_t threads[JOBS];
 	size_t numbers[JOBS];
 
-	(void)state;
 	for (size_t i = 0; i < JOBS; i++)
 		crowd.running += jobs[i].makes;
 	for (size_t i = 0; i < JOBS; i++) {
@@ -467,13 +465,4 @@ static void verbs__any_from_any_thread(void **state)
 	for (size_t i = 0; i < JOBS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_int_equal(crowd.completed, crowd.posted);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(verbs__any_from_any_thread),
-	};
-
-	return cmocka_run_group_tests(tests, crowd_open, crowd_close);
 }

@@ -7,16 +7,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
-
 #include "live.h"
+#include "test.h"
+
+TEST_GROUP(live_set_up, live_tear_down);
 
 #define THREADS	   4
 #define ROUNDS	   60
@@ -158,11 +157,10 @@ static void *take_away_and_unmap(void *arg)
 	return NULL;
 }
 
-static void dereg_and_rereg_mr__no_packet_touches_the_memory_after_it(void **state)
+TEST(dereg_and_rereg_mr__no_packet_touches_the_memory_after_it)
 {
 	size_t seeds[THREADS] = {0, 1, 2, 3};
 
-	(void)state;
 	run_threads(take_away_and_unmap, THREADS, seeds, sizeof(seeds[0]));
 }
 
@@ -200,11 +198,10 @@ static void *deregister_and_free(void *arg)
 	return NULL;
 }
 
-static void dereg_mr__memory_is_free_to_be_freed(void **state)
+TEST(dereg_mr__memory_is_free_to_be_freed)
 {
 	size_t seeds[THREADS] = {0, 1, 2, 3};
 
-	(void)state;
 	run_threads(deregister_and_free, THREADS, seeds, sizeof(seeds[0]));
 }
 
@@ -353,12 +350,11 @@ static void *run_worker(void *arg)
 	return result;
 }
 
-static void reg_mr__from_several_threads_under_traffic(void **state)
+TEST(reg_mr__from_several_threads_under_traffic)
 {
 	unsigned int running = THREADS - 1;
 	struct worker workers[THREADS];
 
-	(void)state;
 	for (size_t i = 0; i < THREADS; i++)
 		workers[i] = (struct worker){.body = i == 0 ? keep_traffic : keep_registering,
 					     .running = &running};
@@ -383,7 +379,7 @@ static void *dereg_other(void *arg)
 }
 
 /* A region is made in a domain that goes, or it is not; there is nothing in between. */
-static void dealloc_pd__while_another_handle_is_used(void **state)
+TEST(dealloc_pd__while_another_handle_is_used)
 {
 	struct ibv_pd *pd, *other;
 	pthread_t thread;
@@ -391,7 +387,6 @@ static void dealloc_pd__while_another_handle_is_used(void **state)
 	void *result;
 	char buf[64];
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		pd = ibv_alloc_pd(live_context);
 		other = ibv_import_pd(live_context, pd->handle);
@@ -408,7 +403,7 @@ static void dealloc_pd__while_another_handle_is_used(void **state)
 	}
 }
 
-static void dereg_mr__while_another_handle_is_used(void **state)
+TEST(dereg_mr__while_another_handle_is_used)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(live_context);
 	struct ibv_mr *mr, *other;
@@ -417,7 +412,6 @@ static void dereg_mr__while_another_handle_is_used(void **state)
 	void *result;
 	int rc;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		mr = ibv_reg_mr(pd, memory, BYTES, ACCESS);
 		other = ibv_import_mr(pd, mr->handle);
@@ -434,17 +428,4 @@ static void dereg_mr__while_another_handle_is_used(void **state)
 	}
 	munmap(memory, BYTES);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dereg_and_rereg_mr__no_packet_touches_the_memory_after_it),
-		cmocka_unit_test(dereg_mr__memory_is_free_to_be_freed),
-		cmocka_unit_test(reg_mr__from_several_threads_under_traffic),
-		cmocka_unit_test(dealloc_pd__while_another_handle_is_used),
-		cmocka_unit_test(dereg_mr__while_another_handle_is_used),
-	};
-
-	return cmocka_run_group_tests(tests, live_set_up, live_tear_down);
 }

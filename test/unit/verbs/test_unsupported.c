@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is not built answers EOPNOTSUPP in its call's own way, and touches nothing. */
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define assert_null_unsupported(call)                \
 	do {                                         \
@@ -9,7 +12,7 @@
 		assert_int_equal(errno, EOPNOTSUPP); \
 	} while (0)
 
-static void inlines__that_return_objects(void **state)
+TEST(inlines__that_return_objects)
 {
 	struct ibv_context *context = *state;
 	struct ibv_qp qp = {.context = context};
@@ -21,7 +24,7 @@ static void inlines__that_return_objects(void **state)
 	assert_null_unsupported(ibv_create_counters(context, NULL));
 }
 
-static void inlines__that_post(void **state)
+TEST(inlines__that_post)
 {
 	struct ibv_srq srq = {.context = *state};
 	struct ibv_ops_wr op = {0}, *bad_op = NULL;
@@ -31,7 +34,7 @@ static void inlines__that_post(void **state)
 }
 
 /* A program calls through every slot without looking, so none may be empty. */
-static void slots__all_are_filled(void **state)
+TEST(slots__all_are_filled)
 {
 	struct ibv_context *context = *state;
 	const struct verbs_context *verbs = verbs_get_ctx(context);
@@ -54,7 +57,7 @@ static void slots__all_are_filled(void **state)
 }
 
 /* Slots that today's headers do not call, and programs built long ago might. */
-static void slots__of_old_inlines(void **state)
+TEST(slots__of_old_inlines)
 {
 	struct ibv_context *context = *state;
 	void *(*const old[])(void) = {
@@ -68,18 +71,4 @@ static void slots__of_old_inlines(void **state)
 		assert_null_unsupported(old[i]());
 	assert_int_equal(context->ops._compat_query_device(context, &attr), 0);
 	assert_int_equal(attr.phys_port_cnt, 1);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(inlines__that_return_objects),
-		UNIT(inlines__that_post),
-		UNIT(slots__all_are_filled),
-		UNIT(slots__of_old_inlines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

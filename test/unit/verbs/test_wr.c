@@ -6,6 +6,9 @@
 #include "wire/headers.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 #define BYTES 4096
 
@@ -116,7 +119,7 @@ static void set_source(struct extended *extended, uint32_t length)
 	ibv_wr_set_sge(extended->ex, extended->source->lkey, (uintptr_t)source, length);
 }
 
-static void send__by_each_setter(void **state)
+TEST(send__by_each_setter)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, RC_OPS);
 	struct ibv_sge list[2] = {{(uintptr_t)source, 10, extended.source->lkey},
@@ -145,7 +148,7 @@ static void send__by_each_setter(void **state)
 	end(&extended);
 }
 
-static void imm__arrives(void **state)
+TEST(imm__arrives)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, RC_OPS);
 	struct ibv_wc wc;
@@ -171,7 +174,7 @@ static void imm__arrives(void **state)
 	end(&extended);
 }
 
-static void write__and_read(void **state)
+TEST(write__and_read)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, RC_OPS);
 
@@ -189,7 +192,7 @@ static void write__and_read(void **state)
 	end(&extended);
 }
 
-static void atomics__change_the_target(void **state)
+TEST(atomics__change_the_target)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, RC_OPS);
 	uint64_t *word = (uint64_t *)(void *)target;
@@ -213,7 +216,7 @@ static void atomics__change_the_target(void **state)
 	end(&extended);
 }
 
-static void atomic_write__stores_its_word(void **state)
+TEST(atomic_write__stores_its_word)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE);
 	struct ibv_sge sge = {(uintptr_t)source, 8, extended.source->lkey};
@@ -248,7 +251,7 @@ static void atomic_write__stores_its_word(void **state)
 }
 
 /* As a program does that was compiled with a later verbs.h. */
-static void flush__by_programs_of_later_releases(void **state)
+TEST(flush__by_programs_of_later_releases)
 {
 	struct extended extended =
 		start(*state, IBV_QPT_RC, IBV_QP_EX_WITH_RDMA_WRITE | LATER_QP_EX_WITH_FLUSH);
@@ -277,7 +280,7 @@ static void flush__by_programs_of_later_releases(void **state)
 	end(&extended);
 }
 
-static void datagram__goes_to_its_address(void **state)
+TEST(datagram__goes_to_its_address)
 {
 	struct extended extended =
 		start(*state, IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM);
@@ -297,7 +300,7 @@ static void datagram__goes_to_its_address(void **state)
 	end(&extended);
 }
 
-static void complete__with_one_wrong_request_posts_none(void **state)
+TEST(complete__with_one_wrong_request_posts_none)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, IBV_QP_EX_WITH_SEND);
 	const unsigned int kicks = fake.kicks;
@@ -316,7 +319,7 @@ static void complete__with_one_wrong_request_posts_none(void **state)
 	end(&extended);
 }
 
-static void abort__posts_nothing(void **state)
+TEST(abort__posts_nothing)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, RC_OPS);
 	struct ibv_wc wc;
@@ -330,7 +333,7 @@ static void abort__posts_nothing(void **state)
 	end(&extended);
 }
 
-static void complete__before_the_queue_pair_sends_fails(void **state)
+TEST(complete__before_the_queue_pair_sends_fails)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, RC_OPS);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
@@ -345,7 +348,7 @@ static void complete__before_the_queue_pair_sends_fails(void **state)
 	end(&extended);
 }
 
-static void create__refuses_what_the_type_does_not_send(void **state)
+TEST(create__refuses_what_the_type_does_not_send)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -385,7 +388,7 @@ static void create__refuses_what_the_type_does_not_send(void **state)
 }
 
 /* Programs may call what they did not ask for: never through NULL. */
-static void fill__leaves_no_call_out(void **state)
+TEST(fill__leaves_no_call_out)
 {
 	struct extended extended = start(*state, IBV_QPT_RC, IBV_QP_EX_WITH_SEND);
 	void (*const *first)(void) =
@@ -397,26 +400,4 @@ static void fill__leaves_no_call_out(void **state)
 	for (size_t i = 0; i < count; i++)
 		assert_true(first[i] != NULL);
 	end(&extended);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(send__by_each_setter),
-		UNIT(imm__arrives),
-		UNIT(write__and_read),
-		UNIT(atomics__change_the_target),
-		UNIT(atomic_write__stores_its_word),
-		UNIT(flush__by_programs_of_later_releases),
-		UNIT(datagram__goes_to_its_address),
-		UNIT(complete__with_one_wrong_request_posts_none),
-		UNIT(abort__posts_nothing),
-		UNIT(complete__before_the_queue_pair_sends_fails),
-		UNIT(create__refuses_what_the_type_does_not_send),
-		UNIT(fill__leaves_no_call_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,9 @@
 #include "queue/cq.h"
 
 #include "fake.h"
+#include "test.h"
+
+TEST_FIXTURE(fake_setup, fake_close);
 
 static uint8_t bytes[4096];
 
@@ -158,7 +161,7 @@ static void expect_sent(struct domain *domain, enum ibv_wc_status status)
 	assert_int_equal(wc.qp_num, domain->ini->qp_num);
 }
 
-static void send__arrives_in_the_queue_of_the_number(void **state)
+TEST(send__arrives_in_the_queue_of_the_number)
 {
 	struct domain domain;
 	struct ibv_wc wc;
@@ -179,7 +182,7 @@ static void send__arrives_in_the_queue_of_the_number(void **state)
 	domain_end(&domain);
 }
 
-static void read__uses_the_protection_domain_of_the_number(void **state)
+TEST(read__uses_the_protection_domain_of_the_number)
 {
 	struct domain domain;
 	uint32_t srqn;
@@ -193,7 +196,7 @@ static void read__uses_the_protection_domain_of_the_number(void **state)
 	domain_end(&domain);
 }
 
-static void destroy_srq__makes_its_number_nobodys(void **state)
+TEST(destroy_srq__makes_its_number_nobodys)
 {
 	struct domain domain;
 	uint32_t srqn;
@@ -241,7 +244,7 @@ static void expect_received(const struct domain *domain, int count)
 	assert_int_equal(ibv_poll_cq(domain->srq_cq, 4, wc), count);
 }
 
-static void reset_qp__its_completions_are_gone(void **state)
+TEST(reset_qp__its_completions_are_gone)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 	struct domain domain;
@@ -255,7 +258,7 @@ static void reset_qp__its_completions_are_gone(void **state)
 	domain_end(&domain);
 }
 
-static void destroy_qp__its_completions_are_gone(void **state)
+TEST(destroy_qp__its_completions_are_gone)
 {
 	struct domain domain;
 
@@ -268,7 +271,7 @@ static void destroy_qp__its_completions_are_gone(void **state)
 }
 
 /* Not before the last handle goes, though, with which the queue pair does. */
-static void destroy_qp__of_one_handle_leaves_them(void **state)
+TEST(destroy_qp__of_one_handle_leaves_them)
 {
 	struct domain domain;
 	struct ibv_qp *second;
@@ -282,7 +285,7 @@ static void destroy_qp__of_one_handle_leaves_them(void **state)
 	domain_end(&domain);
 }
 
-static void destroy_qp__finds_them_where_their_queue_has_gone(void **state)
+TEST(destroy_qp__finds_them_where_their_queue_has_gone)
 {
 	struct domain domain;
 
@@ -296,7 +299,7 @@ static void destroy_qp__finds_them_where_their_queue_has_gone(void **state)
 	domain_end(&domain);
 }
 
-static void open_xrcd__shares_by_file(void **state)
+TEST(open_xrcd__shares_by_file)
 {
 	const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct ibv_xrcd_init_attr no_fd = {.comp_mask = IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -318,7 +321,7 @@ static void open_xrcd__shares_by_file(void **state)
 	close(fd);
 }
 
-static void open_qp__gives_another_handle(void **state)
+TEST(open_qp__gives_another_handle)
 {
 	struct ibv_context *other = fake_open();
 	const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -349,7 +352,7 @@ static void open_qp__gives_another_handle(void **state)
 	close(fd);
 }
 
-static void open_qp__refuses_those_of_others(void **state)
+TEST(open_qp__refuses_those_of_others)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_xrcd *mine = open_xrcd(*state, -1, O_CREAT);
@@ -367,7 +370,7 @@ static void open_qp__refuses_those_of_others(void **state)
 	fake_pair_destroy(&pair);
 }
 
-static void events__reach_every_handle(void **state)
+TEST(events__reach_every_handle)
 {
 	struct ibv_xrcd *xrcd = open_xrcd(*state, -1, O_CREAT);
 	struct ibv_qp *first = create_tgt(*state, xrcd);
@@ -384,25 +387,4 @@ static void events__reach_every_handle(void **state)
 	assert_int_equal(ibv_destroy_qp(first), 0);
 	assert_int_equal(ibv_destroy_qp(second), 0);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
-}
-
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIT(send__arrives_in_the_queue_of_the_number),
-		UNIT(read__uses_the_protection_domain_of_the_number),
-		UNIT(destroy_srq__makes_its_number_nobodys),
-		UNIT(reset_qp__its_completions_are_gone),
-		UNIT(destroy_qp__its_completions_are_gone),
-		UNIT(destroy_qp__of_one_handle_leaves_them),
-		UNIT(destroy_qp__finds_them_where_their_queue_has_gone),
-		UNIT(open_xrcd__shares_by_file),
-		UNIT(open_qp__gives_another_handle),
-		UNIT(open_qp__refuses_those_of_others),
-		UNIT(events__reach_every_handle),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

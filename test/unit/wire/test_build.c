@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets that are built: their fields, their limits, and that the parser agrees. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/guard.h"
 #include "wire/build.h"
 #include "wire/packet.h"
+#include "test.h"
 
 /* clang-format off */
 static const struct path_attr ipv4_attr = {
@@ -47,11 +44,10 @@ static uint8_t data[WIRE_MTU_MAX + 1];
 static struct packet_out out;
 static struct path path;
 
-static int fresh(void **state)
+static int fresh(TEST_STATE)
 {
 	size_t i;
 
-	(void)state;
 	/* What is not written must show. */
 	memset(frame, 0xa5, sizeof(frame));
 	memset(&out, 0xa5, sizeof(out));
@@ -61,29 +57,29 @@ static int fresh(void **state)
 	return path_init(&path, &ipv4_attr);
 }
 
+TEST_FIXTURE(fresh, NULL);
+
 static void parse(uint32_t len, struct packet *packet)
 {
 	assert_int_equal(packet_parse(frame, len, false, packet), PACKET_OK);
 	assert_true(packet_icrc_ok(packet));
 }
 
-static void packet_begin__writes_the_bth(void **state)
+TEST(packet_begin__writes_the_bth)
 {
 	static const uint8_t expected[] = {0x04, 0x40, 0xff, 0xff, 0,	 0x12,
 					   0x34, 0x56, 0,    0xab, 0xcd, 0xef};
 
-	(void)state;
 	packet_begin(&out, &path, &send_only);
 	assert_int_equal(out.hdr_len, 14 + 20 + 8 + 12);
 	assert_memory_equal(frame, path.hdr, path.len);
 	assert_memory_equal(frame + 42, expected, sizeof(expected));
 }
 
-static void packet_begin__each_flag_is_its_bit(void **state)
+TEST(packet_begin__each_flag_is_its_bit)
 {
 	struct bth_fields bth = {.opcode = 0x11};
 
-	(void)state;
 	packet_begin(&out, &path, &bth);
 	assert_int_equal(frame[43], 0);
 	assert_int_equal(frame[46], 0);
@@ -99,11 +95,10 @@ static void packet_begin__each_flag_is_its_bit(void **state)
 	assert_int_equal(frame[46], 0x40);
 }
 
-static void packet_begin__forgets_the_packet_before(void **state)
+TEST(packet_begin__forgets_the_packet_before)
 {
 	uint32_t len;
 
-	(void)state;
 	packet_begin(&out, &path, &send_only);
 	out.ip_id = 99;
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 100), 0);
@@ -115,20 +110,18 @@ static void packet_begin__forgets_the_packet_before(void **state)
 	assert_int_equal(frame[18] << 8 | frame[19], 0);
 }
 
-static void packet_extend__reserves_behind_what_is_there(void **state)
+TEST(packet_extend__reserves_behind_what_is_there)
 {
-	(void)state;
 	packet_begin(&out, &path, &send_only);
 	assert_ptr_equal(packet_extend(&out, 16), frame + 54);
 	assert_ptr_equal(packet_extend(&out, 4), frame + 70);
 	assert_int_equal(out.hdr_len, 74);
 }
 
-static void packet_payload__refuses_a_fragment_too_many(void **state)
+TEST(packet_payload__refuses_a_fragment_too_many)
 {
 	int i;
 
-	(void)state;
 	packet_begin(&out, &path, &send_only);
 	for (i = 0; i < PACKET_FRAGS_MAX; i++)
 		assert_int_equal(packet_payload(&out, FRAG_COPY, data + i, 1), 0);
@@ -138,9 +131,8 @@ static void packet_payload__refuses_a_fragment_too_many(void **state)
 	assert_int_equal(packet_payload(&out, FRAG_COPY, NULL, 0), 0);
 }
 
-static void packet_payload__refuses_more_than_the_largest_mtu(void **state)
+TEST(packet_payload__refuses_more_than_the_largest_mtu)
 {
-	(void)state;
 	packet_begin(&out, &path, &send_only);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, WIRE_MTU_MAX + 1), -EMSGSIZE);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, WIRE_MTU_MAX), 0);
@@ -149,11 +141,10 @@ static void packet_payload__refuses_more_than_the_largest_mtu(void **state)
 	assert_int_equal(out.payload_len, WIRE_MTU_MAX);
 }
 
-static void packet_payload__is_read_by_seal(void **state)
+TEST(packet_payload__is_read_by_seal)
 {
 	struct packet packet;
 
-	(void)state;
 	packet_begin(&out, &path, &send_only);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 8), 0);
 	memset(data, 0x77, 8);
@@ -161,7 +152,7 @@ static void packet_payload__is_read_by_seal(void **state)
 	assert_memory_equal(packet.payload, data, 8);
 }
 
-static void packet_seal__pads_with_zeros_to_four_bytes(void **state)
+TEST(packet_seal__pads_with_zeros_to_four_bytes)
 {
 	struct packet packet;
 	uint32_t len, i;
@@ -182,12 +173,11 @@ static void packet_seal__pads_with_zeros_to_four_bytes(void **state)
 	}
 }
 
-static void packet_seal__may_be_called_again(void **state)
+TEST(packet_seal__may_be_called_again)
 {
 	struct packet packet;
 	uint32_t len;
 
-	(void)state;
 	packet_begin(&out, &path, &send_only);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 5), 0);
 	len = packet_seal(&out);
@@ -196,12 +186,11 @@ static void packet_seal__may_be_called_again(void **state)
 	assert_int_equal(packet.pad, 3);
 }
 
-static void packet_seal__gathers_copies_and_zeros(void **state)
+TEST(packet_seal__gathers_copies_and_zeros)
 {
 	static const uint8_t zeros[1000];
 	struct packet packet;
 
-	(void)state;
 	packet_begin(&out, &path, &send_only);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 3), 0);
 	assert_int_equal(packet_payload(&out, FRAG_ZERO, NULL, 1000), 0);
@@ -216,7 +205,7 @@ static void packet_seal__gathers_copies_and_zeros(void **state)
 }
 
 /* Whole but for ICRC and UDP checksum. */
-static void packet_seal__of_who_is_trusted_leaves_the_icrc_out(void **state)
+TEST(packet_seal__of_who_is_trusted_leaves_the_icrc_out)
 {
 	static const uint8_t zeros[4];
 	struct packet packet;
@@ -244,13 +233,12 @@ static void packet_seal__of_who_is_trusted_leaves_the_icrc_out(void **state)
 	}
 }
 
-static void packet_seal__memory_that_is_gone_is_a_fault(void **state)
+TEST(packet_seal__memory_that_is_gone_is_a_fault)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *gone = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct packet packet;
 
-	(void)state;
 	assert_ptr_not_equal(gone, MAP_FAILED);
 	assert_int_equal(guard_install(), 0);
 	packet_begin(&out, &path, &send_only);
@@ -268,11 +256,10 @@ static void packet_seal__memory_that_is_gone_is_a_fault(void **state)
 	munmap(gone, page);
 }
 
-static void packet_seal__own_memory_is_copied_as_any(void **state)
+TEST(packet_seal__own_memory_is_copied_as_any)
 {
 	struct packet packet;
 
-	(void)state;
 	for (uint32_t len = 1; len <= 100; len++) {
 		packet_begin(&out, &path, &send_only);
 		assert_int_equal(packet_payload(&out, FRAG_OWN, data, len), 0);
@@ -285,13 +272,12 @@ static void packet_seal__own_memory_is_copied_as_any(void **state)
 }
 
 /* The longest packet: XRC's atomic headers and a full MTU behind a tagged IPv6 header. */
-static void packet_seal__longest_packet_fits_its_frame(void **state)
+TEST(packet_seal__longest_packet_fits_its_frame)
 {
 	const struct bth_fields bth = {.opcode = OPCODE_XRC | OPCODE_WRITE_ONLY_IMM};
 	struct packet packet;
 	uint32_t len;
 
-	(void)state;
 	assert_int_equal(path_init(&path, &ipv6_attr), 0);
 	packet_begin(&out, &path, &bth);
 	memset(packet_extend(&out, 24), 0, 24);
@@ -304,12 +290,11 @@ static void packet_seal__longest_packet_fits_its_frame(void **state)
 	assert_int_equal(frame[len], 0xa5);
 }
 
-static void packet_seal__ipv4_id_and_its_checksum(void **state)
+TEST(packet_seal__ipv4_id_and_its_checksum)
 {
 	struct packet packet;
 	unsigned int id;
 
-	(void)state;
 	/* Sums that carry are among so many. */
 	for (id = 0; id < 0x10000; id += 17) {
 		packet_begin(&out, &path, &send_only);
@@ -321,13 +306,12 @@ static void packet_seal__ipv4_id_and_its_checksum(void **state)
 	}
 }
 
-static void packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones(void **state)
+TEST(packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones)
 {
 	struct packet packet;
 	unsigned int round, ones = 0;
 	uint32_t payload;
 
-	(void)state;
 	assert_int_equal(path_init(&path, &ipv6_attr), 0);
 	for (round = 0; round < 2000000 && ones == 0; round++) {
 		uint8_t *checksum = frame + 18 + 40 + 6;
@@ -344,13 +328,12 @@ static void packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones(void **state)
 }
 
 /* The port adds up what the pseudo header's sum leaves. */
-static void packet_seal__ipv6_udp_checksum_may_be_the_ports_to_complete(void **state)
+TEST(packet_seal__ipv6_udp_checksum_may_be_the_ports_to_complete)
 {
 	const uint16_t *words;
 	struct packet packet;
 	uint32_t sum = 0, len;
 
-	(void)state;
 	assert_int_equal(path_init(&path, &ipv6_attr), 0);
 	packet_begin(&out, &path, &send_only);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, data, 100), 0);
@@ -367,12 +350,11 @@ static void packet_seal__ipv6_udp_checksum_may_be_the_ports_to_complete(void **s
 }
 
 /* The same bytes, in two places. */
-static void packet_seal_in_place__makes_the_packet_that_packet_seal_makes(void **state)
+TEST(packet_seal_in_place__makes_the_packet_that_packet_seal_makes)
 {
 	static uint8_t whole[PACKET_FRAME_MAX];
 	uint8_t tail[PACKET_TAIL_MAX];
 
-	(void)state;
 	for (uint32_t payload = 1; payload <= WIRE_MTU_MAX; payload += payload < 9 ? 1 : 401) {
 		int len, tail_len;
 
@@ -392,46 +374,16 @@ static void packet_seal_in_place__makes_the_packet_that_packet_seal_makes(void *
 	}
 }
 
-static void packet_seal_in_place__memory_that_is_gone_is_a_fault(void **state)
+TEST(packet_seal_in_place__memory_that_is_gone_is_a_fault)
 {
 	uint8_t tail[PACKET_TAIL_MAX];
 	const size_t page = 4096;
 	uint8_t *gone = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_ptr_not_equal(gone, MAP_FAILED);
 	assert_int_equal(guard_install(), 0);
 	packet_begin(&out, &path, &send_only);
 	assert_int_equal(packet_payload(&out, FRAG_COPY, gone, 100), 0);
 	assert_int_equal(packet_seal_in_place(&out, tail), -EFAULT);
 	munmap(gone, page);
-}
-
-#define BUILD_TEST(f) cmocka_unit_test_setup(f, fresh)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BUILD_TEST(packet_begin__writes_the_bth),
-		BUILD_TEST(packet_begin__each_flag_is_its_bit),
-		BUILD_TEST(packet_begin__forgets_the_packet_before),
-		BUILD_TEST(packet_extend__reserves_behind_what_is_there),
-		BUILD_TEST(packet_payload__refuses_a_fragment_too_many),
-		BUILD_TEST(packet_payload__refuses_more_than_the_largest_mtu),
-		BUILD_TEST(packet_payload__is_read_by_seal),
-		BUILD_TEST(packet_seal__pads_with_zeros_to_four_bytes),
-		BUILD_TEST(packet_seal__may_be_called_again),
-		BUILD_TEST(packet_seal__gathers_copies_and_zeros),
-		BUILD_TEST(packet_seal__of_who_is_trusted_leaves_the_icrc_out),
-		BUILD_TEST(packet_seal__memory_that_is_gone_is_a_fault),
-		BUILD_TEST(packet_seal__own_memory_is_copied_as_any),
-		BUILD_TEST(packet_seal__longest_packet_fits_its_frame),
-		BUILD_TEST(packet_seal__ipv4_id_and_its_checksum),
-		BUILD_TEST(packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones),
-		BUILD_TEST(packet_seal__ipv6_udp_checksum_may_be_the_ports_to_complete),
-		BUILD_TEST(packet_seal_in_place__makes_the_packet_that_packet_seal_makes),
-		BUILD_TEST(packet_seal_in_place__memory_that_is_gone_is_a_fault),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,16 @@
 /* Every packet that a Linux peer sent: parse it, check its ICRC, and build it again byte for byte.
  */
 #include <glob.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <setjmp.h>
 
-#include <cmocka.h>
 #include <rte_byteorder.h>
 
 #include "pcap.h"
 #include "wire/build.h"
 #include "wire/packet.h"
+#include "test.h"
 
 #define ETHER_LEN 14
 #define VLAN_LEN  4
@@ -71,11 +69,10 @@ static unsigned int each_frame(bool (*check)(const struct pcap_frame *frame))
 	return total;
 }
 
-static void captures__each_file_is_tested(void **state)
+TEST(captures__each_file_is_tested)
 {
 	glob_t found;
 
-	(void)state;
 	assert_int_equal(glob(TEST_DATA "/wire/*.pcap", 0, NULL, &found), 0);
 	assert_int_equal(found.gl_pathc, CAPTURES);
 	globfree(&found);
@@ -94,9 +91,8 @@ static bool parses(const struct pcap_frame *frame)
 	return true;
 }
 
-static void captures__every_packet_parses_and_has_a_good_icrc(void **state)
+TEST(captures__every_packet_parses_and_has_a_good_icrc)
 {
-	(void)state;
 	assert_int_equal(each_frame(parses), 894);
 }
 
@@ -254,9 +250,8 @@ static bool rebuilds(const struct pcap_frame *frame)
 	return true;
 }
 
-static void captures__every_packet_is_built_again_byte_for_byte(void **state)
+TEST(captures__every_packet_is_built_again_byte_for_byte)
 {
-	(void)state;
 	assert_int_equal(each_frame(rebuilds), 894);
 }
 
@@ -285,9 +280,8 @@ static bool no_truncation_parses(const struct pcap_frame *frame)
 	return true;
 }
 
-static void captures__no_truncated_packet_parses(void **state)
+TEST(captures__no_truncated_packet_parses)
 {
-	(void)state;
 	assert_int_equal(each_frame(no_truncation_parses), 894);
 }
 
@@ -348,9 +342,8 @@ static bool shortened_packets_stay_in_bounds(const struct pcap_frame *frame)
 	return true;
 }
 
-static void captures__shortened_packets_stay_in_bounds(void **state)
+TEST(captures__shortened_packets_stay_in_bounds)
 {
-	(void)state;
 	assert_int_equal(each_frame(shortened_packets_stay_in_bounds), 894);
 }
 
@@ -375,22 +368,7 @@ static bool damaged_headers_stay_in_bounds(const struct pcap_frame *frame)
 	return true;
 }
 
-static void captures__damaged_headers_stay_in_bounds(void **state)
+TEST(captures__damaged_headers_stay_in_bounds)
 {
-	(void)state;
 	assert_int_equal(each_frame(damaged_headers_stay_in_bounds), 894);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(captures__each_file_is_tested),
-		cmocka_unit_test(captures__every_packet_parses_and_has_a_good_icrc),
-		cmocka_unit_test(captures__every_packet_is_built_again_byte_for_byte),
-		cmocka_unit_test(captures__no_truncated_packet_parses),
-		cmocka_unit_test(captures__shortened_packets_stay_in_bounds),
-		cmocka_unit_test(captures__damaged_headers_stay_in_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

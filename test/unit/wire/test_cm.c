@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/wire/cm_parse.c and cm_build.c: where each field stands, and what is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "wire/cm.h"
+#include "test.h"
 
 #define HEADER_LEN sizeof(struct mad_header)
 #define TID	   0x0123456789abcdef
@@ -145,12 +142,11 @@ static void assert_private(const uint8_t *bytes, size_t at, size_t len)
 	assert_memory_equal(bytes + HEADER_LEN + at, user, len);
 }
 
-static void build__req(void **state)
+TEST(build__req)
 {
 	const struct cm_mad mad = a_req();
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	build(&mad, bytes);
 	assert_int_equal(field(bytes, 0, 0, 32), mad.local_id);
 	assert_int_equal(field(bytes, 4, 0, 32), 0);
@@ -181,12 +177,11 @@ static void build__req(void **state)
 	assert_private(bytes, 140, 92);
 }
 
-static void build__mra(void **state)
+TEST(build__mra)
 {
 	struct cm_mad mad = a_mad(CM_MRA);
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	mad.mra = (struct cm_mra){.about = CM_ABOUT_OTHER, .service_timeout = 0x15};
 	build(&mad, bytes);
 	assert_ids(bytes, &mad);
@@ -195,12 +190,11 @@ static void build__mra(void **state)
 	assert_private(bytes, 10, 222);
 }
 
-static void build__rej_of_every_reason(void **state)
+TEST(build__rej_of_every_reason)
 {
 	struct cm_mad mad = a_mad(CM_REJ);
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	for (uint16_t reason = 1; reason <= CM_REJ_INVALID_ALT_FLOW_LABEL; reason++) {
 		mad.rej = (struct cm_rej){.about = CM_ABOUT_REP,
 					  .reason = reason,
@@ -217,12 +211,11 @@ static void build__rej_of_every_reason(void **state)
 	}
 }
 
-static void build__rep(void **state)
+TEST(build__rep)
 {
 	struct cm_mad mad = a_mad(CM_REP);
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	mad.rep = (struct cm_rep){.qkey = 0x31323334,
 				  .qpn = 0x414243,
 				  .eecn = 0x515253,
@@ -252,12 +245,11 @@ static void build__rep(void **state)
 	assert_private(bytes, 36, 196);
 }
 
-static void build__rtu_dreq_drep(void **state)
+TEST(build__rtu_dreq_drep)
 {
 	struct cm_mad mad = a_mad(CM_RTU);
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	build(&mad, bytes);
 	assert_ids(bytes, &mad);
 	assert_private(bytes, 8, 224);
@@ -273,12 +265,11 @@ static void build__rtu_dreq_drep(void **state)
 	assert_private(bytes, 8, 224);
 }
 
-static void build__sidr_req_and_rep(void **state)
+TEST(build__sidr_req_and_rep)
 {
 	struct cm_mad mad = a_mad(CM_SIDR_REQ);
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	mad.sidr_req = (struct cm_sidr_req){.pkey = 0x9192, .service_id = 0x1112131415161718};
 	build(&mad, bytes);
 	assert_int_equal(field(bytes, 0, 0, 32), mad.local_id);
@@ -303,12 +294,11 @@ static void build__sidr_req_and_rep(void **state)
 	assert_private(bytes, 96, 136);
 }
 
-static void build__lap_and_apr(void **state)
+TEST(build__lap_and_apr)
 {
 	struct cm_mad mad = a_mad(CM_LAP);
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	mad.lap = (struct cm_lap){
 		.remote_qpn = 0x414243, .remote_response_timeout = 0x15, .path = a_path(5)};
 	build(&mad, bytes);
@@ -337,13 +327,12 @@ static void build__lap_and_apr(void **state)
 	assert_private(bytes, 84, 148);
 }
 
-static void build__short_private_data_is_followed_by_zeros(void **state)
+TEST(build__short_private_data_is_followed_by_zeros)
 {
 	const uint8_t zeros[CM_RTU_PRIVATE] = {0};
 	struct cm_mad mad = a_mad(CM_RTU);
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	mad.private_len = 3;
 	memset(bytes, 0xff, sizeof(bytes));
 	assert_int_equal(cm_mad_build(&mad, bytes), 0);
@@ -351,12 +340,11 @@ static void build__short_private_data_is_followed_by_zeros(void **state)
 	assert_memory_equal(bytes + HEADER_LEN + 11, zeros, CM_RTU_PRIVATE - 3);
 }
 
-static void build__too_much_is_refused(void **state)
+TEST(build__too_much_is_refused)
 {
 	struct cm_mad mad = a_req();
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	mad.private_len = CM_REQ_PRIVATE + 1;
 	assert_int_equal(cm_mad_build(&mad, bytes), -EINVAL);
 	mad = a_mad(CM_REJ);
@@ -382,12 +370,11 @@ static enum cm_mad_status parse_with(size_t at, uint8_t value)
 	return cm_mad_parse(bytes, MAD_LEN, &parsed);
 }
 
-static void parse__header_is_checked_field_by_field(void **state)
+TEST(parse__header_is_checked_field_by_field)
 {
 	uint8_t bytes[MAD_LEN + 1] = {0};
 	struct cm_mad mad;
 
-	(void)state;
 	assert_int_equal(cm_mad_parse(bytes, MAD_LEN - 1, &mad), CM_MAD_BAD_LENGTH);
 	assert_int_equal(cm_mad_parse(bytes, MAD_LEN + 1, &mad), CM_MAD_BAD_LENGTH);
 	assert_int_equal(parse_with(0, 2), CM_MAD_BAD_BASE_VERSION);
@@ -408,11 +395,10 @@ static void assert_bad(struct cm_mad *mad)
 	assert_int_equal(cm_mad_parse(bytes, MAD_LEN, &parsed), CM_MAD_BAD_FIELD);
 }
 
-static void parse__queue_pairs_of_nobody_are_refused(void **state)
+TEST(parse__queue_pairs_of_nobody_are_refused)
 {
 	static const uint32_t qpns[] = {0, 1, 0xffffff};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct cm_mad mad = a_req();
 
@@ -433,12 +419,11 @@ static void parse__queue_pairs_of_nobody_are_refused(void **state)
 	}
 }
 
-static void parse__information_longer_than_its_field_is_refused(void **state)
+TEST(parse__information_longer_than_its_field_is_refused)
 {
 	struct cm_mad mad = a_mad(CM_REJ), parsed;
 	uint8_t bytes[MAD_LEN];
 
-	(void)state;
 	assert_int_equal(cm_mad_build(&mad, bytes), 0);
 	bytes[HEADER_LEN + 9] = (CM_INFO_MAX + 1) << 1;
 	assert_int_equal(cm_mad_parse(bytes, MAD_LEN, &parsed), CM_MAD_BAD_FIELD);
@@ -453,11 +438,10 @@ static void parse__information_longer_than_its_field_is_refused(void **state)
 	assert_int_equal(cm_mad_parse(bytes, MAD_LEN, &parsed), CM_MAD_BAD_FIELD);
 }
 
-static void parse__about_has_three_values(void **state)
+TEST(parse__about_has_three_values)
 {
 	struct cm_mad mad = a_mad(CM_MRA);
 
-	(void)state;
 	mad.mra.about = 3;
 	assert_bad(&mad);
 	mad = a_mad(CM_REJ);
@@ -466,13 +450,12 @@ static void parse__about_has_three_values(void **state)
 }
 
 /* Any bytes that parse are built into a MAD that parses, and is built again the same. */
-static void parse__any_bytes(void **state)
+TEST(parse__any_bytes)
 {
 	uint8_t *bytes = malloc(MAD_LEN); /* the address sanitizer sees a read beyond */
 	uint8_t built[MAD_LEN], again[MAD_LEN];
 	struct cm_mad mad;
 
-	(void)state;
 	srandom(1);
 	for (unsigned int message = CM_FIRST_MESSAGE; message <= CM_LAST_MESSAGE; message++) {
 		for (int i = 0; i < SEEDS; i++) {
@@ -492,9 +475,8 @@ static void parse__any_bytes(void **state)
 	free(bytes);
 }
 
-static void names__are_those_of_the_standard(void **state)
+TEST(names__are_those_of_the_standard)
 {
-	(void)state;
 	assert_string_equal(cm_message_name(CM_SIDR_REP), "SIDR_REP");
 	assert_null(cm_message_name(CM_FIRST_MESSAGE - 1));
 	assert_null(cm_message_name(CM_LAST_MESSAGE + 1));
@@ -504,17 +486,15 @@ static void names__are_those_of_the_standard(void **state)
 	assert_null(cm_rej_reason_name(34));
 }
 
-static void time__is_a_power_of_two(void **state)
+TEST(time__is_a_power_of_two)
 {
-	(void)state;
 	assert_int_equal(cm_time_ns(0), 4096);
 	assert_int_equal(cm_time_ns(20), UINT64_C(4096) << 20);
 	assert_int_equal(cm_time_ns(31), UINT64_C(4096) << 31);
 }
 
-static void ack_timeout__is_the_longer_one(void **state)
+TEST(ack_timeout__is_the_longer_one)
 {
-	(void)state;
 	/* There and back is one more than the life of a packet. */
 	assert_int_equal(cm_ack_timeout(0, 16), 17);
 	assert_int_equal(cm_ack_timeout(15, 16), 17);
@@ -525,29 +505,4 @@ static void ack_timeout__is_the_longer_one(void **state)
 	assert_int_equal(cm_ack_timeout(19, 16), 19);
 	assert_int_equal(cm_ack_timeout(31, 16), 31);
 	assert_int_equal(cm_ack_timeout(31, 31), 31);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(build__req),
-		cmocka_unit_test(build__mra),
-		cmocka_unit_test(build__rej_of_every_reason),
-		cmocka_unit_test(build__rep),
-		cmocka_unit_test(build__rtu_dreq_drep),
-		cmocka_unit_test(build__sidr_req_and_rep),
-		cmocka_unit_test(build__lap_and_apr),
-		cmocka_unit_test(build__short_private_data_is_followed_by_zeros),
-		cmocka_unit_test(build__too_much_is_refused),
-		cmocka_unit_test(parse__header_is_checked_field_by_field),
-		cmocka_unit_test(parse__queue_pairs_of_nobody_are_refused),
-		cmocka_unit_test(parse__information_longer_than_its_field_is_refused),
-		cmocka_unit_test(parse__about_has_three_values),
-		cmocka_unit_test(parse__any_bytes),
-		cmocka_unit_test(names__are_those_of_the_standard),
-		cmocka_unit_test(time__is_a_power_of_two),
-		cmocka_unit_test(ack_timeout__is_the_longer_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

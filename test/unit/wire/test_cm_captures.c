@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every MAD that Linux's connection manager sent: parse it and build it again byte for byte. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "pcap.h"
 #include "wire/cm.h"
 #include "wire/cm_ip.h"
 #include "wire/packet.h"
+#include "test.h"
 
 /* MADs by message, by another program's count. */
 static const struct capture {
@@ -74,9 +71,8 @@ static void check_capture(const struct capture *capture, unsigned int *counts)
 	pcap_close(&pcap);
 }
 
-static void captures__every_mad_is_built_again_byte_for_byte(void **state)
+TEST(captures__every_mad_is_built_again_byte_for_byte)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++) {
 		const struct capture *capture = &captures[i];
 		unsigned int counts[CM_LAST_MESSAGE + 1] = {0};
@@ -91,13 +87,4 @@ static void captures__every_mad_is_built_again_byte_for_byte(void **state)
 		assert_int_equal(counts[CM_SIDR_REQ], capture->sidr_req);
 		assert_int_equal(counts[CM_SIDR_REP], capture->sidr_rep);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(captures__every_mad_is_built_again_byte_for_byte),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/wire/cm_ip.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "wire/cm_ip.h"
+#include "test.h"
 
 static const struct cm_ip ipv4 = {.version = 4,
 				  .port = 0xcf3c,
@@ -18,23 +14,21 @@ static const struct cm_ip ipv4 = {.version = 4,
 static const struct cm_ip ipv6 = {
 	.version = 6, .port = 7174, .src = {0xfe, 0x80, [15] = 2}, .dst = {0xfe, 0x80, [15] = 1}};
 
-static void build__ipv4_is_the_last_word(void **state)
+TEST(build__ipv4_is_the_last_word)
 {
 	const uint8_t expected[CM_IP_LEN] = {0, 0x40, 0xcf,	 0x3c, [16] = 10, 9,
 					     0, 2,    [32] = 10, 9,    0,	  1};
 	uint8_t bytes[CM_IP_LEN];
 
-	(void)state;
 	assert_int_equal(cm_ip_build(&ipv4, bytes), 0);
 	assert_memory_equal(bytes, expected, sizeof(bytes));
 }
 
-static void build__address_of_the_other_version_is_refused(void **state)
+TEST(build__address_of_the_other_version_is_refused)
 {
 	struct cm_ip ip = ipv4;
 	uint8_t bytes[CM_IP_LEN];
 
-	(void)state;
 	ip.version = 6;
 	assert_int_equal(cm_ip_build(&ip, bytes), -EINVAL);
 	ip = ipv6;
@@ -60,19 +54,17 @@ static void assert_parses_back(const struct cm_ip *ip)
 	assert_memory_equal(parsed.dst, ip->dst, sizeof(ip->dst));
 }
 
-static void parse__gives_what_was_built(void **state)
+TEST(parse__gives_what_was_built)
 {
-	(void)state;
 	assert_parses_back(&ipv4);
 	assert_parses_back(&ipv6);
 }
 
-static void parse__other_versions_are_refused(void **state)
+TEST(parse__other_versions_are_refused)
 {
 	uint8_t bytes[CM_IP_LEN];
 	struct cm_ip ip;
 
-	(void)state;
 	assert_int_equal(cm_ip_build(&ipv6, bytes), 0);
 	assert_int_equal(cm_ip_parse(bytes, CM_IP_LEN - 1, &ip), -EBADMSG);
 	bytes[0] = 0x10;
@@ -83,34 +75,18 @@ static void parse__other_versions_are_refused(void **state)
 }
 
 /* Its sender would be taken for another one. */
-static void parse__ipv4_address_as_ipv6_is_refused(void **state)
+TEST(parse__ipv4_address_as_ipv6_is_refused)
 {
 	uint8_t bytes[CM_IP_LEN];
 	struct cm_ip ip;
 
-	(void)state;
 	assert_int_equal(cm_ip_build(&ipv6, bytes), 0);
 	memcpy(bytes + 4, ipv4.src, sizeof(ipv4.src));
 	assert_int_equal(cm_ip_parse(bytes, CM_IP_LEN, &ip), -EBADMSG);
 }
 
-static void service_id__is_space_and_port(void **state)
+TEST(service_id__is_space_and_port)
 {
-	(void)state;
 	assert_int_equal(cm_service_id(CM_PS_TCP, 7174), 0x0000000001061c06);
 	assert_int_equal(cm_service_id(CM_PS_UDP, 7174), 0x0000000001111c06);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(build__ipv4_is_the_last_word),
-		cmocka_unit_test(build__address_of_the_other_version_is_refused),
-		cmocka_unit_test(parse__gives_what_was_built),
-		cmocka_unit_test(parse__other_versions_are_refused),
-		cmocka_unit_test(parse__ipv4_address_as_ipv6_is_refused),
-		cmocka_unit_test(service_id__is_space_and_port),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames that are copied, and verified on the way. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "wire/build.h"
 #include "wire/packet.h"
+#include "test.h"
 
 #define IPV4_LEN_AT  16
 #define IPV6_LEN_AT  18
@@ -50,9 +47,8 @@ static bool copy(size_t len)
 	return right;
 }
 
-static void packet_copy__finds_what_the_parser_finds(void **state)
+TEST(packet_copy__finds_what_the_parser_finds)
 {
-	(void)state;
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
 		for (uint32_t len = 0; len <= WIRE_MTU_MAX; len += len < 600 ? 1 : 511) {
 			const size_t bytes = build(ipv6, -1, len);
@@ -66,9 +62,8 @@ static void packet_copy__finds_what_the_parser_finds(void **state)
 	}
 }
 
-static void packet_copy__finds_each_wrong_byte(void **state)
+TEST(packet_copy__finds_each_wrong_byte)
 {
-	(void)state;
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
 		const size_t bytes = build(ipv6, -1, 1000);
 		const size_t bth = 14 + (ipv6 ? 40 : 20) + 8;
@@ -83,12 +78,11 @@ static void packet_copy__finds_each_wrong_byte(void **state)
 }
 
 /* Where the ICRC is must not be a question. */
-static void packet_copy__leaves_odd_lengths_to_the_parser(void **state)
+TEST(packet_copy__leaves_odd_lengths_to_the_parser)
 {
 	static const size_t at[] = {IPV4_LEN_AT, UDP_LEN_IPV4};
 	size_t bytes;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		bytes = build(false, -1, 1000);
 		frame[at[i] + 1] ^= 4;
@@ -102,12 +96,11 @@ static void packet_copy__leaves_odd_lengths_to_the_parser(void **state)
 	assert_false(copy(bytes - 4));
 }
 
-static void packet_copy__leaves_other_frames_alone(void **state)
+TEST(packet_copy__leaves_other_frames_alone)
 {
 	static const size_t at[] = {12, 14, 23, 37};
 	size_t bytes;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		bytes = build(false, -1, 1000);
 		frame[at[i]] ^= 1;
@@ -115,16 +108,4 @@ static void packet_copy__leaves_other_frames_alone(void **state)
 	}
 	/* Right, but tagged: rare. */
 	assert_false(copy(build(false, 5, 1000)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packet_copy__finds_what_the_parser_finds),
-		cmocka_unit_test(packet_copy__finds_each_wrong_byte),
-		cmocka_unit_test(packet_copy__leaves_odd_lengths_to_the_parser),
-		cmocka_unit_test(packet_copy__leaves_other_frames_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of wire/gid.h. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "wire/gid.h"
+#include "test.h"
 
-static void gid_is_zero__looks_at_every_byte(void **state)
+TEST(gid_is_zero__looks_at_every_byte)
 {
 	uint8_t gid[GID_LEN] = {0};
 
-	(void)state;
 	assert_true(gid_is_zero(gid));
 	for (size_t i = 0; i < GID_LEN; i++) {
 		gid[i] = 1;
@@ -22,13 +18,12 @@ static void gid_is_zero__looks_at_every_byte(void **state)
 	}
 }
 
-static void gid_from_ipv4__writes_every_byte(void **state)
+TEST(gid_from_ipv4__writes_every_byte)
 {
 	const uint8_t want[GID_LEN] = {[10] = 0xff, 0xff, 10, 1, 2, 3};
 	const uint8_t ipv4[4] = {10, 1, 2, 3};
 	uint8_t gid[GID_LEN];
 
-	(void)state;
 	memset(gid, 0x5a, sizeof(gid));
 	gid_from_ipv4(ipv4, gid);
 	assert_memory_equal(gid, want, GID_LEN);
@@ -40,7 +35,7 @@ static void gid_from_ipv4__writes_every_byte(void **state)
 	}
 }
 
-static void gid_is_multicast__by_family(void **state)
+TEST(gid_is_multicast__by_family)
 {
 	static const struct {
 		uint8_t gid[GID_LEN];
@@ -55,18 +50,6 @@ static void gid_is_multicast__by_family(void **state)
 		{{[12] = 224, 0, 0, 1}, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(gid_is_multicast(cases[i].gid), cases[i].group);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gid_is_zero__looks_at_every_byte),
-		cmocka_unit_test(gid_from_ipv4__writes_every_byte),
-		cmocka_unit_test(gid_is_multicast__by_family),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

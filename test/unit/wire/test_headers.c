@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Timer codes and 24-bit fields. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "wire/headers.h"
+#include "test.h"
 
-static void rnr_timer_ns__is_table_46(void **state)
+TEST(rnr_timer_ns__is_table_46)
 {
-	(void)state;
 	assert_int_equal(rnr_timer_ns(0), 655360000);
 	assert_int_equal(rnr_timer_ns(1), 10000);
 	assert_int_equal(rnr_timer_ns(4), 40000);
@@ -22,35 +17,31 @@ static void rnr_timer_ns__is_table_46(void **state)
 	assert_int_equal(rnr_timer_ns(31), 491520000);
 }
 
-static void rnr_timer_ns__each_second_code_doubles(void **state)
+TEST(rnr_timer_ns__each_second_code_doubles)
 {
 	uint8_t code;
 
-	(void)state;
 	for (code = 4; code < 30; code++)
 		assert_int_equal(rnr_timer_ns((uint8_t)(code + 2)), 2 * rnr_timer_ns(code));
 	assert_int_equal(rnr_timer_ns(0), 2 * rnr_timer_ns(30));
 }
 
-static void ack_timeout_ns__zero_is_none(void **state)
+TEST(ack_timeout_ns__zero_is_none)
 {
-	(void)state;
 	assert_int_equal(ack_timeout_ns(0), 0);
 }
 
-static void ack_timeout_ns__is_a_power_of_two_of_4096_ns(void **state)
+TEST(ack_timeout_ns__is_a_power_of_two_of_4096_ns)
 {
-	(void)state;
 	assert_int_equal(ack_timeout_ns(1), 8192);
 	assert_int_equal(ack_timeout_ns(14), 67108864);
 	assert_int_equal(ack_timeout_ns(31), UINT64_C(4096) << 31);
 }
 
-static void wire_put24__is_big_endian_and_get24_undoes_it(void **state)
+TEST(wire_put24__is_big_endian_and_get24_undoes_it)
 {
 	uint8_t bytes[4] = {0, 0, 0, 0x5a};
 
-	(void)state;
 	wire_put24(bytes, 0x123456);
 	assert_int_equal(bytes[0], 0x12);
 	assert_int_equal(bytes[1], 0x34);
@@ -59,17 +50,4 @@ static void wire_put24__is_big_endian_and_get24_undoes_it(void **state)
 	assert_int_equal(wire_get24(bytes), 0x123456);
 	wire_put24(bytes, 0xffabcdef);
 	assert_int_equal(wire_get24(bytes), 0xabcdef);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rnr_timer_ns__is_table_46),
-		cmocka_unit_test(rnr_timer_ns__each_second_code_doubles),
-		cmocka_unit_test(ack_timeout_ns__zero_is_none),
-		cmocka_unit_test(ack_timeout_ns__is_a_power_of_two_of_4096_ns),
-		cmocka_unit_test(wire_put24__is_big_endian_and_get24_undoes_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The invariant CRC against known values and a bit-by-bit CRC-32. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "wire/icrc.h"
+#include "test.h"
 
 #define ROOM 9000
 
@@ -22,15 +19,16 @@ static uint32_t next_random(void)
 	return seed >> 8;
 }
 
-static int fill_source(void **state)
+static int fill_source(TEST_STATE)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(source); i++)
 		source[i] = (uint8_t)(next_random() >> 3);
 	return 0;
 }
+
+TEST_GROUP(fill_source, NULL);
 
 /* CRC-32 of IEEE 802.3 a bit at a time: slow, and as its definition says. */
 static uint32_t slow_crc(uint32_t state, const uint8_t *data, size_t len)
@@ -78,11 +76,10 @@ static const uint8_t ipv6_ack[] = {
 static const uint8_t ipv6_ack_icrc[4] = {0xd6, 0x0b, 0xc9, 0xdc};
 /* clang-format on */
 
-static void icrc_headers__is_what_a_linux_peer_sends(void **state)
+TEST(icrc_headers__is_what_a_linux_peer_sends)
 {
 	uint8_t wire[4];
 
-	(void)state;
 	icrc_store(icrc_headers(ipv4_read, 20, sizeof(ipv4_read)), wire);
 	assert_memory_equal(wire, ipv4_read_icrc, sizeof(wire));
 	icrc_store(icrc_headers(ipv6_ack, 40, sizeof(ipv6_ack)), wire);
@@ -124,32 +121,29 @@ static void check_mask(const uint8_t *headers, size_t l3_len, size_t len,
 	}
 }
 
-static void icrc_headers__leaves_out_what_changes_on_the_way_ipv4(void **state)
+TEST(icrc_headers__leaves_out_what_changes_on_the_way_ipv4)
 {
 	/* TOS, TTL, header checksum, UDP checksum, FECN and BECN with six reserved bits. */
 	const struct masked masked[] = {{1, 0xff},  {8, 0xff},	{10, 0xff}, {11, 0xff},
 					{26, 0xff}, {27, 0xff}, {32, 0xff}, {0, 0}};
 
-	(void)state;
 	check_mask(ipv4_read, 20, sizeof(ipv4_read), masked);
 }
 
-static void icrc_headers__leaves_out_what_changes_on_the_way_ipv6(void **state)
+TEST(icrc_headers__leaves_out_what_changes_on_the_way_ipv6)
 {
 	/* Traffic class, flow label, hop limit, UDP checksum, FECN and BECN with six reserved bits.
 	 */
 	const struct masked masked[] = {{0, 0x0f},  {1, 0xff},	{2, 0xff},  {3, 0xff}, {7, 0xff},
 					{46, 0xff}, {47, 0xff}, {52, 0xff}, {0, 0}};
 
-	(void)state;
 	check_mask(ipv6_ack, 40, sizeof(ipv6_ack), masked);
 }
 
-static void icrc_copy_headers__is_icrc_headers_of_a_copy(void **state)
+TEST(icrc_copy_headers__is_icrc_headers_of_a_copy)
 {
 	uint8_t copied[sizeof(ipv4_read) + sizeof(ipv6_ack)];
 
-	(void)state;
 	assert_int_equal(icrc_copy_headers(copied, ipv4_read, 20, sizeof(ipv4_read)),
 			 icrc_headers(ipv4_read, 20, sizeof(ipv4_read)));
 	assert_memory_equal(copied, ipv4_read, sizeof(ipv4_read));
@@ -158,11 +152,10 @@ static void icrc_copy_headers__is_icrc_headers_of_a_copy(void **state)
 	assert_memory_equal(copied, ipv6_ack, sizeof(ipv6_ack));
 }
 
-static void icrc_headers__takes_the_longest(void **state)
+TEST(icrc_headers__takes_the_longest)
 {
 	uint8_t headers[ICRC_HEADERS_MAX], image[8 + ICRC_HEADERS_MAX];
 
-	(void)state;
 	memset(image, 0xff, 8);
 	memcpy(headers, source, sizeof(headers));
 	memcpy(image + 8, headers, sizeof(headers));
@@ -175,29 +168,26 @@ static void icrc_headers__takes_the_longest(void **state)
 			 slow_crc(0, image, sizeof(image)));
 }
 
-static void icrc_update__check_value(void **state)
+TEST(icrc_update__check_value)
 {
-	(void)state;
 	/* The check value by which CRC catalogues name this CRC. */
 	assert_int_equal(icrc_update(0, "123456789", 9), 0xcbf43926);
 	assert_int_equal(icrc_update(0x1234, "", 0), 0x1234);
 }
 
-static void icrc_update__every_length_up_to_two_blocks(void **state)
+TEST(icrc_update__every_length_up_to_two_blocks)
 {
 	size_t len;
 
-	(void)state;
 	for (len = 0; len <= 1100; len++)
 		assert_int_equal(icrc_update(0x5eed, source + len % 67, len),
 				 slow_crc(0x5eed, source + len % 67, len));
 }
 
-static void icrc_update__parts_make_the_whole(void **state)
+TEST(icrc_update__parts_make_the_whole)
 {
 	size_t cut;
 
-	(void)state;
 	for (cut = 0; cut <= 600; cut++)
 		assert_int_equal(icrc_update(icrc_update(7, source, cut), source + cut, 600 - cut),
 				 slow_crc(7, source, 600));
@@ -222,29 +212,26 @@ static void check_copy(size_t from, size_t to, size_t len)
 	free(target);
 }
 
-static void icrc_copy__every_length_up_to_two_blocks(void **state)
+TEST(icrc_copy__every_length_up_to_two_blocks)
 {
 	size_t len;
 
-	(void)state;
 	for (len = 0; len <= 1100; len++)
 		check_copy(len % 61, len % 67, len);
 }
 
-static void icrc_copy__random_lengths_and_alignments(void **state)
+TEST(icrc_copy__random_lengths_and_alignments)
 {
 	unsigned int round;
 
-	(void)state;
 	for (round = 0; round < 1000; round++)
 		check_copy(next_random() % 256, next_random() % 128, next_random() % 8200);
 }
 
-static void icrc_copy__reads_nothing_beyond_its_source(void **state)
+TEST(icrc_copy__reads_nothing_beyond_its_source)
 {
 	size_t len;
 
-	(void)state;
 	for (len = 1; len <= 300; len++) {
 		/* Exact sizes: the address sanitizer sees one byte too many. */
 		uint8_t *from = malloc(len), *to = malloc(len);
@@ -257,12 +244,11 @@ static void icrc_copy__reads_nothing_beyond_its_source(void **state)
 	}
 }
 
-static void icrc_zeros__is_an_update_with_zeros(void **state)
+TEST(icrc_zeros__is_an_update_with_zeros)
 {
 	static const uint8_t zeros[8192];
 	size_t len;
 
-	(void)state;
 	for (len = 0; len <= 600; len++)
 		assert_int_equal(icrc_zeros(0xdeadbeef, len), slow_crc(0xdeadbeef, zeros, len));
 	for (len = 1000; len <= sizeof(zeros); len += 1 + next_random() % 97)
@@ -270,45 +256,21 @@ static void icrc_zeros__is_an_update_with_zeros(void **state)
 				 slow_crc((uint32_t)len, zeros, len));
 }
 
-static void icrc_zeros__lengths_that_nobody_has_memory_for(void **state)
+TEST(icrc_zeros__lengths_that_nobody_has_memory_for)
 {
 	const size_t huge = (size_t)3 << 40;
 
-	(void)state;
 	/* x has order 2^32 - 1, so that many zero bytes change nothing. */
 	assert_int_equal(icrc_zeros(0x12345678, 0xffffffff), 0x12345678);
 	assert_int_equal(icrc_zeros(icrc_zeros(1, huge), huge + 5), icrc_zeros(1, 2 * huge + 5));
 }
 
-static void icrc_store__is_little_endian_and_load_undoes_it(void **state)
+TEST(icrc_store__is_little_endian_and_load_undoes_it)
 {
 	uint8_t wire[4];
 
-	(void)state;
 	icrc_store(0x11223344, wire);
 	assert_int_equal(wire[0], 0x44);
 	assert_int_equal(wire[3], 0x11);
 	assert_int_equal(icrc_load(wire), 0x11223344);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(icrc_headers__is_what_a_linux_peer_sends),
-		cmocka_unit_test(icrc_headers__leaves_out_what_changes_on_the_way_ipv4),
-		cmocka_unit_test(icrc_headers__leaves_out_what_changes_on_the_way_ipv6),
-		cmocka_unit_test(icrc_copy_headers__is_icrc_headers_of_a_copy),
-		cmocka_unit_test(icrc_headers__takes_the_longest),
-		cmocka_unit_test(icrc_update__check_value),
-		cmocka_unit_test(icrc_update__every_length_up_to_two_blocks),
-		cmocka_unit_test(icrc_update__parts_make_the_whole),
-		cmocka_unit_test(icrc_copy__every_length_up_to_two_blocks),
-		cmocka_unit_test(icrc_copy__random_lengths_and_alignments),
-		cmocka_unit_test(icrc_copy__reads_nothing_beyond_its_source),
-		cmocka_unit_test(icrc_zeros__is_an_update_with_zeros),
-		cmocka_unit_test(icrc_zeros__lengths_that_nobody_has_memory_for),
-		cmocka_unit_test(icrc_store__is_little_endian_and_load_undoes_it),
-	};
-
-	return cmocka_run_group_tests(tests, fill_source, NULL);
 }

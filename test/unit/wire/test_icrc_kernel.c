@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each kernel that this processor can run against the portable one: lengths, alignments, edges of
  * memory. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,10 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "wire/icrc.h"
 #include "wire/icrc_kernel.h"
+#include "test.h"
 
 #define ROOM	    20000
 #define LENGTHS_ALL 1300 /* every length up to here, which is five times round the widest loop */
@@ -42,20 +39,18 @@ static void check_update(size_t from, size_t len)
 			 expected(state, source + from, len));
 }
 
-static void update__every_length(void **state)
+TEST(update__every_length)
 {
 	size_t len;
 
-	(void)state;
 	for (len = 0; len <= LENGTHS_ALL; len++)
 		check_update(len * 7 % 64, len);
 }
 
-static void update__random_lengths_and_alignments(void **state)
+TEST(update__random_lengths_and_alignments)
 {
 	unsigned int round;
 
-	(void)state;
 	for (round = 0; round < 20000; round++)
 		check_update(next_random() % 512, next_random() % (round % 2 ? 300 : 9000));
 }
@@ -75,31 +70,28 @@ static void check_copy(size_t from, size_t to, size_t len)
 		assert_int_equal(target[i], 0xa5);
 }
 
-static void copy__every_length(void **state)
+TEST(copy__every_length)
 {
 	size_t len;
 
-	(void)state;
 	for (len = 0; len <= LENGTHS_ALL; len++)
 		check_copy(len * 7 % 64, len * 11 % 64, len);
 }
 
-static void copy__random_lengths_and_alignments(void **state)
+TEST(copy__random_lengths_and_alignments)
 {
 	unsigned int round;
 
-	(void)state;
 	for (round = 0; round < 5000; round++)
 		check_copy(next_random() % 512, next_random() % 512,
 			   next_random() % (round % 2 ? 300 : 9000));
 }
 
-static void masked__every_length(void **state)
+TEST(masked__every_length)
 {
 	uint8_t ones[ICRC_HEADERS_MAX], masked[ICRC_HEADERS_MAX];
 	size_t len, i;
 
-	(void)state;
 	for (len = 1; len <= ICRC_HEADERS_MAX; len++) {
 		for (i = 0; i < sizeof(ones); i++) {
 			ones[i] = (uint8_t)(next_random() & next_random());
@@ -110,11 +102,10 @@ static void masked__every_length(void **state)
 	}
 }
 
-static void copy_masked__is_a_copy_and_the_crc_of_what_is_masked(void **state)
+TEST(copy_masked__is_a_copy_and_the_crc_of_what_is_masked)
 {
 	uint8_t ones[ICRC_HEADERS_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ones); i++)
 		ones[i] = (uint8_t)(next_random() & next_random());
 	for (size_t len = 1; len <= ICRC_HEADERS_MAX; len++) {
@@ -142,13 +133,12 @@ static uint8_t *map_island(size_t page)
 	return map + page;
 }
 
-static void edges__nothing_beside_the_buffers_is_touched(void **state)
+TEST(edges__nothing_beside_the_buffers_is_touched)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *from = map_island(page), *to = map_island(page);
 	size_t len;
 
-	(void)state;
 	memcpy(from, source, page);
 	for (len = 0; len <= LENGTHS_ALL; len++) {
 		const uint8_t *tail = from + page - len;
@@ -169,50 +159,41 @@ static void edges__nothing_beside_the_buffers_is_touched(void **state)
 	munmap(to - page, 3 * page);
 }
 
-static int fill_source(void **state)
+static int fill_source(TEST_STATE)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(source); i++)
 		source[i] = (uint8_t)(next_random() >> 3);
 	return 0;
 }
 
+TEST_GROUP(fill_source, NULL);
+
 /* The chosen kernel is the first that the processor can run, so every call of icrc.h goes there. */
-static void kernels__the_last_runs_anywhere(void **state)
+TEST(kernels__the_last_runs_anywhere)
 {
 	size_t last = 0;
 
-	(void)state;
 	while (icrc_kernels[last + 1])
 		last++;
 	assert_ptr_equal(icrc_kernels[last], &icrc_kernel_portable);
 	assert_true(icrc_kernel_portable.supported());
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(update__every_length),
-		cmocka_unit_test(update__random_lengths_and_alignments),
-		cmocka_unit_test(copy__every_length),
-		cmocka_unit_test(copy__random_lengths_and_alignments),
-		cmocka_unit_test(masked__every_length),
-		cmocka_unit_test(copy_masked__is_a_copy_and_the_crc_of_what_is_masked),
-		cmocka_unit_test(edges__nothing_beside_the_buffers_is_touched),
-		cmocka_unit_test(kernels__the_last_runs_anywhere),
-	};
 	const struct icrc_kernel *const *k;
 	int failed = 0;
 
+	test_select(argc, argv);
 	for (k = icrc_kernels; *k; k++) {
 		if (!(*k)->supported()) {
 			printf("kernel %s: not on this processor\n", (*k)->name);
 			continue;
 		}
 		kernel = *k;
-		failed += cmocka_run_group_tests_name((*k)->name, tests, fill_source, NULL);
+		failed += test_run_all((*k)->name);
 	}
 	return failed;
 }

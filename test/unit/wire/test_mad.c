@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/wire/mad.c. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "wire/mad.h"
+#include "test.h"
 
 static void make(uint8_t *mad, uint8_t method)
 {
@@ -18,11 +15,10 @@ static void make(uint8_t *mad, uint8_t method)
 	mad[3] = method;
 }
 
-static void respond__keeps_class_tid_and_attribute(void **state)
+TEST(respond__keeps_class_tid_and_attribute)
 {
 	uint8_t mad[MAD_LEN], response[MAD_LEN];
 
-	(void)state;
 	make(mad, MAD_GET);
 	memset(response, 0xff, sizeof(response));
 	assert_true(mad_respond(mad, MAD_CODE_BAD_ATTRIBUTE, response));
@@ -35,36 +31,23 @@ static void respond__keeps_class_tid_and_attribute(void **state)
 		assert_int_equal(response[i], 0);
 }
 
-static void respond__set_has_a_response_too(void **state)
+TEST(respond__set_has_a_response_too)
 {
 	uint8_t mad[MAD_LEN], response[MAD_LEN];
 
-	(void)state;
 	make(mad, MAD_SET);
 	assert_true(mad_respond(mad, MAD_CODE_BAD_ATTRIBUTE, response));
 	assert_int_equal(response[3], 0x81);
 }
 
-static void respond__nothing_else_has_one(void **state)
+TEST(respond__nothing_else_has_one)
 {
 	uint8_t mad[MAD_LEN], response[MAD_LEN];
 
-	(void)state;
 	for (unsigned int method = 0; method < 256; method++) {
 		if (method == MAD_GET || method == MAD_SET)
 			continue;
 		make(mad, (uint8_t)method);
 		assert_false(mad_respond(mad, MAD_CODE_BAD_ATTRIBUTE, response));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(respond__keeps_class_tid_and_attribute),
-		cmocka_unit_test(respond__set_has_a_response_too),
-		cmocka_unit_test(respond__nothing_else_has_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The opcode table against IBTA 9.2 tables 37 and 38, and annex A19. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "wire/opcode.h"
+#include "test.h"
 
 /* Which operations a service defines, one bit an operation. */
 #define OPERATIONS_UC 0x000fffu
@@ -30,11 +27,10 @@ static uint32_t operations(uint8_t service)
 	}
 }
 
-static void opcode_info__knows_what_is_defined_and_nothing_else(void **state)
+TEST(opcode_info__knows_what_is_defined_and_nothing_else)
 {
 	unsigned int opcode;
 
-	(void)state;
 	for (opcode = 0; opcode < 256; opcode++) {
 		const struct opcode_info *info = opcode_info((uint8_t)opcode);
 		const bool defined = operations(opcode & OPCODE_SERVICE_MASK) >>
@@ -92,44 +88,40 @@ static const struct expected {
 
 #define RC_COUNT (sizeof(rc) / sizeof(rc[0]))
 
-static void opcode_info__rc_headers(void **state)
+TEST(opcode_info__rc_headers)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < RC_COUNT; i++) {
 		assert_int_equal(opcode_info(rc[i].opcode)->flags, rc[i].flags);
 		assert_int_equal(opcode_info(rc[i].opcode)->ext_len, rc[i].ext_len);
 	}
 }
 
-static void opcode_info__uc_has_the_headers_of_rc(void **state)
+TEST(opcode_info__uc_has_the_headers_of_rc)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < 12; i++) {
 		assert_int_equal(opcode_info(OPCODE_UC | rc[i].opcode)->flags, rc[i].flags);
 		assert_int_equal(opcode_info(OPCODE_UC | rc[i].opcode)->ext_len, rc[i].ext_len);
 	}
 }
 
-static void opcode_info__ud_has_a_deth(void **state)
+TEST(opcode_info__ud_has_a_deth)
 {
 	const uint32_t flags = SEND | ONLY | OPCODE_HAS_DETH;
 
-	(void)state;
 	assert_int_equal(opcode_info(0x64)->flags, flags);
 	assert_int_equal(opcode_info(0x64)->ext_len, 8);
 	assert_int_equal(opcode_info(0x65)->flags, flags | OPCODE_HAS_IMM);
 	assert_int_equal(opcode_info(0x65)->ext_len, 12);
 }
 
-static void opcode_info__xrc_requests_have_an_xrceth(void **state)
+TEST(opcode_info__xrc_requests_have_an_xrceth)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < RC_COUNT; i++) {
 		const struct opcode_info *info = opcode_info(OPCODE_XRC | rc[i].opcode);
 		const bool request = rc[i].flags & OPCODE_REQUEST;
@@ -139,18 +131,16 @@ static void opcode_info__xrc_requests_have_an_xrceth(void **state)
 	}
 }
 
-static void opcode_info__cnp_is_sixteen_reserved_bytes(void **state)
+TEST(opcode_info__cnp_is_sixteen_reserved_bytes)
 {
-	(void)state;
 	assert_int_equal(opcode_info(0x81)->flags, OPCODE_KNOWN);
 	assert_int_equal(opcode_info(0x81)->ext_len, 16);
 }
 
-static void opcode_info__names(void **state)
+TEST(opcode_info__names)
 {
 	unsigned int i, j;
 
-	(void)state;
 	assert_string_equal(opcode_info(0x04)->name, "RC SEND Only");
 	assert_string_equal(opcode_info(0x2b)->name, "UC RDMA WRITE Only with Immediate");
 	assert_string_equal(opcode_info(0xb7)->name, "XRC SEND Only with Invalidate");
@@ -159,19 +149,4 @@ static void opcode_info__names(void **state)
 			if (opcode_info((uint8_t)i)->flags && opcode_info((uint8_t)j)->flags)
 				assert_string_not_equal(opcode_info((uint8_t)i)->name,
 							opcode_info((uint8_t)j)->name);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opcode_info__knows_what_is_defined_and_nothing_else),
-		cmocka_unit_test(opcode_info__rc_headers),
-		cmocka_unit_test(opcode_info__uc_has_the_headers_of_rc),
-		cmocka_unit_test(opcode_info__ud_has_a_deth),
-		cmocka_unit_test(opcode_info__xrc_requests_have_an_xrceth),
-		cmocka_unit_test(opcode_info__cnp_is_sixteen_reserved_bytes),
-		cmocka_unit_test(opcode_info__names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

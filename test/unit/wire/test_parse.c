@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parser on frames that are made by hand: every field, and every way of being wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "wire/headers.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
+#include "test.h"
 
 #define EXT_SEED 0x10 /* first byte of the extended headers; each next is one more */
 
@@ -143,12 +140,11 @@ static enum packet_status parse(void)
 	return packet_parse(frame, frame_len, false, &packet);
 }
 
-static void packet_parse__reads_ipv4(void **state)
+TEST(packet_parse__reads_ipv4)
 {
 	static const uint8_t sgid[16] = {[10] = 0xff, 0xff, 10, 9, 0, 1};
 	static const uint8_t dgid[16] = {[10] = 0xff, 0xff, 10, 9, 0, 2};
 
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	assert_int_equal(parse(), PACKET_OK);
 	assert_ptr_equal(packet.l3, frame + 14);
@@ -167,9 +163,8 @@ static void packet_parse__reads_ipv4(void **state)
 	assert_int_equal(packet.pad, 0);
 }
 
-static void packet_parse__reads_ipv6(void **state)
+TEST(packet_parse__reads_ipv6)
 {
-	(void)state;
 	make(true, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	assert_int_equal(parse(), PACKET_OK);
 	assert_ptr_equal(packet.l3, frame + 14);
@@ -183,9 +178,8 @@ static void packet_parse__reads_ipv6(void **state)
 	assert_int_equal(packet.payload_len, 8);
 }
 
-static void packet_parse__reads_a_vlan_tag(void **state)
+TEST(packet_parse__reads_a_vlan_tag)
 {
-	(void)state;
 	make(false, true, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	assert_int_equal(parse(), PACKET_OK);
 	assert_int_equal(packet.vlan_tci, 0xa005);
@@ -196,9 +190,8 @@ static void packet_parse__reads_a_vlan_tag(void **state)
 	assert_int_equal(packet.payload_len, 8);
 }
 
-static void packet_parse__reads_the_bth(void **state)
+TEST(packet_parse__reads_the_bth)
 {
-	(void)state;
 	make(false, false, OPCODE_UC | OPCODE_SEND_ONLY, 8);
 	assert_int_equal(parse(), PACKET_OK);
 	assert_int_equal(packet.opcode, 0x24);
@@ -220,9 +213,8 @@ static void packet_parse__reads_the_bth(void **state)
 	assert_false(packet.fecn);
 }
 
-static void packet_parse__ignores_reserved_bits(void **state)
+TEST(packet_parse__ignores_reserved_bits)
 {
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	bth[4] = 0x3f;
 	bth[8] = 0x7f;
@@ -295,11 +287,10 @@ static size_t check_other_headers(uint32_t flags, size_t at)
 	return at;
 }
 
-static void packet_parse__reads_the_extended_headers_of_each_opcode(void **state)
+TEST(packet_parse__reads_the_extended_headers_of_each_opcode)
 {
 	unsigned int opcode, known = 0;
 
-	(void)state;
 	for (opcode = 0; opcode < 256; opcode++) {
 		const struct opcode_info *info = opcode_info((uint8_t)opcode);
 		const size_t payload = info->flags & OPCODE_PAYLOAD ? 12 : 0;
@@ -318,9 +309,8 @@ static void packet_parse__reads_the_extended_headers_of_each_opcode(void **state
 	assert_int_equal(known, 25 + 12 + 2 + 25 + 1);
 }
 
-static void packet_parse__what_is_not_roce_is_somebody_elses(void **state)
+TEST(packet_parse__what_is_not_roce_is_somebody_elses)
 {
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	put16(frame + 12, 0x0806);
 	assert_int_equal(parse(), PACKET_NOT_ROCE);
@@ -342,9 +332,8 @@ static void packet_parse__what_is_not_roce_is_somebody_elses(void **state)
 	assert_int_equal(parse(), PACKET_NOT_ROCE);
 }
 
-static void packet_parse__wrong_ip_versions_options_and_extension_headers(void **state)
+TEST(packet_parse__wrong_ip_versions_options_and_extension_headers)
 {
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	l3[0] = 0x46;
 	assert_int_equal(parse(), PACKET_NOT_ROCE);
@@ -363,11 +352,10 @@ static void packet_parse__wrong_ip_versions_options_and_extension_headers(void *
 	assert_int_equal(parse(), PACKET_NOT_ROCE);
 }
 
-static void packet_parse__ipv4_fragments_are_not_roce(void **state)
+TEST(packet_parse__ipv4_fragments_are_not_roce)
 {
 	unsigned int bit;
 
-	(void)state;
 	for (bit = 0; bit < 16; bit++) {
 		make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 		put16(l3 + 6, 1u << bit);
@@ -377,9 +365,8 @@ static void packet_parse__ipv4_fragments_are_not_roce(void **state)
 	}
 }
 
-static void packet_parse__ethernet_padding_is_no_payload(void **state)
+TEST(packet_parse__ethernet_padding_is_no_payload)
 {
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 0);
 	frame_len += 30;
 	assert_int_equal(parse(), PACKET_OK);
@@ -390,9 +377,8 @@ static void packet_parse__ethernet_padding_is_no_payload(void **state)
 	assert_int_equal(packet.payload_len, 4);
 }
 
-static void packet_parse__ip_length_beyond_the_frame(void **state)
+TEST(packet_parse__ip_length_beyond_the_frame)
 {
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	frame_len--;
 	assert_int_equal(parse(), PACKET_BAD_LENGTH);
@@ -404,11 +390,10 @@ static void packet_parse__ip_length_beyond_the_frame(void **state)
 	assert_int_equal(parse(), PACKET_BAD_LENGTH);
 }
 
-static void packet_parse__ip_length_too_short_for_its_headers(void **state)
+TEST(packet_parse__ip_length_too_short_for_its_headers)
 {
 	unsigned int len;
 
-	(void)state;
 	for (len = 0; len < 8 + 12 + 4; len++) {
 		make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 		put16(l3 + 2, 20 + len);
@@ -425,11 +410,10 @@ static void packet_parse__ip_length_too_short_for_its_headers(void **state)
 	}
 }
 
-static void packet_parse__udp_length_is_the_ip_length(void **state)
+TEST(packet_parse__udp_length_is_the_ip_length)
 {
 	unsigned int over_ipv6;
 
-	(void)state;
 	for (over_ipv6 = 0; over_ipv6 < 2; over_ipv6++) {
 		make(over_ipv6, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 		put16(udp + 4, 8 + 12 + 8 + 4 - 4);
@@ -441,21 +425,19 @@ static void packet_parse__udp_length_is_the_ip_length(void **state)
 	}
 }
 
-static void packet_parse__ipv4_header_checksum(void **state)
+TEST(packet_parse__ipv4_header_checksum)
 {
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	l3[11] ^= 1;
 	assert_int_equal(parse(), PACKET_BAD_CHECKSUM);
 	assert_int_equal(packet_parse(frame, frame_len, true, &packet), PACKET_OK);
 }
 
-static void packet_parse__udp_checksum(void **state)
+TEST(packet_parse__udp_checksum)
 {
 	unsigned int over_ipv6;
 	size_t payload;
 
-	(void)state;
 	for (over_ipv6 = 0; over_ipv6 < 2; over_ipv6++)
 		for (payload = 0; payload <= 300; payload += 4) {
 			make(over_ipv6, false, OPCODE_RC | OPCODE_SEND_ONLY, payload);
@@ -470,9 +452,8 @@ static void packet_parse__udp_checksum(void **state)
 		}
 }
 
-static void packet_parse__udp_checksum_is_not_of_ethernet_padding(void **state)
+TEST(packet_parse__udp_checksum_is_not_of_ethernet_padding)
 {
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 4);
 	set_checksums(true);
 	frame[frame_len] = 0x55;
@@ -480,11 +461,10 @@ static void packet_parse__udp_checksum_is_not_of_ethernet_padding(void **state)
 	assert_int_equal(parse(), PACKET_OK);
 }
 
-static void packet_parse__transport_version(void **state)
+TEST(packet_parse__transport_version)
 {
 	unsigned int version;
 
-	(void)state;
 	for (version = 1; version < 16; version++) {
 		make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 		bth[1] = (uint8_t)(bth[1] | version);
@@ -492,11 +472,10 @@ static void packet_parse__transport_version(void **state)
 	}
 }
 
-static void packet_parse__undefined_opcodes(void **state)
+TEST(packet_parse__undefined_opcodes)
 {
 	unsigned int opcode;
 
-	(void)state;
 	for (opcode = 0; opcode < 256; opcode++) {
 		if (opcode_info((uint8_t)opcode)->flags)
 			continue;
@@ -505,11 +484,10 @@ static void packet_parse__undefined_opcodes(void **state)
 	}
 }
 
-static void packet_parse__pad_count(void **state)
+TEST(packet_parse__pad_count)
 {
 	unsigned int pad;
 
-	(void)state;
 	for (pad = 0; pad < 4; pad++) {
 		make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 		set_pad(pad);
@@ -523,11 +501,10 @@ static void packet_parse__pad_count(void **state)
 	}
 }
 
-static void packet_parse__payload_and_pad_are_a_multiple_of_four(void **state)
+TEST(packet_parse__payload_and_pad_are_a_multiple_of_four)
 {
 	unsigned int extra, pad;
 
-	(void)state;
 	for (extra = 1; extra < 4; extra++)
 		for (pad = 0; pad < 4; pad++) {
 			make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 8 + extra);
@@ -536,11 +513,10 @@ static void packet_parse__payload_and_pad_are_a_multiple_of_four(void **state)
 		}
 }
 
-static void packet_parse__extended_headers_must_be_there(void **state)
+TEST(packet_parse__extended_headers_must_be_there)
 {
 	unsigned int opcode;
 
-	(void)state;
 	for (opcode = 0; opcode < 256; opcode++) {
 		if (opcode_info((uint8_t)opcode)->ext_len == 0)
 			continue;
@@ -551,11 +527,10 @@ static void packet_parse__extended_headers_must_be_there(void **state)
 	}
 }
 
-static void packet_parse__payload_where_none_may_be(void **state)
+TEST(packet_parse__payload_where_none_may_be)
 {
 	unsigned int opcode;
 
-	(void)state;
 	for (opcode = 0; opcode < 256; opcode++) {
 		const uint32_t flags = opcode_info((uint8_t)opcode)->flags;
 
@@ -568,11 +543,10 @@ static void packet_parse__payload_where_none_may_be(void **state)
 	}
 }
 
-static void packet_parse__runts(void **state)
+TEST(packet_parse__runts)
 {
 	size_t len;
 
-	(void)state;
 	make(false, true, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	/* Nothing says RoCE before the whole UDP header is there. */
 	for (len = 0; len < 18 + 20 + 8; len++)
@@ -582,11 +556,10 @@ static void packet_parse__runts(void **state)
 	assert_int_equal(packet_parse(frame, len, false, &packet), PACKET_OK);
 }
 
-static void packet_icrc_ok__covers_headers_payload_and_pad(void **state)
+TEST(packet_icrc_ok__covers_headers_payload_and_pad)
 {
 	size_t at;
 
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_WRITE_ONLY, 12);
 	set_pad(2);
 	set_icrc();
@@ -602,13 +575,12 @@ static void packet_icrc_ok__covers_headers_payload_and_pad(void **state)
 }
 
 /* Linux's rxe covers a FLUSH's transport headers once more; nobody else, and of no other packet. */
-static void packet_icrc_ok__takes_rxes_flush(void **state)
+TEST(packet_icrc_ok__takes_rxes_flush)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC | OPCODE_FLUSH,
 					  OPCODE_RC | OPCODE_READ_REQUEST};
 	uint32_t icrc;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(opcodes); i++) {
 		make(false, false, opcodes[i], 0);
 		set_icrc();
@@ -624,9 +596,8 @@ static void packet_icrc_ok__takes_rxes_flush(void **state)
 	}
 }
 
-static void packet_icrc_ok__does_not_cover_what_routers_change(void **state)
+TEST(packet_icrc_ok__does_not_cover_what_routers_change)
 {
-	(void)state;
 	make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 12);
 	l3[1] ^= 0xff;
 	l3[8]--;
@@ -643,38 +614,4 @@ static void packet_icrc_ok__does_not_cover_what_routers_change(void **state)
 	set_checksums(true);
 	assert_int_equal(parse(), PACKET_OK);
 	assert_true(packet_icrc_ok(&packet));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packet_parse__reads_ipv4),
-		cmocka_unit_test(packet_parse__reads_ipv6),
-		cmocka_unit_test(packet_parse__reads_a_vlan_tag),
-		cmocka_unit_test(packet_parse__reads_the_bth),
-		cmocka_unit_test(packet_parse__ignores_reserved_bits),
-		cmocka_unit_test(packet_parse__reads_the_extended_headers_of_each_opcode),
-		cmocka_unit_test(packet_parse__what_is_not_roce_is_somebody_elses),
-		cmocka_unit_test(packet_parse__wrong_ip_versions_options_and_extension_headers),
-		cmocka_unit_test(packet_parse__ipv4_fragments_are_not_roce),
-		cmocka_unit_test(packet_parse__ethernet_padding_is_no_payload),
-		cmocka_unit_test(packet_parse__ip_length_beyond_the_frame),
-		cmocka_unit_test(packet_parse__ip_length_too_short_for_its_headers),
-		cmocka_unit_test(packet_parse__udp_length_is_the_ip_length),
-		cmocka_unit_test(packet_parse__ipv4_header_checksum),
-		cmocka_unit_test(packet_parse__udp_checksum),
-		cmocka_unit_test(packet_parse__udp_checksum_is_not_of_ethernet_padding),
-		cmocka_unit_test(packet_parse__transport_version),
-		cmocka_unit_test(packet_parse__undefined_opcodes),
-		cmocka_unit_test(packet_parse__pad_count),
-		cmocka_unit_test(packet_parse__payload_and_pad_are_a_multiple_of_four),
-		cmocka_unit_test(packet_parse__extended_headers_must_be_there),
-		cmocka_unit_test(packet_parse__payload_where_none_may_be),
-		cmocka_unit_test(packet_parse__runts),
-		cmocka_unit_test(packet_icrc_ok__covers_headers_payload_and_pad),
-		cmocka_unit_test(packet_icrc_ok__takes_rxes_flush),
-		cmocka_unit_test(packet_icrc_ok__does_not_cover_what_routers_change),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

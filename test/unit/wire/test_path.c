@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Prebuilt headers, byte for byte. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "wire/build.h"
+#include "test.h"
 
 /* clang-format off */
 static const struct path_attr ipv4_attr = {
@@ -44,12 +41,11 @@ static const struct path_attr ipv6_attr = {
 #define UDP 0xc1, 0x23, 0x12, 0xb7, 0, 0, 0, 0
 /* clang-format on */
 
-static void path_init__ipv4(void **state)
+TEST(path_init__ipv4)
 {
 	static const uint8_t expected[] = {MACS, 0x08, 0x00, IPV4, UDP};
 	struct path path;
 
-	(void)state;
 	assert_int_equal(path_init(&path, &ipv4_attr), 0);
 	assert_false(path.ipv6);
 	assert_int_equal(path.len, sizeof(expected));
@@ -58,14 +54,13 @@ static void path_init__ipv4(void **state)
 	assert_memory_equal(path.hdr, expected, sizeof(expected));
 }
 
-static void path_init__ipv4_sum_is_of_the_header(void **state)
+TEST(path_init__ipv4_sum_is_of_the_header)
 {
 	struct path path;
 	uint32_t sum = 0;
 	uint16_t word;
 	int i;
 
-	(void)state;
 	assert_int_equal(path_init(&path, &ipv4_attr), 0);
 	for (i = 0; i < 20; i += 2) {
 		memcpy(&word, path.hdr + 14 + i, 2);
@@ -74,12 +69,11 @@ static void path_init__ipv4_sum_is_of_the_header(void **state)
 	assert_int_equal(path.ipv4_sum % 0xffff, sum % 0xffff);
 }
 
-static void path_init__ipv6(void **state)
+TEST(path_init__ipv6)
 {
 	static const uint8_t expected[] = {MACS, 0x86, 0xdd, IPV6, UDP};
 	struct path path;
 
-	(void)state;
 	assert_int_equal(path_init(&path, &ipv6_attr), 0);
 	assert_true(path.ipv6);
 	assert_int_equal(path.len, sizeof(expected));
@@ -88,14 +82,13 @@ static void path_init__ipv6(void **state)
 	assert_memory_equal(path.hdr, expected, sizeof(expected));
 }
 
-static void path_init__vlan(void **state)
+TEST(path_init__vlan)
 {
 	static const uint8_t expected4[] = {MACS, 0x81, 0x00, 0x60, 0x05, 0x08, 0x00, IPV4, UDP};
 	static const uint8_t expected6[] = {MACS, 0x81, 0x00, 0x60, 0x05, 0x86, 0xdd, IPV6, UDP};
 	struct path_attr attr = ipv4_attr;
 	struct path path;
 
-	(void)state;
 	attr.vlan_tci = 0x6005;
 	assert_int_equal(path_init(&path, &attr), 0);
 	assert_int_equal(path.len, sizeof(expected4));
@@ -110,23 +103,21 @@ static void path_init__vlan(void **state)
 	assert_memory_equal(path.hdr, expected6, sizeof(expected6));
 }
 
-static void path_init__vlan_zero_is_a_priority_tag(void **state)
+TEST(path_init__vlan_zero_is_a_priority_tag)
 {
 	struct path_attr attr = ipv4_attr;
 	struct path path;
 
-	(void)state;
 	attr.vlan_tci = 0;
 	assert_int_equal(path_init(&path, &attr), 0);
 	assert_int_equal(path.l3_off, 18);
 }
 
-static void path_init__refuses_gids_of_two_families(void **state)
+TEST(path_init__refuses_gids_of_two_families)
 {
 	struct path_attr attr = ipv4_attr;
 	struct path path;
 
-	(void)state;
 	memcpy(attr.sgid, ipv6_attr.sgid, sizeof(attr.sgid));
 	assert_int_equal(path_init(&path, &attr), -EINVAL);
 	attr = ipv4_attr;
@@ -134,11 +125,10 @@ static void path_init__refuses_gids_of_two_families(void **state)
 	assert_int_equal(path_init(&path, &attr), -EINVAL);
 }
 
-static void path_leads_to__where_its_packets_go(void **state)
+TEST(path_leads_to__where_its_packets_go)
 {
 	static const struct path_attr *const attrs[] = {&ipv4_attr, &ipv6_attr};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		for (int tci = -1; tci < 2; tci++) {
 			struct path_attr attr = *attrs[i];
@@ -156,19 +146,4 @@ static void path_leads_to__where_its_packets_go(void **state)
 			}
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(path_init__ipv4),
-		cmocka_unit_test(path_init__ipv4_sum_is_of_the_header),
-		cmocka_unit_test(path_init__ipv6),
-		cmocka_unit_test(path_init__vlan),
-		cmocka_unit_test(path_init__vlan_zero_is_a_priority_tag),
-		cmocka_unit_test(path_init__refuses_gids_of_two_families),
-		cmocka_unit_test(path_leads_to__where_its_packets_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
