@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a test's cycles go: samples of a timer, by the names of functions. */
+/* Where a test's cycles go: samples of a timer, by function. */
 #include "stages.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <ucontext.h>
@@ -28,107 +29,6 @@
 #define YIELD_BYTES 32
 #define STACK_WORDS 96 /* in which the caller of a driver is looked for */
 
-/*
- * Functions are named after their file, so the first words say what a function is for. The first
- * entry that fits counts.
- */
-static const struct {
-	const char *prefix;
-	enum stage stage;
-} prefixes[] = {
-	{"icrc", STAGE_icrc},
-	{"update_avx", STAGE_icrc},
-	{"update_pclmul", STAGE_icrc},
-	{"update_portable", STAGE_icrc},
-	{"masked_", STAGE_icrc},
-	{"copy_avx", STAGE_icrc},
-	{"copy_pclmul", STAGE_icrc},
-	{"copy_portable", STAGE_icrc},
-	{"crc32", STAGE_icrc},
-	{"packet_icrc", STAGE_icrc},
-	{"packet_parse", STAGE_parse},
-	{"parse_", STAGE_parse},
-	{"device_receive", STAGE_parse},
-	{"device_find", STAGE_parse},
-	{"opcode_", STAGE_parse},
-	{"packet_", STAGE_transmit},
-	{"path_", STAGE_transmit},
-	{"seal_", STAGE_transmit},
-	{"client_tx", STAGE_transmit},
-	{"guest_tx", STAGE_transmit},
-	{"client_rx", STAGE_receive},
-	{"guest_rx", STAGE_receive},
-	{"client_short", STAGE_transmit},
-	{"memif_rx", STAGE_receive},
-	{"memif_peer_re", STAGE_receive}, /* receive, release */
-	{"memif_client_re", STAGE_receive},
-	{"memif_", STAGE_transmit},
-	{"client_lane", STAGE_receive},
-	{"lane_", STAGE_receive},
-	{"tx_", STAGE_transmit},
-	{"port_tx", STAGE_transmit},
-	{"engine_receive", STAGE_receive},
-	{"engine_input", STAGE_receive},
-	{"engine_frame", STAGE_receive},
-	{"port_rx", STAGE_receive},
-	{"link_", STAGE_receive},
-	{"engine_", STAGE_turn},
-	{"ops_", STAGE_turn},
-	{"owner_", STAGE_turn},
-	{"wheel_", STAGE_turn},
-	{"clock_", STAGE_turn},
-	{"helper_", STAGE_turn},
-	{"gate_", STAGE_turn},
-	{"guard_", STAGE_copy},
-	{"sgl_", STAGE_copy},
-	{"scatter_", STAGE_copy},
-	{"gather_", STAGE_copy},
-	{"move_down", STAGE_copy},
-	{"copy_", STAGE_copy},
-	{"store", STAGE_copy},
-	{"place_", STAGE_copy},
-	{"rte_mov", STAGE_copy},
-	{"rte_memcpy", STAGE_copy},
-	{"qp_post", STAGE_post},
-	{"wr_", STAGE_post},
-	{"sq_", STAGE_post},
-	{"rq_", STAGE_post},
-	{"srq_", STAGE_post},
-	{"post_", STAGE_post},
-	{"face_post", STAGE_post},
-	{"cq_", STAGE_completion},
-	{"moderator_", STAGE_completion},
-	{"poll_", STAGE_completion},
-	{"qp_", STAGE_transport},
-	{"requester_", STAGE_transport},
-	{"responder_", STAGE_transport},
-	{"completer_", STAGE_transport},
-	{"replies_", STAGE_transport},
-	{"recovery_", STAGE_transport},
-	{"flight_", STAGE_transport},
-	{"datagram_", STAGE_transport},
-	{"early_", STAGE_transport},
-	{"receive_", STAGE_transport},
-	{"atomics_", STAGE_transport},
-	{"mr_", STAGE_transport},
-	{"mw_", STAGE_transport},
-	{"key_", STAGE_transport},
-	{"pd_", STAGE_transport},
-	{"placement_", STAGE_transport},
-	{"mcast_", STAGE_transport},
-	{"stream_", STAGE_program},
-	{"run_", STAGE_program},
-	{"passive_", STAGE_program},
-	{"serve", STAGE_program},
-	{"pattern_", STAGE_program},
-	{"pinger_", STAGE_program},
-	{"latency_", STAGE_program},
-	{"storage_", STAGE_program},
-	{"histogram_", STAGE_program},
-	{"nic_", STAGE_program},
-	{"main", STAGE_program},
-};
-
 #define NAME_OF(name, meaning)	  #name,
 #define MEANING_OF(name, meaning) meaning,
 static const char *const names[] = {STAGES(NAME_OF)};
@@ -139,12 +39,29 @@ static struct {
 	struct stages seen; /* by the handler; relaxed */
 } sampler;
 
-enum stage stages_of(const char *function)
+static int compare(const void *key, const void *row)
 {
-	for (size_t i = 0; i < RTE_DIM(prefixes); i++)
-		if (strncmp(function, prefixes[i].prefix, strlen(prefixes[i].prefix)) == 0)
-			return prefixes[i].stage;
-	return STAGE_other;
+	const struct stage_of_function *a = key, *b = row;
+	const int order = strcmp(a->source, b->source);
+
+	return order != 0 ? order : strcmp(a->function, b->function);
+}
+
+static const struct stage_of_function *find(const char *source, const char *function)
+{
+	const struct stage_of_function key = {.source = source, .function = function};
+
+	return bsearch(&key, stage_table, stage_table_count, sizeof(key), compare);
+}
+
+/* A linker makes functions that no other program can name local, and leaves their source out. */
+enum stage stages_of(const char *source, const char *function)
+{
+	const struct stage_of_function *row = find(source, function);
+
+	if (!row)
+		row = find("", function);
+	return row ? row->stage : STAGE_other;
 }
 
 const char *stages_name(enum stage stage)
@@ -159,9 +76,9 @@ const char *stages_meaning(enum stage stage)
 
 static enum stage stage_of_own(uintptr_t address)
 {
-	const char *function = symbols_find(address);
+	const struct symbol *symbol = symbols_find(address);
 
-	return function ? stages_of(function) : STAGE_other;
+	return symbol ? stages_of(symbol->source, symbol->name) : STAGE_other;
 }
 
 /* The C library's function is a few instructions around a system call. */

@@ -33,6 +33,17 @@ enum stage {
 		STAGE_COUNT
 };
 
+/* make_stages.py makes the table of all functions that this program is built of, by stages.map. It
+ * is in the order of these two. */
+struct stage_of_function {
+	const char *source; /* for functions that are local to it; else "" */
+	const char *function;
+	enum stage stage;
+};
+
+extern const struct stage_of_function stage_table[];
+extern const size_t stage_table_count;
+
 struct stages {
 	uint64_t count; /* samples; 0: nothing is known */
 	uint64_t samples[STAGE_COUNT];
@@ -50,8 +61,9 @@ void stages_clear(void);
 /** What was seen until now. MT-safe. */
 void stages_peek(struct stages *stages);
 
-/** The stage of a function. MT-safe. */
-enum stage stages_of(const char *function);
+/** The stage of a function by its name and, where others may have that name as well, the name of
+ * its source without folders; else "". MT-safe. */
+enum stage stages_of(const char *source, const char *function);
 
 const char *stages_name(enum stage stage);
 const char *stages_meaning(enum stage stage);

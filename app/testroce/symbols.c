@@ -12,13 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct symbol {
-	uintptr_t begin, end;
-	const char *name; /* in the mapped file, which stays */
-};
-
 static struct {
-	struct symbol *list; /* by address */
+	struct symbol *list; /* by address; the names are in the mapped file, which stays */
 	size_t count;
 	uintptr_t begin, end; /* of the code */
 } symbols;
@@ -38,6 +33,14 @@ static int compare(const void *a, const void *b)
 	return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
+/* A compiler may give a source's whole path. */
+static const char *name_without_folders(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 static bool is_inside(size_t file_bytes, uint64_t offset, uint64_t bytes)
 {
 	return offset <= file_bytes && bytes <= file_bytes - offset;
@@ -46,6 +49,8 @@ static bool is_inside(size_t file_bytes, uint64_t offset, uint64_t bytes)
 static int symbols_take(const Elf64_Sym *from, size_t count, const char *names, size_t names_bytes,
 			uintptr_t base)
 {
+	const char *source = "";
+
 	symbols.list = calloc(count + 1, sizeof(symbols.list[0]));
 	if (!symbols.list)
 		return -ENOMEM;
@@ -53,12 +58,17 @@ static int symbols_take(const Elf64_Sym *from, size_t count, const char *names, 
 	for (size_t i = 0; i < count; i++) {
 		struct symbol *symbol = &symbols.list[symbols.count];
 
-		if (ELF64_ST_TYPE(from[i].st_info) != STT_FUNC || from[i].st_value == 0 ||
-		    from[i].st_name >= names_bytes)
+		if (from[i].st_name >= names_bytes)
+			continue;
+		/* The local symbols of a file follow its name. */
+		if (ELF64_ST_TYPE(from[i].st_info) == STT_FILE)
+			source = name_without_folders(names + from[i].st_name);
+		if (ELF64_ST_TYPE(from[i].st_info) != STT_FUNC || from[i].st_value == 0)
 			continue;
 		symbol->begin = base + from[i].st_value;
 		symbol->end = symbol->begin + from[i].st_size;
 		symbol->name = names + from[i].st_name;
+		symbol->source = ELF64_ST_BIND(from[i].st_info) == STB_LOCAL ? source : "";
 		symbols.begin = symbol->begin < symbols.begin ? symbol->begin : symbols.begin;
 		symbols.end = symbol->end > symbols.end ? symbol->end : symbols.end;
 		symbols.count++;
@@ -117,7 +127,7 @@ bool symbols_is_own(uintptr_t address)
 	return address - symbols.begin < symbols.end - symbols.begin;
 }
 
-const char *symbols_find(uintptr_t address)
+const struct symbol *symbols_find(uintptr_t address)
 {
 	size_t low = 0, high = symbols.count;
 
@@ -129,5 +139,5 @@ const char *symbols_find(uintptr_t address)
 		else
 			high = middle;
 	}
-	return low > 0 && address < symbols.list[low - 1].end ? symbols.list[low - 1].name : NULL;
+	return low > 0 && address < symbols.list[low - 1].end ? &symbols.list[low - 1] : NULL;
 }

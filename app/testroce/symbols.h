@@ -6,6 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct symbol {
+	uintptr_t begin, end;
+	const char *source; /* the name of the file that the function is local to, or "" */
+	const char *name;
+};
+
 /** Read them, once. Not MT-safe. 0; -ENOENT: they have been stripped off; or another -errno. */
 int symbols_read(void);
 
@@ -13,7 +19,7 @@ int symbols_read(void);
  * MT-safe. */
 bool symbols_is_own(uintptr_t address);
 
-/** The name of the function there, or NULL. After symbols_read; MT-safe. */
-const char *symbols_find(uintptr_t address);
+/** The function there, or NULL. After symbols_read; MT-safe. */
+const struct symbol *symbols_find(uintptr_t address);
 
 #endif

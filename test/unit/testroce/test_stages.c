@@ -17,35 +17,54 @@
 TEST(stages_of__files_of_the_path)
 {
 	static const struct {
+		const char *source;
 		const char *function;
 		enum stage stage;
 	} functions[] = {
-		{"packet_parse", STAGE_parse},
-		{"packet_seal", STAGE_transmit},
-		{"packet_icrc_ok", STAGE_icrc},
-		{"icrc_update", STAGE_icrc},
-		{"responder_receive", STAGE_transport},
-		{"requester_send", STAGE_transport},
-		{"qp_run", STAGE_transport},
-		{"qp_post_send", STAGE_post},
-		{"sgl_scatter", STAGE_copy},
-		{"engine_input_burst", STAGE_receive},
-		{"engine_turn", STAGE_turn},
-		{"cq_push", STAGE_completion},
-		{"tx_put", STAGE_transmit},
-		{"stream_turn", STAGE_program},
-		{"unheard_of", STAGE_other},
+		{"", "packet_parse", STAGE_parse},
+		{"", "packet_seal", STAGE_transmit},
+		{"", "packet_icrc_ok", STAGE_icrc},
+		{"", "icrc_update", STAGE_icrc},
+		{"", "responder_receive", STAGE_transport},
+		{"", "requester_send", STAGE_transport},
+		{"", "qp_run", STAGE_transport},
+		{"", "qp_post_send", STAGE_post},
+		{"", "sgl_scatter", STAGE_copy},
+		{"engine.c", "engine_input_burst", STAGE_receive},
+		{"", "engine_turn", STAGE_turn},
+		{"", "cq_push", STAGE_completion},
+		{"tx.c", "tx_put", STAGE_transmit},
+		{"", "stream_turn", STAGE_program},
+		/* The linker has made this one local. */
+		{"run.c", "qp_run", STAGE_transport},
+		{"", "gap_keep", STAGE_transport},
+		{"", "psock_rx_burst", STAGE_receive},
+		{"", "unheard_of", STAGE_other},
 	};
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		assert_int_equal(stages_of(functions[i].function), functions[i].stage);
+		assert_int_equal(stages_of(functions[i].source, functions[i].function),
+				 functions[i].stage);
+}
+
+/* Local to its file. */
+static void here(void)
+{
 }
 
 TEST(symbols_find__own_functions)
 {
+	const struct symbol *symbol;
+
 	assert_int_equal(symbols_read(), 0);
-	assert_string_equal(symbols_find((uintptr_t)stages_of), "stages_of");
-	assert_string_equal(symbols_find((uintptr_t)stages_of + 1), "stages_of");
+	symbol = symbols_find((uintptr_t)stages_of);
+	assert_non_null(symbol);
+	assert_string_equal(symbol->name, "stages_of");
+	assert_ptr_equal(symbols_find((uintptr_t)stages_of + 1), symbol);
+	symbol = symbols_find((uintptr_t)here);
+	assert_non_null(symbol);
+	assert_string_equal(symbol->name, "here");
+	assert_string_equal(symbol->source, "test_stages.c");
 	assert_true(symbols_is_own((uintptr_t)stages_of));
 	assert_false(symbols_is_own((uintptr_t)getppid));
 	assert_false(symbols_is_own((uintptr_t)state));
