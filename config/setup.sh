@@ -15,7 +15,7 @@ set -uo pipefail
 umask 022
 
 BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf libibverbs-dev
-	librdmacm-dev libisal-dev libcmocka-dev"
+	librdmacm-dev libisal-dev libjson-c-dev libcmocka-dev"
 DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
 	iperf3 tcpdump tshark python3 python3-pyverbs"
@@ -23,7 +23,7 @@ PERF_PKGS="gnuplot-nox"
 INTEROP_PKGS="qemu-system-x86 cpio kmod"
 
 # The same where there is no dpkg to ask: names of pkg-config with ".pc", and commands.
-BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc cmocka.pc"
+BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
 TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3"
 PERF_PARTS="gnuplot"

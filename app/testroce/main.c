@@ -63,6 +63,7 @@ static FILE *open_output(const char *path, char *error, size_t error_size)
 static bool write_results(const struct options *options, const struct result *result, char *error,
 			  size_t error_size)
 {
+	bool written;
 	FILE *file;
 
 	output_text(stdout, result);
@@ -70,8 +71,12 @@ static bool write_results(const struct options *options, const struct result *re
 		file = open_output(options->json, error, error_size);
 		if (!file)
 			return false;
-		output_json(file, result);
+		written = output_json(file, result);
 		fclose(file);
+		if (!written) {
+			snprintf(error, error_size, "no memory for the result as JSON");
+			return false;
+		}
 	}
 	if (options->csv) {
 		file = open_output(options->csv, error, error_size);

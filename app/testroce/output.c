@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include <json-c/json.h>
 #include <rte_common.h>
 
 #include "mode.h"
@@ -58,15 +59,6 @@ static double share_of(const struct stages *stages, enum stage stage)
 	return (double)stages->samples[stage] / (double)stages->count;
 }
 
-static void json_stages(FILE *file, const struct stages *stages)
-{
-	fprintf(file, ", \"stages\": {");
-	for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-		fprintf(file, "%s\"%s\": %.4f", stage ? ", " : "", stages_name(stage),
-			share_of(stages, stage));
-	fprintf(file, "}");
-}
-
 void output_stages(FILE *file, const struct result *result)
 {
 	const struct stages *stages = &result->stages;
@@ -87,24 +79,68 @@ void output_stages(FILE *file, const struct result *result)
 	fflush(file);
 }
 
-void output_json(FILE *file, const struct result *result)
+/* Without memory the field is left out, and false is returned. */
+static bool json_add(struct json_object *to, const char *name, struct json_object *value)
+{
+	if (value && json_object_object_add(to, name, value) == 0)
+		return true;
+	json_object_put(value);
+	return false;
+}
+
+/* A number of so many digits behind the point, and no more. */
+static struct json_object *json_number(double value, int digits)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.*f", digits, value);
+	return json_object_new_double_s(value, text);
+}
+
+static bool json_add_stages(struct json_object *to, const struct stages *stages)
+{
+	struct json_object *shares = json_object_new_object();
+	bool added = shares != NULL;
+
+	for (enum stage stage = 0; added && stage < STAGE_COUNT; stage++)
+		added = json_add(shares, stages_name(stage),
+				 json_number(share_of(stages, stage), 4));
+	if (added)
+		return json_add(to, "stages", shares);
+	json_object_put(shares);
+	return false;
+}
+
+static bool json_add_result(struct json_object *to, const struct result *result)
 {
 	struct column columns[COLUMNS];
 	char mode[16], op[16];
 
 	columns_of(result, columns);
 	names_of(result, mode, op);
-	fprintf(file, "{\"mode\": \"%s\", \"op\": \"%s\"", mode, op);
+	if (!json_add(to, "mode", json_object_new_string(mode)) ||
+	    !json_add(to, "op", json_object_new_string(op)))
+		return false;
 	for (int i = 0; i < COLUMNS; i++) {
-		if (!columns[i].known)
-			continue;
-		fprintf(file, ", \"%s\": ", columns[i].name);
-		fprintf(file, "%.*f", columns[i].digits, columns[i].value);
+		if (columns[i].known && !json_add(to, columns[i].name,
+						  json_number(columns[i].value, columns[i].digits)))
+			return false;
 	}
-	if (result->stages.count > 0)
-		json_stages(file, &result->stages);
-	fprintf(file, "}\n");
+	return result->stages.count == 0 || json_add_stages(to, &result->stages);
+}
+
+bool output_json(FILE *file, const struct result *result)
+{
+	struct json_object *object = json_object_new_object();
+	const char *text = NULL;
+
+	if (object && json_add_result(object, result))
+		text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED);
+	if (text)
+		fprintf(file, "%s\n", text);
+	json_object_put(object);
 	fflush(file);
+	return text != NULL;
 }
 
 void output_csv_head(FILE *file)

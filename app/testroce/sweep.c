@@ -124,9 +124,8 @@ static int sweep_test(const struct sweep *sweep, const struct plan *plan, struct
 		return -EINTR;
 	}
 	output_text(stdout, result);
-	output_json(sweep->json, result);
 	output_csv(sweep->csv, result);
-	return 0;
+	return output_json(sweep->json, result) ? 0 : -ENOMEM;
 }
 
 /* How large a part of the messages took no longer. */

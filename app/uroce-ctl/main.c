@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce-ctl: shows the devices of uroce's processes, their objects and counters. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static int fail(const char *error)
 	return EXIT_FAILURE;
 }
 
-static void show(const struct command *command, const struct ctl_devices *devices)
+static int show(const struct command *command, const struct ctl_devices *devices)
 {
 	const struct show_filter *filter = &command->filter;
 	struct output output;
@@ -29,7 +30,7 @@ static void show(const struct command *command, const struct ctl_devices *device
 		show_summary(devices, filter, &output);
 	else
 		show_objects(devices, filter, (enum report_kind)command->kind, &output);
-	output_end(&output);
+	return output_end(&output) ? 0 : -ENOMEM;
 }
 
 static int run(const struct command *command)
@@ -42,14 +43,14 @@ static int run(const struct command *command)
 	rc = devices_look(&devices);
 	if (rc != 0)
 		return rc;
-	show(command, &devices);
+	rc = show(command, &devices);
 	if (devices.left_out > 0)
 		fprintf(stderr,
 			"uroce-ctl: %u reports are left out: a process or user has too many, or "
 			"they cannot be opened\n",
 			devices.left_out);
 	devices_release(&devices);
-	return 0;
+	return rc;
 }
 
 int main(int argc, char **argv)

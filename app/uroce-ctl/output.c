@@ -6,22 +6,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PORT 1 /* the only one of a device */
+#include <json-c/json.h>
 
-/* What a process calls itself may have any bytes. */
-static void put_json(const char *text)
-{
-	putchar('"');
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			printf("\\%c", *c);
-		else if (*c < ' ' || *c > '~')
-			printf("\\u%04x", *c);
-		else
-			putchar(*c);
-	}
-	putchar('"');
-}
+#define PORT	   1 /* the only one of a device */
+#define JSON_STYLE (JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 static void put_plain(const char *text)
 {
@@ -31,29 +19,37 @@ static void put_plain(const char *text)
 
 static void put_name(struct output *output, const char *name)
 {
-	if (output->json) {
-		fputs(output->in_item ? ", " : "", stdout);
-		put_json(name);
-		fputs(": ", stdout);
-	} else {
-		fputs(output->in_item ? " " : "", stdout);
-		put_plain(name);
-		putchar(' ');
-	}
+	fputs(output->in_item ? " " : "", stdout);
+	put_plain(name);
+	putchar(' ');
 	output->in_item = true;
+}
+
+/* Without memory the field is left out, and output_end tells. */
+static void add_json(struct output *output, const char *name, struct json_object *value)
+{
+	if (!value || !output->item || json_object_object_add(output->item, name, value) != 0) {
+		json_object_put(value);
+		output->failed = true;
+	}
 }
 
 void output_text(struct output *output, const char *name, const char *value)
 {
+	if (output->json) {
+		add_json(output, name, json_object_new_string(value));
+		return;
+	}
 	put_name(output, name);
-	if (output->json)
-		put_json(value);
-	else
-		put_plain(value);
+	put_plain(value);
 }
 
 void output_number(struct output *output, const char *name, uint64_t value)
 {
+	if (output->json) {
+		add_json(output, name, json_object_new_uint64(value));
+		return;
+	}
 	put_name(output, name);
 	printf("%" PRIu64, value);
 }
@@ -75,15 +71,17 @@ void output_begin(struct output *output, bool json)
 		.fields = {.text = field_text, .number = field_number, .arg = output},
 	};
 	if (json)
-		putchar('[');
+		output->items = json_object_new_array();
+	output->failed = json && !output->items;
 }
 
 static void begin_item(struct output *output)
 {
-	if (output->json)
-		fputs(output->items > 0 ? ",\n {" : "{", stdout);
-	output->items++;
 	output->in_item = false;
+	if (!output->json)
+		return;
+	output->item = json_object_new_object();
+	output->failed |= !output->item;
 }
 
 void output_dev(struct output *output, uint32_t index, const char *name)
@@ -115,11 +113,28 @@ void output_link(struct output *output, uint32_t index, const char *name)
 
 void output_item_end(struct output *output)
 {
-	fputs(output->json ? "}" : "\n", stdout);
+	if (!output->json) {
+		putchar('\n');
+		return;
+	}
+	if (!output->items || !output->item ||
+	    json_object_array_add(output->items, output->item) != 0) {
+		json_object_put(output->item);
+		output->failed = true;
+	}
+	output->item = NULL;
 }
 
-void output_end(struct output *output)
+bool output_end(struct output *output)
 {
-	if (output->json)
-		puts("]");
+	const char *text;
+
+	if (!output->json)
+		return true;
+	text = output->failed ? NULL : json_object_to_json_string_ext(output->items, JSON_STYLE);
+	if (text)
+		puts(text);
+	json_object_put(output->items);
+	output->items = NULL;
+	return text != NULL;
 }

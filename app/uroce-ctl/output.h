@@ -9,10 +9,14 @@
 
 #include "report/read.h"
 
+struct json_object;
+
 struct output {
 	bool json;
-	size_t items;		     /* so far */
 	bool in_item;		     /* one has fields already */
+	bool failed;		     /* there was no memory for all */
+	struct json_object *items;   /* of JSON */
+	struct json_object *item;    /* the one that is begun */
 	struct report_fields fields; /* those of the item that is begun go here */
 };
 
@@ -31,7 +35,7 @@ void output_number(struct output *output, const char *name, uint64_t value);
 /** End it. */
 void output_item_end(struct output *output);
 
-/** The list is over. */
-void output_end(struct output *output);
+/** The list is over. false: nothing was written, for lack of memory. */
+bool output_end(struct output *output);
 
 #endif
