@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can be known to be wrong before the program runs: interfaces, devices, rights. */
+/* Checks before the program runs: rights, and that the interface can be used. All else the library
+ * says itself when it opens the port. */
 #include "check.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,22 +61,10 @@ int check_interface(const struct ifaddrs *list, const char *name, char *error, s
 	return 0;
 }
 
-int check_interface_mtu(const char *name, uint32_t mtu_bytes, uint32_t interface_mtu_bytes,
-			char *error, size_t error_size)
+static int check_netdev(const char *name, char *error, size_t error_size)
 {
-	if (mtu_bytes <= interface_mtu_bytes)
-		return 0;
-	snprintf(error, error_size,
-		 "mtu %u is more than the %u bytes that %s carries; 'ip link set %s mtu %u'",
-		 mtu_bytes, interface_mtu_bytes, name, name, mtu_bytes);
-	return -EMSGSIZE;
-}
-
-static int check_netdev(const char *name, uint32_t mtu_bytes, char *error, size_t error_size)
-{
-	struct ifreq request = {0};
 	struct ifaddrs *list;
-	int ret, fd;
+	int ret;
 
 	if (getifaddrs(&list) < 0) {
 		ret = -errno;
@@ -85,16 +73,6 @@ static int check_netdev(const char *name, uint32_t mtu_bytes, char *error, size_
 	}
 	ret = check_interface(list, name, error, error_size);
 	freeifaddrs(list);
-	if (ret < 0 || mtu_bytes == 0)
-		return ret;
-
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.*s", IFNAMSIZ - 1, name);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0)
-		ret = check_interface_mtu(name, mtu_bytes, (uint32_t)request.ifr_mtu, error,
-					  error_size);
-	if (fd >= 0)
-		close(fd);
 	return ret;
 }
 
@@ -171,7 +149,7 @@ int check_settings(const struct settings *settings, char *error, size_t error_si
 		return 0;
 	if (settings->netdev[0] == '\0')
 		return check_port(settings->port, error, error_size);
-	ret = check_netdev(settings->netdev, settings->mtu, error, error_size);
+	ret = check_netdev(settings->netdev, error, error_size);
 	if (ret < 0)
 		return ret;
 	return check_raw_packets(settings->netdev, error, error_size);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can be known to be wrong with the settings on this host before the program runs. */
+/* Checks of the settings against this host before the program runs. */
 #ifndef UROCE_RUN_CHECK_H
 #define UROCE_RUN_CHECK_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct ifaddrs;
 struct settings;
@@ -26,10 +25,5 @@ int check_settings(const struct settings *settings, char *error, size_t error_si
  *   0, -ENODEV, -EPROTONOSUPPORT, -ENETDOWN or -EADDRNOTAVAIL with `error`.
  */
 int check_interface(const struct ifaddrs *list, const char *name, char *error, size_t error_size);
-
-/** Check that packets of mtu_bytes fit an interface of interface_mtu_bytes. 0 or -EMSGSIZE with
- * `error`. MT-safe. */
-int check_interface_mtu(const char *name, uint32_t mtu_bytes, uint32_t interface_mtu_bytes,
-			char *error, size_t error_size);
 
 #endif

@@ -42,7 +42,7 @@ class UroceRunTest:
             "no such interface": (["--netdev", "nosuch0"], "no interface 'nosuch0'"),
             "interface without address": (["--netdev", "bare0"], "bare0 has no address"),
             "interface of a tiny MTU": (["--netdev", "tiny0"], "an MTU of 300 bytes is too small"),
-            "MTU beyond the interface's": (["--netdev", "tiny0", "--mtu", "1500"], "mtu 1500 is more than the 300"),
+            "MTU beyond the interface's": (["--netdev", "tiny0", "--mtu", "1500"], "an MTU of 300, less than the 1500"),
             "no right to packets": (["--netdev", "tiny0"], "CAP_NET_RAW"),
             "unknown driver": (["--port", "net_nosuch0", *own], "no DPDK driver for 'net_nosuch0'"),
             "unknown argument": (["--port", "net_null0,foo=1", *own], "takes no argument 'foo'"),

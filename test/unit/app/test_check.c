@@ -71,15 +71,6 @@ TEST(check_interface__refusals)
 	assert_bad("eth3", -EADDRNOTAVAIL, "ip addr add ADDR/LEN dev eth3");
 }
 
-TEST(check_interface_mtu__fits)
-{
-	char error[512] = "";
-
-	assert_int_equal(check_interface_mtu("eth0", 1500, 1500, error, sizeof(error)), 0);
-	assert_int_equal(check_interface_mtu("eth0", 1501, 1500, error, sizeof(error)), -EMSGSIZE);
-	assert_non_null(strstr(error, "ip link set eth0 mtu 1501"));
-}
-
 static int check(const char *netdev, const char *port, char *error, size_t error_size)
 {
 	struct settings settings;
