@@ -3,14 +3,10 @@
 #include "engine/engine.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_ether.h>
 #include <rte_lcore.h>
-#include <rte_prefetch.h>
 
 #include "base/log.h"
 #include "base/guard.h"
@@ -21,10 +17,10 @@
 #include "helper.h"
 #include "qp/qp.h"
 #include "report/write.h"
+#include "rx.h"
+#include "turn.h"
 
 #define RX_BURST	      32
-#define AHEAD		      2 /* packets whose queue pairs are being fetched */
-#define FRAMES_AHEAD	      8 /* those whose headers are; they may come from another CPU's cache */
 #define FEW_QPS		      64
 #define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next has its turn */
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
@@ -34,8 +30,6 @@
 #define ACK_HOLD_KERNEL_NS    UINT64_C(5000)  /* two packets come that far apart over a veth */
 #define STIR_FRAMES	      32	      /* some hardware tells of that many at once */
 #define LEFT_NS		      UINT64_C(10000) /* no longer than the helper naps */
-#define END_TURNS	      64
-#define END_WAIT_NS	      UINT64_C(100000000)
 
 /*
  * The packet pool keeps a stack of free buffers an lcore; drivers look for it by the lcore of
@@ -110,7 +104,7 @@ static bool engine_holds(const struct engine *engine, struct qp *qp)
 }
 
 /* So few queue pairs stay in the caches by themselves, and fetching them would only cost. */
-static bool engine_prefetches(const struct engine *engine)
+bool engine_prefetches(const struct engine *engine)
 {
 	return __atomic_load_n(&engine->device->qps, __ATOMIC_RELAXED) > FEW_QPS && tuning.prefetch;
 }
@@ -129,9 +123,7 @@ static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 	qp_prefetch_work(next);
 }
 
-/* Each ready queue pair once, as far as the port takes it; with `hold`, all but those that may
- * wait. Returns how many ran. */
-static unsigned int engine_run_ready(struct engine *engine, bool hold)
+unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
 	const bool prefetches = engine_prefetches(engine);
 	struct qp *last = NULL;
@@ -191,114 +183,6 @@ unsigned int engine_transmit(struct engine *engine)
 	return engine_send(engine, false);
 }
 
-/* One piece of a frame that a port has spread over several buffers; NULL: longer than RoCE's
- * longest. */
-static uint8_t *engine_frame(struct engine *engine, const struct rte_mbuf *mbuf)
-{
-	if (likely(mbuf->nb_segs == 1))
-		return rte_pktmbuf_mtod(mbuf, uint8_t *);
-	if (mbuf->pkt_len > sizeof(engine->linear))
-		return NULL;
-	/* Where it points to is the mbuf's or ours, and link_input may write there. */
-	return (uint8_t *)(uintptr_t)rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, engine->linear);
-}
-
-/* NONE: the frame has not been on any wire yet, and its checksum is left to whoever puts it on one.
- */
-static bool engine_sums_are_good(uint64_t flags)
-{
-	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
-
-	return (flags & good) == good ||
-	       (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_NONE;
-}
-
-static unsigned int engine_knows(const struct rte_mbuf *mbuf, bool looped)
-{
-	unsigned int known = engine_sums_are_good(mbuf->ol_flags) ? FRAME_SUMS_GOOD : 0;
-
-	if (looped || mbuf->port == PORT_HANDED_OVER)
-		known |= FRAME_TRUSTED;
-	if (mbuf->port == PORT_VERIFIED)
-		known |= FRAME_ICRC_GOOD;
-	return known;
-}
-
-static void engine_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
-{
-	const unsigned int known = engine_knows(mbuf, looped);
-	struct rte_mbuf *answer;
-	struct qp *qp = NULL;
-	uint8_t *frame;
-	size_t len;
-
-	/* A driver may have taken the tag off; what is below looks for it in the frame. */
-	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0) {
-		counters_add(&engine->device->counters, COUNTER_rx_vlan_errors, 1);
-		return;
-	}
-	frame = engine_frame(engine, mbuf);
-	if (unlikely(!frame)) {
-		counters_add(&engine->device->counters, COUNTER_rx_too_long, 1);
-		return;
-	}
-	if (device_receive(engine->device, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
-		if (qp)
-			engine_mark_ready(engine, qp);
-		return;
-	}
-	answer = tx_alloc(&engine->tx);
-	if (!answer)
-		return;
-	len = link_input(engine->link, frame, mbuf->pkt_len, engine->now_ns,
-			 rte_pktmbuf_mtod(answer, uint8_t *));
-	if (len > 0)
-		tx_send(&engine->tx, answer, (uint32_t)len);
-	else
-		rte_pktmbuf_free(answer);
-}
-
-static void engine_prefetch_receiver(const struct engine *engine, const struct rte_mbuf *mbuf)
-{
-	device_prefetch(engine->device, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
-}
-
-/*
- * The lines of a frame's headers, and with them all of a small message: they may be in another
- * CPU's cache, and where two are waited for one after the other a message takes twice as long.
- */
-static void engine_prefetch_frame(const struct rte_mbuf *mbuf)
-{
-	const char *frame = rte_pktmbuf_mtod(mbuf, const char *);
-
-	rte_prefetch0(frame);
-	if (mbuf->data_len > RTE_CACHE_LINE_SIZE)
-		rte_prefetch0(frame + RTE_CACHE_LINE_SIZE);
-}
-
-static void engine_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
-			       bool looped)
-{
-	const bool prefetches = engine_prefetches(engine);
-	const uint16_t ahead = likely(tuning.prefetch) ? FRAMES_AHEAD : n;
-
-	for (uint16_t i = 1; i < ahead && i < n && likely(tuning.prefetch); i++)
-		engine_prefetch_frame(mbufs[i]);
-	for (uint16_t i = 0; i < AHEAD && i < n && unlikely(prefetches); i++)
-		engine_prefetch_receiver(engine, mbufs[i]);
-	for (uint16_t i = 0; i < n; i++) {
-		if (i + ahead < n)
-			engine_prefetch_frame(mbufs[i + ahead]);
-		if (unlikely(prefetches) && i + AHEAD < n)
-			engine_prefetch_receiver(engine, mbufs[i + AHEAD]);
-		engine_input(engine, mbufs[i], looped);
-		if (unlikely(!tuning.batch_ack))
-			engine_run_ready(engine, false);
-	}
-	if (n > 0)
-		rte_pktmbuf_free_bulk(mbufs, n);
-}
-
 /*
  * Timers fire only when nothing waits any more that may have come in time: this thread may just
  * have got its CPU back. On a port that is full without end, what came in time is in after so many
@@ -337,9 +221,9 @@ static unsigned int engine_receive(struct engine *engine)
 	engine->taken = received +
 			engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long, too_long);
 	engine_count_lost(engine, COUNTER_rx_missed, port->rx_missed, missed);
-	engine_input_burst(engine, mbufs, received, false);
+	rx_input_burst(engine, mbufs, received, false);
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
-	engine_input_burst(engine, mbufs, looped, true);
+	rx_input_burst(engine, mbufs, looped, true);
 	lcore_leave(lcore);
 	full = received == RX_BURST || looped == RX_BURST || port->rx_cut;
 	if (engine_may_fire(engine, full, engine->taken + looped))
@@ -532,68 +416,4 @@ int engine_set_progress(struct engine *engine, enum settings_progress progress)
 	engine->progress = progress;
 	engine_release(engine);
 	return helper_start(engine);
-}
-
-void engine_wait_for_room(struct engine *engine)
-{
-	const uint64_t start_ns = clock_ns(&engine->clock);
-
-	while (tx_waits_for_port(&engine->tx) &&
-	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
-		sched_yield();
-		engine_transmit(engine);
-	}
-	if (tx_waits_for_port(&engine->tx))
-		engine->tx.given_up = true;
-}
-
-/* A last turn for what was posted just before the end, acknowledgements above all. */
-static void engine_drain(struct engine *engine)
-{
-	for (int turn = 0; turn < END_TURNS && engine_turn(engine) > 0; turn++)
-		;
-	engine_transmit(engine);
-	engine_wait_for_room(engine);
-}
-
-/* For who asks for them (log level info): what this port saw. */
-static void engine_log_counters(const struct engine *engine)
-{
-	for (int i = 0; i < COUNTER_COUNT; i++) {
-		const uint64_t value = counters_get(&engine->device->counters, (enum counter)i);
-
-		if (value > 0)
-			log_info("%s: %s %" PRIu64, engine->device->config.name,
-				 counter_name((enum counter)i), value);
-	}
-}
-
-void engine_end(struct engine *engine)
-{
-	const uint64_t start_ns = clock_ns(&engine->clock);
-	unsigned int tries = 0;
-	bool owned;
-
-	if (__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE))
-		return;
-	/* Not owner_lock: exit() may be called by a signal handler, inside a turn that never ends
-	 * now. */
-	while (!(owned = owner_try(&engine->owner)) &&
-	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS)
-		tries = shared_wait(tries);
-	if (owned)
-		engine_drain(engine);
-	/* The engine stays taken: no turn begins any more. */
-	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
-	helper_join(engine);
-	engine_log_counters(engine);
-	if (owned) {
-		tx_fini(&engine->tx);
-		port_close(&engine->link->port);
-	}
-}
-
-void engine_disown(struct engine *engine)
-{
-	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
 }

@@ -26,9 +26,6 @@ static_assert(PORT_OFFER_BYTES >= sizeof(((struct path *)0)->hdr) + sizeof(struc
 #define BODY_AHEAD (PACKET_HDR_MAX + COPY_PIECE_BYTES)
 #define BODY_MIN   1024 /* bytes: less needs no help */
 #define PLACE_MIN  1024 /* bytes of payload: what is less is copied once more */
-#define STIR_LEN   60
-#define STIR_TYPE \
-	0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
 
 static void tx_drop_pending(struct tx *tx)
 {
@@ -443,49 +440,6 @@ void tx_init(struct tx *tx, struct port *port, struct counters *counters)
 	tx->sink.put = tx_put;
 	tx->port = port;
 	tx->counters = counters;
-}
-
-struct rte_mbuf *tx_alloc(struct tx *tx)
-{
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(tx->port->pool);
-
-	if (!mbuf)
-		counters_add(tx->counters, COUNTER_tx_other_dropped, 1);
-	return mbuf;
-}
-
-/* Returns false where the port did not take the frame, which is dropped. */
-static bool tx_try_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
-{
-	mbuf->data_len = (uint16_t)len;
-	mbuf->pkt_len = len;
-	port_set_local_qpn(mbuf, 0);
-	if (tx->connected && port_tx_burst(tx->port, &mbuf, 1) == 1)
-		return true;
-	rte_pktmbuf_free(mbuf);
-	return false;
-}
-
-void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
-{
-	/* Such frames never stand in RoCE's way: the host that asked asks again. */
-	if (!tx_try_send(tx, mbuf, len))
-		counters_add(tx->counters, COUNTER_tx_other_dropped, 1);
-}
-
-void tx_stir(struct tx *tx)
-{
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(tx->port->pool);
-	struct rte_ether_hdr *eth;
-
-	if (!mbuf)
-		return;
-	eth = rte_pktmbuf_mtod(mbuf, struct rte_ether_hdr *);
-	memset(eth, 0, STIR_LEN);
-	memcpy(&eth->dst_addr, tx->port->mac, sizeof(eth->dst_addr));
-	memcpy(&eth->src_addr, tx->port->mac, sizeof(eth->src_addr));
-	eth->ether_type = rte_cpu_to_be_16(STIR_TYPE);
-	tx_try_send(tx, mbuf, STIR_LEN);
 }
 
 uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n)

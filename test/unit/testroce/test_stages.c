@@ -30,7 +30,7 @@ TEST(stages_of__files_of_the_path)
 		{"", "qp_run", STAGE_transport},
 		{"", "qp_post_send", STAGE_post},
 		{"", "sgl_scatter", STAGE_copy},
-		{"engine.c", "engine_input_burst", STAGE_receive},
+		{"", "rx_input_burst", STAGE_receive},
 		{"", "engine_turn", STAGE_turn},
 		{"", "cq_push", STAGE_completion},
 		{"tx.c", "tx_put", STAGE_transmit},

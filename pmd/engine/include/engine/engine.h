@@ -59,7 +59,7 @@ struct engine {
 	struct reconnect reconnect;
 
 	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; for the time of
-					     engine_input */
+					     rx.c */
 	bool lost;			  /* the port has gone for good */
 	struct report *report;		  /* what is shown to who watches; NULL: nothing */
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of an engine, with its process or in a fork's child. */
+#include <inttypes.h>
+#include <sched.h>
+
+#include "base/log.h"
+#include "device/device.h"
+#include "engine/engine.h"
+#include "helper.h"
+
+#define END_TURNS   64
+#define END_WAIT_NS UINT64_C(100000000)
+
+void engine_wait_for_room(struct engine *engine)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+
+	while (tx_waits_for_port(&engine->tx) &&
+	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
+		sched_yield();
+		engine_transmit(engine);
+	}
+	if (tx_waits_for_port(&engine->tx))
+		engine->tx.given_up = true;
+}
+
+/* A last turn for what was posted just before the end, acknowledgements above all. */
+static void engine_drain(struct engine *engine)
+{
+	for (int turn = 0; turn < END_TURNS && engine_turn(engine) > 0; turn++)
+		;
+	engine_transmit(engine);
+	engine_wait_for_room(engine);
+}
+
+/* For who asks for them (log level info): what this port saw. */
+static void engine_log_counters(const struct engine *engine)
+{
+	for (int i = 0; i < COUNTER_COUNT; i++) {
+		const uint64_t value = counters_get(&engine->device->counters, (enum counter)i);
+
+		if (value > 0)
+			log_info("%s: %s %" PRIu64, engine->device->config.name,
+				 counter_name((enum counter)i), value);
+	}
+}
+
+void engine_end(struct engine *engine)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+	unsigned int tries = 0;
+	bool owned;
+
+	if (__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE))
+		return;
+	/* Not owner_lock: exit() may be called by a signal handler, inside a turn that never ends
+	 * now. */
+	while (!(owned = owner_try(&engine->owner)) &&
+	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS)
+		tries = shared_wait(tries);
+	if (owned)
+		engine_drain(engine);
+	/* The engine stays taken: no turn begins any more. */
+	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
+	helper_join(engine);
+	engine_log_counters(engine);
+	if (owned) {
+		tx_fini(&engine->tx);
+		port_close(&engine->link->port);
+	}
+}
+
+void engine_disown(struct engine *engine)
+{
+	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way in of an engine's turn: frames to queue pairs, or to the host's protocols. */
+#include "rx.h"
+
+#include <rte_ether.h>
+#include <rte_prefetch.h>
+
+#include "base/tuning.h"
+#include "device/device.h"
+#include "engine/engine.h"
+#include "turn.h"
+
+#define AHEAD	     2 /* packets whose queue pairs are being fetched */
+#define FRAMES_AHEAD 8 /* those whose headers are; they may come from another CPU's cache */
+
+/* One piece of a frame that a port has spread over several buffers; NULL: longer than RoCE's
+ * longest. */
+static uint8_t *rx_frame(struct engine *engine, const struct rte_mbuf *mbuf)
+{
+	if (likely(mbuf->nb_segs == 1))
+		return rte_pktmbuf_mtod(mbuf, uint8_t *);
+	if (mbuf->pkt_len > sizeof(engine->linear))
+		return NULL;
+	/* Where it points to is the mbuf's or ours, and link_input may write there. */
+	return (uint8_t *)(uintptr_t)rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, engine->linear);
+}
+
+/* NONE: the frame has not been on any wire yet, and its checksum is left to whoever puts it on one.
+ */
+static bool rx_sums_are_good(uint64_t flags)
+{
+	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+
+	return (flags & good) == good ||
+	       (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_NONE;
+}
+
+static unsigned int rx_knows(const struct rte_mbuf *mbuf, bool looped)
+{
+	unsigned int known = rx_sums_are_good(mbuf->ol_flags) ? FRAME_SUMS_GOOD : 0;
+
+	if (looped || mbuf->port == PORT_HANDED_OVER)
+		known |= FRAME_TRUSTED;
+	if (mbuf->port == PORT_VERIFIED)
+		known |= FRAME_ICRC_GOOD;
+	return known;
+}
+
+static void rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
+{
+	const unsigned int known = rx_knows(mbuf, looped);
+	struct rte_mbuf *answer;
+	struct qp *qp = NULL;
+	uint8_t *frame;
+	size_t len;
+
+	/* A driver may have taken the tag off; what is below looks for it in the frame. */
+	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0) {
+		counters_add(&engine->device->counters, COUNTER_rx_vlan_errors, 1);
+		return;
+	}
+	frame = rx_frame(engine, mbuf);
+	if (unlikely(!frame)) {
+		counters_add(&engine->device->counters, COUNTER_rx_too_long, 1);
+		return;
+	}
+	if (device_receive(engine->device, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
+		if (qp)
+			engine_mark_ready(engine, qp);
+		return;
+	}
+	answer = tx_alloc(&engine->tx);
+	if (!answer)
+		return;
+	len = link_input(engine->link, frame, mbuf->pkt_len, engine->now_ns,
+			 rte_pktmbuf_mtod(answer, uint8_t *));
+	if (len > 0)
+		tx_send(&engine->tx, answer, (uint32_t)len);
+	else
+		rte_pktmbuf_free(answer);
+}
+
+static void rx_prefetch_receiver(const struct engine *engine, const struct rte_mbuf *mbuf)
+{
+	device_prefetch(engine->device, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
+}
+
+/*
+ * The lines of a frame's headers, and with them all of a small message: they may be in another
+ * CPU's cache, and where two are waited for one after the other a message takes twice as long.
+ */
+static void rx_prefetch_frame(const struct rte_mbuf *mbuf)
+{
+	const char *frame = rte_pktmbuf_mtod(mbuf, const char *);
+
+	rte_prefetch0(frame);
+	if (mbuf->data_len > RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(frame + RTE_CACHE_LINE_SIZE);
+}
+
+void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n, bool looped)
+{
+	const bool prefetches = engine_prefetches(engine);
+	const uint16_t ahead = likely(tuning.prefetch) ? FRAMES_AHEAD : n;
+
+	for (uint16_t i = 1; i < ahead && i < n && likely(tuning.prefetch); i++)
+		rx_prefetch_frame(mbufs[i]);
+	for (uint16_t i = 0; i < AHEAD && i < n && unlikely(prefetches); i++)
+		rx_prefetch_receiver(engine, mbufs[i]);
+	for (uint16_t i = 0; i < n; i++) {
+		if (i + ahead < n)
+			rx_prefetch_frame(mbufs[i + ahead]);
+		if (unlikely(prefetches) && i + AHEAD < n)
+			rx_prefetch_receiver(engine, mbufs[i + AHEAD]);
+		rx_input(engine, mbufs[i], looped);
+		if (unlikely(!tuning.batch_ack))
+			engine_run_ready(engine, false);
+	}
+	if (n > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+}
