@@ -2,6 +2,7 @@
 /* A completer behind a requester that sends. */
 #include "completer_rig.h"
 #include "test.h"
+#include "queues.h"
 
 struct completer_rig completer_rig;
 

@@ -9,6 +9,7 @@
 #include "mem/pd.h"
 #include "wire/headers.h"
 #include "test.h"
+#include "queues.h"
 
 #define CANARY	     0xc5
 #define CANARY_BYTES 64

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "test.h"
+#include "queues.h"
 
 struct qp_rig rig;
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "test.h"
+#include "queues.h"
 
 struct responder_rig rig;
 

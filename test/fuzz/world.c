@@ -15,6 +15,7 @@
 #include "queue/cq.h"
 #include "queue/srq.h"
 #include "wire/packet.h"
+#include "queues.h"
 
 #define CANARY_BYTES 256
 #define REGION_BYTES 8192

@@ -115,7 +115,7 @@ static void node_set_up(struct node *node, uint8_t number)
 	require(device_create(&config, &node->device) == 0, "device_create");
 	require(device_add_gid(node->device, &gid, -1, 0) == 0, "device_add_gid");
 	require(pd_create(node->device->keys, &node->pd) == 0, "pd_create");
-	require(cq_create(BATCH_MAX, NULL, NULL, NULL, &node->cq) == 0, "cq_create");
+	require(cq_create_in(&(struct cq_attr){.cqe = BATCH_MAX}, &node->cq) == 0, "cq_create_in");
 	node->memory = calloc(1, REGION_BYTES);
 	require(node->memory != NULL, "calloc");
 	require(mr_register(node->pd, node->memory, REGION_BYTES, (uintptr_t)node->memory, RIGHTS,

@@ -148,7 +148,7 @@ static void node_set_up(struct node *node)
 	must(device_create(&config, &node->device) == 0, "device_create");
 	must(device_add_gid(node->device, &gid, -1, 0) == 0, "device_add_gid");
 	must(pd_create(node->device->keys, &node->pd) == 0, "pd_create");
-	must(cq_create(DEPTH, NULL, NULL, NULL, &node->cq) == 0, "cq_create");
+	must(cq_create_in(&(struct cq_attr){.cqe = DEPTH}, &node->cq) == 0, "cq_create_in");
 	node_make_memory(node);
 	node->qpn = (uint32_t)device_alloc_qpn(node->device);
 	init.pd = node->pd;

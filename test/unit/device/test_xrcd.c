@@ -12,6 +12,7 @@
 #include "device/xrcd.h"
 #include "queue/srq.h"
 #include "test.h"
+#include "queues.h"
 
 static struct device *device;
 

@@ -16,6 +16,7 @@
 #include "qp/qp.h"
 #include "wire/headers.h"
 #include "test.h"
+#include "queues.h"
 
 #define PAGE	      4096u
 #define FRAMES_MAX    256

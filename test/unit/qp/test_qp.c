@@ -13,6 +13,7 @@
 #include "transport/early.h"
 #include "transport/flight.h"
 #include "test.h"
+#include "queues.h"
 
 TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 

@@ -10,6 +10,7 @@
 #include "transport/recovery.h"
 #include "wire/headers.h"
 #include "test.h"
+#include "queues.h"
 
 TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 

@@ -9,6 +9,7 @@
 
 #include "queue/cq.h"
 #include "test.h"
+#include "queues.h"
 
 static int push(struct cq *cq, uint64_t wr_id)
 {

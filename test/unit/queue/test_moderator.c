@@ -5,6 +5,7 @@
 
 #include "queue/cq.h"
 #include "test.h"
+#include "queues.h"
 
 #define COUNT	  4
 #define PERIOD_NS 1000u

@@ -8,6 +8,7 @@
 
 #include "queue/rq.h"
 #include "test.h"
+#include "queues.h"
 
 static int post(struct rq *rq, uint64_t wr_id, struct ibv_sge *sges, int num_sge)
 {

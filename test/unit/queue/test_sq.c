@@ -9,6 +9,7 @@
 
 #include "queue/sq.h"
 #include "test.h"
+#include "queues.h"
 
 static const struct sq_attr attr = {.max_wr = 4, .max_sge = 3, .max_inline = 100};
 

@@ -10,6 +10,7 @@
 #include "queue/ah.h"
 #include "queue/sq_build.h"
 #include "test.h"
+#include "queues.h"
 
 #define MAX_WR	   4
 #define MAX_SGE	   3

@@ -7,6 +7,7 @@
 #include "queue/srq.h"
 #include "wire/build.h"
 #include "test.h"
+#include "queues.h"
 
 static unsigned int told;
 

@@ -19,6 +19,7 @@
 #include "report/set.h"
 #include "report/write.h"
 #include "test.h"
+#include "queues.h"
 
 static int fd;
 static struct report *report;

@@ -9,6 +9,7 @@
 #include "transport/datagram.h"
 #include "wire/headers.h"
 #include "test.h"
+#include "queues.h"
 
 #define MTU	   1024u
 #define MEMORY	   (4 * MTU)

@@ -9,6 +9,7 @@
 #include "transport/requester.h"
 #include "wire/headers.h"
 #include "test.h"
+#include "queues.h"
 
 #define MTU	 256u
 #define SEED	 3u

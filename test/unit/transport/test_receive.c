@@ -8,6 +8,7 @@
 #include "transport/receive.h"
 #include "wire/opcode.h"
 #include "test.h"
+#include "queues.h"
 
 #define BYTES 64u
 #define SEED  4u

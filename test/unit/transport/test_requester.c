@@ -12,6 +12,7 @@
 #include "transport/requester.h"
 #include "wire/headers.h"
 #include "test.h"
+#include "queues.h"
 
 #define MTU	  256u
 #define FIRST_PSN 0xfffffdu

@@ -7,6 +7,7 @@
 #include "mem/mw.h"
 #include "responder_rig.h"
 #include "test.h"
+#include "queues.h"
 
 TEST_FIXTURE(responder_rig_set_up, responder_rig_tear_down);
 

@@ -8,6 +8,7 @@
 #include "queue/srq.h"
 #include "responder_rig.h"
 #include "test.h"
+#include "queues.h"
 
 #define NUMBER 0x123456u
 #define OTHER  0x654321u

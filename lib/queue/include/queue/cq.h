@@ -72,16 +72,6 @@ struct cq_attr {
 /** Create a queue. MT-safe. 0, -EINVAL for cqe of 0, -ENOMEM. */
 int cq_create_in(const struct cq_attr *attr, struct cq **cq);
 
-/** The same without stamps, in no domain. */
-static inline int cq_create(uint32_t cqe, struct channel *channel, void *user,
-			    void (*overrun)(void *user), struct cq **cq)
-{
-	const struct cq_attr attr = {
-		.cqe = cqe, .channel = channel, .user = user, .overrun = overrun};
-
-	return cq_create_in(&attr, cq);
-}
-
 /** Destroy. 0, or -EBUSY while queue pairs use it. Its events are not moderated any more, or the
  * engine is stopped; unread events are forgotten. */
 int cq_destroy(struct cq *cq);
@@ -121,12 +111,6 @@ void cq_fire(struct cq *cq);
  * solicited until the event; the reverse does not weaken (ibv_req_notify_cq(3)).
  */
 void cq_arm(struct cq *cq, bool solicited_only);
-
-/** What the queue is armed for. MT-safe. */
-static inline enum cq_armed cq_armed_for(const struct cq *cq)
-{
-	return (enum cq_armed)(uint32_t)__atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
-}
 
 /** Drop what a queue pair completed here and nobody has polled. An event that was raised for it
  * stays raised. MT-safe against polling; the engine is stopped. */

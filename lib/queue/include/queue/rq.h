@@ -55,12 +55,6 @@ static_assert(offsetof(struct rq, cons) == RTE_CACHE_LINE_MIN_SIZE, "the poster'
 int rq_init_in(const struct queue_domain *domain, enum ring_kind kind, struct rq *rq,
 	       uint32_t max_wr, uint32_t max_sge);
 
-/** The same for a queue pair's own queue in no domain. */
-static inline int rq_init(struct rq *rq, uint32_t max_wr, uint32_t max_sge)
-{
-	return rq_init_in(NULL, RING_RECV, rq, max_wr, max_sge);
-}
-
 void rq_fini(struct rq *rq);
 
 /**

@@ -120,12 +120,6 @@ static_assert(offsetof(struct sq, cons) == RTE_CACHE_LINE_MIN_SIZE, "the poster'
 /** Allocate; `domain` may be NULL. 0, -EINVAL, -ENOMEM. */
 int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq_attr *attr);
 
-/** The same in no domain. */
-static inline int sq_init(struct sq *sq, const struct sq_attr *attr)
-{
-	return sq_init_in(NULL, sq, attr);
-}
-
 void sq_fini(struct sq *sq);
 
 /** What a queue pair of a type may send: bits of enum ibv_wr_opcode. MT-safe. */

@@ -35,12 +35,6 @@ static inline const struct pd *srq_buffers_pd(const struct srq *srq, const struc
 int srq_create_in(const struct queue_domain *domain, uint32_t max_wr, uint32_t max_sge,
 		  struct pd *pd, struct srq **srq);
 
-/** The same in no domain. */
-static inline int srq_create(uint32_t max_wr, uint32_t max_sge, struct pd *pd, struct srq **srq)
-{
-	return srq_create_in(NULL, max_wr, max_sge, pd, srq);
-}
-
 /** Destroy. Nobody finds it any more. 0, or -EBUSY while queue pairs use it. */
 int srq_destroy(struct srq *srq);
 

@@ -32,7 +32,4 @@ static inline uint64_t counters_get(const struct counters *counters, enum counte
 /** The counter's name, as `rdma statistic` and the kernel's hw_counters spell it. MT-safe. */
 const char *counter_name(enum counter counter);
 
-/** What the counter counts, in one sentence. MT-safe. */
-const char *counter_meaning(enum counter counter);
-
 #endif
