@@ -66,7 +66,7 @@ static void work(struct ibv_context *context, pid_t (*in_between)(struct ibv_con
 	free(memory);
 }
 
-/* What the parent has open is its own; the child asks for devices as any process does. */
+/* The objects of the parent stay its own. The child asks for devices as any process does. */
 static pid_t fork_worker(struct ibv_context *context)
 {
 	const pid_t child = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a DPDK application that forwards between ports 0 and 1 has of its own, before uroce comes
+/* The own part of a DPDK application that forwards between ports 0 and 1, before uroce comes
  * into it. What fails ends the program with one line. */
 #ifndef EXAMPLES_FORWARD_H
 #define EXAMPLES_FORWARD_H

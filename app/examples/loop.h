@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every example needs before it can begin: a device, and two queue pairs of it that talk to
+/* The start of every example: a device, and two queue pairs of it that talk to
  * each other. A call that fails ends the program with one line. */
 #ifndef EXAMPLES_LOOP_H
 #define EXAMPLES_LOOP_H

@@ -16,7 +16,7 @@
 #define PAUSE_NS  100000000
 #define IPV4_BYTE 10 /* an IPv4 address as a GID is ::ffff:a.b.c.d */
 
-/* What one tells the other. */
+/* A message from one side to the other. */
 struct card {
 	union ibv_gid gid;
 	uint32_t qpn;

@@ -57,7 +57,8 @@ static void source_of_zeros(void)
 	require(zeros, "a header and half a megabyte of zeros came, that nobody had in memory");
 }
 
-/* Who only wants a message's header lets the rest go where it costs nothing. */
+/* A receiver that needs only the header of a message lets the rest go into a null region, which
+ * stores nothing. */
 static void sink(void)
 {
 	struct ibv_sge from = part(payload, PAYLOAD_BYTES, payload_mr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each optimisation brings: the same tests with all of them, and without each. */
+/* The gain of each optimisation: the same tests with all of them, and without each. */
 #ifndef TESTROCE_ABLATION_H
 #define TESTROCE_ABLATION_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the two sides of a test say to each other beside RDMA. The active side asks, the passive one
+ * The control connection between the two sides of a test. The active side asks, the passive one
  * answers each message with one of the same kind: OPEN, JOIN once for each group of queue pairs,
  * CLOSE. Between two processes they go over TCP; within one they are calls. Both processes are the
  * same program on machines of the same byte order.

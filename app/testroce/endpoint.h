@@ -24,7 +24,7 @@ struct endpoint_config {
 	bool shared_receive;
 };
 
-/* What the peer has to know. */
+/* Values that the peer needs to connect. */
 struct endpoint_facts {
 	union ibv_gid gid;
 	uint64_t addr; /* 0: a region without a remote key */

@@ -17,9 +17,9 @@ struct mode {
 	const char *name;
 	const char *help; /* one line */
 
-	/* Whether the plan makes sense for this mode. 0 or -EINVAL with `error`. */
+	/* Check that the plan makes sense for this mode. 0 or -EINVAL with `error`. */
 	int (*check)(const struct plan *plan, char *error, size_t error_size);
-	/* What memory and queues a side needs; the config holds the common part. */
+	/* Set the memory and queues that a side needs; the config holds the common part. */
 	void (*shape)(const struct plan *plan, struct endpoint_config *active,
 		      struct endpoint_config *passive);
 
@@ -27,7 +27,7 @@ struct mode {
 	int (*begin)(struct run *run);
 	/* Post and poll once, and wait for nothing. 0 or -errno. */
 	int (*turn)(struct run *run);
-	/* What this mode tells beside rates, or NULL. */
+	/* Print the results of this mode beside rates; or NULL. */
 	void (*stats)(const struct run *run, struct result *result);
 	/* Messages of one queue pair that have completed. */
 	uint64_t (*qp_messages)(const struct run *run, uint32_t qp);

@@ -171,7 +171,7 @@ static int pinger_poll(struct pinger *pinger)
 	return n < 0 ? -EIO : 0;
 }
 
-/* Whether the next message has come, and if so it is checked. 1, 0 or -errno. */
+/* Look for the next message, and check it. Returns 1 if it has come, 0 if not, or -errno. */
 static int pinger_take(struct pinger *pinger)
 {
 	const uint64_t n = pinger->received;

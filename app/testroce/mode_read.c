@@ -10,7 +10,7 @@
 #include "run.h"
 #include "stream.h"
 
-/* What stands there from the message before must not pass for this one's. */
+/* Overwrite the data of the message before, so that it cannot pass for this message's. */
 static void read_fill(struct run *run, uint32_t qp, uint64_t n)
 {
 	memset(stream_memory(run, qp, n), 0xff, run->plan.size_bytes);

@@ -29,7 +29,7 @@ static inline void nic_turn(const struct nic *nic)
 	ibv_poll_cq(nic->idle_cq, 1, &wc);
 }
 
-/* What of the engine's inside is looked at; all of it is only read. */
+/* Values from inside the engine. */
 
 /** Copy the device's counters. MT-safe. */
 void nic_counters(const struct nic *nic, struct counters *counters);

@@ -158,7 +158,7 @@ static int set_period(struct options *options, const char *value, char *error, s
 	return 0;
 }
 
-/* What was given by name, to be completed when all is known. */
+/* Values that were given by name, and are completed when all options are known. */
 struct given {
 	bool seconds, port;
 };

@@ -48,7 +48,7 @@ enum options_result options_parse(int argc, char **argv, const char *default_soc
 /** The index of the "--" that ends EAL's options; 0: there are none. MT-safe. */
 int options_eal_end(int argc, char **argv);
 
-/** What --help prints. */
+/** The text of --help. */
 extern const char options_help[];
 
 #endif

@@ -10,7 +10,7 @@
 #include "mode.h"
 #include "run.h"
 
-/* What a result is made of, in the order in which it is told. */
+/* The values of a result, in the order of the output. */
 struct column {
 	const char *name;
 	double value;

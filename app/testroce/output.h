@@ -8,17 +8,17 @@
 
 struct result;
 
-/** What a test gave, in some lines. */
+/** Print a result in some lines. */
 void output_text(FILE *file, const struct result *result);
 
-/** Where the cycles went: a line a stage. */
+/** Print the share of each stage in the cycles, a line a stage. */
 void output_stages(FILE *file, const struct result *result);
 
-/** The same as one JSON object on one line. false: there was no memory for it, and nothing is
- * written. */
+/** Print a result as one JSON object on one line. Returns false if there was no memory for it; then
+ * nothing is printed. */
 bool output_json(FILE *file, const struct result *result);
 
-/** The same as a line of CSV; output_csv_head has the names of the columns. */
+/** Print a result as a line of CSV; output_csv_head prints the names of the columns. */
 void output_csv_head(FILE *file);
 void output_csv(FILE *file, const struct result *result);
 

@@ -68,7 +68,7 @@ static int set_port(const struct pair *pair, struct options *options, const char
 	return rc;
 }
 
-/* What it would print is about where it listens, which nobody has asked for. */
+/* The passive process would print where it listens: nobody needs that here. */
 static int become_passive(const struct pair *pair, struct options *options, char *error,
 			  size_t error_size)
 {

@@ -109,7 +109,7 @@ static int passive_join(struct passive *passive, struct control_message *message
 	return rc;
 }
 
-/* What is still in the queues is taken in first: the peer has had its acknowledgements. */
+/* Take in the messages that are still in the queues: the peer has got acknowledgements for them. */
 static int passive_end(struct passive *passive, struct control_message *message)
 {
 	int rc;

@@ -41,7 +41,7 @@ void passive_turn(struct passive *passive);
 /** End the test, if there is one. */
 void passive_close(struct passive *passive);
 
-/* What modes have in common. */
+/* State that modes have in common. */
 
 /** Post a queue pair's receive requests, or those of the shared queue; the slots are theirs. 0 or
  * -errno. */

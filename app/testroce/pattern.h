@@ -20,7 +20,7 @@ static inline uint64_t pattern_tag(uint64_t qp, uint64_t count)
 /** Write a tag and what follows from it and the seed; at least PATTERN_MIN_BYTES. MT-safe. */
 void pattern_fill(void *memory, size_t bytes, uint64_t seed, uint64_t tag);
 
-/** Whether every byte follows from the tag in front. Sets `tag` in any case. MT-safe. */
+/** Return true if every byte follows from the tag in front. Sets `tag` in any case. MT-safe. */
 bool pattern_check(const void *memory, size_t bytes, uint64_t seed, uint64_t *tag);
 
 #endif

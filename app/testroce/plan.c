@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one test is: its values by name, and whether they fit each other. */
+/* The plan of one test: its values by name, and the checks that they fit each other. */
 #include "plan.h"
 
 #include <ctype.h>
@@ -297,7 +297,7 @@ struct slots plan_slots(const struct plan *plan, uint64_t depth)
 	return slots;
 }
 
-/* What came over the control connection has not been through plan_set. */
+/* A plan from the control connection has not passed plan_set. */
 static int check_ranges(const struct plan *plan, char *error, size_t error_size)
 {
 	struct plan copy = *plan;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one test is: the same on both sides, so it also goes over the control connection. */
+/* The plan of one test. Both sides have the same, so it goes over the control connection. */
 #ifndef TESTROCE_PLAN_H
 #define TESTROCE_PLAN_H
 

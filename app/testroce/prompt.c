@@ -29,7 +29,7 @@ static struct {
 	bool has_size;	  /* it was set, and does not follow the mode any more */
 } prompt;
 
-/* What any of the commands parses to. */
+/* A parsed command, of any kind. */
 struct command {
 	cmdline_fixed_string_t verb;
 	cmdline_fixed_string_t object;

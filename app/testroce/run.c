@@ -173,7 +173,7 @@ static void run_count_anew(struct run *run)
 	pthread_mutex_unlock(&live_lock);
 }
 
-/* What has to be done at some moments of a test, and otherwise costs nothing. */
+/* Work that is due at some moments of a test alone. */
 static void run_look(struct run *run, const struct run_options *options, uint64_t ns,
 		     const struct mark *begin, struct mark *told)
 {

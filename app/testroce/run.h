@@ -89,7 +89,7 @@ int run_test(struct nic *nic, struct control *control, const struct plan *plan,
  * A test that runs in another thread, seen from outside. All are MT-safe.
  */
 
-/** What it has given until now. Returns false where none runs. */
+/** Get the results of the running test so far. Returns false if no test runs. */
 bool run_peek(struct result *result);
 
 /** Count from here on. Returns false where none runs. */

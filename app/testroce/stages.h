@@ -52,13 +52,13 @@ struct stages {
 /** Begin to look at the calling thread; of one thread at a time. 0 or -errno. */
 int stages_begin(void);
 
-/** End, and tell what was seen since stages_begin or the last stages_clear. By the same thread. */
+/** End, and copy the samples since stages_begin or the last stages_clear. By the same thread. */
 void stages_end(struct stages *stages);
 
-/** Forget what was seen. By the same thread. */
+/** Drop all samples. By the same thread. */
 void stages_clear(void);
 
-/** What was seen until now. MT-safe. */
+/** Copy the samples so far. MT-safe. */
 void stages_peek(struct stages *stages);
 
 /** The stage of a function by its name and, where others may have that name as well, the name of

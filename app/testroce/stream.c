@@ -47,7 +47,7 @@ void stream_fill_pattern(struct run *run, uint32_t qp, uint64_t n)
 		     pattern_tag(qp, n));
 }
 
-/* Whether the n-th message of a queue pair is to complete. */
+/* Return true if the n-th message of a queue pair shall have a completion. */
 static bool stream_signals(const struct stream *stream, const struct stream_qp *qp, uint64_t n)
 {
 	return qp->unsignalled + 1 >= stream->signal || n + 1 == qp->quota;

@@ -15,8 +15,8 @@ struct symbol {
 /** Read them, once. Not MT-safe. 0; -ENOENT: they have been stripped off; or another -errno. */
 int symbols_read(void);
 
-/** Whether an address is one of this program's own code, and not a library's. After symbols_read;
- * MT-safe. */
+/** Return true for an address in this program's own code, false for a library's. After
+ * symbols_read; MT-safe. */
 bool symbols_is_own(uintptr_t address);
 
 /** The function there, or NULL. After symbols_read; MT-safe. */

@@ -40,10 +40,10 @@ void worker_stop(struct worker *worker);
 /** Wait until the test has ended by itself. MT-safe. */
 void worker_wait(struct worker *worker);
 
-/** Whether the next tests tell where cycles go. MT-safe. */
+/** Choose whether the next tests tell where cycles go. MT-safe. */
 void worker_set_stages(struct worker *worker, bool on);
 
-/** Whether there is a test. MT-safe. */
+/** Return true while a test runs. MT-safe. */
 bool worker_is_busy(struct worker *worker);
 
 /** End the thread. */

@@ -112,7 +112,7 @@ static bool parse_filter(struct command *command, struct words *words)
 	return true;
 }
 
-/* What of resources: a kind, or a device, or nothing. */
+/* Parse what follows "resource": a kind, a device, or nothing. */
 static bool parse_kind(struct command *command, struct words *words)
 {
 	for (int kind = 0; kind < REPORT_KINDS; kind++) {

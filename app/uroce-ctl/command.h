@@ -32,7 +32,7 @@ struct command {
 /** Understand it. false, and `error` says why, where it is none. Not MT-safe (getopt). */
 bool command_parse(int argc, char **argv, struct command *command, char *error, size_t error_size);
 
-/** What --help prints. */
+/** The text of --help. */
 extern const char command_help[];
 
 #endif

@@ -42,7 +42,7 @@ static bool is_believed(const struct report_views *views, const struct report_vi
 	return !seen;
 }
 
-/* Take from those who are not attached what they say of it. */
+/* Drop false claims to be attached. */
 static void check_roles(const struct report_views *views)
 {
 	for (uint32_t i = 0; i < views->count; i++) {

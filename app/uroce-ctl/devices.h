@@ -19,7 +19,7 @@ struct ctl_device {
 struct ctl_devices {
 	struct report_views views;
 	struct ctl_device *list;
-	uint32_t *of; /* of each view: which device it is of */
+	uint32_t *of; /* for each view, the index of its device */
 	uint32_t count;
 	uint32_t left_out; /* reports that were found and not looked at */
 };
@@ -28,10 +28,10 @@ struct ctl_devices {
 int devices_look(struct ctl_devices *devices);
 
 /**
- * The same at what is there already: `views` becomes its own. A process is of another one's device
- * where that one, as the owner of the port, says so too; what only says so of itself has a device
- * of its own. Where the owner's report cannot be looked at, its processes are believed: they are
- * all the reader's own. 0 or -ENOMEM.
+ * Sort views into devices, and take them over. A process shares the device of an owner if the
+ * owner's report names that process too. A process that only claims to be attached gets a device of
+ * its own. If the owner's report cannot be read, the claim is believed: then all these processes
+ * are the reader's own. 0 or -ENOMEM.
  */
 int devices_sort(struct ctl_devices *devices, const struct report_views *views);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One way to say things, and two forms they come out in: lines of words, or JSON. */
+/* A list of items with fields, printed as lines of words or as JSON. */
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
@@ -20,7 +20,7 @@ struct output {
 	struct report_fields fields; /* those of the item that is begun go here */
 };
 
-/** Begin: a list of items. */
+/** Begin a list of items. */
 void output_begin(struct output *output, bool json);
 
 /** Begin an item of a device, which lines name as in "0: uroce0: ", or with a port as in "link
@@ -28,14 +28,14 @@ void output_begin(struct output *output, bool json);
 void output_dev(struct output *output, uint32_t index, const char *name);
 void output_link(struct output *output, uint32_t index, const char *name);
 
-/** A field of it. */
+/** Add a field to the item. */
 void output_text(struct output *output, const char *name, const char *value);
 void output_number(struct output *output, const char *name, uint64_t value);
 
-/** End it. */
+/** End the item. */
 void output_item_end(struct output *output);
 
-/** The list is over. false: nothing was written, for lack of memory. */
+/** End the list. Returns false if there was no memory for JSON; then nothing was printed. */
 bool output_end(struct output *output);
 
 #endif

@@ -19,7 +19,7 @@ static const struct ctl_device *device_of(const struct ctl_devices *devices, uin
 	return &devices->list[devices->of[view]];
 }
 
-/* Whether a device is shown: it has to be of that process, too. */
+/* Return true if the filter shows this device: one of its processes must pass as well. */
 static bool wants(const struct ctl_devices *devices, const struct show_filter *filter, uint32_t i)
 {
 	if (!wants_device(filter, &devices->list[i]))
@@ -35,7 +35,8 @@ static void add_process(struct output *output, const struct report_view *view)
 {
 	output_number(output, "pid", (uint64_t)view->pid);
 	output_text(output, "comm", view->comm);
-	/* It is stopped, or runs its engine only while it polls: this is how it once was. */
+	/* The process is stopped, or runs its engine only while it polls: the report is an old one.
+	 */
 	if (!view->fresh)
 		output_text(output, "answer", "old");
 }

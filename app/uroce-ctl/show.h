@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What uroce-ctl prints once. */
+/* The commands of uroce-ctl that print once. */
 #ifndef SHOW_H
 #define SHOW_H
 

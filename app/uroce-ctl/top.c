@@ -27,7 +27,7 @@ static void on_signal(int number)
 	top_stop = 1;
 }
 
-/* What a process was at the last look; NULL where it was not there. */
+/* Find a process in the look before; NULL if it was not there. */
 static const struct report_view *find_before(const struct ctl_devices *before,
 					     const struct report_view *view)
 {
@@ -75,7 +75,7 @@ static void print_process(const struct report_view *old, const struct report_vie
 			  const char *device)
 {
 	const double sent = rate(old, view, "tx_packets");
-	/* What was handed over between processes never came from the port. */
+	/* Packets between processes of one port never came from the port. */
 	const double taken = rate(old, view, "rx_packets") + rate(old, view, "rx_loopback_packets");
 	char text[16];
 
@@ -218,7 +218,7 @@ static void print_all(const struct show_filter *filter, const struct ctl_devices
 	}
 }
 
-/* Whether somebody wants to go. */
+/* Wait, and return true if the user has asked to quit. */
 static bool wait_for_key(unsigned int ms, bool keys)
 {
 	struct pollfd fd = {.fd = keys ? STDIN_FILENO : -1, .events = POLLIN};

@@ -23,14 +23,14 @@ static const char virtual_mark[] = "\"pci_ids\": []";
 /* A driver's older second name has no description. */
 static const char alias_prefix[] = "eth_";
 
-/* What a file's descriptions say of the device's driver. */
+/* Result of a search in one file for the device's driver. */
 enum finding {
 	FINDING_NOTHING, /* no description in it */
 	FINDING_OTHERS,
 	FINDING_DRIVER,
 };
 
-/* What is looked for, and what is told of it. */
+/* A search: the device, and where the parameters of its driver go. */
 struct search {
 	const char *device;
 	char *params;

@@ -77,7 +77,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* What the first pass over the command line finds. */
+/* Results of the first pass over the command line. */
 struct overview {
 	const char *config;
 	bool has_netdev;
@@ -91,7 +91,7 @@ struct overview {
 /* The '+' ends the options at PROGRAM, whose own options are not ours. */
 static const char short_options[] = "+:";
 
-/* Of short options, getopt says only the letter. */
+/* getopt tells only the letter of an unknown short option. */
 static void options_say_unknown(char **argv, char *error, size_t error_size)
 {
 	const char letter[] = {'-', (char)optopt, '\0'};

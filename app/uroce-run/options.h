@@ -28,7 +28,7 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 				  const char *default_socket, struct settings *settings,
 				  char ***program, char *error, size_t error_size);
 
-/** What --help prints. */
+/** The text of --help. */
 extern const char options_help[];
 
 #endif

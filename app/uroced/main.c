@@ -62,7 +62,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The others go on without one that was pulled out. */
+/* uroced ends when its last port was pulled out. Until then the other ports go on. */
 static bool all_are_lost(void)
 {
 	for (size_t i = 0; i < server_count; i++) {
@@ -72,7 +72,7 @@ static bool all_are_lost(void)
 	return true;
 }
 
-/* A port, until the end; each has a thread. */
+/* Serve a port until uroced ends. Each port has a thread. */
 static void serve(struct server *server)
 {
 	uint64_t busy_ns = now_ns(), looked_ns = 0, spin_ns = 0;
@@ -89,7 +89,7 @@ static void serve(struct server *server)
 		}
 		now = now_ns();
 		if (now - looked_ns >= LOOK_NS) {
-			/* Who spins then has the CPU that the packets' receivers wait for. */
+			/* Do not spin where CPUs are short: receivers of packets wait for one. */
 			spin_ns = cpu_is_short() ? 0 : SPIN_NS;
 			looked_ns = now;
 		}
@@ -120,7 +120,7 @@ static void warn_of_idle_settings(const struct settings *settings)
 			 names);
 }
 
-/* The main thread has the first port, and ends with the others. Signals are its own. */
+/* The main thread serves the first port, takes all signals, and waits for the other threads. */
 static int serve_all(void)
 {
 	pthread_t threads[SETTINGS_PORTS_MAX];
@@ -190,7 +190,7 @@ static int run(const struct settings *settings, size_t count)
 	warn_of_idle_settings(settings);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	/* Sleeps end when they should, and not 50 us later. */
+	/* By default the kernel ends sleeps up to 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	raise_descriptors();
 	report_set_init(&reports);
@@ -202,7 +202,7 @@ static int run(const struct settings *settings, size_t count)
 	if (rc == 0) {
 		log_info("ready: programs attach at %s", settings->socket);
 		rc = serve_all();
-		/* The service manager starts it again, with the port that is there then. */
+		/* A failure: the service manager restarts uroced, which then opens the new port. */
 		rc = rc == 0 && all_are_lost() ? -ENODEV : rc;
 		notify("STOPPING=1");
 	}

@@ -23,7 +23,7 @@ int notify(const char *state)
 	if (len >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
 		return -EINVAL;
 	memcpy(address.sun_path, path, len);
-	/* The kernel's own name space: written with '@', meant with a zero. */
+	/* A name in the abstract namespace is written with '@', and begins with a zero byte. */
 	if (path[0] == '@')
 		address.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -91,7 +91,7 @@ static const struct option long_options[] = {
 /* Settings that a file may have for uroce-run, and that do nothing here. */
 static const char *const idle_settings[] = {"progress", "telemetry", "without"};
 
-/* What the first pass over the command line finds. */
+/* Results of the first pass over the command line. */
 struct overview {
 	const char *config;
 	bool has_netdev, has_port, has_ip, has_kernel;

@@ -9,7 +9,7 @@
 
 enum options_result {
 	OPTIONS_RUN,	/* settings are set */
-	OPTIONS_STATUS, /* settings.socket is: ask who listens there */
+	OPTIONS_STATUS, /* print the status of the uroced at settings.socket */
 	OPTIONS_HELP,
 	OPTIONS_VERSION,
 	OPTIONS_BAD, /* error is set */
@@ -30,15 +30,15 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 				  size_t error_size);
 
 /**
- * Name what is set that only uroce-run uses: a file may be for both, but whoever expects it to do
- * something here shall know that it does not.
+ * Name the settings that only uroce-run uses. A file may be for both programs, so uroced accepts
+ * them, and warns that they have no effect here.
  *
  * @param names
  *   Set to the settings' names, with commas between them; "" where there are none.
  */
 void options_name_idle(const struct settings *settings, char *names, size_t size);
 
-/** What --help prints. */
+/** The text of --help. */
 extern const char options_help[];
 
 #endif

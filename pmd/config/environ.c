@@ -43,7 +43,7 @@ int settings_export(const struct settings *settings)
 	for (size_t i = 0; i < RTE_DIM(variables); i++) {
 		if (settings_get(settings, variables[i].setting, value, sizeof(value)) < 0)
 			return -ENOMEM;
-		/* What an outer uroce-run has set must not shine through. */
+		/* Remove the settings of an outer uroce-run. */
 		if (value[0] == '\0')
 			unsetenv(variables[i].variable);
 		else if (setenv(variables[i].variable, value, 1) < 0)

@@ -17,13 +17,14 @@
 
 static const char whitespace[] = " \t\r\n";
 
-/* What a section [port NAME] may have: all else is of the whole uroced, or of no port of its. */
+/* The settings of a section [port NAME]. All others belong to uroced as a whole, or are not
+ * uroced's. */
 static const char *const port_settings[] = {"netdev", "port", "ip", "kernel", "mtu", "name"};
 
 /*
- * rte_cfgfile passes over lines that are neither a section nor an assignment, so a forgotten '='
- * would be a setting that is ignored. The number of the first such line, 0 where there is none, or
- * -errno.
+ * Return the number of the first line that is neither a section nor an assignment; 0 if there is
+ * none; or -errno. rte_cfgfile skips such lines, so a setting whose '=' was forgotten would be
+ * ignored.
  */
 static int file_find_stray_line(const char *path)
 {
@@ -49,7 +50,7 @@ static int file_find_stray_line(const char *path)
 	return stray;
 }
 
-/* What rte_cfgfile logs is the only place where it names a line: keep it for our own message. */
+/* rte_cfgfile names the line of an error in its log alone: keep that text for our own message. */
 static struct rte_cfgfile *file_load(const char *path, char *error, size_t error_size)
 {
 	const struct rte_cfgfile_parameters params = {.comment_character = COMMENT};
@@ -140,7 +141,7 @@ static int file_apply_section(struct settings *settings, const char *path, struc
 	return ret;
 }
 
-/* What is done with a section. 0 or -errno. */
+/* Apply a section. Returns 0 or -errno. */
 typedef int section_fn(void *arg, const char *path, struct rte_cfgfile *cfg, int index,
 		       const char *name, char *error, size_t error_size);
 

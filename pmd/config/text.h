@@ -7,7 +7,7 @@
 
 #include <rte_common.h>
 
-/* What does not fit is counted, not written. */
+/* Text that is being written. The part that does not fit is counted, and not written. */
 struct text {
 	char *at;
 	size_t size;

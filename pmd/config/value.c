@@ -67,7 +67,7 @@ static void get_mode(const struct value *value, const void *member, struct text 
 
 const struct value_kind value_mode = {set_mode, get_mode};
 
-/* Whether an enum is signed is the compiler's choice; it is as long as an int. */
+/* An enum is as long as an int; the compiler chooses whether it is signed. */
 static int set_choice(const struct value *value, void *member, const char *text, struct text *why)
 {
 	for (int i = 0; i < (int)value->choice_count; i++) {

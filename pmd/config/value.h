@@ -18,7 +18,7 @@ struct value {
 	const struct value_kind *kind;
 	size_t offset; /* of a member of struct settings */
 	size_t size;   /* of that */
-	/* What a kind wants to know more. */
+	/* For some kinds alone: */
 	const char *assumed;		/* where an option comes without a value, or NULL */
 	bool (*fits)(const char *text); /* words: or they are refused, and `rule` is why; or NULL */
 	const char *rule;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a packet socket is made of, for the files that receive and send. */
+/* The parts of a packet socket, for the files that receive and send. */
 #ifndef PSOCK_INTERNAL_H
 #define PSOCK_INTERNAL_H
 
@@ -14,10 +14,10 @@
 #include "psock/run.h"
 #include "psock/split.h"
 
-/* Of the ring: the longest packet with what the kernel writes before it, in whole pages. */
+/* The ring's frame: the longest packet and the kernel's header before it, in whole pages. */
 #define FRAME_BYTES	 (SPLIT_ROOM + 4096u)
 #define BLOCK_FRAMES	 15u  /* nearly 1 MiB, of which the kernel makes powers of two */
-#define FRAMES		 480u /* what a burst may fill while this process waits for a CPU */
+#define FRAMES		 480u /* enough for a burst that comes while this process waits for a CPU */
 #define PSOCK_RING_BYTES ((size_t)FRAMES * FRAME_BYTES)
 
 #define SEND_BURST  64
@@ -56,7 +56,7 @@ struct psock {
 	struct psock_ring ring;
 	struct psock_held held;
 	bool sends_runs;      /* until the kernel refuses one */
-	bool bypasses_qdiscs; /* the kernel does not part runs for who does */
+	bool bypasses_qdiscs; /* past the kernel's queues, where the kernel segments runs */
 	bool told_of_size;
 	uint64_t missed;	  /* frames that the kernel dropped because the ring was full */
 	uint64_t refused_packets; /* that the interface did not take */

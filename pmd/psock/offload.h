@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What headers of the kernel's that are older than UDP segmentation lack. */
+/* Definitions that kernel headers lack if they are older than UDP segmentation offload. */
 #ifndef PSOCK_OFFLOAD_H
 #define PSOCK_OFFLOAD_H
 

@@ -76,7 +76,8 @@ static bool is_cut(const struct received *packet)
 	return packet->seen < packet->len;
 }
 
-/* What a NIC would complete stands in the checksum's place: to us it is "not computed". */
+/* Mark the checksum as not computed. A sender on this host leaves a partial sum there, which a NIC
+ * would complete. */
 static void clear_sum(const struct received *packet, uint8_t *frame)
 {
 	struct headers headers;
@@ -162,11 +163,11 @@ static void count_missed(struct psock *psock)
 		psock->missed += stats.tp_drops;
 }
 
-/* The next packet of the ring; whether there was one, and buffers for it. */
+/* Take the next packet of the ring. Returns false if there is none, or no buffer for it. */
 static bool take(struct psock *psock)
 {
 	struct tpacket2_hdr *header = ring_frame(&psock->ring);
-	/* What the kernel wrote before it is ours. */
+	/* Acquire: the frame that the kernel wrote before is visible. */
 	const uint32_t status = __atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE);
 	struct received packet;
 

@@ -105,7 +105,8 @@ static bool try_queues(struct psock *psock, int sent, bool *tries)
 	return *tries;
 }
 
-/* Whether a kernel or a device that knows no runs says so; then they leave one by one. */
+/* Return true if this error tells that the kernel or the device supports no runs. From then on
+ * packets leave one by one. */
 static bool refuse_runs(struct psock *psock, int err)
 {
 	if (err != EINVAL && err != EOPNOTSUPP && err != EIO)
@@ -157,7 +158,8 @@ static int send_messages(struct psock *psock)
 	struct psock_batch *batch = &psock->batch;
 	const size_t len = batch->messages == 1 ? gather_short(batch) : 0;
 
-	/* The program has closed it: the engine will see that too, and what is sent is lost. */
+	/* The program has closed the socket. Packets are lost until the engine notices that as
+	 * well. */
 	if (unlikely(!own_is(psock->fd))) {
 		errno = EBADF;
 		return -1;
@@ -196,7 +198,7 @@ uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
 		if (unlikely(sent < 0 && batch->packets[0] > 1 && refuse_runs(psock, -sent)))
 			continue;
 		packets = packets_in(batch, sent < 0 ? 1 : (uint32_t)sent);
-		/* What the interface does not take is lost, as on a wire. */
+		/* Drop packets that the interface refuses, as a wire would lose them. */
 		if (unlikely(sent < 0))
 			count_refused(psock, mbufs + done, packets, -sent);
 		rte_pktmbuf_free_bulk(mbufs + done, packets);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRIES  1000 /* while it is being written */
-#define COPIES 3    /* that were of no use: no writer is so quick who keeps to the rules */
+#define TRIES  1000 /* looks at a report that is being written */
+#define COPIES 3    /* copies that a write has spoilt; an honest writer writes less often */
 
 uint32_t report_ask(struct report *report)
 {

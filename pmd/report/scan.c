@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A report is a memory file without a name: it ends with the process that has it open, however that
- * ends, and is found among the process's descriptors. Who may do that is who may debug it.
+ * Reports of this host's processes. A report is a memory file without a name, so it ends with its
+ * process, even with one that is killed. It is found among the descriptors of the process, which
+ * the kernel shows to users that may debug the process.
  *
  * The process may be anybody's, and the reader may be root. So nothing here waits for the process:
  * a file is looked at before it is opened, since opening one of a file system of the process's own
@@ -41,7 +42,7 @@ struct scan {
 	size_t user_count;
 };
 
-/* What the kernel says of a process. */
+/* A process, as the kernel describes it. */
 struct process {
 	pid_t pid;
 	pid_t own_pid; /* in its own PID namespace; 0: it has gone */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One question to many processes; who is stopped is not waited for any longer than the others. */
+/* Ask many processes for their reports at once. A stopped process costs no more time than the
+ * others. */
 #include "report/set.h"
 
 #include <errno.h>
@@ -73,8 +74,8 @@ void report_set_fini(struct report_set *set)
 	pthread_mutex_destroy(&set->lock);
 }
 
-/* What one look holds. Reports are large and may be written all the time: the set is not locked
- * while they are read. */
+/* The reports that one look reads. The set is not locked meanwhile: reports are large, and may be
+ * written all the time. */
 struct look {
 	uint32_t count;
 	uint32_t asked[REPORT_SET_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands as DPDK's own libraries have them: without a parameter a list of what there is, with one
- * of the list what is known of it. An answer of telemetry is at most 16 KiB.
+ * Commands in the manner of DPDK's own libraries: without a parameter they list the objects, with
+ * the number of one they tell its fields. An answer of telemetry has at most 16 KiB.
  */
 #include "report/telemetry.h"
 
@@ -97,7 +97,8 @@ static int answer_processes(const struct report_views *views, struct rte_tel_dat
 	return 0;
 }
 
-/* The programs' together; or those of one process's devices, which may be who shares ports. */
+/* Answer with the sums of all programs' counters, or with the counters of one process, which may be
+ * the owner of a port. */
 static int answer_statistic(const struct report_views *views, const char *params,
 			    struct rte_tel_data *data)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is in a report by name: the names of rdma(8), and values in words where it has them. */
+/* The fields of a report by name: names are those of rdma(8), and so are words for values. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

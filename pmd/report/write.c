@@ -17,7 +17,7 @@ int report_map(int fd, struct report **report)
 
 	if (fstat(fd, &file) != 0)
 		return -errno;
-	/* What could become shorter would be a trap for who reads it. */
+	/* Refuse a file that may become shorter: reading behind its end is a SIGBUS. */
 	if (!S_ISREG(file.st_mode) || file.st_size != (off_t)sizeof(**report) ||
 	    (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0 || fcntl(fd, F_GET_SEALS) < 0)
 		return -EPROTO;
@@ -63,7 +63,7 @@ void report_begin(struct report *report)
 	__atomic_store_n(&report->sequence, report->sequence | 1, __ATOMIC_RELAXED);
 	/* Orders that store before all that is written now. Pairs with report_read. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* What is asked for from here on is answered the next time. */
+	/* This copy does not answer readers that ask from here on: the next one does. */
 	__atomic_store_n(&report->answered, __atomic_load_n(&report->wanted, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);
 	report->stat_count = 0;
@@ -103,6 +103,6 @@ void report_end(struct report *report)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	report->written_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	/* Release: who sees it even sees all that was written. */
+	/* Release: a reader that sees an even number sees all that was written. */
 	__atomic_store_n(&report->sequence, (report->sequence | 1) + 1, __ATOMIC_RELEASE);
 }

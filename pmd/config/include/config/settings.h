@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user can set: on uroce-run's command line, in an INI file; carried to the program's
- * process in the environment. */
+/* Settings of a user. They come from a command line and an INI file, and go to the program's
+ * process in environment variables. */
 #ifndef CONFIG_SETTINGS_H
 #define CONFIG_SETTINGS_H
 
@@ -34,7 +34,7 @@ enum settings_hand_over {
 	SETTINGS_HAND_OVER_OWNER,   /* through uroced; the ICRC is made and verified */
 };
 
-/* What dpdk-dumpcap may capture at uroced. */
+/* Packets that dpdk-dumpcap may capture at uroced. */
 enum settings_capture {
 	SETTINGS_CAPTURE_NO,
 	SETTINGS_CAPTURE_PORT, /* what comes and goes through ports */
@@ -54,7 +54,7 @@ struct settings {
 			    whose addresses are used; or "" */
 	char socket[SETTINGS_SOCKET_MAX]; /* uroced's: to attach to, where no port is set; to listen
 					     on */
-	char socket_owner[64]; /* who may attach, by name or number; "": who runs uroced */
+	char socket_owner[64]; /* user who may attach, by name or number; "": the user of uroced */
 	char socket_group[64];
 	uint32_t socket_mode;
 	char isolated[SETTINGS_SOCKET_MAX]; /* the same for programs that are not trusted with

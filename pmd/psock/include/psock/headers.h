@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the headers of a UDP frame are, and what of them is the same in frames that can be one. */
+/* The headers of a UDP frame: their places, lengths and identification, and a comparison for runs.
+ */
 #ifndef PSOCK_HEADERS_H
 #define PSOCK_HEADERS_H
 
@@ -26,18 +27,18 @@ struct headers {
  */
 bool headers_find(const uint8_t *frame, uint32_t len, struct headers *headers);
 
-/** What IP and UDP say of the UDP payload's length agree, and it is this. MT-safe. */
+/** Return true if the lengths in IP and UDP are both those of this UDP payload. MT-safe. */
 bool headers_say(const uint8_t *frame, const struct headers *headers, uint32_t payload_len);
 
 /** Write the lengths of IP and UDP for so much UDP payload, and an IPv4 packet's identification and
  * checksum. MT-safe. */
 void headers_set(uint8_t *frame, const struct headers *headers, uint32_t payload_len, uint16_t id);
 
-/** The identification of an IPv4 packet; 0 of an IPv6 one. MT-safe. */
+/** Return the identification of an IPv4 packet; 0 for IPv6. MT-safe. */
 uint16_t headers_id(const uint8_t *frame, const struct headers *headers);
 
-/** Whether two frames, the headers of one known, differ in lengths, identification and checksums at
- * most. MT-safe. */
+/** Return true if the headers of two frames differ in lengths, identification and checksums at
+ * most; `headers` are those of `a`. MT-safe. */
 bool headers_same(const uint8_t *a, const uint8_t *b, const struct headers *headers);
 
 #endif

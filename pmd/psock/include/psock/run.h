@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run: packets that follow each other and differ, up to the UDP header, in nothing but what the
- * kernel fills in for each when it parts one long packet (UDP segmentation offload). They can be
- * given to it as that one.
+ * A run: consecutive packets that the kernel takes as one long UDP packet, and segments (UDP
+ * segmentation offload).
  *
- * What it fills in are lengths, checksums and, over IPv4, an identification that counts up by one.
- * The ICRC leaves the checksums out and covers the rest: so packets are a run only where each has
- * the very identification that the kernel would give it, and every one has the length of the first,
- * but for the last, which may be shorter.
+ * The kernel copies the headers, and writes lengths, checksums and, over IPv4, an identification
+ * that counts up by one. The ICRC covers all of that but the checksums. So packets are a run only
+ * if each has the identification that the kernel would write, and the length of the first one. The
+ * last one may be shorter.
  */
 #ifndef PSOCK_RUN_H
 #define PSOCK_RUN_H
@@ -31,14 +30,15 @@ struct run {
 	bool ended; /* the last one was shorter, or none can follow */
 };
 
-/** Begin with a packet, which may be of any protocol: a run of one. MT-safe. */
+/** Begin a run with one packet, of any protocol. MT-safe. */
 void run_begin(struct run *run, const uint8_t *frame, uint32_t len);
 
-/** Whether the next packet belongs to it; then it does. MT-safe. */
+/** Add the next packet to the run. Returns false if it does not belong to the run. MT-safe. */
 bool run_add(struct run *run, const uint8_t *frame, uint32_t len);
 
 /**
- * The headers of the long packet of two and more, and what the kernel has to know of it. MT-safe.
+ * Make the headers of the long packet, and its description for the kernel. For runs of two packets
+ * and more. MT-safe.
  *
  * @param header
  *   Gets run->headers.len bytes.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process shows of its device to who watches it: a memory file, which the process writes and
- * others read.
+ * A report: a memory file in which a process describes its device. The process writes it, and other
+ * processes read it.
  *
  * It is written only when somebody has asked, by whoever runs the engine, between two turns. A
  * reader believes nothing in it: the process may have been killed in the middle, or be another
@@ -23,7 +23,7 @@
 enum report_role {
 	REPORT_STANDALONE, /* a program with a port of its own */
 	REPORT_ATTACHED,   /* a program on another process's port */
-	REPORT_OWNER,	   /* who shares a port */
+	REPORT_OWNER,	   /* shares its port with other processes */
 };
 
 /* The device as such. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side that looks on: copies of reports, checked, and what is in them by name. */
+/* Readers of reports: checked copies, and the fields of a copy by name. */
 #ifndef REPORT_READ_H
 #define REPORT_READ_H
 
@@ -9,7 +9,7 @@
 
 #include "report/layout.h"
 
-/* What a reader has of a process. */
+/* A checked copy of a process's report. */
 struct report_view {
 	pid_t pid;
 	char comm[32];
@@ -25,30 +25,31 @@ struct report_view {
 	struct report_record *records; /* NULL where there are none */
 };
 
-/** Ask for a report to be written anew. Returns what report_answered then wants to know. MT-safe.
- */
+/** Ask the process to write its report anew. Returns the question's number, for report_answered.
+ * MT-safe. */
 uint32_t report_ask(struct report *report);
 
-/** Whether it has been since. MT-safe. */
+/** Return true if the report was written after that question. MT-safe. */
 bool report_answered(const struct report *report, uint32_t asked);
 
 /**
- * Copy what was last written. Names in the copy are printable: a byte that is not is a '?', since
- * it may be an order to the reader's terminal. MT-safe.
+ * Copy the newest report. In the names of the copy, a '?' replaces each byte that is not printable:
+ * such a byte may be a command to the reader's terminal. MT-safe.
  *
  * @return
- *   0; -EAGAIN where nothing whole can be had: it was never written, or its writer was killed
- * meanwhile; -EPROTO where what is there is no report of this version; -ENOMEM.
+ *   0; -EAGAIN: there is no complete report, because it was never written, or because its writer
+ * was killed while it wrote; -EPROTO: the file is not a report of this version; -ENOMEM.
  */
 int report_read(const struct report *report, struct report_view *view);
 
-/** Let go of what report_read has taken. */
+/** Free what report_read has allocated. */
 void report_release(struct report_view *view);
 
-/** A process's name, as ps(1) shows it, and printable as above; "" where it has gone. MT-safe. */
+/** Read a process's name, as ps(1) shows it, made printable as above; "" if the process has ended.
+ * MT-safe. */
 void report_comm(pid_t pid, char comm[32]);
 
-/* Where the fields of something go. */
+/* Callbacks that take the fields of a record, device or port. */
 struct report_fields {
 	void (*text)(void *arg, const char *name, const char *value);
 	void (*number)(void *arg, const char *name, uint64_t value);
@@ -61,7 +62,7 @@ const char *report_kind_name(enum report_kind kind);
 /** Tell all fields of a record, the number first, named as rdma(8) does. MT-safe. */
 void report_tell_record(const struct report_record *record, const struct report_fields *fields);
 
-/** Tell what is known of a device, and of its port. MT-safe. */
+/** Tell all fields of a device, or of its port. MT-safe. */
 void report_tell_dev(const struct report_facts *facts, const struct report_fields *fields);
 void report_tell_link(const struct report_facts *facts, const struct report_fields *fields);
 

@@ -19,8 +19,8 @@ struct report_source {
 };
 
 struct report_set {
-	pthread_mutex_t
-		lock; /* of all below; held for moments only: who forwards packets takes it */
+	pthread_mutex_t lock; /* of all below; held for moments only, because threads that forward
+				 packets take it */
 	uint32_t count;
 	struct report_source *sources[REPORT_SET_MAX];
 	uint32_t left_out; /* reports that were found and not taken in: report/scan.h */

@@ -20,12 +20,12 @@ struct device;
  */
 int report_create(int *fd, struct report **report);
 
-/** Map one that another process has made. 0; -EPROTO for what is none; -errno. */
+/** Map the report of another process. 0; -EPROTO: the file is not a report; or -errno. */
 int report_map(int fd, struct report **report);
 
 void report_unmap(struct report *report);
 
-/** Whether somebody has asked since it was last written. */
+/** Return true if a reader has asked since the report was last written. */
 static inline bool report_is_wanted(const struct report *report)
 {
 	return __atomic_load_n(&report->wanted, __ATOMIC_RELAXED) != report->answered;
