@@ -6,10 +6,11 @@
 
 /**
  * Keep the kernel from answering RoCE packets to an interface with "port unreachable": hold its UDP
- * port with a socket that drops everything. MT-safe. Several processes may do so at once.
+ * port with a socket that drops everything. MT-safe. One process of a network namespace may do so
+ * at a time: two that answer for the same addresses would take each other's connections.
  *
  * @return
- *   The socket, to be kept open; or -errno (logged).
+ *   The socket, to be kept open; or -errno (logged), -EADDRINUSE where another has the interface.
  */
 int mute_kernel(const char *ifname);
 
