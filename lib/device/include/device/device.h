@@ -19,6 +19,7 @@
 #include "telemetry/counters.h"
 #include "wire/build.h"
 
+struct cm_ports_ops;
 struct early_pool;
 struct engine_ops;
 struct gsi_ops;
@@ -74,6 +75,10 @@ struct device {
 	const struct gsi_ops *gsi;
 	void *gsi_user;
 	struct psn gsi_psn; /* of the next MAD that goes out; engine's thread or lock */
+	/* Who keeps the ports of the connection manager (cm/ports.h); NULL: this process does. Set
+	 * by who drives the device, before it is used. */
+	const struct cm_ports_ops *cm_ports;
+	void *cm_ports_user;
 
 	pthread_mutex_t qpn_lock;
 	uint32_t qpn_next;

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port spaces of a process that has its devices alone. */
+#include "cm/ports.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+
+#include "wire/gid.h"
+
+/* Linux's net.ipv4.ip_local_port_range as it is by default. */
+#define EPHEMERAL_FIRST 32768u
+#define EPHEMERAL_COUNT (60999u - EPHEMERAL_FIRST + 1)
+
+struct port {
+	LIST_ENTRY(port) next;
+	struct cm_port_claim claim;
+	uint32_t id;
+};
+
+static struct {
+	pthread_mutex_t lock; /* of all below */
+	LIST_HEAD(, port) ports;
+	uint32_t next_id;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool cm_port_overlaps(const struct cm_port_claim *a, const struct cm_port_claim *b)
+{
+	if (a->space != b->space || a->port != b->port)
+		return false;
+	if (a->ip_version != 0 && b->ip_version != 0 && a->ip_version != b->ip_version)
+		return false;
+	if (a->any_address || b->any_address)
+		return true;
+	return a->vlan_id == b->vlan_id && memcmp(a->address, b->address, GID_LEN) == 0;
+}
+
+/* Return true if nobody has the port who does not share it. */
+static bool is_free_locked(const struct cm_port_claim *claim)
+{
+	const struct port *port;
+
+	LIST_FOREACH (port, &table.ports, next) {
+		if (cm_port_overlaps(&port->claim, claim) && !(port->claim.reuse && claim->reuse))
+			return false;
+	}
+	return true;
+}
+
+/* From a random one on, so that nobody guesses what is used next. */
+static int choose_locked(struct cm_port_claim *claim)
+{
+	uint32_t start;
+
+	if (getrandom(&start, sizeof(start), 0) != (ssize_t)sizeof(start))
+		return -EIO;
+	for (uint32_t i = 0; i < EPHEMERAL_COUNT; i++) {
+		claim->port = (uint16_t)(EPHEMERAL_FIRST +
+					 (start % EPHEMERAL_COUNT + i) % EPHEMERAL_COUNT);
+		if (is_free_locked(claim))
+			return 0;
+	}
+	claim->port = 0;
+	return -EADDRINUSE;
+}
+
+static struct port *find_locked(uint32_t id)
+{
+	struct port *port;
+
+	LIST_FOREACH (port, &table.ports, next) {
+		if (port->id == id)
+			return port;
+	}
+	return NULL;
+}
+
+static int claim_locked(struct cm_port_claim *claim, struct port *made)
+{
+	int rc = 0;
+
+	if (claim->port == 0)
+		rc = choose_locked(claim);
+	else if (!is_free_locked(claim))
+		rc = -EADDRINUSE;
+	if (rc != 0)
+		return rc;
+	made->claim = *claim;
+	do
+		made->id = ++table.next_id;
+	while (find_locked(made->id));
+	LIST_INSERT_HEAD(&table.ports, made, next);
+	return 0;
+}
+
+static int local_claim(void *user, struct cm_port_claim *claim, uint32_t *id)
+{
+	struct port *made = calloc(1, sizeof(*made));
+	int rc;
+
+	(void)user;
+	if (!made)
+		return -ENOMEM;
+	pthread_mutex_lock(&table.lock);
+	rc = claim_locked(claim, made);
+	if (rc == 0)
+		*id = made->id;
+	pthread_mutex_unlock(&table.lock);
+	if (rc != 0)
+		free(made);
+	return rc;
+}
+
+/* Those who reuse an address may all be bound to it; one of them listens. */
+static int listen_locked(const struct port *port)
+{
+	const struct port *other;
+
+	LIST_FOREACH (other, &table.ports, next) {
+		if (other != port && cm_port_overlaps(&other->claim, &port->claim))
+			return -EADDRINUSE;
+	}
+	return 0;
+}
+
+static int local_listen(void *user, uint32_t id)
+{
+	struct port *port;
+	int rc;
+
+	(void)user;
+	pthread_mutex_lock(&table.lock);
+	port = find_locked(id);
+	rc = port ? listen_locked(port) : -EINVAL;
+	pthread_mutex_unlock(&table.lock);
+	return rc;
+}
+
+static void local_release(void *user, uint32_t id)
+{
+	struct port *port;
+
+	(void)user;
+	pthread_mutex_lock(&table.lock);
+	port = find_locked(id);
+	if (port)
+		LIST_REMOVE(port, next);
+	pthread_mutex_unlock(&table.lock);
+	free(port);
+}
+
+static int local_ids(void *user, uint32_t *mask, uint32_t *value)
+{
+	(void)user;
+	*mask = 0;
+	*value = 0;
+	return 0;
+}
+
+const struct cm_ports_ops cm_ports_local = {
+	.claim = local_claim,
+	.listen = local_listen,
+	.release = local_release,
+	.ids = local_ids,
+};

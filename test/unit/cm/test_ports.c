@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/cm/ports.c. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cm/ports.h"
+#include "wire/gid.h"
+
+#define PORT 7174
+
+static struct cm_port_claim any(uint8_t version)
+{
+	return (struct cm_port_claim){
+		.space = CM_PS_TCP, .port = PORT, .ip_version = version, .any_address = true};
+}
+
+static struct cm_port_claim at(const uint8_t ipv4[4])
+{
+	struct cm_port_claim claim = {
+		.space = CM_PS_TCP, .port = PORT, .ip_version = 4, .vlan_id = -1};
+
+	gid_from_ipv4(ipv4, claim.address);
+	return claim;
+}
+
+static const uint8_t one[4] = {10, 0, 0, 1}, two[4] = {10, 0, 0, 2};
+
+static int claim(struct cm_port_claim what, uint32_t *id)
+{
+	return cm_ports_local.claim(NULL, &what, id);
+}
+
+static void release(uint32_t id)
+{
+	cm_ports_local.release(NULL, id);
+}
+
+static void claim__same_address_and_port_is_in_use(void **state)
+{
+	uint32_t first, second;
+
+	(void)state;
+	assert_int_equal(claim(at(one), &first), 0);
+	assert_int_equal(claim(at(one), &second), -EADDRINUSE);
+	release(first);
+	assert_int_equal(claim(at(one), &second), 0);
+	release(second);
+}
+
+static void claim__other_address_space_or_vlan_is_free(void **state)
+{
+	struct cm_port_claim udp = at(one), tagged = at(one);
+	uint32_t ids[4];
+
+	(void)state;
+	udp.space = CM_PS_UDP;
+	tagged.vlan_id = 5;
+	assert_int_equal(claim(at(one), &ids[0]), 0);
+	assert_int_equal(claim(at(two), &ids[1]), 0);
+	assert_int_equal(claim(udp, &ids[2]), 0);
+	assert_int_equal(claim(tagged, &ids[3]), 0);
+	for (int i = 0; i < 4; i++)
+		release(ids[i]);
+}
+
+static void claim__any_address_overlaps_each_of_its_version(void **state)
+{
+	uint32_t first, second;
+
+	(void)state;
+	assert_int_equal(claim(at(one), &first), 0);
+	assert_int_equal(claim(any(0), &second), -EADDRINUSE);
+	assert_int_equal(claim(any(4), &second), -EADDRINUSE);
+	assert_int_equal(claim(any(6), &second), 0);
+	release(first);
+	release(second);
+}
+
+static void claim__chooses_free_ports(void **state)
+{
+	struct cm_port_claim first = any(0), second = any(0);
+	uint32_t ids[2];
+
+	(void)state;
+	first.port = second.port = 0;
+	assert_int_equal(cm_ports_local.claim(NULL, &first, &ids[0]), 0);
+	assert_int_equal(cm_ports_local.claim(NULL, &second, &ids[1]), 0);
+	assert_true(first.port >= 32768 && second.port >= 32768);
+	assert_int_not_equal(first.port, second.port);
+	release(ids[0]);
+	release(ids[1]);
+}
+
+static void listen__of_those_who_reuse_an_address_one_listens(void **state)
+{
+	struct cm_port_claim shared = any(0);
+	uint32_t first, second;
+
+	(void)state;
+	shared.reuse = true;
+	assert_int_equal(claim(shared, &first), 0);
+	assert_int_equal(claim(shared, &second), 0);
+	assert_int_equal(cm_ports_local.listen(NULL, first), -EADDRINUSE);
+	release(second);
+	assert_int_equal(cm_ports_local.listen(NULL, first), 0);
+	assert_int_equal(cm_ports_local.listen(NULL, second), -EINVAL);
+	release(first);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(claim__same_address_and_port_is_in_use),
+		cmocka_unit_test(claim__other_address_space_or_vlan_is_free),
+		cmocka_unit_test(claim__any_address_overlaps_each_of_its_version),
+		cmocka_unit_test(claim__chooses_free_ports),
+		cmocka_unit_test(listen__of_those_who_reuse_an_address_one_listens),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
