@@ -271,76 +271,17 @@ static void receive_ours(struct cm *cm, const uint8_t *bytes, const struct cm_ma
 	}
 }
 
-/* Write the ClassPortInfo of the manager (16.7). */
-static void put_class_port_info(uint8_t *data)
-{
-	const struct mad_class_port_info info = {
-		.base_version = MAD_BASE_VERSION,
-		.class_version = CM_CLASS_VERSION,
-		.capabilities = rte_cpu_to_be_16(CM_CAP_RC | CM_CAP_SIDR),
-		.response_time = rte_cpu_to_be_32(CM_RESPONSE_EXPONENT),
-	};
-
-	memcpy(data, &info, sizeof(info));
-}
-
-/* The data of ComMgt attributes follows the header (16.7). */
-#define CM_DATA sizeof(struct mad_header)
-
-/* Answer a MAD that is none of a connection's, where it has an answer (13.4.7). */
-static void answer_other(struct cm *cm, const uint8_t *bytes, enum cm_mad_status status,
-			 const struct gsi_address *from)
-{
-	struct mad_header header;
-	uint8_t response[MAD_LEN];
-	uint16_t code = MAD_CODE_BAD_VERSION;
-
-	memcpy(&header, bytes, sizeof(header));
-	if (status == CM_MAD_BAD_METHOD)
-		code = header.method == MAD_GET && header.attr == RTE_BE16(MAD_ATTR_CLASS_PORT_INFO)
-			       ? 0
-			       : MAD_CODE_BAD_ATTRIBUTE;
-	if (!mad_respond(bytes, code, response))
-		return;
-	if (code == 0)
-		put_class_port_info(response + CM_DATA);
-	cm_send(cm, from, response);
-}
-
-/* A REQ of another version of the class has a reason of its own. */
-static void reject_version(struct cm *cm, const uint8_t *bytes, const struct gsi_address *from)
-{
-	uint8_t copy[MAD_LEN];
-	struct cm_mad mad;
-
-	memcpy(copy, bytes, sizeof(copy));
-	copy[offsetof(struct mad_header, class_version)] = CM_CLASS_VERSION;
-	if (cm_mad_parse(copy, sizeof(copy), &mad) == CM_MAD_OK && mad.message == CM_REQ)
-		request_reject(cm, &mad, from, CM_REJ_INVALID_CLASS_VERSION, NULL, 0);
-	else
-		answer_other(cm, bytes, CM_MAD_BAD_CLASS_VERSION, from);
-}
-
 void cm_receive(struct cm *cm, const uint8_t *mad, size_t len, const struct gsi_address *from,
 		uint64_t now_ns)
 {
 	struct cm_mad parsed;
-	enum cm_mad_status status = cm_mad_parse(mad, len, &parsed);
+	const enum cm_mad_status status = cm_mad_parse(mad, len, &parsed);
+	uint8_t answer[MAD_LEN];
 
 	cm->stats.received++;
 	cm->stats.malformed += status != CM_MAD_OK;
-	switch (status) {
-	case CM_MAD_OK:
+	if (status == CM_MAD_OK)
 		receive_ours(cm, mad, &parsed, from, now_ns);
-		return;
-	case CM_MAD_BAD_LENGTH:
-	case CM_MAD_BAD_FIELD:
-		return;
-	case CM_MAD_BAD_CLASS_VERSION:
-		reject_version(cm, mad, from);
-		return;
-	default:
-		answer_other(cm, mad, status, from);
-		return;
-	}
+	else if (cm_mad_answer(mad, status, answer))
+		cm_send(cm, from, answer);
 }

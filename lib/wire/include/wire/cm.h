@@ -263,6 +263,19 @@ enum cm_mad_status cm_mad_parse(const uint8_t *bytes, size_t len, struct cm_mad 
  */
 int cm_mad_build(const struct cm_mad *mad, uint8_t *bytes);
 
+/**
+ * Build the answer to a MAD that is no message of a connection (13.4.7, 16.7): a response with a
+ * status, ClassPortInfo, or a REJ of a REQ of another class version. MT-safe.
+ *
+ * @param mad
+ *   MAD_LEN bytes, as `answer` is; but for CM_MAD_BAD_LENGTH, where it is not read.
+ * @param status
+ *   What cm_mad_parse has said.
+ * @return
+ *   False where the MAD is to be dropped.
+ */
+bool cm_mad_answer(const uint8_t *mad, enum cm_mad_status status, uint8_t *answer);
+
 /** The message's name, or NULL where the attribute is none. MT-safe. */
 const char *cm_message_name(unsigned int message);
 
