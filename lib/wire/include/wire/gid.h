@@ -41,6 +41,15 @@ static inline void gid_from_ipv4(const void *ipv4, uint8_t gid[GID_LEN])
 	memcpy(gid, &whole, sizeof(whole));
 }
 
+/** Return true for ::1 and 127.0.0.0/8, which no packet has. */
+static inline bool gid_is_loopback(const uint8_t gid[GID_LEN])
+{
+	static const uint8_t ipv6[GID_LEN] = {[GID_LEN - 1] = 1};
+
+	return memcmp(gid, ipv6, sizeof(ipv6)) == 0 ||
+	       (gid_is_ipv4(gid) && gid[GID_IPV4_OFFSET] == 127);
+}
+
 /** Whether it is that of a group: IPv6 ff00::/8, or 224.0.0.0/4 of IPv4. */
 static inline bool gid_is_multicast(const uint8_t gid[GID_LEN])
 {
