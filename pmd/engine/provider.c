@@ -323,6 +323,8 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	if (rc == 0)
 		rc = provider_make_device(settings, &facts, link, device);
 	if (rc == 0)
+		(*device)->cm_ports = share_ports(link, &(*device)->cm_ports_user);
+	if (rc == 0)
 		rc = engine_create(*device, link, settings->progress, &engine);
 	if (rc != 0)
 		return rc;

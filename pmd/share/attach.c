@@ -99,7 +99,7 @@ failed:
 	return rc;
 }
 
-void attach_learn(const struct share_client *client, struct share_message *message,
+void attach_learn(struct share_client *client, struct share_message *message,
 		  struct share_facts *facts)
 {
 	struct share_welcome *welcome = &message->welcome;
@@ -111,6 +111,8 @@ void attach_learn(const struct share_client *client, struct share_message *messa
 	snprintf(facts->name, sizeof(facts->name), "%s", welcome->name);
 	facts->max_qp = welcome->max_qp;
 	facts->max_memory = welcome->max_memory;
+	client->id_mask = welcome->id_mask;
+	client->id_value = welcome->id_value;
 	facts->owner_pid = attach_owner(client->socket);
 	welcome->unique[sizeof(welcome->unique) - 1] = '\0';
 	snprintf(facts->unique, sizeof(facts->unique), "%s", welcome->unique);

@@ -66,6 +66,8 @@ struct share_client {
 	uint8_t mac[6];
 	bool spares_icrc;      /* between processes packets need none */
 	uint64_t patience_tsc; /* for a process that takes nothing */
+	uint32_t id_mask;      /* our communication ids have id_value in these bits */
+	uint32_t id_value;
 
 	/* engine's thread or lock */
 	struct share_ring rings[SHARE_RINGS];
@@ -111,7 +113,7 @@ int attach_open(const char *path, uint32_t number, int report_fd, struct share_c
 		struct share_message *welcome, int *fds);
 
 /** What a welcome says of the device. */
-void attach_learn(const struct share_client *client, struct share_message *welcome,
+void attach_learn(struct share_client *client, struct share_message *welcome,
 		  struct share_facts *facts);
 
 /** Say on the log why there is no slot; returns `rc`. */
@@ -131,6 +133,9 @@ void client_listen(struct share_client *client);
 
 /** Ask the owner, and wait for the answer, which is in `message` then. MT-safe. 0 or -errno. */
 int client_ask(struct share_client *client, struct share_message *message);
+
+/** Tell the owner something that it does not answer. MT-safe. */
+void client_tell(struct share_client *client, struct share_message *message);
 
 /** Put an empty buffer of ours back. Engine's thread or lock. */
 void client_keep(struct share_client *client, uint32_t buffer);

@@ -49,6 +49,25 @@ void client_listen(struct share_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
+/* Send once the socket has room. */
+static int client_send_locked(const struct share_client *client,
+			      const struct share_message *message)
+{
+	struct pollfd fd = {.fd = client->socket, .events = POLLOUT};
+	int rc;
+
+	for (;;) {
+		rc = message_send(client->socket, message, NULL, 0);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = poll(&fd, 1, ANSWER_MS);
+		if (rc == 0)
+			return -ETIMEDOUT;
+		if (rc < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
 static int client_wait_locked(struct share_client *client, uint32_t number,
 			      struct share_message *message)
 {
@@ -83,13 +102,27 @@ int client_ask(struct share_client *client, struct share_message *message)
 
 		message->version = SHARE_VERSION;
 		message->number = number;
-		rc = message_send(client->socket, message, NULL, 0);
+		rc = client_send_locked(client, message);
 		if (rc == 0)
 			rc = client_wait_locked(client, number, message);
 	}
 	pthread_mutex_unlock(&client->lock);
 	pthread_setcancelstate(cancel_state, NULL);
 	return rc;
+}
+
+void client_tell(struct share_client *client, struct share_message *message)
+{
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&client->lock);
+	message->version = SHARE_VERSION;
+	/* An owner that has gone, or has stopped for good, knows nothing of us any more. */
+	if (!client->lost && own_is(client->socket))
+		(void)client_send_locked(client, message);
+	pthread_mutex_unlock(&client->lock);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 static struct share_message *client_request(struct share_message *message,

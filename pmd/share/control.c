@@ -184,6 +184,10 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 		if (group)
 			control_leave(server, group);
 		return 0;
+	case SHARE_CLAIM:
+	case SHARE_LISTEN:
+	case SHARE_RELEASE:
+		return mads_ports(server, number, message);
 	default:
 		return -EOPNOTSUPP;
 	}
@@ -216,6 +220,15 @@ static void control_give_up(struct server *server, uint16_t number, int rc)
 	slot_condemn(server, number);
 }
 
+static int control_reply(struct server *server, uint16_t number, struct share_message *message)
+{
+	const bool is_answered = message->type != SHARE_RELEASE;
+
+	message->result = control_answer(server, number, message);
+	message->type = SHARE_REPLY;
+	return is_answered ? message_send(server->slots[number].socket, message, NULL, 0) : 0;
+}
+
 static void control_socket(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots[number];
@@ -227,11 +240,8 @@ static void control_socket(struct server *server, uint16_t number)
 		rest_slot(server, number);
 	if (rc == -EAGAIN || rc == -EBUSY)
 		return;
-	if (rc == 0 && !(slot->isolated && message.type == SHARE_WIRE)) {
-		message.result = control_answer(server, number, &message);
-		message.type = SHARE_REPLY;
-		rc = message_send(slot->socket, &message, NULL, 0);
-	}
+	if (rc == 0 && !(slot->isolated && message.type == SHARE_WIRE))
+		rc = control_reply(server, number, &message);
 	if (rc != 0)
 		control_give_up(server, number, rc);
 }

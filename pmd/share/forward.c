@@ -8,6 +8,7 @@
 
 #include "psock/psock.h"
 #include "server.h"
+#include "wire/mad.h"
 
 #define RETURN_BURST 64
 #define RESTOCK_MIN  16 /* fewer are not worth a look into the pool */
@@ -60,8 +61,8 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 	return true;
 }
 
-static void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
-				 uint8_t flags)
+void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
+			  uint8_t flags)
 {
 	if (forward_give(server, number, mbuf, flags))
 		return;
@@ -122,6 +123,10 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 	}
 	switch (steer) {
 	case STEER_QP:
+		if (unlikely(steering.qpn == GSI_QPN)) {
+			mads_input(server, mbuf, flags);
+			return;
+		}
 		number = slot_of(server, steering.qpn);
 		if (number != BLOCK_NONE) {
 			forward_give_or_drop(server, number, mbuf, flags);
@@ -179,12 +184,8 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 		rte_pktmbuf_free(mbuf);
 }
 
-/*
- * A process that takes nothing for a while loses packets, and nobody waits for it; one that is only
- * late has them wait in the ring of who sent them. Returns false while the packet should wait.
- */
-static bool forward_hand_over(struct server *server, uint16_t from, uint16_t number,
-			      struct rte_mbuf *mbuf)
+bool forward_hand_over(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf,
+		       bool makes_lane)
 {
 	struct slot *slot = &server->slots[number];
 	const bool trusted = server->spares_icrc && !server->slots[from].isolated;
@@ -194,7 +195,8 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 	if (forward_give(server, number, mbuf, trusted ? SHARE_FLAG_LOCAL : 0)) {
 		capture_send(server, copy);
 		server->totals.handed_over++;
-		lanes_note(server, from, number);
+		if (makes_lane)
+			lanes_note(server, from, number);
 		return true;
 	}
 	rte_pktmbuf_free(copy);
@@ -223,10 +225,13 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 		server->pending[server->pending_count++] = mbuf;
 		return true;
 	}
-	if (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP)
+	if (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP) {
+		if (unlikely(steering.qpn == GSI_QPN))
+			return mads_send_on(server, number, mbuf);
 		to = slot_of(server, steering.qpn);
+	}
 	if (to != BLOCK_NONE)
-		return forward_hand_over(server, number, to, mbuf);
+		return forward_hand_over(server, number, to, mbuf, true);
 	server->totals.unknown_qpn++;
 	rte_pktmbuf_free(mbuf);
 	return true;

@@ -180,6 +180,8 @@ static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, ui
 		.mtu_bytes = server->link.port.mtu_bytes,
 	};
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+	enum vet_verdict verdict;
+	const uint8_t *frame;
 	int len;
 
 	if (!mbuf)
@@ -193,7 +195,10 @@ static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, ui
 	(*taken)++;
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = (uint32_t)len;
-	if (!vet_frame(&vet, rte_pktmbuf_mtod(mbuf, const uint8_t *), (size_t)len)) {
+	frame = rte_pktmbuf_mtod(mbuf, const uint8_t *);
+	verdict = vet_frame(&vet, frame, (size_t)len);
+	if (verdict == VET_REFUSED ||
+	    (verdict == VET_MAD && !mads_may_send(server, number, frame, (size_t)len))) {
 		server->totals.refused++;
 		mbuf->data_len = 0;
 	}

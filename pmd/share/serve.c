@@ -300,6 +300,8 @@ int serve_create(const struct serve_config *config, struct server **out)
 		 settings->netdev[0] ? settings->netdev : settings->port);
 	rc = blocks_init(&server->blocks);
 	if (rc == 0)
+		rc = arbiter_create(&server->arbiter);
+	if (rc == 0)
 		rc = config->guest ? serve_open_guest(server, config)
 				   : serve_open_link(server, config);
 	if (rc != 0)
@@ -454,6 +456,7 @@ void serve_destroy(struct server *server)
 	close_fd(server->wake_fd);
 	close_fd(server->spare_fd);
 	arena_destroy(server);
+	arbiter_destroy(server->arbiter);
 	if (server->shared_prefix[0] != '\0')
 		runtime_remove_files(server->shared_prefix);
 	free(server);

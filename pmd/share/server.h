@@ -16,6 +16,7 @@
 #include "link/reconnect.h"
 #include "report/set.h"
 #include "report/write.h"
+#include "share/arbiter.h"
 #include "share/blocks.h"
 #include "share/budget.h"
 #include "share/layout.h"
@@ -55,6 +56,7 @@ struct slot {
 	struct report *report; /* what it shows of itself, in the set; or NULL */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
+	uint32_t id_value; /* of its communication ids */
 	struct share_page *page;
 	int process_fd; /* eventfd that wakes it */
 	int bell_fd;	/* eventfd by which it wakes us: it can make no other's useless */
@@ -109,6 +111,8 @@ struct server {
 	struct ledger ledger;
 
 	struct blocks blocks;
+	struct arbiter *arbiter; /* of QP 1 */
+	struct psn gsi_psn;	 /* of the next MAD of our own */
 	struct slot slots[SERVE_SLOTS_MAX];
 	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE */
 	uint16_t live_count;
@@ -285,6 +289,22 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most);
  * still the caller's: not now. */
 bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
 
+/** Give a packet to a process, or drop it where that takes no more. */
+void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
+			  uint8_t flags);
+
+/**
+ * Give a packet of one process to another. A process that takes nothing for a while loses packets,
+ * and nobody waits for it; one that is only late has them wait in the ring of who sent them.
+ *
+ * @param makes_lane
+ *   The two may get a lane, since they talk to each other.
+ * @return
+ *   False while the packet should wait; it is still the caller's.
+ */
+bool forward_hand_over(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf,
+		       bool makes_lane);
+
 /** Lay empty buffers ready for a process. */
 void forward_restock(struct server *server, uint16_t number);
 
@@ -302,6 +322,20 @@ bool forward_waits(struct server *server);
 
 /** Wake processes that sleep and have been given something. */
 void forward_wake(struct server *server);
+
+/* mads.c */
+
+/** Take in a packet for QP 1 from the port. */
+void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags);
+
+/** Send on a packet for QP 1 of this host, as forward_send_on. */
+bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
+
+/** Return true if an untrusted process may send a frame to a QP 1, or to another queue pair. */
+bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len);
+
+/** What a process asks for a port: of SHARE_CLAIM, SHARE_LISTEN or SHARE_RELEASE. 0 or -errno. */
+int mads_ports(struct server *server, uint16_t number, struct share_message *message);
 
 /* stranger.c */
 

@@ -138,6 +138,8 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->generation = slot->generation;
 	welcome->qpn_first = slot->qpn_first;
 	welcome->qpn_count = slot->qpn_count;
+	welcome->id_mask = IDS_MASK;
+	welcome->id_value = slot->id_value;
 	welcome->buffers = server->ledger.buffers;
 	welcome->buffer_bytes = server->ledger.buffer_bytes;
 	welcome->buffer_stride = server->buffer_stride;
@@ -161,6 +163,7 @@ static void slot_release(struct server *server, struct slot *slot)
 {
 	if (slot->qpn_first != 0)
 		blocks_free(&server->blocks, slot->qpn_first, server->now_ns);
+	arbiter_end(server->arbiter, (uint16_t)(slot - server->slots), server->now_ns);
 	report_set_remove(server->reports, slot->report);
 	if (slot->page)
 		munmap(slot->page, share_ring_offset(SHARE_RINGS));
@@ -234,6 +237,9 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 	if (rc < 0)
 		return rc;
 	slot->qpn_first = (uint32_t)rc;
+	rc = arbiter_begin(server->arbiter, number, slot->user, server->now_ns, &slot->id_value);
+	if (rc != 0)
+		return rc;
 	/* Twice as many numbers as queue pairs: one that was destroyed rests. */
 	static_assert(2 * SETTINGS_QP_MAX == BLOCK_QPNS, "no more than a block has numbers for");
 	slot->qpn_count = BLOCK_QPNS;
@@ -357,6 +363,7 @@ void slot_condemn(struct server *server, uint16_t number)
 	slot->state = SLOT_CONDEMNED;
 	slot_leave_live(server, number);
 	control_leave_all(server, number);
+	arbiter_end(server->arbiter, number, server->now_ns);
 	lanes_close(server, number);
 	if (!slot->isolated) {
 		close(slot->socket);

@@ -18,6 +18,7 @@ void serve_totals(const struct server *server, struct serve_totals *totals)
 	totals->buffers = server->ledger.buffers;
 	totals->buffers_free = rte_mempool_avail_count(server->link.port.pool);
 	totals->blocks_used = server->blocks.used;
+	totals->cm_ports = server->arbiter->spaces.count;
 	totals->buffers_held = server->ledger.aside;
 	totals->lane_packets = lanes_packets(server);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
@@ -100,11 +101,14 @@ int serve_status(const struct server *server, char *at, size_t size)
 	    ", \"rx_packets\": %" PRIu64 ", \"tx_packets\": %" PRIu64 ", \"handed_over\": %" PRIu64
 	    ", \"kernel_rx_packets\": %" PRIu64 ", \"kernel_tx_packets\": %" PRIu64
 	    ", \"kernel_dropped\": %" PRIu64 ", \"lanes\": %" PRIu64 ", \"lane_packets\": %" PRIu64
-	    ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64
-	    ", \"slots\": [",
+	    ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64,
 	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.kernel_rx_packets,
 	    totals.kernel_tx_packets, totals.kernel_dropped, totals.lanes, totals.lane_packets,
 	    totals.unknown_qpn, totals.tx_dropped, totals.refused);
+	add(&text,
+	    ", \"cm_ports\": %" PRIu32 ", \"mads\": %" PRIu64 ", \"mads_answered\": %" PRIu64
+	    ", \"mads_dropped\": %" PRIu64 ", \"slots\": [",
+	    totals.cm_ports, totals.mads, totals.mads_answered, totals.mads_dropped);
 	for (bool more = serve_next_slot(server, 0, &slot); more;) {
 		add_slot(&text, &slot);
 		more = serve_next_slot(server, (uint16_t)(slot.slot + 1), &slot);
@@ -145,6 +149,10 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "tx_packets", totals.tx_packets);
 	report_add_stat(report, "handed_over", totals.handed_over);
 	report_add_stat(report, "unknown_qpn", totals.unknown_qpn);
+	report_add_stat(report, "cm_ports", totals.cm_ports);
+	report_add_stat(report, "mads", totals.mads);
+	report_add_stat(report, "mads_answered", totals.mads_answered);
+	report_add_stat(report, "mads_dropped", totals.mads_dropped);
 	report_add_stat(report, "tx_dropped", totals.tx_dropped);
 	if (server->has_kernel) {
 		report_add_stat(report, "kernel_rx_packets", totals.kernel_rx_packets);

@@ -9,23 +9,36 @@
 #include <rte_udp.h>
 
 #include "wire/icrc.h"
+#include "wire/mad.h"
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
-bool vet_frame(const struct vet *vet, const uint8_t *frame, size_t len)
+/* Management queue pairs are for management datagrams. */
+static enum vet_verdict vet_queue_pairs(const struct vet *vet, const struct packet *packet)
+{
+	const bool tells = packet->op->flags & OPCODE_HAS_DETH;
+
+	if (packet->dest_qpn <= GSI_QPN)
+		return tells && packet->dest_qpn == GSI_QPN && packet->src_qpn == GSI_QPN
+			       ? VET_MAD
+			       : VET_REFUSED;
+	return !tells || packet->src_qpn - vet->qpn_first < vet->qpn_count ? VET_PASSES
+									   : VET_REFUSED;
+}
+
+enum vet_verdict vet_frame(const struct vet *vet, const uint8_t *frame, size_t len)
 {
 	struct packet packet;
 
 	if (packet_parse(frame, len, false, &packet) != PACKET_OK ||
 	    memcmp(packet.src_mac, vet->mac, RTE_ETHER_ADDR_LEN) != 0)
-		return false;
+		return VET_REFUSED;
 	/* A driver may stop at a frame that is too long, and all others behind it. */
 	if (len - (size_t)(packet.l3 - frame) > vet->mtu_bytes)
-		return false;
+		return VET_REFUSED;
 	if (!addresses_have(vet->addresses, vlan_of_tci(packet.vlan_tci), packet.sgid))
-		return false;
-	return !(packet.op->flags & OPCODE_HAS_DETH) ||
-	       packet.src_qpn - vet->qpn_first < vet->qpn_count;
+		return VET_REFUSED;
+	return vet_queue_pairs(vet, &packet);
 }
 
 bool vet_seal(uint8_t *frame, size_t len)

@@ -57,6 +57,7 @@ static int setup(TEST_STATE)
 	server.arena_fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(server.epoll_fd >= 0);
 	assert_int_equal(blocks_init(&server.blocks), 0);
+	assert_int_equal(arbiter_create(&server.arbiter), 0);
 	assert_int_equal(ledger_init(&server.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
 	groups_init(&server.link.groups);
 	pthread_mutex_init(&server.link.addresses_lock, NULL);
@@ -81,6 +82,7 @@ static int teardown(TEST_STATE)
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
 	ledger_fini(&server.ledger);
+	arbiter_destroy(server.arbiter);
 	close(server.epoll_fd);
 	close(own);
 	return 0;

@@ -31,6 +31,7 @@ static int setup(TEST_STATE)
 	server.arena_fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(server.epoll_fd >= 0);
 	assert_int_equal(blocks_init(&server.blocks), 0);
+	assert_int_equal(arbiter_create(&server.arbiter), 0);
 	assert_int_equal(ledger_init(&server.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
 	server.ledger.held_max = 0;
 	return 0;
@@ -41,6 +42,7 @@ static int teardown(TEST_STATE)
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
 	ledger_fini(&server.ledger);
+	arbiter_destroy(server.arbiter);
 	close(server.epoll_fd);
 	return 0;
 }
@@ -152,6 +154,48 @@ TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever)
 	assert_int_equal(rc, -EUSERS);
 	close(fd);
 	assert_int_equal(server.live_count, 0);
+}
+
+static int claim(uint16_t slot)
+{
+	struct cm_port_claim port = {
+		.space = CM_PS_TCP, .port = 7174, .any_address = true, .vlan_id = -1};
+	uint32_t id;
+
+	return arbiter_claim(server.arbiter, slot, &port, &id);
+}
+
+TEST(slot_begin__gives_communication_ids)
+{
+	struct share_message message;
+	int fd, rc;
+
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(message.welcome.id_mask, IDS_MASK);
+	assert_int_equal(ids_find(&server.arbiter->ids, message.welcome.id_value | 7),
+			 message.welcome.slot);
+	slot_end(&server, message.welcome.slot);
+	assert_int_equal(ids_find(&server.arbiter->ids, message.welcome.id_value | 7), IDS_NONE);
+	close(fd);
+}
+
+/* Though the process goes on, and keeps its buffers. */
+TEST(slot_condemn__frees_ports_at_once)
+{
+	struct share_message message;
+	int fds[2], rc;
+
+	fds[0] = attach(&message, &rc);
+	assert_int_equal(claim(message.welcome.slot), 0);
+	assert_int_equal(claim(message.welcome.slot), -EADDRINUSE);
+	slot_condemn(&server, message.welcome.slot);
+	assert_int_equal(server.slots[message.welcome.slot].state, SLOT_CONDEMNED);
+	fds[1] = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(claim(message.welcome.slot), 0);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 TEST(slot_begin__gives_nothing_where_the_port_has_gone)

@@ -36,14 +36,18 @@ struct wish {
 	bool unsealed;
 	int32_t vlan;
 	uint32_t src_qpn; /* of a datagram */
+	uint32_t dest_qpn;
 	uint8_t sgid[GID_LEN];
 	uint8_t src_mac[6];
 };
 
 static struct wish wish_for(uint8_t opcode, bool over_ipv6)
 {
-	struct wish wish = {
-		.opcode = opcode, .ipv6 = over_ipv6, .vlan = -1, .src_qpn = QPN_FIRST + 1};
+	struct wish wish = {.opcode = opcode,
+			    .ipv6 = over_ipv6,
+			    .vlan = -1,
+			    .src_qpn = QPN_FIRST + 1,
+			    .dest_qpn = QPN};
 
 	if (over_ipv6)
 		memcpy(wish.sgid, ipv6, GID_LEN);
@@ -57,7 +61,8 @@ static size_t build(uint8_t *frame, const struct wish *wish)
 {
 	static const char payload[] = "some bytes, of no round number";
 	struct path_attr attr = {.vlan_tci = wish->vlan, .udp_sport = 0xc000, .hop_limit = 64};
-	const struct bth_fields bth = {.opcode = wish->opcode, .pkey = 0xffff, .dest_qpn = QPN};
+	const struct bth_fields bth = {
+		.opcode = wish->opcode, .pkey = 0xffff, .dest_qpn = wish->dest_qpn};
 	struct packet_out out = {.frame = frame, .unsealed = wish->unsealed};
 	struct path path;
 	int len;
@@ -91,7 +96,7 @@ static bool passes(const struct wish *wish)
 	uint8_t frame[PACKET_FRAME_MAX];
 	const size_t len = build(frame, wish);
 
-	return vet_frame(&vet, frame, len);
+	return vet_frame(&vet, frame, len) == VET_PASSES;
 }
 
 static int setup(TEST_STATE)
@@ -169,6 +174,31 @@ TEST(vet_frame__knows_the_queue_pairs)
 	assert_false(passes(&wish));
 	wish.src_qpn = 1;
 	assert_false(passes(&wish));
+}
+
+static enum vet_verdict verdict_on(uint8_t opcode, uint32_t src_qpn, uint32_t dest_qpn)
+{
+	struct wish wish = wish_for(opcode, false);
+	uint8_t frame[PACKET_FRAME_MAX];
+	size_t len;
+
+	wish.src_qpn = src_qpn;
+	wish.dest_qpn = dest_qpn;
+	len = build(frame, &wish);
+	return vet_frame(&vet, frame, len);
+}
+
+/* Nothing but what the arbiter looks at goes to management queue pairs, or comes from there. */
+TEST(vet_frame__knows_management_queue_pairs)
+{
+	assert_int_equal(verdict_on(OPCODE_UD | OPCODE_SEND_ONLY, 1, 1), VET_MAD);
+	assert_int_equal(verdict_on(OPCODE_UD | OPCODE_SEND_ONLY, QPN_FIRST, 1), VET_REFUSED);
+	assert_int_equal(verdict_on(OPCODE_UD | OPCODE_SEND_ONLY, 1, QPN), VET_REFUSED);
+	assert_int_equal(verdict_on(OPCODE_UD | OPCODE_SEND_ONLY, 1, 0), VET_REFUSED);
+	assert_int_equal(verdict_on(OPCODE_UD | OPCODE_SEND_ONLY, 0, 0), VET_REFUSED);
+	assert_int_equal(verdict_on(OPCODE_UD | OPCODE_SEND_ONLY, QPN_FIRST, QPN), VET_PASSES);
+	assert_int_equal(verdict_on(OPCODE_RC | OPCODE_SEND_ONLY, 0, 1), VET_REFUSED);
+	assert_int_equal(verdict_on(OPCODE_RC | OPCODE_SEND_ONLY, 0, QPN), VET_PASSES);
 }
 
 TEST(vet_frame__knows_the_longest)

@@ -11,7 +11,7 @@
 #include "link/link.h"
 
 /* Both ends are of one build: another build has another number here, and is told so. */
-#define SHARE_VERSION 4
+#define SHARE_VERSION 5
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 16384
@@ -25,9 +25,12 @@ enum share_message_type {
 	SHARE_RESOLVE,	 /* process: link_resolve */
 	SHARE_JOIN,	 /* process: link_join */
 	SHARE_LEAVE,	 /* process: link_leave */
-	SHARE_REPLY,	 /* owner: to any of the four */
+	SHARE_REPLY,	 /* owner: to any of the four, and to SHARE_CLAIM and SHARE_LISTEN */
 	SHARE_LANE,	 /* owner, unasked: a lane with another process; with descriptors */
 	SHARE_WIRE, /* isolated process: this is my memif wire; with a descriptor, and unanswered */
+	SHARE_CLAIM,   /* process: cm_ports_ops.claim */
+	SHARE_LISTEN,  /* process: cm_ports_ops.listen */
+	SHARE_RELEASE, /* process: cm_ports_ops.release; unanswered */
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -55,12 +58,26 @@ struct share_offer {
 	uint32_t qpn_count;
 };
 
+/* A struct cm_port_claim, whose every bit may be anything. */
+struct share_claim {
+	uint32_t space;
+	uint32_t id; /* reply to SHARE_CLAIM; SHARE_LISTEN, SHARE_RELEASE */
+	int32_t vlan_id;
+	uint16_t port; /* and in the reply: which one it is */
+	uint8_t ip_version;
+	uint8_t any_address;
+	uint8_t reuse;
+	uint8_t address[GID_LEN];
+};
+
 /* What a process learns of its slot and of the port. */
 struct share_welcome {
 	uint16_t slot;
 	uint32_t generation; /* how often the slot has been given */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
+	uint32_t id_mask; /* its communication ids have id_value in these bits */
+	uint32_t id_value;
 	uint32_t buffers;
 	uint32_t buffer_bytes;	/* in use */
 	uint32_t buffer_stride; /* from one to the next */
@@ -91,6 +108,7 @@ struct share_message {
 	struct share_offer offer;   /* SHARE_LANE */
 	struct link_hop hop;	    /* reply to SHARE_ROUTE */
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
+	struct share_claim claim;   /* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_RELEASE */
 };
 
 struct sockaddr_un;

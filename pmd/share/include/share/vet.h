@@ -18,12 +18,18 @@ struct vet {
 	uint32_t qpn_count;
 };
 
+enum vet_verdict {
+	VET_REFUSED,
+	VET_PASSES,
+	VET_MAD, /* from QP 1 to QP 1: it passes if the arbiter lets it (share/arbiter.h) */
+};
+
 /**
- * Whether a frame is a RoCE packet of at most that length, that comes from that MAC address, one
- * of those IP addresses, in the VLAN where it is one, and, where a packet tells of it, from one of
- * those queue pairs. MT-safe.
+ * Look whether a frame is a RoCE packet of at most that length, that comes from that MAC address,
+ * one of those IP addresses, in the VLAN where it is one, and, where a packet tells of it, from one
+ * of those queue pairs. MT-safe.
  */
-bool vet_frame(const struct vet *vet, const uint8_t *frame, size_t len);
+enum vet_verdict vet_frame(const struct vet *vet, const uint8_t *frame, size_t len);
 
 /** Give a packet the ICRC, and the UDP checksum, that it was sent without. false: it is no RoCE
  * packet. MT-safe. */

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets to QP 1 of a shared device, and the ports of its connection managers: what the arbiter
+ * says is done here. */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_ether.h>
+
+#include "server.h"
+#include "share/message.h"
+#include "wire/build.h"
+#include "wire/gid.h"
+#include "wire/mad.h"
+#include "wire/packet.h"
+#include "wire/vlan.h"
+
+#define FRAME_MAX	    (PACKET_HDR_MAX + MAD_LEN + PACKET_TAIL_MAX + RTE_ETHER_MIN_LEN)
+#define HOP_LIMIT	    64 /* Linux's value */
+#define PKEY_PARTITION_MASK 0x7fff
+
+/* A packet to QP 1. The frame is a copy: its sender may go on writing into the buffer. */
+struct mads_packet {
+	uint8_t frame[FRAME_MAX];
+	struct packet packet;
+};
+
+static bool mads_read(const uint8_t *frame, size_t len, bool sums_good, struct mads_packet *read)
+{
+	const struct packet *packet = &read->packet;
+
+	if (len > sizeof(read->frame))
+		return false;
+	memcpy(read->frame, frame, len);
+	return packet_parse(read->frame, len, sums_good, &read->packet) == PACKET_OK &&
+	       packet->opcode == (OPCODE_UD | OPCODE_SEND_ONLY) && packet->dest_qpn == GSI_QPN &&
+	       packet->src_qpn == GSI_QPN && packet->qkey == GSI_QKEY &&
+	       (packet->pkey & PKEY_PARTITION_MASK) == (WIRE_PKEY_DEFAULT & PKEY_PARTITION_MASK);
+}
+
+static struct arbiter_mad mads_of(const struct packet *packet, bool local)
+{
+	return (struct arbiter_mad){
+		.bytes = packet->payload,
+		.len = packet->payload_len,
+		.sgid = packet->sgid,
+		.dgid = packet->dgid,
+		.vlan_id = vlan_of_tci(packet->vlan_tci),
+		.local = local,
+	};
+}
+
+static bool mads_is_ours(const struct server *server, const struct arbiter_mad *mad)
+{
+	return addresses_have(&server->link.addresses, mad->vlan_id, mad->dgid);
+}
+
+/* A packet to where another one comes from. Returns its length, or 0 where it cannot be made. */
+static size_t mads_build(struct server *server, const struct packet *to, const uint8_t *mad,
+			 uint8_t *frame)
+{
+	struct path_attr attr = {
+		.vlan_tci = to->vlan_tci, .hop_limit = HOP_LIMIT, .udp_sport = WIRE_UDP_SPORT_MIN};
+	const struct bth_fields bth = {
+		.opcode = OPCODE_UD | OPCODE_SEND_ONLY,
+		.pkey = WIRE_PKEY_DEFAULT,
+		.dest_qpn = GSI_QPN,
+		.psn = server->gsi_psn,
+	};
+	struct packet_out out = {.frame = frame};
+	struct path path;
+	struct deth *deth;
+	int len;
+
+	memcpy(attr.src_mac, server->link.port.mac, sizeof(attr.src_mac));
+	memcpy(attr.dst_mac, to->src_mac, sizeof(attr.dst_mac));
+	memcpy(attr.sgid, to->dgid, sizeof(attr.sgid));
+	memcpy(attr.dgid, to->sgid, sizeof(attr.dgid));
+	if (path_init(&path, &attr) != 0)
+		return 0;
+	packet_begin(&out, &path, &bth);
+	deth = packet_extend(&out, sizeof(*deth));
+	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
+	deth->reserved = 0;
+	wire_put24(deth->src_qpn, GSI_QPN);
+	packet_payload(&out, FRAG_OWN, mad, MAD_LEN);
+	len = packet_seal(&out);
+	server->gsi_psn = psn_add(server->gsi_psn, 1);
+	return len > 0 ? (size_t)len : 0;
+}
+
+/* Answer in place of nobody: to a process of ours, or out of the port. */
+static void mads_answer(struct server *server, const struct packet *to, uint16_t number,
+			const uint8_t *mad)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+	size_t len;
+
+	/* Whoever asked asks again. */
+	if (!mbuf)
+		return;
+	len = mads_build(server, to, mad, rte_pktmbuf_mtod(mbuf, uint8_t *));
+	if (len == 0) {
+		rte_pktmbuf_free(mbuf);
+		return;
+	}
+	server->totals.mads_answered++;
+	if (number == BLOCK_NONE) {
+		forward_send_own(server, mbuf, len);
+		return;
+	}
+	mbuf->data_len = (uint16_t)len;
+	mbuf->pkt_len = (uint32_t)len;
+	forward_give_or_drop(server, number, mbuf, 0);
+}
+
+/* Find who gets a packet, or answer it. BLOCK_NONE: nobody gets it. */
+static uint16_t mads_route(struct server *server, const struct packet *packet, uint16_t sender)
+{
+	const struct arbiter_mad mad = mads_of(packet, sender != BLOCK_NONE);
+	enum arbiter_verdict verdict = ARBITER_DROP;
+	uint8_t answer[MAD_LEN];
+	uint16_t number;
+
+	if (mads_is_ours(server, &mad))
+		verdict = arbiter_route(server->arbiter, &mad, server->now_ns, &number, answer);
+	switch (verdict) {
+	case ARBITER_GIVE:
+		server->totals.mads++;
+		return number;
+	case ARBITER_ANSWER:
+		mads_answer(server, packet, sender, answer);
+		return BLOCK_NONE;
+	case ARBITER_DROP:
+		break;
+	}
+	server->totals.mads_dropped++;
+	return BLOCK_NONE;
+}
+
+void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags)
+{
+	struct mads_packet read;
+	uint16_t number = BLOCK_NONE;
+
+	/* What is answered or remembered here must be whole; who gets a packet looks once more. */
+	if (mads_read(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len,
+		      flags & SHARE_FLAG_SUMS, &read) &&
+	    packet_icrc_ok(&read.packet))
+		number = mads_route(server, &read.packet, BLOCK_NONE);
+	else
+		server->totals.mads_dropped++;
+	if (number != BLOCK_NONE)
+		forward_give_or_drop(server, number, mbuf, flags);
+	else
+		rte_pktmbuf_free(mbuf);
+}
+
+bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
+{
+	struct mads_packet read;
+	uint16_t to = BLOCK_NONE;
+
+	if (mads_read(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, true, &read))
+		to = mads_route(server, &read.packet, number);
+	else
+		server->totals.mads_dropped++;
+	if (to != BLOCK_NONE)
+		return forward_hand_over(server, number, to, mbuf, false);
+	rte_pktmbuf_free(mbuf);
+	return true;
+}
+
+bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len)
+{
+	const struct slot *slot = &server->slots[number];
+	const struct arbiter_sender sender = {
+		.slot = number, .qpn_first = slot->qpn_first, .qpn_count = slot->qpn_count};
+	struct mads_packet read;
+	struct arbiter_mad mad;
+
+	if (!mads_read(frame, len, false, &read))
+		return false;
+	mad = mads_of(&read.packet, true);
+	return arbiter_may_send(server->arbiter, &sender, &mad, server->now_ns);
+}
+
+static int mads_claim(struct server *server, uint16_t number, struct share_claim *asked)
+{
+	struct cm_port_claim claim = {
+		.space = (enum cm_port_space)asked->space,
+		.port = asked->port,
+		.ip_version = asked->ip_version,
+		.any_address = asked->any_address != 0,
+		.vlan_id = asked->vlan_id,
+		.reuse = asked->reuse != 0,
+	};
+	int rc;
+
+	memcpy(claim.address, asked->address, sizeof(claim.address));
+	if (gid_is_loopback(claim.address))
+		claim.vlan_id = VLAN_NONE;
+	else if (!claim.any_address &&
+		 !addresses_have(&server->link.addresses, claim.vlan_id, claim.address))
+		return -EADDRNOTAVAIL;
+	rc = arbiter_claim(server->arbiter, number, &claim, &asked->id);
+	if (rc == 0)
+		asked->port = claim.port;
+	return rc;
+}
+
+int mads_ports(struct server *server, uint16_t number, struct share_message *message)
+{
+	switch (message->type) {
+	case SHARE_CLAIM:
+		return mads_claim(server, number, &message->claim);
+	case SHARE_LISTEN:
+		return arbiter_listen(server->arbiter, number, message->claim.id);
+	default:
+		return arbiter_release(server->arbiter, number, message->claim.id);
+	}
+}
