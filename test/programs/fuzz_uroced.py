@@ -12,10 +12,11 @@ import sys
 import tempfile
 import time
 
+import mads
 from hostile import HELLO, Client
 from hostile_isolated import FDS_MAX, MESSAGE_BYTES, REGION_BYTES, RING, RING_BYTES, WIRE, Broken, Deaf, Wire, sealed
 
-KINDS = 12             # of messages, from HELLO on
+KINDS = 15             # of messages, from HELLO on
 WAIT_SECONDS = 0.3     # for an answer
 CONNECTIONS = 24       # at one time
 ADDRESS_BYTES = 28
@@ -128,9 +129,10 @@ class Fuzzer:
         self._clients = []
         self._attached = None
         self._from = None
-        self._acts = [self._connect, self._connect, self._say, self._say, self._hello, self._drop, self._request, self._request]
+        self._acts = [self._connect, self._connect, self._say, self._say, self._hello, self._drop, self._request, self._request,
+                      self._claims]
         if not trusted:
-            self._acts += [self._wire, self._plug]
+            self._acts += [self._wire, self._plug, self._mads]
         self._bytes = self._version = 0
         while not self._bytes:
             quietly(self._learn)
@@ -222,6 +224,45 @@ class Fuzzer:
                 self._attached = None
                 break
 
+    def _ask_for_port(self, client, me=None):
+        """Few ports and ids, so that some are another's; whether uroced still listens."""
+        kind = self._rng.choice((mads.CLAIM, mads.CLAIM, mads.LISTEN, mads.RELEASE))
+        client.send(mads.with_claim(self._plain(kind), mads.random_claim(self._rng, me)))
+        return kind == mads.RELEASE or client.receive()[0]
+
+    def _claims(self):
+        client = self._attached_or_some()
+        for _ in range(self._rng.randrange(50)):
+            if not self._ask_for_port(client):
+                self._attached = None
+                break
+
+    def _right_wire(self):
+        """A process has one slot."""
+        if self._attached in self._clients:
+            self._clients.remove(self._attached)
+            self._attached.socket.close()
+        self._attached = None
+        wire = Wire(self._path, self._plain)
+        wire.socket.settimeout(WAIT_SECONDS)
+        wire.client.socket.settimeout(WAIT_SECONDS)
+        return wire
+
+    def _mads(self):
+        """Management datagrams that are nearly right, between claims; what comes back is left or taken."""
+        wire = self._right_wire()
+        try:
+            wire.connect()
+            me = mads.Identity(wire.welcome)
+            for _ in range(self._rng.randrange(40)):
+                if self._rng.random() < 0.3:
+                    self._ask_for_port(wire.client, me)
+                if self._rng.random() < 0.3:
+                    wire.offer()
+                wire.send([mads.random_frame(self._rng, me) for _ in range(self._rng.randrange(1, 5))])
+        finally:
+            wire.close()
+
     def _plug(self):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         client = self._attached_or_some()
@@ -233,14 +274,8 @@ class Fuzzer:
         theirs.close()
 
     def _wire(self):
-        """A right one, whose rings then are noise. A process has one slot."""
-        if self._attached in self._clients:
-            self._clients.remove(self._attached)
-            self._attached.socket.close()
-        self._attached = None
-        wire = Wire(self._path, self._plain)
-        wire.socket.settimeout(WAIT_SECONDS)
-        wire.client.socket.settimeout(WAIT_SECONDS)
+        """A right one, whose rings then are noise."""
+        wire = self._right_wire()
         try:
             wire.connect()
             for _ in range(self._rng.randrange(60)):

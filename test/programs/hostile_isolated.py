@@ -13,6 +13,7 @@ import struct
 import sys
 import time
 
+import mads
 from hostile import HELLO, ROUTE, WAIT_SECONDS, WELCOME, Client
 
 WIRE = HELLO + 10
@@ -24,7 +25,7 @@ RING = 1 << LOG2
 RING_BYTES = 128 + 16 * RING
 BUFFERS_AT = 4096
 REGION_BYTES = BUFFERS_AT + 2 * RING * BUFFER
-HEAD = 6           # in a ring
+HEAD, TAIL = 6, 64  # in a ring
 DESCRIPTORS = 128
 ROUNDS = 30
 SO_PASSPIDFD = 76
@@ -110,6 +111,8 @@ class Wire:
         self.client = Client(path)
         self.client.send(message(HELLO))
         answer, fds = self.client.receive()
+        self.welcome = answer
+        self._sent = self._taken = 0
         assert struct.unpack_from("<I", answer)[0] == WELCOME and not fds, "it shares memory"
         if struct.unpack_from("<4Ii", answer)[2]:
             raise Broken
@@ -170,6 +173,40 @@ class Wire:
         assert struct.unpack_from("<H", self.say(CONNECT))[0] == CONNECTED
         return self
 
+    def offer(self):
+        """Gives uroced room for what comes."""
+        self.head(1, self._taken + RING)
+
+    def send(self, frames):
+        """Sends whole frames, and waits until they are taken."""
+        for frame in frames:
+            at = BUFFERS_AT + self._sent % RING * BUFFER
+            self.memory[at:at + len(frame)] = frame
+            self.descriptor(0, self._sent % RING, 0, 0, len(frame), at)
+            self._sent += 1
+        self.head(0, self._sent)
+        self.ring_bell()
+        self._wait(0, self._sent)
+
+    def take(self):
+        """The next frame that has come."""
+        self._wait(1, self._taken + 1)
+        index = self._taken % RING
+        _, _, length, at = struct.unpack_from("<HHII", self.memory, RING_BYTES + DESCRIPTORS + 16 * index)
+        frame = self.memory[at:at + length]
+        self._taken += 1
+        self.descriptor(1, index, 0, 0, BUFFER, BUFFERS_AT + (RING + index) * BUFFER)
+        self.offer()
+        return frame
+
+    def _wait(self, ring, tail):
+        for _ in range(WAIT_SECONDS * 1000):
+            reached = struct.unpack_from("<H", self.memory, ring * RING_BYTES + TAIL)[0]
+            if (reached - tail) & 0xffff < 0x8000:
+                return
+            time.sleep(0.001)
+        raise AssertionError(f"ring {ring} stays at {reached}, not {tail}")
+
     def ring_bell(self):
         os.write(self.bell, struct.pack("<Q", 1))
 
@@ -216,7 +253,7 @@ class Hostile:
     def run(self):
         """Everything once, in any order."""
         acts = [self._descriptors, self._lingers, self._unread, self._pidfds, self._setups,
-                self._no_wires, self._rings, self._noise, self._frames, self._many]
+                self._no_wires, self._rings, self._noise, self._frames, self._many, self._mads]
         self._rng.shuffle(acts)
         for act in acts:
             act()
@@ -429,6 +466,17 @@ class Hostile:
                 pass
         else:
             raise AssertionError("frames are not taken")
+        wire.close()
+
+    def _mads(self):
+        """What is another's of the connection manager; and what is ours is free when we have gone."""
+        wire = self._wire().connect()
+        hostile = mads.Hostile(wire, self._message)
+        hostile.forge()
+        port = hostile.ports()
+        wire.close()
+        wire = self._wire().connect()
+        assert mads.Hostile(wire, self._message).ask(mads.CLAIM, mads.claim(port=port))[0] == 0
         wire.close()
 
     def _many(self):

@@ -53,6 +53,7 @@ class Uroced:
         """Whether everything that processes had has come back."""
         status = self.status()
         return status and not status["slots"] and not status["blocks_used"] and not status["groups"] \
+            and not status["cm_ports"] \
             and not status["buffers_held"] and status["buffers_free"] == status["buffers"]
 
 
