@@ -125,7 +125,6 @@ static uint16_t mads_route(struct server *server, const struct packet *packet, u
 		verdict = arbiter_route(server->arbiter, &mad, server->now_ns, &number, answer);
 	switch (verdict) {
 	case ARBITER_GIVE:
-		server->totals.mads++;
 		return number;
 	case ARBITER_ANSWER:
 		mads_answer(server, packet, sender, answer);
@@ -149,10 +148,12 @@ void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags)
 		number = mads_route(server, &read.packet, BLOCK_NONE);
 	else
 		server->totals.mads_dropped++;
-	if (number != BLOCK_NONE)
-		forward_give_or_drop(server, number, mbuf, flags);
-	else
+	if (number == BLOCK_NONE) {
 		rte_pktmbuf_free(mbuf);
+		return;
+	}
+	server->totals.mads++;
+	forward_give_or_drop(server, number, mbuf, flags);
 }
 
 bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
@@ -164,9 +165,13 @@ bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 		to = mads_route(server, &read.packet, number);
 	else
 		server->totals.mads_dropped++;
-	if (to != BLOCK_NONE)
-		return forward_hand_over(server, number, to, mbuf, false);
-	rte_pktmbuf_free(mbuf);
+	if (to == BLOCK_NONE) {
+		rte_pktmbuf_free(mbuf);
+		return true;
+	}
+	if (!forward_hand_over(server, number, to, mbuf, false))
+		return false;
+	server->totals.mads++;
 	return true;
 }
 
