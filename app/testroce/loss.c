@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include <rte_ethdev.h>
+#include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 #include <rte_udp.h>
@@ -17,8 +17,7 @@
 
 /* The engine's owner reads, and whoever holds the engine writes. */
 static struct {
-	const struct rte_eth_rxtx_callback *callback;
-	const struct port_ops *wire; /* those of a port that is not DPDK's */
+	const struct port_ops *port; /* the port's */
 	struct port_ops lossy;	     /* the same, but for what is lost */
 	uint64_t per_million;
 	uint64_t random;
@@ -63,36 +62,24 @@ static uint16_t lose(struct rte_mbuf **mbufs, uint16_t count)
 	return kept;
 }
 
-static uint16_t on_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t count,
-			 uint16_t max, void *arg)
+static uint16_t lossy_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
-	(void)port;
-	(void)queue;
-	(void)max;
-	(void)arg;
-	return lose(mbufs, count);
+	return lose(mbufs, loss.port->rx_burst(arg, mbufs, n));
 }
 
-static uint16_t on_wire_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
-{
-	return lose(mbufs, loss.wire->rx_burst(arg, mbufs, n));
-}
-
-/* It stays: to take it away, one would have to know that no burst is under way. */
+/* The table stays: to take it away, one would have to know that no burst is under way. A port that
+ * was not opened here is another process's or the application's. */
 static int loss_begin(struct port *port)
 {
-	if (loss.callback || loss.wire)
+	if (loss.port)
 		return 0;
-	if (port->driver == PORT_WIRE || port->own_socket) {
-		loss.wire = port->ops;
-		loss.lossy = *port->ops;
-		loss.lossy.rx_burst = on_wire_burst;
-		port->ops = &loss.lossy;
-		return 0;
-	}
-	if (!port->ops)
-		loss.callback = rte_eth_add_rx_callback(port->id, 0, on_burst, NULL);
-	return loss.callback ? 0 : -ENOTSUP;
+	if (!port->ops->open)
+		return -ENOTSUP;
+	loss.port = port->ops;
+	loss.lossy = *port->ops;
+	loss.lossy.rx_burst = lossy_rx_burst;
+	port->ops = &loss.lossy;
+	return 0;
 }
 
 int loss_set(struct port *port, uint64_t per_million, uint64_t seed)

@@ -40,7 +40,7 @@ static unsigned int lcore_enter(const struct engine *engine)
 	const unsigned int before = RTE_PER_LCORE(_lcore_id);
 
 	/* An application that runs DPDK itself has lcores, whose stacks are theirs. */
-	if (engine->link->port.driver != PORT_GUEST)
+	if (!engine->link->port.lcores_are_others)
 		RTE_PER_LCORE(_lcore_id) = ENGINE_LCORE;
 	return before;
 }
@@ -309,9 +309,9 @@ static void engine_check_link_sometimes(struct engine *engine)
 {
 	if (engine->now_ns < engine->link_due_ns)
 		return;
-	engine->link_due_ns = engine->now_ns + (engine->link->port.driver == PORT_AF_PACKET
-							? LINK_PERIOD_KERNEL_NS
-							: LINK_PERIOD_NS);
+	engine->link_due_ns =
+		engine->now_ns +
+		(engine->link->port.through_kernel ? LINK_PERIOD_KERNEL_NS : LINK_PERIOD_NS);
 	engine_check_link(engine);
 	gids_follow(engine->device, engine->link);
 	engine_report_groups(engine);
@@ -389,8 +389,7 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->canary_fd = -1;
 	polling_init(&engine->polling);
 	engine->helper.wake_fd = -1;
-	engine->ack_hold_ns =
-		link->port.driver == PORT_AF_PACKET ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
+	engine->ack_hold_ns = link->port.through_kernel ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
 	clock_init(&engine->clock, link->port.tsc_hz);
 	engine->now_ns = clock_ns(&engine->clock);
 	TAILQ_INIT(&engine->ready);
@@ -399,7 +398,6 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	dma_init(&engine->dma, &link->port);
 	engine->tx.dma = &engine->dma;
 	engine->tx.groups = &device->group_count;
-	reconnect_init(&engine->reconnect, &link->port);
 	engine->tx.connected = port_connected(&link->port);
 	device->link_up = port_link_up(&link->port, engine->tx.connected);
 	device->engine = engine;

@@ -26,10 +26,9 @@
 #include "helper.h"
 #include "link/cpu.h"
 #include "link/footprint.h"
-#include "link/gate.h"
 #include "link/link.h"
-#include "link/memif.h"
 #include "link/runtime.h"
+#include "link/tend.h"
 #include "report/set.h"
 #include "report/telemetry.h"
 #include "report/write.h"
@@ -53,8 +52,6 @@ static void provider_exit(void)
 	for (uint32_t i = 0; i < provider_count; i++)
 		engine_end(provider_engines[i]);
 }
-
-static struct share_client *provider_isolated; /* of one that shares no memory; or NULL */
 
 static bool provider_is_child; /* of a process that had started a device */
 
@@ -86,51 +83,25 @@ static void provider_tend_enter(void *arg)
 	engine_empty_port(engine);
 }
 
-static uint64_t provider_tend_leave(void *arg)
+static void provider_tend_leave(void *arg)
 {
 	struct engine *engine = arg;
 
 	engine_check_link(engine);
 	engine_release(engine);
 	guard_rest();
-	return 0;
 }
 
-static void provider_gate_enter(void *arg)
-{
-	struct engine *engine = arg;
-
-	provider_tend_enter(engine);
-	reconnect_round_begin(&engine->reconnect, clock_ns(&engine->clock));
-}
-
-static uint64_t provider_gate_leave(void *arg)
-{
-	struct engine *engine = arg;
-	const uint64_t pause_ns = reconnect_round_end(&engine->reconnect, clock_ns(&engine->clock));
-
-	if (provider_isolated)
-		share_isolate_pass(provider_isolated);
-	provider_tend_leave(engine);
-	return pause_ns;
-}
-
-static int provider_ended(void *arg)
+static bool provider_ended(void *arg)
 {
 	const struct engine *engine = arg;
 
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
 }
 
-static const struct gate_ops provider_tending = {
+static const struct tend_ops provider_tending = {
 	.enter = provider_tend_enter,
 	.leave = provider_tend_leave,
-	.ended = provider_ended,
-};
-
-static const struct gate_ops provider_gate = {
-	.enter = provider_gate_enter,
-	.leave = provider_gate_leave,
 	.ended = provider_ended,
 };
 
@@ -162,24 +133,28 @@ static int provider_make_device(const struct settings *settings, const struct sh
 	return 0;
 }
 
-static int provider_open_link(const struct settings *settings, struct link *link)
+/* Start EAL with what a prepared port needs. */
+static int provider_start_runtime(const struct settings *settings, const struct link *link)
 {
-	struct runtime_config config = {
+	const struct runtime_config config = {
 		.devices = &link->port.devargs,
+		.device_count = link->port.devargs.bus == DEVARGS_VDEV ? 0 : 1,
+		.memory_bytes = port_memory_bytes(&link->port),
 		.telemetry = settings->telemetry,
 		.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
+
+	return runtime_start(&config);
+}
+
+static int provider_open_link(const struct settings *settings, struct link *link)
+{
 	int rc;
 
 	if (settings->secondary != 0)
 		return secondary_open_link(settings, link);
 	rc = link_prepare(link, settings);
-	if (rc != 0)
-		return rc;
-	config.device_count = link->port.devargs.bus == DEVARGS_VDEV ? 0 : 1;
-	config.memory_bytes = port_memory_bytes(&link->port);
-	rc = runtime_start(&config);
-	if (rc == 0 && link->port.driver == PORT_MEMIF)
-		rc = gate_start();
+	if (rc == 0)
+		rc = provider_start_runtime(settings, link);
 	if (rc == 0)
 		rc = link_open(link, settings);
 	return rc;
@@ -204,22 +179,12 @@ static bool provider_attaches(const struct settings *settings)
 static int provider_isolate(const struct settings *settings, struct link *link, int report_fd,
 			    struct share_facts *facts)
 {
-	struct share_client *client;
-	struct settings port;
 	int rc;
 
-	rc = share_isolate(settings, report_fd, facts, &port, &client);
-	/* Its connection is passed on, once it has been made within this process. */
-	link->port.keeps_driver = true;
+	rc = share_isolate(link, settings->isolated, report_fd, facts);
 	if (rc == 0)
-		rc = provider_open_link(&port, link);
-	if (rc != 0)
-		return rc;
-	share_isolate_link(client, link);
-	link->port.own_qpn_first = facts->qpn_first;
-	link->port.own_qpn_count = facts->qpn_count;
-	provider_isolated = client;
-	return 0;
+		rc = provider_start_runtime(settings, link);
+	return rc == 0 ? port_open(&link->port) : rc;
 }
 
 struct link_request {
@@ -265,7 +230,7 @@ static void provider_wait_for_peer(struct engine *engine)
 	/* A NIC's state is what programs ask for, which is told after `connected`. */
 	const bool *there = is_nic ? &engine->device->link_up : &engine->tx.connected;
 
-	if (!port->is_client && !is_nic)
+	if (!port->waits_for_server && !is_nic)
 		return;
 	while (!__atomic_load_n(there, __ATOMIC_ACQUIRE)) {
 		if (clock_ns(&engine->clock) - start_ns > (is_nic ? NIC_WAIT_NS : PEER_WAIT_NS)) {
@@ -340,10 +305,8 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	rc = helper_start(engine);
 	if (rc != 0)
 		return rc;
-	if (link->port.driver == PORT_MEMIF)
-		gate_open(&provider_gate, engine, link->port.listen_fd);
-	if (memif_tends(&link->port))
-		rc = memif_tend_always(&link->port, &provider_tending, engine);
+	if (port_tends(&link->port))
+		rc = tend_start(&link->port, &provider_tending, engine);
 	if (rc != 0)
 		return rc;
 	provider_wait_for_peer(engine);
@@ -370,17 +333,6 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	return rc;
 }
 
-/* DPDK's own driver of a memif client connects, and does it again, on EAL's interrupt thread. */
-static bool provider_connects(void)
-{
-	bool connects = false;
-
-	for (uint32_t i = 0; i < provider_count; i++)
-		connects |= provider_links[i].port.driver == PORT_MEMIF &&
-			    provider_links[i].port.is_client;
-	return connects;
-}
-
 /* Nothing that was opened on the way shall be seen by a program that this one executes. */
 static int provider_bring_quietly(const struct settings *settings, struct device **devices,
 				  size_t max)
@@ -395,7 +347,7 @@ static int provider_bring_quietly(const struct settings *settings, struct device
 	}
 	rc = provider_bring(settings, devices, max);
 	if (rc == 0 && !provider_attaches(settings) && !embed_settings())
-		runtime_settle(provider_connects());
+		runtime_settle();
 	footprint_restore(&footprint);
 	return rc;
 }

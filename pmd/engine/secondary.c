@@ -17,11 +17,10 @@
 #include "base/log.h"
 #include "config/settings.h"
 #include "link/devargs.h"
+#include "link/drivers.h"
 #include "link/guest.h"
 #include "link/link.h"
 #include "link/runtime.h"
-
-#define WIRE_DRIVER "net_memif"
 
 static struct guest secondary_guest;
 
@@ -66,7 +65,7 @@ static int secondary_find_port(const struct settings *settings, const char *name
 /* A wire's other end chooses the queue; of other ports the owner has to see to it, and may have. */
 static void secondary_warn(const struct settings *settings, const struct devargs *devargs)
 {
-	if (devargs_is(devargs, WIRE_DRIVER))
+	if (devargs_is(devargs, MEMIF_DRIVER))
 		return;
 	log_warn("port '%s': only what its owner brings to queue %u arrives, which takes flow "
 		 "rules for RoCE and ARP; without them give the port to uroced, or have its owner "

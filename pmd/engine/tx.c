@@ -135,7 +135,7 @@ static struct rte_mbuf *tx_next_buffer(struct tx *tx)
 
 static bool tx_places(const struct tx *tx)
 {
-	return tx->port->ops && tx->port->ops->place && tx->connected;
+	return tx->port->ops->place && tx->connected;
 }
 
 /* Whether a port that packets are built in has no room. */
@@ -350,8 +350,7 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 
 static bool tx_is_short(const struct tx *tx, const struct packet_out *out)
 {
-	return out->unsealed && tx->port->ops && tx->port->ops->offer &&
-	       packet_length(out) <= PORT_OFFER_BYTES;
+	return out->unsealed && tx->port->ops->offer && packet_length(out) <= PORT_OFFER_BYTES;
 }
 
 /* Finish a packet that is built in the place which was offered. Returns bytes; 0 where it has to go

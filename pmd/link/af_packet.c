@@ -13,6 +13,7 @@
 #include <rte_common.h>
 
 #include "base/log.h"
+#include "link/netdev.h"
 #include "wire/build.h"
 
 #define L2_MAX		  22 /* Ethernet and two VLAN tags */
@@ -22,19 +23,69 @@
 #define BLOCK_BYTES	  65536
 #define RING_BYTES	  (8u << 20) /* what a burst may fill while this process waits for a CPU */
 
-int af_packet_prepare(struct devargs *devargs, uint32_t mtu_bytes)
+static int af_packet_check_privilege(void)
+{
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	err = errno;
+	if (err == EPERM || err == EACCES)
+		log_error(
+			"packet sockets need the privilege CAP_NET_RAW: run as root, or give it to "
+			"the program (setpriv, systemd's AmbientCapabilities)");
+	else
+		log_error("cannot open a packet socket: %s", strerror(err));
+	return -err;
+}
+
+int af_packet_learn(struct port *port, const char *ifname)
+{
+	struct netdev netdev;
+	int rc;
+
+	rc = af_packet_check_privilege();
+	if (rc == 0)
+		rc = netdev_query(ifname, &netdev);
+	if (rc != 0)
+		return rc;
+	if (port->mtu_bytes > netdev.mtu_bytes) {
+		log_error("interface '%s' has an MTU of %u, less than the %u that are wanted: `ip "
+			  "link set %s mtu %u` first",
+			  ifname, netdev.mtu_bytes, port->mtu_bytes, ifname, port->mtu_bytes);
+		return -EINVAL;
+	}
+	if (port->mtu_bytes == 0)
+		port->mtu_bytes = netdev.mtu_bytes;
+	port->link_mbps = netdev.mbps;
+	return 0;
+}
+
+uint32_t af_packet_frame_bytes(uint32_t mtu_bytes)
 {
 	/* Frames longer than RoCE's longest may be cut: they are not for us. */
 	const uint32_t longest = RTE_MIN(mtu_bytes + L2_MAX, (uint32_t)PACKET_FRAME_MAX);
-	unsigned long frame = FRAME_MIN;
-	char text[16];
-	int rc;
+	uint32_t frame = FRAME_MIN;
 
 	while (frame < longest + RING_FRAME_HEADER && frame < FRAME_MAX)
 		frame *= 2;
+	return frame;
+}
+
+int af_packet_prepare(struct port *port, uint32_t *frame_bytes)
+{
+	struct devargs *devargs = &port->devargs;
+	unsigned long frame = af_packet_frame_bytes(port->mtu_bytes);
+	char text[24];
+	int rc;
+
 	rc = devargs_get_number(devargs, "framesz", &frame);
 	if (rc != 0)
 		return rc;
+	*frame_bytes = (uint32_t)frame;
 	snprintf(text, sizeof(text), "%lu", frame);
 	rc = devargs_default(devargs, "framesz", text);
 	snprintf(text, sizeof(text), "%lu", RING_BYTES / RTE_MAX(frame, 1ul));
@@ -77,24 +128,5 @@ int af_packet_listen_to_groups(int fd, const char *ifname)
 		return 0;
 	err = errno;
 	log_error("cannot listen to groups on %s: %s", ifname, strerror(err));
-	return -err;
-}
-
-int af_packet_check_privilege(void)
-{
-	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	int err;
-
-	if (fd >= 0) {
-		close(fd);
-		return 0;
-	}
-	err = errno;
-	if (err == EPERM || err == EACCES)
-		log_error(
-			"packet sockets need the privilege CAP_NET_RAW: run as root, or give it to "
-			"the program (setpriv, systemd's AmbientCapabilities)");
-	else
-		log_error("cannot open a packet socket: %s", strerror(err));
 	return -err;
 }

@@ -124,6 +124,27 @@ bool devargs_get(const struct devargs *devargs, const char *key, char *value, si
 	return true;
 }
 
+bool devargs_find_other(const struct devargs *devargs, const char *const *known, size_t count,
+			char *key, size_t size)
+{
+	for (const char *arg = devargs->args; *arg != '\0';) {
+		const size_t key_len = strcspn(arg, "=,");
+		size_t i;
+
+		for (i = 0; i < count; i++) {
+			if (strlen(known[i]) == key_len && strncmp(known[i], arg, key_len) == 0)
+				break;
+		}
+		if (i == count) {
+			snprintf(key, size, "%.*s", (int)key_len, arg);
+			return true;
+		}
+		arg += strcspn(arg, ",");
+		arg += *arg == ',';
+	}
+	return false;
+}
+
 int devargs_get_number(const struct devargs *devargs, const char *key, unsigned long *number)
 {
 	size_t len;

@@ -37,7 +37,7 @@ void dma_init(struct dma *dma, const struct port *port)
 	if (!port->gathers)
 		return;
 	dma->parts = rte_pktmbuf_pool_create_by_ops("uroce_parts", DMA_PARTS, 256, 0, 0,
-						    rte_eth_dev_socket_id(port->id), "stack");
+						    port->numa_node, "stack");
 }
 
 /* The port's references are what is counted; the region's end is dma_unmap's. */

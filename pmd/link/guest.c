@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
+#include "link/drivers.h"
 #include "link/port.h"
 #include "wire/build.h"
 
@@ -85,6 +86,12 @@ static bool guest_connected(void *arg)
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
+static bool guest_link_up(void *arg, bool connected)
+{
+	(void)arg;
+	return connected;
+}
+
 static bool guest_lost(void *arg)
 {
 	(void)arg;
@@ -107,7 +114,7 @@ static const struct port_ops guest_ops = {
 	.rx_burst = guest_rx_burst,
 	.tx_burst = guest_tx_burst,
 	.arm = guest_arm,
-	.link_up = guest_connected,
+	.link_up = guest_link_up,
 	.connected = guest_connected,
 	.lost = guest_lost,
 	.close = guest_close,
@@ -202,13 +209,12 @@ int guest_open(struct guest *guest, struct port *port)
 {
 	int rc;
 
-	port->driver = PORT_GUEST;
+	port_init(port, port->mtu_bytes);
+	port->lcores_are_others = true;
 	port->devargs.bus = DEVARGS_OTHER;
 	snprintf(port->devargs.name, sizeof(port->devargs.name), "port %u", guest->port_id);
-	port->id = guest->port_id;
 	port->ops = &guest_ops;
 	port->ops_arg = guest;
-	port->listen_fd = -1;
 	rc = guest_learn(guest, port);
 	if (rc == 0)
 		rc = guest_make_pool(guest, port);

@@ -13,6 +13,7 @@
 #include "link/arp.h"
 #include "link/echo.h"
 #include "link/guest.h"
+#include "link/interface.h"
 #include "link/membership.h"
 #include "link/mute.h"
 #include "link/nd.h"
@@ -88,7 +89,6 @@ int link_use_interface(struct link *link, const char *name)
 
 static int link_prepare_netdev(struct link *link, const struct settings *settings)
 {
-	char text[DEVARGS_NAME_MAX + sizeof(settings->netdev)];
 	int rc;
 
 	rc = link_use_interface(link, settings->netdev);
@@ -97,11 +97,7 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	if (!netdev_running(settings->netdev))
 		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
 			 settings->netdev);
-	link->port.own_socket = true;
-	link->port.watched = settings->capture != SETTINGS_CAPTURE_NO;
-	/* A number of its own, where a process has several. */
-	snprintf(text, sizeof(text), "net_af_packet%u,iface=%s", link->ifindex, settings->netdev);
-	rc = port_prepare(&link->port, text, settings->mtu);
+	rc = interface_prepare(&link->port, settings->netdev, settings->mtu);
 	if (rc != 0)
 		return rc;
 	link->mute_fd = mute_kernel(settings->netdev);
@@ -114,20 +110,31 @@ static void link_init(struct link *link)
 {
 	int (*const make_pool)(struct port * port) = link->port.make_pool;
 	void *const make_pool_arg = link->port.make_pool_arg;
-	const bool keeps_driver = link->port.keeps_driver;
 
 	memset(link, 0, sizeof(*link));
 	link->port.make_pool = make_pool;
 	link->port.make_pool_arg = make_pool_arg;
-	link->port.keeps_driver = keeps_driver;
 	link->mute_fd = -1;
 	link->watch_fd = -1;
 	pthread_mutex_init(&link->addresses_lock, NULL);
 }
 
+void link_init_remote(struct link *link, const struct link_remote *remote, void *arg,
+		      const struct addresses *addresses)
+{
+	memset(link, 0, sizeof(*link));
+	link->mute_fd = -1;
+	link->watch_fd = -1;
+	pthread_mutex_init(&link->addresses_lock, NULL);
+	link->remote = remote;
+	link->remote_arg = arg;
+	link->addresses = *addresses;
+}
+
 int link_prepare(struct link *link, const struct settings *settings)
 {
 	link_init(link);
+	link->port.watched = settings->capture != SETTINGS_CAPTURE_NO;
 	if (settings->netdev[0] != '\0')
 		return link_prepare_netdev(link, settings);
 	return port_prepare(&link->port, settings->port, settings->mtu);

@@ -3,7 +3,6 @@
 #include "memif.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,13 +12,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "base/log.h"
-#include "link/footprint.h"
 #include "unique.h"
 
-#define MEMIF_SOCKET	  "/run/memif.sock" /* the driver's default, but for being abstract there */
-#define MEMIF_BUFFER_SIZE "4608"	    /* the longest RoCE frame in one */
-#define MEMIF_RING_LOG2	  "9"
+#define MEMIF_SOCKET "/run/memif.sock" /* the driver's default, but for being abstract there */
 
 bool memif_is_server(const struct devargs *devargs)
 {
@@ -69,8 +67,8 @@ enum occupant {
 };
 
 /*
- * The server's greeting is waited for: DPDK 22.11's driver goes on using what it has freed when a
- * client is gone before that.
+ * The server's greeting is waited for: DPDK 22.11's driver, which may be the server, goes on using
+ * what it has freed when a client is gone before that.
  */
 static enum occupant memif_ask(int fd, const char *path, bool is_abstract)
 {
@@ -226,6 +224,27 @@ static int memif_check_abstract(const struct devargs *devargs)
 	return -EINVAL;
 }
 
+/* DPDK's driver takes more. */
+static int memif_check_known(const struct devargs *devargs)
+{
+	static const char *const known[] = {"role",  "socket", "socket-abstract",
+					    "id",    "mac",    "secret",
+					    "bsize", "rsize",  "zero-copy"};
+	char value[DEVARGS_TEXT_MAX], key[DEVARGS_NAME_MAX];
+
+	if (devargs_find_other(devargs, known, RTE_DIM(known), key, sizeof(key))) {
+		log_error("port '%s': uroce's memif has no argument '%s'", devargs->name, key);
+		return -EINVAL;
+	}
+	/* Its "no" is what we do. */
+	if (!devargs_get(devargs, "zero-copy", value, sizeof(value)) || strcmp(value, "no") == 0)
+		return 0;
+	log_error("port '%s': zero-copy=%s is not supported: packets of a memif wire are copied, "
+		  "leave the argument out",
+		  devargs->name, value);
+	return -EINVAL;
+}
+
 int memif_prepare(struct devargs *devargs)
 {
 	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
@@ -234,7 +253,9 @@ int memif_prepare(struct devargs *devargs)
 
 	devargs_get(devargs, "socket", path, sizeof(path));
 	is_abstract = memif_is_abstract(devargs, path);
-	rc = memif_check_role(devargs);
+	rc = memif_check_known(devargs);
+	if (rc == 0)
+		rc = memif_check_role(devargs);
 	if (rc == 0)
 		rc = memif_check_abstract(devargs);
 	if (rc == 0)
@@ -246,135 +267,12 @@ int memif_prepare(struct devargs *devargs)
 	if (!is_abstract)
 		rc = devargs_default(devargs, "socket-abstract", "no");
 	if (rc == 0)
-		rc = devargs_default(devargs, "bsize", MEMIF_BUFFER_SIZE);
+		rc = devargs_default(devargs, "bsize", RTE_STR(MEMIF_BUFFER_BYTES));
 	if (rc == 0)
-		rc = devargs_default(devargs, "rsize", MEMIF_RING_LOG2);
+		rc = devargs_default(devargs, "rsize", RTE_STR(MEMIF_RING_LOG2));
 	if (rc == 0)
 		rc = memif_add_mac(devargs, path);
 	if (rc == -ENOSPC)
 		log_error("the arguments of port '%s' are too long", devargs->name);
 	return rc;
-}
-
-/* A search among this process's descriptors. */
-struct memif_search {
-	struct sockaddr_un addr;
-	int (*name)(int fd, struct sockaddr *addr, socklen_t *len);
-	bool listening;
-	int found;
-};
-
-static int memif_option(int fd, int option)
-{
-	int value;
-	socklen_t len = sizeof(value);
-
-	return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
-}
-
-static void memif_match(int fd, void *arg)
-{
-	struct memif_search *search = arg;
-	struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
-	socklen_t len = sizeof(addr);
-
-	if (memif_option(fd, SO_DOMAIN) == AF_UNIX && memif_option(fd, SO_TYPE) == SOCK_SEQPACKET &&
-	    memif_option(fd, SO_ACCEPTCONN) == search->listening &&
-	    search->name(fd, (struct sockaddr *)&addr, &len) == 0 &&
-	    memcmp(&addr, &search->addr, sizeof(addr)) == 0)
-		search->found = fd;
-}
-
-static int memif_search(const struct devargs *devargs, struct memif_search *search)
-{
-	const struct fd_list none = {.count = 0};
-	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
-
-	devargs_get(devargs, "socket", path, sizeof(path));
-	memif_address(path, memif_is_abstract(devargs, path), &search->addr);
-	search->found = -1;
-	fd_list_new(&none, memif_match, search);
-	return search->found;
-}
-
-int memif_find_listener(const struct devargs *devargs)
-{
-	struct memif_search search = {.name = getsockname, .listening = true};
-
-	return memif_search(devargs, &search);
-}
-
-bool memif_has_connection(const struct devargs *devargs)
-{
-	struct memif_search search = {.name = getpeername};
-
-	return memif_search(devargs, &search) >= 0;
-}
-
-int memif_probe(const struct devargs *devargs)
-{
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
-	struct sockaddr_un addr;
-	socklen_t len;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	devargs_get(devargs, "socket", path, sizeof(path));
-	len = memif_address(path, memif_is_abstract(devargs, path), &addr);
-	if (connect(fd, (const struct sockaddr *)&addr, len) == 0)
-		return fd;
-	err = errno;
-	close(fd);
-	return -err;
-}
-
-int memif_probe_answer(int fd)
-{
-	char greeting[128];
-	const ssize_t len = recv(fd, greeting, sizeof(greeting), MSG_DONTWAIT);
-
-	if (len > 0)
-		return 1;
-	if (len == 0)
-		return -ECONNRESET;
-	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-}
-
-bool memif_owns_socket(const struct devargs *devargs, int fd)
-{
-	struct memif_search search = {.found = -1};
-	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
-
-	devargs_get(devargs, "socket", path, sizeof(path));
-	memif_address(path, memif_is_abstract(devargs, path), &search.addr);
-	for (int end = 0; end < 2; end++) {
-		search.name = end == 0 ? getpeername : getsockname;
-		for (int listening = 0; listening < 2; listening++) {
-			search.listening = listening;
-			memif_match(fd, &search);
-		}
-	}
-	return search.found >= 0;
-}
-
-bool memif_owns(const struct devargs *devargs, int fd)
-{
-	static const char memory[] = "/memfd:memif_region", doorbell[] = "anon_inode:[eventfd]";
-	char link[64], target[64];
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, target, sizeof(target) - 1);
-	if (len < 0)
-		return false;
-	target[len] = '\0';
-	if (strncmp(target, memory, strlen(memory)) == 0)
-		return true;
-	/* Nothing tells one eventfd's owner from another's; these are at least of the driver's
-	 * kind. */
-	if (strcmp(target, doorbell) == 0)
-		return fcntl(fd, F_GETFL) & O_NONBLOCK;
-	return memif_owns_socket(devargs, fd);
 }

@@ -3,11 +3,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -15,8 +11,6 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "link/memif.h"
-#include "link/privilege.h"
 #include "memif.h"
 #include "memif/socket.h"
 #include "memif_port.h"
@@ -31,7 +25,7 @@ static const char *const complaints[] = {
 	"a client was refused, since another one is connected: a wire has two ends, so give each "
 	"client a socket of its own",
 	"a client was refused whose memory could become shorter under us: start it without "
-	"zero-copy=yes, or have DPDK's driver be the server by zero-copy=no",
+	"zero-copy=yes",
 	"a connection was given up for lack of memory or descriptors",
 	"a connection was given up, since the other end does not keep to the protocol: look which "
 	"program it is",
@@ -66,6 +60,25 @@ static enum memif_complaint line_complaint(const struct memif_port *memif, int r
 	}
 }
 
+int memif_line_watch(const struct memif_port *memif, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(memif->tend_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+void memif_line_hush(const struct memif_port *memif, int fd, bool on)
+{
+	struct epoll_event event = {.events = on ? 0 : EPOLLIN};
+
+	epoll_ctl(memif->tend_fd, EPOLL_CTL_MOD, fd, &event);
+}
+
+void memif_line_drop(const struct memif_port *memif, int fd)
+{
+	memif_socket_end(memif->tend_fd, fd);
+}
+
 int memif_line_socket(void)
 {
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -75,6 +88,10 @@ int memif_line_socket(void)
 
 int memif_line_open(struct memif_port *memif)
 {
+	int rc = memif_line_watch(memif, memif->alarm_fd);
+
+	if (rc != 0)
+		return rc;
 	memif_place_of(&memif->port->devargs, memif->path, sizeof(memif->path),
 		       &memif->is_abstract);
 	return memif->is_server ? memif_server_open(memif) : 0;
@@ -98,9 +115,7 @@ static void line_end(struct memif_port *memif, const char *reason)
 	if (wake_fd >= 0)
 		epoll_ctl(memif->epoll_fd, EPOLL_CTL_DEL, wake_fd, NULL);
 	memif_line_say_goodbye(memif->wire_fd, reason);
-	/* It is closed at any time later. */
-	shutdown(memif->wire_fd, SHUT_RDWR);
-	memif_socket_discard(memif->wire_fd);
+	memif_line_drop(memif, memif->wire_fd);
 	memif->wire_fd = -1;
 	memif->leaves = false;
 	if (memif->is_server) {
@@ -241,19 +256,34 @@ static void line_hear(struct memif_port *memif)
 	}
 }
 
-static void client_call(struct memif_port *memif)
+/* A connected socket, or -errno. */
+static int client_connect(const struct memif_port *memif)
 {
 	struct sockaddr_un addr;
 	const socklen_t len = memif_address(memif->path, memif->is_abstract, &addr);
-	const int fd = memif_socket_is_stuck() ? -EBUSY : memif_line_socket();
+	const int fd = memif_line_socket();
+	int rc;
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&addr, len) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static void client_call(struct memif_port *memif)
+{
+	int fd;
 
 	/* The last server's connection may not be closed yet. */
+	if (memif_socket_is_stuck())
+		return;
+	fd = memif->caller ? memif->caller->call(memif->caller_arg) : client_connect(memif);
 	if (fd < 0)
 		return;
-	if (connect(fd, (const struct sockaddr *)&addr, len) == 0)
-		memif->wire_fd = fd;
-	else
-		close(fd);
+	memif->wire_fd = fd;
+	if (memif_line_watch(memif, fd) != 0)
+		memif_line_hang_up(memif, "No memory");
 }
 
 static void line_clear_alarm(const struct memif_port *memif)
@@ -264,12 +294,12 @@ static void line_clear_alarm(const struct memif_port *memif)
 		return;
 }
 
-void memif_tend(struct port *port)
+void memif_line_look(void *arg)
 {
-	struct memif_port *memif = port->ops_arg;
+	struct memif_port *memif = arg;
 
 	line_clear_alarm(memif);
-	if (!memif->is_server && memif->wire_fd < 0)
+	if (!memif->is_server && memif->wire_fd < 0 && !memif->given_up)
 		client_call(memif);
 	if (memif->wire_fd >= 0)
 		line_hear(memif);
@@ -277,66 +307,11 @@ void memif_tend(struct port *port)
 		memif_server_look(memif);
 }
 
-/* What a thread does that looks after a wire. */
-struct tending {
-	struct port *port;
-	const struct gate_ops *ops;
-	void *user;
-};
-
-/* Until there is something to see. Only this thread changes the descriptors, but for the end. */
-static void tending_wait(const struct memif_port *memif)
+int memif_line_due_ms(const void *arg)
 {
-	const bool retries = memif->is_server ? memif->pauses : memif->wire_fd < 0;
-	struct pollfd fds[3 + MEMIF_STRANGERS_MAX] = {
-		{.fd = memif->alarm_fd, .events = POLLIN},
-		{.fd = memif->pauses ? -1 : memif->listen_fd, .events = POLLIN},
-		{.fd = memif->wire_fd, .events = POLLIN},
-	};
+	const struct memif_port *memif = arg;
+	const bool retries =
+		memif->is_server ? memif->pauses : memif->wire_fd < 0 && !memif->given_up;
 
-	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
-		fds[3 + i] = (struct pollfd){.fd = memif->strangers[i], .events = POLLIN};
-	poll(fds, 3 + MEMIF_STRANGERS_MAX, retries ? RETRY_MS : -1);
-}
-
-static void *tending_run(void *arg)
-{
-	const struct tending *tending = arg;
-	const struct memif_port *memif = tending->port->ops_arg;
-
-	for (;;) {
-		/* Also where the program has closed what the thread sleeps on. */
-		while (tending->ops->ended(tending->user) || !own_is(memif->alarm_fd))
-			pause();
-		tending->ops->enter(tending->user);
-		memif_tend(tending->port);
-		tending->ops->leave(tending->user);
-		tending_wait(tending->port->ops_arg);
-	}
-	return NULL;
-}
-
-int memif_tend_always(struct port *port, const struct gate_ops *ops, void *user)
-{
-	struct tending *tending = malloc(sizeof(*tending));
-	sigset_t all, before;
-	pthread_t thread;
-	int rc;
-
-	if (!tending)
-		return -ENOMEM;
-	*tending = (struct tending){.port = port, .ops = ops, .user = user};
-	/* The program's signals are for its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	/* A client connects by the name of its server's socket. */
-	rc = privilege_create(&thread, tending_run, tending,
-			      !((const struct memif_port *)port->ops_arg)->is_server);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc != 0) {
-		free(tending);
-		return rc;
-	}
-	pthread_setname_np(thread, "uroce-wire");
-	return 0;
+	return retries ? RETRY_MS : -1;
 }

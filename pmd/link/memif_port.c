@@ -21,8 +21,9 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/tuning.h"
-#include "link/memif.h"
+#include "link/drivers.h"
 #include "memif.h"
+#include "stand_in.h"
 #include "wire/build.h"
 #include "wire/packet.h"
 
@@ -31,33 +32,6 @@
 #define RX_BYTES                                                                                   \
 	16384 /* of a burst: what was copied shall still be in the nearest cache when it is looked \
 		 at */
-
-static const char *const known_arguments[] = {"role", "socket", "socket-abstract", "id",
-					      "mac",  "secret", "bsize",	   "rsize"};
-
-static bool is_known(const char *argument, size_t len)
-{
-	for (size_t i = 0; i < sizeof(known_arguments) / sizeof(known_arguments[0]); i++) {
-		if (strlen(known_arguments[i]) == len &&
-		    strncmp(known_arguments[i], argument, len) == 0)
-			return true;
-	}
-	return false;
-}
-
-bool memif_port_suits(const struct devargs *devargs)
-{
-	const char *at = devargs->args;
-
-	while (*at != '\0') {
-		const size_t len = strcspn(at, ",");
-
-		if (!is_known(at, strcspn(at, "=,")))
-			return false;
-		at += len + (at[len] == ',');
-	}
-	return true;
-}
 
 bool memif_port_is_connected(const struct memif_port *memif)
 {
@@ -95,14 +69,13 @@ static bool memif_copy_plain(uint8_t *to, const uint8_t *from, size_t len)
 
 static int memif_receive(struct memif_port *memif, struct rte_mbuf *mbuf)
 {
-	memif_copy *const copy = likely(tuning.fused_copy) ? packet_copy : memif_copy_plain;
 	uint8_t *room = rte_pktmbuf_mtod(mbuf, uint8_t *);
 	const size_t room_bytes = rte_pktmbuf_tailroom(mbuf);
 	bool right;
-	const int len =
-		memif->is_server
-			? memif_peer_receive_by(&memif->peer, room, room_bytes, copy, &right)
-			: memif_client_receive_by(&memif->client, room, room_bytes, copy, &right);
+	const int len = memif->is_server ? memif_peer_receive_by(&memif->peer, room, room_bytes,
+								 memif->copy, &right)
+					 : memif_client_receive_by(&memif->client, room, room_bytes,
+								   memif->copy, &right);
 
 	if (len <= 0)
 		return len;
@@ -157,7 +130,8 @@ static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	if (taken + dropped > 0)
 		memif_release(memif);
 	memif_look(memif);
-	return taken;
+	return unlikely(memif->port->watched) ? stand_in_received(memif->stand_in, mbufs, taken, n)
+					      : taken;
 }
 
 static bool memif_has_room(void *arg)
@@ -246,6 +220,8 @@ static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct port_drops *too_long = &memif->port->tx_too_long;
 	uint16_t sent = 0;
 
+	if (unlikely(memif->port->watched))
+		n = stand_in_sends(memif->stand_in, mbufs, n);
 	for (; sent < n; sent++) {
 		const int rc = connected ? memif_send(memif, mbufs[sent]) : 0;
 
@@ -329,14 +305,32 @@ static bool memif_connected(void *arg)
 	return memif_port_is_connected(arg);
 }
 
-static bool memif_link_up(void *arg)
+/* A wire counts as up until its first peer has come and gone: programs refuse a port that is down,
+ * and the first of two to start cannot have a peer. */
+static bool memif_link_up(void *arg, bool connected)
 {
-	struct memif_port *memif = arg;
+	const struct memif_port *memif = arg;
 
-	return memif_port_is_connected(memif) || !memif->had_peer;
+	return memif->caller ? memif->caller->link_up(memif->caller_arg)
+			     : connected || !memif->had_peer;
 }
 
 static bool memif_lost(void *arg)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->caller && memif->caller->lost(memif->caller_arg);
+}
+
+static void memif_lose(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	memif->given_up = true;
+}
+
+/* The server of a caller does not ring: nothing tells of packets. */
+static bool memif_arm_nothing(void *arg)
 {
 	(void)arg;
 	return false;
@@ -347,7 +341,18 @@ static void memif_close(void *arg)
 	memif_line_close(arg);
 }
 
+static int memif_tend_fd(const void *arg)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->tend_fd;
+}
+
+static int memif_open(void *arg);
+static void memif_destroy(void *arg);
+
 static const struct port_ops memif_ops = {
+	.open = memif_open,
 	.rx_burst = memif_rx_burst,
 	.tx_burst = memif_tx_burst,
 	.expect = memif_expect,
@@ -360,7 +365,34 @@ static const struct port_ops memif_ops = {
 	.link_up = memif_link_up,
 	.connected = memif_connected,
 	.lost = memif_lost,
+	.lose = memif_lose,
+	.tend = memif_line_look,
+	.tend_fd = memif_tend_fd,
+	.tend_ms = memif_line_due_ms,
 	.close = memif_close,
+	.destroy = memif_destroy,
+};
+
+/* The same, of one whom nothing wakes. */
+static const struct port_ops memif_caller_ops = {
+	.open = memif_open,
+	.rx_burst = memif_rx_burst,
+	.tx_burst = memif_tx_burst,
+	.expect = memif_expect,
+	.has_room = memif_has_room,
+	.place = memif_place,
+	.placed = memif_placed,
+	.push = memif_push,
+	.arm = memif_arm_nothing,
+	.link_up = memif_link_up,
+	.connected = memif_connected,
+	.lost = memif_lost,
+	.lose = memif_lose,
+	.tend = memif_line_look,
+	.tend_fd = memif_tend_fd,
+	.tend_ms = memif_line_due_ms,
+	.close = memif_close,
+	.destroy = memif_destroy,
 };
 
 static int memif_refuse(const struct port *port, const char *what)
@@ -427,63 +459,123 @@ static int memif_read_mac(struct port *port)
 
 static int memif_make(struct memif_port *memif)
 {
+	struct port *port = memif->port;
+
+	memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	memif->tend_fd = epoll_create1(EPOLL_CLOEXEC);
+	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (memif->epoll_fd < 0 || memif->tend_fd < 0 || memif->alarm_fd < 0)
+		return -errno;
+	own_mark(memif->epoll_fd);
+	own_mark(memif->tend_fd);
+	own_mark(memif->alarm_fd);
+	return port->watched ? stand_in_make(port->devargs.name, port->pool, &memif->stand_in) : 0;
+}
+
+static int memif_open(void *arg)
+{
+	struct memif_port *memif = arg;
+	struct port *port = memif->port;
 	int rc;
 
-	memif->is_server = !memif->port->is_client;
-	memif->epoll_fd = -1;
-	memif->alarm_fd = -1;
-	memif->listen_fd = -1;
-	memif->wire_fd = -1;
-	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
-		memif->strangers[i] = -1;
-	rc = memif_configure(memif);
-	if (rc == 0)
-		rc = memif_read_mac(memif->port);
+	rc = port_make_pool(port, "uroce_memif");
 	if (rc != 0)
 		return rc;
-	memif_peer_init_wire(&memif->peer);
-	memif_client_init(&memif->client, &memif->config);
-	memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	own_mark(memif->epoll_fd);
-	own_mark(memif->alarm_fd);
-	return memif->epoll_fd < 0 || memif->alarm_fd < 0 ? -errno : memif_line_open(memif);
-}
-
-/* All that was made of one that cannot be used. */
-static void memif_unmake(struct memif_port *memif)
-{
-	memif_line_close(memif);
-	if (memif->epoll_fd >= 0)
-		close(memif->epoll_fd);
-	if (memif->alarm_fd >= 0)
-		close(memif->alarm_fd);
-	free(memif);
-}
-
-int memif_port_open(struct port *port)
-{
-	struct memif_port *memif = calloc(1, sizeof(*memif));
-	int rc;
-
-	if (!memif)
-		return -ENOMEM;
-	memif->port = port;
 	rc = memif_make(memif);
-	if (rc != 0) {
-		memif_unmake(memif);
+	if (rc != 0)
+		log_error("port '%s' cannot be made: %s", port->devargs.name, strerror(-rc));
+	if (rc == 0)
+		rc = memif_line_open(memif);
+	if (rc != 0)
 		return rc;
-	}
-	port->ops = &memif_ops;
-	port->ops_arg = memif;
-	port->link_mbps = WIRE_MBPS;
-	port->interrupts = true;
-	port->wake_fd = memif->epoll_fd;
+	port->dma = PORT_COPIES;
+	port->interrupts = !memif->caller;
+	port->wake_fd = memif->caller ? -1 : memif->epoll_fd;
 	port->started = true;
 	return 0;
 }
 
-bool memif_tends(const struct port *port)
+static void close_fd(int fd)
 {
-	return port->driver == PORT_WIRE;
+	if (fd >= 0)
+		close(fd);
+}
+
+static void memif_destroy(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	memif_line_close(memif);
+	if (memif->spares > 0)
+		rte_pktmbuf_free_bulk(memif->spare, memif->spares);
+	close_fd(memif->epoll_fd);
+	close_fd(memif->tend_fd);
+	close_fd(memif->alarm_fd);
+	free(memif);
+}
+
+static struct memif_port *memif_new(struct port *port, const struct port_ops *ops)
+{
+	struct memif_port *memif = calloc(1, sizeof(*memif));
+
+	if (!memif)
+		return NULL;
+	memif->port = port;
+	/* Processes that share the port look at the ICRC themselves. */
+	memif->copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
+	memif->epoll_fd = memif->tend_fd = memif->alarm_fd = -1;
+	memif->listen_fd = memif->wire_fd = -1;
+	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
+		memif->strangers[i] = -1;
+	memif_peer_init_wire(&memif->peer);
+	port->ops = ops;
+	port->ops_arg = memif;
+	port->link_mbps = WIRE_MBPS;
+	return memif;
+}
+
+int memif_port_prepare(struct port *port)
+{
+	struct memif_port *memif;
+	int rc;
+
+	rc = memif_prepare(&port->devargs);
+	if (rc != 0)
+		return rc;
+	memif = memif_new(port, &memif_ops);
+	if (!memif)
+		return -ENOMEM;
+	if (port->mtu_bytes == 0)
+		port->mtu_bytes = MEMIF_MTU;
+	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
+	memif->is_server = memif_is_server(&port->devargs);
+	port->waits_for_server = !memif->is_server;
+	port->opens_files = !memif->is_server;
+	rc = memif_configure(memif);
+	if (rc == 0)
+		rc = memif_read_mac(port);
+	memif_client_init(&memif->client, &memif->config);
+	return rc;
+}
+
+int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
+			 const uint8_t mac[6], uint32_t mtu_bytes)
+{
+	struct memif_port *memif;
+
+	port_init(port, mtu_bytes);
+	memif = memif_new(port, &memif_caller_ops);
+	if (!memif)
+		return -ENOMEM;
+	memif->caller = caller;
+	memif->caller_arg = arg;
+	memif->config.buffer_bytes = MEMIF_BUFFER_BYTES;
+	memif->config.log2_size = MEMIF_RING_LOG2;
+	memif_client_init(&memif->client, &memif->config);
+	port->waits_for_server = true;
+	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
+	port->devargs.bus = DEVARGS_VDEV;
+	snprintf(port->devargs.name, sizeof(port->devargs.name), MEMIF_DRIVER "0");
+	memcpy(port->mac, mac, sizeof(port->mac));
+	return 0;
 }

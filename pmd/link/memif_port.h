@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A memif wire that is ours from end to end: the port's bursts, and the life of its connection. */
+/* A port that is a memif wire: its bursts, and the life of its connection. */
 #ifndef MEMIF_PORT_H
 #define MEMIF_PORT_H
 
@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
+#include "link/memif.h"
 #include "link/port.h"
 #include "memif/client.h"
 #include "memif/peer.h"
@@ -33,15 +34,22 @@ struct memif_port {
 	bool is_abstract;
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct memif_client_config config; /* of either role: the interface's number and secret */
-	int epoll_fd;  /* to sleep on: the wire's eventfd is in it while there is a wire */
-	int alarm_fd;  /* eventfd: something is wrong with the wire */
-	int listen_fd; /* of a server; or -1 */
+	const struct memif_caller *caller; /* of a client that has no path; else NULL */
+	void *caller_arg;
+	memif_copy *copy;  /* from the wire into a packet buffer */
+	uint16_t stand_in; /* where port.watched is set: DPDK's number of the port that is shown all
+			    */
+	int epoll_fd;	   /* to sleep on: the wire's eventfd is in it while there is a wire */
+	int tend_fd;	   /* epoll descriptor of what the connection is looked after by */
+	int alarm_fd;	   /* eventfd: something is wrong with the wire */
+	int listen_fd;	   /* of a server; or -1 */
 
 	/* engine's thread or lock */
 	int wire_fd;			    /* messages of the connection, or -1 */
 	int strangers[MEMIF_STRANGERS_MAX]; /* connected, and have not said what they want; or -1 */
 	uint32_t oldest;		    /* of them */
 	bool pauses;			    /* a server that cannot let anybody in for the moment */
+	bool given_up;			    /* nobody connects any more */
 	uint64_t taken_ms;		    /* when its client began to connect */
 	uint32_t complaints; /* that the user knows of: bits of enum memif_complaint */
 	bool refused;	     /* a client, and the user was told so */
@@ -53,12 +61,9 @@ struct memif_port {
 	struct rte_mbuf *spare[MEMIF_SPARES];
 };
 
-/** Whether the device's arguments are all known here; others are for DPDK's own driver. */
-bool memif_port_suits(const struct devargs *devargs);
-
-/** Make the port that memif_prepare has understood. After EAL's start. Not MT-safe. 0 or -errno
+/** Make a port a wire, whose arguments are understood. Before EAL starts. Not MT-safe. 0 or -errno
  * (logged). */
-int memif_port_open(struct port *port);
+int memif_port_prepare(struct port *port);
 
 /** Whether packets get to somebody. Engine's lock. */
 bool memif_port_is_connected(const struct memif_port *memif);
@@ -80,6 +85,21 @@ int memif_line_open(struct memif_port *memif);
 
 /** At the end: say goodbye, and have nobody come any more. */
 void memif_line_close(struct memif_port *memif);
+
+/** Have the connection looked after when a descriptor has something to read. 0 or -errno. */
+int memif_line_watch(const struct memif_port *memif, int fd);
+
+/** Have what waits at a descriptor that is watched go unnoticed for a while, or no more. */
+void memif_line_hush(const struct memif_port *memif, int fd, bool on);
+
+/** No more, and have nothing more to do with the socket. Nothing with -1. */
+void memif_line_drop(const struct memif_port *memif, int fd);
+
+/** Look once what has become of the connection; does not wait. */
+void memif_line_look(void *memif);
+
+/** How long until somebody has to look whom nothing wakes, in ms; -1: for ever. */
+int memif_line_due_ms(const void *memif);
 
 /** A socket that does not wait, or -errno. */
 int memif_line_socket(void);

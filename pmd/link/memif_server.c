@@ -46,7 +46,7 @@ int memif_server_open(struct memif_port *memif)
 
 	if (rc == 0) {
 		memif->listen_fd = fd;
-		return 0;
+		return memif_line_watch(memif, fd);
 	}
 	log_error("memif socket %s cannot be made: %s", memif->path, strerror(-rc));
 	if (fd >= 0)
@@ -57,7 +57,7 @@ int memif_server_open(struct memif_port *memif)
 void memif_server_close(struct memif_port *memif)
 {
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++) {
-		memif_socket_discard(memif->strangers[i]);
+		memif_line_drop(memif, memif->strangers[i]);
 		memif->strangers[i] = -1;
 	}
 	if (memif->listen_fd < 0)
@@ -65,7 +65,7 @@ void memif_server_close(struct memif_port *memif)
 	if (!memif->is_abstract)
 		unlink(memif->path);
 	/* Those who wait to be let in may have sent anything. */
-	memif_socket_discard(memif->listen_fd);
+	memif_line_drop(memif, memif->listen_fd);
 	memif->listen_fd = -1;
 }
 
@@ -80,9 +80,18 @@ static void server_keep(struct memif_port *memif, int fd)
 	}
 	if (!place) {
 		place = &memif->strangers[memif->oldest++ % MEMIF_STRANGERS_MAX];
-		memif_socket_discard(*place);
+		memif_line_drop(memif, *place);
 	}
 	*place = fd;
+}
+
+/* The socket stays readable while somebody waits there. */
+static void server_pause(struct memif_port *memif, bool on)
+{
+	if (memif->pauses == on)
+		return;
+	memif->pauses = on;
+	memif_line_hush(memif, memif->listen_fd, on);
 }
 
 /*
@@ -93,23 +102,25 @@ static void server_keep(struct memif_port *memif, int fd)
 static void server_accept(struct memif_port *memif)
 {
 	struct memif_message greeting;
+	bool pauses = memif_socket_is_stuck();
 
 	memif_peer_greet(&greeting, "uroce");
 	greeting.hello.max_log2_ring_size = MEMIF_WIRE_LOG2_MAX;
-	memif->pauses = memif_socket_is_stuck();
-	for (int i = 0; i < BACKLOG && !memif->pauses; i++) {
+	for (int i = 0; i < BACKLOG && !pauses; i++) {
 		const int fd = accept4(memif->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0) {
-			memif->pauses = errno != EAGAIN;
-			return;
+			pauses = errno != EAGAIN;
+			break;
 		}
-		if (memif_socket_send(fd, &greeting, sizeof(greeting)) == 0)
+		if (memif_line_watch(memif, fd) == 0 &&
+		    memif_socket_send(fd, &greeting, sizeof(greeting)) == 0)
 			server_keep(memif, fd);
 		else
-			memif_socket_discard(fd);
-		memif->pauses = memif_socket_is_stuck();
+			memif_line_drop(memif, fd);
+		pauses = memif_socket_is_stuck();
 	}
+	server_pause(memif, pauses);
 }
 
 /* Whether the one we have is to be kept: not where it has begun to connect, and does not go on. */
@@ -175,7 +186,7 @@ static void server_ask(struct memif_port *memif, int *stranger)
 		memif_socket_discard(passed_fd);
 		memif_line_say_goodbye(fd, objection);
 	}
-	memif_socket_discard(fd);
+	memif_line_drop(memif, fd);
 }
 
 void memif_server_look(struct memif_port *memif)

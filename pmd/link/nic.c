@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <rte_dev.h>
+#include <rte_ethdev.h>
 #include <rte_vfio.h>
 
 #include "base/log.h"
@@ -72,42 +73,46 @@ enum port_dma nic_dma(const struct port *port)
 /* EAL's interrupt thread: VFIO asks for the device back. */
 static void nic_wanted_back(const char *device, enum rte_dev_event_type event, void *arg)
 {
-	struct port *port = arg;
+	struct ethdev *dev = arg;
 
 	(void)device;
 	if (event == RTE_DEV_EVENT_REMOVE)
-		__atomic_store_n(&port->removed, true, __ATOMIC_RELEASE);
+		__atomic_store_n(&dev->removed, true, __ATOMIC_RELEASE);
 }
 
 /* The same, from a driver that finds out itself. */
 static int nic_was_pulled(uint16_t id, enum rte_eth_event_type event, void *arg, void *ret)
 {
-	struct port *port = arg;
+	struct ethdev *dev = arg;
 
 	(void)id, (void)event, (void)ret;
-	__atomic_store_n(&port->removed, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&dev->removed, true, __ATOMIC_RELEASE);
 	return 0;
 }
 
-void nic_watch(struct port *port, bool interrupts)
+void nic_watch(struct ethdev *dev)
 {
+	struct port *port = dev->port;
+
 	if (port->devargs.bus != DEVARGS_PCI)
 		return;
-	if (rte_dev_event_callback_register(port->devargs.name, nic_wanted_back, port) != 0 ||
-	    rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_RMV, nic_was_pulled, port) !=
+	if (rte_dev_event_callback_register(port->devargs.name, nic_wanted_back, dev) != 0 ||
+	    rte_eth_dev_callback_register(dev->id, RTE_ETH_EVENT_INTR_RMV, nic_was_pulled, dev) !=
 		    0)
 		log_info("port '%s': its removal will not be noticed", port->devargs.name);
-	if (interrupts)
-		port->wake_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, 0);
+	if (port->interrupts)
+		port->wake_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(dev->id, 0);
 	own_mark(port->wake_fd);
 	port->interrupts = port->wake_fd >= 0;
 }
 
 /* UIO tells nobody, and takes the device from under its user. */
-bool nic_is_gone(const struct port *port)
+bool nic_is_gone(const struct ethdev *dev)
 {
-	return __atomic_load_n(&port->removed, __ATOMIC_ACQUIRE) ||
-	       (port->devargs.bus == DEVARGS_PCI && !nic_exists(port->devargs.name));
+	const struct devargs *devargs = &dev->port->devargs;
+
+	return __atomic_load_n(&dev->removed, __ATOMIC_ACQUIRE) ||
+	       (devargs->bus == DEVARGS_PCI && !nic_exists(devargs->name));
 }
 
 /* Nothing wakes who sleeps any more: it has to look by itself, and often. */
@@ -118,27 +123,29 @@ static void nic_forget_interrupts(struct port *port)
 	__atomic_store_n(&port->wake_fd, -1, __ATOMIC_RELAXED);
 }
 
-void nic_give_up(struct port *port)
+void nic_give_up(const struct ethdev *dev)
 {
 	struct rte_eth_dev_info info;
 
-	nic_forget_interrupts(port);
+	nic_forget_interrupts(dev->port);
 	/* What is no more there answers no driver. */
-	if (!nic_exists(port->devargs.name))
+	if (!nic_exists(dev->port->devargs.name))
 		return;
 	eal_log_capture();
-	if (rte_eth_dev_info_get(port->id, &info) == 0) {
-		rte_eth_dev_stop(port->id);
+	if (rte_eth_dev_info_get(dev->id, &info) == 0) {
+		rte_eth_dev_stop(dev->id);
 		rte_dev_remove(info.device);
 	}
 	eal_log_release();
 }
 
-bool port_arm_interrupt(struct port *port)
+bool nic_arm(const struct ethdev *dev)
 {
+	struct port *port = dev->port;
+
 	if (port->armed || !port->interrupts)
 		return false;
-	if (rte_eth_dev_rx_intr_enable(port->id, 0) != 0)
+	if (rte_eth_dev_rx_intr_enable(dev->id, 0) != 0)
 		nic_forget_interrupts(port);
 	else
 		__atomic_store_n(&port->armed, true, __ATOMIC_RELAXED);
@@ -146,12 +153,13 @@ bool port_arm_interrupt(struct port *port)
 	return true;
 }
 
-void port_disarm_interrupt(struct port *port)
+void nic_disarm(const struct ethdev *dev)
 {
+	struct port *port = dev->port;
 	uint64_t count;
 
 	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);
-	rte_eth_dev_rx_intr_disable(port->id, 0);
+	rte_eth_dev_rx_intr_disable(dev->id, 0);
 	if (own_is(port->wake_fd) && read(port->wake_fd, &count, sizeof(count)) < 0 &&
 	    errno != EAGAIN)
 		log_info("port '%s' tells of no interrupts: %s", port->devargs.name,

@@ -163,21 +163,18 @@ void runtime_remove_files(const char *file_prefix)
 		fclose(maps);
 }
 
-static bool runtime_opens_files; /* EAL's interrupt thread does */
-
 /* On EAL's interrupt thread. */
 static void runtime_settled(void *arg)
 {
-	privilege_drop(runtime_opens_files);
+	privilege_drop(false);
 	sem_post(arg);
 }
 
-void runtime_settle(bool opens_files)
+void runtime_settle(void)
 {
 	static sem_t settled;
 	struct timespec until;
 
-	runtime_opens_files = opens_files;
 	sem_init(&settled, 0, 0);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += SETTLE_S;

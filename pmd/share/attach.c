@@ -82,7 +82,6 @@ int attach_open(const char *path, uint32_t number, int report_fd, struct share_c
 		return -ENOMEM;
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->lanes_lock, NULL);
-	client->listen_fd = -1;
 	rc = attach_connect(path, number);
 	if (rc < 0)
 		goto failed;
@@ -179,20 +178,12 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 	const struct share_welcome *welcome = &message->welcome;
 	struct port *port = &link->port;
 
-	memset(link, 0, sizeof(*link));
-	pthread_mutex_init(&link->addresses_lock, NULL);
-	link->mute_fd = -1;
-	link->watch_fd = -1;
-	link->remote = &client_link_remote;
-	link->remote_arg = client;
-	link->addresses = message->addresses;
-	port->driver = PORT_SHARED;
+	link_init_remote(link, &client_link_remote, client, &message->addresses);
+	port_init(port, welcome->mtu_bytes);
 	port->ops = &client_port_ops;
 	port->ops_arg = client;
 	port->pool = client->pool;
-	port->listen_fd = -1;
 	port->wake_fd = client->process_fd;
-	port->mtu_bytes = welcome->mtu_bytes;
 	port->link_mbps = welcome->link_mbps;
 	port->tsc_hz = welcome->tsc_hz;
 	port->spares_icrc = welcome->spares_icrc;

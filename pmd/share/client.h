@@ -84,10 +84,6 @@ struct share_client {
 	struct client_lane
 		*last_lane; /* that something was put into last, or NULL; engine's thread alone */
 
-	/* isolated: engine's lock */
-	struct port *port; /* DPDK's, which is the client of a memif wire; or NULL */
-	int listen_fd;	   /* where its driver finds the wire, or -1 */
-
 	pthread_mutex_t lock; /* of the socket and what follows */
 	uint32_t requests;
 	bool lost;    /* the owner has gone, or let us go; atomic */
@@ -98,7 +94,6 @@ struct share_client {
 	struct addresses addresses;
 };
 
-struct port;
 struct share_facts;
 
 /**

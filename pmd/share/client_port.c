@@ -142,10 +142,11 @@ static bool client_arm(void *arg)
 	       client_lanes_wait(client);
 }
 
-static bool client_link_up(void *arg)
+static bool client_link_up(void *arg, bool connected)
 {
 	const struct share_client *client = arg;
 
+	(void)connected;
 	return __atomic_load_n(&client->page->link_up, __ATOMIC_RELAXED) != 0 &&
 	       !__atomic_load_n(&client->lost, __ATOMIC_RELAXED);
 }

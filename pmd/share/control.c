@@ -337,6 +337,9 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 	case EVENT_WAKE:
 	case EVENT_PORT:
 		break;
+	case EVENT_TEND:
+		serve_tend(server);
+		break;
 	case EVENT_LISTEN:
 		control_listen(server);
 		break;

@@ -442,10 +442,5 @@ unsigned int forward_turn(struct server *server)
 
 unsigned int serve_turn(struct server *server)
 {
-	unsigned int work;
-
-	gated_lock(server);
-	work = forward_turn(server);
-	gated_unlock(server);
-	return work;
+	return forward_turn(server);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An isolated process: it has no part of the arena, but memory of its own at the other end of a
- * memif wire, and packets are copied. The wire comes over the process's socket: the driver of DPDK
- * that it has connects within the process, and what it is connected to is passed here.
+ * memif wire, and packets are copied. The wire comes over the process's socket: the process makes
+ * both ends of a connection, and passes one of them here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -84,8 +84,8 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	memif_socket_quiet(fd);
 	isolated->wire_fd = fd;
 	memif_peer_greet(&greeting, "uroced");
-	/* A client that has gone already only tried. If resources are missing here, the client's
-	 * driver sees the end of the connection and tries again. */
+	/* A client that has gone already only tried. If resources are missing here, the client
+	 * sees the end of the connection and tries again. */
 	if (server_watch(server, fd, EVENT_WIRE, number) != 0 ||
 	    memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
 		isolated_unplug(server, isolated);
@@ -111,7 +111,7 @@ static int isolated_talk(struct server *server, uint16_t number)
 		return -EPROTO;
 	}
 	rc = memif_peer_take(&isolated->peer, &message, fd, &answer);
-	/* Memory that is missing here breaks no rule: the driver tries again. */
+	/* Memory that is missing here breaks no rule: the client tries again. */
 	if (rc != 0)
 		return rc == -EPROTO ? rc : -ECONNRESET;
 	if (answer.type == MEMIF_CONNECTED &&

@@ -123,4 +123,5 @@ void kernel_close(struct server *server)
 		return;
 	kernel_flush(server);
 	port_close(&server->kernel);
+	port_destroy(&server->kernel);
 }

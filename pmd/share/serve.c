@@ -16,16 +16,17 @@
 
 #include "base/log.h"
 #include "config/settings.h"
+#include "link/drivers.h"
 #include "link/guest.h"
 #include "link/runtime.h"
 #include "server.h"
 #include "share/message.h"
 
-#define LINK_PERIOD_NS UINT64_C(100000000)
-#define POLL_MS	       1 /* where no descriptor tells of frames */
-/* DPDK's memif may miss, in a moment, that it was asked to tell of packets. */
-#define ISOLATED_MS	5
+#define LINK_PERIOD_NS	UINT64_C(100000000)
+#define POLL_MS		1 /* where no descriptor tells of frames */
 #define LINK_PAUSE_NS	10000000
+#define SERVE_NS_PER_MS UINT64_C(1000000)
+#define TEND_TURNS	64  /* as many packets as a wire's rings usually hold, and more */
 #define LINK_TRIES	600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
 
@@ -162,25 +163,19 @@ static int serve_open_link(struct server *server, const struct serve_config *con
 					 .file_prefix = serve_prefix(settings)};
 	int rc;
 
-	/* Processes' buffers are its buffers, and it may be captured. */
-	link->port.keeps_driver = true;
+	/* Processes' buffers are its buffers. */
+	link->port.make_pool = arena_make_pool;
+	link->port.make_pool_arg = server;
 	rc = link_prepare(link, settings);
 	if (rc == 0)
 		rc = serve_check_driver(&link->port.devargs);
 	if (rc == 0)
 		rc = serve_find_hardware(config, devices, &runtime.device_count);
-	if (rc != 0)
-		return rc;
-	link->port.make_pool = arena_make_pool;
-	link->port.make_pool_arg = server;
-	rc = runtime_start(&runtime);
+	if (rc == 0)
+		rc = runtime_start(&runtime);
 	if (rc != 0)
 		return rc;
 	serve_begin(server);
-	if (link->port.driver == PORT_MEMIF)
-		rc = gated_prepare(server);
-	if (rc != 0)
-		return rc;
 	rc = link_open(link, settings);
 	if (rc != 0)
 		return rc;
@@ -216,6 +211,8 @@ static int serve_open_events(struct server *server)
 		server->port_fd = server->link.port.wake_fd;
 		rc = server_watch(server, server->port_fd, EVENT_PORT, 0);
 	}
+	if (rc == 0 && port_tends(&server->link.port))
+		rc = server_watch(server, port_tend_fd(&server->link.port), EVENT_TEND, 0);
 	if (rc == 0 && server->has_kernel && server->kernel.wake_fd >= 0)
 		rc = server_watch(server, server->kernel.wake_fd, EVENT_PORT, 0);
 	return rc;
@@ -265,6 +262,21 @@ void serve_check_link(struct server *server)
 			__atomic_store_n(&slot->page->link_up, up, __ATOMIC_RELAXED);
 	}
 	server->up = up;
+}
+
+void serve_tend(struct server *server)
+{
+	const struct port *port = &server->link.port;
+	int ms;
+
+	/* What a peer sent before it went away is still in its rings, which will be unmapped. */
+	for (int i = 0; i < TEND_TURNS && forward_turn(server) > 0; i++)
+		;
+	port_tend(port);
+	ms = port_tend_ms(port);
+	server->tend_due_ns =
+		ms < 0 ? UINT64_MAX : server_now_ns() + (uint64_t)ms * SERVE_NS_PER_MS;
+	serve_check_link(server);
 }
 
 int serve_create(const struct serve_config *config, struct server **out)
@@ -319,7 +331,9 @@ int serve_create(const struct serve_config *config, struct server **out)
 		log_error("no memory to tell how it stands: %s", strerror(-rc));
 		goto failed;
 	}
-	gated_open(server);
+	server->tend_due_ns = UINT64_MAX;
+	if (port_tends(&server->link.port))
+		serve_tend(server);
 	*out = server;
 	return 0;
 failed:
@@ -386,11 +400,12 @@ static bool serve_arm(struct server *server)
 static int serve_longest_ms(const struct server *server, int ms)
 {
 	const bool is_told = server->link.port.wake_fd >= 0 || server->lost;
+	const uint64_t now_ns = server_now_ns();
 
 	if (!is_told || (server->has_kernel && server->kernel.wake_fd < 0))
 		ms = RTE_MIN(ms, POLL_MS);
-	if (server->isolated_count > 0)
-		ms = RTE_MIN(ms, ISOLATED_MS);
+	if (server->tend_due_ns - now_ns < (uint64_t)ms * SERVE_NS_PER_MS)
+		ms = (int)((server->tend_due_ns - now_ns) / SERVE_NS_PER_MS) + 1;
 	return rest_longest_ms(server, ms);
 }
 
@@ -398,24 +413,19 @@ void serve_sleep(struct server *server, int ms)
 {
 	struct epoll_event event;
 
-	gated_lock(server);
+	if (server_now_ns() >= server->tend_due_ns)
+		serve_tend(server);
 	serve_look_around(server);
 	rest_look(server);
 	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
-	gated_unlock(server);
 	/* One, and packets have their turn: nobody who asks and asks keeps the thread from them.
 	 * The others wait on, and so do their events, those first who waited longest. */
-	if (epoll_wait(server->epoll_fd, &event, 1, ms) > 0) {
-		gated_lock(server);
+	if (epoll_wait(server->epoll_fd, &event, 1, ms) > 0)
 		control_event(server, (enum server_event)(event.data.u64 >> 32),
 			      (uint32_t)event.data.u64);
-		gated_unlock(server);
-	}
-	gated_lock(server);
 	serve_say_asleep(server, 0);
-	gated_unlock(server);
 	if (ms != 0)
 		port_disarm(&server->link.port);
 }
@@ -441,7 +451,6 @@ void serve_destroy(struct server *server)
 	listen_close(&server->trusted);
 	listen_close(&server->isolated);
 	stranger_close_all(server);
-	gated_end(server);
 	while (server->live_count > 0)
 		slot_condemn(server, server->live[0]);
 	kernel_close(server);
@@ -449,6 +458,7 @@ void serve_destroy(struct server *server)
 		forward_flush(server);
 		port_close(&server->link.port);
 	}
+	port_destroy(&server->link.port);
 	report_set_remove(server->reports, server->report);
 	close_fd(server->report_fd);
 	lanes_destroy(server);

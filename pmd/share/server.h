@@ -13,7 +13,6 @@
 #include <rte_mbuf.h>
 
 #include "link/link.h"
-#include "link/reconnect.h"
 #include "report/set.h"
 #include "report/write.h"
 #include "share/arbiter.h"
@@ -101,6 +100,7 @@ struct server {
 	uint64_t clock_ns;  /* of the last look at descriptors */
 	uint64_t worked_ns; /* when there were packets last */
 	uint64_t link_due_ns;
+	uint64_t tend_due_ns; /* when the port's connection is looked at, unless there is news */
 
 	int arena_fd;
 	uint8_t *arena;
@@ -152,13 +152,6 @@ struct server {
 	uint32_t number; /* of this one among them */
 	struct serve_totals totals;
 
-	bool gated;	  /* the port is a memif wire */
-	bool gate_wanted; /* atomic: the interrupt thread waits for gate_lock */
-	bool gate_ended;  /* atomic */
-	/* of everything here; the owner's thread has it but for its sleep */
-	pthread_mutex_t gate_lock;
-	struct reconnect reconnect; /* interrupt thread, under gate_lock */
-
 	bool captures;		/* what is handed over */
 	char shared_prefix[32]; /* of files that DPDK's memory is in; "": in none */
 	uint16_t capture_port;
@@ -174,6 +167,7 @@ struct server {
 enum server_event {
 	EVENT_WAKE,
 	EVENT_PORT, /* or the kernel's interface */
+	EVENT_TEND, /* the connection of a port that port_tends */
 	EVENT_LISTEN,
 	EVENT_GREETING, /* number: the descriptor of who has not said what it wants */
 	EVENT_SOCKET,	/* number: the slot */
@@ -390,20 +384,8 @@ void isolated_listen(const struct slot *slot, bool on);
 /** Look at the link's state, and tell processes of it. */
 void serve_check_link(struct server *server);
 
-/* gated.c: what follows does nothing where the port is no memif wire. */
-
-/** Before the port is made. 0 or -errno (logged). */
-int gated_prepare(struct server *server);
-
-/** From here on the interrupt thread has its rounds. */
-void gated_open(struct server *server);
-
-/** Around everything that the owner's thread does but sleep. */
-void gated_lock(struct server *server);
-void gated_unlock(struct server *server);
-
-/** For good: the interrupt thread does nothing any more. */
-void gated_end(struct server *server);
+/** Look what has become of the connection of a port that has one. */
+void serve_tend(struct server *server);
 
 /* kernel.c: what follows does nothing where the port is not the kernel's as well. */
 

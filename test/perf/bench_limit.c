@@ -22,7 +22,7 @@
 #include <rte_cycles.h>
 #include <rte_lcore.h>
 
-#include "link/memif.h"
+#include "link/interface.h"
 #include "link/port.h"
 #include "link/runtime.h"
 #include "packet_work.h"
@@ -44,25 +44,20 @@ static struct work work;
 static void start(const char *text, bool netdev)
 {
 	struct runtime_config config = {.device_count = 0};
-	char interface[64];
 
-	port.own_socket = netdev;
-	if (netdev) {
-		snprintf(interface, sizeof(interface), "net_af_packet0,iface=%s", text);
-		text = interface;
+	if (netdev)
 		work_use_udp(&work);
-	}
-	work_require(port_prepare(&port, text, PORT_MTU) == 0, "bench_limit: port_prepare");
+	work_require((netdev ? interface_prepare(&port, text, PORT_MTU)
+			     : port_prepare(&port, text, PORT_MTU)) == 0,
+		     "bench_limit: the port");
 	config.memory_bytes = port_memory_bytes(&port);
 	work_require(runtime_start(&config) == 0, "bench_limit: runtime_start");
 	work_require(port_open(&port) == 0, "bench_limit: port_open");
 	/* As engines do: the pool's stack of buffers is that of an lcore. */
 	RTE_PER_LCORE(_lcore_id) = 0;
 	while (!port_connected(&port)) {
-		if (memif_tends(&port))
-			memif_tend(&port);
-		else if (!port.started)
-			port_start(&port);
+		if (port_tends(&port))
+			port_tend(&port);
 		usleep(1000);
 	}
 	usleep(100000);
@@ -177,8 +172,8 @@ static void serve(void)
 
 		empty = n > 0 ? 0 : empty + 1;
 		if (empty == EMPTY_LOOKS) {
-			if (memif_tends(&port))
-				memif_tend(&port);
+			if (port_tends(&port))
+				port_tend(&port);
 			ended = !port_connected(&port);
 			empty = 0;
 		}
@@ -230,8 +225,7 @@ static double stream(uint32_t len, double seconds)
 	from = rte_rdtsc();
 	until = from + (uint64_t)(seconds * hz);
 	for (unsigned int sent = 0; rte_rdtsc() < until;) {
-		sent += port.ops && port.ops->place ? make_in_place(BURST, len)
-						    : make_in_buffers(len);
+		sent += port.ops->place ? make_in_place(BURST, len) : make_in_buffers(len);
 		if (sent < COUNT_EVERY)
 			continue;
 		sent = 0;

@@ -389,6 +389,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
             self._report.skip("operate: capture", f"only {free} huge pages are free")
             return
         self._check("capture", self._capture)
+        self._check("capture of a memif wire", self._capture_memif)
 
     def _capture(self):
         """DPDK's own tool sees what goes through the port, and what goes from program to program."""
@@ -425,6 +426,37 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
             self._judge_capture(file)
         left = [name for name in os.listdir("/dev/hugepages") if name.startswith(prefix)]
         expect(not left, "files are left", left)
+
+    def _capture_memif(self):
+        """A wire that DPDK does not know of is seen by its tool all the same."""
+        folder = os.path.join(self._work_dir, "capture-memif")
+        os.makedirs(folder, exist_ok=True)
+        prefix = self._prefix + "-capture-memif"
+        wire = f"net_memif0,socket={folder}/wire.sock"
+        file = os.path.join(folder, "wire.pcapng")
+        owner = Uroced(self._here, folder, "veth1")
+        owner.argv = [*self._here.prefix, UROCED, "--port", f"{wire},role=server", "--ip", "10.9.20.1/24", "--socket",
+                      owner.socket, "--file-prefix", prefix, "--capture", "port"]
+        owner.run()
+        processes = [owner.process]
+        try:
+            capture = self._dumpcap(prefix, 0, file)
+            processes.append(capture)
+            argv = ["ibv_rc_pingpong", "-c", "-d", DEVICE, "-g", "1", "-n", "100", "-s", "20000", "-p", str(FIRST_PORT)]
+            server = self._host("--socket", owner.socket).start(argv)
+            processes.append(server)
+            expect(wait_until(lambda: server.listens(FIRST_PORT), SECONDS), "no server", *server.story("server"))
+            client = self._host("--port", f"{wire},role=client", "--ip", "10.9.20.2/24").start([*argv, "127.0.0.1"])
+            processes.append(client)
+            for process in (server, client):
+                expect(process.wait(SECONDS) == 0, "a program fails", *process.story("program"))
+            os.killpg(capture.pid, signal.SIGINT)
+            expect(capture.wait(SECONDS) == 0, "dpdk-dumpcap fails", *capture.story("dpdk-dumpcap"))
+        finally:
+            for process in processes:
+                process.kill()
+            shutil.rmtree(f"/var/run/dpdk/{prefix}", ignore_errors=True)
+        self._judge_capture(file)
 
     def _dumpcap(self, prefix, interface, file):
         process = Process(["dpdk-dumpcap", f"--file-prefix={prefix}", "-p", "-i", str(interface), "-w", file],

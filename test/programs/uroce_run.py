@@ -49,6 +49,7 @@ class UroceRunTest:
             "argument of a wrong kind": (["--port", "net_null0,size=abc", *own], "not 'size=abc'"),
             "missing argument": (["--port", "net_vhost0", *own], "net_vhost0 needs iface=PATH"),
             "role that there is not": (["--port", "net_memif0,role=nobody", *own], "nobody"),
+            "argument of DPDK's memif": (["--port", "net_memif0,zero-copy=yes", *own], "zero-copy=yes"),
             "interface as port": (["--port", "tiny0", *own], "use --netdev"),
             "port without address": (["--port", "net_null0"], "port needs an address"),
             "malformed address": (["--port", "net_null0", "--ip", "10.9.3.300/24"], "10.9.3.300"),

@@ -104,6 +104,13 @@ static bool lost_says_no(void *arg)
 	return false;
 }
 
+static bool link_says_no(void *arg, bool connected)
+{
+	(void)arg;
+	(void)connected;
+	return false;
+}
+
 static bool lost_says_yes(void *arg)
 {
 	(void)arg;
@@ -113,10 +120,12 @@ static bool lost_says_yes(void *arg)
 TEST(engine_check_link__a_lost_port_ends_everything)
 {
 	const struct port_ops lost = {
-		.lost = lost_says_yes, .link_up = lost_says_no, .connected = lost_says_no};
+		.lost = lost_says_yes, .link_up = link_says_no, .connected = lost_says_no};
+	const struct port_ops *before;
 	struct port *port;
 
 	port = &engine->link->port;
+	before = port->ops;
 	fake_receiver = &qp;
 	engine->device->link_up = false;
 	port->ops = &lost;
@@ -126,7 +135,7 @@ TEST(engine_check_link__a_lost_port_ends_everything)
 	/* Once: nothing is left to lose. */
 	fake_last_event = 0;
 	engine_check_link(engine);
-	port->ops = NULL;
+	port->ops = before;
 	port->started = true;
 	assert_int_equal(fake_last_event, 0);
 	rig_turns(1);
@@ -137,11 +146,13 @@ TEST(engine_check_link__a_lost_port_ends_everything)
 TEST(engine_check_link__a_closed_descriptor_ends_everything)
 {
 	const struct port_ops good = {
-		.lost = lost_says_no, .link_up = lost_says_no, .connected = lost_says_no};
+		.lost = lost_says_no, .link_up = link_says_no, .connected = lost_says_no};
 	const int ours = eventfd(0, EFD_CLOEXEC), theirs = eventfd(0, EFD_CLOEXEC);
+	const struct port_ops *before;
 	struct port *port;
 
 	port = &engine->link->port;
+	before = port->ops;
 	fake_receiver = &qp;
 	engine->device->link_up = false;
 	port->ops = &good;
@@ -151,7 +162,7 @@ TEST(engine_check_link__a_closed_descriptor_ends_everything)
 	assert_int_equal(fake_last_event, 0);
 	assert_int_equal(dup2(theirs, ours), ours);
 	engine_check_link(engine);
-	port->ops = NULL;
+	port->ops = before;
 	port->started = true;
 	assert_int_equal(fake_last_event, IBV_EVENT_DEVICE_FATAL);
 	assert_true(qp.failed);

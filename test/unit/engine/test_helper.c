@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "helper.h"
+#include "ethdev.h"
 #include "rig.h"
 #include "test.h"
 
@@ -61,7 +62,7 @@ TEST(helper__leaves_a_descriptor_of_the_programs_alone, .setup = set_up_hybrid)
 	helper_stop(engine);
 	/* The port is the next test's. */
 	engine->link->port.started = true;
-	engine->link->port.removed = false;
+	((struct ethdev *)engine->link->port.ops_arg)->removed = false;
 	assert_int_equal(recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT), -1);
 	assert_int_equal(recv(engine->helper.wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
 	close(ends[1]);

@@ -5,7 +5,6 @@
  * the first on. So the acknowledgement that completes its work is there as soon as the WRITE is:
  * whoever has seen the WRITE, and stops polling, needs nothing else.
  */
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,12 +44,13 @@ static uint16_t note_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 }
 
 /* EAL is for the pool of packets alone. */
-static int group_set_up(TEST_STATE)
+static int group_set_up(void **state)
 {
 	static const struct port_ops ops = {.tx_burst = note_burst};
 	struct runtime_config config = {.memory_bytes = 32 << 20};
 	struct settings settings;
 
+	(void)state;
 	settings_init(&settings);
 	strcpy(settings.port, "net_ring0");
 	if (link_prepare(&nic, &settings) != 0 || runtime_start(&config) != 0 ||
@@ -65,13 +65,13 @@ static int group_set_up(TEST_STATE)
 TEST_GROUP(group_set_up, NULL);
 
 /* One pass of an engine over the first end's queue pair. */
-static void send_all(enum port_driver driver)
+static void send_all(bool through_kernel)
 {
 	struct counters counters = {0};
 	struct tx tx;
 
 	memset(&left, 0, sizeof(left));
-	nic.port.driver = driver;
+	nic.port.through_kernel = through_kernel;
 	tx_init(&tx, &nic.port, &counters);
 	tx.connected = true;
 	tx_begin(&tx);
@@ -82,16 +82,13 @@ static void send_all(enum port_driver driver)
 
 TEST(tx__a_write_is_not_there_without_the_acknowledgement)
 {
-	static const enum port_driver drivers[] = {PORT_SHARED, PORT_WIRE, PORT_GENERIC,
-						   PORT_AF_PACKET};
-
 	rig_connect();
-	for (size_t i = 0; i < RTE_DIM(drivers); i++) {
+	for (uint64_t i = 0; i < 2; i++) {
 		assert_int_equal(end_send(B, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 		end_run(B, 9);
 		end_deliver(B);
 		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-		send_all(drivers[i]);
+		send_all(i > 0);
 		assert_int_equal(left.bursts, 1);
 		assert_int_equal(left.pkts[0], 2);
 		assert_int_equal(left.opcodes[0][0], OPCODE_WRITE_ONLY);

@@ -2,6 +2,7 @@
 /* Tests of pmd/engine/engine.c, on a port with places that packets are built in. */
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "places.h"
 #include "rig.h"

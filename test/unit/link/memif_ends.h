@@ -15,6 +15,9 @@ int ends_tear_down(void **state);
 
 /** Open a port in a role, with more arguments, but without packet buffers: nothing is received. */
 void ends_open(struct port *port, const char *role, const char *more);
+
+/** For port.make_pool. */
+int ends_make_no_pool(struct port *port);
 void ends_close(struct port *port);
 
 /** As many looks as two ends need for all their messages, and some more. */

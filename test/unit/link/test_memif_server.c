@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/link/memif_server.c: who is let in to a wire, and who is kept away. */
 #include <errno.h>
-#include <stddef.h>
+#include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -57,15 +58,15 @@ static int begin(struct port *server)
 	};
 	const int fd = ends_connect();
 
-	memif_tend(server);
+	port_tend(server);
 	assert_true(is_greeted(fd));
 	say(fd, &message, -1);
-	memif_tend(server);
+	port_tend(server);
 	return fd;
 }
 
 /* The first test: another thread closes the descriptors of clients later. */
-TEST(memif_port_open__leaves_nothing_behind)
+TEST(memif_open__leaves_nothing_behind)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	const int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -74,18 +75,20 @@ TEST(memif_port_open__leaves_nothing_behind)
 	char text[128];
 
 	snprintf(text, sizeof(text), "net_memif0,role=server,socket=%s", ends_path);
+	port.make_pool = ends_make_no_pool;
 	assert_int_equal(port_prepare(&port, text, 0), 0);
 	/* Somebody else was faster. */
 	strcpy(addr.sun_path, ends_path);
 	assert_int_equal(bind(other, (const struct sockaddr *)&addr, sizeof(addr)), 0);
 	before = fds_count();
-	assert_int_equal(memif_port_open(&port), -EADDRINUSE);
+	assert_int_equal(port_open(&port), -EADDRINUSE);
+	port_destroy(&port);
 	assert_int_equal(fds_count(), before);
 	close(other);
 	assert_int_equal(unlink(ends_path), 0);
 }
 
-TEST(memif_tend__keeps_others_away)
+TEST(memif_line_look__keeps_others_away)
 {
 	static const char *const others[] = {",id=2", ",secret=wrong", ""};
 	struct port server, client, other;
@@ -112,7 +115,7 @@ TEST(memif_tend__keeps_others_away)
 	ends_close(&server);
 }
 
-TEST(memif_tend__strangers_are_in_nobodys_way)
+TEST(memif_line_look__strangers_are_in_nobodys_way)
 {
 	struct memif_message message = {.type = MEMIF_CONNECT};
 	struct port server, client;
@@ -121,7 +124,7 @@ TEST(memif_tend__strangers_are_in_nobodys_way)
 	ends_open(&server, "server", "");
 	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
 		silent[i] = ends_connect();
-		memif_tend(&server);
+		port_tend(&server);
 		assert_int_equal(recv(silent[i], &message, sizeof(message), 0), sizeof(message));
 		assert_int_equal(message.type, MEMIF_HELLO);
 	}
@@ -140,10 +143,11 @@ TEST(memif_tend__strangers_are_in_nobodys_way)
 	ends_close(&server);
 }
 
-TEST(memif_tend__pauses_without_descriptors)
+TEST(memif_line_look__pauses_without_descriptors)
 {
 	struct rlimit before, few;
 	struct port server;
+	struct pollfd tend;
 	int fd;
 
 	ends_open(&server, "server", "");
@@ -152,18 +156,22 @@ TEST(memif_tend__pauses_without_descriptors)
 	few = before;
 	few.rlim_cur = 3;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	memif_tend(&server);
+	port_tend(&server);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	tend = (struct pollfd){.fd = port_tend_fd(&server), .events = POLLIN};
 	assert_true(memif_of(&server)->pauses);
 	assert_false(is_greeted(fd));
-	memif_tend(&server);
+	/* Who waits there is looked at again after a while, and not without end. */
+	assert_int_equal(poll(&tend, 1, 0), 0);
+	assert_true(port_tend_ms(&server) > 0);
+	port_tend(&server);
 	assert_false(memif_of(&server)->pauses);
 	assert_true(is_greeted(fd));
 	close(fd);
 	ends_close(&server);
 }
 
-TEST(memif_tend__takes_nobody_when_stuck)
+TEST(memif_line_look__takes_nobody_when_stuck)
 {
 	struct port server, client;
 	int fd;
@@ -185,7 +193,7 @@ TEST(memif_tend__takes_nobody_when_stuck)
 	ends_close(&server);
 }
 
-TEST(memif_tend__has_patience_for_a_while)
+TEST(memif_line_look__has_patience_for_a_while)
 {
 	struct port server, client;
 	struct memif_port *memif;
@@ -199,8 +207,8 @@ TEST(memif_tend__has_patience_for_a_while)
 	/* As if it had begun just now, however slow this test is. */
 	for (int i = 0; i < 4; i++) {
 		memif->taken_ms += 3600000;
-		memif_tend(&client);
-		memif_tend(&server);
+		port_tend(&client);
+		port_tend(&server);
 		memif->taken_ms -= 3600000;
 	}
 	assert_false(port_connected(&client));
@@ -213,7 +221,7 @@ TEST(memif_tend__has_patience_for_a_while)
 }
 
 /* The next client knocks before the last one has gone, and says who it is before that is seen. */
-TEST(memif_tend__lets_in_who_restarts)
+TEST(memif_line_look__lets_in_who_restarts)
 {
 	struct port server, old, new;
 
@@ -221,9 +229,9 @@ TEST(memif_tend__lets_in_who_restarts)
 	ends_open(&old, "client", "");
 	ends_tend(&server, &old);
 	ends_open(&new, "client", "");
-	memif_tend(&new);
-	memif_tend(&server);
-	memif_tend(&new);
+	port_tend(&new);
+	port_tend(&server);
+	port_tend(&new);
 	ends_close(&old);
 	ends_tend(&server, &new);
 	ends_expect_traffic(&server, &new);
@@ -232,7 +240,7 @@ TEST(memif_tend__lets_in_who_restarts)
 	ends_close(&server);
 }
 
-TEST(memif_tend__says_what_is_wrong)
+TEST(memif_line_look__says_what_is_wrong)
 {
 	static const struct {
 		const char *arguments;
@@ -258,7 +266,7 @@ TEST(memif_tend__says_what_is_wrong)
 	}
 }
 
-TEST(memif_tend__says_that_memory_is_not_sealed)
+TEST(memif_line_look__says_that_memory_is_not_sealed)
 {
 	struct memif_message message = {.type = MEMIF_ADD_REGION, .add_region = {.bytes = 4096}};
 	const int memory = memfd_create("test", MFD_CLOEXEC);
@@ -269,15 +277,15 @@ TEST(memif_tend__says_that_memory_is_not_sealed)
 	ends_open(&server, "server", "");
 	fd = begin(&server);
 	say(fd, &message, memory);
-	memif_tend(&server);
+	port_tend(&server);
 	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);
 	assert_int_equal(memif_of(&server)->wire_fd, -1);
 	close(fd);
 	fd = ends_connect();
-	memif_tend(&server);
+	port_tend(&server);
 	/* Nothing is wrong with who only asks whether there is a server. */
 	close(fd);
-	memif_tend(&server);
+	port_tend(&server);
 	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);
 	close(memory);
 	ends_close(&server);

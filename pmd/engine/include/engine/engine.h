@@ -19,7 +19,6 @@
 #include "engine/wheel.h"
 #include "link/dma.h"
 #include "link/link.h"
-#include "link/reconnect.h"
 
 struct device;
 struct report;
@@ -56,7 +55,6 @@ struct engine {
 	struct tx tx;
 	struct dma dma;
 	struct wheel wheel;
-	struct reconnect reconnect;
 
 	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; for the time of
 					     rx.c */

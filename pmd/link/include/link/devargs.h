@@ -31,6 +31,11 @@ bool devargs_is(const struct devargs *devargs, const char *driver);
 /** Copy an argument's value; false where it is not there or does not fit. */
 bool devargs_get(const struct devargs *devargs, const char *key, char *value, size_t size);
 
+/** Return true if there is an argument that is not among those `known`; its name is in `key` then.
+ */
+bool devargs_find_other(const struct devargs *devargs, const char *const *known, size_t count,
+			char *key, size_t size);
+
 /** Read an argument's value, a decimal number; where it is not there, `number` stays. 0, or -EINVAL
  * (logged) where it is none. */
 int devargs_get_number(const struct devargs *devargs, const char *key, unsigned long *number);

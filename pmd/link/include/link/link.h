@@ -60,6 +60,10 @@ struct link {
 	struct groups groups;	       /* engine's lock */
 };
 
+/** Begin a link whose port another process has; its port is still to be filled in. Not MT-safe. */
+void link_init_remote(struct link *link, const struct link_remote *remote, void *arg,
+		      const struct addresses *addresses);
+
 /** Understand the settings, before EAL starts. Not MT-safe. 0 or -errno (logged). */
 int link_prepare(struct link *link, const struct settings *settings);
 

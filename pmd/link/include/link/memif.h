@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a memif wire of our own: waiting for a server, losing a peer, meeting the next. */
+/* A client of a memif wire that does not come to its server by the name of a socket. */
 #ifndef LINK_MEMIF_H
 #define LINK_MEMIF_H
 
-#include "link/gate.h"
-#include "link/port.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-/** Whether the port is such a wire, whose connection is looked after here. MT-safe. */
-bool memif_tends(const struct port *port);
+struct port;
 
-/** Look once what has become of the connection; does not wait. Engine's lock. */
-void memif_tend(struct port *port);
+/* What such a client asks of whoever knows the server. Engine's lock. */
+struct memif_caller {
+	/* Connect anew: a socket whose other end the server has, which is the wire's from here on;
+	 * or -errno: it is tried again later. Does not wait. */
+	int (*call)(void *arg);
+	/* Return true while the port behind the server has a link. */
+	bool (*link_up)(void *arg);
+	/* Return true when the server has gone for good. */
+	bool (*lost)(void *arg);
+};
 
 /**
- * Do so from here on, in a thread, whenever there is something to see: between `enter` and `leave`
- * of `ops`. Not MT-safe. 0 or -errno.
+ * Make a port such a client, whose server tells of no packets: nothing wakes who sleeps. Before EAL
+ * starts. Not MT-safe.
+ *
+ * @param arg
+ *   Of `caller`.
+ * @return
+ *   0 or -errno.
  */
-int memif_tend_always(struct port *port, const struct gate_ops *ops, void *user);
+int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
+			 const uint8_t mac[6], uint32_t mtu_bytes);
 
 #endif

@@ -7,22 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
 #include "link/devargs.h"
-
-#define VIRTIO_USER_DRIVER "net_virtio_user"
-#define TAP_DRIVER	   "net_tap"
-
-enum port_driver {
-	PORT_GENERIC,
-	PORT_MEMIF, /* DPDK's driver of it */
-	PORT_WIRE,  /* memif by ourselves: link/memif.h */
-	PORT_AF_PACKET,
-	PORT_SHARED, /* another process has the port: share/attach.h */
-	PORT_GUEST,  /* the application's, that runs DPDK itself: link/guest.h */
-};
 
 /* How a port comes to packet buffers. */
 enum port_dma {
@@ -30,6 +17,8 @@ enum port_dma {
 	PORT_DMA_IOMMU,	   /* by itself, at addresses that it was given for memory (link/dma.h) */
 	PORT_DMA_PHYSICAL, /* by itself, at the addresses that memory has in the machine */
 };
+
+#define PORT_MBUFS_SOFTWARE 2048 /* of ports that copy, and hold no buffers of ours */
 
 #define PORT_OFFER_BYTES 120 /* headers fit, and what most short messages have */
 
@@ -55,12 +44,21 @@ static inline uint32_t port_local_qpn(const struct rte_mbuf *mbuf)
 	return mbuf->hash.usr;
 }
 
-/* What a port is that is not DPDK's own. Engine's thread or lock. */
+struct port;
+
+/*
+ * What a kind of port does: DPDK's ports (ethdev.h), packet sockets (link/interface.h), memif
+ * (link/memif.h), an application's port (link/guest.h), a port that another process has
+ * (share/attach.h). `arg` is the port's ops_arg. Engine's thread or lock, but for open and destroy.
+ */
 struct port_ops {
+	/* Make what was prepared: see port_open. NULL: the port was opened when it got its table.
+	 */
+	int (*open)(void *arg);
 	/* Where it gives less than it might, it says so in port.rx_cut. */
 	uint16_t (*rx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
-	/* Of PORT_SHARED: each packet has had port_set_local_qpn. What is dropped counts as sent,
-	 * and in port.tx_too_long. */
+	/* Where port.spares_icrc is set, each packet has had port_set_local_qpn. What is dropped
+	 * counts as sent, and in port.tx_too_long. */
 	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
 	/* A packet that is being made, of `len` bytes at least, will be sent in a moment, after
 	 * `ahead` others. May be NULL. */
@@ -86,51 +84,57 @@ struct port_ops {
 	 * already. MT-safe, but for where port.interrupts is set. */
 	bool (*arm)(void *arg);
 	void (*disarm)(void *arg); /* Where port.interrupts is set: no more. */
-	bool (*link_up)(void *arg);
+	bool (*link_up)(void *arg, bool connected);
 	bool (*connected)(void *arg);
 	/* Whether the port has gone for good, with all that was to come through it. */
 	bool (*lost)(void *arg);
+	/*
+	 * A port whose connection has to be looked after; NULL: there is none. Look once what has
+	 * become of it, which does not wait; what is readable when there is something to see; and
+	 * for how many milliseconds nobody has to look otherwise, -1: for ever.
+	 */
+	void (*tend)(void *arg);
+	int (*tend_fd)(const void *arg);
+	int (*tend_ms)(const void *arg);
+	/* Give up a port that has gone; NULL: there is nothing to give up. */
+	void (*lose)(void *arg);
 	void (*close)(void *arg);
+	/* Free `arg`, of a port that is closed or could not be opened. NULL: it is the caller's. */
+	void (*destroy)(void *arg);
 };
-
-struct psock;
 
 struct port_drops {
 	uint64_t packets, bytes;
 };
 
 struct port {
-	/* set by port_prepare */
+	/* set by whoever prepares the port, once */
+	const struct port_ops *ops;
+	void *ops_arg; /* what the kind of port keeps for itself */
 	struct devargs devargs;
-	enum port_driver driver;
-	char ifname[16];     /* of af_packet */
-	bool is_client;	     /* memif: the other end has to be there first */
-	bool waits_for_peer; /* a wire in memory, whose other end may come later */
-	bool own_socket; /* af_packet: by a packet socket of ours, beside the kernel's own use */
-	bool watched;	 /* own_socket: DPDK's pdump shall see the packets */
 	uint32_t
 		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
-	bool keeps_driver; /* set before: DPDK's own driver, also where we could do without */
+	bool waits_for_server;	/* nothing gets through before another program has made the wire */
+	bool opens_files;	/* whoever looks after the connection opens a socket by its name */
+	bool through_kernel;	/* each packet is a call of the kernel's */
+	bool lcores_are_others; /* the application runs DPDK itself: its lcores are its own */
+	bool watched;		/* set before: DPDK's pdump shall see the packets */
 
 	/* Makes the pool in place of port_open, of memory that `dma` is for, or NULL; 0 or -errno
 	 * (logged). */
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
-	/* PORT_WIRE, PORT_SHARED, PORT_GUEST, own_socket */
-	const struct port_ops *ops;
-	void *ops_arg;
-	uint64_t tsc_hz;  /* of the time stamp counter; 0: EAL knows */
-	bool spares_icrc; /* PORT_SHARED: packets to our own MAC stay on this host, and need no ICRC
-			   */
+	uint64_t tsc_hz;	/* of the time stamp counter; 0: EAL knows */
+	bool spares_icrc;	/* packets to our own MAC stay on this host, and need no ICRC */
 	uint32_t own_qpn_first; /* packets to our MAC and other queue pairs than these go out too */
 	uint32_t own_qpn_count;
 
 	/* set by port_open */
-	uint16_t id;
 	enum port_dma dma;
+	int numa_node;
 	struct rte_mempool *pool;
 	uint8_t mac[6];
 	bool mac_is_random; /* made up by the driver at each start */
@@ -140,17 +144,11 @@ struct port {
 	bool gathers;	  /* the port does DMA, and sends a packet from several buffers */
 	bool interrupts; /* the port has receive interrupts, and wake_fd tells of them once they are
 			    armed; atomic */
-	int wake_fd;   /* readable when frames wait, or -1; atomic: a port that is lost has none */
-	int listen_fd; /* memif server: readable when a client comes, or -1 */
-
-	struct psock *psock; /* own_socket */
+	int wake_fd; /* readable when frames wait, or -1; atomic: a port that is lost has none */
 
 	/* engine's thread or lock */
-	bool was_running; /* own_socket: the interface, as of the last look */
-	bool started;	  /* a memif client starts when its server is there */
-	bool had_peer;
-	bool removed; /* the device is no more, or wanted back; atomic */
-	bool rx_cut;  /* of port_ops: the last burst ended before what waits did */
+	bool started;
+	bool rx_cut; /* of port_ops: the last burst ended before what waits did */
 	/* Frames lost since the beginning, as port_ops know: */
 	uint64_t rx_too_long;	       /* dropped by port_ops */
 	uint64_t rx_missed;	       /* dropped before port_ops could take them */
@@ -161,8 +159,8 @@ struct port {
 };
 
 /**
- * Understand what the user wants for a port, and add what its driver needs. Before EAL starts. Not
- * MT-safe.
+ * Understand which port the user wants, choose the kind of port that it is (`ops`), and add what
+ * its driver needs. Before EAL starts. Not MT-safe.
  *
  * @param text
  *   DPDK device arguments.
@@ -176,15 +174,31 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes);
 /** Bytes of DPDK memory that the port will want. */
 size_t port_memory_bytes(const struct port *port);
 
-/** Probe, configure and start the port. After EAL's start. Not MT-safe. 0 or -errno (logged). */
+/** Make and start the port. After EAL's start. Not MT-safe. 0 or -errno (logged). */
 int port_open(struct port *port);
 
 /** Stop and close: driver's sockets and rings are gone afterwards. Engine's lock. */
 void port_close(struct port *port);
 
-/** Start a port that port_open made and could not start, or that was stopped. Engine's lock. 0 or
- * -errno. */
-int port_start(struct port *port);
+/** Free what a port keeps for itself, which is closed or was never opened. Not MT-safe. */
+void port_destroy(struct port *port);
+
+/** Begin to prepare a port that is zeroed but for what its user sets first. For who prepares one.
+ */
+void port_init(struct port *port, uint32_t mtu_bytes);
+
+/**
+ * Set the size of a port's packet buffers, and how many there are. For who prepares a port.
+ *
+ * @param frame_bytes
+ *   The longest frame; buffers hold our own longest one in any case.
+ */
+void port_size_buffers(struct port *port, uint32_t frame_bytes, uint32_t mbufs);
+
+/** Make the port's pool, by `make_pool` where it is set. For who opens a port. 0 or -errno
+ * (logged).
+ */
+int port_make_pool(struct port *port, const char *name);
 
 /** Whether packets given to the port now reach somebody. Engine's lock. */
 bool port_connected(const struct port *port);
@@ -203,11 +217,30 @@ bool port_lost(const struct port *port);
 /** Give up a port that has gone. Engine's lock. */
 void port_lose(struct port *port);
 
-/** Have the NIC interrupt for what comes. Engine's lock. Whether frames may wait already. */
-bool port_arm_interrupt(struct port *port);
+/** Return true if the port has a connection that has to be looked after (link/tend.h). MT-safe. */
+static inline bool port_tends(const struct port *port)
+{
+	return port->ops->tend != NULL;
+}
 
-/** No more. Engine's lock. */
-void port_disarm_interrupt(struct port *port);
+/** Look once what has become of the connection; does not wait. Engine's lock. */
+static inline void port_tend(const struct port *port)
+{
+	port->ops->tend(port->ops_arg);
+}
+
+/** Readable when there is something to see of the connection. MT-safe. */
+static inline int port_tend_fd(const struct port *port)
+{
+	return port->ops->tend_fd(port->ops_arg);
+}
+
+/** For how many milliseconds nobody has to look at the connection unless that is readable; -1: for
+ * ever. Engine's lock. */
+static inline int port_tend_ms(const struct port *port)
+{
+	return port->ops->tend_ms(port->ops_arg);
+}
 
 /** Whether the port has interrupts to arm. MT-safe. */
 static inline bool port_interrupts(const struct port *port)
@@ -231,18 +264,14 @@ static inline int port_wake_fd(const struct port *port)
  * interrupts, else MT-safe. */
 static inline bool port_arm(struct port *port)
 {
-	return port->ops ? port->ops->arm(port->ops_arg) : port_arm_interrupt(port);
+	return port->ops->arm(port->ops_arg);
 }
 
 /** After sleeping. Engine's lock. */
 static inline void port_disarm(struct port *port)
 {
-	if (!port_is_armed(port))
-		return;
-	if (port->ops)
+	if (port_is_armed(port))
 		port->ops->disarm(port->ops_arg);
-	else
-		port_disarm_interrupt(port);
 }
 
 /** Up to `n` received packets. Engine's thread. */
@@ -250,8 +279,7 @@ static inline uint16_t port_rx_burst(const struct port *port, struct rte_mbuf **
 {
 	if (!port->started)
 		return 0;
-	return port->ops ? port->ops->rx_burst(port->ops_arg, mbufs, n)
-			 : rte_eth_rx_burst(port->id, 0, mbufs, n);
+	return port->ops->rx_burst(port->ops_arg, mbufs, n);
 }
 
 /** Send; returns how many the port took, which are then its own. Engine's thread. */
@@ -259,14 +287,13 @@ static inline uint16_t port_tx_burst(const struct port *port, struct rte_mbuf **
 {
 	if (!port->started)
 		return 0;
-	return port->ops ? port->ops->tx_burst(port->ops_arg, mbufs, n)
-			 : rte_eth_tx_burst(port->id, 0, mbufs, n);
+	return port->ops->tx_burst(port->ops_arg, mbufs, n);
 }
 
 /** Have the port fetch what it writes a packet to, while that is being made. Engine's thread. */
 static inline void port_expect(const struct port *port, uint32_t ahead, uint32_t len)
 {
-	if (port->ops && port->ops->expect)
+	if (port->ops->expect)
 		port->ops->expect(port->ops_arg, ahead, len);
 }
 

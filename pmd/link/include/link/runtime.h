@@ -35,11 +35,8 @@ void runtime_adopt(void);
 /**
  * Wait until EAL's interrupt thread has taken up everything that was registered with it: it opens a
  * descriptor of its own each time. Then it gives up its privileges. Not MT-safe.
- *
- * @param opens_files
- *   A driver connects to sockets by their names there.
  */
-void runtime_settle(bool opens_files);
+void runtime_settle(void);
 
 /** Remove the files of a shared memory; the memory stays as long as it is mapped. Not MT-safe. */
 void runtime_remove_files(const char *file_prefix);

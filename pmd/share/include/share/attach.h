@@ -41,27 +41,16 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
  * NULL where the link is the process's own. MT-safe. */
 const struct cm_ports_ops *share_ports(const struct link *link, void **user);
 
-struct settings;
-struct share_client;
-
 /**
- * Attach without sharing memory: the port is DPDK's client of a memif wire, and the owner has its
- * other end. Not MT-safe.
+ * Attach without sharing memory: the port is the client of a memif wire, and the owner has its
+ * other end. The port is then prepared, and as port_prepare has it; it needs EAL. Not MT-safe.
  *
- * @param port
- *   Set to how the port is to be opened, as one of our own.
- * @param client
- *   Set; for the following.
+ * @param socket_path
+ *   Where the owner listens for isolated programs.
  * @return
  *   0 or -errno (logged).
  */
-int share_isolate(const struct settings *settings, int report_fd, struct share_facts *facts,
-		  struct settings *port, struct share_client **client);
-
-/** After link_open: neighbours, groups and addresses are the owner's to know. Not MT-safe. */
-void share_isolate_link(struct share_client *client, struct link *link);
-
-/** Pass on what the port's driver has connected to since. Engine's lock. */
-void share_isolate_pass(struct share_client *client);
+int share_isolate(struct link *link, const char *socket_path, int report_fd,
+		  struct share_facts *facts);
 
 #endif
