@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK device arguments. rte_devargs_parse() needs the drivers, which are only loaded in the
- * program's process, so a driver's name and arguments are judged by form here, and by their meaning
- * there.
+ * Device arguments: drivers are only loaded in the program's process, so a driver's name and
+ * arguments are judged by their form here, and by their meaning there.
  */
 #include "devargs.h"
 
@@ -19,9 +18,9 @@
 #include <unistd.h>
 
 #include <rte_common.h>
-#include <rte_kvargs.h>
 #include <rte_pci.h>
 
+#include "config/devargs.h"
 #include "drivers.h"
 
 #define PCI_CLASS_NETWORK 0x02
@@ -48,38 +47,6 @@ static bool is_one_of(const char *name, const char *const *drivers, size_t count
 		if (strncmp(name, drivers[i], strlen(drivers[i])) == 0)
 			return true;
 	return false;
-}
-
-/* The device's name: what stands before the first comma, without the bus that may stand before it.
- */
-static void devargs_name(const char *devargs, char *name, size_t size)
-{
-	if (strncmp(devargs, "vdev:", 5) == 0)
-		devargs += 5;
-	else if (strncmp(devargs, "pci:", 4) == 0)
-		devargs += 4;
-	snprintf(name, size, "%.*s", (int)strcspn(devargs, ","), devargs);
-}
-
-/* Items between commas are not empty and do not start with '='; commas in brackets belong to a
- * list. */
-static bool devargs_items_are_sound(const char *devargs)
-{
-	const char *item = devargs;
-	int depth = 0;
-
-	for (const char *c = devargs;; c++) {
-		depth += (*c == '[') - (*c == ']');
-		if (depth < 0 || depth > 1)
-			return false;
-		if (*c == '\0' || (*c == ',' && depth == 0)) {
-			if (c == item || *item == '=')
-				return false;
-			item = c + 1;
-		}
-		if (*c == '\0')
-			return depth == 0;
-	}
 }
 
 /* The highest byte of the class code of an open device directory, or -errno. */
@@ -183,89 +150,84 @@ static bool value_fits(const char *type, const char *value)
 	return *end == '\0';
 }
 
+/* Where the arguments are checked against what a driver says it takes. */
+struct argument_check {
+	const char *name;   /* of the device */
+	const char *params; /* the driver's list */
+	char *error;
+	size_t error_size;
+};
+
 /* Drivers refuse what they do not know without saying what it is, or ignore it, and others with it.
  */
-static int argument_check(const char *name, const char *params, const char *argument, char *error,
-			  size_t error_size)
+static int argument_check(const char *key, const char *value, void *arg)
 {
-	const size_t key_len = strcspn(argument, "=");
-	char key[64];
+	const struct argument_check *check = arg;
+	char wanted[64];
 	const char *type;
 
-	snprintf(key, sizeof(key), "%.*s=", (int)key_len, argument);
-	type = params_find(params, key, strlen(key));
+	snprintf(wanted, sizeof(wanted), "%s=", key);
+	type = params_find(check->params, wanted, strlen(wanted));
 	if (type == NULL) {
-		snprintf(error, error_size, "port: %s takes no argument '%.*s'; it takes %s", name,
-			 (int)key_len, argument, params);
+		snprintf(check->error, check->error_size,
+			 "port: %s takes no argument '%s'; it takes %s", check->name, key,
+			 check->params);
 		return -EINVAL;
 	}
-	if (argument[key_len] == '\0' || value_fits(type, argument + key_len + 1))
+	if (value == NULL || value_fits(type, value))
 		return 0;
-	snprintf(error, error_size, "port: %s takes '%.*s=%.*s', not '%s'", name, (int)key_len,
-		 argument, (int)(type[0] == '<' ? strcspn(type, ">") + 1 : strlen("0|1")), type,
-		 argument);
+	snprintf(check->error, check->error_size, "port: %s takes '%s=%.*s', not '%s=%s'",
+		 check->name, key, (int)(type[0] == '<' ? strcspn(type, ">") + 1 : strlen("0|1")),
+		 type, key, value);
 	return -EINVAL;
 }
 
-static int arguments_check(const char *devargs, const char *name, const char *params, char *error,
+static int arguments_check(const struct devargs *devargs, const char *params, char *error,
 			   size_t error_size)
 {
-	char argument[256];
-	int ret = 0;
+	struct argument_check check = {devargs->name, params, error, error_size};
 
 	/* A list of another kind: net_failsafe's, whose items have brackets. */
 	if (params[0] == '\0' || strstr(params, "(<") != NULL)
 		return 0;
-	for (const char *arg = strchr(devargs, ','); ret == 0 && arg != NULL;) {
-		const char *start = arg + 1;
-		int depth = 0;
-
-		for (arg = start; *arg != '\0' && (*arg != ',' || depth > 0); arg++)
-			depth += (*arg == '[') - (*arg == ']');
-		snprintf(argument, sizeof(argument), "%.*s", (int)(arg - start), start);
-		ret = argument_check(name, params, argument, error, error_size);
-		if (*arg == '\0')
-			break;
-	}
-	return ret;
+	return devargs_each(devargs, argument_check, &check);
 }
 
-static int needed_check(const char *devargs, const char *name, char *error, size_t error_size)
+static int needed_check(const struct devargs *devargs, char *error, size_t error_size)
 {
-	char key[64];
+	char value[DEVARGS_TEXT_MAX];
 
 	for (size_t i = 0; i < RTE_DIM(needed); i++) {
-		if (strncmp(name, needed[i].driver, strlen(needed[i].driver)) != 0)
+		if (!devargs_is(devargs, needed[i].driver) ||
+		    devargs_get(devargs, needed[i].key, value, sizeof(value)))
 			continue;
-		snprintf(key, sizeof(key), ",%s=", needed[i].key);
-		if (strstr(devargs, key) != NULL)
-			continue;
-		snprintf(error, error_size, "port: %s needs %s", name, needed[i].meaning);
+		snprintf(error, error_size, "port: %s needs %s", devargs->name, needed[i].meaning);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static int virtual_check(const char *devargs, const char *name, const char *drivers, char *error,
+static int virtual_check(const struct devargs *devargs, const char *drivers, char *error,
 			 size_t error_size)
 {
+	const char *name = devargs->name;
 	char params[512];
 	int ret;
 
 	if (if_nametoindex(name) != 0)
-		return devargs_refuse(devargs, "is a kernel interface; use --netdev for it", error,
+		return devargs_refuse(name, "is a kernel interface; use --netdev for it", error,
 				      error_size);
 	for (const char *c = name; *c != '\0'; c++)
 		if (!isalnum((unsigned char)*c) && *c != '_')
-			return devargs_refuse(devargs,
+			return devargs_refuse(name,
 					      "starts with neither a driver's name, such as "
 					      "net_memif0, nor a PCI address",
 					      error, error_size);
 	ret = drivers_find(drivers, name, params, sizeof(params));
 	if (ret == 0)
-		ret = arguments_check(devargs, name, params, error, error_size);
+		ret = arguments_check(devargs, params, error, error_size);
 	if (ret == 0)
-		ret = needed_check(devargs, name, error, error_size);
+		ret = needed_check(devargs, error, error_size);
 	if (ret != -ENOENT)
 		return ret == -ENODATA ? 0 : ret;
 	snprintf(error, error_size,
@@ -275,43 +237,36 @@ static int virtual_check(const char *devargs, const char *name, const char *driv
 	return -ENODEV;
 }
 
-int devargs_check(const char *devargs, const char *pci_devices, const char *drivers, char *error,
+int devargs_check(const char *text, const char *pci_devices, const char *drivers, char *error,
 		  size_t error_size)
 {
+	struct devargs devargs;
 	struct rte_pci_addr addr;
-	char name[128];
+	int ret;
 
-	devargs_name(devargs, name, sizeof(name));
-	if (!devargs_items_are_sound(devargs))
-		return devargs_refuse(devargs, "is not of the form DRIVER,KEY=VALUE,...", error,
-				      error_size);
-	if (rte_pci_addr_parse(name, &addr) == 0)
+	ret = devargs_read(text, &devargs, error, error_size);
+	if (ret != 0)
+		return ret;
+	if (devargs.bus == DEVARGS_PCI && rte_pci_addr_parse(devargs.name, &addr) == 0)
 		return pci_find_and_check(&addr, pci_devices, error, error_size);
-	if (strchr(name, ':') != NULL)
-		return devargs_refuse(devargs, "is not a PCI address, as 0000:00:04.0 is", error,
+	if (strchr(devargs.name, ':') != NULL)
+		return devargs_refuse(text, "is not a PCI address, as 0000:00:04.0 is", error,
 				      error_size);
-	return virtual_check(devargs, name, drivers, error, error_size);
+	return virtual_check(&devargs, drivers, error, error_size);
 }
 
-int devargs_find_iface(const char *devargs, char *iface, size_t iface_size, char *error,
+int devargs_find_iface(const char *text, char *iface, size_t iface_size, char *error,
 		       size_t error_size)
 {
-	struct rte_kvargs *args;
-	const char *value = NULL;
-	char name[128];
+	struct devargs devargs;
+	int ret;
 
 	iface[0] = '\0';
-	devargs_name(devargs, name, sizeof(name));
-	if (!is_one_of(name, iface_drivers, RTE_DIM(iface_drivers)))
-		return 0;
-	args = rte_kvargs_parse(devargs + strcspn(devargs, ","), NULL);
-	if (args != NULL)
-		value = rte_kvargs_get(args, "iface");
-	if (value != NULL)
-		snprintf(iface, iface_size, "%s", value);
-	rte_kvargs_free(args);
-	if (iface[0] == '\0')
-		return devargs_refuse(devargs, "needs iface=NAME, a kernel interface", error,
+	ret = devargs_read(text, &devargs, error, error_size);
+	if (ret != 0 || !is_one_of(devargs.name, iface_drivers, RTE_DIM(iface_drivers)))
+		return ret;
+	if (!devargs_get(&devargs, "iface", iface, iface_size) || iface[0] == '\0')
+		return devargs_refuse(text, "needs iface=NAME, a kernel interface", error,
 				      error_size);
 	return 0;
 }

@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "config/settings.h"
-#include "link/devargs.h"
+#include "config/devargs.h"
 #include "link/drivers.h"
 #include "link/guest.h"
 #include "link/link.h"

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "link/devargs.h"
+#include "config/devargs.h"
 #include "link/runtime.h"
 
 #define EAL_ARGS_MAX 32

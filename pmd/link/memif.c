@@ -224,16 +224,29 @@ static int memif_check_abstract(const struct devargs *devargs)
 	return -EINVAL;
 }
 
-/* DPDK's driver takes more. */
-static int memif_check_known(const struct devargs *devargs)
+/* DPDK's driver takes more. Returns 1, with the name, where it is none of ours. */
+static int memif_find_unknown(const char *key, const char *value, void *arg)
 {
 	static const char *const known[] = {"role",  "socket", "socket-abstract",
 					    "id",    "mac",    "secret",
 					    "bsize", "rsize",  "zero-copy"};
-	char value[DEVARGS_TEXT_MAX], key[DEVARGS_NAME_MAX];
+	char *unknown = arg;
 
-	if (devargs_find_other(devargs, known, RTE_DIM(known), key, sizeof(key))) {
-		log_error("port '%s': uroce's memif has no argument '%s'", devargs->name, key);
+	(void)value;
+	for (size_t i = 0; i < RTE_DIM(known); i++) {
+		if (strcmp(key, known[i]) == 0)
+			return 0;
+	}
+	snprintf(unknown, DEVARGS_NAME_MAX, "%s", key);
+	return 1;
+}
+
+static int memif_check_known(const struct devargs *devargs)
+{
+	char value[DEVARGS_TEXT_MAX], unknown[DEVARGS_NAME_MAX];
+
+	if (devargs_each(devargs, memif_find_unknown, unknown) != 0) {
+		log_error("port '%s': uroce's memif has no argument '%s'", devargs->name, unknown);
 		return -EINVAL;
 	}
 	/* Its "no" is what we do. */

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "link/devargs.h"
+#include "config/devargs.h"
 
 #define MEMIF_MTU	   9000 /* a frame may take several buffers of the ring */
 #define MEMIF_BUFFER_BYTES 4608 /* the longest RoCE frame in one */

@@ -9,7 +9,7 @@
 
 #include <rte_mbuf.h>
 
-#include "link/devargs.h"
+#include "config/devargs.h"
 
 /* How a port comes to packet buffers. */
 enum port_dma {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "link/devargs.h"
+#include "config/devargs.h"
 
 struct runtime_config {
 	/* Devices to be found while EAL starts (PCI and other hardware); nothing else is probed. */

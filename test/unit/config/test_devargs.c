@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/link/devargs.c. */
+/* Tests of pmd/config/devargs.c. */
 #include <errno.h>
-#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "link/devargs.h"
+#include "config/devargs.h"
 #include "test.h"
 
 static struct devargs d;
@@ -111,6 +111,49 @@ TEST(devargs_get__does_not_cut_a_value)
 
 	devargs_parse("net_memif0,secret=abcd", &d);
 	assert_false(devargs_get(&d, "secret", value, sizeof(value)));
+}
+
+static int count_one(const char *key, const char *value, void *arg)
+{
+	unsigned int *count = arg;
+
+	(*count)++;
+	assert_true(*count == 2 || value != NULL);
+	assert_true(key[0] >= 'a' && key[0] <= 'c');
+	return 0;
+}
+
+/* A comma in brackets ends no argument, here as in drivers and in uroce-run. */
+TEST(devargs_each__keeps_lists_whole)
+{
+	unsigned int count = 0;
+	unsigned long number = 0;
+	char value[32];
+
+	assert_int_equal(devargs_parse("net_bonding0,a=[x,id,y],b,c=[2,3]", &d), 0);
+	assert_true(devargs_get(&d, "a", value, sizeof(value)));
+	assert_string_equal(value, "[x,id,y]");
+	assert_true(devargs_get(&d, "c", value, sizeof(value)));
+	assert_string_equal(value, "[2,3]");
+	assert_false(devargs_get(&d, "b", value, sizeof(value)));
+	assert_int_equal(devargs_get_number(&d, "id", &number), 0);
+	assert_int_equal(number, 0);
+	assert_int_equal(devargs_each(&d, count_one, &count), 0);
+	assert_int_equal(count, 3);
+}
+
+TEST(devargs_parse__refuses_what_drivers_would_overlook)
+{
+	static const char *const bad[] = {"net_null0,",	    "net_null0,,a=1", "net_null0,=1",
+					  "net_null0,a=[1", "net_null0,a=1]", "net_null0,a=[[1]]"};
+	char text[256] = "net_null0";
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(devargs_parse(bad[i], &d), -EINVAL);
+	/* More than rte_kvargs has room for. */
+	for (int i = 0; i < 40; i++)
+		strcat(text, ",a=1");
+	assert_int_equal(devargs_parse(text, &d), -EINVAL);
 }
 
 TEST(devargs_default__adds_only_what_is_missing)
