@@ -108,7 +108,7 @@ static void show(struct mw *mw, struct mr *region, const struct mw_binding *bind
 	view->addr = region->addr + (binding->addr - region->iova);
 	view->length = binding->length;
 	view->iova = binding->access & IBV_ACCESS_ZERO_BASED ? 0 : binding->addr;
-	view->access = binding->access & REMOTE_ACCESS;
+	view->access = (binding->access & REMOTE_ACCESS) | (region->access & IBV_ACCESS_ON_DEMAND);
 }
 
 /* A binding of type 2 is for this queue pair. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The check of key, domain, access and range before every access. */
+/* The check of key, domain, access and range before every access; and, in on-demand regions, of
+ * whether the pages are there. */
 #include <rte_branch_prediction.h>
 
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/mw.h"
+#include "mem/pager.h"
 #include "mem/pd.h"
 
 static enum mr_status check(const struct mr *mr, const struct pd *pd, unsigned int need)
@@ -32,6 +34,28 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 	return MR_OK;
 }
 
+#define WRITES                                                             \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+			IBV_ACCESS_REMOTE_ATOMIC))
+
+/* Regions that keep their pages have them: nobody is asked. */
+static enum mr_status look(const struct mr *mr, const struct pd *pd, const uint8_t *addr,
+			   unsigned int need, struct mr_touch touch)
+{
+	struct pager *pager = pd->pager;
+
+	if (likely(!(mr->access & IBV_ACCESS_ON_DEMAND)) || !pager || touch.now == 0)
+		return MR_OK;
+	return pager->look(pager, (uintptr_t)addr, touch, need & WRITES) ? MR_OK : MR_ABSENT;
+}
+
+static const struct mr *find_local(const struct pd *pd, uint32_t key)
+{
+	const struct mr *mr = key_table_find(pd->keys, key);
+
+	return mr && unlikely(mr->kind == MR_WINDOW) ? NULL : mr;
+}
+
 enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
 			  unsigned int need, uint8_t **addr)
 {
@@ -40,10 +64,24 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
-	mr = key_table_find(pd->keys, key);
-	if (!mr || unlikely(mr->kind == MR_WINDOW))
+	mr = find_local(pd, key);
+	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
+}
+
+enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
+			unsigned int need, struct mr_touch touch, uint8_t **addr)
+{
+	const struct mr *mr;
+	enum mr_status status;
+
+	*addr = NULL;
+	if (length == 0)
+		return MR_OK;
+	mr = find_local(pd, key);
+	if (unlikely(!mr))
 		return MR_BAD_KEY;
-	return resolve(mr, pd, iova, length, need, addr);
+	status = resolve(mr, pd, iova, length, need, addr);
+	return likely(status == MR_OK) ? look(mr, pd, *addr, need, touch) : status;
 }
 
 /* A window of type 2 serves the queue pair that has bound it. */
@@ -72,6 +110,23 @@ enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key
 		return MR_OK;
 	mr = find_remote(pd, qpn, key);
 	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
+}
+
+enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
+			       uint64_t length, unsigned int need, struct mr_touch touch,
+			       uint8_t **addr)
+{
+	const struct mr *mr;
+	enum mr_status status;
+
+	*addr = NULL;
+	if (length == 0)
+		return MR_OK;
+	mr = find_remote(pd, qpn, key);
+	if (unlikely(!mr))
+		return MR_BAD_KEY;
+	status = resolve(mr, pd, iova, length, need, addr);
+	return likely(status == MR_OK) ? look(mr, pd, *addr, need, touch) : status;
 }
 
 enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need)

@@ -110,7 +110,8 @@ enum mr_status {
 	MR_WRONG_PD,
 	MR_NO_ACCESS, /* the region does not grant what is needed */
 	MR_OUT_OF_RANGE,
-	MR_FAULT, /* not of mr_resolve: the region grants it, and the process has no such memory */
+	MR_FAULT,  /* not of mr_resolve: the region grants it, and the process has no such memory */
+	MR_ABSENT, /* of mr_reach only: all is granted, and a page is not in memory */
 };
 
 /**
@@ -137,6 +138,28 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
  */
 enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 				 uint64_t length, unsigned int need, uint8_t **addr);
+
+/* What of a range is accessed. */
+struct mr_touch {
+	uint32_t now;	/* bytes from its begin: these must be in memory */
+	uint32_t ahead; /* bytes behind them that are likely to be accessed next */
+};
+
+/**
+ * mr_resolve, before an access to the first bytes of the range. Their pages must be in memory if
+ * the region is an on-demand one, because an access would stop the engine until they are.
+ *
+ * @return
+ *   As mr_resolve; or MR_ABSENT, and *addr is set: the access must not be made. The domain's pager
+ * brings the pages in, and tells the engine.
+ */
+enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
+			unsigned int need, struct mr_touch touch, uint8_t **addr);
+
+/** mr_resolve_remote, in the same way. */
+enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
+			       uint64_t length, unsigned int need, struct mr_touch touch,
+			       uint8_t **addr);
 
 /** Whether a peer may use a key so, without regard to a range. As above. */
 enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need);

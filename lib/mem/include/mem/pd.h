@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 struct key_table;
+struct pager;
 
 struct pd {
 	struct key_table *keys; /* of the device; not owned */
+	struct pager *pager;	/* of the device; not owned; NULL: accesses wait for their pages */
 	uint32_t users;		/* objects made in this domain, or that it is destroyed; atomic */
 	uint32_t holders; /* who keeps this struct: 1, until it is destroyed, and pd_hold; atomic */
 	uint32_t number;  /* by which it is shown; 0: not yet */

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The pager of a process: what the engine asks for is in a table, from which threads take it. A
+ * thread that waits for a page holds no lock, and nobody waits for that thread: it may be there for
+ * ever. What it touches may belong to no region any more by then; touching changes nothing.
+ */
+#include "mem/pager.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "base/guard.h"
+#include "pages.h"
+
+#define KNOWN 1024u /* pages that are remembered; a power of two */
+
+enum fetch_state {
+	FETCH_FREE,
+	FETCH_POSTED,  /* for a thread to take */
+	FETCH_TOUCHED, /* a thread waits for it */
+	FETCH_FAILED,  /* it cannot be touched: the next who looks goes on, and finds out why */
+};
+
+struct fetch {
+	enum fetch_state state;
+	bool write;
+	bool wanted; /* somebody looked for a page in it since `came` was last called */
+	uintptr_t addr;
+	size_t length;	 /* bytes that are needed, or being touched */
+	size_t ahead;	 /* bytes behind them */
+	uint64_t number; /* by age */
+};
+
+/* A page that was there. */
+struct known {
+	uintptr_t page; /* its address, and whether it was asked for writing; 0: none */
+	uint64_t asked_ns;
+};
+
+struct process_pager {
+	struct pager pager; /* first */
+	struct pager_config config;
+	int fd; /* of pages_open */
+	uintptr_t page_mask;
+	unsigned int page_shift;
+	struct known known[KNOWN]; /* engine's thread */
+
+	pthread_mutex_t lock; /* below it: all that follows */
+	pthread_cond_t posted;
+	struct fetch fetches[PAGER_FETCHES];
+	uint64_t numbers;
+	unsigned int waiting; /* posted, and not taken */
+	unsigned int threads;
+	unsigned int idle;    /* of the threads */
+	bool gone;	      /* nobody looks any more; the last thread frees this */
+	unsigned int telling; /* threads that call `came` */
+	pthread_cond_t told;
+};
+
+/* The lock is held. */
+static struct fetch *next_posted(struct process_pager *pager)
+{
+	struct fetch *oldest = NULL;
+
+	for (unsigned int i = 0; pager->waiting > 0 && i < PAGER_FETCHES; i++) {
+		struct fetch *fetch = &pager->fetches[i];
+
+		if (fetch->state == FETCH_POSTED && (!oldest || fetch->number < oldest->number))
+			oldest = fetch;
+	}
+	return oldest;
+}
+
+static void release(struct process_pager *pager)
+{
+	pthread_cond_destroy(&pager->posted);
+	pthread_cond_destroy(&pager->told);
+	pthread_mutex_destroy(&pager->lock);
+	free(pager);
+}
+
+/* Tell the engine, without the lock, which is held before and after. */
+static void tell(struct process_pager *pager)
+{
+	if (pager->gone)
+		return;
+	pager->telling++;
+	pthread_mutex_unlock(&pager->lock);
+	pager->config.came(pager->config.user);
+	pthread_mutex_lock(&pager->lock);
+	pager->telling--;
+	pthread_cond_broadcast(&pager->told);
+}
+
+/* What comes of a fetch: the next step behind it, or its end. Returns whether there is more to do.
+ * The lock is held. */
+static bool advance(const struct process_pager *pager, struct fetch *fetch, int rc)
+{
+	const uintptr_t end = fetch->addr + fetch->length;
+	const size_t step = RTE_MIN(fetch->ahead, pager->page_mask + 1 - (end & pager->page_mask));
+
+	if (rc != 0 && fetch->wanted) {
+		fetch->state = FETCH_FAILED;
+		return false;
+	}
+	if (rc != 0 || step == 0 || pager->gone) {
+		fetch->state = FETCH_FREE;
+		return false;
+	}
+	fetch->addr = end;
+	fetch->length = step;
+	fetch->ahead -= step;
+	return true;
+}
+
+/* Bring pages in: those that are needed at once, and then those behind them, page by page, for each
+ * may take its time. The lock is held, and let go meanwhile. */
+static void serve(struct process_pager *pager, struct fetch *fetch)
+{
+	bool more = true;
+
+	fetch->state = FETCH_TOUCHED;
+	while (more) {
+		const bool write = fetch->write;
+		bool wanted;
+		int rc;
+
+		pthread_mutex_unlock(&pager->lock);
+		rc = pages_touch(fetch->addr, fetch->length, write);
+		pthread_mutex_lock(&pager->lock);
+		wanted = fetch->wanted;
+		/* Behind this, the slot may be another thread's. */
+		more = advance(pager, fetch, rc);
+		if (wanted) {
+			if (more)
+				fetch->wanted = false;
+			tell(pager);
+		}
+	}
+}
+
+/* Sleep until there is something to do, unless enough threads do. false: this one ends. The lock is
+ * held. */
+static bool rest(struct process_pager *pager)
+{
+	if (pager->gone || pager->idle >= PAGER_IDLE)
+		return false;
+	pager->idle++;
+	pthread_mutex_unlock(&pager->lock);
+	guard_rest();
+	pthread_mutex_lock(&pager->lock);
+	while (pager->waiting == 0 && !pager->gone)
+		pthread_cond_wait(&pager->posted, &pager->lock);
+	pager->idle--;
+	return !pager->gone;
+}
+
+static void *pager_main(void *arg)
+{
+	struct process_pager *pager = arg;
+	struct fetch *fetch;
+	bool last;
+
+	guard_serve();
+	pthread_mutex_lock(&pager->lock);
+	do {
+		while ((fetch = next_posted(pager)) != NULL && !pager->gone) {
+			pager->waiting--;
+			serve(pager, fetch);
+		}
+	} while (rest(pager));
+	pager->threads--;
+	last = pager->gone && pager->threads == 0;
+	pthread_mutex_unlock(&pager->lock);
+	guard_rest();
+	if (last)
+		release(pager);
+	return NULL;
+}
+
+/* See that there is a thread for what waits. The lock is held, which a new thread waits for. false
+ * where there is none at all. */
+static bool find_thread(struct process_pager *pager)
+{
+	if (pager->idle >= pager->waiting) {
+		pthread_cond_signal(&pager->posted);
+		return true;
+	}
+	/* Before it starts: it may end at once. */
+	pager->threads++;
+	if (pager->config.start(pager_main, pager) == 0)
+		return true;
+	pager->threads--;
+	return pager->threads > 0;
+}
+
+static bool overlaps(const struct fetch *fetch, uintptr_t page, bool write)
+{
+	/* A fetch begins with a page. */
+	return fetch->state != FETCH_FREE && fetch->write >= write &&
+	       page - fetch->addr < fetch->length + fetch->ahead;
+}
+
+/* Have a range brought in, whose page `page` is absent. true where that cannot be done. The lock is
+ * held. */
+static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t end, size_t ahead,
+		       bool write)
+{
+	struct fetch *slot = NULL;
+
+	for (unsigned int i = 0; i < PAGER_FETCHES; i++) {
+		struct fetch *fetch = &pager->fetches[i];
+
+		if (overlaps(fetch, page, write)) {
+			const bool failed = fetch->state == FETCH_FAILED;
+
+			fetch->wanted = !failed;
+			if (failed)
+				fetch->state = FETCH_FREE;
+			return failed;
+		}
+		if (fetch->state == FETCH_FREE)
+			slot = fetch;
+		else if (fetch->state == FETCH_FAILED &&
+			 (!slot || (slot->state == FETCH_FAILED && fetch->number < slot->number)))
+			slot = fetch;
+	}
+	/* All of them wait. When the first has come, it is asked again. */
+	if (!slot) {
+		for (unsigned int i = 0; i < PAGER_FETCHES; i++)
+			pager->fetches[i].wanted = true;
+		return false;
+	}
+	*slot = (struct fetch){.state = FETCH_POSTED,
+			       .write = write,
+			       .wanted = true,
+			       .addr = page,
+			       .length = end - page,
+			       .ahead = ahead,
+			       .number = pager->numbers++};
+	pager->waiting++;
+	if (find_thread(pager))
+		return false;
+	slot->state = FETCH_FREE;
+	pager->waiting--;
+	return true;
+}
+
+static struct known *known_of(struct process_pager *pager, uintptr_t page)
+{
+	return &pager->known[page >> pager->page_shift & (KNOWN - 1)];
+}
+
+/* What may be written may be read. */
+static bool is_known(struct process_pager *pager, uintptr_t page, bool write)
+{
+	const struct known *known = known_of(pager, page);
+
+	return (known->page == (page | 1) || (known->page == page && !write)) &&
+	       *pager->config.now_ns - known->asked_ns < PAGER_FRESH_NS;
+}
+
+/* Ask about pages from the first on, and remember those that are there. Whether the first is. */
+static bool ask(struct process_pager *pager, uintptr_t page, uintptr_t end, bool write)
+{
+	const uintptr_t last = (end - 1) & ~pager->page_mask;
+	const uintptr_t more = (last - page) >> pager->page_shift;
+	const unsigned int count = 1 + (unsigned int)RTE_MIN(more, (uintptr_t)PAGES_ASK_MAX - 1);
+	bool there[PAGES_ASK_MAX];
+
+	pages_ask(pager->fd, page, count, write, there);
+	for (unsigned int i = 0; i < count; i++) {
+		const uintptr_t at = page + ((uintptr_t)i << pager->page_shift);
+
+		if (there[i])
+			*known_of(pager, at) = (struct known){at | write, *pager->config.now_ns};
+	}
+	return there[0];
+}
+
+static bool pager_look(struct pager *arg, uintptr_t addr, struct mr_touch touch, bool write)
+{
+	struct process_pager *pager = (struct process_pager *)(void *)arg;
+	const uintptr_t end = addr + touch.now;
+	const size_t ahead = RTE_MIN(RTE_MIN(touch.ahead, PAGER_AHEAD_BYTES), UINTPTR_MAX - end);
+	bool there = true;
+
+	for (uintptr_t page = addr & ~pager->page_mask; there && page - 1 < end - 1;
+	     page += pager->page_mask + 1) {
+		if (likely(is_known(pager, page, write)) || ask(pager, page, end + ahead, write))
+			continue;
+		pthread_mutex_lock(&pager->lock);
+		there = fetch_page(pager, page, end, ahead, write);
+		pthread_mutex_unlock(&pager->lock);
+	}
+	return there;
+}
+
+int pager_create(const struct pager_config *config, struct pager **out)
+{
+	struct process_pager *pager = calloc(1, sizeof(*pager));
+	const unsigned int page_bytes = (unsigned int)sysconf(_SC_PAGESIZE);
+
+	if (!pager)
+		return -ENOMEM;
+	pager->fd = pages_open();
+	if (!pages_are_told(pager->fd)) {
+		free(pager);
+		return -EOPNOTSUPP;
+	}
+	pager->pager.look = pager_look;
+	pager->config = *config;
+	pager->page_mask = page_bytes - 1;
+	pager->page_shift = (unsigned int)__builtin_ctz(page_bytes);
+	pthread_mutex_init(&pager->lock, NULL);
+	pthread_cond_init(&pager->posted, NULL);
+	pthread_cond_init(&pager->told, NULL);
+	*out = &pager->pager;
+	return 0;
+}
+
+void pager_destroy(struct pager *arg)
+{
+	struct process_pager *pager = (struct process_pager *)(void *)arg;
+	bool last;
+
+	if (!pager)
+		return;
+	pthread_mutex_lock(&pager->lock);
+	pager->gone = true;
+	pthread_cond_broadcast(&pager->posted);
+	while (pager->telling > 0)
+		pthread_cond_wait(&pager->told, &pager->lock);
+	pages_close(pager->fd);
+	last = pager->threads == 0;
+	pthread_mutex_unlock(&pager->lock);
+	if (last)
+		release(pager);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/pager.c and lib/mem/pages.c: pages that are not there, and come. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "env.h"
+#include "mem/pager.h"
+#include "test.h"
+
+#define PATIENCE 5000 /* milliseconds */
+
+static struct pager *pager;
+static uint64_t now_ns;
+static unsigned int told;    /* atomic */
+static unsigned int threads; /* that were started */
+static bool no_threads;
+
+static void came(void *user)
+{
+	__atomic_add_fetch((unsigned int *)user, 1, __ATOMIC_SEQ_CST);
+}
+
+static int start(void *(*run)(void *arg), void *arg)
+{
+	pthread_t thread;
+
+	if (no_threads)
+		return -EAGAIN;
+	threads++;
+	return -pthread_create(&thread, NULL, run, arg) | -pthread_detach(thread);
+}
+
+static int set_up(TEST_STATE)
+{
+	const struct pager_config config = {
+		.now_ns = &now_ns, .came = came, .user = &told, .start = start};
+
+	if (env_set_up(state) != 0)
+		return -1;
+	now_ns = 1000000;
+	told = 0;
+	threads = 0;
+	no_threads = false;
+	return pager_create(&config, &pager);
+}
+
+static int tear_down(TEST_STATE)
+{
+	pager_destroy(pager);
+	return env_tear_down(state);
+}
+
+TEST_FIXTURE(set_up, tear_down);
+
+static bool look(unsigned int page, bool write)
+{
+	return pager->look(pager, (uintptr_t)env.memory + page * env.page,
+			   (struct mr_touch){.now = 8}, write);
+}
+
+static void await_word(unsigned int times)
+{
+	for (int i = 0; i < PATIENCE && __atomic_load_n(&told, __ATOMIC_SEQ_CST) < times; i++)
+		usleep(1000);
+	assert_in_range(__atomic_load_n(&told, __ATOMIC_SEQ_CST), times, UINT32_MAX);
+}
+
+TEST(pager_look__of_a_page_that_is_there_needs_no_thread)
+{
+	env.memory[0] = 1;
+	assert_true(look(0, true));
+	assert_true(look(0, false));
+	assert_int_equal(threads, 0);
+}
+
+TEST(pager_look__has_an_absent_page_brought_in_and_tells)
+{
+	assert_false(look(1, true));
+	await_word(1);
+	assert_true(look(1, true));
+	assert_int_equal(env.memory[env.page], 0);
+	assert_int_equal(threads, 1);
+}
+
+TEST(pager_look__brings_in_what_is_behind_as_well)
+{
+	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(3 * env.page)};
+
+	assert_false(pager->look(pager, (uintptr_t)env.memory, touch, true));
+	await_word(1);
+	for (int i = 0; i < PATIENCE && !look(3, true); i++)
+		usleep(1000);
+	assert_true(look(3, true));
+}
+
+TEST(pager_look__lets_go_on_what_cannot_be_touched)
+{
+	/* As registration does; cmocka has put its own handler before each test. */
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(mprotect(env.memory, env.page, PROT_NONE), 0);
+	assert_false(look(0, false));
+	await_word(1);
+	/* The access itself finds out. */
+	assert_true(look(0, false));
+	/* Next time it may be there. */
+	assert_false(look(0, false));
+	await_word(2);
+}
+
+TEST(pager_look__forgets_soon_what_was_there)
+{
+	env.memory[0] = 1;
+	assert_true(look(0, false));
+	assert_int_equal(madvise(env.memory, env.page, MADV_DONTNEED), 0);
+	now_ns += PAGER_FRESH_NS;
+	assert_false(look(0, false));
+	await_word(1);
+}
+
+TEST(pager_look__without_a_thread_lets_the_access_wait)
+{
+	no_threads = true;
+	assert_true(look(0, true));
+}
+
+TEST(mr_reach__asks_for_on_demand_regions_alone)
+{
+	uint8_t *addr;
+	struct mr *mr;
+
+	env.pd->pager = pager;
+	assert_int_equal(env_register(env.memory, env.page, RW | IBV_ACCESS_ON_DEMAND, &mr), 0);
+	assert_int_equal(mr_reach(env.pd, mr->key, (uintptr_t)env.memory, 8, IBV_ACCESS_LOCAL_WRITE,
+				  (struct mr_touch){.now = 8}, &addr),
+			 MR_ABSENT);
+	assert_ptr_equal(addr, env.memory);
+	/* The address alone is had at once, and checks come first. */
+	assert_int_equal(mr_resolve(env.pd, mr->key, (uintptr_t)env.memory, 8, 0, &addr), MR_OK);
+	assert_int_equal(mr_reach(env.pd, mr->key, (uintptr_t)env.memory, env.page + 1, 0,
+				  (struct mr_touch){.now = 8}, &addr),
+			 MR_OUT_OF_RANGE);
+	await_word(1);
+	assert_int_equal(mr_reach(env.pd, mr->key, (uintptr_t)env.memory, 8, IBV_ACCESS_LOCAL_WRITE,
+				  (struct mr_touch){.now = 8}, &addr),
+			 MR_OK);
+	assert_int_equal(mr_deregister(mr), 0);
+	assert_int_equal(env_register(env.memory, env.page, RW, &mr), 0);
+	assert_int_equal(madvise(env.memory, env.page, MADV_DONTNEED), 0);
+	now_ns += PAGER_FRESH_NS;
+	assert_int_equal(mr_reach(env.pd, mr->key, (uintptr_t)env.memory, 8, IBV_ACCESS_LOCAL_WRITE,
+				  (struct mr_touch){.now = 8}, &addr),
+			 MR_OK);
+	assert_int_equal(mr_deregister(mr), 0);
+}
