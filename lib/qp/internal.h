@@ -49,6 +49,8 @@ struct qp {
 	bool established;	 /* the event that tells of the first packet was raised */
 	bool requests_waited;	 /* answers took the last turn's whole budget: requests first now */
 	bool drained_told;	 /* the event that tells of SQD being drained was raised */
+	bool met_absent;	 /* a role has met a page that was not in memory (wait.c) */
+	bool woken;		 /* pages have come since */
 
 	struct peer peer __rte_cache_aligned;
 	struct flight flight;
@@ -58,6 +60,10 @@ struct qp {
 	struct completer completer;
 	struct replies replies;
 	struct receive receive; /* of whichever role receives */
+	/* while a role waits for a page; in `waiting` of its device */
+	LIST_ENTRY(qp) wait_link;
+	bool is_waiting;
+	struct qp_waiting *waiting; /* NULL: nobody tells when a page comes */
 	union {
 		struct responder responder;
 		struct datagram datagram; /* UD; uses the completer for its send queue */
@@ -111,6 +117,21 @@ void qp_forget_completions(struct qp *qp);
 
 /* Complete all that is posted to receive; a shared queue is its owner's. */
 void qp_flush_receives(struct qp *qp);
+
+/* A role may have met an absent page: note since when, and wait, if it does. Engine. */
+void qp_await_pages(struct qp *qp, uint64_t now_ns);
+
+/* Pages have come: let the roles that waited go on. Engine. */
+void qp_resume(struct qp *qp, uint64_t now_ns);
+
+/* Wait no more. Engine or control. */
+void qp_stop_waiting(struct qp *qp);
+
+/* Return true if the role that sends waits for a page. */
+static inline bool qp_sends_no_page(const struct qp *qp)
+{
+	return qp->requester.absent || qp->recovery.page_absent;
+}
 
 /* Assert what always holds; called when the engine is done with the queue pair for now. */
 #ifdef NDEBUG

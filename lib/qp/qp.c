@@ -228,6 +228,7 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	memset(qp, 0, qp_bytes(sges));
 	qp_keep(qp, init);
 	qp->receive.sge = qp->sge;
+	qp->waiting = init->waiting;
 	qp->sges = sges;
 	err = pd_get(init->pd);
 	if (err != 0)
@@ -252,6 +253,7 @@ free_qp:
 void qp_retire(struct qp *qp)
 {
 	qp_forget_completions(qp);
+	qp_stop_waiting(qp);
 	mw_unbind_all(&qp->windows);
 	early_clear(&qp->completer.early);
 	if (!qp_is_datagram(qp))
@@ -262,6 +264,7 @@ void qp_destroy(struct qp *qp)
 {
 	/* The engine uses their pool for others, and windows are in their regions' count. */
 	assert(LIST_EMPTY(&qp->windows));
+	assert(!qp->is_waiting);
 	assert(qp->completer.early.count == 0);
 	assert(qp_is_datagram(qp) || qp->responder.early.count == 0);
 	qp_count_users(qp, -1);

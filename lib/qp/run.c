@@ -9,7 +9,7 @@
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
-static void qp_receive_request(struct qp *qp, const struct packet *packet)
+static void qp_receive_request(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
 	enum fault fault;
 
@@ -21,7 +21,11 @@ static void qp_receive_request(struct qp *qp, const struct packet *packet)
 		qp->established = true;
 		qp_raise(qp, IBV_EVENT_COMM_EST);
 	}
+	if (unlikely(qp->met_absent))
+		qp_await_pages(qp, now_ns);
 	fault = responder_receive(&qp->responder, packet);
+	if (unlikely(qp->responder.gap >= GAP_NOT_READY) || unlikely(qp->met_absent))
+		qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 }
@@ -35,6 +39,8 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 		return;
 	}
 	fault = completer_receive(&qp->completer, packet, now_ns);
+	if (unlikely(qp->recovery.page_absent))
+		qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 }
@@ -126,7 +132,7 @@ static void qp_take(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 		return;
 	}
 	if ((packet->op->flags & OPCODE_REQUEST) && qp->kind->type != IBV_QPT_XRC_SEND)
-		qp_receive_request(qp, packet);
+		qp_receive_request(qp, packet, now_ns);
 	else if (!(packet->op->flags & OPCODE_REQUEST) && qp->kind->sends)
 		qp_receive_response(qp, packet, now_ns);
 	else
@@ -153,7 +159,8 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return false;
-
+	if (unlikely(qp->recovery.page_absent))
+		return false;
 	pacer_turn(&qp->pacer, now_ns);
 	switch (qp->kind->type) {
 	case IBV_QPT_UD:
@@ -181,6 +188,9 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 		break;
 	}
 	*budget -= sent;
+	if (unlikely(qp->requester.absent) ||
+	    (qp->kind->type == IBV_QPT_UD && unlikely(qp->datagram.absent)))
+		qp_await_pages(qp, now_ns);
 	if (fault == FAULT_NONE && requester_fault_due(&qp->requester))
 		fault = qp->requester.fault;
 	if (fault != FAULT_NONE) {
@@ -204,6 +214,8 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	bool more_requests = false;
 	bool more;
 
+	if (unlikely(qp->met_absent))
+		qp_resume(qp, now_ns);
 	/*
 	 * A peer that polls its completion queue until it has our acknowledgement, and then looks
 	 * in memory for our WRITE, finds it there if the WRITE went out first. Else answers come
@@ -226,6 +238,8 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	}
 	/* Also in ERR: the NAK that explains the error to the peer is owed. */
 	budget -= replies_send(&qp->replies, sink, budget, &more, &fault);
+	if (unlikely(qp->replies.absent))
+		qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE) {
 		counters_add(qp->init.counters, fault_info(fault)->counter, 1);
 		if (qp->state != IBV_QPS_ERR)
@@ -251,6 +265,8 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	default:
 		break;
 	}
+	if (unlikely(qp->met_absent))
+		qp_await_pages(qp, now_ns);
 	qp_check(qp);
 	return more || (more_requests && (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD));
 }
@@ -272,12 +288,18 @@ uint64_t qp_deadline_ns(const struct qp *qp)
 
 void qp_timeout(struct qp *qp, uint64_t now_ns)
 {
+	const uint8_t retries_left = qp->recovery.retries_left;
+	const bool excused = qp_sends_no_page(qp);
 	enum fault fault;
 
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
+	/* While we wait for a page of our own, the peer may have nothing to answer. */
+	qp->recovery.retries_left = (uint8_t)(retries_left + excused);
 	/* What the pacer held back is sent in the turn that follows. */
 	fault = completer_timeout(&qp->completer, now_ns);
+	if (excused)
+		qp->recovery.retries_left = retries_left;
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 	qp_check(qp);

@@ -161,6 +161,19 @@ static enum fault completer_answered(struct completer *completer, struct send_wq
 	return fault != FAULT_NONE ? fault : completer_executed(completer);
 }
 
+/*
+ * The answer to what una stands for cannot be stored before a page is there. Nothing is taken in or
+ * sent until then; all that is unanswered will be asked for again, as if its answers were lost.
+ */
+static void completer_hold(struct completer *completer)
+{
+	counters_add(completer->counters, COUNTER_page_waits, 1);
+	early_clear(&completer->early);
+	completer->flight->waits = false;
+	flight_rewind(completer->flight, false);
+	recovery_hold(completer->recovery);
+}
+
 static enum fault completer_store(struct completer *completer, const struct send_wqe *wqe,
 				  uint64_t position, const void *data, uint32_t len)
 {
@@ -174,10 +187,25 @@ static enum fault completer_store(struct completer *completer, const struct send
 			       ? FAULT_NONE
 			       : FAULT_SEND_PROTECTION;
 	sgl.next = (uint32_t)(wqe->length - position - len);
-	if (sgl_scatter(&sgl, completer->pd, data, len) != MR_OK)
+	switch (sgl_scatter(&sgl, completer->pd, data, len)) {
+	case MR_OK:
+		counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);
+		return FAULT_NONE;
+	case MR_ABSENT:
+		completer_hold(completer);
+		return FAULT_NONE;
+	default:
 		return FAULT_SEND_PROTECTION;
-	counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);
-	return FAULT_NONE;
+	}
+}
+
+/* What follows from completer_store. */
+static enum fault completer_stored(struct completer *completer, struct send_wqe *wqe,
+				   enum fault fault, uint64_t now_ns)
+{
+	if (fault != FAULT_NONE || unlikely(completer->recovery->page_absent))
+		return fault;
+	return completer_answered(completer, wqe, now_ns);
 }
 
 /* The word that an ATOMIC WRITE or a FLUSH is executed: a READ response without data. */
@@ -209,7 +237,7 @@ static enum fault completer_read_response(struct completer *completer, const str
 	if (packet->payload_len != expected)
 		return FAULT_BAD_RESPONSE;
 	fault = completer_store(completer, wqe, position, packet->payload, expected);
-	return fault != FAULT_NONE ? fault : completer_answered(completer, wqe, now_ns);
+	return completer_stored(completer, wqe, fault, now_ns);
 }
 
 static enum fault completer_atomic_response(struct completer *completer,
@@ -223,7 +251,7 @@ static enum fault completer_atomic_response(struct completer *completer,
 		return FAULT_BAD_RESPONSE;
 	/* The result is in host order (ibv_post_send(3)); packet_parse has turned it. */
 	fault = completer_store(completer, wqe, 0, &original, sizeof(original));
-	return fault != FAULT_NONE ? fault : completer_answered(completer, wqe, now_ns);
+	return completer_stored(completer, wqe, fault, now_ns);
 }
 
 static enum fault completer_nak(struct completer *completer, const struct packet *packet,
@@ -308,6 +336,9 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	enum fault fault;
 	bool is_ack;
 
+	/* It will be asked for again. */
+	if (unlikely(completer->recovery->page_absent))
+		return FAULT_NONE;
 	/* Not about anything in the air: an answer that came twice, or to nothing (9.7.5.1, ghost).
 	 */
 	if (psn_before(packet->psn, flight->una) ||
@@ -316,11 +347,18 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	do {
 		is_ack = completer_is_ack(packet);
 		fault = completer_take(completer, packet, is_ack, now_ns);
-		if (likely(!flight->waits && flight->repair == REPAIR_NONE) || fault != FAULT_NONE)
+		if (likely(!flight->waits && flight->repair == REPAIR_NONE) ||
+		    fault != FAULT_NONE || completer->recovery->page_absent)
 			return fault;
 		packet = repair_settle(completer, is_ack, now_ns, &fault);
 	} while (packet != NULL && fault == FAULT_NONE);
 	return fault;
+}
+
+void completer_resume(struct completer *completer, uint64_t now_ns)
+{
+	if (completer->recovery->page_absent)
+		recovery_release(completer->recovery, now_ns);
 }
 
 enum fault completer_sent(struct completer *completer, uint64_t now_ns)

@@ -43,10 +43,12 @@ static bool datagram_is(const struct send_wqe *wqe)
 }
 
 static enum fault datagram_gather(const struct datagram *datagram, const struct send_wqe *wqe,
-				  struct packet_frag *frags, uint32_t *count)
+				  struct packet_frag *frags, uint32_t *count, bool *absent)
 {
+	enum mr_status status;
 	struct sgl sgl;
 
+	*absent = false;
 	*count = 0;
 	if (unlikely(!datagram_is(wqe)))
 		return FAULT_SEND_OPERATION;
@@ -61,9 +63,9 @@ static enum fault datagram_gather(const struct datagram *datagram, const struct 
 		return FAULT_NONE;
 	}
 	sgl_seek(&sgl, wqe->sge, wqe->num_sge, 0);
-	return sgl_gather(&sgl, datagram->pd, wqe->length, frags, count) == MR_OK
-		       ? FAULT_NONE
-		       : FAULT_SEND_PROTECTION;
+	status = sgl_gather(&sgl, datagram->pd, wqe->length, frags, count);
+	*absent = status == MR_ABSENT;
+	return status == MR_OK || *absent ? FAULT_NONE : FAULT_SEND_PROTECTION;
 }
 
 /* Make and send its packet. */
@@ -90,14 +92,21 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 	uint32_t count;
 
 	*more = false;
+	datagram->absent = false;
 	for (; sq->cons != sq_prod(sq); budget--) {
 		const struct send_wqe *wqe = sq_at(sq, sq->cons);
-		enum fault fault = datagram_gather(datagram, wqe, frags, &count);
+		bool absent;
+		enum fault fault = datagram_gather(datagram, wqe, frags, &count, &absent);
 		const bool is_lost = wqe->remote_qpn > WIRE_QPN_MASK;
 		struct packet_out *out;
 
 		if (fault != FAULT_NONE)
 			return fault;
+		if (unlikely(absent)) {
+			datagram->absent = true;
+			counters_add(datagram->counters, COUNTER_page_waits, 1);
+			break;
+		}
 		if (pacer_holds(datagram->pacer))
 			break;
 		out = budget > 0 && !is_lost ? sink->get(sink) : NULL;
@@ -151,6 +160,7 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 	struct receive *receive = datagram->receive;
 	enum fault fault = FAULT_NONE;
 	enum ibv_wc_status status;
+	enum mr_status stored;
 
 	/* 9.6.1.4.2: the wrong Q_Key is dropped silently, and counted. */
 	if (packet->qkey != datagram->qkey) {
@@ -168,8 +178,15 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 		return FAULT_NONE;
 	}
 	datagram_grh(packet, grh);
-	if (receive_store(receive, pd, grh, sizeof(grh)) != MR_OK ||
-	    receive_store(receive, pd, packet->payload, packet->payload_len) != MR_OK)
+	stored = receive_store(receive, pd, grh, sizeof(grh));
+	if (stored == MR_OK)
+		stored = receive_store(receive, pd, packet->payload, packet->payload_len);
+	/* It is lost, as any datagram may be; the request waits for the next one. */
+	if (unlikely(stored == MR_ABSENT)) {
+		counters_add(datagram->counters, COUNTER_page_drops, 1);
+		return FAULT_NONE;
+	}
+	if (stored != MR_OK)
 		fault = FAULT_RECEIVE_PROTECTION;
 	/* No NAK goes out with it, where the responder of a connection would count it. */
 	if (fault != FAULT_NONE) {

@@ -13,6 +13,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 	struct reply reply;
 
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
+	replies_ask_patience(responder->replies, packet->psn, responder->min_rnr_timer);
 	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)) {
 		responder_acknowledge(responder);
 		return;

@@ -31,6 +31,7 @@ static uint8_t *gap_spot(const struct responder *responder, const struct packet 
 {
 	const uint64_t ahead = (uint64_t)psn_diff(packet->psn, responder->epsn) * responder->mtu;
 	const uint32_t flags = packet->op->flags;
+	struct mr_touch touch = {0};
 	uint8_t *addr;
 	uint64_t left;
 
@@ -42,10 +43,11 @@ static uint8_t *gap_spot(const struct responder *responder, const struct packet 
 	if (packet->payload_len != (flags & OPCODE_LAST ? left : responder->mtu) ||
 	    packet->payload_len > responder->mtu)
 		return NULL;
-	if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
-			      responder->write_iova + ahead, packet->payload_len,
-			      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING,
-			      &addr) != MR_OK)
+	touch.now = packet->payload_len;
+	if (mr_reach_remote(responder->pd, responder->qpn, responder->write_rkey,
+			    responder->write_iova + ahead, packet->payload_len,
+			    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING, touch,
+			    &addr) != MR_OK)
 		return NULL;
 	return addr;
 }
@@ -148,7 +150,9 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 
 	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
 	fate = gap_store(responder, packet);
-	if (responder->gap == GAP_NOT_READY) {
+	if (responder->gap == GAP_NOT_READY || responder->gap == GAP_PAGE) {
+		/* What waits for its page was sent again, and what is behind it is by now. */
+		responder->refused &= responder->gap == GAP_NOT_READY;
 		responder->gap_hints += fate == KEPT;
 		return;
 	}
@@ -204,7 +208,7 @@ const struct packet *gap_next(struct responder *responder)
 	const struct packet *packet;
 
 	if (responder->gap == GAP_NAKED || responder->gap == GAP_NOT_READY ||
-	    responder->gap == GAP_WAITS)
+	    responder->gap == GAP_WAITS || responder->gap == GAP_PAGE)
 		return NULL;
 	if (early_drop_before(&responder->early, responder->epsn))
 		responder_acknowledge(responder);

@@ -35,16 +35,21 @@ unsigned int placement_access(const struct packet *packet)
 	return access;
 }
 
-static enum fault atomic_write(const struct pd *pd, uint32_t qpn, const struct packet *packet)
+static enum fault atomic_write(const struct pd *pd, uint32_t qpn, const struct packet *packet,
+			       bool *absent)
 {
+	const struct mr_touch touch = {.now = sizeof(uint64_t)};
+	enum mr_status status;
 	uint64_t value;
 	uint8_t *bytes;
 
 	if (packet->payload_len != sizeof(value) || packet->dma_length != sizeof(value) ||
 	    packet->iova % sizeof(value) != 0)
 		return FAULT_INVALID_REQUEST;
-	if (mr_resolve_remote(pd, qpn, packet->rkey, packet->iova, sizeof(value),
-			      placement_access(packet), &bytes) != MR_OK)
+	status = mr_reach_remote(pd, qpn, packet->rkey, packet->iova, sizeof(value),
+				 placement_access(packet), touch, &bytes);
+	*absent = status == MR_ABSENT;
+	if (status != MR_OK)
 		return FAULT_ACCESS;
 	/* A region may start at an odd address of this process under an even one of the key's. */
 	if ((uintptr_t)bytes % sizeof(value) != 0)
@@ -78,8 +83,10 @@ static enum fault flush(const struct pd *pd, uint32_t qpn, const struct packet *
 	return FAULT_NONE;
 }
 
-enum fault placement_execute(const struct pd *pd, uint32_t qpn, const struct packet *packet)
+enum fault placement_execute(const struct pd *pd, uint32_t qpn, const struct packet *packet,
+			     bool *absent)
 {
+	*absent = false;
 	return operation(packet) == OPCODE_FLUSH ? flush(pd, qpn, packet)
-						 : atomic_write(pd, qpn, packet);
+						 : atomic_write(pd, qpn, packet, absent);
 }

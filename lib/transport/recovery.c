@@ -59,6 +59,7 @@ void recovery_reset(struct recovery *recovery)
 	recovery->timing = false;
 	recovery->answered = false;
 	recovery->answer_ns = 0;
+	recovery->page_absent = false;
 }
 
 void recovery_sent(struct recovery *recovery, uint64_t now_ns)
@@ -122,6 +123,21 @@ void recovery_lost(struct recovery *recovery, uint64_t now_ns)
 	recovery->state = RECOVERY_RESENDING;
 	recovery->timing = false;
 	recovery_sent(recovery, now_ns);
+}
+
+void recovery_hold(struct recovery *recovery)
+{
+	recovery->page_absent = true;
+	recovery->timing = false;
+	if (recovery->state != RECOVERY_RNR_WAIT)
+		recovery_idle(recovery);
+}
+
+void recovery_release(struct recovery *recovery, uint64_t now_ns)
+{
+	recovery->page_absent = false;
+	if (recovery->state != RECOVERY_RNR_WAIT)
+		recovery_lost(recovery, now_ns);
 }
 
 static void recovery_arm_repair(struct recovery *recovery, uint64_t now_ns)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include "mem/mr.h"
@@ -123,6 +124,9 @@ void replies_clear(struct replies *replies)
 	replies->repeats = 0;
 	replies->ack_due = false;
 	replies->nak_due = false;
+	replies->absent = false;
+	replies->refuses = false;
+	page_wait_end(&replies->page_wait);
 }
 
 void replies_forget_pd(struct replies *replies, const struct pd *pd, const struct pd *instead)
@@ -260,30 +264,50 @@ static uint8_t reply_read_opcode(bool first, bool last)
 	return last ? OPCODE_READ_RESPONSE_LAST : OPCODE_READ_RESPONSE_MIDDLE;
 }
 
-/* The next response of a READ. false where its memory may not be read any more. */
-static bool replies_build_read(const struct replies *replies, const struct reply *reply,
-			       struct packet_out *out)
+/* Bytes of the next response of a READ. */
+static uint32_t reply_read_len(const struct replies *replies, const struct reply *reply)
 {
 	const uint32_t mtu = replies->peer->mtu;
-	const uint32_t position = reply->sent * mtu;
+
+	return psn_eq(psn_add(reply->first, (int32_t)reply->sent), reply->last)
+		       ? reply->length - reply->sent * mtu
+		       : mtu;
+}
+
+/* Find the memory of what is sent next; checked at each packet, because the region may be gone
+ * since the request was. */
+static enum mr_status replies_reach(const struct replies *replies, uint8_t **addr)
+{
+	const struct reply *reply = replies_pending(replies, replies->head);
+	struct mr_touch touch;
+	uint32_t position;
+
+	*addr = NULL;
+	if (replies->head == replies->tail || reply->kind != REPLY_READ)
+		return MR_OK;
+	position = reply->sent * replies->peer->mtu;
+	touch.now = reply_read_len(replies, reply);
+	touch.ahead = reply->length - position - touch.now;
+	return mr_reach_remote(reply->pd, replies->qpn, reply->rkey, reply->iova + position,
+			       touch.now, IBV_ACCESS_REMOTE_READ, touch, addr);
+}
+
+/* The next response of a READ, from where replies_reach has found. */
+static void replies_build_read(const struct replies *replies, const struct reply *reply,
+			       uint8_t *addr, struct packet_out *out)
+{
 	const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
 	const bool last = psn_eq(psn, reply->last);
-	const uint32_t len = last ? reply->length - position : mtu;
+	const uint32_t len = reply_read_len(replies, reply);
 	const struct bth_fields bth = peer_bth(
 		replies->peer, replies->service | reply_read_opcode(reply->sent == 0, last), psn);
-	uint8_t *addr;
 
-	/* Checked again at each packet: the region may be gone since the request was. */
-	if (mr_resolve_remote(reply->pd, replies->qpn, reply->rkey, reply->iova + position, len,
-			      IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
-		return false;
 	packet_begin(out, &replies->peer->path, &bth);
 	out->again = reply->repeated;
 	if (opcode_info(bth.opcode)->flags & OPCODE_HAS_AETH)
 		replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
 	if (len > 0)
 		packet_payload(out, FRAG_COPY, addr, len);
-	return true;
 }
 
 static void replies_build_atomic(const struct replies *replies, const struct reply *reply,
@@ -366,7 +390,7 @@ static enum fault replies_build_refusal(struct replies *replies, struct packet_o
 
 /* Send the next packet of the oldest READ or atomic owed. false where its memory may not be read,
  * or is not there. */
-static bool replies_send_oldest(struct replies *replies, struct packet_sink *sink,
+static bool replies_send_oldest(struct replies *replies, struct packet_sink *sink, uint8_t *addr,
 				struct packet_out *out)
 {
 	struct reply *reply = replies_pending(replies, replies->head);
@@ -375,8 +399,8 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 		replies_build_atomic(replies, reply, out);
 	else if (reply->kind == REPLY_WORD)
 		replies_build_word(replies, reply, out);
-	else if (!replies_build_read(replies, reply, out))
-		return false;
+	else
+		replies_build_read(replies, reply, addr, out);
 	if (sink->put(sink, out) != 0)
 		return false;
 	counters_add(replies->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
@@ -386,20 +410,64 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 
 /* Send the next of what is owed, or refuse it. */
 static enum fault replies_send_one(struct replies *replies, struct packet_sink *sink,
-				   struct packet_out *out)
+				   enum mr_status status, uint8_t *addr, struct packet_out *out)
 {
 	enum fault fault = FAULT_NONE;
 
 	if (replies->head == replies->tail) {
 		replies_build_ack(replies, out);
 	} else {
-		if (replies_send_oldest(replies, sink, out))
+		if (status == MR_OK && replies_send_oldest(replies, sink, addr, out))
 			return FAULT_NONE;
 		fault = replies_build_refusal(replies, out);
 	}
 	/* Without payload, this cannot fail. */
 	sink->put(sink, out);
 	return fault;
+}
+
+void replies_ask_patience(struct replies *replies, struct psn psn, uint8_t min_rnr_timer)
+{
+	if (!replies->absent || replies->refuses || !page_wait_asked(&replies->page_wait))
+		return;
+	replies->refuses = true;
+	replies->refused = psn;
+	replies->refusal = page_wait_syndrome(&replies->page_wait, min_rnr_timer);
+}
+
+/*
+ * A page of the next response is not in memory. What is owed behind that waits as well, since a
+ * requester takes answers in their order. Returns packets sent: none, or a NAK.
+ */
+static unsigned int replies_await_page(struct replies *replies, struct packet_sink *sink,
+				       unsigned int budget, bool *more)
+{
+	const struct reply *reply = replies_pending(replies, replies->head);
+	struct packet_out *out;
+
+	if (!replies->absent)
+		counters_add(replies->counters, COUNTER_page_waits, 1);
+	replies->absent = true;
+	page_wait_begin(&replies->page_wait);
+	if (!replies->refuses)
+		return 0;
+	out = budget > 0 ? sink->get(sink) : NULL;
+	*more = out == NULL;
+	if (out == NULL)
+		return 0;
+	replies_build_acknowledge(replies, out, replies->refusal, replies->refused, reply->msn);
+	counters_add(replies->counters, COUNTER_rnr_nak_sent, 1);
+	sink->put(sink, out);
+	replies->refuses = false;
+	return 1;
+}
+
+/* The page has come. */
+static void replies_go_on(struct replies *replies)
+{
+	replies->absent = false;
+	replies->refuses = false;
+	page_wait_end(&replies->page_wait);
 }
 
 unsigned int replies_send(struct replies *replies, struct packet_sink *sink, unsigned int budget,
@@ -410,13 +478,22 @@ unsigned int replies_send(struct replies *replies, struct packet_sink *sink, uns
 	*more = false;
 	*fault = FAULT_NONE;
 	while (replies_due(replies)) {
-		struct packet_out *out = sent < budget ? sink->get(sink) : NULL;
+		uint8_t *addr;
+		const enum mr_status status = replies_reach(replies, &addr);
+		struct packet_out *out;
 
+		if (unlikely(status == MR_ABSENT)) {
+			sent += replies_await_page(replies, sink, budget - sent, more);
+			break;
+		}
+		if (unlikely(replies->absent))
+			replies_go_on(replies);
+		out = sent < budget ? sink->get(sink) : NULL;
 		if (out == NULL) {
 			*more = true;
 			break;
 		}
-		*fault = replies_send_one(replies, sink, out);
+		*fault = replies_send_one(replies, sink, status, addr, out);
 		sent++;
 		if (*fault != FAULT_NONE)
 			break;

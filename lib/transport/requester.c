@@ -71,6 +71,7 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	requester_unlocate(requester);
 	requester->unasked = 0;
 	requester->flush_repeats = false;
+	requester->absent = false;
 }
 
 /* PSNs that a message takes: one a packet, at least one (IBTA 9.7.2). */
@@ -256,12 +257,23 @@ static enum mr_status requester_gather(struct requester *requester, const struct
 	return sgl_gather(&requester->sgl, requester->pd, request->length, frags, count);
 }
 
+/* Nothing was sent behind it, and nothing will be for a while if a page is absent: only an
+ * acknowledgement that is asked for stops the timer. */
+static bool requester_is_newest(const struct requester *requester, const struct request *request)
+{
+	const struct flight *flight = requester->flight;
+
+	return psn_eq(psn_add(flight->next, (int32_t)request->psns), flight->top);
+}
+
 static bool requester_asks_ack(const struct requester *requester, const struct request *request)
 {
 	if (requester->service == OPCODE_UC)
 		return false;
 	/* What closes the window must be acknowledged, or nothing would open it; and what is long
 	 * on its way for being paced, before its timer runs out. */
+	if (unlikely(requester->absent) && requester_is_newest(requester, request))
+		return true;
 	return request->last || request->repairs || requester->pacer->rate_kbps != 0 ||
 	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
 	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
@@ -369,6 +381,7 @@ enum put {
 	PUT_DONE,
 	PUT_NO_ROOM, /* ask again in a later turn */
 	PUT_FAULTY,  /* requester_stop_at was called */
+	PUT_ABSENT,  /* a page of its payload is not in memory: ask again when it is */
 };
 
 /* Make a packet, send it, and move on. */
@@ -376,10 +389,14 @@ static enum put requester_put(struct requester *requester, struct packet_sink *s
 			      const struct request *request)
 {
 	struct packet_frag frags[PACKET_FRAGS_MAX];
+	enum mr_status status;
 	struct packet_out *out;
 	uint32_t count;
 
-	if (requester_gather(requester, request, frags, &count) != MR_OK) {
+	status = requester_gather(requester, request, frags, &count);
+	if (unlikely(status != MR_OK)) {
+		if (status == MR_ABSENT)
+			return PUT_ABSENT;
 		requester_stop_at(requester, FAULT_SEND_PROTECTION);
 		return PUT_FAULTY;
 	}
@@ -419,7 +436,7 @@ static enum put requester_repair_next(struct requester *requester, struct packet
  * after packets that are in the air already. Returns how many were sent.
  */
 static unsigned int requester_repair(struct requester *requester, struct packet_sink *sink,
-				     unsigned int budget, bool *more)
+				     unsigned int budget, bool *more, bool *absent)
 {
 	struct flight *flight = requester->flight;
 	const uint32_t responses = flight->responses;
@@ -439,6 +456,7 @@ static unsigned int requester_repair(struct requester *requester, struct packet_
 		sent += put == PUT_DONE;
 	}
 	flight->repair_sent |= sent > 0;
+	*absent = put == PUT_ABSENT;
 	*more = put == PUT_NO_ROOM ||
 		(put == PUT_DONE && !paced && psn_before(flight->repair_next, flight->repair_to));
 	flight->next = next;
@@ -447,16 +465,19 @@ static unsigned int requester_repair(struct requester *requester, struct packet_
 	return sent;
 }
 
-unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
-			    unsigned int budget, bool *more)
+/* requester_send, but for the note of whether a page is absent. */
+static unsigned int requester_send_all(struct requester *requester, struct packet_sink *sink,
+				       unsigned int budget, bool *more, bool *absent)
 {
 	unsigned int sent = 0;
 
 	*more = false;
+	*absent = false;
 	requester->fault = FAULT_NONE;
 	if (unlikely(requester->flight->repair != REPAIR_NONE)) {
-		sent = requester_repair(requester, sink, budget, more);
-		if (*more || requester->fault != FAULT_NONE || flight_holds(requester->flight))
+		sent = requester_repair(requester, sink, budget, more, absent);
+		if (*more || *absent || requester->fault != FAULT_NONE ||
+		    flight_holds(requester->flight))
 			return sent;
 	}
 	if (!requester_stands(requester))
@@ -491,10 +512,23 @@ unsigned int requester_send(struct requester *requester, struct packet_sink *sin
 		put = requester_put(requester, sink, &request);
 		if (put != PUT_DONE) {
 			*more = put == PUT_NO_ROOM;
+			*absent = put == PUT_ABSENT;
 			break;
 		}
 		sent++;
 	}
+	return sent;
+}
+
+unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
+			    unsigned int budget, bool *more)
+{
+	bool absent;
+	const unsigned int sent = requester_send_all(requester, sink, budget, more, &absent);
+
+	if (unlikely(absent) && !requester->absent)
+		counters_add(requester->counters, COUNTER_page_waits, 1);
+	requester->absent = absent;
 	return sent;
 }
 

@@ -23,6 +23,8 @@
  * the checks is the specification's.
  */
 #define RESPONDER_DONE FAULT_COUNT
+/* A page that the request accesses is not in memory. */
+#define RESPONDER_ABSENT (FAULT_COUNT + 1)
 
 void responder_reset(struct responder *responder, struct psn epsn)
 {
@@ -36,6 +38,7 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->message = MESSAGE_NONE;
 	responder->receive->taken = false;
 	responder->write_left = 0;
+	page_wait_end(&responder->page_wait);
 	early_clear(&responder->early);
 }
 
@@ -149,6 +152,13 @@ static enum fault check_length(struct responder *responder, const struct packet 
 	return FAULT_NONE;
 }
 
+static void responder_refuse(struct responder *responder, uint8_t syndrome)
+{
+	responder->refused = true;
+	counters_add(responder->counters, COUNTER_rnr_nak_sent, 1);
+	replies_nak(responder->replies, syndrome, responder->epsn, responder->msn);
+}
+
 /*
  * Owe an RNR NAK (9.7.5.2.8): nothing is executed, and the same PSN stays expected. A packet that
  * was kept behind an earlier refusal draws none at its turn. Its requester sends it again, and
@@ -161,10 +171,7 @@ static enum fault responder_not_ready(struct responder *responder, const struct 
 	responder->gap = held ? GAP_WAITS : GAP_NOT_READY;
 	if (held)
 		return RESPONDER_DONE;
-	responder->refused = true;
-	counters_add(responder->counters, COUNTER_rnr_nak_sent, 1);
-	replies_nak(responder->replies, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer),
-		    responder->epsn, responder->msn);
+	responder_refuse(responder, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer));
 	return RESPONDER_DONE;
 }
 
@@ -202,15 +209,18 @@ static enum fault responder_lose(struct responder *responder)
 
 static enum fault execute_send(struct responder *responder, const struct packet *packet)
 {
+	enum mr_status status;
+
 	/* 9.5: requests are executed in their order. A READ is when its responses go out, for that
 	 * reads the memory; what invalidates the key that it goes by is not before. */
 	if ((packet->op->flags & OPCODE_HAS_IETH) &&
 	    unlikely(replies_owe_read(responder->replies, packet->rkey)))
 		return responder_lose(responder);
 	responder->receive->sgl.next = packet->op->flags & OPCODE_LAST ? 0 : responder->mtu;
-	if (receive_store(responder->receive, srq_buffers_pd(responder->srq, responder->pd),
-			  packet->payload, packet->payload_len) != MR_OK)
-		return FAULT_RECEIVE_PROTECTION;
+	status = receive_store(responder->receive, srq_buffers_pd(responder->srq, responder->pd),
+			       packet->payload, packet->payload_len);
+	if (unlikely(status != MR_OK))
+		return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_RECEIVE_PROTECTION;
 	/* Whoever sees the completion finds the window invalid. */
 	if ((packet->op->flags & OPCODE_HAS_IETH) &&
 	    mw_invalidate(responder->pd, responder->qpn, packet->rkey) != 0)
@@ -218,24 +228,38 @@ static enum fault execute_send(struct responder *responder, const struct packet 
 	return FAULT_NONE;
 }
 
+/* Bytes that were placed before their turn need no page any more. */
+static struct mr_touch write_touch(const struct packet *packet, uint32_t left)
+{
+	if (unlikely(packet->payload == NULL))
+		return (struct mr_touch){0};
+	return (struct mr_touch){.now = packet->payload_len, .ahead = left - packet->payload_len};
+}
+
 static enum fault execute_write(struct responder *responder, const struct packet *packet)
 {
+	enum mr_status status;
 	uint8_t *addr;
 
 	if (packet->op->flags & OPCODE_FIRST) {
 		/* The whole message is checked before its first byte; and each packet behind the
 		 * first again, for the region may go. */
-		if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
-				      packet->dma_length, IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK)
-			return FAULT_ACCESS;
+		status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
+					 packet->dma_length, IBV_ACCESS_REMOTE_WRITE,
+					 write_touch(packet, packet->dma_length), &addr);
+		if (unlikely(status != MR_OK))
+			return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
 		responder->write_iova = packet->iova;
 		responder->write_length = packet->dma_length;
 		responder->write_left = packet->dma_length;
 		responder->write_rkey = packet->rkey;
-	} else if (mr_resolve_remote(responder->pd, responder->qpn, responder->write_rkey,
-				     responder->write_iova, packet->payload_len,
-				     IBV_ACCESS_REMOTE_WRITE, &addr) != MR_OK) {
-		return FAULT_ACCESS;
+	} else {
+		status = mr_reach_remote(responder->pd, responder->qpn, responder->write_rkey,
+					 responder->write_iova, packet->payload_len,
+					 IBV_ACCESS_REMOTE_WRITE,
+					 write_touch(packet, responder->write_left), &addr);
+		if (unlikely(status != MR_OK))
+			return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
 	}
 	if (likely(packet->payload != NULL)) {
 		if (place_guarded(addr, packet->payload, packet->payload_len,
@@ -293,6 +317,8 @@ static enum fault execute_atomic(struct responder *responder, const struct packe
 		.last = packet->psn,
 		.msn = (responder->msn + 1) & PSN_MASK,
 	};
+	const struct mr_touch touch = {.now = sizeof(reply.original)};
+	enum mr_status status;
 	uint64_t *addr;
 	uint8_t *bytes;
 	int rc;
@@ -302,9 +328,10 @@ static enum fault execute_atomic(struct responder *responder, const struct packe
 		return FAULT_INVALID_REQUEST;
 	if (unlikely(!replies_reserve(responder->replies)))
 		return responder_lose(responder);
-	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
-			      sizeof(*addr), IBV_ACCESS_REMOTE_ATOMIC, &bytes) != MR_OK)
-		return FAULT_ACCESS;
+	status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
+				 sizeof(*addr), IBV_ACCESS_REMOTE_ATOMIC, touch, &bytes);
+	if (unlikely(status != MR_OK))
+		return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
 	addr = (uint64_t *)(void *)bytes;
 	/* A region may start at an odd address of this process under an even one of the key's. */
 	if ((uintptr_t)addr % sizeof(*addr) != 0)
@@ -323,12 +350,13 @@ static enum fault execute_atomic(struct responder *responder, const struct packe
 static enum fault execute_placement(struct responder *responder, const struct packet *packet)
 {
 	enum fault fault;
+	bool absent;
 
 	if (!replies_reserve_word(responder->replies))
 		return responder_lose(responder);
-	fault = placement_execute(responder->pd, responder->qpn, packet);
+	fault = placement_execute(responder->pd, responder->qpn, packet, &absent);
 	if (fault != FAULT_NONE)
-		return fault;
+		return absent ? RESPONDER_ABSENT : fault;
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
 	replies_word(responder->replies, packet->psn, (responder->msn + 1) & PSN_MASK);
 	return FAULT_NONE;
@@ -419,6 +447,61 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 	return fault;
 }
 
+/* Keep the expected packet until its page is there. Whether it is kept. */
+static bool responder_keep(struct responder *responder, const struct packet *packet)
+{
+	uint32_t place;
+
+	switch (early_look(&responder->early, packet, psn_add(responder->epsn, -1), &place)) {
+	case EARLY_TAKEN:
+		early_keep(&responder->early, packet, place, NULL);
+		return true;
+	case EARLY_THERE:
+		return true;
+	case EARLY_REFUSED:
+	default:
+		return false;
+	}
+}
+
+/* Note that the expected packet waits, and keep it. false where its requester is to be told. */
+static bool responder_is_patient(struct responder *responder, const struct packet *packet)
+{
+	const bool is_first = responder->page_wait.since_ns == PAGE_WAIT_NONE;
+
+	if (is_first)
+		counters_add(responder->counters, COUNTER_page_waits, 1);
+	page_wait_begin(&responder->page_wait);
+	responder->page_psn = responder->epsn;
+	if (packet == early_first(&responder->early))
+		return true;
+	return (is_first || !page_wait_asked(&responder->page_wait)) &&
+	       responder_keep(responder, packet);
+}
+
+/*
+ * A page that the expected packet accesses is not in memory. The packet is kept, and executed when
+ * the page has come. If its requester asks again after a while, or if the packet cannot be kept, it
+ * is told to wait (9.7.5.2.8), and the packet is executed when it comes again.
+ */
+static enum fault responder_await_page(struct responder *responder, const struct packet *packet)
+{
+	if (responder->service == OPCODE_UC) {
+		counters_add(responder->counters, COUNTER_page_drops, 1);
+		return responder_drop_message(responder, packet);
+	}
+	if (!psn_eq(responder->page_psn, responder->epsn))
+		page_wait_end(&responder->page_wait);
+	if (responder_is_patient(responder, packet)) {
+		responder->gap = GAP_PAGE;
+		return FAULT_NONE;
+	}
+	responder->gap = GAP_NOT_READY;
+	responder_refuse(responder,
+			 page_wait_syndrome(&responder->page_wait, responder->min_rnr_timer));
+	return FAULT_NONE;
+}
+
 /* Take in a packet, whose turn it may be. */
 static enum fault responder_take(struct responder *responder, const struct packet *packet)
 {
@@ -438,6 +521,8 @@ static enum fault responder_take(struct responder *responder, const struct packe
 		fault = execute(responder, packet);
 	if (fault == RESPONDER_DONE)
 		return FAULT_NONE;
+	if (unlikely(fault == RESPONDER_ABSENT))
+		return responder_await_page(responder, packet);
 	if (unlikely(fault != FAULT_NONE))
 		return responder->service == OPCODE_UC && fault != FAULT_RECEIVE_PROTECTION
 			       ? responder_drop_message(responder, packet)
@@ -458,8 +543,9 @@ void responder_check(const struct responder *responder)
 	early_check(&responder->early);
 	replies_check(responder->replies);
 	assert(responder->gap != GAP_CLOSING);
-	assert((responder->gap != GAP_NOT_READY && responder->gap != GAP_WAITS) || first == NULL ||
-	       !psn_before(first->psn, responder->epsn));
+	assert((responder->gap != GAP_NOT_READY && responder->gap != GAP_WAITS &&
+		responder->gap != GAP_PAGE) ||
+	       first == NULL || !psn_before(first->psn, responder->epsn));
 	/* Kept packets that were executed wait to be dropped only while nothing can be executed. */
 	assert(responder->gap != GAP_NONE || first == NULL ||
 	       psn_before(responder->epsn, first->psn));
@@ -474,7 +560,8 @@ void responder_check(const struct responder *responder)
 #endif
 }
 
-enum fault responder_receive(struct responder *responder, const struct packet *packet)
+/* Take in a packet, and then those that are kept and whose turn it is. */
+static enum fault responder_take_all(struct responder *responder, const struct packet *packet)
 {
 	enum fault fault;
 
@@ -483,6 +570,24 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 	while (unlikely(responder->early.count > 0) && fault == FAULT_NONE &&
 	       (packet = gap_next(responder)) != NULL);
 	return fault;
+}
+
+enum fault responder_receive(struct responder *responder, const struct packet *packet)
+{
+	return responder_take_all(responder, packet);
+}
+
+enum fault responder_resume(struct responder *responder)
+{
+	const struct packet *packet = early_first(&responder->early);
+
+	if (responder->gap != GAP_PAGE)
+		return FAULT_NONE;
+	if (packet != NULL && psn_eq(packet->psn, responder->epsn))
+		return responder_take_all(responder, packet);
+	/* Another queue pair's packets have taken its place. */
+	responder_lose(responder);
+	return FAULT_NONE;
 }
 
 void responder_forget_srq(struct responder *responder, const struct srq *srq,

@@ -8,9 +8,33 @@
 #include "base/guard.h"
 #include "mem/place.h"
 
-static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t len,
-				  unsigned int need, struct packet_frag *frags, uint32_t *count)
+/* Where bytes of an entry are, whose pages are there; `take` of them from the next on. */
+static enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint32_t take,
+				unsigned int need, uint8_t **addr)
 {
+	const struct ibv_sge *sge = &sgl->sge[sgl->index];
+	const struct mr_touch touch = {.now = take, .ahead = sge->length - sgl->offset - take};
+
+	return mr_reach(pd, sge->lkey, sge->addr + sgl->offset, take, need, touch, addr);
+}
+
+/* Where they are, wherever the pages are. */
+static enum mr_status sgl_find(const struct sgl *sgl, const struct pd *pd, uint32_t take,
+			       unsigned int need, uint8_t **addr)
+{
+	const struct ibv_sge *sge = &sgl->sge[sgl->index];
+
+	return mr_resolve(pd, sge->lkey, sge->addr + sgl->offset, take, need, addr);
+}
+
+typedef enum mr_status sgl_check(const struct sgl *sgl, const struct pd *pd, uint32_t take,
+				 unsigned int need, uint8_t **addr);
+
+static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t len,
+				  unsigned int need, sgl_check *check, struct packet_frag *frags,
+				  uint32_t *count)
+{
+	const uint32_t index = sgl->index, offset = sgl->offset;
 	uint32_t n = 0;
 
 	while (len > 0 && sgl->index < sgl->num_sge) {
@@ -20,11 +44,13 @@ static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t
 
 		if (take > 0) {
 			uint8_t *addr;
-			const enum mr_status status = mr_resolve(
-				pd, sge->lkey, sge->addr + sgl->offset, take, need, &addr);
+			const enum mr_status status = check(sgl, pd, take, need, &addr);
 
-			if (status != MR_OK)
+			if (status != MR_OK) {
+				sgl->index = index;
+				sgl->offset = offset;
 				return status;
+			}
 			/* A queue's lists have at most PACKET_FRAGS_MAX entries; this keeps it
 			 * true. */
 			if (n == PACKET_FRAGS_MAX)
@@ -49,10 +75,8 @@ static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t
 static enum mr_status sgl_take_piece(struct sgl *sgl, const struct pd *pd, uint32_t len,
 				     unsigned int need, struct packet_frag *frag)
 {
-	const struct ibv_sge *sge = &sgl->sge[sgl->index];
 	uint8_t *addr;
-	const enum mr_status status =
-		mr_resolve(pd, sge->lkey, sge->addr + sgl->offset, len, need, &addr);
+	const enum mr_status status = sgl_reach(sgl, pd, len, need, &addr);
 
 	if (unlikely(status != MR_OK))
 		return status;
@@ -77,7 +101,7 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
 		*count = 1;
 		return sgl_take_piece(sgl, pd, len, 0, frags);
 	}
-	return sgl_resolve(sgl, pd, len, 0, frags, count);
+	return sgl_resolve(sgl, pd, len, 0, sgl_reach, frags, count);
 }
 
 /* What the guarded part of scattering works on. */
@@ -128,7 +152,7 @@ static enum mr_status sgl_scatter_all(struct sgl *sgl, const struct pd *pd, cons
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	struct scatter scatter = {.frag = frags, .src = src};
 	const enum mr_status status =
-		sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, frags, &scatter.count);
+		sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, sgl_reach, frags, &scatter.count);
 
 	if (status != MR_OK)
 		return status;
@@ -145,12 +169,13 @@ enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *
 }
 
 /* Where the next bytes of a list belong, if all of them belong into one entry, of this access. */
-static uint8_t *sgl_single(struct sgl *sgl, const struct pd *pd, uint32_t len, unsigned int need)
+static uint8_t *sgl_single(struct sgl *sgl, const struct pd *pd, uint32_t len, unsigned int need,
+			   sgl_check *check)
 {
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	uint32_t count;
 
-	if (sgl_resolve(sgl, pd, len, need, frags, &count) != MR_OK || count != 1 ||
+	if (sgl_resolve(sgl, pd, len, need, check, frags, &count) != MR_OK || count != 1 ||
 	    frags[0].kind != FRAG_COPY)
 		return NULL;
 	return (uint8_t *)(uintptr_t)frags[0].addr;
@@ -159,8 +184,8 @@ static uint8_t *sgl_single(struct sgl *sgl, const struct pd *pd, uint32_t len, u
 const uint8_t *sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
 				 uint32_t len)
 {
-	uint8_t *addr =
-		sgl_single(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+	uint8_t *addr = sgl_single(sgl, pd, len,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, sgl_reach);
 
 	if (addr == NULL || place_guarded(addr, src, len, 0) != 0)
 		return NULL;
@@ -170,5 +195,5 @@ const uint8_t *sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uin
 
 bool sgl_leads_to(struct sgl *sgl, const struct pd *pd, uint32_t len, const uint8_t *addr)
 {
-	return sgl_single(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE) == addr;
+	return sgl_single(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, sgl_find) == addr;
 }

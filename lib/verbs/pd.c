@@ -17,6 +17,7 @@ static int create(struct face_context *context, struct face_pd *pd)
 	rc = pd_create(device->keys, &pd->pd);
 	if (rc != 0)
 		goto give;
+	pd->pd->pager = device->pager;
 	rc = shared_add(context, SHARED_PD, pd->ibv.handle, pd->pd, &pd->shared);
 	if (rc == 0) {
 		pd->pd->number = objects_add(device, DEVICE_OBJECT_PD, &pd->shared->listed, pd->pd);

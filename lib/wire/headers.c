@@ -23,6 +23,15 @@ uint64_t rnr_timer_ns(uint8_t code)
 	return (uint64_t)RNR_TIMER_UNIT_NS * rnr_timers_10us[code & AETH_VALUE_MASK];
 }
 
+uint8_t rnr_timer_code(uint64_t ns)
+{
+	for (uint8_t code = 1; code <= AETH_VALUE_MASK; code++) {
+		if (rnr_timer_ns(code) >= ns)
+			return code;
+	}
+	return 0;
+}
+
 uint64_t ack_timeout_ns(uint8_t exponent)
 {
 	if (exponent == 0)

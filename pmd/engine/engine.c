@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "gids.h"
 #include "helper.h"
+#include "paging.h"
 #include "qp/qp.h"
 #include "report/write.h"
 #include "rx.h"
@@ -171,6 +172,8 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	guard_refresh(engine->now_ns);
 	tx_begin(&engine->tx);
 	engine_drain_kicks(engine);
+	if (unlikely(__atomic_load_n(&engine->pages_came, __ATOMIC_RELAXED)))
+		paging_wake(engine);
 	work = engine_run_ready(engine, hold && likely(tuning.batch_ack));
 	tx_flush(&engine->tx);
 	lcore_leave(lcore);

@@ -29,6 +29,7 @@
 #include "link/link.h"
 #include "link/runtime.h"
 #include "link/tend.h"
+#include "paging.h"
 #include "report/set.h"
 #include "report/telemetry.h"
 #include "report/write.h"
@@ -297,6 +298,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	engine->report = report;
 	own_mark(report_fd);
 	engine->canary_fd = report_fd;
+	paging_start(engine);
 	provider_engines[provider_count++] = engine;
 	if (settings->telemetry && !provider_attaches(settings))
 		rc = provider_start_telemetry(report);

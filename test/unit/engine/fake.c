@@ -112,6 +112,7 @@ int packet_seal_in_place(struct packet_out *out, uint8_t *tail)
 }
 
 unsigned int fake_known_good;
+struct qp *fake_waiting;
 
 bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,
 		    uint64_t now_ns, struct qp **qp)
@@ -133,6 +134,14 @@ void device_each_qp(const struct device *device, void (*each)(struct qp *qp, voi
 	(void)device;
 	if (fake_receiver)
 		each(fake_receiver, arg);
+}
+
+void qp_wake_waiting(struct qp_waiting *waiting, void (*each)(struct qp *qp, void *arg), void *arg)
+{
+	(void)waiting;
+	if (fake_waiting)
+		each(fake_waiting, arg);
+	fake_waiting = NULL;
 }
 
 int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const struct path *path)

@@ -39,6 +39,7 @@ extern struct qp *fake_receiver;
 extern unsigned int fake_looped;     /* frames that were trusted */
 extern unsigned int fake_known_good; /* whose checksums were verified by the port */
 extern enum ibv_event_type fake_last_event;
+extern struct qp *fake_waiting; /* the one that waits for a page, or NULL */
 
 void fake_qp_init(struct qp *qp, const uint8_t dst_mac[6]);
 

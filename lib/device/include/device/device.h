@@ -15,6 +15,7 @@
 #include "device/objects.h"
 #include "device/quota.h"
 #include "mem/dm.h"
+#include "qp/qp.h"
 #include "queue/moderator.h"
 #include "telemetry/counters.h"
 #include "wire/build.h"
@@ -63,8 +64,10 @@ struct device {
 	enum ibv_mtu
 		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
-	struct counters counters; /* written by the engine's thread */
-	struct early_pool *early; /* packets that came before their turn; engine's thread */
+	struct counters counters;  /* written by the engine's thread */
+	struct early_pool *early;  /* packets that came before their turn; engine's thread */
+	struct pager *pager;	   /* set by who drives the device; NULL: accesses wait for pages */
+	struct qp_waiting waiting; /* queue pairs that wait for it; engine's thread or lock */
 
 	const struct engine_ops *ops; /* set by who drives the device */
 	void *engine;

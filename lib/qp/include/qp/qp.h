@@ -28,6 +28,9 @@ struct queue_domain;
 struct sq;
 struct srq;
 
+/* Queue pairs that wait for pages of on-demand regions. Zeros are none. Engine's thread or lock. */
+LIST_HEAD(qp_waiting, qp);
+
 /* The engine's own marks on a queue pair; the queue pair never reads them. */
 struct qp_sched {
 	TAILQ_ENTRY(qp) ready_link;
@@ -55,6 +58,8 @@ struct qp_init {
 	bool sig_all;
 	uint32_t qpn;
 	struct counters *counters;
+	struct qp_waiting
+		*waiting;	  /* where it waits for pages; NULL: with a pager that needs none */
 	struct early_pool *early; /* where packets wait for their turn; NULL: they are dropped */
 	uint8_t max_rd_atomic;	  /* the device's limits */
 	uint8_t max_dest_rd_atomic;
@@ -180,6 +185,10 @@ bool qp_is_quiet(const struct qp *qp);
 
 /** Engine: an acknowledgement is all that qp_run would send; it may wait a little. */
 bool qp_owes_ack_only(const struct qp *qp);
+
+/** Engine: pages have come. Take all queue pairs off the list, and call `each` for them: they want
+ * qp_run. */
+void qp_wake_waiting(struct qp_waiting *waiting, void (*each)(struct qp *qp, void *arg), void *arg);
 
 /** Engine: when qp_timeout wants to be called at the earliest; UINT64_MAX for never. May move at
  * every other call. */

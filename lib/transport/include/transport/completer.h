@@ -53,6 +53,12 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
  */
 enum fault completer_timeout(struct completer *completer, uint64_t now_ns);
 
+/**
+ * Pages have come. If an answer was dropped for the lack of one (recovery.page_absent), everything
+ * unanswered is asked for again from now on. That uses up no retry.
+ */
+void completer_resume(struct completer *completer, uint64_t now_ns);
+
 /** The oldest request is done: complete it if it is signaled, and free it. FAULT_NONE, or
  * FAULT_CQ_OVERRUN. */
 enum fault completer_done(struct completer *completer);

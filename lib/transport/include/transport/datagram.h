@@ -41,6 +41,7 @@ struct datagram {
 	uint32_t qpn; /* our own */
 	uint32_t mtu; /* of the port, bytes: the longest message */
 	uint16_t pkey;
+	bool absent; /* a page of what is to be sent next was not in memory */
 
 	uint32_t qkey;
 	struct psn psn; /* of the next packet sent; nobody checks it */
@@ -50,7 +51,8 @@ struct datagram {
  * Send messages.
  *
  * @param more
- *   Set true when budget or sink ended it, not the queue or the pacer.
+ *   Set true when budget or sink ended it, not the queue, the pacer or a page that is not in memory
+ * (`absent`).
  * @return
  *   FAULT_NONE, or why the oldest request cannot be sent; it is not completed yet.
  */

@@ -24,7 +24,10 @@ unsigned int placement_access(const struct packet *packet);
  *   Our queue pair that the peer is connected to.
  * @return
  *   FAULT_NONE; FAULT_INVALID_REQUEST or FAULT_ACCESS: nothing is changed.
+ * @param absent
+ *   Set true with FAULT_ACCESS where a page is not in memory, and nothing else is wrong.
  */
-enum fault placement_execute(const struct pd *pd, uint32_t qpn, const struct packet *packet);
+enum fault placement_execute(const struct pd *pd, uint32_t qpn, const struct packet *packet,
+			     bool *absent);
 
 #endif

@@ -41,7 +41,8 @@ bool receive_take(struct receive *receive, struct rq *rq, struct srq *srq);
  * Store the message's next bytes.
  *
  * @return
- *   MR_OK; else no byte was stored, MR_OUT_OF_RANGE where the list is too short.
+ *   MR_OK; else no byte was stored, MR_OUT_OF_RANGE where the list is too short, MR_ABSENT where a
+ * page is not in memory.
  */
 enum mr_status receive_store(struct receive *receive, const struct pd *pd, const void *data,
 			     uint32_t len);

@@ -84,6 +84,8 @@ struct recovery {
 	bool timing;	  /* a packet is timed, */
 	bool probed;	  /* which is a probe */
 	bool answered;	  /* one was timed that is no probe, or had an answer before it */
+	bool page_absent; /* what una stands for was answered, and a page that the answer belongs
+			     into is not in memory: answers are dropped until it is */
 	struct psn timed; /* only while `timing`, which ends when una passes it
 			     (recovery_answered): una <= timed < top */
 };
@@ -125,6 +127,13 @@ void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
 /** Everything before `una` is acknowledged; comes before recovery_progress. */
 void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_ns);
+
+/** An answer cannot be stored yet: nothing is sent or taken in, and no timer runs but that of a
+ * peer that was not ready. */
+void recovery_hold(struct recovery *recovery);
+
+/** It can be, by now: it is to be asked for again. */
+void recovery_release(struct recovery *recovery, uint64_t now_ns);
 
 /** Nothing is in flight: no timer runs. */
 static inline void recovery_idle(struct recovery *recovery)

@@ -12,6 +12,7 @@
 
 #include "base/psn.h"
 #include "telemetry/counters.h"
+#include "transport/page_wait.h"
 #include "transport/peer.h"
 #include "transport/sink.h"
 #include "transport/status.h"
@@ -72,12 +73,23 @@ struct replies {
 	 * memory for them. */
 	uint32_t mask;
 
+	bool absent;	 /* a page of the next response was not in memory: nothing goes out */
+	bool refuses;	 /* but a NAK for `refused` that tells the requester to wait */
+	uint8_t refusal; /* its syndrome */
+
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
 	uint32_t newest;     /* counts up */
 	uint32_t remembered; /* entries that are valid, at most `resources` and mask + 1 */
 	struct reply *resource;
 	struct counters *counters;
+	struct page_wait page_wait; /* of the next response */
+	struct psn refused;	    /* while `refuses`, which is until the next turn */
 };
+
+/** The requester has sent the packet `psn` again, which was executed. If what it lacks waits for a
+ * page, the requester is told to wait as well. `min_rnr_timer` is an attribute of the queue pair.
+ */
+void replies_ask_patience(struct replies *replies, struct psn psn, uint8_t min_rnr_timer);
 
 /** From now on `resources` READs and atomics at a time. What is owed and remembered stays, as far
  * as there is room. Control. 0 or -ENOMEM. */

@@ -63,6 +63,7 @@ struct requester {
 	uint32_t place_index;
 	struct sgl sgl;	    /* of the request at place_index, at the next byte to send */
 	bool flush_repeats; /* the form of FLUSHes' ICRC; see packet_icrc_ok */
+	bool absent;	    /* a page of what is to be sent next was not in memory */
 	uint32_t unasked;   /* packets sent since an acknowledgement was asked for */
 };
 
@@ -82,7 +83,8 @@ void requester_reset(struct requester *requester, enum requester_state state);
  * @param budget
  *   How many at most.
  * @param more
- *   Set true when budget or sink ended it, not the queue, a fence, the window or the pacer.
+ *   Set true when budget or sink ended it, not the queue, a fence, the window, the pacer or a page
+ * that is not in memory (`absent`).
  * @return
  *   How many were sent.
  */

@@ -14,6 +14,7 @@
 #include "queue/rq.h"
 #include "telemetry/counters.h"
 #include "transport/early.h"
+#include "transport/page_wait.h"
 #include "transport/receive.h"
 #include "transport/replies.h"
 #include "transport/status.h"
@@ -37,6 +38,8 @@ enum responder_gap {
 	GAP_NOT_READY, /* an RNR NAK for it was made: what is behind it is kept without an answer */
 	GAP_WAITS,     /* it is kept, and had no receive request: an RNR NAK is made when it comes
 			  again, or a sequence NAK when a packet from behind it comes before */
+	GAP_PAGE,      /* it is kept, and a page that it accesses is not in memory: it is executed
+			  when that comes (responder_resume); what is behind it is kept */
 };
 
 /* What a WRITE needs stands together, behind three pointers (lib/qp/internal.h has the lines). */
@@ -89,6 +92,11 @@ struct responder {
 	 * cq */
 	struct srq *(*find_srq)(void *domain, uint32_t number);
 	void *domain;
+
+	/* A request that has met an absent page: its PSN, which is only compared with epsn for
+	 * equality, so that nobody has to move it along. */
+	struct psn page_psn;
+	struct page_wait page_wait;
 };
 
 /* How far behind epsn an acknowledgement may be. A requester compares it with what it has sent, so
@@ -126,6 +134,10 @@ void responder_reset(struct responder *responder, struct psn epsn);
  * completed, already.
  */
 enum fault responder_receive(struct responder *responder, const struct packet *packet);
+
+/** Pages have come, perhaps the one that is waited for: execute what is kept. As
+ * responder_receive. */
+enum fault responder_resume(struct responder *responder);
 
 /** Assert what holds between two packets while the queue pair receives; for builds with assertions.
  */

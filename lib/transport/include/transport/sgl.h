@@ -44,7 +44,8 @@ static inline void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t
  * @param frags
  *   Room for PACKET_FRAGS_MAX.
  * @return
- *   MR_OK, or why an entry may not be used; then nothing has moved.
+ *   MR_OK, or why an entry may not be used; or MR_ABSENT, where a page of an on-demand region is
+ * not in memory. Then nothing has moved.
  */
 enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
 			  struct packet_frag *frags, uint32_t *count);
@@ -54,8 +55,8 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
  * checked first. What belongs into a null region is dropped.
  *
  * @return
- *   MR_OK, or why an entry may not be used; then no byte was stored, but for MR_FAULT, where those
- * before the fault may have been.
+ *   MR_OK, or why an entry may not be used; or MR_ABSENT, as by sgl_gather. Then no byte was
+ * stored, but for MR_FAULT, where those before the fault may have been.
  */
 enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len);
 

@@ -117,6 +117,9 @@ enum nak_code {
 /** Nanoseconds that an RNR NAK timer code, below 32, asks to wait, 9.7.5.2.8 table 46. MT-safe. */
 uint64_t rnr_timer_ns(uint8_t code);
 
+/** The code of the shortest RNR NAK timer of at least so long, or of the longest. MT-safe. */
+uint8_t rnr_timer_code(uint64_t ns);
+
 /** Nanoseconds of a local ACK timeout exponent (4.096 us * 2^exponent), 9.7.6.1.3; 0 means none.
  * MT-safe. */
 uint64_t ack_timeout_ns(uint8_t exponent);

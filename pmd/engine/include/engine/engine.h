@@ -33,6 +33,7 @@ struct engine {
 	/* Queue pairs that were kicked while somebody else ran the engine: a stack through
 	 * kick_next. Atomic. */
 	struct qp *kicks __rte_cache_aligned;
+	bool pages_came; /* queue pairs that wait for pages are to be run (paging.c); atomic */
 
 	struct polling polling __rte_cache_aligned;
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An engine's side of pages that are not in memory: the pager's threads, and word of a page. */
+#include "paging.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "device/device.h"
+#include "engine/engine.h"
+#include "engine/shared.h"
+#include "link/privilege.h"
+#include "mem/pager.h"
+#include "qp/qp.h"
+
+static int paging_start_thread(void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int rc;
+
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = privilege_create(&thread, run, arg, false);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		return rc;
+	pthread_setname_np(thread, "uroce-page");
+	pthread_detach(thread);
+	return 0;
+}
+
+static void paging_run(struct qp *qp, void *engine)
+{
+	engine_mark_ready(engine, qp);
+}
+
+void paging_wake(struct engine *engine)
+{
+	/* Before the queue pairs look: what comes later is told of again. */
+	__atomic_store_n(&engine->pages_came, false, __ATOMIC_SEQ_CST);
+	qp_wake_waiting(&engine->device->waiting, paging_run, engine);
+}
+
+/* A thread of the pager's. The owner may have looked for this word just before, and go; so this
+ * thread stays until it was taken, by the next owner or by itself. */
+static void paging_came(void *arg)
+{
+	struct engine *engine = arg;
+	unsigned int tries = 0;
+
+	__atomic_store_n(&engine->pages_came, true, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&engine->pages_came, __ATOMIC_SEQ_CST) &&
+	       !__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE)) {
+		if (engine_try(engine)) {
+			engine_transmit(engine);
+			engine_release(engine);
+			return;
+		}
+		tries = shared_wait(tries);
+	}
+}
+
+void paging_start(struct engine *engine)
+{
+	const struct pager_config config = {
+		.now_ns = &engine->now_ns,
+		.came = paging_came,
+		.user = engine,
+		.start = paging_start_thread,
+	};
+	const int rc = pager_create(&config, &engine->device->pager);
+
+	if (rc != 0)
+		log_info("%s: a page of an on-demand region that is not in memory stops the device "
+			 "until it is: %s",
+			 engine->device->config.name, strerror(-rc));
+}
