@@ -300,7 +300,9 @@ void forge_check(struct sim *sim)
 			return;
 	}
 	for (unsigned int i = 0; i < sim->hosts; i++) {
-		if (counters_get(&sim->host[i].device->counters, COUNTER_rnr_nak_sent) > 0)
+		/* What was sent again after a wait comes twice. */
+		if (counters_get(&sim->host[i].device->counters, COUNTER_rnr_nak_sent) > 0 ||
+		    counters_get(&sim->host[i].device->counters, COUNTER_page_waits) > 0)
 			return;
 		naks += counters_get(&sim->host[i].device->counters, COUNTER_packet_seq_err);
 	}

@@ -335,6 +335,20 @@ static void host_turn(void *context, void *argument)
 	app_wake(host);
 }
 
+static void host_wake(struct qp *qp, void *host)
+{
+	(void)host;
+	host_ready(qp_user(qp));
+}
+
+void host_pages_came(struct host *host)
+{
+	if (host->device == NULL)
+		return;
+	qp_wake_waiting(&host->device->waiting, host_wake, host);
+	host_want_turn(host, rng_range(&host->absence.rng, 1, host->pace.turn_ns));
+}
+
 void host_kick(struct end *end)
 {
 	struct device *device = end->host->device;
@@ -376,6 +390,7 @@ void host_start(struct host *host, uint32_t cqe)
 	host->device->link_up = true;
 	sim_check(sim, device_add_gid(host->device, &host->gid, -1, 0) == 0, "device_add_gid");
 	sim_check(sim, pd_create(host->device->keys, &host->pd) == 0, "pd_create");
+	absent_start(host);
 	sim_check(sim, channel_init(&host->channel) == 0, "channel_init");
 	fcntl(host->channel.fd, F_SETFL, O_NONBLOCK);
 	rings_start(host, cqe);

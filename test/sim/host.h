@@ -10,6 +10,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "absent.h"
 #include "base/psn.h"
 #include "device/xrcd.h"
 #include "link.h"
@@ -128,6 +129,7 @@ struct host {
 	struct memory memory;
 	struct pool pools[POOLS];
 	struct xrcd *xrcd;
+	struct absence absence;
 	struct rings rings;
 	struct channel channel;
 	struct host_cq cqs[HOST_CQS_MAX];
@@ -155,6 +157,9 @@ void host_stop(struct host *host);
 
 /** Free what hosts keep from program to program. */
 void host_fini(struct host *host);
+
+/** Pages have come: queue pairs that waited for some want their turn. */
+void host_pages_came(struct host *host);
 
 /** A queue pair wants its turn. */
 void host_kick(struct end *end);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "mem/mr.h"
+#include "mem/pd.h"
 
 #define PAGE_BYTES    4096u
 #define GAP_MAX_BYTES 40
@@ -183,6 +184,8 @@ void memory_register(struct memory *memory, struct pd *pd, struct rng *rng)
 		default:
 			break;
 		}
+		if (pd->pager != NULL)
+			access |= IBV_ACCESS_ON_DEMAND;
 		check_registered(mr_register(pd, addr, region->size, iova, access, &region->mr));
 		region->iova = region->mr->iova;
 		region->key = region->mr->key;

@@ -200,6 +200,9 @@ static bool spoil(struct flow *flow, int32_t at, enum mishap mishap)
 		seal_receive(flow, &flow->receives[work->receive]);
 		break;
 	case MISHAP_NOT_READY:
+		/* A page that is not in memory may use up as few RNR retries before. */
+		if (flow->sim->variant.absent > 0)
+			return false;
 		not_ready(flow);
 		break;
 	default:

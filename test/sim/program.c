@@ -399,8 +399,10 @@ static void make_mishap(struct sim *sim)
 		if (!mishap_inflict(flow, mishap, &flow->rng))
 			continue;
 		flow->from->in->loose = true;
-		/* Where the peer fails it does not answer again: a lost NAK stays lost. */
-		flow->may_give_up = !sim->lossless && mishap_info(mishap)->peer_fails;
+		/* Where the peer fails it does not answer again: a lost NAK stays lost, and so does
+		 * one that comes while an earlier answer waits for its page. */
+		flow->may_give_up = (!sim->lossless || sim->variant.absent > 0) &&
+				    mishap_info(mishap)->peer_fails;
 		return;
 	}
 	sim->scenario = SCENARIO_SOUND;
@@ -442,9 +444,10 @@ static void make_timeouts(struct sim *sim)
 			end->timeout++;
 		if (!sim->tight)
 			end->timeout += (uint8_t)rng_below(&sim->rng, 3);
-		/* No timer at all: for links without losses. */
+		/* No timer at all: for links without losses. What waits for a page may be dropped
+		 * and sent again, as if it were lost. */
 		if (sim->lossless && !sim->tight && sim->scenario == SCENARIO_SOUND &&
-		    rng_chance(&sim->rng, 100000))
+		    rng_chance(&sim->rng, 100000) && sim->variant.absent == 0)
 			end->timeout = 0;
 	}
 	for (unsigned int i = 0; i < SIM_HOSTS_MAX * SIM_HOSTS_MAX; i++) {
@@ -469,7 +472,8 @@ static void make_promises(struct sim *sim)
 			attr->duplicate_ppm == 0 && attr->ghost_ppm == 0 && attr->reorder_ppm == 0;
 		flow->exact = flow->ordered && attr->loss_ppm == 0 && attr->corrupt_ppm == 0 &&
 			      attr->burst_ppm == 0 && flow->pool == NULL && !flow->loose &&
-			      !flow->to->in_group && flow->mishap_at < 0 && !sim->abrupt;
+			      !flow->to->in_group && flow->mishap_at < 0 && !sim->abrupt &&
+			      sim->variant.absent == 0;
 		if (!flow->exact)
 			continue;
 		/* Each message finds its receive request there. */

@@ -81,6 +81,7 @@ struct sim {
 	uint64_t stats_copied;	  /* of them, to others of a group */
 	uint64_t stats_bytes;
 	uint64_t stats_forged;
+	uint64_t stats_absent; /* pages that were asked for, and were not in memory */
 };
 
 /** Say what is wrong, dump the state, say how to repeat the run, and exit. */

@@ -182,11 +182,22 @@ static void draw(struct variant *variant, uint64_t seed)
 		variant->without = (uint32_t)rng_range(&rng, 1, (1u << TUNING_CHOICES) - 1);
 }
 
+/* Of a stream of its own: the other options of a seed stay as they were before there was this one.
+ */
+static void draw_absent(struct variant *variant, uint64_t seed)
+{
+	struct rng rng = rng_fork(seed, 503);
+
+	if (rng_chance(&rng, 300000))
+		variant->absent = (uint32_t)rng_range(&rng, 1, 1ull << rng_range(&rng, 10, 16));
+}
+
 void variant_draw(struct variant *variant, uint32_t given, uint64_t seed)
 {
 	struct variant drawn = {0};
 
 	draw(&drawn, seed);
+	draw_absent(&drawn, seed);
 	for (unsigned int i = 0; i < VARIANTS_COUNT; i++) {
 		if (!(given >> i & 1))
 			*variant_field(variant, i) = *variant_field(&drawn, i);
