@@ -3,6 +3,8 @@
  * A program with threads, handlers and descriptors of its own, which finds out whether the device
  * that it opens disturbs them. Its argument says which check; it tells on stderr what is wrong.
  */
+#include "inside.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,16 +21,9 @@
 #include <infiniband/verbs.h>
 #include <linux/capability.h>
 
-#define EXPECT(what)                                            \
-	do {                                                    \
-		if (!(what)) {                                  \
-			fprintf(stderr, "not so: %s\n", #what); \
-			_exit(1);                               \
-		}                                               \
-	} while (0)
 #define SOCKETS 32
 
-static struct ibv_context *open_device(void)
+struct ibv_context *open_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
@@ -200,10 +195,9 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } checks[] = {
-	{"start", check_start},
-	{"descriptors", check_descriptors},
-	{"signals", check_signals},
-	{"privileges", check_privileges},
+	{"start", check_start},	    {"descriptors", check_descriptors},
+	{"signals", check_signals}, {"privileges", check_privileges},
+	{"pages", check_pages},
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory whose pages come from afar: on-demand regions behind a userfaultfd, whose handler reads
+ * the content of each page by RDMA over the same device. Each page is held back for longer than all
+ * retries of a queue pair last.
+ */
+#include "inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <linux/userfaultfd.h>
+
+#define PAGE	   4096u
+#define PAGES	   16u
+#define LEN	   64u
+#define AT	   128u /* where in its page */
+#define HOLD_NS	   600000000
+#define TIMEOUT	   14 /* 67 ms: the retries are over before a page comes */
+#define PATIENCE_S 20
+#define ACCESS                                                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct ibv_pd *pd;
+static struct ibv_cq *cq, *fetch_cq;
+static struct ibv_qp *near, *far, *fetch_near, *fetch_far;
+static uint8_t *paged, *store, *stage, *plain;
+static struct ibv_mr *paged_mr, *store_mr, *stage_mr, *plain_mr;
+static int uffd;
+static unsigned int faults; /* atomic */
+
+static struct ibv_qp *make_qp(struct ibv_cq *of)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = of,
+		.recv_cq = of,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+
+	EXPECT(qp);
+	return qp;
+}
+
+static void connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .port_num = 1,
+				   .qp_access_flags = ACCESS,
+				   .path_mtu = IBV_MTU_1024,
+				   .dest_qp_num = peer->qp_num,
+				   .max_dest_rd_atomic = 4,
+				   .max_rd_atomic = 4,
+				   .min_rnr_timer = 12,
+				   .timeout = TIMEOUT,
+				   .retry_cnt = 2,
+				   .rnr_retry = 7,
+				   .ah_attr = {.is_global = 1, .port_num = 1}};
+
+	EXPECT(ibv_query_gid(qp->context, 1, 1, &attr.ah_attr.grh.dgid) == 0);
+	attr.ah_attr.grh.sgid_index = 1;
+	attr.ah_attr.grh.hop_limit = 64;
+	EXPECT(ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				     IBV_QP_ACCESS_FLAGS) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	EXPECT(ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	EXPECT(ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint8_t *local, struct ibv_mr *mr,
+		 uint32_t len, uint8_t *remote, const struct ibv_mr *remote_mr)
+{
+	struct ibv_sge sge = {(uintptr_t)local, len, mr->lkey};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)remote;
+		wr.wr.atomic.rkey = remote_mr->rkey;
+		wr.wr.atomic.compare_add = 1;
+	} else if (opcode != IBV_WR_SEND) {
+		wr.wr.rdma.remote_addr = (uintptr_t)remote;
+		wr.wr.rdma.rkey = remote_mr->rkey;
+	}
+	EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
+}
+
+static void post_receive(uint8_t *to, struct ibv_mr *mr)
+{
+	struct ibv_sge sge = {(uintptr_t)to, LEN, mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad;
+
+	EXPECT(ibv_post_recv(far, &wr, &bad) == 0);
+}
+
+/* Wait for one completion, and see that it is a success. */
+static void await(struct ibv_cq *of)
+{
+	const time_t until = time(NULL) + PATIENCE_S;
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(of, 1, &wc)) == 0)
+		EXPECT(time(NULL) <= until);
+	EXPECT(n == 1);
+	if (wc.status != IBV_WC_SUCCESS)
+		fprintf(stderr, "completion: %s\n", ibv_wc_status_str(wc.status));
+	EXPECT(wc.status == IBV_WC_SUCCESS);
+}
+
+/* Hold a page back, and read what it holds from the store, over the device that waits for it. */
+static void *serve_faults(void *arg)
+{
+	const struct timespec hold = {.tv_nsec = HOLD_NS};
+	struct uffd_msg msg;
+
+	while (read(uffd, &msg, sizeof(msg)) == sizeof(msg)) {
+		const uintptr_t page =
+			(uintptr_t)msg.arg.pagefault.address & ~(uintptr_t)(PAGE - 1);
+		struct uffdio_copy copy = {.dst = page, .src = (uintptr_t)stage, .len = PAGE};
+
+		nanosleep(&hold, NULL);
+		post(fetch_near, IBV_WR_RDMA_READ, stage, stage_mr, PAGE,
+		     store + (page - (uintptr_t)paged), store_mr);
+		await(fetch_cq);
+		__atomic_add_fetch(&faults, 1, __ATOMIC_SEQ_CST);
+		EXPECT(ioctl(uffd, UFFDIO_COPY, &copy) == 0 || errno == EEXIST);
+	}
+	return arg;
+}
+
+static uint8_t *map_pages(void)
+{
+	uint8_t *pages = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	EXPECT(pages != MAP_FAILED);
+	return pages;
+}
+
+static void set_up(void)
+{
+	struct ibv_context *context = open_device();
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	pthread_t thread;
+
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	fetch_cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+	EXPECT(pd && cq && fetch_cq);
+	near = make_qp(cq);
+	far = make_qp(cq);
+	fetch_near = make_qp(fetch_cq);
+	fetch_far = make_qp(fetch_cq);
+	connect_qp(near, far);
+	connect_qp(far, near);
+	connect_qp(fetch_near, fetch_far);
+	connect_qp(fetch_far, fetch_near);
+	paged = map_pages();
+	store = map_pages();
+	stage = map_pages();
+	plain = map_pages();
+	range.range.start = (uintptr_t)paged;
+	range.range.len = PAGES * PAGE;
+	EXPECT(ioctl(uffd, UFFDIO_API, &api) == 0);
+	EXPECT(ioctl(uffd, UFFDIO_REGISTER, &range) == 0);
+	paged_mr = ibv_reg_mr(pd, paged, PAGES * PAGE, ACCESS | IBV_ACCESS_ON_DEMAND);
+	store_mr = ibv_reg_mr(pd, store, PAGES * PAGE, ACCESS);
+	stage_mr = ibv_reg_mr(pd, stage, PAGES * PAGE, ACCESS);
+	plain_mr = ibv_reg_mr(pd, plain, PAGES * PAGE, ACCESS);
+	EXPECT(paged_mr && store_mr && stage_mr && plain_mr);
+	for (size_t i = 0; i < PAGES * PAGE; i++) {
+		store[i] = (uint8_t)(i / PAGE + i * 7);
+		plain[i] = (uint8_t)(i * 3 + 1);
+	}
+	EXPECT(pthread_create(&thread, NULL, serve_faults, NULL) == 0);
+}
+
+/* One more page was held back; but for the bytes at AT, it is as the store has it. */
+static void expect_page(unsigned int page, unsigned int before, uint32_t changed)
+{
+	const uint8_t *is = paged + page * PAGE, *was = store + page * PAGE;
+
+	EXPECT(__atomic_load_n(&faults, __ATOMIC_SEQ_CST) == before + 1);
+	EXPECT(memcmp(is, was, AT) == 0);
+	EXPECT(memcmp(is + AT + changed, was + AT + changed, PAGE - AT - changed) == 0);
+}
+
+/* An operation of which the peer's side is in a page that is held back. */
+static void check_target(enum ibv_wr_opcode opcode, unsigned int page)
+{
+	const unsigned int before = __atomic_load_n(&faults, __ATOMIC_SEQ_CST);
+	uint8_t *at = paged + page * PAGE + AT, *local = plain + page * PAGE;
+	const bool atomic = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	const uint8_t *stored = store + page * PAGE + AT;
+	uint64_t value;
+
+	if (opcode == IBV_WR_SEND)
+		post_receive(at, paged_mr);
+	post(near, opcode, local, plain_mr, atomic ? 8 : LEN, at, paged_mr);
+	await(cq);
+	if (opcode == IBV_WR_SEND)
+		await(cq);
+	if (opcode == IBV_WR_RDMA_READ) {
+		EXPECT(memcmp(local, stored, LEN) == 0);
+	} else if (atomic) {
+		EXPECT(memcmp(local, stored, 8) == 0);
+		memcpy(&value, stored, 8);
+		value++;
+		EXPECT(memcmp(at, &value, 8) == 0);
+	} else {
+		EXPECT(memcmp(at, local, LEN) == 0);
+	}
+	expect_page(page, before, atomic ? 8 : opcode == IBV_WR_RDMA_READ ? 0 : LEN);
+}
+
+/* One whose own side is. */
+static void check_initiator(enum ibv_wr_opcode opcode, unsigned int page)
+{
+	const unsigned int before = __atomic_load_n(&faults, __ATOMIC_SEQ_CST);
+	uint8_t *at = paged + page * PAGE + AT, *remote = plain + page * PAGE;
+	const bool atomic = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	uint8_t was[8];
+
+	memcpy(was, remote, sizeof(was));
+	if (opcode == IBV_WR_SEND)
+		post_receive(remote, plain_mr);
+	post(near, opcode, at, paged_mr, atomic ? 8 : LEN, remote, plain_mr);
+	await(cq);
+	if (opcode == IBV_WR_SEND)
+		await(cq);
+	EXPECT(atomic ? memcmp(at, was, 8) == 0 : memcmp(at, remote, LEN) == 0);
+	expect_page(page, before, atomic ? 8 : opcode == IBV_WR_RDMA_READ ? LEN : 0);
+}
+
+void check_pages(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+						     IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
+	unsigned int page = 0;
+
+	uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	EXPECT(uffd >= 0);
+	set_up();
+	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		fprintf(stderr, "operation %d, target\n", (int)opcodes[i]);
+		check_target(opcodes[i], page++);
+		fprintf(stderr, "operation %d, initiator\n", (int)opcodes[i]);
+		check_initiator(opcodes[i], page++);
+	}
+}
