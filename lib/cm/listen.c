@@ -10,7 +10,8 @@
 static bool is_same(const struct cm_listen_attr *a, const struct cm_listen_attr *b)
 {
 	if (a->service_id != b->service_id || a->datagrams != b->datagrams ||
-	    a->ip_version != b->ip_version || a->any_address != b->any_address)
+	    a->ip_version != b->ip_version || a->any_address != b->any_address ||
+	    a->loopback != b->loopback)
 		return false;
 	return a->any_address || (a->vlan_id == b->vlan_id &&
 				  memcmp(a->address, b->address, sizeof(a->address)) == 0);
@@ -63,6 +64,8 @@ static bool is_for(const struct cm_listen_attr *attr, uint64_t service_id, bool 
 
 	if (attr->service_id != service_id || attr->datagrams != datagrams ||
 	    (attr->ip_version != 0 && attr->ip_version != version))
+		return false;
+	if (attr->loopback && memcmp(from->remote, from->local, sizeof(from->local)) != 0)
 		return false;
 	return attr->any_address ||
 	       (attr->vlan_id == from->vlan_id &&

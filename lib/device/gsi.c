@@ -37,6 +37,19 @@ enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, u
 	return GSI_TAKEN;
 }
 
+uint64_t gsi_deadline_ns(const struct device *device)
+{
+	return device->gsi && device->gsi->deadline_ns ? device->gsi->deadline_ns(device->gsi_user)
+						       : UINT64_MAX;
+}
+
+unsigned int gsi_run(struct device *device, uint64_t now_ns, struct packet_sink *sink)
+{
+	if (gsi_deadline_ns(device) > now_ns || !device->gsi->run)
+		return 0;
+	return device->gsi->run(device->gsi_user, now_ns, sink);
+}
+
 static bool is_ours(const struct device *device, const struct gsi_address *address)
 {
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {

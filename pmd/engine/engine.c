@@ -13,6 +13,7 @@
 #include "base/own.h"
 #include "base/tuning.h"
 #include "device/device.h"
+#include "device/gsi.h"
 #include "gids.h"
 #include "helper.h"
 #include "paging.h"
@@ -175,6 +176,8 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	if (unlikely(__atomic_load_n(&engine->pages_came, __ATOMIC_RELAXED)))
 		paging_wake(engine);
 	work = engine_run_ready(engine, hold && likely(tuning.batch_ack));
+	if (unlikely(engine->device->gsi))
+		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
 	lcore_leave(lcore);
 	/* The port had been full: what it takes now is work as well. */
@@ -360,12 +363,22 @@ static bool engine_has_left(const struct engine *engine)
 	       !TAILQ_EMPTY(&engine->ready);
 }
 
+/* How long the connection manager has nothing to do. What waits because the port is full is
+ * tried again soon. */
+static uint64_t engine_gsi_ns(const struct engine *engine, uint64_t now_ns)
+{
+	const uint64_t at_ns = gsi_deadline_ns(engine->device);
+
+	return at_ns > now_ns ? at_ns - now_ns : LEFT_NS;
+}
+
 uint64_t engine_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 {
 	wheel_watch(&engine->wheel);
 	if (engine_has_left(engine))
 		limit_ns = RTE_MIN(limit_ns, LEFT_NS);
 	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
+	limit_ns = RTE_MIN(limit_ns, engine_gsi_ns(engine, now_ns));
 	return moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
 }
 
@@ -375,7 +388,8 @@ uint64_t engine_due_ns(const struct engine *engine)
 
 	if (engine_has_left(engine))
 		return 0;
-	return RTE_MIN(wheel_watched_ns(&engine->wheel), event_ns);
+	return RTE_MIN(RTE_MIN(wheel_watched_ns(&engine->wheel), event_ns),
+		       gsi_deadline_ns(engine->device));
 }
 
 int engine_create(struct device *device, struct link *link, enum settings_progress progress,

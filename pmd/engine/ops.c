@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
+#include "device/gsi.h"
 #include "engine/engine.h"
 #include "engine/polling.h"
 #include "helper.h"
@@ -36,8 +37,12 @@ static void ops_unlock(void *arg)
 {
 	struct engine *engine = arg;
 
-	if (!engine_has_ended(engine))
-		engine_release(engine);
+	if (engine_has_ended(engine))
+		return;
+	/* MADs of the call leave with it: nobody else may be there to send them soon. */
+	if (gsi_deadline_ns(engine->device) == 0)
+		engine_transmit(engine);
+	engine_release(engine);
 }
 
 static void ops_attach(void *arg, struct qp *qp)
@@ -145,40 +150,84 @@ static void ops_leave(void *arg, const union ibv_gid *gid)
 }
 
 /* One step of address resolution: look, ask if it is time to. Returns whether `mac` is known. */
-static bool resolve_step(struct engine *engine, const struct address *from,
-			 const uint8_t gid[GID_LEN], uint8_t mac[6])
+static bool resolve_step_locked(struct engine *engine, const struct address *from,
+				const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
-	struct rte_mbuf *mbuf;
+	struct rte_mbuf *mbuf = tx_alloc(&engine->tx);
 	size_t len = 0;
 	bool known;
 
-	ops_lock(engine);
-	mbuf = tx_alloc(&engine->tx);
-	if (!mbuf) {
-		ops_unlock(engine);
+	if (!mbuf)
 		return false;
-	}
 	known = link_resolve(engine->link, NEIGH_TRUSTED, from, gid, clock_ns(&engine->clock), mac,
 			     rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
 	if (len > 0)
 		tx_send(&engine->tx, mbuf, (uint32_t)len);
 	else
 		rte_pktmbuf_free(mbuf);
+	return known;
+}
+
+static bool resolve_step(struct engine *engine, const struct address *from,
+			 const uint8_t gid[GID_LEN], uint8_t mac[6])
+{
+	bool known;
+
+	ops_lock(engine);
+	known = resolve_step_locked(engine, from, gid, mac);
 	ops_unlock(engine);
 	return known;
+}
+
+static struct address address_of(const struct engine *engine, uint8_t sgid_index)
+{
+	const struct device_gid *gid = &engine->device->gids[sgid_index];
+	struct address from = {.vlan = gid->vlan_id, .ifindex = gid->ndev_ifindex};
+
+	memcpy(from.gid, gid->gid.raw, sizeof(from.gid));
+	return from;
 }
 
 /* Addresses may change while their neighbours are looked for. */
 static struct address resolve_from(struct engine *engine, uint8_t sgid_index)
 {
-	const struct device_gid *gid = &engine->device->gids[sgid_index];
 	struct address from;
 
 	ops_lock(engine);
-	from = (struct address){.vlan = gid->vlan_id, .ifindex = gid->ndev_ifindex};
-	memcpy(from.gid, gid->gid.raw, sizeof(from.gid));
+	from = address_of(engine, sgid_index);
 	ops_unlock(engine);
 	return from;
+}
+
+static int ops_route(void *arg, uint8_t sgid_index, const union ibv_gid *dgid,
+		     struct device_hop *hop)
+{
+	struct engine *engine = arg;
+	struct link_hop found;
+	struct address from;
+	int rc;
+
+	if (engine_has_ended(engine) || sgid_index >= DEVICE_GIDS_MAX)
+		return -ENETUNREACH;
+	from = resolve_from(engine, sgid_index);
+	rc = link_route(engine->link, &from, dgid->raw, &found);
+	if (rc != 0)
+		return rc;
+	*hop = (struct device_hop){.known = found.known, .has_stale = found.has_stale};
+	memcpy(hop->mac, found.mac, sizeof(hop->mac));
+	memcpy(hop->gid, found.gid, sizeof(hop->gid));
+	return 0;
+}
+
+static bool ops_look(void *arg, uint8_t sgid_index, const uint8_t gid[GID_LEN], uint8_t mac[6])
+{
+	struct engine *engine = arg;
+	struct address from;
+
+	if (engine_has_ended(engine) || sgid_index >= DEVICE_GIDS_MAX)
+		return false;
+	from = address_of(engine, sgid_index);
+	return resolve_step_locked(engine, &from, gid, mac);
 }
 
 static int ops_resolve(void *arg, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6])
@@ -257,6 +306,8 @@ const struct engine_ops engine_ops_pmd = {
 	.join = ops_join,
 	.leave = ops_leave,
 	.resolve = ops_resolve,
+	.route = ops_route,
+	.look = ops_look,
 	.map = ops_map,
 	.unmap = ops_unmap,
 };

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
-OWN = "UROCE_1.0"
+OWN = ("UROCE_1.0", "UROCE_PRIVATE")
 # Letters of nm: what a program that binds to the symbol can tell apart.
 KINDS = {"T": "function", "W": "function", "A": "version", "B": "data", "D": "data", "R": "data", "V": "data"}
 

@@ -116,6 +116,7 @@ struct cm_listen_attr {
 	bool any_address;
 	uint8_t address[16]; /* GID, where not any_address */
 	int32_t vlan_id;     /* of the address */
+	bool loopback;	     /* only requests that come from that address itself */
 	uint32_t backlog;    /* requests that wait for cm_next_event; more are rejected */
 	void *user;
 };

@@ -106,6 +106,14 @@ struct device {
 	void *event_user;
 };
 
+/* Where packets to a destination go. */
+struct device_hop {
+	bool known; /* mac is all there is to know */
+	uint8_t mac[6];
+	bool has_stale;	 /* mac is what was true once, should nobody answer */
+	uint8_t gid[16]; /* else: the neighbour to look for */
+};
+
 /*
  * What drives a device. Registered by the poll-mode side; a simulator brings its own.
  * The functions get device->engine.
@@ -145,6 +153,14 @@ struct engine_ops {
 	/* The link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT,
 	 * -ENETUNREACH. Not under lock. */
 	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
+	/*
+	 * The same in two parts, for who cannot wait: the way to dgid (asks the kernel; not under
+	 * lock; 0 or -ENETUNREACH), and a look at whether the neighbour is known by now, which asks
+	 * for it now and then (engine's thread or lock).
+	 */
+	int (*route)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid,
+		     struct device_hop *hop);
+	bool (*look)(void *engine, uint8_t sgid_index, const uint8_t gid[16], uint8_t mac[6]);
 };
 
 /** Create a device without addresses and without an engine. 0, -EINVAL, -ENOMEM. */

@@ -27,7 +27,19 @@ struct gsi_ops {
 	 */
 	void (*receive)(void *user, const struct gsi_address *from, const uint8_t *mad, size_t len,
 			uint64_t now_ns);
+	/* Send what waits, and run the timers that are due. Engine's thread or lock. Return how
+	 * much there was to do. NULL: nothing is ever due. */
+	unsigned int (*run)(void *user, uint64_t now_ns, struct packet_sink *sink);
+	/* When `run` is due; 0: now, UINT64_MAX: never. Engine's thread or lock. */
+	uint64_t (*deadline_ns)(void *user);
 };
+
+/** Call `run` of the device's receiver of MADs, where it is due. Engine's thread or lock. Returns
+ * how much there was to do. */
+unsigned int gsi_run(struct device *device, uint64_t now_ns, struct packet_sink *sink);
+
+/** When gsi_run has something to do. Engine's thread or lock. */
+uint64_t gsi_deadline_ns(const struct device *device);
 
 /**
  * Send a MAD of MAD_LEN bytes. Engine's thread or lock.

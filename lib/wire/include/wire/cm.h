@@ -78,7 +78,8 @@ enum cm_private_len {
 	REASON(DUPLICATE_LOCAL_COMM_ID, 30)          \
 	REASON(INVALID_CLASS_VERSION, 31)            \
 	REASON(INVALID_FLOW_LABEL, 32)               \
-	REASON(INVALID_ALT_FLOW_LABEL, 33)
+	REASON(INVALID_ALT_FLOW_LABEL, 33)           \
+	REASON(VENDOR_OPTION_NOT_SUPPORTED, 35)
 
 enum cm_rej_reason {
 #define REASON(name, value) CM_REJ_##name = value,

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection manager of a device at work: MADs in and out, timers, events. */
+#include "cm/agent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "agent.h"
+#include "device/limits.h"
+
+static struct agent *agent_of_sink(struct cm_sink *sink)
+{
+	return container_of(sink, struct agent, sink);
+}
+
+/* A MAD for which there is no room is lost, as the network loses MADs: the timers make up for it.
+ */
+static void queue_mad(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
+{
+	struct agent *agent = agent_of_sink(sink);
+	struct agent_mad *slot = &agent->mads[agent->tail % AGENT_MADS];
+
+	if (agent->tail - agent->head == AGENT_MADS)
+		return;
+	slot->to = *to;
+	memcpy(slot->bytes, mad, sizeof(slot->bytes));
+	agent->tail++;
+}
+
+static void tell_events(struct agent *agent, uint64_t now_ns)
+{
+	struct cm_event event;
+
+	while (cm_next_event(agent->cm, &event))
+		agent->notify.event(&event, now_ns);
+}
+
+static void agent_receive(void *user, const struct gsi_address *from, const uint8_t *mad,
+			  size_t len, uint64_t now_ns)
+{
+	struct agent *agent = user;
+
+	cm_receive(agent->cm, mad, len, from, now_ns);
+	tell_events(agent, now_ns);
+}
+
+/* Send as many as the sink takes. */
+static unsigned int send_mads(struct agent *agent, struct packet_sink *sink)
+{
+	const uint32_t before = agent->head;
+
+	while (agent->head != agent->tail) {
+		const struct agent_mad *mad = &agent->mads[agent->head % AGENT_MADS];
+
+		/* Only room comes by itself. A MAD that cannot be sent otherwise is lost. */
+		if (gsi_send(agent->device, &mad->to, mad->bytes, sink) == -EAGAIN)
+			break;
+		agent->head++;
+	}
+	return agent->head - before;
+}
+
+static unsigned int agent_run(void *user, uint64_t now_ns, struct packet_sink *sink)
+{
+	struct agent *agent = user;
+	unsigned int work = 0;
+
+	if (cm_deadline_ns(agent->cm) <= now_ns) {
+		cm_expire(agent->cm, now_ns);
+		tell_events(agent, now_ns);
+		work++;
+	}
+	work += queries_run(agent, now_ns);
+	work += send_mads(agent, sink);
+	return work;
+}
+
+static uint64_t agent_deadline_ns(void *user)
+{
+	const struct agent *agent = user;
+
+	if (agent->head != agent->tail)
+		return 0;
+	return RTE_MIN(cm_deadline_ns(agent->cm), queries_deadline_ns(agent));
+}
+
+static const struct gsi_ops agent_gsi_ops = {
+	.receive = agent_receive,
+	.run = agent_run,
+	.deadline_ns = agent_deadline_ns,
+};
+
+const struct cm_ports_ops *agent_ports(const struct agent *agent, void **user)
+{
+	*user = agent->device->cm_ports_user;
+	return agent->device->cm_ports ? agent->device->cm_ports : &cm_ports_local;
+}
+
+static int make(struct device *device, const struct agent_notify *notify, struct agent **out)
+{
+	struct agent *agent = calloc(1, sizeof(*agent));
+	struct cm_config config = {
+		.ca_guid = rte_be_to_cpu_64(device->node_guid_be),
+		.ack_delay = DEVICE_LOCAL_ACK_DELAY,
+	};
+	void *ports_user;
+	int rc;
+
+	if (!agent)
+		return -ENOMEM;
+	agent->device = device;
+	agent->notify = *notify;
+	agent->sink.send = queue_mad;
+	LIST_INIT(&agent->queries);
+	agent->look_ns = UINT64_MAX;
+	config.sink = &agent->sink;
+	rc = agent_ports(agent, &ports_user)->ids(ports_user, &config.id_mask, &config.id_value);
+	if (rc == 0)
+		rc = cm_create(&config, &agent->cm);
+	if (rc != 0)
+		free(agent);
+	else
+		*out = agent;
+	return rc;
+}
+
+static void destroy(struct agent *agent)
+{
+	cm_destroy(agent->cm);
+	free(agent);
+}
+
+int agent_get(struct device *device, const struct agent_notify *notify, struct agent **agent)
+{
+	struct agent *made;
+	int rc = make(device, notify, &made);
+
+	if (rc != 0)
+		return rc;
+	device->ops->lock(device->engine);
+	if (!device->gsi) {
+		device->gsi_user = made;
+		device->gsi = &agent_gsi_ops;
+		*agent = made;
+		made = NULL;
+	} else if (device->gsi == &agent_gsi_ops) {
+		*agent = device->gsi_user;
+	} else {
+		rc = -EBUSY;
+	}
+	device->ops->unlock(device->engine);
+	/* Another thread was first. */
+	if (made)
+		destroy(made);
+	return rc;
+}
+
+void agent_destroy(struct agent *agent)
+{
+	struct device *device = agent->device;
+
+	device->ops->lock(device->engine);
+	device->gsi = NULL;
+	device->gsi_user = NULL;
+	device->ops->unlock(device->engine);
+	destroy(agent);
+}
+
+struct cm *agent_enter(struct agent *agent, uint64_t *now_ns)
+{
+	struct device *device = agent->device;
+
+	device->ops->lock(device->engine);
+	*now_ns = device->ops->now(device->engine);
+	return agent->cm;
+}
+
+void agent_leave(struct agent *agent)
+{
+	struct device *device = agent->device;
+
+	tell_events(agent, device->ops->now(device->engine));
+	device->ops->unlock(device->engine);
+}
+
+void agent_wait(struct agent *agent)
+{
+	agent->device->ops->wait(agent->device->engine);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of an agent share. */
+#ifndef CM_AGENT_INTERNAL_H
+#define CM_AGENT_INTERNAL_H
+
+#include "cm/agent.h"
+
+#define AGENT_MADS 1024u /* that wait for the next pass; a power of two */
+
+struct agent_mad {
+	struct gsi_address to;
+	uint8_t bytes[MAD_LEN];
+};
+
+LIST_HEAD(agent_queries, agent_query);
+
+/* Engine's thread or lock. */
+struct agent {
+	struct device *device;
+	struct cm *cm;
+	struct agent_notify notify;
+	struct cm_sink sink;
+	struct agent_queries queries;
+	uint64_t look_ns; /* when the queries are looked at next; UINT64_MAX: there are none */
+	uint64_t look_pause_ns; /* until the look after that */
+	uint32_t head, tail;	/* free-running */
+	struct agent_mad mads[AGENT_MADS];
+};
+
+/** Look at all queries, where it is time. Returns how many ended. */
+unsigned int queries_run(struct agent *agent, uint64_t now_ns);
+
+/** When queries_run is due; UINT64_MAX: never. */
+uint64_t queries_deadline_ns(const struct agent *agent);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How librdmacm.so.1 reaches the connection manager in libibverbs.so.1: one table of functions of
+ * one symbol, uroce_private_cm@UROCE_PRIVATE. Both libraries come from one build; the version is
+ * for who mixes them nevertheless.
+ *
+ * Each function is the one of its name, in cm/agent.h, cm/cm.h and queue/channel.h.
+ */
+#ifndef CM_PRIVATE_H
+#define CM_PRIVATE_H
+
+#include <infiniband/verbs.h>
+
+#include "cm/agent.h"
+#include "queue/channel.h"
+
+#define CM_PRIVATE_VERSION 1
+
+struct cm_private {
+	/* The agent of a context's device. 0, -ENODEV where the context is a parent process's or
+	 * closed, or as agent_get. MT-safe. */
+	int (*agent_of)(struct ibv_context *context, const struct agent_notify *notify,
+			struct agent **agent);
+	struct cm *(*agent_enter)(struct agent *agent, uint64_t *now_ns);
+	void (*agent_leave)(struct agent *agent);
+	void (*agent_wait)(struct agent *agent);
+	const struct cm_ports_ops *(*agent_ports)(const struct agent *agent, void **user);
+	int (*agent_find_gid)(struct agent *agent, const uint8_t *gid, uint8_t ip_version,
+			      uint32_t ifindex, struct device_gid *found);
+	int (*agent_find_own)(const struct agent *agent, const struct gsi_address *address,
+			      struct device_gid *found);
+	int (*agent_choose_source)(struct agent *agent, const uint8_t dgid[16], uint32_t ifindex,
+				   struct device_gid *found);
+	int (*agent_resolve)(struct agent *agent, struct agent_query *query, uint8_t sgid_index,
+			     const uint8_t dgid[16], uint64_t timeout_ns);
+	void (*agent_forget)(struct agent_query *query);
+
+	int (*cm_listen)(struct cm *cm, const struct cm_listen_attr *attr,
+			 struct cm_listener **listener);
+	void (*cm_unlisten)(struct cm_listener *listener, uint64_t now_ns);
+	int (*cm_connect)(struct cm *cm, const struct cm_connect_attr *attr, uint64_t now_ns,
+			  struct cm_conn **conn);
+	int (*cm_resolve)(struct cm *cm, const struct cm_resolve_attr *attr, uint64_t now_ns,
+			  struct cm_conn **conn);
+	int (*cm_accept)(struct cm_conn *conn, const struct cm_accept_attr *attr, uint64_t now_ns);
+	int (*cm_establish)(struct cm_conn *conn, const void *private_data, uint8_t private_len,
+			    uint64_t now_ns);
+	int (*cm_reject)(struct cm_conn *conn, uint16_t reason, const void *private_data,
+			 uint8_t private_len, uint64_t now_ns);
+	int (*cm_disconnect)(struct cm_conn *conn, const void *private_data, uint8_t private_len,
+			     uint64_t now_ns);
+	int (*cm_data_arrived)(struct cm_conn *conn, uint64_t now_ns);
+	int (*cm_reply)(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t now_ns);
+	void (*cm_conn_destroy)(struct cm_conn *conn, uint64_t now_ns);
+	void (*cm_conn_set_user)(struct cm_conn *conn, void *user);
+	void (*cm_conn_agreed)(const struct cm_conn *conn, struct cm_agreed *agreed);
+	enum cm_state (*cm_conn_state)(const struct cm_conn *conn);
+
+	int (*channel_init)(struct channel *channel);
+	void (*channel_fini)(struct channel *channel);
+	void (*channel_raise)(struct channel *channel, struct channel_source *source);
+	int (*channel_read)(struct channel *channel, void **object, int *code);
+	uint32_t (*channel_forget)(struct channel *channel, struct channel_source *source);
+};
+
+/** The table, or NULL where the library has another version. MT-safe. */
+const struct cm_private *uroce_private_cm(uint32_t version);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names to addresses, for rdma_create_ep and rdma_resolve_addr. */
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+static struct sockaddr *copy_address(const struct sockaddr *address, socklen_t len)
+{
+	struct sockaddr *copy = malloc(len);
+
+	if (copy)
+		memcpy(copy, address, len);
+	return copy;
+}
+
+static int set_types(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
+{
+	info->ai_port_space = hints ? hints->ai_port_space : 0;
+	info->ai_qp_type = hints ? hints->ai_qp_type : 0;
+	/* One of them tells the other; none: a connection. */
+	if (info->ai_port_space == 0)
+		info->ai_port_space = info->ai_qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
+	if (info->ai_qp_type == 0)
+		info->ai_qp_type =
+			info->ai_port_space == RDMA_PS_UDP || info->ai_port_space == RDMA_PS_IPOIB
+				? IBV_QPT_UD
+				: IBV_QPT_RC;
+	return 0;
+}
+
+static int set_source(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
+{
+	if (!hints || !hints->ai_src_addr || hints->ai_src_len == 0)
+		return 0;
+	info->ai_src_addr = copy_address(hints->ai_src_addr, hints->ai_src_len);
+	info->ai_src_len = hints->ai_src_len;
+	return info->ai_src_addr ? 0 : -ENOMEM;
+}
+
+static int fill(struct rdma_addrinfo *info, const struct addrinfo *found,
+		const struct rdma_addrinfo *hints)
+{
+	struct sockaddr *address = copy_address(found->ai_addr, found->ai_addrlen);
+	char *name = found->ai_canonname ? strdup(found->ai_canonname) : NULL;
+
+	info->ai_flags = hints ? hints->ai_flags : 0;
+	info->ai_family = found->ai_family;
+	set_types(info, hints);
+	if (info->ai_flags & RAI_PASSIVE) {
+		info->ai_src_addr = address;
+		info->ai_src_len = found->ai_addrlen;
+		info->ai_src_canonname = name;
+	} else {
+		info->ai_dst_addr = address;
+		info->ai_dst_len = found->ai_addrlen;
+		info->ai_dst_canonname = name;
+	}
+	if (!address || (found->ai_canonname && !name))
+		return -ENOMEM;
+	return info->ai_flags & RAI_PASSIVE ? 0 : set_source(info, hints);
+}
+
+static struct addrinfo hints_of(const struct rdma_addrinfo *hints)
+{
+	const int flags = hints ? hints->ai_flags : 0;
+	const bool datagram =
+		hints && (hints->ai_qp_type == IBV_QPT_UD || hints->ai_port_space == RDMA_PS_UDP);
+
+	return (struct addrinfo){
+		.ai_flags = (flags & RAI_PASSIVE ? AI_PASSIVE : 0) |
+			    (flags & RAI_NUMERICHOST ? AI_NUMERICHOST : 0),
+		.ai_family = hints ? hints->ai_family : AF_UNSPEC,
+		.ai_socktype = datagram ? SOCK_DGRAM : SOCK_STREAM,
+	};
+}
+
+/* What getaddrinfo(3) says, as rdma_getaddrinfo(3) says it. */
+static int resolve(const char *node, const char *service, const struct rdma_addrinfo *hints,
+		   struct rdma_addrinfo *info)
+{
+	const struct addrinfo wanted = hints_of(hints);
+	struct addrinfo *found;
+	int rc = getaddrinfo(node, service, &wanted, &found);
+
+	if (rc != 0)
+		return rc;
+	rc = fill(info, found, hints);
+	freeaddrinfo(found);
+	return rc == 0 ? 0 : EAI_MEMORY;
+}
+
+/* Without a name there is an address in the hints: of ours, or of the peer. */
+static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *info)
+{
+	const bool passive = hints->ai_flags & RAI_PASSIVE;
+	const struct sockaddr *address = passive ? hints->ai_src_addr : hints->ai_dst_addr;
+	const socklen_t len = passive ? hints->ai_src_len : hints->ai_dst_len;
+	const struct addrinfo found = {
+		.ai_family = address ? address->sa_family : AF_UNSPEC,
+		.ai_addr = (struct sockaddr *)(uintptr_t)address,
+		.ai_addrlen = len,
+	};
+
+	if (!address || len == 0)
+		return EAI_NONAME;
+	return fill(info, &found, hints) == 0 ? 0 : EAI_MEMORY;
+}
+
+static int set_errno(int rc)
+{
+	if (rc == EAI_MEMORY)
+		errno = ENOMEM;
+	else if (rc != EAI_SYSTEM)
+		errno = EINVAL;
+	return rc;
+}
+
+int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+		     struct rdma_addrinfo **res)
+{
+	struct rdma_addrinfo *info;
+	int rc;
+
+	if ((!node && !service && !hints) || !res)
+		return id_result(-EINVAL);
+	info = calloc(1, sizeof(*info));
+	if (!info)
+		return id_result(-ENOMEM);
+	if (node || service)
+		rc = resolve(node, service, hints, info);
+	else
+		rc = take_hints(hints, info);
+	if (rc != 0) {
+		rdma_freeaddrinfo(info);
+		return set_errno(rc);
+	}
+	*res = info;
+	return 0;
+}
+
+void rdma_freeaddrinfo(struct rdma_addrinfo *res)
+{
+	while (res) {
+		struct rdma_addrinfo *next = res->ai_next;
+
+		free(res->ai_connect);
+		free(res->ai_route);
+		free(res->ai_src_canonname);
+		free(res->ai_dst_canonname);
+		free(res->ai_src_addr);
+		free(res->ai_dst_addr);
+		free(res);
+		res = next;
+	}
+}

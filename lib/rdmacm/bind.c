@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Binding an id to an address: its device, and its port. */
+#include <string.h>
+
+#include "id.h"
+
+#define CHOICES 16 /* ports that are tried where devices have different ones free */
+
+void bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
+	      const struct device_gid *sgid)
+{
+	id_set_device(id, device);
+	id->sgid_index = sgid_index;
+	id->sgid = *sgid;
+	memcpy(id->public.route.addr.addr.ibaddr.sgid.raw, sgid->gid.raw, GID_LEN);
+	id->public.route.addr.addr.ibaddr.pkey = RTE_BE16(0xffff);
+}
+
+/* A host's own addresses may be none of any device: the first one that has an address serves. */
+static int bind_loopback(struct cm_id *id, const struct sockaddr *address)
+{
+	const uint8_t version = address->sa_family == AF_INET ? 4 : 6;
+	struct cm_device *const *devices;
+	const int count = devices_get(&devices);
+	struct device_gid found;
+
+	for (int i = 0; i < count; i++) {
+		struct agent *agent = devices[i]->agent;
+		int index = cm_calls()->agent_find_gid(agent, NULL, version, 0, &found);
+
+		if (index < 0)
+			index = cm_calls()->agent_find_gid(agent, NULL, 0, 0, &found);
+		if (index >= 0) {
+			bind_gid(id, devices[i], index, &found);
+			id->is_loopback = true;
+			return 0;
+		}
+	}
+	return count < 0 ? count : -EADDRNOTAVAIL;
+}
+
+static int bind_device(struct cm_id *id, const struct sockaddr *address)
+{
+	struct cm_device *const *devices;
+	const int count = devices_get(&devices);
+	struct device_gid found;
+	uint8_t gid[GID_LEN];
+
+	address_gid(address, gid);
+	for (int i = 0; i < count; i++) {
+		const int index = cm_calls()->agent_find_gid(devices[i]->agent, gid, 0,
+							     address_scope(address), &found);
+
+		if (index >= 0) {
+			bind_gid(id, devices[i], index, &found);
+			return 0;
+		}
+	}
+	return count < 0 ? count : -EADDRNOTAVAIL;
+}
+
+static struct cm_port_claim claim_of(const struct cm_id *id, const struct sockaddr *address)
+{
+	struct cm_port_claim claim = {
+		.space = (enum cm_port_space)id->public.ps,
+		.port = rte_be_to_cpu_16(address_port(address)),
+		.ip_version = address->sa_family == AF_INET ? 4 : 6,
+		.any_address = address_is_any(address),
+		.vlan_id = id->is_loopback ? -1 : id->sgid.vlan_id,
+		.reuse = id->reuse,
+	};
+
+	address_gid(address, claim.address);
+	if (claim.any_address) {
+		memset(claim.address, 0, sizeof(claim.address));
+		if (claim.ip_version == 6 && !id->af_only)
+			claim.ip_version = 0;
+	} else if (gid_is_ipv4(claim.address)) {
+		claim.ip_version = 4;
+	}
+	return claim;
+}
+
+/* Devices of one process, or of one arbiter, have their ports in common. */
+static bool has_claim(const struct cm_id *id, const struct cm_ports_ops *ops, const void *user)
+{
+	for (size_t i = 0; i < id->claim_count; i++) {
+		if (id->claims[i].ops == ops && id->claims[i].user == user)
+			return true;
+	}
+	return false;
+}
+
+static int claim_at(struct cm_id *id, struct cm_device *device, struct cm_port_claim *claim)
+{
+	struct id_claim *mine = &id->claims[id->claim_count];
+	int rc;
+
+	mine->ops = cm_calls()->agent_ports(device->agent, &mine->user);
+	if (has_claim(id, mine->ops, mine->user))
+		return 0;
+	rc = mine->ops->claim(mine->user, claim, &mine->id);
+	id->claim_count += rc == 0;
+	return rc;
+}
+
+void bind_release(struct cm_id *id)
+{
+	for (size_t i = 0; i < id->claim_count; i++)
+		id->claims[i].ops->release(id->claims[i].user, id->claims[i].id);
+	id->claim_count = 0;
+}
+
+static int claim_at_all(struct cm_id *id, struct cm_port_claim *claim)
+{
+	struct cm_device *const *devices;
+	const int count = devices_get(&devices);
+	int rc = count < 0 ? count : 0;
+
+	for (int i = 0; i < count && rc == 0; i++)
+		rc = claim_at(id, devices[i], claim);
+	if (rc != 0)
+		bind_release(id);
+	return rc;
+}
+
+/* The same port at every device. */
+static int claim_port(struct cm_id *id, struct cm_port_claim *claim)
+{
+	const bool chooses = claim->port == 0;
+	int rc = -EADDRINUSE;
+
+	if (id->device)
+		return claim_at(id, id->device, claim);
+	for (int i = 0; i < (chooses ? CHOICES : 1) && rc == -EADDRINUSE; i++) {
+		if (chooses)
+			claim->port = 0;
+		rc = claim_at_all(id, claim);
+	}
+	return rc;
+}
+
+static void unbind(struct cm_id *id)
+{
+	id->device = NULL;
+	id->public.verbs = NULL;
+	id->public.port_num = 0;
+	id->sgid_index = -1;
+	id->is_loopback = false;
+	memset(&id->public.route.addr.src_storage, 0, sizeof(id->public.route.addr.src_storage));
+}
+
+int bind_address(struct cm_id *id, const struct sockaddr *address)
+{
+	struct cm_port_claim claim;
+	int rc = 0;
+
+	if (address_len(address) == 0)
+		return -EAFNOSUPPORT;
+	if (!id_move(id, ID_IDLE, ID_BOUND))
+		return -EINVAL;
+	memcpy(&id->public.route.addr.src_storage, address, address_len(address));
+	if (address_is_loopback(address))
+		rc = bind_loopback(id, address);
+	else if (!address_is_any(address))
+		rc = bind_device(id, address);
+	if (rc == 0) {
+		claim = claim_of(id, address);
+		rc = claim_port(id, &claim);
+	}
+	if (rc == 0) {
+		address_set_port(&id->public.route.addr.src_addr, rte_cpu_to_be_16(claim.port));
+		return 0;
+	}
+	unbind(id);
+	id_move(id, ID_BOUND, ID_IDLE);
+	return rc;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	if (!id || !addr)
+		return id_result(-EINVAL);
+	return id_result(bind_address(cm_id_of(id), addr));
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connecting, accepting, and the end of a connection. */
+#include <string.h>
+
+#include "id.h"
+
+#define RETRIES_MAX	 7  /* what a REQ and a queue pair have room for */
+#define RESPONSE_TIMEOUT 20 /* Linux's values, as the next one */
+#define CM_RETRIES	 15
+#define EXTENDED_XRC	 1
+
+/* What the program says of a connection, or what holds where it says nothing. */
+struct terms {
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	bool flow_control;
+	bool srq;
+	uint32_t qpn;
+	const void *private_data;
+	uint8_t private_len;
+};
+
+static uint8_t device_depth(int value)
+{
+	return (uint8_t)RTE_MIN(value, RDMA_MAX_RESP_RES - 1);
+}
+
+/* Limits of the device, and of what the peer has asked for. */
+static uint8_t limit(uint8_t wanted, int device, uint8_t peer)
+{
+	return wanted == RDMA_MAX_RESP_RES ? RTE_MIN(device_depth(device), peer) : wanted;
+}
+
+static int make_terms(const struct cm_id *id, const struct rdma_conn_param *param,
+		      struct terms *terms)
+{
+	const struct ibv_device_attr *attr = &id->device->attr;
+
+	*terms = (struct terms){
+		.responder_resources = param ? param->responder_resources : RDMA_MAX_RESP_RES,
+		.initiator_depth = param ? param->initiator_depth : RDMA_MAX_INIT_DEPTH,
+		.retry_count = RTE_MIN(param ? param->retry_count : RETRIES_MAX, RETRIES_MAX),
+		.rnr_retry_count =
+			RTE_MIN(param ? param->rnr_retry_count : RETRIES_MAX, RETRIES_MAX),
+	};
+	if (param) {
+		terms->flow_control = param->flow_control;
+		terms->srq = param->srq;
+		terms->qpn = param->qp_num;
+		terms->private_data = param->private_data;
+		terms->private_len = param->private_data ? param->private_data_len : 0;
+	}
+	terms->responder_resources =
+		limit(terms->responder_resources, attr->max_qp_rd_atom, id->responder_resources);
+	terms->initiator_depth =
+		limit(terms->initiator_depth, attr->max_qp_init_rd_atom, id->initiator_depth);
+	if (id->public.qp) {
+		terms->qpn = id->public.qp->qp_num;
+		terms->srq = id->public.qp->srq != NULL;
+	} else if (!param) {
+		return -EINVAL;
+	}
+	if (id->public.ps == RDMA_PS_TCP &&
+	    (terms->responder_resources > device_depth(attr->max_qp_rd_atom) ||
+	     terms->initiator_depth > device_depth(attr->max_qp_init_rd_atom)))
+		return -EINVAL;
+	return 0;
+}
+
+static struct cm_ip ip_of(const struct cm_id *id)
+{
+	struct cm_ip ip = {
+		.version = gid_is_ipv4(id->peer.local) ? 4 : 6,
+		.port = rte_be_to_cpu_16(address_port(&id->public.route.addr.src_addr)),
+	};
+
+	memcpy(ip.src, id->peer.local, GID_LEN);
+	memcpy(ip.dst, id->peer.remote, GID_LEN);
+	return ip;
+}
+
+static uint64_t service_of(const struct cm_id *id)
+{
+	return cm_service_id((enum cm_port_space)id->public.ps,
+			     rte_be_to_cpu_16(address_port(&id->public.route.addr.dst_addr)));
+}
+
+static uint8_t transport_of(const struct cm_id *id)
+{
+	switch (id->public.qp_type) {
+	case IBV_QPT_UC:
+		return CM_TRANSPORT_UC;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return CM_TRANSPORT_EXTENDED;
+	default:
+		return CM_TRANSPORT_RC;
+	}
+}
+
+static int ask_connection(struct cm_id *id, struct cm *cm, const struct terms *terms,
+			  const struct cm_ip *ip, uint64_t now_ns)
+{
+	const uint8_t transport = transport_of(id);
+	const struct cm_connect_attr attr = {
+		.to = id->peer,
+		.service_id = service_of(id),
+		.ip = ip,
+		.qpn = terms->qpn,
+		.transport = transport,
+		.extended_type = transport == CM_TRANSPORT_EXTENDED ? EXTENDED_XRC : 0,
+		.srq = terms->srq,
+		.flow_control = terms->flow_control,
+		.responder_resources = terms->responder_resources,
+		.initiator_depth = terms->initiator_depth,
+		.retry_count = terms->retry_count,
+		.rnr_retry_count = terms->rnr_retry_count,
+		.mtu = id->path.mtu,
+		.packet_life_time = id->path.packet_life_time,
+		.response_timeout = RESPONSE_TIMEOUT,
+		.max_cm_retries = CM_RETRIES,
+		.hop_limit = id->path.hop_limit,
+		.tclass = id->path.traffic_class,
+		.private_data = terms->private_data,
+		.private_len = terms->private_len,
+		.user = id,
+	};
+
+	return cm_calls()->cm_connect(cm, &attr, now_ns, &id->conn);
+}
+
+static int ask_service(struct cm_id *id, struct cm *cm, const struct terms *terms,
+		       const struct cm_ip *ip, uint64_t now_ns)
+{
+	const struct cm_resolve_attr attr = {
+		.to = id->peer,
+		.service_id = service_of(id),
+		.ip = ip,
+		.response_timeout = RESPONSE_TIMEOUT,
+		.max_cm_retries = CM_RETRIES,
+		.private_data = terms->private_data,
+		.private_len = terms->private_len,
+		.user = id,
+	};
+
+	return cm_calls()->cm_resolve(cm, &attr, now_ns, &id->conn);
+}
+
+static int start(struct cm_id *id, const struct terms *terms)
+{
+	const struct cm_private *calls = cm_calls();
+	const struct cm_ip ip = ip_of(id);
+	uint64_t now_ns;
+	struct cm *cm;
+	int rc;
+
+	if (!id_move(id, ID_ROUTE_RESOLVED, ID_CONNECTING))
+		return -EINVAL;
+	cm = calls->agent_enter(id->device->agent, &now_ns);
+	rc = id_is_datagram(id) ? ask_service(id, cm, terms, &ip, now_ns)
+				: ask_connection(id, cm, terms, &ip, now_ns);
+	calls->agent_leave(id->device->agent);
+	if (rc != 0)
+		id_move(id, ID_CONNECTING, ID_ROUTE_RESOLVED);
+	return rc;
+}
+
+static int connect_id(struct cm_id *id, const struct rdma_conn_param *param)
+{
+	struct terms terms;
+	int rc;
+
+	if (id->state != ID_ROUTE_RESOLVED)
+		return -EINVAL;
+	rc = make_terms(id, param, &terms);
+	/* A datagram's peer wants no queue pair of ours. */
+	if (rc != 0 && !id_is_datagram(id))
+		return rc;
+	if (!terms.private_data && id->ep_data) {
+		terms.private_data = id->ep_data;
+		terms.private_len = id->ep_data_len;
+	}
+	rc = start(id, &terms);
+	return rc == 0 ? event_complete(id) : rc;
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+	return id_result(id ? connect_id(cm_id_of(id), conn_param) : -EINVAL);
+}
+
+static int answer_connection(struct cm_id *id, const struct terms *terms, uint64_t now_ns)
+{
+	const struct cm_accept_attr attr = {
+		.qpn = terms->qpn,
+		.srq = terms->srq,
+		.flow_control = terms->flow_control,
+		.responder_resources = terms->responder_resources,
+		.initiator_depth = terms->initiator_depth,
+		.rnr_retry_count = terms->rnr_retry_count,
+		.private_data = terms->private_data,
+		.private_len = terms->private_len,
+		.user = id,
+	};
+
+	return cm_calls()->cm_accept(id->conn, &attr, now_ns);
+}
+
+static int answer_service(struct cm_id *id, const struct terms *terms, uint64_t now_ns)
+{
+	const struct cm_reply_attr attr = {
+		.status = CM_SIDR_VALID,
+		.qpn = terms->qpn,
+		.qkey = id->qkey,
+		.private_data = terms->private_data,
+		.private_len = terms->private_len,
+	};
+
+	return cm_calls()->cm_reply(id->conn, &attr, now_ns);
+}
+
+static int answer(struct cm_id *id, const struct terms *terms)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+	int rc;
+
+	calls->agent_enter(id->device->agent, &now_ns);
+	if (!id->conn)
+		rc = -EINVAL;
+	else if (id_is_datagram(id))
+		rc = answer_service(id, terms, now_ns);
+	else
+		rc = answer_connection(id, terms, now_ns);
+	calls->agent_leave(id->device->agent);
+	return rc;
+}
+
+/* The queue pair takes requests before the peer learns that it may send some. */
+static int make_ready(struct cm_id *id, const struct terms *terms)
+{
+	int rc;
+
+	if (!id->public.qp || id_is_datagram(id))
+		return 0;
+	rc = qp_to_rtr(id, terms->responder_resources);
+	return rc == 0 ? qp_to_rts(id, terms->initiator_depth) : rc;
+}
+
+static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
+{
+	struct terms terms;
+	int rc;
+
+	if (!id_move(id, ID_REQUESTED, ID_CONNECTING))
+		return -EINVAL;
+	rc = make_terms(id, param, &terms);
+	/* Neither side gets more than the other one has. */
+	if (rc == 0 && !id_is_datagram(id)) {
+		terms.responder_resources =
+			RTE_MIN(terms.responder_resources, id->responder_resources);
+		terms.initiator_depth = RTE_MIN(terms.initiator_depth, id->initiator_depth);
+	}
+	if (rc == 0)
+		rc = make_ready(id, &terms);
+	if (rc == 0)
+		rc = answer(id, &terms);
+	if (rc != 0) {
+		id_move(id, ID_CONNECTING, ID_REQUESTED);
+		return rc;
+	}
+	return id_is_datagram(id) ? 0 : event_complete(id);
+}
+
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+	return id_result(id ? accept_id(cm_id_of(id), conn_param) : -EINVAL);
+}
+
+static int reject_locked(struct cm_id *id, uint16_t reason, const void *private_data,
+			 uint8_t private_len, uint64_t now_ns)
+{
+	const struct cm_reply_attr reply = {
+		.status = CM_SIDR_REJECTED,
+		.private_data = private_data,
+		.private_len = private_len,
+	};
+
+	if (!id->conn)
+		return -EINVAL;
+	if (id_is_datagram(id))
+		return cm_calls()->cm_reply(id->conn, &reply, now_ns);
+	return cm_calls()->cm_reject(id->conn, reason, private_data, private_len, now_ns);
+}
+
+static int reject(struct cm_id *id, uint16_t reason, const void *private_data, uint8_t private_len)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+	int rc;
+
+	if (!id || !id->device)
+		return -EINVAL;
+	calls->agent_enter(id->device->agent, &now_ns);
+	rc = reject_locked(id, reason, private_data, private_data ? private_len : 0, now_ns);
+	calls->agent_leave(id->device->agent);
+	if (rc == 0)
+		id_move(id, ID_REQUESTED, ID_CONNECTING);
+	return rc;
+}
+
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	return id_result(
+		reject(cm_id_of(id), CM_REJ_CONSUMER_DEFINED, private_data, private_data_len));
+}
+
+int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	return id_result(reject(cm_id_of(id), CM_REJ_VENDOR_OPTION_NOT_SUPPORTED, private_data,
+				private_data_len));
+}
+
+int connect_establish(struct cm_id *id)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+	int rc;
+
+	calls->agent_enter(id->device->agent, &now_ns);
+	rc = id->conn ? calls->cm_establish(id->conn, NULL, 0, now_ns) : -EINVAL;
+	calls->agent_leave(id->device->agent);
+	return rc;
+}
+
+void connect_refuse(struct cm_id *id)
+{
+	(void)reject(id, CM_REJ_CONSUMER_DEFINED, NULL, 0);
+}
+
+/* The program has made its own queue pair ready. */
+int rdma_establish(struct rdma_cm_id *id)
+{
+	if (!id || id->qp || !cm_id_of(id)->device)
+		return id_result(-EINVAL);
+	return id_result(connect_establish(cm_id_of(id)));
+}
+
+static int notify(struct cm_id *id, enum ibv_event_type event)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+	int rc = -EINVAL;
+
+	if (!id || !id->device || event != IBV_EVENT_COMM_EST)
+		return -EINVAL;
+	calls->agent_enter(id->device->agent, &now_ns);
+	if (id->conn && calls->cm_conn_state(id->conn) == CM_STATE_ESTABLISHED)
+		rc = -EISCONN;
+	else if (id->conn)
+		rc = calls->cm_data_arrived(id->conn, now_ns);
+	calls->agent_leave(id->device->agent);
+	return rc;
+}
+
+int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+	return id_result(notify(cm_id_of(id), event));
+}
+
+/* A connection that is over already is no error, since either side may be first. */
+static int disconnect(struct cm_id *id)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+	bool connected;
+	int rc = 0;
+
+	if (!id || !id->device)
+		return -EINVAL;
+	calls->agent_enter(id->device->agent, &now_ns);
+	connected = id->conn != NULL;
+	calls->agent_leave(id->device->agent);
+	if (!connected)
+		return -EINVAL;
+	if (!id_is_datagram(id))
+		qp_to_error(id);
+	calls->agent_enter(id->device->agent, &now_ns);
+	rc = calls->cm_disconnect(id->conn, NULL, 0, now_ns);
+	calls->agent_leave(id->device->agent);
+	if (id_is_datagram(id))
+		return 0;
+	return rc == 0 ? event_complete(id) : 0;
+}
+
+int rdma_disconnect(struct rdma_cm_id *id)
+{
+	return id_result(disconnect(cm_id_of(id)));
+}

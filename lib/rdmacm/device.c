@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The devices that ids are bound to. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+static struct {
+	pthread_mutex_t lock; /* of all below */
+	struct cm_device *list[ID_DEVICES_MAX];
+	int count;
+	bool watches; /* fork() */
+	bool warned;
+} devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Another libibverbs.so.1 has no such symbol. */
+#pragma weak uroce_private_cm
+
+const struct cm_private *cm_calls(void)
+{
+	return uroce_private_cm ? uroce_private_cm(CM_PRIVATE_VERSION) : NULL;
+}
+
+static int open_device(struct ibv_device *ibv, struct cm_device **out)
+{
+	struct cm_device *device = calloc(1, sizeof(*device));
+	int rc = -ENOMEM;
+
+	if (!device)
+		return rc;
+	pthread_mutex_init(&device->lock, NULL);
+	device->verbs = ibv_open_device(ibv);
+	if (!device->verbs) {
+		rc = -errno;
+	} else {
+		rc = -ibv_query_device(device->verbs, &device->attr);
+		if (rc == 0)
+			rc = -ibv_query_port(device->verbs, 1, &device->port);
+		if (rc == 0)
+			rc = cm_calls()->agent_of(device->verbs, &notify_agent, &device->agent);
+	}
+	if (rc == 0) {
+		*out = device;
+		return 0;
+	}
+	if (device->verbs)
+		ibv_close_device(device->verbs);
+	free(device);
+	return rc;
+}
+
+/* The child's devices are others; of the parent's nothing works here. */
+static void forget(void)
+{
+	devices.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	devices.count = 0;
+}
+
+static int open_all_locked(void)
+{
+	struct ibv_device **list;
+	int count, rc = 0;
+
+	if (devices.count > 0)
+		return 0;
+	if (!cm_calls()) {
+		if (!devices.warned)
+			fputs("uroce: this librdmacm.so.1 needs the libibverbs.so.1 that it was "
+			      "built with: start the program by uroce-run\n",
+			      stderr);
+		devices.warned = true;
+		return -ENODEV;
+	}
+	list = ibv_get_device_list(&count);
+	if (!list)
+		return -errno;
+	for (int i = 0; i < count && devices.count < ID_DEVICES_MAX && rc == 0; i++) {
+		rc = open_device(list[i], &devices.list[devices.count]);
+		devices.count += rc == 0;
+	}
+	ibv_free_device_list(list);
+	if (!devices.watches) {
+		devices.watches = true;
+		pthread_atfork(NULL, NULL, forget);
+	}
+	return devices.count > 0 ? 0 : rc != 0 ? rc : -ENODEV;
+}
+
+int devices_get(struct cm_device *const **list)
+{
+	int cancel_state, rc;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&devices.lock);
+	rc = open_all_locked();
+	if (rc == 0)
+		rc = devices.count;
+	pthread_mutex_unlock(&devices.lock);
+	pthread_setcancelstate(cancel_state, NULL);
+	*list = devices.list;
+	return rc;
+}
+
+void devices_wait(void)
+{
+	const int count = __atomic_load_n(&devices.count, __ATOMIC_ACQUIRE);
+
+	for (int i = 0; i < count; i++)
+		cm_calls()->agent_wait(devices.list[i]->agent);
+}
+
+struct ibv_pd *device_get_pd(struct cm_device *device)
+{
+	struct ibv_pd *pd;
+
+	pthread_mutex_lock(&device->lock);
+	if (!device->pd)
+		device->pd = ibv_alloc_pd(device->verbs);
+	pd = device->pd;
+	device->pd_users += pd != NULL;
+	pthread_mutex_unlock(&device->lock);
+	return pd;
+}
+
+void device_put_pd(struct cm_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	/* One with objects of the program's stays. */
+	if (--device->pd_users == 0 && ibv_dealloc_pd(device->pd) == 0)
+		device->pd = NULL;
+	pthread_mutex_unlock(&device->lock);
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct cm_device *const *list;
+	const int count = devices_get(&list);
+	struct ibv_context **contexts;
+
+	if (num_devices)
+		*num_devices = 0;
+	if (count < 0) {
+		errno = -count;
+		return NULL;
+	}
+	contexts = calloc((size_t)count + 1, sizeof(struct ibv_context *));
+	if (!contexts) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	for (int i = 0; i < count; i++)
+		contexts[i] = list[i]->verbs;
+	if (num_devices)
+		*num_devices = count;
+	return contexts;
+}
+
+/* The devices stay open: ids may be bound to them. */
+void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

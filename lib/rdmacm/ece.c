@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Enhanced connection establishment: options of vendors. Our queue pairs have none. */
+#include "id.h"
+
+/* An id with a queue pair leaves it to the queue pair. */
+int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	if (!id || id->qp || !ece || ece->vendor_id == 0 || ece->comp_mask != 0)
+		return id_result(-EINVAL);
+	return id_result(-EOPNOTSUPP);
+}
+
+/* No peer's are taken from its messages, so a peer has none. */
+int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	if (!id || id->qp || !ece)
+		return id_result(-EINVAL);
+	*ece = (struct ibv_ece){0};
+	return 0;
+}

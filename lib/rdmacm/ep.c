@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints: an id with all that it needs, in one call. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+#define TIMEOUT_MS 2000
+
+/* What a listener keeps for the ids of its requests. */
+static int keep_attr(struct cm_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	id->ep_pd = pd;
+	if (!attr)
+		return 0;
+	id->ep_attr = malloc(sizeof(*attr));
+	if (!id->ep_attr)
+		return -ENOMEM;
+	*id->ep_attr = *attr;
+	return 0;
+}
+
+static int keep_data(struct cm_id *id, const struct rdma_addrinfo *res)
+{
+	if (res->ai_connect_len == 0 || !res->ai_connect)
+		return 0;
+	if (res->ai_connect_len > UINT8_MAX)
+		return -EINVAL;
+	id->ep_data = malloc(res->ai_connect_len);
+	if (!id->ep_data)
+		return -ENOMEM;
+	memcpy(id->ep_data, res->ai_connect, res->ai_connect_len);
+	id->ep_data_len = (uint8_t)res->ai_connect_len;
+	return 0;
+}
+
+static int prepare_passive(struct cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
+			   const struct ibv_qp_init_attr *attr)
+{
+	const int rc = res->ai_src_addr ? bind_address(id, res->ai_src_addr) : -EINVAL;
+
+	return rc == 0 ? keep_attr(id, pd, attr) : rc;
+}
+
+static int prepare_active(struct cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
+			  struct ibv_qp_init_attr *attr)
+{
+	struct rdma_cm_id *public = &id->public;
+
+	if (!res->ai_dst_addr)
+		return -EINVAL;
+	if (rdma_resolve_addr(public, res->ai_src_addr, res->ai_dst_addr, TIMEOUT_MS) != 0 ||
+	    rdma_resolve_route(public, TIMEOUT_MS) != 0)
+		return -errno;
+	if (attr) {
+		attr->qp_type = public->qp_type;
+		if (rdma_create_qp(public, pd, attr) != 0)
+			return -errno;
+	}
+	return keep_data(id, res);
+}
+
+int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd *pd,
+		   struct ibv_qp_init_attr *qp_init_attr)
+{
+	struct cm_id *id;
+	int rc;
+
+	if (!out || !res)
+		return id_result(-EINVAL);
+	id = id_create(NULL, NULL, (enum rdma_port_space)res->ai_port_space,
+		       (enum ibv_qp_type)res->ai_qp_type);
+	if (!id)
+		return -1;
+	if (res->ai_flags & RAI_PASSIVE)
+		rc = prepare_passive(id, res, pd, qp_init_attr);
+	else
+		rc = prepare_active(id, res, pd, qp_init_attr);
+	if (rc != 0) {
+		rdma_destroy_ep(&id->public);
+		return id_result(rc);
+	}
+	*out = &id->public;
+	return 0;
+}
+
+void rdma_destroy_ep(struct rdma_cm_id *id)
+{
+	if (!id)
+		return;
+	rdma_destroy_qp(id);
+	if (id->srq)
+		rdma_destroy_srq(id);
+	rdma_destroy_id(id);
+}

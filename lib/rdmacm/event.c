@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events: their channels, and their way from who raises them to who acknowledges them.
+ *
+ * An event stays in its owner's list until it is acknowledged. `source.pending` tells whether a
+ * reader has taken it out of the channel.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	const struct cm_private *calls = cm_calls();
+	struct cm_device *const *devices;
+	struct event_channel *channel;
+	int rc = devices_get(&devices);
+
+	if (rc < 0) {
+		errno = -rc;
+		return NULL;
+	}
+	channel = calloc(1, sizeof(*channel));
+	rc = channel ? calls->channel_init(&channel->queue) : -ENOMEM;
+	if (rc != 0) {
+		free(channel);
+		errno = -rc;
+		return NULL;
+	}
+	channel->public.fd = channel->queue.fd;
+	return &channel->public;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	if (!channel)
+		return;
+	cm_calls()->channel_fini(&channel_of(channel)->queue);
+	free(channel);
+}
+
+struct id_event *event_create(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
+			      int status)
+{
+	struct id_event *event = calloc(1, sizeof(*event));
+
+	if (!event)
+		return NULL;
+	event->owner = owner;
+	event->public.id = &id->public;
+	event->public.listen_id = owner != id ? &owner->public : NULL;
+	event->public.event = type;
+	event->public.status = status;
+	event->source.object = event;
+	return event;
+}
+
+void event_raise(struct id_event *event)
+{
+	struct cm_id *owner = event->owner;
+
+	pthread_mutex_lock(&owner->lock);
+	TAILQ_INSERT_TAIL(&owner->events, event, next);
+	cm_calls()->channel_raise(&channel_of(owner->public.channel)->queue, &event->source);
+	pthread_mutex_unlock(&owner->lock);
+}
+
+int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct id_event *event = event_create(id, id, type, status);
+
+	if (!event)
+		return -ENOMEM;
+	event_raise(event);
+	return 0;
+}
+
+const void *event_put_data(struct id_event *event, const void *data, uint8_t len)
+{
+	const size_t room = sizeof(event->private_data);
+
+	if (len == 0)
+		return NULL;
+	memcpy(event->private_data, data, RTE_MIN((size_t)len, room));
+	return event->private_data;
+}
+
+/* Nobody has read it: what it tells of ends with it. */
+static void drop(struct id_event *event)
+{
+	if (event->public.id != &event->owner->public)
+		id_destroy(cm_id_of(event->public.id));
+	free(event);
+}
+
+/* The first event that no reader has taken, out of the channel and the list. */
+static struct id_event *take_unread_locked(struct cm_id *id)
+{
+	struct channel *queue = &channel_of(id->public.channel)->queue;
+	struct id_event *event;
+
+	TAILQ_FOREACH (event, &id->events, next) {
+		if (cm_calls()->channel_forget(queue, &event->source) > 0) {
+			TAILQ_REMOVE(&id->events, event, next);
+			return event;
+		}
+	}
+	return NULL;
+}
+
+void event_drain(struct cm_id *id)
+{
+	struct id_event *event;
+
+	pthread_mutex_lock(&id->lock);
+	while ((event = take_unread_locked(id)) != NULL) {
+		pthread_mutex_unlock(&id->lock);
+		drop(event);
+		pthread_mutex_lock(&id->lock);
+	}
+	while (!TAILQ_EMPTY(&id->events))
+		pthread_cond_wait(&id->acked, &id->lock);
+	pthread_mutex_unlock(&id->lock);
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *public)
+{
+	struct id_event *event = (struct id_event *)public;
+	struct cm_id *owner;
+
+	if (!public)
+		return id_result(-EINVAL);
+	owner = event->owner;
+	pthread_mutex_lock(&owner->lock);
+	TAILQ_REMOVE(&owner->events, event, next);
+	pthread_cond_broadcast(&owner->acked);
+	pthread_mutex_unlock(&owner->lock);
+	free(event);
+	return 0;
+}
+
+/* The peer has accepted: where the id has a queue pair, it is made ready, and the RTU sent. */
+static void take_response(struct rdma_cm_event *public)
+{
+	struct cm_id *id = cm_id_of(public->id);
+	int rc;
+
+	if (!public->id->qp)
+		return;
+	rc = qp_to_rtr(id, RDMA_MAX_RESP_RES);
+	if (rc == 0)
+		rc = qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
+	if (rc == 0)
+		rc = connect_establish(id);
+	if (rc == 0) {
+		public->event = RDMA_CM_EVENT_ESTABLISHED;
+		return;
+	}
+	connect_refuse(id);
+	qp_to_error(id);
+	public->event = RDMA_CM_EVENT_CONNECT_ERROR;
+	public->status = rc;
+}
+
+static void take_join(struct id_event *event)
+{
+	const int rc = multicast_attach(cm_id_of(event->public.id), event->group);
+
+	if (rc == 0)
+		return;
+	event->public.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+	event->public.status = rc;
+}
+
+/* What is done in the program's thread. */
+static void take(struct id_event *event)
+{
+	switch (event->public.event) {
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		take_response(&event->public);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		qp_to_error(cm_id_of(event->public.id));
+		break;
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+		take_join(event);
+		break;
+	default:
+		break;
+	}
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **public)
+{
+	struct id_event *event;
+	void *object;
+	int code, rc;
+
+	if (!channel || !public)
+		return id_result(-EINVAL);
+	devices_wait();
+	rc = cm_calls()->channel_read(&channel_of(channel)->queue, &object, &code);
+	if (rc != 0)
+		return id_result(rc);
+	event = object;
+	take(event);
+	*public = &event->public;
+	return 0;
+}
+
+int event_complete(struct cm_id *id)
+{
+	struct rdma_cm_id *public = &id->public;
+
+	if (!id->sync)
+		return 0;
+	if (public->event)
+		rdma_ack_cm_event(public->event);
+	public->event = NULL;
+	while (rdma_get_cm_event(public->channel, &public->event) != 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	if (public->event->status == 0)
+		return 0;
+	if (public->event->event == RDMA_CM_EVENT_REJECTED)
+		return -ECONNREFUSED;
+	return public->event->status < 0 ? public->event->status : -public->event->status;
+}

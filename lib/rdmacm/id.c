@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of an id. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+struct cm_id *id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+			enum ibv_qp_type qp_type)
+{
+	struct cm_id *id = calloc(1, sizeof(*id));
+
+	if (!id) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	id->sync = channel == NULL;
+	id->public.channel = channel ? channel : rdma_create_event_channel();
+	if (!id->public.channel) {
+		free(id);
+		return NULL;
+	}
+	id->public.context = context;
+	id->public.ps = ps;
+	id->public.qp_type = qp_type;
+	id->sgid_index = -1;
+	id->qkey = RDMA_UDP_QKEY;
+	id->responder_resources = RDMA_MAX_RESP_RES;
+	id->initiator_depth = RDMA_MAX_INIT_DEPTH;
+	pthread_mutex_init(&id->lock, NULL);
+	pthread_cond_init(&id->acked, NULL);
+	TAILQ_INIT(&id->events);
+	LIST_INIT(&id->groups);
+	return id;
+}
+
+bool id_move(struct cm_id *id, enum id_state from, enum id_state to)
+{
+	bool moved;
+
+	pthread_mutex_lock(&id->lock);
+	moved = id->state == from;
+	if (moved)
+		id->state = to;
+	pthread_mutex_unlock(&id->lock);
+	return moved;
+}
+
+void id_set_device(struct cm_id *id, struct cm_device *device)
+{
+	id->device = device;
+	id->public.verbs = device->verbs;
+	id->public.port_num = 1;
+}
+
+/* From here on no agent knows the id. */
+static void leave_agents(struct cm_id *id)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+
+	listen_end(id);
+	if (!id->device)
+		return;
+	calls->agent_enter(id->device->agent, &now_ns);
+	calls->agent_forget(&id->query);
+	if (id->conn)
+		calls->cm_conn_destroy(id->conn, now_ns);
+	id->conn = NULL;
+	calls->agent_leave(id->device->agent);
+}
+
+void id_destroy(struct cm_id *id)
+{
+	multicast_leave_all(id);
+	leave_agents(id);
+	event_drain(id);
+	bind_release(id);
+	if (id->uses_default_pd)
+		device_put_pd(id->device);
+	if (id->sync)
+		rdma_destroy_event_channel(id->public.channel);
+	pthread_cond_destroy(&id->acked);
+	pthread_mutex_destroy(&id->lock);
+	free(id->ep_attr);
+	free(id->ep_data);
+	free(id);
+}
+
+static bool is_port_space(enum rdma_port_space ps)
+{
+	return ps == RDMA_PS_TCP || ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB || ps == RDMA_PS_IB;
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+		   enum rdma_port_space ps)
+{
+	const bool datagram = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
+	struct cm_device *const *devices;
+	struct cm_id *made;
+	int rc;
+
+	if (!is_port_space(ps))
+		return id_result(-EINVAL);
+	/* Programs learn here whether there is RDMA at all. */
+	rc = devices_get(&devices);
+	if (rc < 0)
+		return id_result(rc);
+	made = id_create(channel, context, ps, datagram ? IBV_QPT_UD : IBV_QPT_RC);
+	if (!made)
+		return -1;
+	*id = &made->public;
+	return 0;
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	if (!id)
+		return id_result(-EINVAL);
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
+	id_destroy(cm_id_of(id));
+	return 0;
+}
+
+/* Have the events that nobody has read come out of another channel. */
+static void move_unread_locked(struct cm_id *id, struct event_channel *from,
+			       struct event_channel *to)
+{
+	const struct cm_private *calls = cm_calls();
+	struct id_event *event;
+
+	TAILQ_FOREACH (event, &id->events, next) {
+		if (calls->channel_forget(&from->queue, &event->source) > 0)
+			calls->channel_raise(&to->queue, &event->source);
+	}
+}
+
+static bool has_read_event_locked(const struct cm_id *id)
+{
+	const struct id_event *event;
+
+	TAILQ_FOREACH (event, &id->events, next) {
+		if (event->source.pending == 0)
+			return true;
+	}
+	return false;
+}
+
+int rdma_migrate_id(struct rdma_cm_id *public, struct rdma_event_channel *channel)
+{
+	struct cm_id *id = cm_id_of(public);
+	struct rdma_event_channel *const old = public->channel;
+	const bool was_sync = id->sync;
+
+	if (public->event)
+		rdma_ack_cm_event(public->event);
+	public->event = NULL;
+	if (!channel && was_sync)
+		return 0;
+	id->sync = channel == NULL;
+	if (!channel)
+		channel = rdma_create_event_channel();
+	if (!channel) {
+		id->sync = was_sync;
+		return -1;
+	}
+	pthread_mutex_lock(&id->lock);
+	public->channel = channel;
+	move_unread_locked(id, channel_of(old), channel_of(channel));
+	/* The program may still use the old channel for those that it has. */
+	while (has_read_event_locked(id))
+		pthread_cond_wait(&id->acked, &id->lock);
+	pthread_mutex_unlock(&id->lock);
+	if (was_sync)
+		rdma_destroy_event_channel(old);
+	return 0;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listening, and a synchronous listener's requests. */
+#include <string.h>
+
+#include "id.h"
+
+#define BACKLOG_MAX 1024 /* Linux's value */
+
+static struct cm_listen_attr attr_of(const struct cm_id *id, int backlog)
+{
+	const struct sockaddr *src = &id->public.route.addr.src_addr;
+	struct cm_listen_attr attr = {
+		.service_id = cm_service_id((enum cm_port_space)id->public.ps,
+					    rte_be_to_cpu_16(address_port(src))),
+		.datagrams = id_is_datagram(id),
+		.ip = true,
+		.any_address = id->sgid_index < 0,
+		.loopback = id->is_loopback,
+		.backlog = backlog <= 0 || backlog > BACKLOG_MAX ? BACKLOG_MAX : (uint32_t)backlog,
+	};
+
+	if (!attr.any_address) {
+		attr.ip_version = gid_is_ipv4(id->sgid.gid.raw) ? 4 : 6;
+		memcpy(attr.address, id->sgid.gid.raw, sizeof(attr.address));
+		attr.vlan_id = id->sgid.vlan_id;
+	} else if (src->sa_family == AF_INET) {
+		attr.ip_version = 4;
+	} else if (id->af_only) {
+		attr.ip_version = 6;
+	}
+	return attr;
+}
+
+static int listen_at(struct cm_id *id, struct id_listener *slot, struct cm_device *device,
+		     struct cm_listen_attr attr)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+	struct cm *cm;
+	int rc;
+
+	slot->id = id;
+	slot->device = device;
+	attr.user = slot;
+	cm = calls->agent_enter(device->agent, &now_ns);
+	rc = calls->cm_listen(cm, &attr, &slot->listener);
+	calls->agent_leave(device->agent);
+	return rc;
+}
+
+static int listen_at_all(struct cm_id *id, const struct cm_listen_attr *attr)
+{
+	struct cm_device *const *devices;
+	const int count = devices_get(&devices);
+	int rc = count < 0 ? count : 0;
+
+	for (int i = 0; i < count && rc == 0; i++) {
+		if (!id->device || id->device == devices[i])
+			rc = listen_at(id, &id->listeners[i], devices[i], *attr);
+	}
+	return rc;
+}
+
+static int claim_listen(struct cm_id *id)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < id->claim_count && rc == 0; i++)
+		rc = id->claims[i].ops->listen(id->claims[i].user, id->claims[i].id);
+	return rc;
+}
+
+void listen_end(struct cm_id *id)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+
+	for (size_t i = 0; i < ID_DEVICES_MAX; i++) {
+		struct id_listener *slot = &id->listeners[i];
+
+		if (!slot->listener)
+			continue;
+		calls->agent_enter(slot->device->agent, &now_ns);
+		calls->cm_unlisten(slot->listener, now_ns);
+		slot->listener = NULL;
+		calls->agent_leave(slot->device->agent);
+	}
+}
+
+static int start(struct cm_id *id, int backlog)
+{
+	const struct sockaddr_in any = {.sin_family = AF_INET};
+	struct cm_listen_attr attr;
+	int rc = 0;
+
+	if (id->state == ID_IDLE)
+		rc = bind_address(id, (const struct sockaddr *)&any);
+	if (rc != 0)
+		return rc;
+	if (!id_move(id, ID_BOUND, ID_LISTENING))
+		return -EINVAL;
+	rc = claim_listen(id);
+	if (rc == 0) {
+		attr = attr_of(id, backlog);
+		rc = listen_at_all(id, &attr);
+	}
+	if (rc != 0) {
+		listen_end(id);
+		id_move(id, ID_LISTENING, ID_BOUND);
+	}
+	return rc;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	if (!id)
+		return id_result(-EINVAL);
+	return id_result(start(cm_id_of(id), backlog));
+}
+
+static int take_request(struct cm_id *listener, struct rdma_cm_event *event)
+{
+	struct ibv_qp_init_attr attr;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return -EINVAL;
+	if (event->status != 0)
+		return event->status;
+	if (rdma_migrate_id(event->id, NULL) != 0)
+		return -errno;
+	if (!listener->ep_attr)
+		return 0;
+	attr = *listener->ep_attr;
+	return rdma_create_qp(event->id, listener->ep_pd, &attr) == 0 ? 0 : -errno;
+}
+
+int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *child;
+	int rc;
+
+	if (!listen || !id || !cm_id_of(listen)->sync)
+		return id_result(-EINVAL);
+	if (listen->event)
+		rdma_ack_cm_event(listen->event);
+	listen->event = NULL;
+	if (rdma_get_cm_event(listen->channel, &event) != 0)
+		return -1;
+	child = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
+	rc = take_request(cm_id_of(listen), event);
+	if (rc != 0) {
+		rdma_ack_cm_event(event);
+		if (child) {
+			rdma_destroy_qp(child);
+			rdma_destroy_id(child);
+		}
+		return id_result(rc);
+	}
+	/* The program reads the request's private data there. */
+	child->event = event;
+	*id = child;
+	return 0;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Multicast groups of datagram ids. A group's GID is its IP address, as Linux has it for RoCEv2. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+#define ALL_QPS 0xffffff /* 10.5.2: the destination of a datagram to a group */
+
+static bool has_address(const struct id_group *group, const struct sockaddr *address)
+{
+	uint8_t gid[GID_LEN];
+
+	return address_gid(address, gid) && memcmp(gid, group->mgid.raw, GID_LEN) == 0;
+}
+
+static struct id_group *find_locked(struct cm_id *id, const struct sockaddr *address)
+{
+	struct id_group *group;
+
+	LIST_FOREACH (group, &id->groups, next) {
+		if (has_address(group, address))
+			return group;
+	}
+	return NULL;
+}
+
+static struct id_event *join_event(struct cm_id *id, struct id_group *group)
+{
+	struct id_event *event = event_create(id, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	struct rdma_ud_param *ud;
+
+	if (!event)
+		return NULL;
+	event->group = group;
+	ud = &event->public.param.ud;
+	ud->private_data = group->context;
+	ud->qp_num = ALL_QPS;
+	ud->qkey = id->qkey;
+	ud->ah_attr.is_global = 1;
+	ud->ah_attr.port_num = 1;
+	ud->ah_attr.grh.dgid = group->mgid;
+	ud->ah_attr.grh.sgid_index = (uint8_t)id->sgid_index;
+	ud->ah_attr.grh.hop_limit = 1;
+	ud->ah_attr.grh.traffic_class = id->tos;
+	return event;
+}
+
+static bool may_join(struct cm_id *id)
+{
+	bool may;
+
+	pthread_mutex_lock(&id->lock);
+	may = id->state == ID_BOUND || id->state == ID_ADDR_RESOLVED ||
+	      id->state == ID_ROUTE_RESOLVED;
+	pthread_mutex_unlock(&id->lock);
+	return may && id->sgid_index >= 0 && id_is_datagram(id);
+}
+
+static int join(struct cm_id *id, const struct sockaddr *address, void *context)
+{
+	struct id_group *group;
+	struct id_event *event;
+
+	if (address_len(address) == 0 || !may_join(id))
+		return -EINVAL;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	memcpy(&group->address, address, address_len(address));
+	address_gid(address, group->mgid.raw);
+	group->context = context;
+	event = gid_is_multicast(group->mgid.raw) ? join_event(id, group) : NULL;
+	if (!event) {
+		const int rc = gid_is_multicast(group->mgid.raw) ? -ENOMEM : -EINVAL;
+
+		free(group);
+		return rc;
+	}
+	pthread_mutex_lock(&id->lock);
+	LIST_INSERT_HEAD(&id->groups, group, next);
+	pthread_mutex_unlock(&id->lock);
+	event_raise(event);
+	return event_complete(id);
+}
+
+int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
+{
+	return id_result(id && addr ? join(cm_id_of(id), addr, context) : -EINVAL);
+}
+
+/* One who only sends need not join: a queue pair that is not attached receives nothing. */
+int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
+			   void *context)
+{
+	const uint32_t known = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+
+	if (!id || !attr || (attr->comp_mask & ~known) ||
+	    !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) || !attr->addr)
+		return id_result(-EINVAL);
+	if ((attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) &&
+	    attr->join_flags != RDMA_MC_JOIN_FLAG_FULLMEMBER)
+		return id_result(attr->join_flags < RDMA_MC_JOIN_FLAG_RESERVED ? -EOPNOTSUPP
+									       : -EINVAL);
+	return id_result(join(cm_id_of(id), attr->addr, context));
+}
+
+int multicast_attach(struct cm_id *id, struct id_group *group)
+{
+	int rc;
+
+	if (!id->public.qp)
+		return 0;
+	rc = -ibv_attach_mcast(id->public.qp, &group->mgid, 0);
+	group->attached = rc == 0;
+	return rc;
+}
+
+static void detach(struct cm_id *id, struct id_group *group)
+{
+	if (group->attached && id->public.qp)
+		ibv_detach_mcast(id->public.qp, &group->mgid, 0);
+	group->attached = false;
+}
+
+void multicast_detach_all(struct cm_id *id)
+{
+	struct id_group *group;
+
+	LIST_FOREACH (group, &id->groups, next)
+		detach(id, group);
+}
+
+void multicast_leave_all(struct cm_id *id)
+{
+	struct id_group *group;
+
+	multicast_detach_all(id);
+	while ((group = LIST_FIRST(&id->groups)) != NULL) {
+		LIST_REMOVE(group, next);
+		free(group);
+	}
+}
+
+/* An event of the group that the program has not acknowledged, or not even read. */
+static bool is_told_locked(const struct cm_id *id, const struct id_group *group)
+{
+	const struct id_event *event;
+
+	TAILQ_FOREACH (event, &id->events, next) {
+		if (event->group == group)
+			return true;
+	}
+	return false;
+}
+
+static void forget_unread_locked(struct cm_id *id, const struct id_group *group)
+{
+	struct channel *queue = &channel_of(id->public.channel)->queue;
+	struct id_event *event;
+
+	TAILQ_FOREACH (event, &id->events, next) {
+		if (event->group == group &&
+		    cm_calls()->channel_forget(queue, &event->source) > 0) {
+			TAILQ_REMOVE(&id->events, event, next);
+			free(event);
+			return;
+		}
+	}
+}
+
+int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)
+{
+	struct cm_id *id = cm_id_of(public);
+	struct id_group *group;
+
+	if (!public || !addr)
+		return id_result(-EINVAL);
+	pthread_mutex_lock(&id->lock);
+	group = find_locked(id, addr);
+	if (group)
+		LIST_REMOVE(group, next);
+	pthread_mutex_unlock(&id->lock);
+	if (!group)
+		return id_result(-EADDRNOTAVAIL);
+	detach(id, group);
+	pthread_mutex_lock(&id->lock);
+	forget_unread_locked(id, group);
+	while (is_told_locked(id, group))
+		pthread_cond_wait(&id->acked, &id->lock);
+	pthread_mutex_unlock(&id->lock);
+	free(group);
+	return 0;
+}

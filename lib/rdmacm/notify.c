@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an agent tells, made events of the program's. Runs with the engine's lock held. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+/* Of a message: its private data is the program's. */
+static void put_private(struct id_event *event, const struct cm_event *told,
+			const void **private_data, uint8_t *len)
+{
+	*private_data = event_put_data(event, told->private_data, told->private_len);
+	*len = told->private_len;
+}
+
+static void put_conn(struct id_event *event, const struct cm_event *told)
+{
+	struct rdma_conn_param *conn = &event->public.param.conn;
+
+	put_private(event, told, &conn->private_data, &conn->private_data_len);
+	if (told->mad.message == CM_REQ) {
+		/* As the other side sees them. */
+		conn->responder_resources = told->mad.req.initiator_depth;
+		conn->initiator_depth = told->mad.req.responder_resources;
+		conn->flow_control = told->mad.req.flow_control;
+		conn->retry_count = told->mad.req.retry_count;
+		conn->rnr_retry_count = told->mad.req.rnr_retry_count;
+		conn->srq = told->mad.req.srq;
+		conn->qp_num = told->mad.req.qpn;
+	} else if (told->mad.message == CM_REP) {
+		conn->responder_resources = told->mad.rep.initiator_depth;
+		conn->initiator_depth = told->mad.rep.responder_resources;
+		conn->flow_control = told->mad.rep.flow_control;
+		conn->rnr_retry_count = told->mad.rep.rnr_retry_count;
+		conn->srq = told->mad.rep.srq;
+		conn->qp_num = told->mad.rep.qpn;
+	}
+}
+
+static void put_datagram(struct id_event *event, struct cm_id *id, const struct cm_event *told)
+{
+	struct rdma_ud_param *ud = &event->public.param.ud;
+
+	put_private(event, told, &ud->private_data, &ud->private_data_len);
+	if (told->type != CM_EVENT_SIDR_REP || told->status != CM_SIDR_VALID)
+		return;
+	ud->qp_num = told->mad.sidr_rep.qpn;
+	ud->qkey = told->mad.sidr_rep.qkey;
+	ud->ah_attr.is_global = 1;
+	ud->ah_attr.port_num = 1;
+	ud->ah_attr.grh.sgid_index = (uint8_t)id->sgid_index;
+	ud->ah_attr.grh.hop_limit = id->path.hop_limit;
+	ud->ah_attr.grh.traffic_class = id->path.traffic_class;
+	memcpy(ud->ah_attr.grh.dgid.raw, id->peer.remote, GID_LEN);
+}
+
+/* Both addresses are in the request. */
+static void take_addresses(struct cm_id *id, const struct cm_event *told, __be16 listen_port)
+{
+	struct rdma_addr *addr = &id->public.route.addr;
+
+	address_from_gid(told->ip.dst, listen_port, &addr->src_storage);
+	address_from_gid(told->ip.src, rte_cpu_to_be_16(told->ip.port), &addr->dst_storage);
+	memcpy(addr->addr.ibaddr.dgid.raw, id->peer.remote, GID_LEN);
+}
+
+static bool take_peer(struct cm_id *id, const struct id_listener *slot, const struct cm_event *told)
+{
+	const struct cm_private *calls = cm_calls();
+	struct cm_agreed agreed;
+	struct device_gid found;
+	int index;
+
+	calls->cm_conn_agreed(told->conn, &agreed);
+	index = calls->agent_find_own(slot->device->agent, &agreed.address, &found);
+	if (index < 0)
+		return false;
+	id->peer = agreed.address;
+	bind_gid(id, slot->device, index, &found);
+	resolve_fill_route(id);
+	take_addresses(id, told, address_port(&slot->id->public.route.addr.src_addr));
+	return true;
+}
+
+static struct cm_id *create_child(struct cm_id *listener, const struct cm_event *told)
+{
+	struct rdma_event_channel *channel;
+	enum ibv_qp_type type = listener->public.qp_type;
+
+	if (told->type == CM_EVENT_REQ && told->mad.req.transport == CM_TRANSPORT_UC)
+		type = IBV_QPT_UC;
+	else if (told->type == CM_EVENT_REQ && told->mad.req.transport == CM_TRANSPORT_EXTENDED)
+		type = IBV_QPT_XRC_RECV;
+	pthread_mutex_lock(&listener->lock);
+	channel = listener->public.channel;
+	pthread_mutex_unlock(&listener->lock);
+	return id_create(channel, listener->public.context, listener->public.ps, type);
+}
+
+static struct id_event *request_event(const struct id_listener *slot, const struct cm_event *told)
+{
+	struct cm_id *id = create_child(slot->id, told);
+	struct id_event *event;
+
+	if (!id)
+		return NULL;
+	event = event_create(slot->id, id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	if (!event || !take_peer(id, slot, told)) {
+		free(event);
+		/* Without the agent, which has the connection still. */
+		id->device = NULL;
+		id_destroy(id);
+		return NULL;
+	}
+	if (told->type == CM_EVENT_REQ) {
+		put_conn(event, told);
+		id->responder_resources = event->public.param.conn.responder_resources;
+		id->initiator_depth = event->public.param.conn.initiator_depth;
+	} else {
+		put_datagram(event, id, told);
+	}
+	id->conn = told->conn;
+	id->state = ID_REQUESTED;
+	cm_calls()->cm_conn_set_user(told->conn, id);
+	return event;
+}
+
+static void tell_request(const struct cm_event *told, uint64_t now_ns)
+{
+	struct id_event *event = request_event(told->user, told);
+
+	/* The peer asks again, or is told that nobody accepts. */
+	if (event)
+		event_raise(event);
+	else
+		cm_calls()->cm_conn_destroy(told->conn, now_ns);
+}
+
+/* What it is for the program, less the requests. */
+static enum rdma_cm_event_type type_of(const struct cm_event *told)
+{
+	switch (told->type) {
+	case CM_EVENT_REP:
+		return RDMA_CM_EVENT_CONNECT_RESPONSE;
+	case CM_EVENT_SIDR_REP:
+		return told->status == CM_SIDR_VALID ? RDMA_CM_EVENT_ESTABLISHED
+						     : RDMA_CM_EVENT_UNREACHABLE;
+	case CM_EVENT_ESTABLISHED:
+		return RDMA_CM_EVENT_ESTABLISHED;
+	case CM_EVENT_REJECTED:
+		return RDMA_CM_EVENT_REJECTED;
+	case CM_EVENT_DISCONNECTED:
+		return RDMA_CM_EVENT_DISCONNECTED;
+	case CM_EVENT_TIMEWAIT_EXIT:
+		return RDMA_CM_EVENT_TIMEWAIT_EXIT;
+	default:
+		return RDMA_CM_EVENT_UNREACHABLE;
+	}
+}
+
+static void tell(const struct cm_event *told, uint64_t now_ns)
+{
+	struct cm_id *id = told->user;
+	struct id_event *event;
+
+	if (told->type == CM_EVENT_REQ || told->type == CM_EVENT_SIDR_REQ) {
+		tell_request(told, now_ns);
+		return;
+	}
+	event = event_create(id, id, type_of(told), told->status);
+	if (!event)
+		return;
+	if (told->type == CM_EVENT_SIDR_REP)
+		put_datagram(event, id, told);
+	else if (told->type == CM_EVENT_REP || told->type == CM_EVENT_REJECTED)
+		put_conn(event, told);
+	event_raise(event);
+}
+
+const struct agent_notify notify_agent = {
+	.event = tell,
+	.resolved = resolve_finish,
+};

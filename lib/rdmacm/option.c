@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of an id. */
+#include <string.h>
+
+#include <infiniband/sa.h>
+
+#include "id.h"
+
+#define ACK_TIMEOUT_MAX 31 /* five bits of a REQ */
+
+static int read_bool(const void *value, size_t len, bool *out)
+{
+	int number;
+
+	if (len != sizeof(number))
+		return -EINVAL;
+	memcpy(&number, value, sizeof(number));
+	*out = number != 0;
+	return 0;
+}
+
+static int set_tos(struct cm_id *id, const void *value, size_t len)
+{
+	if (len != sizeof(id->tos))
+		return -EINVAL;
+	memcpy(&id->tos, value, sizeof(id->tos));
+	return 0;
+}
+
+static int set_ack_timeout(struct cm_id *id, const void *value, size_t len)
+{
+	uint8_t timeout;
+
+	if (len != sizeof(timeout))
+		return -EINVAL;
+	memcpy(&timeout, value, sizeof(timeout));
+	if (timeout > ACK_TIMEOUT_MAX ||
+	    (id->public.qp_type != IBV_QPT_RC && id->public.qp_type != IBV_QPT_XRC_SEND))
+		return -EINVAL;
+	id->ack_timeout = timeout;
+	return 0;
+}
+
+/* It decides which port may be had, and so comes before the binding. */
+static int set_binding(struct cm_id *id, const void *value, size_t len, bool *option)
+{
+	return id->state == ID_IDLE ? read_bool(value, len, option) : -EINVAL;
+}
+
+static int set_id_option(struct cm_id *id, int name, const void *value, size_t len)
+{
+	switch (name) {
+	case RDMA_OPTION_ID_TOS:
+		return set_tos(id, value, len);
+	case RDMA_OPTION_ID_REUSEADDR:
+		return set_binding(id, value, len, &id->reuse);
+	case RDMA_OPTION_ID_AFONLY:
+		return set_binding(id, value, len, &id->af_only);
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		return set_ack_timeout(id, value, len);
+	default:
+		return -ENOSYS;
+	}
+}
+
+/* A path that the program knows already; on RoCE there is no other than ours. */
+static int set_path(struct cm_id *id, const void *value, size_t len)
+{
+	const struct ibv_path_data *data = value;
+
+	if (len == 0 || len % sizeof(*data) != 0)
+		return -EINVAL;
+	if (!id_move(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
+		return -EINVAL;
+	resolve_fill_route(id);
+	return 0;
+}
+
+static int set_option(struct cm_id *id, int level, int name, const void *value, size_t len)
+{
+	if (level == RDMA_OPTION_ID)
+		return set_id_option(id, name, value, len);
+	if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
+		return set_path(id, value, len);
+	return -ENOSYS;
+}
+
+int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen)
+{
+	if (!id || !optval)
+		return id_result(-EINVAL);
+	return id_result(set_option(cm_id_of(id), level, optname, optval, optlen));
+}

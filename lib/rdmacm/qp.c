@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queue pair of an id, and its way through its states by what both sides have agreed on. */
+#include <string.h>
+
+#include "id.h"
+
+static void fill_path(const struct cm_id *id, const struct cm_agreed *agreed,
+		      struct ibv_ah_attr *ah)
+{
+	*ah = (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = 1,
+		.grh = {.sgid_index = (uint8_t)id->sgid_index,
+			.hop_limit = agreed->hop_limit > 1 ? agreed->hop_limit : id->path.hop_limit,
+			.traffic_class = agreed->tclass,
+			.flow_label = agreed->flow_label},
+	};
+	memcpy(ah->grh.dgid.raw, agreed->address.remote, GID_LEN);
+}
+
+static int fill_init(const struct cm_id *id, const struct cm_agreed *agreed,
+		     struct ibv_qp_attr *attr, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	attr->pkey_index = 0;
+	attr->port_num = 1;
+	if (id->public.qp_type == IBV_QPT_UD) {
+		attr->qkey = id->qkey;
+		*mask |= IBV_QP_QKEY;
+		return 0;
+	}
+	*mask |= IBV_QP_ACCESS_FLAGS;
+	attr->qp_access_flags = 0;
+	if (agreed)
+		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if (agreed && agreed->max_dest_rd_atomic > 0)
+		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	return 0;
+}
+
+static int fill_rtr(const struct cm_id *id, const struct cm_agreed *agreed,
+		    struct ibv_qp_attr *attr, int *mask)
+{
+	*mask = IBV_QP_STATE;
+	if (id->public.qp_type == IBV_QPT_UD)
+		return 0;
+	if (!agreed)
+		return -EINVAL;
+	*mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	fill_path(id, agreed, &attr->ah_attr);
+	attr->path_mtu = (enum ibv_mtu)agreed->mtu;
+	attr->dest_qp_num = agreed->remote_qpn;
+	attr->rq_psn = agreed->rq_psn.v;
+	if (id->public.qp_type == IBV_QPT_RC || id->public.qp_type == IBV_QPT_XRC_RECV) {
+		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		attr->max_dest_rd_atomic = agreed->max_dest_rd_atomic;
+		attr->min_rnr_timer = 0;
+	}
+	return 0;
+}
+
+static int fill_rts(const struct cm_id *id, const struct cm_agreed *agreed,
+		    struct ibv_qp_attr *attr, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	attr->sq_psn = 0;
+	if (id->public.qp_type == IBV_QPT_UD)
+		return 0;
+	if (!agreed)
+		return -EINVAL;
+	attr->sq_psn = agreed->sq_psn.v;
+	if (id->public.qp_type == IBV_QPT_RC || id->public.qp_type == IBV_QPT_XRC_SEND) {
+		*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			 IBV_QP_MAX_QP_RD_ATOMIC;
+		attr->timeout = agreed->ack_timeout;
+		attr->retry_cnt = agreed->retry_count;
+		attr->rnr_retry = agreed->rnr_retry_count;
+		attr->max_rd_atomic = agreed->max_rd_atomic;
+	} else if (id->public.qp_type == IBV_QPT_XRC_RECV) {
+		*mask |= IBV_QP_TIMEOUT;
+		attr->timeout = agreed->ack_timeout;
+	}
+	return 0;
+}
+
+/* Return true, and what both sides have agreed on, where there is a connection. */
+static bool agreed_of(struct cm_id *id, struct cm_agreed *agreed)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+	bool connected;
+
+	calls->agent_enter(id->device->agent, &now_ns);
+	connected = id->conn != NULL;
+	if (connected)
+		calls->cm_conn_agreed(id->conn, agreed);
+	calls->agent_leave(id->device->agent);
+	return connected;
+}
+
+static int fill(struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	struct cm_agreed agreed;
+	const bool connected = id->device && agreed_of(id, &agreed);
+	const struct cm_agreed *known = connected ? &agreed : NULL;
+
+	if (!id->device)
+		return -EINVAL;
+	switch (attr->qp_state) {
+	case IBV_QPS_INIT:
+		return fill_init(id, known, attr, mask);
+	case IBV_QPS_RTR:
+		return fill_rtr(id, known, attr, mask);
+	case IBV_QPS_RTS:
+		return fill_rts(id, known, attr, mask);
+	default:
+		return -EINVAL;
+	}
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
+{
+	if (!id || !qp_attr || !qp_attr_mask)
+		return id_result(-EINVAL);
+	return id_result(fill(cm_id_of(id), qp_attr, qp_attr_mask));
+}
+
+static int modify(struct cm_id *id, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask;
+	int rc = fill(id, &attr, &mask);
+
+	return rc == 0 ? -ibv_modify_qp(id->public.qp, &attr, mask) : rc;
+}
+
+int qp_to_rtr(struct cm_id *id, uint8_t responder_resources)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	int mask;
+	int rc;
+
+	/* Once more INIT: what the peer may do is known only now. */
+	rc = modify(id, IBV_QPS_INIT);
+	if (rc == 0)
+		rc = fill(id, &attr, &mask);
+	if (rc != 0)
+		return rc;
+	if (responder_resources != RDMA_MAX_RESP_RES)
+		attr.max_dest_rd_atomic = responder_resources;
+	return -ibv_modify_qp(id->public.qp, &attr, mask);
+}
+
+int qp_to_rts(struct cm_id *id, uint8_t initiator_depth)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+	int mask;
+	const int rc = fill(id, &attr, &mask);
+
+	if (rc != 0)
+		return rc;
+	if (initiator_depth != RDMA_MAX_INIT_DEPTH)
+		attr.max_rd_atomic = initiator_depth;
+	return -ibv_modify_qp(id->public.qp, &attr, mask);
+}
+
+void qp_to_error(struct cm_id *id)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	if (id->public.qp)
+		(void)ibv_modify_qp(id->public.qp, &attr, IBV_QP_STATE);
+}
+
+/* One made now: a connection's is in INIT until there is a peer, a datagram's sends at once. */
+static int prepare(struct cm_id *id)
+{
+	int rc = modify(id, IBV_QPS_INIT);
+
+	if (id->public.qp_type != IBV_QPT_UD)
+		return rc;
+	if (rc == 0)
+		rc = modify(id, IBV_QPS_RTR);
+	if (rc == 0)
+		rc = modify(id, IBV_QPS_RTS);
+	return rc;
+}
+
+static void end_queue(struct ibv_cq **cq, struct ibv_comp_channel **channel)
+{
+	if (*cq)
+		ibv_destroy_cq(*cq);
+	*cq = NULL;
+	if (*channel)
+		ibv_destroy_comp_channel(*channel);
+	*channel = NULL;
+}
+
+void qp_destroy_cqs(struct cm_id *id)
+{
+	end_queue(&id->public.recv_cq, &id->public.recv_cq_channel);
+	end_queue(&id->public.send_cq, &id->public.send_cq_channel);
+}
+
+static int create_queue(struct cm_id *id, uint32_t entries, struct ibv_cq **cq,
+			struct ibv_comp_channel **channel)
+{
+	if (entries == 0)
+		return 0;
+	*channel = ibv_create_comp_channel(id->public.verbs);
+	if (*channel)
+		*cq = ibv_create_cq(id->public.verbs, (int)entries, &id->public, *channel, 0);
+	return *cq ? 0 : -errno;
+}
+
+int qp_create_cqs(struct cm_id *id, uint32_t send_entries, uint32_t recv_entries)
+{
+	int rc = create_queue(id, recv_entries, &id->public.recv_cq, &id->public.recv_cq_channel);
+
+	if (rc == 0)
+		rc = create_queue(id, send_entries, &id->public.send_cq,
+				  &id->public.send_cq_channel);
+	if (rc != 0)
+		qp_destroy_cqs(id);
+	return rc;
+}
+
+struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
+{
+	if (pd)
+		return pd;
+	if (id->public.pd)
+		return id->public.pd;
+	pd = device_get_pd(id->device);
+	id->uses_default_pd = pd != NULL;
+	return pd;
+}
+
+static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct rdma_cm_id *public = &id->public;
+	struct ibv_pd *pd;
+	int rc;
+
+	if (!public->verbs || public->qp)
+		return -EINVAL;
+	pd = qp_choose_pd(id, attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL);
+	if (!pd)
+		return -errno;
+	if (pd->context != public->verbs)
+		return -EINVAL;
+	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+	attr->pd = pd;
+	if (!attr->srq)
+		attr->srq = public->srq;
+	rc = qp_create_cqs(id, attr->send_cq || public->send_cq ? 0 : attr->cap.max_send_wr,
+			   attr->recv_cq || public->recv_cq ? 0 : attr->cap.max_recv_wr);
+	if (rc != 0)
+		return rc;
+	if (!attr->send_cq)
+		attr->send_cq = public->send_cq ? public->send_cq : public->recv_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = public->recv_cq ? public->recv_cq : public->send_cq;
+	public->qp_type = attr->qp_type;
+	public->qp = ibv_create_qp_ex(public->verbs, attr);
+	rc = public->qp ? prepare(id) : -errno;
+	if (rc == 0) {
+		public->pd = pd;
+		return 0;
+	}
+	if (public->qp)
+		ibv_destroy_qp(public->qp);
+	public->qp = NULL;
+	qp_destroy_cqs(id);
+	return rc;
+}
+
+int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr)
+{
+	if (!id || !qp_init_attr)
+		return id_result(-EINVAL);
+	return id_result(create_qp(cm_id_of(id), qp_init_attr));
+}
+
+int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+{
+	struct ibv_qp_init_attr_ex attr = {0};
+	int rc;
+
+	if (!id || !qp_init_attr)
+		return id_result(-EINVAL);
+	/* The one is the beginning of the other. */
+	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
+	attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
+	attr.pd = pd;
+	rc = create_qp(cm_id_of(id), &attr);
+	if (rc == 0)
+		memcpy(qp_init_attr, &attr, sizeof(*qp_init_attr));
+	return id_result(rc);
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (!id || !id->qp)
+		return;
+	multicast_detach_all(cm_id_of(id));
+	ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	qp_destroy_cqs(cm_id_of(id));
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way to a peer: our address and device for it, its link address, and the route. */
+#include <string.h>
+
+#include "id.h"
+#include "wire/headers.h"
+
+#define HOP_LIMIT	 64 /* Linux's values, as the next one */
+#define PACKET_LIFE_TIME 18
+
+static bool is_bound_to_any(const struct cm_id *id)
+{
+	return id->claim_count > 0 && id->sgid_index < 0;
+}
+
+/* The peer is this host. */
+static int choose_own(struct cm_id *id, uint8_t dgid[GID_LEN])
+{
+	struct cm_device *const *devices;
+	const int count = devices_get(&devices);
+	const uint8_t version = id->public.route.addr.dst_addr.sa_family == AF_INET ? 4 : 6;
+
+	for (int i = 0; i < count && id->sgid_index < 0; i++) {
+		struct device_gid found;
+		struct agent *agent = devices[i]->agent;
+		int index = cm_calls()->agent_find_gid(agent, NULL, version, 0, &found);
+
+		if (index < 0)
+			index = cm_calls()->agent_find_gid(agent, NULL, 0, 0, &found);
+		if (index >= 0)
+			bind_gid(id, devices[i], index, &found);
+	}
+	if (id->sgid_index < 0)
+		return count < 0 ? count : -EADDRNOTAVAIL;
+	memcpy(dgid, id->sgid.gid.raw, GID_LEN);
+	return 0;
+}
+
+/* The first device with a way there. */
+static int choose_source(struct cm_id *id, const uint8_t dgid[GID_LEN], uint32_t scope)
+{
+	struct cm_device *const *devices;
+	const int count = devices_get(&devices);
+	int rc = count < 0 ? count : -ENETUNREACH;
+
+	for (int i = 0; i < count; i++) {
+		struct device_gid found;
+		const int index =
+			cm_calls()->agent_choose_source(devices[i]->agent, dgid, scope, &found);
+
+		if (index >= 0) {
+			bind_gid(id, devices[i], index, &found);
+			return 0;
+		}
+		rc = index;
+	}
+	return rc;
+}
+
+/* What the program sees of both addresses. */
+static void show_addresses(struct cm_id *id, bool own)
+{
+	struct rdma_addr *addr = &id->public.route.addr;
+	const __be16 src_port = address_port(&addr->src_addr);
+	const __be16 dst_port = address_port(&addr->dst_addr);
+
+	if (own) {
+		struct sockaddr_in6 *dst = &addr->dst_sin6;
+
+		if (address_is_any(&addr->dst_addr) && addr->dst_addr.sa_family == AF_INET)
+			addr->dst_sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		else if (address_is_any(&addr->dst_addr))
+			dst->sin6_addr = in6addr_loopback;
+		if (address_is_any(&addr->src_addr))
+			addr->src_storage = addr->dst_storage;
+	} else if (address_is_any(&addr->src_addr)) {
+		address_from_gid(id->sgid.gid.raw, 0, &addr->src_storage);
+		if (addr->src_addr.sa_family == AF_INET6)
+			addr->src_sin6.sin6_scope_id = address_scope(&addr->dst_addr);
+	}
+	address_set_port(&addr->src_addr, src_port);
+	address_set_port(&addr->dst_addr, dst_port);
+}
+
+static void finish(struct cm_id *id, int status)
+{
+	if (status == 0) {
+		id->peer = id->query.address;
+		memcpy(id->public.route.addr.addr.ibaddr.dgid.raw, id->peer.remote, GID_LEN);
+		id_move(id, ID_RESOLVING, ID_ADDR_RESOLVED);
+		event_tell(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	} else {
+		id_move(id, ID_RESOLVING, ID_BOUND);
+		event_tell(id, RDMA_CM_EVENT_ADDR_ERROR, status);
+	}
+}
+
+void resolve_finish(struct agent_query *query, int status)
+{
+	finish(container_of(query, struct cm_id, query), status);
+}
+
+static void start(struct cm_id *id, int timeout_ms)
+{
+	const struct sockaddr *dst = &id->public.route.addr.dst_addr;
+	const bool own = address_is_any(dst) || address_is_loopback(dst);
+	const bool chooses = is_bound_to_any(id);
+	uint8_t dgid[GID_LEN];
+	int rc = 0;
+
+	address_gid(dst, dgid);
+	if (own)
+		rc = choose_own(id, dgid);
+	else if (chooses)
+		rc = choose_source(id, dgid, address_scope(dst));
+	if (rc == 0)
+		rc = cm_calls()->agent_resolve(id->device->agent, &id->query,
+					       (uint8_t)id->sgid_index, dgid,
+					       timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000 : 0);
+	if (rc == 0 || rc == -EINPROGRESS)
+		show_addresses(id, own);
+	/* Another peer may be reached from another address. */
+	else if (chooses)
+		id->sgid_index = -1;
+	if (rc != -EINPROGRESS)
+		finish(id, rc);
+}
+
+/* An id that is bound to nothing gets a port of its own. */
+static int bind_first(struct cm_id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	struct sockaddr_storage any = {.ss_family = dst->sa_family};
+
+	if (src)
+		return src->sa_family == dst->sa_family ? bind_address(id, src) : -EINVAL;
+	return bind_address(id, (const struct sockaddr *)&any);
+}
+
+static int resolve_address(struct cm_id *id, const struct sockaddr *src, const struct sockaddr *dst,
+			   int timeout_ms)
+{
+	int rc = 0;
+
+	if (address_len(dst) == 0)
+		return -EAFNOSUPPORT;
+	if (id->state == ID_IDLE)
+		rc = bind_first(id, src, dst);
+	if (rc != 0)
+		return rc;
+	if (id->public.route.addr.src_addr.sa_family != dst->sa_family)
+		return -EINVAL;
+	if (!id_move(id, ID_BOUND, ID_RESOLVING))
+		return -EINVAL;
+	memset(&id->public.route.addr.dst_storage, 0, sizeof(id->public.route.addr.dst_storage));
+	memcpy(&id->public.route.addr.dst_storage, dst, address_len(dst));
+	start(id, timeout_ms);
+	return event_complete(id);
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
+		      int timeout_ms)
+{
+	if (!id || !dst_addr)
+		return id_result(-EINVAL);
+	return id_result(resolve_address(cm_id_of(id), src_addr, dst_addr, timeout_ms));
+}
+
+/* A time of the path: what an ACK timeout, as the program wants it, is made of. */
+static uint8_t packet_life_time(const struct cm_id *id)
+{
+	return id->ack_timeout > 0 ? id->ack_timeout - 1 : PACKET_LIFE_TIME;
+}
+
+void resolve_fill_route(struct cm_id *id)
+{
+	struct rdma_route *route = &id->public.route;
+
+	id->path = (struct ibv_sa_path_rec){
+		.sgid = route->addr.addr.ibaddr.sgid,
+		.dgid = route->addr.addr.ibaddr.dgid,
+		.hop_limit = HOP_LIMIT,
+		.traffic_class = id->tos,
+		.reversible = 1,
+		.numb_path = 1,
+		.pkey = RTE_BE16(WIRE_PKEY_DEFAULT),
+		.mtu_selector = 2, /* exactly, as the next two */
+		.mtu = (uint8_t)id->device->port.active_mtu,
+		.rate_selector = 2,
+		.rate = IBV_RATE_MAX,
+		.packet_life_time_selector = 2,
+		.packet_life_time = packet_life_time(id),
+	};
+	route->path_rec = &id->path;
+	route->num_paths = 1;
+}
+
+/* RoCE has no route to ask for: all is known. */
+int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
+{
+	struct cm_id *id = cm_id_of(public);
+	int rc;
+
+	(void)timeout_ms;
+	if (!public || !id_move(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
+		return id_result(-EINVAL);
+	resolve_fill_route(id);
+	rc = event_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	if (rc != 0)
+		id_move(id, ID_ROUTE_RESOLVED, ID_ADDR_RESOLVED);
+	return id_result(rc == 0 ? event_complete(id) : rc);
+}

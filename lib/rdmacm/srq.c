@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shared receive queue of an id. */
+#include <string.h>
+
+#include "id.h"
+
+static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	const bool xrc =
+		(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
+	struct rdma_cm_id *public = &id->public;
+	struct ibv_pd *pd;
+	int rc = 0;
+
+	if (!public->verbs || public->srq)
+		return -EINVAL;
+	pd = qp_choose_pd(id, attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL);
+	if (!pd)
+		return -errno;
+	if (pd->context != public->verbs)
+		return -EINVAL;
+	attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+	attr->pd = pd;
+	/* There, the queue completes, and not the queue pair. */
+	if (xrc && !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)) {
+		rc = public->recv_cq ? 0 : qp_create_cqs(id, 0, attr->attr.max_wr);
+		attr->cq = public->recv_cq;
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+	}
+	if (rc != 0)
+		return rc;
+	public->srq = ibv_create_srq_ex(public->verbs, attr);
+	if (!public->srq)
+		return -errno;
+	public->pd = pd;
+	return 0;
+}
+
+int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	if (!id || !attr)
+		return id_result(-EINVAL);
+	return id_result(create_srq(cm_id_of(id), attr));
+}
+
+int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex ex = {
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
+		.srq_type = IBV_SRQT_BASIC,
+	};
+	int rc;
+
+	if (!id || !attr)
+		return id_result(-EINVAL);
+	ex.srq_context = attr->srq_context;
+	ex.attr = attr->attr;
+	if (pd) {
+		ex.comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+		ex.pd = pd;
+	}
+	rc = create_srq(cm_id_of(id), &ex);
+	if (rc == 0)
+		attr->attr = ex.attr;
+	return id_result(rc);
+}
+
+void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (!id || !id->srq || ibv_destroy_srq(id->srq) != 0)
+		return;
+	id->srq = NULL;
+	if (!id->qp)
+		qp_destroy_cqs(cm_id_of(id));
+}
