@@ -8,7 +8,7 @@
 
 #include <rte_common.h>
 
-#include "agent.h"
+#include "agent_parts.h"
 #include "device/limits.h"
 
 static struct agent *agent_of_sink(struct cm_sink *sink)

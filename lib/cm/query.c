@@ -5,7 +5,7 @@
 
 #include <rte_common.h>
 
-#include "agent.h"
+#include "agent_parts.h"
 #include "wire/gid.h"
 
 #define LOOK_FIRST_NS UINT64_C(500000)

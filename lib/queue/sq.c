@@ -37,6 +37,9 @@ int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq
 		return 0;
 	sq->attr.max_wr = rte_align32pow2(attr->max_wr);
 	payload = RTE_MAX(attr->max_sge * (uint32_t)sizeof(struct ibv_sge), attr->max_inline);
+	/* The room is there: programs send a few bytes inline that they have not asked for, since
+	 * other drivers let them. */
+	sq->attr.max_inline = RTE_MIN(payload, SQ_INLINE_MAX);
 	if (attr->type == IBV_QPT_UD)
 		payload = RTE_ALIGN(payload, (uint32_t) _Alignof(struct path)) +
 			  (uint32_t)sizeof(struct path);

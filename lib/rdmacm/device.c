@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The devices that ids are bound to. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,32 @@ void device_put_pd(struct cm_device *device)
 	/* One with objects of the program's stays. */
 	if (--device->pd_users == 0 && ibv_dealloc_pd(device->pd) == 0)
 		device->pd = NULL;
+	pthread_mutex_unlock(&device->lock);
+}
+
+struct ibv_xrcd *device_get_xrcd(struct cm_device *device)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_xrcd *xrcd;
+
+	pthread_mutex_lock(&device->lock);
+	if (!device->xrcd)
+		device->xrcd = ibv_open_xrcd(device->verbs, &attr);
+	xrcd = device->xrcd;
+	device->xrcd_users += xrcd != NULL;
+	pthread_mutex_unlock(&device->lock);
+	return xrcd;
+}
+
+void device_put_xrcd(struct cm_device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	if (--device->xrcd_users == 0 && ibv_close_xrcd(device->xrcd) == 0)
+		device->xrcd = NULL;
 	pthread_mutex_unlock(&device->lock);
 }
 

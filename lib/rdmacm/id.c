@@ -78,6 +78,8 @@ void id_destroy(struct cm_id *id)
 	bind_release(id);
 	if (id->uses_default_pd)
 		device_put_pd(id->device);
+	if (id->uses_default_xrcd)
+		device_put_xrcd(id->device);
 	if (id->sync)
 		rdma_destroy_event_channel(id->public.channel);
 	pthread_cond_destroy(&id->acked);

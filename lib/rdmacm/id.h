@@ -49,6 +49,8 @@ struct cm_device {
 	pthread_mutex_t lock; /* of what is below */
 	struct ibv_pd *pd;    /* of programs that bring none; NULL while nobody uses it */
 	unsigned int pd_users;
+	struct ibv_xrcd *xrcd; /* the same for XRC domains */
+	unsigned int xrcd_users;
 };
 
 struct event_channel {
@@ -137,6 +139,7 @@ struct cm_id {
 	uint8_t ep_data_len;
 
 	bool uses_default_pd;
+	bool uses_default_xrcd;
 	struct ibv_sa_path_rec path;
 };
 
@@ -178,6 +181,10 @@ void devices_wait(void);
 /** The protection domain of programs that bring none, and give it back. MT-safe. NULL: errno. */
 struct ibv_pd *device_get_pd(struct cm_device *device);
 void device_put_pd(struct cm_device *device);
+
+/** The same for the XRC domain. MT-safe. */
+struct ibv_xrcd *device_get_xrcd(struct cm_device *device);
+void device_put_xrcd(struct cm_device *device);
 
 /* address.c */
 
@@ -285,6 +292,7 @@ void qp_destroy_cqs(struct cm_id *id);
 
 /** The domain for an object of an id, its own where the program has none. NULL: errno. */
 struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd);
+struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd);
 
 /* multicast.c */
 

@@ -131,6 +131,7 @@ static int take_request(struct cm_id *listener, struct rdma_cm_event *event)
 	if (!listener->ep_attr)
 		return 0;
 	attr = *listener->ep_attr;
+	attr.qp_type = event->id->qp_type;
 	return rdma_create_qp(event->id, listener->ep_pd, &attr) == 0 ? 0 : -errno;
 }
 

@@ -231,9 +231,73 @@ struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
 		return pd;
 	if (id->public.pd)
 		return id->public.pd;
+	if (id->uses_default_pd)
+		return id->device->pd;
 	pd = device_get_pd(id->device);
 	id->uses_default_pd = pd != NULL;
 	return pd;
+}
+
+struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd)
+{
+	if (xrcd)
+		return xrcd;
+	if (id->uses_default_xrcd)
+		return id->device->xrcd;
+	xrcd = device_get_xrcd(id->device);
+	id->uses_default_xrcd = xrcd != NULL;
+	return xrcd;
+}
+
+/* The receiving half of XRC: of a domain, and without queues. */
+static int fill_xrc_recv(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_xrcd *given = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? attr->xrcd : NULL;
+
+	attr->xrcd = qp_choose_xrcd(id, given);
+	attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	return attr->xrcd ? 0 : -errno;
+}
+
+/* Completion queues that the program has not brought are made. */
+static int fill_queues(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct rdma_cm_id *public = &id->public;
+	const bool receives = attr->qp_type != IBV_QPT_XRC_SEND;
+	int rc;
+
+	if (!attr->srq && receives)
+		attr->srq = public->srq;
+	rc = qp_create_cqs(id, attr->send_cq || public->send_cq ? 0 : attr->cap.max_send_wr,
+			   attr->recv_cq || public->recv_cq || !receives ? 0
+									 : attr->cap.max_recv_wr);
+	if (rc != 0)
+		return rc;
+	if (!attr->send_cq)
+		attr->send_cq = public->send_cq ? public->send_cq : public->recv_cq;
+	if (!attr->recv_cq && receives)
+		attr->recv_cq = public->recv_cq ? public->recv_cq : public->send_cq;
+	return 0;
+}
+
+static int make_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct rdma_cm_id *public = &id->public;
+	int rc;
+
+	rc = attr->qp_type == IBV_QPT_XRC_RECV ? fill_xrc_recv(id, attr) : fill_queues(id, attr);
+	if (rc != 0)
+		return rc;
+	public->qp_type = attr->qp_type;
+	public->qp = ibv_create_qp_ex(public->verbs, attr);
+	rc = public->qp ? prepare(id) : -errno;
+	if (rc == 0)
+		return 0;
+	if (public->qp)
+		ibv_destroy_qp(public->qp);
+	public->qp = NULL;
+	qp_destroy_cqs(id);
+	return rc;
 }
 
 static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
@@ -251,27 +315,9 @@ static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 		return -EINVAL;
 	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 	attr->pd = pd;
-	if (!attr->srq)
-		attr->srq = public->srq;
-	rc = qp_create_cqs(id, attr->send_cq || public->send_cq ? 0 : attr->cap.max_send_wr,
-			   attr->recv_cq || public->recv_cq ? 0 : attr->cap.max_recv_wr);
-	if (rc != 0)
-		return rc;
-	if (!attr->send_cq)
-		attr->send_cq = public->send_cq ? public->send_cq : public->recv_cq;
-	if (!attr->recv_cq)
-		attr->recv_cq = public->recv_cq ? public->recv_cq : public->send_cq;
-	public->qp_type = attr->qp_type;
-	public->qp = ibv_create_qp_ex(public->verbs, attr);
-	rc = public->qp ? prepare(id) : -errno;
-	if (rc == 0) {
-		public->pd = pd;
-		return 0;
-	}
-	if (public->qp)
-		ibv_destroy_qp(public->qp);
-	public->qp = NULL;
-	qp_destroy_cqs(id);
+	rc = make_qp(id, attr);
+	if (rc == 0)
+	public->pd = pd;
 	return rc;
 }
 

@@ -4,13 +4,31 @@
 
 #include "id.h"
 
+/* An XRC queue is of a domain, and completes by itself. What the program names as NULL it leaves to
+ * us. */
+static int fill_xrc(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_xrcd *xrcd = attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD ? attr->xrcd : NULL;
+	struct ibv_cq *cq = attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ ? attr->cq : NULL;
+	int rc = 0;
+
+	attr->xrcd = qp_choose_xrcd(id, xrcd);
+	if (!attr->xrcd)
+		return -errno;
+	if (!cq && !id->public.recv_cq)
+		rc = qp_create_cqs(id, 0, attr->attr.max_wr);
+	attr->cq = cq ? cq : id->public.recv_cq;
+	attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	return rc;
+}
+
 static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	const bool xrc =
 		(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
 	struct rdma_cm_id *public = &id->public;
 	struct ibv_pd *pd;
-	int rc = 0;
+	int rc;
 
 	if (!public->verbs || public->srq)
 		return -EINVAL;
@@ -21,12 +39,7 @@ static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 		return -EINVAL;
 	attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 	attr->pd = pd;
-	/* There, the queue completes, and not the queue pair. */
-	if (xrc && !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)) {
-		rc = public->recv_cq ? 0 : qp_create_cqs(id, 0, attr->attr.max_wr);
-		attr->cq = public->recv_cq;
-		attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
-	}
+	rc = xrc ? fill_xrc(id, attr) : 0;
 	if (rc != 0)
 		return rc;
 	public->srq = ibv_create_srq_ex(public->verbs, attr);
@@ -53,6 +66,8 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 
 	if (!id || !attr)
 		return id_result(-EINVAL);
+	if (id->qp_type == IBV_QPT_XRC_RECV)
+		ex.srq_type = IBV_SRQT_XRC;
 	ex.srq_context = attr->srq_context;
 	ex.attr = attr->attr;
 	if (pd) {
