@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares the exported symbols of our libibverbs.so.1 with the system's.
+"""Compares the exported symbols of a library of ours with the system's.
 
 usage: symbols.py OURS SYSTEMS
 
@@ -34,7 +34,7 @@ def exported(library):
 def main():
     ours_path, systems_path = sys.argv[1:]
     if not os.path.exists(systems_path):
-        print("the system has no libibverbs.so.1: install libibverbs1")
+        print(f"the system has no {os.path.basename(systems_path)}")
         return SKIPPED
     ours, systems = exported(ours_path), exported(systems_path)
     for symbol, kind in sorted(systems - ours):

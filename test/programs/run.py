@@ -21,6 +21,7 @@ from fuzz import FuzzTest  # noqa: E402
 from inside import InsideTest  # noqa: E402
 from isolated import IsolatedTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
+from rdmacm import run_rdmacm  # noqa: E402
 from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
@@ -65,6 +66,7 @@ def main():
         InsideTest(report).run_all()
         EthernetTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
+        run_rdmacm(report, work_dir)
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()

@@ -54,8 +54,8 @@ class VethWire:
     name = "veth"
     active_alone = True
 
-    def __init__(self, work_dir):
-        namespaces = [Namespace("veth0"), Namespace("veth1")]
+    def __init__(self, work_dir, role="veth"):
+        namespaces = [Namespace(f"{role}0"), Namespace(f"{role}1")]
         namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
                           "name", "veth1", "mtu", "9000", "netns", namespaces[1].name)
         self.hosts = []
@@ -65,7 +65,7 @@ class VethWire:
             namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{netdev}/accept_dad")
             namespace.run("ip", "link", "set", netdev, "up")
             namespace.run("ip", "addr", "add", f"{address}/24", "dev", netdev)
-            self.hosts.append(uroce_host(f"veth-{cpu}", work_dir, cpu, namespace,
+            self.hosts.append(uroce_host(f"{role}-{cpu}", work_dir, cpu, namespace,
                                          ["--netdev", netdev]))
         self.tcp_address = self.addresses[0]
         self.namespaces = namespaces

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that connect by librdmacm.so.1, as they are, over memif and over a veth pair."""
+
+import os
+import re
+import shutil
+import time
+
+from harness.process import Namespace, wait_until
+from harness.report import CheckFailed
+from wires import VethWire, uroce_host
+
+SECONDS = 60
+END_SECONDS = 20
+START_SECONDS = 30
+LISTEN_SECONDS = 0.5  # from the start of our threads to a listener
+PERSISTENT_CLIENTS = 50
+ADDRESS_ERROR_SECONDS = 10
+FIRST_PORT = 7600
+
+
+class Addresses:
+    """What the sides of a wire are called, by family."""
+
+    def __init__(self, ipv4, ipv6):
+        self.of = {"ipv4": ipv4, "ipv6": ipv6}
+
+
+class CmMemif:
+    """Two processes in one namespace, a memif between them."""
+
+    name = "memif"
+
+    def __init__(self, work_dir):
+        namespace = Namespace("cmmemif")
+        self.addresses = Addresses(["10.9.7.1", "10.9.7.2"], ["fd09:7::1", "fd09:7::2"])
+        self.hosts = []
+        for cpu, role in enumerate(("server", "client")):
+            options = ["--port", f"net_memif0,socket={work_dir}/cm.sock,role={role},id=0"]
+            for family in ("ipv4", "ipv6"):
+                options += ["--ip", f"{self.addresses.of[family][cpu]}/{24 if family == 'ipv4' else 64}"]
+            self.hosts.append(uroce_host(f"cm-memif-{role}", work_dir, cpu, namespace, options))
+
+
+class CmVeth(VethWire):
+    """Two namespaces, as two containers."""
+
+    def __init__(self, work_dir):
+        super().__init__(work_dir, "cmveth")
+        self.addresses = Addresses(self.addresses, ["fd09:8::1", "fd09:8::2"])
+        for cpu, namespace in enumerate(self.namespaces):
+            namespace.run("ip", "addr", "add", f"{self.addresses.of['ipv6'][cpu]}/64", "dev", f"veth{cpu}", "nodad")
+
+
+def has_our_threads(pid):
+    """Whether the program has a device: its listener comes at once then."""
+    names = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii") as file:
+                names.append(file.read().strip())
+        except OSError:
+            pass
+    return "uroce" in names
+
+
+class Running:
+    """Programs of a check; none is left behind."""
+
+    def __init__(self):
+        self._processes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self._processes:
+            process.kill()
+
+    def start(self, host, argv):
+        process = host.start(argv)
+        self._processes.append(process)
+        return process
+
+    def serve(self, host, argv):
+        server = self.start(host, argv)
+        ready = wait_until(lambda: server.poll() is not None or has_our_threads(server.pid), START_SECONDS)
+        if not ready or server.poll() is not None:
+            self.fail("the server does not start")
+        time.sleep(LISTEN_SECONDS)
+        return server
+
+    def fail(self, reason):
+        raise CheckFailed(reason, [line for process in self._processes for line in process.story(process.argv[-1])])
+
+    def expect(self, process, seconds, what):
+        status = process.wait(seconds)
+        if status is None:
+            self.fail(f"the {what} hangs (after {seconds} s)")
+        if status != 0:
+            self.fail(f"the {what} gives exit {status}")
+
+
+class RdmacmTest:
+    """All checks of one wire; the server is its first host."""
+
+    def __init__(self, report, wire):
+        self._report = report
+        self._wire = wire
+        self._port = FIRST_PORT
+
+    def _check(self, name, function, *args):
+        program = name.split()[0]
+        if not shutil.which(program):
+            self._report.skip(f"rdmacm: {self._wire.name}: {name}", f"{program} is not installed: rdmacm-utils or perftest")
+            return
+        self._report.check(f"rdmacm: {self._wire.name}: {name}", function, *args)
+
+    def run_all(self):
+        for family in ("ipv4", "ipv6"):
+            server, client = self._wire.addresses.of[family]
+            self._check(f"rping -C 1000, {family}", self._rping, server)
+            self._check(f"ucmatose -c 500, {family}", self._pair,
+                        ["ucmatose", "-b", server, "-c", "500", "-C", "4"],
+                        ["ucmatose", "-s", server, "-c", "500", "-C", "4"], "return status 0")
+            self._check(f"udaddy, {family}", self._pair, ["udaddy", "-b", server], ["udaddy", "-s", server],
+                        "return status 0")
+            self._check(f"rdma_client, {family}", self._pair, ["rdma_server", "-s", server],
+                        ["rdma_client", "-s", server], "end 0")
+        server, client = self._wire.addresses.of["ipv4"]
+        for kind, name in (("r", "RC"), ("x", "XRC")):
+            self._check(f"rdma_xclient, {name}", self._pair, ["rdma_xserver", "-c", kind],
+                        ["rdma_xclient", "-s", server, "-c", kind], "end 0")
+        self._check("mckey", self._pair, ["mckey", "-m", "239.1.2.3", "-b", server],
+                    ["mckey", "-m", "239.1.2.3", "-b", client, "-s"], "return status 0")
+        self._check("cmtime -c 1000", self._cmtime, server)
+        self._check(f"rping -P, {PERSISTENT_CLIENTS} clients in a row", self._rping_persistent, server)
+        self._check("rping, nobody listens", self._refused, server)
+        self._check("rping, nobody is there", self._absent)
+        for program, options in self._perftests():
+            self._check(" ".join([program, "-R", *options]), self._perftest, program, options, server)
+
+    @staticmethod
+    def _perftests():
+        for verb in ("send", "write", "read", "atomic"):
+            for form in ("bw", "lat"):
+                yield f"ib_{verb}_{form}", []
+        yield "ib_send_bw", ["-c", "UD"]
+        yield "ib_send_bw", ["-c", "UC"]
+        yield "ib_write_bw", ["-q", "8"]
+        yield "ib_write_bw", ["-b"]
+        yield "ib_read_bw", ["-a"]
+
+    def _pair(self, server_argv, client_argv, words):
+        with Running() as running:
+            server = running.serve(self._wire.hosts[0], server_argv)
+            client = running.start(self._wire.hosts[1], client_argv)
+            running.expect(client, SECONDS, "client")
+            running.expect(server, END_SECONDS, "server")
+            if any(words not in process.output() for process in (server, client)):
+                running.fail(f"a side does not say '{words}'")
+
+    def _rping(self, server):
+        count = ["-v", "-C", "1000", "-a", server]
+        with Running() as running:
+            passive = running.serve(self._wire.hosts[0], ["rping", "-s", *count])
+            active = running.start(self._wire.hosts[1], ["rping", "-c", *count])
+            running.expect(active, SECONDS, "client")
+            running.expect(passive, END_SECONDS, "server")
+            for process in (passive, active):
+                if not all(f"rdma-ping-{i}: " in process.output() for i in range(1000)):
+                    running.fail("pings are missing")
+
+    def _rping_persistent(self, server):
+        with Running() as running:
+            passive = running.serve(self._wire.hosts[0], ["rping", "-s", "-P", "-a", server])
+            for _ in range(PERSISTENT_CLIENTS):
+                active = running.start(self._wire.hosts[1], ["rping", "-c", "-C", "3", "-a", server])
+                running.expect(active, SECONDS, "client")
+            if passive.poll() is not None:
+                running.fail("the server has ended")
+
+    def _cmtime(self, server):
+        """Its server goes on."""
+        with Running() as running:
+            running.serve(self._wire.hosts[0], ["cmtime", "-b", server, "-c", "1000"])
+            client = running.start(self._wire.hosts[1], ["cmtime", "-s", server, "-c", "1000"])
+            running.expect(client, SECONDS, "client")
+            if not re.search(r"^connect +: +[\d.]+", client.output(), re.M):
+                running.fail("the client prints no time")
+
+    def _refused(self, server):
+        """Another port has a listener, so that the device is there."""
+        with Running() as running:
+            running.serve(self._wire.hosts[0], ["rping", "-s", "-a", server, "-p", "7999"])
+            client = running.start(self._wire.hosts[1], ["rping", "-c", "-C", "1", "-a", server])
+            if client.wait(SECONDS) in (None, 0) or "RDMA_CM_EVENT_REJECTED" not in client.output():
+                running.fail("the client is not told that nobody listens")
+
+    def _absent(self):
+        absent = self._wire.addresses.of["ipv4"][0].rsplit(".", 1)[0] + ".77"
+        with Running() as running:
+            running.serve(self._wire.hosts[0], ["rping", "-s", "-a", self._wire.addresses.of["ipv4"][0]])
+            client = running.start(self._wire.hosts[1], ["rping", "-c", "-C", "1", "-a", absent])
+            if client.wait(ADDRESS_ERROR_SECONDS) in (None, 0) or "RDMA_CM_EVENT_ADDR_ERROR" not in client.output():
+                running.fail("the client is not told that there is no such host")
+
+    def _perftest(self, program, options, server):
+        """The table has a row a size. A datagram that finds no receive request is lost: few of them are sent."""
+        self._port += 1
+        argv = [program, "-F", "-R", "-p", str(self._port), *([] if "-a" in options else ["-n", "300"]), *options]
+        with Running() as running:
+            passive = running.serve(self._wire.hosts[0], argv)
+            active = running.start(self._wire.hosts[1], [*argv, server])
+            running.expect(active, SECONDS, "client")
+            running.expect(passive, END_SECONDS, "server")
+            rows = re.findall(r"^ *(\d+) +(\d+) +(?:[\d.]+|inf)\s+(?:[\d.]+|inf)\s", active.output(), re.M)
+            if not rows:
+                running.fail("the client prints no result")
+
+
+def run_rdmacm(report, work_dir):
+    """Both wires."""
+    for make in (CmMemif, CmVeth):
+        RdmacmTest(report, make(work_dir)).run_all()
