@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/cm/ports.c. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cm/ports.h"
 #include "wire/gid.h"
+#include "test.h"
 
 #define PORT 7174
 
@@ -41,11 +38,10 @@ static void release(uint32_t id)
 	cm_ports_local.release(NULL, id);
 }
 
-static void claim__same_address_and_port_is_in_use(void **state)
+TEST(claim__same_address_and_port_is_in_use)
 {
 	uint32_t first, second;
 
-	(void)state;
 	assert_int_equal(claim(at(one), &first), 0);
 	assert_int_equal(claim(at(one), &second), -EADDRINUSE);
 	release(first);
@@ -53,12 +49,11 @@ static void claim__same_address_and_port_is_in_use(void **state)
 	release(second);
 }
 
-static void claim__other_address_space_or_vlan_is_free(void **state)
+TEST(claim__other_address_space_or_vlan_is_free)
 {
 	struct cm_port_claim udp = at(one), tagged = at(one);
 	uint32_t ids[4];
 
-	(void)state;
 	udp.space = CM_PS_UDP;
 	tagged.vlan_id = 5;
 	assert_int_equal(claim(at(one), &ids[0]), 0);
@@ -69,11 +64,10 @@ static void claim__other_address_space_or_vlan_is_free(void **state)
 		release(ids[i]);
 }
 
-static void claim__any_address_overlaps_each_of_its_version(void **state)
+TEST(claim__any_address_overlaps_each_of_its_version)
 {
 	uint32_t first, second;
 
-	(void)state;
 	assert_int_equal(claim(at(one), &first), 0);
 	assert_int_equal(claim(any(0), &second), -EADDRINUSE);
 	assert_int_equal(claim(any(4), &second), -EADDRINUSE);
@@ -82,12 +76,11 @@ static void claim__any_address_overlaps_each_of_its_version(void **state)
 	release(second);
 }
 
-static void claim__chooses_free_ports(void **state)
+TEST(claim__chooses_free_ports)
 {
 	struct cm_port_claim first = any(0), second = any(0);
 	uint32_t ids[2];
 
-	(void)state;
 	first.port = second.port = 0;
 	assert_int_equal(cm_ports_local.claim(NULL, &first, &ids[0]), 0);
 	assert_int_equal(cm_ports_local.claim(NULL, &second, &ids[1]), 0);
@@ -97,12 +90,11 @@ static void claim__chooses_free_ports(void **state)
 	release(ids[1]);
 }
 
-static void listen__of_those_who_reuse_an_address_one_listens(void **state)
+TEST(listen__of_those_who_reuse_an_address_one_listens)
 {
 	struct cm_port_claim shared = any(0);
 	uint32_t first, second;
 
-	(void)state;
 	shared.reuse = true;
 	assert_int_equal(claim(shared, &first), 0);
 	assert_int_equal(claim(shared, &second), 0);
@@ -111,17 +103,4 @@ static void listen__of_those_who_reuse_an_address_one_listens(void **state)
 	assert_int_equal(cm_ports_local.listen(NULL, first), 0);
 	assert_int_equal(cm_ports_local.listen(NULL, second), -EINVAL);
 	release(first);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(claim__same_address_and_port_is_in_use),
-		cmocka_unit_test(claim__other_address_space_or_vlan_is_free),
-		cmocka_unit_test(claim__any_address_overlaps_each_of_its_version),
-		cmocka_unit_test(claim__chooses_free_ports),
-		cmocka_unit_test(listen__of_those_who_reuse_an_address_one_listens),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
