@@ -110,7 +110,9 @@ class RdmacmTest:
         self._port = FIRST_PORT
 
     def _check(self, name, function, *args):
-        program = name.split()[0]
+        program = name.split()[0].rstrip(",")
+        if self._report.only and self._report.only not in f"rdmacm: {self._wire.name}: {name}":
+            return
         if not shutil.which(program):
             self._report.skip(f"rdmacm: {self._wire.name}: {name}", f"{program} is not installed: rdmacm-utils or perftest")
             return
