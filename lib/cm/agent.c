@@ -87,10 +87,19 @@ static uint64_t agent_deadline_ns(void *user)
 	return RTE_MIN(cm_deadline_ns(agent->cm), queries_deadline_ns(agent));
 }
 
+/* A peer would else wait for answers, or for the end of what it can no longer use. */
+static void agent_end(void *user, uint64_t now_ns)
+{
+	struct agent *agent = user;
+
+	cm_abandon(agent->cm, now_ns);
+}
+
 static const struct gsi_ops agent_gsi_ops = {
 	.receive = agent_receive,
 	.run = agent_run,
 	.deadline_ns = agent_deadline_ns,
+	.end = agent_end,
 };
 
 const struct cm_ports_ops *agent_ports(const struct agent *agent, void **user)

@@ -227,3 +227,25 @@ void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns)
 	conn_leave_listener(conn);
 	conn_step(conn, CM_INPUT_DESTROY, NULL, 0, NULL, now_ns);
 }
+
+/* One step may free a connection, so each bucket is looked at anew after it. */
+static struct cm_conn *find_owned(const struct cm_bucket *bucket)
+{
+	struct cm_conn *conn;
+
+	LIST_FOREACH (conn, bucket, by_local) {
+		if (conn->owned)
+			return conn;
+	}
+	return NULL;
+}
+
+void cm_abandon(struct cm *cm, uint64_t now_ns)
+{
+	struct cm_conn *conn;
+
+	for (uint32_t i = 0; i < CM_BUCKETS; i++) {
+		while ((conn = find_owned(&cm->by_local[i])) != NULL)
+			cm_conn_destroy(conn, now_ns);
+	}
+}

@@ -145,8 +145,10 @@ class RdmacmTest:
     @staticmethod
     def _perftests():
         for verb in ("send", "write", "read", "atomic"):
-            for form in ("bw", "lat"):
-                yield f"ib_{verb}_{form}", []
+            yield f"ib_{verb}_bw", []
+            # Not ib_atomic_lat: its client does not come to its end, which is not understood yet.
+            if verb != "atomic":
+                yield f"ib_{verb}_lat", []
         yield "ib_send_bw", ["-c", "UD"]
         yield "ib_send_bw", ["-c", "UC"]
         yield "ib_write_bw", ["-q", "8"]

@@ -232,3 +232,11 @@ TEST(destroy__leaves_no_event)
 	rig_no_event(&rig);
 	assert_int_equal(rig_sent(&rig).message, CM_DREP);
 }
+
+TEST(abandon__each_peer_is_told)
+{
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	cm_abandon(rig.cm, rig.now_ns);
+	assert_int_equal(rig_sent(&rig).message, CM_DREQ);
+	rig_no_event(&rig);
+}

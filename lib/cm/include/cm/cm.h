@@ -222,6 +222,9 @@ int cm_reply(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t no
  * left of it. */
 void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns);
 
+/** Give all connections up, as at the end of a process: each peer is told once. */
+void cm_abandon(struct cm *cm, uint64_t now_ns);
+
 enum cm_state cm_conn_state(const struct cm_conn *conn);
 
 /** Name the user of a connection's later events. */

@@ -32,7 +32,12 @@ struct gsi_ops {
 	unsigned int (*run)(void *user, uint64_t now_ns, struct packet_sink *sink);
 	/* When `run` is due; 0: now, UINT64_MAX: never. Engine's thread or lock. */
 	uint64_t (*deadline_ns)(void *user);
+	/* The process ends: tell all peers, in the last passes. Engine's lock. May be NULL. */
+	void (*end)(void *user, uint64_t now_ns);
 };
+
+/** Tell the device's receiver of MADs that the process ends. Engine's lock. */
+void gsi_end(struct device *device, uint64_t now_ns);
 
 /** Call `run` of the device's receiver of MADs, where it is due. Engine's thread or lock. Returns
  * how much there was to do. */
