@@ -44,13 +44,12 @@ static uint16_t note_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 }
 
 /* EAL is for the pool of packets alone. */
-static int group_set_up(void **state)
+static int group_set_up(TEST_STATE)
 {
 	static const struct port_ops ops = {.tx_burst = note_burst};
 	struct runtime_config config = {.memory_bytes = 32 << 20};
 	struct settings settings;
 
-	(void)state;
 	settings_init(&settings);
 	strcpy(settings.port, "net_ring0");
 	if (link_prepare(&nic, &settings) != 0 || runtime_start(&config) != 0 ||
