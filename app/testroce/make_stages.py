@@ -8,8 +8,12 @@ app/libtestroce.a.p/testroce_run.c.o of app/testroce/run.c.
 """
 import fnmatch
 import os
+import re
 import subprocess
 import sys
+
+# What a sanitizer adds to each object.
+SANITIZERS = re.compile(r'(asan|hwasan|msan|tsan|sancov)\.module_[cd]tor')
 
 
 def source_of(path):
@@ -28,7 +32,7 @@ def functions_of(nm, path):
     listing = subprocess.run([nm, '--defined-only', '-P', path], check=True, capture_output=True, text=True).stdout
     for line in listing.splitlines():
         name, kind = line.split()[:2]
-        if kind in 'tTwW':
+        if kind in 'tTwW' and not SANITIZERS.match(name):
             yield name, kind != 't'
 
 
