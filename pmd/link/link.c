@@ -31,16 +31,13 @@ static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
 	return NULL;
 }
 
-/*
- * The kernel does not answer for its VLANs either: those that are new, and no more those that have
- * gone. Returns 0, or -EADDRINUSE if another program has one of them.
- */
-static int link_mute_vlans(struct link *link)
+/* The kernel does not answer for its VLANs either: those that are new, and no more those that have
+ * gone. */
+static void link_mute_vlans(struct link *link)
 {
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t count = 0;
 	char name[IF_NAMESIZE];
-	int rc = 0;
 
 	for (size_t i = 0; i < link->addresses.count; i++) {
 		const unsigned int ifindex = link->addresses.list[i].ifindex;
@@ -53,10 +50,8 @@ static int link_mute_vlans(struct link *link)
 			mutes[count++] = *mute;
 			mute->fd = -1;
 		} else if (if_indextoname(ifindex, name)) {
-			const int fd = mute_kernel(name);
-
-			rc = fd == -EADDRINUSE ? fd : rc;
-			mutes[count++] = (struct link_mute){.ifindex = ifindex, .fd = fd};
+			mutes[count++] =
+				(struct link_mute){.ifindex = ifindex, .fd = mute_kernel(name)};
 		}
 	}
 	for (size_t i = 0; i < link->mute_count; i++) {
@@ -65,7 +60,6 @@ static int link_mute_vlans(struct link *link)
 	}
 	memcpy(link->mutes, mutes, count * sizeof(mutes[0]));
 	link->mute_count = count;
-	return rc;
 }
 
 /* Watched before it is looked at: what changes in between is seen again. */
@@ -103,7 +97,8 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	link->mute_fd = mute_kernel(settings->netdev);
 	if (link->mute_fd < 0)
 		return link->mute_fd;
-	return link_mute_vlans(link);
+	link_mute_vlans(link);
+	return 0;
 }
 
 static void link_init(struct link *link)
@@ -208,9 +203,8 @@ bool link_refresh(struct link *link)
 	pthread_mutex_lock(&link->addresses_lock);
 	link->addresses = netdev.addresses;
 	pthread_mutex_unlock(&link->addresses_lock);
-	/* A VLAN that another program took before it got an address stays without a lock. */
 	if (link->mute_fd >= 0)
-		(void)link_mute_vlans(link);
+		link_mute_vlans(link);
 	/* What the kernel joins it tells by itself: no time matters. */
 	groups_follow(&link->groups, &link->addresses, 0);
 	return true;

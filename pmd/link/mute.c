@@ -92,11 +92,7 @@ static bool kernel_tells_of_runs(void)
 	       (major > 6 || (major == 6 && minor >= 9));
 }
 
-/*
- * A datagram socket of a family on the RoCE port, on one interface only, that takes nothing. It is
- * also the lock on the interface: without SO_REUSEADDR the kernel gives the port of an interface to
- * one socket in a network namespace, and takes it back when its process ends in any way.
- */
+/* A datagram socket of a family on the RoCE port, on one interface only, that takes nothing. */
 static int mute_open(int family, const char *ifname)
 {
 	static const struct sock_filter code[] = {RETURN(0)};
@@ -123,6 +119,7 @@ static int mute_open(int family, const char *ifname)
 	}
 	/* The filter comes before the port, so that not one packet is kept. */
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, (socklen_t)strlen(ifname)) < 0 ||
 	    (family == AF_INET6 &&
 	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
@@ -142,10 +139,10 @@ int mute_kernel(const char *ifname)
 	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
 		fd = mute_open(AF_INET, ifname);
 	if (fd == -EADDRINUSE)
-		log_error("interface '%s' is taken by another program: run uroced on it, and start "
-			  "both programs without --netdev; or, if the kernel's RDMA driver has UDP "
-			  "port %d, unload rdma_rxe",
-			  ifname, WIRE_UDP_PORT);
+		log_error("UDP port %d of %s is taken: unload the kernel's RDMA driver (rdma_rxe), "
+			  "or "
+			  "use another interface",
+			  WIRE_UDP_PORT, ifname);
 	else if (fd < 0)
 		log_error("cannot hold UDP port %d of %s: %s", WIRE_UDP_PORT, ifname,
 			  strerror(-fd));

@@ -66,7 +66,6 @@ class OperateTest:
         self._check("16 programs are shown", self._shown)
         self._check("telemetry", self._telemetry)
         self._check("a program with a port of its own is shown", self._shown_alone)
-        self._check("an interface has one program", self._taken)
         self._check("limits", self._limits)
         self._check("fork and exec", self._forked)
         self._check("a hostile client", self._hostile)
@@ -177,24 +176,6 @@ class OperateTest:
                 shown[command]["pid"] == program.pid for command in every), "the objects", shown)
         finally:
             program.kill()
-
-    def _taken(self):
-        """A second program on an interface is told of uroced; one that was killed is in nobody's way."""
-        first = self._host("--netdev", "veth1").start(["ibv_rc_pingpong", "-g", "0", "-p", str(FIRST_PORT)])
-        try:
-            expect(wait_until(lambda: ctl("resource", "show", "qp", "pid", str(first.pid)), SECONDS),
-                   "the first does not start", *first.story("first"))
-            for netdev in ("veth0", "veth1"):  # uroced has one, a program the other
-                second = self._host("--netdev", netdev).start(["ibv_devinfo"])
-                expect(second.wait(SECONDS) == 1 and "run uroced on it" in second.output(),
-                       f"a second program on {netdev}", *second.story("second"))
-            owner = Uroced(self._here, self._work_dir, "veth1", name="second").start()
-            expect(owner.wait(SECONDS) == 1 and "is taken by another program" in owner.output(), "a second uroced",
-                   *owner.story("uroced"))
-        finally:
-            first.kill()
-        third = self._host("--netdev", "veth1").start(["ibv_devinfo"])
-        expect(third.wait(SECONDS) == 0, "nobody has it any more", *third.story("third"))
 
     def _limits(self):
         """The limits of a process: what is in them works, what is more gets ENOMEM."""

@@ -6,11 +6,10 @@
 
 /**
  * Keep the kernel from answering RoCE packets to an interface with "port unreachable": hold its UDP
- * port with a socket that drops everything. MT-safe. One process of a network namespace may do so
- * at a time: two that answer for the same addresses would take each other's connections.
+ * port with a socket that drops everything. MT-safe. Several processes may do so at once.
  *
  * @return
- *   The socket, to be kept open; or -errno (logged), -EADDRINUSE where another has the interface.
+ *   The socket, to be kept open; or -errno (logged).
  */
 int mute_kernel(const char *ifname);
 
