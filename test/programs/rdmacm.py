@@ -150,7 +150,6 @@ class RdmacmTest:
             if verb != "atomic":
                 yield f"ib_{verb}_lat", []
         yield "ib_send_bw", ["-c", "UD"]
-        yield "ib_send_bw", ["-c", "UC"]
         yield "ib_write_bw", ["-q", "8"]
         yield "ib_write_bw", ["-b"]
         yield "ib_read_bw", ["-a"]
