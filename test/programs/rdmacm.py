@@ -17,6 +17,9 @@ LISTEN_SECONDS = 0.5  # from the start of our threads to a listener
 PERSISTENT_CLIENTS = 50
 ADDRESS_ERROR_SECONDS = 10
 FIRST_PORT = 7600
+# At its end rping's main thread destroys the channel and exits with 0, while its other thread may ask the channel for one
+# more event, and exits with 255 when it gets none. Chance decides which of the two ends the process.
+RPING_LATE = "DISCONNECT EVENT...\nrdma_get_cm_event: Bad file descriptor\n"
 
 
 class Addresses:
@@ -97,7 +100,7 @@ class Running:
         status = process.wait(seconds)
         if status is None:
             self.fail(f"the {what} hangs (after {seconds} s)")
-        if status != 0:
+        if status != 0 and not (status == 255 and process.output().endswith(RPING_LATE)):
             self.fail(f"the {what} gives exit {status}")
 
 
