@@ -278,12 +278,15 @@ static uint32_t reply_read_len(const struct replies *replies, const struct reply
  * since the request was. */
 static enum mr_status replies_reach(const struct replies *replies, uint8_t **addr)
 {
-	const struct reply *reply = replies_pending(replies, replies->head);
+	const struct reply *reply;
 	struct mr_touch touch;
 	uint32_t position;
 
 	*addr = NULL;
-	if (replies->head == replies->tail || reply->kind != REPLY_READ)
+	if (replies->head == replies->tail)
+		return MR_OK;
+	reply = replies_pending(replies, replies->head);
+	if (reply->kind != REPLY_READ)
 		return MR_OK;
 	position = reply->sent * replies->peer->mtu;
 	touch.now = reply_read_len(replies, reply);

@@ -43,8 +43,8 @@ static struct test_fixture test_file_fixture __attribute__((unused));
 
 /** What runs once before all tests of the program, and once after: `TEST_GROUP(set_up, NULL);`. */
 #define TEST_GROUP(set_up_all, tear_down_all) \
-	const struct test_fixture test_group = {set_up_all, tear_down_all}
-extern const struct test_fixture test_group;
+	struct test_fixture test_group = {set_up_all, tear_down_all}
+extern struct test_fixture test_group;
 
 /**
  * Define a test and register it. The body may use `void **state`.
