@@ -49,32 +49,38 @@ void client_listen(struct share_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
+/* Wait until the socket is ready for `events`, or a signal came. 0, -ETIMEDOUT or -errno. */
+static int client_poll_locked(const struct share_client *client, short events)
+{
+	struct pollfd fd = {.fd = client->socket, .events = events};
+	const int rc = poll(&fd, 1, ANSWER_MS);
+
+	if (rc == 0)
+		return -ETIMEDOUT;
+	return rc < 0 && errno != EINTR ? -errno : 0;
+}
+
 /* Send once the socket has room. */
 static int client_send_locked(const struct share_client *client,
 			      const struct share_message *message)
 {
-	struct pollfd fd = {.fd = client->socket, .events = POLLOUT};
 	int rc;
 
-	for (;;) {
+	do {
 		rc = message_send(client->socket, message, NULL, 0);
 		if (rc != -EAGAIN)
 			return rc;
-		rc = poll(&fd, 1, ANSWER_MS);
-		if (rc == 0)
-			return -ETIMEDOUT;
-		if (rc < 0 && errno != EINTR)
-			return -errno;
-	}
+		rc = client_poll_locked(client, POLLOUT);
+	} while (rc == 0);
+	return rc;
 }
 
 static int client_wait_locked(struct share_client *client, uint32_t number,
 			      struct share_message *message)
 {
-	struct pollfd fd = {.fd = client->socket, .events = POLLIN};
 	int rc;
 
-	for (;;) {
+	do {
 		rc = client_receive_locked(client, message);
 		if (rc == 0 && message->type == SHARE_REPLY && message->number == number)
 			return 0;
@@ -82,12 +88,9 @@ static int client_wait_locked(struct share_client *client, uint32_t number,
 			continue;
 		if (rc != -EAGAIN)
 			return rc;
-		rc = poll(&fd, 1, ANSWER_MS);
-		if (rc == 0)
-			return -ETIMEDOUT;
-		if (rc < 0 && errno != EINTR)
-			return -errno;
-	}
+		rc = client_poll_locked(client, POLLIN);
+	} while (rc == 0);
+	return rc;
 }
 
 int client_ask(struct share_client *client, struct share_message *message)
