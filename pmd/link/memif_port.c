@@ -283,6 +283,9 @@ static bool memif_arm(void *arg)
 	struct memif_port *memif = arg;
 	struct epoll_event event;
 
+	/* The server of a caller does not ring: nothing tells of packets. */
+	if (memif->caller)
+		return false;
 	/* What it told of before is known. */
 	if (own_is(memif->epoll_fd))
 		epoll_wait(memif->epoll_fd, &event, 1, 0);
@@ -329,13 +332,6 @@ static void memif_lose(void *arg)
 	memif->given_up = true;
 }
 
-/* The server of a caller does not ring: nothing tells of packets. */
-static bool memif_arm_nothing(void *arg)
-{
-	(void)arg;
-	return false;
-}
-
 static void memif_close(void *arg)
 {
 	memif_line_close(arg);
@@ -362,28 +358,6 @@ static const struct port_ops memif_ops = {
 	.push = memif_push,
 	.arm = memif_arm,
 	.disarm = memif_disarm,
-	.link_up = memif_link_up,
-	.connected = memif_connected,
-	.lost = memif_lost,
-	.lose = memif_lose,
-	.tend = memif_line_look,
-	.tend_fd = memif_tend_fd,
-	.tend_ms = memif_line_due_ms,
-	.close = memif_close,
-	.destroy = memif_destroy,
-};
-
-/* The same, of one whom nothing wakes. */
-static const struct port_ops memif_caller_ops = {
-	.open = memif_open,
-	.rx_burst = memif_rx_burst,
-	.tx_burst = memif_tx_burst,
-	.expect = memif_expect,
-	.has_room = memif_has_room,
-	.place = memif_place,
-	.placed = memif_placed,
-	.push = memif_push,
-	.arm = memif_arm_nothing,
 	.link_up = memif_link_up,
 	.connected = memif_connected,
 	.lost = memif_lost,
@@ -514,7 +488,7 @@ static void memif_destroy(void *arg)
 	free(memif);
 }
 
-static struct memif_port *memif_new(struct port *port, const struct port_ops *ops)
+static struct memif_port *memif_new(struct port *port)
 {
 	struct memif_port *memif = calloc(1, sizeof(*memif));
 
@@ -528,7 +502,7 @@ static struct memif_port *memif_new(struct port *port, const struct port_ops *op
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
 		memif->strangers[i] = -1;
 	memif_peer_init_wire(&memif->peer);
-	port->ops = ops;
+	port->ops = &memif_ops;
 	port->ops_arg = memif;
 	port->link_mbps = WIRE_MBPS;
 	return memif;
@@ -542,7 +516,7 @@ int memif_port_prepare(struct port *port)
 	rc = memif_prepare(&port->devargs);
 	if (rc != 0)
 		return rc;
-	memif = memif_new(port, &memif_ops);
+	memif = memif_new(port);
 	if (!memif)
 		return -ENOMEM;
 	if (port->mtu_bytes == 0)
@@ -564,7 +538,7 @@ int memif_prepare_caller(struct port *port, const struct memif_caller *caller, v
 	struct memif_port *memif;
 
 	port_init(port, mtu_bytes);
-	memif = memif_new(port, &memif_caller_ops);
+	memif = memif_new(port);
 	if (!memif)
 		return -ENOMEM;
 	memif->caller = caller;
