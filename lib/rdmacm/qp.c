@@ -225,10 +225,10 @@ int qp_create_cqs(struct cm_id *id, uint32_t send_entries, uint32_t recv_entries
 	return rc;
 }
 
-struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
+static struct ibv_pd *own_pd(struct cm_id *id)
 {
-	if (pd)
-		return pd;
+	struct ibv_pd *pd;
+
 	if (id->public.pd)
 		return id->public.pd;
 	if (id->uses_default_pd)
@@ -236,6 +236,16 @@ struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
 	pd = device_get_pd(id->device);
 	id->uses_default_pd = pd != NULL;
 	return pd;
+}
+
+struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
+{
+	if (!pd)
+		pd = own_pd(id);
+	if (!pd || pd->context == id->public.verbs)
+		return pd;
+	errno = EINVAL;
+	return NULL;
 }
 
 struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd)
@@ -311,8 +321,6 @@ static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	pd = qp_choose_pd(id, attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL);
 	if (!pd)
 		return -errno;
-	if (pd->context != public->verbs)
-		return -EINVAL;
 	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 	attr->pd = pd;
 	rc = make_qp(id, attr);

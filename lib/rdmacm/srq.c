@@ -35,8 +35,6 @@ static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 	pd = qp_choose_pd(id, attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL);
 	if (!pd)
 		return -errno;
-	if (pd->context != public->verbs)
-		return -EINVAL;
 	attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 	attr->pd = pd;
 	rc = xrc ? fill_xrc(id, attr) : 0;
