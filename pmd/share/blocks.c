@@ -5,6 +5,20 @@
 #include <errno.h>
 #include <sys/random.h>
 
+#include "share/leases.h"
+
+static struct leases blocks_leases(struct blocks *blocks)
+{
+	return (struct leases){
+		.slots = blocks->slots,
+		.rested_ns = blocks->rested_ns,
+		.users = blocks->users,
+		.count = BLOCKS,
+		.rest_ns = BLOCK_REST_NS,
+		.user_max = BLOCKS_USER_MAX,
+	};
+}
+
 /* The first has QP0 and QP1, the last the number of multicast: nobody's. */
 static bool is_given(uint32_t block)
 {
@@ -13,15 +27,12 @@ static bool is_given(uint32_t block)
 
 int blocks_init(struct blocks *blocks)
 {
+	const struct leases leases = blocks_leases(blocks);
 	uint32_t random;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return -EIO;
-	for (uint32_t i = 0; i < BLOCKS; i++) {
-		blocks->slots[i] = BLOCK_NONE;
-		blocks->rested_ns[i] = 0;
-		blocks->users[i] = USER_TRUSTED;
-	}
+	leases_init(&leases);
 	blocks->next = random % BLOCKS;
 	blocks->used = 0;
 	return 0;
@@ -45,29 +56,14 @@ static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns)
 	return chosen;
 }
 
-/* Whoever attaches and ends over and over shall not have all blocks rest. */
-static bool user_has_many(const struct blocks *blocks, uint64_t now_ns, user_t user)
-{
-	uint32_t count = 0;
-
-	if (!user_is_limited(user))
-		return false;
-	for (uint32_t i = 0; i < BLOCKS; i++)
-		count += blocks->users[i] == user &&
-			 (blocks->slots[i] != BLOCK_NONE || blocks->rested_ns[i] > now_ns);
-	return count >= BLOCKS_USER_MAX;
-}
-
 int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t user)
 {
+	const struct leases leases = blocks_leases(blocks);
 	const uint32_t block = blocks_choose(blocks, now_ns);
+	const int rc = leases_give(&leases, block, slot, now_ns, user);
 
-	if (user_has_many(blocks, now_ns, user))
-		return -EAGAIN;
-	if (block == BLOCKS || (user != USER_TRUSTED && blocks->rested_ns[block] > now_ns))
-		return -ENOSPC;
-	blocks->users[block] = user;
-	blocks->slots[block] = slot;
+	if (rc != 0)
+		return rc;
 	blocks->next = block + 1;
 	blocks->used++;
 	return (int)(block << BLOCK_SHIFT);
@@ -75,11 +71,8 @@ int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t u
 
 void blocks_free(struct blocks *blocks, uint32_t qpn_first, uint64_t now_ns)
 {
-	const uint32_t block = blocks_index(qpn_first);
+	const struct leases leases = blocks_leases(blocks);
 
-	if (blocks->slots[block] == BLOCK_NONE)
-		return;
-	blocks->slots[block] = BLOCK_NONE;
-	blocks->rested_ns[block] = now_ns + BLOCK_REST_NS;
-	blocks->used--;
+	if (leases_take_back(&leases, blocks_index(qpn_first), now_ns))
+		blocks->used--;
 }

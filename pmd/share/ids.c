@@ -3,16 +3,27 @@
 #include "share/ids.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <sys/random.h>
+
+#include "share/leases.h"
+
+static struct leases ids_leases(struct ids *ids)
+{
+	return (struct leases){
+		.slots = ids->slots,
+		.rested_ns = ids->rested_ns,
+		.users = ids->users,
+		.count = IDS_BLOCKS,
+		.rest_ns = IDS_REST_NS,
+		.user_max = IDS_USER_MAX,
+	};
+}
 
 void ids_init(struct ids *ids)
 {
-	for (uint32_t i = 0; i < IDS_BLOCKS; i++) {
-		ids->slots[i] = IDS_NONE;
-		ids->rested_ns[i] = 0;
-		ids->users[i] = USER_TRUSTED;
-	}
+	const struct leases leases = ids_leases(ids);
+
+	leases_init(&leases);
 }
 
 /* One free block out of those that have rested, each as likely as the others; else the one that
@@ -35,41 +46,24 @@ static uint32_t ids_choose(const struct ids *ids, uint64_t now_ns, uint32_t rand
 	return first;
 }
 
-static bool user_has_many(const struct ids *ids, uint64_t now_ns, user_t user)
-{
-	uint32_t count = 0;
-
-	if (!user_is_limited(user))
-		return false;
-	for (uint32_t i = 0; i < IDS_BLOCKS; i++)
-		count += ids->users[i] == user &&
-			 (ids->slots[i] != IDS_NONE || ids->rested_ns[i] > now_ns);
-	return count >= IDS_USER_MAX;
-}
-
 int ids_alloc(struct ids *ids, uint16_t slot, uint64_t now_ns, user_t user, uint32_t *value)
 {
+	const struct leases leases = ids_leases(ids);
 	uint32_t random, block;
+	int rc;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return -EIO;
-	if (user_has_many(ids, now_ns, user))
-		return -EAGAIN;
 	block = ids_choose(ids, now_ns, random);
-	if (block == IDS_BLOCKS || (user != USER_TRUSTED && ids->rested_ns[block] > now_ns))
-		return -ENOSPC;
-	ids->users[block] = user;
-	ids->slots[block] = slot;
-	*value = block << IDS_SHIFT;
-	return 0;
+	rc = leases_give(&leases, block, slot, now_ns, user);
+	if (rc == 0)
+		*value = block << IDS_SHIFT;
+	return rc;
 }
 
 void ids_free(struct ids *ids, uint32_t value, uint64_t now_ns)
 {
-	const uint32_t block = value >> IDS_SHIFT;
+	const struct leases leases = ids_leases(ids);
 
-	if (ids->slots[block] == IDS_NONE)
-		return;
-	ids->slots[block] = IDS_NONE;
-	ids->rested_ns[block] = now_ns + IDS_REST_NS;
+	leases_take_back(&leases, value >> IDS_SHIFT, now_ns);
 }

@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "share/leases.h"
 #include "share/user.h"
 
 #define BLOCK_SHIFT 14
 #define BLOCK_QPNS  (1u << BLOCK_SHIFT)
 #define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
-#define BLOCK_NONE  UINT16_MAX
+#define BLOCK_NONE  LEASE_NONE
 
 /* As long as peers may go on sending again to a process that has died, with timeouts as programs
  * have. */

@@ -9,13 +9,14 @@
 
 #include <stdint.h>
 
+#include "share/leases.h"
 #include "share/user.h"
 
 #define IDS_BITS   12
 #define IDS_BLOCKS (1u << IDS_BITS)
 #define IDS_SHIFT  (32 - IDS_BITS)
 #define IDS_MASK   ((IDS_BLOCKS - 1) << IDS_SHIFT)
-#define IDS_NONE   UINT16_MAX
+#define IDS_NONE   LEASE_NONE
 
 /* Longer than peers with Linux's timeouts wait before they send a message again. */
 #define IDS_REST_NS UINT64_C(16000000000)
