@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What handlers of SIGSEGV and SIGBUS (guard_install.c) ask of guarded copies (guard.c). All of it
- * is async-signal-safe, and about the calling thread. */
+/* Functions of guarded copies (guard.c) that the handlers of SIGSEGV and SIGBUS (guard_install.c)
+ * call. All are async-signal-safe, and about the calling thread. */
 #ifndef BASE_GUARD_CATCH_H
 #define BASE_GUARD_CATCH_H
 

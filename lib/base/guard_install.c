@@ -49,7 +49,8 @@ static void die(int sig, siginfo_t *info)
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), sig, info);
 }
 
-/* What the kernel would have done. Mask and stack are right already: see set_flags. */
+/* Do what the kernel would have done without us. Mask and stack are right already: see set_flags.
+ */
 static void go_on(const struct sigaction *next, int sig, siginfo_t *info, void *context)
 {
 	void **frame;

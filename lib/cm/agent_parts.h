@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of an agent share. */
+/* The struct and the functions that the files of an agent share. */
 #ifndef CM_AGENT_INTERNAL_H
 #define CM_AGENT_INTERNAL_H
 

@@ -228,7 +228,8 @@ void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns)
 	conn_step(conn, CM_INPUT_DESTROY, NULL, 0, NULL, now_ns);
 }
 
-/* One step may free a connection, so each bucket is looked at anew after it. */
+/* Find a connection that its user still has. A step may free connections, so the bucket is
+ * searched anew after each. */
 static struct cm_conn *find_owned(const struct cm_bucket *bucket)
 {
 	struct cm_conn *conn;

@@ -114,7 +114,8 @@ static int local_claim(void *user, struct cm_port_claim *claim, uint32_t *id)
 	return rc;
 }
 
-/* Those who reuse an address may all be bound to it; one of them listens. */
+/* Check that no other listener is in the way: with REUSEADDR many may be bound to an address, but
+ * one of them listens. */
 static int listen_locked(const struct port *port)
 {
 	const struct port *other;

@@ -148,7 +148,7 @@ static void end(struct agent *agent, struct agent_query *query, int status)
 	agent->notify.resolved(query, status);
 }
 
-/* Whether the query is over. */
+/* Go on with a query. Returns true if it is over. */
 static bool step(struct agent *agent, struct agent_query *query, uint64_t now_ns)
 {
 	if (look(agent, query)) {
@@ -157,7 +157,7 @@ static bool step(struct agent *agent, struct agent_query *query, uint64_t now_ns
 	}
 	if (now_ns < query->until_ns)
 		return false;
-	/* What the kernel has known of the neighbour may still be true. */
+	/* The kernel's old entry of the neighbour may still be right. */
 	if (query->hop.has_stale)
 		complete(query, query->hop.mac);
 	end(agent, query, query->hop.has_stale ? 0 : -ETIMEDOUT);

@@ -97,7 +97,7 @@ static void tell(struct process_pager *pager)
 	pthread_cond_broadcast(&pager->told);
 }
 
-/* What comes of a fetch: the next step behind it, or its end. Returns whether there is more to do.
+/* Go on behind the pages that a fetch has brought, or end it. Returns true if there is more to do.
  * The lock is held. */
 static bool advance(const struct process_pager *pager, struct fetch *fetch, int rc)
 {
@@ -256,7 +256,7 @@ static struct known *known_of(struct process_pager *pager, uintptr_t page)
 	return &pager->known[page >> pager->page_shift & (KNOWN - 1)];
 }
 
-/* What may be written may be read. */
+/* A page that is known to be writable may be read as well. */
 static bool is_known(struct process_pager *pager, uintptr_t page, bool write)
 {
 	const struct known *known = known_of(pager, page);

@@ -19,7 +19,7 @@ static int set_types(struct rdma_addrinfo *info, const struct rdma_addrinfo *hin
 {
 	info->ai_port_space = hints ? hints->ai_port_space : 0;
 	info->ai_qp_type = hints ? hints->ai_qp_type : 0;
-	/* One of them tells the other; none: a connection. */
+	/* The port space and the type each tell the other. With neither it is a connection. */
 	if (info->ai_port_space == 0)
 		info->ai_port_space = info->ai_qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
 	if (info->ai_qp_type == 0)
@@ -76,7 +76,7 @@ static struct addrinfo hints_of(const struct rdma_addrinfo *hints)
 	};
 }
 
-/* What getaddrinfo(3) says, as rdma_getaddrinfo(3) says it. */
+/* Ask getaddrinfo(3), and give its answer as rdma_getaddrinfo(3) says. */
 static int resolve(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		   struct rdma_addrinfo *info)
 {

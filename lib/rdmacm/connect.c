@@ -9,7 +9,7 @@
 #define CM_RETRIES	 15
 #define EXTENDED_XRC	 1
 
-/* What the program says of a connection, or what holds where it says nothing. */
+/* The program's parameters of a connection, or the defaults where it gives none. */
 struct terms {
 	uint8_t responder_resources;
 	uint8_t initiator_depth;

@@ -127,7 +127,7 @@ struct ibv_pd *device_get_pd(struct cm_device *device)
 void device_put_pd(struct cm_device *device)
 {
 	pthread_mutex_lock(&device->lock);
-	/* One with objects of the program's stays. */
+	/* A domain in which the program has objects stays. */
 	if (--device->pd_users == 0 && ibv_dealloc_pd(device->pd) == 0)
 		device->pd = NULL;
 	pthread_mutex_unlock(&device->lock);

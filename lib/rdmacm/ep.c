@@ -7,7 +7,7 @@
 
 #define TIMEOUT_MS 2000
 
-/* What a listener keeps for the ids of its requests. */
+/* Keep in a listener what the ids of its requests will need. */
 static int keep_attr(struct cm_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	id->ep_pd = pd;

@@ -173,7 +173,7 @@ static void take_join(struct id_event *event)
 	event->public.status = rc;
 }
 
-/* What is done in the program's thread. */
+/* Do what has to be done in the program's thread before it gets the event. */
 static void take(struct id_event *event)
 {
 	switch (event->public.event) {

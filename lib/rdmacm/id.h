@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands behind the pointers that librdmacm.so.1 hands out, and what its files call of each
- * other, by file. Errors are -errno inside, and become -1 and errno at a call's last line.
+ * The structs behind the pointers that librdmacm.so.1 hands out, and the functions that its files
+ * offer each other, by file. Errors are -errno inside, and become -1 and errno at a call's last
+ * line.
  *
  * Locks, from the outside in: the engine's (agent_enter), id->lock, a channel's own. What the
  * engine tells us (notify.c) takes the second with the first held, so nobody enters an agent with
@@ -126,7 +127,8 @@ struct cm_id {
 	struct cm_conn *conn;
 	struct id_listener listeners[ID_DEVICES_MAX];
 
-	/* What the peer allows or both agree on; RDMA_MAX_RESP_RES: as much as the device has. */
+	/* Values that the peer allows, or that both agree on; RDMA_MAX_RESP_RES: as much as the
+	 * device has. */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint32_t qkey;

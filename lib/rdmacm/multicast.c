@@ -89,7 +89,7 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 	return id_result(id && addr ? join(cm_id_of(id), addr, context) : -EINVAL);
 }
 
-/* One who only sends need not join: a queue pair that is not attached receives nothing. */
+/* A queue pair that is not attached receives nothing, and a sender need not join. */
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
 			   void *context)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an agent tells, made events of the program's. Runs with the engine's lock held. */
+/* Make events of the program out of what an agent tells. Runs with the engine's lock held. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "id.h"
 
-/* Of a message: its private data is the program's. */
+/* Give the program the private data of a message. */
 static void put_private(struct id_event *event, const struct cm_event *told,
 			const void **private_data, uint8_t *len)
 {
@@ -136,7 +136,7 @@ static void tell_request(const struct cm_event *told, uint64_t now_ns)
 		cm_calls()->cm_conn_destroy(told->conn, now_ns);
 }
 
-/* What it is for the program, less the requests. */
+/* Return the program's event for all events but requests. */
 static enum rdma_cm_event_type type_of(const struct cm_event *told)
 {
 	switch (told->type) {

@@ -172,7 +172,8 @@ void qp_to_error(struct cm_id *id)
 		(void)ibv_modify_qp(id->public.qp, &attr, IBV_QP_STATE);
 }
 
-/* One made now: a connection's is in INIT until there is a peer, a datagram's sends at once. */
+/* Bring a new queue pair up: for a connection it stays in INIT until there is a peer; for datagrams
+ * it can send at once. */
 static int prepare(struct cm_id *id)
 {
 	int rc = modify(id, IBV_QPS_INIT);

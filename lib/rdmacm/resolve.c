@@ -57,7 +57,7 @@ static int choose_source(struct cm_id *id, const uint8_t dgid[GID_LEN], uint32_t
 	return rc;
 }
 
-/* What the program sees of both addresses. */
+/* Show the program both addresses. */
 static void show_addresses(struct cm_id *id, bool own)
 {
 	struct rdma_addr *addr = &id->public.route.addr;

@@ -199,7 +199,7 @@ static enum fault completer_store(struct completer *completer, const struct send
 	}
 }
 
-/* What follows from completer_store. */
+/* Go on after completer_store. */
 static enum fault completer_stored(struct completer *completer, struct send_wqe *wqe,
 				   enum fault fault, uint64_t now_ns)
 {

@@ -151,7 +151,8 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
 	fate = gap_store(responder, packet);
 	if (responder->gap == GAP_NOT_READY || responder->gap == GAP_PAGE) {
-		/* What waits for its page was sent again, and what is behind it is by now. */
+		/* The request that waits for its page was sent again, and so is by now all that is
+		 * behind it. */
 		responder->refused &= responder->gap == GAP_NOT_READY;
 		responder->gap_hints += fate == KEPT;
 		return;

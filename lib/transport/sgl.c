@@ -8,7 +8,7 @@
 #include "base/guard.h"
 #include "mem/place.h"
 
-/* Where bytes of an entry are, whose pages are there; `take` of them from the next on. */
+/* Find the next `take` bytes of an entry, whose pages have to be in memory. */
 static enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint32_t take,
 				unsigned int need, uint8_t **addr)
 {
@@ -18,7 +18,7 @@ static enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint
 	return mr_reach(pd, sge->lkey, sge->addr + sgl->offset, take, need, touch, addr);
 }
 
-/* Where they are, wherever the pages are. */
+/* Find them, whether the pages are in memory or not. */
 static enum mr_status sgl_find(const struct sgl *sgl, const struct pd *pd, uint32_t take,
 			       unsigned int need, uint8_t **addr)
 {

@@ -13,15 +13,15 @@
 #define AHEAD	     2 /* packets whose queue pairs are being fetched */
 #define FRAMES_AHEAD 8 /* those whose headers are; they may come from another CPU's cache */
 
-/* One piece of a frame that a port has spread over several buffers; NULL: longer than RoCE's
- * longest. */
+/* Make one piece of a frame that a port has spread over several buffers. NULL: it is longer than
+ * RoCE's longest. */
 static uint8_t *rx_frame(struct engine *engine, const struct rte_mbuf *mbuf)
 {
 	if (likely(mbuf->nb_segs == 1))
 		return rte_pktmbuf_mtod(mbuf, uint8_t *);
 	if (mbuf->pkt_len > sizeof(engine->linear))
 		return NULL;
-	/* Where it points to is the mbuf's or ours, and link_input may write there. */
+	/* The pointer leads into the mbuf or into our buffer, where link_input may write. */
 	return (uint8_t *)(uintptr_t)rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, engine->linear);
 }
 

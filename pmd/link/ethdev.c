@@ -174,8 +174,7 @@ static int ethdev_start(const struct ethdev *dev)
 	return rc;
 }
 
-/* What it has for interrupts is its descriptor, which is readable while frames wait: nothing has to
- * be armed. */
+/* A tap's interrupt descriptor is readable while frames wait: nothing has to be armed. */
 static void ethdev_find_tap(const struct ethdev *dev)
 {
 	if (dev->port->interrupts)

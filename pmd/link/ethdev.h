@@ -8,7 +8,7 @@
 
 #include "link/port.h"
 
-/* What the port keeps for itself: its ops_arg. */
+/* The port's own state: its ops_arg. */
 struct ethdev {
 	struct port *port;
 	uint16_t id;	     /* DPDK's */

@@ -144,8 +144,8 @@ static uint16_t slot_of_repeat(const struct arbiter *arbiter, const struct repea
 	return slot->live && slot->generation == repeat->generation ? repeat->slot : ARBITER_NOBODY;
 }
 
-/* Who listens at loopback's address. No packet goes there: on this host, what comes from an address
- * to the same is for its listeners, too. */
+/* Find the listener at loopback's address. No packet goes to that address: on this host, a packet
+ * from an address to the same address is for such a listener, too. */
 static uint16_t find_at_loopback(const struct arbiter *arbiter, const struct arbiter_mad *mad,
 				 uint64_t service_id)
 {
@@ -175,7 +175,7 @@ static uint16_t slot_of_request(struct arbiter *arbiter, const struct arbiter_ma
 	const struct repeat *repeat = repeats_find(&arbiter->repeats, &peer, now_ns);
 	uint16_t slot = ARBITER_NOBODY;
 
-	/* One with another transaction id is another request with the same id. */
+	/* A REQ with another transaction id is another request with the same id. */
 	if (repeat && repeat->tid == parsed->tid)
 		slot = slot_of_repeat(arbiter, repeat);
 	if (slot != ARBITER_NOBODY)

@@ -19,8 +19,8 @@ static bool is_own_qpn(const struct arbiter_sender *sender, uint32_t qpn)
 	return qpn - sender->qpn_first < sender->qpn_count;
 }
 
-/* Where private data begins with an IP header, it names the address that the packet comes from. A
- * service id of another kind has none. */
+/* Check the IP header that private data begins with: it must name the address that the packet comes
+ * from. A service id of another kind has no such header. */
 static bool is_own_address(const struct arbiter_mad *mad, const struct cm_mad *parsed,
 			   uint64_t service_id)
 {

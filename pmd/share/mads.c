@@ -141,7 +141,8 @@ void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags)
 	struct mads_packet read;
 	uint16_t number = BLOCK_NONE;
 
-	/* What is answered or remembered here must be whole; who gets a packet looks once more. */
+	/* A datagram that is answered or remembered here must be whole; the process that gets the
+	 * packet checks it once more. */
 	if (mads_read(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len,
 		      flags & SHARE_FLAG_SUMS, &read) &&
 	    packet_icrc_ok(&read.packet))

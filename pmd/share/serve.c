@@ -269,7 +269,8 @@ void serve_tend(struct server *server)
 	const struct port *port = &server->link.port;
 	int ms;
 
-	/* What a peer sent before it went away is still in its rings, which will be unmapped. */
+	/* Packets that a peer sent before it went away are still in its rings, which will be
+	 * unmapped. */
 	for (int i = 0; i < TEND_TURNS && forward_turn(server) > 0; i++)
 		;
 	port_tend(port);

@@ -328,7 +328,7 @@ bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 /** Return true if an untrusted process may send a frame to a QP 1, or to another queue pair. */
 bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len);
 
-/** What a process asks for a port: of SHARE_CLAIM, SHARE_LISTEN or SHARE_RELEASE. 0 or -errno. */
+/** Do what a process asks with SHARE_CLAIM, SHARE_LISTEN or SHARE_RELEASE. 0 or -errno. */
 int mads_ports(struct server *server, uint16_t number, struct share_message *message);
 
 /* stranger.c */

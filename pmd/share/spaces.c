@@ -112,7 +112,7 @@ static bool is_valid(const struct cm_port_claim *claim)
 	       claim->ip_version == (gid_is_ipv4(claim->address) ? 4 : 6);
 }
 
-/* What a user's isolated processes have; without a limit, what the one has. */
+/* Count the ports of a user's isolated processes; of one process, if the user has no limit. */
 static uint32_t count_of(const struct spaces *spaces, uint16_t slot, user_t user)
 {
 	uint32_t count = 0;

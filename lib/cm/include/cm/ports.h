@@ -15,7 +15,7 @@
 
 #include "wire/cm_ip.h"
 
-/* What a socket address is for IP: the place that a connection manager's id is bound to. */
+/* The place that an id of rdma_cm is bound to, as a socket address is for a socket. */
 struct cm_port_claim {
 	enum cm_port_space space; /* a port of one is not that of another */
 	uint16_t port;		  /* 0: choose one that is free */

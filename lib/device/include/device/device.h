@@ -78,8 +78,8 @@ struct device {
 	const struct gsi_ops *gsi;
 	void *gsi_user;
 	struct psn gsi_psn; /* of the next MAD that goes out; engine's thread or lock */
-	/* Who keeps the ports of the connection manager (cm/ports.h); NULL: this process does. Set
-	 * by who drives the device, before it is used. */
+	/* The keeper of the connection manager's ports (cm/ports.h); NULL: this process keeps them.
+	 * Set by the driver of the device, before it is used. */
 	const struct cm_ports_ops *cm_ports;
 	void *cm_ports_user;
 

@@ -139,7 +139,7 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 				 uint64_t length, unsigned int need, uint8_t **addr);
 
-/* What of a range is accessed. */
+/* The part of a range that is accessed. */
 struct mr_touch {
 	uint32_t now;	/* bytes from its begin: these must be in memory */
 	uint32_t ahead; /* bytes behind them that are likely to be accessed next */

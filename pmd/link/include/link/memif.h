@@ -8,7 +8,8 @@
 
 struct port;
 
-/* What such a client asks of whoever knows the server. Engine's lock. */
+/* Functions by which such a client asks the part of the program that knows the server. Engine's
+ * lock. */
 struct memif_caller {
 	/* Connect anew: a socket whose other end the server has, which is the wire's from here on;
 	 * or -errno: it is tried again later. Does not wait. */

@@ -47,7 +47,7 @@ static inline uint32_t port_local_qpn(const struct rte_mbuf *mbuf)
 struct port;
 
 /*
- * What a kind of port does: DPDK's ports (ethdev.h), packet sockets (link/interface.h), memif
+ * Operations of a kind of port: DPDK's ports (ethdev.h), packet sockets (link/interface.h), memif
  * (link/memif.h), an application's port (link/guest.h), a port that another process has
  * (share/attach.h). `arg` is the port's ops_arg. Engine's thread or lock, but for open and destroy.
  */

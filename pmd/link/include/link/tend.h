@@ -6,13 +6,13 @@
 
 #include "link/port.h"
 
-/* Of the engine that the port belongs to. The thread calls them. */
+/* Functions of the engine that the port belongs to. The thread calls them. */
 struct tend_ops {
 	/* Stop the engine; take in what the port still holds. */
 	void (*enter)(void *user);
 	/* Look at what has changed, and start the engine again. */
 	void (*leave)(void *user);
-	/* Whether the process is ending: the thread must never come back. */
+	/* Return true if the process is ending: the thread must never come back. */
 	bool (*ended)(void *user);
 };
 

@@ -9,8 +9,8 @@
  *   id nobody has told yet
  *   all others               to whose communication id it names
  *
- * What is for nobody the arbiter answers as Linux does: no process ever answers for another. It
- * neither sends, waits nor reads a clock.
+ * The arbiter itself answers a datagram that is for nobody, as Linux does: no process ever answers
+ * for another. It neither sends, waits nor reads a clock.
  */
 #ifndef SHARE_ARBITER_H
 #define SHARE_ARBITER_H
@@ -94,7 +94,7 @@ int arbiter_release(struct arbiter *arbiter, uint16_t slot, uint32_t id);
 enum arbiter_verdict arbiter_route(struct arbiter *arbiter, const struct arbiter_mad *mad,
 				   uint64_t now_ns, uint16_t *slot, uint8_t *answer);
 
-/* What an untrusted process may tell of itself. */
+/* The numbers and addresses that an untrusted process may name as its own. */
 struct arbiter_sender {
 	uint16_t slot;
 	uint32_t qpn_first;

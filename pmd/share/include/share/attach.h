@@ -37,8 +37,8 @@ struct share_facts {
 int share_attach(struct link *link, const char *socket_path, uint32_t number, int report_fd,
 		 struct share_facts *facts);
 
-/** Who keeps the ports of the connection manager for an attached process: for device->cm_ports.
- * NULL where the link is the process's own. MT-safe. */
+/** Return the operations by which an attached process has ports of the connection manager, for
+ * device->cm_ports. NULL where the link is the process's own. MT-safe. */
 const struct cm_ports_ops *share_ports(const struct link *link, void **user);
 
 /**
