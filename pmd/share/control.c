@@ -211,8 +211,9 @@ static int control_receive(struct server *server, uint16_t number, struct share_
 /* A rule was broken, or it has gone. */
 static void control_give_up(struct server *server, uint16_t number, int rc)
 {
-	/* The end of a process closes its socket before its descriptor tells of it. */
-	if (rc == -ECONNRESET) {
+	/* The end of a process closes its socket before its descriptor tells of it: found when we
+	 * read, or when we answer. */
+	if (rc == -ECONNRESET || rc == -EPIPE) {
 		slot_hang_up(server, number);
 		return;
 	}

@@ -185,6 +185,19 @@ TEST(rest_charge_slot__has_who_had_its_part_wait)
 	assert_int_equal(server.resting, 0);
 }
 
+/* It asks, and is killed before it is answered: that breaks no rule. */
+TEST(control_event__of_one_that_has_gone_is_no_refusal)
+{
+	const struct share_message message = {.type = SHARE_STATUS, .version = SHARE_VERSION};
+	const uint16_t slot = attach(USER);
+
+	assert_int_equal(message_send(own, &message, NULL, 0), 0);
+	close(own);
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_equal(server.totals.refused, 0);
+	assert_int_not_equal(server.slots[slot].state, SLOT_LIVE);
+}
+
 /* The others' descriptors are being closed: that is no fault of this one's. */
 TEST(control_event__tries_again_when_descriptors_can_be_closed)
 {
