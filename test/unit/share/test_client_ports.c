@@ -17,6 +17,7 @@
 #include "client.h"
 #include "cm/ports.h"
 #include "memif/socket.h"
+#include "attach_rig.h"
 #include "server.h"
 #include "share/attach.h"
 #include "wire/gid.h"
@@ -64,20 +65,15 @@ static void attach(int n, uid_t uid)
 	struct share_client *client = &clients[n].client;
 	struct share_facts facts;
 	struct share_message message;
-	int pair[2];
+	const int end = attach_rig(&server, uid, &message);
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(server_watch(&server, pair[0], EVENT_STRANGER, 0), 0);
-	assert_int_equal(slot_begin(&server, pair[0], -1, true), 0);
-	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
 	clients[n].slot = message.welcome.slot;
-	server.slots[clients[n].slot].user = user_of_uid(uid);
 	server.slots[clients[n].slot].pid = 1 + n;
 	server.arbiter->slots[clients[n].slot].user = user_of_uid(uid);
 	memset(&clients[n].link, 0, sizeof(clients[n].link));
 	memset(client, 0, sizeof(*client));
 	pthread_mutex_init(&client->lock, NULL);
-	client->socket = pair[1];
+	client->socket = end;
 	own_mark(client->socket);
 	attach_learn(client, &message, &facts);
 	clients[n].link.remote = &client_link_remote;

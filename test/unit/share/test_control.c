@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "memif/socket.h"
+#include "attach_rig.h"
 #include "server.h"
 #include "share/message.h"
 #include "test.h"
@@ -94,14 +95,8 @@ TEST_FIXTURE(setup, teardown);
 static uint16_t attach(uid_t uid)
 {
 	struct share_message message;
-	int pair[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(server_watch(&server, pair[0], EVENT_STRANGER, 0), 0);
-	assert_int_equal(slot_begin(&server, pair[0], -1, true), 0);
-	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
-	server.slots[message.welcome.slot].user = user_of_uid(uid);
-	own = pair[1];
+	own = attach_rig(&server, uid, &message);
 	return message.welcome.slot;
 }
 
