@@ -415,8 +415,6 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         prefix = self._prefix + "-capture-memif"
         wire = f"net_memif0,socket={folder}/wire.sock"
         file = os.path.join(folder, "wire.pcapng")
-        if os.path.exists(file):
-            os.remove(file)
         owner = Uroced(self._here, folder, "veth1")
         owner.argv = [*self._here.prefix, UROCED, "--port", f"{wire},role=server", "--ip", "10.9.20.1/24", "--socket",
                       owner.socket, "--file-prefix", prefix, "--capture", "port"]
@@ -443,8 +441,11 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         os.remove(file)
 
     def _dumpcap(self, prefix, interface, file):
-        process = Process(["dpdk-dumpcap", f"--file-prefix={prefix}", "-p", "-i", str(interface), "-w", file],
-                          f"{file}.log")
+        """It runs as soon as what it captures, or its ring overflows. It does not shorten a file that is there."""
+        if os.path.exists(file):
+            os.remove(file)
+        process = LocalHost(os.path.basename(file), os.path.dirname(file)).start(
+            ["dpdk-dumpcap", f"--file-prefix={prefix}", "-p", "-i", str(interface), "-w", file])
         if not wait_until(lambda: "Packets captured" in process.output() or process.poll() is not None, SECONDS) or \
                 process.poll() is not None:
             process.kill()
