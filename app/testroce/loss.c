@@ -10,7 +10,7 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
-#include "link/port.h"
+#include "port/port.h"
 #include "wire/headers.h"
 
 #define MILLION 1000000

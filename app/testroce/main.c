@@ -11,7 +11,7 @@
 
 #include "ablation.h"
 #include "control.h"
-#include "link/runtime.h"
+#include "eal/runtime.h"
 #include "nic.h"
 #include "options.h"
 #include "output.h"

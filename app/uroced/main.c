@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "link/cpu.h"
+#include "eal/cpu.h"
 #include "names.h"
 #include "notify.h"
 #include "options.h"
+#include "owner/serve.h"
 #include "report/set.h"
 #include "report/telemetry.h"
 #include "share/message.h"
-#include "share/serve.h"
 
 #define SLEEP_MS    100
 #define SPIN_NS	    20000 /* without work before it sleeps, where no other thread wants the CPU */

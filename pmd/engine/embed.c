@@ -12,8 +12,8 @@
 #include "config/settings.h"
 #include "device/registry.h"
 #include "embed.h"
-#include "link/guest.h"
-#include "link/link.h"
+#include "net/link.h"
+#include "port/guest.h"
 #include "share/claim.h"
 #include "uroce/port.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "link/link.h"
+#include "net/link.h"
 
 void gids_sync(struct device *device, const struct link *link)
 {

@@ -24,9 +24,9 @@
 #include "base/guard.h"
 #include "base/own.h"
 #include "device/device.h"
+#include "eal/cpu.h"
+#include "eal/privilege.h"
 #include "engine/engine.h"
-#include "link/cpu.h"
-#include "link/privilege.h"
 
 #define WATCH_MIN_NS UINT64_C(20000)
 #define WATCH_MAX_NS \

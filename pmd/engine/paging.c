@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "device/device.h"
+#include "eal/privilege.h"
 #include "engine/engine.h"
 #include "engine/shared.h"
-#include "link/privilege.h"
 #include "mem/pager.h"
 #include "qp/qp.h"
 

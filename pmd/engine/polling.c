@@ -6,8 +6,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include "eal/cpu.h"
 #include "engine/clock.h"
-#include "link/cpu.h"
 
 #define LONG_TURN_NS   UINT64_C(100000)
 #define OWNER_PAUSE_NS 50000

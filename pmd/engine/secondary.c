@@ -15,12 +15,12 @@
 #include <rte_mempool.h>
 
 #include "base/log.h"
-#include "config/settings.h"
 #include "config/devargs.h"
-#include "link/drivers.h"
-#include "link/guest.h"
-#include "link/link.h"
-#include "link/runtime.h"
+#include "config/settings.h"
+#include "eal/runtime.h"
+#include "net/link.h"
+#include "port/drivers.h"
+#include "port/guest.h"
 
 static struct guest secondary_guest;
 

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attach/attach.h"
 #include "device/device.h"
-#include "link/link.h"
+#include "net/link.h"
 #include "report/write.h"
-#include "share/attach.h"
 
 void show_begin(struct report *report, const struct share_facts *facts, const struct link *link,
 		struct device *device)

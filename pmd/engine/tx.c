@@ -10,7 +10,7 @@
 #include "base/copy.h"
 #include "base/prefetch.h"
 #include "base/tuning.h"
-#include "link/dma.h"
+#include "port/dma.h"
 #include "psock/psock.h"
 #include "telemetry/counters.h"
 #include "wire/opcode.h"

@@ -7,7 +7,7 @@
 #include <rte_common.h>
 
 #include "base/prefetch.h"
-#include "memif/client.h"
+#include "memif/client_end.h"
 #include "ring.h"
 
 #define COLLECT_EVERY 32 /* packets: then the server has done with some */

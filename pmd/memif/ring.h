@@ -13,7 +13,7 @@
 #include <rte_prefetch.h>
 
 #include "base/tuning.h"
-#include "memif/peer.h"
+#include "memif/server_end.h"
 
 #define RING_FRAMES_AHEAD      8 /* that are being fetched: a CPU waits for some 16 lines at once */
 #define RING_DESCRIPTORS_AHEAD 16

@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "internal.h"
+#include "psock_internal.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23

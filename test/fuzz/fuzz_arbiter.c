@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "corpus.h"
-#include "share/arbiter.h"
+#include "owner/arbiter.h"
 #include "wire/cm_ip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -22,10 +22,10 @@
 #include <rte_cycles.h>
 #include <rte_lcore.h>
 
-#include "link/interface.h"
-#include "link/port.h"
-#include "link/runtime.h"
+#include "eal/runtime.h"
 #include "packet_work.h"
+#include "port/interface.h"
+#include "port/port.h"
 
 #define BURST	       32
 #define REGION_BYTES   (512u * 1024)

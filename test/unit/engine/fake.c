@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "eal/runtime.h"
 #include "helper.h"
-#include "link/runtime.h"
 #include "report/write.h"
 #include "wire/build.h"
 

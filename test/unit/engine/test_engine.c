@@ -14,13 +14,13 @@
 #include <rte_lcore.h>
 
 #include "base/own.h"
-#include "rig.h"
-#include "link/arp.h"
-#include "wire/opcode.h"
-#include "link/tag.h"
+#include "net/arp.h"
+#include "net/tag.h"
 #include "report/read.h"
 #include "report/write.h"
+#include "rig.h"
 #include "test.h"
+#include "wire/opcode.h"
 
 TEST_GROUP(rig_group_set_up, NULL);
 TEST_FIXTURE(rig_set_up, rig_tear_down);

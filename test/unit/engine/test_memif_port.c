@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/link/memif_port.c: bursts over a wire between two ports of this process. */
+/* Tests of pmd/port/memif_port.c: bursts over a wire between two ports of this process. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "link/memif.h"
 #include "memif_port.h"
+#include "port/memif_caller.h"
 #include "rig.h"
 #include "test.h"
 

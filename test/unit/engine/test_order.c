@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "config/settings.h"
+#include "eal/runtime.h"
 #include "engine/tx.h"
-#include "link/link.h"
-#include "link/runtime.h"
+#include "net/link.h"
 #include "qp_rig.h"
 #include "test.h"
 

@@ -17,7 +17,7 @@
 #include "config/settings.h"
 #include "device/device.h"
 #include "device/registry.h"
-#include "link/footprint.h"
+#include "eal/footprint.h"
 #include "test.h"
 
 #define OUTPUT_MAX 4096

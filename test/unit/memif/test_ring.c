@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memif/peer.h"
+#include "memif/server_end.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "fake_client.h"
 #include "test.h"
 
 #define ROOM   1024

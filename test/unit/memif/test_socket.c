@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "fake_client.h"
 #include "fds.h"
 #include "test.h"
 

@@ -10,9 +10,9 @@
 #include <rte_mbuf.h>
 
 #include "base/tuning.h"
+#include "eal/runtime.h"
 #include "frames.h"
-#include "link/mute.h"
-#include "link/runtime.h"
+#include "netdev/mute.h"
 #include "netns.h"
 #include "psock/psock.h"
 #include "test.h"

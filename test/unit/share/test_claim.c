@@ -8,12 +8,12 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "link/arp.h"
-#include "link/nd.h"
-#include "link/tag.h"
+#include "net/arp.h"
+#include "net/nd.h"
+#include "net/tag.h"
 #include "share/claim.h"
-#include "wire/headers.h"
 #include "test.h"
+#include "wire/headers.h"
 
 static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
 static const uint8_t other_mac[6] = {2, 0, 0, 0, 0, 2};

@@ -17,8 +17,8 @@
 #include "engine/qp_list.h"
 #include "engine/tx.h"
 #include "engine/wheel.h"
-#include "link/dma.h"
-#include "link/link.h"
+#include "net/link.h"
+#include "port/dma.h"
 
 struct device;
 struct report;

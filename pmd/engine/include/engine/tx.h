@@ -8,7 +8,7 @@
 
 #include <rte_mbuf.h>
 
-#include "link/port.h"
+#include "port/port.h"
 #include "transport/sink.h"
 
 struct counters;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "link/addresses.h"
+#include "netdev/addresses.h"
 
 enum claim {
 	CLAIM_NOTHING, /* the application's alone */

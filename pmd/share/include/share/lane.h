@@ -11,7 +11,7 @@
  *
  *   the receiver has ended   the sender takes back all that is not given back
  *   the sender has ended     the owner sets aside what the ring holds until it is given back, or
- * the receiver ends as well (pmd/share/lanes.c)
+ * the receiver ends as well (pmd/owner/lanes.c)
  *
  * A packet is a slot of the ring: a word that tells of it, and behind the word the packet itself
  * where it is so short; then no buffer is lent. The receiver looks at the words alone, so that a

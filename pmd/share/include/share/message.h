@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "link/addresses.h"
-#include "link/link.h"
+#include "net/link.h"
+#include "netdev/addresses.h"
 
 /* Both ends are of one build: another build has another number here, and is told so. */
 #define SHARE_VERSION 5

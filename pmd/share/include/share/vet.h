@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "link/addresses.h"
+#include "netdev/addresses.h"
 
 /* Whose packets they are. */
 struct vet {
@@ -21,7 +21,7 @@ struct vet {
 enum vet_verdict {
 	VET_REFUSED,
 	VET_PASSES,
-	VET_MAD, /* from QP 1 to QP 1: it passes if the arbiter lets it (share/arbiter.h) */
+	VET_MAD, /* from QP 1 to QP 1: it passes if the arbiter lets it (owner/arbiter.h) */
 };
 
 /**

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The process's half of attaching: the greeting, and memory of both mapped wherever it fits. */
+#include "attach/attach.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "client.h"
+#include "net/link.h"
+
+#define WELCOME_MS 10000
+/* For a process that takes nothing: longer than it waits for a busy CPU. */
+#define PATIENCE_MS 100
+
+static int attach_connect(const char *path, uint32_t number)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, rc;
+
+	rc = share_socket_path(path, number, &address);
+	if (rc != 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* The process that listens; 0 where it is of another PID namespace. */
+static pid_t attach_owner(int fd)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
+}
+
+static int attach_greet(int fd, int report_fd, struct share_message *message, int *fds)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	int rc;
+
+	memset(message, 0, sizeof(*message));
+	message->type = SHARE_HELLO;
+	message->version = SHARE_VERSION;
+	rc = message_send(fd, message, &report_fd, 1);
+	/* An owner that refused us before we said anything has told why. */
+	if (rc != 0 && rc != -EPIPE)
+		return rc;
+	do
+		rc = poll(&poll_fd, 1, WELCOME_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc <= 0)
+		return rc < 0 ? -errno : -ETIMEDOUT;
+	rc = message_receive(fd, message, fds);
+	if (rc == 0 && message->type != SHARE_WELCOME)
+		rc = -EPROTO;
+	return rc == 0 ? message->result : rc;
+}
+
+int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **out,
+		struct share_message *welcome, int *fds)
+{
+	struct share_client *client = calloc(1, sizeof(*client));
+	int rc;
+
+	if (!client)
+		return -ENOMEM;
+	pthread_mutex_init(&client->lock, NULL);
+	pthread_mutex_init(&client->lanes_lock, NULL);
+	rc = attach_connect(path, number);
+	if (rc < 0)
+		goto failed;
+	client->socket = rc;
+	own_mark(client->socket);
+	rc = attach_greet(client->socket, report_fd, welcome, fds);
+	if (rc == 0) {
+		*out = client;
+		return 0;
+	}
+	close(client->socket);
+failed:
+	free(client);
+	return rc;
+}
+
+void attach_learn(struct share_client *client, struct share_message *message,
+		  struct share_facts *facts)
+{
+	struct share_welcome *welcome = &message->welcome;
+
+	facts->qpn_first = welcome->qpn_first;
+	facts->qpn_count = welcome->qpn_count;
+	facts->ports = welcome->ports;
+	welcome->name[sizeof(welcome->name) - 1] = '\0';
+	snprintf(facts->name, sizeof(facts->name), "%s", welcome->name);
+	facts->max_qp = welcome->max_qp;
+	facts->max_memory = welcome->max_memory;
+	client->id_mask = welcome->id_mask;
+	client->id_value = welcome->id_value;
+	facts->owner_pid = attach_owner(client->socket);
+	welcome->unique[sizeof(welcome->unique) - 1] = '\0';
+	snprintf(facts->unique, sizeof(facts->unique), "%s", welcome->unique);
+}
+
+static void *attach_map(int fd, size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Whole pages of its kind: more than there are buffers. */
+static size_t attach_arena_bytes(const struct share_client *client, int fd)
+{
+	const size_t bytes = (size_t)client->buffers * client->buffer_stride;
+	struct stat status;
+
+	return fstat(fd, &status) == 0 ? RTE_MAX((size_t)status.st_size, bytes) : bytes;
+}
+
+static int attach_memory(struct share_client *client, const struct share_welcome *welcome,
+			 const int *fds)
+{
+	const size_t mbufs_bytes = welcome->buffers * sizeof(struct rte_mbuf);
+	void *mbufs;
+
+	client->buffers = welcome->buffers;
+	client->buffer_bytes = welcome->buffer_bytes;
+	client->buffer_stride = welcome->buffer_stride;
+	client->arena_bytes = attach_arena_bytes(client, fds[SHARE_FD_ARENA]);
+	client->page_bytes = share_ring_offset(SHARE_RINGS);
+	memcpy(client->mac, welcome->mac, sizeof(client->mac));
+	client->spares_icrc = welcome->spares_icrc;
+	client->patience_tsc = welcome->tsc_hz / 1000 * PATIENCE_MS;
+	client->owner_fd = fds[SHARE_FD_OWNER];
+	client->process_fd = fds[SHARE_FD_PROCESS];
+	own_mark(client->owner_fd);
+	own_mark(client->process_fd);
+	client->arena = attach_map(fds[SHARE_FD_ARENA], client->arena_bytes);
+	client->page = attach_map(fds[SHARE_FD_PAGE], client->page_bytes);
+	/* Pages of it that are never used cost nothing. */
+	mbufs = mmap(NULL, mbufs_bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	close(fds[SHARE_FD_ARENA]);
+	close(fds[SHARE_FD_PAGE]);
+	if (!client->arena || !client->page || mbufs == MAP_FAILED)
+		return -ENOMEM;
+	/* A child has no business with them, and would keep them. */
+	madvise(client->arena, client->arena_bytes, MADV_DONTFORK);
+	madvise(client->page, client->page_bytes, MADV_DONTFORK);
+	client->mbufs = mbufs;
+	for (int kind = 0; kind < SHARE_RINGS; kind++)
+		share_ring_init(&client->rings[kind],
+				(uint8_t *)client->page +
+					share_ring_offset((enum share_ring_kind)kind),
+				share_ring_words((enum share_ring_kind)kind));
+	return client_make_pool(client);
+}
+
+static void attach_fill_link(struct link *link, struct share_client *client,
+			     const struct share_message *message)
+{
+	const struct share_welcome *welcome = &message->welcome;
+	struct port *port = &link->port;
+
+	link_init_remote(link, &client_link_remote, client, &message->addresses);
+	port_init(port, welcome->mtu_bytes);
+	port->ops = &client_port_ops;
+	port->ops_arg = client;
+	port->pool = client->pool;
+	port->wake_fd = client->process_fd;
+	port->link_mbps = welcome->link_mbps;
+	port->tsc_hz = welcome->tsc_hz;
+	port->spares_icrc = welcome->spares_icrc;
+	port->own_qpn_first = welcome->qpn_first;
+	port->own_qpn_count = welcome->qpn_count;
+	port->mac_is_random = welcome->mac_is_random;
+	memcpy(port->mac, welcome->mac, sizeof(port->mac));
+	port->started = true;
+}
+
+int attach_error(const char *path, int rc)
+{
+	switch (rc) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+		log_error(
+			"no uroced answers at %s: start it, or name a port with --netdev or --port",
+			path);
+		break;
+	case -EACCES:
+		log_error("no right to attach to uroced at %s: it is the socket's owner and group "
+			  "who may",
+			  path);
+		break;
+	case -EPROTO:
+		log_error("uroced at %s is of another version: restart it", path);
+		break;
+	case -ENODEV:
+		log_error("uroced at %s has lost its port: it was pulled out", path);
+		break;
+	case -EBUSY:
+		log_error("uroced at %s has this process already", path);
+		break;
+	case -EUSERS:
+		log_error("uroced at %s keeps what this process had when it executed other "
+			  "programs, until it ends, and will keep no more: start a new process",
+			  path);
+		break;
+	case -EAGAIN:
+		log_error("uroced at %s has seen too many programs of this user end in the last "
+			  "seconds: try again",
+			  path);
+		break;
+	case -ENOSPC:
+		log_error("uroced at %s has as many processes as it takes", path);
+		break;
+	default:
+		log_error("cannot attach to uroced at %s: %s", path, strerror(-rc));
+	}
+	return rc;
+}
+
+int share_attach(struct link *link, const char *socket_path, uint32_t number, int report_fd,
+		 struct share_facts *facts)
+{
+	struct share_message message = {.welcome.ports = 0};
+	struct share_client *client;
+	int fds[SHARE_FDS];
+	int rc;
+
+	rc = attach_open(socket_path, number, report_fd, &client, &message, fds);
+	facts->ports = message.welcome.ports;
+	if (rc != 0)
+		return attach_error(socket_path, rc);
+	rc = attach_memory(client, &message.welcome, fds);
+	if (rc != 0) {
+		close(client->socket);
+		free(client);
+		return attach_error(socket_path, rc);
+	}
+	attach_fill_link(link, client, &message);
+	attach_learn(client, &message, facts);
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The isolated process's half. Its port is the client of a memif wire (port/memif_caller.h). The
+ * wire has no name in a file system, where few may write who may come to the owner: the process
+ * makes both ends of a connection, and passes one to the owner, who knows then whose wire it is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "attach/attach.h"
+#include "base/own.h"
+#include "client.h"
+#include "net/link.h"
+#include "port/memif_caller.h"
+
+/* It is tried again where the owner takes no message just now. */
+static int isolated_call(void *arg)
+{
+	const struct share_message message = {.type = SHARE_WIRE, .version = SHARE_VERSION};
+	const struct share_client *client = arg;
+	int ends[2];
+	int rc;
+
+	if (__atomic_load_n(&client->lost, __ATOMIC_RELAXED) || !own_is(client->socket))
+		return -ENETDOWN;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+		return -errno;
+	rc = message_send(client->socket, &message, &ends[1], 1);
+	close(ends[1]);
+	if (rc == 0)
+		return ends[0];
+	close(ends[0]);
+	return rc;
+}
+
+static bool isolated_link_up(void *arg)
+{
+	const struct share_client *client = arg;
+
+	return __atomic_load_n(&client->link_up, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&client->lost, __ATOMIC_RELAXED);
+}
+
+static bool isolated_lost(void *arg)
+{
+	struct share_client *client = arg;
+
+	client_listen(client);
+	return __atomic_load_n(&client->lost, __ATOMIC_RELAXED);
+}
+
+static const struct memif_caller isolated_caller = {
+	.call = isolated_call,
+	.link_up = isolated_link_up,
+	.lost = isolated_lost,
+};
+
+int share_isolate(struct link *link, const char *socket_path, int report_fd,
+		  struct share_facts *facts)
+{
+	struct share_message message;
+	struct share_client *client;
+	int fds[SHARE_FDS];
+	int rc;
+
+	rc = attach_open(socket_path, 0, report_fd, &client, &message, fds);
+	if (rc != 0)
+		return attach_error(socket_path, rc);
+	attach_learn(client, &message, facts);
+	/* A program names the socket of the port that it wants. */
+	facts->ports = 1;
+	client->addresses = message.addresses;
+	client->link_up = message.link_up;
+	link_init_remote(link, &client_link_remote, client, &message.addresses);
+	rc = memif_prepare_caller(&link->port, &isolated_caller, client, message.welcome.mac,
+				  message.welcome.mtu_bytes);
+	link->port.own_qpn_first = facts->qpn_first;
+	link->port.own_qpn_count = facts->qpn_count;
+	return rc;
+}

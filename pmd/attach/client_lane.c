@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An attached process's lanes to others (share/lane.h): which packets go there, and packets from
+ * there. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "base/own.h"
+#include "client.h"
+#include "port/port.h"
+
+#define POOL_OPS   "uroce_lent"
+#define BURST_MAX  64
+#define COLLECT_AT 32 /* buffers that the other process may have done with already */
+
+/* A packet that was borrowed is given back where it came from. */
+static int lent_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
+{
+	struct client_lane *lane = pool->pool_data;
+
+	for (unsigned int i = 0; i < n; i++)
+		lane_done(&lane->rx, (uint32_t)((const struct rte_mbuf *)objects[i] - lane->mbufs));
+	lane_give_back(&lane->rx);
+	return 0;
+}
+
+static int lent_dequeue(struct rte_mempool *pool, void **objects, unsigned int n)
+{
+	(void)pool, (void)objects, (void)n;
+	return -ENOBUFS;
+}
+
+static int lent_alloc(struct rte_mempool *pool)
+{
+	(void)pool;
+	return 0;
+}
+
+static unsigned int lent_count(const struct rte_mempool *pool)
+{
+	(void)pool;
+	return 0;
+}
+
+const struct rte_mempool_ops lane_pool_ops = {
+	.name = POOL_OPS,
+	.alloc = lent_alloc,
+	.enqueue = lent_enqueue,
+	.dequeue = lent_dequeue,
+	.get_count = lent_count,
+};
+
+static void close_fds(const int *fds)
+{
+	for (int i = 0; i < SHARE_LANE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+void client_lanes_offer(struct share_client *client, const struct share_message *message,
+			const int *fds)
+{
+	struct client_offer *offer = &client->offers[client->offer_count];
+
+	/* The other process never sees us ready then, and both go on by the owner. */
+	if (client->offer_count == SHARE_LANES_MAX || message->offer.number == 0 ||
+	    message->offer.peer >= SHARE_PEERS_MAX || message->offer.side > 1) {
+		close_fds(fds);
+		return;
+	}
+	offer->offer = message->offer;
+	memcpy(offer->fds, fds, sizeof(offer->fds));
+	client->offer_count++;
+}
+
+static void lane_prepare_mbufs(struct share_client *client, struct client_lane *lane)
+{
+	for (uint32_t i = 0; i < LANE_WORDS; i++) {
+		struct rte_mbuf *mbuf = &lane->mbufs[i];
+
+		mbuf->buf_len = (uint16_t)client->buffer_bytes;
+		mbuf->nb_segs = 1;
+		rte_mbuf_refcnt_set(mbuf, 1);
+		mbuf->pool = lane->pool;
+	}
+}
+
+static struct client_lane *lane_create(struct share_client *client,
+				       const struct client_offer *offer)
+{
+	struct client_lane *lane = aligned_alloc(_Alignof(struct client_lane), sizeof(*lane));
+	struct lane_memory *memory;
+
+	if (!lane)
+		return NULL;
+	memset(lane, 0, sizeof(*lane));
+	lane->pool = client_new_pool(POOL_OPS, lane, LANE_WORDS, client->buffer_bytes);
+	memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED,
+		      offer->fds[SHARE_LANE_FD_MEMORY], 0);
+	if (!lane->pool || memory == MAP_FAILED) {
+		if (memory != MAP_FAILED)
+			munmap(memory, sizeof(*memory));
+		free(lane->pool);
+		free(lane);
+		return NULL;
+	}
+	madvise(memory, sizeof(*memory), MADV_DONTFORK);
+	lane->offer = offer->offer;
+	lane->memory = memory;
+	lane->peer_fd = offer->fds[SHARE_LANE_FD_PEER];
+	own_mark(lane->peer_fd);
+	lane_init(&lane->tx, &lane->rx, memory, offer->offer.side);
+	lane_prepare_mbufs(client, lane);
+	return lane;
+}
+
+static void lane_destroy(struct client_lane *lane)
+{
+	munmap(lane->memory, sizeof(*lane->memory));
+	close(lane->peer_fd);
+	free(lane->pool);
+	free(lane);
+}
+
+static void client_set_routes(struct share_client *client, const struct share_offer *offer,
+			      uint8_t from, uint8_t to)
+{
+	const uint32_t count = RTE_MIN(offer->qpn_count, BLOCKS * BLOCK_QPNS);
+
+	for (uint32_t qpn = 0; qpn < count; qpn += BLOCK_QPNS) {
+		uint8_t *route = &client->routes[blocks_index(offer->qpn_first + qpn)];
+
+		if (*route == from)
+			*route = to;
+	}
+}
+
+/* The other process is seen to be ready only by what is stored here: it is woken for the first
+ * packet. */
+static void lane_say_ready(struct client_lane *lane)
+{
+	struct lane_side *own = &lane->memory->sides[lane->offer.side];
+
+	__atomic_store_n(&own->sleeps, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&own->ready, 1, __ATOMIC_RELEASE);
+}
+
+/* Whether there was room, so that the offer is dealt with. */
+static bool client_accept(struct share_client *client, const struct client_offer *offer)
+{
+	struct client_lane *lane;
+	uint8_t i = 0;
+
+	while (i < SHARE_LANES_MAX && client->lanes[i])
+		i++;
+	if (i == SHARE_LANES_MAX)
+		return false;
+	lane = lane_create(client, offer);
+	close(offer->fds[SHARE_LANE_FD_MEMORY]);
+	if (!lane) {
+		close(offer->fds[SHARE_LANE_FD_PEER]);
+		return true;
+	}
+	pthread_mutex_lock(&client->lanes_lock);
+	client->lanes[i] = lane;
+	pthread_mutex_unlock(&client->lanes_lock);
+	client_set_routes(client, &lane->offer, 0, (uint8_t)(i + 1));
+	lane_say_ready(lane);
+	return true;
+}
+
+static void client_keep_all(struct share_client *client, const uint32_t *buffers, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		client_keep(client, buffers[i]);
+}
+
+/* The other process reads and writes nothing any more; what it sent before is still taken. */
+static void client_close_lane(struct share_client *client, uint8_t index)
+{
+	struct client_lane *lane = client->lanes[index];
+	uint32_t buffers[LANE_WORDS];
+
+	lane->state = LANE_CLOSED;
+	client_set_routes(client, &lane->offer, (uint8_t)(index + 1), 0);
+	client_keep_all(client, buffers, lane_reclaim(&lane->tx, buffers));
+	lane_end(&lane->rx);
+}
+
+static void client_look_at(struct share_client *client, uint8_t index)
+{
+	struct client_lane *lane = client->lanes[index];
+	const uint32_t number =
+		__atomic_load_n(&client->page->lanes[lane->offer.peer], __ATOMIC_ACQUIRE);
+
+	if (number != lane->offer.number && lane->state != LANE_CLOSED)
+		client_close_lane(client, index);
+	if (lane->state != LANE_CLOSED || !lane_is_over(&lane->rx))
+		return;
+	pthread_mutex_lock(&client->lanes_lock);
+	client->lanes[index] = NULL;
+	pthread_mutex_unlock(&client->lanes_lock);
+	if (client->last_lane == lane)
+		client->last_lane = NULL;
+	lane_destroy(lane);
+}
+
+void client_lanes_look(struct share_client *client)
+{
+	uint32_t left = 0;
+
+	for (uint8_t i = 0; i < SHARE_LANES_MAX; i++) {
+		if (client->lanes[i])
+			client_look_at(client, i);
+	}
+	if (pthread_mutex_trylock(&client->lock) != 0)
+		return;
+	for (uint32_t i = 0; i < client->offer_count; i++) {
+		if (!client_accept(client, &client->offers[i]))
+			client->offers[left++] = client->offers[i];
+	}
+	client->offer_count = left;
+	pthread_mutex_unlock(&client->lock);
+}
+
+struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn)
+{
+	struct client_lane *lane;
+	uint8_t route;
+
+	if (qpn == 0)
+		return NULL;
+	route = client->routes[blocks_index(qpn)];
+	if (route == 0)
+		return NULL;
+	lane = client->lanes[route - 1];
+	/* Nobody's, which is for the owner to count. */
+	if (unlikely(qpn - lane->offer.qpn_first >= lane->offer.qpn_count))
+		return NULL;
+	if (unlikely(lane->state == LANE_UNREADY)) {
+		if (!__atomic_load_n(&lane->memory->sides[!lane->offer.side].ready,
+				     __ATOMIC_ACQUIRE))
+			return NULL;
+		lane->state = LANE_SWITCHES;
+		lane->owner_ring_end = client->rings[SHARE_RING_TX].own;
+	}
+	return lane;
+}
+
+/* Whether the owner has put what went through it before into the other process's ring. */
+static bool client_has_switched(struct share_client *client, struct client_lane *lane)
+{
+	struct share_ring *ring = &client->rings[SHARE_RING_TX];
+
+	if (likely(lane->state == LANE_OPEN))
+		return true;
+	share_ring_room(ring);
+	if ((int32_t)(ring->other - lane->owner_ring_end) < 0)
+		return false;
+	lane->state = LANE_OPEN;
+	return true;
+}
+
+void client_lane_collect(struct share_client *client, struct client_lane *lane)
+{
+	uint32_t buffers[LANE_WORDS];
+
+	client_keep_all(client, buffers, lane_collect(&lane->tx, buffers));
+}
+
+void client_lanes_collect(struct share_client *client)
+{
+	for (int i = 0; i < SHARE_LANES_MAX; i++) {
+		if (client->lanes[i] && client->lanes[i]->state != LANE_CLOSED)
+			client_lane_collect(client, client->lanes[i]);
+	}
+}
+
+/* Packets for which there was no room: lost where the other process takes nothing for a while.
+ * Returns how many. */
+static uint16_t client_lose_patience(struct share_client *client, struct client_lane *lane,
+				     struct rte_mbuf **mbufs, uint16_t n)
+{
+	const uint64_t now = rte_rdtsc() | 1;
+
+	if (lane->full_since_tsc == 0)
+		lane->full_since_tsc = now;
+	if (now - lane->full_since_tsc < client->patience_tsc)
+		return 0;
+	for (uint16_t i = 0; i < n; i++)
+		client_keep(client, (uint32_t)(mbufs[i] - client->mbufs));
+	lane->dropped += n;
+	return n;
+}
+
+/* Those that went without their buffers. */
+static void client_keep_short(struct share_client *client, const struct share_packet *packets,
+			      uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (lane_is_short(&packets[i]))
+			client_keep(client, packets[i].buffer);
+	}
+}
+
+uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
+			 struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct share_packet packets[BURST_MAX];
+	const uint8_t *frames[BURST_MAX];
+	uint16_t put;
+
+	if (!client_has_switched(client, lane))
+		return 0;
+	n = RTE_MIN(n, (uint16_t)BURST_MAX);
+	for (uint16_t i = 0; i < n; i++) {
+		packets[i] = client_packet(client, mbufs[i]);
+		frames[i] = rte_pktmbuf_mtod(mbufs[i], const uint8_t *);
+	}
+	/* Not each time: the line with the index that tells of them is the other process's to
+	 * write. */
+	if (lane->tx.lent + n > COLLECT_AT || lane_used(&lane->tx) + n > LANE_WORDS / 2)
+		client_lane_collect(client, lane);
+	put = (uint16_t)lane_put(&lane->tx, packets, frames, n);
+	client_keep_short(client, packets, put);
+	if (put > 0) {
+		lane->touched = true;
+		client->last_lane = lane;
+		lane->full_since_tsc = 0;
+	}
+	if (put == n)
+		return n;
+	return (uint16_t)(put +
+			  client_lose_patience(client, lane, mbufs + put, (uint16_t)(n - put)));
+}
+
+void client_lanes_wake(struct share_client *client)
+{
+	const uint64_t one = 1;
+
+	for (int i = 0; i < SHARE_LANES_MAX; i++) {
+		struct client_lane *lane = client->lanes[i];
+		struct lane_side *peer;
+
+		if (!lane || !lane->touched)
+			continue;
+		lane->touched = false;
+		peer = &lane->memory->sides[!lane->offer.side];
+		if (__atomic_load_n(&peer->sleeps, __ATOMIC_RELAXED) == 0 ||
+		    __atomic_exchange_n(&peer->sleeps, 0, __ATOMIC_RELAXED) == 0)
+			continue;
+		/* The only failure is a counter that is full, and then it is awake. */
+		if (own_is(lane->peer_fd) && write(lane->peer_fd, &one, sizeof(one)) < 0)
+			continue;
+	}
+}
+
+/* Whether a word of the other process tells of a packet that is inside its buffer, or its slot. */
+static bool lane_is_sane(const struct share_client *client, const struct share_packet *packet)
+{
+	return packet->flags & SHARE_FLAG_SHORT ? lane_is_short(packet)
+						: client_is_sane(client, packet);
+}
+
+static void lane_fill_mbuf(const struct share_client *client, const struct client_lane *lane,
+			   uint32_t index, const struct share_packet *packet, struct rte_mbuf *mbuf)
+{
+	if (packet->flags & SHARE_FLAG_SHORT) {
+		mbuf->buf_addr = lane_frame(&lane->rx, index);
+		mbuf->data_off = 0;
+	} else {
+		mbuf->buf_addr = client->arena + (size_t)packet->buffer * client->buffer_stride;
+		mbuf->data_off = packet->offset;
+	}
+	mbuf->data_len = packet->len;
+	mbuf->pkt_len = packet->len;
+	mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : 0;
+}
+
+static uint16_t client_take_from(struct share_client *client, struct client_lane *lane,
+				 struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct share_packet packets[BURST_MAX];
+	uint16_t received = 0;
+	uint32_t count, first;
+	bool refused = false;
+
+	count = lane_take(&lane->rx, packets, RTE_MIN(n, (uint16_t)BURST_MAX), &first);
+	for (uint32_t i = 0; i < count; i++) {
+		struct rte_mbuf *mbuf = &lane->mbufs[(first + i) % LANE_WORDS];
+
+		if (unlikely(!lane_is_sane(client, &packets[i]))) {
+			lane_done(&lane->rx, first + i);
+			refused = true;
+			continue;
+		}
+		lane_fill_mbuf(client, lane, first + i, &packets[i], mbuf);
+		mbufs[received++] = mbuf;
+	}
+	if (unlikely(refused))
+		lane_give_back(&lane->rx);
+	return received;
+}
+
+/*
+ * What the other process sent through the owner comes first: the other saw it in our ring, before
+ * it put anything here. So the ring is looked at after the lane.
+ */
+static bool client_may_take(struct share_client *client, struct client_lane *lane)
+{
+	if (likely(lane->has_received))
+		return true;
+	if (!lane_has_some(&lane->rx) || share_ring_count(&client->rings[SHARE_RING_RX]) > 0)
+		return false;
+	lane->has_received = true;
+	return true;
+}
+
+uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n)
+{
+	uint16_t received = 0;
+
+	client->first_lane++;
+	for (uint32_t i = 0; i < SHARE_LANES_MAX && received < n; i++) {
+		struct client_lane *lane =
+			client->lanes[(client->first_lane + i) % SHARE_LANES_MAX];
+
+		if (lane && client_may_take(client, lane))
+			received = (uint16_t)(received +
+					      client_take_from(client, lane, mbufs + received,
+							       (uint16_t)(n - received)));
+	}
+	return received;
+}
+
+void client_lanes_say_asleep(struct share_client *client)
+{
+	pthread_mutex_lock(&client->lanes_lock);
+	for (int i = 0; i < SHARE_LANES_MAX; i++) {
+		const struct client_lane *lane = client->lanes[i];
+
+		if (lane)
+			__atomic_store_n(&lane->memory->sides[lane->offer.side].sleeps, 1,
+					 __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&client->lanes_lock);
+}
+
+bool client_lanes_wait(struct share_client *client)
+{
+	bool wait = false;
+
+	pthread_mutex_lock(&client->lanes_lock);
+	for (int i = 0; i < SHARE_LANES_MAX; i++)
+		wait |= client->lanes[i] && lane_waits(&client->lanes[i]->rx);
+	pthread_mutex_unlock(&client->lanes_lock);
+	return wait;
+}

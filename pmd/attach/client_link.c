@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an attached process asks the owner: neighbours, groups, addresses (net/link.h). */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "client.h"
+#include "net/link.h"
+
+#define ANSWER_MS 5000 /* an owner that is silent for so long has stopped */
+
+static void client_lose(struct share_client *client)
+{
+	__atomic_store_n(&client->lost, true, __ATOMIC_RELAXED);
+}
+
+/* One message, unless it is the one that is waited for. Whether there may be more. */
+static int client_receive_locked(struct share_client *client, struct share_message *message)
+{
+	int fds[SHARE_FDS];
+	const int rc =
+		own_is(client->socket) ? message_receive(client->socket, message, fds) : -EBADF;
+
+	if (rc != 0) {
+		if (rc != -EAGAIN)
+			client_lose(client);
+		return rc;
+	}
+	if (message->type == SHARE_LANE)
+		client_lanes_offer(client, message, fds);
+	if (message->type == SHARE_ADDRESSES && message->addresses.count <= ADDRESSES_MAX) {
+		client->addresses = message->addresses;
+		client->addresses_changed = true;
+		__atomic_store_n(&client->link_up, message->link_up, __ATOMIC_RELAXED);
+	}
+	return 0;
+}
+
+void client_listen(struct share_client *client)
+{
+	struct share_message message;
+
+	/* Who asks just now listens as well. */
+	if (pthread_mutex_trylock(&client->lock) != 0)
+		return;
+	while (!client->lost && client_receive_locked(client, &message) == 0)
+		;
+	pthread_mutex_unlock(&client->lock);
+}
+
+/* Wait until the socket is ready for `events`, or a signal came. 0, -ETIMEDOUT or -errno. */
+static int client_poll_locked(const struct share_client *client, short events)
+{
+	struct pollfd fd = {.fd = client->socket, .events = events};
+	const int rc = poll(&fd, 1, ANSWER_MS);
+
+	if (rc == 0)
+		return -ETIMEDOUT;
+	return rc < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* Send once the socket has room. */
+static int client_send_locked(const struct share_client *client,
+			      const struct share_message *message)
+{
+	int rc;
+
+	do {
+		rc = message_send(client->socket, message, NULL, 0);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = client_poll_locked(client, POLLOUT);
+	} while (rc == 0);
+	return rc;
+}
+
+static int client_wait_locked(struct share_client *client, uint32_t number,
+			      struct share_message *message)
+{
+	int rc;
+
+	do {
+		rc = client_receive_locked(client, message);
+		if (rc == 0 && message->type == SHARE_REPLY && message->number == number)
+			return 0;
+		if (rc == 0)
+			continue;
+		if (rc != -EAGAIN)
+			return rc;
+		rc = client_poll_locked(client, POLLIN);
+	} while (rc == 0);
+	return rc;
+}
+
+int client_ask(struct share_client *client, struct share_message *message)
+{
+	int rc = -ENETDOWN, cancel_state;
+
+	/* A thread that is cancelled as it waits would take the lock with it. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&client->lock);
+	if (!client->lost && own_is(client->socket)) {
+		const uint32_t number = ++client->requests;
+
+		message->version = SHARE_VERSION;
+		message->number = number;
+		rc = client_send_locked(client, message);
+		if (rc == 0)
+			rc = client_wait_locked(client, number, message);
+	}
+	pthread_mutex_unlock(&client->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+	return rc;
+}
+
+void client_tell(struct share_client *client, struct share_message *message)
+{
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&client->lock);
+	message->version = SHARE_VERSION;
+	/* An owner that has gone, or has stopped for good, knows nothing of us any more. */
+	if (!client->lost && own_is(client->socket))
+		(void)client_send_locked(client, message);
+	pthread_mutex_unlock(&client->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+static struct share_message *client_request(struct share_message *message,
+					    enum share_message_type type,
+					    const uint8_t gid[GID_LEN])
+{
+	memset(message, 0, sizeof(*message));
+	message->type = type;
+	memcpy(message->gid, gid, GID_LEN);
+	return message;
+}
+
+static bool client_refresh(struct link *link)
+{
+	struct share_client *client = link->remote_arg;
+	bool changed;
+
+	client_listen(client);
+	pthread_mutex_lock(&client->lock);
+	changed = client->addresses_changed;
+	client->addresses_changed = false;
+	if (changed) {
+		pthread_mutex_lock(&link->addresses_lock);
+		link->addresses = client->addresses;
+		pthread_mutex_unlock(&link->addresses_lock);
+	}
+	pthread_mutex_unlock(&client->lock);
+	return changed;
+}
+
+static int client_join(struct link *link, const uint8_t gid[GID_LEN])
+{
+	struct share_message message;
+	const int rc = client_ask(link->remote_arg, client_request(&message, SHARE_JOIN, gid));
+
+	return rc == 0 ? message.result : rc;
+}
+
+static int client_leave(struct link *link, const uint8_t gid[GID_LEN])
+{
+	struct share_message message;
+	const int rc = client_ask(link->remote_arg, client_request(&message, SHARE_LEAVE, gid));
+
+	return rc == 0 ? message.result : rc;
+}
+
+static int client_route(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
+			struct link_hop *hop)
+{
+	struct share_message message;
+
+	client_request(&message, SHARE_ROUTE, dgid)->from = *from;
+	if (client_ask(link->remote_arg, &message) != 0)
+		return -ENETUNREACH;
+	*hop = message.hop;
+	return message.result;
+}
+
+static bool client_resolve(struct link *link, const struct address *from,
+			   const uint8_t gid[GID_LEN], uint8_t mac[6])
+{
+	struct share_message message;
+
+	client_request(&message, SHARE_RESOLVE, gid)->from = *from;
+	if (client_ask(link->remote_arg, &message) != 0 || message.result == 0)
+		return false;
+	memcpy(mac, message.mac, sizeof(message.mac));
+	return true;
+}
+
+const struct link_remote client_link_remote = {
+	.refresh = client_refresh,
+	.join = client_join,
+	.leave = client_leave,
+	.route = client_route,
+	.resolve = client_resolve,
+};

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port of an attached process: bursts through its rings (port/port.h). */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "client.h"
+#include "port/port.h"
+
+#define BURST_MAX 64
+
+static void client_wake_owner(struct share_client *client)
+{
+	const uint64_t one = 1;
+
+	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
+	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
+		return;
+	/* It only fails where we have filled the counter ourselves. */
+	if (own_is(client->owner_fd) && write(client->owner_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static uint16_t client_put_to_owner(struct share_client *client, struct rte_mbuf **mbufs,
+				    uint16_t n)
+{
+	uint64_t words[BURST_MAX];
+
+	for (uint16_t i = 0; i < n; i++) {
+		const struct share_packet packet = client_packet(client, mbufs[i]);
+
+		words[i] = share_pack(&packet);
+	}
+	return (uint16_t)share_ring_put(&client->rings[SHARE_RING_TX], words, n);
+}
+
+static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct share_client *client = arg;
+	uint16_t sent = 0, run, taken;
+	bool to_owner = false;
+
+	n = RTE_MIN(n, (uint16_t)BURST_MAX);
+	/* Packets in a row for one receiver at a time. */
+	do {
+		struct client_lane *lane = client_lane_of(client, port_local_qpn(mbufs[sent]));
+
+		for (run = 1; sent + run < n; run++) {
+			if (client_lane_of(client, port_local_qpn(mbufs[sent + run])) != lane)
+				break;
+		}
+		to_owner |= !lane;
+		taken = lane ? client_lane_put(client, lane, mbufs + sent, run)
+			     : client_put_to_owner(client, mbufs + sent, run);
+		sent = (uint16_t)(sent + taken);
+	} while (taken == run && sent < n);
+	/* Orders the stores of what was put before the loads of who sleeps: who sleeps looks after
+	 * it has said so. Pairs with client_arm and owner_arm. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (to_owner)
+		client_wake_owner(client);
+	client_lanes_wake(client);
+	return sent;
+}
+
+/* The slots of a lane; the lines of longer packets are the buffers', which whoever builds them
+ * fetches. */
+static void client_expect(void *arg, uint32_t ahead, uint32_t len)
+{
+	const struct share_client *client = arg;
+
+	(void)len;
+	if (client->last_lane)
+		lane_fetch(&client->last_lane->tx, ahead);
+}
+
+static uint16_t client_take_from_owner(struct share_client *client, struct rte_mbuf **mbufs,
+				       uint16_t n)
+{
+	uint64_t words[BURST_MAX];
+	uint16_t received = 0;
+	uint32_t count;
+
+	count = share_ring_take(&client->rings[SHARE_RING_RX], words,
+				RTE_MIN(n, (uint16_t)BURST_MAX));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct share_packet packet = share_unpack(words[i]);
+		struct rte_mbuf *mbuf;
+
+		if (unlikely(!client_is_sane(client, &packet)))
+			continue;
+		mbuf = client_mbuf(client, packet.buffer);
+		mbuf->data_off = packet.offset;
+		mbuf->data_len = packet.len;
+		mbuf->pkt_len = packet.len;
+		mbuf->port = packet.flags & SHARE_FLAG_LOCAL ? PORT_HANDED_OVER : 0;
+		mbuf->ol_flags = packet.flags & SHARE_FLAG_SUMS
+					 ? RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD
+					 : 0;
+		mbufs[received++] = mbuf;
+	}
+	return received;
+}
+
+static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct share_client *client = arg;
+	uint16_t received;
+
+	/* Neither keeps the other out for ever. */
+	if (client->owner_first) {
+		received = client_take_from_owner(client, mbufs, n);
+		received = (uint16_t)(received + client_lanes_take(client, mbufs + received,
+								   (uint16_t)(n - received)));
+	} else {
+		received = client_lanes_take(client, mbufs, n);
+		received = (uint16_t)(received + client_take_from_owner(client, mbufs + received,
+									(uint16_t)(n - received)));
+	}
+	client->owner_first = !client->owner_first;
+	return received;
+}
+
+static bool client_arm(void *arg)
+{
+	struct share_client *client = arg;
+	struct share_ring *rx = &client->rings[SHARE_RING_RX];
+	uint64_t count;
+
+	/* What it told of before is known. */
+	if (own_is(client->process_fd) && read(client->process_fd, &count, sizeof(count)) < 0 &&
+	    errno != EAGAIN)
+		return true;
+	__atomic_store_n(&client->page->process_sleeps, 1, __ATOMIC_RELAXED);
+	client_lanes_say_asleep(client);
+	/* Orders the stores before the loads: either we see what others put, or they see that we
+	 * sleep. Pairs with forward_wake and client_tx_burst. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	/* Read by whoever runs the engine, as an atomic: not share_ring_count, which writes. */
+	return __atomic_load_n(&rx->memory->prod, __ATOMIC_ACQUIRE) !=
+		       __atomic_load_n(&rx->memory->cons, __ATOMIC_RELAXED) ||
+	       client_lanes_wait(client);
+}
+
+static bool client_link_up(void *arg, bool connected)
+{
+	const struct share_client *client = arg;
+
+	(void)connected;
+	return __atomic_load_n(&client->page->link_up, __ATOMIC_RELAXED) != 0 &&
+	       !__atomic_load_n(&client->lost, __ATOMIC_RELAXED);
+}
+
+static bool client_connected(void *arg)
+{
+	const struct share_client *client = arg;
+
+	/* The owner knows where a packet goes, and drops what reaches nobody. */
+	return !__atomic_load_n(&client->lost, __ATOMIC_RELAXED);
+}
+
+static bool client_lost(void *arg)
+{
+	struct share_client *client = arg;
+
+	client_listen(client);
+	client_lanes_look(client);
+	return __atomic_load_n(&client->lost, __ATOMIC_RELAXED);
+}
+
+/* At the end of the process: what was sent is in the ring, and the owner takes it from there. */
+static void client_close(void *arg)
+{
+	struct share_client *client = arg;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	client_wake_owner(client);
+}
+
+const struct port_ops client_port_ops = {
+	.rx_burst = client_rx_burst,
+	.tx_burst = client_tx_burst,
+	.expect = client_expect,
+	.offer = client_short_offer,
+	.suits = client_short_suits,
+	.placed = client_short_placed,
+	.push = client_short_push,
+	.arm = client_arm,
+	.link_up = client_link_up,
+	.connected = client_connected,
+	.lost = client_lost,
+	.close = client_close,
+};

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ports and communication ids of an attached process, which its owner keeps (cm/ports.h). */
+#include <errno.h>
+#include <string.h>
+
+#include "attach/attach.h"
+#include "client.h"
+#include "cm/ports.h"
+#include "net/link.h"
+
+/* An owner that does not answer is as good as gone. */
+static int ports_ask(struct share_client *client, struct share_message *message)
+{
+	return client_ask(client, message) == 0 ? message->result : -ENODEV;
+}
+
+static int ports_claim(void *user, struct cm_port_claim *claim, uint32_t *id)
+{
+	struct share_message message;
+	int rc;
+
+	memset(&message, 0, sizeof(message));
+	message.type = SHARE_CLAIM;
+	message.claim = (struct share_claim){
+		.space = claim->space,
+		.vlan_id = claim->vlan_id,
+		.port = claim->port,
+		.ip_version = claim->ip_version,
+		.any_address = claim->any_address,
+		.reuse = claim->reuse,
+	};
+	memcpy(message.claim.address, claim->address, sizeof(message.claim.address));
+	rc = ports_ask(user, &message);
+	if (rc != 0)
+		return rc;
+	claim->port = message.claim.port;
+	*id = message.claim.id;
+	return 0;
+}
+
+static int ports_listen(void *user, uint32_t id)
+{
+	struct share_message message;
+
+	memset(&message, 0, sizeof(message));
+	message.type = SHARE_LISTEN;
+	message.claim.id = id;
+	return ports_ask(user, &message);
+}
+
+static void ports_release(void *user, uint32_t id)
+{
+	struct share_message message;
+
+	memset(&message, 0, sizeof(message));
+	message.type = SHARE_RELEASE;
+	message.claim.id = id;
+	client_tell(user, &message);
+}
+
+static int ports_ids(void *user, uint32_t *mask, uint32_t *value)
+{
+	const struct share_client *client = user;
+
+	*mask = client->id_mask;
+	*value = client->id_value;
+	return 0;
+}
+
+static const struct cm_ports_ops client_ports = {
+	.claim = ports_claim,
+	.listen = ports_listen,
+	.release = ports_release,
+	.ids = ports_ids,
+};
+
+const struct cm_ports_ops *share_ports(const struct link *link, void **user)
+{
+	if (link->remote != &client_link_remote)
+		return NULL;
+	*user = link->remote_arg;
+	return &client_ports;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slices, and how many threads want to run. */
+#include "eal/cpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "base/log.h"
+
+#define SLICE_NS UINT64_C(100000) /* the shortest that Linux gives */
+
+void cpu_shorten_slices(void)
+{
+	/* The C library has no struct of it. */
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime_ns, deadline_ns, period_ns;
+	} attr = {.size = sizeof(attr)};
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0 ||
+	    attr.policy != SCHED_OTHER)
+		return;
+	attr.runtime_ns = SLICE_NS;
+	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
+		log_info("the kernel takes no slice length: %s", strerror(errno));
+}
+
+bool cpu_is_short(void)
+{
+	const int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	unsigned int running = 0;
+	char text[128];
+	ssize_t len;
+
+	if (fd < 0)
+		return true;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[RTE_MAX(len, (ssize_t)0)] = '\0';
+	if (sscanf(text, "%*s %*s %*s %u", &running) != 1)
+		return true;
+	return running > (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+struct ordinary_run {
+	int (*run)(void *arg);
+	void *arg;
+	int rc;
+};
+
+static void *run_ordinary(void *arg)
+{
+	struct ordinary_run *ordinary = arg;
+
+	ordinary->rc = ordinary->run(ordinary->arg);
+	return NULL;
+}
+
+/* The program's signals are for its own threads; but a fault ends a thread that blocks it. */
+static void block_signals(sigset_t *before)
+{
+	static const int faults[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE};
+	sigset_t all;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < RTE_DIM(faults); i++)
+		sigdelset(&all, faults[i]);
+	pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+static int start_ordinary(struct ordinary_run *ordinary, pthread_t *thread)
+{
+	const struct sched_param param = {.sched_priority = 0};
+	pthread_attr_t attr;
+	sigset_t before;
+	int rc;
+
+	rc = pthread_attr_init(&attr);
+	if (rc != 0)
+		return -rc;
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
+	pthread_attr_setschedparam(&attr, &param);
+	block_signals(&before);
+	rc = pthread_create(thread, &attr, run_ordinary, ordinary);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+int cpu_run_ordinary(int (*run)(void *arg), void *arg)
+{
+	struct ordinary_run ordinary = {.run = run, .arg = arg};
+	const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+	pthread_t thread;
+	int rc;
+
+	if (policy != SCHED_FIFO && policy != SCHED_RR)
+		return run(arg);
+	rc = start_ordinary(&ordinary, &thread);
+	if (rc != 0)
+		return rc;
+	pthread_join(thread, NULL);
+	return ordinary.rc;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The start of EAL: with what memory, and what it would change in the program. */
+#include "eal/runtime.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_alarm.h>
+#include <rte_common.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+
+#include "base/log.h"
+#include "eal/eal_log.h"
+#include "eal/footprint.h"
+#include "eal/privilege.h"
+#include "eal_args.h"
+
+#define SETTLE_S       1
+#define MIB	       (UINT64_C(1) << 20)
+#define HUGE_SPARE_MIB 16 /* EAL's own tables and the fragments of its heap */
+#define SHIFT_2_MIB    21
+
+static bool runtime_started;
+static enum eal_pages runtime_pages;
+
+/* Whether that much can be had in huge pages of a size now. Touched as well: a cgroup's limit shows
+ * only then, as SIGBUS where nobody asks before. */
+static bool huge_pages_free(size_t bytes, int shift)
+{
+	const size_t page = (size_t)1 << shift;
+	const size_t len = (bytes + HUGE_SPARE_MIB * MIB + page - 1) & ~(page - 1);
+	bool populated;
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | shift << MAP_HUGE_SHIFT, -1, 0);
+
+	if (p == MAP_FAILED)
+		return false;
+	/* Linux before 5.14 does not know how to ask. */
+	populated = madvise(p, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+	munmap(p, len);
+	return populated;
+}
+
+static enum eal_pages find_pages(size_t bytes)
+{
+	/* 32 and 512 MiB are of ARM; elsewhere the kernel knows no such size. */
+	static const int larger[] = {25, 29, 30};
+
+	if (huge_pages_free(bytes, SHIFT_2_MIB))
+		return EAL_PAGES_2_MIB;
+	for (size_t i = 0; i < RTE_DIM(larger); i++) {
+		if (huge_pages_free(bytes, larger[i]))
+			return EAL_PAGES_HUGE;
+	}
+	return EAL_PAGES_PLAIN;
+}
+
+/* EAL opens syslog under our name and option; give the program the defaults back. */
+static void restore_syslog(void)
+{
+	openlog(NULL, 0, LOG_USER);
+	closelog();
+}
+
+/* EAL cannot be started a second time, so there is no way back to ordinary pages. */
+static void log_failure(int rc, size_t memory_bytes)
+{
+	if (rc == -EALREADY)
+		log_error(
+			"this program runs DPDK itself: uroce cannot start a second one beside it");
+	else if (rte_eal_process_type() == RTE_PROC_SECONDARY)
+		log_error("no DPDK primary with this file-prefix can be joined: %s",
+			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
+	else if (runtime_pages != EAL_PAGES_PLAIN && !find_pages(memory_bytes))
+		log_error("another program has just taken the huge pages that were free: start "
+			  "again, or set up more of them");
+	else
+		log_error("DPDK does not start: %s",
+			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
+}
+
+static int runtime_init(struct eal_args *args, size_t memory_bytes)
+{
+	struct footprint footprint;
+	int rc;
+
+	rc = footprint_save(&footprint);
+	if (rc != 0) {
+		log_error("cannot read this process's state from /proc: %s", strerror(-rc));
+		return rc;
+	}
+	eal_args_add_lcore(args);
+	eal_log_capture();
+	rc = rte_eal_init(args->argc, args->argv) < 0 ? -rte_errno : 0;
+	eal_log_release();
+	restore_syslog();
+	footprint_restore(&footprint);
+	if (rc == 0) {
+		/* The caller is no lcore: engines take one for the length of a turn (pool caches).
+		 */
+		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
+		return 0;
+	}
+	log_failure(rc, memory_bytes);
+	return rc;
+}
+
+int runtime_start(const struct runtime_config *config)
+{
+	static struct eal_args args;
+	int rc;
+
+	if (runtime_started)
+		return 0;
+	rc = eal_log_open();
+	if (rc != 0)
+		return rc;
+	runtime_pages = config->secondary ? EAL_PAGES_HUGE : find_pages(config->memory_bytes);
+	if (runtime_pages == EAL_PAGES_PLAIN)
+		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 "
+			 "> "
+			 "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)");
+	eal_args_make(&args, config, runtime_pages);
+	rc = runtime_init(&args, config->memory_bytes);
+	if (rc == 0)
+		runtime_started = true;
+	return rc;
+}
+
+void runtime_adopt(void)
+{
+	runtime_started = true;
+	runtime_pages = rte_eal_has_hugepages() ? EAL_PAGES_HUGE : EAL_PAGES_PLAIN;
+	RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
+}
+
+void runtime_remove_files(const char *file_prefix)
+{
+	char line[PATH_MAX + 128], name[64];
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	snprintf(name, sizeof(name), "/%smap_", file_prefix);
+	while (maps && fgets(line, sizeof(line), maps)) {
+		char *path = strchr(line, '/');
+
+		if (!path || !strstr(path, name))
+			continue;
+		path[strcspn(path, "\n")] = '\0';
+		/* One file is mapped in many pieces. */
+		if (unlink(path) != 0 && errno != ENOENT)
+			log_info("cannot remove %s: %s", path, strerror(errno));
+	}
+	if (maps)
+		fclose(maps);
+}
+
+/* On EAL's interrupt thread. */
+static void runtime_settled(void *arg)
+{
+	privilege_drop(false);
+	sem_post(arg);
+}
+
+void runtime_settle(void)
+{
+	static sem_t settled;
+	struct timespec until;
+
+	sem_init(&settled, 0, 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += SETTLE_S;
+	/* Alarms are served by that thread, after it has made its list of descriptors anew. */
+	if (rte_eal_alarm_set(1, runtime_settled, &settled) != 0)
+		return;
+	while (sem_timedwait(&settled, &until) != 0 && errno == EINTR)
+		;
+}
+
+bool runtime_has_huge_pages(void)
+{
+	return runtime_pages != EAL_PAGES_PLAIN;
+}

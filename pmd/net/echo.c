@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Echo requests and their answers: unfragmented, checked before they are believed. */
+#include "net/echo.h"
+
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+#include <rte_icmp.h>
+#include <rte_ip.h>
+
+#define ICMPV6_ECHO_REQUEST 128
+#define ICMPV6_ECHO_REPLY   129
+#define HOP_LIMIT	    64
+
+/* The Ethernet header of an answer, from us to who asked. */
+static void echo_eth(const uint8_t mac[6], const uint8_t *frame, uint8_t *reply)
+{
+	struct rte_ether_hdr eth;
+
+	memcpy(&eth, frame, sizeof(eth));
+	eth.dst_addr = eth.src_addr;
+	memcpy(&eth.src_addr, mac, sizeof(eth.src_addr));
+	memcpy(reply, &eth, sizeof(eth));
+}
+
+static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const uint8_t mac[6],
+			      const uint8_t *frame, size_t len, uint8_t *reply)
+{
+	const size_t l3 = sizeof(struct rte_ether_hdr);
+	const size_t l4 = l3 + sizeof(struct rte_ipv4_hdr);
+	struct rte_ipv4_hdr ip;
+	struct rte_icmp_hdr icmp;
+	uint8_t gid[GID_LEN];
+	size_t total;
+
+	if (len < l4 + sizeof(icmp))
+		return 0;
+	memcpy(&ip, frame + l3, sizeof(ip));
+	total = rte_be_to_cpu_16(ip.total_length);
+	/* Options are rare enough not to be answered. */
+	if (ip.version_ihl != RTE_IPV4_VHL_DEF || ip.next_proto_id != IPPROTO_ICMP ||
+	    (ip.fragment_offset &
+	     rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)) ||
+	    total < sizeof(ip) + sizeof(icmp) || total > len - l3 ||
+	    rte_raw_cksum(frame + l3, sizeof(ip)) != 0xffff ||
+	    rte_raw_cksum(frame + l4, total - sizeof(ip)) != 0xffff)
+		return 0;
+	memcpy(&icmp, frame + l4, sizeof(icmp));
+	gid_from_ipv4((const uint8_t *)&ip.dst_addr, gid);
+	if (icmp.icmp_type != RTE_IP_ICMP_ECHO_REQUEST || icmp.icmp_code != 0 ||
+	    !addresses_have(own, vlan, gid))
+		return 0;
+	memcpy(reply, frame, l3 + total);
+	echo_eth(mac, frame, reply);
+	RTE_SWAP(ip.src_addr, ip.dst_addr);
+	ip.time_to_live = HOP_LIMIT;
+	ip.hdr_checksum = 0;
+	ip.hdr_checksum = rte_ipv4_cksum(&ip);
+	memcpy(reply + l3, &ip, sizeof(ip));
+	icmp.icmp_type = RTE_IP_ICMP_ECHO_REPLY;
+	icmp.icmp_cksum = 0;
+	memcpy(reply + l4, &icmp, sizeof(icmp));
+	icmp.icmp_cksum = (rte_be16_t)~rte_raw_cksum(reply + l4, total - sizeof(ip));
+	memcpy(reply + l4, &icmp, sizeof(icmp));
+	return l3 + total;
+}
+
+static size_t echo_reply_ipv6(const struct addresses *own, int32_t vlan, const uint8_t mac[6],
+			      const uint8_t *frame, size_t len, uint8_t *reply)
+{
+	const size_t l3 = sizeof(struct rte_ether_hdr);
+	const size_t l4 = l3 + sizeof(struct rte_ipv6_hdr);
+	struct rte_ipv6_hdr ip;
+	struct rte_icmp_hdr icmp; /* ICMPv6's echo has the same layout */
+	uint8_t to[16];
+	size_t l4_len;
+
+	if (len < l4 + sizeof(icmp))
+		return 0;
+	memcpy(&ip, frame + l3, sizeof(ip));
+	memcpy(&icmp, frame + l4, sizeof(icmp));
+	l4_len = rte_be_to_cpu_16(ip.payload_len);
+	if ((rte_be_to_cpu_32(ip.vtc_flow) >> 28) != 6 || ip.proto != IPPROTO_ICMPV6 ||
+	    l4_len < sizeof(icmp) || l4_len > len - l4 || icmp.icmp_type != ICMPV6_ECHO_REQUEST ||
+	    icmp.icmp_code != 0 || !addresses_have(own, vlan, ip.dst_addr) ||
+	    gid_is_multicast(ip.src_addr) || rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
+		return 0;
+	memcpy(reply, frame, l4 + l4_len);
+	echo_eth(mac, frame, reply);
+	memcpy(to, ip.src_addr, sizeof(to));
+	memcpy(ip.src_addr, ip.dst_addr, sizeof(ip.src_addr));
+	memcpy(ip.dst_addr, to, sizeof(ip.dst_addr));
+	ip.hop_limits = HOP_LIMIT;
+	memcpy(reply + l3, &ip, sizeof(ip));
+	icmp.icmp_type = ICMPV6_ECHO_REPLY;
+	icmp.icmp_cksum = 0;
+	memcpy(reply + l4, &icmp, sizeof(icmp));
+	icmp.icmp_cksum = rte_ipv6_udptcp_cksum(&ip, reply + l4);
+	memcpy(reply + l4, &icmp, sizeof(icmp));
+	return l4 + l4_len;
+}
+
+size_t echo_reply(const struct addresses *own, int32_t vlan, const uint8_t mac[6],
+		  const uint8_t *frame, size_t len, uint8_t *reply, size_t room)
+{
+	struct rte_ether_hdr eth;
+
+	if (len < sizeof(eth) || len > room)
+		return 0;
+	memcpy(&eth, frame, sizeof(eth));
+	if (memcmp(&eth.dst_addr, mac, sizeof(eth.dst_addr)) != 0)
+		return 0;
+	if (eth.ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
+		return echo_reply_ipv4(own, vlan, mac, frame, len, reply);
+	if (eth.ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6))
+		return echo_reply_ipv6(own, vlan, mac, frame, len, reply);
+	return 0;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Multicast groups: who joins them for us, and when a report on one is due. */
+#include "net/groups.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <rte_common.h>
+
+#include "base/log.h"
+
+#define SCOPE_HOST    1			     /* RFC 4291, 2.7: and narrower ones */
+#define UNASKED	      2			     /* reports: RFC 3376, 8.1, robustness variable */
+#define UNASKED_NS    UINT64_C(1000000000)   /* between them: 8.11, unsolicited report interval */
+#define OLD_ROUTER_NS UINT64_C(260000000000) /* 8.12, from the defaults of what it is made of */
+
+void groups_init(struct groups *groups)
+{
+	*groups = (struct groups){.random = 0};
+	LIST_INIT(&groups->list);
+	/* So that hosts which start together do not all report at the same time. */
+	if (getrandom(&groups->random, sizeof(groups->random), GRND_NONBLOCK) < 0 ||
+	    groups->random == 0)
+		groups->random = 1;
+}
+
+/* Some time in (0, limit]. */
+static uint64_t random_delay(struct groups *groups, uint64_t limit_ns)
+{
+	/* xorshift */
+	groups->random ^= groups->random << 13;
+	groups->random ^= groups->random >> 17;
+	groups->random ^= groups->random << 5;
+	return limit_ns == 0 ? 0 : 1 + groups->random % limit_ns;
+}
+
+/* RFC 2236, 6 and RFC 3810, 6: nobody reports the groups that all are in, nor those that end in the
+ * host: of scope 0 or 1. */
+static bool is_unreported(const uint8_t gid[GID_LEN])
+{
+	static const uint8_t hosts4[4] = {224, 0, 0, 1};
+	static const uint8_t nodes6[GID_LEN] = {0xff, 0x02, [15] = 1};
+	uint8_t all[GID_LEN];
+
+	gid_from_ipv4(hosts4, all);
+	if (gid_is_ipv4(gid))
+		return memcmp(gid, all, GID_LEN) == 0;
+	return memcmp(gid, nodes6, GID_LEN) == 0 || (gid[1] & 0x0f) <= SCOPE_HOST;
+}
+
+static struct group *find_group(const struct groups *groups, const uint8_t gid[GID_LEN])
+{
+	struct group *group;
+
+	LIST_FOREACH (group, &groups->list, link) {
+		if (memcmp(group->gid, gid, GID_LEN) == 0)
+			return group;
+	}
+	return NULL;
+}
+
+static struct membership *find_membership(const struct group *group, int32_t vlan)
+{
+	struct membership *membership;
+
+	LIST_FOREACH (membership, &group->memberships, link) {
+		if (membership->vlan == vlan)
+			return membership;
+	}
+	return NULL;
+}
+
+static void free_heap_if_unused(struct groups *groups)
+{
+	if (groups->memberships == 0)
+		due_fini(&groups->due);
+}
+
+static int join(struct groups *groups, struct group *group, int32_t vlan, unsigned int ifindex,
+		uint64_t now_ns)
+{
+	struct membership *membership = calloc(1, sizeof(*membership));
+	int rc;
+
+	if (!membership)
+		return -ENOMEM;
+	rc = due_reserve(&groups->due, groups->memberships + 1);
+	if (rc == 0 && ifindex != 0)
+		rc = members_join(&groups->members, ifindex, group->gid, &membership->by);
+	if (rc != 0) {
+		free_heap_if_unused(groups);
+		free(membership);
+		return rc;
+	}
+	membership->group = group;
+	membership->vlan = vlan;
+	membership->ifindex = ifindex;
+	membership->due.at_ns = DUE_NEVER;
+	if (ifindex == 0 && !is_unreported(group->gid)) {
+		membership->unasked = UNASKED;
+		due_set(&groups->due, &membership->due, now_ns);
+	}
+	LIST_INSERT_HEAD(&group->memberships, membership, link);
+	groups->memberships++;
+	return 0;
+}
+
+static void leave(struct groups *groups, struct membership *membership)
+{
+	due_set(&groups->due, &membership->due, DUE_NEVER);
+	if (membership->by)
+		members_leave(membership->by, membership->ifindex, membership->group->gid);
+	LIST_REMOVE(membership, link);
+	free(membership);
+	groups->memberships--;
+	free_heap_if_unused(groups);
+}
+
+static void drop_if_empty(struct group *group)
+{
+	if (!LIST_EMPTY(&group->memberships))
+		return;
+	LIST_REMOVE(group, link);
+	free(group);
+}
+
+int groups_join(struct groups *groups, int32_t vlan, unsigned int ifindex,
+		const uint8_t gid[GID_LEN], uint64_t now_ns)
+{
+	struct group *group = find_group(groups, gid);
+	int rc;
+
+	if (!group) {
+		group = calloc(1, sizeof(*group));
+		if (!group)
+			return -ENOMEM;
+		memcpy(group->gid, gid, GID_LEN);
+		LIST_INSERT_HEAD(&groups->list, group, link);
+	}
+	rc = join(groups, group, vlan, ifindex, now_ns);
+	drop_if_empty(group);
+	return rc;
+}
+
+/* In a network that is new, or whose interface is another one than it was. One that has gone takes
+ * nothing with it: it may come again. */
+static void follow(struct groups *groups, struct group *group, const struct address *address,
+		   uint64_t now_ns)
+{
+	struct membership *old = find_membership(group, address->vlan);
+	int rc;
+
+	if (old && old->ifindex == address->ifindex)
+		return;
+	rc = join(groups, group, address->vlan, address->ifindex, now_ns);
+	if (rc != 0)
+		log_warn("a multicast group cannot be joined in a network that is new: %s",
+			 strerror(-rc));
+	else if (old)
+		leave(groups, old);
+}
+
+void groups_follow(struct groups *groups, const struct addresses *own, uint64_t now_ns)
+{
+	struct group *group;
+
+	for (size_t i = 0; i < own->count; i++) {
+		if (!addresses_first_of_vlan(own, i))
+			continue;
+		LIST_FOREACH (group, &groups->list, link)
+			follow(groups, group, &own->list[i], now_ns);
+	}
+}
+
+static bool is_old(const struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns)
+{
+	return now_ns < groups->old_until_ns[!gid_is_ipv4(gid)];
+}
+
+/* Whom a report is from, of IPv6 the link-local address (RFC 3810, 5.2.13). */
+static const uint8_t *own_address(const struct addresses *own, int32_t vlan, bool ipv4)
+{
+	static const uint8_t none[GID_LEN];
+
+	for (size_t i = 0; i < own->count; i++) {
+		const struct address *address = &own->list[i];
+
+		if (address->vlan == vlan &&
+		    (ipv4 ? gid_is_ipv4(address->gid) : address_is_link_local(address->gid)))
+			return address->gid;
+	}
+	return none;
+}
+
+static size_t build(const struct groups *groups, const struct membership *membership,
+		    enum membership_change change, uint64_t now_ns, const uint8_t mac[6],
+		    const struct addresses *own, uint8_t *frame)
+{
+	const uint8_t *gid = membership->group->gid;
+	const uint8_t *from = own_address(own, membership->vlan, gid_is_ipv4(gid));
+	const size_t len =
+		membership_build(frame, mac, from, gid, change, is_old(groups, gid, now_ns));
+
+	return tag_insert(frame, len, membership->vlan);
+}
+
+bool groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns,
+		  const uint8_t mac[6], const struct addresses *own, uint8_t *frame, size_t *len)
+{
+	struct group *group = find_group(groups, gid);
+	struct membership *membership;
+
+	*len = 0;
+	if (!group)
+		return false;
+	membership = LIST_FIRST(&group->memberships);
+	if (!membership->by && !is_unreported(gid))
+		*len = build(groups, membership, MEMBERSHIP_LEFT, now_ns, mac, own, frame);
+	leave(groups, membership);
+	drop_if_empty(group);
+	return true;
+}
+
+static bool is_asked(const struct group *group, const struct membership_query *query)
+{
+	static const uint8_t every[GID_LEN];
+
+	return !is_unreported(group->gid) && gid_is_ipv4(group->gid) == query->ipv4 &&
+	       (memcmp(query->group, every, sizeof(every)) == 0 ||
+		memcmp(query->group, group->gid, GID_LEN) == 0);
+}
+
+void groups_asked(struct groups *groups, int32_t vlan, const struct membership_query *query,
+		  uint64_t now_ns)
+{
+	struct group *group;
+
+	if (query->old)
+		groups->old_until_ns[!query->ipv4] = now_ns + OLD_ROUTER_NS;
+	LIST_FOREACH (group, &groups->list, link) {
+		struct membership *membership = find_membership(group, vlan);
+		uint64_t due_ns;
+
+		if (!membership || membership->by || !is_asked(group, query))
+			continue;
+		due_ns = now_ns + random_delay(groups, query->max_delay_ns);
+		if (due_ns < membership->due.at_ns)
+			due_set(&groups->due, &membership->due, due_ns);
+	}
+}
+
+size_t groups_report(struct groups *groups, uint64_t now_ns, const uint8_t mac[6],
+		     const struct addresses *own, uint8_t *frame)
+{
+	struct due *first = due_first(&groups->due);
+	enum membership_change change = MEMBERSHIP_IS;
+	struct membership *membership;
+	uint64_t next_ns = DUE_NEVER;
+
+	if (!first || first->at_ns > now_ns)
+		return 0;
+	membership = container_of(first, struct membership, due);
+	if (membership->unasked > 0) {
+		change = MEMBERSHIP_JOINED;
+		if (--membership->unasked > 0)
+			next_ns = now_ns + random_delay(groups, UNASKED_NS);
+	}
+	due_set(&groups->due, first, next_ns);
+	return build(groups, membership, change, now_ns, mac, own, frame);
+}

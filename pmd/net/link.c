@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joins port, addresses and neighbours; the protocols that find neighbours meet here. */
+#include "net/link.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "config/settings.h"
+#include "net/arp.h"
+#include "net/echo.h"
+#include "net/membership.h"
+#include "net/nd.h"
+#include "net/tag.h"
+#include "netdev/mute.h"
+#include "netdev/netdev.h"
+#include "netdev/rtnl.h"
+#include "netdev/watch.h"
+#include "port/guest.h"
+#include "port/interface.h"
+
+static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
+{
+	for (size_t i = 0; i < link->mute_count; i++) {
+		if (link->mutes[i].ifindex == ifindex)
+			return &link->mutes[i];
+	}
+	return NULL;
+}
+
+/* The kernel does not answer for its VLANs either: those that are new, and no more those that have
+ * gone. */
+static void link_mute_vlans(struct link *link)
+{
+	struct link_mute mutes[ADDRESSES_MAX];
+	size_t count = 0;
+	char name[IF_NAMESIZE];
+
+	for (size_t i = 0; i < link->addresses.count; i++) {
+		const unsigned int ifindex = link->addresses.list[i].ifindex;
+		struct link_mute *mute;
+
+		if (ifindex == link->ifindex || !addresses_first_of_vlan(&link->addresses, i))
+			continue;
+		mute = link_find_mute(link, ifindex);
+		if (mute) {
+			mutes[count++] = *mute;
+			mute->fd = -1;
+		} else if (if_indextoname(ifindex, name)) {
+			mutes[count++] =
+				(struct link_mute){.ifindex = ifindex, .fd = mute_kernel(name)};
+		}
+	}
+	for (size_t i = 0; i < link->mute_count; i++) {
+		if (link->mutes[i].fd >= 0)
+			close(link->mutes[i].fd);
+	}
+	memcpy(link->mutes, mutes, count * sizeof(mutes[0]));
+	link->mute_count = count;
+}
+
+/* Watched before it is looked at: what changes in between is seen again. */
+int link_use_interface(struct link *link, const char *name)
+{
+	struct netdev netdev;
+	int rc;
+
+	link->watch_fd = watch_open();
+	if (link->watch_fd < 0)
+		log_warn("changes of the addresses of %s will go unnoticed: %s", name,
+			 strerror(-link->watch_fd));
+	rc = netdev_query(name, &netdev);
+	if (rc != 0)
+		return rc;
+	link->addresses = netdev.addresses;
+	link->ifindex = netdev.ifindex;
+	snprintf(link->ifname, sizeof(link->ifname), "%s", name);
+	return 0;
+}
+
+static int link_prepare_netdev(struct link *link, const struct settings *settings)
+{
+	int rc;
+
+	rc = link_use_interface(link, settings->netdev);
+	if (rc != 0)
+		return rc;
+	if (!netdev_running(settings->netdev))
+		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
+			 settings->netdev);
+	rc = interface_prepare(&link->port, settings->netdev, settings->mtu);
+	if (rc != 0)
+		return rc;
+	link->mute_fd = mute_kernel(settings->netdev);
+	if (link->mute_fd < 0)
+		return link->mute_fd;
+	link_mute_vlans(link);
+	return 0;
+}
+
+static void link_init(struct link *link)
+{
+	int (*const make_pool)(struct port * port) = link->port.make_pool;
+	void *const make_pool_arg = link->port.make_pool_arg;
+
+	memset(link, 0, sizeof(*link));
+	link->port.make_pool = make_pool;
+	link->port.make_pool_arg = make_pool_arg;
+	link->mute_fd = -1;
+	link->watch_fd = -1;
+	pthread_mutex_init(&link->addresses_lock, NULL);
+}
+
+void link_init_remote(struct link *link, const struct link_remote *remote, void *arg,
+		      const struct addresses *addresses)
+{
+	memset(link, 0, sizeof(*link));
+	link->mute_fd = -1;
+	link->watch_fd = -1;
+	pthread_mutex_init(&link->addresses_lock, NULL);
+	link->remote = remote;
+	link->remote_arg = arg;
+	link->addresses = *addresses;
+}
+
+int link_prepare(struct link *link, const struct settings *settings)
+{
+	link_init(link);
+	link->port.watched = settings->capture != SETTINGS_CAPTURE_NO;
+	if (settings->netdev[0] != '\0')
+		return link_prepare_netdev(link, settings);
+	return port_prepare(&link->port, settings->port, settings->mtu);
+}
+
+/* The untagged link-local address, what the user gives, and the link-local ones of its VLANs. */
+static void link_add_own_addresses(struct link *link, const struct settings *settings)
+{
+	struct address local = {.prefix_len = LINK_LOCAL_PREFIX, .vlan = VLAN_NONE};
+
+	address_link_local(link->port.mac, local.gid);
+	addresses_add(&link->addresses, &local);
+	for (size_t i = 0; i < settings->ip_count; i++) {
+		const struct settings_ip *ip = &settings->ips[i];
+		struct address address = {.prefix_len = ip->prefix_len, .vlan = ip->vlan};
+
+		memcpy(address.gid, ip->gid, sizeof(address.gid));
+		addresses_add(&link->addresses, &address);
+	}
+	for (size_t i = 0; i < settings->ip_count; i++) {
+		local.vlan = settings->ips[i].vlan;
+		addresses_add(&link->addresses, &local);
+	}
+}
+
+int link_open(struct link *link, const struct settings *settings)
+{
+	int rc;
+
+	groups_init(&link->groups);
+	rc = port_open(&link->port);
+	if (rc == 0 && link->ifindex == 0)
+		link_add_own_addresses(link, settings);
+	return rc;
+}
+
+int link_open_guest(struct link *link, struct guest *guest, const struct settings *settings)
+{
+	int rc;
+
+	link_init(link);
+	groups_init(&link->groups);
+	link->port.mtu_bytes = settings->mtu;
+	rc = guest_open(guest, &link->port);
+	if (rc != 0)
+		return rc;
+	link_add_own_addresses(link, settings);
+	guest_steer(guest, &link->addresses);
+	return 0;
+}
+
+static bool link_has(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN])
+{
+	bool has;
+
+	pthread_mutex_lock(&link->addresses_lock);
+	has = addresses_have(&link->addresses, vlan, gid);
+	pthread_mutex_unlock(&link->addresses_lock);
+	return has;
+}
+
+bool link_refresh(struct link *link)
+{
+	struct netdev netdev;
+
+	if (link->remote)
+		return link->remote->refresh(link);
+	if (link->watch_fd < 0 || !watch_changed(link->watch_fd) ||
+	    netdev_query(link->ifname, &netdev) != 0)
+		return false;
+	pthread_mutex_lock(&link->addresses_lock);
+	link->addresses = netdev.addresses;
+	pthread_mutex_unlock(&link->addresses_lock);
+	if (link->mute_fd >= 0)
+		link_mute_vlans(link);
+	/* What the kernel joins it tells by itself: no time matters. */
+	groups_follow(&link->groups, &link->addresses, 0);
+	return true;
+}
+
+/* Learn a neighbour that asks for us. Packets never go straight to an address that is not on the
+ * link, and such an entry would only displace others. */
+static void link_learn(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN],
+		       const uint8_t mac[6], uint64_t now_ns)
+{
+	if (addresses_on_link(&link->addresses, vlan, gid) &&
+	    !addresses_have(&link->addresses, vlan, gid))
+		neigh_learn(&link->neighbours, vlan, gid, mac, now_ns);
+}
+
+static size_t link_input_arp(struct link *link, int32_t vlan, const struct arp *arp,
+			     uint64_t now_ns, uint8_t *reply)
+{
+	uint8_t sender[GID_LEN], target[GID_LEN];
+	static const uint8_t none[4];
+
+	gid_from_ipv4(arp->sender_ip, sender);
+	gid_from_ipv4(arp->target_ip, target);
+	if (!arp->request) {
+		neigh_answer(&link->neighbours, vlan, sender, arp->sender_mac, true, now_ns);
+		return 0;
+	}
+	if (link->ifindex != 0 || !addresses_have(&link->addresses, vlan, target))
+		return 0;
+	/* A probe (RFC 5227) comes from nobody. */
+	if (memcmp(arp->sender_ip, none, sizeof(none)) != 0)
+		link_learn(link, vlan, sender, arp->sender_mac, now_ns);
+	return arp_build_reply(reply, link->port.mac, arp);
+}
+
+static size_t link_input_nd(struct link *link, int32_t vlan, const struct nd *nd, uint64_t now_ns,
+			    uint8_t *reply)
+{
+	if (!nd->solicitation) {
+		if (nd->has_mac)
+			neigh_answer(&link->neighbours, vlan, nd->target, nd->mac, nd->overrides,
+				     now_ns);
+		return 0;
+	}
+	if (link->ifindex != 0 || !addresses_have(&link->addresses, vlan, nd->target))
+		return 0;
+	if (nd->has_mac)
+		link_learn(link, vlan, nd->src_ip, nd->mac, now_ns);
+	return nd_build_advertisement(reply, link->port.mac, nd);
+}
+
+/* Frames without their tag from here on: what is in them is the same in every VLAN. */
+static size_t link_input_untagged(struct link *link, int32_t vlan, const uint8_t *frame, size_t len,
+				  uint64_t now_ns, uint8_t *reply)
+{
+	struct membership_query query;
+	struct arp arp;
+	struct nd nd;
+
+	if (arp_parse(frame, len, &arp))
+		return link_input_arp(link, vlan, &arp, now_ns, reply);
+	if (nd_parse(frame, len, &nd))
+		return link_input_nd(link, vlan, &nd, now_ns, reply);
+	if (link->ifindex != 0)
+		return 0;
+	if (membership_parse(frame, len, &query)) {
+		groups_asked(&link->groups, vlan, &query, now_ns);
+		return 0;
+	}
+	return echo_reply(&link->addresses, vlan, link->port.mac, frame, len, reply,
+			  LINK_REPLY_MAX - TAG_LEN);
+}
+
+size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns, uint8_t *reply)
+{
+	int32_t vlan;
+
+	if (link->remote)
+		return 0;
+	frame = tag_remove(frame, &len, &vlan);
+	return tag_insert(reply, link_input_untagged(link, vlan, frame, len, now_ns, reply), vlan);
+}
+
+/* Who attaches to a group names no network: we are in it on all of ours, and, where there is none
+ * yet, on the interface itself. */
+int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns)
+{
+	uint8_t frame[LINK_REPLY_MAX];
+	size_t len;
+	int rc = 0;
+
+	if (link->remote)
+		return link->remote->join(link, gid);
+	for (size_t i = 0; rc == 0 && i < link->addresses.count; i++) {
+		const struct address *address = &link->addresses.list[i];
+
+		if (addresses_first_of_vlan(&link->addresses, i))
+			rc = groups_join(&link->groups, address->vlan, address->ifindex, gid,
+					 now_ns);
+	}
+	if (link->addresses.count == 0)
+		rc = groups_join(&link->groups, VLAN_NONE, link->ifindex, gid, now_ns);
+	while (rc != 0 && link_leave(link, gid, now_ns, frame, &len))
+		;
+	return rc;
+}
+
+bool link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame,
+		size_t *len)
+{
+	if (link->remote) {
+		*len = 0;
+		link->remote->leave(link, gid);
+		return false;
+	}
+	return groups_leave(&link->groups, gid, now_ns, link->port.mac, &link->addresses, frame,
+			    len);
+}
+
+size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame)
+{
+	if (link->remote)
+		return 0;
+	return groups_report(&link->groups, now_ns, link->port.mac, &link->addresses, frame);
+}
+
+static int link_route_kernel(unsigned int ifindex, const uint8_t dgid[GID_LEN],
+			     struct link_hop *hop)
+{
+	bool confirmed;
+
+	/* Another interface of this host, at the other end of a cable or veth: nobody would answer
+	 * for it. */
+	if (netdev_mac_of(dgid, hop->mac) == 0) {
+		hop->known = true;
+		return 0;
+	}
+	memcpy(hop->gid, dgid, GID_LEN);
+	if (!address_is_link_local(dgid) && rtnl_route(ifindex, dgid, hop->gid) != 0)
+		return -ENETUNREACH;
+	if (rtnl_neigh(ifindex, hop->gid, hop->mac, &confirmed) == 0) {
+		hop->known = confirmed;
+		hop->has_stale = !confirmed;
+	}
+	return 0;
+}
+
+int link_route(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
+	       struct link_hop *hop)
+{
+	memset(hop, 0, sizeof(*hop));
+	if (gid_is_multicast(dgid)) {
+		address_multicast_mac(dgid, hop->mac);
+		hop->known = true;
+		return 0;
+	}
+	if (link->remote)
+		return link->remote->route(link, from, dgid, hop);
+	if (link_has(link, from->vlan, dgid)) {
+		memcpy(hop->mac, link->port.mac, sizeof(hop->mac));
+		hop->known = true;
+		return 0;
+	}
+	if (from->ifindex != 0)
+		return link_route_kernel(from->ifindex, dgid, hop);
+	memcpy(hop->gid, dgid, GID_LEN);
+	return addresses_on_link(&link->addresses, from->vlan, dgid) ? 0 : -ENETUNREACH;
+}
+
+bool link_resolve(struct link *link, uint16_t asker, const struct address *from,
+		  const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t mac[6], uint8_t *request,
+		  size_t *request_len)
+{
+	size_t len;
+	bool ask;
+
+	*request_len = 0;
+	if (link->remote)
+		return link->remote->resolve(link, from, gid, mac);
+	if (neigh_find(&link->neighbours, asker, from->vlan, gid, now_ns, mac, &ask))
+		return true;
+	if (!ask)
+		return false;
+	if (gid_is_ipv4(gid))
+		len = arp_build_request(request, link->port.mac, from->gid + GID_IPV4_OFFSET,
+					gid + GID_IPV4_OFFSET);
+	else
+		len = nd_build_solicitation(request, link->port.mac, from->gid, gid);
+	*request_len = tag_insert(request, len, from->vlan);
+	return false;
+}

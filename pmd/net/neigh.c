@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of neighbours: searched once a connection, so a plain array will do. */
+#include "net/neigh.h"
+
+#include <string.h>
+
+static struct neigh *neigh_lookup(struct neigh_table *table, int32_t vlan,
+				  const uint8_t gid[GID_LEN])
+{
+	for (size_t i = 0; i < NEIGH_MAX; i++) {
+		struct neigh *neigh = &table->entries[i];
+
+		if (neigh->state != NEIGH_FREE && neigh->vlan == vlan &&
+		    memcmp(neigh->gid, gid, GID_LEN) == 0)
+			return neigh;
+	}
+	return NULL;
+}
+
+/* Who waits for an answer goes on asking: one that was not asked for lately is nobody's any more.
+ */
+static bool neigh_is_forsaken(const struct neigh *neigh, uint64_t now_ns)
+{
+	return neigh->state == NEIGH_WANTED && now_ns - neigh->at_ns >= NEIGH_FORSAKEN_NS;
+}
+
+/* How willingly an entry makes room; 0: it does not. */
+static int neigh_spare(const struct neigh *neigh, uint64_t now_ns)
+{
+	if (neigh->state == NEIGH_FREE)
+		return 3;
+	if (neigh->state == NEIGH_KNOWN)
+		return now_ns - neigh->at_ns < NEIGH_LIFETIME_NS ? 1 : 2;
+	return neigh_is_forsaken(neigh, now_ns) ? 2 : 0;
+}
+
+/* An entry to fill: a free one, else one that is of no use, else known ones in turn. NULL when all
+ * are waited for. */
+static struct neigh *neigh_take(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+				uint64_t now_ns)
+{
+	struct neigh *victim = NULL;
+	int most = 0;
+
+	for (size_t i = 0; i < NEIGH_MAX; i++) {
+		struct neigh *neigh = &table->entries[(table->next_victim + i) % NEIGH_MAX];
+		const int spare = neigh_spare(neigh, now_ns);
+
+		if (spare > most) {
+			victim = neigh;
+			most = spare;
+		}
+	}
+	if (!victim)
+		return NULL;
+	table->next_victim = (size_t)(victim - table->entries + 1) % NEIGH_MAX;
+	memcpy(victim->gid, gid, GID_LEN);
+	victim->vlan = vlan;
+	return victim;
+}
+
+/* Whether one may wait for one more. */
+static bool neigh_may_want(const struct neigh_table *table, uint16_t asker, uint64_t now_ns)
+{
+	size_t count = 0;
+
+	if (asker == NEIGH_TRUSTED)
+		return true;
+	for (size_t i = 0; i < NEIGH_MAX; i++) {
+		const struct neigh *neigh = &table->entries[i];
+
+		count += neigh->state == NEIGH_WANTED && neigh->asker == asker &&
+			 !neigh_is_forsaken(neigh, now_ns);
+	}
+	return count < NEIGH_WANTED_MAX;
+}
+
+static void neigh_set(struct neigh *neigh, const uint8_t mac[6], uint64_t now_ns)
+{
+	memcpy(neigh->mac, mac, sizeof(neigh->mac));
+	neigh->state = NEIGH_KNOWN;
+	neigh->at_ns = now_ns;
+}
+
+bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const uint8_t gid[GID_LEN],
+		uint64_t now_ns, uint8_t mac[6], bool *ask)
+{
+	struct neigh *neigh = neigh_lookup(table, vlan, gid);
+
+	*ask = false;
+	if (neigh && neigh->state == NEIGH_KNOWN && now_ns - neigh->at_ns < NEIGH_LIFETIME_NS) {
+		memcpy(mac, neigh->mac, sizeof(neigh->mac));
+		return true;
+	}
+	if (neigh && neigh->state == NEIGH_WANTED && !neigh_is_forsaken(neigh, now_ns)) {
+		*ask = now_ns - neigh->at_ns >= NEIGH_RETRANSMIT_NS;
+	} else if (neigh_may_want(table, asker, now_ns)) {
+		if (!neigh)
+			neigh = neigh_take(table, vlan, gid, now_ns);
+		*ask = neigh != NULL;
+		if (neigh)
+			neigh->asker = asker;
+	}
+	if (*ask) {
+		neigh->state = NEIGH_WANTED;
+		neigh->at_ns = now_ns;
+	}
+	return false;
+}
+
+void neigh_answer(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		  const uint8_t mac[6], bool overrides, uint64_t now_ns)
+{
+	struct neigh *neigh = neigh_lookup(table, vlan, gid);
+
+	if (!neigh)
+		return;
+	if (neigh->state == NEIGH_KNOWN && !overrides &&
+	    memcmp(neigh->mac, mac, sizeof(neigh->mac)) != 0)
+		return;
+	neigh_set(neigh, mac, now_ns);
+}
+
+void neigh_learn(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		 const uint8_t mac[6], uint64_t now_ns)
+{
+	struct neigh *neigh = neigh_lookup(table, vlan, gid);
+
+	if (!neigh)
+		neigh = neigh_take(table, vlan, gid, now_ns);
+	if (neigh)
+		neigh_set(neigh, mac, now_ns);
+}

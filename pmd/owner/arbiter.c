@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which process gets a management datagram. */
+#include "owner/arbiter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/gid.h"
+
+int arbiter_create(struct arbiter **arbiter)
+{
+	struct arbiter *made = calloc(1, sizeof(*made));
+	int rc;
+
+	if (!made)
+		return -ENOMEM;
+	ids_init(&made->ids);
+	rc = repeats_init(&made->repeats);
+	if (rc != 0) {
+		free(made);
+		return rc;
+	}
+	*arbiter = made;
+	return 0;
+}
+
+void arbiter_destroy(struct arbiter *arbiter)
+{
+	if (!arbiter)
+		return;
+	for (uint16_t i = 0; i < SPACES_SLOTS; i++)
+		spaces_end(&arbiter->spaces, i);
+	free(arbiter);
+}
+
+int arbiter_begin(struct arbiter *arbiter, uint16_t slot, user_t user, uint64_t now_ns,
+		  uint32_t *id_value)
+{
+	struct arbiter_slot *begun = &arbiter->slots[slot];
+	const int rc = ids_alloc(&arbiter->ids, slot, now_ns, user, id_value);
+
+	if (rc != 0)
+		return rc;
+	begun->live = true;
+	begun->generation++;
+	begun->user = user;
+	begun->id_value = *id_value;
+	return 0;
+}
+
+void arbiter_end(struct arbiter *arbiter, uint16_t slot, uint64_t now_ns)
+{
+	if (!arbiter->slots[slot].live)
+		return;
+	arbiter->slots[slot].live = false;
+	spaces_end(&arbiter->spaces, slot);
+	ids_free(&arbiter->ids, arbiter->slots[slot].id_value, now_ns);
+}
+
+int arbiter_claim(struct arbiter *arbiter, uint16_t slot, struct cm_port_claim *claim, uint32_t *id)
+{
+	if (!arbiter->slots[slot].live)
+		return -EINVAL;
+	return spaces_claim(&arbiter->spaces, slot, arbiter->slots[slot].user, claim, id);
+}
+
+int arbiter_listen(struct arbiter *arbiter, uint16_t slot, uint32_t id)
+{
+	return spaces_listen(&arbiter->spaces, slot, id);
+}
+
+int arbiter_release(struct arbiter *arbiter, uint16_t slot, uint32_t id)
+{
+	return spaces_release(&arbiter->spaces, slot, id);
+}
+
+/* A message for nobody, answered as Linux's one manager of a host does. */
+static enum arbiter_verdict answer_with(const struct cm_mad *answer, uint8_t *bytes)
+{
+	return cm_mad_build(answer, bytes) == 0 ? ARBITER_ANSWER : ARBITER_DROP;
+}
+
+static enum arbiter_verdict reject(const struct cm_mad *mad, enum cm_about about,
+				   enum cm_rej_reason reason, uint8_t *bytes)
+{
+	const struct cm_mad rej = {
+		.message = CM_REJ,
+		.tid = mad->tid,
+		.local_id = mad->remote_id,
+		.remote_id = mad->local_id,
+		.rej = {.about = (uint8_t)about, .reason = (uint16_t)reason},
+	};
+
+	return answer_with(&rej, bytes);
+}
+
+static enum arbiter_verdict answer_for_nobody(const struct cm_mad *mad, uint8_t *bytes)
+{
+	const struct cm_mad drep = {
+		.message = CM_DREP,
+		.tid = mad->tid,
+		.local_id = mad->remote_id,
+		.remote_id = mad->local_id,
+	};
+	const struct cm_mad sidr_rep = {
+		.message = CM_SIDR_REP,
+		.tid = mad->tid,
+		.local_id = mad->local_id,
+		.sidr_rep = {.status = CM_SIDR_UNSUPPORTED_SERVICE,
+			     .service_id = mad->sidr_req.service_id},
+	};
+
+	switch (mad->message) {
+	case CM_REQ:
+		return reject(mad, CM_ABOUT_REQ, CM_REJ_INVALID_SERVICE_ID, bytes);
+	case CM_SIDR_REQ:
+		return answer_with(&sidr_rep, bytes);
+	case CM_REP:
+		return reject(mad, CM_ABOUT_REP, CM_REJ_INVALID_COMM_ID, bytes);
+	case CM_DREQ:
+		return answer_with(&drep, bytes);
+	default:
+		return ARBITER_DROP;
+	}
+}
+
+static struct repeats_peer peer_of(const struct arbiter_mad *mad, uint32_t id, bool sidr)
+{
+	struct repeats_peer peer = {.vlan_id = mad->vlan_id, .id = id, .sidr = sidr};
+
+	memcpy(peer.gid, mad->sgid, sizeof(peer.gid));
+	return peer;
+}
+
+/* The slot that a request went to, if its process is still the one that got it. */
+static uint16_t slot_of_repeat(const struct arbiter *arbiter, const struct repeat *repeat)
+{
+	const struct arbiter_slot *slot;
+
+	if (!repeat)
+		return ARBITER_NOBODY;
+	slot = &arbiter->slots[repeat->slot];
+	return slot->live && slot->generation == repeat->generation ? repeat->slot : ARBITER_NOBODY;
+}
+
+/* Find the listener at loopback's address. No packet goes to that address: on this host, a packet
+ * from an address to the same address is for such a listener, too. */
+static uint16_t find_at_loopback(const struct arbiter *arbiter, const struct arbiter_mad *mad,
+				 uint64_t service_id)
+{
+	static const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+	static const uint8_t ipv6[GID_LEN] = {[GID_LEN - 1] = 1};
+
+	if (!mad->local || memcmp(mad->sgid, mad->dgid, GID_LEN) != 0)
+		return ARBITER_NOBODY;
+	return spaces_find(&arbiter->spaces, service_id, gid_is_ipv4(mad->dgid) ? ipv4 : ipv6, -1);
+}
+
+static uint16_t find_listener(const struct arbiter *arbiter, const struct arbiter_mad *mad,
+			      const struct cm_mad *parsed)
+{
+	const uint64_t service_id =
+		parsed->message == CM_REQ ? parsed->req.service_id : parsed->sidr_req.service_id;
+	const uint16_t slot = spaces_find(&arbiter->spaces, service_id, mad->dgid, mad->vlan_id);
+
+	return slot != ARBITER_NOBODY ? slot : find_at_loopback(arbiter, mad, service_id);
+}
+
+static uint16_t slot_of_request(struct arbiter *arbiter, const struct arbiter_mad *mad,
+				const struct cm_mad *parsed, uint64_t now_ns)
+{
+	const struct repeats_peer peer =
+		peer_of(mad, parsed->local_id, parsed->message == CM_SIDR_REQ);
+	const struct repeat *repeat = repeats_find(&arbiter->repeats, &peer, now_ns);
+	uint16_t slot = ARBITER_NOBODY;
+
+	/* A REQ with another transaction id is another request with the same id. */
+	if (repeat && repeat->tid == parsed->tid)
+		slot = slot_of_repeat(arbiter, repeat);
+	if (slot != ARBITER_NOBODY)
+		return slot;
+	slot = find_listener(arbiter, mad, parsed);
+	if (slot != ARBITER_NOBODY)
+		repeats_note(&arbiter->repeats, &peer, parsed->tid, slot,
+			     arbiter->slots[slot].generation, now_ns);
+	return slot;
+}
+
+/* A peer that gives up before it knows our id names its own (12.6.7). */
+static uint16_t slot_of_timeout(const struct arbiter *arbiter, const struct arbiter_mad *mad,
+				const struct cm_mad *parsed, uint64_t now_ns)
+{
+	const struct repeats_peer peer = peer_of(mad, parsed->local_id, false);
+
+	return slot_of_repeat(arbiter, repeats_find(&arbiter->repeats, &peer, now_ns));
+}
+
+static uint16_t slot_of_mad(struct arbiter *arbiter, const struct arbiter_mad *mad,
+			    const struct cm_mad *parsed, uint64_t now_ns)
+{
+	switch (parsed->message) {
+	case CM_REQ:
+	case CM_SIDR_REQ:
+		return slot_of_request(arbiter, mad, parsed, now_ns);
+	case CM_SIDR_REP:
+		return ids_find(&arbiter->ids, parsed->local_id);
+	case CM_REJ:
+		if (parsed->rej.reason == CM_REJ_TIMEOUT && parsed->remote_id == 0)
+			return slot_of_timeout(arbiter, mad, parsed, now_ns);
+		return ids_find(&arbiter->ids, parsed->remote_id);
+	default:
+		return ids_find(&arbiter->ids, parsed->remote_id);
+	}
+}
+
+enum arbiter_verdict arbiter_route(struct arbiter *arbiter, const struct arbiter_mad *mad,
+				   uint64_t now_ns, uint16_t *slot, uint8_t *answer)
+{
+	struct cm_mad parsed;
+	const enum cm_mad_status status = cm_mad_parse(mad->bytes, mad->len, &parsed);
+
+	if (status != CM_MAD_OK)
+		return cm_mad_answer(mad->bytes, status, answer) ? ARBITER_ANSWER : ARBITER_DROP;
+	*slot = slot_of_mad(arbiter, mad, &parsed, now_ns);
+	return *slot != ARBITER_NOBODY ? ARBITER_GIVE : answer_for_nobody(&parsed, answer);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Giving blocks of communication ids at random. */
+#include "owner/ids.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include "share/leases.h"
+
+static struct leases ids_leases(struct ids *ids)
+{
+	return (struct leases){
+		.slots = ids->slots,
+		.rested_ns = ids->rested_ns,
+		.users = ids->users,
+		.count = IDS_BLOCKS,
+		.rest_ns = IDS_REST_NS,
+		.user_max = IDS_USER_MAX,
+	};
+}
+
+void ids_init(struct ids *ids)
+{
+	const struct leases leases = ids_leases(ids);
+
+	leases_init(&leases);
+}
+
+/* One free block out of those that have rested, each as likely as the others; else the one that
+ * will have rested first. IDS_BLOCKS: none is free. */
+static uint32_t ids_choose(const struct ids *ids, uint64_t now_ns, uint32_t random)
+{
+	uint32_t first = IDS_BLOCKS, rested = 0;
+
+	for (uint32_t i = 0; i < IDS_BLOCKS; i++)
+		rested += ids->slots[i] == IDS_NONE && ids->rested_ns[i] <= now_ns;
+	random = rested > 0 ? random % rested : 0;
+	for (uint32_t i = 0; i < IDS_BLOCKS; i++) {
+		if (ids->slots[i] != IDS_NONE)
+			continue;
+		if (ids->rested_ns[i] <= now_ns && random-- == 0)
+			return i;
+		if (first == IDS_BLOCKS || ids->rested_ns[i] < ids->rested_ns[first])
+			first = i;
+	}
+	return first;
+}
+
+int ids_alloc(struct ids *ids, uint16_t slot, uint64_t now_ns, user_t user, uint32_t *value)
+{
+	const struct leases leases = ids_leases(ids);
+	uint32_t random, block;
+	int rc;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -EIO;
+	block = ids_choose(ids, now_ns, random);
+	rc = leases_give(&leases, block, slot, now_ns, user);
+	if (rc == 0)
+		*value = block << IDS_SHIFT;
+	return rc;
+}
+
+void ids_free(struct ids *ids, uint32_t value, uint64_t now_ns)
+{
+	const struct leases leases = ids_leases(ids);
+
+	leases_take_back(&leases, value >> IDS_SHIFT, now_ns);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An isolated process: it has no part of the arena, but memory of its own at the other end of a
+ * memif wire, and packets are copied. The wire comes over the process's socket: the process makes
+ * both ends of a connection, and passes one of them here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "memif/server_end.h"
+#include "memif/socket.h"
+#include "server.h"
+#include "share/vet.h"
+
+struct isolated {
+	int wire_fd; /* memif's messages; -1: the process has no wire yet, or no more */
+	struct memif_peer peer;
+	struct rte_mbuf *waiting; /* taken from it: the process it is for had no room */
+};
+
+int isolated_create(struct slot *slot)
+{
+	slot->isolated = calloc(1, sizeof(*slot->isolated));
+	if (!slot->isolated)
+		return -ENOMEM;
+	slot->isolated->wire_fd = -1;
+	memif_peer_init(&slot->isolated->peer);
+	return 0;
+}
+
+static void isolated_unplug(struct server *server, struct isolated *isolated)
+{
+	/* The process has it open too: closing alone would leave it in the set. */
+	if (isolated->peer.wake_fd >= 0)
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, isolated->peer.wake_fd, NULL);
+	memif_socket_end(server->epoll_fd, isolated->wire_fd);
+	isolated->wire_fd = -1;
+	memif_peer_fini(&isolated->peer);
+	memif_peer_init(&isolated->peer);
+}
+
+void isolated_destroy(struct server *server, struct slot *slot)
+{
+	if (!slot->isolated)
+		return;
+	isolated_unplug(server, slot->isolated);
+	rte_pktmbuf_free(slot->isolated->waiting);
+	free(slot->isolated);
+	slot->isolated = NULL;
+}
+
+static int option_of(int fd, int option)
+{
+	int value;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
+}
+
+/* A socket as memif has it, whose other end the process has made itself. */
+static bool isolated_is_wire(const struct slot *slot, int fd)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	return option_of(fd, SO_DOMAIN) == AF_UNIX && option_of(fd, SO_TYPE) == SOCK_SEQPACKET &&
+	       getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid == slot->pid &&
+	       peer.uid == slot->uid;
+}
+
+int isolated_plug(struct server *server, uint16_t number, int fd)
+{
+	struct isolated *isolated = server->slots[number].isolated;
+	struct memif_message greeting;
+
+	if (fd < 0 || !isolated_is_wire(&server->slots[number], fd)) {
+		memif_socket_discard(fd);
+		return -EPROTO;
+	}
+	isolated_unplug(server, isolated);
+	memif_socket_quiet(fd);
+	isolated->wire_fd = fd;
+	memif_peer_greet(&greeting, "uroced");
+	/* A client that has gone already only tried. If resources are missing here, the client
+	 * sees the end of the connection and tries again. */
+	if (server_watch(server, fd, EVENT_WIRE, number) != 0 ||
+	    memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
+		isolated_unplug(server, isolated);
+	return 0;
+}
+
+/* 0; -EBUSY: not now; -ECONNRESET: the wire is no more; -EPROTO: a rule was broken. */
+static int isolated_talk(struct server *server, uint16_t number)
+{
+	struct isolated *isolated = server->slots[number].isolated;
+	struct memif_message message, answer;
+	int len, fd, rc;
+
+	len = memif_socket_receive(isolated->wire_fd, &message, sizeof(message), &fd);
+	if (len == -EAGAIN)
+		return 0;
+	if (len == -EPROTO || len == -EBUSY)
+		return len;
+	if (len <= 0)
+		return -ECONNRESET;
+	if (len != (int)sizeof(message)) {
+		memif_socket_discard(fd);
+		return -EPROTO;
+	}
+	rc = memif_peer_take(&isolated->peer, &message, fd, &answer);
+	/* Memory that is missing here breaks no rule: the client tries again. */
+	if (rc != 0)
+		return rc == -EPROTO ? rc : -ECONNRESET;
+	if (answer.type == MEMIF_CONNECTED &&
+	    server_watch(server, isolated->peer.wake_fd, EVENT_BELL, number) != 0)
+		return -ECONNRESET;
+	return memif_socket_send(isolated->wire_fd, &answer, sizeof(answer)) == 0 ? 0 : -ECONNRESET;
+}
+
+void isolated_drain(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots[number];
+	uint32_t turns = (1u << MEMIF_LOG2_RING_MAX) / SERVER_BURST;
+
+	/* A turn may end it. */
+	while (turns-- > 0 && slot->state == SLOT_LIVE && isolated_waits(slot))
+		forward_turn(server);
+}
+
+int isolated_hear(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots[number];
+	int rc;
+
+	if (!slot->isolated || slot->isolated->wire_fd < 0)
+		return 0;
+	rc = isolated_talk(server, number);
+	if (rc != -ECONNRESET)
+		return rc;
+	isolated_drain(server, number);
+	if (slot->isolated)
+		isolated_unplug(server, slot->isolated);
+	return 0;
+}
+
+bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
+{
+	struct slot *slot = &server->slots[number];
+	uint8_t *frame = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	int rc = -EBADMSG;
+
+	if (slot->state != SLOT_LIVE)
+		return false;
+	if (!(flags & SHARE_FLAG_LOCAL) || vet_seal(frame, mbuf->data_len))
+		rc = memif_peer_send(&slot->isolated->peer, frame, mbuf->data_len);
+	if (rc == -EAGAIN || rc == -EPROTO)
+		return false;
+	if (rc == 0) {
+		slot->rx_packets++;
+		patience_earn(&slot->patience, server->now_ns);
+	} else {
+		slot->rx_dropped++;
+	}
+	rte_pktmbuf_free(mbuf);
+	return true;
+}
+
+/* The next packet that it may send, copied; NULL where there is none, or no buffer. */
+static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, uint32_t *taken)
+{
+	struct slot *slot = &server->slots[number];
+	const struct vet vet = {
+		.mac = server->link.port.mac,
+		.addresses = &server->link.addresses,
+		.qpn_first = slot->qpn_first,
+		.qpn_count = slot->qpn_count,
+		.mtu_bytes = server->link.port.mtu_bytes,
+	};
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+	enum vet_verdict verdict;
+	const uint8_t *frame;
+	int len;
+
+	if (!mbuf)
+		return NULL;
+	len = memif_peer_receive(&slot->isolated->peer, rte_pktmbuf_mtod(mbuf, uint8_t *),
+				 rte_pktmbuf_tailroom(mbuf));
+	if (len <= 0) {
+		rte_pktmbuf_free(mbuf);
+		return NULL;
+	}
+	(*taken)++;
+	mbuf->data_len = (uint16_t)len;
+	mbuf->pkt_len = (uint32_t)len;
+	frame = rte_pktmbuf_mtod(mbuf, const uint8_t *);
+	verdict = vet_frame(&vet, frame, (size_t)len);
+	if (verdict == VET_REFUSED ||
+	    (verdict == VET_MAD && !mads_may_send(server, number, frame, (size_t)len))) {
+		server->totals.refused++;
+		mbuf->data_len = 0;
+	}
+	return mbuf;
+}
+
+uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
+{
+	struct slot *slot = &server->slots[number];
+	struct isolated *isolated = slot->isolated;
+	struct rte_mbuf *mbuf;
+	uint32_t taken = 0;
+
+	if (isolated->waiting && !forward_send_on(server, number, isolated->waiting))
+		return 0;
+	isolated->waiting = NULL;
+	while (taken < most && (mbuf = isolated_next(server, number, &taken)) != NULL) {
+		if (mbuf->data_len == 0) {
+			rte_pktmbuf_free(mbuf);
+		} else if (!forward_send_on(server, number, mbuf)) {
+			isolated->waiting = mbuf;
+			break;
+		}
+	}
+	memif_peer_release(&isolated->peer);
+	slot->tx_packets += taken;
+	return taken;
+}
+
+int isolated_wire(const struct slot *slot)
+{
+	return slot->isolated ? slot->isolated->wire_fd : -1;
+}
+
+bool isolated_is_broken(const struct slot *slot)
+{
+	return slot->isolated->peer.state == MEMIF_STATE_BROKEN;
+}
+
+bool isolated_waits(const struct slot *slot)
+{
+	return slot->isolated->waiting || memif_peer_waits(&slot->isolated->peer);
+}
+
+void isolated_listen(const struct slot *slot, bool on)
+{
+	memif_peer_listen(&slot->isolated->peer, on);
+}

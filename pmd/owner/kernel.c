@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An owner whose port is the kernel's as well: the other end of a net_tap is an interface, which
+ * gets what is no RoCE, and whose frames go out through the port. The kernel answers ARP, neighbour
+ * discovery and pings there, and its addresses are the link's.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_ether.h>
+
+#include "config/settings.h"
+#include "port/plan.h"
+#include "server.h"
+
+/* Of the room in the port: the rest is for the processes. */
+#define KERNEL_BURST (SERVER_BURST / 2)
+
+#define LEARN_BYTES 256 /* ARP, and advertisements of a neighbour, are shorter */
+
+/* Its buffers come from the port and go to the port: they are the port's. */
+static int kernel_share_pool(struct port *kernel)
+{
+	const struct server *server = kernel->make_pool_arg;
+
+	kernel->pool = server->link.port.pool;
+	return 0;
+}
+
+static int kernel_open_port(struct server *server, const char *name)
+{
+	const struct port *port = &server->link.port;
+	struct port *kernel = &server->kernel;
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], text[128];
+	int rc;
+
+	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->mac);
+	snprintf(text, sizeof(text), "net_tap_kernel%u,iface=%s,mac=%s", server->number, name, mac);
+	/* Its driver carries no more. */
+	rc = port_prepare(kernel, text, RTE_MIN(port->mtu_bytes, (uint32_t)PLAN_MTU_DEFAULT));
+	if (rc != 0)
+		return rc;
+	kernel->mbuf_bytes = port->mbuf_bytes;
+	kernel->make_pool = kernel_share_pool;
+	kernel->make_pool_arg = server;
+	return port_open(kernel);
+}
+
+int kernel_open(struct server *server, const struct settings *settings)
+{
+	int rc;
+
+	if (settings->kernel[0] == '\0')
+		return 0;
+	rc = kernel_open_port(server, settings->kernel);
+	if (rc != 0)
+		return rc;
+	server->has_kernel = true;
+	return link_use_interface(&server->link, settings->kernel);
+}
+
+/* Answers to what processes asked for; nothing is answered here. */
+static void kernel_learn(struct server *server, const struct rte_mbuf *mbuf)
+{
+	uint8_t frame[LEARN_BYTES], reply[LINK_REPLY_MAX];
+
+	if (mbuf->data_len > sizeof(frame))
+		return;
+	/* A tag is taken out in place, and the kernel wants it. */
+	memcpy(frame, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
+	link_input(&server->link, frame, mbuf->data_len, server->now_ns, reply);
+}
+
+static void kernel_flush(struct server *server)
+{
+	const uint32_t count = server->kernel_count;
+	struct rte_mbuf **frames = server->kernel_frames;
+	uint16_t taken;
+
+	for (uint32_t done = 0; done < count; done++) {
+		taken = port_tx_burst(&server->kernel, frames + done, (uint16_t)(count - done));
+		server->totals.kernel_rx_packets += taken;
+		done += taken;
+		/* The driver stops at a frame that it does not take, as one that is too long. */
+		if (done < count) {
+			rte_pktmbuf_free(frames[done]);
+			server->totals.kernel_dropped++;
+		}
+	}
+	server->kernel_count = 0;
+}
+
+void kernel_give(struct server *server, struct rte_mbuf *mbuf)
+{
+	kernel_learn(server, mbuf);
+	if (server->kernel_count == SERVER_BURST)
+		kernel_flush(server);
+	server->kernel_frames[server->kernel_count++] = mbuf;
+}
+
+unsigned int kernel_turn(struct server *server)
+{
+	struct rte_mbuf *mbufs[KERNEL_BURST];
+	uint32_t room;
+	uint16_t n;
+
+	if (!server->has_kernel)
+		return 0;
+	kernel_flush(server);
+	/* What there is no room for stays in the interface's queue, and what does not fit there the
+	 * kernel knows of. */
+	room = SERVER_BURST - server->pending_count;
+	n = port_rx_burst(&server->kernel, mbufs, (uint16_t)RTE_MIN(room, (uint32_t)KERNEL_BURST));
+	memcpy(server->pending + server->pending_count, mbufs, n * sizeof(mbufs[0]));
+	server->pending_count += n;
+	server->totals.kernel_tx_packets += n;
+	return n;
+}
+
+void kernel_close(struct server *server)
+{
+	if (!server->has_kernel)
+		return;
+	kernel_flush(server);
+	port_close(&server->kernel);
+	port_destroy(&server->kernel);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mapping the application's memory for the port, and packets whose payload stays in it. */
+#include "port/dma.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_vfio.h>
+
+#include "base/log.h"
+
+#define DMA_PARTS   4096 /* two a packet; as many packets as rings hold */
+#define DMA_PAGE    UINT64_C(4096)
+#define DMA_PAGE_2M (UINT64_C(1) << 21)
+#define DMA_PAGE_1G (UINT64_C(1) << 30)
+
+/*
+ * Where the addresses for the port come from. DPDK's own memory is mapped at its virtual addresses,
+ * which are low or near the stack, or at its physical ones; and every IOMMU translates 39 bits.
+ */
+#define DMA_IOVA_VA (UINT64_C(1) << 45)
+#define DMA_IOVA_PA (UINT64_C(1) << 38)
+
+static uint64_t dma_iova_first(void)
+{
+	return rte_eal_iova_mode() == RTE_IOVA_VA ? DMA_IOVA_VA : DMA_IOVA_PA;
+}
+
+void dma_init(struct dma *dma, const struct port *port)
+{
+	LIST_INIT(&dma->regions);
+	LIST_INIT(&dma->leaving);
+	dma->next_iova = dma_iova_first();
+	if (!port->gathers)
+		return;
+	dma->parts = rte_pktmbuf_pool_create_by_ops("uroce_parts", DMA_PARTS, 256, 0, 0,
+						    port->numa_node, "stack");
+}
+
+/* The port's references are what is counted; the region's end is dma_unmap's. */
+static void dma_freed(void *addr, void *region)
+{
+	(void)addr, (void)region;
+}
+
+/*
+ * rte_dev_dma_map comes to the same, but wants memory that rte_extmem_register knows: a table for
+ * each region, in a list of 128, which is of use to drivers that translate addresses themselves.
+ * Ports here have VFIO do it.
+ */
+static int dma_tell_vfio(int (*tell)(int container, uint64_t va, uint64_t iova, uint64_t len),
+			 const struct dma_region *region)
+{
+	return tell(RTE_VFIO_DEFAULT_CONTAINER_FD, region->addr, region->iova, region->length);
+}
+
+rte_iova_t dma_map_buffers(void *addr, size_t length)
+{
+	static uint64_t next;
+	const bool is_va = rte_eal_iova_mode() == RTE_IOVA_VA;
+	const struct dma_region region = {
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.iova = is_va ? (uintptr_t)addr : dma_iova_first() + next,
+	};
+
+	next += RTE_ALIGN_CEIL(length, DMA_PAGE_1G);
+	return dma_tell_vfio(rte_vfio_container_dma_map, &region) == 0 ? region.iova : RTE_BAD_IOVA;
+}
+
+static void dma_release(struct dma_region *region)
+{
+	if (dma_tell_vfio(rte_vfio_container_dma_unmap, region) != 0)
+		log_warn("memory stays mapped for the port: %s", rte_strerror(rte_errno));
+	free(region);
+}
+
+static void dma_reap(struct dma *dma)
+{
+	struct dma_region *region = LIST_FIRST(&dma->leaving);
+
+	while (region) {
+		struct dma_region *next = LIST_NEXT(region, link);
+
+		if (!dma_is_busy(region)) {
+			LIST_REMOVE(region, link);
+			dma_release(region);
+		}
+		region = next;
+	}
+}
+
+static bool dma_overlaps(const struct dma_region *region, uint64_t iova, size_t length)
+{
+	return iova - region->iova < region->length || region->iova - iova < length;
+}
+
+static const struct dma_region *dma_find_overlap(const struct dma *dma, uint64_t iova,
+						 size_t length)
+{
+	const struct dma_region *region;
+
+	LIST_FOREACH (region, &dma->regions, link) {
+		if (dma_overlaps(region, iova, length))
+			return region;
+	}
+	LIST_FOREACH (region, &dma->leaving, link) {
+		if (dma_overlaps(region, iova, length))
+			return region;
+	}
+	return NULL;
+}
+
+/*
+ * Round and round, so that addresses are used again as late as can be; in a page's place as the
+ * memory is, so that the IOMMU needs one entry a huge page. 0: none is free.
+ */
+static uint64_t dma_take_iova(struct dma *dma, uintptr_t addr, size_t length)
+{
+	/* As long as the window; a small page between two, so that nobody takes them for one. */
+	const uint64_t first = dma_iova_first(), end = 2 * first;
+	const uint64_t page = length >= DMA_PAGE_1G ? DMA_PAGE_1G : DMA_PAGE_2M;
+	uint64_t from = dma->next_iova;
+	bool again = false;
+
+	for (;;) {
+		const uint64_t iova = RTE_ALIGN_CEIL(from, page) + (addr & (page - 1));
+		const struct dma_region *other;
+
+		if (iova > end || length > end - iova) {
+			if (again)
+				return 0;
+			again = true;
+			from = first;
+			continue;
+		}
+		other = dma_find_overlap(dma, iova, length);
+		if (!other) {
+			dma->next_iova = iova + length + DMA_PAGE;
+			return iova;
+		}
+		from = other->iova + other->length + DMA_PAGE;
+	}
+}
+
+struct dma_region *dma_map(struct dma *dma, const void *addr, size_t length)
+{
+	const uintptr_t first = RTE_ALIGN_FLOOR((uintptr_t)addr, DMA_PAGE);
+	const uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)addr + length, DMA_PAGE);
+	struct dma_region *region;
+
+	if (!dma->parts || length == 0)
+		return NULL;
+	dma_reap(dma);
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return NULL;
+	region->addr = first;
+	region->length = end - first;
+	region->iova = dma_take_iova(dma, region->addr, region->length);
+	region->shared.free_cb = dma_freed;
+	rte_mbuf_ext_refcnt_set(&region->shared, 1);
+	rte_errno = ENOSPC;
+	if (region->iova == 0 || dma_tell_vfio(rte_vfio_container_dma_map, region) != 0) {
+		log_info("%zu bytes at %p are not mapped for the port, and will be copied: %s",
+			 region->length, addr, rte_strerror(rte_errno));
+		free(region);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&dma->regions, region, link);
+	return region;
+}
+
+void dma_forget(struct dma *dma, struct dma_region *region)
+{
+	LIST_REMOVE(region, link);
+	if (dma->last == region)
+		dma->last = NULL;
+}
+
+void dma_unmap(struct dma *dma, struct dma_region *region)
+{
+	dma_reap(dma);
+	if (dma_is_busy(region))
+		LIST_INSERT_HEAD(&dma->leaving, region, link);
+	else
+		dma_release(region);
+}
+
+static bool dma_has(const struct dma_region *region, const void *addr, size_t length)
+{
+	const uintptr_t offset = (uintptr_t)addr - region->addr;
+
+	return offset < region->length && length <= region->length - offset;
+}
+
+struct dma_region *dma_find(struct dma *dma, const void *addr, size_t length)
+{
+	struct dma_region *region;
+
+	if (dma->last && dma_has(dma->last, addr, length))
+		return dma->last;
+	LIST_FOREACH (region, &dma->regions, link) {
+		if (dma_has(region, addr, length)) {
+			dma->last = region;
+			return region;
+		}
+	}
+	return NULL;
+}
+
+void dma_chain(struct dma_region *region, struct rte_mbuf *head, struct rte_mbuf *const parts[2],
+	       const void *payload, uint16_t length, uint8_t *tail, uint16_t tail_len)
+{
+	struct rte_mbuf *body = parts[0], *end = parts[1];
+
+	rte_mbuf_ext_refcnt_update(&region->shared, 1);
+	rte_pktmbuf_attach_extbuf(body, (void *)(uintptr_t)payload,
+				  region->iova + ((uintptr_t)payload - region->addr), length,
+				  &region->shared);
+	body->data_len = length;
+	rte_pktmbuf_attach(end, head);
+	end->data_off = (uint16_t)(tail - (uint8_t *)head->buf_addr);
+	end->data_len = tail_len;
+	head->next = body;
+	body->next = end;
+	end->next = NULL;
+	head->nb_segs = 3;
+	head->pkt_len = (uint32_t)head->data_len + length + tail_len;
+}

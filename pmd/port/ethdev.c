@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bringing a DPDK port up for RoCE, whatever drives it. */
+#include "ethdev.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+
+#include "af_packet.h"
+#include "base/log.h"
+#include "eal/eal_log.h"
+#include "eal/footprint.h"
+#include "netdev/netdev.h"
+#include "nic.h"
+#include "port/drivers.h"
+#include "port/plan.h"
+
+#define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN)
+#define DESCRIPTORS    1024
+#define MBUFS_HARDWARE (2 * DESCRIPTORS + PORT_MBUFS_SOFTWARE)
+#define DRAIN_NS       10000000
+
+static int ethdev_error(const struct port *port, const char *what, int rc)
+{
+	log_error("port '%s' %s: %s", port->devargs.name, what,
+		  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
+	return rc < 0 ? rc : -EIO;
+}
+
+static int ethdev_probe(struct ethdev *dev)
+{
+	const struct devargs *devargs = &dev->port->devargs;
+	int rc;
+
+	if (devargs->bus == DEVARGS_VDEV) {
+		rc = rte_eal_hotplug_add("vdev", devargs->name, devargs->args);
+		if (rc != 0)
+			return ethdev_error(dev->port, "cannot be made", rc);
+	}
+	rc = rte_eth_dev_get_port_by_name(devargs->name, &dev->id);
+	if (rc == 0) {
+		dev->port->numa_node = rte_eth_dev_socket_id(dev->id);
+		return 0;
+	}
+	if (devargs->bus == DEVARGS_PCI)
+		return nic_explain(devargs->name);
+	return ethdev_error(dev->port, "is no Ethernet port", rc);
+}
+
+static int ethdev_apply(const struct ethdev *dev, const struct rte_eth_dev_info *info,
+			const struct plan *plan)
+{
+	struct rte_eth_rxconf rxconf = info->default_rxconf;
+	struct rte_eth_txconf txconf = info->default_txconf;
+	uint16_t rx = DESCRIPTORS, tx = DESCRIPTORS;
+	const unsigned int node = (unsigned int)dev->port->numa_node;
+	int rc;
+
+	rc = rte_eth_dev_configure(dev->id, 1, 1, &plan->conf);
+	if (rc == 0)
+		rc = rte_eth_dev_adjust_nb_rx_tx_desc(dev->id, &rx, &tx);
+	rxconf.offloads = plan->conf.rxmode.offloads;
+	txconf.offloads = plan->conf.txmode.offloads;
+	if (rc == 0)
+		rc = rte_eth_rx_queue_setup(dev->id, 0, rx, node, &rxconf, dev->port->pool);
+	if (rc == 0)
+		rc = rte_eth_tx_queue_setup(dev->id, 0, tx, node, &txconf);
+	return rc;
+}
+
+static int ethdev_make_pool(const struct ethdev *dev)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "uroce_%u", dev->id);
+	return port_make_pool(dev->port, name);
+}
+
+/* A driver may refuse what it said it can: then it is asked for less. */
+static int ethdev_configure(struct ethdev *dev)
+{
+	struct port *port = dev->port;
+	struct plan_wish wish = {
+		.mtu_bytes = port->mtu_bytes,
+		.mbuf_bytes = port->mbuf_bytes,
+		.keeps_mtu = !dev->is_hardware,
+	};
+	struct rte_eth_dev_info info;
+	struct plan plan;
+	int rc;
+
+	rc = rte_eth_dev_info_get(dev->id, &info);
+	if (rc != 0)
+		return ethdev_error(port, "tells nothing of itself", rc);
+	port->dma = nic_dma(port);
+	wish.interrupts = port->dma == PORT_DMA_IOMMU || devargs_is(&port->devargs, TAP_DRIVER);
+	/* Whose pool is made elsewhere sends nothing but what is in its buffers. */
+	wish.dma = port->dma == PORT_DMA_IOMMU && !port->make_pool;
+	plan_make(&info, &wish, &plan);
+	port->mbuf_bytes = plan.mbuf_bytes;
+	rc = ethdev_make_pool(dev);
+	if (rc != 0)
+		return rc;
+	do
+		rc = ethdev_apply(dev, &info, &plan);
+	while (rc != 0 && plan_reduce(&info, &plan));
+	if (rc != 0)
+		return ethdev_error(port, "cannot be configured", rc);
+	port->checks_sums = plan.checks_sums;
+	port->sums_udp = plan.sums_udp;
+	port->gathers = plan.gathers;
+	port->interrupts = plan.conf.intr_conf.rxq;
+	return 0;
+}
+
+/* Drivers of virtual devices make up a local address where they are given none. */
+static bool ethdev_mac_is_random(const struct ethdev *dev, const struct rte_ether_addr *mac)
+{
+	const struct devargs *devargs = &dev->port->devargs;
+	char value[RTE_ETHER_ADDR_FMT_SIZE];
+
+	return dev->is_hardware && devargs->bus == DEVARGS_VDEV &&
+	       rte_is_local_admin_ether_addr(mac) &&
+	       !devargs_get(devargs, "mac", value, sizeof(value));
+}
+
+static int ethdev_learn(const struct ethdev *dev)
+{
+	struct port *port = dev->port;
+	struct rte_ether_addr mac;
+	struct rte_eth_link link;
+	uint16_t mtu = 0;
+	int rc;
+
+	rc = rte_eth_macaddr_get(dev->id, &mac);
+	if (rc == 0 && dev->is_hardware)
+		rc = rte_eth_dev_get_mtu(dev->id, &mtu);
+	if (rc != 0)
+		return ethdev_error(port, "tells nothing of itself", rc);
+	if (dev->is_hardware) {
+		if (mtu < port->mtu_bytes)
+			log_warn("port '%s' carries an MTU of %u at most, not %u",
+				 port->devargs.name, mtu, port->mtu_bytes);
+		port->mtu_bytes = mtu;
+	}
+	memcpy(port->mac, &mac, sizeof(port->mac));
+	port->mac_is_random = ethdev_mac_is_random(dev, &mac);
+	if (port->link_mbps == 0 && rte_eth_link_get_nowait(dev->id, &link) == 0 &&
+	    link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		port->link_mbps = link.link_speed;
+	return 0;
+}
+
+/* A solicitation comes to a group. An interface's own flags are the kernel's, and would outlive us.
+ */
+static int ethdev_start(const struct ethdev *dev)
+{
+	const int rc = rte_eth_dev_start(dev->id);
+
+	dev->port->started = rc == 0;
+	if (rc == 0 && dev->ifname[0] == '\0' && rte_eth_allmulticast_enable(dev->id) != 0)
+		rte_eth_promiscuous_enable(dev->id);
+	return rc;
+}
+
+/* A tap's interrupt descriptor is readable while frames wait: nothing has to be armed. */
+static void ethdev_find_tap(const struct ethdev *dev)
+{
+	if (dev->port->interrupts)
+		dev->port->wake_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(dev->id, 0);
+	dev->port->interrupts = false;
+}
+
+static int ethdev_bring_up(struct ethdev *dev)
+{
+	int rc;
+
+	rc = ethdev_probe(dev);
+	if (rc == 0)
+		rc = ethdev_configure(dev);
+	if (rc != 0)
+		return rc;
+	rc = ethdev_start(dev);
+	if (rc != 0)
+		return ethdev_error(dev->port, "does not start", rc);
+	nic_watch(dev);
+	if (devargs_is(&dev->port->devargs, TAP_DRIVER))
+		ethdev_find_tap(dev);
+	return ethdev_learn(dev);
+}
+
+/* A driver's socket is named in its arguments, on either end. */
+static bool ethdev_owns(const void *arg, int fd)
+{
+	const struct ethdev *dev = arg;
+	struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
+	socklen_t len = sizeof(addr) - 1;
+
+	if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0) {
+		len = sizeof(addr) - 1;
+		if (getsockname(fd, (struct sockaddr *)&addr, &len) != 0)
+			return false;
+	}
+	return addr.sun_family == AF_UNIX && addr.sun_path[0] == '/' &&
+	       strstr(dev->port->devargs.args, addr.sun_path);
+}
+
+static int ethdev_open(void *arg)
+{
+	struct ethdev *dev = arg;
+	struct footprint footprint;
+	int rc;
+
+	rc = footprint_save(&footprint);
+	if (rc != 0)
+		return rc;
+	eal_log_capture();
+	rc = ethdev_bring_up(dev);
+	eal_log_release();
+	if (rc == 0 && dev->ifname[0] != '\0') {
+		dev->port->wake_fd = af_packet_find_socket(&footprint.fds);
+		rc = af_packet_listen_to_groups(dev->port->wake_fd, dev->ifname);
+	}
+	footprint_seal(&footprint, ethdev_owns, dev);
+	footprint_restore(&footprint);
+	return rc;
+}
+
+static uint16_t ethdev_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const struct ethdev *dev = arg;
+
+	return rte_eth_rx_burst(dev->id, 0, mbufs, n);
+}
+
+static uint16_t ethdev_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const struct ethdev *dev = arg;
+
+	return rte_eth_tx_burst(dev->id, 0, mbufs, n);
+}
+
+static bool ethdev_connected(void *arg)
+{
+	const struct ethdev *dev = arg;
+	struct rte_eth_link link;
+
+	if (dev->ifname[0] != '\0')
+		return netdev_running(dev->ifname);
+	return rte_eth_link_get_nowait(dev->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+static bool ethdev_link_up(void *arg, bool connected)
+{
+	struct ethdev *dev = arg;
+
+	dev->had_peer |= connected;
+	return connected || (dev->waits_for_peer && !dev->had_peer);
+}
+
+static bool ethdev_arm(void *arg)
+{
+	return nic_arm(arg);
+}
+
+static void ethdev_disarm(void *arg)
+{
+	nic_disarm(arg);
+}
+
+static bool ethdev_lost(void *arg)
+{
+	return nic_is_gone(arg);
+}
+
+static void ethdev_lose(void *arg)
+{
+	struct ethdev *dev = arg;
+
+	dev->removed = true;
+	nic_give_up(dev);
+}
+
+/* virtio-user tells its back end, which may have gone, and would have the program killed for that.
+ */
+static void ethdev_close(void *arg)
+{
+	const struct ethdev *dev = arg;
+	const struct timespec at_once = {0}, drain = {.tv_nsec = DRAIN_NS};
+	sigset_t pipe, before, pending;
+	bool was_pending;
+
+	if (dev->removed)
+		return;
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	was_pending = sigismember(&pending, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	/* Its ring goes with it, and with that the last acknowledgement, which nobody tells us was
+	 * taken. */
+	if (devargs_is(&dev->port->devargs, VIRTIO_USER_DRIVER))
+		nanosleep(&drain, NULL);
+	rte_eth_dev_stop(dev->id);
+	rte_eth_dev_close(dev->id);
+	if (!was_pending)
+		sigtimedwait(&pipe, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static const struct port_ops ethdev_ops = {
+	.open = ethdev_open,
+	.rx_burst = ethdev_rx_burst,
+	.tx_burst = ethdev_tx_burst,
+	.arm = ethdev_arm,
+	.disarm = ethdev_disarm,
+	.link_up = ethdev_link_up,
+	.connected = ethdev_connected,
+	.lost = ethdev_lost,
+	.lose = ethdev_lose,
+	.close = ethdev_close,
+	.destroy = free,
+};
+
+static int ethdev_prepare_af_packet(struct ethdev *dev)
+{
+	struct port *port = dev->port;
+	uint32_t frame_bytes = 0;
+	int rc;
+
+	if (!devargs_get(&port->devargs, "iface", dev->ifname, sizeof(dev->ifname))) {
+		log_error("port '%s' needs an interface: add iface=NAME", port->devargs.name);
+		return -EINVAL;
+	}
+	rc = af_packet_learn(port, dev->ifname);
+	if (rc == 0)
+		rc = af_packet_prepare(port, &frame_bytes);
+	port->through_kernel = true;
+	port_size_buffers(port, frame_bytes, PORT_MBUFS_SOFTWARE);
+	return rc;
+}
+
+int ethdev_prepare(struct port *port)
+{
+	struct ethdev *dev = calloc(1, sizeof(*dev));
+	int rc = 0;
+
+	if (!dev)
+		return -ENOMEM;
+	dev->port = port;
+	port->ops = &ethdev_ops;
+	port->ops_arg = dev;
+	if (devargs_is(&port->devargs, AF_PACKET_DRIVER))
+		return ethdev_prepare_af_packet(dev);
+	/* Left alone it receives made-up packets as fast as it is asked. */
+	if (devargs_is(&port->devargs, NULL_DRIVER))
+		rc = devargs_default(&port->devargs, "no-rx", "1");
+	dev->waits_for_peer = devargs_is(&port->devargs, VHOST_DRIVER);
+	/* virtio-user, for one, is a virtual device whose rings hold buffers as a NIC's do. */
+	dev->is_hardware = true;
+	port_size_buffers(port,
+			  RTE_MAX(port->mtu_bytes, (uint32_t)PLAN_MTU_DEFAULT) +
+				  (uint32_t)FRAME_OVERHEAD,
+			  MBUFS_HARDWARE);
+	return rc;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of DPDK drivers whose ports need something of their own. */
+#ifndef PORT_DRIVERS_H
+#define PORT_DRIVERS_H
+
+#define AF_PACKET_DRIVER   "net_af_packet"
+#define MEMIF_DRIVER	   "net_memif" /* the name alone: the wire is our own (port/memif_caller.h) */
+#define NULL_DRIVER	   "net_null"
+#define TAP_DRIVER	   "net_tap"
+#define VHOST_DRIVER	   "net_vhost"
+#define VIRTIO_USER_DRIVER "net_virtio_user"
+
+#endif

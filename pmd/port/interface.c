@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A kernel interface as a port: a packet socket of our own in the place of a DPDK driver. */
+#include "port/interface.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "af_packet.h"
+#include "base/log.h"
+#include "netdev/mute.h"
+#include "netdev/netdev.h"
+#include "port/drivers.h"
+#include "port/port.h"
+#include "psock/psock.h"
+#include "stand_in.h"
+
+static_assert(PSOCK_VERIFIED == PORT_VERIFIED, "what a packet socket says, engines understand");
+
+struct interface {
+	struct port *port;
+	char ifname[16];
+	uint16_t stand_in; /* where port.watched is set: DPDK's number of the port that is shown all
+			    */
+	struct psock *psock;
+};
+
+static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const struct interface *interface = arg;
+	struct port *port = interface->port;
+	const uint16_t received = psock_rx_burst(interface->psock, mbufs, n);
+
+	port->rx_missed = psock_missed(interface->psock);
+	return unlikely(port->watched) ? stand_in_received(interface->stand_in, mbufs, received, n)
+				       : received;
+}
+
+static uint16_t interface_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const struct interface *interface = arg;
+	struct port *port = interface->port;
+	uint16_t sent;
+
+	if (unlikely(port->watched))
+		n = stand_in_sends(interface->stand_in, mbufs, n);
+	sent = psock_tx_burst(interface->psock, mbufs, n);
+	psock_refused(interface->psock, &port->tx_refused.packets, &port->tx_refused.bytes);
+	return sent;
+}
+
+/* The descriptor tells of everything else. An interface that goes down leaves an error there, which
+ * would end every sleep at once until it is read. */
+static bool interface_arm(void *arg)
+{
+	const struct interface *interface = arg;
+	int error;
+	socklen_t len = sizeof(error);
+
+	(void)getsockopt(psock_fd(interface->psock), SOL_SOCKET, SO_ERROR, &error, &len);
+	return psock_holds(interface->psock);
+}
+
+static bool interface_connected(void *arg)
+{
+	const struct interface *interface = arg;
+
+	return netdev_running(interface->ifname);
+}
+
+static bool interface_link_up(void *arg, bool connected)
+{
+	(void)arg;
+	return connected;
+}
+
+/* One that is taken away is down from then on. */
+static bool interface_lost(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void interface_close(void *arg)
+{
+	struct interface *interface = arg;
+
+	psock_close(interface->psock);
+	interface->psock = NULL;
+	interface->port->wake_fd = -1;
+}
+
+static int interface_start(struct interface *interface, const struct netdev *netdev)
+{
+	struct port *port = interface->port;
+	int rc = 0;
+
+	if (port->watched)
+		rc = stand_in_make(interface->ifname, port->pool, &interface->stand_in);
+	if (rc == 0)
+		rc = psock_open(&interface->psock, port->pool);
+	if (rc == 0)
+		rc = mute_packet_socket(psock_fd(interface->psock));
+	if (rc == 0)
+		rc = psock_start(interface->psock, netdev->ifindex);
+	return rc;
+}
+
+static int interface_open(void *arg)
+{
+	struct interface *interface = arg;
+	struct port *port = interface->port;
+	struct netdev netdev;
+	int rc;
+
+	rc = port_make_pool(port, "uroce_interface");
+	if (rc == 0)
+		rc = netdev_query(interface->ifname, &netdev);
+	if (rc != 0)
+		return rc;
+	rc = interface_start(interface, &netdev);
+	if (rc != 0) {
+		log_error("no packet socket for interface '%s': %s", interface->ifname,
+			  strerror(-rc));
+		if (interface->psock)
+			interface_close(interface);
+		return rc;
+	}
+	memcpy(port->mac, netdev.mac, sizeof(port->mac));
+	port->dma = PORT_COPIES;
+	port->wake_fd = psock_fd(interface->psock);
+	port->started = true;
+	return 0;
+}
+
+static const struct port_ops interface_ops = {
+	.open = interface_open,
+	.rx_burst = interface_rx_burst,
+	.tx_burst = interface_tx_burst,
+	.arm = interface_arm,
+	.link_up = interface_link_up,
+	.connected = interface_connected,
+	.lost = interface_lost,
+	.close = interface_close,
+	.destroy = free,
+};
+
+int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)
+{
+	struct interface *interface = calloc(1, sizeof(*interface));
+	int rc;
+
+	if (!interface)
+		return -ENOMEM;
+	interface->port = port;
+	snprintf(interface->ifname, sizeof(interface->ifname), "%s", ifname);
+	port_init(port, mtu_bytes);
+	port->ops = &interface_ops;
+	port->ops_arg = interface;
+	port->through_kernel = true;
+	port->devargs.bus = DEVARGS_VDEV;
+	/* The name as it is in messages. */
+	snprintf(port->devargs.name, sizeof(port->devargs.name), AF_PACKET_DRIVER "%u",
+		 if_nametoindex(ifname));
+	rc = af_packet_learn(port, ifname);
+	port_size_buffers(port, af_packet_frame_bytes(port->mtu_bytes), PORT_MBUFS_SOFTWARE);
+	return rc;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* memif's arguments, and its server's socket in the file system. */
+#include "memif_args.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "base/log.h"
+#include "unique.h"
+
+#define MEMIF_SOCKET "/run/memif.sock" /* the driver's default, but for being abstract there */
+
+bool memif_is_server(const struct devargs *devargs)
+{
+	char role[16];
+
+	return devargs_get(devargs, "role", role, sizeof(role)) &&
+	       (strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
+}
+
+/* An abstract socket is open to every user of the host, and to no other network namespace: so a
+ * path is a path unless the user says otherwise. */
+static bool memif_is_abstract(const struct devargs *devargs, const char *path)
+{
+	char value[8];
+
+	if (!devargs_get(devargs, "socket-abstract", value, sizeof(value)))
+		return path[0] != '/';
+	return strcmp(value, "no") != 0;
+}
+
+socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	if (!is_abstract) {
+		snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
+		return sizeof(*addr);
+	}
+	snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "%s", path);
+	/* The driver's way to count: as many bytes as the name has, and the zero before it. */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
+}
+
+void memif_place_of(const struct devargs *devargs, char *path, size_t size, bool *is_abstract)
+{
+	snprintf(path, size, "%s", MEMIF_SOCKET);
+	devargs_get(devargs, "socket", path, size);
+	*is_abstract = memif_is_abstract(devargs, path);
+}
+
+/* Who stands at a server's place. */
+enum occupant {
+	OCCUPANT_NONE,
+	OCCUPANT_DEAD, /* refuses connections: what a killed server left, or no socket at all */
+	OCCUPANT_SERVER,
+	OCCUPANT_UNKNOWN, /* errno says why nothing more is known of it */
+};
+
+/*
+ * The server's greeting is waited for: DPDK 22.11's driver, which may be the server, goes on using
+ * what it has freed when a client is gone before that.
+ */
+static enum occupant memif_ask(int fd, const char *path, bool is_abstract)
+{
+	struct sockaddr_un addr;
+	const socklen_t len = memif_address(path, is_abstract, &addr);
+	char greeting[128];
+
+	if (connect(fd, (const struct sockaddr *)&addr, len) == 0) {
+		if (recv(fd, greeting, sizeof(greeting), 0) < 0)
+			log_debug("memif socket %s: no greeting", path);
+		return OCCUPANT_SERVER;
+	}
+	switch (errno) {
+	case ENOENT:
+		return OCCUPANT_NONE;
+	case ECONNREFUSED:
+		return OCCUPANT_DEAD;
+	case EAGAIN: /* its queue is full */
+		return OCCUPANT_SERVER;
+	default:
+		return OCCUPANT_UNKNOWN;
+	}
+}
+
+static enum occupant memif_find_occupant(const char *path, bool is_abstract)
+{
+	const struct timeval timeout = {.tv_sec = 1};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	enum occupant occupant;
+	int err;
+
+	if (fd < 0)
+		return OCCUPANT_UNKNOWN;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	/* For connect(), which waits while a stopped server's queue is full. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	occupant = memif_ask(fd, path, is_abstract);
+	err = errno;
+	close(fd);
+	errno = err;
+	return occupant;
+}
+
+/* What a killed server left behind would make bind() fail. */
+static int memif_remove_dead(const char *path)
+{
+	struct stat status;
+
+	if (lstat(path, &status) == 0 && !S_ISSOCK(status.st_mode)) {
+		log_error("memif socket %s is an ordinary file: choose another name", path);
+		return -EEXIST;
+	}
+	if (unlink(path) == 0 || errno == ENOENT)
+		return 0;
+	log_error("cannot remove the old memif socket %s: %s", path, strerror(errno));
+	return -EACCES;
+}
+
+static int memif_prepare_server(const char *path, bool is_abstract)
+{
+	switch (memif_find_occupant(path, is_abstract)) {
+	case OCCUPANT_NONE:
+		return 0;
+	case OCCUPANT_DEAD:
+		return is_abstract ? 0 : memif_remove_dead(path);
+	case OCCUPANT_SERVER:
+		log_error("another program is the server of memif socket %s: start this one with "
+			  "role=client, or choose another socket",
+			  path);
+		return -EADDRINUSE;
+	case OCCUPANT_UNKNOWN:
+		break;
+	}
+	log_error("memif socket %s cannot be used: %s", path,
+		  errno == EPROTOTYPE ? "it is that of a program that does not speak memif"
+				      : strerror(errno));
+	return -EADDRINUSE;
+}
+
+static int memif_check_path(const char *path, bool is_abstract)
+{
+	char dir[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	const char *slash = strrchr(path, '/');
+
+	if (strlen(path) >= sizeof(dir) - 1) {
+		log_error("memif socket %s: the name is too long (at most %zu characters)", path,
+			  sizeof(dir) - 2);
+		return -EINVAL;
+	}
+	if (is_abstract)
+		return 0;
+	if (!slash) {
+		log_error("memif socket %s: give its whole path, like /run/%s", path, path);
+		return -EINVAL;
+	}
+	snprintf(dir, sizeof(dir), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	if (access(dir, R_OK | W_OK | X_OK) < 0) {
+		log_error("memif socket %s: cannot write to directory %s: %s", path, dir,
+			  strerror(errno));
+		return -EACCES;
+	}
+	return 0;
+}
+
+/*
+ * The two ends of a wire need two MAC addresses, and a peer that remembers ours should find it
+ * again after a restart: made from what tells this end of this wire from all others.
+ */
+static int memif_add_mac(struct devargs *devargs, const char *path)
+{
+	char wire[DEVARGS_TEXT_MAX];
+	unsigned long id = 0;
+	char text[18];
+	uint64_t hash;
+
+	if (devargs_get_number(devargs, "id", &id) != 0)
+		return -EINVAL;
+	snprintf(wire, sizeof(wire), "%s %lu %s", path, id,
+		 memif_is_server(devargs) ? "server" : "client");
+	hash = unique_hash(wire);
+	/* Locally administered, no group. */
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x",
+		 (unsigned int)((hash & 0xfc) | 0x02), (unsigned int)(hash >> 8 & 0xff),
+		 (unsigned int)(hash >> 16 & 0xff), (unsigned int)(hash >> 24 & 0xff),
+		 (unsigned int)(hash >> 32 & 0xff), (unsigned int)(hash >> 40 & 0xff));
+	return devargs_default(devargs, "mac", text);
+}
+
+/* The driver knows the old names, too. */
+static int memif_check_role(const struct devargs *devargs)
+{
+	static const char *const roles[] = {"server", "master", "client", "slave"};
+	char role[DEVARGS_TEXT_MAX];
+
+	if (!devargs_get(devargs, "role", role, sizeof(role)))
+		return 0;
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		if (strcmp(role, roles[i]) == 0)
+			return 0;
+	}
+	log_error("port '%s': the role is server or client, not '%s'", devargs->name, role);
+	return -EINVAL;
+}
+
+static int memif_check_abstract(const struct devargs *devargs)
+{
+	char value[DEVARGS_TEXT_MAX];
+
+	if (!devargs_get(devargs, "socket-abstract", value, sizeof(value)) ||
+	    strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)
+		return 0;
+	log_error("port '%s': socket-abstract is yes or no, not '%s'", devargs->name, value);
+	return -EINVAL;
+}
+
+/* DPDK's driver takes more. Returns 1, with the name, where it is none of ours. */
+static int memif_find_unknown(const char *key, const char *value, void *arg)
+{
+	static const char *const known[] = {"role",  "socket", "socket-abstract",
+					    "id",    "mac",    "secret",
+					    "bsize", "rsize",  "zero-copy"};
+	char *unknown = arg;
+
+	(void)value;
+	for (size_t i = 0; i < RTE_DIM(known); i++) {
+		if (strcmp(key, known[i]) == 0)
+			return 0;
+	}
+	snprintf(unknown, DEVARGS_NAME_MAX, "%s", key);
+	return 1;
+}
+
+static int memif_check_known(const struct devargs *devargs)
+{
+	char value[DEVARGS_TEXT_MAX], unknown[DEVARGS_NAME_MAX];
+
+	if (devargs_each(devargs, memif_find_unknown, unknown) != 0) {
+		log_error("port '%s': uroce's memif has no argument '%s'", devargs->name, unknown);
+		return -EINVAL;
+	}
+	/* Its "no" is what we do. */
+	if (!devargs_get(devargs, "zero-copy", value, sizeof(value)) || strcmp(value, "no") == 0)
+		return 0;
+	log_error("port '%s': zero-copy=%s is not supported: packets of a memif wire are copied, "
+		  "leave the argument out",
+		  devargs->name, value);
+	return -EINVAL;
+}
+
+int memif_prepare(struct devargs *devargs)
+{
+	char path[DEVARGS_TEXT_MAX] = MEMIF_SOCKET;
+	bool is_abstract;
+	int rc;
+
+	devargs_get(devargs, "socket", path, sizeof(path));
+	is_abstract = memif_is_abstract(devargs, path);
+	rc = memif_check_known(devargs);
+	if (rc == 0)
+		rc = memif_check_role(devargs);
+	if (rc == 0)
+		rc = memif_check_abstract(devargs);
+	if (rc == 0)
+		rc = memif_check_path(path, is_abstract);
+	if (rc == 0 && memif_is_server(devargs))
+		rc = memif_prepare_server(path, is_abstract);
+	if (rc != 0)
+		return rc;
+	if (!is_abstract)
+		rc = devargs_default(devargs, "socket-abstract", "no");
+	if (rc == 0)
+		rc = devargs_default(devargs, "bsize", RTE_STR(MEMIF_BUFFER_BYTES));
+	if (rc == 0)
+		rc = devargs_default(devargs, "rsize", RTE_STR(MEMIF_RING_LOG2));
+	if (rc == 0)
+		rc = memif_add_mac(devargs, path);
+	if (rc == -ENOSPC)
+		log_error("the arguments of port '%s' are too long", devargs->name);
+	return rc;
+}

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets over a memif wire. What is sent is built in the wire's own buffers, and what is received
+ * is copied out of them once, the ICRC being computed on the way: so what was checked is what is
+ * used, whatever the other end writes there meanwhile.
+ */
+#include "memif_port.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_ether.h>
+#include <rte_pause.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "base/tuning.h"
+#include "memif_args.h"
+#include "port/drivers.h"
+#include "stand_in.h"
+#include "wire/build.h"
+#include "wire/packet.h"
+
+#define WIRE_MBPS     10000 /* as DPDK's driver says */
+#define SETTLE_PAUSES 32
+#define RX_BYTES                                                                                   \
+	16384 /* of a burst: what was copied shall still be in the nearest cache when it is looked \
+		 at */
+
+bool memif_port_is_connected(const struct memif_port *memif)
+{
+	return memif->is_server ? memif->peer.state == MEMIF_STATE_CONNECTED
+				: memif->client.step == MEMIF_CLIENT_CONNECTED;
+}
+
+bool memif_port_is_broken(const struct memif_port *memif)
+{
+	return memif->is_server ? memif->peer.state == MEMIF_STATE_BROKEN
+				: memif->client.step == MEMIF_CLIENT_BROKEN;
+}
+
+void memif_port_alarm(const struct memif_port *memif)
+{
+	const uint64_t one = 1;
+
+	/* The only failure is a counter that is full, and then it is known. */
+	if (own_is(memif->alarm_fd) && write(memif->alarm_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* After what may have found out: packets go nowhere until the connection has been made anew. */
+static void memif_look(const struct memif_port *memif)
+{
+	if (unlikely(memif_port_is_broken(memif)))
+		memif_port_alarm(memif);
+}
+
+static bool memif_copy_plain(uint8_t *to, const uint8_t *from, size_t len)
+{
+	memcpy(to, from, len);
+	return false;
+}
+
+static int memif_receive(struct memif_port *memif, struct rte_mbuf *mbuf)
+{
+	uint8_t *room = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	const size_t room_bytes = rte_pktmbuf_tailroom(mbuf);
+	bool right;
+	const int len = memif->is_server ? memif_peer_receive_by(&memif->peer, room, room_bytes,
+								 memif->copy, &right)
+					 : memif_client_receive_by(&memif->client, room, room_bytes,
+								   memif->copy, &right);
+
+	if (len <= 0)
+		return len;
+	mbuf->data_len = (uint16_t)len;
+	mbuf->pkt_len = (uint32_t)len;
+	mbuf->port = right ? PORT_VERIFIED : 0;
+	return len;
+}
+
+/* What has been received is the other's to write again. */
+static void memif_release(struct memif_port *memif)
+{
+	if (memif->is_server)
+		memif_peer_release(&memif->peer);
+	else
+		memif_client_release(&memif->client);
+}
+
+static bool memif_has_spare(struct memif_port *memif)
+{
+	if (likely(memif->spares > 0))
+		return true;
+	if (rte_pktmbuf_alloc_bulk(memif->port->pool, memif->spare, MEMIF_SPARES) != 0)
+		return false;
+	memif->spares = MEMIF_SPARES;
+	return true;
+}
+
+static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct memif_port *memif = arg;
+	uint16_t taken = 0, dropped = 0;
+	uint32_t bytes = 0;
+
+	/* What is dropped counts: the other end could go on with it for ever. */
+	while (taken + dropped < n && bytes < RX_BYTES && memif_has_spare(memif)) {
+		struct rte_mbuf *mbuf = memif->spare[memif->spares - 1];
+		const int len = memif_receive(memif, mbuf);
+
+		if (unlikely(len == -EMSGSIZE)) {
+			dropped++;
+			continue;
+		}
+		if (len <= 0)
+			break;
+		memif->spares--;
+		mbufs[taken++] = mbuf;
+		bytes += (uint32_t)len;
+	}
+	memif->port->rx_cut = taken + dropped == n || bytes >= RX_BYTES;
+	memif->port->rx_too_long += dropped;
+	if (taken + dropped > 0)
+		memif_release(memif);
+	memif_look(memif);
+	return unlikely(memif->port->watched) ? stand_in_received(memif->stand_in, mbufs, taken, n)
+					      : taken;
+}
+
+static bool memif_has_room(void *arg)
+{
+	struct memif_port *memif = arg;
+	const bool has_room = memif->is_server ? memif_peer_has_room(&memif->peer)
+					       : memif_client_has_room(&memif->client);
+
+	if (unlikely(!has_room))
+		memif_look(memif);
+	return has_room;
+}
+
+static void memif_expect(void *arg, uint32_t ahead, uint32_t len)
+{
+	const struct memif_port *memif = arg;
+
+	if (memif->is_server)
+		memif_peer_expect(&memif->peer, ahead, len);
+	else
+		memif_client_expect(&memif->client, ahead, len);
+}
+
+static uint8_t *memif_place(void *arg, uint32_t len)
+{
+	struct memif_port *memif = arg;
+	uint8_t *place = memif->is_server ? memif_peer_place(&memif->peer, len)
+					  : memif_client_place(&memif->client, len);
+
+	if (unlikely(!place))
+		memif_look(memif);
+	return place;
+}
+
+static void memif_placed(void *arg, uint32_t len)
+{
+	struct memif_port *memif = arg;
+
+	if (memif->is_server)
+		memif_peer_placed(&memif->peer, len);
+	else
+		memif_client_placed(&memif->client, len);
+}
+
+/*
+ * Nobody who has the other end of the eventfd shall be able to stop us by filling it; one who fills
+ * it just now, and has made it a blocking one, does, and would be the user's own program at the
+ * other end of a wire. There is no write that would not wait there: O_NONBLOCK is of both ends, and
+ * RWF_NOWAIT is not for eventfds. An isolated program's is not written to.
+ */
+static void memif_ring_bell(int fd)
+{
+	const uint64_t one = 1;
+	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+
+	if (own_is(fd) && poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT) &&
+	    write(fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void memif_push(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	if (memif->is_server) {
+		if (unlikely(memif_peer_push(&memif->peer)))
+			memif_ring_bell(memif->peer.bell_fd);
+	} else if (unlikely(memif_client_push(&memif->client))) {
+		memif_ring_bell(memif->client.bell_fd);
+	}
+}
+
+static int memif_send(struct memif_port *memif, const struct rte_mbuf *mbuf)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(mbuf, const uint8_t *);
+
+	return memif->is_server ? memif_peer_send(&memif->peer, frame, mbuf->data_len)
+				: memif_client_send(&memif->client, frame, mbuf->data_len);
+}
+
+/* What was built elsewhere. Without a peer it is lost, as on a cable. */
+static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct memif_port *memif = arg;
+	const bool connected = memif_port_is_connected(memif);
+	struct port_drops *too_long = &memif->port->tx_too_long;
+	uint16_t sent = 0;
+
+	if (unlikely(memif->port->watched))
+		n = stand_in_sends(memif->stand_in, mbufs, n);
+	for (; sent < n; sent++) {
+		const int rc = connected ? memif_send(memif, mbufs[sent]) : 0;
+
+		if (rc == -EAGAIN)
+			break;
+		if (unlikely(rc == -EMSGSIZE)) {
+			too_long->packets++;
+			too_long->bytes += mbufs[sent]->pkt_len;
+		}
+	}
+	memif_look(memif);
+	if (sent > 0) {
+		memif_push(memif);
+		rte_pktmbuf_free_bulk(mbufs, sent);
+	}
+	return sent;
+}
+
+static bool memif_waits(const struct memif_port *memif)
+{
+	return memif->is_server ? memif_peer_waits(&memif->peer)
+				: memif_client_waits(&memif->client);
+}
+
+static void memif_listen(struct memif_port *memif, bool on)
+{
+	if (memif->is_server)
+		memif_peer_listen(&memif->peer, on);
+	else
+		memif_client_listen(&memif->client, on);
+	__atomic_store_n(&memif->port->armed, on, __ATOMIC_RELAXED);
+}
+
+/* Orders the store before the loads that follow: either we see what the other sends, or it sees
+ * that we sleep. */
+static void memif_ask_to_be_woken(struct memif_port *memif)
+{
+	memif_listen(memif, true);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void memif_port_arm_again(struct memif_port *memif)
+{
+	if (!port_is_armed(memif->port))
+		return;
+	memif_ask_to_be_woken(memif);
+	if (memif_waits(memif))
+		memif_ring_bell(memif->is_server ? memif->peer.wake_fd : memif->client.wake_fd);
+}
+
+/*
+ * Other ends than ours (DPDK's driver, libmemif) may load our flag before their store of an index
+ * is seen, for they have no fence there; then neither end knows of the other. So the ring is looked
+ * at for about a microsecond, in which a store comes out of its CPU's buffer. One that takes longer
+ * is found at the next look, which is at most 20 ms later.
+ */
+static bool memif_arm(void *arg)
+{
+	struct memif_port *memif = arg;
+	struct epoll_event event;
+
+	/* The server of a caller does not ring: nothing tells of packets. */
+	if (memif->caller)
+		return false;
+	/* What it told of before is known. */
+	if (own_is(memif->epoll_fd))
+		epoll_wait(memif->epoll_fd, &event, 1, 0);
+	memif_ask_to_be_woken(memif);
+	for (int i = 0; i < SETTLE_PAUSES; i++) {
+		if (memif_waits(memif))
+			return true;
+		rte_pause();
+	}
+	return memif_waits(memif);
+}
+
+static void memif_disarm(void *arg)
+{
+	memif_listen(arg, false);
+}
+
+static bool memif_connected(void *arg)
+{
+	return memif_port_is_connected(arg);
+}
+
+/* A wire counts as up until its first peer has come and gone: programs refuse a port that is down,
+ * and the first of two to start cannot have a peer. */
+static bool memif_link_up(void *arg, bool connected)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->caller ? memif->caller->link_up(memif->caller_arg)
+			     : connected || !memif->had_peer;
+}
+
+static bool memif_lost(void *arg)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->caller && memif->caller->lost(memif->caller_arg);
+}
+
+static void memif_lose(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	memif->given_up = true;
+}
+
+static void memif_close(void *arg)
+{
+	memif_line_close(arg);
+}
+
+static int memif_tend_fd(const void *arg)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->tend_fd;
+}
+
+static int memif_open(void *arg);
+static void memif_destroy(void *arg);
+
+static const struct port_ops memif_ops = {
+	.open = memif_open,
+	.rx_burst = memif_rx_burst,
+	.tx_burst = memif_tx_burst,
+	.expect = memif_expect,
+	.has_room = memif_has_room,
+	.place = memif_place,
+	.placed = memif_placed,
+	.push = memif_push,
+	.arm = memif_arm,
+	.disarm = memif_disarm,
+	.link_up = memif_link_up,
+	.connected = memif_connected,
+	.lost = memif_lost,
+	.lose = memif_lose,
+	.tend = memif_line_look,
+	.tend_fd = memif_tend_fd,
+	.tend_ms = memif_line_due_ms,
+	.close = memif_close,
+	.destroy = memif_destroy,
+};
+
+static int memif_refuse(const struct port *port, const char *what)
+{
+	log_error("port '%s': %s", port->devargs.name, what);
+	return -EINVAL;
+}
+
+/* The longest frame that is sent here, or may come, over as many buffers as either end takes. */
+static bool memif_holds_frames(const struct port *port, unsigned long buffer_bytes,
+			       unsigned long log2_size)
+{
+	const unsigned long frame = RTE_MIN(port->mtu_bytes + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN,
+					    (uint32_t)PACKET_FRAME_MAX);
+
+	return frame <=
+	       buffer_bytes * RTE_MIN(1UL << log2_size, (unsigned long)MEMIF_WIRE_CHAIN_MAX);
+}
+
+static int memif_configure(struct memif_port *memif)
+{
+	const struct port *port = memif->port;
+	unsigned long id = 0, buffer_bytes = 0, log2_size = 0;
+	char secret[DEVARGS_TEXT_MAX] = "";
+
+	if (devargs_get_number(&port->devargs, "id", &id) != 0 ||
+	    devargs_get_number(&port->devargs, "bsize", &buffer_bytes) != 0 ||
+	    devargs_get_number(&port->devargs, "rsize", &log2_size) != 0)
+		return -EINVAL;
+	devargs_get(&port->devargs, "secret", secret, sizeof(secret));
+	if (id > UINT32_MAX)
+		return memif_refuse(port, "id is a number of 32 bits");
+	if (buffer_bytes == 0 || buffer_bytes > UINT16_MAX)
+		return memif_refuse(port, "bsize is from 1 to 65535");
+	if (log2_size > MEMIF_WIRE_LOG2_MAX)
+		return memif_refuse(port, "rsize is the logarithm of at most 16384 buffers: 14");
+	/* The buffers are the client's. */
+	if (!memif->is_server && !memif_holds_frames(port, buffer_bytes, log2_size))
+		return memif_refuse(port,
+				    "the longest frame needs more buffers of bsize bytes than "
+				    "the ring has, or than 64: make bsize larger, or rsize");
+	if (strlen(secret) >= sizeof(memif->config.secret))
+		return memif_refuse(port, "secret has at most 23 characters");
+	memif->config.id = (uint32_t)id;
+	memif->config.buffer_bytes = (uint16_t)buffer_bytes;
+	memif->config.log2_size = (uint8_t)log2_size;
+	snprintf(memif->config.secret, sizeof(memif->config.secret), "%s", secret);
+	return 0;
+}
+
+static int memif_read_mac(struct port *port)
+{
+	struct rte_ether_addr mac;
+	char text[64];
+
+	if (!devargs_get(&port->devargs, "mac", text, sizeof(text)) ||
+	    rte_ether_unformat_addr(text, &mac) != 0)
+		return memif_refuse(port, "mac is of the form 02:00:00:00:00:01");
+	if (!rte_is_valid_assigned_ether_addr(&mac))
+		return memif_refuse(port, "mac is one interface's: not a group's, and not zero");
+	memcpy(port->mac, &mac, sizeof(port->mac));
+	return 0;
+}
+
+static int memif_make(struct memif_port *memif)
+{
+	struct port *port = memif->port;
+
+	memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	memif->tend_fd = epoll_create1(EPOLL_CLOEXEC);
+	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (memif->epoll_fd < 0 || memif->tend_fd < 0 || memif->alarm_fd < 0)
+		return -errno;
+	own_mark(memif->epoll_fd);
+	own_mark(memif->tend_fd);
+	own_mark(memif->alarm_fd);
+	return port->watched ? stand_in_make(port->devargs.name, port->pool, &memif->stand_in) : 0;
+}
+
+static int memif_open(void *arg)
+{
+	struct memif_port *memif = arg;
+	struct port *port = memif->port;
+	int rc;
+
+	rc = port_make_pool(port, "uroce_memif");
+	if (rc != 0)
+		return rc;
+	rc = memif_make(memif);
+	if (rc != 0)
+		log_error("port '%s' cannot be made: %s", port->devargs.name, strerror(-rc));
+	if (rc == 0)
+		rc = memif_line_open(memif);
+	if (rc != 0)
+		return rc;
+	port->dma = PORT_COPIES;
+	port->interrupts = !memif->caller;
+	port->wake_fd = memif->caller ? -1 : memif->epoll_fd;
+	port->started = true;
+	return 0;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void memif_destroy(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	memif_line_close(memif);
+	if (memif->spares > 0)
+		rte_pktmbuf_free_bulk(memif->spare, memif->spares);
+	close_fd(memif->epoll_fd);
+	close_fd(memif->tend_fd);
+	close_fd(memif->alarm_fd);
+	free(memif);
+}
+
+static struct memif_port *memif_new(struct port *port)
+{
+	struct memif_port *memif = calloc(1, sizeof(*memif));
+
+	if (!memif)
+		return NULL;
+	memif->port = port;
+	/* Processes that share the port look at the ICRC themselves. */
+	memif->copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
+	memif->epoll_fd = memif->tend_fd = memif->alarm_fd = -1;
+	memif->listen_fd = memif->wire_fd = -1;
+	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
+		memif->strangers[i] = -1;
+	memif_peer_init_wire(&memif->peer);
+	port->ops = &memif_ops;
+	port->ops_arg = memif;
+	port->link_mbps = WIRE_MBPS;
+	return memif;
+}
+
+int memif_port_prepare(struct port *port)
+{
+	struct memif_port *memif;
+	int rc;
+
+	rc = memif_prepare(&port->devargs);
+	if (rc != 0)
+		return rc;
+	memif = memif_new(port);
+	if (!memif)
+		return -ENOMEM;
+	if (port->mtu_bytes == 0)
+		port->mtu_bytes = MEMIF_MTU;
+	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
+	memif->is_server = memif_is_server(&port->devargs);
+	port->waits_for_server = !memif->is_server;
+	port->opens_files = !memif->is_server;
+	rc = memif_configure(memif);
+	if (rc == 0)
+		rc = memif_read_mac(port);
+	memif_client_init(&memif->client, &memif->config);
+	return rc;
+}
+
+int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
+			 const uint8_t mac[6], uint32_t mtu_bytes)
+{
+	struct memif_port *memif;
+
+	port_init(port, mtu_bytes);
+	memif = memif_new(port);
+	if (!memif)
+		return -ENOMEM;
+	memif->caller = caller;
+	memif->caller_arg = arg;
+	memif->config.buffer_bytes = MEMIF_BUFFER_BYTES;
+	memif->config.log2_size = MEMIF_RING_LOG2;
+	memif_client_init(&memif->client, &memif->config);
+	port->waits_for_server = true;
+	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
+	port->devargs.bus = DEVARGS_VDEV;
+	snprintf(port->devargs.name, sizeof(port->devargs.name), MEMIF_DRIVER "0");
+	memcpy(port->mac, mac, sizeof(port->mac));
+	return 0;
+}

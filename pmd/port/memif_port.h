@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port that is a memif wire: its bursts, and the life of its connection. */
+#ifndef MEMIF_PORT_H
+#define MEMIF_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "memif/client_end.h"
+#include "memif/server_end.h"
+#include "port/memif_caller.h"
+#include "port/port.h"
+
+#define MEMIF_STRANGERS_MAX 8
+#define MEMIF_SPARES	    32
+
+/* What the user is told of, once each. */
+enum memif_complaint {
+	MEMIF_ODD,
+	MEMIF_WRONG_ID,
+	MEMIF_WRONG_SECRET,
+	MEMIF_SECOND,
+	MEMIF_UNSEALED,
+	MEMIF_NO_ROOM,
+	MEMIF_NO_RULE,
+	MEMIF_COMPLAINTS
+};
+
+struct memif_port {
+	/* constant */
+	struct port *port;
+	bool is_server;
+	bool is_abstract;
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	struct memif_client_config config; /* of either role: the interface's number and secret */
+	const struct memif_caller *caller; /* of a client that has no path; else NULL */
+	void *caller_arg;
+	memif_copy *copy;  /* from the wire into a packet buffer */
+	uint16_t stand_in; /* where port.watched is set: DPDK's number of the port that is shown all
+			    */
+	int epoll_fd;	   /* to sleep on: the wire's eventfd is in it while there is a wire */
+	int tend_fd;	   /* epoll descriptor of what the connection is looked after by */
+	int alarm_fd;	   /* eventfd: something is wrong with the wire */
+	int listen_fd;	   /* of a server; or -1 */
+
+	/* engine's thread or lock */
+	int wire_fd;			    /* messages of the connection, or -1 */
+	int strangers[MEMIF_STRANGERS_MAX]; /* connected, and have not said what they want; or -1 */
+	uint32_t oldest;		    /* of them */
+	bool pauses;			    /* a server that cannot let anybody in for the moment */
+	bool given_up;			    /* nobody connects any more */
+	uint64_t taken_ms;		    /* when its client began to connect */
+	uint32_t complaints; /* that the user knows of: bits of enum memif_complaint */
+	bool refused;	     /* a client, and the user was told so */
+	bool had_peer;
+	bool leaves;		/* the other end has gone; what it sent may not be received yet */
+	struct memif_peer peer; /* of a server */
+	struct memif_client client; /* of a client */
+	uint32_t spares;	    /* buffers that what comes next is copied to */
+	struct rte_mbuf *spare[MEMIF_SPARES];
+};
+
+/** Make a port a wire, whose arguments are understood. Before EAL starts. Not MT-safe. 0 or -errno
+ * (logged). */
+int memif_port_prepare(struct port *port);
+
+/** Whether packets get to somebody. Engine's lock. */
+bool memif_port_is_connected(const struct memif_port *memif);
+
+/** Whether the other end has broken a rule. Engine's lock. */
+bool memif_port_is_broken(const struct memif_port *memif);
+
+/** Have whoever looks after the connection look at it: it is broken. MT-safe. */
+void memif_port_alarm(const struct memif_port *memif);
+
+/** There is a connection. Where the engine sleeps already, it is to be woken by what comes there.
+ * Engine's lock. */
+void memif_port_arm_again(struct memif_port *memif);
+
+/* memif_line.c; all with the engine's lock */
+
+/** Find the wire's place, and make the server's socket. 0 or -errno (logged). */
+int memif_line_open(struct memif_port *memif);
+
+/** At the end: say goodbye, and have nobody come any more. */
+void memif_line_close(struct memif_port *memif);
+
+/** Have the connection looked after when a descriptor has something to read. 0 or -errno. */
+int memif_line_watch(const struct memif_port *memif, int fd);
+
+/** Have what waits at a descriptor that is watched go unnoticed for a while, or no more. */
+void memif_line_hush(const struct memif_port *memif, int fd, bool on);
+
+/** No more, and have nothing more to do with the socket. Nothing with -1. */
+void memif_line_drop(const struct memif_port *memif, int fd);
+
+/** Look once what has become of the connection; does not wait. */
+void memif_line_look(void *memif);
+
+/** How long until somebody has to look whom nothing wakes, in ms; -1: for ever. */
+int memif_line_due_ms(const void *memif);
+
+/** A socket that does not wait, or -errno. */
+int memif_line_socket(void);
+
+/** Tell the user what is wrong, and what to do, where that was not told yet. */
+void memif_line_complain(struct memif_port *memif, enum memif_complaint complaint);
+
+/** A message, with its descriptor: 1; 0: there is none; -errno: the other end has gone, or broke a
+ * rule. */
+int memif_line_read(int fd, struct memif_message *message, int *passed_fd);
+
+/** Answer a client that is our peer. 0 or -errno; `fd` is taken. */
+int memif_line_take(struct memif_port *memif, const struct memif_message *message, int fd);
+
+/** Tell why, as far as anybody listens. */
+void memif_line_say_goodbye(int fd, const char *reason);
+
+/** End the connection. Its memory goes; what was in it has been received. */
+void memif_line_hang_up(struct memif_port *memif, const char *reason);
+
+/* memif_server.c; all with the engine's lock */
+
+/** Make the socket. 0 or -errno (logged). */
+int memif_server_open(struct memif_port *memif);
+
+/** Let in who has come, and may. */
+void memif_server_look(struct memif_port *memif);
+
+/** Remove the socket, and forget who waits there. */
+void memif_server_close(struct memif_port *memif);
+
+#endif

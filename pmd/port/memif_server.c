@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A memif wire's server: who knocks, and who of them is let in. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "memif/socket.h"
+#include "memif_args.h"
+#include "memif_port.h"
+
+#define BACKLOG	    8	 /* taken at one look, too: the engine waits for that */
+#define PATIENCE_MS 1000 /* with a client that has begun to connect, when another one comes */
+
+static uint64_t server_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* What was made is not left behind where it is of no use. */
+static int server_listen(struct memif_port *memif, int fd)
+{
+	struct sockaddr_un addr;
+	const socklen_t len = memif_address(memif->path, memif->is_abstract, &addr);
+	int rc;
+
+	if (bind(fd, (const struct sockaddr *)&addr, len) != 0)
+		return -errno;
+	if (listen(fd, BACKLOG) == 0)
+		return 0;
+	rc = -errno;
+	if (!memif->is_abstract)
+		unlink(memif->path);
+	return rc;
+}
+
+int memif_server_open(struct memif_port *memif)
+{
+	const int fd = memif_line_socket();
+	const int rc = fd < 0 ? fd : server_listen(memif, fd);
+
+	if (rc == 0) {
+		memif->listen_fd = fd;
+		return memif_line_watch(memif, fd);
+	}
+	log_error("memif socket %s cannot be made: %s", memif->path, strerror(-rc));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+void memif_server_close(struct memif_port *memif)
+{
+	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++) {
+		memif_line_drop(memif, memif->strangers[i]);
+		memif->strangers[i] = -1;
+	}
+	if (memif->listen_fd < 0)
+		return;
+	if (!memif->is_abstract)
+		unlink(memif->path);
+	/* Those who wait to be let in may have sent anything. */
+	memif_line_drop(memif, memif->listen_fd);
+	memif->listen_fd = -1;
+}
+
+/* Where there is no room the one who has been silent for longest goes. */
+static void server_keep(struct memif_port *memif, int fd)
+{
+	int *place = NULL;
+
+	for (int i = 0; i < MEMIF_STRANGERS_MAX && !place; i++) {
+		if (memif->strangers[i] < 0)
+			place = &memif->strangers[i];
+	}
+	if (!place) {
+		place = &memif->strangers[memif->oldest++ % MEMIF_STRANGERS_MAX];
+		memif_line_drop(memif, *place);
+	}
+	*place = fd;
+}
+
+/* The socket stays readable while somebody waits there. */
+static void server_pause(struct memif_port *memif, bool on)
+{
+	if (memif->pauses == on)
+		return;
+	memif->pauses = on;
+	memif_line_hush(memif, memif->listen_fd, on);
+}
+
+/*
+ * Whoever cannot be let in now stays where it is, and is looked at again after a pause: for lack of
+ * descriptors, or since so many cannot be closed (memif_socket_is_stuck) that each one more would
+ * be lost.
+ */
+static void server_accept(struct memif_port *memif)
+{
+	struct memif_message greeting;
+	bool pauses = memif_socket_is_stuck();
+
+	memif_peer_greet(&greeting, "uroce");
+	greeting.hello.max_log2_ring_size = MEMIF_WIRE_LOG2_MAX;
+	for (int i = 0; i < BACKLOG && !pauses; i++) {
+		const int fd = accept4(memif->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0) {
+			pauses = errno != EAGAIN;
+			break;
+		}
+		if (memif_line_watch(memif, fd) == 0 &&
+		    memif_socket_send(fd, &greeting, sizeof(greeting)) == 0)
+			server_keep(memif, fd);
+		else
+			memif_line_drop(memif, fd);
+		pauses = memif_socket_is_stuck();
+	}
+	server_pause(memif, pauses);
+}
+
+/* Whether the one we have is to be kept: not where it has begun to connect, and does not go on. */
+static bool server_is_taken(const struct memif_port *memif)
+{
+	return memif->wire_fd >= 0 &&
+	       (memif_port_is_connected(memif) || server_ms() - memif->taken_ms < PATIENCE_MS);
+}
+
+/* Why a client's first message does not make it our peer; NULL: it does. */
+static const char *server_objects(const struct memif_port *memif,
+				  const struct memif_message *message,
+				  enum memif_complaint *complaint)
+{
+	*complaint = MEMIF_ODD;
+	if (message->type != MEMIF_INIT)
+		return "Expected INIT";
+	*complaint = MEMIF_WRONG_ID;
+	if (message->init.id != memif->config.id)
+		return "Wrong id";
+	*complaint = MEMIF_WRONG_SECRET;
+	if (memif->config.secret[0] != '\0' &&
+	    memcmp(memif->config.secret, message->init.secret, sizeof(memif->config.secret)) != 0)
+		return "Incorrect secret";
+	*complaint = MEMIF_SECOND;
+	return server_is_taken(memif) ? "Already connected" : NULL;
+}
+
+static void server_let_in(struct memif_port *memif, int fd, const struct memif_message *message,
+			  int passed_fd)
+{
+	if (memif->wire_fd >= 0)
+		memif_line_hang_up(memif, "Too slow to connect");
+	memif->wire_fd = fd;
+	memif->taken_ms = server_ms();
+	if (memif_line_take(memif, message, passed_fd) == 0)
+		return;
+	memif_line_complain(memif, MEMIF_ODD);
+	memif_line_hang_up(memif, "Wrong version or mode");
+}
+
+static void server_ask(struct memif_port *memif, int *stranger)
+{
+	struct memif_message message;
+	enum memif_complaint complaint = MEMIF_ODD;
+	const char *objection;
+	int passed_fd;
+	const int rc = memif_line_read(*stranger, &message, &passed_fd);
+	const int fd = *stranger;
+
+	if (rc == 0)
+		return;
+	*stranger = -1;
+	objection = rc < 0 ? "Invalid message" : server_objects(memif, &message, &complaint);
+	if (!objection) {
+		server_let_in(memif, fd, &message, passed_fd);
+		return;
+	}
+	/* Who just leaves wanted to know whether there is a server. */
+	if (rc != -ECONNRESET)
+		memif_line_complain(memif, complaint);
+	if (rc > 0) {
+		memif_socket_discard(passed_fd);
+		memif_line_say_goodbye(fd, objection);
+	}
+	memif_line_drop(memif, fd);
+}
+
+void memif_server_look(struct memif_port *memif)
+{
+	server_accept(memif);
+	/* The place of one that has gone is free at the next look. */
+	for (int i = 0; i < MEMIF_STRANGERS_MAX && !memif->leaves; i++) {
+		if (memif->strangers[i] >= 0)
+			server_ask(memif, &memif->strangers[i]);
+	}
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/eal/privilege.c. */
+#include <grp.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "eal/privilege.h"
+#include "test.h"
+
+/* A line of the calling thread's status, in hexadecimal; UINT64_MAX where there is none. */
+static uint64_t status_of(const char *name)
+{
+	FILE *file = fopen("/proc/thread-self/status", "re");
+	uint64_t value = UINT64_MAX;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, name, strlen(name)) == 0)
+			sscanf(line + strlen(name), ": %" SCNx64, &value);
+	}
+	if (file)
+		fclose(file);
+	return value;
+}
+
+struct found {
+	bool opens_files;
+	uint64_t effective, permitted, no_new;
+};
+
+static void *drop(void *arg)
+{
+	struct found *found = arg;
+
+	privilege_drop(found->opens_files);
+	found->effective = status_of("CapEff");
+	found->permitted = status_of("CapPrm");
+	found->no_new = status_of("NoNewPrivs");
+	return NULL;
+}
+
+static struct found drop_in_thread(bool opens_files)
+{
+	struct found found = {.opens_files = opens_files};
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, drop, &found), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	return found;
+}
+
+TEST(privilege_drop__leaves_the_other_threads)
+{
+	const uint64_t before = status_of("CapEff"), no_new = status_of("NoNewPrivs");
+	const struct found found = drop_in_thread(false), connects = drop_in_thread(true);
+	const uint64_t kept = before & (CAP_TO_MASK(CAP_SETUID) | CAP_TO_MASK(CAP_SETGID) |
+					CAP_TO_MASK(CAP_IPC_LOCK));
+
+	assert_int_equal(found.effective, kept);
+	assert_int_equal(found.permitted, kept);
+	assert_int_equal(found.no_new, 1);
+	assert_int_equal(connects.effective, kept | (before & CAP_TO_MASK(CAP_DAC_OVERRIDE)));
+	assert_int_equal(status_of("CapEff"), before);
+	assert_int_equal(status_of("NoNewPrivs"), no_new);
+}
+
+static void *drop_and_stay(void *arg)
+{
+	privilege_drop(false);
+	sem_post(arg);
+	pause();
+	return NULL;
+}
+
+/* The C library has each thread change its user, and ends a program in which one cannot. */
+TEST(privilege_drop__lets_the_program_change_its_user)
+{
+	const pid_t child = geteuid() == 0 ? fork() : -1;
+	int status;
+
+	if (child < 0)
+		skip();
+	if (child == 0) {
+		pthread_t thread;
+		sem_t ready;
+
+		sem_init(&ready, 0, 0);
+		if (pthread_create(&thread, NULL, drop_and_stay, &ready) != 0 ||
+		    sem_wait(&ready) != 0)
+			_exit(1);
+		_exit(setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0 ? 0 : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client's end of memif, for tests: right where it is not told otherwise. */
+#ifndef TEST_MEMIF_CLIENT_H
+#define TEST_MEMIF_CLIENT_H
+
+#include "memif/server_end.h"
+
+#define CLIENT_LOG2   3
+#define CLIENT_RING   (1u << CLIENT_LOG2)
+#define CLIENT_BUFFER 256
+#define CLIENT_BYTES  16384
+
+struct client {
+	struct memif_peer peer;
+	int memory_fd;
+	uint8_t *memory;
+	struct memif_ring_memory *to_server, *to_client;
+};
+
+/** Memory with two rings; each descriptor has a buffer of its own. */
+void client_init(struct client *client);
+void client_fini(struct client *client);
+
+/** What `memif_peer_take` says to a message; the descriptor, if any, is duplicated first. */
+int client_say(struct client *client, const struct memif_message *message, int fd);
+
+/** A connection anew, up to INIT. */
+void client_anew(struct client *client);
+
+/** Messages as they should be. */
+struct memif_message client_begin_message(void);
+struct memif_message client_region(void);
+struct memif_message client_ring(bool to_server);
+
+/** All messages up to CONNECT. */
+void client_connect(struct client *client);
+
+/** Wait until there are no more than that: they are closed by threads, at any time. */
+void client_wait_fds(unsigned int count);
+
+/** A memory file of `bytes` with these seals. */
+int client_file(size_t bytes, int seals);
+
+/** Put a packet of `len` bytes into the next buffer to the server, its bytes counting up from
+ * `first`. */
+void client_send(struct client *client, uint8_t first, uint32_t len);
+
+#endif

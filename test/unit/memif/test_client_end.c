@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client's end, with our own server at the other; and one that breaks the rules. */
+#include "memif/client_end.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "test.h"
+
+#define LOG2   4
+#define SIZE   (1u << LOG2)
+#define BUFFER 256
+#define ROOM   8192
+#define ROUNDS 200000
+
+#define PATIENCE_MS 30000
+
+struct wire {
+	struct memif_client client;
+	struct memif_peer peer;
+	/* The memory as the server has it, which may write what it likes there. */
+	struct memif_ring_memory *to_server, *to_client;
+};
+
+static const struct memif_client_config config = {
+	.id = 7, .log2_size = LOG2, .buffer_bytes = BUFFER};
+
+static struct memif_message hello(void)
+{
+	struct memif_message message;
+
+	memif_peer_greet(&message, "test");
+	return message;
+}
+
+/* One message after the other, as over their socket. */
+static void connect_both(struct wire *wire)
+{
+	struct memif_message to_client = hello(), to_server;
+	int fd;
+
+	while (memif_client_take(&wire->client, &to_client, &to_server, &fd) == 1) {
+		if (to_server.type == MEMIF_INIT)
+			assert_int_equal(to_server.init.id, 7);
+		assert_int_equal(
+			memif_peer_take(&wire->peer, &to_server, fd < 0 ? -1 : dup(fd), &to_client),
+			0);
+	}
+	assert_int_equal(wire->client.step, MEMIF_CLIENT_CONNECTED);
+	assert_int_equal(wire->peer.state, MEMIF_STATE_CONNECTED);
+	wire->to_server = wire->peer.to_server.memory;
+	wire->to_client = wire->peer.to_client.memory;
+}
+
+static int setup_with(void **state, const struct memif_client_config *with)
+{
+	struct wire *wire = test_calloc(1, sizeof(*wire));
+
+	memif_client_init(&wire->client, with);
+	memif_peer_init_wire(&wire->peer);
+	connect_both(wire);
+	*state = wire;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_with(state, &config);
+}
+
+static int teardown(void **state)
+{
+	struct wire *wire = *state;
+
+	memif_client_fini(&wire->client);
+	memif_peer_fini(&wire->peer);
+	test_free(wire);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+static bool copy(uint8_t *to, const uint8_t *from, size_t len)
+{
+	memcpy(to, from, len);
+	return true;
+}
+
+static void fill(uint8_t *bytes, uint8_t first, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(first + i);
+}
+
+static void expect_bytes(const uint8_t *bytes, uint8_t first, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(bytes[i], (uint8_t)(first + i));
+}
+
+static int client_receives(struct wire *wire, uint8_t *room)
+{
+	bool right;
+
+	return memif_client_receive_by(&wire->client, room, ROOM, copy, &right);
+}
+
+static int peer_receives(struct wire *wire, uint8_t *room)
+{
+	bool right;
+
+	return memif_peer_receive_by(&wire->peer, room, ROOM, copy, &right);
+}
+
+TEST(memif_client_take__wants_a_greeting, .bare = true)
+{
+	static const struct memif_message odd[] = {
+		{.type = MEMIF_ACK},
+		{.type = MEMIF_CONNECTED},
+		{.type = MEMIF_HELLO, .hello = {.min_version = 0x0300, .max_version = 0x0300}},
+		{.type = MEMIF_HELLO, .hello = {.min_version = 0x0100, .max_version = 0x0100}},
+	};
+	struct memif_message answer;
+	struct memif_client client;
+	int fd;
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		memif_client_init(&client, &config);
+		assert_int_equal(memif_client_take(&client, &odd[i], &answer, &fd), -EPROTO);
+		assert_int_equal(client.step, MEMIF_CLIENT_BROKEN);
+		memif_client_fini(&client);
+	}
+}
+
+TEST(memif_client_take__keeps_to_the_servers_ring_size, .bare = true)
+{
+	struct memif_message greeting = hello(), answer;
+	struct memif_client client;
+	int fd;
+
+	greeting.hello.max_log2_ring_size = 2;
+	memif_client_init(&client, &config);
+	assert_int_equal(memif_client_take(&client, &greeting, &answer, &fd), 1);
+	assert_int_equal(client.to_server.size, 4);
+	memif_client_fini(&client);
+}
+
+TEST(memif_client_take__is_sent_away)
+{
+	const struct memif_message goodbye = {.type = MEMIF_DISCONNECT};
+	struct wire *wire = *state;
+	struct memif_message answer;
+	int fd;
+
+	assert_int_equal(memif_client_take(&wire->client, &goodbye, &answer, &fd), -ECONNRESET);
+}
+
+TEST(memif_client_take__wants_nothing_once_connected)
+{
+	const struct memif_message acks[] = {{.type = MEMIF_ACK}, {.type = MEMIF_CONNECTED}};
+	struct wire *wire = *state;
+	struct memif_message answer;
+	int fd;
+
+	for (int i = 0; i < 2; i++) {
+		wire->client.step = MEMIF_CLIENT_CONNECTED;
+		assert_int_equal(memif_client_take(&wire->client, &acks[i], &answer, &fd), -EPROTO);
+	}
+}
+
+TEST(memif_client_send__arrives)
+{
+	struct wire *wire = *state;
+	uint8_t packet[ROOM], room[ROOM];
+
+	/* Shorter and longer than a buffer; the indices wrap. */
+	for (uint32_t i = 0; i < 70000; i++) {
+		const size_t len = 1 + i % (4 * BUFFER);
+
+		if (i > 1000 && i % 97 != 0)
+			continue;
+		fill(packet, (uint8_t)i, len);
+		assert_int_equal(memif_client_send(&wire->client, packet, len), 0);
+		memif_client_push(&wire->client);
+		assert_true(memif_peer_waits(&wire->peer));
+		assert_int_equal(peer_receives(wire, room), len);
+		expect_bytes(room, (uint8_t)i, len);
+		memif_peer_release(&wire->peer);
+		assert_int_equal(memif_peer_send(&wire->peer, packet, len), 0);
+		memif_peer_push(&wire->peer);
+		assert_true(memif_client_waits(&wire->client));
+		assert_int_equal(client_receives(wire, room), len);
+		expect_bytes(room, (uint8_t)i, len);
+		memif_client_release(&wire->client);
+	}
+	assert_int_equal(client_receives(wire, room), 0);
+	assert_int_equal(peer_receives(wire, room), 0);
+}
+
+TEST(memif_client_place__is_seen_when_pushed)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+
+	fill(memif_client_place(&wire->client, 200), 5, 200);
+	memif_client_placed(&wire->client, 200);
+	assert_int_equal(peer_receives(wire, room), 0);
+	memif_client_push(&wire->client);
+	assert_int_equal(peer_receives(wire, room), 200);
+	expect_bytes(room, 5, 200);
+	fill(memif_peer_place(&wire->peer, 100), 9, 100);
+	memif_peer_placed(&wire->peer, 100);
+	assert_int_equal(client_receives(wire, room), 0);
+	memif_peer_push(&wire->peer);
+	assert_int_equal(client_receives(wire, room), 100);
+	expect_bytes(room, 9, 100);
+}
+
+/* What is expected may never come; and there may be no room for it. */
+TEST(memif_expect__changes_nothing)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+
+	for (uint32_t i = 0; i < 3 * SIZE; i++) {
+		for (uint32_t ahead = 0; ahead < 2 * SIZE; ahead++) {
+			memif_client_expect(&wire->client, ahead, ROOM);
+			memif_peer_expect(&wire->peer, ahead, ROOM);
+		}
+		fill(room, (uint8_t)i, 100);
+		assert_int_equal(memif_client_send(&wire->client, room, 100), 0);
+		assert_int_equal(memif_peer_send(&wire->peer, room, 100), 0);
+		if (i % (SIZE / 2) != 0)
+			continue;
+		memif_client_push(&wire->client);
+		memif_peer_push(&wire->peer);
+		while (peer_receives(wire, room) > 0)
+			expect_bytes(room, room[0], 100);
+		assert_int_equal(room[0], i);
+		while (client_receives(wire, room) > 0)
+			expect_bytes(room, room[0], 100);
+		assert_int_equal(room[0], i);
+		memif_peer_release(&wire->peer);
+		memif_client_release(&wire->client);
+	}
+}
+
+TEST(memif_client_place__has_as_many_as_the_ring)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+	uint8_t *places[SIZE];
+
+	assert_null(memif_client_place(&wire->client, BUFFER + 1));
+	for (uint32_t i = 0; i < SIZE; i++) {
+		assert_true(memif_client_has_room(&wire->client));
+		places[i] = memif_client_place(&wire->client, BUFFER);
+		assert_non_null(places[i]);
+		for (uint32_t k = 0; k < i; k++)
+			assert_ptr_not_equal(places[k], places[i]);
+		memif_client_placed(&wire->client, 64);
+	}
+	assert_false(memif_client_has_room(&wire->client));
+	assert_null(memif_client_place(&wire->client, 1));
+	memif_client_push(&wire->client);
+	assert_int_equal(peer_receives(wire, room), 64);
+	assert_null(memif_client_place(&wire->client, 1));
+	memif_peer_release(&wire->peer);
+	/* The one that came back. */
+	assert_ptr_equal(memif_client_place(&wire->client, 1), places[0]);
+}
+
+TEST(memif_peer_place__has_as_many_as_are_ready)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+
+	for (uint32_t i = 0; i < SIZE; i++) {
+		assert_non_null(memif_peer_place(&wire->peer, BUFFER));
+		assert_null(memif_peer_place(&wire->peer, BUFFER + 1));
+		memif_peer_placed(&wire->peer, 64);
+	}
+	assert_false(memif_peer_has_room(&wire->peer));
+	memif_peer_push(&wire->peer);
+	assert_int_equal(client_receives(wire, room), 64);
+	assert_false(memif_peer_has_room(&wire->peer));
+	memif_client_release(&wire->client);
+	assert_true(memif_peer_has_room(&wire->peer));
+}
+
+TEST(memif_client_send__does_not_fit)
+{
+	struct wire *wire = *state;
+	uint8_t packet[ROOM] = {0};
+
+	assert_int_equal(memif_client_send(&wire->client, packet, SIZE * BUFFER + 1), -EMSGSIZE);
+	assert_int_equal(memif_peer_send(&wire->peer, packet, SIZE * BUFFER + 1), -EMSGSIZE);
+	assert_int_equal(memif_client_send(&wire->client, packet, 4 * BUFFER), 0);
+	assert_int_equal(memif_client_send(&wire->client, packet, (SIZE - 3) * BUFFER), -EAGAIN);
+	assert_int_equal(memif_peer_send(&wire->peer, packet, 4 * BUFFER), 0);
+	assert_int_equal(memif_peer_send(&wire->peer, packet, (SIZE - 3) * BUFFER), -EAGAIN);
+}
+
+/* What is longer than there is room for is lost, and nothing else. */
+TEST(memif_receive_by__goes_on_after_too_long_ones)
+{
+	struct wire *wire = *state;
+	uint8_t packet[ROOM] = {0}, room[100];
+	bool right;
+
+	for (int i = 0; i < 2; i++) {
+		const size_t len = i == 0 ? 3 * BUFFER : 101;
+
+		memif_client_send(&wire->client, packet, len);
+		memif_client_send(&wire->client, packet, 50);
+		memif_client_push(&wire->client);
+		assert_int_equal(memif_peer_receive_by(&wire->peer, room, 100, copy, &right),
+				 -EMSGSIZE);
+		assert_int_equal(memif_peer_receive_by(&wire->peer, room, 100, copy, &right), 50);
+		memif_peer_send(&wire->peer, packet, len);
+		memif_peer_send(&wire->peer, packet, 50);
+		memif_peer_push(&wire->peer);
+		assert_int_equal(memif_client_receive_by(&wire->client, room, 100, copy, &right),
+				 -EMSGSIZE);
+		assert_int_equal(memif_client_receive_by(&wire->client, room, 100, copy, &right),
+				 50);
+	}
+}
+
+TEST(memif_receive_by__waits_for_the_rest)
+{
+	struct wire *wire = *state;
+	uint8_t packet[ROOM], room[ROOM];
+
+	fill(packet, 1, 2 * BUFFER);
+	memif_client_send(&wire->client, packet, 2 * BUFFER);
+	__atomic_store_n(&wire->to_server->head, 1, __ATOMIC_RELEASE);
+	assert_int_equal(peer_receives(wire, room), 0);
+	memif_client_push(&wire->client);
+	assert_int_equal(peer_receives(wire, room), 2 * BUFFER);
+	expect_bytes(room, 1, 2 * BUFFER);
+	memif_peer_send(&wire->peer, packet, 2 * BUFFER);
+	__atomic_store_n(&wire->to_client->tail, 1, __ATOMIC_RELEASE);
+	assert_int_equal(client_receives(wire, room), 0);
+	memif_peer_push(&wire->peer);
+	assert_int_equal(client_receives(wire, room), 2 * BUFFER);
+	expect_bytes(room, 1, 2 * BUFFER);
+}
+
+/* Nobody stays awake for it, nor looks at what is there again. */
+TEST(memif_waits__not_for_a_packet_whose_rest_does_not_come)
+{
+	struct wire *wire = *state;
+	uint8_t packet[ROOM], room[ROOM];
+
+	fill(packet, 1, 3 * BUFFER);
+	memif_client_send(&wire->client, packet, 3 * BUFFER);
+	memif_peer_send(&wire->peer, packet, 3 * BUFFER);
+	for (uint16_t there = 1; there <= 3; there++) {
+		__atomic_store_n(&wire->to_server->head, there, __ATOMIC_RELEASE);
+		__atomic_store_n(&wire->to_client->tail, there, __ATOMIC_RELEASE);
+		assert_true(memif_peer_waits(&wire->peer));
+		assert_true(memif_client_waits(&wire->client));
+		if (there == 3)
+			break;
+		/* Whether it is looked at again shows in what is made of it. */
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(peer_receives(wire, room), 0);
+			assert_int_equal(client_receives(wire, room), 0);
+			assert_false(memif_peer_waits(&wire->peer));
+			assert_false(memif_client_waits(&wire->client));
+			memset(room, 0, sizeof(room));
+		}
+		assert_int_equal(peer_receives(wire, room), 0);
+		assert_int_equal(client_receives(wire, room), 0);
+		assert_int_equal(room[0], 0);
+	}
+	assert_int_equal(peer_receives(wire, room), 3 * BUFFER);
+	expect_bytes(room, 1, 3 * BUFFER);
+	assert_int_equal(client_receives(wire, room), 3 * BUFFER);
+	expect_bytes(room, 1, 3 * BUFFER);
+	assert_false(memif_peer_waits(&wire->peer));
+	assert_false(memif_client_waits(&wire->client));
+}
+
+/* A server takes no longer ones, and would end the connection. */
+TEST(memif_client_send__keeps_to_what_servers_take)
+{
+	static const struct memif_client_config small = {
+		.id = 7, .log2_size = 8, .buffer_bytes = 16};
+	struct wire *wire = *state;
+	uint8_t packet[ROOM] = {0}, room[ROOM];
+	const size_t most = MEMIF_WIRE_CHAIN_MAX * small.buffer_bytes;
+
+	assert_int_equal(teardown(state), 0);
+	assert_int_equal(setup_with(state, &small), 0);
+	wire = *state;
+	assert_int_equal(memif_client_send(&wire->client, packet, most + 1), -EMSGSIZE);
+	assert_int_equal(memif_peer_send(&wire->peer, packet, most + 1), -EMSGSIZE);
+	assert_int_equal(memif_client_send(&wire->client, packet, most), 0);
+	assert_int_equal(memif_peer_send(&wire->peer, packet, most), 0);
+	memif_client_push(&wire->client);
+	memif_peer_push(&wire->peer);
+	assert_int_equal(peer_receives(wire, room), most);
+	assert_int_equal(client_receives(wire, room), most);
+}
+
+/* Buffers that were ready stay so: what is sent over several is measured by how many there are. */
+TEST(memif_peer_send__refuses_what_went_back)
+{
+	struct wire *wire = *state;
+	uint8_t packet[ROOM] = {0};
+
+	for (uint32_t i = 0; i < SIZE; i++)
+		wire->to_client->descriptors[i].length = 1;
+	wire->to_client->head = 1;
+	assert_true(memif_peer_has_room(&wire->peer));
+	wire->to_client->head = 0;
+	assert_int_equal(memif_peer_send(&wire->peer, packet, sizeof(packet)), -EPROTO);
+	assert_int_equal(wire->peer.state, MEMIF_STATE_BROKEN);
+}
+
+/* As a server might that has begun a packet. */
+TEST(memif_client_receive_by__refuses_what_went_back)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+
+	wire->to_client->descriptors[0].flags = MEMIF_MORE;
+	wire->to_client->descriptors[1].flags = MEMIF_MORE;
+	wire->to_client->tail = 2;
+	assert_int_equal(client_receives(wire, room), 0);
+	wire->to_client->tail = 1;
+	assert_int_equal(client_receives(wire, room), -EPROTO);
+}
+
+TEST(memif_push__tells_who_sleeps)
+{
+	struct wire *wire = *state;
+	uint8_t packet[64] = {0};
+
+	for (int on = 0; on < 2; on++) {
+		memif_peer_listen(&wire->peer, on);
+		memif_client_listen(&wire->client, on);
+		memif_client_send(&wire->client, packet, sizeof(packet));
+		assert_int_equal(memif_client_push(&wire->client), on);
+		memif_peer_send(&wire->peer, packet, sizeof(packet));
+		assert_int_equal(memif_peer_push(&wire->peer), on);
+	}
+}
+
+static void expect_broken(struct wire *wire)
+{
+	uint8_t room[ROOM];
+
+	assert_int_equal(wire->client.step, MEMIF_CLIENT_BROKEN);
+	assert_int_equal(client_receives(wire, room), -EPROTO);
+	assert_int_equal(memif_client_send(&wire->client, room, 64), -EPROTO);
+	assert_null(memif_client_place(&wire->client, 64));
+	assert_false(memif_client_push(&wire->client));
+	assert_false(memif_client_waits(&wire->client));
+}
+
+TEST(memif_client_receive_by__refuses_more_than_is_ready)
+{
+	static const uint16_t tails[] = {SIZE + 1, UINT16_MAX, 0x8000};
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+		struct wire *wire = *state;
+		uint8_t room[ROOM];
+
+		wire->to_client->tail = tails[i];
+		assert_int_equal(client_receives(wire, room), -EPROTO);
+		expect_broken(wire);
+		assert_int_equal(teardown(state), 0);
+		assert_int_equal(setup(state), 0);
+	}
+}
+
+TEST(memif_client_receive_by__refuses_long_lengths)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+
+	wire->to_client->descriptors[0].length = BUFFER + 1;
+	wire->to_client->tail = 1;
+	assert_int_equal(client_receives(wire, room), -EPROTO);
+	expect_broken(wire);
+}
+
+TEST(memif_client_receive_by__refuses_endless_chains)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+
+	for (uint32_t i = 0; i < SIZE; i++)
+		wire->to_client->descriptors[i].flags = MEMIF_MORE;
+	wire->to_client->tail = SIZE;
+	assert_int_equal(client_receives(wire, room), -EPROTO);
+	expect_broken(wire);
+}
+
+/* Where buffers are is known here, whatever the server writes there. */
+TEST(memif_client_receive_by__believes_no_place)
+{
+	struct wire *wire = *state;
+	uint8_t packet[64], room[ROOM];
+
+	fill(packet, 3, sizeof(packet));
+	memif_peer_send(&wire->peer, packet, sizeof(packet));
+	wire->to_client->descriptors[0].offset = UINT32_MAX;
+	wire->to_client->descriptors[0].region = UINT16_MAX;
+	memif_peer_push(&wire->peer);
+	assert_int_equal(client_receives(wire, room), 64);
+	expect_bytes(room, 3, 64);
+}
+
+TEST(memif_client_place__refuses_what_was_not_sent)
+{
+	static const uint16_t tails[] = {SIZE + 1, UINT16_MAX, 1};
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+		struct wire *wire = *state;
+
+		/* Full, and none of it shown yet: nothing can have been read. */
+		for (uint32_t k = 0; k < SIZE; k++) {
+			assert_non_null(memif_client_place(&wire->client, 64));
+			memif_client_placed(&wire->client, 64);
+		}
+		wire->to_server->tail = tails[i];
+		assert_null(memif_client_place(&wire->client, 64));
+		expect_broken(wire);
+		assert_int_equal(teardown(state), 0);
+		assert_int_equal(setup(state), 0);
+	}
+}
+
+/* Whatever the server writes, nothing outside our memory is touched (ASan), and no buffer is had
+ * twice. */
+TEST(memif_client__survives_anything)
+{
+	struct wire *wire = *state;
+	uint8_t room[ROOM];
+	unsigned int seed = 1;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct memif_ring_memory *ring =
+			rand_r(&seed) % 2 ? wire->to_server : wire->to_client;
+		uint8_t *at =
+			(uint8_t *)ring + (unsigned int)rand_r(&seed) % (sizeof(*ring) + SIZE * 16);
+
+		switch (rand_r(&seed) % 6) {
+		case 0:
+			*at = (uint8_t)rand_r(&seed);
+			break;
+		case 1:
+			ring->tail++;
+			break;
+		case 2:
+			client_receives(wire, room);
+			break;
+		case 3:
+			memif_client_release(&wire->client);
+			memif_client_expect(&wire->client, (uint32_t)rand_r(&seed) % (2 * SIZE),
+					    ROOM);
+			break;
+		case 4:
+			memif_client_send(&wire->client, room,
+					  1 + (size_t)rand_r(&seed) % (3 * BUFFER));
+			break;
+		default:
+			memif_client_push(&wire->client);
+		}
+		assert_true(wire->client.stock_count <= SIZE);
+		if (wire->client.step == MEMIF_CLIENT_BROKEN) {
+			assert_int_equal(teardown(state), 0);
+			assert_int_equal(setup(state), 0);
+			wire = *state;
+		}
+	}
+}
+
+/* The server keeps descriptor and mapping: it has the file, but none of our pages. */
+TEST(memif_client_take_back__leaves_the_server_no_pages)
+{
+	struct wire *wire = *state;
+	const int kept = dup(wire->client.memory_fd);
+	const off_t bytes = (off_t)wire->client.bytes;
+	struct stat file;
+
+	assert_true(kept >= 0);
+	assert_int_equal(fstat(kept, &file), 0);
+	assert_true(file.st_blocks > 0);
+	/* Nor can a server have it that they stay, or make more of them. */
+	assert_int_equal(fcntl(kept, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
+	assert_int_equal(ftruncate(kept, 2 * bytes), -1);
+	memif_client_take_back(&wire->client);
+	/* Another thread takes them. */
+	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
+		usleep(1000);
+		assert_int_equal(fstat(kept, &file), 0);
+	}
+	assert_int_equal(file.st_blocks, 0);
+	/* So the mapping is still good. */
+	assert_int_equal(file.st_size, bytes);
+	assert_int_equal(__atomic_load_n(&wire->to_client->cookie, __ATOMIC_RELAXED), 0);
+	close(kept);
+}
+
+/* Of a program that calls mlockall. */
+TEST(memif_client_take_back__takes_what_is_locked)
+{
+	struct wire *wire = *state;
+	const int kept = dup(wire->client.memory_fd);
+	struct stat file;
+
+	assert_true(kept >= 0);
+	assert_int_equal(mlock(wire->client.memory, 1), 0);
+	memif_client_take_back(&wire->client);
+	assert_int_equal(fstat(kept, &file), 0);
+	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
+		usleep(1000);
+		assert_int_equal(fstat(kept, &file), 0);
+	}
+	assert_int_equal(file.st_blocks, 0);
+	close(kept);
+}
+
+/* A last acknowledgement, from a program that ends: its peer waits for it. */
+TEST(memif_client_fini__leaves_the_server_what_it_was_sent)
+{
+	struct wire *wire = *state;
+	uint8_t packet[BUFFER], room[ROOM];
+
+	fill(packet, 7, sizeof(packet));
+	assert_int_equal(memif_client_send(&wire->client, packet, sizeof(packet)), 0);
+	memif_client_push(&wire->client);
+	memif_client_fini(&wire->client);
+	/* Another thread would have taken it by now. */
+	usleep(100000);
+	assert_int_equal(peer_receives(wire, room), sizeof(packet));
+	expect_bytes(room, 7, sizeof(packet));
+}

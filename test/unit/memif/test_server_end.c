@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "memif/server_end.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fake_client.h"
+#include "fds.h"
+#include "test.h"
+
+static int setup(void **state)
+{
+	struct client *client = test_malloc(sizeof(*client));
+
+	client_init(client);
+	*state = client;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	client_fini(*state);
+	test_free(*state);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* The first test: no descriptor of another test is being closed meanwhile. */
+TEST(memif_peer_take__keeps_no_descriptor)
+{
+	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
+	const unsigned int before = fds_count();
+	struct client *client = *state;
+
+	client_connect(client);
+	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
+	client_anew(client);
+	client_wait_fds(before);
+}
+
+TEST(memif_peer_greet__says_what_is_taken)
+{
+	struct memif_message message;
+
+	memif_peer_greet(&message, "a name that is longer than the room there is for it");
+	assert_int_equal(message.type, MEMIF_HELLO);
+	assert_int_equal(message.hello.min_version, MEMIF_VERSION);
+	assert_int_equal(message.hello.max_version, MEMIF_VERSION);
+	assert_int_equal(message.hello.max_ring_to_client, 0);
+	assert_int_equal(message.hello.max_ring_to_server, 0);
+	assert_int_equal(message.hello.name[MEMIF_NAME_LEN - 1], '\0');
+}
+
+TEST(memif_peer_take__wants_version_and_mode)
+{
+	struct client *client = *state;
+	struct memif_message init = client_begin_message();
+
+	init.init.version++;
+	assert_int_equal(client_say(client, &init, -1), -EPROTO);
+	init = client_begin_message();
+	init.init.mode = 1;
+	memif_peer_init(&client->peer);
+	assert_int_equal(client_say(client, &init, -1), -EPROTO);
+}
+
+TEST(memif_peer_take__wants_a_begin)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region(), init = client_begin_message();
+
+	assert_int_equal(client_say(client, &region, client->memory_fd), -EPROTO);
+	assert_int_equal(client->peer.region_count, 0);
+	memif_peer_init(&client->peer);
+	assert_int_equal(client_say(client, &init, -1), 0);
+	assert_int_equal(client_say(client, &init, -1), -EPROTO);
+}
+
+TEST(memif_peer_take__connects)
+{
+	struct client *client = *state;
+
+	client_connect(client);
+	assert_true(client->peer.wake_fd >= 0);
+	assert_int_equal(client->to_server->flags, MEMIF_QUIET);
+}
+
+TEST(memif_peer_take__wants_memory_that_stays)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region();
+	int pipes[2];
+	int fd;
+
+	client_anew(client);
+	assert_int_equal(client_say(client, &region, -1), -EPROTO);
+	client_anew(client);
+	fd = client_file(CLIENT_BYTES, F_SEAL_GROW);
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	close(fd);
+	/* Not by one page more or less: what it has beyond, would be freed by us. */
+	for (int pages = -1; pages <= 1; pages += 2) {
+		client_anew(client);
+		fd = client_file((size_t)(CLIENT_BYTES + pages * 4096), F_SEAL_SHRINK);
+		assert_int_equal(client_say(client, &region, fd), -EPROTO);
+		close(fd);
+	}
+	client_anew(client);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(client_say(client, &region, pipes[0]), -EPROTO);
+	close(pipes[0]);
+	close(pipes[1]);
+	assert_int_equal(client->peer.region_count, 0);
+}
+
+TEST(memif_peer_take__refuses_huge_pages)
+{
+	struct client *client = *state;
+	struct memif_message region = client_region();
+	const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+
+	client_anew(client);
+	if (fd < 0)
+		skip();
+	assert_int_equal(ftruncate(fd, 1 << 21), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	region.add_region.bytes = 1 << 21;
+	assert_int_equal(client_say(client, &region, fd), -EPROTO);
+	close(fd);
+}
+
+/* A region that is a file of that length. */
+static int say_region(struct client *client, struct memif_message *region, uint64_t bytes)
+{
+	const int fd = client_file(bytes, F_SEAL_SHRINK);
+	int rc;
+
+	region->add_region.bytes = bytes;
+	rc = client_say(client, region, fd);
+	close(fd);
+	return rc;
+}
+
+TEST(memif_peer_take__bounds_regions)
+{
+	struct client *client = *state;
+	struct memif_message region = client_region();
+
+	client_anew(client);
+	assert_int_equal(say_region(client, &region, 0), -EPROTO);
+	client_anew(client);
+	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX + 4096), -EPROTO);
+	client_anew(client);
+	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX / 2 + 4096), 0);
+	region.add_region.index = 1;
+	/* Together they are too much. */
+	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX / 2), -EPROTO);
+	client_anew(client);
+	for (uint16_t i = 0; i < MEMIF_REGIONS_MAX; i++) {
+		region.add_region.index = i;
+		assert_int_equal(say_region(client, &region, 4096), 0);
+	}
+	region.add_region.index = MEMIF_REGIONS_MAX;
+	assert_int_equal(say_region(client, &region, 4096), -EPROTO);
+}
+
+/* Its memory is had, but not without end: whoever has the wire waits for it, and a hole of the
+ * client's becomes memory. */
+TEST(memif_peer_take__has_some_pages_of_a_wire)
+{
+	static const uint64_t bytes = 12 << 20;
+	struct client *client = *state;
+	struct memif_message region = client_region();
+	const struct memif_message init = client_begin_message();
+	uint64_t had = 0;
+
+	memif_peer_fini(&client->peer);
+	memif_peer_init_wire(&client->peer);
+	assert_int_equal(client_say(client, &init, -1), 0);
+	region.add_region.bytes = bytes;
+	for (uint16_t i = 0; i < MEMIF_REGIONS_MAX; i++) {
+		const int fd = client_file(bytes, F_SEAL_SHRINK);
+		struct stat file;
+
+		region.add_region.index = i;
+		assert_int_equal(client_say(client, &region, fd), 0);
+		assert_int_equal(fstat(fd, &file), 0);
+		had += (uint64_t)file.st_blocks * 512;
+		close(fd);
+	}
+	/* In pages of 2 MiB, perhaps. */
+	assert_in_range(had, 0, 18 << 20);
+}
+
+TEST(memif_peer_take__wants_regions_in_order)
+{
+	struct client *client = *state;
+	struct memif_message region = client_region();
+
+	client_anew(client);
+	region.add_region.index = 1;
+	assert_int_equal(client_say(client, &region, client->memory_fd), -EPROTO);
+}
+
+/* A ring that is changed in one thing, and must be refused for it. */
+static void refuse_ring(struct client *client, const struct memif_message *ring, int fd)
+{
+	const struct memif_message region = client_region();
+
+	client_anew(client);
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, ring, fd), -EPROTO);
+	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+}
+
+TEST(memif_peer_take__bounds_rings)
+{
+	struct client *client = *state;
+	const uint32_t bytes =
+		sizeof(struct memif_ring_memory) + CLIENT_RING * sizeof(struct memif_descriptor);
+	const int event = eventfd(0, EFD_CLOEXEC);
+	struct memif_message ring;
+
+	ring = client_ring(true);
+	ring.add_ring.flags |= 2;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.index = 1;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.region = 1;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.private_header_bytes = 8;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.offset = 8;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.offset = CLIENT_BYTES - bytes + 16;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.offset = CLIENT_BYTES + 16;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.offset = UINT32_MAX - 15;
+	refuse_ring(client, &ring, event);
+	ring = client_ring(true);
+	ring.add_ring.log2_size = MEMIF_LOG2_RING_MAX;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.log2_size = MEMIF_LOG2_RING_MAX + 1;
+	refuse_ring(client, &ring, event);
+	ring.add_ring.log2_size = UINT8_MAX;
+	refuse_ring(client, &ring, event);
+	close(event);
+}
+
+TEST(memif_peer_take__takes_a_ring_at_the_end)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region();
+	struct memif_message ring = client_ring(false);
+
+	client_anew(client);
+	ring.add_ring.offset =
+		CLIENT_BYTES - (uint32_t)(sizeof(struct memif_ring_memory) +
+					  CLIENT_RING * sizeof(struct memif_descriptor));
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, &ring, -1), 0);
+}
+
+TEST(memif_peer_take__wants_an_eventfd)
+{
+	struct client *client = *state;
+	const struct memif_message ring = client_ring(true), other = client_ring(false);
+	int pipes[2];
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	refuse_ring(client, &ring, -1);
+	refuse_ring(client, &ring, pipes[1]);
+	refuse_ring(client, &ring, client->memory_fd);
+	/* It needs none of the other ring, but takes nothing else for it, either. */
+	refuse_ring(client, &other, pipes[1]);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+TEST(memif_peer_take__takes_a_ring_once)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region(), ring = client_ring(false);
+
+	client_anew(client);
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, &ring, -1), 0);
+	assert_int_equal(client_say(client, &ring, -1), -EPROTO);
+}
+
+TEST(memif_peer_take__connects_only_with_both_rings)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region(), ring = client_ring(false),
+				   connect = {.type = MEMIF_CONNECT};
+
+	client_anew(client);
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, &ring, -1), 0);
+	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
+}
+
+TEST(memif_peer_take__wants_the_cookie)
+{
+	struct client *client = *state;
+	const struct memif_message region = client_region(), to_server = client_ring(true),
+				   to_client = client_ring(false),
+				   connect = {.type = MEMIF_CONNECT};
+	const int event = eventfd(0, EFD_CLOEXEC);
+
+	client_anew(client);
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	assert_int_equal(client_say(client, &to_server, event), 0);
+	assert_int_equal(client_say(client, &to_client, event), 0);
+	client->to_client->cookie++;
+	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
+	close(event);
+}
+
+TEST(memif_peer_take__changes_nothing_once_connected)
+{
+	static const uint16_t types[] = {0,
+					 MEMIF_ACK,
+					 MEMIF_HELLO,
+					 MEMIF_INIT,
+					 MEMIF_ADD_REGION,
+					 MEMIF_ADD_RING,
+					 MEMIF_CONNECT,
+					 MEMIF_CONNECTED,
+					 MEMIF_DISCONNECT + 1,
+					 UINT16_MAX};
+	struct client *client = *state;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		const struct memif_message message = {.type = types[i]};
+
+		client_connect(client);
+		assert_int_equal(client_say(client, &message, client->memory_fd), -EPROTO);
+		assert_int_equal(client->peer.region_count, 1);
+		assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+		client_anew(client);
+	}
+}
+
+TEST(memif_peer_take__lets_it_leave)
+{
+	struct client *client = *state;
+	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
+	uint8_t room[CLIENT_BUFFER];
+
+	client_connect(client);
+	client_send(client, 0, 20);
+	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
+	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+}
+
+TEST(memif_peer_take__wants_no_descriptor_with_other_messages)
+{
+	static const uint16_t types[] = {MEMIF_DISCONNECT, MEMIF_ACK, MEMIF_CONNECT};
+	const struct memif_message init = client_begin_message();
+	const unsigned int before = fds_count();
+	struct client *client = *state;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		const struct memif_message message = {.type = types[i]};
+
+		client_anew(client);
+		assert_int_equal(client_say(client, &message, client->memory_fd), -EPROTO);
+		assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+	}
+	memif_peer_init(&client->peer);
+	assert_int_equal(client_say(client, &init, client->memory_fd), -EPROTO);
+	client_wait_fds(before);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/owner/control.c and rest.c: what isolated processes may ask for, and when they are
+ * heard. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "attach_rig.h"
+#include "memif/socket.h"
+#include "server.h"
+#include "share/message.h"
+#include "test.h"
+
+#define USER	    54321
+#define NETWORKS    4
+#define MEMBERSHIPS 512 /* of a user */
+
+static struct server server; /* without a port */
+static struct report_set reports;
+static bool stuck;
+static int own; /* our end of the socket that was attached last */
+
+bool __wrap_memif_socket_is_stuck(void);
+int __real_memif_socket_receive(int fd, void *data, size_t size, int *passed_fd);
+int __wrap_memif_socket_receive(int fd, void *data, size_t size, int *passed_fd);
+
+bool __wrap_memif_socket_is_stuck(void)
+{
+	return stuck;
+}
+
+/* Too many are being closed. */
+int __wrap_memif_socket_receive(int fd, void *data, size_t size, int *passed_fd)
+{
+	*passed_fd = -1;
+	return stuck ? -EBUSY : __real_memif_socket_receive(fd, data, size, passed_fd);
+}
+
+static int setup(TEST_STATE)
+{
+	memset(&server, 0, sizeof(server));
+	LIST_INIT(&server.groups);
+	LIST_INIT(&server.lanes);
+	stranger_init(&server);
+	server.trusted.fd = server.isolated.fd = server.spare_fd = -1;
+	report_set_init(&reports);
+	server.reports = &reports;
+	server.arena_fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(server.epoll_fd >= 0);
+	assert_int_equal(blocks_init(&server.blocks), 0);
+	assert_int_equal(arbiter_create(&server.arbiter), 0);
+	assert_int_equal(ledger_init(&server.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	groups_init(&server.link.groups);
+	pthread_mutex_init(&server.link.addresses_lock, NULL);
+	stuck = false;
+	return 0;
+}
+
+static int teardown(TEST_STATE)
+{
+	struct link *link = &server.link;
+	uint8_t frame[GROUPS_FRAME_MAX];
+	struct server_group *group;
+	size_t len;
+
+	while ((group = LIST_FIRST(&server.groups)) != NULL) {
+		while (groups_leave(&link->groups, group->gid, 0, link->port.mac, &link->addresses,
+				    frame, &len))
+			;
+		LIST_REMOVE(group, link);
+		free(group);
+	}
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		slot_end(&server, i);
+	ledger_fini(&server.ledger);
+	arbiter_destroy(server.arbiter);
+	close(server.epoll_fd);
+	close(own);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* An isolated process of a user attaches. Returns its slot. */
+static uint16_t attach(uid_t uid)
+{
+	struct share_message message;
+
+	own = attach_rig(&server, uid, &message);
+	return message.welcome.slot;
+}
+
+static void add_networks(void)
+{
+	for (int i = 0; i < NETWORKS; i++) {
+		struct address address = {.vlan = i, .gid = {0xfe, 0x80, [15] = 1}};
+
+		assert_int_equal(addresses_add(&server.link.addresses, &address), 0);
+	}
+}
+
+/* What is answered to a request to join the n-th group. */
+static int join(uint16_t slot, unsigned int n)
+{
+	struct share_message message = {
+		.type = SHARE_JOIN,
+		.version = SHARE_VERSION,
+		.gid = {0xff, 0x02, [14] = (uint8_t)(n >> 8), [15] = (uint8_t)n}};
+
+	assert_int_equal(message_send(own, &message, NULL, 0), 0);
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_equal(message_receive(own, &message, NULL), 0);
+	return message.result;
+}
+
+/* Each group costs a part of a socket in each network. */
+TEST(control_event__limits_a_users_groups_by_networks)
+{
+	unsigned int count = 0;
+	uint16_t slot;
+
+	add_networks();
+	slot = attach(USER);
+	while (join(slot, count) == 0)
+		count++;
+	assert_int_equal(count, MEMBERSHIPS / NETWORKS);
+	assert_int_equal(join(slot, count), -ENOMEM);
+	/* It is in that one already. */
+	assert_int_equal(join(slot, 0), 0);
+}
+
+/* Whether the owner is told that a slot's socket has something for it. */
+static bool is_heard(uint16_t slot)
+{
+	struct epoll_event events[16];
+	const int count = epoll_wait(server.epoll_fd, events, 16, 0);
+
+	for (int i = 0; i < count; i++) {
+		if (events[i].data.u64 == ((uint64_t)EVENT_SOCKET << 32 | slot))
+			return true;
+	}
+	return false;
+}
+
+TEST(rest_charge_slot__has_who_had_its_part_wait)
+{
+	const struct share_message message = {.type = SHARE_STATUS, .version = SHARE_VERSION};
+	const uint16_t slot = attach(USER);
+
+	assert_int_equal(message_send(own, &message, NULL, 0), 0);
+	assert_true(is_heard(slot));
+	/* Nobody is waited for: it costs nothing. */
+	server.clock_ns = server_now_ns();
+	rest_charge_slot(&server, slot, 2 * BUDGET_BURST_NS);
+	assert_true(is_heard(slot));
+	server.worked_ns = server.clock_ns;
+	rest_charge_slot(&server, slot, BUDGET_BURST_NS - 1);
+	assert_true(is_heard(slot));
+	rest_charge_slot(&server, slot, UINT64_C(3600000000000));
+	assert_false(is_heard(slot));
+	rest_look(&server);
+	assert_false(is_heard(slot));
+	assert_int_equal(server.resting, 1);
+	assert_int_equal(rest_longest_ms(&server, 1000), 1);
+	server.worked_ns = server.clock_ns - UINT64_C(1000000000);
+	assert_in_range(rest_longest_ms(&server, 1000), 10, 100);
+	memset(&server.slots[slot].budget, 0, sizeof(struct budget));
+	rest_look(&server);
+	assert_true(is_heard(slot));
+	assert_int_equal(server.resting, 0);
+}
+
+/* It asks, and is killed before it is answered: that breaks no rule. */
+TEST(control_event__of_one_that_has_gone_is_no_refusal)
+{
+	const struct share_message message = {.type = SHARE_STATUS, .version = SHARE_VERSION};
+	const uint16_t slot = attach(USER);
+
+	assert_int_equal(message_send(own, &message, NULL, 0), 0);
+	close(own);
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_equal(server.totals.refused, 0);
+	assert_int_not_equal(server.slots[slot].state, SLOT_LIVE);
+}
+
+/* The others' descriptors are being closed: that is no fault of this one's. */
+TEST(control_event__tries_again_when_descriptors_can_be_closed)
+{
+	const struct share_message message = {.type = SHARE_WIRE, .version = SHARE_VERSION};
+	const uint16_t slot = attach(USER);
+	int wire[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, wire), 0);
+	assert_int_equal(message_send(own, &message, &wire[0], 1), 0);
+	stuck = true;
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_equal(server.slots[slot].state, SLOT_LIVE);
+	assert_false(is_heard(slot));
+	rest_look(&server);
+	assert_false(is_heard(slot));
+	stuck = false;
+	rest_look(&server);
+	assert_true(is_heard(slot));
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_equal(server.slots[slot].state, SLOT_LIVE);
+	assert_true(isolated_wire(&server.slots[slot]) >= 0);
+	close(wire[0]);
+	close(wire[1]);
+}
+
+/* One that rested leaves nothing that would be looked at. */
+TEST(slot_end__of_one_that_rests)
+{
+	const uint16_t slot = attach(USER);
+
+	rest_slot(&server, slot);
+	assert_int_equal(server.resting, 1);
+	slot_end(&server, slot);
+	assert_int_equal(server.resting, 0);
+	assert_int_equal(server.slots[slot].state, SLOT_FREE);
+}
+
+/* One that comes may be the end of another slot of its process. */
+TEST(slot_condemn__leaves_what_is_charged)
+{
+	const uint16_t slot = attach(USER);
+
+	memif_socket_charge(user_of_uid(USER + 1));
+	slot_condemn(&server, slot);
+	assert_int_equal(memif_socket_charge(USER_TRUSTED), user_of_uid(USER + 1));
+}
+
+/* Leave this process no descriptor but the one that is to spare. Returns the limit before. */
+static struct rlimit take_all_descriptors(void)
+{
+	struct rlimit before, limit;
+
+	server.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(server.spare_fd >= 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)server.spare_fd + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return before;
+}
+
+TEST(listen_accept__tells_who_is_turned_away)
+{
+	struct share_message message = {.type = SHARE_HELLO, .version = SHARE_VERSION};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(address.sun_family);
+	struct rlimit before;
+	int fd;
+
+	fd = server.trusted.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	len = sizeof(address);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+	own = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	assert_int_equal(connect(own, (struct sockaddr *)&address, len), 0);
+	/* It is faster than the owner. */
+	assert_int_equal(message_send(own, &message, NULL, 0), 0);
+	before = take_all_descriptors();
+	assert_int_equal(listen_accept(&server, &server.trusted), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(message_receive(own, &message, NULL), 0);
+	assert_int_equal(message.type, SHARE_WELCOME);
+	assert_int_equal(message.result, -EMFILE);
+	assert_true(server.spare_fd >= 0);
+	close(server.spare_fd);
+	close(fd);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/owner/mads.c: packets to QP 1 of an owner's port, from the wire and from processes.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_mbuf.h>
+
+#include "arbiter_mads.h"
+#include "eal/runtime.h"
+#include "server.h"
+#include "share/message.h"
+#include "test.h"
+#include "wire/build.h"
+#include "wire/packet.h"
+
+#define BUFFERS_MAX 64 /* of a process */
+#define MEMORY	    (32 << 20)
+#define FLOOD	    2000
+
+static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2};
+
+static struct server server; /* of a port that takes nothing: what it is to send stays pending */
+static struct report_set reports;
+static struct share_ring rx[2]; /* what two processes receive */
+static int sockets[2];		/* theirs */
+static uint32_t ids[2];		/* a communication id of each */
+
+static int group_setup(TEST_STATE)
+{
+	const struct runtime_config config = {.memory_bytes = MEMORY};
+	struct address address = {.vlan = VLAN_NONE, .prefix_len = 24};
+	struct port *port = &server.link.port;
+
+	if (runtime_start(&config) != 0)
+		return -1;
+	server.held_max = BUFFERS_MAX;
+	memcpy(port->mac, our_mac, sizeof(our_mac));
+	port->mbuf_bytes = PACKET_FRAME_MAX;
+	port->make_pool_arg = &server;
+	memcpy(address.gid, host, GID_LEN);
+	addresses_add(&server.link.addresses, &address);
+	server.connected = true;
+	return arena_make_pool(port);
+}
+
+static int group_teardown(TEST_STATE)
+{
+	rte_mempool_free(server.link.port.pool);
+	arena_destroy(&server);
+	return 0;
+}
+
+TEST_GROUP(group_setup, group_teardown);
+
+/* A process attaches that shares memory. */
+static void attach(uint16_t n)
+{
+	struct share_message message;
+	int fds[SHARE_FDS], pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(slot_begin(&server, pair[0], -1, false), 0);
+	assert_int_equal(message_receive(pair[1], &message, fds), 0);
+	assert_int_equal(message.welcome.slot, n);
+	for (int i = 0; i < SHARE_FDS; i++)
+		close(fds[i]);
+	/* Else this process has a slot already. */
+	server.slots[n].pid = 1 + n;
+	sockets[n] = pair[1];
+	ids[n] = message.welcome.id_value | 3;
+	share_ring_init(&rx[n], (uint8_t *)server.slots[n].page + share_ring_offset(SHARE_RING_RX),
+			SHARE_RX_WORDS);
+}
+
+static int setup(TEST_STATE)
+{
+	LIST_INIT(&server.groups);
+	LIST_INIT(&server.lanes);
+	report_set_init(&reports);
+	server.reports = &reports;
+	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(blocks_init(&server.blocks), 0);
+	assert_int_equal(arbiter_create(&server.arbiter), 0);
+	memset(&server.totals, 0, sizeof(server.totals));
+	memset(server.handed, 0, sizeof(server.handed));
+	server.spares_icrc = true;
+	for (uint16_t n = 0; n < 2; n++)
+		attach(n);
+	return 0;
+}
+
+static int teardown(TEST_STATE)
+{
+	for (uint16_t n = 0; n < 2; n++) {
+		slot_end(&server, n);
+		close(sockets[n]);
+	}
+	arbiter_destroy(server.arbiter);
+	rte_pktmbuf_free_bulk(server.pending, server.pending_count);
+	server.pending_count = 0;
+	close(server.epoll_fd);
+	/* Nothing keeps a buffer. */
+	assert_int_equal(rte_mempool_in_use_count(server.link.port.pool), 0);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+static void serve(uint16_t slot, uint16_t port)
+{
+	struct cm_port_claim claim = {
+		.space = CM_PS_TCP, .port = port, .any_address = true, .vlan_id = -1};
+	uint32_t id;
+
+	assert_int_equal(arbiter_claim(server.arbiter, slot, &claim, &id), 0);
+	assert_int_equal(arbiter_listen(server.arbiter, slot, id), 0);
+}
+
+/* What a packet is to be. */
+struct wish {
+	bool from_us;
+	bool unsealed;
+	uint32_t qkey, src_qpn;
+	uint16_t pkey;
+	uint8_t opcode;
+	uint32_t len;
+};
+
+static const struct wish from_peer = {
+	.qkey = GSI_QKEY,
+	.src_qpn = GSI_QPN,
+	.pkey = WIRE_PKEY_DEFAULT,
+	.opcode = OPCODE_UD | OPCODE_SEND_ONLY,
+	.len = MAD_LEN,
+};
+
+static struct rte_mbuf *packet(const struct wish *wish, const struct cm_mad *mad)
+{
+	struct path_attr attr = {.vlan_tci = -1, .udp_sport = 0xc000, .hop_limit = 64};
+	const struct bth_fields bth = {
+		.opcode = wish->opcode, .pkey = wish->pkey, .dest_qpn = GSI_QPN};
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+	struct packet_out out = {.frame = rte_pktmbuf_mtod(mbuf, uint8_t *)};
+	uint8_t bytes[MAD_LEN];
+	struct path path;
+
+	assert_int_equal(cm_mad_build(mad, bytes), 0);
+	memcpy(attr.dst_mac, our_mac, sizeof(our_mac));
+	memcpy(attr.src_mac, wish->from_us ? our_mac : peer_mac, sizeof(our_mac));
+	memcpy(attr.sgid, wish->from_us ? host : peer, GID_LEN);
+	memcpy(attr.dgid, host, GID_LEN);
+	assert_int_equal(path_init(&path, &attr), 0);
+	packet_begin(&out, &path, &bth);
+	if ((wish->opcode & OPCODE_SERVICE_MASK) == OPCODE_UD) {
+		struct deth *deth = packet_extend(&out, sizeof(*deth));
+
+		deth->qkey = rte_cpu_to_be_32(wish->qkey);
+		deth->reserved = 0;
+		wire_put24(deth->src_qpn, wish->src_qpn);
+	}
+	packet_payload(&out, FRAG_OWN, bytes, wish->len);
+	out.unsealed = wish->unsealed;
+	mbuf->data_len = (uint16_t)packet_seal(&out);
+	mbuf->pkt_len = mbuf->data_len;
+	return mbuf;
+}
+
+static void come(const struct wish *wish, struct cm_mad mad)
+{
+	mads_input(&server, packet(wish, &mad), 0);
+}
+
+/* Take the next packet of a process; false where it has none. Its buffer comes back at its end. */
+static bool take(uint16_t n, struct cm_mad *mad, struct packet *parsed)
+{
+	static uint8_t frame[PACKET_FRAME_MAX];
+	struct share_packet word;
+	const uint8_t *data;
+	uint64_t value;
+
+	if (share_ring_take(&rx[n], &value, 1) == 0)
+		return false;
+	word = share_unpack(value);
+	data = server.arena + (size_t)word.buffer * server.buffer_stride + word.offset;
+	memcpy(frame, data, word.len);
+	assert_int_equal(packet_parse(frame, word.len, word.flags & SHARE_FLAG_LOCAL, parsed),
+			 PACKET_OK);
+	if (!(word.flags & SHARE_FLAG_LOCAL))
+		assert_true(packet_icrc_ok(parsed));
+	assert_int_equal(cm_mad_parse(parsed->payload, parsed->payload_len, mad), CM_MAD_OK);
+	return true;
+}
+
+static bool takes(uint16_t n, enum cm_message message)
+{
+	struct packet parsed;
+	struct cm_mad mad;
+
+	return take(n, &mad, &parsed) && mad.message == message;
+}
+
+static bool takes_nothing(uint16_t n)
+{
+	return share_ring_count(&rx[n]) == 0;
+}
+
+TEST(mads_input__gives_a_request_to_who_listens)
+{
+	serve(1, PORT);
+	come(&from_peer, req_to(PORT, PEER_ID));
+	assert_true(takes(1, CM_REQ));
+	assert_true(takes_nothing(0));
+	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(server.totals.mads, 1);
+}
+
+TEST(mads_input__answers_for_nobody)
+{
+	struct packet parsed;
+	struct cm_mad mad;
+
+	come(&from_peer, req_to(PORT, PEER_ID));
+	assert_int_equal(server.pending_count, 1);
+	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.pending[0], uint8_t *),
+				      server.pending[0]->data_len, false, &parsed),
+			 PACKET_OK);
+	assert_true(packet_icrc_ok(&parsed));
+	assert_memory_equal(parsed.dgid, peer, GID_LEN);
+	assert_memory_equal(parsed.sgid, host, GID_LEN);
+	assert_memory_equal(rte_pktmbuf_mtod(server.pending[0], uint8_t *), peer_mac, 6);
+	assert_int_equal(parsed.dest_qpn, GSI_QPN);
+	assert_int_equal(parsed.src_qpn, GSI_QPN);
+	assert_int_equal(parsed.qkey, GSI_QKEY);
+	assert_int_equal(cm_mad_parse(parsed.payload, parsed.payload_len, &mad), CM_MAD_OK);
+	assert_int_equal(mad.message, CM_REJ);
+	assert_int_equal(mad.rej.reason, CM_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(server.totals.mads_answered, 1);
+}
+
+TEST(mads_input__gives_the_rest_by_id)
+{
+	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[0]));
+	assert_true(takes(0, CM_RTU));
+	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[1]));
+	assert_true(takes(1, CM_RTU));
+	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[1] ^ 0x80000000));
+	assert_true(takes_nothing(0) && takes_nothing(1));
+	assert_int_equal(server.totals.mads_dropped, 1);
+	assert_int_equal(server.pending_count, 0);
+}
+
+static void dropped(struct wish wish)
+{
+	const uint64_t before = server.totals.mads_dropped;
+
+	come(&wish, req_to(PORT, PEER_ID));
+	assert_int_equal(server.totals.mads_dropped, before + 1);
+	assert_true(takes_nothing(0) && takes_nothing(1));
+	assert_int_equal(server.pending_count, 0);
+}
+
+TEST(mads_input__drops_what_is_no_management_datagram)
+{
+	struct wish wish;
+
+	serve(0, PORT);
+	wish = from_peer;
+	wish.qkey = 0x11111111;
+	dropped(wish);
+	wish = from_peer;
+	wish.src_qpn = 7;
+	dropped(wish);
+	wish = from_peer;
+	wish.pkey = 0x1234;
+	dropped(wish);
+	wish = from_peer;
+	wish.opcode = OPCODE_RC | OPCODE_SEND_ONLY;
+	dropped(wish);
+	wish = from_peer;
+	wish.len = MAD_LEN - 4;
+	dropped(wish);
+	/* The ICRC is wrong. */
+	wish = from_peer;
+	wish.unsealed = true;
+	dropped(wish);
+}
+
+TEST(mads_input__is_for_addresses_of_ours)
+{
+	struct address kept = server.link.addresses.list[0];
+
+	serve(0, PORT);
+	server.link.addresses.list[0].gid[GID_LEN - 1]++;
+	dropped(from_peer);
+	server.link.addresses.list[0] = kept;
+	server.link.addresses.list[0].vlan = 5;
+	dropped(from_peer);
+	server.link.addresses.list[0] = kept;
+}
+
+static void send_on(uint16_t from, struct cm_mad mad)
+{
+	struct wish wish = from_peer;
+
+	wish.from_us = true;
+	/* They trust each other. */
+	wish.unsealed = true;
+	assert_true(forward_send_on(&server, from, packet(&wish, &mad)));
+}
+
+TEST(mads_send_on__goes_from_process_to_process)
+{
+	struct packet parsed;
+	struct cm_mad mad;
+
+	serve(1, PORT);
+	send_on(0, req_to(PORT, ids[0]));
+	assert_true(take(1, &mad, &parsed));
+	assert_int_equal(mad.message, CM_REQ);
+	assert_int_equal(mad.local_id, ids[0]);
+	mad = mad_of(CM_REP, ids[1], ids[0]);
+	mad.rep.qpn = QPN;
+	send_on(1, mad);
+	assert_true(takes(0, CM_REP));
+	assert_int_equal(server.pending_count, 0);
+	/* A connection does not make a lane; its packets do. */
+	assert_int_equal(server.handed[0][1], 0);
+}
+
+TEST(mads_send_on__goes_back_to_its_process)
+{
+	serve(0, PORT);
+	send_on(0, req_to(PORT, ids[0]));
+	assert_true(takes(0, CM_REQ));
+	assert_true(takes_nothing(1));
+}
+
+TEST(mads_send_on__is_answered_where_nobody_listens)
+{
+	struct packet parsed;
+	struct cm_mad mad;
+
+	send_on(1, req_to(PORT, ids[1]));
+	assert_true(take(1, &mad, &parsed));
+	assert_int_equal(mad.message, CM_REJ);
+	assert_int_equal(mad.remote_id, ids[1]);
+	assert_true(takes_nothing(0));
+	assert_int_equal(server.pending_count, 0);
+}
+
+/* The connections of a process that has ended are nobody's. */
+TEST(mads_input__answers_for_a_process_that_has_ended)
+{
+	struct cm_mad dreq = mad_of(CM_DREQ, PEER_ID, ids[1]);
+	struct packet parsed;
+	struct cm_mad mad;
+
+	dreq.dreq_qpn = QPN;
+	serve(1, PORT);
+	slot_end(&server, 1);
+	come(&from_peer, req_to(PORT, PEER_ID));
+	come(&from_peer, dreq);
+	assert_int_equal(server.pending_count, 2);
+	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.pending[1], uint8_t *),
+				      server.pending[1]->data_len, false, &parsed),
+			 PACKET_OK);
+	assert_int_equal(cm_mad_parse(parsed.payload, parsed.payload_len, &mad), CM_MAD_OK);
+	assert_int_equal(mad.message, CM_DREP);
+	assert_true(takes_nothing(0));
+}
+
+/* A process that takes nothing loses what comes, and buffers with it; no more than it may hold. */
+TEST(mads_input__of_a_flood_costs_what_a_process_may_hold)
+{
+	serve(0, PORT);
+	for (uint32_t i = 0; i < FLOOD; i++)
+		come(&from_peer, req_to(PORT, i));
+	assert_true(server.ledger.held[0] <= BUFFERS_MAX);
+	assert_int_equal(server.totals.mads, FLOOD);
+	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[1]));
+	assert_true(takes(1, CM_RTU));
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/owner/slot.c: what a process is given, whatever it asks for. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server.h"
+#include "share/message.h"
+#include "test.h"
+
+#define MAX_QP 4
+#define BEFORE 4 /* slots that a process may have had */
+
+static struct server server; /* without a port, and so without buffers to give */
+static struct report_set reports;
+
+static int setup(TEST_STATE)
+{
+	memset(&server, 0, sizeof(server));
+	LIST_INIT(&server.groups);
+	LIST_INIT(&server.lanes);
+	report_set_init(&reports);
+	server.reports = &reports;
+	server.max_qp = MAX_QP;
+	server.arena_fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(server.epoll_fd >= 0);
+	assert_int_equal(blocks_init(&server.blocks), 0);
+	assert_int_equal(arbiter_create(&server.arbiter), 0);
+	assert_int_equal(ledger_init(&server.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	server.ledger.held_max = 0;
+	return 0;
+}
+
+static int teardown(TEST_STATE)
+{
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		slot_end(&server, i);
+	ledger_fini(&server.ledger);
+	arbiter_destroy(server.arbiter);
+	close(server.epoll_fd);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* This process asks for a slot; returns its own end of the socket, what it was given, and what the
+ * owner makes of it. */
+static int attach_with(struct share_message *message, int *rc, int fds[SHARE_FDS])
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	*rc = slot_begin(&server, pair[0], -1, false);
+	if (*rc != 0)
+		close(pair[0]);
+	assert_int_equal(message_receive(pair[1], message, fds), 0);
+	assert_int_equal(message->type, SHARE_WELCOME);
+	assert_int_equal(message->result, *rc);
+	return pair[1];
+}
+
+static void close_all(int fds[SHARE_FDS])
+{
+	for (int i = 0; i < SHARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+static int attach(struct share_message *message, int *rc)
+{
+	int fds[SHARE_FDS];
+	const int fd = attach_with(message, rc, fds);
+
+	close_all(fds);
+	return fd;
+}
+
+/* Whether the owner is told of something by now, and that is a bell. */
+static bool hears_a_bell(void)
+{
+	struct epoll_event event;
+
+	while (epoll_wait(server.epoll_fd, &event, 1, 0) > 0) {
+		if (event.data.u64 >> 32 == EVENT_BELL)
+			return true;
+	}
+	return false;
+}
+
+TEST(slot_begin__gives_as_many_numbers_as_the_limit_takes)
+{
+	struct share_message message;
+	uint32_t first;
+	int fd, rc;
+
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	first = message.welcome.qpn_first;
+	assert_int_equal(message.welcome.qpn_count, 2 * MAX_QP);
+	assert_int_equal(slot_of(&server, first), message.welcome.slot);
+	assert_int_equal(slot_of(&server, first + 2 * MAX_QP - 1), message.welcome.slot);
+	/* Whatever numbers its queue pairs have themselves: nothing comes there. */
+	assert_int_equal(slot_of(&server, first + 2 * MAX_QP), BLOCK_NONE);
+	assert_int_equal(slot_of(&server, first + BLOCK_QPNS - 1), BLOCK_NONE);
+	assert_int_equal(slot_of(&server, first + BLOCK_QPNS), BLOCK_NONE);
+	close(fd);
+}
+
+TEST(slot_begin__gives_a_whole_block_without_a_limit)
+{
+	struct share_message message;
+	int fd, rc;
+
+	server.max_qp = 0;
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(message.welcome.qpn_count, BLOCK_QPNS);
+	close(fd);
+}
+
+TEST(slot_begin__gives_a_process_one_slot)
+{
+	struct share_message message;
+	int fds[2], rc;
+
+	fds[0] = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	fds[1] = attach(&message, &rc);
+	assert_int_equal(rc, -EBUSY);
+	assert_int_equal(server.live_count, 1);
+	close(fds[1]);
+	close(fds[0]);
+}
+
+TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever)
+{
+	struct share_message message;
+	int fd, rc;
+
+	for (int i = 0; i < BEFORE; i++) {
+		fd = attach(&message, &rc);
+		assert_int_equal(rc, 0);
+		close(fd);
+	}
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, -EUSERS);
+	close(fd);
+	assert_int_equal(server.live_count, 0);
+}
+
+static int claim(uint16_t slot)
+{
+	struct cm_port_claim port = {
+		.space = CM_PS_TCP, .port = 7174, .any_address = true, .vlan_id = -1};
+	uint32_t id;
+
+	return arbiter_claim(server.arbiter, slot, &port, &id);
+}
+
+TEST(slot_begin__gives_communication_ids)
+{
+	struct share_message message;
+	int fd, rc;
+
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(message.welcome.id_mask, IDS_MASK);
+	assert_int_equal(ids_find(&server.arbiter->ids, message.welcome.id_value | 7),
+			 message.welcome.slot);
+	slot_end(&server, message.welcome.slot);
+	assert_int_equal(ids_find(&server.arbiter->ids, message.welcome.id_value | 7), IDS_NONE);
+	close(fd);
+}
+
+/* Though the process goes on, and keeps its buffers. */
+TEST(slot_condemn__frees_ports_at_once)
+{
+	struct share_message message;
+	int fds[2], rc;
+
+	fds[0] = attach(&message, &rc);
+	assert_int_equal(claim(message.welcome.slot), 0);
+	assert_int_equal(claim(message.welcome.slot), -EADDRINUSE);
+	slot_condemn(&server, message.welcome.slot);
+	assert_int_equal(server.slots[message.welcome.slot].state, SLOT_CONDEMNED);
+	fds[1] = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(claim(message.welcome.slot), 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST(slot_begin__gives_nothing_where_the_port_has_gone)
+{
+	struct share_message message;
+	int fd, rc;
+
+	server.lost = true;
+	server.ports = 3;
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, -ENODEV);
+	/* The others may be there still. */
+	assert_int_equal(message.welcome.ports, 3);
+	close(fd);
+}
+
+/* A user has so many isolated slots; and asks for one more. Returns what is answered. */
+static int attach_isolated(uid_t uid, uint32_t count)
+{
+	struct share_message message;
+	int pair[2], rc;
+
+	for (uint32_t i = 0; i < count; i++) {
+		server.slots[i] = (struct slot){.state = SLOT_LIVE,
+						.uid = uid,
+						.user = user_of_uid(uid),
+						.socket = -1,
+						.pidfd = -1,
+						.process_fd = -1,
+						.bell_fd = -1};
+		assert_int_equal(isolated_create(&server.slots[i]), 0);
+	}
+	server.isolated_count = count;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(server_watch(&server, pair[0], EVENT_STRANGER, 0), 0);
+	rc = slot_begin(&server, pair[0], -1, true);
+	if (rc != 0)
+		close(pair[0]);
+	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
+	assert_int_equal(message.result, rc);
+	close(pair[1]);
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		slot_condemn(&server, i);
+	assert_int_equal(server.isolated_count, 0);
+	return rc;
+}
+
+TEST(slot_begin__gives_a_user_half_of_the_isolated_slots)
+{
+	const uid_t own = geteuid(), user = own != 0 ? own : 65534;
+
+	if (own == 0)
+		assert_int_equal(attach_isolated(0, SERVER_ISOLATED_MAX - 1), 0);
+	/* A socket's user is who makes it. */
+	assert_int_equal(seteuid(user), 0);
+	assert_int_equal(attach_isolated(user, SERVER_ISOLATED_USER_MAX - 1), 0);
+	assert_int_equal(attach_isolated(user, SERVER_ISOLATED_USER_MAX), -ENOSPC);
+	/* What others have does not count, until all are taken. */
+	assert_int_equal(attach_isolated(user + 1, SERVER_ISOLATED_MAX - 1), 0);
+	assert_int_equal(attach_isolated(user + 1, SERVER_ISOLATED_MAX), -ENOSPC);
+	assert_int_equal(seteuid(own), 0);
+}
+
+TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell)
+{
+	const uint64_t full = UINT64_MAX - 1, one = 1;
+	struct share_message message;
+	int fds[SHARE_FDS], others[SHARE_FDS];
+	int fd, other, rc;
+
+	fd = attach_with(&message, &rc, fds);
+	assert_int_equal(rc, 0);
+	assert_false(hears_a_bell());
+	assert_int_equal(write(fds[SHARE_FD_OWNER], &full, sizeof(full)), sizeof(full));
+	assert_true(hears_a_bell());
+	close(fd);
+	other = attach_with(&message, &rc, others);
+	assert_int_equal(rc, 0);
+	assert_false(hears_a_bell());
+	assert_int_equal(write(others[SHARE_FD_OWNER], &one, sizeof(one)), sizeof(one));
+	assert_true(hears_a_bell());
+	/* Nobody listens to a process that is not there any more, though it keeps its bell. */
+	slot_end(&server, message.welcome.slot);
+	assert_int_equal(write(others[SHARE_FD_OWNER], &one, sizeof(one)), sizeof(one));
+	assert_false(hears_a_bell());
+	close_all(fds);
+	close_all(others);
+	close(other);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Both ends of a memif wire in one test. */
+#ifndef MEMIF_ENDS_H
+#define MEMIF_ENDS_H
+
+#include "memif_port.h"
+#include "port/port.h"
+
+/** The wire's socket. */
+extern char ends_path[64];
+
+/** Before and after all tests: a directory for it. */
+int ends_set_up(void **state);
+int ends_tear_down(void **state);
+
+/** Open a port in a role, with more arguments, but without packet buffers: nothing is received. */
+void ends_open(struct port *port, const char *role, const char *more);
+
+/** For port.make_pool. */
+int ends_make_no_pool(struct port *port);
+void ends_close(struct port *port);
+
+/** As many looks as two ends need for all their messages, and some more. */
+void ends_tend(struct port *a, struct port *b);
+
+/** Packets go both ways, and wake who has asked for that. */
+void ends_expect_traffic(struct port *a, struct port *b);
+
+/** Knock at the server's door. */
+int ends_connect(void);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/port/memif_args.c: arguments, and what lies where the socket shall be. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "memif_args.h"
+#include "test.h"
+
+static char dir[] = "/tmp/uroce-memif-XXXXXX";
+static char path[64];
+static struct devargs d;
+
+static int group_set_up(TEST_STATE)
+{
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/wire", dir);
+	return 0;
+}
+
+static int group_tear_down(TEST_STATE)
+{
+	return rmdir(dir);
+}
+
+TEST_GROUP(group_set_up, group_tear_down);
+
+static int tear_down(TEST_STATE)
+{
+	unlink(path);
+	return 0;
+}
+
+TEST_FIXTURE(NULL, tear_down);
+
+static int log_file, log_before;
+
+/* What is logged goes to a file of ours until log_expect. */
+static void log_begin(void)
+{
+	log_file = memfd_create("log", MFD_CLOEXEC);
+	log_before = dup(STDERR_FILENO);
+	assert_true(log_file >= 0 && log_before >= 0);
+	assert_int_equal(dup2(log_file, STDERR_FILENO), STDERR_FILENO);
+}
+
+static void log_expect(const char *part)
+{
+	char text[1024];
+	ssize_t len;
+
+	assert_int_equal(dup2(log_before, STDERR_FILENO), STDERR_FILENO);
+	len = pread(log_file, text, sizeof(text) - 1, 0);
+	close(log_before);
+	close(log_file);
+	assert_true(len > 0);
+	text[len] = '\0';
+	assert_non_null(strstr(text, part));
+}
+
+static int prepare(const char *role, const char *more)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "net_memif0,role=%s,socket=%s%s", role, path, more);
+	assert_int_equal(devargs_parse(text, &d), 0);
+	return memif_prepare(&d);
+}
+
+/* A socket like the driver's; greets who comes, if it shall. */
+static int listen_as(const char *name, int type)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	strcpy(addr.sun_path, name);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	if (type != SOCK_DGRAM)
+		assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+static int listen_at(const char *name)
+{
+	return listen_as(name, SOCK_SEQPACKET);
+}
+
+TEST(memif_prepare__fills_in_what_the_user_left_out)
+{
+	unsigned long number = 0;
+	char value[32];
+
+	assert_int_equal(prepare("server", ",socket-abstract=no,rsize=11"), 0);
+	assert_int_equal(devargs_get_number(&d, "bsize", &number), 0);
+	assert_true(number >= 4096 + 128);
+	assert_int_equal(devargs_get_number(&d, "rsize", &number), 0);
+	assert_int_equal(number, 11);
+	assert_true(devargs_get(&d, "mac", value, sizeof(value)));
+}
+
+TEST(memif_prepare__a_path_is_a_file_unless_told_otherwise)
+{
+	char value[8];
+
+	assert_int_equal(prepare("client", ""), 0);
+	assert_true(devargs_get(&d, "socket-abstract", value, sizeof(value)));
+	assert_string_equal(value, "no");
+	assert_int_equal(prepare("client", ",socket-abstract=yes"), 0);
+	assert_true(devargs_get(&d, "socket-abstract", value, sizeof(value)));
+	assert_string_equal(value, "yes");
+	devargs_parse("net_memif0,socket=name", &d);
+	assert_int_equal(memif_prepare(&d), 0);
+	assert_false(devargs_get(&d, "socket-abstract", value, sizeof(value)));
+}
+
+TEST(memif_prepare__both_ends_have_macs_that_stay)
+{
+	char server[32], client[32], again[32], other[32];
+	unsigned int first;
+
+	prepare("server", "");
+	devargs_get(&d, "mac", server, sizeof(server));
+	prepare("client", "");
+	devargs_get(&d, "mac", client, sizeof(client));
+	prepare("server", "");
+	devargs_get(&d, "mac", again, sizeof(again));
+	prepare("server", ",id=1");
+	devargs_get(&d, "mac", other, sizeof(other));
+	assert_string_equal(server, again);
+	assert_string_not_equal(server, client);
+	assert_string_not_equal(server, other);
+	assert_int_equal(sscanf(server, "%2x:", &first), 1);
+	assert_int_equal(first & 3, 2); /* locally administered, no group */
+}
+
+TEST(memif_prepare__removes_what_a_killed_server_left)
+{
+	close(listen_at(path));
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(prepare("client", ",socket-abstract=no"), 0);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(prepare("server", ",socket-abstract=no"), 0);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+TEST(memif_prepare__leaves_a_live_server_alone)
+{
+	const int fd = listen_at(path);
+
+	assert_int_equal(prepare("server", ",socket-abstract=no"), -EADDRINUSE);
+	assert_int_equal(access(path, F_OK), 0);
+	close(fd);
+}
+
+TEST(memif_prepare__leaves_other_programs_sockets_alone)
+{
+	static const int types[] = {SOCK_STREAM, SOCK_DGRAM};
+
+	for (int i = 0; i < 2; i++) {
+		const int fd = listen_as(path, types[i]);
+
+		assert_int_equal(prepare("server", ""), -EADDRINUSE);
+		assert_int_equal(access(path, F_OK), 0);
+		close(fd);
+		/* Nobody's any more. */
+		assert_int_equal(prepare("server", ""), 0);
+		unlink(path);
+	}
+}
+
+TEST(memif_prepare__removes_no_ordinary_file)
+{
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	assert_int_equal(prepare("server", ",socket-abstract=no"), -EEXIST);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+TEST(memif_prepare__refuses_paths_that_cannot_work)
+{
+	char text[256];
+
+	devargs_parse("net_memif0,role=server,socket-abstract=no,socket=relative", &d);
+	assert_int_equal(memif_prepare(&d), -EINVAL);
+	devargs_parse("net_memif0,role=server,socket-abstract=no,socket=/nosuchdir/x", &d);
+	assert_int_equal(memif_prepare(&d), -EACCES);
+	snprintf(text, sizeof(text), "net_memif0,socket=/%0120d", 7);
+	devargs_parse(text, &d);
+	assert_int_equal(memif_prepare(&d), -EINVAL);
+}
+
+/* DPDK's driver has more of them: an argument that is not named is never ignored. */
+TEST(memif_prepare__names_what_it_does_not_have)
+{
+	static const struct {
+		const char *more, *named;
+	} cases[] = {
+		{",zero-copy=yes", "zero-copy=yes"},
+		{",owner-uid=7", "'owner-uid'"},
+		{",pkt-buffer=1", "'pkt-buffer'"},
+		{",flag", "'flag'"},
+		{",ids=1", "'ids'"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		log_begin();
+		assert_int_equal(prepare("client", cases[i].more), -EINVAL);
+		log_expect(cases[i].named);
+	}
+	assert_int_equal(prepare("client", ",zero-copy=no,secret=x,id=3,bsize=8,rsize=2"), 0);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/port/memif_server.c: who is let in to a wire, and who is kept away. */
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "fds.h"
+#include "memif/socket.h"
+#include "memif/wire.h"
+#include "memif_ends.h"
+#include "port/memif_caller.h"
+#include "test.h"
+
+TEST_GROUP(ends_set_up, ends_tear_down);
+
+static bool stuck;
+
+bool __wrap_memif_socket_is_stuck(void);
+
+bool __wrap_memif_socket_is_stuck(void)
+{
+	return stuck;
+}
+
+static const struct memif_port *memif_of(const struct port *port)
+{
+	return port->ops_arg;
+}
+
+/* Whether the server has greeted. */
+static bool is_greeted(int fd)
+{
+	struct memif_message message;
+
+	return recv(fd, &message, sizeof(message), MSG_DONTWAIT) == sizeof(message) &&
+	       message.type == MEMIF_HELLO;
+}
+
+static void say(int fd, const struct memif_message *message, int passed_fd)
+{
+	assert_int_equal(memif_socket_send_with(fd, message, sizeof(*message), passed_fd), 0);
+}
+
+/* One who says who it is, and is silent then. */
+static int begin(struct port *server)
+{
+	const struct memif_message message = {
+		.type = MEMIF_INIT,
+		.init = {.version = MEMIF_VERSION, .mode = MEMIF_MODE_ETHERNET},
+	};
+	const int fd = ends_connect();
+
+	port_tend(server);
+	assert_true(is_greeted(fd));
+	say(fd, &message, -1);
+	port_tend(server);
+	return fd;
+}
+
+/* The first test: another thread closes the descriptors of clients later. */
+TEST(memif_open__leaves_nothing_behind)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct port port = {0};
+	unsigned int before;
+	char text[128];
+
+	snprintf(text, sizeof(text), "net_memif0,role=server,socket=%s", ends_path);
+	port.make_pool = ends_make_no_pool;
+	assert_int_equal(port_prepare(&port, text, 0), 0);
+	/* Somebody else was faster. */
+	strcpy(addr.sun_path, ends_path);
+	assert_int_equal(bind(other, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	before = fds_count();
+	assert_int_equal(port_open(&port), -EADDRINUSE);
+	port_destroy(&port);
+	assert_int_equal(fds_count(), before);
+	close(other);
+	assert_int_equal(unlink(ends_path), 0);
+}
+
+TEST(memif_line_look__keeps_others_away)
+{
+	static const char *const others[] = {",id=2", ",secret=wrong", ""};
+	struct port server, client, other;
+
+	ends_open(&server, "server", ",secret=word");
+	for (size_t i = 0; i < 3; i++) {
+		ends_open(&other, "client", others[i]);
+		ends_tend(&other, &server);
+		assert_false(port_connected(&other));
+		assert_false(port_connected(&server));
+		ends_close(&other);
+	}
+	ends_open(&client, "client", ",secret=word");
+	ends_tend(&client, &server);
+	ends_open(&other, "client", ",secret=word");
+	ends_tend(&other, &server);
+	assert_false(port_connected(&other));
+	ends_expect_traffic(&server, &client);
+	/* Its turn comes. */
+	ends_close(&client);
+	ends_tend(&other, &server);
+	ends_expect_traffic(&server, &other);
+	ends_close(&other);
+	ends_close(&server);
+}
+
+TEST(memif_line_look__strangers_are_in_nobodys_way)
+{
+	struct memif_message message = {.type = MEMIF_CONNECT};
+	struct port server, client;
+	int silent[3 * MEMIF_STRANGERS_MAX];
+
+	ends_open(&server, "server", "");
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+		silent[i] = ends_connect();
+		port_tend(&server);
+		assert_int_equal(recv(silent[i], &message, sizeof(message), 0), sizeof(message));
+		assert_int_equal(message.type, MEMIF_HELLO);
+	}
+	message.type = MEMIF_CONNECT;
+	/* One that is still waited for, and says what makes no sense. */
+	assert_true(send(silent[sizeof(silent) / sizeof(silent[0]) - 1], &message, 100,
+			 MSG_NOSIGNAL) > 0);
+	ends_open(&client, "client", "");
+	ends_tend(&client, &server);
+	ends_expect_traffic(&server, &client);
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
+		close(silent[i]);
+	ends_tend(&client, &server);
+	assert_true(port_connected(&server) && port_connected(&client));
+	ends_close(&client);
+	ends_close(&server);
+}
+
+TEST(memif_line_look__pauses_without_descriptors)
+{
+	struct rlimit before, few;
+	struct port server;
+	struct pollfd tend;
+	int fd;
+
+	ends_open(&server, "server", "");
+	fd = ends_connect();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 3;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	port_tend(&server);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	tend = (struct pollfd){.fd = port_tend_fd(&server), .events = POLLIN};
+	assert_true(memif_of(&server)->pauses);
+	assert_false(is_greeted(fd));
+	/* Who waits there is looked at again after a while, and not without end. */
+	assert_int_equal(poll(&tend, 1, 0), 0);
+	assert_true(port_tend_ms(&server) > 0);
+	port_tend(&server);
+	assert_false(memif_of(&server)->pauses);
+	assert_true(is_greeted(fd));
+	close(fd);
+	ends_close(&server);
+}
+
+TEST(memif_line_look__takes_nobody_when_stuck)
+{
+	struct port server, client;
+	int fd;
+
+	ends_open(&server, "server", "");
+	ends_open(&client, "client", "");
+	fd = ends_connect();
+	stuck = true;
+	ends_tend(&server, &client);
+	assert_true(memif_of(&server)->pauses);
+	assert_false(is_greeted(fd));
+	assert_int_equal(memif_of(&client)->wire_fd, -1);
+	stuck = false;
+	ends_tend(&server, &client);
+	assert_true(is_greeted(fd));
+	ends_expect_traffic(&server, &client);
+	close(fd);
+	ends_close(&client);
+	ends_close(&server);
+}
+
+TEST(memif_line_look__has_patience_for_a_while)
+{
+	struct port server, client;
+	struct memif_port *memif;
+	int fd;
+
+	ends_open(&server, "server", "");
+	ends_open(&client, "client", "");
+	memif = server.ops_arg;
+	fd = begin(&server);
+	assert_int_equal(memif->peer.state, MEMIF_STATE_SETTING_UP);
+	/* As if it had begun just now, however slow this test is. */
+	for (int i = 0; i < 4; i++) {
+		memif->taken_ms += 3600000;
+		port_tend(&client);
+		port_tend(&server);
+		memif->taken_ms -= 3600000;
+	}
+	assert_false(port_connected(&client));
+	memif->taken_ms -= 3600000;
+	ends_tend(&client, &server);
+	ends_expect_traffic(&server, &client);
+	close(fd);
+	ends_close(&client);
+	ends_close(&server);
+}
+
+/* The next client knocks before the last one has gone, and says who it is before that is seen. */
+TEST(memif_line_look__lets_in_who_restarts)
+{
+	struct port server, old, new;
+
+	ends_open(&server, "server", "");
+	ends_open(&old, "client", "");
+	ends_tend(&server, &old);
+	ends_open(&new, "client", "");
+	port_tend(&new);
+	port_tend(&server);
+	port_tend(&new);
+	ends_close(&old);
+	ends_tend(&server, &new);
+	ends_expect_traffic(&server, &new);
+	assert_int_equal(memif_of(&server)->complaints, 0);
+	ends_close(&new);
+	ends_close(&server);
+}
+
+TEST(memif_line_look__says_what_is_wrong)
+{
+	static const struct {
+		const char *arguments;
+		enum memif_complaint complaint;
+	} others[] = {
+		{",id=2,secret=word", MEMIF_WRONG_ID},
+		{",secret=wrong", MEMIF_WRONG_SECRET},
+		{",secret=word", MEMIF_SECOND},
+	};
+	struct port server, client, other;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		ends_open(&server, "server", ",secret=word");
+		ends_open(&client, "client", ",secret=word");
+		ends_tend(&server, &client);
+		assert_int_equal(memif_of(&server)->complaints, 0);
+		ends_open(&other, "client", others[i].arguments);
+		ends_tend(&server, &other);
+		assert_int_equal(memif_of(&server)->complaints, 1u << others[i].complaint);
+		ends_close(&other);
+		ends_close(&client);
+		ends_close(&server);
+	}
+}
+
+TEST(memif_line_look__says_that_memory_is_not_sealed)
+{
+	struct memif_message message = {.type = MEMIF_ADD_REGION, .add_region = {.bytes = 4096}};
+	const int memory = memfd_create("test", MFD_CLOEXEC);
+	struct port server;
+	int fd;
+
+	assert_int_equal(ftruncate(memory, 4096), 0);
+	ends_open(&server, "server", "");
+	fd = begin(&server);
+	say(fd, &message, memory);
+	port_tend(&server);
+	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);
+	assert_int_equal(memif_of(&server)->wire_fd, -1);
+	close(fd);
+	fd = ends_connect();
+	port_tend(&server);
+	/* Nothing is wrong with who only asks whether there is a server. */
+	close(fd);
+	port_tend(&server);
+	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);
+	close(memory);
+	ends_close(&server);
+}
