@@ -72,7 +72,7 @@ static int ablation_measure(struct nic *nic, struct control *control, const stru
 		if (figure->qps > 0)
 			plan.qps = figure->qps;
 		plan.without = without_of(row);
-		rc = run_test(nic, control, &plan, options, &result, error, error_size);
+		rc = measure_test(nic, control, &plan, options, &result, error, error_size);
 		if (rc == 0)
 			table->values[row][i % FIGURES][round] = value_of(figure, &result);
 		if (rc == 0 && options->stop && *options->stop) {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "run.h"
+#include "measure.h"
 
 /**
  * Print the table. Not MT-safe.

@@ -12,15 +12,15 @@
 #include "ablation.h"
 #include "control.h"
 #include "eal/runtime.h"
+#include "measure.h"
 #include "nic.h"
-#include "options.h"
-#include "output.h"
 #include "pair.h"
 #include "passive.h"
 #include "prompt.h"
-#include "run.h"
-#include "serve.h"
+#include "sessions.h"
 #include "sweep.h"
+#include "testroce_options.h"
+#include "testroce_output.h"
 
 #define LONG_TEST_NS UINT64_C(10000000000)
 
@@ -116,7 +116,7 @@ static int measure(struct nic *nic, struct control *control, const struct option
 	struct result result;
 	char error[256] = "";
 
-	if (run_test(nic, control, &options->plan, &how, &result, error, sizeof(error)) != 0 ||
+	if (measure_test(nic, control, &options->plan, &how, &result, error, sizeof(error)) != 0 ||
 	    !write_results(options, &result, error, sizeof(error)))
 		return fail(error);
 	return result.wrong ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -157,8 +157,8 @@ static int run_device(const struct options *options)
 	if (nic_open(&nic) != 0)
 		return EXIT_FAILURE;
 	if (options->listen)
-		code = serve_run(&nic, options->listen, options->once, &stop, error,
-				 sizeof(error)) == 0
+		code = sessions_serve(&nic, options->listen, options->once, &stop, error,
+				      sizeof(error)) == 0
 			       ? EXIT_SUCCESS
 			       : fail(error);
 	else

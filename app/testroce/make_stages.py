@@ -4,7 +4,7 @@
 usage: make_stages.py NM OUTPUT MAP OBJECT...
 
 An object is named after its source: lib/qp/liburoce_qp.a.p/run.c.o is of lib/qp/run.c, and
-app/libtestroce.a.p/testroce_run.c.o of app/testroce/run.c.
+app/libtestroce.a.p/testroce_plan.c.o of app/testroce/plan.c.
 """
 import fnmatch
 import os

@@ -6,9 +6,9 @@
 
 #include <infiniband/verbs.h>
 
+#include "measure.h"
 #include "mode.h"
 #include "passive.h"
-#include "run.h"
 #include "stream.h"
 
 /* Each finds the count of those before it. */

@@ -12,10 +12,10 @@
 #include <infiniband/verbs.h>
 #include <rte_cycles.h>
 
+#include "measure.h"
 #include "mode.h"
 #include "passive.h"
 #include "pattern.h"
-#include "run.h"
 
 #define QUEUE_WR     64
 #define RECEIVES     2
@@ -220,7 +220,7 @@ static int latency_turn(struct run *run)
 		rc = pinger_take(pinger);
 	if (rc == 1) {
 		tsc = rte_rdtsc() - pinger->begin_tsc;
-		run_add_latency(run, is_round_trip(&run->plan) ? tsc / 2 : tsc);
+		measure_add_latency(run, is_round_trip(&run->plan) ? tsc / 2 : tsc);
 		run->completed++;
 	}
 	run->wrong = pinger->wrong;

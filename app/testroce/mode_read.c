@@ -4,10 +4,10 @@
 
 #include <infiniband/verbs.h>
 
+#include "measure.h"
 #include "mode.h"
 #include "passive.h"
 #include "pattern.h"
-#include "run.h"
 #include "stream.h"
 
 /* Overwrite the data of the message before, so that it cannot pass for this message's. */

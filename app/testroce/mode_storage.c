@@ -13,10 +13,10 @@
 #include <rte_cycles.h>
 
 #include "endpoint.h"
+#include "measure.h"
 #include "mode.h"
 #include "passive.h"
 #include "pattern.h"
-#include "run.h"
 
 #define REGION_DEFAULT	 (UINT64_C(256) << 20)
 #define VERIFY_MIN_BYTES 512
@@ -132,7 +132,7 @@ static int storage_complete(struct run *run, const struct ibv_wc *wc)
 		run->status = (int)wc->status;
 		return -EIO;
 	}
-	run_add_latency(run, rte_rdtsc() - io->begin_tsc);
+	measure_add_latency(run, rte_rdtsc() - io->begin_tsc);
 	if (storage->busy)
 		storage_verify(run, io, run->endpoint.memory + index * run->plan.size_bytes);
 	storage->reads += io->is_read;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "options.h"
+#include "testroce_options.h"
 
 struct pair {
 	pid_t child; /* the passive side; 0 in itself */

@@ -16,8 +16,8 @@
 #include <cmdline_socket.h>
 
 #include "nic.h"
-#include "options.h"
-#include "output.h"
+#include "testroce_options.h"
+#include "testroce_output.h"
 #include "worker.h"
 
 #define ERROR_MAX 256
@@ -138,7 +138,7 @@ static void print_qp(uint32_t number, const char *state, uint64_t messages, void
 static void show_result(struct cmdline *cl, void (*show)(FILE *file, const struct result *result))
 {
 	struct result result;
-	bool has_result = run_peek(&result);
+	bool has_result = measure_peek(&result);
 
 	if (!has_result) {
 		pthread_mutex_lock(&prompt.worker.lock);
@@ -165,7 +165,7 @@ static void do_show(void *parsed, struct cmdline *cl, void *data)
 		show_result(cl, output_text);
 	else if (strcmp(command->object, "stages") == 0)
 		show_result(cl, output_stages);
-	else if (run_each_qp(print_qp, cl) == 0)
+	else if (measure_each_qp(print_qp, cl) == 0)
 		cmdline_printf(cl, "no test is running\n");
 }
 
@@ -173,7 +173,7 @@ static void do_clear(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
 	(void)data;
-	if (!run_clear())
+	if (!measure_clear())
 		cmdline_printf(cl, "no test is running\n");
 }
 

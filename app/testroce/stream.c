@@ -10,8 +10,8 @@
 #include <rte_common.h>
 
 #include "endpoint.h"
+#include "measure.h"
 #include "pattern.h"
-#include "run.h"
 
 #define POLL_MAX 32
 #define QP_SHIFT                                                                        \

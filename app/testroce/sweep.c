@@ -17,7 +17,7 @@
 #include "control.h"
 #include "mode.h"
 #include "nic.h"
-#include "output.h"
+#include "testroce_output.h"
 
 #define LOSS_FIGURE "loss"
 #define SERIES_MAX  4
@@ -114,8 +114,8 @@ static FILE *sweep_open(const struct sweep *sweep, const char *name, const char 
 
 static int sweep_test(const struct sweep *sweep, const struct plan *plan, struct result *result)
 {
-	int rc = run_test(sweep->nic, sweep->control, plan, sweep->options, result, sweep->error,
-			  sweep->error_size);
+	int rc = measure_test(sweep->nic, sweep->control, plan, sweep->options, result,
+			      sweep->error, sweep->error_size);
 
 	if (rc != 0)
 		return rc;
@@ -131,7 +131,7 @@ static int sweep_test(const struct sweep *sweep, const struct plan *plan, struct
 /* How large a part of the messages took no longer. */
 static void sweep_write_distribution(const struct sweep *sweep)
 {
-	const struct histogram *latency = run_last_latency();
+	const struct histogram *latency = measure_last_latency();
 	uint64_t seen = 0;
 
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS && latency->count > 0; i++) {

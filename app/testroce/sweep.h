@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "run.h"
+#include "measure.h"
 
 /**
  * Measure all series, and write results.json, results.csv and a gnuplot script and an SVG a figure

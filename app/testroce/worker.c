@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "nic.h"
-#include "output.h"
+#include "testroce_output.h"
 
 #define TURN_NS \
 	1000000 /* between tests the device answers at least that often, in every progress mode */
@@ -20,8 +20,8 @@ static void worker_test(struct worker *worker)
 	int rc;
 
 	pthread_mutex_unlock(&worker->lock);
-	rc = run_test(worker->nic, worker->control, &worker->plan, &how, &result, error,
-		      sizeof(error));
+	rc = measure_test(worker->nic, worker->control, &worker->plan, &how, &result, error,
+			  sizeof(error));
 	if (rc == 0)
 		output_text(stdout, &result);
 	else

@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "measure.h"
 #include "plan.h"
-#include "run.h"
 
 enum worker_state { WORKER_IDLE, WORKER_WANTED, WORKER_RUNNING, WORKER_QUIT };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "show.h"
+#include "ctl_show.h"
 
 enum command_object {
 	COMMAND_DEV,

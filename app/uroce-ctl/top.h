@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "show.h"
+#include "ctl_show.h"
 
 /**
  * Show processes and queue pairs, over and over, until `q` is pressed.

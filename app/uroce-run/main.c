@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "config/settings.h"
 #include "launch.h"
-#include "options.h"
+#include "run_check.h"
+#include "run_options.h"
 
 static int fail(int code, const char *error)
 {

@@ -20,11 +20,11 @@
 #include "eal/cpu.h"
 #include "names.h"
 #include "notify.h"
-#include "options.h"
 #include "owner/serve.h"
 #include "report/set.h"
 #include "report/telemetry.h"
 #include "share/message.h"
+#include "uroced_options.h"
 
 #define SLEEP_MS    100
 #define SPIN_NS	    20000 /* without work before it sleeps, where no other thread wants the CPU */

@@ -376,8 +376,9 @@ static int tx_put_in_offer(struct tx *tx, struct packet_out *out, uint32_t qpn)
 }
 
 /*
- * Packets that follow each other count up, as the kernel lets those do that it parts (psock/run.h).
- * One that is sent again follows none, and none follows it: maybe the peer takes no runs.
+ * Packets that follow each other count up, as the kernel lets those do that it parts
+ * (psock/packet_run.h). One that is sent again follows none, and none follows it: maybe the peer
+ * takes no runs.
  */
 static uint16_t tx_next_id(struct tx *tx, bool again)
 {

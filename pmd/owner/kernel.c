@@ -10,7 +10,7 @@
 #include <rte_ether.h>
 
 #include "config/settings.h"
-#include "port/plan.h"
+#include "port/ethdev_plan.h"
 #include "server.h"
 
 /* Of the room in the port: the rest is for the processes. */
@@ -37,7 +37,8 @@ static int kernel_open_port(struct server *server, const char *name)
 	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->mac);
 	snprintf(text, sizeof(text), "net_tap_kernel%u,iface=%s,mac=%s", server->number, name, mac);
 	/* Its driver carries no more. */
-	rc = port_prepare(kernel, text, RTE_MIN(port->mtu_bytes, (uint32_t)PLAN_MTU_DEFAULT));
+	rc = port_prepare(kernel, text,
+			  RTE_MIN(port->mtu_bytes, (uint32_t)ETHDEV_PLAN_MTU_DEFAULT));
 	if (rc != 0)
 		return rc;
 	kernel->mbuf_bytes = port->mbuf_bytes;

@@ -22,9 +22,9 @@
 #include "eal/eal_log.h"
 #include "eal/footprint.h"
 #include "netdev/netdev.h"
-#include "nic.h"
+#include "pci.h"
 #include "port/drivers.h"
-#include "port/plan.h"
+#include "port/ethdev_plan.h"
 
 #define FRAME_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN)
 #define DESCRIPTORS    1024
@@ -54,12 +54,12 @@ static int ethdev_probe(struct ethdev *dev)
 		return 0;
 	}
 	if (devargs->bus == DEVARGS_PCI)
-		return nic_explain(devargs->name);
+		return pci_explain(devargs->name);
 	return ethdev_error(dev->port, "is no Ethernet port", rc);
 }
 
 static int ethdev_apply(const struct ethdev *dev, const struct rte_eth_dev_info *info,
-			const struct plan *plan)
+			const struct ethdev_plan *plan)
 {
 	struct rte_eth_rxconf rxconf = info->default_rxconf;
 	struct rte_eth_txconf txconf = info->default_txconf;
@@ -91,30 +91,30 @@ static int ethdev_make_pool(const struct ethdev *dev)
 static int ethdev_configure(struct ethdev *dev)
 {
 	struct port *port = dev->port;
-	struct plan_wish wish = {
+	struct ethdev_plan_wish wish = {
 		.mtu_bytes = port->mtu_bytes,
 		.mbuf_bytes = port->mbuf_bytes,
 		.keeps_mtu = !dev->is_hardware,
 	};
 	struct rte_eth_dev_info info;
-	struct plan plan;
+	struct ethdev_plan plan;
 	int rc;
 
 	rc = rte_eth_dev_info_get(dev->id, &info);
 	if (rc != 0)
 		return ethdev_error(port, "tells nothing of itself", rc);
-	port->dma = nic_dma(port);
+	port->dma = pci_dma(port);
 	wish.interrupts = port->dma == PORT_DMA_IOMMU || devargs_is(&port->devargs, TAP_DRIVER);
 	/* Whose pool is made elsewhere sends nothing but what is in its buffers. */
 	wish.dma = port->dma == PORT_DMA_IOMMU && !port->make_pool;
-	plan_make(&info, &wish, &plan);
+	ethdev_plan_make(&info, &wish, &plan);
 	port->mbuf_bytes = plan.mbuf_bytes;
 	rc = ethdev_make_pool(dev);
 	if (rc != 0)
 		return rc;
 	do
 		rc = ethdev_apply(dev, &info, &plan);
-	while (rc != 0 && plan_reduce(&info, &plan));
+	while (rc != 0 && ethdev_plan_reduce(&info, &plan));
 	if (rc != 0)
 		return ethdev_error(port, "cannot be configured", rc);
 	port->checks_sums = plan.checks_sums;
@@ -194,7 +194,7 @@ static int ethdev_bring_up(struct ethdev *dev)
 	rc = ethdev_start(dev);
 	if (rc != 0)
 		return ethdev_error(dev->port, "does not start", rc);
-	nic_watch(dev);
+	pci_watch(dev);
 	if (devargs_is(&dev->port->devargs, TAP_DRIVER))
 		ethdev_find_tap(dev);
 	return ethdev_learn(dev);
@@ -271,17 +271,17 @@ static bool ethdev_link_up(void *arg, bool connected)
 
 static bool ethdev_arm(void *arg)
 {
-	return nic_arm(arg);
+	return pci_arm(arg);
 }
 
 static void ethdev_disarm(void *arg)
 {
-	nic_disarm(arg);
+	pci_disarm(arg);
 }
 
 static bool ethdev_lost(void *arg)
 {
-	return nic_is_gone(arg);
+	return pci_is_gone(arg);
 }
 
 static void ethdev_lose(void *arg)
@@ -289,7 +289,7 @@ static void ethdev_lose(void *arg)
 	struct ethdev *dev = arg;
 
 	dev->removed = true;
-	nic_give_up(dev);
+	pci_give_up(dev);
 }
 
 /* virtio-user tells its back end, which may have gone, and would have the program killed for that.
@@ -370,7 +370,7 @@ int ethdev_prepare(struct port *port)
 	/* virtio-user, for one, is a virtual device whose rings hold buffers as a NIC's do. */
 	dev->is_hardware = true;
 	port_size_buffers(port,
-			  RTE_MAX(port->mtu_bytes, (uint32_t)PLAN_MTU_DEFAULT) +
+			  RTE_MAX(port->mtu_bytes, (uint32_t)ETHDEV_PLAN_MTU_DEFAULT) +
 				  (uint32_t)FRAME_OVERHEAD,
 			  MBUFS_HARDWARE);
 	return rc;

@@ -10,8 +10,8 @@
 
 #include <linux/virtio_net.h>
 
+#include "psock/packet_run.h"
 #include "psock/psock.h"
-#include "psock/run.h"
 #include "psock/split.h"
 
 /* The ring's frame: the longest packet and the kernel's header before it, in whole pages. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroced/options.c. */
+/* Tests of app/uroced/uroced_options.c. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "options.h"
 #include "test.h"
+#include "uroced_options.h"
 
 #define NO_FILE "/nonexistent/uroce.conf"
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "fake.h"
+#include "fake_device.h"
 
 #define PLACES 4 /* in a row, used again and again */
 

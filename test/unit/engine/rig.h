@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
-#include "fake.h"
+#include "fake_device.h"
 #include "telemetry/counters.h"
 
 #define PATIENCE_MS 20000 /* for things that happen at once on an idle machine */

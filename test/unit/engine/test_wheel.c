@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/wheel.h"
-#include "fake.h"
+#include "fake_device.h"
 #include "test.h"
 
 #define SLOT_NS	 (UINT64_C(1) << WHEEL_SLOT_SHIFT)

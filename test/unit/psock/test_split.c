@@ -6,7 +6,7 @@
 
 #include "frames.h"
 #include "offload.h"
-#include "psock/run.h"
+#include "psock/packet_run.h"
 #include "psock/split.h"
 #include "test.h"
 

@@ -3,7 +3,7 @@
 #ifndef TEST_VERBS_DOMAINS_H
 #define TEST_VERBS_DOMAINS_H
 
-#include "fake.h"
+#include "fake_provider.h"
 
 /* A call that returns a pointer fails. */
 #define assert_refused(call, error)             \

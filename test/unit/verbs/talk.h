@@ -3,7 +3,7 @@
 #ifndef TEST_VERBS_TALK_H
 #define TEST_VERBS_TALK_H
 
-#include "fake.h"
+#include "fake_provider.h"
 
 #define TALK_BYTES 8192
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Address handles. */
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

@@ -2,7 +2,7 @@
 /* Reply addresses from received datagrams. */
 #include <string.h>
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

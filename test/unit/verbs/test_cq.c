@@ -5,7 +5,7 @@
 
 #include "queue/cq.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 static void *list_when_cancelled(void *arg)

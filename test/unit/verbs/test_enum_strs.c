@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST(strs__name_their_values)

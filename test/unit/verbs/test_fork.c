@@ -8,7 +8,7 @@
 
 #include "private.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

@@ -7,7 +7,7 @@
 
 #include "private.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 /* Different bytes everywhere, so that no two fields can be exchanged. */

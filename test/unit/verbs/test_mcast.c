@@ -2,7 +2,7 @@
 /* Multicast: datagrams to all queue pairs that are attached to a group. */
 #include <string.h>
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

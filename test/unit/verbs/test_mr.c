@@ -7,7 +7,7 @@
 #include "mem/key_table.h"
 #include "mem/mr.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

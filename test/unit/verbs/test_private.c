@@ -2,7 +2,7 @@
 /* What drivers of other devices find. */
 #include "private.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 /* As a driver declares them, with parameters that nobody looks at. */

@@ -2,7 +2,7 @@
 /* Queue pairs. */
 #include "qp/qp.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

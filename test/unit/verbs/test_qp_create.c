@@ -3,7 +3,7 @@
 #include "device/limits.h"
 #include "qp/qp.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

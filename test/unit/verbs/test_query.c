@@ -2,7 +2,7 @@
 /* Questions about device, port, GIDs, partition keys. */
 #include <string.h>
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "private.h"
 #include "test.h"
 

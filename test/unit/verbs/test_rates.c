@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Static rates; test/abi compares all of them with the system's library. */
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST(rate_to_mult__and_back)

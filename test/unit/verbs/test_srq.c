@@ -4,7 +4,7 @@
 
 #include "queue/srq.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

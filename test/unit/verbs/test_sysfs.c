@@ -7,7 +7,7 @@
 
 #include "private.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 static char dir[] = "/tmp/uroce-test-XXXXXX";

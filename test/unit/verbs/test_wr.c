@@ -5,7 +5,7 @@
 #include "base/verbs_later.h"
 #include "wire/headers.h"
 
-#include "fake.h"
+#include "fake_provider.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);

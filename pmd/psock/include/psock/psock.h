@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A packet socket as a port of mbufs. The kernel takes and gives a run of packets as one long
- * packet (psock/run.h).
+ * packet (psock/packet_run.h).
  *
  * Frames are received from a ring, whose slots have room for the longest run. They are sent by
  * system calls; one call takes all packets that wait, and a run is one packet to it. The interface

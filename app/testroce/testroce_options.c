@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of testroce: a port as for uroce-run, and a test. */
+#include "testroce_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/command_line.h"
+
+const char options_help[] =
+	"Usage: testroce [EAL OPTION... --] [PORT] [--listen [ADDR:]PORT | --connect ADDR[:PORT]] "
+	"[OPTION...]\n"
+	"\n"
+	"Measure RDMA on a network port: between two of these, or with both sides in one.\n"
+	"\n"
+	"The port, as for uroce-run; without one, that of a running uroced:\n"
+	"  --netdev IFACE       a kernel interface\n"
+	"  --port DEVARGS       a DPDK device, with --ip ADDR/LEN...\n"
+	"  --socket PATH        the uroced that listens there (default: " SETTINGS_DEFAULT_SOCKET
+	")\n"
+	"  --name NAME, --mtu BYTES, --progress MODE, --log-level LEVEL\n"
+	"\n"
+	"The sides:\n"
+	"  --listen [ADDR:]PORT serve whoever connects\n"
+	"  --once               and end when all who came have gone\n"
+	"  --pair               both, in two processes with shared memory between them; no port\n"
+	"  --connect ADDR[:PORT] measure with the testroce that listens there\n"
+	"  -i, --interactive    take commands at a prompt; \"help\" lists them\n"
+	"\n"
+	"The test; numbers may end in K, M or G:\n"
+	"  --mode MODE          write (default), read, send, atomic, latency,\n"
+	"                       source, sink, null (regions), storage or incast\n"
+	"  --op OP              of latency: write (default), read, send or atomic\n"
+	"  --size BYTES         of a message (default: 64K; 4K for storage, 8 for atomic and "
+	"latency)\n"
+	"  --qps N              queue pairs (default: 1)\n"
+	"  --depth N            messages under way, of each queue pair (default: 64)\n"
+	"  --path-mtu N         256 to 4096 (default: 1024)\n"
+	"  --batch N            work requests in one post (default: 1)\n"
+	"  --signal N           one completion for so many messages (default: depth / 4, at most "
+	"16)\n"
+	"  --read-percent N     READs of the storage mode (default: 70)\n"
+	"  --inline BYTES       messages up to that are posted inline (default: 64)\n"
+	"  --region BYTES       memory that messages cycle through (default: a place each)\n"
+	"  --seconds S          how long (default: 2; 0: until it is stopped), or\n"
+	"  --messages N         how many\n"
+	"  --verify             check every message's bytes where they arrive\n"
+	"  --loss N             lose so many of a million packets, on both sides\n"
+	"  --without LIST       do without these optimisations, on both sides\n"
+	"                       (names: see the manual page of uroce-run)\n"
+	"  --seed N             of what is random\n"
+	"\n"
+	"What is told:\n"
+	"  --stats-period S     a line of figures each time (default: 10 in tests longer than "
+	"that)\n"
+	"  --json FILE          write results as JSON, a line a test\n"
+	"  --csv FILE           write results as CSV\n"
+	"  --stages             tell where the cycles go, by stage of the packet path\n"
+	"  --ablation           a table of what each optimisation brings\n"
+	"  --sweep FOLDER       walk sizes, depths and queue pairs; write JSON, CSV and plots\n"
+	"  --help, --version\n"
+	"\n"
+	"Examples:\n"
+	"  testroce --port net_memif0,socket=/run/x.sock,role=server --ip 10.0.0.1/24 --listen "
+	"19790\n"
+	"  testroce --port net_memif0,socket=/run/x.sock,role=client --ip 10.0.0.2/24 \\\n"
+	"           --connect 127.0.0.1 --mode latency --op send --size 64\n";
+
+#define SERIES_NS UINT64_C(500000000) /* of one test of many */
+
+enum {
+	CODE_NETDEV = 256,
+	CODE_PORT,
+	CODE_IP,
+	CODE_SOCKET,
+	CODE_LAST_SETTING,
+	CODE_PLAN,
+	CODE_PATH_MTU,
+	CODE_VERIFY,
+	CODE_LISTEN,
+	CODE_CONNECT,
+	CODE_ONCE,
+	CODE_PAIR,
+	CODE_INTERACTIVE,
+	CODE_ABLATION,
+	CODE_STAGES,
+	CODE_SWEEP,
+	CODE_JSON,
+	CODE_CSV,
+	CODE_PERIOD,
+	CODE_HELP,
+	CODE_VERSION,
+};
+
+/* Options up to CODE_LAST_SETTING have the names of settings, those of CODE_PLAN the names of a
+ * plan. */
+static const struct option long_options[] = {
+	{"netdev", required_argument, NULL, CODE_NETDEV},
+	{"port", required_argument, NULL, CODE_PORT},
+	{"ip", required_argument, NULL, CODE_IP},
+	{"socket", required_argument, NULL, CODE_SOCKET},
+	{"name", required_argument, NULL, CODE_LAST_SETTING},
+	{"mtu", required_argument, NULL, CODE_LAST_SETTING},
+	{"progress", required_argument, NULL, CODE_LAST_SETTING},
+	{"log-level", required_argument, NULL, CODE_LAST_SETTING},
+	{"mode", required_argument, NULL, CODE_PLAN},
+	{"op", required_argument, NULL, CODE_PLAN},
+	{"size", required_argument, NULL, CODE_PLAN},
+	{"qps", required_argument, NULL, CODE_PLAN},
+	{"depth", required_argument, NULL, CODE_PLAN},
+	{"batch", required_argument, NULL, CODE_PLAN},
+	{"signal", required_argument, NULL, CODE_PLAN},
+	{"inline", required_argument, NULL, CODE_PLAN},
+	{"read-percent", required_argument, NULL, CODE_PLAN},
+	{"region", required_argument, NULL, CODE_PLAN},
+	{"seconds", required_argument, NULL, CODE_PLAN},
+	{"messages", required_argument, NULL, CODE_PLAN},
+	{"seed", required_argument, NULL, CODE_PLAN},
+	{"loss", required_argument, NULL, CODE_PLAN},
+	{"without", required_argument, NULL, CODE_PLAN},
+	{"path-mtu", required_argument, NULL, CODE_PATH_MTU},
+	{"verify", no_argument, NULL, CODE_VERIFY},
+	{"listen", required_argument, NULL, CODE_LISTEN},
+	{"connect", required_argument, NULL, CODE_CONNECT},
+	{"interactive", no_argument, NULL, CODE_INTERACTIVE},
+	{"once", no_argument, NULL, CODE_ONCE},
+	{"pair", no_argument, NULL, CODE_PAIR},
+	{"stages", no_argument, NULL, CODE_STAGES},
+	{"ablation", no_argument, NULL, CODE_ABLATION},
+	{"sweep", required_argument, NULL, CODE_SWEEP},
+	{"json", required_argument, NULL, CODE_JSON},
+	{"csv", required_argument, NULL, CODE_CSV},
+	{"stats-period", required_argument, NULL, CODE_PERIOD},
+	{"help", no_argument, NULL, CODE_HELP},
+	{"version", no_argument, NULL, CODE_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+int options_eal_end(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--") == 0)
+			return i;
+	return 0;
+}
+
+static int set_period(struct options *options, const char *value, char *error, size_t error_size)
+{
+	char *end;
+	const double seconds = strtod(value, &end);
+
+	if (end == value || *end != '\0' || !(seconds >= 0.1 && seconds <= 1e6)) {
+		snprintf(error, error_size, "stats-period: '%s' is not a time from 0.1", value);
+		return -1;
+	}
+	options->period_ns = (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
+/* Values that were given by name, and are completed when all options are known. */
+struct given {
+	bool seconds, port;
+};
+
+static int options_take(struct options *options, int code, const char *name, struct given *given,
+			char *error, size_t error_size)
+{
+	given->port |= code == CODE_NETDEV || code == CODE_PORT;
+	given->seconds |= strcmp(name, "seconds") == 0;
+	options->has_size |= strcmp(name, "size") == 0;
+	if (code <= CODE_LAST_SETTING)
+		return settings_set(&options->settings, name, optarg, error, error_size);
+	switch (code) {
+	case CODE_PLAN:
+		return plan_set(&options->plan, name, optarg, error, error_size);
+	case CODE_PATH_MTU:
+		return plan_set(&options->plan, "mtu", optarg, error, error_size);
+	case CODE_VERIFY:
+		options->plan.verify = 1;
+		return 0;
+	case CODE_LISTEN:
+		options->listen = optarg;
+		return 0;
+	case CODE_CONNECT:
+		options->connect = optarg;
+		return 0;
+	case CODE_ONCE:
+		options->once = true;
+		return 0;
+	case CODE_PAIR:
+		options->pair = true;
+		return 0;
+	case CODE_INTERACTIVE:
+		options->interactive = true;
+		return 0;
+	case CODE_ABLATION:
+		options->ablation = true;
+		return 0;
+	case CODE_STAGES:
+		options->stages = true;
+		return 0;
+	case CODE_SWEEP:
+		options->sweep = optarg;
+		return 0;
+	case CODE_JSON:
+		options->json = optarg;
+		return 0;
+	case CODE_CSV:
+		options->csv = optarg;
+		return 0;
+	default:
+		return set_period(options, optarg, error, error_size);
+	}
+}
+
+/* The port is known when the two have parted. */
+static enum options_result options_finish_pair(struct options *options, const struct given *given,
+					       char *error, size_t error_size)
+{
+	if (given->port || options->settings.socket[0] != '\0' || options->listen ||
+	    options->connect) {
+		snprintf(error, error_size,
+			 "--pair makes a port of its own, and both sides: none is to be named");
+		return OPTIONS_BAD;
+	}
+	return plan_check(&options->plan, error, error_size) < 0 ? OPTIONS_BAD : OPTIONS_RUN;
+}
+
+static enum options_result options_finish(struct options *options, const struct given *given,
+					  const char *default_socket, char *error,
+					  size_t error_size)
+{
+	if (options->listen && options->connect) {
+		snprintf(error, error_size, "--listen and --connect are for two processes");
+		return OPTIONS_BAD;
+	}
+	if (options->ablation + (options->sweep != NULL) + options->interactive +
+		    (options->listen != NULL) >
+	    1) {
+		snprintf(error, error_size,
+			 "--ablation, --sweep, --listen and -i do not go together");
+		return OPTIONS_BAD;
+	}
+	if ((options->ablation || options->sweep) && !given->seconds)
+		options->plan.duration_ns = SERIES_NS;
+	/* At the prompt there is a command for its end. */
+	if (options->interactive && !given->seconds)
+		options->plan.duration_ns = 0;
+	if (!options->has_size)
+		plan_default_size(&options->plan);
+	if (options->pair)
+		return options_finish_pair(options, given, error, error_size);
+	if (!given->port && options->settings.socket[0] == '\0' &&
+	    settings_set(&options->settings, "socket", default_socket, error, error_size) < 0)
+		return OPTIONS_BAD;
+	if (settings_check(&options->settings, error, error_size) < 0 ||
+	    plan_check(&options->plan, error, error_size) < 0)
+		return OPTIONS_BAD;
+	return OPTIONS_RUN;
+}
+
+enum options_result options_parse(int argc, char **argv, const char *default_socket,
+				  struct options *options, char *error, size_t error_size)
+{
+	struct given given = {0};
+	int code, index = 0;
+
+	memset(options, 0, sizeof(*options));
+	settings_init(&options->settings);
+	plan_init(&options->plan);
+	command_line_rewind();
+	while ((code = getopt_long(argc, argv, "i", long_options, &index)) != -1) {
+		if (code == 'i')
+			code = CODE_INTERACTIVE;
+		if (code == CODE_HELP)
+			return OPTIONS_HELP;
+		if (code == CODE_VERSION)
+			return OPTIONS_VERSION;
+		if (code == '?') {
+			snprintf(error, error_size,
+				 "'%s' is unknown, ambiguous, or lacks its value; see --help",
+				 argv[optind - 1]);
+			return OPTIONS_BAD;
+		}
+		if (options_take(options, code, long_options[index].name, &given, error,
+				 error_size) < 0)
+			return OPTIONS_BAD;
+	}
+	if (optind < argc) {
+		snprintf(error, error_size, "'%s' is no option; see --help", argv[optind]);
+		return OPTIONS_BAD;
+	}
+	return options_finish(options, &given, default_socket, error, error_size);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Device arguments: drivers are only loaded in the program's process, so a driver's name and
+ * arguments are judged by their form here, and by their meaning there.
+ */
+#include "run_devargs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_pci.h>
+
+#include "config/devargs.h"
+#include "pci_drivers.h"
+
+#define PCI_CLASS_NETWORK 0x02
+
+/* Kernel drivers that let DPDK have the device. */
+static const char *const sharing_drivers[] = {
+	"vfio-pci", "uio_pci_generic", "igb_uio", "mlx4_core", "mlx5_core", "mana",
+};
+
+/* Drivers of kernel interfaces that packets are taken from. */
+static const char *const iface_drivers[] = {"net_af_packet", "net_af_xdp"};
+
+/* What drivers cannot do without, and say so in no clear way. */
+static const struct {
+	const char *driver, *key, *meaning;
+} needed[] = {
+	{"net_vhost", "iface", "iface=PATH, a socket"},
+	{"net_virtio_user", "path", "path=PATH, a socket or /dev/vhost-net"},
+};
+
+static bool is_one_of(const char *name, const char *const *drivers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(name, drivers[i], strlen(drivers[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The highest byte of the class code of an open device directory, or -errno. */
+static int pci_class(int device)
+{
+	char text[16];
+	ssize_t len;
+	int fd;
+
+	fd = openat(device, "class", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len < 0)
+		return -EIO;
+	text[len] = '\0';
+	return (int)(strtoul(text, NULL, 16) >> 16);
+}
+
+static bool pci_driver_shares(const char *driver)
+{
+	for (size_t i = 0; i < RTE_DIM(sharing_drivers); i++)
+		if (strcmp(driver, sharing_drivers[i]) == 0)
+			return true;
+	return false;
+}
+
+/* `device` is the open directory of the device in sysfs. */
+static int pci_check(int device, const char *name, char *error, size_t error_size)
+{
+	char target[PATH_MAX];
+	ssize_t len;
+
+	if (pci_class(device) != PCI_CLASS_NETWORK) {
+		snprintf(error, error_size, "port: PCI device %s is not a network device", name);
+		return -ENODEV;
+	}
+	len = readlinkat(device, "driver", target, sizeof(target) - 1);
+	if (len < 0)
+		return 0; /* nobody's: DPDK may have a way to it, and says so if not */
+	target[len] = '\0';
+	if (pci_driver_shares(basename(target)))
+		return 0;
+	snprintf(error, error_size,
+		 "port: PCI device %s is in the hands of the kernel (%s); free it with "
+		 "'dpdk-devbind.py -b vfio-pci %s', or use --netdev",
+		 name, basename(target), name);
+	return -EBUSY;
+}
+
+static int pci_find_and_check(const struct rte_pci_addr *addr, const char *pci_devices, char *error,
+			      size_t error_size)
+{
+	char name[PCI_PRI_STR_SIZE], path[PATH_MAX];
+	int device, ret;
+
+	rte_pci_device_name(addr, name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", pci_devices, name);
+	device = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (device < 0) {
+		snprintf(error, error_size,
+			 "port: there is no PCI device %s; see 'dpdk-devbind.py --status'", name);
+		return -ENODEV;
+	}
+	ret = pci_check(device, name, error, error_size);
+	close(device);
+	return ret;
+}
+
+static int devargs_refuse(const char *devargs, const char *why, char *error, size_t error_size)
+{
+	snprintf(error, error_size, "port: '%s' %s", devargs, why);
+	return -EINVAL;
+}
+
+/* What a driver's own list, as "key=<type> key=<type>", says behind that key; NULL if it is not
+ * there. Not all lists have spaces between their items. */
+static const char *params_find(const char *params, const char *key, size_t key_len)
+{
+	const char *found = NULL;
+
+	for (const char *c = params; (c = strstr(c, key)) != NULL; c++) {
+		found = c + key_len;
+		if (c == params || c[-1] == ' ')
+			break;
+	}
+	return found;
+}
+
+static bool value_fits(const char *type, const char *value)
+{
+	const bool is_flag = strncmp(type, "0|1", 3) == 0 || strncmp(type, "<0|1>", 5) == 0;
+	char *end;
+
+	if (!is_flag && strncmp(type, "<int>", 5) != 0)
+		return true;
+	if (!isdigit((unsigned char)value[0]) ||
+	    strtoull(value, &end, 0) > (is_flag ? 1 : UINT_MAX))
+		return false;
+	return *end == '\0';
+}
+
+/* Where the arguments are checked against what a driver says it takes. */
+struct argument_check {
+	const char *name;   /* of the device */
+	const char *params; /* the driver's list */
+	char *error;
+	size_t error_size;
+};
+
+/* Drivers refuse what they do not know without saying what it is, or ignore it, and others with it.
+ */
+static int argument_check(const char *key, const char *value, void *arg)
+{
+	const struct argument_check *check = arg;
+	char wanted[64];
+	const char *type;
+
+	snprintf(wanted, sizeof(wanted), "%s=", key);
+	type = params_find(check->params, wanted, strlen(wanted));
+	if (type == NULL) {
+		snprintf(check->error, check->error_size,
+			 "port: %s takes no argument '%s'; it takes %s", check->name, key,
+			 check->params);
+		return -EINVAL;
+	}
+	if (value == NULL || value_fits(type, value))
+		return 0;
+	snprintf(check->error, check->error_size, "port: %s takes '%s=%.*s', not '%s=%s'",
+		 check->name, key, (int)(type[0] == '<' ? strcspn(type, ">") + 1 : strlen("0|1")),
+		 type, key, value);
+	return -EINVAL;
+}
+
+static int arguments_check(const struct devargs *devargs, const char *params, char *error,
+			   size_t error_size)
+{
+	struct argument_check check = {devargs->name, params, error, error_size};
+
+	/* A list of another kind: net_failsafe's, whose items have brackets. */
+	if (params[0] == '\0' || strstr(params, "(<") != NULL)
+		return 0;
+	return devargs_each(devargs, argument_check, &check);
+}
+
+static int needed_check(const struct devargs *devargs, char *error, size_t error_size)
+{
+	char value[DEVARGS_TEXT_MAX];
+
+	for (size_t i = 0; i < RTE_DIM(needed); i++) {
+		if (!devargs_is(devargs, needed[i].driver) ||
+		    devargs_get(devargs, needed[i].key, value, sizeof(value)))
+			continue;
+		snprintf(error, error_size, "port: %s needs %s", devargs->name, needed[i].meaning);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int virtual_check(const struct devargs *devargs, const char *drivers, char *error,
+			 size_t error_size)
+{
+	const char *name = devargs->name;
+	char params[512];
+	int ret;
+
+	if (if_nametoindex(name) != 0)
+		return devargs_refuse(name, "is a kernel interface; use --netdev for it", error,
+				      error_size);
+	for (const char *c = name; *c != '\0'; c++)
+		if (!isalnum((unsigned char)*c) && *c != '_')
+			return devargs_refuse(name,
+					      "starts with neither a driver's name, such as "
+					      "net_memif0, nor a PCI address",
+					      error, error_size);
+	ret = pci_drivers_find(drivers, name, params, sizeof(params));
+	if (ret == 0)
+		ret = arguments_check(devargs, params, error, error_size);
+	if (ret == 0)
+		ret = needed_check(devargs, error, error_size);
+	if (ret != -ENOENT)
+		return ret == -ENODATA ? 0 : ret;
+	snprintf(error, error_size,
+		 "port: there is no DPDK driver for '%s' in %s; names are like net_memif0 or "
+		 "net_af_packet0",
+		 name, drivers);
+	return -ENODEV;
+}
+
+int devargs_check(const char *text, const char *pci_devices, const char *drivers, char *error,
+		  size_t error_size)
+{
+	struct devargs devargs;
+	struct rte_pci_addr addr;
+	int ret;
+
+	ret = devargs_read(text, &devargs, error, error_size);
+	if (ret != 0)
+		return ret;
+	if (devargs.bus == DEVARGS_PCI && rte_pci_addr_parse(devargs.name, &addr) == 0)
+		return pci_find_and_check(&addr, pci_devices, error, error_size);
+	if (strchr(devargs.name, ':') != NULL)
+		return devargs_refuse(text, "is not a PCI address, as 0000:00:04.0 is", error,
+				      error_size);
+	return virtual_check(&devargs, drivers, error, error_size);
+}
+
+int devargs_find_iface(const char *text, char *iface, size_t iface_size, char *error,
+		       size_t error_size)
+{
+	struct devargs devargs;
+	int ret;
+
+	iface[0] = '\0';
+	ret = devargs_read(text, &devargs, error, error_size);
+	if (ret != 0 || !is_one_of(devargs.name, iface_drivers, RTE_DIM(iface_drivers)))
+		return ret;
+	if (!devargs_get(&devargs, "iface", iface, iface_size) || iface[0] == '\0')
+		return devargs_refuse(text, "needs iface=NAME, a kernel interface", error,
+				      error_size);
+	return 0;
+}

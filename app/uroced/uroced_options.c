@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of uroced: the file is read first, and what stands on the command line wins. */
+#include "uroced_options.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "config/command_line.h"
+
+const char options_help[] =
+	"Usage: uroced [--netdev IFACE | --port DEVARGS {--ip ADDR/LEN... | --kernel IFACE}] "
+	"[OPTION...]\n"
+	"       uroced --status [--socket PATH]\n"
+	"\n"
+	"Share a network port between RDMA programs: uroce-run attaches them.\n"
+	"\n"
+	"  --netdev IFACE       a kernel interface; its addresses and MTU are used\n"
+	"  --port DEVARGS       a DPDK device: its driver's name and arguments\n"
+	"  --ip ADDR/LEN        an address of --port, IPv4 or IPv6; may be repeated\n"
+	"                       (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
+	"  --kernel IFACE       make the kernel an interface of that name, for what of --port is "
+	"no\n"
+	"                       RoCE; its addresses are used\n"
+	"  --mtu N              largest IP packet in bytes (default: the port's own)\n"
+	"  --socket PATH        where programs attach (default: " SETTINGS_DEFAULT_SOCKET ")\n"
+	"  --socket-owner USER  who may: the socket's owner,\n"
+	"  --socket-group GROUP its group,\n"
+	"  --socket-mode MODE   and its mode (default: 0660)\n"
+	"  --isolated[=PATH]    where programs attach that shall share no memory with others\n"
+	"                       (default: nowhere; PATH: " SETTINGS_DEFAULT_ISOLATED ")\n"
+	"  --isolated-mode MODE that socket's mode (default: 0666); owner and group are as above\n"
+	"  --max-qp N           of a program: queue pairs,\n"
+	"  --max-memory BYTES   registered memory (K, M, G and T may follow),\n"
+	"  --max-buffers N      and packet buffers that it holds, 768 to 1536\n"
+	"  --capture WHAT       that dpdk-dumpcap may capture: no (default), port, or all (also\n"
+	"                       what goes between programs, which then all goes through uroced)\n"
+	"  --file-prefix NAME   DPDK's name for its files, as telemetry's socket\n"
+	"                       (default: " SETTINGS_DEFAULT_PREFIX ")\n"
+	"  --hand-over HOW      packets between programs here: direct (default: past uroced, no\n"
+	"                       ICRC), checked (with ICRC) or owner (through uroced, with ICRC)\n"
+	"  --log-level LEVEL    what is printed on stderr: error, warn (default), info or debug\n"
+	"  --config FILE        read these settings from FILE first\n"
+	"                       (default: " SETTINGS_DEFAULT_FILE ", where no port is named)\n"
+	"  --status             print how a running uroced and its programs stand, as JSON\n"
+	"  --help, --version\n";
+
+enum {
+	CODE_NETDEV = 256,
+	CODE_PORT,
+	CODE_IP,
+	CODE_KERNEL,
+	CODE_OTHER_SETTING,
+	CODE_CONFIG,
+	CODE_STATUS,
+	CODE_HELP,
+	CODE_VERSION,
+};
+
+/* Options up to CODE_OTHER_SETTING have the names of settings. */
+static const struct option long_options[] = {
+	{"netdev", required_argument, NULL, CODE_NETDEV},
+	{"port", required_argument, NULL, CODE_PORT},
+	{"ip", required_argument, NULL, CODE_IP},
+	{"kernel", required_argument, NULL, CODE_KERNEL},
+	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
+	{"socket", required_argument, NULL, CODE_OTHER_SETTING},
+	{"socket-owner", required_argument, NULL, CODE_OTHER_SETTING},
+	{"socket-group", required_argument, NULL, CODE_OTHER_SETTING},
+	{"socket-mode", required_argument, NULL, CODE_OTHER_SETTING},
+	{"isolated", optional_argument, NULL, CODE_OTHER_SETTING},
+	{"isolated-mode", required_argument, NULL, CODE_OTHER_SETTING},
+	{"max-qp", required_argument, NULL, CODE_OTHER_SETTING},
+	{"max-memory", required_argument, NULL, CODE_OTHER_SETTING},
+	{"max-buffers", required_argument, NULL, CODE_OTHER_SETTING},
+	{"capture", required_argument, NULL, CODE_OTHER_SETTING},
+	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
+	{"hand-over", required_argument, NULL, CODE_OTHER_SETTING},
+	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
+	{"config", required_argument, NULL, CODE_CONFIG},
+	{"status", no_argument, NULL, CODE_STATUS},
+	{"help", no_argument, NULL, CODE_HELP},
+	{"version", no_argument, NULL, CODE_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+/* Settings that a file may have for uroce-run, and that do nothing here. */
+static const char *const idle_settings[] = {"progress", "telemetry", "without"};
+
+/* Results of the first pass over the command line. */
+struct overview {
+	const char *config;
+	bool has_netdev, has_port, has_ip, has_kernel;
+	bool status;
+};
+
+static enum options_result options_survey(int argc, char **argv, struct overview *overview,
+					  char *error, size_t error_size)
+{
+	int code;
+
+	command_line_rewind();
+	while ((code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		overview->has_netdev |= code == CODE_NETDEV;
+		overview->has_port |= code == CODE_PORT;
+		overview->has_ip |= code == CODE_IP;
+		overview->has_kernel |= code == CODE_KERNEL;
+		overview->status |= code == CODE_STATUS;
+		if (code == CODE_CONFIG)
+			overview->config = optarg;
+		if (code == CODE_HELP)
+			return OPTIONS_HELP;
+		if (code == CODE_VERSION)
+			return OPTIONS_VERSION;
+		if (code == '?') {
+			snprintf(error, error_size,
+				 "'%s' is unknown, ambiguous, or lacks its value; see --help",
+				 argv[optind - 1]);
+			return OPTIONS_BAD;
+		}
+	}
+	if (optind < argc) {
+		snprintf(error, error_size, "'%s' is no option; see --help", argv[optind]);
+		return OPTIONS_BAD;
+	}
+	return overview->status ? OPTIONS_STATUS : OPTIONS_RUN;
+}
+
+static bool options_read_file(struct overview *overview, const char *default_file,
+			      struct settings *settings, char *error, size_t error_size)
+{
+	if (overview->config == NULL) {
+		if (overview->has_netdev || overview->has_port || access(default_file, F_OK) != 0)
+			return true;
+		overview->config = default_file;
+	}
+	return settings_read_file(settings, overview->config, error, error_size) == 0;
+}
+
+/* The port of [uroce] or of the command line, and those of the file; a port on the command line
+ * takes the place of all. */
+static int options_read_ports(const struct overview *overview, struct settings *settings,
+			      size_t *count, char *error, size_t error_size)
+{
+	const bool has_port = settings->netdev[0] != '\0' || settings->port[0] != '\0';
+	const struct settings common = *settings;
+	int rc = 0;
+
+	if (has_port && settings_check(settings, error, error_size) < 0)
+		return -EINVAL;
+	*count = has_port;
+	if (overview->has_netdev || overview->has_port || !overview->config)
+		return 0;
+	rc = settings_read_ports(&common, overview->config, settings + *count,
+				 SETTINGS_PORTS_MAX - *count, error, error_size);
+	if (rc < 0)
+		return rc;
+	for (int i = 0; has_port && i < rc; i++) {
+		if (strcmp(settings[i + 1].name, settings->name) == 0) {
+			snprintf(error, error_size, "%s: two devices are called %s",
+				 overview->config, settings->name);
+			return -EINVAL;
+		}
+	}
+	*count += (size_t)rc;
+	return 0;
+}
+
+enum options_result options_parse(int argc, char **argv, const char *default_file,
+				  struct settings *settings, size_t *count, char *error,
+				  size_t error_size)
+{
+	struct overview overview = {0};
+	enum options_result result = options_survey(argc, argv, &overview, error, error_size);
+	int rc;
+
+	if (result != OPTIONS_RUN && result != OPTIONS_STATUS)
+		return result;
+	settings_init(settings);
+	if (!options_read_file(&overview, default_file, settings, error, error_size))
+		return OPTIONS_BAD;
+	command_line_make_way(settings, overview.has_netdev, overview.has_port,
+			      overview.has_ip || overview.has_kernel);
+	if (command_line_apply(argc, argv, "", long_options, CODE_OTHER_SETTING, settings, error,
+			       error_size) < 0)
+		return OPTIONS_BAD;
+	if (settings->socket[0] == '\0')
+		snprintf(settings->socket, sizeof(settings->socket), "%s", SETTINGS_DEFAULT_SOCKET);
+	if (result == OPTIONS_STATUS)
+		return result;
+	if (settings->secondary != 0) {
+		snprintf(error, error_size,
+			 "secondary is set, which is uroce-run's: uroced's ports are its own; take "
+			 "it out, or name another file with --config");
+		return OPTIONS_BAD;
+	}
+	rc = options_read_ports(&overview, settings, count, error, error_size);
+	if (rc < 0)
+		return OPTIONS_BAD;
+	if (*count == 0) {
+		snprintf(error, error_size,
+			 "no port: name one with --netdev IFACE, or with --port DEVARGS and --ip "
+			 "ADDR/LEN or --kernel IFACE");
+		return OPTIONS_BAD;
+	}
+	return result;
+}
+
+void options_name_idle(const struct settings *settings, char *names, size_t size)
+{
+	struct settings untouched;
+	size_t len = 0;
+
+	settings_init(&untouched);
+	names[0] = '\0';
+	for (size_t i = 0; i < RTE_DIM(idle_settings); i++) {
+		char value[512], usual[512];
+
+		settings_get(settings, idle_settings[i], value, sizeof(value));
+		settings_get(&untouched, idle_settings[i], usual, sizeof(usual));
+		if (strcmp(value, usual) != 0 && len < size)
+			len += (size_t)snprintf(names + len, size - len, "%s%s",
+						len > 0 ? ", " : "", idle_settings[i]);
+	}
+}

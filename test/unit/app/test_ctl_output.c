@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce-ctl's output: what lines and JSON say of the same items. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "ctl_output.h"
+#include "test.h"
+
+static char text[4096];
+
+/* Two items on stdout, which goes to `text`. */
+static void say(bool json)
+{
+	const int saved = dup(STDOUT_FILENO);
+	FILE *file = tmpfile();
+	struct output output;
+	size_t len;
+
+	assert_non_null(file);
+	fflush(stdout);
+	dup2(fileno(file), STDOUT_FILENO);
+	output_begin(&output, json);
+	output_dev(&output, 0, "uroce0");
+	output_text(&output, "comm", "a \"b\"\\\n/c");
+	output_item_end(&output);
+	output_link(&output, 1, "uroce1");
+	output_number(&output, "bytes", UINT64_MAX);
+	output_item_end(&output);
+	assert_true(output_end(&output));
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	rewind(file);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	text[len] = '\0';
+	fclose(file);
+}
+
+static struct json_object *field(struct json_object *items, size_t i, const char *name)
+{
+	struct json_object *value;
+
+	assert_true(json_object_object_get_ex(json_object_array_get_idx(items, i), name, &value));
+	return value;
+}
+
+TEST(output__json_has_all_of_any_text)
+{
+	struct json_object *items;
+
+	say(true);
+	items = json_tokener_parse(text);
+	assert_non_null(items);
+	assert_int_equal(json_object_array_length(items), 2);
+	assert_int_equal(json_object_get_int(field(items, 0, "ifindex")), 0);
+	assert_string_equal(json_object_get_string(field(items, 0, "ifname")), "uroce0");
+	assert_string_equal(json_object_get_string(field(items, 0, "comm")), "a \"b\"\\\n/c");
+	assert_int_equal(json_object_get_int(field(items, 1, "port")), 1);
+	assert_int_equal(json_object_get_uint64(field(items, 1, "bytes")), UINT64_MAX);
+	json_object_put(items);
+}
+
+TEST(output__lines_have_one_item_each)
+{
+	say(false);
+	assert_string_equal(text, "0: uroce0: comm a \"b\"\\?/c\n"
+				  "link uroce1/1 bytes 18446744073709551615\n");
+}
