@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Guarded copies: a fault of one is turned into an error where the copy began. */
+/* Guarded copies: turn a fault inside a copy into an error that the copy's caller gets. */
 #include "base/guard.h"
 
 #include <assert.h>
@@ -14,10 +14,10 @@
 #include "hold.h"
 
 /*
- * Bytes of stack below the begin of a copy that its functions may use. Less than a signal's frame
- * takes: what faults further down, or on another stack, is a handler of the program's that has
- * interrupted the copy, and its faults are not ours. Compilers that do not optimise, or add checks,
- * use much more stack.
+ * Bytes of stack below the frame of guard_run that the copying functions may use. It is less than
+ * the kernel's signal frame takes. A fault at a lower address, or on another stack, is therefore
+ * from a handler of the program that interrupted the copy, and we leave it to the program. Code
+ * that is compiled without optimisation or with extra checks uses much more stack.
  */
 #ifndef __has_feature
 #define __has_feature(name) 0
@@ -29,14 +29,14 @@
 #define COPY_STACK_BYTES 24576
 #endif
 
-/* Where the innermost guarded copy of this thread began; NULL outside of one. Volatile: the handler
- * looks at it at any time. Of a model that needs no call to find it, for it is used with every
- * packet. */
+/* Frame where the innermost guarded copy of this thread began; NULL outside of a copy. Volatile,
+ * because the signal handler reads it at any time. The thread-local model needs no call to find the
+ * variable, because every packet uses it. */
 static __thread void **volatile guard_frame __attribute__((tls_model("initial-exec")));
-/* When this thread's signal mask was last put right; a time of whoever calls guard_refresh. */
+/* Time at which guard_refresh last corrected this thread's signal mask, on its caller's clock. */
 static __thread uint64_t guard_ready_ns __attribute__((tls_model("initial-exec")));
 static __thread bool guard_ready __attribute__((tls_model("initial-exec")));
-/* How often guard_owes was asked since the signals that are kept were not taken by the program. */
+/* Number of calls of guard_owes since signals are kept that the program has not taken back. */
 static __thread uint32_t guard_given_back __attribute__((tls_model("initial-exec")));
 
 bool guard_is_fault(int sig, const siginfo_t *info)
@@ -57,7 +57,7 @@ static uintptr_t stack_pointer(const ucontext_t *context)
 #endif
 }
 
-/* Caused by the guarded copy that this thread is in. */
+/* Return true if the guarded copy that this thread runs has caused the signal. */
 static bool is_copy(int sig, const siginfo_t *info, const ucontext_t *context)
 {
 	const uintptr_t begin = (uintptr_t)guard_frame;
@@ -68,9 +68,9 @@ static bool is_copy(int sig, const siginfo_t *info, const ucontext_t *context)
 
 #if defined(__x86_64__)
 /*
- * A word is copied by two instructions, and where one of them faults, the thread goes on behind
- * them: that needs no frame to go back to, which costs more than the copy. What is here has no
- * stack but its return address.
+ * Two instructions copy a word. If one of them faults, the thread continues behind both. This needs
+ * no frame to return to; saving such a frame costs more than the copy. The function's only stack
+ * use is its return address.
  */
 int guard_move_word(void *to, const void *from);
 extern const char guard_move_word_end[], guard_move_word_fault[];
@@ -100,20 +100,21 @@ __asm__(".pushsection .text\n"
 static_assert(EFAULT == 14, "what it returns");
 #endif
 
-/* Where a faulty copy goes on: on its own stack, as if it had called this. */
+/* Continue here after a faulty copy, on the copy's own stack, as if the copy had called this
+ * function. */
 static __attribute__((noreturn)) void guard_land(void)
 {
 	__builtin_longjmp((void **)guard_frame, 1);
 }
 
-/* Let the thread go on in guard_land when the handler returns: the kernel then restores its signal
- * mask by itself. */
+/* Make the thread continue in guard_land when the handler returns. The kernel then restores the
+ * thread's signal mask by itself. */
 static void redirect(ucontext_t *context)
 {
 #if defined(__x86_64__)
 	greg_t *regs = context->uc_mcontext.gregs;
 
-	/* Below the red zone, aligned as after a call. */
+	/* Skip the red zone, and align the stack pointer as after a call. */
 	regs[REG_RSP] = ((regs[REG_RSP] - 128) & ~(greg_t)15) - 8;
 	regs[REG_RIP] = (greg_t)(uintptr_t)guard_land;
 #elif defined(__aarch64__)
@@ -121,8 +122,8 @@ static void redirect(ucontext_t *context)
 #endif
 }
 
-/* In the two instructions of guard_copy_word. The kernel gives this processor's handlers the
- * context with and without SA_SIGINFO. */
+/* Return true if the thread was in the two instructions of guard_copy_word. On this processor the
+ * kernel passes the context to a handler with and without SA_SIGINFO. */
 static bool is_word(const ucontext_t *context)
 {
 #if defined(__x86_64__)
@@ -136,7 +137,7 @@ static bool is_word(const ucontext_t *context)
 #endif
 }
 
-/* A fault of guard_copy_word; it goes on behind its two instructions. */
+/* Handle a fault of guard_copy_word: make the thread continue behind its two instructions. */
 static bool redirect_word(int sig, const siginfo_t *info, ucontext_t *context)
 {
 	if (!guard_is_fault(sig, info) || !is_word(context))
@@ -207,7 +208,8 @@ void guard_rest(void)
 		hold_give_back();
 }
 
-/* The first times at once, and then less and less often: a program may never read it. */
+/* Answer true at once for the first calls, and then less and less often, because the program may
+ * never read the signals. */
 bool guard_owes(void)
 {
 	if (__builtin_expect(!hold_has(), 1))
@@ -216,7 +218,8 @@ bool guard_owes(void)
 	return (guard_given_back & (guard_given_back - 1)) == 0;
 }
 
-/* A time before the last one is far from it, too: engines' clocks differ a little. */
+/* Treat a last time that lies in the future like one that is long ago: the clocks of engines differ
+ * a little. */
 void guard_refresh(uint64_t now_ns)
 {
 	if (__builtin_expect(now_ns - guard_ready_ns < GUARD_PERIOD_NS && guard_ready, 1))
@@ -225,7 +228,7 @@ void guard_refresh(uint64_t now_ns)
 	guard_ready_ns = now_ns;
 }
 
-/* Its frame is on the stack, and in no heap of a sanitizer's. */
+/* The frame must be on the stack, where guard_land finds it, and not in a sanitizer's heap. */
 __attribute__((no_sanitize("address"))) int guard_run(void (*copy)(void *arg), void *arg)
 {
 	void **const outer = guard_frame;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our handlers of SIGSEGV and SIGBUS, which stand in front of the program's own. */
+/* Our handlers of SIGSEGV and SIGBUS, which run before the program's own. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,10 +14,10 @@
 #include "hold.h"
 
 /*
- * A place in front of a program's handler. There are several of each signal because a program that
- * sets a handler after us usually remembers ours as the one to go on to: if we stand in front of it
- * once more, that must be by another function, which goes on to that handler, or the two would go
- * on to each other for ever.
+ * A place in front of a program's handler. Each signal has several places. A program that sets a
+ * handler after us usually remembers our handler and calls it from its own. If we then install
+ * ourselves in front of that handler again, we need another function, which calls that handler.
+ * With the same function the two handlers would call each other for ever.
  */
 #define PLACES 32
 
@@ -27,7 +27,7 @@ static const int signals[SIGNALS] = {[SEGV] = SIGSEGV, [BUS] = SIGBUS};
 
 struct place {
 	bool used;
-	struct sigaction next; /* whom we stand in front of */
+	struct sigaction next; /* the handler that this place stands in front of */
 };
 
 static struct place places[SIGNALS][PLACES];
@@ -40,8 +40,8 @@ static void set_default(int sig)
 	sigaction(sig, &standard, NULL);
 }
 
-/* The default action, with the cause that the signal had: of a fault when the instruction runs
- * again, else by sending it once more. */
+/* Run the default action with the original cause of the signal. After a fault the instruction runs
+ * again and faults again; any other signal is sent once more. */
 static void die(int sig, siginfo_t *info)
 {
 	set_default(sig);
@@ -49,8 +49,8 @@ static void die(int sig, siginfo_t *info)
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), sig, info);
 }
 
-/* Do what the kernel would have done without us. Mask and stack are right already: see set_flags.
- */
+/* Do what the kernel would have done without us. Signal mask and stack are already right (see
+ * set_flags). */
 static void go_on(const struct sigaction *next, int sig, siginfo_t *info, void *context)
 {
 	void **frame;
@@ -61,16 +61,16 @@ static void go_on(const struct sigaction *next, int sig, siginfo_t *info, void *
 	}
 	if (next->sa_flags & (int)SA_RESETHAND)
 		set_default(sig);
-	/* It may leave by siglongjmp, and the copy, if one was interrupted, is then over. */
+	/* Suspend the copy, if the signal interrupted one: the handler may leave by siglongjmp. */
 	frame = guard_suspend();
-	/* A handler of one argument does not miss the others where arguments are in registers. */
+	/* A handler with one argument ignores the other two where arguments are in registers. */
 	next->sa_sigaction(sig, info, context);
 	guard_resume(frame);
 }
 
 /*
- * The flags that our handlers need, whoever sets them. The next handler finds the mask and the
- * stack that it asked for: they are ours too.
+ * Set the flags that our handlers need; take over those that decide mask and stack from the next
+ * handler, so that it finds what it asked for.
  */
 static void set_flags(const struct place *place, struct sigaction *action)
 {
@@ -81,8 +81,8 @@ static void set_flags(const struct place *place, struct sigaction *action)
 }
 
 /*
- * signal(3) has put our handler back without SA_SIGINFO: what it is given beside the signal's
- * number means nothing. The flags are set again. Returns true where they were missing.
+ * Return true if the flag SA_SIGINFO was missing because signal(3) had restored our handler without
+ * it; the handler's arguments besides the signal number are then invalid. Set the flags again.
  */
 static bool lacked_info(const struct place *place, int sig, void (*self)(int, siginfo_t *, void *))
 {
@@ -97,9 +97,9 @@ static bool lacked_info(const struct place *place, int sig, void (*self)(int, si
 }
 
 /*
- * A signal of which nothing is known but its number. In a copy it is taken for the copy's fault,
- * which happens again as soon as the handler returns, and is then known. Elsewhere the program's
- * handler gets no more than it would have got without us.
+ * Handle a signal of which only the number is known. During a copy, assume that the copy faulted:
+ * if so, it faults again as soon as the handler returns, now with all arguments. Otherwise call the
+ * program's handler, which gets no less than it would have got without us.
  */
 static void handle_blindly(const struct place *place, int sig, void *context)
 {
@@ -127,7 +127,7 @@ static void handle(const struct place *place, int sig, siginfo_t *info, void *co
 	{                                                                  \
 		handle(&places[which][n], sig, info, context, name##_##n); \
 	}
-/* Four of them; all of them. */
+/* Define four handlers; define all handlers. */
 #define HANDLER_4(name, which, a, b, c, d) \
 	HANDLER(name, which, a)            \
 	HANDLER(name, which, b)            \
@@ -161,7 +161,8 @@ static void (*const handlers[SIGNALS][PLACES])(int, siginfo_t *, void *) = {
 	[BUS] = NAMES(on_bus),
 };
 
-/* Signal by signal: what the C library gives has bytes behind the last one that mean nothing. */
+/* Compare signal by signal: the C library's set has bytes behind the last signal that mean
+ * nothing. */
 static bool same_mask(const sigset_t *a, const sigset_t *b)
 {
 	for (int sig = 1; sig < NSIG; sig++) {
@@ -171,7 +172,7 @@ static bool same_mask(const sigset_t *a, const sigset_t *b)
 	return true;
 }
 
-/* The C library has a flag of its own in what it gives. */
+/* Compare two actions. The C library adds a flag of its own to what it returns. */
 static bool same_action(const struct sigaction *a, const struct sigaction *b)
 {
 	static const int meant =
@@ -182,8 +183,8 @@ static bool same_action(const struct sigaction *a, const struct sigaction *b)
 	       same_mask(&a->sa_mask, &b->sa_mask);
 }
 
-/* The place in front of this action, which may have been one of ours before; or a new one, or -1.
- */
+/* Return the place in front of this action, which may be one that we used before, or a new place;
+ * -1 if there is none left. */
 static int find_place_locked(int which, const struct sigaction *next)
 {
 	for (int i = 0; i < PLACES; i++) {
@@ -197,7 +198,7 @@ static int find_place_locked(int which, const struct sigaction *next)
 	return -1;
 }
 
-/* The place whose handler this is, or NULL. */
+/* Return the place whose handler this is, or NULL. */
 static struct place *place_of(int which, const struct sigaction *action)
 {
 	for (int i = 0; i < PLACES; i++) {
@@ -208,9 +209,10 @@ static struct place *place_of(int which, const struct sigaction *action)
 }
 
 /*
- * The action that shall be in the place of `next`: one of ours that goes on to it. Itself, where it
- * ignores the signal: an exec keeps that for the next program, and no handler. One of ours gets its
- * flags back, because signal(3) restores a handler without them.
+ * Choose the action to set in the place of `next`: one of ours that calls it. If `next` ignores the
+ * signal, choose `next` itself, because an ignored signal stays ignored after exec and a handled
+ * one does not. If `next` is one of ours, restore its flags, because signal(3) restores a handler
+ * without them.
  */
 static int choose_locked(int which, const struct sigaction *next, struct sigaction *chosen)
 {
@@ -250,7 +252,7 @@ static int stand_in_front_locked(int which)
 			return -errno;
 		if (same_action(&found, &expected))
 			return rc;
-		/* Another thread has set this meanwhile: it is the one to stand in front of. */
+		/* Another thread has set a handler meanwhile: stand in front of that one. */
 		expected = chosen;
 		next = found;
 	}
@@ -278,7 +280,7 @@ static void unlock_places(void)
 	pthread_mutex_unlock(&places_lock);
 }
 
-/* A child finds the places whole, and nobody in them. */
+/* Make a child of fork() find the places complete and unlocked. */
 static void watch_fork_locked(void)
 {
 	static bool watching;
@@ -291,7 +293,7 @@ int guard_install(void)
 {
 	int rc, cancel_state;
 
-	/* A thread that is cancelled as it warns would take the lock with it. */
+	/* Do not let this thread be cancelled inside log_warn: it would leave the lock locked. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	lock_places();
 	watch_fork_locked();

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signals that a thread of ours keeps until it can give them back to the process. */
+/* Signals that a thread of ours keeps until it can return them to the process. */
 #include "hold.h"
 
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Both are standard signals: the kernel too keeps no more than one of each. */
+/* Both are standard signals, of which the kernel, too, queues no more than one each. */
 enum { HELD_SEGV, HELD_BUS, HELD };
 
 struct held {
 	volatile bool any;
 	bool keeps;		/* this thread is ours */
-	siginfo_t signal[HELD]; /* si_signo is 0 where none is kept */
+	siginfo_t signal[HELD]; /* si_signo is 0 if none is kept */
 };
 
-/* The signal handler uses this variable: its thread-local model needs no call to find it. */
+/* The signal handler uses this variable, so its thread-local model needs no call to find it. */
 static __thread struct held held __attribute__((tls_model("initial-exec")));
 
 void hold_begin(void)
@@ -39,8 +39,8 @@ bool hold_has(void)
 
 void hold_give_back(void)
 {
-	/* By the id of this thread, the kernel lets a thread repeat what others have sent; the
-	 * signal goes to the whole process nevertheless. */
+	/* The kernel lets a thread send a signal with another sender's information only to itself,
+	 * so the id is this thread's; the signal still goes to the whole process. */
 	const pid_t self = (pid_t)syscall(SYS_gettid);
 
 	held.any = false;

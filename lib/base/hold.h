@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals that other processes, or the program itself, have sent, and that a thread of ours
- * received only because it has SIGSEGV and SIGBUS unblocked for its copies. The thread keeps such a
- * signal and gives it back to the process: a program that blocks it everywhere reads it by
- * signalfd(2).
+ * Keeping of SIGSEGV and SIGBUS that another process or the program itself has sent. A thread of
+ * ours has them unblocked for its copies, and so it may receive them in place of the program's
+ * threads. It keeps such a signal and returns it to the process. A program that blocks the signal
+ * in all threads can then read it by signalfd(2).
  */
 #ifndef BASE_HOLD_H
 #define BASE_HOLD_H
@@ -11,16 +11,16 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/** From now on signals that are sent are kept in this thread, which is not the program's. */
+/** Begin to keep sent signals in this thread, which is one of ours. */
 void hold_begin(void);
 
-/** Keep this signal, if the thread keeps any. Async-signal-safe. */
+/** Keep this signal if this thread keeps any. Return true if it was kept. Async-signal-safe. */
 bool hold_keep(int sig, const siginfo_t *info);
 
 /** Return true if a signal is kept. */
 bool hold_has(void);
 
-/** Send what is kept to the process once more. The signals are blocked in this thread. */
+/** Send the kept signals to the process once more. They are blocked in this thread. */
 void hold_give_back(void);
 
 #endif

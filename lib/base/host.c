@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hashing of this host's identity. */
+/* A hash that identifies this host. */
 #include "base/host.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
 	return hash;
 }
 
-/* The machine's id, and the name: containers and clones made from one image share the id. */
+/* Hash the machine's id and its name: containers and clones of one image share the id. */
 uint64_t hash_host(uint64_t hash)
 {
 	const int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);

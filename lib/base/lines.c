@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cache lines are cut from chunks of pages, or from larger ones that were given back; what is given
- * back waits for the next of its size. */
+/* Cuts objects from chunks of pages, or from larger freed blocks; keeps freed blocks in a list for
+ * each size. */
 #include "base/lines.h"
 
 #include <pthread.h>
@@ -10,10 +10,11 @@
 
 #include <rte_common.h>
 
-#define BYTES_MAX   4096u /* what is larger fills pages by itself */
+#define BYTES_MAX   4096u /* a larger object gets pages of its own */
 #define SMALL_BYTES (UINT64_C(64) << 10)
-#define SMALL_TOTAL (UINT64_C(512) << 10) /* then chunks are huge pages: few objects need none */
-#define HUGE_BYTES  (UINT64_C(2) << 20)
+#define SMALL_TOTAL \
+	(UINT64_C(512) << 10) /* above this total, chunks are huge pages: few objects need none */
+#define HUGE_BYTES (UINT64_C(2) << 20)
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FROM_HEAP 1
@@ -23,21 +24,21 @@
 #endif
 #endif
 #ifndef FROM_HEAP
-#define FROM_HEAP 0 /* 1: AddressSanitizer sees each object */
+#define FROM_HEAP 0 /* 1: take each object from the heap, where AddressSanitizer sees it */
 #endif
 
 struct gap {
 	struct gap *next;
 };
 
-/* All under the lock. */
+/* All of these are under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gap *gaps[BYTES_MAX / RTE_CACHE_LINE_SIZE + 1]; /* by cache lines */
-static uint8_t *chunk;					      /* what is not cut yet */
+static struct gap *gaps[BYTES_MAX / RTE_CACHE_LINE_SIZE + 1]; /* index: size in cache lines */
+static uint8_t *chunk;					      /* the part that is not cut yet */
 static size_t chunk_bytes;
 static uint64_t total_bytes;
 
-/* A child of fork() may go on with it, whatever other threads were doing. */
+/* Lock around fork(), so that the child can use the allocator whatever other threads did. */
 static void lock_it(void)
 {
 	pthread_mutex_lock(&lock);
@@ -60,7 +61,7 @@ static void *map(size_t bytes)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* A huge page's worth, where the kernel can give one. */
+/* Map one huge page, aligned; the kernel decides if it gives one. */
 static uint8_t *map_huge(void)
 {
 	uint8_t *const at = map(2 * HUGE_BYTES), *aligned;
@@ -83,7 +84,7 @@ static void put_gap(void *at, size_t bytes)
 	gaps[bytes / RTE_CACHE_LINE_SIZE] = gap;
 }
 
-/* What is left behind is a gap too. */
+/* Take the first gap of a size, and keep the rest of it as a smaller gap. */
 static void *take_gap(size_t gap_bytes, size_t bytes)
 {
 	struct gap *gap = gaps[gap_bytes / RTE_CACHE_LINE_SIZE];
@@ -94,7 +95,7 @@ static void *take_gap(size_t gap_bytes, size_t bytes)
 	return gap;
 }
 
-/* Of the smallest that is large enough. */
+/* Take the smallest gap that is large enough. */
 static void *find_gap(size_t bytes)
 {
 	for (size_t at = bytes; at <= BYTES_MAX; at += RTE_CACHE_LINE_SIZE)
@@ -103,13 +104,13 @@ static void *find_gap(size_t bytes)
 	return NULL;
 }
 
-/* What is left of the old chunk is less than was wanted. */
+/* Map a new chunk. The rest of the old one becomes a gap: it is less than the caller needs. */
 static int next_chunk(void)
 {
 	uint8_t *next = total_bytes >= SMALL_TOTAL ? map_huge() : NULL;
 	const size_t bytes = next ? HUGE_BYTES : SMALL_BYTES;
 
-	/* A process may have less address space left than two huge pages. */
+	/* Fall back to a small chunk: the address space may have no room for two huge pages. */
 	if (!next)
 		next = map(SMALL_BYTES);
 	if (!next)
@@ -122,7 +123,7 @@ static int next_chunk(void)
 	return 0;
 }
 
-/* A larger gap is only cut where a chunk would have to be mapped. */
+/* Take from the current chunk; cut a larger gap only if a new chunk would be needed otherwise. */
 static void *cut(size_t bytes)
 {
 	uint8_t *at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages to the user, one write() a line so that lines of several threads do not mix. */
+/* Messages to the user. Each line is one write(), so that lines of several threads do not mix. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ void log_print(enum log_level level, const char *format, ...)
 	if (len > (int)sizeof(line) - 2)
 		len = (int)sizeof(line) - 2;
 	line[len++] = '\n';
-	/* A message that stderr does not take is lost: there is nowhere else to say so. */
+	/* Ignore a failure: a message that stderr does not take is lost, and there is no other
+	 * place for it. */
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		len = 0;
 	errno = saved_errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which optimisations are on. */
+/* The set of optimisations that are on. */
 #include "base/tuning.h"
 
 #include <errno.h>
@@ -58,6 +58,6 @@ const char *tuning_names(void)
 #define TUNING_NAME(field, name, meaning) "," name
 	static const char names[] = TUNINGS(TUNING_NAME);
 
-	/* Behind the first comma. */
+	/* Skip the first comma. */
 	return &names[1];
 }

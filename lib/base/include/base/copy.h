@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copying to memory whose lines are elsewhere: in no cache, or in another CPU's. */
+/* Copying to memory whose cache lines are in no cache, or in another CPU's. */
 #ifndef BASE_COPY_H
 #define BASE_COPY_H
 
@@ -13,21 +13,22 @@
 #include "base/prefetch.h"
 #include "base/tuning.h"
 
-/* One is copied while the lines of the next are on their way. */
+/* Copy this many bytes while the cache lines of the next piece are being fetched. */
 #define COPY_PIECE_BYTES ((size_t)1024)
 
-/** Fetch the lines of `len` bytes that are written soon, or those of a piece of them. MT-safe. */
+/** Fetch the cache lines of `len` bytes that are written soon; of a long range only those of the
+ * first piece. MT-safe. */
 static inline void copy_expect(const void *to, size_t len)
 {
 	prefetch_write_bytes(to, RTE_MIN(len, COPY_PIECE_BYTES));
 }
 
 /**
- * memcpy that asks for the lines it writes before it comes to them: a CPU waits for a few stores at
- * a time, and each line of memory would be waited for. MT-safe.
+ * memcpy that fetches the destination's cache lines before it writes them: a CPU has room for a few
+ * pending stores, and would wait for each cache line. MT-safe.
  *
  * @param next
- *   Bytes behind these that are written next, whose first lines are asked for as well.
+ *   Bytes directly behind these that are written next; their first cache lines are fetched as well.
  */
 static inline void copy_ahead(uint8_t *to, const uint8_t *from, size_t len, size_t next)
 {

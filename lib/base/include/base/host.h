@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What differs from host to host, as a hash: for numbers that must not collide between hosts. */
+/* Hashes of what differs between hosts, for numbers that must not collide between hosts. */
 #ifndef BASE_HOST_H
 #define BASE_HOST_H
 
@@ -8,11 +8,11 @@
 
 #define HASH_START UINT64_C(0xcbf29ce484222325) /* FNV-1a's */
 
-/** FNV-1a: go on from `hash`, or begin with HASH_START. MT-safe. Its last bytes reach the upper
- * bits only. */
+/** Continue the FNV-1a hash `hash`, or begin with HASH_START. MT-safe. The last bytes of the data
+ * only affect the upper bits. */
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t len);
 
-/** Hash this host's id and name; the same at every call. MT-safe. */
+/** Hash this host's id and name. Every call returns the same. MT-safe. */
 uint64_t hash_host(uint64_t hash);
 
 #endif

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of small objects of which there may be very many, each used now and then: whole cache
- * lines, side by side, on huge pages once they fill some. From the heap ten thousand queue pairs
- * lie on as many small pages, and each packet waits for the translation of its addresses.
+ * Allocation of small objects of which there may be very many, and each of which is used seldom. An
+ * object occupies whole cache lines. Objects lie side by side, and on huge pages as soon as they
+ * fill some. Ten thousand queue pairs from the heap lie on as many small pages, and each packet
+ * then waits for a TLB miss.
  *
- * What is given back is kept for objects of its size and of smaller ones, and the process's until
- * it ends: neither are neighbours joined nor pages given back to the kernel.
+ * Freed memory is kept for objects of the same size or smaller, until the process ends. Neighbours
+ * are not merged, and no page returns to the kernel.
  */
 #ifndef BASE_LINES_H
 #define BASE_LINES_H
 
 #include <stddef.h>
 
-/** Get so many bytes, at the beginning of a cache line and not cleared; NULL where there is no
+/** Allocate `bytes` at the beginning of a cache line, not cleared. Return NULL if there is no
  * memory. MT-safe. */
 void *lines_alloc(size_t bytes);
 
-/** Give them back; `bytes` as they were asked for. Nothing for NULL. MT-safe. */
+/** Free memory; `bytes` is the size that was asked for. Does nothing for NULL. MT-safe. */
 void lines_free(void *at, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages to the user: one line each, on stderr unless the program chose another place. */
+/* Messages to the user: one line each, on stderr unless the program chooses another place. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -11,14 +11,14 @@ enum log_level {
 };
 
 /**
- * Choose what is printed. MT-safe.
+ * Set the level of messages that are printed. MT-safe.
  *
  * @param level
- *   The least important level that is still printed; LOG_LEVEL_WARN at start.
+ *   The least important level that is printed; LOG_LEVEL_WARN at start.
  */
 void log_set_level(enum log_level level);
 
-/** Print one line, "uroce: " in front and a newline behind. MT-safe; keeps errno. */
+/** Print one line that begins with "uroce: ". A newline is added. MT-safe; keeps errno. */
 void log_print(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_print(LOG_LEVEL_ERROR, __VA_ARGS__)

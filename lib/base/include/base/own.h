@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knowing our descriptors again. A program that closes all it has (closefrom(3), to become a
- * daemon) closes ours as well, and the numbers become files of its own. So each of ours is marked,
- * and asked for its mark before it is read, written or closed.
+ * Marks by which we recognise our own file descriptors. A program that closes all descriptors
+ * (closefrom(3), to become a daemon) closes ours as well, and may get the same numbers for files of
+ * its own. So each of our descriptors is marked, and the mark is checked before the descriptor is
+ * read, written or closed.
  *
- * The mark is the signal that the file would be told by (fcntl(2), F_SETSIG). Every kind of file
- * has it, also those without an inode of their own as eventfds; asking is one short system call.
- * Nobody is ever told, since O_ASYNC stays off.
+ * The mark is the signal number for asynchronous I/O (fcntl(2), F_SETSIG). Every kind of file has
+ * it, also those without an inode of their own, such as eventfds. Checking it is one short system
+ * call. The signal is never sent, because O_ASYNC stays off.
  */
 #ifndef BASE_OWN_H
 #define BASE_OWN_H
@@ -15,17 +16,17 @@
 #include <fcntl.h>
 #include <stdbool.h>
 
-#define OWN_SIGNAL 33 /* the C library keeps it for itself, so no program asks for it */
+#define OWN_SIGNAL 33 /* the C library reserves this signal, so no program uses it */
 
-/** Mark a descriptor, if it is one. MT-safe. */
+/** Mark a descriptor; ignore a negative one. MT-safe. */
 static inline void own_mark(int fd)
 {
 	if (fd >= 0)
 		(void)fcntl(fd, F_SETSIG, OWN_SIGNAL);
 }
 
-/** Return true if this is a marked descriptor still, or the kernel does not let us ask. MT-safe;
- * errno stays as it is. */
+/** Return true if this descriptor still has our mark, or if the kernel does not let us read it.
+ * MT-safe; keeps errno. */
 static inline bool own_is(int fd)
 {
 	const int saved_errno = errno;

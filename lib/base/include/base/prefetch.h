@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fetching what is written next, ahead of its turn. */
+/* Prefetching of memory that is written next. */
 #ifndef BASE_PREFETCH_H
 #define BASE_PREFETCH_H
 
@@ -9,10 +9,10 @@
 #include <rte_common.h>
 
 /**
- * Bring a line into the cache as ours to write; it need not be there. MT-safe.
+ * Fetch a cache line for writing. The address need not be mapped. MT-safe.
  *
- * DPDK's own asks for it as for a line to be read, where the compiler is not told of a processor
- * that has this instruction; on those that do not have it, it does nothing.
+ * DPDK's function fetches it for reading, unless the compiler is told that the processor has this
+ * instruction. Processors without the instruction ignore it.
  */
 static inline void prefetch_write(const void *line)
 {
@@ -23,7 +23,7 @@ static inline void prefetch_write(const void *line)
 #endif
 }
 
-/** How many lines `len` bytes lie in. MT-safe. */
+/** Return how many cache lines `len` bytes touch. MT-safe. */
 static inline size_t prefetch_lines(const void *from, size_t len)
 {
 	const size_t before = (uintptr_t)from % RTE_CACHE_LINE_SIZE;
@@ -31,7 +31,7 @@ static inline size_t prefetch_lines(const void *from, size_t len)
 	return len > 0 ? (before + len - 1) / RTE_CACHE_LINE_SIZE + 1 : 0;
 }
 
-/** prefetch_write, of all lines that `len` bytes lie in. MT-safe. */
+/** Call prefetch_write for all cache lines that `len` bytes touch. MT-safe. */
 static inline void prefetch_write_bytes(const void *from, size_t len)
 {
 	const char *const line = (const char *)from - (uintptr_t)from % RTE_CACHE_LINE_SIZE;

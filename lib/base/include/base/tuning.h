@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The optimisations that can be switched off by name, to see what each brings. All are on unless
- * somebody says otherwise before there is a device. None changes what happens, but for how fast.
+ * Optimisations that can be switched off by name, to measure what each of them gains. All are on,
+ * unless somebody switches one off before the first device exists. They change the speed only.
  */
 #ifndef BASE_TUNING_H
 #define BASE_TUNING_H
@@ -25,24 +25,24 @@ struct tuning {
 #undef TUNING_FIELD
 };
 
-/* Looked at by every step, and set before there are devices; a program that compares (testroce)
- * changes it between measurements, and what is under way then is right by either setting. */
+/* Every step reads it. It is set before the first device exists; a program that compares (testroce)
+ * also changes it between measurements, so work in progress must be right under either setting. */
 extern struct tuning tuning;
 
 /**
- * Switch on all but the named ones. Not MT-safe.
+ * Switch on all optimisations except the named ones. Not MT-safe.
  *
  * @param names
  *   Separated by commas; "" for none.
  * @return
- *   0; or -ENOENT where a name is not known: nothing has changed.
+ *   0; or -ENOENT for an unknown name: nothing has changed.
  */
 int tuning_without(const char *names);
 
-/** Whether tuning_without would take them. MT-safe. */
+/** Return true if tuning_without would accept the names. MT-safe. */
 bool tuning_knows(const char *names);
 
-/** All names, separated by commas. MT-safe. */
+/** Return all names, separated by commas. MT-safe. */
 const char *tuning_names(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What later releases of verbs.h name and that of rdma-core 44 does not: FLUSH. Numbers of Linux's
- * rdma/ib_user_verbs.h since 6.2. */
+/* Definitions that verbs.h of rdma-core 44 lacks and later releases have: FLUSH and ATOMIC WRITE.
+ * The numbers are those of Linux's rdma/ib_user_verbs.h since 6.2. */
 #ifndef BASE_VERBS_LATER_H
 #define BASE_VERBS_LATER_H
 

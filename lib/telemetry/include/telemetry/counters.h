@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of a device by name; written by the thread that runs its engine, read by anyone. */
+/* Counters of a device by name. The thread that runs its engine writes them, any thread may
+ * read. */
 #ifndef TELEMETRY_COUNTERS_H
 #define TELEMETRY_COUNTERS_H
 
@@ -16,7 +17,8 @@ struct counters {
 	uint64_t value[COUNTER_COUNT];
 };
 
-/* One writer at a time (the engine's owner): a plain add whose store readers see whole. */
+/* Add to a counter. Only the thread that runs the engine writes, so a plain addition is enough; the
+ * atomic store lets readers see a complete value. */
 static inline void counters_add(struct counters *counters, enum counter counter, uint64_t n)
 {
 	uint64_t *value = &counters->value[counter];
@@ -29,7 +31,8 @@ static inline uint64_t counters_get(const struct counters *counters, enum counte
 	return __atomic_load_n(&counters->value[counter], __ATOMIC_RELAXED);
 }
 
-/** The counter's name, as `rdma statistic` and the kernel's hw_counters spell it. MT-safe. */
+/** Return the counter's name, as `rdma statistic` and the kernel's hw_counters spell it.
+ * MT-safe. */
 const char *counter_name(enum counter counter);
 
 #endif
