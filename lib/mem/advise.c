@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Advice about on-demand regions: its checks, and following it at once. */
+/* Advice about on-demand regions: check it, and follow it at once. */
 #include "mem/advise.h"
 
 #include <errno.h>
@@ -67,7 +67,8 @@ int advise_follow(enum ibv_advise_mr_advice advice, const struct advise_range *r
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < num; i++) {
-		/* What this process has in memory, its transport reaches without more ado. */
+		/* Memory that this process has needs no further preparation for our transport: only
+		 * check it. */
 		if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 			rc = range_check_mapped(ranges[i].addr, ranges[i].length, false);
 		else

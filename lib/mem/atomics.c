@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomic operations on memory that may not be there. */
+/* Atomic operations on memory that may not be mapped. */
 #include "mem/atomics.h"
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ struct atomic {
 	uint64_t original;
 };
 
-/* The thread sanitizer would hold a lock of its own around the access, and a fault would leave it
+/* ThreadSanitizer would hold a lock of its own around the access, and a fault would leave it
  * locked. */
 #define NO_LOCK __attribute__((no_sanitize("thread")))
 
@@ -29,7 +29,7 @@ NO_LOCK static void compare_swap(void *arg)
 	struct atomic *atomic = arg;
 
 	atomic->original = atomic->compare;
-	/* Where they differ the builtin stores what memory held. */
+	/* If the values differ, the builtin stores the original value in atomic->original. */
 	__atomic_compare_exchange_n(atomic->addr, &atomic->original, atomic->operand, false,
 				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }

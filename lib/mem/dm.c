@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory: its pool, copies to and from it, regions on it. */
+/* Device memory: its pool, copies from and to it, and regions of it. */
 #include "mem/dm.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ int dm_create(struct dm_pool *pool, uint64_t length, uint32_t log_align, struct 
 		free(d);
 		return -ENOMEM;
 	}
-	/* What it held before is nobody's business. */
+	/* Clear it: its former contents are not for the new user. */
 	d->bytes = memset(bytes, 0, d->pool_bytes);
 	*dm = d;
 	return 0;
@@ -73,7 +73,7 @@ int dm_create(struct dm_pool *pool, uint64_t length, uint32_t log_align, struct 
 
 int dm_destroy(struct dm *dm)
 {
-	/* Acquire: what the last region's users did with it comes before the freeing. */
+	/* Acquire: every access of the last region's users happens before the memory is freed. */
 	if (__atomic_load_n(&dm->users, __ATOMIC_ACQUIRE) != 0)
 		return -EBUSY;
 	dm_release_hold(dm);
@@ -87,7 +87,7 @@ void dm_hold(struct dm *dm)
 
 void dm_release_hold(struct dm *dm)
 {
-	/* Everything that others did with it comes before the freeing. */
+	/* Acquire and release: every access of other holders happens before the memory is freed. */
 	if (__atomic_sub_fetch(&dm->holders, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	pool_give(dm->pool, dm->pool_bytes);
@@ -100,7 +100,8 @@ static bool is_in(const struct dm *dm, uint64_t offset, uint64_t length)
 	return offset <= dm->length && length <= dm->length - offset;
 }
 
-/* By whole words, as adapters have it: a program that does not keep to that fails there too. */
+/* Return true if a copy is possible. Only whole words can be copied, as on adapters: a program that
+ * does not keep to this rule fails there too. */
 static bool can_copy(const struct dm *dm, uint64_t offset, size_t length)
 {
 	return is_in(dm, offset, length) && ((offset | length) & (DM_COPY_BYTES - 1)) == 0;
@@ -135,7 +136,7 @@ int dm_register(struct pd *pd, struct dm *dm, uint64_t offset, size_t length, un
 	};
 	int rc;
 
-	/* ibv_alloc_dm(3): such a region is zero-based, and must be said to be. */
+	/* ibv_alloc_dm(3): such a region is zero-based, and the flag must say so. */
 	if ((access & ~DM_ACCESS) || !(access & IBV_ACCESS_ZERO_BASED))
 		return -EINVAL;
 	rc = range_check_access(access);
@@ -144,7 +145,8 @@ int dm_register(struct pd *pd, struct dm *dm, uint64_t offset, size_t length, un
 	if (!is_in(dm, offset, length))
 		return -EINVAL;
 	described.addr = dm->bytes + offset;
-	/* A handle of one that was destroyed can still be registered: the memory stays then too. */
+	/* Hold the memory: a program may register it by a handle after it was destroyed
+	 * elsewhere. */
 	dm_hold(dm);
 	__atomic_add_fetch(&dm->users, 1, __ATOMIC_RELAXED);
 	rc = region_open(pd, &described, mr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions of dma-bufs: is it one, is the part in it, and its mapping while the region lives. */
+/* Regions of dma-bufs: check the descriptor and the range, and map the buffer while the region
+ * lives. */
 #include "mem/dmabuf.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ static uint64_t page_mask(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 }
 
-/* Every dma-buf is a file of the kernel's own file system for them. */
+/* Check the descriptor and the range. Every dma-buf is a file of the kernel's own dma-buf file
+ * system. */
 static int check_buffer(int fd, uint64_t offset, uint64_t length)
 {
 	struct statfs fs;
@@ -53,7 +55,7 @@ static int check_arguments(uint64_t offset, size_t length, uint64_t iova, unsign
 	return range_check_access(access);
 }
 
-/* Tell the exporter that the CPU begins or ends to look at it; not every one wants to know. */
+/* Tell the exporter that the CPU begins or ends to access it; not every exporter supports this. */
 static int sync_buffer(int fd, uint64_t flags)
 {
 	const struct dma_buf_sync sync = {.flags = flags | DMA_BUF_SYNC_RW};
@@ -66,8 +68,8 @@ static int sync_buffer(int fd, uint64_t flags)
 }
 
 /*
- * From the buffer's beginning, whichever part is wanted: the kernel's helpers for graphics memory
- * map that, whatever offset they are given.
+ * Map the buffer. The mapping starts at the buffer's beginning, whichever part is wanted: the
+ * kernel's helpers for graphics memory ignore the offset and map the beginning.
  */
 static int map_buffer(struct mr *mr)
 {
@@ -80,7 +82,8 @@ static int map_buffer(struct mr *mr)
 		mr->addr = (uint8_t *)map + mr->dmabuf.skip;
 		return 0;
 	}
-	/* What can be wrong was checked: the exporter has no mapping to give. */
+	/* The arguments were checked before, so these errors mean that the exporter offers no
+	 * mapping. */
 	return errno == EINVAL || errno == ENODEV ? -EOPNOTSUPP : -errno;
 }
 

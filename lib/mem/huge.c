@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether memory is made of huge pages. A mapping is huge as a whole or not at all, so one question
- * a mapping verifies every page. Kernels from 6.11 on answer it in a microsecond; older ones write
- * a report about all memory of the process.
+ * Check that memory is made of huge pages. A mapping is huge as a whole or not at all, so one query
+ * for each mapping covers every page. Kernels from 6.11 on answer it in a microsecond. Older ones
+ * only have a report about all memory of the process.
  */
 #include "huge.h"
 
@@ -38,7 +38,8 @@ static_assert(sizeof(struct mapping_query) == 104, "as the kernel has it");
 
 #define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
 
-/* 0, -EINVAL, -EFAULT, or -ENOTTY where the kernel does not know the question. */
+/* Query one mapping. Return 0, -EINVAL, -EFAULT, or -ENOTTY if the kernel does not know this
+ * ioctl. */
 static int query(int fd, uint64_t next, uint64_t last)
 {
 	const uint64_t small = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -56,8 +57,8 @@ static int query(int fd, uint64_t next, uint64_t last)
 	}
 }
 
-/* Opened before the program may change its root directory. A child of fork() has another memory
- * than the one that this tells of. */
+/* A descriptor that is opened before the program may change its root directory. A child of fork()
+ * must open its own: this one describes the parent's memory. */
 static int kept_fd = -1;   /* atomic */
 static pid_t kept_process; /* atomic */
 
@@ -70,20 +71,20 @@ void huge_prepare(void)
 	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	own_mark(fd);
 	if (__atomic_load_n(&kept_process, __ATOMIC_RELAXED) != 0) {
-		/* The parent's. */
+		/* This descriptor is the parent's: close it. */
 		none = __atomic_exchange_n(&kept_fd, -1, __ATOMIC_RELAXED);
 		if (own_is(none))
 			close(none);
 		none = -1;
 	}
-	/* Another thread may have been faster. */
+	/* Another thread may have stored its descriptor first. */
 	if (fd >= 0 && !__atomic_compare_exchange_n(&kept_fd, &none, fd, false, __ATOMIC_RELAXED,
 						    __ATOMIC_RELAXED))
 		close(fd);
 	__atomic_store_n(&kept_process, getpid(), __ATOMIC_RELEASE);
 }
 
-/* Without /proc. */
+/* Query by the kept descriptor, because there is no /proc. */
 static int query_kept(uintptr_t addr, size_t length)
 {
 	const int fd = __atomic_load_n(&kept_fd, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The key table: slots made on demand, a first-in first-out list of free ones, random keys. */
+/* The key table: slots that are allocated on demand, a FIFO list of free slots, and random keys. */
 #include "mem/key_table.h"
 
 #include <errno.h>
@@ -11,47 +11,50 @@
 #include <rte_common.h>
 
 /*
- * A key: 24 bits that say which slot, then 8 bits of tag. The owner of a memory window chooses its
- * tag (ibv_inc_rkey(3)); all others are random.
+ * A key is 24 bits that name the slot, then a tag of 8 bits. The user of a memory window chooses
+ * its tag (ibv_inc_rkey(3)); all other tags are random.
  */
 #define TAG_BITS       8
-#define INDEX_BITS_MAX (32 - TAG_BITS - 1) /* so that some bits say no place */
+#define INDEX_BITS_MAX (32 - TAG_BITS - 1) /* one less than there are: some keys name no slot */
 #define LOW_BITS_MAX   ((INDEX_BITS_MAX + 1) / 2)
-#define ROUNDS	       4 /* as Luby and Rackoff ask for */
+#define ROUNDS	       4 /* as Luby and Rackoff's proof asks for */
 #define CHUNK_SHIFT    9
 #define CHUNK_SLOTS    (1u << CHUNK_SHIFT)
-/* A freed slot is not used again before as many more regions came, while there are others. */
+/* Insertions that must pass before a freed slot is used again, as long as other slots are free. */
 #define REST_INSERTIONS (1u << 16)
 #define RANDOM_WORDS	64 /* getrandom(2) gives up to 256 bytes without interruption */
 #define NO_SLOT		UINT32_MAX
 
 /*
- * Of the 24 bits index_bits are a place, and what is above them is random. The place is the slot's
- * index through a secret permutation, so that who knows some keys does not know where the others
- * are. It is a Feistel network: each half of the index in its turn is changed by what a table of
- * random numbers has for the other half.
+ * Of the 24 bits, the lower index_bits are a position, and the bits above are random. The position
+ * is the slot's index after a secret permutation, so that somebody who knows some keys cannot guess
+ * the positions of others. The permutation is a Feistel network: it changes each half of the index
+ * in turn by a table of random numbers that the other half selects.
  */
 struct key_table {
-	struct key_recent recent; /* first: key_table_find finds it there */
+	struct key_recent recent; /* must be the first field: key_table_find relies on it */
 
 	/* set at creation */
 	uint32_t max_regions;
-	uint32_t capacity; /* slots there may be: for the regions, and for as many that rest */
+	uint32_t capacity; /* maximal number of slots: max_regions, and as many that wait for reuse
+			    */
 	uint32_t place_mask;
-	uint32_t low_bits; /* of the index; the rest, or one bit less, are the high ones */
-	uint16_t rounds[ROUNDS][1u << LOW_BITS_MAX]; /* even: low to high ones, odd: high to low */
+	uint32_t low_bits; /* bits of the index's lower half; the upper half has as many, or one
+			      less */
+	uint16_t rounds[ROUNDS][1u << LOW_BITS_MAX]; /* even rounds: lower half changes the upper
+							one; odd: the reverse */
 
 	pthread_mutex_t lock;
 	/* under lock */
-	uint32_t regions;    /* in use */
-	uint32_t insertions; /* counts up, and wraps */
+	uint32_t regions;    /* keys in use */
+	uint32_t insertions; /* number of insertions; wraps */
 	uint32_t fresh;	     /* slots from here on were never used */
-	uint32_t free_head;  /* those that were used and freed, the oldest first */
+	uint32_t free_head;  /* list of freed slots, the oldest first */
 	uint32_t free_tail;
 	uint32_t random[RANDOM_WORDS];
 	uint32_t random_left;
 
-	/* atomic; release-stored when a chunk is made, never taken back */
+	/* atomic; release-stored when a chunk is allocated, never freed before the table */
 	struct key_slot *chunks[];
 };
 
@@ -81,7 +84,7 @@ static int random_word_locked(struct key_table *table, uint32_t *word)
 	return 0;
 }
 
-/* Numbers of `bits` bits for each half of `from_bits`. */
+/* Fill a round with random numbers of `bits` bits, one for each value of `from_bits` bits. */
 static int fill_round(struct key_table *table, uint16_t *round, uint32_t from_bits, uint32_t bits)
 {
 	for (uint32_t i = 0; i < 1u << from_bits; i++) {
@@ -120,7 +123,7 @@ static uint32_t place_of(const struct key_table *table, uint32_t index)
 	return high << table->low_bits | low;
 }
 
-/* The same rounds, the last one first. */
+/* Run the same rounds in reverse order. */
 static uint32_t index_of(const struct key_table *table, uint32_t key)
 {
 	const uint32_t place = key >> TAG_BITS & table->place_mask;
@@ -190,7 +193,8 @@ static void take_oldest_free_locked(struct key_table *table)
 		table->free_tail = NO_SLOT;
 }
 
-/* Whether the slot that was freed first has rested for long enough, or must do. */
+/* Return true if the slot that was freed first was free for long enough, or no other one is
+ * left. */
 static bool may_reuse_locked(const struct key_table *table)
 {
 	return table->free_head != NO_SLOT &&
@@ -217,7 +221,7 @@ static int make_key_locked(struct key_table *table, uint32_t index, uint32_t *ke
 	uint32_t word = 0;
 	int rc;
 
-	/* Not 0 in the upper bits: no tag may make KEY_NONE of it. */
+	/* Repeat until the upper bits are not 0: then no tag can turn the key into KEY_NONE. */
 	do {
 		rc = random_word_locked(table, &word);
 		if (rc != 0)
@@ -249,9 +253,9 @@ static int insert_locked(struct key_table *table, struct mr *mr, uint32_t *key)
 	table->regions++;
 	table->insertions++;
 	slot = slot_at(table, index);
-	/* Release: who sees the new region also sees that the slot's old key is gone. */
+	/* Release: a reader that sees the new region also sees that the slot's old key is gone. */
 	__atomic_store_n(&slot->mr, mr, __ATOMIC_RELEASE);
-	/* Release: who sees the key sees the region. */
+	/* Release: a reader that sees the key also sees the region. */
 	__atomic_store_n(&slot->key, *key, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -260,7 +264,7 @@ int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key)
 {
 	int rc, cancel_state;
 
-	/* A thread that is cancelled in getrandom(2) would take the lock with it. */
+	/* Disable cancellation: a thread cancelled in getrandom(2) would leave the lock locked. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&table->lock);
 	rc = insert_locked(table, mr, key);

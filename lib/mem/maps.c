@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads /proc/self/maps and smaps (proc(5)): what is mapped in a range, and by which pages. */
+/* Reads /proc/self/maps and smaps (proc(5)) to find what is mapped in a range, and with which
+ * pages. */
 #include "maps.h"
 
 #include <errno.h>
@@ -10,13 +11,13 @@
 
 /* A walk over the mappings, which the kernel lists by rising address. */
 struct walk {
-	uint64_t next; /* first byte that no mapping has covered yet */
+	uint64_t next; /* first byte that no mapping has covered so far */
 	uint64_t last; /* last byte of the range */
-	bool inside;   /* the current mapping shares bytes with the range */
-	bool done;     /* every byte was found */
+	bool inside;   /* the current mapping overlaps the range */
+	bool done;     /* every byte of the range was found */
 };
 
-/* Take in the line that opens a mapping. -EFAULT for a gap before it, or missing permissions. */
+/* Process the line that begins a mapping. -EFAULT for a gap before it, or missing permissions. */
 static int take_mapping(struct walk *walk, uint64_t start, uint64_t end, const char *perms,
 			bool write)
 {
@@ -36,7 +37,7 @@ static int take_line(struct walk *walk, const char *line, bool write, bool huge)
 	char perms[5];
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, perms) == 3) {
-		/* A mapping past the range: what is missing now stays missing. */
+		/* This mapping is past the range: what was not found until here is not mapped. */
 		if (walk->done) {
 			walk->inside = false;
 			return 0;
@@ -67,7 +68,7 @@ static int check(const char *file, uintptr_t addr, size_t length, bool write, bo
 	f = fopen(file, "re");
 	if (!f)
 		return maps_no_answer(errno);
-	/* With `huge` the lines behind the mapping's first still matter. */
+	/* With `huge`, continue: the lines after the mapping's first one tell its page size. */
 	while (rc == 0 && (!walk.done || (huge && walk.inside)) && getline(&line, &size, f) > 0)
 		rc = take_line(&walk, line, write, huge);
 	free(line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How regions begin and end, and the registering of memory of this process. */
+/* Creation and destruction of regions, and registration of memory of this process. */
 #include "mem/mr.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "range.h"
 #include "region.h"
 
-/* The first page is left out: an address in it is a mistake, and is found as one. */
+/* Leave the first page out: an access to it is a mistake of the program, and shall fail. */
 static struct mr implicit_region(unsigned int access)
 {
 	const uintptr_t first = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -30,7 +30,7 @@ static struct mr implicit_region(unsigned int access)
 	};
 }
 
-/* Check what is asked for, and describe the region that comes of it. */
+/* Check the arguments, and describe the region that they ask for. */
 static int describe(void *addr, size_t length, uint64_t iova, unsigned int access, struct mr *mr)
 {
 	int rc = range_check_access(access);
@@ -69,7 +69,7 @@ int region_open(struct pd *pd, const struct mr *described, struct mr **mr)
 	rc = pd_get(pd);
 	if (rc != 0)
 		goto free_region;
-	/* The last step: from here on the region can be reached. */
+	/* Do this last: from here on peers can access the region. */
 	rc = key_table_insert(pd->keys, m, &m->key);
 	if (rc != 0)
 		goto put_pd;
@@ -88,19 +88,20 @@ int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	struct mr described;
 	int rc;
 
-	/* The program may have set handlers of its own since the last time. */
+	/* Install the fault handlers again: the program may have set its own since the last
+	 * time. */
 	guard_install();
 	rc = describe(addr, length, iova, access, &described);
 	return rc == 0 ? region_open(pd, &described, mr) : rc;
 }
 
-/* Every address is in it, no byte of memory stands behind it. */
+/* A region that contains every address and has no memory. */
 int mr_create_null(struct pd *pd, struct mr **mr)
 {
 	const struct mr described = {
 		.kind = MR_NULL,
 		.length = UINT64_MAX,
-		/* No remote access: whoever guesses the key finds that it is not for him. */
+		/* Grant no remote access, so that a peer that guesses the key gets an error. */
 		.access = IBV_ACCESS_LOCAL_WRITE,
 	};
 

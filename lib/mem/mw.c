@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows: the life of their keys, and the checks of a binding. */
+/* Memory windows: creation and destruction of their keys, and the checks of a binding. */
 #include "mem/mw.h"
 
 #include <assert.h>
@@ -63,7 +63,7 @@ void mw_destroy(struct mw *mw)
 	free(mw);
 }
 
-/* The window of a key; of this domain, as every use asks for it. */
+/* Return the window of a key if it belongs to this domain, else NULL. */
 static struct mw *find(const struct pd *pd, struct mr *view)
 {
 	if (!view || view->kind != MR_WINDOW || view->pd != pd)
@@ -71,7 +71,7 @@ static struct mw *find(const struct pd *pd, struct mr *view)
 	return mw_of_view(view);
 }
 
-/* What the region must allow (C10-75 and what follows it). */
+/* Check that the region allows the binding (C10-75 and the clauses after it). */
 static int check_region(const struct mr *region, const struct mw_binding *binding)
 {
 	uint64_t offset;
@@ -111,7 +111,7 @@ static void show(struct mw *mw, struct mr *region, const struct mw_binding *bind
 	view->access = (binding->access & REMOTE_ACCESS) | (region->access & IBV_ACCESS_ON_DEMAND);
 }
 
-/* A binding of type 2 is for this queue pair. */
+/* Assign a window of type 2 to the queue pair that binds it. */
 static void give(struct mw *mw, uint32_t qpn, struct mw_list *bound)
 {
 	mw->qpn = qpn;

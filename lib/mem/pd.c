@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains: a key table to look in, and a count of what was made in the domain. */
+/* Protection domains: a reference to the key table, and a count of the domain's users. */
 #include "mem/pd.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* In the place of the number of users: there are none, and none come any more. */
+/* Value of the number of users in a destroyed domain: it has no users, and gets no new ones. */
 #define DESTROYED UINT32_MAX
 
 int pd_create(struct key_table *keys, struct pd **pd)
@@ -25,7 +25,8 @@ int pd_destroy(struct pd *pd)
 {
 	uint32_t users = 0;
 
-	/* Acquire: what the last user did before its pd_put happened before the freeing. */
+	/* Acquire: all that the last user did before its pd_put happens before the domain is
+	 * freed. */
 	if (!__atomic_compare_exchange_n(&pd->users, &users, DESTROYED, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return users == DESTROYED ? -EINVAL : -EBUSY;
@@ -40,7 +41,7 @@ void pd_hold(struct pd *pd)
 
 void pd_release_hold(struct pd *pd)
 {
-	/* Everything that others did with it comes before the freeing. */
+	/* Acquire and release: all accesses of other holders happen before the struct is freed. */
 	if (__atomic_sub_fetch(&pd->holders, 1, __ATOMIC_ACQ_REL) == 0)
 		free(pd);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Placing inbound bytes in memory that may not be there. */
+/* Placing of received bytes in memory that may not be mapped. */
 #include "mem/place.h"
 
 #include "base/guard.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that faults pages in. It exists while there is something to do: a process that never
- * asks for it has no thread more, and nobody has to end it.
+ * A thread that faults pages in. It exists only while there are pages to fault in: a process that
+ * never asks for them has no extra thread, and nobody has to stop the thread.
  */
 #include "prefetch.h"
 
@@ -17,7 +17,7 @@
 #include "mem/mr.h"
 #include "range.h"
 
-/* How much is faulted in between two looks at whether it is still wanted. */
+/* Bytes that are faulted in before the thread checks again whether the range is still wanted. */
 #define STEP_BYTES ((size_t)1 << 20)
 
 struct prefetch {
@@ -31,9 +31,9 @@ static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 /* under lock */
 static STAILQ_HEAD(, prefetch) waiting = STAILQ_HEAD_INITIALIZER(waiting);
 static struct prefetch *current;
-static bool running; /* there is a thread */
-static bool
-	unwanted; /* the current one is cancelled; atomic, as the thread reads it without lock */
+static bool running;  /* the thread exists */
+static bool unwanted; /* the current range is cancelled; atomic, because the thread reads it without
+			 the lock */
 
 static void fault_in(const struct prefetch *prefetch)
 {
@@ -43,7 +43,7 @@ static void fault_in(const struct prefetch *prefetch)
 	while (left > 0 && !__atomic_load_n(&unwanted, __ATOMIC_RELAXED)) {
 		const size_t step = RTE_MIN(left, STEP_BYTES);
 
-		/* Who waits for nothing is told of nothing: the access itself will find the
+		/* Ignore the error: nobody waits for a result, and a later access will report the
 		 * fault. */
 		if (range_populate(addr, step, prefetch->write) != 0)
 			return;
@@ -62,7 +62,7 @@ static void *prefetch_main(void *arg)
 		pthread_mutex_unlock(&lock);
 		fault_in(current);
 		pthread_mutex_lock(&lock);
-		/* Release: the region is not touched any more. */
+		/* Release: the thread does not touch the region any more. */
 		__atomic_sub_fetch(&current->range.mr->prefetches, 1, __ATOMIC_RELEASE);
 		free(current);
 		pthread_cond_broadcast(&done);
@@ -82,7 +82,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The thread is the parent's, and so is what it had to do. */
+/* Start empty: the thread exists only in the parent, and so does its work. */
 static void after_fork_in_child(void)
 {
 	STAILQ_INIT(&waiting);
@@ -107,7 +107,7 @@ static int start_thread_locked(void)
 	prepared = true;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* The program's signals are for its own threads. */
+	/* Block all signals in the new thread: the program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&thread, &attr, prefetch_main, NULL);
@@ -153,7 +153,7 @@ static void forget_waiting_locked(struct mr *mr)
 
 void prefetch_cancel(struct mr *mr)
 {
-	/* Only the thread changes it meanwhile, and only towards 0. */
+	/* Acquire: only the thread changes the number now, and only towards 0. */
 	if (__atomic_load_n(&mr->prefetches, __ATOMIC_ACQUIRE) == 0)
 		return;
 	pthread_mutex_lock(&lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread that faults pages in, for who does not want to wait for them. */
+/* A thread that faults pages in for callers that do not wait for it. */
 #ifndef MEM_PREFETCH_H
 #define MEM_PREFETCH_H
 
@@ -8,10 +8,11 @@
 struct advise_range;
 struct mr;
 
-/** Have a range faulted in soon. MT-safe, but for one region at a time. 0 or -ENOMEM. */
+/** Let the thread fault a range in soon. MT-safe, except for calls about the same region. 0 or
+ * -ENOMEM. */
 int prefetch_post(const struct advise_range *range, bool write);
 
-/** Forget the ranges of a region; waits while one is being faulted in. As above. */
+/** Cancel the ranges of a region; wait if one is being faulted in. Otherwise as above. */
 void prefetch_cancel(struct mr *mr);
 
 #endif

@@ -13,13 +13,13 @@
 #include "huge.h"
 #include "maps.h"
 
-/* Linux 5.14; the C library's headers may be older. */
+/* Defined by Linux 5.14; the C library's headers may be older. */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Not LATER_ACCESS_FLUSH_PERSISTENT: no memory is known to outlast a power failure. */
+/* Without LATER_ACCESS_FLUSH_PERSISTENT: no memory is known to survive a power failure. */
 #define ACCESS_KNOWN                                                                             \
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                       \
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | \
@@ -30,7 +30,7 @@ int range_check_access(unsigned int access)
 {
 	if (access & ~(ACCESS_KNOWN | (unsigned int)IBV_ACCESS_OPTIONAL_RANGE))
 		return -EINVAL;
-	/* ibv_reg_mr(3): what may be written from afar may be written locally. */
+	/* ibv_reg_mr(3): remote write and remote atomic need local write. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
@@ -76,9 +76,9 @@ int range_populate(uintptr_t addr, size_t length, bool write)
 	} while (rc != 0 && errno == EINTR);
 	if (rc == 0)
 		return 0;
-	if (errno == EINVAL) /* an older kernel, or pages that have no struct page: device memory */
+	if (errno == EINVAL) /* an older kernel; or pages without a struct page: device memory */
 		return range_check_mapped(addr, length, write);
-	if (errno == ENOMEM || errno == EAGAIN) /* ENOMEM also says: not mapped */
+	if (errno == ENOMEM || errno == EAGAIN) /* ENOMEM also means: not mapped */
 		return range_check_mapped(addr, length, write) == -EFAULT ? -EFAULT : -ENOMEM;
 	return -EFAULT;
 }
@@ -87,7 +87,7 @@ int range_make_present(uintptr_t addr, size_t length, unsigned int access)
 {
 	int rc = 0;
 
-	/* First, for no page of a wrong kind is then touched. */
+	/* Check first, so that no page of a wrong kind is touched. */
 	if (access & IBV_ACCESS_HUGETLB)
 		rc = huge_check(addr, length);
 	if (rc == 0 && !(access & IBV_ACCESS_ON_DEMAND))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranges of this process's memory, before they become part of a region. */
+/* Checks of ranges of this process's memory, before they become part of a region. */
 #ifndef MEM_RANGE_H
 #define MEM_RANGE_H
 
@@ -7,34 +7,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Whether access flags may stand together. MT-safe. 0 or -EINVAL. Source: ibv_reg_mr(3). */
+/** Check that access flags do not contradict each other. MT-safe. 0 or -EINVAL. Source:
+ * ibv_reg_mr(3). */
 int range_check_access(unsigned int access);
 
-/** Whether range and iova are possible. MT-safe. 0, or -EINVAL for what wraps, or whose page
- * offsets differ. */
+/** Check a range and its iova. MT-safe. 0, or -EINVAL if one wraps, or their page offsets
+ * differ. */
 int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int access);
 
-/** Whether a range is mapped, readable and with `write` writable. MT-safe. 0; -EFAULT where it is
- * not so, or nobody can tell; -ENOMEM. */
+/** Check that a range is mapped and readable, and writable with `write`. MT-safe. 0; -EFAULT if it
+ * is not, or if this cannot be found out; -ENOMEM. */
 int range_check_mapped(uintptr_t addr, size_t length, bool write);
 
 /**
- * Fault every page of a range in. MT-safe.
+ * Fault in every page of a range. MT-safe.
  *
  * @param write
- *   As a write would, so that none has to fault again.
+ *   Fault it in as a write would, so that no write faults later.
  * @return
- *   0, -EFAULT where the range is not mapped so, -ENOMEM.
+ *   0, -EFAULT if the range is not mapped for this access, -ENOMEM.
  */
 int range_populate(uintptr_t addr, size_t length, bool write);
 
 /**
- * Fault every page in that a region of this access needs now: writable where it has
- * IBV_ACCESS_LOCAL_WRITE, none where it has IBV_ACCESS_ON_DEMAND. See that they are huge where it
- * has IBV_ACCESS_HUGETLB. MT-safe.
+ * Fault in the pages that a region with this access needs at registration: writable with
+ * IBV_ACCESS_LOCAL_WRITE, none with IBV_ACCESS_ON_DEMAND. With IBV_ACCESS_HUGETLB also check that
+ * they are huge. MT-safe.
  *
  * @return
- *   0, -EFAULT where the range is not mapped so, -EINVAL for pages that are not huge, -ENOMEM.
+ *   0, -EFAULT if the range is not mapped for this access, -EINVAL for pages that are not huge,
+ *   -ENOMEM.
  */
 int range_make_present(uintptr_t addr, size_t length, unsigned int access);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all kinds of regions have in common: how they begin, and what some give back at their end.
- */
+/* Functions that all kinds of regions share: their creation, and the release of what some of them
+ * hold. */
 #ifndef MEM_REGION_H
 #define MEM_REGION_H
 
@@ -9,18 +9,17 @@
 struct pd;
 
 /**
- * Make a region as described, which belongs to the domain, has a key, and can be found by it.
- * MT-safe.
+ * Create a region as described, add it to the domain, and give it a key. MT-safe.
  *
  * @param described
- *   All but domain and key.
+ *   All fields except domain and key.
  * @return
- *   0, -ENOMEM, or -EINVAL where the domain is destroyed.
+ *   0, -ENOMEM, or -EINVAL if the domain is destroyed.
  */
 int region_open(struct pd *pd, const struct mr *described, struct mr **mr);
 
-/** The end of a region of device memory (dm.c), of a dma-buf (dmabuf.c). Nobody uses it any more.
- */
+/** Release what a region of device memory (dm.c) or of a dma-buf (dmabuf.c) holds. Nobody uses the
+ * region any more. */
 void dm_release(const struct mr *mr);
 void dmabuf_release(const struct mr *mr);
 

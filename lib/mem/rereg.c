@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changing a region in place: all checks first, then a change that cannot fail. */
+/* Changing a region in place: first all checks, then a change that cannot fail. */
 #include <errno.h>
 
 #include <infiniband/verbs.h>
@@ -9,7 +9,7 @@
 #include "mem/pd.h"
 #include "range.h"
 
-/* What decides whether a region can be implicit. */
+/* Access flags that decide whether a region can be implicit. */
 #define IMPLICIT_ACCESS \
 	((unsigned int)(IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED))
 
@@ -22,10 +22,10 @@ static int check_arguments(const struct mr *mr, const struct mr_change *change)
 {
 	const unsigned int flags = change->flags;
 
-	/* The others have no memory of this process that could be another. */
+	/* Other kinds have no memory of this process that could be replaced. */
 	if (mr->kind != MR_MEMORY && mr->kind != MR_IMPLICIT)
 		return -EINVAL;
-	/* It has no range of its own, and no pages that could be faulted in. */
+	/* An implicit region has no range of its own, and no pages to fault in. */
 	if (mr->kind == MR_IMPLICIT &&
 	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
 	     (access_after(mr, change) & IMPLICIT_ACCESS) != IBV_ACCESS_ON_DEMAND))
@@ -34,7 +34,7 @@ static int check_arguments(const struct mr *mr, const struct mr_change *change)
 		return -EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!change->addr || change->length == 0))
 		return -EINVAL;
-	/* Who gives access flags and does not ask for their change means something else. */
+	/* Access flags without the flag that changes them are a mistake of the caller. */
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS) && change->access != 0)
 		return -EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!change->pd || change->pd->keys != mr->pd->keys))
@@ -59,7 +59,8 @@ int mr_check_change(const struct mr *mr, const struct mr_change *change)
 		length = change->length;
 		rc = range_check((uintptr_t)addr, length, (uintptr_t)addr, access);
 	}
-	/* New access to the old pages may need them in another way: writable, huge, or at all. */
+	/* New access flags may need the old pages in another way: writable, huge, or present at
+	 * all. */
 	if (rc == 0 && mr->kind != MR_IMPLICIT &&
 	    (change->flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS)))
 		rc = range_make_present((uintptr_t)addr, length, access);
@@ -72,7 +73,7 @@ int mr_apply_change(struct mr *mr, const struct mr_change *change)
 
 	if (mr->windows > 0)
 		return -EBUSY;
-	/* Who has another handle of that domain may have destroyed it meanwhile. */
+	/* Another holder of a handle may have destroyed that domain meanwhile. */
 	if ((change->flags & IBV_REREG_MR_CHANGE_PD) && pd_get(change->pd) != 0)
 		return -EINVAL;
 	advise_cancel(mr);
@@ -86,7 +87,8 @@ int mr_apply_change(struct mr *mr, const struct mr_change *change)
 		mr->length = change->length;
 		mr->iova = (uintptr_t)change->addr;
 	} else if (before & IBV_ACCESS_ZERO_BASED) {
-		/* Unless it stays so. A region's own iova (ibv_reg_mr_iova) stays else. */
+		/* The region is no longer zero-based, unless the check below restores that. A
+		 * region with an iova of its own (ibv_reg_mr_iova) keeps it. */
 		mr->iova = (uintptr_t)mr->addr;
 	}
 	if (mr->access & IBV_ACCESS_ZERO_BASED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The check of key, domain, access and range before every access; and, in on-demand regions, of
- * whether the pages are there. */
+/* The check of key, domain, access and range before every access; in on-demand regions also whether
+ * the pages are in memory. */
 #include <rte_branch_prediction.h>
 
 #include "mem/key_table.h"
@@ -24,8 +24,8 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 
 	if (unlikely(status != MR_OK))
 		return status;
-	/* Below the region the difference wraps to the length at least, as the last byte's iova
-	 * does not wrap. */
+	/* For an iova below the region the subtraction wraps to at least the length, because the
+	 * region's last byte does not wrap. */
 	offset = iova - mr->iova;
 	if (offset > mr->length || length > mr->length - offset)
 		return MR_OUT_OF_RANGE;
@@ -38,7 +38,8 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			IBV_ACCESS_REMOTE_ATOMIC))
 
-/* Regions that keep their pages have them: nobody is asked. */
+/* Check that the pages are in memory. Only on-demand regions can lack pages; for others nothing is
+ * asked. */
 static enum mr_status look(const struct mr *mr, const struct pd *pd, const uint8_t *addr,
 			   unsigned int need, struct mr_touch touch)
 {
@@ -84,13 +85,14 @@ enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64
 	return likely(status == MR_OK) ? look(mr, pd, *addr, need, touch) : status;
 }
 
-/* A window of type 2 serves the queue pair that has bound it. */
+/* Return true if a queue pair may use this window: one of type 2 only by the queue pair that bound
+ * it. */
 static bool serves(const struct mw *mw, uint32_t qpn)
 {
 	return mw->type == IBV_MW_TYPE_1 || mw->qpn == qpn;
 }
 
-/* The region or window of a peer's key, or NULL. */
+/* Return the region or window of a peer's key, or NULL. */
 static const struct mr *find_remote(const struct pd *pd, uint32_t qpn, uint32_t key)
 {
 	const struct mr *mr = key_table_find(pd->keys, key);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Advice about on-demand regions: which of their pages will be needed (ibv_advise_mr(3)). */
+/* Advice about on-demand regions: the application names pages that it will need
+ * (ibv_advise_mr(3)). */
 #ifndef MEM_ADVISE_H
 #define MEM_ADVISE_H
 
@@ -11,7 +12,7 @@
 struct mr;
 struct pd;
 
-/* Memory of this process that advice is about. */
+/* A range of this process's memory that the advice names. */
 struct advise_range {
 	struct mr *mr;
 	uintptr_t addr;
@@ -19,14 +20,16 @@ struct advise_range {
 };
 
 /**
- * Check advice, and find what it is about. The engine is stopped, so that no region goes.
+ * Check advice, and find the memory that it names. The engine is stopped, so that no region is
+ * deregistered meanwhile.
  *
  * @param ranges
- *   Room for num_sge.
+ *   Room for num_sge elements.
  * @return
  *   0; -EOPNOTSUPP for unknown advice; -EINVAL for unknown flags, an empty list or the key of a
- * window; -ENOENT for a key of no on-demand region; -EPERM for a region of another domain, or one
- * that may not be written, where that is what is advised; -EFAULT for what is not in the region.
+ *   window; -ENOENT for a key that is not an on-demand region's; -EPERM for a region of another
+ *   domain, or for advice to write to a region that grants no write; -EFAULT for a range that is
+ *   not in the region.
  */
 int advise_check(const struct pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 const struct ibv_sge *sge, uint32_t num_sge, struct advise_range *ranges);
@@ -35,17 +38,18 @@ int advise_check(const struct pd *pd, enum ibv_advise_mr_advice advice, uint32_t
  * Follow advice that was checked, and return when it is done. MT-safe; the engine runs.
  *
  * @return
- *   0, -EFAULT where parts are not mapped, or not so, -ENOMEM.
+ *   0, -EFAULT if a part is not mapped or not mapped for this access, -ENOMEM.
  */
 int advise_follow(enum ibv_advise_mr_advice advice, const struct advise_range *ranges,
 		  uint32_t num);
 
-/** Let another thread follow it, as far as it can. The engine is stopped. 0 or -ENOMEM. */
+/** Let another thread follow the advice, as far as possible. The engine is stopped. 0 or
+ * -ENOMEM. */
 int advise_follow_later(enum ibv_advise_mr_advice advice, const struct advise_range *ranges,
 			uint32_t num);
 
-/** Forget what is still to be followed of a region, which changes or goes. The engine is stopped.
- */
+/** Cancel advice about a region that is about to change or to be deregistered. The engine is
+ * stopped. */
 void advise_cancel(struct mr *mr);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys of memory regions: 32 bits, unpredictable, found by one indexed look-up, not soon used
- * again. */
+/* Keys of memory regions: 32 bits, unpredictable, found by one indexed look-up, and not reused
+ * soon. */
 #ifndef MEM_KEY_TABLE_H
 #define MEM_KEY_TABLE_H
 
@@ -24,8 +24,9 @@ struct key_slot {
 };
 
 /*
- * The begin of every table: where keys of late were found, by their middle bits. Slots are never
- * taken back, and say themselves whose they are, so an entry may be anybody's. Atomic.
+ * Cache of the slots of keys that were used last, by the keys' middle bits; the first field of
+ * every table. Slots are never freed, and each one holds its own key, so an entry may safely be
+ * stale. Atomic.
  */
 struct key_recent {
 	struct key_slot *slot[KEY_RECENT];
@@ -35,7 +36,7 @@ struct key_recent {
  * Create a table. MT-safe.
  *
  * @param max_regions
- *   How many keys may be in use at once.
+ *   How many keys may be in use at the same time.
  * @return
  *   0 or -ENOMEM.
  */
@@ -45,18 +46,18 @@ int key_table_create(uint32_t max_regions, struct key_table **table);
 void key_table_destroy(struct key_table *table);
 
 /**
- * Give a region a key and make it findable. MT-safe.
- * No key is given again before 2^16 others were given after it became free.
+ * Give a region a key, by which it can then be found. MT-safe. A key that became free is not given
+ * again before 2^16 other keys were given.
  *
  * @return
- *   0, -ENOMEM, or -ENOSPC when max_regions are in use.
+ *   0, -ENOMEM, or -ENOSPC if max_regions keys are in use.
  */
 int key_table_insert(struct key_table *table, struct mr *mr, uint32_t *key);
 
 /**
- * Give a region another key, whose upper 24 bits are the same (as ibv_inc_rkey(3) makes it). The
- * old key becomes invalid. MT-safe. 0, or -EINVAL where `from` is nobody's key, or `to` none for
- * it.
+ * Give a region another key with the same upper 24 bits (as ibv_inc_rkey(3) makes it). The old key
+ * becomes invalid. MT-safe. 0, or -EINVAL if `from` is not a valid key or `to` differs in the upper
+ * bits.
  */
 int key_table_change(struct key_table *table, uint32_t from, uint32_t to);
 
@@ -64,7 +65,7 @@ int key_table_change(struct key_table *table, uint32_t from, uint32_t to);
  * mr_deregister). */
 void key_table_remove(struct key_table *table, uint32_t key);
 
-/** The region that a slot has for a key, or NULL. */
+/** Return the region that a slot holds for a key, or NULL. */
 static inline struct mr *key_slot_region(const struct key_slot *slot, uint32_t key)
 {
 	struct mr *mr;
@@ -73,23 +74,25 @@ static inline struct mr *key_slot_region(const struct key_slot *slot, uint32_t k
 	    __atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) != key)
 		return NULL;
 	/*
-	 * The key is read again behind the region: between the two reads the slot may have gone to
-	 * another region, whose store of `mr` came after the store that took the key away.
+	 * Read the key again after the region. Between the two reads the slot may have been given
+	 * to another region, whose store to `mr` came after the store that removed the key.
 	 */
 	mr = __atomic_load_n(&slot->mr, __ATOMIC_ACQUIRE);
 	return __atomic_load_n(&slot->key, __ATOMIC_RELAXED) == key ? mr : NULL;
 }
 
-/** key_table_find, where the table remembers nothing of the key. */
+/** Do what key_table_find does for a key that is not in the cache. */
 struct mr *key_table_search(struct key_table *table, uint32_t key);
 
-/** The region of a key, or NULL. MT-safe, wait-free; O(1). Every bit of the key is compared. */
+/** Return the region of a key, or NULL. MT-safe, wait-free, O(1). Every bit of the key is
+ * compared. */
 static inline struct mr *key_table_find(struct key_table *table, uint32_t key)
 {
 	struct key_recent *recent = (struct key_recent *)(void *)table;
 	struct mr *mr = NULL;
 
-	/* Pairs with key_table_search's release store, behind which the slot is there. */
+	/* Pairs with the release store in key_table_search: a reader of the slot's address also
+	 * sees the slot. */
 	if (likely(tuning.key_cache))
 		mr = key_slot_region(__atomic_load_n(&recent->slot[key >> 8 & (KEY_RECENT - 1)],
 						     __ATOMIC_ACQUIRE),
@@ -97,7 +100,7 @@ static inline struct mr *key_table_find(struct key_table *table, uint32_t key)
 	return likely(mr != NULL) ? mr : key_table_search(table, key);
 }
 
-/** The region whose key has these upper 24 bits, or NULL. MT-safe. */
+/** Return the region whose key has these upper 24 bits, or NULL. MT-safe. */
 struct mr *key_table_find_any_tag(struct key_table *table, uint32_t key);
 
 /** Call `each` for every region and window that has a key, under the table's lock. MT-safe. */

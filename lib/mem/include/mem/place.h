@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Placing inbound bytes so that who polls the last of them finds all the others already there. */
+/* Placing of received bytes in memory: a program that polls the last byte finds all others in
+ * place. */
 #ifndef MEM_PLACE_H
 #define MEM_PLACE_H
 
@@ -10,16 +11,16 @@
 
 #include "base/copy.h"
 
-/* Eight bytes at any address, stored at once. */
+/* Eight bytes at any address, written by one store. */
 struct place_tail {
 	uint64_t v;
 } __attribute__((packed, may_alias));
 
 /*
- * Copy with the last eight bytes (or as many as there are) stored last. memcpy alone may store the
- * end first. Programs poll the last byte of an RDMA WRITE (perftest's latency test does); the
- * barrier orders the bulk before the tail, and pairs with the poller's own load. `next` bytes of
- * memory are expected to be written after these, and right behind them.
+ * Copy, and store the last eight bytes last (or as many as there are). memcpy alone may store the
+ * end first. Programs poll the last byte of an RDMA WRITE (perftest's latency test does). The
+ * barrier orders the other bytes before the last eight; it pairs with the poller's own load. `next`
+ * is the number of bytes that will be written directly behind these; their cache lines are fetched.
  */
 static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next)
 {
@@ -41,8 +42,8 @@ static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len, 
 		((volatile uint8_t *)dst)[i] = src[i];
 }
 
-/** place_strict, to memory that may not be there, nor what follows. MT-safe. 0, or -EFAULT: some of
- * the bytes may have been stored. */
+/** place_strict to memory that may not be mapped, as the `next` bytes may not be. MT-safe. 0, or
+ * -EFAULT: some of the bytes may have been stored. */
 int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next);
 
 #endif
