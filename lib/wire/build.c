@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pass that seals a frame: payload, lengths, checksums and ICRC. */
+/* Sealing of a frame: write payload, lengths, checksums and ICRC in one pass. */
 #include "wire/build.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void seal_ipv4(const struct packet_out *out, uint32_t l4_len)
 
 	ip->total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ip) + l4_len));
 	ip->packet_id = rte_cpu_to_be_16(out->ip_id);
-	/* RFC 1624: the two words that change are added to the sum of those that do not. */
+	/* RFC 1624: add the two words that change to the sum of those that do not. */
 	sum = out->ipv4_sum + ip->total_length + ip->packet_id;
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -49,7 +49,7 @@ static void seal_udp_checksum(const struct packet_out *out)
 		out->udp_sum_by_port ? rte_ipv6_phdr_cksum(ip, 0) : rte_ipv6_udptcp_cksum(ip, udp);
 }
 
-/* What the guarded part of sealing works on. */
+/* Arguments of the guarded part of sealing. */
 struct seal {
 	const struct packet_out *out;
 	uint32_t state; /* of the CRC */
@@ -63,7 +63,7 @@ static uint32_t copy_and_crc(uint32_t state, uint8_t *to, const uint8_t *from, u
 	return icrc_update(state, to, len);
 }
 
-/* Put the fragments behind the headers, and advance the CRC over them. */
+/* Copy the fragments behind the headers, and advance the CRC over them. */
 static void seal_payload(void *arg)
 {
 	struct seal *seal = arg;
@@ -84,7 +84,7 @@ static void seal_payload(void *arg)
 	seal->state = state;
 }
 
-/* Put the fragments behind the headers, and nothing else. */
+/* Copy the fragments behind the headers, without a CRC. */
 static void gather_payload(void *arg)
 {
 	const struct seal *seal = arg;
@@ -101,7 +101,7 @@ static void gather_payload(void *arg)
 	}
 }
 
-/* The same, of what may not be there. */
+/* Copy the fragments behind the headers, some of which may not be mapped. */
 static int gather_guarded(struct seal *seal)
 {
 	const struct packet_out *out = seal->out;
@@ -114,14 +114,15 @@ static int gather_guarded(struct seal *seal)
 	return 0;
 }
 
-/* Payload and pad of so few bytes that they are one piece with the headers to the CRC. */
+/* Seal a packet whose payload and pad are so short that the CRC takes headers and payload in one
+ * piece. */
 static int seal_short(struct seal *seal, uint8_t *tail, uint32_t pad)
 {
 	const struct packet_out *out = seal->out;
 
 	if (unlikely(gather_guarded(seal) != 0))
 		return -EFAULT;
-	memset(tail, 0, BTH_PAD_MASK); /* the ICRC's place follows */
+	memset(tail, 0, BTH_PAD_MASK); /* the ICRC follows here */
 	seal->state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
 				   (size_t)(tail + pad - (out->frame + out->l3_off)));
 	return 0;
@@ -148,7 +149,7 @@ static int seal_long(struct seal *seal, const struct bth *bth, uint8_t *tail, ui
 	return 0;
 }
 
-/* What packet_seal leaves out where nobody looks at it. */
+/* Finish an unsealed packet: the receiver checks neither ICRC nor UDP checksum, so write zeros. */
 static int seal_nothing(struct seal *seal, uint8_t *tail, uint32_t pad)
 {
 	const struct packet_out *out = seal->out;
@@ -159,7 +160,7 @@ static int seal_nothing(struct seal *seal, uint8_t *tail, uint32_t pad)
 	return (int)(tail + pad + WIRE_ICRC_LEN - out->frame);
 }
 
-/* The headers are complete with these. Returns how much pad there is to be. */
+/* Write the lengths, which complete the headers. Return the number of pad bytes. */
 static uint32_t seal_lengths(struct packet_out *out)
 {
 	const uint32_t pad = -out->payload_len & BTH_PAD_MASK;
@@ -177,7 +178,7 @@ static uint32_t seal_lengths(struct packet_out *out)
 	return pad;
 }
 
-/* Last of all: the UDP checksum covers the ICRC, which leaves it out. */
+/* Write the ICRC; the last step, because the UDP checksum covers the ICRC, but not the reverse. */
 static void seal_icrc(const struct seal *seal, uint8_t *at)
 {
 	icrc_store(seal->state, at);
@@ -207,7 +208,7 @@ int packet_seal(struct packet_out *out)
 	return (int)packet_length(out);
 }
 
-/* Advance the CRC over the fragments, and leave them. */
+/* Advance the CRC over the fragments without copying them. */
 static void seal_in_place(void *arg)
 {
 	struct seal *seal = arg;

@@ -60,7 +60,7 @@ static uint8_t *build_mra(struct mad_mra *to, const struct cm_mra *mra)
 	return to->private_data;
 }
 
-/* NULL where the information is too long. */
+/* Build a REJ. Return NULL if the additional information is too long. */
 static uint8_t *build_rej(struct mad_rej *to, const struct cm_rej *rej)
 {
 	to->about = (uint8_t)(rej->about << MAD_ABOUT_SHIFT);
@@ -135,7 +135,7 @@ static uint8_t *build_apr(struct mad_apr *to, const struct cm_apr *apr)
 	return to->private_data;
 }
 
-/* Write a message's own fields; where its private data is. */
+/* Write a message's own fields. Return the address of its private data. */
 static uint8_t *build_message(uint8_t *data, const struct cm_mad *mad)
 {
 	struct mad_sidr_req *sidr_req = (struct mad_sidr_req *)data;

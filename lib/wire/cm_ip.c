@@ -10,7 +10,7 @@
 
 #include "wire/gid.h"
 
-/* A11. An IPv4 address is the last word of its field, behind zeros. */
+/* A11. An IPv4 address is in the last four bytes of its field, behind zeros. */
 struct mad_ip {
 	uint8_t version;    /* of the header: major and minor, 0.0 */
 	uint8_t ip_version; /* << 4 */

@@ -110,7 +110,7 @@ static_assert(sizeof(struct mad_rep) == CM_DATA_LEN, "a REP fills its MAD");
 #define MAD_REP_RNR_SHIFT      5
 #define MAD_REP_SRQ	       0x10
 
-/* Tables 111 and 113: RTU and DREP have the two ids alone. */
+/* Tables 111 and 113: RTU and DREP have the two ids only. */
 struct mad_ids {
 	rte_be32_t local_id;
 	rte_be32_t remote_id;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers to MADs that are no message of a connection. */
+/* Answers to MADs that are not messages of a connection. */
 #include <stddef.h>
 #include <string.h>
 
 #include "wire/cm.h"
 
-#define RESPONSE_EXPONENT 20 /* how long an answer takes at most: Linux's value */
+#define RESPONSE_EXPONENT 20 /* the longest time until an answer: Linux's value */
 
 /* Write the ClassPortInfo of the manager (16.7); ComMgt attributes follow the header. */
 static void put_class_port_info(uint8_t *answer)
@@ -25,7 +25,7 @@ static bool is_class_port_info(const struct mad_header *header)
 	return header->method == MAD_GET && header->attr == RTE_BE16(MAD_ATTR_CLASS_PORT_INFO);
 }
 
-/* A REQ of another version of the class is rejected for that reason (12.6.7). */
+/* Reject a REQ of another class version with the REJ reason for it (12.6.7). */
 static bool reject_version(const uint8_t *bytes, uint8_t *answer)
 {
 	uint8_t copy[MAD_LEN];

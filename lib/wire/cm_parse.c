@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager's MADs from bytes: every check that needs no state. */
+/* Parsing of the connection manager's MADs: every check that needs no state. */
 #include <string.h>
 
 #include "cm_layout.h"
@@ -57,7 +57,8 @@ uint8_t cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time)
 	return (uint8_t)(timeout < CM_TIME_MAX ? timeout : CM_TIME_MAX);
 }
 
-/* A queue pair that a connection can have: no management queue pair, no multicast. */
+/* Return true if a connection can have this queue pair: not QP 0 or 1, and not the multicast
+ * number. */
 static bool is_qpn(uint32_t qpn)
 {
 	return qpn > GSI_QPN && qpn != WIRE_QPN_MULTICAST;

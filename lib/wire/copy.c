@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A received frame out of memory that others may write, read once. */
+/* Copying of a received frame from memory that others may write: each byte is read once. */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -14,10 +14,10 @@
 
 #define ETH_LEN	 sizeof(struct rte_ether_hdr)
 #define HEAD_LEN (ETH_LEN + ICRC_HEADERS_MAX)
-#define LONG_LEN 512 /* what is shorter is copied, and then checked, as soon */
+#define LONG_LEN 512 /* below this, copying first and checking later is as fast */
 
-/* How long the IP header is of a frame whose Ethernet type tells that it has one; 0: it does not.
- */
+/* Return the length of the IP header that the frame's Ethernet type announces; 0 if it announces
+ * none. */
 static size_t expected_l3_len(const uint8_t *frame)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)frame;
@@ -29,8 +29,8 @@ static size_t expected_l3_len(const uint8_t *frame)
 		       : 0;
 }
 
-/* Whether an untagged frame with an IP header of so many bytes is a RoCE packet that fills it to
- * its end. */
+/* Return true if an untagged frame with an IP header of this length is a RoCE packet that fills the
+ * frame to its end. */
 static bool is_roce(const uint8_t *frame, size_t len, size_t l3_len)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)frame;
@@ -69,9 +69,9 @@ bool packet_copy(uint8_t *to, const uint8_t *from, size_t len)
 		return false;
 	}
 	/*
-	 * Behind the BTH nothing is masked: whether headers or payload, it is the same to the CRC.
-	 * To read them again, in vectors, when they have just been written in other pieces, would
-	 * wait for all that was written before.
+	 * Nothing behind the BTH is masked, so the CRC need not know where headers end and payload
+	 * begins. Reading these bytes again as vectors, just after they were written in smaller
+	 * pieces, would stall until all earlier stores are done.
 	 */
 	state = icrc_copy_headers(to + ETH_LEN, from + ETH_LEN, l3_len, ICRC_HEADERS_MAX);
 	if (unlikely(!is_roce(to, len, l3_len))) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times that the wire codes: RNR NAK timers and local ACK timeouts. */
+/* Decoding of times on the wire: RNR NAK timers and local ACK timeouts. */
 #include "wire/headers.h"
 
-/* Table 46 in units of 10 us; code 0 is the longest. */
+/* Table 46, in units of 10 us; code 0 is the longest time. */
 /* clang-format off */
 static const uint32_t rnr_timers_10us[] = {
 	65536, 1, 2, 3, 4, 6, 8, 12,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The invariant CRC: masking of the headers, the choice of a kernel, and CRC-32 over zeros. */
+/* The invariant CRC: masking of the headers, choice of an implementation, and CRC-32 over zeros. */
 #include "wire/icrc.h"
 
 #include <string.h>
@@ -11,14 +11,15 @@
 #include "wire/icrc_kernel.h"
 
 /*
- * A state is the finished CRC of the bytes so far: both inversions of CRC-32 are inside each call,
- * as in zlib, and a call that is given a state undoes the final inversion first.
+ * A state is the finished CRC of the bytes so far. As in zlib, each call does both inversions of
+ * CRC-32; a call that continues a state first undoes the final inversion.
  */
 
 /* CRC of eight bytes of ones: they stand for the LRH, which RoCEv2 does not have (A17.3.4). */
 #define ICRC_AFTER_LRH 0x2144df1cu
 
-/* What 7.8.1 and A17.3.4 leave out reads as ones; the rest is as it is. */
+/* Fields that 7.8.1 and A17.3.4 leave out are replaced by ones; all others are taken as they
+ * are. */
 #define UDP_AND_BTH_ONES(at) [(at) + 6] = 0xff, [(at) + 7] = 0xff, [(at) + 8 + 4] = 0xff
 
 /* TOS, TTL, header checksum; UDP checksum; FECN, BECN and the reserved bits beside them. */
@@ -32,9 +33,9 @@ static const uint8_t ones_ipv6[ICRC_HEADERS_MAX] __attribute__((aligned(64))) = 
 };
 
 /*
- * ISA-L serves where no kernel of ours does, and on processors with AVX-512 ours always do: its
- * AVX-512 code leaves the upper parts of the registers in use, and SSE code after it then runs
- * several times slower.
+ * ISA-L is used where none of our own implementations runs. Processors with AVX-512 always use
+ * ours: ISA-L's AVX-512 code leaves the upper parts of the registers in use, and SSE code after it
+ * runs several times slower.
  */
 static bool supported_anywhere(void)
 {
@@ -49,7 +50,7 @@ static uint32_t update_portable(uint32_t state, const void *data, size_t len)
 static uint32_t copy_portable(uint32_t state, void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);
-	/* Of the copy: the application may be changing the source. */
+	/* Compute the CRC of the copy, because the application may change the source meanwhile. */
 	return crc32_gzip_refl(state, dst, len);
 }
 
@@ -87,7 +88,8 @@ const struct icrc_kernel *const icrc_kernels[] = {
 	&icrc_kernel_words,  &icrc_kernel_portable, NULL,
 };
 
-/* A copy of the best kernel, so that a call loads one pointer. Constant once main runs. */
+/* A copy of the best implementation, so that a call loads one pointer only. Constant from main
+ * on. */
 static struct icrc_kernel kernel = {
 	.update = update_portable,
 	.copy = copy_portable,
@@ -130,8 +132,8 @@ uint32_t icrc_copy(uint32_t state, void *dst, const void *src, size_t len)
 }
 
 /*
- * x^(2^k) modulo the polynomial, bit-reflected: x^0 is the top bit. Squaring the last gives the
- * first again, for x has order 2^32 - 1.
+ * x^(2^k) modulo the polynomial, bit-reflected: x^0 is the top bit. The square of the last is the
+ * first, because x has order 2^32 - 1.
  */
 static const uint32_t power_of_x[32] = {
 	0x40000000, 0x20000000, 0x08000000, 0x00800000, 0x00008000, 0xedb88320, 0xb1e6b092,

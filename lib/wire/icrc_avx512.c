@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CRC-32, alone, over masked bytes or fused with a copy: 64 bytes at a time with VPCLMULQDQ. */
+/* CRC-32 over bytes, over masked bytes, or together with a copy: 64 bytes at a time with
+ * VPCLMULQDQ. */
 #include "wire/icrc_kernel.h"
 
 #ifdef __x86_64__
@@ -12,8 +13,8 @@
 
 struct stream {
 	const uint8_t *from;
-	uint8_t *to;	     /* NULL: the bytes are only read */
-	const uint8_t *ones; /* NULL: none are masked */
+	uint8_t *to;	     /* NULL: only read the bytes */
+	const uint8_t *ones; /* NULL: mask none */
 };
 
 AVX512 __m512i load_64(const struct stream *s)
@@ -84,7 +85,8 @@ AVX512 uint32_t reduce_lanes(__m512i v)
 		_mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
 }
 
-/* `last` is the number of 64-byte vectors that end the message, 1 to 4: those in front are zero. */
+/* Reduce the accumulators to the CRC. `last` is the number of 64-byte vectors that end the message,
+ * 1 to 4; the accumulators before them are zero. */
 AVX512 uint32_t finish_64(const __m512i acc[4], unsigned int last)
 {
 	__m512i sum = multiply_64(acc[3], _mm512_load_si512(&finish[12]));
@@ -98,7 +100,8 @@ AVX512 uint32_t finish_64(const __m512i acc[4], unsigned int last)
 	return reduce_lanes(sum);
 }
 
-/* Below 64 bytes. Masked-out bytes are not touched: a page behind the buffer need not exist. */
+/* Handle fewer than 64 bytes. Masked loads do not touch bytes behind the buffer, which may be
+ * unmapped. */
 AVX512 uint32_t run_short(uint32_t state, const struct stream *s, size_t len)
 {
 	const __mmask64 mask = _bzhi_u64(~UINT64_C(0), (unsigned int)len);
@@ -116,7 +119,8 @@ AVX512 uint32_t run_short(uint32_t state, const struct stream *s, size_t len)
 	return reduce_lanes(v) ^ state_behind(state, len);
 }
 
-/* The accumulators after the first vectors: as many as leave a multiple of four. */
+/* Fill the accumulators with the first vectors, so many that the number of those left is a multiple
+ * of four. */
 AVX512 void begin_64(__m512i acc[4], __m512i first, struct stream *s, size_t vectors)
 {
 	acc[0] = acc[1] = acc[2] = _mm512_setzero_si512();
@@ -140,8 +144,8 @@ AVX512 void begin_64(__m512i acc[4], __m512i first, struct stream *s, size_t vec
 	acc[3] = take_64(s);
 }
 
-/* From 64 bytes on. What is read twice, behind the odd bytes, is written twice: the last read
- * counts. */
+/* Handle 64 bytes and more. Bytes that are read twice, behind the odd bytes, are also written
+ * twice; the CRC is of the last read. */
 AVX512 uint32_t run_long(uint32_t state, struct stream s, size_t len)
 {
 	const __m512i constants =
@@ -150,7 +154,7 @@ AVX512 uint32_t run_long(uint32_t state, struct stream s, size_t len)
 	__m512i acc[4], first;
 
 	if (odd != 0 && odd < 4) {
-		/* Too few to add the state to. */
+		/* The odd bytes are too few to hold the state. */
 		state = run_short(state, &s, odd);
 		skip(&s, odd);
 		odd = 0;

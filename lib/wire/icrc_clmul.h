@@ -8,18 +8,19 @@
 #include <immintrin.h>
 
 /*
- * How it works. A vector of data is a polynomial over GF(2) whose highest power is the first bit of
- * the first byte. Four accumulators hold what came so far; to go on by one stride, each 64-bit half
- * of them is multiplied by a constant that is congruent, modulo the CRC's polynomial P, to the
- * power of x that it is moved by, and added to the data that stands there. At the end each half is
- * multiplied by a power that takes it to the end of the message and 32 bits further, which leaves
- * 96 bits, and one Barrett step takes those to 32.
+ * A vector of data is a polynomial over GF(2), whose highest power is the first bit of the first
+ * byte. Four accumulators hold the data so far. To advance by one stride, each 64-bit half of an
+ * accumulator is multiplied by a constant, and added to the data at its new place. The constant is
+ * congruent, modulo the CRC's polynomial P, to the power of x by which the half moves. At the end
+ * each half is multiplied by the power that moves it to the end of the message and 32 bits further.
+ * This leaves 96 bits, which one Barrett step reduces to 32.
  *
- * K(n) is x^n mod P, bit-reflected, shifted left by one: a product of two reflected numbers is one
- * bit short.
+ * K(n) is x^n mod P, bit-reflected, and shifted left by one, because the product of two reflected
+ * numbers is one bit short.
  *
- * A message begins with its odd bytes, moved to the end of a vector behind zeros: zeros in front do
- * not change a CRC that starts with 0. The state so far is added to the first four bytes.
+ * The odd bytes of a message come first. They are moved to the end of a vector, behind zeros: zeros
+ * in front do not change a CRC that starts with 0. The state so far is added to the first four
+ * bytes.
  */
 
 struct fold {
@@ -46,7 +47,7 @@ static const struct fold barrett = {0xb4e5b025f7011641, 0x1db710641};
 
 #define CLMUL_TARGET "avx2,pclmul"
 
-/* 96 bits to 32: `x` holds them from its first bit on. */
+/* Reduce 96 bits to 32; `x` holds them from its first bit on. */
 __attribute__((target(CLMUL_TARGET), always_inline)) static inline uint32_t reduce_96(__m128i x)
 {
 	const __m128i constants = _mm_loadu_si128((const __m128i *)&barrett);
@@ -56,7 +57,7 @@ __attribute__((target(CLMUL_TARGET), always_inline)) static inline uint32_t redu
 	return (uint32_t)_mm_extract_epi32(x, 2);
 }
 
-/* What of a state stands behind a message that is shorter than it. */
+/* Return the part of a state that is left behind a message shorter than the state. */
 __attribute__((target(CLMUL_TARGET), always_inline)) static inline uint32_t
 state_behind(uint32_t state, size_t len)
 {

@@ -9,7 +9,7 @@
 #define PCLMUL	     __attribute__((target(CLMUL_TARGET), always_inline)) static inline
 #define PCLMUL_ENTRY __attribute__((target(CLMUL_TARGET))) static
 
-/* Where bytes come from and go to; `to` is NULL where they are only read. */
+/* Source and destination of the bytes; `to` is NULL if they are only read. */
 struct stream {
 	const uint8_t *from;
 	uint8_t *to;
@@ -42,7 +42,7 @@ PCLMUL __m128i take_16(struct stream *s)
 /* Move the first `len` bytes, 1 to 15, to the end, behind zeros. */
 PCLMUL __m128i align_16(__m128i v, size_t len)
 {
-	/* An index with its top bit set makes a zero. */
+	/* An index whose top bit is set yields a zero. */
 	static const uint8_t index[32] = {
 		0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
 		0x80, 0x80, 0x80, 0x80, 0x80, 0,    1,	  2,	3,    4,    5,
@@ -74,7 +74,8 @@ PCLMUL uint32_t finish_16(const __m128i acc[4])
 	return reduce_96(sum);
 }
 
-/* The accumulators after the first vectors: as many as leave a multiple of four. */
+/* Fill the accumulators with the first vectors, so many that the number of those left is a multiple
+ * of four. */
 PCLMUL void begin_16(__m128i acc[4], __m128i first, struct stream *s, size_t vectors)
 {
 	acc[0] = acc[1] = acc[2] = _mm_setzero_si128();
@@ -98,7 +99,7 @@ PCLMUL void begin_16(__m128i acc[4], __m128i first, struct stream *s, size_t vec
 	acc[3] = take_16(s);
 }
 
-/* From 16 bytes on. */
+/* Handle 16 bytes and more. */
 PCLMUL uint32_t run_16(uint32_t state, struct stream s, size_t len)
 {
 	const __m128i constants = _mm_loadu_si128((const __m128i *)&fold_64);
@@ -121,7 +122,8 @@ PCLMUL uint32_t run_16(uint32_t state, struct stream s, size_t len)
 	return ~finish_16(acc);
 }
 
-/* Odd bytes too few to add the state to, and messages shorter than a vector, go another way. */
+/* Return how many bytes must be handled without vectors: odd bytes that are too few to hold the
+ * state, or all of a message that is shorter than a vector. */
 static size_t short_part(size_t len)
 {
 	if (len < 16)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CRC-32 by shifts of 64-bit words, for processors without carry-less multiplication, emulated ones
- * above all: there a load from a table costs many times a shift.
+ * CRC-32 by shifts of 64-bit words, for processors without carry-less multiplication. Most of these
+ * are emulated, and on them a load from a table costs many times as much as a shift.
  *
- * The CRC's polynomial divides x^300 + x^155 + x^117 + x^89 + 1. So a bit may be struck out if the
- * bits that follow it at distances of 145, 183, 211 and 300 are changed in its place: the remainder
- * stays. Each word is struck out like that as it comes, and what it changes is kept for the five
- * words that follow. Only the last bytes need tables.
+ * The CRC's polynomial divides x^300 + x^155 + x^117 + x^89 + 1. So a bit may be deleted if the
+ * bits at distances of 145, 183, 211 and 300 behind it are inverted: the remainder stays the same.
+ * Each word is deleted in this way when it is read, and its changes are kept for the five words
+ * behind it. Only the last bytes need tables.
  */
 #include <string.h>
 
@@ -15,15 +15,15 @@
 #include "wire/icrc_kernel.h"
 
 #define WORD_BYTES sizeof(uint64_t)
-#define BEHIND	   5 /* the last of the words behind one that it changes */
+#define BEHIND	   5 /* number of following words that a word changes */
 #define GROUP	   (BEHIND * WORD_BYTES)
 #define TABLES	   8
 #define POLYNOMIAL 0xedb88320u /* bit-reflected */
 
-/* tables[n][b]: what byte b makes of the CRC when n bytes follow it. Constant once main runs. */
+/* tables[n][b]: the change of the CRC by byte b if n bytes follow it. Constant from main on. */
 static uint32_t tables[TABLES][256];
 
-/* Before the choice of a kernel, which others may ask for CRCs. */
+/* Make the tables before an implementation is chosen: other constructors may ask for CRCs. */
 __attribute__((constructor(101))) static void make_tables(void)
 {
 	for (uint32_t byte = 0; byte < 256; byte++) {
@@ -41,7 +41,7 @@ __attribute__((constructor(101))) static void make_tables(void)
 		}
 }
 
-/* The first byte of memory is the lowest. */
+/* Load a word; the first byte in memory is the lowest. */
 static inline uint64_t load_word(const uint8_t *from)
 {
 	uint64_t word;
@@ -56,7 +56,7 @@ static inline void store_word(uint8_t *to, uint64_t word)
 	memcpy(to, &word, sizeof(word));
 }
 
-/* The register (a state without its inversion) after a word that has been added to it. */
+/* Return the register (a state without its inversion) after a word to which it was added. */
 static inline uint32_t take_word(uint64_t word)
 {
 	return tables[7][word & 0xff] ^ tables[6][word >> 8 & 0xff] ^ tables[5][word >> 16 & 0xff] ^
@@ -69,14 +69,14 @@ static inline uint32_t take_byte(uint32_t reg, uint8_t byte)
 	return reg >> 8 ^ tables[0][(reg ^ byte) & 0xff];
 }
 
-/* Where bytes come from and go to; `to` is NULL where they are only read. */
+/* Source and destination of the bytes; `to` is NULL if they are only read. */
 struct stream {
 	const uint8_t *from;
 	uint8_t *to;
 	size_t left;
 };
 
-/* Each byte is read once: the application may be changing it. */
+/* Read each byte once, because the application may be changing it. */
 static inline uint64_t next_word(struct stream *s)
 {
 	const uint64_t word = load_word(s->from);
@@ -90,8 +90,8 @@ static inline uint64_t next_word(struct stream *s)
 	return word;
 }
 
-/* p0 to p4: what this word and the four behind it have to be changed by; p0 is then of the fifth
- * behind. */
+/* Delete a word. p0 to p4 hold the changes of this word and the four behind it; on return p0 holds
+ * those of the fifth behind it. */
 static inline void strike_out(uint64_t word, uint64_t *p0, uint64_t *p2, uint64_t *p3, uint64_t *p4)
 {
 	word ^= *p0;
@@ -135,8 +135,9 @@ __attribute__((always_inline)) static inline uint32_t run(uint32_t state, struct
 }
 
 /*
- * Emulators go from block to block of code by themselves only within a page, and look up each jump
- * to another one. With a loop that crosses a page's end 64 KiB WRITE takes three times as long.
+ * Keep a loop within one page. An emulator links blocks of code directly only within a page, and
+ * looks up each jump to another page. With a loop across a page's end, 64 KiB WRITEs take three
+ * times as long.
  */
 #define WITHIN_PAGE(size) __attribute__((aligned(size)))
 
@@ -174,7 +175,8 @@ static bool supported_words(void)
 	return true;
 }
 
-/* ISA-L uses carry-less multiplication also where our own kernels with it do not run. */
+/* Return true if this processor has no carry-less multiplication; otherwise ISA-L uses it, even
+ * where our own implementations do not run. */
 static bool suits_words(void)
 {
 #ifdef __x86_64__

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The response to a MAD. */
+/* Responses to MADs. */
 #include "wire/mad.h"
 
 #include <string.h>

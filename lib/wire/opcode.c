@@ -29,7 +29,8 @@
 #define ATOMIC	 (OPCODE_REQUEST | OPCODE_IS_ATOMIC | OPCODE_HAS_ATOMICETH)
 
 /* clang-format off */
-/* What every connected service has; `x` is the header that the service puts into each request. */
+/* The opcodes of every connected service; `x` is the header that the service adds to each
+ * request. */
 #define CONNECTED(s, x) \
 	ENTRY(s, SEND_FIRST, "SEND First", SEND | OPCODE_FIRST | (x)), \
 	ENTRY(s, SEND_MIDDLE, "SEND Middle", SEND | (x)), \
@@ -46,7 +47,7 @@
 	ENTRY(s, WRITE_ONLY_IMM, "RDMA WRITE Only with Immediate", \
 	      WRITE | ONLY | RETH | IMM | (x))
 
-/* What only the reliable services have. */
+/* The opcodes that only reliable services have. */
 #define RELIABLE(s, x) \
 	ENTRY(s, READ_REQUEST, "RDMA READ Request", OPCODE_REQUEST | ONLY | RETH | (x)), \
 	ENTRY(s, READ_RESPONSE_FIRST, "RDMA READ response First", RESPONSE | OPCODE_FIRST | AETH), \

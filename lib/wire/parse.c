@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From bytes of a frame to a struct packet, with every check that needs no state. */
+/* Parsing of a frame into a struct packet, with every check that needs no state. */
 #include "wire/packet.h"
 
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 #define UDP_LEN	     sizeof(struct rte_udp_hdr)
 #define ROCE_LEN_MIN (UDP_LEN + sizeof(struct bth) + WIRE_ICRC_LEN)
 
-/* A frame under the parser: how much of it there is, and the layers found so far. */
+/* A frame during parsing: its length, and the layers found so far. */
 struct frame {
 	const uint8_t *l3;
 	size_t l3_room; /* bytes from l3 to the end of the frame */
@@ -51,7 +51,8 @@ static enum packet_status parse_ether(const uint8_t *frame, size_t len, struct f
 	return PACKET_OK;
 }
 
-/* A packet is RoCE's, and its lengths are ours to judge, from the moment that its port is known. */
+/* Return true if this is RoCE's port. From here on wrong lengths count as errors of a RoCE
+ * packet. */
 static bool is_roce_port(const struct frame *f, size_t l3_len)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(f->l3 + l3_len);
@@ -59,7 +60,8 @@ static bool is_roce_port(const struct frame *f, size_t l3_len)
 	return f->l3_room >= l3_len + UDP_LEN && udp->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
 }
 
-/* The ones' complement sum does not mind in which order the bytes of its words are (RFC 1071). */
+/* Check the IPv4 checksum. The ones' complement sum does not depend on the byte order (RFC
+ * 1071). */
 static bool ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
 {
 	uint32_t words[sizeof(*ip) / sizeof(uint32_t)];
@@ -79,7 +81,7 @@ static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)f->l3;
 	size_t ip_len;
 
-	/* Of version 4, without options: the ICRC is not defined over them. */
+	/* Accept version 4 without options only: the ICRC is not defined over options. */
 	if (f->l3_room < sizeof(*ip) || ip->version_ihl != RTE_IPV4_VHL_DEF ||
 	    ip->next_proto_id != IPPROTO_UDP)
 		return PACKET_NOT_ROCE;
@@ -133,7 +135,8 @@ static enum packet_status parse_udp(const struct frame *f, struct packet *p)
 	if (rte_be_to_cpu_16(udp->dgram_len) != f->l4_len)
 		return PACKET_BAD_LENGTH;
 	p->udp_sport = rte_be_to_cpu_16(udp->src_port);
-	/* 0 is "not computed", on IPv6 too (RFC 6935): the ICRC covers the packet. */
+	/* 0 means "not computed"; it is accepted on IPv6 too (RFC 6935), because the ICRC covers
+	 * the packet. */
 	if (f->checksums_known_good || udp->dgram_cksum == 0)
 		return PACKET_OK;
 	if (p->ipv6 ? rte_ipv6_udptcp_cksum_verify((const struct rte_ipv6_hdr *)f->l3, udp)
@@ -162,7 +165,7 @@ static enum packet_status parse_bth(const struct bth *bth, struct packet *p)
 	return PACKET_OK;
 }
 
-/* Split what follows the BTH into extended headers, payload and pad. */
+/* Split the bytes behind the BTH into extended headers, payload and pad. */
 static enum packet_status parse_lengths(const struct frame *f, struct packet *p)
 {
 	const size_t headers_len = UDP_LEN + sizeof(struct bth) + p->op->ext_len;
@@ -182,7 +185,7 @@ static enum packet_status parse_lengths(const struct frame *f, struct packet *p)
 	return PACKET_OK;
 }
 
-/* Copies, for nothing aligns these headers in a frame. */
+/* Copy a header, because headers are not aligned in a frame. */
 #define TAKE(header, at) (memcpy(&(header), (at), sizeof(header)), (at) += sizeof(header))
 
 static const uint8_t *parse_memory_headers(const uint8_t *at, struct packet *p)
@@ -234,8 +237,8 @@ static const uint8_t *parse_response_headers(const uint8_t *at, struct packet *p
 	return at;
 }
 
-/* In the order of enum opcode_flag, which is the order on the wire; parse_lengths made room sure.
- */
+/* Parse the headers in the order of enum opcode_flag, which is their order in the packet.
+ * parse_lengths has checked that the packet has them. */
 static void parse_extended(const uint8_t *at, struct packet *p)
 {
 	const uint32_t flags = p->op->flags;
@@ -299,7 +302,7 @@ bool packet_icrc_ok(const struct packet *packet)
 	const size_t bth_off = packet->l3_len + UDP_LEN;
 	uint32_t headers;
 
-	/* What the kernel takes at once need not be two pieces. */
+	/* A packet that icrc_headers can take in one piece need not be split. */
 	if (tuning.short_icrc && packet->headers_len + covered <= ICRC_HEADERS_MAX &&
 	    icrc_headers(packet->l3, packet->l3_len, packet->headers_len + covered) == icrc)
 		return true;

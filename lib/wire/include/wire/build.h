@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Building a RoCEv2 frame: a path's prebuilt headers, transport headers, payload by reference, then
- * one sealing pass. */
+/* Building of a RoCEv2 frame: a path's prebuilt headers, transport headers, payload by reference,
+ * and then one sealing pass. */
 #ifndef WIRE_BUILD_H
 #define WIRE_BUILD_H
 
@@ -22,7 +22,7 @@
 /* Room that a frame buffer needs: headers, payload, pad, ICRC. */
 #define PACKET_FRAME_MAX (PACKET_HDR_MAX + WIRE_MTU_MAX + 4 + WIRE_ICRC_LEN)
 
-/* Where packets of a queue pair go: the input of path_init. */
+/* Addresses and other attributes of a queue pair's path: the input of path_init. */
 struct path_attr {
 	uint8_t src_mac[6];
 	uint8_t dst_mac[6];
@@ -44,7 +44,7 @@ struct path {
 	bool ipv6;
 	uint32_t ipv4_sum; /* ones' complement sum of the IPv4 header with length, id and checksum 0
 			    */
-	/* What packets that come back are sent to. */
+	/* Destination and VLAN of packets that come back. */
 	uint8_t sgid[16];
 	int32_t vlan_id; /* -1: untagged */
 };
@@ -57,14 +57,14 @@ struct path {
  */
 int path_init(struct path *path, const struct path_attr *attr);
 
-/** Whether a GID is the one that packets of the path go to. MT-safe. */
+/** Return true if packets of the path go to this GID. MT-safe. */
 bool path_leads_to(const struct path *path, const uint8_t gid[16]);
 
-/* How the bytes of a fragment are had. */
+/* Source of a fragment's bytes. */
 enum frag_kind {
-	FRAG_COPY, /* from the application's memory, which may go away */
-	FRAG_OWN,  /* from memory of ours */
-	FRAG_ZERO, /* `len` zeros; addr is not read */
+	FRAG_COPY, /* the application's memory, which may be unmapped at any time */
+	FRAG_OWN,  /* our own memory */
+	FRAG_ZERO, /* `len` zeros; addr is not used */
 };
 
 struct packet_frag {
@@ -73,23 +73,24 @@ struct packet_frag {
 	enum frag_kind kind;
 };
 
-/* A packet to be sent. The owner of the sink gives `frame`; packet_begin resets the rest. */
+/* A packet to be sent. The owner of the sink sets `frame`; packet_begin resets the rest. */
 struct packet_out {
 	uint8_t *frame; /* at least PACKET_FRAME_MAX bytes, headers first, payload contiguous behind
 			 */
 	uint16_t hdr_len; /* headers written so far */
 	uint16_t ip_id;	  /* IPv4 identification; 0 unless set before packet_seal (DF is set) */
 	uint32_t payload_len;
-	uint32_t copy_len; /* of it, bytes that are read from memory */
-	bool guarded;	   /* some of those may not be there when they are read */
+	uint32_t copy_len; /* bytes of it that are read from memory */
+	bool guarded;	   /* some of them may not be mapped when they are read */
 	uint8_t l3_off;
 	uint8_t l4_off;
 	bool ipv6;
 	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before
 				 packet_seal */
 	bool icrc_repeats;    /* the ICRC covers the transport headers twice; see packet_icrc_ok */
-	bool unsealed;	      /* set before packet_seal: who gets it trusts us and checks no ICRC */
-	bool again; /* sent before: its payload is copied, and it leaves in a packet of its own */
+	bool unsealed; /* set before packet_seal: the receiver trusts us and checks no ICRC */
+	bool again; /* a retransmission: its payload is copied, and it gets a packet buffer of its
+		       own */
 	uint8_t frags;
 	uint32_t ipv4_sum;
 	struct packet_frag frag[PACKET_FRAGS_MAX];
@@ -123,8 +124,8 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	rte_be32_t word;
 	uint8_t *at;
 
-	/* All of hdr, not path->len of it: a copy of constant length. What is too much is
-	 * overwritten. */
+	/* Copy all of hdr, not only path->len bytes: a copy of constant length is faster. The
+	 * surplus is overwritten. */
 	memcpy(out->frame, path->hdr, sizeof(path->hdr));
 	out->hdr_len = path->len;
 	out->ip_id = 0;
@@ -140,8 +141,8 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	out->again = false;
 	out->frags = 0;
 	out->ipv4_sum = path->ipv4_sum;
-	/* struct bth, a word at a time; no array of words: what is copied out of one in larger
-	 * pieces would have to wait until the store buffer is empty. */
+	/* Write struct bth by whole words, and not by an array of words: a larger load from an
+	 * array that was written in smaller pieces would wait until the store buffer is empty. */
 	at = packet_extend(out, sizeof(struct bth));
 	word = rte_cpu_to_be_32((uint32_t)fields->opcode << 24 |
 				(fields->solicited ? (uint32_t)BTH_SOLICITED << 16 : 0) |
@@ -156,11 +157,11 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 }
 
 /**
- * Name the next bytes of payload; they are read by packet_seal. Not MT-safe per packet.
+ * Add the next bytes of payload; packet_seal reads them. Not MT-safe per packet.
  *
  * @return
- *   0, -ENOSPC when the packet has PACKET_FRAGS_MAX fragments, or -EMSGSIZE when the payload would
- * be longer than WIRE_MTU_MAX.
+ *   0, -ENOSPC if the packet has PACKET_FRAGS_MAX fragments, or -EMSGSIZE if the payload would be
+ *   longer than WIRE_MTU_MAX.
  */
 static inline int packet_payload(struct packet_out *out, enum frag_kind kind, const void *addr,
 				 uint32_t len)
@@ -180,28 +181,28 @@ static inline int packet_payload(struct packet_out *out, enum frag_kind kind, co
 	return 0;
 }
 
-/** Bytes of the frame that a packet becomes, before and after it is sealed. */
+/** Return the bytes of the frame that a packet becomes, before and after it is sealed. */
 static inline uint32_t packet_length(const struct packet_out *out)
 {
 	return out->hdr_len + RTE_ALIGN_CEIL(out->payload_len, 4) + WIRE_ICRC_LEN;
 }
 
 /**
- * Finish a packet: copy the payload, pad, and write lengths, checksums and ICRC. Not MT-safe per
- * packet. The payload's memory is the application's, which may take it away at any time: the copy
- * is guarded. The UDP checksum is 0 on IPv4; on IPv6 it is computed (RFC 8200, 8.1), or left for
- * the port to complete. An unsealed packet has zeros for ICRC and UDP checksum.
+ * Finish a packet: copy the payload, add the pad, and write lengths, checksums and ICRC. Not
+ * MT-safe per packet. The application may unmap the payload's memory at any time, so the copy is
+ * guarded. The UDP checksum is 0 on IPv4; on IPv6 it is computed (RFC 8200, 8.1), or left for the
+ * port to complete. An unsealed packet has zeros for ICRC and UDP checksum.
  *
  * @return
  *   Bytes of the frame, without Ethernet FCS and without padding to the Ethernet minimum; or
- * -EFAULT where the payload cannot be read: there is no packet then.
+ *   -EFAULT if the payload cannot be read: the packet does not exist then.
  */
 int packet_seal(struct packet_out *out);
 
 /**
- * The same for a packet whose payload (all FRAG_COPY) stays where it is: headers are in out->frame,
- * and pad and ICRC go to `tail`, which has PACKET_TAIL_MAX bytes. Over IPv6 the UDP checksum has to
- * be the port's.
+ * Finish a packet without copying its payload (all FRAG_COPY): headers are in out->frame, and pad
+ * and ICRC go to `tail`, which has PACKET_TAIL_MAX bytes. Over IPv6 the port must compute the UDP
+ * checksum.
  *
  * @return
  *   Bytes at `tail`, or -EFAULT.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager's MADs (IBTA 12.6, 12.11): layouts, constants, and their bytes to structs
- * and back. */
+/* The connection manager's MADs (IBTA 12.6, 12.11): constants, structs, and the conversion between
+ * bytes and structs. */
 #ifndef WIRE_CM_H
 #define WIRE_CM_H
 
@@ -13,7 +13,7 @@
 #define CM_CLASS_VERSION 2  /* 16.7 */
 #define CM_INFO_MAX	 72 /* additional information of REJ, SIDR_REP and APR */
 #define CM_PRIVATE_MAX	 224
-#define CM_TIME_MAX	 31 /* of a 5-bit time */
+#define CM_TIME_MAX	 31 /* largest 5-bit time */
 
 /* Every message: name, attribute id (16.7), bytes of private data. */
 #define CM_MESSAGES(MESSAGE)         \
@@ -94,7 +94,7 @@ enum cm_about {
 	CM_ABOUT_OTHER = 2, /* REJ: none of these; MRA: a LAP */
 };
 
-/* Transport service types of a REQ, 12.7. */
+/* Transport services of a REQ, 12.7. */
 enum cm_transport {
 	CM_TRANSPORT_RC = 0,
 	CM_TRANSPORT_UC = 1,
@@ -118,7 +118,7 @@ enum cm_sidr_status {
 
 /* A path of a REQ (12.7) or LAP, as its sender sees it. */
 struct cm_path {
-	uint16_t local_lid; /* 0xffff on RoCE, as the next one */
+	uint16_t local_lid; /* 0xffff on RoCE; remote_lid too */
 	uint16_t remote_lid;
 	uint8_t local_gid[16];
 	uint8_t remote_gid[16];
@@ -141,9 +141,9 @@ struct cm_req {
 	uint8_t initiator_depth;
 	uint32_t local_eecn;
 	uint32_t remote_eecn;
-	uint8_t remote_response_timeout; /* 5 bits: 4.096 us * 2^n within which the receiver answers
+	uint8_t remote_response_timeout; /* 5 bits: the receiver must answer within 4.096 us * 2^n
 					  */
-	uint8_t local_response_timeout;	 /* the same of the sender */
+	uint8_t local_response_timeout;	 /* 5 bits: the sender answers within this time */
 	uint8_t transport;		 /* enum cm_transport */
 	bool flow_control;
 	struct psn psn;
@@ -220,7 +220,7 @@ struct cm_apr {
 	uint8_t info_len;
 };
 
-/* A message in host order. Pointers lead into the MAD that was parsed. */
+/* A message in host order. Pointers point into the parsed MAD. */
 struct cm_mad {
 	enum cm_message message;
 	uint64_t tid;
@@ -238,7 +238,7 @@ struct cm_mad {
 		struct cm_apr apr;
 	};
 	const uint8_t *private_data;
-	uint8_t private_len; /* parsed: all that the message has room for */
+	uint8_t private_len; /* after parsing: the length of the message's whole field */
 };
 
 /* Outcome of cm_mad_parse, in the order of its checks. */
@@ -246,50 +246,51 @@ enum cm_mad_status {
 	CM_MAD_OK,
 	CM_MAD_BAD_LENGTH, /* other than MAD_LEN bytes */
 	CM_MAD_BAD_BASE_VERSION,
-	CM_MAD_BAD_CLASS, /* another manager's */
+	CM_MAD_BAD_CLASS, /* of another manager */
 	CM_MAD_BAD_CLASS_VERSION,
-	CM_MAD_BAD_METHOD,    /* no Send */
-	CM_MAD_BAD_ATTRIBUTE, /* none of CM_MESSAGES */
-	CM_MAD_BAD_FIELD,     /* a value that its message cannot have */
+	CM_MAD_BAD_METHOD,    /* not Send */
+	CM_MAD_BAD_ATTRIBUTE, /* not in CM_MESSAGES */
+	CM_MAD_BAD_FIELD,     /* a value that this message cannot have */
 };
 
 /** Parse a MAD: check all that needs no state. MT-safe. `mad` is filled on CM_MAD_OK. */
 enum cm_mad_status cm_mad_parse(const uint8_t *bytes, size_t len, struct cm_mad *mad);
 
 /**
- * Build a MAD of MAD_LEN bytes; what private data and information leave free is zero. MT-safe.
+ * Build a MAD of MAD_LEN bytes; bytes that private data and information leave free are zero.
+ * MT-safe.
  *
  * @return
- *   0, or -EINVAL where private data or information are longer than the message has room for.
+ *   0, or -EINVAL if private data or information are longer than their fields.
  */
 int cm_mad_build(const struct cm_mad *mad, uint8_t *bytes);
 
 /**
- * Build the answer to a MAD that is no message of a connection (13.4.7, 16.7): a response with a
+ * Build the answer to a MAD that is not a message of a connection (13.4.7, 16.7): a response with a
  * status, ClassPortInfo, or a REJ of a REQ of another class version. MT-safe.
  *
  * @param mad
- *   MAD_LEN bytes, as `answer` is; but for CM_MAD_BAD_LENGTH, where it is not read.
+ *   MAD_LEN bytes, and so is `answer`; not read for CM_MAD_BAD_LENGTH.
  * @param status
- *   What cm_mad_parse has said.
+ *   The result of cm_mad_parse.
  * @return
- *   False where the MAD is to be dropped.
+ *   False if the MAD is to be dropped.
  */
 bool cm_mad_answer(const uint8_t *mad, enum cm_mad_status status, uint8_t *answer);
 
-/** The message's name, or NULL where the attribute is none. MT-safe. */
+/** Return the message's name, or NULL for an unknown message. MT-safe. */
 const char *cm_message_name(unsigned int message);
 
-/** Bytes of private data in a message; 0 where the attribute is none. MT-safe. */
+/** Return the bytes of private data in a message; 0 for an unknown message. MT-safe. */
 uint8_t cm_private_len(unsigned int message);
 
-/** Name of a REJ's reason, or NULL. MT-safe. */
+/** Return the name of a REJ's reason, or NULL. MT-safe. */
 const char *cm_rej_reason_name(unsigned int reason);
 
 /**
- * The local ACK timeout of a path (12.7) as Linux has it, from exponents to one: the longer one of
- * the way there and back and of the delay before an ACK is sent, or twice that where the other one
- * is half of it at least. MT-safe.
+ * Return the local ACK timeout of a path (12.7), computed as Linux does, as an exponent. It is the
+ * longer one of two times, the round trip and the peer's delay before an ACK. If the other one is
+ * at least half of that, it is twice the longer one. MT-safe.
  */
 uint8_t cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* IP addressing of the connection manager (annex A11): service ids of port spaces, and the header
- * in front of the user's private data in REQ and SIDR_REQ. */
+ * before the user's private data in REQ and SIDR_REQ. */
 #ifndef WIRE_CM_IP_H
 #define WIRE_CM_IP_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define CM_IP_LEN                                                                                \
-	36 /* in front of the user's private data: 56 bytes of a REQ are left, 180 of a SIDR_REQ \
+#define CM_IP_LEN                                                                                 \
+	36 /* before the user's private data; this leaves 56 bytes in a REQ and 180 in a SIDR_REQ \
 	    */
 
-/* Port spaces, A11: 0x0000000001 in front of an IP protocol number and a port. Linux's
- * rdma_port_space. */
+/* Port spaces, A11: a service id is 0x0000000001, an IP protocol number and a port. The values are
+ * those of Linux's rdma_port_space. */
 enum cm_port_space {
 	CM_PS_IPOIB = 0x0002,
 	CM_PS_TCP = 0x0106,
@@ -28,7 +28,7 @@ struct cm_ip {
 	uint8_t dst[16];
 };
 
-/** The service id of a port. MT-safe. */
+/** Return the service id of a port. MT-safe. */
 static inline uint64_t cm_service_id(enum cm_port_space space, uint16_t port)
 {
 	return (uint64_t)space << 16 | port;
@@ -38,13 +38,13 @@ static inline uint64_t cm_service_id(enum cm_port_space space, uint16_t port)
  * Parse the header at the beginning of private data. MT-safe.
  *
  * @return
- *   0, or -EBADMSG where the header has another version than 0.0, or is neither IPv4 nor IPv6,
- *   or calls an IPv4 address one of IPv6.
+ *   0, or -EBADMSG if the header's version is not 0.0, it is neither IPv4 nor IPv6, or says IPv6
+ *   for an IPv4 address.
  */
 int cm_ip_parse(const uint8_t *private_data, size_t len, struct cm_ip *ip);
 
-/** Write CM_IP_LEN bytes. MT-safe. 0, or -EINVAL: no IP version, or an address that is not of it.
- */
+/** Write CM_IP_LEN bytes. MT-safe. 0, or -EINVAL for an IP version that does not exist or does not
+ * fit the addresses. */
 int cm_ip_build(const struct cm_ip *ip, uint8_t *private_data);
 
 #endif

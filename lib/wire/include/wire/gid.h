@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GIDs of RoCEv2 are IP addresses, those of IPv4 as ::ffff:a.b.c.d (A17.4.5.1.2). All functions
+/* GIDs of RoCEv2: they are IP addresses, IPv4 as ::ffff:a.b.c.d (A17.4.5.1.2). All functions are
  * MT-safe. */
 #ifndef WIRE_GID_H
 #define WIRE_GID_H
@@ -11,7 +11,7 @@
 #include <rte_byteorder.h>
 
 #define GID_LEN		16
-#define GID_IPV4_OFFSET 12 /* of the IPv4 address in its GID */
+#define GID_IPV4_OFFSET 12 /* offset of the IPv4 address in its GID */
 
 static inline bool gid_is_zero(const uint8_t gid[GID_LEN])
 {
@@ -27,21 +27,21 @@ static inline bool gid_is_ipv4(const uint8_t gid[GID_LEN])
 	return memcmp(gid, prefix, sizeof(prefix)) == 0;
 }
 
-/** The GID of the four bytes of an IPv4 address, which nothing has to align. */
+/** Make the GID of an IPv4 address, whose four bytes need not be aligned. */
 static inline void gid_from_ipv4(const void *ipv4, uint8_t gid[GID_LEN])
 {
 	typedef uint64_t halves __attribute__((vector_size(GID_LEN)));
 	rte_be32_t address;
 	halves whole;
 
-	/* By one store: who compares the GID next loads it in larger pieces, and what several
-	 * stores have made cannot be loaded before they are through. */
+	/* Write it by one store: the GID is next loaded in larger pieces to be compared, and such a
+	 * load stalls on several smaller stores. */
 	memcpy(&address, ipv4, sizeof(address));
 	whole = (halves){0, rte_cpu_to_be_64(UINT64_C(0xffff) << 32 | rte_be_to_cpu_32(address))};
 	memcpy(gid, &whole, sizeof(whole));
 }
 
-/** Return true for ::1 and 127.0.0.0/8, which no packet has. */
+/** Return true for ::1 and 127.0.0.0/8, which no packet may have. */
 static inline bool gid_is_loopback(const uint8_t gid[GID_LEN])
 {
 	static const uint8_t ipv6[GID_LEN] = {[GID_LEN - 1] = 1};
@@ -50,7 +50,7 @@ static inline bool gid_is_loopback(const uint8_t gid[GID_LEN])
 	       (gid_is_ipv4(gid) && gid[GID_IPV4_OFFSET] == 127);
 }
 
-/** Whether it is that of a group: IPv6 ff00::/8, or 224.0.0.0/4 of IPv4. */
+/** Return true for a group's GID: IPv6 ff00::/8, or IPv4 224.0.0.0/4. */
 static inline bool gid_is_multicast(const uint8_t gid[GID_LEN])
 {
 	return gid[0] == 0xff || (gid_is_ipv4(gid) && (gid[GID_IPV4_OFFSET] & 0xf0) == 0xe0);

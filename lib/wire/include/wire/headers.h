@@ -12,7 +12,7 @@
 #define WIRE_UDP_SPORT_MIN 0xc000 /* entropy source ports are taken from the dynamic range */
 #define WIRE_PKEY_DEFAULT  0xffff /* 10.9.1: full member of the default partition */
 #define WIRE_QPN_MASK	   0xffffffu
-#define WIRE_QPN_MULTICAST 0xffffffu /* 3.5.10: whoever is attached to the group */
+#define WIRE_QPN_MULTICAST 0xffffffu /* 3.5.10: all queue pairs that are attached to the group */
 #define WIRE_ICRC_LEN	   4
 #define WIRE_MTU_MIN	   256
 #define WIRE_MTU_MAX	   4096
@@ -22,8 +22,8 @@
 #define WIRE_MESSAGE_MAX  0x80000000u /* 9.7.1: 2^31 bytes */
 
 /*
- * The structs are packed, of alignment 1: behind Ethernet and IP nothing aligns them. Fill and read
- * their fields through the struct, never through a pointer to a field.
+ * The structs are packed and have alignment 1, because headers are not aligned behind Ethernet and
+ * IP. Fill and read their fields by the struct, never by a pointer to a field.
  */
 
 /* Base transport header, 9.2. */
@@ -71,18 +71,19 @@ struct aeth {
 };
 static_assert(sizeof(struct aeth) == 4, "AETH is 4 bytes");
 
-/* FLUSH extended transport header, A19: 26 reserved bits, then what is asked for. */
+/* FLUSH extended transport header, A19: 26 reserved bits, then selectivity level and placement
+ * type. */
 struct feth {
 	rte_be32_t bits; /* FETH_SELECT_* << FETH_SELECT_SHIFT | FETH_PLACE_* */
 } __attribute__((packed));
 static_assert(sizeof(struct feth) == 4, "FETH is 4 bytes");
 
-#define FETH_PLACE_GLOBAL     0x1u /* placement type: what was written can be seen by all */
-#define FETH_PLACE_PERSISTENT 0x2u /* it outlasts a power failure */
+#define FETH_PLACE_GLOBAL     0x1u /* placement type: written data is visible to all */
+#define FETH_PLACE_PERSISTENT 0x2u /* written data survives a power failure */
 #define FETH_PLACE_MASK	      0xfu
 #define FETH_SELECT_SHIFT     4
 #define FETH_SELECT_RANGE     0u /* selectivity level: the range of the RETH */
-#define FETH_SELECT_REGION    1u /* all of the region; the RETH's address and length mean nothing */
+#define FETH_SELECT_REGION    1u /* the whole region; the RETH's address and length are ignored */
 #define FETH_SELECT_MASK      0x3u
 
 #define ATOMIC_WRITE_BYTES 8u /* A19: payload and alignment */
@@ -95,7 +96,7 @@ struct deth {
 } __attribute__((packed));
 static_assert(sizeof(struct deth) == 8, "DETH is 8 bytes");
 
-/* Bits 6:5 of the AETH syndrome: what kind of acknowledgement, table 44. */
+/* Bits 6:5 of the AETH syndrome: the kind of acknowledgement, table 44. */
 enum aeth_kind {
 	AETH_ACK = 0x00,
 	AETH_RNR_NAK = 0x20,
@@ -114,14 +115,15 @@ enum nak_code {
 	NAK_REMOTE_OPERATIONAL = 3,
 };
 
-/** Nanoseconds that an RNR NAK timer code, below 32, asks to wait, 9.7.5.2.8 table 46. MT-safe. */
+/** Return the nanoseconds of an RNR NAK timer code below 32, 9.7.5.2.8 table 46. MT-safe. */
 uint64_t rnr_timer_ns(uint8_t code);
 
-/** The code of the shortest RNR NAK timer of at least so long, or of the longest. MT-safe. */
+/** Return the code of the shortest RNR NAK timer that is at least this long, or of the longest.
+ * MT-safe. */
 uint8_t rnr_timer_code(uint64_t ns);
 
-/** Nanoseconds of a local ACK timeout exponent (4.096 us * 2^exponent), 9.7.6.1.3; 0 means none.
- * MT-safe. */
+/** Return the nanoseconds of a local ACK timeout exponent (4.096 us * 2^exponent), 9.7.6.1.3; 0
+ * means none. MT-safe. */
 uint64_t ack_timeout_ns(uint8_t exponent);
 
 static inline uint32_t wire_get24(const uint8_t p[3])

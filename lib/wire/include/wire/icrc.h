@@ -8,12 +8,13 @@
 #include <stdint.h>
 
 /**
- * CRC state after the headers of a packet, from the IP header to the last extended header. MT-safe.
+ * Return the CRC state after the headers of a packet, from the IP header to the last extended
+ * header. MT-safe.
  *
  * @param l3
  *   The IP header.
  * @param l3_len
- *   20 for IPv4 without options, 40 for IPv6.
+ *   Is 20 for IPv4 without options, 40 for IPv6.
  * @param headers_len
  *   Bytes from `l3` to the payload; at most ICRC_HEADERS_MAX, at least IP, UDP and BTH.
  */
@@ -21,22 +22,22 @@ uint32_t icrc_headers(const uint8_t *l3, size_t l3_len, size_t headers_len);
 
 #define ICRC_HEADERS_MAX 128
 
-/** icrc_headers of what is copied to `dst`: each byte is read once. MT-safe. */
+/** Copy headers to `dst`, and return what icrc_headers would: each byte is read once. MT-safe. */
 uint32_t icrc_copy_headers(uint8_t *dst, const uint8_t *l3, size_t l3_len, size_t headers_len);
 
-/** CRC state after `len` more bytes. MT-safe. */
+/** Return the CRC state after `len` more bytes. MT-safe. */
 uint32_t icrc_update(uint32_t state, const void *data, size_t len);
 
 /** Copy `len` bytes and return the CRC state after them; ranges do not overlap. MT-safe. */
 uint32_t icrc_copy(uint32_t state, void *dst, const void *src, size_t len);
 
-/** CRC state after `len` zero bytes, in O(log len). MT-safe. */
+/** Return the CRC state after `len` zero bytes, in O(log len). MT-safe. */
 uint32_t icrc_zeros(uint32_t state, size_t len);
 
 /** Write the finished CRC at `dst` in the wire's byte order. MT-safe. */
 void icrc_store(uint32_t state, uint8_t dst[4]);
 
-/** The wire's CRC at `src` as icrc_store would have been given it. MT-safe. */
+/** Return the CRC at `src`, in the form that icrc_store takes. MT-safe. */
 uint32_t icrc_load(const uint8_t src[4]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Management datagrams on QP 1 (IBTA chapter 13): their header, and the answer to those that nobody
- * here understands. */
+/* Management datagrams on QP 1 (IBTA chapter 13): their header, and responses to those that nothing
+ * here handles. */
 #ifndef WIRE_MAD_H
 #define WIRE_MAD_H
 
@@ -31,7 +31,8 @@ enum mad_method {
 
 /* Status of a response, 13.4.7: bits 4:2. */
 enum mad_code {
-	MAD_CODE_BAD_VERSION = 1 << 2, /* base or class version, or a class that nobody has */
+	MAD_CODE_BAD_VERSION =
+		1 << 2, /* base or class version, or a class without a manager here */
 	MAD_CODE_BAD_ATTRIBUTE = 3
 				 << 2, /* the class does not have the method with this attribute */
 };
@@ -65,12 +66,13 @@ struct mad_class_port_info {
 static_assert(sizeof(struct mad_class_port_info) == 72, "ClassPortInfo is 72 bytes");
 
 /**
- * Begin the response to a MAD: its header with another method and status, all else zero. MT-safe.
+ * Begin the response to a MAD: copy its header with another method and status, and clear all else.
+ * MT-safe.
  *
  * @param mad
- *   MAD_LEN bytes, as `response` is.
+ *   MAD_LEN bytes, and so is `response`.
  * @return
- *   False where the MAD is to be dropped: only a Get or Set has a response (13.4).
+ *   False if the MAD is to be dropped: only a Get or Set has a response (13.4).
  */
 bool mad_respond(const uint8_t *mad, uint16_t status, uint8_t *response);
 

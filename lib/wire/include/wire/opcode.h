@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* BTH opcodes (IBTA 9.2, tables 37 and 38) and what each one carries. */
+/* BTH opcodes (IBTA 9.2, tables 37 and 38) and the headers of each one. */
 #ifndef WIRE_OPCODE_H
 #define WIRE_OPCODE_H
 
@@ -40,14 +40,14 @@ enum opcode_operation {
 	OPCODE_FETCH_ADD,
 	OPCODE_SEND_LAST_INV = 22,
 	OPCODE_SEND_ONLY_INV,
-	OPCODE_FLUSH = 28, /* annex A19, as the next one */
+	OPCODE_FLUSH = 28, /* annex A19; the next one too */
 	OPCODE_ATOMIC_WRITE,
 	OPCODE_OPERATION_MASK = 0x1f,
 };
 
 #define OPCODE_CNP 0x81 /* congestion notification packet, annex A17.9 */
 
-/* What an opcode is and which extended headers follow its BTH, in this order on the wire. */
+/* Kind of an opcode, and the extended headers that follow its BTH, in the order of the wire. */
 enum opcode_flag {
 	OPCODE_KNOWN = 1 << 0,
 	OPCODE_REQUEST = 1 << 1, /* to the responder; else to the requester */
@@ -77,7 +77,8 @@ struct opcode_info {
 
 extern const struct opcode_info opcode_infos[256], opcode_undefined;
 
-/** What is known about an opcode; flags are 0 where it is not defined. MT-safe, never NULL. */
+/** Return the description of an opcode; its flags are 0 if the opcode is not defined. MT-safe,
+ * never NULL. */
 static inline const struct opcode_info *opcode_info(uint8_t opcode)
 {
 	const struct opcode_info *info = &opcode_infos[opcode];

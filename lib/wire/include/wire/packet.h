@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A received RoCEv2 frame, parsed: all lengths checked, all fields in host order, nothing copied.
- */
+/* A received RoCEv2 frame after parsing: all lengths are checked, all fields are in host order, and
+ * nothing is copied. */
 #ifndef WIRE_PACKET_H
 #define WIRE_PACKET_H
 
@@ -14,7 +14,7 @@
 /* Outcome of packet_parse. */
 enum packet_status {
 	PACKET_OK,
-	PACKET_NOT_ROCE,   /* not IP, not UDP, not port 4791, or a fragment: somebody else's */
+	PACKET_NOT_ROCE,   /* not IP, not UDP, not port 4791, or a fragment: not for RoCE */
 	PACKET_BAD_LENGTH, /* lengths of frame, IP, UDP and headers contradict each other, or a bad
 			      pad count */
 	PACKET_BAD_CHECKSUM, /* IPv4 header checksum, or a UDP checksum that is set and wrong */
@@ -81,19 +81,20 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 				struct packet *packet);
 
 /**
- * Copy a frame that somebody else may be writing, and look in the same pass whether it is a packet
- * whose ICRC is right. MT-safe; ranges do not overlap.
+ * Copy a frame that somebody else may be writing, and check in the same pass if it is a packet with
+ * a right ICRC. MT-safe; ranges do not overlap.
  *
  * @return
- *   Whether that has been found, of the copy; where it has not, packet_icrc_ok tells.
+ *   True if the copy was found to be one. Otherwise nothing is known, and packet_icrc_ok decides.
  */
 bool packet_copy(uint8_t *to, const uint8_t *from, size_t len);
 
 /**
- * Whether the packet's invariant CRC is right. MT-safe. Only after packet_parse said PACKET_OK.
+ * Return true if the packet's invariant CRC is right. MT-safe. Only after packet_parse returned
+ * PACKET_OK.
  *
- * Linux's rxe (as of 6.12) takes a FLUSH to have its headers for payload as well, and computes the
- * CRC over them twice, the second time with nothing masked. That is taken for right too.
+ * Linux's rxe (as of 6.12) treats the headers of a FLUSH as its payload too. It computes the CRC
+ * over them twice, the second time with nothing masked. That CRC is accepted, too.
  */
 bool packet_icrc_ok(const struct packet *packet);
 
