@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event channels: one unit in the descriptor for every event that waits in the list of sources. */
+/* Event channels: the descriptor holds one unit for every event in the list of sources. */
 #include "queue/channel.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "base/own.h"
 
 /*
- * Under the lock, the sum of all `pending` and `owed` is the descriptor's count plus the readers
- * that have taken a unit and wait for the lock. Whoever took a unit therefore finds an event, or,
- * where it was forgotten meanwhile, a unit owed.
+ * Under the lock, the sum of all `pending` and `owed` equals the descriptor's count plus the number
+ * of readers that have taken a unit and wait for the lock. So a reader that has taken a unit finds
+ * an event; or, if that event was forgotten meanwhile, it finds `owed` above 0.
  */
 
 int channel_init(struct channel *channel)
@@ -41,12 +41,13 @@ static void raise_locked(struct channel *channel, struct channel_source *source)
 		return;
 	if (source->pending++ == 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
-	/* The program has closed it, and may have the number for a file of its own: who asks for
-	 * events finds them in the list. */
+	/* The program has closed the descriptor, and may use its number for a file of its own. A
+	 * call that asks for events finds them in the list. */
 	if (!own_is(channel->fd))
 		return;
-	/* Under the lock, or an early reader would find its event forgotten by nobody. Cannot fail
-	 * below 2^64 events. */
+	/* Write under the lock: otherwise a reader could take the unit before the event is in the
+	 * list, and find neither an event nor an owed unit. The write cannot fail below 2^64
+	 * events. */
 	while (eventfd_write(channel->fd, 1) != 0 && errno == EINTR)
 		;
 }
@@ -56,7 +57,7 @@ void channel_raise(struct channel *channel, struct channel_source *source)
 	const int saved_errno = errno;
 	int cancel_state;
 
-	/* A thread that is cancelled as it writes would take the lock with it. */
+	/* Disable cancellation: a thread cancelled in the write would leave the lock locked. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
 	raise_locked(channel, source);
@@ -65,7 +66,8 @@ void channel_raise(struct channel *channel, struct channel_source *source)
 	errno = saved_errno;
 }
 
-/* Take the oldest event. False where the caller's unit was owed to channel_forget. */
+/* Take the oldest event. Return false if the event of the caller's unit was forgotten
+ * (channel_forget). */
 static bool take_locked(struct channel *channel, void **object, int *code)
 {
 	struct channel_source *source = TAILQ_FIRST(&channel->ready);
@@ -74,11 +76,12 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 		channel->owed--;
 		return false;
 	}
-	/* Without its descriptor the sum does not hold. */
+	/* The sum does not hold if the program has closed the descriptor. */
 	if (!source)
 		return false;
 	TAILQ_REMOVE(&channel->ready, source, link);
-	/* Behind the others: no source that is raised faster than it is read hides them. */
+	/* Requeue at the tail, so that a source that is raised faster than it is read does not hide
+	 * others. */
 	if (--source->pending > 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
 	source->taken++;
@@ -87,7 +90,8 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 	return true;
 }
 
-/* The program has closed the descriptor: nobody can sleep on it, but what happened is told. */
+/* Read an event from the list alone. The program has closed the descriptor, so no thread can sleep
+ * on it, but the events are still reported. */
 static int read_list(struct channel *channel, void **object, int *code)
 {
 	bool taken;
@@ -117,7 +121,7 @@ int channel_read(struct channel *channel, void **object, int *code)
 	return 0;
 }
 
-/* Take a unit without sleeping, whatever the descriptor's O_NONBLOCK is (Linux 5.8). */
+/* Take a unit without sleeping, whatever O_NONBLOCK of the descriptor is (Linux 5.8). */
 static bool take_unit(int fd)
 {
 	eventfd_t unit;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: a producer without a lock, pollers under one, and events for who sleeps. */
+/* Completion queues: one producer without a lock, pollers under a lock, and events for threads that
+ * sleep. */
 #include "queue/cq.h"
 
 #include <assert.h>
@@ -26,7 +27,7 @@ static int make_ring(const struct queue_domain *domain, bool has_stamps, uint32_
 	if (rc != 0)
 		return rc;
 	ring->entries = ring->memory.base;
-	/* Behind entries whose size is a multiple of a stamp's. */
+	/* The stamps follow the entries, whose size is a multiple of a stamp's. */
 	ring->stamps = has_stamps ? (uint64_t *)(ring->entries + entries) : NULL;
 	ring->mask = entries - 1;
 	return 0;
@@ -78,7 +79,7 @@ int cq_destroy(struct cq *cq)
 
 void cq_fire(struct cq *cq)
 {
-	/* One event an arming. Who arms meanwhile gets this event. */
+	/* Raise one event for each arming. A thread that arms at this moment gets this event. */
 	if ((uint32_t)__atomic_exchange_n(&cq->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) !=
 	    CQ_NOT_ARMED)
 		channel_raise(cq->channel, &cq->source);
@@ -91,14 +92,15 @@ static void raise_if_armed(struct cq *cq, bool solicited)
 
 	if (mode == CQ_NOT_ARMED || (mode == CQ_ARMED_SOLICITED && !solicited))
 		return;
-	/* Somebody has taken the completion, and armed for the next one, since it was added. */
+	/* The completion was polled, and the queue was armed for the next one, after it was
+	 * added. */
 	if ((uint32_t)(armed >> 32) == cq->prod)
 		return;
 	if (!cq->moderation.moderator || moderator_due(cq))
 		cq_fire(cq);
 }
 
-/* There is no room. */
+/* Handle a completion for which the queue has no room. */
 static int overrun(struct cq *cq)
 {
 	if (cq->ignores_overrun)
@@ -119,7 +121,7 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 
 	if (unlikely(waiting > cq->ring.mask))
 		return overrun(cq);
-	/* Who was told has taken all that was left, and begins anew. */
+	/* The queue is empty again, so the next overrun is reported anew. */
 	cq->overrun_told &= waiting != 0;
 	cq->ring.entries[prod & cq->ring.mask] = *wc;
 	if (unlikely(cq->ring.stamps != NULL))
@@ -129,9 +131,9 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 		return 0;
 	}
 	/*
-	 * The store of `prod` before the load of `armed`, as the other side stores `armed` (cq_arm)
-	 * before it loads `prod` (cq_empty, in the poll that ibv_req_notify_cq(3) asks for): one of
-	 * the two sees the other's, so no completion sleeps.
+	 * Store `prod` before loading `armed`; the other side stores `armed` (cq_arm) before it
+	 * loads `prod` (cq_empty, in the poll that ibv_req_notify_cq(3) asks for). So at least one
+	 * side sees the other's store, and no completion is left without an event.
 	 */
 	__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_SEQ_CST);
 	raise_if_armed(cq, solicited || wc->status != IBV_WC_SUCCESS);
@@ -143,7 +145,7 @@ int cq_poll(struct cq *cq, int n, struct ibv_wc *wc)
 	uint32_t cons, ready;
 	int taken;
 
-	/* A queue that is found empty is not locked. */
+	/* Do not lock a queue that is empty. */
 	if (cq_empty(cq))
 		return 0;
 	queue_lock(&cq->lock);
@@ -205,8 +207,8 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 	kept = cq->cons;
 	while (kept != last && cq->ring.entries[kept & cq->ring.mask].qp_num != qpn)
 		kept++;
-	/* Write nothing to a queue that has no such completion: without a lock, its thread may
-	 * poll. */
+	/* Write nothing if no completion is dropped: a queue without a lock may be polled by its
+	 * thread just now. */
 	if (kept == last) {
 		queue_unlock(&cq->lock);
 		return;
@@ -219,8 +221,8 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 			cq->ring.stamps[kept & cq->ring.mask] = cq->ring.stamps[i & cq->ring.mask];
 		kept++;
 	}
-	/* `prod` moves back, but never behind `cons`: the next completion is behind those that an
-	 * arming saw (cq_push). */
+	/* Move `prod` back, but not behind `cons`: the next completion is then newer than those
+	 * that an arming saw (cq_push). */
 	__atomic_store_n(&cq->prod, kept, __ATOMIC_RELEASE);
 	moderator_forget(cq, kept - cq->cons);
 	queue_unlock(&cq->lock);
@@ -242,7 +244,7 @@ static void copy_waiting(const struct cq *cq, const struct cq_ring *to)
 	}
 }
 
-/* The indices stay, as pollers read them without the lock. */
+/* Keep the indices, because pollers read them without the lock. */
 int cq_change_ring(struct cq *cq, struct cq_ring *ring)
 {
 	const struct cq_ring old = cq->ring;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion events that wait for more completions, or for time to pass. */
+/* Completion events that are delayed until more completions come, or time passes. */
 #include "queue/moderator.h"
 
 #include <stddef.h>
@@ -12,13 +12,13 @@ void moderator_init(struct moderator *moderator)
 	moderator->deadline_ns = MODERATOR_NEVER;
 }
 
-/* For who sleeps until then, beside the engine's thread. */
+/* Set the deadline, which threads other than the engine's read to know how long they may sleep. */
 static void set_deadline(struct moderator *moderator, uint64_t deadline_ns)
 {
 	__atomic_store_n(&moderator->deadline_ns, deadline_ns, __ATOMIC_RELAXED);
 }
 
-/* The event is raised, or will not be: count anew. */
+/* Stop the delay of an event, which is raised or cancelled: begin to count anew. */
 static void stop_waiting(struct cq *cq)
 {
 	struct cq_moderation *moderation = &cq->moderation;

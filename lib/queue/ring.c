@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of rings, from where the owner of a queue wants it, and back to there. */
+/* Memory of rings: allocated where the application wants it, and freed there. */
 #include "queue/ring.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ int ring_alloc(const struct queue_domain *domain, size_t bytes, enum ring_kind k
 		if (rc != 0 || memory->base)
 			return rc;
 	}
-	/* Not cleared: pages of a large ring are touched when they are first used. */
+	/* Do not clear it: pages of a large ring should not be touched before their first use. */
 	memory->base = lines_alloc(bytes);
 	memory->bytes = (uint32_t)RTE_MIN(bytes, (size_t)UINT32_MAX);
 	return memory->base ? 0 : -ENOMEM;

@@ -17,7 +17,7 @@ int rq_make_ring(const struct rq *rq, uint32_t max_wr, struct rq_ring *ring)
 	return ring_alloc(&rq->domain, (size_t)ring->slots * rq->stride, rq->kind, &ring->memory);
 }
 
-/* The memory of the old one is the caller's. */
+/* Use a new ring. The caller keeps the memory of the old one. */
 static void use_ring(struct rq *rq, const struct rq_ring *ring)
 {
 	rq->memory = ring->memory;
@@ -58,7 +58,7 @@ static int fill(const struct rq *rq, uint32_t index, const struct ibv_recv_wr *w
 {
 	struct recv_wqe *wqe;
 
-	/* Pairs with the release store in rq_pop: the responder is done with the slot. */
+	/* Pairs with the release store in rq_pop: the responder no longer uses the slot. */
 	if (index - __atomic_load_n(&rq->cons, __ATOMIC_ACQUIRE) >= rq->max_wr)
 		return ENOMEM;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Send queues: allocation, and the posting side, where every work request is checked and copied. */
+/* Send queues: allocation, and the posting side, which checks and copies every work request. */
 #include "queue/sq.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@
 #define SQ_SGE_MAX    1024u
 #define SQ_INLINE_MAX (1u << 16)
 
-/* Checksum offload belongs to raw and IPoIB packets, which are not built. */
+/* Checksum offload is missing: it is for raw and IPoIB packets, which are not supported. */
 #define SEND_FLAGS_KNOWN \
 	((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
 
-/* The program chooses these bits of a window's key (ibv_inc_rkey(3)); the window keeps the others.
- */
+/* The program chooses these bits of a window's key (ibv_inc_rkey(3)); the window keeps the
+ * others. */
 #define KEY_TAG_MASK 0xffu
 
 #define BIT(opcode) (1u << (opcode))
@@ -37,8 +37,8 @@ int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq
 		return 0;
 	sq->attr.max_wr = rte_align32pow2(attr->max_wr);
 	payload = RTE_MAX(attr->max_sge * (uint32_t)sizeof(struct ibv_sge), attr->max_inline);
-	/* The room is there: programs send a few bytes inline that they have not asked for, since
-	 * other drivers let them. */
+	/* Grant the room that exists anyway: programs send a few bytes inline that they have not
+	 * asked for, because other drivers allow it. */
 	sq->attr.max_inline = RTE_MIN(payload, SQ_INLINE_MAX);
 	if (attr->type == IBV_QPT_UD)
 		payload = RTE_ALIGN(payload, (uint32_t) _Alignof(struct path)) +
@@ -55,7 +55,7 @@ void sq_fini(struct sq *sq)
 	sq->ring = NULL;
 }
 
-/* Without the kinds of work that are not built. */
+/* Return the opcodes that a type may send, without those that are not supported. */
 uint32_t sq_opcodes(enum ibv_qp_type qp_type)
 {
 	const uint32_t send = BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM);
@@ -78,8 +78,8 @@ uint32_t sq_opcodes(enum ibv_qp_type qp_type)
 }
 
 /*
- * What only other types can do, and is posted all the same: as on adapters it fails in its turn,
- * with IBV_WC_LOC_QP_OP_ERR.
+ * Return opcodes that this type cannot execute but that may be posted. As on adapters such a
+ * request fails when its turn comes, with IBV_WC_LOC_QP_OP_ERR.
  */
 static uint32_t doomed_opcodes(enum ibv_qp_type qp_type)
 {
@@ -96,18 +96,18 @@ static uint32_t doomed_opcodes(enum ibv_qp_type qp_type)
 	}
 }
 
-/* Where the address of what is posted is an address handle. */
+/* Return true if the request is addressed by an address handle. */
 static bool is_datagram(const struct sq *sq, enum ibv_wr_opcode opcode)
 {
 	return sq->attr.type == IBV_QPT_UD && (sq_opcodes(IBV_QPT_UD) & BIT(opcode));
 }
 
-/* Everything but the length of the message. */
+/* Check all of a work request except the length of the message. */
 static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= 32 || !(opcodes & BIT(wr->opcode)))
 		return EINVAL;
-	/* What it needs to say has no place in a work request. */
+	/* A work request has no fields for what a FLUSH needs. */
 	if ((int)wr->opcode == LATER_WR_FLUSH)
 		return EINVAL;
 	if (wr->send_flags & ~SEND_FLAGS_KNOWN)
@@ -119,7 +119,7 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) && !sq_has_payload(wr->opcode))
 		return EINVAL;
-	/* An address that is no multiple of eight is the responder's to refuse (9.4.5). */
+	/* The responder rejects an address that is not a multiple of eight (9.4.5). */
 	if (sq_is_atomic(wr->opcode) &&
 	    (wr->num_sge != 1 || wr->sg_list[0].length < SQ_ATOMIC_BYTES))
 		return EINVAL;
@@ -157,7 +157,7 @@ static int fill_local(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 	wqe->num_sge = 0;
 	if (wr->opcode == IBV_WR_BIND_MW) {
 		rc = sq_fill_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
-		/* Programs read it there once it is posted, as they do after ibv_bind_mw(3). */
+		/* Programs read the key there after posting, as they do after ibv_bind_mw(3). */
 		if (rc == 0)
 			wr->bind_mw.mw->rkey = wqe->rkey;
 		return rc;
@@ -206,18 +206,20 @@ static void fill_datagram(const struct sq *sq, struct send_wqe *wqe, const struc
 	*sq_path(sq, wqe) = ah->path;
 }
 
-/* The list itself, or, inline, the bytes that it names: the application may reuse them at once. */
+/* Copy the list itself or, inline, the bytes that it names: the application may reuse them at
+ * once. */
 static void fill_payload(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	uint8_t *data = wr->opcode == IBV_WR_ATOMIC_WRITE ? wqe->atomic_write : wqe->data;
 
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
-		/* One is no call. */
+		/* The common case, one element, is an assignment; memcpy of a variable length would
+		 * be a call. */
 		if (likely(wr->num_sge == 1))
 			wqe->sge[0] = wr->sg_list[0];
 		else if (wr->num_sge > 0)
 			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
-		/* The result is 8 bytes, however much room the application names. */
+		/* The result has 8 bytes, even if the application's buffer is longer. */
 		if (sq_is_atomic(wr->opcode))
 			wqe->sge[0].length = SQ_ATOMIC_BYTES;
 		return;
@@ -237,7 +239,7 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 	uint64_t length;
 	int rc;
 
-	/* Pairs with the release store in sq_pop: the requester is done with the slot. */
+	/* Pairs with the release store in sq_pop: the requester no longer uses the slot. */
 	if (index - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) >= sq->attr.max_wr)
 		return ENOMEM;
 	rc = check(sq, opcodes, wr);

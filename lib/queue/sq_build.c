@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work requests described call by call, in the slots where the requester will find them. */
+/* Building of work requests by several calls, in the slots where the requester will find them. */
 #include "queue/sq_build.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ void sq_build_start(struct sq *sq, uint32_t opcodes)
 	sq->build = (struct sq_build){.opcodes = opcodes, .prod = sq->prod};
 }
 
-/* The request is described: is that all it needs? */
+/* Finish the description of a request: check that it is complete. */
 static void finish(struct sq *sq)
 {
 	struct send_wqe *wqe = sq->build.wqe;
@@ -38,7 +38,7 @@ static void finish(struct sq *sq)
 		sq_build_fail(sq, EINVAL);
 		return;
 	}
-	/* The result is 8 bytes, however much room the application names. */
+	/* The result has 8 bytes, even if the application's buffer is longer. */
 	wqe->sge[0].length = SQ_ATOMIC_BYTES;
 	wqe->length = SQ_ATOMIC_BYTES;
 }
@@ -51,13 +51,13 @@ struct send_wqe *sq_build_next(struct sq *sq, enum ibv_wr_opcode opcode, uint64_
 	finish(sq);
 	if (build->error != 0)
 		return NULL;
-	/* How data is given says whether it is inline. */
+	/* The function that gives the data decides if it is inline. */
 	flags &= ~(unsigned int)IBV_SEND_INLINE;
 	if (!(build->opcodes >> opcode & 1) || (flags & ~FLAGS_KNOWN)) {
 		sq_build_fail(sq, EINVAL);
 		return NULL;
 	}
-	/* Pairs with the release store in sq_pop: the requester is done with the slot. */
+	/* Pairs with the release store in sq_pop: the requester no longer uses the slot. */
 	if (build->prod - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) >= sq->attr.max_wr) {
 		sq_build_fail(sq, ENOMEM);
 		return NULL;
@@ -73,7 +73,7 @@ struct send_wqe *sq_build_next(struct sq *sq, enum ibv_wr_opcode opcode, uint64_
 	return build->wqe;
 }
 
-/* What is given all that it needs by the call that begins it. */
+/* Return true if the call that begins the request has already given all its data. */
 static bool has_its_data(const struct send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_ATOMIC_WRITE || wqe->opcode == LATER_WR_FLUSH;
@@ -159,7 +159,7 @@ void sq_build_flush(struct sq *sq, const struct sq_flush *flush)
 	}
 	wqe->remote_addr = flush->remote_addr;
 	wqe->rkey = flush->rkey;
-	/* Of a whole region, it means nothing, and need not fit. */
+	/* For a whole region the length has no meaning, and need not fit into 32 bits. */
 	wqe->length = flush->select == FETH_SELECT_RANGE ? (uint32_t)flush->length : 0;
 	wqe->flush_place = flush->place;
 	wqe->flush_select = flush->select;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues: a receive queue of several queue pairs, and who owns what it receives. */
+/* Shared receive queues: a receive queue for several queue pairs. */
 #include "queue/srq.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ int srq_create_in(const struct queue_domain *domain, uint32_t max_wr, uint32_t m
 	struct srq *srq;
 	int err;
 
-	/* A list longer than a packet's is copied nowhere (struct receive). */
+	/* struct receive has no room for a list longer than a packet's. */
 	if (max_wr == 0 || max_sge > PACKET_FRAGS_MAX)
 		return -EINVAL;
 	srq = aligned_alloc(_Alignof(struct srq), sizeof(*srq));
@@ -65,7 +65,8 @@ void srq_taken(struct srq *srq)
 
 	if (limit == 0 || __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE) - rq->cons >= limit)
 		return;
-	/* One event an arming; who arms again meanwhile keeps that. */
+	/* Raise one event for each arming; if another thread arms at this moment, its limit stays
+	 * armed. */
 	if (__atomic_compare_exchange_n(&srq->limit, &limit, 0, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED) &&
 	    srq->low != NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event channels: a pollable descriptor and a queue of what it tells of. Completion and
- * asynchronous events use it. */
+/* Event channels: a pollable descriptor and a list of pending events. Completion and asynchronous
+ * events use them. */
 #ifndef QUEUE_CHANNEL_H
 #define QUEUE_CHANNEL_H
 
@@ -10,22 +10,24 @@
 
 #define CHANNEL_PENDING_MAX ((1u << 24) - 1)
 
-/* A thing that events are about: embedded in its object, so that raising an event allocates
- * nothing. Each queue pair has several: it is kept small. All under channel->lock. */
+/* A source of events. It is embedded in the object that the events are about, so that raising an
+ * event allocates nothing. It is small, because each queue pair has several. All under
+ * channel->lock. */
 struct channel_source {
 	TAILQ_ENTRY(channel_source) link;
-	uint32_t pending : 24; /* events raised and not yet read; of more no more is told */
-	uint32_t code : 8;     /* what kind of event; returned beside object */
-	uint32_t taken;	       /* events read, which must be acknowledged before the object goes */
-	void *object;	       /* what channel_read returns */
+	uint32_t pending : 24; /* events raised and not yet read; the count stops at its maximum */
+	uint32_t code : 8;     /* the kind of event; returned together with object */
+	uint32_t taken; /* events that were read, and must be acknowledged before the object is
+			   destroyed */
+	void *object;	/* what channel_read returns */
 };
 
 struct channel {
-	int fd; /* eventfd in semaphore mode: readable while events wait; its O_NONBLOCK is the
-		   user's to set */
+	int fd; /* eventfd in semaphore mode: readable while events are pending; the user sets its
+		   O_NONBLOCK */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, channel_source) ready; /* sources with pending > 0, oldest first */
-	uint32_t owed; /* units of forgotten events that readers had taken already; under lock */
+	uint32_t owed; /* units of forgotten events that readers had already taken; under lock */
 };
 
 /** Create the descriptor (close-on-exec). Not MT-safe per channel. 0 or -errno. */
@@ -45,8 +47,8 @@ void channel_raise(struct channel *channel, struct channel_source *source);
  */
 int channel_read(struct channel *channel, void **object, int *code);
 
-/** Forget a source's unread events (its object is being destroyed). MT-safe. Returns how many there
- * were. */
+/** Forget a source's unread events, because its object is being destroyed. MT-safe. Returns their
+ * number. */
 uint32_t channel_forget(struct channel *channel, struct channel_source *source);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: a ring from the engine to whoever polls, and arming for events. */
+/* Completion queues: a ring from the engine to the polling threads, and arming for events. */
 #ifndef QUEUE_CQ_H
 #define QUEUE_CQ_H
 
@@ -14,115 +14,117 @@
 #include "queue/moderator.h"
 #include "queue/ring.h"
 
-/* Ordered: what arms for any completion also fires for a solicited one. */
+/* Order matters: a queue armed for any completion also fires for a solicited one. */
 enum cq_armed {
 	CQ_NOT_ARMED,
 	CQ_ARMED_SOLICITED,
 	CQ_ARMED_ANY,
 };
 
-/* A ring, or one that may take its place. */
+/* The ring of a queue, or a new one that replaces it. */
 struct cq_ring {
 	struct ibv_wc *entries;
-	uint64_t *stamps;	   /* when each entry was added; NULL where nobody asked for it */
-	uint32_t mask;		   /* entries - 1 */
-	struct ring_memory memory; /* of both */
+	uint64_t *stamps; /* time at which each entry was added; NULL if the queue has no stamps */
+	uint32_t mask;	  /* entries - 1 */
+	struct ring_memory memory; /* memory of both */
 };
 
 struct cq {
 	/* set at creation */
 	struct cq_ring ring;
 	struct channel *channel; /* NULL without one */
-	const uint64_t *now_ns;	 /* the engine's clock; with stamps or moderation */
+	const uint64_t *now_ns;	 /* the engine's clock; needed for stamps and moderation */
 	bool has_stamps;
-	bool ignores_overrun;	    /* completions that find no room are lost silently */
-	uint32_t capacity;	    /* entries the user may rely on, at least what was asked for */
-	struct queue_domain domain; /* where its next ring comes from */
+	bool ignores_overrun; /* drop completions without room silently */
+	uint32_t capacity;    /* entries the user may rely on, at least as many as asked for */
+	struct queue_domain domain;   /* source of memory for its next ring */
 	struct channel_source source; /* of completion events */
-	void (*overrun)(void *user);  /* told when a completion found no room, once until the queue
-					 was  emptied or resized; engine's thread */
+	void (*overrun)(void *user);  /* called for a completion without room, once until the queue
+					 was emptied or resized; engine's thread */
 	void *user;
 	uint32_t users;	 /* queue pairs that complete here; atomic */
-	uint32_t number; /* by which it is shown; 0: not yet */
+	uint32_t number; /* number that is shown to users; 0: not assigned yet */
 
 	/* written by the engine */
 	uint32_t prod __rte_cache_aligned; /* release-stored behind the entry */
 	bool overrun_told;
 	struct cq_moderation moderation;
 
-	/* written by who polls, under lock */
+	/* written by polling threads, under lock */
 	uint32_t cons __rte_cache_aligned; /* release-stored when entries are free again */
 	struct queue_lock lock;
 
-	/* Written by both; atomic. The upper half is `cons` when the queue was armed, the lower an
-	 * enum cq_armed. */
+	/* Written by both sides; atomic. The upper half is `cons` at the time of arming, the lower
+	 * half an enum cq_armed. */
 	uint64_t armed __rte_cache_aligned;
 };
 
-/* What a queue is created with. */
+/* Attributes of a new queue. */
 struct cq_attr {
-	uint32_t cqe;		 /* entries at least */
-	struct channel *channel; /* where events are raised, or NULL */
+	uint32_t cqe;		 /* minimal number of entries */
+	struct channel *channel; /* channel of its events, or NULL */
 	void *user;
 	void (*overrun)(void *user);
-	const uint64_t *stamp_ns; /* the clock that tells when each completion was added, or NULL */
-	const struct queue_domain *domain; /* read by cq_create_in only; NULL for none */
+	const uint64_t *stamp_ns; /* clock for the stamps of completions, or NULL: no stamps */
+	const struct queue_domain *domain; /* used by cq_create_in only; NULL for none */
 };
 
 /** Create a queue. MT-safe. 0, -EINVAL for cqe of 0, -ENOMEM. */
 int cq_create_in(const struct cq_attr *attr, struct cq **cq);
 
-/** Destroy. 0, or -EBUSY while queue pairs use it. Its events are not moderated any more, or the
- * engine is stopped; unread events are forgotten. */
+/** Destroy the queue. 0, or -EBUSY while queue pairs use it. Moderation of its events has ended, or
+ * the engine is stopped. Unread events are forgotten. */
 int cq_destroy(struct cq *cq);
 
 /**
- * Add a completion and raise an event if the queue is armed for it. Engine's thread only.
+ * Add a completion, and raise an event if the queue is armed for it. Engine's thread only.
  *
  * @param solicited
- *   The completion also fires a queue armed for solicited ones (an error completion always does,
- *   ibv_req_notify_cq(3)).
+ *   The completion also fires a queue that is armed for solicited ones. An error completion always
+ *   does (ibv_req_notify_cq(3)).
  * @return
- *   0, or -ENOSPC when there is no room; the completion is lost and overrun() told. 0 too where the
- * queue ignores that.
+ *   0, or -ENOSPC if there is no room: the completion is lost, and overrun() is called. A queue
+ *   that ignores overruns returns 0.
  */
 int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited);
 
 /** Take up to `n` completions, oldest first. MT-safe. Returns how many. */
 int cq_poll(struct cq *cq, int n, struct ibv_wc *wc);
 
-/** Take the oldest completion and, with stamps, the engine's time when it was added. MT-safe.
- * Whether there was one. */
+/** Take the oldest completion and, with stamps, the engine's time at which it was added. MT-safe.
+ * Returns true if there was one. */
 bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns);
 
-/** Whether a poll would find nothing. MT-safe. Who has armed the queue may sleep if so: see cq_push
- * for the order. */
+/** Return true if a poll would find nothing. MT-safe. A thread that has armed the queue may sleep
+ * then: see cq_push for the order of memory accesses. */
 static inline bool cq_empty(const struct cq *cq)
 {
 	return __atomic_load_n(&cq->prod, __ATOMIC_SEQ_CST) ==
 	       __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
 }
 
-/** Raise the event that the queue is armed for; nothing if it is not. Engine's thread or lock. */
+/** Raise the event that the queue is armed for, if it is armed. Engine's thread or lock. */
 void cq_fire(struct cq *cq);
 
 /**
- * Ask for an event for the next completion added. MT-safe. Arming for any overrides arming for
- * solicited until the event; the reverse does not weaken (ibv_req_notify_cq(3)).
+ * Ask for an event for the next completion that is added. MT-safe. Arming for any completion
+ * overrides arming for solicited ones until the event; the reverse has no effect
+ * (ibv_req_notify_cq(3)).
  */
 void cq_arm(struct cq *cq, bool solicited_only);
 
-/** Drop what a queue pair completed here and nobody has polled. An event that was raised for it
+/** Drop a queue pair's completions that nobody has polled. An event that was raised for one of them
  * stays raised. MT-safe against polling; the engine is stopped. */
 void cq_forget_qp(struct cq *cq, uint32_t qpn);
 
-/** Make a ring of at least `cqe` entries for a queue. MT-safe. 0, -EINVAL for cqe of 0, -ENOMEM. */
+/** Allocate a ring of at least `cqe` entries for a queue. MT-safe. 0, -EINVAL for cqe of 0,
+ * -ENOMEM. */
 int cq_make_ring(const struct cq *cq, uint32_t cqe, struct cq_ring *ring);
 
 /**
- * Change to another ring, keeping what is in it; `ring` is then the old one, for the caller to
- * free. MT-safe against polling; the engine is stopped. 0, or -EINVAL where more entries wait than
- * fit; then nothing has changed.
+ * Change to another ring and keep the completions. `ring` is then the old ring, which the caller
+ * frees. MT-safe against polling; the engine is stopped. 0; or -EINVAL if the completions do not
+ * fit: nothing has changed.
  */
 int cq_change_ring(struct cq *cq, struct cq_ring *ring);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lock of a queue's application side, which a promise of single-threaded use makes needless. */
+/* The lock of a queue's application side. It does nothing if the application promises to use the
+ * queue from one thread at a time. */
 #ifndef QUEUE_LOCK_H
 #define QUEUE_LOCK_H
 
@@ -14,7 +15,7 @@ struct queue_lock {
 	bool unneeded; /* set at creation */
 };
 
-/** The lock of a new queue; `domain` may be NULL. */
+/** Return the lock of a new queue; `domain` may be NULL. */
 static inline struct queue_lock queue_lock_make(const struct queue_domain *domain)
 {
 	return (struct queue_lock){
@@ -30,8 +31,9 @@ static inline void queue_lock(struct queue_lock *lock)
 }
 
 /*
- * A release, and no more: DPDK's own is an exchange on x86, which waits until all that was stored
- * before is in the cache. Who has to see others' stores after his own says so where that is.
+ * Unlock by a release store only. DPDK's function is an exchange on x86, which waits until all
+ * earlier stores have reached the cache. Code that must see others' stores after its own has a
+ * barrier of its own.
  */
 static inline void queue_unlock(struct queue_lock *lock)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moderation of completion events (ibv_modify_cq(3)): an event waits until so many completions have
- * come since the first that it would be for, or so much time has passed.
+ * Moderation of completion events (ibv_modify_cq(3)). An event is delayed until a number of
+ * completions have come, or a time has passed, since the first completion that it reports.
  */
 #ifndef QUEUE_MODERATOR_H
 #define QUEUE_MODERATOR_H
@@ -16,23 +16,24 @@
 
 struct cq;
 
-/* Of a completion queue. Engine's thread or lock. */
+/* State of a completion queue. Engine's thread or lock. */
 struct cq_moderation {
 	struct moderator *moderator; /* NULL: every event is raised at once */
-	uint32_t count;		     /* completions an event */
+	uint32_t count;		     /* completions for each event */
 	uint64_t period_ns;
-	uint32_t pending; /* completions since the first that the next event is for */
+	uint32_t pending; /* completions since the first one that the next event reports */
 	uint64_t deadline_ns;
 	TAILQ_ENTRY(cq) link; /* while pending > 0 */
 };
 
-/* The events of one engine that wait. Engine's thread or lock. */
+/* The delayed events of one engine. Engine's thread or lock. */
 struct moderator {
 	TAILQ_HEAD(, cq) waiting;
-	uint64_t deadline_ns; /* of none earlier; MODERATOR_NEVER where none waits; atomic */
+	uint64_t deadline_ns; /* no event is due before it; MODERATOR_NEVER if none is delayed;
+				 atomic */
 };
 
-/** Nanoseconds until an event is to be raised, at most `limit_ns`. MT-safe. */
+/** Return the nanoseconds until an event must be raised, at most `limit_ns`. MT-safe. */
 static inline uint64_t moderator_next_ns(const struct moderator *moderator, uint64_t now_ns,
 					 uint64_t limit_ns)
 {
@@ -45,21 +46,21 @@ static inline uint64_t moderator_next_ns(const struct moderator *moderator, uint
 
 void moderator_init(struct moderator *moderator);
 
-/** Moderate a queue's events; `moderator` NULL, or a count or period of 0, ends it, and raises an
- * event that waits. */
+/** Moderate a queue's events. NULL for `moderator`, or 0 for a count or period, ends the moderation
+ * and raises a delayed event. */
 void moderator_set(struct cq *cq, struct moderator *moderator, uint32_t count, uint64_t period_ns);
 
-/** A completion came that an event is due for: whether to raise it now. */
+/** Note a completion that an event is due for. Return true if the event is to be raised now. */
 bool moderator_due(struct cq *cq);
 
-/** Completions were dropped, and only `waiting` are left in the queue: an event does not count, nor
- * wait for, others. It stays armed. */
+/** Note that completions were dropped, and `waiting` are left in the queue. A delayed event counts
+ * only these, and is cancelled if there are none. The queue stays armed. */
 void moderator_forget(struct cq *cq, uint32_t waiting);
 
 /** Raise the events whose time has come. */
 void moderator_expire(struct moderator *moderator, uint64_t now_ns);
 
-/** The same, at no cost where there are none. */
+/** Call moderator_expire if a time has come. It costs nothing if no event is delayed. */
 static inline void moderator_run(struct moderator *moderator, uint64_t now_ns)
 {
 	if (unlikely(now_ns >= moderator->deadline_ns))

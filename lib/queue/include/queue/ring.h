@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of rings: the heap's, or what the owner of a queue provides. */
+/* Memory of rings: from the heap, or from an allocator of the application. */
 #ifndef QUEUE_RING_H
 #define QUEUE_RING_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a ring is for. An allocator may treat them differently. */
+/* The use of a ring. An allocator may treat them differently. */
 enum ring_kind {
 	RING_SEND,
 	RING_RECV,
@@ -16,44 +16,43 @@ enum ring_kind {
 };
 
 /*
- * Who provides memory instead of the heap. Called by the thread that creates, resizes or destroys a
- * queue. It outlives the rings that it provided for.
+ * An allocator that provides memory instead of the heap. The thread that creates, resizes or
+ * destroys a queue calls it. It must outlive the rings that it provided memory for.
  */
 struct ring_allocator {
-	/* 0 with the memory, or with NULL where the heap is to provide it; or -errno. */
+	/* Return 0 and the memory; 0 and NULL to let the heap provide it; or -errno. */
 	int (*alloc)(void *user, size_t bytes, size_t alignment, enum ring_kind kind,
 		     void **memory);
-	/* Once for what alloc gave. */
+	/* Called once for each memory that alloc returned. */
 	void (*free)(void *user, void *memory, enum ring_kind kind);
 	void *user;
 };
 
-/* What the application says of the queues that it makes in one place; read when they are made. */
+/* Attributes that the application sets for all queues of a domain; read when a queue is created. */
 struct queue_domain {
 	const struct ring_allocator *allocator; /* NULL: the heap */
-	bool single_threaded; /* no two threads use one of its queues at once: no locks */
+	bool single_threaded; /* no two threads use one of its queues at the same time: no locks */
 };
 
 struct ring_memory {
-	void *base;			   /* of cache lines; not cleared */
+	void *base;			   /* cache lines; not cleared */
 	const struct ring_allocator *from; /* NULL: the heap */
 	enum ring_kind kind;
-	uint32_t bytes; /* of the heap's, or the most that this can tell */
+	uint32_t bytes; /* bytes if it is from the heap; saturates at UINT32_MAX */
 };
 
 /**
- * Get memory for a ring. MT-safe as the allocator is.
+ * Allocate memory for a ring. MT-safe if the allocator is.
  *
  * @param domain
  *   NULL for none.
  * @return
- *   0; -ENOMEM, also where an allocator gives memory that is not aligned as asked for (it is given
- *   back).
+ *   0; -ENOMEM, also if an allocator returns memory that is not aligned as asked for (it is freed).
  */
 int ring_alloc(const struct queue_domain *domain, size_t bytes, enum ring_kind kind,
 	       struct ring_memory *memory);
 
-/** Give it back to where it came from; nothing where there is none. */
+/** Free it where it came from. Does nothing if there is none. */
 void ring_free(struct ring_memory *memory);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receive queues, a queue pair's own or shared by several: posted buffers that the responder
- * consumes in order. */
+/* Receive queues of one queue pair or shared by several: posted buffers that the responder consumes
+ * in order. */
 #ifndef QUEUE_RQ_H
 #define QUEUE_RQ_H
 
@@ -23,19 +23,19 @@ struct recv_wqe {
 };
 
 struct rq {
-	/* A line that the responder reads for `prod` anyway. Whoever has a queue puts it at the
-	 * beginning of one. */
+	/* The cache line that the responder reads for `prod` anyway. A struct that embeds a queue
+	 * aligns it to a cache line. */
 	uint8_t *ring;	 /* slots of `stride` bytes */
-	uint32_t max_wr; /* as granted, at least what was asked for: a power of two, or 0 */
+	uint32_t max_wr; /* as granted, at least as many as asked for: a power of two, or 0 */
 	uint32_t max_sge;
 	uint32_t stride;
-	uint32_t prod; /* poster's, under lock; release-stored */
+	uint32_t prod; /* written by posting threads, under lock; release-stored */
 	struct queue_lock lock;
-	struct queue_domain domain; /* where its next ring comes from */
+	struct queue_domain domain; /* source of memory for its next ring */
 	enum ring_kind kind;
 	uint32_t spare[3];
 
-	/* The responder's line, whose rest is free for what the engine writes. */
+	/* The responder's cache line. Its rest is free for other data that the engine writes. */
 	uint32_t cons; /* release-stored */
 	struct ring_memory memory;
 };
@@ -43,7 +43,7 @@ struct rq {
 static_assert(offsetof(struct rq, cons) == RTE_CACHE_LINE_MIN_SIZE, "the poster's line ends there");
 
 /**
- * Allocate. max_wr of 0 gives a queue that takes nothing.
+ * Initialise a queue. With max_wr of 0 nothing can be posted to it.
  *
  * @param domain
  *   NULL for none.
@@ -61,12 +61,12 @@ void rq_fini(struct rq *rq);
  * Post a list of receive requests. MT-safe.
  *
  * @return
- *   0; ENOMEM (positive, ibv_post_recv(3)) when full, EINVAL for too many entries; *bad as for
- * sq_post.
+ *   0; ENOMEM (positive, ibv_post_recv(3)) if the queue is full, EINVAL for too many entries. *bad
+ *   is set as by sq_post.
  */
 int rq_post(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
-/** The oldest posted request, or NULL. Responder only; valid until rq_pop. */
+/** Return the oldest posted request, or NULL. Responder only; valid until rq_pop. */
 static inline struct recv_wqe *rq_head(const struct rq *rq)
 {
 	if (rq->cons == __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE))
@@ -74,7 +74,7 @@ static inline struct recv_wqe *rq_head(const struct rq *rq)
 	return (struct recv_wqe *)(rq->ring + (uint64_t)(rq->cons & (rq->max_wr - 1)) * rq->stride);
 }
 
-/** How many requests are posted. Responder only. */
+/** Return the number of posted requests. Responder only. */
 static inline uint32_t rq_waiting(const struct rq *rq)
 {
 	return __atomic_load_n(&rq->prod, __ATOMIC_RELAXED) - rq->cons;
@@ -86,23 +86,23 @@ static inline void rq_pop(struct rq *rq)
 	__atomic_store_n(&rq->cons, rq->cons + 1, __ATOMIC_RELEASE);
 }
 
-/** Drop everything (queue pair to RESET). The engine is stopped. */
+/** Drop all requests (the queue pair goes to RESET). The engine is stopped. */
 void rq_clear(struct rq *rq);
 
-/* A ring that may take the place of a queue's. */
+/* A new ring that may replace a queue's. */
 struct rq_ring {
 	struct ring_memory memory;
 	uint32_t slots;
 };
 
-/** Make a ring of at least max_wr slots for a queue. MT-safe. 0, -EINVAL for max_wr of 0, -ENOMEM.
- */
+/** Allocate a ring of at least max_wr slots for a queue. MT-safe. 0, -EINVAL for max_wr of 0,
+ * -ENOMEM. */
 int rq_make_ring(const struct rq *rq, uint32_t max_wr, struct rq_ring *ring);
 
 /**
- * Change to another ring, keeping what is posted; `ring` is then the old one, for the caller to
- * free. MT-safe against posting; the engine is stopped. 0, or -EINVAL where more requests wait than
- * fit; then nothing has changed.
+ * Change to another ring and keep the posted requests. `ring` is then the old ring, which the
+ * caller frees. MT-safe against posting; the engine is stopped. 0; or -EINVAL if the requests do
+ * not fit: nothing has changed.
  */
 int rq_change_ring(struct rq *rq, struct rq_ring *ring);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work requests described call by call (ibv_wr_start(3)).
+ * Building of work requests by several calls (ibv_wr_start(3)).
  *
- * From sq_build_start to sq_build_complete or sq_build_abort the send queue is the calling
- * thread's: others that post wait. Nothing is seen of the list before sq_build_complete, and
- * nothing ever if a call found something wrong: the first such error is what sq_build_complete
- * returns.
+ * From sq_build_start to sq_build_complete or sq_build_abort the calling thread holds the send
+ * queue's lock, and other posting threads wait. The requester does not see the list before
+ * sq_build_complete. If a call finds an error, the list is never posted, and sq_build_complete
+ * returns the first error.
  */
 #ifndef QUEUE_SQ_BUILD_H
 #define QUEUE_SQ_BUILD_H
@@ -21,26 +21,27 @@
 void sq_build_start(struct sq *sq, uint32_t opcodes);
 
 /**
- * The next work request of the list; what the functions below do is about it.
+ * Begin the next work request of the list. The functions below describe this request.
  *
  * @param flags
- *   enum ibv_send_flags; whether data is inline is said by how it is given.
+ *   enum ibv_send_flags. IBV_SEND_INLINE is ignored: the function that gives the data decides.
  * @return
- *   It, for the fields of its operation; NULL where the list will not be posted.
+ *   The request, for the fields of its operation; NULL if the list will not be posted.
  */
 struct send_wqe *sq_build_next(struct sq *sq, enum ibv_wr_opcode opcode, uint64_t wr_id,
 			       unsigned int flags);
 
-/** Its gather or scatter list. */
+/** Set the request's gather or scatter list. */
 void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list);
 
-/** Its data, copied now. */
+/** Copy inline data into the request. */
 void sq_build_inline(struct sq *sq, size_t num_buf, const struct ibv_data_buf *list);
 
-/** An ATOMIC WRITE's eight bytes, copied now, and where they go. It takes no other data. */
+/** Set the eight bytes of an ATOMIC WRITE, copied now, and their destination. It takes no other
+ * data. */
 void sq_build_atomic_write(struct sq *sq, uint64_t remote_addr, uint32_t rkey, const void *data);
 
-/* What is to be flushed, and how far. */
+/* The range of a FLUSH and its placement type. */
 struct sq_flush {
 	uint64_t remote_addr;
 	uint64_t length; /* bytes */
@@ -49,22 +50,22 @@ struct sq_flush {
 	uint8_t select; /* FETH_SELECT_* */
 };
 
-/** A FLUSH. It takes no data. */
+/** Make the request a FLUSH. It takes no data. */
 void sq_build_flush(struct sq *sq, const struct sq_flush *flush);
 
-/** Where it goes, on a queue pair for datagrams. */
+/** Set the destination on a queue pair for datagrams. */
 void sq_build_datagram(struct sq *sq, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 
-/** Where it goes, on an XRC queue pair. */
+/** Set the destination on an XRC queue pair. */
 void sq_build_srqn(struct sq *sq, uint32_t srqn);
 
-/** Something about the list is wrong: it will not be posted. */
+/** Note an error: the list will not be posted. */
 void sq_build_fail(struct sq *sq, int error);
 
-/** Post the list. Gives the lock back. 0, or a positive errno: nothing was posted. */
+/** Post the list and unlock the queue. 0, or a positive errno: nothing was posted. */
 int sq_build_complete(struct sq *sq);
 
-/** Forget the list. Gives the lock back. */
+/** Drop the list and unlock the queue. */
 void sq_build_abort(struct sq *sq);
 
 #endif
