@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which attributes each transition of a queue pair's state needs and takes (ibv_modify_qp(3),
- * IBTA 11.2.5.2). */
+/* The attributes that each transition of a queue pair's state requires and accepts
+ * (ibv_modify_qp(3), IBTA 11.2.5.2). */
 #include "qp/attr.h"
 
 #include <errno.h>
@@ -13,8 +13,9 @@
 #include "base/verbs_later.h"
 #include "wire/headers.h"
 
-/* Programs use one word for their regions and their queue pairs: all that a region may have is
- * kept, and told again, as by Linux. Only the remote rights mean something here. */
+/* Access flags that a queue pair accepts. Programs use the same flags for regions and queue pairs,
+ * so all flags of a region are kept and returned by a query, as Linux does. Only remote access has
+ * an effect. */
 #define ATTR_ACCESS_FLAGS                                                                        \
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                       \
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | \
@@ -25,14 +26,13 @@
 struct transition {
 	enum ibv_qp_state from;
 	enum ibv_qp_state to;
-	int required; /* enum ibv_qp_attr_mask, beside IBV_QP_STATE */
+	int required; /* enum ibv_qp_attr_mask, without IBV_QP_STATE */
 	int optional;
 };
 
 /*
- * Every transition may say which state it starts from (CUR_STATE) where the table of the man page
- * has it. The rate limit is taken from types that send, where Linux takes it from raw packet queue
- * pairs.
+ * A transition may name its start state (CUR_STATE) where the manual page's table allows it. The
+ * rate limit is accepted for types that send; Linux accepts it for raw packet queue pairs.
  */
 static const struct transition rc_transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
@@ -60,7 +60,7 @@ static const struct transition rc_transitions[] = {
 		 IBV_QP_MIN_RNR_TIMER},
 };
 
-/* UC: as RC without acknowledgements, retries and resources. */
+/* UC: as RC, without the attributes of acknowledgements, retries and READ resources. */
 static const struct transition uc_transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
@@ -81,7 +81,7 @@ static const struct transition uc_transitions[] = {
 	{IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS},
 };
 
-/* UD: no peer, so no path, no PSN to expect; a Q_Key instead of access rights. */
+/* UD: no peer, so no path and no expected PSN; a Q_Key instead of access rights. */
 static const struct transition ud_transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
@@ -95,7 +95,7 @@ static const struct transition ud_transitions[] = {
 	{IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 };
 
-/* XRC: each end has one half of what an RC queue pair has (annex A14). */
+/* XRC: each side has one half of the attributes of an RC queue pair (annex A14). */
 static const struct transition xrc_send_transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
@@ -183,7 +183,7 @@ int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
 	const struct transition *transition;
 
 	mask &= ~IBV_QP_STATE;
-	/* From any state to RESET and to ERR, with nothing else. */
+	/* Any state may go to RESET and ERR, with no other attribute. */
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return mask == 0 ? 0 : -EINVAL;
 	transition = attr_find(type, from, to);
@@ -222,8 +222,8 @@ int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct att
 		return -EINVAL;
 	if ((mask & IBV_QP_RATE_LIMIT) && attr->rate_limit > limits->max_rate_kbps)
 		return -EINVAL;
-	/* There is one path: migration and an alternate one are not offered
-	 * (IBV_DEVICE_AUTO_PATH_MIG is not set). */
+	/* Path migration and alternate paths are not supported (IBV_DEVICE_AUTO_PATH_MIG is not
+	 * set). */
 	if (mask & IBV_QP_ALT_PATH)
 		return -EINVAL;
 	if ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED)

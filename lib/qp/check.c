@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asserts what always holds of a queue pair between two calls of its engine: of every struct that
- * keeps indices, PSNs or lists. Only where assertions are on (checked_lib in lib/meson.build); each
- * struct's own check stands beside the struct.
+ * Assertions that hold for a queue pair between two calls of its engine. They cover every struct
+ * that keeps indices, PSNs or lists. They exist only in builds with assertions (checked_lib in
+ * lib/meson.build). Each struct's own check is next to the struct.
  */
 #include "internal.h"
 
@@ -12,8 +12,8 @@
 
 #include "transport/check.h"
 
-/* Check a queue pair that sends to a peer. In other states nothing depends on what was in flight.
- */
+/* Check the sending side if it is connected and sends. In other states its fields have no
+ * meaning. */
 static void qp_check_requester(const struct qp *qp)
 {
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)

@@ -21,11 +21,11 @@ void qp_flush_receives(struct qp *qp)
 		responder_flush(&qp->responder);
 }
 
-/* To ERR: everything posted is flushed, in order; what is posted later is flushed by qp_run. */
+/* Go to ERR: flush all that is posted, in order. qp_run flushes what is posted later. */
 static void qp_enter_error(struct qp *qp)
 {
 	qp_set_state(qp, IBV_QPS_ERR);
-	/* Pairs with post_recv_op: who posts a receive request sees the state, or we see the
+	/* Pairs with post_recv_op: either the posting thread sees the state, or we see its
 	 * request. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
@@ -33,12 +33,12 @@ static void qp_enter_error(struct qp *qp)
 	pacer_stop(&qp->pacer);
 	completer_flush(&qp->completer);
 	qp_flush_receives(qp);
-	/* It takes nothing more from the shared queue (ibv_get_async_event(3)). */
+	/* Report that it takes nothing more from the shared queue (ibv_get_async_event(3)). */
 	if (qp->init.srq != NULL)
 		qp_raise(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-/* To SQE: an unreliable queue pair fails in its sending half only (IBTA 10.3.1.7). */
+/* Go to SQE: only the sending half of an unreliable queue pair fails (IBTA 10.3.1.7). */
 static void qp_enter_send_error(struct qp *qp)
 {
 	qp_set_state(qp, IBV_QPS_SQE);
@@ -48,7 +48,7 @@ static void qp_enter_send_error(struct qp *qp)
 	completer_flush(&qp->completer);
 }
 
-/* A send request of ours is wrong by itself. */
+/* Return true for a fault of our own send request. */
 static bool is_of_sender(enum fault fault)
 {
 	return fault == FAULT_SEND_PROTECTION || fault == FAULT_SEND_LENGTH ||
@@ -59,13 +59,14 @@ void qp_fail(struct qp *qp, enum fault fault)
 {
 	const struct fault_info *info = fault_info(fault);
 
-	/* A fault of our requests is told by the oldest one's completion; one of the peer's by the
-	 * responder's. */
+	/* Count a fault of our own requests here: the completion of the oldest request reports it.
+	 * The responder counts faults of the peer's requests. */
 	if (info->nak == FAULT_NO_NAK)
 		counters_add(qp->init.counters, info->counter, 1);
 	if (info->nak == FAULT_NO_NAK && fault != FAULT_CQ_OVERRUN)
 		completer_fail(&qp->completer, fault);
-	/* Nothing is owed to the peer but the NAK that tells it of its own fault. */
+	/* For a fault of its own, the peer is sent nothing more. For a fault of the peer, it still
+	 * gets the NAK. */
 	if (info->nak == FAULT_NO_NAK)
 		replies_clear(&qp->replies);
 	if (is_of_sender(fault) && !qp->kind->answers) {
@@ -77,7 +78,8 @@ void qp_fail(struct qp *qp, enum fault fault)
 		qp_raise(qp, (enum ibv_event_type)info->event);
 }
 
-/* How fast it sends at most, in kbps; 0s for what the application does not say. */
+/* Set how fast the queue pair sends, in kbps; 0 stands for values that the application does not
+ * give. */
 static void qp_pace(struct qp *qp, uint32_t rate, uint32_t burst_bytes, uint32_t typical_bytes)
 {
 	if (typical_bytes == 0)
@@ -102,7 +104,7 @@ static void qp_apply_datagram(struct qp *qp, const struct ibv_qp_attr *attr, int
 		qp->datagram.psn = psn_make(attr->sq_psn);
 }
 
-/* Attributes that the roles keep a copy of. */
+/* Copy attributes to the roles that use them. */
 static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		    const struct path *path)
 {
@@ -112,7 +114,7 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		if (err != 0)
 			return err;
 	}
-	/* Asked for with each transition (IBTA 11.2.5.2). */
+	/* The application requests the event with each transition (IBTA 11.2.5.2). */
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_SQD)
 		qp->attr.en_sqd_async_notify = 0;
 	attr_apply(&qp->attr, attr, mask);
@@ -192,7 +194,7 @@ int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr)
 	return 0;
 }
 
-/* The state that a modification leads to. */
+/* Return the state that a modification leads to. */
 static enum ibv_qp_state state_after(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	return mask & IBV_QP_STATE ? attr->qp_state : qp->state;

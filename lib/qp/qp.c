@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs: made of their roles and queues, asked about, posted to. */
+/* Queue pairs: creation from roles and queues, queries, and posting. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -143,8 +143,8 @@ static int qp_init_queues(struct qp *qp, const struct qp_init *init)
 	return err;
 }
 
-/* The longest list of receive buffers: an XRC target takes requests from any queue of its domain.
- */
+/* Return the longest list of receive buffers. An XRC target takes requests from any queue of its
+ * domain. */
 static uint32_t receive_sges(const struct qp_init *init)
 {
 	if (init->type == IBV_QPT_XRC_RECV)
@@ -154,7 +154,7 @@ static uint32_t receive_sges(const struct qp_init *init)
 
 static size_t qp_bytes(uint32_t sges)
 {
-	/* The list begins in what would else be padding. */
+	/* Let the list begin in the struct's padding. */
 	return RTE_MAX(sizeof(struct qp), offsetof(struct qp, sge) + sges * sizeof(struct ibv_sge));
 }
 
@@ -165,7 +165,8 @@ static void qp_fini_queues(struct qp *qp)
 		rq_fini(&qp->own_rq);
 }
 
-/* What may not be destroyed before the queue pair, as its domain: an XRC one has not all of it. */
+/* Add `step` to the users of each object that must not be destroyed before the queue pair, as its
+ * domain; an XRC queue pair lacks some of them. */
 static void qp_count_users(const struct qp *qp, int step)
 {
 	const struct qp_made *init = &qp->init;
@@ -197,7 +198,7 @@ static void qp_keep(struct qp *qp, const struct qp_init *init)
 				    .max_dest_rd_atomic = init->max_dest_rd_atomic};
 }
 
-/* As granted. */
+/* Return the granted capabilities. */
 static struct ibv_qp_cap qp_cap(const struct qp *qp)
 {
 	const bool own = qp->rq == &qp->own_rq;
@@ -221,7 +222,8 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	    (init->srq == NULL && init->cap.max_recv_sge > PACKET_FRAGS_MAX) ||
 	    init->window_max > FLIGHT_WINDOW_LIMIT)
 		return -EINVAL;
-	/* Lines of its own: what engine and poster write lies apart in it. */
+	/* Use whole cache lines: fields that the engine writes and fields that posters write are on
+	 * different lines. */
 	qp = lines_alloc(qp_bytes(sges));
 	if (qp == NULL)
 		return -ENOMEM;
@@ -262,7 +264,7 @@ void qp_retire(struct qp *qp)
 
 void qp_destroy(struct qp *qp)
 {
-	/* The engine uses their pool for others, and windows are in their regions' count. */
+	/* By now it is off the lists of the pool and the pager, and has unbound its windows. */
 	assert(LIST_EMPTY(&qp->windows));
 	assert(!qp->is_waiting);
 	assert(qp->completer.early.count == 0);
@@ -307,8 +309,8 @@ static struct psn next_sent(const struct qp *qp)
 	return qp_is_datagram(qp) ? qp->datagram.psn : qp->flight.top;
 }
 
-/* The states of which the numbers are told: 0 where none was set. Datagrams are expected in none.
- */
+/* Return true in states that have a send PSN, or an expected PSN; a query returns 0 in others.
+ * Datagrams have no expected PSN. */
 static bool has_sent(const struct qp *qp)
 {
 	return qp->state >= IBV_QPS_RTS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A queue pair under its engine: packets in, turns, timers; each to the role that it is for. */
+/* A queue pair's work under its engine: it passes packets, turns and timers to its roles. */
 #include <string.h>
 
 #include <rte_prefetch.h>
@@ -59,8 +59,8 @@ static void qp_receive_datagram(struct qp *qp, const struct packet *packet)
 }
 
 /*
- * A connected queue pair hears its peer only, and that at its own address (IBTA 9.6.1.1.3). In
- * another VLAN the same addresses are somebody else's.
+ * Return true if the packet is from the peer, to the address of our path (IBTA 9.6.1.1.3). The same
+ * addresses in another VLAN belong to somebody else.
  */
 static bool is_of_path(const struct qp *qp, const struct packet *packet)
 {
@@ -71,8 +71,8 @@ static bool is_of_path(const struct qp *qp, const struct packet *packet)
 	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
 }
 
-/* Nothing is posted that has not completed: the requester has nothing to send, and no timer to wait
- * for. */
+/* Return true if all posted requests have completed: the requester has nothing to send, and no
+ * timer. */
 static bool has_no_requests(const struct qp *qp)
 {
 	return qp->state == IBV_QPS_RTS && qp->sq.cons == sq_prod(&qp->sq);
@@ -99,7 +99,8 @@ void qp_prefetch_receive(const struct qp *qp, bool request)
 		prefetch(&qp->responder.pd,
 			 offsetof(struct responder, peer_qpn) - offsetof(struct responder, pd));
 	} else {
-		/* With what is needed to send again: the program most often posts what is next. */
+		/* Prefetch what retransmission needs, too: the program is likely to post the next
+		 * request. */
 		prefetch(&qp->flight, offsetof(struct qp, receive) - offsetof(struct qp, flight));
 	}
 }
@@ -146,8 +147,8 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 }
 
 /*
- * Send requests, where the state and the peer let us, and take them off the budget. Returns whether
- * there is more to send.
+ * Send requests if the state and the peer allow it, and reduce the budget. Return true if there is
+ * more to send.
  */
 static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
 			     unsigned int *budget)
@@ -176,13 +177,14 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 			break;
 		sent = requester_send(&qp->requester, sink, *budget, &more);
 		fault = completer_executed(&qp->completer);
-		/* A stuck port runs into the same timer as a peer that does not answer. Where it
-		 * was stuck before local work, nothing was sent that could be answered. */
+		/* Start the timer also if the port is stuck: this is like a peer that does not
+		 * answer. Stop it if nothing is in flight: a port that was stuck before local work
+		 * has sent nothing that could be answered. */
 		if (sent > 0 || more)
 			recovery_sent(&qp->recovery, now_ns);
 		else if (flight_idle(&qp->flight))
 			recovery_idle(&qp->recovery);
-		/* The last packet is sent for the first time. */
+		/* Measure the round trip of the last packet that is sent for the first time. */
 		if (!psn_eq(qp->flight.top, top))
 			recovery_time(&qp->recovery, psn_add(qp->flight.top, -1), now_ns);
 		break;
@@ -207,8 +209,8 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
-	/* Most that only answer need not look at their requester: its lines may be far away. What
-	 * is posted from here on kicks again. */
+	/* Most queue pairs that only answer need not read their requester's cache lines, which may
+	 * be in no near cache. A work request posted from here on kicks the engine again. */
 	const bool answers_only = has_no_requests(qp);
 	enum fault fault;
 	bool more_requests = false;
@@ -217,11 +219,12 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	if (unlikely(qp->met_absent))
 		qp_resume(qp, now_ns);
 	/*
-	 * A peer that polls its completion queue until it has our acknowledgement, and then looks
-	 * in memory for our WRITE, finds it there if the WRITE went out first. Else answers come
-	 * first, as from adapters: programs expect that their SEND completes before the peer's
-	 * reply to it is there. And requests come first every other time: a peer that never stops
-	 * READing leaves them half.
+	 * Send requests before a pending acknowledgement if the next request is a WRITE. A peer
+	 * that polls its completion queue until it has the acknowledgement, and then looks in
+	 * memory for our WRITE, finds it there. Otherwise send responses first, as adapters do:
+	 * programs expect that their SEND completes before the peer's reply to it arrives. But send
+	 * requests first in every other turn if responses used up the budget, so that a peer that
+	 * READs all the time leaves half of the budget to requests.
 	 */
 	if (answers_only) {
 		qp->requests_waited = false;
@@ -236,7 +239,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	} else {
 		more_requests = true;
 	}
-	/* Also in ERR: the NAK that explains the error to the peer is owed. */
+	/* Do this also in ERR: the peer must get the NAK that reports its error. */
 	budget -= replies_send(&qp->replies, sink, budget, &more, &fault);
 	if (unlikely(qp->replies.absent))
 		qp_await_pages(qp, now_ns);
@@ -279,8 +282,8 @@ bool qp_owes_ack_only(const struct qp *qp)
 
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
-	/* What is left of a timer then, as of a peer that was not ready, is for the next request.
-	 */
+	/* A timer that is still running, as one for a peer that was not ready, applies to the next
+	 * request. */
 	if (has_no_requests(qp))
 		return UINT64_MAX;
 	return RTE_MIN(recovery_deadline_ns(&qp->recovery), qp->pacer.deadline_ns);
@@ -294,9 +297,10 @@ void qp_timeout(struct qp *qp, uint64_t now_ns)
 
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
-	/* While we wait for a page of our own, the peer may have nothing to answer. */
+	/* Do not count this retry: while we wait for a page of our own, the peer may have nothing
+	 * to answer. */
 	qp->recovery.retries_left = (uint8_t)(retries_left + excused);
-	/* What the pacer held back is sent in the turn that follows. */
+	/* Packets that the pacer held back are sent in the turn that follows. */
 	fault = completer_timeout(&qp->completer, now_ns);
 	if (excused)
 		qp->recovery.retries_left = retries_left;

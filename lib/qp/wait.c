@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A queue pair whose memory is not there: it waits, and no other one does. */
+/* A queue pair that waits for pages: only this queue pair waits. */
 #include "internal.h"
 
 static bool responder_waits(const struct qp *qp)
@@ -28,8 +28,8 @@ static void qp_begin_waiting(struct qp *qp)
 	qp->is_waiting = true;
 }
 
-/* A request that was refused, and is to come again, waits for no page here; but how long it has
- * waited counts on. */
+/* Return true if the responder refused a request that the peer will repeat. It does not wait for a
+ * page then, but the time since the first refusal still counts. */
 static bool responder_remembers(const struct qp *qp)
 {
 	return !qp_is_datagram(qp) && qp->responder.page_wait.since_ns != PAGE_WAIT_NONE &&

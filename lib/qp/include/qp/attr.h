@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which attributes each transition of a queue pair's state needs and takes (ibv_modify_qp(3),
- * IBTA 11.2.5.2). */
+/* The attributes that each transition of a queue pair's state requires and accepts
+ * (ibv_modify_qp(3), IBTA 11.2.5.2). */
 #ifndef QP_ATTR_H
 #define QP_ATTR_H
 
 #include <infiniband/verbs.h>
 
-/* Limits that attribute values are held against. */
+/* Limits of attribute values. */
 struct attr_limits {
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
@@ -14,7 +14,7 @@ struct attr_limits {
 	enum ibv_mtu port_mtu;
 };
 
-/* What is kept of them, with the names of struct ibv_qp_attr. */
+/* The attributes that a queue pair keeps, with the names of struct ibv_qp_attr. */
 struct attr_kept {
 	struct ibv_ah_attr ah_attr;
 	enum ibv_mtu path_mtu;
@@ -36,31 +36,31 @@ struct attr_kept {
 };
 
 /**
- * What a mask names of a type's own attributes. MT-safe. Those of the half that an XRC queue pair
- * does not have are passed over, as Linux does: programs set them as for RC.
+ * Return the attributes of the mask that this type uses. MT-safe. An XRC queue pair ignores those
+ * of the half that it does not have, as on Linux: programs set them as for RC.
  */
 int attr_own(enum ibv_qp_type type, int mask);
 
 /**
- * Whether a modification is allowed. MT-safe.
+ * Check if a modification is allowed. MT-safe.
  *
  * @param from
  *   The present state.
  * @param to
- *   The state asked for; `from` where the mask has no IBV_QP_STATE.
+ *   The requested state; `from` if the mask has no IBV_QP_STATE.
  * @return
- *   0, or -EINVAL: no such transition, a required attribute missing, one given that it does not
- * take.
+ *   0, or -EINVAL: no such transition, a required attribute is missing, or one is given that it
+ *   does not accept.
  */
 int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
-/** Whether every value that the mask names is in its range. MT-safe. 0 or -EINVAL. */
+/** Check that every value of the mask is in its range. MT-safe. 0 or -EINVAL. */
 int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct attr_limits *limits);
 
-/** Take over the values that the mask names. */
+/** Store the values of the mask. */
 void attr_apply(struct attr_kept *to, const struct ibv_qp_attr *from, int mask);
 
-/** Tell them all; what is not kept is 0. */
+/** Return all values; those that are not kept are 0. */
 void attr_tell(const struct attr_kept *from, struct ibv_qp_attr *to);
 
 #endif
