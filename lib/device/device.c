@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making and ending a device: its path MTU, its GUID, its tables. */
+/* Creation and destruction of a device: its path MTU, its GUID, its tables. */
 #include "device/device.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@
 #include "transport/early.h"
 #include "wire/headers.h"
 
-/* An enum ibv_mtu, whose n-th value means 128 << n bytes; 0 where not even the smallest fits. */
+/* Return an enum ibv_mtu, whose n-th value means 128 << n bytes; 0 if not even the smallest
+ * fits. */
 enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes)
 {
 	int mtu = 0;
@@ -29,10 +30,10 @@ enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes)
 }
 
 /*
- * An EUI-64 of our own making: the first three octets of the MAC address, then 40 bits of a hash of
- * everything that tells this port of this host from others, for MAC addresses of virtual ports
- * repeat, or are made up at each start. Hence always the bit for "locally administered", and never
- * the one for a group.
+ * Make an EUI-64: the first three octets of the MAC address, then a hash of 40 bits. The hash
+ * covers everything that distinguishes this port of this host from others, because MAC addresses of
+ * virtual ports are not unique, or are random at each start. So the bit for "locally administered"
+ * is always set, and the bit for a group is never set.
  */
 uint64_t device_guid(const struct device_config *config)
 {
@@ -46,7 +47,7 @@ uint64_t device_guid(const struct device_config *config)
 	}
 	if (config->unique)
 		hash = hash_bytes(hash, config->unique, strlen(config->unique));
-	/* FNV's last bytes reach only the upper bits: fold them down. */
+	/* The last bytes of FNV-1a only affect the upper bits: fold these down. */
 	hash ^= hash >> 32;
 	octets[0] = (uint8_t)((octets[0] | 0x02) & ~0x01);
 	memcpy(octets + 3, &hash, 5);
@@ -95,7 +96,7 @@ int device_create(const struct device_config *config, struct device **device)
 	if (!d)
 		return -ENOMEM;
 	d->config = *config;
-	d->config.unique = NULL; /* the caller's; it has done its work in the GUID */
+	d->config.unique = NULL; /* the string is the caller's, and is needed for the GUID only */
 	d->node_guid_be = device_guid(config);
 	d->mtu = (enum ibv_mtu)mtu;
 	d->dm_pool.total_bytes = DEVICE_MAX_DM_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which regions an engine is told of, and that it is told of their end. */
+/* Tells an engine which regions exist that it can send from directly, and when they end. */
 #include "device/dma.h"
 
 #include "device/device.h"
@@ -7,7 +7,8 @@
 
 void device_map(struct device *device, struct mr *mr)
 {
-	/* Pages of an on-demand region come and go, and a port keeps those that it was shown. */
+	/* Leave on-demand regions out: their pages come and go, but a port keeps the pages that it
+	 * has mapped. */
 	if (mr->kind != MR_MEMORY || !(mr->access & IBV_ACCESS_HUGETLB) ||
 	    (mr->access & IBV_ACCESS_ON_DEMAND) || !device->ops || !device->ops->map)
 		return;

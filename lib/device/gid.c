@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses of a device, which are IP addresses, and the way from one of them to a peer. */
+/* The addresses of a device, which are IP addresses, and paths from one of them to a peer. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "wire/gid.h"
 
 #define HOP_LIMIT_DEFAULT \
-	64 /* for address vectors that leave it 0, as programs do which know only InfiniBand */
+	64 /* for address vectors that leave it 0, as programs for InfiniBand do */
 #define PORT_NUM       1
 #define VLAN_VID_MAX   4094
 #define VLAN_PCP_SHIFT 13
@@ -75,7 +75,8 @@ int device_find_gid(const struct device *device, const uint8_t gid[16])
 	return -ENOENT;
 }
 
-/* The tag of packets from an address: its VLAN, and the service level as priority. -1 without. */
+/* Return the VLAN tag of packets from an address: its VLAN, with the service level as priority. -1
+ * if it has no VLAN. */
 static int32_t vlan_tci(const struct device_gid *source, uint8_t sl)
 {
 	return source->vlan_id < 0 ? -1 : source->vlan_id | (sl & 7) << VLAN_PCP_SHIFT;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QP 1: datagrams to it are checked and given to who takes MADs, and MADs are made datagrams. */
+/* QP 1: checks received datagrams and passes them to the receiver of MADs, and sends MADs as
+ * datagrams. */
 #include "device/gsi.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, u
 		return GSI_NOBODY;
 	if (packet->opcode != (OPCODE_UD | OPCODE_SEND_ONLY))
 		return GSI_NO_MAD;
-	/* Nobody sends to us from another queue pair, since we redirect nobody to one (13.5). */
+	/* The source must be QP 1: we never redirect a sender to another queue pair (13.5). */
 	if (packet->qkey != GSI_QKEY || packet->src_qpn != GSI_QPN)
 		return GSI_WRONG_KEY;
 	memcpy(from.local, packet->dgid, sizeof(from.local));

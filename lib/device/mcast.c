@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups by their GID, and the queue pairs that are attached to them. */
+/* Multicast groups by GID, and the queue pairs that are attached to them. */
 #include "device/mcast.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ struct mcast_group {
 	struct member members[DEVICE_MAX_MCAST_QP_ATTACH];
 };
 
-/* Groups are told apart by their last bytes, mostly the last of all. */
+/* Hash the last bytes of a GID, where groups differ most. */
 static unsigned int bucket_of(const uint8_t gid[16])
 {
 	return (gid[13] ^ gid[14] * 7u ^ gid[15]) % DEVICE_MCAST_BUCKETS;
@@ -147,7 +147,8 @@ bool mcast_deliver(const struct device *device, const struct packet *packet, uin
 		    device_find_gid(device, packet->sgid) >= 0)
 			continue;
 		qp_receive(member->qp, packet, now_ns);
-		/* It had no place for it: what is posted behind is flushed in its turn. */
+		/* The queue pair had no buffer for the datagram and failed: kick it, so that it
+		 * flushes its requests. */
 		if (unlikely(qp_state(member->qp) == IBV_QPS_ERR))
 			device->ops->kick(device->engine, member->qp);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A list a kind, under one lock, which is held for moments only. */
+/* One list for each kind, all under one lock, which is held for short times only. */
 #include "device/objects.h"
 
 #include "device/device.h"

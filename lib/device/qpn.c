@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pair numbers: two look-ups lead to a queue pair; a freed number rests before reuse. */
+/* Queue pair numbers: two look-ups lead to a queue pair. A freed number is not reused soon. */
 #include "qpn.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 #define QPN_LAST   0xfffffeu /* 0xffffff addresses a multicast group */
 
 /*
- * Numbers are given in turn from a window of this many that starts at a random page: pages that
- * were made stay, and the window bounds them, while a freed number still rests for DEVICE_MAX_QP *
- * 3 creations at least.
+ * Numbers are given in order from a window of this many numbers, which starts at a random page.
+ * Allocated pages stay, and the window limits their number. A freed number is still not reused for
+ * at least DEVICE_MAX_QP * 3 creations.
  */
 #define WINDOW_QPNS (DEVICE_MAX_QP * 4u)
 
-/* Stands in the table for a number that is given and leads to no queue pair (yet, or no more). */
+/* Stands in the table for an allocated number that has no queue pair yet, or none any more. */
 static char given_mark;
 #define GIVEN ((struct qp *)&given_mark)
 
@@ -34,14 +34,14 @@ int qpn_init(struct device *device)
 	    (ssize_t)sizeof(device->qpn_next))
 		return -EIO;
 	if (device->config.qpn_count > 0) {
-		/* So a number that was freed rests for as many creations as there may be queue
-		 * pairs. */
+		/* With half the numbers in use at most, a freed number is not reused for as many
+		 * creations as there may be queue pairs. */
 		device->qp_max = RTE_MIN(device->config.qpn_count / 2, (uint32_t)DEVICE_MAX_QP);
 		device->qpn_next =
 			device->config.qpn_first + device->qpn_next % device->config.qpn_count;
 	} else {
-		/* Windows begin at multiples of their size, so the upper bits of qpn_next say for
-		 * ever which one is used. */
+		/* A window begins at a multiple of its size, so the upper bits of qpn_next always
+		 * select the same window. */
 		device->qp_max = DEVICE_MAX_QP;
 		device->qpn_next &= (1u << 24) - 1;
 	}
@@ -62,7 +62,7 @@ void qpn_fini(struct device *device)
 	pthread_mutex_destroy(&device->qpn_lock);
 }
 
-/* Where a number's queue pair stands, or NULL where the page is not made. */
+/* Return the table entry of a number, or NULL if its page does not exist. */
 static struct qp **entry_of(const struct device *device, uint32_t qpn)
 {
 	struct qp **page;
@@ -87,7 +87,7 @@ static struct qp **make_entry_locked(struct device *device, uint32_t qpn)
 	return &page[qpn & (PAGE_QPNS - 1)];
 }
 
-/* The number that is tried after another one, in the window or in the range that is ours. */
+/* Return the number to try after another one, in the window or in our range. */
 static uint32_t next_qpn(const struct device *device, uint32_t qpn)
 {
 	const struct device_config *config = &device->config;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ibv_query_device_ex(3) and ibv_query_port(3) tell: only what is true of this version. */
+/* Answers to ibv_query_device_ex(3) and ibv_query_port(3): only what this version really
+ * supports. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ enum phys_state {
 	PHYS_STATE_LINK_UP = 5,
 };
 
-/* A bit for each page size from 4 KiB on: a region has no page table here, so any will do. */
+/* One bit for each page size from 4 KiB on: regions have no page table here, so any size will
+ * do. */
 #define PAGE_SIZE_CAP 0xfffffffffffff000u
 
 #define CAP_FLAGS                                                                                  \
@@ -23,7 +25,7 @@ enum phys_state {
 	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |                      \
 	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B)
 
-/* Of Linux's enum ib_uverbs_device_cap_flags; they do not fit into the older field. */
+/* Bits of Linux's enum ib_uverbs_device_cap_flags that do not fit into the older field. */
 #define CAP_FLAGS_LATER (LATER_DEVICE_ATOMIC_WRITE | LATER_DEVICE_FLUSH_GLOBAL)
 
 static void query_basic(const struct device *device, struct ibv_device_attr *attr)
@@ -62,7 +64,7 @@ static void query_basic(const struct device *device, struct ibv_device_attr *att
 	attr->phys_port_cnt = 1;
 }
 
-/* Everything that copies from and to a region may fault pages in. */
+/* Report on-demand paging for every operation: every access to a region may fault pages in. */
 static void query_odp(struct ibv_device_attr_ex *attr)
 {
 	const uint32_t receive = IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
@@ -83,7 +85,7 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 	query_basic(device, &attr->orig_attr);
 	attr->device_cap_flags_ex = CAP_FLAGS | CAP_FLAGS_LATER;
 	attr->phys_port_cnt_ex = 1;
-	/* Completions are stamped with nanoseconds: of a clock of 1 GHz. */
+	/* Completion time stamps are in nanoseconds, as those of a clock of 1 GHz. */
 	attr->completion_timestamp_mask = UINT64_MAX;
 	attr->hca_core_clock = 1000000; /* kHz */
 	attr->cq_mod_caps.max_cq_count = DEVICE_MAX_CQ_MODERATION;
@@ -96,7 +98,7 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 	query_odp(attr);
 }
 
-/* Codes of PortInfo:LinkWidthActive and LinkSpeedActive, as verbs give them. */
+/* Codes of PortInfo:LinkWidthActive and LinkSpeedActive, with the values of verbs. */
 enum {
 	WIDTH_1X = 1,
 	WIDTH_4X = 2,
@@ -108,7 +110,7 @@ enum {
 	SPEED_NDR = 128,
 };
 
-/* The InfiniBand rate that stands for an Ethernet link's, as Linux chooses where it does. */
+/* Set the InfiniBand rate that represents the rate of an Ethernet link, as Linux chooses it. */
 static void query_rate(uint64_t mbps, struct ibv_port_attr *attr)
 {
 	static const struct {

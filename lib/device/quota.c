@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts of a device's objects, held against its limits. */
+/* Counts of a device's objects, and checks against its limits. */
 #include "device/quota.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "device/device.h"
 #include "device/limits.h"
 
-/* clang-format off: one a line */
+/* clang-format off: one in each line */
 static const uint32_t limits[DEVICE_QUOTA_KINDS] = {
 	[DEVICE_QUOTA_PD] = DEVICE_MAX_PD, [DEVICE_QUOTA_CQ] = DEVICE_MAX_CQ,
 	[DEVICE_QUOTA_AH] = DEVICE_MAX_AH, [DEVICE_QUOTA_MR] = DEVICE_MAX_MR,
@@ -15,7 +15,7 @@ static const uint32_t limits[DEVICE_QUOTA_KINDS] = {
 };
 /* clang-format on */
 
-/* Never more than the limit, not even for a moment: another thread would be refused. */
+/* Never exceed the limit, not even for a moment: another thread would fail. */
 int quota_take(struct device *device, enum device_quota kind)
 {
 	uint32_t used = __atomic_load_n(&device->quota[kind], __ATOMIC_RELAXED);
@@ -28,7 +28,7 @@ int quota_take(struct device *device, enum device_quota kind)
 	return 0;
 }
 
-/* Never less than none: a program that ends something twice would find the device full for ever. */
+/* Never go below 0: it would wrap, and the device would be full for ever. */
 void quota_give(struct device *device, enum device_quota kind)
 {
 	uint32_t used = __atomic_load_n(&device->quota[kind], __ATOMIC_RELAXED);

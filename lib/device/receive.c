@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way in: the checks that a frame passes before a queue pair sees it, and their counters. */
+/* Reception: the checks that a frame must pass before a queue pair sees it, and their counters. */
 #include <string.h>
 
 #include <rte_branch_prediction.h>
@@ -17,10 +17,11 @@
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
-#define PKEY_PARTITION_MASK \
-	0x7fff /* without the membership bit: we are full members, who may talk to limited ones */
+#define PKEY_PARTITION_MASK                                                                        \
+	0x7fff /* without the membership bit: we are a full member, which may talk to limited ones \
+		*/
 
-/* Why a packet was dropped, in the order of the checks (IBTA 9.6); DROP_NONE: it was not. */
+/* Reasons to drop a packet, in the order of the checks (IBTA 9.6); DROP_NONE: it is accepted. */
 enum drop {
 	DROP_NONE,
 	DROP_MALFORMED,
@@ -59,13 +60,13 @@ static bool is_gid(const struct device_gid *entry, const struct packet *packet, 
 	return entry->vlan_id == vlan && memcmp(entry->gid.raw, packet->dgid, GID_LEN) == 0;
 }
 
-/* One address may stand in the table once a VLAN. */
+/* Return true if the packet is to an address of ours. An address may be in the table once for each
+ * VLAN. */
 static bool is_to_us(struct device *device, const struct packet *packet)
 {
 	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
-	/* No packet comes to the address of a free entry: that would be a valid one of all zeros.
-	 */
+	/* A free entry is all zeros: do not accept a packet to the GID of all zeros. */
 	if (likely(is_gid(&device->gids[device->gid_hint], packet, vlan)))
 		return !gid_is_zero(packet->dgid);
 	for (uint32_t i = 0; i < DEVICE_GIDS_MAX && !gid_is_zero(packet->dgid); i++) {
@@ -77,7 +78,7 @@ static bool is_to_us(struct device *device, const struct packet *packet)
 	return false;
 }
 
-/* A group is one on every network that the port is in. */
+/* Return true if the VLAN of a packet to a group is one of the port's. */
 static bool is_of_our_network(const struct device *device, const struct packet *packet)
 {
 	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
@@ -121,7 +122,7 @@ static enum drop deliver(struct device *device, const struct packet *packet, uin
 	if (gid_is_multicast(packet->dgid)) {
 		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
 			return DROP_QPN;
-		/* Datagrams only: what the queue pairs owe for them is nothing. One that fails is
+		/* These are datagrams, for which no queue pair owes an answer. One that fails is
 		 * kicked. */
 		return mcast_deliver(device, packet, now_ns) ? DROP_NONE : DROP_GID;
 	}
@@ -136,7 +137,7 @@ static enum drop deliver(struct device *device, const struct packet *packet, uin
 	return DROP_NONE;
 }
 
-/* Where the BTH of an untagged frame is. The rest can do without. */
+/* Return the offset of the BTH in an untagged frame. Other frames are not prefetched. */
 static size_t bth_offset(const uint8_t *frame)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)frame;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The devices of this process, started once on first need by whoever drives them. */
+/* The devices of this process, which the provider starts once, on first need. */
 #include "device/registry.h"
 
 #include <pthread.h>
@@ -26,8 +26,7 @@ int registry_devices(struct device *const **devices)
 	pthread_mutex_lock(&registry_lock);
 	if (!registry_started && registry_provider) {
 		registry_result = registry_provider->start(registry_list, REGISTRY_DEVICES_MAX);
-		/* A failure stays one: a program that asks again would only read the same message
-		 * again. */
+		/* Do not try again after a failure: it would only print the same message again. */
 		registry_started = true;
 	}
 	result = registry_result;
@@ -40,6 +39,6 @@ void registry_forget(void)
 {
 	registry_started = false;
 	registry_result = 0;
-	/* Another thread of the parent may have had it. */
+	/* Make it anew: another thread of the parent may have held it. */
 	registry_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }

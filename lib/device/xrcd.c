@@ -17,8 +17,8 @@
 #include "queue/srq.h"
 
 /*
- * A number is a slot of the device's table, and above it how often that was used, so that a late
- * packet to a queue that went does not find the next one.
+ * A number is a slot of the device's table, with a count of the slot's uses above it. So a late
+ * packet to a destroyed queue does not find the slot's next queue.
  */
 #define SLOT_BITS 16
 #define SLOTS	  (1u << SLOT_BITS)
@@ -30,9 +30,9 @@ struct srq_slot {
 	uint8_t generation;
 };
 
-/* Of a device; made with its first domain. */
+/* Table of a device; allocated with its first domain. */
 struct srq_table {
-	uint32_t next; /* where to look for a free slot */
+	uint32_t next; /* slot at which the search for a free one begins */
 	struct srq_slot slots[SLOTS];
 };
 
@@ -67,7 +67,7 @@ static int make_table_locked(struct device *device)
 	table = calloc(1, sizeof(*table));
 	if (!table)
 		return -ENOMEM;
-	/* Number 0 is left for programs that take it for none. */
+	/* Do not use number 0, which programs may take for "none". */
 	table->next = 1;
 	device->srq_table = table;
 	return 0;
@@ -171,7 +171,7 @@ int xrcd_add_srq(struct xrcd *xrcd, struct srq *srq)
 	return -ENOSPC;
 }
 
-/* Whether the domain has a shared receive queue in a protection domain. */
+/* Return true if the domain has a shared receive queue in a protection domain. */
 static bool has_pd(const struct xrcd *xrcd, const struct pd *pd)
 {
 	const struct srq_table *table = xrcd->device->srq_table;

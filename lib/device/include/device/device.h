@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device: its port, addresses, limits, queue pairs by number, and the way in for every received
- * frame. */
+/* A device: its port, addresses, limits, and queue pairs by number, and the function that takes
+ * every received frame. */
 #ifndef DEVICE_DEVICE_H
 #define DEVICE_DEVICE_H
 
@@ -43,41 +43,41 @@ struct device_gid {
 struct device_config {
 	char name[DEVICE_NAME_MAX];
 	uint8_t mac[6];
-	bool mac_is_random;	 /* another at each start: nothing of it is in the GUID */
+	bool mac_is_random;	 /* changes at each start: the GUID does not depend on it */
 	uint32_t port_mtu_bytes; /* largest IP packet of the port (an interface's MTU) */
 	uint64_t link_mbps;
-	/* queue pair numbers that are ours, where others share the port; 0, 0: all */
+	/* The queue pair numbers that are ours if others share the port; 0, 0: all. */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
-	uint32_t qp_limit;	 /* queue pairs at most; 0: as many as there are numbers for */
-	uint64_t mr_limit_bytes; /* of memory in regions that keep their pages; 0: none */
-	const char *unique; /* what makes this port of this host different from every other: hashed
-			       into the GUID */
+	uint32_t qp_limit;	 /* most queue pairs; 0: as many as there are numbers for */
+	uint64_t mr_limit_bytes; /* most memory in regions that keep their pages; 0: no limit */
+	const char *unique; /* distinguishes this port of this host from all others: hashed into the
+			       GUID */
 };
 
 struct device {
 	struct device_config config;
 	uint64_t node_guid_be;
 	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the engine's lock */
-	uint32_t gid_hint; /* where the newest packet's address was found; engine's thread */
+	uint32_t gid_hint; /* index of the newest packet's address; engine's thread */
 	bool link_up;	   /* atomic */
 	enum ibv_mtu
 		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
-	struct counters counters;  /* written by the engine's thread */
-	struct early_pool *early;  /* packets that came before their turn; engine's thread */
-	struct pager *pager;	   /* set by who drives the device; NULL: accesses wait for pages */
-	struct qp_waiting waiting; /* queue pairs that wait for it; engine's thread or lock */
+	struct counters counters; /* written by the engine's thread */
+	struct early_pool *early; /* packets that came out of order; engine's thread */
+	struct pager *pager; /* set by the driver of the device; NULL: accesses wait for pages */
+	struct qp_waiting waiting; /* queue pairs that wait for pages; engine's thread or lock */
 
-	const struct engine_ops *ops; /* set by who drives the device */
+	const struct engine_ops *ops; /* set by the driver of the device */
 	void *engine;
-	const uint64_t *now_ns;	    /* the time of the engine's turn; engine's thread or lock */
+	const uint64_t *now_ns;	    /* time of the engine's current turn; engine's thread or lock */
 	struct moderator moderator; /* of completion events; run by the engine */
 
 	/* The receiver of MADs to QP 1 (device/gsi.h); changed under the engine's lock. */
 	const struct gsi_ops *gsi;
 	void *gsi_user;
-	struct psn gsi_psn; /* of the next MAD that goes out; engine's thread or lock */
+	struct psn gsi_psn; /* PSN of the next MAD that is sent; engine's thread or lock */
 	/* The keeper of the connection manager's ports (cm/ports.h); NULL: this process keeps them.
 	 * Set by the driver of the device, before it is used. */
 	const struct cm_ports_ops *cm_ports;
@@ -86,77 +86,79 @@ struct device {
 	pthread_mutex_t qpn_lock;
 	uint32_t qpn_next;
 	uint32_t qp_max;
-	uint32_t qps;		/* in use; atomic */
-	struct qp ***qpn_pages; /* [qpn >> 12][qpn & 0xfff], pages made on demand and kept */
+	uint32_t qps; /* queue pairs in use; atomic */
+	struct qp **
+		*qpn_pages; /* [qpn >> 12][qpn & 0xfff]; pages are allocated on demand and kept */
 
 	LIST_HEAD(, mcast_group) groups[DEVICE_MCAST_BUCKETS]; /* engine's lock */
 	uint32_t group_count;
 
-	uint32_t quota[DEVICE_QUOTA_KINDS]; /* objects there are; atomic */
-	uint64_t mr_bytes;		    /* in such regions; atomic */
+	uint32_t quota[DEVICE_QUOTA_KINDS]; /* existing objects of each kind; atomic */
+	uint64_t mr_bytes;		    /* bytes in regions that keep their pages; atomic */
 	struct device_objects objects;
 	struct dm_pool dm_pool;
-	pthread_mutex_t xrcd_lock; /* below it: xrcds */
+	pthread_mutex_t xrcd_lock; /* protects xrcds */
 	LIST_HEAD(, xrcd) xrcds;
-	struct srq_table *srq_table; /* XRC; NULL until there was a domain; its content under the
+	struct srq_table *srq_table; /* XRC; NULL until the first domain; its contents are under the
 					engine's lock */
 
-	/* An unaffiliated event (port up, down, GID change, fatal); set by the facade. */
+	/* Report an unaffiliated event (port up, port down, GID change, fatal); set by the
+	 * facade. */
 	void (*event)(void *user, enum ibv_event_type type);
 	void *event_user;
 };
 
-/* Where packets to a destination go. */
+/* The next hop of packets to a destination. */
 struct device_hop {
-	bool known; /* mac is all there is to know */
+	bool known; /* mac is valid, and nothing else is needed */
 	uint8_t mac[6];
-	bool has_stale;	 /* mac is what was true once, should nobody answer */
-	uint8_t gid[16]; /* else: the neighbour to look for */
+	bool has_stale;	 /* mac is an old value, to be used if nobody answers */
+	uint8_t gid[16]; /* if not known: address of the neighbour to look for */
 };
 
 /*
- * What drives a device. Registered by the poll-mode side; a simulator brings its own.
- * The functions get device->engine.
+ * Operations of the engine that drives a device. pmd/engine has one, and a simulator another. The
+ * functions get device->engine.
  */
 struct engine_ops {
-	/* Stop the engine between two turns, and start it again: around every control call.
+	/* Stop the engine between two turns, and start it again; around every control call.
 	 * MT-safe, may not nest. */
 	void (*lock)(void *engine);
 	void (*unlock)(void *engine);
-	/* A queue pair is new, or goes: under lock. */
+	/* Add a new queue pair, or remove one; under lock. */
 	void (*attach)(void *engine, struct qp *qp);
 	void (*detach)(void *engine, struct qp *qp);
-	/* Work was posted or a state changed: the queue pair wants qp_run. MT-safe; may itself run
-	 * the engine. */
+	/* Work was posted or a state changed, so the queue pair needs qp_run. MT-safe; may itself
+	 * run the engine. */
 	void (*kick)(void *engine, struct qp *qp);
-	/* The application polls and found nothing: run a turn if nobody else does. MT-safe. */
+	/* The application polled and found nothing: run a turn if no other thread does. MT-safe. */
 	void (*poll)(void *engine);
-	/* The application polls, and found all `n` completions that it asked for. MT-safe; may run
+	/* The application polled and found all `n` completions that it asked for. MT-safe; may run
 	 * a turn. */
 	void (*polled)(void *engine, int n);
-	/* The application is about to sleep on a channel: somebody else must run the engine.
+	/* The application is about to sleep on a channel: another thread must run the engine.
 	 * MT-safe. */
 	void (*wait)(void *engine);
-	/* The engine's clock now, in nanoseconds; it goes as CLOCK_MONOTONIC does. MT-safe. */
+	/* Return the engine's clock in nanoseconds; it advances as CLOCK_MONOTONIC. MT-safe. */
 	uint64_t (*now)(void *engine);
-	/* A multicast group has its first member on this device, or lost its last. Under lock. 0 or
-	 * -errno. */
+	/* A multicast group has got its first member on this device, or lost its last one. Under
+	 * lock. 0 or -errno. */
 	int (*join)(void *engine, const union ibv_gid *gid);
 	void (*leave)(void *engine, const union ibv_gid *gid);
 	/*
-	 * Memory in huge pages may be sent from its place from now on: what unmap takes, or NULL
-	 * where it is copied. After unmap the port reads nothing of it any more. Both may be NULL.
-	 * Under lock.
+	 * Map memory in huge pages, so that the port can send it without a copy: return the
+	 * argument for unmap, or NULL if it must be copied. After unmap the port reads nothing of
+	 * the memory. Both may be NULL. Under lock.
 	 */
 	void *(*map)(void *engine, const void *addr, size_t length);
 	void (*unmap)(void *engine, void *mapping);
-	/* The link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT,
+	/* Find the link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT,
 	 * -ENETUNREACH. Not under lock. */
 	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
 	/*
-	 * The same in two parts, for who cannot wait: the way to dgid (asks the kernel; not under
-	 * lock; 0 or -ENETUNREACH), and a look at whether the neighbour is known by now, which asks
-	 * for it now and then (engine's thread or lock).
+	 * The same in two parts, for callers that cannot block. `route` finds the next hop to dgid:
+	 * it asks the kernel; not under lock; 0 or -ENETUNREACH. The second function checks if the
+	 * neighbour is known by now, and asks for it from time to time; engine's thread or lock.
 	 */
 	int (*route)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid,
 		     struct device_hop *hop);
@@ -166,77 +168,78 @@ struct engine_ops {
 /** Create a device without addresses and without an engine. 0, -EINVAL, -ENOMEM. */
 int device_create(const struct device_config *config, struct device **device);
 
-/** The largest path MTU on a port that carries IP packets of so many bytes; 0 where not even the
+/** Return the largest path MTU on a port that carries IP packets of this size; 0 if not even the
  * smallest fits. MT-safe. */
 enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes);
 
-/** The GUID that a device of this configuration has, in network order. MT-safe. */
+/** Return the GUID of a device with this configuration, in network order. MT-safe. */
 uint64_t device_guid(const struct device_config *config);
 
 /** Destroy a device that has no queue pairs left. */
 void device_destroy(struct device *device);
 
-/** Put an address in the first free entry of the GID table (untagged or a VLAN's). Engine's lock.
- * Index, -EEXIST, -ENOSPC. */
+/** Put an address into the first free entry of the GID table (untagged or of a VLAN). Engine's
+ * lock. Index, -EEXIST, -ENOSPC. */
 int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
 		   uint32_t ifindex);
 
 /**
- * Make the GID table say what it is told: what is not in the list goes, what is new comes into the
- * first free entries, the others keep their index. Raises IBV_EVENT_GID_CHANGE for a change.
- * Engine's lock.
+ * Make the GID table equal to a list: remove entries that are not in the list, put new ones into
+ * the first free entries, and keep the index of all others. Raises IBV_EVENT_GID_CHANGE for a
+ * change. Engine's lock.
  */
 void device_sync_gids(struct device *device, const struct device_gid *gids, size_t count);
 
-/** Index of an address, or -ENOENT. */
+/** Return the index of an address, or -ENOENT. */
 int device_find_gid(const struct device *device, const uint8_t gid[16]);
 
-/** Give a queue pair its number; device_free_qpn when it goes. MT-safe. QPN in [2, 2^24), or
- * -ENOSPC. Starts at a random number. */
+/** Allocate a number for a queue pair; device_free_qpn frees it. MT-safe. QPN in [2, 2^24), or
+ * -ENOSPC. The first number is random. */
 int device_alloc_qpn(struct device *device);
 
-/** Make a number find its queue pair (NULL: no more). Engine's lock. */
+/** Set the queue pair of a number (NULL: none any more). Engine's lock. */
 void device_set_qp(struct device *device, uint32_t qpn, struct qp *qp);
 void device_free_qpn(struct device *device, uint32_t qpn);
 
-/** The queue pair of a number, or NULL. Engine's thread or lock. */
+/** Return the queue pair of a number, or NULL. Engine's thread or lock. */
 struct qp *device_find_qp(const struct device *device, uint32_t qpn);
 
-/* What is known of a frame that is received. */
+/* Facts about a received frame that need not be checked again. */
 enum frame_known {
-	FRAME_TRUSTED = 1 << 0, /* it never left this device (loopback): checksums and ICRC are not
-				   looked at */
+	FRAME_TRUSTED =
+		1 << 0, /* it never left this device (loopback): check neither checksums nor ICRC */
 	FRAME_SUMS_GOOD = 1 << 1, /* the port has verified IPv4 and UDP checksums */
-	FRAME_ICRC_GOOD = 1 << 2, /* packet_copy has found that the ICRC is right */
+	FRAME_ICRC_GOOD = 1 << 2, /* packet_copy has found the ICRC right */
 };
 
 /**
- * Engine: take in one received frame: parse, verify ICRC, address, partition and queue pair; count
- * what is dropped and why.
+ * Engine: process one received frame: parse it, verify ICRC, address, partition and queue pair;
+ * count dropped frames by cause.
  *
  * @param known
- *   Of enum frame_known.
+ *   Bits of enum frame_known.
  * @param qp
- *   Set to the queue pair that took the packet and now wants qp_run, or NULL: none, or it is quiet.
+ *   Set to the queue pair that took the packet and now needs qp_run; or to NULL if none did, or if
+ *   it has nothing to do.
  * @return
- *   false where the frame is not RoCE: it is somebody else's.
+ *   False if the frame is not RoCE: it is for somebody else.
  */
 bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,
 		    uint64_t now_ns, struct qp **qp);
 
-/** Engine: have the queue pair fetched that a frame, which may be anything, seems to be for. */
+/** Engine: prefetch the queue pair of a frame that is not checked yet. */
 void device_prefetch(const struct device *device, const uint8_t *frame, size_t len);
 
 /** Call `each` for every queue pair that has a number. Engine's thread or lock. */
 void device_each_qp(const struct device *device, void (*each)(struct qp *qp, void *arg), void *arg);
 
-/** Device limits as ibv_query_device_ex(3) tells them. MT-safe. */
+/** Return device limits as ibv_query_device_ex(3) reports them. MT-safe. */
 void device_query(const struct device *device, struct ibv_device_attr_ex *attr);
 
-/** Port attributes as ibv_query_port(3) tells them. MT-safe. */
+/** Return port attributes as ibv_query_port(3) reports them. MT-safe. */
 void device_query_port(const struct device *device, struct ibv_port_attr *attr);
 
-/** Build the path of an address vector (GRH needed). Engine's lock. 0, -EINVAL. */
+/** Build the path of an address vector (it must have a GRH). Engine's lock. 0, -EINVAL. */
 int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 		     const uint8_t dst_mac[6], uint16_t udp_sport, struct path *path);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions that an engine may send from their place: those whose pages are huge, and so stay where
- * they are. */
+/* Regions that an engine may send from without a copy: those on huge pages, which stay where they
+ * are. */
 #ifndef DEVICE_DMA_H
 #define DEVICE_DMA_H
 
 struct device;
 struct mr;
 
-/** A region is new, or was given other memory: let the engine map it, if it is huge pages. Engine's
+/** Let the engine map a region that is new or got other memory, if it is on huge pages. Engine's
  * lock. */
 void device_map(struct device *device, struct mr *mr);
 
 /**
- * A region goes, or will be given other memory: on return the port reads nothing of it any more.
- * Engine's lock. Before mr_deregister, and where that fails device_map again.
+ * Unmap a region before it is deregistered or gets other memory: on return the port reads nothing
+ * of it any more. Engine's lock. Call it before mr_deregister, and device_map again if that fails.
  */
 void device_unmap(struct device *device, struct mr *mr);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QP 1 of a device: management datagrams that come in, and those that go out (IBTA 3.9, 13.5). */
+/* QP 1 of a device: received management datagrams, and those to send (IBTA 3.9, 13.5). */
 #ifndef DEVICE_GSI_H
 #define DEVICE_GSI_H
 
@@ -11,7 +11,7 @@ struct device;
 struct packet;
 struct packet_sink;
 
-/* Where a MAD comes from or goes to: our address and the peer's, and the peer's on the link. */
+/* The source or destination of a MAD: our address, the peer's, and the peer's link address. */
 struct gsi_address {
 	uint8_t local[16]; /* GIDs */
 	uint8_t remote[16];
@@ -20,51 +20,52 @@ struct gsi_address {
 	uint8_t mac[6];
 };
 
-/* The receiver of a device's MADs. Set under the engine's lock; NULL: packets to QP 1 are dropped.
- */
+/* The receiver of a device's MADs. Set under the engine's lock; NULL: packets to QP 1 are
+ * dropped. */
 struct gsi_ops {
-	/* A MAD to QP 1 with the right Q_Key, of any content and length. Engine's thread or lock.
-	 */
+	/* Receive a MAD to QP 1 with the right Q_Key, of any content and length. Engine's thread or
+	 * lock. */
 	void (*receive)(void *user, const struct gsi_address *from, const uint8_t *mad, size_t len,
 			uint64_t now_ns);
-	/* Send what waits, and run the timers that are due. Engine's thread or lock. Return how
+	/* Send pending MADs, and run the timers that are due. Engine's thread or lock. Returns how
 	 * much there was to do. NULL: nothing is ever due. */
 	unsigned int (*run)(void *user, uint64_t now_ns, struct packet_sink *sink);
-	/* When `run` is due; 0: now, UINT64_MAX: never. Engine's thread or lock. */
+	/* Return when `run` is due; 0: now, UINT64_MAX: never. Engine's thread or lock. */
 	uint64_t (*deadline_ns)(void *user);
-	/* The process ends: tell all peers, in the last passes. Engine's lock. May be NULL. */
+	/* The process ends: tell all peers in the last calls of `run`. Engine's lock. May be
+	 * NULL. */
 	void (*end)(void *user, uint64_t now_ns);
 };
 
 /** Tell the device's receiver of MADs that the process ends. Engine's lock. */
 void gsi_end(struct device *device, uint64_t now_ns);
 
-/** Call `run` of the device's receiver of MADs, where it is due. Engine's thread or lock. Returns
- * how much there was to do. */
+/** Call `run` of the device's receiver of MADs if it is due. Engine's thread or lock. Returns how
+ * much there was to do. */
 unsigned int gsi_run(struct device *device, uint64_t now_ns, struct packet_sink *sink);
 
-/** When gsi_run has something to do. Engine's thread or lock. */
+/** Return when gsi_run has something to do. Engine's thread or lock. */
 uint64_t gsi_deadline_ns(const struct device *device);
 
 /**
  * Send a MAD of MAD_LEN bytes. Engine's thread or lock.
  *
  * @return
- *   0; -EDESTADDRREQ where the peer's link address is not known; -EADDRNOTAVAIL where `to->local`
- * is none of the device's; -EAGAIN where the sink is full.
+ *   0; -EDESTADDRREQ if the peer's link address is not known; -EADDRNOTAVAIL if `to->local` is not
+ *   an address of the device; -EAGAIN if the sink is full.
  */
 int gsi_send(struct device *device, const struct gsi_address *to, const uint8_t *mad,
 	     struct packet_sink *sink);
 
-/* How a packet to QP 1 was taken. */
+/* The result of gsi_receive. */
 enum gsi_taken {
 	GSI_TAKEN,
-	GSI_NOBODY,    /* no ops */
-	GSI_NO_MAD,    /* another opcode than UD SEND Only */
-	GSI_WRONG_KEY, /* Q_Key or source queue pair are not those of QP 1 */
+	GSI_NOBODY,    /* there is no receiver of MADs */
+	GSI_NO_MAD,    /* an opcode other than UD SEND Only */
+	GSI_WRONG_KEY, /* the Q_Key or the source queue pair is not that of QP 1 */
 };
 
-/** The way in: device_receive has a packet for QP 1. Engine's thread or lock. */
+/** Process a packet to QP 1 from device_receive. Engine's thread or lock. */
 enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, uint64_t now_ns);
 
 #endif

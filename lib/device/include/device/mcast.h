@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: which queue pairs get a copy of the datagrams to one (IBTA 10.5). */
+/* Multicast groups: each attached queue pair gets a copy of the datagrams to a group (IBTA
+ * 10.5). */
 #ifndef DEVICE_MCAST_H
 #define DEVICE_MCAST_H
 
@@ -13,25 +14,27 @@ struct packet;
 struct qp;
 
 /**
- * Attach a queue pair to a group; once more changes nothing. The first of a group joins it on the
- * port. Engine's lock.
+ * Attach a queue pair to a group; attaching it again changes nothing. The first member of a group
+ * joins it on the port. Engine's lock.
  *
  * @param blocks_own
- *   It does not want what it sends itself (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB).
+ *   The queue pair does not receive datagrams that it sends itself
+ *   (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB).
  * @return
- *   0 (1: it is new there), -EINVAL for a GID that is no group's, -ENOMEM where the device's limits
- *   are reached, or what engine_ops.join says.
+ *   0 (or 1: it is newly attached), -EINVAL for a GID that is not a group's, -ENOMEM if the
+ *   device's limits are reached, or the error of engine_ops.join.
  */
 int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp, bool blocks_own);
 
-/** Detach. The last of a group leaves it on the port. Engine's lock. 0, or -EINVAL where it is not
- * attached. */
+/** Detach a queue pair. The last member of a group leaves it on the port. Engine's lock. 0, or
+ * -EINVAL if it is not attached. */
 int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp);
 
-/** Detach from every group. Engine's lock. */
+/** Detach a queue pair from every group. Engine's lock. */
 void mcast_detach_all(struct device *device, struct qp *qp);
 
-/** Give a datagram to all queue pairs of its group. Engine's thread. False: nobody is in it. */
+/** Deliver a datagram to all queue pairs of its group. Engine's thread. Returns false if the group
+ * has none. */
 bool mcast_deliver(const struct device *device, const struct packet *packet, uint64_t now_ns);
 
 #endif

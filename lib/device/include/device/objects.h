@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The objects of a device that its tables do not lead to, for who wants to see them all. */
+/* Lists of a device's objects that its other tables do not contain, to show them to users. */
 #ifndef DEVICE_OBJECTS_H
 #define DEVICE_OBJECTS_H
 
@@ -16,30 +16,32 @@ enum device_object_kind {
 	DEVICE_OBJECT_KINDS,
 };
 
-/* Of an object: whoever made it keeps it beside it. Zero before the first objects_add. */
+/* List entry of an object, kept next to it by its creator. All zeros before the first
+ * objects_add. */
 struct device_object {
 	TAILQ_ENTRY(device_object) link;
 	const void *what;
 	bool listed;
-	uint32_t number; /* unlike that of any other of its kind on the device; from 1 on */
+	uint32_t number; /* unique among objects of its kind on the device; from 1 on */
 };
 
 TAILQ_HEAD(device_object_list, device_object);
 
 struct device_objects {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all below */
 	struct device_object_list lists[DEVICE_OBJECT_KINDS];
-	uint32_t numbers[DEVICE_OBJECT_KINDS]; /* given so far */
+	uint32_t numbers[DEVICE_OBJECT_KINDS]; /* numbers given so far */
 };
 
 void objects_init(struct device_objects *objects);
 void objects_fini(struct device_objects *objects);
 
-/** List an object, which gets its number the first time. MT-safe. Returns the number. */
+/** List an object. It gets its number the first time. MT-safe. Returns the number. */
 uint32_t objects_add(struct device *device, enum device_object_kind kind,
 		     struct device_object *object, const void *what);
 
-/** Nobody sees it any more when this returns; nothing where it is not listed. MT-safe. */
+/** Remove an object from the list: on return nobody sees it any more. Does nothing if it is not
+ * listed. MT-safe. */
 void objects_remove(struct device *device, enum device_object_kind kind,
 		    struct device_object *object);
 

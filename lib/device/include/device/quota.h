@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many objects of a kind a device may have: what ibv_query_device(3) tells is kept. */
+/* How many objects of a kind a device may have: enforces the limits that ibv_query_device(3)
+ * reports. */
 #ifndef DEVICE_QUOTA_H
 #define DEVICE_QUOTA_H
 
@@ -7,8 +8,8 @@
 
 struct device;
 
-/* Queue pairs have a table of their own, which is full when they are. Regions and windows share
- * one. */
+/* Kinds of objects. Queue pairs are missing, because their table of numbers is the limit. Regions
+ * and windows share one. */
 enum device_quota {
 	DEVICE_QUOTA_PD,
 	DEVICE_QUOTA_CQ,
@@ -19,17 +20,17 @@ enum device_quota {
 	DEVICE_QUOTA_KINDS,
 };
 
-/** Count one more. MT-safe. 0, or -ENOMEM where there are as many as there may be. */
+/** Add one object. MT-safe. 0, or -ENOMEM if the limit is reached. */
 int quota_take(struct device *device, enum device_quota kind);
 
-/** Count one less; nothing where there is none. MT-safe. */
+/** Remove one object; does nothing at 0. MT-safe. */
 void quota_give(struct device *device, enum device_quota kind);
 
-/** Count bytes of registered memory, held against the device's configuration. MT-safe. 0 or
+/** Add bytes of registered memory, up to the limit in the device's configuration. MT-safe. 0 or
  * -ENOMEM. */
 int quota_take_bytes(struct device *device, uint64_t bytes);
 
-/** Count them out, as far as there are so many. MT-safe. */
+/** Remove bytes, not below 0. MT-safe. */
 void quota_give_bytes(struct device *device, uint64_t bytes);
 
 #endif

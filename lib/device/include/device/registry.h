@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the facade gets its devices without knowing who drives them. */
+/* The registry of devices: it lets the facade get devices without knowing their driver. */
 #ifndef DEVICE_REGISTRY_H
 #define DEVICE_REGISTRY_H
 
@@ -9,21 +9,22 @@ struct device;
 
 struct device_provider {
 	/*
-	 * Start what the process was configured to use, on first need. Called once, and again in a
-	 * child of fork(), under the registry's lock. Fills at most `max` devices, which live until
-	 * the process ends. Returns how many, or -errno (already logged).
+	 * Start the devices that the process is configured to use. Called once, on first need, and
+	 * again in a child of fork(), under the registry's lock. Fills at most `max` devices, which
+	 * live until the process ends. Returns their number, or -errno (already logged).
 	 */
 	int (*start)(struct device **devices, size_t max);
 };
 
-/** Say who brings devices; called by a constructor before main. Not MT-safe. */
+/** Register the provider of devices; called by a constructor before main. Not MT-safe. */
 void registry_set_provider(const struct device_provider *provider);
 
-/** The devices, started on the first call. MT-safe. Count (0 without a provider), or -errno. */
+/** Return the devices, and start them at the first call. MT-safe. Count (0 without a provider), or
+ * -errno. */
 int registry_devices(struct device *const **devices);
 
-/** In a child of fork(): the devices are the parent's. The next call of registry_devices starts
- * others. Not MT-safe. */
+/** Forget the devices in a child of fork(), because they are the parent's. The next call of
+ * registry_devices starts new ones. Not MT-safe. */
 void registry_forget(void);
 
 #endif
