@@ -18,7 +18,8 @@ static int advise(struct face_context *context, struct ibv_pd *ibv,
 	if (rc == 0 && !(flags & IBV_ADVISE_MR_FLAG_FLUSH))
 		rc = advise_follow_later(advice, ranges, num_sge);
 	context_unlock(context);
-	/* This may take long; who deregisters a region meanwhile has no use for its advice. */
+	/* This may take long, so the engine runs. A region that is deregistered meanwhile needs no
+	 * advice. */
 	if (rc == 0 && (flags & IBV_ADVISE_MR_FLAG_FLUSH))
 		rc = advise_follow(advice, ranges, num_sge);
 	return rc;

@@ -25,7 +25,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 	rc = quota_take(context->device, DEVICE_QUOTA_AH);
 	if (rc != 0)
 		goto put_pd;
-	/* A handle serves any pair of queue pairs: its flow is that of its address alone. */
+	/* Any queue pairs may use a handle, so its flow label depends on its address only. */
 	rc = path_resolve(context->device, attr, 0, 0, &ah->ah.path);
 	if (rc != 0)
 		goto give_quota;

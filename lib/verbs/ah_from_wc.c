@@ -10,7 +10,7 @@
 
 #include "verbs_internal.h"
 
-#define GRH_IPV4_OFFSET 20 /* an IPv4 header stands in the last 20 of the 40 bytes, A17.4.5.1.2 */
+#define GRH_IPV4_OFFSET 20 /* an IPv4 header is in the last 20 of the 40 bytes, A17.4.5.1.2 */
 
 struct ipv4_header {
 	uint8_t version_ihl;
@@ -24,7 +24,7 @@ struct ipv4_header {
 };
 static_assert(sizeof(struct ipv4_header) == 20, "IPv4 header without options is 20 bytes");
 
-/* An intact header sums up to all ones (RFC 791). */
+/* Return true if the header sums up to all ones (RFC 791). */
 static bool ipv4_checksum_ok(const uint8_t *header)
 {
 	uint32_t sum = 0;
@@ -36,7 +36,7 @@ static bool ipv4_checksum_ok(const uint8_t *header)
 	return sum == 0xffff;
 }
 
-/* 4, 6 or -1. The first 20 bytes of the IPv4 form are undefined and may look like IPv6. */
+/* Return 4, 6 or -1. The first 20 bytes of the IPv4 form are undefined and may look like IPv6. */
 static int grh_version(const uint8_t *bytes)
 {
 	const uint8_t *ipv4 = bytes + GRH_IPV4_OFFSET;
@@ -80,7 +80,7 @@ static int from_ipv6(struct face_context *context, const struct ibv_grh *grh,
 	const uint32_t word = rte_be_to_cpu_32(grh->version_tclass_flow);
 
 	if (grh->next_hdr != IPPROTO_UDP)
-		return -EPROTONOSUPPORT; /* RoCE v1, which no GID of ours speaks */
+		return -EPROTONOSUPPORT; /* RoCE v1, of which we have no GID */
 	attr->grh.dgid = grh->sgid;
 	attr->grh.hop_limit = grh->hop_limit;
 	attr->grh.traffic_class = (uint8_t)(word >> 20);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels: a descriptor to sleep on, and the events that come out of it. */
+/* Completion channels: a descriptor to sleep on, and its events. */
 #include <stdlib.h>
 
 #include "verbs_internal.h"
@@ -71,7 +71,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq
 
 void ibv_ack_cq_events(struct ibv_cq *ibv, unsigned int nevents)
 {
-	/* The lock may be held by a thread that there is not here. */
+	/* In a child of fork(), a thread that exists only in the parent may hold the lock. */
 	if (context_is_orphan(ibv->context))
 		return;
 	pthread_mutex_lock(&ibv->mutex);

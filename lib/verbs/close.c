@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Closing a device that still has objects. As the kernel does when the last descriptor of a context
- * goes, everything is destroyed: no peer reaches memory of the program any more, and all that was
- * counted or open is given back.
+ * Closing of a device that still has objects. As the kernel does when the last descriptor of a
+ * context is closed, everything is destroyed: peers cannot access the program's memory any more,
+ * and all that was counted or open is released.
  *
  * The program may still have pointers to these objects. So their handles and their context stay in
- * memory for good, and every call on them fails with ENODEV, as in a child of fork().
+ * memory for ever, and every call on them fails with ENODEV, as in a child of fork().
  */
 #include "verbs_internal.h"
 
-/* A thread domain has nothing but its memory. */
+/* A thread domain has nothing except its memory, so it has no function here. */
 static void (*const ends[FACE_KINDS])(struct face_object *object) = {
 	[FACE_QP] = qp_end,   [FACE_MW] = mw_end,     [FACE_MR] = mr_end,
 	[FACE_SRQ] = srq_end, [FACE_CQ] = cq_end,     [FACE_CHANNEL] = channel_end,
@@ -17,7 +17,7 @@ static void (*const ends[FACE_KINDS])(struct face_object *object) = {
 	[FACE_DM] = dm_end,   [FACE_PD] = pd_end,
 };
 
-/* From here on nothing of a context is posted or polled, and its memory stays. face->lock. */
+/* Disable posting and polling on a context, and keep its memory. face->lock. */
 static void begin_closing(struct face_context *context)
 {
 	if (!context->closing)
@@ -25,7 +25,7 @@ static void begin_closing(struct face_context *context)
 	context->closing = true;
 }
 
-/* Take an object of a kind out of its list. NULL where there is none. */
+/* Take an object of a kind out of its list. Return NULL if there is none. */
 static struct face_object *take(struct face_context *root, enum face_kind kind)
 {
 	struct face_device *face = root->face;
@@ -39,7 +39,8 @@ static struct face_object *take(struct face_context *root, enum face_kind kind)
 		object = LIST_FIRST(&context->objects[kind]);
 		LIST_REMOVE(object, link);
 		begin_closing(context);
-		/* A context leads to the first of those that share its file. */
+		/* The first of the contexts that share a file leads to all objects: it must be
+		 * disabled too. */
 		begin_closing(root);
 		break;
 	}
@@ -47,7 +48,7 @@ static struct face_object *take(struct face_context *root, enum face_kind kind)
 	return object;
 }
 
-/* Take a context that had objects out of the device's list. NULL where there is none any more. */
+/* Take a context that had objects out of the device's list. Return NULL if there is none left. */
 static struct face_context *take_context(struct face_context *root)
 {
 	struct face_device *face = root->face;
@@ -78,7 +79,7 @@ void close_contexts(struct face_context *root)
 		}
 	}
 	shared_end(root);
-	/* Their users stay counted, so nobody frees them. */
+	/* The number of their users is not reduced, so their memory is never freed. */
 	while ((context = take_context(root)) != NULL)
 		channel_fini(&context->async);
 }

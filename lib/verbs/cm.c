@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager for librdmacm.so.1. */
+/* Functions of the connection manager for librdmacm.so.1. */
 #include "cm/private.h"
 #include "verbs_internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The second, older versions of symbols: IBVERBS_1.0 had another layout of every object (before
- * 2007), and ibv_register_driver was for drivers of the time. No program of today binds to them;
+ * The second, older versions of symbols. IBVERBS_1.0 had another layout of every object (before
+ * 2007), and ibv_register_driver was for drivers of that time. No program of today binds to them;
  * one that does gets an error.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Open devices: the operations that inline verbs call through, and the life of a context. */
+/* Open devices: the operations that inline verbs call, and the lifetime of a context. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -48,13 +48,14 @@ void context_remove(struct face_context *context, struct face_object *object)
 	context_put(context);
 }
 
-/* The last to leave frees it: who is closing it, or another thread that is just importing it. */
+/* Remove a user; the last one frees the context. It is either the thread that closes the context,
+ * or another one that is importing it. */
 void context_put(struct face_context *context)
 {
 	struct face_device *face = context->face;
 	struct face_context *root = context->root;
 
-	/* Everything that others did with the context comes before the freeing. */
+	/* Acquire and release: all accesses of other users happen before the context is freed. */
 	if (__atomic_sub_fetch(&context->users, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	pthread_mutex_lock(&face->lock);
@@ -71,7 +72,7 @@ void context_put(struct face_context *context)
 		context_put(root);
 }
 
-/* What is built; everything else stays as unsupported.c has it. */
+/* Set the supported operations; unsupported.c has set all others. */
 static void fill_operations(struct verbs_context *verbs)
 {
 	struct ibv_context_ops *ops = &verbs->context.ops;
@@ -109,7 +110,7 @@ static void fill_operations(struct verbs_context *verbs)
 	ops->post_srq_recv = post_srq_recv_op;
 }
 
-/* An empty file of our own: so a duplicate of its descriptor is known from all others. */
+/* Open an empty file of our own, so that duplicates of its descriptor can be recognised. */
 static int open_file(struct face_context *context, int cmd_fd)
 {
 	const int fd = cmd_fd < 0 ? memfd_create("uroce", MFD_CLOEXEC) : cmd_fd;
@@ -188,7 +189,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 	return rc == 0 ? &context->verbs.context : face_null(rc);
 }
 
-/* Close one of the contexts that share a file. Returns true if it was the last one open. */
+/* Close one of the contexts that share a file. Return true if it was the last open one. */
 static bool close_one(struct face_context *context)
 {
 	struct face_device *face = context->face;
@@ -216,7 +217,7 @@ static int close_context(void *handle)
 	if (context_is_orphan(ibv))
 		return -ENODEV;
 	context_get(root);
-	/* The program may have closed it, and have the number for a file of its own. */
+	/* The program may have closed the descriptor, and use its number for a file of its own. */
 	is_file = fstat(cmd_fd, &file) == 0 && file.st_dev == context->file_dev &&
 		  file.st_ino == context->file_ino;
 	last = close_one(context);

@@ -23,7 +23,7 @@ static int check_attr(struct face_context *context, uint32_t cqe, struct ibv_com
 	return 0;
 }
 
-/* A ring may have room for more than a queue may have. */
+/* Return the size to report: a ring may have more entries than a queue may report. */
 static int told_cqe(const struct cq *cq)
 {
 	return (int)RTE_MIN(cq->capacity, (uint32_t)DEVICE_MAX_CQE);
@@ -121,7 +121,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	if (cqe < 0)
 		return face_errno(-EINVAL);
 	rc = check_attr(context, (uint32_t)cqe, NULL, 0);
-	/* The engine runs on while memory is got and given: that may be the application's code. */
+	/* Allocate while the engine runs: the allocator may be the application's code. */
 	if (rc == 0)
 		rc = cq_make_ring(cq->cq, (uint32_t)cqe, &ring);
 	if (rc != 0)
@@ -158,7 +158,7 @@ int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	return 0;
 }
 
-/* The engine has nothing to do with it any more. -EBUSY while queue pairs complete here. */
+/* Remove the queue from the engine. -EBUSY while queue pairs use it. */
 static int retire(struct face_context *context, struct face_cq *cq)
 {
 	int rc = context_lock(context);
@@ -182,7 +182,7 @@ static void unlist_ex(struct face_context *context, struct face_cq *cq)
 	pthread_mutex_unlock(&context->face->lock);
 }
 
-/* Its queue pairs have ended before. */
+/* Its queue pairs have been destroyed before. */
 void cq_end(struct face_object *object)
 {
 	struct face_cq *cq = container_of(object, struct face_cq, object);
@@ -205,7 +205,7 @@ static int end_cq(void *handle)
 
 	if (rc != 0)
 		return rc;
-	/* Events that were read remain. */
+	/* Wait for events that were read to be acknowledged. */
 	event_drain_cq(cq);
 	objects_remove(context->device, DEVICE_OBJECT_CQ, &cq->listed);
 	rc = cq_destroy(cq->cq);
@@ -232,8 +232,9 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 }
 
 /*
- * Whoever asks for more than there is has time to run the engine. An application that always finds
- * as many as it asks for catches up first, as far as the engine lets it.
+ * A thread that asks for more completions than there are has time to run the engine. A thread that
+ * always gets as many as it asks for should drain the queue first, but the engine lets it run from
+ * time to time.
  */
 int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
@@ -252,7 +253,7 @@ int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	return got + cq_poll(cq->cq, n - got, wc + got);
 }
 
-/* Who arms is about to sleep, perhaps in a poll(2) of its own that is not seen here. */
+/* Tell the engine that the thread is about to sleep, perhaps in a poll(2) that we cannot see. */
 int cq_arm_op(struct ibv_cq *ibv, int solicited_only)
 {
 	struct face_cq *cq = face_cq(ibv);

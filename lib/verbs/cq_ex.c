@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extended completion queues: an iterator over completions, whose fields are read one by one. */
+/* Extended completion queues: an iterator over completions, whose fields are read by function
+ * calls. */
 #include <time.h>
 
 #include <rte_cycles.h>
@@ -21,7 +22,7 @@ static struct face_cq *of_ex(struct ibv_cq_ex *ex)
 static int take_next(struct face_cq *cq)
 {
 	if (!cq_poll_stamped(cq->cq, &cq->wc, &cq->stamp_ns)) {
-		/* Whoever finds nothing has time to run the engine. */
+		/* A thread that finds nothing has time to run the engine. */
 		cq->device->ops->poll(cq->device->engine);
 		if (!cq_poll_stamped(cq->cq, &cq->wc, &cq->stamp_ns))
 			return ENOENT;
@@ -33,8 +34,8 @@ static int take_next(struct face_cq *cq)
 }
 
 /*
- * Who iterates polls, as who calls ibv_poll_cq: else the helper would take the engine from a
- * program that always finds something, and no turn would be run in between.
+ * Report polling to the engine, as ibv_poll_cq does. Otherwise the helper thread would take the
+ * engine from a program that always finds completions, and no turn would be run in between.
  */
 static void tell_engine(const struct face_cq *cq, int taken)
 {
@@ -56,7 +57,7 @@ static void iterator_unlock(struct face_cq *cq)
 		pthread_mutex_unlock(&cq->iterator_lock);
 }
 
-/* Once a batch: the wall clock is set now and then, the engine's never. */
+/* Read the wall clock once for each batch, because it can be set, and the engine's clock cannot. */
 static void read_wallclock(struct face_cq *cq)
 {
 	struct timespec now;
@@ -66,7 +67,7 @@ static void read_wallclock(struct face_cq *cq)
 				  cq->device->ops->now(cq->device->engine);
 }
 
-/* On success the iterator is the caller's until end_poll. */
+/* On success the calling thread holds the iterator until end_poll. */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct face_cq *cq = of_ex(ex);
@@ -84,8 +85,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	return rc;
 }
 
-/* A batch ends where the queue is empty: what arrived since is for the next start_poll. One that
- * does not end tells of itself now and then. */
+/* A batch ends where the queue is empty: completions that arrive later are for the next start_poll.
+ * A long batch reports to the engine from time to time. */
 static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct face_cq *cq = of_ex(ex);
@@ -104,7 +105,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 	tell_engine(cq, taken);
 }
 
-/* A child's calls (fork.c): the completions are its parent's. */
+/* The functions of a child process (fork.c): the completions are its parent's. */
 
 static int child_start_poll(struct ibv_cq_ex *ex __rte_unused,
 			    struct ibv_poll_cq_attr *attr __rte_unused)
@@ -189,8 +190,8 @@ static uint64_t read_wallclock_ns(struct ibv_cq_ex *ex)
 }
 
 /*
- * Fields that nobody can have asked for, since cq_ex_create_op refuses them; a program that reads
- * one all the same gets 0.
+ * Fields that no queue can have, because cq_ex_create_op refuses them. A program that reads one
+ * nevertheless gets 0.
  */
 
 static uint16_t read_no_cvlan(struct ibv_cq_ex *ex __rte_unused)
@@ -230,7 +231,8 @@ static void fill_iterator(struct ibv_cq_ex *ex)
 	ex->read_tm_info = read_no_tm_info;
 }
 
-/* -EOPNOTSUPP for what exists and is not built, -EINVAL for what nobody has defined. */
+/* Return -EOPNOTSUPP for what verbs define and we do not support, -EINVAL for what is not
+ * defined. */
 static int check_attr_ex(const struct ibv_context *ibv, const struct ibv_cq_init_attr_ex *attr)
 {
 	const uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
@@ -250,7 +252,7 @@ static int check_attr_ex(const struct ibv_context *ibv, const struct ibv_cq_init
 	return attr->flags & ~known_flags ? -EINVAL : 0;
 }
 
-/* For fork.c. */
+/* List the queue for fork.c. */
 static void list_ex(struct face_cq *cq)
 {
 	struct face_context *context = face_context(cq->ibv.context);

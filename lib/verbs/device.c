@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of devices: what the registry has, in the form that verbs show. */
+/* The list of devices: those of the registry, in the form that verbs show. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,18 +8,18 @@
 #include "verbs_internal.h"
 
 /*
- * Recursive, because starting devices happens under it and may fork a helper program, whose
- * handlers take it again (fork.c).
+ * Recursive: devices are started under it, and this may fork a helper program, whose fork handlers
+ * lock it again (fork.c).
  */
 static pthread_mutex_t list_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-/* Under it: how often it is locked, and whether its thread could be cancelled before that. A thread
- * that is cancelled while it starts devices would take the lock with it. */
+/* Protected by it: how often it is locked, and whether its thread could be cancelled before. A
+ * thread that is cancelled while it starts devices would leave it locked. */
 static unsigned int list_depth;
 static int list_cancel_state;
 static struct face_device *faces;
 static size_t face_count;
 
-/* Stands where a driver has its table of operations. */
+/* A mark in the place where a driver has its table of operations. */
 static const char not_a_driver[sizeof(void *)];
 
 void device_list_lock(void)
@@ -42,13 +42,13 @@ void device_list_unlock(void)
 		pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* What the program still has of the list leads to memory that stays. */
+/* Forget the list. The program's pointers into it stay valid, because its memory stays. */
 void device_list_forget(void)
 {
 	faces = NULL;
 	face_count = 0;
 	registry_forget();
-	/* The owner is a thread of the parent, so a child cannot unlock it: made anew. */
+	/* The owner is a thread of the parent, so a child cannot unlock it: make it anew. */
 	list_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 	list_depth = 0;
 	pthread_setcancelstate(list_cancel_state, NULL);
@@ -60,7 +60,8 @@ void device_list_visit(void (*visit)(struct face_device *face, void *arg), void 
 		visit(&faces[i], arg);
 }
 
-/* The names lead to no file of this host: a kernel's device of another kind may be uverbs0. */
+/* Fill a device. Its names match no file of this host: uverbs0 may be a kernel's device of another
+ * kind. */
 static void face_init(struct face_device *face, struct device *device, size_t index)
 {
 	const char *name = device->config.name;
@@ -152,7 +153,7 @@ __be64 ibv_get_device_guid(struct ibv_device *ibv)
 	return face_device(ibv)->device->node_guid_be;
 }
 
-/* The index is the kernel's, and the kernel does not know the device. */
+/* There is no index: it would be the kernel's, and the kernel does not know the device. */
 int ibv_get_device_index(struct ibv_device *ibv __rte_unused)
 {
 	return -1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory. It is the process's own, and no engine is asked for it: a child has it as well. */
+/* Device memory. It is memory of the process and needs no engine, so a child of fork() has it as
+ * well. */
 #include "mem/dm.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static int closed_copy_from(void *host_addr __rte_unused, struct ibv_dm *ibv __r
 	return face_errno(-ENODEV);
 }
 
-/* The memory itself goes with what is shared (shared_end). */
+/* End the handle. shared_end frees the memory itself. */
 void dm_end(struct face_object *object)
 {
 	struct face_dm *face = container_of(object, struct face_dm, object);
@@ -62,7 +63,7 @@ void dm_end(struct face_object *object)
 	dm_release_hold(face->dm);
 }
 
-/* The lock of what is shared may have been taken when a child began. */
+/* A context of the parent cannot share: another thread may have held the lock at fork(). */
 static int share(struct face_context *context, struct face_dm *face)
 {
 	return context_is_orphan(&context->verbs.context)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of enumerators for people; part of the interface, for programs compare them too. */
+/* Names of enumerators. They are part of the interface, because programs compare them. */
 #include <infiniband/verbs.h>
 #include <rte_common.h>
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asynchronous events: raised, read, and acknowledged before their object goes. */
+/* Asynchronous events: they are raised, read, and acknowledged before their object is destroyed. */
 #include "queue/cq.h"
 
 #include "verbs_internal.h"
 
-/* Paths do not migrate here. */
+/* Events of a queue pair; those of path migration are missing, because paths do not migrate
+ * here. */
 static const enum ibv_event_type qp_events[FACE_QP_EVENTS] = {
 	IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
 	IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_LAST_WQE_REACHED,
@@ -93,7 +94,7 @@ void event_raise_cq(void *user)
 	channel_raise(&face_context(cq->ibv.context)->async, &cq->error);
 }
 
-/* Every open context hears of it. */
+/* Raise the event on every open context. */
 void event_raise_device(void *user, enum ibv_event_type type)
 {
 	struct face_device *face = user;
@@ -110,7 +111,7 @@ void event_raise_device(void *user, enum ibv_event_type type)
 	pthread_mutex_unlock(&face->lock);
 }
 
-/* Drop what was not read; how many were. */
+/* Drop unread events. Return how many were read. */
 static uint32_t forget_sources(struct face_context *context, struct channel_source *sources, int n)
 {
 	uint32_t taken = 0;
@@ -233,7 +234,8 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	default:
 		return;
 	}
-	/* The object's lock may be held by a thread that there is not here. */
+	/* In a child of fork(), a thread that exists only in the parent may hold the object's
+	 * lock. */
 	if (context_is_orphan(ibv))
 		return;
 	pthread_mutex_lock(mutex);

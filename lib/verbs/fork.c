@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork(): the parent goes on, the child does not disturb it, and may begin anew.
+ * fork(): the parent continues, and the child neither disturbs it nor is stopped from starting
+ * anew.
  *
- * A child has copies of the parent's queues (or the very same, where a parent domain's allocator
- * gives shared memory) and shares its port and descriptors, but no thread of the engine. So there
- * every call on what the parent had opened fails with ENODEV, and touches nothing; what the device
- * can do may be asked, and device memory be had. Asked for devices, or to open one that the parent
- * had listed, the child starts its own, as far as a process can: it attaches to uroced as any other
- * does, but DPDK does not start a second time. A process that forks first and uses verbs later is
- * not concerned: devices start on first need.
+ * A child has copies of the parent's queues (or the very same queues, if a parent domain's
+ * allocator gives shared memory), and it shares the parent's port and descriptors. But it has no
+ * thread of the engine. So every call of the child on an object that the parent opened fails with
+ * ENODEV, and touches nothing. Queries of the device's abilities and device memory still work. When
+ * the child asks for devices, or opens one that the parent had listed, it starts its own as far as
+ * a process can: it can attach to uroced, but it cannot start DPDK a second time. A process that
+ * forks first and uses verbs later is not affected, because devices start on first need.
  *
- * Registered memory needs no care: the transport runs in this process and reads its pages as any
- * code does, so copy-on-write between parent and child is right by itself.
+ * Registered memory needs no special care: the transport runs in this process and accesses its
+ * pages as any code does, so copy-on-write between parent and child works by itself.
  */
 #include "private.h"
 #include "verbs_internal.h"
@@ -50,7 +51,7 @@ static int child_post_srq_recv(struct ibv_srq *ibv __rte_unused, struct ibv_recv
 	return face_errno(-ENODEV);
 }
 
-/* The calls of the data path do not look at the generation; they are replaced instead. */
+/* Replace the functions of the data path, because they do not check the generation. */
 void context_disable(struct face_context *context)
 {
 	struct ibv_context_ops *ops = &context->verbs.context.ops;
@@ -86,7 +87,7 @@ static void unlock_device(struct face_device *face, void *arg __rte_unused)
 	pthread_mutex_unlock(&face->lock);
 }
 
-/* The child must find the lists of contexts and the table of handles whole. */
+/* Lock, so that the child finds the lists of contexts and the table of handles complete. */
 static void before_fork(void)
 {
 	device_list_lock();
@@ -114,7 +115,7 @@ void fork_watch(void)
 {
 	static bool watching;
 
-	/* A child that starts devices watches already. */
+	/* A child that starts devices has the handlers already. */
 	if (watching)
 		return;
 	watching = true;

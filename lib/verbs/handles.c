@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The handles that the application has: pointers to objects that it has created and not destroyed.
+ * The application's handles: pointers to objects that it has created and not destroyed.
  *
- * A program may destroy an object twice. Its memory may belong to somebody else by then, so the
- * memory cannot tell whether the object still exists. This table of the process's handles can: open
- * addressing, linear probing, never more than three quarters full. It cannot tell an old handle
- * from that of a later object at the same address.
+ * A program may destroy an object twice. Its memory may have another use by then, so the memory
+ * cannot tell if the object still exists. This table of the process's handles can. It uses open
+ * addressing with linear probing, and is never more than three quarters full. It cannot distinguish
+ * an old handle from a later object at the same address.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 #define FIRST_BITS 6
 
 static struct {
-	pthread_mutex_t lock; /* of all below; nothing is locked below it */
+	pthread_mutex_t lock; /* protects all below; no other lock is taken under it */
 	const void **slots;   /* NULL: free */
-	unsigned int bits;    /* 1 << bits slots, where there are any */
+	unsigned int bits;    /* the table has 1 << bits slots, if there are any */
 	size_t count;
-	bool is_incomplete; /* memory ran out: handles that are not here may be good */
+	bool is_incomplete; /* memory ran out: handles that are not here may be valid */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static size_t mask(void)
@@ -27,14 +27,15 @@ static size_t mask(void)
 	return ((size_t)1 << table.bits) - 1;
 }
 
-/* Where a handle belongs. Objects are far from each other: the upper bits of the product differ. */
+/* Return the first slot to try. The upper bits of the product differ, because objects are far
+ * apart. */
 static size_t home_of(const void *handle)
 {
 	return (size_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >>
 			(64 - table.bits));
 }
 
-/* Where a handle is, or the free slot where it would be. */
+/* Return the slot of a handle, or the free slot where it would be. */
 static size_t find_locked(const void *handle)
 {
 	size_t at = home_of(handle);
@@ -68,7 +69,7 @@ static bool has_room_locked(void)
 	return table.slots && table.count + 1 <= (mask() + 1) / 4 * 3;
 }
 
-/* Close the gap: whatever stands behind it and belongs there or before it moves up. */
+/* Close the gap: move up every later entry of the run that may stand in it. */
 static void empty_locked(size_t gap)
 {
 	for (size_t at = (gap + 1) & mask(); table.slots[at]; at = (at + 1) & mask()) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Importing: a second context of an open one, and second handles of its objects.
+ * Importing: a second context with the objects of an open one, and second handles of these objects.
  *
  * A context lives in its process, so it can be imported in that process only. Its command
- * descriptor is an empty file in memory that nobody else has; duplicates of it lead to the same
- * file, and so back to the context.
+ * descriptor is an empty file in memory that nothing else uses. Duplicates of the descriptor lead
+ * to the same file, and so to the context.
  */
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@
 
 struct search {
 	struct stat file;
-	struct face_context *found; /* kept */
+	struct face_context *found; /* the caller must put it */
 };
 
 static void search_device(struct face_device *face, void *arg)
@@ -50,7 +50,7 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 	device_list_unlock();
 	if (!search.found)
 		return face_null(-EINVAL);
-	/* From here on the descriptor is the new context's. */
+	/* From here on the new context owns the descriptor. */
 	rc = context_create(search.found->face, cmd_fd, search.found->root, &context);
 	context_put(search.found);
 	return rc == 0 ? &context->verbs.context : face_null(rc);
@@ -80,7 +80,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 	return &pd->ibv;
 }
 
-/* A parent domain is no handle of anything: it ends by ibv_dealloc_pd only. */
+/* A parent domain cannot be unimported: only ibv_dealloc_pd ends it. */
 static int unimport_pd(void *handle)
 {
 	struct ibv_pd *ibv = handle;
@@ -102,7 +102,7 @@ void ibv_unimport_pd(struct ibv_pd *ibv)
 	handles_end(ibv, unimport_pd);
 }
 
-/* The handle of a region is its key. */
+/* Find a region by its handle, which is its key. */
 static int find_region(struct face_context *context, uint32_t handle, struct face_mr *mr)
 {
 	struct mr *found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes in the form of the kernel's commands, as librdmacm exchanges them. */
+/* Conversion of attributes to and from the kernel's command structs, which librdmacm uses. */
 #include <string.h>
 
 #include <rdma/ib_user_sa.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching queue pairs to multicast groups. */
+/* Attaching of queue pairs to multicast groups. */
 #include "device/mcast.h"
 
 #include "verbs_internal.h"
 
-/* The LID of a group is InfiniBand's; Ethernet's address of it follows from the GID. */
+/* The LID is InfiniBand's. On Ethernet the group's link address follows from the GID. */
 int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid __rte_unused)
 {
 	struct face_context *context = face_context(ibv->context);

@@ -12,11 +12,12 @@
 
 #include "verbs_internal.h"
 
-/* The header makes macros of these, to choose a version for the caller. */
+/* The header defines macros of these names, which choose a version for the caller. */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* What counts as memory of a region: an on-demand one keeps none, device memory is the device's. */
+/* Return the bytes that count as registered memory: none for an on-demand region, which keeps no
+ * pages, and for device memory, which is the device's. */
 static uint64_t charge(enum mr_kind kind, unsigned int access, uint64_t length)
 {
 	const bool keeps = kind == MR_MEMORY && !(access & IBV_ACCESS_ON_DEMAND);
@@ -24,7 +25,7 @@ static uint64_t charge(enum mr_kind kind, unsigned int access, uint64_t length)
 	return keeps || kind == MR_DMABUF ? length : 0;
 }
 
-/* The public half of a region that is to be made; face_end joins the two. */
+/* Allocate the public part of a region; face_end joins it with the region. */
 static int face_begin(struct ibv_pd *pd, struct face_mr **mr)
 {
 	struct device *device = face_context(pd->context)->device;
@@ -42,7 +43,7 @@ static int face_begin(struct ibv_pd *pd, struct face_mr **mr)
 	return -ENOMEM;
 }
 
-/* Tell of a new region, or of why there is none; `key` is the local and the remote key. */
+/* Return the new region, or the error. `key` is both the local and the remote key. */
 static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, void *addr,
 			       size_t length)
 {
@@ -67,7 +68,7 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 	return &mr->ibv;
 }
 
-/* Where that does not work out, packets are made by copying as ever. */
+/* Map the region for the port. If this fails, packets copy its payload as usual. */
 static void map_for_port(struct face_context *context, struct mr *mr)
 {
 	if (!(mr->access & IBV_ACCESS_HUGETLB) || context_lock(context) != 0)
@@ -113,7 +114,7 @@ struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv)
 	return null;
 }
 
-/* The program has no address of it: the region is zero-based. */
+/* Register device memory. The program has no address of it, so the region is zero-based. */
 struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
 			    size_t length, unsigned int access)
 {
@@ -146,7 +147,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv, uint64_t offset, size_t len
 		if (rc != 0)
 			quota_give_bytes(device, length);
 	}
-	/* As rdma-core has it. */
+	/* Return the address that rdma-core returns. */
 	return face_end(mr, rc, ibv, (void *)(uintptr_t)offset, length);
 }
 
@@ -161,7 +162,7 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *ibv, void *addr, size_t length, ui
 	return ibv_reg_mr_iova2(ibv, addr, length, iova, (unsigned int)access);
 }
 
-/* What is told of a region in public. */
+/* Set the public fields of a changed region. */
 static void fill_change(struct face_mr *mr, const struct mr_change *change, struct ibv_pd *pd)
 {
 	if (change->flags & IBV_REREG_MR_CHANGE_PD) {
@@ -175,14 +176,14 @@ static void fill_change(struct face_mr *mr, const struct mr_change *change, stru
 	}
 }
 
-/* Another handle may have ended the region (ibv_import_mr(3)). */
+/* Return true if no other handle has ended the region (ibv_import_mr(3)). */
 static bool is_live(const struct face_mr *mr)
 {
 	return key_table_find(face_context(mr->ibv.context)->device->keys, mr->key) == mr->mr;
 }
 
-/* The engine runs on while pages are faulted in, and another handle may end the region: what is
- * checked is a copy. */
+/* Check a change on a copy of the region: the engine runs while pages are faulted in, and another
+ * handle may end the region meanwhile. */
 static int check_change(struct face_mr *mr, const struct mr_change *change)
 {
 	struct face_context *context = face_context(mr->ibv.context);
@@ -213,7 +214,7 @@ static int change_region(struct device *device, struct mr *mr, const struct mr_c
 	return rc;
 }
 
-/* What the region will keep is counted before what it kept is counted out. */
+/* Add the memory that the region will have before removing what it had. */
 static int apply_change_locked(struct device *device, struct mr *mr, const struct mr_change *change)
 {
 	const uint64_t before = charge(mr->kind, mr->access, mr->length);
@@ -232,7 +233,7 @@ static int apply_change_locked(struct device *device, struct mr *mr, const struc
 	return rc;
 }
 
-/* The port lets go of it first: the region is no more when mr_deregister has succeeded. */
+/* Unmap the region from the port first: after mr_deregister it does not exist any more. */
 static int deregister(struct device *device, struct mr *mr)
 {
 	int rc;
@@ -245,9 +246,9 @@ static int deregister(struct device *device, struct mr *mr)
 }
 
 /*
- * Everything that can fail comes before the change, so the old region is valid after every error of
- * the arguments or the memory, which the code IBV_REREG_MR_ERR_INPUT says; errno tells which. The
- * codes about fork do not happen: registered memory needs no care there (fork.c).
+ * Everything that can fail comes before the change. So after an error of arguments or memory the
+ * old region is still valid, which the code IBV_REREG_MR_ERR_INPUT says; errno has the cause. The
+ * codes about fork never occur, because registered memory needs no care there (fork.c).
  */
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
@@ -287,7 +288,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	return 0;
 }
 
-/* The region itself. -EINVAL where another handle has ended it. */
+/* End the region itself. -EINVAL if another handle has ended it. */
 static int end_region(struct face_context *context, struct face_mr *mr)
 {
 	uint64_t bytes = 0;
@@ -309,7 +310,7 @@ static int end_region(struct face_context *context, struct face_mr *mr)
 	return 0;
 }
 
-/* Its windows have ended before, so that nothing keeps the region. */
+/* Its windows have been destroyed before, so nothing keeps the region. */
 void mr_end(struct face_object *object)
 {
 	struct face_mr *mr = container_of(object, struct face_mr, object);

@@ -90,9 +90,9 @@ int mw_dealloc_op(struct ibv_mw *ibv)
 	return handles_end(ibv, end_mw);
 }
 
-/* Check what can be checked before the binding's turn comes. All else becomes a completion, also
- * that queue pair and window are of different domains (verbs.h itself compares region and window).
- */
+/* Check what can be checked before the binding is executed. All other errors become a completion,
+ * also a queue pair and a window of different domains (verbs.h itself compares region and
+ * window). */
 static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct ibv_mw_bind *bind)
 {
 	const struct ibv_mw_bind_info *info = &bind->bind_info;
@@ -101,13 +101,14 @@ static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct
 		return -EINVAL;
 	if (info->mw_access_flags & ~MW_ACCESS)
 		return -EINVAL;
-	/* ibv_alloc_null_mr(3): the use of ibv_bind_mw with it is invalid. */
+	/* ibv_alloc_null_mr(3): ibv_bind_mw is invalid for a null region. */
 	if (info->mr && face_mr(info->mr)->is_null)
 		return -EINVAL;
 	return ibv_qp->context == ibv_mw->context ? 0 : -EINVAL;
 }
 
-/* A window of type 1: its next key is chosen here, and told when it is posted (ibv_bind_mw(3)). */
+/* Bind a window of type 1: its next key is chosen here, and is valid once the request is posted
+ * (ibv_bind_mw(3)). */
 int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct ibv_send_wr wr = {

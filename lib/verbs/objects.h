@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands behind the pointers that verbs hand out.
+ * The structs behind the pointers that verbs return.
  *
- * Each object begins with its public struct, so a cast leads from one to the other (a queue pair
- * ends with it, since not all have the whole of it), and points to the object of the room that does
- * its work.
+ * Each object begins with its public struct, so that a cast converts one into the other. A queue
+ * pair ends with it, because not all queue pairs have the whole of it. Each object points to the
+ * object of the room that does its work.
  */
 #ifndef VERBS_OBJECTS_H
 #define VERBS_OBJECTS_H
@@ -34,16 +34,16 @@ struct srq;
 
 #define FACE_PORT	  1 /* the only port of a device */
 #define FACE_COMP_VECTORS 1
-#define FACE_QP_EVENTS	  6 /* kinds of events that a queue pair has */
-#define FACE_SRQ_EVENTS	  2 /* kinds that a shared receive queue has */
-#define FACE_PORT_EVENTS  8 /* kinds that belong to no object */
+#define FACE_QP_EVENTS	  6 /* kinds of events of a queue pair */
+#define FACE_SRQ_EVENTS	  2 /* kinds of events of a shared receive queue */
+#define FACE_PORT_EVENTS  8 /* kinds of events of no object */
 
 TAILQ_HEAD(face_context_list, face_context);
 LIST_HEAD(face_ex_qps, face_qp);
 LIST_HEAD(face_ex_cqs, face_cq);
 
-/* The kinds of objects that a context has. ibv_close_device ends them in this order, each before
- * what it is made of. */
+/* The kinds of objects of a context. ibv_close_device ends them in this order: each kind before
+ * those that it is made of. */
 enum face_kind {
 	FACE_QP,
 	FACE_MW,
@@ -60,56 +60,56 @@ enum face_kind {
 	FACE_KINDS,
 };
 
-/* The place of an object in its context's list of its kind. */
+/* List entry of an object in its context. */
 struct face_object {
 	LIST_ENTRY(face_object) link;
 };
 
 LIST_HEAD(face_object_list, face_object);
 
-/* In the place of a generation: the device was closed, and what it had is gone. */
+/* Stands in the place of a generation: the device was closed, and its objects have ended. */
 #define FACE_CLOSED UINT32_MAX
 
-/* Lives from the first ibv_get_device_list to the end of the process. */
+/* A device. It lives from the first ibv_get_device_list to the end of the process. */
 struct face_device {
 	struct ibv_device ibv;
-	/* Where drivers look for a table of theirs to know whether the device is; it never is. */
+	/* Drivers look here for their own table to recognise their devices; it is never there. */
 	const void *driver_ops;
 	struct device *device;
-	size_t index;	      /* in the list */
-	uint32_t generation;  /* the fork_generation that it is of */
-	pthread_mutex_t lock; /* below it: contexts; taken by the engine's thread too */
-	struct face_context_list contexts; /* open ones, and closed ones that have objects */
+	size_t index;			   /* index in the list */
+	uint32_t generation;		   /* its fork_generation */
+	pthread_mutex_t lock;		   /* protects contexts; taken by the engine's thread too */
+	struct face_context_list contexts; /* open contexts, and closed ones that had objects */
 };
 
 struct face_context {
-	struct verbs_context verbs; /* ends in the struct ibv_context that the application holds */
+	struct verbs_context verbs; /* ends with the application's struct ibv_context */
 	struct face_device *face;
 	struct device *device;
-	uint32_t generation; /* the fork_generation that it is of, or FACE_CLOSED */
+	uint32_t generation; /* its fork_generation, or FACE_CLOSED */
 	/* under face->lock */
 	TAILQ_ENTRY(face_context) link;
 	bool open;
-	bool closing; /* with objects */
+	bool closing; /* closed, but it still has objects */
 	struct face_object_list objects[FACE_KINDS];
-	struct face_ex_qps ex_qps; /* whose operations are their own, not the context's */
+	struct face_ex_qps ex_qps; /* queue pairs with operations of their own */
 	struct face_ex_cqs ex_cqs;
 
-	uint32_t users;	      /* 1 while open, and its objects; atomic */
+	uint32_t users;	      /* 1 while open, and one for each object; atomic */
 	uint32_t next_handle; /* atomic */
 	struct channel async;
 	struct channel_source port_events[FACE_PORT_EVENTS];
 
-	dev_t file_dev; /* what cmd_fd leads to: the same for all contexts that share objects */
+	dev_t file_dev; /* the file of cmd_fd: the same for all contexts that share objects */
 	ino_t file_ino;
 	struct face_context *root; /* the first of these; itself, unless it was imported */
 
-	/* the first one's */
-	pthread_mutex_t shared_lock; /* below it: shared, and what its entries lead to */
+	/* used in the first one only */
+	pthread_mutex_t shared_lock; /* protects shared and its entries */
 	LIST_HEAD(, shared) shared;  /* objects that are not destroyed */
 };
 
-/* An object of a context and of those that were imported from it. Its handles point here. */
+/* An object that a context shares with those that were imported from it. Its handles point here. */
 enum shared_kind {
 	SHARED_PD,
 	SHARED_DM,
@@ -120,34 +120,34 @@ struct shared {
 	struct face_context *root;
 	enum shared_kind kind;
 	uint32_t handle;
-	uint32_t holders;	     /* handles that the application has */
+	uint32_t holders;	     /* handles of the application */
 	void *object;		     /* NULL: destroyed */
-	struct device_object listed; /* of a SHARED_PD */
+	struct device_object listed; /* used for a SHARED_PD */
 };
 
 struct face_td {
 	struct ibv_td ibv;
 	struct face_object object;
-	uint32_t users; /* parent domains; atomic */
+	uint32_t users; /* parent domains of it; atomic */
 };
 
 struct face_pd {
 	struct ibv_pd ibv;
 	struct face_object object;
-	struct pd *pd; /* held; with a parent domain, that of the one which it extends, and used */
-	struct shared *shared;	    /* NULL with a parent domain */
-	struct face_parent *parent; /* itself, if it is a parent domain; else NULL */
+	struct pd *pd; /* held; in a parent domain: a reference to the domain that it extends */
+	struct shared *shared;	    /* NULL in a parent domain */
+	struct face_parent *parent; /* the parent domain itself; NULL in other domains */
 };
 
 struct face_parent {
-	struct face_pd domain;	   /* what the application holds */
+	struct face_pd domain;	   /* the part that the application holds */
 	struct face_parent *outer; /* the parent domain that it extends, or NULL */
 	struct face_td *td;	   /* NULL without one */
-	uint32_t users;		   /* objects made with it; atomic */
+	uint32_t users;		   /* objects created with it; atomic */
 	struct queue_domain queues;
 	struct ring_allocator allocator;
 
-	/* the application's, with IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS */
+	/* the application's functions, with IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS */
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
 		       uint64_t resource_type);
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
@@ -158,10 +158,11 @@ struct face_mr {
 	struct ibv_mr ibv;
 	struct face_object object;
 	struct mr *mr;
-	uint32_t key; /* by which it is known whether another handle has ended it */
+	uint32_t key; /* its key, by which we find out if another handle has ended the region */
 	bool imported;
 	bool is_null;
-	struct face_parent *parent; /* made with it, or NULL: so it is in what follows */
+	struct face_parent *parent; /* the parent domain that it was created with, or NULL; also in
+				       the structs below */
 };
 
 struct face_mw {
@@ -179,7 +180,7 @@ struct face_dm {
 };
 
 struct face_ah {
-	struct ah ah; /* what posting reads */
+	struct ah ah; /* the part that posting reads */
 	struct face_object object;
 	struct ibv_ah_attr attr;
 	struct pd *pd;
@@ -195,7 +196,7 @@ struct face_channel {
 struct face_cq {
 	union {
 		struct ibv_cq ibv;
-		struct ibv_cq_ex ex; /* the same, and more */
+		struct ibv_cq_ex ex; /* contains ibv as well */
 	};
 	struct face_object object;
 	struct cq *cq;
@@ -208,12 +209,12 @@ struct face_cq {
 	pthread_mutex_t iterator_lock;
 	bool single_threaded; /* the application's promise: iterator_lock is not taken */
 	struct ibv_wc wc;     /* the current completion */
-	int untold;	      /* completions taken that the engine does not know of */
-	uint64_t stamp_ns;    /* when it was added, if wanted */
+	int untold;	      /* polled completions that the engine was not told of */
+	uint64_t stamp_ns;    /* time at which it was added, if asked for */
 	bool wants_wallclock;
-	uint64_t wallclock_offset_ns; /* what the engine's clock lacks to CLOCK_REALTIME */
+	uint64_t wallclock_offset_ns; /* difference from the engine's clock to CLOCK_REALTIME */
 
-	bool is_ex; /* made by ibv_create_cq_ex: in the context's list */
+	bool is_ex; /* created by ibv_create_cq_ex: in the context's list */
 	LIST_ENTRY(face_cq) ex_link;
 };
 
@@ -221,7 +222,7 @@ struct face_xrcd {
 	struct ibv_xrcd ibv;
 	struct face_object object;
 	struct xrcd *xrcd;
-	uint32_t users; /* shared receive queues and queue pairs opened through it; atomic */
+	uint32_t users; /* shared receive queues and queue pairs that were opened with it; atomic */
 };
 
 struct face_srq {
@@ -230,7 +231,7 @@ struct face_srq {
 	struct srq *srq;
 	struct device *device;
 	struct face_parent *parent;
-	struct ibv_cq *cq;	/* XRC: where it completes, else NULL */
+	struct ibv_cq *cq;	/* XRC: queue of its completions, else NULL */
 	struct face_xrcd *xrcd; /* XRC, else NULL */
 	struct channel_source events[FACE_SRQ_EVENTS];
 };
@@ -238,16 +239,16 @@ struct face_srq {
 TAILQ_HEAD(face_qp_list, face_qp);
 
 /*
- * A queue pair that receives for an XRC domain: each who opens it has a handle, and the last handle
- * ends it. Under the engine's lock.
+ * A queue pair that receives for an XRC domain. Each program part that opens it has a handle, and
+ * the last handle ends it. Under the engine's lock.
  */
 struct face_target {
 	struct xrcd_member member;
 	struct xrcd *xrcd;
-	struct face_qp_list handles; /* all hear of its events */
+	struct face_qp_list handles; /* all of them get its events */
 };
 
-/* What later releases of verbs.h have at the end of struct ibv_qp_ex. */
+/* Fields that later releases of verbs.h have at the end of struct ibv_qp_ex. */
 struct face_qp_ex_later {
 	struct ibv_qp_ex ex;
 	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
@@ -257,11 +258,11 @@ struct face_qp_ex_later {
 struct face_qp {
 	struct face_object object;
 	struct channel_source events[FACE_QP_EVENTS];
-	struct pd *pd; /* used; the handle in ibv.pd may go before (ibv_unimport_pd(3)) */
+	struct pd *pd; /* referenced; the handle in ibv.pd may end before (ibv_unimport_pd(3)) */
 	struct face_parent *parent;
 	uint32_t groups; /* multicast groups that it is attached to; engine's lock */
 	bool blocks_own_mcast;
-	bool is_ex; /* asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
+	bool is_ex; /* created with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	LIST_ENTRY(face_qp) ex_link;
 
 	/* XRC_RECV only, else NULL */
@@ -269,20 +270,20 @@ struct face_qp {
 	struct face_xrcd *xrcd;
 	TAILQ_ENTRY(face_qp) target_link;
 
-	/* To post takes these and what follows: one cache line. */
+	/* Posting reads the fields from here on: one cache line. */
 	struct qp *qp;
 	struct device *device;
 	union {
 		struct ibv_qp ibv;
-		/* From here on there is only what is_ex has. */
-		struct ibv_qp_ex ex; /* the same, and more */
+		/* The fields from here on exist only if is_ex is set. */
+		struct ibv_qp_ex ex; /* contains ibv as well */
 		struct face_qp_ex_later later;
 	};
-	struct sq *build_sq; /* where lists are built; in a child process nowhere */
-	uint32_t wr_opcodes; /* what may be: bits of enum ibv_wr_opcode */
+	struct sq *build_sq; /* queue in which lists are built; in a child process a dummy */
+	uint32_t wr_opcodes; /* opcodes that may be built: bits of enum ibv_wr_opcode */
 };
 
-/* What of it there is. */
+/* Return the size of the struct with or without its last part. */
 static inline size_t face_qp_bytes(bool is_ex)
 {
 	return is_ex ? sizeof(struct face_qp)
@@ -304,7 +305,7 @@ static inline struct face_pd *face_pd(struct ibv_pd *ibv)
 	return (struct face_pd *)ibv;
 }
 
-/* What a domain says of the queues that are made with it, or NULL. */
+/* Return a domain's attributes for queues that are created with it, or NULL. */
 static inline const struct queue_domain *face_queues(struct ibv_pd *ibv)
 {
 	const struct face_parent *parent = face_pd(ibv)->parent;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Thread domains, and parent domains: a protection domain whose queues know their thread and whose
- * rings the application finds the memory for. */
+/* Thread domains and parent domains: a protection domain whose queues are used by one thread, and
+ * whose rings the application allocates. */
 #include <stdlib.h>
 
 #include "mem/pd.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From an address vector to prebuilt headers: the peer's link address, the flow's source port. */
+/* Makes the prebuilt headers of an address vector: finds the peer's link address and the source
+ * port of the flow. */
 #include "verbs_internal.h"
 
 /*
- * The same port for every packet of a connection, so that they keep one way through a network of
- * many, and most likely another port for every other connection. Linux's drivers derive it so too:
- * a flow label from the two queue pairs' numbers where the application gave none, and the port from
- * the label.
+ * Return the UDP source port of a connection. It is the same for every packet, so that they take
+ * one path through the network, and most likely different for every other connection. It is
+ * computed as Linux's drivers do: a flow label from the two queue pair numbers if the application
+ * gives none, and the port from the flow label.
  */
 static uint16_t entropy_port(const struct ibv_ah_attr *attr, uint32_t qpn, uint32_t dest_qpn)
 {
@@ -19,7 +20,7 @@ static uint16_t entropy_port(const struct ibv_ah_attr *attr, uint32_t qpn, uint3
 	return ibv_flow_label_to_udp_sport((uint32_t)mix & IB_GRH_FLOWLABEL_MASK);
 }
 
-/* Addresses of the device may change at any time. */
+/* Build the path under the lock: addresses of the device may change at any time. */
 static int make_path(struct device *device, const struct ibv_ah_attr *attr, const uint8_t mac[6],
 		     uint16_t sport, struct path *path)
 {
@@ -40,7 +41,7 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 
 	if (attr->port_num != FACE_PORT)
 		return -EINVAL;
-	/* An address that is wrong in itself is refused before anybody waits for an answer. */
+	/* Reject an invalid address before anybody waits for an answer. */
 	rc = make_path(device, attr, mac, sport, path);
 	if (rc == 0)
 		rc = device->ops->resolve(device->engine, attr->grh.sgid_index, &attr->grh.dgid,
@@ -50,7 +51,7 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 	return rc;
 }
 
-/* For drivers: the link address and VLAN for packets to an address. 0 or -errno. */
+/* Return the link address and VLAN for packets to an address; for drivers. 0 or -errno. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains; parent domains end here too. */
+/* Protection domains; parent domains are deallocated here too. */
 #include <stdlib.h>
 
 #include "device/quota.h"
@@ -53,7 +53,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
 	return &pd->ibv;
 }
 
-/* The domain itself goes with what is shared (shared_end). */
+/* End the handle. shared_end destroys the domain itself. */
 void pd_end(struct face_object *object)
 {
 	struct face_pd *pd = container_of(object, struct face_pd, object);

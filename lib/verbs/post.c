@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting work: into the queue, and a word to the engine. */
+/* Posting of work requests: put them into the queue, and kick the engine. */
 #include "qp/qp.h"
 #include "queue/srq.h"
 
@@ -15,7 +15,7 @@ int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr 
 	struct face_qp *qp = face_qp(ibv);
 	int rc = qp_post_send(qp->qp, wr, bad);
 
-	/* What stood before a bad request is posted. */
+	/* Requests before a bad one are posted. */
 	if (likely(rc == 0) || *bad != wr)
 		kick(qp);
 	return face_errno(-rc);
@@ -26,15 +26,18 @@ int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 	struct face_qp *qp = face_qp(ibv);
 	int rc = qp_post_recv(qp->qp, wr, bad);
 
-	/* The request before the look at the state: who sets that looks for requests after it. */
+	/* Post the request before reading the state: the thread that sets the state looks for
+	 * requests after it. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* A queue pair in error flushes what is posted; in the other states a packet uses it. */
+	/* A queue pair in error must flush the request now; in other states a packet will use
+	 * it. */
 	if (unlikely(qp_state(qp->qp) == IBV_QPS_ERR) && (rc == 0 || *bad != wr))
 		kick(qp);
 	return face_errno(-rc);
 }
 
-/* Whichever queue pair receives next takes it: nobody has to be told. */
+/* Post to a shared queue. The next queue pair that receives takes the request, so nobody is
+ * kicked. */
 int post_srq_recv_op(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	return face_errno(-rq_post(&face_srq(ibv)->srq->rq, wr, bad));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symbols by which rdma-core's drivers reach its library. Programs link libmlx5 and libefa, whose
- * loading needs them. No driver is ever asked to open a device here, so none of these does anything
- * but answer that it does not.
+ * Symbols of rdma-core's library that its drivers use. Programs link libmlx5 and libefa, which
+ * cannot be loaded without them. No driver is ever asked to open a device here, so each of these
+ * functions only returns an error.
  *
- * They take no parameters, for no header says which; a caller's arguments are left alone.
+ * They are declared without parameters, because no header declares them; a caller's arguments are
+ * ignored.
  */
 #include "private.h"
 #include "verbs_internal.h"
@@ -29,10 +30,10 @@ bool verbs_allow_disassociate_destroy;
 	{                    \
 	}
 
-/* Called by constructors of drivers while they are loaded. */
+/* Drivers' constructors call these when they are loaded. */
 ANSWER_NOTHING(verbs_register_driver_34)
 
-/* A driver's way to a context. */
+/* Functions by which a driver gets a context. */
 ANSWER_NULL(verbs_open_device)
 ANSWER_NULL(_verbs_init_and_alloc_context)
 ANSWER_NOTHING(verbs_uninit_context)
@@ -40,7 +41,7 @@ ANSWER_NOTHING(verbs_set_ops)
 ANSWER_NOTHING(verbs_init_cq)
 ANSWER_NOTHING(__verbs_log)
 
-/* A driver's way to the kernel. */
+/* Functions by which a driver calls the kernel. */
 ANSWER_ERRNO(execute_ioctl)
 ANSWER_ERRNO(ibv_cmd_advise_mr)
 ANSWER_ERRNO(ibv_cmd_alloc_dm)
@@ -104,13 +105,13 @@ ANSWER_ERRNO(ibv_cmd_resize_cq)
 int ibv_cmd_poll_cq(void);
 unsigned int __ioctl_final_num_attrs(void);
 
-/* Negative, for what is not is a number of completions. */
+/* Return a negative value: others are a number of completions. */
 int ibv_cmd_poll_cq(void)
 {
 	return -EOPNOTSUPP;
 }
 
-/* Attributes of an ioctl command that execute_ioctl would pass on. */
+/* Return the number of attributes of an ioctl command, which execute_ioctl would use. */
 unsigned int __ioctl_final_num_attrs(void)
 {
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exported calls that no installed header declares: rdma-core's own, and its older users'. */
+/* Exported calls that no installed header declares: those of rdma-core itself, and of its older
+ * users. */
 #ifndef VERBS_PRIVATE_H
 #define VERBS_PRIVATE_H
 
@@ -15,7 +16,7 @@ struct ib_uverbs_qp_attr;
 struct ib_user_path_rec;
 struct verbs_sysfs_dev;
 
-/* How a driver reads the type of a GID; the numbers differ from enum ibv_gid_type. */
+/* The type of a GID as drivers read it; the numbers differ from enum ibv_gid_type. */
 enum private_gid_type {
 	PRIVATE_GID_TYPE_ROCE_V1,
 	PRIVATE_GID_TYPE_ROCE_V2,
@@ -29,13 +30,13 @@ int ibv_dofork_range(void *base, size_t size);
 int ibv_query_gid_type(struct ibv_context *ibv, uint8_t port_num, unsigned int index,
 		       enum private_gid_type *type);
 
-/** Where sysfs is mounted. MT-safe. */
+/** Return where sysfs is mounted. MT-safe. */
 const char *ibv_get_sysfs_path(void);
 
 /** Read a file below `dir` without its last newline. MT-safe. Length, or -1 with errno. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
-/** Read a file of a kernel's device; there is none. -1 with errno. */
+/** Read a file of a kernel's device, which does not exist: -1 with errno. */
 int ibv_read_ibdev_sysfs_file(char *buf, size_t size, struct verbs_sysfs_dev *sysfs_dev,
 			      const char *format, ...);
 

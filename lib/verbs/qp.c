@@ -7,8 +7,8 @@
 #include "verbs_internal.h"
 
 /*
- * What can be told before the peer is asked for its link address, which takes as long as it lets us
- * wait. And the destination that the path's flow belongs to: as it will be, or as it is.
+ * Check all that can be checked before the peer is asked for its link address, which may take long.
+ * Return the destination queue pair, new or old, which decides the path's flow.
  */
 static int check_modify(struct face_context *context, struct face_qp *qp,
 			const struct ibv_qp_attr *attr, int mask, uint32_t *dest_qpn)
@@ -89,7 +89,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask __rte_un
 	return 0;
 }
 
-/* Nobody finds or runs it any more. Engine's lock. */
+/* Remove the queue pair from the engine. Engine's lock. */
 static void stop_locked(struct face_qp *qp)
 {
 	struct device *device = qp->device;
@@ -101,8 +101,7 @@ static void stop_locked(struct face_qp *qp)
 	qp_retire(qp->qp);
 }
 
-/* The last handle of a queue pair goes, or one of several. Returns true if it is the last. Engine's
- * lock. */
+/* Remove a handle of a queue pair. Return true if it is the last one. Engine's lock. */
 static bool leave_locked(struct face_qp *qp)
 {
 	const bool last = !qp->target || xrc_leave_target(qp);
@@ -112,8 +111,8 @@ static bool leave_locked(struct face_qp *qp)
 	return last;
 }
 
-/* The engine does not know it any more, and runs on: its memory may go to the application's code.
- */
+/* Free a queue pair that the engine does not know any more. The engine runs, because the
+ * application's code may free the memory. */
 static void give_back(struct face_qp *qp, bool last)
 {
 	if (last) {
@@ -157,7 +156,7 @@ static int end_qp(void *handle)
 	}
 	last = leave_locked(qp);
 	context_unlock(context);
-	/* No event is raised any more; who has read one still holds `ibv`. */
+	/* No event is raised any more, but a thread that has read one still uses `ibv`. */
 	event_drain_qp(qp);
 	give_back(qp, last);
 	qp_free(qp);
@@ -170,8 +169,9 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 }
 
 /*
- * A packet's bytes are placed in their order, the last one last (place_strict), and packets in
- * theirs. Whoever sees the last byte of a message sees all before it.
+ * Report that data arrives in order. The bytes of a packet are placed in order, the last one last
+ * (place_strict), and so are packets. A program that sees the last byte of a message sees all
+ * others.
  */
 int ibv_query_qp_data_in_order(struct ibv_qp *ibv __rte_unused, enum ibv_wr_opcode op,
 			       uint32_t flags)
@@ -191,7 +191,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *ibv __rte_unused, enum ibv_wr_opco
 	}
 }
 
-/* Enhanced connection establishment negotiates a vendor's own options; there are none of ours. */
+/* Enhanced connection establishment negotiates a vendor's own options; we have none. */
 
 int ibv_set_ece(struct ibv_qp *ibv __rte_unused, struct ibv_ece *ece __rte_unused)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making queue pairs: what each type needs, the device's limits, and the parts they are made of. */
+/* Creation of queue pairs: the attributes that each type needs, the device's limits, and their
+ * parts. */
 #include <string.h>
 
 #include "base/lines.h"
@@ -9,8 +10,8 @@
 
 #include "verbs_internal.h"
 
-/* What ibv_query_device tells as limits holds. Whose receive queue is a shared one asks for none.
- */
+/* Check the limits that ibv_query_device reports. With a shared receive queue, those of the own one
+ * are ignored. */
 static int check_limits(const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
@@ -29,7 +30,7 @@ static int check_cq(const struct ibv_context *ibv, const struct ibv_cq *cq)
 	return cq && cq->context == ibv ? 0 : -EINVAL;
 }
 
-/* The peers of an XRC queue name their own kind: it is no other type's. */
+/* XRC queue pairs need an XRC shared receive queue, and other types must not use one. */
 static int check_srq(const struct ibv_context *ibv, struct ibv_srq *srq)
 {
 	if (!srq)
@@ -71,7 +72,7 @@ static int check_objects(const struct ibv_context *ibv, const struct ibv_qp_init
 	}
 }
 
-/* -EOPNOTSUPP for what exists and is not built. */
+/* Return -EOPNOTSUPP for extensions that verbs define and we do not support. */
 static int check_extensions(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t built = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
@@ -188,7 +189,7 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 	}
 }
 
-/* The engine runs on: the memory of queues may come from the application's code. */
+/* Create it while the engine runs: the memory of queues may come from the application's code. */
 static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 {
 	struct device *device = qp->device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions about a device, its port, GIDs and partition keys. */
+/* Queries of a device, its port, GIDs and partition keys. */
 #include <string.h>
 #include <time.h>
 
@@ -11,17 +11,17 @@
 #include "private.h"
 #include "verbs_internal.h"
 
-/* The header makes a macro of it, to choose a version for the caller. */
+/* The header defines a macro of this name, which chooses a version for the caller. */
 #undef ibv_query_port
 
-/* A caller's struct may be older or newer than ours: give it what it has room for. */
+/* Copy as much as the caller's struct has room for: it may be older or newer than ours. */
 static void copy_sized(void *dst, size_t dst_size, const void *src, size_t src_size)
 {
 	memset(dst, 0, dst_size);
 	memcpy(dst, src, RTE_MIN(dst_size, src_size));
 }
 
-/* What a device can do is known in a child process too. */
+/* Query a device. This works in a child process too. */
 int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size)
 {
@@ -59,7 +59,7 @@ int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_
 	return 0;
 }
 
-/* As adapters give it: all of the clock's bits are in tv_nsec, in units of hca_core_clock. */
+/* Return the clock as adapters do: all of its bits are in tv_nsec, in units of hca_core_clock. */
 int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values)
 {
 	struct device *device = face_context(ibv)->device;
@@ -75,7 +75,7 @@ int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values)
 	return 0;
 }
 
-/* The struct of this call's age ended before port_cap_flags2. */
+/* Query a port with this old call, whose struct ends before port_cap_flags2. */
 int query_port_legacy(struct ibv_context *ibv, uint8_t port_num, struct _compat_ibv_port_attr *attr)
 {
 	return query_port_sized(ibv, port_num, (struct ibv_port_attr *)attr,
@@ -193,7 +193,7 @@ int ibv_query_gid_type(struct ibv_context *ibv, uint8_t port_num, unsigned int i
 	return 0;
 }
 
-/* RoCE has the default partition only (IBTA A17.7.1), at index 0. */
+/* Return a partition key. RoCE has the default partition only (IBTA A17.7.1), at index 0. */
 int ibv_query_pkey(struct ibv_context *ibv, uint8_t port_num, int index, __be16 *pkey)
 {
 	if (context_is_orphan(ibv))

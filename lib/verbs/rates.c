@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Static rates: the enumerator, the multiple of 2.5 Gb/s that it is, if it is one, and Mb/s. */
+/* Static rates: the enumerator, its multiple of 2.5 Gb/s if it is one, and Mb/s. */
 #include <infiniband/verbs.h>
 #include <rte_common.h>
 
 static const struct {
 	enum ibv_rate rate;
-	int mult; /* 0: none is defined */
+	int mult; /* 0: not a multiple */
 	int mbps;
 } rates[] = {
 	{IBV_RATE_2_5_GBPS, 1, 2500},	    {IBV_RATE_5_GBPS, 2, 5000},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Objects that contexts share: found by their handle, destroyed once, whoever holds them. */
+/* Objects that contexts share: found by their handle, and destroyed once, by any of their
+ * holders. */
 #include <stdlib.h>
 
 #include "device/quota.h"
@@ -33,7 +34,7 @@ static int destroy_object(struct shared *shared)
 	return -EINVAL;
 }
 
-/* What it leads to stays, also when another handle destroys it. */
+/* Keep the object's memory, even if another handle destroys the object. */
 static void hold_object(const struct shared *shared)
 {
 	switch (shared->kind) {
@@ -112,7 +113,8 @@ void shared_release(struct shared *shared)
 	bool last;
 
 	pthread_mutex_lock(&root->shared_lock);
-	/* An object that nobody has destroyed waits for who imports it, or for the last context. */
+	/* Keep an object that nobody has destroyed: it can be imported until the last context
+	 * ends. */
 	last = --shared->holders == 0 && !shared->object;
 	pthread_mutex_unlock(&root->shared_lock);
 	if (last)
@@ -143,8 +145,8 @@ void shared_end(struct face_context *root)
 
 	while ((shared = LIST_FIRST(&root->shared)) != NULL) {
 		LIST_REMOVE(shared, link);
-		/* One that regions are left in, whose handles were unimported, stays for them, and
-		 * is shown no more. */
+		/* Keep a domain that still has regions, because their handles were unimported; but
+		 * do not list it any more. */
 		if (destroy_object(shared) != 0 && shared->kind == SHARED_PD)
 			objects_remove(root->device, DEVICE_OBJECT_PD, &shared->listed);
 		free(shared);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues, plain ones and those of an XRC domain. */
+/* Shared receive queues, basic ones and those of an XRC domain. */
 #include <stdlib.h>
 
 #include "device/limits.h"
@@ -18,7 +18,7 @@ static int check_attr(const struct ibv_context *ibv, const struct ibv_srq_init_a
 	const bool is_xrc =
 		(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
 
-	/* Tag matching, and what is newer. */
+	/* Tag matching and newer attributes are not supported. */
 	if ((attr->comp_mask & ~known) ||
 	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM))
 		return -EOPNOTSUPP;
@@ -34,7 +34,7 @@ static int check_attr(const struct ibv_context *ibv, const struct ibv_srq_init_a
 	return 0;
 }
 
-/* Take part in a domain, under its number, completing where the attributes say. */
+/* Join a domain: get a number in it, and use the completion queue of the attributes. */
 static int join_xrcd(struct face_context *context, struct face_srq *srq,
 		     const struct ibv_srq_init_attr_ex *attr)
 {
@@ -157,7 +157,7 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number)
 	return 0;
 }
 
-/* Both or none: a limit is checked against the size that will be, `ring`'s. */
+/* Change both or none: a limit is checked against the new size, that of `ring`. */
 static int modify_locked(struct srq *srq, const struct ibv_srq_attr *attr, int mask,
 			 struct rq_ring *ring)
 {
@@ -187,7 +187,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 		return face_errno(-ENODEV);
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return face_errno(-EINVAL);
-	/* The engine runs on while memory is got and given: that may be the application's code. */
+	/* Allocate while the engine runs: the allocator may be the application's code. */
 	if (mask & IBV_SRQ_MAX_WR)
 		rc = attr->max_wr > DEVICE_MAX_QP_WR ? -EINVAL
 						     : rq_make_ring(&srq->rq, attr->max_wr, &ring);
@@ -201,7 +201,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	return face_errno(rc);
 }
 
-/* Its size may be changed by another thread just now. */
+/* Query under the lock: another thread may be changing the size. */
 int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
 	struct face_context *context = face_context(ibv->context);
@@ -219,7 +219,7 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	return 0;
 }
 
-/* Nobody finds it any more. -EBUSY while queue pairs use it. */
+/* Remove the queue from the engine. -EBUSY while queue pairs use it. */
 static int leave(struct face_context *context, struct face_srq *srq)
 {
 	int rc = context_lock(context);
@@ -234,7 +234,7 @@ static int leave(struct face_context *context, struct face_srq *srq)
 	return rc;
 }
 
-/* All but the handle. */
+/* Free everything except the handle. */
 static void give_back(struct face_srq *srq)
 {
 	struct pd *pd = srq->srq->pd;
@@ -249,7 +249,7 @@ static void give_back(struct face_srq *srq)
 	parent_put(srq->parent);
 }
 
-/* Its queue pairs have ended before. */
+/* Its queue pairs have been destroyed before. */
 void srq_end(struct face_object *object)
 {
 	struct face_srq *srq = container_of(object, struct face_srq, object);

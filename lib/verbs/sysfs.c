@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small files of sysfs, which libraries above verbs read through it. */
+/* Small files of sysfs, which libraries above verbs read by these functions. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 static char sysfs_path[IBV_SYSFS_PATH_MAX];
 static pthread_once_t sysfs_path_once = PTHREAD_ONCE_INIT;
 
-/* Tests of programs put a tree of their own there; not for a program that runs with more rights
- * than its caller. */
+/* Use the path of an environment variable, where tests put a tree of their own; but not in a
+ * program that runs with more rights than its caller. */
 static void find_sysfs_path(void)
 {
 	const char *path = secure_getenv("SYSFS_PATH");
@@ -56,7 +56,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	if ((size_t)len < size)
 		buf[len] = '\0';
 	else if (size > 0)
-		return face_minus_one(-ENOSPC); /* there is no room to end the string */
+		return face_minus_one(-ENOSPC); /* there is no room for the string's end */
 	return (int)len;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Verbs that are not built: every slot of a context and every such call answers EOPNOTSUPP. */
+/* Unsupported verbs: every slot of a context and every such call returns EOPNOTSUPP. */
 #include "verbs_internal.h"
 
-/* The parameters are the slots'; nothing looks at them. */
+/* The parameters are those of the slots, and are ignored. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define ANSWER_ERRNO(name, ...)                 \
@@ -67,7 +67,7 @@ ANSWER_NULL(struct ibv_xrcd, open_xrcd, struct ibv_context *context,
 	    struct ibv_xrcd_init_attr *attr)
 ANSWER_ERRNO(close_xrcd, struct ibv_xrcd *xrcd)
 
-/* ibv_context_ops: what the inline verbs of any age call. */
+/* ibv_context_ops: functions that inline verbs of any version call. */
 ANSWER_ERRNO(compat_query_device, struct ibv_context *context, struct ibv_device_attr *attr)
 ANSWER_ERRNO(compat_query_port, struct ibv_context *context, uint8_t port_num,
 	     struct _compat_ibv_port_attr *attr)
@@ -82,7 +82,7 @@ static int poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 	return -EOPNOTSUPP;
 }
 
-/* Posting names the request that was not posted: the first. */
+/* A function for posting returns the request that was not posted: the first. */
 #define ANSWER_POST(name, object, request)                                          \
 	static int name(struct object *o, struct request *wr, struct request **bad) \
 	{                                                                           \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of this room call of each other, by file; the objects are in objects.h. Errors are
- * -errno inside and become what the call's man page says at its last line. */
+/* Functions that the files of this room call of each other, by file; the objects are in objects.h.
+ * Internal errors are -errno; a call's last line converts them into what its manual page says. */
 #ifndef VERBS_INTERNAL_H
 #define VERBS_INTERNAL_H
 
@@ -10,15 +10,15 @@
 
 #include "objects.h"
 
-/* What a call that returns a pointer ends with when it failed. */
+/* Return the result of a failed call that returns a pointer. */
 static inline void *face_null(int rc)
 {
 	errno = -rc;
 	return NULL;
 }
 
-/* End a call that returns a value of errno. It sets errno too, as after a failed system call of
- * Linux's drivers: programs look at either. */
+/* Return the result of a call that returns an errno value. Also set errno, as a failed system call
+ * of Linux's drivers does: programs check either. */
 static inline int face_errno(int rc)
 {
 	if (unlikely(rc != 0))
@@ -26,7 +26,7 @@ static inline int face_errno(int rc)
 	return -rc;
 }
 
-/* What a call that returns -1 ends with when it failed. */
+/* Return the result of a failed call that returns -1. */
 static inline int face_minus_one(int rc)
 {
 	errno = -rc;
@@ -35,26 +35,25 @@ static inline int face_minus_one(int rc)
 
 /* device.c */
 
-/** Visit the devices that were handed out; their lock is held. */
+/** Lock the list of devices that were returned to the program. */
 void device_list_lock(void);
 void device_list_unlock(void);
 void device_list_visit(void (*visit)(struct face_device *face, void *arg), void *arg);
 
-/** In a child, in the place of device_list_unlock: the devices are the parent's, and the list is
- * empty. */
+/** Make the list empty in a child, instead of device_list_unlock: the devices are the parent's. */
 void device_list_forget(void);
 
-/** The device in the place of one that a parent has: the list is started anew where it is not yet.
- * MT-safe. NULL where there is none. */
+/** Return the device that replaces a parent's; start the list if necessary. MT-safe. NULL if there
+ * is none. */
 struct face_device *device_list_present(struct face_device *face);
 
 /* fork.c */
 
-/* How many forks lie between the first process that started devices and this one. */
+/* The number of forks between the first process that started devices and this one. */
 extern uint32_t fork_generation;
 
-/** Return true if nothing of a context works here: a parent of this process has opened it, or it
- * was closed with objects. */
+/** Return true if a context is unusable here: a parent of this process opened it, or it was closed
+ * while it had objects. */
 static inline bool context_is_orphan(const struct ibv_context *ibv)
 {
 	const struct verbs_context *verbs =
@@ -63,10 +62,10 @@ static inline bool context_is_orphan(const struct ibv_context *ibv)
 	return unlikely(((const struct face_context *)verbs)->generation != fork_generation);
 }
 
-/** Let every call of the data path fail with ENODEV from now on. face->lock, or nobody calls. */
+/** Make every call of the data path fail with ENODEV. face->lock, or nobody calls. */
 void context_disable(struct face_context *context);
 
-/** Prepare for fork() from now on: devices were started. */
+/** Install the fork handlers, because devices were started. */
 void fork_watch(void);
 
 /* context.c */
@@ -75,45 +74,48 @@ void fork_watch(void);
  * Stop the engine for a control call; context_unlock starts it again.
  *
  * @return
- *   0, or -ENODEV where it is a parent process's (see fork.c).
+ *   0, or -ENODEV if it is a parent process's (see fork.c).
  */
 int context_lock(struct face_context *context);
 void context_unlock(struct face_context *context);
 
 /**
- * Make a context.
+ * Create a context.
  *
  * @param cmd_fd
- *   Its command descriptor, which becomes its own; -1 makes one.
+ *   Its command descriptor, which it then owns; -1 opens one.
  * @param root
- *   Whose objects it shares, or NULL.
+ *   The context whose objects it shares, or NULL.
  * @return
- *   0 or -errno; then cmd_fd is the caller's still.
+ *   0 or -errno; on failure the caller still owns cmd_fd.
  */
 int context_create(struct face_device *face, int cmd_fd, struct face_context *root,
 		   struct face_context **context);
 
-/** A number for an object's `handle`, different from all others of the context, but for regions,
- * whose handles are their keys. MT-safe. */
+/** Return a number for an object's `handle`, unique in the context. Regions use their keys as
+ * handles instead. MT-safe. */
 uint32_t context_handle(struct face_context *context);
 
-/** Keep a context, and give it back. MT-safe. */
+/** Get and put a reference to a context. MT-safe. */
 void context_get(struct face_context *context);
 void context_put(struct face_context *context);
 
-/** Keep a context for an object of it, which ibv_close_device ends, and give it back. MT-safe. */
+/** Get and put a reference to a context for an object of it, which ibv_close_device will end.
+ * MT-safe. */
 void context_add(struct face_context *context, enum face_kind kind, struct face_object *object);
 void context_remove(struct face_context *context, struct face_object *object);
 
 /* close.c */
 
-/** End every object of the contexts that share one file. None of them is open any more; their
- * memory stays, as the program may still have pointers to them. */
+/** End every object of the contexts that share one file. None of them is open any more. Their
+ * memory stays, because the program may still have pointers to them. */
 void close_contexts(struct face_context *root);
 
-/* Each of these ends an object of one kind when its device is closed. It gives back everything that
- * the object has, and only the memory of the handle stays. It waits for nobody, and looks at no
- * other object, since that may have ended before. They stand in the files of the objects. */
+/*
+ * Each of these functions ends an object of one kind when its device is closed. It releases
+ * everything that the object has, except the memory of the handle. It waits for nobody, and does
+ * not use other objects, because those may have ended before. They are in the files of the objects.
+ */
 void qp_end(struct face_object *object);
 void mw_end(struct face_object *object);
 void mr_end(struct face_object *object);
@@ -128,29 +130,29 @@ void pd_end(struct face_object *object);
 
 /* handles.c */
 
-/** The application gets a handle, which is a pointer to the public half of an object. MT-safe. */
+/** Register a handle of the application: a pointer to the public part of an object. MT-safe. */
 void handles_add(const void *handle);
 
 /**
- * The application ends a handle, which nobody else can from now on; where it cannot be ended,
- * handles_add gives it back. MT-safe.
+ * Take a handle that the application ends, so that no other thread can end it. If the object cannot
+ * be ended, handles_add registers it again. MT-safe.
  *
  * @return
- *   false where it has none such: it was ended, or never was one.
+ *   False if the application has no such handle: it has ended, or was never one.
  */
 bool handles_take(const void *handle);
 
-/** End a handle by `end` (0 or -errno). Returns a value of errno, EINVAL for a pointer that is no
+/** End a handle by `end` (0 or -errno). Return an errno value; EINVAL for a pointer that is not a
  * handle. */
 int handles_end(void *handle, int (*end)(void *handle));
 
-/** Around fork(): the child finds the table whole. */
+/** Lock the table around fork(), so that the child finds it complete. */
 void handles_lock(void);
 void handles_unlock(void);
 
 /* unsupported.c */
 
-/* Every slot filled with a function that answers EOPNOTSUPP. */
+/* A table with a function that returns EOPNOTSUPP in every slot. */
 extern const struct verbs_context unsupported_verbs;
 
 /* query.c */
@@ -165,14 +167,14 @@ int query_port_legacy(struct ibv_context *ibv, uint8_t port_num,
 
 /* cq.c, cq_ex.c */
 
-/* What only an extended queue can be asked for. */
+/* Attributes that only an extended queue has. */
 struct cq_wants {
 	struct ibv_pd *pd; /* a parent domain, or NULL */
 	bool single_threaded;
 	bool stamps;
 };
 
-/** Create a queue; `context`, `channel` belong together. 0, -EINVAL, -ENODEV, -ENOMEM. */
+/** Create a queue; `channel` must be of `context`. 0, -EINVAL, -ENODEV, -ENOMEM. */
 int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	    struct ibv_comp_channel *channel, uint32_t comp_vector, const struct cq_wants *wants,
 	    struct face_cq **cq);
@@ -181,37 +183,37 @@ int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
 
-/** In a child process: from now on its iterator finds nothing, and says ENODEV. */
+/** In a child process: make its iterator find nothing, and return ENODEV. */
 void cq_ex_disable(struct face_cq *cq);
 
 /* dm.c */
 
-/** A handle of device memory, which the caller holds, for the application. NULL: out of memory. */
+/** Allocate a handle of device memory, which the caller holds. NULL if there is no memory. */
 struct face_dm *dm_handle(struct ibv_context *ibv, struct dm *dm, uint32_t handle);
 void dm_free_handle(struct face_dm *dm);
 
 /* shared.c */
 
-/** Make an object findable, with a first holder. MT-safe. 0 or -ENOMEM. */
+/** Register an object by its handle, with a first holder. MT-safe. 0 or -ENOMEM. */
 int shared_add(struct face_context *context, enum shared_kind kind, uint32_t handle, void *object,
 	       struct shared **shared);
 
-/** Find an object and hold it: its memory stays until pd_release_hold or dm_release_hold, even when
- * it is destroyed. MT-safe. NULL where there is none. */
+/** Find an object and hold it: its memory stays until pd_release_hold or dm_release_hold, even if
+ * it is destroyed. MT-safe. NULL if there is none. */
 struct shared *shared_hold(struct face_context *context, enum shared_kind kind, uint32_t handle,
 			   void **object);
 
-/** Whether a domain is one of the context's. MT-safe. */
+/** Return true if a domain is one of the context's. MT-safe. */
 bool shared_has_pd(struct face_context *context, const struct pd *pd);
 
-/** Destroy the object and give up the hold. MT-safe. 0; -EINVAL where another holder has destroyed
- * it; -EBUSY: nothing has changed. */
+/** Destroy the object and release the hold. MT-safe. 0; -EINVAL if another holder has destroyed it;
+ * -EBUSY: nothing has changed. */
 int shared_destroy(struct shared *shared);
 
-/** Give up the hold; the object stays. MT-safe. */
+/** Release the hold; the object stays. MT-safe. */
 void shared_release(struct shared *shared);
 
-/** The last context goes: so do objects that nobody holds. */
+/** Destroy the objects that nobody holds, because the last context ends. */
 void shared_end(struct face_context *root);
 
 /* parent.c */
@@ -220,13 +222,13 @@ struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *att
 int td_dealloc_op(struct ibv_td *ibv);
 struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain_init_attr *attr);
 
-/** End a parent domain. 0, or -EBUSY while objects made with it exist. */
+/** End a parent domain. 0, or -EBUSY while objects that were created with it exist. */
 int parent_dealloc(struct face_parent *parent);
 
-/** Count an object that is made with a domain; NULL where that is no parent domain. MT-safe. */
+/** Add a user to a parent domain. Return NULL if the domain is not a parent domain. MT-safe. */
 struct face_parent *parent_get(struct ibv_pd *ibv);
 
-/** Discount it; nothing with NULL. MT-safe. */
+/** Remove a user; does nothing for NULL. MT-safe. */
 void parent_put(struct face_parent *parent);
 
 /* mw.c */
@@ -253,24 +255,24 @@ int mr_advise_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t 
 int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr);
 struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr);
 
-/** A queue pair's public half, its events; 0 or -ENOMEM. */
+/** Allocate a queue pair's public part and its events; 0 or -ENOMEM. */
 int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr, struct face_qp **qp);
 void qp_free(struct face_qp *qp);
 
-/** Take it out of the list of those whose operations are their own. */
+/** Remove it from the list of queue pairs with operations of their own. */
 void qp_unlist(struct face_qp *qp);
 
-/** Give the queue pair a number, make it and let the engine know it. 0 or -errno. */
+/** Allocate a number for the queue pair, create it, and add it to the engine. 0 or -errno. */
 int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr);
 
-/** The queue pair of an XRC domain, with a first handle; attr is checked. 0 or -errno. */
+/** Create a queue pair of an XRC domain with a first handle; attr is checked. 0 or -errno. */
 int xrc_create_target(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 		      struct face_qp **qp);
 
-/** Its queue pair is made: the domain knows it. Engine's lock. */
+/** Add the new queue pair to the domain. Engine's lock. */
 void xrc_start_target(struct face_qp *qp);
 
-/** A handle goes. Whether it was the last, with which the queue pair goes too. Engine's lock. */
+/** Remove a handle. Return true if it was the last one: the queue pair ends too. Engine's lock. */
 bool xrc_leave_target(struct face_qp *qp);
 
 struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr *attr);
@@ -281,11 +283,11 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
 
 /* wr.c */
 
-/** Whether queue pairs of a type can send all this. 0, -EINVAL, -EOPNOTSUPP. */
+/** Check that queue pairs of a type can send all of this. 0, -EINVAL, -EOPNOTSUPP. */
 int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags);
 void wr_fill(struct face_qp *qp, uint64_t send_ops_flags);
 
-/** In a child process: from now on its list of work requests leads nowhere. */
+/** In a child process: make its list of work requests a dummy. */
 void wr_disable(struct face_qp *qp);
 
 /* post.c, path.c */
@@ -299,7 +301,7 @@ int post_srq_recv_op(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_rec
  * runs.
  *
  * @return
- *   0, -EINVAL, or what engine_ops.resolve says.
+ *   0, -EINVAL, or the error of engine_ops.resolve.
  */
 int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t qpn,
 		 uint32_t dest_qpn, struct path *path);
@@ -312,14 +314,14 @@ void event_init_srq(struct face_srq *srq);
 void event_init_cq(struct face_cq *cq);
 void event_init_context(struct face_context *context);
 
-/** Raise one; the engine's thread or a control call. */
+/** Raise an event; called by the engine's thread or a control call. */
 void event_raise_qp(void *user, enum ibv_event_type type);
 void event_raise_target(void *user, enum ibv_event_type type);
 void event_raise_srq_limit(void *user);
 void event_raise_cq(void *user);
 void event_raise_device(void *user, enum ibv_event_type type);
 
-/** Drop unread events, wait until those read are acknowledged. Nobody raises any more. */
+/** Drop unread events, and wait until read ones are acknowledged. Nobody raises events any more. */
 void event_drain_qp(struct face_qp *qp);
 void event_drain_srq(struct face_srq *srq);
 void event_drain_cq(struct face_cq *cq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting call by call: ibv_wr_start(3) and what comes between it and ibv_wr_complete. */
+/* Posting by several calls: ibv_wr_start(3) and the calls until ibv_wr_complete. */
 #include "base/verbs_later.h"
 #include "qp/qp.h"
 #include "queue/sq_build.h"
@@ -108,7 +108,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 	sq_build_atomic_write(sq_of(ex), remote_addr, rkey, data);
 }
 
-/* Type and level are what the packet says. */
+/* Build a FLUSH. Type and level are sent as they are given. */
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
 		     uint8_t type, uint8_t level)
 {
@@ -122,7 +122,8 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	sq_build_flush(sq_of(ex), &flush);
 }
 
-/* Work that no queue pair can have been created for: its opcodes are in no type's sq_opcodes. */
+/* Requests for which no queue pair can be created: their opcodes are not in sq_opcodes of any
+ * type. */
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr __rte_unused, uint16_t hdr_sz __rte_unused,
 			uint16_t mss __rte_unused)
@@ -185,7 +186,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	sq_build_abort(sq_of(ex));
 }
 
-/* What has the bits of its opcodes. */
+/* Functions by the bits of their opcodes. */
 #define OPCODE_FLAGS ((uint64_t)(IBV_QP_EX_WITH_TSO << 1) - 1)
 
 static uint32_t opcodes_of(uint64_t send_ops_flags)
@@ -241,8 +242,8 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags)
 }
 
 /*
- * A child's calls (fork.c): the queue is its parent's, perhaps in memory that both share, and
- * perhaps locked by a thread that there is not here.
+ * The functions of a child process (fork.c). The queue is its parent's: it may be in memory that
+ * both share, and a thread that exists only in the parent may have locked it.
  */
 
 static void child_wr_start(struct ibv_qp_ex *ex __rte_unused)
@@ -256,7 +257,7 @@ static int child_wr_complete(struct ibv_qp_ex *ex __rte_unused)
 
 void wr_disable(struct face_qp *qp)
 {
-	/* Whatever is described here has failed already. */
+	/* A list in which every request has failed already. */
 	static struct sq nowhere = {.lock.unneeded = true, .build.error = ENODEV};
 
 	qp->build_sq = &nowhere;

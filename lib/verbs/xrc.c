@@ -32,7 +32,7 @@ struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr
 	return &xrcd->ibv;
 }
 
-/* The objects that were opened through the domain have ended before. */
+/* Objects that were opened with the domain have ended before. */
 void xrcd_end(struct face_object *object)
 {
 	xrcd_close(container_of(object, struct face_xrcd, object)->xrcd);
@@ -58,7 +58,7 @@ int xrcd_close_op(struct ibv_xrcd *ibv)
 	return handles_end(ibv, end_xrcd);
 }
 
-/* Engine's lock. */
+/* Add a handle to a target. Engine's lock. */
 static void join_target(struct face_qp *qp, struct face_target *target)
 {
 	qp->target = target;
@@ -105,7 +105,7 @@ int xrc_create_target(struct face_context *context, struct ibv_qp_init_attr_ex *
 	}
 	target->xrcd = face_xrcd(attr->xrcd)->xrcd;
 	TAILQ_INIT(&target->handles);
-	/* Nobody knows the target yet, so the lock is not needed. */
+	/* No other thread knows the target yet, so the lock is not needed. */
 	join_target(qp, target);
 	rc = qp_start(qp, attr);
 	if (rc != 0) {
