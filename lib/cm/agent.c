@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager of a device at work: MADs in and out, timers, events. */
+/* The connection manager of a device in operation: sent and received MADs, timers, events. */
 #include "cm/agent.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@ static struct agent *agent_of_sink(struct cm_sink *sink)
 	return container_of(sink, struct agent, sink);
 }
 
-/* A MAD for which there is no room is lost, as the network loses MADs: the timers make up for it.
- */
+/* Queue a MAD for sending. If there is no room it is lost, as networks lose MADs: the timers repeat
+ * it. */
 static void queue_mad(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
 {
 	struct agent *agent = agent_of_sink(sink);
@@ -47,7 +47,7 @@ static void agent_receive(void *user, const struct gsi_address *from, const uint
 	tell_events(agent, now_ns);
 }
 
-/* Send as many as the sink takes. */
+/* Send as many MADs as the sink takes. */
 static unsigned int send_mads(struct agent *agent, struct packet_sink *sink)
 {
 	const uint32_t before = agent->head;
@@ -55,7 +55,8 @@ static unsigned int send_mads(struct agent *agent, struct packet_sink *sink)
 	while (agent->head != agent->tail) {
 		const struct agent_mad *mad = &agent->mads[agent->head % AGENT_MADS];
 
-		/* Only room comes by itself. A MAD that cannot be sent otherwise is lost. */
+		/* Wait only for room in the sink. Drop a MAD that cannot be sent for another
+		 * reason. */
 		if (gsi_send(agent->device, &mad->to, mad->bytes, sink) == -EAGAIN)
 			break;
 		agent->head++;
@@ -87,7 +88,8 @@ static uint64_t agent_deadline_ns(void *user)
 	return RTE_MIN(cm_deadline_ns(agent->cm), queries_deadline_ns(agent));
 }
 
-/* A peer would else wait for answers, or for the end of what it can no longer use. */
+/* Abandon all connections: peers would otherwise wait for answers, or for the end of a dead
+ * connection. */
 static void agent_end(void *user, uint64_t now_ns)
 {
 	struct agent *agent = user;
@@ -161,7 +163,7 @@ int agent_get(struct device *device, const struct agent_notify *notify, struct a
 		rc = -EBUSY;
 	}
 	device->ops->unlock(device->engine);
-	/* Another thread was first. */
+	/* Another thread has made the agent first. */
 	if (made)
 		destroy(made);
 	return rc;

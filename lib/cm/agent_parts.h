@@ -5,7 +5,7 @@
 
 #include "cm/agent.h"
 
-#define AGENT_MADS 1024u /* that wait for the next pass; a power of two */
+#define AGENT_MADS 1024u /* MADs that wait for the next pass; a power of two */
 
 struct agent_mad {
 	struct gsi_address to;
@@ -21,16 +21,16 @@ struct agent {
 	struct agent_notify notify;
 	struct cm_sink sink;
 	struct agent_queries queries;
-	uint64_t look_ns; /* when the queries are looked at next; UINT64_MAX: there are none */
-	uint64_t look_pause_ns; /* until the look after that */
-	uint32_t head, tail;	/* free-running */
+	uint64_t look_ns; /* time of the next look at the queries; UINT64_MAX: there are none */
+	uint64_t look_pause_ns; /* time from that look to the one after it */
+	uint32_t head, tail;	/* free-running indices */
 	struct agent_mad mads[AGENT_MADS];
 };
 
-/** Look at all queries, where it is time. Returns how many ended. */
+/** Look at all queries if it is time. Return how many ended. */
 unsigned int queries_run(struct agent *agent, uint64_t now_ns);
 
-/** When queries_run is due; UINT64_MAX: never. */
+/** Return when queries_run is due; UINT64_MAX: never. */
 uint64_t queries_deadline_ns(const struct agent *agent);
 
 #endif

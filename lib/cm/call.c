@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls from above. */
+/* Calls of the connection manager's user. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,10 +8,10 @@
 #include "internal.h"
 #include "wire/headers.h"
 
-#define LID_NONE      0xffff /* of RoCE; Linux's value */
+#define LID_NONE      0xffff /* RoCE has no LIDs; Linux's value */
 #define FAILOVER_NONE 1	     /* 12.6.8: alternate paths are not supported */
 
-/* Private data with the IP header in front; where it is too long: false. */
+/* Write private data behind the IP header. Return false if it is too long. */
 static bool put_private(const struct cm_ip *ip, const void *data, uint8_t len, uint8_t *to,
 			struct cm_mad *mad)
 {
@@ -68,7 +68,7 @@ static void fill_req(const struct cm_conn *conn, const struct cm_connect_attr *a
 	};
 }
 
-/* Until the REP says less, both sides have agreed on all that the REQ asks for. */
+/* Take all that the REQ asks for as agreed; the REP may reduce it. */
 static void take_connect(struct cm_conn *conn, const struct cm_connect_attr *attr)
 {
 	struct cm_agreed *agreed = &conn->agreed;
@@ -92,7 +92,8 @@ static void take_connect(struct cm_conn *conn, const struct cm_connect_attr *att
 	conn->linger_ns = 2 * conn->response_ns;
 }
 
-/* Do the first step of a connection that the caller gets, or leave nothing of it. */
+/* Make the first step of a new connection. On success the caller gets it, on failure it is
+ * freed. */
 static int start(struct cm_conn *conn, enum cm_input input, const struct cm_mad *say,
 		 uint64_t now_ns, struct cm_conn **started)
 {
@@ -228,8 +229,8 @@ void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns)
 	conn_step(conn, CM_INPUT_DESTROY, NULL, 0, NULL, now_ns);
 }
 
-/* Find a connection that its user still has. A step may free connections, so the bucket is
- * searched anew after each. */
+/* Find a connection that its user has not destroyed. Each step may free connections, so the search
+ * starts anew after each. */
 static struct cm_conn *find_owned(const struct cm_bucket *bucket)
 {
 	struct cm_conn *conn;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager: its life, its timers and its events. */
+/* The connection manager: creation and destruction, timers and events. */
 #include "cm/cm.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "internal.h"
 
 #define NO_MEMORY_RETRY_NS \
-	UINT64_C(1000000000) /* until a timer whose event had no memory runs again */
+	UINT64_C(1000000000) /* time after which a timer runs again whose event found no memory */
 
 int cm_create(const struct cm_config *config, struct cm **cm)
 {
@@ -84,12 +84,12 @@ uint32_t cm_conn_count(const struct cm *cm)
 	return cm->conns;
 }
 
-/* The message of an event, and what of it is the user's. */
+/* Fill in an event's message, and the fields of it that are for the user. */
 static void tell_mad(const struct cm_conn *conn, struct cm_event *event)
 {
 	const bool request = event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ;
 
-	/* cm_receive has parsed it, too; this time the pointers lead into the event. */
+	/* cm_receive has parsed it before; now the pointers must point into the event. */
 	if (cm_mad_parse(event->bytes, sizeof(event->bytes), &event->mad) != CM_MAD_OK)
 		return;
 	event->private_data = event->mad.private_data;

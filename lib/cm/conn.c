@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-#define ID_TRIES 16 /* one would do, but for two in a row that are taken */
+#define ID_TRIES 16 /* one is enough, except if several ids in a row are taken */
 
 static struct cm_bucket *local_bucket(const struct cm *cm, uint32_t id)
 {
@@ -24,7 +24,7 @@ static uint32_t hash_peer(const struct cm *cm, const struct gsi_address *peer, u
 	return rte_jhash_32b(words, RTE_DIM(words), cm->hash_seed) & (CM_BUCKETS - 1);
 }
 
-/* A new connection's id, TID and PSN. */
+/* Draw a new connection's id, TID and PSN. */
 static bool draw(struct cm_conn *conn)
 {
 	const struct cm *cm = conn->cm;

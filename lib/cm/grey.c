@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which requests have come before. */
+/* A filter that recognises requests that came before. */
 #include "grey.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ bool grey_seen(struct grey *grey, uint64_t hash, uint64_t now_ns)
 	if (!make(grey, now_ns))
 		return false;
 	forget(grey, now_ns);
-	/* Two halves of a hash make as many as are needed (Kirsch and Mitzenmacher). */
+	/* Compute all positions from the two halves of one hash (Kirsch and Mitzenmacher). */
 	for (uint32_t i = 0; i < GREY_PROBES; i++) {
 		const uint32_t bit = ((uint32_t)hash + i * (uint32_t)(hash >> 32 | 1)) % GREY_BITS;
 		const uint64_t mask = UINT64_C(1) << bit % 64;
@@ -54,6 +54,6 @@ bool grey_seen(struct grey *grey, uint64_t hash, uint64_t now_ns)
 
 void grey_fini(struct grey *grey)
 {
-	/* The two swap places, and were got as one. */
+	/* Both filters are one allocation, but they swap places: free the lower address. */
 	free(grey->bits[0] < grey->bits[1] ? grey->bits[0] : grey->bits[1]);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which requests have come before, in a fixed amount of memory. Private to the room. */
+/* A filter that recognises requests that came before, in a fixed amount of memory. Private to the
+ * room. */
 #ifndef CM_GREY_H
 #define CM_GREY_H
 
@@ -7,13 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GREY_BITS      (1u << 20)	     /* of a filter; 100,000 requests set a third */
-#define GREY_PERIOD_NS UINT64_C(20000000000) /* longer than a peer waits before it asks again */
-#define GREY_PROBES    4
+#define GREY_BITS (1u << 20) /* bits of a filter; 100,000 requests set a third of them */
+#define GREY_PERIOD_NS \
+	UINT64_C(20000000000) /* longer than a peer waits before it repeats a request */
+#define GREY_PROBES 4
 
 /*
- * Two Bloom filters, of the present period and the one before. Made at the first need. A request
- * that has come is always found for a period at least; some that have not come are found, too.
+ * Two Bloom filters, for the present period and the one before; allocated on first need. A request
+ * that came before is always found for at least one period. Some requests that never came are
+ * found, too.
  */
 struct grey {
 	uint64_t *bits[2];
@@ -24,9 +27,9 @@ struct grey {
  * Note a request. Not MT-safe.
  *
  * @param hash
- *   Of all that tells it from others, keyed with what nobody can guess.
+ *   Hash of all that distinguishes it from other requests, with a secret key.
  * @return
- *   Whether it has come before; false without memory, too.
+ *   True if it came before. Always false if there is no memory.
  */
 bool grey_seen(struct grey *grey, uint64_t hash, uint64_t now_ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listeners: which requests are for whom. */
+/* Listeners, and the choice of a request's listener. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listen
 	return 0;
 }
 
-/* A request of the listener's that nobody has taken. */
+/* Return a request of the listener that nobody has taken. */
 static struct cm_conn *find_waiting(const struct cm_listener *listener)
 {
 	struct cm_pending *pending;
@@ -72,7 +72,7 @@ static bool is_for(const struct cm_listen_attr *attr, uint64_t service_id, bool 
 		memcmp(attr->address, from->local, sizeof(attr->address)) == 0);
 }
 
-/* How narrowly a listener is bound: to an address, to a version, to neither. */
+/* Return how narrowly a listener is bound: to an address, to a version, or to neither. */
 static int narrowness(const struct cm_listen_attr *attr)
 {
 	return 2 * !attr->any_address + (attr->ip_version != 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Doing what the table of transitions says. */
+/* Execution of the table of transitions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@ void cm_send(struct cm *cm, const struct gsi_address *to, const uint8_t *mad)
 }
 
 /*
- * The message that a REJ or MRA is about. A passive side's is always the REQ: an active one that
- * has lost the REP does not know another id than its own.
+ * Return the message that a REJ or MRA is about. On the passive side this is always the REQ: an
+ * active side that has lost the REP knows no id except its own.
  */
 static uint8_t about(const struct cm_conn *conn, enum cm_input input)
 {
@@ -26,8 +26,8 @@ static uint8_t about(const struct cm_conn *conn, enum cm_input input)
 	return CM_ABOUT_OTHER;
 }
 
-/* Fill in the fields that are not the caller's, and a REJ or SIDR_REP where the caller says
- * nothing. */
+/* Fill in the fields that the caller does not give, and a default REJ or SIDR_REP if the caller
+ * gives none. */
 static void complete(const struct cm_conn *conn, const struct cm_transition *row,
 		     enum cm_input input, bool said, struct cm_mad *mad)
 {
@@ -41,8 +41,8 @@ static void complete(const struct cm_conn *conn, const struct cm_transition *row
 		if (said)
 			break;
 		mad->rej.reason = row->reason;
-		/* 12.6.7: a peer that does not have our answer yet knows us by GUID and our id.
-		 */
+		/* 12.6.7: a peer that has not received our answer knows us by our GUID and
+		 * id. */
 		if (row->reason == CM_REJ_TIMEOUT) {
 			mad->rej.info = (const uint8_t *)&conn->cm->guid_be;
 			mad->rej.info_len = sizeof(conn->cm->guid_be);
@@ -89,7 +89,7 @@ static void send_as_told(struct cm_conn *conn, const struct cm_transition *row,
 		conn->cm->stats.resent++;
 		conn->cm->config.sink->send(conn->cm->config.sink, &conn->peer, conn->kept);
 	} else if (row->send != 0) {
-		/* A DREP is made anew for each DREQ. */
+		/* Do not keep a DREP: each DREQ gets a new one. */
 		if (row->send != CM_DREP)
 			memcpy(conn->kept, bytes, MAD_LEN);
 		cm_send(conn->cm, &conn->peer, bytes);
@@ -147,7 +147,7 @@ static bool is_lingering(const struct cm_conn *conn)
 	return conn->state == CM_STATE_REJ_SENT || conn->state == CM_STATE_SIDR_REP_SENT;
 }
 
-/* The peer may use the queue pair for another connection. */
+/* Return true if the peer may use the queue pair for another connection. */
 static bool is_free_of_qp(const struct cm_conn *conn)
 {
 	return conn->state == CM_STATE_IDLE || conn->state == CM_STATE_REJ_SENT;
@@ -187,7 +187,7 @@ static void raise_event(struct cm_conn *conn, struct cm_pending *pending, enum c
 	conn->pendings++;
 }
 
-/* Let go of the answers that are the oldest, where there are too many. */
+/* Drop the oldest kept answers if there are too many. */
 static void evict(struct cm *cm, uint64_t now_ns)
 {
 	while (cm->lingering_count > cm->config.lingering_max)

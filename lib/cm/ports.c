@@ -11,7 +11,7 @@
 
 #include "wire/gid.h"
 
-/* Linux's net.ipv4.ip_local_port_range as it is by default. */
+/* Default of Linux's net.ipv4.ip_local_port_range. */
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT (60999u - EPHEMERAL_FIRST + 1)
 
@@ -22,7 +22,7 @@ struct port {
 };
 
 static struct {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all below */
 	LIST_HEAD(, port) ports;
 	uint32_t next_id;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -38,7 +38,7 @@ bool cm_port_overlaps(const struct cm_port_claim *a, const struct cm_port_claim 
 	return a->vlan_id == b->vlan_id && memcmp(a->address, b->address, GID_LEN) == 0;
 }
 
-/* Return true if nobody has the port who does not share it. */
+/* Return true if no other claim has the port, or only claims that share it. */
 static bool is_free_locked(const struct cm_port_claim *claim)
 {
 	const struct port *port;
@@ -50,7 +50,7 @@ static bool is_free_locked(const struct cm_port_claim *claim)
 	return true;
 }
 
-/* From a random one on, so that nobody guesses what is used next. */
+/* Choose a free port, starting at a random one, so that nobody can guess the next one. */
 static int choose_locked(struct cm_port_claim *claim)
 {
 	uint32_t start;
@@ -114,8 +114,8 @@ static int local_claim(void *user, struct cm_port_claim *claim, uint32_t *id)
 	return rc;
 }
 
-/* Check that no other listener is in the way: with REUSEADDR many may be bound to an address, but
- * one of them listens. */
+/* Check that no other listener has the port: with REUSEADDR many claims may have an address, but
+ * only one may listen. */
 static int listen_locked(const struct port *port)
 {
 	const struct port *other;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An agent's addresses: which of ours, and the link addresses of peers. */
+/* An agent's addresses: the choice of our own, and the search for peers' link addresses. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "wire/gid.h"
 
 #define LOOK_FIRST_NS UINT64_C(500000)
-#define LOOK_LAST_NS  UINT64_C(16000000) /* an answer that takes so long has not been near */
+#define LOOK_LAST_NS  UINT64_C(16000000) /* an answer that takes longer is from a distant peer */
 
 static uint8_t version_of(const uint8_t gid[GID_LEN])
 {
@@ -32,7 +32,7 @@ static bool is_wanted(const struct device_gid *entry, const uint8_t *gid, uint8_
 	return ip_version == 0 || version_of(entry->gid.raw) == ip_version;
 }
 
-/* Copy the device's addresses, which may change at any time. */
+/* Copy the device's addresses, because they may change at any time. */
 static void copy_gids(struct agent *agent, struct device_gid gids[DEVICE_GIDS_MAX])
 {
 	struct device *device = agent->device;
@@ -81,15 +81,16 @@ static int common_bits(const uint8_t *a, const uint8_t *b)
 	return bits;
 }
 
-/* How well an address suits a destination; less than 0: not at all. */
+/* Return how well an address suits a destination; negative: not at all. */
 static int suits(const struct device_gid *entry, const uint8_t dgid[GID_LEN], uint32_t ifindex)
 {
 	const uint8_t *gid = entry->gid.raw;
 
 	if (!is_wanted(entry, NULL, version_of(dgid), ifindex))
 		return -1;
-	/* A router forwards nothing from such an address, and nobody answers to one of a link that
-	 * is not his (RFC 4007). Groups are reached from any. */
+	/* Link-local and other addresses do not mix: a router does not forward a link-local one,
+	 * and no host answers to one of another link (RFC 4007). Groups are reached from any
+	 * address. */
 	if (!gid_is_multicast(dgid) && is_link_local(dgid) != is_link_local(gid))
 		return -1;
 	return common_bits(gid, dgid);
@@ -148,7 +149,7 @@ static void end(struct agent *agent, struct agent_query *query, int status)
 	agent->notify.resolved(query, status);
 }
 
-/* Go on with a query. Returns true if it is over. */
+/* Continue a query. Return true if it has ended. */
 static bool step(struct agent *agent, struct agent_query *query, uint64_t now_ns)
 {
 	if (look(agent, query)) {

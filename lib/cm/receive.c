@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MADs that come in: each is led to its connection, or answered or dropped where there is none. */
+/* Received MADs: each goes to its connection; if it has none, it is answered or dropped. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-/* Let a connection have a message that is for it. */
+/* Pass a message to its connection. */
 static int give(struct cm_conn *conn, enum cm_input input, const uint8_t *bytes, int status,
 		uint64_t now_ns)
 {
@@ -19,13 +19,14 @@ static int give(struct cm_conn *conn, enum cm_input input, const uint8_t *bytes,
 	return ret;
 }
 
-/* An active connection does not know its peer's id before the REP. */
+/* Return true if the connection has this peer's id. An active connection has none before the
+ * REP. */
 static bool has_id(const struct cm_conn *conn, uint32_t remote_id)
 {
 	return !conn->in_remote || conn->remote_id == remote_id;
 }
 
-/* Find the connection that a message names by both ids, if the message comes from its peer. */
+/* Find the connection that a message names by both ids, if the message is from its peer. */
 static struct cm_conn *find(const struct cm *cm, const struct cm_mad *mad,
 			    const struct gsi_address *from)
 {
@@ -36,8 +37,8 @@ static struct cm_conn *find(const struct cm *cm, const struct cm_mad *mad,
 		       : NULL;
 }
 
-/* Find a connection that has sent a REQ or SIDR_REQ by its own id: it need not know the peer's yet.
- */
+/* Find a connection that has sent a REQ or SIDR_REQ by its own id: it may not know the peer's id
+ * yet. */
 static struct cm_conn *find_active(const struct cm *cm, uint32_t local_id, bool sidr,
 				   const struct gsi_address *from)
 {
@@ -46,13 +47,13 @@ static struct cm_conn *find_active(const struct cm *cm, uint32_t local_id, bool 
 	return conn && conn->active && conn->sidr == sidr && conn_is_peer(conn, from) ? conn : NULL;
 }
 
-/* Return true if no other process of this host can have the id. */
+/* Return true if no other process of this host can have this id. */
 static bool is_our_id(const struct cm *cm, uint32_t id)
 {
 	return (id & cm->config.id_mask) == cm->config.id_value;
 }
 
-/* Answer a message for a connection that is over, so that its peer does not wait for it in vain. */
+/* Answer a message for a connection that is over, so that its peer does not wait in vain. */
 static void answer_unknown(struct cm *cm, const struct cm_mad *mad, enum cm_message message,
 			   const struct gsi_address *from)
 {
@@ -85,12 +86,12 @@ static void receive_mra(struct cm *cm, const uint8_t *bytes, const struct cm_mad
 		cm->stats.unknown++;
 		return;
 	}
-	/* A peer that asks for more than this gets our message again, and may ask again. */
+	/* A peer that asks for more time than this gets our message again, and can ask again. */
 	conn->mra_ns = cm_time_ns(RTE_MIN(mad->mra.service_timeout, CM_MRA_EXPONENT));
 	give(conn, of_req ? CM_INPUT_MRA_OF_REQ : CM_INPUT_MRA_OF_REP, bytes, 0, now_ns);
 }
 
-/* A peer that does not know our id names its own, and its GUID. */
+/* Find a connection whose peer does not know our id, by the peer's id and GUID. */
 static struct cm_conn *find_timed_out(const struct cm *cm, const struct cm_mad *mad,
 				      const struct gsi_address *from)
 {
@@ -118,7 +119,7 @@ static void receive_rej(struct cm *cm, const uint8_t *bytes, const struct cm_mad
 		cm->stats.unknown++;
 		return;
 	}
-	/* A peer that rejects a DREQ has no connection to us: that is what was asked for. */
+	/* A peer that rejects a DREQ has no connection to us, which is what the DREQ asked for. */
 	status = conn->state == CM_STATE_DREQ_SENT ? 0 : mad->rej.reason;
 	give(conn, mad->rej.reason == CM_REJ_STALE_CONNECTION ? CM_INPUT_REJ_STALE : CM_INPUT_REJ,
 	     bytes, status, now_ns);
@@ -142,7 +143,7 @@ static void take_rep(struct cm_conn *conn, const struct cm_mad *mad)
 	conn_enter_remote(conn);
 }
 
-/* The REP is for a queue pair with which we have a connection already. */
+/* Reject a REP whose queue pair already has a connection with us. */
 static void refuse_stale_rep(struct cm_conn *conn, struct cm_conn *old, const uint8_t *bytes,
 			     const struct cm_mad *mad, uint64_t now_ns)
 {
@@ -174,7 +175,7 @@ static void receive_rep(struct cm *cm, const uint8_t *bytes, const struct cm_mad
 	if (old)
 		refuse_stale_rep(conn, old, bytes, mad, now_ns);
 	else if (conn_find_remote(cm, from, mad->local_id, false))
-		cm->stats.unexpected++; /* an id that the peer already uses with us */
+		cm->stats.unexpected++; /* the peer already uses this id with us */
 	else if (give(conn, CM_INPUT_REP, bytes, 0, now_ns) == 0)
 		take_rep(conn, mad);
 }
@@ -203,7 +204,7 @@ static void receive_dreq(struct cm *cm, const uint8_t *bytes, const struct cm_ma
 		cm->stats.unknown++;
 		return;
 	}
-	/* Over, and only its user still has it. */
+	/* The connection is over; only its user still has the pointer. */
 	if (conn->state == CM_STATE_IDLE) {
 		answer_unknown(cm, mad, CM_DREP, from);
 		return;
@@ -265,7 +266,7 @@ static void receive_ours(struct cm *cm, const uint8_t *bytes, const struct cm_ma
 		return;
 	case CM_LAP:
 	case CM_APR:
-		/* No alternate paths on RoCE: Linux drops them, too. */
+		/* RoCE has no alternate paths; Linux drops these messages, too. */
 		cm->stats.unexpected++;
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests from peers that we do not know: REQ and SIDR_REQ. */
+/* New requests from peers: REQ and SIDR_REQ. */
 #include <string.h>
 
 #include <rte_common.h>
@@ -69,7 +69,7 @@ static bool is_transport(const struct cm_req *req)
 	}
 }
 
-/* Check what a REQ says of the connection. Return 0, or the reason of the REJ. */
+/* Check the connection that a REQ asks for. Return 0, or the reason of the REJ. */
 static int check_req(const struct cm_req *req, const struct gsi_address *from)
 {
 	if (!is_transport(req))
@@ -78,14 +78,14 @@ static int check_req(const struct cm_req *req, const struct gsi_address *from)
 		return CM_REJ_INVALID_MTU;
 	if ((req->pkey & PKEY_MEMBER) != (WIRE_PKEY_DEFAULT & PKEY_MEMBER))
 		return CM_REJ_UNSUPPORTED_REQUEST;
-	/* The connection's packets go where the REQ comes from, and to nobody else. */
+	/* The connection's packets must go to the sender of the REQ, and to nobody else. */
 	if (memcmp(req->primary.local_gid, from->remote, GID_LEN) != 0 ||
 	    memcmp(req->primary.remote_gid, from->local, GID_LEN) != 0)
 		return CM_REJ_INVALID_GID;
 	return 0;
 }
 
-/* The IP header, where the listener's requests have one, tells the same addresses as the packet. */
+/* Check that the IP header, if the listener's requests have one, has the packet's addresses. */
 static int check_ip(const struct cm_listener *listener, const struct cm_mad *mad,
 		    const struct gsi_address *from)
 {
@@ -100,7 +100,8 @@ static int check_ip(const struct cm_listener *listener, const struct cm_mad *mad
 	return 0;
 }
 
-/* Handle a request whose id its sender already uses: the same request, or another one. */
+/* Process a request whose id its sender already uses: the request is repeated, or is another
+ * one. */
 static void receive_again(struct cm_conn *conn, const uint8_t *bytes, const struct cm_mad *mad,
 			  const struct gsi_address *from, uint64_t now_ns)
 {
@@ -145,8 +146,8 @@ static bool came_before(struct cm *cm, const struct cm_mad *mad, const struct gs
 
 /*
  * Return true if there is room for one more request. The last quarter of a backlog, and of all
- * half-open connections, is for requests that come for the second time: an honest peer asks again,
- * the made-up peers of a flood do not.
+ * half-open connections, is for requests that come for the second time: a real peer repeats its
+ * request, the invented peers of a flood do not.
  */
 static bool has_room(struct cm *cm, struct cm_listener *listener, const struct cm_mad *mad,
 		     const struct gsi_address *from, uint64_t now_ns)

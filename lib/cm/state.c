@@ -22,7 +22,7 @@ static const struct cm_transition transitions[CM_STATE_COUNT][CM_INPUT_COUNT] = 
 		ON(SIDR_REQ, SIDR_REQ_RCVD, 0, OFF, SIDR_REQ),
 		ON(DESTROY, IDLE, 0, OFF, NONE),
 	},
-	/* 12.9. The REJ of one that has waited in vain frees a peer whose REP was lost. */
+	/* 12.9. The REJ after all retries frees a peer whose REP was lost. */
 	[CM_STATE_REQ_SENT] = {
 		ON(MRA_OF_REQ, MRA_REQ_RCVD, 0, MRA, NONE),
 		ON(REP, REP_RCVD, 0, OFF, REP),

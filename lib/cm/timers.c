@@ -35,7 +35,7 @@ static void put(struct cm_timers *timers, uint32_t at, struct cm_timer_entry *en
 	entry->slot = at + 1;
 }
 
-/* Bring an entry up from a free place as far as it is earlier than what is above it. */
+/* Move an entry up from a free place while it is earlier than its parent. */
 static void sift_up(struct cm_timers *timers, uint32_t at, struct cm_timer_entry *entry)
 {
 	while (at > 0 && timers->heap[(at - 1) / 2]->at_ns > entry->at_ns) {
@@ -45,7 +45,7 @@ static void sift_up(struct cm_timers *timers, uint32_t at, struct cm_timer_entry
 	put(timers, at, entry);
 }
 
-/* And down as far as it is later than what is below it. */
+/* Move an entry down while it is later than a child. */
 static void sift_down(struct cm_timers *timers, uint32_t at, struct cm_timer_entry *entry)
 {
 	for (;;) {

@@ -8,7 +8,7 @@
 
 struct cm_timer_entry {
 	uint64_t at_ns;
-	uint32_t slot; /* in the heap, counted from 1; 0: not armed */
+	uint32_t slot; /* place in the heap, counted from 1; 0: not armed */
 };
 
 struct cm_timers {
@@ -17,18 +17,18 @@ struct cm_timers {
 	uint32_t room;
 };
 
-/** Make room for so many timers in all, so that none of that many fails to be armed. 0, -ENOMEM. */
+/** Reserve memory for `count` timers, so that arming them cannot fail. 0, -ENOMEM. */
 int timers_reserve(struct cm_timers *timers, uint32_t count);
 
 void timers_fini(struct cm_timers *timers);
 
-/** Arm a timer, or move one that is armed. There is room for it. */
+/** Arm a timer, or move an armed one. Memory for it is reserved. */
 void timers_arm(struct cm_timers *timers, struct cm_timer_entry *entry, uint64_t at_ns);
 
 /** Disarm a timer, which need not be armed. */
 void timers_disarm(struct cm_timers *timers, struct cm_timer_entry *entry);
 
-/** The timer that is due first, or NULL. */
+/** Return the timer that is due first, or NULL. */
 static inline struct cm_timer_entry *timers_first(const struct cm_timers *timers)
 {
 	return timers->count > 0 ? timers->heap[0] : (struct cm_timer_entry *)0;

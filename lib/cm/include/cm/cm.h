@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager (IBTA chapter 12): MADs and calls in; MADs, events and a deadline out. No
- * clock, no I/O.
+ * The connection manager (IBTA chapter 12). Its input is MADs and calls; its output is MADs, events
+ * and a deadline. It has no clock and does no I/O.
  *
- * Timers, each of a connection and in nanoseconds of the caller's clock:
- * - response: REQ, REP, DREQ and SIDR_REQ are sent again until they are answered, `max_cm_retries`
+ * Timers, each of one connection and in nanoseconds of the caller's clock:
+ *
+ * - response: REQ, REP, DREQ and SIDR_REQ are repeated until they are answered, `max_cm_retries`
  * times (12.9)
- * - MRA: the peer has asked for more time (12.6.6); then as before
- * - timewait: until no packet of the connection can be under way (12.9)
- * - linger: how long a REJ or SIDR_REP is kept for a peer that asks again, since the first one may
- * be lost
  *
- * Nothing here is MT-safe: the caller has the manager's lock.
+ * - MRA: the peer has asked for more time (12.6.6); then response again
+ *
+ * - timewait: until no packet of the connection can be in the network (12.9)
+ *
+ * - linger: a REJ or SIDR_REP is kept for a peer that repeats its request, because the first answer
+ * may be lost
+ *
+ * Nothing here is MT-safe: the caller holds the manager's lock.
  */
 #ifndef CM_CM_H
 #define CM_CM_H
@@ -30,9 +34,9 @@ struct cm_conn;
 struct cm_listener;
 
 /*
- * Where MADs of MAD_LEN bytes go. A MAD that cannot be sent is lost; the timers make up for it.
- * `send` may not call the manager: a MAD to this host itself must wait until the manager's call is
- * over.
+ * Receiver of MADs to send, each of MAD_LEN bytes. A MAD that cannot be sent is lost; the timers
+ * repeat it. `send` must not call the manager: a MAD to this host itself must wait until the
+ * manager's call has returned.
  */
 struct cm_sink {
 	void (*send)(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad);
@@ -40,41 +44,42 @@ struct cm_sink {
 
 struct cm_config {
 	uint64_t ca_guid;
-	uint8_t ack_delay; /* of the device, as in a REP */
-	/* Communication ids that are ours: those with `id_value` in the bits of `id_mask`. 0, 0:
-	 * all. */
+	uint8_t ack_delay; /* the device's, for the REP */
+	/* The communication ids that we may use: those with `id_value` in the bits of `id_mask`. 0,
+	 * 0: all. */
 	uint32_t id_mask;
 	uint32_t id_value;
-	uint32_t half_open_max; /* connections that a peer has asked for and not confirmed; 0: 4096
-				 */
-	uint32_t lingering_max; /* answers that are kept for peers that ask again; 0: 4096 */
+	uint32_t half_open_max; /* most connections that a peer has requested but not confirmed; 0:
+				   4096 */
+	uint32_t lingering_max; /* most answers that are kept for peers that repeat a request; 0:
+				   4096 */
 	struct cm_sink *sink;
 };
 
 /* Counters of a manager. */
 struct cm_stats {
-	uint64_t received;   /* MADs */
-	uint64_t sent;	     /* the first time */
-	uint64_t resent;     /* on a timer, or because the peer asked again */
-	uint64_t malformed;  /* dropped: not of the connection manager, or a field that cannot be */
-	uint64_t unknown;    /* dropped: no such connection, or not of this peer */
-	uint64_t unexpected; /* dropped: a connection in this state has no use for it */
+	uint64_t received;  /* MADs */
+	uint64_t sent;	    /* MADs sent the first time */
+	uint64_t resent;    /* MADs repeated by a timer, or because the peer repeated its request */
+	uint64_t malformed; /* dropped: not the connection manager's, or an impossible field */
+	uint64_t unknown;   /* dropped: no such connection, or not from its peer */
+	uint64_t unexpected; /* dropped: not expected in the connection's state */
 	uint64_t no_room;    /* dropped: too many half-open connections, or no memory */
-	uint64_t grey;	     /* dropped: REQs of a flood, until they come again */
+	uint64_t grey;	     /* dropped: REQs of a flood, until they are repeated */
 };
 
-/** Make a manager. 0, -ENOMEM, or -EIO where the system has no random numbers. */
+/** Create a manager. 0, -ENOMEM, or -EIO if the system has no random numbers. */
 int cm_create(const struct cm_config *config, struct cm **cm);
 
-/** End it, with all connections and listeners. Nothing is sent; the caller's pointers are invalid.
- */
+/** Destroy it, with all connections and listeners. Nothing is sent; the caller's pointers become
+ * invalid. */
 void cm_destroy(struct cm *cm);
 
-/** Take in a MAD for QP 1, of any content and length. */
+/** Process a MAD to QP 1, of any content and length. */
 void cm_receive(struct cm *cm, const uint8_t *mad, size_t len, const struct gsi_address *from,
 		uint64_t now_ns);
 
-/** When cm_expire is due; UINT64_MAX: never. */
+/** Return when cm_expire is due; UINT64_MAX: never. */
 uint64_t cm_deadline_ns(const struct cm *cm);
 
 /** Run the timers that are due. */
@@ -82,60 +87,60 @@ void cm_expire(struct cm *cm, uint64_t now_ns);
 
 const struct cm_stats *cm_stats(const struct cm *cm);
 
-/** How many connections there are, those included that their user has destroyed and that are not
- * over. */
+/** Return the number of connections, including those that their user has destroyed and that are not
+ * over yet. */
 uint32_t cm_conn_count(const struct cm *cm);
 
 struct cm_event {
 	enum cm_event_type type; /* never NONE */
 	struct cm_conn *conn;
-	void *user; /* of the connection; REQ and SIDR_REQ: of the listener */
+	void *user; /* the connection's; for REQ and SIDR_REQ the listener's */
 	/* UNREACHABLE: -ETIMEDOUT. REJECTED: the REJ's reason. SIDR_REP: its status. DISCONNECTED:
-	 * 0, or -ETIMEDOUT where no DREP came. */
+	 * 0, or -ETIMEDOUT if no DREP came. */
 	int status;
-	bool has_mad; /* a message is the cause */
+	bool has_mad; /* a message caused it */
 	struct cm_mad mad;
-	bool has_ip; /* REQ, SIDR_REQ: the message has the IP header, which is not in private_data
-		      */
+	bool has_ip; /* REQ, SIDR_REQ: the message has the IP header, which is not part of
+			private_data */
 	struct cm_ip ip;
-	const uint8_t *private_data; /* in `bytes`, as are all pointers of `mad` */
+	const uint8_t *private_data; /* points into `bytes`, as all pointers of `mad` do */
 	uint8_t private_len;
 	uint8_t bytes[MAD_LEN];
 };
 
-/** Take the next event. false where there is none. A connection of a REQ or SIDR_REQ is the
- * caller's from then on. */
+/** Take the next event. Return false if there is none. The caller owns the connection of a REQ or
+ * SIDR_REQ from then on. */
 bool cm_next_event(struct cm *cm, struct cm_event *event);
 
 struct cm_listen_attr {
 	uint64_t service_id;
-	bool datagrams; /* SIDR_REQs and no REQs */
-	/* Requests have the IP header (annex A11). */
+	bool datagrams; /* for SIDR_REQs instead of REQs */
+	/* Requests must have the IP header (annex A11). */
 	bool ip;
 	uint8_t ip_version; /* 4, 6, or 0: both */
 	bool any_address;
-	uint8_t address[16]; /* GID, where not any_address */
-	int32_t vlan_id;     /* of the address */
-	bool loopback;	     /* only requests that come from that address itself */
-	uint32_t backlog;    /* requests that wait for cm_next_event; more are rejected */
+	uint8_t address[16]; /* GID; unused with any_address */
+	int32_t vlan_id;     /* VLAN of the address */
+	bool loopback;	     /* accept only requests from that address itself */
+	uint32_t backlog;    /* most requests that wait for cm_next_event; more are rejected */
 	void *user;
 };
 
 /**
- * Listen for requests. A request goes to the listener of its address before that of any.
+ * Listen for requests. A listener of a request's address is preferred to one of any address.
  *
  * @return
- *   0, -ENOMEM, or -EADDRINUSE where a listener has the same service, version and address.
+ *   0, -ENOMEM, or -EADDRINUSE if a listener has the same service, version and address.
  */
 int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listener **listener);
 
-/** End a listener. Requests that nobody has taken are rejected. */
+/** Destroy a listener. Requests that nobody has taken are rejected. */
 void cm_unlisten(struct cm_listener *listener, uint64_t now_ns);
 
 struct cm_connect_attr {
 	struct gsi_address to;
 	uint64_t service_id;
-	const struct cm_ip *ip; /* NULL: no IP header in front of the private data */
+	const struct cm_ip *ip; /* NULL: no IP header before the private data */
 	uint32_t qpn;
 	uint32_t qkey;
 	uint8_t transport;     /* enum cm_transport */
@@ -148,7 +153,7 @@ struct cm_connect_attr {
 	uint8_t rnr_retry_count;
 	uint8_t mtu;		  /* enum ibv_mtu */
 	uint8_t packet_life_time; /* 4.096 us * 2^n; Linux 6.1: 18 */
-	uint8_t response_timeout; /* 4.096 us * 2^n, of either side; Linux: 20 */
+	uint8_t response_timeout; /* 4.096 us * 2^n, on either side; Linux: 20 */
 	uint8_t max_cm_retries;	  /* Linux: 15 */
 	uint32_t flow_label;
 	uint8_t hop_limit;
@@ -158,7 +163,7 @@ struct cm_connect_attr {
 	void *user;
 };
 
-/** Ask for a connection. 0, -EINVAL, or -ENOMEM: no memory, or no random numbers. */
+/** Send a REQ. 0, -EINVAL, or -ENOMEM: no memory, or no random numbers. */
 int cm_connect(struct cm *cm, const struct cm_connect_attr *attr, uint64_t now_ns,
 	       struct cm_conn **conn);
 
@@ -173,7 +178,7 @@ struct cm_resolve_attr {
 	void *user;
 };
 
-/** Ask for the queue pair of a service. As cm_connect. */
+/** Send a SIDR_REQ for the queue pair of a service. Errors as cm_connect. */
 int cm_resolve(struct cm *cm, const struct cm_resolve_attr *attr, uint64_t now_ns,
 	       struct cm_conn **conn);
 
@@ -182,8 +187,8 @@ struct cm_accept_attr {
 	uint32_t qkey;
 	bool srq;
 	bool flow_control;
-	uint8_t responder_resources; /* cut to the peer's initiator depth */
-	uint8_t initiator_depth;     /* cut to the peer's responder resources */
+	uint8_t responder_resources; /* reduced to the peer's initiator depth */
+	uint8_t initiator_depth;     /* reduced to the peer's responder resources */
 	uint8_t rnr_retry_count;
 	const void *private_data;
 	uint8_t private_len;
@@ -191,8 +196,8 @@ struct cm_accept_attr {
 };
 
 /*
- * Calls on a connection. They return 0; -EINVAL where its state does not have the call, or where
- * private data is too long; -ENOMEM where nothing is changed. Private data may be NULL with a
+ * Calls on a connection. They return 0; -EINVAL if the connection's state does not allow the call,
+ * or private data is too long; -ENOMEM if nothing has changed. Private data may be NULL with a
  * length of 0.
  */
 
@@ -204,7 +209,8 @@ int cm_reject(struct cm_conn *conn, uint16_t reason, const void *private_data, u
 int cm_disconnect(struct cm_conn *conn, const void *private_data, uint8_t private_len,
 		  uint64_t now_ns);
 
-/** The queue pair has received from the peer: established, though the RTU is not here yet. */
+/** Report that the queue pair has received from the peer: the connection is established although
+ * the RTU has not arrived yet. */
 int cm_data_arrived(struct cm_conn *conn, uint64_t now_ns);
 
 struct cm_reply_attr {
@@ -218,19 +224,19 @@ struct cm_reply_attr {
 /** Answer a SIDR_REQ. */
 int cm_reply(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t now_ns);
 
-/** Give a connection up in any state; the peer is told. The pointer is invalid, and no event is
- * left of it. */
+/** Give up a connection in any state; the peer is told. The pointer becomes invalid, and its events
+ * are dropped. */
 void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns);
 
-/** Give all connections up, as at the end of a process: each peer is told once. */
+/** Give up all connections at the end of a process: each peer is told once. */
 void cm_abandon(struct cm *cm, uint64_t now_ns);
 
 enum cm_state cm_conn_state(const struct cm_conn *conn);
 
-/** Name the user of a connection's later events. */
+/** Set the user of a connection's later events. */
 void cm_conn_set_user(struct cm_conn *conn, void *user);
 
-/* Values that both sides have agreed on, for the attributes of the queue pair. */
+/* Values that both sides have agreed on, for the queue pair's attributes. */
 struct cm_agreed {
 	struct gsi_address address;
 	uint32_t local_qpn;
@@ -250,8 +256,8 @@ struct cm_agreed {
 	uint8_t tclass;
 };
 
-/** Tell it; complete from REP_RCVD (active side) or REQ_RCVD (passive side; its own values from
- * REP_SENT) on. */
+/** Fill them in. They are complete from REP_RCVD (active side) or REQ_RCVD (passive side) on; the
+ * passive side's own values from REP_SENT on. */
 void cm_conn_agreed(const struct cm_conn *conn, struct cm_agreed *agreed);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How librdmacm.so.1 reaches the connection manager in libibverbs.so.1: one table of functions of
- * one symbol, uroce_private_cm@UROCE_PRIVATE. Both libraries come from one build; the version is
- * for who mixes them nevertheless.
+ * The interface between librdmacm.so.1 and the connection manager in libibverbs.so.1: one table of
+ * functions, exported as uroce_private_cm@UROCE_PRIVATE. Both libraries come from one build; the
+ * version detects a mixture of two builds.
  *
- * Each function is the one of its name, in cm/agent.h, cm/cm.h and queue/channel.h.
+ * Each function is the one of the same name in cm/agent.h, cm/cm.h or queue/channel.h.
  */
 #ifndef CM_PRIVATE_H
 #define CM_PRIVATE_H
@@ -17,8 +17,8 @@
 #define CM_PRIVATE_VERSION 1
 
 struct cm_private {
-	/* The agent of a context's device. 0, -ENODEV where the context is a parent process's or
-	 * closed, or as agent_get. MT-safe. */
+	/* Return the agent of a context's device. 0, -ENODEV if the context is a parent process's
+	 * or is closed, or the error of agent_get. MT-safe. */
 	int (*agent_of)(struct ibv_context *context, const struct agent_notify *notify,
 			struct agent **agent);
 	struct cm *(*agent_enter)(struct agent *agent, uint64_t *now_ns);
@@ -63,7 +63,7 @@ struct cm_private {
 	uint32_t (*channel_forget)(struct channel *channel, struct channel_source *source);
 };
 
-/** The table, or NULL where the library has another version. MT-safe. */
+/** Return the table, or NULL if the library has another version. MT-safe. */
 const struct cm_private *uroce_private_cm(uint32_t version);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* States of a connection (IBTA 12.9, 12.11) and the one table of their transitions. */
+/* States of a connection (IBTA 12.9, 12.11) and the table of all their transitions. */
 #ifndef CM_STATE_H
 #define CM_STATE_H
 
@@ -110,23 +110,23 @@ enum cm_timer {
 	CM_TIMER_LINGER, /* while the peer may repeat what was answered */
 };
 
-/* Not a message: the one that was sent last goes out once more. */
+/* Not a message: repeat the message that was sent last. */
 #define CM_SEND_AGAIN 1
 
-/* The effect of an input in a state. All zero: the message is dropped, the call is refused. */
+/* The effect of an input in a state. All zero: the message is dropped, or the call fails. */
 struct cm_transition {
 	bool defined;
 	uint8_t next;	/* enum cm_state */
 	uint8_t send;	/* enum cm_message, CM_SEND_AGAIN, or 0 */
-	uint8_t reason; /* of a REJ, unless the caller names another one */
+	uint8_t reason; /* reason of a REJ, unless the caller gives one */
 	uint8_t timer;	/* enum cm_timer */
 	uint8_t event;	/* enum cm_event_type */
 };
 
-/** The row for a state and an input. MT-safe. */
+/** Return the row of a state and an input. MT-safe. */
 const struct cm_transition *cm_transition(enum cm_state state, enum cm_input input);
 
-/** Names as in the lists above. MT-safe. */
+/** Return names as in the lists above. MT-safe. */
 const char *cm_state_name(enum cm_state state);
 const char *cm_input_name(enum cm_input input);
 const char *cm_event_name(enum cm_event_type event);
