@@ -55,7 +55,7 @@ bool address_is_any(const struct sockaddr *address)
 	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
-/* 127.0.0.0/8 as well in the form that IPv6 has for it. */
+/* Return true for ::1 and 127.0.0.0/8, the latter also in its IPv6 form. */
 bool address_is_loopback(const struct sockaddr *address)
 {
 	uint8_t gid[GID_LEN];
@@ -67,7 +67,7 @@ bool address_is_loopback(const struct sockaddr *address)
 	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
-/* At the same place in both families. */
+/* Return the port, which is at the same offset in both families. */
 __be16 address_port(const struct sockaddr *address)
 {
 	return address_len(address) > 0 ? ((const struct sockaddr_in *)address)->sin_port : 0;

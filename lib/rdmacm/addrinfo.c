@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names to addresses, for rdma_create_ep and rdma_resolve_addr. */
+/* Resolution of names to addresses, for rdma_create_ep and rdma_resolve_addr. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ static int set_types(struct rdma_addrinfo *info, const struct rdma_addrinfo *hin
 {
 	info->ai_port_space = hints ? hints->ai_port_space : 0;
 	info->ai_qp_type = hints ? hints->ai_qp_type : 0;
-	/* The port space and the type each tell the other. With neither it is a connection. */
+	/* Derive the port space from the type, or the reverse. Without either it is a
+	 * connection. */
 	if (info->ai_port_space == 0)
 		info->ai_port_space = info->ai_qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
 	if (info->ai_qp_type == 0)
@@ -76,7 +77,7 @@ static struct addrinfo hints_of(const struct rdma_addrinfo *hints)
 	};
 }
 
-/* Ask getaddrinfo(3), and give its answer as rdma_getaddrinfo(3) says. */
+/* Call getaddrinfo(3), and return its answer in the form of rdma_getaddrinfo(3). */
 static int resolve(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		   struct rdma_addrinfo *info)
 {
@@ -91,7 +92,7 @@ static int resolve(const char *node, const char *service, const struct rdma_addr
 	return rc == 0 ? 0 : EAI_MEMORY;
 }
 
-/* Without a name there is an address in the hints: of ours, or of the peer. */
+/* Without a name, use the addresses in the hints: ours, or the peer's. */
 static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *info)
 {
 	const bool passive = hints->ai_flags & RAI_PASSIVE;

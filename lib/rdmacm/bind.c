@@ -4,7 +4,7 @@
 
 #include "id.h"
 
-#define CHOICES 16 /* ports that are tried where devices have different ones free */
+#define CHOICES 16 /* ports that are tried if different ports are free on several devices */
 
 void bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
 	      const struct device_gid *sgid)
@@ -16,7 +16,8 @@ void bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
 	id->public.route.addr.addr.ibaddr.pkey = RTE_BE16(0xffff);
 }
 
-/* A host's own addresses may be none of any device: the first one that has an address serves. */
+/* Bind to loopback. No device may have the host's own addresses, so use the first device that has
+ * an address. */
 static int bind_loopback(struct cm_id *id, const struct sockaddr *address)
 {
 	const uint8_t version = address->sa_family == AF_INET ? 4 : 6;
@@ -81,7 +82,8 @@ static struct cm_port_claim claim_of(const struct cm_id *id, const struct sockad
 	return claim;
 }
 
-/* Devices of one process, or of one arbiter, have their ports in common. */
+/* Return true if the id has a claim there: devices of one process, or of one arbiter, share their
+ * ports. */
 static bool has_claim(const struct cm_id *id, const struct cm_ports_ops *ops, const void *user)
 {
 	for (size_t i = 0; i < id->claim_count; i++) {
@@ -124,7 +126,7 @@ static int claim_at_all(struct cm_id *id, struct cm_port_claim *claim)
 	return rc;
 }
 
-/* The same port at every device. */
+/* Claim the same port on every device. */
 static int claim_port(struct cm_id *id, struct cm_port_claim *claim)
 {
 	const bool chooses = claim->port == 0;

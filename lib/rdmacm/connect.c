@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connecting, accepting, and the end of a connection. */
+/* Connecting, accepting, and disconnecting. */
 #include <string.h>
 
 #include "id.h"
 
-#define RETRIES_MAX	 7  /* what a REQ and a queue pair have room for */
+#define RETRIES_MAX	 7  /* largest value in a REQ and in a queue pair */
 #define RESPONSE_TIMEOUT 20 /* Linux's values, as the next one */
 #define CM_RETRIES	 15
 #define EXTENDED_XRC	 1
 
-/* The program's parameters of a connection, or the defaults where it gives none. */
+/* The program's parameters of a connection, or defaults. */
 struct terms {
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
@@ -27,7 +27,7 @@ static uint8_t device_depth(int value)
 	return (uint8_t)RTE_MIN(value, RDMA_MAX_RESP_RES - 1);
 }
 
-/* Limits of the device, and of what the peer has asked for. */
+/* Limit a value to the device's limit and to what the peer has asked for. */
 static uint8_t limit(uint8_t wanted, int device, uint8_t peer)
 {
 	return wanted == RDMA_MAX_RESP_RES ? RTE_MIN(device_depth(device), peer) : wanted;
@@ -175,7 +175,7 @@ static int connect_id(struct cm_id *id, const struct rdma_conn_param *param)
 	if (id->state != ID_ROUTE_RESOLVED)
 		return -EINVAL;
 	rc = make_terms(id, param, &terms);
-	/* A datagram's peer wants no queue pair of ours. */
+	/* The peer of a datagram service needs no queue pair of ours. */
 	if (rc != 0 && !id_is_datagram(id))
 		return rc;
 	if (!terms.private_data && id->ep_data) {
@@ -238,7 +238,7 @@ static int answer(struct cm_id *id, const struct terms *terms)
 	return rc;
 }
 
-/* The queue pair takes requests before the peer learns that it may send some. */
+/* Make the queue pair ready to receive requests before the peer learns that it may send some. */
 static int make_ready(struct cm_id *id, const struct terms *terms)
 {
 	int rc;
@@ -257,7 +257,7 @@ static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 	if (!id_move(id, ID_REQUESTED, ID_CONNECTING))
 		return -EINVAL;
 	rc = make_terms(id, param, &terms);
-	/* Neither side gets more than the other one has. */
+	/* Neither side may use more than the other side has. */
 	if (rc == 0 && !id_is_datagram(id)) {
 		terms.responder_resources =
 			RTE_MIN(terms.responder_resources, id->responder_resources);
@@ -370,7 +370,7 @@ int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	return id_result(notify(cm_id_of(id), event));
 }
 
-/* A connection that is over already is no error, since either side may be first. */
+/* Disconnect. A connection that is already over is no error, because either side may be first. */
 static int disconnect(struct cm_id *id)
 {
 	const struct cm_private *calls = cm_calls();

@@ -8,14 +8,14 @@
 #include "id.h"
 
 static struct {
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all below */
 	struct cm_device *list[ID_DEVICES_MAX];
 	int count;
-	bool watches; /* fork() */
+	bool watches; /* the fork handler is installed */
 	bool warned;
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Another libibverbs.so.1 has no such symbol. */
+/* Return the table, or NULL: another libibverbs.so.1 does not have this symbol. */
 #pragma weak uroce_private_cm
 
 const struct cm_private *cm_calls(void)
@@ -51,7 +51,7 @@ static int open_device(struct ibv_device *ibv, struct cm_device **out)
 	return rc;
 }
 
-/* The child's devices are others; of the parent's nothing works here. */
+/* Forget the devices in a child: it has others, and the parent's do not work here. */
 static void forget(void)
 {
 	devices.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -127,7 +127,7 @@ struct ibv_pd *device_get_pd(struct cm_device *device)
 void device_put_pd(struct cm_device *device)
 {
 	pthread_mutex_lock(&device->lock);
-	/* A domain in which the program has objects stays. */
+	/* Keep a domain in which the program has objects. */
 	if (--device->pd_users == 0 && ibv_dealloc_pd(device->pd) == 0)
 		device->pd = NULL;
 	pthread_mutex_unlock(&device->lock);
@@ -183,7 +183,7 @@ struct ibv_context **rdma_get_devices(int *num_devices)
 	return contexts;
 }
 
-/* The devices stay open: ids may be bound to them. */
+/* Free the list only. The devices stay open, because ids may be bound to them. */
 void rdma_free_devices(struct ibv_context **list)
 {
 	free(list);

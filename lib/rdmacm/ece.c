@@ -2,7 +2,7 @@
 /* Enhanced connection establishment: options of vendors. Our queue pairs have none. */
 #include "id.h"
 
-/* An id with a queue pair leaves it to the queue pair. */
+/* Set options: an id that has a queue pair passes them to it. */
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id || id->qp || !ece || ece->vendor_id == 0 || ece->comp_mask != 0)
@@ -10,7 +10,7 @@ int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 	return id_result(-EOPNOTSUPP);
 }
 
-/* No peer's are taken from its messages, so a peer has none. */
+/* Return the peer's options: none, because we do not read them from its messages. */
 int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id || id->qp || !ece)

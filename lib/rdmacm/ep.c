@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints: an id with all that it needs, in one call. */
+/* Endpoints: one call makes an id with all that it needs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define TIMEOUT_MS 2000
 
-/* Keep in a listener what the ids of its requests will need. */
+/* Keep in a listener the attributes for the ids of its requests. */
 static int keep_attr(struct cm_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	id->ep_pd = pd;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events: their channels, and their way from who raises them to who acknowledges them.
+ * Events: their channels, and their path from the raising thread to acknowledgement.
  *
- * An event stays in its owner's list until it is acknowledged. `source.pending` tells whether a
- * reader has taken it out of the channel.
+ * An event stays in its owner's list until it is acknowledged. `source.pending` is 0 once a reader
+ * has taken it from the channel.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ const void *event_put_data(struct id_event *event, const void *data, uint8_t len
 	return event->private_data;
 }
 
-/* Nobody has read it: what it tells of ends with it. */
+/* Drop an unread event, and what belongs to it. */
 static void drop(struct id_event *event)
 {
 	if (event->public.id != &event->owner->public)
@@ -94,7 +94,7 @@ static void drop(struct id_event *event)
 	free(event);
 }
 
-/* The first event that no reader has taken, out of the channel and the list. */
+/* Take the first unread event from the channel and the list. */
 static struct id_event *take_unread_locked(struct cm_id *id)
 {
 	struct channel *queue = &channel_of(id->public.channel)->queue;
@@ -140,7 +140,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *public)
 	return 0;
 }
 
-/* The peer has accepted: where the id has a queue pair, it is made ready, and the RTU sent. */
+/* Process the peer's acceptance: if the id has a queue pair, make it ready and send the RTU. */
 static void take_response(struct rdma_cm_event *public)
 {
 	struct cm_id *id = cm_id_of(public->id);
@@ -173,7 +173,7 @@ static void take_join(struct id_event *event)
 	event->public.status = rc;
 }
 
-/* Do what has to be done in the program's thread before it gets the event. */
+/* Do what must be done in the program's thread before it gets the event. */
 static void take(struct id_event *event)
 {
 	switch (event->public.event) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of an id. */
+/* Creation and destruction of ids. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ void id_set_device(struct cm_id *id, struct cm_device *device)
 	id->public.port_num = 1;
 }
 
-/* From here on no agent knows the id. */
+/* Make all agents forget the id. */
 static void leave_agents(struct cm_id *id)
 {
 	const struct cm_private *calls = cm_calls();
@@ -104,7 +104,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 
 	if (!is_port_space(ps))
 		return id_result(-EINVAL);
-	/* Programs learn here whether there is RDMA at all. */
+	/* Start the devices: at this call programs learn if there are RDMA devices at all. */
 	rc = devices_get(&devices);
 	if (rc < 0)
 		return id_result(rc);
@@ -126,7 +126,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Have the events that nobody has read come out of another channel. */
+/* Move unread events to another channel. */
 static void move_unread_locked(struct cm_id *id, struct event_channel *from,
 			       struct event_channel *to)
 {
@@ -171,7 +171,7 @@ int rdma_migrate_id(struct rdma_cm_id *public, struct rdma_event_channel *channe
 	pthread_mutex_lock(&id->lock);
 	public->channel = channel;
 	move_unread_locked(id, channel_of(old), channel_of(channel));
-	/* The program may still use the old channel for those that it has. */
+	/* Wait: the program may still use the old channel for the events that it has read. */
 	while (has_read_event_locked(id))
 		pthread_cond_wait(&id->acked, &id->lock);
 	pthread_mutex_unlock(&id->lock);

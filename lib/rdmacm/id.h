@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The structs behind the pointers that librdmacm.so.1 hands out, and the functions that its files
- * offer each other, by file. Errors are -errno inside, and become -1 and errno at a call's last
- * line.
+ * The structs behind the pointers that librdmacm.so.1 returns, and the functions that its files
+ * share, by file. Internal errors are -errno; a call's last line converts them to -1 and errno.
  *
- * Locks, from the outside in: the engine's (agent_enter), id->lock, a channel's own. What the
- * engine tells us (notify.c) takes the second with the first held, so nobody enters an agent with
- * the second.
+ * Order of locks, the outermost first: the engine's (agent_enter), id->lock, a channel's own. The
+ * engine's reports (notify.c) take id->lock while the engine's is held, so no thread may enter an
+ * agent while it holds id->lock.
  */
 #ifndef RDMACM_ID_H
 #define RDMACM_ID_H
@@ -25,37 +24,37 @@
 #include "cm/private.h"
 #include "wire/gid.h"
 
-#define ID_DEVICES_MAX	16 /* of a process */
-#define ID_CONNECT_DATA 56 /* of the program's, in a REQ with the IP header */
+#define ID_DEVICES_MAX	16 /* devices of a process */
+#define ID_CONNECT_DATA 56 /* the program's private data in a REQ with the IP header */
 #define ID_SIDR_DATA	180
 
-/* What an id is doing, in the order of an active and of a passive side. */
+/* The state of an id: first the active side's in their order, then the passive side's. */
 enum id_state {
 	ID_IDLE,
 	ID_BOUND,
-	ID_RESOLVING, /* the peer's link address is looked for */
+	ID_RESOLVING, /* the peer's link address is being searched */
 	ID_ADDR_RESOLVED,
 	ID_ROUTE_RESOLVED,
-	ID_CONNECTING, /* a connection is there; what it does, it knows itself */
+	ID_CONNECTING, /* there is a connection, which has its own state */
 	ID_LISTENING,
-	ID_REQUESTED, /* a peer has asked, and the program has not answered */
+	ID_REQUESTED, /* a peer has requested, and the program has not answered */
 };
 
-/* A device that ids are bound to. Made once, and kept for the life of the process. */
+/* A device that ids are bound to. Created once, and kept until the process ends. */
 struct cm_device {
 	struct ibv_context *verbs;
 	struct agent *agent;
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
-	pthread_mutex_t lock; /* of what is below */
-	struct ibv_pd *pd;    /* of programs that bring none; NULL while nobody uses it */
+	pthread_mutex_t lock; /* protects what is below */
+	struct ibv_pd *pd;    /* for programs without their own; NULL while nobody uses it */
 	unsigned int pd_users;
-	struct ibv_xrcd *xrcd; /* the same for XRC domains */
+	struct ibv_xrcd *xrcd; /* an XRC domain, as pd */
 	unsigned int xrcd_users;
 };
 
 struct event_channel {
-	struct rdma_event_channel public; /* what the program has */
+	struct rdma_event_channel public; /* the part that the program has */
 	struct channel queue;
 };
 
@@ -67,22 +66,22 @@ LIST_HEAD(id_group_list, id_group);
 
 /* An event from its raising until it is acknowledged. */
 struct id_event {
-	struct rdma_cm_event public; /* what the program has */
+	struct rdma_cm_event public; /* the part that the program has */
 	struct channel_source source;
 	TAILQ_ENTRY(id_event) next;
-	struct cm_id *owner;	/* whose destruction waits for it */
-	struct id_group *group; /* of a multicast event */
+	struct cm_id *owner;	/* id whose destruction waits for the event */
+	struct id_group *group; /* group of a multicast event */
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
 
-/* A listener at one device: a wildcard has one at each. */
+/* A listener on one device: a wildcard listener has one on each device. */
 struct id_listener {
 	struct cm_id *id;
 	struct cm_device *device;
 	struct cm_listener *listener; /* NULL: none */
 };
 
-/* A port that is ours by who keeps a device's ports. */
+/* A port that the id has claimed. */
 struct id_claim {
 	const struct cm_ports_ops *ops;
 	void *user;
@@ -98,28 +97,28 @@ struct id_group {
 };
 
 struct cm_id {
-	struct rdma_cm_id public; /* what the program has */
-	bool sync;		  /* its channel is its own, and calls wait for their event */
+	struct rdma_cm_id public; /* the part that the program has */
+	bool sync; /* synchronous: it has its own channel, and calls wait for their event */
 	struct cm_device *device; /* NULL: not bound to one */
 
-	pthread_mutex_t lock; /* of: state, events, groups, and of public.channel */
-	pthread_cond_t acked; /* an event has left the list */
+	pthread_mutex_t lock; /* protects state, events, groups and public.channel */
+	pthread_cond_t acked; /* signalled when an event has left the list */
 	enum id_state state;
-	struct id_event_list events; /* raised and not acknowledged */
+	struct id_event_list events; /* events that are raised and not acknowledged */
 	struct id_group_list groups;
 
 	/* options */
 	bool reuse;
 	bool af_only;
 	uint8_t tos;
-	uint8_t ack_timeout; /* 0: by the path's */
+	uint8_t ack_timeout; /* 0: the path's */
 
 	struct id_claim claims[ID_DEVICES_MAX];
 	size_t claim_count;
 	bool is_loopback; /* bound to ::1 or 127.0.0.1 */
 
-	struct device_gid sgid; /* our address, once it is one of a device's */
-	int sgid_index;		/* less than 0: none */
+	struct device_gid sgid; /* our address, if it is a device's */
+	int sgid_index;		/* negative: none */
 	struct agent_query query;
 	struct gsi_address peer; /* complete from ID_ADDR_RESOLVED on */
 
@@ -127,14 +126,14 @@ struct cm_id {
 	struct cm_conn *conn;
 	struct id_listener listeners[ID_DEVICES_MAX];
 
-	/* Values that the peer allows, or that both agree on; RDMA_MAX_RESP_RES: as much as the
-	 * device has. */
+	/* Values that the peer allows, or that both sides agreed on; RDMA_MAX_RESP_RES: as many as
+	 * the device has. */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint32_t qkey;
-	uint32_t remote_qpn; /* of a datagram service */
+	uint32_t remote_qpn; /* queue pair of a datagram service */
 
-	/* rdma_create_ep: of ids that a listener makes, or of a connect without private data */
+	/* rdma_create_ep: for ids that a listener makes, or for a connect without private data */
 	struct ibv_pd *ep_pd;
 	struct ibv_qp_init_attr *ep_attr;
 	void *ep_data;
@@ -155,7 +154,7 @@ static inline struct event_channel *channel_of(struct rdma_event_channel *channe
 	return (struct event_channel *)channel;
 }
 
-/* End a call: 0, or -1 with errno. */
+/* Return the result of a call: 0, or -1 with errno. */
 static inline int id_result(int rc)
 {
 	if (rc >= 0)
@@ -171,32 +170,32 @@ static inline bool id_is_datagram(const struct cm_id *id)
 
 /* device.c */
 
-/** The table of our libibverbs.so.1, or NULL where another one is loaded. MT-safe. */
+/** Return the table of our libibverbs.so.1, or NULL if another one is loaded. MT-safe. */
 const struct cm_private *cm_calls(void);
 
-/** All devices, which are opened on the first call. MT-safe. Their number, or -errno. */
+/** Return all devices; the first call opens them. MT-safe. Their number, or -errno. */
 int devices_get(struct cm_device *const **devices);
 
 /** Tell all engines that the program is about to sleep. MT-safe. */
 void devices_wait(void);
 
-/** The protection domain of programs that bring none, and give it back. MT-safe. NULL: errno. */
+/** Get and put the protection domain for programs without their own. MT-safe. NULL: errno. */
 struct ibv_pd *device_get_pd(struct cm_device *device);
 void device_put_pd(struct cm_device *device);
 
-/** The same for the XRC domain. MT-safe. */
+/** Get and put the XRC domain for programs without their own. MT-safe. */
 struct ibv_xrcd *device_get_xrcd(struct cm_device *device);
 void device_put_xrcd(struct cm_device *device);
 
 /* address.c */
 
-/** The length of an address, or 0 where it is of no family that we have. MT-safe. */
+/** Return the length of an address, or 0 for an unsupported family. MT-safe. */
 socklen_t address_len(const struct sockaddr *address);
 
-/** The GID of an address; false for another family. MT-safe. */
+/** Convert an address to a GID; false for another family. MT-safe. */
 bool address_gid(const struct sockaddr *address, uint8_t gid[GID_LEN]);
 
-/** The address of a GID. MT-safe. */
+/** Convert a GID to an address. MT-safe. */
 void address_from_gid(const uint8_t gid[GID_LEN], __be16 port, struct sockaddr_storage *address);
 
 bool address_is_any(const struct sockaddr *address);
@@ -207,14 +206,14 @@ uint32_t address_scope(const struct sockaddr *address);
 
 /* id.c */
 
-/** Make an id. NULL: errno. */
+/** Create an id. NULL: errno. */
 struct cm_id *id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 			enum ibv_qp_type qp_type);
 
-/** End an id, which waits for what its owner has not acknowledged. */
+/** Destroy an id; waits until its events are acknowledged. */
 void id_destroy(struct cm_id *id);
 
-/** Go from one state to another; false, and nothing, where it is not in the first. MT-safe. */
+/** Change the state. Return false and do nothing if the id is not in state `from`. MT-safe. */
 bool id_move(struct cm_id *id, enum id_state from, enum id_state to);
 
 /** Bind an id to a device. */
@@ -225,16 +224,16 @@ void id_set_device(struct cm_id *id, struct cm_device *device);
 /** Bind an id in ID_IDLE. 0 or -errno. */
 int bind_address(struct cm_id *id, const struct sockaddr *address);
 
-/** Take an address of a device for the id's. */
+/** Set a device's address as the id's. */
 void bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
 	      const struct device_gid *sgid);
 
-/** Give back an id's ports. */
+/** Release an id's ports. */
 void bind_release(struct cm_id *id);
 
 /* resolve.c */
 
-/** Told by an agent: the address of a query is complete, or an error. */
+/** Called by an agent: the address of a query is complete, or the query has failed. */
 void resolve_finish(struct agent_query *query, int status);
 
 /** Fill in the route of an id whose peer is known. */
@@ -242,63 +241,64 @@ void resolve_fill_route(struct cm_id *id);
 
 /* event.c */
 
-/** An event for an id; NULL without memory. Its status and parameters are the caller's to fill in.
- */
+/** Create an event for an id; NULL if there is no memory. The caller fills in its status and
+ * parameters. */
 struct id_event *event_create(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
 			      int status);
 
-/** Give it to who reads the owner's channel. MT-safe; may be called with the engine's lock. */
+/** Pass the event to the readers of the owner's channel. MT-safe; may be called with the engine's
+ * lock. */
 void event_raise(struct id_event *event);
 
-/** Create and raise one without parameters. */
+/** Create and raise an event without parameters. */
 int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);
 
-/** Copy private data into an event, for its parameters to point at. */
+/** Copy private data into an event, for its parameters to point to. */
 const void *event_put_data(struct id_event *event, const void *data, uint8_t len);
 
-/** Drop what nobody has read, and wait until what was read is acknowledged. */
+/** Drop unread events, and wait until read ones are acknowledged. */
 void event_drain(struct cm_id *id);
 
-/** Wait for the event that ends a synchronous call; nothing for an asynchronous id. 0 or -errno. */
+/** Wait for the event that ends a synchronous call; does nothing for an asynchronous id. 0 or
+ * -errno. */
 int event_complete(struct cm_id *id);
 
 /* notify.c */
 
-/** Told by agents. */
+/** Functions that agents call. */
 extern const struct agent_notify notify_agent;
 
 /* listen.c */
 
-/** End an id's listeners; what nobody has accepted is rejected. */
+/** End an id's listeners; requests that nobody has accepted are rejected. */
 void listen_end(struct cm_id *id);
 
 /* connect.c */
 
-/** Answer a REP by an RTU, the queue pair being ready. 0 or -errno. */
+/** Answer a REP by an RTU; the queue pair is ready. 0 or -errno. */
 int connect_establish(struct cm_id *id);
 
-/** Refuse what the queue pair could not be made ready for. */
+/** Reject a REP because the queue pair could not be made ready. */
 void connect_refuse(struct cm_id *id);
 
 /* qp.c */
 
-/** Bring an id's queue pair into a state, by what both sides have agreed on. 0 or -errno. */
+/** Move an id's queue pair to a state, with the values that both sides agreed on. 0 or -errno. */
 int qp_to_rtr(struct cm_id *id, uint8_t responder_resources);
 int qp_to_rts(struct cm_id *id, uint8_t initiator_depth);
 void qp_to_error(struct cm_id *id);
 
-/** Make the completion queues of an id that it does not have; 0 entries: none wanted. 0 or -errno.
- */
+/** Create the completion queues that an id lacks; 0 entries: none wanted. 0 or -errno. */
 int qp_create_cqs(struct cm_id *id, uint32_t send_entries, uint32_t recv_entries);
 void qp_destroy_cqs(struct cm_id *id);
 
-/** The domain for an object of an id, its own where the program has none. NULL: errno. */
+/** Return the domain for an object of an id; our own if the program gives none. NULL: errno. */
 struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd);
 struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd);
 
 /* multicast.c */
 
-/** Attach the queue pair to the group that an event tells of. 0 or -errno. */
+/** Attach the queue pair to the group of an event. 0 or -errno. */
 int multicast_attach(struct cm_id *id, struct id_group *group);
 
 /** Detach the queue pair from all groups; the id stays a member. */

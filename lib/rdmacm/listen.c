@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listening, and a synchronous listener's requests. */
+/* Listening, and the requests of a synchronous listener. */
 #include <string.h>
 
 #include "id.h"
@@ -158,7 +158,7 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		}
 		return id_result(rc);
 	}
-	/* The program reads the request's private data there. */
+	/* Keep the event: the program reads the request's private data there. */
 	child->event = event;
 	*id = child;
 	return 0;

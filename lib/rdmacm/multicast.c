@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups of datagram ids. A group's GID is its IP address, as Linux has it for RoCEv2. */
+/* Multicast groups of datagram ids. A group's GID is its IP address, as with Linux on RoCEv2. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +89,7 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 	return id_result(id && addr ? join(cm_id_of(id), addr, context) : -EINVAL);
 }
 
-/* A queue pair that is not attached receives nothing, and a sender need not join. */
+/* Join a group. A queue pair that is not attached receives nothing, and a sender need not join. */
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
 			   void *context)
 {
@@ -142,7 +142,7 @@ void multicast_leave_all(struct cm_id *id)
 	}
 }
 
-/* An event of the group that the program has not acknowledged, or not even read. */
+/* Return true if there is an event of the group that the program has not acknowledged. */
 static bool is_told_locked(const struct cm_id *id, const struct id_group *group)
 {
 	const struct id_event *event;

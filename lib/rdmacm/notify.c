@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Make events of the program out of what an agent tells. Runs with the engine's lock held. */
+/* Converts an agent's reports into the program's events. Runs with the engine's lock held. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "id.h"
 
-/* Give the program the private data of a message. */
+/* Pass a message's private data to the program. */
 static void put_private(struct id_event *event, const struct cm_event *told,
 			const void **private_data, uint8_t *len)
 {
@@ -19,7 +19,7 @@ static void put_conn(struct id_event *event, const struct cm_event *told)
 
 	put_private(event, told, &conn->private_data, &conn->private_data_len);
 	if (told->mad.message == CM_REQ) {
-		/* As the other side sees them. */
+		/* Swap them: they are the values as the other side sees them. */
 		conn->responder_resources = told->mad.req.initiator_depth;
 		conn->initiator_depth = told->mad.req.responder_resources;
 		conn->flow_control = told->mad.req.flow_control;
@@ -54,7 +54,7 @@ static void put_datagram(struct id_event *event, struct cm_id *id, const struct 
 	memcpy(ud->ah_attr.grh.dgid.raw, id->peer.remote, GID_LEN);
 }
 
-/* Both addresses are in the request. */
+/* Take both addresses from the request. */
 static void take_addresses(struct cm_id *id, const struct cm_event *told, __be16 listen_port)
 {
 	struct rdma_addr *addr = &id->public.route.addr;
@@ -107,7 +107,7 @@ static struct id_event *request_event(const struct id_listener *slot, const stru
 	event = event_create(slot->id, id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	if (!event || !take_peer(id, slot, told)) {
 		free(event);
-		/* Without the agent, which has the connection still. */
+		/* Do not tell the agent, which still has the connection. */
 		id->device = NULL;
 		id_destroy(id);
 		return NULL;
@@ -129,14 +129,15 @@ static void tell_request(const struct cm_event *told, uint64_t now_ns)
 {
 	struct id_event *event = request_event(told->user, told);
 
-	/* The peer asks again, or is told that nobody accepts. */
+	/* If there is no memory, destroy the connection: the peer repeats its request, or learns
+	 * that nobody accepts. */
 	if (event)
 		event_raise(event);
 	else
 		cm_calls()->cm_conn_destroy(told->conn, now_ns);
 }
 
-/* Return the program's event for all events but requests. */
+/* Return the program's event for all events except requests. */
 static enum rdma_cm_event_type type_of(const struct cm_event *told)
 {
 	switch (told->type) {

@@ -41,7 +41,8 @@ static int set_ack_timeout(struct cm_id *id, const void *value, size_t len)
 	return 0;
 }
 
-/* It decides which port may be had, and so comes before the binding. */
+/* Set an option of binding. It must come before the binding, because it decides if a port is
+ * free. */
 static int set_binding(struct cm_id *id, const void *value, size_t len, bool *option)
 {
 	return id->state == ID_IDLE ? read_bool(value, len, option) : -EINVAL;
@@ -63,7 +64,7 @@ static int set_id_option(struct cm_id *id, int name, const void *value, size_t l
 	}
 }
 
-/* A path that the program knows already; on RoCE there is no other than ours. */
+/* Accept a path that the program gives; on RoCE our own is the only possible one. */
 static int set_path(struct cm_id *id, const void *value, size_t len)
 {
 	const struct ibv_path_data *data = value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue pair of an id, and its way through its states by what both sides have agreed on. */
+/* The queue pair of an id, and its state changes with the values that both sides agreed on. */
 #include <string.h>
 
 #include "id.h"
@@ -83,7 +83,7 @@ static int fill_rts(const struct cm_id *id, const struct cm_agreed *agreed,
 	return 0;
 }
 
-/* Return true, and what both sides have agreed on, where there is a connection. */
+/* Return true, and the agreed values, if there is a connection. */
 static bool agreed_of(struct cm_id *id, struct cm_agreed *agreed)
 {
 	const struct cm_private *calls = cm_calls();
@@ -140,7 +140,7 @@ int qp_to_rtr(struct cm_id *id, uint8_t responder_resources)
 	int mask;
 	int rc;
 
-	/* Once more INIT: what the peer may do is known only now. */
+	/* Set INIT once more: the peer's access rights are known only now. */
 	rc = modify(id, IBV_QPS_INIT);
 	if (rc == 0)
 		rc = fill(id, &attr, &mask);
@@ -172,7 +172,7 @@ void qp_to_error(struct cm_id *id)
 		(void)ibv_modify_qp(id->public.qp, &attr, IBV_QP_STATE);
 }
 
-/* Bring a new queue pair up: for a connection it stays in INIT until there is a peer; for datagrams
+/* Prepare a new queue pair. For a connection it stays in INIT until there is a peer; for datagrams
  * it can send at once. */
 static int prepare(struct cm_id *id)
 {
@@ -260,7 +260,7 @@ struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd)
 	return xrcd;
 }
 
-/* The receiving half of XRC: of a domain, and without queues. */
+/* Set the attributes of an XRC receiver: it has a domain and no queues. */
 static int fill_xrc_recv(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_xrcd *given = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? attr->xrcd : NULL;
@@ -270,7 +270,7 @@ static int fill_xrc_recv(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return attr->xrcd ? 0 : -errno;
 }
 
-/* Completion queues that the program has not brought are made. */
+/* Create the completion queues that the program has not given. */
 static int fill_queues(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *public = &id->public;
@@ -344,7 +344,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
 	if (!id || !qp_init_attr)
 		return id_result(-EINVAL);
-	/* The one is the beginning of the other. */
+	/* The smaller struct is the beginning of the larger one. */
 	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
 	attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
 	attr.pd = pd;

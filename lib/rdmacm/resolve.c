@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way to a peer: our address and device for it, its link address, and the route. */
+/* Resolution of a peer: our address and device for it, its link address, and the route. */
 #include <string.h>
 
 #include "id.h"
@@ -13,7 +13,7 @@ static bool is_bound_to_any(const struct cm_id *id)
 	return id->claim_count > 0 && id->sgid_index < 0;
 }
 
-/* The peer is this host. */
+/* Choose our address for a peer on this host. */
 static int choose_own(struct cm_id *id, uint8_t dgid[GID_LEN])
 {
 	struct cm_device *const *devices;
@@ -36,7 +36,7 @@ static int choose_own(struct cm_id *id, uint8_t dgid[GID_LEN])
 	return 0;
 }
 
-/* The first device with a way there. */
+/* Choose the first device that has a route to the peer. */
 static int choose_source(struct cm_id *id, const uint8_t dgid[GID_LEN], uint32_t scope)
 {
 	struct cm_device *const *devices;
@@ -57,7 +57,7 @@ static int choose_source(struct cm_id *id, const uint8_t dgid[GID_LEN], uint32_t
 	return rc;
 }
 
-/* Show the program both addresses. */
+/* Show both addresses to the program. */
 static void show_addresses(struct cm_id *id, bool own)
 {
 	struct rdma_addr *addr = &id->public.route.addr;
@@ -119,14 +119,14 @@ static void start(struct cm_id *id, int timeout_ms)
 					       timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000 : 0);
 	if (rc == 0 || rc == -EINPROGRESS)
 		show_addresses(id, own);
-	/* Another peer may be reached from another address. */
+	/* Choose again next time: another peer may be reached from another address. */
 	else if (chooses)
 		id->sgid_index = -1;
 	if (rc != -EINPROGRESS)
 		finish(id, rc);
 }
 
-/* An id that is bound to nothing gets a port of its own. */
+/* Give an unbound id a port of its own. */
 static int bind_first(struct cm_id *id, const struct sockaddr *src, const struct sockaddr *dst)
 {
 	struct sockaddr_storage any = {.ss_family = dst->sa_family};
@@ -165,7 +165,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 	return id_result(resolve_address(cm_id_of(id), src_addr, dst_addr, timeout_ms));
 }
 
-/* A time of the path: what an ACK timeout, as the program wants it, is made of. */
+/* Return the packet life time, from which an ACK timeout follows: the program's, or the default. */
 static uint8_t packet_life_time(const struct cm_id *id)
 {
 	return id->ack_timeout > 0 ? id->ack_timeout - 1 : PACKET_LIFE_TIME;
@@ -183,7 +183,7 @@ void resolve_fill_route(struct cm_id *id)
 		.reversible = 1,
 		.numb_path = 1,
 		.pkey = RTE_BE16(WIRE_PKEY_DEFAULT),
-		.mtu_selector = 2, /* exactly, as the next two */
+		.mtu_selector = 2, /* 2: exactly; also in the next two */
 		.mtu = (uint8_t)id->device->port.active_mtu,
 		.rate_selector = 2,
 		.rate = IBV_RATE_MAX,
@@ -194,7 +194,7 @@ void resolve_fill_route(struct cm_id *id)
 	route->num_paths = 1;
 }
 
-/* RoCE has no route to ask for: all is known. */
+/* Complete at once: RoCE has no route to ask for. */
 int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
 {
 	struct cm_id *id = cm_id_of(public);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rsockets, which are not there yet: each call fails as an unsupported one. */
+/* rsockets are not supported yet: each call fails. */
 #include <rdma/rsocket.h>
 
 #include "id.h"
@@ -10,7 +10,7 @@
 		errno = EOPNOTSUPP;  \
 		return (type)-1;     \
 	}
-/* Parameters that nobody looks at. */
+/* The parameters are ignored. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 UNSUPPORTED(int, rsocket, int domain, int type, int protocol)

@@ -4,8 +4,8 @@
 
 #include "id.h"
 
-/* An XRC queue is of a domain, and completes by itself. What the program names as NULL it leaves to
- * us. */
+/* Complete the attributes of an XRC queue, which has a domain and its own completion queue. Use our
+ * own objects for those that the program leaves NULL. */
 static int fill_xrc(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_xrcd *xrcd = attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD ? attr->xrcd : NULL;
