@@ -18,14 +18,14 @@ BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf li
 	librdmacm-dev libisal-dev libjson-c-dev libcmocka-dev"
 DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
-	iperf3 tcpdump tshark python3 python3-pyverbs"
+	iperf3 tcpdump tshark python3 python3-pyverbs tgt libiscsi-bin qemu-utils qemu-block-extra fio"
 PERF_PKGS="gnuplot-nox"
 INTEROP_PKGS="qemu-system-x86 cpio kmod"
 
 # The same where there is no dpkg to ask: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
-TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3"
+TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 tgtd iscsi-inq qemu-io fio"
 PERF_PARTS="gnuplot"
 INTEROP_PARTS="qemu-system-x86_64 cpio modprobe"
 

@@ -175,12 +175,11 @@ def add_summary(total, what, lines, status):
         total.fail(f"{what}: exit {status}")
 
 
-def programs(total):
-    """The program tests print their own summary last."""
-    runner = subprocess.Popen(["test/programs/run.py"], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, text=True)
+def programs(total, command):
+    """Program tests print their own summary last."""
+    runner = subprocess.Popen([command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
-        add_summary(total, "test/programs/run.py", runner.stdout, runner.wait)
+        add_summary(total, command, runner.stdout, runner.wait)
     finally:
         runner.terminate()  # where we were interrupted
 
@@ -220,7 +219,9 @@ def everything(total):
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
         companion = Process(["nice", "-n", "19", sys.executable, os.path.abspath(__file__), "--beside"], log.name)
         title("programs")
-        programs(total)
+        programs(total, "test/programs/run.py")
+        title("storage")
+        programs(total, "test/storage/run.py")
         companion.wait(BESIDE_SECONDS)
         companion.kill()
         add_summary(total, "what runs beside the programs", log, companion.poll)
