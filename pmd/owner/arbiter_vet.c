@@ -32,25 +32,56 @@ static bool is_own_address(const struct arbiter_mad *mad, const struct cm_mad *p
 	return memcmp(ip.src, mad->sgid, GID_LEN) == 0;
 }
 
-/*
- * Return true if the request that a message answers did not go to another process. All processes
- * have the same addresses, so the peer could not tell. One that is not remembered may be answered:
- * its id would have to be guessed.
- */
-static bool is_not_anothers(const struct arbiter *arbiter, const struct arbiter_sender *sender,
-			    const struct arbiter_mad *mad, uint32_t id, bool sidr, uint64_t now_ns)
+static const struct repeat *find_request(const struct arbiter *arbiter,
+					 const struct arbiter_mad *mad, uint32_t id, bool sidr)
 {
 	struct repeats_peer peer = {.vlan_id = mad->vlan_id, .id = id, .sidr = sidr};
-	const struct repeat *repeat;
 
 	memcpy(peer.gid, mad->dgid, GID_LEN);
-	repeat = repeats_find(&arbiter->repeats, &peer, now_ns);
-	return !repeat || (repeat->slot == sender->slot &&
-			   repeat->generation == arbiter->slots[sender->slot].generation);
+	return repeats_last(&arbiter->repeats, &peer);
+}
+
+static bool went_to(const struct repeat *repeat, const struct arbiter *arbiter,
+		    const struct arbiter_sender *sender)
+{
+	return repeat->slot == sender->slot &&
+	       repeat->generation == arbiter->slots[sender->slot].generation;
+}
+
+/*
+ * Return true if the request that a message answers went to its sender. All processes have the same
+ * addresses, so the peer could not tell who answers. A request that is not known may still be under
+ * way, to another process: its id can be guessed where the ids of a peer follow each other, as
+ * Linux's do.
+ */
+static bool is_own_answer(const struct arbiter *arbiter, const struct arbiter_sender *sender,
+			  const struct arbiter_mad *mad, uint32_t id, bool sidr)
+{
+	const struct repeat *repeat = find_request(arbiter, mad, id, sidr);
+
+	return repeat && went_to(repeat, arbiter, sender);
+}
+
+/* Check a REJ or MRA of the active side: the id that it names is no request's that went to another.
+ */
+static bool is_not_anothers(const struct arbiter *arbiter, const struct arbiter_sender *sender,
+			    const struct arbiter_mad *mad, uint32_t id)
+{
+	const struct repeat *repeat = find_request(arbiter, mad, id, false);
+
+	return !repeat || went_to(repeat, arbiter, sender);
+}
+
+/* Check a REJ or MRA, which either side sends. */
+static bool may_interrupt(const struct arbiter *arbiter, const struct arbiter_sender *sender,
+			  const struct arbiter_mad *mad, uint32_t id, enum cm_about about)
+{
+	return about == CM_ABOUT_REQ ? is_own_answer(arbiter, sender, mad, id, false)
+				     : is_not_anothers(arbiter, sender, mad, id);
 }
 
 static bool may_send(const struct arbiter *arbiter, const struct arbiter_sender *sender,
-		     const struct arbiter_mad *mad, const struct cm_mad *parsed, uint64_t now_ns)
+		     const struct arbiter_mad *mad, const struct cm_mad *parsed)
 {
 	bool own_id = is_own_id(arbiter, sender, parsed->local_id);
 
@@ -63,20 +94,20 @@ static bool may_send(const struct arbiter *arbiter, const struct arbiter_sender 
 		return own_id && is_own_address(mad, parsed, parsed->sidr_req.service_id);
 	case CM_REP:
 		return own_id && is_own_qpn(sender, parsed->rep.qpn) &&
-		       is_not_anothers(arbiter, sender, mad, parsed->remote_id, false, now_ns);
+		       is_own_answer(arbiter, sender, mad, parsed->remote_id, false);
 	case CM_REJ:
 		/* A request is refused without an id of one's own, too. */
 		own_id |= parsed->local_id == 0 && parsed->rej.about == CM_ABOUT_REQ;
-		return own_id &&
-		       is_not_anothers(arbiter, sender, mad, parsed->remote_id, false, now_ns);
+		return own_id && may_interrupt(arbiter, sender, mad, parsed->remote_id,
+					       (enum cm_about)parsed->rej.about);
 	case CM_MRA:
-		return own_id &&
-		       is_not_anothers(arbiter, sender, mad, parsed->remote_id, false, now_ns);
+		return own_id && may_interrupt(arbiter, sender, mad, parsed->remote_id,
+					       (enum cm_about)parsed->mra.about);
 	case CM_SIDR_REP:
 		/* The id is the one of who asked. */
 		return (parsed->sidr_rep.status != CM_SIDR_VALID ||
 			is_own_qpn(sender, parsed->sidr_rep.qpn)) &&
-		       is_not_anothers(arbiter, sender, mad, parsed->local_id, true, now_ns);
+		       is_own_answer(arbiter, sender, mad, parsed->local_id, true);
 	case CM_RTU:
 	case CM_DREQ:
 	case CM_DREP:
@@ -90,10 +121,10 @@ static bool may_send(const struct arbiter *arbiter, const struct arbiter_sender 
 }
 
 bool arbiter_may_send(const struct arbiter *arbiter, const struct arbiter_sender *sender,
-		      const struct arbiter_mad *mad, uint64_t now_ns)
+		      const struct arbiter_mad *mad)
 {
 	struct cm_mad parsed;
 
 	return cm_mad_parse(mad->bytes, mad->len, &parsed) == CM_MAD_OK &&
-	       may_send(arbiter, sender, mad, &parsed, now_ns);
+	       may_send(arbiter, sender, mad, &parsed);
 }

@@ -187,7 +187,7 @@ bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *
 	if (!mads_read(frame, len, false, &read))
 		return false;
 	mad = mads_of(&read.packet, true);
-	return arbiter_may_send(server->arbiter, &sender, &mad, server->now_ns);
+	return arbiter_may_send(server->arbiter, &sender, &mad);
 }
 
 static int mads_claim(struct server *server, uint16_t number, struct share_claim *asked)

@@ -72,3 +72,8 @@ const struct repeat *repeats_find(const struct repeats *repeats, const struct re
 
 	return find(repeats->sets[key % REPEATS_SETS], key, now_ns);
 }
+
+const struct repeat *repeats_last(const struct repeats *repeats, const struct repeats_peer *peer)
+{
+	return repeats_find(repeats, peer, 0);
+}

@@ -22,6 +22,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 #define PORTS_MAX   16u
 #define PORT	    7000u
 #define QPNS	    0x4000u
+#define PEER_ID	    0x50u
 
 enum kind {
 	KIND_MAD, /* the bytes stand behind a good header; ids and service are made to fit */
@@ -167,6 +168,18 @@ static void route(const uint8_t *bytes, size_t len, bool local)
 	free(copy);
 }
 
+/* The peer's request went to the process that answers it. */
+static void check_asked(uint16_t slot, uint32_t id, bool sidr)
+{
+	struct repeats_peer asker = {.vlan_id = -1, .id = id, .sidr = sidr};
+	const struct repeat *repeat;
+
+	memcpy(asker.gid, peer, sizeof(peer));
+	repeat = repeats_last(&arbiter->repeats, &asker);
+	check(repeat && repeat->slot == slot &&
+	      repeat->generation == arbiter->slots[slot].generation);
+}
+
 static void vet(const struct record *record, const uint8_t *bytes)
 {
 	const uint16_t slot = record->slot % SLOTS;
@@ -175,7 +188,7 @@ static void vet(const struct record *record, const uint8_t *bytes)
 		.bytes = bytes, .len = MAD_LEN, .sgid = host, .dgid = peer, .vlan_id = -1};
 	struct cm_mad mad;
 
-	if (!arbiter_may_send(arbiter, &sender, &out, now_ns))
+	if (!arbiter_may_send(arbiter, &sender, &out))
 		return;
 	check(cm_mad_parse(bytes, MAD_LEN, &mad) == CM_MAD_OK);
 	messages[mad.message].sent++;
@@ -186,6 +199,9 @@ static void vet(const struct record *record, const uint8_t *bytes)
 		check(mad.req.qpn - QPNS < QPNS);
 	if (mad.message == CM_REP)
 		check(mad.rep.qpn - QPNS < QPNS);
+	if (mad.message == CM_REP || mad.message == CM_SIDR_REP)
+		check_asked(slot, mad.message == CM_REP ? mad.remote_id : mad.local_id,
+			    mad.message == CM_SIDR_REP);
 }
 
 static void play_mad(const struct record *record, const uint8_t *data, size_t len)
@@ -285,10 +301,11 @@ static void put(FILE *file, uint8_t kind, uint8_t what)
 static void put_mad(FILE *file, uint8_t kind, enum cm_message message)
 {
 	struct record record = {.kind = kind,
+				.flags = kind == KIND_VET && message == CM_SIDR_REP ? KEEP_IDS : 0,
 				.what = (uint8_t)(message - CM_FIRST_MESSAGE),
 				.at = 1,
 				.len = MAD_LEN - sizeof(struct mad_header)};
-	struct cm_mad mad = {.message = message, .local_id = 0x50, .remote_id = 0x51};
+	struct cm_mad mad = {.message = message, .local_id = PEER_ID, .remote_id = PEER_ID};
 	uint8_t bytes[MAD_LEN];
 
 	if (message == CM_REQ)
@@ -307,7 +324,8 @@ static void put_mad(FILE *file, uint8_t kind, enum cm_message message)
 	fwrite(bytes + sizeof(struct mad_header), record.len, 1, file);
 }
 
-/* Each message while nobody is there, to a process that listens, and from it. */
+/* Each message while nobody is there, to a process that listens, and from it, in answer to
+ * requests. */
 static void write_all(void)
 {
 	for (int message = CM_FIRST_MESSAGE; message <= CM_LAST_MESSAGE; message++) {
@@ -322,6 +340,8 @@ static void write_all(void)
 		put(file, KIND_CLAIM, 1);
 		put(file, KIND_LISTEN, 1);
 		put_mad(file, KIND_MAD, (enum cm_message)message);
+		put_mad(file, KIND_MAD, CM_REQ);
+		put_mad(file, KIND_MAD, CM_SIDR_REQ);
 		put_mad(file, KIND_VET, (enum cm_message)message);
 		put(file, KIND_RELEASE, 0);
 		put_mad(file, KIND_MAD, (enum cm_message)message);

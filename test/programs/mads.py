@@ -127,6 +127,7 @@ class Hostile:
             frame(me, req(me, me.id | 5, 5000, private=ip_header(strange, me.gid))),
             frame(me, rep(other | 5, 0x12345678, me.qpn)),
             frame(me, rep(me.id | 5, 0x12345678, me.qpn ^ 1 << 20)),
+            frame(me, rep(me.id | 5, 0x12345678, me.qpn)),   # to a request that it did not get
             frame(me, dreq(other | 5, 0x12345678, 77)),
             frame(me, mad(1, b"", method=GET)),
             frame(me, mad(1, b"", kind=0x04, method=GET)),

@@ -42,7 +42,7 @@ static bool may_bytes(const uint8_t *bytes, size_t len)
 	const struct arbiter_mad mad = {
 		.bytes = bytes, .len = len, .sgid = host, .dgid = peer, .vlan_id = -1};
 
-	return arbiter_may_send(arbiter, &alice, &mad, NOW);
+	return arbiter_may_send(arbiter, &alice, &mad);
 }
 
 static bool may(struct cm_mad mad)
@@ -138,19 +138,42 @@ TEST(may_send__no_answer_to_anothers_request)
 	struct cm_mad rej = mad_of(CM_REJ, 0, PEER_ID), mra = mad_of(CM_MRA, own_id, PEER_ID);
 
 	rej.rej.reason = CM_REJ_CONSUMER_DEFINED;
-	assert_true(may(rej));
 	ask(BOB, req_to(PORT, PEER_ID));
 	assert_false(may(rep(own_id, QPN)));
 	assert_false(may(rej));
 	assert_false(may(mra));
 	rej.local_id = own_id;
 	assert_false(may(rej));
-	/* One of another id. */
-	rej.remote_id++;
-	assert_true(may(rej));
+	rej.rej.about = CM_ABOUT_OTHER;
+	assert_false(may(rej));
 	/* The process after Bob is not Bob, and nobody's answer counts. */
 	arbiter_end(arbiter, BOB, NOW);
 	assert_false(may(rep(own_id, QPN)));
+}
+
+/* The ids of a Linux peer follow each other: who has had one can tell the next, and would answer a
+ * request to Bob while that is under way. */
+TEST(may_send__no_answer_before_a_request)
+{
+	struct cm_mad rej = mad_of(CM_REJ, 0, PEER_ID), mra = mad_of(CM_MRA, own_id, PEER_ID);
+	struct cm_mad sidr_rep = mad_of(CM_SIDR_REP, PEER_ID, 0);
+
+	sidr_rep.sidr_rep.qpn = QPN;
+	rej.rej.reason = CM_REJ_CONSUMER_DEFINED;
+	assert_false(may(rep(own_id, QPN)));
+	assert_false(may(rej));
+	assert_false(may(mra));
+	assert_false(may(sidr_rep));
+	rej.local_id = own_id;
+	assert_false(may(rej));
+	/* One of the same id, but of the other kind. */
+	ask(ALICE, sidr_req_to(PORT, PEER_ID));
+	assert_true(may(sidr_rep));
+	assert_false(may(rep(own_id, QPN)));
+	ask(ALICE, req_to(PORT, PEER_ID));
+	assert_true(may(rep(own_id, QPN)));
+	assert_true(may(rej));
+	assert_true(may(mra));
 }
 
 TEST(may_send__a_sidr_rep_with_a_queue_pair_of_its_own)
@@ -186,6 +209,8 @@ TEST(may_send__the_rest_with_its_own_id)
 			mad.dreq_qpn = OTHER_QPN; /* the peer's */
 		if (messages[i] == CM_REJ)
 			mad.rej.about = CM_ABOUT_REP;
+		if (messages[i] == CM_MRA)
+			mad.mra.about = CM_ABOUT_REP;
 		assert_true(may(mad));
 		mad.local_id = bobs_id;
 		assert_false(may(mad));

@@ -72,6 +72,8 @@ TEST(repeats_find__forgets)
 	repeats_note(repeats, &one, 9, 3, 11, 5);
 	assert_non_null(repeats_find(repeats, &one, 4 + REPEATS_NS));
 	assert_null(repeats_find(repeats, &one, 5 + REPEATS_NS));
+	/* An application may answer later than its peer asks. */
+	assert_non_null(repeats_last(repeats, &one));
 }
 
 /* However many come: the memory has its size, and the newest ones are in it. */

@@ -103,9 +103,9 @@ struct arbiter_sender {
 
 /**
  * Return true if a process may send a MAD of any content and length: a message of the connection
- * manager, with ids and queue pairs of its own, that answers no request that went to another.
+ * manager, with ids and queue pairs of its own, that answers no request but those that went to it.
  */
 bool arbiter_may_send(const struct arbiter *arbiter, const struct arbiter_sender *sender,
-		      const struct arbiter_mad *mad, uint64_t now_ns);
+		      const struct arbiter_mad *mad);
 
 #endif

@@ -46,8 +46,11 @@ int repeats_init(struct repeats *repeats);
 void repeats_note(struct repeats *repeats, const struct repeats_peer *peer, uint64_t tid,
 		  uint16_t slot, uint32_t generation, uint64_t now_ns);
 
-/** The newest request of a peer that is remembered, or NULL. */
+/** The newest request of a peer that may come again, or NULL. */
 const struct repeat *repeats_find(const struct repeats *repeats, const struct repeats_peer *peer,
 				  uint64_t now_ns);
+
+/** The newest request of a peer that is remembered, however old, or NULL. */
+const struct repeat *repeats_last(const struct repeats *repeats, const struct repeats_peer *peer);
 
 #endif
