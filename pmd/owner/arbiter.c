@@ -167,6 +167,18 @@ static uint16_t find_listener(const struct arbiter *arbiter, const struct arbite
 	return slot != ARBITER_NOBODY ? slot : find_at_loopback(arbiter, mad, service_id);
 }
 
+static void note_request(struct arbiter *arbiter, const struct repeats_peer *peer, uint64_t tid,
+			 uint16_t slot, uint64_t now_ns)
+{
+	const struct arbiter_slot *listener = &arbiter->slots[slot];
+	const struct repeat went = {.tid = tid,
+				    .user = listener->user,
+				    .generation = listener->generation,
+				    .slot = slot};
+
+	repeats_note(&arbiter->repeats, peer, &went, now_ns);
+}
+
 static uint16_t slot_of_request(struct arbiter *arbiter, const struct arbiter_mad *mad,
 				const struct cm_mad *parsed, uint64_t now_ns)
 {
@@ -182,8 +194,7 @@ static uint16_t slot_of_request(struct arbiter *arbiter, const struct arbiter_ma
 		return slot;
 	slot = find_listener(arbiter, mad, parsed);
 	if (slot != ARBITER_NOBODY)
-		repeats_note(&arbiter->repeats, &peer, parsed->tid, slot,
-			     arbiter->slots[slot].generation, now_ns);
+		note_request(arbiter, &peer, parsed->tid, slot, now_ns);
 	return slot;
 }
 

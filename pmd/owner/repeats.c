@@ -37,32 +37,56 @@ static const struct repeat *find(const struct repeat *set, uint64_t key, uint64_
 	return NULL;
 }
 
-/* The place of this peer, or else the one whose time is up first. */
-static struct repeat *place(struct repeat *set, uint64_t key)
+static uint32_t count_of(const struct repeat *set, user_t user)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < REPEATS_WAYS; i++)
+		count += set[i].user == user;
+	return count;
+}
+
+/* The oldest one of the user who has the most in a set that is full: no user has more than its part
+ * at others' cost, however many requests come to its processes. */
+static struct repeat *displaced(struct repeat *set)
 {
 	struct repeat *oldest = set;
+	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < REPEATS_WAYS; i++) {
-		if (set[i].key == key && set[i].until_ns != 0)
-			return &set[i];
-		if (set[i].until_ns < oldest->until_ns)
+		const uint32_t count = count_of(set, set[i].user);
+
+		if (count > most || (count == most && set[i].until_ns < oldest->until_ns)) {
+			most = count;
 			oldest = &set[i];
+		}
 	}
 	return oldest;
 }
 
-void repeats_note(struct repeats *repeats, const struct repeats_peer *peer, uint64_t tid,
-		  uint16_t slot, uint32_t generation, uint64_t now_ns)
+/* The place of this peer, or one that is free, or whose time is up. */
+static struct repeat *place(struct repeat *set, uint64_t key, uint64_t now_ns)
+{
+	struct repeat *free_one = NULL;
+
+	for (uint32_t i = 0; i < REPEATS_WAYS; i++) {
+		if (set[i].key == key && set[i].until_ns != 0)
+			return &set[i];
+		if (set[i].until_ns <= now_ns)
+			free_one = &set[i];
+	}
+	return free_one ? free_one : displaced(set);
+}
+
+void repeats_note(struct repeats *repeats, const struct repeats_peer *peer,
+		  const struct repeat *went, uint64_t now_ns)
 {
 	const uint64_t key = key_of(repeats, peer);
+	struct repeat *repeat = place(repeats->sets[key % REPEATS_SETS], key, now_ns);
 
-	*place(repeats->sets[key % REPEATS_SETS], key) = (struct repeat){
-		.key = key,
-		.tid = tid,
-		.until_ns = now_ns + REPEATS_NS,
-		.generation = generation,
-		.slot = slot,
-	};
+	*repeat = *went;
+	repeat->key = key;
+	repeat->until_ns = now_ns + REPEATS_NS;
 }
 
 const struct repeat *repeats_find(const struct repeats *repeats, const struct repeats_peer *peer,

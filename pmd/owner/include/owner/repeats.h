@@ -2,13 +2,15 @@
 /*
  * Which slot a peer's request went to. A request that comes again goes there, though its listener
  * has ended meanwhile; and who answers it is who got it. The memory has a fixed size: requests of
- * made-up peers displace each other, and older ones.
+ * made-up peers displace each other, and older ones to the same user's processes.
  */
 #ifndef OWNER_REPEATS_H
 #define OWNER_REPEATS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "share/user.h"
 
 #define REPEATS_SETS 8192u
 #define REPEATS_WAYS 8u
@@ -29,6 +31,7 @@ struct repeat {
 	uint64_t key;
 	uint64_t tid;
 	uint64_t until_ns; /* 0: free */
+	user_t user;	   /* of the slot's process */
 	uint32_t generation;
 	uint16_t slot;
 };
@@ -42,9 +45,9 @@ struct repeats {
 /** Empty. 0, or -EIO where there are no random numbers. `repeats` is all zero before. */
 int repeats_init(struct repeats *repeats);
 
-/** Note that a request has gone to a slot. */
-void repeats_note(struct repeats *repeats, const struct repeats_peer *peer, uint64_t tid,
-		  uint16_t slot, uint32_t generation, uint64_t now_ns);
+/** Note where a request has gone to; its key and time are set here. */
+void repeats_note(struct repeats *repeats, const struct repeats_peer *peer,
+		  const struct repeat *went, uint64_t now_ns);
 
 /** The newest request of a peer that may come again, or NULL. */
 const struct repeat *repeats_find(const struct repeats *repeats, const struct repeats_peer *peer,
