@@ -21,6 +21,7 @@ struct spaces_port {
 	LIST_ENTRY(spaces_port) by_port;
 	LIST_ENTRY(spaces_port) by_id;
 	LIST_ENTRY(spaces_port) by_slot;
+	LIST_ENTRY(spaces_port) by_service; /* of one that listens */
 	struct cm_port_claim claim;
 	uint32_t id;
 	uint16_t slot;
@@ -179,16 +180,20 @@ int spaces_claim(struct spaces *spaces, uint16_t slot, user_t user, struct cm_po
 int spaces_listen(struct spaces *spaces, uint16_t slot, uint32_t id)
 {
 	struct spaces_port *port = find_of_slot(spaces, slot, id), *other;
+	uint32_t bucket;
 
 	if (!port)
 		return -EINVAL;
-	LIST_FOREACH (other, &spaces->by_port[bucket_of_port(port->claim.space, port->claim.port)],
-		      by_port) {
+	bucket = bucket_of_port(port->claim.space, port->claim.port);
+	LIST_FOREACH (other, &spaces->by_port[bucket], by_port) {
 		if (other != port && cm_port_overlaps(&other->claim, &port->claim))
 			return -EADDRINUSE;
 	}
+	if (port->listens)
+		return 0;
 	port->claim.reuse = false;
 	port->listens = true;
+	LIST_INSERT_HEAD(&spaces->by_service[bucket], port, by_service);
 	return 0;
 }
 
@@ -197,6 +202,8 @@ static void remove_port(struct spaces *spaces, struct spaces_port *port)
 	LIST_REMOVE(port, by_port);
 	LIST_REMOVE(port, by_id);
 	LIST_REMOVE(port, by_slot);
+	if (port->listens)
+		LIST_REMOVE(port, by_service);
 	spaces->counts[port->slot]--;
 	spaces->count--;
 	spaces->isolated -= is_isolated(port->user);
@@ -223,7 +230,7 @@ void spaces_end(struct spaces *spaces, uint16_t slot)
 /* How narrowly a port is bound; the narrowest has a request. -1: it is not for this port. */
 static int narrowness(const struct spaces_port *port, const struct cm_port_claim *wanted)
 {
-	if (!port->listens || !cm_port_overlaps(&port->claim, wanted))
+	if (!cm_port_overlaps(&port->claim, wanted))
 		return -1;
 	return 2 * !port->claim.any_address + (port->claim.ip_version != 0);
 }
@@ -245,7 +252,8 @@ uint16_t spaces_find(const struct spaces *spaces, uint64_t service_id, const uin
 	if (service_id >> 32 != 0 || !is_space(wanted.space))
 		return SPACES_NONE;
 	memcpy(wanted.address, gid, GID_LEN);
-	LIST_FOREACH (port, &spaces->by_port[bucket_of_port(wanted.space, wanted.port)], by_port) {
+	LIST_FOREACH (port, &spaces->by_service[bucket_of_port(wanted.space, wanted.port)],
+		      by_service) {
 		const int narrow = narrowness(port, &wanted);
 
 		if (narrow > best) {

@@ -5,12 +5,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "owner/spaces.h"
 #include "test.h"
 #include "wire/gid.h"
 
 #define PORT  7174
+#define FINDS 10000u
 #define ALICE user_of_uid(1000)
 #define BOB   user_of_uid(1001)
 
@@ -317,4 +319,36 @@ TEST(spaces_claim__refuses_what_cannot_be)
 	claim = at(v6, PORT);
 	memset(claim.address, 0, sizeof(claim.address));
 	assert_int_equal(bound(0, claim), -EINVAL);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t find_ns(uint32_t times)
+{
+	const uint64_t begun_ns = cpu_ns();
+
+	for (uint32_t i = 0; i < times; i++)
+		assert_int_equal(listener(v4, -1), SPACES_NONE);
+	return cpu_ns() - begun_ns;
+}
+
+/* Each REQ looks for a listener, and an isolated process may send many. */
+TEST(spaces_find__costs_no_more_where_many_share_a_port)
+{
+	uint64_t alone_ns, shared_ns;
+
+	alone_ns = find_ns(FINDS);
+	for (uint32_t i = 0; i < SPACES_USER_MAX; i++)
+		assert_int_equal(bound_as(0, ALICE, reusing(any(0, PORT))), 0);
+	shared_ns = find_ns(FINDS);
+	print_message("%u lookups: %llu us, and %llu us beside %u claims of the port\n", FINDS,
+		      (unsigned long long)alone_ns / 1000, (unsigned long long)shared_ns / 1000,
+		      SPACES_USER_MAX);
+	assert_true(shared_ns < 20 * alone_ns + 1000000);
 }

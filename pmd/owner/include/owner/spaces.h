@@ -30,6 +30,8 @@ LIST_HEAD(spaces_list, spaces_port);
 /* One thread at a time. */
 struct spaces {
 	struct spaces_list by_port[SPACES_BUCKETS];
+	/* Those that listen: few of one port, however many are bound to it with REUSEADDR. */
+	struct spaces_list by_service[SPACES_BUCKETS];
 	struct spaces_list by_id[SPACES_BUCKETS];
 	struct spaces_list by_slot[SPACES_SLOTS];
 	uint32_t counts[SPACES_SLOTS];
