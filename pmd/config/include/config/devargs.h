@@ -16,6 +16,7 @@
 #define DEVARGS_TEXT_MAX 1024
 
 enum devargs_bus {
+	DEVARGS_NONE, /* there are no arguments: another process has the device */
 	DEVARGS_PCI,
 	DEVARGS_VDEV,
 	DEVARGS_OTHER, /* "bus:name": EAL's to understand */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/attach/attach.c: a process attaches to an owner, which the test plays. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "attach/attach.h"
+#include "net/link.h"
+#include "share/layout.h"
+#include "share/message.h"
+#include "test.h"
+
+#define BUFFERS	     4
+#define BUFFER_BYTES 2048
+
+static char dir[] = "/tmp/uroce-attach-XXXXXX";
+static char path[64];
+static int listen_fd, owner_fd; /* owner_fd: the owner's end of the process's socket */
+static int welcome_result;
+
+static int memory(size_t bytes)
+{
+	const int fd = memfd_create("test", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	return fd;
+}
+
+/* Let one process in; NULL where that failed. */
+static void *run_owner(void *arg)
+{
+	struct share_message message;
+	int *fds = arg;
+
+	owner_fd = accept(listen_fd, NULL, NULL);
+	while (message_receive(owner_fd, &message, NULL) == -EAGAIN)
+		;
+	message = (struct share_message){
+		.type = SHARE_WELCOME,
+		.version = SHARE_VERSION,
+		.result = welcome_result,
+		.welcome = {.buffers = BUFFERS,
+			    .buffer_bytes = BUFFER_BYTES,
+			    .buffer_stride = BUFFER_BYTES,
+			    .mtu_bytes = 1500,
+			    .ports = 1},
+	};
+	return message_send(owner_fd, &message, fds, welcome_result ? 0 : SHARE_FDS) == 0 ? arg
+											  : NULL;
+}
+
+static int setup(TEST_STATE)
+{
+	struct sockaddr_un address;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/owner", dir);
+	assert_int_equal(share_socket_path(path, 0, &address), 0);
+	listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return listen(listen_fd, 1);
+}
+
+static int teardown(TEST_STATE)
+{
+	close(listen_fd);
+	unlink(path);
+	rmdir(dir);
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+static int attach(struct link *link, struct share_facts *facts)
+{
+	int fds[SHARE_FDS] = {
+		[SHARE_FD_ARENA] = memory((size_t)BUFFERS * BUFFER_BYTES),
+		[SHARE_FD_PAGE] = memory(share_ring_offset(SHARE_RINGS)),
+		[SHARE_FD_OWNER] = eventfd(0, EFD_CLOEXEC),
+		[SHARE_FD_PROCESS] = eventfd(0, EFD_CLOEXEC),
+	};
+	const int report_fd = memory(1);
+	pthread_t owner;
+	void *served;
+	int rc;
+
+	memset(facts, 0, sizeof(*facts));
+	assert_int_equal(pthread_create(&owner, NULL, run_owner, fds), 0);
+	rc = share_attach(link, path, 0, report_fd, facts);
+	pthread_join(owner, &served);
+	assert_non_null(served);
+	close(report_fd);
+	close(owner_fd);
+	for (int i = 0; i < SHARE_FDS; i++)
+		close(fds[i]);
+	return rc;
+}
+
+/* The owner has waited for the link of its NIC. */
+TEST(share_attach__makes_a_port_that_is_no_device)
+{
+	struct share_facts facts;
+	static struct link link; /* it keeps what a process has until its end */
+
+	welcome_result = 0;
+	assert_int_equal(attach(&link, &facts), 0);
+	assert_int_equal(link.port.devargs.bus, DEVARGS_NONE);
+	assert_true(link.port.started);
+	assert_int_equal(link.port.mtu_bytes, 1500);
+}
+
+TEST(share_attach__tells_why_it_is_refused)
+{
+	struct share_facts facts;
+	static struct link link; /* it keeps what a process has until its end */
+
+	welcome_result = -ENOSPC;
+	assert_int_equal(attach(&link, &facts), -ENOSPC);
+}
