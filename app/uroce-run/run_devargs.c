@@ -24,6 +24,7 @@
 #include "pci_drivers.h"
 
 #define PCI_CLASS_NETWORK 0x02
+#define WIRE		  "net_memif"
 
 /* Kernel drivers that let DPDK have the device. */
 static const char *const sharing_drivers[] = {
@@ -158,6 +159,12 @@ struct argument_check {
 	size_t error_size;
 };
 
+/* DPDK's drivers take a second '=' for the end of another key; a memif wire is our own. */
+static bool is_understood(const char *device, const char *value)
+{
+	return strchr(value, '=') == NULL || strncmp(device, WIRE, strlen(WIRE)) == 0;
+}
+
 /* Drivers refuse what they do not know without saying what it is, or ignore it, and others with it.
  */
 static int argument_check(const char *key, const char *value, void *arg)
@@ -172,6 +179,12 @@ static int argument_check(const char *key, const char *value, void *arg)
 		snprintf(check->error, check->error_size,
 			 "port: %s takes no argument '%s'; it takes %s", check->name, key,
 			 check->params);
+		return -EINVAL;
+	}
+	if (value != NULL && !is_understood(check->name, value)) {
+		snprintf(check->error, check->error_size,
+			 "port: %s takes no value with '=' in it, as '%s=%s' has", check->name, key,
+			 value);
 		return -EINVAL;
 	}
 	if (value == NULL || value_fits(type, value))

@@ -22,8 +22,18 @@ static const char *skip_prefix(const char *text, const char *prefix)
 	return strncmp(text, prefix, len) == 0 ? text + len : NULL;
 }
 
-/* rte_kvargs leaves out items that are empty, and takes brackets that do not match: as a user's
- * text either is a mistake. */
+/* An item ends at a comma that is in no brackets, or at the end. */
+static const char *item_end(const char *item)
+{
+	int depth = 0;
+
+	for (; *item != '\0' && (*item != ',' || depth > 0); item++)
+		depth += (*item == '[') - (*item == ']');
+	return item;
+}
+
+/* rte_kvargs, by which drivers read them, leaves out items that are empty, and takes brackets that
+ * do not match: as a user's text either is a mistake. */
 static bool items_are_sound(const char *text)
 {
 	const char *item = text;
@@ -61,10 +71,12 @@ static bool read_pci(struct devargs *devargs)
 	return true;
 }
 
-static int take_any(const char *key, const char *value, void *arg)
+static int count_one(const char *key, const char *value, void *arg)
 {
-	(void)key, (void)value, (void)arg;
-	return 0;
+	unsigned int *count = arg;
+
+	(void)key, (void)value;
+	return ++*count > RTE_KVARGS_MAX;
 }
 
 int devargs_read(const char *text, struct devargs *devargs, char *error, size_t error_size)
@@ -72,6 +84,7 @@ int devargs_read(const char *text, struct devargs *devargs, char *error, size_t 
 	const char *vdev = skip_prefix(text, "vdev:"), *pci = skip_prefix(text, "pci:");
 	const char *rest = vdev ? vdev : pci ? pci : text;
 	const size_t len = strcspn(rest, ",");
+	unsigned int count = 0;
 
 	memset(devargs, 0, sizeof(*devargs));
 	devargs->bus = DEVARGS_VDEV;
@@ -91,8 +104,8 @@ int devargs_read(const char *text, struct devargs *devargs, char *error, size_t 
 	if (rest[len] == ',' && snprintf(devargs->args, sizeof(devargs->args), "%s",
 					 rest + len + 1) >= (int)sizeof(devargs->args))
 		return refuse(devargs->name, "has arguments that are too long", error, error_size);
-	/* It takes some 30. */
-	if (devargs_each(devargs, take_any, NULL) != 0)
+	/* For a driver. */
+	if (devargs_each(devargs, count_one, &count) != 0)
 		return refuse(devargs->name, "has too many arguments", error, error_size);
 	return 0;
 }
@@ -121,14 +134,23 @@ bool devargs_is(const struct devargs *devargs, const char *driver)
 int devargs_each(const struct devargs *devargs,
 		 int (*each)(const char *key, const char *value, void *arg), void *arg)
 {
-	struct rte_kvargs *args = rte_kvargs_parse(devargs->args, NULL);
+	char text[DEVARGS_TEXT_MAX];
+	char *item = text;
 	int rc = 0;
 
-	if (!args)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < args->count && rc == 0; i++)
-		rc = each(args->pairs[i].key, args->pairs[i].value, arg);
-	rte_kvargs_free(args);
+	memcpy(text, devargs->args, sizeof(text));
+	while (*item != '\0' && rc == 0) {
+		char *end = item + (item_end(item) - item);
+		char *next = *end == '\0' ? end : end + 1;
+		char *value;
+
+		*end = '\0';
+		value = strchr(item, '=');
+		if (value)
+			*value++ = '\0';
+		rc = each(item, value, arg);
+		item = next;
+	}
 	return rc;
 }
 

@@ -152,6 +152,7 @@ TEST(devargs_check__arguments_that_a_driver_refuses)
 		{"net_vhost0", "net_vhost0 needs iface=PATH"},
 		{"net_vhost0,iface=/run/x,client=yes", "not 'client=yes'"},
 		{"net_virtio_user0,mac=02:00:00:00:00:01", "net_virtio_user0 needs path=PATH"},
+		{"net_vhost0,iface=/run/a=b", "net_vhost0 takes no value with '=' in it"},
 	};
 	static const char *const good[] = {
 		"net_null0,size=0x40,copy=0,no-rx=1",
@@ -160,6 +161,7 @@ TEST(devargs_check__arguments_that_a_driver_refuses)
 		"net_bonding0,slave=[a,b],mode=1",
 		"net_failsafe0,dev(net_null0),mac=02:00:00:00:00:01",
 		"net_ring0",
+		"net_memif0,socket=/run/a=b.sock,secret=aGk=",
 	};
 	char error[512] = "";
 

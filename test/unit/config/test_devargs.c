@@ -113,6 +113,25 @@ TEST(devargs_get__does_not_cut_a_value)
 	assert_false(devargs_get(&d, "secret", value, sizeof(value)));
 }
 
+/* Of a file's name, or of a secret. */
+TEST(devargs_get__takes_a_value_to_its_end)
+{
+	char value[32];
+
+	assert_int_equal(
+		devargs_parse("net_memif0,socket=/run/a=b.sock,secret=aGk==,role=server,x==", &d),
+		0);
+	assert_true(devargs_get(&d, "socket", value, sizeof(value)));
+	assert_string_equal(value, "/run/a=b.sock");
+	assert_true(devargs_get(&d, "secret", value, sizeof(value)));
+	assert_string_equal(value, "aGk==");
+	assert_true(devargs_get(&d, "role", value, sizeof(value)));
+	assert_string_equal(value, "server");
+	assert_true(devargs_get(&d, "x", value, sizeof(value)));
+	assert_string_equal(value, "=");
+	assert_false(devargs_get(&d, "/run/a", value, sizeof(value)));
+}
+
 static int count_one(const char *key, const char *value, void *arg)
 {
 	unsigned int *count = arg;

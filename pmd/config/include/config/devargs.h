@@ -2,9 +2,11 @@
 /*
  * DPDK device arguments as users write them: "net_memif0,role=server", "0000:00:04.0,key=value".
  *
- * The arguments are taken apart by rte_kvargs, so lists in brackets are here what they are in a
- * driver. The device's name is not left to rte_devargs_parse, which knows the names of loaded
- * drivers only: they are loaded when EAL starts, which is later, and in uroce-run never.
+ * The arguments are taken apart as rte_kvargs does it in drivers, with their lists in brackets; but
+ * a value goes on to its end where rte_kvargs would take a second '=' for the end of another key: a
+ * wire's socket and secret may have one. The device's name is not left to rte_devargs_parse, which
+ * knows the names of loaded drivers only: they are loaded when EAL starts, which is later, and in
+ * uroce-run never.
  */
 #ifndef CONFIG_DEVARGS_H
 #define CONFIG_DEVARGS_H
@@ -45,7 +47,7 @@ bool devargs_is(const struct devargs *devargs, const char *driver);
  * @param each
  *   Its `value` is NULL where the argument has none.
  * @return
- *   What `each` returned last, or -ENOMEM.
+ *   What `each` returned last.
  */
 int devargs_each(const struct devargs *devargs,
 		 int (*each)(const char *key, const char *value, void *arg), void *arg);
