@@ -56,7 +56,7 @@ static void fill_req(const struct cm_conn *conn, const struct cm_connect_attr *a
 		.local_response_timeout = attr->response_timeout,
 		.transport = attr->transport,
 		.flow_control = attr->flow_control,
-		.psn = conn->agreed.sq_psn,
+		.psn = conn->agreed.rq_psn,
 		.retry_count = attr->retry_count,
 		.pkey = WIRE_PKEY_DEFAULT,
 		.mtu = attr->mtu,
@@ -156,7 +156,7 @@ int cm_accept(struct cm_conn *conn, const struct cm_accept_attr *attr, uint64_t 
 	const struct cm_mad say = {
 		.rep = {.qkey = attr->qkey,
 			.qpn = attr->qpn,
-			.psn = conn->agreed.sq_psn,
+			.psn = conn->agreed.rq_psn,
 			.responder_resources = resources,
 			.initiator_depth = depth,
 			.target_ack_delay = conn->cm->config.ack_delay,

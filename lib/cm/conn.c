@@ -24,7 +24,7 @@ static uint32_t hash_peer(const struct cm *cm, const struct gsi_address *peer, u
 	return rte_jhash_32b(words, RTE_DIM(words), cm->hash_seed) & (CM_BUCKETS - 1);
 }
 
-/* Draw a new connection's id, TID and PSN. */
+/* Draw a new connection's id, TID and PSN: the one with which our peer begins. */
 static bool draw(struct cm_conn *conn)
 {
 	const struct cm *cm = conn->cm;
@@ -38,7 +38,7 @@ static bool draw(struct cm_conn *conn)
 		if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 			return false;
 		conn->tid = random.tid;
-		conn->agreed.sq_psn = psn_make(random.psn);
+		conn->agreed.rq_psn = psn_make(random.psn);
 		conn->local_id = (random.id & ~cm->config.id_mask) | cm->config.id_value;
 		if (conn->local_id != 0 && !conn_find_local(cm, conn->local_id))
 			return true;

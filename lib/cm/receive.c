@@ -134,7 +134,7 @@ static void take_rep(struct cm_conn *conn, const struct cm_mad *mad)
 	agreed->remote_qpn = rep->qpn;
 	agreed->remote_qkey = rep->qkey;
 	agreed->remote_srq = rep->srq;
-	agreed->rq_psn = rep->psn;
+	agreed->sq_psn = rep->psn;
 	agreed->max_rd_atomic = RTE_MIN(agreed->max_rd_atomic, rep->responder_resources);
 	agreed->max_dest_rd_atomic = RTE_MIN(agreed->max_dest_rd_atomic, rep->initiator_depth);
 	agreed->rnr_retry_count = rep->rnr_retry_count;

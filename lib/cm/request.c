@@ -189,7 +189,7 @@ static void take_req(struct cm_conn *conn, const struct cm_req *req)
 	conn->agreed.remote_qpn = req->qpn;
 	conn->agreed.remote_qkey = req->qkey;
 	conn->agreed.remote_srq = req->srq;
-	conn->agreed.rq_psn = req->psn;
+	conn->agreed.sq_psn = req->psn;
 	conn->agreed.max_rd_atomic = req->responder_resources;
 	conn->agreed.max_dest_rd_atomic = req->initiator_depth;
 	conn->agreed.ack_timeout = ack_timeout;

@@ -167,7 +167,7 @@ TEST(accept__rep_is_cut_to_what_was_asked_for)
 	assert_int_equal(agreed.max_dest_rd_atomic, 8);
 	assert_int_equal(agreed.max_rd_atomic, 4);
 	assert_int_equal(agreed.local_qpn, RIG_OUR_QPN);
-	assert_int_equal(agreed.sq_psn.v, mad.rep.psn.v);
+	assert_int_equal(agreed.rq_psn.v, mad.rep.psn.v);
 	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(RIG_TIME));
 }
 

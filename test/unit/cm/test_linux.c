@@ -51,6 +51,23 @@ static struct cm_mad load(const char *capture, enum cm_message message)
 	return mad;
 }
 
+/* The PSN of the first request of an rping to who has sent the message that was loaded. */
+static struct psn first_request_psn(void)
+{
+	struct pcap_frame frame;
+	struct packet packet;
+	struct pcap pcap;
+
+	assert_int_equal(pcap_open(&pcap, TEST_DATA "/wire/cm_rping.pcap"), 0);
+	do {
+		assert_int_equal(pcap_next(&pcap, &frame), 1);
+		assert_int_equal(packet_parse(frame.data, frame.len, false, &packet), PACKET_OK);
+	} while (packet.dest_qpn == GSI_QPN || packet.opcode == OPCODE_ACKNOWLEDGE ||
+		 memcmp(packet.dgid, from.remote, sizeof(from.remote)) != 0);
+	pcap_close(&pcap);
+	return packet.psn;
+}
+
 static void listen_ip(uint64_t service_id, bool datagrams)
 {
 	const struct cm_listen_attr attr = {.service_id = service_id,
@@ -169,4 +186,30 @@ TEST(linux_connection__from_rep_to_drep)
 	rig_receive(&rig, &mad);
 	rig_event(&rig, CM_EVENT_DISCONNECTED);
 	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_TIMEWAIT);
+}
+
+/* Each side begins to send with the PSN that the other has named, not with its own. */
+TEST(linux_req__names_the_psn_of_our_first_request)
+{
+	const struct cm_mad req = load("cm_rping", CM_REQ);
+	struct cm_agreed agreed;
+
+	listen_ip(req.req.service_id, false);
+	cm_receive(rig.cm, bytes, sizeof(bytes), &from, rig.now_ns);
+	rig_event(&rig, CM_EVENT_REQ);
+	cm_conn_agreed(rig.event.conn, &agreed);
+	assert_int_equal(agreed.sq_psn.v, first_request_psn().v);
+}
+
+TEST(linux_rep__names_the_psn_of_our_first_request)
+{
+	struct cm_mad rep = load("cm_rping", CM_REP);
+	struct cm_agreed agreed;
+
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	rep.remote_id = rig.our_id;
+	rig_receive(&rig, &rep);
+	rig_event(&rig, CM_EVENT_REP);
+	cm_conn_agreed(rig.conn, &agreed);
+	assert_int_equal(agreed.sq_psn.v, first_request_psn().v);
 }

@@ -197,7 +197,7 @@ TEST(receive__rep_is_agreed_on)
 	cm_conn_agreed(rig.conn, &agreed);
 	assert_int_equal(agreed.local_qpn, RIG_OUR_QPN);
 	assert_int_equal(agreed.remote_qpn, RIG_PEER_QPN);
-	assert_int_equal(agreed.rq_psn.v, 0xfedcba);
+	assert_int_equal(agreed.sq_psn.v, 0xfedcba);
 	/* The REP's values, 3 and 2, are below those that we have asked for, 8 and 4. */
 	assert_int_equal(agreed.max_rd_atomic, 3);
 	assert_int_equal(agreed.max_dest_rd_atomic, 2);

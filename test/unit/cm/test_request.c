@@ -38,7 +38,7 @@ TEST(request__tells_all_to_the_caller)
 	assert_int_equal(rig.event.mad.req.responder_resources, 4);
 	cm_conn_agreed(rig.event.conn, &agreed);
 	assert_int_equal(agreed.remote_qpn, RIG_PEER_QPN);
-	assert_int_equal(agreed.rq_psn.v, 0xabcdef);
+	assert_int_equal(agreed.sq_psn.v, 0xabcdef);
 	assert_int_equal(agreed.max_rd_atomic, 4);
 	assert_int_equal(agreed.max_dest_rd_atomic, 8);
 	assert_int_equal(agreed.ack_timeout, RIG_LIFE + 1);

@@ -146,7 +146,7 @@ struct cm_req {
 	uint8_t local_response_timeout;	 /* 5 bits: the sender answers within this time */
 	uint8_t transport;		 /* enum cm_transport */
 	bool flow_control;
-	struct psn psn;
+	struct psn psn;	     /* with which its receiver begins to send (12.7.31) */
 	uint8_t retry_count; /* 3 bits */
 	uint16_t pkey;
 	uint8_t mtu; /* 4 bits, enum ibv_mtu */
@@ -179,7 +179,7 @@ struct cm_rep {
 	uint32_t qkey;
 	uint32_t qpn;
 	uint32_t eecn;
-	struct psn psn;
+	struct psn psn; /* as in a REQ */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t target_ack_delay; /* 5 bits: 4.096 us * 2^n */
