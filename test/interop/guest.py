@@ -194,6 +194,10 @@ class Guest:
         self._programs += 1
         return GuestProcess(self, argv, f"/tmp/{self._programs}")
 
+    def cm_ids(self):
+        """The ids of rdma_cm that programs have, a line each."""
+        return self.run("rdma resource show cm_id")[1]
+
     def stop(self):
         self._qemu.kill()
 

@@ -14,9 +14,12 @@ set -euo pipefail
 GUEST_BINS="/usr/bin/ibv_devinfo /usr/bin/ibv_asyncwatch /usr/bin/ibv_rc_pingpong /usr/bin/ibv_uc_pingpong
 	/usr/bin/ibv_ud_pingpong /usr/bin/ibv_srq_pingpong /usr/bin/rdma
 	/usr/bin/ib_send_bw /usr/bin/ib_send_lat /usr/bin/ib_write_bw /usr/bin/ib_write_lat
-	/usr/bin/ib_read_bw /usr/bin/ib_read_lat /usr/bin/ib_atomic_bw /usr/bin/ib_atomic_lat"
+	/usr/bin/ib_read_bw /usr/bin/ib_read_lat /usr/bin/ib_atomic_bw /usr/bin/ib_atomic_lat
+	/usr/bin/rping /usr/bin/ucmatose /usr/bin/rdma_client /usr/bin/rdma_server /usr/bin/rdma_xclient
+	/usr/bin/rdma_xserver /usr/bin/udaddy /usr/bin/mckey /usr/bin/cmtime"
+LOADED_BY_NAME=/lib/x86_64-linux-gnu/libgcc_s.so.1 # by pthread_exit
 PROVIDERS=/usr/lib/x86_64-linux-gnu/libibverbs
-GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverbs 8021q
+GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverbs rdma_ucm 8021q
 	tun cls_flower act_skbedit sch_multiq sch_ingress
 	vfio-pci vfio_iommu_type1 uio uio_pci_generic crc32_generic crc32c_generic crc32_pclmul"
 
@@ -111,7 +114,7 @@ build()
 	download busybox-static
 	cp "$work/busybox-static/bin/busybox" "$tree/bin/"
 	# shellcheck disable=SC2086 # a list of names
-	copy_with_libraries $GUEST_BINS $PROVIDERS/librxe-rdmav*.so
+	copy_with_libraries $GUEST_BINS $PROVIDERS/librxe-rdmav*.so $LOADED_BY_NAME
 	install -m 755 "$peer" "$tree/usr/bin/interop_peer"
 	install -D -m 644 /etc/libibverbs.d/rxe.driver "$tree/etc/libibverbs.d/rxe.driver"
 	printf 'root:x:0:0:root:/:/bin/sh\n' >"$tree/etc/passwd"

@@ -15,8 +15,9 @@ import tempfile
 TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP_DIR = os.path.dirname(TEST_DIR)
 INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic")]
+sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic"), os.path.join(TEST_DIR, "programs")]
 
+from connect import ConnectTest  # noqa: E402
 from guest import MTU, VLAN, Guest, GuestError, bridged_network  # noqa: E402
 from harness.process import LocalHost, Namespace, exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
@@ -265,6 +266,8 @@ def run_all(options, report, image_dir, work_dir):
 def run_matrix(options, report, ours, theirs):
     matrix = Matrix(report, ours, theirs, random.Random(options.seed),
                     options.self_check)
+    if not options.self_check:
+        ConnectTest(report, ours, theirs, options.all).run_all()
     if report.require("GID tables", matrix.read_gid_tables):
         matrix.run_all()
         matrix.run_peer_cases()
