@@ -7,6 +7,13 @@
 #include "cm_sim.h"
 
 #define FIRST_QPN 1000
+
+/* The private data of a REQ and a REP: which endpoint has sent it, and its queue pair. */
+struct card {
+	uint32_t number;
+	uint32_t qpn;
+};
+
 #define MRA_EXPONENT \
 	24 /* the longest time for which one side can keep the other waiting, a message */
 
@@ -18,6 +25,26 @@ struct act {
 	act_fn act;
 };
 
+/* A queue pair of the host's whose connection is over for its application, though perhaps not for
+ * its peer; else a new one. */
+static uint32_t choose_qpn(const struct cm_host *host)
+{
+	struct cm_sim *sim = host->sim;
+	const struct endpoint *old;
+
+	if (sim->endpoints == 0 || !rng_chance(&sim->rng, sim->reuse_ppm))
+		return FIRST_QPN + sim->endpoints;
+	old = &sim->endpoint[rng_below(&sim->rng, sim->endpoints)];
+	if (old->host != host)
+		return FIRST_QPN + sim->endpoints;
+	for (unsigned int i = 0; i < sim->endpoints; i++) {
+		if (sim->endpoint[i].host == host && sim->endpoint[i].qpn == old->qpn &&
+		    sim->endpoint[i].conn != NULL)
+			return FIRST_QPN + sim->endpoints;
+	}
+	return old->qpn;
+}
+
 static struct endpoint *add_endpoint(struct cm_host *host)
 {
 	struct cm_sim *sim = host->sim;
@@ -25,19 +52,29 @@ static struct endpoint *add_endpoint(struct cm_host *host)
 
 	cm_check(sim, sim->endpoints < CM_ENDPOINTS_MAX, "too many endpoints");
 	memset(endpoint, 0, sizeof(*endpoint));
+	endpoint->number = sim->endpoints;
 	endpoint->sim = sim;
 	endpoint->host = host;
-	endpoint->qpn = FIRST_QPN + sim->endpoints++;
+	endpoint->qpn = choose_qpn(host);
+	sim->endpoints++;
 	endpoint->since_ns = sim->clock.now_ns;
 	return endpoint;
 }
 
-static struct endpoint *endpoint_of_qpn(struct cm_sim *sim, uint32_t qpn)
+static struct card card_of(const struct endpoint *endpoint)
 {
-	const uint32_t index = qpn - FIRST_QPN;
+	return (struct card){endpoint->number, endpoint->qpn};
+}
 
-	cm_check(sim, index < sim->endpoints, "queue pair %u is nobody's", qpn);
-	return &sim->endpoint[index];
+/* Who has sent a REQ or REP with this private data and this queue pair. */
+static struct endpoint *sender_of(struct cm_sim *sim, const struct cm_event *event, uint32_t qpn)
+{
+	struct card card;
+
+	memcpy(&card, event->private_data, sizeof(card));
+	cm_check(sim, card.number < sim->endpoints && card.qpn == qpn,
+		 "private data of another message");
+	return &sim->endpoint[card.number];
 }
 
 static void run_act(void *context, void *argument)
@@ -116,12 +153,13 @@ static void become_established(struct endpoint *endpoint)
 
 static void accept_it(struct endpoint *endpoint)
 {
+	const struct card card = card_of(endpoint);
 	const struct cm_accept_attr attr = {
 		.qpn = endpoint->qpn,
 		.responder_resources = (uint8_t)rng_below(&endpoint->sim->rng, 20),
 		.initiator_depth = (uint8_t)rng_below(&endpoint->sim->rng, 20),
-		.private_data = &endpoint->qpn,
-		.private_len = sizeof(endpoint->qpn),
+		.private_data = &card,
+		.private_len = sizeof(card),
 		.user = endpoint,
 	};
 
@@ -177,9 +215,9 @@ static void establish_it(struct endpoint *endpoint)
 /* As long as all retries can take, each put off by an MRA. */
 static uint64_t patience_ns(const struct cm_sim *sim)
 {
-	return (sim->max_cm_retries + 2u) *
-	       (cm_time_ns(sim->response_timeout) + 3 * cm_time_ns(sim->packet_life_time) +
-		cm_time_ns(MRA_EXPONENT));
+	return sim->lag_ns + (sim->max_cm_retries + 2u) * (cm_time_ns(sim->response_timeout) +
+							   3 * cm_time_ns(sim->packet_life_time) +
+							   cm_time_ns(MRA_EXPONENT));
 }
 
 static void resolve(struct endpoint *endpoint, unsigned int to)
@@ -201,6 +239,7 @@ static void resolve(struct endpoint *endpoint, unsigned int to)
 static void connect_it(struct endpoint *endpoint, unsigned int to)
 {
 	struct cm_sim *sim = endpoint->sim;
+	const struct card card = card_of(endpoint);
 	const struct cm_connect_attr attr = {
 		.to = cm_address(endpoint->host->index, to),
 		.service_id = CM_TCP_SERVICE,
@@ -211,8 +250,8 @@ static void connect_it(struct endpoint *endpoint, unsigned int to)
 		.packet_life_time = sim->packet_life_time,
 		.response_timeout = sim->response_timeout,
 		.max_cm_retries = sim->max_cm_retries,
-		.private_data = &endpoint->qpn,
-		.private_len = sizeof(endpoint->qpn),
+		.private_data = &card,
+		.private_len = sizeof(card),
 		.user = endpoint,
 	};
 
@@ -243,7 +282,6 @@ static void on_request(struct cm_host *host, const struct cm_event *event)
 {
 	struct cm_sim *sim = host->sim;
 	struct endpoint *endpoint = add_endpoint(host);
-	uint32_t qpn;
 
 	endpoint->conn = event->conn;
 	endpoint->sidr = event->type == CM_EVENT_SIDR_REQ;
@@ -253,9 +291,7 @@ static void on_request(struct cm_host *host, const struct cm_event *event)
 		later(endpoint, rng_chance(&sim->rng, sim->destroy_ppm) ? app_destroy : reply_it);
 		return;
 	}
-	memcpy(&qpn, event->private_data, sizeof(qpn));
-	cm_check(sim, qpn == event->mad.req.qpn, "private data of another REQ");
-	endpoint->peer = endpoint_of_qpn(sim, qpn);
+	endpoint->peer = sender_of(sim, event, event->mad.req.qpn);
 	endpoint->keeper = endpoint->peer->keeper;
 	if (rng_chance(&sim->rng, sim->reject_ppm))
 		later(endpoint, reject_it);
@@ -268,11 +304,8 @@ static void on_request(struct cm_host *host, const struct cm_event *event)
 static void on_rep(struct endpoint *endpoint, const struct cm_event *event)
 {
 	struct cm_sim *sim = endpoint->sim;
-	uint32_t qpn;
 
-	memcpy(&qpn, event->private_data, sizeof(qpn));
-	cm_check(sim, qpn == event->mad.rep.qpn, "private data of another REP");
-	endpoint->peer = endpoint_of_qpn(sim, qpn);
+	endpoint->peer = sender_of(sim, event, event->mad.rep.qpn);
 	cm_check(sim, endpoint->peer->peer == endpoint, "a REP of another connection");
 	later(endpoint, rng_chance(&sim->rng, sim->reject_ppm) ? reject_it : establish_it);
 }
@@ -286,6 +319,12 @@ static void end(struct endpoint *endpoint, enum outcome outcome)
 	if (rng_chance(&endpoint->sim->rng, 500000))
 		app_disconnect(endpoint);
 	later(endpoint, app_destroy);
+}
+
+static void count_stale(struct cm_sim *sim, const struct cm_event *event)
+{
+	if (event->type == CM_EVENT_REJECTED && event->status == CM_REJ_STALE_CONNECTION)
+		sim->stats_stale++;
 }
 
 static enum outcome outcome_of(const struct cm_event *event)
@@ -310,6 +349,8 @@ static void on_event(struct endpoint *endpoint, const struct cm_event *event)
 	cm_check(sim, endpoint->events < 1u << event->type, "%s after %x",
 		 cm_event_name(event->type), endpoint->events);
 	endpoint->events |= 1u << event->type;
+	cm_check(sim, endpoint->due_ns == 0 || sim->clock.now_ns <= endpoint->due_ns,
+		 "%s after all timers", cm_event_name(event->type));
 	endpoint->due_ns = 0;
 	switch (event->type) {
 	case CM_EVENT_REP:
@@ -322,6 +363,7 @@ static void on_event(struct endpoint *endpoint, const struct cm_event *event)
 	case CM_EVENT_TIMEWAIT_EXIT:
 		return;
 	default:
+		count_stale(sim, event);
 		end(endpoint, outcome_of(event));
 		return;
 	}

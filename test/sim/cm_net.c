@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The hosts, and the network between them. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,23 @@ static void send_mad(struct cm_sink *sink, const struct gsi_address *to, const u
 		put_on_wire(sim, host->index, index, mad);
 }
 
+static void wake(void *context, void *argument);
+
+/* Run the manager when its next timer is due. */
+static void heed_deadline(struct cm_host *host)
+{
+	const uint64_t deadline_ns = cm_deadline_ns(host->cm);
+	struct wake *next;
+
+	if (deadline_ns >= host->woken_ns)
+		return;
+	cm_check(host->sim, deadline_ns >= host->sim->clock.now_ns, "a deadline in the past");
+	next = malloc(sizeof(*next));
+	*next = (struct wake){host, host->life};
+	host->woken_ns = deadline_ns;
+	clock_at(&host->sim->clock, deadline_ns, wake, host->sim, next);
+}
+
 static void wake(void *context, void *argument)
 {
 	struct wake *wake = argument;
@@ -93,55 +111,99 @@ static void wake(void *context, void *argument)
 	free(wake);
 }
 
-void cm_host_look(struct cm_host *host)
+static void take_events(struct cm_host *host)
 {
 	struct cm_event event;
-	uint64_t deadline_ns;
-	struct wake *next;
 
 	while (cm_next_event(host->cm, &event))
 		app_event(host, &event);
-	deadline_ns = cm_deadline_ns(host->cm);
-	if (deadline_ns >= host->woken_ns)
-		return;
-	cm_check(host->sim, deadline_ns >= host->sim->clock.now_ns, "a deadline in the past");
-	next = malloc(sizeof(*next));
-	*next = (struct wake){host, host->life};
-	host->woken_ns = deadline_ns;
-	clock_at(&host->sim->clock, deadline_ns, wake, host->sim, next);
 }
 
-static void listen_on(struct cm_host *host)
+static void look(void *context, void *argument)
 {
-	const struct cm_listen_attr tcp = {
-		.service_id = CM_TCP_SERVICE, .any_address = true, .user = host, .backlog = 16};
+	struct wake *wake = argument;
+	struct cm_host *host = wake->host;
+
+	(void)context;
+	if (host->life == wake->life) {
+		host->looks = false;
+		take_events(host);
+		heed_deadline(host);
+	}
+	free(wake);
+}
+
+void cm_host_look(struct cm_host *host)
+{
+	struct cm_sim *sim = host->sim;
+	struct wake *next;
+
+	if (sim->lag_ns == 0) {
+		take_events(host);
+	} else if (!host->looks) {
+		next = malloc(sizeof(*next));
+		*next = (struct wake){host, host->life};
+		host->looks = true;
+		clock_at(&sim->clock, sim->clock.now_ns + rng_below(&sim->rng, sim->lag_ns), look,
+			 sim, next);
+	}
+	heed_deadline(host);
+}
+
+void cm_host_listen(struct cm_host *host)
+{
+	const struct cm_listen_attr tcp = {.service_id = CM_TCP_SERVICE,
+					   .any_address = true,
+					   .user = host,
+					   .backlog = host->sim->backlog};
 	struct cm_listen_attr udp = tcp;
 
+	if (host->tcp)
+		return;
 	udp.service_id = CM_UDP_SERVICE;
 	udp.datagrams = true;
 	cm_check(host->sim, cm_listen(host->cm, &tcp, &host->tcp) == 0, "cm_listen");
 	cm_check(host->sim, cm_listen(host->cm, &udp, &host->udp) == 0, "cm_listen");
+	cm_check(host->sim, cm_listen(host->cm, &udp, &host->udp) == -EADDRINUSE,
+		 "two listeners on one service");
+}
+
+void cm_host_unlisten(struct cm_host *host)
+{
+	if (!host->tcp)
+		return;
+	cm_unlisten(host->tcp, host->sim->clock.now_ns);
+	cm_unlisten(host->udp, host->sim->clock.now_ns);
+	host->tcp = NULL;
+	host->udp = NULL;
+	cm_host_look(host);
 }
 
 void cm_host_start(struct cm_sim *sim, unsigned int index)
 {
 	struct cm_host *host = &sim->host[index];
-	const struct cm_config config = {.ca_guid = index + 1, .ack_delay = 5, .sink = &host->sink};
+	struct cm_config config = sim->limits;
 
+	config.ca_guid = index + 1;
+	config.ack_delay = 5;
+	config.sink = &host->sink;
 	host->sink.send = send_mad;
 	host->sim = sim;
 	host->index = index;
 	host->woken_ns = UINT64_MAX;
+	host->looks = false;
+	host->tcp = NULL;
+	host->udp = NULL;
 	cm_check(sim, cm_create(&config, &host->cm) == 0, "cm_create");
 	if (host->listens)
-		listen_on(host);
+		cm_host_listen(host);
 }
 
-void cm_host_kill(struct cm_host *host)
+void cm_host_kill(struct cm_host *host, bool in_order)
 {
 	struct cm_sim *sim = host->sim;
 
-	cm_say(sim, "%u killed", host->index);
+	cm_say(sim, "%u %s", host->index, in_order ? "ends" : "killed");
 	for (unsigned int i = 0; i < sim->endpoints; i++) {
 		struct endpoint *endpoint = &sim->endpoint[i];
 
@@ -150,6 +212,8 @@ void cm_host_kill(struct cm_host *host)
 		endpoint->conn = NULL;
 		endpoint->outcome = OUTCOME_DESTROYED;
 	}
+	if (in_order)
+		cm_abandon(host->cm, sim->clock.now_ns);
 	cm_destroy(host->cm);
 	host->life++;
 	sim->stats_kills++;

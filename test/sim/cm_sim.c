@@ -69,9 +69,27 @@ static void kill_one(void *context, void *argument)
 	const unsigned int index = (unsigned int)rng_below(&sim->rng, sim->hosts);
 
 	(void)argument;
-	cm_host_kill(&sim->host[index]);
+	cm_host_kill(&sim->host[index], rng_chance(&sim->rng, 300000));
 	sim->host[index].listens = rng_chance(&sim->rng, 700000);
 	cm_host_start(sim, index);
+}
+
+static void listen_again(void *context, void *argument)
+{
+	(void)context;
+	cm_host_listen(argument);
+}
+
+/* A program ends its listeners, with what waits there, and starts new ones. */
+static void pause_one(void *context, void *argument)
+{
+	struct cm_sim *sim = context;
+	struct cm_host *host = &sim->host[rng_below(&sim->rng, sim->hosts)];
+
+	(void)argument;
+	cm_host_unlisten(host);
+	clock_at(&sim->clock, sim->clock.now_ns + rng_below(&sim->rng, sim->think_ns + 1),
+		 listen_again, sim, host);
 }
 
 /* A third of all runs has a good network, a third good applications. */
@@ -87,6 +105,20 @@ static void make_network(struct cm_sim *sim)
 	sim->replay_ppm = rng_chance(rng, 500000) ? 200000 : 0;
 }
 
+/* What is kept for others is bounded; in some runs so low that it does not do. */
+static void make_limits(struct cm_sim *sim, bool ample)
+{
+	struct rng *rng = &sim->rng;
+
+	sim->limits = (struct cm_config){0};
+	sim->backlog = 64;
+	if (ample || rng_chance(rng, 500000))
+		return;
+	sim->backlog = (uint32_t)rng_range(rng, 1, 16);
+	sim->limits.half_open_max = (uint32_t)rng_range(rng, 1, 16);
+	sim->limits.lingering_max = (uint32_t)rng_range(rng, 1, 16);
+}
+
 static void make_applications(struct cm_sim *sim)
 {
 	struct rng *rng = &sim->rng;
@@ -95,17 +127,33 @@ static void make_applications(struct cm_sim *sim)
 	sim->think_ns = rng_range(rng, 1000, rng_chance(rng, 500000) ? SECOND_NS : 10000000);
 	sim->reject_ppm = good ? 0 : (uint32_t)rng_below(rng, 400000);
 	sim->destroy_ppm = good ? 0 : (uint32_t)rng_below(rng, 400000);
+	sim->lag_ns = rng_chance(rng, 500000) ? rng_range(rng, 1, 10 * sim->think_ns) : 0;
 	sim->data_ppm = (uint32_t)rng_below(rng, 1000000);
+	sim->both_ppm = rng_chance(rng, 500000) ? 300000 : 0;
+	sim->reuse_ppm = !good && rng_chance(rng, 500000) ? 500000 : 0;
 	sim->kills = good ? 0 : (uint32_t)rng_below(rng, 4);
+	sim->pauses = good ? 0 : (uint32_t)rng_below(rng, 4);
 	sim->response_timeout = (uint8_t)rng_range(rng, 8, 16);
 	sim->packet_life_time = (uint8_t)rng_range(rng, 2, 12);
 	sim->max_cm_retries = (uint8_t)rng_below(rng, 16);
 	sim->sure = good && sim->loss_ppm == 0;
+	make_limits(sim, good);
 	if (!sim->sure)
 		return;
 	/* Long enough for applications that think. */
+	if (sim->lag_ns > SECOND_NS)
+		sim->lag_ns = SECOND_NS;
 	sim->response_timeout = 16;
 	sim->max_cm_retries = 15;
+}
+
+static void schedule_ask(struct cm_sim *sim, unsigned int from, unsigned int to, bool sidr,
+			 uint64_t at_ns)
+{
+	struct ask *one = malloc(sizeof(*one));
+
+	*one = (struct ask){.from = from, .to = to, .sidr = sidr};
+	clock_at(&sim->clock, at_ns, ask, sim, one);
 }
 
 static void schedule(struct cm_sim *sim)
@@ -114,13 +162,18 @@ static void schedule(struct cm_sim *sim)
 	const uint64_t span_ns = rng_range(&sim->rng, 1, 3 * SECOND_NS);
 
 	for (uint64_t i = 0; i < connects; i++) {
-		struct ask *one = malloc(sizeof(*one));
+		const unsigned int from = (unsigned int)rng_below(&sim->rng, sim->hosts);
+		const unsigned int to =
+			(unsigned int)rng_below(&sim->rng, sim->hosts); /* or itself */
+		const bool sidr = rng_chance(&sim->rng, 150000);
+		const uint64_t at_ns = rng_below(&sim->rng, span_ns);
 
-		one->from = (unsigned int)rng_below(&sim->rng, sim->hosts);
-		one->to = (unsigned int)rng_below(&sim->rng, sim->hosts); /* or itself */
-		one->sidr = rng_chance(&sim->rng, 150000);
-		clock_at(&sim->clock, rng_below(&sim->rng, span_ns), ask, sim, one);
+		schedule_ask(sim, from, to, sidr, at_ns);
+		if (rng_chance(&sim->rng, sim->both_ppm))
+			schedule_ask(sim, to, from, sidr, at_ns);
 	}
+	for (uint32_t i = 0; i < sim->pauses; i++)
+		clock_at(&sim->clock, rng_below(&sim->rng, 2 * span_ns), pause_one, sim, NULL);
 	for (uint32_t i = 0; i < sim->kills; i++)
 		clock_at(&sim->clock, rng_below(&sim->rng, 2 * span_ns), kill_one, sim, NULL);
 }
@@ -300,7 +353,7 @@ static void tell(void)
 
 	printf("sim_cm: %llu runs passed: %llu connects; ends: %llu established, %llu rejected, "
 	       "%llu unreachable, %llu disconnected, %llu without DREP, %llu resolved, %llu "
-	       "destroyed; %llu MADs, %llu lost, %llu kills\n",
+	       "destroyed; %llu MADs, %llu lost, %llu kills, %llu stale\n",
 	       (unsigned long long)cm_sim.stats_runs, (unsigned long long)cm_sim.stats_connects,
 	       (unsigned long long)cm_sim.stats_established,
 	       (unsigned long long)outcomes[OUTCOME_REJECTED],
@@ -310,7 +363,7 @@ static void tell(void)
 	       (unsigned long long)outcomes[OUTCOME_RESOLVED],
 	       (unsigned long long)outcomes[OUTCOME_DESTROYED],
 	       (unsigned long long)cm_sim.stats_mads, (unsigned long long)cm_sim.stats_lost,
-	       (unsigned long long)cm_sim.stats_kills);
+	       (unsigned long long)cm_sim.stats_kills, (unsigned long long)cm_sim.stats_stale);
 }
 
 int main(int argc, char **argv)

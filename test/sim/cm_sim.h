@@ -33,12 +33,13 @@ enum outcome {
 struct endpoint {
 	struct cm_sim *sim;
 	struct cm_host *host;
+	uint32_t number;      /* among all endpoints */
 	struct cm_conn *conn; /* NULL: destroyed */
 	bool active;
 	bool sidr;
 	bool keeper;	       /* its application disconnects at the end only */
 	bool established;      /* as far as its application knows */
-	uint32_t qpn;	       /* of no other endpoint */
+	uint32_t qpn;	       /* of an earlier endpoint of the host, too, where that has ended */
 	struct endpoint *peer; /* passive side: who asked. Active side: who accepted last */
 	unsigned int events;   /* a bit a type */
 	enum outcome outcome;
@@ -56,6 +57,7 @@ struct cm_host {
 	struct cm_listener *tcp;
 	struct cm_listener *udp;
 	uint64_t woken_ns; /* when a wake-up is under way; UINT64_MAX: none */
+	bool looks;	   /* the application is about to take its events */
 };
 
 struct cm_sim {
@@ -71,10 +73,16 @@ struct cm_sim {
 	uint32_t replay_ppm; /* sent once more from an address that is not its sender's */
 	/* the applications */
 	uint64_t think_ns; /* longest until it does what it has decided */
+	uint64_t lag_ns;   /* longest until it takes an event */
 	uint32_t reject_ppm;
 	uint32_t destroy_ppm;
-	uint32_t data_ppm; /* data arrives before the RTU */
+	uint32_t data_ppm;  /* data arrives before the RTU */
+	uint32_t reuse_ppm; /* a queue pair that was connected before is connected again */
+	uint32_t both_ppm;  /* both sides ask at once */
 	uint32_t kills;
+	uint32_t pauses; /* listeners end, and come again */
+	struct cm_config limits;
+	uint32_t backlog;
 	bool ending; /* keepers let go, nobody is asked any more */
 	bool sure;   /* nothing is lost and nobody is killed or destroys */
 	unsigned int hosts;
@@ -92,6 +100,7 @@ struct cm_sim {
 	uint64_t stats_mads;
 	uint64_t stats_lost;
 	uint64_t stats_kills;
+	uint64_t stats_stale;
 };
 
 /** Say what is wrong and how to repeat the run, and exit. */
@@ -113,8 +122,14 @@ void cm_say(const struct cm_sim *sim, const char *format, ...)
 /** Start a host, or the next life of one that was killed. */
 void cm_host_start(struct cm_sim *sim, unsigned int index);
 
-/** Kill a host: all that it knows is gone, and nobody is told. */
-void cm_host_kill(struct cm_host *host);
+/** Kill a host: all that it knows is gone, and nobody is told, unless its process ends in order. */
+void cm_host_kill(struct cm_host *host, bool in_order);
+
+/** End the listeners, with the requests that wait there. */
+void cm_host_unlisten(struct cm_host *host);
+
+/** Listen, unless it does. */
+void cm_host_listen(struct cm_host *host);
 
 /** The addresses of a packet from one host to another. */
 struct gsi_address cm_address(unsigned int from, unsigned int to);
