@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_common.h>
 
@@ -16,18 +15,10 @@ static struct agent *agent_of_sink(struct cm_sink *sink)
 	return container_of(sink, struct agent, sink);
 }
 
-/* Queue a MAD for sending. If there is no room it is lost, as networks lose MADs: the timers repeat
- * it. */
+/* Queue a MAD for sending. Without memory it is lost, as networks lose MADs: the timers repeat it. */
 static void queue_mad(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
 {
-	struct agent *agent = agent_of_sink(sink);
-	struct agent_mad *slot = &agent->mads[agent->tail % AGENT_MADS];
-
-	if (agent->tail - agent->head == AGENT_MADS)
-		return;
-	slot->to = *to;
-	memcpy(slot->bytes, mad, sizeof(slot->bytes));
-	agent->tail++;
+	outbox_push(&agent_of_sink(sink)->outbox, to, mad);
 }
 
 static void tell_events(struct agent *agent, uint64_t now_ns)
@@ -50,18 +41,18 @@ static void agent_receive(void *user, const struct gsi_address *from, const uint
 /* Send as many MADs as the sink takes. */
 static unsigned int send_mads(struct agent *agent, struct packet_sink *sink)
 {
-	const uint32_t before = agent->head;
+	const struct outbox_mad *mad;
+	unsigned int sent = 0;
 
-	while (agent->head != agent->tail) {
-		const struct agent_mad *mad = &agent->mads[agent->head % AGENT_MADS];
-
+	while ((mad = outbox_first(&agent->outbox)) != NULL) {
 		/* Wait only for room in the sink. Drop a MAD that cannot be sent for another
 		 * reason. */
 		if (gsi_send(agent->device, &mad->to, mad->bytes, sink) == -EAGAIN)
 			break;
-		agent->head++;
+		outbox_pop(&agent->outbox);
+		sent++;
 	}
-	return agent->head - before;
+	return sent;
 }
 
 static unsigned int agent_run(void *user, uint64_t now_ns, struct packet_sink *sink)
@@ -83,7 +74,7 @@ static uint64_t agent_deadline_ns(void *user)
 {
 	const struct agent *agent = user;
 
-	if (agent->head != agent->tail)
+	if (outbox_first(&agent->outbox))
 		return 0;
 	return RTE_MIN(cm_deadline_ns(agent->cm), queries_deadline_ns(agent));
 }
@@ -141,6 +132,7 @@ static int make(struct device *device, const struct agent_notify *notify, struct
 static void destroy(struct agent *agent)
 {
 	cm_destroy(agent->cm);
+	outbox_fini(&agent->outbox);
 	free(agent);
 }
 

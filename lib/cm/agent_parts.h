@@ -4,13 +4,7 @@
 #define CM_AGENT_INTERNAL_H
 
 #include "cm/agent.h"
-
-#define AGENT_MADS 1024u /* MADs that wait for the next pass; a power of two */
-
-struct agent_mad {
-	struct gsi_address to;
-	uint8_t bytes[MAD_LEN];
-};
+#include "outbox.h"
 
 LIST_HEAD(agent_queries, agent_query);
 
@@ -23,8 +17,7 @@ struct agent {
 	struct agent_queries queries;
 	uint64_t look_ns; /* time of the next look at the queries; UINT64_MAX: there are none */
 	uint64_t look_pause_ns; /* time from that look to the one after it */
-	uint32_t head, tail;	/* free-running indices */
-	struct agent_mad mads[AGENT_MADS];
+	struct outbox outbox;
 };
 
 /** Look at all queries if it is time. Return how many ended. */
