@@ -14,7 +14,7 @@
 #define CM_MRA_EXPONENT	     24	   /* time that our MRA asks for; Linux's value */
 #define CM_EXPONENT_MAX	     22 /* limit of a peer's time by which we repeat or keep messages: 17 s */
 #define CM_BACKLOG_DEFAULT   1024
-#define CM_HALF_OPEN_DEFAULT 4096
+#define CM_HALF_OPEN_DEFAULT 16384
 #define CM_LINGERING_DEFAULT 4096
 
 LIST_HEAD(cm_bucket, cm_conn);

@@ -15,15 +15,19 @@
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT (60999u - EPHEMERAL_FIRST + 1)
 
+#define PORT_BUCKETS 1024u /* a program may have tens of thousands of connections */
+
 struct port {
-	LIST_ENTRY(port) next;
+	LIST_ENTRY(port) by_port;
+	LIST_ENTRY(port) by_id;
 	struct cm_port_claim claim;
 	uint32_t id;
 };
 
 static struct {
-	pthread_mutex_t lock; /* protects all below */
-	LIST_HEAD(, port) ports;
+	pthread_mutex_t lock;			 /* protects all below */
+	LIST_HEAD(, port) by_port[PORT_BUCKETS]; /* ports of all spaces */
+	LIST_HEAD(, port) by_id[PORT_BUCKETS];
 	uint32_t next_id;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -43,7 +47,7 @@ static bool is_free_locked(const struct cm_port_claim *claim)
 {
 	const struct port *port;
 
-	LIST_FOREACH (port, &table.ports, next) {
+	LIST_FOREACH (port, &table.by_port[claim->port % PORT_BUCKETS], by_port) {
 		if (cm_port_overlaps(&port->claim, claim) && !(port->claim.reuse && claim->reuse))
 			return false;
 	}
@@ -71,7 +75,7 @@ static struct port *find_locked(uint32_t id)
 {
 	struct port *port;
 
-	LIST_FOREACH (port, &table.ports, next) {
+	LIST_FOREACH (port, &table.by_id[id % PORT_BUCKETS], by_id) {
 		if (port->id == id)
 			return port;
 	}
@@ -92,7 +96,8 @@ static int claim_locked(struct cm_port_claim *claim, struct port *made)
 	do
 		made->id = ++table.next_id;
 	while (find_locked(made->id));
-	LIST_INSERT_HEAD(&table.ports, made, next);
+	LIST_INSERT_HEAD(&table.by_port[made->claim.port % PORT_BUCKETS], made, by_port);
+	LIST_INSERT_HEAD(&table.by_id[made->id % PORT_BUCKETS], made, by_id);
 	return 0;
 }
 
@@ -120,7 +125,7 @@ static int listen_locked(const struct port *port)
 {
 	const struct port *other;
 
-	LIST_FOREACH (other, &table.ports, next) {
+	LIST_FOREACH (other, &table.by_port[port->claim.port % PORT_BUCKETS], by_port) {
 		if (other != port && cm_port_overlaps(&other->claim, &port->claim))
 			return -EADDRINUSE;
 	}
@@ -147,8 +152,10 @@ static void local_release(void *user, uint32_t id)
 	(void)user;
 	pthread_mutex_lock(&table.lock);
 	port = find_locked(id);
-	if (port)
-		LIST_REMOVE(port, next);
+	if (port) {
+		LIST_REMOVE(port, by_port);
+		LIST_REMOVE(port, by_id);
+	}
 	pthread_mutex_unlock(&table.lock);
 	free(port);
 }
