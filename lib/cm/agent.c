@@ -15,7 +15,8 @@ static struct agent *agent_of_sink(struct cm_sink *sink)
 	return container_of(sink, struct agent, sink);
 }
 
-/* Queue a MAD for sending. Without memory it is lost, as networks lose MADs: the timers repeat it. */
+/* Queue a MAD for sending. Without memory it is lost, as networks lose MADs: the timers repeat it.
+ */
 static void queue_mad(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
 {
 	outbox_push(&agent_of_sink(sink)->outbox, to, mad);
