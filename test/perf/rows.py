@@ -141,6 +141,23 @@ def qps(machine, seconds):
         Figure("qps.bytes64", "with queues of 64 requests", "B", lambda: float(machine.output([*null, "-d", "64"])))])
 
 
+def _connections(wire):
+    """rdma_cm's; `seconds` do not count: a rate is that of all of them."""
+    name = wire.name
+    return [Figure(f"{name}.connect{key} {name}.connect{key}.p50 {name}.connect{key}.max",
+                   f"{title}: a second; us to connect: median / longest", "", lambda args=args: wire.connections(*args))
+            for key, title, args in (("", "10,000 connections, 64 at a time", ["-n", "10000", "-w", "64"]),
+                                     ("1", "1,000 connections, one at a time", ["-n", "1000", "-w", "1"]),
+                                     ("5000", "5,000 connections, all open at once", ["-n", "5000", "-o"]))]
+
+
+def connections(machine, _seconds):
+    """connections set up and torn down by rdma_cm"""
+    yield Group("connections over memif", _connections(Memif(machine)))
+    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200") as socket:
+        yield Group("connections of two programs of uroced", _connections(Attached(machine, "hand-over", socket)))
+
+
 def idle(machine, seconds):
     """a program that does nothing"""
     wire = Memif(machine)
@@ -195,4 +212,4 @@ def registration(machine, _seconds):
 
 
 ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "cold": cold, "qps": qps,
-        "idle": idle, "veth": veth, "registration": registration}
+        "connections": connections, "idle": idle, "veth": veth, "registration": registration}

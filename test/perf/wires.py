@@ -17,6 +17,7 @@ class Wire:
 
     spaces = (None, None)
     address = "127.0.0.1"
+    server_ip = "10.99.1.1"  # the server's RDMA address
 
     def __init__(self, machine, name):
         self.machine = machine
@@ -47,6 +48,13 @@ class Wire:
         if not rows:
             raise Failed(f"{argv[0]}: no table")
         return tuple(float(rows[-1][column]) for column in columns)
+
+    def connections(self, *options):
+        """Set up and torn down by rdma_cm: a second, and the time that rdma_connect takes: median and longest, in us."""
+        port = self.machine.next_port()
+        argv = [self.machine.tool("connect_rate"), "-p", str(port), "-a", self.server_ip]
+        out, _ = self.machine.pair(self.run(0, argv), self.run(1, [*argv, *options, self.address]), self.spaces, port)
+        return tuple(map(float, out.split()))
 
     def run(self, side, argv):
         return [self.machine.uroce_run, *self.options(side), "--", *argv]

@@ -14,6 +14,7 @@ from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from beside import BesideTest  # noqa: E402
+from connections import ConnectionsTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
 from guests import GuestsTest  # noqa: E402
@@ -67,6 +68,7 @@ def main():
         EthernetTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
         run_rdmacm(report, work_dir)
+        ConnectionsTest(report, work_dir).run_all()
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()
