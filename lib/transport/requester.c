@@ -5,70 +5,16 @@
 
 #include <rte_branch_prediction.h>
 
+#include "request.h"
 #include "transport/local.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
-
-/* Wire operations of a message, by its work request's opcode. */
-struct message_ops {
-	uint8_t first;
-	uint8_t middle;
-	uint8_t last;
-	uint8_t only;
-};
-
-static const struct message_ops message_ops[] = {
-	[IBV_WR_RDMA_WRITE] = {OPCODE_WRITE_FIRST, OPCODE_WRITE_MIDDLE, OPCODE_WRITE_LAST,
-			       OPCODE_WRITE_ONLY},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {OPCODE_WRITE_FIRST, OPCODE_WRITE_MIDDLE,
-					OPCODE_WRITE_LAST_IMM, OPCODE_WRITE_ONLY_IMM},
-	[IBV_WR_SEND] = {OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST, OPCODE_SEND_ONLY},
-	[IBV_WR_SEND_WITH_IMM] = {OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST_IMM,
-				  OPCODE_SEND_ONLY_IMM},
-	[IBV_WR_RDMA_READ] = {.only = OPCODE_READ_REQUEST},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.only = OPCODE_COMPARE_SWAP},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.only = OPCODE_FETCH_ADD},
-	[IBV_WR_SEND_WITH_INV] = {OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST_INV,
-				  OPCODE_SEND_ONLY_INV},
-	[LATER_WR_FLUSH] = {.only = OPCODE_FLUSH},
-	[IBV_WR_ATOMIC_WRITE] = {.only = OPCODE_ATOMIC_WRITE},
-};
-
-/* One packet of a message, described before it is built. */
-struct request {
-	const struct send_wqe *wqe;
-	uint8_t opcode;
-	bool last;	   /* of its message */
-	uint32_t position; /* bytes of the message before it */
-	uint32_t length;   /* bytes of payload, or of READ responses asked for */
-	uint32_t psns;	   /* PSNs that it stands for */
-	/* It alone is sent again. Not beside `last`: a compiler would load both as one word, which
-	 * has to wait until the two stores have left the store buffer, and with them the whole
-	 * packet before this one. */
-	bool repairs;
-};
-
-/* The place is found again before the next packet. */
-static void requester_unlocate(struct requester *requester)
-{
-	requester->place_psn = psn_none();
-}
-
-/* Send what is in this slot next; the caller sets sgl to where flight->next is in it. */
-static void requester_stand_at(struct requester *requester, uint32_t index)
-{
-	struct sq *sq = requester->sq;
-
-	sq_seek(sq, index);
-	requester->place_psn = requester->flight->next;
-	requester->place_index = index;
-}
 
 void requester_reset(struct requester *requester, enum requester_state state)
 {
 	requester->state = state;
 	requester->fault = FAULT_NONE;
-	requester_unlocate(requester);
+	request_unlocate(requester);
 	requester->unasked = 0;
 	requester->flush_repeats = false;
 	requester->absent = false;
@@ -98,7 +44,7 @@ static void requester_locate(struct requester *requester)
 	while (index != prod && sq_at(sq, index)->started &&
 	       psn_before(sq_at(sq, index)->last_psn, next))
 		index++;
-	requester_stand_at(requester, index);
+	request_stand_at(requester, index);
 	if (index != prod) {
 		const struct send_wqe *wqe = sq_at(sq, index);
 		uint64_t position = 0;
@@ -129,229 +75,12 @@ static bool requester_may_send(const struct requester *requester, const struct s
 	return sq_is_local((enum ibv_wr_opcode)wqe->opcode) || !pacer_holds(requester->pacer);
 }
 
-uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn)
-{
-	const uint32_t done = (uint32_t)psn_diff(psn, wqe->first_psn);
-	const uint32_t left = (uint32_t)psn_diff(wqe->last_psn, psn) + 1;
-	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS - done % REQUESTER_READ_SEGMENT_PKTS;
-
-	return segment < left ? segment : left;
-}
-
-/* Bytes of a request that stands for request->psns, behind `done` of its message's `psns`. */
-static void requester_fit(struct request *request, uint32_t done, uint32_t psns, uint32_t mtu)
-{
-	request->last = done + request->psns == psns;
-	request->length =
-		request->last ? request->wqe->length - request->position : request->psns * mtu;
-}
-
-static struct request requester_next(const struct requester *requester, const struct send_wqe *wqe)
-{
-	const struct message_ops *ops = &message_ops[wqe->opcode];
-	const uint32_t mtu = requester->peer->mtu;
-	const uint32_t done = (uint32_t)psn_diff(requester->flight->next, wqe->first_psn);
-	const uint32_t psns = (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1;
-	struct request request = {.wqe = wqe, .position = done * mtu, .psns = 1};
-
-	if (wqe->opcode == IBV_WR_RDMA_READ)
-		request.psns = requester_segment_psns(wqe, requester->flight->next);
-	requester_fit(&request, done, psns, mtu);
-	if (requester_wants_response(wqe) || (done == 0 && request.last))
-		request.opcode = ops->only;
-	else if (done == 0)
-		request.opcode = ops->first;
-	else
-		request.opcode = request.last ? ops->last : ops->middle;
-	return request;
-}
-
-/*
- * What is missing of a READ's responses, and no more. But a peer that has not seen the request
- * would take a shorter one for all of it, and could then not answer a longer one of the same PSN:
- * so one of which nothing tells that it came is sent again as it was, and the repair is as long.
- */
-static void requester_shorten(const struct requester *requester, struct request *request)
-{
-	const struct send_wqe *wqe = request->wqe;
-	struct flight *flight = requester->flight;
-	const uint32_t missing = (uint32_t)psn_diff(flight->repair_to, flight->next);
-	const uint32_t done = (uint32_t)psn_diff(flight->next, wqe->first_psn);
-
-	request->repairs = true;
-	if (request->psns <= missing)
-		return;
-	if (flight->repair != REPAIR_RESPONSE && done % REQUESTER_READ_SEGMENT_PKTS == 0) {
-		flight->repair_to = psn_add(flight->next, request->psns);
-		return;
-	}
-	request->psns = missing;
-	requester_fit(request, (uint32_t)psn_diff(flight->next, wqe->first_psn),
-		      (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1, requester->peer->mtu);
-}
-
-static void requester_put_headers(struct packet_out *out, uint8_t service,
-				  const struct request *request)
-{
-	const uint32_t flags = opcode_info(service | request->opcode)->flags;
-	const struct send_wqe *wqe = request->wqe;
-
-	if (flags & OPCODE_HAS_XRCETH) {
-		const rte_be32_t srqn = rte_cpu_to_be_32(wqe->remote_srqn & WIRE_QPN_MASK);
-
-		memcpy(packet_extend(out, sizeof(srqn)), &srqn, sizeof(srqn));
-	}
-	if (flags & OPCODE_HAS_FETH) {
-		struct feth *feth = packet_extend(out, sizeof(*feth));
-
-		feth->bits = rte_cpu_to_be_32((uint32_t)wqe->flush_select << FETH_SELECT_SHIFT |
-					      wqe->flush_place);
-	}
-	if (flags & OPCODE_HAS_RETH) {
-		struct reth *reth = packet_extend(out, sizeof(*reth));
-		const bool read = request->opcode == OPCODE_READ_REQUEST;
-
-		/* A WRITE's first packet names the whole message; a READ request its own segment.
-		 */
-		reth->iova = rte_cpu_to_be_64(wqe->remote_addr + request->position);
-		reth->rkey = rte_cpu_to_be_32(wqe->rkey);
-		reth->dma_length = rte_cpu_to_be_32(read ? request->length : wqe->length);
-	}
-	if (flags & OPCODE_HAS_ATOMICETH) {
-		struct atomiceth *atomic = packet_extend(out, sizeof(*atomic));
-		const bool swap = request->opcode == OPCODE_COMPARE_SWAP;
-
-		atomic->iova = rte_cpu_to_be_64(wqe->remote_addr);
-		atomic->rkey = rte_cpu_to_be_32(wqe->rkey);
-		atomic->swap_add = rte_cpu_to_be_64(swap ? wqe->swap : wqe->compare_add);
-		atomic->compare = rte_cpu_to_be_64(swap ? wqe->compare_add : 0);
-	}
-	if (flags & OPCODE_HAS_IMM)
-		memcpy(packet_extend(out, sizeof(wqe->imm_be)), &wqe->imm_be, sizeof(wqe->imm_be));
-	if (flags & OPCODE_HAS_IETH) {
-		const rte_be32_t rkey = rte_cpu_to_be_32(wqe->rkey);
-
-		memcpy(packet_extend(out, sizeof(rkey)), &rkey, sizeof(rkey));
-	}
-}
-
-/* Name the payload's fragments before a packet is taken from the sink, because that may fail and
- * taking may not be undone. */
-static enum mr_status requester_gather(struct requester *requester, const struct request *request,
-				       struct packet_frag *frags, uint32_t *count)
-{
-	const struct send_wqe *wqe = request->wqe;
-
-	*count = 0;
-	if (!sq_has_payload((enum ibv_wr_opcode)wqe->opcode) || request->length == 0)
-		return MR_OK;
-	if (wqe->flags & IBV_SEND_INLINE) {
-		const uint8_t *data =
-			wqe->opcode == IBV_WR_ATOMIC_WRITE ? wqe->atomic_write : wqe->data;
-
-		frags[0] = (struct packet_frag){
-			.addr = data + request->position, .len = request->length, .kind = FRAG_OWN};
-		*count = 1;
-		return MR_OK;
-	}
-	return sgl_gather(&requester->sgl, requester->pd, request->length, frags, count);
-}
-
-/* Nothing was sent behind it, and nothing will be for a while if a page is absent: only an
- * acknowledgement that is asked for stops the timer. */
-static bool requester_is_newest(const struct requester *requester, const struct request *request)
-{
-	const struct flight *flight = requester->flight;
-
-	return psn_eq(psn_add(flight->next, (int32_t)request->psns), flight->top);
-}
-
-static bool requester_asks_ack(const struct requester *requester, const struct request *request)
-{
-	if (requester->service == OPCODE_UC)
-		return false;
-	/* What closes the window must be acknowledged, or nothing would open it; and what is long
-	 * on its way for being paced, before its timer runs out. */
-	if (unlikely(requester->absent) && requester_is_newest(requester, request))
-		return true;
-	return request->last || request->repairs || requester->pacer->rate_kbps != 0 ||
-	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
-	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
-}
-
-/* A peer that does not answer a FLUSH may be rxe, which has an ICRC of its own for it: when the
- * oldest packet is one that is sent again, it goes out in the other form, and those behind it as
- * well. */
-static void requester_choose_icrc(struct requester *requester, struct packet_out *out)
-{
-	const struct flight *flight = requester->flight;
-
-	if (psn_eq(flight->next, flight->una) && psn_before(flight->next, flight->top))
-		requester->flush_repeats = !requester->flush_repeats;
-	out->icrc_repeats = requester->flush_repeats;
-}
-
-static void requester_emit(struct requester *requester, const struct request *request,
-			   const struct packet_frag *frags, uint32_t count, struct packet_out *out)
-{
-	const uint8_t opcode = requester->service | request->opcode;
-	struct bth_fields bth = peer_bth(requester->peer, opcode, requester->flight->next);
-
-	bth.solicited = request->last && (request->wqe->flags & IBV_SEND_SOLICITED) &&
-			!requester_wants_response(request->wqe) &&
-			request->wqe->opcode != IBV_WR_RDMA_WRITE;
-	bth.ack_req = requester_asks_ack(requester, request);
-	requester->unasked = bth.ack_req ? 0 : requester->unasked + 1;
-	packet_begin(out, &requester->peer->path, &bth);
-	out->again = psn_before(requester->flight->next, requester->flight->top);
-	if (request->opcode == OPCODE_FLUSH)
-		requester_choose_icrc(requester, out);
-	requester_put_headers(out, requester->service, request);
-	for (uint32_t i = 0; i < count; i++)
-		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
-}
-
 static void requester_start(struct requester *requester, struct send_wqe *wqe)
 {
 	wqe->first_psn = requester->flight->next;
 	wqe->last_psn = psn_add(wqe->first_psn, (int32_t)requester_psns(requester, wqe) - 1);
 	wqe->started = true;
 	sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
-}
-
-static void requester_next_request(struct requester *requester)
-{
-	const struct sq *sq = requester->sq;
-
-	requester_stand_at(requester, sq->next + 1);
-	if (sq->next != sq_prod(sq)) {
-		const struct send_wqe *wqe = sq_at(sq, sq->next);
-
-		sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
-	}
-}
-
-/* The packet is sent: move on, to the next request where it was the last of its message. */
-static void requester_advance(struct requester *requester, const struct request *request)
-{
-	struct flight *flight = requester->flight;
-
-	if (psn_before(flight->next, flight->top))
-		counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
-	if (requester_wants_response(request->wqe))
-		flight->responses++;
-	flight_sent(flight, request->psns);
-	requester->place_psn = flight->next;
-	if (request->last)
-		requester_next_request(requester);
-}
-
-/* The request to be sent next cannot be sent; it fails when all before it are complete. */
-static void requester_stop_at(struct requester *requester, enum fault fault)
-{
-	requester->fault = fault;
-	requester->faulty_index = requester->sq->next;
-	requester_unlocate(requester);
 }
 
 /*
@@ -365,70 +94,26 @@ static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 			local_execute(requester->pd, requester->qpn, requester->windows, wqe);
 
 		if (fault != FAULT_NONE) {
-			requester_stop_at(requester, fault);
+			request_stop_at(requester, fault);
 			return false;
 		}
 		wqe->first_psn = requester->flight->next;
 		wqe->last_psn = psn_add(wqe->first_psn, -1);
 		wqe->started = true;
 	}
-	requester_next_request(requester);
+	request_pass(requester);
 	return true;
-}
-
-/* What became of a packet that was to be sent. */
-enum put {
-	PUT_DONE,
-	PUT_NO_ROOM, /* ask again in a later turn */
-	PUT_FAULTY,  /* requester_stop_at was called */
-	PUT_ABSENT,  /* a page of its payload is not in memory: ask again when it is */
-};
-
-/* Make a packet, send it, and move on. */
-static enum put requester_put(struct requester *requester, struct packet_sink *sink,
-			      const struct request *request)
-{
-	struct packet_frag frags[PACKET_FRAGS_MAX];
-	enum mr_status status;
-	struct packet_out *out;
-	uint32_t count;
-
-	status = requester_gather(requester, request, frags, &count);
-	if (unlikely(status != MR_OK)) {
-		if (status == MR_ABSENT)
-			return PUT_ABSENT;
-		requester_stop_at(requester, FAULT_SEND_PROTECTION);
-		return PUT_FAULTY;
-	}
-	out = sink->get(sink);
-	if (out == NULL) {
-		/* The list was walked for a packet that is not sent. */
-		requester_unlocate(requester);
-		return PUT_NO_ROOM;
-	}
-	requester_emit(requester, request, frags, count, out);
-	if (sink->put(sink, out) != 0) {
-		requester_stop_at(requester, FAULT_SEND_PROTECTION);
-		return PUT_FAULTY;
-	}
-	counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
-	pacer_sent(requester->pacer, packet_length(out));
-	requester_advance(requester, request);
-	return PUT_DONE;
 }
 
 /* Send the next packet of a repair: flight->next stands at it. */
 static enum put requester_repair_next(struct requester *requester, struct packet_sink *sink)
 {
 	const struct sq *sq = requester->sq;
-	struct request request;
 
 	requester_locate(requester);
 	if (sq->next == sq_prod(sq) || !sq_at(sq, sq->next)->started)
 		return PUT_FAULTY;
-	request = requester_next(requester, sq_at(sq, sq->next));
-	requester_shorten(requester, &request);
-	return requester_put(requester, sink, &request);
+	return request_put(requester, sink, sq_at(sq, sq->next), true);
 }
 
 /*
@@ -461,7 +146,7 @@ static unsigned int requester_repair(struct requester *requester, struct packet_
 		(put == PUT_DONE && !paced && psn_before(flight->repair_next, flight->repair_to));
 	flight->next = next;
 	flight->responses = responses;
-	requester_unlocate(requester);
+	request_unlocate(requester);
 	return sent;
 }
 
@@ -483,7 +168,6 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 	if (!requester_stands(requester))
 		requester_locate(requester);
 	while (requester->state != REQUESTER_STOPPED) {
-		struct request request;
 		struct send_wqe *wqe;
 		enum put put;
 
@@ -492,7 +176,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 		wqe = sq_at(requester->sq, requester->sq->next);
 		/* No answer to it could be waited for (ibv_modify_qp(3), max_rd_atomic). */
 		if (requester_wants_response(wqe) && requester->flight->max_responses == 0) {
-			requester_stop_at(requester, FAULT_SEND_OPERATION);
+			request_stop_at(requester, FAULT_SEND_OPERATION);
 			break;
 		}
 		if (!requester_may_send(requester, wqe))
@@ -508,8 +192,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 		}
 		if (!wqe->started)
 			requester_start(requester, wqe);
-		request = requester_next(requester, wqe);
-		put = requester_put(requester, sink, &request);
+		put = request_put(requester, sink, wqe, false);
 		if (put != PUT_DONE) {
 			*more = put == PUT_NO_ROOM;
 			*absent = put == PUT_ABSENT;

@@ -7,24 +7,13 @@
 
 #include <rte_branch_prediction.h>
 
+#include "await.h"
 #include "duplicate.h"
+#include "execute.h"
 #include "gap.h"
-#include "mem/atomics.h"
-#include "mem/mr.h"
-#include "mem/mw.h"
-#include "mem/place.h"
 #include "transport/placement.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
-
-/*
- * A check of a request returns FAULT_NONE for "go on to the next check", the fault that the queue
- * pair fails with, or this: the packet is dealt with (dropped, or an answer is owed). The order of
- * the checks is the specification's.
- */
-#define RESPONDER_DONE FAULT_COUNT
-/* A page that the request accesses is not in memory. */
-#define RESPONDER_ABSENT (FAULT_COUNT + 1)
 
 void responder_reset(struct responder *responder, struct psn epsn)
 {
@@ -152,13 +141,6 @@ static enum fault check_length(struct responder *responder, const struct packet 
 	return FAULT_NONE;
 }
 
-static void responder_refuse(struct responder *responder, uint8_t syndrome)
-{
-	responder->refused = true;
-	counters_add(responder->counters, COUNTER_rnr_nak_sent, 1);
-	replies_nak(responder->replies, syndrome, responder->epsn, responder->msn);
-}
-
 /*
  * Owe an RNR NAK (9.7.5.2.8): nothing is executed, and the same PSN stays expected. A packet that
  * was kept behind an earlier refusal draws none at its turn. Its requester sends it again, and
@@ -171,7 +153,7 @@ static enum fault responder_not_ready(struct responder *responder, const struct 
 	responder->gap = held ? GAP_WAITS : GAP_NOT_READY;
 	if (held)
 		return RESPONDER_DONE;
-	responder_refuse(responder, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer));
+	await_refuse(responder, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer));
 	return RESPONDER_DONE;
 }
 
@@ -194,187 +176,6 @@ static enum fault check_receive(struct responder *responder, const struct packet
 		return responder->receive->length > WIRE_MESSAGE_MAX ? FAULT_INVALID_REQUEST
 								     : FAULT_MESSAGE_TOO_LONG;
 	return FAULT_NONE;
-}
-
-/* What is owed, or a lack of memory, stands in the way of this request: as if it had been lost. Its
- * NAK goes out behind all that, so that the way is free when it comes again. */
-static enum fault responder_lose(struct responder *responder)
-{
-	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
-		    responder->msn);
-	responder->gap = GAP_NAKED;
-	responder->gap_psn = responder->epsn;
-	return RESPONDER_DONE;
-}
-
-static enum fault execute_send(struct responder *responder, const struct packet *packet)
-{
-	enum mr_status status;
-
-	/* 9.5: requests are executed in their order. A READ is when its responses go out, for that
-	 * reads the memory; what invalidates the key that it goes by is not before. */
-	if ((packet->op->flags & OPCODE_HAS_IETH) &&
-	    unlikely(replies_owe_read(responder->replies, packet->rkey)))
-		return responder_lose(responder);
-	responder->receive->sgl.next = packet->op->flags & OPCODE_LAST ? 0 : responder->mtu;
-	status = receive_store(responder->receive, srq_buffers_pd(responder->srq, responder->pd),
-			       packet->payload, packet->payload_len);
-	if (unlikely(status != MR_OK))
-		return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_RECEIVE_PROTECTION;
-	/* Whoever sees the completion finds the window invalid. */
-	if ((packet->op->flags & OPCODE_HAS_IETH) &&
-	    mw_invalidate(responder->pd, responder->qpn, packet->rkey) != 0)
-		return FAULT_INVALIDATE;
-	return FAULT_NONE;
-}
-
-/* Bytes that were placed before their turn need no page any more. */
-static struct mr_touch write_touch(const struct packet *packet, uint32_t left)
-{
-	if (unlikely(packet->payload == NULL))
-		return (struct mr_touch){0};
-	return (struct mr_touch){.now = packet->payload_len, .ahead = left - packet->payload_len};
-}
-
-static enum fault execute_write(struct responder *responder, const struct packet *packet)
-{
-	enum mr_status status;
-	uint8_t *addr;
-
-	if (packet->op->flags & OPCODE_FIRST) {
-		/* The whole message is checked before its first byte; and each packet behind the
-		 * first again, for the region may go. */
-		status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
-					 packet->dma_length, IBV_ACCESS_REMOTE_WRITE,
-					 write_touch(packet, packet->dma_length), &addr);
-		if (unlikely(status != MR_OK))
-			return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
-		responder->write_iova = packet->iova;
-		responder->write_length = packet->dma_length;
-		responder->write_left = packet->dma_length;
-		responder->write_rkey = packet->rkey;
-	} else {
-		status = mr_reach_remote(responder->pd, responder->qpn, responder->write_rkey,
-					 responder->write_iova, packet->payload_len,
-					 IBV_ACCESS_REMOTE_WRITE,
-					 write_touch(packet, responder->write_left), &addr);
-		if (unlikely(status != MR_OK))
-			return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
-	}
-	if (likely(packet->payload != NULL)) {
-		if (place_guarded(addr, packet->payload, packet->payload_len,
-				  responder->write_left - packet->payload_len) != 0)
-			return FAULT_ACCESS;
-		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
-			     packet->payload_len);
-	} else if (addr != early_placed(&responder->early)) {
-		/* It came early and was placed; now the key leads to other memory
-		 * (ibv_rereg_mr(3)), which the bytes are not in. */
-		return FAULT_ACCESS;
-	}
-	responder->write_iova += packet->payload_len;
-	responder->write_left -= packet->payload_len;
-	/* Only the last packet, with immediate data, has a receive request: its completion tells
-	 * the whole length. */
-	if (packet->op->flags & OPCODE_HAS_IMM)
-		responder->receive->filled = responder->write_length;
-	return FAULT_NONE;
-}
-
-static enum fault execute_read(struct responder *responder, const struct packet *packet)
-{
-	const uint32_t psns = responder_psns(responder, packet->dma_length);
-	const struct reply reply = {
-		.kind = REPLY_READ,
-		.pd = responder->pd,
-		.first = packet->psn,
-		.last = psn_add(packet->psn, (int32_t)psns - 1),
-		.msn = (responder->msn + 1) & PSN_MASK,
-		.iova = packet->iova,
-		.rkey = packet->rkey,
-		.length = packet->dma_length,
-	};
-	uint8_t *addr;
-
-	/* C9-110: more requests than the resources that were agreed on. */
-	if (!replies_room(responder->replies))
-		return FAULT_INVALID_REQUEST;
-	if (unlikely(!replies_reserve(responder->replies)))
-		return responder_lose(responder);
-	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
-			      packet->dma_length, IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
-		return FAULT_ACCESS;
-	replies_add(responder->replies, &reply);
-	responder->epsn = psn_add(responder->epsn, (int32_t)psns - 1);
-	return FAULT_NONE;
-}
-
-static enum fault execute_atomic(struct responder *responder, const struct packet *packet)
-{
-	struct reply reply = {
-		.kind = REPLY_ATOMIC,
-		.first = packet->psn,
-		.last = packet->psn,
-		.msn = (responder->msn + 1) & PSN_MASK,
-	};
-	const struct mr_touch touch = {.now = sizeof(reply.original)};
-	enum mr_status status;
-	uint64_t *addr;
-	uint8_t *bytes;
-	int rc;
-
-	/* 9.4.5: the address is a multiple of eight. */
-	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
-		return FAULT_INVALID_REQUEST;
-	if (unlikely(!replies_reserve(responder->replies)))
-		return responder_lose(responder);
-	status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
-				 sizeof(*addr), IBV_ACCESS_REMOTE_ATOMIC, touch, &bytes);
-	if (unlikely(status != MR_OK))
-		return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
-	addr = (uint64_t *)(void *)bytes;
-	/* A region may start at an odd address of this process under an even one of the key's. */
-	if ((uintptr_t)addr % sizeof(*addr) != 0)
-		return FAULT_INVALID_REQUEST;
-	if (operation(packet) == OPCODE_FETCH_ADD)
-		rc = atomics_fetch_add(addr, packet->swap_add, &reply.original);
-	else
-		rc = atomics_compare_swap(addr, packet->compare, packet->swap_add, &reply.original);
-	if (rc != 0)
-		return FAULT_ACCESS;
-	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, sizeof(*addr));
-	replies_add(responder->replies, &reply);
-	return FAULT_NONE;
-}
-
-static enum fault execute_placement(struct responder *responder, const struct packet *packet)
-{
-	enum fault fault;
-	bool absent;
-
-	if (!replies_reserve_word(responder->replies))
-		return responder_lose(responder);
-	fault = placement_execute(responder->pd, responder->qpn, packet, &absent);
-	if (fault != FAULT_NONE)
-		return absent ? RESPONDER_ABSENT : fault;
-	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
-	replies_word(responder->replies, packet->psn, (responder->msn + 1) & PSN_MASK);
-	return FAULT_NONE;
-}
-
-static enum fault execute(struct responder *responder, const struct packet *packet)
-{
-	const uint32_t flags = packet->op->flags;
-
-	if (flags & OPCODE_IS_SEND)
-		return execute_send(responder, packet);
-	if (flags & OPCODE_IS_WRITE)
-		return execute_write(responder, packet);
-	if (flags & OPCODE_IS_ATOMIC)
-		return execute_atomic(responder, packet);
-	if (placement_is(packet))
-		return execute_placement(responder, packet);
-	return execute_read(responder, packet);
 }
 
 /*
@@ -423,14 +224,6 @@ static enum fault responder_complete_message(struct responder *responder,
 									  : FAULT_CQ_OVERRUN;
 }
 
-/* UC: a peer's bad message is dropped, its receive request waits for the next one (9.8.2.2). */
-static enum fault responder_drop_message(struct responder *responder, const struct packet *packet)
-{
-	responder->message = MESSAGE_NONE;
-	responder->epsn = psn_add(packet->psn, 1);
-	return FAULT_NONE;
-}
-
 /* NAK to the peer, and the status to the receive request that is in use, if one is. */
 static enum fault responder_fail(struct responder *responder, enum fault fault)
 {
@@ -447,62 +240,7 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 	return fault;
 }
 
-/* Keep the expected packet until its page is there. Whether it is kept. */
-static bool responder_keep(struct responder *responder, const struct packet *packet)
-{
-	uint32_t place;
-
-	switch (early_look(&responder->early, packet, psn_add(responder->epsn, -1), &place)) {
-	case EARLY_TAKEN:
-		early_keep(&responder->early, packet, place, NULL);
-		return true;
-	case EARLY_THERE:
-		return true;
-	case EARLY_REFUSED:
-	default:
-		return false;
-	}
-}
-
-/* Note that the expected packet waits, and keep it. false where its requester is to be told. */
-static bool responder_is_patient(struct responder *responder, const struct packet *packet)
-{
-	const bool is_first = responder->page_wait.since_ns == PAGE_WAIT_NONE;
-
-	if (is_first)
-		counters_add(responder->counters, COUNTER_page_waits, 1);
-	page_wait_begin(&responder->page_wait);
-	responder->page_psn = responder->epsn;
-	if (packet == early_first(&responder->early))
-		return true;
-	return (is_first || !page_wait_asked(&responder->page_wait)) &&
-	       responder_keep(responder, packet);
-}
-
-/*
- * A page that the expected packet accesses is not in memory. The packet is kept, and executed when
- * the page has come. If its requester asks again after a while, or if the packet cannot be kept, it
- * is told to wait (9.7.5.2.8), and the packet is executed when it comes again.
- */
-static enum fault responder_await_page(struct responder *responder, const struct packet *packet)
-{
-	if (responder->service == OPCODE_UC) {
-		counters_add(responder->counters, COUNTER_page_drops, 1);
-		return responder_drop_message(responder, packet);
-	}
-	if (!psn_eq(responder->page_psn, responder->epsn))
-		page_wait_end(&responder->page_wait);
-	if (responder_is_patient(responder, packet)) {
-		responder->gap = GAP_PAGE;
-		return FAULT_NONE;
-	}
-	responder->gap = GAP_NOT_READY;
-	responder_refuse(responder,
-			 page_wait_syndrome(&responder->page_wait, responder->min_rnr_timer));
-	return FAULT_NONE;
-}
-
-/* Take in a packet, whose turn it may be. */
+/* Take in a packet, whose turn it may be. The order of the checks is the specification's. */
 static enum fault responder_take(struct responder *responder, const struct packet *packet)
 {
 	enum fault fault = check_psn(responder, packet);
@@ -518,14 +256,14 @@ static enum fault responder_take(struct responder *responder, const struct packe
 	if (fault == FAULT_NONE)
 		fault = check_receive(responder, packet);
 	if (fault == FAULT_NONE)
-		fault = execute(responder, packet);
+		fault = execute_request(responder, packet);
 	if (fault == RESPONDER_DONE)
 		return FAULT_NONE;
 	if (unlikely(fault == RESPONDER_ABSENT))
-		return responder_await_page(responder, packet);
+		return await_page(responder, packet);
 	if (unlikely(fault != FAULT_NONE))
 		return responder->service == OPCODE_UC && fault != FAULT_RECEIVE_PROTECTION
-			       ? responder_drop_message(responder, packet)
+			       ? await_drop_message(responder, packet)
 			       : responder_fail(responder, fault);
 	/* The completion is pushed before the acknowledgement is owed: an overrun is not
 	 * acknowledged. */
@@ -586,7 +324,7 @@ enum fault responder_resume(struct responder *responder)
 	if (packet != NULL && psn_eq(packet->psn, responder->epsn))
 		return responder_take_all(responder, packet);
 	/* Another queue pair's packets have taken its place. */
-	responder_lose(responder);
+	execute_later(responder);
 	return FAULT_NONE;
 }
 

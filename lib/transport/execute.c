@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The execution of requests, each by its opcode, when all checks before it have passed. */
+#include "execute.h"
+
+#include <rte_branch_prediction.h>
+
+#include "mem/atomics.h"
+#include "mem/mr.h"
+#include "mem/mw.h"
+#include "mem/place.h"
+#include "transport/placement.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+static uint8_t operation(const struct packet *packet)
+{
+	return packet->opcode & OPCODE_OPERATION_MASK;
+}
+
+enum fault execute_later(struct responder *responder)
+{
+	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
+		    responder->msn);
+	responder->gap = GAP_NAKED;
+	responder->gap_psn = responder->epsn;
+	return RESPONDER_DONE;
+}
+
+static enum fault execute_send(struct responder *responder, const struct packet *packet)
+{
+	enum mr_status status;
+
+	/* 9.5: requests are executed in their order. A READ is when its responses go out, for that
+	 * reads the memory; what invalidates the key that it goes by is not before. */
+	if ((packet->op->flags & OPCODE_HAS_IETH) &&
+	    unlikely(replies_owe_read(responder->replies, packet->rkey)))
+		return execute_later(responder);
+	responder->receive->sgl.next = packet->op->flags & OPCODE_LAST ? 0 : responder->mtu;
+	status = receive_store(responder->receive, srq_buffers_pd(responder->srq, responder->pd),
+			       packet->payload, packet->payload_len);
+	if (unlikely(status != MR_OK))
+		return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_RECEIVE_PROTECTION;
+	/* Whoever sees the completion finds the window invalid. */
+	if ((packet->op->flags & OPCODE_HAS_IETH) &&
+	    mw_invalidate(responder->pd, responder->qpn, packet->rkey) != 0)
+		return FAULT_INVALIDATE;
+	return FAULT_NONE;
+}
+
+/* Bytes that were placed before their turn need no page any more. */
+static struct mr_touch write_touch(const struct packet *packet, uint32_t left)
+{
+	if (unlikely(packet->payload == NULL))
+		return (struct mr_touch){0};
+	return (struct mr_touch){.now = packet->payload_len, .ahead = left - packet->payload_len};
+}
+
+static enum fault execute_write(struct responder *responder, const struct packet *packet)
+{
+	enum mr_status status;
+	uint8_t *addr;
+
+	if (packet->op->flags & OPCODE_FIRST) {
+		/* The whole message is checked before its first byte; and each packet behind the
+		 * first again, for the region may go. */
+		status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
+					 packet->dma_length, IBV_ACCESS_REMOTE_WRITE,
+					 write_touch(packet, packet->dma_length), &addr);
+		if (unlikely(status != MR_OK))
+			return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
+		responder->write_iova = packet->iova;
+		responder->write_length = packet->dma_length;
+		responder->write_left = packet->dma_length;
+		responder->write_rkey = packet->rkey;
+	} else {
+		status = mr_reach_remote(responder->pd, responder->qpn, responder->write_rkey,
+					 responder->write_iova, packet->payload_len,
+					 IBV_ACCESS_REMOTE_WRITE,
+					 write_touch(packet, responder->write_left), &addr);
+		if (unlikely(status != MR_OK))
+			return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
+	}
+	if (likely(packet->payload != NULL)) {
+		if (place_guarded(addr, packet->payload, packet->payload_len,
+				  responder->write_left - packet->payload_len) != 0)
+			return FAULT_ACCESS;
+		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
+			     packet->payload_len);
+	} else if (addr != early_placed(&responder->early)) {
+		/* It came early and was placed; now the key leads to other memory
+		 * (ibv_rereg_mr(3)), which the bytes are not in. */
+		return FAULT_ACCESS;
+	}
+	responder->write_iova += packet->payload_len;
+	responder->write_left -= packet->payload_len;
+	/* Only the last packet, with immediate data, has a receive request: its completion tells
+	 * the whole length. */
+	if (packet->op->flags & OPCODE_HAS_IMM)
+		responder->receive->filled = responder->write_length;
+	return FAULT_NONE;
+}
+
+static enum fault execute_read(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t psns = responder_psns(responder, packet->dma_length);
+	const struct reply reply = {
+		.kind = REPLY_READ,
+		.pd = responder->pd,
+		.first = packet->psn,
+		.last = psn_add(packet->psn, (int32_t)psns - 1),
+		.msn = (responder->msn + 1) & PSN_MASK,
+		.iova = packet->iova,
+		.rkey = packet->rkey,
+		.length = packet->dma_length,
+	};
+	uint8_t *addr;
+
+	/* C9-110: more requests than the resources that were agreed on. */
+	if (!replies_room(responder->replies))
+		return FAULT_INVALID_REQUEST;
+	if (unlikely(!replies_reserve(responder->replies)))
+		return execute_later(responder);
+	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
+			      packet->dma_length, IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
+		return FAULT_ACCESS;
+	replies_add(responder->replies, &reply);
+	responder->epsn = psn_add(responder->epsn, (int32_t)psns - 1);
+	return FAULT_NONE;
+}
+
+static enum fault execute_atomic(struct responder *responder, const struct packet *packet)
+{
+	struct reply reply = {
+		.kind = REPLY_ATOMIC,
+		.first = packet->psn,
+		.last = packet->psn,
+		.msn = (responder->msn + 1) & PSN_MASK,
+	};
+	const struct mr_touch touch = {.now = sizeof(reply.original)};
+	enum mr_status status;
+	uint64_t *addr;
+	uint8_t *bytes;
+	int rc;
+
+	/* 9.4.5: the address is a multiple of eight. */
+	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
+		return FAULT_INVALID_REQUEST;
+	if (unlikely(!replies_reserve(responder->replies)))
+		return execute_later(responder);
+	status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
+				 sizeof(*addr), IBV_ACCESS_REMOTE_ATOMIC, touch, &bytes);
+	if (unlikely(status != MR_OK))
+		return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
+	addr = (uint64_t *)(void *)bytes;
+	/* A region may start at an odd address of this process under an even one of the key's. */
+	if ((uintptr_t)addr % sizeof(*addr) != 0)
+		return FAULT_INVALID_REQUEST;
+	if (operation(packet) == OPCODE_FETCH_ADD)
+		rc = atomics_fetch_add(addr, packet->swap_add, &reply.original);
+	else
+		rc = atomics_compare_swap(addr, packet->compare, packet->swap_add, &reply.original);
+	if (rc != 0)
+		return FAULT_ACCESS;
+	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, sizeof(*addr));
+	replies_add(responder->replies, &reply);
+	return FAULT_NONE;
+}
+
+static enum fault execute_placement(struct responder *responder, const struct packet *packet)
+{
+	enum fault fault;
+	bool absent;
+
+	if (!replies_reserve_word(responder->replies))
+		return execute_later(responder);
+	fault = placement_execute(responder->pd, responder->qpn, packet, &absent);
+	if (fault != FAULT_NONE)
+		return absent ? RESPONDER_ABSENT : fault;
+	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
+	replies_word(responder->replies, packet->psn, (responder->msn + 1) & PSN_MASK);
+	return FAULT_NONE;
+}
+
+enum fault execute_request(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t flags = packet->op->flags;
+
+	if (flags & OPCODE_IS_SEND)
+		return execute_send(responder, packet);
+	if (flags & OPCODE_IS_WRITE)
+		return execute_write(responder, packet);
+	if (flags & OPCODE_IS_ATOMIC)
+		return execute_atomic(responder, packet);
+	if (placement_is(packet))
+		return execute_placement(responder, packet);
+	return execute_read(responder, packet);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a responder owes its requester goes out, in the order of the requests. */
+#include <rte_branch_prediction.h>
+
+#include "mem/mr.h"
+#include "replies_ring.h"
+#include "wire/headers.h"
+#include "wire/opcode.h"
+
+static void replies_put_aeth(struct packet_out *out, uint8_t syndrome, uint32_t msn)
+{
+	struct aeth *aeth = packet_extend(out, sizeof(*aeth));
+
+	aeth->syndrome = syndrome;
+	wire_put24(aeth->msn, msn);
+}
+
+static uint8_t reply_read_opcode(bool first, bool last)
+{
+	if (first)
+		return last ? OPCODE_READ_RESPONSE_ONLY : OPCODE_READ_RESPONSE_FIRST;
+	return last ? OPCODE_READ_RESPONSE_LAST : OPCODE_READ_RESPONSE_MIDDLE;
+}
+
+/* Bytes of the next response of a READ. */
+static uint32_t reply_read_len(const struct replies *replies, const struct reply *reply)
+{
+	const uint32_t mtu = replies->peer->mtu;
+
+	return psn_eq(psn_add(reply->first, (int32_t)reply->sent), reply->last)
+		       ? reply->length - reply->sent * mtu
+		       : mtu;
+}
+
+/* Find the memory of what is sent next; checked at each packet, because the region may be gone
+ * since the request was. */
+static enum mr_status replies_reach(const struct replies *replies, uint8_t **addr)
+{
+	const struct reply *reply;
+	struct mr_touch touch;
+	uint32_t position;
+
+	*addr = NULL;
+	if (replies->head == replies->tail)
+		return MR_OK;
+	reply = replies_pending(replies, replies->head);
+	if (reply->kind != REPLY_READ)
+		return MR_OK;
+	position = reply->sent * replies->peer->mtu;
+	touch.now = reply_read_len(replies, reply);
+	touch.ahead = reply->length - position - touch.now;
+	return mr_reach_remote(reply->pd, replies->qpn, reply->rkey, reply->iova + position,
+			       touch.now, IBV_ACCESS_REMOTE_READ, touch, addr);
+}
+
+/* The next response of a READ, from where replies_reach has found. */
+static void replies_build_read(const struct replies *replies, const struct reply *reply,
+			       uint8_t *addr, struct packet_out *out)
+{
+	const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
+	const bool last = psn_eq(psn, reply->last);
+	const uint32_t len = reply_read_len(replies, reply);
+	const struct bth_fields bth = peer_bth(
+		replies->peer, replies->service | reply_read_opcode(reply->sent == 0, last), psn);
+
+	packet_begin(out, &replies->peer->path, &bth);
+	out->again = reply->repeated;
+	if (opcode_info(bth.opcode)->flags & OPCODE_HAS_AETH)
+		replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
+	if (len > 0)
+		packet_payload(out, FRAG_COPY, addr, len);
+}
+
+static void replies_build_atomic(const struct replies *replies, const struct reply *reply,
+				 struct packet_out *out)
+{
+	const struct bth_fields bth =
+		peer_bth(replies->peer, replies->service | OPCODE_ATOMIC_ACKNOWLEDGE, reply->first);
+	const rte_be64_t original = rte_cpu_to_be_64(reply->original);
+
+	packet_begin(out, &replies->peer->path, &bth);
+	replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
+	memcpy(packet_extend(out, sizeof(original)), &original, sizeof(original));
+}
+
+static void replies_build_word(const struct replies *replies, const struct reply *reply,
+			       struct packet_out *out)
+{
+	const struct bth_fields bth =
+		peer_bth(replies->peer, replies->service | OPCODE_READ_RESPONSE_ONLY, reply->first);
+
+	packet_begin(out, &replies->peer->path, &bth);
+	replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
+}
+
+static void replies_build_acknowledge(const struct replies *replies, struct packet_out *out,
+				      uint8_t syndrome, struct psn psn, uint32_t msn)
+{
+	const struct bth_fields bth =
+		peer_bth(replies->peer, replies->service | OPCODE_ACKNOWLEDGE, psn);
+
+	packet_begin(out, &replies->peer->path, &bth);
+	replies_put_aeth(out, syndrome, msn);
+}
+
+/* The acknowledgement or NAK that is due. */
+static void replies_build_ack(struct replies *replies, struct packet_out *out)
+{
+	const bool is_rnr = (replies->nak_syndrome & AETH_KIND_MASK) == AETH_RNR_NAK;
+	const bool nak = replies->nak_due && !(is_rnr && replies->ack_due);
+
+	replies->ack_due = false;
+	if (nak) {
+		replies_build_acknowledge(replies, out, replies->nak_syndrome, replies->nak_psn,
+					  replies->nak_msn);
+		replies->nak_due = false;
+	} else {
+		replies_build_acknowledge(replies, out, AETH_ACK | AETH_CREDIT_NONE,
+					  replies->ack_psn, replies->ack_msn);
+	}
+}
+
+static void replies_sent(struct replies *replies, struct reply *reply)
+{
+	reply->sent++;
+	if (!psn_eq(psn_add(reply->first, (int32_t)reply->sent - 1), reply->last))
+		return;
+	replies_pop(replies);
+	/* A response acknowledges all that was requested before it (9.7.5.1.1). */
+	if (replies->ack_due && psn_before(replies->ack_psn, reply->last))
+		replies->ack_due = false;
+}
+
+/* The memory of the oldest READ owed may not be read any more. */
+static enum fault replies_build_refusal(struct replies *replies, struct packet_out *out)
+{
+	const struct reply *reply = replies_pending(replies, replies->head);
+	const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
+
+	replies_build_acknowledge(replies, out, AETH_NAK | NAK_REMOTE_ACCESS, psn, reply->msn);
+	if (reply->repeated) {
+		replies_pop(replies);
+		return FAULT_NONE;
+	}
+	replies->head = replies->tail;
+	replies->repeats = 0;
+	replies->ack_due = false;
+	replies->nak_due = false;
+	return FAULT_ACCESS;
+}
+
+/* Send the next packet of the oldest READ or atomic owed. false where its memory may not be read,
+ * or is not there. */
+static bool replies_send_oldest(struct replies *replies, struct packet_sink *sink, uint8_t *addr,
+				struct packet_out *out)
+{
+	struct reply *reply = replies_pending(replies, replies->head);
+
+	if (reply->kind == REPLY_ATOMIC)
+		replies_build_atomic(replies, reply, out);
+	else if (reply->kind == REPLY_WORD)
+		replies_build_word(replies, reply, out);
+	else
+		replies_build_read(replies, reply, addr, out);
+	if (sink->put(sink, out) != 0)
+		return false;
+	counters_add(replies->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
+	replies_sent(replies, reply);
+	return true;
+}
+
+/* Send the next of what is owed, or refuse it. */
+static enum fault replies_send_one(struct replies *replies, struct packet_sink *sink,
+				   enum mr_status status, uint8_t *addr, struct packet_out *out)
+{
+	enum fault fault = FAULT_NONE;
+
+	if (replies->head == replies->tail) {
+		replies_build_ack(replies, out);
+	} else {
+		if (status == MR_OK && replies_send_oldest(replies, sink, addr, out))
+			return FAULT_NONE;
+		fault = replies_build_refusal(replies, out);
+	}
+	/* Without payload, this cannot fail. */
+	sink->put(sink, out);
+	return fault;
+}
+
+void replies_ask_patience(struct replies *replies, struct psn psn, uint8_t min_rnr_timer)
+{
+	if (!replies->absent || replies->refuses || !page_wait_asked(&replies->page_wait))
+		return;
+	replies->refuses = true;
+	replies->refused = psn;
+	replies->refusal = page_wait_syndrome(&replies->page_wait, min_rnr_timer);
+}
+
+/*
+ * A page of the next response is not in memory. What is owed behind that waits as well, since a
+ * requester takes answers in their order. Returns packets sent: none, or a NAK.
+ */
+static unsigned int replies_await_page(struct replies *replies, struct packet_sink *sink,
+				       unsigned int budget, bool *more)
+{
+	const struct reply *reply = replies_pending(replies, replies->head);
+	struct packet_out *out;
+
+	if (!replies->absent)
+		counters_add(replies->counters, COUNTER_page_waits, 1);
+	replies->absent = true;
+	page_wait_begin(&replies->page_wait);
+	if (!replies->refuses)
+		return 0;
+	out = budget > 0 ? sink->get(sink) : NULL;
+	*more = out == NULL;
+	if (out == NULL)
+		return 0;
+	replies_build_acknowledge(replies, out, replies->refusal, replies->refused, reply->msn);
+	counters_add(replies->counters, COUNTER_rnr_nak_sent, 1);
+	sink->put(sink, out);
+	replies->refuses = false;
+	return 1;
+}
+
+/* The page has come. */
+static void replies_go_on(struct replies *replies)
+{
+	replies->absent = false;
+	replies->refuses = false;
+	page_wait_end(&replies->page_wait);
+}
+
+unsigned int replies_send(struct replies *replies, struct packet_sink *sink, unsigned int budget,
+			  bool *more, enum fault *fault)
+{
+	unsigned int sent = 0;
+
+	*more = false;
+	*fault = FAULT_NONE;
+	while (replies_due(replies)) {
+		uint8_t *addr;
+		const enum mr_status status = replies_reach(replies, &addr);
+		struct packet_out *out;
+
+		if (unlikely(status == MR_ABSENT)) {
+			sent += replies_await_page(replies, sink, budget - sent, more);
+			break;
+		}
+		if (unlikely(replies->absent))
+			replies_go_on(replies);
+		out = sent < budget ? sink->get(sink) : NULL;
+		if (out == NULL) {
+			*more = true;
+			break;
+		}
+		*fault = replies_send_one(replies, sink, status, addr, out);
+		sent++;
+		if (*fault != FAULT_NONE)
+			break;
+	}
+	return sent;
+}
