@@ -106,6 +106,8 @@ static bool advance(const struct process_pager *pager, struct fetch *fetch, int 
 
 	if (rc != 0 && fetch->wanted) {
 		fetch->state = FETCH_FAILED;
+		/* What is behind may be there, or come: nobody has tried. */
+		fetch->ahead = 0;
 		return false;
 	}
 	if (rc != 0 || step == 0 || pager->gone) {
@@ -201,7 +203,7 @@ static bool find_thread(struct process_pager *pager)
 
 static bool overlaps(const struct fetch *fetch, uintptr_t page, bool write)
 {
-	/* A fetch begins with a page. */
+	/* A fetch begins with a page, and goes on with one. */
 	return fetch->state != FETCH_FREE && fetch->write >= write &&
 	       page - fetch->addr < fetch->length + fetch->ahead;
 }
@@ -211,6 +213,8 @@ static bool overlaps(const struct fetch *fetch, uintptr_t page, bool write)
 static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t end, size_t ahead,
 		       bool write)
 {
+	/* Of the last page that is needed. */
+	const size_t rest = RTE_MIN(ahead, -end & pager->page_mask);
 	struct fetch *slot = NULL;
 
 	for (unsigned int i = 0; i < PAGER_FETCHES; i++) {
@@ -240,8 +244,8 @@ static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t en
 			       .write = write,
 			       .wanted = true,
 			       .addr = page,
-			       .length = end - page,
-			       .ahead = ahead,
+			       .length = end - page + rest,
+			       .ahead = ahead - rest,
 			       .number = pager->numbers++};
 	pager->waiting++;
 	if (find_thread(pager))

@@ -2,6 +2,7 @@
 /* The check of key, domain, access and range before every access; in on-demand regions also whether
  * the pages are in memory. */
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "mem/key_table.h"
 #include "mem/mr.h"
@@ -38,15 +39,21 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			IBV_ACCESS_REMOTE_ATOMIC))
 
-/* Check that the pages are in memory. Only on-demand regions can lack pages; for others nothing is
- * asked. */
+/*
+ * Check that the pages are in memory. Only on-demand regions can lack pages; for others nothing is
+ * asked. A list's entry may be longer than the region. The pager must not touch memory behind the
+ * region, because that may be a device's.
+ */
 static enum mr_status look(const struct mr *mr, const struct pd *pd, const uint8_t *addr,
 			   unsigned int need, struct mr_touch touch)
 {
 	struct pager *pager = pd->pager;
+	uint64_t behind;
 
 	if (likely(!(mr->access & IBV_ACCESS_ON_DEMAND)) || !pager || touch.now == 0)
 		return MR_OK;
+	behind = mr->length - (uint64_t)((uintptr_t)addr - (uintptr_t)mr->addr) - touch.now;
+	touch.ahead = (uint32_t)RTE_MIN(touch.ahead, behind);
 	return pager->look(pager, (uintptr_t)addr, touch, need & WRITES) ? MR_OK : MR_ABSENT;
 }
 

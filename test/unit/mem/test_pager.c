@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/guard.h"
+#include "away.h"
 #include "env.h"
 #include "mem/pager.h"
 #include "test.h"
@@ -16,8 +17,12 @@ static unsigned int told;    /* atomic */
 static unsigned int threads; /* that were started */
 static bool no_threads;
 
+static void (*then)(void); /* what else is done when a page has come */
+
 static void came(void *user)
 {
+	if (then)
+		then();
 	__atomic_add_fetch((unsigned int *)user, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -42,6 +47,7 @@ static int set_up(TEST_STATE)
 	told = 0;
 	threads = 0;
 	no_threads = false;
+	then = NULL;
 	return pager_create(&config, &pager);
 }
 
@@ -108,6 +114,29 @@ TEST(pager_look__lets_go_on_what_cannot_be_touched)
 	await_word(2);
 }
 
+static void want_third(void)
+{
+	then = NULL;
+	assert_false(look(2, false));
+}
+
+/* Of three pages that are brought in one by one, the second cannot be had: that says nothing of the
+ * third. */
+TEST(pager_look__waits_for_what_is_behind_a_page_that_cannot_be_touched)
+{
+	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(2 * env.page)};
+
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(mprotect(env.memory + env.page, env.page, PROT_NONE), 0);
+	then = want_third;
+	assert_false(pager->look(pager, (uintptr_t)env.memory, touch, false));
+	await_word(2);
+	assert_false(look(2, false));
+	await_word(3);
+	assert_true(look(2, false));
+	assert_int_equal(mprotect(env.memory + env.page, env.page, PROT_READ | PROT_WRITE), 0);
+}
+
 TEST(pager_look__forgets_soon_what_was_there)
 {
 	env.memory[0] = 1;
@@ -151,5 +180,21 @@ TEST(mr_reach__asks_for_on_demand_regions_alone)
 	assert_int_equal(mr_reach(env.pd, mr->key, (uintptr_t)env.memory, 8, IBV_ACCESS_LOCAL_WRITE,
 				  (struct mr_touch){.now = 8}, &addr),
 			 MR_OK);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+/* A list's entry may be longer than the region, and a touch beyond it reach a device. */
+TEST(mr_reach__asks_for_nothing_behind_a_region)
+{
+	struct mr_touch touch = {.now = 8, .ahead = UINT32_MAX - 8};
+	uint8_t *addr;
+	struct mr *mr;
+
+	away_begin(env.pd);
+	assert_int_equal(env_register(env.memory, env.page, RW | IBV_ACCESS_ON_DEMAND, &mr), 0);
+	assert_int_equal(mr_reach(env.pd, mr->key, (uintptr_t)env.memory + 16, 8, 0, touch, &addr),
+			 MR_OK);
+	assert_int_equal(away.touch.now, 8);
+	assert_int_equal(away.touch.ahead, env.page - 24);
 	assert_int_equal(mr_deregister(mr), 0);
 }
