@@ -2,6 +2,7 @@
 /* Requests that cannot be executed yet: they are kept, or refused (IBTA 9.7.5.2.8). */
 #include "await.h"
 
+#include "gap.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 
@@ -12,21 +13,24 @@ void await_refuse(struct responder *responder, uint8_t syndrome)
 	replies_nak(responder->replies, syndrome, responder->epsn, responder->msn);
 }
 
-/* Keep the expected packet until its page is there. Whether it is kept. */
+/* Keep the expected packet until its page is there. One with its PSN that has come too early, and
+ * was kept, is not the requester's if the two differ. Return true if it is kept. */
 static bool await_keep(struct responder *responder, const struct packet *packet)
 {
+	const struct psn before = psn_add(responder->epsn, -1);
+	struct early *early = &responder->early;
+	enum early_verdict verdict;
 	uint32_t place;
 
-	switch (early_look(&responder->early, packet, psn_add(responder->epsn, -1), &place)) {
-	case EARLY_TAKEN:
-		early_keep(&responder->early, packet, place, NULL);
-		return true;
-	case EARLY_THERE:
-		return true;
-	case EARLY_REFUSED:
-	default:
-		return false;
+	verdict = early_look(early, packet, before, &place);
+	if (verdict == EARLY_THERE && !gap_is_same(responder, place, packet)) {
+		counters_add(responder->counters, COUNTER_early_differed, 1);
+		early_remove(early, place);
+		verdict = early_look(early, packet, before, &place);
 	}
+	if (verdict == EARLY_TAKEN)
+		early_keep(early, packet, place, NULL);
+	return verdict != EARLY_REFUSED;
 }
 
 /* Note that the expected packet waits, and keep it. false where its requester is to be told. */

@@ -9,12 +9,13 @@
  * memory; ATOMIC WRITEs and FLUSHes were executed, as all before the expected PSN. */
 void duplicate_answer(struct responder *responder, const struct packet *packet)
 {
+	const bool is_acked = packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE);
 	const struct reply *known;
 	struct reply reply;
 
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
-	replies_ask_patience(responder->replies, packet->psn, responder->min_rnr_timer);
-	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)) {
+	replies_ask_patience(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);
+	if (is_acked) {
 		responder_acknowledge(responder);
 		return;
 	}

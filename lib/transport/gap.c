@@ -88,8 +88,7 @@ static bool gap_same_headers(const struct packet *a, const struct packet *b)
 	return !(flags & OPCODE_HAS_XRCETH) || a->xrc_srqn == b->xrc_srqn;
 }
 
-/* Return true if a packet is the one that is kept, sent again. */
-static bool gap_same(const struct responder *responder, uint32_t place, const struct packet *packet)
+bool gap_is_same(const struct responder *responder, uint32_t place, const struct packet *packet)
 {
 	const struct early *early = &responder->early;
 	const void *placed = early_placed_at(early, place);
@@ -120,7 +119,7 @@ static enum fate gap_store(struct responder *responder, const struct packet *pac
 			     placed != NULL ? COUNTER_early_placed : COUNTER_early_kept, 1);
 		return KEPT;
 	case EARLY_THERE:
-		if (gap_same(responder, place, packet))
+		if (gap_is_same(responder, place, packet))
 			return REPEATED;
 		early_remove(&responder->early, place);
 		counters_add(responder->counters, COUNTER_early_differed, 1);
@@ -155,6 +154,9 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 		 * behind it. */
 		responder->refused &= responder->gap == GAP_NOT_READY;
 		responder->gap_hints += fate == KEPT;
+		/* Its requester sends it again by itself only where it had an RNR NAK. */
+		responder->gap_dropped |=
+			responder->gap == GAP_PAGE && fate != REPEATED && fate != KEPT;
 		return;
 	}
 	if (responder->gap == GAP_NONE || responder->gap == GAP_WAITS) {
@@ -186,7 +188,7 @@ void gap_closes(struct responder *responder, const struct packet *packet)
 	/* The one that was held back was not sent by this requester, and says nothing of the
 	 * others. */
 	if (gap_holds_back(responder) && early_first(&responder->early) != packet &&
-	    !gap_same(responder, 0, packet)) {
+	    !gap_is_same(responder, 0, packet)) {
 		counters_add(responder->counters, COUNTER_early_differed, 1);
 		responder->gap = GAP_NONE;
 	}
@@ -222,6 +224,9 @@ const struct packet *gap_next(struct responder *responder)
 	} else if (closing && responder->gap_hints > 0) {
 		responder->gap_hints--;
 		gap_nak(responder, packet->psn);
+	} else if (packet == NULL && responder->gap_dropped) {
+		responder->gap_dropped = false;
+		gap_nak(responder, responder->epsn);
 	} else {
 		responder->gap = GAP_NONE;
 		responder->refused &= responder->early.count > 0;

@@ -64,6 +64,9 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
 	replies->mask = entries - 1;
 	replies->ack_due = old.ack_due;
 	replies->nak_due = old.nak_due;
+	replies->absent = old.absent;
+	replies->page_wait = old.page_wait;
+	replies->notice = old.notice;
 	replies_take_over(replies, &old);
 	replies_fini(&old);
 	return 0;
@@ -108,7 +111,7 @@ void replies_clear(struct replies *replies)
 	replies->ack_due = false;
 	replies->nak_due = false;
 	replies->absent = false;
-	replies->refuses = false;
+	replies->notice.due = false;
 	page_wait_end(&replies->page_wait);
 }
 

@@ -187,47 +187,86 @@ static enum fault replies_send_one(struct replies *replies, struct packet_sink *
 	return fault;
 }
 
-void replies_ask_patience(struct replies *replies, struct psn psn, uint8_t min_rnr_timer)
+static void replies_notify(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn)
 {
-	if (!replies->absent || replies->refuses || !page_wait_asked(&replies->page_wait))
-		return;
-	replies->refuses = true;
-	replies->refused = psn;
-	replies->refusal = page_wait_syndrome(&replies->page_wait, min_rnr_timer);
+	replies->notice =
+		(struct notice){.due = true, .syndrome = syndrome, .psn = psn, .msn = msn};
 }
 
-/*
- * A page of the next response is not in memory. What is owed behind that waits as well, since a
- * requester takes answers in their order. Returns packets sent: none, or a NAK.
- */
-static unsigned int replies_await_page(struct replies *replies, struct packet_sink *sink,
-				       unsigned int budget, bool *more)
+/* Return true if a packet that comes again is not what its requester waits for: it was sent behind
+ * that. A requester may have what a repeated response would bring. */
+static bool replies_is_behind(const struct reply *reply, struct psn psn)
 {
-	const struct reply *reply = replies_pending(replies, replies->head);
+	return !reply->repeated && psn_before(psn_add(reply->first, (int32_t)reply->sent), psn);
+}
+
+void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked,
+			  uint8_t min_rnr_timer)
+{
+	const struct reply *reply;
+
+	if (!replies->absent || replies->notice.due)
+		return;
+	reply = replies_pending(replies, replies->head);
+	if (replies_is_behind(reply, psn))
+		return;
+	if (is_acked && psn_before(psn, reply->first))
+		replies_notify(replies, AETH_ACK | AETH_CREDIT_NONE, psn_add(reply->first, -1),
+			       (reply->msn - !reply->repeated) & PSN_MASK);
+	else if (page_wait_asked(&replies->page_wait))
+		replies_notify(replies, page_wait_syndrome(&replies->page_wait, min_rnr_timer), psn,
+			       reply->msn);
+}
+
+/* Send what may go out before the response that waits for its page. Returns packets sent. */
+static unsigned int replies_send_notice(struct replies *replies, struct packet_sink *sink,
+					unsigned int budget, bool *more)
+{
+	struct notice *notice = &replies->notice;
 	struct packet_out *out;
 
-	if (!replies->absent)
-		counters_add(replies->counters, COUNTER_page_waits, 1);
-	replies->absent = true;
-	page_wait_begin(&replies->page_wait);
-	if (!replies->refuses)
+	if (!notice->due)
 		return 0;
 	out = budget > 0 ? sink->get(sink) : NULL;
 	*more = out == NULL;
 	if (out == NULL)
 		return 0;
-	replies_build_acknowledge(replies, out, replies->refusal, replies->refused, reply->msn);
-	counters_add(replies->counters, COUNTER_rnr_nak_sent, 1);
+	replies_build_acknowledge(replies, out, notice->syndrome, notice->psn, notice->msn);
+	if ((notice->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK)
+		counters_add(replies->counters, COUNTER_rnr_nak_sent, 1);
 	sink->put(sink, out);
-	replies->refuses = false;
+	notice->due = false;
 	return 1;
+}
+
+/*
+ * A page of the next response is not in memory. What is owed behind that waits as well, since a
+ * requester takes answers in their order; what was executed before that is acknowledged. Returns
+ * packets sent.
+ */
+static unsigned int replies_await_page(struct replies *replies, struct packet_sink *sink,
+				       unsigned int budget, bool *more)
+{
+	const struct reply *reply = replies_pending(replies, replies->head);
+
+	if (!replies->absent)
+		counters_add(replies->counters, COUNTER_page_waits, 1);
+	replies->absent = true;
+	page_wait_begin(&replies->page_wait);
+	if (replies->ack_due && psn_before(replies->ack_psn, reply->first)) {
+		replies->ack_due = false;
+		if (!replies->notice.due)
+			replies_notify(replies, AETH_ACK | AETH_CREDIT_NONE, replies->ack_psn,
+				       replies->ack_msn);
+	}
+	return replies_send_notice(replies, sink, budget, more);
 }
 
 /* The page has come. */
 static void replies_go_on(struct replies *replies)
 {
 	replies->absent = false;
-	replies->refuses = false;
+	replies->notice.due = false;
 	page_wait_end(&replies->page_wait);
 }
 

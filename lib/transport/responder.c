@@ -23,6 +23,7 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->gap_hints = 0;
 	responder->gap = GAP_NONE;
 	responder->refused = false;
+	responder->gap_dropped = false;
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
 	responder->receive->taken = false;

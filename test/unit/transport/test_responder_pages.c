@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/responder.c and replies.c: requests whose pages are not in memory. */
-#include "mem/pager.h"
-#include "mem/pd.h"
+#include "away.h"
 #include "responder_rig.h"
 #include "test.h"
 
 #define LONG_NS UINT64_C(10000000)
+#define KEPT	16
 
-static bool absent;
-
-static bool look(struct pager *pager, uintptr_t addr, struct mr_touch touch, bool write)
-{
-	(void)pager;
-	(void)addr;
-	(void)touch;
-	(void)write;
-	return !absent;
-}
-
-static struct pager fake = {.look = look};
 static struct early_pool *pool;
+
+/* All of the memory that peers name. */
+static void go(void)
+{
+	away_go(rig.memory.bytes, MEMORY);
+}
 
 static int set_up(void **state)
 {
 	responder_rig_set_up(state);
-	rig.fixture.pd->pager = &fake;
+	away_begin(rig.fixture.pd);
 	rig.memory.mr->access |= IBV_ACCESS_ON_DEMAND;
 	rig.responder.min_rnr_timer = 12;
-	assert_int_equal(early_pool_create(16, &pool), 0);
+	assert_int_equal(early_pool_create(KEPT, &pool), 0);
 	rig.responder.early.pool = pool;
-	absent = true;
+	go();
 	return 0;
 }
 
@@ -44,7 +38,7 @@ TEST_FIXTURE(set_up, tear_down);
 
 static void come(void)
 {
-	absent = false;
+	away_come();
 	assert_int_equal(responder_resume(&rig.responder), FAULT_NONE);
 	responder_check(&rig.responder);
 }
@@ -71,7 +65,7 @@ TEST(responder_receive__that_comes_again_for_long_is_told_to_wait_as_long)
 	}
 	rig.responder.page_wait.waited_ns = LONG_NS;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
-	expect_aeth(AETH_RNR_NAK | rnr_timer_code(LONG_NS), 0, 0);
+	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 0);
 	/* It was refused, and is executed only when it comes again. */
 	come();
 	expect_no_answer();
@@ -86,7 +80,7 @@ TEST(responder_receive__that_cannot_be_kept_is_told_to_wait)
 	rig.responder.early.pool = NULL;
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY);
 	expect_aeth(AETH_RNR_NAK | 12, 0, 0);
-	absent = false;
+	away_come();
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY);
 	assert_int_equal(rig_answers(), 1);
 	expect_answer(0, OPCODE_ATOMIC_ACKNOWLEDGE, 0);
@@ -99,7 +93,7 @@ TEST(responder_receive__of_an_unreliable_write_is_dropped)
 	expect_no_answer();
 	expect_memory_untouched();
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_page_drops), 1);
-	absent = false;
+	away_come();
 	EXPECT_TAKEN(OPCODE_UC | OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);
 	expect_payload(rig.memory.bytes, 1, 8);
 }
@@ -112,15 +106,46 @@ TEST(responder_resume__whose_packet_was_taken_away_asks_for_it)
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 }
 
+/* It has come too early, and was kept: of two that differ, the one that came in its turn counts. */
+TEST(responder_receive__keeps_what_came_in_its_turn)
+{
+	static const uint8_t forged[8] = "forged";
+
+	away_come();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 8, .len = 8, .payload = forged);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);
+	go();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 8, .len = 8);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_page_waits), 1);
+	come();
+	expect_payload(rig.memory.bytes, 2, 8);
+	assert_int_equal(rig.responder.epsn.v, psn_make(FIRST_PSN + 3).v);
+}
+
+/* Its requester may have no timer, and nothing more to send. */
+TEST(responder_resume__asks_for_what_was_not_kept)
+{
+	for (uint32_t psn = 0; psn < KEPT + 3; psn++)
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY, .dma_length = 8, .len = 8);
+	expect_no_answer();
+	come();
+	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, KEPT, KEPT);
+	for (uint32_t psn = KEPT; psn < KEPT + 3; psn++)
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY, .dma_length = 8, .len = 8,
+			     .ack_req = psn == KEPT + 2);
+	expect_aeth(ACK, KEPT + 2, KEPT + 3);
+}
+
 TEST(replies_send__of_an_absent_page_waits_with_all_behind_it)
 {
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
 	expect_no_answer();
-	absent = false;
+	away_come();
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
-	absent = true;
+	go();
 	expect_no_answer();
-	absent = false;
+	away_come();
 	assert_int_equal(rig_answers(), 2);
 	expect_answer(0, OPCODE_READ_RESPONSE_ONLY, 0);
 	expect_answer(1, OPCODE_ACKNOWLEDGE, 1);
@@ -132,10 +157,85 @@ TEST(replies_send__tells_a_requester_that_asks_again_to_wait)
 	expect_no_answer();
 	rig.replies.page_wait.waited_ns = LONG_NS;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
-	expect_aeth(AETH_RNR_NAK | rnr_timer_code(LONG_NS), 0, 1);
+	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 1);
 	/* Once each time. */
 	expect_no_answer();
-	absent = false;
+	away_come();
 	assert_int_equal(rig_answers(), 1);
 	expect_answer(0, OPCODE_READ_RESPONSE_ONLY, 0);
+}
+
+TEST(replies_send__acknowledges_what_is_before_an_absent_page)
+{
+	away_come();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 1, TO_MEMORY, .dma_length = 8);
+	go();
+	expect_aeth(ACK, 0, 1);
+	expect_no_answer();
+}
+
+/* An acknowledgement of what is behind would say that the READ is answered. */
+TEST(replies_ask_patience__acknowledges_all_before_an_absent_page)
+{
+	away_come();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 1, TO_MEMORY, .dma_length = 8);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
+	go();
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
+	expect_aeth(ACK, 0, 1);
+	away_come();
+	assert_int_equal(rig_answers(), 2);
+	expect_answer(0, OPCODE_READ_RESPONSE_ONLY, 1);
+	expect_answer(1, OPCODE_ACKNOWLEDGE, 2);
+}
+
+/* A requester goes back to what it waits for, and sends all behind that as well. */
+TEST(replies_ask_patience__takes_no_notice_of_what_is_behind_an_absent_page)
+{
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	expect_no_answer();
+	away_come();
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 1, TO_MEMORY);
+	go();
+	for (int i = 0; i < 5; i++)
+		EXPECT_TAKEN(OPCODE_FETCH_ADD, 1, TO_MEMORY);
+	rig.replies.page_wait.waited_ns = LONG_NS;
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 1, TO_MEMORY);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 1);
+}
+
+/* It may have the answer that goes out for the second time, and wait for what is behind. */
+TEST(replies_ask_patience__speaks_of_what_is_behind_a_repeated_answer)
+{
+	away_come();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	assert_int_equal(rig_answers(), 1);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);
+	go();
+	expect_no_answer();
+	rig.replies.page_wait.waited_ns = LONG_NS;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
+	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 1, 1);
+}
+
+TEST(replies_grow__does_not_forget_how_long_a_page_takes)
+{
+	assert_int_equal(replies_init(&rig.replies, 8), 0);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	expect_no_answer();
+	rig.replies.page_wait.since_ns = 1;
+	page_wait_tell(&rig.replies.page_wait, 1 + LONG_NS);
+	for (uint32_t psn = 1; psn < 4; psn++)
+		EXPECT_TAKEN(OPCODE_READ_REQUEST, psn, TO_MEMORY, .dma_length = 8);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_page_waits), 1);
 }

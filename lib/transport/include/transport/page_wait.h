@@ -19,6 +19,9 @@
 #define PAGE_WAIT_SILENT_NS    UINT64_C(1000000)
 #define PAGE_WAIT_SILENT_TIMES 2
 
+/* A requester that is told to wait does so for so many times as long as the page has taken. */
+#define PAGE_WAIT_FACTOR 2
+
 #define PAGE_WAIT_NONE UINT64_C(0)
 #define PAGE_WAIT_NEW  UINT64_MAX /* since now: the queue pair knows the time */
 
@@ -64,7 +67,7 @@ static inline uint8_t page_wait_syndrome(const struct page_wait *wait, uint8_t m
 {
 	const uint64_t least_ns = rnr_timer_ns(min_rnr_timer);
 
-	return AETH_RNR_NAK | rnr_timer_code(RTE_MAX(wait->waited_ns, least_ns));
+	return AETH_RNR_NAK | rnr_timer_code(RTE_MAX(PAGE_WAIT_FACTOR * wait->waited_ns, least_ns));
 }
 
 #endif

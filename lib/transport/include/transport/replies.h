@@ -43,6 +43,14 @@ struct reply {
 	bool repeated;	   /* for a duplicate request, or a word: takes none of the resources */
 };
 
+/* An acknowledgement or RNR NAK that goes out before a response that waits for its page. */
+struct notice {
+	bool due; /* until the next turn */
+	uint8_t syndrome;
+	struct psn psn; /* while `due` */
+	uint32_t msn;
+};
+
 struct replies {
 	/* narrow pointers, set once */
 	const struct peer *peer;
@@ -73,9 +81,7 @@ struct replies {
 	 * memory for them. */
 	uint32_t mask;
 
-	bool absent;	 /* a page of the next response was not in memory: nothing goes out */
-	bool refuses;	 /* but a NAK for `refused` that tells the requester to wait */
-	uint8_t refusal; /* its syndrome */
+	bool absent; /* a page of the next response was not in memory: only `notice` goes out */
 
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
 	uint32_t newest;     /* counts up */
@@ -83,13 +89,21 @@ struct replies {
 	struct reply *resource;
 	struct counters *counters;
 	struct page_wait page_wait; /* of the next response */
-	struct psn refused;	    /* while `refuses`, which is until the next turn */
+	struct notice notice;	    /* while `absent` */
 };
 
-/** The requester has sent the packet `psn` again, which was executed. If what it lacks waits for a
- * page, the requester is told to wait as well. `min_rnr_timer` is an attribute of the queue pair.
+/**
+ * The requester has sent the packet `psn` again, which was executed. If what it lacks waits for a
+ * page, the requester is told to wait as well. An acknowledgement of what is before that does not
+ * wait.
+ *
+ * @param is_acked
+ *   A SEND or WRITE: it has no response.
+ * @param min_rnr_timer
+ *   An attribute of the queue pair.
  */
-void replies_ask_patience(struct replies *replies, struct psn psn, uint8_t min_rnr_timer);
+void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked,
+			  uint8_t min_rnr_timer);
 
 /** From now on `resources` READs and atomics at a time. What is owed and remembered stays, as far
  * as there is room. Control. 0 or -ENOMEM. */

@@ -72,6 +72,8 @@ struct responder {
 	uint8_t gap;	    /* enum responder_gap */
 	uint16_t gap_hints; /* packets kept that no NAK was made for: at most so many are due */
 	bool refused;	    /* an RNR NAK was made, and what is kept behind it comes again */
+	bool gap_dropped;   /* while a request waited for a page, one from behind it was not kept:
+			       it is asked for when all that is kept is executed */
 	/* While GAP_NAKED, of the first packet behind the gap; epsn until one comes. That stands
 	 * still meanwhile, so nobody has to move this along. */
 	struct psn gap_psn;
