@@ -101,6 +101,7 @@ int device_create(const struct device_config *config, struct device **device)
 	d->mtu = (enum ibv_mtu)mtu;
 	d->dm_pool.total_bytes = DEVICE_MAX_DM_BYTES;
 	pthread_mutex_init(&d->xrcd_lock, NULL);
+	TAILQ_INIT(&d->waiting);
 	moderator_init(&d->moderator);
 	objects_init(&d->objects);
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++)

@@ -61,7 +61,7 @@ struct qp {
 	struct replies replies;
 	struct receive receive; /* of the role that receives */
 	/* while a role waits for a page; in `waiting` of its device */
-	LIST_ENTRY(qp) wait_link;
+	TAILQ_ENTRY(qp) wait_link;
 	bool is_waiting;
 	struct qp_waiting *waiting; /* NULL: no pager reports that a page has come */
 	union {

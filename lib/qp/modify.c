@@ -31,6 +31,8 @@ static void qp_enter_error(struct qp *qp)
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	recovery_reset(&qp->recovery);
 	pacer_stop(&qp->pacer);
+	if (qp_is_datagram(qp))
+		datagram_reset(&qp->datagram);
 	completer_flush(&qp->completer);
 	qp_flush_receives(qp);
 	/* Report that it takes nothing more from the shared queue (ibv_get_async_event(3)). */
@@ -45,6 +47,8 @@ static void qp_enter_send_error(struct qp *qp)
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	recovery_reset(&qp->recovery);
 	pacer_stop(&qp->pacer);
+	if (qp_is_datagram(qp))
+		qp->datagram.absent = false;
 	completer_flush(&qp->completer);
 }
 

@@ -73,6 +73,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 						 .pacer = &qp->pacer,
 						 .pd = init->pd,
 						 .counters = init->counters,
+						 .early.pool = init->early,
 						 .qpn = init->qpn,
 						 .mtu = 128u << init->port_mtu,
 						 .pkey = WIRE_PKEY_DEFAULT};
@@ -108,10 +109,12 @@ void qp_reset(struct qp *qp)
 	completer_reset(&qp->completer);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	qp->receive.taken = false;
-	if (qp_is_datagram(qp))
+	if (qp_is_datagram(qp)) {
+		datagram_reset(&qp->datagram);
 		qp->datagram.psn = psn_make(0);
-	else
+	} else {
 		responder_reset(&qp->responder, psn_make(0));
+	}
 }
 
 void qp_set_state(struct qp *qp, enum ibv_qp_state state)
@@ -258,8 +261,7 @@ void qp_retire(struct qp *qp)
 	qp_stop_waiting(qp);
 	mw_unbind_all(&qp->windows);
 	early_clear(&qp->completer.early);
-	if (!qp_is_datagram(qp))
-		early_clear(&qp->responder.early);
+	early_clear(qp_is_datagram(qp) ? &qp->datagram.early : &qp->responder.early);
 }
 
 void qp_destroy(struct qp *qp)
@@ -268,7 +270,7 @@ void qp_destroy(struct qp *qp)
 	assert(LIST_EMPTY(&qp->windows));
 	assert(!qp->is_waiting);
 	assert(qp->completer.early.count == 0);
-	assert(qp_is_datagram(qp) || qp->responder.early.count == 0);
+	assert((qp_is_datagram(qp) ? &qp->datagram.early : &qp->responder.early)->count == 0);
 	qp_count_users(qp, -1);
 	pd_put(qp->init.pd);
 	replies_fini(&qp->replies);

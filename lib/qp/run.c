@@ -45,7 +45,7 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 		qp_fail(qp, fault);
 }
 
-static void qp_receive_datagram(struct qp *qp, const struct packet *packet)
+static void qp_receive_datagram(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
 	enum fault fault;
 
@@ -54,6 +54,8 @@ static void qp_receive_datagram(struct qp *qp, const struct packet *packet)
 		return;
 	}
 	fault = datagram_receive(&qp->datagram, packet);
+	if (unlikely(qp->datagram.early.count > 0))
+		qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 }
@@ -125,7 +127,7 @@ static void qp_take(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 		return;
 	}
 	if (service == OPCODE_UD) {
-		qp_receive_datagram(qp, packet);
+		qp_receive_datagram(qp, packet, now_ns);
 		return;
 	}
 	if (qp->state >= IBV_QPS_RTR && !is_of_path(qp, packet)) {

@@ -2,29 +2,38 @@
 /* A queue pair that waits for pages: only this queue pair waits. */
 #include "internal.h"
 
-static bool responder_waits(const struct qp *qp)
+static bool qp_receives(const struct qp *qp)
 {
-	return !qp_is_datagram(qp) && qp->responder.gap == GAP_PAGE;
+	return qp->state >= IBV_QPS_RTR && qp->state != IBV_QPS_ERR;
+}
+
+/* Return true if the role that receives keeps something until a page is there. */
+static bool qp_keeps(const struct qp *qp)
+{
+	if (!qp_receives(qp))
+		return false;
+	return qp_is_datagram(qp) ? qp->datagram.early.count > 0 : qp->responder.gap == GAP_PAGE;
 }
 
 static bool qp_waits(const struct qp *qp)
 {
-	return qp_sends_no_page(qp) || qp->replies.absent || responder_waits(qp) ||
+	return qp_sends_no_page(qp) || qp->replies.absent || qp_keeps(qp) ||
 	       (qp_is_datagram(qp) && qp->datagram.absent);
 }
 
 void qp_stop_waiting(struct qp *qp)
 {
 	if (qp->is_waiting)
-		LIST_REMOVE(qp, wait_link);
+		TAILQ_REMOVE(qp->waiting, qp, wait_link);
 	qp->is_waiting = false;
 }
 
+/* Who began to wait first looks again first: the pager brings so many pages at a time. */
 static void qp_begin_waiting(struct qp *qp)
 {
 	if (qp->is_waiting || qp->waiting == NULL)
 		return;
-	LIST_INSERT_HEAD(qp->waiting, qp, wait_link);
+	TAILQ_INSERT_TAIL(qp->waiting, qp, wait_link);
 	qp->is_waiting = true;
 }
 
@@ -56,8 +65,9 @@ void qp_resume(struct qp *qp, uint64_t now_ns)
 		return;
 	qp->woken = false;
 	completer_resume(&qp->completer, now_ns);
-	if (responder_waits(qp) && qp->state >= IBV_QPS_RTR && qp->state != IBV_QPS_ERR)
-		fault = responder_resume(&qp->responder);
+	if (qp_keeps(qp))
+		fault = qp_is_datagram(qp) ? datagram_resume(&qp->datagram)
+					   : responder_resume(&qp->responder);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 }
@@ -66,7 +76,7 @@ void qp_wake_waiting(struct qp_waiting *waiting, void (*each)(struct qp *qp, voi
 {
 	struct qp *qp;
 
-	while ((qp = LIST_FIRST(waiting)) != NULL) {
+	while ((qp = TAILQ_FIRST(waiting)) != NULL) {
 		qp_stop_waiting(qp);
 		qp->woken = true;
 		each(qp, arg);

@@ -174,6 +174,25 @@ static void completer_hold(struct completer *completer)
 	recovery_hold(completer->recovery);
 }
 
+/* Return true if the page that the answer to una belongs into is still not there. */
+static bool completer_still_absent(const struct completer *completer)
+{
+	const struct send_wqe *wqe = completer_oldest(completer);
+	uint64_t position = 0;
+	struct sgl sgl;
+
+	if (wqe == NULL || !requester_wants_data(wqe))
+		return false;
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		position =
+			(uint64_t)psn_diff(completer->flight->una, wqe->first_psn) * completer->mtu;
+	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
+	return sgl_is_absent(&sgl, completer->pd,
+			     wqe->opcode == IBV_WR_RDMA_READ
+				     ? completer_expected(completer, wqe, completer->flight->una)
+				     : sizeof(uint64_t));
+}
+
 static enum fault completer_store(struct completer *completer, const struct send_wqe *wqe,
 				  uint64_t position, const void *data, uint32_t len)
 {
@@ -357,7 +376,8 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 
 void completer_resume(struct completer *completer, uint64_t now_ns)
 {
-	if (completer->recovery->page_absent)
+	/* Another page may have come: nothing is asked for that could not be stored. */
+	if (completer->recovery->page_absent && !completer_still_absent(completer))
 		recovery_release(completer->recovery, now_ns);
 }
 

@@ -91,6 +91,8 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 	struct sq *sq = datagram->sq;
 	uint32_t count;
 
+	const bool was_absent = datagram->absent;
+
 	*more = false;
 	datagram->absent = false;
 	for (; sq->cons != sq_prod(sq); budget--) {
@@ -104,7 +106,7 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 			return fault;
 		if (unlikely(absent)) {
 			datagram->absent = true;
-			counters_add(datagram->counters, COUNTER_page_waits, 1);
+			counters_add(datagram->counters, COUNTER_page_waits, !was_absent);
 			break;
 		}
 		if (pacer_holds(datagram->pacer))
@@ -153,39 +155,49 @@ static enum fault datagram_complete(struct datagram *datagram, const struct pack
 		       : FAULT_CQ_OVERRUN;
 }
 
-enum fault datagram_receive(struct datagram *datagram, const struct packet *packet)
+/* A message, and what stands before it in the receive buffer. */
+struct message {
+	const struct packet *packet;
+	const uint8_t *grh;
+	const uint8_t *bytes;
+	uint32_t length;
+};
+
+/* Store a message into the next receive request. */
+static enum mr_status datagram_store(struct datagram *datagram, const struct message *message)
 {
-	uint8_t grh[DATAGRAM_GRH_BYTES];
 	const struct pd *pd = srq_buffers_pd(datagram->srq, datagram->pd);
+	struct receive *receive = datagram->receive;
+	const enum mr_status status = receive_store(receive, pd, message->grh, DATAGRAM_GRH_BYTES);
+
+	if (status != MR_OK)
+		return status;
+	return receive_store(receive, pd, message->bytes, message->length);
+}
+
+/* Take in a message whose turn it is. */
+static enum fault datagram_take(struct datagram *datagram, const struct message *message,
+				bool *absent)
+{
 	struct receive *receive = datagram->receive;
 	enum fault fault = FAULT_NONE;
 	enum ibv_wc_status status;
 	enum mr_status stored;
 
-	/* 9.6.1.4.2: the wrong Q_Key is dropped silently, and counted. */
-	if (packet->qkey != datagram->qkey) {
-		counters_add(datagram->counters, COUNTER_rx_wrong_qkey, 1);
-		return FAULT_NONE;
-	}
-	if (packet->payload_len > datagram->mtu ||
-	    !receive_take(receive, datagram->rq, datagram->srq)) {
+	*absent = false;
+	if (!receive_take(receive, datagram->rq, datagram->srq)) {
 		counters_add(datagram->counters, COUNTER_rx_no_receive, 1);
 		return FAULT_NONE;
 	}
 	/* 9.8.3.2: a message that does not fit is dropped; the request waits for the next one. */
-	if (packet->payload_len + DATAGRAM_GRH_BYTES > receive->length) {
+	if (message->length + DATAGRAM_GRH_BYTES > receive->length) {
 		counters_add(datagram->counters, COUNTER_resp_local_length_error, 1);
 		return FAULT_NONE;
 	}
-	datagram_grh(packet, grh);
-	stored = receive_store(receive, pd, grh, sizeof(grh));
-	if (stored == MR_OK)
-		stored = receive_store(receive, pd, packet->payload, packet->payload_len);
-	/* It is lost, as any datagram may be; the request waits for the next one. */
-	if (unlikely(stored == MR_ABSENT)) {
-		counters_add(datagram->counters, COUNTER_page_drops, 1);
+	stored = datagram_store(datagram, message);
+	*absent = stored == MR_ABSENT;
+	if (unlikely(*absent))
 		return FAULT_NONE;
-	}
 	if (stored != MR_OK)
 		fault = FAULT_RECEIVE_PROTECTION;
 	/* No NAK goes out with it, where the responder of a connection would count it. */
@@ -194,15 +206,94 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 		counters_add(datagram->counters, COUNTER_resp_cqe_error, 1);
 	}
 	status = fault == FAULT_NONE ? IBV_WC_SUCCESS : fault_info(fault)->status;
-	if (datagram_complete(datagram, packet, status) != FAULT_NONE)
+	if (datagram_complete(datagram, message->packet, status) != FAULT_NONE)
 		return FAULT_CQ_OVERRUN;
 	return fault;
+}
+
+/* Keep a message behind those that are kept. Without room it is lost, as any datagram may be. */
+static void datagram_keep(struct datagram *datagram, const struct message *message)
+{
+	struct early *early = &datagram->early;
+	uint8_t bytes[EARLY_BYTES_MAX];
+	struct packet packet = *message->packet;
+	const struct psn before = early->count > 0 ? datagram->kept : psn_make(0);
+	uint32_t place;
+
+	packet.psn = psn_add(before, 1);
+	packet.payload = bytes;
+	packet.payload_len = DATAGRAM_GRH_BYTES + message->length;
+	if (early_look(early, &packet, before, &place) != EARLY_TAKEN) {
+		counters_add(datagram->counters, COUNTER_page_drops, 1);
+		return;
+	}
+	memcpy(bytes, message->grh, DATAGRAM_GRH_BYTES);
+	if (message->length > 0)
+		memcpy(bytes + DATAGRAM_GRH_BYTES, message->bytes, message->length);
+	if (early->count == 0)
+		counters_add(datagram->counters, COUNTER_page_waits, 1);
+	early_keep(early, &packet, place, NULL);
+	datagram->kept = packet.psn;
+}
+
+enum fault datagram_receive(struct datagram *datagram, const struct packet *packet)
+{
+	uint8_t grh[DATAGRAM_GRH_BYTES];
+	const struct message message = {.packet = packet,
+					.grh = grh,
+					.bytes = packet->payload,
+					.length = packet->payload_len};
+	enum fault fault = FAULT_NONE;
+	bool absent = true;
+
+	/* 9.6.1.4.2: the wrong Q_Key is dropped silently, and counted. */
+	if (packet->qkey != datagram->qkey) {
+		counters_add(datagram->counters, COUNTER_rx_wrong_qkey, 1);
+		return FAULT_NONE;
+	}
+	if (packet->payload_len > datagram->mtu) {
+		counters_add(datagram->counters, COUNTER_rx_no_receive, 1);
+		return FAULT_NONE;
+	}
+	datagram_grh(packet, grh);
+	if (likely(datagram->early.count == 0))
+		fault = datagram_take(datagram, &message, &absent);
+	if (unlikely(absent))
+		datagram_keep(datagram, &message);
+	return fault;
+}
+
+enum fault datagram_resume(struct datagram *datagram)
+{
+	enum fault fault = FAULT_NONE;
+
+	while (fault == FAULT_NONE && datagram->early.count > 0) {
+		const struct packet *packet = early_first(&datagram->early);
+		const struct message message = {.packet = packet,
+						.grh = packet->payload,
+						.bytes = packet->payload + DATAGRAM_GRH_BYTES,
+						.length = packet->payload_len - DATAGRAM_GRH_BYTES};
+		bool absent;
+
+		fault = datagram_take(datagram, &message, &absent);
+		if (absent)
+			break;
+		early_drop(&datagram->early);
+	}
+	return fault;
+}
+
+void datagram_reset(struct datagram *datagram)
+{
+	datagram->absent = false;
+	early_clear(&datagram->early);
 }
 
 void datagram_flush(struct datagram *datagram)
 {
 	struct receive *receive = datagram->receive;
 
+	early_clear(&datagram->early);
 	while (receive->taken ||
 	       (datagram->srq == NULL && receive_take(receive, datagram->rq, NULL))) {
 		struct ibv_wc wc = {.qp_num = datagram->qpn};

@@ -9,14 +9,13 @@
 #include <sys/mman.h>
 
 #include "base/guard.h"
-#include "wire/headers.h"
 #include "wire/packet.h"
 
 struct early_packet {
 	SLIST_ENTRY(early_packet) link; /* among the free ones */
 	struct packet packet;		/* its payload is in `bytes`, or NULL */
 	const void *placed;		/* where its payload is instead, or NULL */
-	uint8_t bytes[WIRE_MTU_MAX];
+	uint8_t bytes[EARLY_BYTES_MAX];
 };
 
 struct early_entry {
@@ -175,7 +174,7 @@ enum early_verdict early_look(const struct early *early, const struct packet *pa
 	const int32_t ahead = psn_diff(packet->psn, expected);
 
 	if (early->pool == NULL || ahead <= 0 || ahead >= EARLY_REACH ||
-	    packet->payload_len > WIRE_MTU_MAX)
+	    packet->payload_len > EARLY_BYTES_MAX)
 		return EARLY_REFUSED;
 	*place = early_before(early, packet->psn);
 	if (*place < early->count && psn_eq(early_entries(early)[*place].psn, packet->psn))

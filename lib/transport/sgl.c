@@ -168,6 +168,15 @@ enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *
 					      : sgl_scatter_all(sgl, pd, src, len);
 }
 
+bool sgl_is_absent(struct sgl *sgl, const struct pd *pd, uint32_t len)
+{
+	struct packet_frag frags[PACKET_FRAGS_MAX];
+	uint32_t count;
+
+	return sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, sgl_reach, frags, &count) ==
+	       MR_ABSENT;
+}
+
 /* Where the next bytes of a list belong, if all of them belong into one entry, of this access. */
 static uint8_t *sgl_single(struct sgl *sgl, const struct pd *pd, uint32_t len, unsigned int need,
 			   sgl_check *check)

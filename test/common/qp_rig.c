@@ -38,6 +38,8 @@ void end_recreate(struct end *end, enum ibv_qp_type type, struct srq *srq)
 		.sig_all = true,
 		.qpn = end == A ? FIXTURE_QPN : FIXTURE_PEER_QPN,
 		.counters = &rig.fixture.counters,
+		.waiting = &rig.waiting,
+		.early = rig.early,
 		.max_rd_atomic = READS,
 		.max_dest_rd_atomic = READS,
 		.max_rate_kbps = RATE_MAX,
@@ -100,6 +102,7 @@ int qp_rig_set_up(TEST_STATE)
 	memcpy(A->gid, gids[0], sizeof(A->gid));
 	memcpy(B->gid, gids[1], sizeof(B->gid));
 	rig.now_ns = 1000000;
+	TAILQ_INIT(&rig.waiting);
 	set_up_end(A);
 	set_up_end(B);
 	return 0;
@@ -115,6 +118,7 @@ int qp_rig_tear_down(TEST_STATE)
 		region_tear_down(&end->memory);
 		catcher_tear_down(&end->catcher);
 	}
+	early_pool_destroy(rig.early);
 	fixture_tear_down(&rig.fixture);
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "fixture.h"
 #include "qp/qp.h"
+#include "transport/early.h"
 #include "queue/srq.h"
 
 #define MTU	   256u
@@ -47,6 +48,8 @@ struct qp_rig {
 	struct fixture fixture;
 	struct end ends[2];
 	uint64_t now_ns;
+	struct qp_waiting waiting;
+	struct early_pool *early; /* of both; NULL: none, unless set before end_recreate */
 	/* A packet from this end that is lost, counted from 1 at the next; 0 for none. */
 	unsigned int lose[2];
 };

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "away.h"
 #include "fixture.h"
 #include "queue/ah.h"
 #include "transport/datagram.h"
@@ -405,6 +406,98 @@ TEST(datagram_receive__a_shared_queue_has_a_domain_of_its_own)
 	region_expect_pattern(&memory, 0, MEMORY, SEED);
 	assert_int_equal(srq_destroy(srq), 0);
 	region_tear_down(&other);
+}
+
+/* Pages that are not in memory. */
+
+static struct early_pool *pool;
+
+/* The receive buffers' pages are not there. */
+static void go(uint32_t room)
+{
+	away_begin(fixture.pd);
+	memory.mr->access |= IBV_ACCESS_ON_DEMAND;
+	away_go(memory.bytes, MEMORY);
+	assert_int_equal(early_pool_create(room, &pool), 0);
+	datagram.early.pool = pool;
+}
+
+static void come_and_go(void)
+{
+	away_come();
+	assert_int_equal(datagram_resume(&datagram), FAULT_NONE);
+	assert_int_equal(datagram.early.count, 0);
+	early_pool_destroy(pool);
+}
+
+TEST(datagram_receive__keeps_messages_until_the_page_comes)
+{
+	go(8);
+	for (uint64_t i = 0; i < 3; i++)
+		post_receive(i, i * MTU, GRH + 100);
+	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	assert_int_equal(take(QKEY, 0), FAULT_NONE);
+	assert_int_equal(take(QKEY, 100), FAULT_NONE);
+	assert_int_equal(datagram_resume(&datagram), FAULT_NONE);
+	fixture_no_completion(recv_cq);
+	region_expect_pattern(&memory, 0, MEMORY, SEED);
+	come_and_go();
+	assert_int_equal(fixture_completion(recv_cq, 0, IBV_WC_SUCCESS).byte_len, GRH + 8);
+	assert_int_equal(fixture_completion(recv_cq, 1, IBV_WC_SUCCESS).byte_len, GRH);
+	assert_int_equal(fixture_completion(recv_cq, 2, IBV_WC_SUCCESS).byte_len, GRH + 100);
+	for (size_t i = 0; i < 100; i++)
+		assert_int_equal(memory.bytes[2 * MTU + GRH + i], pattern_byte(77, i));
+	assert_int_equal(memory.bytes[20], 0x45);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_page_waits), 1);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_page_drops), 0);
+}
+
+TEST(datagram_receive__without_room_a_message_is_lost)
+{
+	go(2);
+	post_receive(1, 0, GRH + 8);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_page_drops), 1);
+	come_and_go();
+	fixture_completion(recv_cq, 1, IBV_WC_SUCCESS);
+	/* The second finds no receive request. */
+	fixture_no_completion(recv_cq);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_rx_no_receive), 1);
+}
+
+TEST(datagram_resume__of_memory_that_is_gone_is_a_fault)
+{
+	go(2);
+	post_receive(1, 0, GRH + 8);
+	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	region_deregister(&memory);
+	assert_int_equal(datagram_resume(&datagram), FAULT_RECEIVE_PROTECTION);
+	fixture_completion(recv_cq, 1, IBV_WC_LOC_PROT_ERR);
+	datagram_flush(&datagram);
+	assert_int_equal(datagram.early.count, 0);
+	early_pool_destroy(pool);
+}
+
+TEST(datagram_send__waits_for_an_absent_page)
+{
+	bool more;
+
+	away_begin(fixture.pd);
+	memory.mr->access |= IBV_ACCESS_ON_DEMAND;
+	away_go(memory.bytes, MEMORY);
+	post(1, 8);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(send_some(9, &more), FAULT_NONE);
+		assert_false(more);
+		assert_true(datagram.absent);
+		assert_int_equal(fixture.catcher.count, 0);
+	}
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_page_waits), 1);
+	away_come();
+	assert_int_equal(send_some(9, &more), FAULT_NONE);
+	assert_false(datagram.absent);
+	fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS);
 }
 
 TEST(datagram_flush__in_order)

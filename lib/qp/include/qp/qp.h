@@ -29,9 +29,9 @@ struct queue_domain;
 struct sq;
 struct srq;
 
-/* Queue pairs that wait for pages of on-demand regions. All zeros is an empty list. Engine's thread
- * or lock. */
-LIST_HEAD(qp_waiting, qp);
+/* Queue pairs that wait for pages of on-demand regions, the one that waits longest first. Engine's
+ * thread or lock. */
+TAILQ_HEAD(qp_waiting, qp);
 
 /* Fields of the engine in each queue pair; the queue pair never reads them. */
 struct qp_sched {

@@ -12,6 +12,7 @@
 #include "queue/sq.h"
 #include "telemetry/counters.h"
 #include "transport/completer.h"
+#include "transport/early.h"
 #include "transport/pacer.h"
 #include "transport/receive.h"
 #include "transport/sink.h"
@@ -45,6 +46,11 @@ struct datagram {
 
 	uint32_t qkey;
 	struct psn psn; /* of the next packet sent; nobody checks it */
+
+	/* Messages that wait for a page of the receive request in use, and those behind them; their
+	 * PSNs are made up, and count up from the one kept first. */
+	struct early early;
+	struct psn kept; /* of the message kept last; only while something is kept */
 };
 
 /**
@@ -60,8 +66,16 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 			 bool *more);
 
 /** Take in a message: to the next receive request, or dropped where there is none, it is too short,
- * or the Q_Key is wrong. */
+ * or the Q_Key is wrong. Where a page of the request's memory is not there, the message is kept, as
+ * far as there is room. */
 enum fault datagram_receive(struct datagram *datagram, const struct packet *packet);
+
+/** Pages have come, perhaps the one that is waited for: take in what is kept. As
+ * datagram_receive. */
+enum fault datagram_resume(struct datagram *datagram);
+
+/** Send and keep nothing more that waits for a page. */
+void datagram_reset(struct datagram *datagram);
 
 /** Complete all posted receive requests with IBV_WC_WR_FLUSH_ERR; not those of a shared queue. */
 void datagram_flush(struct datagram *datagram);

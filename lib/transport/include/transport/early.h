@@ -14,10 +14,13 @@
 
 #include "base/psn.h"
 #include "transport/flight.h"
+#include "wire/headers.h"
 
 struct early_pool;
 struct packet;
 
+/* The longest payload that is kept: a datagram's has its sender's addresses before it. */
+#define EARLY_BYTES_MAX (WIRE_MTU_MAX + 40)
 /* Packets that a device keeps at a time: what the windows of sixteen queue pairs hold. */
 #define EARLY_POOL_PKTS 4096
 /* Of them, for one role of a queue pair: a window of our own requester (transport/flight.h). */

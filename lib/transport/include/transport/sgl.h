@@ -60,6 +60,9 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
  */
 enum mr_status sgl_scatter(struct sgl *sgl, const struct pd *pd, const uint8_t *src, uint32_t len);
 
+/** Return true if the next `len` bytes may be stored to, and a page of them is not in memory. */
+bool sgl_is_absent(struct sgl *sgl, const struct pd *pd, uint32_t len);
+
 /**
  * Store bytes that come before their turn, if all of them belong into one entry, and into a region
  * with relaxed ordering.
