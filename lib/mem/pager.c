@@ -337,11 +337,13 @@ void pager_destroy(struct pager *arg)
 		return;
 	pthread_mutex_lock(&pager->lock);
 	pager->gone = true;
+	/* So that no thread is the last one meanwhile. */
+	pager->threads++;
 	pthread_cond_broadcast(&pager->posted);
 	while (pager->telling > 0)
 		pthread_cond_wait(&pager->told, &pager->lock);
 	pages_close(pager->fd);
-	last = pager->threads == 0;
+	last = --pager->threads == 0;
 	pthread_mutex_unlock(&pager->lock);
 	if (last)
 		release(pager);

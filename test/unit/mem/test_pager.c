@@ -153,6 +153,27 @@ TEST(pager_look__without_a_thread_lets_the_access_wait)
 	assert_true(look(0, true));
 }
 
+static unsigned int telling; /* atomic */
+
+static void tell_slowly(void)
+{
+	__atomic_store_n(&telling, 1, __ATOMIC_SEQ_CST);
+	usleep(20000);
+}
+
+TEST(pager_destroy__waits_for_who_tells)
+{
+	then = tell_slowly;
+	assert_false(look(1, true));
+	for (int i = 0; i < PATIENCE && !__atomic_load_n(&telling, __ATOMIC_SEQ_CST); i++)
+		usleep(1000);
+	pager_destroy(pager);
+	pager = NULL;
+	assert_int_equal(__atomic_load_n(&told, __ATOMIC_SEQ_CST), 1);
+	/* Its thread ends. */
+	usleep(20000);
+}
+
 TEST(mr_reach__asks_for_on_demand_regions_alone)
 {
 	uint8_t *addr;
