@@ -226,7 +226,9 @@ static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t en
 			fetch->wanted = !failed;
 			if (failed)
 				fetch->state = FETCH_FREE;
-			return failed;
+			/* Nobody wakes a thread that waits for a page of a userfaultfd when that is
+			 * unmapped. */
+			return failed || !pages_is_mapped(page);
 		}
 		if (fetch->state == FETCH_FREE)
 			slot = fetch;

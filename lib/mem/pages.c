@@ -77,6 +77,16 @@ void pages_ask(int fd, uintptr_t first, unsigned int count, bool write, bool *th
 	errno = saved_errno;
 }
 
+bool pages_is_mapped(uintptr_t page)
+{
+	const int saved_errno = errno;
+	unsigned char word;
+	const bool is_mapped = mincore((void *)page, page_bytes(), &word) == 0 || errno != ENOMEM;
+
+	errno = saved_errno;
+	return is_mapped;
+}
+
 /* A page that is in use is there, if the kernel's answers can be believed. */
 bool pages_are_told(int fd)
 {

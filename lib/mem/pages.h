@@ -30,6 +30,9 @@ bool pages_are_told(int fd);
  */
 void pages_ask(int fd, uintptr_t first, unsigned int count, bool write, bool *there);
 
+/** Return true if something is mapped at this page's address. MT-safe. */
+bool pages_is_mapped(uintptr_t page);
+
 /** Access each page of a range, and wait for it. MT-safe; no byte changes. 0, or -EFAULT where one
  * cannot be accessed so. */
 int pages_touch(uintptr_t addr, size_t length, bool write);

@@ -200,6 +200,13 @@ static bool replies_is_behind(const struct reply *reply, struct psn psn)
 	return !reply->repeated && psn_before(psn_add(reply->first, (int32_t)reply->sent), psn);
 }
 
+static void replies_refuse(struct replies *replies, struct psn psn, uint8_t min_rnr_timer)
+{
+	counters_add(replies->counters, COUNTER_rnr_nak_sent, 1);
+	replies_notify(replies, page_wait_syndrome(&replies->page_wait, min_rnr_timer), psn,
+		       replies_pending(replies, replies->head)->msn);
+}
+
 void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked,
 			  uint8_t min_rnr_timer)
 {
@@ -214,52 +221,58 @@ void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked
 		replies_notify(replies, AETH_ACK | AETH_CREDIT_NONE, psn_add(reply->first, -1),
 			       (reply->msn - !reply->repeated) & PSN_MASK);
 	else if (page_wait_asked(&replies->page_wait))
-		replies_notify(replies, page_wait_syndrome(&replies->page_wait, min_rnr_timer), psn,
-			       reply->msn);
+		replies_refuse(replies, psn, min_rnr_timer);
 }
 
-/* Send what may go out before the response that waits for its page. Returns packets sent. */
-static unsigned int replies_send_notice(struct replies *replies, struct packet_sink *sink,
-					unsigned int budget, bool *more)
+/*
+ * Take what may go out before the response that waits for its page: the acknowledgement of what was
+ * executed before it; and where all that is owed is owed for the second time, everything, since the
+ * requester may have got the first. Returns true if there is something.
+ */
+static bool replies_take_notice(struct replies *replies)
 {
-	struct notice *notice = &replies->notice;
-	struct packet_out *out;
+	const struct reply *reply = replies_pending(replies, replies->head);
+	const bool is_second = replies->repeats == replies->tail - replies->head;
 
-	if (!notice->due)
-		return 0;
-	out = budget > 0 ? sink->get(sink) : NULL;
-	*more = out == NULL;
-	if (out == NULL)
-		return 0;
-	replies_build_acknowledge(replies, out, notice->syndrome, notice->psn, notice->msn);
-	if ((notice->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK)
-		counters_add(replies->counters, COUNTER_rnr_nak_sent, 1);
-	sink->put(sink, out);
-	notice->due = false;
-	return 1;
+	if (replies->notice.due)
+		return true;
+	if (replies->ack_due && (is_second || psn_before(replies->ack_psn, reply->first))) {
+		replies->ack_due = false;
+		replies_notify(replies, AETH_ACK | AETH_CREDIT_NONE, replies->ack_psn,
+			       replies->ack_msn);
+	} else if (replies->nak_due && is_second) {
+		replies->nak_due = false;
+		replies_notify(replies, replies->nak_syndrome, replies->nak_psn, replies->nak_msn);
+	}
+	return replies->notice.due;
 }
 
 /*
  * A page of the next response is not in memory. What is owed behind that waits as well, since a
- * requester takes answers in their order; what was executed before that is acknowledged. Returns
- * packets sent.
+ * requester takes answers in their order. Returns packets sent.
  */
 static unsigned int replies_await_page(struct replies *replies, struct packet_sink *sink,
 				       unsigned int budget, bool *more)
 {
-	const struct reply *reply = replies_pending(replies, replies->head);
+	const struct notice *notice = &replies->notice;
+	unsigned int sent = 0;
 
 	if (!replies->absent)
 		counters_add(replies->counters, COUNTER_page_waits, 1);
 	replies->absent = true;
 	page_wait_begin(&replies->page_wait);
-	if (replies->ack_due && psn_before(replies->ack_psn, reply->first)) {
-		replies->ack_due = false;
-		if (!replies->notice.due)
-			replies_notify(replies, AETH_ACK | AETH_CREDIT_NONE, replies->ack_psn,
-				       replies->ack_msn);
+	while (replies_take_notice(replies)) {
+		struct packet_out *out = sent < budget ? sink->get(sink) : NULL;
+
+		*more = out == NULL;
+		if (out == NULL)
+			break;
+		replies_build_acknowledge(replies, out, notice->syndrome, notice->psn, notice->msn);
+		sink->put(sink, out);
+		replies->notice.due = false;
+		sent++;
 	}
-	return replies_send_notice(replies, sink, budget, more);
+	return sent;
 }
 
 /* The page has come. */

@@ -6,6 +6,7 @@
  */
 #include "inside.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,7 +15,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <linux/userfaultfd.h>
 
@@ -110,8 +113,7 @@ static void post_receive(uint8_t *to, struct ibv_mr *mr)
 	EXPECT(ibv_post_recv(far, &wr, &bad) == 0);
 }
 
-/* Wait for one completion, and see that it is a success. */
-static void await(struct ibv_cq *of)
+static void await_status(struct ibv_cq *of, enum ibv_wc_status status)
 {
 	const time_t until = time(NULL) + PATIENCE_S;
 	struct ibv_wc wc;
@@ -120,9 +122,15 @@ static void await(struct ibv_cq *of)
 	while ((n = ibv_poll_cq(of, 1, &wc)) == 0)
 		EXPECT(time(NULL) <= until);
 	EXPECT(n == 1);
-	if (wc.status != IBV_WC_SUCCESS)
+	if (wc.status != status)
 		fprintf(stderr, "completion: %s\n", ibv_wc_status_str(wc.status));
-	EXPECT(wc.status == IBV_WC_SUCCESS);
+	EXPECT(wc.status == status);
+}
+
+/* Wait for one completion, and see that it is a success. */
+static void await(struct ibv_cq *of)
+{
+	await_status(of, IBV_WC_SUCCESS);
 }
 
 /* Hold a page back, and read what it holds from the store, over the device that waits for it. */
@@ -141,7 +149,7 @@ static void *serve_faults(void *arg)
 		     store + (page - (uintptr_t)paged), store_mr);
 		await(fetch_cq);
 		__atomic_add_fetch(&faults, 1, __ATOMIC_SEQ_CST);
-		EXPECT(ioctl(uffd, UFFDIO_COPY, &copy) == 0 || errno == EEXIST);
+		EXPECT(ioctl(uffd, UFFDIO_COPY, &copy) == 0 || errno == EEXIST || errno == ENOENT);
 	}
 	return arg;
 }
@@ -251,6 +259,50 @@ static void check_initiator(enum ibv_wr_opcode opcode, unsigned int page)
 	expect_page(page, before, atomic ? 8 : opcode == IBV_WR_RDMA_READ ? LEN : 0);
 }
 
+static unsigned int threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned int n = 0;
+
+	EXPECT(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2; /* . and .. */
+}
+
+/* The process is doubled while a page is waited for: the child has no thread of ours, and the
+ * parent goes on. */
+static void check_fork(unsigned int page)
+{
+	const struct timespec moment = {.tv_nsec = HOLD_NS / 4};
+	int status = -1;
+	pid_t pid;
+
+	post(near, IBV_WR_RDMA_WRITE, plain, plain_mr, LEN, paged + page * PAGE + AT, paged_mr);
+	nanosleep(&moment, NULL);
+	EXPECT(threads() > 1);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (pid == 0)
+		_exit(threads() == 1 && ibv_poll_cq(cq, 1, &(struct ibv_wc){0}) <= 0 ? 0 : 1);
+	EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
+	await(cq);
+	EXPECT(memcmp(paged + page * PAGE + AT, plain, LEN) == 0);
+}
+
+/* Memory goes away while one of its pages is waited for, and then the region does. */
+static void check_unmapped(unsigned int page)
+{
+	const struct timespec moment = {.tv_nsec = HOLD_NS / 4};
+
+	post(near, IBV_WR_RDMA_WRITE, plain, plain_mr, LEN, paged + page * PAGE + AT, paged_mr);
+	nanosleep(&moment, NULL);
+	EXPECT(munmap(paged + page * PAGE, PAGE) == 0);
+	await_status(cq, IBV_WC_REM_ACCESS_ERR);
+	EXPECT(ibv_dereg_mr(paged_mr) == 0);
+}
+
 void check_pages(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE,
@@ -266,4 +318,8 @@ void check_pages(void)
 		fprintf(stderr, "operation %d, initiator\n", (int)opcodes[i]);
 		check_initiator(opcodes[i], page++);
 	}
+	fprintf(stderr, "a child\n");
+	check_fork(page++);
+	fprintf(stderr, "unmapped\n");
+	check_unmapped(page++);
 }

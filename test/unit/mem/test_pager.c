@@ -16,6 +16,9 @@ static uint64_t now_ns;
 static unsigned int told;    /* atomic */
 static unsigned int threads; /* that were started */
 static bool no_threads;
+static bool never_runs;		     /* a thread that is started, */
+static void *(*late_run)(void *arg); /* until this is called */
+static void *late_arg;
 
 static void (*then)(void); /* what else is done when a page has come */
 
@@ -33,6 +36,11 @@ static int start(void *(*run)(void *arg), void *arg)
 	if (no_threads)
 		return -EAGAIN;
 	threads++;
+	if (never_runs) {
+		late_run = run;
+		late_arg = arg;
+		return 0;
+	}
 	return -pthread_create(&thread, NULL, run, arg) | -pthread_detach(thread);
 }
 
@@ -47,6 +55,7 @@ static int set_up(TEST_STATE)
 	told = 0;
 	threads = 0;
 	no_threads = false;
+	never_runs = false;
 	then = NULL;
 	return pager_create(&config, &pager);
 }
@@ -151,6 +160,20 @@ TEST(pager_look__without_a_thread_lets_the_access_wait)
 {
 	no_threads = true;
 	assert_true(look(0, true));
+}
+
+/* The thread that waits for it, behind a userfaultfd perhaps, is not woken. */
+TEST(pager_look__lets_go_on_what_was_unmapped_meanwhile)
+{
+	never_runs = true;
+	assert_false(look(1, false));
+	assert_false(look(1, false));
+	assert_int_equal(munmap(env.memory + env.page, env.page), 0);
+	assert_true(look(1, false));
+	assert_int_equal(guard_install(), 0);
+	never_runs = false;
+	assert_int_equal(start(late_run, late_arg), 0);
+	await_word(1);
 }
 
 static unsigned int telling; /* atomic */

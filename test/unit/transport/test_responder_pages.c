@@ -218,12 +218,29 @@ TEST(replies_ask_patience__speaks_of_what_is_behind_a_repeated_answer)
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
 	assert_int_equal(rig_answers(), 1);
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
-	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 1, TO_MEMORY);
 	go();
 	expect_no_answer();
 	rig.replies.page_wait.waited_ns = LONG_NS;
-	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 1, TO_MEMORY);
 	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 1, 1);
+}
+
+/* Nor does what is expected wait behind such an answer: nobody may ask for that. */
+TEST(replies_send__refuses_what_is_expected_before_a_repeated_answer)
+{
+	away_come();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	assert_int_equal(rig_answers(), 1);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
+	go();
+	expect_aeth(ACK, 1, 2);
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 2, TO_MEMORY);
+	expect_no_answer();
+	rig.responder.page_wait.waited_ns = LONG_NS;
+	EXPECT_TAKEN(OPCODE_FETCH_ADD, 2, TO_MEMORY);
+	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 2, 2);
 }
 
 TEST(replies_grow__does_not_forget_how_long_a_page_takes)
