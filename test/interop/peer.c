@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What no stock program does: memory windows, SEND with invalidate, ATOMIC WRITE and FLUSH, huge
- * page regions that come and go, between two runs of this program that may have any RDMA device.
+ * page regions that come and go, pages that are absent, between two runs of this program that may
+ * have any RDMA device.
  *
  * usage: interop_peer -d DEVICE -g GID_INDEX -p PORT CASE [SERVER]
  *
@@ -323,6 +324,7 @@ static const struct test {
 	{"local_inv", local_inv, 0, 0, 0},
 	{"atomic_write", atomic_write, IBV_QP_EX_WITH_ATOMIC_WRITE, LATER_DEVICE_ATOMIC_WRITE, 0},
 	{"huge", huge, 0, 0, 0},
+	{"absent", absent, 0, 0, IBV_ACCESS_REMOTE_ATOMIC},
 	{"flush", flush, LATER_QP_EX_WITH_FLUSH, LATER_DEVICE_FLUSH_GLOBAL,
 	 LATER_ACCESS_FLUSH_GLOBAL},
 };

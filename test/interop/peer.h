@@ -60,4 +60,7 @@ void expect(enum ibv_wc_status status, enum ibv_wc_opcode opcode);
 /** The case of huge.c. */
 void huge(void);
 
+/** The case of absent.c. */
+void absent(void);
+
 #endif

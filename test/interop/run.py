@@ -30,7 +30,7 @@ import nics  # noqa: E402
 
 IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
 PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
-PEER_CASES = ("window_1", "window_2", "send_inv", "local_inv", "atomic_write", "flush")
+PEER_CASES = ("window_1", "window_2", "send_inv", "local_inv", "atomic_write", "flush", "absent")
 PATH_MTUS = (1024, 4096)
 FIRST_PORT = 19000
 PAIR_SECONDS = 120

@@ -17,7 +17,7 @@
 
 static struct early_pool *pool;
 static struct early early;
-static uint8_t payload[WIRE_MTU_MAX + 4];
+static uint8_t payload[EARLY_BYTES_MAX + 4];
 
 static int set_up(TEST_STATE)
 {
@@ -89,9 +89,9 @@ TEST(early_keep__in_the_order_of_psns_whatever_the_order_of_coming)
 
 TEST(early_keep__of_the_longest_payload)
 {
-	assert_true(keep(&early, 1, WIRE_MTU_MAX));
-	assert_false(keep(&early, 2, WIRE_MTU_MAX + 4));
-	expect_first(1, WIRE_MTU_MAX);
+	assert_true(keep(&early, 1, EARLY_BYTES_MAX));
+	assert_false(keep(&early, 2, EARLY_BYTES_MAX + 4));
+	expect_first(1, EARLY_BYTES_MAX);
 }
 
 TEST(early_keep__what_is_placed_has_no_payload)
