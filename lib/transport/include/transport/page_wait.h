@@ -3,8 +3,15 @@
  * How long a responder has waited for a page that is not in memory, by which it decides what its
  * requester is told. At first it is told nothing: most pages come soon, and then the request is
  * answered as if it had taken that long. A requester that asks again later is told to wait, for
- * about as long as the page has taken so far: its retries for lost packets stay, and those for a
- * receiver that is not ready last twice as long each time.
+ * twice as long as the page has taken so far. That keeps its retries for lost packets.
+ *
+ * The limit: the requester fails when it has no RNR retry left. Let it be refused for the first
+ * time when the page has taken t. With n RNR retries the page may take 3^n times t, but each retry
+ * adds at most 0.65 s, the longest RNR timer. t is about 1 ms for a requester that probes for
+ * losses, and the acknowledgement timer of one that does not. So six retries last for 0.7 s at
+ * least, and for 3.2 s with a timer of 67 ms; one lasts for 3 ms, or 0.2 s. No answer that the
+ * specification allows gives RNR retries back, but progress. Silence would save them, and use up
+ * the other retries, of which nobody here knows the number. So it is kept short.
  */
 #ifndef TRANSPORT_PAGE_WAIT_H
 #define TRANSPORT_PAGE_WAIT_H
