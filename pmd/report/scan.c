@@ -187,14 +187,20 @@ static void scan_process(struct scan *scan, pid_t pid)
 	struct process process = {.pid = 0};
 	char path[64], link[64];
 	const struct dirent *entry;
-	uint32_t count = 0;
+	uint32_t count = 0, looks = 0;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)) != NULL) {
-		const ssize_t len = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link));
+		ssize_t len;
 
+		/* With "." and "..". */
+		if (looks++ == SCAN_FDS_MAX + 2) {
+			scan->set->left_out++;
+			break;
+		}
+		len = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link));
 		if (len != (ssize_t)strlen(LINK) || memcmp(link, LINK, strlen(LINK)) != 0)
 			continue;
 		if (process.pid == 0)

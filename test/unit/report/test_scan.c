@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,30 @@ TEST(report_scan__limits_a_process)
 		close(fds[i]);
 		report_unmap(reports[i]);
 	}
+}
+
+/* Nor does one with very many descriptors keep the reader for long. */
+TEST(report_scan__looks_at_so_many_descriptors_of_a_process)
+{
+	const struct rlimit limit = {SCAN_FDS_MAX + 64, SCAN_FDS_MAX + 64};
+	struct report *report;
+	int fd, status;
+	pid_t child;
+
+	child = fork();
+	if (child == 0) {
+		if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+			_exit(2);
+		while (dup(0) >= 0 && (fd = dup(0)) >= 0 && fd < SCAN_FDS_MAX)
+			;
+		if (report_create(&fd, &report) != 0 || fd < SCAN_FDS_MAX)
+			_exit(3);
+		_exit(found(getpid()) == 0 && left_out == 1 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (status == 2 << 8)
+		skip();
+	assert_int_equal(status, 0);
 }
 
 /* A process of a user shows as many as a process may, and waits. */
