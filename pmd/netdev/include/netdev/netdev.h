@@ -28,7 +28,8 @@ int netdev_query(const char *name, struct netdev *netdev);
 /** Whether the interface is up and has a carrier. MT-safe. */
 bool netdev_running(const char *name);
 
-/** The MAC address of the interface of this host that has the address. MT-safe. 0 or -ENOENT. */
+/** The MAC address of the interface of this host that has the address. Only the addresses that the
+ * main table leads to: those of a VRF are found as any neighbour's. MT-safe. 0 or -ENOENT. */
 int netdev_mac_of(const uint8_t gid[GID_LEN], uint8_t mac[6]);
 
 #endif
