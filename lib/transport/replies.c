@@ -66,6 +66,7 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
 	replies->nak_due = old.nak_due;
 	replies->absent = old.absent;
 	replies->page_wait = old.page_wait;
+	replies->notice_due = old.notice_due;
 	replies->notice = old.notice;
 	replies_take_over(replies, &old);
 	replies_fini(&old);
@@ -111,7 +112,7 @@ void replies_clear(struct replies *replies)
 	replies->ack_due = false;
 	replies->nak_due = false;
 	replies->absent = false;
-	replies->notice.due = false;
+	replies->notice_due = false;
 	page_wait_end(&replies->page_wait);
 }
 

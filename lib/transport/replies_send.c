@@ -189,8 +189,8 @@ static enum fault replies_send_one(struct replies *replies, struct packet_sink *
 
 static void replies_notify(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn)
 {
-	replies->notice =
-		(struct notice){.due = true, .syndrome = syndrome, .psn = psn, .msn = msn};
+	replies->notice_due = true;
+	replies->notice = (struct notice){.psn = psn, .msn = msn & PSN_MASK, .syndrome = syndrome};
 }
 
 /* Return true if a packet that comes again is not what its requester waits for: it was sent behind
@@ -212,7 +212,7 @@ void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked
 {
 	const struct reply *reply;
 
-	if (!replies->absent || replies->notice.due)
+	if (!replies->absent || replies->notice_due)
 		return;
 	reply = replies_pending(replies, replies->head);
 	if (replies_is_behind(reply, psn))
@@ -234,7 +234,7 @@ static bool replies_take_notice(struct replies *replies)
 	const struct reply *reply = replies_pending(replies, replies->head);
 	const bool is_second = replies->repeats == replies->tail - replies->head;
 
-	if (replies->notice.due)
+	if (replies->notice_due)
 		return true;
 	if (replies->ack_due && (is_second || psn_before(replies->ack_psn, reply->first))) {
 		replies->ack_due = false;
@@ -244,7 +244,7 @@ static bool replies_take_notice(struct replies *replies)
 		replies->nak_due = false;
 		replies_notify(replies, replies->nak_syndrome, replies->nak_psn, replies->nak_msn);
 	}
-	return replies->notice.due;
+	return replies->notice_due;
 }
 
 /*
@@ -269,7 +269,7 @@ static unsigned int replies_await_page(struct replies *replies, struct packet_si
 			break;
 		replies_build_acknowledge(replies, out, notice->syndrome, notice->psn, notice->msn);
 		sink->put(sink, out);
-		replies->notice.due = false;
+		replies->notice_due = false;
 		sent++;
 	}
 	return sent;
@@ -279,7 +279,7 @@ static unsigned int replies_await_page(struct replies *replies, struct packet_si
 static void replies_go_on(struct replies *replies)
 {
 	replies->absent = false;
-	replies->notice.due = false;
+	replies->notice_due = false;
 	page_wait_end(&replies->page_wait);
 }
 

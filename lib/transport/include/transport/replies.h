@@ -45,10 +45,9 @@ struct reply {
 
 /* An acknowledgement or RNR NAK that goes out before a response that waits for its page. */
 struct notice {
-	bool due; /* until the next turn */
-	uint8_t syndrome;
-	struct psn psn; /* while `due` */
-	uint32_t msn;
+	struct psn psn; /* while it is due */
+	uint32_t msn : 24;
+	uint32_t syndrome : 8;
 };
 
 struct replies {
@@ -81,7 +80,8 @@ struct replies {
 	 * memory for them. */
 	uint32_t mask;
 
-	bool absent; /* a page of the next response was not in memory: only `notice` goes out */
+	bool absent;	 /* a page of the next response was not in memory: only `notice` goes out */
+	bool notice_due; /* while `absent`, and until the next turn */
 
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
 	uint32_t newest;     /* counts up */
@@ -89,7 +89,7 @@ struct replies {
 	struct reply *resource;
 	struct counters *counters;
 	struct page_wait page_wait; /* of the next response */
-	struct notice notice;	    /* while `absent` */
+	struct notice notice;	    /* while `notice_due` */
 };
 
 /**
