@@ -10,14 +10,14 @@
 #include <stddef.h>
 
 /* field, name, what it does */
-#define TUNINGS(X)                                                                             \
-	X(key_cache, "key-cache", "the places of keys used last are remembered")               \
-	X(fused_copy, "fused-copy", "payload is copied and its CRC computed in one pass")      \
-	X(short_icrc, "short-icrc", "headers and a short payload are one piece to the CRC")    \
-	X(batch_ack, "batch-ack", "one acknowledgement answers all packets of a burst")        \
-	X(buffer_cache, "buffer-cache", "packet buffers are taken from the pool by the dozen") \
-	X(prefetch, "prefetch", "what a packet needs is fetched while one before it is taken") \
-	X(runs, "runs", "packets that follow each other go to a kernel interface in one piece")
+#define TUNINGS(X)                                                                                \
+	X(key_cache, "key-cache", "the slots of the keys used last are cached")                   \
+	X(fused_copy, "fused-copy", "payload is copied and its CRC computed in one pass")         \
+	X(short_icrc, "short-icrc", "the CRC takes headers and a short payload in one piece")     \
+	X(batch_ack, "batch-ack", "one acknowledgement answers all packets of a burst")           \
+	X(buffer_cache, "buffer-cache", "packet buffers are taken from the pool in groups")       \
+	X(prefetch, "prefetch", "a packet's data is prefetched while earlier ones are processed") \
+	X(runs, "runs", "consecutive packets go to a kernel interface in one piece")
 
 struct tuning {
 #define TUNING_FIELD(field, name, meaning) bool field;
