@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/cachelines.h"
 #include "internal.h"
 #include "mem/pd.h"
 #include "queue/cq.h"
@@ -227,7 +227,7 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 		return -EINVAL;
 	/* Use whole cache lines: fields that the engine writes and fields that posters write are on
 	 * different lines. */
-	qp = lines_alloc(qp_bytes(sges));
+	qp = cachelines_alloc(qp_bytes(sges));
 	if (qp == NULL)
 		return -ENOMEM;
 	memset(qp, 0, qp_bytes(sges));
@@ -251,7 +251,7 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 put_pd:
 	pd_put(init->pd);
 free_qp:
-	lines_free(qp, qp_bytes(sges));
+	cachelines_free(qp, qp_bytes(sges));
 	return err;
 }
 
@@ -275,7 +275,7 @@ void qp_destroy(struct qp *qp)
 	pd_put(qp->init.pd);
 	replies_fini(&qp->replies);
 	qp_fini_queues(qp);
-	lines_free(qp, qp_bytes(qp->sges));
+	cachelines_free(qp, qp_bytes(qp->sges));
 }
 
 void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too)

@@ -7,7 +7,7 @@
 
 #include <rte_common.h>
 
-#include "base/lines.h"
+#include "base/cachelines.h"
 
 static int alloc_foreign(const struct ring_allocator *allocator, size_t bytes, enum ring_kind kind,
 			 struct ring_memory *memory)
@@ -36,7 +36,7 @@ int ring_alloc(const struct queue_domain *domain, size_t bytes, enum ring_kind k
 			return rc;
 	}
 	/* Do not clear it: pages of a large ring should not be touched before their first use. */
-	memory->base = lines_alloc(bytes);
+	memory->base = cachelines_alloc(bytes);
 	memory->bytes = (uint32_t)RTE_MIN(bytes, (size_t)UINT32_MAX);
 	return memory->base ? 0 : -ENOMEM;
 }
@@ -46,6 +46,6 @@ void ring_free(struct ring_memory *memory)
 	if (memory->base && memory->from)
 		memory->from->free(memory->from->user, memory->base, memory->kind);
 	else
-		lines_free(memory->base, memory->bytes);
+		cachelines_free(memory->base, memory->bytes);
 	memory->base = NULL;
 }

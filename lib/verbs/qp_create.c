@@ -3,7 +3,7 @@
  * parts. */
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/cachelines.h"
 #include "device/limits.h"
 #include "qp/qp.h"
 #include "queue/srq.h"
@@ -93,7 +93,7 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	     struct face_qp **allocated)
 {
 	const bool is_ex = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	struct face_qp *qp = lines_alloc(face_qp_bytes(is_ex));
+	struct face_qp *qp = cachelines_alloc(face_qp_bytes(is_ex));
 	struct ibv_qp *ibv;
 
 	if (!qp)
@@ -152,7 +152,7 @@ void qp_free(struct face_qp *qp)
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	parent_put(qp->parent);
 	context_remove(context, &qp->object);
-	lines_free(qp, face_qp_bytes(qp->is_ex));
+	cachelines_free(qp, face_qp_bytes(qp->is_ex));
 }
 
 static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex *attr,

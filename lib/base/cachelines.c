@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Cuts objects from chunks of pages, or from larger freed blocks; keeps freed blocks in a list for
  * each size. */
-#include "base/lines.h"
+#include "base/cachelines.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -49,7 +49,7 @@ static void unlock_it(void)
 	pthread_mutex_unlock(&lock);
 }
 
-__attribute__((constructor)) static void lines_init(void)
+__attribute__((constructor)) static void cachelines_init(void)
 {
 	pthread_atfork(lock_it, unlock_it, unlock_it);
 }
@@ -139,7 +139,7 @@ static void *cut(size_t bytes)
 	return at;
 }
 
-void *lines_alloc(size_t bytes)
+void *cachelines_alloc(size_t bytes)
 {
 	const size_t whole = RTE_ALIGN_CEIL(RTE_MAX(bytes, (size_t)1), RTE_CACHE_LINE_SIZE);
 	void *at;
@@ -152,7 +152,7 @@ void *lines_alloc(size_t bytes)
 	return at;
 }
 
-void lines_free(void *at, size_t bytes)
+void cachelines_free(void *at, size_t bytes)
 {
 	if (bytes > BYTES_MAX || FROM_HEAP) {
 		free(at);

@@ -8,16 +8,16 @@
  * Freed memory is kept for objects of the same size or smaller, until the process ends. Neighbours
  * are not merged, and no page returns to the kernel.
  */
-#ifndef BASE_LINES_H
-#define BASE_LINES_H
+#ifndef BASE_CACHELINES_H
+#define BASE_CACHELINES_H
 
 #include <stddef.h>
 
 /** Allocate `bytes` at the beginning of a cache line, not cleared. Return NULL if there is no
  * memory. MT-safe. */
-void *lines_alloc(size_t bytes);
+void *cachelines_alloc(size_t bytes);
 
 /** Free memory; `bytes` is the size that was asked for. Does nothing for NULL. MT-safe. */
-void lines_free(void *at, size_t bytes);
+void cachelines_free(void *at, size_t bytes);
 
 #endif

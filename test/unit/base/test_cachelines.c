@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <rte_common.h>
 
-#include "base/lines.h"
+#include "base/cachelines.h"
 #include "sanitizer.h"
 #include "test.h"
 
@@ -42,7 +42,7 @@ static void *use(void *arg)
 	uintptr_t wrong = 0;
 
 	for (size_t i = 0; i < OBJECTS; i++) {
-		at[i] = lines_alloc(bytes_of(i));
+		at[i] = cachelines_alloc(bytes_of(i));
 		if (!at[i] || (uintptr_t)at[i] % RTE_CACHE_LINE_SIZE != 0)
 			return (void *)(uintptr_t)-1;
 		memset(at[i], (int)(uint8_t)(i + (uintptr_t)arg), bytes_of(i));
@@ -50,18 +50,18 @@ static void *use(void *arg)
 	for (size_t i = 0; i < OBJECTS; i++) {
 		for (size_t k = 0; k < bytes_of(i); k++)
 			wrong += at[i][k] != (uint8_t)(i + (uintptr_t)arg);
-		lines_free(at[i], bytes_of(i));
+		cachelines_free(at[i], bytes_of(i));
 	}
 	return (void *)wrong;
 }
 
-TEST(lines_alloc__gives_each_its_own)
+TEST(cachelines_alloc__gives_each_its_own)
 {
 	for (uintptr_t round = 0; round < 3; round++)
 		assert_null(use((void *)round));
 }
 
-TEST(lines_alloc__threads_share_nothing)
+TEST(cachelines_alloc__threads_share_nothing)
 {
 	pthread_t threads[4];
 	void *wrong;
@@ -74,23 +74,23 @@ TEST(lines_alloc__threads_share_nothing)
 	}
 }
 
-TEST(lines_free__takes_nothing)
+TEST(cachelines_free__takes_nothing)
 {
-	lines_free(NULL, 64);
-	lines_free(NULL, 10000);
+	cachelines_free(NULL, 64);
+	cachelines_free(NULL, 10000);
 }
 
-TEST(lines_free__what_it_takes_is_used_again)
+TEST(cachelines_free__what_it_takes_is_used_again)
 {
 	void *at;
 
 	if (ADDRESS_SANITIZER)
 		skip();
-	at = lines_alloc(150);
+	at = cachelines_alloc(150);
 	assert_non_null(at);
-	lines_free(at, 150);
-	assert_ptr_equal(lines_alloc(192), at);
-	lines_free(at, 192);
+	cachelines_free(at, 150);
+	assert_ptr_equal(cachelines_alloc(192), at);
+	cachelines_free(at, 192);
 }
 
 /* How many there are of a size, at most `max`. */
@@ -98,7 +98,7 @@ static size_t alloc_all(size_t bytes, size_t max)
 {
 	size_t n = 0;
 
-	while (n < max && (pages[n] = lines_alloc(bytes)))
+	while (n < max && (pages[n] = cachelines_alloc(bytes)))
 		n++;
 	return n;
 }
@@ -106,7 +106,7 @@ static size_t alloc_all(size_t bytes, size_t max)
 static void free_all(size_t bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		lines_free(pages[i], bytes);
+		cachelines_free(pages[i], bytes);
 }
 
 static int by_address(const void *a, const void *b)
@@ -135,7 +135,7 @@ static bool is_advised(const void *at)
 	return advised || access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0;
 }
 
-TEST(lines_alloc__many_objects_fill_huge_pages)
+TEST(cachelines_alloc__many_objects_fill_huge_pages)
 {
 	size_t whole = 0;
 
@@ -177,10 +177,10 @@ static int child_without_memory(void)
 
 	limit_memory(0);
 	n = alloc_all(PAGE_BYTES, 2 * PAGES);
-	if (n == 2 * PAGES || lines_alloc(64 * HUGE_BYTES))
+	if (n == 2 * PAGES || cachelines_alloc(64 * HUGE_BYTES))
 		return 1;
-	lines_free(pages[n - 1], PAGE_BYTES);
-	return lines_alloc(PAGE_BYTES) == pages[n - 1] ? 0 : 1;
+	cachelines_free(pages[n - 1], PAGE_BYTES);
+	return cachelines_alloc(PAGE_BYTES) == pages[n - 1] ? 0 : 1;
 }
 
 static int child_cuts_gaps(void)
@@ -199,7 +199,7 @@ static int child_cuts_gaps(void)
 			for (size_t k = 0; k < PAGE_BYTES / 2; k++)
 				if (pages[i][k] != i % 251)
 					return 1;
-			lines_free(pages[i], PAGE_BYTES / 2);
+			cachelines_free(pages[i], PAGE_BYTES / 2);
 		}
 	}
 	return 0;
@@ -240,17 +240,17 @@ static void in_child(int (*child)(void))
 	assert_int_equal(status_of(pid), 0);
 }
 
-TEST(lines_alloc__without_memory)
+TEST(cachelines_alloc__without_memory)
 {
 	in_child(child_without_memory);
 }
 
-TEST(lines_alloc__cuts_what_is_larger_before_it_takes_more)
+TEST(cachelines_alloc__cuts_what_is_larger_before_it_takes_more)
 {
 	in_child(child_cuts_gaps);
 }
 
-TEST(lines_alloc__does_without_huge_pages)
+TEST(cachelines_alloc__does_without_huge_pages)
 {
 	in_child(child_without_huge_pages);
 }
@@ -261,12 +261,12 @@ static void *use_until_told(void *arg)
 	const atomic_bool *stop = arg;
 
 	while (!atomic_load(stop))
-		lines_free(lines_alloc(64), 64);
+		cachelines_free(cachelines_alloc(64), 64);
 	return NULL;
 }
 
 /* Else it waits for ever for a thread that it does not have. */
-TEST(lines_alloc__in_a_child_of_a_process_of_threads)
+TEST(cachelines_alloc__in_a_child_of_a_process_of_threads)
 {
 	atomic_bool stop = false;
 	pthread_t threads[2];
@@ -281,7 +281,7 @@ TEST(lines_alloc__in_a_child_of_a_process_of_threads)
 
 		if (pid == 0) {
 			alarm(60);
-			lines_free(lines_alloc(64), 64);
+			cachelines_free(cachelines_alloc(64), 64);
 			_exit(0);
 		}
 		status = status_of(pid);
