@@ -28,9 +28,9 @@
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
 #define ENGINE_LCORE	      0
-#define ACK_HOLD_NS	      UINT64_C(1000)  /* in which a polling program answers */
-#define ACK_HOLD_KERNEL_NS    UINT64_C(5000)  /* two packets come that far apart over a veth */
-#define STIR_FRAMES	      32	      /* some hardware tells of that many at once */
+#define ACK_HOLD_NS	      UINT64_C(1000) /* in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* two packets come that far apart over a veth */
+#define CLEANUP_FRAMES	      32 /* some hardware reports sent packets in groups this large */
 #define LEFT_NS		      UINT64_C(10000) /* no longer than the helper naps */
 
 /*
@@ -291,13 +291,13 @@ void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len)
 	tx_send(&engine->tx, mbuf, (uint32_t)len);
 }
 
-void engine_stir(struct engine *engine)
+void engine_tx_cleanup(struct engine *engine)
 {
 	const unsigned int lcore = lcore_enter(engine);
 
 	tx_flush(&engine->tx);
-	for (int i = 0; i < STIR_FRAMES; i++)
-		tx_stir(&engine->tx);
+	for (int i = 0; i < CLEANUP_FRAMES; i++)
+		tx_send_dummy(&engine->tx);
 	lcore_leave(lcore);
 }
 

@@ -272,10 +272,10 @@ static void *ops_map(void *arg, const void *addr, size_t length)
 }
 
 /*
- * The port is given time to read what it was told to, and to say so, which some drivers do only
- * when they are given more to send. A port without a link may never do: then the memory stays
- * mapped (and its pages exist) until it does, so that whatever happens to the region it is no
- * stranger's memory that is read.
+ * Give the port time to send packets of this memory and to report that, which some drivers do only
+ * when they send more. A port without a link may never report it: then the memory stays mapped (and
+ * its pages allocated) until it does, so that the port never reads memory that has been given to
+ * another use.
  */
 static void ops_unmap(void *arg, void *mapping)
 {
@@ -286,7 +286,7 @@ static void ops_unmap(void *arg, void *mapping)
 		return;
 	dma_forget(&engine->dma, mapping);
 	while (dma_is_busy(mapping) && clock_ns(&engine->clock) - start_ns < UNMAP_WAIT_NS) {
-		engine_stir(engine);
+		engine_tx_cleanup(engine);
 		if (dma_is_busy(mapping))
 			polling_pause(UNMAP_PAUSE_NS);
 	}

@@ -7,8 +7,8 @@
 #include "engine/tx.h"
 #include "telemetry/counters.h"
 
-#define STIR_LEN 60
-#define STIR_TYPE \
+#define DUMMY_LEN 60
+#define DUMMY_TYPE \
 	0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
 
 struct rte_mbuf *tx_alloc(struct tx *tx)
@@ -39,7 +39,7 @@ void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
 		counters_add(tx->counters, COUNTER_tx_other_dropped, 1);
 }
 
-void tx_stir(struct tx *tx)
+void tx_send_dummy(struct tx *tx)
 {
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(tx->port->pool);
 	struct rte_ether_hdr *eth;
@@ -47,9 +47,9 @@ void tx_stir(struct tx *tx)
 	if (!mbuf)
 		return;
 	eth = rte_pktmbuf_mtod(mbuf, struct rte_ether_hdr *);
-	memset(eth, 0, STIR_LEN);
+	memset(eth, 0, DUMMY_LEN);
 	memcpy(&eth->dst_addr, tx->port->mac, sizeof(eth->dst_addr));
 	memcpy(&eth->src_addr, tx->port->mac, sizeof(eth->src_addr));
-	eth->ether_type = rte_cpu_to_be_16(STIR_TYPE);
-	tx_try_send(tx, mbuf, STIR_LEN);
+	eth->ether_type = rte_cpu_to_be_16(DUMMY_TYPE);
+	tx_try_send(tx, mbuf, DUMMY_LEN);
 }

@@ -108,8 +108,8 @@ void engine_forget(struct engine *engine, struct qp *qp);
 /** Send a frame that is no RoCE packet; it is dropped where there is no room. Owner. */
 void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len);
 
-/** Have the port give back what it has sent, as far as it has. Owner. */
-void engine_stir(struct engine *engine);
+/** Make the port return the buffers of packets that it has sent. Owner. */
+void engine_tx_cleanup(struct engine *engine);
 
 /** Look at the link's state, and tell the program of changes. Owner. */
 void engine_check_link(struct engine *engine);

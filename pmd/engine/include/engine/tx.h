@@ -81,9 +81,9 @@ static inline void tx_begin(struct tx *tx)
 /** Give the port what is pending; what it does not take stays. */
 void tx_flush(struct tx *tx);
 
-/** Send a frame that nobody takes: so a driver comes to give back buffers of packets that have
- * left. */
-void tx_stir(struct tx *tx);
+/** Send a frame that no host receives: a driver returns the buffers of sent packets only when it
+ * sends. */
+void tx_send_dummy(struct tx *tx);
 
 /** A buffer for a frame that is no RoCE packet, or NULL. */
 struct rte_mbuf *tx_alloc(struct tx *tx);
