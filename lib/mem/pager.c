@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pager of a process: what the engine asks for is in a table, from which threads take it. A
- * thread that waits for a page holds no lock, and nobody waits for that thread: it may be there for
- * ever. What it touches may belong to no region any more by then; touching changes nothing.
+ * The pager of a process. A table holds the ranges that the engine has asked for, and threads take
+ * them from there. A thread that waits for a page holds no lock, and nobody waits for that thread,
+ * because it may wait for ever. Its range may no longer belong to a region when the page comes;
+ * touching it changes nothing.
  */
 #include "mem/pager.h"
 
@@ -21,48 +22,49 @@
 
 enum fetch_state {
 	FETCH_FREE,
-	FETCH_POSTED,  /* for a thread to take */
+	FETCH_POSTED,  /* a thread may take it */
 	FETCH_TOUCHED, /* a thread waits for it */
-	FETCH_FAILED,  /* it cannot be touched: the next who looks goes on, and finds out why */
+	FETCH_FAILED,  /* it cannot be touched: the next `look` returns true, and the access finds
+			  out why */
 };
 
 struct fetch {
 	enum fetch_state state;
 	bool write;
-	bool wanted; /* somebody looked for a page in it since `came` was last called */
+	bool wanted; /* a page of it was looked for since `came` was last called */
 	uintptr_t addr;
-	size_t length;	 /* bytes that are needed, or being touched */
+	size_t length;	 /* bytes that are needed, or that a thread is touching */
 	size_t ahead;	 /* bytes behind them */
-	uint64_t number; /* by age */
+	uint64_t number; /* increases with each fetch */
 };
 
-/* A page that was there. */
+/* A page that was found in memory. */
 struct known {
-	uintptr_t page; /* its address, and whether it was asked for writing; 0: none */
+	uintptr_t page; /* its address, and a bit if it was asked for writing; 0: none */
 	uint64_t asked_ns;
 };
 
 struct process_pager {
 	struct pager pager; /* first */
 	struct pager_config config;
-	int fd; /* of pages_open */
+	int fd; /* from pages_open */
 	uintptr_t page_mask;
 	unsigned int page_shift;
 	struct known known[KNOWN]; /* engine's thread */
 
-	pthread_mutex_t lock; /* below it: all that follows */
+	pthread_mutex_t lock; /* protects all below */
 	pthread_cond_t posted;
 	struct fetch fetches[PAGER_FETCHES];
 	uint64_t numbers;
-	unsigned int waiting; /* posted, and not taken */
+	unsigned int waiting; /* fetches that are posted and not taken */
 	unsigned int threads;
-	unsigned int idle;    /* of the threads */
-	bool gone;	      /* nobody looks any more; the last thread frees this */
-	unsigned int telling; /* threads that call `came` */
+	unsigned int idle;    /* threads that are idle */
+	bool gone;	      /* destroyed; the last thread frees this struct */
+	unsigned int telling; /* threads that are calling `came` */
 	pthread_cond_t told;
 };
 
-/* The lock is held. */
+/* Return the oldest posted fetch. The lock is held. */
 static struct fetch *next_posted(struct process_pager *pager)
 {
 	struct fetch *oldest = NULL;
@@ -84,7 +86,7 @@ static void release(struct process_pager *pager)
 	free(pager);
 }
 
-/* Tell the engine, without the lock, which is held before and after. */
+/* Report to the engine. The lock is held, and released during the call. */
 static void tell(struct process_pager *pager)
 {
 	if (pager->gone)
@@ -97,8 +99,8 @@ static void tell(struct process_pager *pager)
 	pthread_cond_broadcast(&pager->told);
 }
 
-/* Go on behind the pages that a fetch has brought, or end it. Returns true if there is more to do.
- * The lock is held. */
+/* Continue a fetch behind the pages that were brought in, or end it. Return true if there is more
+ * to do. The lock is held. */
 static bool advance(const struct process_pager *pager, struct fetch *fetch, int rc)
 {
 	const uintptr_t end = fetch->addr + fetch->length;
@@ -106,7 +108,7 @@ static bool advance(const struct process_pager *pager, struct fetch *fetch, int 
 
 	if (rc != 0 && fetch->wanted) {
 		fetch->state = FETCH_FAILED;
-		/* What is behind may be there, or come: nobody has tried. */
+		/* Pages behind this one were not tried, and may be present or come later. */
 		fetch->ahead = 0;
 		return false;
 	}
@@ -120,8 +122,8 @@ static bool advance(const struct process_pager *pager, struct fetch *fetch, int 
 	return true;
 }
 
-/* Bring pages in: those that are needed at once, and then those behind them, page by page, for each
- * may take its time. The lock is held, and let go meanwhile. */
+/* Bring pages in: first those that are needed, and then page by page those behind them, because
+ * each may take long. The lock is held, and released meanwhile. */
 static void serve(struct process_pager *pager, struct fetch *fetch)
 {
 	bool more = true;
@@ -136,7 +138,7 @@ static void serve(struct process_pager *pager, struct fetch *fetch)
 		rc = pages_touch(fetch->addr, fetch->length, write);
 		pthread_mutex_lock(&pager->lock);
 		wanted = fetch->wanted;
-		/* Behind this, the slot may be another thread's. */
+		/* From here on the slot may be another thread's. */
 		more = advance(pager, fetch, rc);
 		if (wanted) {
 			if (more)
@@ -146,8 +148,8 @@ static void serve(struct process_pager *pager, struct fetch *fetch)
 	}
 }
 
-/* Sleep until there is something to do, unless enough threads do. false: this one ends. The lock is
- * held. */
+/* Sleep until there is something to do, unless enough threads sleep already. Return false if this
+ * thread must end. The lock is held. */
 static bool rest(struct process_pager *pager)
 {
 	if (pager->gone || pager->idle >= PAGER_IDLE)
@@ -185,15 +187,15 @@ static void *pager_main(void *arg)
 	return NULL;
 }
 
-/* See that there is a thread for what waits. The lock is held, which a new thread waits for. false
- * where there is none at all. */
+/* Make sure that a thread will serve the posted fetches. Return false if there is no thread at all.
+ * The lock is held, and a new thread waits for it. */
 static bool find_thread(struct process_pager *pager)
 {
 	if (pager->idle >= pager->waiting) {
 		pthread_cond_signal(&pager->posted);
 		return true;
 	}
-	/* Before it starts: it may end at once. */
+	/* Count it before it starts, because it may end at once. */
 	pager->threads++;
 	if (pager->config.start(pager_main, pager) == 0)
 		return true;
@@ -203,17 +205,17 @@ static bool find_thread(struct process_pager *pager)
 
 static bool overlaps(const struct fetch *fetch, uintptr_t page, bool write)
 {
-	/* A fetch begins with a page, and goes on with one. */
+	/* A fetch begins at a page, and continues at one. */
 	return fetch->state != FETCH_FREE && fetch->write >= write &&
 	       page - fetch->addr < fetch->length + fetch->ahead;
 }
 
-/* Have a range brought in, whose page `page` is absent. true where that cannot be done. The lock is
- * held. */
+/* Post a fetch of a range whose page `page` is absent. Return true if that is impossible. The lock
+ * is held. */
 static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t end, size_t ahead,
 		       bool write)
 {
-	/* Of the last page that is needed. */
+	/* Bytes of the last page that is needed. */
 	const size_t rest = RTE_MIN(ahead, -end & pager->page_mask);
 	struct fetch *slot = NULL;
 
@@ -226,8 +228,8 @@ static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t en
 			fetch->wanted = !failed;
 			if (failed)
 				fetch->state = FETCH_FREE;
-			/* Nobody wakes a thread that waits for a page of a userfaultfd when that is
-			 * unmapped. */
+			/* No event wakes a thread that waits for a page of a userfaultfd when that
+			 * page is unmapped. */
 			return failed || !pages_is_mapped(page);
 		}
 		if (fetch->state == FETCH_FREE)
@@ -236,7 +238,7 @@ static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t en
 			 (!slot || (slot->state == FETCH_FAILED && fetch->number < slot->number)))
 			slot = fetch;
 	}
-	/* All of them wait. When the first has come, it is asked again. */
+	/* All slots are waiting. Report when the first one ends, so that the engine asks again. */
 	if (!slot) {
 		for (unsigned int i = 0; i < PAGER_FETCHES; i++)
 			pager->fetches[i].wanted = true;
@@ -262,7 +264,8 @@ static struct known *known_of(struct process_pager *pager, uintptr_t page)
 	return &pager->known[page >> pager->page_shift & (KNOWN - 1)];
 }
 
-/* A page that is known to be writable may be read as well. */
+/* Return true if the page was found in memory lately. A page that can be written can also be
+ * read. */
 static bool is_known(struct process_pager *pager, uintptr_t page, bool write)
 {
 	const struct known *known = known_of(pager, page);
@@ -271,7 +274,8 @@ static bool is_known(struct process_pager *pager, uintptr_t page, bool write)
 	       *pager->config.now_ns - known->asked_ns < PAGER_FRESH_NS;
 }
 
-/* Ask about pages from the first on, and remember those that are there. Whether the first is. */
+/* Ask about pages from the first one on, and remember those that are present. Return true if the
+ * first one is. */
 static bool ask(struct process_pager *pager, uintptr_t page, uintptr_t end, bool write)
 {
 	const uintptr_t last = (end - 1) & ~pager->page_mask;
@@ -339,7 +343,7 @@ void pager_destroy(struct pager *arg)
 		return;
 	pthread_mutex_lock(&pager->lock);
 	pager->gone = true;
-	/* So that no thread is the last one meanwhile. */
+	/* Count this call as a thread, so that no other thread is the last one meanwhile. */
 	pager->threads++;
 	pthread_cond_broadcast(&pager->posted);
 	while (pager->telling > 0)

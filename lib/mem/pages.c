@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which pages of this process are in memory, and bringing them there. */
+/* Queries which pages of this process are in memory, and brings pages in. */
 #include "pages.h"
 
 #include <errno.h>
@@ -13,17 +13,15 @@
 #include "base/guard.h"
 #include "base/own.h"
 
-/* Linux 5.14; the C library's headers may be older. */
+/* Defined by Linux 5.14; the C library's headers may be older. */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Bits of a word of /proc/self/pagemap, one a page (proc_pid_pagemap(5)). */
-#define PAGEMAP_PRESENT (UINT64_C(1) << 63)
-#define PAGEMAP_PROTECTED                                                       \
-	(UINT64_C(1) << 57) /* a write waits for whoever serves the userfaultfd \
-			     */
+/* Bits of an entry of /proc/self/pagemap, one entry for each page (proc_pid_pagemap(5)). */
+#define PAGEMAP_PRESENT	  (UINT64_C(1) << 63)
+#define PAGEMAP_PROTECTED (UINT64_C(1) << 57) /* a write waits for the userfaultfd's server */
 
 static size_t page_bytes(void)
 {
@@ -51,8 +49,8 @@ static bool ask_pagemap(int fd, uintptr_t first, unsigned int count, bool write,
 	return true;
 }
 
-/* It fails where one of the pages is not mapped: then each is asked for alone. What is not mapped
- * is not there; who touches it finds out why. */
+/* Ask mincore. It fails if one of the pages is not mapped; then ask for each page alone. A page
+ * that is not mapped is not present; the access finds out why. */
 static void ask_mincore(uintptr_t first, unsigned int count, bool *there)
 {
 	const size_t size = page_bytes();
@@ -87,7 +85,8 @@ bool pages_is_mapped(uintptr_t page)
 	return is_mapped;
 }
 
-/* A page that is in use is there, if the kernel's answers can be believed. */
+/* Check that a page that is in use is reported as present: otherwise the kernel's answers cannot be
+ * trusted. */
 bool pages_are_told(int fd)
 {
 	volatile bool there = false;
@@ -114,8 +113,8 @@ struct touch {
 	bool write;
 };
 
-/* A write of no bit: what a page holds stays, also if somebody else writes there. The thread
- * sanitizer would hold a lock of its own around the access. */
+/* Write no bit: the contents stay, even if another thread writes there. ThreadSanitizer would hold
+ * a lock of its own around the access. */
 __attribute__((no_sanitize("thread", "address"))) static void touch_byte(void *arg)
 {
 	const struct touch *touch = arg;
@@ -127,9 +126,9 @@ __attribute__((no_sanitize("thread", "address"))) static void touch_byte(void *a
 }
 
 /*
- * Ask the kernel first, which takes one call for all pages. It cannot be asked before Linux 5.14;
- * it refuses device memory; and a userfaultfd of a program without privileges serves accesses of
- * the program alone, so that the kernel's own fail. Then each page is accessed here.
+ * Ask the kernel first, which needs one call for all pages. This fails before Linux 5.14 and for
+ * device memory; and it fails if a userfaultfd of an unprivileged program serves the page, because
+ * that serves only the program's own accesses. Then access each page here.
  */
 int pages_touch(uintptr_t addr, size_t length, bool write)
 {

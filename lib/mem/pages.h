@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which pages of this process are in memory, and bringing them there. */
+/* Queries which pages of this process are in memory, and brings pages in. */
 #ifndef MEM_PAGES_H
 #define MEM_PAGES_H
 
@@ -7,22 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Pages that pages_ask tells of at most. */
+/* Most pages of one call of pages_ask. */
 #define PAGES_ASK_MAX 64
 
-/** Open what pages_ask asks; again in a child of fork(). A descriptor, or -1: then it is asked in
- * another way. MT-safe. */
+/** Open the file that pages_ask reads; call it again in a child of fork(). Return a descriptor, or
+ * -1: then pages_ask uses another method. MT-safe. */
 int pages_open(void);
 void pages_close(int fd);
 
-/** Return true if the system tells of pages at all: some sandboxes do not. MT-safe. */
+/** Return true if the system reports pages at all: some sandboxes do not. MT-safe. */
 bool pages_are_told(int fd);
 
 /**
- * Tell which of `count` pages can be accessed without a fault that waits. MT-safe.
+ * Find out which of `count` pages can be accessed without a fault that waits. MT-safe.
  *
  * @param fd
- *   Of pages_open.
+ *   From pages_open.
  * @param first
  *   The address of the first page.
  * @param there
@@ -33,8 +33,8 @@ void pages_ask(int fd, uintptr_t first, unsigned int count, bool write, bool *th
 /** Return true if something is mapped at this page's address. MT-safe. */
 bool pages_is_mapped(uintptr_t page);
 
-/** Access each page of a range, and wait for it. MT-safe; no byte changes. 0, or -EFAULT where one
- * cannot be accessed so. */
+/** Access each page of a range, and wait for it. MT-safe; no byte changes. 0, or -EFAULT if a page
+ * cannot be accessed in this way. */
 int pages_touch(uintptr_t addr, size_t length, bool write);
 
 #endif

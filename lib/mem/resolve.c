@@ -41,8 +41,8 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 
 /*
  * Check that the pages are in memory. Only on-demand regions can lack pages; for others nothing is
- * asked. A list's entry may be longer than the region. The pager must not touch memory behind the
- * region, because that may be a device's.
+ * asked. An entry of a list may be longer than the region: the pager must not touch memory behind
+ * the region, because it may be a device's.
  */
 static enum mr_status look(const struct mr *mr, const struct pd *pd, const uint8_t *addr,
 			   unsigned int need, struct mr_touch touch)

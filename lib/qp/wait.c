@@ -7,7 +7,7 @@ static bool qp_receives(const struct qp *qp)
 	return qp->state >= IBV_QPS_RTR && qp->state != IBV_QPS_ERR;
 }
 
-/* Return true if the role that receives keeps something until a page is there. */
+/* Return true if the receiving role keeps packets until a page is in memory. */
 static bool qp_keeps(const struct qp *qp)
 {
 	if (!qp_receives(qp))
@@ -28,7 +28,8 @@ void qp_stop_waiting(struct qp *qp)
 	qp->is_waiting = false;
 }
 
-/* Who began to wait first looks again first: the pager brings so many pages at a time. */
+/* Let the queue pair that began to wait first look again first: the pager brings in only some pages
+ * at a time. */
 static void qp_begin_waiting(struct qp *qp)
 {
 	if (qp->is_waiting || qp->waiting == NULL)

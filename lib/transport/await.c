@@ -13,8 +13,8 @@ void await_refuse(struct responder *responder, uint8_t syndrome)
 	replies_nak(responder->replies, syndrome, responder->epsn, responder->msn);
 }
 
-/* Keep the expected packet until its page is there. One with its PSN that has come too early, and
- * was kept, is not the requester's if the two differ. Return true if it is kept. */
+/* Keep the expected packet until its page is in memory. A packet with the same PSN that came out of
+ * order and was kept is not the requester's if the two differ. Return true if it is kept. */
 static bool await_keep(struct responder *responder, const struct packet *packet)
 {
 	const struct psn before = psn_add(responder->epsn, -1);
@@ -33,7 +33,7 @@ static bool await_keep(struct responder *responder, const struct packet *packet)
 	return verdict != EARLY_REFUSED;
 }
 
-/* Note that the expected packet waits, and keep it. false where its requester is to be told. */
+/* Note that the expected packet waits, and keep it. Return false if its requester must be told. */
 static bool await_is_patient(struct responder *responder, const struct packet *packet)
 {
 	const bool is_first = responder->page_wait.since_ns == PAGE_WAIT_NONE;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that cannot be executed yet, for lack of a receive request or of a page. */
+/* Requests that cannot be executed yet, because a receive request or a page is missing. */
 #ifndef TRANSPORT_AWAIT_H
 #define TRANSPORT_AWAIT_H
 
 #include "transport/responder.h"
 
-/** Owe an RNR NAK of the expected packet. */
+/** Owe an RNR NAK for the expected packet. */
 void await_refuse(struct responder *responder, uint8_t syndrome);
 
-/** UC: a peer's bad message is dropped, its receive request waits for the next one (9.8.2.2). */
+/** UC: drop a peer's bad message; its receive request is used for the next message (9.8.2.2). */
 enum fault await_drop_message(struct responder *responder, const struct packet *packet);
 
 /**
- * A page that the expected packet accesses is not in memory. The packet is kept, and executed when
- * the page has come. If its requester asks again after a while, or if the packet cannot be kept, it
- * is told to wait (9.7.5.2.8), and the packet is executed when it comes again.
+ * Handle an expected packet that accesses a page that is not in memory. The packet is kept, and
+ * executed when the page has come. If its requester sends it again after a while, or if it cannot
+ * be kept, the requester gets an RNR NAK (9.7.5.2.8), and the packet is executed when it comes
+ * again.
  */
 enum fault await_page(struct responder *responder, const struct packet *packet);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asserts what always holds of a requester, its flight, its timers and its completer. */
+/* Assertions of the invariants of a requester, its flight, its timers and its completer. */
 #include "transport/check.h"
 
 #ifndef NDEBUG
@@ -11,7 +11,7 @@
 #include "transport/recovery.h"
 #include "transport/requester.h"
 
-/* `from` <= psn <= `to`, which are less than 2^23 apart. */
+/* Return true if `from` <= psn <= `to`, which are less than 2^23 apart. */
 static bool between(struct psn from, struct psn psn, struct psn to)
 {
 	return !psn_before(psn, from) && !psn_before(to, psn);
@@ -31,7 +31,7 @@ static void flight_check_repair(const struct flight *flight)
 void flight_check(const struct flight *flight)
 {
 	assert(between(flight->una, flight->next, flight->top));
-	/* The last packet may be a request for a READ segment. */
+	/* The last packet may be a READ request for a segment. */
 	assert((uint32_t)psn_diff(flight->top, flight->una) <
 	       flight->window_max + REQUESTER_READ_SEGMENT_PKTS);
 	assert(flight->window >= 1 && flight->window <= flight->window_max);
@@ -49,7 +49,7 @@ void recovery_check(const struct recovery *recovery, const struct flight *flight
 	assert(recovery->repair_tries <= RECOVERY_REPAIR_DOUBLINGS);
 	assert(!recovery->timing || (!psn_before(recovery->timed, flight->una) &&
 				     psn_before(recovery->timed, flight->top)));
-	/* What is in the air has a timer, where there is one. */
+	/* A packet in flight has a timer, if the acknowledgement timer is in use. */
 	if (recovery->state == RECOVERY_RNR_WAIT)
 		assert(recovery->deadline_ns != RECOVERY_NEVER &&
 		       recovery->repair_ns == RECOVERY_NEVER);
@@ -59,7 +59,8 @@ void recovery_check(const struct recovery *recovery, const struct flight *flight
 		assert(recovery->deadline_ns != RECOVERY_NEVER);
 }
 
-/* READ segments and other requests in [from, to) that are answered by responses of their own. */
+/* Count READ segments and other requests in [from, to) that are answered by responses of their
+ * own. */
 static uint32_t responses_between(const struct send_wqe *wqe, struct psn from, struct psn to)
 {
 	uint32_t first, last;
@@ -76,8 +77,8 @@ static uint32_t responses_between(const struct send_wqe *wqe, struct psn from, s
 }
 
 /*
- * Requests that were started are in a row, without a gap in their PSNs: the oldest has una, if
- * anything is in the air, and the newest ends at top or behind.
+ * Requests that were started follow each other without a gap in their PSNs. The oldest contains
+ * una, if anything is in flight, and the newest ends at top or behind it.
  */
 static void requester_check_requests(const struct requester *requester)
 {
@@ -99,7 +100,7 @@ static void requester_check_requests(const struct requester *requester)
 	}
 	assert(!psn_before(end, flight->top));
 	assert(flight->responses == responses);
-	/* The others wait for their turn. */
+	/* The other requests are not started. */
 	for (; i != prod; i++)
 		assert(!sq_at(sq, i)->started);
 }
@@ -114,7 +115,7 @@ void requester_check(const struct requester *requester)
 	if (!requester_stands(requester) || sq->next == sq_prod(sq))
 		return;
 	wqe = sq_at(sq, sq->next);
-	/* Local work ends before it begins. */
+	/* A local request has its last PSN before its first. */
 	if (wqe->started && sq_is_local((enum ibv_wr_opcode)wqe->opcode))
 		assert(psn_eq(wqe->first_psn, flight->next));
 	else if (wqe->started)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The half of a requester that takes in responses and completes work requests, in order (IBTA 9.7.5
+/* The half of a requester that receives responses and completes work requests, in order (IBTA 9.7.5
  * and 9.7.7). */
 #include "transport/completer.h"
 
@@ -27,8 +27,8 @@ static const uint8_t completion_opcodes[] = {
 };
 
 /*
- * Complete the oldest request. Its slot is free before the completion can be seen: the program, on
- * another CPU, may post into a full queue as soon as it has polled one.
+ * Complete the oldest request. Free its slot before the completion becomes visible: as soon as the
+ * program has polled it, on another CPU, it may post into a queue that was full.
  */
 static int completer_retire(struct completer *completer, const struct send_wqe *wqe,
 			    enum ibv_wc_status status)
@@ -96,7 +96,7 @@ void completer_flush(struct completer *completer)
 	}
 }
 
-/* Everything before `psn` is done. */
+/* Note that everything before `psn` is complete. */
 static void completer_advance(struct completer *completer, struct psn psn, uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
@@ -113,7 +113,7 @@ bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t
 	struct psn done = una;
 	bool answered = true;
 
-	/* The timers begin anew once for all of them. */
+	/* Restart the timers once for all of these requests. */
 	while (psn_before(done, psn)) {
 		const struct send_wqe *wqe = completer_oldest(completer);
 
@@ -136,12 +136,13 @@ bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t
 		return false;
 	if (*fault != FAULT_NONE)
 		return true;
-	/* What was executed meanwhile, and waited for these. */
+	/* Complete local work that was executed meanwhile, and waited for these requests. */
 	*fault = completer_executed(completer);
 	return true;
 }
 
-/* The data of a READ or atomic, of the request that flight->una is in, has come and is stored. */
+/* Note that the data of a READ or atomic has come and is stored. The request contains
+ * flight->una. */
 static enum fault completer_answered(struct completer *completer, struct send_wqe *wqe,
 				     uint64_t now_ns)
 {
@@ -150,8 +151,8 @@ static enum fault completer_answered(struct completer *completer, struct send_wq
 	const bool last = psn_eq(flight->una, wqe->last_psn);
 	enum fault fault;
 
-	/* After a rewind, answers to the first sending may come before the second: nothing to count
-	 * then. */
+	/* After go-back-N, answers to the first transmission may come before the second one: then
+	 * there is nothing to count. */
 	if ((last || done % REQUESTER_READ_SEGMENT_PKTS == 0) && flight->responses > 0)
 		flight->responses--;
 	completer_advance(completer, psn_add(flight->una, 1), now_ns);
@@ -162,8 +163,9 @@ static enum fault completer_answered(struct completer *completer, struct send_wq
 }
 
 /*
- * The answer to what una stands for cannot be stored before a page is there. Nothing is taken in or
- * sent until then; all that is unanswered will be asked for again, as if its answers were lost.
+ * Hold back the answer to una, because it cannot be stored before a page is in memory. Until then
+ * nothing is received or sent. Afterwards all unanswered requests are sent again, as if their
+ * answers were lost.
  */
 static void completer_hold(struct completer *completer)
 {
@@ -174,7 +176,7 @@ static void completer_hold(struct completer *completer)
 	recovery_hold(completer->recovery);
 }
 
-/* Return true if the page that the answer to una belongs into is still not there. */
+/* Return true if the page for the answer to una is still absent. */
 static bool completer_still_absent(const struct completer *completer)
 {
 	const struct send_wqe *wqe = completer_oldest(completer);
@@ -199,8 +201,8 @@ static enum fault completer_store(struct completer *completer, const struct send
 	struct sgl sgl;
 
 	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
-	/* It came early and was placed: by now the memory may have been taken away, or the key may
-	 * lead to other memory (ibv_rereg_mr(3)), which the bytes are not in. */
+	/* The response came out of order and was placed. By now the memory may be unmapped, or the
+	 * key may lead to other memory (ibv_rereg_mr(3)), which does not have the bytes. */
 	if (data == NULL && len > 0)
 		return sgl_leads_to(&sgl, completer->pd, len, early_placed(&completer->early))
 			       ? FAULT_NONE
@@ -218,7 +220,7 @@ static enum fault completer_store(struct completer *completer, const struct send
 	}
 }
 
-/* Go on after completer_store. */
+/* Continue after completer_store. */
 static enum fault completer_stored(struct completer *completer, struct send_wqe *wqe,
 				   enum fault fault, uint64_t now_ns)
 {
@@ -227,7 +229,7 @@ static enum fault completer_stored(struct completer *completer, struct send_wqe 
 	return completer_answered(completer, wqe, now_ns);
 }
 
-/* The word that an ATOMIC WRITE or a FLUSH is executed: a READ response without data. */
+/* Process a READ response without payload: an ATOMIC WRITE or a FLUSH is executed. */
 static enum fault completer_word(struct completer *completer, struct send_wqe *wqe,
 				 const struct packet *packet, uint64_t now_ns)
 {
@@ -252,7 +254,7 @@ static enum fault completer_read_response(struct completer *completer, const str
 		return FAULT_BAD_RESPONSE;
 	position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
 	expected = completer_expected(completer, wqe, packet->psn);
-	/* C9-105: a response of another length than asked for is a bad response. */
+	/* C9-105: a response whose length is not the requested one is a bad response. */
 	if (packet->payload_len != expected)
 		return FAULT_BAD_RESPONSE;
 	fault = completer_store(completer, wqe, position, packet->payload, expected);
@@ -268,7 +270,7 @@ static enum fault completer_atomic_response(struct completer *completer,
 
 	if (wqe == NULL || !sq_is_atomic((enum ibv_wr_opcode)wqe->opcode))
 		return FAULT_BAD_RESPONSE;
-	/* The result is in host order (ibv_post_send(3)); packet_parse has turned it. */
+	/* The result is in host order (ibv_post_send(3)); packet_parse has converted it. */
 	fault = completer_store(completer, wqe, 0, &original, sizeof(original));
 	return completer_stored(completer, wqe, fault, now_ns);
 }
@@ -293,12 +295,12 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 		repair_sequence_nak(completer, now_ns);
 		return FAULT_NONE;
 	default:
-		/* A reserved syndrome: not an answer that can be used. */
+		/* A reserved syndrome: this answer cannot be used. */
 		return FAULT_BAD_RESPONSE;
 	}
 }
 
-/* What a response, or a NAK, is about is flight->una. */
+/* Process a response or a NAK that is about flight->una. */
 static enum fault completer_answer(struct completer *completer, const struct packet *packet,
 				   uint64_t now_ns)
 {
@@ -319,15 +321,15 @@ static enum fault completer_answer(struct completer *completer, const struct pac
 	}
 }
 
-/* Take in an answer to what is in the air. */
+/* Process an answer to a packet in flight. */
 static enum fault completer_take(struct completer *completer, const struct packet *packet,
 				 bool is_ack, uint64_t now_ns)
 {
 	enum fault fault = FAULT_NONE;
-	/* Everything before this was executed. */
+	/* Everything before this PSN was executed. */
 	const struct psn before = psn_add(packet->psn, is_ack);
 
-	/* Responses come one by one: mostly nothing is before them. */
+	/* Responses come one by one: usually nothing is before them. */
 	if (!psn_eq(before, completer->flight->una) &&
 	    !completer_acknowledge(completer, before, now_ns, &fault)) {
 		repair_early(completer, packet, now_ns);
@@ -337,9 +339,9 @@ static enum fault completer_take(struct completer *completer, const struct packe
 }
 
 /*
- * Return true for a sequence NAK that asks for the next PSN, which was never sent: a packet that
- * was not ours came to the peer. The NAK may stand in the place of the only acknowledgement of what
- * was sent before (9.7.5.1.1).
+ * Return true for a sequence NAK for the next PSN, which was never sent: the peer has received a
+ * packet that was not ours. The NAK may replace the only acknowledgement of packets that were sent
+ * before (9.7.5.1.1).
  */
 static bool completer_is_about_all(const struct flight *flight, const struct packet *packet)
 {
@@ -355,11 +357,11 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	enum fault fault;
 	bool is_ack;
 
-	/* It will be asked for again. */
+	/* Drop it: it will be requested again. */
 	if (unlikely(completer->recovery->page_absent))
 		return FAULT_NONE;
-	/* Not about anything in the air: an answer that came twice, or to nothing (9.7.5.1, ghost).
-	 */
+	/* Drop an answer to nothing that is in flight: it came twice, or answers nothing (9.7.5.1,
+	 * ghost). */
 	if (psn_before(packet->psn, flight->una) ||
 	    (!psn_before(packet->psn, flight->top) && !completer_is_about_all(flight, packet)))
 		return FAULT_NONE;
@@ -376,7 +378,8 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 
 void completer_resume(struct completer *completer, uint64_t now_ns)
 {
-	/* Another page may have come: nothing is asked for that could not be stored. */
+	/* Check first, because another page may have come: do not request a response that could not
+	 * be stored. */
 	if (completer->recovery->page_absent && !completer_still_absent(completer))
 		recovery_release(completer->recovery, now_ns);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable datagrams: one packet a message, no peer, no memory of what was sent (IBTA 9.8.3). */
+/* Unreliable datagrams: each message is one packet, and there is neither a peer nor a record of
+ * what was sent (IBTA 9.8.3). */
 #include "transport/datagram.h"
 
 #include <rte_branch_prediction.h>
@@ -36,7 +37,7 @@ static void datagram_build(const struct datagram *datagram, const struct send_wq
 		memcpy(packet_extend(out, sizeof(wqe->imm_be)), &wqe->imm_be, sizeof(wqe->imm_be));
 }
 
-/* READs, WRITEs and atomics can be posted too (sq_post), and fail. */
+/* Return true for a datagram. READs, WRITEs and atomics can also be posted (sq_post), and fail. */
 static bool datagram_is(const struct send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM;
@@ -68,7 +69,7 @@ static enum fault datagram_gather(const struct datagram *datagram, const struct 
 	return status == MR_OK || *absent ? FAULT_NONE : FAULT_SEND_PROTECTION;
 }
 
-/* Make and send its packet. */
+/* Build and send a request's packet. */
 static enum fault datagram_put(struct datagram *datagram, struct packet_sink *sink,
 			       struct packet_out *out, const struct send_wqe *wqe,
 			       const struct packet_frag *frags, uint32_t count)
@@ -116,7 +117,8 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 			*more = true;
 			break;
 		}
-		/* No packet can name such a queue pair: the datagram is lost, as any may be. */
+		/* No packet can name this queue pair: the datagram is lost, as any datagram may
+		 * be. */
 		if (unlikely(is_lost))
 			counters_add(datagram->counters, COUNTER_tx_wrong_qpn, 1);
 		else
@@ -129,8 +131,8 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 	return FAULT_NONE;
 }
 
-/* The first 40 bytes of the buffer: an IPv6 header, or an IPv4 one behind 20 bytes that mean
- * nothing (A17.4.5.1). */
+/* Fill the first 40 bytes of the buffer: an IPv6 header, or an IPv4 header behind 20 undefined
+ * bytes (A17.4.5.1). */
 static void datagram_grh(const struct packet *packet, uint8_t grh[DATAGRAM_GRH_BYTES])
 {
 	memset(grh, 0, DATAGRAM_GRH_BYTES);
@@ -144,7 +146,7 @@ static enum fault datagram_complete(struct datagram *datagram, const struct pack
 		.qp_num = datagram->qpn,
 		.src_qp = packet->src_qpn,
 		.wc_flags = IBV_WC_GRH,
-		/* The priority of an 802.1Q tag is the service level. */
+		/* The priority in an 802.1Q tag is the service level. */
 		.sl = packet->vlan_tci < 0 ? 0 : (uint8_t)(packet->vlan_tci >> 13),
 	};
 
@@ -155,7 +157,7 @@ static enum fault datagram_complete(struct datagram *datagram, const struct pack
 		       : FAULT_CQ_OVERRUN;
 }
 
-/* A message, and what stands before it in the receive buffer. */
+/* A message, and the bytes before it in the receive buffer. */
 struct message {
 	const struct packet *packet;
 	const uint8_t *grh;
@@ -163,7 +165,7 @@ struct message {
 	uint32_t length;
 };
 
-/* Store a message into the next receive request. */
+/* Store a message in the next receive request. */
 static enum mr_status datagram_store(struct datagram *datagram, const struct message *message)
 {
 	const struct pd *pd = srq_buffers_pd(datagram->srq, datagram->pd);
@@ -175,7 +177,7 @@ static enum mr_status datagram_store(struct datagram *datagram, const struct mes
 	return receive_store(receive, pd, message->bytes, message->length);
 }
 
-/* Take in a message whose turn it is. */
+/* Receive a message whose turn it is. */
 static enum fault datagram_take(struct datagram *datagram, const struct message *message,
 				bool *absent)
 {
@@ -189,7 +191,7 @@ static enum fault datagram_take(struct datagram *datagram, const struct message 
 		counters_add(datagram->counters, COUNTER_rx_no_receive, 1);
 		return FAULT_NONE;
 	}
-	/* 9.8.3.2: a message that does not fit is dropped; the request waits for the next one. */
+	/* 9.8.3.2: drop a message that does not fit; its request stays for the next message. */
 	if (message->length + DATAGRAM_GRH_BYTES > receive->length) {
 		counters_add(datagram->counters, COUNTER_resp_local_length_error, 1);
 		return FAULT_NONE;
@@ -200,7 +202,8 @@ static enum fault datagram_take(struct datagram *datagram, const struct message 
 		return FAULT_NONE;
 	if (stored != MR_OK)
 		fault = FAULT_RECEIVE_PROTECTION;
-	/* No NAK goes out with it, where the responder of a connection would count it. */
+	/* Count the fault here: there is no NAK, with which a connection's responder would count
+	 * it. */
 	if (fault != FAULT_NONE) {
 		counters_add(datagram->counters, fault_info(fault)->counter, 1);
 		counters_add(datagram->counters, COUNTER_resp_cqe_error, 1);
@@ -211,7 +214,8 @@ static enum fault datagram_take(struct datagram *datagram, const struct message 
 	return fault;
 }
 
-/* Keep a message behind those that are kept. Without room it is lost, as any datagram may be. */
+/* Keep a message behind those that are already kept. If there is no room it is lost, as any
+ * datagram may be. */
 static void datagram_keep(struct datagram *datagram, const struct message *message)
 {
 	struct early *early = &datagram->early;
@@ -246,7 +250,7 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 	enum fault fault = FAULT_NONE;
 	bool absent = true;
 
-	/* 9.6.1.4.2: the wrong Q_Key is dropped silently, and counted. */
+	/* 9.6.1.4.2: a wrong Q_Key is dropped silently, and counted. */
 	if (packet->qkey != datagram->qkey) {
 		counters_add(datagram->counters, COUNTER_rx_wrong_qkey, 1);
 		return FAULT_NONE;

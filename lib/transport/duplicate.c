@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that a responder has executed before: they are answered again. */
+/* Requests that a responder has executed before: it answers them again. */
 #include "duplicate.h"
 
 #include "transport/placement.h"
 #include "wire/packet.h"
 
-/* Duplicates (9.7.5.1.3): SENDs and WRITEs are acknowledged again, READs and atomics answered from
- * memory; ATOMIC WRITEs and FLUSHes were executed, as all before the expected PSN. */
+/* Answer duplicates (9.7.5.1.3): acknowledge SENDs and WRITEs again, and answer READs and atomics
+ * from the stored replies. ATOMIC WRITEs and FLUSHes were executed, as was everything before the
+ * expected PSN. */
 void duplicate_answer(struct responder *responder, const struct packet *packet)
 {
 	const bool is_acked = packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE);
@@ -33,7 +34,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 			replies_repeat(responder->replies, &reply);
 		return;
 	}
-	/* A READ may be repeated from its middle on; it must then stand for the same bytes. */
+	/* A READ may be repeated from its middle on; the PSN must then stand for the same bytes. */
 	reply.first = packet->psn;
 	reply.iova = packet->iova;
 	reply.length = packet->dma_length;

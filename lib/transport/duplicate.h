@@ -5,7 +5,7 @@
 
 #include "transport/responder.h"
 
-/** Answer a request from before the expected PSN. */
+/** Answer a request whose PSN is before the expected one. */
 void duplicate_answer(struct responder *responder, const struct packet *packet);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets that came before their turn: a pool of the device, and lists in the order of PSNs. */
+/* Packets that came out of order: a pool for each device, and lists in the order of PSNs. */
 #include "transport/early.h"
 
 #include <assert.h>
@@ -12,37 +12,40 @@
 #include "wire/packet.h"
 
 struct early_packet {
-	SLIST_ENTRY(early_packet) link; /* among the free ones */
+	SLIST_ENTRY(early_packet) link; /* in the list of free ones */
 	struct packet packet;		/* its payload is in `bytes`, or NULL */
-	const void *placed;		/* where its payload is instead, or NULL */
+	const void *placed;		/* address of its payload if it was placed, or NULL */
 	uint8_t bytes[EARLY_BYTES_MAX];
 };
 
 struct early_entry {
 	struct psn psn;
-	uint32_t packet; /* its index in the pool */
+	uint32_t packet; /* index in the pool */
 };
 
-/* The order of a list: to look something up touches a few lines of this, and no packet. */
+/* The order of a list. Looking something up touches a few cache lines of this struct, and no
+ * packet. */
 struct early_order {
-	SLIST_ENTRY(early_order) link; /* among the free ones */
+	SLIST_ENTRY(early_order) link; /* in the list of free ones */
 	uint32_t first;
-	struct early_entry entries[EARLY_LIST_PKTS]; /* `count` of them, from `first` on */
+	struct early_entry entries[EARLY_LIST_PKTS]; /* `count` of them, beginning with `first` */
 };
 
 struct early_pool {
-	/* The one freed last first: it is in the cache. */
+	/* Take the last freed one first, because it is in the cache. */
 	SLIST_HEAD(, early_packet) free;
 	SLIST_HEAD(, early_order) free_orders;
-	TAILQ_HEAD(, early) lists; /* that hold something, the one that stood still longest first */
-	uint32_t used; /* of `packets`, how many were ever taken: nobody touches those behind */
+	TAILQ_HEAD(, early)
+	lists; /* lists that are not empty; the one without progress for the longest time first */
+	uint32_t used; /* number of `packets` that were ever used */
 	uint32_t orders_used;
 	uint32_t count;
 	struct early_packet *packets;
-	struct early_order *orders; /* as many: each packet may be a list of its own */
+	struct early_order *orders; /* as many as packets: each may be in a list of its own */
 };
 
-/* Not of the heap: pages come one by one, as they are used, and most never are. */
+/* Map the pool's memory. It is not from the heap: its pages are allocated when they are first used,
+ * and most never are. */
 static void *early_map(size_t bytes)
 {
 	void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -87,13 +90,13 @@ static bool early_pool_empty(const struct early_pool *pool)
 	return SLIST_EMPTY(&pool->free) && pool->used == pool->count;
 }
 
-/* Of a list that is not empty. */
+/* Return the entries of a list that is not empty. */
 static struct early_entry *early_entries(const struct early *early)
 {
 	return early->order->entries + early->order->first;
 }
 
-/* One packet is in the list no more. */
+/* Free a packet of the list. */
 static void early_free(struct early *early, uint32_t packet)
 {
 	struct early_pool *pool = early->pool;
@@ -120,8 +123,9 @@ static void early_free_last(struct early *early)
 }
 
 /*
- * Where nothing is free, the list that stood still longest gives its farthest packet, as if that
- * had been lost: a peer that never sends what is missing keeps no other from using the pool.
+ * Take a free packet. If there is none, drop the farthest packet of the list without progress for
+ * the longest time, as if the network had lost it. So a peer that never sends the missing packet
+ * does not keep others from using the pool.
  */
 static struct early_packet *early_pool_take(struct early_pool *pool)
 {
@@ -146,7 +150,7 @@ static struct early_order *early_pool_take_order(struct early_pool *pool)
 	return order;
 }
 
-/* How many packets of a list are before `psn`. Most that come are ahead of all that are there. */
+/* Return how many packets of a list are before `psn`. Most new packets are ahead of all others. */
 static uint32_t early_before(const struct early *early, struct psn psn)
 {
 	const struct early_entry *entries;
@@ -185,7 +189,7 @@ enum early_verdict early_look(const struct early *early, const struct packet *pa
 	return EARLY_TAKEN;
 }
 
-/* The first packet of a list comes. */
+/* Begin a list with its first packet. */
 static void early_begin(struct early *early)
 {
 	early->order = early_pool_take_order(early->pool);
@@ -193,7 +197,7 @@ static void early_begin(struct early *early)
 	TAILQ_INSERT_TAIL(&early->pool->lists, early, link);
 }
 
-/* Make room for one more at its place. */
+/* Make room for one more packet at its place. */
 static struct early_entry *early_insert(struct early *early, uint32_t place)
 {
 	struct early_order *order = early->order;
@@ -216,7 +220,7 @@ void early_keep(struct early *early, const struct packet *packet, uint32_t place
 	struct early_packet *kept = early_pool_take(early->pool);
 
 	kept->packet = *packet;
-	/* The frame goes. Nobody asks for these of what is kept. */
+	/* The frame will be freed. Nothing reads these fields of a kept packet. */
 	kept->packet.l3 = NULL;
 	kept->packet.src_mac = NULL;
 	kept->packet.payload = placed != NULL ? NULL : kept->bytes;
@@ -254,7 +258,7 @@ const void *early_placed(const struct early *early)
 	return early->count == 0 ? NULL : early_placed_at(early, 0);
 }
 
-/* What the guarded part of a comparison works on. */
+/* Arguments of the guarded part of a comparison. */
 struct comparison {
 	const void *a;
 	const void *b;
@@ -278,7 +282,7 @@ bool early_same_payload(const struct early *early, uint32_t place, const struct 
 
 	if (kept->packet.payload_len != packet->payload_len)
 		return false;
-	/* Memory of the application may be gone. */
+	/* The application's memory may be unmapped. */
 	if (packet->payload_len > 0 && guard_run(compare, &comparison) != 0)
 		return false;
 	return packet->payload_len == 0 || comparison.same;
@@ -298,7 +302,8 @@ void early_drop(struct early *early)
 	early_free_first(early);
 	if (early->count == 0)
 		return;
-	/* It moves. */
+	/* Requeue at the tail: the pool evicts from the list without progress for the longest
+	 * time. */
 	TAILQ_REMOVE(&early->pool->lists, early, link);
 	TAILQ_INSERT_TAIL(&early->pool->lists, early, link);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The execution of requests, each by its opcode, when all checks before it have passed. */
+/* Execution of requests by their opcode, after all earlier checks have passed. */
 #include "execute.h"
 
 #include <rte_branch_prediction.h>
@@ -30,8 +30,8 @@ static enum fault execute_send(struct responder *responder, const struct packet 
 {
 	enum mr_status status;
 
-	/* 9.5: requests are executed in their order. A READ is when its responses go out, for that
-	 * reads the memory; what invalidates the key that it goes by is not before. */
+	/* 9.5: requests are executed in order. A READ is executed when its responses are sent,
+	 * because they read the memory. So do not invalidate its key before that. */
 	if ((packet->op->flags & OPCODE_HAS_IETH) &&
 	    unlikely(replies_owe_read(responder->replies, packet->rkey)))
 		return execute_later(responder);
@@ -40,14 +40,15 @@ static enum fault execute_send(struct responder *responder, const struct packet 
 			       packet->payload, packet->payload_len);
 	if (unlikely(status != MR_OK))
 		return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_RECEIVE_PROTECTION;
-	/* Whoever sees the completion finds the window invalid. */
+	/* Invalidate before completing: a program that sees the completion finds the window
+	 * invalid. */
 	if ((packet->op->flags & OPCODE_HAS_IETH) &&
 	    mw_invalidate(responder->pd, responder->qpn, packet->rkey) != 0)
 		return FAULT_INVALIDATE;
 	return FAULT_NONE;
 }
 
-/* Bytes that were placed before their turn need no page any more. */
+/* Bytes that were placed out of order need no page any more. */
 static struct mr_touch write_touch(const struct packet *packet, uint32_t left)
 {
 	if (unlikely(packet->payload == NULL))
@@ -61,8 +62,8 @@ static enum fault execute_write(struct responder *responder, const struct packet
 	uint8_t *addr;
 
 	if (packet->op->flags & OPCODE_FIRST) {
-		/* The whole message is checked before its first byte; and each packet behind the
-		 * first again, for the region may go. */
+		/* Check the whole message before its first byte; and each later packet again,
+		 * because the region may have been deregistered. */
 		status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
 					 packet->dma_length, IBV_ACCESS_REMOTE_WRITE,
 					 write_touch(packet, packet->dma_length), &addr);
@@ -87,14 +88,14 @@ static enum fault execute_write(struct responder *responder, const struct packet
 		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
 			     packet->payload_len);
 	} else if (addr != early_placed(&responder->early)) {
-		/* It came early and was placed; now the key leads to other memory
-		 * (ibv_rereg_mr(3)), which the bytes are not in. */
+		/* The packet came out of order and was placed. By now the key leads to other memory
+		 * (ibv_rereg_mr(3)), which does not have the bytes. */
 		return FAULT_ACCESS;
 	}
 	responder->write_iova += packet->payload_len;
 	responder->write_left -= packet->payload_len;
-	/* Only the last packet, with immediate data, has a receive request: its completion tells
-	 * the whole length. */
+	/* Only the last packet of a WRITE with immediate data has a receive request, whose
+	 * completion contains the whole length. */
 	if (packet->op->flags & OPCODE_HAS_IMM)
 		responder->receive->filled = responder->write_length;
 	return FAULT_NONE;
@@ -115,7 +116,7 @@ static enum fault execute_read(struct responder *responder, const struct packet 
 	};
 	uint8_t *addr;
 
-	/* C9-110: more requests than the resources that were agreed on. */
+	/* C9-110: more READs and atomics than the agreed resources. */
 	if (!replies_room(responder->replies))
 		return FAULT_INVALID_REQUEST;
 	if (unlikely(!replies_reserve(responder->replies)))
@@ -142,7 +143,7 @@ static enum fault execute_atomic(struct responder *responder, const struct packe
 	uint8_t *bytes;
 	int rc;
 
-	/* 9.4.5: the address is a multiple of eight. */
+	/* 9.4.5: the address must be a multiple of eight. */
 	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
 		return FAULT_INVALID_REQUEST;
 	if (unlikely(!replies_reserve(responder->replies)))
@@ -152,7 +153,8 @@ static enum fault execute_atomic(struct responder *responder, const struct packe
 	if (unlikely(status != MR_OK))
 		return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
 	addr = (uint64_t *)(void *)bytes;
-	/* A region may start at an odd address of this process under an even one of the key's. */
+	/* A region may begin at an odd address of this process and an even one in the key's address
+	 * space. */
 	if ((uintptr_t)addr % sizeof(*addr) != 0)
 		return FAULT_INVALID_REQUEST;
 	if (operation(packet) == OPCODE_FETCH_ADD)

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The execution of requests, each by its opcode. */
+/* Execution of requests by their opcode. */
 #ifndef TRANSPORT_EXECUTE_H
 #define TRANSPORT_EXECUTE_H
 
 #include "transport/responder.h"
 
 /*
- * A check of a request returns FAULT_NONE for "go on to the next check", the fault that the queue
- * pair fails with, or this: the packet is dealt with (dropped, or an answer is owed).
+ * A check of a request returns FAULT_NONE to continue with the next check; or the fault that the
+ * queue pair fails with; or this: the packet is processed (it was dropped, or an answer is owed).
  */
 #define RESPONDER_DONE FAULT_COUNT
 /* A page that the request accesses is not in memory. */
 #define RESPONDER_ABSENT (FAULT_COUNT + 1)
 
-/** Execute the expected packet, which has passed all checks before. As a check. */
+/** Execute the expected packet, which has passed all earlier checks. Returns what a check
+ * returns. */
 enum fault execute_request(struct responder *responder, const struct packet *packet);
 
-/* What is owed, or a lack of memory, stands in the way of this request: as if it had been lost. Its
- * NAK goes out behind all that, so that the way is free when it comes again. */
+/* Drop this request as if the network had lost it, because an owed answer or missing memory
+ * prevents its execution. Its NAK is sent after the owed answers, so that it can be executed when
+ * it comes again. */
 enum fault execute_later(struct responder *responder);
 
 #endif

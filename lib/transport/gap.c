@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that come to a responder before their turn: they are kept, and what is missing is asked
- * for (IBTA 9.7.4, C9-112). */
+/* Requests that come to a responder out of order: it keeps them, and asks for the missing ones
+ * (IBTA 9.7.4, C9-112). */
 #include "gap.h"
 
 #include <rte_common.h>
@@ -10,7 +10,7 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
-/* The expected packet is missing, and one behind it is there. */
+/* Owe a NAK: the expected packet is missing, and one behind it has come. */
 static void gap_nak(struct responder *responder, struct psn behind)
 {
 	responder->gap = GAP_NAKED;
@@ -21,11 +21,11 @@ static void gap_nak(struct responder *responder, struct psn behind)
 }
 
 /*
- * Return where the payload of a packet of the WRITE in progress belongs, if the region lets bytes
- * come in any order, or NULL. The message's first packet was checked and executed, so key, rights
- * and range are known, and so is the packet's place. No packet in between is of another message, so
- * that nothing is overtaken that could fail, or that writes the same bytes. All checks are made at
- * the packet's turn once more.
+ * Return where the payload of a packet of the WRITE in progress belongs, if its region has relaxed
+ * ordering; else NULL. The message's first packet was checked and executed, so key, rights and
+ * range are known, and so is the packet's place. All packets in between are of the same message, so
+ * the packet overtakes nothing that could fail or that writes the same bytes. All checks are made
+ * again when the packet's turn comes.
  */
 static uint8_t *gap_spot(const struct responder *responder, const struct packet *packet)
 {
@@ -52,7 +52,7 @@ static uint8_t *gap_spot(const struct responder *responder, const struct packet 
 	return addr;
 }
 
-/* Place the payload, if it may be placed now. Return where it is, or NULL. */
+/* Place the payload if that is allowed now. Return where it is, or NULL. */
 static const uint8_t *gap_place(struct responder *responder, const struct packet *packet)
 {
 	uint8_t *spot = gap_spot(responder, packet);
@@ -67,7 +67,7 @@ static bool gap_same_headers(const struct packet *a, const struct packet *b)
 {
 	const uint32_t flags = a->op->flags;
 
-	/* All but the wish for an acknowledgement, which requesters add when they send again. */
+	/* Ignore AckReq, which requesters add when they retransmit. */
 	if (a->opcode != b->opcode || a->solicited != b->solicited)
 		return false;
 	if ((flags & (OPCODE_HAS_RETH | OPCODE_HAS_ATOMICETH)) && a->iova != b->iova)
@@ -98,12 +98,12 @@ bool gap_is_same(const struct responder *responder, uint32_t place, const struct
 	       early_same_payload(early, place, packet);
 }
 
-/* What becomes of a packet from behind the gap. */
+/* The fate of a packet behind the gap. */
 enum fate {
 	KEPT,
-	NOT_KEPT, /* out of reach, or no room: its requester sends it again */
-	REPEATED, /* it is kept already */
-	DIFFERED, /* from the one that was kept: neither is trusted, both are to be sent again */
+	NOT_KEPT, /* out of reach, or no room: its requester must retransmit it */
+	REPEATED, /* it is already kept */
+	DIFFERED, /* it differs from the kept one: neither is trusted, both must be retransmitted */
 };
 
 static enum fate gap_store(struct responder *responder, const struct packet *packet)
@@ -130,7 +130,7 @@ static enum fate gap_store(struct responder *responder, const struct packet *pac
 	}
 }
 
-/* The turn of the first packet kept has come, but not that of its execution. */
+/* Return true if the first kept packet's turn has come, but it may not be executed yet. */
 static bool gap_holds_back(const struct responder *responder)
 {
 	const struct packet *first = early_first(&responder->early);
@@ -139,9 +139,9 @@ static bool gap_holds_back(const struct responder *responder)
 }
 
 /*
- * One NAK a gap (C9-112); another when the requester has gone back and the expected packet was lost
- * again. Then the gap's first packet comes once more; what the network repeats or delays is hardly
- * that one.
+ * Keep a packet behind the gap. Owe one NAK for each gap (C9-112), and another one when the
+ * requester has gone back and the expected packet was lost again. Then the gap's first packet comes
+ * once more; a packet that the network duplicates or delays is hardly that one.
  */
 void gap_keep(struct responder *responder, const struct packet *packet)
 {
@@ -150,11 +150,11 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
 	fate = gap_store(responder, packet);
 	if (responder->gap == GAP_NOT_READY || responder->gap == GAP_PAGE) {
-		/* The request that waits for its page was sent again, and so is by now all that is
-		 * behind it. */
+		/* The request that waits for its page was retransmitted, and so are by now all
+		 * packets behind it. */
 		responder->refused &= responder->gap == GAP_NOT_READY;
 		responder->gap_hints += fate == KEPT;
-		/* Its requester sends it again by itself only where it had an RNR NAK. */
+		/* Its requester retransmits it by itself only after an RNR NAK. */
 		responder->gap_dropped |=
 			responder->gap == GAP_PAGE && fate != REPEATED && fate != KEPT;
 		return;
@@ -165,8 +165,8 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 	}
 	if (fate == KEPT) {
 		responder->gap_hints++;
-		/* A packet from behind the one that is held back has come, and no other packet of
-		 * that PSN: execute it. */
+		/* A packet behind the one that is held back has come, and no other packet with that
+		 * PSN: execute it. */
 		if (gap_holds_back(responder)) {
 			replies_withdraw_nak(responder->replies);
 			responder->gap = GAP_CLOSING;
@@ -185,8 +185,8 @@ void gap_closes(struct responder *responder, const struct packet *packet)
 	replies_withdraw_nak(responder->replies);
 	responder->gap = responder->early.count > 0 ? GAP_CLOSING : GAP_NONE;
 	responder->refused &= responder->early.count > 0;
-	/* The one that was held back was not sent by this requester, and says nothing of the
-	 * others. */
+	/* This requester did not send the packet that is held back, so that packet says nothing
+	 * about the others. */
 	if (gap_holds_back(responder) && early_first(&responder->early) != packet &&
 	    !gap_is_same(responder, 0, packet)) {
 		counters_add(responder->counters, COUNTER_early_differed, 1);
@@ -195,15 +195,16 @@ void gap_closes(struct responder *responder, const struct packet *packet)
 }
 
 /*
- * The gap is closed, and packets behind it are kept: they are executed, and acknowledged unasked,
- * so that a requester that goes back sends none of them again. If there is another gap behind them,
- * its NAK is due now, for perhaps nothing more comes that would show it. But each packet is
- * evidence of one gap only: one that is far ahead, and may never have been sent by the requester,
- * must not draw a NAK for each packet that comes in its turn before it.
+ * Return the next kept packet to execute, or NULL. The gap is closed, so packets behind it are
+ * executed, and acknowledged without AckReq, so that a go-back-N requester retransmits none of
+ * them. If there is another gap behind them, its NAK is due now, because perhaps nothing more comes
+ * that would show the gap. But each packet is evidence of one gap only. A packet that is far ahead,
+ * and may never have been sent by the requester, must not cause a NAK for each packet that comes in
+ * order before it.
  *
- * Where no gap is, requests have come in their turn up to one that has overtaken them. If that is
- * not the requester's, the genuine one comes next: it is asked for, and executed if it comes. The
- * other is held back until then, or until a packet from behind it comes.
+ * Without a gap, requests have come in order up to a kept packet. If that packet is not the
+ * requester's, the genuine one comes next. So the responder asks for it, and executes it if it
+ * comes. The kept packet is held back until then, or until a packet behind it comes.
  */
 const struct packet *gap_next(struct responder *responder)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work requests that no packet is made of. */
+/* Work requests without a packet. */
 #include "transport/local.h"
 
 #include "mem/mw.h"

@@ -51,18 +51,19 @@ static enum fault atomic_write(const struct pd *pd, uint32_t qpn, const struct p
 	*absent = status == MR_ABSENT;
 	if (status != MR_OK)
 		return FAULT_ACCESS;
-	/* A region may start at an odd address of this process under an even one of the key's. */
+	/* A region may begin at an odd address of this process and an even one in the key's address
+	 * space. */
 	if ((uintptr_t)bytes % sizeof(value) != 0)
 		return FAULT_INVALID_REQUEST;
-	/* The bytes are the application's, in its order. */
+	/* The bytes are the application's, and stay in its byte order. */
 	memcpy(&value, packet->payload, sizeof(value));
 	return atomics_store((uint64_t *)(void *)bytes, value) == 0 ? FAULT_NONE : FAULT_ACCESS;
 }
 
 /*
- * What was written before is in this host's memory, which all its processors and devices see alike,
- * as soon as the stores have left this processor: a range is as good as a whole region. Persistence
- * is never asked for successfully, for no region grants it.
+ * Execute a FLUSH. Written bytes are in this host's memory, visible to all its processors and
+ * devices, as soon as the stores have left this processor: so a range is the same as a whole
+ * region. FLUSH to persistence never succeeds, because no region grants it.
  */
 static enum fault flush(const struct pd *pd, uint32_t qpn, const struct packet *packet)
 {
@@ -72,7 +73,8 @@ static enum fault flush(const struct pd *pd, uint32_t qpn, const struct packet *
 	if (need == 0 || packet->flush_select > FETH_SELECT_REGION ||
 	    (packet->flush_place & ~(FETH_PLACE_GLOBAL | FETH_PLACE_PERSISTENT)))
 		return FAULT_INVALID_REQUEST;
-	/* By itself, because a range of no length has no key that is looked at (C9-88). */
+	/* Check the rights separately, because for a range of no length the key is not checked
+	 * (C9-88). */
 	if (mr_check_remote(pd, qpn, packet->rkey, need) != MR_OK)
 		return FAULT_ACCESS;
 	if (packet->flush_select == FETH_SELECT_RANGE &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A receive request from the moment that a message takes it from the queue until its completion. */
+/* A receive request from the time when a message takes it from the queue until its completion. */
 #include "transport/receive.h"
 
 #include <string.h>
@@ -19,7 +19,8 @@ bool receive_take(struct receive *receive, struct rq *rq, struct srq *srq)
 		receive->wr_id = wqe->wr_id;
 		receive->length = wqe->length;
 		receive->num_sge = wqe->num_sge;
-		/* One is no call. */
+		/* The common case, one element, is an assignment; memcpy of a variable length would
+		 * be a call. */
 		if (likely(wqe->num_sge == 1))
 			receive->sge[0] = wqe->sge[0];
 		else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a requester sends again, and when it gives up: timers and retry counters. */
+/* Decides when a requester retransmits, and when it gives up: timers and retry counters. */
 #include "transport/recovery.h"
 
 #include <rte_branch_prediction.h>
@@ -11,7 +11,7 @@ static uint64_t recovery_wait_ns(const struct recovery *recovery)
 	return recovery->repair_wait_ns != 0 ? recovery->repair_wait_ns : RECOVERY_REPAIR_NS;
 }
 
-/* Peers may be slow: never sooner than after what is usual. */
+/* Peers may be slow: never probe sooner than the least time. */
 static uint64_t recovery_probe_wait_ns(const struct recovery *recovery)
 {
 	uint64_t wait_ns = recovery_wait_ns(recovery);
@@ -38,12 +38,13 @@ static void recovery_arm(struct recovery *recovery, uint64_t now_ns)
 {
 	recovery->deadline_ns =
 		recovery->timeout_ns == 0 ? RECOVERY_NEVER : now_ns + recovery->timeout_ns;
-	/* Where that never runs out, each packet sent comes here: a repair's timer runs on. */
+	/* If the acknowledgement timer is never used, each sent packet comes here; do not restart
+	 * the timer of a selective retransmission. */
 	if (recovery->repair_ns == RECOVERY_NEVER)
 		recovery_arm_probe(recovery, now_ns);
 }
 
-/* All is well. */
+/* Return to the normal state: all retry counters full, all timers off. */
 static void recovery_calm(struct recovery *recovery)
 {
 	recovery->state = RECOVERY_SMOOTH;
@@ -70,14 +71,16 @@ void recovery_sent(struct recovery *recovery, uint64_t now_ns)
 
 void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
-	/* No probe waits longer: of a peer that stood still nothing more is remembered. */
+	/* No probe waits longer than this: a peer that did not answer for longer counts as this
+	 * slow. */
 	uint64_t took_ns = RECOVERY_REPAIR_MAX_NS / RECOVERY_REPAIR_FACTOR;
 
 	if (!recovery->timing)
 		return;
 	if (took_ns > now_ns - recovery->since_ns)
 		took_ns = now_ns - recovery->since_ns;
-	/* The first answer of all; if to what was sent before it, better than a guess. */
+	/* This is the first answer at all. An answer to an earlier transmission is better than a
+	 * guess. */
 	if (unlikely(!recovery->answered && !recovery->probed)) {
 		recovery->answered = true;
 		recovery->answer_ns = took_ns;
@@ -107,7 +110,7 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 	const uint64_t rnr_deadline_ns = recovery->deadline_ns;
 
 	if (recovery->state == RECOVERY_RNR_WAIT) {
-		/* A late answer to something older: the peer's wish to wait stands. */
+		/* This is a late answer to an older packet: the peer still wants us to wait. */
 		recovery_calm(recovery);
 		recovery->state = RECOVERY_RNR_WAIT;
 		recovery->deadline_ns = rnr_deadline_ns;
@@ -145,7 +148,8 @@ static void recovery_arm_repair(struct recovery *recovery, uint64_t now_ns)
 	recovery->repair_ns = now_ns + (recovery_wait_ns(recovery) << recovery->repair_tries);
 }
 
-/* The first answer to a repair has come. Of one that was sent twice nobody knows to which. */
+/* Note the first answer to a selective retransmission. If it was sent twice, it is unknown which
+ * transmission the answer is to. */
 static void recovery_measure(struct recovery *recovery, uint64_t now_ns)
 {
 	const uint64_t took_ns = now_ns - recovery->since_ns;
@@ -185,7 +189,7 @@ void recovery_repaired(struct recovery *recovery, uint64_t now_ns)
 
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns)
 {
-	/* The same news again: nothing was sent since the first. */
+	/* This is a repeated report: nothing was sent since the first. */
 	if (recovery->state == RECOVERY_RNR_WAIT)
 		return true;
 	if (recovery->rnr_retry != RECOVERY_RNR_FOREVER) {
@@ -193,7 +197,7 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 			return false;
 		recovery->rnr_left--;
 	}
-	/* The peer answers: the other retries are for one that does not. */
+	/* The peer answers, so restore the retries for a peer that does not. */
 	recovery->retries_left = recovery->retry_cnt;
 	recovery->state = RECOVERY_RNR_WAIT;
 	recovery->timing = false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a completer does about a loss: it keeps what comes early, has what is missing sent again,
- * and learns what its peer does with packets behind a gap (IBTA 9.7.5.1.1 and 9.7.5.2). */
+/* A completer's reaction to a loss: it keeps out-of-order responses, has missing packets
+ * retransmitted, and learns what its peer does with packets behind a gap (IBTA 9.7.5.1.1 and
+ * 9.7.5.2). */
 #include "repair.h"
 
 #include <assert.h>
@@ -11,14 +12,14 @@
 static_assert(EARLY_REACH == FLIGHT_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
 	      "responses in the air are in reach");
 
-/* Send again from the oldest unacknowledged packet on. */
+/* Go back: retransmit from the oldest unacknowledged packet on. */
 static void repair_resend(struct completer *completer, uint64_t now_ns)
 {
 	recovery_lost(completer->recovery, now_ns);
 	flight_rewind(completer->flight, true);
 }
 
-/* Send again what is missing before `to`, and nothing else. */
+/* Retransmit only what is missing before `to`. */
 static void repair_mend(struct completer *completer, enum flight_repair repair, struct psn to,
 			uint64_t now_ns)
 {
@@ -26,7 +27,8 @@ static void repair_mend(struct completer *completer, enum flight_repair repair, 
 	recovery_repair(completer->recovery, now_ns, true);
 }
 
-/* An answer that comes before a repair was sent does not tell how long an answer to it takes. */
+/* Stop the measurement: an answer that comes before the retransmission does not tell how long its
+ * answer takes. */
 static void repair_unmeasured(struct completer *completer)
 {
 	const struct flight *flight = completer->flight;
@@ -36,10 +38,11 @@ static void repair_unmeasured(struct completer *completer)
 }
 
 /*
- * The peer misses what una stands for. Whether it keeps what is behind shows in its answer to that
- * one packet alone; if so, nothing else is ever sent again. If the answer is that the next packet
- * is missing too, more is sent each time. Of a READ or atomic it would not show: responses alone do
- * not tell that nothing more follows.
+ * React to a NAK: the peer misses the packet at una. Retransmit this packet alone. The peer's
+ * answer shows whether it keeps packets behind a gap; if it does, nothing else is ever
+ * retransmitted. If the answer is a NAK for the next packet, more is retransmitted each time. For a
+ * READ or atomic the answer would not show it, because a response does not tell that nothing more
+ * follows.
  */
 void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
 {
@@ -48,9 +51,12 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
 	uint32_t run = 1;
 
 	counters_add(completer->counters, COUNTER_packet_seq_err, 1);
-	/* About packets behind one that was not received for lack of a buffer: all of them are sent
-	 * again when the RNR timer runs out, and none before (9.7.5.2.8). What is to be sent again
-	 * next is no news, and what was just sent again alone has its own timer. */
+	/*
+	 * Ignore a NAK for packets behind one that had no receive request: all of them are
+	 * retransmitted when the RNR timer expires, and none before (9.7.5.2.8). Also ignore a NAK
+	 * for a packet that is about to be retransmitted, or that was just retransmitted alone,
+	 * because that has its own timer.
+	 */
 	if (completer->recovery->state == RECOVERY_RNR_WAIT || psn_eq(flight->next, flight->una) ||
 	    (flight->repair != REPAIR_NONE && psn_before(flight->una, flight->repair_to)))
 		return;
@@ -83,11 +89,11 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
 }
 
 /*
- * The peer had no receive request for the packet at una. It may keep the packets behind that one,
- * so the packet at una is sent again alone when the RNR timer has run out, as after a loss. A peer
- * that refuses a packet that was not sent again has kept it. A peer that drops out-of-order packets
- * gets all of them again; if it refuses the packet at una once more, that packet goes alone until
- * it is taken.
+ * The peer had no receive request for the packet at una. It may keep the packets behind that one.
+ * So the packet at una is retransmitted alone when the RNR timer has expired, as after a loss. A
+ * peer that refuses a packet that was not retransmitted has kept it. A peer that drops out-of-order
+ * packets gets all of them again; if it refuses the packet at una once more, that packet is sent
+ * alone until it is accepted.
  */
 void repair_rnr_nak(struct completer *completer, enum recovery_state before)
 {
@@ -108,7 +114,7 @@ void repair_rnr_nak(struct completer *completer, enum recovery_state before)
 	flight_mend(flight, REPAIR_RNR, psn_add(flight->una, 1));
 }
 
-/* The request that a PSN in the air is of, or NULL. */
+/* Return the request of a PSN in flight, or NULL. */
 static const struct send_wqe *repair_find(const struct completer *completer, struct psn psn)
 {
 	const struct sq *sq = completer->sq;
@@ -121,8 +127,8 @@ static const struct send_wqe *repair_find(const struct completer *completer, str
 	return NULL;
 }
 
-/* Place an early response of the READ in progress where its memory lets bytes come in any order.
- * Returns where it is, or NULL. */
+/* Place an out-of-order response of the READ in progress, if its memory has relaxed ordering.
+ * Return where it is, or NULL. */
 static const uint8_t *repair_place(struct completer *completer, const struct send_wqe *wqe,
 				   const struct packet *packet)
 {
@@ -137,7 +143,7 @@ static const uint8_t *repair_place(struct completer *completer, const struct sen
 }
 
 /* Return true if a response fits its request. One that does not is not kept: it is a bad response
- * when it comes in its turn. */
+ * when it comes in order. */
 static bool repair_fits(const struct completer *completer, const struct send_wqe *wqe,
 			const struct packet *packet)
 {
@@ -149,8 +155,8 @@ static bool repair_fits(const struct completer *completer, const struct send_wqe
 	return requester_wants_data(wqe) || requester_wants_word(wqe);
 }
 
-/* Return true if a response has the data of the one that is kept. Which of FIRST to ONLY it is, and
- * the MSN, may have changed since (9.7.5.1.3). */
+/* Return true if a response has the data of the kept one. Its opcode (FIRST to ONLY) and the MSN
+ * may have changed since (9.7.5.1.3). */
 static bool repair_same(const struct completer *completer, const struct send_wqe *wqe,
 			uint32_t place, const struct packet *packet)
 {
@@ -172,8 +178,8 @@ static bool repair_same(const struct completer *completer, const struct send_wqe
 	return early_same_payload(&completer->early, place, packet);
 }
 
-/* Keep a response for its turn. Of two that differ neither is trusted: both are dropped, and asked
- * for again. */
+/* Keep a response for its turn. If two differ, neither is trusted: both are dropped, and requested
+ * again. */
 static void repair_keep(struct completer *completer, const struct packet *packet)
 {
 	const struct send_wqe *wqe = repair_find(completer, packet->psn);
@@ -203,8 +209,8 @@ static void repair_keep(struct completer *completer, const struct packet *packet
 }
 
 /*
- * Responses before `flight->executed` are missing: the next one that is kept, and whose turn it is,
- * or NULL.
+ * Return the next kept response whose turn it is, or NULL, while responses before
+ * `flight->executed` are missing.
  */
 static const struct packet *repair_next(struct completer *completer, uint64_t now_ns,
 					enum fault *fault)
@@ -223,8 +229,8 @@ static const struct packet *repair_next(struct completer *completer, uint64_t no
 }
 
 /*
- * A response came that the responder sends only after one that did not come: that one was lost
- * (9.7.5.1.1, implied NAK). Ask for what is missing up to the first that is kept, once.
+ * Request what is missing up to the first kept response, once. A response has come that the
+ * responder sends only after one that did not come: that one was lost (9.7.5.1.1, implied NAK).
  */
 static void repair_ask(struct completer *completer, uint64_t now_ns)
 {
@@ -246,9 +252,10 @@ static void repair_ask(struct completer *completer, uint64_t now_ns)
 }
 
 /*
- * The peer took what it had refused. It may have no receive request for the next message, and wait
- * for its first packet before it says so: so that goes alone as well, until nothing is in flight.
- * But where the answers do not leap over what was sent before, the peer has dropped that.
+ * The peer accepted a packet that it had refused. It may have no receive request for the next
+ * message, and refuse that message's first packet too. So that packet is also sent alone, until
+ * nothing is in flight. But if the answers do not cover packets that were sent before, the peer has
+ * dropped those.
  */
 static void repair_refused(struct completer *completer, bool leaps, uint64_t now_ns)
 {
@@ -262,7 +269,7 @@ static void repair_refused(struct completer *completer, bool leaps, uint64_t now
 		repair_mend(completer, REPAIR_RNR, psn_add(flight->una, 1), now_ns);
 		return;
 	}
-	/* A peer may keep what is behind a loss, and drop what is behind a refusal. */
+	/* A peer may keep packets behind a loss, and drop packets behind a refusal. */
 	if (flight->peer == FLIGHT_PEER_UNKNOWN)
 		flight->peer = FLIGHT_PEER_DROPS;
 	flight->doubts = 0;
@@ -270,7 +277,7 @@ static void repair_refused(struct completer *completer, bool leaps, uint64_t now
 	flight_rewind(flight, false);
 }
 
-/* Nothing is sent until the RNR timer runs out: then what is the oldest by that time goes first. */
+/* Send nothing until the RNR timer expires: the packet that is the oldest then is sent first. */
 static void repair_wait(struct completer *completer)
 {
 	struct flight *flight = completer->flight;
@@ -283,9 +290,11 @@ static void repair_wait(struct completer *completer)
 }
 
 /*
- * The repair's end is reached. What the peer said to a request that was sent again alone: more than
- * that (it keeps what comes early), or just that (it does not, or not this time: what is behind is
- * to be sent again). A response leaves it open; if nothing follows it, the repair timer asks.
+ * The end of a selective retransmission is reached. The peer's answer to a request that was
+ * retransmitted alone shows its kind. If the answer covers more, the peer keeps out-of-order
+ * packets. If it covers just that request, the peer does not keep them, or not this time: packets
+ * behind it are retransmitted. A response shows neither; if nothing follows it, the repair timer
+ * asks.
  */
 static void repair_ended(struct completer *completer, bool acknowledged, uint64_t now_ns)
 {
@@ -344,7 +353,7 @@ const struct packet *repair_settle(struct completer *completer, bool acknowledge
 		repair_ended(completer, acknowledged, now_ns);
 	if (flight->waits && flight->repair == REPAIR_NONE)
 		repair_ask(completer, now_ns);
-	/* Progress has made its timer one for probes. */
+	/* Progress has turned its timer into one for probes. */
 	if (flight->repair != REPAIR_NONE && completer->recovery->probing)
 		recovery_repair(completer->recovery, now_ns, false);
 	return NULL;
@@ -354,7 +363,7 @@ void repair_early(struct completer *completer, const struct packet *packet, uint
 {
 	struct flight *flight = completer->flight;
 
-	/* What a NAK asks for is behind una, too: everything is sent again. */
+	/* A NAK is for a packet behind una, too: everything is retransmitted. */
 	if ((packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
 	    !completer_is_ack(packet)) {
 		if (completer->recovery->state != RECOVERY_RNR_WAIT &&
@@ -364,10 +373,10 @@ void repair_early(struct completer *completer, const struct packet *packet, uint
 		}
 		return;
 	}
-	/* What it is in its turn shows then. */
+	/* Its turn will show what it is. */
 	if (!completer_means_what_it_is(packet))
 		return;
-	/* Of the responses that were asked for again, some have come, and now one is missing. */
+	/* Some of the requested responses have come, and now one is missing. */
 	if (flight->repair == REPAIR_RESPONSE && psn_before(flight->repair_from, flight->una) &&
 	    psn_before(packet->psn, flight->repair_to))
 		flight->repair = REPAIR_NONE;

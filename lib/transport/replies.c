@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a responder owes its requester, and remembers of the last requests. */
+/* The answers that a responder owes its requester, and the last requests that it stores. */
 #include "transport/replies.h"
 
 #include <assert.h>
@@ -11,9 +11,9 @@
 #include "replies_ring.h"
 #include "wire/headers.h"
 
-/* A request is a duplicate less than so many PSNs after it was new. */
+/* A request counts as a duplicate for less than this many PSNs after it was new. */
 #define REPLIES_REACH (1u << 23)
-/* Entries that a ring begins with, if no less are asked for. */
+/* Entries of a new ring, unless fewer are asked for. */
 #define REPLIES_FIRST 2
 
 static void replies_push(struct replies *replies, const struct reply *reply)
@@ -30,7 +30,7 @@ static void replies_remember(struct replies *replies, const struct reply *reply)
 		replies->remembered++;
 }
 
-/* Take over what `from` owes and remembers, as far as there is room. */
+/* Take over what `from` owes and stores, as far as there is room. */
 static void replies_take_over(struct replies *replies, const struct replies *from)
 {
 	for (uint32_t i = from->newest - from->remembered; i != from->newest; i++)
@@ -39,13 +39,14 @@ static void replies_take_over(struct replies *replies, const struct replies *fro
 	     i != from->tail && replies->tail - replies->head < 2 * replies->resources; i++) {
 		const struct reply *owed = replies_pending(from, i);
 
-		/* Duplicates may take their half of the ring: new requests rely on the other. */
+		/* Duplicates may use only their half of the ring, because new requests rely on the
+		 * other half. */
 		if (!owed->repeated || replies->repeats <= replies->mask)
 			replies_push(replies, owed);
 	}
 }
 
-/* Rings of so many entries. */
+/* Allocate rings of this many entries. */
 static int replies_resize(struct replies *replies, uint32_t entries, uint32_t resources)
 {
 	struct replies old = *replies;
@@ -134,7 +135,7 @@ void replies_forget_pd(struct replies *replies, const struct pd *pd, const struc
 
 void replies_forget_old(struct replies *replies, struct psn expected)
 {
-	/* The oldest first. */
+	/* Drop the oldest first. */
 	while (replies->remembered > 0 &&
 	       psn_since(expected,
 			 replies_resource(replies, replies->newest - replies->remembered)->last) >=
@@ -165,7 +166,7 @@ const struct reply *replies_find(const struct replies *replies, struct psn psn)
 	return NULL;
 }
 
-/* Whether the response with this PSN is still to be sent. */
+/* Return true if the response with this PSN is still to be sent. */
 static bool replies_owe(const struct replies *replies, struct psn psn)
 {
 	for (uint32_t i = replies->head; i != replies->tail; i++) {
@@ -198,7 +199,7 @@ static void replies_push_repeated(struct replies *replies, struct reply reply)
 
 void replies_repeat(struct replies *replies, const struct reply *reply)
 {
-	const struct reply again = *reply; /* it may stand in a ring that grows */
+	const struct reply again = *reply; /* a copy, because it may be in a ring that grows */
 
 	if (replies->repeats < replies->resources && !replies_owe(replies, again.first) &&
 	    replies_reserve_word(replies))

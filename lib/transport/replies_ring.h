@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rings of what is owed and remembered, for the files of replies.h only. */
+/* The rings of owed and stored replies, for the files of replies.h only. */
 #ifndef TRANSPORT_REPLIES_RING_H
 #define TRANSPORT_REPLIES_RING_H
 

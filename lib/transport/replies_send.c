@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a responder owes its requester goes out, in the order of the requests. */
+/* Sends what a responder owes its requester, in the order of the requests. */
 #include <rte_branch_prediction.h>
 
 #include "mem/mr.h"
@@ -22,7 +22,7 @@ static uint8_t reply_read_opcode(bool first, bool last)
 	return last ? OPCODE_READ_RESPONSE_LAST : OPCODE_READ_RESPONSE_MIDDLE;
 }
 
-/* Bytes of the next response of a READ. */
+/* Return the bytes of the next response of a READ. */
 static uint32_t reply_read_len(const struct replies *replies, const struct reply *reply)
 {
 	const uint32_t mtu = replies->peer->mtu;
@@ -32,8 +32,8 @@ static uint32_t reply_read_len(const struct replies *replies, const struct reply
 		       : mtu;
 }
 
-/* Find the memory of what is sent next; checked at each packet, because the region may be gone
- * since the request was. */
+/* Find the memory of the next response. Each packet checks it again, because the region may have
+ * been deregistered since the request. */
 static enum mr_status replies_reach(const struct replies *replies, uint8_t **addr)
 {
 	const struct reply *reply;
@@ -53,7 +53,7 @@ static enum mr_status replies_reach(const struct replies *replies, uint8_t **add
 			       touch.now, IBV_ACCESS_REMOTE_READ, touch, addr);
 }
 
-/* The next response of a READ, from where replies_reach has found. */
+/* Build the next response of a READ, from the address that replies_reach has found. */
 static void replies_build_read(const struct replies *replies, const struct reply *reply,
 			       uint8_t *addr, struct packet_out *out)
 {
@@ -103,7 +103,7 @@ static void replies_build_acknowledge(const struct replies *replies, struct pack
 	replies_put_aeth(out, syndrome, msn);
 }
 
-/* The acknowledgement or NAK that is due. */
+/* Build the acknowledgement or NAK that is due. */
 static void replies_build_ack(struct replies *replies, struct packet_out *out)
 {
 	const bool is_rnr = (replies->nak_syndrome & AETH_KIND_MASK) == AETH_RNR_NAK;
@@ -126,12 +126,12 @@ static void replies_sent(struct replies *replies, struct reply *reply)
 	if (!psn_eq(psn_add(reply->first, (int32_t)reply->sent - 1), reply->last))
 		return;
 	replies_pop(replies);
-	/* A response acknowledges all that was requested before it (9.7.5.1.1). */
+	/* A response acknowledges all earlier requests (9.7.5.1.1). */
 	if (replies->ack_due && psn_before(replies->ack_psn, reply->last))
 		replies->ack_due = false;
 }
 
-/* The memory of the oldest READ owed may not be read any more. */
+/* Refuse the oldest owed READ, because its memory may no longer be read. */
 static enum fault replies_build_refusal(struct replies *replies, struct packet_out *out)
 {
 	const struct reply *reply = replies_pending(replies, replies->head);
@@ -149,8 +149,8 @@ static enum fault replies_build_refusal(struct replies *replies, struct packet_o
 	return FAULT_ACCESS;
 }
 
-/* Send the next packet of the oldest READ or atomic owed. false where its memory may not be read,
- * or is not there. */
+/* Send the next packet of the oldest owed READ or atomic. Return false if its memory may not be
+ * read, or is not present. */
 static bool replies_send_oldest(struct replies *replies, struct packet_sink *sink, uint8_t *addr,
 				struct packet_out *out)
 {
@@ -169,7 +169,7 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 	return true;
 }
 
-/* Send the next of what is owed, or refuse it. */
+/* Send the next owed packet, or refuse it. */
 static enum fault replies_send_one(struct replies *replies, struct packet_sink *sink,
 				   enum mr_status status, uint8_t *addr, struct packet_out *out)
 {
@@ -182,7 +182,7 @@ static enum fault replies_send_one(struct replies *replies, struct packet_sink *
 			return FAULT_NONE;
 		fault = replies_build_refusal(replies, out);
 	}
-	/* Without payload, this cannot fail. */
+	/* Without payload this cannot fail. */
 	sink->put(sink, out);
 	return fault;
 }
@@ -193,8 +193,8 @@ static void replies_notify(struct replies *replies, uint8_t syndrome, struct psn
 	replies->notice = (struct notice){.psn = psn, .msn = msn & PSN_MASK, .syndrome = syndrome};
 }
 
-/* Return true if a packet that comes again is not what its requester waits for: it was sent behind
- * that. A requester may have what a repeated response would bring. */
+/* Return true if a repeated packet is not the one that its requester waits for: it was sent behind
+ * that one. A requester may already have the answer of a repeated response. */
 static bool replies_is_behind(const struct reply *reply, struct psn psn)
 {
 	return !reply->repeated && psn_before(psn_add(reply->first, (int32_t)reply->sent), psn);
@@ -225,9 +225,9 @@ void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked
 }
 
 /*
- * Take what may go out before the response that waits for its page: the acknowledgement of what was
- * executed before it; and where all that is owed is owed for the second time, everything, since the
- * requester may have got the first. Returns true if there is something.
+ * Take what may be sent before the response that waits for its page. This is the acknowledgement of
+ * requests that were executed before it. If all owed answers are owed for the second time, it is
+ * everything, because the requester may have got the first ones. Return true if there is something.
  */
 static bool replies_take_notice(struct replies *replies)
 {
@@ -247,10 +247,8 @@ static bool replies_take_notice(struct replies *replies)
 	return replies->notice_due;
 }
 
-/*
- * A page of the next response is not in memory. What is owed behind that waits as well, since a
- * requester takes answers in their order. Returns packets sent.
- */
+/* Wait for a page of the next response. Answers behind it wait too, because a requester accepts
+ * answers in order. Return the number of packets sent. */
 static unsigned int replies_await_page(struct replies *replies, struct packet_sink *sink,
 				       unsigned int budget, bool *more)
 {
@@ -275,7 +273,7 @@ static unsigned int replies_await_page(struct replies *replies, struct packet_si
 	return sent;
 }
 
-/* The page has come. */
+/* Continue, because the page has come. */
 static void replies_go_on(struct replies *replies)
 {
 	replies->absent = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A packet of a message: which one is the next, its headers and payload, and what follows when it
- * is sent. */
+/* A packet of a message: which one is next, its headers and payload, and what follows when it is
+ * sent. */
 #include "request.h"
 
 #include <rte_branch_prediction.h>
@@ -8,7 +8,7 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
-/* Wire operations of a message, by its work request's opcode. */
+/* Opcodes of a message, by its work request's opcode. */
 struct message_ops {
 	uint8_t first;
 	uint8_t middle;
@@ -33,17 +33,17 @@ static const struct message_ops message_ops[] = {
 	[IBV_WR_ATOMIC_WRITE] = {.only = OPCODE_ATOMIC_WRITE},
 };
 
-/* One packet of a message, described before it is built. */
+/* A packet of a message, described before it is built. */
 struct request {
 	const struct send_wqe *wqe;
 	uint8_t opcode;
-	bool last;	   /* of its message */
+	bool last;	   /* last one of its message */
 	uint32_t position; /* bytes of the message before it */
-	uint32_t length;   /* bytes of payload, or of READ responses asked for */
+	uint32_t length;   /* bytes of payload, or of requested READ responses */
 	uint32_t psns;	   /* PSNs that it stands for */
-	/* It alone is sent again. Not beside `last`: a compiler would load both as one word, which
-	 * has to wait until the two stores have left the store buffer, and with them the whole
-	 * packet before this one. */
+	/* It is retransmitted alone. This field is not next to `last`: a compiler would load both
+	 * as one word, and that load would wait until both stores, and with them the whole packet
+	 * before this one, have left the store buffer. */
 	bool repairs;
 };
 
@@ -56,7 +56,8 @@ uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn)
 	return segment < left ? segment : left;
 }
 
-/* Bytes of a request that stands for request->psns, behind `done` of its message's `psns`. */
+/* Set the bytes of a request that stands for request->psns, behind `done` of its message's
+ * `psns`. */
 static void request_fit(struct request *request, uint32_t done, uint32_t psns, uint32_t mtu)
 {
 	request->last = done + request->psns == psns;
@@ -85,9 +86,10 @@ static struct request request_next(const struct requester *requester, const stru
 }
 
 /*
- * What is missing of a READ's responses, and no more. But a peer that has not seen the request
- * would take a shorter one for all of it, and could then not answer a longer one of the same PSN:
- * so one of which nothing tells that it came is sent again as it was, and the repair is as long.
+ * Request only the missing READ responses. But a peer that has not received the first request would
+ * take a shorter one for the whole READ, and could then not answer a longer one with the same PSN.
+ * So if nothing shows that the request arrived, it is sent again unchanged, and the retransmission
+ * is as long.
  */
 static void request_shorten(const struct requester *requester, struct request *request)
 {
@@ -129,8 +131,8 @@ static void request_put_headers(struct packet_out *out, uint8_t service,
 		struct reth *reth = packet_extend(out, sizeof(*reth));
 		const bool read = request->opcode == OPCODE_READ_REQUEST;
 
-		/* A WRITE's first packet names the whole message; a READ request its own segment.
-		 */
+		/* A WRITE's first packet names the whole message; a READ request names its own
+		 * segment. */
 		reth->iova = rte_cpu_to_be_64(wqe->remote_addr + request->position);
 		reth->rkey = rte_cpu_to_be_32(wqe->rkey);
 		reth->dma_length = rte_cpu_to_be_32(read ? request->length : wqe->length);
@@ -162,8 +164,8 @@ void request_stand_at(struct requester *requester, uint32_t index)
 	requester->place_index = index;
 }
 
-/* Name the payload's fragments before a packet is taken from the sink, because that may fail and
- * taking may not be undone. */
+/* Collect the payload's fragments before a packet is taken from the sink, because this may fail,
+ * and a packet cannot be returned. */
 static enum mr_status request_gather(struct requester *requester, const struct request *request,
 				     struct packet_frag *frags, uint32_t *count)
 {
@@ -184,8 +186,8 @@ static enum mr_status request_gather(struct requester *requester, const struct r
 	return sgl_gather(&requester->sgl, requester->pd, request->length, frags, count);
 }
 
-/* Nothing was sent behind it, and nothing will be for a while if a page is absent: only an
- * acknowledgement that is asked for stops the timer. */
+/* Return true if nothing was sent behind this packet. If a page is absent, nothing will be for a
+ * while, and only a requested acknowledgement stops the timer. */
 static bool request_is_newest(const struct requester *requester, const struct request *request)
 {
 	const struct flight *flight = requester->flight;
@@ -197,8 +199,8 @@ static bool request_asks_ack(const struct requester *requester, const struct req
 {
 	if (requester->service == OPCODE_UC)
 		return false;
-	/* What closes the window must be acknowledged, or nothing would open it; and what is long
-	 * on its way for being paced, before its timer runs out. */
+	/* A packet that closes the window must be acknowledged, or nothing would open it again. A
+	 * paced packet must be acknowledged before its timer expires. */
 	if (unlikely(requester->absent) && request_is_newest(requester, request))
 		return true;
 	return request->last || request->repairs || requester->pacer->rate_kbps != 0 ||
@@ -206,9 +208,9 @@ static bool request_asks_ack(const struct requester *requester, const struct req
 	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
 }
 
-/* A peer that does not answer a FLUSH may be rxe, which has an ICRC of its own for it: when the
- * oldest packet is one that is sent again, it goes out in the other form, and those behind it as
- * well. */
+/* Choose the form of a FLUSH's ICRC. A peer that does not answer may be rxe, which has another
+ * form: when the oldest packet is a retransmission, it is sent in the other form, and so are those
+ * behind it. */
 static void request_choose_icrc(struct requester *requester, struct packet_out *out)
 {
 	const struct flight *flight = requester->flight;
@@ -250,7 +252,8 @@ void request_pass(struct requester *requester)
 	}
 }
 
-/* The packet is sent: move on, to the next request where it was the last of its message. */
+/* Advance behind the packet that was sent; to the next request if it was the last one of its
+ * message. */
 static void request_advance(struct requester *requester, const struct request *request)
 {
 	struct flight *flight = requester->flight;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sending half of a connected queue pair: turns posted work into request packets (IBTA 9.7.3).
- */
+/* The sending half of a connected queue pair: converts posted work into request packets (IBTA
+ * 9.7.3). */
 #include "transport/requester.h"
 
 #include <rte_branch_prediction.h>
@@ -20,7 +20,7 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	requester->absent = false;
 }
 
-/* PSNs that a message takes: one a packet, at least one (IBTA 9.7.2). */
+/* Return the PSNs that a message uses: one for each packet, at least one (IBTA 9.7.2). */
 static uint32_t requester_psns(const struct requester *requester, const struct send_wqe *wqe)
 {
 	const uint32_t mtu = requester->peer->mtu;
@@ -28,11 +28,11 @@ static uint32_t requester_psns(const struct requester *requester, const struct s
 	if (wqe->length <= mtu || sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) ||
 	    requester_wants_word(wqe))
 		return 1;
-	/* A power of two. */
+	/* The MTU is a power of two. */
 	return (uint32_t)(((uint64_t)wqe->length + mtu - 1) >> rte_bsf32(mtu));
 }
 
-/* Find the request and the byte that flight->next stands for; after a rewind, from the oldest one
+/* Find the request and the byte of flight->next; after going back, search from the oldest one
  * on. */
 static void requester_locate(struct requester *requester)
 {
@@ -63,13 +63,13 @@ static bool requester_may_send(const struct requester *requester, const struct s
 
 	if (requester->state == REQUESTER_DRAINING && !wqe->started)
 		return false;
-	/* The flow control of acknowledgements is for reliable services alone. */
+	/* Flow control by acknowledgements is only for reliable services. */
 	if (requester->service != OPCODE_UC && flight_full(flight))
 		return false;
 	/* IBTA 10.8.3.3: a fence waits for the earlier READs and atomics. */
 	if (begins && (wqe->flags & IBV_SEND_FENCE) && flight->responses > 0)
 		return false;
-	/* The responder has resources for so many READs and atomics. */
+	/* The responder has resources for this many READs and atomics. */
 	if (requester_wants_response(wqe) && flight->responses >= flight->max_responses)
 		return false;
 	return sq_is_local((enum ibv_wr_opcode)wqe->opcode) || !pacer_holds(requester->pacer);
@@ -84,8 +84,8 @@ static void requester_start(struct requester *requester, struct send_wqe *wqe)
 }
 
 /*
- * Execute local work, once: it is met again after a rewind. It takes no PSN, so it ends before it
- * begins. false where it failed.
+ * Execute local work once, although it is met again after going back. It uses no PSN, so its last
+ * PSN is before its first. Return false if it failed.
  */
 static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 {
@@ -105,7 +105,7 @@ static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 	return true;
 }
 
-/* Send the next packet of a repair: flight->next stands at it. */
+/* Send the next packet of a selective retransmission; flight->next is at it. */
 static enum put requester_repair_next(struct requester *requester, struct packet_sink *sink)
 {
 	const struct sq *sq = requester->sq;
@@ -117,8 +117,8 @@ static enum put requester_repair_next(struct requester *requester, struct packet
 }
 
 /*
- * Send again what is missing. The place of new packets does not move: neither window nor fences ask
- * after packets that are in the air already. Returns how many were sent.
+ * Retransmit what is missing. The place of new packets does not move: neither window nor fences
+ * apply to packets that were already sent. Return the number of packets.
  */
 static unsigned int requester_repair(struct requester *requester, struct packet_sink *sink,
 				     unsigned int budget, bool *more, bool *absent)
@@ -150,7 +150,7 @@ static unsigned int requester_repair(struct requester *requester, struct packet_
 	return sent;
 }
 
-/* requester_send, but for the note of whether a page is absent. */
+/* Do what requester_send does, except noting an absent page. */
 static unsigned int requester_send_all(struct requester *requester, struct packet_sink *sink,
 				       unsigned int budget, bool *more, bool *absent)
 {
@@ -174,7 +174,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 		if (requester->sq->next == sq_prod(requester->sq))
 			break;
 		wqe = sq_at(requester->sq, requester->sq->next);
-		/* No answer to it could be waited for (ibv_modify_qp(3), max_rd_atomic). */
+		/* No answer to it may be outstanding (ibv_modify_qp(3), max_rd_atomic). */
 		if (requester_wants_response(wqe) && requester->flight->max_responses == 0) {
 			request_stop_at(requester, FAULT_SEND_OPERATION);
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receiving half of a connected queue pair: checks requests, executes them, owes answers
+/* The receiving half of a connected queue pair: checks requests, executes them, and owes answers
  * (IBTA 9.7.4 and 9.7.5). */
 #include "transport/responder.h"
 
@@ -52,8 +52,7 @@ static enum fault check_psn(struct responder *responder, const struct packet *pa
 	const int32_t ahead = psn_diff(packet->psn, responder->epsn);
 
 	if (ahead != 0 && responder->service == OPCODE_UC) {
-		/* 9.8.2.2.1: packets were lost, and the message they were of; a new one may begin.
-		 */
+		/* 9.8.2.2.1: packets were lost, and so is their message; a new one may begin. */
 		responder->message = MESSAGE_NONE;
 		responder->epsn = packet->psn;
 		return FAULT_NONE;
@@ -71,7 +70,7 @@ static enum fault check_psn(struct responder *responder, const struct packet *pa
 	return RESPONDER_DONE;
 }
 
-/* C9-83: a message goes on as it began. */
+/* C9-83: a message continues as it began. */
 static enum fault check_sequence(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
@@ -83,8 +82,8 @@ static enum fault check_sequence(struct responder *responder, const struct packe
 }
 
 /*
- * XRC: the shared receive queue that the packet names (annex A14). It gives the protection domain
- * too. A message in progress keeps the queue that its first packet named.
+ * XRC: find the shared receive queue that the packet names (annex A14). It also decides the
+ * protection domain. A message in progress keeps the queue that its first packet named.
  */
 static enum fault check_srq(struct responder *responder, const struct packet *packet)
 {
@@ -102,7 +101,7 @@ static enum fault check_srq(struct responder *responder, const struct packet *pa
 	return FAULT_NONE;
 }
 
-/* C9-86: the operation is enabled on this queue pair. */
+/* C9-86: the operation must be enabled on this queue pair. */
 static enum fault check_enabled(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
@@ -119,8 +118,8 @@ static enum fault check_enabled(struct responder *responder, const struct packet
 	return (responder->access & need) == need ? FAULT_NONE : FAULT_INVALID_REQUEST;
 }
 
-/* C9-89 to C9-93: payload lengths by the packet's place in its message, and the message's length as
- * announced. */
+/* C9-89 to C9-93: check the payload length by the packet's place in its message, and the message's
+ * length against the RETH. */
 static enum fault check_length(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
@@ -144,8 +143,8 @@ static enum fault check_length(struct responder *responder, const struct packet 
 
 /*
  * Owe an RNR NAK (9.7.5.2.8): nothing is executed, and the same PSN stays expected. A packet that
- * was kept behind an earlier refusal draws none at its turn. Its requester sends it again, and
- * would count two RNR NAKs for one packet; so the RNR NAK is owed when it comes again.
+ * was kept behind an earlier refusal gets none when its turn comes. Its requester retransmits it,
+ * and would count two RNR NAKs for one packet; so the RNR NAK is owed when it comes again.
  */
 static enum fault responder_not_ready(struct responder *responder, const struct packet *packet)
 {
@@ -158,7 +157,8 @@ static enum fault responder_not_ready(struct responder *responder, const struct 
 	return RESPONDER_DONE;
 }
 
-/* A receive request for what needs one: a SEND's first packet, a WRITE's with immediate data. */
+/* Take a receive request if the packet needs one: a SEND's first packet, or a WRITE's with
+ * immediate data. */
 static enum fault check_receive(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
@@ -170,7 +170,8 @@ static enum fault check_receive(struct responder *responder, const struct packet
 				       ? responder_not_ready(responder, packet)
 				       : FAULT_INVALID_REQUEST;
 	}
-	/* 9.7.1: what is too long for any list is the peer's fault, and not the list's. */
+	/* 9.7.1: a message that is too long for any list is the peer's fault, and not the
+	 * list's. */
 	if ((flags & OPCODE_IS_SEND) &&
 	    packet->payload_len > RTE_MIN(responder->receive->length, (uint64_t)WIRE_MESSAGE_MAX) -
 					  responder->receive->filled)
@@ -180,8 +181,8 @@ static enum fault check_receive(struct responder *responder, const struct packet
 }
 
 /*
- * Move along what is kept of PSNs before it is 2^23 behind epsn, where it would seem to be ahead.
- * Since the last time epsn has moved by less than RESPONDER_AGE_PSNS, and by a READ's responses, at
+ * Advance stored PSNs before they are 2^23 behind epsn, where they would appear to be ahead. Since
+ * the last call epsn has advanced by less than RESPONDER_AGE_PSNS, and by a READ's responses, at
  * most 2^23.
  */
 static void responder_age(struct responder *responder)
@@ -193,7 +194,7 @@ static void responder_age(struct responder *responder)
 		responder_acknowledge(responder);
 }
 
-/* The packet is executed: expect the next one, and owe an acknowledgement where it is asked for. */
+/* Finish an executed packet: expect the next one, and owe an acknowledgement if it asks for one. */
 static void finish(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
@@ -225,7 +226,7 @@ static enum fault responder_complete_message(struct responder *responder,
 									  : FAULT_CQ_OVERRUN;
 }
 
-/* NAK to the peer, and the status to the receive request that is in use, if one is. */
+/* Owe a NAK, and complete the receive request in use, if there is one, with the fault's status. */
 static enum fault responder_fail(struct responder *responder, enum fault fault)
 {
 	const struct fault_info *info = fault_info(fault);
@@ -241,7 +242,7 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 	return fault;
 }
 
-/* Take in a packet, whose turn it may be. The order of the checks is the specification's. */
+/* Process a packet whose turn it may be. The order of the checks is the specification's. */
 static enum fault responder_take(struct responder *responder, const struct packet *packet)
 {
 	enum fault fault = check_psn(responder, packet);
@@ -266,8 +267,7 @@ static enum fault responder_take(struct responder *responder, const struct packe
 		return responder->service == OPCODE_UC && fault != FAULT_RECEIVE_PROTECTION
 			       ? await_drop_message(responder, packet)
 			       : responder_fail(responder, fault);
-	/* The completion is pushed before the acknowledgement is owed: an overrun is not
-	 * acknowledged. */
+	/* Push the completion before owing the acknowledgement: an overrun is not acknowledged. */
 	fault = responder_complete_message(responder, packet);
 	if (fault == FAULT_NONE)
 		finish(responder, packet);
@@ -285,7 +285,7 @@ void responder_check(const struct responder *responder)
 	assert((responder->gap != GAP_NOT_READY && responder->gap != GAP_WAITS &&
 		responder->gap != GAP_PAGE) ||
 	       first == NULL || !psn_before(first->psn, responder->epsn));
-	/* Kept packets that were executed wait to be dropped only while nothing can be executed. */
+	/* Kept packets that were executed remain only while nothing can be executed. */
 	assert(responder->gap != GAP_NONE || first == NULL ||
 	       psn_before(responder->epsn, first->psn));
 	assert(!responder->replies->nak_due ||
@@ -299,7 +299,7 @@ void responder_check(const struct responder *responder)
 #endif
 }
 
-/* Take in a packet, and then those that are kept and whose turn it is. */
+/* Process a packet, and then the kept packets whose turn it is. */
 static enum fault responder_take_all(struct responder *responder, const struct packet *packet)
 {
 	enum fault fault;
@@ -339,7 +339,7 @@ void responder_forget_srq(struct responder *responder, const struct srq *srq,
 	responder->cq = NULL;
 	responder->pd = instead;
 	responder->receive->taken = false;
-	/* What comes next of the message is out of sequence (C9-83). */
+	/* The message's next packet is out of sequence (C9-83). */
 	responder->message = MESSAGE_NONE;
 }
 

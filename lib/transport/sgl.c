@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Walking a gather or scatter list by byte position, with every entry's key checked before a byte
- * moves. */
+/* Walks a gather or scatter list by byte position. Every entry's key is checked before a byte is
+ * copied. */
 #include "transport/sgl.h"
 
 #include <rte_branch_prediction.h>
@@ -8,7 +8,7 @@
 #include "base/guard.h"
 #include "mem/place.h"
 
-/* Find the next `take` bytes of an entry, whose pages have to be in memory. */
+/* Find the next `take` bytes of an entry, whose pages must be in memory. */
 static enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint32_t take,
 				unsigned int need, uint8_t **addr)
 {
@@ -18,7 +18,7 @@ static enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint
 	return mr_reach(pd, sge->lkey, sge->addr + sgl->offset, take, need, touch, addr);
 }
 
-/* Find them, whether the pages are in memory or not. */
+/* Find them, whether their pages are in memory or not. */
 static enum mr_status sgl_find(const struct sgl *sgl, const struct pd *pd, uint32_t take,
 			       unsigned int need, uint8_t **addr)
 {
@@ -51,8 +51,8 @@ static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t
 				sgl->offset = offset;
 				return status;
 			}
-			/* A queue's lists have at most PACKET_FRAGS_MAX entries; this keeps it
-			 * true. */
+			/* A queue's lists have at most PACKET_FRAGS_MAX entries; this check makes
+			 * sure. */
 			if (n == PACKET_FRAGS_MAX)
 				return MR_OUT_OF_RANGE;
 			frags[n].addr = addr;
@@ -71,7 +71,7 @@ static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t
 	return len == 0 ? MR_OK : MR_OUT_OF_RANGE;
 }
 
-/* A piece of the entry that the next byte is in, which ends behind it. */
+/* Take a piece of the entry with the next byte, up to the entry's end. */
 static enum mr_status sgl_take_piece(struct sgl *sgl, const struct pd *pd, uint32_t len,
 				     unsigned int need, struct packet_frag *frag)
 {
@@ -86,8 +86,8 @@ static enum mr_status sgl_take_piece(struct sgl *sgl, const struct pd *pd, uint3
 	return MR_OK;
 }
 
-/* Whether the next bytes are of one entry, as mostly. Where they end with it, the next call finds
- * nothing left of it. */
+/* Return true if the next bytes are of one entry, which is usual. If they end with the entry, the
+ * next call finds nothing left of it. */
 static bool sgl_is_piece(const struct sgl *sgl, uint32_t len)
 {
 	return len > 0 && sgl->index < sgl->num_sge &&
@@ -104,12 +104,12 @@ enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
 	return sgl_resolve(sgl, pd, len, 0, sgl_reach, frags, count);
 }
 
-/* What the guarded part of scattering works on. */
+/* Arguments of the guarded part of scattering. */
 struct scatter {
 	const struct packet_frag *frag;
 	uint32_t count;
 	const uint8_t *src;
-	uint32_t stored; /* bytes of memory */
+	uint32_t stored; /* bytes written to memory */
 };
 
 static void scatter_copy(void *arg)
@@ -177,7 +177,8 @@ bool sgl_is_absent(struct sgl *sgl, const struct pd *pd, uint32_t len)
 	       MR_ABSENT;
 }
 
-/* Where the next bytes of a list belong, if all of them belong into one entry, of this access. */
+/* Return where the next bytes of a list belong, if all of them belong into one entry with this
+ * access. */
 static uint8_t *sgl_single(struct sgl *sgl, const struct pd *pd, uint32_t len, unsigned int need,
 			   sgl_check *check)
 {

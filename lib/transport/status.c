@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What follows from a failed check: the one table of NAK codes, completion statuses, counters and
+/* The consequences of a failed check: one table of NAK codes, completion statuses, counters and
  * events. */
 #include "transport/status.h"
 
 #include "wire/headers.h"
 
-/* FAULT_NO_EVENT stands where an event's name does. */
+/* FAULT_NO_EVENT is used in place of an event's name. */
 #define IBV_EVENT_FAULT_NO_EVENT FAULT_NO_EVENT
 
 static const struct fault_info faults[FAULT_COUNT] = {

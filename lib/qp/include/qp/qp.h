@@ -29,8 +29,8 @@ struct queue_domain;
 struct sq;
 struct srq;
 
-/* Queue pairs that wait for pages of on-demand regions, the one that waits longest first. Engine's
- * thread or lock. */
+/* Queue pairs that wait for pages of on-demand regions, in the order in which they began to wait.
+ * Engine's thread or lock. */
 TAILQ_HEAD(qp_waiting, qp);
 
 /* Fields of the engine in each queue pair; the queue pair never reads them. */

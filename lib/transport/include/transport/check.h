@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that assert the invariants of a requester's structs between two calls of its engine.
- * They exist only where assertions are on. */
+/* Assertions of the invariants of a requester's structs between two calls of its engine. They exist
+ * only in builds with assertions. */
 #ifndef TRANSPORT_CHECK_H
 #define TRANSPORT_CHECK_H
 
@@ -11,13 +11,13 @@ struct flight;
 struct recovery;
 struct requester;
 
-/** PSNs are in their order, and near each other. */
+/** PSNs are in order, and close to each other. */
 void flight_check(const struct flight *flight);
 
-/** The timers that run are those of its state, and a timed packet is in the air. */
+/** The running timers are those of the state, and a timed packet is in flight. */
 void recovery_check(const struct recovery *recovery, const struct flight *flight);
 
-/** The send queue's requests have the PSNs of the flight, and the place is where it says. */
+/** The send queue's requests have the PSNs of the flight, and the located place is right. */
 void requester_check(const struct requester *requester);
 
 /** Responses are kept only while some are missing. */

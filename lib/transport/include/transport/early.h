@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that came before their turn, kept until it comes. Each role of a queue pair that takes in
- * packets has a list of them, in the order of their PSNs; their memory is a pool of the device.
- * Nothing that stands in a list is checked, executed or told of: that happens at a packet's turn,
- * as if it came then.
+ * Packets that came out of order, and are kept until their turn. Each role of a queue pair that
+ * receives packets has a list of them, in the order of their PSNs. Their memory is a pool of the
+ * device. Nothing in a list is checked, executed or acknowledged: that happens when a packet's turn
+ * comes, as if the packet came then.
  */
 #ifndef TRANSPORT_EARLY_H
 #define TRANSPORT_EARLY_H
@@ -21,97 +21,97 @@ struct packet;
 
 /* The longest payload that is kept: a datagram's has its sender's addresses before it. */
 #define EARLY_BYTES_MAX (WIRE_MTU_MAX + 40)
-/* Packets that a device keeps at a time: what the windows of sixteen queue pairs hold. */
+/* Most packets that a device keeps: the windows of sixteen queue pairs. */
 #define EARLY_POOL_PKTS 4096
-/* Of them, for one role of a queue pair: a window of our own requester (transport/flight.h). */
+/* Most packets for one role of a queue pair: a window of our own requester (transport/flight.h). */
 #define EARLY_LIST_PKTS 256
 /* How far ahead a packet may be, in PSNs: as far as a requester with our own window has packets in
- * the air, the newest of which may ask for a segment of a READ. What is farther may be forged, or
- * of an earlier connection; a peer with a longer window sends it again. */
+ * flight, the newest of which may be a READ request for a segment. A packet that is farther ahead
+ * may be forged, or of an earlier connection. A peer with a longer window retransmits it. */
 #define EARLY_REACH (FLIGHT_WINDOW_MAX + 64)
 
 struct early_order;
 
-/* Zeros are an empty list that keeps nothing. It stays where it is while it holds something.
- * Engine's thread. */
+/* A list of kept packets. All zeros is an empty list that keeps nothing. It must not be moved in
+ * memory while it holds something. Engine's thread. */
 struct early {
 	struct early_pool *pool; /* NULL: nothing is kept */
 	uint32_t count;
-	TAILQ_ENTRY(early) link;   /* in the pool, while count > 0 */
-	struct early_order *order; /* of the packets, while count > 0 */
+	TAILQ_ENTRY(early) link;   /* in the pool's list, while count > 0 */
+	struct early_order *order; /* order of the packets, while count > 0 */
 };
 
 /**
- * Make a pool. Its memory is the system's until packets are kept in it. MT-safe.
+ * Create a pool. It takes memory from the system only when packets are kept in it. MT-safe.
  *
  * @return
- *   0 or -ENOMEM.
+ *   Returns 0 or -ENOMEM.
  */
 int early_pool_create(uint32_t packets, struct early_pool **pool);
 
-/** All lists are empty. NULL is none. */
+/** Destroy a pool whose lists are empty. NULL is allowed. */
 void early_pool_destroy(struct early_pool *pool);
 
-/* What becomes of a packet. */
+/* The fate of a packet. */
 enum early_verdict {
 	EARLY_TAKEN,   /* it can be kept */
-	EARLY_THERE,   /* one with its PSN is kept */
+	EARLY_THERE,   /* one with this PSN is already kept */
 	EARLY_REFUSED, /* it is not ahead, or out of reach; or there is no room */
 };
 
 /**
- * Tell whether a packet can be kept. There is room also where a list that has not moved on for
- * longer gives its own.
+ * Return whether a packet can be kept. There is also room if a list without progress for a longer
+ * time can give up a packet.
  *
  * @param expected
  *   The PSN of the packet whose turn it is.
  * @param place
- *   Set to the packet's place in the list, but for EARLY_REFUSED.
+ *   Set to the packet's place in the list, except for EARLY_REFUSED.
  */
 enum early_verdict early_look(const struct early *early, const struct packet *packet,
 			      struct psn expected, uint32_t *place);
 
 /**
- * Keep a packet. Only where early_look said EARLY_TAKEN, with nothing in between.
+ * Keep a packet. Only directly after early_look has returned EARLY_TAKEN.
  *
  * @param place
- *   Which that told.
+ *   From early_look.
  * @param placed
- *   NULL, or the address where the caller has put the payload. It is not copied then, and at the
- *   packet's turn `payload` is NULL; payload_len stays.
+ *   NULL, or the address where the caller has placed the payload. Then the payload is not copied,
+ *   and when the packet's turn comes `payload` is NULL; payload_len stays.
  */
 void early_keep(struct early *early, const struct packet *packet, uint32_t place,
 		const void *placed);
 
-/** The packet at a place that early_look told, until the list changes. */
+/** Return the packet at a place from early_look; valid until the list changes. */
 const struct packet *early_at(const struct early *early, uint32_t place);
 
-/** Where its payload was placed, as early_keep was told. */
+/** Return where its payload was placed, as given to early_keep. */
 const void *early_placed_at(const struct early *early, uint32_t place);
 
-/** Return true if its payload is the same as that of `packet`. One that was placed is read where it
- * is, which the caller knows to be memory that it may read. */
+/** Return true if its payload is the same as that of `packet`. A placed payload is read where it
+ * is; the caller knows that this memory may be read. */
 bool early_same_payload(const struct early *early, uint32_t place, const struct packet *packet);
 
 /** Drop the packet at a place. */
 void early_remove(struct early *early, uint32_t place);
 
-/** The packet that is the next in turn, or NULL. It is the list's until early_drop. */
+/** Return the packet whose turn is next, or NULL. It stays in the list until early_drop. */
 const struct packet *early_first(const struct early *early);
 
-/** Where the payload of the first packet was placed, as early_keep was told. */
+/** Return where the payload of the first packet was placed, as given to early_keep. */
 const void *early_placed(const struct early *early);
 
 /** Drop the first packet. */
 void early_drop(struct early *early);
 
-/** Drop all that are before `psn`. Whether there were any. */
+/** Drop all packets before `psn`. Return true if there were any. */
 bool early_drop_before(struct early *early, struct psn psn);
 
 /** Drop everything. */
 void early_clear(struct early *early);
 
-/** Assert what holds between two calls; for builds with assertions. */
+/** Assert the invariants between two calls; for builds with assertions. */
 void early_check(const struct early *early);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a requester has in the air: its PSNs, and how many packets and responses may be. Shared by
- * requester and completer. */
+/* A requester's packets in flight: their PSNs, and how many packets and responses are allowed.
+ * Shared by requester and completer. */
 #ifndef TRANSPORT_FLIGHT_H
 #define TRANSPORT_FLIGHT_H
 
@@ -11,71 +11,74 @@
 
 #define FLIGHT_WINDOW_MAX \
 	256 /* packets; enough for 1 MiB at the largest MTU, and less than the ports' rings */
-#define FLIGHT_WINDOW_LIMIT 4096 /* the longest that a queue pair may be made with */
-/* Losses do not narrow the window below this; one that is made with less stays as it is. */
+#define FLIGHT_WINDOW_LIMIT 4096 /* the longest window that a queue pair may be created with */
+/* Losses do not reduce the window below this; a window that is created smaller stays as it is. */
 #define FLIGHT_WINDOW_MIN  4
 #define FLIGHT_WINDOW_STEP 8
 
-/* The longest repair: where packets next to each other were lost, it doubles up to here. */
+/* The longest selective retransmission: if adjacent packets were lost, it doubles up to here. */
 #define FLIGHT_REPAIR_MAX 32
 
-/* What the peer does with packets that come behind a lost one; learnt from what it answers when the
- * lost one alone is sent again. */
+/* What the peer does with packets behind a lost one. It is learnt from the peer's answer to a
+ * retransmission of only the lost packet. */
 enum flight_peer {
 	FLIGHT_PEER_UNKNOWN,
-	FLIGHT_PEER_KEEPS, /* they need not be sent again */
-	FLIGHT_PEER_DROPS, /* everything is to be sent again (go-back-N) */
+	FLIGHT_PEER_KEEPS, /* they need not be retransmitted */
+	FLIGHT_PEER_DROPS, /* everything must be retransmitted (go-back-N) */
 };
 
 /*
- * A repair sends again, from una on, what is missing, while `next` stays where it is. It is over
- * when una has come to its end, or at a rewind.
+ * A selective retransmission sends missing packets again, from una on, while `next` stays where it
+ * is. It ends when una reaches its end, or when the requester goes back.
  */
 enum flight_repair {
 	REPAIR_NONE,
-	REPAIR_REQUEST, /* the peer has told what it misses: its answer shows what peer it is */
+	REPAIR_REQUEST, /* the peer reported a missing packet: its answer shows what kind of peer it
+			   is */
 	REPAIR_RNR, /* the peer was not ready for the packet at una: as REPAIR_REQUEST, but nothing
 		       was lost */
-	REPAIR_RESPONSE, /* a response is missing: the request for it */
+	REPAIR_RESPONSE, /* a response is missing: send its request */
 	REPAIR_PROBE,	 /* nothing is known to be missing, but no answer comes */
 };
 
 /*
- * Each PSN that is kept here lies between una and top, which are less than 2^23 apart: una moves
- * with each acknowledgement (flight_acked), and moves along what it would leave behind. One that
- * has a meaning for a while only says when that ends.
+ * Each stored PSN is between una and top, which are less than 2^23 apart. una advances with each
+ * acknowledgement (flight_acked), which also advances those that it would leave behind. A PSN that
+ * is valid only for a time says when that ends.
  */
 struct flight {
-	struct psn una;	 /* oldest PSN not acknowledged */
-	struct psn next; /* PSN of the packet to be sent next; una <= next <= top */
-	struct psn top; /* one past the newest PSN ever sent: what is sent below it is sent again */
-	uint32_t window;	/* packets that may be unacknowledged */
-	uint32_t acked;		/* packets acknowledged since the window last grew */
-	uint32_t responses;	/* READ segments and atomics sent and not answered */
+	struct psn una;	    /* oldest PSN that is not acknowledged */
+	struct psn next;    /* PSN of the next packet to send; una <= next <= top */
+	struct psn top;	    /* one past the newest PSN ever sent: below it are retransmissions */
+	uint32_t window;    /* most packets that may be unacknowledged */
+	uint32_t acked;	    /* packets acknowledged since the window last grew */
+	uint32_t responses; /* READ segments and atomics that are sent and not answered */
 	uint32_t max_responses; /* the peer's responder resources: max_rd_atomic */
-	uint32_t window_max; /* of the window: 1 to FLIGHT_WINDOW_LIMIT, or 0 for the usual one */
+	uint32_t window_max; /* limit of the window: 1 to FLIGHT_WINDOW_LIMIT, or 0 for the default
+			      */
 
 	enum flight_peer peer;
 	enum flight_repair repair;
-	/* Only while repair is not REPAIR_NONE, which ends when una comes to repair_to
+	/* Valid only while repair is not REPAIR_NONE, which ends when una reaches repair_to
 	 * (repair_settle). */
-	struct psn repair_from; /* where una was when it began */
-	struct psn repair_next; /* to be sent by the repair next; una <= repair_next <= repair_to;
-				   flight_acked moves it along */
+	struct psn repair_from; /* una at its beginning */
+	struct psn repair_next; /* next PSN to retransmit; una <= repair_next <= repair_to;
+				   flight_acked advances it */
 	struct psn repair_to;	/* its end; una < repair_to <= next */
-	bool repair_sent; /* some of it was sent: before, an answer is to what was sent first, and
-			     tells nothing of the repair */
-	uint32_t repair_run; /* packets of the newest REPAIR_REQUEST */
-	uint32_t doubts;     /* of an unknown peer: repairs that were answered with the next gap */
-	bool went_back;	     /* since the newest sequence NAK: `next` is what is to be sent again */
-	bool waits; /* una waits for READ responses, but the peer has executed everything before
-		       `executed`; ends when una comes to that (repair_settle) */
-	struct psn executed;  /* only while `waits`; una < executed <= top */
-	struct psn slowed_to; /* losses of packets before this have narrowed the window already;
-				 una <= slowed_to <= top; flight_acked moves it along */
+	bool repair_sent;	/* some of it was sent: before that, an answer is to the first
+				   transmission, and tells nothing about the retransmission */
+	uint32_t repair_run;	/* packets of the newest REPAIR_REQUEST */
+	uint32_t doubts; /* unknown peer: retransmissions that were answered by a NAK for the next
+			    packet */
+	bool went_back; /* since the newest sequence NAK: `next` is the next packet to retransmit */
+	bool waits;	/* una waits for READ responses, but the peer has executed everything before
+			   `executed`; ends when una reaches it (repair_settle) */
+	struct psn executed;  /* valid only while `waits`; una < executed <= top */
+	struct psn slowed_to; /* losses before this PSN have already reduced the window; una <=
+				 slowed_to <= top; flight_acked advances it */
 };
 
-/* Start over at `first`. What the queue pair was made with stays: window_max, max_responses. */
+/* Start over at `first`. The attributes from creation stay: window_max, max_responses. */
 static inline void flight_init(struct flight *flight, struct psn first)
 {
 	flight->una = first;
@@ -101,13 +104,13 @@ static inline void flight_peer_keeps(struct flight *flight)
 	flight->doubts = 0;
 }
 
-/* Packets sent and not acknowledged. */
+/* Return the number of packets sent and not acknowledged. */
 static inline uint32_t flight_outstanding(const struct flight *flight)
 {
 	return (uint32_t)psn_diff(flight->next, flight->una);
 }
 
-/* Nothing that was ever sent waits for its acknowledgement. */
+/* Return true if no packet that was ever sent is unacknowledged. */
 static inline bool flight_idle(const struct flight *flight)
 {
 	return psn_eq(flight->una, flight->top);
@@ -118,7 +121,7 @@ static inline bool flight_full(const struct flight *flight)
 	return flight_outstanding(flight) >= flight->window;
 }
 
-/* The packet `next` was sent, and stands for `count` PSNs (a READ segment stands for its
+/* Note that the packet `next` was sent. It stands for `count` PSNs (a READ segment stands for its
  * responses). */
 static inline void flight_sent(struct flight *flight, uint32_t count)
 {
@@ -127,14 +130,14 @@ static inline void flight_sent(struct flight *flight, uint32_t count)
 		flight->top = flight->next;
 }
 
-/* Everything before `psn` is acknowledged. What was sent again and is now known to have come needs
- * no third sending. */
+/* Note that everything before `psn` is acknowledged. A packet that is now known to have arrived is
+ * not retransmitted a second time. */
 static inline void flight_acked(struct flight *flight, struct psn psn)
 {
 	if (psn_before(flight->next, psn)) {
-		/* The peer has what it did not accept in order, and what was not sent again. But
-		 * where nothing was sent again yet, the missing packet was late: any peer takes it,
-		 * and what follows it. */
+		/* The acknowledgement covers packets that were not retransmitted, so the peer keeps
+		 * out-of-order packets. But if nothing was retransmitted yet, the missing packet
+		 * was only late: any peer then accepts it and what follows. */
 		if (flight->went_back && !psn_eq(flight->next, flight->una))
 			flight_peer_keeps(flight);
 		flight->next = psn;
@@ -159,7 +162,7 @@ static inline void flight_narrow(struct flight *flight)
 		flight->window /= 2;
 }
 
-/* Send everything unacknowledged again; half as fast if that was a loss. */
+/* Go back: retransmit everything unacknowledged. If it was a loss, halve the window. */
 static inline void flight_rewind(struct flight *flight, bool lost)
 {
 	flight->next = flight->una;
@@ -171,8 +174,8 @@ static inline void flight_rewind(struct flight *flight, bool lost)
 		flight_narrow(flight);
 }
 
-/* Send again what is missing before `to`; half as fast where it was lost, if that is not so already
- * for losses of the same flight. */
+/* Begin a selective retransmission of what is missing before `to`. If it was lost, halve the
+ * window, unless losses of the same flight have already done so. */
 static inline void flight_mend(struct flight *flight, enum flight_repair repair, struct psn to)
 {
 	flight->repair = repair;
@@ -187,14 +190,15 @@ static inline void flight_mend(struct flight *flight, enum flight_repair repair,
 	}
 }
 
-/* Nothing new is sent to a peer that may drop it, or that was not ready for what it has. */
+/* Return true if nothing new may be sent, because the peer may drop it, or was not ready for
+ * earlier packets. */
 static inline bool flight_holds(const struct flight *flight)
 {
 	return flight->repair == REPAIR_RNR ||
 	       (flight->repair == REPAIR_REQUEST && flight->peer == FLIGHT_PEER_UNKNOWN);
 }
 
-/* Everything before `psn` is executed; responses before it are missing. */
+/* Note that everything before `psn` is executed, but responses before it are missing. */
 static inline void flight_executed(struct flight *flight, struct psn psn)
 {
 	if (!flight->waits || psn_before(flight->executed, psn))

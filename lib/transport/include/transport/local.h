@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work requests that no packet is made of: memory windows, bound and invalidated in their turn. */
+/* Work requests without a packet: bindings and invalidations of memory windows, executed in
+ * order. */
 #ifndef TRANSPORT_LOCAL_H
 #define TRANSPORT_LOCAL_H
 
@@ -11,7 +12,7 @@
 struct mw_list;
 struct pd;
 
-/** Execute a request of which sq_is_local is true. `windows` is as for mw_bind. FAULT_NONE, or
+/** Execute a local request (sq_is_local). `windows` is as for mw_bind. FAULT_NONE, or
  * FAULT_SEND_WINDOW: nothing has changed. */
 enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *windows,
 			 const struct send_wqe *wqe);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rate that a queue pair sends at, at most (ibv_modify_qp_rate_limit(3)).
+ * Limits the rate at which a queue pair sends (ibv_modify_qp_rate_limit(3)).
  *
- * Each packet puts off the time at which all that was sent is paid for (`paid_ns`) by as long as it
- * takes at the rate. A packet may go while that time is less than a burst ahead: so bursts are as
- * long as allowed, and the rate over any longer time is not exceeded, however late a turn comes.
+ * Each packet moves the time at which everything sent is paid for (`paid_ns`) by the time that it
+ * takes at the rate. A packet may be sent while that time is less than a burst ahead. So bursts are
+ * as long as allowed, and the rate over any longer time is not exceeded, however late a turn comes.
  *
- * Only requests are paced: a peer that READs sets its own pace.
+ * Only requests are paced: a peer that READs controls its own pace.
  */
 #ifndef TRANSPORT_PACER_H
 #define TRANSPORT_PACER_H
@@ -18,29 +18,28 @@
 #include <rte_common.h>
 
 #define PACER_NEVER UINT64_MAX
-/* Of the rate, unless the application says: turns come late where nobody polls, and where CPUs are
- * shared, and what was not sent meanwhile must not be lost. */
+/* Default burst, as time at the rate. Turns come late if nobody polls, or if CPUs are shared, and
+ * the packets that were not sent meanwhile must still be allowed. */
 #define PACER_BURST_NS 1000000
 
 struct pacer {
 	uint32_t rate_kbps; /* 0: no limit */
 	uint64_t burst_ns;
-	uint64_t now_ns; /* of the turn */
+	uint64_t now_ns; /* time of the turn */
 	uint64_t paid_ns;
-	uint64_t deadline_ns; /* when what the pacer held back may go; PACER_NEVER: it held nothing
-			       */
+	uint64_t deadline_ns; /* when held packets may be sent; PACER_NEVER: none was held */
 };
 
-/* How long so many bytes take, rounded up: the rate is a maximum. */
+/* Return the time that so many bytes take, rounded up, because the rate is a maximum. */
 static inline uint64_t pacer_time_ns(uint32_t bytes, uint32_t rate_kbps)
 {
 	return ((uint64_t)bytes * 8 * 1000000 + rate_kbps - 1) / rate_kbps;
 }
 
 /*
- * Set the rate; 0 for no limit. A burst of 0 bytes means the default one. What is counted before a
- * packet goes is the burst so far, so that it ends in time if the packet is no longer than the
- * typical one; one packet goes at least.
+ * Set the rate; 0 for no limit. A burst of 0 bytes means the default. Before a packet only the
+ * burst so far is counted, so the burst is in time if the packet is no longer than the typical one.
+ * At least one packet is allowed.
  */
 static inline void pacer_set(struct pacer *pacer, uint32_t rate_kbps, uint32_t burst_bytes,
 			     uint32_t typical_bytes)
@@ -55,7 +54,7 @@ static inline void pacer_set(struct pacer *pacer, uint32_t rate_kbps, uint32_t b
 	pacer->burst_ns = burst_ns > typical_ns ? burst_ns - typical_ns + 1 : 1;
 }
 
-/* A turn begins. */
+/* Begin a turn. */
 static inline void pacer_turn(struct pacer *pacer, uint64_t now_ns)
 {
 	if (likely(pacer->rate_kbps == 0))
@@ -64,13 +63,13 @@ static inline void pacer_turn(struct pacer *pacer, uint64_t now_ns)
 	pacer->deadline_ns = PACER_NEVER;
 }
 
-/* Nothing is sent any more. */
+/* Forget a held packet: nothing is sent any more. */
 static inline void pacer_stop(struct pacer *pacer)
 {
 	pacer->deadline_ns = PACER_NEVER;
 }
 
-/* Whether the next packet has to wait; until when stands in deadline_ns then. */
+/* Return true if the next packet must wait, until deadline_ns. */
 static inline bool pacer_holds(struct pacer *pacer)
 {
 	if (pacer->rate_kbps == 0 || pacer->paid_ns < pacer->now_ns + pacer->burst_ns)
@@ -79,7 +78,7 @@ static inline bool pacer_holds(struct pacer *pacer)
 	return true;
 }
 
-/* A packet of so many bytes was sent. */
+/* Note that a packet of this length was sent. */
 static inline void pacer_sent(struct pacer *pacer, uint32_t bytes)
 {
 	if (pacer->rate_kbps == 0)

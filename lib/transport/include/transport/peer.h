@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who a connected queue pair talks to: what requester and responder both put into every packet. */
+/* The peer of a connected queue pair: what requester and responder both put into every packet. */
 #ifndef TRANSPORT_PEER_H
 #define TRANSPORT_PEER_H
 
@@ -14,7 +14,7 @@ struct peer {
 	uint16_t pkey;
 };
 
-/* The BTH of a packet to this peer, with the fields set that do not change. */
+/* Return the BTH of a packet to this peer, with the constant fields set. */
 static inline struct bth_fields peer_bth(const struct peer *peer, uint8_t opcode, struct psn psn)
 {
 	return (struct bth_fields){.opcode = opcode,

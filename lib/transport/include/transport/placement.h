@@ -11,21 +11,21 @@
 struct packet;
 struct pd;
 
-/** Whether a packet is one. */
+/** Return true if a packet is one. */
 bool placement_is(const struct packet *packet);
 
-/** The rights that it needs, of queue pair and region: enum ibv_access_flags. */
+/** Return the rights that it needs, of queue pair and region: enum ibv_access_flags. */
 unsigned int placement_access(const struct packet *packet);
 
 /**
- * Execute it, when all requests before it are.
+ * Execute it, after all requests before it.
  *
  * @param qpn
  *   Our queue pair that the peer is connected to.
  * @return
- *   FAULT_NONE; FAULT_INVALID_REQUEST or FAULT_ACCESS: nothing is changed.
+ *   FAULT_NONE; FAULT_INVALID_REQUEST or FAULT_ACCESS: nothing has changed.
  * @param absent
- *   Set true with FAULT_ACCESS where a page is not in memory, and nothing else is wrong.
+ *   Set to true with FAULT_ACCESS if a page is not in memory, and nothing else is wrong.
  */
 enum fault placement_execute(const struct pd *pd, uint32_t qpn, const struct packet *packet,
 			     bool *absent);

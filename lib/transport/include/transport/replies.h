@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a responder owes its requester: READ responses and atomic results in the order of their
- * requests, and behind them one coalesced acknowledgement. Also the memory of the last READs and
- * atomics, from which duplicates are answered (IBTA 9.7.5.1.3, responder resources).
+ * The answers that a responder owes its requester: READ responses and atomic results in the order
+ * of their requests, and after them one coalesced acknowledgement. It also stores the last READs
+ * and atomics, from which duplicates are answered (IBTA 9.7.5.1.3, responder resources).
  */
 #ifndef TRANSPORT_REPLIES_H
 #define TRANSPORT_REPLIES_H
@@ -22,42 +22,42 @@ struct pd;
 enum reply_kind {
 	REPLY_READ,
 	REPLY_ATOMIC,
-	REPLY_WORD, /* that an ATOMIC WRITE or FLUSH is executed: a READ response without data */
+	REPLY_WORD, /* a READ response without payload: an ATOMIC WRITE or FLUSH is executed */
 };
 
-/* A READ or atomic request and how far it is answered. */
+/* A READ or atomic request, and how far it is answered. */
 struct reply {
 	enum reply_kind kind;
-	const struct pd *pd; /* READ: that its memory is of */
-	/* The PSNs of the responses. Nobody moves them along: replies_forget_old forgets them in
-	 * time, and a requester does not go on for 2^23 PSNs without a response that it waits for.
-	 */
+	const struct pd *pd; /* READ: domain of its memory */
+	/* The PSNs of the responses. Nobody advances them: replies_forget_old removes the reply in
+	 * time, and a requester does not continue for 2^23 PSNs without a response that it waits
+	 * for. */
 	struct psn first;
 	struct psn last;
-	uint32_t msn;	   /* after the request */
-	uint64_t iova;	   /* READ: of the first response's payload */
+	uint32_t msn;	   /* MSN after the request */
+	uint64_t iova;	   /* READ: address of the first response's payload */
 	uint32_t rkey;	   /* READ */
 	uint32_t length;   /* READ: bytes of all responses */
-	uint64_t original; /* atomic: what memory held, host order */
+	uint64_t original; /* atomic: the former contents of memory, in host order */
 	uint32_t sent;	   /* responses sent */
-	bool repeated;	   /* for a duplicate request, or a word: takes none of the resources */
+	bool repeated; /* for a duplicate request, or without payload: uses none of the resources */
 };
 
-/* An acknowledgement or RNR NAK that goes out before a response that waits for its page. */
+/* An acknowledgement or RNR NAK that is sent before a response that waits for its page. */
 struct notice {
-	struct psn psn; /* while it is due */
+	struct psn psn; /* valid while the notice is due */
 	uint32_t msn : 24;
 	uint32_t syndrome : 8;
 };
 
 struct replies {
-	/* narrow pointers, set once */
+	/* set once */
 	const struct peer *peer;
-	uint32_t qpn;	 /* our own, which windows are bound for */
+	uint32_t qpn;	 /* our own; windows are bound for it */
 	uint8_t service; /* OPCODE_RC or OPCODE_XRC */
 
 	uint8_t nak_syndrome;
-	bool ack_due; /* an acknowledgement, up to ack_psn, which responder_age moves along */
+	bool ack_due; /* an acknowledgement up to ack_psn, which responder_age advances */
 	bool nak_due; /* a NAK or RNR NAK for nak_psn, which is epsn until it is withdrawn */
 	struct psn ack_psn;
 	uint32_t ack_msn;
@@ -65,36 +65,36 @@ struct replies {
 	uint32_t nak_msn;
 
 	/*
-	 * What is still to be sent: a ring of twice as many entries as `resource`, [head, tail).
-	 * Duplicates take no room from new requests: who sends one of these may have got the answer
-	 * meanwhile.
+	 * Answers that are still to be sent: a ring of twice as many entries as `resource`, [head,
+	 * tail). Duplicates take no room from new requests, because the sender of a duplicate may
+	 * have got the answer meanwhile.
 	 */
 	uint32_t head;
 	uint32_t tail;
 	struct reply *pending;
-	uint32_t repeats; /* entries that are repeated, at most mask + 1 */
+	uint32_t repeats; /* repeated entries, at most mask + 1 */
 
 	uint32_t resources; /* max_dest_rd_atomic */
-	/* A power of two, - 1: the indices wrap. The rings are there when the first reply is owed,
-	 * and grow until that is at least `resources`: who asks for many and never READs takes no
-	 * memory for them. */
+	/* A power of two, minus 1: the indices wrap. The rings are allocated when the first reply
+	 * is owed, and grow until this is at least `resources`: a peer that asks for many resources
+	 * and never READs uses no memory for them. */
 	uint32_t mask;
 
-	bool absent;	 /* a page of the next response was not in memory: only `notice` goes out */
-	bool notice_due; /* while `absent`, and until the next turn */
+	bool absent;	 /* a page of the next response was not in memory: only `notice` is sent */
+	bool notice_due; /* valid while `absent`, and until the next turn */
 
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
 	uint32_t newest;     /* counts up */
 	uint32_t remembered; /* entries that are valid, at most `resources` and mask + 1 */
 	struct reply *resource;
 	struct counters *counters;
-	struct page_wait page_wait; /* of the next response */
-	struct notice notice;	    /* while `notice_due` */
+	struct page_wait page_wait; /* wait of the next response */
+	struct notice notice;	    /* valid while `notice_due` */
 };
 
 /**
- * The requester has sent the packet `psn` again, which was executed. If what it lacks waits for a
- * page, the requester is told to wait as well. An acknowledgement of what is before that does not
+ * Note that the requester has sent the packet `psn` again, which was executed. If its answer waits
+ * for a page, the requester is told to wait as well. An acknowledgement of earlier packets does not
  * wait.
  *
  * @param is_acked
@@ -105,41 +105,41 @@ struct replies {
 void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked,
 			  uint8_t min_rnr_timer);
 
-/** From now on `resources` READs and atomics at a time. What is owed and remembered stays, as far
- * as there is room. Control. 0 or -ENOMEM. */
+/** Set the number of READs and atomics at a time. Owed and stored replies stay, as far as there is
+ * room. Control. 0 or -ENOMEM. */
 int replies_init(struct replies *replies, uint32_t resources);
 void replies_fini(struct replies *replies);
 
-/** Forget everything owed and remembered. */
+/** Drop all owed and stored replies. */
 void replies_clear(struct replies *replies);
 
-/** A protection domain may go: what was to be read in it is now to be read in `instead`, which
- * knows no key of it. */
+/** A protection domain will be destroyed: replace it by `instead`, which has no keys, in all
+ * replies that read its memory. */
 void replies_forget_pd(struct replies *replies, const struct pd *pd, const struct pd *instead);
 
-/** Whether another new READ or atomic can be owed; else the requester has exceeded max_rd_atomic.
- */
+/** Return true if another new READ or atomic can be owed; else the requester has exceeded
+ * max_rd_atomic. */
 static inline bool replies_room(const struct replies *replies)
 {
 	return replies->tail - replies->head - replies->repeats < replies->resources;
 }
 
-/** Whether anything is owed. */
+/** Return true if anything is owed. */
 static inline bool replies_due(const struct replies *replies)
 {
 	return replies->head != replies->tail || replies->ack_due || replies->nak_due;
 }
 
-/** Whether an acknowledgement is all that is owed. */
+/** Return true if an acknowledgement is all that is owed. */
 static inline bool replies_owe_ack_only(const struct replies *replies)
 {
 	return replies->head == replies->tail && replies->ack_due && !replies->nak_due;
 }
 
-/** The rings are there, or larger; or there is no memory: false. */
+/** Allocate the rings, or larger ones. Return false if there is no memory. */
 bool replies_grow(struct replies *replies);
 
-/** Where there is replies_room: whether there is memory too. */
+/** After replies_room: return true if there is memory, too. */
 static inline bool replies_reserve(struct replies *replies)
 {
 	return (replies->resource != NULL && (replies->remembered <= replies->mask ||
@@ -147,21 +147,21 @@ static inline bool replies_reserve(struct replies *replies)
 	       replies_grow(replies);
 }
 
-/** Forget the requests whose duplicates would not be told from new ones: those 2^23 PSNs and more
- * before `expected`. To be called at least every 2^22 PSNs; replies_add does it too. */
+/** Drop the requests whose duplicates could not be distinguished from new ones: those 2^23 PSNs and
+ * more before `expected`. Must be called at least every 2^22 PSNs; replies_add does it too. */
 void replies_forget_old(struct replies *replies, struct psn expected);
 
-/** Owe and remember a new reply. Only with replies_room and replies_reserve. */
+/** Owe and store a new reply. Only after replies_room and replies_reserve. */
 void replies_add(struct replies *replies, const struct reply *reply);
 
-/** Whether the word about one more ATOMIC WRITE or FLUSH can be owed as the rings are. */
+/** Return true if one more READ response without payload fits into the present rings. */
 static inline bool replies_room_for_word(const struct replies *replies)
 {
 	return replies->repeats <= replies->mask &&
 	       replies->tail - replies->head <= 2 * replies->mask + 1;
 }
 
-/** Whether it can be owed at all. */
+/** Return true if one more can be owed at all. */
 static inline bool replies_reserve_word(struct replies *replies)
 {
 	if (replies->resource == NULL)
@@ -171,21 +171,21 @@ static inline bool replies_reserve_word(struct replies *replies)
 }
 
 /**
- * Owe the word that an ATOMIC WRITE or FLUSH was executed, unless it is still owed, or there is no
- * room. There is nothing to remember of it: who has executed what came later can say so at any
- * time.
+ * Owe the READ response without payload of an executed ATOMIC WRITE or FLUSH, unless it is still
+ * owed, or there is no room. Nothing is stored for it: after later requests were executed, it can
+ * be answered at any time.
  */
 void replies_word(struct replies *replies, struct psn psn, uint32_t msn);
 
-/** The remembered request whose responses contain `psn`, or NULL. */
+/** Return the stored request whose responses contain `psn`, or NULL. */
 const struct reply *replies_find(const struct replies *replies, struct psn psn);
 
-/** Whether a READ by this key is still to be answered. */
+/** Return true if a READ by this key is still to be answered. */
 bool replies_owe_read(const struct replies *replies, uint32_t rkey);
 
 /**
- * Owe a remembered reply, or its later part, again, unless it is still owed, or too many are owed
- * again already (its requester will ask once more).
+ * Owe a stored reply, or its later part, again; unless it is still owed, or too many are already
+ * owed again (its requester will ask once more).
  */
 void replies_repeat(struct replies *replies, const struct reply *reply);
 
@@ -193,37 +193,37 @@ void replies_repeat(struct replies *replies, const struct reply *reply);
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn);
 
 /**
- * Owe a NAK or RNR NAK, behind all that is owed. A sequence NAK acknowledges everything before its
- * PSN, so it takes the place of an acknowledgement. Before an RNR NAK the acknowledgement leaves as
- * a packet of its own: a requester takes it for progress and has all its RNR retries again.
+ * Owe a NAK or RNR NAK, after everything that is owed. A sequence NAK acknowledges everything
+ * before its PSN, so it replaces an acknowledgement. Before an RNR NAK the acknowledgement is sent
+ * as a packet of its own: a requester takes it for progress, and has all its RNR retries again.
  */
 void replies_nak(struct replies *replies, uint8_t syndrome, struct psn psn, uint32_t msn);
 
-/** A NAK that is owed has become wrong, for its packet has come. */
+/** Withdraw an owed NAK, because its packet has come. */
 static inline void replies_withdraw_nak(struct replies *replies)
 {
 	replies->nak_due = false;
 }
 
-/** An acknowledgement that is owed has become too old. Return whether one was owed. */
+/** Withdraw an owed acknowledgement that has become too old. Return true if one was owed. */
 bool replies_withdraw_ack(struct replies *replies);
 
-/** Assert what holds between two calls; for builds with assertions. */
+/** Assert the invariants between two calls; for builds with assertions. */
 void replies_check(const struct replies *replies);
 
 /**
  * Send what is owed.
  *
  * @param budget
- *   How many packets at most.
+ *   The most packets to send.
  * @param more
- *   Set true when budget or sink ended it.
+ *   Set to true if the budget or the sink ended it.
  * @param fault
- *   Set to FAULT_ACCESS where a READ's memory has gone meanwhile; a NAK is then sent in its place.
- *   A duplicate READ is no fault: its requester may have got the answer, and the memory been
+ *   Set to FAULT_ACCESS if a READ's memory no longer exists; a NAK is sent instead. For a duplicate
+ *   READ this is no fault: its requester may have got the answer, and the memory may have been
  *   deregistered for that reason.
  * @return
- *   How many packets were sent.
+ *   The number of packets sent.
  */
 unsigned int replies_send(struct replies *replies, struct packet_sink *sink, unsigned int budget,
 			  bool *more, enum fault *fault);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sending half of a connected queue pair: turns posted work into request packets (IBTA 9.7.3).
- */
+/* The sending half of a connected queue pair: converts posted work into request packets (IBTA
+ * 9.7.3). */
 #ifndef TRANSPORT_REQUESTER_H
 #define TRANSPORT_REQUESTER_H
 
@@ -17,57 +17,57 @@
 #include "transport/status.h"
 
 /*
- * A READ is requested in segments of so many response packets, each a request of its own on the
- * wire: the responder's burst is bounded, and a lost response costs a segment. The responder cannot
- * tell the difference.
+ * A READ is requested in segments of this many response packets. Each segment is a request of its
+ * own. So the responder's burst is limited, and a lost response costs one segment. The responder
+ * cannot see the difference.
  */
 #define REQUESTER_READ_SEGMENT_PKTS 64
 
-/* An acknowledgement is asked for at least every so many packets, so that long messages move the
- * window. */
+/* An acknowledgement is requested at least every this many packets, so that the window advances
+ * during long messages. */
 #define REQUESTER_ACK_INTERVAL_PKTS 32
 
 enum requester_state {
-	REQUESTER_STOPPED, /* not in a state that sends */
+	REQUESTER_STOPPED, /* the state does not send */
 	REQUESTER_RUNNING,
-	REQUESTER_DRAINING, /* SQD: finishes messages that are begun, begins none (IBTA 10.3.1) */
+	REQUESTER_DRAINING, /* SQD: finishes messages that have begun, begins none (IBTA 10.3.1) */
 };
 
 struct requester {
-	/* narrow pointers, set once */
+	/* set once */
 	struct sq *sq;
 	const struct pd *pd;
 	const struct peer *peer;
 	struct flight *flight;
 	struct pacer *pacer;
 	struct counters *counters;
-	struct mw_list *windows; /* of type 2 that the queue pair has bound; NULL for XRC, where
-				    requests come to another one */
-	uint32_t qpn;		 /* our own, which windows are bound for */
+	struct mw_list *windows; /* windows of type 2 that the queue pair has bound; NULL for XRC,
+				    where requests come to another one */
+	uint32_t qpn;		 /* our own; windows are bound for it */
 	uint8_t service;	 /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
 
 	enum requester_state state;
 	/*
-	 * Why the request at faulty_index cannot be sent, found in the last turn: it fails when all
-	 * before it are complete. Each turn judges anew, because a request that was sent before may
-	 * be acknowledged meanwhile, and then there is nothing wrong with it.
+	 * The reason why the request at faulty_index cannot be sent, found in the last turn. It
+	 * fails when all before it are complete. Each turn checks again, because a request that was
+	 * sent before may be acknowledged meanwhile, and then nothing is wrong with it.
 	 */
 	enum fault fault;
 	uint32_t faulty_index; /* only compared with sq->cons */
 	/*
-	 * flight->next and sq->next as they were when sgl was placed. sgl is valid only while both
-	 * are still the same (requester_stands). Neither is ever compared for order, so nobody has
-	 * to move them along. The PSN is psn_none() where nothing was located.
+	 * flight->next and sq->next at the time when sgl was placed. sgl is valid only while both
+	 * are still the same (requester_stands). They are only compared for equality, so nobody has
+	 * to advance them. The PSN is psn_none() if nothing was located.
 	 */
 	struct psn place_psn;
 	uint32_t place_index;
 	struct sgl sgl;	    /* of the request at place_index, at the next byte to send */
-	bool flush_repeats; /* the form of FLUSHes' ICRC; see packet_icrc_ok */
-	bool absent;	    /* a page of what is to be sent next was not in memory */
-	uint32_t unasked;   /* packets sent since an acknowledgement was asked for */
+	bool flush_repeats; /* the form of a FLUSH's ICRC; see packet_icrc_ok */
+	bool absent;	    /* a page of the next packet was not in memory */
+	uint32_t unasked;   /* packets sent since an acknowledgement was requested */
 };
 
-/* sq->next and sgl stand for flight->next. */
+/* Return true if sq->next and sgl are those of flight->next. */
 static inline bool requester_stands(const struct requester *requester)
 {
 	return psn_eq(requester->place_psn, requester->flight->next) &&
@@ -81,23 +81,23 @@ void requester_reset(struct requester *requester, enum requester_state state);
  * Send request packets.
  *
  * @param budget
- *   How many at most.
+ *   The most packets to send.
  * @param more
- *   Set true when budget or sink ended it, not the queue, a fence, the window, the pacer or a page
- * that is not in memory (`absent`).
+ *   Set to true if the budget or the sink ended it, and not the queue, a fence, the window, the
+ *   pacer or a page that is not in memory (`absent`).
  * @return
- *   How many were sent.
+ *   The number of packets sent.
  */
 unsigned int requester_send(struct requester *requester, struct packet_sink *sink,
 			    unsigned int budget, bool *more);
 
-/** Whether a fault is due: everything before the faulty request is complete. */
+/** Return true if a fault is due: everything before the faulty request is complete. */
 static inline bool requester_fault_due(const struct requester *requester)
 {
 	return requester->fault != FAULT_NONE && requester->sq->cons == requester->faulty_index;
 }
 
-/** Whether what is posted and sent next is a WRITE that no completion tells the peer of. */
+/** Return true if the next posted request to send is a WRITE without a completion at the peer. */
 static inline bool requester_writes_next(const struct requester *requester)
 {
 	const struct sq *sq = requester->sq;
@@ -105,27 +105,27 @@ static inline bool requester_writes_next(const struct requester *requester)
 	return sq->next != sq_prod(sq) && sq_at(sq, sq->next)->opcode == IBV_WR_RDMA_WRITE;
 }
 
-/** Whether a draining requester has nothing left in the air or half sent. */
+/** Return true if a draining requester has nothing in flight and no message half sent. */
 bool requester_drained(const struct requester *requester);
 
-/** PSNs of the READ request that goes out for the responses from `psn` on: a segment, or what is
- * left of it. Segments end at fixed places, so that one sent again from its middle ends where it
- * did. */
+/** Return the PSNs of the READ request for the responses from `psn` on: a segment, or the rest of
+ * one. Segments end at fixed places, so that a segment that is requested again from its middle ends
+ * where it did. */
 uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn);
 
-/* Whether the answer to a request brings data. */
+/* Return true if the answer to a request has data. */
 static inline bool requester_wants_data(const struct send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_RDMA_READ || sq_is_atomic((enum ibv_wr_opcode)wqe->opcode);
 }
 
-/* Whether the answer to a request is an empty READ response (annex A19). */
+/* Return true if the answer to a request is a READ response without payload (annex A19). */
 static inline bool requester_wants_word(const struct send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_ATOMIC_WRITE || wqe->opcode == LATER_WR_FLUSH;
 }
 
-/* Whether a request is answered by a response of its own, not by an acknowledgement. */
+/* Return true if a request is answered by a response of its own, and not by an acknowledgement. */
 static inline bool requester_wants_response(const struct send_wqe *wqe)
 {
 	return requester_wants_data(wqe) || requester_wants_word(wqe);

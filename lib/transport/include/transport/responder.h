@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receiving half of a connected queue pair: checks requests, executes them, owes answers
+/* The receiving half of a connected queue pair: checks requests, executes them, and owes answers
  * (IBTA 9.7.4 and 9.7.5). */
 #ifndef TRANSPORT_RESPONDER_H
 #define TRANSPORT_RESPONDER_H
@@ -22,33 +22,36 @@
 struct packet;
 struct pd;
 
-/* What kind of message the next packet may go on with. */
+/* The kind of message that the next packet may continue. */
 enum responder_message {
 	MESSAGE_NONE,
 	MESSAGE_SEND,
 	MESSAGE_WRITE,
 };
 
-/* What is known of the expected packet. */
+/* What is known about the expected packet. */
 enum responder_gap {
 	GAP_NONE,    /* nothing */
-	GAP_NAKED,   /* a sequence NAK for it was made: what comes behind it draws none (C9-112) */
-	GAP_CLOSING, /* within a turn: a NAK was made for it and it has come; what is kept behind it
-			is executed */
-	GAP_NOT_READY, /* an RNR NAK for it was made: what is behind it is kept without an answer */
+	GAP_NAKED,   /* a sequence NAK for it was made: packets behind it cause none (C9-112) */
+	GAP_CLOSING, /* within a turn: a NAK was made for it and it has come; kept packets behind it
+			are being executed */
+	GAP_NOT_READY, /* an RNR NAK for it was made: packets behind it are kept without an answer
+			*/
 	GAP_WAITS,     /* it is kept, and had no receive request: an RNR NAK is made when it comes
-			  again, or a sequence NAK when a packet from behind it comes before */
-	GAP_PAGE,      /* it is kept, and a page that it accesses is not in memory: it is executed
-			  when that comes (responder_resume); what is behind it is kept */
+			  again, or a sequence NAK if a packet behind it comes first */
+	GAP_PAGE, /* it is kept, and a page that it accesses is not in memory: it is executed when
+		     the page comes (responder_resume); packets behind it are kept */
 };
 
-/* What a WRITE needs stands together, behind three pointers (lib/qp/internal.h has the lines). */
+/* The fields that a WRITE needs are adjacent, behind three pointers (lib/qp/internal.h explains the
+ * cache lines). */
 struct responder {
-	/* narrow pointers, set once */
+	/* set once */
 	struct rq *rq;
-	struct srq *srq; /* that rq is of, or NULL */
+	struct srq *srq; /* shared receive queue that contains rq, or NULL */
 	struct cq *cq;
-	const struct pd *pd; /* of the memory that peers name; a shared queue has one for its own */
+	const struct pd *pd; /* domain of the memory that peers name; a shared queue's own buffers
+				have its domain */
 	struct receive *receive;
 	struct replies *replies;
 	struct counters *counters;
@@ -58,69 +61,71 @@ struct responder {
 	/* attributes of the queue pair */
 	uint8_t min_rnr_timer;
 	uint32_t mtu;	     /* path MTU, bytes */
-	unsigned int access; /* IBV_ACCESS_REMOTE_*: operations that are enabled */
+	unsigned int access; /* IBV_ACCESS_REMOTE_*: enabled operations */
 
 	struct psn epsn; /* expected PSN */
 	/*
-	 * Of the newest SEND or WRITE packet executed; what came behind it (READs, atomics) is
-	 * answered, not acknowledged. responder_age moves it along: more than RESPONDER_ACK_REACH
-	 * behind epsn it is of none, and there is nothing to acknowledge.
+	 * PSN of the newest executed SEND or WRITE packet; later requests (READs, atomics) are
+	 * answered, and not acknowledged. responder_age advances it: if it is more than
+	 * RESPONDER_ACK_REACH behind epsn, it belongs to no packet, and there is nothing to
+	 * acknowledge.
 	 */
 	struct psn ack_psn;
 	uint32_t msn; /* messages executed, 24 bits */
 	enum responder_message message;
 	uint8_t gap;	    /* enum responder_gap */
-	uint16_t gap_hints; /* packets kept that no NAK was made for: at most so many are due */
-	bool refused;	    /* an RNR NAK was made, and what is kept behind it comes again */
-	bool gap_dropped;   /* while a request waited for a page, one from behind it was not kept:
-			       it is asked for when all that is kept is executed */
-	/* While GAP_NAKED, of the first packet behind the gap; epsn until one comes. That stands
-	 * still meanwhile, so nobody has to move this along. */
+	uint16_t gap_hints; /* kept packets for which no NAK was made: at most this many NAKs are
+			       due */
+	bool refused;	    /* an RNR NAK was made, and the kept packets behind it come again */
+	bool gap_dropped; /* while a request waited for a page, a packet behind it was not kept: it
+			     is requested when all kept packets are executed */
+	/* While GAP_NAKED: PSN of the first packet behind the gap; epsn until one comes. epsn does
+	 * not advance meanwhile, so nobody has to advance this. */
 	struct psn gap_psn;
 
 	/* the WRITE in progress */
-	uint64_t write_iova;   /* of the next byte */
+	uint64_t write_iova;   /* address of the next byte */
 	uint32_t write_length; /* bytes of the message */
-	uint32_t write_left;   /* bytes */
+	uint32_t write_left;   /* bytes left */
 	uint32_t write_rkey;
 
 	uint32_t peer_qpn; /* an attribute, for completions */
 
-	/* Packets that came out of order. Each time epsn has moved, gap_next drops those before it.
-	 */
+	/* Packets that came out of order. Each time epsn has advanced, gap_next drops those before
+	 * it. */
 	struct early early;
 
-	/* XRC: each packet names a shared receive queue of the domain, which gives pd, rq, srq and
-	 * cq */
+	/* XRC: each packet names a shared receive queue of the domain, which has pd, rq, srq and
+	 * cq. */
 	struct srq *(*find_srq)(void *domain, uint32_t number);
 	void *domain;
 
-	/* A request that has met an absent page: its PSN, which is only compared with epsn for
-	 * equality, so that nobody has to move it along. */
+	/* PSN of a request that has met an absent page; it is only compared with epsn for equality,
+	 * so nobody has to advance it. */
 	struct psn page_psn;
 	struct page_wait page_wait;
 };
 
 /* How far behind epsn an acknowledgement may be. A requester compares it with what it has sent, so
- * the other half of what PSNs can tell apart is for its packets from epsn on. A SEND or WRITE that
- * is older is acknowledged by the responses of the READs that follow it. */
+ * the other half of the PSNs is for its packets from epsn on. An older SEND or WRITE is
+ * acknowledged by the responses of the READs that follow it. */
 #define RESPONDER_ACK_REACH (1u << 22)
-/* epsn passes a multiple of this at least as often as PSNs that are kept must be moved along. */
+/* epsn passes a multiple of this at least as often as stored PSNs must be advanced. */
 #define RESPONDER_AGE_PSNS (1u << 21)
 
-/** Owe an acknowledgement of what was executed, if that has to be acknowledged. */
+/** Owe an acknowledgement of what was executed, if it needs one. */
 static inline void responder_acknowledge(struct responder *responder)
 {
 	if (psn_since(responder->epsn, responder->ack_psn) <= RESPONDER_ACK_REACH)
 		replies_ack(responder->replies, responder->ack_psn, responder->msn);
 }
 
-/** PSNs that the responses of a READ of so many bytes take up. */
+/** Return the PSNs that the responses of a READ of this length use. */
 static inline uint32_t responder_psns(const struct responder *responder, uint32_t dma_length)
 {
 	if (dma_length == 0)
 		return 1;
-	/* A power of two. */
+	/* The MTU is a power of two. */
 	return (uint32_t)(((uint64_t)dma_length + responder->mtu - 1) >> rte_bsf32(responder->mtu));
 }
 
@@ -128,26 +133,26 @@ static inline uint32_t responder_psns(const struct responder *responder, uint32_
 void responder_reset(struct responder *responder, struct psn epsn);
 
 /**
- * Take in a request packet. What is owed for it is then in `replies`. On an unreliable connection
+ * Process a request packet. Its answer is then owed in `replies`. On an unreliable connection
  * nothing is owed, and a message with a lost or bad packet is dropped silently (9.8.2.2).
  *
  * @return
- *   FAULT_NONE, or why the queue pair fails; the NAK is owed, and a receive request in use
- * completed, already.
+ *   FAULT_NONE, or the fault with which the queue pair fails; the NAK is already owed, and a
+ *   receive request in use is completed.
  */
 enum fault responder_receive(struct responder *responder, const struct packet *packet);
 
-/** Pages have come, perhaps the one that is waited for: execute what is kept. As
+/** Note that pages have come, perhaps the awaited one: execute kept packets. As
  * responder_receive. */
 enum fault responder_resume(struct responder *responder);
 
-/** Assert what holds between two packets while the queue pair receives; for builds with assertions.
- */
+/** Assert the invariants between two packets while the queue pair receives; for builds with
+ * assertions. */
 void responder_check(const struct responder *responder);
 
 /**
- * XRC: a shared receive queue goes. A message that uses it cannot go on, and its receive request
- * vanishes.
+ * XRC: forget a shared receive queue that is destroyed. A message that uses it cannot continue, and
+ * its receive request vanishes.
  *
  * @param instead
  *   A protection domain that has no keys.
@@ -155,8 +160,8 @@ void responder_check(const struct responder *responder);
 void responder_forget_srq(struct responder *responder, const struct srq *srq,
 			  const struct pd *instead);
 
-/** Complete the receive request in use and all posted ones with IBV_WC_WR_FLUSH_ERR; not those of a
- * shared queue. */
+/** Complete the receive request in use and all posted ones with IBV_WC_WR_FLUSH_ERR, except those
+ * of a shared queue. */
 void responder_flush(struct responder *responder);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What follows from a failed check: the one table of NAK codes, completion statuses, counters and
+/* The consequences of a failed check: one table of NAK codes, completion statuses, counters and
  * events. */
 #ifndef TRANSPORT_STATUS_H
 #define TRANSPORT_STATUS_H
@@ -12,19 +12,19 @@
 #include "telemetry/counters.h"
 
 /*
- * Why a queue pair fails. One row each: NAK code to the peer (or why there is none), status of the
- * work request at fault, asynchronous event where no work request is (FAULT_NO_EVENT for none),
- * counter.
+ * The reasons why a queue pair fails, one row each: NAK code to the peer (or the reason for none),
+ * status of the work request at fault, asynchronous event if no work request is at fault
+ * (FAULT_NO_EVENT for none), counter.
  */
 #define FAULTS(FAULT)                                                                              \
 	/* responder: the peer's request is wrong (IBTA 9.7.4, 9.9.3) */                           \
 	FAULT(INVALID_REQUEST, NAK_INVALID_REQUEST, REM_INV_REQ_ERR, QP_REQ_ERR,                   \
 	      resp_invalid_request)                                                                \
-	/* the only one that has a receive request then is a WRITE with immediate data (11.6.2) */ \
+	/* only a WRITE with immediate data has a receive request then (11.6.2) */                 \
 	FAULT(ACCESS, NAK_REMOTE_ACCESS, LOC_ACCESS_ERR, QP_ACCESS_ERR, resp_remote_access_errors) \
 	FAULT(MESSAGE_TOO_LONG, NAK_INVALID_REQUEST, LOC_LEN_ERR, FAULT_NO_EVENT,                  \
 	      resp_local_length_error)                                                             \
-	/* class J: the message has come, what fails is done to it here; the peer hears nothing */ \
+	/* class J: the message arrived, and its local processing fails; the peer gets no NAK */   \
 	FAULT(INVALIDATE, FAULT_SILENT, REM_INV_REQ_ERR, FAULT_NO_EVENT, resp_invalidate_errors)   \
 	/* responder: our own receive request or memory is wrong */                                \
 	FAULT(RECEIVE_PROTECTION, NAK_REMOTE_OPERATIONAL, LOC_PROT_ERR, FAULT_NO_EVENT,            \
@@ -34,10 +34,10 @@
 	      req_local_protection_errors)                                                         \
 	FAULT(SEND_OPERATION, FAULT_NO_NAK, LOC_QP_OP_ERR, FAULT_NO_EVENT,                         \
 	      req_local_operation_errors)                                                          \
-	/* what IBTA 11.6.2 calls a memory management operation error */                           \
+	/* a memory management operation error of IBTA 11.6.2 */                                   \
 	FAULT(SEND_WINDOW, FAULT_NO_NAK, MW_BIND_ERR, FAULT_NO_EVENT, req_window_errors)           \
 	FAULT(SEND_LENGTH, FAULT_NO_NAK, LOC_LEN_ERR, FAULT_NO_EVENT, req_local_length_errors)     \
-	/* requester: what the peer answered, or did not */                                        \
+	/* requester: the peer's answer, or the lack of one */                                     \
 	FAULT(NAKED_INVALID, FAULT_NO_NAK, REM_INV_REQ_ERR, FAULT_NO_EVENT,                        \
 	      req_remote_invalid_request)                                                          \
 	FAULT(NAKED_ACCESS, FAULT_NO_NAK, REM_ACCESS_ERR, FAULT_NO_EVENT,                          \
@@ -49,7 +49,7 @@
 	      req_transport_retries_exceeded)                                                      \
 	FAULT(RNR_RETRIES_EXHAUSTED, FAULT_NO_NAK, RNR_RETRY_EXC_ERR, FAULT_NO_EVENT,              \
 	      req_rnr_retries_exceeded)                                                            \
-	/* a completion queue was full: its user is told by the queue's own event */               \
+	/* a completion queue was full: the queue's own event reports it */                        \
 	FAULT(CQ_OVERRUN, FAULT_NO_NAK, GENERAL_ERR, QP_FATAL, cq_overrun)
 
 enum fault {
@@ -61,7 +61,7 @@ enum fault {
 };
 
 #define FAULT_NO_NAK   (-1) /* not a responder's fault */
-#define FAULT_SILENT   (-2) /* a responder's, without a NAK */
+#define FAULT_SILENT   (-2) /* a responder's fault without a NAK */
 #define FAULT_NO_EVENT (-1)
 
 struct fault_info {
@@ -72,10 +72,10 @@ struct fault_info {
 	enum counter counter;
 };
 
-/** The row of a fault. MT-safe. Only for faults other than FAULT_NONE. */
+/** Return the row of a fault. MT-safe. Only for faults other than FAULT_NONE. */
 const struct fault_info *fault_info(enum fault fault);
 
-/** What a received NAK code other than a PSN sequence error means. MT-safe. */
+/** Return the fault for a received NAK code other than a PSN sequence error. MT-safe. */
 enum fault fault_of_nak(uint8_t code);
 
 #endif
