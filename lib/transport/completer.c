@@ -230,8 +230,8 @@ static enum fault completer_stored(struct completer *completer, struct send_wqe 
 }
 
 /* Process a READ response without payload: an ATOMIC WRITE or a FLUSH is executed. */
-static enum fault completer_word(struct completer *completer, struct send_wqe *wqe,
-				 const struct packet *packet, uint64_t now_ns)
+static enum fault completer_empty_read(struct completer *completer, struct send_wqe *wqe,
+				       const struct packet *packet, uint64_t now_ns)
 {
 	const uint8_t operation = packet->opcode & OPCODE_OPERATION_MASK;
 
@@ -248,8 +248,8 @@ static enum fault completer_read_response(struct completer *completer, const str
 	uint32_t expected;
 	enum fault fault;
 
-	if (wqe != NULL && requester_wants_word(wqe))
-		return completer_word(completer, wqe, packet, now_ns);
+	if (wqe != NULL && requester_wants_empty_read(wqe))
+		return completer_empty_read(completer, wqe, packet, now_ns);
 	if (wqe == NULL || wqe->opcode != IBV_WR_RDMA_READ)
 		return FAULT_BAD_RESPONSE;
 	position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
@@ -304,7 +304,7 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 static enum fault completer_answer(struct completer *completer, const struct packet *packet,
 				   uint64_t now_ns)
 {
-	if (!completer_means_what_it_is(packet))
+	if (!completer_aeth_fits(packet))
 		return FAULT_BAD_RESPONSE;
 	switch (packet->opcode & OPCODE_OPERATION_MASK) {
 	case OPCODE_READ_RESPONSE_FIRST:

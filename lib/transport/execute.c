@@ -173,13 +173,13 @@ static enum fault execute_placement(struct responder *responder, const struct pa
 	enum fault fault;
 	bool absent;
 
-	if (!replies_reserve_word(responder->replies))
+	if (!replies_reserve_empty_read(responder->replies))
 		return execute_later(responder);
 	fault = placement_execute(responder->pd, responder->qpn, packet, &absent);
 	if (fault != FAULT_NONE)
 		return absent ? RESPONDER_ABSENT : fault;
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, packet->payload_len);
-	replies_word(responder->replies, packet->psn, (responder->msn + 1) & PSN_MASK);
+	replies_empty_read(responder->replies, packet->psn, (responder->msn + 1) & PSN_MASK);
 	return FAULT_NONE;
 }
 

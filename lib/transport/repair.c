@@ -152,7 +152,7 @@ static bool repair_fits(const struct completer *completer, const struct send_wqe
 		       (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ATOMIC_ACKNOWLEDGE;
 	if (wqe->opcode == IBV_WR_RDMA_READ)
 		return packet->payload_len == completer_expected(completer, wqe, packet->psn);
-	return requester_wants_data(wqe) || requester_wants_word(wqe);
+	return requester_wants_data(wqe) || requester_wants_empty_read(wqe);
 }
 
 /* Return true if a response has the data of the kept one. Its opcode (FIRST to ONLY) and the MSN
@@ -374,7 +374,7 @@ void repair_early(struct completer *completer, const struct packet *packet, uint
 		return;
 	}
 	/* Its turn will show what it is. */
-	if (!completer_means_what_it_is(packet))
+	if (!completer_aeth_fits(packet))
 		return;
 	/* Some of the requested responses have come, and now one is missing. */
 	if (flight->repair == REPAIR_RESPONSE && psn_before(flight->repair_from, flight->una) &&

@@ -71,7 +71,7 @@ static inline bool completer_is_ack(const struct packet *packet)
 
 /* Return true if the AETH of a response fits its opcode: the AETH of a response with data must be
  * an ACK. */
-static inline bool completer_means_what_it_is(const struct packet *packet)
+static inline bool completer_aeth_fits(const struct packet *packet)
 {
 	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE ||
 	       !(packet->op->flags & OPCODE_HAS_AETH) ||

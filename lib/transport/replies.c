@@ -202,16 +202,17 @@ void replies_repeat(struct replies *replies, const struct reply *reply)
 	const struct reply again = *reply; /* a copy, because it may be in a ring that grows */
 
 	if (replies->repeats < replies->resources && !replies_owe(replies, again.first) &&
-	    replies_reserve_word(replies))
+	    replies_reserve_empty_read(replies))
 		replies_push_repeated(replies, again);
 }
 
-void replies_word(struct replies *replies, struct psn psn, uint32_t msn)
+void replies_empty_read(struct replies *replies, struct psn psn, uint32_t msn)
 {
-	const struct reply word = {.kind = REPLY_WORD, .first = psn, .last = psn, .msn = msn};
+	const struct reply empty = {
+		.kind = REPLY_EMPTY_READ, .first = psn, .last = psn, .msn = msn};
 
-	if (!replies_owe(replies, psn) && replies_reserve_word(replies))
-		replies_push_repeated(replies, word);
+	if (!replies_owe(replies, psn) && replies_reserve_empty_read(replies))
+		replies_push_repeated(replies, empty);
 }
 
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn)

@@ -83,8 +83,8 @@ static void replies_build_atomic(const struct replies *replies, const struct rep
 	memcpy(packet_extend(out, sizeof(original)), &original, sizeof(original));
 }
 
-static void replies_build_word(const struct replies *replies, const struct reply *reply,
-			       struct packet_out *out)
+static void replies_build_empty_read(const struct replies *replies, const struct reply *reply,
+				     struct packet_out *out)
 {
 	const struct bth_fields bth =
 		peer_bth(replies->peer, replies->service | OPCODE_READ_RESPONSE_ONLY, reply->first);
@@ -158,8 +158,8 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 
 	if (reply->kind == REPLY_ATOMIC)
 		replies_build_atomic(replies, reply, out);
-	else if (reply->kind == REPLY_WORD)
-		replies_build_word(replies, reply, out);
+	else if (reply->kind == REPLY_EMPTY_READ)
+		replies_build_empty_read(replies, reply, out);
 	else
 		replies_build_read(replies, reply, addr, out);
 	if (sink->put(sink, out) != 0)

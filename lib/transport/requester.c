@@ -26,7 +26,7 @@ static uint32_t requester_psns(const struct requester *requester, const struct s
 	const uint32_t mtu = requester->peer->mtu;
 
 	if (wqe->length <= mtu || sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) ||
-	    requester_wants_word(wqe))
+	    requester_wants_empty_read(wqe))
 		return 1;
 	/* The MTU is a power of two. */
 	return (uint32_t)(((uint64_t)wqe->length + mtu - 1) >> rte_bsf32(mtu));

@@ -171,7 +171,7 @@ static bool answer(struct dialogue *dialogue)
 		payload = last ? wqe->length - done * dialogue->mtu : dialogue->mtu;
 	} else if (sq_is_atomic((enum ibv_wr_opcode)wqe->opcode)) {
 		operation = OPCODE_ATOMIC_ACKNOWLEDGE;
-	} else if (requester_wants_word(wqe)) {
+	} else if (requester_wants_empty_read(wqe)) {
 		operation = OPCODE_READ_RESPONSE_ONLY;
 	} else {
 		psn = wqe->last_psn.v;

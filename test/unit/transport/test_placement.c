@@ -45,7 +45,7 @@ static void renew(void)
 }
 
 /* What is owed goes out, and is the word about one request. */
-static void expect_word(uint32_t psn, uint32_t msn)
+static void expect_empty_read(uint32_t psn, uint32_t msn)
 {
 	const struct packet *answer;
 
@@ -69,7 +69,7 @@ TEST(atomic_write__stores_eight_bytes_in_their_order)
 {
 	EXPECT_TAKEN(OPCODE_ATOMIC_WRITE, 0, .iova = region_iova(&rig.memory, 16),
 		     .rkey = rig.memory.mr->key, A_WORD);
-	expect_word(0, 1);
+	expect_empty_read(0, 1);
 	assert_memory_equal(rig.memory.bytes + 16, WORD, 8);
 	region_expect_pattern(&rig.memory, 0, 16, SEED);
 	region_expect_pattern(&rig.memory, 24, MEMORY - 24, SEED);
@@ -84,7 +84,7 @@ TEST(atomic_write__is_answered_again_and_not_executed)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);
 	rig_answers();
 	EXPECT_TAKEN(OPCODE_ATOMIC_WRITE, 0, TO_MEMORY, A_WORD);
-	expect_word(0, 2);
+	expect_empty_read(0, 2);
 	expect_payload(rig.memory.bytes, 1, 8);
 	/* However many READs came meanwhile. */
 	for (uint32_t psn = 2; psn < 2 + 2 * RESOURCES; psn++) {
@@ -93,7 +93,7 @@ TEST(atomic_write__is_answered_again_and_not_executed)
 	}
 	EXPECT_TAKEN(OPCODE_ATOMIC_WRITE, 0, TO_MEMORY, A_WORD);
 	EXPECT_TAKEN(OPCODE_ATOMIC_WRITE, 0, TO_MEMORY, A_WORD);
-	expect_word(0, 2 + 2 * RESOURCES);
+	expect_empty_read(0, 2 + 2 * RESOURCES);
 }
 
 TEST(atomic_write__of_other_lengths_and_places_is_refused)
@@ -165,16 +165,16 @@ TEST(flush__of_range_and_region)
 {
 	EXPECT_TAKEN(OPCODE_FLUSH, 0, .feth = FLUSH_RANGE, .iova = region_iova(&rig.memory, 5),
 		     .rkey = flushable->key, .dma_length = MEMORY - 5);
-	expect_word(0, 1);
+	expect_empty_read(0, 1);
 	/* Of the whole region neither address nor length mean anything. */
 	EXPECT_TAKEN(OPCODE_FLUSH, 1, .feth = FLUSH_REGION, .iova = 3, .rkey = flushable->key,
 		     .dma_length = 7);
-	expect_word(1, 2);
+	expect_empty_read(1, 2);
 	EXPECT_TAKEN(OPCODE_FLUSH, 0, .feth = FLUSH_RANGE);
-	expect_word(0, 2);
+	expect_empty_read(0, 2);
 	/* Reserved bits are not looked at. */
 	EXPECT_TAKEN(OPCODE_FLUSH, 2, .feth = FLUSH_REGION | 0xffffffc0, .rkey = flushable->key);
-	expect_word(2, 3);
+	expect_empty_read(2, 3);
 	expect_memory_untouched();
 }
 
@@ -233,7 +233,7 @@ TEST(flush__without_room_is_asked_for_again)
 {
 	uint32_t psn = 0;
 
-	for (; replies_room_for_word(&rig.replies); psn++)
+	for (; replies_room_for_empty_read(&rig.replies); psn++)
 		EXPECT_TAKEN(OPCODE_FLUSH, psn, .feth = FLUSH_REGION, .rkey = flushable->key);
 	EXPECT_TAKEN(OPCODE_FLUSH, psn, .feth = FLUSH_REGION, .rkey = flushable->key);
 	EXPECT_TAKEN(OPCODE_FLUSH, psn + 1, .feth = FLUSH_REGION, .rkey = flushable->key);

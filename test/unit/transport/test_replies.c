@@ -303,7 +303,7 @@ TEST(replies_repeat__after_a_change_of_resources_overwrites_nothing)
 	replies.pending[0].sent = 1; /* as if it were about to be asked for again */
 	for (int i = 0; i < 4; i++)
 		replies_repeat(&replies, &first);
-	assert_false(replies_reserve_word(&replies));
+	assert_false(replies_reserve_empty_read(&replies));
 	replies.pending[0].sent = 0;
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 8);
@@ -329,11 +329,11 @@ TEST(replies_init__of_more_duplicates_than_fit_takes_over_the_first)
 	expect_read(1, OPCODE_READ_RESPONSE_ONLY, 10, 0, MTU);
 }
 
-TEST(replies_word__stands_in_its_turn)
+TEST(replies_empty_read__stands_in_its_turn)
 {
 	add(read_of(1, 0, 8, 1));
-	replies_word(&replies, psn_make(2), 2);
-	replies_word(&replies, psn_make(2), 2);
+	replies_empty_read(&replies, psn_make(2), 2);
+	replies_empty_read(&replies, psn_make(2), 2);
 	add(atomic_of(3, 7, 3));
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 3);
@@ -345,38 +345,38 @@ TEST(replies_word__stands_in_its_turn)
 	assert_null(replies_find(&replies, psn_make(2)));
 }
 
-TEST(replies_word__has_room_without_resources)
+TEST(replies_empty_read__has_room_without_resources)
 {
 	assert_int_equal(replies_init(&replies, 0), 0);
-	assert_true(replies_reserve_word(&replies));
-	replies_word(&replies, psn_make(1), 1);
-	assert_false(replies_reserve_word(&replies));
-	replies_word(&replies, psn_make(2), 1);
+	assert_true(replies_reserve_empty_read(&replies));
+	replies_empty_read(&replies, psn_make(1), 1);
+	assert_false(replies_reserve_empty_read(&replies));
+	replies_empty_read(&replies, psn_make(2), 1);
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 1);
-	assert_true(replies_reserve_word(&replies));
+	assert_true(replies_reserve_empty_read(&replies));
 }
 
 /* Repeated requests come in bursts, also where few replies were owed before. */
-TEST(replies_word__has_as_much_room_as_resources)
+TEST(replies_empty_read__has_as_much_room_as_resources)
 {
 	assert_int_equal(replies_init(&replies, 16), 0);
 	for (uint32_t i = 0; i < 16; i++)
-		replies_word(&replies, psn_make(i), 1);
+		replies_empty_read(&replies, psn_make(i), 1);
 	assert_int_equal(replies.repeats, 16);
 }
 
-TEST(replies_word__leaves_room_for_reads)
+TEST(replies_empty_read__leaves_room_for_reads)
 {
-	uint32_t words = 0;
+	uint32_t owed = 0;
 
-	for (; replies_reserve_word(&replies); words++)
-		replies_word(&replies, psn_make(words), 1);
-	assert_true(words >= RESOURCES);
+	for (; replies_reserve_empty_read(&replies); owed++)
+		replies_empty_read(&replies, psn_make(owed), 1);
+	assert_true(owed >= RESOURCES);
 	for (uint32_t i = 0; i < RESOURCES; i++)
 		add(read_of(100 + i, 0, 8, 1));
 	assert_int_equal(send_all(), FAULT_NONE);
-	assert_int_equal(fixture.catcher.count, words + RESOURCES);
+	assert_int_equal(fixture.catcher.count, owed + RESOURCES);
 }
 
 TEST(replies_ack__the_newest_stands_for_all)

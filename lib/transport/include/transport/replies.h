@@ -22,7 +22,8 @@ struct pd;
 enum reply_kind {
 	REPLY_READ,
 	REPLY_ATOMIC,
-	REPLY_WORD, /* a READ response without payload: an ATOMIC WRITE or FLUSH is executed */
+	REPLY_EMPTY_READ, /* a READ response without payload: an ATOMIC WRITE or FLUSH is executed
+			   */
 };
 
 /* A READ or atomic request, and how far it is answered. */
@@ -155,18 +156,18 @@ void replies_forget_old(struct replies *replies, struct psn expected);
 void replies_add(struct replies *replies, const struct reply *reply);
 
 /** Return true if one more READ response without payload fits into the present rings. */
-static inline bool replies_room_for_word(const struct replies *replies)
+static inline bool replies_room_for_empty_read(const struct replies *replies)
 {
 	return replies->repeats <= replies->mask &&
 	       replies->tail - replies->head <= 2 * replies->mask + 1;
 }
 
 /** Return true if one more can be owed at all. */
-static inline bool replies_reserve_word(struct replies *replies)
+static inline bool replies_reserve_empty_read(struct replies *replies)
 {
 	if (replies->resource == NULL)
 		return replies_grow(replies);
-	return replies_room_for_word(replies) ||
+	return replies_room_for_empty_read(replies) ||
 	       (replies->mask + 1 < replies->resources && replies_grow(replies));
 }
 
@@ -175,7 +176,7 @@ static inline bool replies_reserve_word(struct replies *replies)
  * owed, or there is no room. Nothing is stored for it: after later requests were executed, it can
  * be answered at any time.
  */
-void replies_word(struct replies *replies, struct psn psn, uint32_t msn);
+void replies_empty_read(struct replies *replies, struct psn psn, uint32_t msn);
 
 /** Return the stored request whose responses contain `psn`, or NULL. */
 const struct reply *replies_find(const struct replies *replies, struct psn psn);

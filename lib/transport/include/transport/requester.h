@@ -120,7 +120,7 @@ static inline bool requester_wants_data(const struct send_wqe *wqe)
 }
 
 /* Return true if the answer to a request is a READ response without payload (annex A19). */
-static inline bool requester_wants_word(const struct send_wqe *wqe)
+static inline bool requester_wants_empty_read(const struct send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_ATOMIC_WRITE || wqe->opcode == LATER_WR_FLUSH;
 }
@@ -128,7 +128,7 @@ static inline bool requester_wants_word(const struct send_wqe *wqe)
 /* Return true if a request is answered by a response of its own, and not by an acknowledgement. */
 static inline bool requester_wants_response(const struct send_wqe *wqe)
 {
-	return requester_wants_data(wqe) || requester_wants_word(wqe);
+	return requester_wants_data(wqe) || requester_wants_empty_read(wqe);
 }
 
 #endif
