@@ -13,7 +13,7 @@
 #include "device/limits.h"
 #include "mem/key_table.h"
 #include "qpn.h"
-#include "transport/early.h"
+#include "transport/ooo.h"
 #include "wire/headers.h"
 
 /* Return an enum ibv_mtu, whose n-th value means 128 << n bytes; 0 if not even the smallest
@@ -62,16 +62,16 @@ static int init_tables(struct device *device)
 	rc = key_table_create(DEVICE_MAX_MR + DEVICE_MAX_MW, &device->keys);
 	if (rc != 0)
 		return rc;
-	rc = early_pool_create(EARLY_POOL_PKTS, &device->early);
+	rc = ooo_pool_create(OOO_POOL_PKTS, &device->ooo);
 	if (rc != 0)
-		goto no_early;
+		goto no_ooo;
 	rc = qpn_init(device);
 	if (rc != 0)
 		goto no_qpn;
 	return 0;
 no_qpn:
-	early_pool_destroy(device->early);
-no_early:
+	ooo_pool_destroy(device->ooo);
+no_ooo:
 	key_table_destroy(device->keys);
 	return rc;
 }
@@ -120,7 +120,7 @@ void device_destroy(struct device *device)
 	if (!device)
 		return;
 	qpn_fini(device);
-	early_pool_destroy(device->early);
+	ooo_pool_destroy(device->ooo);
 	key_table_destroy(device->keys);
 	objects_fini(&device->objects);
 	pthread_mutex_destroy(&device->xrcd_lock);

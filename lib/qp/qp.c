@@ -57,7 +57,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 					   .flight = &qp->flight,
 					   .recovery = &qp->recovery,
 					   .counters = init->counters,
-					   .early.pool = init->early,
+					   .ooo.pool = init->ooo,
 					   .qpn = init->qpn};
 	qp->replies.service = service;
 	qp->replies.qpn = init->qpn;
@@ -73,7 +73,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 						 .pacer = &qp->pacer,
 						 .pd = init->pd,
 						 .counters = init->counters,
-						 .early.pool = init->early,
+						 .ooo.pool = init->ooo,
 						 .qpn = init->qpn,
 						 .mtu = 128u << init->port_mtu,
 						 .pkey = WIRE_PKEY_DEFAULT};
@@ -88,7 +88,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 					   .receive = &qp->receive,
 					   .replies = &qp->replies,
 					   .counters = init->counters,
-					   .early.pool = init->early,
+					   .ooo.pool = init->ooo,
 					   .qpn = init->qpn,
 					   .service = service};
 }
@@ -260,8 +260,8 @@ void qp_retire(struct qp *qp)
 	qp_forget_completions(qp);
 	qp_stop_waiting(qp);
 	mw_unbind_all(&qp->windows);
-	early_clear(&qp->completer.early);
-	early_clear(qp_is_datagram(qp) ? &qp->datagram.early : &qp->responder.early);
+	ooo_clear(&qp->completer.ooo);
+	ooo_clear(qp_is_datagram(qp) ? &qp->datagram.ooo : &qp->responder.ooo);
 }
 
 void qp_destroy(struct qp *qp)
@@ -269,8 +269,8 @@ void qp_destroy(struct qp *qp)
 	/* By now it is off the lists of the pool and the pager, and has unbound its windows. */
 	assert(LIST_EMPTY(&qp->windows));
 	assert(!qp->is_waiting);
-	assert(qp->completer.early.count == 0);
-	assert((qp_is_datagram(qp) ? &qp->datagram.early : &qp->responder.early)->count == 0);
+	assert(qp->completer.ooo.count == 0);
+	assert((qp_is_datagram(qp) ? &qp->datagram.ooo : &qp->responder.ooo)->count == 0);
 	qp_count_users(qp, -1);
 	pd_put(qp->init.pd);
 	replies_fini(&qp->replies);

@@ -54,7 +54,7 @@ static void qp_receive_datagram(struct qp *qp, const struct packet *packet, uint
 		return;
 	}
 	fault = datagram_receive(&qp->datagram, packet);
-	if (unlikely(qp->datagram.early.count > 0))
+	if (unlikely(qp->datagram.ooo.count > 0))
 		qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);

@@ -12,7 +12,7 @@ static bool qp_keeps(const struct qp *qp)
 {
 	if (!qp_receives(qp))
 		return false;
-	return qp_is_datagram(qp) ? qp->datagram.early.count > 0 : qp->responder.gap == GAP_PAGE;
+	return qp_is_datagram(qp) ? qp->datagram.ooo.count > 0 : qp->responder.gap == GAP_PAGE;
 }
 
 static bool qp_waits(const struct qp *qp)

@@ -18,19 +18,19 @@ void await_refuse(struct responder *responder, uint8_t syndrome)
 static bool await_keep(struct responder *responder, const struct packet *packet)
 {
 	const struct psn before = psn_add(responder->epsn, -1);
-	struct early *early = &responder->early;
-	enum early_verdict verdict;
+	struct ooo *ooo = &responder->ooo;
+	enum ooo_verdict verdict;
 	uint32_t place;
 
-	verdict = early_look(early, packet, before, &place);
-	if (verdict == EARLY_THERE && !gap_is_same(responder, place, packet)) {
-		counters_add(responder->counters, COUNTER_early_differed, 1);
-		early_remove(early, place);
-		verdict = early_look(early, packet, before, &place);
+	verdict = ooo_look(ooo, packet, before, &place);
+	if (verdict == OOO_THERE && !gap_is_same(responder, place, packet)) {
+		counters_add(responder->counters, COUNTER_out_of_order_differed, 1);
+		ooo_remove(ooo, place);
+		verdict = ooo_look(ooo, packet, before, &place);
 	}
-	if (verdict == EARLY_TAKEN)
-		early_keep(early, packet, place, NULL);
-	return verdict != EARLY_REFUSED;
+	if (verdict == OOO_TAKEN)
+		ooo_keep(ooo, packet, place, NULL);
+	return verdict != OOO_REFUSED;
 }
 
 /* Note that the expected packet waits, and keep it. Return false if its requester must be told. */
@@ -42,7 +42,7 @@ static bool await_is_patient(struct responder *responder, const struct packet *p
 		counters_add(responder->counters, COUNTER_page_waits, 1);
 	page_wait_begin(&responder->page_wait);
 	responder->page_psn = responder->epsn;
-	if (packet == early_first(&responder->early))
+	if (packet == ooo_first(&responder->ooo))
 		return true;
 	return (is_first || !page_wait_asked(&responder->page_wait)) &&
 	       await_keep(responder, packet);

@@ -126,9 +126,9 @@ void requester_check(const struct requester *requester)
 
 void completer_check(const struct completer *completer)
 {
-	const struct packet *first = early_first(&completer->early);
+	const struct packet *first = ooo_first(&completer->ooo);
 
-	early_check(&completer->early);
+	ooo_check(&completer->ooo);
 	assert(first == NULL || completer->flight->waits);
 }
 

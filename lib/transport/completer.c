@@ -82,7 +82,7 @@ enum fault completer_fail(struct completer *completer, enum fault fault)
 
 void completer_reset(struct completer *completer)
 {
-	early_clear(&completer->early);
+	ooo_clear(&completer->ooo);
 }
 
 void completer_flush(struct completer *completer)
@@ -170,7 +170,7 @@ static enum fault completer_answered(struct completer *completer, struct send_wq
 static void completer_hold(struct completer *completer)
 {
 	counters_add(completer->counters, COUNTER_page_waits, 1);
-	early_clear(&completer->early);
+	ooo_clear(&completer->ooo);
 	completer->flight->waits = false;
 	flight_rewind(completer->flight, false);
 	recovery_hold(completer->recovery);
@@ -204,7 +204,7 @@ static enum fault completer_store(struct completer *completer, const struct send
 	/* The response came out of order and was placed. By now the memory may be unmapped, or the
 	 * key may lead to other memory (ibv_rereg_mr(3)), which does not have the bytes. */
 	if (data == NULL && len > 0)
-		return sgl_leads_to(&sgl, completer->pd, len, early_placed(&completer->early))
+		return sgl_leads_to(&sgl, completer->pd, len, ooo_placed(&completer->ooo))
 			       ? FAULT_NONE
 			       : FAULT_SEND_PROTECTION;
 	sgl.next = (uint32_t)(wqe->length - position - len);
@@ -332,7 +332,7 @@ static enum fault completer_take(struct completer *completer, const struct packe
 	/* Responses come one by one: usually nothing is before them. */
 	if (!psn_eq(before, completer->flight->una) &&
 	    !completer_acknowledge(completer, before, now_ns, &fault)) {
-		repair_early(completer, packet, now_ns);
+		repair_ooo(completer, packet, now_ns);
 		return FAULT_NONE;
 	}
 	return fault != FAULT_NONE || is_ack ? fault : completer_answer(completer, packet, now_ns);

@@ -218,25 +218,25 @@ static enum fault datagram_take(struct datagram *datagram, const struct message 
  * datagram may be. */
 static void datagram_keep(struct datagram *datagram, const struct message *message)
 {
-	struct early *early = &datagram->early;
-	uint8_t bytes[EARLY_BYTES_MAX];
+	struct ooo *ooo = &datagram->ooo;
+	uint8_t bytes[OOO_BYTES_MAX];
 	struct packet packet = *message->packet;
-	const struct psn before = early->count > 0 ? datagram->kept : psn_make(0);
+	const struct psn before = ooo->count > 0 ? datagram->kept : psn_make(0);
 	uint32_t place;
 
 	packet.psn = psn_add(before, 1);
 	packet.payload = bytes;
 	packet.payload_len = DATAGRAM_GRH_BYTES + message->length;
-	if (early_look(early, &packet, before, &place) != EARLY_TAKEN) {
+	if (ooo_look(ooo, &packet, before, &place) != OOO_TAKEN) {
 		counters_add(datagram->counters, COUNTER_page_drops, 1);
 		return;
 	}
 	memcpy(bytes, message->grh, DATAGRAM_GRH_BYTES);
 	if (message->length > 0)
 		memcpy(bytes + DATAGRAM_GRH_BYTES, message->bytes, message->length);
-	if (early->count == 0)
+	if (ooo->count == 0)
 		counters_add(datagram->counters, COUNTER_page_waits, 1);
-	early_keep(early, &packet, place, NULL);
+	ooo_keep(ooo, &packet, place, NULL);
 	datagram->kept = packet.psn;
 }
 
@@ -260,7 +260,7 @@ enum fault datagram_receive(struct datagram *datagram, const struct packet *pack
 		return FAULT_NONE;
 	}
 	datagram_grh(packet, grh);
-	if (likely(datagram->early.count == 0))
+	if (likely(datagram->ooo.count == 0))
 		fault = datagram_take(datagram, &message, &absent);
 	if (unlikely(absent))
 		datagram_keep(datagram, &message);
@@ -271,8 +271,8 @@ enum fault datagram_resume(struct datagram *datagram)
 {
 	enum fault fault = FAULT_NONE;
 
-	while (fault == FAULT_NONE && datagram->early.count > 0) {
-		const struct packet *packet = early_first(&datagram->early);
+	while (fault == FAULT_NONE && datagram->ooo.count > 0) {
+		const struct packet *packet = ooo_first(&datagram->ooo);
 		const struct message message = {.packet = packet,
 						.grh = packet->payload,
 						.bytes = packet->payload + DATAGRAM_GRH_BYTES,
@@ -282,7 +282,7 @@ enum fault datagram_resume(struct datagram *datagram)
 		fault = datagram_take(datagram, &message, &absent);
 		if (absent)
 			break;
-		early_drop(&datagram->early);
+		ooo_drop(&datagram->ooo);
 	}
 	return fault;
 }
@@ -290,14 +290,14 @@ enum fault datagram_resume(struct datagram *datagram)
 void datagram_reset(struct datagram *datagram)
 {
 	datagram->absent = false;
-	early_clear(&datagram->early);
+	ooo_clear(&datagram->ooo);
 }
 
 void datagram_flush(struct datagram *datagram)
 {
 	struct receive *receive = datagram->receive;
 
-	early_clear(&datagram->early);
+	ooo_clear(&datagram->ooo);
 	while (receive->taken ||
 	       (datagram->srq == NULL && receive_take(receive, datagram->rq, NULL))) {
 		struct ibv_wc wc = {.qp_num = datagram->qpn};

@@ -87,7 +87,7 @@ static enum fault execute_write(struct responder *responder, const struct packet
 			return FAULT_ACCESS;
 		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
 			     packet->payload_len);
-	} else if (addr != early_placed(&responder->early)) {
+	} else if (addr != ooo_placed(&responder->ooo)) {
 		/* The packet came out of order and was placed. By now the key leads to other memory
 		 * (ibv_rereg_mr(3)), which does not have the bytes. */
 		return FAULT_ACCESS;

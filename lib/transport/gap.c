@@ -90,12 +90,12 @@ static bool gap_same_headers(const struct packet *a, const struct packet *b)
 
 bool gap_is_same(const struct responder *responder, uint32_t place, const struct packet *packet)
 {
-	const struct early *early = &responder->early;
-	const void *placed = early_placed_at(early, place);
+	const struct ooo *ooo = &responder->ooo;
+	const void *placed = ooo_placed_at(ooo, place);
 
-	return gap_same_headers(early_at(early, place), packet) &&
+	return gap_same_headers(ooo_at(ooo, place), packet) &&
 	       (placed == NULL || gap_spot(responder, packet) == placed) &&
-	       early_same_payload(early, place, packet);
+	       ooo_same_payload(ooo, place, packet);
 }
 
 /* The fate of a packet behind the gap. */
@@ -111,20 +111,22 @@ static enum fate gap_store(struct responder *responder, const struct packet *pac
 	const uint8_t *placed;
 	uint32_t place;
 
-	switch (early_look(&responder->early, packet, responder->epsn, &place)) {
-	case EARLY_TAKEN:
+	switch (ooo_look(&responder->ooo, packet, responder->epsn, &place)) {
+	case OOO_TAKEN:
 		placed = gap_place(responder, packet);
-		early_keep(&responder->early, packet, place, placed);
+		ooo_keep(&responder->ooo, packet, place, placed);
 		counters_add(responder->counters,
-			     placed != NULL ? COUNTER_early_placed : COUNTER_early_kept, 1);
+			     placed != NULL ? COUNTER_out_of_order_placed
+					    : COUNTER_out_of_order_kept,
+			     1);
 		return KEPT;
-	case EARLY_THERE:
+	case OOO_THERE:
 		if (gap_is_same(responder, place, packet))
 			return REPEATED;
-		early_remove(&responder->early, place);
-		counters_add(responder->counters, COUNTER_early_differed, 1);
+		ooo_remove(&responder->ooo, place);
+		counters_add(responder->counters, COUNTER_out_of_order_differed, 1);
 		return DIFFERED;
-	case EARLY_REFUSED:
+	case OOO_REFUSED:
 	default:
 		return NOT_KEPT;
 	}
@@ -133,7 +135,7 @@ static enum fate gap_store(struct responder *responder, const struct packet *pac
 /* Return true if the first kept packet's turn has come, but it may not be executed yet. */
 static bool gap_holds_back(const struct responder *responder)
 {
-	const struct packet *first = early_first(&responder->early);
+	const struct packet *first = ooo_first(&responder->ooo);
 
 	return first != NULL && psn_eq(first->psn, responder->epsn);
 }
@@ -183,13 +185,13 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 void gap_closes(struct responder *responder, const struct packet *packet)
 {
 	replies_withdraw_nak(responder->replies);
-	responder->gap = responder->early.count > 0 ? GAP_CLOSING : GAP_NONE;
-	responder->refused &= responder->early.count > 0;
+	responder->gap = responder->ooo.count > 0 ? GAP_CLOSING : GAP_NONE;
+	responder->refused &= responder->ooo.count > 0;
 	/* This requester did not send the packet that is held back, so that packet says nothing
 	 * about the others. */
-	if (gap_holds_back(responder) && early_first(&responder->early) != packet &&
+	if (gap_holds_back(responder) && ooo_first(&responder->ooo) != packet &&
 	    !gap_is_same(responder, 0, packet)) {
-		counters_add(responder->counters, COUNTER_early_differed, 1);
+		counters_add(responder->counters, COUNTER_out_of_order_differed, 1);
 		responder->gap = GAP_NONE;
 	}
 }
@@ -214,10 +216,10 @@ const struct packet *gap_next(struct responder *responder)
 	if (responder->gap == GAP_NAKED || responder->gap == GAP_NOT_READY ||
 	    responder->gap == GAP_WAITS || responder->gap == GAP_PAGE)
 		return NULL;
-	if (early_drop_before(&responder->early, responder->epsn))
+	if (ooo_drop_before(&responder->ooo, responder->epsn))
 		responder_acknowledge(responder);
-	packet = early_first(&responder->early);
-	responder->gap_hints = RTE_MIN(responder->gap_hints, responder->early.count);
+	packet = ooo_first(&responder->ooo);
+	responder->gap_hints = RTE_MIN(responder->gap_hints, responder->ooo.count);
 	if (gap_holds_back(responder)) {
 		if (closing)
 			return packet;
@@ -230,7 +232,7 @@ const struct packet *gap_next(struct responder *responder)
 		gap_nak(responder, responder->epsn);
 	} else {
 		responder->gap = GAP_NONE;
-		responder->refused &= responder->early.count > 0;
+		responder->refused &= responder->ooo.count > 0;
 	}
 	return NULL;
 }

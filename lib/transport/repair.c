@@ -9,7 +9,7 @@
 #include "transport/requester.h"
 #include "transport/sgl.h"
 
-static_assert(EARLY_REACH == FLIGHT_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
+static_assert(OOO_REACH == FLIGHT_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
 	      "responses in the air are in reach");
 
 /* Go back: retransmit from the oldest unacknowledged packet on. */
@@ -137,7 +137,7 @@ static const uint8_t *repair_place(struct completer *completer, const struct sen
 	struct sgl sgl;
 
 	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
-	addr = sgl_scatter_early(&sgl, completer->pd, packet->payload, packet->payload_len);
+	addr = sgl_scatter_ooo(&sgl, completer->pd, packet->payload, packet->payload_len);
 	counters_add(completer->counters, COUNTER_rx_payload_bytes_written, sgl.stored);
 	return addr;
 }
@@ -160,8 +160,8 @@ static bool repair_fits(const struct completer *completer, const struct send_wqe
 static bool repair_same(const struct completer *completer, const struct send_wqe *wqe,
 			uint32_t place, const struct packet *packet)
 {
-	const struct packet *kept = early_at(&completer->early, place);
-	const void *placed = early_placed_at(&completer->early, place);
+	const struct packet *kept = ooo_at(&completer->ooo, place);
+	const void *placed = ooo_placed_at(&completer->ooo, place);
 
 	if ((kept->op->flags ^ packet->op->flags) & OPCODE_IS_READ_RESPONSE)
 		return false;
@@ -175,7 +175,7 @@ static bool repair_same(const struct completer *completer, const struct send_wqe
 		if (!sgl_leads_to(&sgl, completer->pd, packet->payload_len, placed))
 			return false;
 	}
-	return early_same_payload(&completer->early, place, packet);
+	return ooo_same_payload(&completer->ooo, place, packet);
 }
 
 /* Keep a response for its turn. If two differ, neither is trusted: both are dropped, and requested
@@ -188,21 +188,23 @@ static void repair_keep(struct completer *completer, const struct packet *packet
 
 	if (wqe == NULL || !repair_fits(completer, wqe, packet))
 		return;
-	switch (early_look(&completer->early, packet, completer->flight->una, &place)) {
-	case EARLY_TAKEN:
+	switch (ooo_look(&completer->ooo, packet, completer->flight->una, &place)) {
+	case OOO_TAKEN:
 		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))
 			placed = repair_place(completer, wqe, packet);
-		early_keep(&completer->early, packet, place, placed);
+		ooo_keep(&completer->ooo, packet, place, placed);
 		counters_add(completer->counters,
-			     placed != NULL ? COUNTER_early_placed : COUNTER_early_kept, 1);
+			     placed != NULL ? COUNTER_out_of_order_placed
+					    : COUNTER_out_of_order_kept,
+			     1);
 		break;
-	case EARLY_THERE:
+	case OOO_THERE:
 		if (repair_same(completer, wqe, place, packet))
 			break;
-		early_remove(&completer->early, place);
-		counters_add(completer->counters, COUNTER_early_differed, 1);
+		ooo_remove(&completer->ooo, place);
+		counters_add(completer->counters, COUNTER_out_of_order_differed, 1);
 		break;
-	case EARLY_REFUSED:
+	case OOO_REFUSED:
 	default:
 		break;
 	}
@@ -220,11 +222,11 @@ static const struct packet *repair_next(struct completer *completer, uint64_t no
 
 	if (completer_acknowledge(completer, flight->executed, now_ns, fault)) {
 		flight->waits = false;
-		early_clear(&completer->early);
+		ooo_clear(&completer->ooo);
 		return NULL;
 	}
-	early_drop_before(&completer->early, flight->una);
-	packet = early_first(&completer->early);
+	ooo_drop_before(&completer->ooo, flight->una);
+	packet = ooo_first(&completer->ooo);
 	return packet != NULL && psn_eq(packet->psn, flight->una) ? packet : NULL;
 }
 
@@ -235,7 +237,7 @@ static const struct packet *repair_next(struct completer *completer, uint64_t no
 static void repair_ask(struct completer *completer, uint64_t now_ns)
 {
 	const struct send_wqe *wqe = completer_oldest(completer);
-	const struct packet *kept = early_first(&completer->early);
+	const struct packet *kept = ooo_first(&completer->ooo);
 	const struct flight *flight = completer->flight;
 	struct psn to = psn_add(wqe->last_psn, 1);
 
@@ -359,7 +361,7 @@ const struct packet *repair_settle(struct completer *completer, bool acknowledge
 	return NULL;
 }
 
-void repair_early(struct completer *completer, const struct packet *packet, uint64_t now_ns)
+void repair_ooo(struct completer *completer, const struct packet *packet, uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
 

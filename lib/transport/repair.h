@@ -21,7 +21,7 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns);
 void repair_rnr_nak(struct completer *completer, enum recovery_state before);
 
 /** A response has come that is behind missing ones. */
-void repair_early(struct completer *completer, const struct packet *packet, uint64_t now_ns);
+void repair_ooo(struct completer *completer, const struct packet *packet, uint64_t now_ns);
 
 /**
  * Something is missing: find out what the newest answer has changed.

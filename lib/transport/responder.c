@@ -29,7 +29,7 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->receive->taken = false;
 	responder->write_left = 0;
 	page_wait_end(&responder->page_wait);
-	early_clear(&responder->early);
+	ooo_clear(&responder->ooo);
 }
 
 static uint8_t operation(const struct packet *packet)
@@ -148,7 +148,7 @@ static enum fault check_length(struct responder *responder, const struct packet 
  */
 static enum fault responder_not_ready(struct responder *responder, const struct packet *packet)
 {
-	const bool held = responder->refused && packet == early_first(&responder->early);
+	const bool held = responder->refused && packet == ooo_first(&responder->ooo);
 
 	responder->gap = held ? GAP_WAITS : GAP_NOT_READY;
 	if (held)
@@ -277,9 +277,9 @@ static enum fault responder_take(struct responder *responder, const struct packe
 void responder_check(const struct responder *responder)
 {
 #ifndef NDEBUG
-	const struct packet *first = early_first(&responder->early);
+	const struct packet *first = ooo_first(&responder->ooo);
 
-	early_check(&responder->early);
+	ooo_check(&responder->ooo);
 	replies_check(responder->replies);
 	assert(responder->gap != GAP_CLOSING);
 	assert((responder->gap != GAP_NOT_READY && responder->gap != GAP_WAITS &&
@@ -306,7 +306,7 @@ static enum fault responder_take_all(struct responder *responder, const struct p
 
 	do
 		fault = responder_take(responder, packet);
-	while (unlikely(responder->early.count > 0) && fault == FAULT_NONE &&
+	while (unlikely(responder->ooo.count > 0) && fault == FAULT_NONE &&
 	       (packet = gap_next(responder)) != NULL);
 	return fault;
 }
@@ -318,7 +318,7 @@ enum fault responder_receive(struct responder *responder, const struct packet *p
 
 enum fault responder_resume(struct responder *responder)
 {
-	const struct packet *packet = early_first(&responder->early);
+	const struct packet *packet = ooo_first(&responder->ooo);
 
 	if (responder->gap != GAP_PAGE)
 		return FAULT_NONE;
@@ -345,7 +345,7 @@ void responder_forget_srq(struct responder *responder, const struct srq *srq,
 
 void responder_flush(struct responder *responder)
 {
-	early_clear(&responder->early);
+	ooo_clear(&responder->ooo);
 	while (responder->receive->taken ||
 	       (responder->srq == NULL && responder->service != OPCODE_XRC &&
 		receive_take(responder->receive, responder->rq, NULL))) {

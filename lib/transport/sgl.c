@@ -191,8 +191,8 @@ static uint8_t *sgl_single(struct sgl *sgl, const struct pd *pd, uint32_t len, u
 	return (uint8_t *)(uintptr_t)frags[0].addr;
 }
 
-const uint8_t *sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
-				 uint32_t len)
+const uint8_t *sgl_scatter_ooo(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+			       uint32_t len)
 {
 	uint8_t *addr = sgl_single(sgl, pd, len,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, sgl_reach);

@@ -168,7 +168,7 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		.type = attr->qp_type,
 		.sig_all = attr->sq_sig_all != 0,
 		.counters = &qp->device->counters,
-		.early = qp->device->early,
+		.ooo = qp->device->ooo,
 		.waiting = &qp->device->waiting,
 		.max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 		.max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,

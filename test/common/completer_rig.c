@@ -41,7 +41,7 @@ int completer_rig_set_up(TEST_STATE)
 int completer_rig_tear_down(TEST_STATE)
 {
 	completer_reset(&rig.completer);
-	early_pool_destroy(rig.pool);
+	ooo_pool_destroy(rig.pool);
 	rig.pool = NULL;
 	sq_fini(&rig.sq);
 	region_tear_down(&rig.memory);

@@ -34,7 +34,7 @@ struct completer_rig {
 	struct recovery recovery;
 	struct requester requester;
 	struct completer completer;
-	struct early_pool *pool; /* of the completer, or NULL */
+	struct ooo_pool *pool; /* of the completer, or NULL */
 };
 
 /* One at a time; static, because tests are. */

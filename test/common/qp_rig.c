@@ -39,7 +39,7 @@ void end_recreate(struct end *end, enum ibv_qp_type type, struct srq *srq)
 		.qpn = end == A ? FIXTURE_QPN : FIXTURE_PEER_QPN,
 		.counters = &rig.fixture.counters,
 		.waiting = &rig.waiting,
-		.early = rig.early,
+		.ooo = rig.ooo,
 		.max_rd_atomic = READS,
 		.max_dest_rd_atomic = READS,
 		.max_rate_kbps = RATE_MAX,
@@ -118,7 +118,7 @@ int qp_rig_tear_down(TEST_STATE)
 		region_tear_down(&end->memory);
 		catcher_tear_down(&end->catcher);
 	}
-	early_pool_destroy(rig.early);
+	ooo_pool_destroy(rig.ooo);
 	fixture_tear_down(&rig.fixture);
 	return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 #include "qp/qp.h"
-#include "transport/early.h"
+#include "transport/ooo.h"
 #include "queue/srq.h"
 
 #define MTU	   256u
@@ -49,7 +49,7 @@ struct qp_rig {
 	struct end ends[2];
 	uint64_t now_ns;
 	struct qp_waiting waiting;
-	struct early_pool *early; /* of both; NULL: none, unless set before end_recreate */
+	struct ooo_pool *ooo; /* of both; NULL: none, unless set before end_recreate */
 	/* A packet from this end that is lost, counted from 1 at the next; 0 for none. */
 	unsigned int lose[2];
 };

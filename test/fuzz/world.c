@@ -236,7 +236,7 @@ static void make_qp(struct world *world, unsigned int i)
 			       .domain = world,
 			       .qpn = (uint32_t)qpn,
 			       .counters = &world->device->counters,
-			       .early = world->device->early,
+			       .ooo = world->device->ooo,
 			       .max_rd_atomic = 16,
 			       .max_dest_rd_atomic = 16,
 			       .port_mtu = world->device->mtu,

@@ -98,7 +98,7 @@ static void node_make_qp(struct node *node, uint32_t i)
 	init.send_cq = init.recv_cq = node->cq;
 	init.qpn = node->qpn[i];
 	init.counters = &node->device->counters;
-	init.early = node->device->early;
+	init.ooo = node->device->ooo;
 	init.port_mtu = node->device->mtu;
 	require(qp_create(&init, &granted, &node->qp[i]) == 0, "qp_create");
 	device_set_qp(node->device, node->qpn[i], node->qp[i]);

@@ -47,7 +47,7 @@ static void connect_create(struct end *end)
 			       .sig_all = end->sig_all,
 			       .qpn = (uint32_t)qpn,
 			       .counters = &device->counters,
-			       .early = host->keeps ? device->early : NULL,
+			       .ooo = host->keeps ? device->ooo : NULL,
 			       .max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .window_max = (uint16_t)sim->variant.window,

@@ -34,7 +34,7 @@ struct watch {
 	uint8_t *before; /* what it held */
 	size_t there;	 /* so many bytes are there from the beginning on */
 	uint64_t packets;
-	uint64_t early;	   /* packets after which a later byte was there before an earlier one */
+	uint64_t ooo;	   /* packets after which a later byte was there before an earlier one */
 	uint32_t received; /* messages that the receiver was told of */
 	bool over;	   /* atomic: nothing is written any more */
 };
@@ -70,7 +70,7 @@ static void look_ahead(struct watch *watch)
 		return;
 	if (!watch->relaxed)
 		fail(watch, "is there before an earlier one", rest);
-	watch->early++;
+	watch->ooo++;
 	if (end < TOTAL_BYTES &&
 	    same(watch->to + end, watch->before + end, TOTAL_BYTES - end) < TOTAL_BYTES - end)
 		fail(watch, "of a later message is there before one of an earlier message", end);
@@ -211,13 +211,13 @@ static void prove(const char *name, enum ibv_wr_opcode opcode, bool relaxed)
 	__atomic_store_n(&watch.over, true, __ATOMIC_RELEASE);
 	if (!relaxed)
 		pthread_join(reader, NULL);
-	if (relaxed && opcode != IBV_WR_SEND && watch.early == 0)
+	if (relaxed && opcode != IBV_WR_SEND && watch.ooo == 0)
 		fail(&watch, "no byte was there before an earlier one", 0);
-	printf("%-16s %-8s %6llu packets, %5llu kept, %5llu placed early\n", name,
+	printf("%-16s %-8s %6llu packets, %5llu kept, %5llu placed out of order\n", name,
 	       relaxed ? "relaxed" : "strict", (unsigned long long)watch.packets,
-	       (unsigned long long)pair_counted(&pair, watch.node, COUNTER_early_kept),
-	       (unsigned long long)pair_counted(&pair, watch.node, COUNTER_early_placed));
-	if (pair_counted(&pair, watch.node, COUNTER_early_kept) == 0)
+	       (unsigned long long)pair_counted(&pair, watch.node, COUNTER_out_of_order_kept),
+	       (unsigned long long)pair_counted(&pair, watch.node, COUNTER_out_of_order_placed));
+	if (pair_counted(&pair, watch.node, COUNTER_out_of_order_kept) == 0)
 		fail(&watch, "nothing was kept: the link did not reorder", 0);
 	pair_tear_down(&pair);
 	free(watch.before);

@@ -156,7 +156,7 @@ static void node_set_up(struct node *node)
 	init.recv_cq = node->cq;
 	init.qpn = node->qpn;
 	init.counters = &node->device->counters;
-	init.early = pair->attr.keeps ? node->device->early : NULL;
+	init.ooo = pair->attr.keeps ? node->device->ooo : NULL;
 	init.port_mtu = node->device->mtu;
 	init.window_max = pair->attr.window_max;
 	must(qp_create(&init, &granted, &node->qp) == 0, "qp_create");

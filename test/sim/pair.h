@@ -22,7 +22,7 @@ struct pair_attr {
 	struct link_attr link;
 	uint16_t window_max; /* packets in flight at most; 0: as usual */
 	uint8_t resources;   /* READs and atomics in flight at most; 0: 16 */
-	bool keeps;	     /* packets that come early; else both are go-back-N peers */
+	bool keeps;	     /* packets that come out of order; else both are go-back-N peers */
 	unsigned int access; /* of both memories, beside all rights */
 	enum ibv_mtu mtu;
 	size_t bytes; /* of each memory */

@@ -3,8 +3,8 @@
  * What a slow receiver costs, with and without losses: its application looks now and then, and
  * posts receive requests for the messages that it has found. Between its looks the requests run
  * out, and the sender gets RNR NAKs. Prints packets sent for each that is needed, and goodput, for
- * peers that keep what comes early and for go-back-N peers; fails where a peer that keeps gets more
- * than what was lost.
+ * peers that keep what comes out of order and for go-back-N peers; fails where a peer that keeps
+ * gets more than what was lost.
  */
 #include <stdio.h>
 #include <stdlib.h>

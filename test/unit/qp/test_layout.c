@@ -80,7 +80,7 @@ TEST(qp__a_message_needs_few_lines)
 	assert_int_equal(LINES(sched, state), 3);
 	assert_int_equal(LINES(peer, peer.pkey), 2);
 	assert_int_equal(LINES(replies.peer, replies.tail), 1);
-	assert_int_equal(LINES(responder.pd, responder.early.count), 2);
+	assert_int_equal(LINES(responder.pd, responder.ooo.count), 2);
 }
 
 TEST(qp_create__aligns)

@@ -10,7 +10,7 @@
 #include "mem/pd.h"
 #include "qp_rig.h"
 #include "queue/ah.h"
-#include "transport/early.h"
+#include "transport/ooo.h"
 #include "transport/flight.h"
 #include "test.h"
 #include "queues.h"
@@ -150,16 +150,16 @@ TEST(qp_create__without_room_nothing_can_be_posted)
 }
 
 /* The pool is the device's: who retires a queue pair holds the engine, who destroys it does not. */
-TEST(qp_retire__gives_back_what_came_early)
+TEST(qp_retire__gives_back_what_came_out_of_order)
 {
 	struct qp_init init = init_of(B);
-	struct early_pool *pool;
+	struct ooo_pool *pool;
 	struct ibv_qp_cap cap;
 
-	assert_int_equal(early_pool_create(1, &pool), 0);
+	assert_int_equal(ooo_pool_create(1, &pool), 0);
 	init.pd = rig.fixture.pd;
 	init.qpn = FIXTURE_PEER_QPN;
-	init.early = pool;
+	init.ooo = pool;
 	for (int round = 0; round < 2; round++) {
 		qp_destroy(B->qp);
 		assert_int_equal(qp_create(&init, &cap, &B->qp), 0);
@@ -171,13 +171,13 @@ TEST(qp_retire__gives_back_what_came_early)
 		assert_false(end_run(A, 9));
 		end_deliver(A);
 		/* The only place in the pool is free again in the second round. */
-		assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_kept),
+		assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_order_kept),
 				 round + 1);
 		qp_retire(B->qp);
 	}
 	qp_destroy(B->qp);
 	B->qp = NULL;
-	early_pool_destroy(pool);
+	ooo_pool_destroy(pool);
 }
 
 /* Bind a window of type 2 to a region. */

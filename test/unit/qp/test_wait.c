@@ -20,7 +20,7 @@ static int set_up(void **state)
 	away_begin(rig.fixture.pd);
 	A->memory.mr->access |= IBV_ACCESS_ON_DEMAND;
 	B->memory.mr->access |= IBV_ACCESS_ON_DEMAND;
-	assert_int_equal(early_pool_create(KEPT, &rig.early), 0);
+	assert_int_equal(ooo_pool_create(KEPT, &rig.ooo), 0);
 	end_recreate(A, IBV_QPT_RC, NULL);
 	end_recreate(B, IBV_QPT_RC, NULL);
 	wakes = 0;

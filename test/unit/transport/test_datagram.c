@@ -410,7 +410,7 @@ TEST(datagram_receive__a_shared_queue_has_a_domain_of_its_own)
 
 /* Pages that are not in memory. */
 
-static struct early_pool *pool;
+static struct ooo_pool *pool;
 
 /* The receive buffers' pages are not there. */
 static void go(uint32_t room)
@@ -418,16 +418,16 @@ static void go(uint32_t room)
 	away_begin(fixture.pd);
 	memory.mr->access |= IBV_ACCESS_ON_DEMAND;
 	away_go(memory.bytes, MEMORY);
-	assert_int_equal(early_pool_create(room, &pool), 0);
-	datagram.early.pool = pool;
+	assert_int_equal(ooo_pool_create(room, &pool), 0);
+	datagram.ooo.pool = pool;
 }
 
 static void come_and_go(void)
 {
 	away_come();
 	assert_int_equal(datagram_resume(&datagram), FAULT_NONE);
-	assert_int_equal(datagram.early.count, 0);
-	early_pool_destroy(pool);
+	assert_int_equal(datagram.ooo.count, 0);
+	ooo_pool_destroy(pool);
 }
 
 TEST(datagram_receive__keeps_messages_until_the_page_comes)
@@ -475,8 +475,8 @@ TEST(datagram_resume__of_memory_that_is_gone_is_a_fault)
 	assert_int_equal(datagram_resume(&datagram), FAULT_RECEIVE_PROTECTION);
 	fixture_completion(recv_cq, 1, IBV_WC_LOC_PROT_ERR);
 	datagram_flush(&datagram);
-	assert_int_equal(datagram.early.count, 0);
-	early_pool_destroy(pool);
+	assert_int_equal(datagram.ooo.count, 0);
+	ooo_pool_destroy(pool);
 }
 
 TEST(datagram_send__waits_for_an_absent_page)

@@ -10,14 +10,14 @@
 #define RELAXED_SEED 21u
 #define NAK_SEQUENCE (AETH_NAK | NAK_PSN_SEQUENCE)
 
-static struct early_pool *pool;
+static struct ooo_pool *pool;
 static struct region relaxed;
 
 static int set_up(void **state)
 {
 	responder_rig_set_up(state);
-	assert_int_equal(early_pool_create(64, &pool), 0);
-	rig.responder.early.pool = pool;
+	assert_int_equal(ooo_pool_create(64, &pool), 0);
+	rig.responder.ooo.pool = pool;
 	region_set_up(&relaxed, rig.fixture.pd, MEMORY,
 		      REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, RELAXED_SEED);
 	return 0;
@@ -25,8 +25,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	early_clear(&rig.responder.early);
-	early_pool_destroy(pool);
+	ooo_clear(&rig.responder.ooo);
+	ooo_pool_destroy(pool);
 	region_tear_down(&relaxed);
 	return responder_rig_tear_down(state);
 }
@@ -40,7 +40,7 @@ static uint64_t counted(enum counter counter)
 	return counters_get(&rig.fixture.counters, counter);
 }
 
-TEST(responder__early_packets_are_executed_when_the_gap_closes)
+TEST(responder__out_of_order_packets_are_executed_when_the_gap_closes)
 {
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	rig_post(2, region_sge(&rig.inbox, MTU, 2 * MTU));
@@ -54,7 +54,7 @@ TEST(responder__early_packets_are_executed_when_the_gap_closes)
 	expect_memory_untouched();
 	fixture_no_completion(rig.fixture.cq);
 	assert_int_equal(rig_posted(), 2);
-	assert_int_equal(counted(COUNTER_early_kept), 4);
+	assert_int_equal(counted(COUNTER_out_of_order_kept), 4);
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = MTU + 4, .len = MTU);
 	expect_payload(rig.memory.bytes, 0, MTU);
 	expect_payload(rig.memory.bytes + MTU, 1, 4);
@@ -65,7 +65,7 @@ TEST(responder__early_packets_are_executed_when_the_gap_closes)
 	expect_payload(rig.inbox.bytes + 2 * MTU, 4, 5);
 	/* One acknowledgement for all. */
 	expect_aeth(ACK, 4, 3);
-	assert_int_equal(rig.responder.early.count, 0);
+	assert_int_equal(rig.responder.ooo.count, 0);
 }
 
 /* A requester that goes back learns at once what it need not send. */
@@ -107,7 +107,7 @@ TEST(responder__a_kept_packet_that_comes_again_asks_again)
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
 	expect_no_answer();
-	assert_int_equal(rig.responder.early.count, 2);
+	assert_int_equal(rig.responder.ooo.count, 2);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	expect_aeth(ACK, 2, 3);
 	/* What it sent again behind is a duplicate by then. */
@@ -126,14 +126,14 @@ TEST(responder__a_nak_that_was_not_sent_yet_is_withdrawn)
 
 TEST(responder__a_withdrawn_nak_leaves_an_acknowledgement)
 {
-	rig.responder.early.pool = NULL;
+	rig.responder.ooo.pool = NULL;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .ack_req = true);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	expect_aeth(ACK, 0, 1);
 }
 
-TEST(responder__early_reads_and_atomics_take_their_turn)
+TEST(responder__out_of_order_reads_and_atomics_take_their_turn)
 {
 	uint64_t *word = (uint64_t *)(void *)rig.memory.bytes;
 
@@ -162,7 +162,7 @@ TEST(responder__what_was_kept_inside_of_a_read_vanishes)
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 4 * MTU);
 	assert_int_equal(rig_answers(), 4);
-	assert_int_equal(rig.responder.early.count, 0);
+	assert_int_equal(rig.responder.ooo.count, 0);
 	region_expect_pattern(&rig.memory, 0, MEMORY, SEED);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY, .ack_req = true);
 	expect_aeth(ACK, 4, 2);
@@ -172,7 +172,7 @@ TEST(responder__what_was_kept_inside_of_a_read_vanishes)
 TEST(responder__a_kept_packet_fails_at_its_turn)
 {
 	static const struct {
-		struct packet_fields early;
+		struct packet_fields ooo;
 		enum fault fault;
 		uint8_t syndrome;
 	} cases[] = {
@@ -188,7 +188,7 @@ TEST(responder__a_kept_packet_fails_at_its_turn)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct packet_fields fields = cases[i].early;
+		struct packet_fields fields = cases[i].ooo;
 
 		fields.psn = 1;
 		assert_int_equal(rig_take(fields), FAULT_NONE);
@@ -226,14 +226,14 @@ TEST(responder__not_ready_for_a_kept_packet)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_no_answer();
 	expect_memory_untouched();
-	assert_int_equal(rig.responder.early.count, 3);
+	assert_int_equal(rig.responder.ooo.count, 3);
 	/* It comes again: what is behind it is kept. */
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 4);
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
 	expect_payload(rig.memory.bytes, 3, 4);
 	expect_aeth(ACK, 3, 4);
-	assert_int_equal(rig.responder.early.count, 0);
+	assert_int_equal(rig.responder.ooo.count, 0);
 }
 
 /* The requester sends all of it again, and counts each RNR NAK as a retry. */
@@ -315,8 +315,8 @@ TEST(responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next)
 	SEND_8(2, genuine);
 	expect_aeth(ACK, 2, 3);
 	expect_three_genuine();
-	assert_int_equal(counted(COUNTER_early_differed), 1);
-	assert_int_equal(rig.responder.early.count, 0);
+	assert_int_equal(counted(COUNTER_out_of_order_differed), 1);
+	assert_int_equal(rig.responder.ooo.count, 0);
 }
 
 /* The same where the network has put one packet in front of two others. */
@@ -364,18 +364,18 @@ TEST(responder__forged_packets_do_not_vouch_for_each_other)
 
 TEST(responder__packets_out_of_reach_are_not_kept)
 {
-	EXPECT_TAKEN(OPCODE_WRITE_ONLY, EARLY_REACH, TO_MEMORY);
-	assert_int_equal(rig.responder.early.count, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, OOO_REACH, TO_MEMORY);
+	assert_int_equal(rig.responder.ooo.count, 0);
 	/* A peer with a longer window hears of its gap all the same. */
 	expect_aeth(NAK_SEQUENCE, 0, 0);
-	EXPECT_TAKEN(OPCODE_WRITE_ONLY, EARLY_REACH - 1, TO_MEMORY);
-	assert_int_equal(rig.responder.early.count, 1);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, OOO_REACH - 1, TO_MEMORY);
+	assert_int_equal(rig.responder.ooo.count, 1);
 }
 
 /* One that nobody has sent is ahead: what comes in its turn is acknowledged. */
 TEST(responder__requests_in_order_draw_no_nak_before_one_from_ahead)
 {
-	static const uint32_t aheads[] = {EARLY_REACH - 1, 16383};
+	static const uint32_t aheads[] = {OOO_REACH - 1, 16383};
 
 	for (size_t i = 0; i < sizeof(aheads) / sizeof(aheads[0]); i++) {
 		EXPECT_TAKEN(OPCODE_WRITE_ONLY, aheads[i], TO_MEMORY);
@@ -431,7 +431,7 @@ static void expect_distrust(void (*change)(struct packet_fields *fields), bool d
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	assert_int_equal(rig_take(other), FAULT_NONE);
 	rig_answers();
-	assert_int_equal(counted(COUNTER_early_differed), differs);
+	assert_int_equal(counted(COUNTER_out_of_order_differed), differs);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	if (differs) {
 		expect_aeth(NAK_SEQUENCE, 1, 1);
@@ -520,9 +520,9 @@ TEST(responder__atomics_that_differ_are_dropped)
 	others[2].iova += 8;
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(rig_take(one), FAULT_NONE);
-		assert_int_equal(rig.responder.early.count, 1);
+		assert_int_equal(rig.responder.ooo.count, 1);
 		assert_int_equal(rig_take(others[i]), FAULT_NONE);
-		assert_int_equal(rig.responder.early.count, 0);
+		assert_int_equal(rig.responder.ooo.count, 0);
 	}
 }
 
@@ -533,13 +533,13 @@ TEST(responder__what_was_placed_is_compared_where_it_is)
 
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = lie, .len = MTU);
-	assert_int_equal(counted(COUNTER_early_placed), 1);
+	assert_int_equal(counted(COUNTER_out_of_order_placed), 1);
 	expect_aeth(NAK_SEQUENCE, 1, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = lie, .len = MTU);
-	assert_int_equal(counted(COUNTER_early_differed), 0);
+	assert_int_equal(counted(COUNTER_out_of_order_differed), 0);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = truth, .len = MTU);
-	assert_int_equal(counted(COUNTER_early_differed), 1);
-	assert_int_equal(rig.responder.early.count, 0);
+	assert_int_equal(counted(COUNTER_out_of_order_differed), 1);
+	assert_int_equal(rig.responder.ooo.count, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 1, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .payload = truth, .len = MTU, .ack_req = true);
 	assert_memory_equal(relaxed.bytes + 2 * MTU, truth, MTU);
@@ -550,10 +550,10 @@ TEST(responder__flush_and_reset_drop_what_is_kept)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	responder_flush(&rig.responder);
-	assert_int_equal(rig.responder.early.count, 0);
+	assert_int_equal(rig.responder.ooo.count, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	responder_reset(&rig.responder, psn_make(FIRST_PSN));
-	assert_int_equal(rig.responder.early.count, 0);
+	assert_int_equal(rig.responder.ooo.count, 0);
 }
 
 /* Two requests change places: what closes the gap is answered, and nothing else is told. After so
@@ -605,7 +605,7 @@ TEST(responder__nor_after_many_short_reads)
 
 /* Relaxed ordering. */
 
-TEST(responder__a_relaxed_region_takes_early_bytes_at_once)
+TEST(responder__a_relaxed_region_takes_out_of_order_bytes_at_once)
 {
 	rig_post(1, (struct ibv_sge){0});
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU + 8, .len = MTU);
@@ -614,7 +614,7 @@ TEST(responder__a_relaxed_region_takes_early_bytes_at_once)
 	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 2, .len = MTU);
 	expect_payload(relaxed.bytes + 2 * MTU, 2, MTU);
 	region_expect_pattern(&relaxed, MTU, MTU, RELAXED_SEED);
-	assert_int_equal(counted(COUNTER_early_placed), 2);
+	assert_int_equal(counted(COUNTER_out_of_order_placed), 2);
 	assert_int_equal(counted(COUNTER_rx_payload_bytes_written), 2 * MTU + 8);
 	/* Nothing is told of it. */
 	fixture_no_completion(rig.fixture.cq);
@@ -631,8 +631,8 @@ TEST(responder__a_relaxed_region_takes_early_bytes_at_once)
 	assert_int_equal(counted(COUNTER_rx_payload_bytes_written), 3 * MTU + 8);
 }
 
-/* The same key, range and rights, and yet not where the early bytes are. */
-TEST(responder__early_bytes_of_memory_that_a_key_leads_to_no_more)
+/* The same key, range and rights, and yet not where the out-of-order bytes are. */
+TEST(responder__out_of_order_bytes_of_memory_that_a_key_leads_to_no_more)
 {
 	const unsigned int access = REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING |
 				    IBV_ACCESS_ZERO_BASED;
@@ -644,7 +644,7 @@ TEST(responder__early_bytes_of_memory_that_a_key_leads_to_no_more)
 	assert_int_equal(mr_register(rig.fixture.pd, relaxed.bytes, MEMORY, 0, access, &mr), 0);
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, .rkey = mr->key, .dma_length = 3 * MTU, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);
-	assert_int_equal(counted(COUNTER_early_placed), 1);
+	assert_int_equal(counted(COUNTER_out_of_order_placed), 1);
 	expect_payload(relaxed.bytes + 2 * MTU, 2, MTU);
 	expect_aeth(NAK_SEQUENCE, 1, 0);
 	assert_int_equal(mr_apply_change(mr, &change), 0);
@@ -661,11 +661,11 @@ TEST(responder__a_strict_region_waits)
 	region_expect_pattern(&rig.memory, MTU, MEMORY - MTU, SEED);
 	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 1, .len = MTU);
 	expect_payload(rig.memory.bytes + 2 * MTU, 2, MTU);
-	assert_int_equal(counted(COUNTER_early_placed), 0);
+	assert_int_equal(counted(COUNTER_out_of_order_placed), 0);
 }
 
 /* Where a packet belongs, and whether it may, is known of the message in progress only. */
-TEST(responder__early_bytes_of_a_later_message_wait)
+TEST(responder__out_of_order_bytes_of_a_later_message_wait)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_RELAXED, .dma_length = 4, .len = 4);
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 2, TO_RELAXED, .dma_length = 2 * MTU, .len = MTU);

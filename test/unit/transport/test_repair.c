@@ -68,14 +68,14 @@ TEST(completer_receive__a_lost_response_is_asked_for_again)
 	assert_int_equal(rig.flight.responses, 0);
 }
 
-/* With a pool, responses that come early are kept. */
+/* With a pool, responses that come out of order are kept. */
 static void let_keep(void)
 {
-	assert_int_equal(early_pool_create(16, &rig.pool), 0);
-	rig.completer.early.pool = rig.pool;
+	assert_int_equal(ooo_pool_create(16, &rig.pool), 0);
+	rig.completer.ooo.pool = rig.pool;
 }
 
-TEST(completer_receive__early_responses_are_kept)
+TEST(completer_receive__out_of_order_responses_are_kept)
 {
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 5 * MTU);
@@ -85,7 +85,7 @@ TEST(completer_receive__early_responses_are_kept)
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
 	/* The order of the bytes is that of their addresses. */
 	region_expect_pattern(&rig.memory, MTU, 4 * MTU, SEED);
-	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_kept), 2);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_order_kept), 2);
 	/* What is missing, and no more, though 3 came after it was asked for. */
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
@@ -98,7 +98,7 @@ TEST(completer_receive__early_responses_are_kept)
 	for (uint32_t i = 0; i < 5; i++)
 		expect_stored(i * MTU, i, MTU);
 	assert_int_equal(rig.flight.responses, 0);
-	assert_int_equal(rig.completer.early.count, 0);
+	assert_int_equal(rig.completer.ooo.count, 0);
 	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
 }
 
@@ -158,7 +158,7 @@ TEST(completer_receive__what_is_lost_of_a_repair_is_asked_for_again)
 	assert_int_equal(send_all(), 0);
 }
 
-TEST(completer_receive__an_early_response_of_another_length_is_not_kept)
+TEST(completer_receive__an_out_of_order_response_of_another_length_is_not_kept)
 {
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 2 * MTU + 8);
@@ -168,13 +168,13 @@ TEST(completer_receive__an_early_response_of_another_length_is_not_kept)
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 2, .syndrome = ACK);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 3, .syndrome = ACK, .len = 8);
-	assert_int_equal(rig.completer.early.count, 1);
+	assert_int_equal(rig.completer.ooo.count, 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
 	/* In its turn it is what it is. */
 	EXPECT_FAULT(FAULT_BAD_RESPONSE, OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU - 4);
 }
 
-TEST(completer_receive__relaxed_memory_takes_early_responses_at_once)
+TEST(completer_receive__relaxed_memory_takes_out_of_order_responses_at_once)
 {
 	struct ibv_sge sge[2];
 	struct region relaxed;
@@ -196,7 +196,7 @@ TEST(completer_receive__relaxed_memory_takes_early_responses_at_once)
 	region_expect_pattern(&relaxed, 0, 2 * MTU, SEED + 2);
 	region_expect_pattern(&relaxed, 3 * MTU, 10, SEED + 2);
 	region_expect_pattern(&rig.memory, 0, MTU, SEED);
-	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_placed), 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_order_placed), 1);
 	expect_none();
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
@@ -210,7 +210,7 @@ TEST(completer_receive__relaxed_memory_takes_early_responses_at_once)
 
 /* Of two responses with one PSN that differ neither is trusted: what they are of is asked for
  * again. */
-TEST(completer_receive__two_early_responses_that_differ_are_dropped)
+TEST(completer_receive__two_out_of_order_responses_that_differ_are_dropped)
 {
 	static const uint8_t lie[MTU] = {1};
 
@@ -219,14 +219,14 @@ TEST(completer_receive__two_early_responses_that_differ_are_dropped)
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .payload = lie, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
-	assert_int_equal(rig.completer.early.count, 2);
+	assert_int_equal(rig.completer.ooo.count, 2);
 	/* The answer to a request that was repeated from here on has another opcode, and may tell
 	 * another MSN. */
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 3, .syndrome = ACK, .msn = 7, .len = MTU);
-	assert_int_equal(rig.completer.early.count, 2);
+	assert_int_equal(rig.completer.ooo.count, 2);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
-	assert_int_equal(rig.completer.early.count, 1);
-	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_differed), 1);
+	assert_int_equal(rig.completer.ooo.count, 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_order_differed), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
 	region_expect_pattern(&rig.memory, 2 * MTU, 2 * MTU, SEED);
@@ -238,7 +238,7 @@ TEST(completer_receive__two_early_responses_that_differ_are_dropped)
 		expect_stored(i * MTU, i, MTU);
 }
 
-TEST(completer_receive__two_early_results_that_differ_are_dropped)
+TEST(completer_receive__two_out_of_order_results_that_differ_are_dropped)
 {
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 8);
@@ -246,9 +246,9 @@ TEST(completer_receive__two_early_results_that_differ_are_dropped)
 	assert_int_equal(send_all(), 2);
 	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK, .original = 5);
 	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK, .original = 5);
-	assert_int_equal(rig.completer.early.count, 1);
+	assert_int_equal(rig.completer.ooo.count, 1);
 	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK, .original = 6);
-	assert_int_equal(rig.completer.early.count, 0);
+	assert_int_equal(rig.completer.ooo.count, 0);
 }
 
 /* Placed bytes are compared where they are. */
@@ -265,11 +265,11 @@ TEST(completer_receive__a_placed_response_that_differs_is_dropped)
 	post_list(1, IBV_WR_RDMA_READ, SIGNALED, &sge, 1);
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .payload = lie, .len = MTU);
-	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_placed), 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_order_placed), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .payload = lie, .len = MTU);
-	assert_int_equal(rig.completer.early.count, 1);
+	assert_int_equal(rig.completer.ooo.count, 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = MTU);
-	assert_int_equal(rig.completer.early.count, 0);
+	assert_int_equal(rig.completer.ooo.count, 0);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU);
@@ -279,8 +279,8 @@ TEST(completer_receive__a_placed_response_that_differs_is_dropped)
 	region_tear_down(&relaxed);
 }
 
-/* A READ whose second response came early, into a zero-based region of relaxed ordering. */
-static struct mr *read_early(const struct region *relaxed)
+/* A READ whose second response came out of order, into a zero-based region of relaxed ordering. */
+static struct mr *read_ooo(const struct region *relaxed)
 {
 	const unsigned int access =
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_ZERO_BASED;
@@ -293,13 +293,13 @@ static struct mr *read_early(const struct region *relaxed)
 	post_list(1, IBV_WR_RDMA_READ, SIGNALED, sge, 2);
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 1, .syndrome = ACK, .len = MTU);
-	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_placed), 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_order_placed), 1);
 	assert_int_equal(relaxed->bytes[0], pattern_byte(FIRST_PSN + 1, 0));
 	return mr;
 }
 
-/* The same key, range and rights, and yet not where the early bytes are. */
-TEST(completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more)
+/* The same key, range and rights, and yet not where the out-of-order bytes are. */
+TEST(completer_receive__out_of_order_bytes_of_memory_that_a_key_leads_to_no_more)
 {
 	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_TRANSLATION,
 					 .addr = rig.memory.bytes + 2 * MTU,
@@ -308,7 +308,7 @@ TEST(completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more)
 	struct mr *mr;
 
 	region_set_up(&relaxed, rig.fixture.pd, MTU, 0, SEED + 2);
-	mr = read_early(&relaxed);
+	mr = read_ooo(&relaxed);
 	assert_int_equal(mr_apply_change(mr, &change), 0);
 	memset(relaxed.bytes, 0, MTU);
 	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK,
@@ -321,12 +321,12 @@ TEST(completer_receive__early_bytes_of_memory_that_a_key_leads_to_no_more)
 	region_tear_down(&relaxed);
 }
 
-TEST(completer_receive__early_bytes_of_a_region_that_is_gone)
+TEST(completer_receive__out_of_order_bytes_of_a_region_that_is_gone)
 {
 	struct region relaxed;
 
 	region_set_up(&relaxed, rig.fixture.pd, MTU, 0, SEED + 2);
-	assert_int_equal(mr_deregister(read_early(&relaxed)), 0);
+	assert_int_equal(mr_deregister(read_ooo(&relaxed)), 0);
 	memset(relaxed.bytes, 0, MTU);
 	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK,
 		     .len = MTU);
@@ -337,7 +337,7 @@ TEST(completer_receive__early_bytes_of_a_region_that_is_gone)
 }
 
 /* They would have to be remembered entry by entry. */
-TEST(completer_receive__early_bytes_of_two_entries_wait)
+TEST(completer_receive__out_of_order_bytes_of_two_entries_wait)
 {
 	struct ibv_sge sge[2];
 	struct region relaxed;
@@ -350,7 +350,7 @@ TEST(completer_receive__early_bytes_of_two_entries_wait)
 	post_list(1, IBV_WR_RDMA_READ, SIGNALED, sge, 2);
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 1, .syndrome = ACK, .len = MTU);
-	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_early_kept), 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_order_kept), 1);
 	region_expect_pattern(&relaxed, 0, 3 * MTU, SEED + 2);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
 	expect_success(1);
@@ -396,7 +396,7 @@ TEST(completer_receive__a_sequence_nak_sends_the_missing_packet_alone)
 	assert_int_equal(send_all(), 0);
 }
 
-/* Whether the peer keeps what came early shows in its first answer. */
+/* Whether the peer keeps what came out of order shows in its first answer. */
 TEST(completer_receive__a_peer_that_keeps_is_remembered)
 {
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
@@ -924,13 +924,13 @@ static uint32_t incidents(uint32_t at)
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, at, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, at + 4, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, at + 3, .len = MTU);
-	assert_int_equal(rig.completer.early.count, 2);
+	assert_int_equal(rig.completer.ooo.count, 2);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + at + 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, at + 1, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, at + 2, .syndrome = ACK, .len = MTU);
 	expect_success(2);
-	assert_int_equal(rig.completer.early.count, 0);
+	assert_int_equal(rig.completer.ooo.count, 0);
 	at += 5;
 
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;

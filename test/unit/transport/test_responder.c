@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/responder.c: what requests that are right do, and what is owed for them,
- * also early and to a receiver that is not ready. */
+ * also out of order and to a receiver that is not ready. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -135,7 +135,7 @@ TEST(responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own)
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 }
 
-TEST(responder__a_packet_that_came_early_is_not_executed)
+TEST(responder__a_packet_that_came_out_of_order_is_not_executed)
 {
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 8, .len = 8);

@@ -7,7 +7,7 @@
 #define LONG_NS UINT64_C(10000000)
 #define KEPT	16
 
-static struct early_pool *pool;
+static struct ooo_pool *pool;
 
 /* All of the memory that peers name. */
 static void go(void)
@@ -21,16 +21,16 @@ static int set_up(void **state)
 	away_begin(rig.fixture.pd);
 	rig.memory.mr->access |= IBV_ACCESS_ON_DEMAND;
 	rig.responder.min_rnr_timer = 12;
-	assert_int_equal(early_pool_create(KEPT, &pool), 0);
-	rig.responder.early.pool = pool;
+	assert_int_equal(ooo_pool_create(KEPT, &pool), 0);
+	rig.responder.ooo.pool = pool;
 	go();
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	early_clear(&rig.responder.early);
-	early_pool_destroy(pool);
+	ooo_clear(&rig.responder.ooo);
+	ooo_pool_destroy(pool);
 	return responder_rig_tear_down(state);
 }
 
@@ -77,7 +77,7 @@ TEST(responder_receive__that_comes_again_for_long_is_told_to_wait_as_long)
 
 TEST(responder_receive__that_cannot_be_kept_is_told_to_wait)
 {
-	rig.responder.early.pool = NULL;
+	rig.responder.ooo.pool = NULL;
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY);
 	expect_aeth(AETH_RNR_NAK | 12, 0, 0);
 	away_come();
@@ -101,12 +101,12 @@ TEST(responder_receive__of_an_unreliable_write_is_dropped)
 TEST(responder_resume__whose_packet_was_taken_away_asks_for_it)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
-	early_clear(&rig.responder.early);
+	ooo_clear(&rig.responder.ooo);
 	come();
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 }
 
-/* It has come too early, and was kept: of two that differ, the one that came in its turn counts. */
+/* It has come out of order, and was kept: of two that differ, the one that came in order counts. */
 TEST(responder_receive__keeps_what_came_in_its_turn)
 {
 	static const uint8_t forged[8] = "forged";

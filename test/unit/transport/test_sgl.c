@@ -223,7 +223,7 @@ TEST(sgl__a_null_region_stands_among_others)
 	mr_deregister(null);
 }
 
-TEST(sgl_scatter_early__only_into_one_entry_of_a_relaxed_region)
+TEST(sgl_scatter_ooo__only_into_one_entry_of_a_relaxed_region)
 {
 	const uint8_t bytes[16] = "fifteen letters";
 	struct region relaxed;
@@ -236,7 +236,7 @@ TEST(sgl_scatter_early__only_into_one_entry_of_a_relaxed_region)
 	sge[1] = region_sge(&relaxed, 200, 20);
 	sge[2] = region_sge(&writable, 0, 20);
 	sgl_seek(&sgl, sge, 3, 4);
-	at = sgl_scatter_early(&sgl, fixture.pd, bytes, 16);
+	at = sgl_scatter_ooo(&sgl, fixture.pd, bytes, 16);
 	assert_ptr_equal(at, relaxed.bytes + 104);
 	assert_memory_equal(at, bytes, 16);
 	assert_int_equal(sgl.stored, 16);
@@ -246,10 +246,10 @@ TEST(sgl_scatter_early__only_into_one_entry_of_a_relaxed_region)
 	assert_false(sgl_leads_to(&sgl, fixture.pd, 16, at));
 	/* Over two entries, and into a strict region. */
 	sgl_seek(&sgl, sge, 3, 10);
-	assert_null(sgl_scatter_early(&sgl, fixture.pd, bytes, 16));
+	assert_null(sgl_scatter_ooo(&sgl, fixture.pd, bytes, 16));
 	assert_int_equal(sgl.stored, 0);
 	sgl_seek(&sgl, sge, 3, 40);
-	assert_null(sgl_scatter_early(&sgl, fixture.pd, bytes, 16));
+	assert_null(sgl_scatter_ooo(&sgl, fixture.pd, bytes, 16));
 	region_expect_pattern(&relaxed, 120, 280, 3);
 	region_expect_pattern(&writable, 0, 400, 1);
 	region_tear_down(&relaxed);

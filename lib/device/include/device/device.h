@@ -21,7 +21,7 @@
 #include "wire/build.h"
 
 struct cm_ports_ops;
-struct early_pool;
+struct ooo_pool;
 struct engine_ops;
 struct gsi_ops;
 struct key_table;
@@ -65,7 +65,7 @@ struct device {
 		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
 	struct counters counters; /* written by the engine's thread */
-	struct early_pool *early; /* packets that came out of order; engine's thread */
+	struct ooo_pool *ooo;	  /* packets that came out of order; engine's thread */
 	struct pager *pager; /* set by the driver of the device; NULL: accesses wait for pages */
 	struct qp_waiting waiting; /* queue pairs that wait for pages; engine's thread or lock */
 

@@ -21,7 +21,7 @@
 
 struct counters;
 struct cq;
-struct early_pool;
+struct ooo_pool;
 struct packet;
 struct pd;
 struct qp;
@@ -62,9 +62,9 @@ struct qp_init {
 	struct counters *counters;
 	struct qp_waiting *waiting; /* list for the time that it waits for pages; NULL: its pager
 				       never makes it wait */
-	struct early_pool *early; /* buffers for packets that came out of order; NULL: such packets
-				     are dropped */
-	uint8_t max_rd_atomic;	  /* the device's limits */
+	struct ooo_pool *ooo;  /* buffers for packets that came out of order; NULL: such packets
+				      are dropped */
+	uint8_t max_rd_atomic; /* the device's limits */
 	uint8_t max_dest_rd_atomic;
 	uint16_t window_max; /* most packets in flight (transport/flight.h); 0: the default */
 	uint32_t max_rate_kbps;

@@ -10,7 +10,7 @@
 #include "queue/cq.h"
 #include "queue/sq.h"
 #include "telemetry/counters.h"
-#include "transport/early.h"
+#include "transport/ooo.h"
 #include "transport/flight.h"
 #include "transport/recovery.h"
 #include "transport/status.h"
@@ -30,7 +30,7 @@ struct completer {
 
 	uint32_t mtu; /* path MTU, bytes */
 
-	struct early early; /* responses that came out of order */
+	struct ooo ooo; /* responses that came out of order */
 };
 
 /** Reset everything that belongs to the connection. */

@@ -13,7 +13,7 @@
 #include "queue/sq.h"
 #include "telemetry/counters.h"
 #include "transport/completer.h"
-#include "transport/early.h"
+#include "transport/ooo.h"
 #include "transport/pacer.h"
 #include "transport/receive.h"
 #include "transport/sink.h"
@@ -49,7 +49,7 @@ struct datagram {
 
 	/* Messages that wait for a page of the receive request in use, and those behind them. Their
 	 * PSNs are made up, and count up from the first kept one. */
-	struct early early;
+	struct ooo ooo;
 	struct psn kept; /* PSN of the last kept message; valid only while something is kept */
 };
 

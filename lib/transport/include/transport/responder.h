@@ -13,7 +13,7 @@
 #include "queue/cq.h"
 #include "queue/rq.h"
 #include "telemetry/counters.h"
-#include "transport/early.h"
+#include "transport/ooo.h"
 #include "transport/page_wait.h"
 #include "transport/receive.h"
 #include "transport/replies.h"
@@ -93,7 +93,7 @@ struct responder {
 
 	/* Packets that came out of order. Each time epsn has advanced, gap_next drops those before
 	 * it. */
-	struct early early;
+	struct ooo ooo;
 
 	/* XRC: each packet names a shared receive queue of the domain, which has pd, rq, srq and
 	 * cq. */

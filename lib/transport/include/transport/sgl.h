@@ -70,8 +70,8 @@ bool sgl_is_absent(struct sgl *sgl, const struct pd *pd, uint32_t len);
  * @return
  *   Where they are, for sgl_leads_to when their turn comes; or NULL: then they must wait.
  */
-const uint8_t *sgl_scatter_early(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
-				 uint32_t len);
+const uint8_t *sgl_scatter_ooo(struct sgl *sgl, const struct pd *pd, const uint8_t *src,
+			       uint32_t len);
 
 /** Return true if the next `len` bytes of a list, which may be stored to, are still those at
  * `addr`. */

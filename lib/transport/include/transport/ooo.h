@@ -5,8 +5,8 @@
  * device. Nothing in a list is checked, executed or acknowledged: that happens when a packet's turn
  * comes, as if the packet came then.
  */
-#ifndef TRANSPORT_EARLY_H
-#define TRANSPORT_EARLY_H
+#ifndef TRANSPORT_OOO_H
+#define TRANSPORT_OOO_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,29 +16,29 @@
 #include "transport/flight.h"
 #include "wire/headers.h"
 
-struct early_pool;
+struct ooo_pool;
 struct packet;
 
 /* The longest payload that is kept: a datagram's has its sender's addresses before it. */
-#define EARLY_BYTES_MAX (WIRE_MTU_MAX + 40)
+#define OOO_BYTES_MAX (WIRE_MTU_MAX + 40)
 /* Most packets that a device keeps: the windows of sixteen queue pairs. */
-#define EARLY_POOL_PKTS 4096
+#define OOO_POOL_PKTS 4096
 /* Most packets for one role of a queue pair: a window of our own requester (transport/flight.h). */
-#define EARLY_LIST_PKTS 256
+#define OOO_LIST_PKTS 256
 /* How far ahead a packet may be, in PSNs: as far as a requester with our own window has packets in
  * flight, the newest of which may be a READ request for a segment. A packet that is farther ahead
  * may be forged, or of an earlier connection. A peer with a longer window retransmits it. */
-#define EARLY_REACH (FLIGHT_WINDOW_MAX + 64)
+#define OOO_REACH (FLIGHT_WINDOW_MAX + 64)
 
-struct early_order;
+struct ooo_order;
 
 /* A list of kept packets. All zeros is an empty list that keeps nothing. It must not be moved in
  * memory while it holds something. Engine's thread. */
-struct early {
-	struct early_pool *pool; /* NULL: nothing is kept */
+struct ooo {
+	struct ooo_pool *pool; /* NULL: nothing is kept */
 	uint32_t count;
-	TAILQ_ENTRY(early) link;   /* in the pool's list, while count > 0 */
-	struct early_order *order; /* order of the packets, while count > 0 */
+	TAILQ_ENTRY(ooo) link;	 /* in the pool's list, while count > 0 */
+	struct ooo_order *order; /* order of the packets, while count > 0 */
 };
 
 /**
@@ -47,16 +47,16 @@ struct early {
  * @return
  *   Returns 0 or -ENOMEM.
  */
-int early_pool_create(uint32_t packets, struct early_pool **pool);
+int ooo_pool_create(uint32_t packets, struct ooo_pool **pool);
 
 /** Destroy a pool whose lists are empty. NULL is allowed. */
-void early_pool_destroy(struct early_pool *pool);
+void ooo_pool_destroy(struct ooo_pool *pool);
 
 /* The fate of a packet. */
-enum early_verdict {
-	EARLY_TAKEN,   /* it can be kept */
-	EARLY_THERE,   /* one with this PSN is already kept */
-	EARLY_REFUSED, /* it is not ahead, or out of reach; or there is no room */
+enum ooo_verdict {
+	OOO_TAKEN,   /* it can be kept */
+	OOO_THERE,   /* one with this PSN is already kept */
+	OOO_REFUSED, /* it is not ahead, or out of reach; or there is no room */
 };
 
 /**
@@ -66,52 +66,51 @@ enum early_verdict {
  * @param expected
  *   The PSN of the packet whose turn it is.
  * @param place
- *   Set to the packet's place in the list, except for EARLY_REFUSED.
+ *   Set to the packet's place in the list, except for OOO_REFUSED.
  */
-enum early_verdict early_look(const struct early *early, const struct packet *packet,
-			      struct psn expected, uint32_t *place);
+enum ooo_verdict ooo_look(const struct ooo *ooo, const struct packet *packet, struct psn expected,
+			  uint32_t *place);
 
 /**
- * Keep a packet. Only directly after early_look has returned EARLY_TAKEN.
+ * Keep a packet. Only directly after ooo_look has returned OOO_TAKEN.
  *
  * @param place
- *   From early_look.
+ *   From ooo_look.
  * @param placed
  *   NULL, or the address where the caller has placed the payload. Then the payload is not copied,
  *   and when the packet's turn comes `payload` is NULL; payload_len stays.
  */
-void early_keep(struct early *early, const struct packet *packet, uint32_t place,
-		const void *placed);
+void ooo_keep(struct ooo *ooo, const struct packet *packet, uint32_t place, const void *placed);
 
-/** Return the packet at a place from early_look; valid until the list changes. */
-const struct packet *early_at(const struct early *early, uint32_t place);
+/** Return the packet at a place from ooo_look; valid until the list changes. */
+const struct packet *ooo_at(const struct ooo *ooo, uint32_t place);
 
-/** Return where its payload was placed, as given to early_keep. */
-const void *early_placed_at(const struct early *early, uint32_t place);
+/** Return where its payload was placed, as given to ooo_keep. */
+const void *ooo_placed_at(const struct ooo *ooo, uint32_t place);
 
 /** Return true if its payload is the same as that of `packet`. A placed payload is read where it
  * is; the caller knows that this memory may be read. */
-bool early_same_payload(const struct early *early, uint32_t place, const struct packet *packet);
+bool ooo_same_payload(const struct ooo *ooo, uint32_t place, const struct packet *packet);
 
 /** Drop the packet at a place. */
-void early_remove(struct early *early, uint32_t place);
+void ooo_remove(struct ooo *ooo, uint32_t place);
 
-/** Return the packet whose turn is next, or NULL. It stays in the list until early_drop. */
-const struct packet *early_first(const struct early *early);
+/** Return the packet whose turn is next, or NULL. It stays in the list until ooo_drop. */
+const struct packet *ooo_first(const struct ooo *ooo);
 
-/** Return where the payload of the first packet was placed, as given to early_keep. */
-const void *early_placed(const struct early *early);
+/** Return where the payload of the first packet was placed, as given to ooo_keep. */
+const void *ooo_placed(const struct ooo *ooo);
 
 /** Drop the first packet. */
-void early_drop(struct early *early);
+void ooo_drop(struct ooo *ooo);
 
 /** Drop all packets before `psn`. Return true if there were any. */
-bool early_drop_before(struct early *early, struct psn psn);
+bool ooo_drop_before(struct ooo *ooo, struct psn psn);
 
 /** Drop everything. */
-void early_clear(struct early *early);
+void ooo_clear(struct ooo *ooo);
 
 /** Assert the invariants between two calls; for builds with assertions. */
-void early_check(const struct early *early);
+void ooo_check(const struct ooo *ooo);
 
 #endif
