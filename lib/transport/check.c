@@ -17,15 +17,15 @@ static bool between(struct psn from, struct psn psn, struct psn to)
 	return !psn_before(psn, from) && !psn_before(to, psn);
 }
 
-static void flight_check_repair(const struct flight *flight)
+static void flight_check_retransmit(const struct flight *flight)
 {
-	if (flight->repair == REPAIR_NONE)
+	if (flight->retransmit == RETRANSMIT_NONE)
 		return;
-	assert(psn_before(flight->una, flight->repair_to));
-	assert(!psn_before(flight->next, flight->repair_to));
-	assert(between(flight->una, flight->repair_next, flight->repair_to));
-	assert(!psn_before(flight->una, flight->repair_from));
-	assert(flight->repair_run >= 1);
+	assert(psn_before(flight->una, flight->retransmit_to));
+	assert(!psn_before(flight->next, flight->retransmit_to));
+	assert(between(flight->una, flight->retransmit_next, flight->retransmit_to));
+	assert(!psn_before(flight->una, flight->retransmit_from));
+	assert(flight->retransmit_run >= 1);
 }
 
 void flight_check(const struct flight *flight)
@@ -39,22 +39,22 @@ void flight_check(const struct flight *flight)
 	assert(between(flight->una, flight->slowed_to, flight->top));
 	assert(!flight->waits || (psn_before(flight->una, flight->executed) &&
 				  !psn_before(flight->top, flight->executed)));
-	flight_check_repair(flight);
+	flight_check_retransmit(flight);
 }
 
 void recovery_check(const struct recovery *recovery, const struct flight *flight)
 {
 	const bool in_air = !psn_eq(flight->una, flight->top);
 
-	assert(recovery->repair_tries <= RECOVERY_REPAIR_DOUBLINGS);
+	assert(recovery->retransmit_tries <= RECOVERY_RETRANSMIT_DOUBLINGS);
 	assert(!recovery->timing || (!psn_before(recovery->timed, flight->una) &&
 				     psn_before(recovery->timed, flight->top)));
 	/* A packet in flight has a timer, if the acknowledgement timer is in use. */
 	if (recovery->state == RECOVERY_RNR_WAIT)
 		assert(recovery->deadline_ns != RECOVERY_NEVER &&
-		       recovery->repair_ns == RECOVERY_NEVER);
+		       recovery->retransmit_ns == RECOVERY_NEVER);
 	else if (!in_air)
-		assert(flight->repair == REPAIR_NONE);
+		assert(flight->retransmit == RETRANSMIT_NONE);
 	else if (!psn_eq(flight->una, flight->next) && recovery->timeout_ns != 0)
 		assert(recovery->deadline_ns != RECOVERY_NEVER);
 }

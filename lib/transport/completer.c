@@ -5,7 +5,7 @@
 
 #include <rte_branch_prediction.h>
 
-#include "repair.h"
+#include "retransmit.h"
 #include "transport/requester.h"
 #include "transport/sgl.h"
 #include "wire/headers.h"
@@ -287,12 +287,12 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 		before = completer->recovery->state;
 		if (!recovery_rnr(completer->recovery, value, now_ns))
 			return FAULT_RNR_RETRIES_EXHAUSTED;
-		repair_rnr_nak(completer, before);
+		retransmit_rnr_nak(completer, before);
 		return FAULT_NONE;
 	case AETH_NAK:
 		if (value != NAK_PSN_SEQUENCE)
 			return fault_of_nak(value);
-		repair_sequence_nak(completer, now_ns);
+		retransmit_sequence_nak(completer, now_ns);
 		return FAULT_NONE;
 	default:
 		/* A reserved syndrome: this answer cannot be used. */
@@ -332,7 +332,7 @@ static enum fault completer_take(struct completer *completer, const struct packe
 	/* Responses come one by one: usually nothing is before them. */
 	if (!psn_eq(before, completer->flight->una) &&
 	    !completer_acknowledge(completer, before, now_ns, &fault)) {
-		repair_ooo(completer, packet, now_ns);
+		retransmit_ooo_response(completer, packet, now_ns);
 		return FAULT_NONE;
 	}
 	return fault != FAULT_NONE || is_ack ? fault : completer_answer(completer, packet, now_ns);
@@ -368,10 +368,10 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	do {
 		is_ack = completer_is_ack(packet);
 		fault = completer_take(completer, packet, is_ack, now_ns);
-		if (likely(!flight->waits && flight->repair == REPAIR_NONE) ||
+		if (likely(!flight->waits && flight->retransmit == RETRANSMIT_NONE) ||
 		    fault != FAULT_NONE || completer->recovery->page_absent)
 			return fault;
-		packet = repair_settle(completer, is_ack, now_ns, &fault);
+		packet = retransmit_settle(completer, is_ack, now_ns, &fault);
 	} while (packet != NULL && fault == FAULT_NONE);
 	return fault;
 }
@@ -398,11 +398,11 @@ enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
 	case RECOVERY_WAIT:
 		return FAULT_NONE;
 	case RECOVERY_RNR_OVER:
-		if (completer->flight->repair != REPAIR_NONE)
-			recovery_repair(completer->recovery, now_ns, true);
+		if (completer->flight->retransmit != RETRANSMIT_NONE)
+			recovery_retransmit(completer->recovery, now_ns, true);
 		return FAULT_NONE;
-	case RECOVERY_REPAIR:
-		repair_again(completer, now_ns);
+	case RECOVERY_RETRANSMIT:
+		retransmit_again(completer, now_ns);
 		return FAULT_NONE;
 	case RECOVERY_RESEND:
 		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);

@@ -8,7 +8,8 @@
 
 static uint64_t recovery_wait_ns(const struct recovery *recovery)
 {
-	return recovery->repair_wait_ns != 0 ? recovery->repair_wait_ns : RECOVERY_REPAIR_NS;
+	return recovery->retransmit_wait_ns != 0 ? recovery->retransmit_wait_ns
+						 : RECOVERY_RETRANSMIT_NS;
 }
 
 /* Peers may be slow: never probe sooner than the least time. */
@@ -18,9 +19,9 @@ static uint64_t recovery_probe_wait_ns(const struct recovery *recovery)
 
 	if (wait_ns < RECOVERY_PROBE_MIN_NS)
 		wait_ns = RECOVERY_PROBE_MIN_NS;
-	if (wait_ns < RECOVERY_REPAIR_FACTOR * recovery->answer_ns)
-		wait_ns = RECOVERY_REPAIR_FACTOR * recovery->answer_ns;
-	return wait_ns < RECOVERY_REPAIR_MAX_NS ? wait_ns : RECOVERY_REPAIR_MAX_NS;
+	if (wait_ns < RECOVERY_RETRANSMIT_FACTOR * recovery->answer_ns)
+		wait_ns = RECOVERY_RETRANSMIT_FACTOR * recovery->answer_ns;
+	return wait_ns < RECOVERY_RETRANSMIT_MAX_NS ? wait_ns : RECOVERY_RETRANSMIT_MAX_NS;
 }
 
 static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
@@ -28,10 +29,10 @@ static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
 	const uint64_t wait_ns = recovery_probe_wait_ns(recovery);
 
 	recovery->probing = true;
-	recovery->repair_tries = 0;
-	recovery->repair_ns = RECOVERY_PROBE_WAITS * wait_ns < recovery->timeout_ns
-				      ? now_ns + wait_ns
-				      : RECOVERY_NEVER;
+	recovery->retransmit_tries = 0;
+	recovery->retransmit_ns = RECOVERY_PROBE_WAITS * wait_ns < recovery->timeout_ns
+					  ? now_ns + wait_ns
+					  : RECOVERY_NEVER;
 }
 
 static void recovery_arm(struct recovery *recovery, uint64_t now_ns)
@@ -40,7 +41,7 @@ static void recovery_arm(struct recovery *recovery, uint64_t now_ns)
 		recovery->timeout_ns == 0 ? RECOVERY_NEVER : now_ns + recovery->timeout_ns;
 	/* If the acknowledgement timer is never used, each sent packet comes here; do not restart
 	 * the timer of a selective retransmission. */
-	if (recovery->repair_ns == RECOVERY_NEVER)
+	if (recovery->retransmit_ns == RECOVERY_NEVER)
 		recovery_arm_probe(recovery, now_ns);
 }
 
@@ -51,7 +52,7 @@ static void recovery_calm(struct recovery *recovery)
 	recovery->retries_left = recovery->retry_cnt;
 	recovery->rnr_left = recovery->rnr_retry;
 	recovery->deadline_ns = RECOVERY_NEVER;
-	recovery->repair_ns = RECOVERY_NEVER;
+	recovery->retransmit_ns = RECOVERY_NEVER;
 }
 
 void recovery_reset(struct recovery *recovery)
@@ -73,7 +74,7 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 {
 	/* No probe waits longer than this: a peer that did not answer for longer counts as this
 	 * slow. */
-	uint64_t took_ns = RECOVERY_REPAIR_MAX_NS / RECOVERY_REPAIR_FACTOR;
+	uint64_t took_ns = RECOVERY_RETRANSMIT_MAX_NS / RECOVERY_RETRANSMIT_FACTOR;
 
 	if (!recovery->timing)
 		return;
@@ -97,7 +98,8 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
 	if (!recovery->answered)
-		recovery->answer_ns = 2 * recovery_probe_wait_ns(recovery) / RECOVERY_REPAIR_FACTOR;
+		recovery->answer_ns =
+			2 * recovery_probe_wait_ns(recovery) / RECOVERY_RETRANSMIT_FACTOR;
 	recovery->probing = false;
 	recovery->timing = true;
 	recovery->probed = true;
@@ -143,9 +145,10 @@ void recovery_release(struct recovery *recovery, uint64_t now_ns)
 		recovery_lost(recovery, now_ns);
 }
 
-static void recovery_arm_repair(struct recovery *recovery, uint64_t now_ns)
+static void recovery_arm_retransmit(struct recovery *recovery, uint64_t now_ns)
 {
-	recovery->repair_ns = now_ns + (recovery_wait_ns(recovery) << recovery->repair_tries);
+	recovery->retransmit_ns =
+		now_ns + (recovery_wait_ns(recovery) << recovery->retransmit_tries);
 }
 
 /* Note the first answer to a selective retransmission. If it was sent twice, it is unknown which
@@ -157,18 +160,18 @@ static void recovery_measure(struct recovery *recovery, uint64_t now_ns)
 	if (recovery->measured)
 		return;
 	recovery->measured = true;
-	recovery->repair_wait_ns = RECOVERY_REPAIR_FACTOR * took_ns;
-	if (recovery->repair_wait_ns < RECOVERY_REPAIR_MIN_NS)
-		recovery->repair_wait_ns = RECOVERY_REPAIR_MIN_NS;
-	if (recovery->repair_wait_ns > RECOVERY_REPAIR_MAX_NS)
-		recovery->repair_wait_ns = RECOVERY_REPAIR_MAX_NS;
+	recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_FACTOR * took_ns;
+	if (recovery->retransmit_wait_ns < RECOVERY_RETRANSMIT_MIN_NS)
+		recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_MIN_NS;
+	if (recovery->retransmit_wait_ns > RECOVERY_RETRANSMIT_MAX_NS)
+		recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_MAX_NS;
 }
 
-void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins)
+void recovery_retransmit(struct recovery *recovery, uint64_t now_ns, bool begins)
 {
 	if (begins) {
 		recovery->since_ns = now_ns;
-		recovery->repair_tries = 0;
+		recovery->retransmit_tries = 0;
 		recovery->measured = false;
 		recovery_lost(recovery, now_ns);
 	} else {
@@ -176,13 +179,13 @@ void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins)
 		recovery->timing = false;
 	}
 	recovery->probing = false;
-	recovery_arm_repair(recovery, now_ns);
+	recovery_arm_retransmit(recovery, now_ns);
 }
 
-void recovery_repaired(struct recovery *recovery, uint64_t now_ns)
+void recovery_retransmitted(struct recovery *recovery, uint64_t now_ns)
 {
 	recovery_measure(recovery, now_ns);
-	recovery->repair_ns = RECOVERY_NEVER;
+	recovery->retransmit_ns = RECOVERY_NEVER;
 	if (recovery->deadline_ns != RECOVERY_NEVER)
 		recovery_arm_probe(recovery, now_ns);
 }
@@ -202,23 +205,23 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 	recovery->state = RECOVERY_RNR_WAIT;
 	recovery->timing = false;
 	recovery->deadline_ns = now_ns + rnr_timer_ns(timer_code);
-	recovery->repair_ns = RECOVERY_NEVER;
+	recovery->retransmit_ns = RECOVERY_NEVER;
 	return true;
 }
 
 enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns)
 {
 	if (now_ns < recovery->deadline_ns) {
-		if (now_ns < recovery->repair_ns)
+		if (now_ns < recovery->retransmit_ns)
 			return RECOVERY_WAIT;
-		if (recovery->repair_tries < RECOVERY_REPAIR_DOUBLINGS)
-			recovery->repair_tries++;
+		if (recovery->retransmit_tries < RECOVERY_RETRANSMIT_DOUBLINGS)
+			recovery->retransmit_tries++;
 		recovery->measured = true;
 		recovery->timing = false;
-		recovery_arm_repair(recovery, now_ns);
-		return RECOVERY_REPAIR;
+		recovery_arm_retransmit(recovery, now_ns);
+		return RECOVERY_RETRANSMIT;
 	}
-	recovery->repair_ns = RECOVERY_NEVER;
+	recovery->retransmit_ns = RECOVERY_NEVER;
 	if (recovery->state == RECOVERY_RNR_WAIT) {
 		recovery->state = RECOVERY_RESENDING;
 		recovery->deadline_ns = RECOVERY_NEVER;

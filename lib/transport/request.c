@@ -44,7 +44,7 @@ struct request {
 	/* It is retransmitted alone. This field is not next to `last`: a compiler would load both
 	 * as one word, and that load would wait until both stores, and with them the whole packet
 	 * before this one, have left the store buffer. */
-	bool repairs;
+	bool alone;
 };
 
 uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn)
@@ -95,14 +95,14 @@ static void request_shorten(const struct requester *requester, struct request *r
 {
 	const struct send_wqe *wqe = request->wqe;
 	struct flight *flight = requester->flight;
-	const uint32_t missing = (uint32_t)psn_diff(flight->repair_to, flight->next);
+	const uint32_t missing = (uint32_t)psn_diff(flight->retransmit_to, flight->next);
 	const uint32_t done = (uint32_t)psn_diff(flight->next, wqe->first_psn);
 
-	request->repairs = true;
+	request->alone = true;
 	if (request->psns <= missing)
 		return;
-	if (flight->repair != REPAIR_RESPONSE && done % REQUESTER_READ_SEGMENT_PKTS == 0) {
-		flight->repair_to = psn_add(flight->next, request->psns);
+	if (flight->retransmit != RETRANSMIT_RESPONSE && done % REQUESTER_READ_SEGMENT_PKTS == 0) {
+		flight->retransmit_to = psn_add(flight->next, request->psns);
 		return;
 	}
 	request->psns = missing;
@@ -203,7 +203,7 @@ static bool request_asks_ack(const struct requester *requester, const struct req
 	 * paced packet must be acknowledged before its timer expires. */
 	if (unlikely(requester->absent) && request_is_newest(requester, request))
 		return true;
-	return request->last || request->repairs || requester->pacer->rate_kbps != 0 ||
+	return request->last || request->alone || requester->pacer->rate_kbps != 0 ||
 	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
 	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
 }
@@ -276,7 +276,7 @@ void request_stop_at(struct requester *requester, enum fault fault)
 }
 
 enum put request_put(struct requester *requester, struct packet_sink *sink,
-		     const struct send_wqe *wqe, bool repairs)
+		     const struct send_wqe *wqe, bool alone)
 {
 	struct request request = request_next(requester, wqe);
 	struct packet_frag frags[PACKET_FRAGS_MAX];
@@ -284,7 +284,7 @@ enum put request_put(struct requester *requester, struct packet_sink *sink,
 	struct packet_out *out;
 	uint32_t count;
 
-	if (unlikely(repairs))
+	if (unlikely(alone))
 		request_shorten(requester, &request);
 	status = request_gather(requester, &request, frags, &count);
 	if (unlikely(status != MR_OK)) {

@@ -29,8 +29,8 @@ enum put {
 };
 
 /** Build the packet of this message that flight->next stands for, send it, and advance. With
- * `repairs` it is retransmitted alone. */
+ * `alone` it is retransmitted alone. */
 enum put request_put(struct requester *requester, struct packet_sink *sink,
-		     const struct send_wqe *wqe, bool repairs);
+		     const struct send_wqe *wqe, bool alone);
 
 #endif

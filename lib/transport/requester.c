@@ -106,7 +106,7 @@ static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 }
 
 /* Send the next packet of a selective retransmission; flight->next is at it. */
-static enum put requester_repair_next(struct requester *requester, struct packet_sink *sink)
+static enum put requester_retransmit_next(struct requester *requester, struct packet_sink *sink)
 {
 	const struct sq *sq = requester->sq;
 
@@ -120,8 +120,8 @@ static enum put requester_repair_next(struct requester *requester, struct packet
  * Retransmit what is missing. The place of new packets does not move: neither window nor fences
  * apply to packets that were already sent. Return the number of packets.
  */
-static unsigned int requester_repair(struct requester *requester, struct packet_sink *sink,
-				     unsigned int budget, bool *more, bool *absent)
+static unsigned int requester_retransmit(struct requester *requester, struct packet_sink *sink,
+					 unsigned int budget, bool *more, bool *absent)
 {
 	struct flight *flight = requester->flight;
 	const uint32_t responses = flight->responses;
@@ -131,19 +131,19 @@ static unsigned int requester_repair(struct requester *requester, struct packet_
 	bool paced = false;
 
 	if (requester->state == REQUESTER_STOPPED ||
-	    !psn_before(flight->repair_next, flight->repair_to))
+	    !psn_before(flight->retransmit_next, flight->retransmit_to))
 		return 0;
-	while (psn_before(flight->repair_next, flight->repair_to) && put == PUT_DONE &&
+	while (psn_before(flight->retransmit_next, flight->retransmit_to) && put == PUT_DONE &&
 	       sent < budget && !(paced = pacer_holds(requester->pacer))) {
-		flight->next = flight->repair_next;
-		put = requester_repair_next(requester, sink);
-		flight->repair_next = flight->next;
+		flight->next = flight->retransmit_next;
+		put = requester_retransmit_next(requester, sink);
+		flight->retransmit_next = flight->next;
 		sent += put == PUT_DONE;
 	}
-	flight->repair_sent |= sent > 0;
+	flight->retransmit_sent |= sent > 0;
 	*absent = put == PUT_ABSENT;
-	*more = put == PUT_NO_ROOM ||
-		(put == PUT_DONE && !paced && psn_before(flight->repair_next, flight->repair_to));
+	*more = put == PUT_NO_ROOM || (put == PUT_DONE && !paced &&
+				       psn_before(flight->retransmit_next, flight->retransmit_to));
 	flight->next = next;
 	flight->responses = responses;
 	request_unlocate(requester);
@@ -159,8 +159,8 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 	*more = false;
 	*absent = false;
 	requester->fault = FAULT_NONE;
-	if (unlikely(requester->flight->repair != REPAIR_NONE)) {
-		sent = requester_repair(requester, sink, budget, more, absent);
+	if (unlikely(requester->flight->retransmit != RETRANSMIT_NONE)) {
+		sent = requester_retransmit(requester, sink, budget, more, absent);
 		if (*more || *absent || requester->fault != FAULT_NONE ||
 		    flight_holds(requester->flight))
 			return sent;

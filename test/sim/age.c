@@ -97,7 +97,7 @@ static void age_end(struct end *from, uint32_t psns)
 
 void age_check(struct end *end)
 {
-	if (end->aged_window == 0 || !inside_repairs(end->qp))
+	if (end->aged_window == 0 || !inside_retransmits(end->qp))
 		return;
 	sim_check(end->host->sim,
 		  end->aged_window <= WINDOW_NARROW || inside_window(end->qp) < end->aged_window,

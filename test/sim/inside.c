@@ -32,9 +32,10 @@ bool inside_window_is_whole(const struct qp *qp)
 	return qp->flight.window == qp->flight.window_max;
 }
 
-bool inside_repairs(const struct qp *qp)
+bool inside_retransmits(const struct qp *qp)
 {
-	return qp->flight.repair == REPAIR_REQUEST || qp->flight.repair == REPAIR_RESPONSE;
+	return qp->flight.retransmit == RETRANSMIT_REQUEST ||
+	       qp->flight.retransmit == RETRANSMIT_RESPONSE;
 }
 
 bool inside_is_done(const struct qp *qp)

@@ -24,7 +24,7 @@ uint32_t inside_window(const struct qp *qp);
 bool inside_window_is_whole(const struct qp *qp);
 
 /** Return true if the requester retransmits packets that were reported lost, or seem to be. */
-bool inside_repairs(const struct qp *qp);
+bool inside_retransmits(const struct qp *qp);
 
 /** Return true if every request that is posted was executed. */
 bool inside_is_done(const struct qp *qp);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What losses cost: packets sent for each that is needed, and goodput, with peers that keep what
- * comes out of order and with go-back-N peers. Prints a table, and fails where a repair costs more
- * than what was lost.
+ * comes out of order and with go-back-N peers. Prints a table, and fails where a selective
+ * retransmission costs more than what was lost.
  */
 #include <stdio.h>
 #include <stdlib.h>

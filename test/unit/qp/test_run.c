@@ -538,7 +538,7 @@ TEST(qp_run__times_nothing_that_is_sent_again)
 	/* All of it again. */
 	end_run(A, 9);
 	assert_int_equal(A->catcher.count, 2);
-	rig.now_ns += RECOVERY_REPAIR_NS;
+	rig.now_ns += RECOVERY_RETRANSMIT_NS;
 	end_deliver(A);
 	end_run(B, 9);
 	end_deliver(B);
@@ -547,9 +547,9 @@ TEST(qp_run__times_nothing_that_is_sent_again)
 	/* A probe waits as before. */
 	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	end_run(A, 9);
-	assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns + RECOVERY_REPAIR_NS);
+	assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns + RECOVERY_RETRANSMIT_NS);
 	/* What is sent once is timed. */
-	rig.now_ns += RECOVERY_REPAIR_NS;
+	rig.now_ns += RECOVERY_RETRANSMIT_NS;
 	end_deliver(A);
 	end_run(B, 9);
 	end_deliver(B);
@@ -557,7 +557,7 @@ TEST(qp_run__times_nothing_that_is_sent_again)
 	assert_int_equal(end_send(A, 4, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	end_run(A, 9);
 	assert_int_equal(qp_deadline_ns(A->qp),
-			 rig.now_ns + RECOVERY_REPAIR_FACTOR * RECOVERY_REPAIR_NS);
+			 rig.now_ns + RECOVERY_RETRANSMIT_FACTOR * RECOVERY_RETRANSMIT_NS);
 }
 
 TEST(qp_timeout__a_silent_peer_is_given_up)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/completer.c, behind a requester that sends: what responses complete or
- * fail, and what time does. Losses are in test_repair.c. */
+ * fail, and what time does. Losses are in test_retransmit.c. */
 #include "completer_rig.h"
 #include "queue/sq_build.h"
 #include "test.h"

@@ -68,7 +68,7 @@ TEST(requester_send__asks_for_an_acknowledgement_before_an_absent_page)
 	assert_true(catcher_at(&rig.fixture.catcher, 0)->ack_req);
 }
 
-TEST(requester_send__repairs_wait_at_an_absent_page)
+TEST(requester_send__retransmissions_wait_at_an_absent_page)
 {
 	post(1, IBV_WR_RDMA_WRITE, READ_LEN);
 	assert_int_equal(send_all(), 3);

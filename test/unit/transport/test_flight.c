@@ -157,19 +157,19 @@ TEST(flight_init__takes_each_window, .bare = true)
 	}
 }
 
-TEST(flight_mend__narrows_the_window_once_for_one_flight)
+TEST(flight_retransmit__narrows_the_window_once_for_one_flight)
 {
 	flight_sent(&flight, 20);
 	flight_acked(&flight, psn_make(FIRST + 3));
-	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 4));
+	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_make(FIRST + 4));
 	expect((FIRST + 3) & PSN_MASK, (FIRST + 20) & PSN_MASK, (FIRST + 20) & PSN_MASK);
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
 	flight_acked(&flight, psn_make(FIRST + 10));
-	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 11));
+	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_make(FIRST + 11));
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
 	flight_sent(&flight, 5);
 	flight_acked(&flight, psn_make(FIRST + 20));
-	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 21));
+	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_make(FIRST + 21));
 	assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 4);
 }
 
@@ -185,7 +185,7 @@ static void age(uint32_t psns)
 	}
 }
 
-TEST(flight_mend__narrows_the_window_however_long_nothing_was_lost, .bare = true)
+TEST(flight_retransmit__narrows_the_window_however_long_nothing_was_lost, .bare = true)
 {
 	static const uint32_t quiet[] = {0,	   1000,	   (1u << 23) - 1,
 					 1u << 23, (1u << 23) + 1, (1u << 24) - 10};
@@ -194,35 +194,35 @@ TEST(flight_mend__narrows_the_window_however_long_nothing_was_lost, .bare = true
 		set_up(state);
 		/* Also where a loss has set the mark before. */
 		flight_sent(&flight, 20);
-		flight_mend(&flight, REPAIR_REQUEST, psn_add(flight.una, 1));
+		flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_add(flight.una, 1));
 		flight_acked(&flight, flight.next);
-		flight.repair = REPAIR_NONE;
+		flight.retransmit = RETRANSMIT_NONE;
 		flight.window = FLIGHT_WINDOW_MAX;
 		age(quiet[i]);
 		flight_sent(&flight, 20);
-		flight_mend(&flight, REPAIR_REQUEST, psn_add(flight.una, 1));
+		flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_add(flight.una, 1));
 		assert_int_equal(flight.window, FLIGHT_WINDOW_MAX / 2);
 	}
 }
 
-TEST(flight_acked__moves_a_repair_along)
+TEST(flight_acked__moves_a_retransmission_along)
 {
 	flight_sent(&flight, 20);
-	flight_mend(&flight, REPAIR_REQUEST, psn_add(flight.una, 10));
+	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_add(flight.una, 10));
 	flight_acked(&flight, psn_make(FIRST + 3));
-	assert_int_equal(flight.repair_next.v, psn_make(FIRST + 3).v);
-	flight.repair_next = psn_make(FIRST + 8);
+	assert_int_equal(flight.retransmit_next.v, psn_make(FIRST + 3).v);
+	flight.retransmit_next = psn_make(FIRST + 8);
 	flight_acked(&flight, psn_make(FIRST + 5));
-	assert_int_equal(flight.repair_next.v, psn_make(FIRST + 8).v);
+	assert_int_equal(flight.retransmit_next.v, psn_make(FIRST + 8).v);
 }
 
 TEST(flight_holds__only_while_an_unknown_peer_is_tried)
 {
 	flight_sent(&flight, 20);
 	assert_false(flight_holds(&flight));
-	flight_mend(&flight, REPAIR_RESPONSE, psn_make(FIRST + 1));
+	flight_retransmit(&flight, RETRANSMIT_RESPONSE, psn_make(FIRST + 1));
 	assert_false(flight_holds(&flight));
-	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST + 1));
+	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_make(FIRST + 1));
 	assert_true(flight_holds(&flight));
 	flight_peer_keeps(&flight);
 	assert_false(flight_holds(&flight));

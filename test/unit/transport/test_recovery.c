@@ -202,67 +202,70 @@ TEST(recovery_expire__a_wait_before_its_end_changes_nothing)
 	assert_memory_equal(&recovery, &before, sizeof(before));
 }
 
-TEST(recovery_repair__has_a_timer_of_its_own_that_doubles)
+TEST(recovery_retransmit__has_a_timer_of_its_own_that_doubles)
 {
 	uint64_t now_ns = NOW_NS;
 
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	recovery_sent(&recovery, NOW_NS);
-	recovery_repair(&recovery, NOW_NS, true);
+	recovery_retransmit(&recovery, NOW_NS, true);
 	expect(RECOVERY_RESENDING, NOW_NS + recovery.timeout_ns);
-	for (int i = 0; i < RECOVERY_REPAIR_DOUBLINGS + 2; i++) {
-		const int doublings = i < RECOVERY_REPAIR_DOUBLINGS ? i : RECOVERY_REPAIR_DOUBLINGS;
+	for (int i = 0; i < RECOVERY_RETRANSMIT_DOUBLINGS + 2; i++) {
+		const int doublings =
+			i < RECOVERY_RETRANSMIT_DOUBLINGS ? i : RECOVERY_RETRANSMIT_DOUBLINGS;
 
-		now_ns += RECOVERY_REPAIR_NS << doublings;
+		now_ns += RECOVERY_RETRANSMIT_NS << doublings;
 		assert_int_equal(recovery_deadline_ns(&recovery), now_ns);
 		assert_int_equal(recovery_expire(&recovery, now_ns - 1), RECOVERY_WAIT);
-		assert_int_equal(recovery_expire(&recovery, now_ns), RECOVERY_REPAIR);
+		assert_int_equal(recovery_expire(&recovery, now_ns), RECOVERY_RETRANSMIT);
 	}
 	assert_int_equal(recovery.retries_left, 3);
 	expect(RECOVERY_RESENDING, NOW_NS + recovery.timeout_ns);
 }
 
-TEST(recovery_repair__the_acknowledgement_timer_comes_first)
+TEST(recovery_retransmit__the_acknowledgement_timer_comes_first)
 {
-	recovery_repair(&recovery, NOW_NS, true);
+	recovery_retransmit(&recovery, NOW_NS, true);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + TIMEOUT_NS);
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + 2 * RECOVERY_REPAIR_NS),
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + 2 * RECOVERY_RETRANSMIT_NS),
 			 RECOVERY_RESEND);
-	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
 }
 
-TEST(recovery_repaired__the_next_one_waits_as_long_as_this_one_took)
+TEST(recovery_retransmitted__the_next_one_waits_as_long_as_this_one_took)
 {
 	recovery.timeout_ns = UINT64_C(1) << 40;
-	recovery_repair(&recovery, NOW_NS, true);
-	recovery_repaired(&recovery, NOW_NS + 30000);
+	recovery_retransmit(&recovery, NOW_NS, true);
+	recovery_retransmitted(&recovery, NOW_NS + 30000);
 	/* What is still in the air may be lost without a sign. */
 	assert_true(recovery.probing);
-	assert_int_equal(recovery.repair_ns, NOW_NS + 30000 + RECOVERY_REPAIR_FACTOR * 30000);
-	recovery_repair(&recovery, NOW_NS, true);
-	assert_int_equal(recovery.repair_ns, NOW_NS + RECOVERY_REPAIR_FACTOR * 30000);
+	assert_int_equal(recovery.retransmit_ns,
+			 NOW_NS + 30000 + RECOVERY_RETRANSMIT_FACTOR * 30000);
+	recovery_retransmit(&recovery, NOW_NS, true);
+	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_FACTOR * 30000);
 	/* One that was sent twice tells nothing. */
-	assert_int_equal(recovery_expire(&recovery, recovery.repair_ns), RECOVERY_REPAIR);
-	recovery_repaired(&recovery, NOW_NS + 900000);
-	recovery_repair(&recovery, NOW_NS, true);
-	assert_int_equal(recovery.repair_ns, NOW_NS + RECOVERY_REPAIR_FACTOR * 30000);
-	recovery_repaired(&recovery, NOW_NS + 1);
-	recovery_repair(&recovery, NOW_NS, true);
-	assert_int_equal(recovery.repair_ns, NOW_NS + RECOVERY_REPAIR_MIN_NS);
+	assert_int_equal(recovery_expire(&recovery, recovery.retransmit_ns), RECOVERY_RETRANSMIT);
+	recovery_retransmitted(&recovery, NOW_NS + 900000);
+	recovery_retransmit(&recovery, NOW_NS, true);
+	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_FACTOR * 30000);
+	recovery_retransmitted(&recovery, NOW_NS + 1);
+	recovery_retransmit(&recovery, NOW_NS, true);
+	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_MIN_NS);
 }
 
 TEST(recovery_sent__a_probe_goes_out_long_before_the_timer)
 {
 	recovery.timeout_ns = UINT64_C(1) << 30;
 	recovery_sent(&recovery, NOW_NS);
-	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RECOVERY_REPAIR_NS);
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + RECOVERY_REPAIR_NS), RECOVERY_REPAIR);
+	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery_expire(&recovery, NOW_NS + RECOVERY_RETRANSMIT_NS),
+			 RECOVERY_RETRANSMIT);
 	recovery_probe(&recovery, (struct psn){0}, NOW_NS);
 	assert_int_equal(recovery.retries_left, 3);
 	/* The peer is slow: the next one waits longer. */
-	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 3 * RECOVERY_REPAIR_NS);
+	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 3 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, true);
-	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 2 * RECOVERY_REPAIR_NS);
+	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 2 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	assert_int_equal(recovery_deadline_ns(&recovery), RECOVERY_NEVER);
 }
@@ -289,26 +292,26 @@ static uint64_t probe_wait_ns(void)
 TEST(recovery_answered__a_probe_waits_for_what_is_usual)
 {
 	recovery.timeout_ns = UINT64_C(1) << 40;
-	answer_after(5 * RECOVERY_REPAIR_NS);
-	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_FACTOR * 5 * RECOVERY_REPAIR_NS);
+	answer_after(5 * RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_FACTOR * 5 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	/* One that is faster is no reason yet. */
-	answer_after(1 * RECOVERY_REPAIR_NS);
-	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_FACTOR * 4 * RECOVERY_REPAIR_NS);
+	answer_after(1 * RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_FACTOR * 4 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	for (int i = 0; i < 100; i++)
 		answer_after(10);
-	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	answer_after(UINT64_C(1) << 35);
-	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_MAX_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_MAX_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	/* However long it stood still, this is soon forgotten. */
 	for (int i = 0; i < 17; i++)
 		answer_after(10);
-	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_NS);
 	recovery_reset(&recovery);
-	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_NS);
 }
 
 TEST(recovery_answered__one_packet_at_a_time_is_timed)
@@ -316,14 +319,14 @@ TEST(recovery_answered__one_packet_at_a_time_is_timed)
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	recovery_sent(&recovery, NOW_NS);
 	recovery_time(&recovery, LAST, NOW_NS);
-	recovery_time(&recovery, BEHIND_LAST, NOW_NS + RECOVERY_REPAIR_NS);
+	recovery_time(&recovery, BEHIND_LAST, NOW_NS + RECOVERY_RETRANSMIT_NS);
 	/* An answer to what was before it is none to it, but better than none. */
-	recovery_answered(&recovery, LAST, NOW_NS + RECOVERY_REPAIR_NS);
-	assert_int_equal(recovery.answer_ns, RECOVERY_REPAIR_NS);
-	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 2 * RECOVERY_REPAIR_NS);
-	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_REPAIR_NS);
-	recovery_answered(&recovery, psn_add(BEHIND_LAST, 1), NOW_NS + 9 * RECOVERY_REPAIR_NS);
-	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_REPAIR_NS);
+	recovery_answered(&recovery, LAST, NOW_NS + RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery.answer_ns, RECOVERY_RETRANSMIT_NS);
+	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 2 * RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_RETRANSMIT_NS);
+	recovery_answered(&recovery, psn_add(BEHIND_LAST, 1), NOW_NS + 9 * RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_RETRANSMIT_NS);
 }
 
 static void lose(void)
@@ -333,7 +336,7 @@ static void lose(void)
 
 static void mend(void)
 {
-	recovery_repair(&recovery, NOW_NS, true);
+	recovery_retransmit(&recovery, NOW_NS, true);
 }
 
 static void be_told_to_wait(void)
@@ -344,7 +347,7 @@ static void be_told_to_wait(void)
 static void probe_twice(void)
 {
 	recovery_probe(&recovery, LAST, NOW_NS);
-	assert_int_equal(recovery_expire(&recovery, recovery.repair_ns), RECOVERY_REPAIR);
+	assert_int_equal(recovery_expire(&recovery, recovery.retransmit_ns), RECOVERY_RETRANSMIT);
 }
 
 static void time_out(void)
@@ -362,8 +365,8 @@ TEST(recovery_answered__what_was_sent_twice_is_not_timed)
 		recovery_sent(&recovery, NOW_NS);
 		recovery_time(&recovery, LAST, NOW_NS);
 		twice[i]();
-		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 5 * RECOVERY_REPAIR_NS);
-		assert_true(recovery.answer_ns < 5 * RECOVERY_REPAIR_NS);
+		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 5 * RECOVERY_RETRANSMIT_NS);
+		assert_true(recovery.answer_ns < 5 * RECOVERY_RETRANSMIT_NS);
 	}
 }
 
@@ -374,7 +377,7 @@ static void probe_after(uint64_t wait_ns, uint64_t took_ns)
 
 	recovery_sent(&recovery, NOW_NS);
 	recovery_time(&recovery, LAST, NOW_NS);
-	assert_int_equal(recovery_expire(&recovery, probe_ns), RECOVERY_REPAIR);
+	assert_int_equal(recovery_expire(&recovery, probe_ns), RECOVERY_RETRANSMIT);
 	recovery_probe(&recovery, psn_add(LAST, -3), probe_ns);
 	recovery_answered(&recovery, BEHIND_LAST, probe_ns + took_ns);
 	recovery_progress(&recovery, probe_ns + took_ns, false);
@@ -386,17 +389,17 @@ TEST(recovery_probe__of_what_was_lost_lets_no_other_wait)
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	answer_after(10);
 	for (int i = 0; i < 100; i++)
-		probe_after(RECOVERY_REPAIR_NS, 10);
-	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_NS);
+		probe_after(RECOVERY_RETRANSMIT_NS, 10);
+	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	/* Answers take as long as that to a probe, at least. */
-	probe_after(RECOVERY_REPAIR_NS, 2 * RECOVERY_REPAIR_NS);
-	assert_int_equal(probe_wait_ns(), RECOVERY_REPAIR_FACTOR * 2 * RECOVERY_REPAIR_NS);
+	probe_after(RECOVERY_RETRANSMIT_NS, 2 * RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_FACTOR * 2 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	/* The first that is timed counts whatever was guessed before. */
 	recovery_reset(&recovery);
-	probe_after(RECOVERY_REPAIR_NS, 10);
-	assert_int_equal(probe_wait_ns(), 2 * RECOVERY_REPAIR_NS);
+	probe_after(RECOVERY_RETRANSMIT_NS, 10);
+	assert_int_equal(probe_wait_ns(), 2 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	answer_after(10);
 	assert_int_equal(recovery.answer_ns, 10);
@@ -405,19 +408,19 @@ TEST(recovery_probe__of_what_was_lost_lets_no_other_wait)
 /* Each packet that is sent alone is sent twice, until one is given the time that it takes. */
 TEST(recovery_expire__probes_that_come_too_early_come_later)
 {
-	const uint64_t takes_ns = 7 * RECOVERY_REPAIR_NS;
+	const uint64_t takes_ns = 7 * RECOVERY_RETRANSMIT_NS;
 	int probes = 0;
 
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	for (int i = 0; i < 10; i++) {
 		recovery_sent(&recovery, NOW_NS);
 		recovery_time(&recovery, LAST, NOW_NS);
-		while (recovery.repair_ns < NOW_NS + takes_ns) {
-			const uint64_t probe_ns = recovery.repair_ns;
+		while (recovery.retransmit_ns < NOW_NS + takes_ns) {
+			const uint64_t probe_ns = recovery.retransmit_ns;
 
-			assert_int_equal(recovery_expire(&recovery, probe_ns), RECOVERY_REPAIR);
+			assert_int_equal(recovery_expire(&recovery, probe_ns), RECOVERY_RETRANSMIT);
 			recovery_probe(&recovery, LAST, probe_ns);
-			recovery.repair_ns = RECOVERY_NEVER;
+			recovery.retransmit_ns = RECOVERY_NEVER;
 			probes++;
 		}
 		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + takes_ns);
@@ -429,25 +432,25 @@ TEST(recovery_expire__probes_that_come_too_early_come_later)
 
 TEST(recovery_sent__no_probes_beside_a_short_timer)
 {
-	recovery.timeout_ns = RECOVERY_PROBE_WAITS * RECOVERY_REPAIR_NS;
+	recovery.timeout_ns = RECOVERY_PROBE_WAITS * RECOVERY_RETRANSMIT_NS;
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + recovery.timeout_ns);
-	/* Where repairs are fast, it is not short. */
-	recovery_repair(&recovery, NOW_NS, true);
-	recovery_repaired(&recovery, NOW_NS + 10);
+	/* Where selective retransmissions are fast, it is not short. */
+	recovery_retransmit(&recovery, NOW_NS, true);
+	recovery_retransmitted(&recovery, NOW_NS + 10);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 10 + RECOVERY_PROBE_MIN_NS);
 }
 
-TEST(recovery_repair__ends_with_progress_and_with_an_rnr_nak)
+TEST(recovery_retransmit__ends_with_progress_and_with_an_rnr_nak)
 {
-	recovery_repair(&recovery, NOW_NS, true);
+	recovery_retransmit(&recovery, NOW_NS, true);
 	recovery_progress(&recovery, NOW_NS + 5, true);
-	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
 	/* It goes on, for only a part has come: as fast as that came. */
-	recovery_repair(&recovery, NOW_NS + 5, false);
-	assert_int_equal(recovery.repair_ns, NOW_NS + 5 + RECOVERY_REPAIR_MIN_NS);
+	recovery_retransmit(&recovery, NOW_NS + 5, false);
+	assert_int_equal(recovery.retransmit_ns, NOW_NS + 5 + RECOVERY_RETRANSMIT_MIN_NS);
 	expect(RECOVERY_SMOOTH, NOW_NS + 5 + TIMEOUT_NS);
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
-	assert_int_equal(recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RNR_NS);
 }

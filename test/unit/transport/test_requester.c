@@ -834,16 +834,16 @@ TEST(requester_send__paced)
 	assert_int_equal(send_some(9), 1);
 }
 
-/* Repairs: what is missing alone. */
+/* Selective retransmissions: what is missing alone. */
 
-TEST(requester_send__a_repair_does_not_move_the_place_of_new_packets)
+TEST(requester_send__a_retransmission_does_not_move_the_place_of_new_packets)
 {
 	flight_peer_keeps(&flight);
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	post(IBV_WR_RDMA_WRITE, 6 * MTU, 0);
 	assert_int_equal(send_some(5), 5);
 	acknowledge(1, 0);
-	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST_PSN + 3));
+	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_make(FIRST_PSN + 3));
 	assert_int_equal(send_all(), 5);
 	assert_int_equal(packet_at(0)->opcode, OPCODE_SEND_LAST);
 	assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + 1).v);
@@ -859,7 +859,7 @@ TEST(requester_send__a_repair_does_not_move_the_place_of_new_packets)
 	assert_int_equal(send_all(), 0);
 }
 
-TEST(requester_send__a_repair_asks_neither_for_window_nor_for_resources)
+TEST(requester_send__a_retransmission_asks_neither_for_window_nor_for_resources)
 {
 	flight_peer_keeps(&flight);
 	for (uint32_t i = 0; i < RESPONSES; i++)
@@ -867,7 +867,7 @@ TEST(requester_send__a_repair_asks_neither_for_window_nor_for_resources)
 	assert_int_equal(send_all(), RESPONSES);
 	acknowledge(1, 0);
 	flight.window = 1;
-	flight_mend(&flight, REPAIR_RESPONSE, psn_make(FIRST_PSN + 3));
+	flight_retransmit(&flight, RETRANSMIT_RESPONSE, psn_make(FIRST_PSN + 3));
 	assert_int_equal(send_all(), 1);
 	assert_int_equal(packet_at(0)->opcode, OPCODE_READ_REQUEST);
 	assert_int_equal(packet_at(0)->iova, REMOTE + MTU);
@@ -878,31 +878,31 @@ TEST(requester_send__a_repair_asks_neither_for_window_nor_for_resources)
 /* A peer that has not seen it would take a shorter one for all of it, and execute that. */
 TEST(requester_send__a_read_that_may_not_have_come_is_sent_as_it_was)
 {
-	static const enum flight_repair repairs[] = {REPAIR_PROBE, REPAIR_REQUEST};
+	static const enum flight_retransmit alone[] = {RETRANSMIT_PROBE, RETRANSMIT_REQUEST};
 
 	post(IBV_WR_RDMA_READ, 4 * MTU, 0);
 	assert_int_equal(send_all(), 1);
 	for (int i = 0; i < 2; i++) {
-		flight_mend(&flight, repairs[i], psn_make(FIRST_PSN + 1));
+		flight_retransmit(&flight, alone[i], psn_make(FIRST_PSN + 1));
 		assert_int_equal(send_all(), 1);
 		expect_packet(0, OPCODE_READ_REQUEST, 0);
 		assert_int_equal(packet_at(0)->dma_length, 4 * MTU);
 		/* It ends with its last response. */
-		assert_int_equal(flight.repair_to.v, psn_make(FIRST_PSN + 4).v);
+		assert_int_equal(flight.retransmit_to.v, psn_make(FIRST_PSN + 4).v);
 	}
 	/* Where responses have come, the peer has it. */
 	acknowledge(2, 0);
-	flight_mend(&flight, REPAIR_PROBE, psn_make(FIRST_PSN + 3));
+	flight_retransmit(&flight, RETRANSMIT_PROBE, psn_make(FIRST_PSN + 3));
 	assert_int_equal(send_all(), 1);
 	assert_int_equal(packet_at(0)->iova, REMOTE + 2 * MTU);
 	assert_int_equal(packet_at(0)->dma_length, MTU);
 }
 
-TEST(requester_send__a_repair_goes_on_when_there_is_room_again)
+TEST(requester_send__a_retransmission_goes_on_when_there_is_room_again)
 {
 	post(IBV_WR_SEND, 6 * MTU, 0);
 	assert_int_equal(send_all(), 6);
-	flight_mend(&flight, REPAIR_REQUEST, psn_make(FIRST_PSN + 4));
+	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_make(FIRST_PSN + 4));
 	assert_int_equal(send_some(1), 1);
 	assert_true(more);
 	catcher_clear(&fixture.catcher);

@@ -17,7 +17,7 @@
 #define FLIGHT_WINDOW_STEP 8
 
 /* The longest selective retransmission: if adjacent packets were lost, it doubles up to here. */
-#define FLIGHT_REPAIR_MAX 32
+#define FLIGHT_RETRANSMIT_MAX 32
 
 /* What the peer does with packets behind a lost one. It is learnt from the peer's answer to a
  * retransmission of only the lost packet. */
@@ -31,14 +31,14 @@ enum flight_peer {
  * A selective retransmission sends missing packets again, from una on, while `next` stays where it
  * is. It ends when una reaches its end, or when the requester goes back.
  */
-enum flight_repair {
-	REPAIR_NONE,
-	REPAIR_REQUEST, /* the peer reported a missing packet: its answer shows what kind of peer it
-			   is */
-	REPAIR_RNR, /* the peer was not ready for the packet at una: as REPAIR_REQUEST, but nothing
-		       was lost */
-	REPAIR_RESPONSE, /* a response is missing: send its request */
-	REPAIR_PROBE,	 /* nothing is known to be missing, but no answer comes */
+enum flight_retransmit {
+	RETRANSMIT_NONE,
+	RETRANSMIT_REQUEST, /* the peer reported a missing packet: its answer shows what kind of
+			       peer it is */
+	RETRANSMIT_RNR, /* the peer was not ready for the packet at una: as RETRANSMIT_REQUEST, but
+			   nothing was lost */
+	RETRANSMIT_RESPONSE, /* a response is missing: send its request */
+	RETRANSMIT_PROBE,    /* nothing is known to be missing, but no answer comes */
 };
 
 /*
@@ -58,21 +58,21 @@ struct flight {
 			      */
 
 	enum flight_peer peer;
-	enum flight_repair repair;
-	/* Valid only while repair is not REPAIR_NONE, which ends when una reaches repair_to
-	 * (repair_settle). */
-	struct psn repair_from; /* una at its beginning */
-	struct psn repair_next; /* next PSN to retransmit; una <= repair_next <= repair_to;
-				   flight_acked advances it */
-	struct psn repair_to;	/* its end; una < repair_to <= next */
-	bool repair_sent;	/* some of it was sent: before that, an answer is to the first
-				   transmission, and tells nothing about the retransmission */
-	uint32_t repair_run;	/* packets of the newest REPAIR_REQUEST */
+	enum flight_retransmit retransmit;
+	/* Valid only while `retransmit` is not RETRANSMIT_NONE, which ends when una reaches
+	 * retransmit_to (retransmit_settle). */
+	struct psn retransmit_from; /* una at its beginning */
+	struct psn retransmit_next; /* next PSN to retransmit; una <= retransmit_next <=
+				       retransmit_to; flight_acked advances it */
+	struct psn retransmit_to;   /* its end; una < retransmit_to <= next */
+	bool retransmit_sent;	    /* some of it was sent: before that, an answer is to the first
+				       transmission, and tells nothing about the retransmission */
+	uint32_t retransmit_run;    /* packets of the newest RETRANSMIT_REQUEST */
 	uint32_t doubts; /* unknown peer: retransmissions that were answered by a NAK for the next
 			    packet */
 	bool went_back; /* since the newest sequence NAK: `next` is the next packet to retransmit */
 	bool waits;	/* una waits for READ responses, but the peer has executed everything before
-			   `executed`; ends when una reaches it (repair_settle) */
+			   `executed`; ends when una reaches it (retransmit_settle) */
 	struct psn executed;  /* valid only while `waits`; una < executed <= top */
 	struct psn slowed_to; /* losses before this PSN have already reduced the window; una <=
 				 slowed_to <= top; flight_acked advances it */
@@ -90,8 +90,8 @@ static inline void flight_init(struct flight *flight, struct psn first)
 	flight->acked = 0;
 	flight->responses = 0;
 	flight->peer = FLIGHT_PEER_UNKNOWN;
-	flight->repair = REPAIR_NONE;
-	flight->repair_run = 1;
+	flight->retransmit = RETRANSMIT_NONE;
+	flight->retransmit_run = 1;
 	flight->doubts = 0;
 	flight->went_back = false;
 	flight->waits = false;
@@ -146,8 +146,8 @@ static inline void flight_acked(struct flight *flight, struct psn psn)
 	flight->una = psn;
 	if (psn_before(flight->slowed_to, psn))
 		flight->slowed_to = psn;
-	if (flight->repair != REPAIR_NONE && psn_before(flight->repair_next, psn))
-		flight->repair_next = psn;
+	if (flight->retransmit != RETRANSMIT_NONE && psn_before(flight->retransmit_next, psn))
+		flight->retransmit_next = psn;
 	if (flight->acked >= flight->window) {
 		flight->acked = 0;
 		flight->window += FLIGHT_WINDOW_STEP;
@@ -168,7 +168,7 @@ static inline void flight_rewind(struct flight *flight, bool lost)
 	flight->next = flight->una;
 	flight->responses = 0;
 	flight->acked = 0;
-	flight->repair = REPAIR_NONE;
+	flight->retransmit = RETRANSMIT_NONE;
 	flight->went_back = false;
 	if (lost)
 		flight_narrow(flight);
@@ -176,14 +176,15 @@ static inline void flight_rewind(struct flight *flight, bool lost)
 
 /* Begin a selective retransmission of what is missing before `to`. If it was lost, halve the
  * window, unless losses of the same flight have already done so. */
-static inline void flight_mend(struct flight *flight, enum flight_repair repair, struct psn to)
+static inline void flight_retransmit(struct flight *flight, enum flight_retransmit retransmit,
+				     struct psn to)
 {
-	flight->repair = repair;
-	flight->repair_from = flight->una;
-	flight->repair_next = flight->una;
-	flight->repair_to = to;
-	flight->repair_sent = false;
-	if ((repair == REPAIR_REQUEST || repair == REPAIR_RESPONSE) &&
+	flight->retransmit = retransmit;
+	flight->retransmit_from = flight->una;
+	flight->retransmit_next = flight->una;
+	flight->retransmit_to = to;
+	flight->retransmit_sent = false;
+	if ((retransmit == RETRANSMIT_REQUEST || retransmit == RETRANSMIT_RESPONSE) &&
 	    !psn_before(flight->una, flight->slowed_to)) {
 		flight->slowed_to = flight->next;
 		flight_narrow(flight);
@@ -194,8 +195,8 @@ static inline void flight_mend(struct flight *flight, enum flight_repair repair,
  * earlier packets. */
 static inline bool flight_holds(const struct flight *flight)
 {
-	return flight->repair == REPAIR_RNR ||
-	       (flight->repair == REPAIR_REQUEST && flight->peer == FLIGHT_PEER_UNKNOWN);
+	return flight->retransmit == RETRANSMIT_RNR ||
+	       (flight->retransmit == RETRANSMIT_REQUEST && flight->peer == FLIGHT_PEER_UNKNOWN);
 }
 
 /* Note that everything before `psn` is executed, but responses before it are missing. */

@@ -9,12 +9,13 @@
  *
  * - The RNR timer runs instead after an RNR NAK. Nothing is sent until it expires.
  *
- * A third timer has a deadline of its own: the repair timer runs during a selective retransmission
- * (transport/flight.h). When it expires, the retransmission was lost too, and is sent once more.
- * Its time is a few times the duration of the last selective retransmission, and doubles each time.
- * While nothing is known to be missing, this timer finds losses that no later packet shows: after a
- * while without an answer, the oldest packet is retransmitted alone (a probe). Neither uses up
- * retries. There are no probes if the acknowledgement timer is as short, or never expires.
+ * A third timer has a deadline of its own: the retransmission timer runs during a selective
+ * retransmission (transport/flight.h). When it expires, the retransmission was lost too, and is
+ * sent once more. Its time is a few times the duration of the last selective retransmission, and
+ * doubles each time. While nothing is known to be missing, this timer finds losses that no later
+ * packet shows: after a while without an answer, the oldest packet is retransmitted alone (a
+ * probe). Neither uses up retries. There are no probes if the acknowledgement timer is as short, or
+ * never expires.
  *
  * The time before a probe is measured, because a network may be emulated, and a peer may sleep. One
  * packet at a time is timed from its transmission to its acknowledgement, except packets that were
@@ -43,19 +44,19 @@
 #define RECOVERY_RNR_FOREVER 7 /* rnr_retry: no limit */
 
 /* Least and most time of a selective retransmission, before one was measured. */
-#define RECOVERY_REPAIR_NS     UINT64_C(1000000)
-#define RECOVERY_REPAIR_MIN_NS UINT64_C(20000)
-#define RECOVERY_REPAIR_MAX_NS UINT64_C(100000000)
+#define RECOVERY_RETRANSMIT_NS	   UINT64_C(1000000)
+#define RECOVERY_RETRANSMIT_MIN_NS UINT64_C(20000)
+#define RECOVERY_RETRANSMIT_MAX_NS UINT64_C(100000000)
 /* Least time without an answer before a probe, because peers may be slow. */
 #define RECOVERY_PROBE_MIN_NS UINT64_C(100000)
 /* If the acknowledgement timer is less than this many such times, no probes are needed. */
 #define RECOVERY_PROBE_WAITS 4
 /* The measured duration is multiplied by this; for a probe, a measured answer. */
-#define RECOVERY_REPAIR_FACTOR 4
+#define RECOVERY_RETRANSMIT_FACTOR 4
 /* Slower answers count at once, faster ones by this part. */
 #define RECOVERY_ANSWER_PART 4
 /* The time doubles at most this often. */
-#define RECOVERY_REPAIR_DOUBLINGS 10
+#define RECOVERY_RETRANSMIT_DOUBLINGS 10
 
 enum recovery_state {
 	RECOVERY_SMOOTH,    /* the newest acknowledgement was progress */
@@ -75,16 +76,16 @@ struct recovery {
 	enum recovery_state state;
 	uint64_t deadline_ns; /* deadline of the running timer, or RECOVERY_NEVER */
 
-	uint64_t repair_ns; /* deadline of the repair timer, or RECOVERY_NEVER */
+	uint64_t retransmit_ns; /* deadline of the retransmission timer, or RECOVERY_NEVER */
 	uint64_t since_ns;  /* when the selective retransmission began, or the timed packet was sent
 			     */
 	uint64_t answer_ns; /* duration until an answer; 0: not measured */
-	uint64_t repair_wait_ns; /* first time of a selective retransmission; 0: not measured */
-	uint8_t repair_tries;	 /* how often its timer has expired */
-	bool measured;		 /* the time until its first answer is known, or cannot be known */
-	bool probing;		 /* repair_ns is the deadline of a probe */
-	bool timing;		 /* a packet is being timed */
-	bool probed;		 /* the timed packet is a probe */
+	uint64_t retransmit_wait_ns; /* first time of a selective retransmission; 0: not measured */
+	uint8_t retransmit_tries;    /* how often its timer has expired */
+	bool measured;	  /* the time until its first answer is known, or cannot be known */
+	bool probing;	  /* retransmit_ns is the deadline of a probe */
+	bool timing;	  /* a packet is being timed */
+	bool probed;	  /* the timed packet is a probe */
 	bool answered;	  /* a packet was timed that is not a probe, or had an answer before it */
 	bool page_absent; /* the answer to una has come, and a page for it is not in memory: answers
 			     are dropped until it is */
@@ -95,8 +96,8 @@ struct recovery {
 /* Return when recovery_expire must be called. */
 static inline uint64_t recovery_deadline_ns(const struct recovery *recovery)
 {
-	return recovery->repair_ns < recovery->deadline_ns ? recovery->repair_ns
-							   : recovery->deadline_ns;
+	return recovery->retransmit_ns < recovery->deadline_ns ? recovery->retransmit_ns
+							       : recovery->deadline_ns;
 }
 
 /** Return to the start: no timer, all retries. The attributes stay. */
@@ -141,29 +142,29 @@ void recovery_release(struct recovery *recovery, uint64_t now_ns);
 static inline void recovery_idle(struct recovery *recovery)
 {
 	recovery->deadline_ns = RECOVERY_NEVER;
-	recovery->repair_ns = RECOVERY_NEVER;
+	recovery->retransmit_ns = RECOVERY_NEVER;
 }
 
 /** Note that a loss was reported: everything behind it is retransmitted. */
 void recovery_lost(struct recovery *recovery, uint64_t now_ns);
 
 /** Note that a selective retransmission begins, or continues after its timer served a probe. */
-void recovery_repair(struct recovery *recovery, uint64_t now_ns, bool begins);
+void recovery_retransmit(struct recovery *recovery, uint64_t now_ns, bool begins);
 
 /** Note that a selective retransmission has ended. */
-void recovery_repaired(struct recovery *recovery, uint64_t now_ns);
+void recovery_retransmitted(struct recovery *recovery, uint64_t now_ns);
 
 /** Process an RNR NAK with this timer code. Return false if no RNR retry is left. */
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns);
 
 /* What to do after recovery_expire. */
 enum recovery_verdict {
-	RECOVERY_WAIT,	   /* no deadline has come */
-	RECOVERY_RESEND,   /* the acknowledgement timer expired: go back */
-	RECOVERY_RNR_OVER, /* the RNR timer expired: go back; nothing was lost */
-	RECOVERY_GIVE_UP,  /* no retry left */
-	RECOVERY_REPAIR, /* the repair timer expired: send the selective retransmission again, or a
-			    probe */
+	RECOVERY_WAIT,	     /* no deadline has come */
+	RECOVERY_RESEND,     /* the acknowledgement timer expired: go back */
+	RECOVERY_RNR_OVER,   /* the RNR timer expired: go back; nothing was lost */
+	RECOVERY_GIVE_UP,    /* no retry left */
+	RECOVERY_RETRANSMIT, /* the retransmission timer expired: send the selective retransmission
+				again, or a probe */
 };
 
 /** Process the time. */

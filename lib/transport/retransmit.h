@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A completer's reaction to a loss, and the functions that completer.c and repair.c need of each
- * other. */
-#ifndef TRANSPORT_REPAIR_H
-#define TRANSPORT_REPAIR_H
+/* A completer's reaction to a loss, and the functions that completer.c and retransmit.c need of
+ * each other. */
+#ifndef TRANSPORT_RETRANSMIT_H
+#define TRANSPORT_RETRANSMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,14 +14,15 @@
 #include "wire/packet.h"
 
 /** The peer reports that the packet at una is missing. */
-void repair_sequence_nak(struct completer *completer, uint64_t now_ns);
+void retransmit_sequence_nak(struct completer *completer, uint64_t now_ns);
 
 /** The peer is not ready for the packet at una. `before` is the recovery's state before this
  * report. */
-void repair_rnr_nak(struct completer *completer, enum recovery_state before);
+void retransmit_rnr_nak(struct completer *completer, enum recovery_state before);
 
 /** A response has come that is behind missing ones. */
-void repair_ooo(struct completer *completer, const struct packet *packet, uint64_t now_ns);
+void retransmit_ooo_response(struct completer *completer, const struct packet *packet,
+			     uint64_t now_ns);
 
 /**
  * Something is missing: find out what the newest answer has changed.
@@ -29,11 +30,11 @@ void repair_ooo(struct completer *completer, const struct packet *packet, uint64
  * @return
  *   A kept response whose turn it is now, or NULL.
  */
-const struct packet *repair_settle(struct completer *completer, bool acknowledged, uint64_t now_ns,
-				   enum fault *fault);
+const struct packet *retransmit_settle(struct completer *completer, bool acknowledged,
+				       uint64_t now_ns, enum fault *fault);
 
 /** The selective retransmission was lost; or, if there is none, the oldest packet may be. */
-void repair_again(struct completer *completer, uint64_t now_ns);
+void retransmit_again(struct completer *completer, uint64_t now_ns);
 
 /**
  * Complete SENDs and WRITEs that end before `psn`: the responder has executed every request before

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/repair.c, behind a requester that sends: what is sent again after a
+/* Tests of lib/transport/retransmit.c, behind a requester that sends: what is sent again after a
  * loss, what is kept meanwhile, and what is learnt of the peer. */
 #include "completer_rig.h"
 #include "test.h"
@@ -29,7 +29,7 @@ TEST(completer_receive__a_missing_response_alone_is_asked_for_again)
 	for (uint64_t i = 2; i <= 4; i++)
 		expect_success(i);
 	assert_int_equal(rig.recovery.retries_left, RETRIES);
-	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(rig.recovery.retransmit_ns, RECOVERY_NEVER);
 	assert_int_equal(rig.recovery.deadline_ns, RECOVERY_NEVER);
 }
 
@@ -136,7 +136,7 @@ TEST(completer_receive__a_second_gap_is_asked_for_at_once)
 	assert_int_equal(rig.flight.waits, false);
 }
 
-TEST(completer_receive__what_is_lost_of_a_repair_is_asked_for_again)
+TEST(completer_receive__what_is_lost_of_a_retransmission_is_asked_for_again)
 {
 	let_keep();
 	post(1, IBV_WR_RDMA_READ, 6 * MTU);
@@ -472,7 +472,7 @@ TEST(completer_receive__a_late_packet_does_not_tell_what_peer_it_is)
 		assert_int_equal(rig.flight.peer, before[i]);
 		acknowledge(10 * (uint32_t)i + 9);
 		expect_success(i);
-		assert_int_equal(rig.flight.repair, REPAIR_NONE);
+		assert_int_equal(rig.flight.retransmit, RETRANSMIT_NONE);
 	}
 }
 
@@ -488,7 +488,7 @@ TEST(completer_receive__a_late_response_does_not_either)
 	assert_int_equal(send_all(), 1);
 }
 
-/* Nor does it tell how long an answer to a repair takes. */
+/* Nor does it tell how long an answer to a selective retransmission takes. */
 TEST(completer_receive__a_late_packet_is_not_measured)
 {
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
@@ -496,13 +496,13 @@ TEST(completer_receive__a_late_packet_is_not_measured)
 	assert_int_equal(send_all(), 10);
 	nak(5);
 	acknowledge(9);
-	assert_int_equal(rig.recovery.repair_wait_ns, 0);
+	assert_int_equal(rig.recovery.retransmit_wait_ns, 0);
 	post(2, IBV_WR_RDMA_WRITE, 10 * MTU);
 	assert_int_equal(send_all(), 10);
 	nak(15);
 	assert_int_equal(send_all(), 1);
 	acknowledge(19);
-	assert_int_not_equal(rig.recovery.repair_wait_ns, 0);
+	assert_int_not_equal(rig.recovery.retransmit_wait_ns, 0);
 }
 
 /* After a timeout a late answer says nothing of the kind. */
@@ -530,7 +530,7 @@ TEST(completer_receive__a_peer_that_keeps_no_more_gets_the_rest_again)
 }
 
 /* Packets next to each other were lost: more each time. */
-TEST(completer_receive__a_gap_that_grows_doubles_the_repair)
+TEST(completer_receive__a_gap_that_grows_doubles_the_retransmission)
 {
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
@@ -576,7 +576,7 @@ TEST(completer_receive__reads_do_not_judge_an_unknown_peer)
 	assert_int_equal(send_all(), 2);
 }
 
-TEST(completer_receive__a_read_is_repaired_by_its_request)
+TEST(completer_receive__a_read_is_retransmitted_by_its_request)
 {
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
@@ -594,18 +594,18 @@ TEST(completer_receive__a_read_is_repaired_by_its_request)
 	assert_int_equal(rig.flight.responses, 0);
 	/* Nothing says whether the SEND behind it was kept: its timer does. */
 	assert_int_equal(send_all(), 0);
-	assert_int_not_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
-	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_not_equal(rig.recovery.retransmit_ns, RECOVERY_NEVER);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.retransmit_ns), FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
 	acknowledge(3);
 	expect_success(2);
 	expect_success(3);
 	assert_int_equal(rig.flight.peer, FLIGHT_PEER_KEEPS);
-	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(rig.recovery.retransmit_ns, RECOVERY_NEVER);
 }
 
-TEST(completer_timeout__a_repair_that_is_lost_is_sent_again)
+TEST(completer_timeout__a_retransmission_that_is_lost_is_sent_again)
 {
 	uint64_t now_ns = NOW_NS;
 
@@ -616,7 +616,7 @@ TEST(completer_timeout__a_repair_that_is_lost_is_sent_again)
 	nak(1);
 	assert_int_equal(send_all(), 1);
 	for (int i = 0; i < 4; i++) {
-		now_ns += RECOVERY_REPAIR_NS << i;
+		now_ns += RECOVERY_RETRANSMIT_NS << i;
 		assert_int_equal(recovery_deadline_ns(&rig.recovery), now_ns);
 		assert_int_equal(completer_timeout(&rig.completer, now_ns - 1), FAULT_NONE);
 		assert_int_equal(send_all(), 0);
@@ -633,7 +633,7 @@ TEST(completer_timeout__a_repair_that_is_lost_is_sent_again)
 	assert_int_equal(recovery_deadline_ns(&rig.recovery), RECOVERY_NEVER);
 }
 
-TEST(completer_timeout__a_lost_repair_is_sent_again_without_other_timers)
+TEST(completer_timeout__a_lost_retransmission_is_sent_again_without_other_timers)
 {
 	uint64_t now_ns = NOW_NS;
 
@@ -644,7 +644,7 @@ TEST(completer_timeout__a_lost_repair_is_sent_again_without_other_timers)
 	nak(1);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(send_all(), 1);
-		now_ns += RECOVERY_REPAIR_NS << i;
+		now_ns += RECOVERY_RETRANSMIT_NS << i;
 		assert_int_equal(recovery_deadline_ns(&rig.recovery), now_ns);
 		assert_int_equal(completer_timeout(&rig.completer, now_ns), FAULT_NONE);
 	}
@@ -660,7 +660,7 @@ TEST(completer_timeout__a_probe_finds_a_loss_at_the_end)
 	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
 	assert_int_equal(send_all(), 4);
 	acknowledge(0);
-	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.retransmit_ns), FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
 	assert_true(catcher_at(&rig.fixture.catcher, 0)->ack_req);
@@ -669,7 +669,7 @@ TEST(completer_timeout__a_probe_finds_a_loss_at_the_end)
 	acknowledge(2);
 	assert_int_equal(rig.flight.peer, FLIGHT_PEER_UNKNOWN);
 	assert_int_equal(send_all(), 0);
-	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.retransmit_ns), FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	acknowledge(3);
 	expect_success(1);
@@ -683,7 +683,7 @@ TEST(completer_timeout__what_a_probe_does_not_find_is_sent_again)
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;
 	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
 	assert_int_equal(send_all(), 4);
-	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.retransmit_ns), FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	acknowledge(0);
 	assert_int_equal(send_all(), 3);
@@ -700,7 +700,7 @@ TEST(completer_timeout__a_probe_of_a_read_asks_for_all_of_it)
 	rig.recovery.timeout_ns = UINT64_C(1) << 40;
 	post(1, IBV_WR_RDMA_READ, 4 * MTU);
 	assert_int_equal(send_all(), 1);
-	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.retransmit_ns), FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 4 * MTU);
@@ -713,7 +713,7 @@ TEST(completer_timeout__a_probe_of_a_read_asks_for_all_of_it)
 	assert_int_equal(send_all(), 0);
 }
 
-TEST(completer_timeout__ends_a_repair)
+TEST(completer_timeout__ends_a_retransmission)
 {
 	rig.flight.peer = FLIGHT_PEER_KEEPS;
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
@@ -721,8 +721,8 @@ TEST(completer_timeout__ends_a_repair)
 	nak(1);
 	assert_int_equal(send_all(), 1);
 	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
-	assert_int_equal(rig.flight.repair, REPAIR_NONE);
-	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(rig.flight.retransmit, RETRANSMIT_NONE);
+	assert_int_equal(rig.recovery.retransmit_ns, RECOVERY_NEVER);
 	assert_int_equal(rig.recovery.retries_left, RETRIES - 1);
 	assert_int_equal(send_all(), 5);
 }
@@ -747,7 +747,7 @@ static void refuse(uint32_t psn)
 {
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = AETH_RNR_NAK | RNR_CODE);
 	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
-	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(rig.recovery.retransmit_ns, RECOVERY_NEVER);
 	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.deadline_ns), FAULT_NONE);
 	assert_int_not_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
 }
@@ -887,7 +887,7 @@ TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again)
 	expect_success(0);
 	expect_success(1);
 	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
-	assert_int_equal(rig.recovery.repair_ns, RECOVERY_NEVER);
+	assert_int_equal(rig.recovery.retransmit_ns, RECOVERY_NEVER);
 	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.deadline_ns), FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
@@ -901,7 +901,7 @@ TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again)
 	acknowledge(4);
 	expect_success(4);
 	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.deadline_ns), FAULT_NONE);
-	assert_int_equal(rig.flight.repair, REPAIR_NONE);
+	assert_int_equal(rig.flight.retransmit, RETRANSMIT_NONE);
 	assert_int_equal(send_all(), 0);
 }
 
@@ -937,7 +937,7 @@ static uint32_t incidents(uint32_t at)
 	post(3, IBV_WR_RDMA_WRITE, 4 * MTU);
 	assert_int_equal(send_all(), 4);
 	acknowledge(at);
-	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.repair_ns), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, rig.recovery.retransmit_ns), FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + at + 1);
 	assert_true(rig.recovery.timing);

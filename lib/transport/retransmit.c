@@ -2,7 +2,7 @@
 /* A completer's reaction to a loss: it keeps out-of-order responses, has missing packets
  * retransmitted, and learns what its peer does with packets behind a gap (IBTA 9.7.5.1.1 and
  * 9.7.5.2). */
-#include "repair.h"
+#include "retransmit.h"
 
 #include <assert.h>
 
@@ -13,27 +13,27 @@ static_assert(OOO_REACH == FLIGHT_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
 	      "responses in the air are in reach");
 
 /* Go back: retransmit from the oldest unacknowledged packet on. */
-static void repair_resend(struct completer *completer, uint64_t now_ns)
+static void retransmit_all(struct completer *completer, uint64_t now_ns)
 {
 	recovery_lost(completer->recovery, now_ns);
 	flight_rewind(completer->flight, true);
 }
 
 /* Retransmit only what is missing before `to`. */
-static void repair_mend(struct completer *completer, enum flight_repair repair, struct psn to,
-			uint64_t now_ns)
+static void retransmit_missing(struct completer *completer, enum flight_retransmit retransmit,
+			       struct psn to, uint64_t now_ns)
 {
-	flight_mend(completer->flight, repair, to);
-	recovery_repair(completer->recovery, now_ns, true);
+	flight_retransmit(completer->flight, retransmit, to);
+	recovery_retransmit(completer->recovery, now_ns, true);
 }
 
 /* Stop the measurement: an answer that comes before the retransmission does not tell how long its
  * answer takes. */
-static void repair_unmeasured(struct completer *completer)
+static void retransmit_unmeasured(struct completer *completer)
 {
 	const struct flight *flight = completer->flight;
 
-	if (!flight->repair_sent && psn_before(flight->repair_from, flight->una))
+	if (!flight->retransmit_sent && psn_before(flight->retransmit_from, flight->una))
 		completer->recovery->measured = true;
 }
 
@@ -44,7 +44,7 @@ static void repair_unmeasured(struct completer *completer)
  * READ or atomic the answer would not show it, because a response does not tell that nothing more
  * follows.
  */
-void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
+void retransmit_sequence_nak(struct completer *completer, uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
 	const struct send_wqe *wqe = completer_oldest(completer);
@@ -58,34 +58,36 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
 	 * because that has its own timer.
 	 */
 	if (completer->recovery->state == RECOVERY_RNR_WAIT || psn_eq(flight->next, flight->una) ||
-	    (flight->repair != REPAIR_NONE && psn_before(flight->una, flight->repair_to)))
+	    (flight->retransmit != RETRANSMIT_NONE &&
+	     psn_before(flight->una, flight->retransmit_to)))
 		return;
-	if (flight->repair == REPAIR_REQUEST || flight->repair == REPAIR_RNR) {
-		repair_unmeasured(completer);
-		if (!flight->repair_sent)
-			run = flight->repair_run;
-		else if (psn_before(flight->repair_to, flight->una))
+	if (flight->retransmit == RETRANSMIT_REQUEST || flight->retransmit == RETRANSMIT_RNR) {
+		retransmit_unmeasured(completer);
+		if (!flight->retransmit_sent)
+			run = flight->retransmit_run;
+		else if (psn_before(flight->retransmit_to, flight->una))
 			flight_peer_keeps(flight);
 		else if (flight->peer == FLIGHT_PEER_UNKNOWN && ++flight->doubts > 1)
 			flight->peer = FLIGHT_PEER_DROPS;
 		else
-			run = 2 * flight->repair_run;
-		recovery_repaired(completer->recovery, now_ns);
+			run = 2 * flight->retransmit_run;
+		recovery_retransmitted(completer->recovery, now_ns);
 	}
 	if (flight->peer == FLIGHT_PEER_DROPS ||
 	    (flight->peer == FLIGHT_PEER_UNKNOWN && requester_wants_response(wqe))) {
-		repair_resend(completer, now_ns);
+		retransmit_all(completer, now_ns);
 		flight->went_back = true;
 		return;
 	}
 	if (wqe->opcode == IBV_WR_RDMA_READ)
 		run = requester_segment_psns(wqe, flight->una);
-	else if (run > FLIGHT_REPAIR_MAX)
-		run = FLIGHT_REPAIR_MAX;
+	else if (run > FLIGHT_RETRANSMIT_MAX)
+		run = FLIGHT_RETRANSMIT_MAX;
 	if (run > flight_outstanding(flight))
 		run = flight_outstanding(flight);
-	flight->repair_run = run;
-	repair_mend(completer, REPAIR_REQUEST, psn_add(flight->una, (int32_t)run), now_ns);
+	flight->retransmit_run = run;
+	retransmit_missing(completer, RETRANSMIT_REQUEST, psn_add(flight->una, (int32_t)run),
+			   now_ns);
 }
 
 /*
@@ -95,13 +97,15 @@ void repair_sequence_nak(struct completer *completer, uint64_t now_ns)
  * packets gets all of them again; if it refuses the packet at una once more, that packet is sent
  * alone until it is accepted.
  */
-void repair_rnr_nak(struct completer *completer, enum recovery_state before)
+void retransmit_rnr_nak(struct completer *completer, enum recovery_state before)
 {
 	struct flight *flight = completer->flight;
-	const bool unsent =
-		flight->repair == REPAIR_RNR && !flight->repair_sent && before != RECOVERY_RNR_WAIT;
-	const bool behind = (flight->repair == REPAIR_REQUEST || flight->repair == REPAIR_RNR) &&
-			    flight->repair_sent && !psn_before(flight->una, flight->repair_to);
+	const bool unsent = flight->retransmit == RETRANSMIT_RNR && !flight->retransmit_sent &&
+			    before != RECOVERY_RNR_WAIT;
+	const bool behind = (flight->retransmit == RETRANSMIT_REQUEST ||
+			     flight->retransmit == RETRANSMIT_RNR) &&
+			    flight->retransmit_sent &&
+			    !psn_before(flight->una, flight->retransmit_to);
 
 	if (unsent || behind)
 		flight_peer_keeps(flight);
@@ -110,12 +114,12 @@ void repair_rnr_nak(struct completer *completer, enum recovery_state before)
 		flight_rewind(flight, false);
 		return;
 	}
-	flight->repair_run = 1;
-	flight_mend(flight, REPAIR_RNR, psn_add(flight->una, 1));
+	flight->retransmit_run = 1;
+	flight_retransmit(flight, RETRANSMIT_RNR, psn_add(flight->una, 1));
 }
 
 /* Return the request of a PSN in flight, or NULL. */
-static const struct send_wqe *repair_find(const struct completer *completer, struct psn psn)
+static const struct send_wqe *retransmit_find(const struct completer *completer, struct psn psn)
 {
 	const struct sq *sq = completer->sq;
 	const uint32_t prod = sq_prod(sq);
@@ -129,8 +133,8 @@ static const struct send_wqe *repair_find(const struct completer *completer, str
 
 /* Place an out-of-order response of the READ in progress, if its memory has relaxed ordering.
  * Return where it is, or NULL. */
-static const uint8_t *repair_place(struct completer *completer, const struct send_wqe *wqe,
-				   const struct packet *packet)
+static const uint8_t *retransmit_place(struct completer *completer, const struct send_wqe *wqe,
+				       const struct packet *packet)
 {
 	const uint64_t position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
 	const uint8_t *addr;
@@ -144,8 +148,8 @@ static const uint8_t *repair_place(struct completer *completer, const struct sen
 
 /* Return true if a response fits its request. One that does not is not kept: it is a bad response
  * when it comes in order. */
-static bool repair_fits(const struct completer *completer, const struct send_wqe *wqe,
-			const struct packet *packet)
+static bool retransmit_fits(const struct completer *completer, const struct send_wqe *wqe,
+			    const struct packet *packet)
 {
 	if (!(packet->op->flags & OPCODE_IS_READ_RESPONSE))
 		return sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) &&
@@ -157,8 +161,8 @@ static bool repair_fits(const struct completer *completer, const struct send_wqe
 
 /* Return true if a response has the data of the kept one. Its opcode (FIRST to ONLY) and the MSN
  * may have changed since (9.7.5.1.3). */
-static bool repair_same(const struct completer *completer, const struct send_wqe *wqe,
-			uint32_t place, const struct packet *packet)
+static bool retransmit_same(const struct completer *completer, const struct send_wqe *wqe,
+			    uint32_t place, const struct packet *packet)
 {
 	const struct packet *kept = ooo_at(&completer->ooo, place);
 	const void *placed = ooo_placed_at(&completer->ooo, place);
@@ -180,18 +184,18 @@ static bool repair_same(const struct completer *completer, const struct send_wqe
 
 /* Keep a response for its turn. If two differ, neither is trusted: both are dropped, and requested
  * again. */
-static void repair_keep(struct completer *completer, const struct packet *packet)
+static void retransmit_keep(struct completer *completer, const struct packet *packet)
 {
-	const struct send_wqe *wqe = repair_find(completer, packet->psn);
+	const struct send_wqe *wqe = retransmit_find(completer, packet->psn);
 	const uint8_t *placed = NULL;
 	uint32_t place;
 
-	if (wqe == NULL || !repair_fits(completer, wqe, packet))
+	if (wqe == NULL || !retransmit_fits(completer, wqe, packet))
 		return;
 	switch (ooo_look(&completer->ooo, packet, completer->flight->una, &place)) {
 	case OOO_TAKEN:
 		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))
-			placed = repair_place(completer, wqe, packet);
+			placed = retransmit_place(completer, wqe, packet);
 		ooo_keep(&completer->ooo, packet, place, placed);
 		counters_add(completer->counters,
 			     placed != NULL ? COUNTER_out_of_order_placed
@@ -199,7 +203,7 @@ static void repair_keep(struct completer *completer, const struct packet *packet
 			     1);
 		break;
 	case OOO_THERE:
-		if (repair_same(completer, wqe, place, packet))
+		if (retransmit_same(completer, wqe, place, packet))
 			break;
 		ooo_remove(&completer->ooo, place);
 		counters_add(completer->counters, COUNTER_out_of_order_differed, 1);
@@ -214,8 +218,8 @@ static void repair_keep(struct completer *completer, const struct packet *packet
  * Return the next kept response whose turn it is, or NULL, while responses before
  * `flight->executed` are missing.
  */
-static const struct packet *repair_next(struct completer *completer, uint64_t now_ns,
-					enum fault *fault)
+static const struct packet *retransmit_next(struct completer *completer, uint64_t now_ns,
+					    enum fault *fault)
 {
 	struct flight *flight = completer->flight;
 	const struct packet *packet;
@@ -234,7 +238,7 @@ static const struct packet *repair_next(struct completer *completer, uint64_t no
  * Request what is missing up to the first kept response, once. A response has come that the
  * responder sends only after one that did not come: that one was lost (9.7.5.1.1, implied NAK).
  */
-static void repair_ask(struct completer *completer, uint64_t now_ns)
+static void retransmit_ask(struct completer *completer, uint64_t now_ns)
 {
 	const struct send_wqe *wqe = completer_oldest(completer);
 	const struct packet *kept = ooo_first(&completer->ooo);
@@ -250,7 +254,7 @@ static void repair_ask(struct completer *completer, uint64_t now_ns)
 		to = flight->executed;
 	if (psn_before(flight->next, to))
 		to = flight->next;
-	repair_mend(completer, REPAIR_RESPONSE, to, now_ns);
+	retransmit_missing(completer, RETRANSMIT_RESPONSE, to, now_ns);
 }
 
 /*
@@ -259,16 +263,16 @@ static void repair_ask(struct completer *completer, uint64_t now_ns)
  * nothing is in flight. But if the answers do not cover packets that were sent before, the peer has
  * dropped those.
  */
-static void repair_refused(struct completer *completer, bool leaps, uint64_t now_ns)
+static void retransmit_refused(struct completer *completer, bool leaps, uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
 
-	if (leaps && flight->repair_sent)
+	if (leaps && flight->retransmit_sent)
 		flight_peer_keeps(flight);
 	if (psn_eq(flight->una, flight->next))
 		return;
 	if (leaps || (flight->peer != FLIGHT_PEER_DROPS && ++flight->doubts <= 1)) {
-		repair_mend(completer, REPAIR_RNR, psn_add(flight->una, 1), now_ns);
+		retransmit_missing(completer, RETRANSMIT_RNR, psn_add(flight->una, 1), now_ns);
 		return;
 	}
 	/* A peer may keep packets behind a loss, and drop packets behind a refusal. */
@@ -280,88 +284,90 @@ static void repair_refused(struct completer *completer, bool leaps, uint64_t now
 }
 
 /* Send nothing until the RNR timer expires: the packet that is the oldest then is sent first. */
-static void repair_wait(struct completer *completer)
+static void retransmit_wait(struct completer *completer)
 {
 	struct flight *flight = completer->flight;
 
-	if (flight->repair == REPAIR_NONE || psn_before(flight->una, flight->repair_to))
+	if (flight->retransmit == RETRANSMIT_NONE || psn_before(flight->una, flight->retransmit_to))
 		return;
-	flight->repair = REPAIR_NONE;
+	flight->retransmit = RETRANSMIT_NONE;
 	if (!psn_eq(flight->una, flight->next))
-		flight_mend(flight, REPAIR_RNR, psn_add(flight->una, 1));
+		flight_retransmit(flight, RETRANSMIT_RNR, psn_add(flight->una, 1));
 }
 
 /*
  * The end of a selective retransmission is reached. The peer's answer to a request that was
  * retransmitted alone shows its kind. If the answer covers more, the peer keeps out-of-order
  * packets. If it covers just that request, the peer does not keep them, or not this time: packets
- * behind it are retransmitted. A response shows neither; if nothing follows it, the repair timer
- * asks.
+ * behind it are retransmitted. A response shows neither; if nothing follows it, the retransmission
+ * timer asks.
  */
-static void repair_ended(struct completer *completer, bool acknowledged, uint64_t now_ns)
+static void retransmit_ended(struct completer *completer, bool acknowledged, uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
-	const bool leaps = psn_before(flight->repair_to, flight->una);
-	const enum flight_repair repair = flight->repair;
+	const bool leaps = psn_before(flight->retransmit_to, flight->una);
+	const enum flight_retransmit retransmit = flight->retransmit;
 
-	flight->repair = REPAIR_NONE;
-	if (repair != REPAIR_PROBE)
-		recovery_repaired(completer->recovery, now_ns);
-	if (repair == REPAIR_RESPONSE || (repair == REPAIR_PROBE && leaps))
+	flight->retransmit = RETRANSMIT_NONE;
+	if (retransmit != RETRANSMIT_PROBE)
+		recovery_retransmitted(completer->recovery, now_ns);
+	if (retransmit == RETRANSMIT_RESPONSE || (retransmit == RETRANSMIT_PROBE && leaps))
 		return;
-	if (repair == REPAIR_RNR) {
-		repair_refused(completer, leaps, now_ns);
+	if (retransmit == RETRANSMIT_RNR) {
+		retransmit_refused(completer, leaps, now_ns);
 		return;
 	}
 	if (leaps) {
-		if (flight->repair_sent)
+		if (flight->retransmit_sent)
 			flight_peer_keeps(flight);
 		return;
 	}
 	if (psn_eq(flight->una, flight->next))
 		return;
-	if (repair == REPAIR_PROBE) {
-		repair_resend(completer, now_ns);
+	if (retransmit == RETRANSMIT_PROBE) {
+		retransmit_all(completer, now_ns);
 		return;
 	}
 	if (!acknowledged) {
-		repair_mend(completer, REPAIR_REQUEST, psn_add(flight->una, 1), now_ns);
-		flight->repair_next = flight->repair_to;
+		retransmit_missing(completer, RETRANSMIT_REQUEST, psn_add(flight->una, 1), now_ns);
+		flight->retransmit_next = flight->retransmit_to;
 		return;
 	}
 	flight->peer = flight->peer == FLIGHT_PEER_KEEPS ? FLIGHT_PEER_UNKNOWN : FLIGHT_PEER_DROPS;
-	repair_resend(completer, now_ns);
+	retransmit_all(completer, now_ns);
 	flight->went_back = true;
 }
 
-const struct packet *repair_settle(struct completer *completer, bool acknowledged, uint64_t now_ns,
-				   enum fault *fault)
+const struct packet *retransmit_settle(struct completer *completer, bool acknowledged,
+				       uint64_t now_ns, enum fault *fault)
 {
 	struct flight *flight = completer->flight;
 
 	if (flight->waits) {
-		const struct packet *packet = repair_next(completer, now_ns, fault);
+		const struct packet *packet = retransmit_next(completer, now_ns, fault);
 
 		if (packet != NULL || *fault != FAULT_NONE)
 			return packet;
 	}
 	if (completer->recovery->state == RECOVERY_RNR_WAIT) {
-		repair_wait(completer);
+		retransmit_wait(completer);
 		return NULL;
 	}
-	if (flight->repair != REPAIR_NONE)
-		repair_unmeasured(completer);
-	if (flight->repair != REPAIR_NONE && !psn_before(flight->una, flight->repair_to))
-		repair_ended(completer, acknowledged, now_ns);
-	if (flight->waits && flight->repair == REPAIR_NONE)
-		repair_ask(completer, now_ns);
+	if (flight->retransmit != RETRANSMIT_NONE)
+		retransmit_unmeasured(completer);
+	if (flight->retransmit != RETRANSMIT_NONE &&
+	    !psn_before(flight->una, flight->retransmit_to))
+		retransmit_ended(completer, acknowledged, now_ns);
+	if (flight->waits && flight->retransmit == RETRANSMIT_NONE)
+		retransmit_ask(completer, now_ns);
 	/* Progress has turned its timer into one for probes. */
-	if (flight->repair != REPAIR_NONE && completer->recovery->probing)
-		recovery_repair(completer->recovery, now_ns, false);
+	if (flight->retransmit != RETRANSMIT_NONE && completer->recovery->probing)
+		recovery_retransmit(completer->recovery, now_ns, false);
 	return NULL;
 }
 
-void repair_ooo(struct completer *completer, const struct packet *packet, uint64_t now_ns)
+void retransmit_ooo_response(struct completer *completer, const struct packet *packet,
+			     uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
 
@@ -371,7 +377,7 @@ void repair_ooo(struct completer *completer, const struct packet *packet, uint64
 		if (completer->recovery->state != RECOVERY_RNR_WAIT &&
 		    !psn_eq(flight->next, flight->una)) {
 			counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
-			repair_resend(completer, now_ns);
+			retransmit_all(completer, now_ns);
 		}
 		return;
 	}
@@ -379,21 +385,22 @@ void repair_ooo(struct completer *completer, const struct packet *packet, uint64
 	if (!completer_aeth_fits(packet))
 		return;
 	/* Some of the requested responses have come, and now one is missing. */
-	if (flight->repair == REPAIR_RESPONSE && psn_before(flight->repair_from, flight->una) &&
-	    psn_before(packet->psn, flight->repair_to))
-		flight->repair = REPAIR_NONE;
-	repair_keep(completer, packet);
+	if (flight->retransmit == RETRANSMIT_RESPONSE &&
+	    psn_before(flight->retransmit_from, flight->una) &&
+	    psn_before(packet->psn, flight->retransmit_to))
+		flight->retransmit = RETRANSMIT_NONE;
+	retransmit_keep(completer, packet);
 	flight_executed(flight, psn_add(packet->psn, 1));
 }
 
-void repair_again(struct completer *completer, uint64_t now_ns)
+void retransmit_again(struct completer *completer, uint64_t now_ns)
 {
 	struct flight *flight = completer->flight;
 
-	if (flight->repair != REPAIR_NONE) {
-		flight->repair_next = flight->una;
+	if (flight->retransmit != RETRANSMIT_NONE) {
+		flight->retransmit_next = flight->una;
 	} else if (!psn_eq(flight->una, flight->next)) {
-		flight_mend(flight, REPAIR_PROBE, psn_add(flight->una, 1));
+		flight_retransmit(flight, RETRANSMIT_PROBE, psn_add(flight->una, 1));
 		recovery_probe(completer->recovery, flight->una, now_ns);
 		counters_add(completer->counters, COUNTER_probes, 1);
 	}
