@@ -44,7 +44,7 @@ static void renew(void)
 	set_up(NULL);
 }
 
-/* What is owed goes out, and is the word about one request. */
+/* Send what is owed: the empty READ response of one request. */
 static void expect_empty_read(uint32_t psn, uint32_t msn)
 {
 	const struct packet *answer;
@@ -156,7 +156,7 @@ TEST(atomic_write__to_memory_that_went_is_an_access_error)
 	assert_int_equal(munmap(page, 4096), 0);
 	EXPECT_FAULT(FAULT_ACCESS, OPCODE_ATOMIC_WRITE, 0, .iova = (uintptr_t)page, .rkey = mr->key,
 		     A_WORD);
-	/* No word that it was executed. */
+	/* There is no answer that it was executed. */
 	expect_aeth(AETH_NAK | NAK_REMOTE_ACCESS, 0, 0);
 	assert_int_equal(mr_deregister(mr), 0);
 }
