@@ -10,7 +10,7 @@
 #include "transport/sgl.h"
 
 static_assert(OOO_REACH == FLIGHT_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
-	      "responses in the air are in reach");
+	      "responses in flight are in reach");
 
 /* Go back: retransmit from the oldest unacknowledged packet on. */
 static void retransmit_all(struct completer *completer, uint64_t now_ns)
@@ -27,8 +27,8 @@ static void retransmit_missing(struct completer *completer, enum flight_retransm
 	recovery_retransmit(completer->recovery, now_ns, true);
 }
 
-/* Stop the measurement: an answer that comes before the retransmission does not tell how long its
- * answer takes. */
+/* Stop the measurement if the answer came before the retransmission: it does not show how long an
+ * answer to the retransmission takes. */
 static void retransmit_unmeasured(struct completer *completer)
 {
 	const struct flight *flight = completer->flight;
