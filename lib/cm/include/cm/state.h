@@ -14,18 +14,18 @@
 	/* the active side */                                                               \
 	STATE(REQ_SENT)                                                                     \
 	STATE(MRA_REQ_RCVD)  /* the peer needs longer for the REQ */                        \
-	STATE(REP_RCVD)      /* the caller has not said yet whether it agrees */            \
-	STATE(MRA_REP_SENT)  /* the same, and the peer has asked again */                   \
+	STATE(REP_RCVD)      /* the caller has not agreed yet */                            \
+	STATE(MRA_REP_SENT)  /* the same, and the peer has repeated the REP */              \
 	/* the passive side */                                                              \
 	STATE(REQ_RCVD)      /* the caller has neither accepted nor rejected */             \
-	STATE(MRA_REQ_SENT)  /* the same, and the peer has asked again */                   \
+	STATE(MRA_REQ_SENT)  /* the same, and the peer has repeated the REQ */              \
 	STATE(REP_SENT)                                                                     \
 	STATE(MRA_REP_RCVD)  /* the peer needs longer for the REP */                        \
 	/* both */                                                                          \
 	STATE(ESTABLISHED)                                                                  \
 	STATE(DREQ_SENT)                                                                    \
 	STATE(DREQ_RCVD)     /* the caller has not disconnected yet */                      \
-	STATE(TIMEWAIT)      /* until no packet of the connection can be under way */       \
+	STATE(TIMEWAIT)      /* until no packet of it can be in the network */              \
 	STATE(REJ_SENT)      /* until the peer has the REJ, as far as can be known */       \
 	/* service id resolution */                                                         \
 	STATE(SIDR_REQ_SENT)                                                                \
