@@ -43,8 +43,10 @@ static void on_signal(int number)
 	(void)number;
 	stop = 1;
 	for (size_t i = 0; i < SETTINGS_PORTS_MAX; i++) {
-		if (servers[i])
-			serve_wake(servers[i]);
+		struct server *server = __atomic_load_n(&servers[i], __ATOMIC_SEQ_CST);
+
+		if (server)
+			serve_wake(server);
 	}
 }
 
@@ -169,6 +171,17 @@ static void raise_descriptors(void)
 		log_debug("no more descriptors: %s", strerror(errno));
 }
 
+/* A signal that comes meanwhile wakes nobody who is not there any more. */
+static void destroy_all(void)
+{
+	while (server_count > 0) {
+		struct server *server = servers[--server_count];
+
+		__atomic_store_n(&servers[server_count], NULL, __ATOMIC_SEQ_CST);
+		serve_destroy(server);
+	}
+}
+
 static int run(const struct settings *settings, size_t count)
 {
 	struct serve_config config = {
@@ -206,8 +219,7 @@ static int run(const struct settings *settings, size_t count)
 		rc = rc == 0 && all_are_lost() ? -ENODEV : rc;
 		notify("STOPPING=1");
 	}
-	while (server_count > 0)
-		serve_destroy(servers[--server_count]);
+	destroy_all();
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
