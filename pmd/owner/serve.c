@@ -460,6 +460,8 @@ void serve_destroy(struct server *server)
 		port_close(&server->link.port);
 	}
 	port_destroy(&server->link.port);
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		slot_abandon(server, i);
 	report_set_remove(server->reports, server->report);
 	close_fd(server->report_fd);
 	lanes_destroy(server);

@@ -267,6 +267,9 @@ void slot_hang_up(struct server *server, uint16_t number);
 /** Take everything back from a process that has ended. */
 void slot_end(struct server *server, uint16_t number);
 
+/** The same at the owner's end, of a process that goes on. No buffer is used any more. */
+void slot_abandon(struct server *server, uint16_t number);
+
 /* forward.c */
 
 /** Take in a frame from the port, in a buffer of the arena. */

@@ -398,6 +398,14 @@ void slot_hang_up(struct server *server, uint16_t number)
 	slot_condemn(server, number);
 }
 
+/* What a process had, and what others had for it. */
+static void slot_take_back(struct server *server, uint16_t number)
+{
+	lanes_end(server, number);
+	ledger_reclaim(&server->ledger, number, free_buffer, server);
+	slot_release(server, &server->slots[number]);
+}
+
 void slot_end(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots[number];
@@ -407,10 +415,17 @@ void slot_end(struct server *server, uint16_t number)
 	slot_hang_up(server, number);
 	if (slot->state == SLOT_FREE)
 		return;
-	lanes_end(server, number);
 	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
 		 server->ledger.held[number]);
-	ledger_reclaim(&server->ledger, number, free_buffer, server);
-	slot_release(server, slot);
+	slot_take_back(server, number);
 	server->totals.ended++;
+}
+
+void slot_abandon(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+
+	slot_condemn(server, number);
+	if (slot->state != SLOT_FREE)
+		slot_take_back(server, number);
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/owner/serve.c: the end of an owner, whose process may go on. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fds.h"
+#include "server.h"
+#include "share/message.h"
+#include "test.h"
+
+static struct report_set reports;
+
+/* An owner without a port, and so without buffers to give. */
+static struct server *create(void)
+{
+	struct server *server = calloc(1, sizeof(*server));
+
+	assert_non_null(server);
+	LIST_INIT(&server->groups);
+	LIST_INIT(&server->lanes);
+	stranger_init(server);
+	report_set_init(&reports);
+	server->reports = &reports;
+	server->arena_fd = memfd_create("test", MFD_CLOEXEC);
+	server->wake_fd = server->spare_fd = server->port_fd = -1;
+	server->trusted.fd = server->isolated.fd = server->report_fd = -1;
+	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(server->epoll_fd >= 0);
+	assert_int_equal(blocks_init(&server->blocks), 0);
+	assert_int_equal(arbiter_create(&server->arbiter), 0);
+	assert_int_equal(ledger_init(&server->ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	server->ledger.held_max = 0;
+	return server;
+}
+
+/* Returns the process's end. */
+static int attach(struct server *server, bool isolated)
+{
+	struct share_message message;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(server_watch(server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(slot_begin(server, pair[0], -1, isolated), 0);
+	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
+	/* Else this process has a slot already. */
+	server->slots[message.welcome.slot].pid = 1;
+	return pair[1];
+}
+
+TEST(serve_destroy__leaves_nothing_open)
+{
+	const unsigned int before = fds_count();
+	struct server *server = create();
+	const int gone = attach(server, false), there = attach(server, false);
+
+	/* One breaks a rule, and its process goes on. */
+	slot_condemn(server, 0);
+	serve_destroy(server);
+	close(gone);
+	close(there);
+	assert_int_equal(fds_count(), before);
+}
