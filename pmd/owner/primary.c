@@ -29,12 +29,12 @@ static_assert(UROCE_NO_QUEUE == GUEST_NO_QUEUE, "passed on as it is");
 struct uroce_primary {
 	struct guest guest;
 	struct settings settings;
-	struct report_set reports;
 	struct server *server;
 	unsigned int polls;
 };
 
-static bool primary_begun; /* names of rings and pools are the process's */
+static bool primary_begun;		  /* names of rings and pools are the process's */
+static struct report_set primary_reports; /* DPDK's telemetry looks there until the process ends */
 
 static bool port_does_dma(uint16_t port_id)
 {
@@ -82,7 +82,7 @@ static int primary_serve(struct uroce_primary *primary, const struct uroce_prima
 		.socket_mode = config->socket_mode ? config->socket_mode : MODE_DEFAULT,
 		.socket_owner = (uid_t)-1,
 		.socket_group = (gid_t)-1,
-		.reports = &primary->reports,
+		.reports = &primary_reports,
 	};
 	int rc;
 
@@ -90,9 +90,9 @@ static int primary_serve(struct uroce_primary *primary, const struct uroce_prima
 	rc = primary_set(&primary->settings, "ip", config->ips);
 	if (rc != 0)
 		return rc;
-	report_set_init(&primary->reports);
+	report_set_init(&primary_reports);
 	rc = serve_create(&serve, &primary->server);
-	if (rc == 0 && report_telemetry_start(&primary->reports) != 0)
+	if (rc == 0 && report_telemetry_start(&primary_reports) != 0)
 		log_warn("telemetry does not know of /uroce");
 	return rc;
 }
