@@ -500,7 +500,7 @@ static struct memif_port *memif_new(struct port *port)
 	memif->epoll_fd = memif->tend_fd = memif->alarm_fd = -1;
 	memif->listen_fd = memif->wire_fd = -1;
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
-		memif->strangers[i] = -1;
+		memif->strangers[i].fd = -1;
 	memif_peer_init_wire(&memif->peer);
 	port->ops = &memif_ops;
 	port->ops_arg = memif;

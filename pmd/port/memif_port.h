@@ -27,6 +27,12 @@ enum memif_complaint {
 	MEMIF_COMPLAINTS
 };
 
+/* A client that has connected, and has not said what it wants. */
+struct memif_stranger {
+	int fd;		 /* or -1 */
+	uint32_t number; /* of all who came */
+};
+
 struct memif_port {
 	/* constant */
 	struct port *port;
@@ -45,12 +51,12 @@ struct memif_port {
 	int listen_fd;	   /* of a server; or -1 */
 
 	/* engine's thread or lock */
-	int wire_fd;			    /* messages of the connection, or -1 */
-	int strangers[MEMIF_STRANGERS_MAX]; /* connected, and have not said what they want; or -1 */
-	uint32_t oldest;		    /* of them */
-	bool pauses;			    /* a server that cannot let anybody in for the moment */
-	bool given_up;			    /* nobody connects any more */
-	uint64_t taken_ms;		    /* when its client began to connect */
+	int wire_fd; /* messages of the connection, or -1 */
+	struct memif_stranger strangers[MEMIF_STRANGERS_MAX];
+	uint32_t stranger_next;
+	bool pauses;	     /* a server that cannot let anybody in for the moment */
+	bool given_up;	     /* nobody connects any more */
+	uint64_t taken_ms;   /* when its client began to connect */
 	uint32_t complaints; /* that the user knows of: bits of enum memif_complaint */
 	bool refused;	     /* a client, and the user was told so */
 	bool had_peer;

@@ -57,8 +57,8 @@ int memif_server_open(struct memif_port *memif)
 void memif_server_close(struct memif_port *memif)
 {
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++) {
-		memif_line_drop(memif, memif->strangers[i]);
-		memif->strangers[i] = -1;
+		memif_line_drop(memif, memif->strangers[i].fd);
+		memif->strangers[i].fd = -1;
 	}
 	if (memif->listen_fd < 0)
 		return;
@@ -69,20 +69,28 @@ void memif_server_close(struct memif_port *memif)
 	memif->listen_fd = -1;
 }
 
-/* Where there is no room the one who has been silent for longest goes. */
+/* A place that is free, else that of the one who has been silent for longest. */
+static struct memif_stranger *server_place(struct memif_port *memif)
+{
+	struct memif_stranger *place = memif->strangers;
+
+	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++) {
+		struct memif_stranger *stranger = &memif->strangers[i];
+
+		if (stranger->fd < 0)
+			return stranger;
+		if ((int32_t)(stranger->number - place->number) < 0)
+			place = stranger;
+	}
+	return place;
+}
+
 static void server_keep(struct memif_port *memif, int fd)
 {
-	int *place = NULL;
+	struct memif_stranger *place = server_place(memif);
 
-	for (int i = 0; i < MEMIF_STRANGERS_MAX && !place; i++) {
-		if (memif->strangers[i] < 0)
-			place = &memif->strangers[i];
-	}
-	if (!place) {
-		place = &memif->strangers[memif->oldest++ % MEMIF_STRANGERS_MAX];
-		memif_line_drop(memif, *place);
-	}
-	*place = fd;
+	memif_line_drop(memif, place->fd);
+	*place = (struct memif_stranger){.fd = fd, .number = memif->stranger_next++};
 }
 
 /* The socket stays readable while somebody waits there. */
@@ -162,18 +170,18 @@ static void server_let_in(struct memif_port *memif, int fd, const struct memif_m
 	memif_line_hang_up(memif, "Wrong version or mode");
 }
 
-static void server_ask(struct memif_port *memif, int *stranger)
+static void server_ask(struct memif_port *memif, struct memif_stranger *stranger)
 {
 	struct memif_message message;
 	enum memif_complaint complaint = MEMIF_ODD;
 	const char *objection;
 	int passed_fd;
-	const int rc = memif_line_read(*stranger, &message, &passed_fd);
-	const int fd = *stranger;
+	const int fd = stranger->fd;
+	const int rc = memif_line_read(fd, &message, &passed_fd);
 
 	if (rc == 0)
 		return;
-	*stranger = -1;
+	stranger->fd = -1;
 	objection = rc < 0 ? "Invalid message" : server_objects(memif, &message, &complaint);
 	if (!objection) {
 		server_let_in(memif, fd, &message, passed_fd);
@@ -194,7 +202,7 @@ void memif_server_look(struct memif_port *memif)
 	server_accept(memif);
 	/* The place of one that has gone is free at the next look. */
 	for (int i = 0; i < MEMIF_STRANGERS_MAX && !memif->leaves; i++) {
-		if (memif->strangers[i] >= 0)
+		if (memif->strangers[i].fd >= 0)
 			server_ask(memif, &memif->strangers[i]);
 	}
 }

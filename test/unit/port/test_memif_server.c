@@ -143,6 +143,37 @@ TEST(memif_line_look__strangers_are_in_nobodys_way)
 	ends_close(&server);
 }
 
+static bool is_let_go(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) == 0;
+}
+
+/* Wherever there was room for it. */
+TEST(memif_line_look__lets_go_of_the_oldest_stranger)
+{
+	struct port server;
+	int silent[MEMIF_STRANGERS_MAX + 2];
+
+	ends_open(&server, "server", "");
+	for (int i = 0; i < MEMIF_STRANGERS_MAX + 2; i++) {
+		/* The first one leaves by itself, so there is room for one more. */
+		if (i == MEMIF_STRANGERS_MAX)
+			close(silent[0]);
+		port_tend(&server);
+		silent[i] = ends_connect();
+		port_tend(&server);
+		assert_true(is_greeted(silent[i]));
+	}
+	assert_true(is_let_go(silent[1]));
+	for (int i = 2; i < MEMIF_STRANGERS_MAX + 2; i++)
+		assert_false(is_let_go(silent[i]));
+	for (int i = 1; i < MEMIF_STRANGERS_MAX + 2; i++)
+		close(silent[i]);
+	ends_close(&server);
+}
+
 TEST(memif_line_look__pauses_without_descriptors)
 {
 	struct rlimit before, few;
