@@ -10,10 +10,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "memif/wire.h"
 #include "memif_ends.h"
 #include "port/memif_caller.h"
 #include "test.h"
+
+#define RESTARTS 300
+#define WAIT_MS	 5000
 
 TEST_GROUP(ends_set_up, ends_tear_down);
 
@@ -55,6 +59,58 @@ TEST(memif_line_look__meets_the_next_one)
 	ends_expect_traffic(&server, &client);
 	ends_close(&client);
 	ends_close(&server);
+}
+
+static unsigned int maps_count(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned int count = 0;
+	char line[512];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, "memif_region") != NULL;
+	fclose(maps);
+	return count;
+}
+
+/* What other threads close takes a moment. */
+static void expect_fds(unsigned int wanted)
+{
+	for (int i = 0; i < WAIT_MS && (fds_count() != wanted || maps_count() > 0); i++)
+		usleep(1000);
+	assert_int_equal(fds_count(), wanted);
+	assert_int_equal(maps_count(), 0);
+}
+
+/* Either end, or both, again and again; the other one finds the next. */
+TEST(memif_line_look__leaves_nothing_behind_of_who_restarts)
+{
+	const unsigned int before = fds_count();
+	struct port server, client;
+
+	ends_open(&server, "server", "");
+	ends_open(&client, "client", "");
+	for (int i = 0; i < RESTARTS; i++) {
+		ends_tend(&client, &server);
+		ends_expect_traffic(&server, &client);
+		if (i % 3 != 0)
+			ends_close(&server);
+		if (i % 3 != 1)
+			ends_close(&client);
+		/* The end that stays may see it before the next one is there, or after. */
+		if (i % 2 == 0 && i % 3 == 0)
+			ends_tend(&server, &server);
+		if (i % 2 == 0 && i % 3 == 1)
+			ends_tend(&client, &client);
+		if (i % 3 != 0)
+			ends_open(&server, "server", "");
+		if (i % 3 != 1)
+			ends_open(&client, "client", "");
+	}
+	ends_close(&client);
+	ends_close(&server);
+	expect_fds(before);
 }
 
 TEST(memif_line_look__breaks_with_who_keeps_no_rule)
