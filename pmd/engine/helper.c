@@ -421,7 +421,7 @@ void helper_join(struct engine *engine)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	/* A thread that does not get a CPU in that time touches nothing later: the engine has
-	 * ended. */
+	/* A thread that does not get a CPU in that time finds later that the engine has ended. It
+	 * may arm the port before. */
 	pthread_timedjoin_np(engine->helper.thread, NULL, &until);
 }

@@ -85,13 +85,22 @@ static bool interface_lost(void *arg)
 	return false;
 }
 
+/* A helper thread that gets its CPU late may still be about to arm the port. */
 static void interface_close(void *arg)
 {
 	struct interface *interface = arg;
 
-	psock_close(interface->psock);
-	interface->psock = NULL;
-	interface->port->wake_fd = -1;
+	psock_stop(interface->psock);
+	__atomic_store_n(&interface->port->wake_fd, -1, __ATOMIC_RELAXED);
+}
+
+static void interface_destroy(void *arg)
+{
+	struct interface *interface = arg;
+
+	if (interface->psock)
+		psock_close(interface->psock);
+	free(interface);
 }
 
 static int interface_start(struct interface *interface, const struct netdev *netdev)
@@ -146,7 +155,7 @@ static const struct port_ops interface_ops = {
 	.connected = interface_connected,
 	.lost = interface_lost,
 	.close = interface_close,
-	.destroy = free,
+	.destroy = interface_destroy,
 };
 
 int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)

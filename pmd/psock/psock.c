@@ -94,7 +94,7 @@ int psock_open(struct psock **out, struct rte_mempool *pool)
 
 int psock_fd(const struct psock *psock)
 {
-	return psock->fd;
+	return __atomic_load_n(&psock->fd, __ATOMIC_RELAXED);
 }
 
 int psock_start(struct psock *psock, unsigned int ifindex)
@@ -106,14 +106,23 @@ int psock_start(struct psock *psock, unsigned int ifindex)
 	return bind(psock->fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 }
 
-void psock_close(struct psock *psock)
+void psock_stop(struct psock *psock)
 {
 	struct psock_held *held = &psock->held;
+	const int fd = psock->fd;
 
 	rte_pktmbuf_free_bulk(held->mbufs + held->first, held->count);
+	__atomic_store_n(&held->count, 0, __ATOMIC_RELAXED);
 	if (psock->ring.memory != MAP_FAILED)
 		munmap(psock->ring.memory, PSOCK_RING_BYTES);
-	if (psock->fd >= 0)
-		close(psock->fd);
+	psock->ring.memory = MAP_FAILED;
+	__atomic_store_n(&psock->fd, -1, __ATOMIC_RELAXED);
+	if (fd >= 0)
+		close(fd);
+}
+
+void psock_close(struct psock *psock)
+{
+	psock_stop(psock);
 	free(psock);
 }

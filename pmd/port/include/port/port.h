@@ -82,7 +82,7 @@ struct port_ops {
 	void (*placed)(void *arg, uint32_t len);
 	void (*push)(void *arg);
 	/* From here on wake_fd tells of frames, until it has told of one. Whether some wait
-	 * already. MT-safe, but for where port.interrupts is set. */
+	 * already. MT-safe, also after close, but for where port.interrupts is set. */
 	bool (*arm)(void *arg);
 	void (*disarm)(void *arg); /* Where port.interrupts is set: no more. */
 	bool (*link_up)(void *arg, bool connected);

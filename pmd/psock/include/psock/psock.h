@@ -39,7 +39,7 @@ struct psock;
  */
 int psock_open(struct psock **psock, struct rte_mempool *pool);
 
-/** Return the descriptor, which is readable while packets wait. MT-safe. */
+/** Return the descriptor, which is readable while packets wait; -1 after psock_stop. MT-safe. */
 int psock_fd(const struct psock *psock);
 
 /** Receive and send on an interface from now on. 0 or -errno. */
@@ -62,6 +62,10 @@ uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
 /** Return true if packets wait that the descriptor does not tell of. MT-safe. */
 bool psock_holds(const struct psock *psock);
 
+/** Close the socket, and let go of what it has. What is MT-safe may still be asked. */
+void psock_stop(struct psock *psock);
+
+/** The same, and free it. Nobody asks anything any more. */
 void psock_close(struct psock *psock);
 
 #endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/port/interface.c. */
+#include <string.h>
+
+#include "eal/runtime.h"
+#include "netns.h"
+#include "port/interface.h"
+#include "port/port.h"
+#include "test.h"
+
+#define MEMORY (16 << 20)
+
+static bool have_network;
+
+static int group_set_up(TEST_STATE)
+{
+	const struct runtime_config config = {.memory_bytes = MEMORY};
+
+	have_network = netns_enter();
+	return have_network ? runtime_start(&config) : 0;
+}
+
+TEST_GROUP(group_set_up, NULL);
+
+/* The helper thread, when it gets its CPU back late. */
+TEST(interface_arm__may_be_called_after_the_end)
+{
+	struct port port;
+
+	if (!have_network)
+		skip();
+	memset(&port, 0, sizeof(port));
+	assert_int_equal(interface_prepare(&port, "left", 0), 0);
+	assert_int_equal(port_open(&port), 0);
+	assert_false(port_arm(&port));
+	port_close(&port);
+	assert_int_equal(port_wake_fd(&port), -1);
+	assert_false(port_arm(&port));
+	port_destroy(&port);
+}
