@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce beside Linux's rxe: perftest between two guests in QEMU, over both stacks on the same virtio NICs, in turns.
+"""uroce beside Linux's rxe: perftest and connections between two guests in QEMU, over both stacks on the same virtio NICs,
+in turns.
 
 Emulation makes the figures small; what counts is their ratio. Needs a quiet machine with a CPU for each guest.
 """
@@ -21,9 +22,9 @@ sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic")]
 
 from guest import MTU, GuestError, bridged_network  # noqa: E402
 from harness.process import exit_on_signals, wait_until  # noqa: E402
-from harness.report import Report  # noqa: E402
+from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN, PerfTest, Side, gid_index, gids, run_pair  # noqa: E402
-from overlay import add_uroce  # noqa: E402
+from overlay import GUEST_CONNECT_RATE, add_uroce  # noqa: E402
 import ports  # noqa: E402
 
 IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
@@ -33,6 +34,8 @@ FIRST_PORT = 22000
 PAIR_SECONDS = 180
 LINK_SECONDS = 30
 STACKS = ("rxe", "uroce")
+ANY_MTU = "any"
+CONNECTIONS = "connections by rdma_cm, a second"
 BANDWIDTH, RATE, LATENCY = "64 KiB WRITE, Gb/s", "64 B WRITE, thousands/s", "64 B WRITE, half round trip, us"
 
 
@@ -52,6 +55,28 @@ class Figure(PerfTest):
         self.value = float(rows[-1][self._column])
         if self.title == RATE:
             self.value *= 1000
+
+
+class Connections:
+    """Set up and torn down, so many at a time; the programs meet by TCP as perftest's do."""
+
+    title = CONNECTIONS
+
+    def __init__(self, server_ip, count):
+        self.name = f"{count} connections"
+        self.quiet_seconds = 0
+        self.value = None
+        self._argv = [GUEST_CONNECT_RATE, "-a", server_ip]
+        self._count = count
+
+    def argv(self, _side, port, peer=None):
+        return [*self._argv, "-p", str(port), *(["-n", str(self._count), peer] if peer else [])]
+
+    def judge(self, _server, client):
+        found = re.search(r"^(\d+) \d+ \d+$", client, re.M)
+        if not found:
+            raise CheckFailed("the client prints no rate")
+        self.value = float(found.group(1))
 
 
 def figures(path_mtu, seconds):
@@ -138,17 +163,17 @@ class Bench:
             return [ports.UrocePort(guest, nic) for guest, nic in zip(self._guests, self._nics)]
         return [RxePort(guest, nic) for guest, nic in zip(self._guests, self._nics)]
 
-    def round(self, stack, path_mtus, seconds):
+    def round(self, stack, path_mtus, seconds, connections):
         hosts = self._hosts(stack)
         tables = [gids(host, host.device) for host in hosts]
-        for path_mtu in path_mtus:
-            for figure in figures(path_mtu, seconds):
-                sides = [Side(Measured(host, figure.quiet_seconds), host.device, host.address,
-                              gid_index(table, host.gid_address)) for host, table in zip(hosts, tables)]
-                self._port += 1
-                self._report.check(f"{stack} between two guests: {figure.name}", run_pair, figure, *sides,
-                                   self._port, PAIR_SECONDS)
-                self.values.setdefault((path_mtu, figure.title, stack), []).append(figure.value)
+        every = [(path_mtu, figure) for path_mtu in path_mtus for figure in figures(path_mtu, seconds)]
+        for path_mtu, figure in [*every, (ANY_MTU, Connections(hosts[0].gid_address, connections))]:
+            sides = [Side(Measured(host, figure.quiet_seconds), host.device, host.address,
+                          gid_index(table, host.gid_address)) for host, table in zip(hosts, tables)]
+            self._port += 1
+            self._report.check(f"{stack} between two guests: {figure.name}", run_pair, figure, *sides, self._port,
+                               PAIR_SECONDS)
+            self.values.setdefault((path_mtu, figure.title, stack), []).append(figure.value)
 
     def come_first(self):
         for guest in self._guests:
@@ -186,7 +211,7 @@ def run_short(report, network, image_dir, work_dir):
     """For the interop tests: both stacks move data, no matter how fast."""
     bench = Bench(report, network, image_dir, work_dir, 1)
     for stack in STACKS:
-        bench.round(stack, (4096,), 0)
+        bench.round(stack, (4096,), 0, 100)
     bench.stop()
 
 
@@ -194,7 +219,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5, help="runs of each figure (5)")
     parser.add_argument("--seconds", type=int, default=8, help="seconds of each run (8); perftest counts half of them")
-    parser.add_argument("--mtu", default="4096,1024", help="path MTUs (4096,1024)")
+    parser.add_argument("--connections", type=int, default=2000, help="connections of each run (2000)")
+    parser.add_argument("--mtu", default="4096,1024", help="path MTUs (4096,1024); empty: only the connections")
     parser.add_argument("--cpus", type=int, default=1, help="CPUs of each guest (1)")
     parser.add_argument("--spread", action="store_true",
                         help="give each guest's CPU one of the machine's, and QEMU's other threads the others")
@@ -215,7 +241,7 @@ def main():
             bench.spread(options.cpus)
         for _ in range(options.repeat):
             for stack in STACKS:
-                bench.round(stack, [int(mtu) for mtu in options.mtu.split(",")], options.seconds)
+                bench.round(stack, [int(mtu) for mtu in options.mtu.split(",") if mtu], options.seconds, options.connections)
         bench.stop()
     print("| path MTU | | rxe | uroce | ratio | each run |")
     print("|---|---|---|---|---|---|")

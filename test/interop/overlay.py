@@ -14,10 +14,13 @@ GUEST_UROCED = f"{GUEST_DIR}/app/uroced"
 IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # where it was made: nic/make-igb-uio.sh
 GUEST_STEERED = f"{GUEST_DIR}/app/examples/steered"
 GUEST_REMOTE_WRITE = f"{GUEST_DIR}/app/examples/remote_write"
+GUEST_CONNECT_RATE = f"{GUEST_DIR}/connect_rate"
+CONNECT_RATE = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "perf", "connect_rate")
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 STEERED, REMOTE_WRITE = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
                          for name in ("steered", "remote_write"))
-LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", "libibverbs.so.1")
+LIBRARY, CM_LIBRARY = (os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", f"lib{name}.so.1")
+                       for name in ("ibverbs", "rdmacm"))
 TESTPMD = "/usr/bin/dpdk-testpmd"
 LIBRARIES_DIR = "/lib/x86_64-linux-gnu/"
 DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
@@ -51,9 +54,11 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     _install(UROCED, tree, GUEST_UROCED)
     _install(STEERED, tree, GUEST_STEERED)
     _install(REMOTE_WRITE, tree, GUEST_REMOTE_WRITE)
-    _install(LIBRARY, tree, f"{GUEST_DIR}/lib/verbs/libibverbs.so.1")
+    _install(CONNECT_RATE, tree, GUEST_CONNECT_RATE)
+    for library in (LIBRARY, CM_LIBRARY):
+        _install(library, tree, f"{GUEST_DIR}/lib/verbs/{os.path.basename(library)}")
     drivers = [f"{DRIVERS_DIR}/librte_{driver}.so.23" for driver in DRIVERS]
-    for file in (UROCE_RUN, UROCED, STEERED, REMOTE_WRITE, LIBRARY, *drivers):
+    for file in (UROCE_RUN, UROCED, STEERED, REMOTE_WRITE, CONNECT_RATE, LIBRARY, *drivers):
         for library in _libraries(file):
             _install(library, tree, library)
     if os.path.exists(f"{image_dir}/igb_uio.ko"):
