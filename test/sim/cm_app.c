@@ -7,6 +7,8 @@
 #include "cm_sim.h"
 
 #define FIRST_QPN 1000
+#define SLOWEST_LOOK_NS \
+	UINT64_C(32000000) /* from the end of a query's time to the look that tells */
 
 /* The private data of a REQ and a REP: which endpoint has sent it, and its queue pair. */
 struct card {
@@ -39,7 +41,7 @@ static uint32_t choose_qpn(const struct cm_host *host)
 		return FIRST_QPN + sim->endpoints;
 	for (unsigned int i = 0; i < sim->endpoints; i++) {
 		if (sim->endpoint[i].host == host && sim->endpoint[i].qpn == old->qpn &&
-		    sim->endpoint[i].conn != NULL)
+		    (sim->endpoint[i].conn || sim->endpoint[i].resolving))
 			return FIRST_QPN + sim->endpoints;
 	}
 	return old->qpn;
@@ -110,6 +112,8 @@ void app_destroy(struct endpoint *endpoint)
 	endpoint->conn = NULL;
 	if (endpoint->outcome == OUTCOME_NONE)
 		endpoint->outcome = OUTCOME_DESTROYED;
+	if (endpoint->host->device)
+		cm_device_forget(endpoint->host, conn);
 	cm_conn_destroy(conn, endpoint->sim->clock.now_ns);
 }
 
@@ -215,16 +219,24 @@ static void establish_it(struct endpoint *endpoint)
 /* As long as all retries can take, each put off by an MRA. */
 static uint64_t patience_ns(const struct cm_sim *sim)
 {
-	return sim->lag_ns + (sim->max_cm_retries + 2u) * (cm_time_ns(sim->response_timeout) +
-							   3 * cm_time_ns(sim->packet_life_time) +
-							   cm_time_ns(MRA_EXPONENT));
+	return sim->lag_ns + sim->resolve_ns + SLOWEST_LOOK_NS +
+	       (sim->max_cm_retries + 2u) *
+		       (cm_time_ns(sim->response_timeout) + 3 * cm_time_ns(sim->packet_life_time) +
+			cm_time_ns(MRA_EXPONENT));
 }
 
-static void resolve(struct endpoint *endpoint, unsigned int to)
+/* Whom to ask. */
+static struct gsi_address peer_of(const struct endpoint *endpoint)
+{
+	return endpoint->host->device ? endpoint->query.address
+				      : cm_address(endpoint->host->index, endpoint->to);
+}
+
+static void resolve(struct endpoint *endpoint)
 {
 	struct cm_sim *sim = endpoint->sim;
 	const struct cm_resolve_attr attr = {
-		.to = cm_address(endpoint->host->index, to),
+		.to = peer_of(endpoint),
 		.service_id = CM_UDP_SERVICE,
 		.response_timeout = sim->response_timeout,
 		.max_cm_retries = sim->max_cm_retries,
@@ -236,12 +248,12 @@ static void resolve(struct endpoint *endpoint, unsigned int to)
 		 "cm_resolve");
 }
 
-static void connect_it(struct endpoint *endpoint, unsigned int to)
+static void connect_it(struct endpoint *endpoint)
 {
 	struct cm_sim *sim = endpoint->sim;
 	const struct card card = card_of(endpoint);
 	const struct cm_connect_attr attr = {
-		.to = cm_address(endpoint->host->index, to),
+		.to = peer_of(endpoint),
 		.service_id = CM_TCP_SERVICE,
 		.qpn = endpoint->qpn,
 		.responder_resources = (uint8_t)rng_below(&sim->rng, 20),
@@ -260,6 +272,54 @@ static void connect_it(struct endpoint *endpoint, unsigned int to)
 		 "cm_connect");
 }
 
+static void call(struct endpoint *endpoint)
+{
+	struct cm_sim *sim = endpoint->sim;
+
+	if (endpoint->sidr)
+		resolve(endpoint);
+	else
+		connect_it(endpoint);
+	if (rng_chance(&sim->rng, sim->destroy_ppm))
+		later(endpoint, app_destroy);
+	cm_host_look(endpoint->host);
+}
+
+void app_resolved(struct endpoint *endpoint, int status)
+{
+	if (!endpoint->resolving)
+		return;
+	endpoint->resolving = false;
+	if (status == 0) {
+		call(endpoint);
+		return;
+	}
+	cm_check(endpoint->sim, !endpoint->sim->sure, "a neighbour is not found");
+	endpoint->outcome = OUTCOME_UNREACHABLE;
+	endpoint->due_ns = 0;
+}
+
+/* Find the peer's link address first; the application may lose its patience meanwhile. */
+static void resolve_neighbour(struct endpoint *endpoint)
+{
+	struct cm_sim *sim = endpoint->sim;
+	const int rc = cm_device_resolve(endpoint, endpoint->to, sim->resolve_ns);
+
+	if (rc == 0) {
+		call(endpoint);
+		return;
+	}
+	cm_check(sim, rc == -EINPROGRESS, "agent_resolve: %d", rc);
+	if (rng_chance(&sim->rng, sim->destroy_ppm)) {
+		agent_forget(&endpoint->query);
+		endpoint->outcome = OUTCOME_DESTROYED;
+		endpoint->due_ns = 0;
+	} else {
+		endpoint->resolving = true;
+	}
+	cm_host_look(endpoint->host);
+}
+
 void app_connect(struct cm_sim *sim, unsigned int from, unsigned int to, bool sidr)
 {
 	struct endpoint *endpoint = add_endpoint(&sim->host[from]);
@@ -268,25 +328,30 @@ void app_connect(struct cm_sim *sim, unsigned int from, unsigned int to, bool si
 	endpoint->sidr = sidr;
 	endpoint->keeper = rng_chance(&sim->rng, 200000);
 	endpoint->due_ns = sim->clock.now_ns + patience_ns(sim);
+	endpoint->to = to;
 	sim->stats_connects++;
-	if (sidr)
-		resolve(endpoint, to);
+	if (endpoint->host->device)
+		resolve_neighbour(endpoint);
 	else
-		connect_it(endpoint, to);
-	if (rng_chance(&sim->rng, sim->destroy_ppm))
-		later(endpoint, app_destroy);
-	cm_host_look(endpoint->host);
+		call(endpoint);
 }
 
-static void on_request(struct cm_host *host, const struct cm_event *event)
+struct endpoint *app_admit(struct cm_host *host, const struct cm_event *event)
 {
-	struct cm_sim *sim = host->sim;
 	struct endpoint *endpoint = add_endpoint(host);
 
 	endpoint->conn = event->conn;
 	endpoint->sidr = event->type == CM_EVENT_SIDR_REQ;
 	endpoint->events = 1u << event->type;
 	cm_conn_set_user(event->conn, endpoint);
+	return endpoint;
+}
+
+static void on_request(struct cm_host *host, const struct cm_event *event)
+{
+	struct cm_sim *sim = host->sim;
+	struct endpoint *endpoint = host->device ? event->user : app_admit(host, event);
+
 	if (endpoint->sidr) {
 		later(endpoint, rng_chance(&sim->rng, sim->destroy_ppm) ? app_destroy : reply_it);
 		return;

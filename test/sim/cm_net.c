@@ -6,14 +6,16 @@
 
 #include "cm_sim.h"
 
-#define LATENCY_NS 2000
-#define STRANGER   99 /* the last byte of an address that no host has */
+#define LATENCY_NS   2000
+#define DATAGRAM_MAX 512
+#define STRANGER     99 /* the last byte of an address that no host has */
 
 struct datagram {
 	struct cm_sim *sim;
 	unsigned int to;
 	struct gsi_address from; /* as its receiver sees it */
-	uint8_t mad[MAD_LEN];
+	size_t len;
+	uint8_t bytes[DATAGRAM_MAX] __attribute__((aligned(16))); /* a MAD, or a frame */
 };
 
 struct wake {
@@ -38,28 +40,33 @@ static void deliver(void *context, void *argument)
 	struct cm_sim *sim = context;
 	struct cm_host *host = &sim->host[datagram->to];
 
-	cm_receive(host->cm, datagram->mad, MAD_LEN, &datagram->from, sim->clock.now_ns);
+	if (host->device)
+		cm_device_receive(host, datagram->bytes, datagram->len);
+	else
+		cm_receive(host->cm, datagram->bytes, MAD_LEN, &datagram->from, sim->clock.now_ns);
 	cm_host_look(host);
 	free(datagram);
 }
 
-static void put_on_wire(struct cm_sim *sim, unsigned int from, unsigned int to, const uint8_t *mad)
+static void put_on_wire(struct cm_sim *sim, unsigned int from, unsigned int to,
+			const uint8_t *bytes, size_t len)
 {
 	struct datagram *datagram = malloc(sizeof(*datagram));
 	uint64_t at_ns = sim->clock.now_ns + LATENCY_NS + rng_below(&sim->rng, LATENCY_NS);
 
 	*datagram = (struct datagram){.sim = sim, .to = to, .from = cm_address(to, from)};
-	memcpy(datagram->mad, mad, MAD_LEN);
+	cm_check(sim, len <= sizeof(datagram->bytes), "a long frame");
+	memcpy(datagram->bytes, bytes, len);
+	datagram->len = len;
 	if (rng_chance(&sim->rng, sim->late_ppm))
 		at_ns += rng_below(&sim->rng, sim->late_ns);
 	clock_at(&sim->clock, at_ns, deliver, sim, datagram);
 }
 
-static void send_mad(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
+void cm_host_transmit(struct cm_host *host, unsigned int index, const uint8_t *mad,
+		      const uint8_t *bytes, size_t len)
 {
-	struct cm_host *host = (struct cm_host *)sink;
 	struct cm_sim *sim = host->sim;
-	const unsigned int index = to->remote[15] - 1u;
 	struct cm_mad parsed;
 
 	sim->stats_mads++;
@@ -69,15 +76,25 @@ static void send_mad(struct cm_sink *sink, const struct gsi_address *to, const u
 	       parsed.local_id, parsed.remote_id);
 	if (index >= sim->hosts) /* what a stranger has drawn */
 		return;
-	if (rng_chance(&sim->rng, sim->replay_ppm))
-		put_on_wire(sim, STRANGER, index, mad);
+	if (!host->device && rng_chance(&sim->rng, sim->replay_ppm))
+		put_on_wire(sim, STRANGER, index, bytes, len);
 	if (rng_chance(&sim->rng, sim->loss_ppm)) {
 		sim->stats_lost++;
 		return;
 	}
-	put_on_wire(sim, host->index, index, mad);
+	put_on_wire(sim, host->index, index, bytes, len);
 	while (rng_chance(&sim->rng, sim->duplicate_ppm))
-		put_on_wire(sim, host->index, index, mad);
+		put_on_wire(sim, host->index, index, bytes, len);
+}
+
+static void send_mad(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
+{
+	cm_host_transmit((struct cm_host *)sink, to->remote[15] - 1u, mad, mad, MAD_LEN);
+}
+
+uint64_t cm_host_deadline_ns(const struct cm_host *host)
+{
+	return host->device ? cm_device_deadline_ns(host) : cm_deadline_ns(host->cm);
 }
 
 static void wake(void *context, void *argument);
@@ -85,7 +102,7 @@ static void wake(void *context, void *argument);
 /* Run the manager when its next timer is due. */
 static void heed_deadline(struct cm_host *host)
 {
-	const uint64_t deadline_ns = cm_deadline_ns(host->cm);
+	const uint64_t deadline_ns = cm_host_deadline_ns(host);
 	struct wake *next;
 
 	if (deadline_ns >= host->woken_ns)
@@ -105,18 +122,26 @@ static void wake(void *context, void *argument)
 
 	if (host->life == wake->life) {
 		host->woken_ns = UINT64_MAX;
-		cm_expire(host->cm, sim->clock.now_ns);
+		if (!host->device)
+			cm_expire(host->cm, sim->clock.now_ns);
 		cm_host_look(host);
 	}
 	free(wake);
+}
+
+static bool next_event(struct cm_host *host, struct cm_event *event)
+{
+	return host->device ? cm_device_next_event(host, event) : cm_next_event(host->cm, event);
 }
 
 static void take_events(struct cm_host *host)
 {
 	struct cm_event event;
 
-	while (cm_next_event(host->cm, &event))
+	while (next_event(host, &event))
 		app_event(host, &event);
+	if (host->device)
+		cm_device_run(host);
 }
 
 static void look(void *context, void *argument)
@@ -138,6 +163,8 @@ void cm_host_look(struct cm_host *host)
 	struct cm_sim *sim = host->sim;
 	struct wake *next;
 
+	if (host->device)
+		cm_device_run(host);
 	if (sim->lag_ns == 0) {
 		take_events(host);
 	} else if (!host->looks) {
@@ -194,9 +221,23 @@ void cm_host_start(struct cm_sim *sim, unsigned int index)
 	host->looks = false;
 	host->tcp = NULL;
 	host->udp = NULL;
-	cm_check(sim, cm_create(&config, &host->cm) == 0, "cm_create");
+	host->locked = false;
+	host->device = NULL;
+	if (sim->devices)
+		cm_device_start(host);
+	else
+		cm_check(sim, cm_create(&config, &host->cm) == 0, "cm_create");
 	if (host->listens)
 		cm_host_listen(host);
+}
+
+static void end(struct cm_host *host, bool in_order)
+{
+	if (host->device)
+		cm_device_end(host, in_order);
+	else
+		cm_destroy(host->cm);
+	host->life++;
 }
 
 void cm_host_kill(struct cm_host *host, bool in_order)
@@ -207,14 +248,20 @@ void cm_host_kill(struct cm_host *host, bool in_order)
 	for (unsigned int i = 0; i < sim->endpoints; i++) {
 		struct endpoint *endpoint = &sim->endpoint[i];
 
-		if (endpoint->host != host || !endpoint->conn)
+		if (endpoint->host != host || (!endpoint->conn && !endpoint->resolving))
 			continue;
 		endpoint->conn = NULL;
+		endpoint->resolving = false;
+		endpoint->due_ns = 0;
 		endpoint->outcome = OUTCOME_DESTROYED;
 	}
-	if (in_order)
+	if (in_order && !host->device)
 		cm_abandon(host->cm, sim->clock.now_ns);
-	cm_destroy(host->cm);
-	host->life++;
+	end(host, in_order);
 	sim->stats_kills++;
+}
+
+void cm_host_end(struct cm_host *host)
+{
+	end(host, false);
 }

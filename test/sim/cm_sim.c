@@ -131,6 +131,8 @@ static void make_applications(struct cm_sim *sim)
 	sim->data_ppm = (uint32_t)rng_below(rng, 1000000);
 	sim->both_ppm = rng_chance(rng, 500000) ? 300000 : 0;
 	sim->reuse_ppm = !good && rng_chance(rng, 500000) ? 500000 : 0;
+	sim->devices = rng_chance(rng, 100000);
+	sim->resolve_ns = rng_range(rng, 1000000, 100000000);
 	sim->kills = good ? 0 : (uint32_t)rng_below(rng, 4);
 	sim->pauses = good ? 0 : (uint32_t)rng_below(rng, 4);
 	sim->response_timeout = (uint8_t)rng_range(rng, 8, 16);
@@ -143,6 +145,7 @@ static void make_applications(struct cm_sim *sim)
 	/* Long enough for applications that think. */
 	if (sim->lag_ns > SECOND_NS)
 		sim->lag_ns = SECOND_NS;
+	sim->resolve_ns = 10 * SECOND_NS;
 	sim->response_timeout = 16;
 	sim->max_cm_retries = 15;
 }
@@ -251,8 +254,8 @@ static void check_nothing_left(struct cm_sim *sim)
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		cm_check(sim, cm_conn_count(sim->host[i].cm) == 0, "host %u has %u connections", i,
 			 cm_conn_count(sim->host[i].cm));
-		cm_check(sim, cm_deadline_ns(sim->host[i].cm) == UINT64_MAX, "host %u has a timer",
-			 i);
+		cm_check(sim, cm_host_deadline_ns(&sim->host[i]) == UINT64_MAX,
+			 "host %u has a timer", i);
 		cm_check(sim, !cm_next_event(sim->host[i].cm, &event), "host %u has an event", i);
 	}
 	for (unsigned int i = 0; i < sim->endpoints; i++)
@@ -300,7 +303,7 @@ static void run(struct cm_sim *sim, uint64_t seed)
 	check_sure(sim);
 	check_nothing_left(sim);
 	for (unsigned int i = 0; i < sim->hosts; i++)
-		cm_destroy(sim->host[i].cm);
+		cm_host_end(&sim->host[i]);
 	sim->stats_runs++;
 }
 

@@ -8,8 +8,11 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "cm/agent.h"
 #include "cm/cm.h"
 #include "rng.h"
+#include "transport/sink.h"
+#include "wire/build.h"
 
 #define CM_HOSTS_MAX	 4
 #define CM_ENDPOINTS_MAX 400
@@ -35,6 +38,9 @@ struct endpoint {
 	struct cm_host *host;
 	uint32_t number;      /* among all endpoints */
 	struct cm_conn *conn; /* NULL: destroyed */
+	struct agent_query query;
+	bool resolving; /* the peer's link address is not known yet */
+	unsigned int to;
 	bool active;
 	bool sidr;
 	bool keeper;	       /* its application disconnects at the end only */
@@ -58,6 +64,13 @@ struct cm_host {
 	struct cm_listener *udp;
 	uint64_t woken_ns; /* when a wake-up is under way; UINT64_MAX: none */
 	bool looks;	   /* the application is about to take its events */
+	/* of a host with a device; else NULL */
+	struct device *device;
+	struct agent *agent;
+	struct packet_sink packets;
+	struct packet_out out;
+	TAILQ_HEAD(, cm_told) told; /* events that the application has not taken */
+	bool locked;
 };
 
 struct cm_sim {
@@ -76,9 +89,11 @@ struct cm_sim {
 	uint64_t lag_ns;   /* longest until it takes an event */
 	uint32_t reject_ppm;
 	uint32_t destroy_ppm;
-	uint32_t data_ppm;  /* data arrives before the RTU */
-	uint32_t reuse_ppm; /* a queue pair that was connected before is connected again */
-	uint32_t both_ppm;  /* both sides ask at once */
+	uint32_t data_ppm;   /* data arrives before the RTU */
+	uint32_t reuse_ppm;  /* a queue pair that was connected before is connected again */
+	uint32_t both_ppm;   /* both sides ask at once */
+	bool devices;	     /* the hosts have an agent on a device */
+	uint64_t resolve_ns; /* longest time for a link address */
 	uint32_t kills;
 	uint32_t pauses; /* listeners end, and come again */
 	struct cm_config limits;
@@ -137,12 +152,46 @@ struct gsi_address cm_address(unsigned int from, unsigned int to);
 /** Look at a host once more: events, and its next deadline. After every call on its manager. */
 void cm_host_look(struct cm_host *host);
 
+/** Send a MAD to a host, in a frame where it has a device: it may be lost, or come more than once.
+ */
+void cm_host_transmit(struct cm_host *host, unsigned int to, const uint8_t *mad,
+		      const uint8_t *bytes, size_t len);
+
+/** End a host at the end of a run. */
+void cm_host_end(struct cm_host *host);
+
+/** When a host's manager or agent has something to do. */
+uint64_t cm_host_deadline_ns(const struct cm_host *host);
+
+/* cm_device.c: a host with a device */
+
+void cm_device_start(struct cm_host *host);
+void cm_device_end(struct cm_host *host, bool in_order);
+void cm_device_receive(struct cm_host *host, const uint8_t *frame, size_t len);
+
+/** Do what is due, after calls on the manager, and at the deadline. */
+void cm_device_run(struct cm_host *host);
+uint64_t cm_device_deadline_ns(const struct cm_host *host);
+bool cm_device_next_event(struct cm_host *host, struct cm_event *event);
+
+/** Drop the events of a connection that the application has destroyed; NULL: all. */
+void cm_device_forget(struct cm_host *host, const struct cm_conn *conn);
+
+/** As agent_resolve. */
+int cm_device_resolve(struct endpoint *endpoint, unsigned int to, uint64_t timeout_ns);
+
 /* cm_app.c */
+
+/** The link address of the peer is known (0), or nobody has answered. */
+void app_resolved(struct endpoint *endpoint, int status);
 
 /** Ask for a connection, or for the queue pair of a datagram service. */
 void app_connect(struct cm_sim *sim, unsigned int from, unsigned int to, bool sidr);
 
-/** Take an event. */
+/** Make an endpoint for a request; it is the user of the connection's events from then on. */
+struct endpoint *app_admit(struct cm_host *host, const struct cm_event *event);
+
+/** Take an event; with a device, a request has been admitted already. */
 void app_event(struct cm_host *host, const struct cm_event *event);
 
 /** The application lets go of its end, if it still has it. */
