@@ -52,7 +52,7 @@ const struct outbox_mad *outbox_first(const struct outbox *outbox)
 
 void outbox_pop(struct outbox *outbox)
 {
-	/* What a storm of connections has taken is given back after it. */
+	/* Give back what a storm of connections has taken. */
 	if (++outbox->head == outbox->tail && outbox->room > OUTBOX_KEPT)
 		outbox_fini(outbox);
 }

@@ -269,7 +269,7 @@ static int tcp_socket(const char *host, struct addrinfo **found)
 	return fd;
 }
 
-/* Whoever sees the TCP port knows that the server is ready. */
+/* Listen by TCP as well: the port shows others that the server is ready. */
 static int wait_for_client(void)
 {
 	struct addrinfo *found;

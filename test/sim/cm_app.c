@@ -27,8 +27,8 @@ struct act {
 	act_fn act;
 };
 
-/* A queue pair of the host's whose connection is over for its application, though perhaps not for
- * its peer; else a new one. */
+/* Choose a queue pair of the host's whose connection is over for its application, though perhaps
+ * not for its peer; else a new one. */
 static uint32_t choose_qpn(const struct cm_host *host)
 {
 	struct cm_sim *sim = host->sim;
@@ -68,7 +68,7 @@ static struct card card_of(const struct endpoint *endpoint)
 	return (struct card){endpoint->number, endpoint->qpn};
 }
 
-/* Who has sent a REQ or REP with this private data and this queue pair. */
+/* Return the endpoint that has sent a REQ or REP with this private data and this queue pair. */
 static struct endpoint *sender_of(struct cm_sim *sim, const struct cm_event *event, uint32_t qpn)
 {
 	struct card card;
@@ -225,7 +225,7 @@ static uint64_t patience_ns(const struct cm_sim *sim)
 			cm_time_ns(MRA_EXPONENT));
 }
 
-/* Whom to ask. */
+/* Return the address that a request goes to. */
 static struct gsi_address peer_of(const struct endpoint *endpoint)
 {
 	return endpoint->host->device ? endpoint->query.address

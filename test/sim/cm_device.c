@@ -103,7 +103,7 @@ static int sink_put(struct packet_sink *sink, struct packet_out *out)
 	return 0;
 }
 
-/* A MAD's event, until the application takes it. */
+/* An event that the agent has told, until the application takes it. */
 struct cm_told {
 	TAILQ_ENTRY(cm_told) next;
 	struct cm_event event;
@@ -117,7 +117,7 @@ static void on_event(const struct cm_event *event, uint64_t now_ns)
 
 	(void)now_ns;
 	told->event = *event;
-	/* It leads into the event. */
+	/* The pointer leads into the event. */
 	if (event->private_data)
 		told->event.private_data = told->event.bytes + (event->private_data - event->bytes);
 	if (request)
