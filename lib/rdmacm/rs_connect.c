@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Binding and connecting: a stream's way through the events of the connection manager. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rs.h"
+#include "rs_datagram.h"
+
+#define RESOLVE_MS 3000 /* as long as Linux looks for a neighbour */
+#define RETRIES	   7
+
+void rs_connect_end(struct rsocket *s, int error)
+{
+	if (s->state == RS_ENDED)
+		return;
+	s->state = RS_ENDED;
+	s->error = error;
+	rs_wait_changed(s);
+}
+
+void rs_connect_done(struct rsocket *s)
+{
+	s->state = RS_CONNECTED;
+	(void)rs_keepalive_set(s);
+	rs_wait_changed(s);
+}
+
+/* Both sides' addresses and the device are known. */
+static int ask_peer(struct rsocket *s)
+{
+	struct rs_hello_wire hello;
+	struct rdma_conn_param param = {
+		.private_data = &hello,
+		.private_data_len = sizeof(hello),
+		.flow_control = 1,
+		.retry_count = RETRIES,
+		.rnr_retry_count = RETRIES,
+	};
+	const int rc = rs_link_create(s);
+
+	if (rc != 0)
+		return rc;
+	s->state = RS_CONNECTING;
+	rs_link_say_hello(s, &hello);
+	return rdma_connect(s->id, &param) == 0 ? 0 : -errno;
+}
+
+static int resolve_route(struct rsocket *s)
+{
+	s->state = RS_ROUTE;
+	if (!s->route)
+		return rdma_resolve_route(s->id, RESOLVE_MS) == 0 ? 0 : -errno;
+	if (rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, s->route, s->route_len) !=
+	    0)
+		return -errno;
+	return ask_peer(s);
+}
+
+static int finish(struct rsocket *s, const struct rdma_cm_event *event)
+{
+	if (s->state == RS_CONNECTING) {
+		const int rc = rs_link_take_hello(s, event->param.conn.private_data,
+						  event->param.conn.private_data_len);
+
+		if (rc != 0)
+			return rc;
+	} else if (s->state != RS_ACCEPTED) {
+		return 0;
+	}
+	rs_connect_done(s);
+	return 0;
+}
+
+/* The error of a socket whose peer did not answer so. */
+static int error_of(const struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_REJECTED:
+		return ECONNREFUSED;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return ETIMEDOUT;
+	default:
+		return event->status == -ETIMEDOUT ? EHOSTUNREACH : abs(event->status);
+	}
+}
+
+/* The peer's last messages have come before its disconnect. */
+static void take_disconnect(struct rsocket *s)
+{
+	if (s->link.qp)
+		rs_message_poll(s);
+	rs_connect_end(s, s->shut & RS_SHUT_PEER ? 0 : ECONNRESET);
+}
+
+static void take_event(struct rsocket *s, const struct rdma_cm_event *event)
+{
+	int rc = 0;
+
+	if (s->state == RS_ENDED)
+		return;
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		rc = resolve_route(s);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		/* The program's own route needs none of these. */
+		rc = s->state == RS_ROUTE ? ask_peer(s) : 0;
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		rc = finish(s, event);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		take_disconnect(s);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		rc = -error_of(event);
+		break;
+	default:
+		break;
+	}
+	if (rc != 0)
+		rs_connect_end(s, -rc);
+}
+
+void rs_connect_take_events(struct rsocket *s)
+{
+	struct rdma_cm_event *event;
+
+	while (rdma_get_cm_event(s->channel, &event) == 0) {
+		take_event(s, event);
+		rdma_ack_cm_event(event);
+	}
+}
+
+static bool is_decided(const struct rsocket *s)
+{
+	return !rs_is_opening(s);
+}
+
+int rs_connect_wait(struct rsocket *s, bool nonblock)
+{
+	const int rc = rs_wait_for(s, is_decided, nonblock, -1);
+
+	if (rc != 0)
+		return rc;
+	if (s->state == RS_CONNECTED)
+		return 0;
+	return s->error ? -s->error : -ENOTCONN;
+}
+
+static int check_address(const struct rsocket *s, const struct sockaddr *addr, socklen_t len)
+{
+	if (!addr)
+		return -EFAULT;
+	if (len < sizeof(addr->sa_family) || address_len(addr) == 0 || addr->sa_family != s->domain)
+		return -EAFNOSUPPORT;
+	return len < address_len(addr) ? -EINVAL : 0;
+}
+
+static int start(struct rsocket *s, const struct sockaddr *addr)
+{
+	struct sockaddr_storage dst = {0};
+	int rc;
+
+	memcpy(&dst, addr, address_len(addr));
+	s->state = RS_ADDRESS;
+	if (rdma_resolve_addr(s->id, NULL, (struct sockaddr *)&dst, RESOLVE_MS) == 0)
+		return 0;
+	rc = -errno;
+	rs_connect_end(s, 0);
+	return rc;
+}
+
+static int connect_stream(struct rsocket *s, const struct sockaddr *addr)
+{
+	int rc;
+
+	if (rs_is_opening(s))
+		return -EALREADY;
+	if (s->state == RS_CONNECTED || s->state == RS_LISTENING)
+		return -EISCONN;
+	if (s->state == RS_ENDED)
+		return s->error ? -s->error : -ENOTCONN;
+	rc = start(s, addr);
+	if (rc == 0)
+		rc = rs_connect_wait(s, rs_is_nonblock(s, 0));
+	if (rc == -EAGAIN)
+		return -EINPROGRESS;
+	/* The caller has been told. */
+	if (rc != 0)
+		s->error = 0;
+	return rc;
+}
+
+int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	pthread_mutex_lock(&s->lock);
+	rc = check_address(s, addr, addrlen);
+	if (rc == 0)
+		rc = s->datagrams ? rs_datagram_connect(s, addr, addrlen) : connect_stream(s, addr);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return id_result(rc);
+}
+
+static int bind_stream(struct rsocket *s, const struct sockaddr *addr)
+{
+	struct sockaddr_storage src = {0};
+
+	if (s->state != RS_IDLE)
+		return -EINVAL;
+	memcpy(&src, addr, address_len(addr));
+	if (rdma_bind_addr(s->id, (struct sockaddr *)&src) != 0)
+		return -errno;
+	s->state = RS_BOUND;
+	return 0;
+}
+
+int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	pthread_mutex_lock(&s->lock);
+	rc = check_address(s, addr, addrlen);
+	if (rc == 0)
+		rc = s->datagrams ? rs_datagram_bind(s, addr, addrlen) : bind_stream(s, addr);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return id_result(rc);
+}

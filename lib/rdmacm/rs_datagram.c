@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagram rsockets: the socket's own calls, and the queue of what has arrived. */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rs_datagram.h"
+
+#define CLOSE_MS 1000 /* for what has been posted */
+
+int rs_datagram_prepare(struct rsocket *s)
+{
+	struct rs_datagrams *datagrams = calloc(1, sizeof(*datagrams));
+
+	if (!datagrams)
+		return -ENOMEM;
+	s->datagrams = datagrams;
+	STAILQ_INIT(&datagrams->received);
+	TAILQ_INIT(&datagrams->dests);
+	LIST_INIT(&datagrams->pairs);
+	datagrams->channel = rdma_create_event_channel();
+	if (!datagrams->channel || fcntl(datagrams->channel->fd, F_SETFL, O_NONBLOCK) != 0)
+		return -errno;
+	datagrams->udp = socket(s->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return datagrams->udp < 0 ? -errno : 0;
+}
+
+bool rs_datagram_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr *sa = (const struct sockaddr *)a;
+	const struct sockaddr *sb = (const struct sockaddr *)b;
+	uint8_t gid_a[GID_LEN], gid_b[GID_LEN];
+
+	return sa->sa_family == sb->sa_family && address_gid(sa, gid_a) && address_gid(sb, gid_b) &&
+	       memcmp(gid_a, gid_b, GID_LEN) == 0 && address_port(sa) == address_port(sb);
+}
+
+/* From the time when the socket has a port, others may send to it. */
+static int start_serving(struct rsocket *s)
+{
+	struct sockaddr_storage any = {.ss_family = (sa_family_t)s->domain};
+	struct rs_datagrams *datagrams = s->datagrams;
+	struct sockaddr_storage own = {0};
+	socklen_t len = sizeof(own);
+	int rc;
+
+	if (datagrams->served)
+		return 0;
+	if (getsockname(datagrams->udp, (struct sockaddr *)&own, &len) != 0)
+		return -errno;
+	if (address_port((struct sockaddr *)&own) == 0 &&
+	    bind(datagrams->udp, (struct sockaddr *)&any,
+		 address_len((struct sockaddr *)&any)) != 0)
+		return -errno;
+	rc = rs_service_add(s, datagrams->channel->fd, RS_DUTY_DATAGRAM);
+	if (rc == 0)
+		rc = rs_service_add(s, datagrams->udp, RS_DUTY_DATAGRAM);
+	datagrams->served = rc == 0;
+	return rc;
+}
+
+int rs_datagram_bind(struct rsocket *s, const struct sockaddr *addr, socklen_t len)
+{
+	if (bind(s->datagrams->udp, addr, len) != 0)
+		return -errno;
+	return start_serving(s);
+}
+
+int rs_datagram_connect(struct rsocket *s, const struct sockaddr *addr, socklen_t len)
+{
+	struct rs_datagrams *datagrams = s->datagrams;
+	struct rs_dest *dest;
+	int rc;
+
+	if (connect(datagrams->udp, addr, len) != 0)
+		return -errno;
+	memset(&datagrams->peer, 0, sizeof(datagrams->peer));
+	memcpy(&datagrams->peer, addr, address_len(addr));
+	rc = start_serving(s);
+	return rc == 0 ? rs_dest_get(s, &datagrams->peer, true, &dest) : rc;
+}
+
+int rs_datagram_name(struct rsocket *s, bool peer, struct sockaddr *addr, socklen_t *len)
+{
+	const int udp = s->datagrams->udp;
+	struct sockaddr_storage name = {0};
+	socklen_t full = sizeof(name);
+	const int rc = peer ? getpeername(udp, (struct sockaddr *)&name, &full)
+			    : getsockname(udp, (struct sockaddr *)&name, &full);
+
+	if (rc != 0)
+		return -errno;
+	rs_name_copy(&name, addr, len);
+	return 0;
+}
+
+static bool can_send(const struct rsocket *s)
+{
+	const struct rs_pair *pair;
+
+	LIST_FOREACH (pair, &s->datagrams->pairs, next) {
+		if (pair->free_count == 0)
+			return false;
+	}
+	return true;
+}
+
+static bool has_sent_all(const struct rsocket *s)
+{
+	const struct rs_pair *pair;
+
+	LIST_FOREACH (pair, &s->datagrams->pairs, next) {
+		if (pair->free_count < pair->send_requests)
+			return false;
+	}
+	return true;
+}
+
+static bool has_received(const struct rsocket *s)
+{
+	return !STAILQ_EMPTY(&s->datagrams->received);
+}
+
+short rs_datagram_poll_events(const struct rsocket *s, short events)
+{
+	short ready = 0;
+
+	if (has_received(s))
+		ready |= events & (POLLIN | POLLRDNORM);
+	if (can_send(s))
+		ready |= events & (POLLOUT | POLLWRNORM);
+	return ready;
+}
+
+static int find_peer(const struct rs_datagrams *datagrams, const struct sockaddr *to,
+		     socklen_t to_len, struct sockaddr_storage *peer)
+{
+	memset(peer, 0, sizeof(*peer));
+	if (!to) {
+		*peer = datagrams->peer;
+		return peer->ss_family ? 0 : -EDESTADDRREQ;
+	}
+	if (to_len < sizeof(to->sa_family) || address_len(to) == 0)
+		return -EAFNOSUPPORT;
+	if (to_len < address_len(to))
+		return -EINVAL;
+	memcpy(peer, to, address_len(to));
+	return 0;
+}
+
+/* What fits either way: a stock peer keeps so many bytes of what comes by UDP. */
+static size_t max_len(const struct rs_pair *pair)
+{
+	const size_t udp = pair->header.version == 4 ? RS_UDP_IPV4_LEN : RS_UDP_IPV6_LEN;
+
+	return RTE_MIN((size_t)(pair->max_bytes - pair->header.length), RS_DATAGRAM_MAX - udp);
+}
+
+/* Send by the way that is known now. Bytes; -EAGAIN where a request has to complete first. */
+static ssize_t send_once(struct rsocket *s, const struct sockaddr_storage *peer,
+			 const struct iovec *iov, size_t count, size_t len, int flags)
+{
+	struct rs_dest *dest;
+	int rc = rs_dest_get(s, peer, true, &dest);
+
+	if (rc != 0)
+		return rc;
+	if (len > max_len(dest->pair))
+		return -EMSGSIZE;
+	if (!dest->ah || dest->qpn == 0)
+		return rs_udp_send(s, dest, RS_OP_DATA, iov, count, flags & MSG_DONTWAIT);
+	rc = rs_pair_send(dest->pair, dest, iov, len);
+	return rc == 0 ? (ssize_t)len : rc;
+}
+
+ssize_t rs_datagram_send(struct rsocket *s, const struct iovec *iov, size_t count, int flags,
+			 const struct sockaddr *to, socklen_t to_len)
+{
+	const bool nonblock = rs_is_nonblock(s, flags);
+	const size_t len = (size_t)rs_vector_len(iov, count);
+	struct sockaddr_storage peer;
+	ssize_t rc = find_peer(s->datagrams, to, to_len, &peer);
+
+	if (rc == 0)
+		rc = start_serving(s);
+	if (rc != 0)
+		return rc;
+	for (;;) {
+		rs_datagram_poll(s);
+		rc = send_once(s, &peer, iov, count, len, nonblock ? MSG_DONTWAIT : 0);
+		if (rc != -EAGAIN || nonblock)
+			return rc;
+		rc = rs_wait_for(s, can_send, false, s->options.send_timeout_ms);
+		if (rc != 0)
+			return rc;
+	}
+}
+
+void rs_datagram_deliver(struct rsocket *s, const struct sockaddr_storage *from, const void *data,
+			 size_t len)
+{
+	struct rs_datagrams *datagrams = s->datagrams;
+	struct rs_message *message;
+
+	if (datagrams->peer.ss_family && !rs_datagram_is_same(&datagrams->peer, from))
+		return;
+	/* Many small ones take more memory than their bytes. */
+	if (datagrams->received_bytes + sizeof(*message) + len > s->options.recv_bytes)
+		return;
+	message = malloc(sizeof(*message) + len);
+	if (!message)
+		return;
+	message->from = *from;
+	message->len = len;
+	memcpy(message->data, data, len);
+	STAILQ_INSERT_TAIL(&datagrams->received, message, next);
+	datagrams->received_bytes += sizeof(*message) + len;
+	rs_wait_changed(s);
+}
+
+static void drop_first(struct rs_datagrams *datagrams)
+{
+	struct rs_message *message = STAILQ_FIRST(&datagrams->received);
+
+	STAILQ_REMOVE_HEAD(&datagrams->received, next);
+	datagrams->received_bytes -= sizeof(*message) + message->len;
+	free(message);
+}
+
+ssize_t rs_datagram_recv(struct rsocket *s, struct msghdr *msg, int flags)
+{
+	const bool nonblock = rs_is_nonblock(s, flags);
+	const struct rs_message *message;
+	ssize_t rc = start_serving(s);
+	size_t len;
+
+	if (rc == 0 && !has_received(s))
+		rc = rs_wait_for(s, has_received, nonblock, s->options.recv_timeout_ms);
+	if (rc != 0)
+		return rc;
+	message = STAILQ_FIRST(&s->datagrams->received);
+	len = rs_vector_scatter(msg->msg_iov, msg->msg_iovlen, message->data, message->len);
+	if (len < message->len)
+		msg->msg_flags |= MSG_TRUNC;
+	if (flags & MSG_TRUNC)
+		len = message->len;
+	if (msg->msg_name)
+		rs_name_copy(&message->from, msg->msg_name, &msg->msg_namelen);
+	if (!(flags & MSG_PEEK))
+		drop_first(s->datagrams);
+	return (ssize_t)len;
+}
+
+void rs_datagram_close(struct rsocket *s)
+{
+	struct rs_datagrams *datagrams = s->datagrams;
+
+	if (!datagrams)
+		return;
+	(void)rs_wait_for(s, has_sent_all, false, CLOSE_MS);
+	if (datagrams->served) {
+		rs_service_remove(datagrams->udp);
+		rs_service_remove(datagrams->channel->fd);
+		datagrams->served = false;
+	}
+	close(datagrams->udp);
+	datagrams->udp = -1;
+}
+
+void rs_datagram_end(struct rsocket *s)
+{
+	struct rs_datagrams *datagrams = s->datagrams;
+	struct rs_pair *pair;
+
+	if (!datagrams)
+		return;
+	rs_dest_end_all(s);
+	while ((pair = LIST_FIRST(&datagrams->pairs)) != NULL) {
+		LIST_REMOVE(pair, next);
+		rs_pair_end(pair);
+	}
+	while (has_received(s))
+		drop_first(datagrams);
+	rdma_destroy_event_channel(datagrams->channel);
+	if (datagrams->udp >= 0)
+		close(datagrams->udp);
+	free(datagrams);
+}
+
+/* What the queue pairs and the queue have too is for us. */
+bool rs_datagram_has_option(int level, int name)
+{
+	if (level != SOL_SOCKET)
+		return level != SOL_RDMA;
+	return name == SO_REUSEADDR || name == SO_REUSEPORT || name == SO_BROADCAST ||
+	       name == SO_BINDTODEVICE || name == SO_PRIORITY;
+}
+
+int rs_datagram_set_option(struct rsocket *s, int level, int name, const void *value,
+			   socklen_t len)
+{
+	int *option = rs_option_find(s, level, name);
+
+	if (setsockopt(s->datagrams->udp, level, name, value, len) != 0)
+		return -errno;
+	/* Datagrams of a queue pair are of the same class. */
+	if (option && len >= sizeof(*option))
+		memcpy(option, value, sizeof(*option));
+	return 0;
+}
+
+int rs_datagram_get_option(struct rsocket *s, int level, int name, void *value, socklen_t *len)
+{
+	return getsockopt(s->datagrams->udp, level, name, value, len) == 0 ? 0 : -errno;
+}

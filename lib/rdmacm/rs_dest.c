@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Destinations of datagrams: which of our addresses leads there, the peer's queue pair, and the way
+ * to it, which is looked for without waiting. Anybody who can send to the socket makes us keep one,
+ * so there are only so many: the one that was used longest ago is forgotten.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rs_datagram.h"
+
+#define RESOLVE_MS 3000
+#define HOP_LIMIT  64 /* Linux's value */
+
+static size_t bucket_of(const struct sockaddr_storage *addr)
+{
+	const uint8_t *byte = (const uint8_t *)addr;
+	uint32_t hash = 0;
+
+	for (socklen_t i = 0; i < address_len((const struct sockaddr *)addr); i++)
+		hash = hash * 31 + byte[i];
+	return hash % RS_DEST_BUCKETS;
+}
+
+static void stop_looking(struct rs_dest *dest)
+{
+	if (dest->looks)
+		rdma_destroy_id(dest->looks);
+	dest->looks = NULL;
+}
+
+static void end_dest(struct rs_datagrams *datagrams, struct rs_dest *dest)
+{
+	stop_looking(dest);
+	if (dest->ah)
+		ibv_destroy_ah(dest->ah);
+	LIST_REMOVE(dest, in_bucket);
+	TAILQ_REMOVE(&datagrams->dests, dest, by_use);
+	datagrams->dest_count--;
+	free(dest);
+}
+
+void rs_dest_end_all(struct rsocket *s)
+{
+	struct rs_dest *dest;
+
+	while ((dest = TAILQ_FIRST(&s->datagrams->dests)) != NULL)
+		end_dest(s->datagrams, dest);
+}
+
+static struct rs_dest *find(struct rs_datagrams *datagrams, const struct sockaddr_storage *addr)
+{
+	struct rs_dest *dest;
+
+	LIST_FOREACH (dest, &datagrams->buckets[bucket_of(addr)], in_bucket) {
+		if (!rs_datagram_is_same(&dest->addr, addr))
+			continue;
+		TAILQ_REMOVE(&datagrams->dests, dest, by_use);
+		TAILQ_INSERT_TAIL(&datagrams->dests, dest, by_use);
+		return dest;
+	}
+	return NULL;
+}
+
+/* Ask the kernel which address of ours it would send from. */
+static int ask_route(const struct sockaddr_storage *to, struct sockaddr_storage *local)
+{
+	const int udp = socket(to->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*local);
+	int rc = 0;
+
+	if (udp < 0)
+		return -errno;
+	if (connect(udp, (const struct sockaddr *)to, address_len((const struct sockaddr *)to)) != 0 ||
+	    getsockname(udp, (struct sockaddr *)local, &len) != 0)
+		rc = -errno;
+	close(udp);
+	return rc;
+}
+
+static int choose_local(const struct rs_datagrams *datagrams, const struct sockaddr_storage *to,
+			struct sockaddr_storage *local)
+{
+	socklen_t len = sizeof(*local);
+	__be16 port;
+	int rc;
+
+	memset(local, 0, sizeof(*local));
+	if (getsockname(datagrams->udp, (struct sockaddr *)local, &len) != 0)
+		return -errno;
+	if (!address_is_any((const struct sockaddr *)local))
+		return 0;
+	port = address_port((const struct sockaddr *)local);
+	rc = ask_route(to, local);
+	address_set_port((struct sockaddr *)local, port);
+	return rc;
+}
+
+int rs_dest_get(struct rsocket *s, const struct sockaddr_storage *addr, bool make,
+		struct rs_dest **found)
+{
+	struct rs_datagrams *datagrams = s->datagrams;
+	struct sockaddr_storage local;
+	struct rs_pair *pair;
+	struct rs_dest *dest;
+	int rc;
+
+	*found = find(datagrams, addr);
+	if (*found || !make)
+		return *found ? 0 : -ENOENT;
+	rc = choose_local(datagrams, addr, &local);
+	if (rc == 0)
+		rc = rs_pair_get(s, &local, &pair);
+	if (rc != 0)
+		return rc;
+	dest = calloc(1, sizeof(*dest));
+	if (!dest)
+		return -ENOMEM;
+	if (datagrams->dest_count == RS_DEST_MAX)
+		end_dest(datagrams, TAILQ_FIRST(&datagrams->dests));
+	dest->addr = *addr;
+	dest->pair = pair;
+	LIST_INSERT_HEAD(&datagrams->buckets[bucket_of(addr)], dest, in_bucket);
+	TAILQ_INSERT_TAIL(&datagrams->dests, dest, by_use);
+	datagrams->dest_count++;
+	*found = dest;
+	return 0;
+}
+
+/* Without a way, datagrams go on by UDP. */
+static void look_for_way(struct rsocket *s, struct rs_dest *dest)
+{
+	struct sockaddr_storage src = dest->pair->local, dst = dest->addr;
+
+	if (dest->looks ||
+	    rdma_create_id(s->datagrams->channel, &dest->looks, dest, RDMA_PS_UDP) != 0)
+		return;
+	address_set_port((struct sockaddr *)&src, 0);
+	if (rdma_resolve_addr(dest->looks, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+			      RESOLVE_MS) != 0)
+		stop_looking(dest);
+}
+
+void rs_dest_learn(struct rsocket *s, struct rs_dest *dest, uint32_t qpn)
+{
+	/* Numbers below are special queue pairs'. */
+	if (qpn <= 1)
+		return;
+	dest->qpn = qpn;
+	if (!dest->ah)
+		look_for_way(s, dest);
+}
+
+/* The peer's link address is known, so this does not wait. */
+static void take_way(const struct rsocket *s, struct rs_dest *dest)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = dest->pair->id->port_num,
+		.grh = {.sgid_index = dest->pair->sgid_index,
+			.hop_limit = HOP_LIMIT,
+			.traffic_class = (uint8_t)s->options.tos},
+	};
+
+	address_gid((const struct sockaddr *)&dest->addr, attr.grh.dgid.raw);
+	dest->ah = ibv_create_ah(dest->pair->id->pd, &attr);
+}
+
+void rs_dest_take_events(struct rsocket *s)
+{
+	struct rdma_cm_event *event;
+
+	while (rdma_get_cm_event(s->datagrams->channel, &event) == 0) {
+		const bool found = event->event == RDMA_CM_EVENT_ADDR_RESOLVED;
+		struct rs_dest *dest = event->id->context;
+
+		rdma_ack_cm_event(event);
+		if (found && !dest->ah)
+			take_way(s, dest);
+		stop_looking(dest);
+	}
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mappings: memory of the program that the peer writes directly, and the peer's that we write. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "rs.h"
+
+#define CHUNK	    16384
+#define KNOWN_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL)
+
+int rs_iomap_take(struct rsocket *s, uint32_t index)
+{
+	struct rs_iomap_wire wire;
+
+	if (index >= s->options.iomaps)
+		return -EPROTO;
+	/* The peer may write it at any time: what is used is a copy. Its bytes are in our order. */
+	memcpy(&wire, &s->link.target->iomaps[index], sizeof(wire));
+	s->iomaps[index] = (struct rs_iomap){
+		.offset = wire.offset,
+		.window = {.addr = wire.window.addr,
+			   .key = wire.window.key,
+			   .length = wire.window.length},
+	};
+	return 0;
+}
+
+static void forget(struct rsocket *s, struct rs_mapping *mapping)
+{
+	TAILQ_REMOVE(&s->mappings, mapping, next);
+	s->untold -= mapping->untold;
+	if (mapping->index >= 0)
+		s->taken_indices[mapping->index] = 0;
+	free(mapping);
+}
+
+void rs_iomap_end(struct rsocket *s)
+{
+	struct rs_mapping *mapping;
+
+	while ((mapping = TAILQ_FIRST(&s->mappings)) != NULL) {
+		if (mapping->mr)
+			ibv_dereg_mr(mapping->mr);
+		forget(s, mapping);
+	}
+}
+
+/* Where the buffer ends too early for a message in one piece, its beginning is used. Return the
+ * bytes that are passed over. */
+static uint32_t skip_end(struct rsocket *s, uint32_t len)
+{
+	const uint32_t fit = rs_out_fit(&s->out, len);
+
+	if (fit == len || len <= s->link.inline_bytes)
+		return 0;
+	rs_out_take_buffer(&s->out, fit);
+	return fit;
+}
+
+static int tell(struct rsocket *s, const struct rs_mapping *mapping)
+{
+	const struct rs_hello *peer = &s->peer;
+	const struct rs_iomap iomap = {
+		.offset = mapping->offset,
+		.window = {.addr = (uint64_t)(uintptr_t)mapping->memory,
+			   .key = mapping->mr ? mapping->mr->rkey : 0,
+			   .length = mapping->mr ? (uint32_t)mapping->len : 0},
+	};
+	const uint32_t skipped = skip_end(s, sizeof(struct rs_iomap_wire));
+	const bool is_inline = sizeof(struct rs_iomap_wire) <= s->link.inline_bytes;
+	struct rs_iomap_wire own;
+	struct rs_iomap_wire *wire =
+		is_inline ? &own : (struct rs_iomap_wire *)(void *)(s->out.buffer + s->out.tail);
+	struct ibv_sge sge = {.addr = (uintptr_t)wire,
+			      .length = sizeof(*wire),
+			      .lkey = s->link.buffer_mr->lkey};
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = is_inline ? IBV_SEND_INLINE : 0,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.imm_data = rte_cpu_to_be_32(rs_imm(RS_OP_IOMAP, (uint32_t)mapping->index)),
+		.wr.rdma.remote_addr = peer->target.addr +
+				       peer->target.length * sizeof(struct rs_window_wire) +
+				       (uint32_t)mapping->index * sizeof(*wire),
+		.wr.rdma.rkey = peer->target.key,
+	};
+
+	rs_wire_put_iomap(wire, &iomap, peer->big_endian);
+	if (!is_inline)
+		rs_out_take_buffer(&s->out, sizeof(*wire));
+	wr.wr_id = rs_message_wr_id(RS_OP_DATA, is_inline ? 0 : skipped + sizeof(*wire));
+	rs_out_take_message(&s->out);
+	return rs_message_post(s, &wr);
+}
+
+int rs_iomap_tell(struct rsocket *s)
+{
+	struct rs_mapping *mapping, *next;
+
+	for (mapping = TAILQ_FIRST(&s->mappings); mapping && s->untold > 0; mapping = next) {
+		int rc;
+
+		next = TAILQ_NEXT(mapping, next);
+		if (!mapping->untold)
+			continue;
+		if (!rs_out_may_message(&s->out))
+			return -EAGAIN;
+		rc = tell(s, mapping);
+		if (rc != 0)
+			return rc;
+		mapping->untold = false;
+		s->untold--;
+		if (!mapping->mr)
+			forget(s, mapping);
+	}
+	return 0;
+}
+
+/* A place in the peer's table. */
+static int take_index(struct rsocket *s, struct rs_mapping *mapping)
+{
+	uint8_t *place;
+
+	if (!s->taken_indices)
+		s->taken_indices = calloc((size_t)s->peer.iomaps + 1, 1);
+	if (!s->taken_indices)
+		return -ENOMEM;
+	place = memchr(s->taken_indices, 0, s->peer.iomaps);
+	if (!place)
+		return -ENOMEM;
+	*place = 1;
+	mapping->index = (int)(place - s->taken_indices);
+	mapping->untold = true;
+	s->untold++;
+	return 0;
+}
+
+static int check_map(const struct rsocket *s, size_t len, int prot, int flags)
+{
+	if (s->type != SOCK_STREAM || s->state != RS_CONNECTED)
+		return s->type != SOCK_STREAM ? -EOPNOTSUPP : -ENOTCONN;
+	/* The wire has 32 bits for a length. */
+	if (prot & ~PROT_WRITE || flags != 0 || len == 0 || len > UINT32_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static int map(struct rsocket *s, void *buf, size_t len, int prot, uint64_t offset)
+{
+	const bool remote = (prot & PROT_WRITE) != 0;
+	struct rs_mapping *mapping = calloc(1, sizeof(*mapping));
+	int rc = 0;
+
+	if (!mapping)
+		return -ENOMEM;
+	*mapping = (struct rs_mapping){.memory = buf, .len = len, .offset = offset, .index = -1};
+	TAILQ_INSERT_TAIL(&s->mappings, mapping, next);
+	mapping->mr = ibv_reg_mr(s->id->pd, buf, len,
+				 IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0));
+	if (!mapping->mr)
+		rc = -errno;
+	if (rc == 0 && remote)
+		rc = take_index(s, mapping);
+	if (rc == 0)
+		return 0;
+	if (mapping->mr)
+		ibv_dereg_mr(mapping->mr);
+	forget(s, mapping);
+	return rc;
+}
+
+off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	if (offset == -1)
+		offset = (off_t)(uintptr_t)buf;
+	pthread_mutex_lock(&s->lock);
+	rs_wait_progress(s);
+	rc = check_map(s, len, prot, flags);
+	if (rc == 0)
+		rc = map(s, buf, len, prot, (uint64_t)offset);
+	/* What cannot be told now goes before the next data. */
+	if (rc == 0)
+		(void)rs_iomap_tell(s);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return rc == 0 ? offset : id_result(rc);
+}
+
+static struct rs_mapping *find_mapping(struct rsocket *s, const void *buf, size_t len)
+{
+	struct rs_mapping *mapping;
+
+	TAILQ_FOREACH (mapping, &s->mappings, next) {
+		if (mapping->mr && mapping->memory == buf && mapping->len == len)
+			return mapping;
+	}
+	return NULL;
+}
+
+/* The peer learns that the place is empty, before another mapping gets it. */
+static int unmap(struct rsocket *s, const void *buf, size_t len)
+{
+	struct rs_mapping *mapping = find_mapping(s, buf, len);
+
+	if (!mapping)
+		return -EINVAL;
+	ibv_dereg_mr(mapping->mr);
+	mapping->mr = NULL;
+	if (mapping->index < 0 || mapping->untold || s->state != RS_CONNECTED) {
+		forget(s, mapping);
+		return 0;
+	}
+	mapping->untold = true;
+	s->untold++;
+	(void)rs_iomap_tell(s);
+	return 0;
+}
+
+int riounmap(int socket, void *buf, size_t len)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	pthread_mutex_lock(&s->lock);
+	rc = unmap(s, buf, len);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return id_result(rc);
+}
+
+static bool is_direct_ready(const struct rsocket *s)
+{
+	return s->state != RS_CONNECTED || s->shut & RS_SHUT_WRITE || rs_out_has_room(&s->out);
+}
+
+/* The peer's memory from an offset on. */
+static bool find_window(const struct rsocket *s, uint64_t offset, struct rs_window *at)
+{
+	for (size_t i = 0; i < s->options.iomaps; i++) {
+		const struct rs_iomap *iomap = &s->iomaps[i];
+		const uint64_t from = offset - iomap->offset;
+
+		if (from >= iomap->window.length)
+			continue;
+		*at = iomap->window;
+		at->addr += from;
+		at->length -= (uint32_t)from;
+		return true;
+	}
+	return false;
+}
+
+/* Write what is in one piece there and here. Return the bytes, or -errno. */
+static ssize_t write_chunk(struct rsocket *s, struct rs_cursor *from, size_t left, uint64_t offset)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+	struct rs_window at;
+	uint32_t len;
+	int rc;
+
+	if (!find_window(s, offset, &at))
+		return -EINVAL;
+	at.length = RTE_MIN(at.length, (uint32_t)CHUNK);
+	len = rs_out_fit(&s->out, RTE_MIN(left, (size_t)at.length));
+	wr.wr.rdma.remote_addr = at.addr;
+	wr.wr.rdma.rkey = at.key;
+	rs_out_take_request(&s->out);
+	rc = rs_send_write(s, from, len, &wr);
+	return rc == 0 ? (ssize_t)len : rc;
+}
+
+static ssize_t write_direct(struct rsocket *s, const struct iovec *iov, uint64_t offset, int flags)
+{
+	const bool nonblock = rs_is_nonblock(s, flags);
+	struct rs_cursor from = {.iov = iov};
+	size_t sent = 0;
+	ssize_t rc = 0;
+
+	if (s->type != SOCK_STREAM || flags & ~KNOWN_FLAGS)
+		return -EOPNOTSUPP;
+	while (rc >= 0 && sent < iov->iov_len) {
+		rc = rs_wait_for(s, is_direct_ready, nonblock, s->options.send_timeout_ms);
+		if (rc == 0)
+			rc = rs_send_check(s);
+		if (rc == 0)
+			rc = write_chunk(s, &from, iov->iov_len - sent, offset + sent);
+		if (rc > 0)
+			sent += (size_t)rc;
+	}
+	return sent > 0 ? (ssize_t)sent : RTE_MIN(rc, 0);
+}
+
+size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
+{
+	const struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = count};
+	struct rsocket *s = rs_table_get(socket);
+	ssize_t rc;
+
+	if (!s)
+		return (size_t)rs_result(-EBADF);
+	pthread_mutex_lock(&s->lock);
+	rc = write_direct(s, &iov, (uint64_t)offset, flags);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return (size_t)rs_result(rc);
+}

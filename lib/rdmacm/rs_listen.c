@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Listening and accepting. The service's thread answers requests as they come, as a kernel does, so
+ * that a peer connects before the program accepts. What nobody has accepted is as much as the
+ * backlog has room for; then requests stay with the connection manager, whose own backlog rejects
+ * more of them.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "rs.h"
+
+#define BACKLOG_MAX 1024
+
+/* What a request says, which ends with its event. */
+struct request {
+	struct rdma_cm_id *id;
+	struct rdma_conn_param param;
+	uint8_t hello[sizeof(struct rs_hello_wire)];
+	size_t hello_len;
+};
+
+static int answer(struct rsocket *child, const struct request *request)
+{
+	struct rdma_conn_param param = request->param;
+	struct rs_hello_wire hello;
+	int rc = rs_link_create(child);
+
+	if (rc == 0)
+		rc = rs_link_take_hello(child, request->hello, request->hello_len);
+	if (rc != 0)
+		return rc;
+	rs_link_say_hello(child, &hello);
+	param.private_data = &hello;
+	param.private_data_len = sizeof(hello);
+	child->state = RS_ACCEPTED;
+	return rdma_accept(child->id, &param) == 0 ? 0 : -errno;
+}
+
+/* An rsocket for a request. NULL: the peer is refused. */
+static struct rsocket *accept_request(const struct rsocket *listener, const struct request *request)
+{
+	struct rsocket *child = rs_socket_create(listener->domain, SOCK_STREAM, listener);
+
+	if (!child) {
+		(void)rdma_reject(request->id, NULL, 0);
+		rdma_destroy_id(request->id);
+		return NULL;
+	}
+	child->id = request->id;
+	child->id->context = child;
+	if (rdma_migrate_id(child->id, child->channel) == 0 && answer(child, request) == 0)
+		return child;
+	(void)rdma_reject(child->id, NULL, 0);
+	rs_table_remove(child);
+	return NULL;
+}
+
+/* Take the oldest request out of the channel. */
+static bool take_request(struct rsocket *s, struct request *request)
+{
+	struct rdma_cm_event *event;
+
+	while (rdma_get_cm_event(s->channel, &event) == 0) {
+		const bool asked = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+
+		if (asked) {
+			const struct rdma_conn_param *param = &event->param.conn;
+
+			request->id = event->id;
+			request->param = *param;
+			request->hello_len =
+				RTE_MIN(param->private_data ? param->private_data_len : 0,
+					sizeof(request->hello));
+			memcpy(request->hello, param->private_data, request->hello_len);
+		}
+		rdma_ack_cm_event(event);
+		if (asked)
+			return true;
+	}
+	return false;
+}
+
+void rs_listen_serve(struct rsocket *s)
+{
+	struct request request;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->closed && s->state == RS_LISTENING && s->waiting < s->backlog_max &&
+	       take_request(s, &request)) {
+		struct rsocket *child = accept_request(s, &request);
+
+		if (!child)
+			continue;
+		STAILQ_INSERT_TAIL(&s->backlog, child, next);
+		s->waiting++;
+		rs_wait_changed(s);
+	}
+	/* The channel stays readable; raccept has us look again. */
+	if (s->state == RS_LISTENING && s->waiting >= s->backlog_max)
+		rs_service_remove(s->channel->fd);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static int start(struct rsocket *s, int backlog)
+{
+	int rc;
+
+	if (s->type != SOCK_STREAM)
+		return -EOPNOTSUPP;
+	if (s->state == RS_LISTENING)
+		return 0;
+	if (s->state > RS_BOUND)
+		return -EINVAL;
+	s->backlog_max = (unsigned int)RTE_MAX(1, RTE_MIN(backlog, BACKLOG_MAX));
+	if (rdma_listen(s->id, (int)s->backlog_max) != 0)
+		return -errno;
+	s->state = RS_LISTENING;
+	rc = rs_service_add(s, s->channel->fd, RS_DUTY_LISTEN);
+	if (rc != 0)
+		s->state = RS_ENDED;
+	return rc;
+}
+
+int rlisten(int socket, int backlog)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	pthread_mutex_lock(&s->lock);
+	rc = start(s, backlog);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return id_result(rc);
+}
+
+void rs_listen_end(struct rsocket *s)
+{
+	struct rsocket *child;
+
+	if (s->state != RS_LISTENING)
+		return;
+	rs_service_remove(s->channel->fd);
+	s->state = RS_ENDED;
+	while ((child = STAILQ_FIRST(&s->backlog)) != NULL) {
+		STAILQ_REMOVE_HEAD(&s->backlog, next);
+		(void)rs_socket_close(child);
+	}
+	s->waiting = 0;
+}
+
+static bool has_child(const struct rsocket *s)
+{
+	return !STAILQ_EMPTY(&s->backlog) || s->state != RS_LISTENING;
+}
+
+static struct rsocket *take_child(struct rsocket *s)
+{
+	struct rsocket *child = STAILQ_FIRST(&s->backlog);
+
+	STAILQ_REMOVE_HEAD(&s->backlog, next);
+	if (s->waiting-- == s->backlog_max)
+		(void)rs_service_add(s, s->channel->fd, RS_DUTY_LISTEN);
+	return child;
+}
+
+static int accept_child(struct rsocket *s, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct rsocket *child;
+	int rc;
+
+	if (s->type != SOCK_STREAM)
+		return -EOPNOTSUPP;
+	if (s->state != RS_LISTENING)
+		return -EINVAL;
+	rc = rs_wait_for(s, has_child, rs_is_nonblock(s, 0), -1);
+	if (rc != 0)
+		return rc;
+	if (s->state != RS_LISTENING)
+		return -EINVAL;
+	child = take_child(s);
+	if (addr && addrlen)
+		(void)rgetpeername(child->fd, addr, addrlen);
+	return child->fd;
+}
+
+int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	pthread_mutex_lock(&s->lock);
+	rc = accept_child(s, addr, addrlen);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return (int)rs_result(rc);
+}

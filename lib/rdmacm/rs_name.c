@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Both addresses of an rsocket. */
+#include <string.h>
+
+#include "rs.h"
+#include "rs_datagram.h"
+
+void rs_name_copy(const void *from, struct sockaddr *addr, socklen_t *len)
+{
+	const socklen_t full = address_len(from);
+
+	memcpy(addr, from, RTE_MIN(*len, full));
+	*len = full;
+}
+
+/* An address that is not there yet is all zeros, of the socket's family. */
+static void copy_own(const struct rsocket *s, struct sockaddr *addr, socklen_t *len)
+{
+	struct sockaddr_storage none = {.ss_family = (sa_family_t)s->domain};
+	const struct sockaddr *own = s->id ? rdma_get_local_addr(s->id) : NULL;
+
+	rs_name_copy(own && address_len(own) > 0 ? (const void *)own : &none, addr, len);
+}
+
+static int name_of(struct rsocket *s, bool peer, struct sockaddr *addr, socklen_t *len)
+{
+	if (!len || (!addr && *len > 0))
+		return -EFAULT;
+	if (s->datagrams)
+		return rs_datagram_name(s, peer, addr, len);
+	if (!peer) {
+		copy_own(s, addr, len);
+		return 0;
+	}
+	if (s->state < RS_ACCEPTED || (s->state == RS_ENDED && !s->link.qp))
+		return -ENOTCONN;
+	rs_name_copy(rdma_get_peer_addr(s->id), addr, len);
+	return 0;
+}
+
+static int get_name(int socket, bool peer, struct sockaddr *addr, socklen_t *len)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	pthread_mutex_lock(&s->lock);
+	rs_wait_progress(s);
+	rc = name_of(s, peer, addr, len);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return id_result(rc);
+}
+
+int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	return get_name(socket, true, addr, addrlen);
+}
+
+int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	return get_name(socket, false, addr, addrlen);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Setting options of an rsocket, and its flags. */
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "rs.h"
+#include "rs_datagram.h"
+
+#define ROUTE_MAX 4096 /* bytes */
+
+int *rs_option_find(struct rsocket *s, int level, int name)
+{
+	struct rs_options *options = &s->options;
+
+	if (level == SOL_SOCKET) {
+		switch (name) {
+		case SO_REUSEADDR:
+			return &options->reuse_address;
+		case SO_KEEPALIVE:
+			return &options->keepalive;
+		case SO_OOBINLINE:
+			return &options->oob_inline;
+		default:
+			return NULL;
+		}
+	}
+	if (level == IPPROTO_TCP && name == TCP_NODELAY)
+		return &options->no_delay;
+	if (level == IPPROTO_TCP && name == TCP_KEEPIDLE)
+		return &options->keepalive_s;
+	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY)
+		return &options->ipv6_only;
+	if ((level == IPPROTO_IP && name == IP_TOS) || (level == IPPROTO_IPV6 && name == IPV6_TCLASS))
+		return &options->tos;
+	return NULL;
+}
+
+static int set_id_option(struct rsocket *s, int name, int value)
+{
+	uint8_t tos = (uint8_t)value;
+
+	if (name == RDMA_OPTION_ID_TOS)
+		return rdma_set_option(s->id, RDMA_OPTION_ID, name, &tos, sizeof(tos)) == 0
+			       ? 0
+			       : -errno;
+	return rdma_set_option(s->id, RDMA_OPTION_ID, name, &value, sizeof(value)) == 0 ? 0
+										       : -errno;
+}
+
+/* What an option does beside being kept. */
+static int apply(struct rsocket *s, const int *option, int value)
+{
+	struct rs_options *options = &s->options;
+
+	if (option == &options->reuse_address)
+		/* Later it would decide nothing: the port is taken. */
+		return s->state == RS_IDLE ? set_id_option(s, RDMA_OPTION_ID_REUSEADDR, value) : 0;
+	if (option == &options->ipv6_only)
+		return set_id_option(s, RDMA_OPTION_ID_AFONLY, value);
+	if (option == &options->tos)
+		return set_id_option(s, RDMA_OPTION_ID_TOS, value);
+	if (option == &options->keepalive || option == &options->keepalive_s)
+		return rs_keepalive_set(s);
+	return 0;
+}
+
+static int set_int(struct rsocket *s, int level, int name, int value)
+{
+	int *option = rs_option_find(s, level, name);
+	const int before = option ? *option : 0;
+	int rc;
+
+	if (!option)
+		return -ENOPROTOOPT;
+	if (option == &s->options.keepalive_s && value <= 0)
+		return -EINVAL;
+	*option = value;
+	rc = apply(s, option, value);
+	if (rc != 0)
+		*option = before;
+	return rc;
+}
+
+/* Twice what the program asks for, as Linux does. For connections that are not there yet. */
+static void set_bytes(uint32_t *bytes, int value, uint32_t min)
+{
+	const uint32_t asked = value > 0 ? (uint32_t)value : 0;
+
+	*bytes = RTE_MAX(min, 2 * RTE_MIN(asked, RS_BUFFER_MAX / 2));
+}
+
+static uint16_t queue_size(int value)
+{
+	return (uint16_t)RTE_MAX(RS_QUEUE_MIN, RTE_MIN(value, RS_QUEUE_MAX));
+}
+
+static int set_route(struct rsocket *s, const void *value, socklen_t len)
+{
+	void *route;
+
+	if (len == 0 || len > ROUTE_MAX)
+		return -EINVAL;
+	route = malloc(len);
+	if (!route)
+		return -ENOMEM;
+	memcpy(route, value, len);
+	free(s->route);
+	s->route = route;
+	s->route_len = len;
+	return 0;
+}
+
+static int set_rdma(struct rsocket *s, int name, int value)
+{
+	struct rs_options *options = &s->options;
+
+	switch (name) {
+	case RDMA_SQSIZE:
+		options->send_requests = queue_size(value);
+		return 0;
+	case RDMA_RQSIZE:
+		options->recv_requests = queue_size(value);
+		return 0;
+	case RDMA_INLINE:
+		options->inline_bytes = (uint16_t)RTE_MAX(0, RTE_MIN(value, RS_QUEUE_MAX));
+		return 0;
+	case RDMA_IOMAPSIZE:
+		value = RTE_MAX(0, RTE_MIN(value, RS_QUEUE_MAX));
+		options->iomaps = rs_wire_unscale(rs_wire_scale((uint16_t)value));
+		return 0;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static int set_timeout(int *timeout_ms, const void *value, socklen_t len)
+{
+	struct timeval time;
+
+	if (len < sizeof(time))
+		return -EINVAL;
+	memcpy(&time, value, sizeof(time));
+	if (time.tv_usec < 0 || time.tv_usec >= 1000000)
+		return -EDOM;
+	if (time.tv_sec < 0 || time.tv_sec > INT_MAX / 1000 - 1 ||
+	    (time.tv_sec == 0 && time.tv_usec == 0))
+		*timeout_ms = -1;
+	else
+		*timeout_ms = (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000);
+	return 0;
+}
+
+static int set_socket(struct rsocket *s, int name, const void *value, socklen_t len, int number)
+{
+	switch (name) {
+	case SO_RCVBUF:
+		if (!s->link.ring)
+			set_bytes(&s->options.recv_bytes, number, 2 * RS_OUT_LOW);
+		return 0;
+	case SO_SNDBUF:
+		if (!s->link.buffer)
+			set_bytes(&s->options.send_bytes, number, 2 * RS_OUT_LOW);
+		return 0;
+	case SO_RCVTIMEO:
+		return set_timeout(&s->options.recv_timeout_ms, value, len);
+	case SO_SNDTIMEO:
+		return set_timeout(&s->options.send_timeout_ms, value, len);
+	case SO_LINGER:
+		if (len < sizeof(s->options.linger))
+			return -EINVAL;
+		memcpy(&s->options.linger, value, sizeof(s->options.linger));
+		return 0;
+	default:
+		return set_int(s, SOL_SOCKET, name, number);
+	}
+}
+
+/* Options of TCP for which a queue pair's transport has its own ways. */
+static bool is_transports(int level, int name)
+{
+	return level == IPPROTO_TCP && (name == TCP_KEEPCNT || name == TCP_KEEPINTVL ||
+					name == TCP_MAXSEG || name == TCP_CONGESTION);
+}
+
+/* What has been made is as it is. */
+static bool has_queues(const struct rsocket *s)
+{
+	if (s->datagrams)
+		return !LIST_EMPTY(&s->datagrams->pairs);
+	return s->state > RS_LISTENING;
+}
+
+static int set_option(struct rsocket *s, int level, int name, const void *value, socklen_t len)
+{
+	int number = 0;
+
+	if (!value)
+		return -EFAULT;
+	if (is_transports(level, name))
+		return 0;
+	if (level == SOL_RDMA && has_queues(s))
+		return -EINVAL;
+	if (level == SOL_RDMA && name == RDMA_ROUTE)
+		return set_route(s, value, len);
+	if (len < sizeof(number))
+		return -EINVAL;
+	memcpy(&number, value, sizeof(number));
+	if (level == SOL_RDMA)
+		return set_rdma(s, name, number);
+	if (level == SOL_SOCKET)
+		return set_socket(s, name, value, len, number);
+	return set_int(s, level, name, number);
+}
+
+int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	pthread_mutex_lock(&s->lock);
+	if (s->datagrams && rs_datagram_has_option(level, optname))
+		rc = rs_datagram_set_option(s, level, optname, optval, optlen);
+	else
+		rc = set_option(s, level, optname, optval, optlen);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return id_result(rc);
+}
+
+static int control(struct rsocket *s, int cmd, int arg)
+{
+	switch (cmd) {
+	case F_GETFL:
+		return O_RDWR | s->flags;
+	case F_SETFL:
+		s->flags = arg & O_NONBLOCK;
+		return 0;
+	case F_GETFD:
+	case F_SETFD:
+		arg = fcntl(s->fd, cmd, arg);
+		return arg >= 0 ? arg : -errno;
+	default:
+		return -EINVAL;
+	}
+}
+
+int rfcntl(int socket, int cmd, ...)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int arg = 0;
+	va_list args;
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	va_start(args, cmd);
+	if (cmd == F_SETFL || cmd == F_SETFD)
+		arg = va_arg(args, int);
+	va_end(args);
+	pthread_mutex_lock(&s->lock);
+	rc = control(s, cmd, arg);
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+	return (int)rs_result(rc);
+}

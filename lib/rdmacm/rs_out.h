@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sending half of a stream: what the peer lets us write, and the buffer that is sent from.
+ * Without verbs: grants and completions in, places to write out.
+ *
+ * Send requests complete in the order of their posting, so the buffer is a ring.
+ */
+#ifndef RDMACM_RS_OUT_H
+#define RDMACM_RS_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rs_wire.h"
+
+#define RS_CONTROL_SLOTS 4    /* send requests that only messages about the stream use */
+#define RS_OUT_LOW	 2048 /* bytes of the buffer that have to be free for a write */
+
+struct rs_out {
+	uint8_t *buffer;
+	uint32_t size; /* bytes */
+	uint32_t tail; /* offset of the first free byte */
+	uint32_t used; /* bytes before it whose send has not completed */
+	struct rs_window windows[RS_TARGET_SLOTS]; /* oldest first; none of length 0 */
+	uint8_t window_count;
+	uint8_t slot;	  /* of the target list, that the peer writes next */
+	uint16_t sent;	  /* messages that took a credit */
+	uint16_t allowed; /* value of `sent` at which there are no credits */
+	uint16_t credits; /* the peer's receive requests */
+	uint16_t slots;	  /* send requests that are free for data */
+	uint16_t control; /* the same for messages about the stream */
+};
+
+/** Start with the peer's first window; requests: all of the send queue. */
+void rs_out_init(struct rs_out *out, uint8_t *buffer, uint32_t size, uint16_t requests,
+		 const struct rs_hello *peer);
+
+/** The peer has told its credits. 0, or -EPROTO for more than it can have. */
+int rs_out_allow(struct rs_out *out, uint16_t value);
+
+/** The peer has granted a window. 0, or -EPROTO where it could not know of a free slot. */
+int rs_out_add_window(struct rs_out *out, const struct rs_window *window);
+
+/** Return true when a send request and room in the buffer are free. */
+bool rs_out_has_room(const struct rs_out *out);
+
+/** Return true when a message that takes a credit may be sent. */
+bool rs_out_may_message(const struct rs_out *out);
+
+/** Return true when data may be sent. */
+bool rs_out_may_send(const struct rs_out *out);
+
+/** Bytes of len that fit into the buffer in one piece, at out->buffer + out->tail. */
+uint32_t rs_out_fit(const struct rs_out *out, size_t len);
+
+/** Take that many bytes of the buffer, which a send request of the next number holds. */
+void rs_out_take_buffer(struct rs_out *out, uint32_t len);
+
+/** Take len bytes of the oldest window, which has them, and a credit. */
+void rs_out_take_window(struct rs_out *out, uint32_t len, struct rs_window *at);
+
+/** Take a send request for a message that is no data; with a credit, or without. */
+void rs_out_take_message(struct rs_out *out);
+void rs_out_take_request(struct rs_out *out);
+
+/** A send request has completed that held so many bytes of the buffer. */
+void rs_out_done(struct rs_out *out, uint32_t len);
+
+#endif

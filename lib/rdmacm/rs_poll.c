@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rpoll and rselect: rsockets and any other descriptors together. */
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "rs.h"
+#include "rs_datagram.h"
+
+#define SPIN_US	  10
+#define NS_PER_US 1000
+#define NS_PER_MS 1000000
+#define US_PER_MS 1000
+
+/* A descriptor of the program's. */
+struct entry {
+	struct rsocket *s; /* NULL: it is the kernel's */
+	struct rs_waker waker;
+	bool waits; /* the waker is in the rsocket's list */
+};
+
+struct polling {
+	struct pollfd *fds; /* the program's */
+	struct pollfd *real; /* what to sleep on: one each, and our own */
+	struct entry *entries;
+	nfds_t count;
+	int waker;
+	bool has_others; /* descriptors of the kernel's */
+};
+
+short rs_poll_events(const struct rsocket *s, short events)
+{
+	const short in = POLLIN | POLLRDNORM, out = POLLOUT | POLLWRNORM;
+	short ready = 0;
+
+	if (s->closed)
+		return POLLNVAL;
+	if (s->datagrams)
+		return rs_datagram_poll_events(s, events);
+	if (s->state == RS_LISTENING)
+		return STAILQ_EMPTY(&s->backlog) ? 0 : events & in;
+	if (s->state < RS_ADDRESS)
+		return (short)(POLLHUP | (events & out));
+	if (rs_is_opening(s))
+		return 0;
+	if (rs_recv_is_ready(s))
+		ready |= events & (in | POLLRDHUP);
+	if (!(s->shut & (RS_SHUT_PEER | RS_SHUT_READ)) && s->state == RS_CONNECTED)
+		ready &= ~POLLRDHUP;
+	if (rs_send_is_ready(s))
+		ready |= events & out;
+	if (s->state == RS_ENDED)
+		ready |= POLLHUP;
+	return (short)(s->error ? ready | POLLERR : ready);
+}
+
+/* Take what has come, and tell what there is of it. Where there is nothing, `sleeps` has whoever
+ * changes that call us. */
+static bool look_at(struct polling *polling, nfds_t i, bool sleeps)
+{
+	struct entry *entry = &polling->entries[i];
+	struct pollfd *fd = &polling->fds[i];
+
+	pthread_mutex_lock(&entry->s->lock);
+	if (sleeps)
+		rs_wait_arm(entry->s);
+	rs_wait_progress(entry->s);
+	fd->revents = rs_poll_events(entry->s, fd->events);
+	if (sleeps && fd->revents == 0 && !entry->waits) {
+		entry->waker.fd = polling->waker;
+		LIST_INSERT_HEAD(&entry->s->wakers, &entry->waker, next);
+		entry->waits = true;
+	}
+	pthread_mutex_unlock(&entry->s->lock);
+	return fd->revents != 0;
+}
+
+static int look_at_all(struct polling *polling, bool sleeps)
+{
+	int ready = 0;
+
+	for (nfds_t i = 0; i < polling->count; i++) {
+		if (polling->entries[i].s)
+			ready += look_at(polling, i, sleeps);
+	}
+	return ready;
+}
+
+/* The kernel's descriptors, which are those of the rsockets too while we sleep. */
+static int ask_kernel(struct polling *polling, bool rsockets, const struct timespec *timeout)
+{
+	int ready = 0;
+	int rc;
+
+	for (nfds_t i = 0; i < polling->count; i++) {
+		const bool is_ours = polling->entries[i].s != NULL;
+
+		polling->real[i] = polling->fds[i];
+		if (is_ours)
+			polling->real[i] = (struct pollfd){.fd = rsockets ? polling->fds[i].fd : -1,
+							   .events = POLLIN};
+	}
+	polling->real[polling->count] = (struct pollfd){.fd = polling->waker, .events = POLLIN};
+	rc = ppoll(polling->real, polling->count + 1, timeout, NULL);
+	if (rc < 0)
+		return -errno;
+	for (nfds_t i = 0; i < polling->count; i++) {
+		if (polling->entries[i].s)
+			continue;
+		polling->fds[i].revents = polling->real[i].revents;
+		ready += polling->real[i].revents != 0;
+	}
+	return ready;
+}
+
+static int look_everywhere(struct polling *polling)
+{
+	static const struct timespec now = {0};
+	const int ready = look_at_all(polling, false);
+	const int others = polling->has_others ? ask_kernel(polling, false, &now) : 0;
+
+	return others < 0 ? others : ready + others;
+}
+
+static void stop_waiting(struct polling *polling)
+{
+	eventfd_t unit;
+
+	for (nfds_t i = 0; i < polling->count; i++) {
+		struct entry *entry = &polling->entries[i];
+
+		if (!entry->waits)
+			continue;
+		pthread_mutex_lock(&entry->s->lock);
+		LIST_REMOVE(&entry->waker, next);
+		entry->waits = false;
+		if (polling->real[i].revents)
+			rs_wait_woken(entry->s);
+		pthread_mutex_unlock(&entry->s->lock);
+	}
+	(void)eventfd_read(polling->waker, &unit);
+}
+
+static int sleep_once(struct polling *polling, uint64_t deadline_ns)
+{
+	const uint64_t now_ns = rs_wait_now_ns();
+	const uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	const struct timespec left = {.tv_sec = (time_t)(left_ns / (1000 * NS_PER_MS)),
+				      .tv_nsec = (long)(left_ns % (1000 * NS_PER_MS))};
+	int rc;
+
+	devices_wait();
+	rc = ask_kernel(polling, true, deadline_ns == UINT64_MAX ? NULL : &left);
+	stop_waiting(polling);
+	return rc;
+}
+
+static int sleep_until(struct polling *polling, uint64_t deadline_ns)
+{
+	int rc;
+
+	polling->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (polling->waker < 0)
+		return -errno;
+	for (;;) {
+		if (look_at_all(polling, true) > 0) {
+			for (nfds_t i = 0; i < polling->count; i++)
+				polling->real[i].revents = 0;
+			stop_waiting(polling);
+			rc = look_everywhere(polling);
+		} else {
+			rc = sleep_once(polling, deadline_ns);
+			if (rc >= 0)
+				rc = look_everywhere(polling);
+		}
+		if (rc != 0 || rs_wait_now_ns() >= deadline_ns)
+			break;
+	}
+	close(polling->waker);
+	polling->waker = -1;
+	return rc;
+}
+
+static int poll_until(struct polling *polling, uint64_t deadline_ns)
+{
+	const uint64_t spin_end_ns = rs_wait_now_ns() + SPIN_US * NS_PER_US;
+	uint64_t now_ns;
+	int rc;
+
+	do {
+		rc = look_everywhere(polling);
+		now_ns = rs_wait_now_ns();
+		if (rc != 0 || now_ns >= deadline_ns)
+			return rc;
+	} while (now_ns < spin_end_ns);
+	return sleep_until(polling, deadline_ns);
+}
+
+/* Return false where all descriptors are the kernel's. */
+static bool find_all(struct polling *polling)
+{
+	bool found = false;
+
+	for (nfds_t i = 0; i < polling->count; i++) {
+		struct entry *entry = &polling->entries[i];
+
+		polling->fds[i].revents = 0;
+		entry->s = rs_table_get(polling->fds[i].fd);
+		found |= entry->s != NULL;
+		polling->has_others |= !entry->s && polling->fds[i].fd >= 0;
+	}
+	return found;
+}
+
+static int poll_all(struct polling *polling, int timeout_ms)
+{
+	const uint64_t deadline_ns =
+		timeout_ms < 0 ? UINT64_MAX
+			       : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	int cancel_state;
+	int rc;
+
+	if (!find_all(polling)) {
+		rc = poll(polling->fds, polling->count, timeout_ms);
+		return rc < 0 ? -errno : rc;
+	}
+	/* A thread that is cancelled would leave its wakers behind. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	rc = poll_until(polling, deadline_ns);
+	for (nfds_t i = 0; i < polling->count; i++) {
+		if (polling->entries[i].s)
+			rs_table_put(polling->entries[i].s);
+	}
+	pthread_setcancelstate(cancel_state, NULL);
+	return rc;
+}
+
+int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	struct polling polling = {.fds = fds, .count = nfds, .waker = -1};
+	int rc = -ENOMEM;
+
+	polling.entries = calloc(nfds + 1, sizeof(*polling.entries));
+	polling.real = calloc(nfds + 1, sizeof(*polling.real));
+	if (polling.entries && polling.real)
+		rc = poll_all(&polling, timeout);
+	free(polling.entries);
+	free(polling.real);
+	return (int)rs_result(rc);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The thread that does what cannot wait for a call of the program: it takes requests of
+ * connections, datagrams by UDP, and keeps connections alive. One a process, from the first of
+ * these on.
+ */
+#include <signal.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "rs.h"
+#include "rs_datagram.h"
+
+#define EVENTS	   16
+#define STACK_SIZE (256 * 1024)
+
+static struct {
+	pthread_mutex_t lock;
+	int epoll; /* less than 0: there is no thread */
+} service = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1};
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&service.lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&service.lock);
+}
+
+/* A child has no such thread, and starts its own. */
+static void after_fork_in_child(void)
+{
+	if (service.epoll >= 0)
+		close(service.epoll);
+	service.epoll = -1;
+	pthread_mutex_unlock(&service.lock);
+}
+
+static void __attribute__((constructor)) prepare_fork(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* Descriptors stand for rsockets: one that has been closed meanwhile is not found, and whoever got
+ * its number loses nothing by a look. */
+static void serve(const struct epoll_event *event)
+{
+	struct rsocket *s = rs_table_get((int)(uint32_t)event->data.u64);
+
+	if (!s)
+		return;
+	switch ((enum rs_duty)(event->data.u64 >> 32)) {
+	case RS_DUTY_LISTEN:
+		rs_listen_serve(s);
+		break;
+	case RS_DUTY_DATAGRAM:
+		rs_datagram_serve(s);
+		break;
+	case RS_DUTY_KEEPALIVE:
+		pthread_mutex_lock(&s->lock);
+		rs_keepalive_serve(s);
+		pthread_mutex_unlock(&s->lock);
+		break;
+	}
+	rs_table_put(s);
+}
+
+static void *run(void *arg)
+{
+	const int epoll = (int)(intptr_t)arg;
+	struct epoll_event events[EVENTS];
+
+	(void)pthread_setname_np(pthread_self(), "uroce-rsockets");
+	for (;;) {
+		const int count = epoll_wait(epoll, events, EVENTS, -1);
+
+		for (int i = 0; i < count; i++)
+			serve(&events[i]);
+	}
+	return NULL;
+}
+
+static int start_thread(int epoll)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_t thread;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, &attr, run, (void *)(intptr_t)epoll);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+static int start_locked(void)
+{
+	const int epoll = epoll_create1(EPOLL_CLOEXEC);
+	int rc;
+
+	if (epoll < 0)
+		return -errno;
+	rc = start_thread(epoll);
+	if (rc == 0)
+		service.epoll = epoll;
+	else
+		close(epoll);
+	return rc;
+}
+
+int rs_service_add(const struct rsocket *s, int fd, enum rs_duty duty)
+{
+	struct epoll_event event = {.events = EPOLLIN,
+				    .data.u64 = (uint64_t)duty << 32 | (uint32_t)s->fd};
+	int rc = 0;
+
+	pthread_mutex_lock(&service.lock);
+	if (service.epoll < 0)
+		rc = start_locked();
+	if (rc == 0 && epoll_ctl(service.epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+		rc = -errno;
+	pthread_mutex_unlock(&service.lock);
+	return rc;
+}
+
+void rs_service_remove(int fd)
+{
+	pthread_mutex_lock(&service.lock);
+	if (service.epoll >= 0)
+		(void)epoll_ctl(service.epoll, EPOLL_CTL_DEL, fd, NULL);
+	pthread_mutex_unlock(&service.lock);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of an rsocket. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "rs.h"
+#include "rs_datagram.h"
+
+int rs_socket_watch(struct rsocket *s, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+/* The connection manager's side of a stream. */
+static int prepare_stream(struct rsocket *s, bool is_child)
+{
+	s->channel = rdma_create_event_channel();
+	if (!s->channel)
+		return -errno;
+	if (fcntl(s->channel->fd, F_SETFL, O_NONBLOCK) != 0)
+		return -errno;
+	if (!is_child && rdma_create_id(s->channel, &s->id, s, RDMA_PS_TCP) != 0)
+		return -errno;
+	return rs_socket_watch(s, s->channel->fd);
+}
+
+static struct rsocket *allocate(int domain, int type, const struct rsocket *listener)
+{
+	struct rsocket *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->domain = domain;
+	s->type = type;
+	s->pid = getpid();
+	s->keepalive_fd = -1;
+	if (listener)
+		s->options = listener->options;
+	else
+		rs_config_get(&s->options);
+	pthread_mutex_init(&s->lock, NULL);
+	LIST_INIT(&s->wakers);
+	STAILQ_INIT(&s->backlog);
+	TAILQ_INIT(&s->mappings);
+	s->fd = epoll_create1(0);
+	return s;
+}
+
+struct rsocket *rs_socket_create(int domain, int type, const struct rsocket *listener)
+{
+	struct rsocket *s = allocate(domain, type, listener);
+	int rc;
+
+	if (!s) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	rc = s->fd < 0 ? -errno : 0;
+	if (rc == 0)
+		rc = type == SOCK_STREAM ? prepare_stream(s, listener != NULL)
+					 : rs_datagram_prepare(s);
+	if (rc == 0)
+		rc = rs_table_add(s);
+	if (rc == 0)
+		return s;
+	rs_socket_free(s);
+	errno = -rc;
+	return NULL;
+}
+
+void rs_socket_free(struct rsocket *s)
+{
+	/* What a child has of its parent's connections is the parent's. */
+	if (s->pid == getpid()) {
+		rs_iomap_end(s);
+		rs_link_destroy(s);
+		rs_datagram_end(s);
+		if (s->id)
+			rdma_destroy_id(s->id);
+		rdma_destroy_event_channel(s->channel);
+	}
+	if (s->fd >= 0)
+		close(s->fd);
+	pthread_mutex_destroy(&s->lock);
+	free(s->route);
+	free(s->iomaps);
+	free(s->taken_indices);
+	free(s);
+}
+
+int rs_socket_close(struct rsocket *s)
+{
+	if (!rs_table_remove(s))
+		return -EBADF;
+	pthread_mutex_lock(&s->lock);
+	if (s->pid == getpid()) {
+		rs_keepalive_end(s);
+		if (s->type == SOCK_STREAM)
+			(void)rs_shutdown_stream(s, SHUT_RDWR);
+		rs_listen_end(s);
+		rs_datagram_close(s);
+	}
+	s->closed = true;
+	rs_wait_changed(s);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+static int check_kind(int domain, int type, int protocol)
+{
+	if (domain != AF_INET && domain != AF_INET6)
+		return -EAFNOSUPPORT;
+	if (type == SOCK_STREAM)
+		return protocol == 0 || protocol == IPPROTO_TCP ? 0 : -EPROTONOSUPPORT;
+	if (type == SOCK_DGRAM)
+		return protocol == 0 || protocol == IPPROTO_UDP ? 0 : -EPROTONOSUPPORT;
+	return -ESOCKTNOSUPPORT;
+}
+
+int rsocket(int domain, int type, int protocol)
+{
+	const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const int rc = check_kind(domain, kind, protocol);
+	struct rsocket *s;
+
+	if (rc != 0)
+		return id_result(rc);
+	s = rs_socket_create(domain, kind, NULL);
+	if (!s)
+		return -1;
+	if (type & SOCK_CLOEXEC)
+		(void)fcntl(s->fd, F_SETFD, FD_CLOEXEC);
+	if (type & SOCK_NONBLOCK)
+		s->flags = O_NONBLOCK;
+	return s->fd;
+}
+
+int rclose(int socket)
+{
+	struct rsocket *s = rs_table_get(socket);
+	int rc;
+
+	if (!s)
+		return id_result(-EBADF);
+	rc = rs_socket_close(s);
+	rs_table_put(s);
+	return id_result(rc);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rsockets of the process, by descriptor, and who uses them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rs.h"
+
+#define SIZE_FIRST 64
+
+static struct {
+	pthread_mutex_t lock;
+	struct rsocket **list;
+	size_t size;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A child must not find the lock held by a thread that it does not have. */
+static void lock_table(void)
+{
+	pthread_mutex_lock(&table.lock);
+}
+
+static void unlock_table(void)
+{
+	pthread_mutex_unlock(&table.lock);
+}
+
+static void __attribute__((constructor)) prepare_fork(void)
+{
+	pthread_atfork(lock_table, unlock_table, unlock_table);
+}
+
+static int grow_locked(size_t wanted)
+{
+	size_t size = table.size ? table.size : SIZE_FIRST;
+	struct rsocket **list;
+
+	while (size < wanted)
+		size *= 2;
+	if (size == table.size)
+		return 0;
+	list = realloc(table.list, size * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	memset(&list[table.size], 0, (size - table.size) * sizeof(struct rsocket *));
+	table.list = list;
+	table.size = size;
+	return 0;
+}
+
+int rs_table_add(struct rsocket *s)
+{
+	int rc;
+
+	lock_table();
+	rc = grow_locked((size_t)s->fd + 1);
+	if (rc == 0) {
+		table.list[s->fd] = s;
+		s->refs++;
+	}
+	unlock_table();
+	return rc;
+}
+
+struct rsocket *rs_table_get(int fd)
+{
+	struct rsocket *s = NULL;
+
+	lock_table();
+	if (fd >= 0 && (size_t)fd < table.size)
+		s = table.list[fd];
+	if (s)
+		s->refs++;
+	unlock_table();
+	return s;
+}
+
+void rs_table_put(struct rsocket *s)
+{
+	bool last;
+
+	lock_table();
+	last = --s->refs == 0;
+	unlock_table();
+	if (last)
+		rs_socket_free(s);
+}
+
+bool rs_table_remove(struct rsocket *s)
+{
+	bool removed;
+
+	lock_table();
+	removed = table.list[s->fd] == s;
+	if (removed)
+		table.list[s->fd] = NULL;
+	unlock_table();
+	if (removed)
+		rs_table_put(s);
+	return removed;
+}

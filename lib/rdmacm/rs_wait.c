@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for an rsocket: first by polling, then asleep. */
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_pause.h>
+
+#include "rs.h"
+#include "rs_datagram.h"
+
+#define NS_PER_MS 1000000
+#define NS_PER_US 1000
+#define NS_PER_S  1000000000
+#define CHANNELS  4 /* looked at after a sleep */
+
+uint64_t rs_wait_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void rs_wait_changed(struct rsocket *s)
+{
+	const int saved_errno = errno;
+	struct rs_waker *waker;
+
+	LIST_FOREACH (waker, &s->wakers, next)
+		(void)eventfd_write(waker->fd, 1);
+	errno = saved_errno;
+}
+
+void rs_wait_progress(struct rsocket *s)
+{
+	if (s->datagrams)
+		rs_datagram_poll(s);
+	/* Before the queue: messages of a connection that was not there yet may be in it. */
+	if (rs_is_opening(s))
+		rs_connect_take_events(s);
+	if (s->link.qp)
+		rs_message_poll(s);
+}
+
+void rs_wait_arm(struct rsocket *s)
+{
+	if (s->datagrams)
+		rs_datagram_arm(s);
+	if (s->link.cq)
+		(void)ibv_req_notify_cq(s->link.cq, 0);
+}
+
+/* The events only wake: what they tell is found by polling. */
+static void drop_cq_events(struct rsocket *s)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	while (ibv_get_cq_event(s->link.channel, &cq, &context) == 0)
+		s->link.unacked++;
+}
+
+void rs_wait_woken(struct rsocket *s)
+{
+	struct epoll_event ready[CHANNELS];
+	bool has_events = false;
+	int count;
+
+	if (s->datagrams) {
+		rs_datagram_woken(s);
+		return;
+	}
+	count = epoll_wait(s->fd, ready, CHANNELS, 0);
+	for (int i = 0; i < count; i++) {
+		if (s->link.channel && ready[i].data.fd == s->link.channel->fd)
+			drop_cq_events(s);
+		else if (ready[i].data.fd == s->channel->fd)
+			has_events = s->state != RS_LISTENING;
+	}
+	if (has_events)
+		rs_connect_take_events(s);
+	rs_wait_progress(s);
+}
+
+static uint64_t deadline_after(int timeout_ms)
+{
+	return timeout_ms < 0 ? UINT64_MAX
+			      : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+}
+
+/* Sleep until somebody calls, without the lock. 0, -EAGAIN after the time, or -EINTR. */
+static int sleep_once(struct rsocket *s, struct rs_waker *waker, uint64_t deadline_ns)
+{
+	struct pollfd fds[] = {{.fd = s->fd, .events = POLLIN},
+			       {.fd = waker->fd, .events = POLLIN}};
+	const uint64_t now_ns = rs_wait_now_ns();
+	struct timespec left, *timeout = NULL;
+	eventfd_t unit;
+	int rc;
+
+	if (deadline_ns != UINT64_MAX) {
+		const uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+
+		left.tv_sec = (time_t)(left_ns / NS_PER_S);
+		left.tv_nsec = (long)(left_ns % NS_PER_S);
+		timeout = &left;
+	}
+	LIST_INSERT_HEAD(&s->wakers, waker, next);
+	pthread_mutex_unlock(&s->lock);
+	devices_wait();
+	rc = ppoll(fds, 2, timeout, NULL);
+	if (rc < 0)
+		rc = -errno;
+	pthread_mutex_lock(&s->lock);
+	LIST_REMOVE(waker, next);
+	if (fds[1].revents)
+		(void)eventfd_read(waker->fd, &unit);
+	if (rc <= 0)
+		return rc == 0 ? -EAGAIN : rc;
+	rs_wait_woken(s);
+	return 0;
+}
+
+static int sleep_for(struct rsocket *s, rs_test test, uint64_t deadline_ns)
+{
+	struct rs_waker waker = {.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	int rc = waker.fd < 0 ? -errno : 0;
+
+	while (rc == 0) {
+		rs_wait_arm(s);
+		rs_wait_progress(s);
+		if (test(s) || s->closed)
+			break;
+		rc = sleep_once(s, &waker, deadline_ns);
+		if (test(s) || s->closed) {
+			rc = 0;
+			break;
+		}
+	}
+	if (waker.fd >= 0)
+		close(waker.fd);
+	return rc;
+}
+
+/* Poll for the time after which a sleep costs less. */
+static bool spin_for(struct rsocket *s, rs_test test)
+{
+	const uint64_t end_ns = rs_wait_now_ns() + (uint64_t)s->options.spin_us * NS_PER_US;
+
+	do {
+		/* Others may have to do with it too. */
+		pthread_mutex_unlock(&s->lock);
+		rte_pause();
+		pthread_mutex_lock(&s->lock);
+		rs_wait_progress(s);
+		if (test(s) || s->closed)
+			return true;
+	} while (rs_wait_now_ns() < end_ns);
+	return false;
+}
+
+int rs_wait_for(struct rsocket *s, rs_test test, bool nonblock, int timeout_ms)
+{
+	int cancel_state;
+	int rc = 0;
+
+	/* A thread that is cancelled would leave its waker in the list. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	rs_wait_progress(s);
+	if (!test(s) && !s->closed) {
+		if (nonblock)
+			rc = -EAGAIN;
+		else if (!spin_for(s, test))
+			rc = sleep_for(s, test, deadline_after(timeout_ms));
+	}
+	if (s->closed)
+		rc = -EBADF;
+	pthread_setcancelstate(cancel_state, NULL);
+	return rc;
+}

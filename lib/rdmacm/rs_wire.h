@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The wire format of rsockets, and its numbers as the host has them. Its only description is
+ * rdma-core's: librdmacm/docs/rsocket, and librdmacm/rsocket.c where the two differ.
+ *
+ * Streams. Both sides send a struct rs_hello_wire in the private data of REQ and REP. All that
+ * follows is RDMA WRITEs: of data into the window that the peer has granted, of windows into the
+ * peer's target list, of mappings into the peer's table of them. A message is the immediate data of
+ * a WRITE: 3 bits of enum rs_op, 29 bits of value.
+ *
+ * Datagrams. What is sent by UDP has a struct rs_udp_wire in front, what is sent by a queue pair a
+ * struct rs_datagram_wire.
+ */
+#ifndef RDMACM_RS_WIRE_H
+#define RDMACM_RS_WIRE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_byteorder.h>
+
+#define RS_VERSION	1
+#define RS_TARGET_SLOTS 2 /* windows that a peer can keep for us */
+#define RS_IMM_SHIFT	29
+#define RS_IMM_VALUE	((1U << RS_IMM_SHIFT) - 1)
+#define RS_UDP_TAG	0x55555555
+#define RS_QPN_MASK	0xffffff
+
+enum rs_hello_flag {
+	RS_HELLO_BIG_ENDIAN = 1, /* the byte order of the sender's windows and mappings */
+	RS_HELLO_IOMAP = 2,	 /* iomaps counts */
+};
+
+enum rs_op {
+	RS_OP_DATA = 0,	   /* value: bytes of a WRITE into the window */
+	RS_OP_GRANT = 4,   /* value: credits; with 16 bytes, the next slot of the target list */
+	RS_OP_IOMAP = 6,   /* value: index of the mapping that was written */
+	RS_OP_CONTROL = 7, /* value: enum rs_control */
+};
+
+enum rs_control {
+	RS_CONTROL_DISCONNECT,
+	RS_CONTROL_KEEPALIVE,
+	RS_CONTROL_SHUTDOWN, /* the sender sends no more data */
+};
+
+/* Memory of a peer. In a hello big endian, elsewhere in the order of who reads it. */
+struct rs_window_wire {
+	uint64_t addr;
+	uint32_t key;
+	uint32_t length;
+};
+static_assert(sizeof(struct rs_window_wire) == 16, "wire format");
+
+struct rs_iomap_wire {
+	uint64_t offset;
+	struct rs_window_wire window;
+};
+static_assert(sizeof(struct rs_iomap_wire) == 24, "wire format");
+
+struct rs_hello_wire {
+	uint8_t version;
+	uint8_t flags;
+	rte_be16_t credits;
+	uint8_t reserved[3];
+	uint8_t iomaps; /* scaled, see rs_wire_scale */
+	struct rs_window_wire target; /* its length counts slots; the mappings are behind them */
+	struct rs_window_wire data;
+};
+static_assert(sizeof(struct rs_hello_wire) == 40, "wire format");
+
+/* In front of a datagram that goes by UDP. */
+struct rs_udp_wire {
+	rte_be32_t tag;
+	uint8_t version; /* of IP */
+	uint8_t op;	 /* RS_OP_DATA, or RS_OP_CONTROL without data */
+	uint8_t length;	 /* of this header */
+	uint8_t reserved;
+	rte_be32_t qpn; /* of the sender's queue pair */
+	uint8_t addr[16];
+};
+#define RS_UDP_IPV4_LEN 16
+#define RS_UDP_IPV6_LEN 28
+static_assert(sizeof(struct rs_udp_wire) == RS_UDP_IPV6_LEN, "wire format");
+
+/* In front of a datagram that goes by a queue pair: the sender's address. */
+struct rs_datagram_wire {
+	uint8_t version;
+	uint8_t length;
+	rte_be16_t port;
+	union {
+		uint8_t ipv4[4];
+		struct {
+			rte_be32_t flowinfo;
+			uint8_t addr[16];
+		} ipv6;
+	};
+};
+#define RS_DATAGRAM_IPV4_LEN 8
+#define RS_DATAGRAM_IPV6_LEN 24
+static_assert(sizeof(struct rs_datagram_wire) == RS_DATAGRAM_IPV6_LEN, "wire format");
+
+struct rs_window {
+	uint64_t addr;
+	uint32_t key;
+	uint32_t length;
+};
+
+struct rs_iomap {
+	uint64_t offset;
+	struct rs_window window;
+};
+
+/* What a side says of itself. */
+struct rs_hello {
+	bool big_endian;
+	uint16_t credits;
+	uint16_t iomaps;
+	struct rs_window target;
+	struct rs_window data;
+};
+
+static inline uint32_t rs_imm(enum rs_op op, uint32_t value)
+{
+	return (uint32_t)op << RS_IMM_SHIFT | (value & RS_IMM_VALUE);
+}
+
+/** Return true where this host is big endian. */
+bool rs_wire_is_big_endian(void);
+
+/** A count of mappings, in 8 bits, and back: what does not fit loses its lower bits. */
+uint8_t rs_wire_scale(uint16_t count);
+uint16_t rs_wire_unscale(uint8_t scaled);
+
+/** Write a hello. */
+void rs_wire_put_hello(struct rs_hello_wire *wire, const struct rs_hello *hello);
+
+/** Read one. 0, -ENOTSUP for another version, or -EPROTO where it makes no sense. */
+int rs_wire_get_hello(const void *data, size_t len, struct rs_hello *hello);
+
+/** Write a window or a mapping in the byte order of who reads it. */
+void rs_wire_put_window(struct rs_window_wire *wire, const struct rs_window *window,
+			bool big_endian);
+void rs_wire_put_iomap(struct rs_iomap_wire *wire, const struct rs_iomap *iomap, bool big_endian);
+
+#endif
