@@ -33,6 +33,7 @@
 #define RS_QUEUE_MIN	16
 #define RS_POST_MAX	16   /* receive requests posted in one call */
 #define RS_BUFFER_MAX	(1U << 30)
+#define RS_FLAGS_REFUSED (MSG_OOB | MSG_ERRQUEUE) /* of calls; rsockets have neither */
 #define RS_DATAGRAM_MAX 2048 /* bytes of a datagram and its header */
 
 /* What a stream is doing, in the order of an active and of a passive side. */

@@ -6,8 +6,7 @@
 
 #include "rs.h"
 
-#define CHUNK	    16384
-#define KNOWN_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL)
+#define CHUNK 16384 /* bytes of a write */
 
 int rs_iomap_take(struct rsocket *s, uint32_t index)
 {
@@ -105,7 +104,7 @@ int rs_iomap_tell(struct rsocket *s)
 		next = TAILQ_NEXT(mapping, next);
 		if (!mapping->untold)
 			continue;
-		if (!rs_out_may_message(&s->out))
+		if (s->state != RS_CONNECTED || !rs_out_may_message(&s->out))
 			return -EAGAIN;
 		rc = tell(s, mapping);
 		if (rc != 0)
@@ -139,8 +138,11 @@ static int take_index(struct rsocket *s, struct rs_mapping *mapping)
 
 static int check_map(const struct rsocket *s, size_t len, int prot, int flags)
 {
-	if (s->type != SOCK_STREAM || s->state != RS_CONNECTED)
-		return s->type != SOCK_STREAM ? -EOPNOTSUPP : -ENOTCONN;
+	if (s->type != SOCK_STREAM)
+		return -EOPNOTSUPP;
+	/* What the peer has told of itself is known. */
+	if (s->state != RS_ACCEPTED && s->state != RS_CONNECTED)
+		return -ENOTCONN;
 	/* The wire has 32 bits for a length. */
 	if (prot & ~PROT_WRITE || flags != 0 || len == 0 || len > UINT32_MAX)
 		return -EINVAL;
@@ -213,7 +215,7 @@ static int unmap(struct rsocket *s, const void *buf, size_t len)
 		return -EINVAL;
 	ibv_dereg_mr(mapping->mr);
 	mapping->mr = NULL;
-	if (mapping->index < 0 || mapping->untold || s->state != RS_CONNECTED) {
+	if (mapping->index < 0 || mapping->untold || s->state == RS_ENDED) {
 		forget(s, mapping);
 		return 0;
 	}
@@ -285,7 +287,7 @@ static ssize_t write_direct(struct rsocket *s, const struct iovec *iov, uint64_t
 	size_t sent = 0;
 	ssize_t rc = 0;
 
-	if (s->type != SOCK_STREAM || flags & ~KNOWN_FLAGS)
+	if (s->type != SOCK_STREAM || flags & RS_FLAGS_REFUSED)
 		return -EOPNOTSUPP;
 	while (rc >= 0 && sent < iov->iov_len) {
 		rc = rs_wait_for(s, is_direct_ready, nonblock, s->options.send_timeout_ms);

@@ -3,9 +3,6 @@
 #include "rs.h"
 #include "rs_datagram.h"
 
-#define KNOWN_FLAGS                                                                     \
-	(MSG_DONTWAIT | MSG_PEEK | MSG_WAITALL | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_TRUNC)
-
 bool rs_recv_is_ready(const struct rsocket *s)
 {
 	return s->state != RS_CONNECTED || s->shut & (RS_SHUT_READ | RS_SHUT_PEER) ||
@@ -83,7 +80,7 @@ static ssize_t recv_vector(int socket, struct msghdr *msg, int flags)
 
 	if (!s)
 		return rs_result(-EBADF);
-	rc = flags & ~KNOWN_FLAGS ? -EOPNOTSUPP : rs_vector_len(msg->msg_iov, msg->msg_iovlen);
+	rc = flags & RS_FLAGS_REFUSED ? -EOPNOTSUPP : rs_vector_len(msg->msg_iov, msg->msg_iovlen);
 	if (rc >= 0) {
 		pthread_mutex_lock(&s->lock);
 		if (s->datagrams)

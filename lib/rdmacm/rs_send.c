@@ -3,8 +3,7 @@
 #include "rs.h"
 #include "rs_datagram.h"
 
-#define CHUNK	   16384 /* bytes of a write: the next one is copied while this one is sent */
-#define KNOWN_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_EOR | MSG_CONFIRM)
+#define CHUNK 16384 /* bytes of a write: the next one is copied while this one is sent */
 
 bool rs_send_is_ready(const struct rsocket *s)
 {
@@ -107,7 +106,7 @@ static ssize_t send_vector(int socket, const struct iovec *iov, size_t count, in
 
 	if (!s)
 		return rs_result(-EBADF);
-	rc = flags & ~KNOWN_FLAGS ? -EOPNOTSUPP : rs_vector_len(iov, count);
+	rc = flags & RS_FLAGS_REFUSED ? -EOPNOTSUPP : rs_vector_len(iov, count);
 	if (rc >= 0) {
 		pthread_mutex_lock(&s->lock);
 		if (s->datagrams)
