@@ -29,12 +29,12 @@
 #include "rs_in.h"
 #include "rs_out.h"
 
-#define RS_QUEUE_MAX	0xfffe
-#define RS_QUEUE_MIN	16
-#define RS_POST_MAX	16   /* receive requests posted in one call */
-#define RS_BUFFER_MAX	(1U << 30)
+#define RS_QUEUE_MAX	 0xfffe
+#define RS_QUEUE_MIN	 16
+#define RS_POST_MAX	 16 /* receive requests posted in one call */
+#define RS_BUFFER_MAX	 (1U << 30)
 #define RS_FLAGS_REFUSED (MSG_OOB | MSG_ERRQUEUE) /* of calls; rsockets have neither */
-#define RS_DATAGRAM_MAX 2048 /* bytes of a datagram and its header */
+#define RS_DATAGRAM_MAX	 2048			  /* bytes of a datagram and its header */
 
 /* What a stream is doing, in the order of an active and of a passive side. */
 enum rs_state {
@@ -131,10 +131,10 @@ struct rs_datagrams;
 STAILQ_HEAD(rs_backlog, rsocket);
 
 struct rsocket {
-	int fd;	    /* an epoll instance, and the program's number */
-	int type;   /* SOCK_STREAM or SOCK_DGRAM */
-	int domain; /* AF_INET or AF_INET6 */
-	pid_t pid;  /* of who made it */
+	int fd;		   /* an epoll instance, and the program's number */
+	int type;	   /* SOCK_STREAM or SOCK_DGRAM */
+	int domain;	   /* AF_INET or AF_INET6 */
+	pid_t pid;	   /* of who made it */
 	unsigned int refs; /* under the table's lock: calls in progress, and the table */
 
 	pthread_mutex_t lock; /* of all that follows */
@@ -155,8 +155,8 @@ struct rsocket {
 	struct rs_in in;
 	struct rs_out out;
 	struct rs_mapping_list mappings;
-	unsigned int untold;	/* mappings that the peer does not know of */
-	uint8_t *taken_indices; /* which of the peer's table are in use; peer.iomaps of them */
+	unsigned int untold;	 /* mappings that the peer does not know of */
+	uint8_t *taken_indices;	 /* which of the peer's table are in use; peer.iomaps of them */
 	struct rs_iomap *iomaps; /* what the peer has mapped for us, options.iomaps of them */
 	int keepalive_fd;	 /* a timer; less than 0: none */
 	void *route;		 /* RDMA_ROUTE's */
@@ -246,8 +246,8 @@ void rs_wait_woken(struct rsocket *s);
 /** Have what comes from now on be seen by who sleeps. */
 void rs_wait_arm(struct rsocket *s);
 
-/** Wait until the test is true, or the rsocket is closed. 0, -EAGAIN where the caller or the time (at
- * timeout_ms, less than 0: none) does not let us wait, -EBADF, or -EINTR. */
+/** Wait until the test is true, or the rsocket is closed. 0, -EAGAIN where the caller or the time
+ * (at timeout_ms, less than 0: none) does not let us wait, -EBADF, or -EINTR. */
 int rs_wait_for(struct rsocket *s, rs_test test, bool nonblock, int timeout_ms);
 
 /** Monotonic time. MT-safe. */

@@ -51,8 +51,8 @@ static int start_serving(struct rsocket *s)
 	if (getsockname(datagrams->udp, (struct sockaddr *)&own, &len) != 0)
 		return -errno;
 	if (address_port((struct sockaddr *)&own) == 0 &&
-	    bind(datagrams->udp, (struct sockaddr *)&any,
-		 address_len((struct sockaddr *)&any)) != 0)
+	    bind(datagrams->udp, (struct sockaddr *)&any, address_len((struct sockaddr *)&any)) !=
+		    0)
 		return -errno;
 	rc = rs_service_add(s, datagrams->channel->fd, RS_DUTY_DATAGRAM);
 	if (rc == 0)
@@ -298,8 +298,7 @@ bool rs_datagram_has_option(int level, int name)
 	       name == SO_BINDTODEVICE || name == SO_PRIORITY;
 }
 
-int rs_datagram_set_option(struct rsocket *s, int level, int name, const void *value,
-			   socklen_t len)
+int rs_datagram_set_option(struct rsocket *s, int level, int name, const void *value, socklen_t len)
 {
 	int *option = rs_option_find(s, level, name);
 

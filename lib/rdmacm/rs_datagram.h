@@ -57,7 +57,7 @@ struct rs_message {
 
 struct rs_datagrams {
 	int udp;
-	bool served; /* by the service's thread */
+	bool served;			    /* by the service's thread */
 	struct rdma_event_channel *channel; /* of ids that look for a way */
 	LIST_HEAD(, rs_pair) pairs;
 	LIST_HEAD(, rs_dest) buckets[RS_DEST_BUCKETS];

@@ -72,7 +72,8 @@ static int ask_route(const struct sockaddr_storage *to, struct sockaddr_storage 
 
 	if (udp < 0)
 		return -errno;
-	if (connect(udp, (const struct sockaddr *)to, address_len((const struct sockaddr *)to)) != 0 ||
+	if (connect(udp, (const struct sockaddr *)to, address_len((const struct sockaddr *)to)) !=
+		    0 ||
 	    getsockname(udp, (struct sockaddr *)local, &len) != 0)
 		rc = -errno;
 	close(udp);

@@ -71,9 +71,8 @@ static int tell(struct rsocket *s, const struct rs_mapping *mapping)
 	struct rs_iomap_wire own;
 	struct rs_iomap_wire *wire =
 		is_inline ? &own : (struct rs_iomap_wire *)(void *)(s->out.buffer + s->out.tail);
-	struct ibv_sge sge = {.addr = (uintptr_t)wire,
-			      .length = sizeof(*wire),
-			      .lkey = s->link.buffer_mr->lkey};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)wire, .length = sizeof(*wire), .lkey = s->link.buffer_mr->lkey};
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.send_flags = is_inline ? IBV_SEND_INLINE : 0,

@@ -79,8 +79,8 @@ static int create_memory(struct rsocket *s)
 	const int remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	const struct rs_options *options = &s->options;
 	struct rs_link *link = &s->link;
-	const size_t target_len = sizeof(*link->target) +
-				  options->iomaps * sizeof(link->target->iomaps[0]);
+	const size_t target_len =
+		sizeof(*link->target) + options->iomaps * sizeof(link->target->iomaps[0]);
 
 	if (options->iomaps > 0) {
 		s->iomaps = calloc(options->iomaps, sizeof(*s->iomaps));
@@ -93,9 +93,9 @@ static int create_memory(struct rsocket *s)
 	link->ring = map(s, options->recv_bytes, remote, &link->ring_mr);
 	if (!link->ring)
 		return -errno;
-	link->buffer = map(s,
-			   options->send_bytes + RS_CONTROL_SLOTS * sizeof(struct rs_window_wire),
-			   IBV_ACCESS_LOCAL_WRITE, &link->buffer_mr);
+	link->buffer =
+		map(s, options->send_bytes + RS_CONTROL_SLOTS * sizeof(struct rs_window_wire),
+		    IBV_ACCESS_LOCAL_WRITE, &link->buffer_mr);
 	if (!link->buffer)
 		return -errno;
 	rs_in_init(&s->in, link->ring, options->recv_bytes, link->recv_requests);

@@ -49,14 +49,13 @@ static void grant_window(struct rsocket *s, const struct rs_grant *grant, struct
 		.key = link->ring_mr->rkey,
 		.length = grant->length,
 	};
-	struct rs_window_wire *place = (struct rs_window_wire *)(void *)(link->buffer +
-									 s->options.send_bytes);
+	struct rs_window_wire *place =
+		(struct rs_window_wire *)(void *)(link->buffer + s->options.send_bytes);
 
 	place += link->control_next++ % RS_CONTROL_SLOTS;
 	rs_wire_put_window(place, &window, s->peer.big_endian);
-	*sge = (struct ibv_sge){.addr = (uintptr_t)place,
-				.length = sizeof(*place),
-				.lkey = link->buffer_mr->lkey};
+	*sge = (struct ibv_sge){
+		.addr = (uintptr_t)place, .length = sizeof(*place), .lkey = link->buffer_mr->lkey};
 	wr->sg_list = sge;
 	wr->num_sge = 1;
 	wr->send_flags = sizeof(*place) <= link->inline_bytes ? IBV_SEND_INLINE : 0;

@@ -34,7 +34,8 @@ int *rs_option_find(struct rsocket *s, int level, int name)
 		return &options->keepalive_s;
 	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY)
 		return &options->ipv6_only;
-	if ((level == IPPROTO_IP && name == IP_TOS) || (level == IPPROTO_IPV6 && name == IPV6_TCLASS))
+	if ((level == IPPROTO_IP && name == IP_TOS) ||
+	    (level == IPPROTO_IPV6 && name == IPV6_TCLASS))
 		return &options->tos;
 	return NULL;
 }
@@ -48,7 +49,7 @@ static int set_id_option(struct rsocket *s, int name, int value)
 			       ? 0
 			       : -errno;
 	return rdma_set_option(s->id, RDMA_OPTION_ID, name, &value, sizeof(value)) == 0 ? 0
-										       : -errno;
+											: -errno;
 }
 
 /* What an option does beside being kept. */

@@ -79,7 +79,7 @@ static int give_info(const struct rsocket *s, void *value, socklen_t *len)
 {
 	const uint32_t mtu = (uint32_t)mtu_of(s);
 	const struct tcp_info info = {
-		.tcpi_state = s->state == RS_CONNECTED ? TCP_ESTABLISHED
+		.tcpi_state = s->state == RS_CONNECTED	 ? TCP_ESTABLISHED
 			      : s->state == RS_LISTENING ? TCP_LISTEN
 							 : TCP_CLOSE,
 		.tcpi_snd_mss = mtu,

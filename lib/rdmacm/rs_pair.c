@@ -18,9 +18,8 @@ static uint8_t *place_of(const struct rs_pair *pair, uint32_t index)
 
 static int post_receive(struct rs_pair *pair, uint32_t index)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)place_of(pair, index),
-			      .length = PLACE,
-			      .lkey = pair->mr->lkey};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)place_of(pair, index), .length = PLACE, .lkey = pair->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = index, .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 

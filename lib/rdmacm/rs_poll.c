@@ -22,7 +22,7 @@ struct entry {
 };
 
 struct polling {
-	struct pollfd *fds; /* the program's */
+	struct pollfd *fds;  /* the program's */
 	struct pollfd *real; /* what to sleep on: one each, and our own */
 	struct entry *entries;
 	nfds_t count;
@@ -217,8 +217,7 @@ static bool find_all(struct polling *polling)
 static int poll_all(struct polling *polling, int timeout_ms)
 {
 	const uint64_t deadline_ns =
-		timeout_ms < 0 ? UINT64_MAX
-			       : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+		timeout_ms < 0 ? UINT64_MAX : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 	int cancel_state;
 	int rc;
 

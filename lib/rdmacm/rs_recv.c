@@ -56,8 +56,7 @@ static ssize_t recv_stream(struct rsocket *s, const struct iovec *iov, size_t co
 		rc = rs_connect_wait(s, nonblock);
 	while (rc == 0 && done < len) {
 		if (s->in.ready == 0)
-			rc = rs_wait_for(s, rs_recv_is_ready, nonblock,
-					 s->options.recv_timeout_ms);
+			rc = rs_wait_for(s, rs_recv_is_ready, nonblock, s->options.recv_timeout_ms);
 		if (rc != 0)
 			break;
 		if (s->in.ready == 0) {

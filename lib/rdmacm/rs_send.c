@@ -89,7 +89,7 @@ static ssize_t send_stream(struct rsocket *s, const struct iovec *iov, size_t le
 		rc = rs_send_check(s);
 	while (rc >= 0 && sent < len) {
 		rc = s->untold == 0 && rs_out_may_send(&s->out) ? rs_send_check(s)
-								 : wait_for_room(s, nonblock);
+								: wait_for_room(s, nonblock);
 		if (rc == 0)
 			rc = send_chunk(s, &from, len - sent);
 		if (rc > 0)

@@ -88,8 +88,7 @@ void rs_wait_woken(struct rsocket *s)
 
 static uint64_t deadline_after(int timeout_ms)
 {
-	return timeout_ms < 0 ? UINT64_MAX
-			      : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	return timeout_ms < 0 ? UINT64_MAX : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 }
 
 /* Sleep until somebody calls, without the lock. 0, -EAGAIN after the time, or -EINTR. */

@@ -65,7 +65,7 @@ struct rs_hello_wire {
 	uint8_t flags;
 	rte_be16_t credits;
 	uint8_t reserved[3];
-	uint8_t iomaps; /* scaled, see rs_wire_scale */
+	uint8_t iomaps;		      /* scaled, see rs_wire_scale */
 	struct rs_window_wire target; /* its length counts slots; the mappings are behind them */
 	struct rs_window_wire data;
 };

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A table of the program's descriptors. */
+#include "fds.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+/* Of each number: the rsocket that it stands for, and 1; and of an rsocket, how many numbers do. */
+static int32_t standing[FDS_MAX];
+static uint32_t numbers[FDS_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_number(int fd)
+{
+	return fd >= 0 && fd < FDS_MAX;
+}
+
+int fds_get(int fd)
+{
+	return is_number(fd) ? __atomic_load_n(&standing[fd], __ATOMIC_ACQUIRE) - 1 : -1;
+}
+
+bool fds_alias(int fd, int rsocket)
+{
+	if (!is_number(fd) || !is_number(rsocket))
+		return false;
+	pthread_mutex_lock(&lock);
+	numbers[rsocket]++;
+	__atomic_store_n(&standing[fd], rsocket + 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+bool fds_add(int rsocket)
+{
+	return fds_alias(rsocket, rsocket);
+}
+
+bool fds_remove(int fd, int *rsocket)
+{
+	bool last = false;
+
+	pthread_mutex_lock(&lock);
+	*rsocket = fds_get(fd);
+	if (*rsocket >= 0) {
+		__atomic_store_n(&standing[fd], 0, __ATOMIC_RELEASE);
+		last = --numbers[*rsocket] == 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return last;
+}
+
+bool fds_is_kept(int fd)
+{
+	bool kept;
+
+	if (!is_number(fd))
+		return false;
+	pthread_mutex_lock(&lock);
+	kept = numbers[fd] > 0 && fds_get(fd) < 0;
+	pthread_mutex_unlock(&lock);
+	return kept;
+}
