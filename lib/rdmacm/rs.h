@@ -283,7 +283,7 @@ void rs_connect_end(struct rsocket *s, int error);
 /** Both sides know of the connection. */
 void rs_connect_done(struct rsocket *s);
 
-/** Wait for a connection that is being made. 0 or -errno. */
+/** Wait until a connection that is being made is there, or is not. 0, or why the wait ended. */
 int rs_connect_wait(struct rsocket *s, bool nonblock);
 
 /* rs_listen.c */

@@ -143,13 +143,18 @@ static bool is_decided(const struct rsocket *s)
 
 int rs_connect_wait(struct rsocket *s, bool nonblock)
 {
-	const int rc = rs_wait_for(s, is_decided, nonblock, -1);
+	return rs_wait_for(s, is_decided, nonblock, -1);
+}
 
-	if (rc != 0)
-		return rc;
+/* Tell the caller how connecting has ended. */
+static int outcome(struct rsocket *s)
+{
+	const int error = s->error;
+
 	if (s->state == RS_CONNECTED)
 		return 0;
-	return s->error ? -s->error : -ENOTCONN;
+	s->error = 0;
+	return error ? -error : -ENOTCONN;
 }
 
 static int check_address(const struct rsocket *s, const struct sockaddr *addr, socklen_t len)
@@ -184,16 +189,13 @@ static int connect_stream(struct rsocket *s, const struct sockaddr *addr)
 	if (s->state == RS_CONNECTED || s->state == RS_LISTENING)
 		return -EISCONN;
 	if (s->state == RS_ENDED)
-		return s->error ? -s->error : -ENOTCONN;
+		return outcome(s);
 	rc = start(s, addr);
 	if (rc == 0)
 		rc = rs_connect_wait(s, rs_is_nonblock(s, 0));
 	if (rc == -EAGAIN)
 		return -EINPROGRESS;
-	/* The caller has been told. */
-	if (rc != 0)
-		s->error = 0;
-	return rc;
+	return rc == 0 ? outcome(s) : rc;
 }
 
 int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
