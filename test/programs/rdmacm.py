@@ -34,8 +34,8 @@ class CmMemif:
 
     name = "memif"
 
-    def __init__(self, work_dir):
-        namespace = Namespace("cmmemif")
+    def __init__(self, work_dir, name="cmmemif"):
+        namespace = self.namespace = Namespace(name)
         self.addresses = Addresses(["10.9.7.1", "10.9.7.2"], ["fd09:7::1", "fd09:7::2"])
         self.hosts = []
         for cpu, role in enumerate(("server", "client")):
@@ -48,8 +48,8 @@ class CmMemif:
 class CmVeth(VethWire):
     """Two namespaces, as two containers."""
 
-    def __init__(self, work_dir):
-        super().__init__(work_dir, "cmveth")
+    def __init__(self, work_dir, name="cmveth"):
+        super().__init__(work_dir, name)
         self.addresses = Addresses(self.addresses, ["fd09:8::1", "fd09:8::2"])
         for cpu, namespace in enumerate(self.namespaces):
             namespace.run("ip", "addr", "add", f"{self.addresses.of['ipv6'][cpu]}/64", "dev", f"veth{cpu}", "nodad")

@@ -23,6 +23,7 @@ from inside import InsideTest  # noqa: E402
 from isolated import IsolatedTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from rdmacm import run_rdmacm  # noqa: E402
+from rsockets import run_rsockets  # noqa: E402
 from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
@@ -69,6 +70,7 @@ def main():
         PyverbsTest(report, work_dir).run_all()
         run_rdmacm(report, work_dir)
         ConnectionsTest(report, work_dir).run_all()
+        run_rsockets(report, work_dir)
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()

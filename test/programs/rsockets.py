@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""rsockets: rdmacm-utils' programs as they are, and TCP programs by librspreload.so, over memif and over a veth pair."""
+
+import filecmp
+import os
+import re
+import shutil
+import sys
+
+from harness.tools import UROCE_RUN
+from rdmacm import CmMemif, CmVeth, END_SECONDS, Running, SECONDS
+
+PRELOAD = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "rspreload", "librspreload.so")
+COPY_BYTES = 20_000_000
+# A row of a table: name, bytes, transfers, and what has been measured.
+ROW = re.compile(r"^(\S+) +\S+ +\S+ +.*?[\d.]+s +[\d.]+ +[\d.]+$", re.M)
+DATAGRAMS = ["-C", "1000", "-S", "500"]
+ECHO_PORT = 7311
+ECHO_SERVER = """
+import socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+peer, address = listener.accept()
+peer.settimeout(30)
+while data := peer.recv(65536):
+    peer.sendall(data)
+peer.close()
+print("echoed to", address[0])
+"""
+ECHO_CLIENT = """
+import os, socket, sys, threading
+peer = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=30)
+data = os.urandom(3_000_000)
+def send():
+    peer.sendall(data)
+    peer.shutdown(socket.SHUT_WR)
+thread = threading.Thread(target=send)
+thread.start()
+back = b""
+while part := peer.recv(65536):
+    back += part
+thread.join()
+print("same" if back == data else "different", peer.getpeername()[0])
+"""
+
+
+class RsocketsTest:
+    """All checks of one wire; the server is its first host."""
+
+    def __init__(self, report, wire, work_dir):
+        self._report = report
+        self._wire = wire
+        self._work_dir = work_dir
+
+    def _check(self, name, function, *args):
+        program = name.split()[0].rstrip(",")
+        full = f"rsockets: {self._wire.name}: {name}"
+        if self._report.only and self._report.only not in full:
+            return
+        if not shutil.which(program):
+            self._report.skip(full, f"{program} is not installed: rdmacm-utils or iperf3")
+            return
+        self._report.check(full, function, *args)
+
+    def run_all(self):
+        server = self._wire.addresses.of["ipv4"][0]
+        for name, options in (("blocking", ["-T", "b"]), ("nonblocking", ["-T", "n"]), ("async", ["-T", "a"]),
+                              ("resolve", ["-T", "r"])):
+            self._check(f"rstream, {name}", self._pair, "rstream", server, [*options, "-T", "v", "-I", "20", "-C", "50"])
+        self._check("rstream, ipv6", self._pair, "rstream", self._wire.addresses.of["ipv6"][0],
+                    ["-f", "ipv6", "-T", "v", "-I", "20", "-C", "50"])
+        self._check("rstream, large", self._pair, "rstream", server, ["-T", "v", "-I", "3", "-C", "5", "-S", "1048576"])
+        self._check("riostream", self._pair, "riostream", server, ["-I", "20", "-C", "50", "-S", "65536"])
+        self._check("rcopy", self._rcopy, server)
+        self._check("iperf3, preloaded", self._iperf3, server)
+        self._check("python3, preloaded", self._echo, server)
+        for name, options in (("udpong", []), ("udpong, blocking", ["-T", "b"]), ("udpong, echo", ["-T", "e"])):
+            self._check(name, self._udpong, server, options)
+
+    def _pair(self, program, server, options):
+        """Each side prints a row."""
+        with Running() as running:
+            passive = running.serve(self._wire.hosts[0], [program, "-b", server, *options])
+            active = running.start(self._wire.hosts[1], [program, "-s", server, *options])
+            running.expect(active, SECONDS, "client")
+            running.expect(passive, END_SECONDS, "server")
+            if not all(ROW.search(process.output()) for process in (passive, active)):
+                running.fail("a side prints no result")
+
+    def _rcopy(self, server):
+        """Its server goes on."""
+        source, target = (os.path.join(self._work_dir, name) for name in ("rcopy.source", "rcopy.target"))
+        with open(source, "wb") as file:
+            file.write(os.urandom(COPY_BYTES))
+        with Running() as running:
+            running.serve(self._wire.hosts[0], ["rcopy"])
+            client = running.start(self._wire.hosts[1], ["rcopy", source, f"{server}:{target}"])
+            running.expect(client, SECONDS, "client")
+            if not filecmp.cmp(source, target, shallow=False):
+                running.fail("the copy differs")
+        os.unlink(source)
+        os.unlink(target)
+
+    def _udpong(self, server, options):
+        """Its server goes on. The kernel carries the first datagrams: it must have the addresses, too."""
+        self._wire.give_kernel_addresses()
+        with Running() as running:
+            running.serve(self._wire.hosts[0], ["udpong", "-b", server, *options, *DATAGRAMS])
+            client = running.start(self._wire.hosts[1], ["udpong", "-s", server, *options, *DATAGRAMS])
+            running.expect(client, SECONDS, "client")
+            if not ROW.search(client.output()):
+                running.fail("the client prints no result")
+
+    def _iperf3(self, server):
+        with Running() as running:
+            passive = running.serve(self._wire.hosts[0], preloaded("iperf3", "-s", "-1", "-B", server))
+            active = running.start(self._wire.hosts[1], preloaded("iperf3", "-c", server, "-t", "2"))
+            running.expect(active, SECONDS, "client")
+            running.expect(passive, END_SECONDS, "server")
+            if "iperf Done" not in active.output():
+                running.fail("the client does not come to its end")
+
+    def _echo(self, server):
+        address = [server, str(ECHO_PORT)]
+        with Running() as running:
+            passive = running.serve(self._wire.hosts[0], preloaded(sys.executable, "-c", ECHO_SERVER, *address))
+            active = running.start(self._wire.hosts[1], preloaded(sys.executable, "-c", ECHO_CLIENT, *address))
+            running.expect(active, SECONDS, "client")
+            running.expect(passive, END_SECONDS, "server")
+            if f"same {server}" not in active.output():
+                running.fail("what came back differs")
+
+
+def preloaded(*argv):
+    """A TCP program on rsockets."""
+    return ["env", f"LD_PRELOAD={os.path.realpath(PRELOAD)}", *argv]
+
+
+class RsocketsMemif(CmMemif):
+    """memif, whose addresses the kernel does not know unless it is told."""
+
+    def __init__(self, work_dir):
+        super().__init__(work_dir, "rsmemif")
+        self._told = False
+
+    def give_kernel_addresses(self):
+        if self._told:
+            return
+        self._told = True
+        for address in self.addresses.of["ipv4"]:
+            self.namespace.run("ip", "addr", "add", f"{address}/32", "dev", "lo")
+
+
+class RsocketsVeth(CmVeth):
+    """A veth pair, whose addresses are the kernel's."""
+
+    def __init__(self, work_dir):
+        super().__init__(work_dir, "rsveth")
+
+    def give_kernel_addresses(self):
+        """They are."""
+
+
+def run_rsockets(report, work_dir):
+    """Both wires."""
+    for make in (RsocketsMemif, RsocketsVeth):
+        RsocketsTest(report, make(work_dir), work_dir).run_all()
