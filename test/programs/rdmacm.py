@@ -34,8 +34,8 @@ class CmMemif:
 
     name = "memif"
 
-    def __init__(self, work_dir, name="cmmemif"):
-        namespace = self.namespace = Namespace(name)
+    def __init__(self, work_dir):
+        namespace = Namespace("cmmemif")
         self.addresses = Addresses(["10.9.7.1", "10.9.7.2"], ["fd09:7::1", "fd09:7::2"])
         self.hosts = []
         for cpu, role in enumerate(("server", "client")):

@@ -7,14 +7,17 @@ import re
 import shutil
 import sys
 
+from harness.process import Namespace
 from harness.tools import UROCE_RUN
-from rdmacm import CmMemif, CmVeth, END_SECONDS, Running, SECONDS
+from rdmacm import Addresses, CmVeth, END_SECONDS, Running, SECONDS
+from wires import uroce_host
 
 PRELOAD = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "rspreload", "librspreload.so")
 COPY_BYTES = 20_000_000
 # A row of a table: name, bytes, transfers, and what has been measured.
 ROW = re.compile(r"^(\S+) +\S+ +\S+ +.*?[\d.]+s +[\d.]+ +[\d.]+$", re.M)
 DATAGRAMS = ["-C", "1000", "-S", "500"]
+KERNEL_PACKETS = 200  # of UDP, ARP and neighbour discovery, before queue pairs carry the datagrams
 ECHO_PORT = 7311
 ECHO_SERVER = """
 import socket, sys
@@ -103,12 +106,15 @@ class RsocketsTest:
     def _udpong(self, server, options):
         """Its server goes on. The kernel carries the first datagrams: it must have the addresses, too."""
         self._wire.give_kernel_addresses()
+        before = self._wire.kernel_packets()
         with Running() as running:
             running.serve(self._wire.hosts[0], ["udpong", "-b", server, *options, *DATAGRAMS])
             client = running.start(self._wire.hosts[1], ["udpong", "-s", server, *options, *DATAGRAMS])
             running.expect(client, SECONDS, "client")
             if not ROW.search(client.output()):
                 running.fail("the client prints no result")
+            if self._wire.kernel_packets() - before > KERNEL_PACKETS:
+                running.fail("the datagrams go by the kernel's UDP")
 
     def _iperf3(self, server):
         with Running() as running:
@@ -135,19 +141,34 @@ def preloaded(*argv):
     return ["env", f"LD_PRELOAD={os.path.realpath(PRELOAD)}", *argv]
 
 
-class RsocketsMemif(CmMemif):
-    """memif, whose addresses the kernel does not know unless it is told."""
+class RsocketsMemif:
+    """memif between two namespaces. The kernel has a link of its own there, and knows no addresses unless it is told."""
+
+    name = "memif"
 
     def __init__(self, work_dir):
-        super().__init__(work_dir, "rsmemif")
+        self.addresses = Addresses(["10.9.9.1", "10.9.9.2"], ["fd09:9::1", "fd09:9::2"])
+        self._namespaces = [Namespace("rsmemif0"), Namespace("rsmemif1")]
+        self._namespaces[0].run("ip", "link", "add", "udp0", "type", "veth", "peer", "name", "udp1",
+                                "netns", self._namespaces[1].name)
         self._told = False
+        self.hosts = []
+        for cpu, role in enumerate(("server", "client")):
+            self._namespaces[cpu].run("ip", "link", "set", f"udp{cpu}", "up")
+            options = ["--port", f"net_memif0,socket={work_dir}/rs.sock,role={role},id=0"]
+            for family, length in (("ipv4", 24), ("ipv6", 64)):
+                options += ["--ip", f"{self.addresses.of[family][cpu]}/{length}"]
+            self.hosts.append(uroce_host(f"rs-memif-{role}", work_dir, cpu, self._namespaces[cpu], options))
 
     def give_kernel_addresses(self):
         if self._told:
             return
         self._told = True
-        for address in self.addresses.of["ipv4"]:
-            self.namespace.run("ip", "addr", "add", f"{address}/32", "dev", "lo")
+        for cpu, address in enumerate(self.addresses.of["ipv4"]):
+            self._namespaces[cpu].run("ip", "addr", "add", f"{address}/24", "dev", f"udp{cpu}")
+
+    def kernel_packets(self):
+        return int(self._namespaces[0].run("cat", "/sys/class/net/udp0/statistics/rx_packets"))
 
 
 class RsocketsVeth(CmVeth):
@@ -158,6 +179,11 @@ class RsocketsVeth(CmVeth):
 
     def give_kernel_addresses(self):
         """They are."""
+
+    @staticmethod
+    def kernel_packets():
+        """Those of queue pairs are among them."""
+        return 0
 
 
 def run_rsockets(report, work_dir):
