@@ -148,6 +148,7 @@ struct rsocket {
 	enum rs_state state;
 	unsigned int shut; /* of enum rs_shut */
 	struct rdma_event_channel *channel;
+	uint64_t looked_ns; /* when the channel was looked at */
 	struct rdma_cm_id *id;
 	struct rs_link link;
 	struct rs_hello peer;

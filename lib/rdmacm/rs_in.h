@@ -22,7 +22,7 @@ struct rs_in {
 	uint32_t promised; /* bytes */
 	uint32_t freed;	   /* bytes */
 	uint32_t next;	   /* offset of the part that is granted next */
-	uint16_t requests; /* receive requests of the queue pair */
+	uint16_t requests; /* receive requests that there are credits for */
 	uint16_t taken;	   /* messages that took one, which is posted again */
 	uint16_t told;	   /* `taken` at the last grant */
 };

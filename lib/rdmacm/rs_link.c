@@ -98,7 +98,9 @@ static int create_memory(struct rsocket *s)
 		    IBV_ACCESS_LOCAL_WRITE, &link->buffer_mr);
 	if (!link->buffer)
 		return -errno;
-	rs_in_init(&s->in, link->ring, options->recv_bytes, link->recv_requests);
+	/* The others are for messages that the peer sends without a credit. */
+	rs_in_init(&s->in, link->ring, options->recv_bytes,
+		   (uint16_t)(link->recv_requests - RS_CONTROL_SLOTS));
 	return 0;
 }
 
@@ -170,7 +172,7 @@ void rs_link_say_hello(const struct rsocket *s, struct rs_hello_wire *wire)
 	const struct rs_link *link = &s->link;
 	const struct rs_hello hello = {
 		.big_endian = rs_wire_is_big_endian(),
-		.credits = link->recv_requests,
+		.credits = s->in.requests,
 		.iomaps = s->options.iomaps,
 		.target = window_of(link->target, link->target_mr, RS_TARGET_SLOTS),
 		.data = window_of(link->ring, link->ring_mr, s->in.part),

@@ -146,6 +146,9 @@ void rs_listen_end(struct rsocket *s)
 	s->state = RS_ENDED;
 	while ((child = STAILQ_FIRST(&s->backlog)) != NULL) {
 		STAILQ_REMOVE_HEAD(&s->backlog, next);
+		/* The program has sent nothing that would have to arrive. */
+		child->options.linger.l_onoff = 1;
+		child->options.linger.l_linger = 0;
 		(void)rs_socket_close(child);
 	}
 	s->waiting = 0;

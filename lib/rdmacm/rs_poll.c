@@ -9,10 +9,8 @@
 #include "rs.h"
 #include "rs_datagram.h"
 
-#define SPIN_US	  10
 #define NS_PER_US 1000
 #define NS_PER_MS 1000000
-#define US_PER_MS 1000
 
 /* A descriptor of the program's. */
 struct entry {
@@ -27,7 +25,8 @@ struct polling {
 	struct entry *entries;
 	nfds_t count;
 	int waker;
-	bool has_others; /* descriptors of the kernel's */
+	bool has_others;  /* descriptors of the kernel's */
+	uint32_t spin_us; /* before the call sleeps */
 };
 
 short rs_poll_events(const struct rsocket *s, short events)
@@ -185,7 +184,7 @@ static int sleep_until(struct polling *polling, uint64_t deadline_ns)
 
 static int poll_until(struct polling *polling, uint64_t deadline_ns)
 {
-	const uint64_t spin_end_ns = rs_wait_now_ns() + SPIN_US * NS_PER_US;
+	const uint64_t spin_end_ns = rs_wait_now_ns() + (uint64_t)polling->spin_us * NS_PER_US;
 	uint64_t now_ns;
 	int rc;
 
@@ -209,6 +208,8 @@ static bool find_all(struct polling *polling)
 		polling->fds[i].revents = 0;
 		entry->s = rs_table_get(polling->fds[i].fd);
 		found |= entry->s != NULL;
+		if (entry->s)
+			polling->spin_us = entry->s->options.spin_us;
 		polling->has_others |= !entry->s && polling->fds[i].fd >= 0;
 	}
 	return found;

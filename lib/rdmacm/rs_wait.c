@@ -16,6 +16,7 @@
 #define NS_PER_US 1000
 #define NS_PER_S  1000000000
 #define CHANNELS  4 /* looked at after a sleep */
+#define LOOK_NS	  UINT64_C(10000000)
 
 uint64_t rs_wait_now_ns(void)
 {
@@ -35,6 +36,19 @@ void rs_wait_changed(struct rsocket *s)
 	errno = saved_errno;
 }
 
+/* A peer that died sends no message. A program that polls and never sleeps learns it here. */
+static void look_at_channel(struct rsocket *s)
+{
+	const uint64_t now_ns = rs_wait_now_ns();
+	struct pollfd fd = {.fd = s->channel->fd, .events = POLLIN};
+
+	if (now_ns - s->looked_ns < LOOK_NS)
+		return;
+	s->looked_ns = now_ns;
+	if (poll(&fd, 1, 0) > 0)
+		rs_connect_take_events(s);
+}
+
 void rs_wait_progress(struct rsocket *s)
 {
 	if (s->datagrams)
@@ -44,6 +58,8 @@ void rs_wait_progress(struct rsocket *s)
 		rs_connect_take_events(s);
 	if (s->link.qp)
 		rs_message_poll(s);
+	if (s->state == RS_CONNECTED)
+		look_at_channel(s);
 }
 
 void rs_wait_arm(struct rsocket *s)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
@@ -312,6 +313,25 @@ TEST(rs_message__peer_that_vanishes)
 	connect_honestly();
 	assert_int_equal(rdma_disconnect(attacker.id), 0);
 	expect_error(ECONNRESET);
+}
+
+/* The program polls, and never sleeps. */
+TEST(rs_wait_progress__tells_of_a_peer_that_vanishes)
+{
+	ssize_t rc = -1;
+	char byte;
+
+	connect_honestly();
+	write_to(attacker.victim.data.addr, attacker.victim.data.key, 1, rs_imm(RS_OP_DATA, 1));
+	assert_int_equal(rrecv(victim, &byte, 1, 0), 1);
+	assert_int_equal(rdma_disconnect(attacker.id), 0);
+	errno = EAGAIN;
+	for (int ms = 0; ms < 5000 && rc < 0 && errno == EAGAIN; ms++) {
+		rc = rrecv(victim, &byte, 1, MSG_DONTWAIT);
+		usleep(1000);
+	}
+	assert_int_equal(rc, -1);
+	assert_int_equal(errno, ECONNRESET);
 }
 
 TEST(rs_message__keepalive_and_credits_change_nothing)
