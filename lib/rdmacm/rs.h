@@ -3,16 +3,17 @@
  * rsockets: sockets on queue pairs, made of public calls of librdmacm and libibverbs. The struct
  * behind a descriptor, and the functions that the files rs_*.c offer each other, by file.
  *
- * Each rsocket has one lock, which no thread holds while it sleeps. Nobody works for an rsocket but
- * who calls: a call polls the completion queue and takes what has come, for all callers. Who sleeps
- * does so on the descriptor, an epoll instance of the rsocket's channels, and on an eventfd of its
- * own, its waker, which others write when they have changed something. What cannot wait for the
- * program (requests of connections, datagrams by UDP, keepalive) a thread does, rs_service.c.
+ * Each rsocket has one lock, which no thread holds while it sleeps. A call polls the completion
+ * queue itself, and handles all completions, also those that another thread waits for. A thread
+ * that has to wait sleeps on two descriptors: the rsocket's, which is an epoll instance of its
+ * channels, and an eventfd of the thread, its waker. Each thread that changes an rsocket writes the
+ * wakers in its list. One thread of the library (rs_service.c) does the work that cannot wait for a
+ * call of the program: it accepts connections, receives datagrams by UDP, and sends keepalives.
  *
- * Locks, from the outside in: an rsocket's, the service's, the table's. A listener's comes before
- * that of the rsockets in its queue.
+ * Order of locks, the outermost first: an rsocket's, the service's, the table's. A listener's lock
+ * comes before the locks of the rsockets in its backlog.
  *
- * Errors are -errno inside, and become -1 and errno at a call's last line.
+ * Internal errors are -errno; a call's last line converts them to -1 and errno.
  */
 #ifndef RDMACM_RS_H
 #define RDMACM_RS_H
@@ -36,7 +37,7 @@
 #define RS_FLAGS_REFUSED (MSG_OOB | MSG_ERRQUEUE) /* of calls; rsockets have neither */
 #define RS_DATAGRAM_MAX	 2048			  /* bytes of a datagram and its header */
 
-/* What a stream is doing, in the order of an active and of a passive side. */
+/* States of a stream: those of an active side in order, then those of a passive side. */
 enum rs_state {
 	RS_IDLE,
 	RS_BOUND,
@@ -56,14 +57,14 @@ enum rs_shut {
 	RS_SHUT_PEER = 4, /* the peer sends no more */
 };
 
-/* Kinds of what the service's thread does for an rsocket. */
+/* Work that the service's thread does for an rsocket. */
 enum rs_duty {
 	RS_DUTY_LISTEN,
 	RS_DUTY_DATAGRAM,
 	RS_DUTY_KEEPALIVE,
 };
 
-/* A call that sleeps. In an rsocket's list while its lock is not held. */
+/* A thread that sleeps. It is in an rsocket's list only while the rsocket's lock is free. */
 struct rs_waker {
 	LIST_ENTRY(rs_waker) next;
 	int fd;
@@ -77,7 +78,7 @@ struct rs_options {
 	uint16_t inline_bytes;
 	uint16_t iomaps;
 	uint32_t spin_us; /* before a call sleeps */
-	/* Values of the program's that nothing but rgetsockopt asks for, or that are handed on. */
+	/* Values that only rgetsockopt reads, or that other libraries use. */
 	int reuse_address;
 	int oob_inline;
 	int no_delay;
@@ -104,11 +105,11 @@ struct rs_mapping {
 	struct ibv_mr *mr; /* NULL: the program has unmapped it, and the peer does not know yet */
 	uint64_t offset;
 	int index;   /* in the peer's table; less than 0: not for the peer */
-	bool untold; /* the peer does not know the last change */
+	bool untold; /* the peer does not know the latest change */
 };
 TAILQ_HEAD(rs_mapping_list, rs_mapping);
 
-/* What a connection works with; there from the time when its device is known. */
+/* Queues and memory of a connection. Made as soon as the device of the connection is known. */
 struct rs_link {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
@@ -142,7 +143,7 @@ struct rsocket {
 	int flags; /* O_NONBLOCK */
 	LIST_HEAD(, rs_waker) wakers;
 	struct rs_options options;
-	int error; /* that the program has not been told */
+	int error; /* pending: the program has not seen it yet */
 
 	/* streams */
 	enum rs_state state;
@@ -158,7 +159,7 @@ struct rsocket {
 	struct rs_mapping_list mappings;
 	unsigned int untold;	 /* mappings that the peer does not know of */
 	uint8_t *taken_indices;	 /* which of the peer's table are in use; peer.iomaps of them */
-	struct rs_iomap *iomaps; /* what the peer has mapped for us, options.iomaps of them */
+	struct rs_iomap *iomaps; /* the peer's mappings; options.iomaps of them */
 	int keepalive_fd;	 /* a timer; less than 0: none */
 	void *route;		 /* RDMA_ROUTE's */
 	size_t route_len;
@@ -205,46 +206,47 @@ static inline bool rs_is_opening(const struct rsocket *s)
 /** Put an rsocket into the table by its descriptor. 0 or -errno. */
 int rs_table_add(struct rsocket *s);
 
-/** The rsocket of a descriptor, to be given back; NULL: there is none. */
+/** Return the rsocket of a descriptor, or NULL. The caller must call rs_table_put. */
 struct rsocket *rs_table_get(int fd);
 
-/** Give an rsocket back, which ends with its last user. */
+/** Drop a reference; the last one frees the rsocket. */
 void rs_table_put(struct rsocket *s);
 
-/** Take it out of the table. False where another thread has done that. */
+/** Remove it from the table. Return false if another thread has removed it. */
 bool rs_table_remove(struct rsocket *s);
 
 /* rs_config.c */
 
-/** The administrator's defaults. MT-safe. */
+/** Fill in the administrator's defaults. MT-safe. */
 void rs_config_get(struct rs_options *options);
 
 /* rs_socket.c */
 
-/** Make an rsocket; with a listener, one of its connections. NULL: errno. */
+/** Create an rsocket. With a listener it is one of the listener's connections, without an id. NULL:
+ * errno. */
 struct rsocket *rs_socket_create(int domain, int type, const struct rsocket *listener);
 
-/** Free what nobody uses. */
+/** Free an rsocket that no thread uses. */
 void rs_socket_free(struct rsocket *s);
 
-/** Have the descriptor readable when this one is. 0 or -errno. */
+/** Make the rsocket's descriptor readable whenever fd is. 0 or -errno. */
 int rs_socket_watch(struct rsocket *s, int fd);
 
-/** End it: -errno where it has been closed already. */
+/** Close it. 0, or -EBADF if it is closed already. */
 int rs_socket_close(struct rsocket *s);
 
 /* rs_wait.c. With the rsocket's lock. */
 
-/** Wake those who sleep: something has changed. */
+/** Wake all threads that sleep, because the rsocket has changed. */
 void rs_wait_changed(struct rsocket *s);
 
-/** Take all that has come, without sleeping. */
+/** Handle all completions, without sleeping. */
 void rs_wait_progress(struct rsocket *s);
 
-/** The same after a sleep: take the channels' events too. */
+/** Do the same after a sleep, and handle the events of the channels. */
 void rs_wait_woken(struct rsocket *s);
 
-/** Have what comes from now on be seen by who sleeps. */
+/** Request an event for the next completion. */
 void rs_wait_arm(struct rsocket *s);
 
 /** Wait until the test is true, or the rsocket is closed. 0, -EAGAIN where the caller or the time
@@ -256,17 +258,17 @@ uint64_t rs_wait_now_ns(void);
 
 /* rs_service.c. MT-safe. */
 
-/** Have the service's thread do something when a descriptor is readable. 0 or -errno. */
+/** Have the service's thread do a duty whenever fd is readable. 0 or -errno. */
 int rs_service_add(const struct rsocket *s, int fd, enum rs_duty duty);
 void rs_service_remove(int fd);
 
 /* rs_link.c. With the rsocket's lock. */
 
-/** Make all that a connection works with. 0 or -errno. */
+/** Create the queues and the memory of a connection. 0 or -errno. */
 int rs_link_create(struct rsocket *s);
 void rs_link_destroy(struct rsocket *s);
 
-/** Tell of ourselves, and take what the peer tells. */
+/** Write our hello, and read the peer's. */
 void rs_link_say_hello(const struct rsocket *s, struct rs_hello_wire *wire);
 int rs_link_take_hello(struct rsocket *s, const void *data, size_t len);
 
@@ -275,13 +277,13 @@ int rs_link_post_receives(struct rsocket *s, unsigned int count);
 
 /* rs_connect.c. With the rsocket's lock. */
 
-/** Take the connection manager's events. */
+/** Handle the connection manager's events. */
 void rs_connect_take_events(struct rsocket *s);
 
 /** End a connection; 0 for an orderly end. */
 void rs_connect_end(struct rsocket *s, int error);
 
-/** Both sides know of the connection. */
+/** Enter RS_CONNECTED. */
 void rs_connect_done(struct rsocket *s);
 
 /** Wait until a connection that is being made is there, or is not. 0, or why the wait ended. */
@@ -289,10 +291,10 @@ int rs_connect_wait(struct rsocket *s, bool nonblock);
 
 /* rs_listen.c */
 
-/** Take requests of a listener, by the service's thread, without the lock. */
+/** Accept requests of a listener. Called by the service's thread, without the lock. */
 void rs_listen_serve(struct rsocket *s);
 
-/** Forget who has not been accepted. With the lock. */
+/** Stop listening, and close the connections of the backlog. With the lock. */
 void rs_listen_end(struct rsocket *s);
 
 /* rs_message.c. With the rsocket's lock. */
@@ -300,16 +302,16 @@ void rs_listen_end(struct rsocket *s);
 /** Poll the completion queue. */
 void rs_message_poll(struct rsocket *s);
 
-/** Send a message about the stream, if one can be. False: not now. */
+/** Send a control message. Return false if there is no free send request for it. */
 bool rs_message_control(struct rsocket *s, enum rs_control control);
 
-/** Tell the peer of credits and windows, if it has to know. */
+/** Grant credits and a window to the peer, if some are due. */
 void rs_message_grant(struct rsocket *s);
 
 /** Post a write of a message. 0 or -errno. */
 int rs_message_post(struct rsocket *s, struct ibv_send_wr *wr);
 
-/** A send request's number: its kind, and how many bytes of the buffer it holds. */
+/** Return the wr_id of a send request: its kind, and the bytes of the buffer that it holds. */
 uint64_t rs_message_wr_id(enum rs_op op, uint32_t bytes);
 
 /* rs_send.c. With the rsocket's lock. */
@@ -320,7 +322,7 @@ int rs_send_write(struct rsocket *s, struct rs_cursor *from, uint32_t len, struc
 /** Test whether a send need not wait. */
 bool rs_send_is_ready(const struct rsocket *s);
 
-/** The error of a send that cannot be, or 0. */
+/** Return 0, or the error of a send in this state. */
 int rs_send_check(struct rsocket *s);
 
 /* rs_recv.c */
@@ -330,10 +332,10 @@ bool rs_recv_is_ready(const struct rsocket *s);
 
 /* rs_vector.c */
 
-/** Bytes of a program's vector, or -errno. */
+/** Return the bytes of a vector, or -errno. */
 ssize_t rs_vector_len(const struct iovec *iov, size_t count);
 
-/** Copy the next bytes of a vector, which has them. */
+/** Copy the next len bytes of a vector, which must have them. */
 void rs_vector_gather(struct rs_cursor *from, void *data, size_t len);
 
 /** Copy into a vector from its beginning. Return the bytes for which it has room. */
@@ -352,10 +354,10 @@ void rs_keepalive_serve(struct rsocket *s);
 
 /* rs_iomap.c. With the rsocket's lock. */
 
-/** The peer has written a mapping. 0, or -EPROTO for an index that it does not have. */
+/** Copy a mapping that the peer has written. 0, or -EPROTO for an index outside of the table. */
 int rs_iomap_take(struct rsocket *s, uint32_t index);
 
-/** Tell the peer of mappings. 0, -EAGAIN where there is no room, or -errno. */
+/** Write changed mappings to the peer. 0, -EAGAIN without a credit or a request, or -errno. */
 int rs_iomap_tell(struct rsocket *s);
 
 /** End all mappings. */
@@ -368,12 +370,12 @@ void rs_name_copy(const void *from, struct sockaddr *addr, socklen_t *len);
 
 /* rs_option.c */
 
-/** Which option of rs_options a socket's option is; NULL: it is no simple one. */
+/** Return the member of rs_options that keeps a socket option, or NULL. */
 int *rs_option_find(struct rsocket *s, int level, int name);
 
 /* rs_poll.c. With the rsocket's lock. */
 
-/** What poll(2) would tell of these events. */
+/** Return the events that poll(2) would report. */
 short rs_poll_events(const struct rsocket *s, short events);
 
 #endif

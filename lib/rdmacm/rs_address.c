@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The header of datagrams that go by queue pairs: whom they are from. */
+/* The header of datagrams that go by queue pairs: the sender's address. */
 #include <string.h>
 
 #include "rs_datagram.h"
 
-/* Where a GRH has the source: that of IPv6, or of an IPv4 header in its last 20 bytes. */
+/* Offsets of the source address in a GRH. An IPv4 header is in its last 20 bytes. */
 #define GRH_IPV4_SOURCE 32
 #define GRH_IPV6_SOURCE 8
 

@@ -71,7 +71,7 @@ static int finish(struct rsocket *s, const struct rdma_cm_event *event)
 	return 0;
 }
 
-/* The error of a socket whose peer did not answer so. */
+/* Convert an event to a socket error. */
 static int error_of(const struct rdma_cm_event *event)
 {
 	switch (event->event) {
@@ -84,7 +84,7 @@ static int error_of(const struct rdma_cm_event *event)
 	}
 }
 
-/* The peer's last messages have come before its disconnect. */
+/* The peer's last messages came before its DREQ: take them first. */
 static void take_disconnect(struct rsocket *s)
 {
 	if (s->link.qp)
@@ -103,7 +103,7 @@ static void take_event(struct rsocket *s, const struct rdma_cm_event *event)
 		rc = resolve_route(s);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		/* The program's own route needs none of these. */
+		/* A route of the program's is not waited for. */
 		rc = s->state == RS_ROUTE ? ask_peer(s) : 0;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -146,7 +146,7 @@ int rs_connect_wait(struct rsocket *s, bool nonblock)
 	return rs_wait_for(s, is_decided, nonblock, -1);
 }
 
-/* Tell the caller how connecting has ended. */
+/* Return the result of connecting. */
 static int outcome(struct rsocket *s)
 {
 	const int error = s->error;

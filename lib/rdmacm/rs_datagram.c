@@ -37,7 +37,7 @@ bool rs_datagram_is_same(const struct sockaddr_storage *a, const struct sockaddr
 	       memcmp(gid_a, gid_b, GID_LEN) == 0 && address_port(sa) == address_port(sb);
 }
 
-/* From the time when the socket has a port, others may send to it. */
+/* Bind the socket if it has no port, and have the service's thread receive. */
 static int start_serving(struct rsocket *s)
 {
 	struct sockaddr_storage any = {.ss_family = (sa_family_t)s->domain};
@@ -150,7 +150,7 @@ static int find_peer(const struct rs_datagrams *datagrams, const struct sockaddr
 	return 0;
 }
 
-/* What fits either way: a stock peer keeps so many bytes of what comes by UDP. */
+/* The limit of both ways: a stock peer receives RS_DATAGRAM_MAX bytes by UDP. */
 static size_t max_len(const struct rs_pair *pair)
 {
 	const size_t udp = pair->header.version == 4 ? RS_UDP_IPV4_LEN : RS_UDP_IPV6_LEN;
@@ -158,7 +158,8 @@ static size_t max_len(const struct rs_pair *pair)
 	return RTE_MIN((size_t)(pair->max_bytes - pair->header.length), RS_DATAGRAM_MAX - udp);
 }
 
-/* Send by the way that is known now. Bytes; -EAGAIN where a request has to complete first. */
+/* Send by the queue pair if the peer's is known, else by UDP. Return the bytes, or -EAGAIN if no
+ * send request is free. */
 static ssize_t send_once(struct rsocket *s, const struct sockaddr_storage *peer,
 			 const struct iovec *iov, size_t count, size_t len, int flags)
 {
@@ -206,7 +207,7 @@ void rs_datagram_deliver(struct rsocket *s, const struct sockaddr_storage *from,
 
 	if (datagrams->peer.ss_family && !rs_datagram_is_same(&datagrams->peer, from))
 		return;
-	/* Many small ones take more memory than their bytes. */
+	/* Count the struct too: many small datagrams take more memory than their bytes. */
 	if (datagrams->received_bytes + sizeof(*message) + len > s->options.recv_bytes)
 		return;
 	message = malloc(sizeof(*message) + len);
@@ -289,7 +290,7 @@ void rs_datagram_end(struct rsocket *s)
 	free(datagrams);
 }
 
-/* What the queue pairs and the queue have too is for us. */
+/* Options that our own queues have are not the UDP socket's. */
 bool rs_datagram_has_option(int level, int name)
 {
 	if (level != SOL_SOCKET)

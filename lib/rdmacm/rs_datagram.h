@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagram rsockets. The kernel's UDP socket is the one that is bound and that others know; who
- * sends by it tells the number of its queue pair, in a header in front. From then on datagrams go
- * from queue pair to queue pair.
+ * Datagram rsockets. Each has a UDP socket of the kernel's, whose address is the rsocket's. The
+ * first datagrams to a peer go by UDP, with a header that has the sender's queue pair number. As
+ * soon as a side knows the other's number, it sends by its queue pair.
  *
  * A socket has a queue pair for each of its own addresses (rs_pair.c), and a destination for each
  * address that it has sent to or heard of (rs_dest.c). What arrives either way waits in one queue.
@@ -36,7 +36,7 @@ struct rs_pair {
 	struct rs_datagram_wire header;
 };
 
-/* Where datagrams go. */
+/* A destination of datagrams. */
 struct rs_dest {
 	LIST_ENTRY(rs_dest) in_bucket;
 	TAILQ_ENTRY(rs_dest) by_use;
@@ -44,7 +44,7 @@ struct rs_dest {
 	struct rs_pair *pair;
 	struct ibv_ah *ah;	  /* NULL: the way there is not known */
 	uint32_t qpn;		  /* of the peer; 0: it has not told */
-	struct rdma_cm_id *looks; /* looks for the way there; NULL: nothing does */
+	struct rdma_cm_id *looks; /* resolves the peer's link address; NULL: none is needed */
 };
 
 /* A datagram that waits for the program. */
@@ -79,13 +79,13 @@ ssize_t rs_datagram_send(struct rsocket *s, const struct iovec *iov, size_t coun
 ssize_t rs_datagram_recv(struct rsocket *s, struct msghdr *msg, int flags);
 short rs_datagram_poll_events(const struct rsocket *s, short events);
 
-/** Send what has been posted, and take no more. */
+/** Wait for sends in flight, and close the UDP socket. */
 void rs_datagram_close(struct rsocket *s);
 
 /** Free all; no lock. */
 void rs_datagram_end(struct rsocket *s);
 
-/** Keep a datagram for the program, or drop it where there is no room. */
+/** Queue a datagram for the program, or drop it if the queue is full. */
 void rs_datagram_deliver(struct rsocket *s, const struct sockaddr_storage *from, const void *data,
 			 size_t len);
 
@@ -119,10 +119,10 @@ void rs_datagram_woken(struct rsocket *s);
 int rs_dest_get(struct rsocket *s, const struct sockaddr_storage *addr, bool make,
 		struct rs_dest **dest);
 
-/** The peer has told its queue pair. */
+/** Note the peer's queue pair number, and resolve its link address. */
 void rs_dest_learn(struct rsocket *s, struct rs_dest *dest, uint32_t qpn);
 
-/** Take what has been found of ways. */
+/** Handle the ends of address resolutions. */
 void rs_dest_take_events(struct rsocket *s);
 void rs_dest_end_all(struct rsocket *s);
 
@@ -136,7 +136,7 @@ ssize_t rs_udp_send(struct rsocket *s, const struct rs_dest *dest, enum rs_op op
 size_t rs_udp_put(struct rs_udp_wire *wire, const struct rs_pair *pair, enum rs_op op);
 size_t rs_udp_get(const void *data, size_t len, sa_family_t family, enum rs_op *op, uint32_t *qpn);
 
-/** Take what has come by UDP, by the service's thread, without the lock. */
+/** Receive by UDP. Called by the service's thread, without the lock. */
 void rs_datagram_serve(struct rsocket *s);
 
 /* rs_address.c */

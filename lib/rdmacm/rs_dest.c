@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Destinations of datagrams: which of our addresses leads there, the peer's queue pair, and the way
- * to it, which is looked for without waiting. Anybody who can send to the socket makes us keep one,
- * so there are only so many: the one that was used longest ago is forgotten.
+ * Destinations of datagrams: our address for them, the peer's queue pair number, and its address
+ * handle. The peer's link address is resolved in the background. Each sender of a datagram gets an
+ * entry, also a forged one, so their number is limited, and the least recently used is dropped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static struct rs_dest *find(struct rs_datagrams *datagrams, const struct sockadd
 	return NULL;
 }
 
-/* Ask the kernel which address of ours it would send from. */
+/* Ask the kernel for the source address of packets to an address. */
 static int ask_route(const struct sockaddr_storage *to, struct sockaddr_storage *local)
 {
 	const int udp = socket(to->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -129,7 +129,7 @@ int rs_dest_get(struct rsocket *s, const struct sockaddr_storage *addr, bool mak
 	return 0;
 }
 
-/* Without a way, datagrams go on by UDP. */
+/* Resolve the peer's link address. If that fails, datagrams go on by UDP. */
 static void look_for_way(struct rsocket *s, struct rs_dest *dest)
 {
 	struct sockaddr_storage src = dest->pair->local, dst = dest->addr;
@@ -145,7 +145,7 @@ static void look_for_way(struct rsocket *s, struct rs_dest *dest)
 
 void rs_dest_learn(struct rsocket *s, struct rs_dest *dest, uint32_t qpn)
 {
-	/* Numbers below are special queue pairs'. */
+	/* 0 and 1 are the special queue pairs. */
 	if (qpn <= 1)
 		return;
 	dest->qpn = qpn;
@@ -153,7 +153,7 @@ void rs_dest_learn(struct rsocket *s, struct rs_dest *dest, uint32_t qpn)
 		look_for_way(s, dest);
 }
 
-/* The peer's link address is known, so this does not wait. */
+/* Create the address handle, which does not wait, since the link address is known. */
 static void take_way(const struct rsocket *s, struct rs_dest *dest)
 {
 	struct ibv_ah_attr attr = {

@@ -27,7 +27,7 @@ struct rs_in {
 	uint16_t told;	   /* `taken` at the last grant */
 };
 
-/* What the peer is told; length 0: credits alone. */
+/* A grant to the peer; with length 0 it has credits alone. */
 struct rs_grant {
 	uint16_t credits;
 	uint32_t offset;
@@ -37,16 +37,16 @@ struct rs_grant {
 /** Start with the first part promised. The size is that of both parts. */
 void rs_in_init(struct rs_in *in, uint8_t *ring, uint32_t size, uint16_t requests);
 
-/** A message has taken a receive request. */
+/** Count a message, which has taken a receive request. */
 void rs_in_count(struct rs_in *in);
 
-/** Bytes have arrived. 0, or -EPROTO for more than is promised. */
+/** Add bytes that have arrived. 0, or -EPROTO for none or for more than is promised. */
 int rs_in_data(struct rs_in *in, uint32_t len);
 
-/** Return true when the peer has to be told. */
+/** Return true if a grant is due. */
 bool rs_in_is_due(const struct rs_in *in);
 
-/** Make the next grant, which must reach the peer. */
+/** Make the next grant, which the caller must send. */
 void rs_in_grant(struct rs_in *in, struct rs_grant *grant);
 
 /** Copy what is ready, at most len bytes from `skip` on, without taking it. Return the bytes. */

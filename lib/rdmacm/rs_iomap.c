@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mappings: memory of the program that the peer writes directly, and the peer's that we write. */
+/* Mappings: memory of either side's program that the other side writes directly. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ int rs_iomap_take(struct rsocket *s, uint32_t index)
 
 	if (index >= s->options.iomaps)
 		return -EPROTO;
-	/* The peer may write it at any time: what is used is a copy. Its bytes are in our order. */
+	/* Copy it, because the peer may write it at any time. Its bytes are in our order. */
 	memcpy(&wire, &s->link.target->iomaps[index], sizeof(wire));
 	s->iomaps[index] = (struct rs_iomap){
 		.offset = wire.offset,
@@ -45,8 +45,7 @@ void rs_iomap_end(struct rsocket *s)
 	}
 }
 
-/* Where the buffer ends too early for a message in one piece, its beginning is used. Return the
- * bytes that are passed over. */
+/* Skip the end of the buffer if it is too short for the message. Return the bytes skipped. */
 static uint32_t skip_end(struct rsocket *s, uint32_t len)
 {
 	const uint32_t fit = rs_out_fit(&s->out, len);
@@ -116,7 +115,7 @@ int rs_iomap_tell(struct rsocket *s)
 	return 0;
 }
 
-/* A place in the peer's table. */
+/* Take a free place of the peer's table. */
 static int take_index(struct rsocket *s, struct rs_mapping *mapping)
 {
 	uint8_t *place;
@@ -139,7 +138,7 @@ static int check_map(const struct rsocket *s, size_t len, int prot, int flags)
 {
 	if (s->type != SOCK_STREAM)
 		return -EOPNOTSUPP;
-	/* What the peer has told of itself is known. */
+	/* The peer's hello is known in these states. */
 	if (s->state != RS_ACCEPTED && s->state != RS_CONNECTED)
 		return -ENOTCONN;
 	/* The wire has 32 bits for a length. */
@@ -186,7 +185,7 @@ off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offse
 	rc = check_map(s, len, prot, flags);
 	if (rc == 0)
 		rc = map(s, buf, len, prot, (uint64_t)offset);
-	/* What cannot be told now goes before the next data. */
+	/* A mapping that cannot be sent now goes before the next data. */
 	if (rc == 0)
 		(void)rs_iomap_tell(s);
 	pthread_mutex_unlock(&s->lock);
@@ -205,7 +204,7 @@ static struct rs_mapping *find_mapping(struct rsocket *s, const void *buf, size_
 	return NULL;
 }
 
-/* The peer learns that the place is empty, before another mapping gets it. */
+/* Tell the peer that the place is empty, before another mapping gets it. */
 static int unmap(struct rsocket *s, const void *buf, size_t len)
 {
 	struct rs_mapping *mapping = find_mapping(s, buf, len);
@@ -243,7 +242,7 @@ static bool is_direct_ready(const struct rsocket *s)
 	return s->state != RS_CONNECTED || s->shut & RS_SHUT_WRITE || rs_out_has_room(&s->out);
 }
 
-/* The peer's memory from an offset on. */
+/* Find the peer's memory at an offset. */
 static bool find_window(const struct rsocket *s, uint64_t offset, struct rs_window *at)
 {
 	for (size_t i = 0; i < s->options.iomaps; i++) {
@@ -260,7 +259,7 @@ static bool find_window(const struct rsocket *s, uint64_t offset, struct rs_wind
 	return false;
 }
 
-/* Write what is in one piece there and here. Return the bytes, or -errno. */
+/* Write as much as is in one piece in both memories. Return the bytes, or -errno. */
 static ssize_t write_chunk(struct rsocket *s, struct rs_cursor *from, size_t left, uint64_t offset)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keepalive: a write of nothing now and then, which fails where the peer is gone. */
+/* Keepalive: a periodic WRITE of 0 bytes, which fails if the peer is gone. */
 #include <stdio.h>
 #include <sys/timerfd.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a connection works with: completion queue, queue pair, and the memory of both directions. */
+/* Queues and memory of a connection. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -55,7 +55,8 @@ static int create_queues(struct rsocket *s)
 	return create_queue_pair(s);
 }
 
-/* Pages of their own, as registered memory of a program that forks needs them. */
+/* Allocate whole pages, so that fork() cannot make registered memory share a page with other data.
+ */
 static void *map(struct rsocket *s, size_t len, int access, struct ibv_mr **mr)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -98,7 +99,7 @@ static int create_memory(struct rsocket *s)
 		    IBV_ACCESS_LOCAL_WRITE, &link->buffer_mr);
 	if (!link->buffer)
 		return -errno;
-	/* The others are for messages that the peer sends without a credit. */
+	/* The other receive requests are for messages that take no credit. */
 	rs_in_init(&s->in, link->ring, options->recv_bytes,
 		   (uint16_t)(link->recv_requests - RS_CONTROL_SLOTS));
 	return 0;
@@ -187,7 +188,7 @@ int rs_link_take_hello(struct rsocket *s, const void *data, size_t len)
 
 	if (rc != 0)
 		return rc;
-	/* The first slot is the hello's own window. */
+	/* The window in our hello fills the first slot. */
 	s->peer_slot = 1 % s->peer.target.length;
 	rs_out_init(&s->out, s->link.buffer, s->options.send_bytes, s->link.send_requests,
 		    &s->peer);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listening and accepting. The service's thread answers requests as they come, as a kernel does, so
- * that a peer connects before the program accepts. What nobody has accepted is as much as the
- * backlog has room for; then requests stay with the connection manager, whose own backlog rejects
- * more of them.
+ * Listening and accepting. The service's thread accepts requests as they come, as a kernel does, so
+ * a peer is connected before the program calls raccept. It stops when the backlog is full. Then
+ * requests wait in the connection manager, which rejects them when its own backlog is full.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 #define BACKLOG_MAX 1024
 
-/* What a request says, which ends with its event. */
+/* A copy of a request, whose event is acknowledged early. */
 struct request {
 	struct rdma_cm_id *id;
 	struct rdma_conn_param param;
@@ -37,7 +36,7 @@ static int answer(struct rsocket *child, const struct request *request)
 	return rdma_accept(child->id, &param) == 0 ? 0 : -errno;
 }
 
-/* An rsocket for a request. NULL: the peer is refused. */
+/* Create an rsocket for a request and accept. NULL: the request is rejected. */
 static struct rsocket *accept_request(const struct rsocket *listener, const struct request *request)
 {
 	struct rsocket *child = rs_socket_create(listener->domain, SOCK_STREAM, listener);
@@ -96,7 +95,7 @@ void rs_listen_serve(struct rsocket *s)
 		s->waiting++;
 		rs_wait_changed(s);
 	}
-	/* The channel stays readable; raccept has us look again. */
+	/* The channel stays readable, so stop watching it. raccept starts that again. */
 	if (s->state == RS_LISTENING && s->waiting >= s->backlog_max)
 		rs_service_remove(s->channel->fd);
 	pthread_mutex_unlock(&s->lock);
@@ -146,7 +145,7 @@ void rs_listen_end(struct rsocket *s)
 	s->state = RS_ENDED;
 	while ((child = STAILQ_FIRST(&s->backlog)) != NULL) {
 		STAILQ_REMOVE_HEAD(&s->backlog, next);
-		/* The program has sent nothing that would have to arrive. */
+		/* The program has sent nothing on it, so there is nothing to wait for. */
 		child->options.linger.l_onoff = 1;
 		child->options.linger.l_linger = 0;
 		(void)rs_socket_close(child);

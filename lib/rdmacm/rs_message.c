@@ -32,14 +32,14 @@ bool rs_message_control(struct rsocket *s, enum rs_control control)
 
 	if (s->out.control == 0 || s->state != RS_CONNECTED)
 		return false;
-	/* A WRITE of nothing tells whether the peer is there, and takes no receive request. */
+	/* A WRITE of 0 bytes without immediate data takes no receive request of the peer. */
 	if (control == RS_CONTROL_KEEPALIVE)
 		wr.opcode = IBV_WR_RDMA_WRITE;
 	s->out.control--;
 	return rs_message_post(s, &wr) == 0;
 }
 
-/* Give the peer a part of the ring, by a write to its target list. */
+/* Grant a part of the ring by a write to the peer's target list. */
 static void grant_window(struct rsocket *s, const struct rs_grant *grant, struct ibv_send_wr *wr,
 			 struct ibv_sge *sge)
 {
@@ -83,7 +83,7 @@ void rs_message_grant(struct rsocket *s)
 	(void)rs_message_post(s, &wr);
 }
 
-/* The peer has written the next slot, or given credits alone. */
+/* Take credits, and the window if the peer has written the next slot. */
 static int take_grant(struct rsocket *s, uint32_t value)
 {
 	volatile struct rs_window_wire *slot = &s->link.target->slots[s->out.slot];
@@ -127,7 +127,7 @@ static int take_message(struct rsocket *s, const struct ibv_wc *wc)
 
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM)
 		return -EPROTO;
-	/* It has taken our answer: its own one to that may come later. */
+	/* A message proves that the peer has our REP, even if its RTU is late or lost. */
 	if (s->state == RS_ACCEPTED)
 		rs_connect_done(s);
 	switch (imm >> RS_IMM_SHIFT) {
@@ -164,13 +164,13 @@ static void take_sent(struct rsocket *s, uint64_t wr_id)
 	}
 }
 
-/* The error of a connection that this ends. */
+/* Convert the status of a failed completion to a socket error. */
 static int error_of(enum ibv_wc_status status)
 {
 	return status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : ECONNRESET;
 }
 
-/* Return true when a receive request has been taken. */
+/* Handle a completion. Return true if it was a receive request's. */
 static bool take_completion(struct rsocket *s, const struct ibv_wc *wc)
 {
 	int rc = 0;
@@ -192,7 +192,7 @@ void rs_message_poll(struct rsocket *s)
 	bool changed = false;
 	int count;
 
-	/* Until the peer's hello has come there is nothing of a stream. */
+	/* Messages that come before the peer's hello wait in the completion queue. */
 	if (s->state < RS_ACCEPTED)
 		return;
 	while ((count = ibv_poll_cq(s->link.cq, POLL_MAX, wc)) > 0) {

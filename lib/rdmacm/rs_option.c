@@ -52,13 +52,13 @@ static int set_id_option(struct rsocket *s, int name, int value)
 											: -errno;
 }
 
-/* What an option does beside being kept. */
+/* Apply an option that does more than being kept. */
 static int apply(struct rsocket *s, const int *option, int value)
 {
 	struct rs_options *options = &s->options;
 
 	if (option == &options->reuse_address)
-		/* Later it would decide nothing: the port is taken. */
+		/* Has no effect once the port is bound. */
 		return s->state == RS_IDLE ? set_id_option(s, RDMA_OPTION_ID_REUSEADDR, value) : 0;
 	if (option == &options->ipv6_only)
 		return set_id_option(s, RDMA_OPTION_ID_AFONLY, value);
@@ -86,7 +86,7 @@ static int set_int(struct rsocket *s, int level, int name, int value)
 	return rc;
 }
 
-/* Twice what the program asks for, as Linux does. For connections that are not there yet. */
+/* Double the program's value, as Linux does. */
 static void set_bytes(uint32_t *bytes, int value, uint32_t min)
 {
 	const uint32_t asked = value > 0 ? (uint32_t)value : 0;
@@ -180,14 +180,14 @@ static int set_socket(struct rsocket *s, int name, const void *value, socklen_t 
 	}
 }
 
-/* Options of TCP for which a queue pair's transport has its own ways. */
+/* Options of TCP that have no effect, because the queue pair's transport decides. */
 static bool is_transports(int level, int name)
 {
 	return level == IPPROTO_TCP && (name == TCP_KEEPCNT || name == TCP_KEEPINTVL ||
 					name == TCP_MAXSEG || name == TCP_CONGESTION);
 }
 
-/* What has been made is as it is. */
+/* Return true if the queues exist: their sizes cannot change any more. */
 static bool has_queues(const struct rsocket *s)
 {
 	if (s->datagrams)

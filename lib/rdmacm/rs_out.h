@@ -36,10 +36,10 @@ struct rs_out {
 void rs_out_init(struct rs_out *out, uint8_t *buffer, uint32_t size, uint16_t requests,
 		 const struct rs_hello *peer);
 
-/** The peer has told its credits. 0, or -EPROTO for more than it can have. */
+/** Take the peer's credits. 0, or -EPROTO for more than its receive queue has. */
 int rs_out_allow(struct rs_out *out, uint16_t value);
 
-/** The peer has granted a window. 0, or -EPROTO where it could not know of a free slot. */
+/** Add a window that the peer has granted. 0, or -EPROTO if all slots are in use. */
 int rs_out_add_window(struct rs_out *out, const struct rs_window *window);
 
 /** Return true when a send request and room in the buffer are free. */
@@ -51,20 +51,20 @@ bool rs_out_may_message(const struct rs_out *out);
 /** Return true when data may be sent. */
 bool rs_out_may_send(const struct rs_out *out);
 
-/** Bytes of len that fit into the buffer in one piece, at out->buffer + out->tail. */
+/** Return how many of len bytes fit into the buffer in one piece, at out->buffer + out->tail. */
 uint32_t rs_out_fit(const struct rs_out *out, size_t len);
 
-/** Take that many bytes of the buffer, which a send request of the next number holds. */
+/** Take so many bytes of the buffer for the next send request. */
 void rs_out_take_buffer(struct rs_out *out, uint32_t len);
 
-/** Take len bytes of the oldest window, which has them, and a credit. */
+/** Take a credit, a send request and len bytes of the oldest window, which must have them. */
 void rs_out_take_window(struct rs_out *out, uint32_t len, struct rs_window *at);
 
 /** Take a send request for a message that is no data; with a credit, or without. */
 void rs_out_take_message(struct rs_out *out);
 void rs_out_take_request(struct rs_out *out);
 
-/** A send request has completed that held so many bytes of the buffer. */
+/** Complete a send request that held so many bytes of the buffer. */
 void rs_out_done(struct rs_out *out, uint32_t len);
 
 #endif

@@ -70,7 +70,7 @@ static int create_memory(struct rs_pair *pair)
 	return rc;
 }
 
-/* Which of the device's addresses ours is. */
+/* Find our address in the device's GID table. */
 static int find_gid(struct rs_pair *pair)
 {
 	struct ibv_port_attr port;
@@ -94,7 +94,7 @@ static int find_gid(struct rs_pair *pair)
 	return -EADDRNOTAVAIL;
 }
 
-/* The port is the UDP socket's; the id is there for the device. */
+/* The id only selects the device; the port is the UDP socket's. */
 static int bind_id(struct rsocket *s, struct rs_pair *pair)
 {
 	struct sockaddr_storage local = pair->local;
@@ -125,7 +125,7 @@ static int create(struct rsocket *s, struct rs_pair *pair)
 		rc = create_queues(s, pair);
 	if (rc == 0)
 		rc = create_memory(pair);
-	/* Who sleeps already sleeps on it too. */
+	/* Threads that sleep already on the rsocket do not arm it. */
 	if (rc == 0)
 		rc = -ibv_req_notify_cq(pair->cq, 0);
 	return rc;
@@ -238,7 +238,7 @@ static void poll_pair(struct rsocket *s, struct rs_pair *pair)
 	struct ibv_wc wc[POLL_MAX];
 	int count;
 
-	/* Not for ever: a peer may send faster than we read. */
+	/* Limit the work, because a peer may send faster than we read. */
 	for (uint32_t seen = 0; seen < pair->recv_requests; seen += (uint32_t)count) {
 		count = ibv_poll_cq(pair->cq, POLL_MAX, wc);
 		for (int i = 0; i < count; i++)

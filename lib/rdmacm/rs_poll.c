@@ -55,8 +55,8 @@ short rs_poll_events(const struct rsocket *s, short events)
 	return (short)(s->error ? ready | POLLERR : ready);
 }
 
-/* Take what has come, and tell what there is of it. Where there is nothing, `sleeps` has whoever
- * changes that call us. */
+/* Return true if an rsocket is ready. If it is not, and the caller is about to sleep, put the waker
+ * into its list. */
 static bool look_at(struct polling *polling, nfds_t i, bool sleeps)
 {
 	struct entry *entry = &polling->entries[i];
@@ -87,7 +87,7 @@ static int look_at_all(struct polling *polling, bool sleeps)
 	return ready;
 }
 
-/* The kernel's descriptors, which are those of the rsockets too while we sleep. */
+/* Poll the kernel's descriptors; with `rsockets` those of the rsockets too. */
 static int ask_kernel(struct polling *polling, bool rsockets, const struct timespec *timeout)
 {
 	int ready = 0;
@@ -226,7 +226,7 @@ static int poll_all(struct polling *polling, int timeout_ms)
 		rc = poll(polling->fds, polling->count, timeout_ms);
 		return rc < 0 ? -errno : rc;
 	}
-	/* A thread that is cancelled would leave its wakers behind. */
+	/* A cancelled thread would leave its wakers in the lists. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	rc = poll_until(polling, deadline_ns);
 	for (nfds_t i = 0; i < polling->count; i++) {

@@ -44,7 +44,7 @@ static int keep(int fd, fd_set *set, bool asked, bool ready)
 	return ready;
 }
 
-/* Leave what is ready in the sets. Return how many, or -EBADF. */
+/* Clear descriptors that are not ready. Return the number of ready ones, or -EBADF. */
 static int tell(const struct pollfd *fds, nfds_t count, fd_set *in, fd_set *out, fd_set *except)
 {
 	int ready = 0;
@@ -72,7 +72,7 @@ static int timeout_ms(const struct timeval *timeout)
 	return (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
 }
 
-/* What is left of the time, as Linux tells. */
+/* Write back the time that is left, as Linux does. */
 static void reduce(struct timeval *timeout, uint64_t began_ns)
 {
 	const uint64_t spent_us = (rs_wait_now_ns() - began_ns) / 1000;

@@ -41,7 +41,7 @@ int rs_send_write(struct rsocket *s, struct rs_cursor *from, uint32_t len, struc
 	return rs_message_post(s, wr);
 }
 
-/* Send what fits into the window and the buffer. Return the bytes, or -errno. */
+/* Send as much as fits into the window and the buffer. Return the bytes, or -errno. */
 static ssize_t send_chunk(struct rsocket *s, struct rs_cursor *from, size_t left)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE_WITH_IMM};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The thread that does what cannot wait for a call of the program: it takes requests of
- * connections, datagrams by UDP, and keeps connections alive. One a process, from the first of
- * these on.
+ * The thread for work that cannot wait for a call of the program: it accepts connections, receives
+ * datagrams by UDP, and sends keepalives. One for each process, started when it is needed first.
  */
 #include <signal.h>
 #include <sys/epoll.h>
@@ -43,8 +42,8 @@ static void __attribute__((constructor)) prepare_fork(void)
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* Descriptors stand for rsockets: one that has been closed meanwhile is not found, and whoever got
- * its number loses nothing by a look. */
+/* Look the rsocket up by its descriptor, because it may be closed meanwhile. If another rsocket has
+ * got the number, the call finds nothing to do. */
 static void serve(const struct epoll_event *event)
 {
 	struct rsocket *s = rs_table_get((int)(uint32_t)event->data.u64);

@@ -2,7 +2,7 @@
 /* The end of a stream's directions. */
 #include "rs.h"
 
-#define LINGER_MS 10000 /* for what has been sent, where the program does not say */
+#define LINGER_MS 10000 /* wait for data in flight, without SO_LINGER */
 
 static bool can_tell(const struct rsocket *s)
 {
@@ -25,7 +25,7 @@ static int linger_ms(const struct rsocket *s)
 	return linger->l_linger < INT_MAX / 1000 ? linger->l_linger * 1000 : -1;
 }
 
-/* The peer is told once, of what both directions together are. */
+/* Choose the message that tells the peer. Return false if none is needed. */
 static bool control_for(unsigned int before, unsigned int after, enum rs_control *control)
 {
 	const unsigned int unread = after & (RS_SHUT_READ | RS_SHUT_PEER);
@@ -56,7 +56,7 @@ int rs_shutdown_stream(struct rsocket *s, int how)
 	rc = rs_wait_for(s, can_tell, false, linger_ms(s));
 	if (rc == 0)
 		(void)rs_message_control(s, control);
-	/* What was sent before it has arrived when it has. */
+	/* Requests complete in order: then all data has arrived. */
 	if (rc == 0 && control == RS_CONTROL_DISCONNECT)
 		rc = rs_wait_for(s, is_idle, false, linger_ms(s));
 	if (control == RS_CONTROL_DISCONNECT)

@@ -15,7 +15,7 @@ int rs_socket_watch(struct rsocket *s, int fd)
 	return epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-/* The connection manager's side of a stream. */
+/* Create the event channel and the id of a stream. */
 static int prepare_stream(struct rsocket *s, bool is_child)
 {
 	s->channel = rdma_create_event_channel();
@@ -74,7 +74,7 @@ struct rsocket *rs_socket_create(int domain, int type, const struct rsocket *lis
 
 void rs_socket_free(struct rsocket *s)
 {
-	/* What a child has of its parent's connections is the parent's. */
+	/* After fork() the connections stay the parent's. */
 	if (s->pid == getpid()) {
 		rs_iomap_end(s);
 		rs_link_destroy(s);

@@ -71,7 +71,7 @@ static void take_datagram(struct rsocket *s, const struct sockaddr_storage *from
 	uint32_t qpn;
 	const size_t header = rs_udp_get(data, len, from->ss_family, &op, &qpn);
 
-	/* An answer to what we have not sent is none. */
+	/* Drop an answer from an address that we have not sent to. */
 	if (header == 0 || rs_dest_get(s, from, op == RS_OP_DATA, &dest) != 0)
 		return;
 	rs_dest_learn(s, dest, qpn);

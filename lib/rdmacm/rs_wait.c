@@ -36,7 +36,7 @@ void rs_wait_changed(struct rsocket *s)
 	errno = saved_errno;
 }
 
-/* A peer that died sends no message. A program that polls and never sleeps learns it here. */
+/* Notice a peer that died without a message, for a program that polls and never sleeps. */
 static void look_at_channel(struct rsocket *s)
 {
 	const uint64_t now_ns = rs_wait_now_ns();
@@ -53,7 +53,7 @@ void rs_wait_progress(struct rsocket *s)
 {
 	if (s->datagrams)
 		rs_datagram_poll(s);
-	/* Before the queue: messages of a connection that was not there yet may be in it. */
+	/* Events first: messages that came before the connection wait in the queue. */
 	if (rs_is_opening(s))
 		rs_connect_take_events(s);
 	if (s->link.qp)
@@ -70,7 +70,7 @@ void rs_wait_arm(struct rsocket *s)
 		(void)ibv_req_notify_cq(s->link.cq, 0);
 }
 
-/* The events only wake: what they tell is found by polling. */
+/* Events only wake us; polling finds the completions. */
 static void drop_cq_events(struct rsocket *s)
 {
 	struct ibv_cq *cq;
@@ -107,7 +107,7 @@ static uint64_t deadline_after(int timeout_ms)
 	return timeout_ms < 0 ? UINT64_MAX : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 }
 
-/* Sleep until somebody calls, without the lock. 0, -EAGAIN after the time, or -EINTR. */
+/* Sleep without the lock until something happens. 0, -EAGAIN after the deadline, or -EINTR. */
 static int sleep_once(struct rsocket *s, struct rs_waker *waker, uint64_t deadline_ns)
 {
 	struct pollfd fds[] = {{.fd = s->fd, .events = POLLIN},
@@ -161,13 +161,13 @@ static int sleep_for(struct rsocket *s, rs_test test, uint64_t deadline_ns)
 	return rc;
 }
 
-/* Poll for the time after which a sleep costs less. */
+/* Poll for a while, because a sleep costs more. */
 static bool spin_for(struct rsocket *s, rs_test test)
 {
 	const uint64_t end_ns = rs_wait_now_ns() + (uint64_t)s->options.spin_us * NS_PER_US;
 
 	do {
-		/* Others may have to do with it too. */
+		/* Let other threads have the lock. */
 		pthread_mutex_unlock(&s->lock);
 		rte_pause();
 		pthread_mutex_lock(&s->lock);
@@ -183,7 +183,7 @@ int rs_wait_for(struct rsocket *s, rs_test test, bool nonblock, int timeout_ms)
 	int cancel_state;
 	int rc = 0;
 
-	/* A thread that is cancelled would leave its waker in the list. */
+	/* A cancelled thread would leave its waker in the list. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	rs_wait_progress(s);
 	if (!test(s) && !s->closed) {

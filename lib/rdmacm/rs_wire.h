@@ -8,7 +8,7 @@
  * peer's target list, of mappings into the peer's table of them. A message is the immediate data of
  * a WRITE: 3 bits of enum rs_op, 29 bits of value.
  *
- * Datagrams. What is sent by UDP has a struct rs_udp_wire in front, what is sent by a queue pair a
+ * Datagrams. Those sent by UDP begin with a struct rs_udp_wire, those sent by a queue pair with a
  * struct rs_datagram_wire.
  */
 #ifndef RDMACM_RS_WIRE_H
@@ -46,7 +46,7 @@ enum rs_control {
 	RS_CONTROL_SHUTDOWN, /* the sender sends no more data */
 };
 
-/* Memory of a peer. In a hello big endian, elsewhere in the order of who reads it. */
+/* Memory of a peer. Big endian in a hello, in the reader's byte order elsewhere. */
 struct rs_window_wire {
 	uint64_t addr;
 	uint32_t key;
@@ -113,7 +113,7 @@ struct rs_iomap {
 	struct rs_window window;
 };
 
-/* What a side says of itself. */
+/* The hello of a side. */
 struct rs_hello {
 	bool big_endian;
 	uint16_t credits;
@@ -130,7 +130,7 @@ static inline uint32_t rs_imm(enum rs_op op, uint32_t value)
 /** Return true where this host is big endian. */
 bool rs_wire_is_big_endian(void);
 
-/** A count of mappings, in 8 bits, and back: what does not fit loses its lower bits. */
+/** Convert a count of mappings to 8 bits and back. Large counts are rounded down. */
 uint8_t rs_wire_scale(uint16_t count);
 uint16_t rs_wire_unscale(uint8_t scaled);
 
@@ -140,7 +140,7 @@ void rs_wire_put_hello(struct rs_hello_wire *wire, const struct rs_hello *hello)
 /** Read one. 0, -ENOTSUP for another version, or -EPROTO where it makes no sense. */
 int rs_wire_get_hello(const void *data, size_t len, struct rs_hello *hello);
 
-/** Write a window or a mapping in the byte order of who reads it. */
+/** Write a window or a mapping in the reader's byte order. */
 void rs_wire_put_window(struct rs_window_wire *wire, const struct rs_window *window,
 			bool big_endian);
 void rs_wire_put_iomap(struct rs_iomap_wire *wire, const struct rs_iomap *iomap, bool big_endian);
