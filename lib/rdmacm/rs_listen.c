@@ -151,6 +151,10 @@ void rs_listen_end(struct rsocket *s)
 		(void)rs_socket_close(child);
 	}
 	s->waiting = 0;
+	/* The port is free when the caller returns, though other threads may still use the rsocket.
+	 */
+	rdma_destroy_id(s->id);
+	s->id = NULL;
 }
 
 static bool has_child(const struct rsocket *s)

@@ -13,8 +13,10 @@
 #include "rs_wire.h"
 #include "test.h"
 
-#define PORT	 7177
-#define REQUESTS 16
+#define PORT	  7177
+#define REQUESTS  16
+#define TARGET_AT 1024
+#define DATA_AT	  2048
 
 /* The attacker. */
 struct attacker {
@@ -85,12 +87,17 @@ static int tear_down(void **state)
 
 TEST_FIXTURE(set_up, tear_down);
 
+/* Both are the attacker's memory, behind what it sends. */
 static struct rs_hello honest_hello(void)
 {
 	return (struct rs_hello){
 		.credits = REQUESTS,
-		.target = {.addr = (uintptr_t)attacker.memory, .length = 2, .key = 1},
-		.data = {.addr = (uintptr_t)attacker.memory, .length = 64, .key = 1},
+		.target = {.addr = (uintptr_t)attacker.memory + TARGET_AT,
+			   .length = 2,
+			   .key = attacker.mr->rkey},
+		.data = {.addr = (uintptr_t)attacker.memory + DATA_AT,
+			 .length = 64,
+			 .key = attacker.mr->rkey},
 	};
 }
 
@@ -126,13 +133,8 @@ static void create_queues(void)
 		assert_int_equal(ibv_post_recv(attacker.id->qp, &wr, &bad), 0);
 }
 
-/* Connect with that hello. Return the event that ends it. */
-static enum rdma_cm_event_type connect_with(const void *hello, uint8_t len)
+static void prepare(void)
 {
-	struct rdma_conn_param param = {.private_data = hello,
-					.private_data_len = len,
-					.rnr_retry_count = 7,
-					.retry_count = 7};
 	struct sockaddr_in to = loopback();
 
 	attacker.channel = rdma_create_event_channel();
@@ -142,19 +144,37 @@ static enum rdma_cm_event_type connect_with(const void *hello, uint8_t len)
 	assert_int_equal(rdma_resolve_route(attacker.id, 1000), 0);
 	assert_int_equal(next_event(), RDMA_CM_EVENT_ROUTE_RESOLVED);
 	create_queues();
+}
+
+/* Connect with that hello. Return the event that ends it. */
+static enum rdma_cm_event_type connect_with(const void *hello, uint8_t len)
+{
+	struct rdma_conn_param param = {.private_data = hello,
+					.private_data_len = len,
+					.rnr_retry_count = 7,
+					.retry_count = 7};
+
 	assert_int_equal(rdma_connect(attacker.id, &param), 0);
 	return next_event();
 }
 
-static void connect_honestly(void)
+static void connect_as(const struct rs_hello *hello)
 {
-	struct rs_hello hello = honest_hello();
 	struct rs_hello_wire wire;
 
-	rs_wire_put_hello(&wire, &hello);
+	rs_wire_put_hello(&wire, hello);
 	assert_int_equal(connect_with(&wire, sizeof(wire)), RDMA_CM_EVENT_ESTABLISHED);
 	victim = raccept(listener, NULL, NULL);
 	assert_true(victim >= 0);
+}
+
+static void connect_honestly(void)
+{
+	struct rs_hello hello;
+
+	prepare();
+	hello = honest_hello();
+	connect_as(&hello);
 }
 
 static void write_to(uint64_t addr, uint32_t key, uint32_t len, uint32_t imm)
@@ -190,9 +210,11 @@ static void expect_error(int error)
 
 TEST(rs_listen__hello_of_another_version_is_rejected)
 {
-	const struct rs_hello hello = honest_hello();
 	struct rs_hello_wire wire;
+	struct rs_hello hello;
 
+	prepare();
+	hello = honest_hello();
 	rs_wire_put_hello(&wire, &hello);
 	wire.version = 2;
 	assert_int_equal(connect_with(&wire, sizeof(wire)), RDMA_CM_EVENT_REJECTED);
@@ -200,6 +222,7 @@ TEST(rs_listen__hello_of_another_version_is_rejected)
 
 TEST(rs_listen__no_hello_is_rejected)
 {
+	prepare();
 	assert_int_equal(connect_with("hello", 5), RDMA_CM_EVENT_REJECTED);
 }
 
@@ -300,9 +323,13 @@ TEST(rs_message__write_outside_of_the_ring)
 /* A window that leads nowhere is the peer's own loss. */
 TEST(rs_message__window_that_is_not_the_peers)
 {
+	struct rs_hello hello;
 	char byte = 0;
 
-	connect_honestly();
+	prepare();
+	hello = honest_hello();
+	hello.data.key ^= 1;
+	connect_as(&hello);
 	assert_int_equal(rsend(victim, &byte, 1, 0), 1);
 	assert_int_equal(rrecv(victim, &byte, 1, 0), -1);
 	assert_int_equal(errno, ECONNRESET);

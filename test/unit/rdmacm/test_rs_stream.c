@@ -324,6 +324,22 @@ TEST(raccept__tells_the_peer)
 	assert_int_equal(rclose(child), 0);
 }
 
+/* However busy the service's thread is. */
+TEST(rclose__frees_a_listeners_port)
+{
+	struct sockaddr_in at = loopback();
+
+	for (int i = 0; i < 200; i++) {
+		const int s = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+		assert_true(rconnect(s, (struct sockaddr *)&at, sizeof(at)) == 0 ||
+			    errno == EINPROGRESS);
+		assert_int_equal(rclose(listener), 0);
+		listener = listen_at_loopback();
+		assert_int_equal(rclose(s), 0);
+	}
+}
+
 TEST(rsocket__wrong_calls)
 {
 	struct sockaddr_in at = loopback();
