@@ -50,7 +50,8 @@ short rs_poll_events(const struct rsocket *s, short events)
 		ready &= ~POLLRDHUP;
 	if (rs_send_is_ready(s))
 		ready |= events & out;
-	if (s->state == RS_ENDED)
+	/* Programs take a hang-up for the end, so it comes after the data. */
+	if (s->state == RS_ENDED && s->in.ready == 0)
 		ready |= POLLHUP;
 	return (short)(s->error ? ready | POLLERR : ready);
 }

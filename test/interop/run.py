@@ -27,6 +27,7 @@ from overlay import GUEST_UROCE_RUN, add_uroce  # noqa: E402
 from peer_case import PeerCase  # noqa: E402
 import beside_rxe  # noqa: E402
 import nics  # noqa: E402
+from sockets import SocketsTest  # noqa: E402
 
 IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
 PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
@@ -268,6 +269,7 @@ def run_matrix(options, report, ours, theirs):
                     options.self_check)
     if not options.self_check:
         ConnectTest(report, ours, theirs, options.all).run_all()
+        SocketsTest(report, ours, theirs).run_all()
     if report.require("GID tables", matrix.read_gid_tables):
         matrix.run_all()
         matrix.run_peer_cases()
