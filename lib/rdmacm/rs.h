@@ -32,7 +32,8 @@
 
 #define RS_QUEUE_MAX	 0xfffe
 #define RS_QUEUE_MIN	 16
-#define RS_POST_MAX	 16 /* receive requests posted in one call */
+#define RS_INLINE_MAX	 512 /* bytes */
+#define RS_POST_MAX	 16  /* receive requests posted in one call */
 #define RS_BUFFER_MAX	 (1U << 30)
 #define RS_FLAGS_REFUSED (MSG_OOB | MSG_ERRQUEUE) /* of calls; rsockets have neither */
 #define RS_DATAGRAM_MAX	 2048			  /* bytes of a datagram and its header */
@@ -316,8 +317,9 @@ uint64_t rs_message_wr_id(enum rs_op op, uint32_t bytes);
 
 /* rs_send.c. With the rsocket's lock. */
 
-/** Copy bytes into the buffer and post a write of them; they fit (rs_out_fit). 0 or -errno. */
-int rs_send_write(struct rsocket *s, struct rs_cursor *from, uint32_t len, struct ibv_send_wr *wr);
+/** Copy bytes and post a write of them; rs_out_choose has told how. 0 or -errno. */
+int rs_send_write(struct rsocket *s, struct rs_cursor *from, uint32_t len, bool is_inline,
+		  struct ibv_send_wr *wr);
 
 /** Test whether a send need not wait. */
 bool rs_send_is_ready(const struct rsocket *s);

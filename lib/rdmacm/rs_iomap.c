@@ -264,17 +264,19 @@ static ssize_t write_chunk(struct rsocket *s, struct rs_cursor *from, size_t lef
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 	struct rs_window at;
+	bool is_inline;
 	uint32_t len;
 	int rc;
 
 	if (!find_window(s, offset, &at))
 		return -EINVAL;
 	at.length = RTE_MIN(at.length, (uint32_t)CHUNK);
-	len = rs_out_fit(&s->out, RTE_MIN(left, (size_t)at.length));
+	len = rs_out_choose(&s->out, RTE_MIN(left, (size_t)at.length), s->link.inline_bytes,
+			    &is_inline);
 	wr.wr.rdma.remote_addr = at.addr;
 	wr.wr.rdma.rkey = at.key;
 	rs_out_take_request(&s->out);
-	rc = rs_send_write(s, from, len, &wr);
+	rc = rs_send_write(s, from, len, is_inline, &wr);
 	return rc == 0 ? (ssize_t)len : rc;
 }
 

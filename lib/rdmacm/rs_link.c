@@ -33,7 +33,7 @@ static int create_queue_pair(struct rsocket *s)
 	if (rdma_create_qp(s->id, NULL, &attr) != 0)
 		return -errno;
 	link->qp = s->id->qp;
-	link->inline_bytes = (uint16_t)RTE_MIN(attr.cap.max_inline_data, (uint32_t)RS_QUEUE_MAX);
+	link->inline_bytes = (uint16_t)RTE_MIN(attr.cap.max_inline_data, (uint32_t)RS_INLINE_MAX);
 	return 0;
 }
 

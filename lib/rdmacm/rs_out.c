@@ -64,6 +64,12 @@ uint32_t rs_out_fit(const struct rs_out *out, size_t len)
 	return len < piece ? (uint32_t)len : piece;
 }
 
+uint32_t rs_out_choose(const struct rs_out *out, size_t len, uint16_t max_inline, bool *is_inline)
+{
+	*is_inline = len <= max_inline;
+	return *is_inline ? (uint32_t)len : rs_out_fit(out, len);
+}
+
 void rs_out_take_buffer(struct rs_out *out, uint32_t len)
 {
 	out->tail = (out->tail + len) % out->size;

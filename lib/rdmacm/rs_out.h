@@ -54,6 +54,13 @@ bool rs_out_may_send(const struct rs_out *out);
 /** Return how many of len bytes fit into the buffer in one piece, at out->buffer + out->tail. */
 uint32_t rs_out_fit(const struct rs_out *out, size_t len);
 
+/**
+ * Choose how many of len bytes the next write has. Up to max_inline bytes are sent inline and need
+ * no buffer. Others are what fits, also at the end of the buffer: sent inline these would leave the
+ * tail there, and all later writes as short.
+ */
+uint32_t rs_out_choose(const struct rs_out *out, size_t len, uint16_t max_inline, bool *is_inline);
+
 /** Take so many bytes of the buffer for the next send request. */
 void rs_out_take_buffer(struct rs_out *out, uint32_t len);
 

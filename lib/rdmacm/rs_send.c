@@ -22,22 +22,21 @@ int rs_send_check(struct rsocket *s)
 	return error ? -error : -EPIPE;
 }
 
-int rs_send_write(struct rsocket *s, struct rs_cursor *from, uint32_t len, struct ibv_send_wr *wr)
+int rs_send_write(struct rsocket *s, struct rs_cursor *from, uint32_t len, bool is_inline,
+		  struct ibv_send_wr *wr)
 {
-	uint8_t *place = s->out.buffer + s->out.tail;
+	uint8_t own[RS_INLINE_MAX];
+	uint8_t *place = is_inline ? own : s->out.buffer + s->out.tail;
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)place, .length = len, .lkey = s->link.buffer_mr->lkey};
 
 	rs_vector_gather(from, place, len);
 	wr->sg_list = &sge;
 	wr->num_sge = 1;
-	if (len <= s->link.inline_bytes) {
-		wr->send_flags = IBV_SEND_INLINE;
-		wr->wr_id = rs_message_wr_id(RS_OP_DATA, 0);
-	} else {
-		wr->wr_id = rs_message_wr_id(RS_OP_DATA, len);
+	wr->send_flags = is_inline ? IBV_SEND_INLINE : 0;
+	wr->wr_id = rs_message_wr_id(RS_OP_DATA, is_inline ? 0 : len);
+	if (!is_inline)
 		rs_out_take_buffer(&s->out, len);
-	}
 	return rs_message_post(s, wr);
 }
 
@@ -46,7 +45,9 @@ static ssize_t send_chunk(struct rsocket *s, struct rs_cursor *from, size_t left
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE_WITH_IMM};
 	const uint32_t room = RTE_MIN(s->out.windows[0].length, (uint32_t)CHUNK);
-	const uint32_t len = rs_out_fit(&s->out, RTE_MIN(left, (size_t)room));
+	bool is_inline;
+	const uint32_t len = rs_out_choose(&s->out, RTE_MIN(left, (size_t)room),
+					   s->link.inline_bytes, &is_inline);
 	struct rs_window at;
 	int rc;
 
@@ -54,7 +55,7 @@ static ssize_t send_chunk(struct rsocket *s, struct rs_cursor *from, size_t left
 	wr.wr.rdma.remote_addr = at.addr;
 	wr.wr.rdma.rkey = at.key;
 	wr.imm_data = rte_cpu_to_be_32(rs_imm(RS_OP_DATA, len));
-	rc = rs_send_write(s, from, len, &wr);
+	rc = rs_send_write(s, from, len, is_inline, &wr);
 	return rc == 0 ? (ssize_t)len : rc;
 }
 

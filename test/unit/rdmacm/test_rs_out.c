@@ -113,3 +113,19 @@ TEST(rs_out_fit__is_one_piece)
 	assert_int_equal(out.tail, 0);
 	assert_int_equal(rs_out_fit(&out, SIZE), SIZE - 10);
 }
+
+/* Sent inline it would leave the tail where it is, and each later write would be as short. */
+TEST(rs_out_choose__end_of_the_buffer_is_not_sent_inline)
+{
+	bool is_inline;
+
+	rs_out_take_buffer(&out, SIZE - 10);
+	rs_out_done(&out, SIZE - 10);
+	assert_int_equal(rs_out_choose(&out, 1000, 64, &is_inline), 10);
+	assert_false(is_inline);
+	assert_int_equal(rs_out_choose(&out, 64, 64, &is_inline), 64);
+	assert_true(is_inline);
+	rs_out_take_buffer(&out, 10);
+	assert_int_equal(rs_out_choose(&out, 1000, 64, &is_inline), 1000);
+	assert_false(is_inline);
+}
