@@ -233,7 +233,7 @@ void rs_socket_free(struct rsocket *s);
 /** Make the rsocket's descriptor readable whenever fd is. 0 or -errno. */
 int rs_socket_watch(struct rsocket *s, int fd);
 
-/** Close it. 0, or -EBADF if it is closed already. */
+/** Close it; the caller has a reference. 0, or -EBADF if it is closed already. */
 int rs_socket_close(struct rsocket *s);
 
 /* rs_wait.c. With the rsocket's lock. */

@@ -89,7 +89,8 @@ void rs_listen_serve(struct rsocket *s)
 	       take_request(s, &request)) {
 		struct rsocket *child = accept_request(s, &request);
 
-		if (!child)
+		/* The backlog has a reference of its own. */
+		if (!child || !rs_table_get(child->fd))
 			continue;
 		STAILQ_INSERT_TAIL(&s->backlog, child, next);
 		s->waiting++;
@@ -149,6 +150,7 @@ void rs_listen_end(struct rsocket *s)
 		child->options.linger.l_onoff = 1;
 		child->options.linger.l_linger = 0;
 		(void)rs_socket_close(child);
+		rs_table_put(child);
 	}
 	s->waiting = 0;
 	/* The port is free when the caller returns, though other threads may still use the rsocket.
@@ -187,9 +189,11 @@ static int accept_child(struct rsocket *s, struct sockaddr *addr, socklen_t *add
 	if (s->state != RS_LISTENING)
 		return -EINVAL;
 	child = take_child(s);
+	rc = child->fd;
 	if (addr && addrlen)
-		(void)rgetpeername(child->fd, addr, addrlen);
-	return child->fd;
+		(void)rgetpeername(rc, addr, addrlen);
+	rs_table_put(child);
+	return rc;
 }
 
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rsockets: our librdmacm.so.1 on one side, rdma-core's over rxe on the other."""
+"""
+rsockets: our librdmacm.so.1 on one side, rdma-core's over rxe on the other. Streams alone: stock's datagrams do not run on
+rxe, where rconnect fails with ENOENT before anything is sent.
+"""
 
 import re
-import time
 
 from connect import Pair
-from rdmacm import END_SECONDS, LISTEN_SECONDS
+from rdmacm import END_SECONDS
 
 SECONDS = 120
 ROW = re.compile(r"^\S+ +\S+ +\S+ +.*?[\d.]+s +[\d.]+ +[\d.]+$", re.M)
 STREAM = ["-I", "10", "-C", "10"]
-DATAGRAM_SECONDS = 2  # from the start of a datagram server in the guest until it listens
 
 
 class SocketsTest:
@@ -30,7 +31,6 @@ class SocketsTest:
             self._check(server, client, "rstream, large", self._pair, "rstream",
                         ["-T", "v", "-I", "2", "-C", "2", "-S", "1048576"])
             self._check(server, client, "riostream", self._pair, "riostream", ["-S", "65536", *STREAM])
-            self._check(server, client, "udpong", self._udpong)
 
     def _check(self, server, client, name, function, *args):
         self._report.check(f"{client.name}->{server.name} rsockets {name}", function, server, client, *args)
@@ -44,15 +44,3 @@ class SocketsTest:
             pair.expect(passive, END_SECONDS, "server")
             if not all(ROW.search(process.output()) for process in (passive, active)):
                 pair.fail("a side prints no result")
-
-    @staticmethod
-    def _udpong(server, client):
-        """Its server goes on, and has no id of rdma_cm that could be seen before it is asked."""
-        options = ["-T", "e", "-C", "100", "-S", "500"]
-        with Pair() as pair:
-            passive = pair.start(server, ["udpong", "-b", server.address, *options])
-            time.sleep(LISTEN_SECONDS + DATAGRAM_SECONDS)
-            active = pair.start(client, ["udpong", "-s", server.address, *options])
-            pair.expect(active, SECONDS, "client")
-            if passive.poll() is not None or not ROW.search(active.output()):
-                pair.fail("the client prints no result")
