@@ -54,20 +54,24 @@ static bool is_free_locked(const struct cm_port_claim *claim)
 	return true;
 }
 
-/* Choose a free port, starting at a random one, so that nobody can guess the next one. */
+/* From a random one on, so that nobody guesses what is used next. One that is given this way is
+ * nobody else's, whatever REUSEADDR says. */
 static int choose_locked(struct cm_port_claim *claim)
 {
+	struct cm_port_claim alone = *claim;
 	uint32_t start;
 
+	alone.reuse = false;
 	if (getrandom(&start, sizeof(start), 0) != (ssize_t)sizeof(start))
 		return -EIO;
 	for (uint32_t i = 0; i < EPHEMERAL_COUNT; i++) {
-		claim->port = (uint16_t)(EPHEMERAL_FIRST +
-					 (start % EPHEMERAL_COUNT + i) % EPHEMERAL_COUNT);
-		if (is_free_locked(claim))
+		alone.port = (uint16_t)(EPHEMERAL_FIRST +
+					(start % EPHEMERAL_COUNT + i) % EPHEMERAL_COUNT);
+		if (is_free_locked(&alone)) {
+			claim->port = alone.port;
 			return 0;
+		}
 	}
-	claim->port = 0;
 	return -EADDRINUSE;
 }
 
@@ -119,9 +123,9 @@ static int local_claim(void *user, struct cm_port_claim *claim, uint32_t *id)
 	return rc;
 }
 
-/* Check that no other listener has the port: with REUSEADDR many claims may have an address, but
- * only one may listen. */
-static int listen_locked(const struct port *port)
+/* As Linux has it: with REUSEADDR many may be bound to an address, but a listener is alone there,
+ * and does not share it any more. */
+static int listen_locked(struct port *port)
 {
 	const struct port *other;
 
@@ -129,6 +133,7 @@ static int listen_locked(const struct port *port)
 		if (other != port && cm_port_overlaps(&other->claim, &port->claim))
 			return -EADDRINUSE;
 	}
+	port->claim.reuse = false;
 	return 0;
 }
 
@@ -166,6 +171,13 @@ static int local_ids(void *user, uint32_t *mask, uint32_t *value)
 	*mask = 0;
 	*value = 0;
 	return 0;
+}
+
+void cm_ports_forget(void)
+{
+	table.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	memset(table.by_port, 0, sizeof(table.by_port));
+	memset(table.by_id, 0, sizeof(table.by_id));
 }
 
 const struct cm_ports_ops cm_ports_local = {

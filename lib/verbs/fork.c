@@ -14,6 +14,7 @@
  * Registered memory needs no special care: the transport runs in this process and accesses its
  * pages as any code does, so copy-on-write between parent and child works by itself.
  */
+#include "cm/ports.h"
 #include "private.h"
 #include "verbs_internal.h"
 
@@ -106,6 +107,7 @@ static void after_fork_in_child(void)
 {
 	handles_unlock();
 	fork_generation++;
+	cm_ports_forget();
 	device_list_visit(disable_contexts, NULL);
 	device_list_visit(unlock_device, NULL);
 	device_list_forget();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cm/ports.h"
+#include "sanitizer.h"
 #include "wire/gid.h"
 #include "test.h"
 
@@ -103,4 +104,50 @@ TEST(listen__of_those_who_reuse_an_address_one_listens)
 	assert_int_equal(cm_ports_local.listen(NULL, first), 0);
 	assert_int_equal(cm_ports_local.listen(NULL, second), -EINVAL);
 	release(first);
+}
+
+/* A listener does not share its address any more. */
+TEST(listen__ends_the_sharing)
+{
+	struct cm_port_claim shared = at(one);
+	uint32_t first, second;
+
+	shared.reuse = true;
+	assert_int_equal(claim(shared, &first), 0);
+	assert_int_equal(cm_ports_local.listen(NULL, first), 0);
+	assert_int_equal(claim(shared, &second), -EADDRINUSE);
+	release(first);
+}
+
+/* So many draws that one of the shared ports would be among them, almost surely. */
+TEST(claim__port_that_is_chosen_is_nobody_elses)
+{
+	uint32_t ids[300 + 1500];
+	struct cm_port_claim shared = any(4);
+
+	shared.reuse = true;
+	for (uint16_t i = 0; i < 300; i++) {
+		shared.port = 40000 + i;
+		assert_int_equal(claim(shared, &ids[i]), 0);
+	}
+	for (size_t i = 300; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		shared.port = 0;
+		assert_int_equal(cm_ports_local.claim(NULL, &shared, &ids[i]), 0);
+		assert_true(shared.port < 40000 || shared.port >= 40300);
+	}
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		release(ids[i]);
+}
+
+/* A child lets go of the parent's memory, which may be half changed. */
+TEST(forget__leaves_all_ports_free)
+{
+	uint32_t first, second;
+
+	if (ADDRESS_SANITIZER)
+		skip();
+	assert_int_equal(claim(at(one), &first), 0);
+	cm_ports_forget();
+	assert_int_equal(claim(at(one), &second), 0);
+	release(second);
 }
