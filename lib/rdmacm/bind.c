@@ -158,7 +158,7 @@ int bind_address(struct cm_id *id, const struct sockaddr *address)
 	int rc = 0;
 
 	if (address_len(address) == 0)
-		return -EAFNOSUPPORT;
+		return -EINVAL;
 	if (!id_move(id, ID_IDLE, ID_BOUND))
 		return -EINVAL;
 	memcpy(&id->public.route.addr.src_storage, address, address_len(address));
@@ -181,7 +181,9 @@ int bind_address(struct cm_id *id, const struct sockaddr *address)
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	if (!id || !addr)
-		return id_result(-EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0 || !addr)
+		return id_result(rc != 0 ? rc : -EINVAL);
 	return id_result(bind_address(cm_id_of(id), addr));
 }

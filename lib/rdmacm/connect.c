@@ -8,6 +8,7 @@
 #define RESPONSE_TIMEOUT 20 /* Linux's values, as the next one */
 #define CM_RETRIES	 15
 #define EXTENDED_XRC	 1
+#define QPN_MASK	 0xffffff
 
 /* The program's parameters of a connection, or defaults. */
 struct terms {
@@ -18,9 +19,25 @@ struct terms {
 	bool flow_control;
 	bool srq;
 	uint32_t qpn;
-	const void *private_data;
 	uint8_t private_len;
+	uint8_t private_data[CM_PRIVATE_MAX];
 };
+
+/* What rdma_getaddrinfo(3) calls ai_connect goes in front of the program's own. */
+static int put_private(const struct cm_id *id, const struct rdma_conn_param *param,
+		       struct terms *terms)
+{
+	const uint8_t len = param && param->private_data ? param->private_data_len : 0;
+
+	if ((size_t)id->ep_data_len + len > sizeof(terms->private_data))
+		return -EINVAL;
+	if (id->ep_data_len > 0)
+		memcpy(terms->private_data, id->ep_data, id->ep_data_len);
+	if (len > 0)
+		memcpy(terms->private_data + id->ep_data_len, param->private_data, len);
+	terms->private_len = (uint8_t)(id->ep_data_len + len);
+	return 0;
+}
 
 static uint8_t device_depth(int value)
 {
@@ -48,10 +65,10 @@ static int make_terms(const struct cm_id *id, const struct rdma_conn_param *para
 	if (param) {
 		terms->flow_control = param->flow_control;
 		terms->srq = param->srq;
-		terms->qpn = param->qp_num;
-		terms->private_data = param->private_data;
-		terms->private_len = param->private_data ? param->private_data_len : 0;
+		terms->qpn = param->qp_num & QPN_MASK;
 	}
+	if (put_private(id, param, terms) != 0)
+		return -EINVAL;
 	terms->responder_resources =
 		limit(terms->responder_resources, attr->max_qp_rd_atom, id->responder_resources);
 	terms->initiator_depth =
@@ -59,7 +76,8 @@ static int make_terms(const struct cm_id *id, const struct rdma_conn_param *para
 	if (id->public.qp) {
 		terms->qpn = id->public.qp->qp_num;
 		terms->srq = id->public.qp->srq != NULL;
-	} else if (!param) {
+	} else if (!param && !id_is_datagram(id)) {
+		/* A datagram's peer wants no queue pair of ours. */
 		return -EINVAL;
 	}
 	if (id->public.ps == RDMA_PS_TCP &&
@@ -172,23 +190,19 @@ static int connect_id(struct cm_id *id, const struct rdma_conn_param *param)
 	struct terms terms;
 	int rc;
 
-	if (id->state != ID_ROUTE_RESOLVED)
+	if (id_state(id) != ID_ROUTE_RESOLVED)
 		return -EINVAL;
 	rc = make_terms(id, param, &terms);
-	/* The peer of a datagram service needs no queue pair of ours. */
-	if (rc != 0 && !id_is_datagram(id))
-		return rc;
-	if (!terms.private_data && id->ep_data) {
-		terms.private_data = id->ep_data;
-		terms.private_len = id->ep_data_len;
-	}
-	rc = start(id, &terms);
+	if (rc == 0)
+		rc = start(id, &terms);
 	return rc == 0 ? event_complete(id) : rc;
 }
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	return id_result(id ? connect_id(cm_id_of(id), conn_param) : -EINVAL);
+	const int rc = id_check(id);
+
+	return id_result(rc == 0 ? connect_id(cm_id_of(id), conn_param) : rc);
 }
 
 static int answer_connection(struct cm_id *id, const struct terms *terms, uint64_t now_ns)
@@ -249,6 +263,23 @@ static int make_ready(struct cm_id *id, const struct terms *terms)
 	return rc == 0 ? qp_to_rts(id, terms->initiator_depth) : rc;
 }
 
+/* The queue pair is made ready for nothing where the answer cannot be sent. */
+static int answer_ready(struct cm_id *id, const struct terms *terms)
+{
+	const uint8_t room = id_is_datagram(id) ? CM_SIDR_REP_PRIVATE : CM_REP_PRIVATE;
+	int rc;
+
+	if (terms->private_len > room)
+		return -EINVAL;
+	rc = make_ready(id, terms);
+	if (rc != 0)
+		return rc;
+	rc = answer(id, terms);
+	if (rc != 0 && !id_is_datagram(id))
+		qp_to_error(id);
+	return rc;
+}
+
 static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	struct terms terms;
@@ -257,16 +288,16 @@ static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 	if (!id_move(id, ID_REQUESTED, ID_CONNECTING))
 		return -EINVAL;
 	rc = make_terms(id, param, &terms);
-	/* Neither side may use more than the other side has. */
+	if (rc == 0 && id_is_datagram(id) && !id->public.qp && !param)
+		rc = -EINVAL;
+	/* Neither side gets more than the other one has. */
 	if (rc == 0 && !id_is_datagram(id)) {
 		terms.responder_resources =
 			RTE_MIN(terms.responder_resources, id->responder_resources);
 		terms.initiator_depth = RTE_MIN(terms.initiator_depth, id->initiator_depth);
 	}
 	if (rc == 0)
-		rc = make_ready(id, &terms);
-	if (rc == 0)
-		rc = answer(id, &terms);
+		rc = answer_ready(id, &terms);
 	if (rc != 0) {
 		id_move(id, ID_CONNECTING, ID_REQUESTED);
 		return rc;
@@ -276,7 +307,9 @@ static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	return id_result(id ? accept_id(cm_id_of(id), conn_param) : -EINVAL);
+	const int rc = id_check(id);
+
+	return id_result(rc == 0 ? accept_id(cm_id_of(id), conn_param) : rc);
 }
 
 static int reject_locked(struct cm_id *id, uint16_t reason, const void *private_data,
@@ -298,10 +331,12 @@ static int reject_locked(struct cm_id *id, uint16_t reason, const void *private_
 static int reject(struct cm_id *id, uint16_t reason, const void *private_data, uint8_t private_len)
 {
 	const struct cm_private *calls = cm_calls();
+	int rc = id_check(&id->public);
 	uint64_t now_ns;
-	int rc;
 
-	if (!id || !id->device)
+	if (rc != 0)
+		return rc;
+	if (!id->device)
 		return -EINVAL;
 	calls->agent_enter(id->device->agent, &now_ns);
 	rc = reject_locked(id, reason, private_data, private_data ? private_len : 0, now_ns);
@@ -343,7 +378,11 @@ void connect_refuse(struct cm_id *id)
 /* The program has made its own queue pair ready. */
 int rdma_establish(struct rdma_cm_id *id)
 {
-	if (!id || id->qp || !cm_id_of(id)->device)
+	const int rc = id_check(id);
+
+	if (rc != 0)
+		return id_result(rc);
+	if (id->qp || !cm_id_of(id)->device)
 		return id_result(-EINVAL);
 	return id_result(connect_establish(cm_id_of(id)));
 }
@@ -352,10 +391,13 @@ static int notify(struct cm_id *id, enum ibv_event_type event)
 {
 	const struct cm_private *calls = cm_calls();
 	uint64_t now_ns;
-	int rc = -EINVAL;
+	int rc = id_check(&id->public);
 
-	if (!id || !id->device || event != IBV_EVENT_COMM_EST)
-		return -EINVAL;
+	if (rc != 0)
+		return rc;
+	rc = -EINVAL;
+	if (!id->device || event != IBV_EVENT_COMM_EST)
+		return rc;
 	calls->agent_enter(id->device->agent, &now_ns);
 	if (id->conn && calls->cm_conn_state(id->conn) == CM_STATE_ESTABLISHED)
 		rc = -EISCONN;
@@ -374,11 +416,13 @@ int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 static int disconnect(struct cm_id *id)
 {
 	const struct cm_private *calls = cm_calls();
+	int rc = id_check(&id->public);
 	uint64_t now_ns;
 	bool connected;
-	int rc = 0;
 
-	if (!id || !id->device)
+	if (rc != 0)
+		return rc;
+	if (!id->device)
 		return -EINVAL;
 	calls->agent_enter(id->device->agent, &now_ns);
 	connected = id->conn != NULL;
@@ -388,7 +432,7 @@ static int disconnect(struct cm_id *id)
 	if (!id_is_datagram(id))
 		qp_to_error(id);
 	calls->agent_enter(id->device->agent, &now_ns);
-	rc = calls->cm_disconnect(id->conn, NULL, 0, now_ns);
+	rc = id->conn ? calls->cm_disconnect(id->conn, NULL, 0, now_ns) : -EINVAL;
 	calls->agent_leave(id->device->agent);
 	if (id_is_datagram(id))
 		return 0;

@@ -15,7 +15,9 @@ static struct {
 	bool warned;
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Return the table, or NULL: another libibverbs.so.1 does not have this symbol. */
+uint32_t devices_generation;
+
+/* Another libibverbs.so.1 has no such symbol. */
 #pragma weak uroce_private_cm
 
 const struct cm_private *cm_calls(void)
@@ -54,6 +56,7 @@ static int open_device(struct ibv_device *ibv, struct cm_device **out)
 /* Forget the devices in a child: it has others, and the parent's do not work here. */
 static void forget(void)
 {
+	devices_generation++;
 	devices.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	devices.count = 0;
 }

@@ -29,15 +29,30 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 		return NULL;
 	}
 	channel->public.fd = channel->queue.fd;
+	channel->users = 1;
+	channel->generation = devices_generation;
 	return &channel->public;
 }
 
-void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+struct rdma_event_channel *event_channel_get(struct rdma_event_channel *channel)
 {
-	if (!channel)
+	__atomic_add_fetch(&channel_of(channel)->users, 1, __ATOMIC_RELAXED);
+	return channel;
+}
+
+void event_channel_put(struct rdma_event_channel *channel)
+{
+	if (__atomic_sub_fetch(&channel_of(channel)->users, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	cm_calls()->channel_fini(&channel_of(channel)->queue);
 	free(channel);
+}
+
+/* Ids that it still has raise their events there: it stays until they are gone. */
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	if (channel)
+		event_channel_put(channel);
 }
 
 struct id_event *event_create(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
@@ -109,6 +124,16 @@ static struct id_event *take_unread_locked(struct cm_id *id)
 	return NULL;
 }
 
+void event_wait_locked(struct cm_id *id)
+{
+	int cancel_state;
+
+	/* Cancelled there, the thread would end with the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_cond_wait(&id->acked, &id->lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
 void event_drain(struct cm_id *id)
 {
 	struct id_event *event;
@@ -120,7 +145,7 @@ void event_drain(struct cm_id *id)
 		pthread_mutex_lock(&id->lock);
 	}
 	while (!TAILQ_EMPTY(&id->events))
-		pthread_cond_wait(&id->acked, &id->lock);
+		event_wait_locked(id);
 	pthread_mutex_unlock(&id->lock);
 }
 
@@ -128,10 +153,14 @@ int rdma_ack_cm_event(struct rdma_cm_event *public)
 {
 	struct id_event *event = (struct id_event *)public;
 	struct cm_id *owner;
+	int rc;
 
 	if (!public)
 		return id_result(-EINVAL);
 	owner = event->owner;
+	rc = id_check(&owner->public);
+	if (rc != 0)
+		return id_result(rc);
 	pthread_mutex_lock(&owner->lock);
 	TAILQ_REMOVE(&owner->events, event, next);
 	pthread_cond_broadcast(&owner->acked);
@@ -200,6 +229,8 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 
 	if (!channel || !public)
 		return id_result(-EINVAL);
+	if (channel_of(channel)->generation != devices_generation)
+		return id_result(-ENODEV);
 	devices_wait();
 	rc = cm_calls()->channel_read(&channel_of(channel)->queue, &object, &code);
 	if (rc != 0)

@@ -14,8 +14,9 @@ struct cm_id *id_create(struct rdma_event_channel *channel, void *context, enum 
 		errno = ENOMEM;
 		return NULL;
 	}
+	id->generation = devices_generation;
 	id->sync = channel == NULL;
-	id->public.channel = channel ? channel : rdma_create_event_channel();
+	id->public.channel = channel ? event_channel_get(channel) : rdma_create_event_channel();
 	if (!id->public.channel) {
 		free(id);
 		return NULL;
@@ -46,6 +47,16 @@ bool id_move(struct cm_id *id, enum id_state from, enum id_state to)
 	return moved;
 }
 
+enum id_state id_state(struct cm_id *id)
+{
+	enum id_state state;
+
+	pthread_mutex_lock(&id->lock);
+	state = id->state;
+	pthread_mutex_unlock(&id->lock);
+	return state;
+}
+
 void id_set_device(struct cm_id *id, struct cm_device *device)
 {
 	id->device = device;
@@ -72,21 +83,26 @@ static void leave_agents(struct cm_id *id)
 
 void id_destroy(struct cm_id *id)
 {
-	multicast_leave_all(id);
+	int cancel_state;
+
+	/* A thread that is cancelled half-way would leave an id that nobody can destroy. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	leave_agents(id);
 	event_drain(id);
+	/* After all events, which name groups. */
+	multicast_leave_all(id);
 	bind_release(id);
 	if (id->uses_default_pd)
 		device_put_pd(id->device);
 	if (id->uses_default_xrcd)
 		device_put_xrcd(id->device);
-	if (id->sync)
-		rdma_destroy_event_channel(id->public.channel);
+	event_channel_put(id->public.channel);
 	pthread_cond_destroy(&id->acked);
 	pthread_mutex_destroy(&id->lock);
 	free(id->ep_attr);
 	free(id->ep_data);
 	free(id);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 static bool is_port_space(enum rdma_port_space ps)
@@ -102,7 +118,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	struct cm_id *made;
 	int rc;
 
-	if (!is_port_space(ps))
+	if (!id || !is_port_space(ps))
 		return id_result(-EINVAL);
 	/* Start the devices: at this call programs learn if there are RDMA devices at all. */
 	rc = devices_get(&devices);
@@ -117,8 +133,10 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
-	if (!id)
-		return id_result(-EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0)
+		return id_result(rc);
 	if (id->event)
 		rdma_ack_cm_event(id->event);
 	id->event = NULL;
@@ -126,17 +144,32 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Move unread events to another channel. */
-static void move_unread_locked(struct cm_id *id, struct event_channel *from,
-			       struct event_channel *to)
+static void move_unread_locked(struct cm_id *id, struct rdma_event_channel *to);
+
+/* The id of a request that nobody has read, with what has happened to it since. */
+static void move_child(struct cm_id *id, struct rdma_event_channel *to)
+{
+	pthread_mutex_lock(&id->lock);
+	move_unread_locked(id, to);
+	pthread_mutex_unlock(&id->lock);
+}
+
+/* Have the events that nobody has read, and those after them, come out of another channel. */
+static void move_unread_locked(struct cm_id *id, struct rdma_event_channel *to)
 {
 	const struct cm_private *calls = cm_calls();
+	struct rdma_event_channel *const from = id->public.channel;
 	struct id_event *event;
 
+	id->public.channel = event_channel_get(to);
 	TAILQ_FOREACH (event, &id->events, next) {
-		if (calls->channel_forget(&from->queue, &event->source) > 0)
-			calls->channel_raise(&to->queue, &event->source);
+		if (calls->channel_forget(&channel_of(from)->queue, &event->source) == 0)
+			continue;
+		calls->channel_raise(&channel_of(to)->queue, &event->source);
+		if (event->public.id != &id->public)
+			move_child(cm_id_of(event->public.id), to);
 	}
+	event_channel_put(from);
 }
 
 static bool has_read_event_locked(const struct cm_id *id)
@@ -150,32 +183,37 @@ static bool has_read_event_locked(const struct cm_id *id)
 	return false;
 }
 
+static void migrate(struct cm_id *id, struct rdma_event_channel *to)
+{
+	/* The program may still use the old channel for the events that it has. */
+	struct rdma_event_channel *const from = event_channel_get(id->public.channel);
+
+	pthread_mutex_lock(&id->lock);
+	move_unread_locked(id, to);
+	while (has_read_event_locked(id))
+		event_wait_locked(id);
+	pthread_mutex_unlock(&id->lock);
+	event_channel_put(from);
+}
+
 int rdma_migrate_id(struct rdma_cm_id *public, struct rdma_event_channel *channel)
 {
 	struct cm_id *id = cm_id_of(public);
-	struct rdma_event_channel *const old = public->channel;
-	const bool was_sync = id->sync;
+	const int rc = id_check(public);
+	struct rdma_event_channel *to;
 
+	if (rc != 0)
+		return id_result(rc);
 	if (public->event)
 		rdma_ack_cm_event(public->event);
 	public->event = NULL;
-	if (!channel && was_sync)
+	if (!channel && id->sync)
 		return 0;
-	id->sync = channel == NULL;
-	if (!channel)
-		channel = rdma_create_event_channel();
-	if (!channel) {
-		id->sync = was_sync;
+	to = channel ? event_channel_get(channel) : rdma_create_event_channel();
+	if (!to)
 		return -1;
-	}
-	pthread_mutex_lock(&id->lock);
-	public->channel = channel;
-	move_unread_locked(id, channel_of(old), channel_of(channel));
-	/* Wait: the program may still use the old channel for the events that it has read. */
-	while (has_read_event_locked(id))
-		pthread_cond_wait(&id->acked, &id->lock);
-	pthread_mutex_unlock(&id->lock);
-	if (was_sync)
-		rdma_destroy_event_channel(old);
+	id->sync = channel == NULL;
+	migrate(id, to);
+	event_channel_put(to);
 	return 0;
 }

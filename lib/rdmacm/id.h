@@ -56,6 +56,8 @@ struct cm_device {
 struct event_channel {
 	struct rdma_event_channel public; /* the part that the program has */
 	struct channel queue;
+	unsigned int users;  /* the program, and each id; atomic */
+	uint32_t generation; /* as of an id */
 };
 
 struct cm_id;
@@ -93,12 +95,14 @@ struct id_group {
 	struct sockaddr_storage address;
 	union ibv_gid mgid;
 	void *context;
+	bool send_only;
 	bool attached;
 };
 
 struct cm_id {
-	struct rdma_cm_id public; /* the part that the program has */
-	bool sync; /* synchronous: it has its own channel, and calls wait for their event */
+	struct rdma_cm_id public; /* what the program has */
+	uint32_t generation;	  /* devices_generation when it was made */
+	bool sync;		  /* its channel is its own, and calls wait for their event */
 	struct cm_device *device; /* NULL: not bound to one */
 
 	pthread_mutex_t lock; /* protects state, events, groups and public.channel */
@@ -117,8 +121,9 @@ struct cm_id {
 	size_t claim_count;
 	bool is_loopback; /* bound to ::1 or 127.0.0.1 */
 
-	struct device_gid sgid; /* our address, if it is a device's */
-	int sgid_index;		/* negative: none */
+	struct device_gid sgid; /* our address, once it is one of a device's */
+	int sgid_index;		/* less than 0: none */
+	bool source_chosen;	/* by rdma_resolve_addr; another peer may get another one */
 	struct agent_query query;
 	struct gsi_address peer; /* complete from ID_ADDR_RESOLVED on */
 
@@ -154,7 +159,20 @@ static inline struct event_channel *channel_of(struct rdma_event_channel *channe
 	return (struct event_channel *)channel;
 }
 
-/* Return the result of a call: 0, or -1 with errno. */
+/* How often this process was forked since it had devices: what is of an earlier generation is the
+ * parent's. */
+extern uint32_t devices_generation;
+
+/** Return 0 if a call may use this id: -EINVAL where it is none, -ENODEV where it is of the process
+ * that forked us. */
+static inline int id_check(const struct rdma_cm_id *id)
+{
+	if (!id)
+		return -EINVAL;
+	return ((const struct cm_id *)id)->generation == devices_generation ? 0 : -ENODEV;
+}
+
+/* End a call: 0, or -1 with errno. */
 static inline int id_result(int rc)
 {
 	if (rc >= 0)
@@ -165,7 +183,7 @@ static inline int id_result(int rc)
 
 static inline bool id_is_datagram(const struct cm_id *id)
 {
-	return id->public.ps == RDMA_PS_UDP || id->public.ps == RDMA_PS_IPOIB;
+	return id->public.qp_type == IBV_QPT_UD;
 }
 
 /* device.c */
@@ -216,6 +234,9 @@ void id_destroy(struct cm_id *id);
 /** Change the state. Return false and do nothing if the id is not in state `from`. MT-safe. */
 bool id_move(struct cm_id *id, enum id_state from, enum id_state to);
 
+/** The state. MT-safe. */
+enum id_state id_state(struct cm_id *id);
+
 /** Bind an id to a device. */
 void id_set_device(struct cm_id *id, struct cm_device *device);
 
@@ -239,10 +260,17 @@ void resolve_finish(struct agent_query *query, int status);
 /** Fill in the route of an id whose peer is known. */
 void resolve_fill_route(struct cm_id *id);
 
+/** Go from ID_ADDR_RESOLVED to ID_ROUTE_RESOLVED, and tell so. 0 or -errno. */
+int resolve_route(struct cm_id *id);
+
 /* event.c */
 
-/** Create an event for an id; NULL if there is no memory. The caller fills in its status and
- * parameters. */
+/** Use a channel for one more id, and do so no longer: the last user frees it. MT-safe. */
+struct rdma_event_channel *event_channel_get(struct rdma_event_channel *channel);
+void event_channel_put(struct rdma_event_channel *channel);
+
+/** An event for an id; NULL without memory. Its status and parameters are the caller's to fill in.
+ */
 struct id_event *event_create(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
 			      int status);
 
@@ -256,7 +284,10 @@ int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /** Copy private data into an event, for its parameters to point to. */
 const void *event_put_data(struct id_event *event, const void *data, uint8_t len);
 
-/** Drop unread events, and wait until read ones are acknowledged. */
+/** Wait until an event of the id is acknowledged; id->lock is held. No place to be cancelled at. */
+void event_wait_locked(struct cm_id *id);
+
+/** Drop what nobody has read, and wait until what was read is acknowledged. */
 void event_drain(struct cm_id *id);
 
 /** Wait for the event that ends a synchronous call; does nothing for an asynchronous id. 0 or

@@ -93,7 +93,7 @@ static int start(struct cm_id *id, int backlog)
 	struct cm_listen_attr attr;
 	int rc = 0;
 
-	if (id->state == ID_IDLE)
+	if (id_state(id) == ID_IDLE)
 		rc = bind_address(id, (const struct sockaddr *)&any);
 	if (rc != 0)
 		return rc;
@@ -113,8 +113,10 @@ static int start(struct cm_id *id, int backlog)
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
-	if (!id)
-		return id_result(-EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0)
+		return id_result(rc);
 	return id_result(start(cm_id_of(id), backlog));
 }
 
@@ -139,9 +141,11 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *child;
-	int rc;
+	int rc = id_check(listen);
 
-	if (!listen || !id || !cm_id_of(listen)->sync)
+	if (rc != 0)
+		return id_result(rc);
+	if (!id || !cm_id_of(listen)->sync)
 		return id_result(-EINVAL);
 	if (listen->event)
 		rdma_ack_cm_event(listen->event);

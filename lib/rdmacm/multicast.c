@@ -5,7 +5,8 @@
 
 #include "id.h"
 
-#define ALL_QPS 0xffffff /* 10.5.2: the destination of a datagram to a group */
+#define ALL_QPS	  0xffffff /* 10.5.2: the destination of a datagram to a group */
+#define HOP_LIMIT 64	   /* Linux's value */
 
 static bool has_address(const struct id_group *group, const struct sockaddr *address)
 {
@@ -41,7 +42,7 @@ static struct id_event *join_event(struct cm_id *id, struct id_group *group)
 	ud->ah_attr.port_num = 1;
 	ud->ah_attr.grh.dgid = group->mgid;
 	ud->ah_attr.grh.sgid_index = (uint8_t)id->sgid_index;
-	ud->ah_attr.grh.hop_limit = 1;
+	ud->ah_attr.grh.hop_limit = HOP_LIMIT;
 	ud->ah_attr.grh.traffic_class = id->tos;
 	return event;
 }
@@ -57,7 +58,7 @@ static bool may_join(struct cm_id *id)
 	return may && id->sgid_index >= 0 && id_is_datagram(id);
 }
 
-static int join(struct cm_id *id, const struct sockaddr *address, void *context)
+static int join(struct cm_id *id, const struct sockaddr *address, bool send_only, void *context)
 {
 	struct id_group *group;
 	struct id_event *event;
@@ -70,6 +71,7 @@ static int join(struct cm_id *id, const struct sockaddr *address, void *context)
 	memcpy(&group->address, address, address_len(address));
 	address_gid(address, group->mgid.raw);
 	group->context = context;
+	group->send_only = send_only;
 	event = gid_is_multicast(group->mgid.raw) ? join_event(id, group) : NULL;
 	if (!event) {
 		const int rc = gid_is_multicast(group->mgid.raw) ? -ENOMEM : -EINVAL;
@@ -86,30 +88,36 @@ static int join(struct cm_id *id, const struct sockaddr *address, void *context)
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
-	return id_result(id && addr ? join(cm_id_of(id), addr, context) : -EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0 || !addr)
+		return id_result(rc != 0 ? rc : -EINVAL);
+	return id_result(join(cm_id_of(id), addr, false, context));
 }
 
-/* Join a group. A queue pair that is not attached receives nothing, and a sender need not join. */
+/* Who only sends has a group's event, but neither attaches the queue pair nor tells the network. */
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
 			   void *context)
 {
-	const uint32_t known = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+	const uint32_t needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+	const int rc = id_check(id);
 
-	if (!id || !attr || (attr->comp_mask & ~known) ||
-	    !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) || !attr->addr)
+	if (rc != 0 || !attr)
+		return id_result(rc != 0 ? rc : -EINVAL);
+	if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
+		return id_result(-ENOTSUP);
+	if (attr->comp_mask != needed || !attr->addr ||
+	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return id_result(-EINVAL);
-	if ((attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) &&
-	    attr->join_flags != RDMA_MC_JOIN_FLAG_FULLMEMBER)
-		return id_result(attr->join_flags < RDMA_MC_JOIN_FLAG_RESERVED ? -EOPNOTSUPP
-									       : -EINVAL);
-	return id_result(join(cm_id_of(id), attr->addr, context));
+	return id_result(join(cm_id_of(id), attr->addr,
+			      attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context));
 }
 
 int multicast_attach(struct cm_id *id, struct id_group *group)
 {
 	int rc;
 
-	if (!id->public.qp)
+	if (!id->public.qp || group->send_only)
 		return 0;
 	rc = -ibv_attach_mcast(id->public.qp, &group->mgid, 0);
 	group->attached = rc == 0;
@@ -172,10 +180,11 @@ static void forget_unread_locked(struct cm_id *id, const struct id_group *group)
 int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)
 {
 	struct cm_id *id = cm_id_of(public);
+	const int rc = id_check(public);
 	struct id_group *group;
 
-	if (!public || !addr)
-		return id_result(-EINVAL);
+	if (rc != 0 || !addr || address_len(addr) == 0)
+		return id_result(rc != 0 ? rc : -EINVAL);
 	pthread_mutex_lock(&id->lock);
 	group = find_locked(id, addr);
 	if (group)
@@ -183,12 +192,13 @@ int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)
 	pthread_mutex_unlock(&id->lock);
 	if (!group)
 		return id_result(-EADDRNOTAVAIL);
-	detach(id, group);
 	pthread_mutex_lock(&id->lock);
 	forget_unread_locked(id, group);
 	while (is_told_locked(id, group))
-		pthread_cond_wait(&id->acked, &id->lock);
+		event_wait_locked(id);
 	pthread_mutex_unlock(&id->lock);
+	/* Not before: who takes the event attaches. */
+	detach(id, group);
 	free(group);
 	return 0;
 }

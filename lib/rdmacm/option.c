@@ -45,7 +45,7 @@ static int set_ack_timeout(struct cm_id *id, const void *value, size_t len)
  * free. */
 static int set_binding(struct cm_id *id, const void *value, size_t len, bool *option)
 {
-	return id->state == ID_IDLE ? read_bool(value, len, option) : -EINVAL;
+	return id_state(id) == ID_IDLE ? read_bool(value, len, option) : -EINVAL;
 }
 
 static int set_id_option(struct cm_id *id, int name, const void *value, size_t len)
@@ -64,17 +64,28 @@ static int set_id_option(struct cm_id *id, int name, const void *value, size_t l
 	}
 }
 
-/* Accept a path that the program gives; on RoCE our own is the only possible one. */
+/* One of the paths must serve both ways, and for the connection manager's messages too. */
+static bool has_usable_path(const void *value, size_t len)
+{
+	const uint32_t wanted =
+		IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+	struct ibv_path_data data;
+
+	for (size_t at = 0; at < len; at += sizeof(data)) {
+		memcpy(&data, (const uint8_t *)value + at, sizeof(data));
+		if (data.flags == wanted)
+			return true;
+	}
+	return false;
+}
+
+/* A path that the program knows already, which is told as one that was looked for. On RoCE there is
+ * no other than ours. */
 static int set_path(struct cm_id *id, const void *value, size_t len)
 {
-	const struct ibv_path_data *data = value;
-
-	if (len == 0 || len % sizeof(*data) != 0)
+	if (len % sizeof(struct ibv_path_data) != 0 || !has_usable_path(value, len))
 		return -EINVAL;
-	if (!id_move(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
-		return -EINVAL;
-	resolve_fill_route(id);
-	return 0;
+	return resolve_route(id);
 }
 
 static int set_option(struct cm_id *id, int level, int name, const void *value, size_t len)
@@ -88,7 +99,9 @@ static int set_option(struct cm_id *id, int level, int name, const void *value, 
 
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen)
 {
-	if (!id || !optval)
-		return id_result(-EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0 || !optval)
+		return id_result(rc != 0 ? rc : -EINVAL);
 	return id_result(set_option(cm_id_of(id), level, optname, optval, optlen));
 }

@@ -59,6 +59,12 @@ static int fill_rtr(const struct cm_id *id, const struct cm_agreed *agreed,
 	return 0;
 }
 
+/* The program's own word stands above what the path would need. */
+static uint8_t ack_timeout(const struct cm_id *id, const struct cm_agreed *agreed)
+{
+	return id->ack_timeout > 0 ? id->ack_timeout : agreed->ack_timeout;
+}
+
 static int fill_rts(const struct cm_id *id, const struct cm_agreed *agreed,
 		    struct ibv_qp_attr *attr, int *mask)
 {
@@ -72,47 +78,68 @@ static int fill_rts(const struct cm_id *id, const struct cm_agreed *agreed,
 	if (id->public.qp_type == IBV_QPT_RC || id->public.qp_type == IBV_QPT_XRC_SEND) {
 		*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			 IBV_QP_MAX_QP_RD_ATOMIC;
-		attr->timeout = agreed->ack_timeout;
+		attr->timeout = ack_timeout(id, agreed);
 		attr->retry_cnt = agreed->retry_count;
 		attr->rnr_retry = agreed->rnr_retry_count;
 		attr->max_rd_atomic = agreed->max_rd_atomic;
 	} else if (id->public.qp_type == IBV_QPT_XRC_RECV) {
 		*mask |= IBV_QP_TIMEOUT;
-		attr->timeout = agreed->ack_timeout;
+		attr->timeout = ack_timeout(id, agreed);
 	}
 	return 0;
 }
 
-/* Return true, and the agreed values, if there is a connection. */
-static bool agreed_of(struct cm_id *id, struct cm_agreed *agreed)
+/* Return true where the peer's queue pair is known, and the connection is not over. */
+static bool knows_peer(enum cm_state state)
+{
+	switch (state) {
+	case CM_STATE_REP_RCVD:
+	case CM_STATE_MRA_REP_SENT:
+	case CM_STATE_REQ_RCVD:
+	case CM_STATE_MRA_REQ_SENT:
+	case CM_STATE_REP_SENT:
+	case CM_STATE_MRA_REP_RCVD:
+	case CM_STATE_ESTABLISHED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What both sides have agreed on, and how far. */
+struct terms {
+	bool asked; /* there is a connection; its peer may be unknown still */
+	bool known;
+	struct cm_agreed agreed;
+};
+
+static void find_terms(struct cm_id *id, struct terms *terms)
 {
 	const struct cm_private *calls = cm_calls();
 	uint64_t now_ns;
-	bool connected;
 
 	calls->agent_enter(id->device->agent, &now_ns);
-	connected = id->conn != NULL;
-	if (connected)
-		calls->cm_conn_agreed(id->conn, agreed);
+	terms->asked = id->conn != NULL;
+	terms->known = id->conn && knows_peer(calls->cm_conn_state(id->conn));
+	if (terms->asked)
+		calls->cm_conn_agreed(id->conn, &terms->agreed);
 	calls->agent_leave(id->device->agent);
-	return connected;
 }
 
 static int fill(struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	struct cm_agreed agreed;
-	const bool connected = id->device && agreed_of(id, &agreed);
-	const struct cm_agreed *known = connected ? &agreed : NULL;
+	struct terms terms;
 
 	if (!id->device)
 		return -EINVAL;
+	find_terms(id, &terms);
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
-		return fill_init(id, known, attr, mask);
+		return fill_init(id, terms.asked ? &terms.agreed : NULL, attr, mask);
 	case IBV_QPS_RTR:
-		return fill_rtr(id, known, attr, mask);
+		return fill_rtr(id, terms.known ? &terms.agreed : NULL, attr, mask);
 	case IBV_QPS_RTS:
-		return fill_rts(id, known, attr, mask);
+		return fill_rts(id, terms.known ? &terms.agreed : NULL, attr, mask);
 	default:
 		return -EINVAL;
 	}
@@ -120,8 +147,10 @@ static int fill(struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
-	if (!id || !qp_attr || !qp_attr_mask)
-		return id_result(-EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0 || !qp_attr || !qp_attr_mask)
+		return id_result(rc != 0 ? rc : -EINVAL);
 	return id_result(fill(cm_id_of(id), qp_attr, qp_attr_mask));
 }
 
@@ -187,10 +216,11 @@ static int prepare(struct cm_id *id)
 	return rc;
 }
 
+/* A queue that an XRC receive queue still completes to stays until that goes. */
 static void end_queue(struct ibv_cq **cq, struct ibv_comp_channel **channel)
 {
-	if (*cq)
-		ibv_destroy_cq(*cq);
+	if (*cq && ibv_destroy_cq(*cq) != 0)
+		return;
 	*cq = NULL;
 	if (*channel)
 		ibv_destroy_comp_channel(*channel);
@@ -317,7 +347,7 @@ static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	struct ibv_pd *pd;
 	int rc;
 
-	if (!public->verbs || public->qp)
+	if (!public->verbs || public->qp || (attr->qp_type == IBV_QPT_UD) != id_is_datagram(id))
 		return -EINVAL;
 	pd = qp_choose_pd(id, attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL);
 	if (!pd)
@@ -332,19 +362,21 @@ static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr)
 {
-	if (!id || !qp_init_attr)
-		return id_result(-EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0 || !qp_init_attr)
+		return id_result(rc != 0 ? rc : -EINVAL);
 	return id_result(create_qp(cm_id_of(id), qp_init_attr));
 }
 
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
 {
 	struct ibv_qp_init_attr_ex attr = {0};
-	int rc;
+	int rc = id_check(id);
 
-	if (!id || !qp_init_attr)
-		return id_result(-EINVAL);
-	/* The smaller struct is the beginning of the larger one. */
+	if (rc != 0 || !qp_init_attr)
+		return id_result(rc != 0 ? rc : -EINVAL);
+	/* The one is the beginning of the other. */
 	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
 	attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
 	attr.pd = pd;
@@ -356,7 +388,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	if (!id || !id->qp)
+	if (id_check(id) != 0 || !id->qp)
 		return;
 	multicast_detach_all(cm_id_of(id));
 	ibv_destroy_qp(id->qp);

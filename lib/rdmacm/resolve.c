@@ -8,9 +8,23 @@
 #define HOP_LIMIT	 64 /* Linux's values, as the next one */
 #define PACKET_LIFE_TIME 18
 
+/* The program has left the choice of our address to us. */
 static bool is_bound_to_any(const struct cm_id *id)
 {
-	return id->claim_count > 0 && id->sgid_index < 0;
+	return id->claim_count > 0 && (id->sgid_index < 0 || id->source_chosen);
+}
+
+/* Another peer may be reached from another address, as may the same one next time. */
+static void forget_source(struct cm_id *id)
+{
+	struct sockaddr *src = &id->public.route.addr.src_addr;
+	const struct sockaddr_storage any = {.ss_family = src->sa_family};
+	const __be16 port = address_port(src);
+
+	memcpy(src, &any, address_len(src));
+	address_set_port(src, port);
+	id->sgid_index = -1;
+	id->source_chosen = false;
 }
 
 /* Choose our address for a peer on this host. */
@@ -108,20 +122,21 @@ static void start(struct cm_id *id, int timeout_ms)
 	uint8_t dgid[GID_LEN];
 	int rc = 0;
 
+	if (chooses)
+		forget_source(id);
 	address_gid(dst, dgid);
 	if (own)
 		rc = choose_own(id, dgid);
 	else if (chooses)
 		rc = choose_source(id, dgid, address_scope(dst));
-	if (rc == 0)
+	if (rc == 0) {
+		id->source_chosen = chooses;
+		/* Before the event, which another thread may take at once. */
+		show_addresses(id, own);
 		rc = cm_calls()->agent_resolve(id->device->agent, &id->query,
 					       (uint8_t)id->sgid_index, dgid,
 					       timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000 : 0);
-	if (rc == 0 || rc == -EINPROGRESS)
-		show_addresses(id, own);
-	/* Choose again next time: another peer may be reached from another address. */
-	else if (chooses)
-		id->sgid_index = -1;
+	}
 	if (rc != -EINPROGRESS)
 		finish(id, rc);
 }
@@ -141,9 +156,9 @@ static int resolve_address(struct cm_id *id, const struct sockaddr *src, const s
 {
 	int rc = 0;
 
-	if (address_len(dst) == 0)
-		return -EAFNOSUPPORT;
-	if (id->state == ID_IDLE)
+	if (address_len(dst) == 0 || (src && address_len(src) == 0))
+		return -EINVAL;
+	if (id_state(id) == ID_IDLE)
 		rc = bind_first(id, src, dst);
 	if (rc != 0)
 		return rc;
@@ -160,8 +175,10 @@ static int resolve_address(struct cm_id *id, const struct sockaddr *src, const s
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
 		      int timeout_ms)
 {
-	if (!id || !dst_addr)
-		return id_result(-EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0 || !dst_addr)
+		return id_result(rc != 0 ? rc : -EINVAL);
 	return id_result(resolve_address(cm_id_of(id), src_addr, dst_addr, timeout_ms));
 }
 
@@ -194,18 +211,27 @@ void resolve_fill_route(struct cm_id *id)
 	route->num_paths = 1;
 }
 
-/* Complete at once: RoCE has no route to ask for. */
-int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
+int resolve_route(struct cm_id *id)
 {
-	struct cm_id *id = cm_id_of(public);
 	int rc;
 
-	(void)timeout_ms;
-	if (!public || !id_move(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
-		return id_result(-EINVAL);
+	if (!id_move(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
+		return -EINVAL;
 	resolve_fill_route(id);
 	rc = event_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	if (rc != 0)
 		id_move(id, ID_ROUTE_RESOLVED, ID_ADDR_RESOLVED);
+	return rc;
+}
+
+/* RoCE has no route to ask for: all is known. */
+int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
+{
+	struct cm_id *id = cm_id_of(public);
+	int rc = id_check(public);
+
+	(void)timeout_ms;
+	if (rc == 0)
+		rc = resolve_route(id);
 	return id_result(rc == 0 ? event_complete(id) : rc);
 }

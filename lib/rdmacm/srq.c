@@ -41,16 +41,22 @@ static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 	if (rc != 0)
 		return rc;
 	public->srq = ibv_create_srq_ex(public->verbs, attr);
-	if (!public->srq)
-		return -errno;
+	if (!public->srq) {
+		rc = -errno;
+		if (!public->qp)
+			qp_destroy_cqs(id);
+		return rc;
+	}
 	public->pd = pd;
 	return 0;
 }
 
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
-	if (!id || !attr)
-		return id_result(-EINVAL);
+	const int rc = id_check(id);
+
+	if (rc != 0 || !attr)
+		return id_result(rc != 0 ? rc : -EINVAL);
 	return id_result(create_srq(cm_id_of(id), attr));
 }
 
@@ -60,10 +66,10 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
 		.srq_type = IBV_SRQT_BASIC,
 	};
-	int rc;
+	int rc = id_check(id);
 
-	if (!id || !attr)
-		return id_result(-EINVAL);
+	if (rc != 0 || !attr)
+		return id_result(rc != 0 ? rc : -EINVAL);
 	if (id->qp_type == IBV_QPT_XRC_RECV)
 		ex.srq_type = IBV_SRQT_XRC;
 	ex.srq_context = attr->srq_context;
@@ -80,7 +86,7 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 
 void rdma_destroy_srq(struct rdma_cm_id *id)
 {
-	if (!id || !id->srq || ibv_destroy_srq(id->srq) != 0)
+	if (id_check(id) != 0 || !id->srq || ibv_destroy_srq(id->srq) != 0)
 		return;
 	id->srq = NULL;
 	if (!id->qp)

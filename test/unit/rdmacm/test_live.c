@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/rdmacm/connect.c: both sides in one process, on a device without the address. */
+/* Both sides of a connection in one process, on a real device that does not have the address. */
 #include <errno.h>
 #include <string.h>
 
@@ -46,7 +46,7 @@ static struct rdma_cm_id *resolve(struct rdma_event_channel *channel)
 	return id;
 }
 
-TEST(rdma_connect__nobody_listens_is_rejected)
+TEST(live__nobody_listens_is_rejected)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_conn_param param = {.qp_num = 0x1234};
@@ -61,7 +61,7 @@ TEST(rdma_connect__nobody_listens_is_rejected)
 }
 
 /* Queue pairs that are the program's own: CONNECT_RESPONSE, rdma_establish. */
-TEST(rdma_connect__loopback_reaches_the_hosts_own_listener)
+TEST(live__loopback_reaches_the_hosts_own_listener)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_conn_param param = {

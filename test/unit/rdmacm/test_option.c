@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/rdmacm/option.c. */
+#include <infiniband/sa.h>
+
+#include "rig.h"
+
+TEST_FIXTURE(rig_set_up, rig_tear_down);
+
+static int set(struct rdma_cm_id *id, int name, const void *value, size_t len)
+{
+	return rdma_set_option(id, RDMA_OPTION_ID, name, (void *)(uintptr_t)value, len);
+}
+
+TEST(rdma_set_option__type_of_service_is_the_paths)
+{
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);
+	uint8_t tos = 0x68;
+
+	rig_fails(set(id, RDMA_OPTION_ID_TOS, &tos, 4), EINVAL);
+	assert_int_equal(set(id, RDMA_OPTION_ID_TOS, &tos, 1), 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, rig_ipv4(1, 1), 1000), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(id, 1000), 0);
+	rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(id->route.path_rec->traffic_class, 0x68);
+	rdma_destroy_id(id);
+}
+
+TEST(rdma_set_option__ack_timeout)
+{
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP), *udp = rig_create(RDMA_PS_UDP);
+	uint8_t timeout = 32;
+
+	rig_fails(set(id, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), EINVAL);
+	timeout = 31;
+	rig_fails(set(id, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 2), EINVAL);
+	rig_fails(set(udp, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), EINVAL);
+	assert_int_equal(set(id, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), 0);
+	rdma_destroy_id(id);
+	rdma_destroy_id(udp);
+}
+
+TEST(rdma_set_option__binding_options_come_before_the_binding)
+{
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);
+	int yes = 1;
+
+	rig_fails(set(id, RDMA_OPTION_ID_REUSEADDR, &yes, 1), EINVAL);
+	rig_fails(set(id, RDMA_OPTION_ID_AFONLY, &yes, 1), EINVAL);
+	assert_int_equal(rdma_bind_addr(id, rig_ipv4(0, 0)), 0);
+	rig_fails(set(id, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof(yes)), EINVAL);
+	rig_fails(set(id, RDMA_OPTION_ID_AFONLY, &yes, sizeof(yes)), EINVAL);
+	rdma_destroy_id(id);
+}
+
+TEST(rdma_set_option__unknown)
+{
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);
+	int yes = 1;
+
+	rig_fails(rdma_set_option(NULL, RDMA_OPTION_ID, 0, &yes, 1), EINVAL);
+	rig_fails(rdma_set_option(id, RDMA_OPTION_ID, 0, NULL, 1), EINVAL);
+	rig_fails(set(id, 99, &yes, sizeof(yes)), ENOSYS);
+	rig_fails(rdma_set_option(id, 99, RDMA_OPTION_ID_TOS, &yes, 1), ENOSYS);
+	rdma_destroy_id(id);
+}
+
+/* As Linux does it: a path that is given is told as one that was looked for. */
+TEST(rdma_set_option__path_resolves_the_route)
+{
+	struct ibv_path_data data[2] = {{.flags = IBV_PATH_FLAG_ALTERNATE}};
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);
+
+	data[1].flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+	rig_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, data, sizeof(data)),
+		  EINVAL);
+	assert_int_equal(rdma_resolve_addr(id, NULL, rig_ipv4(1, 1), 1000), 0);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+	rig_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, data, 0), EINVAL);
+	rig_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, data, 7), EINVAL);
+	rig_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, data, sizeof(data[0])),
+		  EINVAL);
+	assert_int_equal(
+		rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, data, sizeof(data)), 0);
+	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED), id);
+	assert_int_equal(id->route.num_paths, 1);
+	rdma_destroy_id(id);
+}
