@@ -170,8 +170,8 @@ void request_reject(struct cm *cm, const struct cm_mad *mad, const struct gsi_ad
 
 /* listen.c */
 
-/** Return the listener for a request, preferably one of the very address; NULL if there is none. */
+/** The listener for a request to `target->local`: one of its very address first. NULL: none. */
 struct cm_listener *listener_find(struct cm *cm, uint64_t service_id, bool datagrams,
-				  const struct gsi_address *from);
+				  const struct gsi_address *target);
 
 #endif

@@ -10,8 +10,7 @@
 static bool is_same(const struct cm_listen_attr *a, const struct cm_listen_attr *b)
 {
 	if (a->service_id != b->service_id || a->datagrams != b->datagrams ||
-	    a->ip_version != b->ip_version || a->any_address != b->any_address ||
-	    a->loopback != b->loopback)
+	    a->ip_version != b->ip_version || a->any_address != b->any_address)
 		return false;
 	return a->any_address || (a->vlan_id == b->vlan_id &&
 				  memcmp(a->address, b->address, sizeof(a->address)) == 0);
@@ -58,18 +57,17 @@ void cm_unlisten(struct cm_listener *listener, uint64_t now_ns)
 }
 
 static bool is_for(const struct cm_listen_attr *attr, uint64_t service_id, bool datagrams,
-		   const struct gsi_address *from)
+		   const struct gsi_address *target)
 {
-	const uint8_t version = gid_is_ipv4(from->local) ? 4 : 6;
+	const uint8_t version = gid_is_ipv4(target->local) ? 4 : 6;
 
 	if (attr->service_id != service_id || attr->datagrams != datagrams ||
 	    (attr->ip_version != 0 && attr->ip_version != version))
 		return false;
-	if (attr->loopback && memcmp(from->remote, from->local, sizeof(from->local)) != 0)
-		return false;
-	return attr->any_address ||
-	       (attr->vlan_id == from->vlan_id &&
-		memcmp(attr->address, from->local, sizeof(attr->address)) == 0);
+	if (attr->any_address)
+		return true;
+	return (attr->vlan_id == target->vlan_id || gid_is_loopback(attr->address)) &&
+	       memcmp(attr->address, target->local, sizeof(attr->address)) == 0;
 }
 
 /* Return how narrowly a listener is bound: to an address, to a version, or to neither. */
@@ -79,12 +77,12 @@ static int narrowness(const struct cm_listen_attr *attr)
 }
 
 struct cm_listener *listener_find(struct cm *cm, uint64_t service_id, bool datagrams,
-				  const struct gsi_address *from)
+				  const struct gsi_address *target)
 {
 	struct cm_listener *listener, *best = NULL;
 
 	LIST_FOREACH (listener, &cm->listeners, next) {
-		if (is_for(&listener->attr, service_id, datagrams, from) &&
+		if (is_for(&listener->attr, service_id, datagrams, target) &&
 		    (!best || narrowness(&listener->attr) > narrowness(&best->attr)))
 			best = listener;
 	}

@@ -95,9 +95,20 @@ static int check_ip(const struct cm_listener *listener, const struct cm_mad *mad
 		return 0;
 	if (cm_ip_parse(mad->private_data, mad->private_len, &ip) != 0)
 		return CM_REJ_CONSUMER_DEFINED;
-	if (memcmp(ip.src, from->remote, GID_LEN) != 0 || memcmp(ip.dst, from->local, GID_LEN) != 0)
-		return CM_REJ_INVALID_GID;
-	return 0;
+	return cm_ip_fits(&ip, from->remote, from->local) ? 0 : CM_REJ_INVALID_GID;
+}
+
+/* The address that a request is for. No packet goes to one of loopback: the IP header of a packet
+ * from this host to itself tells of it. */
+static void find_target(const struct cm_mad *mad, const struct gsi_address *from,
+			struct gsi_address *target)
+{
+	struct cm_ip ip;
+
+	*target = *from;
+	if (cm_ip_parse(mad->private_data, mad->private_len, &ip) == 0 && gid_is_loopback(ip.dst) &&
+	    cm_ip_fits(&ip, from->remote, from->local))
+		memcpy(target->local, ip.dst, sizeof(target->local));
 }
 
 /* Process a request whose id its sender already uses: the request is repeated, or is another
@@ -248,6 +259,7 @@ void request_receive(struct cm *cm, const uint8_t *bytes, const struct cm_mad *m
 	const uint64_t service_id = sidr ? mad->sidr_req.service_id : mad->req.service_id;
 	struct cm_conn *conn = conn_find_remote(cm, from, mad->local_id, sidr);
 	struct cm_listener *listener;
+	struct gsi_address target;
 	int reason;
 
 	if (conn) {
@@ -262,7 +274,8 @@ void request_receive(struct cm *cm, const uint8_t *bytes, const struct cm_mad *m
 	}
 	if (is_stale(cm, mad, from, now_ns))
 		return;
-	listener = listener_find(cm, service_id, sidr, from);
+	find_target(mad, from, &target);
+	listener = listener_find(cm, service_id, sidr, &target);
 	if (!listener) {
 		refuse(cm, mad, from, CM_REJ_INVALID_SERVICE_ID, CM_SIDR_UNSUPPORTED_SERVICE);
 		return;

@@ -87,15 +87,15 @@ static int make_terms(const struct cm_id *id, const struct rdma_conn_param *para
 	return 0;
 }
 
+/* The addresses that both sides see, which on this host may be those of loopback. */
 static struct cm_ip ip_of(const struct cm_id *id)
 {
-	struct cm_ip ip = {
-		.version = gid_is_ipv4(id->peer.local) ? 4 : 6,
-		.port = rte_be_to_cpu_16(address_port(&id->public.route.addr.src_addr)),
-	};
+	const struct rdma_addr *addr = &id->public.route.addr;
+	struct cm_ip ip = {.port = rte_be_to_cpu_16(address_port(&addr->src_addr))};
 
-	memcpy(ip.src, id->peer.local, GID_LEN);
-	memcpy(ip.dst, id->peer.remote, GID_LEN);
+	address_gid(&addr->src_addr, ip.src);
+	address_gid(&addr->dst_addr, ip.dst);
+	ip.version = gid_is_ipv4(ip.dst) ? 4 : 6;
 	return ip;
 }
 

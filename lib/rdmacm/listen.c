@@ -15,11 +15,13 @@ static struct cm_listen_attr attr_of(const struct cm_id *id, int backlog)
 		.datagrams = id_is_datagram(id),
 		.ip = true,
 		.any_address = id->sgid_index < 0,
-		.loopback = id->is_loopback,
 		.backlog = backlog <= 0 || backlog > BACKLOG_MAX ? BACKLOG_MAX : (uint32_t)backlog,
 	};
 
-	if (!attr.any_address) {
+	if (id->is_loopback) {
+		attr.ip_version = src->sa_family == AF_INET ? 4 : 6;
+		address_gid(src, attr.address);
+	} else if (!attr.any_address) {
 		attr.ip_version = gid_is_ipv4(id->sgid.gid.raw) ? 4 : 6;
 		memcpy(attr.address, id->sgid.gid.raw, sizeof(attr.address));
 		attr.vlan_id = id->sgid.vlan_id;

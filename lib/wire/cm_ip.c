@@ -52,6 +52,14 @@ int cm_ip_parse(const uint8_t *private_data, size_t len, struct cm_ip *ip)
 	return is_of_version(ip) ? 0 : -EBADMSG;
 }
 
+bool cm_ip_fits(const struct cm_ip *ip, const uint8_t sgid[16], const uint8_t dgid[16])
+{
+	const bool own = memcmp(sgid, dgid, GID_LEN) == 0;
+
+	return (memcmp(ip->src, sgid, GID_LEN) == 0 || (own && gid_is_loopback(ip->src))) &&
+	       (memcmp(ip->dst, dgid, GID_LEN) == 0 || (own && gid_is_loopback(ip->dst)));
+}
+
 static void put_address(uint8_t version, const uint8_t gid[16], uint8_t to[16])
 {
 	const size_t skip = version == 4 ? GID_IPV4_OFFSET : 0;

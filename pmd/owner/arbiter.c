@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/cm_ip.h"
 #include "wire/gid.h"
 
 int arbiter_create(struct arbiter **arbiter)
@@ -144,17 +145,13 @@ static uint16_t slot_of_repeat(const struct arbiter *arbiter, const struct repea
 	return slot->live && slot->generation == repeat->generation ? repeat->slot : ARBITER_NOBODY;
 }
 
-/* Find the listener at loopback's address. No packet goes to that address: on this host, a packet
- * from an address to the same address is for such a listener, too. */
-static uint16_t find_at_loopback(const struct arbiter *arbiter, const struct arbiter_mad *mad,
-				 uint64_t service_id)
+/* Return true if a request is for an address of loopback. No packet goes to one: the IP header of a
+ * packet from this host to itself tells of it. */
+static bool is_for_loopback(const struct arbiter_mad *mad, const struct cm_mad *parsed,
+			    struct cm_ip *ip)
 {
-	static const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
-	static const uint8_t ipv6[GID_LEN] = {[GID_LEN - 1] = 1};
-
-	if (!mad->local || memcmp(mad->sgid, mad->dgid, GID_LEN) != 0)
-		return ARBITER_NOBODY;
-	return spaces_find(&arbiter->spaces, service_id, gid_is_ipv4(mad->dgid) ? ipv4 : ipv6, -1);
+	return mad->local && cm_ip_parse(parsed->private_data, parsed->private_len, ip) == 0 &&
+	       gid_is_loopback(ip->dst) && cm_ip_fits(ip, mad->sgid, mad->dgid);
 }
 
 static uint16_t find_listener(const struct arbiter *arbiter, const struct arbiter_mad *mad,
@@ -162,9 +159,11 @@ static uint16_t find_listener(const struct arbiter *arbiter, const struct arbite
 {
 	const uint64_t service_id =
 		parsed->message == CM_REQ ? parsed->req.service_id : parsed->sidr_req.service_id;
-	const uint16_t slot = spaces_find(&arbiter->spaces, service_id, mad->dgid, mad->vlan_id);
+	struct cm_ip ip;
 
-	return slot != ARBITER_NOBODY ? slot : find_at_loopback(arbiter, mad, service_id);
+	if (is_for_loopback(mad, parsed, &ip))
+		return spaces_find(&arbiter->spaces, service_id, ip.dst, -1);
+	return spaces_find(&arbiter->spaces, service_id, mad->dgid, mad->vlan_id);
 }
 
 static void note_request(struct arbiter *arbiter, const struct repeats_peer *peer, uint64_t tid,

@@ -19,8 +19,8 @@ static bool is_own_qpn(const struct arbiter_sender *sender, uint32_t qpn)
 	return qpn - sender->qpn_first < sender->qpn_count;
 }
 
-/* Check the IP header that private data begins with: it must name the address that the packet comes
- * from. A service id of another kind has no such header. */
+/* Check the IP header that private data begins with: it must name the addresses of the packet. A
+ * service id of another kind has no such header. */
 static bool is_own_address(const struct arbiter_mad *mad, const struct cm_mad *parsed,
 			   uint64_t service_id)
 {
@@ -29,7 +29,7 @@ static bool is_own_address(const struct arbiter_mad *mad, const struct cm_mad *p
 	if (service_id >> 32 != 0 ||
 	    cm_ip_parse(parsed->private_data, parsed->private_len, &ip) != 0)
 		return true;
-	return memcmp(ip.src, mad->sgid, GID_LEN) == 0;
+	return cm_ip_fits(&ip, mad->sgid, mad->dgid);
 }
 
 static const struct repeat *find_request(const struct arbiter *arbiter,

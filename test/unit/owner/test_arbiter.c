@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "arbiter_mads.h"
+#include "wire/cm_ip.h"
 #include "test.h"
 
 #define FLOOD 100000u
@@ -211,18 +212,27 @@ TEST(arbiter_route__brings_a_timeout_to_who_has_the_request)
 TEST(arbiter_route__knows_loopback_from_this_host_alone)
 {
 	static const uint8_t loopback[GID_LEN] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+	struct cm_ip ip = {.version = 4};
+	uint8_t private_data[CM_IP_LEN], bytes[MAD_LEN];
 	struct cm_mad mad = req_to(PORT, PEER_ID);
-	uint8_t bytes[MAD_LEN];
 
 	serve(0, CM_PS_TCP, loopback);
+	memcpy(ip.src, loopback, GID_LEN);
+	memcpy(ip.dst, loopback, GID_LEN);
+	assert_int_equal(cm_ip_build(&ip, private_data), 0);
+	mad.private_data = private_data;
+	mad.private_len = sizeof(private_data);
 	assert_int_equal(cm_mad_build(&mad, bytes), 0);
 	assert_int_equal(route_bytes(bytes, sizeof(bytes), false), ARBITER_ANSWER);
 	assert_int_equal(route_bytes(bytes, sizeof(bytes), true), ARBITER_GIVE);
 	assert_int_equal(given, 0);
-	/* Who is bound to the very address comes first. */
-	serve(1, CM_PS_TCP, host);
+	/* The device's own address is another one. */
+	memcpy(ip.dst, host, GID_LEN);
+	assert_int_equal(cm_ip_build(&ip, private_data), 0);
 	mad.tid++;
 	assert_int_equal(cm_mad_build(&mad, bytes), 0);
+	assert_int_equal(route_bytes(bytes, sizeof(bytes), true), ARBITER_ANSWER);
+	serve(1, CM_PS_TCP, host);
 	assert_int_equal(route_bytes(bytes, sizeof(bytes), true), ARBITER_GIVE);
 	assert_int_equal(given, 1);
 }

@@ -85,6 +85,31 @@ TEST(parse__ipv4_address_as_ipv6_is_refused)
 	assert_int_equal(cm_ip_parse(bytes, CM_IP_LEN, &ip), -EBADMSG);
 }
 
+TEST(fits__addresses_of_the_packet)
+{
+	uint8_t other[16];
+
+	memcpy(other, ipv4.src, sizeof(other));
+	other[15]++;
+	assert_true(cm_ip_fits(&ipv4, ipv4.src, ipv4.dst));
+	assert_false(cm_ip_fits(&ipv4, other, ipv4.dst));
+	assert_false(cm_ip_fits(&ipv4, ipv4.src, other));
+}
+
+TEST(fits__loopback_of_a_packet_to_its_own_host)
+{
+	struct cm_ip ip = {.version = 4};
+	static const uint8_t loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+
+	memcpy(ip.src, loopback, sizeof(loopback));
+	memcpy(ip.dst, loopback, sizeof(loopback));
+	assert_true(cm_ip_fits(&ip, ipv4.src, ipv4.src));
+	assert_false(cm_ip_fits(&ip, ipv4.src, ipv4.dst));
+	memcpy(ip.src, ipv4.src, sizeof(ip.src));
+	assert_true(cm_ip_fits(&ip, ipv4.src, ipv4.src));
+	assert_false(cm_ip_fits(&ip, ipv4.dst, ipv4.dst));
+}
+
 TEST(service_id__is_space_and_port)
 {
 	assert_int_equal(cm_service_id(CM_PS_TCP, 7174), 0x0000000001061c06);
