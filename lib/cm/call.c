@@ -64,6 +64,7 @@ static void fill_req(const struct cm_conn *conn, const struct cm_connect_attr *a
 		.max_cm_retries = attr->max_cm_retries,
 		.srq = attr->srq,
 		.extended_type = attr->extended_type,
+		.ece = attr->ece,
 		.primary = path_of(attr, conn->agreed.ack_timeout),
 	};
 }
@@ -155,7 +156,8 @@ int cm_accept(struct cm_conn *conn, const struct cm_accept_attr *attr, uint64_t 
 	const uint8_t depth = RTE_MIN(attr->initiator_depth, conn->offered_resources);
 	const struct cm_mad say = {
 		.rep = {.qkey = attr->qkey,
-			.qpn = attr->qpn,
+			.qpn = conn->extended ? 0 : attr->qpn,
+			.eecn = conn->extended ? attr->qpn : 0,
 			.psn = conn->agreed.rq_psn,
 			.responder_resources = resources,
 			.initiator_depth = depth,
@@ -163,7 +165,8 @@ int cm_accept(struct cm_conn *conn, const struct cm_accept_attr *attr, uint64_t 
 			.failover = conn->alternate ? FAILOVER_NONE : 0,
 			.flow_control = attr->flow_control,
 			.rnr_retry_count = attr->rnr_retry_count,
-			.srq = attr->srq,
+			.srq = attr->srq || conn->extended,
+			.ece = attr->ece,
 			.ca_guid = conn->cm->config.ca_guid},
 		.private_data = attr->private_data,
 		.private_len = attr->private_len,

@@ -131,7 +131,7 @@ static void take_rep(struct cm_conn *conn, const struct cm_mad *mad)
 	struct cm_agreed *agreed = &conn->agreed;
 
 	conn->remote_id = mad->local_id;
-	agreed->remote_qpn = rep->qpn;
+	agreed->remote_qpn = cm_rep_qpn(rep);
 	agreed->remote_qkey = rep->qkey;
 	agreed->remote_srq = rep->srq;
 	agreed->sq_psn = rep->psn;
@@ -171,7 +171,7 @@ static void receive_rep(struct cm *cm, const uint8_t *bytes, const struct cm_mad
 		give(conn, CM_INPUT_REP_AGAIN, bytes, 0, now_ns);
 		return;
 	}
-	old = conn_find_qpn(cm, from, mad->rep.qpn);
+	old = conn_find_qpn(cm, from, cm_rep_qpn(&mad->rep));
 	if (old)
 		refuse_stale_rep(conn, old, bytes, mad, now_ns);
 	else if (conn_find_remote(cm, from, mad->local_id, false))

@@ -196,6 +196,7 @@ static void take_req(struct cm_conn *conn, const struct cm_req *req)
 	conn->remote_guid = req->ca_guid;
 	conn->offered_resources = req->responder_resources;
 	conn->offered_depth = req->initiator_depth;
+	conn->extended = req->transport == CM_TRANSPORT_EXTENDED;
 	conn->alternate = !gid_is_zero(req->alternate.local_gid);
 	conn->agreed.remote_qpn = req->qpn;
 	conn->agreed.remote_qkey = req->qkey;

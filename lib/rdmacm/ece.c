@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Enhanced connection establishment: options of vendors. Our queue pairs have none. */
+/* Enhanced connection establishment: options of a vendor's queue pairs, which travel in REQ and
+ * REP. Our own queue pairs have none: programs that bring theirs set and read them. */
 #include "id.h"
 
-/* Set options: an id that has a queue pair passes them to it. */
-int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+/* An id with a queue pair leaves it to the queue pair. */
+int rdma_set_local_ece(struct rdma_cm_id *public, struct ibv_ece *ece)
 {
-	if (!id || id->qp || !ece || ece->vendor_id == 0 || ece->comp_mask != 0)
+	struct cm_id *id = cm_id_of(public);
+	const int rc = id_check(public);
+
+	if (rc != 0)
+		return id_result(rc);
+	if (public->qp || !ece || ece->vendor_id == 0 || ece->comp_mask != 0)
 		return id_result(-EINVAL);
-	return id_result(-EOPNOTSUPP);
+	id->local_ece = (struct cm_ece){.vendor_id = ece->vendor_id, .options = ece->options};
+	return 0;
 }
 
-/* Return the peer's options: none, because we do not read them from its messages. */
-int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+int rdma_get_remote_ece(struct rdma_cm_id *public, struct ibv_ece *ece)
 {
-	if (!id || id->qp || !ece)
+	struct cm_id *id = cm_id_of(public);
+	const int rc = id_check(public);
+
+	if (rc != 0)
+		return id_result(rc);
+	if (public->qp || !ece)
 		return id_result(-EINVAL);
-	*ece = (struct ibv_ece){0};
+	pthread_mutex_lock(&id->lock);
+	*ece = (struct ibv_ece){
+		.vendor_id = id->remote_ece.vendor_id,
+		.options = id->remote_ece.options,
+	};
+	pthread_mutex_unlock(&id->lock);
 	return 0;
 }

@@ -136,7 +136,8 @@ struct cm_id {
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint32_t qkey;
-	uint32_t remote_qpn; /* queue pair of a datagram service */
+	struct cm_ece local_ece;
+	struct cm_ece remote_ece; /* under the lock */
 
 	/* rdma_create_ep: for ids that a listener makes, or for a connect without private data */
 	struct ibv_pd *ep_pd;

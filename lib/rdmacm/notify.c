@@ -33,8 +33,15 @@ static void put_conn(struct id_event *event, const struct cm_event *told)
 		conn->flow_control = told->mad.rep.flow_control;
 		conn->rnr_retry_count = told->mad.rep.rnr_retry_count;
 		conn->srq = told->mad.rep.srq;
-		conn->qp_num = told->mad.rep.qpn;
+		conn->qp_num = cm_rep_qpn(&told->mad.rep);
 	}
+}
+
+static void take_ece(struct cm_id *id, const struct cm_event *told)
+{
+	pthread_mutex_lock(&id->lock);
+	id->remote_ece = told->mad.message == CM_REQ ? told->mad.req.ece : told->mad.rep.ece;
+	pthread_mutex_unlock(&id->lock);
 }
 
 static void put_datagram(struct id_event *event, struct cm_id *id, const struct cm_event *told)
@@ -114,6 +121,7 @@ static struct id_event *request_event(const struct id_listener *slot, const stru
 	}
 	if (told->type == CM_EVENT_REQ) {
 		put_conn(event, told);
+		take_ece(id, told);
 		id->responder_resources = event->public.param.conn.responder_resources;
 		id->initiator_depth = event->public.param.conn.initiator_depth;
 	} else {
@@ -171,6 +179,8 @@ static void tell(const struct cm_event *told, uint64_t now_ns)
 	event = event_create(id, id, type_of(told), told->status);
 	if (!event)
 		return;
+	if (told->type == CM_EVENT_REP)
+		take_ece(id, told);
 	if (told->type == CM_EVENT_SIDR_REP)
 		put_datagram(event, id, told);
 	else if (told->type == CM_EVENT_REP || told->type == CM_EVENT_REJECTED)

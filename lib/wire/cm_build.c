@@ -27,6 +27,7 @@ static void put_path(struct mad_path *to, const struct cm_path *path)
 
 static uint8_t *build_req(struct mad_req *to, const struct cm_req *req)
 {
+	wire_put24(to->vendor_id, req->ece.vendor_id);
 	to->service_id = rte_cpu_to_be_64(req->service_id);
 	to->ca_guid = rte_cpu_to_be_64(req->ca_guid);
 	to->qkey = rte_cpu_to_be_32(req->qkey);
@@ -79,6 +80,9 @@ static uint8_t *build_rep(struct mad_rep *to, const struct cm_rep *rep)
 	wire_put24(to->qpn, rep->qpn);
 	wire_put24(to->eecn, rep->eecn);
 	wire_put24(to->psn, rep->psn.v);
+	to->vendor_id_high = (uint8_t)(rep->ece.vendor_id >> 16);
+	to->vendor_id_middle = (uint8_t)(rep->ece.vendor_id >> 8);
+	to->vendor_id_low = (uint8_t)rep->ece.vendor_id;
 	to->responder_resources = rep->responder_resources;
 	to->initiator_depth = rep->initiator_depth;
 	to->target_ack_delay =
@@ -175,6 +179,18 @@ static bool has_remote_id(enum cm_message message)
 	return message != CM_REQ && message != CM_SIDR_REQ && message != CM_SIDR_REP;
 }
 
+static uint32_t modifier_of(const struct cm_mad *mad)
+{
+	switch (mad->message) {
+	case CM_REQ:
+		return mad->req.ece.options;
+	case CM_REP:
+		return mad->rep.ece.options;
+	default:
+		return 0;
+	}
+}
+
 int cm_mad_build(const struct cm_mad *mad, uint8_t *bytes)
 {
 	const struct mad_header header = {
@@ -184,6 +200,7 @@ int cm_mad_build(const struct cm_mad *mad, uint8_t *bytes)
 		.method = MAD_SEND,
 		.tid = rte_cpu_to_be_64(mad->tid),
 		.attr = rte_cpu_to_be_16((uint16_t)mad->message),
+		.modifier = rte_cpu_to_be_32(modifier_of(mad)),
 	};
 	const rte_be32_t ids[2] = {rte_cpu_to_be_32(mad->local_id),
 				   rte_cpu_to_be_32(mad->remote_id)};

@@ -31,7 +31,8 @@ static_assert(sizeof(struct mad_path) == 44, "a path is 44 bytes");
 /* Table 106. */
 struct mad_req {
 	rte_be32_t local_id;
-	rte_be32_t reserved1;
+	uint8_t reserved1;
+	uint8_t vendor_id[3];
 	rte_be64_t service_id;
 	rte_be64_t ca_guid;
 	rte_be32_t reserved2;
@@ -90,11 +91,11 @@ struct mad_rep {
 	rte_be32_t remote_id;
 	rte_be32_t qkey;
 	uint8_t qpn[3];
-	uint8_t reserved1;
+	uint8_t vendor_id_high; /* bits 23 to 16; the next ones: 15 to 8, 7 to 0 */
 	uint8_t eecn[3];
-	uint8_t reserved2;
+	uint8_t vendor_id_middle;
 	uint8_t psn[3];
-	uint8_t reserved3;
+	uint8_t vendor_id_low;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t target_ack_delay; /* << 3, failover << 1, MAD_REP_FLOW_CONTROL */

@@ -85,6 +85,7 @@ static bool parse_req(const struct mad_req *from, struct cm_mad *mad)
 {
 	struct cm_req *req = &mad->req;
 
+	req->ece.vendor_id = wire_get24(from->vendor_id);
 	req->service_id = rte_be_to_cpu_64(from->service_id);
 	req->ca_guid = rte_be_to_cpu_64(from->ca_guid);
 	req->qkey = rte_be_to_cpu_32(from->qkey);
@@ -139,6 +140,8 @@ static bool parse_rep(const struct mad_rep *from, struct cm_mad *mad)
 	rep->qpn = wire_get24(from->qpn);
 	rep->eecn = wire_get24(from->eecn);
 	rep->psn = psn_make(wire_get24(from->psn));
+	rep->ece.vendor_id = (uint32_t)from->vendor_id_high << 16 |
+			     (uint32_t)from->vendor_id_middle << 8 | from->vendor_id_low;
 	rep->responder_resources = from->responder_resources;
 	rep->initiator_depth = from->initiator_depth;
 	rep->target_ack_delay = from->target_ack_delay >> MAD_TIME_SHIFT;
@@ -148,7 +151,7 @@ static bool parse_rep(const struct mad_rep *from, struct cm_mad *mad)
 	rep->srq = from->rnr_retry_count & MAD_REP_SRQ;
 	rep->ca_guid = rte_be_to_cpu_64(from->ca_guid);
 	mad->private_data = from->private_data;
-	return is_qpn(rep->qpn);
+	return is_qpn(cm_rep_qpn(rep));
 }
 
 static bool parse_sidr_rep(const struct mad_sidr_rep *from, struct cm_mad *mad)
@@ -244,6 +247,14 @@ static bool parse_message(const uint8_t *data, struct cm_mad *mad)
 	return false;
 }
 
+static void take_modifier(uint32_t modifier, struct cm_mad *mad)
+{
+	if (mad->message == CM_REQ)
+		mad->req.ece.options = modifier;
+	else if (mad->message == CM_REP)
+		mad->rep.ece.options = modifier;
+}
+
 enum cm_mad_status cm_mad_parse(const uint8_t *bytes, size_t len, struct cm_mad *mad)
 {
 	struct mad_header header;
@@ -265,5 +276,6 @@ enum cm_mad_status cm_mad_parse(const uint8_t *bytes, size_t len, struct cm_mad 
 	mad->tid = rte_be_to_cpu_64(header.tid);
 	mad->private_len = cm_private_len(mad->message);
 	get_ids(bytes + sizeof(header), mad);
+	take_modifier(rte_be_to_cpu_32(header.modifier), mad);
 	return parse_message(bytes + sizeof(header), mad) ? CM_MAD_OK : CM_MAD_BAD_FIELD;
 }

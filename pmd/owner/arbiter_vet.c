@@ -93,7 +93,7 @@ static bool may_send(const struct arbiter *arbiter, const struct arbiter_sender 
 	case CM_SIDR_REQ:
 		return own_id && is_own_address(mad, parsed, parsed->sidr_req.service_id);
 	case CM_REP:
-		return own_id && is_own_qpn(sender, parsed->rep.qpn) &&
+		return own_id && is_own_qpn(sender, cm_rep_qpn(&parsed->rep)) &&
 		       is_own_answer(arbiter, sender, mad, parsed->remote_id, false);
 	case CM_REJ:
 		/* A request is refused without an id of one's own, too. */

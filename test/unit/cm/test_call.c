@@ -171,6 +171,23 @@ TEST(accept__rep_is_cut_to_what_was_asked_for)
 	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(RIG_TIME));
 }
 
+/* Annex A14: the target queue pair of XRC, which receives by shared queues alone. */
+TEST(accept__xrc_has_its_queue_pair_in_place_of_the_ee_context)
+{
+	const struct cm_accept_attr attr = rig_accept_attr();
+	struct cm_mad mad = rig_req();
+
+	mad.req.transport = CM_TRANSPORT_EXTENDED;
+	mad.req.extended_type = 1;
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_REQ);
+	assert_int_equal(cm_accept(rig.event.conn, &attr, rig.now_ns), 0);
+	mad = rig_sent(&rig);
+	assert_int_equal(mad.rep.qpn, 0);
+	assert_int_equal(mad.rep.eecn, RIG_OUR_QPN);
+	assert_true(mad.rep.srq);
+}
+
 TEST(accept__alternate_path_is_not_taken)
 {
 	const struct cm_accept_attr attr = rig_accept_attr();

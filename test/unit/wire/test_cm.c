@@ -62,6 +62,7 @@ static struct cm_mad a_req(void)
 
 	mad.req = (struct cm_req){.service_id = 0x1112131415161718,
 				  .ca_guid = 0x2122232425262728,
+				  .ece = {.vendor_id = 0x2a2b2c, .options = 0x2d2e2f30},
 				  .qkey = 0x31323334,
 				  .qpn = 0x414243,
 				  .responder_resources = 0x51,
@@ -93,7 +94,8 @@ static void assert_header(const uint8_t *bytes, enum cm_message message)
 					      0,    0,	  0x01, 0x23, 0x45, 0x67,
 					      0x89, 0xab, 0xcd, 0xef, 0,    (uint8_t)message};
 
-	assert_memory_equal(bytes, expected, sizeof(expected));
+	/* Up to the modifier, which is a message's own. */
+	assert_memory_equal(bytes, expected, offsetof(struct mad_header, modifier));
 }
 
 static void assert_path(const uint8_t *bytes, size_t at, const struct cm_path *path)
@@ -142,6 +144,15 @@ static void assert_private(const uint8_t *bytes, size_t at, size_t len)
 	assert_memory_equal(bytes + HEADER_LEN + at, user, len);
 }
 
+/* The last word of the header, where options of a vendor stand. */
+static void assert_modifier(const uint8_t *bytes, uint32_t modifier)
+{
+	struct mad_header header;
+
+	memcpy(&header, bytes, sizeof(header));
+	assert_int_equal(rte_be_to_cpu_32(header.modifier), modifier);
+}
+
 TEST(build__req)
 {
 	const struct cm_mad mad = a_req();
@@ -149,7 +160,9 @@ TEST(build__req)
 
 	build(&mad, bytes);
 	assert_int_equal(field(bytes, 0, 0, 32), mad.local_id);
-	assert_int_equal(field(bytes, 4, 0, 32), 0);
+	assert_int_equal(field(bytes, 4, 0, 8), 0);
+	assert_int_equal(field(bytes, 5, 0, 24), mad.req.ece.vendor_id);
+	assert_modifier(bytes, mad.req.ece.options);
 	assert_int_equal(field(bytes, 8, 0, 64), mad.req.service_id);
 	assert_int_equal(field(bytes, 16, 0, 64), mad.req.ca_guid);
 	assert_int_equal(field(bytes, 28, 0, 32), mad.req.qkey);
@@ -219,6 +232,7 @@ TEST(build__rep)
 	mad.rep = (struct cm_rep){.qkey = 0x31323334,
 				  .qpn = 0x414243,
 				  .eecn = 0x515253,
+				  .ece = {.vendor_id = 0x919293, .options = 0xa1a2a3a4},
 				  .psn = {0x616263},
 				  .responder_resources = 0x71,
 				  .initiator_depth = 0x72,
@@ -232,8 +246,12 @@ TEST(build__rep)
 	assert_ids(bytes, &mad);
 	assert_int_equal(field(bytes, 8, 0, 32), mad.rep.qkey);
 	assert_int_equal(field(bytes, 12, 0, 24), mad.rep.qpn);
+	assert_int_equal(field(bytes, 15, 0, 8), 0x91);
 	assert_int_equal(field(bytes, 16, 0, 24), mad.rep.eecn);
+	assert_int_equal(field(bytes, 19, 0, 8), 0x92);
 	assert_int_equal(field(bytes, 20, 0, 24), mad.rep.psn.v);
+	assert_int_equal(field(bytes, 23, 0, 8), 0x93);
+	assert_modifier(bytes, 0xa1a2a3a4);
 	assert_int_equal(field(bytes, 24, 0, 8), mad.rep.responder_resources);
 	assert_int_equal(field(bytes, 25, 0, 8), mad.rep.initiator_depth);
 	assert_int_equal(field(bytes, 26, 0, 5), mad.rep.target_ack_delay);
@@ -417,6 +435,22 @@ TEST(parse__queue_pairs_of_nobody_are_refused)
 		mad.sidr_rep.qpn = qpns[i];
 		assert_bad(&mad);
 	}
+}
+
+/* A REP of XRC has its queue pair where others have their EE context. */
+TEST(parse__rep_of_xrc)
+{
+	struct cm_mad mad = a_mad(CM_REP), parsed;
+	uint8_t bytes[MAD_LEN];
+
+	mad.rep.eecn = 0x515253;
+	build(&mad, bytes);
+	assert_int_equal(cm_mad_parse(bytes, sizeof(bytes), &parsed), CM_MAD_OK);
+	assert_int_equal(cm_rep_qpn(&parsed.rep), 0x515253);
+	mad.rep.eecn = 1;
+	assert_bad(&mad);
+	mad.rep.qpn = 0x414243;
+	assert_int_equal(cm_rep_qpn(&mad.rep), 0x414243);
 }
 
 TEST(parse__information_longer_than_its_field_is_refused)

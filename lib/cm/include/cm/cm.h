@@ -157,6 +157,7 @@ struct cm_connect_attr {
 	uint32_t flow_label;
 	uint8_t hop_limit;
 	uint8_t tclass;
+	struct cm_ece ece;
 	const void *private_data;
 	uint8_t private_len; /* at most CM_REQ_PRIVATE, less CM_IP_LEN with an IP header */
 	void *user;
@@ -189,6 +190,7 @@ struct cm_accept_attr {
 	uint8_t responder_resources; /* reduced to the peer's initiator depth */
 	uint8_t initiator_depth;     /* reduced to the peer's responder resources */
 	uint8_t rnr_retry_count;
+	struct cm_ece ece;
 	const void *private_data;
 	uint8_t private_len;
 	void *user;

@@ -131,6 +131,12 @@ struct cm_path {
 	uint8_t ack_timeout; /* 5 bits: 4.096 us * 2^n */
 };
 
+/* Enhanced connection establishment: options of a vendor's, in a REQ or REP. All zero: none. */
+struct cm_ece {
+	uint32_t vendor_id; /* 24 bits */
+	uint32_t options;   /* the attribute modifier */
+};
+
 /* The REQ of 12.6.5. */
 struct cm_req {
 	uint64_t service_id;
@@ -156,6 +162,7 @@ struct cm_req {
 	bool srq;
 	uint8_t extended_type; /* 3 bits */
 	bool sap_supported;
+	struct cm_ece ece;
 	struct cm_path primary;
 	struct cm_path alternate; /* local_lid and GIDs 0: none */
 };
@@ -177,8 +184,8 @@ struct cm_rej {
 /* The REP of 12.6.8. */
 struct cm_rep {
 	uint32_t qkey;
-	uint32_t qpn;
-	uint32_t eecn;
+	uint32_t qpn;	/* 0 where the next one is */
+	uint32_t eecn;	/* of XRC: the target queue pair (annex A14) */
 	struct psn psn; /* as in a REQ */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
@@ -187,8 +194,15 @@ struct cm_rep {
 	bool flow_control;
 	uint8_t rnr_retry_count; /* 3 bits */
 	bool srq;
+	struct cm_ece ece;
 	uint64_t ca_guid;
 };
+
+/** The queue pair of a REP, of any transport service. MT-safe. */
+static inline uint32_t cm_rep_qpn(const struct cm_rep *rep)
+{
+	return rep->qpn != 0 ? rep->qpn : rep->eecn;
+}
 
 /* The SIDR_REQ of 12.11.1. */
 struct cm_sidr_req {
