@@ -3,6 +3,16 @@
 #include <string.h>
 
 #include "id.h"
+#include "wire/headers.h"
+
+/* A service id of AF_IB: a port space's, and a port of it. */
+#define IB_SPACE_MASK UINT64_C(0xffffffffffff0000)
+#define IB_PORT_MASK  UINT64_C(0xffff)
+
+static const struct sockaddr_ib *ib_of(const struct sockaddr *address)
+{
+	return (const struct sockaddr_ib *)address;
+}
 
 socklen_t address_len(const struct sockaddr *address)
 {
@@ -11,6 +21,8 @@ socklen_t address_len(const struct sockaddr *address)
 		return sizeof(struct sockaddr_in);
 	case AF_INET6:
 		return sizeof(struct sockaddr_in6);
+	case AF_IB:
+		return sizeof(struct sockaddr_ib);
 	default:
 		return 0;
 	}
@@ -25,34 +37,57 @@ bool address_gid(const struct sockaddr *address, uint8_t gid[GID_LEN])
 	case AF_INET6:
 		memcpy(gid, &((const struct sockaddr_in6 *)address)->sin6_addr, GID_LEN);
 		return true;
+	case AF_IB:
+		memcpy(gid, &ib_of(address)->sib_addr, GID_LEN);
+		return true;
 	default:
 		return false;
 	}
 }
 
-void address_from_gid(const uint8_t gid[GID_LEN], __be16 port, struct sockaddr_storage *address)
+void address_set_gid(struct sockaddr *address, const uint8_t gid[GID_LEN])
 {
-	memset(address, 0, sizeof(*address));
-	if (gid_is_ipv4(gid)) {
-		struct sockaddr_in *in = (struct sockaddr_in *)address;
-
-		in->sin_family = AF_INET;
-		in->sin_port = port;
-		memcpy(&in->sin_addr, gid + GID_IPV4_OFFSET, sizeof(in->sin_addr));
-	} else {
-		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
-
-		in6->sin6_family = AF_INET6;
-		in6->sin6_port = port;
-		memcpy(&in6->sin6_addr, gid, sizeof(in6->sin6_addr));
+	switch (address->sa_family) {
+	case AF_INET:
+		memcpy(&((struct sockaddr_in *)address)->sin_addr, gid + GID_IPV4_OFFSET,
+		       sizeof(struct in_addr));
+		break;
+	case AF_INET6:
+		memcpy(&((struct sockaddr_in6 *)address)->sin6_addr, gid, GID_LEN);
+		break;
+	default:
+		memcpy(&((struct sockaddr_ib *)address)->sib_addr, gid, GID_LEN);
+		break;
 	}
+}
+
+void address_set_loopback(struct sockaddr *address)
+{
+	static const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+	static const uint8_t ipv6[GID_LEN] = {[GID_LEN - 1] = 1};
+
+	address_set_gid(address, address->sa_family == AF_INET ? ipv4 : ipv6);
+}
+
+void address_from_gid(sa_family_t family, const uint8_t gid[GID_LEN],
+		      struct sockaddr_storage *address)
+{
+	const sa_family_t ip = gid_is_ipv4(gid) ? AF_INET : AF_INET6;
+
+	memset(address, 0, sizeof(*address));
+	address->ss_family = family == AF_IB ? AF_IB : ip;
+	address_set_gid((struct sockaddr *)address, gid);
+	if (family == AF_IB)
+		((struct sockaddr_ib *)address)->sib_pkey = RTE_BE16(WIRE_PKEY_DEFAULT);
 }
 
 bool address_is_any(const struct sockaddr *address)
 {
+	uint8_t gid[GID_LEN];
+
 	if (address->sa_family == AF_INET)
 		return ((const struct sockaddr_in *)address)->sin_addr.s_addr == 0;
-	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
+	return address_gid(address, gid) && gid_is_zero(gid);
 }
 
 /* Return true for ::1 and 127.0.0.0/8, the latter also in its IPv6 form. */
@@ -60,29 +95,80 @@ bool address_is_loopback(const struct sockaddr *address)
 {
 	uint8_t gid[GID_LEN];
 
-	if (!address_gid(address, gid))
-		return false;
-	if (gid_is_ipv4(gid))
-		return gid[GID_IPV4_OFFSET] == 127;
-	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+	return address_gid(address, gid) && gid_is_loopback(gid);
 }
 
-/* Return the port, which is at the same offset in both families. */
+/* At the same place in both families of IP; the end of a service id. */
 __be16 address_port(const struct sockaddr *address)
 {
+	if (address->sa_family == AF_IB)
+		return rte_cpu_to_be_16((uint16_t)rte_be_to_cpu_64(ib_of(address)->sib_sid));
 	return address_len(address) > 0 ? ((const struct sockaddr_in *)address)->sin_port : 0;
 }
 
 void address_set_port(struct sockaddr *address, __be16 port)
 {
-	((struct sockaddr_in *)address)->sin_port = port;
+	struct sockaddr_ib *ib = (struct sockaddr_ib *)address;
+
+	if (address->sa_family == AF_IB)
+		ib->sib_sid = rte_cpu_to_be_64((rte_be_to_cpu_64(ib->sib_sid) & ~IB_PORT_MASK) |
+					       rte_be_to_cpu_16(port));
+	else
+		((struct sockaddr_in *)address)->sin_port = port;
 }
 
 uint32_t address_scope(const struct sockaddr *address)
 {
-	return address->sa_family == AF_INET6
-		       ? ((const struct sockaddr_in6 *)address)->sin6_scope_id
-		       : 0;
+	switch (address->sa_family) {
+	case AF_INET6:
+		return ((const struct sockaddr_in6 *)address)->sin6_scope_id;
+	case AF_IB:
+		return (uint32_t)ib_of(address)->sib_scope_id;
+	default:
+		return 0;
+	}
+}
+
+/* Return true if a service id, as far as its mask says, is one of a port space that an id of
+ * another one may use. */
+static bool is_of_space(const struct sockaddr_ib *ib, enum rdma_port_space space)
+{
+	const uint64_t mask = rte_be_to_cpu_64(ib->sib_sid_mask) & IB_SPACE_MASK;
+
+	return (rte_be_to_cpu_64(ib->sib_sid) & mask) == ((uint64_t)space << 16 & mask);
+}
+
+/* As Linux has it: ids of RDMA_PS_IB may have services of each space. */
+enum cm_port_space address_space(enum rdma_port_space ps, const struct sockaddr *address)
+{
+	static const enum rdma_port_space spaces[] = {RDMA_PS_IB, RDMA_PS_TCP, RDMA_PS_UDP};
+
+	if (address->sa_family != AF_IB)
+		return (enum cm_port_space)ps;
+	for (size_t i = 0; i < RTE_DIM(spaces); i++) {
+		if ((ps == RDMA_PS_IB || ps == spaces[i]) && is_of_space(ib_of(address), spaces[i]))
+			return (enum cm_port_space)spaces[i];
+	}
+	return ADDRESS_NO_SPACE;
+}
+
+uint64_t address_service(enum rdma_port_space ps, const struct sockaddr *address)
+{
+	if (address->sa_family == AF_IB)
+		return rte_be_to_cpu_64(ib_of(address)->sib_sid);
+	return cm_service_id((enum cm_port_space)ps, rte_be_to_cpu_16(address_port(address)));
+}
+
+void address_set_service(struct sockaddr *address, enum cm_port_space space, uint16_t port)
+{
+	struct sockaddr_ib *ib = (struct sockaddr_ib *)address;
+
+	if (address->sa_family == AF_IB) {
+		ib->sib_sid = rte_cpu_to_be_64(cm_service_id(space, port));
+		ib->sib_sid_mask = RTE_BE64(IB_SPACE_MASK | IB_PORT_MASK);
+	} else {
+		address_set_port(address, rte_cpu_to_be_16(port));
+	}
 }
 
 __be16 rdma_get_src_port(struct rdma_cm_id *id)

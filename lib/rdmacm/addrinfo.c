@@ -15,12 +15,11 @@ static struct sockaddr *copy_address(const struct sockaddr *address, socklen_t l
 	return copy;
 }
 
-static int set_types(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
+/* The port space and the type each tell the other. With neither it is a connection. */
+static void set_types(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
 {
 	info->ai_port_space = hints ? hints->ai_port_space : 0;
 	info->ai_qp_type = hints ? hints->ai_qp_type : 0;
-	/* Derive the port space from the type, or the reverse. Without either it is a
-	 * connection. */
 	if (info->ai_port_space == 0)
 		info->ai_port_space = info->ai_qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
 	if (info->ai_qp_type == 0)
@@ -28,7 +27,13 @@ static int set_types(struct rdma_addrinfo *info, const struct rdma_addrinfo *hin
 			info->ai_port_space == RDMA_PS_UDP || info->ai_port_space == RDMA_PS_IPOIB
 				? IBV_QPT_UD
 				: IBV_QPT_RC;
-	return 0;
+}
+
+/* A GID in digits, as only IPv6 addresses are written. */
+static bool wants_gid(const struct rdma_addrinfo *hints)
+{
+	return hints && (hints->ai_flags & RAI_FAMILY) && (hints->ai_flags & RAI_NUMERICHOST) &&
+	       hints->ai_family == AF_IB;
 }
 
 static int set_source(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
@@ -40,22 +45,44 @@ static int set_source(struct rdma_addrinfo *info, const struct rdma_addrinfo *hi
 	return info->ai_src_addr ? 0 : -ENOMEM;
 }
 
+static struct sockaddr *copy_as_ib(const struct sockaddr *address, int space)
+{
+	const __be16 port = address_port(address);
+	struct sockaddr_storage ib;
+	uint8_t gid[GID_LEN];
+
+	if (!address_gid(address, gid))
+		return NULL;
+	address_from_gid(AF_IB, gid, &ib);
+	((struct sockaddr_ib *)&ib)->sib_scope_id = address_scope(address);
+	address_set_service((struct sockaddr *)&ib, (enum cm_port_space)space,
+			    rte_be_to_cpu_16(port));
+	/* Any port of the space. */
+	if (port == 0)
+		((struct sockaddr_ib *)&ib)->sib_sid_mask &= ~RTE_BE64(0xffff);
+	return copy_address((const struct sockaddr *)&ib, sizeof(struct sockaddr_ib));
+}
+
 static int fill(struct rdma_addrinfo *info, const struct addrinfo *found,
 		const struct rdma_addrinfo *hints)
 {
-	struct sockaddr *address = copy_address(found->ai_addr, found->ai_addrlen);
 	char *name = found->ai_canonname ? strdup(found->ai_canonname) : NULL;
+	const bool as_ib = wants_gid(hints) && found->ai_family != AF_IB;
+	const socklen_t len = as_ib ? sizeof(struct sockaddr_ib) : found->ai_addrlen;
+	struct sockaddr *address;
 
-	info->ai_flags = hints ? hints->ai_flags : 0;
-	info->ai_family = found->ai_family;
 	set_types(info, hints);
+	info->ai_flags = hints ? hints->ai_flags : 0;
+	info->ai_family = as_ib ? AF_IB : found->ai_family;
+	address = as_ib ? copy_as_ib(found->ai_addr, info->ai_port_space)
+			: copy_address(found->ai_addr, found->ai_addrlen);
 	if (info->ai_flags & RAI_PASSIVE) {
 		info->ai_src_addr = address;
-		info->ai_src_len = found->ai_addrlen;
+		info->ai_src_len = len;
 		info->ai_src_canonname = name;
 	} else {
 		info->ai_dst_addr = address;
-		info->ai_dst_len = found->ai_addrlen;
+		info->ai_dst_len = len;
 		info->ai_dst_canonname = name;
 	}
 	if (!address || (found->ai_canonname && !name))
@@ -67,12 +94,14 @@ static struct addrinfo hints_of(const struct rdma_addrinfo *hints)
 {
 	const int flags = hints ? hints->ai_flags : 0;
 	const bool datagram =
-		hints && (hints->ai_qp_type == IBV_QPT_UD || hints->ai_port_space == RDMA_PS_UDP);
+		hints && (hints->ai_qp_type == IBV_QPT_UD || hints->ai_port_space == RDMA_PS_UDP ||
+			  hints->ai_port_space == RDMA_PS_IPOIB);
+	const int family = hints && hints->ai_family != AF_IB ? hints->ai_family : AF_UNSPEC;
 
 	return (struct addrinfo){
 		.ai_flags = (flags & RAI_PASSIVE ? AI_PASSIVE : 0) |
 			    (flags & RAI_NUMERICHOST ? AI_NUMERICHOST : 0),
-		.ai_family = hints ? hints->ai_family : AF_UNSPEC,
+		.ai_family = wants_gid(hints) ? AF_INET6 : family,
 		.ai_socktype = datagram ? SOCK_DGRAM : SOCK_STREAM,
 	};
 }

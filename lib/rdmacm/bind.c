@@ -16,11 +16,17 @@ void bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
 	id->public.route.addr.addr.ibaddr.pkey = RTE_BE16(0xffff);
 }
 
-/* Bind to loopback. No device may have the host's own addresses, so use the first device that has
- * an address. */
+static uint8_t version_of(const struct sockaddr *address)
+{
+	uint8_t gid[GID_LEN];
+
+	return address_gid(address, gid) && gid_is_ipv4(gid) ? 4 : 6;
+}
+
+/* A host's own addresses may be none of any device: the first one that has an address serves. */
 static int bind_loopback(struct cm_id *id, const struct sockaddr *address)
 {
-	const uint8_t version = address->sa_family == AF_INET ? 4 : 6;
+	const uint8_t version = version_of(address);
 	struct cm_device *const *devices;
 	const int count = devices_get(&devices);
 	struct device_gid found;
@@ -63,7 +69,7 @@ static int bind_device(struct cm_id *id, const struct sockaddr *address)
 static struct cm_port_claim claim_of(const struct cm_id *id, const struct sockaddr *address)
 {
 	struct cm_port_claim claim = {
-		.space = (enum cm_port_space)id->public.ps,
+		.space = address_space(id->public.ps, address),
 		.port = rte_be_to_cpu_16(address_port(address)),
 		.ip_version = address->sa_family == AF_INET ? 4 : 6,
 		.any_address = address_is_any(address),
@@ -168,10 +174,10 @@ int bind_address(struct cm_id *id, const struct sockaddr *address)
 		rc = bind_device(id, address);
 	if (rc == 0) {
 		claim = claim_of(id, address);
-		rc = claim_port(id, &claim);
+		rc = claim.space == ADDRESS_NO_SPACE ? -EPROTONOSUPPORT : claim_port(id, &claim);
 	}
 	if (rc == 0) {
-		address_set_port(&id->public.route.addr.src_addr, rte_cpu_to_be_16(claim.port));
+		address_set_service(&id->public.route.addr.src_addr, claim.space, claim.port);
 		return 0;
 	}
 	unbind(id);

@@ -101,8 +101,7 @@ static struct cm_ip ip_of(const struct cm_id *id)
 
 static uint64_t service_of(const struct cm_id *id)
 {
-	return cm_service_id((enum cm_port_space)id->public.ps,
-			     rte_be_to_cpu_16(address_port(&id->public.route.addr.dst_addr)));
+	return address_service(id->public.ps, &id->public.route.addr.dst_addr);
 }
 
 static uint8_t transport_of(const struct cm_id *id)
@@ -170,7 +169,8 @@ static int ask_service(struct cm_id *id, struct cm *cm, const struct terms *term
 static int start(struct cm_id *id, const struct terms *terms)
 {
 	const struct cm_private *calls = cm_calls();
-	const struct cm_ip ip = ip_of(id);
+	const bool has_ip = id->public.route.addr.dst_addr.sa_family != AF_IB;
+	const struct cm_ip header = ip_of(id), *ip = has_ip ? &header : NULL;
 	uint64_t now_ns;
 	struct cm *cm;
 	int rc;
@@ -178,8 +178,8 @@ static int start(struct cm_id *id, const struct terms *terms)
 	if (!id_move(id, ID_ROUTE_RESOLVED, ID_CONNECTING))
 		return -EINVAL;
 	cm = calls->agent_enter(id->device->agent, &now_ns);
-	rc = id_is_datagram(id) ? ask_service(id, cm, terms, &ip, now_ns)
-				: ask_connection(id, cm, terms, &ip, now_ns);
+	rc = id_is_datagram(id) ? ask_service(id, cm, terms, ip, now_ns)
+				: ask_connection(id, cm, terms, ip, now_ns);
 	calls->agent_leave(id->device->agent);
 	if (rc != 0)
 		id_move(id, ID_CONNECTING, ID_ROUTE_RESOLVED);

@@ -11,6 +11,7 @@
 static int keep_attr(struct cm_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	id->ep_pd = pd;
+	id->public.pd = pd;
 	if (!attr)
 		return 0;
 	id->ep_attr = malloc(sizeof(*attr));
@@ -42,16 +43,32 @@ static int prepare_passive(struct cm_id *id, const struct rdma_addrinfo *res, st
 	return rc == 0 ? keep_attr(id, pd, attr) : rc;
 }
 
+/* The path that rdma_getaddrinfo, or the program, has found; else one is looked for. */
+static int find_route(struct cm_id *id, const struct rdma_addrinfo *res)
+{
+	struct rdma_cm_id *public = &id->public;
+
+	if (res->ai_route_len == 0)
+		return rdma_resolve_route(public, TIMEOUT_MS) == 0 ? 0 : -errno;
+	if (rdma_set_option(public, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, res->ai_route,
+			    (size_t)res->ai_route_len) != 0)
+		return -errno;
+	return event_complete(id);
+}
+
 static int prepare_active(struct cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
 			  struct ibv_qp_init_attr *attr)
 {
 	struct rdma_cm_id *public = &id->public;
+	int rc;
 
 	if (!res->ai_dst_addr)
 		return -EINVAL;
-	if (rdma_resolve_addr(public, res->ai_src_addr, res->ai_dst_addr, TIMEOUT_MS) != 0 ||
-	    rdma_resolve_route(public, TIMEOUT_MS) != 0)
+	if (rdma_resolve_addr(public, res->ai_src_addr, res->ai_dst_addr, TIMEOUT_MS) != 0)
 		return -errno;
+	rc = find_route(id, res);
+	if (rc != 0)
+		return rc;
 	if (attr) {
 		attr->qp_type = public->qp_type;
 		if (rdma_create_qp(public, pd, attr) != 0)
@@ -60,13 +77,27 @@ static int prepare_active(struct cm_id *id, const struct rdma_addrinfo *res, str
 	return keep_data(id, res);
 }
 
+/* Only RDMA_PS_IB leaves the type of the queue pair to the program. */
+static bool is_usable(const struct rdma_addrinfo *res)
+{
+	switch (res->ai_port_space) {
+	case RDMA_PS_TCP:
+		return res->ai_qp_type != IBV_QPT_UD;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return res->ai_qp_type == IBV_QPT_UD;
+	default:
+		return res->ai_port_space == RDMA_PS_IB;
+	}
+}
+
 int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd *pd,
 		   struct ibv_qp_init_attr *qp_init_attr)
 {
 	struct cm_id *id;
 	int rc;
 
-	if (!out || !res)
+	if (!out || !res || !is_usable(res))
 		return id_result(-EINVAL);
 	id = id_create(NULL, NULL, (enum rdma_port_space)res->ai_port_space,
 		       (enum ibv_qp_type)res->ai_qp_type);
@@ -86,7 +117,7 @@ int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ib
 
 void rdma_destroy_ep(struct rdma_cm_id *id)
 {
-	if (!id)
+	if (id_check(id) != 0)
 		return;
 	rdma_destroy_qp(id);
 	if (id->srq)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include <infiniband/ib.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <rte_common.h>
@@ -214,14 +215,34 @@ socklen_t address_len(const struct sockaddr *address);
 /** Convert an address to a GID; false for another family. MT-safe. */
 bool address_gid(const struct sockaddr *address, uint8_t gid[GID_LEN]);
 
-/** Convert a GID to an address. MT-safe. */
-void address_from_gid(const uint8_t gid[GID_LEN], __be16 port, struct sockaddr_storage *address);
+/** The address of a GID: of AF_IB where that is the family, else of its IP version; without a port.
+ * MT-safe. */
+void address_from_gid(sa_family_t family, const uint8_t gid[GID_LEN],
+		      struct sockaddr_storage *address);
+
+/** Change the GID of an address, and nothing else of it. MT-safe. */
+void address_set_gid(struct sockaddr *address, const uint8_t gid[GID_LEN]);
+
+/** The same to the address of loopback that its family has. MT-safe. */
+void address_set_loopback(struct sockaddr *address);
 
 bool address_is_any(const struct sockaddr *address);
 bool address_is_loopback(const struct sockaddr *address);
 __be16 address_port(const struct sockaddr *address);
 void address_set_port(struct sockaddr *address, __be16 port);
 uint32_t address_scope(const struct sockaddr *address);
+
+#define ADDRESS_NO_SPACE ((enum cm_port_space)0)
+
+/** The port space of an address that an id of `ps` is bound to, or ADDRESS_NO_SPACE: a service id
+ * of AF_IB that is none of the id's. MT-safe. */
+enum cm_port_space address_space(enum rdma_port_space ps, const struct sockaddr *address);
+
+/** The service id at an address. MT-safe. */
+uint64_t address_service(enum rdma_port_space ps, const struct sockaddr *address);
+
+/** Give an address the port that was claimed for it. MT-safe. */
+void address_set_service(struct sockaddr *address, enum cm_port_space space, uint16_t port);
 
 /* id.c */
 

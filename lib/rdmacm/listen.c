@@ -10,17 +10,16 @@ static struct cm_listen_attr attr_of(const struct cm_id *id, int backlog)
 {
 	const struct sockaddr *src = &id->public.route.addr.src_addr;
 	struct cm_listen_attr attr = {
-		.service_id = cm_service_id((enum cm_port_space)id->public.ps,
-					    rte_be_to_cpu_16(address_port(src))),
+		.service_id = address_service(id->public.ps, src),
 		.datagrams = id_is_datagram(id),
-		.ip = true,
+		.ip = src->sa_family != AF_IB,
 		.any_address = id->sgid_index < 0,
 		.backlog = backlog <= 0 || backlog > BACKLOG_MAX ? BACKLOG_MAX : (uint32_t)backlog,
 	};
 
 	if (id->is_loopback) {
-		attr.ip_version = src->sa_family == AF_INET ? 4 : 6;
 		address_gid(src, attr.address);
+		attr.ip_version = gid_is_ipv4(attr.address) ? 4 : 6;
 	} else if (!attr.any_address) {
 		attr.ip_version = gid_is_ipv4(id->sgid.gid.raw) ? 4 : 6;
 		memcpy(attr.address, id->sgid.gid.raw, sizeof(attr.address));

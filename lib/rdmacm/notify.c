@@ -61,13 +61,24 @@ static void put_datagram(struct id_event *event, struct cm_id *id, const struct 
 	memcpy(ud->ah_attr.grh.dgid.raw, id->peer.remote, GID_LEN);
 }
 
-/* Take both addresses from the request. */
-static void take_addresses(struct cm_id *id, const struct cm_event *told, __be16 listen_port)
+/* Both addresses are in the request: in its IP header, or where AF_IB has none, in the packet. */
+static void take_addresses(struct cm_id *id, const struct cm_event *told,
+			   const struct sockaddr *listener)
 {
 	struct rdma_addr *addr = &id->public.route.addr;
+	const struct sockaddr_ib *at = (const struct sockaddr_ib *)listener;
 
-	address_from_gid(told->ip.dst, listen_port, &addr->src_storage);
-	address_from_gid(told->ip.src, rte_cpu_to_be_16(told->ip.port), &addr->dst_storage);
+	if (told->has_ip) {
+		address_from_gid(AF_UNSPEC, told->ip.dst, &addr->src_storage);
+		address_set_port(&addr->src_addr, address_port(listener));
+		address_from_gid(AF_UNSPEC, told->ip.src, &addr->dst_storage);
+		address_set_port(&addr->dst_addr, rte_cpu_to_be_16(told->ip.port));
+	} else {
+		address_from_gid(AF_IB, id->peer.local, &addr->src_storage);
+		((struct sockaddr_ib *)&addr->src_storage)->sib_sid = at->sib_sid;
+		((struct sockaddr_ib *)&addr->src_storage)->sib_sid_mask = at->sib_sid_mask;
+		address_from_gid(AF_IB, id->peer.remote, &addr->dst_storage);
+	}
 	memcpy(addr->addr.ibaddr.dgid.raw, id->peer.remote, GID_LEN);
 }
 
@@ -85,7 +96,7 @@ static bool take_peer(struct cm_id *id, const struct id_listener *slot, const st
 	id->peer = agreed.address;
 	bind_gid(id, slot->device, index, &found);
 	resolve_fill_route(id);
-	take_addresses(id, told, address_port(&slot->id->public.route.addr.src_addr));
+	take_addresses(id, told, &slot->id->public.route.addr.src_addr);
 	return true;
 }
 

@@ -14,20 +14,7 @@ static bool is_bound_to_any(const struct cm_id *id)
 	return id->claim_count > 0 && (id->sgid_index < 0 || id->source_chosen);
 }
 
-/* Another peer may be reached from another address, as may the same one next time. */
-static void forget_source(struct cm_id *id)
-{
-	struct sockaddr *src = &id->public.route.addr.src_addr;
-	const struct sockaddr_storage any = {.ss_family = src->sa_family};
-	const __be16 port = address_port(src);
-
-	memcpy(src, &any, address_len(src));
-	address_set_port(src, port);
-	id->sgid_index = -1;
-	id->source_chosen = false;
-}
-
-/* Choose our address for a peer on this host. */
+/* The peer is this host. */
 static int choose_own(struct cm_id *id, uint8_t dgid[GID_LEN])
 {
 	struct cm_device *const *devices;
@@ -71,29 +58,23 @@ static int choose_source(struct cm_id *id, const uint8_t dgid[GID_LEN], uint32_t
 	return rc;
 }
 
-/* Show both addresses to the program. */
+/* Show the program both addresses. A peer of any address is this host. */
 static void show_addresses(struct cm_id *id, bool own)
 {
 	struct rdma_addr *addr = &id->public.route.addr;
-	const __be16 src_port = address_port(&addr->src_addr);
-	const __be16 dst_port = address_port(&addr->dst_addr);
+	const bool chooses = address_is_any(&addr->src_addr);
+	uint8_t gid[GID_LEN];
 
-	if (own) {
-		struct sockaddr_in6 *dst = &addr->dst_sin6;
-
-		if (address_is_any(&addr->dst_addr) && addr->dst_addr.sa_family == AF_INET)
-			addr->dst_sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		else if (address_is_any(&addr->dst_addr))
-			dst->sin6_addr = in6addr_loopback;
-		if (address_is_any(&addr->src_addr))
-			addr->src_storage = addr->dst_storage;
-	} else if (address_is_any(&addr->src_addr)) {
-		address_from_gid(id->sgid.gid.raw, 0, &addr->src_storage);
-		if (addr->src_addr.sa_family == AF_INET6)
-			addr->src_sin6.sin6_scope_id = address_scope(&addr->dst_addr);
-	}
-	address_set_port(&addr->src_addr, src_port);
-	address_set_port(&addr->dst_addr, dst_port);
+	if (own && address_is_any(&addr->dst_addr))
+		address_set_loopback(&addr->dst_addr);
+	if (!chooses)
+		return;
+	memcpy(gid, id->sgid.gid.raw, GID_LEN);
+	if (own)
+		address_gid(&addr->dst_addr, gid);
+	address_set_gid(&addr->src_addr, gid);
+	if (!own && addr->src_addr.sa_family == AF_INET6)
+		addr->src_sin6.sin6_scope_id = address_scope(&addr->dst_addr);
 }
 
 static void finish(struct cm_id *id, int status)
@@ -112,6 +93,16 @@ static void finish(struct cm_id *id, int status)
 void resolve_finish(struct agent_query *query, int status)
 {
 	finish(container_of(query, struct cm_id, query), status);
+}
+
+/* Another peer may be reached from another address, as may the same one next time. */
+static void forget_source(struct cm_id *id)
+{
+	static const uint8_t any[GID_LEN];
+
+	address_set_gid(&id->public.route.addr.src_addr, any);
+	id->sgid_index = -1;
+	id->source_chosen = false;
 }
 
 static void start(struct cm_id *id, int timeout_ms)
