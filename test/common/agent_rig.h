@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection manager's agent on a device whose engine is the test: what goes out is kept, and may
+ * be received by the device itself. */
+#ifndef TEST_COMMON_AGENT_RIG_H
+#define TEST_COMMON_AGENT_RIG_H
+
+#include "cm/agent.h"
+
+#define AGENT_RIG_FRAMES 2048
+#define AGENT_RIG_EVENTS 16
+
+/* Entries of the device's table. */
+enum agent_rig_gid {
+	AGENT_RIG_LINK_LOCAL, /* fe80::1 of interface 7 */
+	AGENT_RIG_IPV4,	      /* 10.0.0.1 */
+	AGENT_RIG_IPV6,	      /* fd00::1 */
+	AGENT_RIG_IPV6_FAR,   /* fd01::1 */
+	AGENT_RIG_VLAN,	      /* 10.0.0.1 in VLAN 5 */
+	AGENT_RIG_GIDS
+};
+
+struct agent_rig {
+	struct device *device;
+	struct agent *agent;
+	uint64_t now_ns;
+	bool locked;
+
+	int route_result;
+	struct device_hop hop; /* what the engine says of every destination */
+	bool answers;	       /* the neighbour */
+	unsigned int looks;    /* how often it was asked for */
+	int ids_result;	       /* of who keeps the ports */
+
+	unsigned int room;   /* frames that the sink takes still */
+	unsigned int frames; /* that went out */
+
+	unsigned int events;
+	enum cm_event_type event_types[AGENT_RIG_EVENTS];
+	struct cm_conn *conns[AGENT_RIG_EVENTS];
+
+	unsigned int resolved;
+	int status; /* of the query that ended last */
+};
+
+extern struct agent_rig agent_rig;
+
+/** A device without an agent, and with one. */
+void agent_rig_init_bare(void);
+void agent_rig_init(void);
+void agent_rig_fini(void);
+
+/** The functions that an agent of the rig tells. */
+extern const struct agent_notify agent_rig_notify;
+
+/** Run the device's receiver of MADs where it is due; the device receives what it sends. */
+void agent_rig_run(void);
+
+/** The same after some time. */
+void agent_rig_pass(uint64_t ns);
+
+const uint8_t *agent_rig_gid(enum agent_rig_gid index);
+
+#endif

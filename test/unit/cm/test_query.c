@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/cm/query.c. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent_rig.h"
+#include "device/gsi.h"
+#include "test.h"
+#include "wire/gid.h"
+
+#define MS	UINT64_C(1000000)
+#define IFINDEX 7
+
+static int set_up(TEST_STATE)
+{
+	agent_rig_init();
+	return 0;
+}
+
+static int tear_down(TEST_STATE)
+{
+	agent_rig_fini();
+	return 0;
+}
+
+TEST_FIXTURE(set_up, tear_down);
+
+static struct agent_query query;
+
+static int find(const uint8_t *gid, uint8_t version, uint32_t ifindex)
+{
+	struct device_gid found;
+	const int index = agent_find_gid(agent_rig.agent, gid, version, ifindex, &found);
+
+	if (index >= 0)
+		assert_memory_equal(&found, &agent_rig.device->gids[index], sizeof(found));
+	return index;
+}
+
+TEST(agent_find_gid__by_address_version_and_interface)
+{
+	const uint8_t nobody[GID_LEN] = {0xfd, [15] = 9};
+
+	assert_int_equal(find(agent_rig_gid(AGENT_RIG_IPV6), 0, 0), AGENT_RIG_IPV6);
+	assert_int_equal(find(agent_rig_gid(AGENT_RIG_IPV4), 0, IFINDEX + 1), AGENT_RIG_VLAN);
+	assert_int_equal(find(nobody, 0, 0), -EADDRNOTAVAIL);
+	assert_int_equal(find(NULL, 4, 0), AGENT_RIG_IPV4);
+	assert_int_equal(find(NULL, 6, 0), AGENT_RIG_LINK_LOCAL);
+	assert_int_equal(find(NULL, 0, IFINDEX + 1), AGENT_RIG_VLAN);
+	assert_int_equal(find(NULL, 6, IFINDEX + 1), -EADDRNOTAVAIL);
+}
+
+TEST(agent_find_own__in_its_vlan)
+{
+	struct gsi_address address = {.vlan_id = 5};
+	struct device_gid found;
+
+	memcpy(address.local, agent_rig_gid(AGENT_RIG_IPV4), GID_LEN);
+	assert_int_equal(agent_find_own(agent_rig.agent, &address, &found), AGENT_RIG_VLAN);
+	address.vlan_id = -1;
+	assert_int_equal(agent_find_own(agent_rig.agent, &address, &found), AGENT_RIG_IPV4);
+	address.vlan_id = 6;
+	assert_int_equal(agent_find_own(agent_rig.agent, &address, &found), -EADDRNOTAVAIL);
+}
+
+static int choose(const char *raw, uint32_t ifindex)
+{
+	struct device_gid found;
+	uint8_t gid[GID_LEN];
+
+	memcpy(gid, raw, GID_LEN);
+	return agent_choose_source(agent_rig.agent, gid, ifindex, &found);
+}
+
+#define TO_IPV6	     "\xfd\x00\0\0\0\0\0\0\0\0\0\0\0\0\0\x09"
+#define TO_IPV6_FAR  "\xfd\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\x09"
+#define TO_LOCAL     "\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x09"
+#define TO_IPV4	     "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0\x09"
+#define TO_GROUP     "\xff\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\x09"
+#define TO_LOCAL_OFF "\xfe\x81\0\0\0\0\0\0\0\0\0\0\0\0\0\x09"
+
+TEST(agent_choose_source__has_most_in_common)
+{
+	assert_int_equal(choose(TO_IPV6, 0), AGENT_RIG_IPV6);
+	assert_int_equal(choose(TO_IPV6_FAR, 0), AGENT_RIG_IPV6_FAR);
+	assert_int_equal(choose(TO_IPV4, 0), AGENT_RIG_IPV4);
+	assert_int_equal(choose(TO_IPV4, IFINDEX + 1), AGENT_RIG_VLAN);
+	assert_true(choose(TO_GROUP, 0) >= 0);
+}
+
+/* RFC 4007: link-local addresses talk to each other, in their own link. */
+TEST(agent_choose_source__link_local_for_its_like)
+{
+	assert_int_equal(choose(TO_LOCAL, 0), AGENT_RIG_LINK_LOCAL);
+	assert_int_equal(choose(TO_LOCAL, IFINDEX), AGENT_RIG_LINK_LOCAL);
+	assert_int_equal(choose(TO_LOCAL, IFINDEX + 1), -EADDRNOTAVAIL);
+	assert_int_equal(choose(TO_LOCAL_OFF, 0), AGENT_RIG_LINK_LOCAL);
+}
+
+TEST(agent_choose_source__no_way)
+{
+	agent_rig.route_result = -ENETUNREACH;
+	assert_int_equal(choose(TO_IPV6, 0), -ENETUNREACH);
+	agent_rig.device->gids[AGENT_RIG_IPV4] = (struct device_gid){0};
+	agent_rig.device->gids[AGENT_RIG_VLAN] = (struct device_gid){0};
+	assert_int_equal(choose(TO_IPV4, 0), -EADDRNOTAVAIL);
+}
+
+static int resolve(uint64_t timeout_ns)
+{
+	memset(&query, 0, sizeof(query));
+	return agent_resolve(agent_rig.agent, &query, AGENT_RIG_IPV6, (const uint8_t *)TO_IPV6,
+			     timeout_ns);
+}
+
+static void assert_address(uint8_t mac)
+{
+	const uint8_t macs[6] = {mac, mac, mac, mac, mac, mac};
+
+	assert_true(query.address.mac_known);
+	assert_memory_equal(query.address.mac, macs, sizeof(macs));
+	assert_memory_equal(query.address.local, agent_rig_gid(AGENT_RIG_IPV6), GID_LEN);
+	assert_memory_equal(query.address.remote, TO_IPV6, GID_LEN);
+	assert_int_equal(query.address.vlan_id, -1);
+}
+
+TEST(agent_resolve__known_at_once)
+{
+	agent_rig.hop.known = true;
+	memset(agent_rig.hop.mac, 0x33, sizeof(agent_rig.hop.mac));
+	assert_int_equal(resolve(MS), 0);
+	assert_address(0x33);
+	assert_int_equal(agent_rig.looks, 0);
+	agent_rig.hop.known = false;
+	agent_rig.answers = true;
+	assert_int_equal(resolve(MS), 0);
+	assert_address(0x22);
+	assert_int_equal(agent_rig.resolved, 0);
+}
+
+TEST(agent_resolve__no_way)
+{
+	agent_rig.route_result = -ENETUNREACH;
+	assert_int_equal(resolve(MS), -ENETUNREACH);
+	assert_true(gsi_deadline_ns(agent_rig.device) == UINT64_MAX);
+}
+
+/* Looked for soon, then ever more seldom. */
+TEST(agent_resolve__neighbour_answers_later)
+{
+	assert_int_equal(resolve(100 * MS), -EINPROGRESS);
+	agent_rig_pass(MS / 4);
+	assert_int_equal(agent_rig.looks, 1);
+	agent_rig_pass(MS / 4);
+	assert_int_equal(agent_rig.looks, 2);
+	for (int i = 0; i < 80; i++)
+		agent_rig_pass(MS);
+	assert_in_range(agent_rig.looks, 5, 15);
+	assert_int_equal(agent_rig.resolved, 0);
+	agent_rig.answers = true;
+	agent_rig_pass(16 * MS);
+	assert_int_equal(agent_rig.resolved, 1);
+	assert_int_equal(agent_rig.status, 0);
+	assert_address(0x22);
+	assert_true(gsi_deadline_ns(agent_rig.device) == UINT64_MAX);
+}
+
+TEST(agent_resolve__neighbour_is_silent)
+{
+	assert_int_equal(resolve(50 * MS), -EINPROGRESS);
+	for (int i = 0; i < 49; i++)
+		agent_rig_pass(MS);
+	assert_int_equal(agent_rig.resolved, 0);
+	agent_rig_pass(17 * MS);
+	assert_int_equal(agent_rig.resolved, 1);
+	assert_int_equal(agent_rig.status, -ETIMEDOUT);
+}
+
+/* The kernel's old entry is better than none. */
+TEST(agent_resolve__silent_neighbour_with_an_old_entry)
+{
+	agent_rig.hop.has_stale = true;
+	memset(agent_rig.hop.mac, 0x44, sizeof(agent_rig.hop.mac));
+	assert_int_equal(resolve(MS), -EINPROGRESS);
+	agent_rig_pass(20 * MS);
+	assert_int_equal(agent_rig.resolved, 1);
+	assert_int_equal(agent_rig.status, 0);
+	assert_address(0x44);
+}
+
+TEST(agent_forget__nothing_is_told_any_more)
+{
+	uint64_t now_ns;
+
+	assert_int_equal(resolve(MS), -EINPROGRESS);
+	agent_enter(agent_rig.agent, &now_ns);
+	agent_forget(&query);
+	agent_forget(&query);
+	agent_leave(agent_rig.agent);
+	agent_rig_pass(100 * MS);
+	assert_int_equal(agent_rig.resolved, 0);
+	assert_true(gsi_deadline_ns(agent_rig.device) == UINT64_MAX);
+}
