@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "rig.h"
+#include "sanitizer.h"
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
@@ -176,9 +177,13 @@ static void *read_event(void *channel)
 
 TEST(rdma_get_cm_event__thread_is_cancelled_within)
 {
-	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_event_channel *channel;
 	pthread_t thread;
 
+	/* It does not know the stack of a thread that is cancelled in a system call. */
+	if (ADDRESS_SANITIZER)
+		skip();
+	channel = rdma_create_event_channel();
 	assert_int_equal(pthread_create(&thread, NULL, read_event, channel), 0);
 	usleep(20000);
 	assert_int_equal(pthread_cancel(thread), 0);
