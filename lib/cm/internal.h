@@ -54,11 +54,11 @@ struct cm_conn {
 	uint64_t peer_tid;    /* TID of the peer's newest DREQ, for the DREP */
 
 	struct cm_agreed agreed;
-	uint8_t offered_resources; /* REQ: the responder resources of who sent it */
-	uint8_t offered_depth;	   /* and its initiator depth */
-	bool extended;		   /* REQ: of XRC */
-	bool alternate;		   /* REQ: with an alternate path, which we do not have */
-	uint64_t service_id;	   /* SIDR: comes back in the reply */
+	uint8_t offered_resources; /* REQ: responder resources of its sender */
+	uint8_t offered_depth;	   /* REQ: initiator depth of its sender */
+	bool extended;		   /* REQ: it is for XRC */
+	bool alternate;		   /* REQ: it has an alternate path, which we do not support */
+	uint64_t service_id;	   /* SIDR: is returned in the reply */
 
 	uint64_t response_ns; /* time between repetitions of our message */
 	uint64_t life_ns;     /* packet life time, added to the time of an MRA */
@@ -171,7 +171,8 @@ void request_reject(struct cm *cm, const struct cm_mad *mad, const struct gsi_ad
 
 /* listen.c */
 
-/** The listener for a request to `target->local`: one of its very address first. NULL: none. */
+/** Return the listener for a request to `target->local`, preferably one of the very address; NULL
+ * if there is none. */
 struct cm_listener *listener_find(struct cm *cm, uint64_t service_id, bool datagrams,
 				  const struct gsi_address *target);
 

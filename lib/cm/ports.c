@@ -54,8 +54,8 @@ static bool is_free_locked(const struct cm_port_claim *claim)
 	return true;
 }
 
-/* From a random one on, so that nobody guesses what is used next. One that is given this way is
- * nobody else's, whatever REUSEADDR says. */
+/* Choose a free port, starting at a random one, so that nobody can guess the next one. Such a port
+ * is not shared, even with REUSEADDR. */
 static int choose_locked(struct cm_port_claim *claim)
 {
 	struct cm_port_claim alone = *claim;
@@ -123,8 +123,8 @@ static int local_claim(void *user, struct cm_port_claim *claim, uint32_t *id)
 	return rc;
 }
 
-/* As Linux has it: with REUSEADDR many may be bound to an address, but a listener is alone there,
- * and does not share it any more. */
+/* Check that no other claim has the port, and stop sharing it: with REUSEADDR many claims may have
+ * an address, but a listener has it alone, as on Linux. */
 static int listen_locked(struct port *port)
 {
 	const struct port *other;

@@ -98,7 +98,8 @@ bool address_is_loopback(const struct sockaddr *address)
 	return address_gid(address, gid) && gid_is_loopback(gid);
 }
 
-/* At the same place in both families of IP; the end of a service id. */
+/* Return the port, which is at the same offset in both families of IP, and the end of a service id
+ * in AF_IB. */
 __be16 address_port(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_IB)

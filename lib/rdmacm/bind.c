@@ -23,7 +23,8 @@ static uint8_t version_of(const struct sockaddr *address)
 	return address_gid(address, gid) && gid_is_ipv4(gid) ? 4 : 6;
 }
 
-/* A host's own addresses may be none of any device: the first one that has an address serves. */
+/* Bind to loopback. No device may have the host's own addresses, so use the first device that has
+ * an address. */
 static int bind_loopback(struct cm_id *id, const struct sockaddr *address)
 {
 	const uint8_t version = version_of(address);

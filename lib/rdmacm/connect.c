@@ -292,7 +292,7 @@ static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 	rc = make_terms(id, param, &terms);
 	if (rc == 0 && id_is_datagram(id) && !id->public.qp && !param)
 		rc = -EINVAL;
-	/* Neither side gets more than the other one has. */
+	/* Neither side may use more than the other side has. */
 	if (rc == 0 && !id_is_datagram(id)) {
 		terms.responder_resources =
 			RTE_MIN(terms.responder_resources, id->responder_resources);
@@ -333,11 +333,9 @@ static int reject_locked(struct cm_id *id, uint16_t reason, const void *private_
 static int reject(struct cm_id *id, uint16_t reason, const void *private_data, uint8_t private_len)
 {
 	const struct cm_private *calls = cm_calls();
-	int rc = id_check(&id->public);
 	uint64_t now_ns;
+	int rc;
 
-	if (rc != 0)
-		return rc;
 	if (!id->device)
 		return -EINVAL;
 	calls->agent_enter(id->device->agent, &now_ns);
@@ -348,16 +346,22 @@ static int reject(struct cm_id *id, uint16_t reason, const void *private_data, u
 	return rc;
 }
 
+static int reject_id(struct rdma_cm_id *id, uint16_t reason, const void *private_data,
+		     uint8_t private_len)
+{
+	const int rc = id_check(id);
+
+	return id_result(rc == 0 ? reject(cm_id_of(id), reason, private_data, private_len) : rc);
+}
+
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	return id_result(
-		reject(cm_id_of(id), CM_REJ_CONSUMER_DEFINED, private_data, private_data_len));
+	return reject_id(id, CM_REJ_CONSUMER_DEFINED, private_data, private_data_len);
 }
 
 int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	return id_result(reject(cm_id_of(id), CM_REJ_VENDOR_OPTION_NOT_SUPPORTED, private_data,
-				private_data_len));
+	return reject_id(id, CM_REJ_VENDOR_OPTION_NOT_SUPPORTED, private_data, private_data_len);
 }
 
 int connect_establish(struct cm_id *id)
@@ -393,11 +397,8 @@ static int notify(struct cm_id *id, enum ibv_event_type event)
 {
 	const struct cm_private *calls = cm_calls();
 	uint64_t now_ns;
-	int rc = id_check(&id->public);
+	int rc = -EINVAL;
 
-	if (rc != 0)
-		return rc;
-	rc = -EINVAL;
 	if (!id->device || event != IBV_EVENT_COMM_EST)
 		return rc;
 	calls->agent_enter(id->device->agent, &now_ns);
@@ -411,19 +412,19 @@ static int notify(struct cm_id *id, enum ibv_event_type event)
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	return id_result(notify(cm_id_of(id), event));
+	const int rc = id_check(id);
+
+	return id_result(rc == 0 ? notify(cm_id_of(id), event) : rc);
 }
 
 /* Disconnect. A connection that is already over is no error, because either side may be first. */
 static int disconnect(struct cm_id *id)
 {
 	const struct cm_private *calls = cm_calls();
-	int rc = id_check(&id->public);
 	uint64_t now_ns;
 	bool connected;
+	int rc;
 
-	if (rc != 0)
-		return rc;
 	if (!id->device)
 		return -EINVAL;
 	calls->agent_enter(id->device->agent, &now_ns);
@@ -443,5 +444,7 @@ static int disconnect(struct cm_id *id)
 
 int rdma_disconnect(struct rdma_cm_id *id)
 {
-	return id_result(disconnect(cm_id_of(id)));
+	const int rc = id_check(id);
+
+	return id_result(rc == 0 ? disconnect(cm_id_of(id)) : rc);
 }

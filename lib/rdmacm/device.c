@@ -17,7 +17,7 @@ static struct {
 
 uint32_t devices_generation;
 
-/* Another libibverbs.so.1 has no such symbol. */
+/* Return the table, or NULL: another libibverbs.so.1 does not have this symbol. */
 #pragma weak uroce_private_cm
 
 const struct cm_private *cm_calls(void)

@@ -3,7 +3,7 @@
  * REP. Our own queue pairs have none: programs that bring theirs set and read them. */
 #include "id.h"
 
-/* An id with a queue pair leaves it to the queue pair. */
+/* Set options. An id with a queue pair takes them from the queue pair, and ours have none. */
 int rdma_set_local_ece(struct rdma_cm_id *public, struct ibv_ece *ece)
 {
 	struct cm_id *id = cm_id_of(public);

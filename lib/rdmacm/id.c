@@ -146,7 +146,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 
 static void move_unread_locked(struct cm_id *id, struct rdma_event_channel *to);
 
-/* The id of a request that nobody has read, with what has happened to it since. */
+/* Move the id of an unread request, and the events that it has got since. */
 static void move_child(struct cm_id *id, struct rdma_event_channel *to)
 {
 	pthread_mutex_lock(&id->lock);
@@ -154,7 +154,7 @@ static void move_child(struct cm_id *id, struct rdma_event_channel *to)
 	pthread_mutex_unlock(&id->lock);
 }
 
-/* Have the events that nobody has read, and those after them, come out of another channel. */
+/* Move unread events, and all later ones, to another channel. */
 static void move_unread_locked(struct cm_id *id, struct rdma_event_channel *to)
 {
 	const struct cm_private *calls = cm_calls();

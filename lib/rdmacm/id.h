@@ -101,9 +101,9 @@ struct id_group {
 };
 
 struct cm_id {
-	struct rdma_cm_id public; /* what the program has */
-	uint32_t generation;	  /* devices_generation when it was made */
-	bool sync;		  /* its channel is its own, and calls wait for their event */
+	struct rdma_cm_id public; /* the part that the program has */
+	uint32_t generation;	  /* devices_generation when the id was created */
+	bool sync; /* synchronous: it has its own channel, and calls wait for their event */
 	struct cm_device *device; /* NULL: not bound to one */
 
 	pthread_mutex_t lock; /* protects state, events, groups and public.channel */
@@ -122,9 +122,9 @@ struct cm_id {
 	size_t claim_count;
 	bool is_loopback; /* bound to ::1 or 127.0.0.1 */
 
-	struct device_gid sgid; /* our address, once it is one of a device's */
-	int sgid_index;		/* less than 0: none */
-	bool source_chosen;	/* by rdma_resolve_addr; another peer may get another one */
+	struct device_gid sgid; /* our address, if it is a device's */
+	int sgid_index;		/* negative: none */
+	bool source_chosen;	/* rdma_resolve_addr chose the address, and may choose again */
 	struct agent_query query;
 	struct gsi_address peer; /* complete from ID_ADDR_RESOLVED on */
 
@@ -161,12 +161,12 @@ static inline struct event_channel *channel_of(struct rdma_event_channel *channe
 	return (struct event_channel *)channel;
 }
 
-/* How often this process was forked since it had devices: what is of an earlier generation is the
- * parent's. */
+/* Number of forks since the process had devices. Objects of an earlier generation belong to the
+ * parent process. */
 extern uint32_t devices_generation;
 
-/** Return 0 if a call may use this id: -EINVAL where it is none, -ENODEV where it is of the process
- * that forked us. */
+/** Check that a call may use this id. 0; -EINVAL for NULL, -ENODEV for an id of the parent process.
+ */
 static inline int id_check(const struct rdma_cm_id *id)
 {
 	if (!id)
@@ -174,7 +174,7 @@ static inline int id_check(const struct rdma_cm_id *id)
 	return ((const struct cm_id *)id)->generation == devices_generation ? 0 : -ENODEV;
 }
 
-/* End a call: 0, or -1 with errno. */
+/* Return the result of a call: 0, or -1 with errno. */
 static inline int id_result(int rc)
 {
 	if (rc >= 0)
@@ -215,15 +215,15 @@ socklen_t address_len(const struct sockaddr *address);
 /** Convert an address to a GID; false for another family. MT-safe. */
 bool address_gid(const struct sockaddr *address, uint8_t gid[GID_LEN]);
 
-/** The address of a GID: of AF_IB where that is the family, else of its IP version; without a port.
- * MT-safe. */
+/** Convert a GID to an address of AF_IB if that is the family, else of its IP version; the port is
+ * 0. MT-safe. */
 void address_from_gid(sa_family_t family, const uint8_t gid[GID_LEN],
 		      struct sockaddr_storage *address);
 
-/** Change the GID of an address, and nothing else of it. MT-safe. */
+/** Change only the GID of an address. MT-safe. */
 void address_set_gid(struct sockaddr *address, const uint8_t gid[GID_LEN]);
 
-/** The same to the address of loopback that its family has. MT-safe. */
+/** Change only the GID of an address, to the loopback address of its family. MT-safe. */
 void address_set_loopback(struct sockaddr *address);
 
 bool address_is_any(const struct sockaddr *address);
@@ -287,12 +287,13 @@ int resolve_route(struct cm_id *id);
 
 /* event.c */
 
-/** Use a channel for one more id, and do so no longer: the last user frees it. MT-safe. */
+/** Take and drop a reference to a channel. Each id has one; the last one frees the channel.
+ * MT-safe. */
 struct rdma_event_channel *event_channel_get(struct rdma_event_channel *channel);
 void event_channel_put(struct rdma_event_channel *channel);
 
-/** An event for an id; NULL without memory. Its status and parameters are the caller's to fill in.
- */
+/** Create an event for an id; NULL if there is no memory. The caller fills in its status and
+ * parameters. */
 struct id_event *event_create(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
 			      int status);
 
@@ -306,10 +307,10 @@ int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /** Copy private data into an event, for its parameters to point to. */
 const void *event_put_data(struct id_event *event, const void *data, uint8_t len);
 
-/** Wait until an event of the id is acknowledged; id->lock is held. No place to be cancelled at. */
+/** Wait until an event of the id is acknowledged, with id->lock held. No cancellation point. */
 void event_wait_locked(struct cm_id *id);
 
-/** Drop what nobody has read, and wait until what was read is acknowledged. */
+/** Drop unread events, and wait until read ones are acknowledged. */
 void event_drain(struct cm_id *id);
 
 /** Wait for the event that ends a synchronous call; does nothing for an asynchronous id. 0 or

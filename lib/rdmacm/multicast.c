@@ -95,7 +95,8 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 	return id_result(join(cm_id_of(id), addr, false, context));
 }
 
-/* Who only sends has a group's event, but neither attaches the queue pair nor tells the network. */
+/* Join a group. A send-only member gets the event, but its queue pair is not attached, and the
+ * network is not told. */
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
 			   void *context)
 {

@@ -61,7 +61,7 @@ static void put_datagram(struct id_event *event, struct cm_id *id, const struct 
 	memcpy(ud->ah_attr.grh.dgid.raw, id->peer.remote, GID_LEN);
 }
 
-/* Both addresses are in the request: in its IP header, or where AF_IB has none, in the packet. */
+/* Take both addresses from the request's IP header, or, for AF_IB, from its packet. */
 static void take_addresses(struct cm_id *id, const struct cm_event *told,
 			   const struct sockaddr *listener)
 {

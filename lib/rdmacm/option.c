@@ -64,7 +64,7 @@ static int set_id_option(struct cm_id *id, int name, const void *value, size_t l
 	}
 }
 
-/* One of the paths must serve both ways, and for the connection manager's messages too. */
+/* Return true if one of the paths serves both directions and the connection manager's messages. */
 static bool has_usable_path(const void *value, size_t len)
 {
 	const uint32_t wanted =
@@ -79,8 +79,8 @@ static bool has_usable_path(const void *value, size_t len)
 	return false;
 }
 
-/* A path that the program knows already, which is told as one that was looked for. On RoCE there is
- * no other than ours. */
+/* Accept a path that the program gives, and raise the event of a resolved route; on RoCE our own
+ * path is the only possible one. */
 static int set_path(struct cm_id *id, const void *value, size_t len)
 {
 	if (len % sizeof(struct ibv_path_data) != 0 || !has_usable_path(value, len))

@@ -89,7 +89,7 @@ static int fill_rts(const struct cm_id *id, const struct cm_agreed *agreed,
 	return 0;
 }
 
-/* Return true where the peer's queue pair is known, and the connection is not over. */
+/* Return true if the peer's queue pair is known, and the connection is not over. */
 static bool knows_peer(enum cm_state state)
 {
 	switch (state) {
@@ -106,10 +106,10 @@ static bool knows_peer(enum cm_state state)
 	}
 }
 
-/* What both sides have agreed on, and how far. */
+/* The agreed values of an id's connection. */
 struct terms {
-	bool asked; /* there is a connection; its peer may be unknown still */
-	bool known;
+	bool asked; /* there is a connection */
+	bool known; /* and its peer has answered */
 	struct cm_agreed agreed;
 };
 
@@ -376,7 +376,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
 	if (rc != 0 || !qp_init_attr)
 		return id_result(rc != 0 ? rc : -EINVAL);
-	/* The one is the beginning of the other. */
+	/* The smaller struct is the beginning of the larger one. */
 	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
 	attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
 	attr.pd = pd;

@@ -14,7 +14,7 @@ static bool is_bound_to_any(const struct cm_id *id)
 	return id->claim_count > 0 && (id->sgid_index < 0 || id->source_chosen);
 }
 
-/* The peer is this host. */
+/* Choose our address for a peer on this host. */
 static int choose_own(struct cm_id *id, uint8_t dgid[GID_LEN])
 {
 	struct cm_device *const *devices;
@@ -58,7 +58,7 @@ static int choose_source(struct cm_id *id, const uint8_t dgid[GID_LEN], uint32_t
 	return rc;
 }
 
-/* Show the program both addresses. A peer of any address is this host. */
+/* Show both addresses to the program. A peer without an address is this host. */
 static void show_addresses(struct cm_id *id, bool own)
 {
 	struct rdma_addr *addr = &id->public.route.addr;
@@ -202,6 +202,7 @@ void resolve_fill_route(struct cm_id *id)
 	route->num_paths = 1;
 }
 
+/* Complete at once: RoCE has no route to ask for. */
 int resolve_route(struct cm_id *id)
 {
 	int rc;

@@ -119,9 +119,9 @@ struct cm_listen_attr {
 	bool ip;
 	uint8_t ip_version; /* 4, 6, or 0: both */
 	bool any_address;
-	uint8_t address[16]; /* GID, where not any_address; of loopback: for this host alone */
-	int32_t vlan_id;     /* of the address; loopback has none */
-	uint32_t backlog;    /* requests that wait for cm_next_event; more are rejected */
+	uint8_t address[16]; /* GID; unused with any_address; a loopback address: this host only */
+	int32_t vlan_id;     /* VLAN of the address; unused with a loopback address */
+	uint32_t backlog;    /* most requests that wait for cm_next_event; more are rejected */
 	void *user;
 };
 

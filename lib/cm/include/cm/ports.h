@@ -56,10 +56,10 @@ struct cm_ports_ops {
 /** The ports of a process that has its devices alone; the user is ignored. */
 extern const struct cm_ports_ops cm_ports_local;
 
-/** In a child of fork(): all ports are the parent's. Not MT-safe. */
+/** Forget all ports: in a child of fork() they are the parent's. Not MT-safe. */
 void cm_ports_forget(void);
 
-/** The service id of a claim, once its port is known. MT-safe. */
+/** Return the service id of a claim whose port is known. MT-safe. */
 static inline uint64_t cm_port_service_id(const struct cm_port_claim *claim)
 {
 	return cm_service_id(claim->space, claim->port);

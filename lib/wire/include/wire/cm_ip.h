@@ -44,12 +44,12 @@ static inline uint64_t cm_service_id(enum cm_port_space space, uint16_t port)
  */
 int cm_ip_parse(const uint8_t *private_data, size_t len, struct cm_ip *ip);
 
-/** Return true if the header names the addresses of its packet, or where the packet goes from a
- * host to itself, addresses of loopback. MT-safe. */
+/** Return true if the header has the addresses of its packet. A packet from a host to itself may
+ * have loopback addresses in the header. MT-safe. */
 bool cm_ip_fits(const struct cm_ip *ip, const uint8_t sgid[16], const uint8_t dgid[16]);
 
-/** Write CM_IP_LEN bytes. MT-safe. 0, or -EINVAL: no IP version, or an address that is not of it.
- */
+/** Write CM_IP_LEN bytes. MT-safe. 0, or -EINVAL for an IP version that does not exist or does not
+ * fit the addresses. */
 int cm_ip_build(const struct cm_ip *ip, uint8_t *private_data);
 
 #endif
