@@ -23,6 +23,7 @@ if not verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0]):
     sys.exit("no device")
 """
 HUGE_PAGES = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "libhuge_pages.so")
+ENDPOINTS = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "endpoints")
 EXPECTATIONS = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "expectations")
 NULL_PORT = ["--port", "net_null0", "--ip", "10.9.3.1/24"]
 
@@ -77,7 +78,13 @@ class UroceRunTest:
             "ended": "errors are in errno, and handles end once",
         }
         for name, text in expectations.items():
-            self._check(text, self._expectation, name)
+            self._check(text, self._expectation, EXPECTATIONS, name)
+        endpoints = {
+            "connected": "both sides of a connection by rdma_verbs.h, on an address that the device does not have",
+            "datagrams": "the same of a datagram service",
+        }
+        for name, text in endpoints.items():
+            self._check(text, self._expectation, ENDPOINTS, name)
 
     def _make_interfaces(self):
         self._namespace.run("ip", "link", "add", "tiny0", "mtu", "300", "type", "veth", "peer", "name", "bare0")
@@ -147,8 +154,8 @@ class UroceRunTest:
         self._expect(len(lines) == 3 and "uroce0" in lines[2], "stdout is not ibv_devices'", done)
         self._expect("EAL" not in done.stderr, "EAL talks on stderr", done)
 
-    def _expectation(self, name):
-        done = self._run(NULL_PORT, EXPECTATIONS, name)
+    def _expectation(self, program, name):
+        done = self._run(NULL_PORT, program, name)
         self._expect(done.returncode == 0, "it is not so", done)
 
     def _device_name(self):
