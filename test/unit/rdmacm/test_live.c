@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Both sides of a connection in one process, on a real device that does not have the address. */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -90,6 +95,161 @@ TEST(live__loopback_reaches_the_hosts_own_listener)
 	assert_int_equal(rdma_destroy_id(active), 0);
 	assert_int_equal(rdma_destroy_id(passive), 0);
 	assert_int_equal(rdma_destroy_id(second), 0);
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+/* Another queue pair each time: a number that was used just now is that of a stale connection. */
+static struct rdma_conn_param next_param(void)
+{
+	static uint32_t qp_num = 0x2000;
+
+	return (struct rdma_conn_param){.qp_num = __atomic_add_fetch(&qp_num, 1, __ATOMIC_RELAXED)};
+}
+
+/* Take the next event of a non-blocking channel, as programs with a loop of poll(2) do. */
+static struct rdma_cm_id *poll_event(struct rdma_event_channel *channel,
+				     enum rdma_cm_event_type type)
+{
+	struct pollfd poll_fd = {.fd = channel->fd, .events = POLLIN};
+
+	assert_int_equal(poll(&poll_fd, 1, 10000), 1);
+	return expect(channel, type);
+}
+
+/* A program that sleeps in poll(2) alone is woken all the same. */
+TEST(live__poll_is_enough)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = next_param();
+	struct rdma_cm_id *listener, *active, *passive;
+	struct sockaddr_in at = loopback();
+
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(listener, (struct sockaddr *)&at), 0);
+	assert_int_equal(rdma_listen(listener, 4), 0);
+	assert_int_equal(rdma_create_id(channel, &active, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_resolve_addr(active, NULL, (struct sockaddr *)&at, 1000), 0);
+	poll_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(active, 1000), 0);
+	poll_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_connect(active, &param), 0);
+	passive = poll_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	usleep(100000);
+	param = next_param();
+	assert_int_equal(rdma_accept(passive, &param), 0);
+	poll_event(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	assert_int_equal(rdma_establish(active), 0);
+	poll_event(channel, RDMA_CM_EVENT_ESTABLISHED);
+	usleep(100000);
+	assert_int_equal(rdma_disconnect(passive), 0);
+	assert_ptr_equal(poll_event(channel, RDMA_CM_EVENT_DISCONNECTED), active);
+	assert_int_equal(rdma_destroy_id(active), 0);
+	assert_int_equal(rdma_destroy_id(passive), 0);
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+#define CLIENTS	 4
+#define ATTEMPTS 100
+#define STEPS	 6
+
+static bool closing;
+
+/* Threads may not assert: MUST ends the program. An id that is destroyed while a thread still takes
+ * its events is the program's fault, so each has a channel of its own. */
+static void attempt(struct rdma_event_channel *channel, unsigned int steps)
+{
+	struct rdma_conn_param param = next_param();
+	struct sockaddr_in to = loopback();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	MUST(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	for (unsigned int step = 0; step < steps; step++) {
+		if (step == 0)
+			MUST(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000) == 0);
+		else if (step == 2)
+			MUST(rdma_resolve_route(id, 1000) == 0);
+		else if (step == 4)
+			MUST(rdma_connect(id, &param) == 0);
+		if (step % 2 == 0)
+			continue;
+		MUST(rdma_get_cm_event(channel, &event) == 0);
+		if (event->event == RDMA_CM_EVENT_CONNECT_RESPONSE)
+			(void)rdma_establish(id);
+		MUST(rdma_ack_cm_event(event) == 0);
+	}
+	MUST(rdma_destroy_id(id) == 0);
+}
+
+static void *run_client(void *arg)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+
+	MUST(channel);
+	for (int i = 0; i < ATTEMPTS; i++)
+		attempt(channel, (unsigned int)rand_r(&seed) % (STEPS + 1));
+	rdma_destroy_event_channel(channel);
+	return NULL;
+}
+
+static void answer(struct rdma_cm_id *id, unsigned int *seed)
+{
+	struct rdma_conn_param param = next_param();
+
+	switch (rand_r(seed) % 3) {
+	case 0:
+		(void)rdma_reject(id, NULL, 0);
+		break;
+	case 1:
+		(void)rdma_accept(id, &param);
+		break;
+	default:
+		break;
+	}
+	MUST(rdma_destroy_id(id) == 0);
+}
+
+static void *run_server(void *arg)
+{
+	struct rdma_event_channel *channel = arg;
+	struct pollfd poll_fd = {.fd = channel->fd, .events = POLLIN};
+	struct rdma_cm_event *event;
+	unsigned int seed = 99;
+
+	while (!__atomic_load_n(&closing, __ATOMIC_ACQUIRE)) {
+		if (poll(&poll_fd, 1, 10) != 1 || rdma_get_cm_event(channel, &event) != 0)
+			continue;
+		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			answer(event->id, &seed);
+		MUST(rdma_ack_cm_event(event) == 0);
+	}
+	return NULL;
+}
+
+/* Ids that end in every state, while other threads connect. */
+TEST(live__ids_end_at_any_time)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct sockaddr_in at = loopback();
+	struct rdma_cm_id *listener;
+	pthread_t clients[CLIENTS], server;
+
+	__atomic_store_n(&closing, false, __ATOMIC_RELEASE);
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(listener, (struct sockaddr *)&at), 0);
+	assert_int_equal(rdma_listen(listener, 4), 0);
+	assert_int_equal(pthread_create(&server, NULL, run_server, channel), 0);
+	for (uintptr_t i = 0; i < CLIENTS; i++)
+		assert_int_equal(pthread_create(&clients[i], NULL, run_client, (void *)(i + 1)), 0);
+	for (int i = 0; i < CLIENTS; i++)
+		assert_int_equal(pthread_join(clients[i], NULL), 0);
+	__atomic_store_n(&closing, true, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(server, NULL), 0);
 	assert_int_equal(rdma_destroy_id(listener), 0);
 	rdma_destroy_event_channel(channel);
 }
