@@ -192,6 +192,13 @@ static void take_response(struct rdma_cm_event *public)
 	public->status = rc;
 }
 
+/* The ids of a synchronous listener's requests are synchronous. */
+static void take_request(struct id_event *event)
+{
+	if (event->owner->sync && rdma_migrate_id(event->public.id, NULL) != 0)
+		event->public.status = -errno;
+}
+
 static void take_join(struct id_event *event)
 {
 	const int rc = multicast_attach(cm_id_of(event->public.id), event->group);
@@ -206,6 +213,9 @@ static void take_join(struct id_event *event)
 static void take(struct id_event *event)
 {
 	switch (event->public.event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		take_request(event);
+		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		take_response(&event->public);
 		break;

@@ -129,8 +129,6 @@ static int take_request(struct cm_id *listener, struct rdma_cm_event *event)
 		return -EINVAL;
 	if (event->status != 0)
 		return event->status;
-	if (rdma_migrate_id(event->id, NULL) != 0)
-		return -errno;
 	if (!listener->ep_attr)
 		return 0;
 	attr = *listener->ep_attr;

@@ -170,6 +170,37 @@ TEST(rdma_get_request__gives_a_synchronous_id)
 	rdma_destroy_id(active);
 }
 
+/* As well where the program takes the event itself. */
+TEST(rdma_get_cm_event__id_of_a_synchronous_listener_is_synchronous)
+{
+	struct rdma_cm_id *active = rig_create(RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+
+	listen_synchronously();
+	connect_to(active, rig_ipv4(1, RIG_PORT));
+	event = rig_event_of(server->channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_ptr_not_equal(event->id->channel, server->channel);
+	assert_true(cm_id_of(event->id)->sync);
+	rdma_destroy_id(event->id);
+	rdma_ack_cm_event(event);
+	rdma_destroy_id(server);
+	rig_expect(RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_id(active);
+}
+
+/* Requests that nobody has read end with their listener, whatever has happened to them since. */
+TEST(listen_end__unread_request_whose_peer_has_gone)
+{
+	struct rdma_cm_id *listener = rig_listen(RDMA_PS_TCP), *active = rig_create(RDMA_PS_TCP);
+
+	connect_to(active, rig_ipv4(1, RIG_PORT));
+	rig_pass(0);
+	rdma_destroy_id(active);
+	rig_pass(0);
+	rdma_destroy_id(listener);
+	rig_no_event(rig_channel);
+}
+
 TEST(rdma_get_request__wrong_calls)
 {
 	struct rdma_cm_id *id, *listener = rig_listen(RDMA_PS_TCP);
