@@ -5,7 +5,7 @@
  *
  * Order of locks, the outermost first: the engine's (agent_enter), id->lock, a channel's own. The
  * engine's reports (notify.c) take id->lock while the engine's is held, so no thread may enter an
- * agent while it holds id->lock.
+ * agent while it holds id->lock. A listener's lock comes before those of its unread requests' ids.
  */
 #ifndef RDMACM_ID_H
 #define RDMACM_ID_H
