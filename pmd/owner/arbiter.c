@@ -8,6 +8,7 @@
 
 #include "wire/cm_ip.h"
 #include "wire/gid.h"
+#include "wire/vlan.h"
 
 int arbiter_create(struct arbiter **arbiter)
 {
@@ -18,6 +19,8 @@ int arbiter_create(struct arbiter **arbiter)
 		return -ENOMEM;
 	ids_init(&made->ids);
 	rc = repeats_init(&made->repeats);
+	if (rc == 0)
+		rc = connections_init(&made->connections);
 	if (rc != 0) {
 		free(made);
 		return rc;
@@ -32,6 +35,7 @@ void arbiter_destroy(struct arbiter *arbiter)
 		return;
 	for (uint16_t i = 0; i < SPACES_SLOTS; i++)
 		spaces_end(&arbiter->spaces, i);
+	connections_fini(&arbiter->connections);
 	free(arbiter);
 }
 
@@ -56,6 +60,7 @@ void arbiter_end(struct arbiter *arbiter, uint16_t slot, uint64_t now_ns)
 		return;
 	arbiter->slots[slot].live = false;
 	spaces_end(&arbiter->spaces, slot);
+	connections_end(&arbiter->connections, slot, now_ns);
 	ids_free(&arbiter->ids, arbiter->slots[slot].id_value, now_ns);
 }
 
@@ -128,7 +133,7 @@ static enum arbiter_verdict answer_for_nobody(const struct cm_mad *mad, uint8_t 
 
 static struct repeats_peer peer_of(const struct arbiter_mad *mad, uint32_t id, bool sidr)
 {
-	struct repeats_peer peer = {.vlan_id = mad->vlan_id, .id = id, .sidr = sidr};
+	struct repeats_peer peer = {.vlan_id = vlan_of_tci(mad->vlan_tci), .id = id, .sidr = sidr};
 
 	memcpy(peer.gid, mad->sgid, sizeof(peer.gid));
 	return peer;
@@ -163,7 +168,8 @@ static uint16_t find_listener(const struct arbiter *arbiter, const struct arbite
 
 	if (is_for_loopback(mad, parsed, &ip))
 		return spaces_find(&arbiter->spaces, service_id, ip.dst, -1);
-	return spaces_find(&arbiter->spaces, service_id, mad->dgid, mad->vlan_id);
+	return spaces_find(&arbiter->spaces, service_id, mad->dgid,
+			   vlan_of_tci(mad->vlan_tci));
 }
 
 static void note_request(struct arbiter *arbiter, const struct repeats_peer *peer, uint64_t tid,
@@ -176,6 +182,28 @@ static void note_request(struct arbiter *arbiter, const struct repeats_peer *pee
 				    .slot = slot};
 
 	repeats_note(&arbiter->repeats, peer, &went, now_ns);
+}
+
+/* The way between us and the other side of a MAD that came, or that goes. */
+static struct connections_path path_of(const struct arbiter_mad *mad, bool sent)
+{
+	struct connections_path path = {.vlan_tci = mad->vlan_tci};
+
+	memcpy(path.mac, mad->mac, sizeof(path.mac));
+	memcpy(path.ours, sent ? mad->sgid : mad->dgid, sizeof(path.ours));
+	memcpy(path.theirs, sent ? mad->dgid : mad->sgid, sizeof(path.theirs));
+	return path;
+}
+
+/* The process that rejects a REQ as stale, for it still has a connection with its queue pair. */
+static uint16_t slot_of_stale(struct arbiter *arbiter, const struct arbiter_mad *mad,
+			      const struct cm_mad *parsed)
+{
+	const struct connections_path path = path_of(mad, false);
+
+	if (parsed->message != CM_REQ)
+		return ARBITER_NOBODY;
+	return connections_stale(&arbiter->connections, parsed, &path);
 }
 
 static uint16_t slot_of_request(struct arbiter *arbiter, const struct arbiter_mad *mad,
@@ -191,7 +219,9 @@ static uint16_t slot_of_request(struct arbiter *arbiter, const struct arbiter_ma
 		slot = slot_of_repeat(arbiter, repeat);
 	if (slot != ARBITER_NOBODY)
 		return slot;
-	slot = find_listener(arbiter, mad, parsed);
+	slot = slot_of_stale(arbiter, mad, parsed);
+	if (slot == ARBITER_NOBODY)
+		slot = find_listener(arbiter, mad, parsed);
 	if (slot != ARBITER_NOBODY)
 		note_request(arbiter, &peer, parsed->tid, slot, now_ns);
 	return slot;
@@ -229,9 +259,38 @@ enum arbiter_verdict arbiter_route(struct arbiter *arbiter, const struct arbiter
 {
 	struct cm_mad parsed;
 	const enum cm_mad_status status = cm_mad_parse(mad->bytes, mad->len, &parsed);
+	const struct connections_path path = path_of(mad, false);
 
 	if (status != CM_MAD_OK)
 		return cm_mad_answer(mad->bytes, status, answer) ? ARBITER_ANSWER : ARBITER_DROP;
 	*slot = slot_of_mad(arbiter, mad, &parsed, now_ns);
-	return *slot != ARBITER_NOBODY ? ARBITER_GIVE : answer_for_nobody(&parsed, answer);
+	if (*slot == ARBITER_NOBODY) {
+		connections_heard(&arbiter->connections, &parsed, &path);
+		return answer_for_nobody(&parsed, answer);
+	}
+	connections_given(&arbiter->connections, *slot, &parsed, &path);
+	return ARBITER_GIVE;
+}
+
+void arbiter_sent(struct arbiter *arbiter, uint16_t slot, const struct arbiter_mad *mad)
+{
+	const struct connections_path path = path_of(mad, true);
+	struct cm_mad parsed;
+
+	if (arbiter->slots[slot].live && cm_mad_parse(mad->bytes, mad->len, &parsed) == CM_MAD_OK)
+		connections_sent(&arbiter->connections, slot, &parsed, &path);
+}
+
+uint64_t arbiter_due_ns(const struct arbiter *arbiter)
+{
+	return connections_due_ns(&arbiter->connections);
+}
+
+bool arbiter_farewell(struct arbiter *arbiter, uint64_t now_ns, struct connections_path *path,
+		      uint8_t *bytes)
+{
+	struct cm_mad mad;
+
+	return connections_farewell(&arbiter->connections, now_ns, &mad, path) &&
+	       cm_mad_build(&mad, bytes) == 0;
 }

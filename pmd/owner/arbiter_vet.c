@@ -5,6 +5,7 @@
 #include "owner/arbiter.h"
 #include "wire/cm_ip.h"
 #include "wire/gid.h"
+#include "wire/vlan.h"
 
 static bool is_own_id(const struct arbiter *arbiter, const struct arbiter_sender *sender,
 		      uint32_t id)
@@ -35,7 +36,7 @@ static bool is_own_address(const struct arbiter_mad *mad, const struct cm_mad *p
 static const struct repeat *find_request(const struct arbiter *arbiter,
 					 const struct arbiter_mad *mad, uint32_t id, bool sidr)
 {
-	struct repeats_peer peer = {.vlan_id = mad->vlan_id, .id = id, .sidr = sidr};
+	struct repeats_peer peer = {.vlan_id = vlan_of_tci(mad->vlan_tci), .id = id, .sidr = sidr};
 
 	memcpy(peer.gid, mad->dgid, GID_LEN);
 	return repeats_last(&arbiter->repeats, &peer);

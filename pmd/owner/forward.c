@@ -207,6 +207,16 @@ bool forward_hand_over(struct server *server, uint16_t from, uint16_t number, st
 	return true;
 }
 
+/* Most packets have another length than those to QP 1, and need not be looked at. */
+static bool forward_is_mad(const struct rte_mbuf *mbuf)
+{
+	struct steering steering;
+
+	return mbuf->data_len >= MADS_FRAME_MIN && mbuf->data_len <= MADS_FRAME_MAX &&
+	       steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP &&
+	       steering.qpn == GSI_QPN;
+}
+
 bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 {
 	const uint8_t flags = server->slots[number].isolated ? 0 : SHARE_FLAG_LOCAL;
@@ -222,6 +232,8 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 				: STEER_QP;
 		if (steer == STEER_MULTICAST)
 			forward_multicast(server, steering.dgid, mbuf, number, flags);
+		else if (unlikely(forward_is_mad(mbuf)))
+			mads_note(server, number, mbuf_frame(mbuf), mbuf->data_len);
 		server->pending[server->pending_count++] = mbuf;
 		return true;
 	}

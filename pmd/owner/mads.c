@@ -39,24 +39,36 @@ static bool mads_read(const uint8_t *frame, size_t len, bool sums_good, struct m
 
 static struct arbiter_mad mads_of(const struct packet *packet, bool local)
 {
-	return (struct arbiter_mad){
+	struct arbiter_mad mad = {
 		.bytes = packet->payload,
 		.len = packet->payload_len,
 		.sgid = packet->sgid,
 		.dgid = packet->dgid,
-		.vlan_id = vlan_of_tci(packet->vlan_tci),
+		.vlan_tci = packet->vlan_tci,
 		.local = local,
 	};
+
+	memcpy(mad.mac, packet->src_mac, sizeof(mad.mac));
+	return mad;
+}
+
+/* A MAD that a process sends. */
+static struct arbiter_mad mads_sent(const struct mads_packet *sent)
+{
+	struct arbiter_mad mad = mads_of(&sent->packet, true);
+
+	memcpy(mad.mac, sent->frame, sizeof(mad.mac));
+	return mad;
 }
 
 static bool mads_is_ours(const struct server *server, const struct arbiter_mad *mad)
 {
-	return addresses_have(&server->link.addresses, mad->vlan_id, mad->dgid);
+	return addresses_have(&server->link.addresses, vlan_of_tci(mad->vlan_tci), mad->dgid);
 }
 
-/* A packet to where another one comes from. Returns its length, or 0 where it cannot be made. */
-static size_t mads_build(struct server *server, const struct packet *to, const uint8_t *mad,
-			 uint8_t *frame)
+/* A packet to the other side of a path. Returns its length, or 0 where it cannot be made. */
+static size_t mads_build(struct server *server, const struct connections_path *to,
+			 const uint8_t *mad, uint8_t *frame)
 {
 	struct path_attr attr = {
 		.vlan_tci = to->vlan_tci, .hop_limit = HOP_LIMIT, .udp_sport = WIRE_UDP_SPORT_MIN};
@@ -72,9 +84,9 @@ static size_t mads_build(struct server *server, const struct packet *to, const u
 	int len;
 
 	memcpy(attr.src_mac, server->link.port.mac, sizeof(attr.src_mac));
-	memcpy(attr.dst_mac, to->src_mac, sizeof(attr.dst_mac));
-	memcpy(attr.sgid, to->dgid, sizeof(attr.sgid));
-	memcpy(attr.dgid, to->sgid, sizeof(attr.dgid));
+	memcpy(attr.dst_mac, to->mac, sizeof(attr.dst_mac));
+	memcpy(attr.sgid, to->ours, sizeof(attr.sgid));
+	memcpy(attr.dgid, to->theirs, sizeof(attr.dgid));
 	if (path_init(&path, &attr) != 0)
 		return 0;
 	packet_begin(&out, &path, &bth);
@@ -88,29 +100,41 @@ static size_t mads_build(struct server *server, const struct packet *to, const u
 	return len > 0 ? (size_t)len : 0;
 }
 
-/* Answer in place of nobody: to a process of ours, or out of the port. */
-static void mads_answer(struct server *server, const struct packet *to, uint16_t number,
-			const uint8_t *mad)
+/* Send a MAD of the owner's own: to a process of ours, or out of the port. */
+static bool mads_send(struct server *server, const struct connections_path *to, uint16_t number,
+		      const uint8_t *mad)
 {
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
 	size_t len;
 
-	/* Whoever asked asks again. */
+	/* The timers of connection managers make up for it. */
 	if (!mbuf)
-		return;
+		return false;
 	len = mads_build(server, to, mad, rte_pktmbuf_mtod(mbuf, uint8_t *));
 	if (len == 0) {
 		rte_pktmbuf_free(mbuf);
-		return;
+		return false;
 	}
-	server->totals.mads_answered++;
 	if (number == BLOCK_NONE) {
 		forward_send_own(server, mbuf, len);
-		return;
+		return true;
 	}
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = (uint32_t)len;
 	forward_give_or_drop(server, number, mbuf, 0);
+	return true;
+}
+
+/* Answer in place of nobody. */
+static void mads_answer(struct server *server, const struct packet *to, uint16_t number,
+			const uint8_t *mad)
+{
+	struct connections_path back = {.vlan_tci = to->vlan_tci};
+
+	memcpy(back.mac, to->src_mac, sizeof(back.mac));
+	memcpy(back.ours, to->dgid, sizeof(back.ours));
+	memcpy(back.theirs, to->sgid, sizeof(back.theirs));
+	server->totals.mads_answered += mads_send(server, &back, number, mad);
 }
 
 /* Find who gets a packet, or answer it. BLOCK_NONE: nobody gets it. */
@@ -157,15 +181,30 @@ void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags)
 	forward_give_or_drop(server, number, mbuf, flags);
 }
 
+void mads_note(struct server *server, uint16_t number, const uint8_t *frame, size_t len)
+{
+	struct mads_packet read;
+	struct arbiter_mad mad;
+
+	if (!mads_read(frame, len, true, &read))
+		return;
+	mad = mads_sent(&read);
+	arbiter_sent(server->arbiter, number, &mad);
+}
+
 bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 {
 	struct mads_packet read;
+	struct arbiter_mad mad;
 	uint16_t to = BLOCK_NONE;
 
-	if (mads_read(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, true, &read))
+	if (mads_read(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, true, &read)) {
+		mad = mads_sent(&read);
+		arbiter_sent(server->arbiter, number, &mad);
 		to = mads_route(server, &read.packet, number);
-	else
+	} else {
 		server->totals.mads_dropped++;
+	}
 	if (to == BLOCK_NONE) {
 		rte_pktmbuf_free(mbuf);
 		return true;
@@ -188,6 +227,54 @@ bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *
 		return false;
 	mad = mads_of(&read.packet, true);
 	return arbiter_may_send(server->arbiter, &sender, &mad);
+}
+
+/* Find the process of ours that a farewell is for. BLOCK_NONE: that has ended, too, and the answer
+ * in its place is heard here. */
+static uint16_t mads_receiver(struct server *server, const struct connections_path *to,
+			      const uint8_t *bytes)
+{
+	struct arbiter_mad mad = {.bytes = bytes,
+				  .len = MAD_LEN,
+				  .sgid = to->ours,
+				  .dgid = to->theirs,
+				  .vlan_tci = to->vlan_tci,
+				  .local = true};
+	uint8_t answer[MAD_LEN], nothing[MAD_LEN];
+	enum arbiter_verdict verdict;
+	uint16_t number;
+
+	memcpy(mad.mac, to->mac, sizeof(mad.mac));
+	verdict = arbiter_route(server->arbiter, &mad, server->now_ns, &number, answer);
+	if (verdict == ARBITER_GIVE)
+		return number;
+	mad.bytes = answer;
+	mad.sgid = to->theirs;
+	mad.dgid = to->ours;
+	if (verdict == ARBITER_ANSWER)
+		(void)arbiter_route(server->arbiter, &mad, server->now_ns, &number, nothing);
+	return BLOCK_NONE;
+}
+
+void mads_farewell(struct server *server)
+{
+	struct connections_path to;
+	uint8_t mad[MAD_LEN];
+	uint16_t number;
+
+	/* As many as there is room for, so that none is lost here. */
+	for (uint32_t n = server->pending_count; n < SERVER_BURST; n++) {
+		if (!arbiter_farewell(server->arbiter, server->now_ns, &to, mad))
+			return;
+		server->totals.mads_farewell++;
+		number = BLOCK_NONE;
+		if (addresses_have(&server->link.addresses, vlan_of_tci(to.vlan_tci), to.theirs)) {
+			number = mads_receiver(server, &to, mad);
+			if (number == BLOCK_NONE)
+				continue;
+		}
+		mads_send(server, &to, number, mad);
+	}
 }
 
 static int mads_claim(struct server *server, uint16_t number, struct share_claim *asked)

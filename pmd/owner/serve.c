@@ -26,9 +26,10 @@
 #define POLL_MS		1 /* where no descriptor tells of frames */
 #define LINK_PAUSE_NS	10000000
 #define SERVE_NS_PER_MS UINT64_C(1000000)
-#define TEND_TURNS	64  /* as many packets as a wire's rings usually hold, and more */
-#define LINK_TRIES	600 /* copper agrees on a speed in some 4 s */
-#define BUFFER_OVERHEAD 384 /* an mbuf, and what its pool keeps of it */
+#define TELL_TURNS	4096 /* in each some messages */
+#define TEND_TURNS	64   /* as many packets as a wire's rings usually hold, and more */
+#define LINK_TRIES	600  /* copper agrees on a speed in some 4 s */
+#define BUFFER_OVERHEAD 384  /* an mbuf, and what its pool keeps of it */
 
 uint64_t server_now_ns(void)
 {
@@ -397,6 +398,16 @@ static bool serve_arm(struct server *server)
 	return true;
 }
 
+/* Return how long it is, of `ms`, before a time comes. */
+static int serve_until_ms(uint64_t due_ns, uint64_t now_ns, int ms)
+{
+	if (due_ns <= now_ns)
+		return 0;
+	if (due_ns - now_ns >= (uint64_t)ms * SERVE_NS_PER_MS)
+		return ms;
+	return (int)((due_ns - now_ns) / SERVE_NS_PER_MS) + 1;
+}
+
 /* How long it is before somebody has to look who is not woken. */
 static int serve_longest_ms(const struct server *server, int ms)
 {
@@ -405,8 +416,8 @@ static int serve_longest_ms(const struct server *server, int ms)
 
 	if (!is_told || (server->has_kernel && server->kernel.wake_fd < 0))
 		ms = RTE_MIN(ms, POLL_MS);
-	if (server->tend_due_ns - now_ns < (uint64_t)ms * SERVE_NS_PER_MS)
-		ms = (int)((server->tend_due_ns - now_ns) / SERVE_NS_PER_MS) + 1;
+	ms = serve_until_ms(server->tend_due_ns, now_ns, ms);
+	ms = serve_until_ms(arbiter_due_ns(server->arbiter), now_ns, ms);
 	return rest_longest_ms(server, ms);
 }
 
@@ -418,6 +429,7 @@ void serve_sleep(struct server *server, int ms)
 		serve_tend(server);
 	serve_look_around(server);
 	rest_look(server);
+	mads_farewell(server);
 	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
@@ -446,6 +458,15 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+/* Say to the peers of all connections that these have ended: once, as far as the port takes it. */
+static void serve_tell_peers(struct server *server)
+{
+	for (int i = 0; i < TELL_TURNS && arbiter_due_ns(server->arbiter) <= server->now_ns; i++) {
+		mads_farewell(server);
+		forward_flush(server);
+	}
+}
+
 void serve_destroy(struct server *server)
 {
 	/* First of all: who comes from here on is told that nobody is here. */
@@ -456,6 +477,7 @@ void serve_destroy(struct server *server)
 		slot_condemn(server, server->live[0]);
 	kernel_close(server);
 	if (server->link.port.started) {
+		serve_tell_peers(server);
 		forward_flush(server);
 		port_close(&server->link.port);
 	}

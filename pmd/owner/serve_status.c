@@ -107,8 +107,9 @@ int serve_status(const struct server *server, char *at, size_t size)
 	    totals.unknown_qpn, totals.tx_dropped, totals.refused);
 	add(&text,
 	    ", \"cm_ports\": %" PRIu32 ", \"mads\": %" PRIu64 ", \"mads_answered\": %" PRIu64
-	    ", \"mads_dropped\": %" PRIu64 ", \"slots\": [",
-	    totals.cm_ports, totals.mads, totals.mads_answered, totals.mads_dropped);
+	    ", \"mads_dropped\": %" PRIu64 ", \"mads_farewell\": %" PRIu64 ", \"slots\": [",
+	    totals.cm_ports, totals.mads, totals.mads_answered, totals.mads_dropped,
+	    totals.mads_farewell);
 	for (bool more = serve_next_slot(server, 0, &slot); more;) {
 		add_slot(&text, &slot);
 		more = serve_next_slot(server, (uint16_t)(slot.slot + 1), &slot);
@@ -153,6 +154,7 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "mads", totals.mads);
 	report_add_stat(report, "mads_answered", totals.mads_answered);
 	report_add_stat(report, "mads_dropped", totals.mads_dropped);
+	report_add_stat(report, "mads_farewell", totals.mads_farewell);
 	report_add_stat(report, "tx_dropped", totals.tx_dropped);
 	if (server->has_kernel) {
 		report_add_stat(report, "kernel_rx_packets", totals.kernel_rx_packets);

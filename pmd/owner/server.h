@@ -328,6 +328,16 @@ void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags);
 /** Send on a packet for QP 1 of this host, as forward_send_on. */
 bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
 
+/* The lengths that a frame with a MAD may have: from IPv4 without a tag to IPv6 with one. */
+#define MADS_FRAME_MIN 322
+#define MADS_FRAME_MAX 346
+
+/** Take note of a frame for a QP 1 that a process sends out of the port. */
+void mads_note(struct server *server, uint16_t number, const uint8_t *frame, size_t len);
+
+/** Tell peers of processes that have ended, where it is due. */
+void mads_farewell(struct server *server);
+
 /** Return true if an untrusted process may send a frame to a QP 1, or to another queue pair. */
 bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len);
 

@@ -57,9 +57,10 @@ static uint64_t now_ns;
 static uint32_t ports[PORTS_MAX]; /* ids of claims */
 static uint32_t port_count;
 
-/* A count of each message: given to a process, answered for nobody, and let out. */
+/* A count of each message: given to a process, answered for nobody, let out, and sent to peers of
+ * processes that have ended. */
 static struct {
-	uint64_t given, answered, sent;
+	uint64_t given, answered, sent, told;
 } messages[CM_LAST_MESSAGE + 1];
 
 static const uint8_t host[16] = {[10] = 0xff, 0xff, 10, 9, 0, 1};
@@ -142,7 +143,7 @@ static void route(const uint8_t *bytes, size_t len, bool local)
 				       .len = len,
 				       .sgid = local ? host : peer,
 				       .dgid = host,
-				       .vlan_id = -1,
+				       .vlan_tci = -1,
 				       .local = local};
 	struct cm_mad mad, answer;
 	uint8_t out[MAD_LEN];
@@ -185,13 +186,14 @@ static void vet(const struct record *record, const uint8_t *bytes)
 	const uint16_t slot = record->slot % SLOTS;
 	const struct arbiter_sender sender = {.slot = slot, .qpn_first = QPNS, .qpn_count = QPNS};
 	const struct arbiter_mad out = {
-		.bytes = bytes, .len = MAD_LEN, .sgid = host, .dgid = peer, .vlan_id = -1};
+		.bytes = bytes, .len = MAD_LEN, .sgid = host, .dgid = peer, .vlan_tci = -1};
 	struct cm_mad mad;
 
 	if (!arbiter_may_send(arbiter, &sender, &out))
 		return;
 	check(cm_mad_parse(bytes, MAD_LEN, &mad) == CM_MAD_OK);
 	messages[mad.message].sent++;
+	arbiter_sent(arbiter, slot, &out);
 	if (mad.message != CM_SIDR_REP && !(mad.message == CM_REJ && mad.local_id == 0))
 		check(arbiter->slots[slot].live &&
 		      (mad.local_id & IDS_MASK) == arbiter->slots[slot].id_value);
@@ -202,6 +204,23 @@ static void vet(const struct record *record, const uint8_t *bytes)
 	if (mad.message == CM_REP || mad.message == CM_SIDR_REP)
 		check_asked(slot, mad.message == CM_REP ? mad.remote_id : mad.local_id,
 			    mad.message == CM_SIDR_REP);
+}
+
+/* Peers are told of processes that have ended, and in the end no more. */
+static void tell_peers(void)
+{
+	struct connections_path path;
+	uint8_t bytes[MAD_LEN];
+	struct cm_mad mad;
+
+	for (uint64_t due_ns; (due_ns = arbiter_due_ns(arbiter)) != UINT64_MAX; now_ns = due_ns) {
+		while (arbiter_farewell(arbiter, due_ns, &path, bytes)) {
+			check(cm_mad_parse(bytes, sizeof(bytes), &mad) == CM_MAD_OK);
+			check(mad.message == CM_DREQ || mad.message == CM_REJ);
+			messages[mad.message].told++;
+		}
+	}
+	check(arbiter->connections.left_count == 0);
 }
 
 static void play_mad(const struct record *record, const uint8_t *data, size_t len)
@@ -285,6 +304,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (uint16_t slot = 0; slot < SLOTS; slot++)
 		arbiter_end(arbiter, slot, now_ns);
+	tell_peers();
 	check(arbiter->spaces.count == 0 && arbiter->spaces.isolated == 0);
 	return 0;
 }
@@ -324,10 +344,26 @@ static void put_mad(FILE *file, uint8_t kind, enum cm_message message)
 	fwrite(bytes + sizeof(struct mad_header), record.len, 1, file);
 }
 
+/* A process that connects, and ends. */
+static void write_established(void)
+{
+	FILE *file = corpus_file("established");
+
+	if (!file)
+		return;
+	put(file, KIND_BEGIN, 0);
+	put_mad(file, KIND_VET, CM_REQ);
+	put_mad(file, KIND_MAD, CM_REP);
+	put_mad(file, KIND_VET, CM_RTU);
+	put(file, KIND_END, 0);
+	fclose(file);
+}
+
 /* Each message while nobody is there, to a process that listens, and from it, in answer to
  * requests. */
 static void write_all(void)
 {
+	write_established();
 	for (int message = CM_FIRST_MESSAGE; message <= CM_LAST_MESSAGE; message++) {
 		FILE *file = corpus_file(cm_message_name((unsigned int)message));
 
@@ -361,13 +397,15 @@ static unsigned int report(void)
 		const bool answered =
 			i == CM_REQ || i == CM_SIDR_REQ || i == CM_REP || i == CM_DREQ;
 		const bool reached = messages[i].given > 0 && (messages[i].sent > 0 || kept) &&
-				     (messages[i].answered > 0 || !answered);
+				     (messages[i].answered > 0 || !answered) &&
+				     (messages[i].told > 0 || (i != CM_DREQ && i != CM_REJ));
 
 		missing += !reached;
-		printf("fuzz: %-9s %8llu given, %8llu answered, %8llu sent%s\n", cm_message_name(i),
-		       (unsigned long long)messages[i].given,
+		printf("fuzz: %-9s %8llu given, %8llu answered, %8llu sent, %8llu told%s\n",
+		       cm_message_name(i), (unsigned long long)messages[i].given,
 		       (unsigned long long)messages[i].answered,
-		       (unsigned long long)messages[i].sent, reached ? "" : "  MISSING");
+		       (unsigned long long)messages[i].sent, (unsigned long long)messages[i].told,
+		       reached ? "" : "  MISSING");
 	}
 	fflush(stdout);
 	return missing;

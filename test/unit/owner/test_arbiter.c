@@ -65,7 +65,7 @@ static enum arbiter_verdict route_bytes(const uint8_t *bytes, size_t len, bool l
 					.len = len,
 					.sgid = local ? host : peer,
 					.dgid = host,
-					.vlan_id = -1,
+					.vlan_tci = -1,
 					.local = local};
 	enum arbiter_verdict verdict;
 
@@ -286,4 +286,89 @@ TEST(arbiter_route__of_a_flood_disturbs_nobody)
 	}
 	assert_given(req_to(PORT, PEER_ID), 0);
 	assert_given(req_to(PORT, PEER_ID), 0);
+}
+
+/* Send a MAD from a process to the peer. */
+static void sent(uint16_t slot, struct cm_mad mad)
+{
+	uint8_t bytes[MAD_LEN];
+	const struct arbiter_mad out = {
+		.bytes = bytes, .len = sizeof(bytes), .sgid = host, .dgid = peer, .vlan_tci = -1};
+
+	assert_int_equal(cm_mad_build(&mad, bytes), 0);
+	arbiter_sent(arbiter, slot, &out);
+}
+
+static void accept_from_peer(uint16_t slot)
+{
+	struct cm_mad rep = mad_of(CM_REP, ids[slot], PEER_ID);
+
+	assert_given(req_to(PORT, PEER_ID), slot);
+	rep.rep.qpn = QPN + 1;
+	sent(slot, rep);
+	assert_given(mad_of(CM_RTU, PEER_ID, ids[slot]), slot);
+}
+
+static bool says_farewell(struct cm_mad *mad)
+{
+	struct connections_path path;
+	uint8_t bytes[MAD_LEN];
+
+	if (!arbiter_farewell(arbiter, NOW, &path, bytes))
+		return false;
+	assert_memory_equal(path.theirs, peer, GID_LEN);
+	assert_memory_equal(path.ours, host, GID_LEN);
+	assert_int_equal(cm_mad_parse(bytes, sizeof(bytes), mad), CM_MAD_OK);
+	return true;
+}
+
+TEST(arbiter_end__tells_peers)
+{
+	struct cm_mad mad;
+
+	serve(0, CM_PS_TCP, NULL);
+	accept_from_peer(0);
+	assert_int_equal(arbiter_due_ns(arbiter), UINT64_MAX);
+	arbiter_end(arbiter, 0, NOW);
+	assert_int_equal(arbiter_due_ns(arbiter), NOW);
+	assert_true(says_farewell(&mad));
+	assert_int_equal(mad.message, CM_DREQ);
+	assert_int_equal(mad.local_id, ids[0]);
+	assert_int_equal(mad.remote_id, PEER_ID);
+	assert_int_equal(mad.dreq_qpn, QPN);
+	assert_false(says_farewell(&mad));
+	/* The id is nobody's any more, but the answer is heard. */
+	assert_int_equal(route(mad_of(CM_DREP, PEER_ID, ids[0])), ARBITER_DROP);
+	assert_int_equal(arbiter_due_ns(arbiter), UINT64_MAX);
+}
+
+TEST(arbiter_end__tells_nobody_twice)
+{
+	struct cm_mad mad;
+
+	serve(0, CM_PS_TCP, NULL);
+	accept_from_peer(0);
+	arbiter_end(arbiter, 0, NOW);
+	arbiter_end(arbiter, 0, NOW);
+	assert_true(says_farewell(&mad));
+	assert_false(says_farewell(&mad));
+}
+
+/* The peer's queue pair asks another process: the one that still has a connection with it rejects
+ * that as stale, and disconnects. */
+TEST(arbiter_route__brings_a_stale_request_to_who_has_the_connection)
+{
+	struct cm_mad again = req_to(PORT, PEER_ID + 1);
+	uint32_t port;
+
+	port = serve(0, CM_PS_TCP, NULL);
+	accept_from_peer(0);
+	assert_int_equal(arbiter_release(arbiter, 0, port), 0);
+	serve(1, CM_PS_TCP, NULL);
+	again.tid++;
+	assert_given(again, 0);
+	/* It goes there when it comes again, too; the next one is for who listens. */
+	assert_given(again, 0);
+	again.local_id++;
+	assert_given(again, 1);
 }

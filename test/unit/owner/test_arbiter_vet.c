@@ -40,7 +40,7 @@ TEST_FIXTURE(setup, teardown);
 static bool may_bytes(const uint8_t *bytes, size_t len)
 {
 	const struct arbiter_mad mad = {
-		.bytes = bytes, .len = len, .sgid = host, .dgid = peer, .vlan_id = -1};
+		.bytes = bytes, .len = len, .sgid = host, .dgid = peer, .vlan_tci = -1};
 
 	return arbiter_may_send(arbiter, &alice, &mad);
 }
@@ -62,7 +62,7 @@ static void ask(uint16_t slot, struct cm_mad mad)
 				      .vlan_id = -1};
 	uint8_t bytes[MAD_LEN], answer[MAD_LEN];
 	const struct arbiter_mad in = {
-		.bytes = bytes, .len = sizeof(bytes), .sgid = peer, .dgid = host, .vlan_id = -1};
+		.bytes = bytes, .len = sizeof(bytes), .sgid = peer, .dgid = host, .vlan_tci = -1};
 	uint16_t given;
 	uint32_t id;
 

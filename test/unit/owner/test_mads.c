@@ -128,6 +128,7 @@ static void serve(uint16_t slot, uint16_t port)
 /* What a packet is to be. */
 struct wish {
 	bool from_us;
+	bool to_peer;
 	bool unsealed;
 	uint32_t qkey, src_qpn;
 	uint16_t pkey;
@@ -154,10 +155,10 @@ static struct rte_mbuf *packet(const struct wish *wish, const struct cm_mad *mad
 	struct path path;
 
 	assert_int_equal(cm_mad_build(mad, bytes), 0);
-	memcpy(attr.dst_mac, our_mac, sizeof(our_mac));
+	memcpy(attr.dst_mac, wish->to_peer ? peer_mac : our_mac, sizeof(our_mac));
 	memcpy(attr.src_mac, wish->from_us ? our_mac : peer_mac, sizeof(our_mac));
 	memcpy(attr.sgid, wish->from_us ? host : peer, GID_LEN);
-	memcpy(attr.dgid, host, GID_LEN);
+	memcpy(attr.dgid, wish->to_peer ? peer : host, GID_LEN);
 	assert_int_equal(path_init(&path, &attr), 0);
 	packet_begin(&out, &path, &bth);
 	if ((wish->opcode & OPCODE_SERVICE_MASK) == OPCODE_UD) {
@@ -388,4 +389,88 @@ TEST(mads_input__of_a_flood_costs_what_a_process_may_hold)
 	assert_int_equal(server.totals.mads, FLOOD);
 	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[1]));
 	assert_true(takes(1, CM_RTU));
+}
+
+/* Let the peer connect to a process. */
+static void connect_peer(uint16_t n)
+{
+	struct wish wish = from_peer;
+	struct cm_mad rep = mad_of(CM_REP, ids[n], PEER_ID);
+
+	serve(n, PORT);
+	come(&from_peer, req_to(PORT, PEER_ID));
+	assert_true(takes(n, CM_REQ));
+	rep.rep.qpn = QPN;
+	wish.from_us = wish.to_peer = true;
+	assert_true(forward_send_on(&server, n, packet(&wish, &rep)));
+	assert_int_equal(server.pending_count, 1);
+	rte_pktmbuf_free(server.pending[0]);
+	server.pending_count = 0;
+}
+
+TEST(mads_farewell__tells_a_peer_beyond_the_port)
+{
+	struct packet parsed;
+	struct cm_mad mad;
+
+	connect_peer(0);
+	mads_farewell(&server);
+	assert_int_equal(server.pending_count, 0);
+	slot_end(&server, 0);
+	mads_farewell(&server);
+	assert_int_equal(server.pending_count, 1);
+	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.pending[0], uint8_t *),
+				      server.pending[0]->data_len, false, &parsed),
+			 PACKET_OK);
+	assert_true(packet_icrc_ok(&parsed));
+	assert_memory_equal(rte_pktmbuf_mtod(server.pending[0], uint8_t *), peer_mac, 6);
+	assert_memory_equal(parsed.dgid, peer, GID_LEN);
+	assert_memory_equal(parsed.sgid, host, GID_LEN);
+	assert_int_equal(cm_mad_parse(parsed.payload, parsed.payload_len, &mad), CM_MAD_OK);
+	assert_int_equal(mad.message, CM_DREQ);
+	assert_int_equal(mad.remote_id, PEER_ID);
+	assert_int_equal(mad.dreq_qpn, QPN);
+	mads_farewell(&server);
+	assert_int_equal(server.pending_count, 1);
+	assert_int_equal(server.totals.mads_farewell, 1);
+}
+
+static void connect_both(void)
+{
+	struct cm_mad rep = mad_of(CM_REP, ids[1], ids[0]);
+
+	serve(1, PORT);
+	send_on(0, req_to(PORT, ids[0]));
+	assert_true(takes(1, CM_REQ));
+	rep.rep.qpn = QPN;
+	send_on(1, rep);
+	assert_true(takes(0, CM_REP));
+}
+
+TEST(mads_farewell__tells_a_process_of_ours)
+{
+	struct packet parsed;
+	struct cm_mad mad;
+
+	connect_both();
+	slot_end(&server, 0);
+	mads_farewell(&server);
+	assert_int_equal(server.pending_count, 0);
+	assert_true(take(1, &mad, &parsed));
+	assert_int_equal(mad.message, CM_DREQ);
+	assert_int_equal(mad.local_id, ids[0]);
+	assert_int_equal(mad.remote_id, ids[1]);
+	/* Its answer ends that. */
+	send_on(1, mad_of(CM_DREP, ids[1], ids[0]));
+	assert_int_equal(arbiter_due_ns(server.arbiter), UINT64_MAX);
+}
+
+TEST(mads_farewell__of_both_sides_ends_at_once)
+{
+	connect_both();
+	slot_end(&server, 0);
+	slot_end(&server, 1);
+	mads_farewell(&server);
+	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(arbiter_due_ns(server.arbiter), UINT64_MAX);
 }

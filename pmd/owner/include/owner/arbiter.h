@@ -5,12 +5,15 @@
  * and the communication ids that they use.
  *
  *   REQ, SIDR_REQ            to who listens; one that comes again, to who got the first
+ *                            request; of a queue pair that somebody still has a connection
+ *                            with, to that process, which rejects it as stale
  *   REJ of a request whose   to who got the request
  *   id nobody has told yet
  *   all others               to whose communication id it names
  *
  * The arbiter itself answers a datagram that is for nobody, as Linux does: no process ever answers
- * for another. It neither sends, waits nor reads a clock.
+ * for another. When a process ends, its peers are told in its name (owner/connections.h). It
+ * neither sends, waits nor reads a clock.
  */
 #ifndef OWNER_ARBITER_H
 #define OWNER_ARBITER_H
@@ -20,6 +23,7 @@
 #include <stdint.h>
 
 #include "cm/ports.h"
+#include "owner/connections.h"
 #include "owner/ids.h"
 #include "owner/repeats.h"
 #include "owner/spaces.h"
@@ -41,6 +45,7 @@ struct arbiter {
 	struct ids ids;
 	struct spaces spaces;
 	struct repeats repeats;
+	struct connections connections;
 };
 
 /* A MAD, and the addresses of its packet. */
@@ -49,8 +54,9 @@ struct arbiter_mad {
 	size_t len;
 	const uint8_t *sgid;
 	const uint8_t *dgid;
-	int32_t vlan_id;
-	bool local; /* its sender is on this host */
+	uint8_t mac[6];	  /* of the other side: who has sent it to us, or the next hop from us */
+	int32_t vlan_tci; /* -1: untagged */
+	bool local;	  /* its sender is on this host */
 };
 
 enum arbiter_verdict {
@@ -71,8 +77,8 @@ void arbiter_destroy(struct arbiter *arbiter);
 int arbiter_begin(struct arbiter *arbiter, uint16_t slot, user_t user, uint64_t now_ns,
 		  uint32_t *id_value);
 
-/** A process has ended: its ports are free at once, its ids rest. Nothing where it had not begun.
- */
+/** A process has ended: its ports are free at once, its ids rest, and its peers are to be told.
+ * Nothing where it had not begun. */
 void arbiter_end(struct arbiter *arbiter, uint16_t slot, uint64_t now_ns);
 
 /** cm_ports_ops.claim of a process, whose address is one of the device's or loopback's. */
@@ -93,6 +99,23 @@ int arbiter_release(struct arbiter *arbiter, uint16_t slot, uint32_t id);
  */
 enum arbiter_verdict arbiter_route(struct arbiter *arbiter, const struct arbiter_mad *mad,
 				   uint64_t now_ns, uint16_t *slot, uint8_t *answer);
+
+/** A process sends a MAD of any content and length. */
+void arbiter_sent(struct arbiter *arbiter, uint16_t slot, const struct arbiter_mad *mad);
+
+/** Return when arbiter_farewell has a MAD next; UINT64_MAX: never. */
+uint64_t arbiter_due_ns(const struct arbiter *arbiter);
+
+/**
+ * Take the next MAD to the peer of a process that has ended.
+ *
+ * @param bytes
+ *   MAD_LEN bytes.
+ * @return
+ *   False where none is due.
+ */
+bool arbiter_farewell(struct arbiter *arbiter, uint64_t now_ns, struct connections_path *path,
+		      uint8_t *bytes);
 
 /* The numbers and addresses that an untrusted process may name as its own. */
 struct arbiter_sender {

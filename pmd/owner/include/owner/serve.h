@@ -68,6 +68,7 @@ struct serve_totals {
 	uint64_t mads;		    /* for QP 1, given to a process */
 	uint64_t mads_answered;	    /* by the owner: for nobody */
 	uint64_t mads_dropped;	    /* malformed, or for nobody, and without an answer */
+	uint64_t mads_farewell;	    /* by the owner, for processes that have ended */
 	uint64_t tx_dropped;	    /* the link was down */
 	uint64_t kernel_rx_packets; /* from the port to the kernel's interface */
 	uint64_t kernel_tx_packets; /* from there */
