@@ -17,6 +17,7 @@ LISTEN_SECONDS = 0.5  # from the start of our threads to a listener
 PERSISTENT_CLIENTS = 50
 ADDRESS_ERROR_SECONDS = 10
 FIRST_PORT = 7600
+MULTICAST = {"ipv4": "239.1.2.3", "ipv6": "ff0e::1:2:3"}
 # At its end rping's main thread destroys the channel and exits with 0, while its other thread may ask the channel for one
 # more event, and exits with 255 when it gets none. Chance decides which of the two ends the process.
 RPING_LATE = "DISCONNECT EVENT...\nrdma_get_cm_event: Bad file descriptor\n"
@@ -123,27 +124,37 @@ class RdmacmTest:
 
     def run_all(self):
         for family in ("ipv4", "ipv6"):
-            server, client = self._wire.addresses.of[family]
-            self._check(f"rping -C 1000, {family}", self._rping, server)
-            self._check(f"ucmatose -c 500, {family}", self._pair,
-                        ["ucmatose", "-b", server, "-c", "500", "-C", "4"],
-                        ["ucmatose", "-s", server, "-c", "500", "-C", "4"], "return status 0")
-            self._check(f"udaddy, {family}", self._pair, ["udaddy", "-b", server], ["udaddy", "-s", server],
-                        "return status 0")
-            self._check(f"rdma_client, {family}", self._pair, ["rdma_server", "-s", server],
-                        ["rdma_client", "-s", server], "end 0")
-        server, client = self._wire.addresses.of["ipv4"]
-        for kind, name in (("r", "RC"), ("x", "XRC")):
-            self._check(f"rdma_xclient, {name}", self._pair, ["rdma_xserver", "-c", kind],
-                        ["rdma_xclient", "-s", server, "-c", kind], "end 0")
-        self._check("mckey", self._pair, ["mckey", "-m", "239.1.2.3", "-b", server],
-                    ["mckey", "-m", "239.1.2.3", "-b", client, "-s"], "return status 0")
-        self._check("cmtime -c 1000", self._cmtime, server)
-        self._check(f"rping -P, {PERSISTENT_CLIENTS} clients in a row", self._rping_persistent, server)
+            self.run_family(family)
+        self.run_more("ipv4")
+        server = self._wire.addresses.of["ipv4"][0]
         self._check("rping, nobody listens", self._refused, server)
         self._check("rping, nobody is there", self._absent)
         for program, options in self._perftests():
             self._check(" ".join([program, "-R", *options]), self._perftest, program, options, server)
+
+    def run_family(self, family):
+        """Those that take an address of either family."""
+        server = self._wire.addresses.of[family][0]
+        self._check(f"rping -C 1000, {family}", self._rping, server)
+        self._check(f"ucmatose -c 500, {family}", self._pair,
+                    ["ucmatose", "-b", server, "-c", "500", "-C", "4"],
+                    ["ucmatose", "-s", server, "-c", "500", "-C", "4"], "return status 0")
+        self._check(f"udaddy, {family}", self._pair, ["udaddy", "-b", server], ["udaddy", "-s", server],
+                    "return status 0")
+        self._check(f"rdma_client, {family}", self._pair, ["rdma_server", "-s", server],
+                    ["rdma_client", "-s", server], "end 0")
+
+    def run_more(self, family):
+        """The others; XRC, groups, many connections and many clients."""
+        server, client = self._wire.addresses.of[family]
+        group = MULTICAST[family]
+        for kind, name in (("r", "RC"), ("x", "XRC")):
+            self._check(f"rdma_xclient, {name}, {family}", self._pair, ["rdma_xserver", "-c", kind],
+                        ["rdma_xclient", "-s", server, "-c", kind], "end 0")
+        self._check(f"mckey, {family}", self._pair, ["mckey", "-m", group, "-b", server],
+                    ["mckey", "-m", group, "-b", client, "-s"], "return status 0")
+        self._check(f"cmtime -c 1000, {family}", self._cmtime, server)
+        self._check(f"rping -P, {PERSISTENT_CLIENTS} clients in a row, {family}", self._rping_persistent, server)
 
     @staticmethod
     def _perftests():

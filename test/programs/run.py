@@ -23,6 +23,7 @@ from inside import InsideTest  # noqa: E402
 from isolated import IsolatedTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from rdmacm import run_rdmacm  # noqa: E402
+from rdmacm_shared import run_rdmacm_shared  # noqa: E402
 from rsockets import run_rsockets  # noqa: E402
 from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
@@ -71,6 +72,7 @@ def main():
         run_rdmacm(report, work_dir)
         ConnectionsTest(report, work_dir).run_all()
         run_rsockets(report, work_dir)
+        run_rdmacm_shared(report, work_dir)
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()

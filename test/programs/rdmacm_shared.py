@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that connect by librdmacm.so.1, as they are, as processes of one uroced or of two."""
+
+import os
+
+from harness.process import LocalHost, Namespace, wait_until
+from harness.report import CheckFailed
+from harness.tools import UROCE_RUN
+from rdmacm import Addresses, RdmacmTest
+from share import SECONDS, Uroced
+
+# Which process is the server, and which the client; what of the programs they run.
+PAIRS = (
+    ("attached", "attached", "ipv4"),
+    ("attached", "far", "ipv6"),
+    ("isolated", "isolated", "ipv6"),
+    ("isolated", "far", "ipv4"),
+    ("far", "isolated", "ipv6"),
+)
+MORE = (
+    ("attached", "attached", "ipv4"),
+    ("attached", "far", "ipv6"),
+    ("isolated", "isolated", "ipv4"),
+)
+
+
+class Pair:
+    """Two processes; what RdmacmTest calls a wire."""
+
+    def __init__(self, name, hosts, addresses):
+        self.name = name
+        self.hosts = hosts
+        self.addresses = addresses
+
+
+class Uroceds:
+    """Two namespaces with a veth pair, and a uroced in each."""
+
+    def __init__(self, work_dir):
+        self._work_dir = os.path.join(work_dir, "cm")
+        os.mkdir(self._work_dir)
+        self.namespaces = [Namespace(f"cm{number}") for number in range(2)]
+        self.ipv4 = ["10.9.9.1", "10.9.9.2"]
+        self.ipv6 = ["fd09:9::1", "fd09:9::2"]
+        self.namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1",
+                               "mtu", "9000", "netns", self.namespaces[1].name)
+        self.owners = []
+        for number, namespace in enumerate(self.namespaces):
+            netdev = f"veth{number}"
+            namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{netdev}/accept_dad")
+            namespace.run("ip", "link", "set", netdev, "up")
+            namespace.run("ip", "addr", "add", f"{self.ipv4[number]}/24", "dev", netdev)
+            namespace.run("ip", "addr", "add", f"{self.ipv6[number]}/64", "dev", netdev, "nodad")
+            self.owners.append(Uroced(namespace, self._work_dir, netdev,
+                                      f"--isolated={self._work_dir}/isolated{number}.sock",
+                                      "--file-prefix", f"uroce-cm{number}-{os.getpid()}", name=f"uroced{number}"))
+        self._names = 0
+
+    def start(self):
+        for owner in self.owners:
+            owner.run()
+
+    def stop(self):
+        for owner in self.owners:
+            owner.process.kill()
+
+    def host(self, place):
+        """Where a program runs, with a log of its own."""
+        number = 1 if place == "far" else 0
+        self._names += 1
+        how = f"--isolated={self._work_dir}/isolated{number}.sock" if place == "isolated" \
+            else f"--socket={self.owners[number].socket}"
+        return LocalHost(f"cm-{place}-{self._names}", self._work_dir,
+                         [*self.namespaces[number].prefix, UROCE_RUN, how, "--"])
+
+    def pair(self, server, client):
+        at = [1 if place == "far" else 0 for place in (server, client)]
+        return Pair(f"{server} to {client}", [self.host(server), self.host(client)],
+                    Addresses([self.ipv4[number] for number in at], [self.ipv6[number] for number in at]))
+
+    def come_back(self):
+        """Nothing is left of programs that have ended."""
+        for owner in self.owners:
+            if not wait_until(owner.is_clean, SECONDS):
+                raise CheckFailed("something does not come back", [str(owner.status())])
+
+
+def run_rdmacm_shared(report, work_dir):
+    uroceds = Uroceds(work_dir)
+    if not report.require("rdmacm: two uroceds start", uroceds.start):
+        return
+    try:
+        for server, client, family in PAIRS:
+            RdmacmTest(report, uroceds.pair(server, client)).run_family(family)
+        for server, client, family in MORE:
+            RdmacmTest(report, uroceds.pair(server, client)).run_more(family)
+        report.check("rdmacm: uroced: everything comes back", uroceds.come_back)
+    finally:
+        uroceds.stop()
