@@ -121,21 +121,19 @@ static int resolve(const char *node, const char *service, const struct rdma_addr
 	return rc == 0 ? 0 : EAI_MEMORY;
 }
 
-/* Without a name, use the addresses in the hints: ours, or the peer's. */
+/* Without a name, answer what the hints say: either address, both or none. */
 static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *info)
 {
-	const bool passive = hints->ai_flags & RAI_PASSIVE;
-	const struct sockaddr *address = passive ? hints->ai_src_addr : hints->ai_dst_addr;
-	const socklen_t len = passive ? hints->ai_src_len : hints->ai_dst_len;
-	const struct addrinfo found = {
-		.ai_family = address ? address->sa_family : AF_UNSPEC,
-		.ai_addr = (struct sockaddr *)(uintptr_t)address,
-		.ai_addrlen = len,
-	};
-
-	if (!address || len == 0)
-		return EAI_NONAME;
-	return fill(info, &found, hints) == 0 ? 0 : EAI_MEMORY;
+	info->ai_flags = hints->ai_flags;
+	info->ai_family = hints->ai_family;
+	set_types(info, hints);
+	if (hints->ai_dst_addr && hints->ai_dst_len > 0) {
+		info->ai_dst_addr = copy_address(hints->ai_dst_addr, hints->ai_dst_len);
+		info->ai_dst_len = hints->ai_dst_len;
+		if (!info->ai_dst_addr)
+			return EAI_MEMORY;
+	}
+	return set_source(info, hints) == 0 ? 0 : EAI_MEMORY;
 }
 
 static int set_errno(int rc)

@@ -153,6 +153,7 @@ static void unbind(struct cm_id *id)
 {
 	id->device = NULL;
 	id->public.verbs = NULL;
+	id->public.pd = NULL;
 	id->public.port_num = 0;
 	id->sgid_index = -1;
 	id->is_loopback = false;

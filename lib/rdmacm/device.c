@@ -25,6 +25,13 @@ const struct cm_private *cm_calls(void)
 	return uroce_private_cm ? uroce_private_cm(CM_PRIVATE_VERSION) : NULL;
 }
 
+/* Programs use an id's domain from the binding on, before there is a queue pair. */
+static int alloc_pd(struct cm_device *device)
+{
+	device->pd = ibv_alloc_pd(device->verbs);
+	return device->pd ? 0 : -errno;
+}
+
 static int open_device(struct ibv_device *ibv, struct cm_device **out)
 {
 	struct cm_device *device = calloc(1, sizeof(*device));
@@ -41,12 +48,16 @@ static int open_device(struct ibv_device *ibv, struct cm_device **out)
 		if (rc == 0)
 			rc = -ibv_query_port(device->verbs, 1, &device->port);
 		if (rc == 0)
+			rc = alloc_pd(device);
+		if (rc == 0)
 			rc = cm_calls()->agent_of(device->verbs, &notify_agent, &device->agent);
 	}
 	if (rc == 0) {
 		*out = device;
 		return 0;
 	}
+	if (device->pd)
+		ibv_dealloc_pd(device->pd);
 	if (device->verbs)
 		ibv_close_device(device->verbs);
 	free(device);
@@ -112,28 +123,6 @@ void devices_wait(void)
 
 	for (int i = 0; i < count; i++)
 		cm_calls()->agent_wait(devices.list[i]->agent);
-}
-
-struct ibv_pd *device_get_pd(struct cm_device *device)
-{
-	struct ibv_pd *pd;
-
-	pthread_mutex_lock(&device->lock);
-	if (!device->pd)
-		device->pd = ibv_alloc_pd(device->verbs);
-	pd = device->pd;
-	device->pd_users += pd != NULL;
-	pthread_mutex_unlock(&device->lock);
-	return pd;
-}
-
-void device_put_pd(struct cm_device *device)
-{
-	pthread_mutex_lock(&device->lock);
-	/* Keep a domain in which the program has objects. */
-	if (--device->pd_users == 0 && ibv_dealloc_pd(device->pd) == 0)
-		device->pd = NULL;
-	pthread_mutex_unlock(&device->lock);
 }
 
 struct ibv_xrcd *device_get_xrcd(struct cm_device *device)

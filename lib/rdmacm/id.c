@@ -61,6 +61,7 @@ void id_set_device(struct cm_id *id, struct cm_device *device)
 {
 	id->device = device;
 	id->public.verbs = device->verbs;
+	id->public.pd = device->pd;
 	id->public.port_num = 1;
 }
 
@@ -92,8 +93,6 @@ void id_destroy(struct cm_id *id)
 	/* After all events, which name groups. */
 	multicast_leave_all(id);
 	bind_release(id);
-	if (id->uses_default_pd)
-		device_put_pd(id->device);
 	if (id->uses_default_xrcd)
 		device_put_xrcd(id->device);
 	event_channel_put(id->public.channel);

@@ -47,10 +47,9 @@ struct cm_device {
 	struct agent *agent;
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
-	pthread_mutex_t lock; /* protects what is below */
-	struct ibv_pd *pd;    /* for programs without their own; NULL while nobody uses it */
-	unsigned int pd_users;
-	struct ibv_xrcd *xrcd; /* an XRC domain, as pd */
+	pthread_mutex_t lock;  /* protects the XRC domain */
+	struct ibv_pd *pd;     /* for programs without their own */
+	struct ibv_xrcd *xrcd; /* the same for XRC domains; NULL while nobody uses it */
 	unsigned int xrcd_users;
 };
 
@@ -146,7 +145,6 @@ struct cm_id {
 	void *ep_data;
 	uint8_t ep_data_len;
 
-	bool uses_default_pd;
 	bool uses_default_xrcd;
 	struct ibv_sa_path_rec path;
 };
@@ -198,10 +196,6 @@ int devices_get(struct cm_device *const **devices);
 
 /** Tell all engines that the program is about to sleep. MT-safe. */
 void devices_wait(void);
-
-/** Get and put the protection domain for programs without their own. MT-safe. NULL: errno. */
-struct ibv_pd *device_get_pd(struct cm_device *device);
-void device_put_pd(struct cm_device *device);
 
 /** Get and put the XRC domain for programs without their own. MT-safe. */
 struct ibv_xrcd *device_get_xrcd(struct cm_device *device);

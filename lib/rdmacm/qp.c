@@ -256,24 +256,11 @@ int qp_create_cqs(struct cm_id *id, uint32_t send_entries, uint32_t recv_entries
 	return rc;
 }
 
-static struct ibv_pd *own_pd(struct cm_id *id)
-{
-	struct ibv_pd *pd;
-
-	if (id->public.pd)
-		return id->public.pd;
-	if (id->uses_default_pd)
-		return id->device->pd;
-	pd = device_get_pd(id->device);
-	id->uses_default_pd = pd != NULL;
-	return pd;
-}
-
 struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
 {
 	if (!pd)
-		pd = own_pd(id);
-	if (!pd || pd->context == id->public.verbs)
+		pd = id->public.pd;
+	if (pd && pd->context == id->public.verbs)
 		return pd;
 	errno = EINVAL;
 	return NULL;

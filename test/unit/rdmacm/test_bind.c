@@ -12,6 +12,9 @@ TEST(rdma_bind_addr__address_chooses_the_device)
 	assert_int_equal(rdma_bind_addr(two, rig_ipv4(1, RIG_PORT)), 0);
 	assert_non_null(one->verbs);
 	assert_ptr_not_equal(one->verbs, two->verbs);
+	/* Programs use its domain before they make a queue pair. */
+	assert_non_null(one->pd);
+	assert_ptr_equal(one->pd->context, one->verbs);
 	assert_int_equal(rdma_get_src_port(one), htons(RIG_PORT));
 	rdma_destroy_id(one);
 	rdma_destroy_id(two);
@@ -25,6 +28,7 @@ TEST(rdma_bind_addr__any_address_has_no_device)
 	assert_null(id->verbs);
 	rig_fails(rdma_bind_addr(other, rig_ipv4(1, RIG_PORT)), EADDRINUSE);
 	assert_null(other->verbs);
+	assert_null(other->pd);
 	assert_int_equal(rdma_bind_addr(other, rig_ipv6(1, RIG_PORT)), 0);
 	rdma_destroy_id(id);
 	rdma_destroy_id(other);
