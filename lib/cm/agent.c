@@ -10,6 +10,8 @@
 #include "agent_parts.h"
 #include "device/limits.h"
 
+#define END_BATCH 256u
+
 static struct agent *agent_of_sink(struct cm_sink *sink)
 {
 	return container_of(sink, struct agent, sink);
@@ -80,13 +82,13 @@ static uint64_t agent_deadline_ns(void *user)
 	return RTE_MIN(cm_deadline_ns(agent->cm), queries_deadline_ns(agent));
 }
 
-/* Abandon all connections: peers would otherwise wait for answers, or for the end of a dead
- * connection. */
-static void agent_end(void *user, uint64_t now_ns)
+/* Abandon connections: peers would otherwise wait for answers, or for the end of a dead connection.
+ * A batch at a time, so that its MADs need not wait for many others. */
+static unsigned int agent_end(void *user, uint64_t now_ns)
 {
 	struct agent *agent = user;
 
-	cm_abandon(agent->cm, now_ns);
+	return cm_abandon(agent->cm, END_BATCH, now_ns);
 }
 
 static const struct gsi_ops agent_gsi_ops = {

@@ -245,12 +245,14 @@ static struct cm_conn *find_owned(const struct cm_bucket *bucket)
 	return NULL;
 }
 
-void cm_abandon(struct cm *cm, uint64_t now_ns)
+unsigned int cm_abandon(struct cm *cm, unsigned int most, uint64_t now_ns)
 {
+	unsigned int count = 0;
 	struct cm_conn *conn;
 
-	for (uint32_t i = 0; i < CM_BUCKETS; i++) {
-		while ((conn = find_owned(&cm->by_local[i])) != NULL)
+	for (uint32_t i = 0; i < CM_BUCKETS && count < most; i++) {
+		for (; count < most && (conn = find_owned(&cm->by_local[i])) != NULL; count++)
 			cm_conn_destroy(conn, now_ns);
 	}
+	return count;
 }

@@ -44,10 +44,9 @@ uint64_t gsi_deadline_ns(const struct device *device)
 						       : UINT64_MAX;
 }
 
-void gsi_end(struct device *device, uint64_t now_ns)
+unsigned int gsi_end(struct device *device, uint64_t now_ns)
 {
-	if (device->gsi && device->gsi->end)
-		device->gsi->end(device->gsi_user, now_ns);
+	return device->gsi && device->gsi->end ? device->gsi->end(device->gsi_user, now_ns) : 0;
 }
 
 unsigned int gsi_run(struct device *device, uint64_t now_ns, struct packet_sink *sink)

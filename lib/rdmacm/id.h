@@ -197,7 +197,7 @@ int devices_get(struct cm_device *const **devices);
 /** Tell all engines that the program is about to sleep. MT-safe. */
 void devices_wait(void);
 
-/** Get and put the XRC domain for programs without their own. MT-safe. */
+/** Get and put the XRC domain for programs without their own. MT-safe. NULL: errno. */
 struct ibv_xrcd *device_get_xrcd(struct cm_device *device);
 void device_put_xrcd(struct cm_device *device);
 

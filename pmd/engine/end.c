@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
+#include "device/gsi.h"
 #include "engine/engine.h"
 #include "helper.h"
 
@@ -24,13 +25,21 @@ void engine_wait_for_room(struct engine *engine)
 		engine->tx.given_up = true;
 }
 
+/* Tell the peers of connections, as many at a time as there is room for. */
+static void engine_tell_peers(struct engine *engine)
+{
+	do {
+		engine_transmit(engine);
+		engine_wait_for_room(engine);
+	} while (!engine->tx.given_up && gsi_end(engine->device, clock_ns(&engine->clock)) > 0);
+}
+
 /* A last turn for what was posted just before the end, acknowledgements above all. */
 static void engine_drain(struct engine *engine)
 {
 	for (int turn = 0; turn < END_TURNS && engine_turn(engine) > 0; turn++)
 		;
-	engine_transmit(engine);
-	engine_wait_for_room(engine);
+	engine_tell_peers(engine);
 }
 
 /* For who asks for them (log level info): what this port saw. */

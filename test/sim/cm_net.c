@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The hosts, and the network between them. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,7 +257,7 @@ void cm_host_kill(struct cm_host *host, bool in_order)
 		endpoint->outcome = OUTCOME_DESTROYED;
 	}
 	if (in_order && !host->device)
-		cm_abandon(host->cm, sim->clock.now_ns);
+		cm_abandon(host->cm, UINT_MAX, sim->clock.now_ns);
 	end(host, in_order);
 	sim->stats_kills++;
 }

@@ -253,7 +253,9 @@ TEST(destroy__leaves_no_event)
 TEST(abandon__each_peer_is_told)
 {
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
-	cm_abandon(rig.cm, rig.now_ns);
+	assert_int_equal(cm_abandon(rig.cm, 0, rig.now_ns), 0);
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 1);
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 0);
 	assert_int_equal(rig_sent(&rig).message, CM_DREQ);
 	rig_no_event(&rig);
 }

@@ -229,8 +229,9 @@ int cm_reply(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t no
  * are dropped. */
 void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns);
 
-/** Give up all connections at the end of a process: each peer is told once. */
-void cm_abandon(struct cm *cm, uint64_t now_ns);
+/** Give connections up, as at the end of a process: each peer is told once. Returns how many, at
+ * most `most`; 0: there is none left. */
+unsigned int cm_abandon(struct cm *cm, unsigned int most, uint64_t now_ns);
 
 enum cm_state cm_conn_state(const struct cm_conn *conn);
 

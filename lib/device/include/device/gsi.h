@@ -32,13 +32,13 @@ struct gsi_ops {
 	unsigned int (*run)(void *user, uint64_t now_ns, struct packet_sink *sink);
 	/* Return when `run` is due; 0: now, UINT64_MAX: never. Engine's thread or lock. */
 	uint64_t (*deadline_ns)(void *user);
-	/* The process ends: tell all peers in the last calls of `run`. Engine's lock. May be
-	 * NULL. */
-	void (*end)(void *user, uint64_t now_ns);
+	/* The process ends: tell peers that their connections are over, in the next pass. Engine's
+	 * lock. Return how many; 0: all are told. May be NULL. */
+	unsigned int (*end)(void *user, uint64_t now_ns);
 };
 
-/** Tell the device's receiver of MADs that the process ends. Engine's lock. */
-void gsi_end(struct device *device, uint64_t now_ns);
+/** Tell the device's receiver of MADs that the process ends, as gsi_ops.end. Engine's lock. */
+unsigned int gsi_end(struct device *device, uint64_t now_ns);
 
 /** Call `run` of the device's receiver of MADs if it is due. Engine's thread or lock. Returns how
  * much there was to do. */
