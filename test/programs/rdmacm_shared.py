@@ -94,6 +94,9 @@ def run_rdmacm_shared(report, work_dir):
             RdmacmTest(report, uroceds.pair(server, client)).run_family(family)
         for server, client, family in MORE:
             RdmacmTest(report, uroceds.pair(server, client)).run_more(family)
+        RdmacmTest(report, uroceds.pair("attached", "far")).run_perftests(RdmacmTest.perftests_short(), "ipv4")
+        RdmacmTest(report, uroceds.pair("attached", "isolated")).run_perftests(
+            [("ib_send_bw", []), ("ib_write_lat", [])], "ipv4")
         report.check("rdmacm: uroced: everything comes back", uroceds.come_back)
     finally:
         uroceds.stop()

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A library in front of librdmacm.so.1, for clients of perftest 4.5: it asks for connections a
+ * moment later. Such a client may ask before its server listens, and is rejected. It then asks
+ * again with ids that it has freed, and crashes (perftest's commit 3d9d8d0 mends it).
+ */
+#include <dlfcn.h>
+#include <string.h>
+#include <time.h>
+
+#include <rdma/rdma_cma.h>
+
+#pragma GCC visibility push(default)
+
+#define LATE_NS 60000000
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+	static int (*next)(struct rdma_cm_id *, struct rdma_conn_param *);
+	const struct timespec late = {.tv_nsec = LATE_NS};
+	void *symbol;
+
+	if (!next) {
+		symbol = dlsym(RTLD_NEXT, "rdma_connect");
+		memcpy(&next, &symbol, sizeof(next));
+	}
+	nanosleep(&late, NULL);
+	return next(id, conn_param);
+}
