@@ -249,9 +249,3 @@ class RdmacmTest:
             rows = re.findall(r"^ *(\d+) +(\d+) +(?:[\d.]+|inf)\s+(?:[\d.]+|inf)\s", active.output(), re.M)
             if not rows:
                 running.fail("the client prints no result")
-
-
-def run_rdmacm(report, work_dir):
-    """Both wires."""
-    for make in (CmMemif, CmVeth):
-        RdmacmTest(report, make(work_dir)).run_all()

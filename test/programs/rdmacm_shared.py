@@ -6,7 +6,8 @@ import os
 from harness.process import LocalHost, Namespace, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
-from rdmacm import Addresses, RdmacmTest
+from rdmacm import Addresses, CmMemif, CmVeth, RdmacmTest
+from rdmacm_ends import EndsTest
 from share import SECONDS, Uroced
 
 # Which process is the server, and which the client; what of the programs they run.
@@ -22,15 +23,22 @@ MORE = (
     ("attached", "far", "ipv6"),
     ("isolated", "isolated", "ipv4"),
 )
+ENDS = (
+    ("attached", "attached"),
+    ("attached", "far"),
+    ("isolated", "attached"),
+    ("attached", "isolated"),
+)
 
 
 class Pair:
-    """Two processes; what RdmacmTest calls a wire."""
+    """Two processes; what RdmacmTest calls a wire. `more` makes another client's host."""
 
-    def __init__(self, name, hosts, addresses):
+    def __init__(self, name, hosts, addresses, more):
         self.name = name
         self.hosts = hosts
         self.addresses = addresses
+        self.more = more
 
 
 class Uroceds:
@@ -76,13 +84,22 @@ class Uroceds:
     def pair(self, server, client):
         at = [1 if place == "far" else 0 for place in (server, client)]
         return Pair(f"{server} to {client}", [self.host(server), self.host(client)],
-                    Addresses([self.ipv4[number] for number in at], [self.ipv6[number] for number in at]))
+                    Addresses([self.ipv4[number] for number in at], [self.ipv6[number] for number in at]),
+                    lambda: self.host(client))
 
     def come_back(self):
         """Nothing is left of programs that have ended."""
         for owner in self.owners:
             if not wait_until(owner.is_clean, SECONDS):
                 raise CheckFailed("something does not come back", [str(owner.status())])
+
+
+def run_rdmacm(report, work_dir):
+    """Each process with a port of its own."""
+    for make in (CmMemif, CmVeth):
+        wire = make(work_dir)
+        RdmacmTest(report, wire).run_all()
+        EndsTest(report, wire).run_leave()
 
 
 def run_rdmacm_shared(report, work_dir):
@@ -97,6 +114,11 @@ def run_rdmacm_shared(report, work_dir):
         RdmacmTest(report, uroceds.pair("attached", "far")).run_perftests(RdmacmTest.perftests_short(), "ipv4")
         RdmacmTest(report, uroceds.pair("attached", "isolated")).run_perftests(
             [("ib_send_bw", []), ("ib_write_lat", [])], "ipv4")
+        for server, client in ENDS:
+            EndsTest(report, uroceds.pair(server, client)).run_kills()
+        for server, client in (("attached", "attached"), ("attached", "isolated")):
+            EndsTest(report, uroceds.pair(server, client)).run_ports()
+        EndsTest(report, uroceds.pair("attached", "far")).run_leave()
         report.check("rdmacm: uroced: everything comes back", uroceds.come_back)
     finally:
         uroceds.stop()

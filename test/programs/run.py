@@ -22,8 +22,7 @@ from fuzz import FuzzTest  # noqa: E402
 from inside import InsideTest  # noqa: E402
 from isolated import IsolatedTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
-from rdmacm import run_rdmacm  # noqa: E402
-from rdmacm_shared import run_rdmacm_shared  # noqa: E402
+from rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
 from rsockets import run_rsockets  # noqa: E402
 from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""One side of a connection by pyverbs, for what no program of rdmacm-utils does.
+
+cm_side.py listen ADDRESS PORT BACKLOG    listens, and answers nobody
+cm_side.py stay ADDRESS PORT              connects, and waits
+cm_side.py leave ADDRESS PORT             connects, and ends without a word
+"""
+
+import ctypes
+import signal
+import sys
+
+from pyverbs import cm_enums, enums
+from pyverbs.cmid import CMID, AddrInfo, ConnParam
+from pyverbs.qp import QPCap, QPInitAttr
+
+
+def endpoint(address, port, passive):
+    if passive:
+        info = AddrInfo(src=address, src_service=port, port_space=cm_enums.RDMA_PS_TCP, flags=cm_enums.RAI_PASSIVE)
+    else:
+        info = AddrInfo(dst=address, dst_service=port, port_space=cm_enums.RDMA_PS_TCP)
+    return CMID(creator=info, qp_init_attr=QPInitAttr(qp_type=enums.IBV_QPT_RC, cap=QPCap()))
+
+
+def main():
+    action, address, port = sys.argv[1:4]
+    cmid = endpoint(address, port, action == "listen")
+    if action == "listen":
+        cmid.listen(int(sys.argv[4]))
+        print("listens", flush=True)
+    else:
+        cmid.connect(ConnParam())
+        print("connected", flush=True)
+    if action == "leave":
+        # Python itself would destroy the id.
+        ctypes.CDLL(None).exit(0)
+    signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Connections and listeners of processes that end: what their peers are told, and when the port is free."""
+
+import os
+
+from harness.process import wait_until
+from rdmacm import SECONDS, Running
+
+# Without the script's folder, which has a module of pyverbs' name.
+SIDE = ["/usr/bin/python3", "-P", os.path.join(os.path.dirname(os.path.abspath(__file__)), "cm_side.py")]
+TOLD_SECONDS = 2  # much less than retries take
+GONE = "DISCONNECT EVENT"
+
+
+class EndsTest:
+    """All checks of a pair of places; the server is its first host."""
+
+    def __init__(self, report, pair):
+        self._report = report
+        self._pair = pair
+        self._server, self._client = pair.hosts
+        self._address = pair.addresses.of["ipv4"][0]
+
+    def check(self, name, function):
+        self._report.check(f"rdmacm: {self._pair.name}: {name}", function)
+
+    def run_kills(self):
+        self.check("a killed client's server is told", self.client_killed)
+        self.check("a killed server's client is told", self.server_killed)
+
+    def run_ports(self):
+        self.check("a port has one listener", self.one_listener)
+        self.check("a backlog of one", self.backlog)
+
+    def run_leave(self):
+        self.check("a client ends without a word", self.leave)
+
+    @staticmethod
+    def _says(running, process, words, seconds, what):
+        wait_until(lambda: words in process.output() or process.poll() is not None, seconds)
+        if words not in process.output():
+            running.fail(f"{what}: no '{words}' in {seconds} s")
+
+    def _connect(self, running, action):
+        server = running.serve(self._server, ["rping", "-s", "-v", "-a", self._address])
+        client = running.start(self._client, [*SIDE, action, self._address, "7174"])
+        self._says(running, client, "connected", SECONDS, "the client")
+        return server, client
+
+    def client_killed(self):
+        with Running() as running:
+            server, client = self._connect(running, "stay")
+            client.kill()
+            self._says(running, server, GONE, TOLD_SECONDS, "the server")
+
+    def server_killed(self):
+        """The client pings: it would notice by its retries, later."""
+        with Running() as running:
+            server = running.serve(self._server, ["rping", "-s", "-a", self._address])
+            client = running.start(self._client, ["rping", "-c", "-v", "-a", self._address])
+            self._says(running, client, "rdma-ping-10: ", SECONDS, "the client")
+            server.kill()
+            self._says(running, client, GONE, TOLD_SECONDS, "the client")
+
+    def leave(self):
+        with Running() as running:
+            server, _ = self._connect(running, "leave")
+            self._says(running, server, GONE, TOLD_SECONDS, "the server")
+
+    def one_listener(self):
+        """The second host shares the first one's device."""
+        argv = ["rping", "-s", "-a", self._address]
+        with Running() as running:
+            first = running.serve(self._server, argv)
+            second = running.start(self._client, argv)
+            if second.wait(SECONDS) in (None, 0) or "Address already in use" not in second.output():
+                running.fail("a second program gets the port")
+            first.kill()
+            third = running.serve(self._client, argv)
+            ping = running.start(self._server, ["rping", "-c", "-C", "3", "-a", self._address])
+            running.expect(ping, SECONDS, "client")
+            running.expect(third, SECONDS, "third program")
+
+    def backlog(self):
+        """One request waits, and is rejected when its listener is killed; another one is too many."""
+        argv = ["rping", "-c", "-C", "1", "-a", self._address]
+        with Running() as running:
+            listener = running.start(self._server, [*SIDE, "listen", self._address, "7174", "1"])
+            self._says(running, listener, "listens", SECONDS, "the listener")
+            first = running.start(self._client, argv)
+            # It has a log of its own.
+            second = running.start(self._pair.more(), argv)
+            statuses = []
+
+            def some_rejected():
+                statuses[:] = [process for process in (first, second) if process.poll() is not None]
+                return statuses
+            if not wait_until(some_rejected, SECONDS) or len(statuses) != 1 or \
+                    "RDMA_CM_EVENT_REJECTED, error 3" not in statuses[0].output():
+                running.fail("of two requests not one is too many")
+            waiting = second if statuses[0] is first else first
+            listener.kill()
+            self._says(running, waiting, "RDMA_CM_EVENT_REJECTED, error 28", TOLD_SECONDS, "who waits")
+
