@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "alone.h"
 #include "attach/attach.h"
 #include "base/guard.h"
 #include "base/log.h"
@@ -46,6 +47,7 @@
 /* constant once started */
 static struct engine *provider_engines[PORTS_MAX];
 static struct link provider_links[PORTS_MAX];
+static struct alone provider_alone[PORTS_MAX];
 static uint32_t provider_count;
 
 static void provider_exit(void)
@@ -265,6 +267,18 @@ static int provider_start_telemetry(struct report *report)
 	return rc;
 }
 
+/* Whose ports of the connection manager a device has: of all programs of uroced, of all of a
+ * kernel's interface, or of this process alone. */
+static void provider_set_ports(const struct settings *settings, uint32_t number,
+			       struct device *device)
+{
+	device->cm_ports = share_ports(&provider_links[number], &device->cm_ports_user);
+	if (device->cm_ports || settings->netdev[0] == '\0')
+		return;
+	device->cm_ports = alone_ports(&provider_alone[number], settings->netdev);
+	device->cm_ports_user = &provider_alone[number];
+}
+
 /* One port; `ports` is set to how many there are. */
 static int provider_bring_port(const struct settings *settings, uint32_t number,
 			       struct device **device, uint32_t *ports)
@@ -289,7 +303,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	if (rc == 0)
 		rc = provider_make_device(settings, &facts, link, device);
 	if (rc == 0)
-		(*device)->cm_ports = share_ports(link, &(*device)->cm_ports_user);
+		provider_set_ports(settings, number, *device);
 	if (rc == 0)
 		rc = engine_create(*device, link, settings->progress, &engine);
 	if (rc != 0)

@@ -6,6 +6,7 @@
 
 #include <rte_ether.h>
 
+#include "netdev/manager.h"
 #include "server.h"
 #include "share/message.h"
 #include "wire/build.h"
@@ -17,6 +18,20 @@
 #define FRAME_MAX	    (PACKET_HDR_MAX + MAD_LEN + PACKET_TAIL_MAX + RTE_ETHER_MIN_LEN)
 #define HOP_LIMIT	    64 /* Linux's value */
 #define PKEY_PARTITION_MASK 0x7fff
+
+bool mads_manage(struct server *server)
+{
+	if (server->netdev[0] == '\0')
+		return true;
+	if (server->manager_fd < 0)
+		server->manager_fd = manager_take(server->netdev);
+	return server->manager_fd >= 0;
+}
+
+static bool mads_are_ours(const struct server *server)
+{
+	return server->netdev[0] == '\0' || server->manager_fd >= 0;
+}
 
 /* A packet to QP 1. The frame is a copy: its sender may go on writing into the buffer. */
 struct mads_packet {
@@ -145,7 +160,7 @@ static uint16_t mads_route(struct server *server, const struct packet *packet, u
 	uint8_t answer[MAD_LEN];
 	uint16_t number;
 
-	if (mads_is_ours(server, &mad))
+	if (mads_are_ours(server) && mads_is_ours(server, &mad))
 		verdict = arbiter_route(server->arbiter, &mad, server->now_ns, &number, answer);
 	switch (verdict) {
 	case ARBITER_GIVE:
@@ -289,6 +304,8 @@ static int mads_claim(struct server *server, uint16_t number, struct share_claim
 	};
 	int rc;
 
+	if (!mads_manage(server))
+		return -EADDRINUSE;
 	memcpy(claim.address, asked->address, sizeof(claim.address));
 	if (gid_is_loopback(claim.address))
 		claim.vlan_id = VLAN_NONE;

@@ -151,6 +151,16 @@ static void serve_wait_for_link(const struct port *port)
 			 port->devargs.name);
 }
 
+/* Programs that need no rdma_cm do not mind. */
+static void serve_manage(struct server *server, const struct settings *settings)
+{
+	snprintf(server->netdev, sizeof(server->netdev), "%s", settings->netdev);
+	if (!mads_manage(server))
+		log_warn("another program connects by rdma_cm on interface '%s': while it runs, "
+			 "programs of this uroced do not",
+			 settings->netdev);
+}
+
 static int serve_open_link(struct server *server, const struct serve_config *config)
 {
 	const struct settings *settings = &config->settings[config->number];
@@ -181,6 +191,7 @@ static int serve_open_link(struct server *server, const struct serve_config *con
 	if (rc != 0)
 		return rc;
 	serve_wait_for_link(&link->port);
+	serve_manage(server, settings);
 	rc = kernel_open(server, settings);
 	return rc == 0 ? capture_open(server, settings) : rc;
 }
@@ -290,6 +301,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 	if (!server)
 		return -ENOMEM;
 	server->arena_fd = server->epoll_fd = server->trusted.fd = server->wake_fd = -1;
+	server->manager_fd = -1;
 	server->report_fd = server->isolated.fd = server->port_fd = server->spare_fd = -1;
 	stranger_init(server);
 	if (settings->capture != SETTINGS_CAPTURE_NO)
@@ -490,6 +502,7 @@ void serve_destroy(struct server *server)
 	close_fd(server->epoll_fd);
 	close_fd(server->wake_fd);
 	close_fd(server->spare_fd);
+	close_fd(server->manager_fd);
 	arena_destroy(server);
 	arbiter_destroy(server->arbiter);
 	if (server->shared_prefix[0] != '\0')

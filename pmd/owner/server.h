@@ -113,6 +113,8 @@ struct server {
 	struct blocks blocks;
 	struct arbiter *arbiter; /* of QP 1 */
 	struct psn gsi_psn;	 /* of the next MAD of our own */
+	char netdev[64];	 /* the interface of the kernel's that the port is; "": none */
+	int manager_fd;		 /* the right to be its connection manager, or -1 */
 	struct slot slots[SERVE_SLOTS_MAX];
 	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE */
 	uint16_t live_count;
@@ -340,6 +342,10 @@ void mads_farewell(struct server *server);
 
 /** Return true if an untrusted process may send a frame to a QP 1, or to another queue pair. */
 bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len);
+
+/** Be the connection manager of the interface that the port is, if nobody else is. Return false
+ * while another process is: MADs are its. */
+bool mads_manage(struct server *server);
 
 /** Do what a process asks with SHARE_CLAIM, SHARE_LISTEN or SHARE_RELEASE. 0 or -errno. */
 int mads_ports(struct server *server, uint16_t number, struct share_message *message);

@@ -54,8 +54,14 @@ class CmVeth(VethWire):
     def __init__(self, work_dir, name="cmveth"):
         super().__init__(work_dir, name)
         self.addresses = Addresses(self.addresses, ["fd09:8::1", "fd09:8::2"])
+        self._others = 0
         for cpu, namespace in enumerate(self.namespaces):
             namespace.run("ip", "addr", "add", f"{self.addresses.of['ipv6'][cpu]}/64", "dev", f"veth{cpu}", "nodad")
+
+    def more(self):
+        """Another program on the first host's interface, with a log of its own."""
+        self._others += 1
+        return uroce_host(f"cmveth-more{self._others}", self.work_dir, 0, self.namespaces[0], ["--netdev", "veth0"])
 
 
 def has_our_threads(pid):

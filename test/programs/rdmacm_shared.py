@@ -6,7 +6,7 @@ import os
 from harness.process import LocalHost, Namespace, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
-from rdmacm import Addresses, CmMemif, CmVeth, RdmacmTest
+from rdmacm import Addresses, CmMemif, CmVeth, RdmacmTest, Running
 from rdmacm_ends import EndsTest
 from share import SECONDS, Uroced
 
@@ -87,6 +87,26 @@ class Uroceds:
                     Addresses([self.ipv4[number] for number in at], [self.ipv6[number] for number in at]),
                     lambda: self.host(client))
 
+    def beside(self):
+        """Whoever else opens the first interface is no connection manager of it: neither a program, nor an uroced."""
+        address = self.ipv4[0]
+        alone = LocalHost("cm-alone", self._work_dir,
+                          [*self.namespaces[0].prefix, UROCE_RUN, "--netdev", "veth0", "--"])
+        second = Uroced(self.namespaces[0], self._work_dir, "veth0", "--file-prefix", f"uroce-cm2-{os.getpid()}",
+                        name="uroced2")
+        attached = LocalHost("cm-second", self._work_dir,
+                             [*self.namespaces[0].prefix, UROCE_RUN, f"--socket={second.socket}", "--"])
+        second.run()
+        try:
+            with Running() as running:
+                for host, words in ((alone, "run uroced on it"), (attached, "Address already in use")):
+                    program = running.start(host, ["rping", "-s", "-a", address])
+                    if program.wait(SECONDS) in (None, 0) or words not in program.output():
+                        running.fail(f"a program is not told '{words}'")
+                    running.expect(running.start(host, ["ibv_devinfo"]), SECONDS, "program without rdma_cm")
+        finally:
+            second.process.kill()
+
     def come_back(self):
         """Nothing is left of programs that have ended."""
         for owner in self.owners:
@@ -100,6 +120,7 @@ def run_rdmacm(report, work_dir):
         wire = make(work_dir)
         RdmacmTest(report, wire).run_all()
         EndsTest(report, wire).run_leave()
+    EndsTest(report, wire).run_alone()
 
 
 def run_rdmacm_shared(report, work_dir):
@@ -119,6 +140,7 @@ def run_rdmacm_shared(report, work_dir):
         for server, client in (("attached", "attached"), ("attached", "isolated")):
             EndsTest(report, uroceds.pair(server, client)).run_ports()
         EndsTest(report, uroceds.pair("attached", "far")).run_leave()
+        report.check("rdmacm: uroced: others on its interface", uroceds.beside)
         report.check("rdmacm: uroced: everything comes back", uroceds.come_back)
     finally:
         uroceds.stop()

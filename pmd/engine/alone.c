@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One process of an interface uses rdma_cm on its own. */
+#include "alone.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "netdev/manager.h"
+
+static int alone_claim(void *user, struct cm_port_claim *claim, uint32_t *id)
+{
+	(void)user;
+	return cm_ports_local.claim(NULL, claim, id);
+}
+
+static int alone_listen(void *user, uint32_t id)
+{
+	(void)user;
+	return cm_ports_local.listen(NULL, id);
+}
+
+static void alone_release(void *user, uint32_t id)
+{
+	(void)user;
+	cm_ports_local.release(NULL, id);
+}
+
+static int alone_take(struct alone *alone)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&alone->lock);
+	if (alone->fd < 0) {
+		rc = manager_take(alone->ifname);
+		alone->fd = rc;
+	}
+	pthread_mutex_unlock(&alone->lock);
+	if (rc == -EADDRINUSE)
+		log_error("another program connects by rdma_cm on interface '%s': run uroced on "
+			  "it, and start both programs without --netdev",
+			  alone->ifname);
+	return rc < 0 ? rc : 0;
+}
+
+static int alone_ids(void *user, uint32_t *mask, uint32_t *value)
+{
+	const int rc = alone_take(user);
+
+	return rc == 0 ? cm_ports_local.ids(NULL, mask, value) : rc;
+}
+
+static const struct cm_ports_ops alone_ports_ops = {
+	.claim = alone_claim,
+	.listen = alone_listen,
+	.release = alone_release,
+	.ids = alone_ids,
+};
+
+const struct cm_ports_ops *alone_ports(struct alone *alone, const char *ifname)
+{
+	pthread_mutex_init(&alone->lock, NULL);
+	snprintf(alone->ifname, sizeof(alone->ifname), "%s", ifname);
+	alone->fd = -1;
+	return &alone_ports_ops;
+}
