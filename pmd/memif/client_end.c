@@ -14,13 +14,21 @@
 #include "base/own.h"
 #include "memif/socket.h"
 #include "memory.h"
+#include "ring.h"
 
 #define MEMORY_NAME "memif_region"
 
 void memif_client_init(struct memif_client *client, const struct memif_client_config *config)
 {
 	*client = (struct memif_client){
-		.config = *config, .memory_fd = -1, .wake_fd = -1, .bell_fd = -1};
+		.config = *config,
+		.memory_fd = -1,
+		.end = {.side = MEMIF_CLIENT,
+			.spreads = true,
+			.chain_max = MEMIF_CHAIN_MAX,
+			.wake_fd = -1,
+			.bell_fd = -1},
+	};
 }
 
 static size_t ring_bytes(uint32_t size)
@@ -29,21 +37,17 @@ static size_t ring_bytes(uint32_t size)
 				      size * sizeof(struct memif_descriptor));
 }
 
-static uint32_t client_offset(const struct memif_client *client, uint32_t buffer)
-{
-	return (uint32_t)(client->buffers_at + (size_t)buffer * client->stride);
-}
-
 static void client_lay_out(struct memif_client *client, struct memif_ring *ring, size_t at,
 			   uint32_t size, uint32_t first_buffer)
 {
-	*ring = (struct memif_ring){
-		.memory = (struct memif_ring_memory *)(void *)(client->memory + at), .size = size};
+	const struct memif_buffers *buffers = &client->end.buffers;
+
+	ring_init(ring, client->memory + at, size, MEMIF_CLIENT);
 	ring->memory->cookie = MEMIF_COOKIE;
 	for (uint32_t i = 0; i < size; i++)
 		ring->memory->descriptors[i] = (struct memif_descriptor){
-			.length = client->config.buffer_bytes,
-			.offset = client_offset(client, first_buffer + i),
+			.length = buffers->bytes,
+			.offset = buffers->offset + (first_buffer + i) * buffers->stride,
 		};
 }
 
@@ -66,34 +70,46 @@ static int client_map(struct memif_client *client)
 	return 0;
 }
 
+/* Free buffers are used from the first one on. */
+static int client_make_stock(struct memif_buffers *buffers, uint32_t size)
+{
+	buffers->stock = calloc(size, sizeof(*buffers->stock));
+	buffers->placed = calloc(size, sizeof(*buffers->placed));
+	if (!buffers->stock || !buffers->placed)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < size; i++)
+		buffers->stock[i] = size - 1 - i;
+	buffers->stock_count = size;
+	return 0;
+}
+
 static int client_make(struct memif_client *client, uint8_t log2_size)
 {
 	const uint32_t size = UINT32_C(1) << log2_size;
+	struct memif_end *end = &client->end;
+	struct memif_buffers *buffers = &end->buffers;
 	int rc;
 
-	client->stride = RTE_CACHE_LINE_ROUNDUP((uint32_t)client->config.buffer_bytes);
-	client->buffers_at = 2 * ring_bytes(size);
-	client->bytes = client->buffers_at + 2 * (size_t)size * client->stride;
+	buffers->bytes = client->config.buffer_bytes;
+	buffers->stride = RTE_CACHE_LINE_ROUNDUP(buffers->bytes);
+	buffers->offset = (uint32_t)(2 * ring_bytes(size));
+	client->bytes = buffers->offset + 2 * (size_t)size * buffers->stride;
 	rc = client_map(client);
 	if (rc != 0)
 		return rc;
-	client_lay_out(client, &client->to_server, 0, size, 0);
-	client_lay_out(client, &client->to_client, ring_bytes(size), size, size);
+	buffers->first = client->memory + buffers->offset;
+	client_lay_out(client, &end->tx, 0, size, 0);
+	client_lay_out(client, &end->rx, ring_bytes(size), size, size);
 	/* Whoever takes from a ring says so here; a server that says nothing is told of each
 	 * packet. */
-	client->to_client.memory->flags = MEMIF_QUIET;
-	client->stock = calloc(size, sizeof(*client->stock));
-	client->placed = calloc(size, sizeof(*client->placed));
-	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	client->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	own_mark(client->wake_fd);
-	own_mark(client->bell_fd);
-	if (!client->stock || !client->placed || client->wake_fd < 0 || client->bell_fd < 0)
+	end->rx.memory->flags = MEMIF_QUIET;
+	end->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	end->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	own_mark(end->wake_fd);
+	own_mark(end->bell_fd);
+	if (end->wake_fd < 0 || end->bell_fd < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < size; i++)
-		client->stock[i] = size - 1 - i;
-	client->stock_count = size;
-	return 0;
+	return client_make_stock(buffers, size);
 }
 
 static int client_greeted(struct memif_client *client, const struct memif_message *message,
@@ -130,8 +146,8 @@ static void client_tell_ring(const struct memif_client *client, const struct mem
  */
 static void client_post_all(struct memif_client *client)
 {
-	client->posted = (uint16_t)client->to_client.size;
-	__atomic_store_n(&client->to_client.memory->head, client->posted, __ATOMIC_RELEASE);
+	client->end.buffers.posted = (uint16_t)client->end.rx.size;
+	ring_show(&client->end.rx, client->end.buffers.posted);
 }
 
 /* The next step, once the one before was acknowledged. */
@@ -144,12 +160,12 @@ static int client_tell(struct memif_client *client, struct memif_message *answer
 		*answer_fd = client->memory_fd;
 		return 1;
 	case MEMIF_CLIENT_RING_TO_SERVER:
-		client_tell_ring(client, &client->to_server, MEMIF_RING_TO_SERVER, answer);
-		*answer_fd = client->bell_fd;
+		client_tell_ring(client, &client->end.tx, MEMIF_RING_TO_SERVER, answer);
+		*answer_fd = client->end.bell_fd;
 		return 1;
 	case MEMIF_CLIENT_RING_TO_CLIENT:
-		client_tell_ring(client, &client->to_client, 0, answer);
-		*answer_fd = client->wake_fd;
+		client_tell_ring(client, &client->end.rx, 0, answer);
+		*answer_fd = client->end.wake_fd;
 		return 1;
 	case MEMIF_CLIENT_CONNECT:
 		answer->type = MEMIF_CONNECT;
@@ -167,14 +183,18 @@ static int client_answer(struct memif_client *client, const struct memif_message
 
 	if (message->type == MEMIF_DISCONNECT)
 		return -ECONNRESET;
+	if (client->end.state == MEMIF_STATE_BROKEN)
+		return -EPROTO;
 	if (client->step == MEMIF_CLIENT_HELLO) {
 		rc = client_greeted(client, message, answer);
 		client->step = MEMIF_CLIENT_INIT;
+		client->end.state = MEMIF_STATE_SETTING_UP;
 		return rc;
 	}
 	if ((client->step == MEMIF_CLIENT_CONNECT || client->step == MEMIF_CLIENT_ACKNOWLEDGED) &&
 	    message->type == MEMIF_CONNECTED) {
-		client->step = MEMIF_CLIENT_CONNECTED;
+		client->step = MEMIF_CLIENT_DONE;
+		client->end.state = MEMIF_STATE_CONNECTED;
 		client_post_all(client);
 		return 0;
 	}
@@ -195,7 +215,7 @@ int memif_client_take(struct memif_client *client, const struct memif_message *m
 	*answer_fd = -1;
 	rc = client_answer(client, message, answer, answer_fd);
 	if (rc < 0 && rc != -ECONNRESET)
-		client->step = MEMIF_CLIENT_BROKEN;
+		client->end.state = MEMIF_STATE_BROKEN;
 	return rc;
 }
 
@@ -221,9 +241,9 @@ void memif_client_fini(struct memif_client *client)
 		munmap(client->memory, client->bytes);
 	/* Eventfds may be in an epoll set of the server's: another thread closes them. */
 	close_fd(client->memory_fd);
-	memif_socket_discard(client->wake_fd);
-	memif_socket_discard(client->bell_fd);
-	free(client->stock);
-	free(client->placed);
+	memif_socket_discard(client->end.wake_fd);
+	memif_socket_discard(client->end.bell_fd);
+	free(client->end.buffers.stock);
+	free(client->end.buffers.placed);
 	memif_client_init(client, &config);
 }

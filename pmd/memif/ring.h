@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A ring in memory that the other end may be writing: each word is loaded once, and checked there.
  */
-#ifndef RING_H
-#define RING_H
+#ifndef MEMIF_RING_H
+#define MEMIF_RING_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -13,11 +13,26 @@
 #include <rte_prefetch.h>
 
 #include "base/tuning.h"
-#include "memif/server_end.h"
+#include "memif/end.h"
 
 #define RING_FRAMES_AHEAD      8 /* that are being fetched: a CPU waits for some 16 lines at once */
 #define RING_DESCRIPTORS_AHEAD 16
 #define RING_FIRST_BYTES       128 /* of a frame: its headers, and all of a small message */
+
+/* Begin with a ring in shared memory, whose indices are zero. */
+static inline void ring_init(struct memif_ring *ring, uint8_t *at, uint32_t size,
+			     enum memif_side side)
+{
+	struct memif_ring_memory *memory = (struct memif_ring_memory *)(void *)at;
+	const bool is_server = side == MEMIF_SERVER;
+
+	*ring = (struct memif_ring){
+		.memory = memory,
+		.theirs = is_server ? &memory->head : &memory->tail,
+		.ours = is_server ? &memory->tail : &memory->head,
+		.size = size,
+	};
+}
 
 static inline struct memif_descriptor *ring_at(const struct memif_ring *ring, uint16_t index)
 {
@@ -56,11 +71,18 @@ static inline struct memif_descriptor ring_read(const struct memif_ring *ring, u
 	};
 }
 
-/* Whether there is something to take where the other's index is `index`: the begin of a packet that
- * was seen to be no more than that is none. */
-static inline bool ring_has_news(const struct memif_ring *ring, uint16_t index)
+/* Whether there is something to take: the begin of a packet that was seen to be no more than that
+ * is none. */
+static inline bool ring_has_news(const struct memif_ring *ring)
 {
-	return index != (ring->unfinished ? ring->seen : ring->own);
+	return __atomic_load_n(ring->theirs, __ATOMIC_ACQUIRE) !=
+	       (ring->unfinished ? ring->seen : ring->own);
+}
+
+/* Release: what was read may be written, or what was written is seen before it. */
+static inline void ring_show(const struct memif_ring *ring, uint16_t index)
+{
+	__atomic_store_n(ring->ours, index, __ATOMIC_RELEASE);
 }
 
 /* How far the other's index was ahead of ours at the last look; 0 where it is to be looked at. */
@@ -69,10 +91,11 @@ static inline int ring_known(const struct memif_ring *ring)
 	return likely(!ring->unfinished) ? (uint16_t)(ring->seen - ring->own) : 0;
 }
 
-/* How far it is now, as it was just loaded: more than `most` cannot be true, nor less than it was.
- * -EPROTO then. */
-static inline int ring_see(struct memif_ring *ring, uint16_t index, uint32_t most)
+/* How far it is now: more than `most` cannot be true, nor less than it was. -EPROTO then. */
+static inline int ring_look(struct memif_ring *ring, uint32_t most)
 {
+	/* Acquire: what the descriptors and buffers before it hold is seen. */
+	const uint16_t index = __atomic_load_n(ring->theirs, __ATOMIC_ACQUIRE);
 	const uint16_t count = (uint16_t)(index - ring->own);
 
 	if (unlikely(count > most || count < (uint16_t)(ring->seen - ring->own)))

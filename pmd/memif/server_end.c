@@ -10,19 +10,30 @@
 
 #include "memif/socket.h"
 #include "memory.h"
+#include "ring.h"
 
-void memif_peer_init(struct memif_peer *peer)
+const struct memif_limits memif_limits_user = {
+	.bytes = UINT64_C(4) << 30, .log2_ring = MEMIF_LOG2_MAX, .chain = MEMIF_CHAIN_MAX};
+
+const struct memif_limits memif_limits_isolated = {.bytes = UINT64_C(16) << 20,
+						   .log2_ring = MEMIF_ISOLATED_LOG2_MAX,
+						   .chain = 8,
+						   .isolated = true};
+
+void memif_server_init(struct memif_server *server, const struct memif_limits *limits)
 {
-	*peer = (struct memif_peer){.wake_fd = -1, .bell_fd = -1};
+	*server = (struct memif_server){
+		.limits = limits,
+		.end = {.side = MEMIF_SERVER,
+			.spreads = !limits->isolated,
+			.chain_max = limits->chain,
+			.wake_fd = -1,
+			.bell_fd = -1},
+	};
 }
 
-void memif_peer_init_wire(struct memif_peer *peer)
-{
-	memif_peer_init(peer);
-	peer->is_wire = true;
-}
-
-void memif_peer_greet(struct memif_message *message, const char *name)
+void memif_server_greet(const struct memif_server *server, struct memif_message *message,
+			const char *name)
 {
 	*message = (struct memif_message){
 		.type = MEMIF_HELLO,
@@ -31,25 +42,25 @@ void memif_peer_greet(struct memif_message *message, const char *name)
 				.min_version = MEMIF_VERSION,
 				.max_version = MEMIF_VERSION,
 				.max_region = MEMIF_REGIONS_MAX - 1,
-				.max_log2_ring_size = MEMIF_LOG2_RING_MAX,
+				.max_log2_ring_size = server->limits->log2_ring,
 			},
 	};
 	snprintf(message->hello.name, sizeof(message->hello.name), "%s", name);
 }
 
 /* Which interface it wants does not matter: there is one. */
-static int peer_begin(struct memif_peer *peer, const struct memif_message *message)
+static int server_begin(struct memif_server *server, const struct memif_message *message)
 {
 	if (message->type != MEMIF_INIT || message->init.version != MEMIF_VERSION ||
 	    message->init.mode != MEMIF_MODE_ETHERNET)
 		return -EPROTO;
-	peer->state = MEMIF_STATE_SETTING_UP;
+	server->end.state = MEMIF_STATE_SETTING_UP;
 	return 0;
 }
 
-static int peer_map(struct memif_peer *peer, uint64_t bytes, int fd)
+static int server_map(struct memif_server *server, uint64_t bytes, int fd)
 {
-	struct memif_region *region = &peer->regions[peer->region_count];
+	struct memif_region *region = &server->end.regions[server->end.region_count];
 	struct stat file;
 	void *memory;
 
@@ -63,41 +74,42 @@ static int peer_map(struct memif_peer *peer, uint64_t bytes, int fd)
 		return -errno;
 	madvise(memory, bytes, MADV_DONTFORK);
 	/* Not of strangers, of whom there may be many, and whose packets wait for none of them. */
-	if (peer->is_wire)
-		memory_have(memory, bytes, peer->region_bytes);
+	if (!server->limits->isolated)
+		memory_have(memory, bytes, server->region_bytes);
 	region->at = memory;
 	region->bytes = bytes;
-	peer->region_count++;
-	peer->region_bytes += bytes;
+	server->end.region_count++;
+	server->region_bytes += bytes;
 	return 0;
 }
 
-static int peer_add_region(struct memif_peer *peer, const struct memif_message *message, int fd)
+static int server_add_region(struct memif_server *server, const struct memif_message *message,
+			     int fd)
 {
 	const struct memif_add_region *add = &message->add_region;
 
-	const uint64_t bytes_max = peer->is_wire ? MEMIF_WIRE_BYTES_MAX : MEMIF_BYTES_MAX;
-
-	if (add->index != peer->region_count || peer->region_count == MEMIF_REGIONS_MAX ||
-	    add->bytes == 0 || add->bytes > bytes_max - peer->region_bytes)
+	if (add->index != server->end.region_count ||
+	    server->end.region_count == MEMIF_REGIONS_MAX || add->bytes == 0 ||
+	    add->bytes > server->limits->bytes - server->region_bytes)
 		return -EPROTO;
-	return peer_map(peer, add->bytes, fd);
+	return server_map(server, add->bytes, fd);
 }
 
-static int peer_add_ring(struct memif_peer *peer, const struct memif_message *message, int *fd)
+static int server_add_ring(struct memif_server *server, const struct memif_message *message,
+			   int *fd)
 {
 	const struct memif_add_ring *add = &message->add_ring;
 	const bool to_server = add->flags & MEMIF_RING_TO_SERVER;
-	const uint8_t log2_max = peer->is_wire ? MEMIF_WIRE_LOG2_MAX : MEMIF_LOG2_RING_MAX;
-	struct memif_ring *ring = to_server ? &peer->to_server : &peer->to_client;
+	struct memif_ring *ring = to_server ? &server->end.rx : &server->end.tx;
 	const struct memif_region *region;
 	size_t bytes;
 
 	if (add->flags & ~MEMIF_RING_TO_SERVER || add->index != 0 || ring->memory ||
-	    add->log2_size > log2_max || add->private_header_bytes != 0 ||
-	    add->region >= peer->region_count || add->offset % sizeof(struct memif_descriptor) != 0)
+	    add->log2_size > server->limits->log2_ring || add->private_header_bytes != 0 ||
+	    add->region >= server->end.region_count ||
+	    add->offset % sizeof(struct memif_descriptor) != 0)
 		return -EPROTO;
-	region = &peer->regions[add->region];
+	region = &server->end.regions[add->region];
 	bytes = sizeof(struct memif_ring_memory) +
 		(sizeof(struct memif_descriptor) << add->log2_size);
 	if (add->offset > region->bytes || bytes > region->bytes - add->offset)
@@ -106,25 +118,22 @@ static int peer_add_ring(struct memif_peer *peer, const struct memif_message *me
 		return -EPROTO;
 	/* An isolated client polls: its eventfd is of no use, and would be one to be made to wait
 	 * at. */
-	if (to_server || peer->is_wire) {
-		*(to_server ? &peer->wake_fd : &peer->bell_fd) = *fd;
+	if (to_server || !server->limits->isolated) {
+		*(to_server ? &server->end.wake_fd : &server->end.bell_fd) = *fd;
 		*fd = -1;
 	}
-	ring->memory = (struct memif_ring_memory *)(void *)(region->at + add->offset);
-	ring->size = UINT32_C(1) << add->log2_size;
-	ring->own = 0;
-	ring->seen = 0;
+	ring_init(ring, region->at + add->offset, UINT32_C(1) << add->log2_size, MEMIF_SERVER);
 	return 0;
 }
 
-static int peer_connect(struct memif_peer *peer)
+static int server_connect(struct memif_server *server)
 {
-	if (!peer->to_server.memory || !peer->to_client.memory ||
-	    __atomic_load_n(&peer->to_server.memory->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE ||
-	    __atomic_load_n(&peer->to_client.memory->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE)
+	if (!server->end.rx.memory || !server->end.tx.memory ||
+	    __atomic_load_n(&server->end.rx.memory->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE ||
+	    __atomic_load_n(&server->end.tx.memory->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE)
 		return -EPROTO;
-	peer->state = MEMIF_STATE_CONNECTED;
-	memif_peer_listen(peer, false);
+	server->end.state = MEMIF_STATE_CONNECTED;
+	memif_end_listen(&server->end, false);
 	return 0;
 }
 
@@ -134,8 +143,8 @@ static bool fd_is_odd(const struct memif_message *message, int fd)
 	return fd >= 0 && message->type != MEMIF_ADD_REGION && message->type != MEMIF_ADD_RING;
 }
 
-static int peer_answer(struct memif_peer *peer, const struct memif_message *message, int *fd,
-		       struct memif_message *answer)
+static int server_answer(struct memif_server *server, const struct memif_message *message, int *fd,
+			 struct memif_message *answer)
 {
 	/* Nobody has us close more than takes part in a connection. */
 	if (fd_is_odd(message, *fd))
@@ -143,40 +152,57 @@ static int peer_answer(struct memif_peer *peer, const struct memif_message *mess
 	if (message->type == MEMIF_DISCONNECT)
 		return -ECONNRESET;
 	*answer = (struct memif_message){.type = MEMIF_ACK};
-	if (peer->state == MEMIF_STATE_GREETED)
-		return peer_begin(peer, message);
-	if (peer->state != MEMIF_STATE_SETTING_UP)
+	if (server->end.state == MEMIF_STATE_GREETED)
+		return server_begin(server, message);
+	if (server->end.state != MEMIF_STATE_SETTING_UP)
 		return -EPROTO;
 	switch (message->type) {
 	case MEMIF_ADD_REGION:
-		return peer_add_region(peer, message, *fd);
+		return server_add_region(server, message, *fd);
 	case MEMIF_ADD_RING:
-		return peer_add_ring(peer, message, fd);
+		return server_add_ring(server, message, fd);
 	case MEMIF_CONNECT:
 		answer->type = MEMIF_CONNECTED;
-		return peer_connect(peer);
+		return server_connect(server);
 	default:
 		return -EPROTO;
 	}
 }
 
-int memif_peer_take(struct memif_peer *peer, const struct memif_message *message, int fd,
-		    struct memif_message *answer)
+int memif_server_take(struct memif_server *server, const struct memif_message *message, int fd,
+		      struct memif_message *answer)
 {
-	const int rc = peer_answer(peer, message, &fd, answer);
+	const int rc = server_answer(server, message, &fd, answer);
 
 	memif_socket_discard(fd);
 	if (rc != 0 && rc != -ECONNRESET)
-		peer->state = MEMIF_STATE_BROKEN;
+		server->end.state = MEMIF_STATE_BROKEN;
 	return rc;
 }
 
-void memif_peer_fini(struct memif_peer *peer)
+static bool server_copy(uint8_t *to, const uint8_t *from, size_t len)
 {
-	for (uint32_t i = 0; i < peer->region_count; i++)
-		memif_socket_unmap(peer->regions[i].at, peer->regions[i].bytes);
-	memif_socket_discard(peer->wake_fd);
-	memif_socket_discard(peer->bell_fd);
-	memif_peer_init(peer);
-	peer->state = MEMIF_STATE_BROKEN;
+	memcpy(to, from, len);
+	return false;
+}
+
+int memif_server_receive(struct memif_server *server, uint8_t *room, size_t room_bytes)
+{
+	bool right;
+	const int len = memif_end_receive(&server->end, room, room_bytes, server_copy, &right);
+
+	if (likely(len != -EMSGSIZE))
+		return len;
+	server->end.state = MEMIF_STATE_BROKEN;
+	return -EPROTO;
+}
+
+void memif_server_fini(struct memif_server *server)
+{
+	for (uint32_t i = 0; i < server->end.region_count; i++)
+		memif_socket_unmap(server->end.regions[i].at, server->end.regions[i].bytes);
+	memif_socket_discard(server->end.wake_fd);
+	memif_socket_discard(server->end.bell_fd);
+	memif_server_init(server, server->limits);
+	server->end.state = MEMIF_STATE_BROKEN;
 }

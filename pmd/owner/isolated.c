@@ -17,7 +17,7 @@
 
 struct isolated {
 	int wire_fd; /* memif's messages; -1: the process has no wire yet, or no more */
-	struct memif_peer peer;
+	struct memif_server memif;
 	struct rte_mbuf *waiting; /* taken from it: the process it is for had no room */
 };
 
@@ -27,19 +27,19 @@ int isolated_create(struct slot *slot)
 	if (!slot->isolated)
 		return -ENOMEM;
 	slot->isolated->wire_fd = -1;
-	memif_peer_init(&slot->isolated->peer);
+	memif_server_init(&slot->isolated->memif, &memif_limits_isolated);
 	return 0;
 }
 
 static void isolated_unplug(struct server *server, struct isolated *isolated)
 {
 	/* The process has it open too: closing alone would leave it in the set. */
-	if (isolated->peer.wake_fd >= 0)
-		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, isolated->peer.wake_fd, NULL);
+	if (isolated->memif.end.wake_fd >= 0)
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, isolated->memif.end.wake_fd, NULL);
 	memif_socket_end(server->epoll_fd, isolated->wire_fd);
 	isolated->wire_fd = -1;
-	memif_peer_fini(&isolated->peer);
-	memif_peer_init(&isolated->peer);
+	memif_server_fini(&isolated->memif);
+	memif_server_init(&isolated->memif, &memif_limits_isolated);
 }
 
 void isolated_destroy(struct server *server, struct slot *slot)
@@ -83,7 +83,7 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	isolated_unplug(server, isolated);
 	memif_socket_quiet(fd);
 	isolated->wire_fd = fd;
-	memif_peer_greet(&greeting, "uroced");
+	memif_server_greet(&isolated->memif, &greeting, "uroced");
 	/* A client that has gone already only tried. If resources are missing here, the client
 	 * sees the end of the connection and tries again. */
 	if (server_watch(server, fd, EVENT_WIRE, number) != 0 ||
@@ -110,12 +110,12 @@ static int isolated_talk(struct server *server, uint16_t number)
 		memif_socket_discard(fd);
 		return -EPROTO;
 	}
-	rc = memif_peer_take(&isolated->peer, &message, fd, &answer);
+	rc = memif_server_take(&isolated->memif, &message, fd, &answer);
 	/* Memory that is missing here breaks no rule: the client tries again. */
 	if (rc != 0)
 		return rc == -EPROTO ? rc : -ECONNRESET;
 	if (answer.type == MEMIF_CONNECTED &&
-	    server_watch(server, isolated->peer.wake_fd, EVENT_BELL, number) != 0)
+	    server_watch(server, isolated->memif.end.wake_fd, EVENT_BELL, number) != 0)
 		return -ECONNRESET;
 	return memif_socket_send(isolated->wire_fd, &answer, sizeof(answer)) == 0 ? 0 : -ECONNRESET;
 }
@@ -123,7 +123,7 @@ static int isolated_talk(struct server *server, uint16_t number)
 void isolated_drain(struct server *server, uint16_t number)
 {
 	const struct slot *slot = &server->slots[number];
-	uint32_t turns = (1u << MEMIF_LOG2_RING_MAX) / SERVER_BURST;
+	uint32_t turns = (1u << MEMIF_ISOLATED_LOG2_MAX) / SERVER_BURST;
 
 	/* A turn may end it. */
 	while (turns-- > 0 && slot->state == SLOT_LIVE && isolated_waits(slot))
@@ -146,6 +146,16 @@ int isolated_hear(struct server *server, uint16_t number)
 	return 0;
 }
 
+/* 0 or -errno, as memif_end_send. The process polls: there is nobody to be told. */
+static int isolated_send(struct isolated *isolated, const uint8_t *frame, size_t len)
+{
+	const int rc = memif_end_send(&isolated->memif.end, frame, len);
+
+	if (rc == 0)
+		memif_end_push(&isolated->memif.end);
+	return rc;
+}
+
 bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
 {
 	struct slot *slot = &server->slots[number];
@@ -155,7 +165,7 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 	if (slot->state != SLOT_LIVE)
 		return false;
 	if (!(flags & SHARE_FLAG_LOCAL) || vet_seal(frame, mbuf->data_len))
-		rc = memif_peer_send(&slot->isolated->peer, frame, mbuf->data_len);
+		rc = isolated_send(slot->isolated, frame, mbuf->data_len);
 	if (rc == -EAGAIN || rc == -EPROTO)
 		return false;
 	if (rc == 0) {
@@ -186,8 +196,8 @@ static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, ui
 
 	if (!mbuf)
 		return NULL;
-	len = memif_peer_receive(&slot->isolated->peer, rte_pktmbuf_mtod(mbuf, uint8_t *),
-				 rte_pktmbuf_tailroom(mbuf));
+	len = memif_server_receive(&slot->isolated->memif, rte_pktmbuf_mtod(mbuf, uint8_t *),
+				   rte_pktmbuf_tailroom(mbuf));
 	if (len <= 0) {
 		rte_pktmbuf_free(mbuf);
 		return NULL;
@@ -223,7 +233,7 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 			break;
 		}
 	}
-	memif_peer_release(&isolated->peer);
+	memif_end_release(&isolated->memif.end);
 	slot->tx_packets += taken;
 	return taken;
 }
@@ -235,15 +245,15 @@ int isolated_wire(const struct slot *slot)
 
 bool isolated_is_broken(const struct slot *slot)
 {
-	return slot->isolated->peer.state == MEMIF_STATE_BROKEN;
+	return slot->isolated->memif.end.state == MEMIF_STATE_BROKEN;
 }
 
 bool isolated_waits(const struct slot *slot)
 {
-	return slot->isolated->waiting || memif_peer_waits(&slot->isolated->peer);
+	return slot->isolated->waiting || memif_end_waits(&slot->isolated->memif.end);
 }
 
 void isolated_listen(const struct slot *slot, bool on)
 {
-	memif_peer_listen(&slot->isolated->peer, on);
+	memif_end_listen(&slot->isolated->memif.end, on);
 }

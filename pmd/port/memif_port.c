@@ -35,14 +35,12 @@
 
 bool memif_port_is_connected(const struct memif_port *memif)
 {
-	return memif->is_server ? memif->peer.state == MEMIF_STATE_CONNECTED
-				: memif->client.step == MEMIF_CLIENT_CONNECTED;
+	return memif->end->state == MEMIF_STATE_CONNECTED;
 }
 
 bool memif_port_is_broken(const struct memif_port *memif)
 {
-	return memif->is_server ? memif->peer.state == MEMIF_STATE_BROKEN
-				: memif->client.step == MEMIF_CLIENT_BROKEN;
+	return memif->end->state == MEMIF_STATE_BROKEN;
 }
 
 void memif_port_alarm(const struct memif_port *memif)
@@ -69,13 +67,9 @@ static bool memif_copy_plain(uint8_t *to, const uint8_t *from, size_t len)
 
 static int memif_receive(struct memif_port *memif, struct rte_mbuf *mbuf)
 {
-	uint8_t *room = rte_pktmbuf_mtod(mbuf, uint8_t *);
-	const size_t room_bytes = rte_pktmbuf_tailroom(mbuf);
 	bool right;
-	const int len = memif->is_server ? memif_peer_receive_by(&memif->peer, room, room_bytes,
-								 memif->copy, &right)
-					 : memif_client_receive_by(&memif->client, room, room_bytes,
-								   memif->copy, &right);
+	const int len = memif_end_receive(memif->end, rte_pktmbuf_mtod(mbuf, uint8_t *),
+					  rte_pktmbuf_tailroom(mbuf), memif->copy, &right);
 
 	if (len <= 0)
 		return len;
@@ -83,15 +77,6 @@ static int memif_receive(struct memif_port *memif, struct rte_mbuf *mbuf)
 	mbuf->pkt_len = (uint32_t)len;
 	mbuf->port = right ? PORT_VERIFIED : 0;
 	return len;
-}
-
-/* What has been received is the other's to write again. */
-static void memif_release(struct memif_port *memif)
-{
-	if (memif->is_server)
-		memif_peer_release(&memif->peer);
-	else
-		memif_client_release(&memif->client);
 }
 
 static bool memif_has_spare(struct memif_port *memif)
@@ -128,7 +113,7 @@ static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	memif->port->rx_cut = taken + dropped == n || bytes >= RX_BYTES;
 	memif->port->rx_too_long += dropped;
 	if (taken + dropped > 0)
-		memif_release(memif);
+		memif_end_release(memif->end);
 	memif_look(memif);
 	return unlikely(memif->port->watched) ? stand_in_received(memif->stand_in, mbufs, taken, n)
 					      : taken;
@@ -137,8 +122,7 @@ static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 static bool memif_has_room(void *arg)
 {
 	struct memif_port *memif = arg;
-	const bool has_room = memif->is_server ? memif_peer_has_room(&memif->peer)
-					       : memif_client_has_room(&memif->client);
+	const bool has_room = memif_end_has_room(memif->end);
 
 	if (unlikely(!has_room))
 		memif_look(memif);
@@ -149,17 +133,13 @@ static void memif_expect(void *arg, uint32_t ahead, uint32_t len)
 {
 	const struct memif_port *memif = arg;
 
-	if (memif->is_server)
-		memif_peer_expect(&memif->peer, ahead, len);
-	else
-		memif_client_expect(&memif->client, ahead, len);
+	memif_end_expect(memif->end, ahead, len);
 }
 
 static uint8_t *memif_place(void *arg, uint32_t len)
 {
 	struct memif_port *memif = arg;
-	uint8_t *place = memif->is_server ? memif_peer_place(&memif->peer, len)
-					  : memif_client_place(&memif->client, len);
+	uint8_t *place = memif_end_place(memif->end, len);
 
 	if (unlikely(!place))
 		memif_look(memif);
@@ -170,10 +150,7 @@ static void memif_placed(void *arg, uint32_t len)
 {
 	struct memif_port *memif = arg;
 
-	if (memif->is_server)
-		memif_peer_placed(&memif->peer, len);
-	else
-		memif_client_placed(&memif->client, len);
+	memif_end_placed(memif->end, len);
 }
 
 /*
@@ -196,20 +173,8 @@ static void memif_push(void *arg)
 {
 	struct memif_port *memif = arg;
 
-	if (memif->is_server) {
-		if (unlikely(memif_peer_push(&memif->peer)))
-			memif_ring_bell(memif->peer.bell_fd);
-	} else if (unlikely(memif_client_push(&memif->client))) {
-		memif_ring_bell(memif->client.bell_fd);
-	}
-}
-
-static int memif_send(struct memif_port *memif, const struct rte_mbuf *mbuf)
-{
-	const uint8_t *frame = rte_pktmbuf_mtod(mbuf, const uint8_t *);
-
-	return memif->is_server ? memif_peer_send(&memif->peer, frame, mbuf->data_len)
-				: memif_client_send(&memif->client, frame, mbuf->data_len);
+	if (unlikely(memif_end_push(memif->end)))
+		memif_ring_bell(memif->end->bell_fd);
 }
 
 /* What was built elsewhere. Without a peer it is lost, as on a cable. */
@@ -223,7 +188,11 @@ static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	if (unlikely(memif->port->watched))
 		n = stand_in_sends(memif->stand_in, mbufs, n);
 	for (; sent < n; sent++) {
-		const int rc = connected ? memif_send(memif, mbufs[sent]) : 0;
+		const struct rte_mbuf *mbuf = mbufs[sent];
+		const int rc = connected ? memif_end_send(memif->end,
+							  rte_pktmbuf_mtod(mbuf, const uint8_t *),
+							  mbuf->data_len)
+					 : 0;
 
 		if (rc == -EAGAIN)
 			break;
@@ -240,18 +209,9 @@ static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return sent;
 }
 
-static bool memif_waits(const struct memif_port *memif)
-{
-	return memif->is_server ? memif_peer_waits(&memif->peer)
-				: memif_client_waits(&memif->client);
-}
-
 static void memif_listen(struct memif_port *memif, bool on)
 {
-	if (memif->is_server)
-		memif_peer_listen(&memif->peer, on);
-	else
-		memif_client_listen(&memif->client, on);
+	memif_end_listen(memif->end, on);
 	__atomic_store_n(&memif->port->armed, on, __ATOMIC_RELAXED);
 }
 
@@ -268,8 +228,8 @@ void memif_port_arm_again(struct memif_port *memif)
 	if (!port_is_armed(memif->port))
 		return;
 	memif_ask_to_be_woken(memif);
-	if (memif_waits(memif))
-		memif_ring_bell(memif->is_server ? memif->peer.wake_fd : memif->client.wake_fd);
+	if (memif_end_waits(memif->end))
+		memif_ring_bell(memif->end->wake_fd);
 }
 
 /*
@@ -291,11 +251,11 @@ static bool memif_arm(void *arg)
 		epoll_wait(memif->epoll_fd, &event, 1, 0);
 	memif_ask_to_be_woken(memif);
 	for (int i = 0; i < SETTLE_PAUSES; i++) {
-		if (memif_waits(memif))
+		if (memif_end_waits(memif->end))
 			return true;
 		rte_pause();
 	}
-	return memif_waits(memif);
+	return memif_end_waits(memif->end);
 }
 
 static void memif_disarm(void *arg)
@@ -334,7 +294,7 @@ static void memif_lose(void *arg)
 
 static void memif_close(void *arg)
 {
-	memif_line_close(arg);
+	memif_conn_close(arg);
 }
 
 static int memif_tend_fd(const void *arg)
@@ -362,9 +322,9 @@ static const struct port_ops memif_ops = {
 	.connected = memif_connected,
 	.lost = memif_lost,
 	.lose = memif_lose,
-	.tend = memif_line_look,
+	.tend = memif_conn_look,
 	.tend_fd = memif_tend_fd,
-	.tend_ms = memif_line_due_ms,
+	.tend_ms = memif_conn_due_ms,
 	.close = memif_close,
 	.destroy = memif_destroy,
 };
@@ -382,11 +342,10 @@ static bool memif_holds_frames(const struct port *port, unsigned long buffer_byt
 	const unsigned long frame = RTE_MIN(port->mtu_bytes + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN,
 					    (uint32_t)PACKET_FRAME_MAX);
 
-	return frame <=
-	       buffer_bytes * RTE_MIN(1UL << log2_size, (unsigned long)MEMIF_WIRE_CHAIN_MAX);
+	return frame <= buffer_bytes * RTE_MIN(1UL << log2_size, (unsigned long)MEMIF_CHAIN_MAX);
 }
 
-static int memif_configure(struct memif_port *memif)
+static int memif_configure(struct memif_port *memif, bool is_server)
 {
 	const struct port *port = memif->port;
 	unsigned long id = 0, buffer_bytes = 0, log2_size = 0;
@@ -401,10 +360,10 @@ static int memif_configure(struct memif_port *memif)
 		return memif_refuse(port, "id is a number of 32 bits");
 	if (buffer_bytes == 0 || buffer_bytes > UINT16_MAX)
 		return memif_refuse(port, "bsize is from 1 to 65535");
-	if (log2_size > MEMIF_WIRE_LOG2_MAX)
+	if (log2_size > MEMIF_LOG2_MAX)
 		return memif_refuse(port, "rsize is the logarithm of at most 16384 buffers: 14");
 	/* The buffers are the client's. */
-	if (!memif->is_server && !memif_holds_frames(port, buffer_bytes, log2_size))
+	if (!is_server && !memif_holds_frames(port, buffer_bytes, log2_size))
 		return memif_refuse(port,
 				    "the longest frame needs more buffers of bsize bytes than "
 				    "the ring has, or than 64: make bsize larger, or rsize");
@@ -459,7 +418,7 @@ static int memif_open(void *arg)
 	if (rc != 0)
 		log_error("port '%s' cannot be made: %s", port->devargs.name, strerror(-rc));
 	if (rc == 0)
-		rc = memif_line_open(memif);
+		rc = memif_conn_open(memif);
 	if (rc != 0)
 		return rc;
 	port->dma = PORT_COPIES;
@@ -479,7 +438,7 @@ static void memif_destroy(void *arg)
 {
 	struct memif_port *memif = arg;
 
-	memif_line_close(memif);
+	memif_conn_close(memif);
 	if (memif->spares > 0)
 		rte_pktmbuf_free_bulk(memif->spare, memif->spares);
 	close_fd(memif->epoll_fd);
@@ -501,16 +460,23 @@ static struct memif_port *memif_new(struct port *port)
 	memif->listen_fd = memif->wire_fd = -1;
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
 		memif->strangers[i].fd = -1;
-	memif_peer_init_wire(&memif->peer);
+	memif_server_init(&memif->server, &memif_limits_user);
 	port->ops = &memif_ops;
 	port->ops_arg = memif;
 	port->link_mbps = WIRE_MBPS;
 	return memif;
 }
 
+static void memif_choose(struct memif_port *memif, bool is_server)
+{
+	memif->role = is_server ? &memif_server_role : &memif_client_role;
+	memif->end = is_server ? &memif->server.end : &memif->client.end;
+}
+
 int memif_port_prepare(struct port *port)
 {
 	struct memif_port *memif;
+	bool is_server;
 	int rc;
 
 	rc = memif_prepare(&port->devargs);
@@ -522,10 +488,11 @@ int memif_port_prepare(struct port *port)
 	if (port->mtu_bytes == 0)
 		port->mtu_bytes = MEMIF_MTU;
 	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
-	memif->is_server = memif_is_server(&port->devargs);
-	port->waits_for_server = !memif->is_server;
-	port->opens_files = !memif->is_server;
-	rc = memif_configure(memif);
+	is_server = memif_is_server(&port->devargs);
+	memif_choose(memif, is_server);
+	port->waits_for_server = !is_server;
+	port->opens_files = !is_server;
+	rc = memif_configure(memif, is_server);
 	if (rc == 0)
 		rc = memif_read_mac(port);
 	memif_client_init(&memif->client, &memif->config);
@@ -541,6 +508,7 @@ int memif_prepare_caller(struct port *port, const struct memif_caller *caller, v
 	memif = memif_new(port);
 	if (!memif)
 		return -ENOMEM;
+	memif_choose(memif, false);
 	memif->caller = caller;
 	memif->caller_arg = arg;
 	memif->config.buffer_bytes = MEMIF_BUFFER_BYTES;

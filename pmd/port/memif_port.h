@@ -33,10 +33,34 @@ struct memif_stranger {
 	uint32_t number; /* of all who came */
 };
 
+struct memif_port;
+
+/* What the two roles of a port do differently. All with the engine's lock. */
+struct memif_role {
+	/* Make what the other end comes to; NULL: nothing. 0 or -errno (logged). */
+	int (*open)(struct memif_port *memif);
+	void (*close)(struct memif_port *memif);
+	/* Look once what has become of the connection, and for another one where there is none;
+	 * does not wait. */
+	void (*look)(struct memif_port *memif);
+	/* Return true if nothing wakes whoever has to look next. */
+	bool (*retries)(const struct memif_port *memif);
+	/* A message of the other end's, with its descriptor, which is taken. 0 or -errno. */
+	int (*hear)(struct memif_port *memif, const struct memif_message *message, int fd);
+	/* Before a connection is ended for what the other end did; NULL: nothing. */
+	void (*take_back)(struct memif_port *memif);
+	/* Forget a connection, and be ready for the next one. */
+	void (*reset)(struct memif_port *memif);
+	enum memif_complaint not_permitted; /* what -EPERM of `hear` is told as */
+};
+
+extern const struct memif_role memif_server_role, memif_client_role;
+
 struct memif_port {
 	/* constant */
 	struct port *port;
-	bool is_server;
+	const struct memif_role *role;
+	struct memif_end *end; /* the server's or the client's */
 	bool is_abstract;
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct memif_client_config config; /* of either role: the interface's number and secret */
@@ -60,10 +84,10 @@ struct memif_port {
 	uint32_t complaints; /* that the user knows of: bits of enum memif_complaint */
 	bool refused;	     /* a client, and the user was told so */
 	bool had_peer;
-	bool leaves;		/* the other end has gone; what it sent may not be received yet */
-	struct memif_peer peer; /* of a server */
-	struct memif_client client; /* of a client */
-	uint32_t spares;	    /* buffers that what comes next is copied to */
+	bool leaves; /* the other end has gone; what it sent may not be received yet */
+	struct memif_server server;
+	struct memif_client client;
+	uint32_t spares; /* buffers that what comes next is copied to */
 	struct rte_mbuf *spare[MEMIF_SPARES];
 };
 
@@ -84,57 +108,49 @@ void memif_port_alarm(const struct memif_port *memif);
  * Engine's lock. */
 void memif_port_arm_again(struct memif_port *memif);
 
-/* memif_line.c; all with the engine's lock */
+/* memif_conn.c; all with the engine's lock */
 
 /** Find the wire's place, and make the server's socket. 0 or -errno (logged). */
-int memif_line_open(struct memif_port *memif);
+int memif_conn_open(struct memif_port *memif);
 
 /** At the end: say goodbye, and have nobody come any more. */
-void memif_line_close(struct memif_port *memif);
+void memif_conn_close(struct memif_port *memif);
 
 /** Have the connection looked after when a descriptor has something to read. 0 or -errno. */
-int memif_line_watch(const struct memif_port *memif, int fd);
+int memif_conn_watch(const struct memif_port *memif, int fd);
 
 /** Have what waits at a descriptor that is watched go unnoticed for a while, or no more. */
-void memif_line_hush(const struct memif_port *memif, int fd, bool on);
+void memif_conn_hush(const struct memif_port *memif, int fd, bool on);
 
 /** No more, and have nothing more to do with the socket. Nothing with -1. */
-void memif_line_drop(const struct memif_port *memif, int fd);
+void memif_conn_drop(const struct memif_port *memif, int fd);
 
 /** Look once what has become of the connection; does not wait. */
-void memif_line_look(void *memif);
+void memif_conn_look(void *memif);
 
 /** How long until somebody has to look whom nothing wakes, in ms; -1: for ever. */
-int memif_line_due_ms(const void *memif);
+int memif_conn_due_ms(const void *memif);
 
 /** A socket that does not wait, or -errno. */
-int memif_line_socket(void);
+int memif_conn_socket(void);
 
 /** Tell the user what is wrong, and what to do, where that was not told yet. */
-void memif_line_complain(struct memif_port *memif, enum memif_complaint complaint);
+void memif_conn_complain(struct memif_port *memif, enum memif_complaint complaint);
 
 /** A message, with its descriptor: 1; 0: there is none; -errno: the other end has gone, or broke a
  * rule. */
-int memif_line_read(int fd, struct memif_message *message, int *passed_fd);
+int memif_conn_read(int fd, struct memif_message *message, int *passed_fd);
 
-/** Answer a client that is our peer. 0 or -errno; `fd` is taken. */
-int memif_line_take(struct memif_port *memif, const struct memif_message *message, int fd);
+/** Take all that the other end has said. */
+void memif_conn_hear(struct memif_port *memif);
+
+/** Both ends have said that they are connected. 0 or -errno. */
+int memif_conn_established(struct memif_port *memif);
 
 /** Tell why, as far as anybody listens. */
-void memif_line_say_goodbye(int fd, const char *reason);
+void memif_conn_say_goodbye(int fd, const char *reason);
 
 /** End the connection. Its memory goes; what was in it has been received. */
-void memif_line_hang_up(struct memif_port *memif, const char *reason);
-
-/* memif_server.c; all with the engine's lock */
-
-/** Make the socket. 0 or -errno (logged). */
-int memif_server_open(struct memif_port *memif);
-
-/** Let in who has come, and may. */
-void memif_server_look(struct memif_port *memif);
-
-/** Remove the socket, and forget who waits there. */
-void memif_server_close(struct memif_port *memif);
+void memif_conn_hang_up(struct memif_port *memif, const char *reason);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "memif/socket.h"
 #include "memif_args.h"
 #include "memif_port.h"
@@ -39,14 +40,14 @@ static int server_listen(struct memif_port *memif, int fd)
 	return rc;
 }
 
-int memif_server_open(struct memif_port *memif)
+static int server_open(struct memif_port *memif)
 {
-	const int fd = memif_line_socket();
+	const int fd = memif_conn_socket();
 	const int rc = fd < 0 ? fd : server_listen(memif, fd);
 
 	if (rc == 0) {
 		memif->listen_fd = fd;
-		return memif_line_watch(memif, fd);
+		return memif_conn_watch(memif, fd);
 	}
 	log_error("memif socket %s cannot be made: %s", memif->path, strerror(-rc));
 	if (fd >= 0)
@@ -54,10 +55,10 @@ int memif_server_open(struct memif_port *memif)
 	return rc;
 }
 
-void memif_server_close(struct memif_port *memif)
+static void server_close(struct memif_port *memif)
 {
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++) {
-		memif_line_drop(memif, memif->strangers[i].fd);
+		memif_conn_drop(memif, memif->strangers[i].fd);
 		memif->strangers[i].fd = -1;
 	}
 	if (memif->listen_fd < 0)
@@ -65,7 +66,7 @@ void memif_server_close(struct memif_port *memif)
 	if (!memif->is_abstract)
 		unlink(memif->path);
 	/* Those who wait to be let in may have sent anything. */
-	memif_line_drop(memif, memif->listen_fd);
+	memif_conn_drop(memif, memif->listen_fd);
 	memif->listen_fd = -1;
 }
 
@@ -89,7 +90,7 @@ static void server_keep(struct memif_port *memif, int fd)
 {
 	struct memif_stranger *place = server_place(memif);
 
-	memif_line_drop(memif, place->fd);
+	memif_conn_drop(memif, place->fd);
 	*place = (struct memif_stranger){.fd = fd, .number = memif->stranger_next++};
 }
 
@@ -99,7 +100,7 @@ static void server_pause(struct memif_port *memif, bool on)
 	if (memif->pauses == on)
 		return;
 	memif->pauses = on;
-	memif_line_hush(memif, memif->listen_fd, on);
+	memif_conn_hush(memif, memif->listen_fd, on);
 }
 
 /*
@@ -112,8 +113,7 @@ static void server_accept(struct memif_port *memif)
 	struct memif_message greeting;
 	bool pauses = memif_socket_is_stuck();
 
-	memif_peer_greet(&greeting, "uroce");
-	greeting.hello.max_log2_ring_size = MEMIF_WIRE_LOG2_MAX;
+	memif_server_greet(&memif->server, &greeting, "uroce");
 	for (int i = 0; i < BACKLOG && !pauses; i++) {
 		const int fd = accept4(memif->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -121,11 +121,11 @@ static void server_accept(struct memif_port *memif)
 			pauses = errno != EAGAIN;
 			break;
 		}
-		if (memif_line_watch(memif, fd) == 0 &&
+		if (memif_conn_watch(memif, fd) == 0 &&
 		    memif_socket_send(fd, &greeting, sizeof(greeting)) == 0)
 			server_keep(memif, fd);
 		else
-			memif_line_drop(memif, fd);
+			memif_conn_drop(memif, fd);
 		pauses = memif_socket_is_stuck();
 	}
 	server_pause(memif, pauses);
@@ -157,17 +157,36 @@ static const char *server_objects(const struct memif_port *memif,
 	return server_is_taken(memif) ? "Already connected" : NULL;
 }
 
+/* Answer the client that we have. */
+static int server_hear(struct memif_port *memif, const struct memif_message *message, int fd)
+{
+	struct memif_message answer;
+	int rc;
+
+	if (message->type == MEMIF_ADD_REGION && fd >= 0 && !memif_socket_is_sealed(fd)) {
+		memif_socket_discard(fd);
+		return -EPERM;
+	}
+	own_mark(fd);
+	rc = memif_server_take(&memif->server, message, fd, &answer);
+	if (rc == 0)
+		rc = memif_socket_send(memif->wire_fd, &answer, sizeof(answer));
+	if (rc == 0 && answer.type == MEMIF_CONNECTED)
+		rc = memif_conn_established(memif);
+	return rc;
+}
+
 static void server_let_in(struct memif_port *memif, int fd, const struct memif_message *message,
 			  int passed_fd)
 {
 	if (memif->wire_fd >= 0)
-		memif_line_hang_up(memif, "Too slow to connect");
+		memif_conn_hang_up(memif, "Too slow to connect");
 	memif->wire_fd = fd;
 	memif->taken_ms = server_ms();
-	if (memif_line_take(memif, message, passed_fd) == 0)
+	if (server_hear(memif, message, passed_fd) == 0)
 		return;
-	memif_line_complain(memif, MEMIF_ODD);
-	memif_line_hang_up(memif, "Wrong version or mode");
+	memif_conn_complain(memif, MEMIF_ODD);
+	memif_conn_hang_up(memif, "Wrong version or mode");
 }
 
 static void server_ask(struct memif_port *memif, struct memif_stranger *stranger)
@@ -177,7 +196,7 @@ static void server_ask(struct memif_port *memif, struct memif_stranger *stranger
 	const char *objection;
 	int passed_fd;
 	const int fd = stranger->fd;
-	const int rc = memif_line_read(fd, &message, &passed_fd);
+	const int rc = memif_conn_read(fd, &message, &passed_fd);
 
 	if (rc == 0)
 		return;
@@ -189,16 +208,18 @@ static void server_ask(struct memif_port *memif, struct memif_stranger *stranger
 	}
 	/* Who just leaves wanted to know whether there is a server. */
 	if (rc != -ECONNRESET)
-		memif_line_complain(memif, complaint);
+		memif_conn_complain(memif, complaint);
 	if (rc > 0) {
 		memif_socket_discard(passed_fd);
-		memif_line_say_goodbye(fd, objection);
+		memif_conn_say_goodbye(fd, objection);
 	}
-	memif_line_drop(memif, fd);
+	memif_conn_drop(memif, fd);
 }
 
-void memif_server_look(struct memif_port *memif)
+static void server_look(struct memif_port *memif)
 {
+	if (memif->wire_fd >= 0)
+		memif_conn_hear(memif);
 	server_accept(memif);
 	/* The place of one that has gone is free at the next look. */
 	for (int i = 0; i < MEMIF_STRANGERS_MAX && !memif->leaves; i++) {
@@ -206,3 +227,24 @@ void memif_server_look(struct memif_port *memif)
 			server_ask(memif, &memif->strangers[i]);
 	}
 }
+
+static bool server_retries(const struct memif_port *memif)
+{
+	return memif->pauses;
+}
+
+static void server_reset(struct memif_port *memif)
+{
+	memif_server_fini(&memif->server);
+	memif_server_init(&memif->server, &memif_limits_user);
+}
+
+const struct memif_role memif_server_role = {
+	.open = server_open,
+	.close = server_close,
+	.look = server_look,
+	.retries = server_retries,
+	.hear = server_hear,
+	.reset = server_reset,
+	.not_permitted = MEMIF_UNSEALED,
+};

@@ -177,7 +177,7 @@ static void send_long(int count)
 	static uint8_t frame[8192];
 
 	while (count-- > 0)
-		assert_int_equal(memif_client_send(&memif->client, frame, sizeof(frame)), 0);
+		assert_int_equal(memif_end_send(&memif->client.end, frame, sizeof(frame)), 0);
 	client.ops->push(memif);
 }
 
@@ -212,7 +212,7 @@ TEST(memif_port__drops_what_it_cannot_send)
 	open_both("");
 	memif = client.ops_arg;
 	/* Longer than 64 of these. */
-	memif->client.config.buffer_bytes = 16;
+	memif->client.end.buffers.bytes = 16;
 	for (int i = 0; i < 3; i++)
 		mbufs[i] = make(i == 1 ? 4000 : 100);
 	assert_int_equal(port_tx_burst(&client, mbufs, 3), 3);
@@ -251,12 +251,12 @@ TEST(memif_port__a_broken_rule_rings_the_alarm)
 		memif = client.ops_arg;
 		/* More than the ring has. */
 		if (i == 0)
-			memif->client.to_server.memory->head = 0x8000;
+			memif->client.end.tx.memory->head = 0x8000;
 		else
-			memif->client.to_client.memory->head = 0x8000;
+			memif->client.end.rx.memory->head = 0x8000;
 		assert_false(is_alarmed(&server));
 		memif = server.ops_arg;
-		memif->peer.to_client.seen = memif->peer.to_client.own;
+		memif->server.end.tx.seen = memif->server.end.tx.own;
 		if (i == 0)
 			assert_int_equal(receive_by(&server, 0), 0);
 		else if (i == 1)

@@ -53,12 +53,12 @@ void client_init(struct client *client)
 	assert_true(client->memory != MAP_FAILED);
 	client->to_server = make_ring(client, 0, BUFFERS_AT);
 	client->to_client = make_ring(client, RING_BYTES, BUFFERS_AT + CLIENT_RING * CLIENT_BUFFER);
-	memif_peer_init(&client->peer);
+	memif_server_init(&client->server, &memif_limits_isolated);
 }
 
 void client_fini(struct client *client)
 {
-	memif_peer_fini(&client->peer);
+	memif_server_fini(&client->server);
 	munmap(client->memory, CLIENT_BYTES);
 	close(client->memory_fd);
 }
@@ -66,7 +66,7 @@ void client_fini(struct client *client)
 int client_say(struct client *client, const struct memif_message *message, int fd)
 {
 	struct memif_message answer;
-	const int rc = memif_peer_take(&client->peer, message, fd < 0 ? -1 : dup(fd), &answer);
+	const int rc = memif_server_take(&client->server, message, fd < 0 ? -1 : dup(fd), &answer);
 
 	if (rc == 0)
 		assert_int_equal(answer.type,
@@ -83,8 +83,8 @@ void client_anew(struct client *client)
 {
 	const struct memif_message init = client_begin_message();
 
-	memif_peer_fini(&client->peer);
-	memif_peer_init(&client->peer);
+	memif_server_fini(&client->server);
+	memif_server_init(&client->server, &memif_limits_isolated);
 	assert_int_equal(client_say(client, &init, -1), 0);
 }
 
@@ -116,7 +116,7 @@ void client_connect(struct client *client)
 	assert_int_equal(client_say(client, &to_server, event), 0);
 	assert_int_equal(client_say(client, &to_client, event), 0);
 	assert_int_equal(client_say(client, &connect, -1), 0);
-	assert_int_equal(client->peer.state, MEMIF_STATE_CONNECTED);
+	assert_int_equal(client->server.end.state, MEMIF_STATE_CONNECTED);
 	close(event);
 }
 

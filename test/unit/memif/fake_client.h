@@ -11,7 +11,7 @@
 #define CLIENT_BYTES  16384
 
 struct client {
-	struct memif_peer peer;
+	struct memif_server server;
 	int memory_fd;
 	uint8_t *memory;
 	struct memif_ring_memory *to_server, *to_client;
@@ -21,7 +21,7 @@ struct client {
 void client_init(struct client *client);
 void client_fini(struct client *client);
 
-/** What `memif_peer_take` says to a message; the descriptor, if any, is duplicated first. */
+/** What `memif_server_take` says to a message; the descriptor, if any, is duplicated first. */
 int client_say(struct client *client, const struct memif_message *message, int fd);
 
 /** A connection anew, up to INIT. */

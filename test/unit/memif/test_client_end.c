@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "memif/server_end.h"
 #include "test.h"
 
 #define LOG2   4
@@ -22,7 +23,7 @@
 
 struct wire {
 	struct memif_client client;
-	struct memif_peer peer;
+	struct memif_server server;
 	/* The memory as the server has it, which may write what it likes there. */
 	struct memif_ring_memory *to_server, *to_client;
 };
@@ -32,9 +33,11 @@ static const struct memif_client_config config = {
 
 static struct memif_message hello(void)
 {
+	struct memif_server server;
 	struct memif_message message;
 
-	memif_peer_greet(&message, "test");
+	memif_server_init(&server, &memif_limits_user);
+	memif_server_greet(&server, &message, "test");
 	return message;
 }
 
@@ -47,14 +50,14 @@ static void connect_both(struct wire *wire)
 	while (memif_client_take(&wire->client, &to_client, &to_server, &fd) == 1) {
 		if (to_server.type == MEMIF_INIT)
 			assert_int_equal(to_server.init.id, 7);
-		assert_int_equal(
-			memif_peer_take(&wire->peer, &to_server, fd < 0 ? -1 : dup(fd), &to_client),
-			0);
+		assert_int_equal(memif_server_take(&wire->server, &to_server, fd < 0 ? -1 : dup(fd),
+						   &to_client),
+				 0);
 	}
-	assert_int_equal(wire->client.step, MEMIF_CLIENT_CONNECTED);
-	assert_int_equal(wire->peer.state, MEMIF_STATE_CONNECTED);
-	wire->to_server = wire->peer.to_server.memory;
-	wire->to_client = wire->peer.to_client.memory;
+	assert_int_equal(wire->client.end.state, MEMIF_STATE_CONNECTED);
+	assert_int_equal(wire->server.end.state, MEMIF_STATE_CONNECTED);
+	wire->to_server = wire->server.end.rx.memory;
+	wire->to_client = wire->server.end.tx.memory;
 }
 
 static int setup_with(void **state, const struct memif_client_config *with)
@@ -62,7 +65,7 @@ static int setup_with(void **state, const struct memif_client_config *with)
 	struct wire *wire = test_calloc(1, sizeof(*wire));
 
 	memif_client_init(&wire->client, with);
-	memif_peer_init_wire(&wire->peer);
+	memif_server_init(&wire->server, &memif_limits_user);
 	connect_both(wire);
 	*state = wire;
 	return 0;
@@ -78,7 +81,7 @@ static int teardown(void **state)
 	struct wire *wire = *state;
 
 	memif_client_fini(&wire->client);
-	memif_peer_fini(&wire->peer);
+	memif_server_fini(&wire->server);
 	test_free(wire);
 	return 0;
 }
@@ -107,14 +110,14 @@ static int client_receives(struct wire *wire, uint8_t *room)
 {
 	bool right;
 
-	return memif_client_receive_by(&wire->client, room, ROOM, copy, &right);
+	return memif_end_receive(&wire->client.end, room, ROOM, copy, &right);
 }
 
 static int peer_receives(struct wire *wire, uint8_t *room)
 {
 	bool right;
 
-	return memif_peer_receive_by(&wire->peer, room, ROOM, copy, &right);
+	return memif_end_receive(&wire->server.end, room, ROOM, copy, &right);
 }
 
 TEST(memif_client_take__wants_a_greeting, .bare = true)
@@ -132,7 +135,7 @@ TEST(memif_client_take__wants_a_greeting, .bare = true)
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		memif_client_init(&client, &config);
 		assert_int_equal(memif_client_take(&client, &odd[i], &answer, &fd), -EPROTO);
-		assert_int_equal(client.step, MEMIF_CLIENT_BROKEN);
+		assert_int_equal(client.end.state, MEMIF_STATE_BROKEN);
 		memif_client_fini(&client);
 	}
 }
@@ -146,7 +149,7 @@ TEST(memif_client_take__keeps_to_the_servers_ring_size, .bare = true)
 	greeting.hello.max_log2_ring_size = 2;
 	memif_client_init(&client, &config);
 	assert_int_equal(memif_client_take(&client, &greeting, &answer, &fd), 1);
-	assert_int_equal(client.to_server.size, 4);
+	assert_int_equal(client.end.tx.size, 4);
 	memif_client_fini(&client);
 }
 
@@ -168,12 +171,12 @@ TEST(memif_client_take__wants_nothing_once_connected)
 	int fd;
 
 	for (int i = 0; i < 2; i++) {
-		wire->client.step = MEMIF_CLIENT_CONNECTED;
+		wire->client.step = MEMIF_CLIENT_DONE;
 		assert_int_equal(memif_client_take(&wire->client, &acks[i], &answer, &fd), -EPROTO);
 	}
 }
 
-TEST(memif_client_send__arrives)
+TEST(memif_end_send__arrives)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM], room[ROOM];
@@ -185,129 +188,129 @@ TEST(memif_client_send__arrives)
 		if (i > 1000 && i % 97 != 0)
 			continue;
 		fill(packet, (uint8_t)i, len);
-		assert_int_equal(memif_client_send(&wire->client, packet, len), 0);
-		memif_client_push(&wire->client);
-		assert_true(memif_peer_waits(&wire->peer));
+		assert_int_equal(memif_end_send(&wire->client.end, packet, len), 0);
+		memif_end_push(&wire->client.end);
+		assert_true(memif_end_waits(&wire->server.end));
 		assert_int_equal(peer_receives(wire, room), len);
 		expect_bytes(room, (uint8_t)i, len);
-		memif_peer_release(&wire->peer);
-		assert_int_equal(memif_peer_send(&wire->peer, packet, len), 0);
-		memif_peer_push(&wire->peer);
-		assert_true(memif_client_waits(&wire->client));
+		memif_end_release(&wire->server.end);
+		assert_int_equal(memif_end_send(&wire->server.end, packet, len), 0);
+		memif_end_push(&wire->server.end);
+		assert_true(memif_end_waits(&wire->client.end));
 		assert_int_equal(client_receives(wire, room), len);
 		expect_bytes(room, (uint8_t)i, len);
-		memif_client_release(&wire->client);
+		memif_end_release(&wire->client.end);
 	}
 	assert_int_equal(client_receives(wire, room), 0);
 	assert_int_equal(peer_receives(wire, room), 0);
 }
 
-TEST(memif_client_place__is_seen_when_pushed)
+TEST(memif_end_place__is_seen_when_pushed)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
 
-	fill(memif_client_place(&wire->client, 200), 5, 200);
-	memif_client_placed(&wire->client, 200);
+	fill(memif_end_place(&wire->client.end, 200), 5, 200);
+	memif_end_placed(&wire->client.end, 200);
 	assert_int_equal(peer_receives(wire, room), 0);
-	memif_client_push(&wire->client);
+	memif_end_push(&wire->client.end);
 	assert_int_equal(peer_receives(wire, room), 200);
 	expect_bytes(room, 5, 200);
-	fill(memif_peer_place(&wire->peer, 100), 9, 100);
-	memif_peer_placed(&wire->peer, 100);
+	fill(memif_end_place(&wire->server.end, 100), 9, 100);
+	memif_end_placed(&wire->server.end, 100);
 	assert_int_equal(client_receives(wire, room), 0);
-	memif_peer_push(&wire->peer);
+	memif_end_push(&wire->server.end);
 	assert_int_equal(client_receives(wire, room), 100);
 	expect_bytes(room, 9, 100);
 }
 
 /* What is expected may never come; and there may be no room for it. */
-TEST(memif_expect__changes_nothing)
+TEST(memif_end_expect__changes_nothing)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
 
 	for (uint32_t i = 0; i < 3 * SIZE; i++) {
 		for (uint32_t ahead = 0; ahead < 2 * SIZE; ahead++) {
-			memif_client_expect(&wire->client, ahead, ROOM);
-			memif_peer_expect(&wire->peer, ahead, ROOM);
+			memif_end_expect(&wire->client.end, ahead, ROOM);
+			memif_end_expect(&wire->server.end, ahead, ROOM);
 		}
 		fill(room, (uint8_t)i, 100);
-		assert_int_equal(memif_client_send(&wire->client, room, 100), 0);
-		assert_int_equal(memif_peer_send(&wire->peer, room, 100), 0);
+		assert_int_equal(memif_end_send(&wire->client.end, room, 100), 0);
+		assert_int_equal(memif_end_send(&wire->server.end, room, 100), 0);
 		if (i % (SIZE / 2) != 0)
 			continue;
-		memif_client_push(&wire->client);
-		memif_peer_push(&wire->peer);
+		memif_end_push(&wire->client.end);
+		memif_end_push(&wire->server.end);
 		while (peer_receives(wire, room) > 0)
 			expect_bytes(room, room[0], 100);
 		assert_int_equal(room[0], i);
 		while (client_receives(wire, room) > 0)
 			expect_bytes(room, room[0], 100);
 		assert_int_equal(room[0], i);
-		memif_peer_release(&wire->peer);
-		memif_client_release(&wire->client);
+		memif_end_release(&wire->server.end);
+		memif_end_release(&wire->client.end);
 	}
 }
 
-TEST(memif_client_place__has_as_many_as_the_ring)
+TEST(memif_end_place__has_as_many_as_the_ring)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
 	uint8_t *places[SIZE];
 
-	assert_null(memif_client_place(&wire->client, BUFFER + 1));
+	assert_null(memif_end_place(&wire->client.end, BUFFER + 1));
 	for (uint32_t i = 0; i < SIZE; i++) {
-		assert_true(memif_client_has_room(&wire->client));
-		places[i] = memif_client_place(&wire->client, BUFFER);
+		assert_true(memif_end_has_room(&wire->client.end));
+		places[i] = memif_end_place(&wire->client.end, BUFFER);
 		assert_non_null(places[i]);
 		for (uint32_t k = 0; k < i; k++)
 			assert_ptr_not_equal(places[k], places[i]);
-		memif_client_placed(&wire->client, 64);
+		memif_end_placed(&wire->client.end, 64);
 	}
-	assert_false(memif_client_has_room(&wire->client));
-	assert_null(memif_client_place(&wire->client, 1));
-	memif_client_push(&wire->client);
+	assert_false(memif_end_has_room(&wire->client.end));
+	assert_null(memif_end_place(&wire->client.end, 1));
+	memif_end_push(&wire->client.end);
 	assert_int_equal(peer_receives(wire, room), 64);
-	assert_null(memif_client_place(&wire->client, 1));
-	memif_peer_release(&wire->peer);
+	assert_null(memif_end_place(&wire->client.end, 1));
+	memif_end_release(&wire->server.end);
 	/* The one that came back. */
-	assert_ptr_equal(memif_client_place(&wire->client, 1), places[0]);
+	assert_ptr_equal(memif_end_place(&wire->client.end, 1), places[0]);
 }
 
-TEST(memif_peer_place__has_as_many_as_are_ready)
+TEST(memif_end_place__has_as_many_as_are_ready)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
 
 	for (uint32_t i = 0; i < SIZE; i++) {
-		assert_non_null(memif_peer_place(&wire->peer, BUFFER));
-		assert_null(memif_peer_place(&wire->peer, BUFFER + 1));
-		memif_peer_placed(&wire->peer, 64);
+		assert_non_null(memif_end_place(&wire->server.end, BUFFER));
+		assert_null(memif_end_place(&wire->server.end, BUFFER + 1));
+		memif_end_placed(&wire->server.end, 64);
 	}
-	assert_false(memif_peer_has_room(&wire->peer));
-	memif_peer_push(&wire->peer);
+	assert_false(memif_end_has_room(&wire->server.end));
+	memif_end_push(&wire->server.end);
 	assert_int_equal(client_receives(wire, room), 64);
-	assert_false(memif_peer_has_room(&wire->peer));
-	memif_client_release(&wire->client);
-	assert_true(memif_peer_has_room(&wire->peer));
+	assert_false(memif_end_has_room(&wire->server.end));
+	memif_end_release(&wire->client.end);
+	assert_true(memif_end_has_room(&wire->server.end));
 }
 
-TEST(memif_client_send__does_not_fit)
+TEST(memif_end_send__does_not_fit)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM] = {0};
 
-	assert_int_equal(memif_client_send(&wire->client, packet, SIZE * BUFFER + 1), -EMSGSIZE);
-	assert_int_equal(memif_peer_send(&wire->peer, packet, SIZE * BUFFER + 1), -EMSGSIZE);
-	assert_int_equal(memif_client_send(&wire->client, packet, 4 * BUFFER), 0);
-	assert_int_equal(memif_client_send(&wire->client, packet, (SIZE - 3) * BUFFER), -EAGAIN);
-	assert_int_equal(memif_peer_send(&wire->peer, packet, 4 * BUFFER), 0);
-	assert_int_equal(memif_peer_send(&wire->peer, packet, (SIZE - 3) * BUFFER), -EAGAIN);
+	assert_int_equal(memif_end_send(&wire->client.end, packet, SIZE * BUFFER + 1), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&wire->server.end, packet, SIZE * BUFFER + 1), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&wire->client.end, packet, 4 * BUFFER), 0);
+	assert_int_equal(memif_end_send(&wire->client.end, packet, (SIZE - 3) * BUFFER), -EAGAIN);
+	assert_int_equal(memif_end_send(&wire->server.end, packet, 4 * BUFFER), 0);
+	assert_int_equal(memif_end_send(&wire->server.end, packet, (SIZE - 3) * BUFFER), -EAGAIN);
 }
 
 /* What is longer than there is room for is lost, and nothing else. */
-TEST(memif_receive_by__goes_on_after_too_long_ones)
+TEST(memif_end_receive__goes_on_after_too_long_ones)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM] = {0}, room[100];
@@ -316,64 +319,63 @@ TEST(memif_receive_by__goes_on_after_too_long_ones)
 	for (int i = 0; i < 2; i++) {
 		const size_t len = i == 0 ? 3 * BUFFER : 101;
 
-		memif_client_send(&wire->client, packet, len);
-		memif_client_send(&wire->client, packet, 50);
-		memif_client_push(&wire->client);
-		assert_int_equal(memif_peer_receive_by(&wire->peer, room, 100, copy, &right),
+		memif_end_send(&wire->client.end, packet, len);
+		memif_end_send(&wire->client.end, packet, 50);
+		memif_end_push(&wire->client.end);
+		assert_int_equal(memif_end_receive(&wire->server.end, room, 100, copy, &right),
 				 -EMSGSIZE);
-		assert_int_equal(memif_peer_receive_by(&wire->peer, room, 100, copy, &right), 50);
-		memif_peer_send(&wire->peer, packet, len);
-		memif_peer_send(&wire->peer, packet, 50);
-		memif_peer_push(&wire->peer);
-		assert_int_equal(memif_client_receive_by(&wire->client, room, 100, copy, &right),
+		assert_int_equal(memif_end_receive(&wire->server.end, room, 100, copy, &right), 50);
+		memif_end_send(&wire->server.end, packet, len);
+		memif_end_send(&wire->server.end, packet, 50);
+		memif_end_push(&wire->server.end);
+		assert_int_equal(memif_end_receive(&wire->client.end, room, 100, copy, &right),
 				 -EMSGSIZE);
-		assert_int_equal(memif_client_receive_by(&wire->client, room, 100, copy, &right),
-				 50);
+		assert_int_equal(memif_end_receive(&wire->client.end, room, 100, copy, &right), 50);
 	}
 }
 
-TEST(memif_receive_by__waits_for_the_rest)
+TEST(memif_end_receive__waits_for_the_rest)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM], room[ROOM];
 
 	fill(packet, 1, 2 * BUFFER);
-	memif_client_send(&wire->client, packet, 2 * BUFFER);
+	memif_end_send(&wire->client.end, packet, 2 * BUFFER);
 	__atomic_store_n(&wire->to_server->head, 1, __ATOMIC_RELEASE);
 	assert_int_equal(peer_receives(wire, room), 0);
-	memif_client_push(&wire->client);
+	memif_end_push(&wire->client.end);
 	assert_int_equal(peer_receives(wire, room), 2 * BUFFER);
 	expect_bytes(room, 1, 2 * BUFFER);
-	memif_peer_send(&wire->peer, packet, 2 * BUFFER);
+	memif_end_send(&wire->server.end, packet, 2 * BUFFER);
 	__atomic_store_n(&wire->to_client->tail, 1, __ATOMIC_RELEASE);
 	assert_int_equal(client_receives(wire, room), 0);
-	memif_peer_push(&wire->peer);
+	memif_end_push(&wire->server.end);
 	assert_int_equal(client_receives(wire, room), 2 * BUFFER);
 	expect_bytes(room, 1, 2 * BUFFER);
 }
 
 /* Nobody stays awake for it, nor looks at what is there again. */
-TEST(memif_waits__not_for_a_packet_whose_rest_does_not_come)
+TEST(memif_end_waits__not_for_a_packet_whose_rest_does_not_come)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM], room[ROOM];
 
 	fill(packet, 1, 3 * BUFFER);
-	memif_client_send(&wire->client, packet, 3 * BUFFER);
-	memif_peer_send(&wire->peer, packet, 3 * BUFFER);
+	memif_end_send(&wire->client.end, packet, 3 * BUFFER);
+	memif_end_send(&wire->server.end, packet, 3 * BUFFER);
 	for (uint16_t there = 1; there <= 3; there++) {
 		__atomic_store_n(&wire->to_server->head, there, __ATOMIC_RELEASE);
 		__atomic_store_n(&wire->to_client->tail, there, __ATOMIC_RELEASE);
-		assert_true(memif_peer_waits(&wire->peer));
-		assert_true(memif_client_waits(&wire->client));
+		assert_true(memif_end_waits(&wire->server.end));
+		assert_true(memif_end_waits(&wire->client.end));
 		if (there == 3)
 			break;
 		/* Whether it is looked at again shows in what is made of it. */
 		for (int i = 0; i < 2; i++) {
 			assert_int_equal(peer_receives(wire, room), 0);
 			assert_int_equal(client_receives(wire, room), 0);
-			assert_false(memif_peer_waits(&wire->peer));
-			assert_false(memif_client_waits(&wire->client));
+			assert_false(memif_end_waits(&wire->server.end));
+			assert_false(memif_end_waits(&wire->client.end));
 			memset(room, 0, sizeof(room));
 		}
 		assert_int_equal(peer_receives(wire, room), 0);
@@ -384,34 +386,34 @@ TEST(memif_waits__not_for_a_packet_whose_rest_does_not_come)
 	expect_bytes(room, 1, 3 * BUFFER);
 	assert_int_equal(client_receives(wire, room), 3 * BUFFER);
 	expect_bytes(room, 1, 3 * BUFFER);
-	assert_false(memif_peer_waits(&wire->peer));
-	assert_false(memif_client_waits(&wire->client));
+	assert_false(memif_end_waits(&wire->server.end));
+	assert_false(memif_end_waits(&wire->client.end));
 }
 
 /* A server takes no longer ones, and would end the connection. */
-TEST(memif_client_send__keeps_to_what_servers_take)
+TEST(memif_end_send__keeps_to_what_servers_take)
 {
 	static const struct memif_client_config small = {
 		.id = 7, .log2_size = 8, .buffer_bytes = 16};
 	struct wire *wire = *state;
 	uint8_t packet[ROOM] = {0}, room[ROOM];
-	const size_t most = MEMIF_WIRE_CHAIN_MAX * small.buffer_bytes;
+	const size_t most = MEMIF_CHAIN_MAX * small.buffer_bytes;
 
 	assert_int_equal(teardown(state), 0);
 	assert_int_equal(setup_with(state, &small), 0);
 	wire = *state;
-	assert_int_equal(memif_client_send(&wire->client, packet, most + 1), -EMSGSIZE);
-	assert_int_equal(memif_peer_send(&wire->peer, packet, most + 1), -EMSGSIZE);
-	assert_int_equal(memif_client_send(&wire->client, packet, most), 0);
-	assert_int_equal(memif_peer_send(&wire->peer, packet, most), 0);
-	memif_client_push(&wire->client);
-	memif_peer_push(&wire->peer);
+	assert_int_equal(memif_end_send(&wire->client.end, packet, most + 1), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&wire->server.end, packet, most + 1), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&wire->client.end, packet, most), 0);
+	assert_int_equal(memif_end_send(&wire->server.end, packet, most), 0);
+	memif_end_push(&wire->client.end);
+	memif_end_push(&wire->server.end);
 	assert_int_equal(peer_receives(wire, room), most);
 	assert_int_equal(client_receives(wire, room), most);
 }
 
 /* Buffers that were ready stay so: what is sent over several is measured by how many there are. */
-TEST(memif_peer_send__refuses_what_went_back)
+TEST(memif_end_send__refuses_what_went_back)
 {
 	struct wire *wire = *state;
 	uint8_t packet[ROOM] = {0};
@@ -419,14 +421,14 @@ TEST(memif_peer_send__refuses_what_went_back)
 	for (uint32_t i = 0; i < SIZE; i++)
 		wire->to_client->descriptors[i].length = 1;
 	wire->to_client->head = 1;
-	assert_true(memif_peer_has_room(&wire->peer));
+	assert_true(memif_end_has_room(&wire->server.end));
 	wire->to_client->head = 0;
-	assert_int_equal(memif_peer_send(&wire->peer, packet, sizeof(packet)), -EPROTO);
-	assert_int_equal(wire->peer.state, MEMIF_STATE_BROKEN);
+	assert_int_equal(memif_end_send(&wire->server.end, packet, sizeof(packet)), -EPROTO);
+	assert_int_equal(wire->server.end.state, MEMIF_STATE_BROKEN);
 }
 
 /* As a server might that has begun a packet. */
-TEST(memif_client_receive_by__refuses_what_went_back)
+TEST(memif_end_receive__client_refuses_what_went_back)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -439,18 +441,18 @@ TEST(memif_client_receive_by__refuses_what_went_back)
 	assert_int_equal(client_receives(wire, room), -EPROTO);
 }
 
-TEST(memif_push__tells_who_sleeps)
+TEST(memif_end_push__tells_who_sleeps)
 {
 	struct wire *wire = *state;
 	uint8_t packet[64] = {0};
 
 	for (int on = 0; on < 2; on++) {
-		memif_peer_listen(&wire->peer, on);
-		memif_client_listen(&wire->client, on);
-		memif_client_send(&wire->client, packet, sizeof(packet));
-		assert_int_equal(memif_client_push(&wire->client), on);
-		memif_peer_send(&wire->peer, packet, sizeof(packet));
-		assert_int_equal(memif_peer_push(&wire->peer), on);
+		memif_end_listen(&wire->server.end, on);
+		memif_end_listen(&wire->client.end, on);
+		memif_end_send(&wire->client.end, packet, sizeof(packet));
+		assert_int_equal(memif_end_push(&wire->client.end), on);
+		memif_end_send(&wire->server.end, packet, sizeof(packet));
+		assert_int_equal(memif_end_push(&wire->server.end), on);
 	}
 }
 
@@ -458,15 +460,15 @@ static void expect_broken(struct wire *wire)
 {
 	uint8_t room[ROOM];
 
-	assert_int_equal(wire->client.step, MEMIF_CLIENT_BROKEN);
+	assert_int_equal(wire->client.end.state, MEMIF_STATE_BROKEN);
 	assert_int_equal(client_receives(wire, room), -EPROTO);
-	assert_int_equal(memif_client_send(&wire->client, room, 64), -EPROTO);
-	assert_null(memif_client_place(&wire->client, 64));
-	assert_false(memif_client_push(&wire->client));
-	assert_false(memif_client_waits(&wire->client));
+	assert_int_equal(memif_end_send(&wire->client.end, room, 64), -EPROTO);
+	assert_null(memif_end_place(&wire->client.end, 64));
+	assert_false(memif_end_push(&wire->client.end));
+	assert_false(memif_end_waits(&wire->client.end));
 }
 
-TEST(memif_client_receive_by__refuses_more_than_is_ready)
+TEST(memif_end_receive__client_refuses_more_than_is_ready)
 {
 	static const uint16_t tails[] = {SIZE + 1, UINT16_MAX, 0x8000};
 
@@ -482,7 +484,7 @@ TEST(memif_client_receive_by__refuses_more_than_is_ready)
 	}
 }
 
-TEST(memif_client_receive_by__refuses_long_lengths)
+TEST(memif_end_receive__client_refuses_long_lengths)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -493,7 +495,7 @@ TEST(memif_client_receive_by__refuses_long_lengths)
 	expect_broken(wire);
 }
 
-TEST(memif_client_receive_by__refuses_endless_chains)
+TEST(memif_end_receive__client_refuses_endless_chains)
 {
 	struct wire *wire = *state;
 	uint8_t room[ROOM];
@@ -506,21 +508,21 @@ TEST(memif_client_receive_by__refuses_endless_chains)
 }
 
 /* Where buffers are is known here, whatever the server writes there. */
-TEST(memif_client_receive_by__believes_no_place)
+TEST(memif_end_receive__client_believes_no_place)
 {
 	struct wire *wire = *state;
 	uint8_t packet[64], room[ROOM];
 
 	fill(packet, 3, sizeof(packet));
-	memif_peer_send(&wire->peer, packet, sizeof(packet));
+	memif_end_send(&wire->server.end, packet, sizeof(packet));
 	wire->to_client->descriptors[0].offset = UINT32_MAX;
 	wire->to_client->descriptors[0].region = UINT16_MAX;
-	memif_peer_push(&wire->peer);
+	memif_end_push(&wire->server.end);
 	assert_int_equal(client_receives(wire, room), 64);
 	expect_bytes(room, 3, 64);
 }
 
-TEST(memif_client_place__refuses_what_was_not_sent)
+TEST(memif_end_place__refuses_what_was_not_sent)
 {
 	static const uint16_t tails[] = {SIZE + 1, UINT16_MAX, 1};
 
@@ -529,11 +531,11 @@ TEST(memif_client_place__refuses_what_was_not_sent)
 
 		/* Full, and none of it shown yet: nothing can have been read. */
 		for (uint32_t k = 0; k < SIZE; k++) {
-			assert_non_null(memif_client_place(&wire->client, 64));
-			memif_client_placed(&wire->client, 64);
+			assert_non_null(memif_end_place(&wire->client.end, 64));
+			memif_end_placed(&wire->client.end, 64);
 		}
 		wire->to_server->tail = tails[i];
-		assert_null(memif_client_place(&wire->client, 64));
+		assert_null(memif_end_place(&wire->client.end, 64));
 		expect_broken(wire);
 		assert_int_equal(teardown(state), 0);
 		assert_int_equal(setup(state), 0);
@@ -565,19 +567,19 @@ TEST(memif_client__survives_anything)
 			client_receives(wire, room);
 			break;
 		case 3:
-			memif_client_release(&wire->client);
-			memif_client_expect(&wire->client, (uint32_t)rand_r(&seed) % (2 * SIZE),
-					    ROOM);
+			memif_end_release(&wire->client.end);
+			memif_end_expect(&wire->client.end, (uint32_t)rand_r(&seed) % (2 * SIZE),
+					 ROOM);
 			break;
 		case 4:
-			memif_client_send(&wire->client, room,
-					  1 + (size_t)rand_r(&seed) % (3 * BUFFER));
+			memif_end_send(&wire->client.end, room,
+				       1 + (size_t)rand_r(&seed) % (3 * BUFFER));
 			break;
 		default:
-			memif_client_push(&wire->client);
+			memif_end_push(&wire->client.end);
 		}
-		assert_true(wire->client.stock_count <= SIZE);
-		if (wire->client.step == MEMIF_CLIENT_BROKEN) {
+		assert_true(wire->client.end.buffers.stock_count <= SIZE);
+		if (wire->client.end.state == MEMIF_STATE_BROKEN) {
 			assert_int_equal(teardown(state), 0);
 			assert_int_equal(setup(state), 0);
 			wire = *state;
@@ -638,8 +640,8 @@ TEST(memif_client_fini__leaves_the_server_what_it_was_sent)
 	uint8_t packet[BUFFER], room[ROOM];
 
 	fill(packet, 7, sizeof(packet));
-	assert_int_equal(memif_client_send(&wire->client, packet, sizeof(packet)), 0);
-	memif_client_push(&wire->client);
+	assert_int_equal(memif_end_send(&wire->client.end, packet, sizeof(packet)), 0);
+	memif_end_push(&wire->client.end);
 	memif_client_fini(&wire->client);
 	/* Another thread would have taken it by now. */
 	usleep(100000);

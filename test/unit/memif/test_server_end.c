@@ -32,7 +32,7 @@ static int teardown(void **state)
 TEST_FIXTURE(setup, teardown);
 
 /* The first test: no descriptor of another test is being closed meanwhile. */
-TEST(memif_peer_take__keeps_no_descriptor)
+TEST(memif_server_take__keeps_no_descriptor)
 {
 	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
 	const unsigned int before = fds_count();
@@ -44,20 +44,24 @@ TEST(memif_peer_take__keeps_no_descriptor)
 	client_wait_fds(before);
 }
 
-TEST(memif_peer_greet__says_what_is_taken)
+TEST(memif_server_greet__says_what_is_taken)
 {
+	struct memif_server server;
 	struct memif_message message;
 
-	memif_peer_greet(&message, "a name that is longer than the room there is for it");
+	memif_server_init(&server, &memif_limits_isolated);
+	memif_server_greet(&server, &message,
+			   "a name that is longer than the room there is for it");
 	assert_int_equal(message.type, MEMIF_HELLO);
 	assert_int_equal(message.hello.min_version, MEMIF_VERSION);
 	assert_int_equal(message.hello.max_version, MEMIF_VERSION);
+	assert_int_equal(message.hello.max_log2_ring_size, MEMIF_ISOLATED_LOG2_MAX);
 	assert_int_equal(message.hello.max_ring_to_client, 0);
 	assert_int_equal(message.hello.max_ring_to_server, 0);
 	assert_int_equal(message.hello.name[MEMIF_NAME_LEN - 1], '\0');
 }
 
-TEST(memif_peer_take__wants_version_and_mode)
+TEST(memif_server_take__wants_version_and_mode)
 {
 	struct client *client = *state;
 	struct memif_message init = client_begin_message();
@@ -66,32 +70,32 @@ TEST(memif_peer_take__wants_version_and_mode)
 	assert_int_equal(client_say(client, &init, -1), -EPROTO);
 	init = client_begin_message();
 	init.init.mode = 1;
-	memif_peer_init(&client->peer);
+	memif_server_init(&client->server, &memif_limits_isolated);
 	assert_int_equal(client_say(client, &init, -1), -EPROTO);
 }
 
-TEST(memif_peer_take__wants_a_begin)
+TEST(memif_server_take__wants_a_begin)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region(), init = client_begin_message();
 
 	assert_int_equal(client_say(client, &region, client->memory_fd), -EPROTO);
-	assert_int_equal(client->peer.region_count, 0);
-	memif_peer_init(&client->peer);
+	assert_int_equal(client->server.end.region_count, 0);
+	memif_server_init(&client->server, &memif_limits_isolated);
 	assert_int_equal(client_say(client, &init, -1), 0);
 	assert_int_equal(client_say(client, &init, -1), -EPROTO);
 }
 
-TEST(memif_peer_take__connects)
+TEST(memif_server_take__connects)
 {
 	struct client *client = *state;
 
 	client_connect(client);
-	assert_true(client->peer.wake_fd >= 0);
+	assert_true(client->server.end.wake_fd >= 0);
 	assert_int_equal(client->to_server->flags, MEMIF_QUIET);
 }
 
-TEST(memif_peer_take__wants_memory_that_stays)
+TEST(memif_server_take__wants_memory_that_stays)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region();
@@ -116,10 +120,10 @@ TEST(memif_peer_take__wants_memory_that_stays)
 	assert_int_equal(client_say(client, &region, pipes[0]), -EPROTO);
 	close(pipes[0]);
 	close(pipes[1]);
-	assert_int_equal(client->peer.region_count, 0);
+	assert_int_equal(client->server.end.region_count, 0);
 }
 
-TEST(memif_peer_take__refuses_huge_pages)
+TEST(memif_server_take__refuses_huge_pages)
 {
 	struct client *client = *state;
 	struct memif_message region = client_region();
@@ -147,7 +151,7 @@ static int say_region(struct client *client, struct memif_message *region, uint6
 	return rc;
 }
 
-TEST(memif_peer_take__bounds_regions)
+TEST(memif_server_take__bounds_regions)
 {
 	struct client *client = *state;
 	struct memif_message region = client_region();
@@ -155,12 +159,12 @@ TEST(memif_peer_take__bounds_regions)
 	client_anew(client);
 	assert_int_equal(say_region(client, &region, 0), -EPROTO);
 	client_anew(client);
-	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX + 4096), -EPROTO);
+	assert_int_equal(say_region(client, &region, memif_limits_isolated.bytes + 4096), -EPROTO);
 	client_anew(client);
-	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX / 2 + 4096), 0);
+	assert_int_equal(say_region(client, &region, memif_limits_isolated.bytes / 2 + 4096), 0);
 	region.add_region.index = 1;
 	/* Together they are too much. */
-	assert_int_equal(say_region(client, &region, MEMIF_BYTES_MAX / 2), -EPROTO);
+	assert_int_equal(say_region(client, &region, memif_limits_isolated.bytes / 2), -EPROTO);
 	client_anew(client);
 	for (uint16_t i = 0; i < MEMIF_REGIONS_MAX; i++) {
 		region.add_region.index = i;
@@ -172,7 +176,7 @@ TEST(memif_peer_take__bounds_regions)
 
 /* Its memory is had, but not without end: whoever has the wire waits for it, and a hole of the
  * client's becomes memory. */
-TEST(memif_peer_take__has_some_pages_of_a_wire)
+TEST(memif_server_take__has_some_pages_of_a_wire)
 {
 	static const uint64_t bytes = 12 << 20;
 	struct client *client = *state;
@@ -180,8 +184,8 @@ TEST(memif_peer_take__has_some_pages_of_a_wire)
 	const struct memif_message init = client_begin_message();
 	uint64_t had = 0;
 
-	memif_peer_fini(&client->peer);
-	memif_peer_init_wire(&client->peer);
+	memif_server_fini(&client->server);
+	memif_server_init(&client->server, &memif_limits_user);
 	assert_int_equal(client_say(client, &init, -1), 0);
 	region.add_region.bytes = bytes;
 	for (uint16_t i = 0; i < MEMIF_REGIONS_MAX; i++) {
@@ -198,7 +202,7 @@ TEST(memif_peer_take__has_some_pages_of_a_wire)
 	assert_in_range(had, 0, 18 << 20);
 }
 
-TEST(memif_peer_take__wants_regions_in_order)
+TEST(memif_server_take__wants_regions_in_order)
 {
 	struct client *client = *state;
 	struct memif_message region = client_region();
@@ -216,10 +220,10 @@ static void refuse_ring(struct client *client, const struct memif_message *ring,
 	client_anew(client);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, ring, fd), -EPROTO);
-	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+	assert_int_equal(client->server.end.state, MEMIF_STATE_BROKEN);
 }
 
-TEST(memif_peer_take__bounds_rings)
+TEST(memif_server_take__bounds_rings)
 {
 	struct client *client = *state;
 	const uint32_t bytes =
@@ -249,16 +253,16 @@ TEST(memif_peer_take__bounds_rings)
 	ring.add_ring.offset = UINT32_MAX - 15;
 	refuse_ring(client, &ring, event);
 	ring = client_ring(true);
-	ring.add_ring.log2_size = MEMIF_LOG2_RING_MAX;
+	ring.add_ring.log2_size = MEMIF_ISOLATED_LOG2_MAX;
 	refuse_ring(client, &ring, event);
-	ring.add_ring.log2_size = MEMIF_LOG2_RING_MAX + 1;
+	ring.add_ring.log2_size = MEMIF_ISOLATED_LOG2_MAX + 1;
 	refuse_ring(client, &ring, event);
 	ring.add_ring.log2_size = UINT8_MAX;
 	refuse_ring(client, &ring, event);
 	close(event);
 }
 
-TEST(memif_peer_take__takes_a_ring_at_the_end)
+TEST(memif_server_take__takes_a_ring_at_the_end)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region();
@@ -272,7 +276,7 @@ TEST(memif_peer_take__takes_a_ring_at_the_end)
 	assert_int_equal(client_say(client, &ring, -1), 0);
 }
 
-TEST(memif_peer_take__wants_an_eventfd)
+TEST(memif_server_take__wants_an_eventfd)
 {
 	struct client *client = *state;
 	const struct memif_message ring = client_ring(true), other = client_ring(false);
@@ -288,7 +292,7 @@ TEST(memif_peer_take__wants_an_eventfd)
 	close(pipes[1]);
 }
 
-TEST(memif_peer_take__takes_a_ring_once)
+TEST(memif_server_take__takes_a_ring_once)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region(), ring = client_ring(false);
@@ -299,7 +303,7 @@ TEST(memif_peer_take__takes_a_ring_once)
 	assert_int_equal(client_say(client, &ring, -1), -EPROTO);
 }
 
-TEST(memif_peer_take__connects_only_with_both_rings)
+TEST(memif_server_take__connects_only_with_both_rings)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region(), ring = client_ring(false),
@@ -311,7 +315,7 @@ TEST(memif_peer_take__connects_only_with_both_rings)
 	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
 }
 
-TEST(memif_peer_take__wants_the_cookie)
+TEST(memif_server_take__wants_the_cookie)
 {
 	struct client *client = *state;
 	const struct memif_message region = client_region(), to_server = client_ring(true),
@@ -328,7 +332,7 @@ TEST(memif_peer_take__wants_the_cookie)
 	close(event);
 }
 
-TEST(memif_peer_take__changes_nothing_once_connected)
+TEST(memif_server_take__changes_nothing_once_connected)
 {
 	static const uint16_t types[] = {0,
 					 MEMIF_ACK,
@@ -347,13 +351,13 @@ TEST(memif_peer_take__changes_nothing_once_connected)
 
 		client_connect(client);
 		assert_int_equal(client_say(client, &message, client->memory_fd), -EPROTO);
-		assert_int_equal(client->peer.region_count, 1);
-		assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+		assert_int_equal(client->server.end.region_count, 1);
+		assert_int_equal(client->server.end.state, MEMIF_STATE_BROKEN);
 		client_anew(client);
 	}
 }
 
-TEST(memif_peer_take__lets_it_leave)
+TEST(memif_server_take__lets_it_leave)
 {
 	struct client *client = *state;
 	const struct memif_message leave = {.type = MEMIF_DISCONNECT};
@@ -362,10 +366,10 @@ TEST(memif_peer_take__lets_it_leave)
 	client_connect(client);
 	client_send(client, 0, 20);
 	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 20);
 }
 
-TEST(memif_peer_take__wants_no_descriptor_with_other_messages)
+TEST(memif_server_take__wants_no_descriptor_with_other_messages)
 {
 	static const uint16_t types[] = {MEMIF_DISCONNECT, MEMIF_ACK, MEMIF_CONNECT};
 	const struct memif_message init = client_begin_message();
@@ -377,9 +381,9 @@ TEST(memif_peer_take__wants_no_descriptor_with_other_messages)
 
 		client_anew(client);
 		assert_int_equal(client_say(client, &message, client->memory_fd), -EPROTO);
-		assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+		assert_int_equal(client->server.end.state, MEMIF_STATE_BROKEN);
 	}
-	memif_peer_init(&client->peer);
+	memif_server_init(&client->server, &memif_limits_isolated);
 	assert_int_equal(client_say(client, &init, client->memory_fd), -EPROTO);
 	client_wait_fds(before);
 }

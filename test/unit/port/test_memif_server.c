@@ -88,7 +88,7 @@ TEST(memif_open__leaves_nothing_behind)
 	assert_int_equal(unlink(ends_path), 0);
 }
 
-TEST(memif_line_look__keeps_others_away)
+TEST(memif_conn_look__keeps_others_away)
 {
 	static const char *const others[] = {",id=2", ",secret=wrong", ""};
 	struct port server, client, other;
@@ -115,7 +115,7 @@ TEST(memif_line_look__keeps_others_away)
 	ends_close(&server);
 }
 
-TEST(memif_line_look__strangers_are_in_nobodys_way)
+TEST(memif_conn_look__strangers_are_in_nobodys_way)
 {
 	struct memif_message message = {.type = MEMIF_CONNECT};
 	struct port server, client;
@@ -151,7 +151,7 @@ static bool is_let_go(int fd)
 }
 
 /* Wherever there was room for it. */
-TEST(memif_line_look__lets_go_of_the_oldest_stranger)
+TEST(memif_conn_look__lets_go_of_the_oldest_stranger)
 {
 	struct port server;
 	int silent[MEMIF_STRANGERS_MAX + 2];
@@ -174,7 +174,7 @@ TEST(memif_line_look__lets_go_of_the_oldest_stranger)
 	ends_close(&server);
 }
 
-TEST(memif_line_look__pauses_without_descriptors)
+TEST(memif_conn_look__pauses_without_descriptors)
 {
 	struct rlimit before, few;
 	struct port server;
@@ -202,7 +202,7 @@ TEST(memif_line_look__pauses_without_descriptors)
 	ends_close(&server);
 }
 
-TEST(memif_line_look__takes_nobody_when_stuck)
+TEST(memif_conn_look__takes_nobody_when_stuck)
 {
 	struct port server, client;
 	int fd;
@@ -224,7 +224,7 @@ TEST(memif_line_look__takes_nobody_when_stuck)
 	ends_close(&server);
 }
 
-TEST(memif_line_look__has_patience_for_a_while)
+TEST(memif_conn_look__has_patience_for_a_while)
 {
 	struct port server, client;
 	struct memif_port *memif;
@@ -234,7 +234,7 @@ TEST(memif_line_look__has_patience_for_a_while)
 	ends_open(&client, "client", "");
 	memif = server.ops_arg;
 	fd = begin(&server);
-	assert_int_equal(memif->peer.state, MEMIF_STATE_SETTING_UP);
+	assert_int_equal(memif->server.end.state, MEMIF_STATE_SETTING_UP);
 	/* As if it had begun just now, however slow this test is. */
 	for (int i = 0; i < 4; i++) {
 		memif->taken_ms += 3600000;
@@ -252,7 +252,7 @@ TEST(memif_line_look__has_patience_for_a_while)
 }
 
 /* The next client knocks before the last one has gone, and says who it is before that is seen. */
-TEST(memif_line_look__lets_in_who_restarts)
+TEST(memif_conn_look__lets_in_who_restarts)
 {
 	struct port server, old, new;
 
@@ -271,7 +271,7 @@ TEST(memif_line_look__lets_in_who_restarts)
 	ends_close(&server);
 }
 
-TEST(memif_line_look__says_what_is_wrong)
+TEST(memif_conn_look__says_what_is_wrong)
 {
 	static const struct {
 		const char *arguments;
@@ -297,7 +297,7 @@ TEST(memif_line_look__says_what_is_wrong)
 	}
 }
 
-TEST(memif_line_look__says_that_memory_is_not_sealed)
+TEST(memif_conn_look__says_that_memory_is_not_sealed)
 {
 	struct memif_message message = {.type = MEMIF_ADD_REGION, .add_region = {.bytes = 4096}};
 	const int memory = memfd_create("test", MFD_CLOEXEC);

@@ -38,39 +38,40 @@ static void lay_ready(struct client *client, uint16_t count)
 	client->to_client->head = (uint16_t)(client->to_client->head + count);
 }
 
-TEST(memif_peer_receive__copies)
+TEST(memif_server_receive__copies)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
 
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 0);
-	assert_false(memif_peer_waits(&client->peer));
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 0);
+	assert_false(memif_end_waits(&client->server.end));
 	/* More than once around. */
 	for (uint32_t i = 0; i < 3 * CLIENT_RING; i++) {
 		client_send(client, (uint8_t)i, 100 + i);
-		assert_true(memif_peer_waits(&client->peer));
-		assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 100 + i);
+		assert_true(memif_end_waits(&client->server.end));
+		assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)),
+				 100 + i);
 		for (uint32_t k = 0; k < 100 + i; k++)
 			assert_int_equal(room[k], (uint8_t)(i + k));
-		memif_peer_release(&client->peer);
+		memif_end_release(&client->server.end);
 		assert_int_equal(client->to_server->tail, i + 1);
 	}
 }
 
-TEST(memif_peer_receive__index_wraps)
+TEST(memif_server_receive__index_wraps)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
 
 	for (uint32_t i = 0; i < 70000; i++) {
 		client_send(client, (uint8_t)i, 14);
-		assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 14);
+		assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 14);
 		assert_int_equal(room[0], (uint8_t)i);
 	}
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 0);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 0);
 }
 
-TEST(memif_peer_receive__joins_chains)
+TEST(memif_server_receive__joins_chains)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
@@ -79,10 +80,10 @@ TEST(memif_peer_receive__joins_chains)
 	client_send(client, 100, 50);
 	client_send(client, 7, 20);
 	client->to_server->descriptors[0].flags = MEMIF_MORE;
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 150);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 150);
 	for (uint32_t i = 0; i < 150; i++)
 		assert_int_equal(room[i], (uint8_t)i);
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 20);
 	assert_int_equal(room[0], 7);
 }
 
@@ -90,15 +91,15 @@ static void refuse(struct client *client)
 {
 	uint8_t room[ROOM];
 
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), -EPROTO);
-	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), -EPROTO);
+	assert_int_equal(client->server.end.state, MEMIF_STATE_BROKEN);
 	/* And from then on always, whatever is there. */
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), -EPROTO);
-	assert_int_equal(memif_peer_send(&client->peer, room, 20), -EPROTO);
-	assert_false(memif_peer_waits(&client->peer));
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), -EPROTO);
+	assert_int_equal(memif_end_send(&client->server.end, room, 20), -EPROTO);
+	assert_false(memif_end_waits(&client->server.end));
 }
 
-TEST(memif_peer_receive__refuses_endless_chains)
+TEST(memif_server_receive__refuses_endless_chains)
 {
 	struct client *client = *state;
 
@@ -109,7 +110,7 @@ TEST(memif_peer_receive__refuses_endless_chains)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_half_chains)
+TEST(memif_server_receive__refuses_half_chains)
 {
 	struct client *client = *state;
 
@@ -118,7 +119,7 @@ TEST(memif_peer_receive__refuses_half_chains)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_more_than_the_ring_has)
+TEST(memif_server_receive__refuses_more_than_the_ring_has)
 {
 	struct client *client = *state;
 
@@ -126,7 +127,7 @@ TEST(memif_peer_receive__refuses_more_than_the_ring_has)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_what_went_back)
+TEST(memif_server_receive__refuses_what_went_back)
 {
 	struct client *client = *state;
 
@@ -134,7 +135,7 @@ TEST(memif_peer_receive__refuses_what_went_back)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_other_regions)
+TEST(memif_server_receive__refuses_other_regions)
 {
 	struct client *client = *state;
 
@@ -143,7 +144,7 @@ TEST(memif_peer_receive__refuses_other_regions)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_what_is_outside)
+TEST(memif_server_receive__refuses_what_is_outside)
 {
 	struct client *client = *state;
 
@@ -152,7 +153,7 @@ TEST(memif_peer_receive__refuses_what_is_outside)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_what_wraps)
+TEST(memif_server_receive__refuses_what_wraps)
 {
 	struct client *client = *state;
 
@@ -161,7 +162,7 @@ TEST(memif_peer_receive__refuses_what_wraps)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_too_long_ones)
+TEST(memif_server_receive__refuses_too_long_ones)
 {
 	struct client *client = *state;
 
@@ -170,7 +171,7 @@ TEST(memif_peer_receive__refuses_too_long_ones)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_lengths_outside)
+TEST(memif_server_receive__refuses_lengths_outside)
 {
 	struct client *client = *state;
 
@@ -179,7 +180,7 @@ TEST(memif_peer_receive__refuses_lengths_outside)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__refuses_empty_ones)
+TEST(memif_server_receive__refuses_empty_ones)
 {
 	struct client *client = *state;
 
@@ -188,90 +189,93 @@ TEST(memif_peer_receive__refuses_empty_ones)
 	refuse(client);
 }
 
-TEST(memif_peer_receive__takes_the_last_bytes)
+TEST(memif_server_receive__takes_the_last_bytes)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
 
 	client_send(client, 0, 20);
 	client->to_server->descriptors[0].offset = CLIENT_BYTES - 20;
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 20);
 }
 
 /* Its own indices are never read back. */
-TEST(memif_peer_receive__does_not_believe_tail)
+TEST(memif_server_receive__does_not_believe_tail)
 {
 	struct client *client = *state;
 	uint8_t room[ROOM];
 
 	client_send(client, 1, 20);
 	client_send(client, 2, 20);
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
-	memif_peer_release(&client->peer);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 20);
+	memif_end_release(&client->server.end);
 	client->to_server->tail = 0;
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 20);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 20);
 	assert_int_equal(room[0], 2);
-	assert_int_equal(memif_peer_receive(&client->peer, room, sizeof(room)), 0);
+	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 0);
 }
 
-TEST(memif_peer_send__copies)
+TEST(memif_end_send__copies)
 {
 	struct client *client = *state;
 	const uint8_t packet[] = "any packet";
 
-	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EAGAIN);
+	assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), -EAGAIN);
 	lay_ready(client, 2);
 	client->to_client->descriptors[0].flags = MEMIF_MORE;
 	for (uint16_t i = 0; i < 2; i++) {
 		const struct memif_descriptor *at = &client->to_client->descriptors[i];
 
-		assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), 0);
+		assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), 0);
+		assert_int_equal(client->to_client->tail, i);
+		/* It polls. */
+		assert_false(memif_end_push(&client->server.end));
 		assert_int_equal(client->to_client->tail, i + 1);
 		assert_int_equal(at->length, sizeof(packet));
 		assert_int_equal(at->flags, 0);
 		assert_memory_equal(client->memory + at->offset, packet, sizeof(packet));
 	}
-	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EAGAIN);
+	assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), -EAGAIN);
 }
 
-TEST(memif_peer_send__keeps_to_the_buffer)
+TEST(memif_end_send__keeps_to_the_buffer)
 {
 	struct client *client = *state;
 	uint8_t packet[CLIENT_BUFFER + 1] = {0};
 
 	lay_ready(client, 1);
-	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), -EMSGSIZE);
 	assert_int_equal(client->to_client->tail, 0);
-	assert_int_equal(memif_peer_send(&client->peer, packet, CLIENT_BUFFER), 0);
+	assert_int_equal(memif_end_send(&client->server.end, packet, CLIENT_BUFFER), 0);
 }
 
-TEST(memif_peer_send__refuses_what_is_outside)
+TEST(memif_end_send__refuses_what_is_outside)
 {
 	struct client *client = *state;
 	const uint8_t packet[20] = {0};
 
 	lay_ready(client, 1);
 	client->to_client->descriptors[0].offset = CLIENT_BYTES - CLIENT_BUFFER + 1;
-	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EPROTO);
-	assert_int_equal(client->peer.state, MEMIF_STATE_BROKEN);
+	assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), -EPROTO);
+	assert_int_equal(client->server.end.state, MEMIF_STATE_BROKEN);
 }
 
-TEST(memif_peer_send__refuses_too_many_buffers)
+TEST(memif_end_send__refuses_too_many_buffers)
 {
 	struct client *client = *state;
 	const uint8_t packet[20] = {0};
 
 	lay_ready(client, CLIENT_RING + 1);
-	assert_int_equal(memif_peer_send(&client->peer, packet, sizeof(packet)), -EPROTO);
+	assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), -EPROTO);
 }
 
-TEST(memif_peer_listen__asks_for_signals)
+TEST(memif_end_listen__asks_for_signals)
 {
 	struct client *client = *state;
 
-	memif_peer_listen(&client->peer, true);
+	memif_end_listen(&client->server.end, true);
 	assert_int_equal(client->to_server->flags, 0);
-	memif_peer_listen(&client->peer, false);
+	memif_end_listen(&client->server.end, false);
 	assert_int_equal(client->to_server->flags, MEMIF_QUIET);
 }
 
@@ -279,7 +283,7 @@ TEST(memif_peer_listen__asks_for_signals)
  * A client that writes anything anywhere, for the most part near what would be right. The region
  * ends where nothing is mapped, and so does the room: a byte too far is a fault.
  */
-TEST(memif_peer_receive__survives_anything)
+TEST(memif_server_receive__survives_anything)
 {
 	const size_t page = (size_t)getpagesize();
 	const unsigned int seed = (unsigned int)getpid();
@@ -318,15 +322,16 @@ TEST(memif_peer_receive__survives_anything)
 		default:
 			ring->head = (uint16_t)(ring->head + random() % 3);
 		}
-		len = memif_peer_receive(&client->peer, room, ROOM);
+		len = memif_server_receive(&client->server, room, ROOM);
 		assert_true(len == -EPROTO || (len >= 0 && len <= ROOM));
 		received += len > 0;
-		memif_peer_expect(&client->peer, (uint32_t)random() % (2 * CLIENT_RING), ROOM);
-		len = memif_peer_send(&client->peer, room, (size_t)random() % ROOM + 1);
+		memif_end_expect(&client->server.end, (uint32_t)random() % (2 * CLIENT_RING), ROOM);
+		len = memif_end_send(&client->server.end, room, (size_t)random() % ROOM + 1);
 		assert_true(len == 0 || len == -EPROTO || len == -EAGAIN || len == -EMSGSIZE);
 		sent += len == 0;
-		memif_peer_release(&client->peer);
-		if (client->peer.state == MEMIF_STATE_BROKEN) {
+		memif_end_push(&client->server.end);
+		memif_end_release(&client->server.end);
+		if (client->server.end.state == MEMIF_STATE_BROKEN) {
 			client_fini(client);
 			client_init(client);
 			client_connect(client);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/port/memif_line.c: ends of a wire that meet, part, and are kept away. */
+/* Tests of pmd/port/memif_conn.c: ends of a wire that meet, part, and are kept away. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
 
 TEST_GROUP(ends_set_up, ends_tear_down);
 
-TEST(memif_line_look__ends_meet_in_either_order)
+TEST(memif_conn_look__ends_meet_in_either_order)
 {
 	struct port server, client;
 
@@ -35,7 +35,7 @@ TEST(memif_line_look__ends_meet_in_either_order)
 	assert_int_equal(access(ends_path, F_OK), -1);
 }
 
-TEST(memif_line_look__meets_the_next_one)
+TEST(memif_conn_look__meets_the_next_one)
 {
 	struct port server, client;
 
@@ -84,7 +84,7 @@ static void expect_fds(unsigned int wanted)
 }
 
 /* Either end, or both, again and again; the other one finds the next. */
-TEST(memif_line_look__leaves_nothing_behind_of_who_restarts)
+TEST(memif_conn_look__leaves_nothing_behind_of_who_restarts)
 {
 	const unsigned int before = fds_count();
 	struct port server, client;
@@ -113,7 +113,7 @@ TEST(memif_line_look__leaves_nothing_behind_of_who_restarts)
 	expect_fds(before);
 }
 
-TEST(memif_line_look__breaks_with_who_keeps_no_rule)
+TEST(memif_conn_look__breaks_with_who_keeps_no_rule)
 {
 	struct port server, client;
 	struct memif_port *memif;
@@ -125,9 +125,9 @@ TEST(memif_line_look__breaks_with_who_keeps_no_rule)
 	ends_tend(&client, &server);
 	memif = client.ops_arg;
 	/* More than the ring has. */
-	__atomic_store_n(&memif->client.to_server.memory->head, 0x8000, __ATOMIC_RELEASE);
+	__atomic_store_n(&memif->client.end.tx.memory->head, 0x8000, __ATOMIC_RELEASE);
 	memif = server.ops_arg;
-	assert_int_equal(memif_peer_receive_by(&memif->peer, byte, sizeof(byte), NULL, &right),
+	assert_int_equal(memif_end_receive(&memif->server.end, byte, sizeof(byte), NULL, &right),
 			 -EPROTO);
 	assert_false(port_connected(&server));
 	ends_tend(&server, &client);
@@ -137,7 +137,7 @@ TEST(memif_line_look__breaks_with_who_keeps_no_rule)
 	ends_close(&server);
 }
 
-TEST(memif_line_look__wakes_who_slept_before)
+TEST(memif_conn_look__wakes_who_slept_before)
 {
 	struct port server, client, *ends[] = {&server, &client};
 
@@ -167,7 +167,7 @@ static bool has_something_to_see(const struct port *port)
 }
 
 /* Of each event once: a thread that sleeps on the descriptor neither misses one nor spins. */
-TEST(memif_line_look__is_called_for_when_something_happens)
+TEST(memif_conn_look__is_called_for_when_something_happens)
 {
 	struct port server, client;
 	int fd;
@@ -243,7 +243,7 @@ TEST(memif_prepare_caller__goes_by_what_its_caller_says)
 	assert_true(port_link_up(&port, false));
 	port_tend(&port);
 	assert_int_equal(known.calls, 1);
-	memif_peer_greet(&message, "x");
+	memif_server_greet(&((struct memif_server){.limits = &memif_limits_user}), &message, "x");
 	assert_int_equal(send(known.fd, &message, sizeof(message), 0), sizeof(message));
 	port_tend(&port);
 	assert_int_equal(recv(known.fd, &message, sizeof(message), MSG_DONTWAIT), sizeof(message));
@@ -264,7 +264,7 @@ TEST(memif_prepare_caller__goes_by_what_its_caller_says)
 }
 
 /* A server that acknowledges for ever: a client that is not connected listens to so many. */
-TEST(memif_line_look__ends_what_does_not_end)
+TEST(memif_conn_look__ends_what_does_not_end)
 {
 	struct memif_message message;
 	struct memif_port *memif;
@@ -280,7 +280,7 @@ TEST(memif_line_look__ends_what_does_not_end)
 	memif = client.ops_arg;
 	port_tend(&client);
 	fd = accept(listener, NULL, NULL);
-	memif_peer_greet(&message, "x");
+	memif_server_greet(&((struct memif_server){.limits = &memif_limits_user}), &message, "x");
 	assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
 	message = (struct memif_message){.type = MEMIF_ACK};
 	for (int i = 0; i < 5; i++) {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client's own buffers: which of them is where in its rings. */
+#ifndef BUFFERS_H
+#define BUFFERS_H
+
+#include <errno.h>
+
+#include "memif/end.h"
+#include "ring.h"
+
+#define COLLECT_EVERY 32 /* packets: then the server has done with some */
+
+static inline uint8_t *buffers_at(const struct memif_buffers *buffers, uint32_t buffer)
+{
+	return buffers->first + (size_t)buffer * buffers->stride;
+}
+
+/* Return the buffer behind an index of the ring from the server, which is always the same. */
+static inline uint8_t *buffers_received(const struct memif_buffers *buffers,
+					const struct memif_ring *rx, uint16_t index)
+{
+	return buffers_at(buffers, rx->size + (index & (rx->size - 1)));
+}
+
+/* Return the buffer that is sent after `ahead` others; fewer than that are in use. */
+static inline uint8_t *buffers_next(const struct memif_buffers *buffers, uint32_t ahead)
+{
+	return buffers_at(buffers, buffers->stock[buffers->stock_count - 1 - ahead]);
+}
+
+/* Lay all buffers ready again that were received. Return false if none were. */
+static inline bool buffers_post(struct memif_buffers *buffers, const struct memif_ring *rx)
+{
+	const uint16_t end = (uint16_t)(rx->own + rx->size);
+
+	if (buffers->posted == end)
+		return false;
+	while (buffers->posted != end)
+		ring_describe(rx, buffers->posted++, 0, buffers->bytes);
+	return true;
+}
+
+/* Take back the buffers that the server has read. 0 or -EPROTO. */
+static inline int buffers_collect(struct memif_buffers *buffers, const struct memif_ring *tx)
+{
+	const uint16_t tail = __atomic_load_n(tx->theirs, __ATOMIC_ACQUIRE);
+
+	/* An index that goes back, or ahead of us, cannot be true. */
+	if (unlikely((uint16_t)(tail - buffers->collected) >
+		     (uint16_t)(buffers->shown - buffers->collected)))
+		return -EPROTO;
+	while (buffers->collected != tail)
+		buffers->stock[buffers->stock_count++] =
+			buffers->placed[buffers->collected++ & (tx->size - 1)];
+	return 0;
+}
+
+/* Return how many buffers there are to be sent, as far as is known where that is as many as
+ * wanted; or -EPROTO. */
+static inline int buffers_room(struct memif_buffers *buffers, const struct memif_ring *tx,
+			       uint32_t wanted)
+{
+	/* Not each time: the line with the server's index is the server's to write. */
+	if ((uint16_t)(tx->own - buffers->looked) >= COLLECT_EVERY ||
+	    buffers->stock_count < wanted) {
+		buffers->looked = tx->own;
+		if (unlikely(buffers_collect(buffers, tx) != 0))
+			return -EPROTO;
+	}
+	return (int)buffers->stock_count;
+}
+
+/* Put the next buffer, which holds `len` bytes, into the ring. */
+static inline void buffers_put(struct memif_buffers *buffers, const struct memif_ring *tx,
+			       uint16_t flags, size_t len)
+{
+	const uint32_t buffer = buffers->stock[--buffers->stock_count];
+
+	buffers->placed[tx->own & (tx->size - 1)] = buffer;
+	/* All of it: the server may have written there. */
+	*ring_at(tx, tx->own) = (struct memif_descriptor){
+		.flags = flags,
+		.length = (uint32_t)len,
+		.offset = buffers->offset + buffer * buffers->stride,
+	};
+}
+
+#endif

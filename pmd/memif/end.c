@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets out of and into shared memory. Both ends go through their rings in the same way; a server
+ * finds buffers by what its client wrote into descriptors, a client by what it has noted itself
+ * (buffers.h).
+ */
+#include "memif/end.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "base/prefetch.h"
+#include "buffers.h"
+#include "ring.h"
+
+static int end_break(struct memif_end *end)
+{
+	end->state = MEMIF_STATE_BROKEN;
+	return -EPROTO;
+}
+
+static bool end_is_connected(const struct memif_end *end)
+{
+	return likely(end->state == MEMIF_STATE_CONNECTED);
+}
+
+static bool end_is_client(const struct memif_end *end)
+{
+	return end->side == MEMIF_CLIENT;
+}
+
+/* Return where a buffer is; NULL where it is not in a region of the client's. */
+static uint8_t *end_find(const struct memif_end *end, const struct memif_descriptor *descriptor)
+{
+	const struct memif_region *region;
+
+	if (unlikely(descriptor->region >= end->region_count))
+		return NULL;
+	region = &end->regions[descriptor->region];
+	if (unlikely(descriptor->length > region->bytes ||
+		     descriptor->offset > region->bytes - descriptor->length))
+		return NULL;
+	return region->at + descriptor->offset;
+}
+
+/* Return what a descriptor at an index says was sent; NULL where that cannot be. */
+static const uint8_t *end_received(const struct memif_end *end, uint16_t index,
+				   const struct memif_descriptor *descriptor)
+{
+	if (!end_is_client(end))
+		return end_find(end, descriptor);
+	if (unlikely(descriptor->length > end->buffers.bytes))
+		return NULL;
+	return buffers_received(&end->buffers, &end->rx, index);
+}
+
+/* Return how many buffers were received. More than were ready cannot be true. */
+static int end_count(struct memif_end *end)
+{
+	struct memif_ring *rx = &end->rx;
+	const int known = ring_known(rx);
+
+	if (likely(known > 0))
+		return known;
+	return ring_look(rx,
+			 end_is_client(end) ? (uint16_t)(end->buffers.posted - rx->own) : rx->size);
+}
+
+/* A server reads the descriptor again when its turn has come: here it is for fetching alone. A
+ * client writes descriptors as soon as they are read. */
+static void end_fetch(const struct memif_end *end, uint16_t index)
+{
+	const struct memif_ring *rx = &end->rx;
+	struct memif_descriptor descriptor;
+	const uint8_t *from;
+
+	if (end_is_client(end)) {
+		prefetch_write(ring_at(rx, index));
+		ring_fetch(buffers_received(&end->buffers, rx, index));
+		return;
+	}
+	descriptor = ring_read(rx, index);
+	from = end_find(end, &descriptor);
+	rte_prefetch0(ring_at(rx, (uint16_t)(index + RING_DESCRIPTORS_AHEAD)));
+	if (likely(from))
+		ring_fetch(from);
+}
+
+static void end_fetch_ahead(const struct memif_end *end, int count, bool news)
+{
+	const uint16_t own = end->rx.own;
+
+	for (int i = ring_fetch_from(news); i < ring_fetch_to(count); i++)
+		end_fetch(end, (uint16_t)(own + i));
+}
+
+/* What a packet that ends too early, or is too long, comes to: its rest is still to come, unless
+ * packets are whole, there are no buffers left for it, or it has had enough of them. */
+static int end_wait(struct memif_end *end, int used)
+{
+	if (!end->spreads || used >= end->chain_max || (uint32_t)used >= end->rx.size)
+		return end_break(end);
+	end->rx.unfinished = true;
+	return 0;
+}
+
+/* A packet in several buffers, of which `count` are there, and whose first one is read; or one that
+ * does not fit. */
+static int end_gather(struct memif_end *end, int count, struct memif_descriptor descriptor,
+		      uint8_t *room, size_t room_bytes)
+{
+	struct memif_ring *rx = &end->rx;
+	const int most = RTE_MIN(count, end->chain_max);
+	bool fits = true;
+	size_t len = 0;
+	int used = 0;
+
+	for (;;) {
+		const uint8_t *from = end_received(end, (uint16_t)(rx->own + used), &descriptor);
+
+		if (unlikely(!from))
+			return end_break(end);
+		used++;
+		fits = fits && descriptor.length <= room_bytes - len;
+		if (fits) {
+			memcpy(room + len, from, descriptor.length);
+			len += descriptor.length;
+		}
+		if (!(descriptor.flags & MEMIF_MORE))
+			break;
+		if (used == most)
+			return end_wait(end, used);
+		descriptor = ring_read(rx, (uint16_t)(rx->own + used));
+	}
+	rx->own = (uint16_t)(rx->own + used);
+	return fits && len > 0 ? (int)len : -EMSGSIZE;
+}
+
+int memif_end_receive(struct memif_end *end, uint8_t *room, size_t room_bytes, memif_copy *copy,
+		      bool *right)
+{
+	struct memif_ring *rx = &end->rx;
+	const bool news = ring_known(rx) <= 0;
+	struct memif_descriptor descriptor;
+	const uint8_t *from;
+	int count;
+
+	*right = false;
+	if (unlikely(!end_is_connected(end)))
+		return end->state == MEMIF_STATE_BROKEN ? -EPROTO : 0;
+	count = end_count(end);
+	if (count <= 0)
+		return unlikely(count < 0) ? end_break(end) : 0;
+	end_fetch_ahead(end, count, news);
+	descriptor = ring_read(rx, rx->own);
+	if (unlikely((descriptor.flags & MEMIF_MORE) || descriptor.length > room_bytes ||
+		     descriptor.length == 0))
+		return end_gather(end, count, descriptor, room, room_bytes);
+	from = end_received(end, rx->own, &descriptor);
+	if (unlikely(!from))
+		return end_break(end);
+	*right = copy(room, from, descriptor.length);
+	rx->own++;
+	return (int)descriptor.length;
+}
+
+void memif_end_release(struct memif_end *end)
+{
+	const struct memif_ring *rx = &end->rx;
+
+	if (!end_is_connected(end))
+		return;
+	if (!end_is_client(end))
+		ring_show(rx, rx->own);
+	else if (buffers_post(&end->buffers, rx))
+		ring_show(rx, end->buffers.posted);
+}
+
+void memif_end_listen(struct memif_end *end, bool on)
+{
+	if (end_is_connected(end))
+		ring_listen(&end->rx, on);
+}
+
+bool memif_end_waits(const struct memif_end *end)
+{
+	/* What is no index that can be true is found out by who receives. */
+	return end_is_connected(end) && ring_has_news(&end->rx);
+}
+
+/* Return how many buffers there are for packets, as far as is known where that is as many as
+ * wanted; less than 0: a rule was broken. */
+static int end_room(struct memif_end *end, uint32_t wanted)
+{
+	struct memif_ring *tx = &end->tx;
+	int count;
+
+	if (end_is_client(end)) {
+		count = buffers_room(&end->buffers, tx, wanted);
+	} else {
+		count = ring_known(tx);
+		if (unlikely((uint32_t)count < wanted))
+			count = ring_look(tx, tx->size);
+	}
+	return unlikely(count < 0) ? end_break(end) : count;
+}
+
+/* Return the buffer that is sent after `ahead` others, and how long it is; NULL where a descriptor
+ * says what cannot be. There are more than `ahead`. Inline: a call would be most of its cost. */
+static __rte_always_inline uint8_t *end_next(const struct memif_end *end, uint32_t ahead,
+					     size_t *bytes)
+{
+	struct memif_descriptor descriptor;
+
+	if (end_is_client(end)) {
+		*bytes = end->buffers.bytes;
+		return buffers_next(&end->buffers, ahead);
+	}
+	descriptor = ring_read(&end->tx, (uint16_t)(end->tx.own + ahead));
+	*bytes = descriptor.length;
+	return end_find(end, &descriptor);
+}
+
+/* The next buffer is a packet's, or a piece of one. */
+static void end_put(struct memif_end *end, uint16_t flags, size_t len)
+{
+	if (end_is_client(end))
+		buffers_put(&end->buffers, &end->tx, flags, len);
+	else
+		ring_describe(&end->tx, end->tx.own, flags, len);
+	end->tx.own++;
+}
+
+bool memif_end_has_room(struct memif_end *end)
+{
+	return end_is_connected(end) && end_room(end, 1) > 0;
+}
+
+uint8_t *memif_end_place(struct memif_end *end, size_t len)
+{
+	uint8_t *to;
+	size_t bytes;
+
+	if (unlikely(!end_is_connected(end)) || end_room(end, 1) <= 0)
+		return NULL;
+	to = end_next(end, 0, &bytes);
+	if (unlikely(!to))
+		end_break(end);
+	return likely(to && bytes >= len) ? to : NULL;
+}
+
+void memif_end_expect(const struct memif_end *end, uint32_t ahead, size_t len)
+{
+	const bool is_client = end_is_client(end);
+	const struct memif_ring *tx = &end->tx;
+	const uint16_t index = (uint16_t)(tx->own + ahead);
+	const uint8_t *to;
+	size_t bytes;
+
+	if (unlikely(!end_is_connected(end)) ||
+	    ahead >= (is_client ? end->buffers.stock_count : (uint32_t)ring_known(tx)))
+		return;
+	/* A server reads descriptors before it writes them. */
+	prefetch_write(ring_at(tx, (uint16_t)(index + (is_client ? 0 : RING_DESCRIPTORS_AHEAD))));
+	to = end_next(end, ahead, &bytes);
+	if (likely(to))
+		prefetch_write_bytes(to, RTE_MIN(len, bytes));
+}
+
+void memif_end_placed(struct memif_end *end, size_t len)
+{
+	end_put(end, 0, len);
+}
+
+bool memif_end_push(struct memif_end *end)
+{
+	struct memif_ring *tx = &end->tx;
+
+	if (unlikely(!end_is_connected(end)))
+		return false;
+	end->buffers.shown = tx->own;
+	ring_show(tx, tx->own);
+	return end->bell_fd >= 0 && ring_wants_bell(tx);
+}
+
+/* A packet over several buffers: of all that there are. */
+static int end_scatter(struct memif_end *end, const uint8_t *packet, size_t len)
+{
+	uint32_t pieces[MEMIF_CHAIN_MAX];
+	const int count = end_room(end, UINT32_MAX);
+	int used = 0;
+
+	while (count > 0 && len > 0) {
+		size_t bytes;
+		uint8_t *to = end_next(end, (uint32_t)used, &bytes);
+
+		if (unlikely(!to || bytes == 0))
+			return end_break(end);
+		pieces[used] = (uint32_t)RTE_MIN(len, bytes);
+		memcpy(to, packet, pieces[used]);
+		packet += pieces[used];
+		len -= pieces[used];
+		used++;
+		if (len > 0 && used >= RTE_MIN(count, end->chain_max))
+			return used < end->chain_max && (uint32_t)count < end->tx.size ? -EAGAIN
+										       : -EMSGSIZE;
+	}
+	if (unlikely(count <= 0))
+		return count < 0 ? count : -EAGAIN;
+	for (int i = 0; i < used; i++)
+		end_put(end, i + 1 < used ? MEMIF_MORE : 0, pieces[i]);
+	return 0;
+}
+
+int memif_end_send(struct memif_end *end, const uint8_t *packet, size_t len)
+{
+	uint8_t *to;
+	size_t bytes;
+	int count;
+
+	if (unlikely(!end_is_connected(end)))
+		return end->state == MEMIF_STATE_BROKEN ? -EPROTO : -EAGAIN;
+	count = end_room(end, 1);
+	if (unlikely(count <= 0))
+		return count < 0 ? count : -EAGAIN;
+	to = end_next(end, 0, &bytes);
+	if (unlikely(!to))
+		return end_break(end);
+	if (unlikely(len > bytes))
+		return end->spreads ? end_scatter(end, packet, len) : -EMSGSIZE;
+	memcpy(to, packet, len);
+	end_put(end, 0, len);
+	return 0;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection of a memif wire: how it is made, and how it ends. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "memif/socket.h"
+#include "memif_args.h"
+#include "memif_port.h"
+
+#define RETRY_MS 50 /* for a server that is not there yet, or what a server has no room for */
+
+/* In the order of enum memif_complaint. */
+static const char *const complaints[] = {
+	"somebody was refused who does not speak memif 2.0 as a client",
+	"a client was refused that asks for another interface: give both ends the same id",
+	"a client was refused that has another secret: give both ends the same",
+	"a client was refused, since another one is connected: a wire has two ends, so give each "
+	"client a socket of its own",
+	"a client was refused whose memory could become shorter under us: start it without "
+	"zero-copy=yes",
+	"a connection was given up for lack of memory or descriptors",
+	"a connection was given up, since the other end does not keep to the protocol: look which "
+	"program it is",
+};
+
+static_assert(sizeof(complaints) / sizeof(complaints[0]) == MEMIF_COMPLAINTS, "one for each");
+
+void memif_conn_complain(struct memif_port *memif, enum memif_complaint complaint)
+{
+	const uint32_t bit = UINT32_C(1) << complaint;
+
+	if (memif->complaints & bit)
+		return;
+	memif->complaints |= bit;
+	log_warn("memif socket %s: %s", memif->path, complaints[complaint]);
+}
+
+/* Why a connection ends that is not given up by the other end. */
+static enum memif_complaint conn_complaint(const struct memif_port *memif, int rc)
+{
+	switch (-rc) {
+	case EPERM:
+		return memif->role->not_permitted;
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case EBUSY:
+	case ENOSPC:
+		return MEMIF_NO_ROOM;
+	default:
+		return MEMIF_NO_RULE;
+	}
+}
+
+int memif_conn_watch(const struct memif_port *memif, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(memif->tend_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+void memif_conn_hush(const struct memif_port *memif, int fd, bool on)
+{
+	struct epoll_event event = {.events = on ? 0 : EPOLLIN};
+
+	epoll_ctl(memif->tend_fd, EPOLL_CTL_MOD, fd, &event);
+}
+
+void memif_conn_drop(const struct memif_port *memif, int fd)
+{
+	memif_socket_end(memif->tend_fd, fd);
+}
+
+int memif_conn_socket(void)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int memif_conn_open(struct memif_port *memif)
+{
+	int rc = memif_conn_watch(memif, memif->alarm_fd);
+
+	if (rc != 0)
+		return rc;
+	memif_place_of(&memif->port->devargs, memif->path, sizeof(memif->path),
+		       &memif->is_abstract);
+	return memif->role->open ? memif->role->open(memif) : 0;
+}
+
+/* Either end may be gone already. */
+void memif_conn_say_goodbye(int fd, const char *reason)
+{
+	struct memif_message message = {.type = MEMIF_DISCONNECT};
+
+	snprintf(message.disconnect.reason, sizeof(message.disconnect.reason), "%s", reason);
+	if (memif_socket_send(fd, &message, sizeof(message)) != 0)
+		log_debug("memif: nobody was told: %s", reason);
+}
+
+static void conn_end(struct memif_port *memif, const char *reason)
+{
+	const int wake_fd = memif->end->wake_fd;
+
+	log_debug("memif socket %s: %s", memif->path, reason);
+	if (wake_fd >= 0)
+		epoll_ctl(memif->epoll_fd, EPOLL_CTL_DEL, wake_fd, NULL);
+	memif_conn_say_goodbye(memif->wire_fd, reason);
+	memif_conn_drop(memif, memif->wire_fd);
+	memif->wire_fd = -1;
+	memif->leaves = false;
+	memif->role->reset(memif);
+}
+
+void memif_conn_hang_up(struct memif_port *memif, const char *reason)
+{
+	if (memif->role->take_back)
+		memif->role->take_back(memif);
+	conn_end(memif, reason);
+}
+
+/* What was sent until now is there for the other end to take. */
+void memif_conn_close(struct memif_port *memif)
+{
+	if (memif->wire_fd >= 0)
+		conn_end(memif, "the program ends");
+	if (memif->role->close)
+		memif->role->close(memif);
+}
+
+int memif_conn_read(int fd, struct memif_message *message, int *passed_fd)
+{
+	const int len = memif_socket_receive(fd, message, sizeof(*message), passed_fd);
+
+	if (len == -EAGAIN)
+		return 0;
+	if (len == (int)sizeof(*message))
+		return 1;
+	memif_socket_discard(*passed_fd);
+	if (len == 0)
+		return -ECONNRESET;
+	return len < 0 ? len : -EPROTO;
+}
+
+/* Connected: from here on its eventfd wakes us. An edge each time, for nobody reads it. */
+int memif_conn_established(struct memif_port *memif)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+	memif->had_peer = true;
+	memif->refused = false;
+	log_debug("memif socket %s: connected", memif->path);
+	if (epoll_ctl(memif->epoll_fd, EPOLL_CTL_ADD, memif->end->wake_fd, &event) != 0)
+		return -errno;
+	memif_port_arm_again(memif);
+	return 0;
+}
+
+/* All that has come over the wire's socket: the protocol bounds how many messages that can be. */
+void memif_conn_hear(struct memif_port *memif)
+{
+	struct memif_message message;
+	int fd, rc;
+
+	if (memif->leaves) {
+		memif_conn_hang_up(memif, "the other end has gone");
+		return;
+	}
+	while ((rc = memif_conn_read(memif->wire_fd, &message, &fd)) > 0) {
+		rc = memif->role->hear(memif, &message, fd);
+		if (rc < 0)
+			break;
+	}
+	/* What it sent before it went is taken before the next look. */
+	if (rc == -ECONNRESET && memif_port_is_connected(memif)) {
+		memif->leaves = true;
+		memif_port_alarm(memif);
+	} else if (rc == -ECONNRESET || rc == -EPIPE) {
+		memif_conn_hang_up(memif, "the other end has gone");
+	} else if (rc < 0 || memif_port_is_broken(memif)) {
+		memif_conn_complain(memif, conn_complaint(memif, rc));
+		memif_conn_hang_up(memif, "the other end does not speak memif as we do");
+	}
+}
+
+static void conn_clear_alarm(const struct memif_port *memif)
+{
+	uint64_t count;
+
+	if (read(memif->alarm_fd, &count, sizeof(count)) < 0)
+		return;
+}
+
+void memif_conn_look(void *arg)
+{
+	struct memif_port *memif = arg;
+
+	conn_clear_alarm(memif);
+	memif->role->look(memif);
+}
+
+int memif_conn_due_ms(const void *arg)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->role->retries(memif) ? RETRY_MS : -1;
+}
