@@ -272,10 +272,11 @@ static bool forward_output(struct server *server, uint16_t number,
 	return false;
 }
 
+/* It is let go of when no packets of it are under way (slot_advance). */
 static void forward_refuse(struct server *server, uint16_t number)
 {
 	server->totals.refused++;
-	slot_condemn(server, number);
+	server->slots[number].broke_rule = true;
 }
 
 /* Buffers that a process has done with. Returns how many. */
@@ -371,20 +372,44 @@ static unsigned int forward_serve_isolated(struct server *server, uint16_t numbe
 	return work;
 }
 
+static unsigned int forward_serve_shared(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots[number];
+	unsigned int work;
+
+	work = forward_take_returns(server, number);
+	if (!slot->broke_rule)
+		work += forward_take(server, number, SERVER_BURST);
+	if (!slot->broke_rule)
+		forward_restock(server, number);
+	if (!slot->broke_rule && slot_is_broken(slot))
+		forward_refuse(server, number);
+	return work;
+}
+
+uint32_t forward_drain(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+	const uint32_t taken =
+		forward_take(server, number, RTE_MIN(slot->drain_left, (uint32_t)SERVER_BURST));
+
+	slot->drain_left -= taken;
+	return taken;
+}
+
 static unsigned int forward_serve(struct server *server, uint16_t number)
 {
 	const struct slot *slot = &server->slots[number];
 	unsigned int work;
 
-	if (slot->isolated)
-		return forward_serve_isolated(server, number);
-	work = forward_take_returns(server, number);
-	if (slot->state == SLOT_LIVE)
-		work += forward_take(server, number, SERVER_BURST);
-	if (slot->state == SLOT_LIVE)
-		forward_restock(server, number);
-	if (slot->state == SLOT_LIVE && slot_is_broken(slot))
-		forward_refuse(server, number);
+	if (slot->state == SLOT_DRAINING)
+		work = forward_drain(server, number);
+	else if (slot->isolated)
+		work = forward_serve_isolated(server, number);
+	else
+		work = forward_serve_shared(server, number);
+	if (unlikely(slot->broke_rule || slot->state == SLOT_DRAINING))
+		slot_advance(server, number);
 	return work;
 }
 
@@ -409,14 +434,19 @@ void forward_wake(struct server *server)
 	}
 }
 
+bool forward_slot_waits(struct slot *slot)
+{
+	return slot->isolated ? isolated_waits(slot)
+			      : share_ring_count(&slot->rings[SHARE_RING_TX]) > 0;
+}
+
 bool forward_waits(struct server *server)
 {
 	for (uint16_t i = 0; i < server->live_count; i++) {
 		struct slot *slot = &server->slots[server->live[i]];
 
-		if (slot->isolated ? isolated_waits(slot)
-				   : (share_ring_count(&slot->rings[SHARE_RING_TX]) > 0 ||
-				      share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0))
+		if (slot->state == SLOT_DRAINING || forward_slot_waits(slot) ||
+		    (!slot->isolated && share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0))
 			return true;
 	}
 	return false;
@@ -435,14 +465,13 @@ unsigned int forward_turn(struct server *server)
 	for (unsigned int i = 0; i < work; i++)
 		forward_input(server, mbufs[i]);
 	work += kernel_turn(server);
-	/* Everyone is first in turn, for the room in the port. A process may be condemned
-	 * meanwhile. */
+	/* Everyone is first in turn, for the room in the port. The list changes meanwhile. */
 	if (count > 0)
 		server->first = (uint16_t)((server->first + 1) % count);
 	for (uint16_t i = 0; i < count; i++)
 		numbers[i] = server->live[(server->first + i) % count];
 	for (uint16_t i = 0; i < count; i++) {
-		if (server->slots[numbers[i]].state == SLOT_LIVE)
+		if (slot_is_served(&server->slots[numbers[i]]))
 			work += forward_serve(server, numbers[i]);
 	}
 	forward_flush(server);

@@ -18,6 +18,8 @@
 struct isolated {
 	int wire_fd; /* memif's messages; -1: the process has no wire yet, or no more */
 	struct memif_server memif;
+	bool hung_up;  /* the wire: what came over it is taken, and then its memory goes */
+	uint32_t left; /* hung_up: so many packets at most */
 	struct rte_mbuf *waiting; /* taken from it: the process it is for had no room */
 };
 
@@ -38,6 +40,7 @@ static void isolated_unplug(struct server *server, struct isolated *isolated)
 		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, isolated->memif.end.wake_fd, NULL);
 	memif_socket_end(server->epoll_fd, isolated->wire_fd);
 	isolated->wire_fd = -1;
+	isolated->hung_up = false;
 	memif_server_fini(&isolated->memif);
 	memif_server_init(&isolated->memif, &memif_limits_isolated);
 }
@@ -80,6 +83,9 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 		memif_socket_discard(fd);
 		return -EPROTO;
 	}
+	/* All that came over the last one, which has gone. */
+	if (isolated->hung_up)
+		isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX);
 	isolated_unplug(server, isolated);
 	memif_socket_quiet(fd);
 	isolated->wire_fd = fd;
@@ -120,19 +126,17 @@ static int isolated_talk(struct server *server, uint16_t number)
 	return memif_socket_send(isolated->wire_fd, &answer, sizeof(answer)) == 0 ? 0 : -ECONNRESET;
 }
 
-void isolated_drain(struct server *server, uint16_t number)
+void isolated_hang_up(struct server *server, struct slot *slot)
 {
-	const struct slot *slot = &server->slots[number];
-	uint32_t turns = (1u << MEMIF_ISOLATED_LOG2_MAX) / SERVER_BURST;
-
-	/* A turn may end it. */
-	while (turns-- > 0 && slot->state == SLOT_LIVE && isolated_waits(slot))
-		forward_turn(server);
+	memif_socket_end(server->epoll_fd, slot->isolated->wire_fd);
+	slot->isolated->wire_fd = -1;
+	slot->isolated->hung_up = true;
+	slot->isolated->left = 1u << MEMIF_ISOLATED_LOG2_MAX;
 }
 
 int isolated_hear(struct server *server, uint16_t number)
 {
-	const struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots[number];
 	int rc;
 
 	if (!slot->isolated || slot->isolated->wire_fd < 0)
@@ -140,9 +144,7 @@ int isolated_hear(struct server *server, uint16_t number)
 	rc = isolated_talk(server, number);
 	if (rc != -ECONNRESET)
 		return rc;
-	isolated_drain(server, number);
-	if (slot->isolated)
-		isolated_unplug(server, slot->isolated);
+	isolated_hang_up(server, slot);
 	return 0;
 }
 
@@ -235,6 +237,11 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 	}
 	memif_end_release(&isolated->memif.end);
 	slot->tx_packets += taken;
+	if (unlikely(isolated->hung_up)) {
+		isolated->left -= RTE_MIN(isolated->left, taken);
+		if (isolated->left == 0 || !isolated_waits(slot))
+			isolated_unplug(server, isolated);
+	}
 	return taken;
 }
 

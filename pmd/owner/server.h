@@ -31,11 +31,19 @@
 #define SERVER_STRANGERS_MAX	  32 /* who have not said yet what they want */
 #define SERVER_STRANGERS_USER_MAX 8  /* of those; of one user, but for the superuser */
 
+/*
+ * A slot goes from one state to the next in this order, and may leave one out (slot_advance). What
+ * happens to a process is only noted in its slot; in a turn the slot advances after packets were
+ * taken from it, so nothing that a slot's end does can be in the middle of a burst of its packets.
+ */
 enum slot_state {
 	SLOT_FREE,
 	SLOT_LIVE,
-	/* It hung up or broke the rules: nothing goes to it or is taken from it. It may still write
-	 * into the buffers it has, so they come back only when the process has ended. */
+	/* It hung up: nothing goes to it, and what it sent before is still taken, turn by turn, as
+	 * far as SLOT_DRAIN_NS and its rings go. */
+	SLOT_DRAINING,
+	/* It is drained, or broke the rules: nothing goes to it or is taken from it. It may still
+	 * write into the buffers it has, so they come back only when the process has ended. */
 	SLOT_CONDEMNED,
 };
 
@@ -46,6 +54,11 @@ struct slot {
 	enum slot_state state;
 	struct isolated *isolated; /* its wire; NULL: it shares memory with us, and has a page,
 				      rings and lanes */
+	bool hung_up;		   /* noted: its socket has no other end any more */
+	bool broke_rule;	   /* noted */
+	bool ended;		   /* noted: the process, or all there was of an isolated one */
+	uint32_t drain_left;	   /* SLOT_DRAINING: packets that are still taken */
+	uint64_t drain_end_ns;	   /* SLOT_DRAINING: until then */
 	uint32_t generation;
 	pid_t pid;
 	uid_t uid;
@@ -116,7 +129,7 @@ struct server {
 	char netdev[64];	 /* the interface of the kernel's that the port is; "": none */
 	int manager_fd;		 /* the right to be its connection manager, or -1 */
 	struct slot slots[SERVE_SLOTS_MAX];
-	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE */
+	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE or SLOT_DRAINING */
 	uint16_t live_count;
 	uint16_t first; /* of live: whose turn it is to be the first */
 	LIST_HEAD(, server_group) groups;
@@ -260,17 +273,27 @@ int slot_begin(struct server *server, int socket, int report_fd, bool isolated);
 /** The slot whose a queue pair's number is, or BLOCK_NONE. */
 uint16_t slot_of(const struct server *server, uint32_t qpn);
 
-/** Have no more to do with a process that is still there. */
+/** Go on to the state that follows from what has been noted, and from what is left to be drained.
+ * Not while packets are taken from the slot. */
+void slot_advance(struct server *server, uint16_t number);
+
+/** Have no more to do with a process that is still there. Not while packets are taken from it. */
 void slot_condemn(struct server *server, uint16_t number);
 
-/** The same of one that has hung up; what it sent before still goes. */
+/** The same of one that has hung up, once what it sent before has been taken. */
 void slot_hang_up(struct server *server, uint16_t number);
 
-/** Take everything back from a process that has ended. */
+/** The process has ended: the same, and then take everything back. */
 void slot_end(struct server *server, uint16_t number);
 
 /** The same at the owner's end, of a process that goes on. No buffer is used any more. */
 void slot_abandon(struct server *server, uint16_t number);
+
+/** Return true if packets are taken from a slot. */
+static inline bool slot_is_served(const struct slot *slot)
+{
+	return slot->state == SLOT_LIVE || slot->state == SLOT_DRAINING;
+}
 
 /* forward.c */
 
@@ -315,6 +338,12 @@ void forward_flush(struct server *server);
 
 /** A turn, as serve_turn. */
 unsigned int forward_turn(struct server *server);
+
+/** The same of one that is SLOT_DRAINING: some of what is left. */
+uint32_t forward_drain(struct server *server, uint16_t number);
+
+/** Return true if a process has sent what is not taken yet. */
+bool forward_slot_waits(struct slot *slot);
 
 /** Whether anything waits in the rings of processes. */
 bool forward_waits(struct server *server);
@@ -374,9 +403,8 @@ void isolated_destroy(struct server *server, struct slot *slot);
 /** Take a descriptor for its wire, in place of what it had. 0, or -errno: a rule was broken. */
 int isolated_plug(struct server *server, uint16_t number, int fd);
 
-/** Before one that goes is let go of: what it sent is as good as sent, acknowledgements above all.
- * It goes in turns, as everybody's packets do, and any of them may end it. */
-void isolated_drain(struct server *server, uint16_t number);
+/** The other end of its wire has gone, and what came over it is still taken. */
+void isolated_hang_up(struct server *server, struct slot *slot);
 
 /** Hear what comes over the wire's socket. 0, or -errno: a rule was broken. */
 int isolated_hear(struct server *server, uint16_t number);

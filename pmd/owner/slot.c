@@ -20,11 +20,24 @@
 
 #include "base/log.h"
 #include "config/settings.h"
+#include "memif/server_end.h"
 #include "memif/socket.h"
 #include "server.h"
 #include "share/message.h"
 
-#define SLOTS_BEFORE_MAX 4 /* that a process had, and hung up */
+#define SLOTS_BEFORE_MAX 4		    /* that a process had, and hung up */
+#define SLOT_DRAIN_NS	 UINT64_C(50000000) /* a receiver is waited for less, and so is the port */
+
+/* Take now what a slot would give in turns to come: there is no time for them. */
+static void slot_finish_draining(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+
+	while (slot->drain_left > 0 && forward_drain(server, number) > 0)
+		forward_flush(server);
+	slot->drain_left = 0;
+	slot_advance(server, number);
+}
 
 /*
  * A limit is a process's, so it has one slot. One that goes on after it has hung up, as a program
@@ -49,11 +62,13 @@ static int slot_check_others(struct server *server, int socket)
 		/* That it has hung up may not have been noticed yet. */
 		if (slot->state == SLOT_LIVE && poll(&other_end, 1, 0) > 0)
 			slot_hang_up(server, i);
-		/* An isolated one keeps nothing. */
-		if (slot->state == SLOT_FREE)
-			continue;
 		if (slot->state == SLOT_LIVE)
 			return -EBUSY;
+		/* An isolated one keeps nothing. */
+		if (slot->isolated)
+			slot_finish_draining(server, i);
+		if (slot->state == SLOT_FREE)
+			continue;
 		if (++before == SLOTS_BEFORE_MAX)
 			return -EUSERS;
 	}
@@ -353,49 +368,46 @@ static void slot_leave_live(struct server *server, uint16_t number)
 	}
 }
 
-void slot_condemn(struct server *server, uint16_t number)
+/* Hear and tell nothing more. */
+static void slot_close_socket(struct server *server, struct slot *slot)
+{
+	rest_forget_slot(server, slot);
+	if (slot->isolated)
+		memif_socket_end(server->epoll_fd, slot->socket);
+	else if (slot->socket >= 0)
+		close(slot->socket);
+	slot->socket = -1;
+}
+
+/* What it sent before its end is as good as sent: acknowledgements above all. */
+static void slot_drain(struct server *server, struct slot *slot)
+{
+	slot->state = SLOT_DRAINING;
+	slot->drain_left = slot->isolated ? 1u << MEMIF_ISOLATED_LOG2_MAX : SHARE_TX_WORDS;
+	slot->drain_end_ns = server_now_ns() + SLOT_DRAIN_NS;
+	slot_close_socket(server, slot);
+	if (slot->isolated)
+		isolated_hang_up(server, slot);
+}
+
+static bool slot_is_drained(const struct server *server, struct slot *slot)
+{
+	return slot->drain_left == 0 || server->now_ns >= slot->drain_end_ns ||
+	       !forward_slot_waits(slot);
+}
+
+static void slot_withdraw(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots[number];
-	uint64_t before;
 
-	if (slot->state != SLOT_LIVE)
-		return;
 	slot->state = SLOT_CONDEMNED;
 	slot_leave_live(server, number);
 	control_leave_all(server, number);
 	arbiter_end(server->arbiter, number, server->now_ns);
 	lanes_close(server, number);
-	if (!slot->isolated) {
-		close(slot->socket);
-		return;
-	}
-	/* The owner may be hearing another user just now, who is charged again after this. */
-	before = memif_socket_charge(slot->user);
-	memif_socket_end(server->epoll_fd, slot->socket);
+	slot_close_socket(server, slot);
 	/* It shares nothing that would have to be waited for. */
-	slot_end(server, number);
-	memif_socket_charge(before);
-}
-
-void slot_hang_up(struct server *server, uint16_t number)
-{
-	const struct slot *slot = &server->slots[number];
-
-	if (slot->isolated) {
-		isolated_drain(server, number);
-		slot_condemn(server, number);
-		return;
-	}
-	/* What it sent before its end is as good as sent: acknowledgements above all. */
-	for (uint32_t left = SHARE_TX_WORDS; left > 0 && slot->state == SLOT_LIVE;) {
-		const uint32_t taken = forward_take(server, number, left);
-
-		if (taken == 0)
-			break;
-		left -= RTE_MIN(taken, left);
-		forward_flush(server);
-	}
-	slot_condemn(server, number);
+	slot->ended |= slot->isolated != NULL;
 }
 
 /* What a process had, and what others had for it. */
@@ -406,26 +418,62 @@ static void slot_take_back(struct server *server, uint16_t number)
 	slot_release(server, &server->slots[number]);
 }
 
-void slot_end(struct server *server, uint16_t number)
+static void slot_free(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots[number];
 
-	if (slot->state == SLOT_FREE)
-		return;
-	slot_hang_up(server, number);
-	if (slot->state == SLOT_FREE)
-		return;
 	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
 		 server->ledger.held[number]);
 	slot_take_back(server, number);
 	server->totals.ended++;
 }
 
-void slot_abandon(struct server *server, uint16_t number)
+void slot_advance(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots[number];
+	/* The owner may be hearing another user just now, who is charged again after this. */
+	const user_t before = memif_socket_charge(slot->user);
+
+	if (slot->state == SLOT_LIVE && !slot->broke_rule && (slot->hung_up || slot->ended))
+		slot_drain(server, slot);
+	if ((slot->state == SLOT_LIVE && slot->broke_rule) ||
+	    (slot->state == SLOT_DRAINING && (slot->broke_rule || slot_is_drained(server, slot))))
+		slot_withdraw(server, number);
+	if (slot->state == SLOT_CONDEMNED && slot->ended)
+		slot_free(server, number);
+	memif_socket_charge(before);
+}
+
+void slot_condemn(struct server *server, uint16_t number)
+{
+	server->slots[number].broke_rule = true;
+	slot_advance(server, number);
+}
+
+void slot_hang_up(struct server *server, uint16_t number)
+{
+	server->slots[number].hung_up = true;
+	slot_advance(server, number);
+}
+
+void slot_end(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots[number];
 
+	/* It says so as long as it is watched. */
+	if (slot->state != SLOT_FREE && slot->pidfd >= 0) {
+		close(slot->pidfd);
+		slot->pidfd = -1;
+	}
+	slot->ended = true;
+	slot_advance(server, number);
+}
+
+void slot_abandon(struct server *server, uint16_t number)
+{
+	if (server->slots[number].state == SLOT_FREE)
+		return;
 	slot_condemn(server, number);
-	if (slot->state != SLOT_FREE)
+	if (server->slots[number].state != SLOT_FREE)
 		slot_take_back(server, number);
 }

@@ -6,110 +6,40 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rte_mbuf.h>
 
 #include "arbiter_mads.h"
-#include "eal/runtime.h"
-#include "server.h"
+#include "port_rig.h"
 #include "share/message.h"
 #include "test.h"
 #include "wire/build.h"
 #include "wire/packet.h"
 
-#define BUFFERS_MAX 64 /* of a process */
-#define MEMORY	    (32 << 20)
-#define FLOOD	    2000
-
-static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2};
-
-static struct server server; /* of a port that takes nothing: what it is to send stays pending */
-static struct report_set reports;
-static struct share_ring rx[2]; /* what two processes receive */
-static int sockets[2];		/* theirs */
-static uint32_t ids[2];		/* a communication id of each */
+#define FLOOD 2000
 
 static int group_setup(TEST_STATE)
 {
-	const struct runtime_config config = {.memory_bytes = MEMORY};
-	struct address address = {.vlan = VLAN_NONE, .prefix_len = 24};
-	struct port *port = &server.link.port;
-
-	if (runtime_start(&config) != 0)
-		return -1;
-	server.held_max = BUFFERS_MAX;
-	memcpy(port->mac, our_mac, sizeof(our_mac));
-	port->mbuf_bytes = PACKET_FRAME_MAX;
-	port->make_pool_arg = &server;
-	memcpy(address.gid, host, GID_LEN);
-	addresses_add(&server.link.addresses, &address);
-	server.connected = true;
-	return arena_make_pool(port);
+	return port_rig_group_setup();
 }
 
 static int group_teardown(TEST_STATE)
 {
-	rte_mempool_free(server.link.port.pool);
-	arena_destroy(&server);
+	port_rig_group_teardown();
 	return 0;
 }
 
 TEST_GROUP(group_setup, group_teardown);
 
-/* A process attaches that shares memory. */
-static void attach(uint16_t n)
-{
-	struct share_message message;
-	int fds[SHARE_FDS], pair[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
-	assert_int_equal(slot_begin(&server, pair[0], -1, false), 0);
-	assert_int_equal(message_receive(pair[1], &message, fds), 0);
-	assert_int_equal(message.welcome.slot, n);
-	for (int i = 0; i < SHARE_FDS; i++)
-		close(fds[i]);
-	/* Else this process has a slot already. */
-	server.slots[n].pid = 1 + n;
-	sockets[n] = pair[1];
-	ids[n] = message.welcome.id_value | 3;
-	share_ring_init(&rx[n], (uint8_t *)server.slots[n].page + share_ring_offset(SHARE_RING_RX),
-			SHARE_RX_WORDS);
-}
-
 static int setup(TEST_STATE)
 {
-	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes);
-	report_set_init(&reports);
-	server.reports = &reports;
-	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	assert_int_equal(blocks_init(&server.blocks), 0);
-	assert_int_equal(arbiter_create(&server.arbiter), 0);
-	memset(&server.totals, 0, sizeof(server.totals));
-	memset(server.handed, 0, sizeof(server.handed));
-	server.spares_icrc = true;
-	for (uint16_t n = 0; n < 2; n++)
-		attach(n);
+	port_rig_setup();
 	return 0;
 }
 
 static int teardown(TEST_STATE)
 {
-	for (uint16_t n = 0; n < 2; n++) {
-		slot_end(&server, n);
-		close(sockets[n]);
-	}
-	arbiter_destroy(server.arbiter);
-	rte_pktmbuf_free_bulk(server.pending, server.pending_count);
-	server.pending_count = 0;
-	close(server.epoll_fd);
-	/* Nothing keeps a buffer. */
-	assert_int_equal(rte_mempool_in_use_count(server.link.port.pool), 0);
+	port_rig_teardown();
 	return 0;
 }
 
@@ -385,7 +315,7 @@ TEST(mads_input__of_a_flood_costs_what_a_process_may_hold)
 	serve(0, PORT);
 	for (uint32_t i = 0; i < FLOOD; i++)
 		come(&from_peer, req_to(PORT, i));
-	assert_true(server.ledger.held[0] <= BUFFERS_MAX);
+	assert_true(server.ledger.held[0] <= PORT_RIG_BUFFERS);
 	assert_int_equal(server.totals.mads, FLOOD);
 	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[1]));
 	assert_true(takes(1, CM_RTU));

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An owner of a port that takes nothing, and two processes that share memory with it. */
+#ifndef PORT_RIG_H
+#define PORT_RIG_H
+
+#include <stdint.h>
+
+#include "server.h"
+
+#define PORT_RIG_PROCESSES 2
+#define PORT_RIG_BUFFERS   64 /* of a process */
+
+extern const uint8_t our_mac[6], peer_mac[6];
+
+extern struct server server;			 /* what it is to send stays pending */
+extern struct share_ring rx[PORT_RIG_PROCESSES]; /* what the processes receive */
+extern struct share_ring tx[PORT_RIG_PROCESSES]; /* and send */
+extern int sockets[PORT_RIG_PROCESSES];		 /* theirs */
+extern uint32_t ids[PORT_RIG_PROCESSES];	 /* a communication id of each */
+
+/** Start EAL, and make the pool of buffers. */
+int port_rig_group_setup(void);
+void port_rig_group_teardown(void);
+
+/** Attach the processes; they are in the slots 0 and 1. */
+void port_rig_setup(void);
+
+/** End them. Nothing keeps a buffer after that. */
+void port_rig_teardown(void);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/owner/forward.c and slot.c: what a process has sent when it goes, and what happens
+ * to its slot. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_mbuf.h>
+
+#include "arbiter_mads.h"
+#include "attach_rig.h"
+#include "memif/client_end.h"
+#include "memif/socket.h"
+#include "port_rig.h"
+#include "share/message.h"
+#include "test.h"
+#include "wire/build.h"
+#include "wire/opcode.h"
+
+#define MANY	     (SERVER_BURST + 8) /* more than a turn takes */
+#define PAYLOAD	     64
+#define USER	     54321
+#define DRAIN_NS_MAX UINT64_C(1000000000)
+
+static int group_setup(TEST_STATE)
+{
+	return port_rig_group_setup();
+}
+
+static int group_teardown(TEST_STATE)
+{
+	port_rig_group_teardown();
+	return 0;
+}
+
+TEST_GROUP(group_setup, group_teardown);
+
+static int setup(TEST_STATE)
+{
+	port_rig_setup();
+	return 0;
+}
+
+static int teardown(TEST_STATE)
+{
+	port_rig_teardown();
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* Build a packet to a process, or to the peer, with the MAC address of this host. Returns its
+ * length. */
+static uint16_t build(uint8_t *frame, bool to_peer, uint16_t n)
+{
+	struct path_attr attr = {.vlan_tci = -1, .udp_sport = 0xc000, .hop_limit = 64};
+	const struct bth_fields bth = {.opcode = OPCODE_RC | OPCODE_SEND_ONLY,
+				       .pkey = WIRE_PKEY_DEFAULT,
+				       .dest_qpn = server.slots[n].qpn_first};
+	struct packet_out out = {.frame = frame};
+	static const uint8_t payload[PAYLOAD];
+	struct path path;
+
+	memcpy(attr.dst_mac, to_peer ? peer_mac : our_mac, sizeof(our_mac));
+	memcpy(attr.src_mac, our_mac, sizeof(our_mac));
+	memcpy(attr.sgid, host, GID_LEN);
+	memcpy(attr.dgid, to_peer ? peer : host, GID_LEN);
+	assert_int_equal(path_init(&path, &attr), 0);
+	packet_begin(&out, &path, &bth);
+	packet_payload(&out, FRAG_OWN, payload, sizeof(payload));
+	return (uint16_t)packet_seal(&out);
+}
+
+/* A process puts packets into the ring to the owner. */
+static void send_by(uint16_t from, bool to_peer, uint16_t to, int count)
+{
+	while (count-- > 0) {
+		struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+		struct share_packet packet;
+		uint64_t word;
+
+		assert_non_null(mbuf);
+		packet = (struct share_packet){
+			.buffer = arena_buffer(&server, mbuf),
+			.offset = mbuf->data_off,
+			.len = build(rte_pktmbuf_mtod(mbuf, uint8_t *), to_peer, to)};
+		assert_true(ledger_give(&server.ledger, packet.buffer, from));
+		word = share_pack(&packet);
+		assert_int_equal(share_ring_put(&tx[from], &word, 1), 1);
+	}
+}
+
+/* Take all that a process was given. The owner takes the buffers back at the process's end. */
+static int receive_by(uint16_t n)
+{
+	uint64_t word;
+	int count = 0;
+
+	while (share_ring_take(&rx[n], &word, 1) == 1)
+		count++;
+	return count;
+}
+
+static void turn_until_free(uint16_t n)
+{
+	const uint64_t begun_ns = server_now_ns();
+
+	while (server.slots[n].state != SLOT_FREE) {
+		assert_true(server_now_ns() - begun_ns < DRAIN_NS_MAX);
+		forward_turn(&server);
+	}
+}
+
+/* Nothing is taken at once: that is for the turns, which take from it as from others. */
+TEST(slot_hang_up__has_turns_take_what_was_sent)
+{
+	send_by(0, false, 1, MANY);
+	slot_hang_up(&server, 0);
+	assert_int_equal(server.slots[0].state, SLOT_DRAINING);
+	assert_int_equal(receive_by(1), 0);
+	assert_true(forward_waits(&server));
+	forward_turn(&server);
+	assert_int_equal(server.slots[0].state, SLOT_DRAINING);
+	assert_int_equal(receive_by(1), SERVER_BURST);
+	forward_turn(&server);
+	assert_int_equal(receive_by(1), MANY - SERVER_BURST);
+	assert_int_equal(server.slots[0].state, SLOT_CONDEMNED);
+	assert_false(forward_waits(&server));
+	slot_end(&server, 0);
+	assert_int_equal(server.slots[0].state, SLOT_FREE);
+	assert_int_equal(server.totals.ended, 1);
+}
+
+TEST(slot_end__has_turns_take_what_was_sent)
+{
+	send_by(0, false, 1, MANY);
+	slot_end(&server, 0);
+	assert_int_equal(server.slots[0].state, SLOT_DRAINING);
+	turn_until_free(0);
+	assert_int_equal(receive_by(1), MANY);
+}
+
+/* What is on its way to it is for nobody any more. */
+TEST(slot_hang_up__gives_it_nothing)
+{
+	send_by(0, true, 0, MANY);
+	slot_hang_up(&server, 0);
+	assert_int_equal(server.slots[0].state, SLOT_DRAINING);
+	send_by(1, false, 0, 1);
+	forward_turn(&server);
+	assert_int_equal(receive_by(0), 0);
+	assert_int_equal(server.slots[0].rx_dropped, 1);
+}
+
+/* The port takes nothing, so neither does the owner: it does not wait without end. */
+TEST(slot_end__waits_for_the_port_for_a_while)
+{
+	server.pending_count = 0;
+	server.link.port.started = false;
+	send_by(0, true, 0, MANY);
+	slot_end(&server, 0);
+	turn_until_free(0);
+	assert_int_equal(server.pending_count, SERVER_BURST);
+}
+
+/* A rule that it breaks then ends it at once. */
+TEST(slot_advance__of_one_that_breaks_a_rule)
+{
+	const struct share_packet packet = {.buffer = 0, .len = 64};
+	const uint64_t word = share_pack(&packet);
+
+	send_by(0, false, 1, 1);
+	assert_int_equal(share_ring_put(&tx[0], &word, 1), 1);
+	send_by(0, false, 1, 1);
+	slot_hang_up(&server, 0);
+	forward_turn(&server);
+	assert_int_equal(receive_by(1), 1);
+	assert_int_equal(server.slots[0].state, SLOT_CONDEMNED);
+	assert_int_equal(server.totals.refused, 1);
+}
+
+/* Both ends of a wire say what they have to say. The process's own end is `wire`. */
+static void connect_wire(uint16_t slot, int wire, struct memif_client *client)
+{
+	static const struct memif_client_config config = {.log2_size = 6, .buffer_bytes = 512};
+	struct memif_message message, answer;
+	int fd;
+
+	memif_client_init(client, &config);
+	while (recv(wire, &message, sizeof(message), 0) == sizeof(message)) {
+		const int rc = memif_client_take(client, &message, &answer, &fd);
+
+		assert_true(rc >= 0);
+		if (rc == 1)
+			assert_int_equal(memif_socket_send_with(wire, &answer, sizeof(answer), fd),
+					 0);
+		control_event(&server, EVENT_WIRE, slot);
+	}
+	assert_int_equal(client->end.state, MEMIF_STATE_CONNECTED);
+}
+
+static void send_over(struct memif_client *client, int count)
+{
+	uint8_t frame[512];
+
+	while (count-- > 0) {
+		const size_t len = build(frame, false, 1);
+
+		assert_int_equal(memif_end_send(&client->end, frame, len), 0);
+	}
+	memif_end_push(&client->end);
+}
+
+/* An isolated process attaches. Returns its end of the socket, and of the wire. */
+static uint16_t attach_isolated(int *own, int *wire, struct memif_client *client)
+{
+	const struct share_message plug = {.type = SHARE_WIRE, .version = SHARE_VERSION};
+	struct share_message welcome;
+	int ends[2];
+
+	server.slots[0].pid = server.slots[1].pid = 1;
+	*own = attach_rig(&server, USER, &welcome);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+	assert_int_equal(message_send(*own, &plug, &ends[1], 1), 0);
+	close(ends[1]);
+	*wire = ends[0];
+	control_event(&server, EVENT_SOCKET, welcome.welcome.slot);
+	connect_wire(welcome.welcome.slot, *wire, client);
+	return welcome.welcome.slot;
+}
+
+/* What others have sent waits for the next turn. */
+TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
+{
+	struct memif_client client;
+	int own, wire;
+	const uint16_t slot = attach_isolated(&own, &wire, &client);
+
+	send_over(&client, MANY);
+	send_by(0, false, 1, 1);
+	close(own);
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_equal(server.slots[slot].state, SLOT_DRAINING);
+	assert_int_equal(share_ring_count(&server.slots[0].rings[SHARE_RING_TX]), 1);
+	turn_until_free(slot);
+	assert_int_equal(receive_by(1), MANY + 1);
+	assert_int_equal(server.totals.refused, 0);
+	assert_int_equal(server.isolated_count, 0);
+	memif_client_fini(&client);
+	close(wire);
+}
+
+/* The process stays, and may bring another wire. */
+TEST(isolated_hear__takes_what_came_over_a_wire_that_ends)
+{
+	struct memif_client client;
+	int own, wire;
+	const uint16_t slot = attach_isolated(&own, &wire, &client);
+
+	send_over(&client, MANY);
+	close(wire);
+	control_event(&server, EVENT_WIRE, slot);
+	assert_int_equal(isolated_wire(&server.slots[slot]), -1);
+	assert_int_equal(receive_by(1), 0);
+	forward_turn(&server);
+	forward_turn(&server);
+	assert_int_equal(receive_by(1), MANY);
+	assert_int_equal(server.slots[slot].state, SLOT_LIVE);
+	assert_false(isolated_waits(&server.slots[slot]));
+	slot_end(&server, slot);
+	assert_int_equal(server.slots[slot].state, SLOT_FREE);
+	memif_client_fini(&client);
+	close(own);
+}
