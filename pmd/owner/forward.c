@@ -356,20 +356,13 @@ void forward_restock(struct server *server, uint16_t number)
 
 static bool slot_is_broken(const struct slot *slot)
 {
+	if (slot->isolated)
+		return isolated_is_broken(slot);
 	for (int kind = 0; kind < SHARE_RINGS; kind++) {
 		if (slot->rings[kind].broken)
 			return true;
 	}
 	return false;
-}
-
-static unsigned int forward_serve_isolated(struct server *server, uint16_t number)
-{
-	const unsigned int work = isolated_take(server, number, SERVER_BURST);
-
-	if (isolated_is_broken(&server->slots[number]))
-		forward_refuse(server, number);
-	return work;
 }
 
 static unsigned int forward_serve_shared(struct server *server, uint16_t number)
@@ -382,8 +375,6 @@ static unsigned int forward_serve_shared(struct server *server, uint16_t number)
 		work += forward_take(server, number, SERVER_BURST);
 	if (!slot->broke_rule)
 		forward_restock(server, number);
-	if (!slot->broke_rule && slot_is_broken(slot))
-		forward_refuse(server, number);
 	return work;
 }
 
@@ -405,9 +396,11 @@ static unsigned int forward_serve(struct server *server, uint16_t number)
 	if (slot->state == SLOT_DRAINING)
 		work = forward_drain(server, number);
 	else if (slot->isolated)
-		work = forward_serve_isolated(server, number);
+		work = forward_take(server, number, SERVER_BURST);
 	else
 		work = forward_serve_shared(server, number);
+	if (unlikely(!slot->broke_rule && slot_is_broken(slot)))
+		forward_refuse(server, number);
 	if (unlikely(slot->broke_rule || slot->state == SLOT_DRAINING))
 		slot_advance(server, number);
 	return work;

@@ -86,6 +86,10 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	/* All that came over the last one, which has gone. */
 	if (isolated->hung_up)
 		isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX);
+	if (isolated_is_broken(&server->slots[number])) {
+		memif_socket_discard(fd);
+		return -EPROTO;
+	}
 	isolated_unplug(server, isolated);
 	memif_socket_quiet(fd);
 	isolated->wire_fd = fd;
@@ -239,7 +243,8 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 	slot->tx_packets += taken;
 	if (unlikely(isolated->hung_up)) {
 		isolated->left -= RTE_MIN(isolated->left, taken);
-		if (isolated->left == 0 || !isolated_waits(slot))
+		/* Of one that broke a rule its slot is ended for that. */
+		if (!isolated_is_broken(slot) && (isolated->left == 0 || !isolated_waits(slot)))
 			isolated_unplug(server, isolated);
 	}
 	return taken;

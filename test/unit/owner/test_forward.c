@@ -253,6 +253,24 @@ TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
 	close(wire);
 }
 
+/* What it left is looked at before its wire is let go of. */
+TEST(isolated_hear__looks_for_broken_rules_in_what_came_over_a_wire_that_ends)
+{
+	struct memif_client client;
+	int own, wire;
+	const uint16_t slot = attach_isolated(&own, &wire, &client);
+
+	client.end.tx.memory->descriptors[0].length = UINT32_MAX;
+	client.end.tx.memory->head = 1;
+	close(wire);
+	control_event(&server, EVENT_WIRE, slot);
+	forward_turn(&server);
+	assert_int_equal(server.totals.refused, 1);
+	assert_int_equal(server.slots[slot].state, SLOT_FREE);
+	memif_client_fini(&client);
+	close(own);
+}
+
 /* The process stays, and may bring another wire. */
 TEST(isolated_hear__takes_what_came_over_a_wire_that_ends)
 {
