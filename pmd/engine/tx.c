@@ -64,10 +64,11 @@ static struct port_drops tx_count_drops(struct tx *tx, enum counter counter,
 static uint32_t tx_burst(struct tx *tx)
 {
 	const struct port *port = tx->port;
-	const struct port_drops long_before = port->tx_too_long, refused_before = port->tx_refused;
+	const struct port_drops long_before = port->tx_too_long, refused_before = port->tx_refused,
+				unconnected_before = port->tx_unconnected;
 	const uint64_t before_bytes = tx->pending_bytes;
 	const uint32_t sent = port_tx_burst(port, tx->pending, (uint16_t)tx->count);
-	struct port_drops too_long, refused;
+	struct port_drops too_long, refused, unconnected;
 
 	tx->count -= sent;
 	tx->pending_bytes = 0;
@@ -78,9 +79,13 @@ static uint32_t tx_burst(struct tx *tx)
 	}
 	too_long = tx_count_drops(tx, COUNTER_tx_too_long, &port->tx_too_long, &long_before);
 	refused = tx_count_drops(tx, COUNTER_tx_refused, &port->tx_refused, &refused_before);
-	counters_add(tx->counters, COUNTER_tx_packets, sent - too_long.packets - refused.packets);
+	unconnected = tx_count_drops(tx, COUNTER_tx_unconnected, &port->tx_unconnected,
+				     &unconnected_before);
+	counters_add(tx->counters, COUNTER_tx_packets,
+		     sent - too_long.packets - refused.packets - unconnected.packets);
 	counters_add(tx->counters, COUNTER_tx_bytes,
-		     before_bytes - tx->pending_bytes - too_long.bytes - refused.bytes);
+		     before_bytes - tx->pending_bytes - too_long.bytes - refused.bytes -
+			     unconnected.bytes);
 	return sent;
 }
 

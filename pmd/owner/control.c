@@ -106,8 +106,10 @@ static void control_leave(struct server *server, struct server_group *group)
 		return;
 	for (;;) {
 		mbuf = rte_pktmbuf_alloc(server->link.port.pool);
-		if (!mbuf)
+		if (!mbuf) {
+			server->totals.no_buffer++;
 			return;
+		}
 		if (!link_leave(&server->link, gid, server->now_ns,
 				rte_pktmbuf_mtod(mbuf, uint8_t *), &len))
 			break;
@@ -137,8 +139,10 @@ static int control_resolve(struct server *server, uint16_t number, struct share_
 	size_t len = 0;
 	bool known;
 
-	if (!mbuf)
+	if (!mbuf) {
+		server->totals.no_buffer++;
 		return 0;
+	}
 	known = link_resolve(&server->link, asker, &message->from, message->gid, server->now_ns,
 			     message->mac, rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
 	if (len > 0)

@@ -70,21 +70,26 @@ void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbu
 	rte_pktmbuf_free(mbuf);
 }
 
-/* A copy for each process in the group but the sender. */
-static void forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
+/* A copy for each process in the group but the sender. Returns false if there is none. */
+static bool forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
 			      const struct rte_mbuf *mbuf, int sender, uint8_t flags)
 {
 	const struct server_group *group;
+	bool any = false;
 
 	LIST_FOREACH (group, &server->groups, link) {
 		struct rte_mbuf *copy;
 
 		if (group->slot == sender || memcmp(group->gid, gid, GID_LEN) != 0)
 			continue;
+		any = true;
 		copy = rte_pktmbuf_copy(mbuf, server->link.port.pool, 0, UINT32_MAX);
 		if (copy)
 			forward_give_or_drop(server, group->slot, copy, flags);
+		else
+			server->totals.no_buffer++;
 	}
+	return any;
 }
 
 static void forward_own(struct server *server, struct rte_mbuf *mbuf)
@@ -92,8 +97,10 @@ static void forward_own(struct server *server, struct rte_mbuf *mbuf)
 	struct rte_mbuf *answer = rte_pktmbuf_alloc(server->link.port.pool);
 	size_t len;
 
-	if (!answer)
+	if (!answer) {
+		server->totals.no_buffer++;
 		return;
+	}
 	len = link_input(&server->link, mbuf_frame(mbuf), mbuf->data_len, server->now_ns,
 			 mbuf_frame(answer));
 	if (len > 0)
@@ -110,8 +117,10 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 	enum steer steer;
 	uint16_t number;
 
-	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && !mbuf_put_tag(mbuf))
+	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && !mbuf_put_tag(mbuf)) {
+		server->totals.rx_dropped++;
 		goto drop;
+	}
 	/* What has not room in the first buffer is longer than RoCE's longest. */
 	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
 		steer = STEER_OTHER;
@@ -135,19 +144,31 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 		server->totals.unknown_qpn++;
 		break;
 	case STEER_MULTICAST:
-		forward_multicast(server, steering.dgid, mbuf, -1, flags);
+		if (!forward_multicast(server, steering.dgid, mbuf, -1, flags))
+			server->totals.unknown_group++;
 		break;
 	case STEER_OTHER:
 		if (mbuf->nb_segs == 1)
 			forward_own(server, mbuf);
+		else
+			server->totals.rx_dropped++;
 		break;
 	}
 drop:
 	rte_pktmbuf_free(mbuf);
 }
 
+/* Return how many packets a port has dropped of what it was given to send. */
+static uint64_t forward_port_drops(const struct port *port)
+{
+	return port->tx_too_long.packets + port->tx_refused.packets + port->tx_unconnected.packets;
+}
+
 void forward_flush(struct server *server)
 {
+	const struct port *port = &server->link.port;
+	const uint64_t drops_before = forward_port_drops(port);
+	uint64_t drops;
 	uint32_t sent;
 
 	if (server->pending_count == 0)
@@ -158,8 +179,10 @@ void forward_flush(struct server *server)
 		server->pending_count = 0;
 		return;
 	}
-	sent = port_tx_burst(&server->link.port, server->pending, (uint16_t)server->pending_count);
-	server->totals.tx_packets += sent;
+	sent = port_tx_burst(port, server->pending, (uint16_t)server->pending_count);
+	drops = forward_port_drops(port) - drops_before;
+	server->totals.tx_packets += sent - drops;
+	server->totals.tx_dropped += drops;
 	server->pending_count -= sent;
 	memmove(server->pending, server->pending + sent,
 		server->pending_count * sizeof(server->pending[0]));
@@ -178,10 +201,12 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = (uint32_t)len;
 	/* Whoever asked asks again. */
-	if (forward_has_room(server))
+	if (forward_has_room(server)) {
 		server->pending[server->pending_count++] = mbuf;
-	else
-		rte_pktmbuf_free(mbuf);
+		return;
+	}
+	rte_pktmbuf_free(mbuf);
+	server->totals.own_dropped++;
 }
 
 bool forward_hand_over(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf,

@@ -123,8 +123,10 @@ static bool mads_send(struct server *server, const struct connections_path *to, 
 	size_t len;
 
 	/* The timers of connection managers make up for it. */
-	if (!mbuf)
+	if (!mbuf) {
+		server->totals.no_buffer++;
 		return false;
+	}
 	len = mads_build(server, to, mad, rte_pktmbuf_mtod(mbuf, uint8_t *));
 	if (len == 0) {
 		rte_pktmbuf_free(mbuf);

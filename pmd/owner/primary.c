@@ -161,8 +161,10 @@ EXPORTED uint16_t uroce_primary_input(struct uroce_primary *primary, struct rte_
 		mbuf = claim == CLAIM_ALL
 			       ? primary_move(server, mbufs[i])
 			       : rte_pktmbuf_copy(mbufs[i], server->link.port.pool, 0, UINT32_MAX);
-		if (!mbuf)
+		if (!mbuf) {
+			server->totals.no_buffer++;
 			continue;
+		}
 		server->totals.rx_packets++;
 		forward_input(server, mbuf);
 	}

@@ -376,8 +376,10 @@ static void serve_look_around(struct server *server)
 	while ((len = link_report(&server->link, server->now_ns, frame)) > 0) {
 		struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
 
-		if (!mbuf)
+		if (!mbuf) {
+			server->totals.no_buffer++;
 			break;
+		}
 		memcpy(rte_pktmbuf_mtod(mbuf, uint8_t *), frame, len);
 		forward_send_own(server, mbuf, len);
 	}

@@ -106,6 +106,10 @@ int serve_status(const struct server *server, char *at, size_t size)
 	    totals.kernel_tx_packets, totals.kernel_dropped, totals.lanes, totals.lane_packets,
 	    totals.unknown_qpn, totals.tx_dropped, totals.refused);
 	add(&text,
+	    ", \"rx_dropped\": %" PRIu64 ", \"unknown_group\": %" PRIu64 ", \"no_buffer\": %" PRIu64
+	    ", \"own_dropped\": %" PRIu64,
+	    totals.rx_dropped, totals.unknown_group, totals.no_buffer, totals.own_dropped);
+	add(&text,
 	    ", \"cm_ports\": %" PRIu32 ", \"mads\": %" PRIu64 ", \"mads_answered\": %" PRIu64
 	    ", \"mads_dropped\": %" PRIu64 ", \"mads_farewell\": %" PRIu64 ", \"slots\": [",
 	    totals.cm_ports, totals.mads, totals.mads_answered, totals.mads_dropped,
@@ -149,7 +153,11 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "rx_packets", totals.rx_packets);
 	report_add_stat(report, "tx_packets", totals.tx_packets);
 	report_add_stat(report, "handed_over", totals.handed_over);
+	report_add_stat(report, "rx_dropped", totals.rx_dropped);
 	report_add_stat(report, "unknown_qpn", totals.unknown_qpn);
+	report_add_stat(report, "unknown_group", totals.unknown_group);
+	report_add_stat(report, "no_buffer", totals.no_buffer);
+	report_add_stat(report, "own_dropped", totals.own_dropped);
 	report_add_stat(report, "cm_ports", totals.cm_ports);
 	report_add_stat(report, "mads", totals.mads);
 	report_add_stat(report, "mads_answered", totals.mads_answered);

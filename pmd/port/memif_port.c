@@ -177,29 +177,35 @@ static void memif_push(void *arg)
 		memif_ring_bell(memif->end->bell_fd);
 }
 
-/* What was built elsewhere. Without a peer it is lost, as on a cable. */
+static void memif_count(struct port_drops *drops, const struct rte_mbuf *mbuf)
+{
+	drops->packets++;
+	drops->bytes += mbuf->pkt_len;
+}
+
+/* Send what was built elsewhere. Without another end it is lost, as on a cable, and counted. */
 static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct memif_port *memif = arg;
 	const bool connected = memif_port_is_connected(memif);
-	struct port_drops *too_long = &memif->port->tx_too_long;
 	uint16_t sent = 0;
 
 	if (unlikely(memif->port->watched))
 		n = stand_in_sends(memif->stand_in, mbufs, n);
 	for (; sent < n; sent++) {
 		const struct rte_mbuf *mbuf = mbufs[sent];
-		const int rc = connected ? memif_end_send(memif->end,
-							  rte_pktmbuf_mtod(mbuf, const uint8_t *),
-							  mbuf->data_len)
-					 : 0;
+		int rc;
 
+		if (unlikely(!connected)) {
+			memif_count(&memif->port->tx_unconnected, mbuf);
+			continue;
+		}
+		rc = memif_end_send(memif->end, rte_pktmbuf_mtod(mbuf, const uint8_t *),
+				    mbuf->data_len);
 		if (rc == -EAGAIN)
 			break;
-		if (unlikely(rc == -EMSGSIZE)) {
-			too_long->packets++;
-			too_long->bytes += mbufs[sent]->pkt_len;
-		}
+		if (unlikely(rc == -EMSGSIZE))
+			memif_count(&memif->port->tx_too_long, mbuf);
 	}
 	memif_look(memif);
 	if (sent > 0) {

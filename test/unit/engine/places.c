@@ -77,6 +77,9 @@ static uint16_t places_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	engine->link->port.tx_refused.packets += places.refuses;
 	engine->link->port.tx_refused.bytes += places.refuses * FAKE_FRAME_LEN;
 	places.refuses = 0;
+	engine->link->port.tx_unconnected.packets += places.loses;
+	engine->link->port.tx_unconnected.bytes += places.loses * FAKE_FRAME_LEN;
+	places.loses = 0;
 	return n;
 }
 

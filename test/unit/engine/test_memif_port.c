@@ -223,6 +223,19 @@ TEST(memif_port__drops_what_it_cannot_send)
 	close_both();
 }
 
+TEST(memif_port__counts_what_it_drops_without_another_end)
+{
+	struct rte_mbuf *mbufs[2];
+
+	open_port(&server, "server", "");
+	for (int i = 0; i < 2; i++)
+		mbufs[i] = make(100);
+	assert_int_equal(port_tx_burst(&server, mbufs, 2), 2);
+	assert_int_equal(server.tx_unconnected.packets, 2);
+	assert_int_equal(server.tx_unconnected.bytes, 200);
+	close_port(&server);
+}
+
 TEST(memif_port__a_full_ring_takes_fewer)
 {
 	struct rte_mbuf *mbufs[BURST];

@@ -203,13 +203,15 @@ TEST(engine_transmit__what_the_port_drops_was_not_sent)
 	places.longest = 63;
 	places.drops = 2;
 	places.refuses = 1;
-	rig_send(&qp, 5);
+	places.loses = 3;
+	rig_send(&qp, 8);
 	engine_transmit(engine);
-	assert_int_equal(places.burst, 5);
+	assert_int_equal(places.burst, 8);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 2);
 	assert_int_equal(rig_count(COUNTER_tx_bytes), 2 * FAKE_FRAME_LEN);
 	assert_int_equal(rig_count(COUNTER_tx_too_long), 2);
 	assert_int_equal(rig_count(COUNTER_tx_refused), 1);
+	assert_int_equal(rig_count(COUNTER_tx_unconnected), 3);
 }
 
 TEST(engine_transmit__goes_without_a_payload_that_is_gone)

@@ -8,7 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_ether.h>
+#include <rte_ip.h>
 #include <rte_mbuf.h>
+#include <rte_udp.h>
 
 #include "arbiter_mads.h"
 #include "attach_rig.h"
@@ -18,12 +21,14 @@
 #include "share/message.h"
 #include "test.h"
 #include "wire/build.h"
+#include "wire/headers.h"
 #include "wire/opcode.h"
 
 #define MANY	     (SERVER_BURST + 8) /* more than a turn takes */
 #define PAYLOAD	     64
 #define USER	     54321
 #define DRAIN_NS_MAX UINT64_C(1000000000)
+#define BUFFERS_MAX  16384 /* more buffers than there are */
 
 static int group_setup(TEST_STATE)
 {
@@ -292,4 +297,87 @@ TEST(isolated_hear__takes_what_came_over_a_wire_that_ends)
 	assert_int_equal(server.slots[slot].state, SLOT_FREE);
 	memif_client_fini(&client);
 	close(own);
+}
+
+/* A frame from the port, to a queue pair. */
+static struct rte_mbuf *frame_to(uint32_t qpn)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+	uint8_t *frame;
+
+	assert_non_null(mbuf);
+	frame = rte_pktmbuf_mtod(mbuf, uint8_t *);
+	mbuf->data_len = build(frame, false, 0);
+	mbuf->pkt_len = mbuf->data_len;
+	wire_put24(frame + sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv4_hdr) +
+			   sizeof(struct rte_udp_hdr) + offsetof(struct bth, dest_qpn),
+		   qpn);
+	return mbuf;
+}
+
+TEST(forward_input__counts_what_is_for_nobody)
+{
+	forward_input(&server, frame_to(2));
+	assert_int_equal(server.totals.unknown_qpn, 1);
+	forward_input(&server, frame_to(WIRE_QPN_MULTICAST));
+	assert_int_equal(server.totals.unknown_group, 1);
+}
+
+/* The tag has no room in front of a frame that begins with its buffer. */
+TEST(forward_input__counts_what_it_cannot_take_in)
+{
+	struct rte_mbuf *mbuf = frame_to(2);
+
+	mbuf->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
+	mbuf->data_off = 0;
+	forward_input(&server, mbuf);
+	assert_int_equal(server.totals.rx_dropped, 1);
+	assert_int_equal(server.totals.unknown_qpn, 0);
+}
+
+/* An answer of the owner's own. */
+TEST(forward_input__counts_answers_without_a_buffer)
+{
+	struct rte_mbuf *others[BUFFERS_MAX], *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+	uint32_t count = 0;
+
+	memset(rte_pktmbuf_append(mbuf, 64), 0, 64);
+	while (count < BUFFERS_MAX && (others[count] = rte_pktmbuf_alloc(mbuf->pool)) != NULL)
+		count++;
+	assert_in_range(count, 1, BUFFERS_MAX - 1);
+	forward_input(&server, mbuf);
+	assert_int_equal(server.totals.no_buffer, 1);
+	rte_pktmbuf_free_bulk(others, count);
+}
+
+TEST(forward_send_own__counts_what_the_port_has_no_room_for)
+{
+	for (int i = 0; i < SERVER_BURST + 1; i++)
+		forward_send_own(&server, rte_pktmbuf_alloc(server.link.port.pool), 64);
+	assert_int_equal(server.pending_count, SERVER_BURST);
+	assert_int_equal(server.totals.own_dropped, 1);
+}
+
+static uint16_t drop_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg;
+	server.link.port.tx_unconnected.packets += n - 1u;
+	rte_pktmbuf_free_bulk(mbufs, n);
+	return n;
+}
+
+TEST(forward_flush__counts_what_the_port_drops)
+{
+	static const struct port_ops ops = {.tx_burst = drop_burst};
+	struct port *port = &server.link.port;
+
+	for (int i = 0; i < 3; i++)
+		forward_send_own(&server, rte_pktmbuf_alloc(port->pool), 64);
+	port->ops = &ops;
+	port->started = true;
+	forward_flush(&server);
+	port->started = false;
+	port->ops = NULL;
+	assert_int_equal(server.totals.tx_packets, 1);
+	assert_int_equal(server.totals.tx_dropped, 2);
 }

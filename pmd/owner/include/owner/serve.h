@@ -63,13 +63,18 @@ struct serve_totals {
 	uint64_t handed_over;	    /* from process to process, through the owner */
 	uint64_t lanes;		    /* between processes, ever made */
 	uint64_t lane_packets;	    /* through those of now, as they say themselves */
+	uint64_t rx_dropped;	    /* frames from the port: in too many pieces, or without room
+				       for their tag */
 	uint64_t unknown_qpn;	    /* for nobody */
+	uint64_t unknown_group;	    /* from the port: to a group that no process is in */
+	uint64_t no_buffer;	    /* copies, and frames of the owner's own, that were not made */
+	uint64_t own_dropped;	    /* frames of the owner's own: the port had no room */
 	uint32_t cm_ports;	    /* of processes */
 	uint64_t mads;		    /* for QP 1, given to a process */
 	uint64_t mads_answered;	    /* by the owner: for nobody */
 	uint64_t mads_dropped;	    /* malformed, or for nobody, and without an answer */
 	uint64_t mads_farewell;	    /* by the owner, for processes that have ended */
-	uint64_t tx_dropped;	    /* the link was down */
+	uint64_t tx_dropped;	    /* the link was down, or the port did not send them */
 	uint64_t kernel_rx_packets; /* from the port to the kernel's interface */
 	uint64_t kernel_tx_packets; /* from there */
 	uint64_t kernel_dropped;    /* it did not take them */

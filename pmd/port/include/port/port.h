@@ -155,6 +155,7 @@ struct port {
 	uint64_t rx_missed;	       /* dropped before port_ops could take them */
 	struct port_drops tx_too_long; /* and packets */
 	struct port_drops tx_refused;  /* packets that an interface of the kernel's did not take */
+	struct port_drops tx_unconnected; /* packets while a wire had no other end */
 
 	bool armed; /* frames interrupt; atomic */
 };
